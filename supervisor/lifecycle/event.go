@@ -1,0 +1,219 @@
+package lifecycle
+
+// Event is something that has happened to a pod. Each names what it speaks of, and the instant at which it was seen.
+type Event interface {
+	// apply folds the event into facts that the caller owns.
+	apply(f *Facts)
+}
+
+// Issued says that an action was handed out: it may have happened.
+type Issued struct {
+	Action Action
+	At     Instant
+}
+
+func (e Issued) apply(f *Facts) { e.Action.issued(f, e.At) }
+
+// ActionFailed ends an action that did not succeed.
+type ActionFailed struct {
+	Action  Action
+	Failure Failure
+	At      Instant
+}
+
+func (e ActionFailed) apply(f *Facts) { e.Action.failed(f, e.Failure, e.At) }
+
+// SandboxStarted ends a [StartSandbox]: network, IPC and UTS namespaces are there, and containers can be started.
+type SandboxStarted struct {
+	Sandbox int
+	IPs     []string // none for a pod without a network of its own
+	At      Instant
+}
+
+func (e SandboxStarted) apply(f *Facts) {
+	if f.Sandbox.N == e.Sandbox && f.Sandbox.inFlight() {
+		f.Sandbox.Ready, f.Sandbox.IPs = e.At, e.IPs
+	}
+}
+
+// SandboxLost says that a sandbox is gone that nobody took away.
+type SandboxLost struct {
+	Sandbox int
+	Message string
+	At      Instant
+}
+
+func (e SandboxLost) apply(f *Facts) {
+	if f.Sandbox.N == e.Sandbox && f.Sandbox.standing() && f.Sandbox.Lost.IsZero() {
+		f.Sandbox.Lost, f.Sandbox.Message = e.At, e.Message
+	}
+}
+
+// SandboxRemoved ends a [RemoveSandbox].
+type SandboxRemoved struct {
+	Sandbox int
+	At      Instant
+}
+
+func (e SandboxRemoved) apply(f *Facts) {
+	if f.Sandbox.N == e.Sandbox {
+		set(&f.Sandbox.Removal.Done, e.At)
+	}
+}
+
+// ImagePulled ends a [PullImage]: the image is here, unpacked.
+type ImagePulled struct {
+	Container string
+	For       int  // the attempt that it was made for
+	Pulled    bool // false: it was present already
+	At        Instant
+}
+
+func (e ImagePulled) apply(f *Facts) {
+	f.updatePull(e.Container, e.For, func(p *Pull) { p.Done = e.At })
+}
+
+// ContainerStarted ends a [StartContainer]: the process runs, or has run.
+type ContainerStarted struct {
+	Ref
+	ID      string // the engine's
+	Image   string // the name that the engine resolved
+	ImageID string // its digest
+	At      Instant
+}
+
+func (e ContainerStarted) apply(f *Facts) {
+	f.update(e.Ref, func(a *Attempt) {
+		if !a.live() || !a.Started.IsZero() {
+			return
+		}
+		a.Started, a.ID, a.Image, a.ImageID = e.At, e.ID, e.Image, e.ImageID
+	})
+}
+
+// ContainerExited says that the process of a run has ended, or, with the reasons ContainerStatusUnknown and Unknown,
+// that it is gone and nobody knows how.
+type ContainerExited struct {
+	Ref
+	Exit Exit
+	At   Instant
+}
+
+func (e ContainerExited) apply(f *Facts) {
+	f.update(e.Ref, func(a *Attempt) {
+		if a.live() {
+			a.Exited, a.Exit = e.At, e.Exit
+		}
+	})
+}
+
+// SignalSent ends a [StopContainer] or, with Kill set, a [KillContainer].
+type SignalSent struct {
+	Ref
+	Kill bool
+	At   Instant
+}
+
+func (e SignalSent) apply(f *Facts) {
+	f.update(e.Ref, func(a *Attempt) {
+		if e.Kill {
+			set(&a.KillSent, e.At)
+		} else {
+			set(&a.StopSent, e.At)
+		}
+	})
+}
+
+// ContainerRemoved ends a [RemoveContainer].
+type ContainerRemoved struct {
+	Ref
+	At Instant
+}
+
+func (e ContainerRemoved) apply(f *Facts) {
+	f.update(e.Ref, func(a *Attempt) { set(&a.Removal.Done, e.At) })
+}
+
+// PodRemoved ends a [RemovePod]: nothing of the pod is left.
+type PodRemoved struct{ At Instant }
+
+func (e PodRemoved) apply(f *Facts) { set(&f.Removal.Done, e.At) }
+
+// StopRequested asks the pod to end. Grace is the effective grace period ([EffectiveGrace]); a later request can
+// shorten what is left of it, never lengthen it.
+type StopRequested struct {
+	Grace  Grace
+	Delete bool
+	By     string
+	At     Instant
+}
+
+func (e StopRequested) apply(f *Facts) {
+	if f.Stop.Asked.IsZero() {
+		f.Stop.Asked, f.Stop.By = e.At, e.By
+	}
+	f.Stop.Deadline = earlier(f.Stop.Deadline, e.At.Add(e.Grace.Period))
+	f.Stop.Force = f.Stop.Force || e.Grace.Force
+	f.Stop.Delete = f.Stop.Delete || e.Delete
+}
+
+// Booted says that the machine has been started anew since the facts were saved: sandboxes and processes are gone.
+// Every instant is moved into the present boot as if the machine had not been off, so that a backoff waits for the rest
+// of its delay. Saved is the last instant of the earlier boot that is known.
+type Booted struct {
+	Saved Instant
+	At    Instant
+}
+
+func (e Booted) apply(f *Facts) {
+	f.rebase(func(t *Instant) {
+		if !t.IsZero() {
+			since := min(t.Mono-e.Saved.Mono, 0)
+			*t = Instant{Boot: e.At.Boot, Mono: e.At.Mono + since, Wall: t.Wall}
+		}
+	})
+	for name, c := range f.Containers {
+		if c.Newest.live() {
+			c.Newest.Exited, c.Newest.Exit = e.At, Exit{Code: 255, Reason: ReasonUnknown, Message: "the machine was restarted"}
+		}
+		if c.Pull.inFlight() {
+			c.Pull.For, c.Pull.Asked = 0, Instant{}
+		}
+		f.Containers[name] = c
+	}
+	if f.Sandbox.standing() {
+		set(&f.Sandbox.Lost, e.At)
+		f.Sandbox.Message = "the machine was restarted"
+	}
+}
+
+// rebase moves every instant of the facts.
+func (f *Facts) rebase(move func(*Instant)) {
+	removal := func(r *Removal) { move(&r.Asked); move(&r.Failed); move(&r.Done) }
+	attempt := func(a *Attempt) {
+		for _, t := range []*Instant{
+			&a.Asked, &a.Retry, &a.Started, &a.Refused, &a.StopAsked, &a.StopSent, &a.KillAsked, &a.KillSent, &a.Exited,
+		} {
+			move(t)
+		}
+		removal(&a.Removal)
+	}
+	for _, t := range []*Instant{
+		&f.Accepted, &f.Stop.Asked, &f.Stop.Deadline,
+		&f.Sandbox.Asked, &f.Sandbox.Ready, &f.Sandbox.Lost, &f.Sandbox.Failed,
+	} {
+		move(t)
+	}
+	removal(&f.Sandbox.Removal)
+	removal(&f.Removal)
+	for name, c := range f.Containers {
+		attempt(&c.Newest)
+		attempt(&c.Previous)
+		for _, t := range []*Instant{
+			&c.Pull.Asked, &c.Pull.Cancelled, &c.Pull.Done, &c.Pull.Failed, &c.Pull.Retry, &c.Backoff.Granted,
+		} {
+			move(t)
+		}
+		f.Containers[name] = c
+	}
+}

@@ -1,0 +1,196 @@
+package lifecycle
+
+import (
+	"maps"
+	"time"
+)
+
+// Facts is what is known of one pod. The zero value, with a UID and the instant of acceptance, is a pod that was never
+// touched. A Facts value is immutable: [Facts.Apply] returns another one, so a snapshot may be read by anyone. Its size
+// is bounded by the number of containers, not by how often they ran.
+type Facts struct {
+	UID        string               `json:"uid"`
+	Accepted   Instant              `json:"accepted"` // status.startTime
+	Round      int                  `json:"round"`
+	Sandbox    Sandbox              `json:"sandbox"`
+	Stop       Stop                 `json:"stop"`
+	Containers map[string]Container `json:"containers,omitempty"` // by name; init and app containers
+	Removal    Removal              `json:"removal"`              // of the whole pod, after it was deleted
+}
+
+// Stop is the wish that the pod ends, of a person, a client or the supervisor.
+type Stop struct {
+	Asked    Instant `json:"asked"`
+	Deadline Instant `json:"deadline"`         // end of the grace period; later wishes only shorten it
+	Force    bool    `json:"force,omitempty"`  // no grace at all, below the floor of 2 s too
+	Delete   bool    `json:"delete,omitempty"` // nothing of the pod is to be left
+	By       string  `json:"by,omitempty"`     // who asked, in the words of the event
+}
+
+// Sandbox is the newest attempt at the pod's sandbox.
+type Sandbox struct {
+	N           int      `json:"n"`
+	Asked       Instant  `json:"asked"`
+	Ready       Instant  `json:"ready"`
+	Lost        Instant  `json:"lost"`
+	Failed      Instant  `json:"failed"`
+	Unavailable bool     `json:"unavailable,omitempty"` // the failure was the engine's absence
+	Message     string   `json:"message,omitempty"`     // why it failed or was lost
+	IPs         []string `json:"ips,omitempty"`
+	Removal     Removal  `json:"removal"`
+}
+
+// Container is what is known of one container: its newest two attempts, and the rest of its history folded.
+type Container struct {
+	Newest   Attempt `json:"newest"`
+	Previous Attempt `json:"previous"` // the run before the newest: status.lastState
+	Pull     Pull    `json:"pull"`
+	Backoff  Backoff `json:"backoff"`
+}
+
+// Backoff is how far the restart delay has grown, and when it last let a restart through.
+type Backoff struct {
+	Level   int     `json:"level"` // 0: no restart was granted yet
+	Granted Instant `json:"granted"`
+}
+
+// Ref names one run of one container within its pod.
+type Ref struct {
+	Container string `json:"container"`
+	Round     int    `json:"round"`
+	Attempt   int    `json:"attempt"` // from 1, over the life of the pod
+}
+
+// Attempt is one run of one container. Every field is set by one event and never cleared by a later run.
+type Attempt struct {
+	Ref
+	Sandbox  int     `json:"sandbox"`
+	Restarts int     `json:"restarts"` // the restartCount that this run carries
+	Asked    Instant `json:"asked"`
+	Retry    Instant `json:"retry"` // when an engine that was away is to be asked again
+	Started  Instant `json:"started"`
+	Refused  Instant `json:"refused"` // it could not be created: there is no record of it, and it counts as no run
+	Image    string  `json:"image,omitempty"`
+	ImageID  string  `json:"imageID,omitempty"`
+	ID       string  `json:"id,omitempty"` // the engine's ID
+
+	StopAsked  Instant       `json:"stopAsked"`
+	StopGrace  time.Duration `json:"stopGrace,omitempty"`
+	StopReason Reason        `json:"stopReason,omitempty"`
+	StopSent   Instant       `json:"stopSent"`
+	KillAsked  Instant       `json:"killAsked"`
+	KillSent   Instant       `json:"killSent"`
+
+	Exited  Instant `json:"exited"`
+	Exit    Exit    `json:"exit"`
+	Removal Removal `json:"removal"` // of the dead container's record
+}
+
+// Exit is how a run ended. Code is the process's own, 128 plus the signal's number, or one of those that the kubelet
+// uses where there was none: 128 with StartError, 137 with ContainerStatusUnknown, 255 with Unknown.
+type Exit struct {
+	Code    int    `json:"code"`
+	Reason  Reason `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Removal is the taking away of something that has ended.
+type Removal struct {
+	Asked  Instant `json:"asked"`
+	Failed Instant `json:"failed"` // asked, and failed: to be tried again
+	Done   Instant `json:"done"`
+}
+
+// Pull is the newest look for a container's image: a pull where the policy wants one, else the check that it is here.
+type Pull struct {
+	For       int     `json:"for"` // the attempt that it is made for
+	Asked     Instant `json:"asked"`
+	Cancelled Instant `json:"cancelled"`
+	Done      Instant `json:"done"`
+	Failed    Instant `json:"failed"` // of the newest failure, which may be of an earlier pull
+	Retry     Instant `json:"retry"`  // when an engine that was away is to be asked again
+	Level     int     `json:"level"`  // failures in a row, as the backoff counts them
+	Next      int     `json:"next"`   // the level that a failure of the running pull leads to
+	Reason    Reason  `json:"reason,omitempty"`
+	Message   string  `json:"message,omitempty"`
+}
+
+// Apply folds one event into the facts and returns the result; the receiver is left as it was. An event that speaks of
+// what is no longer current changes nothing.
+func (f Facts) Apply(e Event) Facts {
+	f.Containers = maps.Clone(f.Containers)
+	if f.Containers == nil {
+		f.Containers = map[string]Container{}
+	}
+	e.apply(&f)
+	return f
+}
+
+// update folds into the attempt that ref names, if it is one of the two that are kept.
+func (f *Facts) update(ref Ref, fold func(*Attempt)) {
+	c := f.Containers[ref.Container]
+	switch ref {
+	case c.Newest.Ref:
+		fold(&c.Newest)
+	case c.Previous.Ref:
+		fold(&c.Previous)
+	default:
+		return
+	}
+	f.Containers[ref.Container] = c
+}
+
+// updatePull folds into the pull for the given attempt of a container, if it is still the newest.
+func (f *Facts) updatePull(container string, attempt int, fold func(*Pull)) {
+	c, known := f.Containers[container]
+	if !known || c.Pull.For != attempt || !c.Pull.inFlight() {
+		return
+	}
+	fold(&c.Pull)
+	f.Containers[container] = c
+}
+
+// set stores the instant if none is stored: the first word counts.
+func set(field *Instant, at Instant) {
+	if field.IsZero() {
+		*field = at
+	}
+}
+
+// live reports whether a process of this run may exist: it was asked for, and is not known to have ended.
+func (a *Attempt) live() bool { return a.N() > 0 && a.Exited.IsZero() && a.Refused.IsZero() }
+
+// N returns the attempt's number; 0 means that the container has not been asked for yet.
+func (a *Attempt) N() int { return a.Attempt }
+
+// over reports whether the run has left a record and ended.
+func (a *Attempt) over() bool { return !a.Exited.IsZero() }
+
+// running reports whether the process runs, as far as is known.
+func (a *Attempt) running() bool { return !a.Started.IsZero() && a.live() }
+
+// ran reports whether the run left a record with the engine, so that it counts as one.
+func (a *Attempt) ran() bool { return !a.Started.IsZero() || a.over() }
+
+// inFlight reports whether the sandbox's start has no outcome yet.
+func (s *Sandbox) inFlight() bool {
+	return s.N > 0 && s.Ready.IsZero() && s.Failed.IsZero() && s.Lost.IsZero() && s.Removal.Done.IsZero()
+}
+
+// ready reports whether containers can be started in the sandbox.
+func (s *Sandbox) ready() bool {
+	return !s.Ready.IsZero() && s.Lost.IsZero() && s.Removal.Asked.IsZero()
+}
+
+// standing reports whether there is something of the sandbox to take away. A start that failed has cleaned up.
+func (s *Sandbox) standing() bool {
+	return s.N > 0 && s.Failed.IsZero() && s.Removal.Done.IsZero()
+}
+
+// inFlight reports whether the pull has no outcome yet.
+func (p *Pull) inFlight() bool {
+	return !p.Asked.IsZero() && p.Done.IsZero() && p.Retry.IsZero() && !p.failedNow()
+}
+
+// failedNow reports whether the newest pull, not an earlier one, has failed.
+func (p *Pull) failedNow() bool { return !p.Failed.IsZero() && !p.Failed.Before(p.Asked) }

@@ -1,0 +1,168 @@
+package lifecycle
+
+import (
+	"strings"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// phase computes the phase from the container statuses, step by step as the kubelet does (contract 2.1). A pod that has
+// come to rest because somebody ended it gets a terminal phase whatever the steps say.
+func (v *view) phase(s *Status) Phase {
+	phase := v.liveliness(s)
+	if !phase.Terminal() && v.atRest() {
+		return PhaseFailed
+	}
+	return phase
+}
+
+func (v *view) liveliness(s *Status) Phase {
+	for i := range s.InitContainerStatuses {
+		switch last := lastEnd(&s.InitContainerStatuses[i]); {
+		case last == nil:
+			return PhasePending
+		case initFailed(Exit{Code: last.ExitCode, Reason: last.Reason}) && v.pod.RestartPolicy == spec.RestartNever:
+			return PhaseFailed
+		}
+	}
+	var running, stopped, succeeded, final int
+	for i := range s.ContainerStatuses {
+		c := &s.ContainerStatuses[i]
+		last := lastEnd(c)
+		switch {
+		case c.State.Running != nil:
+			running++
+			continue
+		case last == nil:
+			return PhasePending
+		}
+		stopped++
+		if c.State.Terminated != nil && last.ExitCode == 0 {
+			succeeded++
+		}
+		if !restarts(v.pod, Exit{Code: last.ExitCode}) {
+			final++
+		}
+	}
+	switch {
+	case running > 0, stopped != final && !v.atRest():
+		return PhaseRunning
+	case stopped == succeeded:
+		return PhaseSucceeded
+	default:
+		return PhaseFailed
+	}
+}
+
+// lastEnd is how the container ended, if it does not run and has run before.
+func lastEnd(c *ContainerStatus) *Terminated {
+	switch {
+	case c.State.Running != nil:
+		return nil
+	case c.State.Terminated != nil:
+		return c.State.Terminated
+	default:
+		return c.LastState.Terminated
+	}
+}
+
+// ConditionType names a condition (v1.PodConditionType).
+type ConditionType string
+
+// The conditions, in the order in which a pod on its way up makes them true.
+const (
+	PodScheduled              ConditionType = "PodScheduled"
+	PodReadyToStartContainers ConditionType = "PodReadyToStartContainers"
+	PodInitialized            ConditionType = "Initialized"
+	ContainersReady           ConditionType = "ContainersReady"
+	PodReady                  ConditionType = "Ready"
+)
+
+// Condition is v1.PodCondition.
+type Condition struct {
+	Type               ConditionType `json:"type"`
+	Status             string        `json:"status"` // "True" or "False"
+	Reason             Reason        `json:"reason,omitempty"`
+	Message            string        `json:"message,omitempty"`
+	LastTransitionTime time.Time     `json:"lastTransitionTime"`
+}
+
+func condition(t ConditionType, holds bool, reason Reason, message string) Condition {
+	if holds {
+		return Condition{Type: t, Status: "True", Reason: reason, Message: message}
+	}
+	return Condition{Type: t, Status: "False", Reason: reason, Message: message}
+}
+
+// conditions computes the conditions (contract 2.2); s has its phase and container statuses already.
+func (v *view) conditions(s *Status) []Condition {
+	ready := v.containersReady(s)
+	gates := ready
+	gates.Type = PodReady
+	return []Condition{
+		condition(PodScheduled, true, "", ""),
+		condition(PodReadyToStartContainers, v.facts.Sandbox.ready(), "", ""),
+		v.initializedCondition(s),
+		ready,
+		gates,
+	}
+}
+
+func (v *view) initializedCondition(s *Status) Condition {
+	if s.Phase == PhaseSucceeded {
+		return condition(PodInitialized, true, ReasonPodCompleted, "")
+	}
+	for i := range v.pod.Containers {
+		h := v.facts.Containers[v.pod.Containers[i].Name]
+		if h.Newest.ran() || h.Previous.ran() { // once initialized, always
+			return condition(PodInitialized, true, "", "")
+		}
+	}
+	names := unready(s.InitContainerStatuses)
+	if len(names) == 0 {
+		return condition(PodInitialized, true, "", "")
+	}
+	return condition(PodInitialized, false, ReasonContainersNotInitialized,
+		"containers with incomplete status: ["+strings.Join(names, " ")+"]")
+}
+
+func (v *view) containersReady(s *Status) Condition {
+	switch s.Phase {
+	case PhaseSucceeded:
+		return condition(ContainersReady, false, ReasonPodCompleted, "")
+	case PhaseFailed:
+		return condition(ContainersReady, false, ReasonPodFailed, "")
+	}
+	if names := unready(s.ContainerStatuses); len(names) > 0 {
+		return condition(ContainersReady, false, ReasonContainersNotReady,
+			"containers with unready status: ["+strings.Join(names, " ")+"]")
+	}
+	return condition(ContainersReady, true, "", "")
+}
+
+func unready(list []ContainerStatus) []string {
+	var names []string
+	for i := range list {
+		if !list[i].Ready {
+			names = append(names, list[i].Name)
+		}
+	}
+	return names
+}
+
+// Since fills in when each condition last changed: an instant of the earlier status where it is as it was, else now.
+func (s Status) Since(earlier []Condition, now Instant) Status {
+	conditions := make([]Condition, len(s.Conditions))
+	for i, c := range s.Conditions {
+		c.LastTransitionTime = stamp(now)
+		for _, old := range earlier {
+			if old.Type == c.Type && old.Status == c.Status {
+				c.LastTransitionTime = old.LastTransitionTime
+			}
+		}
+		conditions[i] = c
+	}
+	s.Conditions = conditions
+	return s
+}

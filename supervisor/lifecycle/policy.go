@@ -1,0 +1,167 @@
+package lifecycle
+
+import (
+	"math"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// minimumGrace is the least time between the stop signal and SIGKILL (minimumGracePeriodInSeconds of the kubelet).
+const minimumGrace = 2 * time.Second
+
+// Grace is how long a pod has to end.
+type Grace struct {
+	Period time.Duration
+	Force  bool // none at all: SIGKILL at once
+}
+
+// EffectiveGrace is the grace period of a stop. Without a request (nil) it is the pod's own; less than a second counts
+// as one second, as in the kubelet, and every container has [minimumGrace] all the same. A request of exactly zero is
+// force, as `kubectl delete --force --grace-period=0` is.
+func EffectiveGrace(pod *spec.Pod, requested *time.Duration) Grace {
+	period := pod.TerminationGracePeriodSeconds.Duration()
+	if requested != nil {
+		if *requested == 0 {
+			return Grace{Force: true}
+		}
+		period = *requested
+	}
+	return Grace{Period: max(period, time.Second)}
+}
+
+// restarts reports whether an app container that ended so runs again (contract 4.1).
+func restarts(pod *spec.Pod, exit Exit) bool {
+	switch pod.RestartPolicy {
+	case spec.RestartNever:
+		return false
+	case spec.RestartOnFailure:
+		return exit.Code != 0
+	default:
+		return true
+	}
+}
+
+// initFailed reports whether an init container that ended so has to run again. An init container in whose cgroup
+// anything was killed for memory has failed, even if it says 0 (the kubelet's isInitContainerFailed).
+func initFailed(exit Exit) bool { return exit.Code != 0 || exit.Reason == ReasonOOMKilled }
+
+// finished reports whether no container of the pod runs or will run again of itself.
+func finished(pod *spec.Pod, f *Facts) bool {
+	return initFailedForGood(pod, f) || abandoned(pod, f) || appsDone(pod, f)
+}
+
+// initFailedForGood reports whether an init container of this round has failed, and the policy is not to try again.
+func initFailedForGood(pod *spec.Pod, f *Facts) bool {
+	if pod.RestartPolicy != spec.RestartNever {
+		return false
+	}
+	for i := range pod.InitContainers {
+		a := f.Containers[pod.InitContainers[i].Name].Newest
+		if a.Round == f.Round && a.over() && initFailed(a.Exit) {
+			return true
+		}
+	}
+	return false
+}
+
+// abandoned reports whether the pod lost its sandbox after something had run in it, and its policy is Never: nothing is
+// made again (contract 3, «Sandbox lost»).
+func abandoned(pod *spec.Pod, f *Facts) bool {
+	if pod.RestartPolicy != spec.RestartNever || f.Sandbox.N == 0 || f.Sandbox.inFlight() || f.Sandbox.ready() {
+		return false
+	}
+	for _, c := range f.Containers {
+		if c.Newest.ran() {
+			return true
+		}
+	}
+	return false
+}
+
+// appsDone reports whether every app container has ended for good. It does not ask for the round: who has succeeded
+// under OnFailure is not run again after a reboot, and a pod of which nothing is left to run needs no sandbox.
+func appsDone(pod *spec.Pod, f *Facts) bool {
+	for i := range pod.Containers {
+		a := f.Containers[pod.Containers[i].Name].Newest
+		if !a.over() || restarts(pod, a.Exit) {
+			return false
+		}
+	}
+	return true
+}
+
+// backoff is a delay that grows with every failure in a row.
+type backoff struct {
+	initial, limit, reset time.Duration
+	factor                float64
+}
+
+// pullBackoff paces failed pulls (contract 4.4).
+var pullBackoff = backoff{initial: 10 * time.Second, limit: 300 * time.Second, reset: 600 * time.Second, factor: 2}
+
+func restartBackoff(pod *spec.Pod, c *spec.Container) backoff {
+	b := pod.BackoffOf(c)
+	return backoff{
+		initial: b.InitialSeconds.Duration(), limit: b.MaxSeconds.Duration(),
+		reset: b.ResetAfterSeconds.Duration(), factor: b.Factor,
+	}
+}
+
+// delay is the delay at a level: none at 0, the initial one at 1.
+func (b backoff) delay(level int) time.Duration {
+	if level <= 0 {
+		return 0
+	}
+	d := float64(b.initial) * math.Pow(b.factor, float64(level-1))
+	if d >= float64(b.limit) {
+		return b.limit
+	}
+	return time.Duration(d)
+}
+
+// next is the level after this one. It does not grow where the delay no longer does, so that it stays bounded.
+func (b backoff) next(level int) int {
+	if level > 0 && b.delay(level+1) == b.delay(level) {
+		return level
+	}
+	return level + 1
+}
+
+// restartDue says when a container that does not run may be started, and the level that granting it leads to; 0 leaves
+// the level as it is. The delay counts from the end of the last run. The first restart is immediate, and so is one
+// after the run outlasted the reset time, counted from when it was granted (contract 4.3).
+func restartDue(pod *spec.Pod, c *spec.Container, h *Container, round int) (at Instant, level int) {
+	a := &h.Newest
+	switch {
+	case a.N() == 0:
+		return Instant{}, 0
+	case !a.Refused.IsZero():
+		return a.Refused.Add(retryDelay), 0
+	case a.Round != round && isInit(pod, c):
+		return Instant{}, 0 // a new round begins its init containers afresh
+	}
+	b := restartBackoff(pod, c)
+	if h.Backoff.Level == 0 || a.Exited.Sub(h.Backoff.Granted) > b.reset {
+		return a.Exited, 1
+	}
+	return a.Exited.Add(b.delay(h.Backoff.Level)), b.next(h.Backoff.Level)
+}
+
+// pullLevel is the level that a failure of a pull that begins now leads to.
+func pullLevel(pull *Pull, now Instant) int {
+	if pull.Level == 0 || now.Sub(pull.Failed) > pullBackoff.reset {
+		return 1
+	}
+	return pullBackoff.next(pull.Level)
+}
+
+// isInit reports whether c is an init container of the pod: the pointer is into its list.
+func isInit(pod *spec.Pod, c *spec.Container) bool {
+	for i := range pod.InitContainers {
+		if pod.InitContainers[i].Name == c.Name {
+			return true
+		}
+	}
+	return false
+}

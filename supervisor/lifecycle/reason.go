@@ -1,0 +1,48 @@
+package lifecycle
+
+// Reason is a machine-readable cause in CamelCase: the kubelet's word where it has one.
+type Reason string
+
+// Reasons of a waiting container.
+const (
+	ReasonContainerCreating    Reason = "ContainerCreating"
+	ReasonPodInitializing      Reason = "PodInitializing"
+	ReasonCrashLoopBackOff     Reason = "CrashLoopBackOff"
+	ReasonErrImagePull         Reason = "ErrImagePull"
+	ReasonImagePullBackOff     Reason = "ImagePullBackOff"
+	ReasonErrImageNeverPull    Reason = "ErrImageNeverPull"
+	ReasonInvalidImageName     Reason = "InvalidImageName"
+	ReasonImageInspectError    Reason = "ImageInspectError"
+	ReasonRegistryUnavailable  Reason = "RegistryUnavailable"
+	ReasonCreateContainerError Reason = "CreateContainerError"
+	ReasonCreateConfigError    Reason = "CreateContainerConfigError"
+	ReasonRunContainerError    Reason = "RunContainerError"
+)
+
+// Reasons of a terminated container.
+const (
+	ReasonCompleted     Reason = "Completed"
+	ReasonError         Reason = "Error"
+	ReasonOOMKilled     Reason = "OOMKilled"
+	ReasonStartError    Reason = "StartError"
+	ReasonUnknown       Reason = "Unknown"                // exit code 255: the engine lost it
+	ReasonStatusUnknown Reason = "ContainerStatusUnknown" // exit code 137: it ran, and is not there
+)
+
+// Reasons of conditions.
+const (
+	ReasonContainersNotInitialized Reason = "ContainersNotInitialized"
+	ReasonContainersNotReady       Reason = "ContainersNotReady"
+	ReasonPodCompleted             Reason = "PodCompleted"
+	ReasonPodFailed                Reason = "PodFailed"
+)
+
+// Reasons to stop a container.
+const (
+	// ReasonStopped is a stop that somebody asked for.
+	ReasonStopped Reason = "Stopped"
+	// ReasonPodFinished is the end of what is left of a pod whose containers are done.
+	ReasonPodFinished Reason = "PodFinished"
+	// ReasonSandboxChanged is the loss of the sandbox that the container ran in.
+	ReasonSandboxChanged Reason = "SandboxChanged"
+)

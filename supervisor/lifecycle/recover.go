@@ -1,0 +1,118 @@
+package lifecycle
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// Unresolved returns the actions that were issued and have no outcome, in a fixed order: after a crash of the
+// supervisor each may or may not have happened, and each is carried out again. What was to be told to a process (the
+// stop signal, SIGKILL) keeps its deadline. This is the recovery table of docs/design/recovery.md.
+func (f Facts) Unresolved() []Action {
+	var todo []Action
+	if f.Sandbox.inFlight() {
+		todo = append(todo, StartSandbox{Sandbox: f.Sandbox.N, Round: f.Round})
+	}
+	if f.Sandbox.Removal.pending() {
+		todo = append(todo, RemoveSandbox{Sandbox: f.Sandbox.N})
+	}
+	for _, name := range f.names() {
+		c := f.Containers[name]
+		if c.Pull.inFlight() {
+			todo = append(todo, PullImage{Container: name, For: c.Pull.For, Level: c.Pull.Next})
+		}
+		if a := &c.Newest; a.live() {
+			switch {
+			case a.Started.IsZero() && a.Retry.IsZero():
+				todo = append(todo, StartContainer{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts})
+			case !a.KillAsked.IsZero() && a.KillSent.IsZero():
+				todo = append(todo, KillContainer{Ref: a.Ref})
+			case !a.StopAsked.IsZero() && a.StopSent.IsZero():
+				todo = append(todo, StopContainer{Ref: a.Ref, Grace: a.StopGrace, Reason: a.StopReason})
+			}
+		}
+		for _, a := range [...]*Attempt{&c.Previous, &c.Newest} {
+			if a.Removal.pending() {
+				todo = append(todo, RemoveContainer{Ref: a.Ref})
+			}
+		}
+	}
+	if f.Removal.pending() {
+		todo = append(todo, RemovePod{})
+	}
+	return todo
+}
+
+// Live returns the runs whose process may exist and was seen to start, sorted by name: after a restart of the
+// supervisor each has to be waited for again.
+func (f Facts) Live() []Ref {
+	var refs []Ref
+	for _, name := range f.names() {
+		if a := f.Containers[name].Newest; a.running() {
+			refs = append(refs, a.Ref)
+		}
+	}
+	return refs
+}
+
+// SandboxReady returns the number of the sandbox that containers run in, or 0 while there is none.
+func (f Facts) SandboxReady() int {
+	if f.Sandbox.ready() {
+		return f.Sandbox.N
+	}
+	return 0
+}
+
+// names returns the names of the known containers, sorted.
+func (f Facts) names() []string {
+	names := make([]string, 0, len(f.Containers))
+	for name := range f.Containers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Found is what the engine holds of a pod, told by the labels of what it holds.
+type Found struct {
+	UID     string
+	Pod     *spec.Pod // the definition that the newest container was made from
+	Sandbox int       // the newest sandbox's number
+	Ready   bool      // it is there
+	IPs     []string
+	Runs    []Run // at most one for each attempt, in any order
+}
+
+// Run is a container that the engine holds.
+type Run struct {
+	StartContainer
+	ID      string
+	Image   string
+	ImageID string
+}
+
+// Reconstruct makes facts of what the engine holds, for a pod whose own record cannot be read. How long ago anything
+// was is not known, so everything is as of now; what has exited is found out by waiting for it, as after any restart.
+func Reconstruct(found Found, now Instant) Facts {
+	f := Facts{UID: found.UID, Accepted: now}
+	runs := slices.SortedFunc(slices.Values(found.Runs), func(a, b Run) int { return cmp.Compare(a.Attempt, b.Attempt) })
+	sandbox := StartSandbox{Sandbox: found.Sandbox, Round: 1}
+	for _, r := range runs {
+		sandbox.Round = max(sandbox.Round, r.Round)
+	}
+	if found.Sandbox > 0 {
+		f = f.Apply(Issued{Action: sandbox, At: now})
+	}
+	if found.Ready {
+		f = f.Apply(SandboxStarted{Sandbox: found.Sandbox, IPs: found.IPs, At: now})
+	} else {
+		f = f.Apply(SandboxLost{Sandbox: found.Sandbox, Message: "the sandbox was not found", At: now})
+	}
+	for _, r := range runs {
+		f = f.Apply(Issued{Action: r.StartContainer, At: now})
+		f = f.Apply(ContainerStarted{Ref: r.Ref, ID: r.ID, Image: r.Image, ImageID: r.ImageID, At: now})
+	}
+	return f
+}

@@ -1,0 +1,247 @@
+package lifecycle
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// Phase is where the pod stands in its life (v1.PodPhase).
+type Phase string
+
+// The phases.
+const (
+	PhasePending   Phase = "Pending"
+	PhaseRunning   Phase = "Running"
+	PhaseSucceeded Phase = "Succeeded"
+	PhaseFailed    Phase = "Failed"
+)
+
+// Terminal reports whether the phase is for good.
+func (p Phase) Terminal() bool { return p == PhaseSucceeded || p == PhaseFailed }
+
+// Status is what a person and a script are shown; its JSON is v1.PodStatus.
+type Status struct {
+	Phase                 Phase             `json:"phase"`
+	Reason                Reason            `json:"reason,omitempty"`
+	Message               string            `json:"message,omitempty"`
+	Conditions            []Condition       `json:"conditions"`
+	PodIP                 string            `json:"podIP,omitempty"`
+	PodIPs                []PodIP           `json:"podIPs,omitempty"`
+	StartTime             time.Time         `json:"startTime"`
+	InitContainerStatuses []ContainerStatus `json:"initContainerStatuses,omitempty"`
+	ContainerStatuses     []ContainerStatus `json:"containerStatuses,omitempty"`
+	QOSClass              string            `json:"qosClass"`
+}
+
+// PodIP is one address of the pod.
+type PodIP struct {
+	IP string `json:"ip"`
+}
+
+// ContainerStatus is v1.ContainerStatus.
+type ContainerStatus struct {
+	Name         string `json:"name"`
+	State        State  `json:"state"`
+	LastState    State  `json:"lastState"`
+	Ready        bool   `json:"ready"`
+	RestartCount int    `json:"restartCount"`
+	Image        string `json:"image"`
+	ImageID      string `json:"imageID"`
+	ContainerID  string `json:"containerID,omitempty"`
+	Started      *bool  `json:"started,omitempty"`
+}
+
+// State is v1.ContainerState: at most one field is set.
+type State struct {
+	Waiting    *Waiting    `json:"waiting,omitempty"`
+	Running    *Running    `json:"running,omitempty"`
+	Terminated *Terminated `json:"terminated,omitempty"`
+}
+
+// Waiting is v1.ContainerStateWaiting.
+type Waiting struct {
+	Reason  Reason `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
+}
+
+// Running is v1.ContainerStateRunning.
+type Running struct {
+	StartedAt time.Time `json:"startedAt"`
+}
+
+// Terminated is v1.ContainerStateTerminated.
+type Terminated struct {
+	ExitCode    int       `json:"exitCode"`
+	Reason      Reason    `json:"reason,omitempty"`
+	Message     string    `json:"message,omitempty"`
+	StartedAt   time.Time `json:"startedAt"`
+	FinishedAt  time.Time `json:"finishedAt"`
+	ContainerID string    `json:"containerID,omitempty"`
+}
+
+// StatusOf computes the status of a pod. The times in it are wall time in whole seconds, as in Kubernetes; the
+// conditions carry no transition times yet: [Status.Since] fills them in.
+func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
+	v := view{pod: pod, facts: &f, now: now, ended: !f.Stop.Asked.IsZero() || finished(pod, &f)}
+	s := Status{StartTime: stamp(f.Accepted), QOSClass: "BestEffort"}
+	for i := range pod.InitContainers {
+		s.InitContainerStatuses = append(s.InitContainerStatuses, v.container(&pod.InitContainers[i], true))
+	}
+	for i := range pod.Containers {
+		s.ContainerStatuses = append(s.ContainerStatuses, v.container(&pod.Containers[i], false))
+	}
+	slices.SortFunc(s.ContainerStatuses, func(a, b ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+	s.Phase = v.phase(&s)
+	s.Conditions = v.conditions(&s)
+	for _, ip := range f.Sandbox.IPs {
+		s.PodIPs = append(s.PodIPs, PodIP{IP: ip})
+		s.PodIP = s.PodIPs[0].IP
+	}
+	return s
+}
+
+// stamp is an instant as the status shows it.
+func stamp(t Instant) time.Time { return t.Wall.UTC().Truncate(time.Second) }
+
+// view is one status in the making.
+type view struct {
+	pod   *spec.Pod
+	facts *Facts
+	now   Instant
+	ended bool // nothing is started any more
+}
+
+// atRest reports whether the pod is to end and nothing of it can run.
+func (v *view) atRest() bool {
+	if !v.ended {
+		return false
+	}
+	for _, c := range v.facts.Containers {
+		if c.Newest.live() {
+			return false
+		}
+	}
+	return true
+}
+
+// records returns the newest run of a container that left a record, and the one before it. With the sandbox of an init
+// container its records are purged: those of an earlier round do not count.
+func (v *view) records(h *Container, initial bool) (newest, before *Attempt) {
+	newest, before = &h.Newest, &h.Previous
+	if !newest.ran() {
+		newest, before = before, &Attempt{}
+	}
+	if initial && newest.Round != v.facts.Round {
+		newest = &Attempt{}
+	}
+	if initial && before.Round != v.facts.Round {
+		before = &Attempt{}
+	}
+	return newest, before
+}
+
+func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
+	h := v.facts.Containers[c.Name]
+	newest, before := v.records(&h, initial)
+	s := ContainerStatus{Name: c.Name, Image: c.Image, RestartCount: newest.Restarts, ImageID: newest.ImageID,
+		ContainerID: containerID(newest.ID)}
+	if newest.Image != "" {
+		s.Image = newest.Image
+	}
+	waiting := v.waiting(c, &h, newest, initial)
+	switch {
+	case newest.running():
+		s.State, s.LastState = State{Running: &Running{StartedAt: stamp(newest.Started)}}, terminated(before)
+	case newest.over() && waiting == nil:
+		s.State, s.LastState = terminated(newest), terminated(before)
+	case waiting == nil:
+		s.State = State{Terminated: &Terminated{ExitCode: 137, Reason: ReasonStatusUnknown,
+			Message: "The container could not be located when the pod was terminated"}}
+	default:
+		s.State, s.LastState = State{Waiting: waiting}, terminated(newest)
+	}
+	started := newest.running()
+	s.Started, s.Ready = &started, started
+	if initial {
+		s.Ready = newest.over() && !initFailed(newest.Exit)
+	}
+	return s
+}
+
+// waiting says what a container that does not run waits for; nil if it waits for nothing, so that its last end is what
+// there is to see, or, of a pod that has ended before the container ever ran, that it is missing.
+func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, initial bool) *Waiting {
+	next, pull := &h.Newest, &h.Pull
+	switch {
+	case record.over() && !v.again(record, initial):
+		return nil
+	case !record.over() && v.atRest() && (!v.facts.Stop.Asked.IsZero() || abandoned(v.pod, v.facts)):
+		return nil // missing counts as lost, as TerminatePod of the kubelet has it
+	case pull.failedNow() && pull.For > next.N():
+		return pullWaiting(c, pull)
+	case !next.Refused.IsZero():
+		return &Waiting{Reason: next.Exit.Reason, Message: next.Exit.Message}
+	case next.over() && record == next:
+		return v.backingOff(c, h)
+	}
+	if len(v.pod.InitContainers) > 0 {
+		return &Waiting{Reason: ReasonPodInitializing}
+	}
+	return &Waiting{Reason: ReasonContainerCreating}
+}
+
+// again reports whether a run that is over is followed by another.
+func (v *view) again(a *Attempt, initial bool) bool {
+	switch {
+	case v.ended:
+		return false
+	case initial:
+		return initFailed(a.Exit)
+	}
+	return restarts(v.pod, a.Exit)
+}
+
+// backingOff shows the delay of a restart, and nothing where there is none: the next run is about to begin.
+func (v *view) backingOff(c *spec.Container, h *Container) *Waiting {
+	due, _ := restartDue(v.pod, c, h, v.facts.Round)
+	if !v.now.Before(due) {
+		return nil
+	}
+	if a := &h.Newest; a.Exit.Reason == ReasonStartError && h.Backoff.Level <= 1 {
+		return &Waiting{Reason: ReasonRunContainerError, Message: a.Exit.Message}
+	}
+	return &Waiting{Reason: ReasonCrashLoopBackOff, Message: fmt.Sprintf(
+		"back-off %v restarting failed container=%s pod=%s_default(%s)",
+		due.Sub(h.Newest.Exited), c.Name, v.pod.Name, v.facts.UID)}
+}
+
+// pullWaiting shows a failed pull: the first time as what it was, after that as a back-off.
+func pullWaiting(c *spec.Container, pull *Pull) *Waiting {
+	if pull.Level <= 1 || (pull.Reason != ReasonErrImagePull && pull.Reason != ReasonRegistryUnavailable) {
+		return &Waiting{Reason: pull.Reason, Message: pull.Message}
+	}
+	return &Waiting{Reason: ReasonImagePullBackOff,
+		Message: fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, pull.Reason, pull.Message)}
+}
+
+// terminated is the state that a run which is over leaves, and no state for any other.
+func terminated(a *Attempt) State {
+	if !a.over() {
+		return State{}
+	}
+	return State{Terminated: &Terminated{
+		ExitCode: a.Exit.Code, Reason: a.Exit.Reason, Message: a.Exit.Message,
+		StartedAt: stamp(a.Started), FinishedAt: stamp(a.Exited), ContainerID: containerID(a.ID),
+	}}
+}
+
+func containerID(id string) string {
+	if id == "" {
+		return ""
+	}
+	return "containerd://" + id
+}

@@ -1,0 +1,57 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Runtime is what the supervisor needs of a container engine. Every method may be called again after a crash, with the
+// same arguments: it adopts what it finds, and taking away what is not there succeeds. All are safe for concurrent use,
+// end when their context does, and return a [lifecycle.Failure] where the caller is to act on the kind of the failure.
+// The instants of the events that they return are left zero.
+type Runtime interface {
+	Images
+	Sandboxes
+	Containers
+}
+
+// Images makes images available.
+type Images interface {
+	// PullImage makes the image of a container available, by its pull policy, with the archives of the pod imported
+	// first, and reports whether anything had to be fetched. It may take as long as it makes progress.
+	PullImage(ctx context.Context, pod *spec.Pod, container string) (pulled bool, err error)
+}
+
+// Sandboxes makes, watches and takes away sandboxes.
+type Sandboxes interface {
+	// StartSandbox makes the sandbox, or finds it ready. A sandbox that it could not make, it has taken away.
+	StartSandbox(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox) (lifecycle.SandboxStarted, error)
+	// WaitSandbox returns nil when the sandbox is gone, and an error where that is not known.
+	WaitSandbox(ctx context.Context, uid string, sandbox int) error
+	// RemoveSandbox takes the sandbox away, and kills whatever still runs in it.
+	RemoveSandbox(ctx context.Context, uid string, sandbox int) error
+	// RemovePod takes away everything of a pod that has ended.
+	RemovePod(ctx context.Context, uid string, pod *spec.Pod) error
+	// Inventory returns every pod that the engine holds anything of.
+	Inventory(ctx context.Context) ([]lifecycle.Found, error)
+}
+
+// Containers starts, watches, signals and takes away containers.
+type Containers interface {
+	// StartContainer creates and starts a run, or finds it created, running or ended. Before a run begins, any older
+	// run of the same container has ended. The kinds of failure are told apart: [lifecycle.FailureRefused] where nothing
+	// was created, else the process could not be started.
+	StartContainer(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer) (lifecycle.ContainerStarted, error)
+	// WaitContainer returns when the process has ended, and when by the wall clock. A run that is not there is one that
+	// ended with ContainerStatusUnknown. An error says that it is not known whether the process runs.
+	WaitContainer(ctx context.Context, uid string, ref lifecycle.Ref) (exit lifecycle.Exit, at time.Time, err error)
+	// StopContainer sends the stop signal: lifecycle.stopSignal, else the image's, else SIGTERM.
+	StopContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error
+	// KillContainer sends SIGKILL to everything in the container.
+	KillContainer(ctx context.Context, uid string, ref lifecycle.Ref) error
+	// RemoveContainer takes away the record, the writable layer and the log of a run that has ended.
+	RemoveContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error
+}
