@@ -1,0 +1,181 @@
+// Command images writes the container images of Podstead's examples and test
+// suites, from programs of this machine and this repository; no registry is
+// asked. The same programs give the same bytes.
+//
+//	go run ./test/images -o DIR
+//
+// writes to DIR
+//
+//	busybox.tar         localhost/podstead/busybox:1, an OCI layout
+//	busybox-docker.tar  the same, as docker save writes it
+//	testserver.tar      localhost/podstead/testserver:1, an OCI layout
+package main
+
+import (
+	"debug/elf"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podstead/podstead/internal/ocitar"
+)
+
+func main() {
+	dir := flag.String("o", ".", "write the archives to this folder, which is made if it is missing")
+	busybox := flag.String("busybox", "busybox", "static busybox, from Debian's busybox-static")
+	flag.Parse()
+	if err := run(*dir, *busybox); err != nil {
+		fmt.Fprintln(os.Stderr, "images:", err)
+		os.Exit(1)
+	}
+}
+
+func run(dir, busybox string) error {
+	bb, err := busyboxImage(busybox)
+	if err != nil {
+		return err
+	}
+	ts, err := testserverImage()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	return errors.Join(
+		save(filepath.Join(dir, "busybox.tar"), bb, ocitar.WriteOCI),
+		save(filepath.Join(dir, "busybox-docker.tar"), bb, ocitar.WriteDocker),
+		save(filepath.Join(dir, "testserver.tar"), ts, ocitar.WriteOCI),
+	)
+}
+
+// save replaces the file in one step, so that nobody imports half an archive.
+func save(name string, img ocitar.Image, write func(io.Writer, ...ocitar.Image) error) error {
+	f, err := os.CreateTemp(filepath.Dir(name), ".image-*")
+	if err != nil {
+		return err
+	}
+	err = errors.Join(write(f, img), f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), name)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write %s: %w", name, err), os.Remove(f.Name()))
+	}
+	return nil
+}
+
+// busyboxImage is a root file system of busybox alone, with a link for each
+// of its commands. It sets little, as public base images do.
+func busyboxImage(name string) (ocitar.Image, error) {
+	program, err := exec.LookPath(name)
+	if err != nil {
+		return ocitar.Image{}, fmt.Errorf("find busybox: %w (Debian: apt-get install busybox-static)", err)
+	}
+	if err := static(program); err != nil {
+		return ocitar.Image{}, err
+	}
+	data, err := os.ReadFile(program)
+	if err != nil {
+		return ocitar.Image{}, err
+	}
+	list, err := exec.Command(program, "--list").Output()
+	if err != nil {
+		return ocitar.Image{}, fmt.Errorf("list the commands of %s: %w", program, err)
+	}
+	applets := strings.Fields(string(list))
+	slices.Sort(applets)
+
+	layer := append(root(), ocitar.File{Path: "bin/busybox", Mode: 0o755, Data: data})
+	for _, a := range applets {
+		if a != "busybox" {
+			layer = append(layer, ocitar.File{Path: "bin/" + a, Link: "busybox"})
+		}
+	}
+	return ocitar.Image{
+		Name:   "localhost/podstead/busybox:1",
+		Config: ocispec.ImageConfig{Env: []string{"PATH=/bin"}, Cmd: []string{"sh"}},
+		Layers: []ocitar.Layer{layer},
+	}, nil
+}
+
+// testserverImage sets everything that an image can, so that tests see each
+// field arrive in a container or be overridden.
+func testserverImage() (ocitar.Image, error) {
+	program, err := buildTestserver()
+	if err != nil {
+		return ocitar.Image{}, err
+	}
+	return ocitar.Image{
+		Name: "localhost/podstead/testserver:1",
+		Config: ocispec.ImageConfig{
+			User:         "nobody",
+			Env:          []string{"PATH=/bin", "GREETING=from the image"},
+			Entrypoint:   []string{"/bin/testserver"},
+			Cmd:          []string{"-dir", "/srv"},
+			WorkingDir:   "/srv",
+			StopSignal:   "SIGINT",
+			ExposedPorts: map[string]struct{}{"8080/tcp": {}},
+		},
+		Layers: []ocitar.Layer{
+			append(root(), ocitar.File{Path: "srv", Mode: fs.ModeDir | 0o755}),
+			{{Path: "bin/testserver", Mode: 0o755, Data: program}},
+		},
+	}, nil
+}
+
+func buildTestserver() ([]byte, error) {
+	tmp, err := os.MkdirTemp("", "testserver-")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(tmp)
+	out := filepath.Join(tmp, "testserver")
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", out,
+		"github.com/podstead/podstead/test/images/testserver")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	if msg, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("build testserver: %w\n%s", err, msg)
+	}
+	return os.ReadFile(out)
+}
+
+// root is what a program may expect of any root file system. /proc, /sys and
+// /dev are mount points of the runtime.
+func root() ocitar.Layer {
+	var l ocitar.Layer
+	for _, dir := range []string{"bin", "dev", "etc", "home", "proc", "root", "sys", "var"} {
+		l = append(l, ocitar.File{Path: dir, Mode: fs.ModeDir | 0o755})
+	}
+	return append(l,
+		ocitar.File{Path: "tmp", Mode: fs.ModeDir | fs.ModeSticky | 0o777},
+		ocitar.File{Path: "etc/passwd", Mode: 0o644, Data: []byte(
+			"root:x:0:0:root:/root:/bin/sh\nnobody:x:65534:65534:nobody:/home:/bin/false\n")},
+		ocitar.File{Path: "etc/group", Mode: 0o644, Data: []byte("root:x:0:\nnogroup:x:65534:\n")},
+	)
+}
+
+// static fails for a program that needs a loader, which the image lacks: its
+// containers would fail with a puzzling "no such file or directory".
+func static(program string) error {
+	f, err := elf.Open(program)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", program, err)
+	}
+	defer f.Close()
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return fmt.Errorf("%s is dynamically linked (Debian: apt-get install busybox-static)", program)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+// Command testserver is the web server of Podstead's examples and test
+// suites: a small static program whose health can be switched from outside and
+// that misbehaves on request, so that probes, restarts and graceful stops have
+// something to watch.
+//
+// It listens on port $PORT, 8080 if that is empty, logs each request on
+// standard output, and ends with status 0 on SIGTERM or SIGINT, unless
+// -ignore-term tells it not to. Other arguments are shown by /env.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+)
+
+func main() {
+	ignoreTerm := flag.Bool("ignore-term", false, "do not end on SIGTERM and SIGINT")
+	dir := flag.String("dir", "", "serve this folder at /files/")
+	flag.Parse()
+	if err := run(context.Background(), *dir, *ignoreTerm); err != nil {
+		fmt.Fprintln(os.Stderr, "testserver:", err)
+		os.Exit(1)
+	}
+}
+
+// run serves until a signal asks for the end. What is being answered then,
+// a hanging request above all, is cut off after a second.
+func run(ctx context.Context, dir string, ignoreTerm bool) error {
+	term := make(chan os.Signal, 1)
+	signal.Notify(term, syscall.SIGTERM, syscall.SIGINT)
+
+	port := os.Getenv("PORT")
+	if port == "" {
+		port = "8080"
+	}
+	l, err := net.Listen("tcp", ":"+port)
+	if err != nil {
+		return err
+	}
+	srv := &http.Server{Handler: logged(newServer(dir, os.Exit)), ReadHeaderTimeout: 10 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(l) }()
+	fmt.Println("listening on", l.Addr())
+	for {
+		select {
+		case err := <-served:
+			return err
+		case s := <-term:
+			if ignoreTerm {
+				fmt.Println("ignoring", s)
+				continue
+			}
+			fmt.Println("ending on", s)
+			ctx, cancel := context.WithTimeout(ctx, time.Second)
+			defer cancel()
+			if err := srv.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+				return err
+			}
+			return nil
+		}
+	}
+}
+
+// logged writes one line for each request before it is answered.
+func logged(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Printf("%s %q from %s\n", r.Method, r.URL.RequestURI(), r.RemoteAddr)
+		h.ServeHTTP(w, r)
+	})
+}

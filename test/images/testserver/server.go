@@ -1,0 +1,112 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+)
+
+// server is the state behind the handlers. It begins healthy and ready.
+type server struct {
+	unhealthy, unready atomic.Bool
+	exit               func(code int)
+}
+
+// newServer gives the handler of all pages. /files/ shows dir, if it is not
+// empty; exit is what /exit ends the program with.
+func newServer(dir string, exit func(code int)) http.Handler {
+	s := &server{exit: exit}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "hello from Podstead") })
+	mux.HandleFunc("/healthz", func(w http.ResponseWriter, _ *http.Request) { verdict(w, !s.unhealthy.Load()) })
+	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { verdict(w, !s.unready.Load()) })
+	mux.HandleFunc("/switch", s.change)
+	mux.HandleFunc("/slow", slow)
+	mux.HandleFunc("/exit", s.end)
+	mux.HandleFunc("/env", env)
+	mux.HandleFunc("/hang", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+	mux.HandleFunc("/dribble", dribble)
+	if dir != "" {
+		mux.Handle("/files/", http.StripPrefix("/files/", http.FileServer(http.Dir(dir))))
+	}
+	return mux
+}
+
+func verdict(w http.ResponseWriter, good bool) {
+	if !good {
+		http.Error(w, "switched off", http.StatusServiceUnavailable)
+		return
+	}
+	fmt.Fprintln(w, "ok")
+}
+
+// change sets what /healthz and /readyz answer: ?healthy=false&ready=true.
+func (s *server) change(w http.ResponseWriter, r *http.Request) {
+	switches := map[string]*atomic.Bool{"healthy": &s.unhealthy, "ready": &s.unready}
+	for name, values := range r.URL.Query() {
+		off, known := switches[name]
+		on, err := strconv.ParseBool(values[0])
+		if !known || err != nil {
+			http.Error(w, fmt.Sprintf("%s=%s: want healthy or ready, and true or false", name, values[0]), http.StatusBadRequest)
+			return
+		}
+		off.Store(!on)
+	}
+	fmt.Fprintf(w, "healthy=%t ready=%t\n", !s.unhealthy.Load(), !s.unready.Load())
+}
+
+// slow answers after ?seconds=, which may be a fraction.
+func slow(w http.ResponseWriter, r *http.Request) {
+	seconds, err := strconv.ParseFloat(r.FormValue("seconds"), 64)
+	if err != nil {
+		http.Error(w, "seconds: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	select {
+	case <-time.After(time.Duration(seconds * float64(time.Second))):
+		fmt.Fprintln(w, "at last")
+	case <-r.Context().Done():
+	}
+}
+
+// end ends the program with ?code=, without an answer.
+func (s *server) end(w http.ResponseWriter, r *http.Request) {
+	code, err := strconv.ParseUint(r.FormValue("code"), 10, 8)
+	if err != nil {
+		http.Error(w, "code: "+err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.exit(int(code))
+}
+
+// env shows what the container was started with.
+func env(w http.ResponseWriter, _ *http.Request) {
+	wd, err := os.Getwd()
+	if err != nil {
+		wd = err.Error()
+	}
+	fmt.Fprintf(w, "args=%q\nuid=%d gid=%d\nworkingDir=%s\n%s\n", os.Args, os.Getuid(), os.Getgid(), wd, strings.Join(os.Environ(), "\n"))
+}
+
+// dribble answers one byte each second for as long as the client listens.
+func dribble(w http.ResponseWriter, r *http.Request) {
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for {
+		if _, err := w.Write([]byte(".")); err != nil {
+			return
+		}
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
