@@ -78,11 +78,11 @@ func (f Facts) names() []string {
 // Found is what the engine holds of a pod, told by the labels of what it holds.
 type Found struct {
 	UID     string
-	Pod     *spec.Pod // the definition that the newest container was made from
-	Sandbox int       // the newest sandbox's number
+	Pod     *spec.Pod // the definition that the newest container was made from; nil if there is none
+	Sandbox int       // the newest sandbox's number; 0: none is known
 	Ready   bool      // it is there
 	IPs     []string
-	Runs    []Run // at most one for each attempt, in any order
+	Runs    []Run // in any order
 }
 
 // Run is a container that the engine holds.
@@ -93,24 +93,31 @@ type Run struct {
 	ImageID string
 }
 
-// Reconstruct makes facts of what the engine holds, for a pod whose own record cannot be read. How long ago anything
-// was is not known, so everything is as of now; what has exited is found out by waiting for it, as after any restart.
-func Reconstruct(found Found, now Instant) Facts {
-	f := Facts{UID: found.UID, Accepted: now}
+// CatchUp folds in what the engine holds and the facts do not know of: sandboxes and runs newer than their newest. For a
+// pod whose own record is lost these are all, and the facts begin with no more than a UID and an instant. How long ago
+// anything was is not known, so it is as of now; what has ended is found out by waiting for it, as after any restart.
+func (f Facts) CatchUp(found Found, now Instant) Facts {
+	if found.Sandbox > f.Sandbox.N {
+		round := f.Round + 1
+		for _, r := range found.Runs {
+			round = max(round, r.Round)
+		}
+		f = f.Apply(Issued{Action: StartSandbox{Sandbox: found.Sandbox, Round: round}, At: now})
+		if found.Ready {
+			f = f.Apply(SandboxStarted{Sandbox: found.Sandbox, IPs: found.IPs, At: now})
+		} else {
+			f = f.Apply(SandboxLost{Sandbox: found.Sandbox, Message: "the sandbox was not found", At: now})
+		}
+	}
 	runs := slices.SortedFunc(slices.Values(found.Runs), func(a, b Run) int { return cmp.Compare(a.Attempt, b.Attempt) })
-	sandbox := StartSandbox{Sandbox: found.Sandbox, Round: 1}
 	for _, r := range runs {
-		sandbox.Round = max(sandbox.Round, r.Round)
-	}
-	if found.Sandbox > 0 {
-		f = f.Apply(Issued{Action: sandbox, At: now})
-	}
-	if found.Ready {
-		f = f.Apply(SandboxStarted{Sandbox: found.Sandbox, IPs: found.IPs, At: now})
-	} else {
-		f = f.Apply(SandboxLost{Sandbox: found.Sandbox, Message: "the sandbox was not found", At: now})
-	}
-	for _, r := range runs {
+		newest := f.Containers[r.Container].Newest
+		if r.Attempt <= newest.N() {
+			continue
+		}
+		if newest.live() { // its successor would not be there
+			f = f.Apply(ContainerExited{Ref: newest.Ref, Exit: Exit{Code: 137, Reason: ReasonStatusUnknown}, At: now})
+		}
 		f = f.Apply(Issued{Action: r.StartContainer, At: now})
 		f = f.Apply(ContainerStarted{Ref: r.Ref, ID: r.ID, Image: r.Image, ImageID: r.ImageID, At: now})
 	}
