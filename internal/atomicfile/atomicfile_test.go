@@ -1,0 +1,69 @@
+package atomicfile
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestWrite(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "state.json")
+	for _, content := range []string{"first", "second, and longer", ""} {
+		if err := Write(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil || string(got) != content {
+			t.Errorf("after writing %q the file holds %q, %v", content, got, err)
+		}
+	}
+	info, err := os.Stat(path)
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("mode is %v, %v; want 0600", info.Mode(), err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+		t.Errorf("the folder holds %v, want the file alone", entries)
+	}
+}
+
+func TestWriteFailureLeavesTheOldContent(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "taken") // a folder cannot be replaced by a file
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write(path, []byte("x"), 0o600); err == nil {
+		t.Error("replacing a folder succeeded")
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
+		t.Errorf("the folder holds %v: the temporary file was left", entries)
+	}
+	if err := Write(filepath.Join(dir, "absent", "file"), nil, 0o600); err == nil {
+		t.Error("writing into a folder that does not exist succeeded")
+	}
+}
+
+func TestRemoveAndSweep(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "file")
+	for _, name := range []string{"file", prefix + "1"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := Sweep(dir); err != nil {
+		t.Fatal(err)
+	}
+	if entries, _ := os.ReadDir(dir); len(entries) != 1 || entries[0].Name() != "file" {
+		t.Errorf("after Sweep the folder holds %v, want the file alone", entries)
+	}
+	for range 2 { // the second time it is not there
+		if err := Remove(path); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := Sweep(filepath.Join(dir, "absent")); err == nil {
+		t.Error("sweeping a folder that does not exist succeeded")
+	}
+}
