@@ -1,0 +1,258 @@
+package fakeruntime
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// run is a container and its process.
+type run struct {
+	lifecycle.StartContainer
+	uid, pod, image string
+	program         Program
+
+	started time.Time
+	written int       // lines of the program's output that are in the log
+	ends    time.Time // when it ends by what is known now; zero: never
+	exit    lifecycle.Exit
+	ended   bool
+}
+
+// StartContainer creates and starts a run, or finds it. An older run of the same container that still runs is killed.
+func (r *Runtime) StartContainer(
+	ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer,
+) (lifecycle.ContainerStarted, error) {
+	var started lifecycle.ContainerStarted
+	call := Call{Method: "StartContainer", UID: uid, Container: a.Container, Attempt: a.Attempt, Sandbox: a.Sandbox}
+	err := r.do(ctx, call, func() error {
+		p, c := r.pods[uid], find(pod, a.Container)
+		if c == nil {
+			return refused("the pod has no container %s", a.Container)
+		}
+		if p != nil && p.runs[a.Ref] != nil {
+			started = p.runs[a.Ref].event()
+			return nil
+		}
+		if p == nil || !p.sandboxes[a.Sandbox] {
+			return refused("sandbox %d is not there", a.Sandbox)
+		}
+		if !slices.Contains(r.images, c.Image) {
+			return refused("image %q is not there", c.Image)
+		}
+		p.pod = pod
+		for _, older := range p.runs {
+			if older.Container == a.Container {
+				r.advance(older)
+				older.kill(time.Now())
+			}
+		}
+		r.notify()
+		program := r.program(pod, c, a)
+		if program.Refused != nil {
+			return *program.Refused
+		}
+		n := &run{StartContainer: a, uid: uid, pod: pod.Name, image: c.Image, program: program, started: time.Now()}
+		if program.StartError != "" {
+			return lifecycle.Failure{Reason: lifecycle.ReasonStartError, Message: program.StartError}
+		}
+		if program.Runs != Forever {
+			n.ends, n.exit = n.started.Add(program.Runs), reasoned(program.Exit)
+		}
+		p.runs[a.Ref] = n
+		r.advance(n)
+		started = n.event()
+		return nil
+	})
+	return started, err
+}
+
+func refused(format string, args ...any) lifecycle.Failure {
+	return lifecycle.Failure{
+		Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateContainerError,
+		Message: "create container: " + fmt.Sprintf(format, args...),
+	}
+}
+
+func (r *Runtime) program(pod *spec.Pod, c *spec.Container, a lifecycle.StartContainer) Program {
+	if r.options.Program != nil {
+		if p, ok := r.options.Program(pod, a); ok {
+			return p
+		}
+	}
+	return Read(slices.Concat(c.Command, c.Args))
+}
+
+// WaitContainer returns when the process has ended.
+func (r *Runtime) WaitContainer(
+	ctx context.Context, uid string, ref lifecycle.Ref,
+) (exit lifecycle.Exit, at time.Time, err error) {
+	call := Call{Method: "WaitContainer", UID: uid, Container: ref.Container, Attempt: ref.Attempt}
+	if err := r.do(ctx, call, func() error { return nil }); err != nil {
+		return exit, at, err
+	}
+	for {
+		r.mu.Lock()
+		run, changed := r.run(uid, ref), r.changed
+		var next time.Time
+		if run == nil {
+			exit = lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonStatusUnknown, Message: "the container was not found"}
+			at = time.Now()
+		} else if next = r.advance(run); run.ended {
+			exit, at = run.exit, run.ends
+		}
+		r.mu.Unlock()
+		if run == nil || !at.IsZero() {
+			return exit, at, nil
+		}
+		if err := wait(ctx, changed, next); err != nil {
+			return exit, at, err
+		}
+	}
+}
+
+// wait returns when there was a change, or the time has come; a zero time never does.
+func wait(ctx context.Context, changed <-chan struct{}, until time.Time) error {
+	var due <-chan time.Time
+	if !until.IsZero() {
+		t := time.NewTimer(time.Until(until))
+		defer t.Stop()
+		due = t.C
+	}
+	select {
+	case <-changed:
+	case <-due:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return nil
+}
+
+// StopContainer sends the stop signal, which the process handles as [Program.Term] says.
+func (r *Runtime) StopContainer(ctx context.Context, uid string, _ *spec.Pod, ref lifecycle.Ref) error {
+	return r.signal(ctx, "StopContainer", uid, ref, func(run *run) { run.terminate(time.Now()) })
+}
+
+// KillContainer ends the process with 137.
+func (r *Runtime) KillContainer(ctx context.Context, uid string, ref lifecycle.Ref) error {
+	return r.signal(ctx, "KillContainer", uid, ref, func(run *run) { run.kill(time.Now()) })
+}
+
+func (r *Runtime) signal(ctx context.Context, method, uid string, ref lifecycle.Ref, send func(*run)) error {
+	call := Call{Method: method, UID: uid, Container: ref.Container, Attempt: ref.Attempt}
+	return r.do(ctx, call, func() error {
+		run := r.run(uid, ref)
+		if run == nil {
+			return lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "signal container: not found"}
+		}
+		r.advance(run)
+		send(run)
+		r.notify()
+		return nil
+	})
+}
+
+// Crash ends the newest run of a container at once, as if its process had ended by itself. It reports whether there was
+// one to end.
+func (r *Runtime) Crash(uid, container string, exit lifecycle.Exit) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p := r.pods[uid]
+	if p == nil {
+		return false
+	}
+	for _, run := range p.runs {
+		if r.advance(run); run.Container == container && !run.ended {
+			run.end(time.Now(), reasoned(exit))
+			r.notify()
+			return true
+		}
+	}
+	return false
+}
+
+// RemoveContainer takes away the record and the log of a run that has ended.
+func (r *Runtime) RemoveContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error {
+	call := Call{Method: "RemoveContainer", UID: uid, Container: ref.Container, Attempt: ref.Attempt}
+	return r.do(ctx, call, func() error {
+		run := r.run(uid, ref)
+		if run == nil {
+			return nil
+		}
+		if r.advance(run); !run.ended {
+			return fmt.Errorf("remove container %s: it still runs", ref.Container)
+		}
+		delete(r.pods[uid].runs, ref)
+		return r.removeLog(uid, pod, run)
+	})
+}
+
+// Running returns the runs of a pod whose process runs, sorted.
+func (r *Runtime) Running(uid string) []lifecycle.Ref {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var refs []lifecycle.Ref
+	if p := r.pods[uid]; p != nil {
+		for ref, run := range p.runs {
+			if r.advance(run); !run.ended {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	slices.SortFunc(refs, cmpRef)
+	return refs
+}
+
+func (r *Runtime) run(uid string, ref lifecycle.Ref) *run {
+	if p := r.pods[uid]; p != nil {
+		return p.runs[ref]
+	}
+	return nil
+}
+
+func cmpRef(a, b lifecycle.Ref) int {
+	return cmp.Or(cmp.Compare(a.Container, b.Container), cmp.Compare(a.Attempt, b.Attempt))
+}
+
+func (n *run) id(uid string) string { return fmt.Sprintf("%s-%s-%d", uid, n.Container, n.Attempt) }
+
+func imageID(image string) string { return "sha256:" + image }
+
+func (n *run) event() lifecycle.ContainerStarted {
+	return lifecycle.ContainerStarted{Ref: n.Ref, ID: n.id(n.uid), Image: n.image, ImageID: imageID(n.image)}
+}
+
+// terminate is SIGTERM.
+func (n *run) terminate(now time.Time) {
+	if n.ended || n.program.Term.Ignored {
+		return
+	}
+	if by := now.Add(n.program.Term.Takes); n.ends.IsZero() || by.Before(n.ends) {
+		n.ends, n.exit = by, reasoned(lifecycle.Exit{Code: n.program.Term.Code})
+	}
+}
+
+// kill is SIGKILL.
+func (n *run) kill(now time.Time) { n.end(now, reasoned(lifecycle.Exit{Code: 137})) }
+
+func (n *run) end(now time.Time, exit lifecycle.Exit) {
+	if !n.ended {
+		n.ends, n.exit, n.ended = now, exit, true
+	}
+}
+
+// reasoned fills in the reason that an exit code gives.
+func reasoned(e lifecycle.Exit) lifecycle.Exit {
+	if e.Reason == "" {
+		e.Reason = lifecycle.ReasonError
+		if e.Code == 0 {
+			e.Reason = lifecycle.ReasonCompleted
+		}
+	}
+	return e
+}

@@ -1,0 +1,150 @@
+package fakeruntime
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// StartSandbox makes the sandbox, or finds it ready.
+func (r *Runtime) StartSandbox(
+	ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox,
+) (lifecycle.SandboxStarted, error) {
+	err := r.do(ctx, Call{Method: "StartSandbox", UID: uid, Sandbox: a.Sandbox}, func() error {
+		p := r.pods[uid]
+		if p == nil {
+			p = &podState{sandboxes: map[int]bool{}, runs: map[lifecycle.Ref]*run{}}
+			r.pods[uid] = p
+		}
+		p.pod = pod
+		p.sandboxes[a.Sandbox] = true
+		return nil
+	})
+	if err != nil {
+		return lifecycle.SandboxStarted{}, err
+	}
+	return lifecycle.SandboxStarted{Sandbox: a.Sandbox}, nil
+}
+
+// WaitSandbox returns nil when the sandbox is gone.
+func (r *Runtime) WaitSandbox(ctx context.Context, uid string, sandbox int) error {
+	for first := true; ; first = false {
+		var ready bool
+		var changed <-chan struct{}
+		look := func() error {
+			p := r.pods[uid]
+			ready, changed = p != nil && p.sandboxes[sandbox], r.changed
+			return nil
+		}
+		if first {
+			if err := r.do(ctx, Call{Method: "WaitSandbox", UID: uid, Sandbox: sandbox}, look); err != nil {
+				return err
+			}
+		} else {
+			r.mu.Lock()
+			_ = look()
+			r.mu.Unlock()
+		}
+		if !ready {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// RemoveSandbox takes the sandbox away, and kills whatever still runs in it.
+func (r *Runtime) RemoveSandbox(ctx context.Context, uid string, sandbox int) error {
+	return r.do(ctx, Call{Method: "RemoveSandbox", UID: uid, Sandbox: sandbox}, func() error {
+		if p := r.pods[uid]; p != nil {
+			r.endSandbox(p, sandbox)
+			delete(p.sandboxes, sandbox)
+		}
+		return nil
+	})
+}
+
+// endSandbox kills what runs in a sandbox, and the sandbox itself; the caller holds the lock.
+func (r *Runtime) endSandbox(p *podState, sandbox int) {
+	for _, run := range p.runs {
+		if run.Sandbox == sandbox {
+			r.advance(run)
+			run.kill(time.Now())
+		}
+	}
+	if p.sandboxes[sandbox] {
+		p.sandboxes[sandbox] = false
+	}
+	r.notify()
+}
+
+// RemovePod takes away everything of a pod.
+func (r *Runtime) RemovePod(ctx context.Context, uid string, pod *spec.Pod) error {
+	return r.do(ctx, Call{Method: "RemovePod", UID: uid}, func() error {
+		if p := r.pods[uid]; p != nil {
+			for n := range p.sandboxes {
+				r.endSandbox(p, n)
+			}
+			delete(r.pods, uid)
+			r.notify()
+		}
+		return r.removeLogs(uid, pod)
+	})
+}
+
+// Inventory returns every pod that the engine holds anything of, sorted by UID.
+func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
+	var all []lifecycle.Found
+	err := r.do(ctx, Call{Method: "Inventory"}, func() error {
+		for _, uid := range slices.Sorted(maps.Keys(r.pods)) {
+			p := r.pods[uid]
+			f := lifecycle.Found{UID: uid, Pod: p.pod}
+			for n, ready := range p.sandboxes {
+				if n >= f.Sandbox {
+					f.Sandbox, f.Ready = n, ready
+				}
+			}
+			for _, run := range p.runs {
+				f.Runs = append(f.Runs, lifecycle.Run{
+					StartContainer: run.StartContainer, ID: run.id(uid), Image: run.image, ImageID: imageID(run.image),
+				})
+			}
+			slices.SortFunc(f.Runs, func(a, b lifecycle.Run) int { return cmpRef(a.Ref, b.Ref) })
+			all = append(all, f)
+		}
+		return nil
+	})
+	return all, err
+}
+
+// LoseSandbox ends the newest sandbox of a pod with everything in it, as a killed shim does.
+func (r *Runtime) LoseSandbox(uid string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.pods[uid]; p != nil && len(p.sandboxes) > 0 {
+		r.endSandbox(p, slices.Max(slices.Collect(maps.Keys(p.sandboxes))))
+	}
+}
+
+// Reboot ends everything that runs, and nobody knows how it ended. Containers' records and images stay.
+func (r *Runtime) Reboot() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.pods {
+		clear(p.sandboxes)
+		for _, run := range p.runs {
+			r.advance(run)
+			run.end(time.Now(), lifecycle.Exit{
+				Code: 255, Reason: lifecycle.ReasonUnknown, Message: "how the container ended is not known",
+			})
+		}
+	}
+	r.notify()
+}
