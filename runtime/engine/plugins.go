@@ -1,0 +1,104 @@
+package engine
+
+import (
+	"fmt"
+	"sync"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/sandbox"
+	"github.com/containerd/containerd/v2/plugins"
+	"github.com/containerd/plugin"
+	"github.com/containerd/plugin/registry"
+
+	// The parts of containerd that pods need, and no more: no CRI, no gRPC server, no metrics.
+	_ "github.com/containerd/containerd/v2/core/runtime/v2"
+	_ "github.com/containerd/containerd/v2/plugins/content/local/plugin"
+	_ "github.com/containerd/containerd/v2/plugins/diff/walking/plugin"
+	_ "github.com/containerd/containerd/v2/plugins/events"
+	_ "github.com/containerd/containerd/v2/plugins/gc"
+	_ "github.com/containerd/containerd/v2/plugins/imageverifier"
+	_ "github.com/containerd/containerd/v2/plugins/leases"
+	_ "github.com/containerd/containerd/v2/plugins/metadata"
+	_ "github.com/containerd/containerd/v2/plugins/mount"
+	_ "github.com/containerd/containerd/v2/plugins/sandbox"
+	_ "github.com/containerd/containerd/v2/plugins/server/ttrpc"
+	_ "github.com/containerd/containerd/v2/plugins/services/containers"
+	_ "github.com/containerd/containerd/v2/plugins/services/content"
+	_ "github.com/containerd/containerd/v2/plugins/services/diff"
+	_ "github.com/containerd/containerd/v2/plugins/services/events"
+	_ "github.com/containerd/containerd/v2/plugins/services/images"
+	_ "github.com/containerd/containerd/v2/plugins/services/introspection"
+	_ "github.com/containerd/containerd/v2/plugins/services/leases"
+	_ "github.com/containerd/containerd/v2/plugins/services/namespaces"
+	_ "github.com/containerd/containerd/v2/plugins/services/sandbox"
+	_ "github.com/containerd/containerd/v2/plugins/services/snapshots"
+	_ "github.com/containerd/containerd/v2/plugins/services/tasks"
+	_ "github.com/containerd/containerd/v2/plugins/services/version"
+	_ "github.com/containerd/containerd/v2/plugins/services/warning"
+	_ "github.com/containerd/containerd/v2/plugins/snapshots/native/plugin"
+	_ "github.com/containerd/containerd/v2/plugins/snapshots/overlay/plugin"
+	_ "github.com/containerd/containerd/v2/plugins/transfer"
+)
+
+// accessType and accessID name the plug-in through which we get hold of the others. It is loaded last.
+const (
+	accessType plugin.Type = "io.podstead.engine.v1"
+	accessID               = "access"
+)
+
+// access is what the engine takes out of containerd's plug-ins.
+type access struct {
+	client     *client.Client
+	controller sandbox.Controller
+}
+
+// loading serves one start of containerd: its registry is global to the process, and so is the way out of it.
+var loading struct {
+	sync.Mutex
+	registered bool
+	got        access
+}
+
+// load runs start, which loads the plug-ins, and returns what the access plug-in found.
+func load(start func() error) (access, error) {
+	loading.Lock()
+	defer loading.Unlock()
+	if !loading.registered {
+		registry.Register(&plugin.Registration{
+			Type: accessType,
+			ID:   accessID,
+			Requires: []plugin.Type{
+				plugins.EventPlugin, plugins.LeasePlugin, plugins.SandboxStorePlugin, plugins.SandboxControllerPlugin,
+				plugins.TransferPlugin, plugins.MountManagerPlugin, plugins.ServicePlugin, plugins.RuntimePluginV2,
+			},
+			InitFn: func(ic *plugin.InitContext) (any, error) {
+				a, err := newAccess(ic)
+				loading.got = a
+				return a, err
+			},
+		})
+		loading.registered = true
+	}
+	loading.got = access{}
+	if err := start(); err != nil {
+		return access{}, err
+	}
+	return loading.got, nil
+}
+
+func newAccess(ic *plugin.InitContext) (access, error) {
+	// The client in memory has no sandbox controllers of its own: see Engine.StartSandbox.
+	c, err := client.New("", client.WithInMemoryServices(ic), client.WithDefaultNamespace(Namespace))
+	if err != nil {
+		return access{}, err
+	}
+	p, err := ic.GetByID(plugins.SandboxControllerPlugin, sandboxController)
+	if err != nil {
+		return access{}, err
+	}
+	controller, ok := p.(sandbox.Controller)
+	if !ok {
+		return access{}, fmt.Errorf("sandbox controller is a %T", p)
+	}
+	return access{client: c, controller: controller}, nil
+}

@@ -1,0 +1,98 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/runc"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// taskPlugin and sandboxController are the plug-ins in whose folders the bundles of containers and sandboxes lie.
+	taskPlugin        = "io.containerd.runtime.v2.task"
+	sandboxController = "shim"
+	sandboxPlugin     = "io.containerd.sandbox.controller.v1." + sandboxController
+)
+
+// Exit is how a container ended.
+type Exit struct {
+	// Status is the exit status of the container's first process, or 128 and the number of the signal that ended it.
+	Status uint32
+	// At is when it exited. Where that is not known, it is when we noticed.
+	At time.Time
+}
+
+// ExitedWhileAway tells the containers whose tasks this engine's predecessor had, and that exited before this engine
+// was ready: by container ID. The task of such a container may still be there, and to be deleted, or be gone. Where
+// only its end is certain, because the shim died too, its status is 137.
+//
+// A boot voids all: containers that ran before are neither here nor do they have a task.
+func (e *Engine) ExitedWhileAway() map[string]Exit { return e.away }
+
+// scanBundles reads the bundles of containers before containerd does, which deletes those that it finds no shim for:
+// by container ID, nil for those that have not exited. It also makes sure that the program by which containerd cleans
+// up after each shim still exists: containerd gives up a running shim, and kills nothing of it, if an upgrade has moved
+// the program.
+func scanBundles(state, shimPath string) (map[string]*Exit, error) {
+	exits := map[string]*Exit{}
+	for _, plugin := range []string{taskPlugin, sandboxPlugin} {
+		bundles, err := filepath.Glob(filepath.Join(state, plugin, Namespace, "[^.]*"))
+		if err != nil {
+			return nil, err
+		}
+		for _, bundle := range bundles {
+			if err := repairShimPath(bundle, shimPath); err != nil {
+				return nil, err
+			}
+			if plugin != taskPlugin {
+				continue
+			}
+			exits[filepath.Base(bundle)] = nil
+			if x, err := runc.ReadExitStatus(bundle); err == nil {
+				exits[filepath.Base(bundle)] = &Exit{Status: uint32(x.Status), At: x.Timestamp}
+			}
+		}
+	}
+	return exits, nil
+}
+
+// repairShimPath writes down which program cleans up after a shim, if that is not known or it is gone.
+func repairShimPath(bundle, shimPath string) error {
+	file := filepath.Join(bundle, "shim-binary-path")
+	have, err := os.ReadFile(file)
+	if err == nil {
+		if _, err := os.Stat(string(have)); err == nil {
+			return nil
+		}
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("read shim of %s: %w", bundle, err)
+	}
+	if err := os.WriteFile(file, []byte(shimPath), 0o600); err != nil && !errors.Is(err, unix.ENOTDIR) {
+		return fmt.Errorf("repair shim of %s: %w", bundle, err)
+	}
+	return nil
+}
+
+// exitedWhileAway completes what the bundles told with the containers whose bundles had no exit and are gone now.
+func (e *Engine) exitedWhileAway(ctx context.Context, bundles map[string]*Exit, now time.Time) (map[string]Exit, error) {
+	away := map[string]Exit{}
+	for id, x := range bundles {
+		if x != nil {
+			away[id] = *x
+			continue
+		}
+		_, err := os.Stat(filepath.Join(e.opt.State, taskPlugin, Namespace, id))
+		if errors.Is(err, fs.ErrNotExist) {
+			away[id] = Exit{Status: 128 + uint32(unix.SIGKILL), At: now}
+		} else if err != nil {
+			return nil, fmt.Errorf("look for container %s: %w", id, err)
+		}
+	}
+	return away, nil
+}

@@ -1,0 +1,77 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	bootapi "github.com/containerd/containerd/api/runtime/bootstrap/v1"
+	"github.com/containerd/containerd/api/types/runc/options"
+	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/process"
+	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/runc"
+	"github.com/containerd/containerd/v2/core/mount"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	containerdshim "github.com/containerd/containerd/v2/pkg/shim"
+	"golang.org/x/sys/unix"
+)
+
+// launcher is containerd's handling of a shim's start and of what is left of a dead one, with two differences.
+type launcher struct {
+	containerdshim.Shim
+}
+
+// Start starts a shim. One that is to live in a cgroup (the option ShimCgroup) is born there: this process, which ends
+// when the shim runs, moves first.
+func (l launcher) Start(ctx context.Context, p *bootapi.BootstrapParams) (*bootapi.BootstrapResult, error) {
+	var o options.Options
+	found, err := p.FindExtension(&o)
+	if err != nil {
+		return nil, fmt.Errorf("read runtime options: %w", err)
+	}
+	if found && o.ShimCgroup != "" {
+		if err := JoinCgroup(o.ShimCgroup); err != nil {
+			return nil, err
+		}
+		p.Extensions = nil // or containerd, which knows one hierarchy only, would move the shim once more
+	}
+	return l.Shim.Start(ctx, p)
+}
+
+// Stop cleans up what is left of a container without a shim, or of a sandbox. containerd calls it after every deletion
+// too, where nothing is left: it does not start runc then, which takes longer than all the rest of a deletion.
+func (l launcher) Stop(ctx context.Context, id string) (containerdshim.StopStatus, error) {
+	var none containerdshim.StopStatus
+	ns, err := namespaces.NamespaceRequired(ctx)
+	if err != nil {
+		return none, err
+	}
+	cwd, err := os.Getwd()
+	if err != nil {
+		return none, err
+	}
+	bundle := filepath.Join(filepath.Dir(cwd), id)
+	o, err := runc.ReadOptions(bundle)
+	if err != nil {
+		return none, err
+	}
+	if o != nil {
+		root := o.Root
+		if root == "" {
+			root = process.RuncRoot
+		}
+		if _, err := os.Stat(filepath.Join(root, ns, id)); !errors.Is(err, os.ErrNotExist) {
+			return l.Shim.Stop(ctx, id)
+		}
+	}
+	// Without options runc was never called; without its folder it has nothing left.
+	if err := mount.UnmountRecursive(filepath.Join(bundle, "rootfs"), 0); err != nil {
+		return none, err
+	}
+	if e, err := runc.ReadExitStatus(bundle); err == nil {
+		return containerdshim.StopStatus{Pid: e.Pid, ExitStatus: e.Status, ExitedAt: e.Timestamp}, nil
+	}
+	return containerdshim.StopStatus{ExitStatus: 128 + int(unix.SIGKILL), ExitedAt: time.Now()}, nil
+}

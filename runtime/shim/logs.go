@@ -1,0 +1,157 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	api "github.com/containerd/containerd/api/runtime/task/v3"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
+	"github.com/containerd/log"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/crilog"
+)
+
+// logScheme marks an output that the shim writes to a log of its own.
+const logScheme = "podstead-log"
+
+// LogURI is the standard output of a container whose log the shim is to write to path, an absolute one, in the format
+// of package crilog. Both streams go there.
+func LogURI(path string, o crilog.Options) *url.URL {
+	u := &url.URL{Scheme: logScheme, Path: path}
+	q := url.Values{}
+	if o.MaxBytes > 0 {
+		q.Set("max", strconv.FormatInt(o.MaxBytes, 10))
+	}
+	if o.Keep > 0 {
+		q.Set("keep", strconv.Itoa(o.Keep))
+	}
+	u.RawQuery = q.Encode()
+	return u
+}
+
+// parseLogURI is the reverse of [LogURI]; ok is false for an output that is not ours.
+func parseLogURI(s string) (path string, o crilog.Options, ok bool, err error) {
+	u, err := url.Parse(s)
+	if err != nil || u.Scheme != logScheme {
+		return "", o, false, nil //nolint:nilerr // containerd judges what is not ours
+	}
+	q := u.Query()
+	if v := q.Get("max"); v != "" {
+		if o.MaxBytes, err = strconv.ParseInt(v, 10, 64); err != nil {
+			return "", o, true, fmt.Errorf("log max: %w", err)
+		}
+	}
+	if v := q.Get("keep"); v != "" {
+		if o.Keep, err = strconv.Atoi(v); err != nil {
+			return "", o, true, fmt.Errorf("log keep: %w", err)
+		}
+	}
+	return u.Path, o, true, nil
+}
+
+// logs takes the output of one container to its log. The zero value and nil are a container that has none of ours.
+type logs struct {
+	writer *crilog.Writer
+	pumps  sync.WaitGroup
+	// held keeps the FIFOs open for writing until the container has opened them: a FIFO that nobody has open for
+	// writing is at its end.
+	held []*os.File
+}
+
+// openLogs prepares the log of a container that is about to be created, and puts in the place of its URI the FIFOs
+// that runc's side copies the container's pipes to.
+func openLogs(ctx context.Context, r *api.CreateTaskRequest) (_ *logs, err error) {
+	path, o, ours, err := parseLogURI(r.Stdout)
+	if !ours {
+		return nil, nil
+	}
+	defer func() {
+		if err != nil {
+			err = errgrpc.ToGRPCf(errdefs.ErrInvalidArgument, "container %s: %v", r.ID, err)
+		}
+	}()
+	if err != nil {
+		return nil, err
+	}
+	l := &logs{}
+	if l.writer, err = crilog.Open(path, o); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			l.created()
+			l.drain(drainTimeout)
+		}
+	}()
+	if r.Stdout, err = l.pump(ctx, r.Bundle, crilog.Stdout); err != nil {
+		return nil, err
+	}
+	r.Stderr = "" // a terminal has one stream
+	if !r.Terminal {
+		r.Stderr, err = l.pump(ctx, r.Bundle, crilog.Stderr)
+	}
+	return l, err
+}
+
+// pump makes a FIFO and begins to copy what comes out of it to the log.
+func (l *logs) pump(ctx context.Context, bundle string, s crilog.Stream) (string, error) {
+	path := filepath.Join(bundle, string(s))
+	if err := unix.Mkfifo(path, 0o600); err != nil && !errors.Is(err, unix.EEXIST) {
+		return "", fmt.Errorf("make fifo %s: %w", path, err)
+	}
+	r, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "", err
+	}
+	w, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return "", errors.Join(err, r.Close())
+	}
+	l.held = append(l.held, w)
+	l.pumps.Go(func() {
+		defer r.Close()
+		if err := l.writer.Copy(r, s); err != nil {
+			log.G(ctx).WithError(err).WithField("fifo", path).Error("read container output")
+		}
+	})
+	return path, nil
+}
+
+// created says that the container has its ends of the FIFOs, or will never have them.
+func (l *logs) created() {
+	if l == nil {
+		return
+	}
+	for _, w := range l.held {
+		_ = w.Close()
+	}
+	l.held = nil
+}
+
+// drain waits until all output of a deleted container is in its log, or for the timeout.
+func (l *logs) drain(timeout time.Duration) {
+	if l == nil {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		l.pumps.Wait()
+		_ = l.writer.Close()
+		close(done)
+	}()
+	t := time.NewTimer(timeout)
+	defer t.Stop()
+	select {
+	case <-done:
+	case <-t.C:
+	}
+}
