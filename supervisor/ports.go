@@ -21,8 +21,9 @@ type Runtime interface {
 // Images makes images available.
 type Images interface {
 	// PullImage makes the image of a container available, by its pull policy, with the archives of the pod imported
-	// first, and reports whether anything had to be fetched. It may take as long as it makes progress.
-	PullImage(ctx context.Context, pod *spec.Pod, container string) (pulled bool, err error)
+	// first, and reports whether anything had to be fetched. It may take as long as it makes progress, and tells of it,
+	// in bytes and of a total that may grow, if it fetches anything; progress is never nil and does not block.
+	PullImage(ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64)) (pulled bool, err error)
 }
 
 // Sandboxes makes, watches and takes away sandboxes.

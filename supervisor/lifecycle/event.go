@@ -1,5 +1,7 @@
 package lifecycle
 
+import "time"
+
 // Event is something that has happened to a pod. Each names what it speaks of, and the instant at which it was seen.
 type Event interface {
 	// apply folds the event into facts that the caller owns.
@@ -64,8 +66,9 @@ func (e SandboxRemoved) apply(f *Facts) {
 // ImagePulled ends a [PullImage]: the image is here, unpacked.
 type ImagePulled struct {
 	Container string
-	For       int  // the attempt that it was made for
-	Pulled    bool // false: it was present already
+	For       int           // the attempt that it was made for
+	Pulled    bool          // false: it was present already
+	Took      time.Duration // to fetch it, or to find it
 	At        Instant
 }
 

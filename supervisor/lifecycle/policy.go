@@ -165,3 +165,29 @@ func isInit(pod *spec.Pod, c *spec.Container) bool {
 	}
 	return false
 }
+
+// RestartDelay is how long a container that has ended waits for its next run; 0 where there is none, or no delay.
+func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Duration {
+	h := f.Containers[container]
+	if !h.Newest.over() || !f.Stop.Asked.IsZero() || finished(pod, &f) {
+		return 0
+	}
+	for i := range pod.InitContainers {
+		if c := &pod.InitContainers[i]; c.Name == container && initFailed(h.Newest.Exit) {
+			due, _ := restartDue(pod, c, &h, f.Round)
+			return max(due.Sub(now), 0)
+		}
+	}
+	for i := range pod.Containers {
+		if c := &pod.Containers[i]; c.Name == container && restarts(pod, h.Newest.Exit) {
+			due, _ := restartDue(pod, c, &h, f.Round)
+			return max(due.Sub(now), 0)
+		}
+	}
+	return 0
+}
+
+// PullDelay is how long the container's image is not pulled again after its newest failure.
+func PullDelay(f Facts, container string) time.Duration {
+	return pullBackoff.delay(f.Containers[container].Pull.Level)
+}

@@ -123,3 +123,13 @@ func (f Facts) CatchUp(found Found, now Instant) Facts {
 	}
 	return f
 }
+
+// AtRest reports whether nothing of the pod runs, is under way, or stands: no process, no pull, no sandbox.
+func (f Facts) AtRest() bool {
+	for _, c := range f.Containers {
+		if c.Newest.live() || c.Pull.inFlight() {
+			return false
+		}
+	}
+	return !f.Sandbox.standing()
+}

@@ -1,0 +1,137 @@
+package supervisor
+
+import (
+	"strings"
+	"time"
+)
+
+// Level says whether a person should worry (the type of a Kubernetes event).
+type Level string
+
+// The levels.
+const (
+	Normal  Level = "Normal"
+	Warning Level = "Warning"
+)
+
+// Event is something that happened to a pod, told once: in the log, on the API, and to whoever follows.
+type Event struct {
+	Seq       uint64            `json:"seq"`             // rises by one; starts at 1 with the supervisor
+	Cause     uint64            `json:"cause,omitempty"` // the Seq of the event that led to this one; 0: not known any more
+	Time      time.Time         `json:"time"`
+	Level     Level             `json:"type"`
+	Kind      Kind              `json:"kind"`   // which row of the table
+	Reason    string            `json:"reason"` // the kubelet's word where it has one
+	Pod       string            `json:"pod"`
+	UID       string            `json:"uid"`
+	Container string            `json:"container,omitempty"`
+	Attempt   int               `json:"attempt,omitempty"`
+	Fields    map[string]string `json:"fields,omitempty"`
+	Message   string            `json:"message"`
+}
+
+// Kind names a row of the table of events.
+type Kind string
+
+// Entry is a row of the table of events: log lines, the API's JSON and the reference page are made from it.
+type Entry struct {
+	Kind     Kind
+	Reason   string
+	Level    Level
+	Sentence string // with {field} for each of Fields
+	Fields   []string
+}
+
+// The kinds of events.
+const (
+	PodAccepted         Kind = "PodAccepted"
+	PodRecovered        Kind = "PodRecovered"
+	StateLost           Kind = "StateLost"
+	StateRefused        Kind = "StateRefused"
+	OrphanFound         Kind = "OrphanFound"
+	MachineRestarted    Kind = "MachineRestarted"
+	SandboxReady        Kind = "SandboxReady"
+	SandboxFailed       Kind = "SandboxFailed"
+	SandboxGone         Kind = "SandboxGone"
+	RemovalFailed       Kind = "RemovalFailed"
+	ImagePulling        Kind = "ImagePulling"
+	ImageFetched        Kind = "ImageFetched"
+	ImagePresent        Kind = "ImagePresent"
+	ImageFailed         Kind = "ImageFailed"
+	ImageBackOff        Kind = "ImageBackOff"
+	ContainerRefused    Kind = "ContainerRefused"
+	ContainerStartError Kind = "ContainerStartError"
+	ContainerRunning    Kind = "ContainerRunning"
+	ContainerSucceeded  Kind = "ContainerSucceeded"
+	ContainerFailed     Kind = "ContainerFailed"
+	ContainerBackOff    Kind = "ContainerBackOff"
+	ContainerStopping   Kind = "ContainerStopping"
+	ContainerOutdated   Kind = "ContainerOutdated"
+	ContainerKilled     Kind = "ContainerKilled"
+	SignalFailed        Kind = "SignalFailed"
+	EngineAway          Kind = "EngineAway"
+	PodStopping         Kind = "PodStopping"
+	PodSucceeded        Kind = "PodSucceeded"
+	PodFailed           Kind = "PodFailed"
+	PodGone             Kind = "PodGone"
+	StateNotDurable     Kind = "StateNotDurable"
+	StateDurable        Kind = "StateDurable"
+	SupervisorPanicked  Kind = "SupervisorPanicked"
+)
+
+// Entries returns the table of events, in the order of a pod's life.
+func Entries() []Entry {
+	return []Entry{
+		{PodAccepted, "Accepted", Normal, "Pod accepted", nil},
+		{PodRecovered, "Recovered", Normal, "Taken up again after a restart of the supervisor, {live} of its containers run", []string{"live"}},
+		{StateLost, "StateLost", Warning, "State file could not be read and was set aside as {file}: {error}; what the engine holds is taken up", []string{"file", "error"}},
+		{StateRefused, "StateRefused", Warning, "State file {file} is not touched: {error}", []string{"file", "error"}},
+		{OrphanFound, "OrphanFound", Warning, "The engine holds containers of a pod that nobody asked for: they are ended", nil},
+		{MachineRestarted, "Rebooted", Normal, "The machine was restarted: a new round begins", nil},
+		{SandboxReady, "SandboxStarted", Normal, "Pod sandbox {sandbox} is ready", []string{"sandbox"}},
+		{SandboxFailed, "FailedCreatePodSandBox", Warning, "Failed to create pod sandbox: {error}", []string{"error"}},
+		{SandboxGone, "SandboxChanged", Normal, "Pod sandbox changed, it will be killed and re-created: {error}", []string{"error"}},
+		{RemovalFailed, "FailedKillPod", Warning, "Failed to remove {what}: {error}", []string{"what", "error"}},
+		{ImagePulling, "Pulling", Normal, "Pulling image \"{image}\"", []string{"image"}},
+		{ImageFetched, "Pulled", Normal, "Successfully pulled image \"{image}\" in {duration}", []string{"image", "duration"}},
+		{ImagePresent, "Pulled", Normal, "Container image \"{image}\" already present on machine", []string{"image"}},
+		{ImageFailed, "Failed", Warning, "Failed to pull image \"{image}\": {reason}: {error}", []string{"image", "reason", "error"}},
+		{ImageBackOff, "BackOff", Normal, "Back-off pulling image \"{image}\" for {delay}", []string{"image", "delay"}},
+		{ContainerRefused, "Failed", Warning, "Error: {reason}: {error}", []string{"reason", "error"}},
+		{ContainerStartError, "Failed", Warning, "Error: failed to start container: {error}", []string{"error"}},
+		{ContainerRunning, "Started", Normal, "Container started", nil},
+		{ContainerSucceeded, "Exited", Normal, "Container exited with 0", nil},
+		{ContainerFailed, "Exited", Warning, "Container exited with {code} ({reason})", []string{"code", "reason"}},
+		{ContainerBackOff, "BackOff", Warning, "Back-off restarting failed container {container} for {delay}", []string{"container", "delay"}},
+		{ContainerStopping, "Killing", Normal, "Stopping container {container}, grace period {grace}", []string{"container", "grace"}},
+		{ContainerOutdated, "Killing", Normal, "Container {container} runs in a sandbox that changed, it will be stopped", []string{"container"}},
+		{ContainerKilled, "Killing", Warning, "Container {container} is killed: it has not ended in its grace period, or none was given", []string{"container"}},
+		{SignalFailed, "FailedKillPod", Warning, "Failed to signal container {container}: {error}", []string{"container", "error"}},
+		{EngineAway, "EngineUnavailable", Warning, "The container engine is away, it is asked again: {error}", []string{"error"}},
+		{PodStopping, "Stopping", Normal, "Pod is to end within {grace}, asked by {by}", []string{"grace", "by"}},
+		{PodSucceeded, "Succeeded", Normal, "Pod succeeded", nil},
+		{PodFailed, "Failed", Warning, "Pod failed", nil},
+		{PodGone, "Removed", Normal, "Pod removed", nil},
+		{StateNotDurable, "StateNotDurable", Warning, "State could not be written, a restart would find an older one: {error}", []string{"error"}},
+		{StateDurable, "StateDurable", Normal, "State is written again", nil},
+		{SupervisorPanicked, "SupervisorPanicked", Warning, "A turn of the pod's supervisor panicked and was survived: {error}", []string{"error"}},
+	}
+}
+
+// table is Entries by kind.
+var table = func() map[Kind]Entry {
+	byKind := map[Kind]Entry{}
+	for _, e := range Entries() {
+		byKind[e.Kind] = e
+	}
+	return byKind
+}()
+
+// sentence fills the fields into the sentence of a kind.
+func (e Entry) sentence(fields map[string]string) string {
+	pairs := make([]string, 0, 2*len(e.Fields))
+	for _, name := range e.Fields {
+		pairs = append(pairs, "{"+name+"}", fields[name])
+	}
+	return strings.NewReplacer(pairs...).Replace(e.Sentence)
+}

@@ -1,0 +1,297 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"maps"
+	"reflect"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+const (
+	// longestSleep bounds how long a loop waits without a look at the clock: timers stand still while the machine is
+	// suspended, the clock of the facts does not.
+	longestSleep = time.Minute
+	// maxTurns bounds the decisions without an event between them. They come to a fixed point in a handful.
+	maxTurns = 1000
+	// panicPause keeps a pod whose turns panic from using up a core.
+	panicPause = 10 * time.Second
+)
+
+// message is something that the loop does between two decisions, on its own goroutine.
+type message func(now lifecycle.Instant)
+
+// loop keeps one pod as it should be. Its goroutine alone touches what stands below facts; others read the snapshot.
+type loop struct {
+	pod     *spec.Pod
+	owner   Owner
+	shared  *shared
+	log     *slog.Logger
+	mailbox chan message
+	writer  *writer
+	changed func()        // tells the set that the snapshot is another one
+	ended   chan struct{} // closed when run has returned
+
+	snapshot atomic.Pointer[Snapshot]
+	effects  sync.WaitGroup // everything that was started and can post
+
+	facts      lifecycle.Facts
+	status     lifecycle.Status
+	dirty      bool                          // the facts hold what must be on disk before anything is started
+	causes     map[string]uint64             // the newest event of each container, and of the pod as ""
+	pulls      map[string]context.CancelFunc // by container
+	pulling    map[string]Progress           // by container
+	sandboxEnd context.CancelFunc            // ends the watch of the sandbox
+	notDurable error                         // of the newest write
+}
+
+// shared is what all loops have in common.
+type shared struct {
+	runtime Runtime
+	store   Store
+	now     Clock
+	log     *slog.Logger
+	ring    *Ring
+	starts  chan struct{} // holds a token for each start under way
+	// decide is [lifecycle.Decide], but in a test.
+	decide func(*spec.Pod, lifecycle.Facts, lifecycle.Instant) lifecycle.Decision
+}
+
+func newLoop(sh *shared, e Envelope, changed func()) *loop {
+	l := &loop{
+		pod: e.Pod, owner: e.Owner, shared: sh, facts: e.Facts, changed: changed,
+		log:     sh.log.With(slog.String("pod", e.Pod.Name)),
+		mailbox: make(chan message, 16),
+		ended:   make(chan struct{}),
+		causes:  map[string]uint64{},
+		pulls:   map[string]context.CancelFunc{},
+		pulling: map[string]Progress{},
+	}
+	l.status.Conditions = e.Conditions
+	l.writer = newWriter(sh.store, l.stored)
+	l.observe(sh.now())
+	return l
+}
+
+// run turns until the pod is gone or the context ends, which leaves containers as they are. It returns when all that it
+// started has ended and the newest state is written, and reports whether the pod is gone.
+func (l *loop) run(ctx context.Context, begin message) (gone bool) {
+	defer close(l.ended)
+	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	var writer sync.WaitGroup
+	writer.Go(func() { l.writer.run(writing) })
+	ctx, stop := context.WithCancel(ctx)
+	defer func() {
+		stop()
+		l.effects.Wait()
+		stopWriting()
+		writer.Wait()
+		if gone {
+			l.forget()
+		}
+	}()
+	begins := []message{begin, func(lifecycle.Instant) { l.resume(ctx) }}
+	for {
+		panicked, gone := l.turns(ctx, begins)
+		if !panicked {
+			return gone
+		}
+		begins = nil
+		select {
+		case <-time.After(panicPause):
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// turns runs until the pod is gone, the context ends, or a turn panics. It survives that: the facts, being immutable,
+// are as they were before the fold that panicked.
+func (l *loop) turns(ctx context.Context, messages []message) (panicked, gone bool) {
+	defer func() {
+		if r := recover(); r != nil {
+			l.log.LogAttrs(ctx, slog.LevelError, "a turn panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
+			l.tell(l.shared.now(), SupervisorPanicked, "", fields{"error": fmt.Sprint(r)})
+			panicked = true
+		}
+	}()
+	timer := time.NewTimer(longestSleep)
+	defer timer.Stop()
+	for {
+		now := l.shared.now() // the only clock reading of the turn
+		for _, m := range messages {
+			m(now)
+		}
+		sleep, gone := l.settle(ctx, now)
+		if gone {
+			return false, true
+		}
+		timer.Reset(sleep)
+		messages = messages[:0]
+		select {
+		case m := <-l.mailbox:
+			messages = append(messages, m)
+		case <-timer.C:
+		case <-ctx.Done():
+			l.writer.put(l.envelope(l.shared.now()))
+			return false, false
+		}
+	}
+}
+
+// settle decides until nothing is left to do, starts the effects, publishes, and says how long to sleep.
+func (l *loop) settle(ctx context.Context, now lifecycle.Instant) (sleep time.Duration, gone bool) {
+	var actions []lifecycle.Action
+	for range maxTurns {
+		d := l.shared.decide(l.pod, l.facts, now)
+		for _, a := range d.Actions {
+			l.issue(a, now)
+		}
+		actions = append(actions, d.Actions...)
+		if len(d.Actions) > 0 {
+			continue
+		}
+		saved := l.save(now)
+		for _, a := range actions {
+			l.start(ctx, a, saved)
+		}
+		l.observe(now)
+		sleep = longestSleep
+		if !d.Wake.IsZero() {
+			sleep = min(sleep, d.Wake.Sub(now))
+		}
+		return sleep, d.Gone
+	}
+	panic(fmt.Sprintf("%d decisions in a row each had something to do, the last %T", maxTurns, actions[len(actions)-1]))
+}
+
+// issue folds in that an action is handed out, and tells of it.
+func (l *loop) issue(a lifecycle.Action, now lifecycle.Instant) {
+	l.tellAction(a, now)
+	l.facts = l.facts.Apply(lifecycle.Issued{Action: a, At: now})
+	switch a.(type) {
+	case lifecycle.PullImage, lifecycle.CancelPull, lifecycle.RemoveContainer:
+		// Found out again by doing it again; the next write holds it too.
+	default:
+		l.dirty = true
+	}
+}
+
+// fold folds in an event, and tells of it.
+func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
+	before := l.facts
+	l.facts = l.facts.Apply(e)
+	l.tellEvent(before, e, now)
+	switch e.(type) {
+	case lifecycle.ImagePulled, lifecycle.ContainerStarted, lifecycle.SignalSent, lifecycle.ContainerRemoved:
+		// As above: a restarted supervisor carries the action out again and learns the same.
+	default:
+		l.dirty = true
+	}
+}
+
+// post hands the loop a message, unless the context ends first.
+func (l *loop) post(ctx context.Context, m message) {
+	select {
+	case l.mailbox <- m:
+	case <-ctx.Done():
+	}
+}
+
+// offer hands the loop a message if it has room, and never blocks.
+func (l *loop) offer(m message) {
+	select {
+	case l.mailbox <- m:
+	default:
+	}
+}
+
+// save hands the state to the writer if it has to be on disk, and returns the write; nil: there is none to wait for.
+func (l *loop) save(now lifecycle.Instant) *write {
+	if !l.dirty {
+		return nil
+	}
+	l.dirty = false
+	return l.writer.put(l.envelope(now))
+}
+
+func (l *loop) envelope(now lifecycle.Instant) Envelope {
+	return Envelope{SavedAt: now, Pod: l.pod, Owner: l.owner, Facts: l.facts, Conditions: l.status.Conditions}
+}
+
+// stored is told the outcome of every write, on the writer's goroutine.
+func (l *loop) stored(err error) {
+	l.offer(func(now lifecycle.Instant) {
+		switch {
+		case err != nil && l.notDurable == nil:
+			l.tell(now, StateNotDurable, "", fields{"error": err.Error()})
+		case err == nil && l.notDurable != nil:
+			l.tell(now, StateDurable, "", nil)
+		}
+		l.notDurable = err
+	})
+}
+
+// forget takes away the state file of a pod of which nothing else is left.
+func (l *loop) forget() {
+	if err := l.shared.store.Delete(l.pod.Name); err != nil {
+		l.tell(l.shared.now(), RemovalFailed, "", fields{"what": "state file", "error": err.Error()})
+	}
+}
+
+// Progress is how far the pull of an image is, in bytes. Total grows as more of the image becomes known.
+type Progress struct {
+	Done  int64 `json:"done"`
+	Total int64 `json:"total"`
+}
+
+func (l *loop) progress(container string, p Progress, now lifecycle.Instant) {
+	if _, known := l.pulling[container]; !known {
+		l.tell(now, ImagePulling, container, fields{"image": l.image(container)})
+	}
+	l.pulling[container] = p
+}
+
+// Snapshot is a pod at one moment. It is immutable.
+type Snapshot struct {
+	Pod        *spec.Pod
+	Owner      Owner
+	Facts      lifecycle.Facts
+	Status     lifecycle.Status
+	Pulling    map[string]Progress // of the containers whose image is being fetched
+	AtRest     bool                // nothing of the pod runs, and nothing will of itself
+	NotDurable bool                // the newest state could not be written
+}
+
+// observe computes the status, publishes the snapshot if it is another one, and tells of a terminal phase.
+func (l *loop) observe(now lifecycle.Instant) {
+	before := l.status.Phase
+	l.status = lifecycle.StatusOf(l.pod, l.facts, now).Since(l.status.Conditions, now)
+	s := &Snapshot{
+		Pod: l.pod, Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: maps.Clone(l.pulling),
+		AtRest: l.status.Phase.Terminal() && l.facts.AtRest(), NotDurable: l.notDurable != nil,
+	}
+	if old := l.snapshot.Swap(s); old == nil || !same(old, s) {
+		l.changed()
+	}
+	switch {
+	case before == "" || before == l.status.Phase:
+	case l.status.Phase == lifecycle.PhaseSucceeded:
+		l.tell(now, PodSucceeded, "", nil)
+	case l.status.Phase == lifecycle.PhaseFailed:
+		l.tell(now, PodFailed, "", nil)
+	}
+}
+
+// same reports whether two snapshots of a pod show a reader the same.
+func same(a, b *Snapshot) bool {
+	return a.AtRest == b.AtRest && a.NotDurable == b.NotDurable && a.Facts.Stop == b.Facts.Stop &&
+		maps.Equal(a.Pulling, b.Pulling) && reflect.DeepEqual(a.Status, b.Status)
+}

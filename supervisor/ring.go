@@ -1,0 +1,78 @@
+package supervisor
+
+import (
+	"context"
+	"sync"
+)
+
+// Ring keeps the newest events and lets anyone follow them. A follower that falls behind by more than the ring holds
+// misses events and is told so; it never holds anybody up. Safe for concurrent use.
+type Ring struct {
+	mu     sync.Mutex
+	events []Event // a circle once it is full
+	seq    uint64  // of the newest event
+	more   chan struct{}
+}
+
+// NewRing returns a ring that keeps the newest size events.
+func NewRing(size int) *Ring {
+	return &Ring{events: make([]Event, 0, size), more: make(chan struct{})}
+}
+
+// add numbers the event, keeps it, wakes the followers, and returns the number.
+func (r *Ring) add(e Event) uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.seq++
+	e.Seq = r.seq
+	if len(r.events) < cap(r.events) {
+		r.events = append(r.events, e)
+	} else {
+		r.events[(r.seq-1)%uint64(cap(r.events))] = e
+	}
+	close(r.more)
+	r.more = make(chan struct{})
+	return e.Seq
+}
+
+// Since returns the events with a number greater than seq, oldest first, and how many of those are no longer kept. A
+// seq from the future, as of a supervisor before this one, counts as 0.
+func (r *Ring) Since(seq uint64) (events []Event, missed uint64) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.since(seq)
+}
+
+func (r *Ring) since(seq uint64) ([]Event, uint64) {
+	if seq > r.seq {
+		seq = 0
+	}
+	oldest := r.seq - uint64(len(r.events)) // the number before the oldest event's
+	missed := uint64(0)
+	if seq < oldest {
+		missed, seq = oldest-seq, oldest
+	}
+	events := make([]Event, 0, r.seq-seq)
+	for n := seq; n < r.seq; n++ {
+		events = append(events, r.events[n%uint64(cap(r.events))])
+	}
+	return events, missed
+}
+
+// Follow is [Ring.Since] that waits until there is at least one event, or the context ends.
+func (r *Ring) Follow(ctx context.Context, seq uint64) (events []Event, missed uint64, err error) {
+	for {
+		r.mu.Lock()
+		events, missed = r.since(seq)
+		more := r.more
+		r.mu.Unlock()
+		if len(events) > 0 {
+			return events, missed, nil
+		}
+		select {
+		case <-more:
+		case <-ctx.Done():
+			return nil, 0, ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,318 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Options are what a [Supervisor] is made of. Runtime, Store and Clock are needed.
+type Options struct {
+	Runtime Runtime
+	Store   Store
+	Clock   Clock
+	Log     *slog.Logger // nil: discarded
+	// MaxParallelStarts bounds how many containers start at once; 0: as many as there are cores.
+	MaxParallelStarts int
+	// Events is how many events are kept; 0: 4096.
+	Events int
+}
+
+// Supervisor is the set of pods of a machine. It is safe for concurrent use.
+type Supervisor struct {
+	shared *shared
+	ctx    context.Context //nolint:containedctx // the life of the loops, which is the supervisor's own
+	cancel context.CancelFunc
+	loops  sync.WaitGroup
+
+	mu       sync.Mutex
+	pods     map[string]*loop
+	blocked  map[string]string // names that cannot be used, and why
+	leaving  bool
+	changed  chan struct{}
+	sessions map[string]*session
+}
+
+// New returns a supervisor without pods. [Supervisor.Recover] takes up what an earlier one left; [Supervisor.Leave]
+// has to be called in the end.
+func New(ctx context.Context, o Options) *Supervisor {
+	log := o.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	return &Supervisor{
+		shared: &shared{
+			runtime: o.Runtime, store: o.Store, now: o.Clock, log: log, decide: lifecycle.Decide,
+			ring:   NewRing(cmp.Or(o.Events, 4096)),
+			starts: make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
+		},
+		ctx: ctx, cancel: cancel,
+		pods: map[string]*loop{}, blocked: map[string]string{}, sessions: map[string]*session{},
+		changed: make(chan struct{}),
+	}
+}
+
+// Errors that callers tell apart.
+var (
+	ErrNotFound = errors.New("no such pod")
+	ErrLeaving  = errors.New("the supervisor is about to leave")
+)
+
+// NameTakenError says that a pod of that name is there already.
+type NameTakenError struct {
+	Name   string
+	Holder string // who has it, in words
+}
+
+func (e *NameTakenError) Error() string {
+	return fmt.Sprintf("pod %q exists: %s", e.Name, e.Holder)
+}
+
+// Recover loads the state of an earlier supervisor, compares it with what the engine holds, and takes the pods up. It
+// is called once, before anything else. The assumptions, each with a test in recover_test.go or test/faults:
+//
+//  1. The supervisor may have been killed at any instruction: what was issued may have happened.
+//  2. The engine may hold newer sandboxes and runs than the state on disk knows of, if a write was lost.
+//  3. The machine may have been restarted: the boot ID tells.
+//  4. A state file may be unreadable: it is set aside, and the pod taken up from what the engine holds.
+//  5. A state file may be of a later version: it and its pod are left alone, and the name is taken.
+//  6. The engine may hold a pod that no state speaks of: it is ended, with its grace period.
+func (s *Supervisor) Recover(ctx context.Context) error {
+	envelopes, unusable, err := s.shared.store.Load()
+	if err != nil {
+		return fmt.Errorf("load state: %w", err)
+	}
+	list, err := s.shared.runtime.Inventory(ctx)
+	if err != nil {
+		return fmt.Errorf("look at the engine: %w", err)
+	}
+	found := map[string]lifecycle.Found{}
+	for _, f := range list {
+		found[f.UID] = f
+	}
+	for _, e := range envelopes {
+		s.takeUp(e, found[e.Facts.UID])
+		delete(found, e.Facts.UID)
+	}
+	lost := map[string]Unusable{}
+	for _, u := range unusable {
+		lost[u.Name] = u
+		if u.Kept {
+			s.blocked[u.Name] = u.Err.Error()
+		}
+		s.shared.log.LogAttrs(ctx, slog.LevelWarn, "state file cannot be used", slog.String("pod", u.Name),
+			slog.String("file", u.File), slog.Any("error", u.Err))
+	}
+	for _, f := range found {
+		s.takeUpFound(ctx, f, lost)
+	}
+	return nil
+}
+
+// takeUp starts the loop of a pod whose state was read.
+func (s *Supervisor) takeUp(e Envelope, found lifecycle.Found) {
+	s.begin(e, func(l *loop, now lifecycle.Instant) {
+		if e.SavedAt.Boot != now.Boot {
+			l.fold(lifecycle.Booted{Saved: e.SavedAt, At: now}, now)
+		}
+		l.facts = l.facts.CatchUp(found, now)
+		l.dirty = true
+		l.tell(now, PodRecovered, "", fields{"live": strconv.Itoa(len(l.facts.Live()))})
+	})
+}
+
+// takeUpFound deals with a pod that only the engine knows: its state was lost, or there never was one.
+func (s *Supervisor) takeUpFound(ctx context.Context, f lifecycle.Found, lost map[string]Unusable) {
+	pod := f.Pod
+	if pod == nil { // no container tells what the pod was: there is nothing to end with care
+		pod = &spec.Pod{Name: "orphan-" + f.UID, RestartPolicy: spec.RestartNever}
+	}
+	u, wasKnown := lost[pod.Name]
+	if u.Kept {
+		return
+	}
+	s.mu.Lock()
+	_, taken := s.pods[pod.Name]
+	s.mu.Unlock()
+	if taken {
+		copied := *pod
+		copied.Name = pod.Name + "-" + f.UID
+		pod = &copied
+		wasKnown = false
+	}
+	now := s.shared.now()
+	e := Envelope{Pod: pod, Facts: lifecycle.Facts{UID: f.UID, Accepted: now}.CatchUp(f, now)}
+	s.begin(e, func(l *loop, now lifecycle.Instant) {
+		l.dirty = true
+		if wasKnown {
+			l.tell(now, StateLost, "", fields{"file": u.File, "error": u.Err.Error()})
+			return
+		}
+		l.tell(now, OrphanFound, "", nil)
+		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(pod, nil), Delete: true, By: "the supervisor: nobody asked for this pod", At: now}, now)
+	})
+}
+
+// begin starts the loop of a pod. The name must be free.
+func (s *Supervisor) begin(e Envelope, first func(*loop, lifecycle.Instant)) *loop {
+	l := newLoop(s.shared, e, s.notify)
+	s.mu.Lock()
+	s.pods[e.Pod.Name] = l
+	s.attend(e.Owner.Session)
+	s.mu.Unlock()
+	s.loops.Go(func() {
+		gone := l.run(s.ctx, func(now lifecycle.Instant) { first(l, now) })
+		if !gone {
+			return
+		}
+		s.mu.Lock()
+		delete(s.pods, e.Pod.Name)
+		s.mu.Unlock()
+		s.notify()
+	})
+	return l
+}
+
+// Add accepts a pod and starts it. A name that is taken is a [*NameTakenError].
+func (s *Supervisor) Add(pod *spec.Pod, owner Owner) (Snapshot, error) {
+	s.mu.Lock()
+	if s.leaving {
+		s.mu.Unlock()
+		return Snapshot{}, ErrLeaving
+	}
+	if why, blocked := s.blocked[pod.Name]; blocked {
+		s.mu.Unlock()
+		return Snapshot{}, &NameTakenError{Name: pod.Name, Holder: "its state file was " + why}
+	}
+	if l, taken := s.pods[pod.Name]; taken {
+		s.mu.Unlock()
+		return Snapshot{}, &NameTakenError{Name: pod.Name, Holder: holder(l)}
+	}
+	e := Envelope{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: uuid.NewString(), Accepted: s.shared.now()}}
+	s.pods[pod.Name] = nil // reserves the name
+	s.mu.Unlock()
+	l := s.begin(e, func(l *loop, now lifecycle.Instant) { l.tell(now, PodAccepted, "", nil) })
+	return *l.snapshot.Load(), nil
+}
+
+func holder(l *loop) string {
+	switch {
+	case l == nil:
+		return "it is being added"
+	case l.owner.By != "":
+		return "it belongs to " + l.owner.By
+	default:
+		return "it was added before"
+	}
+}
+
+// StopOptions say how a pod is to end.
+type StopOptions struct {
+	UID    string         // if set, only this pod, not another of the same name
+	Grace  *time.Duration // nil: the pod's own; 0: by force
+	Delete bool           // take everything of it away afterwards
+	By     string         // who asks
+}
+
+// Stop asks a pod to end and returns at once. Asked again it can shorten the grace period, and add the deletion.
+func (s *Supervisor) Stop(ctx context.Context, name string, o StopOptions) error {
+	s.mu.Lock()
+	l := s.pods[name]
+	s.mu.Unlock()
+	if l == nil || (o.UID != "" && l.snapshot.Load().Facts.UID != o.UID) {
+		return fmt.Errorf("stop pod %q: %w", name, ErrNotFound)
+	}
+	done := make(chan struct{})
+	stop := func(now lifecycle.Instant) {
+		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(l.pod, o.Grace), Delete: o.Delete, By: o.By, At: now}, now)
+		close(done)
+	}
+	select {
+	case l.mailbox <- stop:
+	case <-l.ended:
+		return nil // it was about to be gone
+	case <-ctx.Done():
+		return fmt.Errorf("stop pod %q: %w", name, ctx.Err())
+	}
+	select {
+	case <-done:
+	case <-l.ended:
+	case <-ctx.Done():
+	}
+	return nil
+}
+
+// Pods returns all pods, sorted by name.
+func (s *Supervisor) Pods() []Snapshot {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]Snapshot, 0, len(s.pods))
+	for _, l := range s.pods {
+		if l != nil {
+			list = append(list, *l.snapshot.Load())
+		}
+	}
+	slices.SortFunc(list, func(a, b Snapshot) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
+	return list
+}
+
+// Pod returns the pod of a name.
+func (s *Supervisor) Pod(name string) (Snapshot, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.pods[name]
+	if l == nil {
+		return Snapshot{}, false
+	}
+	return *l.snapshot.Load(), true
+}
+
+// Events returns the newest events of all pods.
+func (s *Supervisor) Events() *Ring { return s.shared.ring }
+
+// Changed returns a channel that is closed when any pod changes, comes or goes after the call.
+func (s *Supervisor) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+func (s *Supervisor) notify() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// Leave ends the supervisor and leaves every pod as it is; the next supervisor takes them up. It returns when the state
+// is written and nothing of the supervisor runs any more, or with the context's error before that.
+func (s *Supervisor) Leave(ctx context.Context) error {
+	s.mu.Lock()
+	s.leaving = true
+	s.mu.Unlock()
+	s.cancel()
+	done := make(chan struct{})
+	go func() {
+		s.loops.Wait()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("leave: %w", ctx.Err())
+	}
+}
