@@ -110,7 +110,9 @@ func (r *Runtime) notify() {
 
 // PullImage makes the image of a container available: it is fetched where the policy wants that, and a pod with
 // archives has all of its images from them.
-func (r *Runtime) PullImage(ctx context.Context, pod *spec.Pod, container string) (pulled bool, err error) {
+func (r *Runtime) PullImage(
+	ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64),
+) (pulled bool, err error) {
 	err = r.do(ctx, Call{Method: "PullImage", Container: container}, func() error {
 		c := find(pod, container)
 		if c == nil {
@@ -126,6 +128,7 @@ func (r *Runtime) PullImage(ctx context.Context, pod *spec.Pod, container string
 			}
 		default:
 			pulled = true
+			progress(1, 1)
 		}
 		if !present {
 			r.images = append(r.images, c.Image)
