@@ -1,0 +1,317 @@
+package image_test
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/spec"
+)
+
+// wantError checks for an *Error with this reason and these words.
+func wantError(t *testing.T, err error, reason string, words ...string) {
+	t.Helper()
+	var e *image.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("error is %v, want an *Error with %s", err, reason)
+	}
+	if e.Reason != reason {
+		t.Errorf("reason is %s, want %s: %v", e.Reason, reason, err)
+	}
+	for _, w := range words {
+		if !strings.Contains(e.Message, w) {
+			t.Errorf("message %q lacks %q", e.Message, w)
+		}
+	}
+}
+
+func TestEnsurePolicy(t *testing.T) {
+	const (
+		local  = "what is here"
+		remote = "what the registry has"
+		gone   = "ErrImageNeverPull"
+		failed = "RegistryUnavailable"
+	)
+	for _, c := range []struct {
+		name      string
+		tag       string
+		policy    spec.PullPolicy
+		archived  bool // an archive brought version local
+		pulled    bool // a pull did
+		unpowered bool // the registry is off
+		want      string
+	}{
+		{name: "nothing here is pulled", tag: ":1", want: remote},
+		{name: "Never and nothing here", tag: ":1", policy: spec.PullNever, want: gone},
+		{name: "Never takes what is here", tag: ":1", policy: spec.PullNever, pulled: true, want: local},
+		{name: "Never takes what an archive brought", tag: ":1", policy: spec.PullNever, archived: true, want: local},
+		{name: "IfNotPresent does not ask again", tag: ":1", policy: spec.PullIfNotPresent, pulled: true, want: local},
+		{name: "IfNotPresent holds for latest", tag: ":latest", policy: spec.PullIfNotPresent, pulled: true, want: local},
+		{name: "Always asks again", tag: ":1", policy: spec.PullAlways, pulled: true, want: remote},
+		{name: "Always replaces what an archive brought", tag: ":1", policy: spec.PullAlways, archived: true, want: remote},
+		{name: "Always fails without a registry, image or not", tag: ":1", policy: spec.PullAlways, pulled: true, unpowered: true, want: failed},
+		{name: "the default of a tag is IfNotPresent", tag: ":1", pulled: true, unpowered: true, want: local},
+		{name: "the default of latest is Always", tag: ":latest", pulled: true, want: remote},
+		{name: "the default of no tag is Always", tag: "", pulled: true, want: remote},
+		{name: "the default of an archive is IfNotPresent, even for latest", tag: ":latest", archived: true, unpowered: true, want: local},
+		{name: "the default of an archive without a tag, too", tag: "", archived: true, unpowered: true, want: local},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, w := newWorld(t, image.Options{})
+			reg := newRegistry(t)
+			tag := c.tag
+			if tag == "" {
+				tag = ":latest"
+			}
+			if c.archived {
+				if _, err := w.store.ImportFile(ctx, save(t, sample(reg.host+"/shop"+tag, local))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.pulled {
+				reg.push(t, sample("shop"+tag, local))
+				if _, err := w.store.Ensure(ctx, reg.host+"/shop"+tag, "", nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			reg.push(t, sample("shop"+tag, remote))
+			if c.unpowered {
+				reg.intercept(hangUp)
+			}
+			img, err := w.store.Ensure(ctx, reg.host+"/shop"+c.tag, c.policy, nil)
+			if c.want == gone || c.want == failed {
+				if c.want == failed {
+					c.want = "ErrImagePull" // it hung up in the middle of an answer
+				}
+				wantError(t, err, c.want, reg.host+"/shop"+c.tag)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := w.read(ctx, t, img, "version"); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if img.Pulled != (c.want == remote) || img.FromArchive != (c.archived && c.want == local) {
+				t.Errorf("%+v", img)
+			}
+		})
+	}
+}
+
+func TestEnsureInvalidName(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	for _, ref := range []string{"", "UPPER", "a b", "shop:", "shop@sha256:1", "http://shop"} {
+		_, err := w.store.Ensure(ctx, ref, "", nil)
+		wantError(t, err, image.ReasonInvalidName, "parse image name")
+	}
+}
+
+func TestEnsureUnreachableRegistry(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.store.Ensure(ctx, host+"/shop:1", "", nil)
+	wantError(t, err, image.ReasonRegistryUnavailable, host+"/shop:1", "connection refused")
+	if !errors.Is(err, syscall.ECONNREFUSED) {
+		t.Errorf("%v hides its cause", err)
+	}
+	if n := w.leases(ctx, t); n != 0 {
+		t.Errorf("%d leases hold nothing", n)
+	}
+}
+
+func TestEnsureUnknownImage(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	reg := newRegistry(t)
+	_, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil)
+	wantError(t, err, image.ReasonPull, reg.host+"/shop:1", "not found")
+}
+
+func TestUnpackIsSynced(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	reg := newRegistry(t)
+	reg.push(t, sample("shop:1", "1"))
+	if _, err := w.store.ImportFile(ctx, save(t, sample("till:1", "2"))); err != nil {
+		t.Fatal(err)
+	}
+	for _, ref := range []string{reg.host + "/shop:1", "till:1"} {
+		if _, err := w.store.Ensure(ctx, ref, "", nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Four layers, of which both images share one.
+	if applied, synced := w.applier.counts(); applied != 3 || synced != 3 {
+		t.Errorf("%d layers were unpacked, %d of them to disk, want 3 and 3", applied, synced)
+	}
+}
+
+func TestDamagedContentIsPulledAgain(t *testing.T) {
+	for _, part := range []string{"first layer", "second layer", "config", "manifest"} {
+		t.Run(part, func(t *testing.T) {
+			ctx, w := newWorld(t, image.Options{})
+			reg := newRegistry(t)
+			reg.push(t, sample("shop:1", "1"))
+			ref := reg.host + "/shop:1"
+			// From an archive, so that there is content and nothing unpacked.
+			list, err := w.store.ImportFile(ctx, save(t, sample(ref, "1")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := map[string]int{"first layer": 0, "second layer": 1, "config": 2, "manifest": 3}[part]
+			w.damage(t, w.digests(ctx, t, list[0])[d])
+
+			_, err = w.store.Ensure(ctx, ref, spec.PullNever, nil)
+			wantError(t, err, image.ReasonNeverPull, ref, "damaged")
+			img, err := w.store.Ensure(ctx, ref, "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := w.read(ctx, t, img, "version"); got != "1" || !img.Pulled {
+				t.Errorf("version %q, %+v", got, img)
+			}
+		})
+	}
+}
+
+func TestUnpackedImageNeedsNoLayers(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	list, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Ensure(ctx, "shop:1", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range w.digests(ctx, t, list[0])[:2] {
+		if err := w.client.ContentStore().Delete(ctx, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.store.Ensure(ctx, "shop:1", spec.PullNever, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestFailedUnpackKeepsGoodContent(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	list, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.applier.before = func(context.Context) error { return syscall.ENOSPC }
+	_, err = w.store.Ensure(ctx, "shop:1", "", nil)
+	wantError(t, err, image.ReasonPull, "unpack image", "no space left")
+	w.applier.before = nil
+	if img, err := w.store.Ensure(ctx, "shop:1", spec.PullNever, nil); err != nil || img.ConfigDigest != list[0].ConfigDigest {
+		t.Errorf("%+v, %v", img, err)
+	}
+}
+
+func TestKilledUnpackIsFinishedAndCleanedUp(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
+		t.Fatal(err)
+	}
+	// The store is closed in the middle of a layer and the applier, as a
+	// killed process, has no chance to remove what it began.
+	begun := make(chan struct{})
+	w.applier.before = func(ctx context.Context) error {
+		close(begun)
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.store.Ensure(ctx, "shop:1", "", nil)
+		ended <- err
+	}()
+	<-begun
+	w.store.Close()
+	if err := <-ended; !errors.Is(err, image.ErrClosed) {
+		t.Errorf("unpacking with a store that closes: %v", err)
+	}
+	if _, err := w.client.SnapshotService("native").Prepare(ctx, "extract-1-x killed", ""); err != nil {
+		t.Fatal(err)
+	}
+	w.applier.before = nil
+	next := image.New(w.client, image.Options{Snapshotter: "native"})
+	defer next.Close()
+	img, err := next.Ensure(ctx, "shop:1", spec.PullNever, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.collect(ctx, t)
+	if got := w.read(ctx, t, img, "version"); got != "1" {
+		t.Errorf("version %q", got)
+	}
+	if s, l := w.snapshots(ctx, t), w.leases(ctx, t); s != 2 || l != 0 {
+		t.Errorf("%d snapshots and %d leases, want those of the 2 layers alone", s, l)
+	}
+}
+
+func TestCancelledUnpackLetsOthersGoOn(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
+		t.Fatal(err)
+	}
+	begun, release := make(chan struct{}, 2), make(chan struct{})
+	w.applier.before = func(ctx context.Context) error {
+		begun <- struct{}{}
+		select {
+		case <-release:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	ensure := func(ctx context.Context) <-chan error {
+		ended := make(chan error, 1)
+		go func() {
+			_, err := w.store.Ensure(ctx, "shop:1", "", nil)
+			ended <- err
+		}()
+		return ended
+	}
+	first, cancel := context.WithTimeoutCause(ctx, time.Hour, errors.New("an hour"))
+	one := ensure(first)
+	<-begun
+	two := ensure(ctx)
+	cancel()
+	if err := <-one; !errors.Is(err, context.Canceled) {
+		t.Errorf("the cancelled one ended with %v", err)
+	}
+	close(release)
+	if err := <-two; err != nil {
+		t.Errorf("the other one ended with %v", err)
+	}
+}
+
+func TestListShowsDamagedImages(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	list, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"), sample("till:1", "2")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.damage(t, list[0].Target.Digest)
+	all, err := w.store.List(ctx)
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%v, %v", names(all), err)
+	}
+	for _, img := range all {
+		if damaged := img.Name == list[0].Name; damaged != (img.ConfigDigest == "") {
+			t.Errorf("%+v", img)
+		}
+	}
+}

@@ -1,0 +1,295 @@
+package image
+
+import (
+	"archive/tar"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/containerd/containerd/v2/core/content"
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/images/archive"
+	"github.com/containerd/containerd/v2/pkg/archive/compression"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/platforms"
+	"github.com/distribution/reference"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// origin of a stream, which cannot be recognised when it comes again.
+const originStream = "stream"
+
+// ImportFile adds the images of an archive to this machine, under the names
+// that it gives them, as Import does. A file that was imported before and has
+// not changed since is not read again, as long as all its images are here. It
+// is an *Error, or that of ctx.
+func (s *Store) ImportFile(ctx context.Context, name string) ([]Image, error) {
+	list, err := s.importFile(ctx, name)
+	if err != nil {
+		return nil, fail(ctx, ReasonPull, "import image archive", name, err)
+	}
+	return list, nil
+}
+
+// Import adds the images of an archive in the OCI or the Docker layout, which
+// may be compressed. Short names are completed as in a pod file: busybox:1 is
+// docker.io/library/busybox:1. A name that is taken stands for the new image
+// from then on. It is an *Error, or that of ctx.
+func (s *Store) Import(ctx context.Context, r io.Reader) ([]Image, error) {
+	list, err := s.importStream(ctx, r)
+	if err != nil {
+		return nil, fail(ctx, ReasonPull, "import image archive", "-", err)
+	}
+	return list, nil
+}
+
+func (s *Store) importStream(ctx context.Context, r io.Reader) ([]Image, error) {
+	if err := s.imports.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer s.imports.Release(1)
+	return s.load(ctx, r, originStream)
+}
+
+func (s *Store) importFile(ctx context.Context, name string) ([]Image, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	origin, err := fingerprint(f)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.imports.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	defer s.imports.Release(1)
+	if list, err := s.imported(ctx, origin); err != nil || len(list) > 0 {
+		return list, err
+	}
+	return s.load(ctx, f, origin)
+}
+
+// fingerprint tells one state of one file from any other without reading it.
+// The inode's change time is part of it, for nobody can set that back.
+func fingerprint(f *os.File) (string, error) {
+	fi, err := f.Stat()
+	if err != nil {
+		return "", err
+	}
+	st, ok := fi.Sys().(*syscall.Stat_t)
+	if !ok || !fi.Mode().IsRegular() {
+		return "", errors.New("not a regular file")
+	}
+	name, err := filepath.Abs(f.Name())
+	if err != nil {
+		return "", err
+	}
+	h := sha256.New()
+	fmt.Fprint(h, name, "\x00", st.Dev, st.Ino, st.Size, st.Mtim, st.Ctim)
+	return fmt.Sprintf("%x", h.Sum(nil)), nil
+}
+
+// imported gives the images of an archive of this origin, or none where one of
+// them is gone, stands for something else now, or is incomplete.
+func (s *Store) imported(ctx context.Context, origin string) ([]Image, error) {
+	records, err := s.client.ImageService().List(ctx, fmt.Sprintf("labels.%q", labelArchive))
+	if err != nil {
+		return nil, err
+	}
+	var list []Image
+	count := 0
+	for _, rec := range records {
+		from, n, _ := strings.Cut(rec.Labels[labelArchive], "/")
+		if from != origin {
+			continue
+		}
+		if count, err = strconv.Atoi(n); err != nil {
+			return nil, nil
+		}
+		img, err := s.describe(ctx, rec)
+		if err != nil {
+			return nil, ctx.Err()
+		}
+		if ok, err := s.unpacked(ctx, img); err != nil {
+			return nil, err
+		} else if ok {
+			list = append(list, img)
+			continue
+		}
+		if n, err := s.missing(ctx, rec.Target); err != nil || n > 0 {
+			return nil, err
+		}
+		list = append(list, img)
+	}
+	if len(list) != count {
+		return nil, nil
+	}
+	return list, nil
+}
+
+// load reads an archive. The caller holds s.imports: containerd's importer
+// names unfinished content by its path in the archive and would continue that
+// of another one, so no two may run and what a kill left behind goes first.
+func (s *Store) load(ctx context.Context, r io.Reader, origin string) (list []Image, err error) {
+	cs := s.client.ContentStore()
+	stale, err := cs.ListStatuses(ctx, "ref~=^tar-")
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range stale {
+		if err := cs.Abort(ctx, st.Ref); err != nil && !errdefs.IsNotFound(err) {
+			return nil, err
+		}
+	}
+	err = s.leased(ctx, "import", discard, func(ctx context.Context) error {
+		list, err = s.loadLeased(ctx, cancelled(ctx, r), origin)
+		return err
+	})
+	return list, err
+}
+
+func (s *Store) loadLeased(ctx context.Context, r io.Reader, origin string) ([]Image, error) {
+	cs := s.client.ContentStore()
+	plain, err := compression.DecompressStream(r)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	defer plain.Close()
+	desc, err := archive.ImportIndex(ctx, cs, plain)
+	if err != nil {
+		return nil, unreadable(err)
+	}
+	blob, err := content.ReadBlob(ctx, cs, desc)
+	if err != nil {
+		return nil, err
+	}
+	var index ocispec.Index
+	if err := json.Unmarshal(blob, &index); err != nil {
+		return nil, fmt.Errorf("decode index.json: %w", err)
+	}
+	records, err := named(index)
+	if err != nil {
+		return nil, err
+	}
+	for _, rec := range records {
+		if err := s.complete(ctx, rec); err != nil {
+			return nil, fmt.Errorf("image %q: %w", rec.Name, err)
+		}
+	}
+	// Names come last, so that an archive is taken as a whole or not at all.
+	label := map[string]string{labelArchive: fmt.Sprintf("%s/%d", origin, len(records))}
+	var list []Image
+	for _, rec := range records {
+		rec.Labels = label
+		if rec, err = s.name(ctx, rec); err != nil {
+			return nil, fmt.Errorf("image %q: %w", rec.Name, err)
+		}
+		img, err := s.describe(ctx, rec)
+		if err != nil {
+			return nil, fmt.Errorf("image %q: %w", rec.Name, err)
+		}
+		list = append(list, img)
+	}
+	return list, nil
+}
+
+// unreadable says in words what tar's errors mean here.
+func unreadable(err error) error {
+	switch {
+	case errors.Is(err, tar.ErrHeader), err.Error() == "unrecognized image format":
+		return fmt.Errorf("not an image archive in the OCI or Docker layout: %w", err)
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return fmt.Errorf("not an image archive, or only the beginning of one: %w", err)
+	default:
+		return err
+	}
+}
+
+// named gives a record for each manifest of the index that has a name.
+func named(index ocispec.Index) ([]images.Image, error) {
+	var records []images.Image
+	for _, m := range index.Manifests {
+		name := m.Annotations[images.AnnotationImageName]
+		// The OCI annotation is often a tag alone, which names no image.
+		if ref := m.Annotations[ocispec.AnnotationRefName]; name == "" && strings.ContainsAny(ref, "/:@") {
+			name = ref
+		}
+		if name == "" {
+			continue
+		}
+		full, err := reference.ParseDockerRef(name)
+		if err != nil {
+			return nil, fmt.Errorf("image name %q: %w", name, err)
+		}
+		records = append(records, images.Image{Name: full.String(), Target: m})
+	}
+	if len(records) == 0 {
+		return nil, errors.New("no image in it has a name: save it by name, as in docker save NAME:TAG")
+	}
+	return records, nil
+}
+
+// complete makes sure that the image is whole and for this machine, and labels
+// its content so that the garbage collector keeps it.
+func (s *Store) complete(ctx context.Context, rec images.Image) error {
+	cs := s.client.ContentStore()
+	children := images.FilterPlatforms(images.ChildrenHandler(cs), s.platform)
+	if err := images.Walk(ctx, images.SetChildrenLabels(cs, children), rec.Target); err != nil {
+		return err
+	}
+	manifest, err := images.Manifest(ctx, cs, rec.Target, s.platform)
+	if err != nil {
+		return err
+	}
+	p, err := images.ConfigPlatform(ctx, cs, manifest.Config)
+	if err != nil {
+		return err
+	}
+	if !s.platform.Match(p) {
+		return fmt.Errorf("it is for %s, this machine is %s", platforms.Format(p), platforms.DefaultString())
+	}
+	for _, d := range manifest.Layers {
+		if _, err := cs.Info(ctx, d.Digest); err != nil {
+			return fmt.Errorf("layer %s: %w", d.Digest, err)
+		}
+	}
+	return nil
+}
+
+// name makes the record, or lets the one that is there stand for this image.
+func (s *Store) name(ctx context.Context, rec images.Image) (images.Image, error) {
+	is := s.client.ImageService()
+	made, err := is.Create(ctx, rec)
+	if errdefs.IsAlreadyExists(err) {
+		made, err = is.Update(ctx, rec)
+	}
+	if err != nil {
+		return rec, err
+	}
+	return made, nil
+}
+
+// cancelled gives a reader that fails once ctx has ended: the importer looks at
+// the context only between files, and one file may be gigabytes.
+func cancelled(ctx context.Context, r io.Reader) io.Reader {
+	return readerFunc(func(b []byte) (int, error) {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		return r.Read(b)
+	})
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }

@@ -1,0 +1,289 @@
+package image_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podstead/podstead/internal/ocitar"
+	"github.com/podstead/podstead/runtime/image"
+)
+
+// tee gives a reader that copies what is read.
+func tee(r io.Reader, w io.Writer) io.Reader { return io.TeeReader(r, w) }
+
+func names(list []image.Image) []string {
+	var out []string
+	for _, img := range list {
+		out = append(out, img.Name)
+	}
+	return out
+}
+
+func TestImportLayouts(t *testing.T) {
+	short, full := sample("shop:1", "1"), sample("localhost/shop:2", "2")
+	oci := func(w io.Writer) error { return ocitar.WriteOCI(w, short, full) }
+	for name, write := range map[string]func(io.Writer) error{
+		"oci":    oci,
+		"docker": func(w io.Writer) error { return ocitar.WriteDocker(w, short, full) },
+		"compressed": func(w io.Writer) error {
+			z := gzip.NewWriter(w)
+			return errors.Join(oci(z), z.Close())
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, w := newWorld(t, image.Options{})
+			var buf bytes.Buffer
+			if err := write(&buf); err != nil {
+				t.Fatal(err)
+			}
+			list, err := w.store.Import(ctx, &buf)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]string{"docker.io/library/shop:1", "localhost/shop:2"}, names(list)); diff != "" {
+				t.Errorf("names (-want +got):\n%s", diff)
+			}
+			if n := w.leases(ctx, t); n != 0 {
+				t.Errorf("%d leases are left of the import", n)
+			}
+			w.collect(ctx, t)
+			img, err := w.store.Ensure(ctx, "shop:1", "", nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := w.read(ctx, t, img, "version"); got != "1" || !img.FromArchive || img.Pulled {
+				t.Errorf("version %q, %+v", got, img)
+			}
+			config, err := w.store.Config(ctx, img)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(short.Config, config.Config); diff != "" {
+				t.Errorf("config (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestImportErrors(t *testing.T) {
+	var good bytes.Buffer
+	if err := ocitar.WriteOCI(&good, sample("shop:1", "1")); err != nil {
+		t.Fatal(err)
+	}
+	foreign := sample("shop:1", "1")
+	foreign.Architecture = "s390x"
+	for _, c := range []struct{ name, file, want string }{
+		{"no file", filepath.Join(t.TempDir(), "none.tar"), "no such file"},
+		{"a folder", t.TempDir(), "not a regular file"},
+		{"empty", write(t, nil), "not an image archive"},
+		{"text", write(t, []byte("hello\n")), "not an image archive"},
+		{"long text", write(t, bytes.Repeat([]byte("hello\n"), 1000)), "not an image archive in the OCI or Docker layout"},
+		{"a tar of something else", write(t, tarOf(t, "readme", "hello")), "not an image archive in the OCI or Docker layout"},
+		{"cut off", write(t, good.Bytes()[:good.Len()/2]), "only the beginning"},
+		{"without names", save(t, sample("", "1")), "no image in it has a name"},
+		{"a bad name", save(t, sample("UPPER:1", "1")), `image name "UPPER:1"`},
+		{"another machine's", save(t, foreign), "linux/s390x"},
+		{"without a layer", write(t, without(t, good.Bytes(), 0)), "layer sha256:"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			ctx, w := newWorld(t, image.Options{})
+			_, err := w.store.ImportFile(ctx, c.file)
+			var e *image.Error
+			if !errors.As(err, &e) || e.Reason != image.ReasonPull {
+				t.Fatalf("error is %#v, want an *Error", err)
+			}
+			if !strings.Contains(e.Message, c.want) || !strings.Contains(e.Message, c.file) {
+				t.Errorf("message %q, want %q and the file", e.Message, c.want)
+			}
+			w.collect(ctx, t)
+			if list, err := w.store.List(ctx); err != nil || len(list) > 0 || w.blobs(ctx, t) > 0 || w.leases(ctx, t) > 0 {
+				t.Errorf("left behind: images %v, %d blobs, %d leases, %v", names(list), w.blobs(ctx, t), w.leases(ctx, t), err)
+			}
+		})
+	}
+}
+
+func TestImportFileSkipsWhatIsHere(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	file := save(t, sample("shop:1", "1"), sample("till:1", "1"))
+	load := func() {
+		t.Helper()
+		list, err := w.store.ImportFile(ctx, file)
+		if err != nil || len(list) != 2 {
+			t.Fatalf("import: %v, %v", names(list), err)
+		}
+	}
+	load()
+	// A file that is opened but not read keeps its time of access, which says
+	// nothing on most machines. The time of the records does: a new import
+	// would update them.
+	updated := func(name string) time.Time {
+		t.Helper()
+		rec, err := w.client.ImageService().Get(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return rec.UpdatedAt
+	}
+	first := updated("docker.io/library/shop:1")
+	load()
+	if again := updated("docker.io/library/shop:1"); again != first {
+		t.Error("an unchanged archive was imported again")
+	}
+
+	if err := w.store.Remove(ctx, "till:1"); err != nil {
+		t.Fatal(err)
+	}
+	load()
+	if _, err := w.store.Ensure(ctx, "till:1", "Never", nil); err != nil {
+		t.Errorf("a removed image did not come back: %v", err)
+	}
+
+	second := updated("docker.io/library/shop:1")
+	if err := os.Rename(save(t, sample("shop:1", "2"), sample("till:1", "2")), file); err != nil {
+		t.Fatal(err)
+	}
+	load()
+	if updated("docker.io/library/shop:1") == second {
+		t.Error("a changed archive was not imported")
+	}
+	img, err := w.store.Ensure(ctx, "shop:1", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.read(ctx, t, img, "version"); got != "2" {
+		t.Errorf("version %q of the changed archive, want 2", got)
+	}
+}
+
+func TestImportReplacesDamagedContent(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	file := save(t, sample("shop:1", "1"))
+	list, err := w.store.ImportFile(ctx, file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range w.digests(ctx, t, list[0]) {
+		w.damage(t, d)
+		// The first attempt finds the damage, the next import mends it.
+		if _, err := w.store.Ensure(ctx, "shop:1", "Never", nil); err == nil {
+			t.Fatalf("an image with damaged %s was accepted", d)
+		}
+		if _, err := w.store.ImportFile(ctx, file); err != nil {
+			t.Fatal(err)
+		}
+	}
+	img, err := w.store.Ensure(ctx, "shop:1", "Never", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.read(ctx, t, img, "version"); got != "1" {
+		t.Errorf("version %q, want 1", got)
+	}
+}
+
+func TestImportIsCancelledInsideAFile(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	ctx, cancel := context.WithCancel(ctx)
+	img := sample("shop:1", "1")
+	img.Gzip = false
+	img.Layers[0][1].Data = make([]byte, 1<<20)
+	var buf bytes.Buffer
+	if err := ocitar.WriteOCI(&buf, img); err != nil {
+		t.Fatal(err)
+	}
+	r := io.MultiReader(io.LimitReader(&buf, 700), cancelReader(cancel), &buf)
+	if _, err := w.store.Import(ctx, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("import with a context that ended: %v", err)
+	}
+}
+
+func TestImportDoesNotContinueAnotherArchive(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	// What a kill in the middle of an import leaves: unfinished content that
+	// is named by its path in the archive alone.
+	archive := save(t, sample("shop:1", "1"))
+	data, err := os.ReadFile(archive)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range entries(t, data) {
+		cw, err := w.client.ContentStore().Writer(ctx, withRef("tar-"+name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := cw.Write([]byte("of another archive")); err != nil {
+			t.Fatal(err)
+		}
+		if err := cw.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := w.store.ImportFile(ctx, archive); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Ensure(ctx, "shop:1", "Never", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDigestFindsImageOfArchive(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	list, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := list[0].Target.Digest.String()
+	if img, err := w.store.Ensure(ctx, "shop@"+d, "Never", nil); err != nil || img.Target.Digest.String() != d {
+		t.Errorf("image by digest: %+v, %v", img, err)
+	}
+	if _, err := w.store.Ensure(ctx, "till@"+d, "Never", nil); err == nil {
+		t.Error("another repository's name found the image")
+	}
+}
+
+func TestRemoveFreesContentAndLayers(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.store.Ensure(ctx, "shop:1", "", nil); err != nil {
+		t.Fatal(err)
+	}
+	w.collect(ctx, t)
+	if b, s := w.blobs(ctx, t), w.snapshots(ctx, t); b != 4 || s != 2 {
+		t.Fatalf("the image has %d blobs and %d snapshots, want 4 and 2", b, s)
+	}
+	if err := w.store.Remove(ctx, "shop:1"); err != nil {
+		t.Fatal(err)
+	}
+	w.collect(ctx, t)
+	if b, s := w.blobs(ctx, t), w.snapshots(ctx, t); b != 0 || s != 0 {
+		t.Errorf("%d blobs and %d snapshots are left", b, s)
+	}
+	if err := w.store.Remove(ctx, "shop:1"); err == nil || !strings.Contains(err.Error(), "not found") {
+		t.Errorf("second removal: %v", err)
+	}
+}
+
+func TestImageWithoutLayers(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	empty := ocitar.Image{Name: "empty:1", Config: ocispec.ImageConfig{Cmd: []string{"/x"}}}
+	if _, err := w.store.ImportFile(ctx, save(t, empty)); err != nil {
+		t.Fatal(err)
+	}
+	if img, err := w.store.Ensure(ctx, "empty:1", "", nil); err != nil || img.Snapshot != "" {
+		t.Errorf("%+v, %v", img, err)
+	}
+}

@@ -1,0 +1,136 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/diff"
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/errdefs"
+	"github.com/opencontainers/go-digest"
+)
+
+const (
+	// labelLease is on the leases of this package.
+	labelLease = "podstead.io/image-work"
+	// partialTTL is how long the content of a pull that failed is kept.
+	partialTTL = 7 * 24 * time.Hour
+	// cleanupTimeout bounds what is done after a context has ended.
+	cleanupTimeout = 10 * time.Second
+)
+
+// pull gets an image of a full name from its registry and unpacks it.
+func (s *Store) pull(ctx context.Context, name string, report func(Progress)) (Image, error) {
+	if err := s.pulls.Acquire(ctx, 1); err != nil {
+		return Image{}, err
+	}
+	defer s.pulls.Release(1)
+
+	var pulled containerd.Image
+	err := s.leased(ctx, "pull "+name, resume, func(ctx context.Context) error {
+		resolver, release := s.resolver(ctx)
+		defer release()
+		t := &tracker{}
+		watch, stop := context.WithCancel(ctx)
+		watched := make(chan struct{})
+		go func() {
+			defer close(watched)
+			t.report(watch, s.client.ContentStore(), report)
+		}()
+		defer func() { stop(); <-watched }()
+
+		var err error
+		pulled, err = s.client.Pull(ctx, name,
+			containerd.WithResolver(resolver),
+			containerd.WithPlatformMatcher(s.platform),
+			containerd.WithImageHandlerWrapper(t.wrap),
+			containerd.WithPullUnpack,
+			containerd.WithPullSnapshotter(s.opts.Snapshotter),
+			containerd.WithUnpackOpts([]containerd.UnpackOpt{durable}))
+		return err
+	})
+	if err != nil {
+		return Image{}, err
+	}
+	img, err := s.describe(ctx, pulled.Metadata())
+	img.Pulled = true
+	return img, err
+}
+
+// unpack makes snapshots of the layers that have none.
+func (s *Store) unpack(ctx context.Context, img Image) error {
+	return s.leased(ctx, "unpack "+img.Snapshot, resume, func(ctx context.Context) error {
+		return s.Handle(img).Unpack(ctx, s.opts.Snapshotter, durable)
+	})
+}
+
+// durable writes each layer to disk before its snapshot is recorded. Without
+// it a power cut leaves a record of files that are empty, and nothing that
+// would tell.
+func durable(_ context.Context, c *containerd.UnpackConfig) error {
+	c.ApplyOpts = append(c.ApplyOpts, diff.WithSyncFs(true))
+	return nil
+}
+
+// leftover says what becomes of unfinished content when work fails.
+type leftover bool
+
+const (
+	resume  leftover = true  // it is kept, for the next attempt goes on from there
+	discard leftover = false // it is of no use
+)
+
+// leased runs work with a lease that is named after it, which holds what is not
+// yet part of an image: partial downloads, and a snapshot that is unpacked to.
+// After a kill the lease is still there, and the next work of the name takes it
+// over.
+func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(context.Context) error) error {
+	lm := s.client.LeasesService()
+	lease := leases.Lease{ID: "podstead-image-" + digest.FromString(id).Encoded()}
+	_, err := lm.Create(ctx, leases.WithID(lease.ID), leases.WithExpiration(partialTTL),
+		leases.WithLabel(labelLease, id))
+	if err != nil && !errdefs.IsAlreadyExists(err) {
+		return fmt.Errorf("lease content: %w", err)
+	}
+	err = work(leases.WithLease(ctx, lease.ID))
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
+	defer cancel()
+	var opts []leases.DeleteOpt
+	if err != nil {
+		// A wrong digest shows at the end, and the same bytes would be resumed.
+		if rest == resume && !errdefs.IsFailedPrecondition(err) && s.holds(ctx, lease) {
+			return err
+		}
+		opts = append(opts, leases.SynchronousDelete)
+	}
+	if derr := lm.Delete(ctx, lease, opts...); derr != nil && !errdefs.IsNotFound(derr) {
+		return errors.Join(err, fmt.Errorf("release content: %w", derr))
+	}
+	return err
+}
+
+// holds tells whether a lease is worth keeping.
+func (s *Store) holds(ctx context.Context, lease leases.Lease) bool {
+	list, err := s.client.LeasesService().ListResources(ctx, lease)
+	return err != nil || len(list) > 0
+}
+
+// DropPartial forgets the downloads that did not end, and releases their
+// leases. Nothing may be pulled or imported meanwhile.
+func (s *Store) DropPartial(ctx context.Context) error {
+	lm := s.client.LeasesService()
+	list, err := lm.List(ctx, fmt.Sprintf("labels.%q", labelLease))
+	if err != nil {
+		return fmt.Errorf("list leases of images: %w", err)
+	}
+	var errs []error
+	for _, l := range list {
+		if err := lm.Delete(ctx, l, leases.SynchronousDelete); err != nil && !errdefs.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("release content of %q: %w", l.Labels[labelLease], err))
+		}
+	}
+	return errors.Join(errs...)
+}

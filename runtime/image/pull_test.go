@@ -1,0 +1,410 @@
+package image_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/internal/ocitar"
+	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/spec"
+)
+
+// hangUp breaks the connection instead of an answer.
+func hangUp(w http.ResponseWriter, _ *http.Request) bool {
+	panic(http.ErrAbortHandler)
+}
+
+// silence answers nothing until the client is gone.
+func silence(_ http.ResponseWriter, r *http.Request) bool {
+	<-r.Context().Done()
+	return true
+}
+
+// large is a sample whose first layer has size bytes that do not compress.
+func large(name string, size int) ocitar.Image {
+	img := sample(name, "large")
+	img.Layers[0][1].Data = make([]byte, size)
+	rng := rand.NewChaCha8([32]byte{})
+	if _, err := rng.Read(img.Layers[0][1].Data); err != nil {
+		panic(err) // it cannot fail
+	}
+	return img
+}
+
+// halfBlob answers a request for a large blob with its beginning, and then
+// calls rest.
+func halfBlob(reg *registry, rest func(*http.Request)) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		reg.mu.Lock()
+		data := reg.blobs[r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]]
+		reg.mu.Unlock()
+		if r.Method != http.MethodGet || len(data) < 1<<20 {
+			return false
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+		if _, err := w.Write(data[:len(data)/2]); err != nil {
+			return true
+		}
+		if err := http.NewResponseController(w).Flush(); err == nil {
+			rest(r)
+		}
+		return true
+	}
+}
+
+func TestPullEndsWhenTheRegistryStalls(t *testing.T) {
+	const stall = 300 * time.Millisecond
+	for name, hook := range map[string]func(*registry) func(http.ResponseWriter, *http.Request) bool{
+		"no answer": func(*registry) func(http.ResponseWriter, *http.Request) bool { return silence },
+		"half a layer": func(reg *registry) func(http.ResponseWriter, *http.Request) bool {
+			return halfBlob(reg, func(r *http.Request) { <-r.Context().Done() })
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, w := newWorld(t, image.Options{StallTimeout: stall})
+			reg := newRegistry(t)
+			reg.push(t, large("shop:1", 2<<20))
+			reg.intercept(hook(reg))
+			_, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil)
+			wantError(t, err, image.ReasonRegistryUnavailable, reg.host+"/shop:1")
+		})
+	}
+	t.Run("no answer to TCP", func(t *testing.T) {
+		ctx, w := newWorld(t, image.Options{StallTimeout: stall})
+		l, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		_, err = w.store.Ensure(ctx, l.Addr().String()+"/shop:1", "", nil)
+		wantError(t, err, image.ReasonRegistryUnavailable)
+	})
+}
+
+func TestSlowRegistryIsNoStall(t *testing.T) {
+	const stall = 500 * time.Millisecond
+	ctx, w := newWorld(t, image.Options{StallTimeout: stall})
+	reg := newRegistry(t)
+	reg.push(t, sample("shop:1", "1"))
+	reg.intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		if r.Method != http.MethodGet || !strings.Contains(r.URL.Path, "/manifests/") {
+			return false
+		}
+		reg.mu.Lock()
+		data := reg.blobs[r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]]
+		reg.mu.Unlock()
+		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+		tick := time.NewTicker(stall / 10)
+		defer tick.Stop()
+		step := len(data)/15 + 1 // in all longer than a stall
+		for chunk := range bytesChunks(data, step) {
+			<-tick.C
+			if _, err := w.Write(chunk); err != nil {
+				return true
+			}
+			if err := http.NewResponseController(w).Flush(); err != nil {
+				return true
+			}
+		}
+		return true
+	})
+	if _, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func bytesChunks(data []byte, n int) func(func([]byte) bool) {
+	return func(yield func([]byte) bool) {
+		for len(data) > 0 {
+			k := min(n, len(data))
+			if !yield(data[:k]) {
+				return
+			}
+			data = data[k:]
+		}
+	}
+}
+
+func TestPullIsCancelledAtOnce(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{StallTimeout: time.Hour})
+	ctx, cancel := context.WithCancel(ctx)
+	reg := newRegistry(t)
+	reached := make(chan struct{}, 10)
+	reg.intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		reached <- struct{}{}
+		return silence(w, r)
+	})
+	go func() {
+		<-reached
+		cancel()
+	}()
+	_, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil)
+	var e *image.Error
+	if !errors.Is(err, context.Canceled) || errors.As(err, &e) {
+		t.Errorf("cancelled pull gave %v, which must be the context's error and no *Error", err)
+	}
+}
+
+func TestSameImageIsPulledOnce(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	reg := newRegistry(t)
+	reg.push(t, sample("shop:1", "1"))
+	const callers = 5
+	gate := make(chan struct{})
+	reg.intercept(func(http.ResponseWriter, *http.Request) bool { <-gate; return false })
+	ended := make(chan error, callers)
+	for range callers {
+		go func() {
+			_, err := w.store.Ensure(ctx, reg.host+"/shop:1", spec.PullAlways, nil)
+			ended <- err
+		}()
+	}
+	image.WaitForWaiters(t, w.store, callers)
+	close(gate)
+	for range callers {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := reg.count(http.MethodHead, "manifests"); n != 1 {
+		t.Errorf("%d callers asked the registry %d times for the name", callers, n)
+	}
+}
+
+func TestPullAfterACancelledOneStartsAnew(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{StallTimeout: time.Hour})
+	reg := newRegistry(t)
+	reg.push(t, sample("shop:1", "1"))
+	reached := make(chan struct{}, 10)
+	reg.intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		reached <- struct{}{}
+		return silence(w, r)
+	})
+	for range 3 {
+		first, cancel := context.WithCancel(ctx)
+		ended := make(chan error, 1)
+		go func() {
+			_, err := w.store.Ensure(first, reg.host+"/shop:1", "", nil)
+			ended <- err
+		}()
+		<-reached
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Fatal(err)
+		}
+	}
+	reg.intercept(nil)
+	if _, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestParallelPullsAreLimited(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{MaxParallelPulls: 2})
+	reg := newRegistry(t)
+	const pulls = 5
+	var now, most atomic.Int32
+	gate := make(chan struct{})
+	reg.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		if r.Method == http.MethodHead {
+			n := now.Add(1)
+			defer now.Add(-1)
+			for m := most.Load(); n > m && !most.CompareAndSwap(m, n); m = most.Load() {
+			}
+			<-gate
+		}
+		return false
+	})
+	ended := make(chan error, pulls)
+	for i := range pulls {
+		reg.push(t, sample(fmt.Sprintf("shop%d:1", i), "1"))
+	}
+	for i := range pulls {
+		go func() {
+			_, err := w.store.Ensure(ctx, fmt.Sprintf("%s/shop%d:1", reg.host, i), "", nil)
+			ended <- err
+		}()
+	}
+	image.WaitForWaiters(t, w.store, pulls)
+	deadline := time.Now().Add(patience)
+	for now.Load() < 2 {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d pulls run, want 2", now.Load())
+		}
+		<-time.After(time.Millisecond)
+	}
+	close(gate)
+	for range pulls {
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	}
+	if n := most.Load(); n != 2 {
+		t.Errorf("%d pulls ran at the same time, want 2", n)
+	}
+}
+
+func TestProgress(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	reg := newRegistry(t)
+	reg.push(t, large("shop:1", 2<<20))
+	release := make(chan struct{})
+	reg.intercept(halfBlob(reg, func(r *http.Request) { <-release }))
+	var seen []image.Progress
+	released := false
+	_, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", func(p image.Progress) {
+		seen = append(seen, p)
+		if !released && p.Bytes > 1<<20 {
+			released = true
+			reg.intercept(nil) // the connection breaks; the client asks for the rest
+			close(release)
+		}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := image.Progress{}
+	for _, p := range seen {
+		if p.Bytes < last.Bytes || p.Bytes > p.TotalBytes || p.Layers > p.TotalLayers || p.TotalLayers != 2 {
+			t.Errorf("progress %+v after %+v", p, last)
+		}
+		last = p
+	}
+	if len(seen) == 0 || last.TotalBytes < 2<<20 {
+		t.Errorf("progress was %+v", seen)
+	}
+}
+
+func TestFailedPullIsResumed(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{StallTimeout: 300 * time.Millisecond})
+	reg := newRegistry(t)
+	reg.push(t, large("shop:1", 2<<20))
+	reg.intercept(halfBlob(reg, func(r *http.Request) { <-r.Context().Done() }))
+	ref := reg.host + "/shop:1"
+	if _, err := w.store.Ensure(ctx, ref, "", nil); err == nil {
+		t.Fatal("half a layer made an image")
+	}
+	w.collect(ctx, t)
+	var ranges atomic.Int32
+	reg.intercept(func(_ http.ResponseWriter, r *http.Request) bool {
+		if from := r.Header.Get("Range"); from != "" && from != "bytes=0-" {
+			ranges.Add(1)
+		}
+		return false
+	})
+	img, err := w.store.Ensure(ctx, ref, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ranges.Load() != 1 {
+		t.Errorf("%d requests asked for the rest of a layer, want 1", ranges.Load())
+	}
+	if got := w.read(ctx, t, img, "version"); got != "large" {
+		t.Errorf("version %q", got)
+	}
+	if n := w.leases(ctx, t); n != 0 {
+		t.Errorf("%d leases are left", n)
+	}
+}
+
+func TestDropPartial(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{StallTimeout: 300 * time.Millisecond})
+	reg := newRegistry(t)
+	reg.push(t, large("shop:1", 2<<20))
+	reg.intercept(halfBlob(reg, func(r *http.Request) { <-r.Context().Done() }))
+	if _, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil); err == nil {
+		t.Fatal("half a layer made an image")
+	}
+	partial, err := w.client.ContentStore().ListStatuses(ctx)
+	if err != nil || len(partial) == 0 || w.leases(ctx, t) != 1 {
+		t.Fatalf("kept of the failed pull: %v, %d leases, %v", partial, w.leases(ctx, t), err)
+	}
+	if err := w.store.DropPartial(ctx); err != nil {
+		t.Fatal(err)
+	}
+	partial, err = w.client.ContentStore().ListStatuses(ctx)
+	if err != nil || len(partial) > 0 || w.leases(ctx, t) > 0 || w.blobs(ctx, t) > 0 {
+		t.Errorf("left: %v, %d leases, %d blobs, %v", partial, w.leases(ctx, t), w.blobs(ctx, t), err)
+	}
+}
+
+func TestWrongBytesAreNotResumed(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	reg := newRegistry(t)
+	reg.push(t, large("shop:1", 2<<20))
+	ref := reg.host + "/shop:1"
+	reg.intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		reg.mu.Lock()
+		data := reg.blobs[r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]]
+		reg.mu.Unlock()
+		if len(data) < 1<<20 {
+			return false
+		}
+		_, err := w.Write(bytes.Repeat([]byte("x"), len(data)))
+		return err == nil || true
+	})
+	_, err := w.store.Ensure(ctx, ref, "", nil)
+	wantError(t, err, image.ReasonPull, "digest")
+	reg.intercept(nil)
+	if _, err := w.store.Ensure(ctx, ref, "", nil); err != nil {
+		t.Errorf("after an answer with wrong bytes: %v", err)
+	}
+}
+
+func TestHangingMirrorGivesWay(t *testing.T) {
+	reg, mirror := newRegistry(t), newRegistry(t)
+	reg.push(t, sample("shop:1", "1"))
+	mirror.intercept(silence)
+	certs := t.TempDir()
+	host := filepath.Join(certs, "registry.example")
+	if err := os.Mkdir(host, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	hosts := fmt.Sprintf("server = %q\n[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n", "http://"+reg.host, "http://"+mirror.host)
+	if err := os.WriteFile(filepath.Join(host, "hosts.toml"), []byte(hosts), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, w := newWorld(t, image.Options{CertsDir: certs, StallTimeout: 300 * time.Millisecond})
+	img, err := w.store.Ensure(ctx, "registry.example/shop:1", "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := w.read(ctx, t, img, "version"); got != "1" || mirror.count(http.MethodHead, "manifests") == 0 {
+		t.Errorf("version %q, the mirror was asked %d times", got, mirror.count(http.MethodHead, "manifests"))
+	}
+}
+
+func TestCloseEndsPulls(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{StallTimeout: time.Hour})
+	reg := newRegistry(t)
+	reached := make(chan struct{}, 10)
+	reg.intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		reached <- struct{}{}
+		return silence(w, r)
+	})
+	ended := make(chan error, 1)
+	go func() {
+		_, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil)
+		ended <- err
+	}()
+	<-reached
+	w.store.Close()
+	if err := <-ended; !errors.Is(err, image.ErrClosed) {
+		t.Errorf("the pull ended with %v", err)
+	}
+	if _, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil); !errors.Is(err, image.ErrClosed) {
+		t.Errorf("a pull with a closed store gave %v", err)
+	}
+}

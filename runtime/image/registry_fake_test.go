@@ -1,0 +1,126 @@
+package image_test
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
+	"github.com/podstead/podstead/internal/ocitar"
+)
+
+// registry serves images on a loopback address over plain HTTP, and counts
+// what is asked. A hook may do something else instead.
+type registry struct {
+	host string
+
+	mu    sync.Mutex
+	blobs map[string][]byte             // by digest
+	tags  map[string]ocispec.Descriptor // by repository:tag
+	asked []string
+	hook  func(w http.ResponseWriter, r *http.Request) (done bool)
+}
+
+func newRegistry(t *testing.T) *registry {
+	t.Helper()
+	reg := &registry{blobs: map[string][]byte{}, tags: map[string]ocispec.Descriptor{}}
+	srv := httptest.NewServer(reg)
+	t.Cleanup(srv.Close)
+	reg.host = srv.Listener.Addr().String()
+	return reg
+}
+
+// push makes the images available; their names are of the form repository:tag.
+func (reg *registry) push(t *testing.T, images ...ocitar.Image) {
+	t.Helper()
+	var buf bytes.Buffer
+	if err := ocitar.WriteOCI(&buf, images...); err != nil {
+		t.Fatal(err)
+	}
+	reg.mu.Lock()
+	defer reg.mu.Unlock()
+	var index ocispec.Index
+	for r := tar.NewReader(&buf); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if h.Name == "index.json" {
+			if err := json.Unmarshal(data, &index); err != nil {
+				t.Fatal(err)
+			}
+		}
+		reg.blobs["sha256:"+path.Base(h.Name)] = data
+	}
+	for i, img := range images {
+		reg.tags[img.Name] = index.Manifests[i]
+	}
+}
+
+// intercept sets the hook.
+func (reg *registry) intercept(hook func(http.ResponseWriter, *http.Request) bool) {
+	reg.mu.Lock()
+	defer reg.mu.Unlock()
+	reg.hook = hook
+}
+
+// count tells how often a request of this method and kind came.
+func (reg *registry) count(method, kind string) (n int) {
+	reg.mu.Lock()
+	defer reg.mu.Unlock()
+	for _, a := range reg.asked {
+		if strings.HasPrefix(a, method+" ") && strings.Contains(a, "/"+kind+"/") {
+			n++
+		}
+	}
+	return n
+}
+
+func (reg *registry) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	reg.mu.Lock()
+	reg.asked = append(reg.asked, r.Method+" "+r.URL.Path)
+	hook := reg.hook
+	reg.mu.Unlock()
+	if hook != nil && hook(w, r) {
+		return
+	}
+	reg.serve(w, r)
+}
+
+func (reg *registry) serve(w http.ResponseWriter, r *http.Request) {
+	p := strings.TrimPrefix(r.URL.Path, "/v2/")
+	repo, what := path.Dir(path.Dir(p)), path.Base(p)
+	reg.mu.Lock()
+	d := what
+	if tagged, ok := reg.tags[repo+":"+what]; ok {
+		d = tagged.Digest.String()
+	}
+	data, ok := reg.blobs[d]
+	reg.mu.Unlock()
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	if strings.Contains(p, "/manifests/") {
+		w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+		w.Header().Set("Docker-Content-Digest", d)
+	}
+	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+}

@@ -1,0 +1,96 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/containerd/containerd/v2/core/content"
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/errdefs"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+var errDamaged = errors.New("content is damaged")
+
+// unpacked tells whether containers can be made of the image.
+func (s *Store) unpacked(ctx context.Context, img Image) (bool, error) {
+	if img.Snapshot == "" {
+		return true, nil
+	}
+	_, err := s.client.SnapshotService(s.opts.Snapshotter).Stat(ctx, img.Snapshot)
+	if errdefs.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// missing counts the blobs of the image that are not here. An image that is
+// unpacked can do without its layers.
+func (s *Store) missing(ctx context.Context, target ocispec.Descriptor) (int, error) {
+	_, _, _, missing, err := images.Check(ctx, s.client.ContentStore(), target, s.platform)
+	return len(missing), err
+}
+
+// verify reads all content of the image, removes what does not match its
+// digest, and tells whether anything is wrong or missing. Damaged content has
+// to go from the disk before new content can come: whoever writes a digest that
+// is there already is told that it need not.
+func (s *Store) verify(ctx context.Context, rec images.Image) (bad bool, err error) {
+	cs := s.client.ContentStore()
+	children := images.FilterPlatforms(images.ChildrenHandler(cs), s.platform)
+	check := func(ctx context.Context, d ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+		good, err := intact(ctx, cs, d)
+		switch {
+		case errdefs.IsNotFound(err):
+			return nil, images.ErrSkipDesc
+		case err != nil:
+			return nil, err
+		case good:
+			return children(ctx, d)
+		}
+		bad = true
+		if err := cs.Delete(ctx, d.Digest); err != nil && !errdefs.IsNotFound(err) {
+			return nil, fmt.Errorf("delete damaged %s: %w", d.Digest, err)
+		}
+		return nil, images.ErrSkipDesc
+	}
+	if err := images.Walk(ctx, images.HandlerFunc(check), rec.Target); err != nil {
+		return bad, err
+	}
+	if bad {
+		return bad, s.collect(ctx)
+	}
+	n, err := s.missing(ctx, rec.Target)
+	return n > 0, err
+}
+
+// collect runs containerd's garbage collector and waits for it. There is no
+// call for that, but the removal of any lease can ask for it.
+func (s *Store) collect(ctx context.Context) error {
+	lm := s.client.LeasesService()
+	lease, err := lm.Create(ctx, leases.WithRandomID(), leases.WithExpiration(cleanupTimeout))
+	if err != nil {
+		return fmt.Errorf("collect garbage: %w", err)
+	}
+	if err := lm.Delete(ctx, lease, leases.SynchronousDelete); err != nil {
+		return fmt.Errorf("collect garbage: %w", err)
+	}
+	return nil
+}
+
+// intact tells whether content is what its digest says.
+func intact(ctx context.Context, cs content.Store, d ocispec.Descriptor) (bool, error) {
+	ra, err := cs.ReaderAt(ctx, d)
+	if err != nil {
+		return false, err
+	}
+	defer ra.Close()
+	v := d.Digest.Verifier()
+	if _, err := io.Copy(v, content.NewReader(ra)); err != nil {
+		return false, fmt.Errorf("read %s: %w", d.Digest, err)
+	}
+	return v.Verified(), nil
+}
