@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -162,6 +163,9 @@ func (w *Writer) flush(b []byte) {
 	w.lost.lines += bytes.Count(b, []byte{'\n'})
 	w.lost.bytes += len(b)
 	w.lost.cause = err
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		w.lost.cause = e.Err // the log's readers need not know where it lies
+	}
 }
 
 func (w *Writer) write(b []byte) error {
@@ -180,11 +184,12 @@ func (w *Writer) write(b []byte) error {
 	}
 	n, err := w.file.Write(b)
 	if err != nil {
-		// No half entries. If even this fails, the next entry at least begins on a line of its own.
-		if n > 0 && w.file.Truncate(w.size) != nil {
-			_ = w.file.Close()
-			w.file = nil
+		// No half entries. Where this fails too, opening the file ends the line.
+		if n > 0 {
+			_ = w.file.Truncate(w.size)
 		}
+		_ = w.file.Close()
+		w.file = nil
 		return err
 	}
 	w.size += int64(n)

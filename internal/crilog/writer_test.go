@@ -1,0 +1,200 @@
+package crilog
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// chunks is a reader that yields a few bytes at a time, as a pipe does.
+type chunks struct {
+	rest []byte
+	size int
+}
+
+func (c *chunks) Read(p []byte) (int, error) {
+	if len(c.rest) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p[:min(len(p), c.size)], c.rest)
+	c.rest = c.rest[n:]
+	return n, nil
+}
+
+// open opens a log whose clock stands still.
+func open(t testing.TB, path string, o Options) *Writer {
+	t.Helper()
+	w, err := Open(path, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.now = func() time.Time { return time.Date(2026, 1, 2, 3, 4, 5, 0, time.FixedZone("elsewhere", 3600)) }
+	t.Cleanup(func() { _ = w.Close() })
+	return w
+}
+
+func copyAll(t testing.TB, w *Writer, s Stream, out string) {
+	t.Helper()
+	if err := w.Copy(strings.NewReader(out), s); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func content(t testing.TB, path string) string {
+	t.Helper()
+	b, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+func TestWriterFormat(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "pod/app/0.log")
+	w := open(t, path, Options{})
+	copyAll(t, w, Stdout, "one\n\ntwo\n")
+	copyAll(t, w, Stderr, "no end")
+	copyAll(t, w, Stdout, strings.Repeat("a", maxPart)+"bc\n")
+	want := "2026-01-02T02:04:05.000000000Z stdout F one\n" +
+		"2026-01-02T02:04:05.000000000Z stdout F \n" +
+		"2026-01-02T02:04:05.000000000Z stdout F two\n" +
+		"2026-01-02T02:04:05.000000000Z stderr F no end\n" +
+		"2026-01-02T02:04:05.000000000Z stdout P " + strings.Repeat("a", maxPart) + "\n" +
+		"2026-01-02T02:04:05.000000000Z stdout F bc\n"
+	if diff := cmp.Diff(want, content(t, path)); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestWriterAppendsAfterTornLine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "0.log")
+	if err := os.WriteFile(path, []byte("2026-01-02T02:04:04.000000000Z stdout F whole\n2026-01-02T02:04:04.0000"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	copyAll(t, open(t, path, Options{}), Stdout, "next\n")
+	if diff := cmp.Diff([]string{"whole", "next"}, texts(t, path, ReadOptions{})); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}
+
+func TestWriterRotates(t *testing.T) {
+	tests := []struct {
+		keep  int
+		files []string // the last line of each, the youngest first
+	}{
+		{1, []string{"line 29"}},
+		{3, []string{"line 29", "line 26", "line 23"}},
+	}
+	for _, tt := range tests {
+		t.Run(fmt.Sprintf("keep %d", tt.keep), func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "0.log")
+			w := open(t, path, Options{MaxBytes: 190, Keep: tt.keep})
+			for i := range 30 {
+				copyAll(t, w, Stdout, fmt.Sprintf("line %d\n", i))
+			}
+			var got []string
+			for i := range tt.keep {
+				text := content(t, rotated(path, i))
+				if len(text) > 190 {
+					t.Errorf("file %d has %d bytes", i, len(text))
+				}
+				got = append(got, text[strings.LastIndex(text, "line"):len(text)-1])
+			}
+			if diff := cmp.Diff(tt.files, got); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+			if names, _ := filepath.Glob(dir + "/*"); len(names) != tt.keep {
+				t.Errorf("files: %v", names)
+			}
+		})
+	}
+}
+
+// A log that cannot be written costs its container nothing, and says later what is missing.
+func TestWriterDropsWhatCannotBeWritten(t *testing.T) {
+	tests := []struct {
+		name, cause    string
+		break_, repair func(t *testing.T, path string)
+	}{
+		{
+			name: "disk full", cause: "no space left on device",
+			break_: func(t *testing.T, path string) { symlink(t, "/dev/full", path) },
+			repair: func(t *testing.T, path string) { remove(t, path) },
+		},
+		{
+			name: "no folder", cause: "not a directory",
+			break_: func(t *testing.T, path string) {
+				if err := os.WriteFile(filepath.Dir(path), nil, 0o600); err != nil {
+					t.Fatal(err)
+				}
+			},
+			repair: func(t *testing.T, path string) { remove(t, filepath.Dir(path)) },
+		},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "app/0.log")
+			tt.break_(t, path)
+			w := open(t, path, Options{})
+			copyAll(t, w, Stdout, "lost 1\nlost 2\n")
+			copyAll(t, w, Stderr, "lost 3\n")
+			tt.repair(t, path)
+			copyAll(t, w, Stdout, "kept\n")
+			copyAll(t, w, Stdout, "kept too\n")
+			got := texts(t, path, ReadOptions{})
+			if len(got) != 3 || got[1] != "kept" || got[2] != "kept too" {
+				t.Fatalf("log: %q", got)
+			}
+			for _, want := range []string{"3 lines (141 bytes)", "since 2026-01-02T02:04:05.000000000Z", "are lost: " + tt.cause} {
+				if !strings.Contains(got[0], want) {
+					t.Errorf("notice %q does not say %q", got[0], want)
+				}
+			}
+		})
+	}
+}
+
+func symlink(t *testing.T, to, path string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(to, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func remove(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestOpenRefusesRelativePath(t *testing.T) {
+	if _, err := Open("0.log", Options{}); err == nil {
+		t.Error("no error")
+	}
+}
+
+func BenchmarkCopy(b *testing.B) {
+	for _, size := range []int{16, 128, 4096, 100 << 10} {
+		b.Run(fmt.Sprintf("line of %d", size), func(b *testing.B) {
+			w := open(b, filepath.Join(b.TempDir(), "0.log"), Options{})
+			line := strings.Repeat("x", size-1) + "\n"
+			out := strings.Repeat(line, 1<<20/size)
+			b.SetBytes(int64(len(out)))
+			b.ReportAllocs()
+			for b.Loop() {
+				copyAll(b, w, Stdout, out)
+			}
+		})
+	}
+}
