@@ -120,7 +120,7 @@ func failureOf(err error) lifecycle.Failure {
 
 // perform carries out an action other than a pull.
 func (l *loop) perform(ctx context.Context, a lifecycle.Action, saved *write) (outcome, error) {
-	rt, uid := l.shared.runtime, l.facts.UID
+	rt, uid := l.shared.runtime, l.uid
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:
 		saved.wait(ctx)
@@ -196,7 +196,7 @@ func (l *loop) resume(ctx context.Context) {
 
 // watchContainer waits for the end of a run. While that is not known, it asks again.
 func (l *loop) watchContainer(ctx context.Context, ref lifecycle.Ref) {
-	uid := l.facts.UID
+	uid := l.uid
 	l.effects.Go(func() {
 		for {
 			exit, at, err := l.shared.runtime.WaitContainer(ctx, uid, ref)
@@ -224,7 +224,7 @@ func past(now lifecycle.Instant, at time.Time) lifecycle.Instant {
 // watchSandbox waits for the loss of a sandbox, until the loop takes it away itself.
 func (l *loop) watchSandbox(ctx context.Context, sandbox int) {
 	ctx, l.sandboxEnd = context.WithCancel(ctx)
-	uid := l.facts.UID
+	uid := l.uid
 	l.effects.Go(func() {
 		for {
 			err := l.shared.runtime.WaitSandbox(ctx, uid, sandbox)

@@ -31,6 +31,7 @@ type message func(now lifecycle.Instant)
 // loop keeps one pod as it should be. Its goroutine alone touches what stands below facts; others read the snapshot.
 type loop struct {
 	pod     *spec.Pod
+	uid     string
 	owner   Owner
 	shared  *shared
 	log     *slog.Logger
@@ -66,7 +67,7 @@ type shared struct {
 
 func newLoop(sh *shared, e Envelope, changed func()) *loop {
 	l := &loop{
-		pod: e.Pod, owner: e.Owner, shared: sh, facts: e.Facts, changed: changed,
+		pod: e.Pod, uid: e.Facts.UID, owner: e.Owner, shared: sh, facts: e.Facts, changed: changed,
 		log:     sh.log.With(slog.String("pod", e.Pod.Name)),
 		mailbox: make(chan message, 16),
 		ended:   make(chan struct{}),

@@ -26,7 +26,7 @@ func (l *loop) tellBecause(now lifecycle.Instant, cause uint64, kind Kind, conta
 	entry := table[kind]
 	e := Event{
 		Cause: cause, Time: now.Wall.UTC(), Level: entry.Level, Kind: kind, Reason: entry.Reason,
-		Pod: l.pod.Name, UID: l.facts.UID, Container: container, Attempt: l.facts.Containers[container].Newest.Attempt,
+		Pod: l.pod.Name, UID: l.uid, Container: container, Attempt: l.facts.Containers[container].Newest.Attempt,
 		Fields: f, Message: entry.sentence(f),
 	}
 	l.causes[container] = l.shared.ring.add(e)
