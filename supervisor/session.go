@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"time"
 )
@@ -54,7 +55,7 @@ func (s *Supervisor) listen(ctx context.Context, id string, listener *session) {
 		}
 		silence.Reset(SessionTimeout)
 		s.mu.Lock()
-		if len(s.ofSession(id)) == 0 {
+		if len(s.ofSession(id)) == 0 { // none that still has to end
 			delete(s.sessions, id)
 			s.mu.Unlock()
 			return
@@ -63,25 +64,29 @@ func (s *Supervisor) listen(ctx context.Context, id string, listener *session) {
 	}
 }
 
-// ofSession returns the names of a session's pods. s.mu is held.
-func (s *Supervisor) ofSession(id string) []string {
-	var names []string
-	for name, l := range s.pods {
-		if l != nil && l.owner.Session == id {
-			names = append(names, name)
+// ofSession returns the pods of a session, but for those that have ended and are kept. s.mu is held.
+func (s *Supervisor) ofSession(id string) []Snapshot {
+	var pods []Snapshot
+	for _, l := range s.pods {
+		if l == nil || l.owner.Session != id {
+			continue
+		}
+		if p := l.snapshot.Load(); !p.AtRest || !p.Owner.Keep {
+			pods = append(pods, *p)
 		}
 	}
-	return names
+	return pods
 }
 
 func (s *Supervisor) end(ctx context.Context, id string) {
 	s.mu.Lock()
-	names := s.ofSession(id)
+	pods := s.ofSession(id)
 	s.mu.Unlock()
-	for _, name := range names {
-		err := s.Stop(ctx, name, StopOptions{Delete: true, By: "the supervisor: the client was lost"})
-		if err != nil {
-			s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not end a pod whose client was lost", slog.String("pod", name), slog.Any("error", err))
+	for _, p := range pods {
+		err := s.Stop(ctx, p.Pod.Name, StopOptions{UID: p.Facts.UID, Delete: !p.Owner.Keep, By: "the supervisor: the client was lost"})
+		if err != nil && !errors.Is(err, ErrNotFound) {
+			s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not end a pod whose client was lost",
+				slog.String("pod", p.Pod.Name), slog.Any("error", err))
 		}
 	}
 }

@@ -29,6 +29,7 @@ type Envelope struct {
 // Owner says on whose behalf a pod runs.
 type Owner struct {
 	Session string `json:"session,omitempty"` // of the `podstead run` that the pod ends with
+	Keep    bool   `json:"keep,omitempty"`    // what has ended is kept when the session ends
 	By      string `json:"by,omitempty"`      // who asked, for a person: "podstead run, pid 4711, uid 0"
 }
 

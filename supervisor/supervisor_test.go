@@ -394,3 +394,24 @@ func TestLostClientEndsItsPods(t *testing.T) {
 		}
 	})
 }
+
+func TestLostClientKeepsWhatItWantedKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		for name, command := range map[string]string{"done": "true", "goes-on": "sleep 100000"} {
+			if _, err := m.Add(pod(name, spec.RestartNever, command), supervisor.Owner{Session: "s", Keep: true}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(5 * supervisor.SessionTimeout)
+		for _, name := range []string{"done", "goes-on"} {
+			if s, known := m.Pod(name); !known || !s.AtRest {
+				t.Errorf("pod %s: known %v, %+v; want it kept, and at rest", name, known, s.Status)
+			}
+		}
+		if m.Touch("s") {
+			t.Error("the session is known though none of its pods has to end")
+		}
+	})
+}

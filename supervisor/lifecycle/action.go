@@ -83,16 +83,21 @@ type PullImage struct {
 
 func (a PullImage) issued(f *Facts, at Instant) {
 	c := f.Containers[a.Container]
-	c.Pull = Pull{
-		For: a.For, Asked: at, Next: a.Level,
-		Failed: c.Pull.Failed, Level: c.Pull.Level, Reason: c.Pull.Reason, Message: c.Pull.Message,
+	next := Pull{For: a.For, Asked: at, Next: a.Level, Failed: c.Pull.Failed, Level: c.Pull.Level}
+	if c.Pull.For == a.For {
+		next.Reason, next.Message = c.Pull.Reason, c.Pull.Message
 	}
+	c.Pull = next
 	f.Containers[a.Container] = c
 }
 
 func (a PullImage) failed(f *Facts, why Failure, at Instant) {
 	f.updatePull(a.Container, a.For, func(p *Pull) {
-		if why.Kind == FailureUnavailable {
+		switch {
+		case !p.Cancelled.IsZero(): // no failure of the image
+			p.For, p.Asked = 0, Instant{}
+			return
+		case why.Kind == FailureUnavailable:
 			p.Retry = at
 			return
 		}
@@ -163,25 +168,30 @@ func (a StopContainer) issued(f *Facts, at Instant) {
 		if r.StopAsked.IsZero() {
 			r.StopAsked, r.StopGrace, r.StopReason = at, a.Grace, a.Reason
 		}
+		r.Unsent = Instant{}
 	})
 }
 
-func (a StopContainer) failed(f *Facts, why Failure, at Instant) { gone(f, a.Ref, why, at) }
+func (a StopContainer) failed(f *Facts, why Failure, at Instant) { unsent(f, a.Ref, why, at) }
 
 // KillContainer sends SIGKILL to a container and all that it started.
 type KillContainer struct{ Ref }
 
 func (a KillContainer) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r *Attempt) { r.KillAsked = at })
+	f.update(a.Ref, func(r *Attempt) { r.KillAsked, r.Unsent = at, Instant{} })
 }
 
-func (a KillContainer) failed(f *Facts, why Failure, at Instant) { gone(f, a.Ref, why, at) }
+func (a KillContainer) failed(f *Facts, why Failure, at Instant) { unsent(f, a.Ref, why, at) }
 
-// gone folds in that a signal could not be sent; where that is so because nothing is there to signal, the run is over.
-func gone(f *Facts, ref Ref, why Failure, at Instant) {
+// unsent folds in that a signal could not be sent; where that is so because nothing is there to signal, the run is over.
+func unsent(f *Facts, ref Ref, why Failure, at Instant) {
 	f.update(ref, func(r *Attempt) {
-		if why.Kind == FailureGone && r.live() {
+		switch {
+		case !r.live():
+		case why.Kind == FailureGone:
 			r.Exited, r.Exit = at, Exit{Code: 137, Reason: ReasonStatusUnknown, Message: why.Message}
+		default:
+			r.Unsent = at
 		}
 	})
 }

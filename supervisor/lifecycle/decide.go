@@ -13,6 +13,9 @@ const (
 	retryDelay = 10 * time.Second
 	// unavailableDelay is how long to wait before an engine that was away is asked again.
 	unavailableDelay = time.Second
+	// sandboxPace is the least time from one start of a sandbox to the next (the pace of the kubelet's relist), so that
+	// one which is lost at once is not made again without end.
+	sandboxPace = time.Second
 	// killRepeat is how long a killed process may go on before it is killed again.
 	killRepeat = 10 * time.Second
 )
@@ -74,22 +77,18 @@ func (p *plan) sandbox() bool {
 	case s.inFlight():
 		return false
 	case p.stopAll(ReasonSandboxChanged) > 0:
-		return false
+	case s.Unavailable:
+		if p.due(s.Failed.Add(unavailableDelay)) {
+			p.do(StartSandbox{Sandbox: s.N, Round: p.facts.Round})
+		}
 	case s.standing():
 		p.remove(s.Removal, RemoveSandbox{Sandbox: s.N})
-		return false
-	case !s.Failed.IsZero() && !p.due(s.Failed.Add(p.retry(s.Unavailable))):
-		return false
+	case !s.Failed.IsZero() && !p.due(s.Failed.Add(retryDelay)):
+	case s.N > 0 && !p.due(s.Asked.Add(sandboxPace)):
+	default:
+		p.do(StartSandbox{Sandbox: s.N + 1, Round: p.facts.Round + 1})
 	}
-	p.do(StartSandbox{Sandbox: s.N + 1, Round: p.facts.Round + 1})
 	return false
-}
-
-func (p *plan) retry(unavailable bool) time.Duration {
-	if unavailable {
-		return unavailableDelay
-	}
-	return retryDelay
 }
 
 // inits brings the init containers forward, one after another, and reports whether all of them are done in this round.
@@ -204,7 +203,7 @@ func (p *plan) pull(name string, pull *Pull, attempt int) {
 
 // end brings the pod to rest: containers first, then the sandbox, then, if the pod was deleted, all the rest.
 func (p *plan) end(why Reason) {
-	if p.stopAll(why) > 0 {
+	if p.cancelPulls()+p.stopAll(why) > 0 {
 		return
 	}
 	switch s := &p.facts.Sandbox; {
@@ -216,18 +215,31 @@ func (p *plan) end(why Reason) {
 	}
 }
 
+// cancelPulls cancels whatever is being pulled, and returns how many pulls there are. A pull outlives the sandbox: only
+// the end of the pod ends it.
+func (p *plan) cancelPulls() int {
+	busy := 0
+	for _, list := range [...][]spec.Container{p.pod.Containers, p.pod.InitContainers} {
+		for i := range list {
+			pull := p.facts.Containers[list[i].Name].Pull
+			if !pull.inFlight() {
+				continue
+			}
+			busy++
+			if pull.Cancelled.IsZero() {
+				p.do(CancelPull{Container: list[i].Name, For: pull.For})
+			}
+		}
+	}
+	return busy
+}
+
 // stopAll stops whatever runs or is on its way, and returns how many there are.
 func (p *plan) stopAll(why Reason) int {
 	busy := 0
 	for _, list := range [...][]spec.Container{p.pod.Containers, p.pod.InitContainers} {
 		for i := range list {
 			h := p.facts.Containers[list[i].Name]
-			if h.Pull.inFlight() {
-				busy++
-				if h.Pull.Cancelled.IsZero() {
-					p.do(CancelPull{Container: list[i].Name, For: h.Pull.For})
-				}
-			}
 			if h.Newest.live() {
 				busy++
 				p.stop(&h.Newest, why)
@@ -250,6 +262,8 @@ func (p *plan) stop(a *Attempt, why Reason) {
 		p.do(StopContainer{Ref: a.Ref, Grace: p.grace(), Reason: why})
 	case p.due(p.killDue(a)):
 		p.kill(a)
+	case !a.Unsent.IsZero() && p.due(a.Unsent.Add(unavailableDelay)):
+		p.do(StopContainer{Ref: a.Ref, Grace: a.StopGrace, Reason: a.StopReason})
 	}
 }
 
@@ -273,15 +287,15 @@ func (p *plan) killDue(a *Attempt) Instant {
 }
 
 func (p *plan) kill(a *Attempt) {
-	if a.KillAsked.IsZero() || p.due(a.KillAsked.Add(killRepeat)) {
+	if a.KillAsked.IsZero() || p.due(a.KillAsked.Add(killRepeat)) || (!a.Unsent.IsZero() && p.due(a.Unsent.Add(unavailableDelay))) {
 		p.do(KillContainer{Ref: a.Ref})
 	}
 }
 
 // reap takes away what dead runs have left, but for the newest dead run of each container, which a person may want to
-// look at.
+// look at. Of a pod that is deleted everything goes in one.
 func (p *plan) reap() {
-	if !p.facts.Removal.Asked.IsZero() {
+	if p.facts.Stop.Delete {
 		return
 	}
 	for _, list := range [...][]spec.Container{p.pod.InitContainers, p.pod.Containers} {

@@ -180,7 +180,7 @@ func (e Booted) apply(f *Facts) {
 			c.Newest.Exited, c.Newest.Exit = e.At, Exit{Code: 255, Reason: ReasonUnknown, Message: "the machine was restarted"}
 		}
 		if c.Pull.inFlight() {
-			c.Pull.For, c.Pull.Asked = 0, Instant{}
+			c.Pull.Asked = Instant{}
 		}
 		f.Containers[name] = c
 	}
@@ -195,7 +195,8 @@ func (f *Facts) rebase(move func(*Instant)) {
 	removal := func(r *Removal) { move(&r.Asked); move(&r.Failed); move(&r.Done) }
 	attempt := func(a *Attempt) {
 		for _, t := range []*Instant{
-			&a.Asked, &a.Retry, &a.Started, &a.Refused, &a.StopAsked, &a.StopSent, &a.KillAsked, &a.KillSent, &a.Exited,
+			&a.Asked, &a.Retry, &a.Started, &a.Refused, &a.StopAsked, &a.StopSent, &a.KillAsked, &a.KillSent, &a.Unsent,
+			&a.Exited,
 		} {
 			move(t)
 		}

@@ -10,18 +10,18 @@ import (
 // is bounded by the number of containers, not by how often they ran.
 type Facts struct {
 	UID        string               `json:"uid"`
-	Accepted   Instant              `json:"accepted"` // status.startTime
+	Accepted   Instant              `json:"accepted,omitzero"` // status.startTime
 	Round      int                  `json:"round"`
-	Sandbox    Sandbox              `json:"sandbox"`
-	Stop       Stop                 `json:"stop"`
+	Sandbox    Sandbox              `json:"sandbox,omitzero"`
+	Stop       Stop                 `json:"stop,omitzero"`
 	Containers map[string]Container `json:"containers,omitempty"` // by name; init and app containers
-	Removal    Removal              `json:"removal"`              // of the whole pod, after it was deleted
+	Removal    Removal              `json:"removal,omitzero"`              // of the whole pod, after it was deleted
 }
 
 // Stop is the wish that the pod ends, of a person, a client or the supervisor.
 type Stop struct {
-	Asked    Instant `json:"asked"`
-	Deadline Instant `json:"deadline"`         // end of the grace period; later wishes only shorten it
+	Asked    Instant `json:"asked,omitzero"`
+	Deadline Instant `json:"deadline,omitzero"`         // end of the grace period; later wishes only shorten it
 	Force    bool    `json:"force,omitempty"`  // no grace at all, below the floor of 2 s too
 	Delete   bool    `json:"delete,omitempty"` // nothing of the pod is to be left
 	By       string  `json:"by,omitempty"`     // who asked, in the words of the event
@@ -30,28 +30,28 @@ type Stop struct {
 // Sandbox is the newest attempt at the pod's sandbox.
 type Sandbox struct {
 	N           int      `json:"n"`
-	Asked       Instant  `json:"asked"`
-	Ready       Instant  `json:"ready"`
-	Lost        Instant  `json:"lost"`
-	Failed      Instant  `json:"failed"`
-	Unavailable bool     `json:"unavailable,omitempty"` // the failure was the engine's absence
+	Asked       Instant  `json:"asked,omitzero"`
+	Ready       Instant  `json:"ready,omitzero"`
+	Lost        Instant  `json:"lost,omitzero"`
+	Failed      Instant  `json:"failed,omitzero"`
+	Unavailable bool     `json:"unavailable,omitempty"` // the failure was the engine's absence: it may be there
 	Message     string   `json:"message,omitempty"`     // why it failed or was lost
 	IPs         []string `json:"ips,omitempty"`
-	Removal     Removal  `json:"removal"`
+	Removal     Removal  `json:"removal,omitzero"`
 }
 
 // Container is what is known of one container: its newest two attempts, and the rest of its history folded.
 type Container struct {
-	Newest   Attempt `json:"newest"`
-	Previous Attempt `json:"previous"` // the run before the newest: status.lastState
-	Pull     Pull    `json:"pull"`
-	Backoff  Backoff `json:"backoff"`
+	Newest   Attempt `json:"newest,omitzero"`
+	Previous Attempt `json:"previous,omitzero"` // the run before the newest: status.lastState
+	Pull     Pull    `json:"pull,omitzero"`
+	Backoff  Backoff `json:"backoff,omitzero"`
 }
 
 // Backoff is how far the restart delay has grown, and when it last let a restart through.
 type Backoff struct {
 	Level   int     `json:"level"` // 0: no restart was granted yet
-	Granted Instant `json:"granted"`
+	Granted Instant `json:"granted,omitzero"`
 }
 
 // Ref names one run of one container within its pod.
@@ -66,24 +66,25 @@ type Attempt struct {
 	Ref
 	Sandbox  int     `json:"sandbox"`
 	Restarts int     `json:"restarts"` // the restartCount that this run carries
-	Asked    Instant `json:"asked"`
-	Retry    Instant `json:"retry"` // when an engine that was away is to be asked again
-	Started  Instant `json:"started"`
-	Refused  Instant `json:"refused"` // it could not be created: there is no record of it, and it counts as no run
+	Asked    Instant `json:"asked,omitzero"`
+	Retry    Instant `json:"retry,omitzero"` // when an engine that was away is to be asked again
+	Started  Instant `json:"started,omitzero"`
+	Refused  Instant `json:"refused,omitzero"` // it could not be created: there is no record of it, and it counts as no run
 	Image    string  `json:"image,omitempty"`
 	ImageID  string  `json:"imageID,omitempty"`
 	ID       string  `json:"id,omitempty"` // the engine's ID
 
-	StopAsked  Instant       `json:"stopAsked"`
+	StopAsked  Instant       `json:"stopAsked,omitzero"`
 	StopGrace  time.Duration `json:"stopGrace,omitempty"`
 	StopReason Reason        `json:"stopReason,omitempty"`
-	StopSent   Instant       `json:"stopSent"`
-	KillAsked  Instant       `json:"killAsked"`
-	KillSent   Instant       `json:"killSent"`
+	StopSent   Instant       `json:"stopSent,omitzero"`
+	KillAsked  Instant       `json:"killAsked,omitzero"`
+	KillSent   Instant       `json:"killSent,omitzero"`
+	Unsent     Instant       `json:"unsent,omitzero"` // when the newest signal could not be sent
 
-	Exited  Instant `json:"exited"`
-	Exit    Exit    `json:"exit"`
-	Removal Removal `json:"removal"` // of the dead container's record
+	Exited  Instant `json:"exited,omitzero"`
+	Exit    Exit    `json:"exit,omitzero"`
+	Removal Removal `json:"removal,omitzero"` // of the dead container's record
 }
 
 // Exit is how a run ended. Code is the process's own, 128 plus the signal's number, or one of those that the kubelet
@@ -96,22 +97,22 @@ type Exit struct {
 
 // Removal is the taking away of something that has ended.
 type Removal struct {
-	Asked  Instant `json:"asked"`
-	Failed Instant `json:"failed"` // asked, and failed: to be tried again
-	Done   Instant `json:"done"`
+	Asked  Instant `json:"asked,omitzero"`
+	Failed Instant `json:"failed,omitzero"` // asked, and failed: to be tried again
+	Done   Instant `json:"done,omitzero"`
 }
 
 // Pull is the newest look for a container's image: a pull where the policy wants one, else the check that it is here.
 type Pull struct {
 	For       int     `json:"for"` // the attempt that it is made for
-	Asked     Instant `json:"asked"`
-	Cancelled Instant `json:"cancelled"`
-	Done      Instant `json:"done"`
-	Failed    Instant `json:"failed"` // of the newest failure, which may be of an earlier pull
-	Retry     Instant `json:"retry"`  // when an engine that was away is to be asked again
+	Asked     Instant `json:"asked,omitzero"`
+	Cancelled Instant `json:"cancelled,omitzero"`
+	Done      Instant `json:"done,omitzero"`
+	Failed    Instant `json:"failed,omitzero"` // of the newest failure, which may be of an earlier pull
+	Retry     Instant `json:"retry,omitzero"`  // when an engine that was away is to be asked again
 	Level     int     `json:"level"`  // failures in a row, as the backoff counts them
 	Next      int     `json:"next"`   // the level that a failure of the running pull leads to
-	Reason    Reason  `json:"reason,omitempty"`
+	Reason    Reason  `json:"reason,omitempty"` // why a pull for this attempt failed; empty if none has
 	Message   string  `json:"message,omitempty"`
 }
 
@@ -128,11 +129,11 @@ func (f Facts) Apply(e Event) Facts {
 
 // update folds into the attempt that ref names, if it is one of the two that are kept.
 func (f *Facts) update(ref Ref, fold func(*Attempt)) {
-	c := f.Containers[ref.Container]
-	switch ref {
-	case c.Newest.Ref:
+	c, known := f.Containers[ref.Container]
+	switch {
+	case known && ref == c.Newest.Ref:
 		fold(&c.Newest)
-	case c.Previous.Ref:
+	case known && ref == c.Previous.Ref:
 		fold(&c.Previous)
 	default:
 		return
@@ -182,15 +183,13 @@ func (s *Sandbox) ready() bool {
 	return !s.Ready.IsZero() && s.Lost.IsZero() && s.Removal.Asked.IsZero()
 }
 
-// standing reports whether there is something of the sandbox to take away. A start that failed has cleaned up.
+// standing reports whether there may be something of the sandbox to take away. A start that failed has cleaned up, but
+// not if the engine was away.
 func (s *Sandbox) standing() bool {
-	return s.N > 0 && s.Failed.IsZero() && s.Removal.Done.IsZero()
+	return s.N > 0 && (s.Failed.IsZero() || s.Unavailable) && s.Removal.Done.IsZero()
 }
 
 // inFlight reports whether the pull has no outcome yet.
 func (p *Pull) inFlight() bool {
-	return !p.Asked.IsZero() && p.Done.IsZero() && p.Retry.IsZero() && !p.failedNow()
+	return !p.Asked.IsZero() && p.Done.IsZero() && p.Retry.IsZero() && (p.Failed.IsZero() || p.Failed.Before(p.Asked))
 }
-
-// failedNow reports whether the newest pull, not an earlier one, has failed.
-func (p *Pull) failedNow() bool { return !p.Failed.IsZero() && !p.Failed.Before(p.Asked) }

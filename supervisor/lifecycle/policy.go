@@ -136,10 +136,10 @@ func restartDue(pod *spec.Pod, c *spec.Container, h *Container, round int) (at I
 	switch {
 	case a.N() == 0:
 		return Instant{}, 0
-	case !a.Refused.IsZero():
-		return a.Refused.Add(retryDelay), 0
 	case a.Round != round && isInit(pod, c):
 		return Instant{}, 0 // a new round begins its init containers afresh
+	case !a.Refused.IsZero():
+		return a.Refused.Add(retryDelay), 0
 	}
 	b := restartBackoff(pod, c)
 	if h.Backoff.Level == 0 || a.Exited.Sub(h.Backoff.Granted) > b.reset {
@@ -156,7 +156,7 @@ func pullLevel(pull *Pull, now Instant) int {
 	return pullBackoff.next(pull.Level)
 }
 
-// isInit reports whether c is an init container of the pod: the pointer is into its list.
+// isInit reports whether c is an init container of the pod.
 func isInit(pod *spec.Pod, c *spec.Container) bool {
 	for i := range pod.InitContainers {
 		if pod.InitContainers[i].Name == c.Name {

@@ -22,11 +22,15 @@ func (f Facts) Unresolved() []Action {
 		c := f.Containers[name]
 		if c.Pull.inFlight() {
 			todo = append(todo, PullImage{Container: name, For: c.Pull.For, Level: c.Pull.Next})
+			if !c.Pull.Cancelled.IsZero() {
+				todo = append(todo, CancelPull{Container: name, For: c.Pull.For})
+			}
 		}
 		if a := &c.Newest; a.live() {
 			switch {
 			case a.Started.IsZero() && a.Retry.IsZero():
 				todo = append(todo, StartContainer{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts})
+			case !a.Unsent.IsZero(): // it has its outcome, and is sent again when it is time
 			case !a.KillAsked.IsZero() && a.KillSent.IsZero():
 				todo = append(todo, KillContainer{Ref: a.Ref})
 			case !a.StopAsked.IsZero() && a.StopSent.IsZero():
@@ -97,16 +101,17 @@ type Run struct {
 // pod whose own record is lost these are all, and the facts begin with no more than a UID and an instant. How long ago
 // anything was is not known, so it is as of now; what has ended is found out by waiting for it, as after any restart.
 func (f Facts) CatchUp(found Found, now Instant) Facts {
-	if found.Sandbox > f.Sandbox.N {
-		round := f.Round + 1
-		for _, r := range found.Runs {
-			round = max(round, r.Round)
-		}
-		f = f.Apply(Issued{Action: StartSandbox{Sandbox: found.Sandbox, Round: round}, At: now})
-		if found.Ready {
+	sandbox, round := found.Sandbox, f.Round+1
+	for _, r := range found.Runs {
+		sandbox, round = max(sandbox, r.Sandbox), max(round, r.Round)
+	}
+	if sandbox > f.Sandbox.N {
+		f = f.lose(now) // the next sandbox would not be there
+		f = f.Apply(Issued{Action: StartSandbox{Sandbox: sandbox, Round: round}, At: now})
+		if found.Ready && found.Sandbox == sandbox {
 			f = f.Apply(SandboxStarted{Sandbox: found.Sandbox, IPs: found.IPs, At: now})
 		} else {
-			f = f.Apply(SandboxLost{Sandbox: found.Sandbox, Message: "the sandbox was not found", At: now})
+			f = f.Apply(SandboxLost{Sandbox: sandbox, Message: "the sandbox was not found", At: now})
 		}
 	}
 	runs := slices.SortedFunc(slices.Values(found.Runs), func(a, b Run) int { return cmp.Compare(a.Attempt, b.Attempt) })

@@ -78,7 +78,7 @@ type Terminated struct {
 	ExitCode    int       `json:"exitCode"`
 	Reason      Reason    `json:"reason,omitempty"`
 	Message     string    `json:"message,omitempty"`
-	StartedAt   time.Time `json:"startedAt"`
+	StartedAt   time.Time `json:"startedAt,omitzero"` // zero: it never ran
 	FinishedAt  time.Time `json:"finishedAt"`
 	ContainerID string    `json:"containerID,omitempty"`
 }
