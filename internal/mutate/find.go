@@ -1,0 +1,276 @@
+package main
+
+import (
+	"go/ast"
+	"go/token"
+	"strconv"
+	"strings"
+)
+
+// operators are the changes of an operator. Both neighbours of an ordering are tried: the boundary, and the other side.
+var operators = map[token.Token][]string{
+	token.LSS:  {"<=", ">="},
+	token.LEQ:  {"<", ">"},
+	token.GTR:  {">=", "<="},
+	token.GEQ:  {">", "<"},
+	token.EQL:  {"!="},
+	token.NEQ:  {"=="},
+	token.LAND: {"||"},
+	token.LOR:  {"&&"},
+	token.ADD:  {"-"},
+	token.SUB:  {"+"},
+	token.MUL:  {"/"},
+	token.QUO:  {"*"},
+}
+
+// finder walks a file and collects its mutants. Changes are made so that they compile as often as possible: what a statement reads
+// stays read, and a branch that is left out stays in the text.
+type finder struct {
+	file     string
+	src      []byte
+	fset     *token.FileSet
+	function string
+	results  []*ast.FieldList // of the functions around, innermost last
+	found    []mutant
+}
+
+// Visit implements [ast.Visitor].
+func (f *finder) Visit(node ast.Node) ast.Visitor {
+	switch n := node.(type) {
+	case *ast.FuncLit:
+		f.results = append(f.results, n.Type.Results)
+		ast.Walk(f, n.Body)
+		f.results = f.results[:len(f.results)-1]
+		return nil
+	case *ast.BinaryExpr:
+		f.binary(n)
+	case *ast.UnaryExpr:
+		if n.Op == token.NOT {
+			f.replace(n, f.text(n.X))
+		}
+	case *ast.BasicLit:
+		f.number(n)
+	case *ast.Ident:
+		switch n.Name {
+		case "true":
+			f.replace(n, "false")
+		case "false":
+			f.replace(n, "true")
+		}
+	case *ast.IfStmt:
+		f.condition(n.Cond)
+	case *ast.ForStmt:
+		f.skipLoop(n.Body)
+	case *ast.RangeStmt:
+		f.skipLoop(n.Body)
+	case *ast.SwitchStmt:
+		f.cases(n.Body, n.Tag == nil)
+	case *ast.TypeSwitchStmt:
+		f.cases(n.Body, false)
+		ast.Walk(f, n.Body) // its guard can be neither left out nor changed
+		return nil
+	case *ast.BranchStmt:
+		f.branch(n)
+	case *ast.ReturnStmt:
+		f.returned(n)
+	case *ast.ExprStmt:
+		f.replace(n, "")
+	case *ast.IncDecStmt:
+		f.replace(n, "")
+	case *ast.AssignStmt:
+		f.assignment(n)
+	case *ast.ImportSpec, *ast.TypeSpec, *ast.ArrayType:
+		return nil
+	}
+	return f
+}
+
+func (f *finder) binary(n *ast.BinaryExpr) {
+	if n.Op == token.ADD && isString(n) {
+		return
+	}
+	for _, operator := range operators[n.Op] {
+		left, right := f.text(n.X), f.text(n.Y)
+		gap := string(f.src[f.offset(n.X.End()):f.offset(n.Y.Pos())]) // keeps line breaks
+		f.replace(n, left+strings.Replace(gap, n.Op.String(), operator, 1)+right)
+	}
+}
+
+// isString tells of a concatenation with a string literal, which no other operator can join.
+func isString(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		return e.Kind == token.STRING
+	case *ast.BinaryExpr:
+		return isString(e.X) || isString(e.Y)
+	}
+	return false
+}
+
+// number puts a number one up and, unless that makes a literal negative, one down.
+func (f *finder) number(n *ast.BasicLit) {
+	if v, err := strconv.ParseInt(n.Value, 0, 64); err == nil {
+		f.replace(n, strconv.FormatInt(v+1, 10))
+		if v > 0 {
+			f.replace(n, strconv.FormatInt(v-1, 10))
+		}
+	} else if v, err := strconv.ParseFloat(n.Value, 64); err == nil {
+		f.replace(n, strconv.FormatFloat(v+1, 'f', -1, 64))
+	}
+}
+
+// condition leaves a branch out. A condition that is no comparison is also turned around, which only the comparisons do above.
+func (f *finder) condition(cond ast.Expr) {
+	f.replace(cond, "false && ("+f.text(cond)+")")
+	switch c := cond.(type) {
+	case *ast.BinaryExpr, *ast.UnaryExpr:
+	default:
+		f.replace(c, "!("+f.text(c)+")")
+	}
+}
+
+func (f *finder) skipLoop(body *ast.BlockStmt) {
+	f.splice(f.offset(body.Lbrace)+1, f.offset(body.Lbrace)+1, " break;", "loop "+f.firstLine(body)+" → loop left out", body.Pos())
+}
+
+// cases leaves out each case (of a switch without a value), or each of several values of a case.
+func (f *finder) cases(body *ast.BlockStmt, conditions bool) {
+	for _, s := range body.List {
+		clause, ok := s.(*ast.CaseClause)
+		if !ok {
+			continue
+		}
+		for i, value := range clause.List {
+			switch {
+			case conditions:
+				f.condition(value)
+			case len(clause.List) > 1 && i+1 < len(clause.List):
+				f.splice(f.offset(value.Pos()), f.offset(clause.List[i+1].Pos()), "", "case "+f.text(value)+" → case left out", value.Pos())
+			case len(clause.List) > 1:
+				f.splice(f.offset(clause.List[i-1].End()), f.offset(value.End()), "", "case "+f.text(value)+" → case left out", value.Pos())
+			}
+		}
+	}
+}
+
+func (f *finder) branch(n *ast.BranchStmt) {
+	if n.Tok == token.CONTINUE {
+		f.replace(n, strings.Replace(f.text(n), "continue", "break", 1))
+	}
+	if n.Tok == token.BREAK {
+		f.replace(n, strings.Replace(f.text(n), "break", "continue", 1))
+	}
+}
+
+// returned makes a return statement give zero values for what it computes. A bare return, and values that are literals, are left
+// to the other changes.
+func (f *finder) returned(n *ast.ReturnStmt) {
+	if len(n.Results) == 0 || len(f.results) == 0 {
+		return
+	}
+	var zeros, uses []string
+	for _, field := range f.results[len(f.results)-1].List {
+		for range max(1, len(field.Names)) {
+			zeros = append(zeros, "*new("+f.text(field.Type)+")")
+		}
+	}
+	if len(zeros) != len(n.Results) {
+		uses = []string{strings.Repeat("_, ", len(zeros)-1) + "_ = " + f.text(n.Results[0])}
+	} else {
+		for _, result := range n.Results {
+			if !literal(result) {
+				uses = append(uses, "_ = "+f.text(result))
+			}
+		}
+	}
+	if len(uses) == 0 {
+		return
+	}
+	f.splice(f.offset(n.Pos()), f.offset(n.End()), "{ "+strings.Join(uses, "; ")+"; return "+strings.Join(zeros, ", ")+" }",
+		f.text(n)+" → return zero", n.Pos())
+}
+
+// literal tells whether an expression is nil, a boolean, a number, or an empty literal: changed elsewhere, or zero already.
+func literal(e ast.Expr) bool {
+	switch e := e.(type) {
+	case *ast.Ident:
+		return e.Name == "nil" || e.Name == "true" || e.Name == "false"
+	case *ast.BasicLit:
+		return true
+	case *ast.CompositeLit:
+		return len(e.Elts) == 0
+	}
+	return false
+}
+
+// assignment leaves an assignment out; its right side stays, so that what it names stays used.
+func (f *finder) assignment(n *ast.AssignStmt) {
+	if n.Tok == token.DEFINE {
+		return
+	}
+	blanks := strings.TrimSuffix(strings.Repeat("_, ", len(n.Lhs)), ", ")
+	right := string(f.src[f.offset(n.Rhs[0].Pos()):f.offset(n.Rhs[len(n.Rhs)-1].End())])
+	if n.Tok == token.ASSIGN && strings.TrimSpace(blanks) == f.joined(n.Lhs) {
+		return
+	}
+	if len(n.Rhs) == 1 && isNil(n.Rhs[0]) {
+		f.splice(f.offset(n.Pos()), f.offset(n.End()), "", f.text(n)+" → left out", n.Pos())
+		return
+	}
+	f.splice(f.offset(n.Pos()), f.offset(n.End()), blanks+" = "+right, f.text(n)+" → left out", n.Pos())
+}
+
+func isNil(e ast.Expr) bool {
+	id, ok := e.(*ast.Ident)
+	return ok && id.Name == "nil"
+}
+
+func (f *finder) joined(list []ast.Expr) string {
+	texts := make([]string, len(list))
+	for i, e := range list {
+		texts[i] = f.text(e)
+	}
+	return strings.Join(texts, ", ")
+}
+
+func (f *finder) offset(pos token.Pos) int { return f.fset.Position(pos).Offset }
+
+func (f *finder) text(n ast.Node) string { return string(f.src[f.offset(n.Pos()):f.offset(n.End())]) }
+
+// firstLine is the source line that a block begins in, without the brace.
+func (f *finder) firstLine(body *ast.BlockStmt) string {
+	line := string(f.src[:f.offset(body.Lbrace)])
+	return strings.TrimSpace(line[strings.LastIndexByte(line, '\n')+1:])
+}
+
+// replace adds the mutant in which n reads text.
+func (f *finder) replace(n ast.Node, text string) {
+	after := text
+	if text == "" {
+		after = "left out"
+	}
+	f.splice(f.offset(n.Pos()), f.offset(n.End()), text, f.text(n)+" → "+after, n.Pos())
+}
+
+func (f *finder) splice(start, end int, text, change string, pos token.Pos) {
+	f.found = append(f.found, mutant{
+		file: f.file, line: f.fset.Position(pos).Line, function: f.function,
+		key:   f.function + ": " + oneLine(change),
+		start: start, end: end, text: text, original: f.src,
+	})
+}
+
+// oneLine makes a change fit between backticks on one line of a list.
+func oneLine(s string) string {
+	s = strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "`", "'")
+	before, after, _ := strings.Cut(s, " → ")
+	return short(before) + " → " + short(after)
+}
+
+func short(s string) string {
+	const most = 90
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}

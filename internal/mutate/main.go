@@ -1,0 +1,164 @@
+// Command mutate changes a package in many small ways, one at a time, and asks the package's tests to notice.
+//
+//	go run ./internal/mutate [flags] ./supervisor/lifecycle
+//
+// A change is a mutant: a comparison that is shifted or turned around, a boolean that is inverted, a number that is one off, a
+// statement, a branch or a case that is left out. A mutant is killed when the tests fail, panic, deadlock or run out of time or
+// memory; it survived when they pass; one that does not compile does not count. The sources are not touched: a mutant reaches
+// the compiler as an overlay.
+//
+// Survivors are either a missing test or a change that makes no difference. Those of the second kind are explained in a file (see
+// -explained), one line each, under the key that this command prints for them.
+//
+// The exit status is 1 where fewer mutants than -min-kill percent were killed, where a survivor has no explanation, or where an
+// explanation speaks of a mutant that does not exist.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"slices"
+	"syscall"
+	"time"
+)
+
+// options are the flags; their texts are in parse.
+type options struct {
+	dir       string
+	minKill   float64
+	explained string
+	sample    int
+	seed      uint64
+	parallel  int
+	timeout   time.Duration
+	memory    int
+	function  string
+	list      bool
+}
+
+// errBelow tells that the mutants were run and that the tests noticed too few.
+var errBelow = errors.New("the tests do not notice enough")
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Stdout, os.Args[1:]); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "mutate:", err)
+		}
+		stop()
+		os.Exit(1)
+	}
+}
+
+func parse(args []string) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
+	flags.Float64Var(&o.minKill, "min-kill", 0, "`percent` of the mutants that must be killed")
+	flags.StringVar(&o.explained, "explained", "", "`file` that explains survivors")
+	flags.IntVar(&o.sample, "sample", 0, "run only `n` mutants, picked by -seed")
+	flags.Uint64Var(&o.seed, "seed", 0, "seed of -sample (0: another one each time)")
+	flags.IntVar(&o.parallel, "parallel", 2, "mutants at a time")
+	flags.DurationVar(&o.timeout, "timeout", 0, "limit of one mutant's tests (0: 5 s and ten times what the unchanged package takes)")
+	flags.IntVar(&o.memory, "memory", 4096, "limit of one mutant's address space, in `MiB`")
+	flags.StringVar(&o.function, "func", "", "only mutants of the function `name` (Func, Type.Method)")
+	flags.BoolVar(&o.list, "list", false, "list the mutants and run nothing")
+	if err := flags.Parse(args); err != nil {
+		return o, err
+	}
+	if flags.NArg() != 1 {
+		return o, fmt.Errorf("want the folder of one package, got %q", flags.Args())
+	}
+	if o.seed == 0 {
+		o.seed = rand.Uint64()
+	}
+	o.dir = flags.Arg(0)
+	return o, nil
+}
+
+func run(ctx context.Context, out io.Writer, args []string) error {
+	o, err := parse(args)
+	if err != nil {
+		return err
+	}
+	mutants, err := packageMutants(o.dir)
+	if err != nil {
+		return err
+	}
+	reasons, err := readExplanations(o.explained)
+	if err != nil {
+		return err
+	}
+	if stale := staleKeys(reasons, mutants); len(stale) > 0 {
+		return fmt.Errorf("%s explains mutants that do not exist: %q", o.explained, stale)
+	}
+	mutants = pick(mutants, o)
+	if o.list {
+		for _, m := range mutants {
+			fmt.Fprintln(out, m)
+		}
+		return nil
+	}
+	start := time.Now()
+	results, err := runAll(ctx, out, o, mutants)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "%v, seed %d\n", time.Since(start).Round(time.Second), o.seed)
+	return report(out, o, results, reasons)
+}
+
+// pick keeps the mutants that -func and -sample ask for, in the order of the source.
+func pick(mutants []mutant, o options) []mutant {
+	if o.function != "" {
+		mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return m.function != o.function })
+	}
+	if o.sample <= 0 || o.sample >= len(mutants) {
+		return mutants
+	}
+	chosen := rand.New(rand.NewPCG(o.seed, 0)).Perm(len(mutants))[:o.sample]
+	slices.Sort(chosen)
+	picked := make([]mutant, 0, o.sample)
+	for _, i := range chosen {
+		picked = append(picked, mutants[i])
+	}
+	return picked
+}
+
+// report prints the survivors and the count, and fails where the flags' conditions are not met.
+func report(out io.Writer, o options, results []result, reasons map[string]string) error {
+	count := map[outcome]int{}
+	unexplained := 0
+	for _, r := range results {
+		count[r.outcome]++
+		reason, known := reasons[r.key]
+		switch {
+		case r.outcome == survived && known:
+			fmt.Fprintf(out, "explained %s\n          %s\n", r.mutant, reason)
+		case r.outcome == survived:
+			unexplained++
+			fmt.Fprintf(out, "SURVIVED  %s\n", r.mutant)
+		case r.outcome == killed && known:
+			fmt.Fprintf(out, "note: explained but killed: %s\n", r.mutant)
+		}
+	}
+	percent := 100.0
+	if total := count[killed] + count[survived]; total > 0 {
+		percent = 100 * float64(count[killed]) / float64(total)
+	}
+	fmt.Fprintf(out, "mutants: %d killed, %d survived (%d explained), %d did not compile; %.1f%% killed\n",
+		count[killed], count[survived], count[survived]-unexplained, count[invalid], percent)
+	if percent < o.minKill {
+		return fmt.Errorf("%w: %.1f%% killed, want %.1f%%", errBelow, percent, o.minKill)
+	}
+	if o.explained != "" && unexplained > 0 {
+		return fmt.Errorf("%w: %d survivors without an explanation in %s", errBelow, unexplained, o.explained)
+	}
+	return nil
+}

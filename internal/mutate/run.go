@@ -1,0 +1,202 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// outcome is what became of a mutant.
+type outcome string
+
+const (
+	killed   outcome = "killed"
+	survived outcome = "survived"
+	invalid  outcome = "did not compile"
+)
+
+type result struct {
+	mutant
+	outcome outcome
+}
+
+// runAll runs the tests against each mutant and returns the results in the mutants' order. The unchanged package goes first: tests
+// that fail by themselves would kill every mutant.
+func runAll(ctx context.Context, out io.Writer, o options, mutants []mutant) ([]result, error) {
+	tmp, err := os.MkdirTemp("", "mutate")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(tmp)
+
+	took, err := runUnchanged(ctx, o, filepath.Join(tmp, "unchanged"))
+	if err != nil {
+		return nil, err
+	}
+	if o.timeout == 0 {
+		o.timeout = 5*time.Second + 10*took
+	}
+	fmt.Fprintf(out, "%d mutants of %s; its own tests pass in %v\n", len(mutants), o.dir, took.Round(time.Millisecond))
+
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	results := make([]result, len(mutants))
+	next := make(chan int)
+	var workers sync.WaitGroup
+	var progress progress
+	for range max(1, o.parallel) {
+		workers.Go(func() {
+			for i := range next {
+				got, err := runOne(ctx, o, filepath.Join(tmp, strconv.Itoa(i)), mutants[i])
+				if err != nil {
+					cancel(fmt.Errorf("run %s: %w", mutants[i], err))
+					continue
+				}
+				results[i] = result{mutants[i], got}
+				progress.print(out, len(mutants), results[i])
+			}
+		})
+	}
+	for i := range mutants {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- i
+	}
+	close(next)
+	workers.Wait()
+	return results, context.Cause(ctx)
+}
+
+// runUnchanged returns how long the tests of the unchanged package take. They must pass.
+func runUnchanged(ctx context.Context, o options, tmp string) (time.Duration, error) {
+	if o.timeout == 0 {
+		o.timeout = 10 * time.Minute
+	}
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		return 0, err
+	}
+	binary, text, err := build(ctx, o, tmp, nil)
+	if err != nil {
+		return 0, err
+	}
+	if binary == "" {
+		return 0, fmt.Errorf("build the tests of %s: %s", o.dir, text)
+	}
+	start := time.Now()
+	got, text, err := test(ctx, o, tmp, binary)
+	if err == nil && got != survived {
+		err = fmt.Errorf("the tests of the unchanged %s fail:\n%s", o.dir, text)
+	}
+	return time.Since(start), err
+}
+
+// progress prints survivors as they are found, and a line for each hundred mutants.
+type progress struct {
+	mu   sync.Mutex
+	done int
+}
+
+func (p *progress) print(out io.Writer, total int, r result) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.done++
+	if r.outcome == survived {
+		fmt.Fprintf(out, "survived: %s\n", r.mutant)
+	}
+	if p.done%100 == 0 {
+		fmt.Fprintf(out, "%d of %d\n", p.done, total)
+	}
+}
+
+// runOne returns what becomes of a mutant. An error means that the question could not be asked.
+func runOne(ctx context.Context, o options, tmp string, m mutant) (outcome, error) {
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(tmp)
+	binary, _, err := build(ctx, o, tmp, &m)
+	if err != nil {
+		return "", err
+	}
+	if binary == "" {
+		return invalid, nil
+	}
+	got, _, err := test(ctx, o, tmp, binary)
+	return got, err
+}
+
+// build compiles the tests with the mutant (nil: unchanged) into tmp. The path is empty where the compiler refused, and text says why.
+func build(ctx context.Context, o options, tmp string, m *mutant) (path, text string, err error) {
+	path = filepath.Join(tmp, "mutant.test")
+	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", path}
+	if m != nil {
+		overlay, err := writeOverlay(tmp, *m)
+		if err != nil {
+			return "", "", err
+		}
+		args = append(args, "-overlay", overlay)
+	}
+	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
+	cmd.Dir = o.dir
+	output, err := cmd.CombinedOutput()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && ctx.Err() == nil {
+		return "", string(output), nil
+	}
+	if err != nil {
+		return "", "", errors.Join(ctx.Err(), err)
+	}
+	if _, err := os.Stat(path); err != nil {
+		return "", "", fmt.Errorf("%s has no tests", o.dir)
+	}
+	return path, "", nil
+}
+
+// test runs a test binary under the limits of o: a mutant may loop or allocate without end. The text is the output of what failed.
+func test(ctx context.Context, o options, tmp, binary string) (outcome, string, error) {
+	limited, cancel := context.WithTimeout(ctx, o.timeout+10*time.Second) // after the binary's own limit, which prints stacks
+	defer cancel()
+	cmd := exec.CommandContext(limited, "sh", "-c", `ulimit -v "$1" && shift && exec "$@"`, "sh", strconv.Itoa(o.memory*1024),
+		binary, "-test.short", "-test.failfast", "-test.timeout="+o.timeout.String())
+	cmd.Dir = o.dir
+	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
+	cmd.WaitDelay = 5 * time.Second
+	output, err := cmd.CombinedOutput()
+	switch exit := (*exec.ExitError)(nil); {
+	case ctx.Err() != nil:
+		return "", "", ctx.Err()
+	case err == nil:
+		return survived, "", nil
+	case errors.As(err, &exit), limited.Err() != nil, errors.Is(err, exec.ErrWaitDelay):
+		return killed, string(output), nil
+	}
+	return "", "", err
+}
+
+func writeOverlay(tmp string, m mutant) (string, error) {
+	source := filepath.Join(tmp, filepath.Base(m.file))
+	if err := os.WriteFile(source, m.source(), 0o600); err != nil {
+		return "", err
+	}
+	original, err := filepath.Abs(m.file)
+	if err != nil {
+		return "", err
+	}
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: source}})
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(tmp, "overlay.json")
+	return file, os.WriteFile(file, overlay, 0o600)
+}
