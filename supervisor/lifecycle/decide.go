@@ -103,7 +103,7 @@ func (p *plan) inits() bool {
 		c := &p.pod.InitContainers[i]
 		h := p.facts.Containers[c.Name]
 		switch a := &h.Newest; {
-		case a.Round == p.facts.Round && a.over() && !initFailed(a.Exit):
+		case initDone(a, p.facts.Round):
 		case a.live():
 			p.await(a)
 			return false

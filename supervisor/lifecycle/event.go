@@ -73,7 +73,7 @@ type ImagePulled struct {
 }
 
 func (e ImagePulled) apply(f *Facts) {
-	f.updatePull(e.Container, e.For, func(p *Pull) { p.Done = e.At })
+	f.updatePull(e.Container, e.For, func(p *Pull) { p.Done, p.Reason, p.Message = e.At, "", "" })
 }
 
 // ContainerStarted ends a [StartContainer]: the process runs, or has run.

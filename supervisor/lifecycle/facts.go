@@ -15,16 +15,16 @@ type Facts struct {
 	Sandbox    Sandbox              `json:"sandbox,omitzero"`
 	Stop       Stop                 `json:"stop,omitzero"`
 	Containers map[string]Container `json:"containers,omitempty"` // by name; init and app containers
-	Removal    Removal              `json:"removal,omitzero"`              // of the whole pod, after it was deleted
+	Removal    Removal              `json:"removal,omitzero"`     // of the whole pod, after it was deleted
 }
 
 // Stop is the wish that the pod ends, of a person, a client or the supervisor.
 type Stop struct {
 	Asked    Instant `json:"asked,omitzero"`
-	Deadline Instant `json:"deadline,omitzero"`         // end of the grace period; later wishes only shorten it
-	Force    bool    `json:"force,omitempty"`  // no grace at all, below the floor of 2 s too
-	Delete   bool    `json:"delete,omitempty"` // nothing of the pod is to be left
-	By       string  `json:"by,omitempty"`     // who asked, in the words of the event
+	Deadline Instant `json:"deadline,omitzero"` // end of the grace period; later wishes only shorten it
+	Force    bool    `json:"force,omitempty"`   // no grace at all, below the floor of 2 s too
+	Delete   bool    `json:"delete,omitempty"`  // nothing of the pod is to be left
+	By       string  `json:"by,omitempty"`      // who asked, in the words of the event
 }
 
 // Sandbox is the newest attempt at the pod's sandbox.
@@ -108,10 +108,10 @@ type Pull struct {
 	Asked     Instant `json:"asked,omitzero"`
 	Cancelled Instant `json:"cancelled,omitzero"`
 	Done      Instant `json:"done,omitzero"`
-	Failed    Instant `json:"failed,omitzero"` // of the newest failure, which may be of an earlier pull
-	Retry     Instant `json:"retry,omitzero"`  // when an engine that was away is to be asked again
-	Level     int     `json:"level"`  // failures in a row, as the backoff counts them
-	Next      int     `json:"next"`   // the level that a failure of the running pull leads to
+	Failed    Instant `json:"failed,omitzero"`  // of the newest failure, which may be of an earlier pull
+	Retry     Instant `json:"retry,omitzero"`   // when an engine that was away is to be asked again
+	Level     int     `json:"level"`            // failures in a row, as the backoff counts them
+	Next      int     `json:"next"`             // the level that a failure of the running pull leads to
 	Reason    Reason  `json:"reason,omitempty"` // why a pull for this attempt failed; empty if none has
 	Message   string  `json:"message,omitempty"`
 }

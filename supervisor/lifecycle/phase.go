@@ -113,14 +113,8 @@ func (v *view) initializedCondition(s *Status) Condition {
 	if s.Phase == PhaseSucceeded {
 		return condition(PodInitialized, true, ReasonPodCompleted, "")
 	}
-	for i := range v.pod.Containers {
-		h := v.facts.Containers[v.pod.Containers[i].Name]
-		if h.Newest.ran() || h.Previous.ran() { // once initialized, always
-			return condition(PodInitialized, true, "", "")
-		}
-	}
 	names := unready(s.InitContainerStatuses)
-	if len(names) == 0 {
+	if v.initialized() || len(names) == 0 {
 		return condition(PodInitialized, true, "", "")
 	}
 	return condition(PodInitialized, false, ReasonContainersNotInitialized,

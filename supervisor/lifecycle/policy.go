@@ -46,6 +46,9 @@ func restarts(pod *spec.Pod, exit Exit) bool {
 // anything was killed for memory has failed, even if it says 0 (the kubelet's isInitContainerFailed).
 func initFailed(exit Exit) bool { return exit.Code != 0 || exit.Reason == ReasonOOMKilled }
 
+// initDone reports whether an init container has done its work in the given round.
+func initDone(a *Attempt, round int) bool { return a.Round == round && a.over() && !initFailed(a.Exit) }
+
 // finished reports whether no container of the pod runs or will run again of itself.
 func finished(pod *spec.Pod, f *Facts) bool {
 	return initFailedForGood(pod, f) || abandoned(pod, f) || appsDone(pod, f)

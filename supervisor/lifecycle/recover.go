@@ -106,7 +106,6 @@ func (f Facts) CatchUp(found Found, now Instant) Facts {
 		sandbox, round = max(sandbox, r.Sandbox), max(round, r.Round)
 	}
 	if sandbox > f.Sandbox.N {
-		f = f.lose(now) // the next sandbox would not be there
 		f = f.Apply(Issued{Action: StartSandbox{Sandbox: sandbox, Round: round}, At: now})
 		if found.Ready && found.Sandbox == sandbox {
 			f = f.Apply(SandboxStarted{Sandbox: found.Sandbox, IPs: found.IPs, At: now})

@@ -128,20 +128,33 @@ func (v *view) atRest() bool {
 	return true
 }
 
-// records returns the newest run of a container that left a record, and the one before it. With the sandbox of an init
-// container its records are purged: those of an earlier round do not count.
+// records returns the newest run of a container that left a record, and the one before it. A new round knows nothing of
+// the init containers of an earlier one but how often they ran.
 func (v *view) records(h *Container, initial bool) (newest, before *Attempt) {
 	newest, before = &h.Newest, &h.Previous
 	if !newest.ran() {
 		newest, before = before, &Attempt{}
 	}
-	if initial && newest.Round != v.facts.Round {
-		newest = &Attempt{}
-	}
-	if initial && before.Round != v.facts.Round {
-		before = &Attempt{}
+	if initial && !v.ended && newest.Round != v.facts.Round {
+		newest, before = &Attempt{Restarts: newest.Restarts}, &Attempt{}
 	}
 	return newest, before
+}
+
+// initialized reports whether the app containers' turn has come in this round or an earlier one.
+func (v *view) initialized() bool {
+	for i := range v.pod.Containers {
+		h := v.facts.Containers[v.pod.Containers[i].Name]
+		if h.Newest.ran() || h.Previous.ran() { // once initialized, always
+			return true
+		}
+	}
+	for i := range v.pod.InitContainers {
+		if a := v.facts.Containers[v.pod.InitContainers[i].Name].Newest; !initDone(&a, v.facts.Round) {
+			return false
+		}
+	}
+	return true
 }
 
 func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
@@ -173,15 +186,15 @@ func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
 }
 
 // waiting says what a container that does not run waits for; nil if it waits for nothing, so that its last end is what
-// there is to see, or, of a pod that has ended before the container ever ran, that it is missing.
+// there is to see, or, of a pod that came to rest when it was the container's turn to run, that it is missing.
 func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, initial bool) *Waiting {
 	next, pull := &h.Newest, &h.Pull
 	switch {
 	case record.over() && !v.again(record, initial):
 		return nil
-	case !record.over() && v.atRest() && (!v.facts.Stop.Asked.IsZero() || abandoned(v.pod, v.facts)):
+	case !record.over() && !initial && v.atRest() && v.initialized():
 		return nil // missing counts as lost, as TerminatePod of the kubelet has it
-	case pull.failedNow() && pull.For > next.N():
+	case pull.Reason != "" && pull.For > next.N():
 		return pullWaiting(c, pull)
 	case !next.Refused.IsZero():
 		return &Waiting{Reason: next.Exit.Reason, Message: next.Exit.Message}
