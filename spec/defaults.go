@@ -1,5 +1,11 @@
 package spec
 
+import (
+	"maps"
+	"path/filepath"
+	"strconv"
+)
+
 // The kubelet's restart backoff.
 var kubeletBackoff = Backoff{InitialSeconds: 10, MaxSeconds: 300, Factor: 2, ResetAfterSeconds: 600}
 
@@ -31,4 +37,137 @@ func (p *Pod) BackoffOf(c *Container) Backoff {
 	}
 	b.InitialSeconds = min(b.InitialSeconds, b.MaxSeconds)
 	return b
+}
+
+// defaulter fills in what a file leaves out, as the Kubernetes API server does:
+// before validation, and with zero counted as left out where Kubernetes does.
+type defaulter struct {
+	pod  *Pod
+	root *node
+}
+
+func (d *defaulter) run(fileName string) {
+	p := d.pod
+	if d.root.child("name") == nil {
+		p.Name = fileName
+	}
+	if d.root.child("terminationGracePeriodSeconds") == nil {
+		p.TerminationGracePeriodSeconds = defaultGraceSeconds
+	}
+	setDefault(&p.RestartPolicy, RestartAlways)
+	switch p.DNSPolicy {
+	case "", "ClusterFirst", "ClusterFirstWithHostNet":
+		p.DNSPolicy = DNSDefault // there is no cluster
+	default:
+	}
+	p.Resources.setDefaults()
+	for c := range p.everyContainer() {
+		d.container(c)
+	}
+	for i := range p.Volumes {
+		p.Volumes[i].setDefaults()
+	}
+}
+
+func (d *defaulter) container(c *Container) {
+	setDefault(&c.TerminationMessagePath, defaultTerminationMessagePath)
+	setDefault(&c.TerminationMessagePolicy, TerminationMessageFile)
+	c.Resources.setDefaults()
+	for i := range c.Ports {
+		port := &c.Ports[i]
+		setDefault(&port.Protocol, ProtocolTCP)
+		if d.pod.HostNetwork && port.HostPort == 0 {
+			port.HostPort = port.ContainerPort
+		}
+	}
+	for _, probe := range []*Probe{c.LivenessProbe, c.ReadinessProbe, c.StartupProbe} {
+		if probe == nil {
+			continue
+		}
+		setDefault(&probe.PeriodSeconds, 10)
+		setDefault(&probe.TimeoutSeconds, 1)
+		setDefault(&probe.SuccessThreshold, 1)
+		setDefault(&probe.FailureThreshold, 3)
+		probe.HTTPGet.setDefaults()
+	}
+	if c.Lifecycle != nil {
+		for _, hook := range []*LifecycleHandler{c.Lifecycle.PostStart, c.Lifecycle.PreStop} {
+			if hook != nil {
+				hook.HTTPGet.setDefaults()
+			}
+		}
+	}
+}
+
+func (h *HTTPGetAction) setDefaults() {
+	if h != nil {
+		setDefault(&h.Path, "/")
+		setDefault(&h.Scheme, "HTTP")
+	}
+}
+
+// setDefaults makes a limit the request where there is none.
+func (r *Resources) setDefaults() {
+	if len(r.Limits) == 0 {
+		return
+	}
+	requests := maps.Clone(r.Limits)
+	maps.Copy(requests, r.Requests)
+	r.Requests = requests
+}
+
+func (v *Volume) setDefaults() {
+	if v.ConfigMap != nil {
+		setMode(&v.ConfigMap.DefaultMode)
+	}
+	if v.Secret != nil {
+		setMode(&v.Secret.DefaultMode)
+	}
+	if v.Projected != nil {
+		setMode(&v.Projected.DefaultMode)
+	}
+	if v.DownwardAPI != nil {
+		setMode(&v.DownwardAPI.DefaultMode)
+	}
+}
+
+func setMode(mode **int32) {
+	if *mode == nil {
+		m := defaultConfigFileMode
+		*mode = &m
+	}
+}
+
+func setDefault[T comparable](p *T, value T) {
+	var zero T
+	if *p == zero {
+		*p = value
+	}
+}
+
+// resolve makes the relative paths of a file absolute. The hash holds the
+// result: the same text in another folder is another file.
+func (d *decoder) resolve(p *Pod) {
+	absolute := func(field *string) {
+		n := d.at[field]
+		if n == nil || *field == "" || filepath.IsAbs(*field) {
+			return
+		}
+		*field = filepath.Join(p.Dir, *field)
+		n.canonical = strconv.Quote(*field)
+	}
+	for i := range p.ImageArchives {
+		absolute(&p.ImageArchives[i])
+	}
+	for i := range p.Volumes {
+		if h := p.Volumes[i].HostPath; h != nil {
+			absolute(&h.Path)
+		}
+	}
+	for i := range p.ConfigMaps {
+		absolute(&p.ConfigMaps[i].EnvFile)
+	}
+	for i := range p.Secrets {
+		absolute(&p.Secrets[i].EnvFile)
+	}
 }

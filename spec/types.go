@@ -1,5 +1,7 @@
 package spec
 
+import "iter"
+
 // Pod is one pod file, flattened as the file is. Its JSON is what the state
 // file keeps and reads back unchanged. A Pod that [Parse] returned is shared
 // and must not be modified.
@@ -273,3 +275,16 @@ type Resources struct {
 
 // ResourceList holds quantities by resource name.
 type ResourceList map[string]Quantity
+
+// everyContainer yields the init containers, then the containers.
+func (p *Pod) everyContainer() iter.Seq[*Container] {
+	return func(yield func(*Container) bool) {
+		for _, list := range [][]Container{p.InitContainers, p.Containers} {
+			for i := range list {
+				if !yield(&list[i]) {
+					return
+				}
+			}
+		}
+	}
+}

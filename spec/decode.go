@@ -1,0 +1,286 @@
+package spec
+
+import (
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// decoder fills structs from nodes and remembers where every value came from:
+// by the address of the field, so that a check names a place by naming the
+// field it looks at.
+type decoder struct {
+	problems Problems
+	at       map[any]*node
+	yaml     bool
+}
+
+// entry is the address of a value of a map, which has none of its own.
+type entry struct {
+	m   any // pointer to the map
+	key string
+}
+
+// fieldSet finds the fields of a struct by the keys of its table.
+type fieldSet map[string]int
+
+func (s fieldSet) names() []string {
+	names := make([]string, 0, len(s))
+	for name := range s {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// fieldsOf are the keys that a table of a struct type may have.
+func fieldsOf(t reflect.Type) fieldSet {
+	fields := fieldSet{}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if f.Tag.Get("podfile") == "-" {
+			continue
+		}
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			fields[name] = i
+		}
+	}
+	return fields
+}
+
+func (d *decoder) decode(n *node, v reflect.Value) {
+	d.at[v.Addr().Interface()] = n
+	switch p := v.Addr().Interface().(type) {
+	case *Seconds:
+		if f, ok := d.number(n); ok {
+			d.seconds(n, p, f)
+		}
+		return
+	case *Quantity:
+		d.quantity(n, p)
+		return
+	case *Port:
+		d.port(n, p)
+		return
+	}
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+		d.decode(n, v.Elem())
+	case reflect.Struct:
+		d.table(n, v)
+	case reflect.Slice:
+		d.array(n, v)
+	case reflect.Map:
+		d.dict(n, v)
+	default:
+		d.scalar(n, v)
+	}
+}
+
+func (d *decoder) table(n *node, v reflect.Value) {
+	if n.kind != kindTable {
+		d.mismatch(n, "a table")
+		return
+	}
+	n.fields = fieldsOf(v.Type())
+	for _, c := range n.items {
+		if i, ok := n.fields[c.key]; ok {
+			d.decode(c, v.Field(i))
+			continue
+		}
+		d.unknownKey(n, c, v.Type())
+	}
+}
+
+func (d *decoder) array(n *node, v reflect.Value) {
+	elements := n.items
+	switch {
+	case n.kind == kindTable && n.header && v.Type().Elem().Kind() == reflect.Struct:
+		d.fail(n, n.keyAt, "want an array of tables, found a table", "write [["+n.name()+"]] instead of ["+n.name()+"]")
+		elements = []*node{n} // and tell what else is wrong in it
+	case n.kind != kindArray:
+		d.mismatch(n, arrayOf(v.Type().Elem()))
+		return
+	}
+	if len(elements) == 0 {
+		return // nil, so that the JSON is the same after a round trip
+	}
+	v.Set(reflect.MakeSlice(v.Type(), len(elements), len(elements)))
+	for i, c := range elements {
+		d.decode(c, v.Index(i))
+	}
+}
+
+// name is the key of a table as a header spells it.
+func (n *node) name() string {
+	var keys []string
+	for ; n != nil; n = n.parent {
+		if n.key != "" {
+			keys = append(keys, printableKey(n.key))
+		}
+	}
+	slices.Reverse(keys)
+	return strings.Join(keys, ".")
+}
+
+func arrayOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Struct:
+		return "an array of tables"
+	case reflect.String:
+		return "an array of strings"
+	default:
+		return "an array of integers"
+	}
+}
+
+func (d *decoder) dict(n *node, v reflect.Value) {
+	if n.kind != kindTable {
+		d.mismatch(n, "a table")
+		return
+	}
+	if len(n.items) == 0 {
+		return
+	}
+	v.Set(reflect.MakeMap(v.Type()))
+	for _, c := range n.items {
+		e := reflect.New(v.Type().Elem()).Elem()
+		d.decode(c, e)
+		d.at[entry{v.Addr().Interface(), c.key}] = c
+		v.SetMapIndex(reflect.ValueOf(c.key), e)
+	}
+}
+
+func (d *decoder) scalar(n *node, v reflect.Value) {
+	switch v.Kind() {
+	case reflect.String:
+		s, ok := n.value.(string)
+		switch {
+		case !ok || n.kind != kindString:
+			d.mismatch(n, "a string")
+		case strings.ContainsRune(s, 0):
+			d.fail(n, n.at, "must not hold a NUL character", "")
+		default:
+			v.SetString(s)
+		}
+	case reflect.Bool:
+		if b, ok := n.value.(bool); ok {
+			v.SetBool(b)
+		} else {
+			d.mismatch(n, "true or false")
+		}
+	case reflect.Float64:
+		if f, ok := d.number(n); ok {
+			v.SetFloat(f)
+		}
+	default: // int32, int64
+		i, ok := n.value.(int64)
+		switch {
+		case !ok:
+			d.mismatch(n, "an integer")
+		case v.OverflowInt(i):
+			d.fail(n, n.at, "is out of range: "+clip(n.text), "")
+		default:
+			v.SetInt(i)
+		}
+	}
+}
+
+func (d *decoder) number(n *node) (float64, bool) {
+	switch x := n.value.(type) {
+	case int64:
+		return float64(x), true
+	case float64:
+		if !math.IsNaN(x) && !math.IsInf(x, 0) {
+			return x, true
+		}
+		d.fail(n, n.at, "must be a finite number", "")
+	default:
+		d.mismatch(n, "a number")
+	}
+	return 0, false
+}
+
+// maxSeconds is what a Kubernetes field of seconds can hold.
+const maxSeconds = math.MaxInt32
+
+func (d *decoder) seconds(n *node, s *Seconds, f float64) {
+	switch {
+	case f < 0:
+		d.fail(n, n.at, "must not be negative", "")
+	case f > maxSeconds:
+		d.fail(n, n.at, "must be at most "+strconv.Itoa(maxSeconds)+" seconds", "")
+	case f > 0 && Seconds(f).Duration() == 0:
+		d.fail(n, n.at, "is shorter than a nanosecond", "")
+	default:
+		*s = Seconds(f)
+	}
+}
+
+// maxQuantityText keeps huge exponents from the library, which computes with
+// all their digits.
+const maxQuantityText = 32
+
+func (d *decoder) quantity(n *node, q *Quantity) {
+	text := n.text
+	switch n.kind {
+	case kindString:
+		text, _ = n.value.(string)
+	case kindInteger, kindFloat:
+		text = strings.ReplaceAll(text, "_", "")
+	default:
+		d.mismatch(n, `a quantity such as "250m" or "64Mi"`)
+		return
+	}
+	if len(text) > maxQuantityText || hugeExponent(text) {
+		d.fail(n, n.at, "is out of range: "+clip(text), "")
+		return
+	}
+	parsed, err := resource.ParseQuantity(text)
+	switch {
+	case err != nil:
+		d.fail(n, n.at, "is not a quantity: "+clip(text), `write a number with a unit, such as "250m", "64Mi" or 1.5`)
+	case parsed.Sign() < 0:
+		d.fail(n, n.at, "must not be negative", "")
+	default:
+		*q = parsed
+		n.canonical = strconv.Quote(q.String())
+	}
+}
+
+func hugeExponent(text string) bool {
+	i := strings.LastIndexAny(text, "eE")
+	if i < 0 {
+		return false
+	}
+	exponent, err := strconv.Atoi(text[i+1:])
+	return err == nil && (exponent > 18 || exponent < -18)
+}
+
+func (d *decoder) port(n *node, p *Port) {
+	switch x := n.value.(type) {
+	case int64:
+		if x < 1 || x > 65535 {
+			d.fail(n, n.at, "must be a port from 1 to 65535 or the name of one", "")
+			return
+		}
+		p.Number = int32(x)
+	case string:
+		// Kubernetes takes "8080" for the number too.
+		if i, err := strconv.Atoi(x); err == nil && i >= 1 && i <= 65535 {
+			p.Number = int32(i)
+			n.canonical = strconv.Itoa(i)
+			return
+		}
+		if p.Name = x; x == "" {
+			d.fail(n, n.at, "must be a port from 1 to 65535 or the name of one", "")
+		}
+	default:
+		d.mismatch(n, "a port number or name")
+	}
+}

@@ -1,0 +1,74 @@
+package spec
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+func problemAt(n *node, message, hint string) Problem {
+	return Problem{Line: n.keyAt.line, Column: n.keyAt.column, Path: n.path(), Message: message, Hint: hint}
+}
+
+func warnAt(n *node, message string) Problem {
+	p := problemAt(n, message, "")
+	p.Warning = true
+	return p
+}
+
+// fail tells one problem of a value, and keeps later checks from telling what
+// only follows from it.
+func (d *decoder) fail(n *node, at position, message, hint string) {
+	n.failed = true
+	d.problems = append(d.problems, Problem{Line: at.line, Column: at.column, Path: n.path(), Message: message, Hint: hint})
+}
+
+func (d *decoder) mismatch(n *node, want string) {
+	d.fail(n, n.at, fmt.Sprintf("want %s, found %s", want, n.describe()), d.rewritten(n, want))
+}
+
+// rewritten is a hint that shows the value in the form that was wanted, where
+// there is an obvious one.
+func (d *decoder) rewritten(n *node, want string) string {
+	s, isString := n.value.(string)
+	var value string
+	switch {
+	case want == "a string" && n.isSecret():
+		return "put it in quotes"
+	case want == "a string" && n.text != "" && len(n.text) <= 64:
+		value = strconv.Quote(n.text)
+	case want == "an array of strings" && isString && len(s) <= 64:
+		value = `["` + strings.Join(words(s), `", "`) + `"]`
+	case (want == "an integer" || want == "a number") && isString && isNumber(s), want == "true or false" && (s == "true" || s == "false"):
+		return "write " + s + " without quotes"
+	default:
+		return ""
+	}
+	label := n.key
+	if n.label != "" {
+		label = n.label
+	}
+	switch {
+	case label == "":
+		return "write " + value
+	case d.yaml:
+		return "write " + printableKey(label) + ": " + value
+	default:
+		return "write " + printableKey(label) + " = " + value
+	}
+}
+
+func isNumber(s string) bool {
+	_, err := strconv.ParseFloat(s, 64)
+	return err == nil && len(s) < 20
+}
+
+// words splits a command at spaces, unless its quotes or a character of the
+// shell make that a guess.
+func words(s string) []string {
+	if fields := strings.Fields(s); len(fields) > 0 && !strings.ContainsAny(s, "\"'`\\$|&;<>*?") {
+		return fields
+	}
+	q := strconv.Quote(s)
+	return []string{q[1 : len(q)-1]}
+}

@@ -1,0 +1,96 @@
+package spec
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+)
+
+// Parse reads a pod file, or for a name that ends in .yaml, .yml or .json a Pod
+// manifest. Relative paths in it are seen from the folder of file, which itself
+// is not read. The pod is nil if one of the problems is an error. Parse is safe
+// for concurrent use.
+func Parse(file string, data []byte) (*Pod, Problems) {
+	return parse(file, data, unsupported)
+}
+
+// ParseFile reads and parses one file. The error is about the reading alone; it
+// wraps that of the operating system.
+func ParseFile(path string) (*Pod, Problems, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read pod file: %w", err)
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
+	if err = errors.Join(err, f.Close()); err != nil {
+		return nil, nil, fmt.Errorf("read pod file: %w", err)
+	}
+	pod, problems := Parse(path, data)
+	return pod, problems, nil
+}
+
+// parse takes the pass that refuses what is not built yet as an argument, so
+// that the checks of those fields are tested before the fields work.
+func parse(file string, data []byte, refuse func(*node) Problems) (*Pod, Problems) {
+	pod, problems := parseTree(file, data, refuse)
+	for i := range problems {
+		problems[i].File = printable(file)
+	}
+	slices.SortStableFunc(problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	if len(problems.Errors()) > 0 {
+		pod = nil
+	}
+	return pod, problems
+}
+
+func parseTree(file string, data []byte, refuse func(*node) Problems) (*Pod, Problems) {
+	if len(data) > maxFileBytes {
+		return nil, Problems{{Line: 1, Column: 1, Message: fmt.Sprintf("is larger than %d bytes", maxFileBytes)}}
+	}
+	absolute, err := filepath.Abs(file)
+	if err != nil {
+		return nil, Problems{{Line: 1, Column: 1, Message: "has no absolute path: " + printable(err.Error())}}
+	}
+	extension := filepath.Ext(absolute)
+	isYAML := extension == ".yaml" || extension == ".yml" || extension == ".json"
+	var root *node
+	var problems Problems
+	var syntax *syntaxError
+	if isYAML {
+		root, problems, syntax = readYAML(data)
+	} else {
+		root, syntax = readTOML(data)
+	}
+	if syntax != nil {
+		return nil, Problems{{Line: syntax.at.line, Column: syntax.at.column, Message: syntax.message, Hint: syntax.hint}}
+	}
+	problems = append(problems, expand(root)...)
+
+	d := &decoder{at: map[any]*node{}, yaml: isYAML}
+	pod := &Pod{Dir: filepath.Dir(absolute)}
+	d.decode(root, reflect.ValueOf(pod).Elem())
+	d.resolve(pod)
+	d.hashes(root, pod)
+	(&defaulter{pod: pod, root: root}).run(strings.TrimSuffix(filepath.Base(absolute), extension))
+	v := &validator{decoder: d, pod: pod, root: root}
+	v.run()
+	if !isYAML {
+		problems = append(problems, trapped(root)...)
+	}
+	return pod, slices.Concat(problems, d.problems, refuse(root))
+}
+
+func (d *decoder) hashes(root *node, pod *Pod) {
+	pod.Hash = hash(root)
+	for c := range pod.everyContainer() {
+		c.Hash = hash(d.at[c])
+	}
+}

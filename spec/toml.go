@@ -1,0 +1,361 @@
+package spec
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"regexp"
+	"sort"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/BurntSushi/toml"
+	"github.com/pelletier/go-toml/v2/unstable"
+)
+
+// syntaxError is a file that cannot be read as TOML or YAML at all.
+type syntaxError struct {
+	at            position
+	message, hint string
+}
+
+func (e *syntaxError) Error() string { return e.message }
+
+// errShape means that a definition contradicts an earlier one, which the value
+// library tells in better words.
+var errShape = errors.New("contradicts an earlier definition")
+
+// readTOML gives the values as BurntSushi/toml reads them, at the places where
+// go-toml saw them. The places come first: their limits keep a hostile file
+// away from the value library, which has none.
+func readTOML(data []byte) (*node, *syntaxError) {
+	if at := invalidUTF8(data); at >= 0 {
+		return nil, &syntaxError{at: positionAt(lineStarts(data), at), message: "is not valid UTF-8"}
+	}
+	r := &tomlReader{data: data, lines: lineStarts(data), root: newTable(nil)}
+	r.root.at = position{1, 1}
+	r.root.keyAt = r.root.at
+	if err := r.read(); err != nil {
+		return nil, err
+	}
+	var values map[string]any
+	if _, err := toml.Decode(string(data), &values); err != nil {
+		return nil, r.valueError(err)
+	}
+	if r.shape != nil {
+		return nil, r.shape
+	}
+	if n := fill(r.root, values); n != nil {
+		return nil, &syntaxError{at: n.at, message: "is not understood by both TOML readers alike"}
+	}
+	return r.root, nil
+}
+
+type tomlReader struct {
+	data  []byte
+	lines []int // offset of each line's first byte
+	parse unstable.Parser
+	root  *node
+	nodes int
+	shape *syntaxError
+}
+
+func (r *tomlReader) read() *syntaxError {
+	r.parse.Reset(r.data)
+	current := r.root
+	for r.parse.NextExpression() {
+		e := r.parse.Expression()
+		var err error
+		switch e.Kind {
+		case unstable.Table, unstable.ArrayTable:
+			var t *node
+			if t, err = r.header(e); err == nil {
+				current = t
+			}
+		case unstable.KeyValue:
+			err = r.keyValue(current, e)
+		default:
+		}
+		if err == nil {
+			continue
+		}
+		var limit *syntaxError
+		if errors.As(err, &limit) {
+			return limit
+		}
+		// Go on: the limits must have seen the whole file.
+		if r.shape == nil {
+			key := e.Key()
+			key.Next()
+			r.shape = &syntaxError{at: r.position(key.Node()), message: err.Error()}
+		}
+	}
+	var syntax *unstable.ParserError
+	if err := r.parse.Error(); errors.As(err, &syntax) {
+		offset := min(max(cap(r.data)-cap(syntax.Highlight), 0), len(r.data))
+		return r.syntaxError(offset, syntax.Message)
+	} else if err != nil {
+		return &syntaxError{at: position{1, 1}, message: err.Error()}
+	}
+	return nil
+}
+
+var bareString = regexp.MustCompile(`^\s*([A-Za-z0-9_.-]+)\s*=\s*([A-Za-z/.][^"'\[\]{}#]*?)\s*(#.*)?$`)
+
+func (r *tomlReader) syntaxError(offset int, message string) *syntaxError {
+	e := &syntaxError{at: r.positionAt(offset), message: "is not TOML: " + message}
+	start := r.lines[e.at.line-1]
+	line, _, _ := bytes.Cut(r.data[start:], []byte("\n"))
+	if m := bareString.FindSubmatch(line); m != nil && len(line) < 200 {
+		e.hint = fmt.Sprintf("a string needs quotes: write %s = %q", m[1], m[2])
+	}
+	return e
+}
+
+func (r *tomlReader) valueError(err error) *syntaxError {
+	var parse toml.ParseError
+	if !errors.As(err, &parse) {
+		return &syntaxError{at: position{1, 1}, message: "is not TOML: " + printable(err.Error())}
+	}
+	offset := min(max(parse.Position.Start, 0), len(r.data))
+	return &syntaxError{at: r.positionAt(offset), message: "is not TOML: " + strings.TrimSuffix(printable(parse.Message), ".")}
+}
+
+// header finds or makes the table that a [header] or [[header]] opens.
+func (r *tomlReader) header(e *unstable.Node) (*node, error) {
+	t := r.root
+	bytes := 0
+	for keys := e.Key(); keys.Next(); {
+		key := keys.Node()
+		bytes += len(key.Data) + 1
+		c, err := r.step(t, key, bytes)
+		if err != nil {
+			return nil, err
+		}
+		if !keys.IsLast() {
+			t = c
+			continue
+		}
+		return r.open(t, c, key, e.Kind == unstable.ArrayTable)
+	}
+	return nil, errShape
+}
+
+// open makes c, the last step of a header below t, the open table.
+func (r *tomlReader) open(t, c *node, key *unstable.Node, array bool) (*node, error) {
+	at := r.position(key)
+	if !array {
+		if t.child(string(key.Data)) != c { // the last element of an array
+			return nil, errShape
+		}
+		c.header, c.at, c.keyAt = true, at, at
+		return c, nil
+	}
+	list := t.child(string(key.Data))
+	if list.kind == kindTable { // made by this very step
+		if len(list.items) > 0 {
+			return nil, errShape
+		}
+		list.kind, list.index = kindArray, nil
+		list.at, list.keyAt = at, at
+	}
+	item := newTable(list)
+	item.header, item.at, item.keyAt = true, at, at
+	list.appendItem(item)
+	return item, r.count(item)
+}
+
+// step goes from a table to the table under one key, the last one of an array,
+// and makes it if it is not there.
+func (r *tomlReader) step(t *node, key *unstable.Node, pathBytes int) (*node, error) {
+	at := r.position(key)
+	if pathBytes > maxPathBytes {
+		return nil, &syntaxError{at: at, message: fmt.Sprintf("a key is longer than %d bytes", maxPathBytes)}
+	}
+	c := t.child(string(key.Data))
+	if c == nil {
+		c = newTable(t)
+		c.at, c.keyAt = at, at
+		t.add(string(key.Data), c)
+		return c, r.count(c)
+	}
+	if c.kind == kindArray && len(c.items) > 0 {
+		c = c.items[len(c.items)-1]
+	}
+	if c.kind != kindTable {
+		return nil, errShape
+	}
+	return c, nil
+}
+
+func (r *tomlReader) keyValue(t *node, e *unstable.Node) error {
+	bytes := len(t.path())
+	for keys := e.Key(); keys.Next(); {
+		key := keys.Node()
+		bytes += len(key.Data) + 1
+		if !keys.IsLast() {
+			c, err := r.step(t, key, bytes)
+			if err != nil {
+				return err
+			}
+			t = c
+			continue
+		}
+		at := r.position(key)
+		if bytes > maxPathBytes {
+			return &syntaxError{at: at, message: fmt.Sprintf("a key is longer than %d bytes", maxPathBytes)}
+		}
+		v := &node{at: at, keyAt: at, depth: t.depth + 1}
+		if t.child(string(key.Data)) != nil {
+			return errShape
+		}
+		t.add(string(key.Data), v)
+		return r.setValue(v, e.Value())
+	}
+	return errShape
+}
+
+// setValue gives a node its kind and items; fill adds the scalars.
+func (r *tomlReader) setValue(v *node, n *unstable.Node) error {
+	if err := r.count(v); err != nil {
+		return err
+	}
+	switch n.Kind {
+	case unstable.Array:
+		v.kind = kindArray
+		for items := n.Children(); items.Next(); {
+			item := &node{at: v.at, keyAt: v.at}
+			v.appendItem(item)
+			if err := r.setValue(item, items.Node()); err != nil {
+				return err
+			}
+		}
+		return nil
+	case unstable.InlineTable:
+		v.kind, v.index = kindTable, map[string]*node{}
+		v.at = r.position(n)
+		for items := n.Children(); items.Next(); {
+			if err := r.keyValue(v, items.Node()); err != nil {
+				return err
+			}
+		}
+		return nil
+	case unstable.String:
+		v.kind = kindString
+	default:
+		v.kind = kindInteger
+		v.text = string(r.parse.Raw(n.Raw))
+	}
+	v.at = r.position(n)
+	return nil
+}
+
+func (r *tomlReader) count(n *node) error {
+	if r.nodes++; r.nodes > maxNodes {
+		return &syntaxError{at: n.at, message: fmt.Sprintf("has more than %d keys and values", maxNodes)}
+	}
+	if n.depth > maxDepth {
+		return &syntaxError{at: n.at, message: fmt.Sprintf("is nested more than %d levels deep", maxDepth)}
+	}
+	return nil
+}
+
+// fill sets the scalars of a tree; it returns a node whose shape the values do
+// not share, nil if there is none.
+func fill(n *node, value any) *node {
+	switch v := value.(type) {
+	case map[string]any:
+		if n.kind != kindTable || len(n.items) != len(v) {
+			return n
+		}
+		for _, c := range n.items {
+			cv, ok := v[c.key]
+			if !ok {
+				return c
+			}
+			if bad := fill(c, cv); bad != nil {
+				return bad
+			}
+		}
+		return nil
+	case []map[string]any:
+		return fillArray(n, v)
+	case []any:
+		return fillArray(n, v)
+	}
+	if n.kind == kindTable || n.kind == kindArray {
+		return n
+	}
+	n.value = value
+	switch value.(type) {
+	case string:
+		n.kind = kindString
+	case int64:
+		n.kind = kindInteger
+	case float64:
+		n.kind = kindFloat
+	case bool:
+		n.kind = kindBool
+	case time.Time:
+		n.kind = kindTime
+	default:
+		return n
+	}
+	return nil
+}
+
+func fillArray[T any](n *node, values []T) *node {
+	if n.kind != kindArray || len(n.items) != len(values) {
+		return n
+	}
+	for i, c := range n.items {
+		if bad := fill(c, values[i]); bad != nil {
+			return bad
+		}
+	}
+	return nil
+}
+
+func (r *tomlReader) position(n *unstable.Node) position {
+	return r.positionAt(int(n.Raw.Offset))
+}
+
+func (r *tomlReader) positionAt(offset int) position {
+	return positionAt(r.lines, offset)
+}
+
+func positionAt(lines []int, offset int) position {
+	line := sort.SearchInts(lines, offset+1)
+	return position{line, offset - lines[line-1] + 1}
+}
+
+func lineStarts(data []byte) []int {
+	starts := []int{0}
+	for i, c := range data {
+		if c == '\n' {
+			starts = append(starts, i+1)
+		}
+	}
+	return starts
+}
+
+func invalidUTF8(data []byte) int {
+	for i := 0; i < len(data); {
+		r, size := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && size <= 1 {
+			return i
+		}
+		i += size
+	}
+	return -1
+}
+
+// printable escapes the control characters of a library's message.
+func printable(s string) string {
+	q := fmt.Sprintf("%q", s)
+	if len(q) == len(s)+2 {
+		return s
+	}
+	return q[1 : len(q)-1]
+}

@@ -1,0 +1,126 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+func (v *validator) probes(c *Container) {
+	v.probe(c, c.LivenessProbe)
+	v.probe(c, c.ReadinessProbe)
+	v.probe(c, c.StartupProbe)
+	if p := c.ReadinessProbe; p != nil && p.TerminationGracePeriodSeconds != nil {
+		v.bad(p.TerminationGracePeriodSeconds, "a readiness probe ends no container")
+	}
+	for _, p := range []*Probe{c.LivenessProbe, c.StartupProbe} {
+		if p != nil && p.SuccessThreshold != 1 {
+			v.bad(&p.SuccessThreshold, "must be 1 for liveness and startup")
+		}
+	}
+}
+
+func (v *validator) probe(c *Container, p *Probe) {
+	if p == nil {
+		return
+	}
+	v.exactlyOne(p, "exec", "httpGet", "tcpSocket", "grpc")
+	v.exec(p.Exec)
+	v.httpGet(c, p.HTTPGet)
+	if t := p.TCPSocket; t != nil {
+		v.port(c, t, &t.Port)
+	}
+	if g := p.GRPC; g != nil {
+		v.required(g, "port", g.Port == 0)
+		v.portNumber(&g.Port)
+	}
+	for _, threshold := range []*int32{&p.SuccessThreshold, &p.FailureThreshold} {
+		if *threshold < 0 {
+			v.bad(threshold, "must not be negative")
+		}
+	}
+	v.positive(p.TerminationGracePeriodSeconds)
+}
+
+func (v *validator) exec(e *ExecAction) {
+	if e != nil {
+		v.required(e, "command", len(e.Command) == 0)
+	}
+}
+
+func (v *validator) httpGet(c *Container, h *HTTPGetAction) {
+	if h == nil {
+		return
+	}
+	v.port(c, h, &h.Port)
+	oneOf(v, &h.Scheme, "HTTP", "HTTPS")
+	for i := range h.HTTPHeaders {
+		header := &h.HTTPHeaders[i]
+		v.required(header, "name", header.Name == "")
+		v.name(&header.Name, validation.IsHTTPHeaderName)
+		if strings.ContainsAny(header.Value, "\r\n") {
+			v.bad(&header.Value, "must be one line")
+		}
+	}
+}
+
+// port checks that a port is there, and that a named one exists.
+func (v *validator) port(c *Container, table any, p *Port) {
+	v.required(table, "port", *p == Port{})
+	if p.Name == "" {
+		return
+	}
+	var known []string
+	for _, port := range c.Ports {
+		if port.Name != "" {
+			known = append(known, port.Name)
+		}
+	}
+	if !slices.Contains(known, p.Name) {
+		v.unknownName(p, "port", p.Name, known)
+	}
+}
+
+func (v *validator) lifecycle(c *Container) {
+	l := c.Lifecycle
+	if l == nil {
+		return
+	}
+	for _, hook := range []*LifecycleHandler{l.PostStart, l.PreStop} {
+		if hook == nil {
+			continue
+		}
+		v.exactlyOne(hook, "exec", "httpGet", "sleep")
+		v.exec(hook.Exec)
+		v.httpGet(c, hook.HTTPGet)
+		if s := hook.Sleep; s != nil && s.Seconds > v.pod.TerminationGracePeriodSeconds {
+			v.bad(&s.Seconds, "must not be longer than terminationGracePeriodSeconds, %v", v.pod.TerminationGracePeriodSeconds)
+		} else if s != nil {
+			n := v.at[s]
+			v.required(s, "seconds", n != nil && n.child("seconds") == nil)
+		}
+	}
+	if l.StopSignal != "" && !slices.Contains(signals, l.StopSignal) {
+		hint := didYouMean(l.StopSignal, signals)
+		if long := "SIG" + strings.ToUpper(l.StopSignal); slices.Contains(signals, long) {
+			hint = "did you mean " + quote(long) + "?"
+		}
+		v.badHint(&l.StopSignal, hint, "%s is no signal", quote(l.StopSignal))
+	}
+}
+
+// signals are the stop signals of Kubernetes on Linux (KEP-4960).
+var signals = func() []string {
+	names := strings.Fields(`SIGABRT SIGALRM SIGBUS SIGCHLD SIGCLD SIGCONT SIGFPE SIGHUP SIGILL SIGINT SIGIO SIGIOT
+		SIGKILL SIGPIPE SIGPOLL SIGPROF SIGPWR SIGQUIT SIGSEGV SIGSTKFLT SIGSTOP SIGSYS SIGTERM SIGTRAP SIGTSTP
+		SIGTTIN SIGTTOU SIGURG SIGUSR1 SIGUSR2 SIGVTALRM SIGWINCH SIGXCPU SIGXFSZ SIGRTMIN SIGRTMAX`)
+	for i := 1; i <= 15; i++ {
+		names = append(names, fmt.Sprintf("SIGRTMIN+%d", i))
+	}
+	for i := 1; i <= 14; i++ {
+		names = append(names, fmt.Sprintf("SIGRTMAX-%d", i))
+	}
+	return names
+}()

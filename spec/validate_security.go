@@ -1,0 +1,138 @@
+package spec
+
+import (
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// resourceNames are the resources that can be requested and limited.
+var resourceNames = []string{"cpu", "memory", "ephemeral-storage"}
+
+func (v *validator) resources(r *Resources) {
+	for _, list := range []*ResourceList{&r.Requests, &r.Limits} {
+		for name := range *list {
+			at := entry{list, name}
+			switch {
+			case strings.HasPrefix(name, "hugepages-"):
+				v.bad(at, "huge pages are known to Kubernetes, not supported here")
+			case !slices.Contains(resourceNames, name):
+				v.badHint(at, didYouMean(name, resourceNames), "must be %s, not %s", either(resourceNames), quote(name))
+			}
+		}
+	}
+	for name, limit := range r.Limits {
+		if request, ok := r.Requests[name]; ok && request.Cmp(limit) > 0 {
+			v.bad(entry{&r.Requests, name}, "%s is more than the limit %s", request.String(), limit.String())
+		}
+	}
+}
+
+func (v *validator) podSecurity(s *PodSecurityContext) {
+	if s == nil {
+		return
+	}
+	v.id(s.RunAsUser)
+	v.id(s.RunAsGroup)
+	v.id(s.FSGroup)
+	for i := range s.SupplementalGroups {
+		v.id(&s.SupplementalGroups[i])
+	}
+	oneOf(v, &s.SupplementalGroupsPolicy, "Merge", "Strict")
+	oneOf(v, &s.FSGroupChangePolicy, "Always", "OnRootMismatch")
+	v.profile(s.SeccompProfile)
+	v.profile(s.AppArmorProfile)
+	seen := unique{}
+	for i := range s.Sysctls {
+		v.sysctl(&s.Sysctls[i], seen)
+	}
+}
+
+var sysctlName = regexp.MustCompile(`^[a-z0-9]([-_a-z0-9]*[a-z0-9])?([./][a-z0-9]([-_a-z0-9]*[a-z0-9])?)*$`)
+
+func (v *validator) sysctl(s *Sysctl, seen unique) {
+	v.required(s, "name", s.Name == "")
+	name := strings.ReplaceAll(s.Name, "/", ".")
+	switch {
+	case name == "":
+	case len(name) > 253 || !sysctlName.MatchString(s.Name):
+		v.bad(&s.Name, "%s is no name of a kernel parameter", quote(s.Name))
+	case seen.seen(name):
+		v.bad(&s.Name, "%s is set twice", quote(s.Name))
+	case v.pod.HostNetwork && strings.HasPrefix(name, "net."):
+		v.bad(&s.Name, "cannot be set together with hostNetwork")
+	case v.pod.HostIPC && (strings.HasPrefix(name, "kernel.shm") || strings.HasPrefix(name, "kernel.msg") ||
+		strings.HasPrefix(name, "fs.mqueue.") || name == "kernel.sem"):
+		v.bad(&s.Name, "cannot be set together with hostIPC")
+	}
+}
+
+// id checks a user or group ID.
+func (v *validator) id(id *int64) {
+	if id != nil && (*id < 0 || *id > math.MaxInt32) {
+		v.bad(id, "must be from 0 to %d", math.MaxInt32)
+	}
+}
+
+func (v *validator) profile(p *SecurityProfile) {
+	if p == nil {
+		return
+	}
+	v.required(p, "type", p.Type == "")
+	oneOf(v, &p.Type, "RuntimeDefault", "Unconfined", "Localhost")
+	switch {
+	case p.Type == "Localhost":
+		v.required(p, "localhostProfile", p.LocalhostProfile == nil || *p.LocalhostProfile == "")
+		if p.LocalhostProfile != nil {
+			v.inside(p.LocalhostProfile)
+		}
+	case p.LocalhostProfile != nil:
+		v.bad(p.LocalhostProfile, `needs type "Localhost"`)
+	}
+}
+
+func (v *validator) security(c *Container) {
+	s := c.SecurityContext
+	if s == nil {
+		return
+	}
+	v.id(s.RunAsUser)
+	v.id(s.RunAsGroup)
+	v.profile(s.SeccompProfile)
+	v.profile(s.AppArmorProfile)
+	oneOf(v, &s.ProcMount, "Default", "Unmasked")
+	if s.ProcMount == "Unmasked" && (v.pod.HostUsers == nil || *v.pod.HostUsers) {
+		v.bad(&s.ProcMount, `"Unmasked" needs hostUsers = false`)
+	}
+	if s.Capabilities != nil {
+		for _, list := range [][]string{s.Capabilities.Add, s.Capabilities.Drop} {
+			for i := range list {
+				v.capability(&list[i])
+			}
+		}
+	}
+	if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
+		return
+	}
+	if privileged(c) {
+		v.bad(s.AllowPrivilegeEscalation, "cannot be false together with privileged")
+	}
+	if s.Capabilities != nil && slices.Contains(s.Capabilities.Add, "SYS_ADMIN") {
+		v.bad(s.AllowPrivilegeEscalation, "cannot be false together with the capability SYS_ADMIN")
+	}
+}
+
+func (v *validator) capability(field *string) {
+	if slices.Contains(capabilities, *field) {
+		return
+	}
+	name := strings.TrimPrefix(strings.ToUpper(*field), "CAP_")
+	v.badHint(field, didYouMean(name, capabilities), "%s is no capability", quote(*field))
+}
+
+// capabilities are those of Linux 6.1, without the prefix CAP_, and ALL.
+var capabilities = strings.Fields(`ALL AUDIT_CONTROL AUDIT_READ AUDIT_WRITE BLOCK_SUSPEND BPF CHECKPOINT_RESTORE CHOWN
+	DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID IPC_LOCK IPC_OWNER KILL LEASE LINUX_IMMUTABLE MAC_ADMIN MAC_OVERRIDE MKNOD
+	NET_ADMIN NET_BIND_SERVICE NET_BROADCAST NET_RAW PERFMON SETFCAP SETGID SETPCAP SETUID SYSLOG SYS_ADMIN SYS_BOOT
+	SYS_CHROOT SYS_MODULE SYS_NICE SYS_PACCT SYS_PTRACE SYS_RAWIO SYS_RESOURCE SYS_TIME SYS_TTY_CONFIG WAKE_ALARM`)

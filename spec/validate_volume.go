@@ -1,0 +1,221 @@
+package spec
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+func (v *validator) volumes() {
+	names := unique{}
+	for i := range v.pod.Volumes {
+		vol := &v.pod.Volumes[i]
+		v.required(vol, "name", vol.Name == "")
+		v.name(&vol.Name, dnsLabel)
+		if vol.Name != "" && names.seen(vol.Name) {
+			v.bad(&vol.Name, "the name %s is taken by an earlier volume", quote(vol.Name))
+		}
+		v.exactlyOne(vol, "emptyDir", "hostPath", "persistentVolumeClaim", "configMap", "secret", "projected", "downwardAPI", "image")
+		v.volumeSource(vol)
+	}
+}
+
+func (v *validator) volumeSource(vol *Volume) {
+	if s := vol.EmptyDir; s != nil {
+		if strings.HasPrefix(s.Medium, "HugePages") {
+			v.bad(&s.Medium, "huge pages are known to Kubernetes, not supported here")
+		} else if s.Medium != "" && s.Medium != "Memory" {
+			v.badHint(&s.Medium, didYouMean(s.Medium, []string{"Memory"}), `must be "" or "Memory", not %s`, quote(s.Medium))
+		}
+	}
+	if s := vol.HostPath; s != nil {
+		v.hostPath(s)
+	}
+	if s := vol.PersistentVolumeClaim; s != nil {
+		v.required(s, "claimName", s.ClaimName == "")
+		v.name(&s.ClaimName, dnsSubdomain)
+	}
+	if s := vol.ConfigMap; s != nil {
+		v.required(s, "name", s.Name == "")
+		v.name(&s.Name, dnsSubdomain)
+		v.keyFiles(s.Items, s.DefaultMode, v.keysOf(v.configMaps, s.Name, s.Optional), unique{})
+	}
+	if s := vol.Secret; s != nil {
+		v.required(s, "secretName", s.SecretName == "")
+		v.name(&s.SecretName, dnsSubdomain)
+		v.keyFiles(s.Items, s.DefaultMode, v.keysOf(v.secrets, s.SecretName, s.Optional), unique{})
+	}
+	if s := vol.Projected; s != nil {
+		v.projected(s)
+	}
+	if s := vol.DownwardAPI; s != nil {
+		v.mode(s.DefaultMode)
+		v.downwardFiles(s.Items, unique{})
+	}
+	if s := vol.Image; s != nil {
+		v.required(s, "reference", s.Reference == "")
+		v.image(&s.Reference)
+		oneOf(v, &s.PullPolicy, PullAlways, PullIfNotPresent, PullNever)
+	}
+}
+
+func (v *validator) hostPath(s *HostPathVolume) {
+	v.required(s, "path", s.Path == "")
+	// A relative path was joined and cleaned; its text is looked at instead.
+	if n := v.at[&s.Path]; n != nil && n.kind == kindString {
+		if text, ok := n.value.(string); ok && path.IsAbs(text) && slices.Contains(strings.Split(text, "/"), "..") {
+			v.bad(&s.Path, `must not contain ".."`)
+		}
+	}
+	oneOf(v, &s.Type, HostPathDirectoryOrCreate, HostPathDirectory, HostPathFileOrCreate, HostPathFile,
+		HostPathSocket, HostPathCharDevice, HostPathBlockDevice)
+}
+
+func (v *validator) projected(s *ProjectedVolume) {
+	v.mode(s.DefaultMode)
+	v.required(s, "sources", len(s.Sources) == 0)
+	paths := unique{}
+	for i := range s.Sources {
+		src := &s.Sources[i]
+		v.exactlyOne(src, "configMap", "secret", "downwardAPI")
+		if k := src.ConfigMap; k != nil {
+			v.keyProjection(k, v.configMaps, paths)
+		}
+		if k := src.Secret; k != nil {
+			v.keyProjection(k, v.secrets, paths)
+		}
+		if src.DownwardAPI != nil {
+			v.downwardFiles(src.DownwardAPI.Items, paths)
+		}
+	}
+}
+
+func (v *validator) keyProjection(k *KeyProjection, inline map[string]map[string]string, paths unique) {
+	v.required(k, "name", k.Name == "")
+	v.name(&k.Name, dnsSubdomain)
+	v.keyFiles(k.Items, nil, v.keysOf(inline, k.Name, k.Optional), paths)
+}
+
+// keysOf are the keys of an inline object, or nil where they are not known or
+// may be absent.
+func (v *validator) keysOf(inline map[string]map[string]string, name string, optional bool) []string {
+	data, ok := inline[name]
+	if !ok || optional {
+		return nil
+	}
+	keys := make([]string, 0, len(data)+1)
+	for key := range data {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return append(keys, "") // never nil, and "" is told as missing already
+}
+
+func (v *validator) keyFiles(items []KeyToPath, mode *int32, keys []string, paths unique) {
+	v.mode(mode)
+	for i := range items {
+		item := &items[i]
+		v.required(item, "key", item.Key == "")
+		v.required(item, "path", item.Path == "")
+		v.key(&item.Key, keys)
+		v.file(&item.Path, paths)
+		v.mode(item.Mode)
+	}
+}
+
+// key checks a key against those of an inline object, nil for not known.
+func (v *validator) key(field *string, keys []string) {
+	if keys != nil && !slices.Contains(keys, *field) {
+		v.unknownName(field, "key", *field, keys)
+	}
+}
+
+func (v *validator) file(field *string, paths unique) {
+	v.inside(field)
+	if *field != "" && paths.seen(path.Clean(*field)) {
+		v.bad(field, "the path %s is taken by an earlier file", quote(*field))
+	}
+}
+
+func (v *validator) mode(m *int32) {
+	if m != nil && (*m < 0 || *m > 0o777) {
+		v.badHint(m, "an octal number begins with 0o, as in 0o644", "must be a file mode from 0 to 0o777")
+	}
+}
+
+func (v *validator) downwardFiles(items []DownwardFile, paths unique) {
+	for i := range items {
+		item := &items[i]
+		v.required(item, "path", item.Path == "")
+		v.file(&item.Path, paths)
+		v.mode(item.Mode)
+		v.exactlyOne(item, "fieldRef", "resourceFieldRef")
+		if item.FieldRef != nil {
+			v.fieldRef(item.FieldRef, volumeFields)
+		}
+		if ref := item.ResourceFieldRef; ref != nil {
+			v.required(ref, "containerName", ref.ContainerName == "")
+			v.resourceFieldRef(ref)
+		}
+	}
+}
+
+func (v *validator) mounts(c *Container) {
+	paths := unique{}
+	for i := range c.VolumeMounts {
+		m := &c.VolumeMounts[i]
+		v.required(m, "name", m.Name == "")
+		if _, ok := v.sources[m.Name]; !ok && m.Name != "" {
+			known := make([]string, 0, len(v.sources))
+			for name := range v.sources {
+				known = append(known, name)
+			}
+			slices.Sort(known)
+			v.unknownName(&m.Name, "volume", m.Name, known)
+		}
+		v.required(m, "mountPath", m.MountPath == "")
+		v.mountPath(&m.MountPath, paths)
+		v.inside(&m.SubPath)
+		v.inside(&m.SubPathExpr)
+		if m.SubPath != "" && m.SubPathExpr != "" {
+			v.bad(&m.SubPathExpr, "cannot be set together with subPath")
+		}
+		oneOf(v, &m.MountPropagation, "None", "HostToContainer", "Bidirectional")
+		if m.MountPropagation == "Bidirectional" && !privileged(c) {
+			v.bad(&m.MountPropagation, `"Bidirectional" needs securityContext.privileged`)
+		}
+		v.recursiveReadOnly(m)
+	}
+}
+
+func privileged(c *Container) bool {
+	s := c.SecurityContext
+	return s != nil && s.Privileged != nil && *s.Privileged
+}
+
+func (v *validator) mountPath(field *string, paths unique) {
+	switch p := *field; {
+	case p == "":
+	case !path.IsAbs(p):
+		v.bad(field, "must be an absolute path, not %s", quote(p))
+	case strings.Contains(p, ":"):
+		v.bad(field, "must not contain a colon")
+	case path.Clean(p) == "/":
+		v.bad(field, "must not be the root of the container")
+	case paths.seen(path.Clean(p)):
+		v.bad(field, "the path %s is taken by an earlier mount", quote(p))
+	}
+}
+
+func (v *validator) recursiveReadOnly(m *VolumeMount) {
+	oneOf(v, &m.RecursiveReadOnly, "Disabled", "IfPossible", "Enabled")
+	if m.RecursiveReadOnly != "IfPossible" && m.RecursiveReadOnly != "Enabled" {
+		return
+	}
+	if !m.ReadOnly {
+		v.bad(&m.RecursiveReadOnly, "needs readOnly = true")
+	}
+	if m.MountPropagation != "" && m.MountPropagation != "None" {
+		v.bad(&m.RecursiveReadOnly, `needs mountPropagation "None"`)
+	}
+}
