@@ -21,7 +21,6 @@ import (
 	srvconfig "github.com/containerd/containerd/v2/cmd/containerd/server/config"
 	"github.com/containerd/containerd/v2/core/mount"
 	"github.com/containerd/containerd/v2/core/sandbox"
-	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/containerd/v2/version"
 )
 
@@ -115,7 +114,7 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := os.Chmod(e.ttrpcAddress(), 0o600); err != nil {
 		return err
 	}
-	e.away, err = e.exitedWhileAway(namespaces.WithNamespace(ctx, Namespace), bundles, time.Now())
+	e.away, err = e.exitedWhileAway(bundles, time.Now())
 	return err
 }
 

@@ -34,8 +34,18 @@ func (slogHook) Levels() []logrus.Level {
 	return []logrus.Level{logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel, logrus.WarnLevel}
 }
 
+// harmless is what containerd warns of in the normal course of things.
+var harmless = map[string]bool{
+	"copy shim log":                     true, // a shim has ended
+	"copy shim log after reload":        true,
+	"failed check for fsverity support": true, // few file systems have it, and we do not use it
+}
+
 // Fire implements logrus.Hook.
 func (h slogHook) Fire(e *logrus.Entry) error {
+	if harmless[e.Message] {
+		return nil
+	}
 	level := slog.LevelError
 	if e.Level == logrus.WarnLevel {
 		level = slog.LevelWarn

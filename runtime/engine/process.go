@@ -10,30 +10,30 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// process is a process that need not be our child, and whose ID cannot come to mean another one.
-type process struct {
+// processHandle is a process that need not be our child, and whose ID cannot come to mean another one.
+type processHandle struct {
 	file *os.File // a pidfd; nil for a process that has ended
 }
 
-func openProcess(pid int) (process, error) {
+func openProcess(pid int) (processHandle, error) {
 	fd, err := unix.PidfdOpen(pid, unix.PIDFD_NONBLOCK)
 	if errors.Is(err, unix.ESRCH) {
-		return process{}, nil
+		return processHandle{}, nil
 	}
 	if err != nil {
-		return process{}, fmt.Errorf("open process %d: %w", pid, err)
+		return processHandle{}, fmt.Errorf("open process %d: %w", pid, err)
 	}
-	return process{os.NewFile(uintptr(fd), "pidfd")}, nil
+	return processHandle{os.NewFile(uintptr(fd), "pidfd")}, nil
 }
 
-func (p process) close() {
+func (p processHandle) close() {
 	if p.file != nil {
 		_ = p.file.Close()
 	}
 }
 
 // wait returns when the process has ended. It costs no thread: the runtime's poller waits for the pidfd.
-func (p process) wait(ctx context.Context) error {
+func (p processHandle) wait(ctx context.Context) error {
 	if p.file == nil {
 		return nil
 	}

@@ -184,7 +184,7 @@ func (e *Engine) removeSandbox(ctx context.Context, id string) error {
 // endShim ends the shim of a sandbox, if there is one, and returns when its process and containerd's memory of it are
 // gone.
 func (e *Engine) endShim(ctx context.Context, id string) error {
-	var p process
+	var p processHandle
 	if status, err := e.status(ctx, id); err == nil {
 		if p, err = openProcess(int(status.Pid)); err != nil {
 			return err

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +8,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/process"
 	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/runc"
 	"golang.org/x/sys/unix"
 )
@@ -42,20 +42,27 @@ func (e *Engine) ExitedWhileAway() map[string]Exit { return e.away }
 func scanBundles(state, shimPath string) (map[string]*Exit, error) {
 	exits := map[string]*Exit{}
 	for _, plugin := range []string{taskPlugin, sandboxPlugin} {
-		bundles, err := filepath.Glob(filepath.Join(state, plugin, Namespace, "[^.]*"))
-		if err != nil {
-			return nil, err
+		dir := filepath.Join(state, plugin, Namespace)
+		entries, err := os.ReadDir(dir)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("scan bundles: %w", err)
 		}
-		for _, bundle := range bundles {
+		for _, entry := range entries {
+			id := entry.Name()
+			if !entry.IsDir() || id[0] == '.' { // containerd is deleting it
+				continue
+			}
+			bundle := filepath.Join(dir, id)
 			if err := repairShimPath(bundle, shimPath); err != nil {
 				return nil, err
 			}
 			if plugin != taskPlugin {
 				continue
 			}
-			exits[filepath.Base(bundle)] = nil
 			if x, err := runc.ReadExitStatus(bundle); err == nil {
-				exits[filepath.Base(bundle)] = &Exit{Status: uint32(x.Status), At: x.Timestamp}
+				exits[id] = &Exit{Status: uint32(x.Status), At: x.Timestamp}
+			} else if _, err := os.Stat(filepath.Join(bundle, process.InitPidFile)); err == nil {
+				exits[id] = nil
 			}
 		}
 	}
@@ -73,14 +80,14 @@ func repairShimPath(bundle, shimPath string) error {
 	} else if !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("read shim of %s: %w", bundle, err)
 	}
-	if err := os.WriteFile(file, []byte(shimPath), 0o600); err != nil && !errors.Is(err, unix.ENOTDIR) {
+	if err := os.WriteFile(file, []byte(shimPath), 0o600); err != nil {
 		return fmt.Errorf("repair shim of %s: %w", bundle, err)
 	}
 	return nil
 }
 
 // exitedWhileAway completes what the bundles told with the containers whose bundles had no exit and are gone now.
-func (e *Engine) exitedWhileAway(ctx context.Context, bundles map[string]*Exit, now time.Time) (map[string]Exit, error) {
+func (e *Engine) exitedWhileAway(bundles map[string]*Exit, now time.Time) (map[string]Exit, error) {
 	away := map[string]Exit{}
 	for id, x := range bundles {
 		if x != nil {

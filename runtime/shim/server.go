@@ -59,11 +59,11 @@ func (s *server) run(ctx context.Context) error {
 		return fmt.Errorf("publish events: %w", err)
 	}
 	ctx, end := shutdown.WithShutdown(ctx)
-	inner, err := task.NewTaskService(ctx, publisher, end)
+	tasks := newTasks(end)
+	tasks.TTRPCTaskService, err = task.NewTaskService(ctx, tasks.watch(publisher), end)
 	if err != nil {
 		return fmt.Errorf("task service: %w", err)
 	}
-	tasks := newTasks(inner, end)
 	rpc, err := ttrpc.NewServer(ttrpc.WithServerHandshaker(ttrpc.UnixSocketRequireSameUser()))
 	if err != nil {
 		return err

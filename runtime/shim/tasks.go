@@ -6,8 +6,11 @@ import (
 	"sync"
 	"time"
 
+	eventsapi "github.com/containerd/containerd/api/events"
 	api "github.com/containerd/containerd/api/runtime/task/v3"
 	"github.com/containerd/containerd/api/types/task"
+	"github.com/containerd/containerd/v2/core/events"
+	containerdshim "github.com/containerd/containerd/v2/pkg/shim"
 	"github.com/containerd/containerd/v2/pkg/shutdown"
 	"github.com/containerd/ttrpc"
 	"google.golang.org/protobuf/types/known/emptypb"
@@ -26,12 +29,13 @@ type tasks struct {
 	mu          sync.Mutex
 	logs        map[string]*logs // by container
 	created     int              // containers that were created and not yet deleted
-	running     int              // containers that were created and did not exit yet
+	running     int              // containers that were created and have not exited yet
 	terminating bool             // SIGTERM came: end with the last running container
 }
 
-func newTasks(inner api.TTRPCTaskService, end shutdown.Service) *tasks {
-	t := &tasks{TTRPCTaskService: inner, end: end, born: time.Now(), logs: map[string]*logs{}}
+// newTasks returns a service that is complete when it has its TTRPCTaskService, whose events go through watch.
+func newTasks(end shutdown.Service) *tasks {
+	t := &tasks{end: end, born: time.Now(), logs: map[string]*logs{}}
 	t.sandbox = newSandbox(t)
 	return t
 }
@@ -58,14 +62,30 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	t.created++
 	t.running++
 	t.mu.Unlock()
-	go t.exited(context.WithoutCancel(ctx), r.ID)
 	return resp, nil
 }
 
-// exited waits for a container's exit, and ends the shim if that was asked for and this was the last one.
-func (t *tasks) exited(ctx context.Context, id string) {
-	// The only error is a container that was deleted meanwhile.
-	_, _ = t.Wait(ctx, &api.WaitRequest{ID: id})
+// watch returns p, watched for the exits of containers. The inner service publishes an exit only once its status is on
+// disk, so the shim may end then.
+func (t *tasks) watch(p containerdshim.Publisher) containerdshim.Publisher { return watched{p, t} }
+
+type watched struct {
+	containerdshim.Publisher
+	tasks *tasks
+}
+
+// Publish implements containerd's publisher.
+func (w watched) Publish(ctx context.Context, topic string, e events.Event) error {
+	err := w.Publisher.Publish(ctx, topic, e)
+	if x, ok := e.(*eventsapi.TaskExit); ok && x.ID == x.ContainerID {
+		w.tasks.exited()
+	}
+	return err
+}
+
+// exited counts the exit of a container, which may come before its creation has returned. It ends the shim if that was
+// asked for and this was the last one.
+func (t *tasks) exited() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.running--
@@ -101,8 +121,11 @@ func (t *tasks) Delete(ctx context.Context, r *api.DeleteRequest) (*api.DeleteRe
 
 // Pids lists a container's processes. An exited container that is not deleted yet still lists its first one, as a
 // zombie would be: containerd, when it comes back, takes a container without processes for a leak, and deletes it with
-// its exit status unread.
+// its exit status unread. The sandbox lists the shim, for the same reason.
 func (t *tasks) Pids(ctx context.Context, r *api.PidsRequest) (*api.PidsResponse, error) {
+	if t.sandbox.exists() && t.sandbox.check(r.ID) == nil {
+		return &api.PidsResponse{Processes: []*task.ProcessInfo{{Pid: pid()}}}, nil
+	}
 	resp, err := t.TTRPCTaskService.Pids(ctx, r)
 	if err == nil && len(resp.Processes) > 0 {
 		return resp, nil

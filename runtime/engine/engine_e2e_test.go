@@ -1,0 +1,400 @@
+//go:build e2e
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/containerd/containerd/v2/pkg/oci"
+	"github.com/containerd/errdefs"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/crilog"
+)
+
+func TestContainersShareTheSandboxesShim(t *testing.T) {
+	w := newWorld(t)
+	e := w.start()
+	defer w.stop(e)
+	s := w.sandbox(e, "pod")
+	defer w.remove(e, "pod")
+
+	a := w.run(s, "a", "echo to stdout; echo to stderr >&2; echo no end | dd bs=1 count=6 2>/dev/null; exit 3")
+	b := w.run(s, "b", "sleep 1000")
+	if got := w.exited(a); got != 3 {
+		t.Errorf("exit of a: got %d, want 3", got)
+	}
+	if got := w.shims(); !slices.Equal(got, []int{s.Pid()}) {
+		t.Errorf("shims: got %v, want only the sandbox's, %d", got, s.Pid())
+	}
+	cgroup, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", s.Pid()))
+	if err != nil || !strings.Contains(string(cgroup), w.shimCgroup("pod")) {
+		t.Errorf("cgroup of the shim: %s, %v", cgroup, err)
+	}
+	if out, code := w.output(b, "e1", "/bin/sh", "-c", "echo hello from exec; exit 5"); out != "hello from exec\n" || code != 5 {
+		t.Errorf("exec: got %q, %d", out, code)
+	}
+	if err := s.Shutdown(ctxOf(t)); !errdefs.IsFailedPrecondition(err) {
+		t.Errorf("shutdown with containers: got %v", err)
+	}
+	w.delete(a)
+	w.delete(b)
+
+	got := map[crilog.Stream]string{}
+	for _, l := range w.lines("a") {
+		got[l.Stream] += string(l.Text) + "|"
+	}
+	if got[crilog.Stdout] != "to stdout|no end|" || got[crilog.Stderr] != "to stderr|" {
+		t.Errorf("log: %q", got)
+	}
+	if _, err := e.Client().LoadContainer(ctxOf(t), "a"); !errdefs.IsNotFound(err) {
+		t.Errorf("container a: %v", err)
+	}
+}
+
+// The sandbox's life is the shim's, with or without containers.
+func TestSandboxLife(t *testing.T) {
+	w := newWorld(t)
+	e := w.start()
+	defer w.stop(e)
+	ctx := ctxOf(t)
+	if _, err := e.LoadSandbox(ctx, "pod"); !errdefs.IsNotFound(err) {
+		t.Errorf("before: %v", err)
+	}
+	s, err := e.StartSandbox(ctx, "pod", SandboxOptions{Labels: map[string]string{"a": "b"}, Cgroup: w.shimCgroup("pod")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"one", "two"} {
+		c := w.run(s, id, "exit 0")
+		w.exited(c)
+		w.delete(c)
+	}
+	again, err := e.StartSandbox(ctx, "pod", SandboxOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Pid() != s.Pid() || again.Labels()["a"] != "b" || !again.CreatedAt().Equal(s.CreatedAt()) {
+		t.Errorf("second start: got %+v, want the first, %+v", again, s)
+	}
+	waited := make(chan error, 1)
+	go func() { waited <- s.Wait(ctx) }()
+	w.remove(e, "pod")
+	if err := <-waited; err != nil {
+		t.Errorf("wait: %v", err)
+	}
+	if err := s.Wait(ctx); err != nil {
+		t.Errorf("wait for what is gone: %v", err)
+	}
+	if ids, err := e.SandboxIDs(ctx); err != nil || len(ids) != 0 {
+		t.Errorf("left: %v, %v", ids, err)
+	}
+	w.remove(e, "pod") // twice is no error
+}
+
+// A container that cannot be started tells why, and leaves nothing but its sandbox.
+func TestStartError(t *testing.T) {
+	w := newWorld(t)
+	e := w.start()
+	defer w.stop(e)
+	s := w.sandbox(e, "pod")
+	defer w.remove(e, "pod")
+	_, err := w.runContainer(ctxOf(t), s, "bad", "", oci.WithProcessArgs("/no/such/command"))
+	if err == nil || !strings.Contains(err.Error(), "no such file or directory") {
+		t.Errorf("got %v", err)
+	}
+	w.delete(w.run(s, "good", "sleep 1000"))
+}
+
+// Killing the shim ends its containers, with an event each, and everything can be begun anew.
+func TestShimKilled(t *testing.T) {
+	w := newWorld(t)
+	e := w.start()
+	defer w.stop(e)
+	ctx := ctxOf(t)
+	s := w.sandbox(e, "pod")
+	a, b := w.run(s, "a", "sleep 1000"), w.run(s, "b", "sleep 1000")
+	exits, _ := e.Client().Subscribe(ctx, `topic=="/tasks/exit"`)
+	pids := []uint32{a.Pid(), b.Pid()}
+	waited := make(chan error, 1)
+	go func() { waited <- s.Wait(ctx) }()
+	if err := unix.Kill(s.Pid(), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waited; err != nil {
+		t.Error(err)
+	}
+	for range 2 {
+		select {
+		case ev := <-exits:
+			if x := exitEvent(t, ev); x.ExitStatus != 137 {
+				t.Errorf("exit of %s: got %d, want 137", x.ContainerID, x.ExitStatus)
+			}
+		case <-time.After(deadline):
+			t.Fatal("no exit event")
+		}
+	}
+	for _, pid := range pids {
+		w.eventually("death of the containers", func() (string, bool) {
+			return cmdline(int(pid)), errors.Is(unix.Kill(int(pid), 0), unix.ESRCH)
+		})
+	}
+	for _, c := range []*container{a, b} {
+		if st := <-c.exit; st.Error() == nil {
+			t.Errorf("wait for %s: got %d, want an error: nobody knows", c.ID(), st.ExitCode())
+		}
+		if err := c.record.Delete(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := e.LoadSandbox(ctx, "pod"); !errdefs.IsNotFound(err) {
+		t.Errorf("sandbox: got %v", err)
+	}
+	s2 := w.sandbox(e, "pod")
+	w.delete(w.run(s2, "a", "sleep 1000"))
+	w.remove(e, "pod")
+}
+
+// SIGTERM to the whole cgroup, as at shutdown: the shim outlives its containers, so their exits are known.
+func TestShimOutlivesItsContainersAtSigterm(t *testing.T) {
+	w := newWorld(t)
+	e := w.start()
+	defer w.stop(e)
+	s := w.sandbox(e, "pod")
+	defer w.remove(e, "pod")
+	c := w.run(s, "a", "trap 'echo bye; exit 9' TERM; echo up; while :; do sleep 0.1; done")
+	w.eventually("start", func() (string, bool) { l := w.lines("a"); return fmt.Sprint(l), len(l) > 0 })
+	if err := unix.Kill(s.Pid(), unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := w.output(c, "e", "/bin/sh", "-c", "echo alive"); out != "alive\n" || code != 0 {
+		t.Errorf("exec: got %q, %d", out, code)
+	}
+	exits, _ := e.Client().Subscribe(ctxOf(t), `topic=="/tasks/exit"`)
+	if err := c.Kill(ctxOf(t), unix.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	// The shim ends with its last container, so either tells the status.
+	select {
+	case ev := <-exits:
+		if x := exitEvent(t, ev); x.ExitStatus != 9 {
+			t.Errorf("exit: got %d, want 9", x.ExitStatus)
+		}
+	case <-time.After(deadline):
+		t.Fatal("no exit event")
+	}
+	if err := s.Wait(ctxOf(t)); err != nil {
+		t.Error(err)
+	}
+	w.eventually("last words", func() (string, bool) {
+		l := w.lines("a")
+		return fmt.Sprint(l), len(l) == 2 && string(l[1].Text) == "bye"
+	})
+	if err := c.record.Delete(ctxOf(t)); err != nil {
+		t.Error(err)
+	}
+}
+
+// The same program may be daemon and shim.
+func TestMultiCallShim(t *testing.T) {
+	w := newWorld(t)
+	old := shimPath
+	shimPath = os.Args[0]
+	defer func() { shimPath = old }()
+	e := w.start()
+	defer w.stop(e)
+	s := w.sandbox(e, "pod")
+	defer w.remove(e, "pod")
+	c := w.run(s, "a", "exit 4")
+	if got := w.exited(c); got != 4 {
+		t.Errorf("exit: got %d", got)
+	}
+	w.delete(c)
+}
+
+// A disk that is full does not stop a container, and the log tells what it lacks.
+func TestDiskFull(t *testing.T) {
+	w := newWorld(t)
+	logs := filepath.Join(w.dir, "log")
+	if err := os.Mkdir(logs, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("tmpfs", logs, "tmpfs", 0, "size=64k"); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := unix.Unmount(logs, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	e := w.start()
+	defer w.stop(e)
+	s := w.sandbox(e, "pod")
+	defer w.remove(e, "pod")
+	c := w.run(s, "a", `i=0; while [ $i -lt 3000 ]; do i=$((i+1)); echo line $i; done
+		: >/tmp/written; while [ ! -e /tmp/go ]; do usleep 10000; done; echo the end`)
+	w.eventually("output", func() (string, bool) {
+		_, err := os.Stat(filepath.Join(w.rootfs, "tmp/written"))
+		return fmt.Sprint(err), err == nil
+	})
+	if err := unix.Mount("", logs, "", unix.MS_REMOUNT, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.rootfs, "tmp/go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.exited(c); got != 0 {
+		t.Errorf("exit: got %d", got)
+	}
+	w.delete(c)
+	lines := w.lines("a")
+	if last := string(lines[len(lines)-1].Text); last != "the end" {
+		t.Errorf("last line: %q", last)
+	}
+	notice := slices.ContainsFunc(lines, func(l crilog.Entry) bool {
+		return strings.Contains(string(l.Text), "could not be written and are lost: no space left on device")
+	})
+	if !notice {
+		t.Errorf("no notice in %d lines", len(lines))
+	}
+}
+
+// Close ends all that is ours, and an engine that follows finds containers, sandbox and log going on.
+func TestCloseLeavesContainers(t *testing.T) {
+	w := newWorld(t)
+	e := w.start()
+	s := w.sandbox(e, "pod")
+	c := w.run(s, "a", "while :; do sleep 0.1; done")
+	w.stop(e)
+	w.eventually("end of our goroutines", func() (string, bool) {
+		buf := make([]byte, 1<<20)
+		text := string(buf[:runtime.Stack(buf, true)])
+		for stack := range strings.SplitSeq(text, "\n\n") {
+			if strings.Contains(stack, "podstead/runtime/engine.") && !strings.Contains(stack, "testing.tRunner") {
+				return stack, false
+			}
+		}
+		return "", true
+	})
+	e2 := w.start()
+	defer w.stop(e2)
+	s2, err := e2.LoadSandbox(ctxOf(t), "pod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	c2 := w.load(e2, "a")
+	if s2.Pid() != s.Pid() || c2.Pid() != c.Pid() {
+		t.Errorf("processes: got %d and %d, want %d and %d", s2.Pid(), c2.Pid(), s.Pid(), c.Pid())
+	}
+	if len(e2.ExitedWhileAway()) != 0 {
+		t.Errorf("exited: %v", e2.ExitedWhileAway())
+	}
+	w.delete(c2)
+	w.remove(e2, "pod")
+}
+
+// Nothing of containerd's goes to the process's own outputs, and its sockets are private.
+func TestQuietAndPrivate(t *testing.T) {
+	w := newWorld(t)
+	var log strings.Builder
+	o := w.options()
+	o.Log = slog.New(slog.NewTextHandler(&log, nil))
+	e, err := Start(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.stop(e)
+	w.sandbox(e, "pod")
+	defer w.remove(e, "pod")
+	if strings.Contains(log.String(), "level=ERROR") || strings.Contains(log.String(), "level=INFO") {
+		t.Errorf("log: %s", log.String())
+	}
+	sockets := 0
+	err = filepath.WalkDir(o.State, func(path string, d os.DirEntry, err error) error {
+		if err != nil || d.Type() != os.ModeSocket {
+			return err
+		}
+		sockets++
+		if st, err := d.Info(); err != nil || st.Mode().Perm() != 0o600 {
+			t.Errorf("%s: %v, %v", path, st.Mode(), err)
+		}
+		return nil
+	})
+	if err != nil || sockets != 2 {
+		t.Errorf("sockets: got %d, want the engine's and the shim's; %v", sockets, err)
+	}
+	for _, dir := range []string{o.Root, o.State, filepath.Join(o.State, "s")} {
+		if st, err := os.Stat(dir); err != nil || st.Mode().Perm() != 0o700 {
+			t.Errorf("%s: %v, %v", dir, st.Mode(), err)
+		}
+	}
+}
+
+func BenchmarkContainerLife(b *testing.B) {
+	w := newWorld(b)
+	e := w.start()
+	defer w.stop(e)
+	s := w.sandbox(e, "pod")
+	defer w.remove(e, "pod")
+	for i := 0; b.Loop(); i++ {
+		c := w.run(s, fmt.Sprintf("c%d", i), "exit 0")
+		w.exited(c)
+		w.delete(c)
+	}
+}
+
+func BenchmarkSandbox(b *testing.B) {
+	w := newWorld(b)
+	e := w.start()
+	defer w.stop(e)
+	for b.Loop() {
+		w.sandbox(e, "pod")
+		w.remove(e, "pod")
+	}
+}
+
+// BenchmarkShimMemory measures the shim's share of memory with no, one and five containers.
+func BenchmarkShimMemory(b *testing.B) {
+	w := newWorld(b)
+	e := w.start()
+	defer w.stop(e)
+	s := w.sandbox(e, "pod")
+	defer w.remove(e, "pod")
+	var cs []*container
+	for _, n := range []int{0, 1, 5} {
+		for len(cs) < n {
+			cs = append(cs, w.run(s, fmt.Sprintf("c%d", len(cs)), "while :; do echo x; sleep 1; done"))
+		}
+		<-time.After(3 * time.Second)
+		b.ReportMetric(float64(pss(b, s.Pid()))/1024, fmt.Sprintf("MB-PSS/%d-containers", n))
+	}
+	for _, c := range cs {
+		w.delete(c)
+	}
+	for b.Loop() {
+		break
+	}
+}
+
+// pss is a process's share of memory in KiB.
+func pss(t testing.TB, pid int) int {
+	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(b), "\nPss:")
+	var n int
+	if _, err := fmt.Sscan(rest, &n); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/containerd/log"
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestOptionsCheck(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "shim")
+	if err := os.WriteFile(program, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	plain := filepath.Join(t.TempDir(), "plain")
+	if err := os.WriteFile(plain, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		name string
+		opt  Options
+		want string
+	}{
+		{"good", Options{Root: "/r", State: "/s", ShimPath: program}, ""},
+		{"longest state", Options{Root: "/r", State: "/" + strings.Repeat("s", 38), ShimPath: program}, ""},
+		{"state too long", Options{Root: "/r", State: "/" + strings.Repeat("s", 41), ShimPath: program}, "3 characters too long"},
+		{"no root", Options{State: "/s", ShimPath: program}, `root "" is not an absolute path`},
+		{"relative state", Options{Root: "/r", State: "s", ShimPath: program}, `state "s" is not an absolute path`},
+		{"one folder", Options{Root: "/r/", State: "/r", ShimPath: program}, "the same folder"},
+		{"no shim", Options{Root: "/r", State: "/s", ShimPath: program + "x"}, "no such file"},
+		{"shim is no program", Options{Root: "/r", State: "/s", ShimPath: plain}, "is not a program"},
+		{"shim is a folder", Options{Root: "/r", State: "/s", ShimPath: filepath.Dir(plain)}, "is not a program"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			err := tt.opt.check()
+			if tt.want == "" && err != nil || tt.want != "" && (err == nil || !strings.Contains(err.Error(), tt.want)) {
+				t.Errorf("got %v, want %q", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestLock(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "lock")
+	if err := os.WriteFile(path, []byte("123456789 of an older process\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l, err := takeLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = takeLock(path)
+	if inUse, ok := errors.AsType[*ErrInUse](err); !ok || inUse.Pid != os.Getpid() || inUse.Path != path {
+		t.Errorf("second lock: got %v", err)
+	}
+	if err := l.release(); err != nil {
+		t.Fatal(err)
+	}
+	l, err = takeLock(path)
+	if err != nil {
+		t.Fatalf("after release: %v", err)
+	}
+	if err := l.release(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestScanBundles(t *testing.T) {
+	state := t.TempDir()
+	write := func(path, text string) {
+		t.Helper()
+		path = filepath.Join(state, path)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	program := filepath.Join(state, "shim")
+	write("shim", "")
+	tasks, sandboxes := taskPlugin+"/"+Namespace, sandboxPlugin+"/"+Namespace
+	write(tasks+"/ended/exit.json", `{"Timestamp":"2026-01-02T03:04:05Z","Pid":7,"Status":9}`)
+	write(tasks+"/runs/shim-binary-path", "/gone")
+	write(tasks+"/runs/init.pid", "7")
+	write(tasks+"/torn/exit.json", `{"Timest`)
+	write(tasks+"/torn/init.pid", "7")
+	write(tasks+"/never-created/config.json", "{}")
+	write(tasks+"/.deleted/exit.json", `{"Timestamp":"2026-01-02T03:04:05Z","Pid":7,"Status":9}`)
+	write(tasks+"/a-file", "")
+	write("io.containerd.runtime.v2.task/other/ended/exit.json", `{"Timestamp":"2026-01-02T03:04:05Z","Pid":7,"Status":9}`)
+	write(sandboxes+"/pod/shim-binary-path", program)
+
+	got, err := scanBundles(state, "/new/shim")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]*Exit{"ended": {9, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, "runs": nil, "torn": nil}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+	for path, want := range map[string]string{
+		tasks + "/runs/shim-binary-path":     "/new/shim",
+		tasks + "/ended/shim-binary-path":    "/new/shim",
+		sandboxes + "/pod/shim-binary-path":  program,
+		tasks + "/.deleted/shim-binary-path": "",
+	} {
+		b, err := os.ReadFile(filepath.Join(state, path))
+		if string(b) != want || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: got %q, %v, want %q", path, b, err, want)
+		}
+	}
+
+	// containerd has found no shim for one, and deleted its bundle.
+	if err := os.RemoveAll(filepath.Join(state, tasks, "torn")); err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	e := &Engine{opt: Options{State: state}}
+	away, err := e.exitedWhileAway(got, now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(map[string]Exit{"ended": *want["ended"], "torn": {137, now}}, away); diff != "" {
+		t.Errorf("away (-want +got)\n%s", diff)
+	}
+}
+
+func TestProcessWait(t *testing.T) {
+	cmd := exec.Command("cat")
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := openProcess(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	ctx, cancel := context.WithCancel(t.Context())
+	waited := make(chan error, 1)
+	go func() { waited <- p.wait(ctx) }()
+	cancel()
+	if err := <-waited; !errors.Is(err, ctx.Err()) {
+		t.Errorf("cancelled: got %v", err)
+	}
+	p2, err := openProcess(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p2.close()
+	go func() { waited <- p2.wait(t.Context()) }()
+	if err := in.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-waited; err != nil {
+		t.Errorf("ended: got %v", err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Error(err)
+	}
+	gone, err := openProcess(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := gone.wait(t.Context()); err != nil {
+		t.Errorf("gone: got %v", err)
+	}
+}
+
+func TestRedirectLog(t *testing.T) {
+	var out bytes.Buffer
+	redirectLog(slog.New(slog.NewTextHandler(&out, &slog.HandlerOptions{
+		ReplaceAttr: func(_ []string, a slog.Attr) slog.Attr {
+			if a.Key == slog.TimeKey {
+				return slog.Attr{}
+			}
+			return a
+		},
+	})))
+	log.L.Info("not this")
+	log.L.WithError(errors.New("a cause")).Warn("a warning")
+	log.L.WithField("id", "x").Error("an error")
+	log.L.Error("copy shim log")
+	want := "level=WARN msg=\"a warning\" component=containerd error=\"a cause\"\n" +
+		"level=ERROR msg=\"an error\" component=containerd id=x\n"
+	if diff := cmp.Diff(want, out.String()); diff != "" {
+		t.Errorf("(-want +got)\n%s", diff)
+	}
+}

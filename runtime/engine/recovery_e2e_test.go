@@ -1,0 +1,180 @@
+//go:build e2e
+
+package engine
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	eventsapi "github.com/containerd/containerd/api/events"
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/events"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/typeurl/v2"
+	"golang.org/x/sys/unix"
+)
+
+const (
+	counting = `i=0; while :; do i=$((i+1)); echo line $i; usleep 3000; done`
+	waiting  = `while [ ! -e /tmp/go ]; do usleep 10000; done; exit 7`
+)
+
+func exitEvent(t testing.TB, ev *events.Envelope) *eventsapi.TaskExit {
+	t.Helper()
+	v, err := typeurl.UnmarshalAny(ev.Event)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x, ok := v.(*eventsapi.TaskExit)
+	if !ok {
+		t.Fatalf("event is a %T", v)
+	}
+	return x
+}
+
+// The daemon is killed; another one takes up what runs, learns what ended meanwhile, and no line is missing.
+func TestDaemonKilled(t *testing.T) {
+	w := newWorld(t)
+	d := w.startDaemon(map[string]string{"counter": counting, "ends": waiting})
+	w.kill(d)
+	killed := time.Now()
+	if err := os.WriteFile(filepath.Join(w.rootfs, "tmp/go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w.eventually("exit while nobody looks", func() (string, bool) {
+		_, err := os.Stat(filepath.Join(w.options().State, taskPlugin, Namespace, "ends/exit.json"))
+		return fmt.Sprint(err), err == nil
+	})
+	<-time.After(300 * time.Millisecond) // some lines
+	back := time.Now()
+
+	e := w.start()
+	defer w.stop(e)
+	if got := e.ExitedWhileAway(); len(got) != 1 || got["ends"].Status != 7 || got["ends"].At.Before(killed) || got["ends"].At.After(back) {
+		t.Errorf("exited while away: %v", got)
+	}
+	ends := w.load(e, "ends")
+	if st, err := ends.Status(ctxOf(t)); err != nil || st.Status != client.Stopped || st.ExitStatus != 7 {
+		t.Errorf("status of what ended: %+v, %v", st, err)
+	}
+	if got := w.exited(ends); got != 7 {
+		t.Errorf("exit of what ended: %d", got)
+	}
+	counter := w.load(e, "counter")
+	if st, err := counter.Status(ctxOf(t)); err != nil || st.Status != client.Running {
+		t.Errorf("status of what runs: %+v, %v", st, err)
+	}
+	if err := counter.Kill(ctxOf(t), unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if got := w.exited(counter); got != 137 {
+		t.Errorf("exit after kill: %d", got)
+	}
+	w.delete(ends)
+	w.delete(counter)
+	w.remove(e, "pod")
+
+	away := 0
+	lines := w.lines("counter")
+	for i, l := range lines {
+		if want := "line " + strconv.Itoa(i+1); string(l.Text) != want {
+			t.Fatalf("log: got %q, want %q", l.Text, want)
+		}
+		if l.Time.After(killed) && l.Time.Before(back) {
+			away++
+		}
+	}
+	if away == 0 {
+		t.Errorf("none of %d lines is from the time without daemon", len(lines))
+	}
+	t.Logf("%d lines, %d of them without daemon", len(lines), away)
+}
+
+// The shim dies while no daemon looks: its containers are ended and told.
+func TestShimKilledWhileAway(t *testing.T) {
+	w := newWorld(t)
+	d := w.startDaemon(map[string]string{"doomed": "sleep 1000"})
+	w.kill(d)
+	for _, pid := range w.shims() {
+		if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		w.eventually("death of the shim", func() (string, bool) { return cmdline(pid), errors.Is(unix.Kill(pid, 0), unix.ESRCH) })
+	}
+	e := w.start()
+	defer w.stop(e)
+	if got := e.ExitedWhileAway(); len(got) != 1 || got["doomed"].Status != 137 {
+		t.Errorf("exited while away: %v", got)
+	}
+	if _, err := e.LoadSandbox(ctxOf(t), "pod"); !errdefs.IsNotFound(err) {
+		t.Errorf("sandbox: %v", err)
+	}
+	if ids, err := e.SandboxIDs(ctxOf(t)); err != nil || len(ids) != 1 {
+		t.Errorf("sandboxes: %v, %v", ids, err)
+	}
+	record, err := e.Client().LoadContainer(ctxOf(t), "doomed")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := record.Task(ctxOf(t), nil); !errdefs.IsNotFound(err) {
+		t.Errorf("task: %v", err)
+	}
+	if err := record.Delete(ctxOf(t)); err != nil {
+		t.Error(err)
+	}
+	w.remove(e, "pod")
+}
+
+// An upgrade has moved the shim's program while it was running.
+func TestShimProgramMoved(t *testing.T) {
+	w := newWorld(t)
+	old := shimPath
+	defer func() { shimPath = old }()
+	program, err := os.ReadFile(old)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shimPath = filepath.Join(w.dir, "old-shim")
+	if err := os.WriteFile(shimPath, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	w.kill(w.startDaemon(map[string]string{"a": "sleep 1000"}))
+	if err := os.Remove(shimPath); err != nil {
+		t.Fatal(err)
+	}
+	shimPath = old
+	e := w.start()
+	defer w.stop(e)
+	c := w.load(e, "a")
+	if st, err := c.Status(ctxOf(t)); err != nil || st.Status != client.Running {
+		t.Errorf("status: %+v, %v", st, err)
+	}
+	s, err := e.LoadSandbox(ctxOf(t), "pod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.delete(w.run(s, "b", "sleep 1000"))
+	w.delete(c)
+	w.remove(e, "pod")
+}
+
+// Two processes do not share an engine's folders, and the second one says who has them.
+func TestInUse(t *testing.T) {
+	w := newWorld(t)
+	d := w.startDaemon(nil)
+	_, err := Start(t.Context(), w.options())
+	var inUse *ErrInUse
+	if !errors.As(err, &inUse) || inUse.Pid != d.Pid || !strings.Contains(err.Error(), strconv.Itoa(d.Pid)) {
+		t.Errorf("got %v, want in use by %d", err, d.Pid)
+	}
+	w.kill(d)
+	e := w.start()
+	w.remove(e, "pod")
+	w.stop(e)
+}

@@ -1,0 +1,461 @@
+//go:build e2e
+
+package engine
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/cio"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/containerd/v2/pkg/oci"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/runtime/shim"
+)
+
+// deadline is for conditions that come within a second on an idle machine.
+const deadline = 90 * time.Second
+
+// shimPath is the small shim, built once for all tests.
+var shimPath string
+
+func TestMain(m *testing.M) {
+	if shim.Invoked(os.Args) {
+		os.Exit(shim.Main(context.Background()))
+	}
+	if plan := os.Getenv("PODSTEAD_TEST_DAEMON"); plan != "" {
+		if err := daemon(plan); err != nil {
+			fmt.Println("error:", err)
+			os.Exit(1)
+		}
+	}
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "shim")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	shimPath = filepath.Join(dir, shim.Name)
+	build := exec.Command("go", "build", "-trimpath", "-ldflags=-s -w", "-o", shimPath, "github.com/podstead/podstead/cmd/"+shim.Name)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		fmt.Fprintf(os.Stderr, "build shim: %v\n%s", err, out)
+		return 1
+	}
+	return m.Run()
+}
+
+// world is a folder for an engine, a root file system for its containers, and a cgroup for all of it.
+type world struct {
+	t      testing.TB
+	dir    string
+	rootfs string
+	cgroup string
+}
+
+func newWorld(t testing.TB) *world {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("this test needs root")
+	}
+	dir, err := os.MkdirTemp("/tmp", "eng")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := worldIn(dir)
+	w.t = t
+	for _, d := range []string{"bin", "proc", "dev", "sys", "tmp"} {
+		if err := os.MkdirAll(filepath.Join(w.rootfs, d), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	busybox, err := os.ReadFile("/usr/bin/busybox")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(w.rootfs, "bin/busybox"), busybox, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"sh", "sleep", "cat", "usleep", "dd"} {
+		if err := os.Symlink("busybox", filepath.Join(w.rootfs, "bin", name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Cleanup(w.checkClean)
+	return w
+}
+
+func worldIn(dir string) *world {
+	return &world{dir: dir, rootfs: filepath.Join(dir, "rootfs"), cgroup: "/podstead-test-" + filepath.Base(dir)}
+}
+
+func (w *world) options() Options {
+	return Options{Root: filepath.Join(w.dir, "root"), State: filepath.Join(w.dir, "run"), ShimPath: shimPath}
+}
+
+// start starts an engine in this process. It is closed at the end of the test at the latest.
+func (w *world) start() *Engine {
+	w.t.Helper()
+	e, err := Start(w.t.Context(), w.options())
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return e
+}
+
+func (w *world) stop(e *Engine) {
+	w.t.Helper()
+	if err := e.Close(); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// plan is what a daemon of another process is to do.
+type plan struct {
+	Dir, Shim string
+	Scripts   map[string]string // by container, all in the sandbox "pod"
+}
+
+// daemon is the other process: it runs an engine with some containers, and is there to be killed.
+func daemon(text string) error {
+	var p plan
+	if err := json.Unmarshal([]byte(text), &p); err != nil {
+		return err
+	}
+	shimPath = p.Shim
+	ctx, w := context.Background(), worldIn(p.Dir)
+	e, err := Start(ctx, w.options())
+	if err != nil {
+		return err
+	}
+	s, err := e.StartSandbox(ctx, "pod", SandboxOptions{Cgroup: w.shimCgroup("pod")})
+	if err != nil {
+		return err
+	}
+	for id, script := range p.Scripts {
+		if _, err := w.runContainer(ctx, s, id, script); err != nil {
+			return err
+		}
+	}
+	fmt.Println("ready")
+	select {}
+}
+
+// startDaemon starts a daemon and returns when its containers run.
+func (w *world) startDaemon(scripts map[string]string) *os.Process {
+	w.t.Helper()
+	text, err := json.Marshal(plan{w.dir, shimPath, scripts})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), "PODSTEAD_TEST_DAEMON="+string(text))
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if line != "ready\n" {
+		w.t.Fatalf("daemon: %s, %v", line, err)
+	}
+	return cmd.Process
+}
+
+// kill kills a process that we started, and waits for its end.
+func (w *world) kill(p *os.Process) {
+	w.t.Helper()
+	if err := p.Kill(); err != nil {
+		w.t.Fatal(err)
+	}
+	if _, err := p.Wait(); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) shimCgroup(sandbox string) string { return w.cgroup + "/" + sandbox + "/shim" }
+
+func (w *world) sandbox(e *Engine, id string) *Sandbox {
+	w.t.Helper()
+	s, err := e.StartSandbox(ctxOf(w.t), id, SandboxOptions{Cgroup: w.shimCgroup(id)})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+func (w *world) remove(e *Engine, id string) {
+	w.t.Helper()
+	if err := e.RemoveSandbox(ctxOf(w.t), id); err != nil {
+		w.t.Error(err)
+	}
+	if err := shim.RemoveCgroup(w.cgroup + "/" + id); err != nil {
+		w.t.Error(err)
+	}
+}
+
+// container is a task that runs in a sandbox.
+type container struct {
+	client.Task
+	record client.Container
+	exit   <-chan client.ExitStatus
+}
+
+func (w *world) logOf(id string) string { return filepath.Join(w.dir, "log", id, "0.log") }
+
+// runContainer starts a container that runs a shell script.
+func (w *world) runContainer(ctx context.Context, s *Sandbox, id, script string, opts ...oci.SpecOpts) (*container, error) {
+	ctx = namespaces.WithNamespace(ctx, Namespace)
+	spec := append([]oci.SpecOpts{
+		oci.WithRootFSPath(w.rootfs),
+		oci.WithProcessArgs("/bin/sh", "-c", script),
+		oci.WithCgroup(w.cgroup + "/" + s.ID() + "/" + id),
+	}, opts...)
+	record, err := s.NewContainer(ctx, id, client.WithNewSpec(spec...))
+	if err != nil {
+		return nil, err
+	}
+	c := &container{record: record}
+	if c.Task, err = record.NewTask(ctx, LogTo(w.logOf(id), crilog.Options{})); err != nil {
+		return nil, errors.Join(err, record.Delete(ctx))
+	}
+	if c.exit, err = c.Wait(ctx); err != nil {
+		return nil, err
+	}
+	return c, c.Start(ctx)
+}
+
+func (w *world) run(s *Sandbox, id, script string, opts ...oci.SpecOpts) *container {
+	w.t.Helper()
+	c, err := w.runContainer(ctxOf(w.t), s, id, script, opts...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+// load finds a container that an earlier engine started.
+func (w *world) load(e *Engine, id string) *container {
+	w.t.Helper()
+	ctx := ctxOf(w.t)
+	record, err := e.Client().LoadContainer(ctx, id)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	c := &container{record: record}
+	if c.Task, err = record.Task(ctx, nil); err != nil {
+		w.t.Fatal(err)
+	}
+	if c.exit, err = c.Wait(ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	return c
+}
+
+func (w *world) exited(c *container) uint32 {
+	w.t.Helper()
+	select {
+	case s := <-c.exit:
+		if s.Error() != nil {
+			w.t.Fatalf("wait for %s: %v", c.ID(), s.Error())
+		}
+		return s.ExitCode()
+	case <-time.After(deadline):
+		w.t.Fatalf("container %s did not exit", c.ID())
+		return 0
+	}
+}
+
+// delete kills a container and deletes all of it.
+func (w *world) delete(c *container) {
+	w.t.Helper()
+	ctx := ctxOf(w.t)
+	if _, err := c.Delete(ctx, client.WithProcessKill); err != nil {
+		w.t.Errorf("delete task %s: %v", c.ID(), err)
+	}
+	if err := c.record.Delete(ctx); err != nil {
+		w.t.Errorf("delete container %s: %v", c.ID(), err)
+	}
+}
+
+// lines reads a container's log.
+func (w *world) lines(id string) []crilog.Entry {
+	w.t.Helper()
+	var all []crilog.Entry
+	for e, err := range crilog.Read(w.t.Context(), w.logOf(id), crilog.ReadOptions{}) {
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		e.Text = append([]byte(nil), e.Text...)
+		all = append(all, e)
+	}
+	return all
+}
+
+// checkClean removes the world's folder, and fails where something of it is left on the machine.
+func (w *world) checkClean() {
+	t := w.t
+	for _, pid := range w.processes() {
+		t.Errorf("process %d is left: %s", pid, cmdline(pid))
+		_ = unix.Kill(pid, unix.SIGKILL)
+		w.eventually("its death", func() (string, bool) { return cmdline(pid), cmdline(pid) == "" })
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, w.dir) {
+			t.Errorf("mount is left: %s", line)
+			_ = unix.Unmount(strings.Fields(line)[4], unix.MNT_DETACH)
+		}
+	}
+	w.removeCgroups()
+	if err := os.RemoveAll(w.dir); err != nil {
+		t.Error(err)
+	}
+}
+
+// removeCgroups removes the world's cgroup, and fails where it has others.
+func (w *world) removeCgroups() {
+	hierarchies, err := filepath.Glob("/sys/fs/cgroup/*" + w.cgroup)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, top := range append(hierarchies, "/sys/fs/cgroup"+w.cgroup) {
+		var dirs []string
+		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				dirs = append([]string{path}, dirs...)
+			}
+			return nil
+		})
+		for _, dir := range dirs {
+			if dir != top {
+				w.t.Errorf("cgroup is left: %s", dir)
+			}
+			w.eventually("removal of cgroup "+dir, func() (string, bool) {
+				err := os.Remove(dir)
+				return fmt.Sprint(err), err == nil
+			})
+		}
+	}
+}
+
+// processes lists the processes that belong to this world: shims, and what runs in its containers. Dead ones that
+// wait to be reaped are not counted.
+func (w *world) processes() []int {
+	var pids []int
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		cgroup, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cgroup"))
+		if cmdline(pid) == "" {
+			continue
+		}
+		if strings.Contains(cmdline(pid), w.dir) || strings.Contains(string(cgroup), w.cgroup) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// shims lists the processes of this world that are shims.
+func (w *world) shims() []int {
+	var pids []int
+	for _, pid := range w.processes() {
+		if strings.Contains(cmdline(pid), " -namespace ") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func cmdline(pid int) string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return strings.ReplaceAll(string(b), "\x00", " ")
+}
+
+// eventually waits for a condition, and says at last what it saw.
+func (w *world) eventually(what string, cond func() (string, bool)) {
+	w.t.Helper()
+	end := time.Now().Add(deadline)
+	for {
+		last, ok := cond()
+		if ok {
+			return
+		}
+		if time.Now().After(end) {
+			w.t.Fatalf("%s: did not come; last seen: %s", what, last)
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// ctxOf is a context that outlives the test's own, for cleaning up, but not for ever.
+func ctxOf(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(namespaces.WithNamespace(context.Background(), Namespace), 2*deadline)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// output runs a process in a container and returns what it printed, over plain FIFOs.
+func (w *world) output(c *container, id string, args ...string) (string, uint32) {
+	w.t.Helper()
+	ctx := ctxOf(w.t)
+	spec, err := c.Spec(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	process := *spec.Process
+	process.Args = args
+	var out strings.Builder
+	p, err := c.Exec(ctx, id, &process, cio.NewCreator(cio.WithStreams(nil, &out, &out), cio.WithFIFODir(w.dir)))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	exit, err := p.Wait(ctx)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	if err := p.Start(ctx); err != nil {
+		w.t.Fatal(err)
+	}
+	status := <-exit
+	p.IO().Wait()
+	if _, err := p.Delete(ctx); err != nil {
+		w.t.Error(err)
+	}
+	return out.String(), status.ExitCode()
+}

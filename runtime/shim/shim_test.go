@@ -1,0 +1,117 @@
+package shim
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/internal/crilog"
+)
+
+func TestInvoked(t *testing.T) {
+	tests := []struct {
+		args []string
+		want bool
+	}{
+		{[]string{"/usr/libexec/podstead/containerd-shim-podstead-v1", "-namespace", "podstead", "start"}, true},
+		{[]string{"containerd-shim-podstead-v1"}, true},
+		{[]string{"/usr/bin/podstead", "-namespace", "podstead", "-id", "x"}, true},
+		{[]string{"/usr/bin/podstead", "-info"}, true},
+		{[]string{"/usr/bin/podstead", "run", "-namespace"}, false},
+		{[]string{"/usr/bin/podstead", "--namespace"}, false},
+		{[]string{"/usr/bin/podstead"}, false},
+		{nil, false},
+	}
+	for _, tt := range tests {
+		if got := Invoked(tt.args); got != tt.want {
+			t.Errorf("%q: got %v", tt.args, got)
+		}
+	}
+}
+
+func TestParseServer(t *testing.T) {
+	tests := []struct {
+		name   string
+		args   []string
+		server bool
+		bad    bool
+	}{
+		{name: "serve", args: []string{"-namespace", "n", "-id", "i", "-address", "/a"}, server: true},
+		{name: "start", args: []string{"-namespace", "n", "-id", "i", "-address", "/a", "start"}},
+		{name: "delete", args: []string{"-namespace", "n", "-id", "i", "-bundle", "/b", "delete"}},
+		{name: "info", args: []string{"-info"}},
+		{name: "version", args: []string{"-v"}},
+		{name: "by a person", args: nil, bad: true},
+		{name: "unknown", args: []string{"-nonsense"}, bad: true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s, err := parseServer(append([]string{Name}, tt.args...))
+			if (s != nil) != tt.server || (err != nil) != tt.bad {
+				t.Errorf("got %+v, %v", s, err)
+			}
+		})
+	}
+}
+
+func TestLogURI(t *testing.T) {
+	const path = "/var/log/podstead/a pod?_100%/app/0.log"
+	for _, o := range []crilog.Options{{}, {MaxBytes: 1 << 40, Keep: 7}} {
+		gotPath, got, ours, err := parseLogURI(LogURI(path, o).String())
+		if err != nil || !ours || gotPath != path {
+			t.Errorf("got %q, %v, %v", gotPath, ours, err)
+		}
+		if diff := cmp.Diff(o, got); diff != "" {
+			t.Errorf("(-want +got)\n%s", diff)
+		}
+	}
+	for _, other := range []string{"", "/run/fifo/x", "file:///a", "binary:///b?c=d", "a%zz"} {
+		if _, _, ours, err := parseLogURI(other); ours || err != nil {
+			t.Errorf("%q: got %v, %v", other, ours, err)
+		}
+	}
+	for _, bad := range []string{"podstead-log:///a?max=x", "podstead-log:///a?keep=1.5"} {
+		if _, _, ours, err := parseLogURI(bad); !ours || err == nil {
+			t.Errorf("%q: got %v, %v", bad, ours, err)
+		}
+	}
+}
+
+func TestParseHierarchies(t *testing.T) {
+	const hybridMounts = `22 1 8:1 / / rw - ext4 /dev/sda1 rw
+30 22 0:26 / /sys/fs/cgroup ro,nosuid - tmpfs tmpfs ro
+31 30 0:27 / /sys/fs/cgroup/unified rw shared:9 - cgroup2 cgroup2 rw
+32 30 0:28 / /sys/fs/cgroup/systemd rw shared:10 master:1 - cgroup cgroup rw,xattr,name=systemd
+33 30 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
+34 30 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset
+`
+	const hybridPlaces = `3:cpuset:/
+2:cpu,cpuacct:/system.slice
+1:name=systemd:/system.slice/podstead.service
+0::/system.slice/podstead.service
+`
+	const pureMounts = "30 22 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
+	tests := []struct {
+		name, mounts, places string
+		want                 []hierarchy
+	}{
+		{"hybrid", hybridMounts, hybridPlaces, []hierarchy{
+			{"/sys/fs/cgroup/unified", "/system.slice/podstead.service", true, []string{""}},
+			{"/sys/fs/cgroup/systemd", "/system.slice/podstead.service", false, []string{"name=systemd"}},
+			{"/sys/fs/cgroup/cpu,cpuacct", "/system.slice", false, []string{"cpu", "cpuacct"}},
+			{"/sys/fs/cgroup/cpuset", "/", false, []string{"cpuset"}},
+		}},
+		{"pure v2", pureMounts, "0::/user.slice\n", []hierarchy{{"/sys/fs/cgroup", "/user.slice", true, []string{""}}}},
+		{"mounted twice", pureMounts + pureMounts, "0::/\n", []hierarchy{{"/sys/fs/cgroup", "/", true, []string{""}}}},
+		{"none", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n", "", nil},
+		{"nonsense", "a b\n\n1 2 3 4 /x - cgroup2\n", "::\n", nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got := parseHierarchies(tt.mounts, tt.places)
+			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(hierarchy{})); diff != "" {
+				t.Errorf("(-want +got)\n%s", diff)
+			}
+		})
+	}
+}
