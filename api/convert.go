@@ -1,0 +1,31 @@
+package api
+
+import (
+	"time"
+
+	"github.com/podstead/podstead/supervisor"
+)
+
+// podOf is a snapshot in kubectl's shape.
+func podOf(s *supervisor.Snapshot) Pod {
+	p := Pod{
+		Kind: "Pod", APIVersion: "v1",
+		Metadata: Metadata{
+			Name: s.Pod.Name, UID: s.Facts.UID, Labels: s.Pod.Labels, Annotations: s.Pod.Annotations,
+			CreationTimestamp: seconds(s.Facts.Accepted.Wall),
+		},
+		Spec: PodSpec{Pod: *s.Pod},
+		Status: PodStatus{
+			Status: s.Status, Owner: s.Owner.By, StoppedBy: s.Facts.Stop.By, Pulling: s.Pulling,
+			AtRest: s.AtRest, NotDurable: s.NotDurable,
+		},
+	}
+	if !s.Facts.Stop.Asked.IsZero() {
+		end := seconds(s.Facts.Stop.Deadline.Wall)
+		p.Metadata.DeletionTimestamp = &end
+	}
+	return p
+}
+
+// seconds is a time as Kubernetes shows it.
+func seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

@@ -1,0 +1,71 @@
+package api_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/podstead/podstead/api"
+)
+
+func TestListen(t *testing.T) {
+	dir, err := os.MkdirTemp("", "api")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+
+	t.Run("whose path is too long", func(t *testing.T) {
+		_, err := api.Listen(t.Context(), filepath.Join(dir, strings.Repeat("x", 120)))
+		if err == nil || !strings.Contains(err.Error(), "path too long: it has ") {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("where a file is", func(t *testing.T) {
+		path := filepath.Join(dir, "file")
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := api.Listen(t.Context(), path); err == nil || !strings.Contains(err.Error(), "no socket") {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("where somebody listens", func(t *testing.T) {
+		path := filepath.Join(dir, "live")
+		l, err := api.Listen(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		st, err := os.Stat(path)
+		if err != nil || st.Mode().Perm() != 0o660 {
+			t.Errorf("mode %v, %v, want 0660", st.Mode(), err)
+		}
+		if _, err := api.Listen(t.Context(), path); err == nil || !strings.Contains(err.Error(), "another process listens") {
+			t.Errorf("error %v", err)
+		}
+	})
+	t.Run("where nobody listens any more", func(t *testing.T) {
+		path := filepath.Join(dir, "stale")
+		old, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		old.SetUnlinkOnClose(false)
+		if err := old.Close(); err != nil {
+			t.Fatal(err)
+		}
+		l, err := api.Listen(t.Context(), path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := l.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Lstat(path); !os.IsNotExist(err) {
+			t.Errorf("the closed socket is still there: %v", err)
+		}
+	})
+}

@@ -1,0 +1,140 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+)
+
+// OutputRuns says which runs of a container the output is wanted of.
+type OutputRuns string
+
+// The choices of runs.
+const (
+	AllRuns     OutputRuns = ""
+	NewestRun   OutputRuns = "newest"
+	PreviousRun OutputRuns = "previous"
+)
+
+// outputQuery is what a client wants of a pod's output.
+type outputQuery struct {
+	containers []string // empty: all
+	runs       OutputRuns
+	follow     bool
+	tail       int // of each run; 0: all
+	from       Positions
+}
+
+func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
+	if o.follow, err = flag(q, "follow"); err != nil {
+		return o, err
+	}
+	tail, err := number(q, "tail")
+	if err != nil {
+		return o, err
+	}
+	if o.tail = int(tail); q.Has("tail") && tail == 0 {
+		o.tail = -1
+	}
+	o.runs = OutputRuns(q.Get("runs"))
+	if !slices.Contains([]OutputRuns{AllRuns, NewestRun, PreviousRun}, o.runs) {
+		return o, failure(http.StatusBadRequest, "runs=%q: want newest or previous", o.runs)
+	}
+	if text := q.Get("from"); text != "" {
+		if err := json.Unmarshal([]byte(text), &o.from); err != nil {
+			return o, failure(http.StatusBadRequest, "from: %v", err)
+		}
+	}
+	var names []string
+	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
+		for i := range list {
+			names = append(names, list[i].Name)
+		}
+	}
+	for _, name := range q["container"] {
+		if !slices.Contains(names, name) {
+			return o, &Error{
+				Status: http.StatusNotFound, Message: "pod " + strconv.Quote(pod.Name) + " has no container " + strconv.Quote(name),
+				Hint: "its containers are " + strings.Join(names, ", "),
+			}
+		}
+	}
+	if o.containers = q["container"]; len(o.containers) == 0 {
+		o.containers = names
+	}
+	return o, nil
+}
+
+// output answers with what containers of a pod have written: of each the lines in their order and, without ?follow, one
+// container after the other. With ?follow it goes on until the pod is at rest, or the one run that was asked for is over,
+// and all was sent.
+func (s *Server) output(w http.ResponseWriter, r *http.Request) {
+	snapshot, err := s.lookUp(r)
+	if err != nil {
+		s.reply(w, nil, err)
+		return
+	}
+	q, err := readOutputQuery(r.URL.Query(), snapshot.Pod)
+	if err != nil {
+		s.reply(w, nil, err)
+		return
+	}
+	out := newStream(w)
+	out.done(s.sendOutput(r.Context(), out, &snapshot, q))
+}
+
+func (s *Server) sendOutput(ctx context.Context, out *stream, snapshot *supervisor.Snapshot, q outputQuery) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	readers, ctx := errgroup.WithContext(ctx)
+	if !q.follow {
+		readers.SetLimit(1) // one after the other
+	}
+	lines := make(chan Line, 64)
+	ended := make(chan error, 1)
+	go func() {
+		for _, name := range q.containers {
+			c := containerOutput{server: s, pod: snapshot.Pod.Name, uid: snapshot.Facts.UID, name: name, query: q, lines: lines}
+			readers.Go(func() error { return c.send(ctx) })
+		}
+		ended <- readers.Wait()
+		close(lines)
+	}()
+	err := out.copy(lines)
+	cancel()
+	if reading := <-ended; err == nil {
+		err = reading
+	}
+	return err
+}
+
+// copy sends lines until there are no more, and hands them over whenever there is none at the moment.
+func (s *stream) copy(lines <-chan Line) error {
+	for {
+		var l Line
+		var more bool
+		select {
+		case l, more = <-lines:
+		default:
+			if err := s.flush(); err != nil {
+				return err
+			}
+			l, more = <-lines
+		}
+		if !more {
+			return nil
+		}
+		if err := s.send(l); err != nil {
+			return err
+		}
+	}
+}

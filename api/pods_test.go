@@ -1,0 +1,220 @@
+package api_test
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+)
+
+func TestPodHasTheShapeOfKubectl(t *testing.T) {
+	w := newWorld(t, fakeruntime.Options{})
+	q := file("web", "restartPolicy = \"Never\"\n[labels]\napp = \"web\"\n"+app("main", "exit 0"))
+	uid := w.create(t, q).Metadata.UID
+	w.await(t, uid, "the pod at rest", atRest)
+	pod, err := w.client.Pod(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.Marshal(pod)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got struct {
+		Kind, APIVersion string
+		Metadata, Spec   map[string]any
+		Status           struct {
+			Phase             string
+			ContainerStatuses []struct {
+				Name  string
+				State struct{ Terminated struct{ ExitCode *int } }
+			}
+		}
+	}
+	if err := json.Unmarshal(text, &got); err != nil {
+		t.Fatal(err)
+	}
+	if got.Kind != "Pod" || got.APIVersion != "v1" || got.Status.Phase != "Succeeded" {
+		t.Errorf("kind %q, apiVersion %q, phase %q", got.Kind, got.APIVersion, got.Status.Phase)
+	}
+	if got.Metadata["name"] != "web" || got.Metadata["uid"] != uid || got.Metadata["creationTimestamp"] == nil {
+		t.Errorf("metadata: %v", got.Metadata)
+	}
+	if diff := cmp.Diff(map[string]any{"app": "web"}, got.Metadata["labels"]); diff != "" {
+		t.Errorf("labels (-want +got):\n%s", diff)
+	}
+	for _, key := range []string{"name", "labels", "annotations", "podFileDir"} {
+		if _, there := got.Spec[key]; there {
+			t.Errorf("spec has %q, which belongs into metadata", key)
+		}
+	}
+	if got.Spec["restartPolicy"] != "Never" || got.Spec["containers"] == nil {
+		t.Errorf("spec: %v", got.Spec)
+	}
+	if s := got.Status.ContainerStatuses; len(s) != 1 || s[0].Name != "main" || s[0].State.Terminated.ExitCode == nil {
+		t.Errorf("container statuses: %+v", s)
+	}
+}
+
+func TestCreateTellsWhatIsWrongWithTheFile(t *testing.T) {
+	w := newWorld(t, fakeruntime.Options{})
+	q := file("web", "restartPolici = \"Never\"\n"+app("main", "exit 0"))
+	_, err := w.client.Create(t.Context(), q)
+	e, answered := errors.AsType[*api.Error](err)
+	if !answered || e.Status != http.StatusBadRequest {
+		t.Fatalf("create: %v, want an answer of 400", err)
+	}
+	_, want := spec.Parse(q.File, []byte(q.Text))
+	var got spec.Problems
+	for _, p := range e.Problems {
+		got = append(got, spec.Problem(p))
+	}
+	if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
+		t.Errorf("not the problems that Parse finds (-want +got):\n%s", diff)
+	}
+}
+
+func TestNameThatIsTaken(t *testing.T) {
+	w := newWorld(t, fakeruntime.Options{})
+	q := file("web", app("main", "sleep 1000"))
+	q.Session = "one"
+	first := w.create(t, q)
+	if again := w.create(t, q); again.Metadata.UID != first.Metadata.UID {
+		t.Errorf("the session that asks again has another pod: %s, not %s", again.Metadata.UID, first.Metadata.UID)
+	}
+	q.Session = "two"
+	_, err := w.client.Create(t.Context(), q)
+	e, answered := errors.AsType[*api.Error](err)
+	if !answered || e.Status != http.StatusConflict {
+		t.Fatalf("create: %v, want an answer of 409", err)
+	}
+	holder := fmt.Sprintf("podstead run, pid %d, uid %d", os.Getpid(), os.Getuid())
+	if !strings.Contains(e.Message, holder) {
+		t.Errorf("%q does not name the holder, %q", e.Message, holder)
+	}
+}
+
+func TestStop(t *testing.T) {
+	w := newWorld(t, fakeruntime.Options{})
+	uid := w.create(t, file("web", app("main", "sleep 1000"))).Metadata.UID
+	w.await(t, uid, "the container ready", ready)
+	if err := w.client.Stop(t.Context(), "web", api.StopOptions{UID: "another"}); !isStatus(err, http.StatusNotFound) {
+		t.Errorf("stop of another UID: %v, want 404", err)
+	}
+	// The process ignores its stop signal, so that only the second call ends it within this test.
+	if err := w.client.Stop(t.Context(), "web", api.StopOptions{UID: uid}); err != nil {
+		t.Fatal(err)
+	}
+	pod := w.await(t, uid, "the deletion timestamp", func(c api.PodChange) bool { return c.Object.Metadata.DeletionTimestamp != nil })
+	if left := time.Until(*pod.Metadata.DeletionTimestamp); left < 20*time.Second || left > 30*time.Second {
+		t.Errorf("the pod is to end in %v, want its grace period of 30 s", left)
+	}
+	if by := pod.Status.StoppedBy; !strings.HasPrefix(by, "podstead run, pid ") {
+		t.Errorf("stopped by %q", by)
+	}
+	now := time.Duration(0)
+	if err := w.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
+		t.Fatal(err)
+	}
+	w.await(t, uid, "the end of the pod", deleted)
+	if _, err := w.client.Pod(t.Context(), "web"); !isStatus(err, http.StatusNotFound) {
+		t.Errorf("get: %v, want 404", err)
+	}
+}
+
+func isStatus(err error, status int) bool {
+	e, answered := errors.AsType[*api.Error](err)
+	return answered && e.Status == status
+}
+
+func TestSessions(t *testing.T) {
+	w := newWorld(t, fakeruntime.Options{})
+	q := file("web", app("main", "sleep 1000"))
+	q.Session = "one"
+	w.create(t, q)
+	for session, want := range map[string]bool{"one": true, "two": false} {
+		if got, err := w.client.Touch(t.Context(), session); got != want || err != nil {
+			t.Errorf("touch session %s: %v, %v, want %v", session, got, err, want)
+		}
+	}
+}
+
+func TestLeaveAndVersion(t *testing.T) {
+	w := newWorld(t, fakeruntime.Options{})
+	v, err := w.client.Version(t.Context())
+	if err != nil || v.Instance != "first" {
+		t.Errorf("version: %+v, %v", v, err)
+	}
+	if err := w.client.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if by := <-w.left; !strings.HasPrefix(by, "podstead run, pid ") {
+		t.Errorf("leave by %q", by)
+	}
+}
+
+func TestWhatCannotBeAnswered(t *testing.T) {
+	w := newWorld(t, fakeruntime.Options{})
+	h := &http.Client{Transport: dial(w.socket)}
+	for _, c := range []struct {
+		method, path, body string
+		want               int
+	}{
+		{"GET", "/v1/nothing", "", http.StatusNotFound},
+		{"GET", "/v1/pods?watch=perhaps", "", http.StatusBadRequest},
+		{"GET", "/v1/events?after=x", "", http.StatusBadRequest},
+		{"GET", "/v1/events?since=yesterday", "", http.StatusBadRequest},
+		{"GET", "/v1/pods/none/output", "", http.StatusNotFound},
+		{"DELETE", "/v1/pods/none", "", http.StatusNotFound},
+		{"POST", "/v1/pods", "{", http.StatusBadRequest},
+		{"POST", "/v1/pods", `{"file":"relative.toml"}`, http.StatusBadRequest},
+		{"GET", "/v1/health", "", http.StatusOK},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), c.method, "http://podstead"+c.path, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := h.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var e api.Error
+		err = json.NewDecoder(answer.Body).Decode(&e)
+		_ = answer.Body.Close()
+		if answer.StatusCode != c.want || err != nil || (c.want >= 300) != (e.Message != "") {
+			t.Errorf("%s %s: %d %+v %v, want %d", c.method, c.path, answer.StatusCode, e, err, c.want)
+		}
+	}
+}
+
+func TestReaderThatDoesNotReadHoldsNobodyUp(t *testing.T) {
+	w := newWorld(t, fakeruntime.Options{})
+	h := &http.Client{Transport: dial(w.socket)}
+	for _, path := range []string{"/v1/pods?watch", "/v1/events?follow"} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://podstead"+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := h.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+	}
+	for i := range 50 {
+		uid := w.create(t, file(fmt.Sprintf("pod-%d", i), "restartPolicy = \"Never\"\n"+app("main", "exit 0"))).Metadata.UID
+		if i%10 == 0 {
+			w.await(t, uid, "a pod at rest", atRest)
+		}
+	}
+}
