@@ -15,17 +15,17 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	follow, err := flag(q, "follow")
 	if err != nil {
-		s.reply(w, nil, err)
+		s.reply(w, r, nil, err)
 		return
 	}
 	after, err := number(q, "after")
 	if err != nil {
-		s.reply(w, nil, err)
+		s.reply(w, r, nil, err)
 		return
 	}
 	since, err := moment(q, "since")
 	if err != nil {
-		s.reply(w, nil, err)
+		s.reply(w, r, nil, err)
 		return
 	}
 	if q.Get("instance") != s.o.Version.Instance {

@@ -131,12 +131,14 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	if err != nil {
 		return ctx
 	}
-	_ = raw.Control(func(fd uintptr) {
-		if cred, err := unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED); err == nil {
-			ctx = context.WithValue(ctx, peerKey{}, peer{cred.Pid, cred.Uid})
-		}
-	})
-	return ctx
+	var cred *unix.Ucred
+	var known error
+	if err := raw.Control(func(fd uintptr) {
+		cred, known = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil || known != nil {
+		return ctx
+	}
+	return context.WithValue(ctx, peerKey{}, peer{cred.Pid, cred.Uid})
 }
 
 // by says who asks, in the words of the event: the kernel knows the process, and the process says which command it is.

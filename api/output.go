@@ -80,12 +80,12 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 func (s *Server) output(w http.ResponseWriter, r *http.Request) {
 	snapshot, err := s.lookUp(r)
 	if err != nil {
-		s.reply(w, nil, err)
+		s.reply(w, r, nil, err)
 		return
 	}
 	q, err := readOutputQuery(r.URL.Query(), snapshot.Pod)
 	if err != nil {
-		s.reply(w, nil, err)
+		s.reply(w, r, nil, err)
 		return
 	}
 	out := newStream(w)

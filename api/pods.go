@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"path/filepath"
@@ -27,7 +28,7 @@ func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
 	for _, snapshot := range s.o.Supervisor.Pods() {
 		list.Items = append(list.Items, podOf(&snapshot))
 	}
-	s.reply(w, list, err)
+	s.reply(w, r, list, err)
 }
 
 // watch sends what there is, and then every change. What changes back before it could be sent is never seen.
@@ -39,10 +40,7 @@ func (s *Server) watch(r *http.Request, out *stream) error {
 	known := map[string]sent{} // by UID
 	for {
 		changed := s.o.Supervisor.Changed()
-		gone := make(map[string]sent, len(known))
-		for uid, p := range known {
-			gone[uid] = p
-		}
+		gone := maps.Clone(known)
 		var changes []PodChange
 		for _, snapshot := range s.o.Supervisor.Pods() {
 			pod := podOf(&snapshot)
@@ -112,7 +110,7 @@ func (s *Server) create(r *http.Request) (any, error) {
 		return nil, &Error{Status: http.StatusBadRequest, Message: "the pod file is wrong", Problems: problems(found)}
 	}
 	owner := supervisor.Owner{Session: q.Session, By: by(r.Context(), r.UserAgent())}
-	snapshot, err := s.o.Supervisor.Add(pod, owner)
+	snapshot, err := s.o.Supervisor.Add(pod, owner) //nolint:contextcheck // the pod outlives the request
 	if _, taken := errors.AsType[*supervisor.NameTakenError](err); taken && q.Session != "" {
 		existing, ok := s.o.Supervisor.Pod(pod.Name)
 		if ok && existing.Owner.Session == q.Session && existing.Pod.Hash == pod.Hash {

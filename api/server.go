@@ -140,12 +140,12 @@ func (s *Server) answer(call func(*http.Request) (any, error)) http.HandlerFunc 
 		v, err := call(r.WithContext(ctx))
 		// None for what follows: a read that waits is how the server notices that the client is gone.
 		_ = control.SetReadDeadline(time.Time{})
-		s.reply(w, v, err)
+		s.reply(w, r, v, err)
 	}
 }
 
 // reply writes an answer or, if there is one, the error.
-func (s *Server) reply(w http.ResponseWriter, v any, err error) {
+func (s *Server) reply(w http.ResponseWriter, r *http.Request, v any, err error) {
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeLimit))
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
@@ -156,7 +156,7 @@ func (s *Server) reply(w http.ResponseWriter, v any, err error) {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		s.o.Log.LogAttrs(context.Background(), slog.LevelDebug, "answer not taken", slog.Any("error", err)) //nolint:forbidigo // the request is over
+		s.o.Log.LogAttrs(r.Context(), slog.LevelDebug, "answer not taken", slog.Any("error", err))
 	}
 }
 
