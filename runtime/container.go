@@ -1,0 +1,333 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/containerd/containerd/v2/client"
+	containerdoci "github.com/containerd/containerd/v2/pkg/oci"
+	"github.com/containerd/errdefs"
+	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// StartContainer creates and starts a run, or finds it. What it could not finish it takes away.
+//
+// Refused, with CreateContainerConfigError, is a container whose volumes are not as their types say, and with
+// CreateContainerError one that the engine cannot create. What the OCI runtime reports (a program that is not there, or
+// not to be executed, a mount that fails) is a process that could not be started.
+func (r *Runtime) StartContainer(
+	ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer,
+) (lifecycle.ContainerStarted, error) {
+	var none lifecycle.ContainerStarted
+	ctx, cancel := limit(ctx, createTimeout)
+	defer cancel()
+	if err := checkUID(uid); err != nil {
+		return none, refused(ctx, lifecycle.ReasonCreateContainerError, err)
+	}
+	release, err := r.locks.acquire(ctx, uid+"/"+a.Container)
+	if err != nil {
+		return none, err
+	}
+	defer release()
+	c, err := r.adopt(ctx, uid, a.Ref)
+	if err == nil && c == nil {
+		c, err = r.create(ctx, uid, pod, a)
+	}
+	if err != nil {
+		return none, refused(ctx, lifecycle.ReasonCreateContainerError, err)
+	}
+	record, err := info(ctx, c)
+	if err != nil {
+		return none, fail(ctx, lifecycle.FailureUnavailable, "", err)
+	}
+	run, err := runOf(record)
+	if err != nil {
+		return none, refused(ctx, lifecycle.ReasonCreateContainerError, err)
+	}
+	if err := r.begin(ctx, c, record.Labels); err != nil {
+		err = fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, err)
+		return none, r.undo(ctx, c, err)
+	}
+	return startedOf(run), nil
+}
+
+// adopt returns the container of a run if it is there and has, or had, a task: created, running or ended. What was begun
+// and has none is taken away.
+func (r *Runtime) adopt(ctx context.Context, uid string, ref lifecycle.Ref) (client.Container, error) {
+	c, err := r.client.LoadContainer(ctx, containerID(uid, ref))
+	if errdefs.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	record, err := info(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if record.Labels[labelExit] != "" {
+		return c, nil
+	}
+	_, err = c.Task(ctx, nil)
+	if err == nil {
+		return c, nil
+	}
+	if !errdefs.IsNotFound(err) {
+		return nil, err
+	}
+	return nil, c.Delete(ctx, client.WithSnapshotCleanup)
+}
+
+// create makes the record of a run and its writable layer, once every older run of the container has ended.
+func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer) (client.Container, error) {
+	if err := r.endOlder(ctx, uid, a.Container); err != nil {
+		// The old run is as it was: nothing has failed yet, and it is tried again soon.
+		return nil, fail(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("end the former run: %w", err))
+	}
+	c, err := find(pod, a.Container)
+	if err != nil {
+		return nil, err
+	}
+	sandbox, err := r.engine.LoadSandbox(ctx, sandboxID(uid, a.Sandbox))
+	if err != nil {
+		return nil, err
+	}
+	img, err := r.images.Ensure(ctx, c.Image, spec.PullNever, nil)
+	if err != nil {
+		return nil, err
+	}
+	config, err := r.images.Config(ctx, img)
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.spec(ctx, uid, pod, c, a, config.Config)
+	if err != nil {
+		return nil, err
+	}
+	labels := runLabels(uid, pod, a, c)
+	labels[labelImageID] = img.ConfigDigest
+	labels[labelStopSignal] = config.Config.StopSignal
+	labels[labelLog] = r.logPath(uid, pod.Name, a)
+	maps.DeleteFunc(labels, func(_, v string) bool { return v == "" })
+
+	// Until the record is there, nothing but a lease keeps the writable layer.
+	leased, done, err := r.client.WithLease(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = done(context.WithoutCancel(ctx)) }() // it expires by itself
+	id := containerID(uid, a.Ref)
+	make := func() (client.Container, error) {
+		return sandbox.NewContainer(leased, id,
+			client.WithSnapshotter(r.opts.Images.Snapshotter),
+			client.WithNewSnapshot(id, r.images.Handle(img)),
+			client.WithSpec(s, userOf(config.Config.User)...),
+			client.WithContainerLabels(labels),
+			withDefinition(pod),
+		)
+	}
+	made, err := make()
+	if err == nil {
+		return made, nil
+	}
+	// A layer without a record is what a crash, or this failure, has left.
+	undone := r.removeSnapshot(ctx, id)
+	if errdefs.IsAlreadyExists(err) && undone == nil {
+		if made, err = make(); err == nil {
+			return made, nil
+		}
+		undone = r.removeSnapshot(ctx, id)
+	}
+	return nil, errors.Join(err, undone)
+}
+
+func (r *Runtime) removeSnapshot(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	err := r.client.SnapshotService(r.opts.Images.Snapshotter).Remove(ctx, id)
+	if err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("remove writable layer: %w", err)
+	}
+	return nil
+}
+
+// spec says how a run is to be, and prepares the files that it is shown.
+func (r *Runtime) spec(
+	ctx context.Context, uid string, pod *spec.Pod, c *spec.Container, a lifecycle.StartContainer, image imagespec.ImageConfig,
+) (*specs.Spec, error) {
+	dir := r.sandboxDir(uid, a.Sandbox)
+	if err := writeHosts(dir, pod); err != nil {
+		return nil, err
+	}
+	hostname := oci.Hostname(pod)
+	if pod.HostNetwork {
+		var err error
+		if hostname, err = os.Hostname(); err != nil {
+			return nil, err
+		}
+	}
+	pins := netns.Paths(dir, namespacesOf(pod))
+	s, err := oci.Spec(ctx, oci.Input{
+		ID: containerID(uid, a.Ref), Pod: pod, Container: c, Image: image,
+		Hostname: hostname, Network: pins.Network, IPC: pins.IPC, UTS: pins.UTS,
+		VolumesDir:  filepath.Join(r.podDir(uid), "volumes"),
+		Files:       filesOf(dir, pins),
+		CgroupsPath: r.cgroups.spec(uid, containerID(uid, a.Ref)),
+		Machine:     r.machine,
+	})
+	if errors.Is(err, oci.ErrNoCommand) {
+		return nil, err
+	}
+	return s, refused(ctx, lifecycle.ReasonCreateConfigError, err)
+}
+
+// userOf has the user of an image looked up in the image's own files, with the groups that these give it.
+func userOf(user string) []containerdoci.SpecOpts {
+	name, _, _ := strings.Cut(user, ":")
+	if user == "" {
+		return []containerdoci.SpecOpts{containerdoci.WithAdditionalGIDs("0")}
+	}
+	return []containerdoci.SpecOpts{containerdoci.WithUser(user), containerdoci.WithAdditionalGIDs(name)}
+}
+
+// begin brings a container to where its process has been started: it may be there already.
+func (r *Runtime) begin(ctx context.Context, c client.Container, labels map[string]string) error {
+	if labels[labelExit] != "" {
+		return nil
+	}
+	task, err := c.Task(ctx, nil)
+	if errdefs.IsNotFound(err) {
+		task, err = c.NewTask(ctx, engine.LogTo(labels[labelLog], r.logOptions()))
+	}
+	if err != nil {
+		return err
+	}
+	status, err := task.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if status.Status != client.Created {
+		return nil
+	}
+	return task.Start(ctx)
+}
+
+// undo takes away a container whose process could not be started, and returns the cause, with what could not be taken
+// away.
+func (r *Runtime) undo(ctx context.Context, c client.Container, cause error) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	defer cancel()
+	err := r.end(ctx, c)
+	if err == nil {
+		err = r.remove(ctx, c)
+	}
+	if err == nil {
+		return cause
+	}
+	f, ok := errors.AsType[lifecycle.Failure](cause)
+	if !ok {
+		return errors.Join(cause, err)
+	}
+	f.Message += " (and what was made of the container is left: " + err.Error() + ")"
+	return f
+}
+
+// endOlder kills every run of a container that has not ended.
+func (r *Runtime) endOlder(ctx context.Context, uid, container string) error {
+	list, err := r.containersOf(ctx, uid)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		record, err := info(ctx, c)
+		if err != nil {
+			return err
+		}
+		if record.Labels[labelContainer] != container || record.Labels[labelExit] != "" {
+			continue
+		}
+		if err := r.end(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RemoveContainer takes away what is left of a run that has ended. One that runs is an error.
+func (r *Runtime) RemoveContainer(ctx context.Context, uid string, _ *spec.Pod, ref lifecycle.Ref) error {
+	ctx, cancel := limit(ctx, removeTimeout)
+	defer cancel()
+	release, err := r.locks.acquire(ctx, uid+"/"+ref.Container)
+	if err != nil {
+		return err
+	}
+	defer release()
+	c, err := r.client.LoadContainer(ctx, containerID(uid, ref))
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	if err == nil {
+		err = r.remove(ctx, c)
+	}
+	if err != nil {
+		return fail(ctx, lifecycle.FailureRetry, "", fmt.Errorf("remove container %s: %w", ref.Container, err))
+	}
+	return nil
+}
+
+// remove takes away a container that has ended: its task, its log, its writable layer, and last its record, by which
+// the rest is found.
+func (r *Runtime) remove(ctx context.Context, c client.Container) error {
+	task, err := c.Task(ctx, nil)
+	if err == nil {
+		_, err = task.Delete(ctx)
+	}
+	if err != nil && !errdefs.IsNotFound(err) {
+		return err
+	}
+	record, err := info(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := removeLog(record.Labels[labelLog]); err != nil {
+		return err
+	}
+	if err := c.Delete(ctx, client.WithSnapshotCleanup); err != nil && !errdefs.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+func (r *Runtime) logPath(uid, pod string, a lifecycle.StartContainer) string {
+	return filepath.Join(r.podLogs(uid, pod), a.Container, strconv.Itoa(a.Restarts)+".log")
+}
+
+func (r *Runtime) podLogs(uid, pod string) string { return filepath.Join(r.opts.LogDir, pod+"_"+uid) }
+
+// removeLog removes a log and its rotated files.
+func removeLog(path string) error {
+	rotated, err := filepath.Glob(path + ".*")
+	if err != nil || path == "" {
+		return err
+	}
+	var errs []error
+	for _, file := range append(rotated, path) {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

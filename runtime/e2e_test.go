@@ -1,0 +1,218 @@
+//go:build e2e
+
+package runtime_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/runtime/runtimetest"
+	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+)
+
+var _ supervisor.Runtime = (*runtime.Runtime)(nil)
+
+// deadline is for what comes within a second on an idle machine.
+const deadline = time.Minute
+
+const busybox = "localhost/podstead/busybox:1"
+
+// programs is where the shim and the images lie, which are made once for all tests.
+var programs string
+
+func TestMain(m *testing.M) {
+	if shim.Invoked(os.Args) {
+		os.Exit(shim.Main(context.Background()))
+	}
+	os.Exit(runTests(m))
+}
+
+func runTests(m *testing.M) int {
+	if os.Geteuid() != 0 {
+		fmt.Fprintln(os.Stderr, "these tests need root")
+		return 1
+	}
+	var err error
+	if programs, err = os.MkdirTemp("", "programs"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(programs)
+	for _, args := range [][]string{
+		{"build", "-o", filepath.Join(programs, shim.Name), "github.com/podstead/podstead/cmd/" + shim.Name},
+		{"run", "github.com/podstead/podstead/test/images", "-o", programs},
+	} {
+		cmd := exec.Command("go", args...)
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "go %v: %v\n%s", args, err, out)
+			return 1
+		}
+	}
+	return m.Run()
+}
+
+// machine is a runtime with folders and cgroups of its own.
+type machine struct {
+	*testing.T
+	*runtime.Runtime
+	dir  string
+	opts runtime.Options
+}
+
+func newMachine(t *testing.T) *machine {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "rt") // short, since sockets lie in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := &machine{T: t, dir: dir, opts: runtime.Options{
+		StateDir:     filepath.Join(dir, "lib"),
+		RunDir:       filepath.Join(dir, "run"),
+		LogDir:       filepath.Join(dir, "log"),
+		ShimPath:     filepath.Join(programs, shim.Name),
+		CgroupDriver: runtime.CgroupFS,
+		CgroupRoot:   "/podstead-test-" + filepath.Base(dir),
+	}}
+	t.Cleanup(m.close)
+	m.start()
+	pod := &spec.Pod{
+		ImageArchives: []string{filepath.Join(programs, "busybox.tar")}, Containers: []spec.Container{{Name: "c", Image: busybox}},
+	}
+	if _, err := m.PullImage(m.ctx(), pod, "c", func(_, _ int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func (m *machine) start() {
+	m.Helper()
+	r, err := runtime.Start(context.Background(), m.opts)
+	if err != nil {
+		m.Fatal(err)
+	}
+	m.Runtime = r
+}
+
+func (m *machine) ctx() context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	m.Cleanup(cancel)
+	return ctx
+}
+
+// close ends the runtime and fails where pods have left anything.
+func (m *machine) close() {
+	if m.Runtime == nil {
+		_ = os.RemoveAll(m.dir)
+		return
+	}
+	found, err := m.Inventory(context.Background())
+	if err != nil {
+		m.Error(err)
+	}
+	for _, f := range found {
+		if !m.Failed() {
+			m.Errorf("the engine still has pod %+v", f)
+		}
+		if err := m.RemovePod(context.Background(), f.UID, f.Pod); err != nil {
+			m.Error(err)
+		}
+	}
+	if err := m.Close(); err != nil {
+		m.Error(err)
+	}
+	m.checkProcesses()
+	m.checkFiles()
+	if err := os.RemoveAll(m.dir); err != nil {
+		m.Error(err)
+	}
+}
+
+// checkProcesses looks for processes of this machine's pods, and ends them.
+func (m *machine) checkProcesses() {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		m.Fatal(err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		cmdline, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
+		cgroup, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cgroup"))
+		if strings.Contains(string(cmdline), m.dir) || strings.Contains(string(cgroup), m.opts.CgroupRoot) {
+			m.Errorf("process %d is left: %q", pid, cmdline)
+			if p, err := os.FindProcess(pid); err == nil {
+				_ = p.Kill()
+			}
+		}
+	}
+}
+
+// checkFiles looks for mounts, cgroups and folders of pods.
+func (m *machine) checkFiles() {
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		m.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, m.dir) {
+			m.Errorf("a mount is left: %s", line)
+			_ = exec.Command("umount", "-l", strings.Fields(line)[4]).Run()
+		}
+	}
+	cgroups, err := filepath.Glob("/sys/fs/cgroup/*" + m.opts.CgroupRoot)
+	if err != nil {
+		m.Fatal(err)
+	}
+	for _, dir := range append(cgroups, "/sys/fs/cgroup"+m.opts.CgroupRoot) {
+		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+			m.Errorf("a cgroup is left: %s %v", dir, err)
+		}
+	}
+	for _, dir := range []string{"lib/pods", "run/ns", "log"} {
+		entries, err := os.ReadDir(filepath.Join(m.dir, dir))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			m.Error(err)
+		}
+		if names := slices.Collect(func(yield func(string) bool) {
+			for _, e := range entries {
+				if !yield(e.Name()) {
+					return
+				}
+			}
+		}); len(names) > 0 {
+			m.Errorf("left in %s: %v", dir, names)
+		}
+	}
+}
+
+func TestContract(t *testing.T) {
+	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
+		m := newMachine(t)
+		return runtimetest.Harness{
+			Runtime: m, Image: busybox, LogDir: m.opts.LogDir,
+			Reopen: func() runtimetest.Runtime {
+				if err := m.Close(); err != nil {
+					t.Fatal(err)
+				}
+				m.start()
+				return m
+			},
+		}
+	})
+}

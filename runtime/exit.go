@@ -1,0 +1,232 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/errdefs"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// goneInterval is how often a task is looked for whose shim does not answer, until the engine has cleaned up after it.
+const goneInterval = 20 * time.Millisecond
+
+// exit is how and when a container ended, as its label keeps it.
+type exit struct {
+	lifecycle.Exit
+	At time.Time `json:"at"`
+}
+
+// exitOf reads the exit that a container's labels tell, if they do.
+func exitOf(labels map[string]string) (exit, bool) {
+	text, ok := labels[labelExit]
+	if !ok {
+		return exit{}, false
+	}
+	var e exit
+	if err := json.Unmarshal([]byte(text), &e); err != nil {
+		return unknown("the record of its end cannot be read: " + err.Error()), true
+	}
+	return e, true
+}
+
+// unknown is the end of a container of which the engine knows no more than that it ran.
+func unknown(why string) exit {
+	return exit{lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown, Message: why}, time.Now()}
+}
+
+// killed is the end of a container that died with its shim.
+func killed() exit {
+	return exit{lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError, Message: "its sandbox was lost"}, time.Now()}
+}
+
+// WaitContainer returns when the process has ended. It has no time limit. By then the exit is written down, the task is
+// deleted, and the log is complete.
+func (r *Runtime) WaitContainer(
+	ctx context.Context, uid string, ref lifecycle.Ref,
+) (lifecycle.Exit, time.Time, error) {
+	ctx = inNamespace(ctx)
+	c, err := r.client.LoadContainer(ctx, containerID(uid, ref))
+	if errdefs.IsNotFound(err) {
+		e := lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonStatusUnknown, Message: "the container was not found"}
+		return e, time.Now(), nil
+	}
+	if err != nil {
+		return lifecycle.Exit{}, time.Time{}, fail(ctx, lifecycle.FailureRetry, "", err)
+	}
+	e, err := r.ended(ctx, c)
+	if err != nil {
+		return lifecycle.Exit{}, time.Time{}, fail(ctx, lifecycle.FailureRetry, "", err)
+	}
+	return e.Exit, e.At, nil
+}
+
+// ended waits for the end of a container and writes it down.
+func (r *Runtime) ended(ctx context.Context, c client.Container) (exit, error) {
+	record, err := info(ctx, c)
+	if err != nil {
+		return exit{}, err
+	}
+	if e, ok := exitOf(record.Labels); ok {
+		return e, nil
+	}
+	task, err := c.Task(ctx, nil)
+	if errdefs.IsNotFound(err) {
+		return r.afterTask(ctx, c, unknown("how the container ended is not known"))
+	}
+	if err != nil {
+		return exit{}, err
+	}
+	e, err := r.wait(ctx, c, task)
+	if errors.Is(err, errTaskGone) {
+		return r.afterTask(ctx, c, killed())
+	}
+	if err != nil {
+		return exit{}, err
+	}
+	if r.cgroups.oomKilled(record.Labels[labelUID], c.ID()) {
+		e.Reason = lifecycle.ReasonOOMKilled
+	}
+	return e, r.settle(ctx, c, e)
+}
+
+// afterTask is the exit of a container whose task is not there: the one that somebody wrote down meanwhile, or else e.
+func (r *Runtime) afterTask(ctx context.Context, c client.Container, e exit) (exit, error) {
+	labels, err := c.Labels(ctx)
+	if errdefs.IsNotFound(err) {
+		return e, nil
+	}
+	if err != nil {
+		return exit{}, err
+	}
+	if known, ok := exitOf(labels); ok {
+		return known, nil
+	}
+	return e, r.writeExit(ctx, c, e)
+}
+
+var errTaskGone = errors.New("the task is gone")
+
+// wait returns the exit of a task, or errTaskGone when it was deleted or has died with its shim. An error of the wait
+// itself says nothing about the process: the task is looked for until it is there and answers, or the engine has given
+// it up.
+func (r *Runtime) wait(ctx context.Context, c client.Container, task client.Task) (exit, error) {
+	done, err := task.Wait(ctx)
+	if err != nil {
+		return exit{}, err
+	}
+	status := <-done
+	if status.Error() == nil {
+		return exitFrom(status.ExitCode(), status.ExitTime()), nil
+	}
+	tick := time.NewTicker(goneInterval)
+	defer tick.Stop()
+	for {
+		task, err := c.Task(ctx, nil)
+		if errdefs.IsNotFound(err) {
+			return exit{}, errTaskGone
+		}
+		if err == nil {
+			if _, err = task.Status(ctx); err == nil {
+				return exit{}, fmt.Errorf("wait for container: %w", status.Error())
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return exit{}, ctx.Err()
+		}
+	}
+}
+
+// exitFrom is the exit that a status and a time tell.
+func exitFrom(status uint32, at time.Time) exit {
+	e := exit{lifecycle.Exit{Code: int(status), Reason: lifecycle.ReasonError}, at}
+	if status == 0 {
+		e.Reason = lifecycle.ReasonCompleted
+	}
+	if e.At.IsZero() {
+		e.At = time.Now()
+	}
+	return e
+}
+
+// settle writes an exit down and deletes the task, in this order: who is killed in between finds the exit.
+func (r *Runtime) settle(ctx context.Context, c client.Container, e exit) error {
+	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	defer cancel()
+	if err := r.writeExit(ctx, c, e); err != nil {
+		return err
+	}
+	task, err := c.Task(ctx, nil)
+	if err == nil {
+		_, err = task.Delete(ctx)
+	}
+	if err != nil && !errdefs.IsNotFound(err) {
+		// The container has ended all the same, and its removal deletes the task.
+		r.log.WarnContext(ctx, "a task was not deleted", slog.String("container", c.ID()), slog.Any("error", err))
+	}
+	return nil
+}
+
+func (r *Runtime) writeExit(ctx context.Context, c client.Container, e exit) error {
+	text, err := json.Marshal(e)
+	if err != nil {
+		return err
+	}
+	if _, err := c.SetLabels(ctx, map[string]string{labelExit: string(text)}); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("write exit down: %w", err)
+	}
+	return nil
+}
+
+// end kills a container and returns when it has ended and its exit is written down. One that has no task is left as it
+// is.
+func (r *Runtime) end(ctx context.Context, c client.Container) error {
+	task, err := c.Task(ctx, nil)
+	if errdefs.IsNotFound(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if err := kill(ctx, task); err != nil && !isAway(err) {
+		return err
+	}
+	_, err = r.ended(ctx, c)
+	return err
+}
+
+// takeUpExits writes down how containers ended while no engine ran: the engine itself tells it only until its next start.
+func (r *Runtime) takeUpExits(ctx context.Context) error {
+	for id, away := range r.engine.ExitedWhileAway() {
+		c, err := r.client.LoadContainer(ctx, id)
+		if errdefs.IsNotFound(err) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		record, err := info(ctx, c)
+		if err != nil {
+			return err
+		}
+		if _, known := exitOf(record.Labels); known {
+			continue
+		}
+		e := exitFrom(away.Status, away.At)
+		if r.cgroups.oomKilled(record.Labels[labelUID], id) {
+			e.Reason = lifecycle.ReasonOOMKilled
+		}
+		if err := r.settle(ctx, c, e); err != nil {
+			return fmt.Errorf("container %s: %w", id, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,19 @@
+package fakeruntime
+
+import (
+	"testing"
+
+	"github.com/podstead/podstead/runtime/runtimetest"
+)
+
+func TestContract(t *testing.T) {
+	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
+		const image = "localhost/podstead/busybox:1"
+		dir := t.TempDir()
+		r := New(Options{Images: []string{image}, LogDir: dir})
+		return runtimetest.Harness{
+			Runtime: r, Image: image, LogDir: dir,
+			Reopen: func() runtimetest.Runtime { return r },
+		}
+	})
+}

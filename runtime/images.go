@@ -1,0 +1,52 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// PullImage makes the image of a container available. It has no time limit: the image store ends pulls that make no
+// progress.
+func (r *Runtime) PullImage(
+	ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64),
+) (pulled bool, err error) {
+	ctx = inNamespace(ctx)
+	c, err := find(pod, container)
+	if err != nil {
+		return false, fmt.Errorf("pull image: %w", err)
+	}
+	for _, archive := range pod.ImageArchives {
+		if _, err := r.images.ImportFile(ctx, archive); err != nil {
+			return false, imageFailure(ctx, err)
+		}
+	}
+	img, err := r.images.Ensure(ctx, c.Image, c.ImagePullPolicy, func(p image.Progress) { progress(p.Bytes, p.TotalBytes) })
+	if err != nil {
+		return false, imageFailure(ctx, err)
+	}
+	return img.Pulled, nil
+}
+
+func imageFailure(ctx context.Context, err error) error {
+	if e, ok := errors.AsType[*image.Error](err); ok {
+		return lifecycle.Failure{Reason: lifecycle.Reason(e.Reason), Message: message(e)}
+	}
+	return fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonErrImagePull, err)
+}
+
+// find returns the container of this name, which may be an init container.
+func find(pod *spec.Pod, name string) (*spec.Container, error) {
+	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
+		for i := range list {
+			if list[i].Name == name {
+				return &list[i], nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("pod %s has no container %s", pod.Name, name)
+}

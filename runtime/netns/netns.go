@@ -1,0 +1,218 @@
+// Package netns makes the namespaces that the containers of a pod share, and keeps them without a process: each is pinned
+// by a bind mount in a folder of the sandbox. It owns what lies in that folder: net, ipc, uts, and shm, the file system
+// for shared memory that belongs to the IPC namespace.
+//
+// The mounts are made in the mount namespace of this process, so that must be the one that runtimes see.
+package netns
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// shmBytes is the size of /dev/shm, shared by the containers of a pod: Kubernetes' and Docker's.
+const shmBytes = 64 << 20
+
+// Options say which namespaces a pod has of its own; the IPC namespace it always has.
+type Options struct {
+	// Network is a network namespace with its loopback up.
+	Network bool
+	// Hostname is the host name in a UTS namespace of the pod's own; empty for the machine's namespace.
+	Hostname string
+}
+
+// Pins are the paths of what is pinned. Those of namespaces that are not the pod's own are empty.
+type Pins struct{ Network, IPC, UTS, Shm string }
+
+// kinds are the namespaces that can be pinned, by the name of their file.
+var kinds = []struct {
+	name string
+	flag int
+}{{"net", unix.CLONE_NEWNET}, {"ipc", unix.CLONE_NEWIPC}, {"uts", unix.CLONE_NEWUTS}}
+
+func (o Options) wants(flag int) bool {
+	switch flag {
+	case unix.CLONE_NEWNET:
+		return o.Network
+	case unix.CLONE_NEWUTS:
+		return o.Hostname != ""
+	}
+	return true
+}
+
+// Paths are where the namespaces of a sandbox are pinned.
+func Paths(dir string, o Options) Pins {
+	p := Pins{IPC: filepath.Join(dir, "ipc"), Shm: filepath.Join(dir, "shm")}
+	if o.Network {
+		p.Network = filepath.Join(dir, "net")
+	}
+	if o.Hostname != "" {
+		p.UTS = filepath.Join(dir, "uts")
+	}
+	return p
+}
+
+// Pin makes the namespaces and pins them in dir, or finds all of them pinned there. Where it fails, or finds only some,
+// it takes away what there is; the rest of dir is left alone.
+func Pin(dir string, o Options) (Pins, error) {
+	if whole, err := pinned(dir, o); err != nil {
+		return Pins{}, fmt.Errorf("pin namespaces: %w", err)
+	} else if whole {
+		return Paths(dir, o), nil
+	}
+	err := Unpin(dir)
+	if err == nil {
+		err = pin(dir, o)
+	}
+	if err != nil {
+		return Pins{}, errors.Join(fmt.Errorf("pin namespaces: %w", err), Unpin(dir))
+	}
+	return Paths(dir, o), nil
+}
+
+func pin(dir string, o Options) error {
+	shm := filepath.Join(dir, "shm")
+	if err := os.MkdirAll(shm, 0o700); err != nil {
+		return err
+	}
+	data := fmt.Sprintf("mode=1777,size=%d", shmBytes)
+	if err := unix.Mount("shm", shm, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, data); err != nil {
+		return fmt.Errorf("mount %s: %w", shm, err)
+	}
+	failed := make(chan error, 1)
+	go func() {
+		// The thread that enters the new namespaces is never given back: it ends with this goroutine.
+		runtime.LockOSThread()
+		failed <- enterAndPin(dir, o)
+	}()
+	return <-failed
+}
+
+// enterAndPin moves the calling thread into new namespaces and pins those.
+func enterAndPin(dir string, o Options) error {
+	flags := 0
+	for _, k := range kinds {
+		if o.wants(k.flag) {
+			flags |= k.flag
+		}
+	}
+	if err := unix.Unshare(flags); err != nil {
+		return fmt.Errorf("unshare: %w", err)
+	}
+	if o.Network {
+		if err := setUpNetwork(); err != nil {
+			return err
+		}
+	}
+	if o.Hostname != "" {
+		if err := unix.Sethostname([]byte(o.Hostname)); err != nil {
+			return fmt.Errorf("set host name: %w", err)
+		}
+	}
+	for _, k := range kinds {
+		if !o.wants(k.flag) {
+			continue
+		}
+		file := filepath.Join(dir, k.name)
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			return err
+		}
+		own := fmt.Sprintf("/proc/self/task/%d/ns/%s", unix.Gettid(), k.name)
+		if err := unix.Mount(own, file, "", unix.MS_BIND, ""); err != nil {
+			return fmt.Errorf("mount %s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// setUpNetwork prepares the network namespace of the calling thread: loopback up, and what the CRI lets every process of
+// a pod do, whose network is its own: listen on any port, and ping.
+func setUpNetwork() error {
+	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("set loopback up: %w", err)
+	}
+	defer unix.Close(socket)
+	ifr, err := unix.NewIfreq("lo")
+	if err != nil {
+		return fmt.Errorf("set loopback up: %w", err)
+	}
+	ifr.SetUint16(unix.IFF_UP | unix.IFF_RUNNING)
+	if err := unix.IoctlIfreq(socket, unix.SIOCSIFFLAGS, ifr); err != nil {
+		return fmt.Errorf("set loopback up: %w", err)
+	}
+	for _, s := range []struct{ name, value string }{
+		{"ip_unprivileged_port_start", "0"},
+		{"ping_group_range", "0 2147483647"},
+	} {
+		err := os.WriteFile("/proc/sys/net/ipv4/"+s.name, []byte(s.value), 0)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("set sysctl net.ipv4.%s: %w", s.name, err)
+		}
+	}
+	return nil
+}
+
+// pinned reports whether everything is pinned in dir.
+func pinned(dir string, o Options) (bool, error) {
+	paths := Paths(dir, o)
+	for _, p := range []struct {
+		path  string
+		magic int64
+	}{
+		{paths.Network, unix.NSFS_MAGIC}, {paths.IPC, unix.NSFS_MAGIC}, {paths.UTS, unix.NSFS_MAGIC},
+		{paths.Shm, unix.TMPFS_MAGIC},
+	} {
+		if p.path == "" {
+			continue
+		}
+		mounted, err := isMounted(p.path, p.magic)
+		if !mounted {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// isMounted reports whether path is a mount of a file system of this kind.
+func isMounted(path string, magic int64) (bool, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	} else if err != nil {
+		return false, fmt.Errorf("look at %s: %w", path, err)
+	}
+	if int64(s.Type) != magic {
+		return false, nil
+	}
+	// The folder itself may lie on a tmpfs.
+	var own, parent unix.Stat_t
+	if err := errors.Join(unix.Lstat(path, &own), unix.Lstat(filepath.Dir(path), &parent)); err != nil {
+		return false, fmt.Errorf("look at %s: %w", path, err)
+	}
+	return own.Dev != parent.Dev, nil
+}
+
+// Unpin takes away what is pinned in dir. It is no error if there is nothing. A namespace goes on while a process is in
+// it.
+func Unpin(dir string) error {
+	var errs []error
+	for _, name := range []string{"net", "ipc", "uts", "shm"} {
+		path := filepath.Join(dir, name)
+		err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("unmount %s: %w", path, err))
+			continue
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

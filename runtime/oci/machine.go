@@ -1,0 +1,94 @@
+package oci
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxOpenFiles is how many files a process of a container may have open, which is what containers are used to.
+const maxOpenFiles = 1 << 20
+
+// Machine is what the machine and this process can do, as far as it decides what a container gets.
+type Machine struct {
+	// Seccomp says that the kernel filters system calls.
+	Seccomp bool
+	// UnifiedCgroups says that there is cgroup v2 and nothing else.
+	UnifiedCgroups bool
+	// Resource says that this process has CAP_SYS_RESOURCE. Without it limits can only be lowered, and OOM scores only
+	// raised.
+	Resource bool
+	// OpenFiles is the hard limit of this process for open files, and NrOpen the kernel's for any process.
+	OpenFiles, NrOpen uint64
+	// OOMScoreAdj is that of this process.
+	OOMScoreAdj int
+}
+
+// LookAtMachine finds out what the machine and this process can do.
+func LookAtMachine() (Machine, error) {
+	m := Machine{Seccomp: hasSeccomp()}
+	var fs unix.Statfs_t
+	if err := unix.Statfs("/sys/fs/cgroup", &fs); err != nil {
+		return m, fmt.Errorf("look at cgroups: %w", err)
+	}
+	m.UnifiedCgroups = fs.Type == unix.CGROUP2_SUPER_MAGIC
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		return m, fmt.Errorf("look at the limit of open files: %w", err)
+	}
+	m.OpenFiles = limit.Max
+	nr, err := readInt("/proc/sys/fs/nr_open")
+	if err != nil {
+		return m, err
+	}
+	m.NrOpen = uint64(max(nr, 0))
+	if m.OOMScoreAdj, err = readInt("/proc/self/oom_score_adj"); err != nil {
+		return m, err
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var caps [2]unix.CapUserData
+	if err := unix.Capget(&header, &caps[0]); err != nil {
+		return m, fmt.Errorf("look at capabilities: %w", err)
+	}
+	m.Resource = caps[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
+	return m, nil
+}
+
+func readInt(path string) (int, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return 0, err
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0, fmt.Errorf("read %s: %w", path, err)
+	}
+	return n, nil
+}
+
+// hasSeccomp asks for a filter at an address that is none: a kernel that has filters looks there.
+func hasSeccomp() bool {
+	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, 0, 0, 0)
+	return errors.Is(err, unix.EFAULT)
+}
+
+// openFiles is the limit of open files that a container gets.
+func (m Machine) openFiles() uint64 {
+	limit := min(maxOpenFiles, m.NrOpen)
+	if !m.Resource {
+		limit = min(limit, m.OpenFiles)
+	}
+	return limit
+}
+
+// oomScore is the OOM score that a container gets where this one is wanted.
+func (m Machine) oomScore(want int) int {
+	if !m.Resource {
+		return max(want, m.OOMScoreAdj)
+	}
+	return want
+}

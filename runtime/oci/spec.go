@@ -1,0 +1,99 @@
+package oci
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/containerd/containerd/v2/contrib/seccomp"
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/pkg/oci"
+	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// version is the version of the runtime specification that a container is written in. Nothing of a later one is used,
+// and crun refuses versions that it does not know.
+const version = "1.0.2"
+
+// oomScoreBestEffort is the kubelet's for containers without requests and limits.
+const oomScoreBestEffort = 1000
+
+// ErrNoCommand is the error of a container that says no program, of an image that says none either.
+var ErrNoCommand = errors.New("no command specified")
+
+// File is a path of the machine that is shown to containers of the pod.
+type File struct{ Path, Source string }
+
+// Input is what the specification of a container is made of.
+type Input struct {
+	ID        string
+	Pod       *spec.Pod
+	Container *spec.Container
+	Image     imagespec.ImageConfig
+	// Hostname is that of the UTS namespace that the container runs in.
+	Hostname string
+	// Network, IPC and UTS are the paths of namespaces to join. An empty one is the machine's, not a new one.
+	Network, IPC, UTS string
+	// VolumesDir holds the pod's own volumes.
+	VolumesDir string
+	// Files are shown unless the container mounts a volume at their path.
+	Files []File
+	// CgroupsPath is in the form that the runtime's cgroup driver wants.
+	CgroupsPath string
+	Machine     Machine
+}
+
+// Spec returns the specification of a container, but for the user, which only the image's own files can tell.
+func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
+	s, err := oci.GenerateSpec(ctx, nil, &containers.Container{ID: in.ID})
+	if err != nil {
+		return nil, fmt.Errorf("make the default specification: %w", err)
+	}
+	s.Version = version
+	if s.Mounts, err = mounts(&in, s.Mounts); err != nil {
+		return nil, err
+	}
+	p := s.Process
+	if p.Args = arguments(in.Container, in.Image.Entrypoint, in.Image.Cmd); len(p.Args) == 0 {
+		return nil, ErrNoCommand
+	}
+	p.Env = environment(in.Hostname, in.Image.Env, in.Container.Env)
+	switch {
+	case in.Container.WorkingDir != "":
+		p.Cwd = in.Container.WorkingDir
+	case in.Image.WorkingDir != "":
+		p.Cwd = in.Image.WorkingDir
+	}
+	p.NoNewPrivileges = false // allowPrivilegeEscalation is true where nobody says otherwise
+	files := in.Machine.openFiles()
+	p.Rlimits = []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: files, Soft: files}}
+	score := in.Machine.oomScore(oomScoreBestEffort)
+	p.OOMScoreAdj = &score
+	s.Linux.CgroupsPath = in.CgroupsPath
+	s.Linux.Namespaces = namespaces(&in)
+	if in.Machine.Seccomp {
+		s.Linux.Seccomp = seccomp.DefaultProfile(s)
+	}
+	return s, nil
+}
+
+// namespaces lists the namespaces of a container: its own for processes and mounts, the pod's for the rest.
+func namespaces(in *Input) []specs.LinuxNamespace {
+	list := []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}}
+	for _, ns := range []specs.LinuxNamespace{
+		{Type: specs.NetworkNamespace, Path: in.Network},
+		{Type: specs.IPCNamespace, Path: in.IPC},
+		{Type: specs.UTSNamespace, Path: in.UTS},
+	} {
+		if ns.Path != "" {
+			list = append(list, ns)
+		}
+	}
+	if in.Machine.UnifiedCgroups {
+		list = append(list, specs.LinuxNamespace{Type: specs.CgroupNamespace})
+	}
+	return list
+}

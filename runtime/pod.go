@@ -1,0 +1,176 @@
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/core/sandbox"
+	"github.com/containerd/errdefs"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// RemovePod takes away everything of a pod, running or not.
+func (r *Runtime) RemovePod(ctx context.Context, uid string, _ *spec.Pod) error {
+	ctx, cancel := limit(ctx, removeTimeout)
+	defer cancel()
+	if err := checkUID(uid); err != nil {
+		return err
+	}
+	release, err := r.locks.acquire(ctx, uid)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := r.removePod(ctx, uid); err != nil {
+		return fail(ctx, lifecycle.FailureRetry, "", fmt.Errorf("remove pod: %w", err))
+	}
+	return nil
+}
+
+func (r *Runtime) removePod(ctx context.Context, uid string) error {
+	numbers, err := r.sandboxNumbers(ctx, uid)
+	if err != nil {
+		return err
+	}
+	for _, n := range numbers {
+		if err := r.removeSandbox(ctx, uid, n); err != nil {
+			return err
+		}
+	}
+	list, err := r.containersOf(ctx, uid)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if err := r.remove(ctx, c); err != nil {
+			return err
+		}
+	}
+	logs, err := filepath.Glob(filepath.Join(r.opts.LogDir, "*_"+uid)) // whatever the pod's name was
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, dir := range append(logs, r.podDir(uid)) {
+		errs = append(errs, os.RemoveAll(dir))
+	}
+	return errors.Join(append(errs, r.cgroups.remove(ctx, uid))...)
+}
+
+// sandboxNumbers lists the sandboxes of a pod of which anything is left: with the engine, or in the sandbox's folder.
+func (r *Runtime) sandboxNumbers(ctx context.Context, uid string) ([]int, error) {
+	records, err := r.sandboxes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int
+	for _, s := range records {
+		if n, err := strconv.Atoi(s.Labels[labelSandbox]); err == nil && s.Labels[labelUID] == uid {
+			numbers = append(numbers, n)
+		}
+	}
+	dirs, err := os.ReadDir(filepath.Dir(r.sandboxDir(uid, 0)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, d := range dirs {
+		if n, err := strconv.Atoi(d.Name()); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers), nil
+}
+
+func (r *Runtime) sandboxes(ctx context.Context) ([]sandbox.Sandbox, error) {
+	list, err := r.client.SandboxStore().List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list sandboxes: %w", err)
+	}
+	return list, nil
+}
+
+// Inventory returns every pod that the engine holds anything of, sorted by UID. The definition of one that has no
+// container is nil.
+func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
+	ctx, cancel := limit(ctx, inventoryTimeout)
+	defer cancel()
+	pods := map[string]*lifecycle.Found{}
+	err := r.findSandboxes(ctx, pods)
+	if err == nil {
+		err = r.findRuns(ctx, pods)
+	}
+	if err != nil {
+		return nil, fail(ctx, lifecycle.FailureRetry, "", fmt.Errorf("take inventory: %w", err))
+	}
+	found := make([]lifecycle.Found, 0, len(pods))
+	for _, f := range pods {
+		found = append(found, *f)
+	}
+	slices.SortFunc(found, func(a, b lifecycle.Found) int { return cmp.Compare(a.UID, b.UID) })
+	return found, nil
+}
+
+func entry(pods map[string]*lifecycle.Found, uid string) *lifecycle.Found {
+	if pods[uid] == nil {
+		pods[uid] = &lifecycle.Found{UID: uid}
+	}
+	return pods[uid]
+}
+
+func (r *Runtime) findSandboxes(ctx context.Context, pods map[string]*lifecycle.Found) error {
+	records, err := r.sandboxes(ctx)
+	if err != nil {
+		return err
+	}
+	for _, s := range records {
+		n, err := strconv.Atoi(s.Labels[labelSandbox])
+		if err != nil {
+			return fmt.Errorf("sandbox %s: label %s: %w", s.ID, labelSandbox, err)
+		}
+		f := entry(pods, s.Labels[labelUID])
+		if n < f.Sandbox {
+			continue
+		}
+		_, err = r.engine.LoadSandbox(ctx, s.ID)
+		if err != nil && !errdefs.IsNotFound(err) {
+			return err
+		}
+		f.Sandbox, f.Ready = n, err == nil
+	}
+	return nil
+}
+
+func (r *Runtime) findRuns(ctx context.Context, pods map[string]*lifecycle.Found) error {
+	list, err := r.client.ContainerService().List(ctx, fmt.Sprintf("labels.%q", labelUID))
+	if err != nil {
+		return err
+	}
+	// The newest one last: its definition is the one that counts.
+	slices.SortFunc(list, func(a, b containers.Container) int { return a.CreatedAt.Compare(b.CreatedAt) })
+	for _, c := range list {
+		run, err := runOf(c)
+		if err != nil {
+			return err
+		}
+		f := entry(pods, c.Labels[labelUID])
+		f.Runs = append(f.Runs, run)
+		if run.Sandbox > f.Sandbox {
+			f.Sandbox, f.Ready = run.Sandbox, false // it is gone, and has left this container
+		}
+		if f.Pod, err = definitionOf(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}

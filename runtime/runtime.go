@@ -1,0 +1,171 @@
+// Package runtime makes pods real: it is the supervisor's Runtime on an embedded containerd.
+//
+// It owns everything that a pod is on this machine (sandboxes, containers, their files, logs and cgroups) and the
+// engine below. It decides nothing: it does what it is asked for, finds what it did before it was killed, and says what
+// went wrong in the supervisor's words ([lifecycle.Failure]). Everything that it needs to find a pod again stands in
+// the engine's labels; it keeps no state of its own.
+//
+// What lies where:
+//
+//	<StateDir>/engine               images, snapshots, metadata
+//	<StateDir>/pods/<uid>/volumes   the pod's own volumes
+//	<RunDir>/engine                 bundles and sockets
+//	<RunDir>/ns/<uid>/<sandbox>     pinned namespaces, /dev/shm, and the files of /etc that the pod is given
+//	<LogDir>/<pod>_<uid>/<container>/<restarts>.log
+//	/podstead/<uid>/<container ID>  in every cgroup hierarchy; the pod's shim is in /podstead/<uid>/shim
+//
+// The folders of a pod are named by its UID, which never comes back.
+package runtime
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+
+	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/oci"
+)
+
+// The time limits of calls to the engine, so that what hangs becomes a failure that can be seen. None is meant to be
+// reached: each is many times what a loaded machine with a slow disk takes.
+const (
+	// createTimeout is for starting a container or a sandbox, as the kubelet has it for its requests.
+	createTimeout = 2 * time.Minute
+	// removeTimeout is for taking away anything: files are unlinked, and processes have been killed but may be stuck in
+	// the kernel.
+	removeTimeout = 2 * time.Minute
+	// signalTimeout is for a signal: one start of the OCI runtime. It is short because a stop waits for it.
+	signalTimeout = 30 * time.Second
+	// settleTimeout is for writing down an exit and deleting its task, whose log is drained first.
+	settleTimeout = time.Minute
+	// undoTimeout is for taking away what is half made, when the time for making it may be over.
+	undoTimeout = 30 * time.Second
+	// inventoryTimeout is for listing what there is.
+	inventoryTimeout = time.Minute
+)
+
+// Options say where the runtime lives and how it works. ShimPath is required; the zero value of anything else is its
+// default.
+type Options struct {
+	StateDir string // what lasts; /var/lib/podstead
+	RunDir   string // what is void after a boot; /run/podstead
+	LogDir   string // the containers' logs; /var/log/podstead
+
+	// ShimPath is the absolute path of the shim's program.
+	ShimPath string
+	// RuntimeBinary is the OCI runtime, a name or a path; runc.
+	RuntimeBinary string
+	// CgroupDriver says who makes cgroups; CgroupAuto.
+	CgroupDriver CgroupDriver
+	// CgroupRoot is the parent of all pods' cgroups where no systemd makes them; /podstead.
+	CgroupRoot string
+	// Images are the options of the image store.
+	Images image.Options
+	// LogMaxSize in bytes and LogMaxFiles bound the log of each container; 10 MiB and 5.
+	LogMaxSize  int64
+	LogMaxFiles int
+	// Logger takes warnings; slog.Default().
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	o.StateDir = cmp.Or(o.StateDir, "/var/lib/podstead")
+	o.RunDir = cmp.Or(o.RunDir, "/run/podstead")
+	o.LogDir = cmp.Or(o.LogDir, "/var/log/podstead")
+	o.RuntimeBinary = cmp.Or(o.RuntimeBinary, "runc")
+	o.CgroupDriver = cmp.Or(o.CgroupDriver, CgroupAuto)
+	o.CgroupRoot = cmp.Or(o.CgroupRoot, "/podstead")
+	o.Images.Snapshotter = cmp.Or(o.Images.Snapshotter, "overlayfs")
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	return o
+}
+
+// Runtime is the supervisor's Runtime. It is safe for concurrent use.
+type Runtime struct {
+	opts    Options
+	log     *slog.Logger
+	engine  *engine.Engine
+	client  *client.Client
+	images  *image.Store
+	machine oci.Machine
+	cgroups cgroups
+	locks   locks
+}
+
+// Start starts the engine, takes up the containers that run already, and returns when everything works. Values of ctx
+// reach the engine, its end does not: see [Runtime.Close].
+func Start(ctx context.Context, o Options) (*Runtime, error) {
+	o = o.withDefaults()
+	if _, err := exec.LookPath(o.RuntimeBinary); err != nil {
+		return nil, fmt.Errorf("find OCI runtime: %w", err)
+	}
+	machine, err := oci.LookAtMachine()
+	if err != nil {
+		return nil, fmt.Errorf("start runtime: %w", err)
+	}
+	groups, err := newCgroups(o, machine.UnifiedCgroups)
+	if err != nil {
+		return nil, fmt.Errorf("start runtime: %w", err)
+	}
+	e, err := engine.Start(ctx, engine.Options{
+		Root:          filepath.Join(o.StateDir, "engine"),
+		State:         filepath.Join(o.RunDir, "engine"),
+		ShimPath:      o.ShimPath,
+		Runtime:       o.RuntimeBinary,
+		SystemdCgroup: groups.systemd,
+		Log:           o.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	r := &Runtime{
+		opts: o, log: o.Logger, machine: machine, cgroups: groups,
+		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images),
+	}
+	r.warnOfLimits()
+	if err := r.takeUpExits(inNamespace(ctx)); err != nil {
+		return nil, errors.Join(fmt.Errorf("start runtime: %w", err), r.Close())
+	}
+	return r, nil
+}
+
+// warnOfLimits says once what containers do not get on this machine.
+func (r *Runtime) warnOfLimits() {
+	if !r.machine.Seccomp {
+		r.log.Warn("the kernel has no seccomp: containers run without a filter of system calls")
+	}
+	if !r.machine.Resource {
+		r.log.Warn("the process has no CAP_SYS_RESOURCE: limits of containers cannot be raised over its own",
+			slog.Uint64("open_files", r.machine.OpenFiles))
+	}
+}
+
+// Close cancels pulls and stops the engine. Containers and their logs go on; the next Start takes them up.
+func (r *Runtime) Close() error {
+	r.images.Close()
+	return errors.Join(r.engine.Close(), r.cgroups.close())
+}
+
+// limit returns a context for calls to the engine, which end in time.
+func limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(inNamespace(ctx), d)
+}
+
+// inNamespace returns a context for calls to the engine.
+func inNamespace(ctx context.Context) context.Context { return namespaces.WithNamespace(ctx, engine.Namespace) }
+
+func (r *Runtime) podDir(uid string) string { return filepath.Join(r.opts.StateDir, "pods", uid) }
+
+func (r *Runtime) logOptions() crilog.Options {
+	return crilog.Options{MaxBytes: r.opts.LogMaxSize, Keep: r.opts.LogMaxFiles}
+}
