@@ -288,6 +288,7 @@ func TestCancelledUnpackLetsOthersGoOn(t *testing.T) {
 	one := ensure(first)
 	<-begun
 	two := ensure(ctx)
+	image.WaitForWaiters(t, w.store, 2)
 	cancel()
 	if err := <-one; !errors.Is(err, context.Canceled) {
 		t.Errorf("the cancelled one ended with %v", err)
@@ -295,6 +296,41 @@ func TestCancelledUnpackLetsOthersGoOn(t *testing.T) {
 	close(release)
 	if err := <-two; err != nil {
 		t.Errorf("the other one ended with %v", err)
+	}
+}
+
+func TestCancelledWorkEndsBeforeTheNextBegins(t *testing.T) {
+	ctx, w := newWorld(t, image.Options{})
+	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
+		t.Fatal(err)
+	}
+	begun, release := make(chan struct{}, 10), make(chan struct{})
+	w.applier.before = func(ctx context.Context) error { // it is as deaf as a disk that hangs
+		begun <- struct{}{}
+		<-release
+		return ctx.Err()
+	}
+	first, cancel := context.WithCancel(ctx)
+	go func() {
+		<-begun
+		cancel()
+	}()
+	if _, err := w.store.Ensure(first, "shop:1", "", nil); !errors.Is(err, context.Canceled) {
+		t.Fatalf("the cancelled one ended with %v", err)
+	}
+	next := make(chan error, 1)
+	go func() {
+		_, err := w.store.Ensure(ctx, "shop:1", "", nil)
+		next <- err
+	}()
+	select {
+	case err := <-next:
+		t.Fatalf("the next one did not wait for the first: %v", err)
+	case <-time.After(50 * time.Millisecond):
+	}
+	close(release)
+	if err := <-next; err != nil {
+		t.Errorf("the next one ended with %v", err)
 	}
 }
 

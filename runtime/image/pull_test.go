@@ -5,64 +5,20 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"net"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/internal/ocitar"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
 )
-
-// hangUp breaks the connection instead of an answer.
-func hangUp(w http.ResponseWriter, _ *http.Request) bool {
-	panic(http.ErrAbortHandler)
-}
-
-// silence answers nothing until the client is gone.
-func silence(_ http.ResponseWriter, r *http.Request) bool {
-	<-r.Context().Done()
-	return true
-}
-
-// large is a sample whose first layer has size bytes that do not compress.
-func large(name string, size int) ocitar.Image {
-	img := sample(name, "large")
-	img.Layers[0][1].Data = make([]byte, size)
-	rng := rand.NewChaCha8([32]byte{})
-	if _, err := rng.Read(img.Layers[0][1].Data); err != nil {
-		panic(err) // it cannot fail
-	}
-	return img
-}
-
-// halfBlob answers a request for a large blob with its beginning, and then
-// calls rest.
-func halfBlob(reg *registry, rest func(*http.Request)) func(http.ResponseWriter, *http.Request) bool {
-	return func(w http.ResponseWriter, r *http.Request) bool {
-		reg.mu.Lock()
-		data := reg.blobs[r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]]
-		reg.mu.Unlock()
-		if r.Method != http.MethodGet || len(data) < 1<<20 {
-			return false
-		}
-		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
-		if _, err := w.Write(data[:len(data)/2]); err != nil {
-			return true
-		}
-		if err := http.NewResponseController(w).Flush(); err == nil {
-			rest(r)
-		}
-		return true
-	}
-}
 
 func TestPullEndsWhenTheRegistryStalls(t *testing.T) {
 	const stall = 300 * time.Millisecond
@@ -109,7 +65,7 @@ func TestSlowRegistryIsNoStall(t *testing.T) {
 		tick := time.NewTicker(stall / 10)
 		defer tick.Stop()
 		step := len(data)/15 + 1 // in all longer than a stall
-		for chunk := range bytesChunks(data, step) {
+		for chunk := range slices.Chunk(data, step) {
 			<-tick.C
 			if _, err := w.Write(chunk); err != nil {
 				return true
@@ -122,18 +78,6 @@ func TestSlowRegistryIsNoStall(t *testing.T) {
 	})
 	if _, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil); err != nil {
 		t.Error(err)
-	}
-}
-
-func bytesChunks(data []byte, n int) func(func([]byte) bool) {
-	return func(yield func([]byte) bool) {
-		for len(data) > 0 {
-			k := min(n, len(data))
-			if !yield(data[:k]) {
-				return
-			}
-			data = data[k:]
-		}
 	}
 }
 
@@ -352,8 +296,10 @@ func TestWrongBytesAreNotResumed(t *testing.T) {
 		if len(data) < 1<<20 {
 			return false
 		}
-		_, err := w.Write(bytes.Repeat([]byte("x"), len(data)))
-		return err == nil || true
+		if _, err := w.Write(bytes.Repeat([]byte("x"), len(data))); err != nil {
+			t.Error(err)
+		}
+		return true
 	})
 	_, err := w.store.Ensure(ctx, ref, "", nil)
 	wantError(t, err, image.ReasonPull, "digest")

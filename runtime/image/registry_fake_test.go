@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
 	"path"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -123,4 +125,48 @@ func (reg *registry) serve(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Docker-Content-Digest", d)
 	}
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
+}
+
+// hangUp breaks the connection instead of an answer.
+func hangUp(w http.ResponseWriter, _ *http.Request) bool {
+	panic(http.ErrAbortHandler)
+}
+
+// silence answers nothing until the client is gone.
+func silence(_ http.ResponseWriter, r *http.Request) bool {
+	<-r.Context().Done()
+	return true
+}
+
+// large is a sample whose first layer has size bytes, in the archive and unpacked.
+func large(name string, size int) ocitar.Image {
+	img := sample(name, "large")
+	img.Gzip = false
+	img.Layers[0][1].Data = make([]byte, size)
+	rng := rand.NewChaCha8([32]byte{})
+	if _, err := rng.Read(img.Layers[0][1].Data); err != nil {
+		panic(err) // it cannot fail
+	}
+	return img
+}
+
+// halfBlob answers a request for a large blob with its beginning, and then
+// calls rest.
+func halfBlob(reg *registry, rest func(*http.Request)) func(http.ResponseWriter, *http.Request) bool {
+	return func(w http.ResponseWriter, r *http.Request) bool {
+		reg.mu.Lock()
+		data := reg.blobs[r.URL.Path[strings.LastIndex(r.URL.Path, "/")+1:]]
+		reg.mu.Unlock()
+		if r.Method != http.MethodGet || len(data) < 1<<20 {
+			return false
+		}
+		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+		if _, err := w.Write(data[:len(data)/2]); err != nil {
+			return true
+		}
+		if err := http.NewResponseController(w).Flush(); err == nil {
+			rest(r)
+		}
+		return true
+	}
 }

@@ -26,11 +26,9 @@ import (
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/containerd/v2/plugins/content/local"
 	"github.com/containerd/containerd/v2/plugins/snapshots/native"
-	"github.com/containerd/log"
 	"github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	bolt "go.etcd.io/bbolt"
-	"go.uber.org/goleak"
 
 	"github.com/podstead/podstead/internal/ocitar"
 	"github.com/podstead/podstead/runtime/image"
@@ -38,15 +36,6 @@ import (
 
 // patience is how long a test waits for what must happen.
 const patience = 30 * time.Second
-
-// The store may leave nothing running behind, and containerd's own words about
-// failures that are meant are noise here.
-func TestMain(m *testing.M) {
-	if err := log.SetLevel("error"); err != nil {
-		panic(err)
-	}
-	goleak.VerifyTestMain(m)
-}
 
 // world is containerd's metadata, content and native snapshots in a folder,
 // with an applier that needs no root: all of containerd that images touch.
@@ -70,7 +59,7 @@ func newWorld(t *testing.T, opts image.Options) (context.Context, *world) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bdb, err := bolt.Open(filepath.Join(w.dir, "meta.db"), 0o600, nil)
+	bdb, err := bolt.Open(filepath.Join(w.dir, "meta.db"), 0o600, &bolt.Options{NoSync: true})
 	if err != nil {
 		t.Fatal(err)
 	}
