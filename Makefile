@@ -89,7 +89,7 @@ fuzz: ## fuzz every target for FUZZTIME (10s)
 		$(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null || exit 1; \
 	done
 
-mutate: ## change supervisor/lifecycle in small ways; its tests must notice (hours of CPU; MUTATEFLAGS=-sample=100)
+mutate: ## change supervisor/lifecycle in small ways; its tests must notice (half an hour)
 	@.ci/deps build
 	$(GO) run ./internal/mutate -min-kill 95 -explained docs/mutants.md $(MUTATEFLAGS) ./supervisor/lifecycle
 
