@@ -38,7 +38,7 @@ func (d *decoder) rewritten(n *node, want string) string {
 	case want == "a string" && n.text != "" && len(n.text) <= 64:
 		value = strconv.Quote(n.text)
 	case want == "an array of strings" && isString && len(s) <= 64:
-		value = `["` + strings.Join(words(s), `", "`) + `"]`
+		value = "[" + strings.Join(words(s), ", ") + "]"
 	case (want == "an integer" || want == "a number") && isString && isNumber(s), want == "true or false" && (s == "true" || s == "false"):
 		return "write " + s + " without quotes"
 	default:
@@ -63,12 +63,15 @@ func isNumber(s string) bool {
 	return err == nil && len(s) < 20
 }
 
-// words splits a command at spaces, unless its quotes or a character of the
-// shell make that a guess.
+// words splits a command at spaces into quoted words, unless its quotes or a
+// character of the shell make that a guess.
 func words(s string) []string {
-	if fields := strings.Fields(s); len(fields) > 0 && !strings.ContainsAny(s, "\"'`\\$|&;<>*?") {
-		return fields
+	fields := strings.Fields(s)
+	if len(fields) == 0 || strings.ContainsAny(s, "\"'`\\$|&;<>*?") {
+		fields = []string{s}
 	}
-	q := strconv.Quote(s)
-	return []string{q[1 : len(q)-1]}
+	for i, f := range fields {
+		fields[i] = strconv.Quote(f)
+	}
+	return fields
 }

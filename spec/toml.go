@@ -22,9 +22,9 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return e.message }
 
-// errShape means that a definition contradicts an earlier one, which the value
-// library tells in better words.
-var errShape = errors.New("contradicts an earlier definition")
+// errShape means that a definition contradicts an earlier one. The value library
+// tells most of them in better words, but lets some pass.
+var errShape = errors.New("is not TOML: the key contradicts an earlier definition")
 
 // readTOML gives the values as BurntSushi/toml reads them, at the places where
 // go-toml saw them. The places come first: their limits keep a hostile file

@@ -69,7 +69,11 @@ func (v *validator) required(table any, key string, empty bool) {
 		return
 	}
 	if c := n.child(key); c != nil {
-		if !c.failed {
+		switch {
+		case c.failed:
+		case c.kind == kindInteger:
+			v.fail(c, c.at, "must not be 0", "")
+		default:
 			v.fail(c, c.at, "must not be empty", "")
 		}
 		return

@@ -1,0 +1,104 @@
+package spec
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/BurntSushi/toml"
+	"github.com/google/go-cmp/cmp"
+	pelletier "github.com/pelletier/go-toml/v2"
+)
+
+// breaks are what YAML takes for the end of a line.
+var breaks = strings.NewReplacer("\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+
+func addFiles(f *testing.F, add func(name string, data []byte)) {
+	f.Helper()
+	files, err := filepath.Glob("testdata/*/*.*")
+	if err != nil || len(files) == 0 {
+		f.Fatalf("found %d seeds: %v", len(files), err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		add(file, data)
+	}
+}
+
+// FuzzParse holds that no input panics or hangs, that every problem has a place
+// inside the file and nothing that moves a terminal, and that an accepted pod
+// survives its JSON.
+func FuzzParse(f *testing.F) {
+	addFiles(f, func(name string, data []byte) {
+		f.Add(data, strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".json"))
+	})
+	f.Fuzz(func(t *testing.T, data []byte, manifest bool) {
+		file := "web.toml"
+		if manifest {
+			file = "web.yaml"
+		}
+		pod, problems := parse(file, data, nothingUnsupported)
+		if (pod == nil) != (len(problems.Errors()) > 0) {
+			t.Fatalf("the pod is %v with problems:\n%v", pod, problems)
+		}
+		lines := strings.Count(breaks.Replace(string(data)), "\n") + 2
+		for _, p := range problems {
+			if p.Line < 1 || p.Column < 1 || p.Line > lines {
+				t.Errorf("line %d of %d: %v", p.Line, lines, p)
+			}
+			if strings.ContainsFunc(p.String()+p.Hint, func(r rune) bool { return r < ' ' || r == 0x7f }) {
+				t.Errorf("a control character in %q", p)
+			}
+		}
+		if pod == nil {
+			return
+		}
+		text, err := json.Marshal(pod)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var again Pod
+		if err := json.Unmarshal(text, &again); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(pod, &again); diff != "" {
+			t.Errorf("not the same after a round trip (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// FuzzSameAsBurntSushi holds that the tree of places fits the values: both
+// libraries accept the same files, and see the same shape in them.
+func FuzzSameAsBurntSushi(f *testing.F) {
+	addFiles(f, func(name string, data []byte) {
+		if strings.HasSuffix(name, ".toml") {
+			f.Add(data)
+		}
+	})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if len(data) > 4096 || invalidUTF8(data) >= 0 {
+			return // within the limits, which BurntSushi does not have
+		}
+		root, syntax := readTOML(data)
+		if syntax != nil && (strings.Contains(syntax.message, "levels deep") || strings.Contains(syntax.message, "bytes")) {
+			return
+		}
+		var values map[string]any
+		_, err := toml.Decode(string(data), &values)
+		if err == nil && syntax != nil && syntax.message == errShape.Error() {
+			// BurntSushi lets some redefinitions pass; ask go-toml.
+			err = pelletier.Unmarshal(data, &map[string]any{})
+		}
+		if (err == nil) != (syntax == nil) {
+			t.Fatalf("BurntSushi says %v, the tree says %v", err, syntax)
+		}
+		if err == nil && len(root.items) != len(values) {
+			t.Fatalf("%d keys in the tree, %d in the values", len(root.items), len(values))
+		}
+	})
+}
