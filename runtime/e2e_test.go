@@ -28,7 +28,11 @@ var _ supervisor.Runtime = (*runtime.Runtime)(nil)
 // deadline is for what comes within a second on an idle machine.
 const deadline = time.Minute
 
-const busybox = "localhost/podstead/busybox:1"
+// The images of test/images.
+const (
+	busybox    = "localhost/podstead/busybox:1"
+	testserver = "localhost/podstead/testserver:1"
+)
 
 // programs is where the shim and the images lie, which are made once for all tests.
 var programs string
@@ -67,19 +71,19 @@ func runTests(m *testing.M) int {
 
 // machine is a runtime with folders and cgroups of its own.
 type machine struct {
-	*testing.T
+	testing.TB
 	*runtime.Runtime
 	dir  string
 	opts runtime.Options
 }
 
-func newMachine(t *testing.T) *machine {
+func newMachine(t testing.TB) *machine {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "rt") // short, since sockets lie in it
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{T: t, dir: dir, opts: runtime.Options{
+	m := &machine{TB: t, dir: dir, opts: runtime.Options{
 		StateDir:     filepath.Join(dir, "lib"),
 		RunDir:       filepath.Join(dir, "run"),
 		LogDir:       filepath.Join(dir, "log"),
@@ -89,13 +93,17 @@ func newMachine(t *testing.T) *machine {
 	}}
 	t.Cleanup(m.close)
 	m.start()
-	pod := &spec.Pod{
-		ImageArchives: []string{filepath.Join(programs, "busybox.tar")}, Containers: []spec.Container{{Name: "c", Image: busybox}},
-	}
-	if _, err := m.PullImage(m.ctx(), pod, "c", func(_, _ int64) {}); err != nil {
-		t.Fatal(err)
-	}
+	m.pull(filepath.Join(programs, "busybox.tar"), busybox)
 	return m
+}
+
+// pull imports an archive that has the image.
+func (m *machine) pull(archive, image string) {
+	m.Helper()
+	pod := &spec.Pod{ImageArchives: []string{archive}, Containers: []spec.Container{{Name: "c", Image: image}}}
+	if _, err := m.PullImage(m.ctx(), pod, "c", func(_, _ int64) {}); err != nil {
+		m.Fatal(err)
+	}
 }
 
 func (m *machine) start() {

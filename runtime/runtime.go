@@ -162,7 +162,9 @@ func limit(ctx context.Context, d time.Duration) (context.Context, context.Cance
 }
 
 // inNamespace returns a context for calls to the engine.
-func inNamespace(ctx context.Context) context.Context { return namespaces.WithNamespace(ctx, engine.Namespace) }
+func inNamespace(ctx context.Context) context.Context {
+	return namespaces.WithNamespace(ctx, engine.Namespace)
+}
 
 func (r *Runtime) podDir(uid string) string { return filepath.Join(r.opts.StateDir, "pods", uid) }
 

@@ -1,0 +1,377 @@
+//go:build e2e
+
+package runtime_test
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+const uid = "0c5e4b1e-1111-4000-8000-000000000001"
+
+// pod is a pod on a machine, with one sandbox.
+type pod struct {
+	*machine
+	*spec.Pod
+	attempts int
+}
+
+// newPod starts a sandbox for a pod of the given definition. The pod is removed at the end of the test.
+func newPod(m *machine, definition *spec.Pod) *pod {
+	m.Helper()
+	p := &pod{machine: m, Pod: definition}
+	if p.Name == "" {
+		p.Name = "p"
+	}
+	p.sandbox(1)
+	m.Cleanup(func() {
+		if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
+			m.Error(err)
+		}
+	})
+	return p
+}
+
+func (p *pod) sandbox(n int) {
+	p.Helper()
+	if _, err := p.StartSandbox(p.ctx(), uid, p.Pod, lifecycle.StartSandbox{Sandbox: n, Round: n}); err != nil {
+		p.Fatal(err)
+	}
+}
+
+// start adds a container to the pod and starts it.
+func (p *pod) start(c spec.Container) (lifecycle.Ref, error) {
+	p.attempts++
+	c.Name = fmt.Sprintf("c%d", p.attempts)
+	if c.Image == "" {
+		c.Image = busybox
+	}
+	p.Containers = append(p.Containers, c)
+	ref := lifecycle.Ref{Container: c.Name, Round: 1, Attempt: 1}
+	_, err := p.StartContainer(p.ctx(), uid, p.Pod, lifecycle.StartContainer{Ref: ref, Sandbox: 1})
+	return ref, err
+}
+
+// output runs a container to its end and returns what it wrote. It must end with 0.
+func (p *pod) output(c spec.Container) string {
+	p.Helper()
+	ref, err := p.start(c)
+	if err != nil {
+		p.Fatal(err)
+	}
+	exit, _, err := p.WaitContainer(p.ctx(), uid, ref)
+	if err != nil {
+		p.Fatal(err)
+	}
+	out := p.log(ref)
+	if exit.Code != 0 {
+		p.Fatalf("exit %+v with output\n%s", exit, out)
+	}
+	return out
+}
+
+var logPrefix = regexp.MustCompile(`(?m)^\S+ \S+ [FP] `)
+
+// log is what a container wrote, without the log's own words.
+func (p *pod) log(ref lifecycle.Ref) string {
+	p.Helper()
+	text, err := os.ReadFile(filepath.Join(p.opts.LogDir, p.Name+"_"+uid, ref.Container, "0.log"))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		p.Fatal(err)
+	}
+	return logPrefix.ReplaceAllString(string(text), "")
+}
+
+func sh(script string) spec.Container { return spec.Container{Command: []string{"sh", "-c", script}} }
+
+// eventually waits for a condition, which says what it saw.
+func (m *machine) eventually(what string, cond func() (string, bool)) {
+	m.Helper()
+	for end := time.Now().Add(deadline); ; <-time.After(10 * time.Millisecond) {
+		last, ok := cond()
+		if ok {
+			return
+		}
+		if time.Now().After(end) {
+			m.Fatalf("%s: did not come; last seen: %s", what, last)
+		}
+	}
+}
+
+func wantLines(t testing.TB, got string, want ...string) {
+	t.Helper()
+	if diff := cmp.Diff(want, strings.Split(strings.TrimSuffix(got, "\n"), "\n")); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+}
+
+func TestProcessInside(t *testing.T) {
+	p := newPod(newMachine(t), &spec.Pod{Name: "web"})
+	t.Run("environment, arguments, folder", func(t *testing.T) {
+		c := sh(`env | sort; pwd; echo "$@"`)
+		c.Command = append(c.Command, "sh")
+		c.Args = []string{"$(B)", "$$(B)", "$(NONE)"}
+		c.WorkingDir = "/made/for/me"
+		c.Env = []spec.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "$(A)2"}, {Name: "HOME", Value: "/h"}}
+		wantLines(t, p.output(c), "A=1", "B=12", "HOME=/h", "HOSTNAME=web", "PATH=/bin", "PWD=/made/for/me", "SHLVL=1",
+			"/made/for/me", "12 $(B) $(NONE)")
+	})
+	t.Run("privileges", func(t *testing.T) {
+		wantLines(t, p.output(sh(`grep -E '^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp|Groups):' /proc/self/status | tr -d '\t'
+			id -u; cat /proc/self/oom_score_adj`)),
+			"Groups:0 ", "CapInh:0000000000000000", "CapPrm:00000000a80425fb", "CapEff:00000000a80425fb",
+			"CapBnd:00000000a80425fb", "CapAmb:0000000000000000", "NoNewPrivs:0", "Seccomp:2", "0", "1000")
+	})
+	t.Run("nothing of ours is open", func(t *testing.T) {
+		wantLines(t, p.output(sh(`ls /proc/self/fd`)), "0", "1", "2", "3") // 3 is the folder itself
+	})
+	t.Run("cgroup", func(t *testing.T) {
+		out := p.output(sh(`cat /proc/self/cgroup`))
+		place := fmt.Sprintf("%s/%s/", p.opts.CgroupRoot, uid)
+		for line := range strings.Lines(out) {
+			if strings.Contains(line, ":memory:") || strings.Contains(line, ":pids:") || strings.HasPrefix(line, "0::/") && len(out) == len(line) {
+				if !strings.Contains(line, place) && !strings.HasPrefix(line, "0::/\n") {
+					t.Errorf("cgroup %q is not below %s", line, place)
+				}
+			}
+		}
+	})
+	t.Run("mounts", func(t *testing.T) {
+		out := p.output(sh(`echo x > /sys/x && echo /sys is writable; echo 1 > /proc/sys/kernel/panic && echo /proc/sys is writable
+			head -c 1 /proc/kcore | wc -c; ls /proc/acpi 2>/dev/null | wc -l; stat -c %a /dev/shm /tmp`))
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if got := lines[len(lines)-4:]; !slices.Equal(got, []string{"0", "0", "1777", "1777"}) || strings.Contains(out, "is writable") {
+			t.Errorf("output:\n%s", out)
+		}
+	})
+}
+
+func TestImageInside(t *testing.T) {
+	m := newMachine(t)
+	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
+	p := newPod(m, &spec.Pod{Name: "web"})
+	ref, err := p.start(spec.Container{Image: testserver, Env: []spec.EnvVar{{Name: "PORT", Value: "80"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid := m.pidOf(ref)
+	status := m.proc(pid, "status")
+	if !regexp.MustCompile(`(?m)^Uid:\t65534\t`).MatchString(status) || !strings.Contains(status, "CapEff:\t0000000000000000") {
+		t.Errorf("the image's user does not run it:\n%s", status)
+	}
+	if got := m.proc(pid, "cmdline"); got != "/bin/testserver\x00-dir\x00/srv\x00" {
+		t.Errorf("command line: %q", got)
+	}
+	if got, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); !strings.HasSuffix(got, "/srv") {
+		t.Errorf("working folder: %s", got)
+	}
+	env := m.proc(pid, "environ")
+	for _, want := range []string{"GREETING=from the image\x00", "PORT=80\x00", "HOSTNAME=web\x00"} {
+		if !strings.Contains(env, want) {
+			t.Errorf("environment %q has no %q", env, want)
+		}
+	}
+	// A user who is not root listens on port 80, and SIGINT, the image's stop signal, ends the server.
+	m.eventually("the server listens", func() (string, bool) {
+		log := p.log(ref)
+		return log, strings.Contains(log, ":80")
+	})
+	if err := m.StopContainer(m.ctx(), uid, p.Pod, ref); err != nil {
+		t.Fatal(err)
+	}
+	if exit, _, err := m.WaitContainer(m.ctx(), uid, ref); err != nil || exit.Code != 0 {
+		t.Errorf("exit after the stop signal: %+v, %v", exit, err)
+	}
+}
+
+func (m *machine) proc(pid int, file string) string {
+	m.Helper()
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
+	if err != nil {
+		m.Fatal(err)
+	}
+	return string(text)
+}
+
+// pidOf is the first process of a container, which is the first in its cgroup.
+func (m *machine) pidOf(ref lifecycle.Ref) int {
+	m.Helper()
+	var dir string
+	for _, base := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} {
+		if _, err := os.Stat(base + "/cgroup.procs"); err == nil {
+			dir = base
+			break
+		}
+	}
+	procs := filepath.Join(dir, m.opts.CgroupRoot, uid, m.idOf(ref), "cgroup.procs")
+	text, err := os.ReadFile(procs)
+	if err != nil {
+		m.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.Fields(string(text) + " none")[0])
+	if err != nil {
+		m.Fatalf("%s: %q", procs, text)
+	}
+	return pid
+}
+
+func (m *machine) idOf(ref lifecycle.Ref) string {
+	m.Helper()
+	found, err := m.Inventory(m.ctx())
+	if err != nil {
+		m.Fatal(err)
+	}
+	for _, f := range found {
+		for _, r := range f.Runs {
+			if f.UID == uid && r.Ref == ref {
+				return r.ID
+			}
+		}
+	}
+	m.Fatalf("no run %+v in %+v", ref, found)
+	return ""
+}
+
+func TestNamespaces(t *testing.T) {
+	const look = `for n in net ipc uts pid mnt; do readlink /proc/self/ns/$n; done`
+	own := func(names ...string) map[string]string {
+		all := map[string]string{}
+		for _, n := range names {
+			all[n], _ = os.Readlink("/proc/self/ns/" + n)
+		}
+		return all
+	}
+	host := own("net", "ipc", "uts", "pid", "mnt")
+	m := newMachine(t)
+
+	p := newPod(m, &spec.Pod{Name: "own"})
+	one := strings.Fields(p.output(sh(look)))
+	two := strings.Fields(p.output(sh(look)))
+	for i, name := range []string{"net", "ipc", "uts"} {
+		if one[i] != two[i] || one[i] == host[name] {
+			t.Errorf("%s namespace: %s and %s, the machine's is %s", name, one[i], two[i], host[name])
+		}
+	}
+	for i, name := range []string{"pid", "mnt"} {
+		if i += 3; one[i] == host[name] || two[i] == host[name] {
+			t.Errorf("%s namespace: %s and %s, the machine's is the same", name, one[i], two[i])
+		}
+	}
+	wantLines(t, p.output(sh(`hostname; cat /etc/hostname; ls /sys/class/net; cat /sys/class/net/lo/flags
+		cat /proc/sys/net/ipv4/ip_unprivileged_port_start`)), "own", "own", "lo", "0x9", "0")
+	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
+		t.Fatal(err)
+	}
+
+	p = newPod(m, &spec.Pod{Name: "host", HostNetwork: true})
+	got := strings.Fields(p.output(sh(look)))
+	if got[0] != host["net"] || got[2] != host["uts"] || got[1] == host["ipc"] {
+		t.Errorf("namespaces of a hostNetwork pod: %v, the machine's are %v", got, host)
+	}
+	name, _ := os.Hostname()
+	wantLines(t, p.output(sh(`hostname; echo $HOSTNAME; cat /etc/hostname; head -1 /etc/hosts`)), name, name, name,
+		"# Kubernetes-managed hosts file (host network).")
+}
+
+func TestFiles(t *testing.T) {
+	p := newPod(newMachine(t), &spec.Pod{
+		Name: "own", Hostname: "other",
+		HostAliases: []spec.HostAlias{{IP: "10.1.2.3", Hostnames: []string{"a", "b"}}},
+		DNSPolicy:   spec.DNSNone,
+		DNSConfig:   &spec.DNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: []string{"example.org"}},
+		Volumes:     []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}},
+	})
+	wantLines(t, p.output(sh(`cat /etc/resolv.conf; tail -n 4 /etc/hosts; stat -c %a /etc/hosts; echo 10.9.9.9 mine >> /etc/hosts`)),
+		"search example.org", "nameserver 10.0.0.1",
+		"127.0.0.1\tother", "", "# Entries added by HostAliases.", "10.1.2.3\ta\tb", "644")
+	if out := p.output(sh(`cat /etc/hosts`)); strings.Contains(out, "mine") {
+		t.Errorf("/etc/hosts was not written anew:\n%s", out)
+	}
+
+	mount := func(path string, readOnly bool) []spec.VolumeMount {
+		return []spec.VolumeMount{{Name: "data", MountPath: path, ReadOnly: readOnly}}
+	}
+	c := sh(`echo kept > /data/f; echo shared > /dev/shm/f; stat -c %a /data; df -k /dev/shm | awk 'NR == 2 { print $2 }'`)
+	c.VolumeMounts = mount("/data", false)
+	wantLines(t, p.output(c), "777", "65536")
+	c = sh(`cat /mnt/deep/f /dev/shm/f; touch /mnt/deep/g 2>&1`)
+	c.Command[2] += ` | sed 's/.*: //'`
+	c.VolumeMounts = mount("/mnt/deep", true)
+	wantLines(t, p.output(c), "kept", "shared", "Read-only file system")
+}
+
+func TestHostPath(t *testing.T) {
+	m := newMachine(t)
+	dir := filepath.Join(m.dir, "host")
+	if err := os.MkdirAll(filepath.Join(dir, "dir"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "file"), []byte("text\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("unix", filepath.Join(dir, "socket"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if err := os.Symlink("file", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	p := newPod(m, &spec.Pod{})
+	for _, test := range []struct {
+		path    string
+		kind    spec.HostPathType
+		refused string // part of the message; empty where the container runs
+		sees    string
+	}{
+		{"made1/deep", spec.HostPathUnset, "", "directory"},
+		{"file", spec.HostPathUnset, "", "regular file"},
+		{"link", spec.HostPathFile, "", "regular file"},
+		{"dir", spec.HostPathDirectory, "", "directory"},
+		{"file", spec.HostPathDirectory, "is not a directory", ""},
+		{"none", spec.HostPathDirectory, "does not exist", ""},
+		{"made2/deep", spec.HostPathDirectoryOrCreate, "", "directory"},
+		{"file", spec.HostPathDirectoryOrCreate, "is not a directory", ""},
+		{"file", spec.HostPathFile, "", "regular file"},
+		{"dir", spec.HostPathFile, "is not a file", ""},
+		{"made-file", spec.HostPathFileOrCreate, "", "regular empty file"},
+		{"none/file", spec.HostPathFileOrCreate, "no such file or directory", ""},
+		{"socket", spec.HostPathSocket, "", "socket"},
+		{"file", spec.HostPathSocket, "is not a socket", ""},
+		{"/dev/null", spec.HostPathCharDevice, "", "character special file"},
+		{"/dev/null", spec.HostPathBlockDevice, "is not a block device", ""},
+	} {
+		path := test.path
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		p.Volumes = []spec.Volume{{Name: "v", HostPath: &spec.HostPathVolume{Path: path, Type: test.kind}}}
+		c := sh("stat -c %F /v")
+		c.VolumeMounts = []spec.VolumeMount{{Name: "v", MountPath: "/v"}}
+		if test.refused == "" {
+			if got := strings.TrimSpace(p.output(c)); got != test.sees {
+				t.Errorf("hostPath %s of type %q: the container sees %q, want %q", test.path, test.kind, got, test.sees)
+			}
+			continue
+		}
+		_, err := p.start(c)
+		f, _ := errors.AsType[lifecycle.Failure](err)
+		if f.Kind != lifecycle.FailureRefused || f.Reason != lifecycle.ReasonCreateConfigError || !strings.Contains(f.Message, test.refused) {
+			t.Errorf("hostPath %s of type %q: %#v, want refused with %q", test.path, test.kind, err, test.refused)
+		}
+	}
+}

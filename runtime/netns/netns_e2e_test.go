@@ -1,0 +1,126 @@
+//go:build e2e
+
+package netns
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestMain(m *testing.M) {
+	if os.Geteuid() != 0 {
+		os.Stderr.WriteString("these tests need root\n")
+		os.Exit(1)
+	}
+	os.Exit(m.Run())
+}
+
+// namespaces lists the network namespaces that threads of this process are in.
+func namespaces(t *testing.T) map[string]bool {
+	t.Helper()
+	paths, err := filepath.Glob("/proc/self/task/*/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]bool{}
+	for _, p := range paths {
+		if ns, err := os.Readlink(p); err == nil { // else the thread has just ended
+			all[ns] = true
+		}
+	}
+	return all
+}
+
+func inode(t *testing.T, path string) uint64 {
+	t.Helper()
+	var s unix.Stat_t
+	if err := unix.Stat(path, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s.Ino
+}
+
+func TestPin(t *testing.T) {
+	own, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := Options{Network: true, Hostname: "inside"}
+	for range 50 { // often enough to meet the main thread
+		dir := filepath.Join(t.TempDir(), "sandbox")
+		pins, err := Pin(dir, o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = Unpin(dir) })
+		first := inode(t, pins.Network)
+		if pins, err = Pin(dir, o); err != nil || inode(t, pins.Network) != first {
+			t.Errorf("the second Pin did not find the first one's: %v", err)
+		}
+		for range 2 {
+			if err := Unpin(dir); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, err := os.Stat(pins.Network); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("after Unpin: %v", err)
+		}
+	}
+	if now, _ := os.Readlink("/proc/self/ns/net"); now != own {
+		t.Errorf("this process moved from %s to %s", own, now)
+	}
+	end := time.Now().Add(time.Minute)
+	for len(namespaces(t)) > 1 {
+		if time.Now().After(end) {
+			t.Fatalf("threads have stayed in other namespaces: %v", namespaces(t))
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}
+
+// What is half there is made anew.
+func TestPinHalf(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sandbox")
+	t.Cleanup(func() { _ = Unpin(dir) })
+	pins, err := Pin(dir, Options{Network: true, Hostname: "inside"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := inode(t, pins.Network)
+	hold, err := os.Open(pins.Network) // so that its number is not given to the next one
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hold.Close()
+	if err := unix.Unmount(pins.UTS, unix.MNT_DETACH); err != nil {
+		t.Fatal(err)
+	}
+	if pins, err = Pin(dir, Options{Network: true, Hostname: "inside"}); err != nil || inode(t, pins.Network) == first {
+		t.Errorf("half of the namespaces were taken for all: %v", err)
+	}
+	if err := Unpin(dir); err != nil {
+		t.Error(err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || strings.Contains(string(mounts), dir) {
+		t.Errorf("mounts are left in %s: %v", dir, err)
+	}
+}
+
+// A folder that cannot be made leaves nothing.
+func TestPinFails(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Pin(filepath.Join(dir, "sandbox"), Options{}); err == nil {
+		t.Error("namespaces were pinned in a file")
+	}
+}
