@@ -1,6 +1,9 @@
 package lifecycle
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // Action is something to be done in the world. It is a comparable value. It ends in exactly one event, and may be
 // carried out again after a crash: whoever carries it out adopts what it finds.
@@ -101,7 +104,7 @@ func (a PullImage) failed(f *Facts, why Failure, at Instant) {
 			p.Retry = at
 			return
 		}
-		p.Failed, p.Level, p.Reason, p.Message = at, p.Next, why.Reason, why.Message
+		p.Failed, p.Level, p.Reason, p.Message = at, p.Next, cmp.Or(why.Reason, ReasonErrImagePull), why.Message
 	})
 }
 
@@ -149,7 +152,7 @@ func (a StartContainer) failed(f *Facts, why Failure, at Instant) {
 		case why.Kind == FailureUnavailable:
 			r.Retry = at
 		case why.Kind == FailureRefused:
-			r.Refused, r.Exit = at, Exit{Reason: why.Reason, Message: why.Message}
+			r.Refused, r.Exit = at, Exit{Reason: cmp.Or(why.Reason, ReasonCreateContainerError), Message: why.Message}
 		default:
 			r.Exited, r.Exit = at, Exit{Code: 128, Reason: ReasonStartError, Message: why.Message}
 		}

@@ -195,7 +195,7 @@ func (p *plan) pull(name string, pull *Pull, attempt int) {
 		return
 	case !pull.Retry.IsZero() && !p.due(pull.Retry.Add(unavailableDelay)):
 		return
-	case !pull.Failed.IsZero() && !p.due(pull.Failed.Add(pullBackoff.delay(pull.Level))):
+	case !pull.Failed.IsZero() && !p.due(pull.Failed.Add(pullDelay(pull))):
 		return
 	}
 	p.do(PullImage{Container: name, For: attempt, Level: pullLevel(pull, p.now)})

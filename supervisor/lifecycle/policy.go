@@ -151,6 +151,15 @@ func restartDue(pod *spec.Pod, c *spec.Container, h *Container, round int) (at I
 	return a.Exited.Add(b.delay(h.Backoff.Level)), b.next(h.Backoff.Level)
 }
 
+// pullDelay is how long an image that was not to be had is left alone. A failure for which no registry was asked, such as
+// a missing image that must not be pulled, is no reason to wait longer each time.
+func pullDelay(pull *Pull) time.Duration {
+	if pull.Reason != "" && !pull.Reason.ofRegistry() {
+		return retryDelay
+	}
+	return pullBackoff.delay(pull.Level)
+}
+
 // pullLevel is the level that a failure of a pull that begins now leads to.
 func pullLevel(pull *Pull, now Instant) int {
 	if pull.Level == 0 || now.Sub(pull.Failed) > pullBackoff.reset {
@@ -192,5 +201,6 @@ func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Du
 
 // PullDelay is how long the container's image is not pulled again after its newest failure.
 func PullDelay(f Facts, container string) time.Duration {
-	return pullBackoff.delay(f.Containers[container].Pull.Level)
+	pull := f.Containers[container].Pull
+	return pullDelay(&pull)
 }

@@ -19,6 +19,9 @@ const (
 	ReasonRunContainerError    Reason = "RunContainerError"
 )
 
+// ofRegistry reports whether a pull failed because of the registry, so that it backs off.
+func (r Reason) ofRegistry() bool { return r == ReasonErrImagePull || r == ReasonRegistryUnavailable }
+
 // Reasons of a terminated container.
 const (
 	ReasonCompleted     Reason = "Completed"

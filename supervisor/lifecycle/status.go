@@ -234,7 +234,7 @@ func (v *view) backingOff(c *spec.Container, h *Container) *Waiting {
 
 // pullWaiting shows a failed pull: the first time as what it was, after that as a back-off.
 func pullWaiting(c *spec.Container, pull *Pull) *Waiting {
-	if pull.Level <= 1 || (pull.Reason != ReasonErrImagePull && pull.Reason != ReasonRegistryUnavailable) {
+	if pull.Level <= 1 || !pull.Reason.ofRegistry() {
 		return &Waiting{Reason: pull.Reason, Message: pull.Message}
 	}
 	return &Waiting{Reason: ReasonImagePullBackOff,

@@ -1,0 +1,186 @@
+package lifecycletest
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// engine is what is really there.
+type engine struct {
+	sandboxes map[int]bool // alive
+	processes map[lifecycle.Ref]*process
+	asked     map[lifecycle.Ref]Run // what the script says of every run that was asked for
+}
+
+// process is a container that was created.
+type process struct {
+	Run
+	ref     lifecycle.Ref
+	sandbox int
+	started time.Duration
+	over    bool
+	watched int // the life of the supervisor that waits for its end
+}
+
+// prepare reads the script for an action: how long it takes, and what it does when that time is over.
+func (w *World) prepare(a lifecycle.Action) (time.Duration, func() lifecycle.Event) {
+	switch a := a.(type) {
+	case lifecycle.StartSandbox:
+		s := next(&w.Script.Sandboxes, Start{})
+		return s.Takes, func() lifecycle.Event { return w.startSandbox(a, s) }
+	case lifecycle.PullImage:
+		s := w.pull(a.Container)
+		return s.Takes, func() lifecycle.Event {
+			if s.Failure != nil {
+				return w.failed(a, *s.Failure)
+			}
+			return lifecycle.ImagePulled{Container: a.Container, For: a.For, Pulled: true, At: w.Now()}
+		}
+	case lifecycle.StartContainer:
+		r, again := w.engine.asked[a.Ref]
+		if !again {
+			r = w.run(a.Container)
+			w.engine.asked[a.Ref] = r
+		}
+		if w.engine.processes[a.Ref] != nil {
+			r.Takes = 0 // it is found
+		}
+		return r.Takes, func() lifecycle.Event { return w.startContainer(a, r) }
+	}
+	return 0, func() lifecycle.Event { return w.take(a) }
+}
+
+// take carries out an action that ends something.
+func (w *World) take(a lifecycle.Action) lifecycle.Event {
+	switch a := a.(type) {
+	case lifecycle.StopContainer:
+		return w.signal(a, a.Ref, false)
+	case lifecycle.KillContainer:
+		return w.signal(a, a.Ref, true)
+	case lifecycle.RemoveContainer:
+		if p := w.engine.processes[a.Ref]; p != nil && !p.over {
+			w.wrong("%v is removed alive", a.Ref)
+		}
+		delete(w.engine.processes, a.Ref)
+		return lifecycle.ContainerRemoved{Ref: a.Ref, At: w.Now()}
+	case lifecycle.RemoveSandbox:
+		for _, p := range w.alive() {
+			if p.sandbox == a.Sandbox {
+				w.wrong("%v is alive in sandbox %d, which is removed", p.ref, a.Sandbox)
+			}
+		}
+		delete(w.engine.sandboxes, a.Sandbox)
+		return lifecycle.SandboxRemoved{Sandbox: a.Sandbox, At: w.Now()}
+	case lifecycle.RemovePod:
+		if n := len(w.alive()) + len(w.engine.sandboxes); n > 0 {
+			w.wrong("the pod is removed and %d of it stand", n)
+		}
+		clear(w.engine.processes)
+		return lifecycle.PodRemoved{At: w.Now()}
+	}
+	w.wrong("no effect for %T", a)
+	return nil
+}
+
+func (w *World) failed(a lifecycle.Action, f lifecycle.Failure) lifecycle.Event {
+	return lifecycle.ActionFailed{Action: a, Failure: f, At: w.Now()}
+}
+
+func (w *World) startSandbox(a lifecycle.StartSandbox, s Start) lifecycle.Event {
+	if s.Failure != nil && !w.engine.sandboxes[a.Sandbox] {
+		return w.failed(a, *s.Failure)
+	}
+	for n := range w.engine.sandboxes {
+		if n != a.Sandbox {
+			w.wrong("sandbox %d is started beside sandbox %d", a.Sandbox, n)
+		}
+	}
+	w.engine.sandboxes[a.Sandbox] = true
+	return lifecycle.SandboxStarted{Sandbox: a.Sandbox, IPs: []string{"10.88.0.2"}, At: w.Now()}
+}
+
+func (w *World) startContainer(a lifecycle.StartContainer, r Run) lifecycle.Event {
+	started := lifecycle.ContainerStarted{
+		Ref: a.Ref, ID: fmt.Sprintf("%s-%d", a.Container, a.Attempt),
+		Image: "docker.io/library/" + a.Container + ":1", ImageID: "sha256:" + a.Container, At: w.Now(),
+	}
+	switch {
+	case w.engine.processes[a.Ref] != nil:
+		return started
+	case r.Failure != nil:
+		return w.failed(a, *r.Failure)
+	case !w.engine.sandboxes[a.Sandbox]:
+		return w.failed(a, lifecycle.Failure{Reason: lifecycle.ReasonRunContainerError, Message: "no sandbox"})
+	}
+	for _, p := range w.alive() {
+		if p.ref.Container == a.Container {
+			w.wrong("%v is started while %v lives", a.Ref, p.ref)
+		}
+	}
+	p := &process{Run: r, ref: a.Ref, sandbox: a.Sandbox, started: w.now}
+	w.engine.processes[a.Ref] = p
+	if !r.Forever {
+		w.At(w.now+r.Lasts, func() { w.exit(p, r.Exit) })
+	}
+	return started
+}
+
+// signal ends a process, or does not, as its script says.
+func (w *World) signal(a lifecycle.Action, ref lifecycle.Ref, kill bool) lifecycle.Event {
+	p := w.engine.processes[ref]
+	switch {
+	case p == nil || p.over:
+		return w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "no such process"})
+	case kill && p.Wedged > 0:
+		p.Wedged--
+	case kill:
+		w.At(w.now, func() { w.exit(p, lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) })
+	case !p.Deaf:
+		w.At(w.now+p.Ends, func() { w.exit(p, lifecycle.Exit{Code: 143, Reason: lifecycle.ReasonError}) })
+	}
+	return lifecycle.SignalSent{Ref: ref, Kill: kill, At: w.Now()}
+}
+
+// exit ends a process; whoever waits for it learns of it.
+func (w *World) exit(p *process, e lifecycle.Exit) {
+	if p.over || w.engine.processes[p.ref] != p {
+		return
+	}
+	p.over, p.Exit = true, e
+	if p.watched != w.life {
+		return // whoever comes to wait for it is told
+	}
+	w.tell(lifecycle.ContainerExited{Ref: p.ref, Exit: e, At: w.Now()})
+}
+
+// watch tells how a run ended if it has; if it runs, [World.exit] tells.
+func (w *World) watch(ref lifecycle.Ref) {
+	switch p := w.engine.processes[ref]; {
+	case p == nil:
+		w.tell(lifecycle.ContainerExited{Ref: ref, Exit: lifecycle.Exit{
+			Code: 137, Reason: lifecycle.ReasonStatusUnknown, Message: "not found",
+		}, At: w.Now()})
+	case p.over:
+		w.tell(lifecycle.ContainerExited{Ref: ref, Exit: p.Exit, At: w.Now()})
+	default:
+		p.watched = w.life
+	}
+}
+
+func (w *World) alive() []*process {
+	var list []*process
+	for _, p := range w.engine.processes {
+		if !p.over {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// Processes returns how many processes of containers are alive in the engine.
+func (w *World) Processes() int { return len(w.alive()) }
+
+// Sandboxes returns how many sandboxes the engine holds.
+func (w *World) Sandboxes() int { return len(w.engine.sandboxes) }

@@ -1,0 +1,142 @@
+package lifecycletest
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Timeline writes the steps of a world down, a line for each thing of note: ">" is an action, "<" an event, "=" a change
+// of what the status says.
+type Timeline struct {
+	pod  *spec.Pod
+	text strings.Builder
+	said map[string]string // what the status said last, by container, and by "" of the pod
+}
+
+// NewTimeline makes an empty timeline for a pod.
+func NewTimeline(pod *spec.Pod) *Timeline { return &Timeline{pod: pod, said: map[string]string{}} }
+
+// String is all that was written so far.
+func (t *Timeline) String() string { return t.text.String() }
+
+// Observe writes one step down; it is made for [World.Observe].
+func (t *Timeline) Observe(s Step) {
+	switch e := s.Event.(type) {
+	case nil:
+		if len(s.Decision.Actions) > 0 {
+			return // the next decision follows at the same instant
+		}
+		t.status(s)
+		if s.Decision.Gone {
+			t.line(s.Since, "=", "gone")
+		}
+	case lifecycle.Issued:
+		t.line(s.Since, ">", action(e.Action))
+	default:
+		t.line(s.Since, "<", event(s.Event))
+	}
+}
+
+func (t *Timeline) line(at time.Duration, mark, text string) {
+	fmt.Fprintf(&t.text, "%10v %s %s\n", at.Round(time.Millisecond), mark, text)
+}
+
+func (t *Timeline) status(s Step) {
+	status := lifecycle.StatusOf(t.pod, s.After, s.Now)
+	for _, list := range [...][]lifecycle.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
+		for i := range list {
+			t.say(s.Since, list[i].Name, container(&list[i]))
+		}
+	}
+	t.say(s.Since, "", string(status.Phase))
+}
+
+func (t *Timeline) say(at time.Duration, who, what string) {
+	if t.said[who] == what {
+		return
+	}
+	t.said[who] = what
+	t.line(at, "=", strings.TrimSpace(who+" "+what))
+}
+
+func container(c *lifecycle.ContainerStatus) string {
+	text := "Nothing"
+	switch s := c.State; {
+	case s.Running != nil:
+		text = "Running"
+	case s.Waiting != nil:
+		text = "Waiting " + string(s.Waiting.Reason)
+	case s.Terminated != nil:
+		text = fmt.Sprintf("Terminated %s %d", s.Terminated.Reason, s.Terminated.ExitCode)
+	}
+	if c.RestartCount > 0 {
+		text += fmt.Sprintf(", restarts %d", c.RestartCount)
+	}
+	return text
+}
+
+func action(a lifecycle.Action) string {
+	switch a := a.(type) {
+	case lifecycle.StartSandbox:
+		return fmt.Sprintf("StartSandbox %d", a.Sandbox)
+	case lifecycle.RemoveSandbox:
+		return fmt.Sprintf("RemoveSandbox %d", a.Sandbox)
+	case lifecycle.PullImage:
+		return fmt.Sprintf("PullImage %s/%d", a.Container, a.For)
+	case lifecycle.CancelPull:
+		return fmt.Sprintf("CancelPull %s/%d", a.Container, a.For)
+	case lifecycle.StartContainer:
+		return "StartContainer " + ref(a.Ref)
+	case lifecycle.StopContainer:
+		return fmt.Sprintf("StopContainer %s grace %v, %s", ref(a.Ref), a.Grace, a.Reason)
+	case lifecycle.KillContainer:
+		return "KillContainer " + ref(a.Ref)
+	case lifecycle.RemoveContainer:
+		return "RemoveContainer " + ref(a.Ref)
+	case lifecycle.RemovePod:
+		return "RemovePod"
+	}
+	return fmt.Sprintf("%T", a)
+}
+
+func event(e lifecycle.Event) string {
+	switch e := e.(type) {
+	case lifecycle.ActionFailed:
+		return fmt.Sprintf("failed: %s: %s", action(e.Action), strings.TrimSpace(string(e.Failure.Kind)+" "+e.Failure.Error()))
+	case lifecycle.SandboxStarted:
+		return fmt.Sprintf("SandboxStarted %d", e.Sandbox)
+	case lifecycle.SandboxLost:
+		return fmt.Sprintf("SandboxLost %d", e.Sandbox)
+	case lifecycle.SandboxRemoved:
+		return fmt.Sprintf("SandboxRemoved %d", e.Sandbox)
+	case lifecycle.ImagePulled:
+		return fmt.Sprintf("ImagePulled %s/%d", e.Container, e.For)
+	case lifecycle.ContainerStarted:
+		return "ContainerStarted " + ref(e.Ref)
+	case lifecycle.ContainerExited:
+		return fmt.Sprintf("ContainerExited %s %s %d", ref(e.Ref), e.Exit.Reason, e.Exit.Code)
+	case lifecycle.SignalSent:
+		if e.Kill {
+			return "SignalSent " + ref(e.Ref) + " KILL"
+		}
+		return "SignalSent " + ref(e.Ref)
+	case lifecycle.ContainerRemoved:
+		return "ContainerRemoved " + ref(e.Ref)
+	case lifecycle.StopRequested:
+		switch {
+		case e.Grace.Force:
+			return "StopRequested by force"
+		case e.Delete:
+			return fmt.Sprintf("StopRequested and removal, grace %v", e.Grace.Period)
+		}
+		return fmt.Sprintf("StopRequested, grace %v", e.Grace.Period)
+	}
+	return strings.TrimPrefix(fmt.Sprintf("%T", e), "lifecycle.")
+}
+
+// ref is a run as a reader knows it: the container, and how often it was asked for.
+func ref(r lifecycle.Ref) string { return fmt.Sprintf("%s/%d", r.Container, r.Attempt) }

@@ -1,0 +1,204 @@
+package lifecycle_test
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/lifecycle/lifecycletest"
+)
+
+var update = flag.Bool("update", false, "write the timelines of testdata/scenarios anew")
+
+// TestScenarios lets the pods of testdata/scenarios live in the worlds of their scripts and compares what happens with
+// the timelines beside them. The scripts' language is [scenario.line]'s.
+func TestScenarios(t *testing.T) {
+	files, err := filepath.Glob("testdata/scenarios/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("scenarios: %v, %v", files, err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txtar"), func(t *testing.T) {
+			data, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			archive := txtar.Parse(data)
+			if len(archive.Files) != 3 {
+				t.Fatalf("%s: want pod.toml, world and timeline", file)
+			}
+			got := play(t, string(archive.Files[0].Data), string(archive.Files[1].Data))
+			if *update {
+				archive.Files[2].Data = []byte(got)
+				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if diff := cmp.Diff(strings.Split(string(archive.Files[2].Data), "\n"), strings.Split(got, "\n")); diff != "" {
+				t.Errorf("%s: timeline (-want +got):\n%s", file, diff)
+			}
+		})
+	}
+}
+
+// play runs a script and returns the timeline.
+func play(t *testing.T, podfile, script string) string {
+	t.Helper()
+	pod, problems := spec.Parse("/pods/p.toml", []byte(podfile))
+	if pod == nil {
+		t.Fatalf("pod.toml: %v", problems)
+	}
+	world := lifecycletest.New(pod, lifecycletest.Script{
+		Pulls: map[string][]lifecycletest.Start{}, Runs: map[string][]lifecycletest.Run{},
+	})
+	timeline := lifecycletest.NewTimeline(pod)
+	world.Observe = timeline.Observe
+	s := scenario{World: world, until: time.Hour}
+	for number, line := range strings.Split(script, "\n") {
+		if words := strings.Fields(line); len(words) > 0 && words[0] != "#" {
+			if err := s.line(words); err != nil {
+				t.Fatalf("world, line %d: %q: %v", number+1, line, err)
+			}
+		}
+	}
+	if err := world.Run(s.until); err != nil {
+		t.Error(err)
+	}
+	return timeline.String()
+}
+
+// scenario is a world under a script.
+type scenario struct {
+	*lifecycletest.World
+	until time.Duration
+}
+
+// line reads one line of a script:
+//
+//	until DURATION
+//	CONTAINER run OPTION...      its next run: lasts=DURATION forever exit=CODE oom deaf ends=DURATION wedged=N
+//	                             takes=DURATION error=TEXT refused=TEXT
+//	CONTAINER pull OPTION...     its next pull: takes=DURATION error=TEXT reason=REASON
+//	sandbox OPTION...            the next start of a sandbox: takes=DURATION error=TEXT
+//	at DURATION stop [grace=DURATION] [delete]
+//	at DURATION lose [kill] | away | back | crash off=DURATION | reboot off=DURATION | leap by=DURATION
+//	at DURATION exit container=NAME code=CODE
+func (s *scenario) line(words []string) error {
+	switch {
+	case words[0] == "until":
+		o, err := parse([]string{"lasts=" + words[1]})
+		s.until = o.run.Lasts
+		return err
+	case words[0] == "at":
+		at, err := time.ParseDuration(words[1])
+		if err != nil {
+			return err
+		}
+		o, err := parse(words[3:])
+		if err != nil {
+			return err
+		}
+		return s.happening(at, words[2], o)
+	case words[0] == "sandbox":
+		o, err := parse(words[1:])
+		s.Script.Sandboxes = append(s.Script.Sandboxes, o.run.Start)
+		return err
+	}
+	o, err := parse(words[2:])
+	switch name := words[0]; words[1] {
+	case "run":
+		s.Script.Runs[name] = append(s.Script.Runs[name], o.run)
+	case "pull":
+		s.Script.Pulls[name] = append(s.Script.Pulls[name], o.run.Start)
+	default:
+		return fmt.Errorf("no such line")
+	}
+	return err
+}
+
+func (s *scenario) happening(at time.Duration, what string, o options) error {
+	do, known := map[string]func(){
+		"stop":   func() { s.Stop(o.grace, o.set["delete"]) },
+		"lose":   func() { s.LoseSandbox(o.set["kill"]) },
+		"away":   func() { s.Away(true) },
+		"back":   func() { s.Away(false) },
+		"crash":  func() { s.Crash(o.off) },
+		"reboot": func() { s.Reboot(o.off) },
+		"leap":   func() { s.Leap(o.off) },
+		"exit":   func() { s.Exit(o.container, o.run.Exit) },
+	}[what]
+	if !known {
+		return fmt.Errorf("%q does not happen", what)
+	}
+	s.At(at, do)
+	return nil
+}
+
+// options are the words after the verb.
+type options struct {
+	run       lifecycletest.Run
+	grace     *time.Duration
+	off       time.Duration
+	container string
+	set       map[string]bool
+}
+
+func parse(words []string) (options, error) {
+	o := options{set: map[string]bool{}}
+	for _, word := range words {
+		key, value, _ := strings.Cut(word, "=")
+		var err error
+		switch key {
+		case "lasts":
+			o.run.Lasts, err = time.ParseDuration(value)
+		case "takes":
+			o.run.Takes, err = time.ParseDuration(value)
+		case "ends":
+			o.run.Ends, err = time.ParseDuration(value)
+		case "off", "by":
+			o.off, err = time.ParseDuration(value)
+		case "grace":
+			var d time.Duration
+			d, err = time.ParseDuration(value)
+			o.grace = &d
+		case "exit", "code":
+			o.run.Exit.Code, err = strconv.Atoi(value)
+		case "wedged":
+			o.run.Wedged, err = strconv.Atoi(value)
+		case "oom":
+			o.run.Exit.Reason = lifecycle.ReasonOOMKilled
+		case "forever":
+			o.run.Forever = true
+		case "deaf":
+			o.run.Deaf = true
+		case "container":
+			o.container = value
+		case "error":
+			o.run.Failure = &lifecycle.Failure{Message: value}
+		case "reason":
+			o.run.Failure.Reason = lifecycle.Reason(value)
+		case "refused":
+			o.run.Failure = &lifecycle.Failure{
+				Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateContainerError, Message: value,
+			}
+		case "delete", "kill":
+			o.set[key] = true
+		default:
+			err = fmt.Errorf("no option %q", key)
+		}
+		if err != nil {
+			return o, err
+		}
+	}
+	return o, nil
+}
