@@ -49,8 +49,8 @@ type Options struct {
 }
 
 // Store gives the images of one containerd. It is safe for concurrent use.
-// Each method takes a context that names a containerd namespace, or a client
-// that has a default one.
+// Each method takes a context that names a containerd namespace: the default
+// one of a client does not reach the services of an engine in this process.
 type Store struct {
 	client   *containerd.Client
 	opts     Options
