@@ -227,12 +227,12 @@ func (d *decoder) seconds(n *node, s *Seconds, f float64) {
 const maxQuantityText = 32
 
 func (d *decoder) quantity(n *node, q *Quantity) {
-	text := n.text
-	switch n.kind {
-	case kindString:
-		text, _ = n.value.(string)
-	case kindInteger, kindFloat:
-		text = strings.ReplaceAll(text, "_", "")
+	var text string
+	switch x := n.value.(type) {
+	case string:
+		text = x
+	case int64, float64:
+		text = strings.ReplaceAll(n.text, "_", "")
 	default:
 		d.mismatch(n, `a quantity such as "250m" or "64Mi"`)
 		return

@@ -1,8 +1,6 @@
 package spec
 
 import (
-	"cmp"
-	"fmt"
 	"reflect"
 	"slices"
 )
@@ -16,17 +14,19 @@ type Decoded struct {
 
 // Decode reads a TOML file that is no pod file into v, a pointer to a struct
 // with json tags, as strictly as a pod file is read. A field that the file does
-// not set is left as it is. See [Decoded.Problems] for what is wrong.
+// not set is left as it is. Fields are strings, booleans, signed integers,
+// float64, [Seconds], [Quantity], and structs, pointers, slices and maps of
+// those. See [Decoded.Problems] for what is wrong.
 func Decode(file string, data []byte, v any) *Decoded {
 	d := &decoder{at: map[any]*node{}}
 	out := &Decoded{d: d, file: file}
 	if len(data) > maxFileBytes {
-		d.problems = Problems{{Line: 1, Column: 1, Message: fmt.Sprintf("is larger than %d bytes", maxFileBytes)}}
+		d.problems = tooLarge.problems()
 		return out
 	}
 	root, syntax := readTOML(data)
 	if syntax != nil {
-		d.problems = Problems{{Line: syntax.at.line, Column: syntax.at.column, Message: syntax.message, Hint: syntax.hint}}
+		d.problems = syntax.problems()
 		return out
 	}
 	d.decode(root, reflect.ValueOf(v).Elem())
@@ -46,12 +46,5 @@ func (f *Decoded) Bad(field any, message, hint string) {
 
 // Problems are all problems of the file, sorted by line.
 func (f *Decoded) Problems() Problems {
-	problems := slices.Clone(f.d.problems)
-	for i := range problems {
-		problems[i].File = printable(f.file)
-	}
-	slices.SortStableFunc(problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
-	return problems
+	return slices.Clone(f.d.problems).in(f.file)
 }

@@ -3,6 +3,7 @@ package spec
 import (
 	"maps"
 	"path/filepath"
+	"slices"
 	"strconv"
 )
 
@@ -55,10 +56,8 @@ func (d *defaulter) run(fileName string) {
 		p.TerminationGracePeriodSeconds = defaultGraceSeconds
 	}
 	setDefault(&p.RestartPolicy, RestartAlways)
-	switch p.DNSPolicy {
-	case "", "ClusterFirst", "ClusterFirstWithHostNet":
-		p.DNSPolicy = DNSDefault // there is no cluster
-	default:
+	if slices.Contains(clusterDNS, p.DNSPolicy) {
+		p.DNSPolicy = DNSDefault
 	}
 	p.Resources.setDefaults()
 	for c := range p.everyContainer() {
@@ -68,6 +67,9 @@ func (d *defaulter) run(fileName string) {
 		p.Volumes[i].setDefaults()
 	}
 }
+
+// clusterDNS are the policies that there is no cluster for.
+var clusterDNS = []DNSPolicy{"", "ClusterFirst", "ClusterFirstWithHostNet"}
 
 func (d *defaulter) container(c *Container) {
 	setDefault(&c.TerminationMessagePath, defaultTerminationMessagePath)

@@ -99,8 +99,7 @@ func TestFieldsAreKubernetes(t *testing.T) {
 // jsonNames are the fields of a Kubernetes type, embedded ones flattened.
 func jsonNames(t reflect.Type) []string {
 	var names []string
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Anonymous && name == "" {
 			names = append(names, jsonNames(f.Type)...)

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -108,8 +109,8 @@ func (n *node) path() string {
 		segments = append(segments, n.segment)
 	}
 	var b strings.Builder
-	for i := len(segments) - 1; i >= 0; i-- {
-		b.WriteString(segments[i])
+	for _, segment := range slices.Backward(segments) {
+		b.WriteString(segment)
 	}
 	return strings.TrimPrefix(b.String(), ".")
 }
@@ -126,12 +127,7 @@ func (n *node) isSecret() bool {
 
 // describe is what the value is, for "want ..., found ...".
 func (n *node) describe() string {
-	switch n.kind {
-	case kindTable, kindArray, kindNull:
-		return n.kind.String()
-	default:
-	}
-	if n.isSecret() {
+	if n.value == nil || n.isSecret() {
 		return n.kind.String()
 	}
 	if s, ok := n.value.(string); ok {

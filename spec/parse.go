@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -39,12 +38,7 @@ func ParseFile(path string) (*Pod, Problems, error) {
 // that the checks of those fields are tested before the fields work.
 func parse(file string, data []byte, refuse func(*node) Problems) (*Pod, Problems) {
 	pod, problems := parseTree(file, data, refuse)
-	for i := range problems {
-		problems[i].File = printable(file)
-	}
-	slices.SortStableFunc(problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
-	})
+	problems = problems.in(file)
 	if len(problems.Errors()) > 0 {
 		pod = nil
 	}
@@ -53,7 +47,7 @@ func parse(file string, data []byte, refuse func(*node) Problems) (*Pod, Problem
 
 func parseTree(file string, data []byte, refuse func(*node) Problems) (*Pod, Problems) {
 	if len(data) > maxFileBytes {
-		return nil, Problems{{Line: 1, Column: 1, Message: fmt.Sprintf("is larger than %d bytes", maxFileBytes)}}
+		return nil, tooLarge.problems()
 	}
 	absolute, err := filepath.Abs(file)
 	if err != nil {
@@ -70,7 +64,7 @@ func parseTree(file string, data []byte, refuse func(*node) Problems) (*Pod, Pro
 		root, syntax = readTOML(data)
 	}
 	if syntax != nil {
-		return nil, Problems{{Line: syntax.at.line, Column: syntax.at.column, Message: syntax.message, Hint: syntax.hint}}
+		return nil, syntax.problems()
 	}
 	problems = append(problems, expand(root)...)
 

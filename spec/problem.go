@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -43,6 +45,17 @@ func (ps Problems) Errors() Problems { return ps.filter(false) }
 
 // Warnings are the problems beside which the pod runs.
 func (ps Problems) Warnings() Problems { return ps.filter(true) }
+
+// in names the file of the problems, and sorts them.
+func (ps Problems) in(file string) Problems {
+	for i := range ps {
+		ps[i].File = printable(file)
+	}
+	slices.SortStableFunc(ps, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return ps
+}
 
 func (ps Problems) filter(warning bool) Problems {
 	var out Problems

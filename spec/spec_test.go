@@ -103,7 +103,8 @@ func TestBackoffOf(t *testing.T) {
 		{"the pod's", &Backoff{InitialSeconds: 1, Factor: 3}, nil, Backoff{1, 300, 3, 600}},
 		{
 			"the container's before the pod's, number by number",
-			&Backoff{InitialSeconds: 1, MaxSeconds: 5}, &Backoff{InitialSeconds: 2, ResetAfterSeconds: 7}, Backoff{2, 5, 2, 7},
+			&Backoff{InitialSeconds: 1, MaxSeconds: 5}, &Backoff{InitialSeconds: 2, ResetAfterSeconds: 7},
+			Backoff{2, 5, 2, 7},
 		},
 		{"never begins above the maximum", &Backoff{MaxSeconds: 4}, nil, Backoff{4, 4, 2, 600}},
 	} {
@@ -224,7 +225,7 @@ func TestUnsupported(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		parse(file, data, func(root *node) Problems {
+		_, _ = parse(file, data, func(root *node) Problems {
 			for _, line := range notSupportedYet {
 				field, _, _ := strings.Cut(line, "=")
 				told[field] = told[field] || has(root, field)

@@ -22,6 +22,12 @@ type syntaxError struct {
 
 func (e *syntaxError) Error() string { return e.message }
 
+func (e *syntaxError) problems() Problems {
+	return Problems{{Line: e.at.line, Column: e.at.column, Message: e.message, Hint: e.hint}}
+}
+
+var tooLarge = &syntaxError{at: position{1, 1}, message: fmt.Sprintf("is larger than %d bytes", maxFileBytes)}
+
 // errShape means that a definition contradicts an earlier one. The value library
 // tells most of them in better words, but lets some pass.
 var errShape = errors.New("is not TOML: the key contradicts an earlier definition")
@@ -80,8 +86,7 @@ func (r *tomlReader) read() *syntaxError {
 		if err == nil {
 			continue
 		}
-		var limit *syntaxError
-		if errors.As(err, &limit) {
+		if limit, ok := errors.AsType[*syntaxError](err); ok {
 			return limit
 		}
 		// Go on: the limits must have seen the whole file.
