@@ -247,7 +247,7 @@ func (l *loop) watchSandbox(ctx context.Context, sandbox int) {
 // again waits before another look, and reports whether to take it.
 func (l *loop) again(ctx context.Context, what string, err error) bool {
 	if ctx.Err() == nil {
-		l.log.LogAttrs(ctx, slog.LevelWarn, "could not "+what+": looking again", slog.Any("error", err))
+		l.log.LogAttrs(ctx, slog.LevelWarn, "looking again", slog.String("what", what), slog.Any("error", err))
 	}
 	select {
 	case <-time.After(lookAgain):

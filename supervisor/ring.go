@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"log/slog"
 	"sync"
 )
 
@@ -73,6 +74,32 @@ func (r *Ring) Follow(ctx context.Context, seq uint64) (events []Event, missed u
 		case <-more:
 		case <-ctx.Done():
 			return nil, 0, ctx.Err()
+		}
+	}
+}
+
+// log writes every event to the log until the context ends, and those that are there then.
+func (r *Ring) log(ctx context.Context, log *slog.Logger) {
+	for seq := uint64(0); ; {
+		events, missed, err := r.Follow(ctx, seq)
+		if err != nil {
+			events, missed = r.Since(seq)
+		}
+		if missed > 0 {
+			log.LogAttrs(ctx, slog.LevelWarn, "events came faster than they could be logged", slog.Uint64("missed", missed))
+		}
+		for _, e := range events {
+			seq = e.Seq
+			level := slog.LevelInfo
+			if e.Level == Warning {
+				level = slog.LevelWarn
+			}
+			log.LogAttrs(ctx, level, e.Message, //nolint:sloglint // the table of events holds the constants
+				slog.String("pod", e.Pod), slog.String("container", e.Container), slog.Int("attempt", e.Attempt),
+				slog.String("reason", e.Reason), slog.Uint64("seq", e.Seq), slog.Uint64("cause", e.Cause))
+		}
+		if err != nil {
+			return
 		}
 	}
 }

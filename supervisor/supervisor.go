@@ -36,6 +36,9 @@ type Supervisor struct {
 	ctx    context.Context //nolint:containedctx // the life of the loops, which is the supervisor's own
 	cancel context.CancelFunc
 	loops  sync.WaitGroup
+	// The log goes on until the loops have ended.
+	logging     sync.WaitGroup
+	stopLogging context.CancelFunc
 
 	mu       sync.Mutex
 	pods     map[string]*loop
@@ -52,17 +55,20 @@ func New(ctx context.Context, o Options) *Supervisor {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	return &Supervisor{
+	logging, stopLogging := context.WithCancel(context.WithoutCancel(ctx))
+	ctx, cancel := context.WithCancel(logging)
+	s := &Supervisor{
 		shared: &shared{
 			runtime: o.Runtime, store: o.Store, now: o.Clock, log: log, decide: lifecycle.Decide,
 			ring:   NewRing(cmp.Or(o.Events, 4096)),
 			starts: make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
 		},
-		ctx: ctx, cancel: cancel,
+		ctx: ctx, cancel: cancel, stopLogging: stopLogging,
 		pods: map[string]*loop{}, blocked: map[string]string{}, sessions: map[string]*session{},
 		changed: make(chan struct{}),
 	}
+	s.logging.Go(func() { s.shared.ring.log(logging, log) })
+	return s
 }
 
 // Errors that callers tell apart.
@@ -117,7 +123,7 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 			slog.String("file", u.File), slog.Any("error", u.Err))
 	}
 	for _, f := range found {
-		s.takeUpFound(ctx, f, lost)
+		s.takeUpFound(f, lost)
 	}
 	return nil
 }
@@ -135,7 +141,7 @@ func (s *Supervisor) takeUp(e Envelope, found lifecycle.Found) {
 }
 
 // takeUpFound deals with a pod that only the engine knows: its state was lost, or there never was one.
-func (s *Supervisor) takeUpFound(ctx context.Context, f lifecycle.Found, lost map[string]Unusable) {
+func (s *Supervisor) takeUpFound(f lifecycle.Found, lost map[string]Unusable) {
 	pod := f.Pod
 	if pod == nil { // no container tells what the pod was: there is nothing to end with care
 		pod = &spec.Pod{Name: "orphan-" + f.UID, RestartPolicy: spec.RestartNever}
@@ -307,6 +313,8 @@ func (s *Supervisor) Leave(ctx context.Context) error {
 	done := make(chan struct{})
 	go func() {
 		s.loops.Wait()
+		s.stopLogging()
+		s.logging.Wait()
 		close(done)
 	}()
 	select {

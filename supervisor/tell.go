@@ -1,8 +1,6 @@
 package supervisor
 
 import (
-	"context"
-	"log/slog"
 	"strconv"
 	"time"
 
@@ -24,18 +22,11 @@ func (l *loop) tell(now lifecycle.Instant, kind Kind, container string, f fields
 
 func (l *loop) tellBecause(now lifecycle.Instant, cause uint64, kind Kind, container string, f fields) {
 	entry := table[kind]
-	e := Event{
+	l.causes[container] = l.shared.ring.add(Event{
 		Cause: cause, Time: now.Wall.UTC(), Level: entry.Level, Kind: kind, Reason: entry.Reason,
 		Pod: l.pod.Name, UID: l.uid, Container: container, Attempt: l.facts.Containers[container].Newest.Attempt,
 		Fields: f, Message: entry.sentence(f),
-	}
-	l.causes[container] = l.shared.ring.add(e)
-	level := slog.LevelInfo
-	if entry.Level == Warning {
-		level = slog.LevelWarn
-	}
-	l.log.LogAttrs(context.Background(), level, e.Message, //nolint:forbidigo // an event belongs to no request
-		slog.String("reason", e.Reason), slog.String("container", container), slog.Int("attempt", e.Attempt))
+	})
 }
 
 // tellAction tells of what the pod is about to do, where a person wants to know before it is done.
