@@ -9,6 +9,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -95,6 +98,45 @@ func (g cgroups) close() error {
 	return err
 }
 
+// kill ends whatever is left of a container that nobody else looks after, and returns when nothing is.
+func (g cgroups) kill(ctx context.Context, uid, id string) error {
+	tick := time.NewTicker(goneInterval)
+	defer tick.Stop()
+	for {
+		text, err := os.ReadFile(g.file(uid, id, "cgroup.procs"))
+		// A cgroup that is removed while it is read has no such device.
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("look for processes of container %s: %w", id, err)
+		}
+		pids := strings.Fields(string(text))
+		if len(pids) == 0 {
+			return nil
+		}
+		for _, p := range pids {
+			if pid, err := strconv.Atoi(p); err == nil && pid > 0 {
+				_ = unix.Kill(pid, unix.SIGKILL) // it may have ended by itself
+			}
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return fmt.Errorf("end processes %v of container %s: %w", pids, id, ctx.Err())
+		}
+	}
+}
+
+// file is a file of a container's cgroup, in the hierarchy that has the memory controller.
+func (g cgroups) file(uid, id, name string) string {
+	mount := "/sys/fs/cgroup/memory"
+	if g.unified {
+		mount = "/sys/fs/cgroup"
+	}
+	return filepath.Join(mount, g.dir(uid, id), name)
+}
+
 // dir is the place of a container below the mount of a hierarchy.
 func (g cgroups) dir(uid, id string) string {
 	if g.systemd {
@@ -107,11 +149,11 @@ func (g cgroups) dir(uid, id string) string {
 // before the container's task is deleted, and its cgroup with it. A scope of systemd is gone as soon as it is empty:
 // then nobody knows.
 func (g cgroups) oomKilled(uid, id string) bool {
-	file := filepath.Join("/sys/fs/cgroup/memory", g.dir(uid, id), "memory.oom_control")
+	name := "memory.oom_control"
 	if g.unified {
-		file = filepath.Join("/sys/fs/cgroup", g.dir(uid, id), "memory.events")
+		name = "memory.events"
 	}
-	text, err := os.ReadFile(file)
+	text, err := os.ReadFile(g.file(uid, id, name))
 	if err != nil {
 		return false
 	}

@@ -81,7 +81,7 @@ func (r *Runtime) adopt(ctx context.Context, uid string, ref lifecycle.Ref) (cli
 	if record.Labels[labelExit] != "" {
 		return c, nil
 	}
-	_, err = c.Task(ctx, nil)
+	_, err = r.task(ctx, c)
 	if err == nil {
 		return c, nil
 	}
@@ -118,6 +118,7 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 		return nil, err
 	}
 	labels := runLabels(uid, pod, a, c)
+	labels[labelBoot] = r.boot
 	labels[labelImageID] = img.ConfigDigest
 	labels[labelStopSignal] = config.Config.StopSignal
 	labels[labelLog] = r.logPath(uid, pod.Name, a)

@@ -3,18 +3,19 @@ package runtime
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"time"
 
+	"github.com/containerd/containerd/api/services/tasks/v1"
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
 
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// goneInterval is how often a task is looked for whose shim does not answer, until the engine has cleaned up after it.
+// goneInterval is how often is looked for what is about to be gone.
 const goneInterval = 20 * time.Millisecond
 
 // exit is how and when a container ended, as its label keeps it.
@@ -41,8 +42,11 @@ func unknown(why string) exit {
 	return exit{lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown, Message: why}, time.Now()}
 }
 
-// killed is the end of a container that died with its shim.
-func killed() exit {
+// lost is the end of a container that has no task and wrote no exit down: it died with its shim, or with the machine.
+func (r *Runtime) lost(labels map[string]string) exit {
+	if labels[labelBoot] != r.boot {
+		return unknown("the machine was restarted")
+	}
 	return exit{lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError, Message: "its sandbox was lost"}, time.Now()}
 }
 
@@ -76,16 +80,13 @@ func (r *Runtime) ended(ctx context.Context, c client.Container) (exit, error) {
 	if e, ok := exitOf(record.Labels); ok {
 		return e, nil
 	}
-	task, err := c.Task(ctx, nil)
+	task, err := r.task(ctx, c)
+	var e exit
+	if err == nil {
+		e, err = r.wait(ctx, c, task)
+	}
 	if errdefs.IsNotFound(err) {
-		return r.afterTask(ctx, c, unknown("how the container ended is not known"))
-	}
-	if err != nil {
-		return exit{}, err
-	}
-	e, err := r.wait(ctx, c, task)
-	if errors.Is(err, errTaskGone) {
-		return r.afterTask(ctx, c, killed())
+		return r.withoutTask(ctx, c)
 	}
 	if err != nil {
 		return exit{}, err
@@ -96,26 +97,51 @@ func (r *Runtime) ended(ctx context.Context, c client.Container) (exit, error) {
 	return e, r.settle(ctx, c, e)
 }
 
-// afterTask is the exit of a container whose task is not there: the one that somebody wrote down meanwhile, or else e.
-func (r *Runtime) afterTask(ctx context.Context, c client.Container, e exit) (exit, error) {
+// withoutTask is the exit of a container whose task is gone: the one that somebody wrote down meanwhile, or else its loss.
+func (r *Runtime) withoutTask(ctx context.Context, c client.Container) (exit, error) {
 	labels, err := c.Labels(ctx)
-	if errdefs.IsNotFound(err) {
-		return e, nil
-	}
-	if err != nil {
+	if err != nil && !errdefs.IsNotFound(err) {
 		return exit{}, err
 	}
 	if known, ok := exitOf(labels); ok {
 		return known, nil
 	}
+	e := r.lost(labels)
 	return e, r.writeExit(ctx, c, e)
 }
 
-var errTaskGone = errors.New("the task is gone")
+// task returns the task of a container. When it says that there is none, no process of the container is left either.
+//
+// A task whose shim is dead cannot be found, although containerd is still about to kill its processes, and may fail to.
+func (r *Runtime) task(ctx context.Context, c client.Container) (client.Task, error) {
+	tick := time.NewTicker(goneInterval)
+	defer tick.Stop()
+	for {
+		task, err := c.Task(ctx, nil)
+		if !errdefs.IsNotFound(err) {
+			return task, err
+		}
+		_, pidsErr := r.client.TaskService().ListPids(ctx, &tasks.ListPidsRequest{ContainerID: c.ID()})
+		if errdefs.IsNotFound(errgrpc.ToNative(pidsErr)) {
+			record, infoErr := info(ctx, c)
+			if infoErr != nil {
+				return nil, infoErr
+			}
+			if err := r.cgroups.kill(ctx, record.Labels[labelUID], c.ID()); err != nil {
+				return nil, err
+			}
+			return nil, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
 
-// wait returns the exit of a task, or errTaskGone when it was deleted or has died with its shim. An error of the wait
-// itself says nothing about the process: the task is looked for until it is there and answers, or the engine has given
-// it up.
+// wait returns the exit of a task, or an error that [errdefs.IsNotFound] when it was deleted or has died with its shim.
+// An error of the wait itself says nothing about the process.
 func (r *Runtime) wait(ctx context.Context, c client.Container, task client.Task) (exit, error) {
 	done, err := task.Wait(ctx)
 	if err != nil {
@@ -125,24 +151,13 @@ func (r *Runtime) wait(ctx context.Context, c client.Container, task client.Task
 	if status.Error() == nil {
 		return exitFrom(status.ExitCode(), status.ExitTime()), nil
 	}
-	tick := time.NewTicker(goneInterval)
-	defer tick.Stop()
-	for {
-		task, err := c.Task(ctx, nil)
-		if errdefs.IsNotFound(err) {
-			return exit{}, errTaskGone
-		}
-		if err == nil {
-			if _, err = task.Status(ctx); err == nil {
-				return exit{}, fmt.Errorf("wait for container: %w", status.Error())
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return exit{}, ctx.Err()
-		}
+	if ctx.Err() != nil {
+		return exit{}, ctx.Err()
 	}
+	if _, err := r.task(ctx, c); err != nil {
+		return exit{}, err
+	}
+	return exit{}, fmt.Errorf("wait for container: %w", status.Error())
 }
 
 // exitFrom is the exit that a status and a time tell.
@@ -186,17 +201,13 @@ func (r *Runtime) writeExit(ctx context.Context, c client.Container, e exit) err
 	return nil
 }
 
-// end kills a container and returns when it has ended and its exit is written down. One that has no task is left as it
-// is.
+// end kills a container and returns when it has ended and its exit is written down.
 func (r *Runtime) end(ctx context.Context, c client.Container) error {
-	task, err := c.Task(ctx, nil)
-	if errdefs.IsNotFound(err) {
-		return nil
+	task, err := r.task(ctx, c)
+	if err == nil {
+		err = kill(ctx, task)
 	}
-	if err != nil {
-		return err
-	}
-	if err := kill(ctx, task); err != nil && !isAway(err) {
+	if err != nil && !errdefs.IsNotFound(err) && !isAway(err) {
 		return err
 	}
 	_, err = r.ended(ctx, c)

@@ -31,6 +31,7 @@ const (
 	labelImageID    = "podstead.io/image-id"
 	labelStopSignal = "podstead.io/image-stop-signal"
 	labelLog        = "podstead.io/log"
+	labelBoot       = "podstead.io/boot" // the kernel's ID of the boot in which it ran
 	labelExit       = "podstead.io/exit" // an exit, as JSON; set when the container has ended
 )
 

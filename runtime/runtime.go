@@ -23,8 +23,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
@@ -99,6 +101,7 @@ type Runtime struct {
 	images  *image.Store
 	machine oci.Machine
 	cgroups cgroups
+	boot    string // the kernel's ID of this boot
 	locks   locks
 }
 
@@ -110,6 +113,10 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		return nil, fmt.Errorf("find OCI runtime: %w", err)
 	}
 	machine, err := oci.LookAtMachine()
+	if err != nil {
+		return nil, fmt.Errorf("start runtime: %w", err)
+	}
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
@@ -129,7 +136,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		return nil, err
 	}
 	r := &Runtime{
-		opts: o, log: o.Logger, machine: machine, cgroups: groups,
+		opts: o, log: o.Logger, machine: machine, cgroups: groups, boot: strings.TrimSpace(string(boot)),
 		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images),
 	}
 	r.warnOfLimits()

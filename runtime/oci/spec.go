@@ -73,15 +73,15 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	score := in.Machine.oomScore(oomScoreBestEffort)
 	p.OOMScoreAdj = &score
 	s.Linux.CgroupsPath = in.CgroupsPath
-	s.Linux.Namespaces = namespaces(&in)
+	s.Linux.Namespaces = namespacesOf(&in)
 	if in.Machine.Seccomp {
 		s.Linux.Seccomp = seccomp.DefaultProfile(s)
 	}
 	return s, nil
 }
 
-// namespaces lists the namespaces of a container: its own for processes and mounts, the pod's for the rest.
-func namespaces(in *Input) []specs.LinuxNamespace {
+// namespacesOf lists the namespaces of a container: its own for processes and mounts, the pod's for the rest.
+func namespacesOf(in *Input) []specs.LinuxNamespace {
 	list := []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}}
 	for _, ns := range []specs.LinuxNamespace{
 		{Type: specs.NetworkNamespace, Path: in.Network},

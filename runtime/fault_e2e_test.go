@@ -1,0 +1,288 @@
+//go:build e2e
+
+package runtime_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// wait returns how a container ended.
+func (p *pod) wait(ref lifecycle.Ref) lifecycle.Exit {
+	p.Helper()
+	exit, _, err := p.WaitContainer(p.ctx(), uid, ref)
+	if err != nil {
+		p.Fatal(err)
+	}
+	return exit
+}
+
+func TestStartErrors(t *testing.T) {
+	p := newPod(newMachine(t), &spec.Pod{Volumes: []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}}})
+	for _, test := range []struct{ command, message string }{
+		{"none", `exec: "none": executable file not found in $PATH`},
+		{"/no/such/file", "no such file or directory"},
+		{"/etc/passwd", "permission denied"},
+		{"/tmp", "is a directory"},
+	} {
+		ref, err := p.start(spec.Container{Command: []string{test.command}})
+		f, _ := errors.AsType[lifecycle.Failure](err)
+		if f.Kind != lifecycle.FailureRetry || f.Reason != lifecycle.ReasonStartError || !strings.Contains(f.Message, test.message) {
+			// runc 1.1 tells of a folder as of a file without permission
+			if test.command != "/tmp" || !strings.Contains(f.Message, "permission denied") {
+				t.Errorf("%s: %#v, want a start error with %q", test.command, err, test.message)
+			}
+		}
+		if logs, _ := os.ReadDir(filepath.Join(p.opts.LogDir, p.Name+"_"+uid, ref.Container)); len(logs) > 0 {
+			t.Errorf("%s: a log is left: %v", test.command, logs)
+		}
+	}
+	// What is no program is found out by the kernel, after the start.
+	c := sh("echo text > /data/f; chmod +x /data/f; exec /data/f")
+	c.VolumeMounts = []spec.VolumeMount{{Name: "data", MountPath: "/data"}}
+	ref, err := p.start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.wait(ref)
+	ref, err = p.start(spec.Container{Command: []string{"/data/f"}, VolumeMounts: c.VolumeMounts})
+	if err == nil {
+		if exit := p.wait(ref); exit.Code == 0 || !strings.Contains(p.log(ref), "exec format error") {
+			t.Errorf("a file that is no program: %+v with log %q", exit, p.log(ref))
+		}
+	} else if !strings.Contains(err.Error(), "exec format error") {
+		t.Errorf("a file that is no program: %v", err)
+	}
+	found, err := p.Inventory(p.ctx())
+	if err != nil || len(found) != 1 || len(found[0].Runs) > 2 {
+		t.Errorf("left of containers that could not be started: %+v, %v", found, err)
+	}
+}
+
+func TestUnknownUser(t *testing.T) {
+	// The rest of what containerd refuses comes the same way.
+	p := newPod(newMachine(t), &spec.Pod{})
+	ref, err := p.start(spec.Container{Command: []string{"true"}, VolumeMounts: []spec.VolumeMount{{Name: "none", MountPath: "/x"}}})
+	f, _ := errors.AsType[lifecycle.Failure](err)
+	if f.Kind != lifecycle.FailureRefused || f.Reason != lifecycle.ReasonCreateConfigError {
+		t.Errorf("a volume that the pod has not: %#v", err)
+	}
+	if err := p.RemoveContainer(p.ctx(), uid, p.Pod, ref); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStartWithoutRuntime(t *testing.T) {
+	dir := t.TempDir()
+	_, err := runtime.Start(t.Context(), runtime.Options{StateDir: dir, RunDir: dir, RuntimeBinary: "no-such-runtime"})
+	if !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "no-such-runtime") {
+		t.Errorf("got %v, want an error that names the missing program", err)
+	}
+}
+
+func TestOOM(t *testing.T) {
+	p := newPod(newMachine(t), &spec.Pod{})
+	ref, err := p.start(sh("until [ -e /go ]; do sleep 0.05; done; x=aaaaaaaa; while :; do x=$x$x; done"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	limit := "64000000"
+	v1 := filepath.Join("/sys/fs/cgroup/memory", p.opts.CgroupRoot, uid, p.idOf(ref), "memory.limit_in_bytes")
+	v2 := filepath.Join("/sys/fs/cgroup", p.opts.CgroupRoot, uid, p.idOf(ref), "memory.max")
+	if err1, err2 := os.WriteFile(v1, []byte(limit), 0), os.WriteFile(v2, []byte(limit), 0); err1 != nil && err2 != nil {
+		t.Fatal(err1, err2)
+	}
+	if err := os.WriteFile(fmt.Sprintf("/proc/%d/root/go", p.pidOf(ref)), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if exit := p.wait(ref); exit.Code != 137 || exit.Reason != lifecycle.ReasonOOMKilled {
+		t.Errorf("exit: %+v, want 137 OOMKilled", exit)
+	}
+}
+
+// A killed shim takes its containers along, and a new sandbox can follow.
+func TestShimKilled(t *testing.T) {
+	p := newPod(newMachine(t), &spec.Pod{})
+	ref, err := p.start(sh("sleep 1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lost := make(chan error, 1)
+	ctx := p.ctx()
+	go func() { lost <- p.WaitSandbox(ctx, uid, 1) }()
+	text, err := os.ReadFile(filepath.Join("/sys/fs/cgroup/pids", p.opts.CgroupRoot, uid, "shim/cgroup.procs"))
+	if errors.Is(err, os.ErrNotExist) {
+		text, err = os.ReadFile(filepath.Join("/sys/fs/cgroup", p.opts.CgroupRoot, uid, "shim/cgroup.procs"))
+	}
+	if err != nil {
+		text = []byte(p.shimPid()) // with cgroup v1 the shim stays where the daemon is, if that is the root
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-lost; err != nil {
+		t.Errorf("wait for the sandbox: %v", err)
+	}
+	if exit := p.wait(ref); exit.Code != 137 || exit.Reason != lifecycle.ReasonError {
+		t.Errorf("exit: %+v, want 137 Error", exit)
+	}
+	if err := p.RemoveSandbox(p.ctx(), uid, 1); err != nil {
+		t.Fatal(err)
+	}
+	p.sandbox(2)
+	second := lifecycle.StartContainer{Ref: lifecycle.Ref{Container: ref.Container, Round: 2, Attempt: 2}, Sandbox: 2, Restarts: 1}
+	if _, err := p.StartContainer(p.ctx(), uid, p.Pod, second); err != nil {
+		t.Error(err)
+	}
+}
+
+// shimPid finds the one shim of this machine.
+func (m *machine) shimPid() string {
+	m.Helper()
+	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, path := range paths {
+		if text, _ := os.ReadFile(path); strings.HasPrefix(string(text), m.opts.ShimPath) && strings.Contains(string(text), m.dir) {
+			return filepath.Base(filepath.Dir(path))
+		}
+	}
+	m.Fatal("there is no shim")
+	return ""
+}
+
+// TestDaemonKilled has another process start containers, and kills it.
+func TestDaemonKilled(t *testing.T) {
+	m := newMachine(t)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m.Runtime = nil
+	child := exec.Command(os.Args[0])
+	child.Env = append(os.Environ(), "PODSTEAD_TEST_DAEMON="+m.dir, "PODSTEAD_TEST_PROGRAMS="+programs)
+	child.Stderr = os.Stderr
+	out, err := child.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := child.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if line != "ready\n" {
+		t.Fatalf("the daemon says %q, %v", line, err)
+	}
+	if err := child.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = child.Wait() // it was killed
+	p := &pod{machine: m, Pod: daemonPod()}
+	m.eventually("a container ends while nobody is there", func() (string, bool) {
+		log := p.log(lifecycle.Ref{Container: "ends"})
+		return log, strings.Contains(log, "bye")
+	})
+	m.start()
+	if exit := p.wait(lifecycle.Ref{Container: "ends", Round: 1, Attempt: 1}); exit.Code != 7 {
+		t.Errorf("exit: %+v, want 7", exit)
+	}
+	lines := func() int { return strings.Count(p.log(lifecycle.Ref{Container: "counts"}), "\n") }
+	before := lines()
+	m.eventually("the other one goes on", func() (string, bool) { return fmt.Sprint(lines()), lines() > before+5 })
+	for i, n := range strings.Fields(p.log(lifecycle.Ref{Container: "counts"})) {
+		if n != strconv.Itoa(i) {
+			t.Fatalf("line %d of the log is %s", i, n)
+		}
+	}
+	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
+		t.Error(err)
+	}
+}
+
+func daemonPod() *spec.Pod {
+	return &spec.Pod{Name: "p", Containers: []spec.Container{
+		{Name: "ends", Image: busybox, Command: []string{"sh", "-c", "sleep 1; echo bye; exit 7"}},
+		{Name: "counts", Image: busybox, Command: []string{"sh", "-c", "i=0; while :; do echo $i; i=$((i+1)); sleep 0.02; done"}},
+	}}
+}
+
+// daemon is the process that TestDaemonKilled kills. It returns only with an error.
+func daemon(dir string) error {
+	ctx := context.Background()
+	r, err := runtime.Start(ctx, options(dir, os.Getenv("PODSTEAD_TEST_PROGRAMS")))
+	if err != nil {
+		return err
+	}
+	pod := daemonPod()
+	if _, err := r.StartSandbox(ctx, uid, pod, lifecycle.StartSandbox{Sandbox: 1, Round: 1}); err != nil {
+		return err
+	}
+	for _, c := range pod.Containers {
+		a := lifecycle.StartContainer{Ref: lifecycle.Ref{Container: c.Name, Round: 1, Attempt: 1}, Sandbox: 1}
+		if _, err := r.StartContainer(ctx, uid, pod, a); err != nil {
+			return err
+		}
+	}
+	fmt.Println("ready")
+	<-time.After(10 * deadline)
+	return errors.New("nobody killed the daemon")
+}
+
+func TestDiskFull(t *testing.T) {
+	m := newMachine(t)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	small := filepath.Join(m.dir, "small")
+	if err := os.MkdirAll(small, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount("small", small, "tmpfs", 0, "size=24m"); err != nil {
+		t.Fatal(err)
+	}
+	unmount := func() {
+		if err := unix.Unmount(small, unix.MNT_DETACH); err != nil {
+			t.Error(err)
+		}
+	}
+	m.opts.StateDir = filepath.Join(small, "lib")
+	m.start()
+	m.beforeCheck = unmount
+	m.pull(filepath.Join(programs, "busybox.tar"), busybox)
+	p := newPod(m, &spec.Pod{})
+	fill, err := os.Create(filepath.Join(small, "fill"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := make([]byte, 4096)
+	for err == nil {
+		_, err = fill.Write(block)
+	}
+	ref, err := p.start(sh("sleep 1000"))
+	f, _ := errors.AsType[lifecycle.Failure](err)
+	if f.Kind != lifecycle.FailureRefused || !strings.Contains(f.Message, "the disk is full") {
+		t.Errorf("start on a full disk: %#v", err)
+	}
+	if err := errors.Join(fill.Close(), os.Remove(fill.Name())); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.StartContainer(p.ctx(), uid, p.Pod, lifecycle.StartContainer{Ref: ref, Sandbox: 1}); err != nil {
+		t.Errorf("start when there is space again: %v", err)
+	}
+}

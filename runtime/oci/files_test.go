@@ -1,0 +1,110 @@
+package oci
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/spec"
+)
+
+func TestHostname(t *testing.T) {
+	for _, test := range []struct{ name, hostname, want string }{
+		{"pod", "", "pod"},
+		{"pod", "host", "host"},
+		{strings.Repeat("a", 62) + "-.b", "", strings.Repeat("a", 62)},
+		{strings.Repeat("a", 70), "", strings.Repeat("a", 63)},
+	} {
+		if got := Hostname(&spec.Pod{Name: test.name, Hostname: test.hostname}); got != test.want {
+			t.Errorf("Hostname of pod %q with hostname %q: got %q, want %q", test.name, test.hostname, got, test.want)
+		}
+	}
+}
+
+func TestHosts(t *testing.T) {
+	pod := &spec.Pod{Name: "web"}
+	const local = "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
+		"fe00::0\tip6-localnet\nfe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n"
+	if diff := cmp.Diff(local+"127.0.0.1\tweb\n", Hosts(pod, nil)); diff != "" {
+		t.Errorf("without an address (-want +got):\n%s", diff)
+	}
+	pod.HostAliases = []spec.HostAlias{{IP: "10.0.0.1", Hostnames: []string{"a", "b"}}, {IP: "10.0.0.2", Hostnames: []string{"c"}}}
+	const aliases = "\n# Entries added by HostAliases.\n10.0.0.1\ta\tb\n10.0.0.2\tc\n"
+	if diff := cmp.Diff(local+"10.1.0.2\tweb\n"+aliases, Hosts(pod, []string{"10.1.0.2"})); diff != "" {
+		t.Errorf("with an address and aliases (-want +got):\n%s", diff)
+	}
+	want := "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost\n" + aliases
+	if diff := cmp.Diff(want, HostNetworkHosts(pod, "127.0.0.1 localhost\n")); diff != "" {
+		t.Errorf("in the machine's network (-want +got):\n%s", diff)
+	}
+}
+
+func TestResolv(t *testing.T) {
+	value := func(s string) *string { return &s }
+	const machine = "# comment\nnameserver 10.0.0.1\nnameserver 10.0.0.2\nsearch old.org\nsearch example.org. corp\n" +
+		"options ndots:2 rotate\nsortlist 1.2.3.4\n"
+	for _, test := range []struct {
+		name   string
+		policy spec.DNSPolicy
+		config *spec.DNSConfig
+		want   string
+	}{
+		{
+			"the machine's", spec.DNSDefault, nil,
+			"search example.org corp\nnameserver 10.0.0.1\nnameserver 10.0.0.2\noptions ndots:2 rotate\n",
+		},
+		{
+			"merged", spec.DNSDefault, &spec.DNSConfig{
+				Nameservers: []string{"10.0.0.2", "10.0.0.3", "10.0.0.4"}, Searches: []string{"corp", "more"},
+				Options: []spec.DNSOption{{Name: "ndots", Value: value("5")}, {Name: "edns0"}},
+			},
+			"search example.org corp more\nnameserver 10.0.0.1\nnameserver 10.0.0.2\nnameserver 10.0.0.3\noptions ndots:5 rotate edns0\n",
+		},
+		{
+			"the pod's alone", spec.DNSNone, &spec.DNSConfig{Nameservers: []string{"10.9.9.9"}},
+			"nameserver 10.9.9.9\n",
+		},
+		{
+			"too long a name is left out", spec.DNSNone,
+			&spec.DNSConfig{Nameservers: []string{"10.9.9.9"}, Searches: []string{strings.Repeat("a", 256), "b"}},
+			"search b\nnameserver 10.9.9.9\n",
+		},
+		{"nothing", spec.DNSNone, nil, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := Resolv(&spec.Pod{DNSPolicy: test.policy, DNSConfig: test.config}, machine)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestResolvLimits(t *testing.T) {
+	searches := func(n, length int) []string {
+		list := make([]string, n)
+		for i := range list {
+			list[i] = fmt.Sprintf("%0*d", length, i)
+		}
+		return list
+	}
+	for _, test := range []struct {
+		name         string
+		searches     []string
+		wantSearches int
+	}{
+		{"at most 32", searches(40, 4), 32},
+		{"at most 2048 characters with the spaces between", searches(32, 128), 15},
+		{"exactly 2048 characters", append(searches(15, 128), strings.Repeat("a", 2048-15*129)), 16},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			pod := &spec.Pod{DNSPolicy: spec.DNSNone, DNSConfig: &spec.DNSConfig{Searches: test.searches}}
+			line, _, _ := strings.Cut(Resolv(pod, ""), "\n")
+			if n := len(strings.Fields(line)) - 1; n != test.wantSearches {
+				t.Errorf("%d searches, want %d", n, test.wantSearches)
+			}
+		})
+	}
+}

@@ -1,0 +1,172 @@
+package oci
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/google/go-cmp/cmp"
+	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/spec"
+)
+
+func input(t *testing.T) Input {
+	pod := &spec.Pod{Name: "web", Containers: []spec.Container{{Name: "app"}}}
+	return Input{
+		ID: "id", Pod: pod, Container: &pod.Containers[0], Image: imagespec.ImageConfig{Cmd: []string{"true"}, WorkingDir: "/srv"},
+		Hostname: "web", Network: "/ns/net", IPC: "/ns/ipc", UTS: "/ns/uts", VolumesDir: filepath.Join(t.TempDir(), "volumes"),
+		Files:       []File{{"/dev/shm", "/ns/shm"}, {"/etc/hosts", "/ns/hosts"}},
+		CgroupsPath: "/pods/web/id",
+		Machine:     Machine{Seccomp: true, Resource: true, NrOpen: 1 << 30},
+	}
+}
+
+func build(t *testing.T, in Input) *specs.Spec {
+	t.Helper()
+	s, err := Spec(namespaces.WithNamespace(t.Context(), "test"), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func TestSpec(t *testing.T) {
+	s := build(t, input(t))
+	if s.Version != "1.0.2" || s.Process.Cwd != "/srv" || s.Process.NoNewPrivileges || s.Linux.CgroupsPath != "/pods/web/id" {
+		t.Errorf("version %s, folder %s, no new privileges %v, cgroup %s", s.Version, s.Process.Cwd, s.Process.NoNewPrivileges, s.Linux.CgroupsPath)
+	}
+	want := []specs.LinuxNamespace{
+		{Type: "pid"}, {Type: "mount"}, {Type: "network", Path: "/ns/net"}, {Type: "ipc", Path: "/ns/ipc"}, {Type: "uts", Path: "/ns/uts"},
+	}
+	if diff := cmp.Diff(want, s.Linux.Namespaces); diff != "" {
+		t.Errorf("namespaces (-want +got):\n%s", diff)
+	}
+	if s.Linux.Seccomp == nil || len(s.Linux.MaskedPaths) == 0 || len(s.Linux.ReadonlyPaths) == 0 || len(s.Process.Capabilities.Ambient) > 0 {
+		t.Errorf("seccomp %v, masked %v, read-only %v, capabilities %+v",
+			s.Linux.Seccomp, s.Linux.MaskedPaths, s.Linux.ReadonlyPaths, s.Process.Capabilities)
+	}
+}
+
+func TestSpecFollowsMachine(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		machine Machine
+		files   uint64
+		score   int
+	}{
+		{"all", Machine{Resource: true, NrOpen: 1 << 30, OpenFiles: 1024, OOMScoreAdj: -500}, 1 << 20, 1000},
+		{"the kernel's limit", Machine{Resource: true, NrOpen: 4096, OpenFiles: 1024}, 4096, 1000},
+		{"without CAP_SYS_RESOURCE", Machine{NrOpen: 1 << 30, OpenFiles: 20000}, 20000, 1000},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			in := input(t)
+			in.Machine = test.machine
+			s := build(t, in)
+			if l := s.Process.Rlimits; len(l) != 1 || l[0].Soft != test.files || l[0].Hard != test.files {
+				t.Errorf("limits %+v, want %d open files", l, test.files)
+			}
+			if *s.Process.OOMScoreAdj != test.score {
+				t.Errorf("OOM score %d, want %d", *s.Process.OOMScoreAdj, test.score)
+			}
+			if s.Linux.Seccomp != nil {
+				t.Error("a filter of system calls on a kernel without seccomp")
+			}
+		})
+	}
+	in := input(t)
+	in.Machine.UnifiedCgroups, in.Network, in.UTS = true, "", ""
+	want := []specs.LinuxNamespace{{Type: "pid"}, {Type: "mount"}, {Type: "ipc", Path: "/ns/ipc"}, {Type: "cgroup"}}
+	if diff := cmp.Diff(want, build(t, in).Linux.Namespaces); diff != "" {
+		t.Errorf("namespaces in the machine's network, with cgroup v2 (-want +got):\n%s", diff)
+	}
+	if m := (Machine{OOMScoreAdj: 200}); m.oomScore(-500) != 200 || m.oomScore(300) != 300 {
+		t.Error("without CAP_SYS_RESOURCE a score is only raised")
+	}
+}
+
+func TestNoCommand(t *testing.T) {
+	in := input(t)
+	in.Image = imagespec.ImageConfig{}
+	if _, err := Spec(namespaces.WithNamespace(t.Context(), "test"), in); !errors.Is(err, ErrNoCommand) {
+		t.Errorf("got %v, want %v", err, ErrNoCommand)
+	}
+}
+
+// at returns what is mounted at a path, last to first.
+func at(s *specs.Spec, path string) []string {
+	var sources []string
+	for _, m := range s.Mounts {
+		if m.Destination == path {
+			sources = append(sources, m.Source+" "+strings.Join(m.Options, ","))
+		}
+	}
+	return sources
+}
+
+func TestMounts(t *testing.T) {
+	in := input(t)
+	host := t.TempDir()
+	in.Pod.Volumes = []spec.Volume{
+		{Name: "data", EmptyDir: &spec.EmptyDirVolume{}},
+		{Name: "host", HostPath: &spec.HostPathVolume{Path: host}},
+	}
+	in.Container.VolumeMounts = []spec.VolumeMount{
+		{Name: "data", MountPath: "/a/b/c"},
+		{Name: "host", MountPath: "/a", ReadOnly: true},
+		{Name: "data", MountPath: "/etc/hosts"},
+		{Name: "data", MountPath: "relative/"},
+	}
+	s := build(t, in)
+	data := filepath.Join(in.VolumesDir, "data")
+	for path, want := range map[string][]string{
+		"/run":       nil,
+		"/dev/shm":   {"/ns/shm rbind,rprivate,rw"},
+		"/a":         {host + " rbind,rprivate,ro"},
+		"/a/b/c":     {data + " rbind,rprivate,rw"},
+		"/etc/hosts": {data + " rbind,rprivate,rw"},
+		"/relative":  {data + " rbind,rprivate,rw"},
+	} {
+		if diff := cmp.Diff(want, at(s, path)); diff != "" {
+			t.Errorf("mounted at %s (-want +got):\n%s", path, diff)
+		}
+	}
+	index := func(path string) int {
+		for i, m := range s.Mounts {
+			if m.Destination == path {
+				return i
+			}
+		}
+		return -1
+	}
+	if index("/a") > index("/a/b/c") {
+		t.Error("/a is mounted over /a/b/c")
+	}
+	if info, err := os.Stat(data); err != nil || info.Mode().Perm() != 0o777 {
+		t.Errorf("emptyDir: %v, %v", info, err)
+	}
+
+	in.Container.VolumeMounts = []spec.VolumeMount{{Name: "host", MountPath: "/dev"}}
+	s = build(t, in)
+	if got := append(at(s, "/dev/shm"), at(s, "/dev/pts")...); len(got) > 0 {
+		t.Errorf("below a volume at /dev: %v", got)
+	}
+	in.Container.VolumeMounts = []spec.VolumeMount{{Name: "none", MountPath: "/x"}}
+	if _, err := Spec(namespaces.WithNamespace(t.Context(), "test"), in); err == nil || !strings.Contains(err.Error(), `"none"`) {
+		t.Errorf("a volume that is not there: %v", err)
+	}
+}
+
+func TestLookAtMachine(t *testing.T) {
+	m, err := LookAtMachine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if m.NrOpen == 0 || m.OpenFiles == 0 {
+		t.Errorf("machine %+v has no limits", m)
+	}
+}

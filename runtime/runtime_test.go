@@ -1,0 +1,235 @@
+package runtime
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/ttrpc"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+func TestParseSignal(t *testing.T) {
+	for _, test := range []struct {
+		in   string
+		want syscall.Signal // 0: an error
+	}{
+		{"SIGTERM", unix.SIGTERM},
+		{"TERM", unix.SIGTERM},
+		{"sigquit", unix.SIGQUIT},
+		{"15", unix.SIGTERM},
+		{"64", 64},
+		{"SIGRTMIN", 34},
+		{"SIGRTMIN+3", 37},
+		{"RTMAX-1", 63},
+		{"SIGRTMAX", 64},
+		{"SIGRTMIN+40", 0},
+		{"SIGRTMIN-1", 0},
+		{"SIGRTMINx", 0},
+		{"0", 0},
+		{"65", 0},
+		{"-1", 0},
+		{"", 0},
+		{"SIGNONE", 0},
+	} {
+		got, err := parseSignal(test.in)
+		if got != test.want || (err == nil) != (test.want != 0) {
+			t.Errorf("parseSignal(%q): got %d, %v; want %d", test.in, got, err, test.want)
+		}
+	}
+}
+
+func TestFail(t *testing.T) {
+	given := lifecycle.Failure{Kind: lifecycle.FailureRefused, Reason: "R", Message: "m"}
+	for _, test := range []struct {
+		name string
+		err  error
+		want error
+	}{
+		{"nothing", nil, nil},
+		{"an error", errors.New("e"), lifecycle.Failure{Kind: lifecycle.FailureGone, Reason: "X", Message: "e"}},
+		{"classified before", fmt.Errorf("around: %w", given), given},
+		{
+			"the engine is away", fmt.Errorf("a: %w", errdefs.ErrUnavailable),
+			lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "a: unavailable"},
+		},
+		{
+			"the shim is away", errors.New("far: " + ttrpc.ErrClosed.Error()),
+			lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "far: ttrpc: closed"},
+		},
+		{
+			"the disk is full", fmt.Errorf("write /x: %w", unix.ENOSPC),
+			lifecycle.Failure{Kind: lifecycle.FailureGone, Reason: "X", Message: "the disk is full: write /x: no space left on device"},
+		},
+		{
+			"the layers of the engine",
+			errors.New(`failed to create task for container: failed to create shim task: OCI runtime create failed: runc create failed: ` +
+				`unable to start container process: exec: "x": executable file not found in $PATH: unknown`),
+			lifecycle.Failure{Kind: lifecycle.FailureGone, Reason: "X", Message: `exec: "x": executable file not found in $PATH`},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, fail(t.Context(), lifecycle.FailureGone, "X", test.err)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if got := fail(ctx, lifecycle.FailureGone, "X", context.Canceled); got != context.Canceled {
+		t.Errorf("a call that was given up: got %v, want its own error", got)
+	}
+	ctx, cancel = context.WithTimeout(t.Context(), -1)
+	defer cancel()
+	if _, ok := errors.AsType[lifecycle.Failure](fail(ctx, lifecycle.FailureGone, "X", ctx.Err())); !ok {
+		t.Error("the end of a time limit is no failure")
+	}
+}
+
+func TestExitFrom(t *testing.T) {
+	at := time.Now().Add(-time.Hour).Round(0)
+	if diff := cmp.Diff(exit{lifecycle.Exit{Code: 0, Reason: lifecycle.ReasonCompleted}, at}, exitFrom(0, at)); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	e := exitFrom(143, at)
+	if diff := cmp.Diff(exit{lifecycle.Exit{Code: 143, Reason: lifecycle.ReasonError}, at}, e); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	text, err := json.Marshal(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, ok := exitOf(map[string]string{labelExit: string(text)})
+	if diff := cmp.Diff(e, got); diff != "" || !ok {
+		t.Errorf("read back: %v (-want +got):\n%s", ok, diff)
+	}
+	if got, ok := exitOf(map[string]string{labelExit: "{"}); !ok || got.Reason != lifecycle.ReasonUnknown || got.Code != 255 {
+		t.Errorf("an exit that cannot be read: %+v, %v; want one that is not known", got, ok)
+	}
+	if _, ok := exitOf(nil); ok {
+		t.Error("no label is no exit")
+	}
+}
+
+func TestRecord(t *testing.T) {
+	pod := &spec.Pod{Name: "web", Containers: []spec.Container{{Name: "app", Hash: "v1:x"}}}
+	a := lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "app", Round: 2, Attempt: 3}, Sandbox: 4, Restarts: 5}
+	c := containers.Container{ID: "id", Image: "i", Labels: runLabels("u", pod, a, &pod.Containers[0])}
+	c.Labels[labelImageID] = "sha256:1"
+	got, err := runOf(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(lifecycle.Run{StartContainer: a, ID: "id", Image: "i", ImageID: "sha256:1"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	c.Labels[labelAttempt] = "x"
+	if _, err := runOf(c); err == nil {
+		t.Error("a label that is no number is no error")
+	}
+
+	if err := withDefinition(pod)(t.Context(), nil, &c); err != nil {
+		t.Fatal(err)
+	}
+	kept, err := definitionOf(c)
+	if diff := cmp.Diff(pod, kept); diff != "" || err != nil {
+		t.Errorf("definition: %v (-want +got):\n%s", err, diff)
+	}
+	if _, err := definitionOf(containers.Container{}); err == nil {
+		t.Error("a missing definition is no error")
+	}
+}
+
+func TestIDs(t *testing.T) {
+	ref := lifecycle.Ref{Container: "c", Round: 1, Attempt: 11}
+	ids := map[string]bool{
+		containerID("u", ref): true, containerID("v", ref): true, sandboxID("u", 1): true, sandboxID("u", 11): true,
+		containerID("u", lifecycle.Ref{Container: "c", Round: 11, Attempt: 1}): true,
+		containerID("u", lifecycle.Ref{Container: "d", Round: 1, Attempt: 11}): true,
+	}
+	if len(ids) != 6 || containerID("u", ref) != containerID("u", ref) {
+		t.Errorf("IDs %v are not one for each run", ids)
+	}
+	for _, uid := range []string{"", ".", "..", "a/b", "/a", "../a"} {
+		if checkUID(uid) == nil {
+			t.Errorf("UID %q was taken", uid)
+		}
+	}
+	if err := checkUID("0c5e4b1e-1111"); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestCgroups(t *testing.T) {
+	g, err := newCgroups(Options{CgroupDriver: CgroupFS, CgroupRoot: "/podstead"}, true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if g.spec("u-1", "id") != "/podstead/u-1/id" || g.shim("u-1") != "/podstead/u-1/shim" || g.dir("u-1", "id") != "/podstead/u-1/id" {
+		t.Errorf("cgroupfs: %s, %s, %s", g.spec("u-1", "id"), g.shim("u-1"), g.dir("u-1", "id"))
+	}
+	if g, err = newCgroups(Options{CgroupDriver: CgroupSystemd}, true); err != nil {
+		t.Fatal(err)
+	}
+	if g.spec("u-1", "id") != "podstead-u_1.slice:podstead:id" || g.shim("u-1") != "" ||
+		g.dir("u-1", "id") != "podstead.slice/podstead-u_1.slice/podstead-id.scope" {
+		t.Errorf("systemd: %s, %s, %s", g.spec("u-1", "id"), g.shim("u-1"), g.dir("u-1", "id"))
+	}
+	if _, err := newCgroups(Options{CgroupDriver: "none"}, true); err == nil {
+		t.Error("a driver that there is not was taken")
+	}
+}
+
+func TestLocks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var l locks
+		release, err := l.acquire(t.Context(), "a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := l.acquire(t.Context(), "b")
+		if err != nil {
+			t.Fatal(err)
+		}
+		other()
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if _, err := l.acquire(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("a lock that is held: %v", err)
+		}
+		holders := 0
+		var group sync.WaitGroup
+		for range 10 {
+			group.Go(func() {
+				release, err := l.acquire(t.Context(), "a")
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if holders++; holders != 1 {
+					t.Error("two hold one lock")
+				}
+				time.Sleep(time.Millisecond)
+				holders--
+				release()
+			})
+		}
+		release()
+		group.Wait()
+		if len(l.held) > 0 {
+			t.Errorf("locks that nobody holds: %v", l.held)
+		}
+	})
+}
