@@ -31,10 +31,12 @@ type Decision struct {
 // to be folded in as [Issued] before the next call, or it is given again.
 func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 	p := plan{pod: pod, facts: &f, now: now}
-	switch {
-	case !f.Removal.Done.IsZero():
+	if !f.Removal.Done.IsZero() {
 		p.decision.Gone = true
 		return p.decision
+	}
+	p.reap() // before a start, which forgets the run that is reaped
+	switch {
 	case !f.Stop.Asked.IsZero():
 		p.end(ReasonStopped)
 	case finished(pod, &f):
@@ -44,7 +46,6 @@ func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 			p.apps()
 		}
 	}
-	p.reap()
 	return p.decision
 }
 

@@ -1,0 +1,172 @@
+package lifecycle_test
+
+import (
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// The words in which the tables of this package are written. A history is a list of events; every event is at the instant
+// of the nearest [tick] before it.
+
+// at is the instant a number of seconds after the boot.
+func at(seconds float64) lifecycle.Instant {
+	d := time.Duration(seconds * float64(time.Second))
+	return lifecycle.Instant{Boot: "1", Mono: d, Wall: time.Unix(1_000_000_000, 0).UTC().Add(d)}
+}
+
+// tick is the time that a history has come to, in seconds after the boot.
+type tick float64
+
+// history is a mixture of ticks, events, actions (issued), and lists of these.
+type history []any
+
+// fold makes facts of a history.
+func fold(h history) lifecycle.Facts {
+	facts := lifecycle.Facts{UID: "uid", Accepted: at(1)}
+	now := at(1)
+	var add func(history)
+	add = func(h history) {
+		for _, item := range h {
+			switch item := item.(type) {
+			case tick:
+				now = at(float64(item))
+			case history:
+				add(item)
+			case lifecycle.Action:
+				facts = facts.Apply(lifecycle.Issued{Action: item, At: now})
+			case func(lifecycle.Instant) lifecycle.Event:
+				facts = facts.Apply(item(now))
+			}
+		}
+	}
+	add(h)
+	return facts
+}
+
+// happened makes an event of a function of its instant.
+type happened = func(lifecycle.Instant) lifecycle.Event
+
+func run(name string, n int) lifecycle.Ref {
+	return lifecycle.Ref{Container: name, Round: 1, Attempt: n}
+}
+
+// up is a ready first sandbox.
+func up() history {
+	return history{lifecycle.StartSandbox{Sandbox: 1, Round: 1}, happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.SandboxStarted{Sandbox: 1, IPs: []string{"10.0.0.2", "fd00::2"}, At: t}
+	})}
+}
+
+func lost(sandbox int) happened {
+	return func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.SandboxLost{Sandbox: sandbox, Message: "killed", At: t}
+	}
+}
+
+func sandboxRemoved(sandbox int) history {
+	return history{lifecycle.RemoveSandbox{Sandbox: sandbox}, happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.SandboxRemoved{Sandbox: sandbox, At: t}
+	})}
+}
+
+func pulled(name string, n int) history {
+	return history{lifecycle.PullImage{Container: name, For: n, Level: 1}, happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.ImagePulled{Container: name, For: n, Pulled: true, At: t}
+	})}
+}
+
+func pullFailed(name string, n, level int, reason lifecycle.Reason) history {
+	a := lifecycle.PullImage{Container: name, For: n, Level: level}
+	return history{a, failed(a, lifecycle.Failure{Reason: reason, Message: "no"})}
+}
+
+// asked is a run that was asked for, with the restart count that is usual for it.
+func asked(name string, n int) history {
+	return history{lifecycle.StartContainer{Ref: run(name, n), Sandbox: 1, Restarts: n - 1, Backoff: n - 1}}
+}
+
+func started(name string, n int) happened {
+	return func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.ContainerStarted{Ref: run(name, n), ID: name + "-id", Image: name + ":1", ImageID: "sha256:" + name, At: t}
+	}
+}
+
+func running(name string, n int) history {
+	return history{pulled(name, n), asked(name, n), started(name, n)}
+}
+
+func exited(name string, n, code int) happened {
+	reason := lifecycle.ReasonCompleted
+	if code != 0 {
+		reason = lifecycle.ReasonError
+	}
+	return exitedFor(name, n, code, reason)
+}
+
+func exitedFor(name string, n, code int, reason lifecycle.Reason) happened {
+	return func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.ContainerExited{Ref: run(name, n), Exit: lifecycle.Exit{Code: code, Reason: reason}, At: t}
+	}
+}
+
+// ran is a run from beginning to end at one instant.
+func ran(name string, n, code int) history { return history{running(name, n), exited(name, n, code)} }
+
+func failed(a lifecycle.Action, f lifecycle.Failure) happened {
+	return func(t lifecycle.Instant) lifecycle.Event { return lifecycle.ActionFailed{Action: a, Failure: f, At: t} }
+}
+
+// away is the failure of an engine that is not there.
+var away = lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "away"}
+
+func failing(a lifecycle.Action, f lifecycle.Failure) history { return history{a, failed(a, f)} }
+
+func sent(name string, n int, kill bool) happened {
+	return func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.SignalSent{Ref: run(name, n), Kill: kill, At: t}
+	}
+}
+
+func stop(name string, n int, grace time.Duration) lifecycle.StopContainer {
+	return lifecycle.StopContainer{Ref: run(name, n), Grace: grace, Reason: lifecycle.ReasonStopped}
+}
+
+func kill(name string, n int) lifecycle.KillContainer {
+	return lifecycle.KillContainer{Ref: run(name, n)}
+}
+
+func reap(name string, n int) lifecycle.RemoveContainer {
+	return lifecycle.RemoveContainer{Ref: run(name, n)}
+}
+
+func stopped(grace time.Duration) happened {
+	return func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.StopRequested{Grace: lifecycle.Grace{Period: grace}, By: "a test", At: t}
+	}
+}
+
+func deleted(grace time.Duration) happened {
+	return func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.StopRequested{Grace: lifecycle.Grace{Period: grace}, Delete: true, By: "a test", At: t}
+	}
+}
+
+var forced happened = func(t lifecycle.Instant) lifecycle.Event {
+	return lifecycle.StopRequested{Grace: lifecycle.Grace{Force: true}, By: "a test", At: t}
+}
+
+// podOf makes a pod: containers whose names begin with "init" are init containers.
+func podOf(policy spec.RestartPolicy, names ...string) *spec.Pod {
+	pod := &spec.Pod{Name: "p", RestartPolicy: policy, TerminationGracePeriodSeconds: 30}
+	for _, name := range names {
+		c := spec.Container{Name: name, Image: "localhost/" + name}
+		if len(name) >= 4 && name[:4] == "init" {
+			pod.InitContainers = append(pod.InitContainers, c)
+		} else {
+			pod.Containers = append(pod.Containers, c)
+		}
+	}
+	return pod
+}

@@ -1,0 +1,171 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/lifecycle/lifecycletest"
+)
+
+// TestWalks feeds pods events that no engine would send, in any order, of any attempt. Safety does not rest on the world's
+// good manners.
+func TestWalks(t *testing.T) { rapid.Check(t, walk) }
+
+// FuzzWalks is [TestWalks] for go test -fuzz.
+func FuzzWalks(f *testing.F) { f.Fuzz(rapid.MakeFuzz(walk)) }
+
+func walk(t *rapid.T) {
+	pod := drawPod(t)
+	now := lifecycle.Instant{Boot: "1", Mono: time.Minute, Wall: time.Unix(0, 0).UTC()}
+	facts := lifecycle.Facts{UID: "uid", Accepted: now}
+	v := invariants{pod: pod}
+	fold := func(e lifecycle.Event) {
+		before := facts
+		facts = facts.Apply(e)
+		if err := v.step(lifecycletest.Step{Now: now, Before: before, After: facts, Event: e}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range rapid.IntRange(1, 60).Draw(t, "turns") {
+		settled := false
+		for range 20 {
+			d := lifecycle.Decide(pod, facts, now)
+			if err := v.step(lifecycletest.Step{Now: now, Before: facts, After: facts, Decision: d}); err != nil {
+				t.Fatal(err)
+			}
+			for _, a := range d.Actions {
+				fold(lifecycle.Issued{Action: a, At: now})
+			}
+			if settled = len(d.Actions) == 0; settled {
+				break
+			}
+		}
+		if !settled {
+			t.Fatal("no fixed point")
+		}
+		todo := facts.Unresolved()
+		seen := map[lifecycle.Action]bool{}
+		for _, a := range todo {
+			if seen[a] {
+				t.Fatalf("%#v is unresolved twice", a)
+			}
+			seen[a] = true
+		}
+		now = now.Add(drawDuration(t, 30*time.Second))
+		if len(todo) > 0 && rapid.IntRange(0, 3).Draw(t, "answer") > 0 {
+			fold(answer(t, rapid.SampledFrom(todo).Draw(t, "of"), now))
+		} else {
+			fold(drawEvent(t, pod, now))
+		}
+	}
+}
+
+// answer is one of the two ends of an action.
+func answer(t *rapid.T, a lifecycle.Action, now lifecycle.Instant) lifecycle.Event {
+	if rapid.IntRange(0, 3).Draw(t, "well") == 0 {
+		return lifecycle.ActionFailed{Action: a, Failure: drawFailure(t), At: now}
+	}
+	switch a := a.(type) {
+	case lifecycle.StartSandbox:
+		return lifecycle.SandboxStarted{Sandbox: a.Sandbox, At: now}
+	case lifecycle.RemoveSandbox:
+		return lifecycle.SandboxRemoved{Sandbox: a.Sandbox, At: now}
+	case lifecycle.PullImage:
+		return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: now}
+	case lifecycle.StartContainer:
+		return lifecycle.ContainerStarted{Ref: a.Ref, ID: "id", At: now}
+	case lifecycle.StopContainer:
+		return lifecycle.SignalSent{Ref: a.Ref, At: now}
+	case lifecycle.KillContainer:
+		return lifecycle.SignalSent{Ref: a.Ref, Kill: true, At: now}
+	case lifecycle.RemoveContainer:
+		return lifecycle.ContainerRemoved{Ref: a.Ref, At: now}
+	case lifecycle.RemovePod:
+		return lifecycle.PodRemoved{At: now}
+	}
+	return lifecycle.ActionFailed{Action: a, At: now}
+}
+
+func drawFailure(t *rapid.T) lifecycle.Failure {
+	return lifecycle.Failure{Kind: rapid.SampledFrom([]lifecycle.FailureKind{
+		lifecycle.FailureRetry, lifecycle.FailureUnavailable, lifecycle.FailureRefused, lifecycle.FailureGone,
+	}).Draw(t, "kind")}
+}
+
+// drawEvent is any event, about anything.
+func drawEvent(t *rapid.T, pod *spec.Pod, now lifecycle.Instant) lifecycle.Event {
+	names := []string{"nobody"}
+	for _, list := range [][]spec.Container{pod.InitContainers, pod.Containers} {
+		for i := range list {
+			names = append(names, list[i].Name)
+		}
+	}
+	n := rapid.IntRange(0, 4).Draw(t, "n")
+	ref := lifecycle.Ref{
+		Container: rapid.SampledFrom(names).Draw(t, "name"), Round: rapid.IntRange(0, 3).Draw(t, "round"), Attempt: n,
+	}
+	exit := lifecycle.Exit{Code: rapid.IntRange(0, 1).Draw(t, "code")}
+	events := []lifecycle.Event{
+		lifecycle.SandboxStarted{Sandbox: n, At: now},
+		lifecycle.SandboxLost{Sandbox: n, At: now},
+		lifecycle.ContainerStarted{Ref: ref, At: now},
+		lifecycle.ContainerExited{Ref: ref, Exit: exit, At: now},
+		lifecycle.SignalSent{Ref: ref, Kill: exit.Code == 0, At: now},
+		lifecycle.ActionFailed{Action: lifecycle.StartContainer{Ref: ref}, Failure: drawFailure(t), At: now},
+		lifecycle.ActionFailed{Action: lifecycle.KillContainer{Ref: ref}, Failure: drawFailure(t), At: now},
+		lifecycle.ActionFailed{Action: lifecycle.PullImage{Container: ref.Container, For: n}, Failure: drawFailure(t), At: now},
+		lifecycle.ActionFailed{Action: lifecycle.StartSandbox{Sandbox: n}, Failure: drawFailure(t), At: now},
+		lifecycle.StopRequested{Grace: lifecycle.Grace{Period: time.Second, Force: n == 0}, Delete: n == 1, At: now},
+		lifecycle.Booted{Saved: now, At: now},
+	}
+	return events[rapid.IntRange(0, len(events)-1).Draw(t, "event")]
+}
+
+// TestFactsStayBounded crashes a container ten thousand times: the facts grow by no more than the digits of their numbers.
+func TestFactsStayBounded(t *testing.T) {
+	pod := &spec.Pod{Name: "p", RestartPolicy: spec.RestartAlways, Containers: []spec.Container{{Name: "app", Image: "i"}}}
+	w := lifecycletest.New(pod, lifecycletest.Script{Runs: map[string][]lifecycletest.Run{
+		"app": make([]lifecycletest.Run, 10_000),
+	}})
+	if err := w.Run(time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	early := len(text(w.Facts))
+	if err := w.Run(10_000 * 5 * time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if n := w.Facts.Containers["app"].Newest.Attempt; n != 10_001 {
+		t.Fatalf("%d attempts, want 10001", n)
+	}
+	if late := len(text(w.Facts)); late > early+100 {
+		t.Errorf("facts of %d bytes after an hour are %d bytes after 10000 crashes: %s", early, late, text(w.Facts))
+	}
+}
+
+// TestAlwaysTheSame lets one world run twice.
+func TestAlwaysTheSame(t *testing.T) {
+	life := func() string {
+		pod := &spec.Pod{Name: "p", InitContainers: []spec.Container{{Name: "i"}}}
+		for n := range 20 {
+			pod.Containers = append(pod.Containers, spec.Container{Name: fmt.Sprintf("app-%02d", n), Image: "i"})
+		}
+		w := lifecycletest.New(pod, lifecycletest.Script{})
+		timeline := lifecycletest.NewTimeline(pod)
+		w.Observe = timeline.Observe
+		w.At(time.Minute, func() { w.LoseSandbox(false) })
+		w.At(2*time.Minute, func() { w.Crash(time.Second) })
+		w.At(3*time.Minute, func() { w.Stop(nil, true) })
+		if err := w.Run(time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		return timeline.String()
+	}
+	if one, two := life(), life(); one != two {
+		t.Errorf("one life:\n%s\nand the same again:\n%s", one, two)
+	}
+}
