@@ -96,7 +96,7 @@ func (p *plan) sandbox() bool {
 // An app container that was asked for in this round proves it: a record of a finished init container may be gone.
 func (p *plan) inits() bool {
 	for i := range p.pod.Containers {
-		if a := p.facts.Containers[p.pod.Containers[i].Name].Newest; a.Round == p.facts.Round && a.N() > 0 {
+		if a := p.facts.Containers[p.pod.Containers[i].Name].Newest; a.Round == p.facts.Round {
 			return true
 		}
 	}

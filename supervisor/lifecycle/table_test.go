@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/podstead/podstead/spec"
@@ -169,4 +170,27 @@ func podOf(policy spec.RestartPolicy, names ...string) *spec.Pod {
 		}
 	}
 	return pod
+}
+
+// visitInstants calls do with every instant that facts hold, found by reflection.
+func visitInstants(f lifecycle.Facts, do func(path string, i lifecycle.Instant)) {
+	var visit func(path string, v reflect.Value)
+	visit = func(path string, v reflect.Value) {
+		if i, ok := v.Interface().(lifecycle.Instant); ok {
+			do(path, i)
+			return
+		}
+		switch v.Kind() {
+		case reflect.Struct:
+			for i := range v.NumField() {
+				visit(path+"."+v.Type().Field(i).Name, v.Field(i))
+			}
+		case reflect.Map:
+			for _, key := range v.MapKeys() {
+				visit(path+"."+key.String(), v.MapIndex(key))
+			}
+		default:
+		}
+	}
+	visit("facts", reflect.ValueOf(f))
 }

@@ -1,0 +1,345 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// TestNothingChanges holds what speaks of something that is over, or never was, against the facts that it must leave alone.
+func TestNothingChanges(t *testing.T) {
+	gone := lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "gone"}
+	refused := lifecycle.Failure{Kind: lifecycle.FailureRefused, Message: "refused"}
+	secondSandbox := history{up(), tick(5), lost(1), sandboxRemoved(1), startSandbox(2)}
+	for _, row := range []struct {
+		name string
+		past history
+		late happened
+	}{
+		{"the start of an older sandbox", secondSandbox, func(t lifecycle.Instant) lifecycle.Event {
+			return lifecycle.SandboxStarted{Sandbox: 1, IPs: []string{"10.0.0.9"}, At: t}
+		}},
+		{"a second start of a sandbox", up(), func(t lifecycle.Instant) lifecycle.Event {
+			return lifecycle.SandboxStarted{Sandbox: 1, IPs: []string{"10.0.0.9"}, At: t}
+		}},
+		{"the failure of an older sandbox", secondSandbox, failed(startSandbox(1), oops)},
+		{"the failure of a sandbox that is there", up(), failed(startSandbox(1), oops)},
+		{"the loss of an older sandbox", secondSandbox, lost(1)},
+		{"a second loss of a sandbox", history{up(), tick(5), lost(1)}, lost(1)},
+		{"the loss of a sandbox that was taken away", history{up(), sandboxRemoved(1)}, lost(1)},
+		{"the loss of a sandbox that failed", history{failing(startSandbox(1), oops)}, lost(1)},
+		{"the removal of an older sandbox", secondSandbox, sandboxRemoved(1)[1].(happened)},
+		{"a second removal of a sandbox", history{up(), sandboxRemoved(1)}, sandboxRemoved(1)[1].(happened)},
+		{"the failed removal of an older sandbox", secondSandbox, failed(removeSandbox(1), oops)},
+		{"the failed removal of a sandbox that is gone", history{up(), sandboxRemoved(1)}, failed(removeSandbox(1), lifecycle.Failure{})},
+		{"the pull of an unknown container", up(), pulled("x", 0)[1].(happened)},
+		{"the pull for an older run", history{pulled("app", 1), pull("app", 2, 1)}, pulled("app", 1)[1].(happened)},
+		{"a second end of a pull", pulled("app", 1), pulled("app", 1)[1].(happened)},
+		{"the failure of a pull that has ended", pulled("app", 1), failed(pull("app", 1, 1), oops)},
+		{"the failure of a pull that has failed", pullFailed("app", 1, 1, "X"), failed(pull("app", 1, 1), oops)},
+		{"the failure to cancel", history{pull("app", 1, 1)}, failed(lifecycle.CancelPull{Container: "app", For: 1}, oops)},
+		{"the start of an unknown run", up(), started("app", 1)},
+		{"the start of an older run", history{ran("app", 1, 1), running("app", 2)}, started("app", 1)},
+		{"a second start of a run", history{asked("app", 1), started("app", 1)}, started("app", 1)},
+		{"the start of a run that is over", history{asked("app", 1), exited("app", 1, 1)}, started("app", 1)},
+		{"the start of a run that was refused", failing(start("app", 1, 0, 0), refused), started("app", 1)},
+		{"the failed start of a run that has started", running("app", 1), failed(start("app", 1, 0, 0), oops)},
+		{"the failed start of a run that is over", history{asked("app", 1), exited("app", 1, 0)}, failed(start("app", 1, 0, 0), oops)},
+		{"a second end of a run", ran("app", 1, 1), exited("app", 1, 0)},
+		{"the end of a run that was refused", failing(start("app", 1, 0, 0), refused), exited("app", 1, 0)},
+		{"the end of a run with another round", running("app", 1), func(t lifecycle.Instant) lifecycle.Event {
+			return lifecycle.ContainerExited{Ref: lifecycle.Ref{Container: "app", Round: 2, Attempt: 1}, At: t}
+		}},
+		{"the end of no run", up(), func(t lifecycle.Instant) lifecycle.Event { return lifecycle.ContainerExited{At: t} }},
+		{"a second signal", history{running("app", 1), sent("app", 1, false)}, sent("app", 1, false)},
+		{"a second SIGKILL", history{running("app", 1), sent("app", 1, true)}, sent("app", 1, true)},
+		{"a signal of no run", up(), func(t lifecycle.Instant) lifecycle.Event { return lifecycle.SignalSent{At: t} }},
+		{"a signal that a dead run did not get", ran("app", 1, 3), failed(kill("app", 1), gone)},
+		{"a signal that a dead run could not be sent", ran("app", 1, 3), failed(kill("app", 1), oops)},
+		{"a second removal of a run", history{ran("app", 1, 1), reap("app", 1), reaped("app", 1)}, reaped("app", 1)},
+		{"the failed removal of a run that is gone", history{ran("app", 1, 1), reap("app", 1), reaped("app", 1)}, failed(reap("app", 1), oops)},
+		{"a second removal of the pod", history{lifecycle.RemovePod{}, podRemoved}, podRemoved},
+		{"the failed removal of a pod that is gone", history{lifecycle.RemovePod{}, podRemoved}, failed(lifecycle.RemovePod{}, oops)},
+		{"a second wish with a longer grace period", history{stopped(time.Second)}, stopped(time.Hour)},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			before := fold(row.past)
+			after := before.Apply(row.late(at(100)))
+			if diff := cmp.Diff(before, after); diff != "" {
+				t.Errorf("the facts (-before +after):\n%s", diff)
+			}
+		})
+	}
+}
+
+func reaped(name string, n int) happened {
+	return func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.ContainerRemoved{Ref: run(name, n), At: t}
+	}
+}
+
+var podRemoved happened = func(t lifecycle.Instant) lifecycle.Event { return lifecycle.PodRemoved{At: t} }
+
+// TestApply folds histories and looks at a part of the facts.
+func TestApply(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		past history
+		part func(lifecycle.Facts) any
+		want any
+	}{
+		{
+			"a sandbox keeps why it failed", failing(startSandbox(1), oops),
+			func(f lifecycle.Facts) any { return f.Sandbox },
+			lifecycle.Sandbox{N: 1, Asked: at(1), Failed: at(1), Message: "oops"},
+		},
+		{
+			"and whether that was the engine's absence", failing(startSandbox(1), away),
+			func(f lifecycle.Facts) any { return f.Sandbox },
+			lifecycle.Sandbox{N: 1, Asked: at(1), Failed: at(1), Message: "away", Unavailable: true},
+		},
+		{
+			"a sandbox keeps its addresses when it is lost", history{up(), tick(2), lost(1)},
+			func(f lifecycle.Facts) any { return f.Sandbox },
+			lifecycle.Sandbox{N: 1, Asked: at(1), Ready: at(1), Lost: at(2), Message: "killed", IPs: []string{"10.0.0.2", "fd00::2"}},
+		},
+		{
+			"and why it could not be taken away", history{up(), tick(2), failing(removeSandbox(1), oops)},
+			func(f lifecycle.Facts) any { return []any{f.Sandbox.Removal, f.Sandbox.Message} },
+			[]any{lifecycle.Removal{Asked: at(2), Failed: at(2)}, "oops"},
+		},
+		{
+			"the removal of an older sandbox is not that of this one", history{up(), removeSandbox(2)},
+			func(f lifecycle.Facts) any { return f.Sandbox.Removal }, lifecycle.Removal{},
+		},
+		{
+			"a run knows who it was", history{tick(2), asked("app", 1), tick(3), started("app", 1), tick(4), exited("app", 1, 3)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
+			lifecycle.Attempt{
+				Ref: run("app", 1), Sandbox: 1, Asked: at(2), Started: at(3), Image: "app:1", ImageID: "sha256:app", ID: "app-id",
+				Exited: at(4), Exit: lifecycle.Exit{Code: 3, Reason: lifecycle.ReasonError},
+			},
+		},
+		{
+			"a run may end before it is known to have started", history{asked("app", 1), tick(2), exited("app", 1, 0)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Exited }, at(2),
+		},
+		{
+			"the run before is kept", history{ran("app", 1, 3), running("app", 2)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Previous.Exit.Code }, 3,
+		},
+		{
+			"unless it was refused", history{ran("app", 1, 3), failing(start("app", 2, 1, 1), lifecycle.Failure{Kind: lifecycle.FailureRefused}), running("app", 3)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Previous.Ref }, run("app", 1),
+		},
+		{
+			"it can still end", history{running("app", 1), asked("app", 2), tick(9), exited("app", 1, 4)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Previous.Exited }, at(9),
+		},
+		{
+			"a granted restart moves the backoff", history{ran("app", 1, 1), tick(9), start("app", 2, 1, 1)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Backoff }, lifecycle.Backoff{Level: 1, Granted: at(9)},
+		},
+		{
+			"a first start does not", history{tick(9), start("app", 1, 0, 0)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Backoff }, lifecycle.Backoff{},
+		},
+		{
+			"nor a second request for the same run", history{start("app", 2, 1, 1), tick(9), start("app", 2, 1, 2)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Backoff }, lifecycle.Backoff{Level: 1, Granted: at(1)},
+		},
+		{
+			"which forgets that it has to be asked for again",
+			history{failing(start("app", 1, 0, 0), away), tick(9), start("app", 1, 0, 0)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
+			lifecycle.Attempt{Ref: run("app", 1), Sandbox: 1, Asked: at(1)},
+		},
+		{
+			"a start that failed is a run that ended with 128", history{failing(start("app", 1, 0, 0), oops)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
+			lifecycle.Attempt{
+				Ref: run("app", 1), Sandbox: 1, Asked: at(1), Exited: at(1),
+				Exit: lifecycle.Exit{Code: 128, Reason: lifecycle.ReasonStartError, Message: "oops"},
+			},
+		},
+		{
+			"a refusal has a reason", history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused, Message: "no"})},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
+			lifecycle.Attempt{
+				Ref: run("app", 1), Sandbox: 1, Asked: at(1), Refused: at(1),
+				Exit: lifecycle.Exit{Reason: lifecycle.ReasonCreateContainerError, Message: "no"},
+			},
+		},
+		{
+			"or the one that it was given",
+			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateConfigError})},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Exit.Reason }, lifecycle.ReasonCreateConfigError,
+		},
+		{
+			"a signal to nothing ends a run with 137",
+			history{running("app", 1), tick(5), failing(kill("app", 1), lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "gone"})},
+			func(f lifecycle.Facts) any {
+				return []any{f.Containers["app"].Newest.Exited, f.Containers["app"].Newest.Exit}
+			},
+			[]any{at(5), lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonStatusUnknown, Message: "gone"}},
+		},
+		{
+			"the first stop signal sets the deadline",
+			history{running("app", 1), stop("app", 1, time.Minute), tick(9), failing(stop("app", 1, time.Hour), oops), stop("app", 1, time.Hour), sent("app", 1, false)},
+			func(f lifecycle.Facts) any {
+				a := f.Containers["app"].Newest
+				return []any{a.StopAsked, a.StopGrace, a.StopReason, a.StopSent, a.Unsent}
+			},
+			[]any{at(1), time.Minute, lifecycle.ReasonStopped, at(9), lifecycle.Instant{}},
+		},
+		{
+			"SIGKILL has times of its own",
+			history{running("app", 1), kill("app", 1), sent("app", 1, true), tick(9), failing(kill("app", 1), oops)},
+			func(f lifecycle.Facts) any {
+				a := f.Containers["app"].Newest
+				return []any{a.StopAsked, a.StopSent, a.KillAsked, a.KillSent, a.Unsent}
+			},
+			[]any{lifecycle.Instant{}, lifecycle.Instant{}, at(9), at(1), at(9)},
+		},
+		{
+			"a failed pull has a reason", history{pullFailed("app", 1, 4, "")},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
+			lifecycle.Pull{For: 1, Asked: at(1), Failed: at(1), Level: 4, Next: 4, Reason: lifecycle.ReasonErrImagePull, Message: "no"},
+		},
+		{
+			"which stays while it is tried again", history{pullFailed("app", 1, 4, "X"), tick(9), pull("app", 1, 5)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
+			lifecycle.Pull{For: 1, Asked: at(9), Failed: at(1), Level: 4, Next: 5, Reason: "X", Message: "no"},
+		},
+		{
+			"until that succeeds", history{pullFailed("app", 1, 4, "X"), tick(9), pulled("app", 1)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
+			lifecycle.Pull{For: 1, Asked: at(9), Done: at(9), Failed: at(1), Level: 4, Next: 1},
+		},
+		{
+			"or another run's begins", history{pullFailed("app", 1, 4, "X"), tick(9), pull("app", 2, 5)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
+			lifecycle.Pull{For: 2, Asked: at(9), Failed: at(1), Level: 4, Next: 5},
+		},
+		{
+			"a cancelled pull did not happen", history{pull("app", 1, 4), lifecycle.CancelPull{Container: "app", For: 1}, failed(pull("app", 1, 4), oops)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
+			lifecycle.Pull{Cancelled: at(1), Next: 4},
+		},
+		{
+			"an absent engine is no failure of the image", history{failing(pull("app", 1, 4), away)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
+			lifecycle.Pull{For: 1, Asked: at(1), Retry: at(1), Next: 4},
+		},
+		{
+			"a stop adds up", history{stopped(time.Minute), tick(5), deleted(time.Second), forced},
+			func(f lifecycle.Facts) any { return f.Stop },
+			lifecycle.Stop{Asked: at(1), Deadline: at(5), Force: true, Delete: true, By: "a test"},
+		},
+		{
+			"a removal that failed is noted", history{lifecycle.RemovePod{}, tick(2), failed(lifecycle.RemovePod{}, oops)},
+			func(f lifecycle.Facts) any { return f.Removal }, lifecycle.Removal{Asked: at(1), Failed: at(2)},
+		},
+		{
+			"until it is asked for again", history{lifecycle.RemovePod{}, failed(lifecycle.RemovePod{}, oops), tick(2), lifecycle.RemovePod{}},
+			func(f lifecycle.Facts) any { return f.Removal }, lifecycle.Removal{Asked: at(2)},
+		},
+		{
+			"so is that of a run", history{ran("app", 1, 1), failing(reap("app", 1), oops)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Removal }, lifecycle.Removal{Asked: at(1), Failed: at(1)},
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if diff := cmp.Diff(row.want, row.part(fold(row.past))); diff != "" {
+				t.Errorf("facts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestApplyLeavesTheReceiver holds a snapshot while the facts go on.
+func TestApplyLeavesTheReceiver(t *testing.T) {
+	facts := fold(history{up(), running("app", 1)})
+	before := text(facts)
+	facts.Apply(exited("app", 1, 1)(at(9)))
+	facts.Apply(lifecycle.Booted{Saved: at(1), At: lifecycle.Instant{Boot: "2"}})
+	if after := text(facts); after != before {
+		t.Errorf("the facts were\n%s\nand are\n%s", before, after)
+	}
+}
+
+func TestBooted(t *testing.T) {
+	boot := lifecycle.Instant{Boot: "2", Mono: 100 * time.Second, Wall: time.Unix(2_000_000_000, 0).UTC()}
+	moved := func(seconds, back float64) lifecycle.Instant {
+		return lifecycle.Instant{Boot: "2", Mono: boot.Mono - time.Duration(back*float64(time.Second)), Wall: at(seconds).Wall}
+	}
+	full := fold(history{
+		up(), ran("app", 1, 1), tick(2), pulled("app", 2), asked("app", 2), tick(3), started("app", 2), tick(4),
+		stopped(time.Minute), stop("app", 2, time.Minute), tick(5), sent("app", 2, false), tick(6), kill("app", 2),
+		sent("app", 2, true), failed(kill("app", 2), oops), pull("app", 3, 1), tick(7), reap("app", 1),
+		failed(reap("app", 1), oops), removeSandbox(1), failed(removeSandbox(1), oops),
+		lifecycle.RemovePod{}, failed(lifecycle.RemovePod{}, oops),
+	})
+	got := full.Apply(lifecycle.Booted{Saved: at(10), At: boot})
+	want := full
+	want.Accepted = moved(1, 9)
+	want.Sandbox.Asked, want.Sandbox.Ready = moved(1, 9), moved(1, 9)
+	want.Sandbox.Lost, want.Sandbox.Message = boot, "the machine was restarted"
+	want.Sandbox.Removal = lifecycle.Removal{Asked: moved(7, 3), Failed: moved(7, 3)}
+	want.Stop.Asked, want.Stop.Deadline = moved(4, 6), moved(64, 0) // a running grace is void
+	want.Removal = want.Sandbox.Removal
+	c := full.Containers["app"]
+	c.Previous.Asked, c.Previous.Started, c.Previous.Exited = moved(1, 9), moved(1, 9), moved(1, 9)
+	c.Previous.Removal = want.Removal
+	c.Newest.Asked, c.Newest.Started = moved(2, 8), moved(3, 7)
+	c.Newest.StopAsked, c.Newest.StopSent = moved(4, 6), moved(5, 5)
+	c.Newest.KillAsked, c.Newest.KillSent, c.Newest.Unsent = moved(6, 4), moved(6, 4), moved(6, 4)
+	c.Newest.Exited = boot
+	c.Newest.Exit = lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown, Message: "the machine was restarted"}
+	c.Pull.Asked = lifecycle.Instant{} // it has ended with its boot
+	c.Backoff.Granted = moved(2, 8)
+	want.Containers = map[string]lifecycle.Container{"app": c}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("facts after the boot (-want +got):\n%s", diff)
+	}
+}
+
+// TestBootedMovesEveryInstant leaves no instant of the earlier boot behind, wherever a field is added.
+func TestBootedMovesEveryInstant(t *testing.T) {
+	old := at(3)
+	removal := lifecycle.Removal{Asked: old, Failed: old, Done: old}
+	attempt := lifecycle.Attempt{
+		Asked: old, Retry: old, Started: old, Refused: old, StopAsked: old, StopSent: old, KillAsked: old, KillSent: old,
+		Unsent: old, Exited: old, Removal: removal,
+	}
+	facts := lifecycle.Facts{
+		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Asked: old, Deadline: old},
+		Sandbox: lifecycle.Sandbox{Asked: old, Ready: old, Lost: old, Failed: old, Removal: removal},
+		Containers: map[string]lifecycle.Container{"app": {
+			Newest: attempt, Previous: attempt, Backoff: lifecycle.Backoff{Granted: old},
+			Pull: lifecycle.Pull{Asked: old, Cancelled: old, Done: old, Failed: old, Retry: old},
+		}},
+	}
+	if zero := zeroInstants(facts); len(zero) > 0 {
+		t.Fatalf("the test does not fill %v", zero)
+	}
+	got := facts.Apply(lifecycle.Booted{Saved: at(5), At: lifecycle.Instant{Boot: "2", Mono: time.Second}})
+	visitInstants(got, func(path string, i lifecycle.Instant) {
+		if i.Boot != "2" || i.Mono != -time.Second || !i.Wall.Equal(old.Wall) {
+			t.Errorf("%s is %v", path, i)
+		}
+	})
+}
+
+func zeroInstants(f lifecycle.Facts) []string {
+	var zero []string
+	visitInstants(f, func(path string, i lifecycle.Instant) {
+		if i.IsZero() {
+			zero = append(zero, path)
+		}
+	})
+	return zero
+}

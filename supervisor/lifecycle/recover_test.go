@@ -1,0 +1,277 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// TestUnresolved has a row for each kind of action: without an outcome it is carried out again, with one it is not.
+func TestUnresolved(t *testing.T) {
+	cancel := lifecycle.CancelPull{Container: "app", For: 1}
+	for _, row := range []struct {
+		name string
+		past history
+		want []lifecycle.Action
+	}{
+		{"nothing", nil, nil},
+		{"a sandbox", history{startSandbox(1)}, do{startSandbox(1)}},
+		{"a sandbox that is there", up(), nil},
+		{"a sandbox that failed", failing(startSandbox(1), oops), nil},
+		{"the removal of a sandbox", history{up(), removeSandbox(1)}, do{removeSandbox(1)}},
+		{"one that is done", history{up(), sandboxRemoved(1)}, nil},
+		{"one that failed", history{up(), failing(removeSandbox(1), oops)}, nil},
+		{"a pull", history{pull("app", 1, 3)}, do{pull("app", 1, 3)}},
+		{"one that is done", pulled("app", 1), nil},
+		{"one that failed", pullFailed("app", 1, 1, "X"), nil},
+		{"one that the engine did not answer", failing(pull("app", 1, 3), away), nil},
+		{"one that was cancelled, with its cancellation", history{pull("app", 1, 3), cancel}, do{pull("app", 1, 3), cancel}},
+		{"a start, which has its backoff", history{start("app", 1, 4, 5)}, do{start("app", 1, 4, 0)}},
+		{"a run that has started", history{asked("app", 1), started("app", 1)}, nil},
+		{"a start that failed", failing(start("app", 1, 0, 0), oops), nil},
+		{"one that was refused", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused}), nil},
+		{"one that the engine did not answer", failing(start("app", 1, 0, 0), away), nil},
+		{"a stop signal", history{running("app", 1), stop("app", 1, 7)}, do{stop("app", 1, 7)}},
+		{"one that was sent", history{running("app", 1), stop("app", 1, 7), sent("app", 1, false)}, nil},
+		{"one that could not be sent", history{running("app", 1), failing(stop("app", 1, 7), oops)}, nil},
+		{"one to a run that has ended", history{running("app", 1), stop("app", 1, 7), exited("app", 1, 1)}, nil},
+		{"SIGKILL before a stop signal", history{running("app", 1), stop("app", 1, 7), kill("app", 1)}, do{kill("app", 1)}},
+		{"SIGKILL that was sent", history{running("app", 1), kill("app", 1), sent("app", 1, true)}, nil},
+		{"the removal of a run", history{ran("app", 1, 1), reap("app", 1)}, do{reap("app", 1)}},
+		{"of the run before", history{ran("app", 1, 1), ran("app", 2, 1), reap("app", 1)}, do{reap("app", 1)}},
+		{"one that is done", history{ran("app", 1, 1), reap("app", 1), reaped("app", 1)}, nil},
+		{"one that failed", history{ran("app", 1, 1), failing(reap("app", 1), oops)}, nil},
+		{"the removal of the pod", history{lifecycle.RemovePod{}}, do{lifecycle.RemovePod{}}},
+		{"all at once, by name", history{pull("b", 1, 1), pull("a", 1, 1), startSandbox(2)}, do{startSandbox(2), pull("a", 1, 1), pull("b", 1, 1)}},
+	} {
+		if diff := cmp.Diff(row.want, fold(row.past).Unresolved()); diff != "" {
+			t.Errorf("%s: unresolved (-want +got):\n%s", row.name, diff)
+		}
+	}
+}
+
+func TestLive(t *testing.T) {
+	facts := fold(history{up(), running("b", 1), running("a", 1), ran("c", 1, 0), asked("d", 1)})
+	if diff := cmp.Diff([]lifecycle.Ref{run("a", 1), run("b", 1)}, facts.Live()); diff != "" {
+		t.Errorf("live (-want +got):\n%s", diff)
+	}
+}
+
+func TestSandboxReady(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		past history
+		want int
+	}{
+		{"none", nil, 0},
+		{"on its way", history{startSandbox(1)}, 0},
+		{"there", up(), 1},
+		{"lost", history{up(), lost(1)}, 0},
+		{"on its way out", history{up(), removeSandbox(1)}, 0},
+	} {
+		if got := fold(row.past).SandboxReady(); got != row.want {
+			t.Errorf("%s: %d, want %d", row.name, got, row.want)
+		}
+	}
+}
+
+func TestAtRest(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		past history
+		want bool
+	}{
+		{"nothing", nil, true},
+		{"a sandbox", up(), false},
+		{"one that failed", failing(startSandbox(1), oops), true},
+		{"one that may be there", failing(startSandbox(1), away), false},
+		{"one that was taken away", history{up(), sandboxRemoved(1)}, true},
+		{"a pull", history{pull("app", 1, 1)}, false},
+		{"an image", pulled("app", 1), true},
+		{"a start", asked("app", 1), false},
+		{"an end", ran("app", 1, 1), true},
+	} {
+		if got := fold(row.past).AtRest(); got != row.want {
+			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		}
+	}
+}
+
+func found(name string, round, sandbox, n, restarts int) lifecycle.Run {
+	return lifecycle.Run{
+		StartContainer: lifecycle.StartContainer{
+			Ref: lifecycle.Ref{Container: name, Round: round, Attempt: n}, Sandbox: sandbox, Restarts: restarts,
+		},
+		ID: "id", Image: "image", ImageID: "digest",
+	}
+}
+
+func TestCatchUp(t *testing.T) {
+	now := at(50)
+	live := func(r lifecycle.Run) lifecycle.Attempt {
+		return lifecycle.Attempt{
+			Ref: r.Ref, Sandbox: r.Sandbox, Restarts: r.Restarts, Asked: now, Started: now, ID: "id", Image: "image", ImageID: "digest",
+		}
+	}
+	ended := func(a lifecycle.Attempt) lifecycle.Attempt {
+		a.Exited, a.Exit = now, lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonStatusUnknown}
+		return a
+	}
+	known := history{up(), asked("app", 1), started("app", 1)}
+	knownRun := fold(known).Containers["app"].Newest
+	sandbox := func(n int) lifecycle.Sandbox {
+		return lifecycle.Sandbox{N: n, Asked: now, Lost: now, Message: "the sandbox was not found"}
+	}
+	for _, row := range []struct {
+		name  string
+		past  history
+		found lifecycle.Found
+		want  func(*lifecycle.Facts)
+	}{
+		{name: "nothing is nothing"},
+		{name: "what is known stays", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 1, 9)}}},
+		{
+			name:  "a sandbox of round 1, and the runs in it, in the order of their attempts",
+			found: lifecycle.Found{Sandbox: 1, Ready: true, IPs: []string{"10.0.0.3"}, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1), found("app", 1, 1, 1, 0)}},
+			want: func(f *lifecycle.Facts) {
+				f.Round, f.Sandbox = 1, lifecycle.Sandbox{N: 1, Asked: now, Ready: now, IPs: []string{"10.0.0.3"}}
+				f.Containers = map[string]lifecycle.Container{"app": {
+					Newest: live(found("app", 1, 1, 2, 1)), Previous: ended(live(found("app", 1, 1, 1, 0))),
+				}}
+			},
+		},
+		{
+			name: "the round is that of the newest run", found: lifecycle.Found{Sandbox: 4, Ready: true, Runs: []lifecycle.Run{found("a", 7, 4, 1, 0), found("b", 6, 3, 1, 0)}},
+			want: func(f *lifecycle.Facts) {
+				f.Round, f.Sandbox = 7, lifecycle.Sandbox{N: 4, Asked: now, Ready: now}
+				f.Containers = map[string]lifecycle.Container{
+					"a": {Newest: live(found("a", 7, 4, 1, 0))}, "b": {Newest: live(found("b", 6, 3, 1, 0))},
+				}
+			},
+		},
+		{
+			name: "a sandbox that only its runs tell of is lost", found: lifecycle.Found{Runs: []lifecycle.Run{found("app", 3, 3, 1, 0)}},
+			want: func(f *lifecycle.Facts) {
+				f.Round, f.Sandbox = 3, sandbox(3)
+				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 3, 3, 1, 0))}}
+			},
+		},
+		{
+			name: "and so is one of which an older one is there", found: lifecycle.Found{Sandbox: 2, Ready: true, Runs: []lifecycle.Run{found("app", 3, 3, 1, 0)}},
+			want: func(f *lifecycle.Facts) {
+				f.Round, f.Sandbox = 3, sandbox(3)
+				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 3, 3, 1, 0))}}
+			},
+		},
+		{
+			name: "a newer sandbox opens a round", past: known, found: lifecycle.Found{Sandbox: 2},
+			want: func(f *lifecycle.Facts) { f.Round, f.Sandbox = 2, sandbox(2) },
+		},
+		{
+			name: "a newer run ends the one that is known", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1)}},
+			want: func(f *lifecycle.Facts) {
+				f.Containers = map[string]lifecycle.Container{"app": {
+					Newest: live(found("app", 1, 1, 2, 1)), Previous: ended(knownRun),
+				}}
+			},
+		},
+		{
+			name: "but does not end it twice", past: history{known, exited("app", 1, 5)},
+			found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1)}},
+			want: func(f *lifecycle.Facts) {
+				previous := knownRun
+				previous.Exited, previous.Exit = at(1), lifecycle.Exit{Code: 5, Reason: lifecycle.ReasonError}
+				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 1, 1, 2, 1)), Previous: previous}}
+			},
+		},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			want := fold(row.past)
+			got := want.CatchUp(row.found, now)
+			if row.want != nil {
+				row.want(&want)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("facts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestEffectiveGrace(t *testing.T) {
+	seconds := func(s float64) *time.Duration {
+		d := time.Duration(s * float64(time.Second))
+		return &d
+	}
+	for _, row := range []struct {
+		own  spec.Seconds
+		asks *time.Duration
+		want lifecycle.Grace
+	}{
+		{30, nil, lifecycle.Grace{Period: 30 * time.Second}},
+		{0, nil, lifecycle.Grace{Period: time.Second}},
+		{30, seconds(5), lifecycle.Grace{Period: 5 * time.Second}},
+		{30, seconds(50), lifecycle.Grace{Period: 50 * time.Second}},
+		{30, seconds(0.5), lifecycle.Grace{Period: time.Second}},
+		{30, seconds(-7), lifecycle.Grace{Period: time.Second}},
+		{30, seconds(0), lifecycle.Grace{Force: true}},
+	} {
+		if got := lifecycle.EffectiveGrace(&spec.Pod{TerminationGracePeriodSeconds: row.own}, row.asks); got != row.want {
+			t.Errorf("of %v, asked %v: %+v, want %+v", row.own, row.asks, got, row.want)
+		}
+	}
+}
+
+func TestDelays(t *testing.T) {
+	always := podOf(spec.RestartAlways, "init", "app")
+	init2 := history{up(), tick(10), ran("init", 1, 1), ran("init", 2, 1)}
+	app2 := history{up(), ran("init", 1, 0), tick(10), ran("app", 1, 0), ran("app", 2, 0)}
+	for _, row := range []struct {
+		name      string
+		pod       *spec.Pod
+		past      history
+		container string
+		now       float64
+		want      time.Duration
+	}{
+		{"a container that never ran", always, up(), "app", 1, 0},
+		{"a first crash", always, history{up(), ran("init", 1, 1)}, "init", 1, 0},
+		{"a second one", always, init2, "init", 12, 8 * time.Second},
+		{"when it is over", always, init2, "init", 21, 0},
+		{"of an app container", always, app2, "app", 12, 8 * time.Second},
+		{"while it runs", always, history{app2, running("app", 3)}, "app", 12, 0},
+		{"a success of an init container", always, history{up(), tick(10), ran("init", 1, 1), ran("init", 2, 0)}, "init", 10, 0},
+		{"a success under OnFailure", podOf(spec.RestartOnFailure, "app", "b"), history{up(), ran("app", 1, 1), ran("app", 2, 0)}, "app", 1, 0},
+		{"in a stopping pod", always, history{app2, stopped(1)}, "app", 12, 0},
+		{"in a pod that has ended", podOf(spec.RestartNever, "init", "app"), history{up(), ran("init", 1, 1), ran("init", 2, 1)}, "init", 1, 0},
+	} {
+		if got := lifecycle.RestartDelay(row.pod, fold(row.past), row.container, at(row.now)); got != row.want {
+			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		}
+	}
+	for reason, want := range map[lifecycle.Reason]time.Duration{
+		lifecycle.ReasonErrImagePull: 40 * time.Second, lifecycle.ReasonErrImageNeverPull: 10 * time.Second,
+	} {
+		if got := lifecycle.PullDelay(fold(pullFailed("app", 1, 3, reason)), "app"); got != want {
+			t.Errorf("%s: %v, want %v", reason, got, want)
+		}
+	}
+	if got := lifecycle.PullDelay(fold(nil), "app"); got != 0 {
+		t.Errorf("no pull: %v", got)
+	}
+}
+
+func TestFailureIsAnError(t *testing.T) {
+	for want, f := range map[string]lifecycle.Failure{
+		"no such image":               {Message: "no such image"},
+		"ErrImagePull: no such image": {Reason: lifecycle.ReasonErrImagePull, Message: "no such image"},
+	} {
+		if got := f.Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

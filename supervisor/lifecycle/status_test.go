@@ -1,0 +1,261 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// describe is a status in one line: the phase, then each container with its state, the end before it and its restarts.
+func describe(s lifecycle.Status) string {
+	words := []string{string(s.Phase)}
+	for _, list := range [][]lifecycle.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
+		for i := range list {
+			c := &list[i]
+			text := c.Name + " " + state(c.State)
+			if c.LastState != (lifecycle.State{}) {
+				text += " after " + state(c.LastState)
+			}
+			if c.RestartCount > 0 {
+				text += fmt.Sprintf(" +%d", c.RestartCount)
+			}
+			if c.Ready {
+				text += " ready"
+			}
+			words = append(words, text)
+		}
+	}
+	return strings.Join(words, "; ")
+}
+
+func state(s lifecycle.State) string {
+	var words []string
+	if s.Running != nil {
+		words = append(words, "Running")
+	}
+	if s.Waiting != nil {
+		words = append(words, string(s.Waiting.Reason))
+	}
+	if s.Terminated != nil {
+		words = append(words, fmt.Sprintf("%s(%d)", s.Terminated.Reason, s.Terminated.ExitCode))
+	}
+	return strings.Join(words, " and ")
+}
+
+func TestStatus(t *testing.T) {
+	always, onFailure, never := spec.RestartAlways, spec.RestartOnFailure, spec.RestartNever
+	refused := lifecycle.Failure{Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateConfigError}
+	const broken, absent = lifecycle.ReasonErrImagePull, lifecycle.ReasonErrImageNeverPull
+	round2 := history{lost(1), sandboxRemoved(1), startSandbox(2)}
+	twice := history{up(), ran("app", 1, 1), running("app", 2)}
+	for _, row := range []struct {
+		name string
+		pod  *spec.Pod
+		past history
+		now  float64
+		want string
+	}{
+		{"a new pod is Pending", podOf(always, "app"), nil, 1, "Pending; app ContainerCreating"},
+		{"with init containers everything initializes", podOf(always, "init", "app"), nil, 1, "Pending; init PodInitializing; app PodInitializing"},
+		{"a running init container keeps it Pending", podOf(always, "init", "app"), history{up(), running("init", 1)}, 1, "Pending; init Running; app PodInitializing"},
+		{"so does one that has succeeded, until the app runs", podOf(always, "init", "app"), history{up(), ran("init", 1, 0)}, 1, "Pending; init Completed(0) ready; app PodInitializing"},
+		{"or one that failed and is tried again", podOf(always, "init", "app"), history{up(), ran("init", 1, 2)}, 1, "Pending; init Error(2); app PodInitializing"},
+		{"with backoff", podOf(always, "init", "app"), history{up(), ran("init", 1, 2), ran("init", 2, 3)}, 1, "Pending; init CrashLoopBackOff after Error(3) +1; app PodInitializing"},
+		{"an init container that runs again shows how it ended before", podOf(always, "init", "app"), history{up(), ran("init", 1, 2), running("init", 2)}, 1, "Pending; init Running after Error(2) +1; app PodInitializing"},
+		{"under Never its failure is the pod's", podOf(never, "init", "app"), history{up(), ran("init", 1, 2)}, 1, "Failed; init Error(2); app PodInitializing"},
+		{"and stays so when the sandbox goes", podOf(never, "init", "app"), history{up(), ran("init", 1, 2), sandboxRemoved(1)}, 1, "Failed; init Error(2); app PodInitializing"},
+		{"out of memory with 0 is a failure", podOf(never, "init", "app"), history{up(), running("init", 1), exitedFor("init", 1, 0, lifecycle.ReasonOOMKilled)}, 1, "Failed; init OOMKilled(0); app PodInitializing"},
+		{"one app container that never ran keeps the pod Pending", podOf(always, "a", "b"), history{up(), running("a", 1)}, 1, "Pending; a Running ready; b ContainerCreating"},
+		{"app containers are sorted by name", podOf(always, "b", "a"), history{up(), running("a", 1), running("b", 1)}, 1, "Running; a Running ready; b Running ready"},
+		{"a crash at the first time shows its end", podOf(always, "app"), history{up(), ran("app", 1, 2)}, 1, "Running; app Error(2)"},
+		{"a start on its way shows the end before", podOf(always, "app"), history{up(), ran("app", 1, 2), pulled("app", 2), asked("app", 2)}, 1, "Running; app ContainerCreating after Error(2)"},
+		{"a run shows the end before and counts", podOf(always, "app"), twice, 1, "Running; app Running after Error(1) +1 ready"},
+		{"the second crash backs off", podOf(always, "app"), history{twice, exited("app", 2, 2)}, 10.999, "Running; app CrashLoopBackOff after Error(2) +1"},
+		{"until the delay is over", podOf(always, "app"), history{twice, exited("app", 2, 2)}, 11, "Running; app Error(2) after Error(1) +1"},
+		{"success under Always too", podOf(always, "app"), history{twice, exited("app", 2, 0)}, 2, "Running; app CrashLoopBackOff after Completed(0) +1"},
+		{"a pod with one waiting and one running is Running", podOf(always, "a", "b"), history{up(), ran("a", 1, 1), ran("a", 2, 1), running("b", 1)}, 1, "Running; a CrashLoopBackOff after Error(1) +1; b Running ready"},
+		{"OnFailure: a success stays", podOf(onFailure, "a", "b"), history{up(), ran("a", 1, 0), running("b", 1)}, 1, "Running; a Completed(0); b Running ready"},
+		{"OnFailure: a failure comes again", podOf(onFailure, "a", "b"), history{up(), ran("a", 1, 0), ran("b", 1, 1)}, 1, "Running; a Completed(0); b Error(1)"},
+		{"OnFailure: all succeeded", podOf(onFailure, "a", "b"), history{up(), ran("a", 1, 0), ran("b", 1, 0)}, 1, "Succeeded; a Completed(0); b Completed(0)"},
+		{"Never: one runs on", podOf(never, "a", "b"), history{up(), ran("a", 1, 7), running("b", 1)}, 1, "Running; a Error(7); b Running ready"},
+		{"Never: all ended, one failed", podOf(never, "a", "b"), history{up(), ran("a", 1, 0), ran("b", 1, 7)}, 1, "Failed; a Completed(0); b Error(7)"},
+		{"Never: all succeeded", podOf(never, "a"), history{up(), ran("a", 1, 0)}, 1, "Succeeded; a Completed(0)"},
+		{"out of memory with 0 is success for an app container", podOf(never, "a"), history{up(), running("a", 1), exitedFor("a", 1, 0, lifecycle.ReasonOOMKilled)}, 1, "Succeeded; a OOMKilled(0)"},
+		{"the first pull that fails", podOf(always, "app"), history{up(), pullFailed("app", 1, 1, broken)}, 1, "Pending; app ErrImagePull"},
+		{"is shown while it is tried again", podOf(always, "app"), history{up(), pullFailed("app", 1, 1, broken), tick(11), pull("app", 1, 2)}, 11, "Pending; app ErrImagePull"},
+		{"the second backs off", podOf(always, "app"), history{up(), pullFailed("app", 1, 2, broken)}, 1, "Pending; app ImagePullBackOff"},
+		{"without a registry likewise", podOf(always, "app"), history{up(), pullFailed("app", 1, 2, lifecycle.ReasonRegistryUnavailable)}, 1, "Pending; app ImagePullBackOff"},
+		{"under Never it is no failure of the pod", podOf(never, "app"), history{up(), pullFailed("app", 1, 2, broken)}, 1, "Pending; app ImagePullBackOff"},
+		{"what must not be pulled keeps its reason", podOf(always, "app"), history{up(), pullFailed("app", 1, 2, absent)}, 1, "Pending; app ErrImageNeverPull"},
+		{"an init container's image too", podOf(always, "init", "app"), history{up(), pullFailed("init", 1, 1, broken)}, 1, "Pending; init ErrImagePull; app PodInitializing"},
+		{"of a restart too", podOf(always, "app"), history{up(), ran("app", 1, 1), pullFailed("app", 2, 2, broken)}, 1, "Running; app ImagePullBackOff after Error(1)"},
+		{"an image that came at last is no reason any more", podOf(always, "app"), history{up(), pullFailed("app", 1, 1, broken), tick(11), pulled("app", 1)}, 11, "Pending; app ContainerCreating"},
+		{"nor is one of a run that was asked for", podOf(always, "app"), history{up(), pullFailed("app", 1, 1, broken), asked("app", 1)}, 1, "Pending; app ContainerCreating"},
+		{"a refusal shows its reason", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), refused)}, 1, "Pending; app CreateContainerConfigError"},
+		{"of a restart beside the end before", podOf(always, "app"), history{up(), ran("app", 1, 1), failing(start("app", 2, 1, 1), refused)}, 1, "Running; app CreateContainerConfigError after Error(1)"},
+		{"the first start that fails shows its end", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), oops)}, 1, "Running; app StartError(128)"},
+		{"the second what it waits for", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 1), oops)}, 1, "Running; app RunContainerError after StartError(128) +1"},
+		{"the third backs off", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 2), oops)}, 1, "Running; app CrashLoopBackOff after StartError(128) +1"},
+		{"under Never a start that fails is the end", podOf(never, "app"), history{up(), failing(start("app", 1, 0, 0), oops)}, 1, "Failed; app StartError(128)"},
+		{"a stopping pod is as it was", podOf(always, "app"), history{twice, stopped(time.Minute)}, 1, "Running; app Running after Error(1) +1 ready"},
+		{"one without anything to stop has ended", podOf(always, "app"), history{stopped(time.Minute)}, 1, "Failed; app ContainerStatusUnknown(137)"},
+		{"so has one whose init containers did not run", podOf(always, "init", "app"), history{up(), stopped(time.Minute)}, 1, "Failed; init PodInitializing; app PodInitializing"},
+		{"or ran, but not the app", podOf(always, "init", "app"), history{up(), ran("init", 1, 0), stopped(time.Minute)}, 1, "Failed; init Completed(0) ready; app ContainerStatusUnknown(137)"},
+		{"or only one of two", podOf(always, "a", "b"), history{up(), ran("a", 1, 0), stopped(time.Minute)}, 1, "Failed; a Completed(0); b ContainerStatusUnknown(137)"},
+		{"not while one may run", podOf(always, "a", "b"), history{up(), asked("a", 1), stopped(time.Minute)}, 1, "Pending; a ContainerCreating; b ContainerCreating"},
+		{"a stop in a backoff shows the end", podOf(always, "app"), history{twice, exited("app", 2, 2), stopped(time.Minute)}, 1, "Failed; app Error(2) after Error(1) +1"},
+		{"a stopped pod whose containers all end with 0 has succeeded", podOf(always, "app"), history{up(), running("app", 1), stopped(time.Minute), exited("app", 1, 0)}, 1, "Succeeded; app Completed(0)"},
+		{"a stopped init container is not ready", podOf(always, "init", "app"), history{up(), running("init", 1), stopped(time.Minute), exited("init", 1, 143)}, 1, "Failed; init Error(143); app PodInitializing"},
+		{"a new round knows nothing of init but its restarts", podOf(always, "init", "app"), history{up(), ran("init", 1, 1), ran("init", 2, 0), ran("app", 1, 1), tick(5), round2}, 5, "Pending; init PodInitializing +1; app Error(1)"},
+		{"also if it never ran anything else", podOf(always, "init", "app"), history{up(), ran("init", 1, 0), tick(5), round2}, 5, "Pending; init PodInitializing; app PodInitializing"},
+		{"if it is to end it shows what was", podOf(always, "init", "app"), history{up(), ran("init", 1, 0), ran("app", 1, 1), tick(5), round2, stopped(time.Minute)}, 5, "Failed; init Completed(0) ready; app Error(1)"},
+		{"under Never a lost sandbox is the end", podOf(never, "a", "b"), history{up(), ran("a", 1, 0), running("b", 1), lost(1), exited("b", 1, 143)}, 1, "Failed; a Completed(0); b Error(143)"},
+		{"and what did not run is missing", podOf(never, "a", "b"), history{up(), ran("a", 1, 0), lost(1)}, 1, "Failed; a Completed(0); b ContainerStatusUnknown(137)"},
+		{"under OnFailure a lost sandbox is none if all succeeded", podOf(onFailure, "a"), history{up(), ran("a", 1, 0), lost(1)}, 1, "Succeeded; a Completed(0)"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			if got := describe(lifecycle.StatusOf(row.pod, fold(row.past), at(row.now))); got != row.want {
+				t.Errorf("status\n got %s\nwant %s", got, row.want)
+			}
+		})
+	}
+}
+
+// TestStatusWhole holds every field of a status once.
+func TestStatusWhole(t *testing.T) {
+	pod := podOf(spec.RestartAlways, "init", "app", "bad")
+	facts := fold(history{
+		up(), tick(2), running("init", 1), tick(3), exited("init", 1, 0), tick(4), running("app", 1), tick(5.7),
+		ran("bad", 1, 3), tick(7), ran("bad", 2, 4), pullFailed("app", 2, 2, lifecycle.ReasonErrImagePull),
+	})
+	yes, no := true, false
+	ended := lifecycle.Terminated{
+		ExitCode: 4, Reason: lifecycle.ReasonError, StartedAt: at(7).Wall, FinishedAt: at(7).Wall, ContainerID: "containerd://bad-id",
+	}
+	want := lifecycle.Status{
+		Phase: lifecycle.PhaseRunning,
+		Conditions: []lifecycle.Condition{
+			{Type: "PodScheduled", Status: "True"},
+			{Type: "PodReadyToStartContainers", Status: "True"},
+			{Type: "Initialized", Status: "True"},
+			{Type: "ContainersReady", Status: "False", Reason: "ContainersNotReady", Message: "containers with unready status: [bad]"},
+			{Type: "Ready", Status: "False", Reason: "ContainersNotReady", Message: "containers with unready status: [bad]"},
+		},
+		PodIP: "10.0.0.2", PodIPs: []lifecycle.PodIP{{IP: "10.0.0.2"}, {IP: "fd00::2"}},
+		StartTime: at(1).Wall, QOSClass: "BestEffort",
+		InitContainerStatuses: []lifecycle.ContainerStatus{{
+			Name: "init", Ready: true, Started: &no, Image: "init:1", ImageID: "sha256:init", ContainerID: "containerd://init-id",
+			State: lifecycle.State{Terminated: &lifecycle.Terminated{
+				Reason: lifecycle.ReasonCompleted, StartedAt: at(2).Wall, FinishedAt: at(3).Wall, ContainerID: "containerd://init-id",
+			}},
+		}},
+		ContainerStatuses: []lifecycle.ContainerStatus{
+			{
+				Name: "app", Ready: true, Started: &yes, Image: "app:1", ImageID: "sha256:app", ContainerID: "containerd://app-id",
+				State: lifecycle.State{Running: &lifecycle.Running{StartedAt: at(4).Wall}},
+			},
+			{
+				Name: "bad", Started: &no, RestartCount: 1, Image: "bad:1", ImageID: "sha256:bad", ContainerID: "containerd://bad-id",
+				State: lifecycle.State{Waiting: &lifecycle.Waiting{
+					Reason: "CrashLoopBackOff", Message: "back-off 10s restarting failed container=bad pod=p_default(uid)",
+				}},
+				LastState: lifecycle.State{Terminated: &ended},
+			},
+		},
+	}
+	if diff := cmp.Diff(want, lifecycle.StatusOf(pod, facts, at(8.9))); diff != "" {
+		t.Errorf("status (-want +got):\n%s", diff)
+	}
+}
+
+func TestStatusMessages(t *testing.T) {
+	for _, row := range []struct {
+		name string
+		past history
+		want string
+	}{
+		{"first pull", pullFailed("app", 1, 1, lifecycle.ReasonErrImagePull), "no"},
+		{"later pull", pullFailed("app", 1, 2, lifecycle.ReasonErrImagePull), `Back-off pulling image "localhost/app": ErrImagePull: no`},
+		{"refusal", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused, Message: "no"}), "no"},
+		{"start", history{failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 1), oops)}, "oops"},
+	} {
+		s := lifecycle.StatusOf(podOf(spec.RestartAlways, "app"), fold(history{up(), row.past}), at(2))
+		w := s.ContainerStatuses[0].State.Waiting
+		if w == nil || w.Message != row.want {
+			t.Errorf("%s: %+v, want %q", row.name, w, row.want)
+		}
+		if s.ContainerStatuses[0].Image != "localhost/app" || s.ContainerStatuses[0].ContainerID != "" {
+			t.Errorf("%s: %+v has an image that nobody resolved", row.name, s.ContainerStatuses[0])
+		}
+	}
+	missing := lifecycle.StatusOf(podOf(spec.RestartAlways, "app"), fold(history{stopped(1)}), at(2)).ContainerStatuses[0].State.Terminated
+	if missing.Message != "The container could not be located when the pod was terminated" || !missing.StartedAt.IsZero() {
+		t.Errorf("a missing container: %+v", missing)
+	}
+}
+
+func TestConditions(t *testing.T) {
+	pod := podOf(spec.RestartNever, "init-a", "init-b", "x", "y")
+	inits := history{ran("init-a", 1, 0), ran("init-b", 1, 0)}
+	for _, row := range []struct {
+		name string
+		past history
+		want string // sandbox, initialized, containers ready
+	}{
+		{"nothing", nil, "False; False ContainersNotInitialized [init-a init-b]; False ContainersNotReady [x y]"},
+		{"a sandbox", up(), "True; False ContainersNotInitialized [init-a init-b]; False ContainersNotReady [x y]"},
+		{"one done", history{up(), ran("init-a", 1, 0)}, "True; False ContainersNotInitialized [init-b]; False ContainersNotReady [x y]"},
+		{"all done", history{up(), inits}, "True; True; False ContainersNotReady [x y]"},
+		{"one ready", history{up(), inits, running("y", 1)}, "True; True; False ContainersNotReady [x]"},
+		{"all ready", history{up(), inits, running("x", 1), running("y", 1)}, "True; True; True"},
+		{"lost", history{up(), inits, running("x", 1), running("y", 1), lost(1)}, "False; True; True"},
+		{"succeeded", history{up(), inits, ran("x", 1, 0), ran("y", 1, 0)}, "True; True PodCompleted; False PodCompleted"},
+		{"failed", history{up(), inits, ran("x", 1, 0), ran("y", 1, 1)}, "True; True; False PodFailed"},
+		{"failed in init", history{up(), ran("init-a", 1, 1)}, "True; False ContainersNotInitialized [init-a init-b]; False PodFailed"},
+		{"in its past", history{up(), ran("x", 1, 1), asked("x", 2)}, "True; True; False ContainersNotReady [x y]"},
+	} {
+		s := lifecycle.StatusOf(pod, fold(row.past), at(5))
+		var got []string
+		for _, c := range s.Conditions[1:4] {
+			_, names, _ := strings.Cut(c.Message, ": ")
+			got = append(got, strings.TrimSpace(strings.Join([]string{c.Status, string(c.Reason), names}, " ")))
+		}
+		if text := strings.ReplaceAll(strings.Join(got, "; "), "  ", " "); text != row.want {
+			t.Errorf("%s:\n got %s\nwant %s", row.name, text, row.want)
+		}
+	}
+}
+
+func TestSince(t *testing.T) {
+	pod := podOf(spec.RestartAlways, "app")
+	first := lifecycle.StatusOf(pod, fold(nil), at(1)).Since(nil, at(1.9))
+	second := lifecycle.StatusOf(pod, fold(up()), at(5)).Since(first.Conditions, at(5))
+	want := map[lifecycle.ConditionType]time.Time{
+		lifecycle.PodScheduled: at(1).Wall, lifecycle.PodReadyToStartContainers: at(5).Wall, lifecycle.PodInitialized: at(1).Wall,
+		lifecycle.ContainersReady: at(1).Wall, lifecycle.PodReady: at(1).Wall,
+	}
+	for _, c := range second.Conditions {
+		if !c.LastTransitionTime.Equal(want[c.Type]) {
+			t.Errorf("%s changed at %v, want %v", c.Type, c.LastTransitionTime, want[c.Type])
+		}
+	}
+	if first.Conditions[1].Status != "False" || second.Conditions[1].Status != "True" {
+		t.Error("the earlier conditions were changed")
+	}
+}
+
+func TestTerminal(t *testing.T) {
+	for phase, want := range map[lifecycle.Phase]bool{
+		lifecycle.PhasePending: false, lifecycle.PhaseRunning: false, lifecycle.PhaseSucceeded: true, lifecycle.PhaseFailed: true,
+	} {
+		if phase.Terminal() != want {
+			t.Errorf("%s is terminal: %v", phase, !want)
+		}
+	}
+}
