@@ -83,7 +83,9 @@ func (p *plan) sandbox() bool {
 			p.do(StartSandbox{Sandbox: s.N, Round: p.facts.Round})
 		}
 	case s.standing():
-		p.remove(s.Removal, RemoveSandbox{Sandbox: s.N})
+		if p.removable(&s.Removal) {
+			p.do(RemoveSandbox{Sandbox: s.N})
+		}
 	case !s.Failed.IsZero() && !p.due(s.Failed.Add(retryDelay)):
 	case s.N > 0 && !p.due(s.Asked.Add(sandboxPace)):
 	default:
@@ -210,9 +212,11 @@ func (p *plan) end(why Reason) {
 	switch s := &p.facts.Sandbox; {
 	case s.inFlight():
 	case s.standing():
-		p.remove(s.Removal, RemoveSandbox{Sandbox: s.N})
-	case p.facts.Stop.Delete:
-		p.remove(p.facts.Removal, RemovePod{})
+		if p.removable(&s.Removal) {
+			p.do(RemoveSandbox{Sandbox: s.N})
+		}
+	case p.facts.Stop.Delete && p.removable(&p.facts.Removal):
+		p.do(RemovePod{})
 	}
 }
 
@@ -288,7 +292,8 @@ func (p *plan) killDue(a *Attempt) Instant {
 }
 
 func (p *plan) kill(a *Attempt) {
-	if a.KillAsked.IsZero() || p.due(a.KillAsked.Add(killRepeat)) || (!a.Unsent.IsZero() && p.due(a.Unsent.Add(unavailableDelay))) {
+	unsent := !a.Unsent.IsZero() && p.due(a.Unsent.Add(unavailableDelay))
+	if a.KillAsked.IsZero() || unsent || p.due(a.KillAsked.Add(killRepeat)) {
 		p.do(KillContainer{Ref: a.Ref})
 	}
 }
@@ -302,19 +307,14 @@ func (p *plan) reap() {
 	for _, list := range [...][]spec.Container{p.pod.InitContainers, p.pod.Containers} {
 		for i := range list {
 			h := p.facts.Containers[list[i].Name]
-			if h.Previous.over() && h.Newest.over() {
-				p.remove(h.Previous.Removal, RemoveContainer{Ref: h.Previous.Ref})
+			if h.Previous.over() && h.Newest.over() && p.removable(&h.Previous.Removal) {
+				p.do(RemoveContainer{Ref: h.Previous.Ref})
 			}
 		}
 	}
 }
 
-// remove asks for a removal that is neither done nor under way, and has not failed just now.
-func (p *plan) remove(r Removal, a Action) {
-	switch {
-	case !r.Done.IsZero(), r.pending():
-	case !r.Failed.IsZero() && !p.due(r.Failed.Add(retryDelay)):
-	default:
-		p.do(a)
-	}
+// removable reports whether a removal is neither done nor under way, and has not failed just now.
+func (p *plan) removable(r *Removal) bool {
+	return r.Done.IsZero() && !r.pending() && (r.Failed.IsZero() || p.due(r.Failed.Add(retryDelay)))
 }

@@ -54,7 +54,7 @@ func TestDecideStop(t *testing.T) {
 		},
 		{
 			name: "after 1 s", pod: pod,
-			past: history{killed, failed(kill("app", 1), oops)}, now: 16, want: do{kill("app", 1)}, wake: 25,
+			past: history{killed, failed(kill("app", 1), oops)}, now: 16, want: do{kill("app", 1)},
 		},
 		{
 			name: "a signal to nothing is the end of the run", pod: pod,

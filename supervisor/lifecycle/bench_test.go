@@ -1,0 +1,55 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// busy is a pod of 20 containers with a full history each: a dead run, one that runs, pulls and backoff behind it.
+func busy() (*spec.Pod, lifecycle.Facts) {
+	names := []string{"init"}
+	past := history{up(), ran("init", 1, 0)}
+	for i := range 20 {
+		name := fmt.Sprintf("app-%02d", i)
+		names = append(names, name)
+		past = append(past, pullFailed(name, 1, 1, lifecycle.ReasonErrImagePull), ran(name, 1, 1), ran(name, 2, 1), running(name, 3))
+		if i%2 == 0 {
+			past = append(past, exited(name, 3, 1), reap(name, 2), reaped(name, 2))
+		}
+	}
+	return podOf(spec.RestartAlways, names...), fold(past)
+}
+
+func BenchmarkDecide(b *testing.B) {
+	pod, facts := busy()
+	b.ReportAllocs()
+	for b.Loop() {
+		if d := lifecycle.Decide(pod, facts, at(2)); len(d.Actions) != 0 || d.Wake != at(21) {
+			b.Fatal(d)
+		}
+	}
+}
+
+func BenchmarkStatus(b *testing.B) {
+	pod, facts := busy()
+	b.ReportAllocs()
+	for b.Loop() {
+		if s := lifecycle.StatusOf(pod, facts, at(2)); s.Phase != lifecycle.PhaseRunning {
+			b.Fatal(s)
+		}
+	}
+}
+
+func BenchmarkApply(b *testing.B) {
+	_, facts := busy()
+	e := lifecycle.ContainerExited{Ref: run("app-01", 3), At: at(2)}
+	b.ReportAllocs()
+	for b.Loop() {
+		if f := facts.Apply(e); f.Containers["app-01"].Newest.Exited.IsZero() {
+			b.Fatal(f)
+		}
+	}
+}
