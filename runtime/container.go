@@ -23,7 +23,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// StartContainer creates and starts a run, or finds it. What it could not finish it takes away.
+// StartContainer creates and starts a run, or finds it. What it could not finish it takes away. Once the container is
+// being started, it ends when that is done, also if ctx ends before.
 //
 // Refused, with CreateContainerConfigError, is a container whose volumes are not as their types say, and with
 // CreateContainerError one that the engine cannot create. What the OCI runtime reports (a program that is not there, or
@@ -156,7 +157,7 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 }
 
 func (r *Runtime) removeSnapshot(ctx context.Context, id string) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	ctx, cancel := whole(ctx, undoTimeout)
 	defer cancel()
 	err := r.client.SnapshotService(r.opts.Images.Snapshotter).Remove(ctx, id)
 	if err != nil && !errdefs.IsNotFound(err) {
@@ -209,6 +210,8 @@ func (r *Runtime) begin(ctx context.Context, c client.Container, labels map[stri
 	if labels[labelExit] != "" {
 		return nil
 	}
+	ctx, cancel := whole(ctx, createTimeout)
+	defer cancel()
 	task, err := c.Task(ctx, nil)
 	if errdefs.IsNotFound(err) {
 		task, err = c.NewTask(ctx, engine.LogTo(labels[labelLog], r.logOptions()))
@@ -229,7 +232,7 @@ func (r *Runtime) begin(ctx context.Context, c client.Container, labels map[stri
 // undo takes away a container whose process could not be started, and returns the cause, with what could not be taken
 // away.
 func (r *Runtime) undo(ctx context.Context, c client.Container, cause error) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	ctx, cancel := whole(ctx, undoTimeout)
 	defer cancel()
 	err := r.end(ctx, c)
 	if err == nil {

@@ -148,6 +148,9 @@ func (m *machine) close() {
 			m.Error(err)
 		}
 	}
+	if left, err := m.Left(context.Background()); err != nil || len(left) > 0 {
+		m.Errorf("the engine still has %v, %v", left, err)
+	}
 	if err := m.Close(); err != nil {
 		m.Error(err)
 	}

@@ -174,7 +174,7 @@ func exitFrom(status uint32, at time.Time) exit {
 
 // settle writes an exit down and deletes the task, in this order: who is killed in between finds the exit.
 func (r *Runtime) settle(ctx context.Context, c client.Container, e exit) error {
-	ctx, cancel := context.WithTimeout(ctx, settleTimeout)
+	ctx, cancel := whole(ctx, settleTimeout)
 	defer cancel()
 	if err := r.writeExit(ctx, c, e); err != nil {
 		return err

@@ -168,6 +168,12 @@ func limit(ctx context.Context, d time.Duration) (context.Context, context.Cance
 	return context.WithTimeout(inNamespace(ctx), d)
 }
 
+// whole returns a context for a call that changes the engine in several steps: it ends in time, but not with ctx. What is
+// given up between two steps takes longer to clean up than to finish.
+func whole(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), d)
+}
+
 // inNamespace returns a context for calls to the engine.
 func inNamespace(ctx context.Context) context.Context {
 	return namespaces.WithNamespace(ctx, engine.Namespace)

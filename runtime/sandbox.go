@@ -57,6 +57,8 @@ func (r *Runtime) startSandbox(ctx context.Context, uid string, pod *spec.Pod, s
 		return err
 	}
 	defer release()
+	ctx, cancel := whole(ctx, createTimeout)
+	defer cancel()
 	dir := r.sandboxDir(uid, sandbox)
 	var s *engine.Sandbox
 	_, err = netns.Pin(dir, namespacesOf(pod))
@@ -75,9 +77,9 @@ func (r *Runtime) startSandbox(ctx context.Context, uid string, pod *spec.Pod, s
 	if err == nil {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
-	defer cancel()
-	if undo := r.removeSandbox(ctx, uid, sandbox); undo != nil {
+	undoing, cancelUndo := whole(ctx, undoTimeout)
+	defer cancelUndo()
+	if undo := r.removeSandbox(undoing, uid, sandbox); undo != nil {
 		err = fmt.Errorf("%w (and what was made of it is left: %w)", err, undo)
 	}
 	return err

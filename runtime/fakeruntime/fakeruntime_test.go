@@ -2,6 +2,7 @@ package fakeruntime
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -71,7 +72,7 @@ func TestBubble(t *testing.T) {
 		}
 		ref := lifecycle.Ref{Container: "c", Round: 1, Attempt: 1}
 		begin := time.Now()
-		if _, err := r.StartContainer(t.Context(), "u", pod, lifecycle.StartContainer{Ref: ref, Sandbox: 1}); err != lost {
+		if _, err := r.StartContainer(t.Context(), "u", pod, lifecycle.StartContainer{Ref: ref, Sandbox: 1}); !errors.Is(err, lost) {
 			t.Errorf("start container: %v, want the hook's error", err)
 		}
 		exit, at, err := r.WaitContainer(t.Context(), "u", ref)

@@ -172,33 +172,26 @@ func setUpNetwork() error {
 // pinned reports whether everything is pinned in dir.
 func pinned(dir string, o Options) (bool, error) {
 	paths := Paths(dir, o)
-	for _, p := range []struct {
-		path  string
-		magic int64
-	}{
-		{paths.Network, unix.NSFS_MAGIC}, {paths.IPC, unix.NSFS_MAGIC}, {paths.UTS, unix.NSFS_MAGIC},
-		{paths.Shm, unix.TMPFS_MAGIC},
-	} {
-		if p.path == "" {
+	for _, path := range []string{paths.Network, paths.IPC, paths.UTS, paths.Shm} {
+		if path == "" {
 			continue
 		}
-		mounted, err := isMounted(p.path, p.magic)
-		if !mounted {
+		if mounted, err := isMounted(path); !mounted {
 			return false, err
 		}
 	}
 	return true, nil
 }
 
-// isMounted reports whether path is a mount of a file system of this kind.
-func isMounted(path string, magic int64) (bool, error) {
+// isMounted reports whether path is a mount of a namespace or of a tmpfs.
+func isMounted(path string) (bool, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	} else if err != nil {
 		return false, fmt.Errorf("look at %s: %w", path, err)
 	}
-	if int64(s.Type) != magic {
+	if s.Type != unix.NSFS_MAGIC && s.Type != unix.TMPFS_MAGIC {
 		return false, nil
 	}
 	// The folder itself may lie on a tmpfs.

@@ -50,11 +50,14 @@ func TestEnvironment(t *testing.T) {
 		{"nothing set", nil, nil, []string{defaultPath, "HOSTNAME=h"}},
 		{"the image overrides the default", []string{"PATH=/bin", "X=1"}, nil, []string{"PATH=/bin", "HOSTNAME=h", "X=1"}},
 		{
-			"the container overrides the image", []string{"X=1"}, []spec.EnvVar{{Name: "X", Value: "2"}, {Name: "HOSTNAME", Value: "i"}},
+			"the container overrides the image",
+			[]string{"X=1"},
+			[]spec.EnvVar{{Name: "X", Value: "2"}, {Name: "HOSTNAME", Value: "i"}},
 			[]string{defaultPath, "HOSTNAME=i", "X=2"},
 		},
 		{
-			"a value sees the ones before it, not the image's", []string{"I=1"},
+			"a value sees the ones before it, not the image's",
+			[]string{"I=1"},
 			[]spec.EnvVar{{Name: "A", Value: "$(B)$(I)"}, {Name: "B", Value: "2"}, {Name: "C", Value: "$(B)$(HOSTNAME)"}},
 			[]string{defaultPath, "HOSTNAME=h", "I=1", "A=$(B)$(I)", "B=2", "C=2$(HOSTNAME)"},
 		},

@@ -133,7 +133,7 @@ func makeHostPath(v *spec.HostPathVolume) error {
 			return err
 		}
 		return f.Close()
-	default:
-		return fmt.Errorf("%s does not exist", v.Path)
+	case spec.HostPathDirectory, spec.HostPathFile, spec.HostPathSocket, spec.HostPathCharDevice, spec.HostPathBlockDevice:
 	}
+	return fmt.Errorf("%s does not exist", v.Path)
 }

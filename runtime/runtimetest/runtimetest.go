@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -62,6 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"a new run ends the old one", testStopBeforeStart},
 		{"a run is not removed while it runs", testRemoveRunning},
 		{"the same start twice at once", testStartTwice},
+		{"a start that is given up", testCancelledStart},
 		{"removal of a sandbox", testRemoveSandbox},
 		{"removal of a pod", testRemovePod},
 		{"the next sandbox", testNextSandbox},
@@ -98,7 +100,8 @@ func (w *world) container(name, script string) spec.Container {
 }
 
 func (w *world) ctx() context.Context {
-	ctx, cancel := context.WithTimeout(context.Background(), deadline)
+	// The end of the test removes the pod, when the test's own context is over.
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.Context()), deadline)
 	w.Cleanup(cancel)
 	return ctx
 }
@@ -110,14 +113,13 @@ func (w *world) must(err error) {
 	}
 }
 
-// wantFailure fails unless the error is a failure of this kind.
-func (w *world) wantFailure(err error, kind lifecycle.FailureKind) lifecycle.Failure {
+// wantFailure fails unless the error is a failure of this kind and reason, whose message says this.
+func (w *world) wantFailure(err error, kind lifecycle.FailureKind, reason lifecycle.Reason, message string) {
 	w.Helper()
 	f, ok := errors.AsType[lifecycle.Failure](err)
-	if !ok || f.Kind != kind {
-		w.Fatalf("got error %#v, want a failure of kind %q", err, kind)
+	if !ok || f.Kind != kind || f.Reason != reason || !strings.Contains(f.Message, message) {
+		w.Errorf("got error %#v, want a failure of kind %q and reason %q that says %q", err, kind, reason, message)
 	}
-	return f
 }
 
 func attempt(n int) lifecycle.Ref { return lifecycle.Ref{Container: "c", Round: 1, Attempt: n} }

@@ -22,9 +22,7 @@ func testImages(w *world) {
 	}
 	w.pod.Containers[0].Image, w.pod.Containers[0].ImagePullPolicy = "localhost/podstead/none:1", spec.PullNever
 	_, err := pull()
-	if f := w.wantFailure(err, lifecycle.FailureRetry); f.Reason != lifecycle.ReasonErrImageNeverPull {
-		w.Errorf("pull of an image that is not there, and not to be pulled: %v", f)
-	}
+	w.wantFailure(err, lifecycle.FailureRetry, lifecycle.ReasonErrImageNeverPull, "localhost/podstead/none:1")
 	w.pod = nil
 }
 
@@ -100,8 +98,8 @@ func testKill(w *world) {
 
 func testSignalsTooLate(w *world) {
 	w.shell("exit 5")
-	w.wantFailure(w.Runtime.StopContainer(w.ctx(), w.uid, w.pod, attempt(1)), lifecycle.FailureGone)
-	w.wantFailure(w.Runtime.KillContainer(w.ctx(), w.uid, attempt(1)), lifecycle.FailureGone)
+	w.wantFailure(w.Runtime.StopContainer(w.ctx(), w.uid, w.pod, attempt(1)), lifecycle.FailureGone, "", "not found")
+	w.wantFailure(w.Runtime.KillContainer(w.ctx(), w.uid, attempt(1)), lifecycle.FailureGone, "", "not found")
 	w.sandbox(1)
 	w.start(start(1))
 	w.wantExit(attempt(1), 5, lifecycle.ReasonError)
@@ -116,9 +114,7 @@ func testStartError(w *world) {
 	w.sandbox(1)
 	for range 2 {
 		_, err := w.Runtime.StartContainer(w.ctx(), w.uid, w.pod, start(1))
-		if f := w.wantFailure(err, lifecycle.FailureRetry); !strings.Contains(f.Message, "/no/such/program") {
-			w.Errorf("message %q does not name the program", f.Message)
-		}
+		w.wantFailure(err, lifecycle.FailureRetry, lifecycle.ReasonStartError, "/no/such/program")
 	}
 	if runs := w.inventory()[0].Runs; len(runs) > 0 {
 		w.Errorf("left of a container that could not be started: %+v", runs)
@@ -129,18 +125,14 @@ func testStartError(w *world) {
 func testRefused(w *world) {
 	w.shell("true")
 	_, err := w.Runtime.StartContainer(w.ctx(), w.uid, w.pod, start(1))
-	if f := w.wantFailure(err, lifecycle.FailureRefused); f.Reason != lifecycle.ReasonCreateContainerError {
-		w.Errorf("without a sandbox: %v", f)
-	}
+	w.wantFailure(err, lifecycle.FailureRefused, lifecycle.ReasonCreateContainerError, "sandbox")
 	w.sandbox(1)
 	w.pod.Containers[0].Image = "localhost/podstead/none:1"
 	_, err = w.Runtime.StartContainer(w.ctx(), w.uid, w.pod, start(1))
-	if f := w.wantFailure(err, lifecycle.FailureRefused); f.Reason != lifecycle.ReasonCreateContainerError {
-		w.Errorf("without its image: %v", f)
-	}
+	w.wantFailure(err, lifecycle.FailureRefused, lifecycle.ReasonCreateContainerError, "localhost/podstead/none:1")
 	unknown := lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "x", Round: 1, Attempt: 1}, Sandbox: 1}
 	_, err = w.Runtime.StartContainer(w.ctx(), w.uid, w.pod, unknown)
-	w.wantFailure(err, lifecycle.FailureRefused)
+	w.wantFailure(err, lifecycle.FailureRefused, lifecycle.ReasonCreateContainerError, "x")
 }
 
 func testStopBeforeStart(w *world) {
@@ -185,6 +177,28 @@ func testStartTwice(w *world) {
 	}
 	if n := strings.Count(w.log(0), "ready"); n != 1 {
 		w.Errorf("the process started %d times", n)
+	}
+}
+
+// testCancelledStart gives a start up at many of its steps. The next one has one process, as if nothing had been.
+func testCancelledStart(w *world) {
+	w.shell("echo ready; sleep 1000")
+	w.sandbox(1)
+	for n := 1; n <= 12; n++ {
+		ctx, cancel := context.WithTimeout(w.ctx(), time.Duration(n-1)*5*time.Millisecond)
+		_, err := w.Runtime.StartContainer(ctx, w.uid, w.pod, start(n))
+		cancel()
+		w.start(start(n))
+		w.ready(n - 1)
+		if lines := strings.Count(w.log(n-1), "ready"); lines != 1 {
+			w.Errorf("after a start that ended with %v, the log has %d lines", err, lines)
+		}
+		if runs := w.inventory()[0].Runs; len(runs) != 1 {
+			w.Errorf("after a start that ended with %v: runs %+v", err, runs)
+		}
+		w.must(w.Runtime.KillContainer(w.ctx(), w.uid, attempt(n)))
+		w.wantExit(attempt(n), 137, lifecycle.ReasonError)
+		w.must(w.Runtime.RemoveContainer(w.ctx(), w.uid, w.pod, attempt(n)))
 	}
 }
 
@@ -234,7 +248,7 @@ func testNextSandbox(w *world) {
 	w.must(w.Runtime.RemoveSandbox(w.ctx(), w.uid, 1))
 	w.wantRunning(second.Ref)
 	_, err := w.Runtime.StartContainer(w.ctx(), w.uid, w.pod, start(3))
-	w.wantFailure(err, lifecycle.FailureRefused) // in the first sandbox
+	w.wantFailure(err, lifecycle.FailureRefused, lifecycle.ReasonCreateContainerError, "sandbox") // the first one
 }
 
 func testInventory(w *world) {
