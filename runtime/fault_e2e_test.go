@@ -74,8 +74,7 @@ func TestStartErrors(t *testing.T) {
 	}
 }
 
-func TestUnknownUser(t *testing.T) {
-	// The rest of what containerd refuses comes the same way.
+func TestUnknownVolume(t *testing.T) {
 	p := newPod(newMachine(t), &spec.Pod{})
 	ref, err := p.start(spec.Container{Command: []string{"true"}, VolumeMounts: []spec.VolumeMount{{Name: "none", MountPath: "/x"}}})
 	f, _ := errors.AsType[lifecycle.Failure](err)

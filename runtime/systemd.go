@@ -18,7 +18,7 @@ func slice(uid string) string { return unitPrefix + "-" + strings.ReplaceAll(uid
 
 // startScope moves a shim into a scope of its own in the slice of its pod. It may be there already.
 func startScope(ctx context.Context, uid string, sandbox, pid int) error {
-	conn, err := dbus.NewSystemConnectionContext(ctx)
+	conn, err := dbus.NewWithContext(ctx)
 	if err != nil {
 		return fmt.Errorf("connect to systemd: %w", err)
 	}
@@ -39,7 +39,7 @@ func startScope(ctx context.Context, uid string, sandbox, pid int) error {
 
 // stopSlice stops the slice of a pod, and with it whatever is in it.
 func stopSlice(ctx context.Context, uid string) error {
-	conn, err := dbus.NewSystemConnectionContext(ctx)
+	conn, err := dbus.NewWithContext(ctx)
 	if err != nil {
 		return fmt.Errorf("connect to systemd: %w", err)
 	}
