@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// Watch yields every pod as [Added], and then each change, until the context ends or the daemon is gone.
+// Watch yields every pod as [Added], a change that says [Listed], and then each change, until the context ends or the daemon
+// is gone.
 func (c *Client) Watch(ctx context.Context) iter.Seq2[PodChange, error] {
 	return streamOf[PodChange](ctx, c, "/v1/pods", url.Values{"watch": {"true"}}, nil)
 }

@@ -38,7 +38,7 @@ func (s *Server) watch(r *http.Request, out *stream) error {
 		text []byte
 	}
 	known := map[string]sent{} // by UID
-	for {
+	for first := true; ; first = false {
 		changed := s.o.Supervisor.Changed()
 		gone := maps.Clone(known)
 		var changes []PodChange
@@ -61,6 +61,9 @@ func (s *Server) watch(r *http.Request, out *stream) error {
 		for uid, p := range gone {
 			delete(known, uid)
 			changes = append(changes, PodChange{Deleted, p.pod})
+		}
+		if first {
+			changes = append(changes, PodChange{Type: Listed})
 		}
 		for _, c := range changes {
 			if err := out.send(c); err != nil {
@@ -109,7 +112,7 @@ func (s *Server) create(r *http.Request) (any, error) {
 	if pod == nil {
 		return nil, &Error{Status: http.StatusBadRequest, Message: "the pod file is wrong", Problems: problems(found)}
 	}
-	owner := supervisor.Owner{Session: q.Session, By: by(r.Context(), r.UserAgent())}
+	owner := supervisor.Owner{Session: q.Session, Keep: q.Keep, By: by(r.Context(), r.UserAgent())}
 	snapshot, err := s.o.Supervisor.Add(pod, owner) //nolint:contextcheck // the pod outlives the request
 	if _, taken := errors.AsType[*supervisor.NameTakenError](err); taken && q.Session != "" {
 		existing, ok := s.o.Supervisor.Pod(pod.Name)

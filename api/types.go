@@ -63,7 +63,7 @@ type PodStatus struct {
 	NotDurable bool `json:"notDurable,omitempty"`
 }
 
-// PodChange is a line of a watch. The type is kubectl's: ADDED, MODIFIED or DELETED.
+// PodChange is a line of a watch. The types are kubectl's.
 type PodChange struct {
 	Type   string `json:"type"`
 	Object Pod    `json:"object"`
@@ -74,6 +74,8 @@ const (
 	Added    = "ADDED"
 	Modified = "MODIFIED"
 	Deleted  = "DELETED"
+	// Listed comes once, without a pod, when all that there were have been [Added].
+	Listed = "BOOKMARK"
 )
 
 // Event is something that happened to a pod.
@@ -91,6 +93,8 @@ type CreateRequest struct {
 	Text string `json:"text"`
 	// Session, if set, is the client that the pod ends with.
 	Session string `json:"session,omitempty"`
+	// Keep says that what has ended with the session is not taken away.
+	Keep bool `json:"keep,omitempty"`
 }
 
 // Created is the pod that a [CreateRequest] led to, and what was worth telling about its file.

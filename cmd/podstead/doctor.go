@@ -1,0 +1,61 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/doctor"
+)
+
+func (a *app) doctorCommand() *cobra.Command {
+	var format string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Look whether this machine has what pods need",
+		Long: `Every check says what it found and, where something is missing, how to mend it. Nothing is changed, and no daemon is
+started.
+
+Exit status: 0 pods can run, 1 they cannot.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd, format) },
+	}
+	formats(cmd, &format, "json")
+	return cmd
+}
+
+func (a *app) doctor(cmd *cobra.Command, format string) error {
+	c, err := a.config(cmd)
+	if err != nil {
+		return err
+	}
+	findings := doctor.Look(cmd.Context(), c, api.NewClient(c.Socket, cmd.CommandPath()), version)
+	if format == "json" {
+		if err := a.encode(format, findings); err != nil {
+			return err
+		}
+	} else {
+		a.printFindings(findings)
+	}
+	failed := func(f doctor.Finding) bool { return f.Grade == doctor.Fail }
+	if i := slices.IndexFunc(findings, failed); i >= 0 {
+		return &failure{status: statusFailed, err: fmt.Errorf("pods cannot run on this machine: %s: %s", findings[i].Check, findings[i].Detail)}
+	}
+	return nil
+}
+
+func (a *app) printFindings(findings []doctor.Finding) {
+	colours := map[doctor.Grade]string{doctor.OK: "32", doctor.Warn: "33", doctor.Fail: "31"}
+	for _, f := range findings {
+		grade := fmt.Sprintf("%-4s", f.Grade)
+		if a.colour() {
+			grade = "\x1b[" + colours[f.Grade] + "m" + grade + "\x1b[0m"
+		}
+		fmt.Fprintf(a.out, "%s  %-16s %s\n", grade, f.Check, f.Detail)
+		if f.Mend != "" {
+			fmt.Fprintf(a.out, "      %-16s mend: %s\n", "", f.Mend)
+		}
+	}
+}

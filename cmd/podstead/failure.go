@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
+	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
+	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
+	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/spec"
+)
+
+// The exit statuses of every command.
+const (
+	statusFailed      = 1
+	statusUsage       = 2 // the command line, the configuration or a pod file is wrong
+	statusNotFound    = 3
+	statusUnavailable = 4
+	statusTimeout     = 5
+)
+
+// failure is an error with what a person can do about it.
+type failure struct {
+	status int
+	err    error
+	hints  []string
+}
+
+func (f *failure) Error() string { return f.err.Error() }
+func (f *failure) Unwrap() error { return f.err }
+
+// usage is an error of the command line.
+func usage(cmd *cobra.Command, format string, args ...any) error {
+	return &failure{
+		status: statusUsage, err: fmt.Errorf(format, args...),
+		hints: []string{"see " + cmd.CommandPath() + " --help"},
+	}
+}
+
+// note tells a person something that is no error.
+func (a *app) note(format string, args ...any) {
+	fmt.Fprintf(a.err, "podstead: "+format+"\n", args...)
+}
+
+// report tells a person what went wrong, if anything, and returns the exit status.
+func (a *app) report(err error) int {
+	if err == nil {
+		return 0
+	}
+	f := explain(err)
+	if f.err != nil {
+		a.note("%s", view.Plain(strings.ReplaceAll(f.err.Error(), "\n", "; ")))
+	}
+	for _, problem := range problemsOf(err) {
+		a.problem(problem)
+	}
+	for _, hint := range f.hints {
+		fmt.Fprintln(a.err, "hint: "+view.Plain(hint))
+	}
+	return f.status
+}
+
+// problem tells what is wrong with a file.
+func (a *app) problem(p api.Problem) {
+	text := spec.Problem(p).String()
+	if p.Warning {
+		text += " (warning)"
+	}
+	fmt.Fprintln(a.err, text)
+	if p.Hint != "" {
+		fmt.Fprintln(a.err, "hint: "+p.Hint)
+	}
+}
+
+// problemsOf are the problems of files that an error holds.
+func problemsOf(err error) []api.Problem {
+	if e, ok := errors.AsType[*api.Error](err); ok {
+		return e.Problems
+	}
+	list, _ := errors.AsType[spec.Problems](err)
+	problems := make([]api.Problem, len(list))
+	for i, p := range list {
+		problems[i] = api.Problem(p)
+	}
+	return problems
+}
+
+// explain gives an error its exit status and its hints.
+func explain(err error) *failure {
+	f := &failure{status: statusFailed, err: err}
+	if own, ok := errors.AsType[*failure](err); ok {
+		f.status, f.hints = own.status, own.hints
+	}
+	if _, ok := errors.AsType[spec.Problems](err); ok {
+		f.err = nil // the problems say it
+	}
+	if e, ok := errors.AsType[*api.Error](err); ok {
+		f.answered(e)
+	}
+	if e, ok := errors.AsType[*ondemand.Error](err); ok {
+		f.hints = append(f.hints, e.Hints...)
+	}
+	switch {
+	case errors.Is(err, foreground.ErrTimeout), errors.Is(err, context.DeadlineExceeded):
+		f.status = statusTimeout
+	case errors.Is(err, api.ErrUnavailable):
+		f.status = statusUnavailable
+	case errors.Is(err, foreground.ErrFailed):
+		f.status = statusFailed
+	}
+	return f
+}
+
+func (f *failure) answered(e *api.Error) {
+	switch e.Status {
+	case http.StatusNotFound:
+		f.status = statusNotFound
+	case http.StatusBadRequest:
+		f.status = statusUsage
+	}
+	if e.Hint != "" {
+		f.hints = append(f.hints, e.Hint)
+	}
+}
+
+// explainDaemon gives an error of the daemon's start its exit status and its hints.
+func explainDaemon(err error, c daemonPlaces) *failure {
+	f := explain(err)
+	if f.status == statusFailed {
+		f.status = statusUnavailable
+	}
+	e, inUse := errors.AsType[*engine.ErrInUse](err)
+	switch {
+	case inUse:
+		f.status = ondemand.StatusInUse
+		f.hints = append(f.hints, fmt.Sprintf("there is one daemon for each machine; look at process %d, or end it with podstead daemon stop", e.Pid))
+	case errors.Is(err, daemon.ErrNotRoot):
+		f.hints = append(f.hints, "run it as root, such as with sudo")
+	case errors.Is(err, daemon.ErrNoRuntime):
+		f.hints = append(f.hints, "install runc (Debian: apt-get install runc), or name another with PODSTEAD_ENGINE_RUNTIME")
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		f.hints = append(f.hints, "make room on the file systems of "+c.StateDir+", "+c.RunDir+" and "+c.LogDir+"; podstead doctor shows what is left")
+	case errors.Is(err, os.ErrPermission):
+		f.hints = append(f.hints, "podstead doctor says what this machine does not allow")
+	}
+	return f
+}

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+	"sigs.k8s.io/yaml"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/view"
+)
+
+// getFlags are the flags of get.
+type getFlags struct {
+	selection
+	format string
+	watch  bool
+}
+
+func (a *app) getCommand() *cobra.Command {
+	var f getFlags
+	cmd := &cobra.Command{
+		Use:   "get [POD...]",
+		Short: "Show pods",
+		Long: `A table of all pods, or of those that are named. The formats json and yaml have the shape that kubectl has for
+them: a Pod if one is named, else a PodList.`,
+		Example: `  podstead get
+  podstead get web -o json
+  podstead get -l app=shop --watch`,
+		ValidArgsFunction: a.completePods,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := f.read(cmd, args); err != nil {
+				return err
+			}
+			if f.watch {
+				return a.watch(cmd, &f)
+			}
+			return a.get(cmd, &f)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	f.flags(cmd)
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "go on and show every change")
+	formats(cmd, &f.format, "wide", "json", "yaml", "name")
+	return cmd
+}
+
+func (a *app) get(cmd *cobra.Command, f *getFlags) error {
+	client, err := a.client(cmd)
+	if err != nil {
+		return err
+	}
+	list, err := client.Pods(cmd.Context())
+	if err != nil {
+		return err
+	}
+	pods, missing := f.of(list.Items)
+	switch f.format {
+	case "json", "yaml":
+		list.Items = pods
+		var v any = list
+		if len(f.names) == 1 {
+			if len(pods) == 0 {
+				return missing
+			}
+			v = pods[0]
+		}
+		err = a.encode(f.format, v)
+	case "name":
+		for _, p := range pods {
+			fmt.Fprintln(a.out, "pod/"+p.Metadata.Name)
+		}
+	default:
+		if len(pods) == 0 && missing == nil {
+			a.note("%v", errNoPods)
+			return nil
+		}
+		if len(pods) > 0 {
+			err = view.Table(a.out, pods, f.format == "wide", time.Now())
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return missing
+}
+
+// encode prints a value as JSON, indented, or as YAML.
+func (a *app) encode(format string, v any) error {
+	text, err := json.MarshalIndent(v, "", "    ")
+	if err == nil && format == "yaml" {
+		text, err = yaml.JSONToYAML(text)
+	}
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.out, "%s\n", text)
+	return err
+}
+
+// watch shows the pods and then every change, until it is interrupted.
+func (a *app) watch(cmd *cobra.Command, f *getFlags) error {
+	client, err := a.client(cmd)
+	if err != nil {
+		return err
+	}
+	table := view.Watch{W: a.out, Wide: f.format == "wide"}
+	for change, err := range client.Watch(cmd.Context()) {
+		if err != nil {
+			return err
+		}
+		if change.Type == api.Listed || !f.has(&change.Object) {
+			continue
+		}
+		if err := a.show1(&table, f.format, &change.Object); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// show1 shows one pod of a watch.
+func (a *app) show1(table *view.Watch, format string, p *api.Pod) error {
+	switch format {
+	case "json":
+		text, err := json.Marshal(p)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(a.out, "%s\n", text)
+		return err
+	case "yaml":
+		if _, err := fmt.Fprintln(a.out, "---"); err != nil {
+			return err
+		}
+		return a.encode(format, p)
+	case "name":
+		_, err := fmt.Fprintln(a.out, "pod/"+p.Metadata.Name)
+		return err
+	}
+	return table.Print(p, time.Now())
+}

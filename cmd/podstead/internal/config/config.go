@@ -1,0 +1,89 @@
+// Package config is podstead.toml: every setting of the daemon, which has a flag and an environment variable too. A flag
+// goes before the environment, that before the file, and that before the default.
+//
+// The file is read by the code that reads pod files, and as strictly. What is not built yet is refused where it is set;
+// nothing is read and ignored.
+package config
+
+import (
+	"time"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// Config is every setting. Those that are not built yet have their defaults.
+type Config struct {
+	Socket   string `json:"socket"` // of the API; by default in RunDir
+	StateDir string `json:"stateDir"`
+	RunDir   string `json:"runDir"`
+	LogDir   string `json:"logDir"`
+
+	Engine       Engine       `json:"engine"`
+	Network      Network      `json:"network"`
+	Images       Images       `json:"images"`
+	ContainerLog ContainerLog `json:"containerLog"`
+	Pods         Pods         `json:"pods"`
+	Policy       Policy       `json:"policy"`
+	Metrics      Metrics      `json:"metrics"`
+}
+
+// Engine is how containers are run.
+type Engine struct {
+	Address      string   `json:"address"`     // empty: the embedded engine
+	IdleTimeout  Duration `json:"idleTimeout"` // of a daemon that was started on demand
+	Runtime      string   `json:"runtime"`     // a name or an absolute path
+	CgroupDriver string   `json:"cgroupDriver"`
+}
+
+// Network is how pods reach each other and the world.
+type Network struct {
+	Mode    string `json:"mode"`
+	Subnets string `json:"subnets"`
+}
+
+// Images is how images are fetched and kept.
+type Images struct {
+	MaxParallelPulls int64  `json:"maxParallelPulls"`
+	GCHighPercent    int64  `json:"gcHighPercent"`
+	GCLowPercent     int64  `json:"gcLowPercent"`
+	CertsDir         string `json:"certsDir"`
+}
+
+// ContainerLog is how much of their output is kept of containers.
+type ContainerLog struct {
+	Driver       string        `json:"driver"`
+	MaxSize      spec.Quantity `json:"maxSize"` // bytes, of each file
+	MaxFiles     int64         `json:"maxFiles"`
+	TotalMaxSize spec.Quantity `json:"totalMaxSize"`
+}
+
+// Pods is where pod files are and how their pods are treated.
+type Pods struct {
+	Dir               string   `json:"dir"`
+	MaxParallelStarts int64    `json:"maxParallelStarts"` // 0: as many as there are cores
+	FinishedPodTTL    Duration `json:"finishedPodTTL"`
+	MaxFinishedPods   int64    `json:"maxFinishedPods"`
+}
+
+// Policy is what pods may ask for.
+type Policy struct {
+	PodSecurity string   `json:"podSecurity"`
+	HostPaths   []string `json:"hostPaths"`
+}
+
+// Metrics is where metrics are served.
+type Metrics struct {
+	Address string `json:"address"`
+}
+
+// Duration is a span of time as people write it, such as "60s" or "1h30m".
+type Duration string
+
+// Duration is the span; of a value that [Load] has checked there is one.
+func (d Duration) Duration() time.Duration {
+	v, err := time.ParseDuration(string(d))
+	if err != nil {
+		return 0
+	}
+	return v
+}

@@ -1,0 +1,112 @@
+package config_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/spec"
+)
+
+// from loads a file with the text, an environment and flags.
+func from(t *testing.T, text string, env, flags map[string]string) (*config.Config, error) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "podstead.toml")
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	look := func(m map[string]string) func(string) (string, bool) {
+		return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
+	}
+	return config.Load(config.Sources{File: path, Env: look(env), Flag: look(flags)})
+}
+
+func TestDefaults(t *testing.T) {
+	c, err := from(t, "", nil, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Socket != "/run/podstead/podstead.sock" || c.StateDir != "/var/lib/podstead" || c.Engine.Runtime != "runc" ||
+		c.Engine.IdleTimeout.Duration() != time.Minute || c.ContainerLog.MaxSize.Value() != 10<<20 || c.ContainerLog.MaxFiles != 5 ||
+		c.Images.MaxParallelPulls != 2 || c.ContainerLog.Driver != "file" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestAFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
+	text := "runDir = \"/file\"\n[engine]\nruntime = \"file\"\nidleTimeout = \"1s\"\n[containerLog]\nmaxSize = \"1Mi\"\n"
+	env := map[string]string{"PODSTEAD_ENGINE_RUNTIME": "env", "PODSTEAD_ENGINE_IDLE_TIMEOUT": "2s"}
+	c, err := from(t, text, env, map[string]string{"engine-runtime": "flag"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Engine.Runtime != "flag" || c.Engine.IdleTimeout != "2s" || c.ContainerLog.MaxSize.String() != "1Mi" || c.Socket != "/file/podstead.sock" {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestBadFiles(t *testing.T) {
+	for _, c := range []struct{ name, text, want, hint string }{
+		{"an unknown key", "\n[engine]\nruntim = \"crun\"", "3:1: engine.runtim: unknown key", `did you mean "runtime"?`},
+		{"an unknown section", "[engin]\n", "1:2: engin: unknown key", `did you mean "engine"?`},
+		{"a wrong type", "[images]\nmaxParallelPulls = \"2\"", `2:20: images.maxParallelPulls: want an integer, found the string "2"`, "write 2 without quotes"},
+		{"a bad value", "[engine]\nidleTimeout = \"soon\"", `2:15: engine.idleTimeout: want a duration above zero, such as "60s" or "5m"`, ""},
+		{"one that is not among the values", "[engine]\ncgroupDriver = \"x\"", "2:16: engine.cgroupDriver: want one of auto, cgroupfs, systemd", ""},
+		{"a number out of range", "[containerLog]\nmaxFiles = 0", "2:12: containerLog.maxFiles: want 2 to 1000", ""},
+		{"a size too small", "[containerLog]\nmaxSize = 10", "2:11: containerLog.maxSize: want at least 4096 bytes", ""},
+		{"a relative path", "stateDir = \"x\"", "1:12: stateDir: want an absolute path", ""},
+		{"what is not built", "[network]\nmode = \"bridge\"", "2:8: network.mode: not supported yet", ""},
+		{"a list that is not built", "[policy]\nhostPaths = [\"/\"]", "2:1: policy.hostPaths: not supported yet", ""},
+		{"a value that is not built", "[containerLog]\ndriver = \"memory\"", `2:10: containerLog.driver: not supported yet: only "file" is`, ""},
+		{"another engine", "[engine]\naddress = \"/run/c.sock\"", "2:11: engine.address: not supported yet", ""},
+		{"no TOML", "stateDir = /x", "1:12: is not TOML", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := from(t, c.text, nil, nil)
+			problems, ok := errors.AsType[spec.Problems](err)
+			if !ok || len(problems) != 1 {
+				t.Fatalf("error %v, want one problem", err)
+			}
+			if got := problems[0].String(); !strings.Contains(got, "podstead.toml:"+c.want) {
+				t.Errorf("%q, want %q", got, c.want)
+			}
+			if c.hint != "" && problems[0].Hint != c.hint {
+				t.Errorf("hint %q, want %q", problems[0].Hint, c.hint)
+			}
+		})
+	}
+}
+
+func TestWhatAsksForNothingIsLetThrough(t *testing.T) {
+	if _, err := from(t, "[engine]\naddress = \"\"\n[containerLog]\ndriver = \"file\"\n", nil, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestBadEnvironmentAndFlags(t *testing.T) {
+	for _, c := range []struct {
+		env, flags map[string]string
+		want       string
+	}{
+		{map[string]string{"PODSTEAD_STATE_DIR": "x"}, nil, `PODSTEAD_STATE_DIR="x": want an absolute path`},
+		{map[string]string{"PODSTEAD_IMAGES_MAX_PARALLEL_PULLS": "x"}, nil, `PODSTEAD_IMAGES_MAX_PARALLEL_PULLS="x": want an integer`},
+		{map[string]string{"PODSTEAD_METRICS_ADDRESS": ":1"}, nil, `PODSTEAD_METRICS_ADDRESS=":1": not supported yet`},
+		{map[string]string{"PODSTEAD_IMAGES_GC_HIGH_PERCENT": "90"}, nil, `PODSTEAD_IMAGES_GC_HIGH_PERCENT="90": not supported yet`},
+		{nil, map[string]string{"engine-runtime": "./x"}, `--engine-runtime="./x": want the name of a program or its absolute path`},
+	} {
+		if _, err := from(t, "", c.env, c.flags); err == nil || err.Error() != c.want {
+			t.Errorf("error %v, want %s", err, c.want)
+		}
+	}
+}
+
+func TestAFileThatIsNamedMustBeThere(t *testing.T) {
+	_, err := config.Load(config.Sources{File: filepath.Join(t.TempDir(), "none.toml")})
+	if !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("error %v", err)
+	}
+}

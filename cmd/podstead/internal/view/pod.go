@@ -1,0 +1,139 @@
+// Package view is what a person sees of pods: the table of `get`, the prefixed output and the events of `run`. It prints
+// values of package api and decides nothing.
+package view
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Status is the STATUS column of a pod, by the rules of kubectl's printer (printPod).
+func Status(p *api.Pod) string {
+	reason := string(p.Status.Reason)
+	if reason == "" {
+		reason = string(p.Status.Phase)
+	}
+	if s := initStatus(p); s != "" {
+		reason = s
+	} else {
+		reason = appStatus(p, reason)
+	}
+	if p.Metadata.DeletionTimestamp != nil && !p.Status.Phase.Terminal() {
+		reason = "Terminating"
+	}
+	return reason
+}
+
+// initStatus is that of the first init container that is not done, empty if there is none.
+func initStatus(p *api.Pod) string {
+	for i, c := range p.Status.InitContainerStatuses {
+		switch t, w := c.State.Terminated, c.State.Waiting; {
+		case t != nil && t.ExitCode == 0:
+			continue
+		case t != nil && t.Reason != "":
+			return "Init:" + string(t.Reason)
+		case t != nil:
+			return "Init:ExitCode:" + strconv.Itoa(t.ExitCode)
+		case w != nil && w.Reason != "" && w.Reason != lifecycle.ReasonPodInitializing:
+			return "Init:" + string(w.Reason)
+		}
+		return fmt.Sprintf("Init:%d/%d", i, len(p.Status.InitContainerStatuses))
+	}
+	return ""
+}
+
+// appStatus is that of the last container, from the end, that has a reason, else what it was.
+func appStatus(p *api.Pod, reason string) string {
+	running := false
+	list := p.Status.ContainerStatuses
+	for i := len(list) - 1; i >= 0; i-- {
+		switch c := &list[i]; {
+		case c.State.Waiting != nil && c.State.Waiting.Reason != "":
+			reason = string(c.State.Waiting.Reason)
+		case c.State.Terminated != nil && c.State.Terminated.Reason != "":
+			reason = string(c.State.Terminated.Reason)
+		case c.State.Terminated != nil:
+			reason = "ExitCode:" + strconv.Itoa(c.State.Terminated.ExitCode)
+		case c.Ready && c.State.Running != nil:
+			running = true
+		}
+	}
+	switch {
+	case reason != string(lifecycle.ReasonCompleted) || !running:
+		return reason
+	case isReady(p):
+		return "Running"
+	}
+	return "NotReady"
+}
+
+func isReady(p *api.Pod) bool {
+	for _, c := range p.Status.Conditions {
+		if c.Type == "Ready" {
+			return c.Status == "True"
+		}
+	}
+	return false
+}
+
+// Ready is the READY column: how many of the containers are ready.
+func Ready(p *api.Pod) string {
+	ready := 0
+	for _, c := range p.Status.ContainerStatuses {
+		if c.Ready {
+			ready++
+		}
+	}
+	return fmt.Sprintf("%d/%d", ready, len(p.Status.ContainerStatuses))
+}
+
+// Restarts is the RESTARTS column: their number, and how long ago the last was.
+func Restarts(p *api.Pod, now time.Time) string {
+	list := p.Status.ContainerStatuses
+	if initStatus(p) != "" {
+		list = p.Status.InitContainerStatuses
+	}
+	n, last := 0, time.Time{}
+	for _, c := range list {
+		n += c.RestartCount
+		if t := c.LastState.Terminated; t != nil && t.FinishedAt.After(last) {
+			last = t.FinishedAt
+		}
+	}
+	if n == 0 || last.IsZero() {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%d (%s ago)", n, Age(now.Sub(last)))
+}
+
+// Age is a span of time as kubectl shows one: two units at most, coarser the longer it is.
+func Age(d time.Duration) string {
+	const day = 24 * time.Hour
+	two := func(big time.Duration, bigName string, small time.Duration, smallName string) string {
+		if rest := d % big / small; rest > 0 {
+			return fmt.Sprintf("%d%s%d%s", d/big, bigName, rest, smallName)
+		}
+		return fmt.Sprintf("%d%s", d/big, bigName)
+	}
+	switch d = d.Truncate(time.Second); {
+	case d < 0:
+		return "0s" // the wall clock was set back
+	case d < 2*time.Minute:
+		return fmt.Sprintf("%ds", d/time.Second)
+	case d < 10*time.Minute:
+		return two(time.Minute, "m", time.Second, "s")
+	case d < 3*time.Hour:
+		return fmt.Sprintf("%dm", d/time.Minute)
+	case d < 8*time.Hour:
+		return two(time.Hour, "h", time.Minute, "m")
+	case d < 2*day:
+		return fmt.Sprintf("%dh", d/time.Hour)
+	case d < 8*day:
+		return two(day, "d", time.Hour, "h")
+	}
+	return fmt.Sprintf("%dd", d/day)
+}
