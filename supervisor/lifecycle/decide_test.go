@@ -59,7 +59,7 @@ func TestDecideSandbox(t *testing.T) {
 	never := podOf(spec.RestartNever, "app")
 	failing1 := history{tick(10), failing(startSandbox(1), oops)}
 	decisions{
-		{name: "a new pod gets a sandbox", pod: app, now: 1, want: do{startSandbox(1)}},
+		{name: "a new pod gets a sandbox, however young the machine", pod: app, now: 0.5, want: do{startSandbox(1)}},
 		{name: "one that is on its way is waited for", pod: app, past: history{startSandbox(1)}, now: 100},
 		{name: "one that failed is not tried again before 10 s", pod: app, past: failing1, now: 19.999, wake: 20},
 		{name: "and is then, as another attempt in another round", pod: app, past: failing1, now: 20, want: do{startSandbox(2)}},
@@ -119,6 +119,14 @@ func TestDecideSandbox(t *testing.T) {
 			name: "what runs in a lost sandbox is stopped with the pod's own grace", pod: app,
 			past: history{up(), running("app", 1), lost(1)}, now: 20,
 			want: do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonSandboxChanged}},
+		},
+		{
+			name: "and has all of it", pod: app,
+			past: history{
+				up(), running("app", 1), lost(1),
+				lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonSandboxChanged},
+			},
+			now: 30.999, wake: 31,
 		},
 		{
 			name: "a pull goes on without a sandbox", pod: app,
