@@ -42,10 +42,11 @@ func (a *app) root() *cobra.Command {
 they start, when they are restarted and how they end, with the names and meanings of the Kubernetes Pod API.
 
 Every command is a client of the daemon. It is started on demand, and ends when nobody needs it.`,
-		Args:          cobra.ArbitraryArgs,
-		RunE:          unknown,
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Args:                       cobra.ArbitraryArgs,
+		SuggestionsMinimumDistance: 2,
+		RunE:                       unknown,
+		SilenceUsage:               true,
+		SilenceErrors:              true,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%w", err) })
 	flags := root.PersistentFlags()

@@ -178,22 +178,28 @@ func isInit(pod *spec.Pod, c *spec.Container) bool {
 	return false
 }
 
-// RestartDelay is how long a container that has ended waits for its next run; 0 where there is none, or no delay.
+// RestartDelay is how long a container that has ended waits for its next run, from its end, if it still waits; 0 where
+// there is no next run, or no delay.
 func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Duration {
 	h := f.Containers[container]
 	if !h.Newest.over() || !f.Stop.Asked.IsZero() || finished(pod, &f) {
 		return 0
 	}
+	delay := func(c *spec.Container) time.Duration {
+		due, _ := restartDue(pod, c, &h, f.Round)
+		if !now.Before(due) {
+			return 0
+		}
+		return due.Sub(h.Newest.Exited)
+	}
 	for i := range pod.InitContainers {
 		if c := &pod.InitContainers[i]; c.Name == container && initFailed(h.Newest.Exit) {
-			due, _ := restartDue(pod, c, &h, f.Round)
-			return max(due.Sub(now), 0)
+			return delay(c)
 		}
 	}
 	for i := range pod.Containers {
 		if c := &pod.Containers[i]; c.Name == container && restarts(pod, h.Newest.Exit) {
-			due, _ := restartDue(pod, c, &h, f.Round)
-			return max(due.Sub(now), 0)
+			return delay(c)
 		}
 	}
 	return 0

@@ -240,9 +240,9 @@ func TestDelays(t *testing.T) {
 	}{
 		{"a container that never ran", always, up(), "app", 1, 0},
 		{"a first crash", always, history{up(), ran("init", 1, 1)}, "init", 1, 0},
-		{"a second one", always, init2, "init", 12, 8 * time.Second},
+		{"a second one", always, init2, "init", 12, 10 * time.Second},
 		{"when it is over", always, init2, "init", 21, 0},
-		{"of an app container", always, app2, "app", 12, 8 * time.Second},
+		{"of an app container", always, app2, "app", 12, 10 * time.Second},
 		{"while it runs", always, history{app2, running("app", 3)}, "app", 12, 0},
 		{"a success of an init container", always, history{up(), tick(10), ran("init", 1, 1), ran("init", 2, 0)}, "init", 10, 0},
 		{"a success under OnFailure", podOf(spec.RestartOnFailure, "app", "b"), history{up(), ran("app", 1, 1), ran("app", 2, 0)}, "app", 1, 0},

@@ -57,16 +57,21 @@ type Watch struct {
 	W    io.Writer
 	Wide bool
 
-	begun bool
+	shown map[string]string // what the newest row of each pod says, by UID
 }
 
-// Print prints one row, and before the first the header.
+// Print prints one row, and before the first the header. A change that no column shows is not printed.
 func (t *Watch) Print(p *api.Pod, now time.Time) error {
 	rows := [][]string{Row(p, t.Wide, now)}
-	if !t.begun {
+	if t.shown == nil {
 		rows = [][]string{header(t.Wide), rows[0]}
-		t.begun = true
+		t.shown = map[string]string{}
 	}
+	says := strings.Join([]string{Ready(p), Status(p), Restarts(p, time.Time{}), p.Status.PodIP}, " ")
+	if t.shown[p.Metadata.UID] == says {
+		return nil
+	}
+	t.shown[p.Metadata.UID] = says
 	for _, row := range rows {
 		widths := []int{24, 7, 24, 16, 8, 0, 38, 0}
 		widths[len(row)-1] = 0
