@@ -57,24 +57,33 @@ func (l *loop) start(ctx context.Context, a lifecycle.Action, saved *write) {
 // effect runs do in a goroutine of its own, within the limit (0: none), and posts the one event that it ends in. When
 // ctx, the loop's, has ended, nothing is posted: the next supervisor finds out. The function it returns ends do early.
 func (l *loop) effect(ctx context.Context, limit time.Duration, a lifecycle.Action, do func(context.Context) (outcome, error)) context.CancelFunc {
-	limited, cancel := context.WithCancel(ctx)
-	if limit > 0 {
-		limited, cancel = context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
-	}
+	limited, cancel := within(ctx, limit)
 	l.effects.Go(func() {
 		defer cancel()
 		o, err := l.guard(limited, do)
 		l.post(ctx, func(now lifecycle.Instant) {
+			if a, pulled := a.(lifecycle.PullImage); pulled {
+				delete(l.pulling, a.Container)
+			}
 			if err != nil {
 				l.fold(lifecycle.ActionFailed{Action: a, Failure: failureOf(err), At: now}, now)
 				return
 			}
+			l.away = false
 			event := o(now)
 			l.fold(event, now)
 			l.follow(ctx, event)
 		})
 	})
 	return cancel
+}
+
+// within returns a context that ends after the limit (0: none).
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if limit == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
 }
 
 // guard calls do, survives its panic, and gives it up if it does not return after its context has ended.
@@ -157,7 +166,7 @@ func (l *loop) pull(ctx context.Context, a lifecycle.PullImage) (outcome, error)
 	begun := time.Now()
 	var told time.Time
 	pulled, err := l.shared.runtime.PullImage(ctx, l.pod, a.Container, func(done, total int64) {
-		if time.Since(told) < progressPause {
+		if ctx.Err() != nil || time.Since(told) < progressPause { // a pull that was given up says nothing more
 			return
 		}
 		told = time.Now()
@@ -165,7 +174,6 @@ func (l *loop) pull(ctx context.Context, a lifecycle.PullImage) (outcome, error)
 	})
 	took := time.Since(begun)
 	return func(now lifecycle.Instant) lifecycle.Event {
-		delete(l.pulling, a.Container)
 		return lifecycle.ImagePulled{Container: a.Container, For: a.For, Pulled: pulled, Took: took, At: now}
 	}, err
 }
@@ -194,22 +202,13 @@ func (l *loop) resume(ctx context.Context) {
 	}
 }
 
-// watchContainer waits for the end of a run. While that is not known, it asks again.
+// watchContainer waits for the end of a run.
 func (l *loop) watchContainer(ctx context.Context, ref lifecycle.Ref) {
-	uid := l.uid
-	l.effects.Go(func() {
-		for {
-			exit, at, err := l.shared.runtime.WaitContainer(ctx, uid, ref)
-			if err == nil {
-				l.post(ctx, func(now lifecycle.Instant) {
-					l.fold(lifecycle.ContainerExited{Ref: ref, Exit: exit, At: past(now, at)}, now)
-				})
-				return
-			}
-			if !l.again(ctx, "wait for container "+ref.Container, err) {
-				return
-			}
-		}
+	l.watch(ctx, "wait for container "+ref.Container, func(ctx context.Context) (outcome, error) {
+		exit, at, err := l.shared.runtime.WaitContainer(ctx, l.uid, ref)
+		return func(now lifecycle.Instant) lifecycle.Event {
+			return lifecycle.ContainerExited{Ref: ref, Exit: exit, At: past(now, at)}
+		}, err
 	})
 }
 
@@ -224,20 +223,27 @@ func past(now lifecycle.Instant, at time.Time) lifecycle.Instant {
 // watchSandbox waits for the loss of a sandbox, until the loop takes it away itself.
 func (l *loop) watchSandbox(ctx context.Context, sandbox int) {
 	ctx, l.sandboxEnd = context.WithCancel(ctx)
-	uid := l.uid
+	l.watch(ctx, "watch sandbox", func(ctx context.Context) (outcome, error) {
+		err := l.shared.runtime.WaitSandbox(ctx, l.uid, sandbox)
+		return func(now lifecycle.Instant) lifecycle.Event {
+			return lifecycle.SandboxLost{Sandbox: sandbox, Message: "the sandbox's process has ended", At: now}
+		}, err
+	})
+}
+
+// watch waits for something to end and posts that. While that is not known, it asks again; once ctx has ended, it posts
+// nothing.
+func (l *loop) watch(ctx context.Context, what string, wait func(context.Context) (outcome, error)) {
 	l.effects.Go(func() {
 		for {
-			err := l.shared.runtime.WaitSandbox(ctx, uid, sandbox)
-			if ctx.Err() != nil {
+			o, err := l.guard(ctx, wait)
+			switch {
+			case ctx.Err() != nil:
 				return
-			}
-			if err == nil {
-				l.post(ctx, func(now lifecycle.Instant) {
-					l.fold(lifecycle.SandboxLost{Sandbox: sandbox, Message: "the sandbox's process has ended", At: now}, now)
-				})
+			case err == nil:
+				l.post(ctx, func(now lifecycle.Instant) { l.fold(o(now), now) })
 				return
-			}
-			if !l.again(ctx, "watch sandbox", err) {
+			case !l.again(ctx, what, err):
 				return
 			}
 		}
@@ -246,9 +252,7 @@ func (l *loop) watchSandbox(ctx context.Context, sandbox int) {
 
 // again waits before another look, and reports whether to take it.
 func (l *loop) again(ctx context.Context, what string, err error) bool {
-	if ctx.Err() == nil {
-		l.log.LogAttrs(ctx, slog.LevelWarn, "looking again", slog.String("what", what), slog.Any("error", err))
-	}
+	l.log.LogAttrs(ctx, slog.LevelWarn, "looking again", slog.String("what", what), slog.Any("error", err))
 	select {
 	case <-time.After(lookAgain):
 		return true

@@ -45,8 +45,10 @@ type loop struct {
 
 	facts      lifecycle.Facts
 	status     lifecycle.Status
+	waiting    []message                     // to be done before the next decision
 	dirty      bool                          // the facts hold what must be on disk before anything is started
-	causes     map[string]uint64             // the newest event of each container, and of the pod as ""
+	newest     map[string]told               // the newest event of each container, and of the pod as ""
+	away       bool                          // the engine is, and that was told
 	pulls      map[string]context.CancelFunc // by container
 	pulling    map[string]Progress           // by container
 	sandboxEnd context.CancelFunc            // ends the watch of the sandbox
@@ -67,55 +69,71 @@ type shared struct {
 
 func newLoop(sh *shared, e Envelope, changed func()) *loop {
 	l := &loop{
-		pod: e.Pod, uid: e.Facts.UID, owner: e.Owner, shared: sh, facts: e.Facts, changed: changed,
+		pod: e.Pod, uid: e.Facts.UID, owner: e.Owner, shared: sh, facts: e.Facts, changed: func() {},
 		log:     sh.log.With(slog.String("pod", e.Pod.Name)),
 		mailbox: make(chan message, 16),
 		ended:   make(chan struct{}),
-		causes:  map[string]uint64{},
+		newest:  map[string]told{},
 		pulls:   map[string]context.CancelFunc{},
 		pulling: map[string]Progress{},
 	}
 	l.status.Conditions = e.Conditions
-	l.writer = newWriter(sh.store, l.stored)
-	l.observe(sh.now())
+	l.writer = newWriter(sh.store)
+	l.observe(sh.now()) // of which nobody can know yet
+	l.changed = changed
 	return l
 }
 
-// run turns until the pod is gone or the context ends, which leaves containers as they are. It returns when all that it
+// run lives until the pod is gone or the context ends, which leaves containers as they are. It returns when all that it
 // started has ended and the newest state is written, and reports whether the pod is gone.
 func (l *loop) run(ctx context.Context, begin message) (gone bool) {
 	defer close(l.ended)
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
-	var writer sync.WaitGroup
-	writer.Go(func() { l.writer.run(writing) })
 	ctx, stop := context.WithCancel(ctx)
+	var writer sync.WaitGroup
+	writer.Go(func() { l.writer.run(writing, func(err error) { l.stored(ctx, err) }) })
 	defer func() {
 		stop()
-		l.effects.Wait()
+		if !gone {
+			l.writer.put(l.envelope(l.shared.now()))
+		}
 		stopWriting()
 		writer.Wait()
 		if gone {
 			l.forget()
 		}
 	}()
-	begins := []message{begin, func(lifecycle.Instant) { l.resume(ctx) }}
+	l.waiting = []message{begin}
 	for {
-		panicked, gone := l.turns(ctx, begins)
-		if !panicked {
+		if gone = l.live(ctx); gone || ctx.Err() != nil {
 			return gone
-		}
-		begins = nil
-		select {
-		case <-time.After(panicPause):
-		case <-ctx.Done():
-			return false
 		}
 	}
 }
 
+// live turns until the pod is gone, the context ends, or a turn panics, and ends what it started. What a turn that
+// panicked has issued or was told may be lost, so that the next life begins as after a restart of the supervisor: it
+// carries out again what has no outcome, and watches what runs.
+func (l *loop) live(ctx context.Context) (gone bool) {
+	ctx, stop := context.WithCancel(ctx)
+	defer l.effects.Wait()
+	defer stop()
+	for len(l.mailbox) > 0 {
+		l.waiting = append(l.waiting, <-l.mailbox)
+	}
+	panicked, gone := l.turns(ctx)
+	if panicked {
+		select {
+		case <-time.After(panicPause):
+		case <-ctx.Done():
+		}
+	}
+	return gone
+}
+
 // turns runs until the pod is gone, the context ends, or a turn panics. It survives that: the facts, being immutable,
 // are as they were before the fold that panicked.
-func (l *loop) turns(ctx context.Context, messages []message) (panicked, gone bool) {
+func (l *loop) turns(ctx context.Context) (panicked, gone bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			l.log.LogAttrs(ctx, slog.LevelError, "a turn panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
@@ -125,23 +143,27 @@ func (l *loop) turns(ctx context.Context, messages []message) (panicked, gone bo
 	}()
 	timer := time.NewTimer(longestSleep)
 	defer timer.Stop()
-	for {
+	for resumed := false; ; {
 		now := l.shared.now() // the only clock reading of the turn
-		for _, m := range messages {
+		for len(l.waiting) > 0 {
+			m := l.waiting[0]
+			l.waiting = l.waiting[1:] // gone if it panics, but not those behind it
 			m(now)
+		}
+		if !resumed {
+			l.resume(ctx)
+			resumed = true
 		}
 		sleep, gone := l.settle(ctx, now)
 		if gone {
 			return false, true
 		}
 		timer.Reset(sleep)
-		messages = messages[:0]
 		select {
 		case m := <-l.mailbox:
-			messages = append(messages, m)
+			l.waiting = append(l.waiting, m)
 		case <-timer.C:
 		case <-ctx.Done():
-			l.writer.put(l.envelope(l.shared.now()))
 			return false, false
 		}
 	}
@@ -228,8 +250,9 @@ func (l *loop) envelope(now lifecycle.Instant) Envelope {
 }
 
 // stored is told the outcome of every write, on the writer's goroutine.
-func (l *loop) stored(err error) {
-	l.offer(func(now lifecycle.Instant) {
+func (l *loop) stored(ctx context.Context, err error) {
+	l.post(ctx, func(now lifecycle.Instant) {
+		defer func(was told) { l.newest[""] = was }(l.newest[""]) // the disk is no cause of what the pod does next
 		switch {
 		case err != nil && l.notDurable == nil:
 			l.tell(now, StateNotDurable, "", fields{"error": err.Error()})
@@ -285,9 +308,9 @@ func (l *loop) observe(now lifecycle.Instant) {
 	switch {
 	case before == "" || before == l.status.Phase:
 	case l.status.Phase == lifecycle.PhaseSucceeded:
-		l.tell(now, PodSucceeded, "", nil)
+		l.tellBecause(now, l.latest(), PodSucceeded, "", nil)
 	case l.status.Phase == lifecycle.PhaseFailed:
-		l.tell(now, PodFailed, "", nil)
+		l.tellBecause(now, l.latest(), PodFailed, "", nil)
 	}
 }
 

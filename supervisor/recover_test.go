@@ -299,17 +299,18 @@ func TestDiskThatHangsOrFails(t *testing.T) {
 
 func TestOnePodsTroubleIsItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var wedged string
 		m := newMachine(t, fakeruntime.Options{Before: func(ctx context.Context, c fakeruntime.Call) error {
-			if c.UID == wedged && c.Method == "StartContainer" {
+			if c.Container == "c0" && c.Method == "StartContainer" {
 				<-ctx.Done()
 				return ctx.Err()
 			}
 			return nil
 		}})
 		m.start()
-		wedged = m.add(pod("wedged", spec.RestartAlways, "sleep 1000", "sleep 1000", "sleep 1000")).Facts.UID
-		m.add(pod("well", spec.RestartNever, "sleep 5"))
+		m.add(pod("wedged", spec.RestartAlways, "sleep 1000", "sleep 1000", "sleep 1000"))
+		well := pod("well", spec.RestartNever, "sleep 5")
+		well.Containers[0].Name = "c"
+		m.add(well)
 		begun := time.Now()
 		m.untilPhase("well", lifecycle.PhaseSucceeded)
 		if took := time.Since(begun); took > time.Minute {

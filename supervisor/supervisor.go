@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"runtime"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -109,18 +108,19 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 	for _, f := range list {
 		found[f.UID] = f
 	}
+	lost := map[string]bool{}
+	for _, u := range unusable {
+		kind := StateLost
+		if u.Kept {
+			kind = StateRefused
+			s.blocked[u.Name] = u.Err.Error()
+		}
+		lost[u.Name] = true
+		s.shared.ring.add(kind.event(s.shared.now(), u.Name, fields{"file": u.File, "error": u.Err.Error()}))
+	}
 	for _, e := range envelopes {
 		s.takeUp(e, found[e.Facts.UID])
 		delete(found, e.Facts.UID)
-	}
-	lost := map[string]Unusable{}
-	for _, u := range unusable {
-		lost[u.Name] = u
-		if u.Kept {
-			s.blocked[u.Name] = u.Err.Error()
-		}
-		s.shared.log.LogAttrs(ctx, slog.LevelWarn, "state file cannot be used", slog.String("pod", u.Name),
-			slog.String("file", u.File), slog.Any("error", u.Err))
 	}
 	for _, f := range found {
 		s.takeUpFound(f, lost)
@@ -136,20 +136,23 @@ func (s *Supervisor) takeUp(e Envelope, found lifecycle.Found) {
 		}
 		l.facts = l.facts.CatchUp(found, now)
 		l.dirty = true
-		l.tell(now, PodRecovered, "", fields{"live": strconv.Itoa(len(l.facts.Live()))})
+		l.tellRecovered(now)
 	})
 }
 
 // takeUpFound deals with a pod that only the engine knows: its state was lost, or there never was one.
-func (s *Supervisor) takeUpFound(f lifecycle.Found, lost map[string]Unusable) {
+func (s *Supervisor) takeUpFound(f lifecycle.Found, lost map[string]bool) {
 	pod := f.Pod
-	if pod == nil { // no container tells what the pod was: there is nothing to end with care
+	switch {
+	case pod == nil && len(s.blocked) > 0:
+		return // it may be of one that is left alone
+	case pod == nil: // no container tells what the pod was: there is nothing to end with care
 		pod = &spec.Pod{Name: "orphan-" + f.UID, RestartPolicy: spec.RestartNever}
 	}
-	u, wasKnown := lost[pod.Name]
-	if u.Kept {
+	if _, blocked := s.blocked[pod.Name]; blocked {
 		return
 	}
+	wasKnown := lost[pod.Name]
 	s.mu.Lock()
 	_, taken := s.pods[pod.Name]
 	s.mu.Unlock()
@@ -164,7 +167,7 @@ func (s *Supervisor) takeUpFound(f lifecycle.Found, lost map[string]Unusable) {
 	s.begin(e, func(l *loop, now lifecycle.Instant) {
 		l.dirty = true
 		if wasKnown {
-			l.tell(now, StateLost, "", fields{"file": u.File, "error": u.Err.Error()})
+			l.tellRecovered(now)
 			return
 		}
 		l.tell(now, OrphanFound, "", nil)
@@ -172,13 +175,18 @@ func (s *Supervisor) takeUpFound(f lifecycle.Found, lost map[string]Unusable) {
 	})
 }
 
-// begin starts the loop of a pod. The name must be free.
+// begin starts the loop of a pod, whose name must be free or reserved. It returns nil if the supervisor is about to leave.
 func (s *Supervisor) begin(e Envelope, first func(*loop, lifecycle.Instant)) *loop {
 	l := newLoop(s.shared, e, s.notify)
+	defer s.notify()
 	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving {
+		delete(s.pods, e.Pod.Name)
+		return nil
+	}
 	s.pods[e.Pod.Name] = l
 	s.attend(e.Owner.Session)
-	s.mu.Unlock()
 	s.loops.Go(func() {
 		gone := l.run(s.ctx, func(now lifecycle.Instant) { first(l, now) })
 		if !gone {
@@ -211,6 +219,9 @@ func (s *Supervisor) Add(pod *spec.Pod, owner Owner) (Snapshot, error) {
 	s.pods[pod.Name] = nil // reserves the name
 	s.mu.Unlock()
 	l := s.begin(e, func(l *loop, now lifecycle.Instant) { l.tell(now, PodAccepted, "", nil) })
+	if l == nil {
+		return Snapshot{}, ErrLeaving
+	}
 	return *l.snapshot.Load(), nil
 }
 
@@ -233,7 +244,8 @@ type StopOptions struct {
 	By     string         // who asks
 }
 
-// Stop asks a pod to end and returns at once. Asked again it can shorten the grace period, and add the deletion.
+// Stop asks a pod to end and returns at once. Asked again it can shorten the grace period, and add the deletion. After
+// [ErrLeaving] the next supervisor has to be asked; after the context's error the pod may have heard it.
 func (s *Supervisor) Stop(ctx context.Context, name string, o StopOptions) error {
 	s.mu.Lock()
 	l := s.pods[name]
@@ -241,15 +253,15 @@ func (s *Supervisor) Stop(ctx context.Context, name string, o StopOptions) error
 	if l == nil || (o.UID != "" && l.snapshot.Load().Facts.UID != o.UID) {
 		return fmt.Errorf("stop pod %q: %w", name, ErrNotFound)
 	}
-	done := make(chan struct{})
+	done, heard := make(chan struct{}), false
 	stop := func(now lifecycle.Instant) {
 		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(l.pod, o.Grace), Delete: o.Delete, By: o.By, At: now}, now)
+		heard = true
 		close(done)
 	}
 	select {
 	case l.mailbox <- stop:
 	case <-l.ended:
-		return nil // it was about to be gone
 	case <-ctx.Done():
 		return fmt.Errorf("stop pod %q: %w", name, ctx.Err())
 	}
@@ -257,8 +269,12 @@ func (s *Supervisor) Stop(ctx context.Context, name string, o StopOptions) error
 	case <-done:
 	case <-l.ended:
 	case <-ctx.Done():
+		return fmt.Errorf("stop pod %q: %w", name, ctx.Err())
 	}
-	return nil
+	if !heard && s.ctx.Err() != nil {
+		return ErrLeaving
+	}
+	return nil // heard, or about to be gone
 }
 
 // Pods returns all pods, sorted by name.

@@ -10,36 +10,67 @@ import (
 
 type fields map[string]string
 
+// told is an event as its followers remember it.
+type told struct {
+	seq  uint64
+	kind Kind
+}
+
 // tell publishes an event and remembers it as the cause of what follows from it. Its own cause is the newest event of
 // its container, or, of the pod and where the container has none, the pod's.
 func (l *loop) tell(now lifecycle.Instant, kind Kind, container string, f fields) {
-	cause, known := l.causes[container]
+	cause, known := l.newest[container]
 	if !known {
-		cause = l.causes[""]
+		cause = l.newest[""]
 	}
-	l.tellBecause(now, cause, kind, container, f)
+	l.tellBecause(now, cause.seq, kind, container, f)
+}
+
+// latest is the newest event of the pod and its containers.
+func (l *loop) latest() uint64 {
+	seq := uint64(0)
+	for _, t := range l.newest {
+		seq = max(seq, t.seq)
+	}
+	return seq
 }
 
 func (l *loop) tellBecause(now lifecycle.Instant, cause uint64, kind Kind, container string, f fields) {
-	entry := table[kind]
-	l.causes[container] = l.shared.ring.add(Event{
-		Cause: cause, Time: now.Wall.UTC(), Level: entry.Level, Kind: kind, Reason: entry.Reason,
-		Pod: l.pod.Name, UID: l.uid, Container: container, Attempt: l.facts.Containers[container].Newest.Attempt,
-		Fields: f, Message: entry.sentence(f),
-	})
+	e := kind.event(now, l.pod.Name, f)
+	e.Cause, e.UID, e.Container, e.Attempt = cause, l.uid, container, l.facts.Containers[container].Newest.Attempt
+	l.newest[container] = told{l.shared.ring.add(e), kind}
 }
 
-// tellAction tells of what the pod is about to do, where a person wants to know before it is done.
+// event is an event of this kind, of a pod as a whole and without a cause.
+func (k Kind) event(now lifecycle.Instant, pod string, f fields) Event {
+	entry := table[k]
+	return Event{
+		Time: now.Wall.UTC(), Level: entry.Level, Kind: k, Reason: entry.Reason, Pod: pod,
+		Fields: f, Message: entry.sentence(f),
+	}
+}
+
+func (l *loop) tellRecovered(now lifecycle.Instant) {
+	l.tell(now, PodRecovered, "", fields{"live": strconv.Itoa(len(l.facts.Live()))})
+}
+
+// tellAction tells of what the pod is about to do, where a person wants to know before it is done. That it is tried again
+// is no news.
 func (l *loop) tellAction(a lifecycle.Action, now lifecycle.Instant) {
 	switch a := a.(type) {
 	case lifecycle.StopContainer:
-		kind, cause := ContainerStopping, l.causes[""]
+		if !l.facts.Containers[a.Container].Newest.StopAsked.IsZero() {
+			return
+		}
+		kind, cause := ContainerStopping, l.newest[""].seq
 		if a.Reason == lifecycle.ReasonSandboxChanged {
 			kind = ContainerOutdated
 		}
 		l.tellBecause(now, cause, kind, a.Container, fields{"container": a.Container, "grace": a.Grace.Round(time.Millisecond).String()})
 	case lifecycle.KillContainer:
-		l.tell(now, ContainerKilled, a.Container, fields{"container": a.Container})
+		if l.facts.Containers[a.Container].Newest.KillAsked.IsZero() {
+			l.tell(now, ContainerKilled, a.Container, fields{"container": a.Container})
+		}
 	}
 }
 
@@ -61,10 +92,13 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 	case lifecycle.ContainerStarted:
 		l.tell(now, ContainerRunning, e.Container, nil)
 	case lifecycle.ContainerExited:
-		if before.Containers[e.Container].Newest.Exited.IsZero() {
-			l.tellExit(e, now)
+		if l.hasEnded(before, e.Container) {
+			l.tellExit(e.Container, e.Exit, now)
 		}
 	case lifecycle.StopRequested:
+		if before.Stop == l.facts.Stop {
+			return
+		}
 		grace := l.facts.Stop.Deadline.Sub(now)
 		if e.Grace.Force {
 			grace = 0
@@ -75,18 +109,23 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 	case lifecycle.Booted:
 		l.tell(now, MachineRestarted, "", nil)
 	case lifecycle.ActionFailed:
-		l.tellFailure(e, now)
+		l.tellFailure(before, e, now)
 	}
 }
 
+// hasEnded reports whether the newest run of a container has ended by the event that was folded in.
+func (l *loop) hasEnded(before lifecycle.Facts, container string) bool {
+	return before.Containers[container].Newest.Exited.IsZero() && !l.facts.Containers[container].Newest.Exited.IsZero()
+}
+
 // tellExit tells of the end of a run, and of the delay before the next.
-func (l *loop) tellExit(e lifecycle.ContainerExited, now lifecycle.Instant) {
-	if e.Exit.Code == 0 {
-		l.tell(now, ContainerSucceeded, e.Container, nil)
+func (l *loop) tellExit(container string, exit lifecycle.Exit, now lifecycle.Instant) {
+	if exit.Code == 0 {
+		l.tell(now, ContainerSucceeded, container, nil)
 	} else {
-		l.tell(now, ContainerFailed, e.Container, fields{"code": strconv.Itoa(e.Exit.Code), "reason": string(e.Exit.Reason)})
+		l.tell(now, ContainerFailed, container, fields{"code": strconv.Itoa(exit.Code), "reason": string(exit.Reason)})
 	}
-	l.tellBackOff(e.Container, now)
+	l.tellBackOff(container, now)
 }
 
 // tellBackOff tells of the delay before the next run of a container, if there is one and it waits.
@@ -96,17 +135,19 @@ func (l *loop) tellBackOff(container string, now lifecycle.Instant) {
 	}
 }
 
-func (l *loop) tellFailure(e lifecycle.ActionFailed, now lifecycle.Instant) {
+func (l *loop) tellFailure(before lifecycle.Facts, e lifecycle.ActionFailed, now lifecycle.Instant) {
 	why := fields{"error": e.Failure.Message, "reason": string(e.Failure.Reason)}
 	if e.Failure.Kind == lifecycle.FailureUnavailable {
-		l.tell(now, EngineAway, "", fields{"error": e.Failure.Message})
+		if !l.away { // it is asked again every second
+			l.tell(now, EngineAway, "", fields{"error": e.Failure.Message})
+		}
+		l.away = true
 		return
 	}
 	switch a := e.Action.(type) {
 	case lifecycle.StartSandbox:
 		l.tell(now, SandboxFailed, "", why)
 	case lifecycle.PullImage:
-		delete(l.pulling, a.Container)
 		if !l.facts.Containers[a.Container].Pull.Cancelled.IsZero() {
 			return
 		}
@@ -122,9 +163,9 @@ func (l *loop) tellFailure(e lifecycle.ActionFailed, now lifecycle.Instant) {
 		l.tell(now, ContainerStartError, a.Container, why)
 		l.tellBackOff(a.Container, now)
 	case lifecycle.StopContainer:
-		l.tellSignal(a.Container, e.Failure, now)
+		l.tellSignal(before, a.Ref, e.Failure, now)
 	case lifecycle.KillContainer:
-		l.tellSignal(a.Container, e.Failure, now)
+		l.tellSignal(before, a.Ref, e.Failure, now)
 	case lifecycle.RemoveSandbox:
 		l.tell(now, RemovalFailed, "", fields{"what": "the pod sandbox", "error": e.Failure.Message})
 	case lifecycle.RemoveContainer:
@@ -134,10 +175,14 @@ func (l *loop) tellFailure(e lifecycle.ActionFailed, now lifecycle.Instant) {
 	}
 }
 
-// tellSignal tells of a signal that could not be sent. That the process is gone already is no news.
-func (l *loop) tellSignal(container string, why lifecycle.Failure, now lifecycle.Instant) {
-	if why.Kind != lifecycle.FailureGone {
-		l.tell(now, SignalFailed, container, fields{"container": container, "error": why.Message})
+// tellSignal tells of a signal that could not be sent, once for as long as nothing else happens: it is tried again every
+// second. That the process is gone is told as its end, if that is news.
+func (l *loop) tellSignal(before lifecycle.Facts, ref lifecycle.Ref, why lifecycle.Failure, now lifecycle.Instant) {
+	switch {
+	case l.hasEnded(before, ref.Container):
+		l.tellExit(ref.Container, l.facts.Containers[ref.Container].Newest.Exit, now)
+	case why.Kind != lifecycle.FailureGone && l.newest[ref.Container].kind != SignalFailed:
+		l.tell(now, SignalFailed, ref.Container, fields{"container": ref.Container, "error": why.Message})
 	}
 }
 

@@ -16,16 +16,15 @@ type write struct {
 // writer hands the states of one pod to the store, one at a time and the newest only, so that a disk that is slow or
 // hangs never holds up the loop.
 type writer struct {
-	store  Store
-	report func(error) // of every write; does not block
+	store Store
 
 	mu   sync.Mutex
 	next *write // not begun yet
 	kick chan struct{}
 }
 
-func newWriter(store Store, report func(error)) *writer {
-	return &writer{store: store, report: report, kick: make(chan struct{}, 1)}
+func newWriter(store Store) *writer {
+	return &writer{store: store, kick: make(chan struct{}, 1)}
 }
 
 // put hands over a state; one that waits to be written is replaced by it.
@@ -43,20 +42,20 @@ func (w *writer) put(e Envelope) *write {
 	return w.next
 }
 
-// run writes until the context ends, and then what was handed over before.
-func (w *writer) run(ctx context.Context) {
+// run writes until the context ends, and then what was handed over before. It reports the outcome of every write.
+func (w *writer) run(ctx context.Context, report func(error)) {
 	for {
 		select {
 		case <-w.kick:
-			w.flush()
+			w.flush(report)
 		case <-ctx.Done():
-			w.flush()
+			w.flush(report)
 			return
 		}
 	}
 }
 
-func (w *writer) flush() {
+func (w *writer) flush(report func(error)) {
 	w.mu.Lock()
 	todo := w.next
 	w.next = nil
@@ -66,5 +65,5 @@ func (w *writer) flush() {
 	}
 	todo.err = w.store.Save(todo.envelope)
 	close(todo.done)
-	w.report(todo.err)
+	report(todo.err)
 }
