@@ -165,7 +165,12 @@ func (v *invariants) statusOf(s lifecycletest.Step) {
 	}
 	if now.Phase == lifecycle.PhaseSucceeded {
 		for i := range v.pod.Containers {
-			if r := s.After.Containers[v.pod.Containers[i].Name].Newest; r.Exited.IsZero() || r.Exit.Code != 0 {
+			h := s.After.Containers[v.pod.Containers[i].Name]
+			r := h.Newest
+			if !r.Refused.IsZero() { // it was no run: the one before counts
+				r = h.Previous
+			}
+			if r.Exited.IsZero() || r.Exit.Code != 0 {
 				v.wrong("the pod has succeeded, and %s has not: %+v", v.pod.Containers[i].Name, r)
 			}
 		}
