@@ -113,7 +113,7 @@ func (s *Server) create(r *http.Request) (any, error) {
 		return nil, &Error{Status: http.StatusBadRequest, Message: "the pod file is wrong", Problems: problems(found)}
 	}
 	owner := supervisor.Owner{Session: q.Session, Keep: q.Keep, By: by(r.Context(), r.UserAgent())}
-	snapshot, err := s.o.Supervisor.Add(pod, owner) //nolint:contextcheck // the pod outlives the request
+	snapshot, err := s.o.Supervisor.Add(pod, owner)
 	if _, taken := errors.AsType[*supervisor.NameTakenError](err); taken && q.Session != "" {
 		existing, ok := s.o.Supervisor.Pod(pod.Name)
 		if ok && existing.Owner.Session == q.Session && existing.Pod.Hash == pod.Hash {

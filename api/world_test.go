@@ -28,7 +28,7 @@ type world struct {
 
 func newWorld(t *testing.T, o fakeruntime.Options) *world {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "api") //nolint:usetesting // its folders are too long for a socket
+	dir, err := os.MkdirTemp("", "api")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -255,8 +255,8 @@ func TestAddedIsToldWhenItIsThere(t *testing.T) {
 
 // counted is a context that counts what hangs on its end.
 type counted struct {
-	context.Context //nolint:containedctx // it is one
-	hanging         atomic.Int64
+	context.Context
+	hanging atomic.Int64
 }
 
 func (c *counted) AfterFunc(f func()) func() bool {

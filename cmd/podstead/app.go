@@ -26,7 +26,7 @@ type app struct {
 
 // run carries out a command line and returns the exit status.
 func (a *app) run(ctx context.Context, args []string) int {
-	root := a.root()
+	root := a.root() //nolint:contextcheck // a command has its context from ExecuteContext
 	root.SetArgs(args)
 	root.SetIn(a.in)
 	root.SetOut(a.out)

@@ -52,7 +52,7 @@ func (w *watcher) wait(ctx context.Context, until <-chan struct{}) error {
 	defer t.Stop()
 	select {
 	case <-events:
-	case <-errs: // too many events: look
+	case <-errs: //nolint:errcheck // too many events: look
 	case <-t.C:
 	case <-until:
 	case <-ctx.Done():

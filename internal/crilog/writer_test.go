@@ -120,17 +120,17 @@ func TestWriterRotates(t *testing.T) {
 // A log that cannot be written costs its container nothing, and says later what is missing.
 func TestWriterDropsWhatCannotBeWritten(t *testing.T) {
 	tests := []struct {
-		name, cause    string
-		break_, repair func(t *testing.T, path string)
+		name, cause   string
+		spoil, repair func(t *testing.T, path string)
 	}{
 		{
 			name: "disk full", cause: "no space left on device",
-			break_: func(t *testing.T, path string) { symlink(t, "/dev/full", path) },
+			spoil:  func(t *testing.T, path string) { symlink(t, "/dev/full", path) },
 			repair: func(t *testing.T, path string) { remove(t, path) },
 		},
 		{
 			name: "no folder", cause: "not a directory",
-			break_: func(t *testing.T, path string) {
+			spoil: func(t *testing.T, path string) {
 				if err := os.WriteFile(filepath.Dir(path), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
@@ -141,7 +141,7 @@ func TestWriterDropsWhatCannotBeWritten(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "app/0.log")
-			tt.break_(t, path)
+			tt.spoil(t, path)
 			w := open(t, path, Options{})
 			copyAll(t, w, Stdout, "lost 1\nlost 2\n")
 			copyAll(t, w, Stderr, "lost 3\n")

@@ -102,21 +102,26 @@ func TestApply(t *testing.T) {
 			lifecycle.Sandbox{N: 1, Asked: at(1), Failed: at(1), Message: "away", Unavailable: true},
 		},
 		{
-			"a sandbox keeps its addresses when it is lost", history{up(), tick(2), lost(1)},
+			"a sandbox keeps its addresses when it is lost",
+			history{up(), tick(2), lost(1)},
 			func(f lifecycle.Facts) any { return f.Sandbox },
 			lifecycle.Sandbox{N: 1, Asked: at(1), Ready: at(1), Lost: at(2), Message: "killed", IPs: []string{"10.0.0.2", "fd00::2"}},
 		},
 		{
-			"and why it could not be taken away", history{up(), tick(2), failing(removeSandbox(1), oops)},
+			"and why it could not be taken away",
+			history{up(), tick(2), failing(removeSandbox(1), oops)},
 			func(f lifecycle.Facts) any { return []any{f.Sandbox.Removal, f.Sandbox.Message} },
 			[]any{lifecycle.Removal{Asked: at(2), Failed: at(2)}, "oops"},
 		},
 		{
-			"the removal of an older sandbox is not that of this one", history{up(), removeSandbox(2)},
-			func(f lifecycle.Facts) any { return f.Sandbox.Removal }, lifecycle.Removal{},
+			"the removal of an older sandbox is not that of this one",
+			history{up(), removeSandbox(2)},
+			func(f lifecycle.Facts) any { return f.Sandbox.Removal },
+			lifecycle.Removal{},
 		},
 		{
-			"a run knows who it was", history{tick(2), asked("app", 1), tick(3), started("app", 1), tick(4), exited("app", 1, 3)},
+			"a run knows who it was",
+			history{tick(2), asked("app", 1), tick(3), started("app", 1), tick(4), exited("app", 1, 3)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
 			lifecycle.Attempt{
 				Ref: run("app", 1), Sandbox: 1, Asked: at(2), Started: at(3), Image: "app:1", ImageID: "sha256:app", ID: "app-id",
@@ -124,32 +129,42 @@ func TestApply(t *testing.T) {
 			},
 		},
 		{
-			"a run may end before it is known to have started", history{asked("app", 1), tick(2), exited("app", 1, 0)},
+			"a run may end before it is known to have started",
+			history{asked("app", 1), tick(2), exited("app", 1, 0)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Exited }, at(2),
 		},
 		{
-			"the run before is kept", history{ran("app", 1, 3), running("app", 2)},
+			"the run before is kept",
+			history{ran("app", 1, 3), running("app", 2)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Previous.Exit.Code }, 3,
 		},
 		{
-			"unless it was refused", history{ran("app", 1, 3), failing(start("app", 2, 1, 1), lifecycle.Failure{Kind: lifecycle.FailureRefused}), running("app", 3)},
+			"unless it was refused",
+			history{ran("app", 1, 3), failing(start("app", 2, 1, 1), lifecycle.Failure{Kind: lifecycle.FailureRefused}), running("app", 3)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Previous.Ref }, run("app", 1),
 		},
 		{
-			"it can still end", history{running("app", 1), asked("app", 2), tick(9), exited("app", 1, 4)},
+			"it can still end",
+			history{running("app", 1), asked("app", 2), tick(9), exited("app", 1, 4)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Previous.Exited }, at(9),
 		},
 		{
-			"a granted restart moves the backoff", history{ran("app", 1, 1), tick(9), start("app", 2, 1, 1)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Backoff }, lifecycle.Backoff{Level: 1, Granted: at(9)},
+			"a granted restart moves the backoff",
+			history{ran("app", 1, 1), tick(9), start("app", 2, 1, 1)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Backoff },
+			lifecycle.Backoff{Level: 1, Granted: at(9)},
 		},
 		{
-			"a first start does not", history{tick(9), start("app", 1, 0, 0)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Backoff }, lifecycle.Backoff{},
+			"a first start does not",
+			history{tick(9), start("app", 1, 0, 0)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Backoff },
+			lifecycle.Backoff{},
 		},
 		{
-			"nor a second request for the same run", history{start("app", 2, 1, 1), tick(9), start("app", 2, 1, 2)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Backoff }, lifecycle.Backoff{Level: 1, Granted: at(1)},
+			"nor a second request for the same run",
+			history{start("app", 2, 1, 1), tick(9), start("app", 2, 1, 2)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Backoff },
+			lifecycle.Backoff{Level: 1, Granted: at(1)},
 		},
 		{
 			"which forgets that it has to be asked for again",
@@ -158,7 +173,8 @@ func TestApply(t *testing.T) {
 			lifecycle.Attempt{Ref: run("app", 1), Sandbox: 1, Asked: at(1)},
 		},
 		{
-			"a start that failed is a run that ended with 128", history{failing(start("app", 1, 0, 0), oops)},
+			"a start that failed is a run that ended with 128",
+			history{failing(start("app", 1, 0, 0), oops)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
 			lifecycle.Attempt{
 				Ref: run("app", 1), Sandbox: 1, Asked: at(1), Exited: at(1),
@@ -166,7 +182,8 @@ func TestApply(t *testing.T) {
 			},
 		},
 		{
-			"a refusal has a reason", history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused, Message: "no"})},
+			"a refusal has a reason",
+			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused, Message: "no"})},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
 			lifecycle.Attempt{
 				Ref: run("app", 1), Sandbox: 1, Asked: at(1), Refused: at(1),
@@ -205,51 +222,64 @@ func TestApply(t *testing.T) {
 			[]any{lifecycle.Instant{}, lifecycle.Instant{}, at(9), at(1), at(9)},
 		},
 		{
-			"a failed pull has a reason", history{pullFailed("app", 1, 4, "")},
+			"a failed pull has a reason",
+			history{pullFailed("app", 1, 4, "")},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
 			lifecycle.Pull{For: 1, Asked: at(1), Failed: at(1), Level: 4, Next: 4, Reason: lifecycle.ReasonErrImagePull, Message: "no"},
 		},
 		{
-			"which stays while it is tried again", history{pullFailed("app", 1, 4, "X"), tick(9), pull("app", 1, 5)},
+			"which stays while it is tried again",
+			history{pullFailed("app", 1, 4, "X"), tick(9), pull("app", 1, 5)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
 			lifecycle.Pull{For: 1, Asked: at(9), Failed: at(1), Level: 4, Next: 5, Reason: "X", Message: "no"},
 		},
 		{
-			"until that succeeds", history{pullFailed("app", 1, 4, "X"), tick(9), pulled("app", 1)},
+			"until that succeeds",
+			history{pullFailed("app", 1, 4, "X"), tick(9), pulled("app", 1)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
 			lifecycle.Pull{For: 1, Asked: at(9), Done: at(9), Failed: at(1), Level: 4, Next: 1},
 		},
 		{
-			"or another run's begins", history{pullFailed("app", 1, 4, "X"), tick(9), pull("app", 2, 5)},
+			"or another run's begins",
+			history{pullFailed("app", 1, 4, "X"), tick(9), pull("app", 2, 5)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
 			lifecycle.Pull{For: 2, Asked: at(9), Failed: at(1), Level: 4, Next: 5},
 		},
 		{
-			"a cancelled pull did not happen", history{pull("app", 1, 4), lifecycle.CancelPull{Container: "app", For: 1}, failed(pull("app", 1, 4), oops)},
+			"a cancelled pull did not happen",
+			history{pull("app", 1, 4), lifecycle.CancelPull{Container: "app", For: 1}, failed(pull("app", 1, 4), oops)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
 			lifecycle.Pull{Cancelled: at(1), Next: 4},
 		},
 		{
-			"an absent engine is no failure of the image", history{failing(pull("app", 1, 4), away)},
+			"an absent engine is no failure of the image",
+			history{failing(pull("app", 1, 4), away)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
 			lifecycle.Pull{For: 1, Asked: at(1), Retry: at(1), Next: 4},
 		},
 		{
-			"a stop adds up", history{stopped(time.Minute), tick(5), deleted(time.Second), forced},
+			"a stop adds up",
+			history{stopped(time.Minute), tick(5), deleted(time.Second), forced},
 			func(f lifecycle.Facts) any { return f.Stop },
 			lifecycle.Stop{Asked: at(1), Deadline: at(5), Force: true, Delete: true, By: "a test"},
 		},
 		{
-			"a removal that failed is noted", history{lifecycle.RemovePod{}, tick(2), failed(lifecycle.RemovePod{}, oops)},
-			func(f lifecycle.Facts) any { return f.Removal }, lifecycle.Removal{Asked: at(1), Failed: at(2)},
+			"a removal that failed is noted",
+			history{lifecycle.RemovePod{}, tick(2), failed(lifecycle.RemovePod{}, oops)},
+			func(f lifecycle.Facts) any { return f.Removal },
+			lifecycle.Removal{Asked: at(1), Failed: at(2)},
 		},
 		{
-			"until it is asked for again", history{lifecycle.RemovePod{}, failed(lifecycle.RemovePod{}, oops), tick(2), lifecycle.RemovePod{}},
-			func(f lifecycle.Facts) any { return f.Removal }, lifecycle.Removal{Asked: at(2)},
+			"until it is asked for again",
+			history{lifecycle.RemovePod{}, failed(lifecycle.RemovePod{}, oops), tick(2), lifecycle.RemovePod{}},
+			func(f lifecycle.Facts) any { return f.Removal },
+			lifecycle.Removal{Asked: at(2)},
 		},
 		{
-			"so is that of a run", history{ran("app", 1, 1), failing(reap("app", 1), oops)},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Removal }, lifecycle.Removal{Asked: at(1), Failed: at(1)},
+			"so is that of a run",
+			history{ran("app", 1, 1), failing(reap("app", 1), oops)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Removal },
+			lifecycle.Removal{Asked: at(1), Failed: at(1)},
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -281,7 +311,8 @@ func TestBooted(t *testing.T) {
 		stopped(time.Minute), stop("app", 2, time.Minute), tick(5), sent("app", 2, false), tick(6), kill("app", 2),
 		sent("app", 2, true), failed(kill("app", 2), oops), pull("app", 3, 1), tick(7), reap("app", 1),
 		failed(reap("app", 1), oops), removeSandbox(1), failed(removeSandbox(1), oops),
-		lifecycle.RemovePod{}, failed(lifecycle.RemovePod{}, oops),
+		lifecycle.RemovePod{},
+		failed(lifecycle.RemovePod{}, oops),
 	})
 	got := full.Apply(lifecycle.Booted{Saved: at(10), At: boot})
 	want := full

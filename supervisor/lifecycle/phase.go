@@ -127,6 +127,7 @@ func (v *view) containersReady(s *Status) Condition {
 		return condition(ContainersReady, false, ReasonPodCompleted, "")
 	case PhaseFailed:
 		return condition(ContainersReady, false, ReasonPodFailed, "")
+	case PhasePending, PhaseRunning:
 	}
 	if names := unready(s.ContainerStatuses); len(names) > 0 {
 		return condition(ContainersReady, false, ReasonContainersNotReady,

@@ -37,9 +37,9 @@ func restarts(pod *spec.Pod, exit Exit) bool {
 		return false
 	case spec.RestartOnFailure:
 		return exit.Code != 0
-	default:
-		return true
+	case spec.RestartAlways:
 	}
+	return true
 }
 
 // initFailed reports whether an init container that ended so has to run again. An init container in whose cgroup

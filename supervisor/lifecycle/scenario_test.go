@@ -94,12 +94,12 @@ type scenario struct {
 //	at DURATION lose [kill] | away | back | crash off=DURATION | reboot off=DURATION | leap by=DURATION
 //	at DURATION exit container=NAME code=CODE
 func (s *scenario) line(words []string) error {
-	switch {
-	case words[0] == "until":
+	switch words[0] {
+	case "until":
 		o, err := parse([]string{"lasts=" + words[1]})
 		s.until = o.run.Lasts
 		return err
-	case words[0] == "at":
+	case "at":
 		at, err := time.ParseDuration(words[1])
 		if err != nil {
 			return err
@@ -109,7 +109,7 @@ func (s *scenario) line(words []string) error {
 			return err
 		}
 		return s.happening(at, words[2], o)
-	case words[0] == "sandbox":
+	case "sandbox":
 		o, err := parse(words[1:])
 		s.Script.Sandboxes = append(s.Script.Sandboxes, o.run.Start)
 		return err

@@ -160,8 +160,10 @@ func (v *view) initialized() bool {
 func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
 	h := v.facts.Containers[c.Name]
 	newest, before := v.records(&h, initial)
-	s := ContainerStatus{Name: c.Name, Image: c.Image, RestartCount: newest.Restarts, ImageID: newest.ImageID,
-		ContainerID: containerID(newest.ID)}
+	s := ContainerStatus{
+		Name: c.Name, Image: c.Image, RestartCount: newest.Restarts, ImageID: newest.ImageID,
+		ContainerID: containerID(newest.ID),
+	}
 	if newest.Image != "" {
 		s.Image = newest.Image
 	}
@@ -172,8 +174,10 @@ func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
 	case newest.over() && waiting == nil:
 		s.State, s.LastState = terminated(newest), terminated(before)
 	case waiting == nil:
-		s.State = State{Terminated: &Terminated{ExitCode: 137, Reason: ReasonStatusUnknown,
-			Message: "The container could not be located when the pod was terminated"}}
+		s.State = State{Terminated: &Terminated{
+			ExitCode: 137, Reason: ReasonStatusUnknown,
+			Message: "The container could not be located when the pod was terminated",
+		}}
 	default:
 		s.State, s.LastState = State{Waiting: waiting}, terminated(newest)
 	}
@@ -237,8 +241,10 @@ func pullWaiting(c *spec.Container, pull *Pull) *Waiting {
 	if pull.Level <= 1 || !pull.Reason.ofRegistry() {
 		return &Waiting{Reason: pull.Reason, Message: pull.Message}
 	}
-	return &Waiting{Reason: ReasonImagePullBackOff,
-		Message: fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, pull.Reason, pull.Message)}
+	return &Waiting{
+		Reason:  ReasonImagePullBackOff,
+		Message: fmt.Sprintf("Back-off pulling image %q: %s: %s", c.Image, pull.Reason, pull.Message),
+	}
 }
 
 // terminated is the state that a run which is over leaves, and no state for any other.

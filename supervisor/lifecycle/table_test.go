@@ -37,7 +37,7 @@ func fold(h history) lifecycle.Facts {
 				add(item)
 			case lifecycle.Action:
 				facts = facts.Apply(lifecycle.Issued{Action: item, At: now})
-			case func(lifecycle.Instant) lifecycle.Event:
+			case happened:
 				facts = facts.Apply(item(now))
 			}
 		}
@@ -47,7 +47,7 @@ func fold(h history) lifecycle.Facts {
 }
 
 // happened makes an event of a function of its instant.
-type happened = func(lifecycle.Instant) lifecycle.Event
+type happened func(lifecycle.Instant) lifecycle.Event
 
 func run(name string, n int) lifecycle.Ref {
 	return lifecycle.Ref{Container: name, Round: 1, Attempt: n}
@@ -176,7 +176,7 @@ func podOf(policy spec.RestartPolicy, names ...string) *spec.Pod {
 func visitInstants(f lifecycle.Facts, do func(path string, i lifecycle.Instant)) {
 	var visit func(path string, v reflect.Value)
 	visit = func(path string, v reflect.Value) {
-		if i, ok := v.Interface().(lifecycle.Instant); ok {
+		if i, ok := reflect.TypeAssert[lifecycle.Instant](v); ok {
 			do(path, i)
 			return
 		}

@@ -36,16 +36,14 @@ func Settings() []Setting {
 	return slices.DeleteFunc(settings(), func(s Setting) bool { return !s.built || s.only != "" })
 }
 
-const anyValue = ""
-
 // settings are all of them.
 func settings() []Setting {
 	yes := func(key, value, help string, check func(any) error, field func(*Config) any) Setting {
 		return Setting{Key: key, Default: value, Help: help, check: check, field: field, built: true}
 	}
 	global := func(s Setting) Setting { s.Global = true; return s }
-	not := func(key, only string, field func(*Config) any) Setting {
-		return Setting{Key: key, only: only, field: field}
+	not := func(key string, field func(*Config) any) Setting {
+		return Setting{Key: key, field: field}
 	}
 	list := []Setting{
 		global(yes("socket", "", "socket of the daemon's API (default podstead.sock in the run-time folder)", socketPath,
@@ -63,34 +61,34 @@ func settings() []Setting {
 			func(c *Config) any { return &c.Engine.Runtime }),
 		yes("engine.cgroupDriver", "auto", "who makes cgroups: auto, cgroupfs, systemd", oneOf("auto", "cgroupfs", "systemd"),
 			func(c *Config) any { return &c.Engine.CgroupDriver }),
-		not("engine.address", "", func(c *Config) any { return &c.Engine.Address }),
+		not("engine.address", func(c *Config) any { return &c.Engine.Address }),
 
-		not("network.mode", anyValue, func(c *Config) any { return &c.Network.Mode }),
-		not("network.subnets", anyValue, func(c *Config) any { return &c.Network.Subnets }),
+		not("network.mode", func(c *Config) any { return &c.Network.Mode }),
+		not("network.subnets", func(c *Config) any { return &c.Network.Subnets }),
 
 		yes("images.maxParallelPulls", "2", "how many images are pulled at once", between(1, 64),
 			func(c *Config) any { return &c.Images.MaxParallelPulls }),
 		yes("images.certsDir", "/etc/podstead/certs.d", "folder of the registries' hosts.toml", absolute,
 			func(c *Config) any { return &c.Images.CertsDir }),
-		not("images.gcHighPercent", anyValue, func(c *Config) any { return &c.Images.GCHighPercent }),
-		not("images.gcLowPercent", anyValue, func(c *Config) any { return &c.Images.GCLowPercent }),
+		not("images.gcHighPercent", func(c *Config) any { return &c.Images.GCHighPercent }),
+		not("images.gcLowPercent", func(c *Config) any { return &c.Images.GCLowPercent }),
 
 		yes("containerLog.maxSize", "10Mi", "size at which a container's log is rotated", size(4<<10),
 			func(c *Config) any { return &c.ContainerLog.MaxSize }),
 		yes("containerLog.maxFiles", "5", "how many files of a container's log are kept", between(2, 1000),
 			func(c *Config) any { return &c.ContainerLog.MaxFiles }),
 		{Key: "containerLog.driver", built: true, only: "file", Default: "file", field: func(c *Config) any { return &c.ContainerLog.Driver }},
-		not("containerLog.totalMaxSize", anyValue, func(c *Config) any { return &c.ContainerLog.TotalMaxSize }),
+		not("containerLog.totalMaxSize", func(c *Config) any { return &c.ContainerLog.TotalMaxSize }),
 
 		yes("pods.maxParallelStarts", "0", "how many containers start at once; 0: as many as there are cores", between(0, 1024),
 			func(c *Config) any { return &c.Pods.MaxParallelStarts }),
-		not("pods.dir", anyValue, func(c *Config) any { return &c.Pods.Dir }),
-		not("pods.finishedPodTTL", anyValue, func(c *Config) any { return &c.Pods.FinishedPodTTL }),
-		not("pods.maxFinishedPods", anyValue, func(c *Config) any { return &c.Pods.MaxFinishedPods }),
+		not("pods.dir", func(c *Config) any { return &c.Pods.Dir }),
+		not("pods.finishedPodTTL", func(c *Config) any { return &c.Pods.FinishedPodTTL }),
+		not("pods.maxFinishedPods", func(c *Config) any { return &c.Pods.MaxFinishedPods }),
 
-		not("policy.podSecurity", anyValue, func(c *Config) any { return &c.Policy.PodSecurity }),
-		not("policy.hostPaths", anyValue, func(c *Config) any { return &c.Policy.HostPaths }),
-		not("metrics.address", anyValue, func(c *Config) any { return &c.Metrics.Address }),
+		not("policy.podSecurity", func(c *Config) any { return &c.Policy.PodSecurity }),
+		not("policy.hostPaths", func(c *Config) any { return &c.Policy.HostPaths }),
+		not("metrics.address", func(c *Config) any { return &c.Metrics.Address }),
 	}
 	for i := range list {
 		list[i].Flag = words(list[i].Key, "-")
