@@ -45,8 +45,8 @@ const instanceHeader = "Podstead-Instance"
 func (s *Server) sendEvents(r *http.Request, out *stream, follow bool, after uint64, wanted func(*Event) bool) error {
 	ring := s.o.Supervisor.Events()
 	events, missed := ring.Since(after)
-	for {
-		if missed > 0 && after > 0 {
+	for following := false; ; following = true {
+		if missed > 0 && (after > 0 || following) {
 			if err := out.send(missedEvents(missed)); err != nil {
 				return err
 			}

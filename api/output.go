@@ -68,7 +68,7 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 			}
 		}
 	}
-	if o.containers = q["container"]; len(o.containers) == 0 {
+	if o.containers = unique(q["container"]); len(o.containers) == 0 {
 		o.containers = names
 	}
 	return o, nil
@@ -87,6 +87,12 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.reply(w, r, nil, err)
 		return
+	}
+	for _, name := range q.containers {
+		if newest, known := newestRun(&snapshot, name); q.runs == PreviousRun && (!known || newest < 1) {
+			s.reply(w, r, nil, failure(http.StatusNotFound, "container %q of pod %q has no previous run", name, snapshot.Pod.Name))
+			return
+		}
 	}
 	out := newStream(w)
 	out.done(s.sendOutput(r.Context(), out, &snapshot, q))
@@ -137,4 +143,15 @@ func (s *stream) copy(lines <-chan Line) error {
 			return err
 		}
 	}
+}
+
+// unique returns the names, each once, in their order.
+func unique(names []string) []string {
+	var list []string
+	for _, name := range names {
+		if !slices.Contains(list, name) {
+			list = append(list, name)
+		}
+	}
+	return list
 }

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"time"
 
@@ -58,10 +59,12 @@ func (s *Server) watch(r *http.Request, out *stream) error {
 			}
 			known[pod.Metadata.UID] = sent{pod, text}
 		}
+		var deleted []PodChange // first: one that was there before may have the name of another
 		for uid, p := range gone {
 			delete(known, uid)
-			changes = append(changes, PodChange{Deleted, p.pod})
+			deleted = append(deleted, PodChange{Deleted, p.pod})
 		}
+		changes = append(deleted, changes...)
 		if first {
 			changes = append(changes, PodChange{Type: Listed})
 		}
@@ -99,6 +102,9 @@ func (s *Server) get(r *http.Request) (any, error) {
 	return podOf(&snapshot), nil
 }
 
+// sessionPattern is what a client may call its session.
+var sessionPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
+
 // create adds a pod. Asked again by the same session for the same, as by a client that lost the answer, it finds it.
 func (s *Server) create(r *http.Request) (any, error) {
 	var q CreateRequest
@@ -107,6 +113,9 @@ func (s *Server) create(r *http.Request) (any, error) {
 	}
 	if !filepath.IsAbs(q.File) {
 		return nil, failure(http.StatusBadRequest, "pod file %q: not an absolute path", q.File)
+	}
+	if q.Session != "" && !sessionPattern.MatchString(q.Session) {
+		return nil, failure(http.StatusBadRequest, "session %q: want up to 64 letters, digits and dashes", q.Session)
 	}
 	pod, found := spec.Parse(q.File, []byte(q.Text))
 	if pod == nil {

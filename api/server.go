@@ -1,9 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -96,7 +98,8 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Close breaks streams off, lets other requests end for as long as the context allows, and closes the listener.
+// Close ends the contexts of all requests, which breaks streams off, waits for the answers for as long as its own context
+// allows, and closes the listener.
 func (s *Server) Close(ctx context.Context) error {
 	s.end()
 	err := s.http.Shutdown(ctx)
@@ -135,13 +138,25 @@ func (s *Server) answer(call func(*http.Request) (any, error)) http.HandlerFunc 
 		ctx, cancel := context.WithTimeout(r.Context(), callLimit)
 		defer cancel()
 		control := http.NewResponseController(w)
-		_ = control.SetReadDeadline(time.Now().Add(readLimit))
-		r.Body = http.MaxBytesReader(w, r.Body, maxBody)
-		v, err := call(r.WithContext(ctx))
-		// None for what follows: a read that waits is how the server notices that the client is gone.
-		_ = control.SetReadDeadline(time.Time{})
+		body, err := readBody(control, http.MaxBytesReader(w, r.Body, maxBody))
+		if err != nil {
+			s.reply(w, r, nil, failure(http.StatusBadRequest, "read request: %v", err))
+			return
+		}
+		r = r.WithContext(ctx)
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		v, err := call(r)
 		s.reply(w, r, v, err)
 	}
+}
+
+// readBody reads the body of a request in time. After that there is no time limit for reads: one that waits is how the
+// server notices that the client is gone.
+func readBody(control *http.ResponseController, r io.Reader) ([]byte, error) {
+	_ = control.SetReadDeadline(time.Now().Add(readLimit))
+	body, err := io.ReadAll(r)
+	_ = control.SetReadDeadline(time.Time{})
+	return body, err
 }
 
 // reply writes an answer or, if there is one, the error.
