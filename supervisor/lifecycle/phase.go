@@ -3,56 +3,30 @@ package lifecycle
 import (
 	"strings"
 	"time"
-
-	"github.com/podstead/podstead/spec"
 )
 
-// phase computes the phase from the container statuses, step by step as the kubelet does (contract 2.1). A pod that has
-// come to rest because somebody ended it gets a terminal phase whatever the steps say.
+// phase computes the phase from the container statuses as the kubelet does (contract 2.1). Two things make it shorter
+// here: nothing is unknown, and a phase is terminal if and only if the pod is at rest.
 func (v *view) phase(s *Status) Phase {
-	phase := v.liveliness(s)
-	if !phase.Terminal() && v.atRest() {
-		return PhaseFailed
-	}
-	return phase
-}
-
-func (v *view) liveliness(s *Status) Phase {
-	for i := range s.InitContainerStatuses {
-		switch last := lastEnd(&s.InitContainerStatuses[i]); {
-		case last == nil:
-			return PhasePending
-		case initFailed(Exit{Code: last.ExitCode, Reason: last.Reason}) && v.pod.RestartPolicy == spec.RestartNever:
-			return PhaseFailed
+	if v.atRest() {
+		for i := range s.ContainerStatuses {
+			if end := s.ContainerStatuses[i].State.Terminated; end == nil || end.ExitCode != 0 {
+				return PhaseFailed
+			}
 		}
-	}
-	var running, stopped, succeeded, final int
-	for i := range s.ContainerStatuses {
-		c := &s.ContainerStatuses[i]
-		last := lastEnd(c)
-		switch {
-		case c.State.Running != nil:
-			running++
-			continue
-		case last == nil:
-			return PhasePending
-		}
-		stopped++
-		if c.State.Terminated != nil && last.ExitCode == 0 {
-			succeeded++
-		}
-		if !restarts(v.pod, Exit{Code: last.ExitCode}) {
-			final++
-		}
-	}
-	switch {
-	case running > 0, stopped != final && !v.atRest():
-		return PhaseRunning
-	case stopped == succeeded:
 		return PhaseSucceeded
-	default:
-		return PhaseFailed
 	}
+	for i := range s.InitContainerStatuses {
+		if lastEnd(&s.InitContainerStatuses[i]) == nil {
+			return PhasePending
+		}
+	}
+	for i := range s.ContainerStatuses {
+		if c := &s.ContainerStatuses[i]; c.State.Running == nil && lastEnd(c) == nil {
+			return PhasePending
+		}
+	}
+	return PhaseRunning
 }
 
 // lastEnd is how the container ended, if it does not run and has run before.
