@@ -1,0 +1,185 @@
+//go:build e2e
+
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// counting writes a number a line for as long as it lives.
+const counting = "i=0; while :; do echo $i; i=$((i+1)); sleep 0.02; done"
+
+// checkNumbers looks for gaps and duplicates in the output of counting.
+func checkNumbers(t *testing.T, lines []string) {
+	t.Helper()
+	for i, line := range lines {
+		if line != strconv.Itoa(i) {
+			t.Fatalf("line %d of %d is %q: a line was lost or written twice", i, len(lines), line)
+		}
+	}
+}
+
+// TestDaemonKilledBesideRunningPod: without a daemon containers run and their output is kept. The next one takes them up
+// as they are.
+func TestDaemonKilledBesideRunningPod(t *testing.T) {
+	f := newFixture(t)
+	r := f.start(f.pod("count", "terminationGracePeriodSeconds = 0\n"+container("counter", counting)))
+	r.line("counter", 10)
+	counter, shim, was := f.process("while :"), f.shim(), f.running("count")
+	for range 3 {
+		before := len(r.lines("counter"))
+		f.killDaemon()
+		if diff := cmp.Diff(was, f.running("count")); diff != "" {
+			t.Errorf("after a kill of the daemon the pod is another: %s", diff)
+		}
+		r.line("counter", before+50)
+	}
+	if got := f.process("while :"); got != counter {
+		t.Errorf("the container's process was %d, and is %d", counter, got)
+	}
+	if got := f.shim(); got != shim {
+		t.Errorf("the shim's process was %d, and is %d", shim, got)
+	}
+	r.interrupt()
+	if status := r.status(); status != 1 { // it was killed
+		t.Errorf("exit status %d, want 1", status)
+	}
+	checkNumbers(t, r.lines("counter"))
+	for _, e := range r.events(supervisor.ContainerRunning) {
+		if e.Attempt != 1 {
+			t.Errorf("the container was started again: %+v", e)
+		}
+	}
+}
+
+// TestDaemonKilledAfterExit: what ended while no daemon was there is found, with its exit status and its last words.
+func TestDaemonKilledAfterExit(t *testing.T) {
+	f := newFixture(t)
+	file := f.pod("ends", "restartPolicy = \"Never\"\n"+container("ender", "echo up; until [ -e /gate/open ]; do sleep 0.01; done; echo bye; exit 7")+
+		fmt.Sprintf("volumeMounts = { gate = \"/gate\" }\n[[volumes]]\nname = \"gate\"\nhostPath = { path = %q }\n", f.Dir))
+	r := f.start("--rm=false", file)
+	r.line("ender", 1)
+	ender := f.process("until [")
+	// The client would start the next daemon at once.
+	if err := r.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	f.killDaemon()
+	if err := os.WriteFile(filepath.Join(f.Dir, "open"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.await(func() error {
+		if isAlive(ender) {
+			return fmt.Errorf("process %d has not ended", ender)
+		}
+		return nil
+	})
+	f.await(func() error {
+		p := f.get("ends")
+		ended := p.Status.ContainerStatuses[0].State.Terminated
+		if p.Status.Phase != lifecycle.PhaseFailed || ended == nil || ended.ExitCode != 7 {
+			return fmt.Errorf("phase %s, %+v; want Failed with exit code 7", p.Status.Phase, p.Status.ContainerStatuses[0].State)
+		}
+		return nil
+	})
+	if got := f.podstead("logs", "ends"); got != "up\nbye\n" {
+		t.Errorf("its log is %q", got)
+	}
+	f.podstead("delete", "ends")
+}
+
+// TestDaemonKilledAtAnyTime kills the daemon later and later after a pod was asked for. Whatever it was at: every container
+// of the pod starts once, none twice, and the pod succeeds as if nothing had happened.
+func TestDaemonKilledAtAnyTime(t *testing.T) {
+	f := newFixture(t)
+	marks := filepath.Join(f.Dir, "marks")
+	mount := "volumeMounts = { marks = \"/marks\" }\n"
+	file := f.pod("brief", "restartPolicy = \"Never\"\n"+
+		strings.Replace(container("prepare", "echo prepare >> /marks/log; echo prepared"), "containers", "initContainers", 1)+mount+
+		container("work", "echo work >> /marks/log; echo worked; sleep 0.1")+mount+
+		container("assist", "echo assist >> /marks/log; echo assisted")+mount+
+		fmt.Sprintf("[[volumes]]\nname = \"marks\"\nhostPath = { path = %q }\n", marks))
+	if err := os.Mkdir(marks, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f.podstead("run", file) // and the image is here
+	const steps, step = 40, 10 * time.Millisecond
+	for i := range steps {
+		if err := os.Remove(filepath.Join(marks, "log")); err != nil {
+			t.Fatal(err)
+		}
+		pid, err := f.DaemonPID(f.ctx())
+		if err != nil {
+			t.Fatal(err)
+		}
+		delay := time.Duration(i)*step + rand.N(step)
+		r := f.start(file)
+		<-time.After(delay)
+		f.kill(pid)
+		if status := r.status(); status != 0 {
+			t.Fatalf("killed after %v: exit status %d", delay, status)
+		}
+		log, err := os.ReadFile(filepath.Join(marks, "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		started := strings.Fields(string(log))
+		slices.Sort(started[min(1, len(started)):]) // the two containers start in any order
+		if diff := cmp.Diff([]string{"prepare", "assist", "work"}, started); diff != "" {
+			t.Fatalf("killed after %v: containers that ran: %s", delay, diff)
+		}
+		lines := slices.Concat(r.lines("prepare"), r.lines("work"), r.lines("assist"))
+		if diff := cmp.Diff([]string{"prepared", "worked", "assisted"}, lines); diff != "" {
+			t.Fatalf("killed after %v: output: %s", delay, diff)
+		}
+		if out := f.podstead("get", "-o", "name"); out != "" {
+			t.Fatalf("killed after %v: there is still %s", delay, out)
+		}
+	}
+}
+
+// TestDaemonKilledInMidStart: a daemon that was killed as it started, or as it took up a pod, is in nobody's way.
+func TestDaemonKilledInMidStart(t *testing.T) {
+	f := newFixture(t)
+	r := f.start("--rm=false", f.pod("count", "terminationGracePeriodSeconds = 0\n"+container("counter", counting)))
+	r.line("counter", 1)
+	if err := r.cmd.Process.Kill(); err != nil { // it would start daemons of its own
+		t.Fatal(err)
+	}
+	was, counter := f.running("count"), f.process("while :")
+	f.killDaemon()
+	for i := range 25 {
+		daemon := f.Command(t.Context(), "daemon")
+		if err := daemon.Start(); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(time.Duration(i) * 4 * time.Millisecond)
+		if err := daemon.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if _, ended := daemon.Wait().(*exec.ExitError); !ended { //nolint:errorlint // Wait does not wrap it
+			t.Fatal("the daemon was not killed")
+		}
+	}
+	if diff := cmp.Diff(was, f.running("count")); diff != "" {
+		t.Errorf("after kills of the daemon the pod is another: %s", diff)
+	}
+	if pid := f.process("while :"); pid != counter {
+		t.Errorf("the container's process was %d, and is %d", counter, pid)
+	}
+	f.podstead("delete", "count")
+}

@@ -1,0 +1,74 @@
+//go:build e2e || soak
+
+package faults
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"github.com/podstead/podstead/runtime/shim"
+)
+
+// process waits until just one process of the rig has a part in its command line, and returns it.
+func (f *fixture) process(part string) (pid int) {
+	f.Helper()
+	f.await(func() error {
+		pids, err := f.processes(part)
+		if err == nil && len(pids) != 1 {
+			err = fmt.Errorf("%d processes have %q in their command line", len(pids), part)
+		}
+		if err == nil {
+			pid = pids[0]
+		}
+		return err
+	})
+	return pid
+}
+
+// running waits until the containers of a pod run, and tells which they are: what stays as it is while they run.
+func (f *fixture) running(name string) (containers []string) {
+	f.Helper()
+	f.await(func() error {
+		containers = nil
+		for _, c := range f.get(name).Status.ContainerStatuses {
+			if c.State.Running == nil {
+				return fmt.Errorf("container %s does not run: %+v", c.Name, c.State)
+			}
+			containers = append(containers, fmt.Sprintf("%s is %s, %d restarts", c.Name, c.ContainerID, c.RestartCount))
+		}
+		return nil
+	})
+	return containers
+}
+
+// shim is the process of the only pod's shim.
+func (f *fixture) shim() int {
+	f.Helper()
+	return f.process(shim.Name)
+}
+
+func (f *fixture) processes(part string) ([]int, error) {
+	all, err := f.Processes()
+	var pids []int
+	for _, p := range all {
+		if strings.Contains(p.Command, part) && !isZombie(p.PID) {
+			pids = append(pids, p.PID)
+		}
+	}
+	return pids, err
+}
+
+// isZombie reports whether a process is dead and not reaped.
+func isZombie(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, state, _ := strings.Cut(string(stat), ") ") // behind the name, which may hold anything
+	return strings.HasPrefix(state, "Z")
+}
+
+// isAlive reports whether a process runs.
+func isAlive(pid int) bool { return syscall.Kill(pid, 0) == nil && !isZombie(pid) }

@@ -1,0 +1,346 @@
+//go:build e2e || soak
+
+package faults
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/test/internal/rig"
+)
+
+// deadline is for what comes within a second or two on an idle machine.
+const deadline = 2 * time.Minute
+
+// fixture is a rig that looks for leftovers at the end of its test.
+type fixture struct {
+	*testing.T
+	*rig.Rig
+	repository string
+	archive    string // has the image busybox
+}
+
+const busybox = "localhost/podstead/busybox:1"
+
+func newFixture(t *testing.T) *fixture {
+	t.Helper()
+	repository, err := rig.Repository()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := rig.New(repository)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fixture{t, r, repository, filepath.Join(repository, "examples", "images", "busybox.tar")}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), deadline)
+		defer cancel()
+		if err := r.Close(ctx); err != nil {
+			t.Error("clear away:", err)
+		}
+	})
+	t.Cleanup(f.checkLeftovers)
+	return f
+}
+
+// ctx ends with the test, and well before go test gives up on all of them.
+func (f *fixture) ctx() context.Context {
+	ctx, cancel := context.WithTimeoutCause(f.Context(), deadline, errors.New("the test waited too long"))
+	f.Cleanup(cancel)
+	return ctx
+}
+
+// checkLeftovers ends the daemon and fails the test where anything is left.
+func (f *fixture) checkLeftovers() {
+	if f.Failed() {
+		return // what there is then is the failure's
+	}
+	ctx, cancel := context.WithTimeoutCause(context.Background(), deadline/4, errors.New("it does not go"))
+	defer cancel()
+	if err := f.StopDaemon(ctx); err != nil {
+		f.Error(err)
+	}
+	err := rig.Await(ctx, func() error {
+		left, err := f.Leftovers(ctx)
+		if len(left) > 0 {
+			err = errors.Join(err, fmt.Errorf("left behind:\n%s", strings.Join(left, "\n")))
+		}
+		return err
+	})
+	if err != nil {
+		f.Error(err)
+	}
+}
+
+// pod writes a pod file that has the image. The text has the rest, its top first.
+func (f *fixture) pod(name, text string) (file string) {
+	f.Helper()
+	head := fmt.Sprintf("name = %q\nimageArchives = [%q]\n", name, f.archive)
+	file, err := f.WritePod(name, head+text)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return file
+}
+
+// container is a container of a pod file that runs a script.
+func container(name, script string) string {
+	return fmt.Sprintf("\n[[containers]]\nname = %q\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\n", name, busybox, script)
+}
+
+// podstead runs a command, which must succeed.
+func (f *fixture) podstead(args ...string) string {
+	f.Helper()
+	out, err := f.Rig.Podstead(f.ctx(), args...)
+	if err != nil {
+		f.Fatal(err)
+	}
+	return out
+}
+
+// get is a pod as the next command shows it, which starts a daemon if none runs.
+func (f *fixture) get(name string) api.Pod {
+	f.Helper()
+	var p api.Pod
+	if err := json.Unmarshal([]byte(f.podstead("get", name, "-o", "json")), &p); err != nil {
+		f.Fatal(err)
+	}
+	f.Saw(p.Metadata.UID)
+	return p
+}
+
+// killDaemon kills the daemon that answers and returns when it is dead.
+func (f *fixture) killDaemon() {
+	f.Helper()
+	pid, err := f.DaemonPID(f.ctx())
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.kill(pid)
+}
+
+// kill kills a process and returns when it is dead.
+func (f *fixture) kill(pid int) {
+	f.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		f.Fatalf("kill %d: %v", pid, err)
+	}
+	f.await(func() error {
+		if isAlive(pid) {
+			return fmt.Errorf("process %d is not dead yet", pid)
+		}
+		return nil
+	})
+}
+
+func (f *fixture) await(holds func() error) {
+	f.Helper()
+	if err := rig.Await(f.ctx(), holds); err != nil {
+		f.Fatal(err)
+	}
+}
+
+// item is a line that `podstead run -o json` writes.
+type item struct {
+	Type      string            `json:"type"`
+	Pod       string            `json:"pod"`
+	UID       string            `json:"uid"`
+	Kind      supervisor.Kind   `json:"kind"`
+	Container string            `json:"container"`
+	Attempt   int               `json:"attempt"`
+	Line      string            `json:"line"`
+	Message   string            `json:"message"`
+	Fields    map[string]string `json:"fields"`
+	Time      time.Time         `json:"time"`
+	Object    api.Pod           `json:"object"`
+}
+
+// run is a `podstead run`.
+type run struct {
+	f   *fixture
+	cmd *exec.Cmd
+
+	mu     sync.Mutex
+	items  []item
+	stderr bytes.Buffer
+	ended  chan struct{} // closed when it has ended
+	err    error         // after ended
+}
+
+// start starts a run and reads what it writes.
+func (f *fixture) start(args ...string) *run {
+	f.Helper()
+	r := &run{f: f, cmd: f.Command(context.Background(), append([]string{"run", "-o", "json"}, args...)...), ended: make(chan struct{})}
+	r.cmd.Stderr = lockedWriter{&r.mu, &r.stderr}
+	out, err := r.cmd.StdoutPipe()
+	if err == nil {
+		err = r.cmd.Start()
+	}
+	if err != nil {
+		f.Fatal(err)
+	}
+	go func() {
+		defer close(r.ended)
+		for lines := bufio.NewReader(out); ; {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				break
+			}
+			r.add(line)
+		}
+		r.err = r.cmd.Wait()
+	}()
+	f.Cleanup(func() { // before the rig is cleared away
+		_ = r.cmd.Process.Kill()
+		<-r.ended
+		if f.Failed() {
+			f.Log(r)
+		}
+	})
+	return r
+}
+
+func (r *run) add(line []byte) {
+	var i item
+	if err := json.Unmarshal(line, &i); err != nil {
+		i = item{Type: "wrong", Line: fmt.Sprintf("%s: %v", line, err)}
+	}
+	if i.Type == "event" {
+		r.f.Saw(i.UID)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.items = append(r.items, i)
+}
+
+func (r *run) all() []item {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.items[:len(r.items):len(r.items)]
+}
+
+// lines are what a container wrote.
+func (r *run) lines(container string) []string {
+	var lines []string
+	for _, i := range r.all() {
+		if i.Type == "output" && i.Container == container {
+			lines = append(lines, i.Line)
+		}
+	}
+	return lines
+}
+
+// events are those of a kind.
+func (r *run) events(kind supervisor.Kind) []item {
+	var events []item
+	for _, i := range r.all() {
+		if i.Kind == kind {
+			events = append(events, i)
+		}
+	}
+	return events
+}
+
+// event waits for the first event of a kind.
+func (r *run) event(kind supervisor.Kind) item {
+	r.f.Helper()
+	return r.nth(kind, 0)
+}
+
+// nth waits for an event of a kind that has n others before it.
+func (r *run) nth(kind supervisor.Kind, n int) item {
+	r.f.Helper()
+	r.until(fmt.Sprintf("event %s with %d before it", kind, n), func() bool { return len(r.events(kind)) > n })
+	return r.events(kind)[n]
+}
+
+// line waits until a container has written n lines, and returns the last.
+func (r *run) line(container string, n int) string {
+	r.f.Helper()
+	r.until(fmt.Sprintf("%d lines of %s", n, container), func() bool { return len(r.lines(container)) >= n })
+	return r.lines(container)[n-1]
+}
+
+// until waits for what comes before the run ends.
+func (r *run) until(what string, holds func() bool) {
+	r.f.Helper()
+	r.f.await(func() error {
+		if holds() || r.over() {
+			return nil
+		}
+		return errors.New("still no " + what)
+	})
+	if !holds() {
+		r.f.Fatalf("the run ended without %s: %v", what, r.err)
+	}
+}
+
+// over reports whether the run has ended.
+func (r *run) over() bool {
+	select {
+	case <-r.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// status waits for the end and returns the exit status.
+func (r *run) status() int {
+	r.f.Helper()
+	select {
+	case <-r.ended:
+	case <-r.f.ctx().Done():
+		r.f.Fatal("podstead run does not end")
+	}
+	return r.cmd.ProcessState.ExitCode()
+}
+
+// interrupt is a Ctrl-C.
+func (r *run) interrupt() {
+	r.f.Helper()
+	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
+		r.f.Fatal(err)
+	}
+}
+
+func (r *run) errors() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stderr.String()
+}
+
+// String tells the story of the run.
+func (r *run) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "podstead %v\n%s", r.cmd.Args[1:], r.errors())
+	for _, i := range r.all() {
+		fmt.Fprintf(&b, "%s %s %s/%s.%d %s%s %s\n", i.Time.Format("05.000"), i.Type, i.Pod, i.Container, i.Attempt, i.Line, i.Message, i.Object.Status.Phase)
+	}
+	return b.String()
+}
+
+type lockedWriter struct {
+	mu *sync.Mutex
+	b  *bytes.Buffer
+}
+
+func (w lockedWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.b.Write(p)
+}

@@ -1,0 +1,234 @@
+package rig
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/engine"
+)
+
+// Process is a process of the rig: a daemon, a shim, a command, or a process of a container.
+type Process struct {
+	PID     int
+	Command string
+}
+
+// Processes are those that are the rig's own now. One that comes or goes meanwhile may be missed.
+func (r *Rig) Processes() ([]Process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	marks := r.podMarks()
+	var found []Process
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		dir := filepath.Join("/proc", entry.Name())
+		command, err := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if err != nil || len(command) == 0 { // gone, a zombie, or the kernel's
+			continue
+		}
+		if r.owns(dir, marks) {
+			found = append(found, Process{pid, strings.TrimSpace(strings.ReplaceAll(string(command), "\x00", " "))})
+		}
+	}
+	return found, nil
+}
+
+// owns reports whether a process works in the rig's folders, was given them, has its root there, or is in a cgroup of
+// one of its pods.
+func (r *Rig) owns(proc string, marks []string) bool {
+	for _, file := range []string{"cmdline", "environ"} {
+		if text, _ := os.ReadFile(filepath.Join(proc, file)); strings.Contains(string(text), r.Dir+"/") {
+			return true
+		}
+	}
+	cgroups, _ := os.ReadFile(filepath.Join(proc, "cgroup"))
+	if containsAny(string(cgroups), marks) {
+		return true
+	}
+	mounts, _ := os.ReadFile(filepath.Join(proc, "mountinfo"))
+	for line := range strings.Lines(string(mounts)) {
+		if fields := strings.Fields(line); len(fields) > 4 && fields[4] == "/" {
+			return strings.Contains(line, r.Dir+"/")
+		}
+	}
+	return false
+}
+
+// podMarks are what the names of the cgroups of the rig's pods have in them: the UID or, with systemd, another form of it.
+func (r *Rig) podMarks() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var marks []string
+	for uid := range r.uids {
+		marks = append(marks, uid, strings.ReplaceAll(uid, "-", "_"))
+	}
+	return marks
+}
+
+// mounts are the mount points in the rig's folder, the innermost first.
+func (r *Rig) mounts() ([]string, error) {
+	f, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var found []string
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		if fields := strings.Fields(lines.Text()); len(fields) > 4 && strings.HasPrefix(fields[4], r.Dir+"/") {
+			found = append(found, fields[4])
+		}
+	}
+	slices.Reverse(found)
+	return found, nil
+}
+
+// cgroupDepth is how far below its hierarchy's root the cgroup of a pod lies at most: podstead.slice/podstead-<uid>.slice
+// in a hierarchy such as /sys/fs/cgroup/cpu,cpuacct.
+const cgroupDepth = 4
+
+// cgroups are those of the rig's pods, the innermost last.
+func (r *Rig) cgroups() ([]string, error) {
+	const root = "/sys/fs/cgroup"
+	marks := r.podMarks()
+	var found []string
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return nil //nolint:nilerr // cgroups of others come and go
+		}
+		inside := strings.TrimPrefix(path, root)
+		if containsAny(inside, marks) {
+			found = append(found, path)
+		} else if strings.Count(inside, "/") >= cgroupDepth {
+			return filepath.SkipDir
+		}
+		return nil
+	})
+	return found, err
+}
+
+// Leftovers tells what pods and daemons have left: processes, mounts, cgroups, files, and records of the engine, which it
+// starts for that. It is meant for a rig whose pods are gone and whose daemon has ended. Images stay: they are no
+// leftover.
+func (r *Rig) Leftovers(ctx context.Context) ([]string, error) {
+	var left []string
+	processes, err := r.Processes()
+	for _, p := range processes {
+		left = append(left, fmt.Sprintf("process %d: %s", p.PID, p.Command))
+	}
+	mounts, mountsErr := r.mounts()
+	for _, m := range mounts {
+		left = append(left, "mount "+m)
+	}
+	cgroups, cgroupsErr := r.cgroups()
+	for _, c := range cgroups {
+		left = append(left, "cgroup "+c)
+	}
+	for _, dir := range []string{
+		filepath.Join(r.StateDir(), "pods"), filepath.Join(r.RunDir(), "ns"), filepath.Join(r.RunDir(), "engine", "s"), r.LogDir(),
+		filepath.Join(r.RunDir(), "engine", "runc", engine.Namespace),
+		filepath.Join(r.RunDir(), "engine", "io.containerd.runtime.v2.task", engine.Namespace),
+		filepath.Join(r.RunDir(), "engine", "io.containerd.sandbox.controller.v1.shim", engine.Namespace),
+		filepath.Join(r.StateDir(), "engine", "io.containerd.runtime.v2.task", engine.Namespace),
+		filepath.Join(r.StateDir(), "engine", "io.containerd.sandbox.controller.v1.shim", engine.Namespace),
+		filepath.Join(r.StateDir(), "engine", "tmpmounts"),
+	} {
+		entries, _ := os.ReadDir(dir) // a folder that was never made is empty
+		for _, e := range entries {
+			left = append(left, "file "+filepath.Join(dir, e.Name()))
+		}
+	}
+	if err := errors.Join(err, mountsErr, cgroupsErr); err != nil || len(left) > 0 {
+		return left, err
+	}
+	return r.records(ctx)
+}
+
+// records are what the engine knows besides images: containers, sandboxes, leases, and writable snapshots.
+func (r *Rig) records(ctx context.Context) ([]string, error) {
+	if _, err := os.Stat(filepath.Join(r.StateDir(), "engine")); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	e, err := engine.Start(ctx, engine.Options{
+		Root: filepath.Join(r.StateDir(), "engine"), State: filepath.Join(r.RunDir(), "engine"), ShimPath: r.Shim,
+	})
+	if err != nil {
+		return nil, err
+	}
+	ctx = namespaces.WithNamespace(ctx, engine.Namespace)
+	var left []string
+	containers, containersErr := e.Client().Containers(ctx)
+	for _, c := range containers {
+		left = append(left, "container "+c.ID())
+	}
+	sandboxes, sandboxesErr := e.Client().SandboxStore().List(ctx)
+	for _, s := range sandboxes {
+		left = append(left, "sandbox "+s.ID)
+	}
+	leases, leasesErr := e.Client().LeasesService().List(ctx)
+	for _, l := range leases {
+		left = append(left, fmt.Sprintf("lease %s %v", l.ID, l.Labels))
+	}
+	snapshotsErr := e.Client().SnapshotService("overlayfs").Walk(ctx, func(_ context.Context, info snapshots.Info) error {
+		if info.Kind != snapshots.KindCommitted {
+			left = append(left, fmt.Sprintf("snapshot %s (%v)", info.Name, info.Kind))
+		}
+		return nil
+	})
+	return left, errors.Join(containersErr, sandboxesErr, leasesErr, snapshotsErr, e.Close())
+}
+
+// Close ends everything of the rig by force and takes its folder away. It is for the end of a test, also of one that
+// failed; it says nothing about what it finds.
+func (r *Rig) Close(ctx context.Context) error {
+	r.client.Close()
+	err := Await(ctx, r.killAll)
+	mounts, mountsErr := r.mounts()
+	for _, m := range mounts {
+		if e := unix.Unmount(m, unix.MNT_DETACH); e != nil && !errors.Is(e, unix.EINVAL) {
+			err = errors.Join(err, fmt.Errorf("unmount %s: %w", m, e))
+		}
+	}
+	cgroups, cgroupsErr := r.cgroups()
+	for _, dir := range slices.Backward(cgroups) {
+		err = errors.Join(err, Await(ctx, func() error { return ignore(unix.Rmdir(dir), unix.ENOENT) }))
+	}
+	return errors.Join(err, mountsErr, cgroupsErr, os.RemoveAll(r.Dir))
+}
+
+// killAll kills the rig's processes; its error says that there were some.
+func (r *Rig) killAll() error {
+	processes, err := r.Processes()
+	for _, p := range processes {
+		err = errors.Join(err, fmt.Errorf("process %d is not dead yet: %s", p.PID, p.Command))
+		_ = unix.Kill(p.PID, unix.SIGKILL)
+	}
+	return err
+}
+
+func containsAny(s string, parts []string) bool {
+	return slices.ContainsFunc(parts, func(part string) bool { return strings.Contains(s, part) })
+}
+
+func ignore(err, target error) error {
+	if errors.Is(err, target) {
+		return nil
+	}
+	return err
+}

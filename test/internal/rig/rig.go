@@ -1,0 +1,155 @@
+// Package rig is a private Podstead for tests and measurements: the real programs, with folders of their own. It knows
+// what belongs to it on the machine, so it can say what was left behind, and clear it away.
+package rig
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/shim"
+)
+
+// Rig is a private Podstead.
+type Rig struct {
+	// Dir holds everything of the rig: StateDir, RunDir, LogDir, and what its user puts there.
+	Dir string
+	// Program is the podstead binary, Shim what its containers run under.
+	Program, Shim string
+	// Env is added to the environment of every command, in the form "name=value".
+	Env []string
+
+	client *api.Client
+
+	mu   sync.Mutex
+	uids map[string]bool
+}
+
+// New makes the folder of a rig for the programs that make build has put into bin of the repository.
+func New(repository string) (*Rig, error) {
+	r := &Rig{Program: filepath.Join(repository, "bin", "podstead"), Shim: filepath.Join(repository, "bin", shim.Name)}
+	for _, program := range []string{r.Program, r.Shim} {
+		if _, err := os.Stat(program); err != nil {
+			return nil, fmt.Errorf("find programs: %w (make build builds them)", err)
+		}
+	}
+	if os.Geteuid() != 0 {
+		return nil, errors.New("containers need root")
+	}
+	var err error
+	if r.Dir, err = os.MkdirTemp("", "r"); err != nil { // short, since sockets lie in it
+		return nil, err
+	}
+	if err := os.Chmod(r.Dir, 0o755); err != nil { //nolint:gosec // containers see parts of it
+		return nil, err
+	}
+	r.client = api.NewClient(r.Socket(), "rig")
+	r.uids = map[string]bool{}
+	return r, nil
+}
+
+// Repository finds the root of the repository above the working directory.
+func Repository() (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	for {
+		if _, err := os.Stat(filepath.Join(dir, "go.mod")); err == nil {
+			return dir, nil
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return "", errors.New("find repository: no go.mod above the working directory")
+		}
+		dir = parent
+	}
+}
+
+// StateDir is the folder of what lasts.
+func (r *Rig) StateDir() string { return filepath.Join(r.Dir, "lib") }
+
+// RunDir is the folder of what is void after a boot.
+func (r *Rig) RunDir() string { return filepath.Join(r.Dir, "r") }
+
+// LogDir is the folder of the containers' logs.
+func (r *Rig) LogDir() string { return filepath.Join(r.Dir, "log") }
+
+// Socket is the API's.
+func (r *Rig) Socket() string { return filepath.Join(r.RunDir(), "podstead.sock") }
+
+// DaemonLog is where daemons that were started on demand write.
+func (r *Rig) DaemonLog() string { return filepath.Join(r.StateDir(), "daemon.log") }
+
+// Client calls the rig's daemon, if there is one.
+func (r *Rig) Client() *api.Client { return r.client }
+
+// Command is podstead with the arguments, for the rig's folders. It is not started, and its context's end kills it.
+func (r *Rig) Command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, r.Program, args...)
+	cmd.Dir = r.Dir
+	cmd.Env = append(os.Environ(),
+		"PODSTEAD_CONFIG=", "PODSTEAD_SOCKET=", "PODSTEAD_STATE_DIR="+r.StateDir(), "PODSTEAD_RUN_DIR="+r.RunDir(), "PODSTEAD_LOG_DIR="+r.LogDir())
+	cmd.Env = append(cmd.Env, r.Env...)
+	return cmd
+}
+
+// Podstead runs a command to its end and returns what it wrote. The error of one that failed tells what it said.
+func (r *Rig) Podstead(ctx context.Context, args ...string) (string, error) {
+	out, err := r.Command(ctx, args...).Output()
+	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
+		err = fmt.Errorf("podstead %v: %w: %s", args, err, exit.Stderr)
+	}
+	return string(out), err
+}
+
+// WritePod writes a pod file into the rig's folder and returns its path.
+func (r *Rig) WritePod(name, text string) (string, error) {
+	path := filepath.Join(r.Dir, name+".toml")
+	return path, os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // no secret
+}
+
+// Saw tells the rig the UID of a pod of its own, which it cannot know of pods that are gone. It is safe for concurrent use.
+func (r *Rig) Saw(uid string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.uids[uid] = true
+}
+
+// StopDaemon ends the daemon, if there is one. Containers run on.
+func (r *Rig) StopDaemon(ctx context.Context) error {
+	_, err := r.Podstead(ctx, "daemon", "stop")
+	return err
+}
+
+// DaemonPID is the process of the daemon that answers.
+func (r *Rig) DaemonPID(ctx context.Context) (int, error) {
+	v, err := r.client.Version(ctx)
+	return v.PID, err
+}
+
+// lookAgain is the pause between two looks of Await.
+const lookAgain = 20 * time.Millisecond
+
+// Await returns when the condition holds. The error after the context's end tells why it did not hold last.
+func Await(ctx context.Context, holds func() error) error {
+	t := time.NewTicker(lookAgain)
+	defer t.Stop()
+	for {
+		err := holds()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
+		}
+	}
+}
