@@ -170,8 +170,8 @@ func (r *Runtime) removeSnapshot(ctx context.Context, id string) error {
 func (r *Runtime) spec(
 	ctx context.Context, uid string, pod *spec.Pod, c *spec.Container, a lifecycle.StartContainer, image imagespec.ImageConfig,
 ) (*specs.Spec, error) {
-	dir := r.sandboxDir(uid, a.Sandbox)
-	if err := writeHosts(dir, pod); err != nil {
+	etc := r.etcDir(uid, a.Sandbox)
+	if err := writeHosts(etc, pod); err != nil {
 		return nil, err
 	}
 	hostname := oci.Hostname(pod)
@@ -181,12 +181,12 @@ func (r *Runtime) spec(
 			return nil, err
 		}
 	}
-	pins := netns.Paths(dir, namespacesOf(pod))
+	pins := netns.Paths(r.sandboxDir(uid, a.Sandbox), namespacesOf(pod))
 	s, err := oci.Spec(ctx, oci.Input{
 		ID: containerID(uid, a.Ref), Pod: pod, Container: c, Image: image,
 		Hostname: hostname, Network: pins.Network, IPC: pins.IPC, UTS: pins.UTS,
 		VolumesDir:  filepath.Join(r.podDir(uid), "volumes"),
-		Files:       filesOf(dir, pins),
+		Files:       filesOf(etc, pins),
 		CgroupsPath: r.cgroups.spec(uid, containerID(uid, a.Ref)),
 		Machine:     r.machine,
 	})
@@ -295,11 +295,7 @@ func (r *Runtime) RemoveContainer(ctx context.Context, uid string, _ *spec.Pod, 
 // remove takes away a container that has ended: its task, its log, its writable layer, and last its record, by which
 // the rest is found.
 func (r *Runtime) remove(ctx context.Context, c client.Container) error {
-	task, err := c.Task(ctx, nil)
-	if err == nil {
-		_, err = task.Delete(ctx)
-	}
-	if err != nil && !errdefs.IsNotFound(err) {
+	if err := deleteTask(ctx, c); err != nil {
 		return err
 	}
 	record, err := info(ctx, c)

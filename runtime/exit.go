@@ -94,7 +94,8 @@ func (r *Runtime) ended(ctx context.Context, c client.Container) (exit, error) {
 	if r.cgroups.oomKilled(record.Labels[labelUID], c.ID()) {
 		e.Reason = lifecycle.ReasonOOMKilled
 	}
-	return e, r.settle(ctx, c, e)
+	r.settle(ctx, c, e)
+	return e, nil
 }
 
 // withoutTask is the exit of a container whose task is gone: the one that somebody wrote down meanwhile, or else its loss.
@@ -107,7 +108,8 @@ func (r *Runtime) withoutTask(ctx context.Context, c client.Container) (exit, er
 		return known, nil
 	}
 	e := r.lost(labels)
-	return e, r.writeExit(ctx, c, e)
+	r.settle(ctx, c, e)
+	return e, nil
 }
 
 // task returns the task of a container. When it says that there is none, no process of the container is left either.
@@ -172,20 +174,28 @@ func exitFrom(status uint32, at time.Time) exit {
 	return e
 }
 
-// settle writes an exit down and deletes the task, in this order: who is killed in between finds the exit.
-func (r *Runtime) settle(ctx context.Context, c client.Container, e exit) error {
+// settle writes an exit down and deletes the task, in this order: who is killed in between finds the exit. An exit is
+// none the less true if that fails, on a full disk for example. Until the task is deleted the shim tells it again.
+func (r *Runtime) settle(ctx context.Context, c client.Container, e exit) {
 	ctx, cancel := whole(ctx, settleTimeout)
 	defer cancel()
-	if err := r.writeExit(ctx, c, e); err != nil {
-		return err
+	err := r.writeExit(ctx, c, e)
+	if err == nil {
+		err = deleteTask(ctx, c)
 	}
+	if err != nil {
+		r.log.WarnContext(ctx, "the end of a container was not settled", slog.String("container", c.ID()), slog.Any("error", err))
+	}
+}
+
+// deleteTask deletes the task of a container that has ended, if it is there.
+func deleteTask(ctx context.Context, c client.Container) error {
 	task, err := c.Task(ctx, nil)
 	if err == nil {
 		_, err = task.Delete(ctx)
 	}
 	if err != nil && !errdefs.IsNotFound(err) {
-		// The container has ended all the same, and its removal deletes the task.
-		r.log.WarnContext(ctx, "a task was not deleted", slog.String("container", c.ID()), slog.Any("error", err))
+		return fmt.Errorf("delete task: %w", err)
 	}
 	return nil
 }
@@ -201,7 +211,8 @@ func (r *Runtime) writeExit(ctx context.Context, c client.Container, e exit) err
 	return nil
 }
 
-// end kills a container and returns when it has ended and its exit is written down.
+// end kills a container, and returns when it has ended and its task is deleted. A daemon that was killed may have left a
+// task whose exit is written down already.
 func (r *Runtime) end(ctx context.Context, c client.Container) error {
 	task, err := r.task(ctx, c)
 	if err == nil {
@@ -210,8 +221,10 @@ func (r *Runtime) end(ctx context.Context, c client.Container) error {
 	if err != nil && !errdefs.IsNotFound(err) && !isAway(err) {
 		return err
 	}
-	_, err = r.ended(ctx, c)
-	return err
+	if _, err := r.ended(ctx, c); err != nil {
+		return err
+	}
+	return deleteTask(ctx, c)
 }
 
 // takeUpExits writes down how containers ended while no engine ran: the engine itself tells it only until its next start.
@@ -235,9 +248,7 @@ func (r *Runtime) takeUpExits(ctx context.Context) error {
 		if r.cgroups.oomKilled(record.Labels[labelUID], id) {
 			e.Reason = lifecycle.ReasonOOMKilled
 		}
-		if err := r.settle(ctx, c, e); err != nil {
-			return fmt.Errorf("container %s: %w", id, err)
-		}
+		r.settle(ctx, c, e)
 	}
 	return nil
 }

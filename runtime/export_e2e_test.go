@@ -4,9 +4,22 @@ package runtime
 
 import (
 	"context"
+	"time"
 
 	"github.com/containerd/containerd/v2/core/snapshots"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
+
+// WriteExit writes an exit down and does no more, as a daemon does that is killed then.
+func (r *Runtime) WriteExit(ctx context.Context, uid string, ref lifecycle.Ref, status uint32) error {
+	ctx = inNamespace(ctx)
+	c, err := r.client.LoadContainer(ctx, containerID(uid, ref))
+	if err != nil {
+		return err
+	}
+	return r.writeExit(ctx, c, exitFrom(status, time.Now()))
+}
 
 // Left lists what the engine holds that belongs to pods: containers, sandboxes, writable layers, leases.
 func (r *Runtime) Left(ctx context.Context) (left []string, err error) {

@@ -245,43 +245,118 @@ func daemon(dir string) error {
 
 func TestDiskFull(t *testing.T) {
 	m := newMachine(t)
-	if err := m.Close(); err != nil {
-		t.Fatal(err)
-	}
-	small := filepath.Join(m.dir, "small")
-	if err := os.MkdirAll(small, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.Mount("small", small, "tmpfs", 0, "size=24m"); err != nil {
-		t.Fatal(err)
-	}
-	unmount := func() {
-		if err := unix.Unmount(small, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	}
-	m.opts.StateDir = filepath.Join(small, "lib")
-	m.start()
-	m.beforeCheck = unmount
-	m.pull(filepath.Join(programs, "busybox.tar"), busybox)
+	fill, free := m.onSmallDisk()
 	p := newPod(m, &spec.Pod{})
-	fill, err := os.Create(filepath.Join(small, "fill"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := make([]byte, 4096)
-	for err == nil {
-		_, err = fill.Write(block)
-	}
+	fill()
 	ref, err := p.start(sh("sleep 1000"))
 	f, _ := errors.AsType[lifecycle.Failure](err)
 	if f.Kind != lifecycle.FailureRefused || !strings.Contains(f.Message, "the disk is full") {
 		t.Errorf("start on a full disk: %#v", err)
 	}
-	if err := errors.Join(fill.Close(), os.Remove(fill.Name())); err != nil {
-		t.Fatal(err)
-	}
+	free()
 	if _, err := p.StartContainer(p.ctx(), uid, p.Pod, lifecycle.StartContainer{Ref: ref, Sandbox: 1}); err != nil {
 		t.Errorf("start when there is space again: %v", err)
 	}
+}
+
+// A daemon that is killed after it has written an exit down, and before it has deleted the task, leaves both.
+func TestExitWithTask(t *testing.T) {
+	p := newPod(newMachine(t), &spec.Pod{})
+	ref, err := p.start(sh("exit 3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bundle := filepath.Join(p.opts.RunDir, "engine/io.containerd.runtime.v2.task/podstead", p.idOf(ref))
+	p.eventually("the container ends", func() (string, bool) {
+		text, err := os.ReadFile(filepath.Join(bundle, "exit.json"))
+		return fmt.Sprint(string(text), err), err == nil
+	})
+	if err := p.WriteExit(p.ctx(), uid, ref, 3); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.machine.start()
+	if exit := p.wait(ref); exit.Code != 3 {
+		t.Errorf("exit: %+v, want 3", exit)
+	}
+	if err := p.RemoveSandbox(p.ctx(), uid, 1); err != nil {
+		t.Errorf("remove the sandbox: %v", err)
+	}
+}
+
+// A pod can be watched, stopped and removed while the disk is full: that is how a person makes space.
+func TestDiskFullUnderContainer(t *testing.T) {
+	m := newMachine(t)
+	fill, free := m.onSmallDisk()
+	p := newPod(m, &spec.Pod{Volumes: []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}}})
+	c := sh("dd if=/dev/zero of=/data/f bs=1M count=1 && touch /data/ready; trap 'exit 4' TERM; while :; do sleep 0.05; done")
+	c.VolumeMounts = []spec.VolumeMount{{Name: "data", MountPath: "/data"}}
+	ends, err := p.start(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.start(sh("sleep 1000")); err != nil {
+		t.Fatal(err)
+	}
+	p.eventually("the volume has data", func() (string, bool) {
+		_, err := os.Stat(filepath.Join(p.opts.StateDir, "pods", uid, "volumes/data/ready"))
+		return fmt.Sprint(err), err == nil
+	})
+	fill()
+	defer free()
+	if err := p.StopContainer(p.ctx(), uid, p.Pod, ends); err != nil {
+		t.Errorf("stop a container: %v", err)
+	}
+	if exit := p.wait(ends); exit.Code != 4 {
+		t.Errorf("exit: %+v, want 4", exit)
+	}
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.machine.start()
+	if err := p.RemovePod(p.ctx(), uid, p.Pod); err != nil {
+		t.Errorf("remove the pod: %v", err)
+	}
+}
+
+// onSmallDisk restarts the runtime with its state on a small disk, which can be filled and freed again.
+func (m *machine) onSmallDisk() (fill, free func()) {
+	m.Helper()
+	if err := m.Close(); err != nil {
+		m.Fatal(err)
+	}
+	small := filepath.Join(m.dir, "small")
+	if err := os.MkdirAll(small, 0o700); err != nil {
+		m.Fatal(err)
+	}
+	if err := unix.Mount("small", small, "tmpfs", 0, "size=24m"); err != nil {
+		m.Fatal(err)
+	}
+	m.beforeCheck = func() {
+		if err := unix.Unmount(small, unix.MNT_DETACH); err != nil {
+			m.Error(err)
+		}
+	}
+	m.opts.StateDir = filepath.Join(small, "lib")
+	m.start()
+	m.pull(filepath.Join(programs, "busybox.tar"), busybox)
+	filler := filepath.Join(small, "fill")
+	fill = func() {
+		f, err := os.Create(filler)
+		if err != nil {
+			m.Fatal(err)
+		}
+		defer f.Close()
+		for block := make([]byte, 4096); err == nil; {
+			_, err = f.Write(block)
+		}
+	}
+	free = func() {
+		if err := os.Remove(filler); err != nil {
+			m.Fatal(err)
+		}
+	}
+	return fill, free
 }

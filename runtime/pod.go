@@ -37,7 +37,26 @@ func (r *Runtime) RemovePod(ctx context.Context, uid string, _ *spec.Pod) error 
 	return nil
 }
 
+// removePod ends everything, and then takes files away before records: on a full disk, that makes the space which it
+// takes to forget the records.
 func (r *Runtime) removePod(ctx context.Context, uid string) error {
+	list, err := r.containersOf(ctx, uid)
+	if err != nil {
+		return err
+	}
+	if err := r.endAll(ctx, list); err != nil {
+		return err
+	}
+	logs, err := filepath.Glob(filepath.Join(r.opts.LogDir, "*_"+uid)) // whatever the pod's name was
+	if err != nil {
+		return err
+	}
+	for _, dir := range append(logs, r.podDir(uid)) {
+		err = errors.Join(err, os.RemoveAll(dir))
+	}
+	if err != nil {
+		return err
+	}
 	numbers, err := r.sandboxNumbers(ctx, uid)
 	if err != nil {
 		return err
@@ -47,24 +66,12 @@ func (r *Runtime) removePod(ctx context.Context, uid string) error {
 			return err
 		}
 	}
-	list, err := r.containersOf(ctx, uid)
-	if err != nil {
-		return err
-	}
 	for _, c := range list {
 		if err := r.remove(ctx, c); err != nil {
 			return err
 		}
 	}
-	logs, err := filepath.Glob(filepath.Join(r.opts.LogDir, "*_"+uid)) // whatever the pod's name was
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, dir := range append(logs, r.podDir(uid)) {
-		errs = append(errs, os.RemoveAll(dir))
-	}
-	return errors.Join(append(errs, r.cgroups.remove(ctx, uid))...)
+	return r.cgroups.remove(ctx, uid)
 }
 
 // sandboxNumbers lists the sandboxes of a pod of which anything is left: with the engine, or in the sandbox's folder.

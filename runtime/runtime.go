@@ -9,8 +9,9 @@
 //
 //	<StateDir>/engine               images, snapshots, metadata
 //	<StateDir>/pods/<uid>/volumes   the pod's own volumes
+//	<StateDir>/pods/<uid>/etc       the files of /etc that the containers of each sandbox are given
 //	<RunDir>/engine                 bundles and sockets
-//	<RunDir>/ns/<uid>/<sandbox>     pinned namespaces, /dev/shm, and the files of /etc that the pod is given
+//	<RunDir>/ns/<uid>/<sandbox>     pinned namespaces and /dev/shm
 //	<LogDir>/<pod>_<uid>/<container>/<restarts>.log
 //	/podstead/<uid>/<container ID>  in every cgroup hierarchy; the pod's shim is in /podstead/<uid>/shim
 //

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 	"testing"
@@ -232,4 +234,28 @@ func TestLocks(t *testing.T) {
 			t.Errorf("locks that nobody holds: %v", l.held)
 		}
 	})
+}
+
+func TestWriteChanged(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "hosts")
+	for _, test := range []struct {
+		name string
+		make func() error
+	}{
+		{"nothing there", func() error { return nil }},
+		{"the same there", func() error { return nil }},
+		{"more there", func() error { return os.WriteFile(path, []byte("text\nand more\n"), 0o644) }},
+		{"less there", func() error { return os.WriteFile(path, []byte("te"), 0o644) }},
+		{"larger than any memory", func() error { return os.Truncate(path, 8<<40) }},
+	} {
+		if err := test.make(); err != nil {
+			t.Fatal(err)
+		}
+		if err := writeChanged(path, "text\n"); err != nil {
+			t.Errorf("%s: %v", test.name, err)
+		}
+		if got, err := os.ReadFile(path); string(got) != "text\n" || err != nil {
+			t.Errorf("%s: %d bytes, %v", test.name, len(got), err)
+		}
+	}
 }

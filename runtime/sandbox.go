@@ -1,10 +1,10 @@
 package runtime
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -22,9 +22,15 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// sandboxDir is where everything of a sandbox lies that containers are shown.
+// sandboxDir is where the namespaces of a sandbox are pinned.
 func (r *Runtime) sandboxDir(uid string, sandbox int) string {
 	return filepath.Join(r.opts.RunDir, "ns", uid, strconv.Itoa(sandbox))
+}
+
+// etcDir is where the files of /etc lie that the containers of a sandbox are shown. They can write to them without
+// limit, so that is on disk and not in /run.
+func (r *Runtime) etcDir(uid string, sandbox int) string {
+	return filepath.Join(r.podDir(uid), "etc", strconv.Itoa(sandbox))
 }
 
 // namespacesOf says which namespaces a pod has of its own. In the machine's network it has the machine's name too.
@@ -59,11 +65,10 @@ func (r *Runtime) startSandbox(ctx context.Context, uid string, pod *spec.Pod, s
 	defer release()
 	ctx, cancel := whole(ctx, createTimeout)
 	defer cancel()
-	dir := r.sandboxDir(uid, sandbox)
 	var s *engine.Sandbox
-	_, err = netns.Pin(dir, namespacesOf(pod))
+	_, err = netns.Pin(r.sandboxDir(uid, sandbox), namespacesOf(pod))
 	if err == nil {
-		err = writeFiles(dir, pod)
+		err = writeFiles(r.etcDir(uid, sandbox), pod)
 	}
 	if err == nil {
 		s, err = r.engine.StartSandbox(ctx, sandboxID(uid, sandbox), engine.SandboxOptions{
@@ -119,10 +124,23 @@ func (r *Runtime) removeSandbox(ctx context.Context, uid string, sandbox int) er
 	if err != nil {
 		return err
 	}
-	if err := r.endAll(ctx, list, sandbox); err != nil {
+	var inside []client.Container
+	for _, c := range list {
+		record, err := info(ctx, c)
+		if err != nil {
+			return err
+		}
+		if record.Labels[labelSandbox] == strconv.Itoa(sandbox) {
+			inside = append(inside, c)
+		}
+	}
+	if err := r.endAll(ctx, inside); err != nil {
 		return err
 	}
 	if err := r.engine.RemoveSandbox(ctx, sandboxID(uid, sandbox)); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(r.etcDir(uid, sandbox)); err != nil {
 		return err
 	}
 	last, err := removeSandboxDir(r.sandboxDir(uid, sandbox))
@@ -132,18 +150,11 @@ func (r *Runtime) removeSandbox(ctx context.Context, uid string, sandbox int) er
 	return r.cgroups.remove(ctx, uid)
 }
 
-// endAll kills the containers of a sandbox at the same time, and returns when all have ended and their exits are
-// written down. A dead shim cannot end while the engine knows of its containers.
-func (r *Runtime) endAll(ctx context.Context, list []client.Container, sandbox int) error {
+// endAll ends containers at the same time. A dead shim cannot end while the engine knows of its containers.
+func (r *Runtime) endAll(ctx context.Context, list []client.Container) error {
 	var group errgroup.Group
 	for _, c := range list {
-		record, err := info(ctx, c)
-		if err != nil {
-			return err
-		}
-		if record.Labels[labelSandbox] == strconv.Itoa(sandbox) {
-			group.Go(func() error { return r.end(ctx, c) })
-		}
+		group.Go(func() error { return r.end(ctx, c) })
 	}
 	return group.Wait()
 }
@@ -186,6 +197,9 @@ func writeFiles(dir string, pod *spec.Pod) error {
 	if err != nil {
 		return err
 	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
 	return errors.Join(
 		writeHosts(dir, pod),
 		writeChanged(filepath.Join(dir, "hostname"), hostname+"\n"),
@@ -214,23 +228,33 @@ func readIfThere(path string) (string, error) {
 	return string(text), nil
 }
 
-// writeChanged writes a file that containers may have mounted, in place, if it does not say this already.
+// writeChanged writes a file that containers may have mounted, in place, if it does not say this already. Containers may
+// have made anything of it, so no more of it is read than is needed.
 func writeChanged(path, text string) error {
-	if have, err := os.ReadFile(path); err == nil && bytes.Equal(have, []byte(text)) {
-		return nil
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
 		return err
 	}
-	return os.Chmod(path, 0o644) // whatever the umask is: any user of the container reads it
+	defer f.Close()
+	have, err := io.ReadAll(io.LimitReader(f, int64(len(text))+1))
+	if err != nil || string(have) == text {
+		return err
+	}
+	if err := f.Truncate(0); err != nil {
+		return err
+	}
+	if _, err := f.WriteAt([]byte(text), 0); err != nil {
+		return err
+	}
+	return f.Chmod(0o644) // whatever the umask is: any user of the container reads it
 }
 
-// filesOf are the files that the containers of a sandbox are shown.
-func filesOf(dir string, pins netns.Pins) []oci.File {
+// filesOf are what the containers of a sandbox are shown.
+func filesOf(etc string, pins netns.Pins) []oci.File {
 	return []oci.File{
 		{Path: "/dev/shm", Source: pins.Shm},
-		{Path: machineHosts, Source: filepath.Join(dir, "hosts")},
-		{Path: machineHostname, Source: filepath.Join(dir, "hostname")},
-		{Path: machineResolv, Source: filepath.Join(dir, "resolv.conf")},
+		{Path: machineHosts, Source: filepath.Join(etc, "hosts")},
+		{Path: machineHostname, Source: filepath.Join(etc, "hostname")},
+		{Path: machineResolv, Source: filepath.Join(etc, "resolv.conf")},
 	}
 }
