@@ -217,7 +217,22 @@ func text(v any) string {
 func TestWorlds(t *testing.T) { rapid.Check(t, world) }
 
 // FuzzWorlds is [TestWorlds] for go test -fuzz.
-func FuzzWorlds(f *testing.F) { f.Fuzz(rapid.MakeFuzz(world)) }
+func FuzzWorlds(f *testing.F) {
+	seed(f)
+	f.Fuzz(rapid.MakeFuzz(world))
+}
+
+// seed gives the fuzzer inputs that are long enough for a whole life.
+func seed(f *testing.F) {
+	for n := range 8 {
+		r := rand.New(rand.NewPCG(uint64(n), 3))
+		data := make([]byte, 8192)
+		for i := range data {
+			data[i] = byte(r.IntN(256))
+		}
+		f.Add(data)
+	}
+}
 
 const (
 	troubleEnds = 5 * time.Minute

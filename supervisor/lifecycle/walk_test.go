@@ -17,7 +17,10 @@ import (
 func TestWalks(t *testing.T) { rapid.Check(t, walk) }
 
 // FuzzWalks is [TestWalks] for go test -fuzz.
-func FuzzWalks(f *testing.F) { f.Fuzz(rapid.MakeFuzz(walk)) }
+func FuzzWalks(f *testing.F) {
+	seed(f)
+	f.Fuzz(rapid.MakeFuzz(walk))
+}
 
 func walk(t *rapid.T) {
 	pod := drawPod(t)
