@@ -8,10 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/containerd/containerd/v2/client"
-	containerdoci "github.com/containerd/containerd/v2/pkg/oci"
 	"github.com/containerd/errdefs"
 	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
@@ -125,18 +123,12 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 	labels[labelLog] = r.logPath(uid, pod.Name, a)
 	maps.DeleteFunc(labels, func(_, v string) bool { return v == "" })
 
-	// Until the record is there, nothing but a lease keeps the writable layer.
-	leased, done, err := r.client.WithLease(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = done(context.WithoutCancel(ctx)) }() // it expires by itself
 	id := containerID(uid, a.Ref)
 	make := func() (client.Container, error) {
-		return sandbox.NewContainer(leased, id,
+		return sandbox.NewContainer(ctx, id,
 			client.WithSnapshotter(r.opts.Images.Snapshotter),
 			client.WithNewSnapshot(id, r.images.Handle(img)),
-			client.WithSpec(s, userOf(config.Config.User)...),
+			client.WithSpec(s, withUser(config.Config.User)),
 			client.WithContainerLabels(labels),
 			withDefinition(pod),
 		)
@@ -194,15 +186,6 @@ func (r *Runtime) spec(
 		return nil, err
 	}
 	return s, refused(ctx, lifecycle.ReasonCreateConfigError, err)
-}
-
-// userOf has the user of an image looked up in the image's own files, with the groups that these give it.
-func userOf(user string) []containerdoci.SpecOpts {
-	name, _, _ := strings.Cut(user, ":")
-	if user == "" {
-		return []containerdoci.SpecOpts{containerdoci.WithAdditionalGIDs("0")}
-	}
-	return []containerdoci.SpecOpts{containerdoci.WithUser(user), containerdoci.WithAdditionalGIDs(name)}
 }
 
 // begin brings a container to where its process has been started: it may be there already.

@@ -168,6 +168,11 @@ func TestImageInside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// A user who is not root listens on port 80, and SIGINT, the image's stop signal, ends the server.
+	m.eventually("the server listens", func() (string, bool) {
+		log := p.log(ref)
+		return log, strings.Contains(log, ":80")
+	})
 	pid := m.pidOf(ref)
 	status := m.proc(pid, "status")
 	if !regexp.MustCompile(`(?m)^Uid:\t65534\t`).MatchString(status) || !strings.Contains(status, "CapEff:\t0000000000000000") {
@@ -185,11 +190,6 @@ func TestImageInside(t *testing.T) {
 			t.Errorf("environment %q has no %q", env, want)
 		}
 	}
-	// A user who is not root listens on port 80, and SIGINT, the image's stop signal, ends the server.
-	m.eventually("the server listens", func() (string, bool) {
-		log := p.log(ref)
-		return log, strings.Contains(log, ":80")
-	})
 	if err := m.StopContainer(m.ctx(), uid, p.Pod, ref); err != nil {
 		t.Fatal(err)
 	}

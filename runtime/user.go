@@ -1,0 +1,66 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"strings"
+
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/core/mount"
+	"github.com/containerd/containerd/v2/pkg/oci"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+)
+
+// withUser has the user of an image looked up in the image's own files, with the groups that these give it.
+func withUser(user string) oci.SpecOpts {
+	opts := []oci.SpecOpts{withUserFiles, oci.WithAdditionalGIDs("0")}
+	if user != "" {
+		name, _, _ := strings.Cut(user, ":")
+		opts = []oci.SpecOpts{withUserFiles, oci.WithUser(user), oci.WithAdditionalGIDs(name)}
+	}
+	return oci.Compose(opts...)
+}
+
+// withUserFiles refuses an image in which users are looked up in what is no file. containerd finds that out only once it
+// has opened it, which for a FIFO takes for ever, and for a device is up to the device.
+func withUserFiles(ctx context.Context, client oci.Client, c *containers.Container, _ *specs.Spec) error {
+	mounts, err := client.SnapshotService(c.Snapshotter).Mounts(ctx, c.SnapshotKey)
+	if err != nil {
+		return err
+	}
+	return mount.WithReadonlyTempMount(ctx, mounts, func(root string) error {
+		dir, err := os.Open(root)
+		if err != nil {
+			return err
+		}
+		defer dir.Close()
+		return errors.Join(checkFile(dir, "/etc/passwd"), checkFile(dir, "/etc/group"))
+	})
+}
+
+// checkFile returns an error if what lies at a path below root is no file. It is not opened, links do not lead out of
+// root, and there may be nothing.
+func checkFile(root *os.File, path string) error {
+	fd, err := unix.Openat2(int(root.Fd()), path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s of the image: %w", path, err)
+	}
+	defer unix.Close(fd)
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return fmt.Errorf("%s of the image: %w", path, err)
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fmt.Errorf("%s of the image is no file", path)
+	}
+	return nil
+}
