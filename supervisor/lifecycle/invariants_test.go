@@ -216,7 +216,7 @@ func text(v any) string {
 // rest, so does the pod.
 func TestWorlds(t *testing.T) { rapid.Check(t, world) }
 
-// FuzzWorlds is [TestWorlds] for go test -fuzz.
+// FuzzWorlds is [TestWorlds] for go test -fuzz; with -fuzzminimizetime 1x it does not spend its time on shorter worlds.
 func FuzzWorlds(f *testing.F) {
 	seed(f)
 	f.Fuzz(rapid.MakeFuzz(world))
