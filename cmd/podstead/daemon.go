@@ -80,10 +80,14 @@ func (a *app) serve(ctx context.Context, c *config.Config, onDemand bool, report
 	v := api.Version{
 		Version: version, Containerd: containerdVersion(), Runtime: c.Engine.Runtime, PID: os.Getpid(), OnDemand: onDemand,
 	}
-	return daemon.Run(ctx, daemon.Options{
+	o := daemon.Options{
 		Config: c, Start: a.start, Version: v, Ready: reporter.Ready,
 		Log: slog.New(slog.NewTextHandler(a.err, nil)),
-	})
+	}
+	if onDemand {
+		o.Cgroup = daemon.CgroupOnDemand
+	}
+	return daemon.Run(ctx, o)
 }
 
 // containerdVersion is that of the engine in this program.

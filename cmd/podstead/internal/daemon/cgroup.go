@@ -3,17 +3,18 @@ package daemon
 import (
 	"context"
 	"log/slog"
+	"path"
 
 	"github.com/podstead/podstead/runtime/shim"
 )
 
-// cgroup is where a daemon lies that was started on demand: not below the command that started it, whose session or service
-// may end and take with it what is in its cgroup.
-const cgroup = "/podstead/daemon"
+// CgroupOnDemand is the place of a daemon that was started on demand: not below the command that started it, whose session or
+// service may end and take with it what is in its cgroup.
+const CgroupOnDemand = "/podstead/daemon"
 
-// joinCgroup moves this process there, and returns what takes the cgroup away again. Where that is not possible the daemon
-// works as well, as long as nobody clears the cgroup of its starter.
-func joinCgroup(ctx context.Context, log *slog.Logger) (leave func()) {
+// joinCgroup moves this process to a cgroup, and returns what takes the cgroup away again. Where that is not possible the
+// daemon works as well, as long as nobody clears the cgroup of its starter.
+func joinCgroup(ctx context.Context, cgroup string, log *slog.Logger) (leave func()) {
 	if err := shim.JoinCgroup(cgroup); err != nil {
 		log.LogAttrs(ctx, slog.LevelDebug, "daemon stays in the cgroup of its starter", slog.Any("error", err))
 	}
@@ -23,8 +24,8 @@ func joinCgroup(ctx context.Context, log *slog.Logger) (leave func()) {
 			log.LogAttrs(ctx, slog.LevelDebug, "daemon stays in its cgroup", slog.Any("error", err))
 			return
 		}
-		for _, path := range []string{cgroup, "/podstead"} { // the second only if no pod is left in it
-			_ = shim.RemoveCgroup(path)
+		for _, p := range []string{cgroup, path.Dir(cgroup)} { // the second only if no pod is left in it
+			_ = shim.RemoveCgroup(p)
 		}
 	}
 }

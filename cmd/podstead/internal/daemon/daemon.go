@@ -43,6 +43,8 @@ type Options struct {
 	Start   func(ctx context.Context, c *config.Config, log *slog.Logger) (Runtime, error)
 	Version api.Version
 	Log     *slog.Logger
+	// Cgroup is where the process lies while it is a daemon, from the root of the hierarchies; empty: where it was started.
+	Cgroup string
 	// Ready is called when the daemon answers; nil: nobody waits.
 	Ready func()
 }
@@ -53,8 +55,8 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := api.CheckSocket(o.Config.Socket); err != nil {
 		return err
 	}
-	if o.Version.OnDemand {
-		defer joinCgroup(ctx, o.Log)()
+	if o.Cgroup != "" {
+		defer joinCgroup(ctx, o.Cgroup, o.Log)()
 	}
 	rt, err := o.takeOver(ctx)
 	if err != nil {

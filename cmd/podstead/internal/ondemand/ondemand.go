@@ -154,7 +154,8 @@ func (s *Starter) start(ctx context.Context) error {
 	case answer.Error != "":
 		return &Error{Message: "start daemon: " + answer.Error, Hints: answer.Hints, inUse: answer.Status == StatusInUse}
 	}
-	return cmd.Process.Release()
+	go func() { _ = cmd.Wait() }() // should it end before this process does
+	return nil
 }
 
 // read reads what the daemon reports; nil: it ended without a report.

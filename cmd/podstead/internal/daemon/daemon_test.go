@@ -1,0 +1,219 @@
+package daemon_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/fakeruntime"
+)
+
+// patience is far above what anything takes here, on a machine that is busy with other things.
+const patience = time.Minute
+
+// world is an engine in memory, which one daemon at a time can have.
+type world struct {
+	config *config.Config
+	fake   *fakeruntime.Runtime
+	taken  atomic.Bool
+	client *api.Client
+}
+
+type held struct {
+	*fakeruntime.Runtime
+	world *world
+}
+
+func (h *held) Close() error {
+	h.world.taken.Store(false)
+	return nil
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "d")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	c := &config.Config{Socket: filepath.Join(dir, "s"), StateDir: filepath.Join(dir, "lib"), RunDir: dir, LogDir: filepath.Join(dir, "log")}
+	w := &world{config: c, fake: fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir}), client: api.NewClient(c.Socket, "podstead run")}
+	t.Cleanup(w.client.Close)
+	return w
+}
+
+func (w *world) start(context.Context, *config.Config, *slog.Logger) (daemon.Runtime, error) {
+	if !w.taken.CompareAndSwap(false, true) {
+		return nil, &engine.ErrInUse{Path: w.config.StateDir, Pid: 4711}
+	}
+	return &held{w.fake, w}, nil
+}
+
+// run runs a daemon that is ready when run returns, and tells its end.
+func (w *world) run(ctx context.Context, t *testing.T, onDemand bool, idle config.Duration) <-chan error {
+	t.Helper()
+	c := *w.config
+	c.Engine.IdleTimeout = idle
+	ready, ended := make(chan struct{}), make(chan error, 1)
+	go func() {
+		ended <- daemon.Run(ctx, daemon.Options{
+			Config: &c, Start: w.start, Version: api.Version{OnDemand: onDemand},
+			Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
+		})
+	}()
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatalf("the daemon did not start: %v", err)
+	case <-time.After(patience):
+		t.Fatal("the daemon does not start")
+	}
+	return ended
+}
+
+func await(t *testing.T, ended <-chan error) {
+	t.Helper()
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Errorf("the daemon ended with %v", err)
+		}
+	case <-time.After(patience):
+		t.Fatal("the daemon does not end")
+	}
+}
+
+func (w *world) create(t *testing.T) api.Pod {
+	t.Helper()
+	text := "imageArchives = [\"i\"]\n[[containers]]\nname = \"c\"\nimage = \"i\"\ncommand = [\"sleep\", \"1000\"]\n"
+	made, err := w.client.Create(t.Context(), api.CreateRequest{File: "/pods/web.toml", Text: text})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made.Pod
+}
+
+// awaitRunning follows the pod until its container runs.
+func (w *world) awaitRunning(t *testing.T, uid string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for c, err := range w.client.Watch(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s := c.Object.Status.ContainerStatuses; c.Object.Metadata.UID == uid && len(s) > 0 && s[0].Ready {
+			return
+		}
+	}
+}
+
+func TestDaemonOnDemandEndsWhenNobodyNeedsIt(t *testing.T) {
+	w := newWorld(t)
+	ended := w.run(t.Context(), t, true, "300ms")
+	uid := w.create(t).Metadata.UID
+	w.awaitRunning(t, uid)
+	select {
+	case err := <-ended:
+		t.Fatalf("the daemon has left its pod: %v", err)
+	case <-time.After(time.Second):
+	}
+	now := time.Duration(0)
+	if err := w.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, ended)
+	if _, err := os.Stat(w.config.Socket); !os.IsNotExist(err) {
+		t.Errorf("the socket is left: %v", err)
+	}
+}
+
+func TestDaemonIsNotIdleWhileSomebodyWatches(t *testing.T) {
+	w := newWorld(t)
+	ended := w.run(t.Context(), t, true, "200ms")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	for _, err := range w.client.Watch(ctx) {
+		if err != nil && ctx.Err() == nil {
+			t.Errorf("the watch broke: %v", err)
+		}
+	}
+	await(t, ended)
+}
+
+func TestServiceStaysAndLeavesPods(t *testing.T) {
+	w := newWorld(t)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := w.run(ctx, t, false, "1ms")
+	uid := w.create(t).Metadata.UID
+	w.awaitRunning(t, uid)
+	stop()
+	await(t, ended)
+	if len(w.fake.Running(uid)) != 1 {
+		t.Error("the container does not run any more")
+	}
+
+	// The next one takes the pod up, and leaves when it is asked to.
+	ended = w.run(t.Context(), t, false, "1ms")
+	if pod, err := w.client.Pod(t.Context(), "web"); err != nil || pod.Metadata.UID != uid {
+		t.Errorf("pod %s, %v, want %s", pod.Metadata.UID, err, uid)
+	}
+	if err := w.client.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, ended)
+}
+
+func TestServiceTakesOverFromADaemonOnDemand(t *testing.T) {
+	w := newWorld(t)
+	first := w.run(t.Context(), t, true, "1h")
+	uid := w.create(t).Metadata.UID
+	w.awaitRunning(t, uid)
+	second := w.run(t.Context(), t, false, "1h")
+	await(t, first)
+	if pod, err := w.client.Pod(t.Context(), "web"); err != nil || pod.Metadata.UID != uid {
+		t.Errorf("pod %s, %v, want %s", pod.Metadata.UID, err, uid)
+	}
+	if err := w.client.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, second)
+}
+
+func TestDaemonLeavesAServiceAlone(t *testing.T) {
+	for _, onDemand := range []bool{true, false} {
+		w := newWorld(t)
+		first := w.run(t.Context(), t, false, "1h")
+		err := daemon.Run(t.Context(), daemon.Options{
+			Config: w.config, Start: w.start, Version: api.Version{OnDemand: onDemand}, Log: slog.New(slog.DiscardHandler),
+		})
+		if e, inUse := errors.AsType[*engine.ErrInUse](err); !inUse || e.Pid != 4711 {
+			t.Errorf("error %v, want who has the state", err)
+		}
+		if err := w.client.Leave(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		await(t, first)
+	}
+}
+
+func TestDaemonWithASocketThatIsTooLongStartsNothing(t *testing.T) {
+	w := newWorld(t)
+	w.config.Socket = filepath.Join(w.config.Socket, string(make([]byte, 200)))
+	if err := daemon.Run(t.Context(), daemon.Options{Config: w.config, Start: w.start, Log: slog.New(slog.DiscardHandler)}); err == nil {
+		t.Error("no error")
+	}
+	if w.taken.Load() {
+		t.Error("the engine was started")
+	}
+}

@@ -1,0 +1,172 @@
+package view_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+func waiting(reason lifecycle.Reason) lifecycle.ContainerStatus {
+	return lifecycle.ContainerStatus{State: lifecycle.State{Waiting: &lifecycle.Waiting{Reason: reason}}}
+}
+
+func ended(code int, reason lifecycle.Reason) lifecycle.ContainerStatus {
+	return lifecycle.ContainerStatus{State: lifecycle.State{Terminated: &lifecycle.Terminated{ExitCode: code, Reason: reason}}}
+}
+
+func running(ready bool) lifecycle.ContainerStatus {
+	return lifecycle.ContainerStatus{State: lifecycle.State{Running: &lifecycle.Running{}}, Ready: ready}
+}
+
+type statuses = []lifecycle.ContainerStatus
+
+// TestStatus holds the column against printPod of kubectl.
+func TestStatus(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		name      string
+		phase     lifecycle.Phase
+		init, app statuses
+		ready     bool
+		deleted   bool
+		want      string
+	}{
+		{"no word of any container", lifecycle.PhasePending, nil, statuses{waiting("")}, false, false, "Pending"},
+		{"a container is made", lifecycle.PhasePending, nil, statuses{waiting("ContainerCreating")}, false, false, "ContainerCreating"},
+		{
+			"the first init container runs", lifecycle.PhasePending,
+			statuses{running(false), waiting("PodInitializing")},
+			statuses{waiting("PodInitializing")},
+			false, false, "Init:0/2",
+		},
+		{
+			"the second waits", lifecycle.PhasePending,
+			statuses{ended(0, "Completed"), waiting("PodInitializing")},
+			statuses{waiting("PodInitializing")},
+			false, false, "Init:1/2",
+		},
+		{"an init container failed", lifecycle.PhaseFailed, statuses{ended(1, "Error")}, statuses{waiting("PodInitializing")}, false, false, "Init:Error"},
+		{"an init container failed without a reason", lifecycle.PhasePending, statuses{ended(3, "")}, nil, false, false, "Init:ExitCode:3"},
+		{"an init container backs off", lifecycle.PhasePending, statuses{waiting("CrashLoopBackOff")}, nil, false, false, "Init:CrashLoopBackOff"},
+		{"all run", lifecycle.PhaseRunning, statuses{ended(0, "Completed")}, statuses{running(true), running(true)}, true, false, "Running"},
+		{"one backs off beside one that runs", lifecycle.PhaseRunning, nil, statuses{running(true), waiting("CrashLoopBackOff")}, false, false, "CrashLoopBackOff"},
+		{"the first of two reasons wins", lifecycle.PhaseRunning, nil, statuses{waiting("ErrImagePull"), ended(1, "Error")}, false, false, "ErrImagePull"},
+		{"one is done, the others run", lifecycle.PhaseRunning, nil, statuses{ended(0, "Completed"), running(true)}, true, false, "Running"},
+		{"one is done, and the pod is not ready", lifecycle.PhaseRunning, nil, statuses{ended(0, "Completed"), running(true)}, false, false, "NotReady"},
+		{"done", lifecycle.PhaseSucceeded, nil, statuses{ended(0, "Completed")}, false, false, "Completed"},
+		{"failed without a reason", lifecycle.PhaseFailed, nil, statuses{ended(7, "")}, false, false, "ExitCode:7"},
+		{"about to end", lifecycle.PhaseRunning, nil, statuses{running(true)}, true, true, "Terminating"},
+		{"ended", lifecycle.PhaseFailed, nil, statuses{ended(137, "Error")}, false, true, "Error"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := api.Pod{Status: api.PodStatus{Status: lifecycle.Status{Phase: c.phase, InitContainerStatuses: c.init, ContainerStatuses: c.app}}}
+			if c.ready {
+				p.Status.Conditions = []lifecycle.Condition{{Type: "Ready", Status: "True"}}
+			}
+			if c.deleted {
+				p.Metadata.DeletionTimestamp = &now
+			}
+			if got := view.Status(&p); got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
+func TestRestarts(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	again := running(true)
+	again.RestartCount = 2
+	again.LastState.Terminated = &lifecycle.Terminated{FinishedAt: now.Add(-90 * time.Second)}
+	p := api.Pod{Status: api.PodStatus{Status: lifecycle.Status{ContainerStatuses: statuses{again, running(true)}}}}
+	if got, want := view.Restarts(&p, now), "2 (90s ago)"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	failing := waiting("CrashLoopBackOff")
+	failing.RestartCount = 5
+	p.Status.InitContainerStatuses = statuses{failing}
+	if got, want := view.Restarts(&p, now), "5"; got != want {
+		t.Errorf("while an init container is not done: %q, want %q", got, want)
+	}
+}
+
+func TestAge(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		-time.Hour:                      "0s",
+		119 * time.Second:               "119s",
+		2 * time.Minute:                 "2m",
+		3*time.Minute + 7*time.Second:   "3m7s",
+		10*time.Minute + 59*time.Second: "10m",
+		179 * time.Minute:               "179m",
+		3*time.Hour + 5*time.Minute:     "3h5m",
+		9 * time.Hour:                   "9h",
+		50 * time.Hour:                  "2d2h",
+		8*24*time.Hour + time.Hour:      "8d",
+	} {
+		if got := view.Age(d); got != want {
+			t.Errorf("%v is shown as %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestTable(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	p := api.Pod{
+		Metadata: api.Metadata{Name: "web", UID: "u-1", CreationTimestamp: now.Add(-time.Hour)},
+		Status: api.PodStatus{Owner: "podstead run", Status: lifecycle.Status{
+			Phase: lifecycle.PhaseRunning, PodIP: "10.0.0.7", ContainerStatuses: statuses{running(true), running(false)},
+		}},
+	}
+	var b strings.Builder
+	if err := view.Table(&b, []api.Pod{p}, true, now); err != nil {
+		t.Fatal(err)
+	}
+	want := "" +
+		"NAME   READY   STATUS    RESTARTS   AGE   IP         UID   OWNER\n" +
+		"web    1/2     Running   0          60m   10.0.0.7   u-1   podstead run\n"
+	if diff := cmp.Diff(want, b.String()); diff != "" {
+		t.Errorf("table (-want +got):\n%s", diff)
+	}
+}
+
+func pod(name string, containers ...string) api.Pod {
+	p := api.Pod{Metadata: api.Metadata{Name: name}}
+	for _, c := range containers {
+		p.Spec.Containers = append(p.Spec.Containers, spec.Container{Name: c})
+	}
+	return p
+}
+
+func TestHumanPutsTheContainerBeforeEachLine(t *testing.T) {
+	var out, err strings.Builder
+	h := &view.Human{Out: &out, Err: &err}
+	h.Pods([]api.Pod{pod("a", "x"), pod("b", "long")})
+	h.Line("a", api.Line{Container: "x", Line: "one"})
+	h.Line("b", api.Line{Container: "long", Line: "t\ufffdo", Raw: []byte("t\xffo")})
+	h.Event(api.Event{Pod: "a", Container: "x", Level: supervisor.Warning, Message: "ends \x1b[2J now"})
+	if got, want := out.String(), "a/x    | one\nb/long | t\xffo\n"; got != want {
+		t.Errorf("stdout %q, want %q", got, want)
+	}
+	if got := err.String(); !strings.HasSuffix(got, " a/x warning: ends \ufffd[2J now\n") {
+		t.Errorf("stderr %q: a message must not reach the terminal as a command", got)
+	}
+}
+
+func TestHumanInColour(t *testing.T) {
+	var out strings.Builder
+	h := &view.Human{Out: &out, Colour: true}
+	h.Pods([]api.Pod{pod("a", "x", "y")})
+	h.Line("a", api.Line{Container: "x", Line: "one"})
+	h.Line("a", api.Line{Container: "y", Line: "two"})
+	if got, want := out.String(), "\x1b[36mx |\x1b[0m one\n\x1b[33my |\x1b[0m two\n"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
