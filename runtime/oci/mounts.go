@@ -16,8 +16,9 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// mounts lists the mounts of a container in an order in which none hides another: what every container has, the pod's
-// files, the container's volumes. A volume takes the place of what is mounted at the same path otherwise.
+// mounts lists the mounts of a container in an order in which none hides another: what every container has, then the
+// container's volumes and the pod's files, those nearer to the root first. A volume takes the place of what is mounted at
+// the same path otherwise.
 func mounts(in *Input, defaults []specs.Mount) ([]specs.Mount, error) {
 	volumes, err := volumeMounts(in)
 	if err != nil {
@@ -32,21 +33,23 @@ func mounts(in *Input, defaults []specs.Mount) ([]specs.Mount, error) {
 		Options: []string{"nosuid", "noexec", "nodev", "relatime", "ro"},
 	})
 	for _, f := range in.Files {
-		if strings.HasPrefix(f.Path, "/dev/") && over["/dev"] {
+		if over[f.Path] || over["/dev"] && strings.HasPrefix(f.Path, "/dev/") {
 			continue
 		}
-		list = slices.DeleteFunc(list, func(m specs.Mount) bool { return m.Destination == f.Path })
-		list = append(list, specs.Mount{
+		over[f.Path] = true
+		volumes = append(volumes, specs.Mount{
 			Destination: f.Path, Type: "bind", Source: f.Source, Options: []string{"rbind", "rprivate", "rw"},
 		})
 	}
 	list = slices.DeleteFunc(list, func(m specs.Mount) bool {
 		return over[m.Destination] || over["/dev"] && strings.HasPrefix(m.Destination, "/dev/")
 	})
+	depth := func(m specs.Mount) int { return strings.Count(m.Destination, "/") }
+	slices.SortStableFunc(volumes, func(a, b specs.Mount) int { return cmp.Compare(depth(a), depth(b)) })
 	return append(list, volumes...), nil
 }
 
-// volumeMounts lists the mounts of a container's volumes, those nearer to the root first.
+// volumeMounts lists the mounts of a container's volumes.
 func volumeMounts(in *Input) ([]specs.Mount, error) {
 	var list []specs.Mount
 	for i := range in.Container.VolumeMounts {
@@ -63,8 +66,6 @@ func volumeMounts(in *Input) ([]specs.Mount, error) {
 			Destination: path.Join("/", m.MountPath), Type: "bind", Source: source, Options: []string{"rbind", "rprivate", mode},
 		})
 	}
-	depth := func(m specs.Mount) int { return strings.Count(m.Destination, "/") }
-	slices.SortStableFunc(list, func(a, b specs.Mount) int { return cmp.Compare(depth(a), depth(b)) })
 	return list, nil
 }
 
@@ -78,10 +79,7 @@ func volumeSource(in *Input, name string) (string, error) {
 	switch v := &in.Pod.Volumes[i]; {
 	case v.EmptyDir != nil:
 		dir := filepath.Join(in.VolumesDir, v.Name)
-		if err := os.MkdirAll(dir, 0o777); err != nil {
-			return "", err
-		}
-		return dir, os.Chmod(dir, 0o777) //nolint:gosec // any user of any container of the pod may write here
+		return dir, makeEmptyDir(dir)
 	case v.HostPath != nil:
 		if err := checkHostPath(v.HostPath); err != nil {
 			return "", fmt.Errorf("hostPath type check failed: %w", err)
@@ -89,6 +87,22 @@ func volumeSource(in *Input, name string) (string, error) {
 		return filepath.EvalSymlinks(v.HostPath.Path)
 	}
 	return "", errors.New("volumes of its kind are not supported yet")
+}
+
+// makeEmptyDir makes a folder that any user of any container may write to. It is made once: its mode is the containers'
+// to change. One that nobody may enter is one whose making was cut short.
+func makeEmptyDir(dir string) error {
+	if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+		return err
+	}
+	if err := os.Mkdir(dir, 0); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm() != 0 {
+		return err
+	}
+	return os.Chmod(dir, 0o777) //nolint:gosec // see above
 }
 
 // checkHostPath makes a host path, or checks what is there, as its type says. Symbolic links are followed.

@@ -2,6 +2,7 @@ package oci
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -155,9 +156,47 @@ func TestMounts(t *testing.T) {
 	if got := append(at(s, "/dev/shm"), at(s, "/dev/pts")...); len(got) > 0 {
 		t.Errorf("below a volume at /dev: %v", got)
 	}
+	in.Container.VolumeMounts = []spec.VolumeMount{{Name: "host", MountPath: "/etc"}, {Name: "data", MountPath: "/etc/hosts/d"}}
+	if s = build(t, in); index("/etc") > index("/etc/hosts") || index("/etc/hosts") > index("/etc/hosts/d") {
+		t.Errorf("a volume at /etc hides the pod's files: %v", s.Mounts)
+	}
 	in.Container.VolumeMounts = []spec.VolumeMount{{Name: "none", MountPath: "/x"}}
 	if _, err := Spec(namespaces.WithNamespace(t.Context(), "test"), in); err == nil || !strings.Contains(err.Error(), `"none"`) {
 		t.Errorf("a volume that is not there: %v", err)
+	}
+}
+
+// The containers of a pod own its volumes: a database that has made its folder private finds it so after a restart.
+func TestEmptyDirIsMadeOnce(t *testing.T) {
+	in := input(t)
+	in.Pod.Volumes = []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}}
+	in.Container.VolumeMounts = []spec.VolumeMount{{Name: "data", MountPath: "/data"}}
+	data := filepath.Join(in.VolumesDir, "data")
+	mode := func() fs.FileMode {
+		build(t, in)
+		info, err := os.Stat(data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mode().Perm()
+	}
+	if got := mode(); got != 0o777 {
+		t.Errorf("a new volume: %v", got)
+	}
+	if err := os.Chmod(data, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if got := mode(); got != 0o700 {
+		t.Errorf("a volume that was made private: %v", got)
+	}
+	if err := os.Chmod(data, 0); err != nil { // as it is between its making and its completion
+		t.Fatal(err)
+	}
+	if got := mode(); got != 0o777 {
+		t.Errorf("a volume that was not completed: %v", got)
+	}
+	if info, err := os.Stat(in.VolumesDir); err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("the folder of the volumes is open to users of the machine: %v, %v", info, err)
 	}
 }
 
