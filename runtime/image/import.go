@@ -60,7 +60,8 @@ func (s *Store) importStream(ctx context.Context, r io.Reader) ([]Image, error) 
 }
 
 func (s *Store) importFile(ctx context.Context, name string) ([]Image, error) {
-	f, err := os.Open(name)
+	// To open a FIFO for reading waits for a writer, and no context ends that.
+	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}

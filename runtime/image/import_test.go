@@ -15,6 +15,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podstead/podstead/internal/ocitar"
 	"github.com/podstead/podstead/runtime/image"
 )
@@ -83,9 +85,14 @@ func TestImportErrors(t *testing.T) {
 	}
 	foreign := sample("shop:1", "1")
 	foreign.Architecture = "s390x"
+	fifo := filepath.Join(t.TempDir(), "fifo.tar")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range []struct{ name, file, want string }{
 		{"no file", filepath.Join(t.TempDir(), "none.tar"), "no such file"},
 		{"a folder", t.TempDir(), "not a regular file"},
+		{"a FIFO that nobody writes to", fifo, "not a regular file"},
 		{"empty", write(t, nil), "not an image archive"},
 		{"text", write(t, []byte("hello\n")), "not an image archive"},
 		{"long text", write(t, bytes.Repeat([]byte("hello\n"), 1000)), "not an image archive in the OCI or Docker layout"},
