@@ -38,7 +38,8 @@ func (r *Runtime) StartContainer(
 	}
 	release, err := r.locks.acquire(ctx, uid+"/"+a.Container)
 	if err != nil {
-		return none, err
+		// Something else is still done with the container. Nothing has failed, and it is tried again soon.
+		return none, fail(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("wait for container %s: %w", a.Container, err))
 	}
 	defer release()
 	c, err := r.adopt(ctx, uid, a.Ref)

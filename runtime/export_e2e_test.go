@@ -7,9 +7,23 @@ import (
 	"time"
 
 	"github.com/containerd/containerd/v2/core/snapshots"
+	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
+
+// Damage overwrites a label of a run's record, and its pod's definition.
+func (r *Runtime) Damage(ctx context.Context, uid string, ref lifecycle.Ref, label string) error {
+	ctx = inNamespace(ctx)
+	record, err := r.client.ContainerService().Get(ctx, containerID(uid, ref))
+	if err != nil {
+		return err
+	}
+	record.Labels[label] = "damaged"
+	record.Extensions[podExtension] = &anypb.Any{TypeUrl: podExtension, Value: []byte("damaged")}
+	_, err = r.client.ContainerService().Update(ctx, record)
+	return err
+}
 
 // WriteExit writes an exit down and does no more, as a daemon does that is killed then.
 func (r *Runtime) WriteExit(ctx context.Context, uid string, ref lifecycle.Ref, status uint32) error {

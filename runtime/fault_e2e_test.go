@@ -286,6 +286,26 @@ func TestExitWithTask(t *testing.T) {
 	}
 }
 
+// A record that cannot be read takes its own pod along, and no other.
+func TestDamagedRecord(t *testing.T) {
+	for _, label := range []string{"podstead.io/attempt", "podstead.io/other"} {
+		t.Run(label, func(t *testing.T) {
+			p := newPod(newMachine(t), &spec.Pod{})
+			ref, err := p.start(sh("sleep 1000"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := p.Damage(p.ctx(), uid, ref, label); err != nil {
+				t.Fatal(err)
+			}
+			found, err := p.Inventory(p.ctx())
+			if err != nil || len(found) != 1 || found[0].UID != uid || found[0].Pod != nil {
+				t.Errorf("inventory: %+v, %v; want the pod without its definition", found, err)
+			}
+		})
+	}
+}
+
 // A pod can be watched, stopped and removed while the disk is full: that is how a person makes space.
 func TestDiskFullUnderContainer(t *testing.T) {
 	m := newMachine(t)

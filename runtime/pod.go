@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -108,7 +109,7 @@ func (r *Runtime) sandboxes(ctx context.Context) ([]sandbox.Sandbox, error) {
 }
 
 // Inventory returns every pod that the engine holds anything of, sorted by UID. The definition of one that has no
-// container is nil.
+// container is nil. A record that cannot be read is left out: the other pods must not be lost for it.
 func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
 	ctx, cancel := limit(ctx, inventoryTimeout)
 	defer cancel()
@@ -142,8 +143,9 @@ func (r *Runtime) findSandboxes(ctx context.Context, pods map[string]*lifecycle.
 	}
 	for _, s := range records {
 		n, err := strconv.Atoi(s.Labels[labelSandbox])
-		if err != nil {
-			return fmt.Errorf("sandbox %s: label %s: %w", s.ID, labelSandbox, err)
+		if err != nil || s.Labels[labelUID] == "" {
+			r.log.WarnContext(ctx, "a sandbox is not ours, or its record is damaged", slog.String("sandbox", s.ID))
+			continue
 		}
 		f := entry(pods, s.Labels[labelUID])
 		if n < f.Sandbox {
@@ -168,16 +170,20 @@ func (r *Runtime) findRuns(ctx context.Context, pods map[string]*lifecycle.Found
 	for _, c := range list {
 		run, err := runOf(c)
 		if err != nil {
-			return err
+			r.log.WarnContext(ctx, "a container is not ours, or its record is damaged", slog.Any("error", err))
+			continue
 		}
 		f := entry(pods, c.Labels[labelUID])
 		f.Runs = append(f.Runs, run)
 		if run.Sandbox > f.Sandbox {
 			f.Sandbox, f.Ready = run.Sandbox, false // it is gone, and has left this container
 		}
-		if f.Pod, err = definitionOf(c); err != nil {
-			return err
+		pod, err := definitionOf(c)
+		if err != nil {
+			r.log.WarnContext(ctx, "a pod's definition is lost", slog.Any("error", err))
+			continue
 		}
+		f.Pod = pod
 	}
 	return nil
 }

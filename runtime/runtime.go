@@ -158,10 +158,12 @@ func (r *Runtime) warnOfLimits() {
 	}
 }
 
-// Close cancels pulls and stops the engine. Containers and their logs go on; the next Start takes them up.
+// Close cancels pulls and stops the engine. Containers and their logs go on; the next Start takes them up, as soon as the
+// engine has ended.
 func (r *Runtime) Close() error {
 	r.images.Close()
-	return errors.Join(r.engine.Close(), r.cgroups.close())
+	err := r.cgroups.close()
+	return errors.Join(err, r.engine.Close())
 }
 
 // limit returns a context for calls to the engine, which end in time.

@@ -259,3 +259,19 @@ func TestWriteChanged(t *testing.T) {
 		}
 	}
 }
+
+// A container that something else is done with has not failed.
+func TestStartWaitsForItsTurn(t *testing.T) {
+	var r Runtime
+	release, err := r.locks.acquire(t.Context(), "u/c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Millisecond)
+	defer cancel()
+	_, err = r.StartContainer(ctx, "u", &spec.Pod{}, lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "c"}})
+	if f, _ := errors.AsType[lifecycle.Failure](err); f.Kind != lifecycle.FailureUnavailable {
+		t.Errorf("got %#v, want a failure of kind %s", err, lifecycle.FailureUnavailable)
+	}
+}
