@@ -17,6 +17,7 @@ type decoder struct {
 	problems Problems
 	at       map[any]*node
 	yaml     bool
+	subject  string // what the top level is of; empty for the pod
 }
 
 // entry is the address of a value of a map, which has none of its own.

@@ -18,7 +18,7 @@ type Decoded struct {
 // float64, [Seconds], [Quantity], and structs, pointers, slices and maps of
 // those. See [Decoded.Problems] for what is wrong.
 func Decode(file string, data []byte, v any) *Decoded {
-	d := &decoder{at: map[any]*node{}}
+	d := &decoder{at: map[any]*node{}, subject: "the whole file"}
 	out := &Decoded{d: d, file: file}
 	if len(data) > maxFileBytes {
 		d.problems = tooLarge.problems()

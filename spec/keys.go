@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"cmp"
 	"fmt"
 	"reflect"
 	"slices"
@@ -63,11 +64,11 @@ func (d *decoder) unknownKey(n, c *node, t reflect.Type) {
 	}
 	if owner := enclosing(n, c.key); owner != nil {
 		owner.meant = append(owner.meant, c.key)
-		d.fail(c, c.keyAt, fmt.Sprintf("%s is no key of %s, but of %s", quote(c.key), tableName(n), tableName(owner)), d.moveHint(n, owner))
+		d.fail(c, c.keyAt, fmt.Sprintf("%s is no key of %s, but of %s", quote(c.key), d.tableName(n), d.tableName(owner)), d.moveHint(n, owner))
 		return
 	}
 	if inner := insideOf(t, c.key); len(inner) > 0 {
-		d.fail(c, c.keyAt, fmt.Sprintf("%s is no key of %s", quote(c.key), tableName(n)), "it is a key of "+strings.Join(inner, " or "))
+		d.fail(c, c.keyAt, fmt.Sprintf("%s is no key of %s", quote(c.key), d.tableName(n)), "it is a key of "+strings.Join(inner, " or "))
 		return
 	}
 	names := n.fields.names()
@@ -103,11 +104,8 @@ func insideOf(t reflect.Type, key string) []string {
 	return inner
 }
 
-func tableName(n *node) string {
-	if p := n.path(); p != "" {
-		return p
-	}
-	return "the pod"
+func (d *decoder) tableName(n *node) string {
+	return cmp.Or(n.path(), d.subject, "the pod")
 }
 
 // moveHint says where a line goes that was meant for the table owner, which
@@ -117,7 +115,7 @@ func (d *decoder) moveHint(n, owner *node) string {
 		return "move it there"
 	}
 	if owner.parent == nil {
-		return "this line belongs to the pod; move it to the top of the file, above the first [header]"
+		return "this line belongs to " + d.tableName(owner) + "; move it to the top of the file, above the first [header]"
 	}
 	return fmt.Sprintf("this line belongs to that table; move it above its header [%s]", n.name())
 }

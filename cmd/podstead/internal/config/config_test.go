@@ -53,6 +53,10 @@ func TestBadFiles(t *testing.T) {
 	for _, c := range []struct{ name, text, want, hint string }{
 		{"an unknown key", "\n[engine]\nruntim = \"crun\"", "3:1: engine.runtim: unknown key", `did you mean "runtime"?`},
 		{"an unknown section", "[engin]\n", "1:2: engin: unknown key", `did you mean "engine"?`},
+		{
+			"a key below the wrong header", "[engine]\nstateDir = \"/x\"", `2:1: engine.stateDir: "stateDir" is no key of engine, but of the whole file`,
+			"this line belongs to the whole file; move it to the top of the file, above the first [header]",
+		},
 		{"a wrong type", "[images]\nmaxParallelPulls = \"2\"", `2:20: images.maxParallelPulls: want an integer, found the string "2"`, "write 2 without quotes"},
 		{"a bad value", "[engine]\nidleTimeout = \"soon\"", `2:15: engine.idleTimeout: want a duration above zero, such as "60s" or "5m"`, ""},
 		{"one that is not among the values", "[engine]\ncgroupDriver = \"x\"", "2:16: engine.cgroupDriver: want one of auto, cgroupfs, systemd", ""},
