@@ -98,7 +98,8 @@ func (g cgroups) close() error {
 	return err
 }
 
-// kill ends whatever is left of a container that nobody else looks after, and returns when nothing is.
+// kill ends whatever is left of a container that nobody else looks after, and takes its cgroup away, in which the pod's
+// could not be removed.
 func (g cgroups) kill(ctx context.Context, uid, id string) error {
 	tick := time.NewTicker(goneInterval)
 	defer tick.Stop()
@@ -113,7 +114,10 @@ func (g cgroups) kill(ctx context.Context, uid, id string) error {
 		}
 		pids := strings.Fields(string(text))
 		if len(pids) == 0 {
-			return nil
+			if g.systemd {
+				return nil // which removes an empty scope
+			}
+			return shim.RemoveCgroup(path.Join(g.root, uid, id))
 		}
 		for _, p := range pids {
 			if pid, err := strconv.Atoi(p); err == nil && pid > 0 {

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -76,4 +77,50 @@ func TestUsersInNoFile(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A shim's program that is gone, in the middle of an upgrade, cannot clean up after a shim that dies then.
+func TestShimKilledWithoutProgram(t *testing.T) {
+	m := newMachine(t)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.ReadFile(m.opts.ShimPath)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.opts.ShimPath = filepath.Join(m.dir, filepath.Base(m.opts.ShimPath))
+	if err := os.WriteFile(m.opts.ShimPath, program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	m.start()
+	p := newPod(m, &spec.Pod{})
+	ref, err := p.start(sh("sleep 1000"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	shim, err := strconv.Atoi(p.shimPid())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(m.opts.ShimPath); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Kill(shim, unix.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	if exit := p.wait(ref); exit.Code != 137 {
+		t.Errorf("exit: %+v, want 137", exit)
+	}
+	if err := p.RemovePod(p.ctx(), uid, p.Pod); err != nil {
+		t.Error(err)
+	}
+	// The upgrade goes on.
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(m.opts.ShimPath, program, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	m.start()
 }
