@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -19,19 +18,6 @@ import (
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
-
-// counting writes a number a line for as long as it lives.
-const counting = "i=0; while :; do echo $i; i=$((i+1)); sleep 0.02; done"
-
-// checkNumbers looks for gaps and duplicates in the output of counting.
-func checkNumbers(t *testing.T, lines []string) {
-	t.Helper()
-	for i, line := range lines {
-		if line != strconv.Itoa(i) {
-			t.Fatalf("line %d of %d is %q: a line was lost or written twice", i, len(lines), line)
-		}
-	}
-}
 
 // TestDaemonKilledBesideRunningPod: without a daemon containers run and their output is kept. The next one takes them up
 // as they are.

@@ -5,8 +5,10 @@ package faults
 import (
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"syscall"
+	"testing"
 
 	"github.com/podstead/podstead/runtime/shim"
 )
@@ -72,3 +74,16 @@ func isZombie(pid int) bool {
 
 // isAlive reports whether a process runs.
 func isAlive(pid int) bool { return syscall.Kill(pid, 0) == nil && !isZombie(pid) }
+
+// counting writes a number a line for as long as it lives.
+const counting = "i=0; while :; do echo $i; i=$((i+1)); sleep 0.02; done"
+
+// checkNumbers looks for gaps and duplicates in the output of counting.
+func checkNumbers(t *testing.T, lines []string) {
+	t.Helper()
+	for i, line := range lines {
+		if line != strconv.Itoa(i) {
+			t.Fatalf("line %d of %d is %q: a line was lost or written twice", i, len(lines), line)
+		}
+	}
+}

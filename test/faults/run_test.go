@@ -31,6 +31,7 @@ type fixture struct {
 	*rig.Rig
 	repository string
 	archive    string // has the image busybox
+	patience   time.Duration
 }
 
 const busybox = "localhost/podstead/busybox:1"
@@ -45,7 +46,7 @@ func newFixture(t *testing.T) *fixture {
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &fixture{t, r, repository, filepath.Join(repository, "examples", "images", "busybox.tar")}
+	f := &fixture{t, r, repository, filepath.Join(repository, "examples", "images", "busybox.tar"), deadline}
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), deadline)
 		defer cancel()
@@ -59,7 +60,7 @@ func newFixture(t *testing.T) *fixture {
 
 // ctx ends with the test, and well before go test gives up on all of them.
 func (f *fixture) ctx() context.Context {
-	ctx, cancel := context.WithTimeoutCause(f.Context(), deadline, errors.New("the test waited too long"))
+	ctx, cancel := context.WithTimeoutCause(f.Context(), f.patience, errors.New("the test waited too long"))
 	f.Cleanup(cancel)
 	return ctx
 }

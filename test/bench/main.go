@@ -1,0 +1,113 @@
+// Command bench measures Podstead beside bare runc and Debian's containerd on the machine that it runs on, and writes what it
+// found as a page of the documentation. It needs root, the programs that make build builds, and ctr and containerd in PATH.
+//
+// Everything that it starts has folders of its own and is gone afterwards.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/test/internal/rig"
+)
+
+func main() {
+	if shim.Invoked(os.Args) {
+		os.Exit(shim.Main(context.Background()))
+	}
+	out := flag.String("o", "", "file to write; standard output if empty")
+	scale := flag.Float64("scale", 1, "how many samples to take, as a multiple of the usual number")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *out, *scale); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out string, scale float64) error {
+	repository, err := rig.Repository()
+	if err != nil {
+		return err
+	}
+	b := &bench{
+		repository: repository, archive: filepath.Join(repository, "examples", "images", "busybox.tar"), scale: scale,
+		say: func(what string) { fmt.Fprintln(os.Stderr, "bench: "+what) },
+	}
+	page, err := b.measure(ctx)
+	if err != nil {
+		return err
+	}
+	if out == "" {
+		_, err = os.Stdout.WriteString(page)
+		return err
+	}
+	return os.WriteFile(out, []byte(page), 0o644) //nolint:gosec // documentation
+}
+
+// bench is what all measurements share.
+type bench struct {
+	repository string
+	archive    string // has the image busybox
+	scale      float64
+	say        func(what string)
+}
+
+// times is how often something is measured that is usually measured n times.
+func (b *bench) times(n int) int { return max(1, int(float64(n)*b.scale)) }
+
+// measure takes all measurements and returns the page.
+func (b *bench) measure(ctx context.Context) (string, error) {
+	r := report{before: loadAverage()}
+	for _, part := range []struct {
+		what string
+		take func(context.Context, *report) error
+	}{
+		{"machine and programs", b.machine},
+		{"file to first output", b.starts},
+		{"life of a container", b.lives},
+		{"restart and stop", b.ends},
+		{"many pods, memory, idle CPU", b.manyPods},
+		{"fsyncs", b.fsyncs},
+	} {
+		b.say(part.what)
+		if err := part.take(ctx, &r); err != nil {
+			return "", fmt.Errorf("measure %s: %w", part.what, err)
+		}
+	}
+	r.after = loadAverage()
+	return r.page(), nil
+}
+
+// within gives a measurement a rig of its own and looks for what it has left.
+func (b *bench) within(ctx context.Context, take func(*rig.Rig) error) error {
+	r, err := rig.New(b.repository)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err := r.Close(context.WithoutCancel(ctx)); err != nil {
+			b.say("clear away: " + err.Error())
+		}
+	}()
+	if err := take(r); err != nil {
+		return err
+	}
+	if err := r.StopDaemon(ctx); err != nil {
+		return err
+	}
+	left, err := r.Leftovers(ctx)
+	if len(left) > 0 {
+		err = errors.Join(err, fmt.Errorf("left behind: %s", strings.Join(left, ", ")))
+	}
+	return err
+}

@@ -1,0 +1,261 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/test/internal/rig"
+)
+
+const (
+	many = 20
+	// calm is how long the machine is left alone before memory is looked at: what was started has started.
+	calm = 5 * time.Second
+	// idle is how long idle CPU is measured.
+	idle = 20 * time.Second
+)
+
+// manyPods measures how soon 20 pods are ready, what they need, and what remains of it.
+func (b *bench) manyPods(ctx context.Context, r *report) error {
+	err := b.within(ctx, func(rg *rig.Rig) error {
+		return errors.Join(copyInto(rg, &rg.Program), copyInto(rg, &rg.Shim), b.withPods(ctx, rg, &r.small, r))
+	})
+	if err != nil {
+		return err
+	}
+	return b.within(ctx, func(rg *rig.Rig) error {
+		// The program finds no small shim beside itself, and is the shim too.
+		if err := copyInto(rg, &rg.Program); err != nil {
+			return err
+		}
+		if _, err := os.Stat("/usr/libexec/podstead/" + shim.Name); err == nil {
+			b.say("the small shim is installed on this machine: the other cannot be measured")
+			return nil
+		}
+		return b.withPods(ctx, rg, &r.large, nil)
+	})
+}
+
+// copyInto has the rig use a copy of a program: a file that others run too would be counted in part for them.
+func copyInto(r *rig.Rig, program *string) error {
+	text, err := os.ReadFile(*program)
+	if err != nil {
+		return err
+	}
+	*program = filepath.Join(r.Dir, filepath.Base(*program))
+	return os.WriteFile(*program, text, 0o755) //nolint:gosec // a program
+}
+
+// usage is the memory of all parts, in MiB, with no pod, one, and many, and when all are gone again.
+type usage struct{ none, one, all, after memory }
+
+// withPods measures the memory; where there is a report, also how long starts take and what idling costs.
+func (b *bench) withPods(ctx context.Context, rg *rig.Rig, u *usage, r *report) error {
+	file, err := rg.WritePod("first", b.podFile("first", "Never", "true", nil))
+	if err != nil {
+		return err
+	}
+	if _, err := rg.Podstead(ctx, "run", file); err != nil { // the image is here now
+		return err
+	}
+	if err := rg.StopDaemon(ctx); err != nil {
+		return err
+	}
+	if _, err := rg.Podstead(ctx, "get"); err != nil {
+		return err
+	}
+	if err := settled(ctx, rg, &u.none); err != nil {
+		return err
+	}
+	rounds := 1
+	if r != nil {
+		rounds = b.times(3)
+	}
+	for i := range rounds {
+		if err := b.createSome(ctx, rg, 0, 1); err != nil {
+			return err
+		}
+		if i == 0 {
+			if err := settled(ctx, rg, &u.one); err != nil {
+				return err
+			}
+		}
+		began := time.Now()
+		if err := b.createSome(ctx, rg, 1, many+1); err != nil {
+			return err
+		}
+		if r != nil {
+			r.atOnce.since(began)
+		}
+		if err := remove(ctx, rg, "many0"); err != nil {
+			return err
+		}
+		if i == 0 {
+			if err := settled(ctx, rg, &u.all); err != nil {
+				return err
+			}
+			if r != nil {
+				if r.idle, err = idleCPU(ctx, rg); err != nil {
+					return err
+				}
+			}
+		}
+		if _, err := rg.Podstead(ctx, "delete", "--all", "--force"); err != nil {
+			return err
+		}
+	}
+	return settled(ctx, rg, &u.after)
+}
+
+// createSome makes pods at once and returns when all are ready.
+func (b *bench) createSome(ctx context.Context, r *rig.Rig, from, to int) error {
+	g, gctx := errgroup.WithContext(ctx)
+	for i := range to - from {
+		name := "many" + strconv.Itoa(from+i)
+		g.Go(func() error {
+			_, err := create(gctx, r, name, b.podFile(name, "Always", "exec sleep "+marker(3), nil))
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	return awaitReady(ctx, r, to)
+}
+
+// memory is the proportional set size of the parts, in MiB.
+type memory struct{ daemon, shims, containers float64 }
+
+func (m memory) ours() float64 { return m.daemon + m.shims }
+
+// settled waits until nothing moves and then looks at the memory.
+func settled(ctx context.Context, r *rig.Rig, m *memory) error {
+	select {
+	case <-time.After(calm):
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	all, err := parts(r)
+	if err != nil {
+		return err
+	}
+	for _, p := range all {
+		pss, err := pssOf(p.PID)
+		if err != nil {
+			return err
+		}
+		switch p.kind {
+		case daemonPart:
+			m.daemon += pss
+		case shimPart:
+			m.shims += pss
+		case containerPart:
+			m.containers += pss
+		}
+	}
+	return nil
+}
+
+type kind int
+
+const (
+	daemonPart kind = iota
+	shimPart
+	containerPart
+)
+
+type part struct {
+	rig.Process
+	kind kind
+}
+
+// parts are the processes of the rig by what they are.
+func parts(r *rig.Rig) ([]part, error) {
+	found, err := r.Processes()
+	var all []part
+	for _, p := range found {
+		k := containerPart
+		switch words := strings.Fields(p.Command); {
+		case len(words) > 1 && words[1] == "daemon":
+			k = daemonPart
+		case strings.Contains(p.Command, "-namespace podstead"):
+			k = shimPart
+		}
+		all = append(all, part{p, k})
+	}
+	return all, err
+}
+
+// pssOf is a process's proportional set size in MiB.
+func pssOf(pid int) (float64, error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) == 3 && fields[0] == "Pss:" {
+			kib, err := strconv.ParseFloat(fields[1], 64)
+			return kib / 1024, err
+		}
+	}
+	return 0, fmt.Errorf("process %d tells no PSS", pid)
+}
+
+// idleCPU is the CPU of daemon and shims while nothing happens, in percent of a core.
+func idleCPU(ctx context.Context, r *rig.Rig) (float64, error) {
+	before, err := cpuOf(r)
+	if err != nil {
+		return 0, err
+	}
+	began := time.Now()
+	select {
+	case <-time.After(idle):
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	took := time.Since(began)
+	after, err := cpuOf(r)
+	return 100 * float64(after-before) / float64(took), err
+}
+
+// cpuOf is the CPU time that daemon and shims have used since they were started. Threads that have ended are not in it,
+// and Go ends next to none.
+func cpuOf(r *rig.Rig) (time.Duration, error) {
+	all, err := parts(r)
+	if err != nil {
+		return 0, err
+	}
+	total := time.Duration(0)
+	for _, p := range all {
+		if p.kind == containerPart {
+			continue
+		}
+		// The kernel counts in nanoseconds here, and in hundredths of a second in stat.
+		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.PID))
+		if err != nil {
+			return 0, err
+		}
+		for _, thread := range threads {
+			text, err := os.ReadFile(thread)
+			if err != nil {
+				return 0, err
+			}
+			ran, _, _ := strings.Cut(string(text), " ")
+			n, err := strconv.ParseInt(ran, 10, 64)
+			if err != nil {
+				return 0, err
+			}
+			total += time.Duration(n)
+		}
+	}
+	return total, nil
+}
