@@ -78,7 +78,7 @@ bench: ## measure and write docs/benchmarks.md (root)
 soak: ## restart pods and kill the daemon for SOAKTIME (30m), and look for leaks (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps build images
-	PODSTEAD_SOAK=$(SOAKTIME) $(GO) test -tags e2e -count=1 -timeout 0 -v -run '^TestSoak' ./test/...
+	PODSTEAD_SOAK=$(SOAKTIME) $(GO) test -tags soak -count=1 -timeout 0 -v ./test/faults
 
 fuzz: ## fuzz every target for FUZZTIME (10s)
 	@.ci/deps build
@@ -86,7 +86,7 @@ fuzz: ## fuzz every target for FUZZTIME (10s)
 	| sed -E 's/^(.*)\/[^\/]+:func (Fuzz[A-Za-z0-9_]+).*/\1 \2/' | sort \
 	| while read -r dir name; do \
 		echo "fuzz $$dir $$name"; \
-		$(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$dir" </dev/null || exit 1; \
+		$(GO) test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x "$$dir" </dev/null || exit 1; \
 	done
 
 mutate: ## change supervisor/lifecycle in small ways; its tests must notice (half an hour)

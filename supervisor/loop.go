@@ -39,6 +39,8 @@ type loop struct {
 	writer  *writer
 	changed func()        // tells the set that the snapshot is another one
 	ended   chan struct{} // closed when run has returned
+	first   chan struct{} // closed after the first turn: from then on the snapshot is of this life
+	begun   func()        // closes first
 
 	snapshot atomic.Pointer[Snapshot]
 	effects  sync.WaitGroup // everything that was started and can post
@@ -73,10 +75,12 @@ func newLoop(sh *shared, e Envelope, changed func()) *loop {
 		log:     sh.log.With(slog.String("pod", e.Pod.Name)),
 		mailbox: make(chan message, 16),
 		ended:   make(chan struct{}),
+		first:   make(chan struct{}),
 		newest:  map[string]told{},
 		pulls:   map[string]context.CancelFunc{},
 		pulling: map[string]Progress{},
 	}
+	l.begun = sync.OnceFunc(func() { close(l.first) })
 	l.status.Conditions = e.Conditions
 	l.writer = newWriter(sh.store)
 	l.observe(sh.now()) // of which nobody can know yet
@@ -134,6 +138,7 @@ func (l *loop) live(ctx context.Context) (gone bool) {
 // turns runs until the pod is gone, the context ends, or a turn panics. It survives that: the facts, being immutable,
 // are as they were before the fold that panicked.
 func (l *loop) turns(ctx context.Context) (panicked, gone bool) {
+	defer l.begun()
 	defer func() {
 		if r := recover(); r != nil {
 			l.log.LogAttrs(ctx, slog.LevelError, "a turn panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
@@ -158,6 +163,7 @@ func (l *loop) turns(ctx context.Context) (panicked, gone bool) {
 		if gone {
 			return false, true
 		}
+		l.begun()
 		timer.Reset(sleep)
 		select {
 		case m := <-l.mailbox:
@@ -213,7 +219,7 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	l.facts = l.facts.Apply(e)
 	l.tellEvent(before, e, now)
 	switch e.(type) {
-	case lifecycle.ImagePulled, lifecycle.ContainerStarted, lifecycle.SignalSent, lifecycle.ContainerRemoved:
+	case lifecycle.ImagePulled, lifecycle.SignalSent, lifecycle.ContainerRemoved:
 		// As above: a restarted supervisor carries the action out again and learns the same.
 	default:
 		l.dirty = true

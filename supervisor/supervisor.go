@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -124,6 +125,22 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 	}
 	for _, f := range found {
 		s.takeUpFound(f, lost)
+	}
+	return s.begun(ctx)
+}
+
+// begun waits until every pod has had its first turn: before that it shows what was saved, which a boot has made untrue.
+func (s *Supervisor) begun(ctx context.Context) error {
+	s.mu.Lock()
+	loops := slices.Collect(maps.Values(s.pods))
+	s.mu.Unlock()
+	for _, l := range loops {
+		select {
+		case <-l.first:
+		case <-l.ended:
+		case <-ctx.Done():
+			return fmt.Errorf("take up pod %q: %w", l.pod.Name, ctx.Err())
+		}
 	}
 	return nil
 }
