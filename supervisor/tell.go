@@ -96,8 +96,8 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 			l.tellExit(e.Container, e.Exit, now)
 		}
 	case lifecycle.StopRequested:
-		if before.Stop == l.facts.Stop {
-			return
+		if before.Stop == l.facts.Stop || (l.status.Phase.Terminal() && before.AtRest()) {
+			return // nothing new, or nothing left to end
 		}
 		grace := l.facts.Stop.Deadline.Sub(now)
 		if e.Grace.Force {
