@@ -14,7 +14,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
-
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/ocitar"
