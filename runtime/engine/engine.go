@@ -94,7 +94,9 @@ func (e *Engine) start(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	mount.SetTempMountLocation(filepath.Join(e.opt.Root, "tmpmounts"))
+	if err := mount.SetTempMountLocation(filepath.Join(e.opt.Root, "tmpmounts")); err != nil {
+		return fmt.Errorf("prepare folder for mounts: %w", err)
+	}
 	if _, err := mount.CleanupTempMounts(0); err != nil {
 		return fmt.Errorf("clean up mounts: %w", err)
 	}
@@ -128,9 +130,9 @@ func (e *Engine) config() *srvconfig.Config {
 		State:   e.opt.State,
 		Plugins: map[string]any{
 			// Nothing listens here. Shims derive the names of their sockets from it.
-			"io.containerd.server.v1.grpc":  map[string]any{"address": filepath.Join(e.opt.State, "engine.sock")},
+			"io.containerd.server.v1.grpc":  map[string]any{"address": e.grpcAddress()},
 			"io.containerd.server.v1.ttrpc": map[string]any{"address": e.ttrpcAddress()},
-			"io.containerd.shim.v1.manager": map[string]any{"env": e.opt.ShimEnv, "socket_dir": filepath.Join(e.opt.State, "s")},
+			"io.containerd.shim.v1.manager": map[string]any{"env": e.opt.ShimEnv, "socket_dir": e.socketDir()},
 		},
 		Timeouts: map[string]string{
 			"io.containerd.timeout.shim.load":     patience,
@@ -174,6 +176,10 @@ func (e *Engine) stop() error {
 	errs = append(errs, e.lock.release())
 	return errors.Join(errs...)
 }
+
+func (e *Engine) grpcAddress() string { return filepath.Join(e.opt.State, "engine.sock") }
+
+func (e *Engine) socketDir() string { return filepath.Join(e.opt.State, "s") }
 
 func (e *Engine) ttrpcAddress() string { return filepath.Join(e.opt.State, "ttrpc.sock") }
 

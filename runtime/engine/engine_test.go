@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -72,6 +73,34 @@ func TestLock(t *testing.T) {
 		t.Fatalf("after release: %v", err)
 	}
 	if err := l.release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A child that the killed holder was just starting has the lock for a moment longer.
+func TestLockOfDeadProcess(t *testing.T) {
+	dead := exec.Command("true")
+	if err := dead.Run(); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "lock")
+	child, err := takeLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(strconv.Itoa(dead.Process.Pid)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	released := make(chan error, 1)
+	go func() {
+		<-time.After(100 * time.Millisecond)
+		released <- child.release()
+	}()
+	l, err := takeLock(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(<-released, l.release()); err != nil {
 		t.Error(err)
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -30,12 +31,16 @@ func (e *ErrInUse) Error() string {
 // without end and does not say for whom.
 type lock struct{ file *os.File }
 
+// ghostTimeout bounds the wait for a lock whose holder is dead. Until its exec, a child that the holder was just starting
+// when it was killed has the lock, too.
+const ghostTimeout = 10 * time.Second
+
 func takeLock(path string) (*lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("lock engine: %w", err)
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := flock(f); err != nil {
 		defer f.Close()
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			return nil, &ErrInUse{Path: path, Pid: holder(f)}
@@ -48,6 +53,21 @@ func takeLock(path string) (*lock, error) {
 	return &lock{file: f}, nil
 }
 
+// flock locks the file, and waits for that only while the process that wrote its ID there is dead.
+func flock(f *os.File) error {
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for begun := time.Now(); ; <-tick.C {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Since(begun) > ghostTimeout {
+			return err
+		}
+		if pid := holder(f); pid == 0 || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			return err
+		}
+	}
+}
+
 func writePid(f *os.File) error {
 	_, err := f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	return err
@@ -55,11 +75,12 @@ func writePid(f *os.File) error {
 
 // holder is the process whose ID stands in the file, or 0 if it was read just while being written.
 func holder(f *os.File) int {
-	b, err := io.ReadAll(io.LimitReader(f, 20))
-	if err != nil {
+	b := make([]byte, 20)
+	n, err := f.ReadAt(b, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return 0
 	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b[:n])))
 	if err != nil {
 		return 0
 	}
@@ -71,5 +92,6 @@ func (l *lock) release() error {
 	if l == nil {
 		return nil
 	}
-	return l.file.Close()
+	// To close it would not do while a child between fork and exec has the file, too.
+	return errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close())
 }

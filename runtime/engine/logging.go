@@ -61,6 +61,6 @@ func (h slogHook) Fire(e *logrus.Entry) error {
 	if ctx == nil {
 		ctx = context.Background() //nolint:forbidigo // logrus has none, and slog wants one
 	}
-	h.to.LogAttrs(ctx, level, e.Message, attrs...)
+	h.to.LogAttrs(ctx, level, e.Message, attrs...) //nolint:sloglint // the message is containerd's
 	return nil
 }

@@ -131,6 +131,53 @@ func TestShimKilledWhileAway(t *testing.T) {
 	w.remove(e, "pod")
 }
 
+// The daemon is killed at any moment of its start and of the making of sandbox and containers: whoever comes next can
+// clean all up.
+func TestDaemonKilledAnywhere(t *testing.T) {
+	w := newWorld(t)
+	for round := range 25 {
+		cmd, _ := w.spawnDaemon(map[string]string{"a": "sleep 1000", "b": "exit 0"})
+		<-time.After(time.Duration(round) * 12 * time.Millisecond)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait()
+		e := w.start()
+		ctx := ctxOf(t)
+		records, err := e.Client().Containers(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, record := range records {
+			task, err := record.Task(ctx, nil)
+			if err == nil {
+				_, err = task.Delete(ctx, client.WithProcessKill)
+			}
+			if err != nil && !errdefs.IsNotFound(err) {
+				t.Errorf("round %d: task %s: %v", round, record.ID(), err)
+			}
+			if err := record.Delete(ctx); err != nil {
+				t.Errorf("round %d: container %s: %v", round, record.ID(), err)
+			}
+		}
+		ids, err := e.SandboxIDs(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("round %d: %d sandboxes, %d containers, away %v", round, len(ids), len(records), e.ExitedWhileAway())
+		w.remove(e, "pod")
+		w.stop(e)
+		// A shim whose address was not written down yet ends by itself.
+		w.eventually("end of all processes", func() (string, bool) {
+			var left []string
+			for _, pid := range w.processes() {
+				left = append(left, cmdline(pid))
+			}
+			return strings.Join(left, "\n"), len(left) == 0
+		})
+	}
+}
+
 // An upgrade has moved the shim's program while it was running.
 func TestShimProgramMoved(t *testing.T) {
 	w := newWorld(t)

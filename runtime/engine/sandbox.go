@@ -22,6 +22,9 @@ import (
 	"github.com/podstead/podstead/runtime/shim"
 )
 
+// clearTimeout bounds the wait for what is left of a sandbox to end by itself.
+const clearTimeout = 10 * time.Second
+
 // cgroupLabel keeps the place of a sandbox's shim, for its removal.
 const cgroupLabel = "podstead.io/shim-cgroup"
 
@@ -170,10 +173,8 @@ func (e *Engine) removeSandbox(ctx context.Context, id string) error {
 	if err := e.endShim(ctx, id); err != nil {
 		return err
 	}
-	if cgroup := record.Labels[cgroupLabel]; cgroup != "" {
-		if err := shim.RemoveCgroup(cgroup); err != nil {
-			return err
-		}
+	if err := e.clearPlace(ctx, id, record.Labels[cgroupLabel]); err != nil {
+		return err
 	}
 	if err := store.Delete(ctx, id); err != nil && !errdefs.IsNotFound(err) {
 		return err
@@ -213,6 +214,29 @@ func (e *Engine) endShim(ctx context.Context, id string) error {
 		case <-tick.C:
 		case <-ctx.Done():
 			return fmt.Errorf("wait for its shim to be cleaned up: %w", ctx.Err())
+		}
+	}
+}
+
+// clearPlace removes the cgroup of a shim that has ended. There may be one more, or even one that is still being
+// started, which an engine that was killed knew and we do not.
+func (e *Engine) clearPlace(ctx context.Context, id, cgroup string) error {
+	ctx, cancel := context.WithTimeout(ctx, clearTimeout)
+	defer cancel()
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		err := shim.Retire(ctx, e.socketDir(), e.grpcAddress(), id)
+		if err == nil && cgroup != "" {
+			err = shim.RemoveCgroup(cgroup)
+		}
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return err
 		}
 	}
 }

@@ -3,16 +3,12 @@
 package engine
 
 import (
-	"bufio"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -21,7 +17,6 @@ import (
 	"github.com/containerd/containerd/v2/pkg/cio"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/containerd/v2/pkg/oci"
-	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/shim"
@@ -125,76 +120,6 @@ func (w *world) stop(e *Engine) {
 	w.t.Helper()
 	if err := e.Close(); err != nil {
 		w.t.Error(err)
-	}
-}
-
-// plan is what a daemon of another process is to do.
-type plan struct {
-	Dir, Shim string
-	Scripts   map[string]string // by container, all in the sandbox "pod"
-}
-
-// daemon is the other process: it runs an engine with some containers, and is there to be killed.
-func daemon(text string) error {
-	var p plan
-	if err := json.Unmarshal([]byte(text), &p); err != nil {
-		return err
-	}
-	shimPath = p.Shim
-	ctx, w := context.Background(), worldIn(p.Dir)
-	e, err := Start(ctx, w.options())
-	if err != nil {
-		return err
-	}
-	s, err := e.StartSandbox(ctx, "pod", SandboxOptions{Cgroup: w.shimCgroup("pod")})
-	if err != nil {
-		return err
-	}
-	for id, script := range p.Scripts {
-		if _, err := w.runContainer(ctx, s, id, script); err != nil {
-			return err
-		}
-	}
-	fmt.Println("ready")
-	select {}
-}
-
-// startDaemon starts a daemon and returns when its containers run.
-func (w *world) startDaemon(scripts map[string]string) *os.Process {
-	w.t.Helper()
-	text, err := json.Marshal(plan{w.dir, shimPath, scripts})
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = append(os.Environ(), "PODSTEAD_TEST_DAEMON="+string(text))
-	cmd.Stderr = os.Stderr
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		w.t.Fatal(err)
-	}
-	w.t.Cleanup(func() {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if line != "ready\n" {
-		w.t.Fatalf("daemon: %s, %v", line, err)
-	}
-	return cmd.Process
-}
-
-// kill kills a process that we started, and waits for its end.
-func (w *world) kill(p *os.Process) {
-	w.t.Helper()
-	if err := p.Kill(); err != nil {
-		w.t.Fatal(err)
-	}
-	if _, err := p.Wait(); err != nil {
-		w.t.Fatal(err)
 	}
 }
 
@@ -315,96 +240,6 @@ func (w *world) lines(id string) []crilog.Entry {
 		all = append(all, e)
 	}
 	return all
-}
-
-// checkClean removes the world's folder, and fails where something of it is left on the machine.
-func (w *world) checkClean() {
-	t := w.t
-	for _, pid := range w.processes() {
-		t.Errorf("process %d is left: %s", pid, cmdline(pid))
-		_ = unix.Kill(pid, unix.SIGKILL)
-		w.eventually("its death", func() (string, bool) { return cmdline(pid), cmdline(pid) == "" })
-	}
-	mounts, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, w.dir) {
-			t.Errorf("mount is left: %s", line)
-			_ = unix.Unmount(strings.Fields(line)[4], unix.MNT_DETACH)
-		}
-	}
-	w.removeCgroups()
-	if err := os.RemoveAll(w.dir); err != nil {
-		t.Error(err)
-	}
-}
-
-// removeCgroups removes the world's cgroup, and fails where it has others.
-func (w *world) removeCgroups() {
-	hierarchies, err := filepath.Glob("/sys/fs/cgroup/*" + w.cgroup)
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, top := range append(hierarchies, "/sys/fs/cgroup"+w.cgroup) {
-		var dirs []string
-		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
-			if err == nil && d.IsDir() {
-				dirs = append([]string{path}, dirs...)
-			}
-			return nil
-		})
-		for _, dir := range dirs {
-			if dir != top {
-				w.t.Errorf("cgroup is left: %s", dir)
-			}
-			w.eventually("removal of cgroup "+dir, func() (string, bool) {
-				err := os.Remove(dir)
-				return fmt.Sprint(err), err == nil
-			})
-		}
-	}
-}
-
-// processes lists the processes that belong to this world: shims, and what runs in its containers. Dead ones that
-// wait to be reaped are not counted.
-func (w *world) processes() []int {
-	var pids []int
-	entries, err := os.ReadDir("/proc")
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil || pid == os.Getpid() {
-			continue
-		}
-		cgroup, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cgroup"))
-		if cmdline(pid) == "" {
-			continue
-		}
-		if strings.Contains(cmdline(pid), w.dir) || strings.Contains(string(cgroup), w.cgroup) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// shims lists the processes of this world that are shims.
-func (w *world) shims() []int {
-	var pids []int
-	for _, pid := range w.processes() {
-		if strings.Contains(cmdline(pid), " -namespace ") {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-func cmdline(pid int) string {
-	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
-	return strings.ReplaceAll(string(b), "\x00", " ")
 }
 
 // eventually waits for a condition, and says at last what it saw.

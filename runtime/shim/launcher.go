@@ -37,6 +37,10 @@ func (l launcher) Start(ctx context.Context, p *bootapi.BootstrapParams) (*boota
 		}
 		p.Extensions = nil // or containerd, which knows one hierarchy only, would move the shim once more
 	}
+	// Whoever asks for a new shim knows of no old one, but containerd would return one that still listens.
+	if err := Retire(ctx, p.GetSocketDir(), p.GetContainerdGrpcAddress(), p.GetInstanceID()); err != nil {
+		return nil, err
+	}
 	return l.Shim.Start(ctx, p)
 }
 

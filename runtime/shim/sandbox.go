@@ -140,7 +140,7 @@ func (s *sandbox) ShutdownSandbox(_ context.Context, r *api.ShutdownSandboxReque
 			return nil, err
 		}
 	}
-	if n := s.tasks.containers(); n > 0 {
+	if n := s.tasks.remaining(); n > 0 {
 		return nil, errgrpc.ToGRPCf(errdefs.ErrFailedPrecondition, "sandbox %s still has %d containers", r.SandboxID, n)
 	}
 	s.tasks.end.Shutdown()

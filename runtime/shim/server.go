@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"os/signal"
+	"runtime"
 	"runtime/debug"
 	"time"
 
@@ -14,7 +15,6 @@ import (
 	containerdshim "github.com/containerd/containerd/v2/pkg/shim"
 	"github.com/containerd/containerd/v2/pkg/shutdown"
 	"github.com/containerd/containerd/v2/pkg/sys/reaper"
-	"github.com/containerd/fifo"
 	"github.com/containerd/log"
 	"github.com/containerd/ttrpc"
 	"golang.org/x/sys/unix"
@@ -25,7 +25,10 @@ const (
 	listenerFD = 3
 
 	// orphanCheck is how often an empty shim looks whether anybody still knows of it.
-	orphanCheck = time.Minute
+	orphanCheck = 30 * time.Second
+
+	// quiet is how long no process ended, an OCI runtime's for example, before the shim gives unused memory back.
+	quiet = 10 * time.Second
 
 	// endTimeout bounds each step of the shim's end: the last events, and the answer to the request to end.
 	endTimeout = 2 * time.Second
@@ -44,8 +47,10 @@ func (s *server) run(ctx context.Context) error {
 	if err := reaper.SetSubreaper(1); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
 	}
-	debug.SetGCPercent(40) // the shim is idle for nearly all of its life, and there is one for each pod
-	if err := s.setLog(ctx); err != nil {
+	// There is a shim for each pod, and it is idle for nearly all of its life.
+	debug.SetGCPercent(40)
+	runtime.GOMAXPROCS(2)
+	if err := s.setLog(); err != nil {
 		return err
 	}
 	listener, err := net.FileListener(os.NewFile(listenerFD, "socket"))
@@ -84,6 +89,8 @@ func (s *server) run(ctx context.Context) error {
 func (s *server) loop(ctx context.Context, tasks *tasks, signals <-chan os.Signal, served <-chan error, end shutdown.Service) error {
 	idle := time.NewTicker(orphanCheck)
 	defer idle.Stop()
+	calm := time.NewTimer(quiet)
+	defer calm.Stop()
 	for {
 		select {
 		case <-end.Done():
@@ -94,9 +101,12 @@ func (s *server) loop(ctx context.Context, tasks *tasks, signals <-chan os.Signa
 			if tasks.orphaned() {
 				end.Shutdown()
 			}
+		case <-calm.C:
+			debug.FreeOSMemory()
 		case sig := <-signals:
 			switch sig {
 			case unix.SIGCHLD:
+				calm.Reset(quiet)
 				if err := reaper.Reap(); err != nil {
 					log.G(ctx).WithError(err).Error("reap children")
 				}
@@ -126,7 +136,7 @@ func (s *server) close(ctx context.Context, rpc *ttrpc.Server, publisher *contai
 
 // setLog makes the daemon's standard error the shim's, by way of a FIFO of the bundle that the daemon opens each time
 // it starts.
-func (s *server) setLog(ctx context.Context) error {
+func (s *server) setLog() error {
 	level := log.WarnLevel
 	if s.debug {
 		level = log.DebugLevel
@@ -134,10 +144,23 @@ func (s *server) setLog(ctx context.Context) error {
 	if err := errors.Join(log.SetLevel(level), log.SetFormat(log.TextFormat)); err != nil {
 		return err
 	}
-	f, err := fifo.OpenFifoDup2(ctx, "log", unix.O_WRONLY, 0o700, int(os.Stderr.Fd()))
+	// Open for both, the FIFO waits for no reader, and keeps what is written while the daemon is away.
+	fd, err := unix.Open("log", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
-	log.G(ctx).Logger.SetOutput(f)
+	if err := unix.Dup3(fd, int(os.Stderr.Fd()), 0); err != nil {
+		return fmt.Errorf("open log: %w", err)
+	}
+	log.L.Logger.SetOutput(lossy(fd))
 	return nil
+}
+
+// lossy writes to a file descriptor that does not block, and drops what it does not take.
+type lossy int
+
+// Write implements io.Writer. It never fails.
+func (fd lossy) Write(b []byte) (int, error) {
+	_, _ = unix.Write(int(fd), b)
+	return len(b), nil
 }

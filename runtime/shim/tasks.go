@@ -2,6 +2,8 @@ package shim
 
 import (
 	"context"
+	"errors"
+	"io/fs"
 	"os"
 	"sync"
 	"time"
@@ -16,8 +18,13 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// drainTimeout bounds how long the deletion of a container waits for the end of its log: a disk may hang.
-const drainTimeout = 5 * time.Second
+const (
+	// drainTimeout bounds how long the deletion of a container waits for the end of its log: a disk may hang.
+	drainTimeout = 5 * time.Second
+
+	// runtimeTimeout bounds one run of the OCI runtime. It is no hurry: what is interrupted leaves half a container.
+	runtimeTimeout = 2 * time.Minute
+)
 
 // tasks is containerd's task service for runc with what is ours around it.
 type tasks struct {
@@ -27,15 +34,21 @@ type tasks struct {
 	born    time.Time
 
 	mu          sync.Mutex
-	logs        map[string]*logs // by container
-	created     int              // containers that were created and not yet deleted
-	running     int              // containers that were created and have not exited yet
-	terminating bool             // SIGTERM came: end with the last running container
+	containers  map[string]*container
+	running     int  // containers that were created and have not exited yet
+	terminating bool // SIGTERM came: end with the last running container
+}
+
+// container is a container that was not deleted by request yet.
+type container struct {
+	bundle  string
+	logs    *logs
+	created chan struct{} // closed when its creation is over
 }
 
 // newTasks returns a service that is complete when it has its TTRPCTaskService, whose events go through watch.
 func newTasks(end shutdown.Service) *tasks {
-	t := &tasks{end: end, born: time.Now(), logs: map[string]*logs{}}
+	t := &tasks{end: end, born: time.Now(), containers: map[string]*container{}}
 	t.sandbox = newSandbox(t)
 	return t
 }
@@ -45,24 +58,66 @@ func (t *tasks) register(s *ttrpc.Server) {
 	t.sandbox.register(s)
 }
 
+// uninterrupted is a context for the OCI runtime that does not end with its request. A daemon that is killed takes its
+// requests with it, but a runtime killed in the middle leaves processes and cgroups that nobody knows of.
+func uninterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(ctx), runtimeTimeout)
+}
+
 // Create creates a container, and takes its output where it goes to one of our logs.
 func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.CreateTaskResponse, error) {
+	ctx, cancel := uninterrupted(ctx)
+	defer cancel()
 	l, err := openLogs(ctx, r)
 	if err != nil {
 		return nil, err
 	}
+	c := &container{bundle: r.Bundle, logs: l, created: make(chan struct{})}
+	defer close(c.created)
+	t.mu.Lock()
+	t.containers[r.ID] = c
+	t.mu.Unlock()
+
 	resp, err := t.TTRPCTaskService.Create(ctx, r)
 	l.created()
 	if err != nil {
+		t.forget(r.ID)
 		l.drain(drainTimeout)
 		return nil, err
 	}
 	t.mu.Lock()
-	t.logs[r.ID] = l
-	t.created++
 	t.running++
 	t.mu.Unlock()
 	return resp, nil
+}
+
+// settled waits for the end of a container's creation: a daemon that was killed in the middle of it comes back and
+// asks for a container that is just being made.
+func (t *tasks) settled(ctx context.Context, id string) *container {
+	t.mu.Lock()
+	c := t.containers[id]
+	t.mu.Unlock()
+	if c == nil {
+		return nil
+	}
+	select {
+	case <-c.created:
+	case <-ctx.Done():
+	}
+	return c
+}
+
+func (t *tasks) forget(id string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.containers, id)
+}
+
+// Start starts a container or an exec.
+func (t *tasks) Start(ctx context.Context, r *api.StartRequest) (*api.StartResponse, error) {
+	ctx, cancel := uninterrupted(ctx)
+	defer cancel()
+	return t.TTRPCTaskService.Start(ctx, r)
 }
 
 // watch returns p, watched for the exits of containers. The inner service publishes an exit only once its status is on
@@ -106,16 +161,15 @@ func (t *tasks) terminate() {
 
 // Delete deletes a container or an exec that has exited. A container's log is complete when it returns.
 func (t *tasks) Delete(ctx context.Context, r *api.DeleteRequest) (*api.DeleteResponse, error) {
+	ctx, cancel := uninterrupted(ctx)
+	defer cancel()
+	c := t.settled(ctx, r.ID)
 	resp, err := t.TTRPCTaskService.Delete(ctx, r)
-	if err != nil || r.ExecID != "" {
+	if err != nil || r.ExecID != "" || c == nil {
 		return resp, err
 	}
-	t.mu.Lock()
-	l := t.logs[r.ID]
-	delete(t.logs, r.ID)
-	t.created--
-	t.mu.Unlock()
-	l.drain(drainTimeout)
+	t.forget(r.ID)
+	c.logs.drain(drainTimeout)
 	return resp, nil
 }
 
@@ -126,6 +180,7 @@ func (t *tasks) Pids(ctx context.Context, r *api.PidsRequest) (*api.PidsResponse
 	if t.sandbox.exists() && t.sandbox.check(r.ID) == nil {
 		return &api.PidsResponse{Processes: []*task.ProcessInfo{{Pid: pid()}}}, nil
 	}
+	t.settled(ctx, r.ID)
 	resp, err := t.TTRPCTaskService.Pids(ctx, r)
 	if err == nil && len(resp.Processes) > 0 {
 		return resp, nil
@@ -146,26 +201,30 @@ func (t *tasks) Shutdown(ctx context.Context, r *api.ShutdownRequest) (*emptypb.
 	return t.TTRPCTaskService.Shutdown(ctx, r)
 }
 
-// containers is the number of containers that were not deleted yet.
-func (t *tasks) containers() int {
+// remaining is the number of containers that were not deleted. One whose bundle is gone was deleted behind our back:
+// containerd kills what it has given up by a process of its own.
+func (t *tasks) remaining() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.created
+	n := 0
+	for _, c := range t.containers {
+		if _, err := os.Stat(c.bundle); !errors.Is(err, fs.ErrNotExist) {
+			n++
+		}
+	}
+	return n
 }
 
 // orphaned reports whether nobody can know of this shim any more: the daemon was killed before it had written the
 // shim's address down, or has given the shim up and removed its bundle.
 func (t *tasks) orphaned() bool {
-	t.mu.Lock()
-	created, running := t.created, t.running
-	t.mu.Unlock()
-	if running > 0 {
+	if t.remaining() > 0 {
 		return false
 	}
-	if created == 0 && !t.sandbox.exists() {
+	if !t.sandbox.exists() {
 		return time.Since(t.born) > orphanCheck
 	}
 	// The working directory is the bundle. A removed one can still be opened, but not found in itself.
 	_, err := os.Stat("bootstrap.json")
-	return os.IsNotExist(err)
+	return errors.Is(err, fs.ErrNotExist)
 }

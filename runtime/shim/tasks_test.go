@@ -26,6 +26,7 @@ import (
 // fakeRunc is a task service whose containers say something at once, and exit when they are told to.
 type fakeRunc struct {
 	api.TTRPCTaskService
+	creating  chan struct{} // if not nil, a creation lasts until it is closed
 	createErr error
 	output    string
 	exit      chan struct{}
@@ -33,7 +34,14 @@ type fakeRunc struct {
 	shutdowns int
 }
 
-func (f *fakeRunc) Create(_ context.Context, r *api.CreateTaskRequest) (*api.CreateTaskResponse, error) {
+func (f *fakeRunc) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.CreateTaskResponse, error) {
+	if f.creating != nil {
+		select {
+		case <-f.creating:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
 	if f.createErr != nil {
 		return nil, f.createErr
 	}
@@ -148,8 +156,8 @@ func TestDeleteDrainsLogs(t *testing.T) {
 	if lines[crilog.Stdout] != 1 || lines[crilog.Stderr] != 2 {
 		t.Errorf("got %v", lines)
 	}
-	if len(svc.logs) != 0 || svc.containers() != 0 {
-		t.Errorf("left: %d logs, %d containers", len(svc.logs), svc.containers())
+	if len(svc.containers) != 0 {
+		t.Errorf("left: %v", svc.containers)
 	}
 }
 
@@ -166,11 +174,51 @@ func TestCreateFails(t *testing.T) {
 			if !errdefs.IsInvalidArgument(errgrpc.ToNative(err)) {
 				t.Errorf("got %v", err)
 			}
-			if len(svc.logs) != 0 || svc.containers() != 0 {
-				t.Errorf("left: %d logs, %d containers", len(svc.logs), svc.containers())
+			if len(svc.containers) != 0 {
+				t.Errorf("left: %v", svc.containers)
 			}
 		})
 	}
+}
+
+// A request that ends early, because its daemon was killed, does not end the creation. Whoever comes back meanwhile and
+// asks for the container waits for it.
+func TestCreateIsNotInterrupted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		svc, runc, _ := newTest(t)
+		runc.creating = make(chan struct{})
+		ctx, cancel := context.WithCancel(t.Context())
+		created := make(chan error, 1)
+		go func() {
+			_, err := svc.Create(ctx, &api.CreateTaskRequest{ID: "a"})
+			created <- err
+		}()
+		synctest.Wait()
+		cancel()
+		listed := make(chan int, 1)
+		go func() {
+			r, err := svc.Pids(t.Context(), &api.PidsRequest{ID: "a"})
+			if err != nil {
+				t.Error(err)
+			}
+			listed <- len(r.GetProcesses())
+		}()
+		synctest.Wait()
+		select {
+		case err := <-created:
+			t.Fatalf("creation ended with its request: %v", err)
+		case n := <-listed:
+			t.Fatalf("listed %d processes before the end of the creation", n)
+		default:
+		}
+		close(runc.creating)
+		if err := <-created; err != nil {
+			t.Error(err)
+		}
+		if n := <-listed; n != 2 {
+			t.Errorf("listed %d processes", n)
+		}
+	})
 }
 
 // containerd asks for the processes when it comes back, and deletes a container that has none.
@@ -205,7 +253,7 @@ func TestShutdownIsTheSandboxes(t *testing.T) {
 	if _, err := svc.Shutdown(t.Context(), &api.ShutdownRequest{}); err != nil || runc.shutdowns != 1 {
 		t.Errorf("with sandbox: %v, %d", err, runc.shutdowns)
 	}
-	svc.mustCreate(t, &api.CreateTaskRequest{ID: "a"})
+	svc.mustCreate(t, &api.CreateTaskRequest{ID: "a", Bundle: t.TempDir()})
 	_, err := svc.sandbox.ShutdownSandbox(t.Context(), &sandboxapi.ShutdownSandboxRequest{SandboxID: "s"})
 	if !errdefs.IsFailedPrecondition(errgrpc.ToNative(err)) || ended(end) {
 		t.Errorf("with a container: %v", err)
@@ -266,13 +314,19 @@ func TestOrphaned(t *testing.T) {
 			t.Fatal(err)
 		}
 		check("sandbox", false)
-		svc.mustCreate(t, &api.CreateTaskRequest{ID: "a"})
+		if err := os.Mkdir("a", 0o700); err != nil {
+			t.Fatal(err)
+		}
+		svc.mustCreate(t, &api.CreateTaskRequest{ID: "a", Bundle: "a"})
 		if err := os.Remove("bootstrap.json"); err != nil {
 			t.Fatal(err)
 		}
-		check("bundle removed under a running container", false)
+		check("bundle removed, a container left", false)
 		runc.exitAll(t)
-		check("bundle removed, container killed", true)
+		if err := os.Remove("a"); err != nil {
+			t.Fatal(err)
+		}
+		check("both bundles removed", true)
 	})
 }
 

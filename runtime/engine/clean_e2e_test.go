@@ -1,0 +1,104 @@
+//go:build e2e
+
+package engine
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// checkClean removes the world's folder, and fails where something of it is left on the machine.
+func (w *world) checkClean() {
+	t := w.t
+	for _, pid := range w.processes() {
+		t.Errorf("process %d is left: %s", pid, cmdline(pid))
+		_ = unix.Kill(pid, unix.SIGKILL)
+		w.eventually("its death", func() (string, bool) { return cmdline(pid), cmdline(pid) == "" })
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(mounts)) {
+		if strings.Contains(line, w.dir) {
+			t.Errorf("mount is left: %s", line)
+			_ = unix.Unmount(strings.Fields(line)[4], unix.MNT_DETACH)
+		}
+	}
+	w.removeCgroups()
+	if err := os.RemoveAll(w.dir); err != nil {
+		t.Error(err)
+	}
+}
+
+// removeCgroups removes the world's cgroup, and fails where it has others.
+func (w *world) removeCgroups() {
+	hierarchies, err := filepath.Glob("/sys/fs/cgroup/*" + w.cgroup)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, top := range append(hierarchies, "/sys/fs/cgroup"+w.cgroup) {
+		var dirs []string
+		_ = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				dirs = append([]string{path}, dirs...)
+			}
+			return nil
+		})
+		for _, dir := range dirs {
+			if dir != top {
+				w.t.Errorf("cgroup is left: %s", dir)
+			}
+			w.eventually("removal of cgroup "+dir, func() (string, bool) {
+				err := os.Remove(dir)
+				return fmt.Sprint(err), err == nil
+			})
+		}
+	}
+}
+
+// processes lists the processes that belong to this world: shims, and what runs in its containers. Dead ones that
+// wait to be reaped are not counted.
+func (w *world) processes() []int {
+	var pids []int
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		cgroup, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cgroup"))
+		if cmdline(pid) == "" {
+			continue
+		}
+		if strings.Contains(cmdline(pid), w.dir) || strings.Contains(string(cgroup), w.cgroup) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// shims lists the processes of this world that are shims.
+func (w *world) shims() []int {
+	var pids []int
+	for _, pid := range w.processes() {
+		if strings.Contains(cmdline(pid), " -namespace ") {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func cmdline(pid int) string {
+	b, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+	return strings.ReplaceAll(string(b), "\x00", " ")
+}
