@@ -337,3 +337,14 @@ func TestPanicInAnEffectIsAFailure(t *testing.T) {
 		}
 	})
 }
+
+func TestAcceptedIsOnDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		m.add(pod("p", spec.RestartAlways, "sleep 100000"))
+		m.crash()
+		m.start()
+		m.until("p", "ready", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
+	})
+}

@@ -217,7 +217,8 @@ func (s *Supervisor) begin(e Envelope, first func(*loop, lifecycle.Instant)) *lo
 	return l
 }
 
-// Add accepts a pod and starts it. A name that is taken is a [*NameTakenError].
+// Add accepts a pod and starts it. When it returns the pod is on disk, so that whoever was told of it finds it again, unless
+// the disk fails, or hangs for 10 s. A name that is taken is a [*NameTakenError].
 func (s *Supervisor) Add(pod *spec.Pod, owner Owner) (Snapshot, error) {
 	s.mu.Lock()
 	if s.leaving {
@@ -235,9 +236,18 @@ func (s *Supervisor) Add(pod *spec.Pod, owner Owner) (Snapshot, error) {
 	e := Envelope{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: uuid.NewString(), Accepted: s.shared.now()}}
 	s.pods[pod.Name] = nil // reserves the name
 	s.mu.Unlock()
-	l := s.begin(e, func(l *loop, now lifecycle.Instant) { l.tell(now, PodAccepted, "", nil) })
+	accepted := make(chan *write, 1)
+	l := s.begin(e, func(l *loop, now lifecycle.Instant) {
+		l.tell(now, PodAccepted, "", nil)
+		accepted <- l.writer.put(l.envelope(now))
+	})
 	if l == nil {
 		return Snapshot{}, ErrLeaving
+	}
+	select {
+	case saved := <-accepted:
+		saved.wait(s.ctx)
+	case <-l.ended:
 	}
 	return *l.snapshot.Load(), nil
 }
