@@ -87,11 +87,10 @@ func (b *bench) stop(ctx context.Context, r *rig.Rig, g *gate, into *series) err
 	if err := r.Client().Stop(ctx, "ends", api.StopOptions{}); err != nil {
 		return err
 	}
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience.Milliseconds())) //nolint:gosec // a descriptor fits
-	into.since(asked)
-	if err != nil || n != 1 {
-		return fmt.Errorf("wait for the end of process %d: %d, %w", pid, n, err)
+	if err := awaitEnd(fd); err != nil {
+		return err
 	}
+	into.since(asked)
 	return remove(ctx, r, "ends")
 }
 

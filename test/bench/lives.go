@@ -2,24 +2,19 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"os"
-	"os/exec"
-	"path"
 	"path/filepath"
 	"time"
 
 	"github.com/podstead/podstead/runtime"
-	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// lives measures the life of a container that does nothing: bare runc, ours as in a restart within a pod, Debian's ctr, and a
-// whole pod from the command line, in turn, so that all see the same machine.
+// lives measures the life of a container that does nothing: bare runc in one command
+// and in three, ours as in a restart within a pod, Debian's ctr, and a whole pod from the command line, in turn, so that
+// all see the same machine.
 func (b *bench) lives(ctx context.Context, r *report) error {
 	return b.within(ctx, func(commands *rig.Rig) error {
 		own, err := b.newOwn(ctx, commands)
@@ -41,6 +36,7 @@ func (b *bench) lives(ctx context.Context, r *report) error {
 				live   func() error
 			}{
 				{&r.bare, func() error { return bare.run(ctx) }},
+				{&r.steps, func() error { return bare.steps(ctx) }},
 				{&r.own, func() error { return own.run(ctx) }},
 				{&r.ctr, func() error { return debian.run(ctx, i) }},
 				{&r.pod, func() error { _, err := commands.Podstead(ctx, "run", file); return err }},
@@ -125,61 +121,4 @@ func (o *own) close(ctx context.Context) error {
 		_, _, err = o.WaitContainer(ctx, uid, ref)
 	}
 	return errors.Join(err, o.RemovePod(ctx, uid, o.pod), o.Close())
-}
-
-// bare is runc with a container like ours, and nothing around it.
-type bare struct{ root, bundle string }
-
-// newBare takes the specification and the root file system of the container that sleeps.
-func (o *own) newBare(ctx context.Context) (*bare, error) {
-	bundles, err := filepath.Glob(filepath.Join(o.opts.RunDir, "engine", "io.containerd.runtime.v2.task", engine.Namespace, "*"))
-	if err != nil || len(bundles) != 1 {
-		return nil, fmt.Errorf("look for the bundle of one container: %v, %w", bundles, err)
-	}
-	text, err := os.ReadFile(filepath.Join(bundles[0], "config.json"))
-	if err != nil {
-		return nil, err
-	}
-	var config struct {
-		Process map[string]any `json:"process"`
-		Root    map[string]any `json:"root"`
-		Linux   map[string]any `json:"linux"`
-		rest
-	}
-	if err := json.Unmarshal(text, &config); err != nil {
-		return nil, err
-	}
-	config.Process["args"] = []string{"true"}
-	config.Root["path"] = filepath.Join(bundles[0], "rootfs")
-	config.Linux["cgroupsPath"] = path.Join(o.opts.CgroupRoot, uid, "bare")
-	b := &bare{root: filepath.Join(o.opts.RunDir, "bare"), bundle: filepath.Join(o.opts.StateDir, "bare")}
-	if err := os.Mkdir(b.bundle, 0o700); err != nil {
-		return nil, err
-	}
-	if text, err = json.Marshal(config); err != nil {
-		return nil, err
-	}
-	if err := os.WriteFile(filepath.Join(b.bundle, "config.json"), text, 0o600); err != nil {
-		return nil, err
-	}
-	return b, b.run(ctx)
-}
-
-// rest are the other parts of a specification.
-type rest struct {
-	Version  json.RawMessage `json:"ociVersion"`
-	Hostname json.RawMessage `json:"hostname,omitempty"`
-	Mounts   json.RawMessage `json:"mounts"`
-}
-
-func (b *bare) run(ctx context.Context) error {
-	return quiet(exec.CommandContext(ctx, "runc", "--root", b.root, "run", "--bundle", b.bundle, "bare"))
-}
-
-// quiet runs a command; its error tells what the command said.
-func quiet(cmd *exec.Cmd) error {
-	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("%v: %w: %s", cmd.Args, err, out)
-	}
-	return nil
 }

@@ -14,7 +14,8 @@ type report struct {
 
 	program, shim         int64 // bytes
 	warm, onDemand, empty start
-	bare, own, ctr, pod   series
+	bare, steps           series // of runc alone, in one command and in three
+	own, ctr, pod         series
 	restart, stop         series
 	atOnce                series
 	small, large          usage
@@ -23,8 +24,8 @@ type report struct {
 	fsyncCalls            map[string]int // by program and file
 }
 
-// overhead is what a life costs beside that of bare runc.
-func (r *report) overhead() float64 { return r.own.median() - r.bare.median() }
+// overhead is what a life of ours costs beside another.
+func (r *report) overhead(beside *series) float64 { return r.own.median() - beside.median() }
 
 // each is the memory of one more pod.
 func (u *usage) each() float64 { return (u.all.ours() - u.one.ours()) / (many - 1) }
@@ -54,7 +55,8 @@ func (r *report) goals(b *strings.Builder) {
 		limit    float64
 		unit     string
 	}{
-		{"own overhead over bare runc below 25 ms", r.overhead(), 25, "ms"},
+		{"own overhead over bare `runc run` below 25 ms", r.overhead(&r.bare), 25, "ms"},
+		{"the same over `runc create`, `start`, `delete`", r.overhead(&r.steps), 25, "ms"},
 		{"daemon without pods below 40 MiB PSS", r.small.none.daemon, 40, "MiB"},
 		{"each further one-container pod below 6 MiB PSS (small shim)", r.small.each(), 6, "MiB"},
 	} {
@@ -80,6 +82,7 @@ func (r *report) times(b *strings.Builder) {
 		{"file to first process, from an empty root, image imported", &r.empty.process},
 		{"file to first output, from an empty root, image imported", &r.empty.output},
 		{"life of a container: bare `runc run`", &r.bare},
+		{"life of a container: bare `runc create`, `start`, `delete`", &r.steps},
 		{"life of a container: ours, as in a restart", &r.own},
 		{"life of a container: Debian's `ctr run --rm`", &r.ctr},
 		{"life of a pod: `podstead run`, until everything of it is gone", &r.pod},
@@ -92,8 +95,8 @@ func (r *report) times(b *strings.Builder) {
 	b.WriteString(`
 A pod has one container of busybox, and a sandbox of its own with network, IPC and UTS namespaces. First process: the container's shell
 has written to a FIFO. First output: the first byte on the command's standard output. The life of a container is create, start, ` + "`true`" + `, wait,
-delete. The four kinds of it were measured in turn. Bare runc ran our own specification on a root file system that was there already; ctr has
-a simpler one, without seccomp and with a snapshot of its own, as we have.
+delete. The kinds of it were measured in turn. Bare runc ran our own specification on a root file system that was there already, ctr a simpler
+one without seccomp. In one command runc is one process; who keeps containers needs its three commands, as our shim and containerd's do.
 
 `)
 }
