@@ -122,8 +122,7 @@ func (b *bench) createSome(ctx context.Context, r *rig.Rig, from, to int) error 
 	for i := range to - from {
 		name := "many" + strconv.Itoa(from+i)
 		g.Go(func() error {
-			_, err := create(gctx, r, name, b.podFile(name, "Always", "exec sleep "+marker(3), nil))
-			return err
+			return create(gctx, r, name, b.podFile(name, "Always", "exec sleep "+marker(3), nil))
 		})
 	}
 	if err := g.Wait(); err != nil {

@@ -31,14 +31,14 @@ func (b *bench) podFile(name, policy, script string, g *gate) string {
 }
 
 // create has the daemon run a pod that belongs to nobody.
-func create(ctx context.Context, r *rig.Rig, name, text string) (api.Pod, error) {
+func create(ctx context.Context, r *rig.Rig, name, text string) error {
 	file, err := r.WritePod(name, text)
 	if err != nil {
-		return api.Pod{}, err
+		return err
 	}
 	made, err := r.Client().Create(ctx, api.CreateRequest{File: file, Text: text})
 	r.Saw(made.Pod.Metadata.UID)
-	return made.Pod, err
+	return err
 }
 
 // remove kills a pod and returns when it is gone.

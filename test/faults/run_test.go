@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -106,7 +107,7 @@ func container(name, script string) string {
 // podstead runs a command, which must succeed.
 func (f *fixture) podstead(args ...string) string {
 	f.Helper()
-	out, err := f.Rig.Podstead(f.ctx(), args...)
+	out, err := f.Podstead(f.ctx(), args...)
 	if err != nil {
 		f.Fatal(err)
 	}
@@ -231,7 +232,7 @@ func (r *run) add(line []byte) {
 func (r *run) all() []item {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.items[:len(r.items):len(r.items)]
+	return slices.Clip(r.items)
 }
 
 // lines are what a container wrote.
