@@ -141,6 +141,9 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images),
 	}
 	r.warnOfLimits()
+	if err := r.dropLeases(inNamespace(ctx)); err != nil {
+		r.log.WarnContext(ctx, "leases of a former daemon are left", slog.Any("error", err)) // until they expire
+	}
 	if err := r.takeUpExits(inNamespace(ctx)); err != nil {
 		return nil, errors.Join(fmt.Errorf("start runtime: %w", err), r.Close())
 	}

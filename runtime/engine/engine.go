@@ -100,6 +100,9 @@ func (e *Engine) start(ctx context.Context) error {
 	if _, err := mount.CleanupTempMounts(0); err != nil {
 		return fmt.Errorf("clean up mounts: %w", err)
 	}
+	if err := sweep(e.opt.Root, e.opt.State); err != nil {
+		e.opt.Log.WarnContext(ctx, "something of a former engine is left", slog.Any("error", err))
+	}
 	found, err := load(func() error {
 		e.server, err = server.New(ctx, e.config())
 		return err

@@ -112,6 +112,9 @@ func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(
 	return err
 }
 
+// Owns reports whether a lease is of this package: it keeps content that is not part of an image yet.
+func Owns(l leases.Lease) bool { return l.Labels[labelLease] != "" }
+
 // holds tells whether a lease is worth keeping.
 func (s *Store) holds(ctx context.Context, lease leases.Lease) bool {
 	list, err := s.client.LeasesService().ListResources(ctx, lease)

@@ -1,0 +1,32 @@
+package engine
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+func TestSweep(t *testing.T) {
+	root, state := t.TempDir(), t.TempDir()
+	tasks := filepath.Join(state, "io.containerd.runtime.v2.task", Namespace)
+	gone := []string{filepath.Join(root, "tmpmounts", "containerd-mount1"), filepath.Join(tasks, ".renamed")}
+	kept := []string{filepath.Join(root, "tmpmounts", "containerd-mount2", "full"), filepath.Join(tasks, "bundle", "rootfs"), filepath.Join(tasks, ".mounted", "rootfs", "bin")}
+	for _, dir := range append(append([]string{filepath.Join(tasks, ".renamed", "rootfs")}, gone...), kept...) {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := sweep(root, state); err == nil {
+		t.Error("a bundle whose rootfs is not empty is no error")
+	}
+	for _, dir := range gone {
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s is left", dir)
+		}
+	}
+	for _, dir := range kept {
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("%s is gone", dir)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+//go:build soak
+
+package faults
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestSoakDaemonKilledAtAnyTime kills the daemon later and later after a pod was asked for. Whatever it was at: every container
+// of the pod starts once, none twice, and the pod succeeds as if nothing had happened.
+func TestSoakDaemonKilledAtAnyTime(t *testing.T) {
+	f := newFixture(t)
+	marks := filepath.Join(f.Dir, "marks")
+	mount := "volumeMounts = { marks = \"/marks\" }\n"
+	file := f.pod("brief", "restartPolicy = \"Never\"\n"+
+		strings.Replace(container("prepare", "echo prepare >> /marks/log; echo prepared"), "containers", "initContainers", 1)+mount+
+		container("work", "echo work >> /marks/log; echo worked; sleep 0.1")+mount+
+		container("assist", "echo assist >> /marks/log; echo assisted")+mount+
+		fmt.Sprintf("[[volumes]]\nname = \"marks\"\nhostPath = { path = %q }\n", marks))
+	if err := os.Mkdir(marks, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	f.podstead("run", file) // and the image is here
+	const steps, step = 40, 10 * time.Millisecond
+	for i := range steps {
+		if err := os.Remove(filepath.Join(marks, "log")); err != nil {
+			t.Fatal(err)
+		}
+		pid, err := f.DaemonPID(f.ctx())
+		if err != nil {
+			t.Fatal(err)
+		}
+		delay := time.Duration(i)*step + rand.N(step)
+		r := f.start(file)
+		<-time.After(delay)
+		f.kill(pid)
+		if status := r.status(); status != 0 {
+			t.Fatalf("killed after %v: exit status %d", delay, status)
+		}
+		log, err := os.ReadFile(filepath.Join(marks, "log"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		started := strings.Fields(string(log))
+		slices.Sort(started[min(1, len(started)):]) // the two containers start in any order
+		if diff := cmp.Diff([]string{"prepare", "assist", "work"}, started); diff != "" {
+			t.Fatalf("killed after %v: containers that ran: %s", delay, diff)
+		}
+		lines := slices.Concat(r.lines("prepare"), r.lines("work"), r.lines("assist"))
+		if diff := cmp.Diff([]string{"prepared", "worked", "assisted"}, lines); diff != "" {
+			t.Fatalf("killed after %v: output: %s", delay, diff)
+		}
+		if out := f.podstead("get", "-o", "name"); out != "" {
+			t.Fatalf("killed after %v: there is still %s", delay, out)
+		}
+	}
+}
