@@ -41,13 +41,13 @@ func TestScripts(t *testing.T) {
 
 // places gives a script a machine of its own, with short paths: a socket lies in one. Its daemon is stopped in the end.
 func places(env *testscript.Env) error {
-	dir, err := os.MkdirTemp("", "podstead")
+	dir, err := os.MkdirTemp("", "p") // short: sockets lie below it
 	if err != nil {
 		return err
 	}
 	env.Setenv("MACHINE", dir)
 	env.Setenv("PODSTEAD_STATE_DIR", filepath.Join(dir, "lib"))
-	env.Setenv("PODSTEAD_RUN_DIR", filepath.Join(dir, "run"))
+	env.Setenv("PODSTEAD_RUN_DIR", filepath.Join(dir, "r"))
 	env.Setenv("PODSTEAD_LOG_DIR", filepath.Join(dir, "log"))
 	env.Setenv("PODSTEAD_CONFIG", filepath.Join(dir, "podstead.toml"))
 	env.Setenv("PODSTEAD_ENGINE_IDLE_TIMEOUT", "20s") // should a script's own stop fail
