@@ -169,6 +169,7 @@ func (l *loop) turns(ctx context.Context) (panicked, gone bool) {
 		case m := <-l.mailbox:
 			l.waiting = append(l.waiting, m)
 		case <-timer.C:
+			l.dirty = l.dirty || l.notDurable != nil // the disk may have recovered
 		case <-ctx.Done():
 			return false, false
 		}

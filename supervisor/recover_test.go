@@ -348,3 +348,38 @@ func TestAcceptedIsOnDisk(t *testing.T) {
 		m.until("p", "ready", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
 	})
 }
+
+func TestFailedWriteIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		m.disk.fail(errors.New("no space left on device"))
+		m.add(pod("p", spec.RestartAlways, "sleep 100000"))
+		m.until("p", "known not to be durable", func(s supervisor.Snapshot) bool { return s.NotDurable })
+		m.disk.fail(nil)
+		time.Sleep(2 * time.Minute) // in which nothing happens to the pod
+		synctest.Wait()
+		if s, _ := m.Pod("p"); s.NotDurable {
+			t.Error("the state is not durable though the disk has recovered")
+		}
+		m.crash()
+		m.start()
+		m.until("p", "ready", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
+	})
+}
+
+func TestSilentPullIsTold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{Before: func(ctx context.Context, c fakeruntime.Call) error {
+			if c.Method == "PullImage" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		}})
+		m.start()
+		m.add(pod("p", spec.RestartAlways, "true"))
+		time.Sleep(5 * time.Second)
+		m.expectStory("PodAccepted", "SandboxReady", "ImagePulling c0")
+	})
+}
