@@ -218,6 +218,8 @@ func (p *typePage) named(name string) string {
 		return "`" + strings.Join(p.values[name], "`, `") + "`"
 	case p.isStruct(name):
 		return "[" + name + "](#" + strings.ToLower(name) + ")"
+	case name == "Sensitive":
+		return "string"
 	case name == "bool":
 		return "true or false"
 	case strings.HasPrefix(name, "int"), name == "float64":

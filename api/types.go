@@ -88,7 +88,7 @@ const EventsMissed supervisor.Kind = "EventsMissed"
 // CreateRequest asks for a pod.
 type CreateRequest struct {
 	// File is the absolute path that the text was read from: relative paths in the text are seen from its folder. The
-	// daemon does not read it.
+	// daemon does not read it, but the env files that the text names.
 	File string `json:"file"`
 	Text string `json:"text"`
 	// Session, if set, is the client that the pod ends with.

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -16,7 +17,7 @@ import (
 // is not read. The pod is nil if one of the problems is an error. Parse is safe
 // for concurrent use.
 func Parse(file string, data []byte) (*Pod, Problems) {
-	return parse(file, data, unsupported)
+	return parse(file, data, unsupported, nil)
 }
 
 // ParseFile reads and parses one file. The error is about the reading alone; it
@@ -34,10 +35,13 @@ func ParseFile(path string) (*Pod, Problems, error) {
 	return pod, problems, nil
 }
 
+// reader reads an env file. Where it is nil, env files are not looked at.
+type reader func(path string) ([]byte, fs.FileMode, error)
+
 // parse takes the pass that refuses what is not built yet as an argument, so
 // that the checks of those fields are tested before the fields work.
-func parse(file string, data []byte, refuse func(*node) Problems) (*Pod, Problems) {
-	pod, problems := parseTree(file, data, refuse)
+func parse(file string, data []byte, refuse func(*node) Problems, read reader) (*Pod, Problems) {
+	pod, problems := parseTree(file, data, refuse, read)
 	problems = problems.in(file)
 	if len(problems.Errors()) > 0 {
 		pod = nil
@@ -45,7 +49,7 @@ func parse(file string, data []byte, refuse func(*node) Problems) (*Pod, Problem
 	return pod, problems
 }
 
-func parseTree(file string, data []byte, refuse func(*node) Problems) (*Pod, Problems) {
+func parseTree(file string, data []byte, refuse func(*node) Problems, read reader) (*Pod, Problems) {
 	if len(data) > maxFileBytes {
 		return nil, tooLarge.problems()
 	}
@@ -72,9 +76,12 @@ func parseTree(file string, data []byte, refuse func(*node) Problems) (*Pod, Pro
 	pod := &Pod{Dir: filepath.Dir(absolute)}
 	d.decode(root, reflect.ValueOf(pod).Elem())
 	d.resolve(pod)
+	if read != nil {
+		d.envFiles(pod, read)
+	}
 	d.hashes(root, pod)
 	(&defaulter{pod: pod, root: root}).run(strings.TrimSuffix(filepath.Base(absolute), extension))
-	v := &validator{decoder: d, pod: pod, root: root}
+	v := &validator{decoder: d, pod: pod, root: root, whole: read != nil}
 	v.run()
 	if !isYAML {
 		problems = append(problems, trapped(root)...)

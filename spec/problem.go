@@ -46,15 +46,28 @@ func (ps Problems) Errors() Problems { return ps.filter(false) }
 // Warnings are the problems beside which the pod runs.
 func (ps Problems) Warnings() Problems { return ps.filter(true) }
 
-// in names the file of the problems, and sorts them.
+// in names the file of the problems that are in no other, and sorts them, those
+// of other files last.
 func (ps Problems) in(file string) Problems {
+	own := printable(file)
 	for i := range ps {
-		ps[i].File = printable(file)
+		ps[i].File = cmp.Or(ps[i].File, own)
 	}
 	slices.SortStableFunc(ps, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+		others := strings.Compare(a.File, b.File)
+		if a.File == own || b.File == own {
+			others = cmp.Compare(btoi(a.File != own), btoi(b.File != own))
+		}
+		return cmp.Or(others, cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
 	})
 	return ps
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
 }
 
 func (ps Problems) filter(warning bool) Problems {

@@ -264,7 +264,7 @@ func TestRules(t *testing.T) {
 		{"a = 99999999999999999999\n", "", "not TOML"},
 	} {
 		t.Run(test.path+" "+test.words, func(t *testing.T) {
-			pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported)
+			pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, nil)
 			errors := problems.Errors()
 			if pod != nil || len(errors) != 1 {
 				t.Fatalf("want one error, got:\n%v\n%s", problems, clipFile(test.file))
@@ -291,7 +291,7 @@ func TestWarnings(t *testing.T) {
 		{appWith(`ports = [{ containerPort = 80 }, { containerPort = 80 }]`), "containers[0].ports[1].containerPort", "80/TCP is listed twice"},
 		{strings.Replace(appWith(`resources.limits.cpu = 1`), "resources = {}\n", "", 1), "containers[0].resources", `belongs to containers[0] "app"; the pod's is not set`},
 	} {
-		pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported)
+		pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, nil)
 		if pod == nil || len(problems) != 1 || len(problems.Warnings()) != 1 {
 			t.Errorf("want one warning, got:\n%v", problems)
 			continue
@@ -311,7 +311,7 @@ func TestNoTrap(t *testing.T) {
 		head + `containers = [{ name = "app", image = "busybox", restartPolicy = "Never" }]`,
 		head + "restartPolicy = \"Never\"\n" + podTail + "restartPolicy = \"Always\"\n",
 	} {
-		if _, problems := parse("web.toml", []byte(file), nothingUnsupported); len(problems) > 0 {
+		if _, problems := parse("web.toml", []byte(file), nothingUnsupported, nil); len(problems) > 0 {
 			t.Errorf("%v\n%s", problems, file)
 		}
 	}
@@ -335,7 +335,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 func TestSecretsAreNotQuoted(t *testing.T) {
 	for _, value := range []string{"31337", "[31337]", "{ a = 31337 }", "2026-03-13", `"31337\u0000"`} {
 		file := pod("secrets = [{ name = \"db\", data = { pin = " + value + " } }]")
-		_, problems := parse("web.toml", []byte(file), nothingUnsupported)
+		_, problems := parse("web.toml", []byte(file), nothingUnsupported, nil)
 		text := report(problems)
 		if text == "" || strings.Contains(text, "31337") || strings.Contains(text, "2026") {
 			t.Errorf("%s: told as: %s", value, text)

@@ -142,9 +142,9 @@ type ConfigMap struct {
 
 // Secret is an inline secret. No problem ever quotes a value of Data.
 type Secret struct {
-	Name    string            `json:"name"`
-	Data    map[string]string `json:"data,omitempty"`
-	EnvFile string            `json:"envFile,omitempty"`
+	Name    string     `json:"name"`
+	Data    SecretData `json:"data,omitempty"`
+	EnvFile string     `json:"envFile,omitempty"`
 	// Credential names a systemd credential that holds the secret.
 	Credential string `json:"credential,omitempty"`
 }

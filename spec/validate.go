@@ -19,8 +19,10 @@ type validator struct {
 	root *node
 
 	sources map[string]*Volume // by name
-	// inline config maps and secrets by name; nil where keys come from elsewhere.
-	configMaps, secrets map[string]map[string]string
+	// The keys of inline config maps and secrets, by name; those of which not all
+	// keys are known are left out.
+	configMaps, secrets map[string][]string
+	whole               bool // env files have been read
 }
 
 func (v *validator) run() {

@@ -160,7 +160,7 @@ func (v *validator) valueFrom(s *EnvVarSource) {
 	}
 }
 
-func (v *validator) keyRef(ref *KeyRef, inline map[string]map[string]string) {
+func (v *validator) keyRef(ref *KeyRef, inline map[string][]string) {
 	v.required(ref, "name", ref.Name == "")
 	v.name(&ref.Name, dnsSubdomain)
 	v.required(ref, "key", ref.Key == "")

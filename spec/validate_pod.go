@@ -1,7 +1,9 @@
 package spec
 
 import (
+	"maps"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -22,16 +24,19 @@ func (v *validator) collect() {
 	for i := range p.Volumes {
 		v.sources[p.Volumes[i].Name] = &p.Volumes[i]
 	}
-	v.configMaps = make(map[string]map[string]string, len(p.ConfigMaps))
+	v.configMaps = make(map[string][]string, len(p.ConfigMaps))
 	for _, c := range p.ConfigMaps {
-		if c.EnvFile == "" {
-			v.configMaps[c.Name] = c.Data
+		if c.EnvFile == "" || v.whole {
+			v.configMaps[c.Name] = slices.Sorted(maps.Keys(c.Data))
 		}
 	}
-	v.secrets = make(map[string]map[string]string, len(p.Secrets))
+	v.secrets = make(map[string][]string, len(p.Secrets))
 	for _, s := range p.Secrets {
-		if s.EnvFile == "" && s.Credential == "" {
-			v.secrets[s.Name] = s.Data
+		switch {
+		case s.Credential != "":
+			v.secrets[s.Name] = []string{s.Credential}
+		case s.EnvFile == "" || v.whole:
+			v.secrets[s.Name] = slices.Sorted(maps.Keys(s.Data))
 		}
 	}
 }
@@ -222,13 +227,13 @@ func (v *validator) inlineObjects() {
 	for i := range v.pod.ConfigMaps {
 		c := &v.pod.ConfigMaps[i]
 		v.inlineObject(c, &c.Name, names)
-		v.dataKeys(&c.Data)
+		dataKeys(v, &c.Data)
 	}
 	names = unique{}
 	for i := range v.pod.Secrets {
 		s := &v.pod.Secrets[i]
 		v.inlineObject(s, &s.Name, names)
-		v.dataKeys(&s.Data)
+		dataKeys(v, &s.Data)
 		if s.Credential != "" && (len(s.Data) > 0 || s.EnvFile != "") {
 			v.bad(&s.Credential, "cannot be set together with data or envFile")
 		}
@@ -245,7 +250,7 @@ func (v *validator) inlineObject(table any, name *string, names unique) {
 	}
 }
 
-func (v *validator) dataKeys(data *map[string]string) {
+func dataKeys[M ~map[string]V, V any](v *validator, data *M) {
 	for key := range *data {
 		if told := validation.IsConfigMapKey(key); len(told) > 0 {
 			v.bad(entry{data, key}, "the key: %s", sentence(told[0]))

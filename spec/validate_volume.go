@@ -90,7 +90,7 @@ func (v *validator) projected(s *ProjectedVolume) {
 	}
 }
 
-func (v *validator) keyProjection(k *KeyProjection, inline map[string]map[string]string, paths unique) {
+func (v *validator) keyProjection(k *KeyProjection, inline map[string][]string, paths unique) {
 	v.required(k, "name", k.Name == "")
 	v.name(&k.Name, dnsSubdomain)
 	v.keyFiles(k.Items, nil, v.keysOf(inline, k.Name, k.Optional), paths)
@@ -98,17 +98,12 @@ func (v *validator) keyProjection(k *KeyProjection, inline map[string]map[string
 
 // keysOf are the keys of an inline object, or nil where they are not known or
 // may be absent.
-func (v *validator) keysOf(inline map[string]map[string]string, name string, optional bool) []string {
-	data, ok := inline[name]
-	if !ok || optional {
+func (v *validator) keysOf(inline map[string][]string, name string, optional bool) []string {
+	keys, known := inline[name]
+	if !known || optional {
 		return nil
 	}
-	keys := make([]string, 0, len(data)+1)
-	for key := range data {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return append(keys, "") // never nil, and "" is told as missing already
+	return append(slices.Clone(keys), "") // never nil, and "" is told as missing already
 }
 
 func (v *validator) keyFiles(items []KeyToPath, mode *int32, keys []string, paths unique) {

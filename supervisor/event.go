@@ -53,6 +53,8 @@ const (
 	SandboxReady        Kind = "SandboxReady"
 	SandboxFailed       Kind = "SandboxFailed"
 	SandboxGone         Kind = "SandboxGone"
+	VolumeFailed        Kind = "VolumeFailed"
+	PodEvicted          Kind = "PodEvicted"
 	RemovalFailed       Kind = "RemovalFailed"
 	ImagePulling        Kind = "ImagePulling"
 	ImageFetched        Kind = "ImageFetched"
@@ -90,6 +92,7 @@ func Entries() []Entry {
 		{MachineRestarted, "Rebooted", Normal, "The machine was restarted: a new round begins", nil},
 		{SandboxReady, "SandboxStarted", Normal, "Pod sandbox {sandbox} is ready", []string{"sandbox"}},
 		{SandboxFailed, "FailedCreatePodSandBox", Warning, "Failed to create pod sandbox: {error}", []string{"error"}},
+		{VolumeFailed, "FailedMount", Warning, "Waiting for a volume: {error}", []string{"error"}},
 		{SandboxGone, "SandboxChanged", Normal, "Pod sandbox changed, it will be killed and re-created: {error}", []string{"error"}},
 		{RemovalFailed, "FailedKillPod", Warning, "Failed to remove {what}: {error}", []string{"what", "error"}},
 		{ImagePulling, "Pulling", Normal, "Pulling image \"{image}\"", []string{"image"}},
@@ -109,6 +112,7 @@ func Entries() []Entry {
 		{SignalFailed, "FailedKillPod", Warning, "Failed to signal container {container}: {error}", []string{"container", "error"}},
 		{EngineAway, "EngineUnavailable", Warning, "The container engine is away, it is asked again: {error}", []string{"error"}},
 		{PodStopping, "Stopping", Normal, "Pod is to end within {grace}, asked by {by}", []string{"grace", "by"}},
+		{PodEvicted, "Evicted", Warning, "{error}", []string{"error"}},
 		{PodSucceeded, "Succeeded", Normal, "Pod succeeded", nil},
 		{PodFailed, "Failed", Warning, "Pod failed", nil},
 		{PodGone, "Removed", Normal, "Pod removed", nil},

@@ -21,10 +21,18 @@ type Envelope struct {
 	Version    int                   `json:"version"`
 	SavedAt    lifecycle.Instant     `json:"savedAt"`
 	Pod        *spec.Pod             `json:"pod"`
+	Secrets    secretValues          `json:"secrets,omitempty"`
 	Owner      Owner                 `json:"owner"`
 	Facts      lifecycle.Facts       `json:"facts"`
 	Conditions []lifecycle.Condition `json:"conditions,omitempty"` // for their transition times
 }
+
+// secretValues are the values of the pod's inline secrets, which the JSON of a pod leaves out. The state file is the one
+// place on disk where they are: without them the pod could not start again.
+type secretValues map[string]map[string]string
+
+// String hides the values from whatever prints an envelope.
+func (secretValues) String() string { return "[hidden]" }
 
 // Owner says on whose behalf a pod runs.
 type Owner struct {
@@ -119,12 +127,13 @@ func (s *DirStore) read(name string) (Envelope, error) {
 	if e.Version < 1 || e.Pod == nil || e.Pod.Name != name || e.Facts.UID == "" || e.SavedAt.IsZero() {
 		return Envelope{}, errors.New("not the state of this pod")
 	}
+	e.Pod, e.Secrets = e.Pod.WithSecretValues(e.Secrets), nil
 	return e, nil
 }
 
 // Save implements [Store].
 func (s *DirStore) Save(e Envelope) error {
-	e.Version = envelopeVersion
+	e.Version, e.Secrets = envelopeVersion, e.Pod.SecretValues()
 	data, err := json.Marshal(e)
 	if err != nil {
 		return fmt.Errorf("encode state: %w", err)

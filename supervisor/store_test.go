@@ -24,7 +24,8 @@ func TestDirStore(t *testing.T) {
 	facts := lifecycle.Facts{UID: "u", Accepted: now}.
 		Apply(lifecycle.Issued{Action: lifecycle.StartSandbox{Sandbox: 1, Round: 1}, At: now}).
 		Apply(lifecycle.SandboxStarted{Sandbox: 1, IPs: []string{"10.0.0.1"}, At: now})
-	want := Envelope{Version: envelopeVersion, SavedAt: now, Pod: &spec.Pod{Name: "web"}, Owner: Owner{Session: "s", By: "me"}, Facts: facts}
+	pod := &spec.Pod{Name: "web", Secrets: []spec.Secret{{Name: "db", Data: spec.SecretData{"password": "hunter2"}}, {Name: "tls", Credential: "c"}}}
+	want := Envelope{Version: envelopeVersion, SavedAt: now, Pod: pod, Owner: Owner{Session: "s", By: "me"}, Facts: facts}
 	if err := store.Save(want); err != nil {
 		t.Fatal(err)
 	}

@@ -104,6 +104,10 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 			grace = 0
 		}
 		l.tell(now, PodStopping, "", fields{"grace": grace.Round(time.Millisecond).String(), "by": e.By})
+	case lifecycle.PodEvicted:
+		if before.Evicted.At.IsZero() {
+			l.tell(now, PodEvicted, "", fields{"error": e.Message})
+		}
 	case lifecycle.PodRemoved:
 		l.tell(now, PodGone, "", nil)
 	case lifecycle.Booted:
@@ -146,7 +150,14 @@ func (l *loop) tellFailure(before lifecycle.Facts, e lifecycle.ActionFailed, now
 	}
 	switch a := e.Action.(type) {
 	case lifecycle.StartSandbox:
-		l.tell(now, SandboxFailed, "", why)
+		kind := SandboxFailed
+		if e.Failure.Reason == lifecycle.ReasonFailedMount {
+			if before.Sandbox.Failures > 0 && before.Sandbox.Message == e.Failure.Message {
+				return // it is waited for, and this has been told
+			}
+			kind = VolumeFailed
+		}
+		l.tell(now, kind, "", why)
 	case lifecycle.PullImage:
 		if !l.facts.Containers[a.Container].Pull.Cancelled.IsZero() {
 			return

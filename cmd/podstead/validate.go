@@ -47,7 +47,7 @@ func (a *app) readFile(path string) (*spec.Pod, string, error) {
 	if err != nil {
 		return nil, "", fmt.Errorf("read pod file: %w", err)
 	}
-	pod, problems := spec.Parse(path, text)
+	pod, problems := spec.Accept(path, text)
 	for _, p := range problems {
 		a.problem(api.Problem(p))
 	}

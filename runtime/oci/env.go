@@ -1,6 +1,11 @@
 package oci
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/podstead/podstead/spec"
@@ -40,23 +45,112 @@ func Expand(s string, vars map[string]string) string {
 	}
 }
 
-// Variables resolves the variables of a container in their order: a value sees those before it, by their latest value,
-// and not those of the image. Of two with the same name the later one counts.
-func Variables(env []spec.EnvVar) map[string]string {
-	vars := make(map[string]string, len(env))
-	for _, v := range env {
-		vars[v.Name] = Expand(v.Value, vars)
+// Values gives config maps and secrets by name. What is not there is an [fs.ErrNotExist].
+type Values interface {
+	ConfigMap(pod *spec.Pod, name string) (map[string][]byte, error)
+	Secret(pod *spec.Pod, name string) (map[string][]byte, error)
+}
+
+// Variables are the environment variables that a container's definition sets.
+type Variables struct {
+	names  []string // in the order of their first definition
+	values map[string]string
+}
+
+// Map returns the variables by name. It must not be changed.
+func (v Variables) Map() map[string]string { return v.values }
+
+func (v *Variables) set(name, value string) {
+	if _, defined := v.values[name]; !defined {
+		v.names = append(v.names, name)
 	}
-	return vars
+	v.values[name] = value
+}
+
+// Resolve finds the variables of a container in their order: those of envFrom, then those of env. A value sees those before
+// it, by their latest value, and not those of the image; what comes from elsewhere is not expanded. Of two with the same
+// name the later one counts. What may be missing is left out.
+func Resolve(c *spec.Container, d *Downward, values Values) (Variables, error) {
+	vars := Variables{values: map[string]string{}}
+	for i := range c.EnvFrom {
+		if err := vars.addAll(&c.EnvFrom[i], d.Pod, values); err != nil {
+			return vars, err
+		}
+	}
+	for i := range c.Env {
+		e := &c.Env[i]
+		value, found, err := Expand(e.Value, vars.values), true, error(nil)
+		if e.ValueFrom != nil {
+			value, found, err = valueFrom(c, e.ValueFrom, d, values)
+		}
+		if err != nil {
+			return vars, err
+		}
+		if found {
+			vars.set(e.Name, value)
+		}
+	}
+	return vars, nil
+}
+
+// addAll sets a variable for each key of a config map or a secret.
+func (v *Variables) addAll(from *spec.EnvFrom, pod *spec.Pod, values Values) error {
+	get, ref := values.ConfigMap, from.ConfigMapRef
+	if ref == nil {
+		get, ref = values.Secret, from.SecretRef
+	}
+	data, err := get(pod, ref.Name)
+	if ref.Optional && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, key := range slices.Sorted(maps.Keys(data)) {
+		v.set(from.Prefix+key, string(data[key]))
+	}
+	return nil
+}
+
+// valueFrom finds a value that comes from elsewhere; found is false for one that is missing and may be.
+func valueFrom(c *spec.Container, from *spec.EnvVarSource, d *Downward, values Values) (value string, found bool, err error) {
+	switch {
+	case from.FieldRef != nil:
+		value, err = d.Field(from.FieldRef.FieldPath)
+		return value, true, err
+	case from.ResourceFieldRef != nil:
+		value, err = d.Resource(c.Name, from.ResourceFieldRef)
+		return value, true, err
+	case from.ConfigMapKeyRef != nil:
+		return valueOf(from.ConfigMapKeyRef, "ConfigMap", d.Pod, values.ConfigMap)
+	default:
+		return valueOf(from.SecretKeyRef, "Secret", d.Pod, values.Secret)
+	}
+}
+
+func valueOf(
+	ref *spec.KeyRef, kind string, pod *spec.Pod, get func(*spec.Pod, string) (map[string][]byte, error),
+) (string, bool, error) {
+	data, err := get(pod, ref.Name)
+	if ref.Optional && errors.Is(err, fs.ErrNotExist) {
+		return "", false, nil
+	}
+	if err != nil {
+		return "", false, err
+	}
+	value, found := data[ref.Key]
+	if !found && !ref.Optional {
+		return "", false, fmt.Errorf("couldn't find key %v in %s default/%v", ref.Key, kind, ref.Name)
+	}
+	return string(value), found, nil
 }
 
 // environment is the whole environment of a process: what every container has, the image's, the container's, each
 // overriding those before it. A variable stays at the place of its first definition.
-func environment(hostname string, image []string, env []spec.EnvVar) []string {
+func environment(hostname string, image []string, vars Variables) []string {
 	all := append([]string{defaultPath, "HOSTNAME=" + hostname}, image...)
-	vars := Variables(env)
-	for _, v := range env {
-		all = append(all, v.Name+"="+vars[v.Name])
+	for _, name := range vars.names {
+		all = append(all, name+"="+vars.values[name])
 	}
 	place := make(map[string]int, len(all))
 	merged := make([]string, 0, len(all))
@@ -77,17 +171,15 @@ func environment(hostname string, image []string, env []spec.EnvVar) []string {
 
 // arguments are the program and its arguments: the container's command replaces the image's entrypoint and drops its
 // command; the container's args replace the image's command.
-func arguments(c *spec.Container, entrypoint, cmd []string) []string {
-	command, args := c.Command, c.Args
-	vars := Variables(c.Env)
+func arguments(c *spec.Container, vars Variables, entrypoint, cmd []string) []string {
 	expand := func(list []string) []string {
 		out := make([]string, len(list))
 		for i, s := range list {
-			out[i] = Expand(s, vars)
+			out[i] = Expand(s, vars.values)
 		}
 		return out
 	}
-	command, args = expand(command), expand(args)
+	command, args := expand(c.Command), expand(c.Args)
 	if len(command) == 0 {
 		command = entrypoint
 		if len(args) == 0 {

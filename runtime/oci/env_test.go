@@ -1,6 +1,8 @@
 package oci
 
 import (
+	"fmt"
+	"io/fs"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -69,7 +71,7 @@ func TestEnvironment(t *testing.T) {
 		{"a variable without a value sets nothing", []string{"FLAG", "E="}, nil, []string{defaultPath, "HOSTNAME=h", "E="}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, environment("h", test.image, test.env)); diff != "" {
+			if diff := cmp.Diff(test.want, environment("h", test.image, resolved(t, test.env))); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -94,7 +96,113 @@ func TestArguments(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, arguments(&test.container, entrypoint, cmd)); diff != "" {
+			if diff := cmp.Diff(test.want, arguments(&test.container, resolved(t, test.container.Env), entrypoint, cmd)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// resolved are the variables of a container that needs nothing from elsewhere.
+func resolved(t *testing.T, env []spec.EnvVar) Variables {
+	t.Helper()
+	vars, err := Resolve(&spec.Container{Env: env}, &Downward{Pod: &spec.Pod{}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return vars
+}
+
+// stored are config maps and secrets by name.
+type stored struct{ configMaps, secrets map[string]map[string][]byte }
+
+func (s stored) ConfigMap(_ *spec.Pod, name string) (map[string][]byte, error) {
+	return lookUp("configmap", s.configMaps, name)
+}
+
+func (s stored) Secret(_ *spec.Pod, name string) (map[string][]byte, error) {
+	return lookUp("secret", s.secrets, name)
+}
+
+func lookUp(kind string, all map[string]map[string][]byte, name string) (map[string][]byte, error) {
+	if data, known := all[name]; known {
+		return data, nil
+	}
+	return nil, fmt.Errorf("%s %q not found%.0w", kind, name, fs.ErrNotExist)
+}
+
+func TestResolve(t *testing.T) {
+	values := stored{
+		configMaps: map[string]map[string][]byte{"c": {"A": []byte("a$(B)"), "B": []byte("b")}},
+		secrets:    map[string]map[string][]byte{"s": {"KEY": []byte("hunter2")}},
+	}
+	pod := &spec.Pod{Name: "web", Labels: map[string]string{"app": "shop"}}
+	d := &Downward{Pod: pod, UID: "uid-1", PodIPs: []string{"10.0.0.2", "fd00::2"}, NodeName: "edge"}
+	configMap := func(name, key string, optional bool) *spec.EnvVarSource {
+		return &spec.EnvVarSource{ConfigMapKeyRef: &spec.KeyRef{Name: name, Key: key, Optional: optional}}
+	}
+	secret := func(name, key string, optional bool) *spec.EnvVarSource {
+		return &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: name, Key: key, Optional: optional}}
+	}
+	field := func(path string) *spec.EnvVarSource { return &spec.EnvVarSource{FieldRef: &spec.FieldRef{FieldPath: path}} }
+	for _, test := range []struct {
+		name string
+		from []spec.EnvFrom
+		env  []spec.EnvVar
+		want []string
+		err  string
+	}{
+		{"nothing", nil, nil, nil, ""},
+		{
+			"all of a config map and of a secret, and what comes from them is not expanded",
+			[]spec.EnvFrom{{Prefix: "C_", ConfigMapRef: &spec.EnvReference{Name: "c"}}, {SecretRef: &spec.EnvReference{Name: "s"}}},
+			nil, []string{"C_A=a$(B)", "C_B=b", "KEY=hunter2"}, "",
+		},
+		{
+			"env goes before envFrom, and sees it",
+			[]spec.EnvFrom{{ConfigMapRef: &spec.EnvReference{Name: "c"}}}, []spec.EnvVar{{Name: "A", Value: "$(B)$(A)"}},
+			[]string{"A=ba$(B)", "B=b"}, "",
+		},
+		{
+			"the later of two sources counts",
+			[]spec.EnvFrom{{ConfigMapRef: &spec.EnvReference{Name: "c"}}, {Prefix: "", SecretRef: &spec.EnvReference{Name: "s"}}, {ConfigMapRef: &spec.EnvReference{Name: "c"}}},
+			nil, []string{"A=a$(B)", "B=b", "KEY=hunter2"}, "",
+		},
+		{"a missing source", []spec.EnvFrom{{ConfigMapRef: &spec.EnvReference{Name: "n"}}}, nil, nil, `configmap "n" not found`},
+		{"a missing secret", []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "n"}}}, nil, nil, `secret "n" not found`},
+		{"a source that may be missing", []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "n", Optional: true}}}, nil, nil, ""},
+		{
+			"keys", nil, []spec.EnvVar{{Name: "X", ValueFrom: configMap("c", "B", false)}, {Name: "Y", ValueFrom: secret("s", "KEY", false)}, {Name: "Z", Value: "$(X)/$(Y)"}},
+			[]string{"X=b", "Y=hunter2", "Z=b/hunter2"}, "",
+		},
+		{"a missing key", nil, []spec.EnvVar{{Name: "X", ValueFrom: configMap("c", "N", false)}}, nil, "couldn't find key N in ConfigMap default/c"},
+		{"a missing key of a secret", nil, []spec.EnvVar{{Name: "X", ValueFrom: secret("s", "N", false)}}, nil, "couldn't find key N in Secret default/s"},
+		{"a key of a missing secret", nil, []spec.EnvVar{{Name: "X", ValueFrom: secret("n", "N", false)}}, nil, `secret "n" not found`},
+		{
+			"what may be missing is not set, and does not unset", nil,
+			[]spec.EnvVar{{Name: "X", Value: "1"}, {Name: "X", ValueFrom: configMap("c", "N", true)}, {Name: "Y", ValueFrom: secret("n", "N", true)}, {Name: "Z", Value: "$(Y)"}},
+			[]string{"X=1", "Z=$(Y)"}, "",
+		},
+		{
+			"fields", nil,
+			[]spec.EnvVar{
+				{Name: "NAME", ValueFrom: field("metadata.name")}, {Name: "LABEL", ValueFrom: field("metadata.labels['app']")},
+				{Name: "IP", ValueFrom: field("status.podIP")}, {Name: "URL", Value: "http://$(IP)"},
+			},
+			[]string{"NAME=web", "LABEL=shop", "IP=10.0.0.2", "URL=http://10.0.0.2"}, "",
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := &spec.Container{Name: "app", EnvFrom: test.from, Env: test.env}
+			vars, err := Resolve(c, d, values)
+			if (err == nil) != (test.err == "") || err != nil && err.Error() != test.err {
+				t.Fatalf("error %v, want %q", err, test.err)
+			}
+			if err != nil {
+				return
+			}
+			got := environment("h", nil, vars)[2:]
+			if diff := cmp.Diff(test.want, append([]string(nil), got...)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})

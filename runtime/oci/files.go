@@ -28,8 +28,22 @@ func Hostname(pod *spec.Pod) string {
 	return name
 }
 
-// Hosts is the /etc/hosts of a pod with a network of its own. Until it has an address, its own name is the loopback's.
-func Hosts(pod *spec.Pod, ips []string) string {
+// domain is what the names of pods with a subdomain end in, as in a cluster that was not told otherwise.
+const domain = ".default.svc.cluster.local"
+
+// Names are those by which a pod is known in its own network, the longest first: the full name of one with a subdomain, and
+// its host name.
+func Names(pod *spec.Pod) []string {
+	names := []string{Hostname(pod)}
+	if pod.Subdomain != "" {
+		names = slices.Insert(names, 0, names[0]+"."+pod.Subdomain+domain)
+	}
+	return names
+}
+
+// Hosts is the /etc/hosts of a pod with a network of its own, with the lines that name its peers after the pod's own. Until
+// it has an address, its own name is the loopback's.
+func Hosts(pod *spec.Pod, ips []string, peers string) string {
 	var b strings.Builder
 	b.WriteString("# Kubernetes-managed hosts file.\n" +
 		"127.0.0.1\tlocalhost\n" +
@@ -42,14 +56,22 @@ func Hosts(pod *spec.Pod, ips []string) string {
 		ips = []string{"127.0.0.1"}
 	}
 	for _, ip := range ips {
-		b.WriteString(ip + "\t" + Hostname(pod) + "\n")
+		b.WriteString(ip + "\t" + strings.Join(Names(pod), "\t") + "\n")
 	}
-	return b.String() + aliases(pod)
+	return b.String() + aliases(pod) + others(peers)
 }
 
-// HostNetworkHosts is the /etc/hosts of a pod in the machine's network: the machine's file and the pod's aliases.
-func HostNetworkHosts(pod *spec.Pod, machine string) string {
-	return "# Kubernetes-managed hosts file (host network).\n" + machine + aliases(pod)
+// HostNetworkHosts is the /etc/hosts of a pod in the machine's network: the machine's file, the pod's aliases, its peers.
+func HostNetworkHosts(pod *spec.Pod, machine, peers string) string {
+	return "# Kubernetes-managed hosts file (host network).\n" + machine + aliases(pod) + others(peers)
+}
+
+// others are the peers, after what the pod itself says: of two lines for one name the first counts.
+func others(peers string) string {
+	if peers == "" {
+		return ""
+	}
+	return "\n# Pods of this machine.\n" + peers
 }
 
 func aliases(pod *spec.Pod) string {

@@ -27,17 +27,23 @@ func TestHosts(t *testing.T) {
 	pod := &spec.Pod{Name: "web"}
 	const local = "# Kubernetes-managed hosts file.\n127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\n" +
 		"fe00::0\tip6-localnet\nfe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n"
-	if diff := cmp.Diff(local+"127.0.0.1\tweb\n", Hosts(pod, nil)); diff != "" {
+	if diff := cmp.Diff(local+"127.0.0.1\tweb\n", Hosts(pod, nil, "")); diff != "" {
 		t.Errorf("without an address (-want +got):\n%s", diff)
 	}
 	pod.HostAliases = []spec.HostAlias{{IP: "10.0.0.1", Hostnames: []string{"a", "b"}}, {IP: "10.0.0.2", Hostnames: []string{"c"}}}
 	const aliases = "\n# Entries added by HostAliases.\n10.0.0.1\ta\tb\n10.0.0.2\tc\n"
-	if diff := cmp.Diff(local+"10.1.0.2\tweb\n"+aliases, Hosts(pod, []string{"10.1.0.2"})); diff != "" {
+	if diff := cmp.Diff(local+"10.1.0.2\tweb\n"+aliases, Hosts(pod, []string{"10.1.0.2"}, "")); diff != "" {
 		t.Errorf("with an address and aliases (-want +got):\n%s", diff)
 	}
-	want := "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost\n" + aliases
-	if diff := cmp.Diff(want, HostNetworkHosts(pod, "127.0.0.1 localhost\n")); diff != "" {
+	const peers = "10.1.0.3\tdb\n"
+	want := "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost\n" + aliases + "\n# Pods of this machine.\n" + peers
+	if diff := cmp.Diff(want, HostNetworkHosts(pod, "127.0.0.1 localhost\n", peers)); diff != "" {
 		t.Errorf("in the machine's network (-want +got):\n%s", diff)
+	}
+	pod = &spec.Pod{Name: "web-0", Hostname: "h", Subdomain: "shop"}
+	want = local + "10.1.0.2\th.shop.default.svc.cluster.local\th\nfd00::2\th.shop.default.svc.cluster.local\th\n\n# Pods of this machine.\n" + peers
+	if diff := cmp.Diff(want, Hosts(pod, []string{"10.1.0.2", "fd00::2"}, peers)); diff != "" {
+		t.Errorf("with a subdomain and peers (-want +got):\n%s", diff)
 	}
 }
 

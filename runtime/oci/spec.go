@@ -37,8 +37,12 @@ type Input struct {
 	Hostname string
 	// Network, IPC and UTS are the paths of namespaces to join. An empty one is the machine's, not a new one.
 	Network, IPC, UTS string
-	// VolumesDir holds the pod's own volumes.
-	VolumesDir string
+	// Variables are those that the container's definition sets.
+	Variables Variables
+	// Mounts are those of the container's volumes.
+	Mounts []specs.Mount
+	// Propagation is that of the container's root, "" for private, where a mount needs another one.
+	Propagation string
 	// Files are shown unless the container mounts a volume at their path.
 	Files []File
 	// CgroupsPath is in the form that the runtime's cgroup driver wants.
@@ -53,14 +57,13 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 		return nil, fmt.Errorf("make the default specification: %w", err)
 	}
 	s.Version = version
-	if s.Mounts, err = mounts(&in, s.Mounts); err != nil {
-		return nil, err
-	}
+	s.Mounts = mounts(&in, s.Mounts)
+	s.Linux.RootfsPropagation = in.Propagation
 	p := s.Process
-	if p.Args = arguments(in.Container, in.Image.Entrypoint, in.Image.Cmd); len(p.Args) == 0 {
+	if p.Args = arguments(in.Container, in.Variables, in.Image.Entrypoint, in.Image.Cmd); len(p.Args) == 0 {
 		return nil, ErrNoCommand
 	}
-	p.Env = environment(in.Hostname, in.Image.Env, in.Container.Env)
+	p.Env = environment(in.Hostname, in.Image.Env, in.Variables)
 	switch {
 	case in.Container.WorkingDir != "":
 		p.Cwd = in.Container.WorkingDir

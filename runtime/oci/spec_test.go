@@ -2,9 +2,7 @@ package oci
 
 import (
 	"errors"
-	"io/fs"
-	"os"
-	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -16,11 +14,11 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-func input(t *testing.T) Input {
+func input() Input {
 	pod := &spec.Pod{Name: "web", Containers: []spec.Container{{Name: "app"}}}
 	return Input{
 		ID: "id", Pod: pod, Container: &pod.Containers[0], Image: imagespec.ImageConfig{Cmd: []string{"true"}, WorkingDir: "/srv"},
-		Hostname: "web", Network: "/ns/net", IPC: "/ns/ipc", UTS: "/ns/uts", VolumesDir: filepath.Join(t.TempDir(), "volumes"),
+		Hostname: "web", Network: "/ns/net", IPC: "/ns/ipc", UTS: "/ns/uts",
 		Files:       []File{{"/dev/shm", "/ns/shm"}, {"/etc/hosts", "/ns/hosts"}},
 		CgroupsPath: "/pods/web/id",
 		Machine:     Machine{Seccomp: true, Resource: true, NrOpen: 1 << 30},
@@ -37,7 +35,7 @@ func build(t *testing.T, in Input) *specs.Spec {
 }
 
 func TestSpec(t *testing.T) {
-	s := build(t, input(t))
+	s := build(t, input())
 	if s.Version != "1.0.2" || s.Process.Cwd != "/srv" || s.Process.NoNewPrivileges || s.Linux.CgroupsPath != "/pods/web/id" {
 		t.Errorf("version %s, folder %s, no new privileges %v, cgroup %s", s.Version, s.Process.Cwd, s.Process.NoNewPrivileges, s.Linux.CgroupsPath)
 	}
@@ -65,7 +63,7 @@ func TestSpecFollowsMachine(t *testing.T) {
 		{"without CAP_SYS_RESOURCE", Machine{NrOpen: 1 << 30, OpenFiles: 20000}, 20000, 1000},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			in := input(t)
+			in := input()
 			in.Machine = test.machine
 			s := build(t, in)
 			if l := s.Process.Rlimits; len(l) != 1 || l[0].Soft != test.files || l[0].Hard != test.files {
@@ -79,7 +77,7 @@ func TestSpecFollowsMachine(t *testing.T) {
 			}
 		})
 	}
-	in := input(t)
+	in := input()
 	in.Machine.UnifiedCgroups, in.Network, in.UTS = true, "", ""
 	want := []specs.LinuxNamespace{{Type: "pid"}, {Type: "mount"}, {Type: "ipc", Path: "/ns/ipc"}, {Type: "cgroup"}}
 	if diff := cmp.Diff(want, build(t, in).Linux.Namespaces); diff != "" {
@@ -91,7 +89,7 @@ func TestSpecFollowsMachine(t *testing.T) {
 }
 
 func TestNoCommand(t *testing.T) {
-	in := input(t)
+	in := input()
 	in.Image = imagespec.ImageConfig{}
 	if _, err := Spec(namespaces.WithNamespace(t.Context(), "test"), in); !errors.Is(err, ErrNoCommand) {
 		t.Errorf("got %v, want %v", err, ErrNoCommand)
@@ -109,94 +107,39 @@ func at(s *specs.Spec, path string) []string {
 	return sources
 }
 
+func volume(at, source string) specs.Mount {
+	return specs.Mount{Destination: at, Type: "bind", Source: source, Options: []string{"rbind", "rprivate", "rw"}}
+}
+
 func TestMounts(t *testing.T) {
-	in := input(t)
-	host := t.TempDir()
-	in.Pod.Volumes = []spec.Volume{
-		{Name: "data", EmptyDir: &spec.EmptyDirVolume{}},
-		{Name: "host", HostPath: &spec.HostPathVolume{Path: host}},
-	}
-	in.Container.VolumeMounts = []spec.VolumeMount{
-		{Name: "data", MountPath: "/a/b/c"},
-		{Name: "host", MountPath: "/a", ReadOnly: true},
-		{Name: "data", MountPath: "/etc/hosts"},
-		{Name: "data", MountPath: "relative/"},
-	}
+	in := input()
+	in.Mounts = []specs.Mount{volume("/a/b/c", "/data"), volume("/a", "/host"), volume("/etc/hosts", "/data")}
 	s := build(t, in)
-	data := filepath.Join(in.VolumesDir, "data")
 	for path, want := range map[string][]string{
 		"/run":       nil,
 		"/dev/shm":   {"/ns/shm rbind,rprivate,rw"},
-		"/a":         {host + " rbind,rprivate,ro"},
-		"/a/b/c":     {data + " rbind,rprivate,rw"},
-		"/etc/hosts": {data + " rbind,rprivate,rw"},
-		"/relative":  {data + " rbind,rprivate,rw"},
+		"/a":         {"/host rbind,rprivate,rw"},
+		"/a/b/c":     {"/data rbind,rprivate,rw"},
+		"/etc/hosts": {"/data rbind,rprivate,rw"},
 	} {
 		if diff := cmp.Diff(want, at(s, path)); diff != "" {
 			t.Errorf("mounted at %s (-want +got):\n%s", path, diff)
 		}
 	}
 	index := func(path string) int {
-		for i, m := range s.Mounts {
-			if m.Destination == path {
-				return i
-			}
-		}
-		return -1
+		return slices.IndexFunc(s.Mounts, func(m specs.Mount) bool { return m.Destination == path })
 	}
 	if index("/a") > index("/a/b/c") {
 		t.Error("/a is mounted over /a/b/c")
 	}
-	if info, err := os.Stat(data); err != nil || info.Mode().Perm() != 0o777 {
-		t.Errorf("emptyDir: %v, %v", info, err)
-	}
-
-	in.Container.VolumeMounts = []spec.VolumeMount{{Name: "host", MountPath: "/dev"}}
+	in.Mounts, in.Propagation = []specs.Mount{volume("/dev", "/host")}, "rshared"
 	s = build(t, in)
-	if got := append(at(s, "/dev/shm"), at(s, "/dev/pts")...); len(got) > 0 {
-		t.Errorf("below a volume at /dev: %v", got)
+	if got := append(at(s, "/dev/shm"), at(s, "/dev/pts")...); len(got) > 0 || s.Linux.RootfsPropagation != "rshared" {
+		t.Errorf("below a volume at /dev: %v; propagation %q", got, s.Linux.RootfsPropagation)
 	}
-	in.Container.VolumeMounts = []spec.VolumeMount{{Name: "host", MountPath: "/etc"}, {Name: "data", MountPath: "/etc/hosts/d"}}
+	in.Mounts = []specs.Mount{volume("/etc/hosts/d", "/data"), volume("/etc", "/host")}
 	if s = build(t, in); index("/etc") > index("/etc/hosts") || index("/etc/hosts") > index("/etc/hosts/d") {
 		t.Errorf("a volume at /etc hides the pod's files: %v", s.Mounts)
-	}
-	in.Container.VolumeMounts = []spec.VolumeMount{{Name: "none", MountPath: "/x"}}
-	if _, err := Spec(namespaces.WithNamespace(t.Context(), "test"), in); err == nil || !strings.Contains(err.Error(), `"none"`) {
-		t.Errorf("a volume that is not there: %v", err)
-	}
-}
-
-// The containers of a pod own its volumes: a database that has made its folder private finds it so after a restart.
-func TestEmptyDirIsMadeOnce(t *testing.T) {
-	in := input(t)
-	in.Pod.Volumes = []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}}
-	in.Container.VolumeMounts = []spec.VolumeMount{{Name: "data", MountPath: "/data"}}
-	data := filepath.Join(in.VolumesDir, "data")
-	mode := func() fs.FileMode {
-		build(t, in)
-		info, err := os.Stat(data)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return info.Mode().Perm()
-	}
-	if got := mode(); got != 0o777 {
-		t.Errorf("a new volume: %v", got)
-	}
-	if err := os.Chmod(data, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if got := mode(); got != 0o700 {
-		t.Errorf("a volume that was made private: %v", got)
-	}
-	if err := os.Chmod(data, 0); err != nil { // as it is between its making and its completion
-		t.Fatal(err)
-	}
-	if got := mode(); got != 0o777 {
-		t.Errorf("a volume that was not completed: %v", got)
-	}
-	if info, err := os.Stat(in.VolumesDir); err != nil || info.Mode().Perm() != 0o700 {
-		t.Errorf("the folder of the volumes is open to users of the machine: %v, %v", info, err)
 	}
 }
 

@@ -51,13 +51,26 @@ type StartSandbox struct {
 
 func (a StartSandbox) issued(f *Facts, at Instant) {
 	f.Round = a.Round
-	f.Sandbox = Sandbox{N: a.Sandbox, Asked: at}
+	next := Sandbox{N: a.Sandbox, Asked: at}
+	if s := &f.Sandbox; s.Failures > 0 { // it is tried again for the same reason
+		next.Failures, next.Reason, next.Message = s.Failures, s.Reason, s.Message
+	}
+	f.Sandbox = next
 }
 
 func (a StartSandbox) failed(f *Facts, why Failure, at Instant) {
 	if f.Sandbox.N == a.Sandbox && f.Sandbox.inFlight() {
-		f.Sandbox.Failed, f.Sandbox.Message = at, why.Message
+		f.Sandbox.Failed = at
 		f.Sandbox.Unavailable = why.Kind == FailureUnavailable
+		if f.Sandbox.Unavailable {
+			f.Sandbox.Message = why.Message
+			return
+		}
+		if why.Reason != f.Sandbox.Reason {
+			f.Sandbox.Failures = 0
+		}
+		f.Sandbox.Failures = mountBackoff.next(f.Sandbox.Failures)
+		f.Sandbox.Reason, f.Sandbox.Message = why.Reason, why.Message
 	}
 }
 

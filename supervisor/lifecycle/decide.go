@@ -39,6 +39,8 @@ func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 	switch {
 	case !f.Stop.Asked.IsZero():
 		p.end(ReasonStopped)
+	case !f.Evicted.At.IsZero():
+		p.end(ReasonEvicted)
 	case finished(pod, &f):
 		p.end(ReasonPodFinished)
 	default:
@@ -86,7 +88,7 @@ func (p *plan) sandbox() bool {
 		if p.removable(&s.Removal) {
 			p.do(RemoveSandbox{Sandbox: s.N})
 		}
-	case !s.Failed.IsZero() && !p.due(s.Failed.Add(retryDelay)):
+	case !s.Failed.IsZero() && !p.due(s.Failed.Add(sandboxDelay(s))):
 	case s.N > 0 && !p.due(s.Asked.Add(sandboxPace)):
 	default:
 		p.do(StartSandbox{Sandbox: s.N + 1, Round: p.facts.Round + 1})
@@ -275,6 +277,9 @@ func (p *plan) stop(a *Attempt, why Reason) {
 // grace is the time that a container has from now on until it is killed.
 func (p *plan) grace() time.Duration {
 	grace := p.pod.TerminationGracePeriodSeconds.Duration()
+	if !p.facts.Evicted.At.IsZero() {
+		grace = evictionGrace
+	}
 	if !p.facts.Stop.Asked.IsZero() {
 		grace = p.facts.Stop.Deadline.Sub(p.now)
 	}

@@ -35,6 +35,7 @@ type SandboxStarted struct {
 func (e SandboxStarted) apply(f *Facts) {
 	if f.Sandbox.N == e.Sandbox && f.Sandbox.inFlight() {
 		f.Sandbox.Ready, f.Sandbox.IPs = e.At, e.IPs
+		f.Sandbox.Failures, f.Sandbox.Reason, f.Sandbox.Message = 0, "", ""
 	}
 }
 
@@ -160,6 +161,18 @@ func (e StopRequested) apply(f *Facts) {
 	f.Stop.Delete = f.Stop.Delete || e.Delete
 }
 
+// PodEvicted says that the pod has used more than it may, and is to end as failed (the kubelet's local eviction).
+type PodEvicted struct {
+	Message string // what it has used, and of how much
+	At      Instant
+}
+
+func (e PodEvicted) apply(f *Facts) {
+	if f.Evicted.At.IsZero() {
+		f.Evicted = Eviction{At: e.At, Message: e.Message}
+	}
+}
+
 // Booted says that the machine has been started anew since the facts were saved: sandboxes and processes are gone.
 // Every instant is moved into the present boot as if the machine had not been off, so that a backoff waits for the rest
 // of its delay. Saved is the last instant of the earlier boot that is known.
@@ -203,7 +216,7 @@ func (f *Facts) rebase(move func(*Instant)) {
 		removal(&a.Removal)
 	}
 	for _, t := range []*Instant{
-		&f.Accepted, &f.Stop.Asked, &f.Stop.Deadline,
+		&f.Accepted, &f.Stop.Asked, &f.Stop.Deadline, &f.Evicted.At,
 		&f.Sandbox.Asked, &f.Sandbox.Ready, &f.Sandbox.Lost, &f.Sandbox.Failed,
 	} {
 		move(t)

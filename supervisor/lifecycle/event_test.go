@@ -94,7 +94,7 @@ func TestApply(t *testing.T) {
 		{
 			"a sandbox keeps why it failed", failing(startSandbox(1), oops),
 			func(f lifecycle.Facts) any { return f.Sandbox },
-			lifecycle.Sandbox{N: 1, Asked: at(1), Failed: at(1), Message: "oops"},
+			lifecycle.Sandbox{N: 1, Asked: at(1), Failed: at(1), Failures: 1, Message: "oops"},
 		},
 		{
 			"and whether that was the engine's absence", failing(startSandbox(1), away),
@@ -347,7 +347,7 @@ func TestBootedMovesEveryInstant(t *testing.T) {
 		Unsent: old, Exited: old, Removal: removal,
 	}
 	facts := lifecycle.Facts{
-		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Asked: old, Deadline: old},
+		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Asked: old, Deadline: old}, Evicted: lifecycle.Eviction{At: old},
 		Sandbox: lifecycle.Sandbox{Asked: old, Ready: old, Lost: old, Failed: old, Removal: removal},
 		Containers: map[string]lifecycle.Container{"app": {
 			Newest: attempt, Previous: attempt, Backoff: lifecycle.Backoff{Granted: old},

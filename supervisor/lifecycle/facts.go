@@ -14,6 +14,7 @@ type Facts struct {
 	Round      int                  `json:"round"`
 	Sandbox    Sandbox              `json:"sandbox,omitzero"`
 	Stop       Stop                 `json:"stop,omitzero"`
+	Evicted    Eviction             `json:"evicted,omitzero"`
 	Containers map[string]Container `json:"containers,omitempty"` // by name; init and app containers
 	Removal    Removal              `json:"removal,omitzero"`     // of the whole pod, after it was deleted
 }
@@ -27,6 +28,12 @@ type Stop struct {
 	By       string  `json:"by,omitempty"`      // who asked, in the words of the event
 }
 
+// Eviction is the end of a pod that has used more than it may.
+type Eviction struct {
+	At      Instant `json:"at,omitzero"`
+	Message string  `json:"message,omitempty"`
+}
+
 // Sandbox is the newest attempt at the pod's sandbox.
 type Sandbox struct {
 	N           int      `json:"n"`
@@ -35,6 +42,8 @@ type Sandbox struct {
 	Lost        Instant  `json:"lost,omitzero"`
 	Failed      Instant  `json:"failed,omitzero"`
 	Unavailable bool     `json:"unavailable,omitempty"` // the failure was the engine's absence: it may be there
+	Failures    int      `json:"failures,omitempty"`    // in a row and for the same reason, as the backoff counts them; 0 once it is ready
+	Reason      Reason   `json:"reason,omitempty"`      // of these failures
 	Message     string   `json:"message,omitempty"`     // why it failed or was lost
 	IPs         []string `json:"ips,omitempty"`
 	Removal     Removal  `json:"removal,omitzero"`

@@ -9,6 +9,9 @@ import (
 // here: nothing is unknown, and a phase is terminal if and only if the pod is at rest.
 func (v *view) phase(s *Status) Phase {
 	if v.atRest() {
+		if !v.facts.Evicted.At.IsZero() {
+			return PhaseFailed
+		}
 		for i := range s.ContainerStatuses {
 			if end := s.ContainerStatuses[i].State.Terminated; end == nil || end.ExitCode != 0 {
 				return PhaseFailed
@@ -51,6 +54,8 @@ const (
 	PodInitialized            ConditionType = "Initialized"
 	ContainersReady           ConditionType = "ContainersReady"
 	PodReady                  ConditionType = "Ready"
+	// DisruptionTarget is there, and true, of a pod that was evicted.
+	DisruptionTarget ConditionType = "DisruptionTarget"
 )
 
 // Condition is v1.PodCondition.
@@ -74,13 +79,17 @@ func (v *view) conditions(s *Status) []Condition {
 	ready := v.containersReady(s)
 	gates := ready
 	gates.Type = PodReady
-	return []Condition{
+	list := []Condition{
 		condition(PodScheduled, true, "", ""),
 		condition(PodReadyToStartContainers, v.facts.Sandbox.ready(), "", ""),
 		v.initializedCondition(s),
 		ready,
 		gates,
 	}
+	if s.Reason == ReasonEvicted {
+		list = append(list, condition(DisruptionTarget, true, ReasonTerminationByKubelet, s.Message))
+	}
+	return list
 }
 
 func (v *view) initializedCondition(s *Status) Condition {

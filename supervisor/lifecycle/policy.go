@@ -10,6 +10,9 @@ import (
 // minimumGrace is the least time between the stop signal and SIGKILL (minimumGracePeriodInSeconds of the kubelet).
 const minimumGrace = 2 * time.Second
 
+// evictionGrace is what an evicted pod has to end, as in the kubelet; every container has [minimumGrace] all the same.
+const evictionGrace = time.Second
+
 // Grace is how long a pod has to end.
 type Grace struct {
 	Period time.Duration
@@ -51,7 +54,7 @@ func initDone(a *Attempt, round int) bool { return a.Round == round && a.over() 
 
 // finished reports whether no container of the pod runs or will run again of itself.
 func finished(pod *spec.Pod, f *Facts) bool {
-	return initFailedForGood(pod, f) || abandoned(pod, f) || appsDone(pod, f)
+	return !f.Evicted.At.IsZero() || initFailedForGood(pod, f) || abandoned(pod, f) || appsDone(pod, f)
 }
 
 // initFailedForGood reports whether an init container of this round has failed, and the policy is not to try again.
@@ -102,6 +105,18 @@ type backoff struct {
 
 // pullBackoff paces failed pulls (contract 4.4).
 var pullBackoff = backoff{initial: 10 * time.Second, limit: 300 * time.Second, reset: 600 * time.Second, factor: 2}
+
+// mountBackoff paces the wait for volumes that cannot be had yet; after some tries it does not write to the disk more often
+// than the kubelet looks.
+var mountBackoff = backoff{initial: time.Second, limit: 2 * time.Minute, factor: 2}
+
+// sandboxDelay is how long a sandbox that could not be made is not tried again.
+func sandboxDelay(s *Sandbox) time.Duration {
+	if s.Reason == ReasonFailedMount {
+		return mountBackoff.delay(s.Failures)
+	}
+	return retryDelay
+}
 
 func restartBackoff(pod *spec.Pod, c *spec.Container) backoff {
 	b := pod.BackoffOf(c)

@@ -19,6 +19,12 @@ const (
 	ReasonRunContainerError    Reason = "RunContainerError"
 )
 
+// Reasons of a sandbox that cannot be made.
+const (
+	// ReasonFailedMount is a volume that cannot be had yet: it is waited for.
+	ReasonFailedMount Reason = "FailedMount"
+)
+
 // ofRegistry reports whether a pull failed because of the registry, so that it backs off.
 func (r Reason) ofRegistry() bool { return r == ReasonErrImagePull || r == ReasonRegistryUnavailable }
 
@@ -38,6 +44,7 @@ const (
 	ReasonContainersNotReady       Reason = "ContainersNotReady"
 	ReasonPodCompleted             Reason = "PodCompleted"
 	ReasonPodFailed                Reason = "PodFailed"
+	ReasonTerminationByKubelet     Reason = "TerminationByKubelet"
 )
 
 // Reasons to stop a container.
@@ -46,6 +53,8 @@ const (
 	ReasonStopped Reason = "Stopped"
 	// ReasonPodFinished is the end of what is left of a pod whose containers are done.
 	ReasonPodFinished Reason = "PodFinished"
+	// ReasonEvicted is the end of a pod that has used more than it may. It is the reason of the pod's status too.
+	ReasonEvicted Reason = "Evicted"
 	// ReasonSandboxChanged is the loss of the sandbox that the container ran in.
 	ReasonSandboxChanged Reason = "SandboxChanged"
 )

@@ -89,9 +89,9 @@ type scenario struct {
 //	CONTAINER run OPTION...      its next run: lasts=DURATION forever exit=CODE oom deaf ends=DURATION wedged=N
 //	                             takes=DURATION error=TEXT refused=TEXT
 //	CONTAINER pull OPTION...     its next pull: takes=DURATION error=TEXT reason=REASON
-//	sandbox OPTION...            the next start of a sandbox: takes=DURATION error=TEXT
+//	sandbox OPTION...            the next start of a sandbox: takes=DURATION error=TEXT reason=REASON
 //	at DURATION stop [grace=DURATION] [delete]
-//	at DURATION lose [kill] | away | back | crash off=DURATION | reboot off=DURATION | leap by=DURATION
+//	at DURATION evict | lose [kill] | away | back | crash off=DURATION | reboot off=DURATION | leap by=DURATION
 //	at DURATION exit container=NAME code=CODE
 func (s *scenario) line(words []string) error {
 	switch words[0] {
@@ -135,6 +135,7 @@ func (s *scenario) happening(at time.Duration, what string, o options) error {
 		"crash":  func() { s.Crash(o.off) },
 		"reboot": func() { s.Reboot(o.off) },
 		"leap":   func() { s.Leap(o.off) },
+		"evict":  func() { s.Evict() },
 		"exit":   func() { s.Exit(o.container, o.run.Exit) },
 	}[what]
 	if !known {

@@ -96,6 +96,9 @@ func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
 	}
 	slices.SortFunc(s.ContainerStatuses, func(a, b ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
 	s.Phase = v.phase(&s)
+	if s.Phase == PhaseFailed && !f.Evicted.At.IsZero() {
+		s.Reason, s.Message = ReasonEvicted, f.Evicted.Message
+	}
 	s.Conditions = v.conditions(&s)
 	for _, ip := range f.Sandbox.IPs {
 		s.PodIPs = append(s.PodIPs, PodIP{IP: ip})
@@ -205,10 +208,14 @@ func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, initial
 	case next.over() && record == next:
 		return v.backingOff(c, h)
 	}
+	w := &Waiting{Reason: ReasonContainerCreating}
 	if len(v.pod.InitContainers) > 0 {
-		return &Waiting{Reason: ReasonPodInitializing}
+		w.Reason = ReasonPodInitializing
 	}
-	return &Waiting{Reason: ReasonContainerCreating}
+	if v.facts.Sandbox.Failures > 0 {
+		w.Message = v.facts.Sandbox.Message
+	}
+	return w
 }
 
 // again reports whether a run that is over is followed by another.

@@ -16,6 +16,14 @@ func (w *World) Stop(grace *time.Duration, remove bool) {
 	})
 }
 
+// Evict has the pod use more than it may. A supervisor that is down does not see it.
+func (w *World) Evict() {
+	if w.down || w.gone {
+		return
+	}
+	w.fold(lifecycle.PodEvicted{Message: "too much", At: w.Now()})
+}
+
 // LoseSandbox takes the newest sandbox away from under the supervisor. What runs in it runs on unless it is killed.
 func (w *World) LoseSandbox(kill bool) {
 	n := w.Facts.Sandbox.N

@@ -126,6 +126,8 @@ func event(e lifecycle.Event) string {
 		return "SignalSent " + ref(e.Ref)
 	case lifecycle.ContainerRemoved:
 		return "ContainerRemoved " + ref(e.Ref)
+	case lifecycle.PodEvicted:
+		return "PodEvicted"
 	case lifecycle.StopRequested:
 		switch {
 		case e.Grace.Force:

@@ -1,0 +1,114 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// source returns one whose folders hold the files, by path; a path that ends in a slash is a folder.
+func source(t *testing.T, files map[string]string) Source {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if strings.HasSuffix(name, "/") {
+			if err := os.MkdirAll(path, 0o700); err != nil {
+				t.Fatal(err)
+			}
+			continue
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return Source{Dir: dir, Credentials: filepath.Join(dir, "credentials")}
+}
+
+func TestValues(t *testing.T) {
+	s := source(t, map[string]string{
+		"configmaps/shop/color": "blue\n", "configmaps/shop/.hidden": "h", "configmaps/shop/color~": "old", "configmaps/shop/..data/color": "x",
+		"configmaps/shop/sub/x": "x", "configmaps/empty/": "", "configmaps/both/a": "folder", "secrets/db/password": "hunter2", "secrets/both/a": "folder",
+		"credentials/shop.tls": "key",
+	})
+	pod := &spec.Pod{
+		ConfigMaps: []spec.ConfigMap{{Name: "both", Data: map[string]string{"a": "inline"}}},
+		Secrets: []spec.Secret{
+			{Name: "both", Data: spec.SecretData{"a": "inline"}}, {Name: "tls", Credential: "shop.tls"},
+			{Name: "none", Credential: "other"}, {Name: "lost"}, {Name: "blank", Data: spec.SecretData{}},
+		},
+	}
+	for _, test := range []struct {
+		kind, name string
+		want       map[string][]byte
+		err        string
+		missing    bool
+	}{
+		{"configmap", "shop", map[string][]byte{"color": []byte("blue\n"), ".hidden": []byte("h")}, "", false},
+		{"configmap", "empty", map[string][]byte{}, "", false},
+		{"configmap", "both", map[string][]byte{"a": []byte("inline")}, "", false},
+		{"configmap", "none", nil, `configmap "none" not found`, true},
+		{"configmap", "../secrets/db", nil, `configmap "../secrets/db" not found`, true},
+		{"secret", "db", map[string][]byte{"password": []byte("hunter2")}, "", false},
+		{"secret", "both", map[string][]byte{"a": []byte("inline")}, "", false},
+		{"secret", "tls", map[string][]byte{"shop.tls": []byte("key")}, "", false},
+		{"secret", "none", nil, "no such file", true},
+		{"secret", "nowhere", nil, `secret "nowhere" not found`, true},
+		{"secret", "lost", nil, "lost with the state", false},
+		{"secret", "blank", map[string][]byte{}, "", false},
+	} {
+		t.Run(test.kind+" "+test.name, func(t *testing.T) {
+			get := s.ConfigMap
+			if test.kind == "secret" {
+				get = s.Secret
+			}
+			got, err := get(pod, test.name)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if (err == nil) != (test.err == "") || err != nil && !strings.Contains(err.Error(), test.err) || errors.Is(err, fs.ErrNotExist) != test.missing {
+				t.Errorf("error %v, want %q", err, test.err)
+			}
+		})
+	}
+	if _, err := (Source{}).Secret(pod, "tls"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a credential without a folder of them: %v", err)
+	}
+	if _, err := (Source{}).ConfigMap(pod, "shop"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a config map without a folder of them: %v", err)
+	}
+}
+
+func TestUnusableFiles(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		change func(path string) error
+		want   string
+	}{
+		{"readable by others", func(path string) error { return os.Chmod(path, 0o640) }, "(mode 0640): chmod 600"},
+		{"too long", func(path string) error { return os.Truncate(path, maxBytes) }, "makes it longer than 1048576 bytes"},
+		{"a FIFO", func(path string) error { return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)) }, "is not a file"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := source(t, map[string]string{"secrets/db/a": "hunter2", "secrets/db/b": "hunter2"})
+			if err := test.change(filepath.Join(s.Dir, "secrets/db/b")); err != nil {
+				t.Fatal(err)
+			}
+			_, err := s.Secret(&spec.Pod{}, "db")
+			if err == nil || !strings.Contains(err.Error(), test.want) || strings.Contains(err.Error(), "hunter2") {
+				t.Errorf("error %v, want %q", err, test.want)
+			}
+		})
+	}
+}
