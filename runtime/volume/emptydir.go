@@ -1,0 +1,109 @@
+package volume
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// openMode is that of a fresh folder that any user of any container may write to.
+const openMode fs.FileMode = 0o777
+
+func (s *Set) prepareEmptyDir(p Pod, v *spec.Volume) error {
+	dir := s.path(p.UID, v)
+	if v.EmptyDir.Medium == "" {
+		if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
+			return err
+		}
+		_, err := makeDir(dir, p.fsGroup())
+		return err
+	}
+	data := fmt.Sprintf("size=%d", s.memorySize(p.Spec, v.EmptyDir))
+	if gid := p.fsGroup(); gid == nil {
+		data += ",mode=0777"
+	} else {
+		data += fmt.Sprintf(",mode=2777,gid=%d", *gid)
+	}
+	return ensureTmpfs(dir, 0, data)
+}
+
+// makeDir makes a folder for a volume and gives it to the fsGroup. That happens once: from then on its mode is the
+// containers' to change. It gets its name when it is ready, so that none is ever seen half made.
+func makeDir(dir string, gid *int64) (made bool, err error) {
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		return false, fmt.Errorf("%s is not a directory", dir)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	fresh := filepath.Join(filepath.Dir(dir), "."+filepath.Base(dir)+".new")
+	if err := os.Mkdir(fresh, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return false, err
+	}
+	mode := openMode
+	if gid != nil {
+		if err := os.Lchown(fresh, -1, int(*gid)); err != nil {
+			return false, err
+		}
+		mode |= fs.ModeSetgid
+	}
+	if err := os.Chmod(fresh, mode); err != nil {
+		return false, err
+	}
+	if err := os.Rename(fresh, dir); err != nil {
+		return false, err // also where a link leads to nothing: it is somebody's, and stays
+	}
+	return true, nil
+}
+
+// memorySize is the size of an emptyDir in memory in bytes: what pods can have, what this pod can have, what the volume
+// may have; the smallest (SizeMemoryBackedVolumes, KEP-1967).
+func (s *Set) memorySize(pod *spec.Pod, v *spec.EmptyDirVolume) int64 {
+	size := s.opts.MemoryBytes
+	if limit := memoryLimit(pod); limit > 0 {
+		size = min(size, limit)
+	}
+	if v.SizeLimit != nil && v.SizeLimit.Sign() > 0 {
+		size = min(size, v.SizeLimit.Value())
+	}
+	return size
+}
+
+// memoryLimit is the memory limit of a pod in bytes, or 0 if it has none: its own, else that of its containers if each
+// has one. Those that run at the same time are added up: the containers with all sidecars, and each init container with
+// the sidecars before it (KEP-753).
+func memoryLimit(pod *spec.Pod) int64 {
+	if limit := bytesOf(pod.Resources.Limits); limit > 0 {
+		return limit
+	}
+	var sidecars, atStart, sum int64
+	for i := range pod.InitContainers {
+		c := &pod.InitContainers[i]
+		limit := bytesOf(c.Resources.Limits)
+		if limit == 0 {
+			return 0
+		}
+		atStart = max(atStart, sidecars+limit)
+		if c.RestartPolicy == spec.RestartAlways {
+			sidecars += limit
+		}
+	}
+	for i := range pod.Containers {
+		limit := bytesOf(pod.Containers[i].Resources.Limits)
+		if limit == 0 {
+			return 0
+		}
+		sum += limit
+	}
+	return max(atStart, sum+sidecars)
+}
+
+func bytesOf(limits spec.ResourceList) int64 {
+	memory := limits["memory"] // the zero value is no limit
+	return memory.Value()
+}

@@ -1,0 +1,73 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// Usage is what an emptyDir with a size limit takes.
+type Usage struct {
+	Volume string
+	Bytes  int64 // as allocated on disk, each file once however many names it has
+	Limit  spec.Quantity
+}
+
+// Exceeded reports whether the volume is over its limit, for which the pod fails with the reason Evicted and this message,
+// the kubelet's.
+func (u Usage) Exceeded() (message string, exceeded bool) {
+	if u.Limit.Sign() <= 0 || u.Limit.CmpInt64(u.Bytes) >= 0 {
+		return "", false
+	}
+	return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", u.Volume, u.Limit.String()), true
+}
+
+// Usage measures the emptyDirs on disk that have a size limit, by walking them. Those in memory are left out: their
+// tmpfs holds the limit. A volume that cannot be measured is in the error, beside the others' results.
+func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
+	return do(ctx, s, p.UID, func(ctx context.Context) ([]Usage, error) {
+		var list []Usage
+		var failed problems
+		for i := range p.Spec.Volumes {
+			v := &p.Spec.Volumes[i]
+			if v.EmptyDir == nil || v.EmptyDir.Medium != "" || v.EmptyDir.SizeLimit == nil {
+				continue
+			}
+			bytes, err := diskUsage(ctx, s.path(p.UID, v))
+			if errors.Is(err, fs.ErrNotExist) {
+				continue // it is not made yet
+			}
+			if err != nil {
+				failed = append(failed, fmt.Errorf("volume %q: %w", v.Name, err))
+				continue
+			}
+			list = append(list, Usage{Volume: v.Name, Bytes: bytes, Limit: *v.EmptyDir.SizeLimit})
+		}
+		return list, failed.err()
+	})
+}
+
+// blockBytes is the unit of a file's blocks, whatever its file system's is.
+const blockBytes = 512
+
+// diskUsage is what a tree takes on disk, in bytes.
+func diskUsage(ctx context.Context, dir string) (int64, error) {
+	var total int64
+	seen := map[uint64]bool{} // files with several names; walk stays on one file system
+	err := walk(ctx, dir, func(_ int, stat *unix.Stat_t) error {
+		if stat.Nlink > 1 && stat.Mode&unix.S_IFMT != unix.S_IFDIR {
+			if seen[stat.Ino] {
+				return nil
+			}
+			seen[stat.Ino] = true
+		}
+		total += stat.Blocks * blockBytes
+		return nil
+	})
+	return total, err
+}

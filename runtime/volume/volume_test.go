@@ -1,0 +1,239 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// fakeValues are config maps and secrets in memory.
+type fakeValues struct {
+	mu         sync.Mutex
+	configMaps map[string]map[string]string
+	secrets    map[string]map[string]string
+	err        error // what every look-up ends in
+}
+
+func (f *fakeValues) ConfigMap(_ *spec.Pod, name string) (map[string][]byte, error) {
+	return f.get(f.configMaps, name)
+}
+
+func (f *fakeValues) Secret(_ *spec.Pod, name string) (map[string][]byte, error) {
+	return f.get(f.secrets, name)
+}
+
+func (f *fakeValues) get(all map[string]map[string]string, name string) (map[string][]byte, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.err != nil {
+		return nil, f.err
+	}
+	object, ok := all[name]
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrNotExist}
+	}
+	values := map[string][]byte{}
+	for k, v := range object {
+		values[k] = []byte(v)
+	}
+	return values, nil
+}
+
+func (f *fakeValues) set(change func()) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change()
+}
+
+// newSet returns a set below a fresh folder.
+func newSet(t *testing.T, values Values) *Set {
+	t.Helper()
+	dir := t.TempDir()
+	s, err := New(values, Options{
+		DataDir: filepath.Join(dir, "data"), RunDir: filepath.Join(dir, "run"), ClaimsDir: filepath.Join(dir, "claims"),
+		MemoryBytes: 1 << 30, RecursiveReadOnly: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func ptr[T any](v T) *T { return &v }
+
+func quantity(text string) *spec.Quantity { return ptr(resource.MustParse(text)) }
+
+// podOf is a pod with these volumes, whose fields and resources say their own names.
+func podOf(volumes ...spec.Volume) Pod {
+	return Pod{
+		UID: "uid-1", Spec: &spec.Pod{Name: "web", Volumes: volumes},
+		Field: func(path string) (string, error) {
+			if path == "status.podIP" {
+				return "", errors.New("the pod has no address yet")
+			}
+			return "field " + path, nil
+		},
+		Resource: func(container, resource string, divisor *spec.Quantity) (string, error) {
+			text := container + " " + resource
+			if divisor != nil {
+				text += " / " + divisor.String()
+			}
+			return text, nil
+		},
+	}
+}
+
+func write(t *testing.T, path, text string) {
+	t.Helper()
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mkdir(t *testing.T, path string) string {
+	t.Helper()
+	if err := os.MkdirAll(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func symlink(t *testing.T, to, path string) {
+	t.Helper()
+	if err := os.Symlink(to, path); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func read(t *testing.T, path string) string {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func statOf(t *testing.T, path string) unix.Stat_t {
+	t.Helper()
+	var s unix.Stat_t
+	if err := unix.Lstat(path, &s); err != nil {
+		t.Fatalf("stat %s: %v", path, err)
+	}
+	return s
+}
+
+// wantError fails unless err says want; "" stands for no error.
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+		t.Errorf("error: %v, want %q", err, want)
+	}
+}
+
+// While a call is stuck in the kernel, its caller and everybody else for the pod come back in time, other pods are not
+// touched, and what was stuck finishes alone.
+func TestStuck(t *testing.T) {
+	defer goleak.VerifyNone(t)
+	s := newSet(t, nil)
+	unstuck, finished := make(chan struct{}), make(chan struct{})
+	ctx, cancel := context.WithCancel(t.Context())
+	entered := make(chan struct{})
+	go func() {
+		<-entered
+		cancel()
+	}()
+	_, err := do(ctx, s, "uid-1", func(context.Context) (int, error) {
+		close(entered)
+		<-unstuck
+		close(finished)
+		return 1, nil
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("the stuck call: %v", err)
+	}
+	if err := s.Prepare(ctx, podOf()); !errors.Is(err, context.Canceled) {
+		t.Errorf("another call for the pod: %v", err)
+	}
+	other := podOf()
+	other.UID = "uid-2"
+	if err := s.Prepare(t.Context(), other); err != nil {
+		t.Errorf("another pod: %v", err)
+	}
+	close(unstuck)
+	<-finished
+	if err := s.Prepare(t.Context(), podOf()); err != nil {
+		t.Errorf("the pod, afterwards: %v", err)
+	}
+}
+
+func TestNames(t *testing.T) {
+	s := newSet(t, nil)
+	for _, uid := range []string{"", ".", "..", "a/b", ".hidden", "a\x00b", strings.Repeat("x", 254)} {
+		pod := podOf()
+		pod.UID = uid
+		_, updateErr := s.Update(t.Context(), pod)
+		_, mountsErr := s.Mounts(t.Context(), pod, Request{Container: &spec.Container{}, Run: "run"})
+		_, runErr := s.Mounts(t.Context(), podOf(), Request{Container: &spec.Container{}, Run: uid})
+		for name, err := range map[string]error{
+			"Prepare": s.Prepare(t.Context(), pod), "Update": updateErr, "Mounts": mountsErr, "Mounts of a run": runErr,
+			"Teardown": s.Teardown(t.Context(), uid), "Release": s.Release(t.Context(), "uid-1", uid),
+		} {
+			if err == nil || !strings.Contains(err.Error(), "is not a name") {
+				t.Errorf("%s of %q: %v", name, uid, err)
+			}
+		}
+		volume := podOf(spec.Volume{Name: uid, EmptyDir: &spec.EmptyDirVolume{}})
+		wantError(t, s.Prepare(t.Context(), volume), "is not a name")
+	}
+}
+
+// Every volume that cannot be had is named, and the others are ready.
+func TestPrepareTellsAll(t *testing.T) {
+	s := newSet(t, &fakeValues{})
+	missing := filepath.Join(t.TempDir(), "missing")
+	pod := podOf(
+		spec.Volume{Name: "first", HostPath: &spec.HostPathVolume{Path: missing, Type: spec.HostPathDirectory}},
+		spec.Volume{Name: "second", EmptyDir: &spec.EmptyDirVolume{}},
+		spec.Volume{Name: "third"},
+		spec.Volume{Name: "image", Image: &spec.ImageVolume{Reference: "x"}},
+	)
+	err := s.Prepare(t.Context(), pod)
+	want := `volume "first": hostPath type check failed: ` + missing + ` is not a directory: it does not exist; ` +
+		`volume "third": it has no source`
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if mode := statOf(t, s.path("uid-1", &pod.Spec.Volumes[1])).Mode; mode != unix.S_IFDIR|0o777 {
+		t.Errorf("the emptyDir has mode %o", mode)
+	}
+}
+
+func TestNewFails(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, file, "")
+	if _, err := New(nil, Options{DataDir: file, RunDir: file, ClaimsDir: file}); err == nil {
+		t.Error("volumes were kept in a file")
+	}
+}
+
+func TestDefaults(t *testing.T) {
+	o, err := Options{}.withDefaults()
+	if err != nil || o.DataDir == "" || o.RunDir == "" || o.ClaimsDir == "" || o.MemoryBytes < 1<<20 {
+		t.Errorf("defaults: %+v, %v", o, err)
+	}
+}

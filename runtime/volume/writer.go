@@ -1,0 +1,222 @@
+package volume
+
+import (
+	"bytes"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// file is one file of a volume that is written by us.
+type file struct {
+	content []byte
+	mode    fs.FileMode
+}
+
+// files is the whole content of such a volume, by clean relative path.
+type files map[string]file
+
+// The names in a volume that is written by us, which users know from Kubernetes: files are links into ..data, which is a
+// link to the folder of the last update and changes in one step.
+const (
+	dataLink    = "..data"
+	newDataLink = "..data_tmp"
+	stampFormat = "..2006_01_02_15_04_05."
+)
+
+// check refuses paths that lead out of the volume or take a name of ours.
+func (f files) check() error {
+	for _, name := range slices.Sorted(maps.Keys(f)) {
+		switch {
+		case !fs.ValidPath(name) || name == "." || len(name) > 4096:
+			return fmt.Errorf("invalid path: %q", name)
+		case strings.HasPrefix(name, ".."):
+			return fmt.Errorf("invalid path: must not start with '..': %s", name)
+		}
+		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
+			if _, taken := f[dir]; taken {
+				return fmt.Errorf("invalid path: %s is a file, and a folder for %s", dir, name)
+			}
+		}
+	}
+	return nil
+}
+
+// tops are the names that the files begin with: what a user sees in the volume's folder.
+func (f files) tops() map[string]bool {
+	tops := map[string]bool{}
+	for name := range f {
+		top, _, _ := strings.Cut(name, "/")
+		tops[top] = true
+	}
+	return tops
+}
+
+// writer writes volumes. Their folders belong to root; a container is shown them read-only.
+type writer struct {
+	gid *int64 // the fsGroup, or nil
+}
+
+// fileMode and dirMode are what a file and a folder are given.
+func (w writer) fileMode(mode fs.FileMode) fs.FileMode {
+	if w.gid == nil {
+		return mode
+	}
+	return mode | groupReadFile
+}
+
+func (w writer) dirMode() fs.FileMode {
+	if w.gid == nil {
+		return 0o755
+	}
+	return fs.ModeSetgid | 0o755 | groupReadFile | groupEnter
+}
+
+// write makes dir hold these files and no others, so that whoever reads sees all of the old ones or all of the new ones.
+// It can be cut short anywhere and done again, and reports whether what a reader sees has changed.
+func (w writer) write(dir string, content files) (changed bool, err error) {
+	if err := content.check(); err != nil {
+		return false, err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return false, err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false, err
+	}
+	defer root.Close()
+	if err := w.own(root, ".", w.dirMode()); err != nil {
+		return false, err
+	}
+	stamp, err := root.Readlink(dataLink)
+	if err = ignore(err, fs.ErrNotExist); err != nil {
+		return false, err
+	}
+	if stamp == "" || !w.same(root, stamp, content) {
+		changed = true
+		if stamp, err = w.swap(root, content); err != nil {
+			return false, err
+		}
+	}
+	return changed, tidy(root, stamp, content.tops())
+}
+
+// swap writes the files into a new folder and lets the link lead there.
+func (w writer) swap(root *os.Root, content files) (stamp string, err error) {
+	stamp = time.Now().UTC().Format(stampFormat) + rand.Text()[:10]
+	if err := w.mkdir(root, stamp); err != nil {
+		return "", err
+	}
+	for _, name := range slices.Sorted(maps.Keys(content)) {
+		if err := w.writeFile(root, stamp, name, content[name]); err != nil {
+			return "", err
+		}
+	}
+	if err := ignore(root.Remove(newDataLink), fs.ErrNotExist); err != nil {
+		return "", err
+	}
+	if err := root.Symlink(stamp, newDataLink); err != nil {
+		return "", err
+	}
+	return stamp, root.Rename(newDataLink, dataLink)
+}
+
+func (w writer) writeFile(root *os.Root, stamp, name string, f file) error {
+	dir := stamp
+	parts := strings.Split(name, "/")
+	for _, part := range parts[:len(parts)-1] {
+		dir = path.Join(dir, part)
+		if err := w.mkdir(root, dir); err != nil {
+			return err
+		}
+	}
+	name = path.Join(stamp, name)
+	if err := root.WriteFile(name, f.content, 0o600); err != nil {
+		return err
+	}
+	return w.own(root, name, w.fileMode(f.mode))
+}
+
+func (w writer) mkdir(root *os.Root, name string) error {
+	if err := root.Mkdir(name, 0o700); err != nil {
+		return ignore(err, fs.ErrExist)
+	}
+	return w.own(root, name, w.dirMode())
+}
+
+// own sets group and mode whatever the umask is.
+func (w writer) own(root *os.Root, name string, mode fs.FileMode) error {
+	if w.gid != nil {
+		if err := root.Lchown(name, -1, int(*w.gid)); err != nil {
+			return err
+		}
+	}
+	return root.Chmod(name, mode)
+}
+
+// same reports whether a folder holds exactly these files, with their modes and group.
+func (w writer) same(root *os.Root, stamp string, content files) bool {
+	found := 0
+	err := fs.WalkDir(root.FS(), stamp, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		want, ok := content[strings.TrimPrefix(name, stamp+"/")]
+		if !ok || !w.sameFile(root, name, want) {
+			return fs.ErrInvalid
+		}
+		found++
+		return nil
+	})
+	return err == nil && found == len(content)
+}
+
+func (w writer) sameFile(root *os.Root, name string, want file) bool {
+	info, err := root.Lstat(name)
+	if err != nil || info.Mode() != w.fileMode(want.mode) || info.Size() != int64(len(want.content)) {
+		return false
+	}
+	if stat, ok := info.Sys().(*syscall.Stat_t); w.gid != nil && (!ok || int64(stat.Gid) != *w.gid) {
+		return false
+	}
+	have, err := root.ReadFile(name)
+	return err == nil && bytes.Equal(have, want.content)
+}
+
+// tidy makes the links that a user sees, and removes what is not of the folder stamp: old links, and the folders of former
+// updates and of those that were cut short.
+func tidy(root *os.Root, stamp string, tops map[string]bool) error {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		target, err := root.Readlink(name)
+		isLink := err == nil && target == path.Join(dataLink, name)
+		switch {
+		case name == dataLink, name == stamp, tops[name] && isLink:
+			continue
+		case !tops[name] && !isLink && !strings.HasPrefix(name, ".."):
+			continue // a folder for a subPath that names no file, as the kubelet leaves it
+		}
+		if err := root.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(tops)) {
+		if err := ignore(root.Symlink(path.Join(dataLink, name), name), fs.ErrExist); err != nil {
+			return err
+		}
+	}
+	return nil
+}
