@@ -85,18 +85,18 @@ func pin(dir string, o Options) error {
 	if err := unix.Mount("shm", shm, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, data); err != nil {
 		return fmt.Errorf("mount %s: %w", shm, err)
 	}
-	return onOwnThread(func() error { return enterAndPin(dir, o) })
+	return OnOwnThread(func() error { return enterAndPin(dir, o) })
 }
 
-// onOwnThread runs f on a thread that ends with it. That is never the main thread: it would not end but stay in the new
+// OnOwnThread runs f on a thread that ends with it. That is never the main thread: it would not end but stay in the new
 // namespaces for as long as the process lives, and /proc/self would show them as the process's own.
-func onOwnThread(f func() error) error {
+func OnOwnThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
 			defer runtime.UnlockOSThread()
-			done <- onOwnThread(f) // which cannot come to this thread as long as it is locked
+			done <- OnOwnThread(f) // which cannot come to this thread as long as it is locked
 			return
 		}
 		done <- f()

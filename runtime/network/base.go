@@ -1,0 +1,281 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+)
+
+// base is what all pods need, as this process has found or made it.
+type base struct {
+	bridge int // its index
+	mtu    int
+}
+
+// ensureBase makes sure of all that pods share: subnets, sysctls, the bridge and the ruleset. Once it has, only what others
+// are known to take away is looked at again, and the subnets as long as no pod is in them. The turn is held.
+func (n *Network) ensureBase(ctx context.Context) error {
+	there, err := n.tableExists(ctx)
+	if err != nil {
+		return err
+	}
+	if !there || n.base == nil || !n.inUse() {
+		n.base = nil
+		if err := n.settleSubnets(ctx); err != nil {
+			return err
+		}
+		if err := n.step(ctx, "set sysctls", func() error { return n.place.do(n.setMachineSysctls) }); err != nil {
+			return err
+		}
+		b := &base{}
+		if err := n.step(ctx, "make bridge", func() error { return n.ensureBridge(b) }); err != nil {
+			return err
+		}
+		if err := n.step(ctx, "write ruleset", func() error { return n.writeRuleset(ctx) }); err != nil {
+			return err
+		}
+		n.base = b
+	}
+	return n.step(ctx, "pass other firewalls", func() error { return n.passFirewalls(ctx) })
+}
+
+// inUse reports whether a pod has an address.
+func (n *Network) inUse() bool {
+	for _, l := range n.leases {
+		if l.Link != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// settleSubnets decides which subnets are used: those of the pods that run; else those that the user names; else those
+// that were used before, unless they have come to overlap; else new ones.
+func (n *Network) settleSubnets(ctx context.Context) error {
+	if n.inUse() {
+		if len(n.opts.Subnets) > 0 && !slices.Equal(n.opts.Subnets, n.subnets) {
+			n.log.WarnContext(ctx, "the network's subnets change when no pod is in the old ones",
+				slog.Any("old", n.subnets), slog.Any("new", n.opts.Subnets))
+		}
+		return nil
+	}
+	subnets := n.opts.Subnets
+	if len(subnets) == 0 {
+		var err error
+		if subnets, err = n.autoSubnets(ctx); err != nil {
+			return err
+		}
+	}
+	if slices.Equal(subnets, n.subnets) {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.subnets = subnets
+	n.announce()
+	return nil
+}
+
+func (n *Network) autoSubnets(ctx context.Context) ([]netip.Prefix, error) {
+	used, err := usedPrefixes(n.links, n.opts.Bridge)
+	if err != nil {
+		return nil, err
+	}
+	ipv6 := false
+	if err := n.place.do(func() error { ipv6 = hasIPv6(); return nil }); err != nil {
+		return nil, err
+	}
+	subnets := n.state.Subnets // written with the turn held, so it can be read
+	if slices.ContainsFunc(subnets, func(s netip.Prefix) bool { return anyOverlap(s, used) }) {
+		n.log.WarnContext(ctx, "the network's subnets have come to overlap with the machine's and are chosen anew", slog.Any("old", subnets))
+		subnets = nil
+	}
+	if len(subnets) == 0 || ipv6 && len(subnets) == 1 {
+		chosen, err := chooseSubnets(used, ipv6)
+		if err != nil {
+			return nil, err
+		}
+		if len(subnets) > 0 {
+			chosen[0] = subnets[0]
+		}
+		n.mu.Lock()
+		n.state.Subnets = chosen
+		n.mu.Unlock()
+		n.saveStateSoon()
+		subnets = chosen
+	}
+	if !ipv6 {
+		subnets = subnets[:1]
+	}
+	return subnets, nil
+}
+
+// setMachineSysctls makes the machine forward, on the thread that calls.
+func (n *Network) setMachineSysctls() error {
+	if err := setSysctl("ipv4/ip_forward", "1"); err != nil {
+		return err
+	}
+	if len(n.subnets) == 1 {
+		return nil
+	}
+	if on, err := sysctl("ipv6/conf/all/forwarding"); err != nil {
+		return fmt.Errorf("read sysctl net.ipv6.conf.all.forwarding: %w", err)
+	} else if on != "0" {
+		return nil
+	}
+	// With forwarding on, accept_ra = 1 means no: links that have their address and route from router advertisements
+	// would lose them when those expire. 2 means yes, forwarding or not.
+	links, err := os.ReadDir(sysctlPath("ipv6/conf"))
+	if err != nil {
+		return fmt.Errorf("list links with IPv6: %w", err)
+	}
+	for _, link := range links {
+		if slices.Contains([]string{"all", "default", "lo", n.opts.Bridge}, link.Name()) {
+			continue
+		}
+		name := "ipv6/conf/" + link.Name() + "/accept_ra"
+		value, err := sysctl(name)
+		if err == nil && value == "1" {
+			err = setSysctl(name, "2")
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // else the link has gone
+			return err
+		}
+	}
+	return setSysctl("ipv6/conf/all/forwarding", "1")
+}
+
+// ensureBridge makes the bridge and its settings be as they should.
+func (n *Network) ensureBridge(b *base) error {
+	link, err := n.links.LinkByName(n.opts.Bridge)
+	if isNotFound(err) {
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = n.opts.Bridge
+		attrs.HardwareAddr = hardwareAddr(at(n.subnets[0], gatewayNumber)) // else it changes with the pods, under everybody's ARP cache
+		if err := n.links.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
+			return fmt.Errorf("add %s: %w", n.opts.Bridge, err)
+		}
+		link, err = n.links.LinkByName(n.opts.Bridge)
+	}
+	if err != nil {
+		return fmt.Errorf("look for %s: %w", n.opts.Bridge, err)
+	}
+	if link.Type() != "bridge" {
+		return fmt.Errorf("the machine has another link with the name %s: it is of type %s", n.opts.Bridge, link.Type())
+	}
+	if b.mtu, err = n.uplinkMTU(); err != nil {
+		return err
+	}
+	if link.Attrs().MTU != b.mtu {
+		if err := n.links.LinkSetMTU(link, b.mtu); err != nil {
+			return fmt.Errorf("set MTU of %s to %d: %w", n.opts.Bridge, b.mtu, err)
+		}
+	}
+	if err := n.place.do(n.setBridgeSysctls); err != nil {
+		return err
+	}
+	if err := n.setBridgeAddresses(link); err != nil {
+		return err
+	}
+	if err := n.links.LinkSetUp(link); err != nil {
+		return fmt.Errorf("set %s up: %w", n.opts.Bridge, err)
+	}
+	b.bridge = link.Attrs().Index
+	return nil
+}
+
+// setBridgeSysctls is for the thread that calls.
+func (n *Network) setBridgeSysctls() error {
+	// Packets from 127.0.0.1 may then leave for pods. Those from outside to 127.0.0.0/8 are dropped by the ruleset.
+	if err := setSysctl("ipv4/conf/"+n.opts.Bridge+"/route_localnet", "1"); err != nil {
+		return err
+	}
+	if len(n.subnets) == 1 {
+		return nil
+	}
+	// A pod is no router (CVE-2020-13401), and nobody else can have the addresses of the bridge.
+	for _, s := range [][2]string{{"disable_ipv6", "0"}, {"accept_ra", "0"}, {"accept_dad", "0"}} {
+		if err := setSysctl("ipv6/conf/"+n.opts.Bridge+"/"+s[0], s[1]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setBridgeAddresses gives the bridge the machine's addresses in the subnets, and takes all others but the link-local.
+func (n *Network) setBridgeAddresses(link netlink.Link) error {
+	have, err := whole(func() ([]netlink.Addr, error) { return n.links.AddrList(link, netlink.FAMILY_ALL) })
+	if err != nil {
+		return fmt.Errorf("list addresses of %s: %w", n.opts.Bridge, err)
+	}
+	missing := map[string]netlink.Addr{}
+	for _, s := range n.subnets {
+		net := ipNet(at(s, gatewayNumber), s.Bits())
+		missing[net.String()] = netlink.Addr{IPNet: net, Flags: flagsFor(s.Addr())}
+	}
+	for _, a := range have {
+		if _, wanted := missing[a.IPNet.String()]; wanted {
+			delete(missing, a.IPNet.String())
+		} else if !a.IP.IsLinkLocalUnicast() {
+			if err := n.links.AddrDel(link, &a); err != nil {
+				return fmt.Errorf("remove %s from %s: %w", a.IPNet, n.opts.Bridge, err)
+			}
+		}
+	}
+	for _, a := range missing {
+		if err := n.links.AddrAdd(link, &a); err != nil {
+			return fmt.Errorf("add %s to %s: %w", a.IPNet, n.opts.Bridge, err)
+		}
+	}
+	return nil
+}
+
+// flagsFor keeps an address of IPv6 from waiting a second for another that has it.
+func flagsFor(a netip.Addr) int {
+	if a.Is6() {
+		return unix.IFA_F_NODAD
+	}
+	return 0
+}
+
+// hardwareAddr is that of the link with an address of IPv4. A pod that takes the address of another has its hardware
+// address too, so that no neighbour's ARP cache is wrong.
+func hardwareAddr(a netip.Addr) net.HardwareAddr {
+	raw := a.As4()
+	return append(net.HardwareAddr{0x0a, 0x58}, raw[:]...)
+}
+
+// uplinkMTU is the least of the links that default routes lead to, or Ethernet's if there is none: no packet of a pod is
+// then too long for the way out.
+func (n *Network) uplinkMTU() (int, error) {
+	const ethernet = 1500
+	const least = 1280 // IPv6's
+	routes, err := whole(func() ([]netlink.Route, error) { return n.links.RouteList(nil, netlink.FAMILY_ALL) })
+	if err != nil {
+		return 0, fmt.Errorf("list routes: %w", err)
+	}
+	mtu := ethernet
+	for _, r := range routes {
+		if r.Dst != nil {
+			if ones, _ := r.Dst.Mask.Size(); ones > 0 {
+				continue
+			}
+		}
+		link, err := n.links.LinkByIndex(r.LinkIndex)
+		if err == nil {
+			mtu = min(mtu, max(link.Attrs().MTU, least))
+		} else if !isNotFound(err) {
+			return 0, fmt.Errorf("look for link %d: %w", r.LinkIndex, err)
+		}
+	}
+	return mtu, nil
+}

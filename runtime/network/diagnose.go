@@ -1,0 +1,266 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/netns"
+)
+
+// Finding is something about the machine that keeps pods from their network.
+type Finding struct {
+	// Problem and Cure are sentences for people.
+	Problem, Cure string
+}
+
+// probeTimeout bounds a program that Diagnose asks.
+const probeTimeout = 5 * time.Second
+
+// Diagnose looks for what keeps pods from their network. It changes nothing: what the kernel can do is tried in a network
+// namespace that ends with the call. A check that cannot be made is an error beside the findings of the others.
+func (n *Network) Diagnose(ctx context.Context) ([]Finding, error) {
+	var all []Finding
+	var errs []error
+	for _, check := range []func(context.Context) ([]Finding, error){
+		n.missingKernel, n.forwardingOff, n.otherFirewalls, n.legacyFirewall, n.overlaps,
+	} {
+		found, err := check(ctx)
+		all, errs = append(all, found...), append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return all, fmt.Errorf("diagnose network: %w", err)
+	}
+	return all, nil
+}
+
+// missingKernel makes the links and the ruleset of a pod network in a namespace of its own.
+func (n *Network) missingKernel(ctx context.Context) ([]Finding, error) {
+	var found []Finding
+	missing := func(err error, what, option string) {
+		found = append(found, Finding{
+			Problem: fmt.Sprintf("the kernel has no %s for pods: %v", what, err),
+			Cure:    fmt.Sprintf("load the module, or use a kernel with %s; pods with hostNetwork = true run without", option),
+		})
+	}
+	err := netns.OnOwnThread(func() error {
+		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("make a network namespace: %w", err)
+		}
+		h, err := namespace{}.links()
+		if err != nil {
+			return err
+		}
+		defer h.Close()
+		attrs := netlink.NewLinkAttrs()
+		attrs.Name = n.opts.Bridge
+		if err := h.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
+			missing(err, "bridges", "CONFIG_BRIDGE")
+		}
+		pair := netlink.NewLinkAttrs()
+		pair.Name = "probe0"
+		veth := netlink.NewVeth(pair)
+		veth.PeerName = "probe1"
+		if err := h.LinkAdd(veth); err != nil {
+			missing(err, "veth pairs", "CONFIG_VETH")
+		}
+		probe := &Network{opts: n.opts, subnets: candidates[:1]}
+		if err := probe.writeRuleset(ctx); err != nil {
+			missing(err, "nftables with address translation", "CONFIG_NF_TABLES_INET, CONFIG_NFT_NAT, CONFIG_NFT_MASQ and CONFIG_NFT_FIB_INET")
+		}
+		return nil
+	})
+	return found, err
+}
+
+// forwardingOff looks whether somebody has turned off what Setup has turned on, or Setup cannot.
+func (n *Network) forwardingOff(context.Context) ([]Finding, error) {
+	n.mu.Lock()
+	pods, subnets := n.inUse(), len(n.subnets)
+	n.mu.Unlock()
+	var found []Finding
+	err := n.place.do(func() error {
+		settings := []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"}
+		if subnets < 2 {
+			settings = settings[:1]
+		}
+		for _, s := range settings {
+			value, err := sysctl(s)
+			if err != nil {
+				return err
+			}
+			name := "net." + strings.ReplaceAll(s, "/", ".")
+			switch {
+			case value != "0":
+			case pods:
+				found = append(found, Finding{
+					Problem: fmt.Sprintf("pods cannot reach the outside: another program has set the sysctl %s to 0", name),
+					Cure:    fmt.Sprintf("sysctl -w %s=1, and look for the line in /etc/sysctl.conf and /etc/sysctl.d", name),
+				})
+			case unix.Access(sysctlPath(s), unix.W_OK) != nil:
+				found = append(found, Finding{
+					Problem: fmt.Sprintf("the sysctl %s is 0 and cannot be written here", name),
+					Cure:    fmt.Sprintf("set %s=1 on the machine itself, since /proc/sys is read-only in this container", name),
+				})
+			}
+		}
+		return nil
+	})
+	return found, err
+}
+
+// otherFirewalls finds chains of nftables that drop what pods send or get, but for that of iptables, which Setup passes.
+func (n *Network) otherFirewalls(ctx context.Context) ([]Finding, error) {
+	c, err := n.place.nft(ctx)
+	if err != nil {
+		return nil, err
+	}
+	chains, err := c.ListChains()
+	if err != nil {
+		return nil, fmt.Errorf("list chains of nftables: %w", err)
+	}
+	var found []Finding
+	for _, ch := range chains {
+		families := []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6, nftables.TableFamilyINet}
+		switch {
+		case ch.Hooknum == nil || *ch.Hooknum != *nftables.ChainHookForward || !slices.Contains(families, ch.Table.Family):
+			continue
+		case ch.Table.Name == n.opts.Bridge, ch.Table.Name == "filter" && ch.Name == "FORWARD" && ch.Table.Family != nftables.TableFamilyINet:
+			continue
+		}
+		firewalld := ch.Table.Name == "firewalld" // its policy is accept, and its last rule rejects
+		if !drops(ch) && !firewalld {
+			continue
+		}
+		if passes, err := n.hasAccept(c, chains, ch.Table); err != nil {
+			return found, err
+		} else if !passes {
+			found = append(found, n.blocked(ch, firewalld))
+		}
+	}
+	return found, nil
+}
+
+// hasAccept reports whether a rule of the table accepts packets of the bridge.
+func (n *Network) hasAccept(c *nftables.Conn, chains []*nftables.Chain, t *nftables.Table) (bool, error) {
+	for _, ch := range chains {
+		if ch.Table.Name != t.Name || ch.Table.Family != t.Family {
+			continue
+		}
+		rules, err := c.GetRules(ch.Table, ch)
+		if err != nil {
+			return false, fmt.Errorf("list rules of chain %s: %w", ch.Name, err)
+		}
+		for _, r := range rules {
+			if _, ok := n.acceptedBy(r); ok {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}
+
+func (n *Network) blocked(ch *nftables.Chain, firewalld bool) Finding {
+	if firewalld {
+		return Finding{
+			Problem: "firewalld rejects what pods send and get",
+			Cure:    fmt.Sprintf("firewall-cmd --permanent --zone=trusted --add-interface=%s && firewall-cmd --reload", n.opts.Bridge),
+		}
+	}
+	name := map[nftables.TableFamily]string{
+		nftables.TableFamilyIPv4: "ip", nftables.TableFamilyIPv6: "ip6", nftables.TableFamilyINet: "inet",
+	}[ch.Table.Family]
+	chain := fmt.Sprintf("%s %s %s", name, ch.Table.Name, ch.Name)
+	return Finding{
+		Problem: fmt.Sprintf("the nftables chain %s drops what pods send and get: its policy is drop", chain),
+		Cure: fmt.Sprintf("nft insert rule %[1]s iifname %[2]q accept; nft insert rule %[1]s oifname %[2]q accept; and the same in /etc/nftables.conf",
+			chain, n.opts.Bridge),
+	}
+}
+
+// legacyFirewall looks for a FORWARD chain of the old iptables, which nftables does not show.
+func (n *Network) legacyFirewall(ctx context.Context) ([]Finding, error) {
+	var found []Finding
+	for _, v := range []struct{ names, program string }{
+		{"/proc/thread-self/net/ip_tables_names", "iptables-legacy"},
+		{"/proc/thread-self/net/ip6_tables_names", "ip6tables-legacy"},
+	} {
+		var rules []byte
+		var asked error
+		err := n.place.do(func() error {
+			names, err := os.ReadFile(v.names)
+			if err != nil || !slices.Contains(strings.Fields(string(names)), "filter") {
+				return nil //nolint:nilerr // no such file, or no such table: nothing filters
+			}
+			ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+			defer cancel()
+			rules, asked = exec.CommandContext(ctx, v.program, "-S", "FORWARD").Output() //nolint:gosec // one of two names
+			return nil
+		})
+		if err != nil {
+			return found, err
+		}
+		if f, bad := n.judgeLegacy(v.program, string(rules), asked); bad {
+			found = append(found, f)
+		}
+	}
+	return found, nil
+}
+
+// judgeLegacy reads what "iptables-legacy -S FORWARD" has written. Nothing written is nothing there.
+func (n *Network) judgeLegacy(program, rules string, asked error) (Finding, bool) {
+	cure := fmt.Sprintf("%[1]s -I FORWARD -i %[2]s -j ACCEPT; %[1]s -I FORWARD -o %[2]s -j ACCEPT", program, n.opts.Bridge)
+	if asked != nil {
+		return Finding{
+			Problem: fmt.Sprintf("the old iptables has a filter table, which may drop what pods send and get; it cannot be looked at: %v", asked),
+			Cure:    "install " + program + " and ask again, or " + cure,
+		}, true
+	}
+	blocks := false
+	for line := range strings.Lines(rules) {
+		words := strings.Fields(line)
+		if slices.Contains(words, n.opts.Bridge) && slices.Contains(words, "ACCEPT") {
+			return Finding{}, false
+		}
+		blocks = blocks || slices.Equal(words, []string{"-P", "FORWARD", "DROP"}) ||
+			slices.Contains(words, "-A") && (slices.Contains(words, "DROP") || slices.Contains(words, "REJECT"))
+	}
+	return Finding{Problem: "the FORWARD chain of the old iptables drops what pods send and get", Cure: cure}, blocks
+}
+
+// overlaps finds addresses and routes of the machine in the subnets of pods.
+func (n *Network) overlaps(context.Context) ([]Finding, error) {
+	n.mu.Lock()
+	subnets := slices.Clone(n.subnets)
+	n.mu.Unlock()
+	h, err := n.place.links()
+	if err != nil {
+		return nil, err
+	}
+	defer h.Close()
+	used, err := usedPrefixes(h, n.opts.Bridge)
+	if err != nil {
+		return nil, err
+	}
+	var found []Finding
+	for _, s := range subnets {
+		for _, u := range used {
+			if s.Overlaps(u) {
+				found = append(found, Finding{
+					Problem: fmt.Sprintf("the subnet of pods %s overlaps %s, which the machine has an address in or a route to", s, u),
+					Cure:    "end all pods and start them again: unless the subnets are named in [network], free ones are chosen",
+				})
+			}
+		}
+	}
+	return found, nil
+}

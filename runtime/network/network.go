@@ -1,0 +1,216 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/netip"
+	"slices"
+	"sync"
+
+	"github.com/vishvananda/netlink"
+)
+
+// DefaultBridge is the name of the bridge unless another is asked for.
+const DefaultBridge = "podstead0"
+
+// Options say where a network is.
+type Options struct {
+	// StateFile, on disk, holds what lasts over boots. LeaseFile, in /run, holds what is void after one. Both are needed;
+	// folders are made.
+	StateFile, LeaseFile string
+	// BootID is the kernel's of this boot. Leases of another are void.
+	BootID string
+	// Bridge is the name of the bridge, of the nftables table, and the comment on rules elsewhere; at most 15 letters,
+	// digits, "-" and "_". Empty means DefaultBridge.
+	Bridge string
+	// Subnets are one of IPv4 and, if wanted, one of IPv6. Empty means: chosen at the first Setup, such that they overlap
+	// no address and no route of the machine, and kept from then on.
+	Subnets []netip.Prefix
+	// NetnsPath is the network namespace that is "the machine". Empty means that of this process.
+	NetnsPath string
+	// Log is told what nobody's call returns. Nil means nothing is told.
+	Log *slog.Logger
+}
+
+// Network is the pod network. Its methods are safe for concurrent use. Each change waits for the one before it, as long as
+// its context says.
+type Network struct {
+	opts  Options
+	log   *slog.Logger
+	place namespace
+	links *netlink.Handle // used by the holder of turn only
+
+	turn chan struct{} // held during a change
+
+	// mu guards what follows. It is never held while something waits. Only the holder of turn writes leases and subnets.
+	mu      sync.Mutex
+	leases  map[string]*lease
+	subnets []netip.Prefix // in use: those of the bridge
+	changed chan struct{}
+	leaving []departure // links to be removed
+	closed  bool
+	state   stateFile
+	unsaved bool // state is newer than its file
+	workers sync.WaitGroup
+	busy    map[work]bool
+
+	base  *base                    // what all pods need; nil until this process has made sure of it; guarded by turn
+	fault func(step string) error // tests make a step fail, or end the process there; nil otherwise
+}
+
+// work is a kind of thing that is done beside the callers, by one goroutine each.
+type work string
+
+const (
+	removeLinks work = "remove links"
+	saveState   work = "save state"
+)
+
+// New reads the state of a network and changes nothing on the machine. Leases that cannot be read are replaced by what the
+// links of the pods show. The caller calls Close.
+func New(ctx context.Context, o Options) (*Network, error) {
+	if o.Bridge == "" {
+		o.Bridge = DefaultBridge
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if err := o.check(); err != nil {
+		return nil, fmt.Errorf("set up network: %w", err)
+	}
+	if err := prepareFolders(o.StateFile, o.LeaseFile); err != nil {
+		return nil, err
+	}
+	n := &Network{
+		opts: o, log: o.Log,
+		turn: make(chan struct{}, 1), changed: make(chan struct{}), busy: map[work]bool{},
+	}
+	var err error
+	if n.state, err = loadState(ctx, o.Log, o.StateFile); err != nil {
+		return nil, err
+	}
+	file, found, err := loadLeases(ctx, o.Log, o.LeaseFile, o.BootID)
+	if err != nil {
+		return nil, err
+	}
+	n.leases, n.subnets = file.Leases, file.Subnets
+	if n.place, err = openNamespace(o.NetnsPath); err != nil {
+		return nil, err
+	}
+	if n.links, err = n.place.links(); err != nil {
+		return nil, errors.Join(err, n.place.close())
+	}
+	if !found {
+		if err := n.adopt(ctx); err != nil {
+			return nil, errors.Join(err, n.Close())
+		}
+	}
+	return n, nil
+}
+
+func (o *Options) check() error {
+	if o.StateFile == "" || o.LeaseFile == "" || o.BootID == "" {
+		return errors.New("a state file, a lease file and the boot ID are needed")
+	}
+	if len(o.Bridge) > 15 {
+		return fmt.Errorf("bridge %q: a name has at most 15 characters", o.Bridge)
+	}
+	for _, r := range o.Bridge {
+		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' {
+			return fmt.Errorf("bridge %q: letters, digits, - and _ make a name", o.Bridge)
+		}
+	}
+	return checkSubnets(o.Subnets)
+}
+
+// Close waits for what is done beside the callers, and lets go of the machine; pods keep their network. No other method
+// may be called after it.
+func (n *Network) Close() error {
+	n.mu.Lock()
+	n.closed = true
+	n.mu.Unlock()
+	n.workers.Wait()
+	n.links.Close()
+	return n.place.close()
+}
+
+// lock waits for the turn of the caller, who calls release once.
+func (n *Network) lock(ctx context.Context) (release func(), err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case n.turn <- struct{}{}:
+		return func() { <-n.turn }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// step does something to the machine, after ctx has been asked.
+func (n *Network) step(ctx context.Context, name string, do func() error) error {
+	if err := ctx.Err(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if n.fault != nil {
+		if err := n.fault(name); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	if err := do(); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+// start has a kind of work done by a goroutine, unless one is at it. mu is held.
+func (n *Network) start(kind work, do func()) {
+	if n.busy[kind] || n.closed {
+		return
+	}
+	n.busy[kind] = true
+	n.workers.Go(do)
+}
+
+// announce tells those who wait for a change of the peers. mu is held.
+func (n *Network) announce() {
+	close(n.changed)
+	n.changed = make(chan struct{})
+}
+
+// saveLeases writes the leases, with the turn held. /run is memory, so this takes no longer than the other steps.
+func (n *Network) saveLeases() error {
+	n.mu.Lock()
+	file := leaseFile{Version: fileVersion, BootID: n.opts.BootID, Subnets: n.subnets, Leases: maps.Clone(n.leases)}
+	n.mu.Unlock()
+	return writeJSON(n.opts.LeaseFile, file)
+}
+
+// saveStateSoon writes what lasts, beside the callers: the disk may be slow, and a pod's last address is a kindness.
+func (n *Network) saveStateSoon() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.unsaved = true
+	n.start(saveState, n.writeState)
+}
+
+func (n *Network) writeState() {
+	for {
+		n.mu.Lock()
+		if !n.unsaved {
+			n.busy[saveState] = false
+			n.mu.Unlock()
+			return
+		}
+		n.unsaved = false
+		s := n.state
+		s.Subnets, s.Addresses = slices.Clone(s.Subnets), slices.Clone(s.Addresses)
+		n.mu.Unlock()
+		if err := writeJSON(n.opts.StateFile, s); err != nil {
+			n.log.Warn("the addresses of pods cannot be kept", slog.Any("error", err))
+		}
+	}
+}

@@ -1,0 +1,178 @@
+package network
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Check reports whether the pod may have its host ports: the error is a *ConflictError if another has one of them. It
+// changes and holds nothing; Setup checks again.
+//
+// A port that a process of the machine listens on is refused too, since packets would no longer reach that process. (The
+// kubelet does not look; what CNI's portmap then does is to take the port away silently.) That check is made for a pod that
+// has no lease yet and a network of its own, and it is the best effort: a process that listens later is not heard of.
+func (n *Network) Check(r Request) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	if err := n.conflict(r.UID, r.Ports); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	_, known := n.leases[r.UID]
+	n.mu.Unlock()
+	if known || r.NetnsPath == "" {
+		return nil
+	}
+	return n.listeners(r.Ports)
+}
+
+// conflict finds a pod that has one of the ports.
+func (n *Network) conflict(uid string, ports []Port) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for other, l := range n.leases {
+		if other == uid || l.Leaving {
+			continue
+		}
+		for _, p := range ports {
+			for _, q := range l.Ports {
+				if p.overlaps(q) {
+					return &ConflictError{Port: p, Holder: l.Pod, HolderUID: other}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// listeners finds a process of the machine that listens on one of the ports.
+func (n *Network) listeners(ports []Port) error {
+	if len(ports) == 0 {
+		return nil
+	}
+	return n.place.do(func() error {
+		for _, p := range ports {
+			taken, err := isListenedOn(p)
+			if err != nil {
+				return err
+			}
+			if taken {
+				pid, process := listener(p)
+				return &ConflictError{Port: p, PID: pid, Process: process}
+			}
+		}
+		return nil
+	})
+}
+
+// isListenedOn tries to bind the port in the namespace of the calling thread. With SO_REUSEADDR that fails for TCP only
+// where a socket listens, and as ours never does, it disturbs nobody.
+func isListenedOn(p Port) (bool, error) {
+	kind := unix.SOCK_STREAM
+	switch protocols[p.Protocol] {
+	case unix.IPPROTO_UDP:
+		kind = unix.SOCK_DGRAM
+	case unix.IPPROTO_SCTP:
+		return false, nil
+	}
+	for _, is4 := range []bool{true, false} {
+		if !p.serves(is4) {
+			continue
+		}
+		err := tryBind(kind, is4, p)
+		switch {
+		case errors.Is(err, unix.EADDRINUSE):
+			return true, nil
+		case err == nil, errors.Is(err, unix.EADDRNOTAVAIL), errors.Is(err, unix.EAFNOSUPPORT):
+			// Free, or not an address of this machine yet, or no address family of it.
+		default:
+			return false, fmt.Errorf("look for listeners on %s: %w", p, err)
+		}
+	}
+	return false, nil
+}
+
+func tryBind(kind int, is4 bool, p Port) error {
+	family := unix.AF_INET6
+	if is4 {
+		family = unix.AF_INET
+	}
+	socket, err := unix.Socket(family, kind|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(socket)
+	if kind == unix.SOCK_STREAM { // two UDP sockets that both reuse the address would not notice each other
+		err = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
+	}
+	if err == nil && !is4 {
+		err = unix.SetsockoptInt(socket, unix.IPPROTO_IPV6, unix.IPV6_V6ONLY, 1)
+	}
+	if err != nil {
+		return err
+	}
+	ip := p.HostIP
+	switch {
+	case is4 && !ip.IsValid():
+		ip = netip.IPv4Unspecified()
+	case !ip.IsValid():
+		ip = netip.IPv6Unspecified()
+	}
+	if is4 {
+		return unix.Bind(socket, &unix.SockaddrInet4{Port: int(p.HostPort), Addr: ip.As4()})
+	}
+	return unix.Bind(socket, &unix.SockaddrInet6{Port: int(p.HostPort), Addr: ip.As16()})
+}
+
+// listener finds the process with a socket on the port, as far as /proc shows; zero if it does not.
+func listener(p Port) (pid int, process string) {
+	table := "tcp"
+	if protocols[p.Protocol] == unix.IPPROTO_UDP {
+		table = "udp"
+	}
+	sockets := map[string]bool{}
+	for _, name := range []string{table, table + "6"} {
+		raw, err := os.ReadFile("/proc/thread-self/net/" + name)
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(raw)) {
+			if inode, ok := socketOn(line, p.HostPort, table == "tcp"); ok {
+				sockets["socket:["+inode+"]"] = true
+			}
+		}
+	}
+	files, _ := filepath.Glob("/proc/[0-9]*/fd/*")
+	for _, file := range files {
+		target, err := os.Readlink(file)
+		if err != nil || !sockets[target] {
+			continue
+		}
+		number := strings.Split(file, "/")[2]
+		name, err := os.ReadFile("/proc/" + number + "/comm")
+		if pid, bad := strconv.Atoi(number); err == nil && bad == nil {
+			return pid, strings.TrimSpace(string(name))
+		}
+	}
+	return 0, ""
+}
+
+// socketOn reads the inode of a socket on a local port from a line of /proc/net/tcp or udp.
+func socketOn(line string, port uint16, listening bool) (inode string, ok bool) {
+	const local, state, inodes, listen = 1, 3, 9, "0A"
+	words := strings.Fields(line)
+	if len(words) <= inodes || listening && words[state] != listen {
+		return "", false
+	}
+	_, number, _ := strings.Cut(words[local], ":")
+	n, err := strconv.ParseUint(number, 16, 16)
+	return words[inodes], err == nil && uint16(n) == port
+}

@@ -1,0 +1,295 @@
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/google/nftables"
+	"github.com/vishvananda/netlink"
+)
+
+// departure is a link to be removed, with the pod that had it.
+type departure struct{ uid, link string }
+
+func connAdd(c *nftables.Conn, s *nftables.Set, e []nftables.SetElement) error { return c.SetAddElements(s, e) }
+
+func connDelete(c *nftables.Conn, s *nftables.Set, e []nftables.SetElement) error {
+	return c.SetDeleteElements(s, e)
+}
+
+// Teardown takes a pod's network away: its host ports when it returns, its link soon after, since the kernel takes long to
+// remove one. Only then its address may be another's. A pod that has no network is no error.
+func (n *Network) Teardown(ctx context.Context, uid string) error {
+	release, err := n.lock(ctx)
+	if err == nil {
+		defer release()
+		err = n.depart(ctx, uid)
+	}
+	if err != nil {
+		return fmt.Errorf("take down network of pod %s: %w", uid, err)
+	}
+	return nil
+}
+
+// depart ends a lease but for its link. The turn is held. Repeated, it does again whatever may not have been done.
+func (n *Network) depart(ctx context.Context, uid string) error {
+	l := n.leases[uid]
+	if l == nil {
+		return nil
+	}
+	gone := *l
+	gone.Leaving, gone.tried = true, nil
+	n.mu.Lock()
+	if l.Link == "" {
+		delete(n.leases, uid)
+	} else if !l.Leaving {
+		n.leases[uid] = &gone
+	}
+	n.announce()
+	n.mu.Unlock()
+	var errs []error
+	errs = append(errs, n.step(ctx, "save leases", n.saveLeases))
+	if l.Link != "" {
+		was := gone
+		was.Leaving = false
+		errs = append(errs, n.step(ctx, "withdraw ports", func() error { return n.withdraw(ctx, &was) }))
+		n.removeLink(uid, n.leases[uid])
+	}
+	return errors.Join(errs...)
+}
+
+// withdraw deletes the elements of a lease's ports. Where they cannot be deleted the map is not what it should be, and is
+// written anew.
+func (n *Network) withdraw(ctx context.Context, was *lease) error {
+	err := n.changePorts(ctx, was, connDelete)
+	if errors.Is(err, errRulesetLost) {
+		if there, err := n.tableExists(ctx); !there {
+			return err
+		}
+		return n.writeRuleset(ctx)
+	}
+	return err
+}
+
+// removeLink has the link of a leaving pod removed beside the callers. The channel is closed when that was tried.
+func (n *Network) removeLink(uid string, l *lease) <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if l.tried != nil {
+		select {
+		case <-l.tried: // without success, or it would not be here
+		default:
+			return l.tried
+		}
+	}
+	l.tried = make(chan struct{})
+	n.leaving = append(n.leaving, departure{uid, l.Link})
+	n.start(removeLinks, n.removeLinks)
+	return l.tried
+}
+
+// removeLinks is the worker that removes links, one after the other: the kernel would not do two at a time.
+func (n *Network) removeLinks() {
+	for {
+		n.mu.Lock()
+		if len(n.leaving) == 0 {
+			n.busy[removeLinks] = false
+			n.mu.Unlock()
+			return
+		}
+		next := n.leaving[0]
+		n.leaving = n.leaving[1:]
+		n.mu.Unlock()
+		err := n.deleteLink(next.link)
+		if err != nil {
+			n.log.Warn("the link of a pod that is gone cannot be removed; its address stays taken",
+				slog.String("uid", next.uid), slog.String("link", next.link), slog.Any("error", err))
+		}
+		if next.uid != "" {
+			n.departed(next.uid, err == nil)
+		}
+	}
+}
+
+func (n *Network) deleteLink(name string) error {
+	if n.fault != nil {
+		if err := n.fault("remove link"); err != nil {
+			return err
+		}
+	}
+	h, err := n.place.links() // not that of the callers, who would wait for the answer
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	link, err := h.LinkByName(name)
+	if err == nil {
+		err = h.LinkDel(link)
+	}
+	if err != nil && !isGone(err) {
+		return fmt.Errorf("remove link %s: %w", name, err)
+	}
+	return nil
+}
+
+// departed ends a lease whose link has been tried to remove.
+func (n *Network) departed(uid string, removed bool) {
+	n.turn <- struct{}{} // every holder is done within its time limits
+	defer func() { <-n.turn }()
+	n.mu.Lock()
+	l := n.leases[uid]
+	if removed {
+		delete(n.leases, uid)
+	}
+	n.mu.Unlock()
+	if removed {
+		if err := n.saveLeases(); err != nil {
+			n.log.Warn("the leases of the network cannot be kept", slog.Any("error", err))
+		}
+	}
+	close(l.tried)
+}
+
+// Reconcile takes away what belongs to no pod of live, which are UIDs: leases with their host ports and links, and links
+// without a lease. For the others it makes sure of what all pods need. Call it once after New, before the first Setup, and
+// again whenever something may have been lost, such as after another program has flushed the ruleset.
+func (n *Network) Reconcile(ctx context.Context, live []string) error {
+	release, err := n.lock(ctx)
+	if err == nil {
+		defer release()
+		err = n.reconcile(ctx, live)
+	}
+	if err != nil {
+		return fmt.Errorf("reconcile network: %w", err)
+	}
+	return nil
+}
+
+func (n *Network) reconcile(ctx context.Context, live []string) error {
+	var errs []error
+	var uids []string
+	for uid := range n.leases {
+		uids = append(uids, uid)
+	}
+	for _, uid := range uids {
+		if n.leases[uid].Leaving || !slices.Contains(live, uid) {
+			errs = append(errs, n.depart(ctx, uid))
+		}
+	}
+	links, err := n.podLinks()
+	if err != nil {
+		return errors.Join(append(errs, err)...)
+	}
+	for _, link := range links {
+		name := link.Attrs().Name
+		if !n.hasLink(name) {
+			n.mu.Lock()
+			n.leaving = append(n.leaving, departure{link: name})
+			n.start(removeLinks, n.removeLinks)
+			n.mu.Unlock()
+		}
+	}
+	there, err := n.tableExists(ctx)
+	if errs = append(errs, err); there || n.inUse() {
+		n.base = nil
+		errs = append(errs, n.ensureBase(ctx))
+	}
+	return errors.Join(errs...)
+}
+
+func (n *Network) hasLink(name string) bool {
+	for _, l := range n.leases {
+		if l.Link == name {
+			return true
+		}
+	}
+	return false
+}
+
+// podLinks are the machine's ends of all veth pairs that are ours by name.
+func (n *Network) podLinks() ([]netlink.Link, error) {
+	all, err := whole(n.links.LinkList)
+	if err != nil {
+		return nil, fmt.Errorf("list links: %w", err)
+	}
+	return slices.DeleteFunc(all, func(l netlink.Link) bool {
+		return l.Type() != "veth" || !strings.HasPrefix(l.Attrs().Name, linkPrefix(n.opts.Bridge))
+	}), nil
+}
+
+// takenAddresses is the set of addresses that are somebody's.
+func (n *Network) takenAddresses() func(netip.Addr) bool {
+	taken := map[netip.Addr]bool{}
+	for _, l := range n.leases {
+		for _, ip := range l.IPs {
+			taken[ip] = true
+		}
+	}
+	return func(a netip.Addr) bool { return taken[a] }
+}
+
+// Remove takes the bridge, the ruleset and what was put into other firewalls away. It waits for links that are being removed, and it
+// is an error if a pod has its network still. The sysctls stay: who else relies on them by now cannot be known.
+func (n *Network) Remove(ctx context.Context) error {
+	if err := n.remove(ctx); err != nil {
+		return fmt.Errorf("remove network: %w", err)
+	}
+	return nil
+}
+
+func (n *Network) remove(ctx context.Context) error {
+	for {
+		release, err := n.lock(ctx)
+		if err != nil {
+			return err
+		}
+		var tried <-chan struct{}
+		for uid, l := range n.leases {
+			if !l.Leaving {
+				release()
+				return fmt.Errorf("pod %q has it", l.Pod)
+			}
+			tried = n.removeLink(uid, l)
+		}
+		if tried == nil {
+			defer release()
+			return n.removeBase(ctx)
+		}
+		release()
+		select {
+		case <-tried:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (n *Network) removeBase(ctx context.Context) error {
+	n.base = nil
+	errs := []error{n.unpassFirewalls(ctx)}
+	there, err := n.tableExists(ctx)
+	if there {
+		var c *nftables.Conn
+		if c, err = n.place.nft(ctx); err == nil {
+			c.DelTable(n.table())
+			err = c.Flush()
+		}
+	}
+	errs = append(errs, err)
+	bridge, err := n.links.LinkByName(n.opts.Bridge)
+	if err == nil {
+		err = n.links.LinkDel(bridge)
+	}
+	if err != nil && !isGone(err) {
+		errs = append(errs, fmt.Errorf("remove %s: %w", n.opts.Bridge, err))
+	}
+	n.mu.Lock()
+	n.subnets = nil
+	n.mu.Unlock()
+	return errors.Join(append(errs, n.saveLeases())...)
+}
