@@ -219,8 +219,10 @@ func crashSet(dir string) (*Set, Pod, error) {
 
 func crashRequest() Request {
 	return Request{Run: "run", Container: &spec.Container{VolumeMounts: []spec.VolumeMount{
-		{Name: "conf", MountPath: "/a", SubPath: "color"}, {Name: "disk", MountPath: "/b", SubPath: "x/y"},
-		{Name: "data", MountPath: "/c", SubPath: "z"}, {Name: "memory", MountPath: "/d"},
+		{Name: "conf", MountPath: "/a", SubPath: "color"},
+		{Name: "disk", MountPath: "/b", SubPath: "x/y"},
+		{Name: "data", MountPath: "/c", SubPath: "z"},
+		{Name: "memory", MountPath: "/d"},
 	}}}
 }
 

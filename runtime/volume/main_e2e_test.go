@@ -128,13 +128,13 @@ func mountsOf(t *testing.T, s *Set, pod Pod, run string, mounts ...spec.VolumeMo
 	return sources
 }
 
-func fileSystem(t *testing.T, path string) int64 {
+func fileSystem(t *testing.T, path string) uint32 {
 	t.Helper()
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); err != nil {
 		t.Fatal(err)
 	}
-	return int64(s.Type)
+	return uint32(s.Type) // as wide on every machine
 }
 
 // wholeTime bounds a test that waits for others.

@@ -4,6 +4,7 @@ package volume
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -18,7 +19,7 @@ import (
 const group = 4711
 
 func withGroup(pod Pod) Pod {
-	pod.Spec.SecurityContext = &spec.PodSecurityContext{FSGroup: ptr[int64](group)}
+	pod.Spec.SecurityContext = &spec.PodSecurityContext{FSGroup: new(int64(group))}
 	return pod
 }
 
@@ -58,7 +59,7 @@ func TestMemory(t *testing.T) {
 func contentPod() Pod {
 	return podOf(
 		spec.Volume{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "shop"}},
-		spec.Volume{Name: "db", Secret: &spec.SecretVolume{SecretName: "db", DefaultMode: ptr[int32](0o400)}},
+		spec.Volume{Name: "db", Secret: &spec.SecretVolume{SecretName: "db", DefaultMode: new(int32(0o400))}},
 		spec.Volume{Name: "info", DownwardAPI: &spec.DownwardAPIVolume{Items: []spec.DownwardFile{
 			{Path: "name", FieldRef: &spec.FieldRef{FieldPath: "metadata.name"}},
 		}}},
@@ -79,6 +80,9 @@ func TestContent(t *testing.T) {
 	want := `volume "db": secret "db" not found; volume "all": secret "db" not found`
 	if err := s.Prepare(t.Context(), pod); err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if err := s.Prepare(t.Context(), pod); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a caller cannot tell that something is missing: %v", err)
 	}
 	values.set(func() { values.secrets["db"] = map[string]string{"password": "old"} })
 	prepare(t, s, pod)
@@ -285,6 +289,36 @@ func TestRemoveMountedClaim(t *testing.T) {
 		wantError(t, s.RemoveClaim(t.Context(), name), mounted+" is mounted there")
 		if read(t, filepath.Join(mounted, "file")) != "kept" {
 			t.Error("what was mounted was removed")
+		}
+	}
+}
+
+// A volume that does not fit leaves what was there, and no garbage that would keep the next from fitting.
+func TestNoSpace(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "small")
+	mkdir(t, dir)
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	volume := filepath.Join(dir, "conf")
+	for _, step := range []struct {
+		bytes int
+		want  error
+	}{{10, nil}, {300 << 10, unix.ENOSPC}, {100 << 10, nil}, {300 << 10, unix.ENOSPC}, {110 << 10, nil}} {
+		before, _ := os.ReadFile(filepath.Join(volume, "a"))
+		text := strings.Repeat("x", step.bytes)
+		if _, err := (writer{}).write(volume, content("a", text)); !errors.Is(err, step.want) {
+			t.Errorf("%d bytes: %v", step.bytes, err)
+		}
+		if step.want != nil {
+			text = string(before)
+		}
+		if got := read(t, filepath.Join(volume, "a")); got != text {
+			t.Errorf("%d bytes: the file has %d, want %d", step.bytes, len(got), len(text))
+		}
+		if hidden := glob(t, filepath.Join(volume, "..*")); len(hidden) != 2 {
+			t.Errorf("left: %v", hidden)
 		}
 	}
 }
