@@ -3,7 +3,6 @@ package network
 import (
 	"context"
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -74,6 +73,9 @@ func (n *Network) bridgeSubnets() ([]netip.Prefix, error) {
 
 // publishedPorts reads the maps of the ruleset, by the addresses of pods of IPv4.
 func (n *Network) publishedPorts(ctx context.Context) (map[netip.Addr][]Port, error) {
+	if there, err := n.tableExists(ctx); !there {
+		return nil, err
+	}
 	type half struct {
 		number uint32 // the pod's in its subnet
 		port   Port
@@ -112,7 +114,7 @@ func (n *Network) elementsOf(ctx context.Context, f family) ([]nftables.SetEleme
 		return nil, err
 	}
 	elements, err := c.GetSetElements(n.portMap(f))
-	if err != nil && !errors.Is(err, unix.ENOENT) {
+	if err != nil {
 		return nil, fmt.Errorf("list map of ports: %w", err)
 	}
 	return elements, nil

@@ -134,7 +134,7 @@ func (n *Network) otherFirewalls(ctx context.Context) ([]Finding, error) {
 		switch {
 		case ch.Hooknum == nil || *ch.Hooknum != *nftables.ChainHookForward || !slices.Contains(families, ch.Table.Family):
 			continue
-		case ch.Table.Name == n.opts.Bridge, ch.Table.Name == "filter" && ch.Name == "FORWARD" && ch.Table.Family != nftables.TableFamilyINet:
+		case ch.Table.Name == n.opts.Bridge, isIptablesForward(ch):
 			continue
 		}
 		firewalld := ch.Table.Name == "firewalld" // its policy is accept, and its last rule rejects

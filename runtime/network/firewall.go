@@ -37,18 +37,22 @@ func (n *Network) tableExists(ctx context.Context) (bool, error) {
 func iptablesForward(c *nftables.Conn) ([]*nftables.Chain, error) {
 	var found []*nftables.Chain
 	for _, f := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6} {
-		table := &nftables.Table{Family: f, Name: "filter"}
-		chain, err := c.ListChain(table, "FORWARD")
-		if errors.Is(err, unix.ENOENT) {
-			continue
-		}
+		chains, err := c.ListChainsOfTableFamily(f)
 		if err != nil {
-			return nil, fmt.Errorf("look for chain FORWARD: %w", err)
+			return nil, fmt.Errorf("list chains of iptables: %w", err)
 		}
-		chain.Table = table
-		found = append(found, chain)
+		for _, ch := range chains {
+			if isIptablesForward(ch) {
+				found = append(found, ch)
+			}
+		}
 	}
 	return found, nil
+}
+
+func isIptablesForward(ch *nftables.Chain) bool {
+	return ch.Table.Name == "filter" && ch.Name == "FORWARD" && ch.Hooknum != nil &&
+		(ch.Table.Family == nftables.TableFamilyIPv4 || ch.Table.Family == nftables.TableFamilyIPv6)
 }
 
 // passFirewalls has iptables' FORWARD chains accept the packets of pods.

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/moby/sys/mountinfo"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podstead/podstead/internal/atomicfile"
@@ -119,11 +119,14 @@ func (s *Set) removeClaim(ctx context.Context, name string) error {
 	if err := removeTree(ctx, removed); err != nil {
 		return err
 	}
-	// The rename fails where the claim is a mount; one that is in it is found by removeTree.
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(s.claimDir(name)))
+	if err != nil {
+		return fmt.Errorf("list mounts: %w", err)
+	}
+	if len(mounts) > 0 {
+		return fmt.Errorf("%s is mounted there", mounts[0].Mountpoint)
+	}
 	if err := os.Rename(s.claimDir(name), removed); err != nil {
-		if errors.Is(err, unix.EBUSY) {
-			return errors.New("something is mounted on it")
-		}
 		return err
 	}
 	if err := atomicfile.SyncDir(s.opts.ClaimsDir); err != nil {

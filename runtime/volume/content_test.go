@@ -26,10 +26,11 @@ func TestCollect(t *testing.T) {
 		{"all keys", configMap(spec.ConfigMapVolume{Name: "shop"}), map[string]string{"a": "0644 1", "b": "0644 2"}, ""},
 		{
 			"items", configMap(spec.ConfigMapVolume{
-				Name: "shop", DefaultMode: ptr[int32](0o400),
-				Items: []spec.KeyToPath{{Key: "a", Path: "./x//a"}, {Key: "b", Path: "b", Mode: ptr[int32](0o755)}},
+				Name: "shop", DefaultMode: new(int32(0o400)),
+				Items: []spec.KeyToPath{{Key: "a", Path: "./x//a"}, {Key: "b", Path: "b", Mode: new(int32(0o755))}},
 			}),
-			map[string]string{"x/a": "0400 1", "b": "0755 2"}, "",
+			map[string]string{"x/a": "0400 1", "b": "0755 2"},
+			"",
 		},
 		{"no such config map", configMap(spec.ConfigMapVolume{Name: "none"}), nil, `configmap "none" not found`},
 		{"an optional one", configMap(spec.ConfigMapVolume{Name: "none", Optional: true}), nil, ""},
@@ -41,7 +42,8 @@ func TestCollect(t *testing.T) {
 			"an optional key", configMap(spec.ConfigMapVolume{
 				Name: "shop", Optional: true, Items: []spec.KeyToPath{{Key: "c", Path: "c"}, {Key: "a", Path: "a"}},
 			}),
-			map[string]string{"a": "0644 1"}, "",
+			map[string]string{"a": "0644 1"},
+			"",
 		},
 		{"secret", secret(spec.SecretVolume{SecretName: "db"}), map[string]string{"password": "0644 x"}, ""},
 		{"no such secret", secret(spec.SecretVolume{SecretName: "none"}), nil, `secret "none" not found`},
@@ -50,26 +52,30 @@ func TestCollect(t *testing.T) {
 			nil, "references non-existent secret key: c",
 		},
 		{
-			"downward API", spec.Volume{DownwardAPI: &spec.DownwardAPIVolume{
-				DefaultMode: ptr[int32](0o440),
+			"downward API",
+			spec.Volume{DownwardAPI: &spec.DownwardAPIVolume{
+				DefaultMode: new(int32(0o440)),
 				Items: []spec.DownwardFile{
 					{Path: "labels", FieldRef: &spec.FieldRef{FieldPath: "metadata.labels"}},
-					{Path: "cpu", Mode: ptr[int32](0o600), ResourceFieldRef: &spec.ResourceFieldRef{
+					{Path: "cpu", Mode: new(int32(0o600)), ResourceFieldRef: &spec.ResourceFieldRef{
 						ContainerName: "app", Resource: "limits.cpu", Divisor: quantity("1m"),
 					}},
 				},
 			}},
-			map[string]string{"labels": "0440 field metadata.labels", "cpu": "0600 app limits.cpu / 1m"}, "",
+			map[string]string{"labels": "0440 field metadata.labels", "cpu": "0600 app limits.cpu / 1m"},
+			"",
 		},
 		{
-			"a field that is not known yet", spec.Volume{DownwardAPI: &spec.DownwardAPIVolume{Items: []spec.DownwardFile{
+			"a field that is not known yet",
+			spec.Volume{DownwardAPI: &spec.DownwardAPIVolume{Items: []spec.DownwardFile{
 				{Path: "ip", FieldRef: &spec.FieldRef{FieldPath: "status.podIP"}},
 			}}},
 			nil, `downward API file "ip": the pod has no address yet`,
 		},
 		{
-			"projected", spec.Volume{Projected: &spec.ProjectedVolume{
-				DefaultMode: ptr[int32](0o440),
+			"projected",
+			spec.Volume{Projected: &spec.ProjectedVolume{
+				DefaultMode: new(int32(0o440)),
 				Sources: []spec.Projection{
 					{ConfigMap: &spec.KeyProjection{Name: "shop", Items: []spec.KeyToPath{{Key: "a", Path: "conf/a"}}}},
 					{Secret: &spec.KeyProjection{Name: "db"}},
@@ -79,10 +85,12 @@ func TestCollect(t *testing.T) {
 					{Secret: &spec.KeyProjection{Name: "none", Optional: true}},
 				},
 			}},
-			map[string]string{"conf/a": "0440 1", "password": "0440 x", "name": "0440 field metadata.name"}, "",
+			map[string]string{"conf/a": "0440 1", "password": "0440 x", "name": "0440 field metadata.name"},
+			"",
 		},
 		{
-			"every source that is missing", spec.Volume{Projected: &spec.ProjectedVolume{Sources: []spec.Projection{
+			"every source that is missing",
+			spec.Volume{Projected: &spec.ProjectedVolume{Sources: []spec.Projection{
 				{ConfigMap: &spec.KeyProjection{Name: "none"}}, {Secret: &spec.KeyProjection{Name: "none"}},
 			}}},
 			nil, `configmap "none" not found; secret "none" not found`,

@@ -41,8 +41,10 @@ func TestMemorySize(t *testing.T) {
 		{"an init container that needs more", []spec.Container{container("50Mi")}, []spec.Container{container("10Mi")}, "", "", 50 * mi},
 		{"sidecars run beside", []spec.Container{sidecar("5Mi")}, []spec.Container{container("10Mi")}, "", "", 15 * mi},
 		{
-			"an init container after a sidecar", []spec.Container{sidecar("5Mi"), container("50Mi"), sidecar("1Mi")},
-			[]spec.Container{container("10Mi")}, "", "", 55 * mi,
+			"an init container after a sidecar",
+			[]spec.Container{sidecar("5Mi"), container("50Mi"), sidecar("1Mi")},
+			[]spec.Container{container("10Mi")},
+			"", "", 55 * mi,
 		},
 		{"the pod's own", nil, []spec.Container{container("10Mi")}, "64Mi", "", 64 * mi},
 		{"the volume's below the pod's", nil, []spec.Container{container("10Mi")}, "64Mi", "8Mi", 8 * mi},

@@ -70,9 +70,7 @@ func newSet(t *testing.T, values Values) *Set {
 	return s
 }
 
-func ptr[T any](v T) *T { return &v }
-
-func quantity(text string) *spec.Quantity { return ptr(resource.MustParse(text)) }
+func quantity(text string) *spec.Quantity { return new(resource.MustParse(text)) }
 
 // podOf is a pod with these volumes, whose fields and resources say their own names.
 func podOf(volumes ...spec.Volume) Pod {
@@ -236,4 +234,29 @@ func TestDefaults(t *testing.T) {
 	if err != nil || o.DataDir == "" || o.RunDir == "" || o.ClaimsDir == "" || o.MemoryBytes < 1<<20 {
 		t.Errorf("defaults: %+v, %v", o, err)
 	}
+}
+
+// A place that cannot be used is an error that names the volume, not a volume somewhere else.
+func TestBlocked(t *testing.T) {
+	values := &fakeValues{configMaps: map[string]map[string]string{"shop": {"a": "1"}}}
+	for _, volume := range []spec.Volume{
+		{Name: "data", EmptyDir: &spec.EmptyDirVolume{}},
+		{Name: "data", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory"}},
+		{Name: "data", ConfigMap: &spec.ConfigMapVolume{Name: "shop"}},
+	} {
+		s := newSet(t, values)
+		write(t, s.runDir("uid-1"), "")
+		write(t, filepath.Join(s.opts.DataDir, "uid-1"), "")
+		wantError(t, s.Prepare(t.Context(), podOf(volume)), `volume "data": mkdir `)
+	}
+	s := newSet(t, values)
+	volume := spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}
+	if err := s.Prepare(t.Context(), podOf(volume)); err != nil {
+		t.Fatal(err)
+	}
+	write(t, s.subPathsDir("uid-1"), "")
+	_, err := s.Mounts(t.Context(), podOf(volume), Request{Run: "run", Container: &spec.Container{
+		VolumeMounts: []spec.VolumeMount{{Name: "data", MountPath: "/data", SubPath: "a"}},
+	}})
+	wantError(t, err, "not a directory")
 }

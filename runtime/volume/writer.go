@@ -101,33 +101,40 @@ func (w writer) write(dir string, content files) (changed bool, err error) {
 	if err = ignore(err, fs.ErrNotExist); err != nil {
 		return false, err
 	}
+	if err := sweep(root, stamp); err != nil { // what a crash left takes room that is needed now
+		return false, err
+	}
 	if stamp == "" || !w.same(root, stamp, content) {
 		changed = true
 		if stamp, err = w.swap(root, content); err != nil {
 			return false, err
 		}
 	}
-	return changed, tidy(root, stamp, content.tops())
+	return changed, errors.Join(link(root, content.tops()), sweep(root, stamp))
 }
 
-// swap writes the files into a new folder and lets the link lead there.
-func (w writer) swap(root *os.Root, content files) (stamp string, err error) {
-	stamp = time.Now().UTC().Format(stampFormat) + rand.Text()[:10]
+// swap writes the files into a new folder and lets the link lead there. After an error nothing is left of the new folder.
+func (w writer) swap(root *os.Root, content files) (string, error) {
+	stamp := time.Now().UTC().Format(stampFormat) + rand.Text()[:10]
+	if err := w.fill(root, stamp, content); err != nil {
+		return "", errors.Join(err, root.RemoveAll(stamp))
+	}
+	return stamp, nil
+}
+
+func (w writer) fill(root *os.Root, stamp string, content files) error {
 	if err := w.mkdir(root, stamp); err != nil {
-		return "", err
+		return err
 	}
 	for _, name := range slices.Sorted(maps.Keys(content)) {
 		if err := w.writeFile(root, stamp, name, content[name]); err != nil {
-			return "", err
+			return err
 		}
 	}
-	if err := ignore(root.Remove(newDataLink), fs.ErrNotExist); err != nil {
-		return "", err
-	}
 	if err := root.Symlink(stamp, newDataLink); err != nil {
-		return "", err
+		return err
 	}
-	return stamp, root.Rename(newDataLink, dataLink)
+	return root.Rename(newDataLink, dataLink)
 }
 
 func (w writer) writeFile(root *os.Root, stamp, name string, f file) error {
@@ -192,22 +199,40 @@ func (w writer) sameFile(root *os.Root, name string, want file) bool {
 	return err == nil && bytes.Equal(have, want.content)
 }
 
-// tidy makes the links that a user sees, and removes what is not of the folder stamp: old links, and the folders of former
-// updates and of those that were cut short.
-func tidy(root *os.Root, stamp string, tops map[string]bool) error {
+// sweep removes what is hidden from a user and not of the folder stamp: former updates, and those that were cut short.
+func sweep(root *os.Root, stamp string) error {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
 		name := e.Name()
-		target, err := root.Readlink(name)
-		isLink := err == nil && target == path.Join(dataLink, name)
-		switch {
-		case name == dataLink, name == stamp, tops[name] && isLink:
+		if !strings.HasPrefix(name, "..") || name == dataLink || name == stamp {
 			continue
-		case !tops[name] && !isLink && !strings.HasPrefix(name, ".."):
-			continue // a folder for a subPath that names no file, as the kubelet leaves it
+		}
+		if err := root.RemoveAll(name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// link makes the links that a user sees, and removes those of files that are gone. A folder that was made for a subPath
+// which names no file stays until a file needs its name, as the kubelet leaves it.
+func link(root *os.Root, tops map[string]bool) error {
+	entries, err := fs.ReadDir(root.FS(), ".")
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		name := e.Name()
+		if strings.HasPrefix(name, "..") {
+			continue
+		}
+		target, err := root.Readlink(name)
+		ours := err == nil && target == path.Join(dataLink, name)
+		if ours == tops[name] {
+			continue
 		}
 		if err := root.RemoveAll(name); err != nil {
 			return err

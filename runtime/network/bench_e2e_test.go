@@ -1,0 +1,92 @@
+//go:build e2e
+
+package network
+
+import (
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/podstead/podstead/runtime/netns"
+)
+
+// BenchmarkSetup measures what a pod waits for: "setup" with a host port, "teardown" without the removal of its link, which
+// is done beside and counted as "removed".
+func BenchmarkSetup(b *testing.B) {
+	dir := b.TempDir()
+	pin := func(name string) string {
+		pins, err := netns.Pin(filepath.Join(dir, name), netns.Options{Network: true})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Cleanup(func() { _ = netns.Unpin(filepath.Join(dir, name)) })
+		return pins.Network
+	}
+	n, err := New(b.Context(), Options{
+		StateFile: filepath.Join(dir, "state.json"), LeaseFile: filepath.Join("/dev/shm", filepath.Base(dir)+".json"),
+		BootID: "this boot", NetnsPath: pin("machine"),
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer n.Close()
+	pod := pin("pod")
+	request := func(uid string) Request {
+		return Request{UID: uid, PodName: uid, NetnsPath: pod, Ports: []Port{{HostPort: 8080, ContainerPort: 80}}}
+	}
+	if _, err := n.Setup(b.Context(), Request{UID: "first", PodName: "first", NetnsPath: pin("first")}); err != nil {
+		b.Fatal(err)
+	}
+	i := 0
+	for b.Loop() {
+		uid := "u" + strconv.Itoa(i)
+		i++
+		if _, err := n.Setup(b.Context(), request(uid)); err != nil {
+			b.Fatal(err)
+		}
+		b.StopTimer()
+		if err := n.Teardown(b.Context(), uid); err != nil {
+			b.Fatal(err)
+		}
+		n.workers.Wait()
+		b.StartTimer()
+	}
+}
+
+// BenchmarkTeardown measures Teardown as its caller sees it.
+func BenchmarkTeardown(b *testing.B) {
+	dir := b.TempDir()
+	pins, err := netns.Pin(filepath.Join(dir, "machine"), netns.Options{Network: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = netns.Unpin(filepath.Join(dir, "machine")) }()
+	pod, err := netns.Pin(filepath.Join(dir, "pod"), netns.Options{Network: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer func() { _ = netns.Unpin(filepath.Join(dir, "pod")) }()
+	n, err := New(b.Context(), Options{
+		StateFile: filepath.Join(dir, "state.json"), LeaseFile: filepath.Join("/dev/shm", filepath.Base(dir)+".json"),
+		BootID: "this boot", NetnsPath: pins.Network,
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer n.Close()
+	i := 0
+	for b.Loop() {
+		b.StopTimer()
+		uid := "u" + strconv.Itoa(i)
+		i++
+		n.workers.Wait()
+		_, err := n.Setup(b.Context(), Request{UID: uid, PodName: uid, NetnsPath: pod.Network, Ports: []Port{{HostPort: 8080, ContainerPort: 80}}})
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.StartTimer()
+		if err := n.Teardown(b.Context(), uid); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

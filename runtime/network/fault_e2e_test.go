@@ -1,0 +1,348 @@
+//go:build e2e
+
+package network
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/nftables"
+	"github.com/google/nftables/expr"
+	"github.com/google/nftables/userdata"
+
+	"github.com/podstead/podstead/spec"
+)
+
+var errFault = errors.New("made to fail")
+
+// faultAt has the step with a number not happen: the process ends there (crash), or it fails. Steps of the worker are not
+// counted. The result says whether there is such a step.
+func (w *world) faultAt(number int, crash bool, do func()) (name string, reached bool) {
+	w.t.Helper()
+	count := 0
+	w.fault = func(step string) error {
+		if step == "remove link" {
+			return nil
+		}
+		if count++; count-1 != number {
+			return nil
+		}
+		name, reached = step, true
+		if crash {
+			panic(errFault)
+		}
+		return errFault
+	}
+	defer func() {
+		if p := recover(); p != nil && p != errFault { //nolint:errorlint // it is that very value
+			panic(p)
+		}
+		eventually(w.t, w.workersRest)
+		w.fault = nil
+	}()
+	do()
+	return name, reached
+}
+
+func (w *world) workersRest() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.leaving) > 0 || w.busy[removeLinks] {
+		return errors.New("links are being removed")
+	}
+	return nil
+}
+
+// Wherever the process ends during Setup, either Setup again completes it, or Reconcile leaves nothing.
+func TestCrashInSetup(t *testing.T) {
+	w := newWorld(t)
+	for step := 0; ; step++ {
+		r := Request{
+			UID: "u" + strconv.Itoa(step), PodName: "web", NetnsPath: w.pin("p" + strconv.Itoa(step)),
+			Ports: []Port{tcp(8080, 80), {HostPort: 53, ContainerPort: 53, Protocol: spec.ProtocolUDP}},
+		}
+		name, reached := w.faultAt(step, true, func() { _, _ = w.try(r) })
+		w.restart()
+		if step%2 == 0 || !reached {
+			check(t, w.Reconcile(t.Context(), []string{r.UID}))
+			p, err := w.try(r)
+			if err != nil {
+				t.Fatalf("after a crash before %q: %v", name, err)
+			}
+			serve(t, p.NetnsPath, r.UID, "tcp", ":80")
+			wantAnswer(t, "after a crash before "+name, w.outside, "tcp", machine4+":8080", r.UID, "")
+		}
+		check(t, w.Reconcile(t.Context(), nil))
+		eventually(t, w.anythingLeft)
+		w.restart() // so that the next one makes all that pods share
+		if !reached {
+			if step < 8 {
+				t.Errorf("there were %d steps only", step)
+			}
+			return
+		}
+	}
+}
+
+// Where a step of a first Setup fails, nothing is left; where one of a repeated Setup does, the pod keeps what it has.
+func TestFailureInSetup(t *testing.T) {
+	w := newWorld(t)
+	for step := 0; ; step++ {
+		r := Request{UID: "u" + strconv.Itoa(step), PodName: "web", NetnsPath: w.pin("p" + strconv.Itoa(step)), Ports: []Port{tcp(8080, 80)}}
+		name, reached := w.faultAt(step, false, func() {
+			if _, err := w.try(r); err != nil && !errors.Is(err, errFault) {
+				t.Errorf("Setup failed by itself: %v", err)
+			}
+		})
+		if !reached {
+			return
+		}
+		if err := w.anythingLeft(); err != nil {
+			t.Errorf("after a failure in %q: %v", name, err)
+		}
+		if peers := w.Peers(); len(peers) > 0 {
+			t.Errorf("after a failure in %q the peers are %v", name, peers)
+		}
+		p, err := w.try(r)
+		check(t, err)
+		serve(t, p.NetnsPath, r.UID, "tcp", ":80")
+		w.faultAt(step, false, func() { _, _ = w.try(r) })
+		wantAnswer(t, "repeated Setup that failed in "+name, w.outside, "tcp", machine4+":8080", r.UID, "")
+		check(t, w.Teardown(t.Context(), r.UID))
+		eventually(t, w.anythingLeft)
+		w.restart()
+	}
+}
+
+// Wherever the process ends during Teardown, Reconcile leaves nothing.
+func TestCrashInTeardown(t *testing.T) {
+	w := newWorld(t)
+	for step := 0; ; step++ {
+		uid := "u" + strconv.Itoa(step)
+		w.pod(uid, tcp(8080, 80))
+		_, reached := w.faultAt(step, true, func() { _ = w.Teardown(t.Context(), uid) })
+		if !reached { // the worker is what is killed
+			eventually(t, w.anythingLeft)
+			w.pod(uid, tcp(8080, 80))
+			w.fault = func(step string) error {
+				return map[string]error{"remove link": errFault}[step]
+			}
+			check(t, w.Teardown(t.Context(), uid))
+			eventually(t, w.workersRest)
+			if err := w.anythingLeft(); err == nil {
+				t.Error("a link that could not be removed left no lease")
+			}
+		}
+		w.restart()
+		check(t, w.Reconcile(t.Context(), nil))
+		eventually(t, w.anythingLeft)
+		if !reached {
+			return
+		}
+	}
+}
+
+// A context that has ended stops Setup, and what was made is taken away nevertheless.
+func TestContextEnds(t *testing.T) {
+	w := newWorld(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	w.fault = func(step string) error {
+		if step == "publish ports" {
+			cancel()
+		}
+		return nil
+	}
+	r := Request{UID: "u", PodName: "web", NetnsPath: w.pin("u"), Ports: []Port{tcp(8080, 80)}}
+	if _, err := w.Setup(ctx, r); !errors.Is(err, context.Canceled) {
+		t.Errorf("Setup returned %v, want its context's end", err)
+	}
+	eventually(t, w.anythingLeft)
+	r.NetnsPath = filepath.Join(w.dir, "nowhere")
+	if _, err := w.Setup(t.Context(), r); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("Setup without a namespace returned %v", err)
+	}
+	eventually(t, w.anythingLeft)
+}
+
+// Many pods at once, twice over: each has its own addresses, and nothing is left of them.
+func TestMany(t *testing.T) {
+	w := newWorld(t)
+	const pods = 50
+	paths := make([]string, pods)
+	for i := range paths {
+		paths[i] = w.pin(strconv.Itoa(i))
+	}
+	seen := map[netip.Addr]string{}
+	var mu sync.Mutex
+	for round := range 2 {
+		var all sync.WaitGroup
+		for i, path := range paths {
+			all.Go(func() {
+				uid := fmt.Sprintf("%d-%d", round, i)
+				r := Request{UID: uid, PodName: strconv.Itoa(i), NetnsPath: path, Ports: []Port{tcp(uint16(20000+i), 80)}}
+				result, err := w.Setup(t.Context(), r)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				mu.Lock()
+				for _, ip := range result.IPs {
+					if other := seen[ip]; other != "" && other != r.PodName {
+						t.Errorf("%s and %s have the address %s", other, r.PodName, ip)
+					}
+					seen[ip] = r.PodName
+				}
+				mu.Unlock()
+				if err := w.Teardown(t.Context(), uid); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		all.Wait()
+		eventually(t, w.anythingLeft)
+	}
+	if len(seen) != 2*pods {
+		t.Errorf("%d addresses were used, want %d: each pod keeps its own", len(seen), 2*pods)
+	}
+}
+
+// Somebody flushes the whole ruleset, or takes the bridge away: the next Setup, or Reconcile, puts it right for all pods.
+func TestOthersTakeAway(t *testing.T) {
+	w := newWorld(t)
+	web := w.pod("web", tcp(8080, 80))
+	serve(t, web.NetnsPath, "web", "tcp", ":80")
+	flush := func() {
+		c, err := w.place.nft(t.Context())
+		check(t, err)
+		c.FlushRuleset()
+		check(t, c.Flush())
+	}
+	flush()
+	wantSilence(t, "without a ruleset", w.outside, "tcp", machine4+":8080")
+	w.pod("next")
+	wantAnswer(t, "after the next pod", w.outside, "tcp", machine4+":8080", "web", "")
+	flush()
+	check(t, w.Teardown(t.Context(), "next"))
+	bridge, err := w.links.LinkByName(DefaultBridge)
+	check(t, err)
+	check(t, w.links.LinkDel(bridge))
+	check(t, w.Reconcile(t.Context(), []string{"web"}))
+	_, err = w.try(web.Request)
+	check(t, err)
+	wantAnswer(t, "after Reconcile and Setup", w.outside, "tcp", machine4+":8080", "web", "")
+}
+
+// Docker and ufw have iptables drop what is forwarded. Pods pass, before and after the chain is rewritten, and Remove
+// leaves only what was there.
+func TestForwardDrop(t *testing.T) {
+	w := newWorld(t)
+	c, err := w.place.nft(t.Context())
+	check(t, err)
+	var chains []*nftables.Chain
+	for _, f := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6} {
+		chains = append(chains, dropForward(c, &nftables.Table{Family: f, Name: "filter"}, "FORWARD"))
+	}
+	check(t, c.Flush())
+	web := w.pod("web", tcp(8080, 80))
+	other := w.pod("other")
+	serve(t, web.NetnsPath, "web", "tcp", ":80")
+	serve(t, w.outside, "out", "tcp", ":1234")
+	reach := func(when string) {
+		wantAnswer(t, "host port "+when, w.outside, "tcp", machine4+":8080", "web", "")
+		wantAnswer(t, "host port "+when, w.outside, "tcp", "["+machine6+"]:8080", "web", "")
+		wantAnswer(t, "outside "+when, web.NetnsPath, "tcp", outside4+":1234", "out", "")
+		wantAnswer(t, "pod "+when, other.NetnsPath, "tcp", web.IPs[0].String()+":80", "web", "")
+	}
+	reach("with FORWARD DROP")
+	for range 2 {
+		check(t, w.Reconcile(t.Context(), []string{"web", "other"}))
+	}
+	for _, ch := range chains {
+		rules, err := c.GetRules(ch.Table, ch)
+		check(t, err)
+		if len(rules) != 3 {
+			t.Errorf("chain FORWARD has %d rules, want two more than one", len(rules))
+		}
+		c.FlushChain(ch)
+	}
+	check(t, c.Flush())
+	if got, err := w.Diagnose(t.Context()); len(got) > 0 || err != nil {
+		t.Errorf("diagnosed %v, %v", got, err)
+	}
+	w.pod("third")
+	reach("after a flush of FORWARD")
+	addOwnRule(c, chains[0])
+	check(t, c.Flush())
+	w.leaveNothing()
+	for i, ch := range chains {
+		rules, err := c.GetRules(ch.Table, ch)
+		check(t, err)
+		if len(rules) != 1-i {
+			t.Errorf("after Remove chain FORWARD has %d rules, want %d", len(rules), 1-i)
+		}
+	}
+}
+
+// dropForward makes a chain as iptables does, with a rule of somebody's and the policy drop.
+func dropForward(c *nftables.Conn, t *nftables.Table, name string) *nftables.Chain {
+	policy := nftables.ChainPolicyDrop
+	c.AddTable(t)
+	ch := c.AddChain(&nftables.Chain{
+		Name: name, Table: t, Type: nftables.ChainTypeFilter, Policy: &policy,
+		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter,
+	})
+	addOwnRule(c, ch)
+	return ch
+}
+
+func addOwnRule(c *nftables.Conn, ch *nftables.Chain) {
+	c.AddRule(&nftables.Rule{
+		Table: ch.Table, Chain: ch, Exprs: []expr.Any{&expr.Counter{}},
+		UserData: userdata.AppendString(nil, userdata.TypeComment, "somebody's"),
+	})
+}
+
+// What Setup cannot pass, Diagnose tells.
+func TestDiagnose(t *testing.T) {
+	w := newWorld(t)
+	if got, err := w.Diagnose(t.Context()); len(got) > 0 || err != nil {
+		t.Fatalf("on a fresh machine: %v, %v", got, err)
+	}
+	w.pod("web")
+	c, err := w.place.nft(t.Context())
+	check(t, err)
+	dropForward(c, &nftables.Table{Family: nftables.TableFamilyINet, Name: "site"}, "forward")
+	check(t, c.Flush())
+	inside := netip.PrefixFrom(w.subnets[0].Addr(), 25)
+	in(t, w.machine, func() error {
+		return errors.Join(setSysctl("ipv4/ip_forward", "0"), addRoute(inside.String(), outside4))
+	})
+	got, err := w.Diagnose(t.Context())
+	check(t, err)
+	want := []string{"net.ipv4.ip_forward", "chain inet site forward", "overlaps " + inside.String()}
+	for i, f := range got {
+		if i >= len(want) || !strings.Contains(f.Problem, want[i]) || f.Cure == "" {
+			t.Errorf("found %+v", f)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d findings, want %d", len(got), len(want))
+	}
+	site := &nftables.Table{Family: nftables.TableFamilyINet, Name: "site"}
+	c.InsertRule(w.acceptRule(&nftables.Chain{Name: "forward", Table: site}, expr.MetaKeyIIFNAME))
+	check(t, c.Flush())
+	again, err := w.Diagnose(t.Context())
+	check(t, err)
+	if diff := cmp.Diff(len(got)-1, len(again)); diff != "" {
+		t.Errorf("after the cure of one: %v", again)
+	}
+}

@@ -1,0 +1,272 @@
+//go:build e2e
+
+package network
+
+import (
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// All the ways to a pod, with and without br_netfilter in them: it sends packets that stay on the bridge through the
+// translation of addresses too.
+func TestReach(t *testing.T) {
+	for _, bridgeNetfilter := range []string{"0", "1"} {
+		t.Run("bridge-nf-call="+bridgeNetfilter, func(t *testing.T) {
+			w := newWorld(t)
+			in(t, w.machine, func() error {
+				if err := setSysctl("bridge/bridge-nf-call-ip6tables", bridgeNetfilter); err != nil {
+					return err
+				}
+				return setSysctl("bridge/bridge-nf-call-iptables", bridgeNetfilter)
+			})
+			web := w.pod("web", tcp(8080, 80), Port{HostPort: 5353, ContainerPort: 53, Protocol: spec.ProtocolUDP},
+				Port{HostIP: netip.MustParseAddr(second4), HostPort: 9090, ContainerPort: 80},
+				Port{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: 7070, ContainerPort: 80})
+			other := w.pod("other")
+			for _, a := range []string{"tcp4 0.0.0.0:80", "tcp6 [::]:80", "udp4 0.0.0.0:53", "udp6 [::]:53"} {
+				network, addr, _ := strings.Cut(a, " ")
+				serve(t, web.NetnsPath, "web", network, addr)
+			}
+			serve(t, w.outside, "out", "tcp", "[::]:1234")
+			if len(web.IPs) != 2 || !web.IPs[0].Is4() || !web.IPs[1].Is6() {
+				t.Fatalf("the pod has %v, want an address of each family", web.IPs)
+			}
+			web4, web6 := web.IPs[0].String(), web.IPs[1].String()
+			other4, other6 := other.IPs[0].String(), other.IPs[1].String()
+			wantAnswer(t, "pod to pod", other.NetnsPath, "tcp", net.JoinHostPort(web4, "80"), "web", other4)
+			wantAnswer(t, "pod to pod", other.NetnsPath, "tcp", net.JoinHostPort(web6, "80"), "web", other6)
+			wantAnswer(t, "machine to pod", w.machine, "tcp", net.JoinHostPort(web4, "80"), "web", "")
+			wantAnswer(t, "machine to pod", w.machine, "tcp", net.JoinHostPort(web6, "80"), "web", "")
+			wantAnswer(t, "pod to outside", other.NetnsPath, "tcp", outside4+":1234", "out", machine4)
+			wantAnswer(t, "pod to outside", other.NetnsPath, "tcp", "["+outside6+"]:1234", "out", machine6)
+			gateway := w.Gateways()[0].String()
+			for _, p := range []struct{ network, port string }{{"tcp", "8080"}, {"udp", "5353"}} {
+				for _, host := range []string{machine4, second4, machine6, gateway} {
+					addr := net.JoinHostPort(host, p.port)
+					from := map[bool]string{true: outside6, false: outside4}[host == machine6]
+					if host != gateway {
+						wantAnswer(t, "host port from outside", w.outside, p.network, addr, "web", from)
+					}
+					wantAnswer(t, "host port from the machine", w.machine, p.network, addr, "web", "")
+					wantAnswer(t, "host port from another pod", other.NetnsPath, p.network, addr, "web", "")
+					wantAnswer(t, "host port from the pod itself", web.NetnsPath, p.network, addr, "web", "")
+				}
+				wantAnswer(t, "host port from loopback", w.machine, p.network, "127.0.0.1:"+p.port, "web", "")
+				wantAnswer(t, "host port from loopback", w.machine, p.network, "127.1.2.3:"+p.port, "web", "")
+			}
+			wantAnswer(t, "port on one address", w.outside, "tcp", second4+":9090", "web", outside4)
+			wantSilence(t, "port on one address by another", w.outside, "tcp", machine4+":9090")
+			wantSilence(t, "port on one address by loopback", w.machine, "tcp", "127.0.0.1:9090")
+			wantAnswer(t, "port on loopback", w.machine, "tcp", "127.0.0.1:7070", "web", "")
+			wantSilence(t, "port on loopback by another address", w.machine, "tcp", machine4+":7070")
+			wantSilence(t, "[::1], which is documented not to be served", w.machine, "tcp", "[::1]:8080")
+		})
+	}
+}
+
+// What is not published is not reached, and loopback is not reached from elsewhere, by one who knows the way.
+func TestGuards(t *testing.T) {
+	w := newWorld(t)
+	web := w.pod("web", Port{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: 7070, ContainerPort: 80})
+	serve(t, web.NetnsPath, "web", "tcp", ":80")
+	serve(t, w.machine, "machine", "tcp4", "127.0.0.1:22")
+	route := func(path, dst, via string) {
+		in(t, path, func() error { return addRoute(dst, via) })
+	}
+	for i, s := range w.subnets {
+		route(w.outside, s.String(), []string{machine4, machine6}[i])
+	}
+	wantSilence(t, "pod from outside", w.outside, "tcp", net.JoinHostPort(web.IPs[0].String(), "80"))
+	wantSilence(t, "pod from outside", w.outside, "tcp", net.JoinHostPort(web.IPs[1].String(), "80"))
+	for _, path := range []string{w.outside, web.NetnsPath} {
+		via := outside4
+		if path == w.outside {
+			via = machine4
+		} else {
+			via = w.Gateways()[0].String()
+		}
+		in(t, path, func() error { return loopbackLeadsOut(via) })
+		for _, port := range []string{"7070", "22"} {
+			wantSilence(t, "the machine's loopback", path, "tcp", "127.0.0.1:"+port)
+		}
+	}
+	wantAnswer(t, "port on loopback", w.machine, "tcp", "127.0.0.1:7070", "web", "")
+}
+
+// Repeated, Setup changes nothing; after a restart all is as before, and what belongs to no live pod goes.
+func TestRestart(t *testing.T) {
+	w := newWorld(t)
+	web, gone := w.pod("web", tcp(8080, 80)), w.pod("gone", tcp(8081, 80))
+	serve(t, web.NetnsPath, "web", "tcp", ":80")
+	for range 2 {
+		again, err := w.try(web.Request)
+		check(t, err)
+		if diff := cmp.Diff(web.Result, again.Result, compareAddr); diff != "" {
+			t.Errorf("Setup again (-first +second):\n%s", diff)
+		}
+		w.restart()
+		check(t, w.Reconcile(t.Context(), []string{"web"}))
+		wantAnswer(t, "after a restart", w.outside, "tcp", machine4+":8080", "web", "")
+		if peers := w.Peers(); len(peers) != 1 || peers[0].UID != "web" {
+			t.Errorf("the peers are %v, want web", peers)
+		}
+	}
+	wantSilence(t, "host port of a pod that is gone", w.outside, "tcp", machine4+":8081")
+	eventually(t, func() error {
+		release, err := w.lock(t.Context())
+		check(t, err)
+		defer release()
+		if w.takenAddresses()(gone.IPs[0]) {
+			return errors.New("the address of the pod that is gone is taken still")
+		}
+		return nil
+	})
+}
+
+// A new sandbox of a pod has a new namespace, and is reached by the old address.
+func TestNewSandbox(t *testing.T) {
+	w := newWorld(t)
+	web := w.pod("web", tcp(8080, 80))
+	next := web.Request
+	next.NetnsPath = w.pin("web2")
+	again, err := w.try(next)
+	check(t, err)
+	if diff := cmp.Diff(web.Result, again.Result, compareAddr); diff != "" {
+		t.Errorf("in a new sandbox (-old +new):\n%s", diff)
+	}
+	serve(t, next.NetnsPath, "new", "tcp", ":80")
+	wantAnswer(t, "new sandbox", w.outside, "tcp", machine4+":8080", "new", "")
+
+	check(t, w.Teardown(t.Context(), "web"))
+	next.NetnsPath = w.pin("web3")
+	third, err := w.try(next)
+	check(t, err)
+	if diff := cmp.Diff(web.Result, third.Result, compareAddr); diff != "" {
+		t.Errorf("after Teardown (-old +new):\n%s", diff)
+	}
+}
+
+// A pod that replaces another has its address, and nobody's ARP cache is in the way.
+func TestReplacement(t *testing.T) {
+	w := newWorld(t)
+	old, other := w.pod("db"), w.pod("other")
+	serve(t, old.NetnsPath, "old", "tcp", ":80")
+	addr := net.JoinHostPort(old.IPs[0].String(), "80")
+	wantAnswer(t, "the old pod", other.NetnsPath, "tcp", addr, "old", "")
+	w.pod("third")
+	check(t, w.Teardown(t.Context(), "db"))
+	w.restart() // its name is kept on disk
+	next, err := w.try(Request{UID: "another", PodName: "db", NetnsPath: w.pin("new")})
+	check(t, err)
+	if diff := cmp.Diff(old.IPs, next.IPs, compareAddr); diff != "" {
+		t.Errorf("addresses (-old +new):\n%s", diff)
+	}
+	serve(t, next.NetnsPath, "new", "tcp", ":80")
+	wantAnswer(t, "the new pod", other.NetnsPath, "tcp", addr, "new", "")
+}
+
+// Teardown does not wait for the link, and until that is gone its address is nobody's.
+func TestTeardownDoesNotWait(t *testing.T) {
+	w := newWorld(t)
+	first := w.pod("first", tcp(8080, 80))
+	let := make(chan struct{})
+	w.fault = func(step string) error {
+		if step == "remove link" {
+			<-let
+		}
+		return nil
+	}
+	check(t, w.Teardown(t.Context(), "first"))
+	for w.opts.Subnets = nil; len(w.state.Addresses) > 0; {
+		w.state.Addresses = nil // so that only the lease keeps it
+	}
+	second := w.pod("second", tcp(8080, 80)) // the host port is free at once
+	if second.IPs[0] == first.IPs[0] {
+		t.Errorf("%s was given to another while its link is there", first.IPs[0])
+	}
+	close(let)
+	eventually(t, func() error {
+		release, err := w.lock(t.Context())
+		check(t, err)
+		defer release()
+		if w.leases["first"] != nil {
+			return errors.New("the lease of a pod that is gone stays")
+		}
+		return nil
+	})
+	w.state.Addresses = nil
+	if third := w.pod("third"); third.IPs[0] != first.IPs[0] {
+		t.Errorf("the third pod has %s, want %s, which is free again", third.IPs[0], first.IPs[0])
+	}
+}
+
+// Pods of another boot are no more, and neither are their leases.
+func TestAnotherBoot(t *testing.T) {
+	w := newWorld(t)
+	web := w.pod("web", tcp(8080, 80))
+	check(t, w.Teardown(t.Context(), "web"))
+	eventually(t, w.anythingLeft)
+	check(t, w.Remove(t.Context()))
+	w.put("web", &lease{Pod: "web", IPs: web.IPs, Link: "psgone", Ports: web.Ports}) // as a power cut leaves it
+	w.subnets = w.state.Subnets
+	check(t, w.saveLeases())
+	w.opts.BootID = "the next boot"
+	w.restart()
+	if peers := w.Peers(); len(peers) != 0 {
+		t.Errorf("after a boot the peers are %v", peers)
+	}
+	check(t, w.Check(Request{UID: "new", PodName: "new", NetnsPath: w.machine, Ports: web.Ports}))
+	again := w.pod("web")
+	if diff := cmp.Diff(web.IPs, again.IPs, compareAddr); diff != "" {
+		t.Errorf("addresses over a boot (-before +after):\n%s", diff)
+	}
+}
+
+// Without its file the leases of pods that run are read off the machine.
+func TestLeasesAreLost(t *testing.T) {
+	for _, content := range []string{"", "{", `{"version":1,"bootID":"this boot"}`} {
+		t.Run("file "+content, func(t *testing.T) {
+			w := newWorld(t)
+			ports := []Port{
+				{HostPort: 8080, ContainerPort: 80, Protocol: spec.ProtocolTCP},
+				{HostIP: netip.IPv4Unspecified(), HostPort: 81, ContainerPort: 80, Protocol: spec.ProtocolTCP},
+				{HostIP: netip.MustParseAddr(machine6), HostPort: 82, ContainerPort: 80, Protocol: spec.ProtocolTCP},
+			}
+			web := w.pod("web", ports...)
+			w.pod("gone", tcp(8081, 80))
+			serve(t, web.NetnsPath, "web", "tcp", ":80")
+			if content == "" {
+				check(t, os.Remove(w.opts.LeaseFile))
+			} else {
+				check(t, os.WriteFile(w.opts.LeaseFile, []byte(content), 0o600))
+			}
+			w.restart()
+			check(t, w.Reconcile(t.Context(), []string{"web"}))
+			wantAnswer(t, "pod without a lease file", w.outside, "tcp", machine4+":8080", "web", "")
+			wantAnswer(t, "pod without a lease file", w.outside, "tcp", machine4+":81", "web", "")
+			wantAnswer(t, "pod without a lease file", w.outside, "tcp", "["+machine6+"]:82", "web", "")
+			wantSilence(t, "host port of a pod that is gone", w.outside, "tcp", machine4+":8081")
+			for _, p := range ports {
+				if err := w.Check(Request{UID: "x", PodName: "x", Ports: []Port{p}}); err == nil {
+					t.Errorf("%s is held no more", p)
+				}
+			}
+			again, err := w.try(web.Request)
+			check(t, err)
+			if diff := cmp.Diff(web.Result, again.Result, compareAddr); diff != "" {
+				t.Errorf("Setup again (-first +second):\n%s", diff)
+			}
+			if peers := w.Peers(); len(peers) != 1 || peers[0].PodName != "web" {
+				t.Errorf("the peers are %v, want web", peers)
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package volume
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/spec"
+)
+
+func claim(name string) spec.Volume {
+	return spec.Volume{Name: "data", PersistentVolumeClaim: &spec.ClaimVolume{ClaimName: name}}
+}
+
+func TestClaims(t *testing.T) {
+	s := newSet(t, nil)
+	for _, name := range []string{"pgdata", "shop.v2"} {
+		if err := s.Prepare(t.Context(), podOf(claim(name))); err != nil {
+			t.Fatal(err)
+		}
+		write(t, filepath.Join(s.opts.ClaimsDir, name, "deep", "file"), "data")
+	}
+	if mode := statOf(t, s.opts.ClaimsDir).Mode & 0o777; mode != 0o700 {
+		t.Errorf("the folder of claims has mode %o", mode)
+	}
+	if mode := statOf(t, filepath.Join(s.opts.ClaimsDir, "pgdata")).Mode & 0o777; mode != 0o777 {
+		t.Errorf("a claim has mode %o", mode)
+	}
+	// What is not a claim is not one.
+	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
+	write(t, filepath.Join(elsewhere, "file"), "kept")
+	symlink(t, elsewhere, filepath.Join(s.opts.ClaimsDir, "linked"))
+	write(t, filepath.Join(s.opts.ClaimsDir, "file"), "")
+	mkdir(t, filepath.Join(s.opts.ClaimsDir, "Not_A_Name"))
+	mkdir(t, filepath.Join(s.opts.ClaimsDir, ".pgdata.new"))
+	names := func() []string {
+		t.Helper()
+		list, err := s.ListClaims(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		names := []string{}
+		for _, c := range list {
+			if names = append(names, c.Name); c.Path != filepath.Join(s.opts.ClaimsDir, c.Name) {
+				t.Errorf("path of %s: %s", c.Name, c.Path)
+			}
+		}
+		return names
+	}
+	if diff := cmp.Diff([]string{"linked", "pgdata", "shop.v2"}, names()); diff != "" {
+		t.Error(diff)
+	}
+	// The pod ends, the claim stays, for the next one too.
+	if err := s.Teardown(t.Context(), "uid-1"); err != nil {
+		t.Error(err)
+	}
+	if err := s.Prepare(t.Context(), podOf(claim("pgdata"))); err != nil || read(t, filepath.Join(s.opts.ClaimsDir, "pgdata/deep/file")) != "data" {
+		t.Errorf("the data is gone: %v", err)
+	}
+	write(t, filepath.Join(s.opts.ClaimsDir, removedPrefix+"pgdata", "file"), "of a crash")
+	for _, name := range []string{"pgdata", "linked"} {
+		if err := s.RemoveClaim(t.Context(), name); err != nil {
+			t.Error(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"shop.v2"}, names()); diff != "" {
+		t.Error(diff)
+	}
+	if left, _ := filepath.Glob(filepath.Join(s.opts.ClaimsDir, removedPrefix+"*")); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	if read(t, filepath.Join(elsewhere, "file")) != "kept" {
+		t.Error("what a link led to was removed")
+	}
+	if err := s.RemoveClaim(t.Context(), "pgdata"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("again: %v", err)
+	}
+}
+
+func TestClaimNames(t *testing.T) {
+	s := newSet(t, nil)
+	outside := filepath.Join(filepath.Dir(s.opts.ClaimsDir), "outside")
+	write(t, outside, "kept")
+	for _, name := range []string{"", ".", "..", "../outside", "a/b", "/etc", ".removed-x", "A", "a_b"} {
+		wantError(t, s.RemoveClaim(t.Context(), name), "remove persistentvolumeclaim ")
+		wantError(t, s.Prepare(t.Context(), podOf(claim(name))), `volume "data": persistentvolumeclaim `)
+		pod := podOf(claim(name))
+		_, err := s.Mounts(t.Context(), pod, Request{Run: "run", Container: &spec.Container{
+			VolumeMounts: []spec.VolumeMount{{Name: "data", MountPath: "/data"}},
+		}})
+		wantError(t, err, `volume "data": persistentvolumeclaim `)
+	}
+	if entries, _ := os.ReadDir(s.opts.ClaimsDir); len(entries) > 0 || read(t, outside) != "kept" {
+		t.Errorf("made: %v", entries)
+	}
+	write(t, filepath.Join(s.opts.ClaimsDir, "file"), "")
+	wantError(t, s.Prepare(t.Context(), podOf(claim("file"))), "is not a directory")
+}

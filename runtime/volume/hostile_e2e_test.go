@@ -1,0 +1,292 @@
+//go:build e2e
+
+package volume
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// While a container swaps a folder against a link that leads out, what is mounted for another is never outside.
+func TestMountsRace(t *testing.T) {
+	s := newSet(t, nil)
+	pod := podOf(spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}})
+	clean(t, s, pod.UID)
+	prepare(t, s, pod)
+	outside := mkdir(t, filepath.Join(t.TempDir(), "outside", "deep"))
+	disk := s.path(pod.UID, &pod.Spec.Volumes[0])
+	mkdir(t, filepath.Join(disk, "a", "deep"))
+	symlink(t, filepath.Dir(outside), filepath.Join(disk, "b"))
+	forbidden := statOf(t, outside).Ino
+	var group sync.WaitGroup
+	stop := make(chan struct{})
+	swap(t, &group, stop, filepath.Join(disk, "a"), filepath.Join(disk, "b"))
+	end := time.Now().Add(wholeTime)
+	mounted, refused := 0, 0
+	for n := 0; n < 300 || (mounted == 0 || refused == 0) && time.Now().Before(end); n++ {
+		list, err := s.Mounts(t.Context(), pod, Request{Run: "run", Container: &spec.Container{VolumeMounts: []spec.VolumeMount{
+			{Name: "data", MountPath: "/a", SubPath: "a/deep"}, {Name: "data", MountPath: "/b", SubPath: "a/deep/" + strconv.Itoa(n)},
+		}}})
+		if err != nil {
+			refused++
+			continue
+		}
+		mounted++
+		for _, m := range list {
+			if statOf(t, m.Source).Ino == forbidden {
+				t.Fatal("what is outside was mounted")
+			}
+		}
+	}
+	close(stop)
+	group.Wait()
+	t.Logf("mounted %d times, refused %d times", mounted, refused)
+	if entries, err := os.ReadDir(outside); len(entries) > 0 || err != nil {
+		t.Errorf("made outside: %v, %v", entries, err)
+	}
+	if mounted == 0 || refused == 0 {
+		t.Errorf("no race was met: mounted %d times, refused %d times", mounted, refused)
+	}
+}
+
+func TestPropagation(t *testing.T) {
+	s := newSet(t, nil)
+	base := t.TempDir()
+	shared := mountTmpfs(t, filepath.Join(base, "shared"), unix.MS_SHARED)
+	private := mountTmpfs(t, filepath.Join(base, "private"), unix.MS_PRIVATE)
+	slave := mkdir(t, filepath.Join(base, "slave"))
+	if err := errors.Join(unix.Mount(shared, slave, "", unix.MS_BIND, ""), unix.Mount("", slave, "", unix.MS_SLAVE, "")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(slave, unix.MNT_DETACH) })
+	mkdir(t, filepath.Join(shared, "sub", "inner"))
+	mkdir(t, filepath.Join(private, "sub"))
+	host := func(name, path string) spec.Volume {
+		return spec.Volume{Name: name, HostPath: &spec.HostPathVolume{Path: path, Type: spec.HostPathDirectory}}
+	}
+	pod := podOf(host("shared", shared), host("private", private), host("slave", slave))
+	clean(t, s, pod.UID)
+	prepare(t, s, pod)
+	for _, sub := range []string{"", "sub"} {
+		for _, test := range []struct{ volume, propagation, err string }{
+			{"private", "None", ""},
+			{"private", "HostToContainer", `path "` + private + `" is mounted on "` + private + `" but it is not a shared or slave mount`},
+			{"private", "Bidirectional", `path "` + private + `" is mounted on "` + private + `" but it is not a shared mount`},
+			{"slave", "HostToContainer", ""},
+			{"slave", "Bidirectional", "but it is not a shared mount"},
+			{"shared", "HostToContainer", ""},
+			{"shared", "Bidirectional", ""},
+		} {
+			_, err := s.Mounts(t.Context(), pod, Request{Run: "run", Container: &spec.Container{VolumeMounts: []spec.VolumeMount{
+				{Name: test.volume, MountPath: "/x", SubPath: sub, MountPropagation: test.propagation},
+			}}})
+			t.Logf("%s of %q %q", test.propagation, test.volume, sub)
+			wantError(t, err, test.err)
+		}
+	}
+	// What the machine mounts later comes to those that ask for it; what is mounted there goes back only where asked.
+	mount := func(propagation string) spec.VolumeMount {
+		return spec.VolumeMount{Name: "shared", MountPath: "/" + propagation, SubPath: "sub", MountPropagation: propagation}
+	}
+	sources := mountsOf(t, s, pod, "run", mount("None"), mount("HostToContainer"), mount("Bidirectional"))
+	inner := mountTmpfs(t, filepath.Join(shared, "sub", "inner"), unix.MS_SHARED)
+	write(t, filepath.Join(inner, "file"), "kept")
+	var saw []bool
+	for _, source := range sources {
+		_, err := os.Stat(filepath.Join(source, "inner", "file"))
+		saw = append(saw, err == nil)
+	}
+	if diff := cmp.Diff([]bool{false, true, true}, saw); diff != "" {
+		t.Errorf("who sees a new mount:\n%s", diff)
+	}
+	if err := s.Release(t.Context(), pod.UID, "run"); err != nil {
+		t.Error(err)
+	}
+	if read(t, filepath.Join(inner, "file")) != "kept" {
+		t.Error("the machine's mount went with the container's")
+	}
+}
+
+// What a container left in a volume (links out, the machine's tree mounted in it, mounts upon mounts) goes, and what it
+// stands for stays.
+func TestTeardown(t *testing.T) {
+	values := &fakeValues{configMaps: map[string]map[string]string{"shop": {"color": "red"}}}
+	s := newSet(t, values)
+	machine := mountTmpfs(t, filepath.Join(t.TempDir(), "machine"), unix.MS_SHARED)
+	below := mountTmpfs(t, filepath.Join(machine, "below"), unix.MS_SHARED)
+	write(t, filepath.Join(machine, "file"), "kept")
+	write(t, filepath.Join(below, "file"), "kept")
+	pod := podOf(
+		spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}},
+		spec.Volume{Name: "cache", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory"}},
+		spec.Volume{Name: "host", HostPath: &spec.HostPathVolume{Path: machine}},
+		spec.Volume{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "shop"}},
+		claim("pgdata"),
+	)
+	prepare(t, s, pod)
+	kept := filepath.Join(s.opts.ClaimsDir, "pgdata", "file")
+	write(t, kept, "kept")
+	mountsOf(t, s, pod, "run", spec.VolumeMount{Name: "host", MountPath: "/h", SubPath: "below", MountPropagation: "Bidirectional"},
+		spec.VolumeMount{Name: "data", MountPath: "/claim", SubPath: "sub"})
+	mountsOf(t, s, pod, "left-by-a-crash", spec.VolumeMount{Name: "data", MountPath: "/d", SubPath: "sub"})
+
+	disk := s.path(pod.UID, &pod.Spec.Volumes[0])
+	symlink(t, machine, filepath.Join(disk, "link"))
+	inside, again := mkdir(t, filepath.Join(disk, "inside")), mkdir(t, filepath.Join(disk, "sub", "again"))
+	if err := errors.Join(
+		unix.Mount(machine, inside, "", unix.MS_BIND|unix.MS_REC, ""), // with the same peers
+		unix.Mount(s.claimDir("pgdata"), again, "", unix.MS_BIND, ""),
+		unix.Mount("tmpfs", again, "tmpfs", 0, ""),
+		unix.Mount(machine, again, "", unix.MS_BIND|unix.MS_REC, ""),
+	); err != nil {
+		t.Fatal(err)
+	}
+	other := podOf(spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}})
+	other.UID = "uid-2"
+	prepare(t, s, other)
+	uids, err := s.UIDs(t.Context())
+	if diff := cmp.Diff([]string{"uid-1", "uid-2"}, uids); diff != "" || err != nil {
+		t.Errorf("UIDs: %v\n%s", err, diff)
+	}
+	if err := errors.Join(s.Teardown(t.Context(), pod.UID), s.Teardown(t.Context(), pod.UID)); err != nil {
+		t.Error(err)
+	}
+	wantNothing(t, s, pod.UID)
+	for _, path := range []string{filepath.Join(machine, "file"), filepath.Join(below, "file"), kept} {
+		if read(t, path) != "kept" {
+			t.Errorf("%s was changed", path)
+		}
+	}
+	if diff := cmp.Diff([]string{machine, below}, mountsBelow(t, machine)); diff != "" {
+		t.Errorf("the machine's mounts:\n%s", diff)
+	}
+	if uids, err := s.UIDs(t.Context()); !slices.Equal(uids, []string{"uid-2"}) || err != nil {
+		t.Errorf("UIDs: %v, %v", uids, err)
+	}
+	if err := s.Teardown(t.Context(), "uid-2"); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is mounted is never removed, even if nobody knows of the mount.
+func TestRemoveStopsAtMounts(t *testing.T) {
+	tree := mkdir(t, filepath.Join(t.TempDir(), "tree"))
+	other := filepath.Join(t.TempDir(), "other")
+	write(t, filepath.Join(other, "file"), "kept")
+	place := mkdir(t, filepath.Join(tree, "a", "place"))
+	if err := unix.Mount(other, place, "", unix.MS_BIND, ""); err != nil { // of the same file system
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(place, unix.MNT_DETACH) })
+	wantError(t, removeTree(t.Context(), tree), "something is mounted in it")
+	if read(t, filepath.Join(other, "file")) != "kept" {
+		t.Error("what was mounted was removed")
+	}
+}
+
+// crashDir is set in a process that works there until it is killed.
+const crashDir = "PODSTEAD_VOLUME_TEST_CRASH_DIR"
+
+func crashSet(dir string) (*Set, Pod, error) {
+	values := &fakeValues{
+		configMaps: map[string]map[string]string{"shop": {"color": "red"}},
+		secrets:    map[string]map[string]string{"db": {"password": "x"}},
+	}
+	s, err := New(values, Options{
+		DataDir: filepath.Join(dir, "data"), RunDir: filepath.Join(dir, "run"), ClaimsDir: filepath.Join(dir, "claims"),
+	})
+	pod := withGroup(contentPod())
+	pod.Spec.Volumes = append(pod.Spec.Volumes, claim("pgdata"),
+		spec.Volume{Name: "disk", EmptyDir: &spec.EmptyDirVolume{}},
+		spec.Volume{Name: "memory", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory", SizeLimit: quantity("1Mi")}})
+	return s, pod, err
+}
+
+func crashRequest() Request {
+	return Request{Run: "run", Container: &spec.Container{VolumeMounts: []spec.VolumeMount{
+		{Name: "conf", MountPath: "/a", SubPath: "color"},
+		{Name: "disk", MountPath: "/b", SubPath: "x/y"},
+		{Name: "data", MountPath: "/c", SubPath: "z"},
+		{Name: "memory", MountPath: "/d"},
+	}}}
+}
+
+// workUntilKilled makes and takes away the volumes of a pod for ever.
+func workUntilKilled(dir string) int {
+	s, pod, err := crashSet(dir)
+	for ctx := context.Background(); err == nil; {
+		err = s.Prepare(ctx, pod)
+		if err == nil {
+			_, err = s.Mounts(ctx, pod, crashRequest())
+		}
+		if err == nil {
+			err = errors.Join(s.Release(ctx, pod.UID, "run"), s.Teardown(ctx, pod.UID))
+		}
+	}
+	os.Stderr.WriteString(err.Error() + "\n")
+	return 1
+}
+
+// Killed at any moment, the next process finds everything, finishes it, and takes it away.
+func TestKilled(t *testing.T) {
+	dir := t.TempDir()
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 25 {
+		cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^$")
+		cmd.Env = append(os.Environ(), crashDir+"="+dir)
+		cmd.Stderr = os.Stderr
+		cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for end := time.Now().Add(wholeTime); len(glob(t, filepath.Join(dir, "run", "*"))) == 0; {
+			if time.Now().After(end) {
+				t.Fatal("the process does not begin")
+			}
+			<-time.After(time.Millisecond)
+		}
+		<-time.After(time.Duration(random.IntN(20000)) * time.Microsecond)
+		if err := cmd.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
+			t.Fatalf("it ended by itself: %v", err)
+		}
+		s, pod, err := crashSet(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i%2 == 0 {
+			prepare(t, s, pod)
+			list, err := s.Mounts(t.Context(), pod, crashRequest())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := read(t, list[0].Source); got != "red" || len(mountsBelow(t, s.runDir(pod.UID))) != 5 {
+				t.Errorf("after kill %d: %q, %v", i, got, mountsBelow(t, s.runDir(pod.UID)))
+			}
+		}
+		if err := s.Teardown(t.Context(), pod.UID); err != nil {
+			t.Fatalf("after kill %d: %v", i, err)
+		}
+		wantNothing(t, s, pod.UID)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "claims", "pgdata")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,150 @@
+//go:build e2e
+
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// inside is set in the process that runs the tests in a mount namespace of its own: whatever happens to it, no mount is
+// left on the machine.
+const inside = "PODSTEAD_VOLUME_TEST_INSIDE"
+
+func TestMain(m *testing.M) {
+	if os.Geteuid() != 0 {
+		fmt.Fprintln(os.Stderr, "these tests need root")
+		os.Exit(1)
+	}
+	switch {
+	case os.Getenv(inside) == "":
+		os.Exit(runInside())
+	case os.Getenv(crashDir) != "":
+		os.Exit(workUntilKilled(os.Getenv(crashDir)))
+	}
+	os.Exit(m.Run())
+}
+
+func runInside() int {
+	runtime.LockOSThread() // the signal comes when the thread ends, not the process
+	cmd := exec.CommandContext(context.Background(), "/proc/self/exe", os.Args[1:]...)
+	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS, Pdeathsig: syscall.SIGKILL}
+	err := cmd.Run()
+	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
+		return max(exit.ExitCode(), 1)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// clean tears a pod's volumes down at the end of a test, and expects nothing to be left of them.
+func clean(t *testing.T, s *Set, uid string) {
+	t.Helper()
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		for range 2 { // the second time there is nothing to do
+			if err := s.Teardown(ctx, uid); err != nil {
+				t.Error(err)
+			}
+		}
+		wantNothing(t, s, uid)
+	})
+}
+
+func wantNothing(t *testing.T, s *Set, uid string) {
+	t.Helper()
+	for _, dir := range []string{s.runDir(uid), s.diskDir(uid)} {
+		if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s is left: %v", dir, err)
+		}
+		if list := mountsBelow(t, dir); len(list) > 0 {
+			t.Errorf("mounts are left: %v", list)
+		}
+	}
+}
+
+// mountsBelow are the places below dir where something is mounted.
+func mountsBelow(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := mountinfo.GetMounts(mountinfo.PrefixFilter(dir))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var places []string
+	for _, m := range list {
+		places = append(places, m.Mountpoint)
+	}
+	return places
+}
+
+// mountTmpfs mounts a tmpfs with a propagation, until the test's end.
+func mountTmpfs(t *testing.T, dir string, propagation uintptr) string {
+	t.Helper()
+	mkdir(t, dir)
+	if err := errors.Join(unix.Mount("tmpfs", dir, "tmpfs", 0, ""), unix.Mount("", dir, "", propagation, "")); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	return dir
+}
+
+func prepare(t *testing.T, s *Set, pod Pod) {
+	t.Helper()
+	if err := s.Prepare(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// mountsOf asks for the mounts of a container with these volume mounts.
+func mountsOf(t *testing.T, s *Set, pod Pod, run string, mounts ...spec.VolumeMount) []string {
+	t.Helper()
+	list, err := s.Mounts(t.Context(), pod, Request{Run: run, Container: &spec.Container{Name: "app", VolumeMounts: mounts}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sources := make([]string, len(list))
+	for i, m := range list {
+		sources[i] = m.Source
+	}
+	return sources
+}
+
+func fileSystem(t *testing.T, path string) uint32 {
+	t.Helper()
+	var s unix.Statfs_t
+	if err := unix.Statfs(path, &s); err != nil {
+		t.Fatal(err)
+	}
+	return uint32(s.Type) // as wide on every machine
+}
+
+// wholeTime bounds a test that waits for others.
+const wholeTime = 2 * time.Minute
+
+func glob(t *testing.T, pattern string) []string {
+	t.Helper()
+	list, err := filepath.Glob(pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}

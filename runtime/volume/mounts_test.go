@@ -1,0 +1,145 @@
+package volume
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// A mount has the options that containerd's CRI plug-in gives it.
+func TestOptions(t *testing.T) {
+	disk := spec.Volume{EmptyDir: &spec.EmptyDirVolume{}}
+	readOnlyClaim := claim("c")
+	readOnlyClaim.PersistentVolumeClaim.ReadOnly = true
+	tests := []struct {
+		name   string
+		volume spec.Volume
+		mount  spec.VolumeMount
+		old    bool // the kernel knows no recursive read-only mounts
+		want   []string
+		err    string
+	}{
+		{"plain", disk, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "rw"}, ""},
+		{"none", disk, spec.VolumeMount{MountPropagation: "None", RecursiveReadOnly: "Disabled"}, false, []string{"rbind", "rprivate", "rw"}, ""},
+		{"read-only", disk, spec.VolumeMount{ReadOnly: true}, false, []string{"rbind", "rprivate", "ro"}, ""},
+		{"slave", disk, spec.VolumeMount{MountPropagation: "HostToContainer", ReadOnly: true}, false, []string{"rbind", "rslave", "ro"}, ""},
+		{"shared", disk, spec.VolumeMount{MountPropagation: "Bidirectional"}, false, []string{"rbind", "rshared", "rw"}, ""},
+		{"rro", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "Enabled"}, false, []string{"rbind", "rprivate", "rro"}, ""},
+		{"rro if possible", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible"}, false, []string{"rbind", "rprivate", "rro"}, ""},
+		{"rro not possible", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible"}, true, []string{"rbind", "rprivate", "ro"}, ""},
+		{"rro not supported", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "Enabled"}, true, nil, "but it is not supported by the runtime"},
+		{"rro of what is written", disk, spec.VolumeMount{RecursiveReadOnly: "Enabled"}, false, nil, "but it is not read-only"},
+		{
+			"rro with propagation", disk,
+			spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible", MountPropagation: "HostToContainer"},
+			false, nil, `but it is not compatible with propagation "HostToContainer"`,
+		},
+		{"config map", spec.Volume{ConfigMap: &spec.ConfigMapVolume{}}, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "ro"}, ""},
+		{"secret", spec.Volume{Secret: &spec.SecretVolume{}}, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "ro"}, ""},
+		{"projected", spec.Volume{Projected: &spec.ProjectedVolume{}}, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "ro"}, ""},
+		{"downward API", spec.Volume{DownwardAPI: &spec.DownwardAPIVolume{}}, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "ro"}, ""},
+		{"image", spec.Volume{Image: &spec.ImageVolume{}}, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "ro", "noexec"}, ""},
+		{"claim", claim("c"), spec.VolumeMount{}, false, []string{"rbind", "rprivate", "rw"}, ""},
+		{"read-only claim", readOnlyClaim, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "ro"}, ""},
+		{"unknown propagation", disk, spec.VolumeMount{MountPropagation: "x"}, false, nil, `unknown mount propagation "x"`},
+		{"unknown mode", disk, spec.VolumeMount{RecursiveReadOnly: "x"}, false, nil, `unknown recursive read-only mode "x"`},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := &Set{opts: Options{RecursiveReadOnly: !test.old}}
+			got, err := s.options(&test.volume, &test.mount)
+			wantError(t, err, test.err)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestRootPropagation(t *testing.T) {
+	m := func(option string) specs.Mount { return specs.Mount{Options: []string{"rbind", option, "rw"}} }
+	for _, test := range []struct {
+		mounts []specs.Mount
+		want   string
+	}{
+		{nil, ""},
+		{[]specs.Mount{m("rprivate")}, ""},
+		{[]specs.Mount{m("rprivate"), m("rslave")}, "rslave"},
+		{[]specs.Mount{m("rshared"), m("rslave")}, "rshared"},
+		{[]specs.Mount{m("rslave"), m("rshared"), m("rprivate")}, "rshared"},
+	} {
+		if got := RootPropagation(test.mounts); got != test.want {
+			t.Errorf("%v: %q, want %q", test.mounts, got, test.want)
+		}
+	}
+}
+
+// Volumes as a whole need no mount of ours: their sources are told in the order of the container's mounts.
+func TestMounts(t *testing.T) {
+	s := newSet(t, nil)
+	host, image := mkdir(t, filepath.Join(t.TempDir(), "host")), t.TempDir()
+	link := filepath.Join(t.TempDir(), "link")
+	symlink(t, host, link)
+	pod := podOf(
+		spec.Volume{Name: "disk", EmptyDir: &spec.EmptyDirVolume{}},
+		spec.Volume{Name: "host", HostPath: &spec.HostPathVolume{Path: link, Type: spec.HostPathDirectory}},
+		spec.Volume{Name: "made", HostPath: &spec.HostPathVolume{Path: filepath.Join(host, "made", "deep")}},
+		spec.Volume{Name: "image", Image: &spec.ImageVolume{Reference: "tools"}},
+		claim("pgdata"),
+	)
+	if err := s.Prepare(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if err := removeTree(t.Context(), filepath.Join(host, "made")); err != nil { // it is made again for each container
+		t.Fatal(err)
+	}
+	request := Request{Run: "run", Images: map[string]string{"image": image}, Container: &spec.Container{Name: "app", VolumeMounts: []spec.VolumeMount{
+		{Name: "image", MountPath: "/image"},
+		{Name: "disk", MountPath: "/z/../disk"},
+		{Name: "host", MountPath: "/host", ReadOnly: true},
+		{Name: "made", MountPath: "/made"},
+		{Name: "data", MountPath: "/data"},
+		{Name: "disk", MountPath: "/again"},
+	}}}
+	got, err := s.Mounts(t.Context(), pod, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bind := func(to, from string, options ...string) specs.Mount {
+		return specs.Mount{Destination: to, Type: "bind", Source: from, Options: append([]string{"rbind", "rprivate"}, options...)}
+	}
+	disk := s.path(pod.UID, &pod.Spec.Volumes[0])
+	want := []specs.Mount{
+		bind("/image", image, "ro", "noexec"), bind("/disk", disk, "rw"), bind("/host", host, "ro"),
+		bind("/made", filepath.Join(host, "made", "deep"), "rw"), bind("/data", filepath.Join(s.opts.ClaimsDir, "pgdata"), "rw"),
+		bind("/again", disk, "rw"),
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Error(diff)
+	}
+	for name, test := range map[string]struct {
+		mount spec.VolumeMount
+		err   string
+	}{
+		"no such volume": {spec.VolumeMount{Name: "none"}, `volume "none": the pod has no such volume`},
+		"missing value":  {spec.VolumeMount{Name: "disk", SubPathExpr: "$(NONE)"}, `volume "disk": missing value for NONE`},
+		"image subPath":  {spec.VolumeMount{Name: "image", SubPath: "none"}, `failed to prepare subPath for volumeMount "image" of container "app": `},
+	} {
+		request.Container = &spec.Container{Name: "app", VolumeMounts: []spec.VolumeMount{test.mount}}
+		_, err := s.Mounts(t.Context(), pod, request)
+		t.Logf("%s: %v", name, err)
+		wantError(t, err, test.err)
+	}
+	request.Images = nil
+	request.Container = &spec.Container{VolumeMounts: []spec.VolumeMount{{Name: "image"}}}
+	_, err = s.Mounts(t.Context(), pod, request)
+	wantError(t, err, `volume "image": image "tools" is not mounted`)
+	if err := errors.Join(s.Release(t.Context(), pod.UID, "run"), s.Release(t.Context(), pod.UID, "never")); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,324 @@
+//go:build e2e
+
+package volume
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/spec"
+)
+
+const group = 4711
+
+func withGroup(pod Pod) Pod {
+	pod.Spec.SecurityContext = &spec.PodSecurityContext{FSGroup: new(int64(group))}
+	return pod
+}
+
+func TestMemory(t *testing.T) {
+	s := newSet(t, nil)
+	volume := spec.Volume{Name: "cache", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory", SizeLimit: quantity("1Mi")}}
+	pod := podOf(volume)
+	clean(t, s, pod.UID)
+	prepare(t, s, pod)
+	dir := s.path(pod.UID, &volume)
+	if got := statOf(t, dir); got.Mode != unix.S_IFDIR|0o777 || got.Gid != 0 || fileSystem(t, dir) != unix.TMPFS_MAGIC {
+		t.Errorf("mode %o, group %d, file system %x", got.Mode, got.Gid, fileSystem(t, dir))
+	}
+	write(t, filepath.Join(dir, "small"), "kept")
+	if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, 2<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
+		t.Errorf("2 MiB in a volume of 1 MiB: %v", err)
+	}
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	prepare(t, s, pod)
+	if read(t, filepath.Join(dir, "small")) != "kept" || statOf(t, dir).Mode != unix.S_IFDIR|0o700 || len(mountsBelow(t, dir)) != 1 {
+		t.Error("the second Prepare did not leave the volume as it was")
+	}
+	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil { // as after a boot
+		t.Fatal(err)
+	}
+	prepare(t, s, withGroup(pod))
+	if got := statOf(t, dir); got.Mode != unix.S_IFDIR|unix.S_ISGID|0o777 || got.Gid != group {
+		t.Errorf("after a boot, for a group: mode %o, group %d", got.Mode, got.Gid)
+	}
+	if list, err := s.Usage(t.Context(), pod); err != nil || len(list) != 0 {
+		t.Errorf("the tmpfs holds its limit itself: %v, %v", list, err)
+	}
+}
+
+func contentPod() Pod {
+	return podOf(
+		spec.Volume{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "shop"}},
+		spec.Volume{Name: "db", Secret: &spec.SecretVolume{SecretName: "db", DefaultMode: new(int32(0o400))}},
+		spec.Volume{Name: "info", DownwardAPI: &spec.DownwardAPIVolume{Items: []spec.DownwardFile{
+			{Path: "name", FieldRef: &spec.FieldRef{FieldPath: "metadata.name"}},
+		}}},
+		spec.Volume{Name: "all", Projected: &spec.ProjectedVolume{Sources: []spec.Projection{
+			{ConfigMap: &spec.KeyProjection{Name: "shop"}}, {Secret: &spec.KeyProjection{Name: "db"}},
+		}}},
+	)
+}
+
+func TestContent(t *testing.T) {
+	values := &fakeValues{
+		configMaps: map[string]map[string]string{"shop": {"color": "red"}},
+		secrets:    map[string]map[string]string{},
+	}
+	s := newSet(t, values)
+	pod := withGroup(contentPod())
+	clean(t, s, pod.UID)
+	want := `volume "db": secret "db" not found; volume "all": secret "db" not found`
+	if err := s.Prepare(t.Context(), pod); err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
+	if err := s.Prepare(t.Context(), pod); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a caller cannot tell that something is missing: %v", err)
+	}
+	values.set(func() { values.secrets["db"] = map[string]string{"password": "old"} })
+	prepare(t, s, pod)
+	dir := s.filesDir(pod.UID)
+	if fileSystem(t, filepath.Join(dir, "db")) != unix.TMPFS_MAGIC {
+		t.Error("the secret is not on a tmpfs")
+	}
+	for path, want := range map[string]uint32{
+		s.runDir(pod.UID): 0o700, dir: 0o700, dir + "/db": unix.S_ISGID | 0o755, dir + "/db/..data/password": 0o440, dir + "/conf/..data/color": 0o644,
+	} {
+		if got := statOf(t, path); got.Mode&^unix.S_IFMT != want || got.Uid != 0 {
+			t.Errorf("%s: mode %o, owner %d, want %o", path, got.Mode&^unix.S_IFMT, got.Uid, want)
+		}
+	}
+	if got := statOf(t, dir+"/db/..data/password").Gid; got != group {
+		t.Errorf("the secret belongs to group %d", got)
+	}
+	check := func(step string, color, password string) {
+		t.Helper()
+		for path, want := range map[string]string{
+			"conf/color": color, "all/color": color, "db/password": password, "all/password": password, "info/name": "field metadata.name",
+		} {
+			if got := read(t, filepath.Join(dir, path)); got != want {
+				t.Errorf("%s: %s is %q, want %q", step, path, got, want)
+			}
+		}
+	}
+	update := func(step string, wantChange bool, want string) {
+		t.Helper()
+		changed, err := s.Update(t.Context(), pod)
+		if changed != wantChange {
+			t.Errorf("%s: changed %v: %v", step, changed, err)
+		}
+		wantError(t, err, want)
+	}
+	check("first", "red", "old")
+	update("nothing", false, "")
+	values.set(func() { values.configMaps["shop"] = map[string]string{"color": "blue"} })
+	update("config map", true, "")
+	check("config map", "blue", "old")
+	values.set(func() {
+		values.configMaps["shop"] = map[string]string{"color": "green"}
+		delete(values.secrets, "db")
+	})
+	update("a missing source", true, `volume "db": secret "db" not found; volume "all": secret "db" not found`)
+	if got := read(t, dir+"/conf/color") + read(t, dir+"/all/color") + read(t, dir+"/db/password"); got != "greenblueold" {
+		t.Errorf("a missing source: %s", got)
+	}
+	prepare(t, s, pod) // a container starts again: what there is stays good enough
+	_ = unix.Unmount(dir, unix.MNT_DETACH)
+	update("after a boot", false, "")
+	wantError(t, s.Prepare(t.Context(), pod), `volume "db": secret "db" not found`)
+}
+
+func TestSubPath(t *testing.T) {
+	values := &fakeValues{configMaps: map[string]map[string]string{"shop": {"color": "red"}}}
+	s := newSet(t, values)
+	pod := podOf(
+		spec.Volume{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "shop"}},
+		spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}},
+	)
+	clean(t, s, pod.UID)
+	prepare(t, s, pod)
+	mounts := []spec.VolumeMount{
+		{Name: "conf", MountPath: "/color", SubPath: "color"},
+		{Name: "data", MountPath: "/data", SubPath: "users/$(NAME)"},
+		{Name: "conf", MountPath: "/conf"},
+		{Name: "data", MountPath: "/log", SubPathExpr: "log/$(NAME)"},
+	}
+	request := Request{Run: "run", Variables: map[string]string{"NAME": "web"}, Container: &spec.Container{Name: "app", VolumeMounts: mounts}}
+	for range 2 { // the second time as after a crash
+		list, err := s.Mounts(t.Context(), pod, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, m := range list {
+			got = append(got, m.Destination+" "+m.Source)
+		}
+		run := filepath.Join(s.subPathsDir(pod.UID), "run")
+		want := []string{
+			"/color " + run + "/0", "/data " + run + "/1", "/conf " + s.filesDir(pod.UID) + "/conf", "/log " + run + "/3",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Fatal(diff)
+		}
+		if diff := cmp.Diff([]string{run + "/0", run + "/1", run + "/3"}, mountsBelow(t, run)); diff != "" {
+			t.Error(diff)
+		}
+	}
+	run := filepath.Join(s.subPathsDir(pod.UID), "run")
+	disk := s.path(pod.UID, &pod.Spec.Volumes[1])
+	write(t, filepath.Join(run, "3", "file"), "logged")
+	if read(t, filepath.Join(disk, "log", "web", "file")) != "logged" || statOf(t, filepath.Join(disk, "log", "web")).Mode != unix.S_IFDIR|0o777 {
+		t.Error("the subPath is not in the volume, or not with its mode")
+	}
+	if _, err := os.Stat(filepath.Join(disk, "users", "$(NAME)")); err != nil {
+		t.Errorf("subPath was expanded: %v", err)
+	}
+	values.set(func() { values.configMaps["shop"] = map[string]string{"color": "blue"} })
+	if changed, err := s.Update(t.Context(), pod); !changed || err != nil {
+		t.Errorf("update: %v, %v", changed, err)
+	}
+	if got := read(t, filepath.Join(run, "0")) + " " + read(t, filepath.Join(s.filesDir(pod.UID), "conf", "color")); got != "red blue" {
+		t.Errorf("the subPath and the volume after an update: %s", got)
+	}
+	mountsOf(t, s, pod, "other", spec.VolumeMount{Name: "data", MountPath: "/data", SubPath: "other"})
+	for range 2 {
+		if err := s.Release(t.Context(), pod.UID, "run"); err != nil {
+			t.Error(err)
+		}
+	}
+	if list := mountsBelow(t, s.subPathsDir(pod.UID)); len(list) != 1 || len(glob(t, run)) > 0 {
+		t.Errorf("after Release: %v", list)
+	}
+	// An error leaves nothing of the mounts before it.
+	symlink(t, "/etc", filepath.Join(disk, "escape"))
+	request.Run = "fails"
+	request.Container.VolumeMounts = append(mounts, spec.VolumeMount{Name: "data", MountPath: "/etc2", SubPath: "escape/x"})
+	_, err := s.Mounts(t.Context(), pod, request)
+	wantError(t, err, `volume "data": failed to prepare subPath for volumeMount "data" of container "app": subpath "escape/x" not within volume path`)
+	if list := mountsBelow(t, s.subPathsDir(pod.UID)); len(list) != 1 {
+		t.Errorf("after an error: %v", list)
+	}
+}
+
+func TestDevices(t *testing.T) {
+	s := newSet(t, nil)
+	block := filepath.Join(t.TempDir(), "block")
+	if err := unix.Mknod(block, unix.S_IFBLK|0o600, int(unix.Mkdev(240, 0))); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		kind spec.HostPathType
+		want string
+	}{
+		{spec.HostPathBlockDevice, ""}, {spec.HostPathCharDevice, block + " is not a character device"},
+	} {
+		pod := podOf(spec.Volume{Name: "v", HostPath: &spec.HostPathVolume{Path: block, Type: test.kind}})
+		wantError(t, s.Prepare(t.Context(), pod), test.want)
+	}
+}
+
+// A claim is given to the fsGroup once for each pod, and what a link in it leads to, or what is mounted in it, never.
+func TestClaimForGroup(t *testing.T) {
+	s := newSet(t, nil)
+	dir := filepath.Join(s.opts.ClaimsDir, "pgdata")
+	outside := filepath.Join(t.TempDir(), "outside")
+	write(t, outside, "")
+	prepare(t, s, podOf(claim("pgdata")))
+	write(t, filepath.Join(dir, "deep", "file"), "")
+	symlink(t, outside, filepath.Join(dir, "link"))
+	mounted := mountTmpfs(t, filepath.Join(dir, "mounted"), unix.MS_PRIVATE)
+	write(t, filepath.Join(mounted, "file"), "")
+	groups := func() (file, link, linked, mount uint32) {
+		return statOf(t, filepath.Join(dir, "deep", "file")).Gid, statOf(t, filepath.Join(dir, "link")).Gid,
+			statOf(t, outside).Gid, statOf(t, filepath.Join(mounted, "file")).Gid
+	}
+	readOnly := withGroup(podOf(claim("pgdata")))
+	readOnly.UID = "uid-read-only"
+	readOnly.Spec.Volumes[0].PersistentVolumeClaim.ReadOnly = true
+	clean(t, s, readOnly.UID)
+	prepare(t, s, readOnly)
+	if file, _, _, _ := groups(); file != 0 {
+		t.Errorf("a read-only claim was given to group %d", file)
+	}
+	pod := withGroup(podOf(claim("pgdata")))
+	clean(t, s, pod.UID)
+	prepare(t, s, pod)
+	if file, link, linked, mount := groups(); file != group || link != group || linked != 0 || mount != 0 {
+		t.Errorf("groups: file %d, link %d, what it leads to %d, what is mounted %d", file, link, linked, mount)
+	}
+	if err := os.Chown(filepath.Join(dir, "deep", "file"), 1, 1); err != nil {
+		t.Fatal(err)
+	}
+	prepare(t, s, pod)
+	if file, _, _, _ := groups(); file != 1 {
+		t.Error("the second Prepare took a file from its owner")
+	}
+	other := withGroup(podOf(claim("pgdata")))
+	other.UID = "uid-other"
+	other.Spec.SecurityContext.FSGroupChangePolicy = "OnRootMismatch"
+	clean(t, s, other.UID)
+	prepare(t, s, other)
+	if file, _, _, _ := groups(); file != 1 {
+		t.Error("OnRootMismatch took a file from its owner although the root was right")
+	}
+	fresh := withGroup(podOf(claim("fresh")))
+	fresh.UID = "uid-fresh"
+	clean(t, s, fresh.UID)
+	prepare(t, s, fresh)
+	if got := statOf(t, filepath.Join(s.opts.ClaimsDir, "fresh")); got.Mode != unix.S_IFDIR|unix.S_ISGID|0o777 || got.Gid != group {
+		t.Errorf("a new claim: mode %o, group %d", got.Mode, got.Gid)
+	}
+}
+
+// A claim in which something is mounted is refused before anything of it is touched.
+func TestRemoveMountedClaim(t *testing.T) {
+	s := newSet(t, nil)
+	for _, place := range []string{"disk", "pgdata/mounted"} {
+		mounted := mountTmpfs(t, filepath.Join(s.opts.ClaimsDir, place), unix.MS_PRIVATE)
+		write(t, filepath.Join(mounted, "file"), "kept")
+		name, _, _ := strings.Cut(place, "/")
+		wantError(t, s.RemoveClaim(t.Context(), name), mounted+" is mounted there")
+		if read(t, filepath.Join(mounted, "file")) != "kept" {
+			t.Error("what was mounted was removed")
+		}
+	}
+}
+
+// A volume that does not fit leaves what was there, and no garbage that would keep the next from fitting.
+func TestNoSpace(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "small")
+	mkdir(t, dir)
+	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	volume := filepath.Join(dir, "conf")
+	for _, step := range []struct {
+		bytes int
+		want  error
+	}{{10, nil}, {300 << 10, unix.ENOSPC}, {100 << 10, nil}, {300 << 10, unix.ENOSPC}, {110 << 10, nil}} {
+		before, _ := os.ReadFile(filepath.Join(volume, "a"))
+		text := strings.Repeat("x", step.bytes)
+		if _, err := (writer{}).write(volume, content("a", text)); !errors.Is(err, step.want) {
+			t.Errorf("%d bytes: %v", step.bytes, err)
+		}
+		if step.want != nil {
+			text = string(before)
+		}
+		if got := read(t, filepath.Join(volume, "a")); got != text {
+			t.Errorf("%d bytes: the file has %d, want %d", step.bytes, len(got), len(text))
+		}
+		if hidden := glob(t, filepath.Join(volume, "..*")); len(hidden) != 2 {
+			t.Errorf("left: %v", hidden)
+		}
+	}
+}
