@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/http"
@@ -61,13 +62,15 @@ func NewServer(ctx context.Context, o Options) *Server {
 	ctx, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	mux := http.NewServeMux()
 	for pattern, call := range map[string]func(*http.Request) (any, error){
-		"GET /v1/health":         func(*http.Request) (any, error) { return struct{}{}, nil },
-		"GET /v1/version":        func(*http.Request) (any, error) { return o.Version, nil },
-		"POST /v1/pods":          s.create,
-		"GET /v1/pods/{name}":    s.get,
-		"DELETE /v1/pods/{name}": s.stop,
-		"PUT /v1/sessions/{id}":  s.touch,
-		"POST /v1/daemon/leave":  s.leave,
+		"GET /v1/health":            func(*http.Request) (any, error) { return struct{}{}, nil },
+		"GET /v1/version":           func(*http.Request) (any, error) { return o.Version, nil },
+		"POST /v1/pods":             s.create,
+		"GET /v1/pods/{name}":       s.get,
+		"DELETE /v1/pods/{name}":    s.stop,
+		"PUT /v1/sessions/{id}":     s.touch,
+		"POST /v1/daemon/leave":     s.leave,
+		"GET /v1/volumes":           s.volumes,
+		"DELETE /v1/volumes/{name}": s.removeVolume,
 	} {
 		mux.HandleFunc(pattern, s.answer(call))
 	}
@@ -178,13 +181,15 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, v any, err error)
 // asError classifies an error by what the client is to do about it.
 func asError(err error) *Error {
 	var taken *supervisor.NameTakenError
+	var refused *supervisor.RefusedError
+	var used *supervisor.VolumeInUseError
 	e, ours := errors.AsType[*Error](err)
 	switch {
 	case ours:
 		return e
-	case errors.As(err, &taken):
+	case errors.As(err, &taken), errors.As(err, &refused), errors.As(err, &used):
 		return failure(http.StatusConflict, "%v", err)
-	case errors.Is(err, supervisor.ErrNotFound):
+	case errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return failure(http.StatusNotFound, "%v", err)
 	case errors.Is(err, supervisor.ErrLeaving), errors.Is(err, context.Canceled):
 		return failure(http.StatusServiceUnavailable, "the daemon is about to leave")

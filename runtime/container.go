@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 
@@ -17,6 +19,9 @@ import (
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/termination"
+	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -58,7 +63,7 @@ func (r *Runtime) StartContainer(
 		return none, refused(ctx, lifecycle.ReasonCreateContainerError, err)
 	}
 	if err := r.begin(ctx, c, record.Labels); err != nil {
-		err = fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, err)
+		err = fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, r.conceal(uid, pod, a.Container, err))
 		return none, r.undo(ctx, c, err)
 	}
 	return startedOf(run), nil
@@ -115,9 +120,10 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 	}
 	s, err := r.spec(ctx, uid, pod, c, a, config.Config)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, r.giveUp(ctx, uid, a.Ref))
 	}
 	labels := runLabels(uid, pod, a, c)
+	labels[labelMessage] = messageLabel(pod, c)
 	labels[labelBoot] = r.boot
 	labels[labelImageID] = img.ConfigDigest
 	labels[labelStopSignal] = config.Config.StopSignal
@@ -129,7 +135,7 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 		return sandbox.NewContainer(ctx, id,
 			client.WithSnapshotter(r.opts.Images.Snapshotter),
 			client.WithNewSnapshot(id, r.images.Handle(img)),
-			client.WithSpec(s, withUser(config.Config.User)),
+			client.WithSpec(s, withUser(config.Config.User), withGroups(pod)),
 			client.WithContainerLabels(labels),
 			withDefinition(pod),
 		)
@@ -146,7 +152,23 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 		}
 		undone = r.removeSnapshot(ctx, id)
 	}
-	return nil, errors.Join(err, undone)
+	return nil, errors.Join(err, undone, r.giveUp(ctx, uid, a.Ref))
+}
+
+// giveUp takes away what was prepared for a run that was not created.
+func (r *Runtime) giveUp(ctx context.Context, uid string, ref lifecycle.Ref) error {
+	ctx, cancel := whole(ctx, undoTimeout)
+	defer cancel()
+	return r.release(ctx, uid, containerID(uid, ref), ref.Container)
+}
+
+// release takes away the files and mounts that a run was shown.
+func (r *Runtime) release(ctx context.Context, uid, id, container string) error {
+	err := r.volumes.Release(ctx, uid, id)
+	if e := os.Remove(r.messageFile(uid, container, id)); e != nil && !errors.Is(e, fs.ErrNotExist) {
+		err = errors.Join(err, e)
+	}
+	return errors.Join(err, r.dropProcess(id))
 }
 
 func (r *Runtime) removeSnapshot(ctx context.Context, id string) error {
@@ -164,7 +186,7 @@ func (r *Runtime) spec(
 	ctx context.Context, uid string, pod *spec.Pod, c *spec.Container, a lifecycle.StartContainer, image imagespec.ImageConfig,
 ) (*specs.Spec, error) {
 	etc := r.etcDir(uid, a.Sandbox)
-	if err := writeHosts(etc, pod); err != nil {
+	if err := r.writeHosts(etc, uid, pod); err != nil {
 		return nil, err
 	}
 	hostname := oci.Hostname(pod)
@@ -174,19 +196,68 @@ func (r *Runtime) spec(
 			return nil, err
 		}
 	}
+	id := containerID(uid, a.Ref)
 	pins := netns.Paths(r.sandboxDir(uid, a.Sandbox), namespacesOf(pod))
-	s, err := oci.Spec(ctx, oci.Input{
-		ID: containerID(uid, a.Ref), Pod: pod, Container: c, Image: image,
+	in := oci.Input{
+		ID: id, Pod: pod, Container: c, Image: image,
 		Hostname: hostname, Network: pins.Network, IPC: pins.IPC, UTS: pins.UTS,
-		VolumesDir:  filepath.Join(r.podDir(uid), "volumes"),
 		Files:       filesOf(etc, pins),
-		CgroupsPath: r.cgroups.spec(uid, containerID(uid, a.Ref)),
+		CgroupsPath: r.cgroups.spec(uid, id),
 		Machine:     r.machine,
-	})
+	}
+	if c.TerminationMessagePath != "" {
+		message := r.messageFile(uid, c.Name, id)
+		if err := termination.Create(message); err != nil {
+			return nil, err
+		}
+		in.Files = append(in.Files, oci.File{Path: path.Clean(c.TerminationMessagePath), Source: message})
+	}
+	s, err := r.configure(ctx, uid, in)
 	if errors.Is(err, oci.ErrNoCommand) {
 		return nil, err
 	}
 	return s, refused(ctx, lifecycle.ReasonCreateConfigError, err)
+}
+
+// configure completes a specification by what comes from elsewhere: variables, volumes, secrets. Its errors are those of the
+// container's configuration.
+func (r *Runtime) configure(ctx context.Context, uid string, in oci.Input) (*specs.Spec, error) {
+	ips, _ := r.peersOf(uid)
+	d, err := r.downwardOf(uid, in.Pod, ips)
+	if err != nil {
+		return nil, err
+	}
+	values := &remembered{from: r.config}
+	real, err := oci.Resolve(in.Container, d, values)
+	if err != nil {
+		return nil, values.conceal(err)
+	}
+	images, err := r.mountImages(ctx, uid, in.Pod, in.Container)
+	if err != nil {
+		return nil, err
+	}
+	in.Mounts, err = r.volumes.Mounts(ctx, volumePod(d), volume.Request{
+		Container: in.Container, Run: in.ID, Variables: real.Map(), Images: images,
+	})
+	if err != nil {
+		return nil, values.conceal(err)
+	}
+	in.Propagation = volume.RootPropagation(in.Mounts)
+	in.Variables = real
+	if len(values.secrets) == 0 {
+		return oci.Spec(ctx, in)
+	}
+	var p shim.Process
+	p.Args, p.Env = oci.Process(&in)
+	if in.Variables, err = oci.Resolve(in.Container, d, hiding{values}); err != nil {
+		return nil, values.conceal(err)
+	}
+	s, err := oci.Spec(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	s.Annotations, err = r.keepProcess(in.ID, p)
+	return s, err
 }
 
 // begin brings a container to where its process has been started: it may be there already.
@@ -199,6 +270,7 @@ func (r *Runtime) begin(ctx context.Context, c client.Container, labels map[stri
 	task, err := c.Task(ctx, nil)
 	if errdefs.IsNotFound(err) {
 		task, err = c.NewTask(ctx, engine.LogTo(labels[labelLog], r.logOptions()))
+		err = errors.Join(err, r.dropProcess(c.ID()))
 	}
 	if err != nil {
 		return err
@@ -287,6 +359,9 @@ func (r *Runtime) remove(ctx context.Context, c client.Container) error {
 		return err
 	}
 	if err := removeLog(record.Labels[labelLog]); err != nil {
+		return err
+	}
+	if err := r.release(ctx, record.Labels[labelUID], c.ID(), record.Labels[labelContainer]); err != nil {
 		return err
 	}
 	if err := c.Delete(ctx, client.WithSnapshotCleanup); err != nil && !errdefs.IsNotFound(err) {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -16,6 +17,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/nftables"
+
+	"github.com/podstead/podstead/internal/ownnet"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/runtimetest"
 	"github.com/podstead/podstead/runtime/shim"
@@ -45,7 +49,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("error:", daemon(dir))
 		os.Exit(1)
 	}
-	os.Exit(runTests(m))
+	os.Exit(ownnet.Main(func() int { return runTests(m) }))
 }
 
 func runTests(m *testing.M) int {
@@ -151,6 +155,9 @@ func (m *machine) close() {
 	if left, err := m.Left(context.Background()); err != nil || len(left) > 0 {
 		m.Errorf("the engine still has %v, %v", left, err)
 	}
+	if err := m.RemoveNetwork(context.Background()); err != nil {
+		m.Error(err)
+	}
 	if err := m.Close(); err != nil {
 		m.Error(err)
 	}
@@ -159,6 +166,7 @@ func (m *machine) close() {
 	}
 	m.checkProcesses()
 	m.checkFiles()
+	m.checkNetwork()
 	if err := os.RemoveAll(m.dir); err != nil {
 		m.Error(err)
 	}
@@ -210,7 +218,7 @@ func (m *machine) checkFiles() {
 			m.Errorf("a cgroup is left: %s %v", dir, err)
 		}
 	}
-	for _, dir := range []string{"lib/pods", "run/ns", "log"} {
+	for _, dir := range []string{"lib/pods", "run/ns", "run/volumes", "run/images", "run/process", "log"} {
 		entries, err := os.ReadDir(filepath.Join(m.dir, dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			m.Error(err)
@@ -224,6 +232,34 @@ func (m *machine) checkFiles() {
 		}); len(names) > 0 {
 			m.Errorf("left in %s: %v", dir, names)
 		}
+	}
+}
+
+// checkNetwork looks for links, addresses and rules of pods. All tests are in a network of their own.
+func (m *machine) checkNetwork() {
+	links, err := net.Interfaces()
+	if err != nil {
+		m.Fatal(err)
+	}
+	for _, l := range links {
+		if l.Name != "lo" {
+			m.Errorf("link %s is left", l.Name)
+		}
+	}
+	c, err := nftables.New()
+	if err != nil {
+		m.Fatal(err)
+	}
+	tables, err := c.ListTables()
+	if err != nil {
+		m.Fatal(err)
+	}
+	for _, table := range tables {
+		m.Errorf("nftables %s is left", table.Name)
+		c.DelTable(table)
+	}
+	if err := c.Flush(); err != nil {
+		m.Error(err)
 	}
 }
 

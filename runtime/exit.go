@@ -68,7 +68,7 @@ func (r *Runtime) WaitContainer(
 	if err != nil {
 		return lifecycle.Exit{}, time.Time{}, fail(ctx, lifecycle.FailureRetry, "", err)
 	}
-	return e.Exit, e.At, nil
+	return r.withMessage(ctx, c, e.Exit), e.At, nil
 }
 
 // ended waits for the end of a container and writes it down.

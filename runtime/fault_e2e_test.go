@@ -123,7 +123,7 @@ func TestShimKilled(t *testing.T) {
 	}
 	lost := make(chan error, 1)
 	ctx := p.ctx()
-	go func() { lost <- p.WaitSandbox(ctx, uid, 1) }()
+	go func() { _, err := p.WaitSandbox(ctx, uid, p.Pod, 1); lost <- err }()
 	text, err := os.ReadFile(filepath.Join("/sys/fs/cgroup/pids", p.opts.CgroupRoot, uid, "shim/cgroup.procs"))
 	if errors.Is(err, os.ErrNotExist) {
 		text, err = os.ReadFile(filepath.Join("/sys/fs/cgroup", p.opts.CgroupRoot, uid, "shim/cgroup.procs"))

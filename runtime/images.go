@@ -10,7 +10,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// PullImage makes the image of a container available. It has no time limit: the image store ends pulls that make no
+// PullImage makes the image of a container available, and those of the volumes that it mounts. It has no time limit: the image store ends pulls that make no
 // progress.
 func (r *Runtime) PullImage(
 	ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64),
@@ -29,7 +29,15 @@ func (r *Runtime) PullImage(
 	if err != nil {
 		return false, imageFailure(ctx, err)
 	}
-	return img.Pulled, nil
+	pulled = img.Pulled
+	for _, v := range imageVolumes(pod, c) {
+		img, err := r.images.Ensure(ctx, v.Image.Reference, v.Image.PullPolicy, func(p image.Progress) { progress(p.Bytes, p.TotalBytes) })
+		if err != nil {
+			return false, imageFailure(ctx, err)
+		}
+		pulled = pulled || img.Pulled
+	}
+	return pulled, nil
 }
 
 func imageFailure(ctx context.Context, err error) error {

@@ -52,6 +52,9 @@ func (r *Runtime) removePod(ctx context.Context, uid string) error {
 	if err != nil {
 		return err
 	}
+	if err := errors.Join(r.volumes.Teardown(ctx, uid), r.removeImages(ctx, uid)); err != nil {
+		return err // and the pod's folder stays: what is mounted there must not be deleted
+	}
 	for _, dir := range append(logs, r.podDir(uid)) {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}

@@ -31,8 +31,9 @@ const (
 	labelImageID    = "podstead.io/image-id"
 	labelStopSignal = "podstead.io/image-stop-signal"
 	labelLog        = "podstead.io/log"
-	labelBoot       = "podstead.io/boot" // the kernel's ID of the boot in which it ran
-	labelExit       = "podstead.io/exit" // an exit, as JSON; set when the container has ended
+	labelMessage    = "podstead.io/termination-message" // see messagePolicy
+	labelBoot       = "podstead.io/boot"                // the kernel's ID of the boot in which it ran
+	labelExit       = "podstead.io/exit"                // an exit, as JSON; set when the container has ended
 )
 
 // podExtension is the container's extension that holds the pod's definition as JSON.

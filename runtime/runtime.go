@@ -11,7 +11,13 @@
 //	<StateDir>/pods/<uid>/volumes   the pod's own volumes
 //	<StateDir>/pods/<uid>/etc       the files of /etc that the containers of each sandbox are given
 //	<RunDir>/engine                 bundles and sockets
+//	<StateDir>/pods/<uid>/messages  the containers' termination messages
+//	<StateDir>/volumes              persistent volumes
+//	<StateDir>/network.json         the network's subnets, and the pods' last addresses
 //	<RunDir>/ns/<uid>/<sandbox>     pinned namespaces and /dev/shm
+//	<RunDir>/volumes/<uid>          volumes in memory; see package volume
+//	<RunDir>/images/<uid>/<volume>  the images of image volumes
+//	<RunDir>/network.json           the pods' addresses and host ports
 //	<LogDir>/<pod>_<uid>/<container>/<restarts>.log
 //	/podstead/<uid>/<container ID>  in every cgroup hierarchy; the pod's shim is in /podstead/<uid>/shim
 //
@@ -24,19 +30,24 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/runtime/config"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/volume"
 )
 
 // The time limits of calls to the engine, so that what hangs becomes a failure that can be seen. None is meant to be
@@ -72,6 +83,18 @@ type Options struct {
 	CgroupDriver CgroupDriver
 	// CgroupRoot is the parent of all pods' cgroups where no systemd makes them; /podstead.
 	CgroupRoot string
+	// ConfigDir holds folders of config maps and secrets; /etc/podstead.
+	ConfigDir string
+	// CredentialsDir is the folder of systemd's credentials; empty: there is none.
+	CredentialsDir string
+	// NetworkMode is what pods have; NetworkBridge.
+	NetworkMode NetworkMode
+	// Bridge and Subnets are the network's; see [network.Options]. The bridge is by default one of this RunDir's own.
+	Bridge  string
+	Subnets []netip.Prefix
+	// RefreshInterval is how often volumes of config maps and secrets are compared with their sources, and UsageInterval how
+	// often emptyDirs with a size limit are measured; 10 seconds, the kubelet's for the latter.
+	RefreshInterval, UsageInterval time.Duration
 	// Images are the options of the image store.
 	Images image.Options
 	// LogMaxSize in bytes and LogMaxFiles bound the log of each container; 10 MiB and 5.
@@ -81,10 +104,19 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+const defaultRunDir = "/run/podstead"
+
 func (o Options) withDefaults() Options {
 	o.StateDir = cmp.Or(o.StateDir, "/var/lib/podstead")
-	o.RunDir = cmp.Or(o.RunDir, "/run/podstead")
+	o.RunDir = cmp.Or(o.RunDir, defaultRunDir)
 	o.LogDir = cmp.Or(o.LogDir, "/var/log/podstead")
+	o.ConfigDir = cmp.Or(o.ConfigDir, "/etc/podstead")
+	if o.Bridge == "" && o.RunDir != defaultRunDir { // two daemons do not share one
+		o.Bridge = "podstead" + hash(o.RunDir)[:6]
+	}
+	o.NetworkMode = cmp.Or(o.NetworkMode, NetworkBridge)
+	o.RefreshInterval = cmp.Or(o.RefreshInterval, 10*time.Second)
+	o.UsageInterval = cmp.Or(o.UsageInterval, 10*time.Second)
 	o.RuntimeBinary = cmp.Or(o.RuntimeBinary, "runc")
 	o.CgroupDriver = cmp.Or(o.CgroupDriver, CgroupAuto)
 	o.CgroupRoot = cmp.Or(o.CgroupRoot, "/podstead")
@@ -103,7 +135,15 @@ type Runtime struct {
 	machine oci.Machine
 	cgroups cgroups
 	boot    string // the kernel's ID of this boot
+	config  config.Source
+	volumes *volume.Set
+	network *network.Network
+	known   *knownPods
 	locks   locks
+	hosts   sync.Mutex // held while an /etc/hosts is written
+	// workers keep volumes and names up to date until stop is called.
+	workers sync.WaitGroup
+	stop    context.CancelFunc
 }
 
 // Start starts the engine, takes up the containers that run already, and returns when everything works. Values of ctx
@@ -137,6 +177,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		return nil, err
 	}
 	r := &Runtime{
+		known: newKnownPods(), config: config.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
 		opts: o, log: o.Logger, machine: machine, cgroups: groups, boot: strings.TrimSpace(string(boot)),
 		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images),
 	}
@@ -144,9 +185,23 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	if err := r.dropLeases(inNamespace(ctx)); err != nil {
 		r.log.WarnContext(ctx, "leases of a former daemon are left", slog.Any("error", err)) // until they expire
 	}
-	if err := r.takeUpExits(inNamespace(ctx)); err != nil {
+	err = r.takeUpExits(inNamespace(ctx))
+	if err == nil {
+		err = r.startNetwork(inNamespace(ctx))
+	}
+	if err == nil {
+		r.volumes, err = volume.New(r.config, volume.Options{
+			DataDir: filepath.Join(o.StateDir, "pods"), RunDir: filepath.Join(o.RunDir, "volumes"),
+			ClaimsDir: filepath.Join(o.StateDir, "volumes"), RecursiveReadOnly: recursiveReadOnly(ctx, o.RuntimeBinary),
+		})
+	}
+	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start runtime: %w", err), r.Close())
 	}
+	var working context.Context
+	working, r.stop = context.WithCancel(context.WithoutCancel(inNamespace(ctx)))
+	r.workers.Go(func() { r.neighbours(working) })
+	r.workers.Go(func() { r.refresh(working) })
 	return r, nil
 }
 
@@ -164,8 +219,15 @@ func (r *Runtime) warnOfLimits() {
 // Close cancels pulls and stops the engine. Containers and their logs go on; the next Start takes them up, as soon as the
 // engine has ended.
 func (r *Runtime) Close() error {
+	if r.stop != nil {
+		r.stop()
+		r.workers.Wait()
+	}
 	r.images.Close()
 	err := r.cgroups.close()
+	if r.network != nil {
+		err = errors.Join(err, r.network.Close())
+	}
 	return errors.Join(err, r.engine.Close())
 }
 

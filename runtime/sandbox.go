@@ -47,28 +47,49 @@ func (r *Runtime) StartSandbox(
 ) (lifecycle.SandboxStarted, error) {
 	ctx, cancel := limit(ctx, createTimeout)
 	defer cancel()
-	err := r.startSandbox(ctx, uid, pod, a.Sandbox)
+	ips, err := r.startSandbox(ctx, uid, pod, a.Sandbox)
 	if err != nil {
 		return lifecycle.SandboxStarted{}, fail(ctx, lifecycle.FailureRetry, "", err)
 	}
-	return lifecycle.SandboxStarted{Sandbox: a.Sandbox}, nil
+	return lifecycle.SandboxStarted{Sandbox: a.Sandbox, IPs: ips}, nil
 }
 
-func (r *Runtime) startSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) error {
+func (r *Runtime) startSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) ([]string, error) {
 	if err := checkUID(uid); err != nil {
-		return err
+		return nil, err
 	}
 	release, err := r.locks.acquire(ctx, uid)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer release()
+	if err := r.prepareVolumes(ctx, uid, pod); err != nil { // nothing of it has to be undone
+		return nil, fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonFailedMount, err)
+	}
 	ctx, cancel := whole(ctx, createTimeout)
 	defer cancel()
-	var s *engine.Sandbox
-	_, err = netns.Pin(r.sandboxDir(uid, sandbox), namespacesOf(pod))
+	ips, err := r.makeSandbox(ctx, uid, pod, sandbox)
 	if err == nil {
-		err = writeFiles(r.etcDir(uid, sandbox), pod)
+		r.known.put(uid, pod, sandbox)
+		return ips, nil
+	}
+	undoing, cancelUndo := whole(ctx, undoTimeout)
+	defer cancelUndo()
+	if undo := r.removeSandbox(undoing, uid, sandbox); undo != nil {
+		err = fmt.Errorf("%w (and what was made of it is left: %w)", err, undo)
+	}
+	return nil, err
+}
+
+// makeSandbox makes what a sandbox is: namespaces, network, files, shim.
+func (r *Runtime) makeSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (ips []string, err error) {
+	var s *engine.Sandbox
+	pins, err := netns.Pin(r.sandboxDir(uid, sandbox), namespacesOf(pod))
+	if err == nil {
+		ips, err = r.connect(ctx, uid, pod, pins)
+	}
+	if err == nil {
+		err = r.writeFiles(r.etcDir(uid, sandbox), uid, pod)
 	}
 	if err == nil {
 		s, err = r.engine.StartSandbox(ctx, sandboxID(uid, sandbox), engine.SandboxOptions{
@@ -79,28 +100,36 @@ func (r *Runtime) startSandbox(ctx context.Context, uid string, pod *spec.Pod, s
 	if err == nil {
 		err = r.cgroups.place(ctx, uid, sandbox, s.Pid())
 	}
-	if err == nil {
-		return nil
-	}
-	undoing, cancelUndo := whole(ctx, undoTimeout)
-	defer cancelUndo()
-	if undo := r.removeSandbox(undoing, uid, sandbox); undo != nil {
-		err = fmt.Errorf("%w (and what was made of it is left: %w)", err, undo)
-	}
-	return err
+	return ips, err
 }
 
-// WaitSandbox returns nil when the sandbox's shim has ended. It has no time limit.
-func (r *Runtime) WaitSandbox(ctx context.Context, uid string, sandbox int) error {
-	ctx = inNamespace(ctx)
+// WaitSandbox returns when the sandbox's shim has ended, or with a message when the pod has used more than it may. Until it
+// is removed, the sandbox's volumes and names of neighbours are kept up to date. It has no time limit.
+func (r *Runtime) WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (overuse string, err error) {
+	ctx, cancel := context.WithCancel(inNamespace(ctx))
+	defer cancel()
 	s, err := r.engine.LoadSandbox(ctx, sandboxID(uid, sandbox))
 	if errdefs.IsNotFound(err) {
-		return nil
+		return "", nil
 	}
 	if err != nil {
-		return fail(ctx, lifecycle.FailureRetry, "", err)
+		return "", fail(ctx, lifecycle.FailureRetry, "", err)
 	}
-	return s.Wait(ctx)
+	r.known.put(uid, pod, sandbox)
+	type result struct {
+		overuse string
+		err     error
+	}
+	results := make(chan result, 2)
+	go func() {
+		message, err := r.overuse(ctx, uid, pod)
+		results <- result{message, err}
+	}()
+	go func() { results <- result{"", s.Wait(ctx)} }()
+	first := <-results
+	cancel()
+	<-results
+	return first.overuse, first.err
 }
 
 // RemoveSandbox kills what runs in the sandbox, ends its shim, and takes its namespaces away.
@@ -140,7 +169,11 @@ func (r *Runtime) removeSandbox(ctx context.Context, uid string, sandbox int) er
 	if err := r.engine.RemoveSandbox(ctx, sandboxID(uid, sandbox)); err != nil {
 		return err
 	}
+	r.known.drop(uid, sandbox)
 	if err := os.RemoveAll(r.etcDir(uid, sandbox)); err != nil {
+		return err
+	}
+	if err := r.network.Teardown(ctx, uid); err != nil {
 		return err
 	}
 	last, err := removeSandboxDir(r.sandboxDir(uid, sandbox))
@@ -185,7 +218,7 @@ const (
 )
 
 // writeFiles writes the files of /etc that the containers of a pod are shown.
-func writeFiles(dir string, pod *spec.Pod) error {
+func (r *Runtime) writeFiles(dir, uid string, pod *spec.Pod) error {
 	hostname := oci.Hostname(pod)
 	if pod.HostNetwork {
 		var err error
@@ -201,21 +234,25 @@ func writeFiles(dir string, pod *spec.Pod) error {
 		return err
 	}
 	return errors.Join(
-		writeHosts(dir, pod),
+		r.writeHosts(dir, uid, pod),
 		writeChanged(filepath.Join(dir, "hostname"), hostname+"\n"),
 		writeChanged(filepath.Join(dir, "resolv.conf"), oci.Resolv(pod, resolv)),
 	)
 }
 
-// writeHosts writes /etc/hosts, which is written anew before each start of a container: any of them may change it.
-func writeHosts(dir string, pod *spec.Pod) error {
-	text := oci.Hosts(pod, nil)
+// writeHosts writes /etc/hosts, which is written anew before each start of a container, since any of them may change it, and
+// when the machine's pods change. A folder that is gone is that of a sandbox that has been removed.
+func (r *Runtime) writeHosts(dir, uid string, pod *spec.Pod) error {
+	r.hosts.Lock() // one writer at a time: what is read as the present state must not be older than what is there
+	defer r.hosts.Unlock()
+	ips, peers := r.peersOf(uid)
+	text := oci.Hosts(pod, ips, peers)
 	if pod.HostNetwork {
 		machine, err := readIfThere(machineHosts)
 		if err != nil {
 			return err
 		}
-		text = oci.HostNetworkHosts(pod, machine)
+		text = oci.HostNetworkHosts(pod, machine, peers)
 	}
 	return writeChanged(filepath.Join(dir, "hosts"), text)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/containerd/containerd/v2/core/containers"
@@ -13,6 +14,8 @@ import (
 	"github.com/containerd/containerd/v2/pkg/oci"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/spec"
 )
 
 // withUser has the user of an image looked up in the image's own files, with the groups that these give it.
@@ -23,6 +26,20 @@ func withUser(user string) oci.SpecOpts {
 		opts = []oci.SpecOpts{withUserFiles, oci.WithUser(user), oci.WithAdditionalGIDs(name)}
 	}
 	return oci.Compose(opts...)
+}
+
+// withGroups gives the processes of a pod the group that its volumes belong to.
+func withGroups(pod *spec.Pod) oci.SpecOpts {
+	return func(_ context.Context, _ oci.Client, _ *containers.Container, s *specs.Spec) error {
+		if pod.SecurityContext == nil || pod.SecurityContext.FSGroup == nil {
+			return nil
+		}
+		group := uint32(*pod.SecurityContext.FSGroup) //nolint:gosec // the pod file was checked
+		if u := &s.Process.User; u.GID != group && !slices.Contains(u.AdditionalGids, group) {
+			u.AdditionalGids = append(u.AdditionalGids, group)
+		}
+		return nil
+	}
 }
 
 // withUserFiles refuses an image in which users are looked up in what is no file. containerd finds that out only once it

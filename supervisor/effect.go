@@ -248,12 +248,15 @@ func past(now lifecycle.Instant, at time.Time) lifecycle.Instant {
 	return now.Add(-now.Wall.Sub(at))
 }
 
-// watchSandbox waits for the loss of a sandbox, until the loop takes it away itself.
+// watchSandbox waits for the loss of a sandbox, or for a reason to evict its pod, until the loop takes it away itself.
 func (l *loop) watchSandbox(ctx context.Context, sandbox int) {
 	ctx, l.sandboxEnd = context.WithCancel(ctx)
 	l.watch(ctx, "watch sandbox", func(ctx context.Context) (outcome, error) {
-		err := l.shared.runtime.WaitSandbox(ctx, l.uid, sandbox)
+		overuse, err := l.shared.runtime.WaitSandbox(ctx, l.uid, l.pod, sandbox)
 		return func(now lifecycle.Instant) lifecycle.Event {
+			if overuse != "" {
+				return lifecycle.PodEvicted{Message: overuse, At: now}
+			}
 			return lifecycle.SandboxLost{Sandbox: sandbox, Message: "the sandbox's process has ended", At: now}
 		}, err
 	})

@@ -16,6 +16,17 @@ type Runtime interface {
 	Images
 	Sandboxes
 	Containers
+	Volumes
+	// Admit returns why the pod cannot run on this machine as it is now; nil if it can. It does not block.
+	Admit(pod *spec.Pod) error
+}
+
+// Volumes are the persistent volumes of the machine, which outlive every pod.
+type Volumes interface {
+	// Volumes returns their names, sorted.
+	Volumes(ctx context.Context) ([]string, error)
+	// RemoveVolume removes one with what is in it. One that is not there is an [io/fs.ErrNotExist].
+	RemoveVolume(ctx context.Context, name string) error
 }
 
 // Images makes images available.
@@ -30,8 +41,9 @@ type Images interface {
 type Sandboxes interface {
 	// StartSandbox makes the sandbox, or finds it ready. A sandbox that it could not make, it has taken away.
 	StartSandbox(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox) (lifecycle.SandboxStarted, error)
-	// WaitSandbox returns nil when the sandbox is gone, and an error where that is not known.
-	WaitSandbox(ctx context.Context, uid string, sandbox int) error
+	// WaitSandbox returns when the sandbox is gone, or, with a message, when the pod has used more than it may. An error says
+	// that it is not known.
+	WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (overuse string, err error)
 	// RemoveSandbox takes the sandbox away, and kills whatever still runs in it.
 	RemoveSandbox(ctx context.Context, uid string, sandbox int) error
 	// RemovePod takes away everything of a pod that has ended.

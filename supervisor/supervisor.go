@@ -41,8 +41,9 @@ type Supervisor struct {
 	stopLogging context.CancelFunc
 
 	mu       sync.Mutex
-	pods     map[string]*loop
-	blocked  map[string]string // names that cannot be used, and why
+	pods     map[string]*loop     // nil: the name is reserved for one that is being added
+	adding   map[string]*spec.Pod // those that are being added
+	blocked  map[string]string    // names that cannot be used, and why
 	leaving  bool
 	changed  chan struct{}
 	sessions map[string]*session
@@ -64,7 +65,7 @@ func New(ctx context.Context, o Options) *Supervisor {
 			starts: make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
 		},
 		ctx: ctx, cancel: cancel, stopLogging: stopLogging,
-		pods: map[string]*loop{}, blocked: map[string]string{}, sessions: map[string]*session{},
+		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, blocked: map[string]string{}, sessions: map[string]*session{},
 		changed: make(chan struct{}),
 	}
 	s.logging.Go(func() { s.shared.ring.log(logging, log) })
@@ -198,6 +199,7 @@ func (s *Supervisor) begin(e Envelope, first func(*loop, lifecycle.Instant)) *lo
 	defer s.notify()
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	delete(s.adding, e.Pod.Name)
 	if s.leaving {
 		delete(s.pods, e.Pod.Name)
 		return nil
@@ -218,24 +220,13 @@ func (s *Supervisor) begin(e Envelope, first func(*loop, lifecycle.Instant)) *lo
 }
 
 // Add accepts a pod and starts it. When it returns the pod is on disk, so that whoever was told of it finds it again, unless
-// the disk fails, or hangs for 10 s. A name that is taken is a [*NameTakenError].
+// the disk fails, or hangs for 10 s. A name that is taken is a [*NameTakenError], a pod that cannot run beside the others a
+// [*RefusedError].
 func (s *Supervisor) Add(pod *spec.Pod, owner Owner) (Snapshot, error) {
-	s.mu.Lock()
-	if s.leaving {
-		s.mu.Unlock()
-		return Snapshot{}, ErrLeaving
-	}
-	if why, blocked := s.blocked[pod.Name]; blocked {
-		s.mu.Unlock()
-		return Snapshot{}, &NameTakenError{Name: pod.Name, Holder: "its state file was " + why}
-	}
-	if l, taken := s.pods[pod.Name]; taken {
-		s.mu.Unlock()
-		return Snapshot{}, &NameTakenError{Name: pod.Name, Holder: holder(l)}
+	if err := s.reserve(pod); err != nil {
+		return Snapshot{}, err
 	}
 	e := Envelope{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: uuid.NewString(), Accepted: s.shared.now()}}
-	s.pods[pod.Name] = nil // reserves the name
-	s.mu.Unlock()
 	accepted := make(chan *write, 1)
 	l := s.begin(e, func(l *loop, now lifecycle.Instant) {
 		l.tell(now, PodAccepted, "", nil)
@@ -250,6 +241,30 @@ func (s *Supervisor) Add(pod *spec.Pod, owner Owner) (Snapshot, error) {
 	case <-l.ended:
 	}
 	return *l.snapshot.Load(), nil
+}
+
+// reserve takes the name and the host ports of a pod, until its loop begins.
+func (s *Supervisor) reserve(pod *spec.Pod) error {
+	refused := s.shared.runtime.Admit(pod)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving {
+		return ErrLeaving
+	}
+	if why, blocked := s.blocked[pod.Name]; blocked {
+		return &NameTakenError{Name: pod.Name, Holder: "its state file was " + why}
+	}
+	if l, taken := s.pods[pod.Name]; taken {
+		return &NameTakenError{Name: pod.Name, Holder: holder(l)}
+	}
+	if refused == nil {
+		refused = s.conflict(pod)
+	}
+	if refused != nil {
+		return &RefusedError{Pod: pod.Name, Err: refused}
+	}
+	s.pods[pod.Name], s.adding[pod.Name] = nil, pod
+	return nil
 }
 
 func holder(l *loop) string {

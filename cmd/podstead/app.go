@@ -104,6 +104,7 @@ func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 	}
 	args := []string{
 		"daemon", "--on-demand", "--socket", c.Socket, "--state-dir", c.StateDir, "--run-dir", c.RunDir, "--log-dir", c.LogDir,
+		"--config-dir", c.ConfigDir,
 	}
 	if f := cmd.Flags().Lookup("config"); f != nil && f.Changed {
 		path, err := filepath.Abs(f.Value.String())

@@ -29,6 +29,8 @@ type Options struct {
 	Before func(ctx context.Context, c Call) error
 	// After is called when a call has done its work; its error becomes the call's: it happened, and the answer was lost.
 	After func(ctx context.Context, c Call) error
+	// Refuse says which pods [Runtime.Admit] refuses; nil: none.
+	Refuse func(pod *spec.Pod) error
 	// Images are there before anything was pulled.
 	Images []string
 	// LogDir is where the logs of containers are written, as <LogDir>/<pod>_<uid>/<container>/<restarts>.log in CRI
@@ -52,6 +54,7 @@ type Runtime struct {
 	mu      sync.Mutex
 	changed chan struct{} // closed and replaced when anything that somebody may wait for has changed
 	images  []string
+	volumes []string             // persistent, sorted
 	pods    map[string]*podState // by UID
 	calls   []Call
 }
@@ -61,6 +64,7 @@ type podState struct {
 	pod       *spec.Pod
 	sandboxes map[int]bool // by number; true: ready
 	runs      map[lifecycle.Ref]*run
+	overuse   string // what has been used too much
 }
 
 // New returns an engine that holds nothing.

@@ -22,6 +22,7 @@ func (r *Runtime) StartSandbox(
 		}
 		p.pod = pod
 		p.sandboxes[a.Sandbox] = true
+		r.claim(pod)
 		return nil
 	})
 	if err != nil {
@@ -30,34 +31,49 @@ func (r *Runtime) StartSandbox(
 	return lifecycle.SandboxStarted{Sandbox: a.Sandbox}, nil
 }
 
-// WaitSandbox returns nil when the sandbox is gone.
-func (r *Runtime) WaitSandbox(ctx context.Context, uid string, sandbox int) error {
+// WaitSandbox returns when the sandbox is gone, or with what [Runtime.Overuse] said of the pod.
+func (r *Runtime) WaitSandbox(ctx context.Context, uid string, _ *spec.Pod, sandbox int) (overuse string, err error) {
 	for first := true; ; first = false {
 		var ready bool
+		var overuse string
 		var changed <-chan struct{}
 		look := func() error {
 			p := r.pods[uid]
 			ready, changed = p != nil && p.sandboxes[sandbox], r.changed
+			if ready {
+				overuse = p.overuse
+			}
 			return nil
 		}
 		if first {
 			if err := r.do(ctx, Call{Method: "WaitSandbox", UID: uid, Sandbox: sandbox}, look); err != nil {
-				return err
+				return "", err
 			}
 		} else {
 			r.mu.Lock()
 			_ = look()
 			r.mu.Unlock()
 		}
-		if !ready {
-			return nil
+		if !ready || overuse != "" {
+			return overuse, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return ctx.Err()
+			return "", ctx.Err()
 		}
 	}
+}
+
+// Overuse has a pod use more than it may, which its sandbox's watchers are told.
+func (r *Runtime) Overuse(uid, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.pods[uid]; p != nil {
+		p.overuse = message
+	}
+	close(r.changed)
+	r.changed = make(chan struct{})
 }
 
 // RemoveSandbox takes the sandbox away, and kills whatever still runs in it.

@@ -57,7 +57,7 @@ type Network struct {
 	workers sync.WaitGroup
 	busy    map[work]bool
 
-	base  *base                    // what all pods need; nil until this process has made sure of it; guarded by turn
+	base  *base                   // what all pods need; nil until this process has made sure of it; guarded by turn
 	fault func(step string) error // tests make a step fail, or end the process there; nil otherwise
 }
 

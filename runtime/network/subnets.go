@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/netip"
 	"slices"
+	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
@@ -35,6 +36,22 @@ var candidates = []netip.Prefix{
 // broadest is the length of prefix from which on a route says where something is. Shorter ones, such as 0.0.0.0/1 of a
 // VPN, only say where all the rest is.
 const broadest = 4
+
+// ParseSubnets reads subnets as a person writes them: "auto" for none, else one of IPv4 and, after a comma, one of IPv6.
+func ParseSubnets(text string) ([]netip.Prefix, error) {
+	if text == "auto" {
+		return nil, nil
+	}
+	var subnets []netip.Prefix
+	for part := range strings.SplitSeq(text, ",") {
+		s, err := netip.ParsePrefix(strings.TrimSpace(part))
+		if err != nil {
+			return nil, fmt.Errorf("subnet %q: want an address and a length, such as 10.90.0.0/22", strings.TrimSpace(part))
+		}
+		subnets = append(subnets, s)
+	}
+	return subnets, checkSubnets(subnets)
+}
 
 // checkSubnets finds what cannot serve: one subnet of IPv4 is needed, and one of IPv6 may follow it. None is fine too.
 func checkSubnets(subnets []netip.Prefix) error {

@@ -16,7 +16,9 @@ import (
 // departure is a link to be removed, with the pod that had it.
 type departure struct{ uid, link string }
 
-func connAdd(c *nftables.Conn, s *nftables.Set, e []nftables.SetElement) error { return c.SetAddElements(s, e) }
+func connAdd(c *nftables.Conn, s *nftables.Set, e []nftables.SetElement) error {
+	return c.SetAddElements(s, e)
+}
 
 func connDelete(c *nftables.Conn, s *nftables.Set, e []nftables.SetElement) error {
 	return c.SetDeleteElements(s, e)

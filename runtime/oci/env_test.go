@@ -144,7 +144,9 @@ func TestResolve(t *testing.T) {
 	secret := func(name, key string, optional bool) *spec.EnvVarSource {
 		return &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: name, Key: key, Optional: optional}}
 	}
-	field := func(path string) *spec.EnvVarSource { return &spec.EnvVarSource{FieldRef: &spec.FieldRef{FieldPath: path}} }
+	field := func(path string) *spec.EnvVarSource {
+		return &spec.EnvVarSource{FieldRef: &spec.FieldRef{FieldPath: path}}
+	}
 	for _, test := range []struct {
 		name string
 		from []spec.EnvFrom

@@ -60,10 +60,9 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	s.Mounts = mounts(&in, s.Mounts)
 	s.Linux.RootfsPropagation = in.Propagation
 	p := s.Process
-	if p.Args = arguments(in.Container, in.Variables, in.Image.Entrypoint, in.Image.Cmd); len(p.Args) == 0 {
+	if p.Args, p.Env = Process(&in); len(p.Args) == 0 {
 		return nil, ErrNoCommand
 	}
-	p.Env = environment(in.Hostname, in.Image.Env, in.Variables)
 	switch {
 	case in.Container.WorkingDir != "":
 		p.Cwd = in.Container.WorkingDir
@@ -81,6 +80,11 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 		s.Linux.Seccomp = seccomp.DefaultProfile(s)
 	}
 	return s, nil
+}
+
+// Process returns the arguments and the environment of a container, which are all of it that depends on its variables.
+func Process(in *Input) (args, env []string) {
+	return arguments(in.Container, in.Variables, in.Image.Entrypoint, in.Image.Cmd), environment(in.Hostname, in.Image.Env, in.Variables)
 }
 
 // namespacesOf lists the namespaces of a container: its own for processes and mounts, the pod's for the rest.

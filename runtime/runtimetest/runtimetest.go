@@ -23,7 +23,7 @@ const deadline = time.Minute
 type Runtime interface {
 	PullImage(ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64)) (bool, error)
 	StartSandbox(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox) (lifecycle.SandboxStarted, error)
-	WaitSandbox(ctx context.Context, uid string, sandbox int) error
+	WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (overuse string, err error)
 	RemoveSandbox(ctx context.Context, uid string, sandbox int) error
 	RemovePod(ctx context.Context, uid string, pod *spec.Pod) error
 	Inventory(ctx context.Context) ([]lifecycle.Found, error)

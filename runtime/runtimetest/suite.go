@@ -2,6 +2,7 @@ package runtimetest
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync"
 	"time"
@@ -209,15 +210,15 @@ func testRemoveSandbox(w *world) {
 	w.ready(0)
 	lost := make(chan error, 1)
 	ctx := w.ctx()
-	go func() { lost <- w.Runtime.WaitSandbox(ctx, w.uid, 1) }()
+	go func() { lost <- w.waitSandbox(ctx, 1) }()
 	for range 2 {
 		w.must(w.Runtime.RemoveSandbox(w.ctx(), w.uid, 1))
 	}
 	if err := <-lost; err != nil {
 		w.Errorf("wait for the sandbox: %v", err)
 	}
-	w.must(w.Runtime.WaitSandbox(w.ctx(), w.uid, 1))
-	w.must(w.Runtime.WaitSandbox(w.ctx(), w.uid, 99))
+	w.must(w.waitSandbox(w.ctx(), 1))
+	w.must(w.waitSandbox(w.ctx(), 99))
 	w.wantExit(attempt(1), 137, lifecycle.ReasonError)
 	found := w.inventory()
 	if len(found) != 1 || found[0].Ready || len(found[0].Runs) != 1 {
@@ -308,7 +309,7 @@ func testCancelledWait(w *world) {
 	ctx, cancel := context.WithCancel(w.ctx())
 	ended := make(chan error, 2)
 	go func() { _, _, err := w.Runtime.WaitContainer(ctx, w.uid, attempt(1)); ended <- err }()
-	go func() { ended <- w.Runtime.WaitSandbox(ctx, w.uid, 1) }()
+	go func() { ended <- w.waitSandbox(ctx, 1) }()
 	<-time.After(50 * time.Millisecond) // until both wait, most likely
 	cancel()
 	for range 2 {
@@ -333,4 +334,13 @@ func testTwoPods(w *world) {
 	if found := w.inventory(); len(found) != 1 || found[0].UID != w.uid || !found[0].Ready {
 		w.Errorf("inventory after the removal of another pod: %+v", found)
 	}
+}
+
+// waitSandbox waits for the end of a sandbox of a pod that never uses too much.
+func (w *world) waitSandbox(ctx context.Context, sandbox int) error {
+	overuse, err := w.Runtime.WaitSandbox(ctx, w.uid, w.pod, sandbox)
+	if overuse != "" {
+		return errors.New(overuse)
+	}
+	return err
 }

@@ -68,6 +68,9 @@ func uninterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
 func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.CreateTaskResponse, error) {
 	ctx, cancel := uninterrupted(ctx)
 	defer cancel()
+	if err := completeProcess(r.Bundle); err != nil {
+		return nil, err
+	}
 	l, err := openLogs(ctx, r)
 	if err != nil {
 		return nil, err

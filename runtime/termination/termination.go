@@ -34,7 +34,9 @@ const (
 )
 
 // Limit is how many bytes the message of each container of a pod may have.
-func Limit(pod *spec.Pod) int { return min(maxMessage, maxPod/(len(pod.InitContainers)+len(pod.Containers))) }
+func Limit(pod *spec.Pod) int {
+	return min(maxMessage, maxPod/(len(pod.InitContainers)+len(pod.Containers)))
+}
 
 // Create makes the empty file of a run, which any user of the container may write to, or leaves the one that is there.
 func Create(path string) error {

@@ -6,8 +6,10 @@
 package config
 
 import (
+	"net/netip"
 	"time"
 
+	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -17,6 +19,8 @@ type Config struct {
 	StateDir string `json:"stateDir"`
 	RunDir   string `json:"runDir"`
 	LogDir   string `json:"logDir"`
+	// ConfigDir holds the folders of config maps and secrets.
+	ConfigDir string `json:"configDir"`
 
 	Engine       Engine       `json:"engine"`
 	Network      Network      `json:"network"`
@@ -37,8 +41,17 @@ type Engine struct {
 
 // Network is how pods reach each other and the world.
 type Network struct {
-	Mode    string `json:"mode"`
-	Subnets string `json:"subnets"`
+	Mode    string `json:"mode"`    // "bridge" or "none"
+	Subnets string `json:"subnets"` // "auto", or prefixes with commas between
+}
+
+// Prefixes are the subnets; none for "auto", and of a value that [Load] has not checked.
+func (n Network) Prefixes() []netip.Prefix {
+	list, err := network.ParseSubnets(n.Subnets)
+	if err != nil {
+		return nil
+	}
+	return list
 }
 
 // Images is how images are fetched and kept.

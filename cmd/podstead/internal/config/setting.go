@@ -11,6 +11,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -54,6 +55,8 @@ func settings() []Setting {
 			func(c *Config) any { return &c.RunDir })),
 		global(yes("logDir", "/var/log/podstead", "folder of the containers' logs", absolute,
 			func(c *Config) any { return &c.LogDir })),
+		global(yes("configDir", "/etc/podstead", "folder of the folders configmaps and secrets", absolute,
+			func(c *Config) any { return &c.ConfigDir })),
 
 		yes("engine.idleTimeout", "60s", "how long a daemon that was started on demand lives without clients and pods", duration,
 			func(c *Config) any { return &c.Engine.IdleTimeout }),
@@ -63,8 +66,10 @@ func settings() []Setting {
 			func(c *Config) any { return &c.Engine.CgroupDriver }),
 		not("engine.address", func(c *Config) any { return &c.Engine.Address }),
 
-		not("network.mode", func(c *Config) any { return &c.Network.Mode }),
-		not("network.subnets", func(c *Config) any { return &c.Network.Subnets }),
+		yes("network.mode", "bridge", "what pods have: bridge, an address and host ports; none, a loopback", oneOf("bridge", "none"),
+			func(c *Config) any { return &c.Network.Mode }),
+		yes("network.subnets", "auto", "the pods' addresses: auto, or one subnet of IPv4 and one of IPv6, with a comma between", subnets,
+			func(c *Config) any { return &c.Network.Subnets }),
 
 		yes("images.maxParallelPulls", "2", "how many images are pulled at once", between(1, 64),
 			func(c *Config) any { return &c.Images.MaxParallelPulls }),
@@ -178,6 +183,15 @@ func socketPath(v any) error {
 		return nil
 	}
 	return absolute(v)
+}
+
+func subnets(v any) error {
+	p, ok := v.(*string)
+	if !ok {
+		return nil
+	}
+	_, err := network.ParseSubnets(*p)
+	return err
 }
 
 func runtime(v any) error {

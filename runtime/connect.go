@@ -1,0 +1,177 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"path/filepath"
+	"slices"
+
+	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/network"
+	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/spec"
+)
+
+// NetworkMode is what pods that are not in the machine's network have.
+type NetworkMode string
+
+// The modes.
+const (
+	// NetworkBridge gives each pod an address, and its host ports.
+	NetworkBridge NetworkMode = "bridge"
+	// NetworkNone gives pods a loopback, and nothing else.
+	NetworkNone NetworkMode = "none"
+)
+
+// startNetwork opens the network, and takes away what is left of pods that are gone.
+func (r *Runtime) startNetwork(ctx context.Context) error {
+	var err error
+	r.network, err = network.New(ctx, network.Options{
+		StateFile: filepath.Join(r.opts.StateDir, "network.json"),
+		LeaseFile: filepath.Join(r.opts.RunDir, "network.json"),
+		BootID:    r.boot, Bridge: r.opts.Bridge, Subnets: r.opts.Subnets, Log: r.log,
+	})
+	if err != nil {
+		return err
+	}
+	records, err := r.sandboxes(ctx)
+	if err != nil {
+		return err
+	}
+	var live []string
+	for _, s := range records {
+		live = append(live, s.Labels[labelUID])
+	}
+	return r.network.Reconcile(ctx, live)
+}
+
+// networkRequest is what a pod wants of the network.
+func networkRequest(uid string, pod *spec.Pod, pins netns.Pins) network.Request {
+	request := network.Request{UID: uid, PodName: pod.Name, Names: peerNames(pod), NetnsPath: pins.Network}
+	for _, p := range pod.HostPorts() {
+		ip, err := netip.ParseAddr(p.HostIP)
+		if err != nil {
+			ip = netip.Addr{} // all of the machine's: a wrong one was refused with the pod file
+		}
+		request.Ports = append(request.Ports, network.Port{
+			HostIP: ip, HostPort: uint16(p.HostPort), ContainerPort: uint16(p.ContainerPort), Protocol: p.Protocol, //nolint:gosec // checked with the pod file
+		})
+	}
+	return request
+}
+
+// peerNames are the names by which other pods find a pod beside its own.
+func peerNames(pod *spec.Pod) []string {
+	names := oci.Names(pod)
+	if pod.Subdomain != "" {
+		names = append(names, oci.Hostname(pod)+"."+pod.Subdomain)
+	}
+	return names
+}
+
+// connect gives a sandbox its network, and returns its addresses.
+func (r *Runtime) connect(ctx context.Context, uid string, pod *spec.Pod, pins netns.Pins) ([]string, error) {
+	request := networkRequest(uid, pod, pins)
+	if r.opts.NetworkMode == NetworkNone {
+		if len(request.Ports) > 0 && !pod.HostNetwork {
+			return nil, errNoHostPorts
+		}
+		request.NetnsPath = "" // the ports of the machine's network are held all the same
+	}
+	result, err := r.network.Setup(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	if pod.HostNetwork {
+		return r.hostIPs(), nil
+	}
+	ips := make([]string, len(result.IPs))
+	for i, ip := range result.IPs {
+		ips[i] = ip.String()
+	}
+	return ips, nil
+}
+
+var errNoHostPorts = errors.New(`host ports need network mode "bridge", or hostNetwork`)
+
+// Admit returns why a pod cannot run on this machine: a host port that a pod or a process has.
+func (r *Runtime) Admit(pod *spec.Pod) error {
+	request := networkRequest("new", pod, netns.Pins{Network: "new"})
+	switch {
+	case len(request.Ports) == 0:
+		return nil
+	case pod.HostNetwork:
+		request.NetnsPath = ""
+	case r.opts.NetworkMode == NetworkNone:
+		return errNoHostPorts
+	}
+	return r.network.Check(request)
+}
+
+// neighbours keeps the names of the machine's pods in every pod's /etc/hosts, until ctx ends.
+func (r *Runtime) neighbours(ctx context.Context) {
+	for {
+		changed := r.network.Changed()
+		for uid, p := range r.known.all() {
+			if err := r.writeHosts(r.etcDir(uid, p.sandbox), uid, p.pod); err != nil {
+				r.log.WarnContext(ctx, "a pod does not see its neighbours", slog.String("pod", p.pod.Name), slog.Any("error", err))
+			}
+		}
+		select {
+		case <-changed:
+		case <-r.known.changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// peersOf is what a pod's /etc/hosts says of the other pods, and its own addresses.
+func (r *Runtime) peersOf(uid string) (ips []string, lines string) {
+	peers := r.network.Peers()
+	if i := slices.IndexFunc(peers, func(p network.Peer) bool { return p.UID == uid }); i >= 0 {
+		for _, ip := range peers[i].IPs {
+			ips = append(ips, ip.String())
+		}
+	}
+	return ips, network.Hosts(peers, uid)
+}
+
+// hostIPs are the addresses by which the machine is reached from outside: of each family the one that it uses for what
+// goes there, or the loopback's where there is no way out.
+func (r *Runtime) hostIPs() []string {
+	var ips []string
+	for _, to := range []struct{ network, address string }{{"udp4", "192.0.2.1:9"}, {"udp6", "[2001:db8::1]:9"}} {
+		conn, err := net.Dial(to.network, to.address) //nolint:noctx // it sends nothing, and asks nobody
+		if err != nil {
+			continue
+		}
+		if a, ok := conn.LocalAddr().(*net.UDPAddr); ok {
+			ips = append(ips, a.IP.String())
+		}
+		_ = conn.Close()
+	}
+	if len(ips) == 0 {
+		return []string{"127.0.0.1"}
+	}
+	return ips
+}
+
+// Diagnose looks for what keeps pods from their network.
+func (r *Runtime) Diagnose(ctx context.Context) ([]network.Finding, error) {
+	if r.opts.NetworkMode == NetworkNone {
+		return nil, nil
+	}
+	findings, err := r.network.Diagnose(ctx)
+	if err != nil {
+		return findings, fmt.Errorf("look at the network: %w", err)
+	}
+	return findings, nil
+}
+
+// RemoveNetwork takes the bridge and the rules of the network away, if no pod has a network: nobody is going to need them soon.
+func (r *Runtime) RemoveNetwork(ctx context.Context) error { return r.network.Remove(ctx) }

@@ -1,0 +1,132 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/containerd/containerd/v2/core/mount"
+	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/errdefs"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// imageDir is where the image of a volume is mounted, read-only.
+func (r *Runtime) imageDir(uid, name string) string {
+	return filepath.Join(r.opts.RunDir, "images", uid, name)
+}
+
+func viewKey(uid, name string) string { return hash("image volume", uid, name) }
+
+// imageVolumes returns the volumes of images that a container mounts.
+func imageVolumes(pod *spec.Pod, c *spec.Container) []*spec.Volume {
+	var list []*spec.Volume
+	for i := range pod.Volumes {
+		v := &pod.Volumes[i]
+		if v.Image == nil {
+			continue
+		}
+		for _, m := range c.VolumeMounts {
+			if m.Name == v.Name {
+				list = append(list, v)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// mountImages mounts the images of the volumes that a container mounts, and returns their folders. An image is what it was
+// when the pod first had it, until the pod is removed.
+func (r *Runtime) mountImages(ctx context.Context, uid string, pod *spec.Pod, c *spec.Container) (map[string]string, error) {
+	folders := map[string]string{}
+	for _, v := range imageVolumes(pod, c) {
+		dir := r.imageDir(uid, v.Name)
+		if err := r.mountImage(ctx, uid, dir, viewKey(uid, v.Name), v.Image.Reference); err != nil {
+			return nil, fmt.Errorf("volume %q: mount image: %w", v.Name, err)
+		}
+		folders[v.Name] = dir
+	}
+	return folders, nil
+}
+
+func (r *Runtime) mountImage(ctx context.Context, uid, dir, key, reference string) error {
+	release, err := r.locks.acquire(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if is, err := isMountPoint(dir); err != nil || is {
+		return err
+	}
+	s := r.client.SnapshotService(r.opts.Images.Snapshotter)
+	mounts, err := s.Mounts(ctx, key)
+	if errdefs.IsNotFound(err) {
+		img, imageErr := r.images.Ensure(ctx, reference, spec.PullNever, nil)
+		if imageErr != nil {
+			return imageErr
+		}
+		mounts, err = s.View(ctx, key, img.Snapshot, snapshots.WithLabels(map[string]string{
+			labelUID: uid, "containerd.io/gc.root": time.Now().UTC().Format(time.RFC3339),
+		}))
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return mount.All(mounts, dir)
+}
+
+// isMountPoint reports whether something is mounted on a folder, which need not be there.
+func isMountPoint(dir string) (bool, error) {
+	var here, above unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &here)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = unix.Statx(unix.AT_FDCWD, filepath.Dir(dir), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &above)
+	}
+	return here.Mnt_id != above.Mnt_id, err
+}
+
+// removeImages takes away the images of a pod's volumes: the mounts, which a boot has taken away already, and the views.
+func (r *Runtime) removeImages(ctx context.Context, uid string) error {
+	dir := filepath.Dir(r.imageDir(uid, "x"))
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		target := filepath.Join(dir, e.Name())
+		if err := unix.Unmount(target, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
+			return fmt.Errorf("unmount image %s: %w", target, err)
+		}
+		if err := os.Remove(target); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	s := r.client.SnapshotService(r.opts.Images.Snapshotter)
+	var views []string
+	err = s.Walk(ctx, func(_ context.Context, i snapshots.Info) error {
+		views = append(views, i.Name)
+		return nil
+	}, fmt.Sprintf("labels.%q==%q", labelUID, uid))
+	for _, name := range views {
+		if e := s.Remove(ctx, name); e != nil && !errdefs.IsNotFound(e) {
+			err = errors.Join(err, fmt.Errorf("remove view of image: %w", e))
+		}
+	}
+	return err
+}

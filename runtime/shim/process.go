@@ -1,0 +1,55 @@
+package shim
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+)
+
+// ProcessAnnotation of a container names a file with its [Process]. What is in it takes the place of what the container's
+// specification says, which the engine keeps on disk and shows to whoever asks.
+const ProcessAnnotation = "podstead.io/process"
+
+// Process is what of a process may hold secrets.
+type Process struct {
+	Args []string `json:"args"`
+	Env  []string `json:"env"`
+}
+
+// completeProcess puts the process into the specification in a bundle, if it lies elsewhere.
+func completeProcess(bundle string) error {
+	path := filepath.Join(bundle, "config.json")
+	text, err := os.ReadFile(path)
+	if err != nil || !bytes.Contains(text, []byte(ProcessAnnotation)) {
+		return err
+	}
+	var spec specs.Spec
+	if err := json.Unmarshal(text, &spec); err != nil {
+		return fmt.Errorf("read specification: %w", err)
+	}
+	file := spec.Annotations[ProcessAnnotation]
+	if file == "" || spec.Process == nil {
+		return nil
+	}
+	kept, err := os.ReadFile(file)
+	if err != nil {
+		return fmt.Errorf("read process of container: %w", err)
+	}
+	var p Process
+	if err := json.Unmarshal(kept, &p); err != nil {
+		return fmt.Errorf("read process of container: %w", err)
+	}
+	spec.Process.Args, spec.Process.Env = p.Args, p.Env
+	if text, err = json.Marshal(&spec); err != nil {
+		return err
+	}
+	// The file is there, with its mode; who is killed here starts with another bundle.
+	if err := os.Chmod(path, 0o600); err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
+}
