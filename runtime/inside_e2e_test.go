@@ -272,7 +272,7 @@ func TestNamespaces(t *testing.T) {
 		}
 	}
 	wantLines(t, p.output(sh(`hostname; cat /etc/hostname; ls /sys/class/net; cat /sys/class/net/lo/flags
-		cat /proc/sys/net/ipv4/ip_unprivileged_port_start`)), "own", "own", "lo", "0x9", "0")
+		cat /proc/sys/net/ipv4/ip_unprivileged_port_start`)), "own", "own", "eth0", "lo", "0x9", "0")
 	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
 		t.Fatal(err)
 	}
@@ -295,9 +295,9 @@ func TestFiles(t *testing.T) {
 		DNSConfig:   &spec.DNSConfig{Nameservers: []string{"10.0.0.1"}, Searches: []string{"example.org"}},
 		Volumes:     []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}},
 	})
-	wantLines(t, p.output(sh(`cat /etc/resolv.conf; tail -n 4 /etc/hosts; stat -c %a /etc/hosts; echo 10.9.9.9 mine >> /etc/hosts`)),
+	wantLines(t, p.output(sh(`cat /etc/resolv.conf; grep -c '[0-9a-f]	other$' /etc/hosts; tail -n 3 /etc/hosts; stat -c %a /etc/hosts; echo 10.9.9.9 mine >> /etc/hosts`)),
 		"search example.org", "nameserver 10.0.0.1",
-		"127.0.0.1\tother", "", "# Entries added by HostAliases.", "10.1.2.3\ta\tb", "644")
+		"2", "", "# Entries added by HostAliases.", "10.1.2.3\ta\tb", "644")
 	if out := p.output(sh(`cat /etc/hosts`)); strings.Contains(out, "mine") {
 		t.Errorf("/etc/hosts was not written anew:\n%s", out)
 	}
@@ -335,7 +335,7 @@ func TestHostPath(t *testing.T) {
 	for _, test := range []struct {
 		path    string
 		kind    spec.HostPathType
-		refused string // part of the message; empty where the container runs
+		refused string // part of what the pod waits for; empty where the container runs
 		sees    string
 	}{
 		{"made1/deep", spec.HostPathUnset, "", "directory"},
@@ -362,16 +362,19 @@ func TestHostPath(t *testing.T) {
 		p.Volumes = []spec.Volume{{Name: "v", HostPath: &spec.HostPathVolume{Path: path, Type: test.kind}}}
 		c := sh("stat -c %F /v")
 		c.VolumeMounts = []spec.VolumeMount{{Name: "v", MountPath: "/v"}}
+		_, err := m.StartSandbox(m.ctx(), uid, p.Pod, lifecycle.StartSandbox{Sandbox: 1, Round: 1})
 		if test.refused == "" {
+			if err != nil {
+				t.Fatal(err)
+			}
 			if got := strings.TrimSpace(p.output(c)); got != test.sees {
 				t.Errorf("hostPath %s of type %q: the container sees %q, want %q", test.path, test.kind, got, test.sees)
 			}
 			continue
 		}
-		_, err := p.start(c)
 		f, _ := errors.AsType[lifecycle.Failure](err)
-		if f.Kind != lifecycle.FailureRefused || f.Reason != lifecycle.ReasonCreateConfigError || !strings.Contains(f.Message, test.refused) {
-			t.Errorf("hostPath %s of type %q: %#v, want refused with %q", test.path, test.kind, err, test.refused)
+		if f.Kind != lifecycle.FailureRetry || f.Reason != lifecycle.ReasonFailedMount || !strings.Contains(f.Message, test.refused) {
+			t.Errorf("hostPath %s of type %q: %#v, want FailedMount with %q", test.path, test.kind, err, test.refused)
 		}
 	}
 }

@@ -45,3 +45,6 @@ func (r *Runtime) claim(pod *spec.Pod) {
 	}
 	slices.Sort(r.volumes)
 }
+
+// RemoveNetwork does nothing: pods of the fake have none.
+func (r *Runtime) RemoveNetwork(context.Context) error { return nil }

@@ -3,7 +3,9 @@ package shim
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -24,6 +26,9 @@ type Process struct {
 func completeProcess(bundle string) error {
 	path := filepath.Join(bundle, "config.json")
 	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil // the OCI runtime says what it misses
+	}
 	if err != nil || !bytes.Contains(text, []byte(ProcessAnnotation)) {
 		return err
 	}

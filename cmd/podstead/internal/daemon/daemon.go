@@ -32,6 +32,8 @@ const (
 // Runtime is the container engine of a daemon.
 type Runtime interface {
 	supervisor.Runtime
+	// RemoveNetwork takes away what pods need of the network, if there are none.
+	RemoveNetwork(ctx context.Context) error
 	// Close ends the engine and leaves containers as they are.
 	Close() error
 }
@@ -68,7 +70,13 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, leave(ctx, s)) }()
-	return o.serve(ctx, s)
+	idle, err := o.serve(ctx, s)
+	if idle {
+		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+		defer cancel()
+		err = errors.Join(err, rt.RemoveNetwork(removing))
+	}
+	return err
 }
 
 // takeOver starts the engine. A daemon that was started on demand and stands in the way of a service is asked to leave.
@@ -132,8 +140,8 @@ func leave(ctx context.Context, s *supervisor.Supervisor) error {
 	return s.Leave(ctx)
 }
 
-// serve answers clients until the end.
-func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) error {
+// serve answers clients until the end, and reports whether that was because nobody needs it.
+func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) (idle bool, err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	o.Version.Instance = uuid.NewString()
@@ -143,7 +151,7 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) error {
 	})
 	l, err := api.Listen(ctx, o.Config.Socket)
 	if err != nil {
-		return err
+		return false, err
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
@@ -155,7 +163,7 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) error {
 	if o.Version.OnDemand {
 		go func() {
 			if untilIdle(ctx, server, s, o.Config.Engine.IdleTimeout.Duration()) {
-				end(errors.New("nobody needs it"))
+				end(errIdle)
 			}
 		}()
 	}
@@ -168,8 +176,10 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) error {
 	o.Log.LogAttrs(ctx, slog.LevelInfo, "daemon leaves", slog.Any("why", context.Cause(ctx)))
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
-	return errors.Join(err, server.Close(closing))
+	return errors.Is(context.Cause(ctx), errIdle), errors.Join(err, server.Close(closing))
 }
+
+var errIdle = errors.New("nobody needs it")
 
 // notify tells systemd, if it is systemd that runs the daemon.
 func (o *Options) notify(ctx context.Context, state string) {
