@@ -67,8 +67,8 @@ func TestMountsRace(t *testing.T) {
 func TestPropagation(t *testing.T) {
 	s := newSet(t, nil)
 	base := t.TempDir()
-	shared := mountTmpfs(t, filepath.Join(base, "shared"), unix.MS_SHARED)
-	private := mountTmpfs(t, filepath.Join(base, "private"), unix.MS_PRIVATE)
+	shared := tmpfsAt(t, filepath.Join(base, "shared"), unix.MS_SHARED)
+	private := tmpfsAt(t, filepath.Join(base, "private"), unix.MS_PRIVATE)
 	slave := mkdir(t, filepath.Join(base, "slave"))
 	if err := errors.Join(unix.Mount(shared, slave, "", unix.MS_BIND, ""), unix.Mount("", slave, "", unix.MS_SLAVE, "")); err != nil {
 		t.Fatal(err)
@@ -104,7 +104,7 @@ func TestPropagation(t *testing.T) {
 		return spec.VolumeMount{Name: "shared", MountPath: "/" + propagation, SubPath: "sub", MountPropagation: propagation}
 	}
 	sources := mountsOf(t, s, pod, "run", mount("None"), mount("HostToContainer"), mount("Bidirectional"))
-	inner := mountTmpfs(t, filepath.Join(shared, "sub", "inner"), unix.MS_SHARED)
+	inner := tmpfsAt(t, filepath.Join(shared, "sub", "inner"), unix.MS_SHARED)
 	write(t, filepath.Join(inner, "file"), "kept")
 	var saw []bool
 	for _, source := range sources {
@@ -113,6 +113,15 @@ func TestPropagation(t *testing.T) {
 	}
 	if diff := cmp.Diff([]bool{false, true, true}, saw); diff != "" {
 		t.Errorf("who sees a new mount:\n%s", diff)
+	}
+	for i, want := range []bool{false, false, true} {
+		place := mkdir(t, filepath.Join(sources[i], "back"))
+		if err := unix.Mount("tmpfs", place, "tmpfs", 0, ""); err != nil {
+			t.Fatal(err)
+		}
+		if mounted := len(mountsBelow(t, filepath.Join(shared, "sub", "back"))) > 0; mounted != want {
+			t.Errorf("what was mounted in %s came back: %v, want %v", sources[i], mounted, want)
+		}
 	}
 	if err := s.Release(t.Context(), pod.UID, "run"); err != nil {
 		t.Error(err)
@@ -127,8 +136,8 @@ func TestPropagation(t *testing.T) {
 func TestTeardown(t *testing.T) {
 	values := &fakeValues{configMaps: map[string]map[string]string{"shop": {"color": "red"}}}
 	s := newSet(t, values)
-	machine := mountTmpfs(t, filepath.Join(t.TempDir(), "machine"), unix.MS_SHARED)
-	below := mountTmpfs(t, filepath.Join(machine, "below"), unix.MS_SHARED)
+	machine := tmpfsAt(t, filepath.Join(t.TempDir(), "machine"), unix.MS_SHARED)
+	below := tmpfsAt(t, filepath.Join(machine, "below"), unix.MS_SHARED)
 	write(t, filepath.Join(machine, "file"), "kept")
 	write(t, filepath.Join(below, "file"), "kept")
 	pod := podOf(
@@ -148,7 +157,10 @@ func TestTeardown(t *testing.T) {
 	disk := s.path(pod.UID, &pod.Spec.Volumes[0])
 	symlink(t, machine, filepath.Join(disk, "link"))
 	inside, again := mkdir(t, filepath.Join(disk, "inside")), mkdir(t, filepath.Join(disk, "sub", "again"))
+	hidden := mkdir(t, filepath.Join(disk, "hidden"))
 	if err := errors.Join(
+		unix.Mount(machine, hidden, "", unix.MS_BIND|unix.MS_REC, ""),
+		unix.Mount("tmpfs", hidden, "tmpfs", 0, ""),
 		unix.Mount(machine, inside, "", unix.MS_BIND|unix.MS_REC, ""), // with the same peers
 		unix.Mount(s.claimDir("pgdata"), again, "", unix.MS_BIND, ""),
 		unix.Mount("tmpfs", again, "tmpfs", 0, ""),

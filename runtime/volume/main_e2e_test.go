@@ -96,8 +96,8 @@ func mountsBelow(t *testing.T, dir string) []string {
 	return places
 }
 
-// mountTmpfs mounts a tmpfs with a propagation, until the test's end.
-func mountTmpfs(t *testing.T, dir string, propagation uintptr) string {
+// tmpfsAt mounts a tmpfs with a propagation, until the test's end.
+func tmpfsAt(t *testing.T, dir string, propagation uintptr) string {
 	t.Helper()
 	mkdir(t, dir)
 	if err := errors.Join(unix.Mount("tmpfs", dir, "tmpfs", 0, ""), unix.Mount("", dir, "", propagation, "")); err != nil {

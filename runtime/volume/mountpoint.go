@@ -23,7 +23,12 @@ func ensureTmpfs(dir string, flags uintptr, data string) error {
 	if mounted || err != nil {
 		return err
 	}
-	err = unix.Mount("tmpfs", dir, "tmpfs", flags, data+",noswap")
+	return mountTmpfs(dir, flags, data, "noswap")
+}
+
+// mountTmpfs mounts a tmpfs, with an option that the kernel need not know.
+func mountTmpfs(dir string, flags uintptr, data, wish string) error {
+	err := unix.Mount("tmpfs", dir, "tmpfs", flags, data+","+wish)
 	if errors.Is(err, unix.EINVAL) {
 		err = unix.Mount("tmpfs", dir, "tmpfs", flags, data)
 	}
@@ -63,8 +68,6 @@ func unmountAll(list []*mountinfo.Info) error {
 	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	// Of several at one place the kernel lists the uppermost last.
-	slices.Reverse(list)
 	slices.SortStableFunc(list, func(a, b *mountinfo.Info) int {
 		return cmp.Compare(strings.Count(b.Mountpoint, "/"), strings.Count(a.Mountpoint, "/"))
 	})

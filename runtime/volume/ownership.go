@@ -50,7 +50,7 @@ func grant(fd int, stat *unix.Stat_t, gid uint32) error {
 		return nil
 	}
 	if stat.Gid != gid {
-		err := unix.Fchownat(fd, "", -1, int(gid), unix.AT_EMPTY_PATH|unix.AT_SYMLINK_NOFOLLOW)
+		err := unix.Fchownat(fd, "", -1, int(gid), unix.AT_EMPTY_PATH)
 		if err != nil {
 			return fmt.Errorf("change group: %w", err)
 		}

@@ -56,6 +56,21 @@ func TestMemory(t *testing.T) {
 	}
 }
 
+// A kernel that does not know an option mounts without it, and all the others.
+func TestMountTmpfs(t *testing.T) {
+	dir := t.TempDir()
+	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	if err := mountTmpfs(dir, unix.MS_NODEV, "size=64k,mode=0711", "no-such-option"); err != nil {
+		t.Fatal(err)
+	}
+	var s unix.Statfs_t
+	if err := unix.Statfs(dir, &s); err != nil || s.Blocks*uint64(s.Bsize) != 64<<10 || statOf(t, dir).Mode != unix.S_IFDIR|0o711 {
+		t.Errorf("%d blocks of %d, mode %o: %v", s.Blocks, s.Bsize, statOf(t, dir).Mode, err)
+	}
+	wantError(t, mountTmpfs(t.TempDir(), 0, "size=many", "noswap"), "invalid argument")
+	wantError(t, mountTmpfs(filepath.Join(dir, "none"), 0, "size=1m", "noswap"), "no such file")
+}
+
 func contentPod() Pod {
 	return podOf(
 		spec.Volume{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "shop"}},
@@ -235,7 +250,7 @@ func TestClaimForGroup(t *testing.T) {
 	prepare(t, s, podOf(claim("pgdata")))
 	write(t, filepath.Join(dir, "deep", "file"), "")
 	symlink(t, outside, filepath.Join(dir, "link"))
-	mounted := mountTmpfs(t, filepath.Join(dir, "mounted"), unix.MS_PRIVATE)
+	mounted := tmpfsAt(t, filepath.Join(dir, "mounted"), unix.MS_PRIVATE)
 	write(t, filepath.Join(mounted, "file"), "")
 	groups := func() (file, link, linked, mount uint32) {
 		return statOf(t, filepath.Join(dir, "deep", "file")).Gid, statOf(t, filepath.Join(dir, "link")).Gid,
@@ -283,7 +298,7 @@ func TestClaimForGroup(t *testing.T) {
 func TestRemoveMountedClaim(t *testing.T) {
 	s := newSet(t, nil)
 	for _, place := range []string{"disk", "pgdata/mounted"} {
-		mounted := mountTmpfs(t, filepath.Join(s.opts.ClaimsDir, place), unix.MS_PRIVATE)
+		mounted := tmpfsAt(t, filepath.Join(s.opts.ClaimsDir, place), unix.MS_PRIVATE)
 		write(t, filepath.Join(mounted, "file"), "kept")
 		name, _, _ := strings.Cut(place, "/")
 		wantError(t, s.RemoveClaim(t.Context(), name), mounted+" is mounted there")
@@ -305,7 +320,8 @@ func TestNoSpace(t *testing.T) {
 	for _, step := range []struct {
 		bytes int
 		want  error
-	}{{10, nil}, {300 << 10, unix.ENOSPC}, {100 << 10, nil}, {300 << 10, unix.ENOSPC}, {110 << 10, nil}} {
+	}{{10, nil}, {300 << 10, unix.ENOSPC}, {100 << 10, nil}, {300 << 10, unix.ENOSPC}, {110 << 10, nil}, {100 << 10, nil}} {
+		write(t, filepath.Join(volume, "..2026_01_01_00_00_00.crash", "a"), strings.Repeat("x", 40<<10))
 		before, _ := os.ReadFile(filepath.Join(volume, "a"))
 		text := strings.Repeat("x", step.bytes)
 		if _, err := (writer{}).write(volume, content("a", text)); !errors.Is(err, step.want) {

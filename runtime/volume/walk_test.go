@@ -57,6 +57,7 @@ func TestRemoveTree(t *testing.T) {
 	}
 	link := filepath.Join(top, "link")
 	symlink(t, filepath.Dir(keep), link)
+	fewFiles(t, 128)
 	for _, path := range []string{tree, link, tree, filepath.Join(top, "no", "parent")} {
 		if err := removeTree(t.Context(), path); err != nil {
 			t.Error(err)
@@ -73,6 +74,36 @@ func TestRemoveTree(t *testing.T) {
 	cancel()
 	if err := removeTree(ctx, tree); !errors.Is(err, context.Canceled) {
 		t.Errorf("after the end of its context: %v", err)
+	}
+}
+
+// fewFiles lets this process have no more than a number of files open, until the end of the test.
+func fewFiles(t *testing.T, number uint64) {
+	t.Helper()
+	var before unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: number, Max: before.Max}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &before) })
+}
+
+// What has the name already that a folder is to get is neither replaced nor in the way.
+func TestMoveUp(t *testing.T) {
+	top := t.TempDir()
+	write(t, filepath.Join(top, ".deep-1"), "kept")
+	write(t, filepath.Join(top, "a", "b", "file"), "")
+	r := remover{top: openDirectory(t, top)}
+	a := openDirectory(t, filepath.Join(top, "a"))
+	for range 2 { // the second time it is gone, which is no error
+		if err := r.moveUp(a, "b"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if read(t, filepath.Join(top, ".deep-1")) != "kept" || read(t, filepath.Join(top, ".deep-2", "file")) != "" {
+		t.Error("it was moved elsewhere")
 	}
 }
 
