@@ -108,12 +108,11 @@ func (n *Network) publishedPorts(ctx context.Context) (map[netip.Addr][]Port, er
 	return ports, nil
 }
 
-func (n *Network) elementsOf(ctx context.Context, f family) ([]nftables.SetElement, error) {
-	c, err := n.place.nft(ctx)
-	if err != nil {
-		return nil, err
-	}
-	elements, err := c.GetSetElements(n.portMap(f))
+func (n *Network) elementsOf(ctx context.Context, f family) (elements []nftables.SetElement, err error) {
+	err = n.nft(ctx, func(c *firewall) (err error) {
+		elements, err = c.GetSetElements(n.portMap(f))
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("list map of ports: %w", err)
 	}

@@ -74,6 +74,7 @@ func (n *Network) missingKernel(ctx context.Context) ([]Finding, error) {
 			missing(err, "veth pairs", "CONFIG_VETH")
 		}
 		probe := &Network{opts: n.opts, subnets: candidates[:1]}
+		defer func() { _ = probe.closeNFT() }()
 		if err := probe.writeRuleset(ctx); err != nil {
 			missing(err, "nftables with address translation", "CONFIG_NF_TABLES_INET, CONFIG_NFT_NAT, CONFIG_NFT_MASQ and CONFIG_NFT_FIB_INET")
 		}
@@ -120,10 +121,14 @@ func (n *Network) forwardingOff(context.Context) ([]Finding, error) {
 
 // otherFirewalls finds chains of nftables that drop what pods send or get, but for that of iptables, which Setup passes.
 func (n *Network) otherFirewalls(ctx context.Context) ([]Finding, error) {
-	c, err := n.place.nft(ctx)
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	c, err := n.place.nft() // not that of the holder of turn
 	if err != nil {
 		return nil, err
 	}
+	defer func() { _ = c.CloseLasting() }()
 	chains, err := c.ListChains()
 	if err != nil {
 		return nil, fmt.Errorf("list chains of nftables: %w", err)
@@ -151,7 +156,7 @@ func (n *Network) otherFirewalls(ctx context.Context) ([]Finding, error) {
 }
 
 // hasAccept reports whether a rule of the table accepts packets of the bridge.
-func (n *Network) hasAccept(c *nftables.Conn, chains []*nftables.Chain, t *nftables.Table) (bool, error) {
+func (n *Network) hasAccept(c *firewall, chains []*nftables.Chain, t *nftables.Table) (bool, error) {
 	for _, ch := range chains {
 		if ch.Table.Name != t.Name || ch.Table.Family != t.Family {
 			continue

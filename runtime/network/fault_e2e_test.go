@@ -221,8 +221,9 @@ func TestOthersTakeAway(t *testing.T) {
 	web := w.pod("web", tcp(8080, 80))
 	serve(t, web.NetnsPath, "web", "tcp", ":80")
 	flush := func() {
-		c, err := w.place.nft(t.Context())
+		c, err := w.place.nft()
 		check(t, err)
+		defer func() { check(t, c.CloseLasting()) }()
 		c.FlushRuleset()
 		check(t, c.Flush())
 	}
@@ -245,8 +246,9 @@ func TestOthersTakeAway(t *testing.T) {
 // leaves only what was there.
 func TestForwardDrop(t *testing.T) {
 	w := newWorld(t)
-	c, err := w.place.nft(t.Context())
+	c, err := w.place.nft()
 	check(t, err)
+	defer func() { check(t, c.CloseLasting()) }()
 	var chains []*nftables.Chain
 	for _, f := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6} {
 		chains = append(chains, dropForward(c, &nftables.Table{Family: f, Name: "filter"}, "FORWARD"))
@@ -293,7 +295,7 @@ func TestForwardDrop(t *testing.T) {
 }
 
 // dropForward makes a chain as iptables does, with a rule of somebody's and the policy drop.
-func dropForward(c *nftables.Conn, t *nftables.Table, name string) *nftables.Chain {
+func dropForward(c *firewall, t *nftables.Table, name string) *nftables.Chain {
 	policy := nftables.ChainPolicyDrop
 	c.AddTable(t)
 	ch := c.AddChain(&nftables.Chain{
@@ -304,7 +306,7 @@ func dropForward(c *nftables.Conn, t *nftables.Table, name string) *nftables.Cha
 	return ch
 }
 
-func addOwnRule(c *nftables.Conn, ch *nftables.Chain) {
+func addOwnRule(c *firewall, ch *nftables.Chain) {
 	c.AddRule(&nftables.Rule{
 		Table: ch.Table, Chain: ch, Exprs: []expr.Any{&expr.Counter{}},
 		UserData: userdata.AppendString(nil, userdata.TypeComment, "somebody's"),
@@ -318,8 +320,9 @@ func TestDiagnose(t *testing.T) {
 		t.Fatalf("on a fresh machine: %v, %v", got, err)
 	}
 	w.pod("web")
-	c, err := w.place.nft(t.Context())
+	c, err := w.place.nft()
 	check(t, err)
+	defer func() { check(t, c.CloseLasting()) }()
 	dropForward(c, &nftables.Table{Family: nftables.TableFamilyINet, Name: "site"}, "forward")
 	check(t, c.Flush())
 	inside := netip.PrefixFrom(w.subnets[0].Addr(), 25)

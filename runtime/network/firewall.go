@@ -17,24 +17,24 @@ import (
 // exists, two rules that accept what comes from or goes to the bridge are put at its head. What may go to pods is decided
 // by our own chain. The rules are written as iptables itself does, which cannot read tables with more than that.
 
-// tableExists reports whether our table is in the kernel.
-func (n *Network) tableExists(ctx context.Context) (bool, error) {
-	c, err := n.place.nft(ctx)
-	if err != nil {
-		return false, err
-	}
-	_, err = c.ListTableOfFamily(n.opts.Bridge, nftables.TableFamilyINet)
-	if errors.Is(err, unix.ENOENT) {
-		return false, nil
-	}
-	if err != nil {
-		return false, fmt.Errorf("look for table %s: %w", n.opts.Bridge, err)
-	}
-	return true, nil
+// tableExists reports whether our table is in the kernel. The turn is held.
+func (n *Network) tableExists(ctx context.Context) (there bool, err error) {
+	err = n.nft(ctx, func(c *firewall) error {
+		_, err := c.ListTableOfFamily(n.opts.Bridge, nftables.TableFamilyINet)
+		if errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("look for table %s: %w", n.opts.Bridge, err)
+		}
+		there = true
+		return nil
+	})
+	return there, err
 }
 
 // iptablesForward are the FORWARD chains of iptables that exist with nftables below them, for IPv4 and IPv6.
-func iptablesForward(c *nftables.Conn) ([]*nftables.Chain, error) {
+func iptablesForward(c *firewall) ([]*nftables.Chain, error) {
 	var found []*nftables.Chain
 	for _, f := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6} {
 		chains, err := c.ListChainsOfTableFamily(f)
@@ -57,65 +57,58 @@ func isIptablesForward(ch *nftables.Chain) bool {
 
 // passFirewalls has iptables' FORWARD chains accept the packets of pods.
 func (n *Network) passFirewalls(ctx context.Context) error {
-	c, err := n.place.nft(ctx)
-	if err != nil {
-		return err
-	}
-	chains, err := iptablesForward(c)
-	if err != nil {
-		return err
-	}
-	for _, ch := range chains {
-		rules, err := c.GetRules(ch.Table, ch)
+	return n.nft(ctx, func(c *firewall) error {
+		chains, err := iptablesForward(c)
 		if err != nil {
-			return fmt.Errorf("list rules of chain FORWARD: %w", err)
+			return err
 		}
-		have := map[expr.MetaKey]bool{}
-		for _, r := range rules {
-			if key, ok := n.acceptedBy(r); ok && n.isOurs(r) {
-				have[key] = true
+		for _, ch := range chains {
+			rules, err := c.GetRules(ch.Table, ch)
+			if err != nil {
+				return fmt.Errorf("list rules of chain FORWARD: %w", err)
+			}
+			if len(rules) == 0 && !drops(ch) {
+				continue
+			}
+			have := map[expr.MetaKey]bool{}
+			for _, r := range rules {
+				if key, ok := n.acceptedBy(r); ok && n.isOurs(r) {
+					have[key] = true
+				}
+			}
+			for _, key := range []expr.MetaKey{expr.MetaKeyOIFNAME, expr.MetaKeyIIFNAME} {
+				if !have[key] {
+					c.InsertRule(n.acceptRule(ch, key))
+				}
 			}
 		}
-		if len(rules) == 0 && !drops(ch) {
-			continue
-		}
-		for _, key := range []expr.MetaKey{expr.MetaKeyOIFNAME, expr.MetaKeyIIFNAME} {
-			if !have[key] {
-				c.InsertRule(n.acceptRule(ch, key))
-			}
-		}
-	}
-	if err := c.Flush(); err != nil {
-		return fmt.Errorf("insert into chain FORWARD: %w", err)
-	}
-	return nil
+		return c.Flush()
+	})
 }
 
 // unpassFirewalls takes away what passFirewalls has inserted.
 func (n *Network) unpassFirewalls(ctx context.Context) error {
-	c, err := n.place.nft(ctx)
-	if err != nil {
-		return err
-	}
-	chains, err := iptablesForward(c)
-	if err != nil {
-		return err
-	}
-	for _, ch := range chains {
-		rules, err := c.GetRules(ch.Table, ch)
+	return n.nft(ctx, func(c *firewall) error {
+		chains, err := iptablesForward(c)
 		if err != nil {
-			return fmt.Errorf("list rules of chain FORWARD: %w", err)
+			return err
 		}
-		for _, r := range rules {
-			if !n.isOurs(r) {
-				continue
+		for _, ch := range chains {
+			rules, err := c.GetRules(ch.Table, ch)
+			if err != nil {
+				return fmt.Errorf("list rules of chain FORWARD: %w", err)
 			}
-			if err := c.DelRule(&nftables.Rule{Table: ch.Table, Chain: ch, Handle: r.Handle}); err != nil {
-				return fmt.Errorf("delete from chain FORWARD: %w", err)
+			for _, r := range rules {
+				if !n.isOurs(r) {
+					continue
+				}
+				if err := c.DelRule(&nftables.Rule{Table: ch.Table, Chain: ch, Handle: r.Handle}); err != nil {
+					return fmt.Errorf("delete from chain FORWARD: %w", err)
+				}
 			}
 		}
-	}
-	return c.Flush()
+		return c.Flush()
+	})
 }
 
 // acceptRule accepts what comes by the bridge or leaves by it, and has the bridge's name as its comment.

@@ -2,6 +2,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/google/nftables"
+	mnetlink "github.com/mdlayher/netlink"
 	"github.com/vishvananda/netlink"
 	vnetns "github.com/vishvananda/netns"
 	"golang.org/x/sys/unix"
@@ -71,20 +73,56 @@ func (n namespace) links() (h *netlink.Handle, err error) {
 	return h, nil
 }
 
-// nft opens a connection to the namespace's nftables. Each of its calls has a socket of its own.
-func (n namespace) nft(ctx context.Context) (*nftables.Conn, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	var options []nftables.ConnOption
+// firewall is a connection to a namespace's nftables.
+type firewall struct {
+	*nftables.Conn
+	socket *mnetlink.Conn
+}
+
+// nft opens a connection to the namespace's nftables, whose answers come within netlinkTimeout. The caller closes it.
+func (n namespace) nft() (*firewall, error) {
+	f := &firewall{}
+	options := []nftables.ConnOption{nftables.AsLasting(), nftables.WithSockOptions(func(c *mnetlink.Conn) error {
+		f.socket = c
+		return c.SetDeadline(time.Now().Add(netlinkTimeout))
+	})}
 	if n.file != nil {
 		options = append(options, nftables.WithNetNSFd(int(n.file.Fd())))
 	}
-	c, err := nftables.New(options...)
-	if err != nil {
+	var err error
+	if f.Conn, err = nftables.New(options...); err != nil {
 		return nil, fmt.Errorf("open nftables: %w", err)
 	}
-	return c, nil
+	return f, nil
+}
+
+// nft calls f with a connection to nftables that is kept: when one is closed after something was deleted, the kernel lets
+// the caller wait for 10 ms until the memory is free. After an error it is not used again, since answers may be left in it.
+// The turn is held.
+func (n *Network) nft(ctx context.Context, f func(*firewall) error) error {
+	err := ctx.Err()
+	if err == nil && n.firewall == nil {
+		n.firewall, err = n.place.nft()
+	}
+	if err != nil {
+		return err
+	}
+	if err = n.firewall.socket.SetDeadline(time.Now().Add(netlinkTimeout)); err == nil {
+		err = f(n.firewall)
+	}
+	if err != nil {
+		return errors.Join(err, n.closeNFT())
+	}
+	return nil
+}
+
+func (n *Network) closeNFT() error {
+	if n.firewall == nil {
+		return nil
+	}
+	f := n.firewall
+	n.firewall = nil
+	return f.CloseLasting()
 }
 
 // The sysctls below are those of the calling thread's namespace.

@@ -57,7 +57,10 @@ type Network struct {
 	workers sync.WaitGroup
 	busy    map[work]bool
 
-	base  *base                   // what all pods need; nil until this process has made sure of it; guarded by turn
+	// base and firewall are for the holder of turn. base is nil until this process has made sure of what all pods need.
+	base     *base
+	firewall *firewall
+
 	fault func(step string) error // tests make a step fail, or end the process there; nil otherwise
 }
 
@@ -134,7 +137,7 @@ func (n *Network) Close() error {
 	n.mu.Unlock()
 	n.workers.Wait()
 	n.links.Close()
-	return n.place.close()
+	return errors.Join(n.closeNFT(), n.place.close())
 }
 
 // lock waits for the turn of the caller, who calls release once.

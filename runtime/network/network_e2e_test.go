@@ -9,6 +9,7 @@ import (
 	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -72,33 +73,64 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// What is not published is not reached, and loopback is not reached from elsewhere, by one who knows the way.
-func TestGuards(t *testing.T) {
+// What is not published is not reached from outside, by one who knows the way.
+func TestUnpublishedPorts(t *testing.T) {
 	w := newWorld(t)
-	web := w.pod("web", Port{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: 7070, ContainerPort: 80})
+	web := w.pod("web", tcp(8080, 80))
 	serve(t, web.NetnsPath, "web", "tcp", ":80")
-	serve(t, w.machine, "machine", "tcp4", "127.0.0.1:22")
-	route := func(path, dst, via string) {
-		in(t, path, func() error { return addRoute(dst, via) })
-	}
 	for i, s := range w.subnets {
-		route(w.outside, s.String(), []string{machine4, machine6}[i])
+		in(t, w.outside, func() error { return addRoute(s.String(), []string{machine4, machine6}[i]) })
 	}
 	wantSilence(t, "pod from outside", w.outside, "tcp", net.JoinHostPort(web.IPs[0].String(), "80"))
 	wantSilence(t, "pod from outside", w.outside, "tcp", net.JoinHostPort(web.IPs[1].String(), "80"))
-	for _, path := range []string{w.outside, web.NetnsPath} {
-		via := outside4
-		if path == w.outside {
-			via = machine4
-		} else {
-			via = w.Gateways()[0].String()
-		}
-		in(t, path, func() error { return loopbackLeadsOut(via) })
-		for _, port := range []string{"7070", "22"} {
-			wantSilence(t, "the machine's loopback", path, "tcp", "127.0.0.1:"+port)
-		}
+	wantAnswer(t, "host port", w.outside, "tcp", machine4+":8080", "web", "")
+}
+
+// The machine's loopback is not reached by the outside nor by a pod, whatever their routes: neither a host port on it, nor
+// a process of the machine. Answers would have no way back, so this looks at what arrives.
+func TestLoopbackIsGuarded(t *testing.T) {
+	w := newWorld(t)
+	udp := func(host, container uint16) Port {
+		return Port{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: host, ContainerPort: container, Protocol: spec.ProtocolUDP}
 	}
-	wantAnswer(t, "port on loopback", w.machine, "tcp", "127.0.0.1:7070", "web", "")
+	web, hostile := w.pod("web", udp(7070, 53)), w.pod("hostile")
+	for _, c := range []struct{ listens, addr, target string }{
+		{web.NetnsPath, ":53", "127.0.0.1:7070"},
+		{w.machine, "127.0.0.1:2222", "127.0.0.1:2222"},
+		{w.machine, ":2223", w.Gateways()[0].String() + ":2223"}, // from 127.0.0.1, says the pod
+	} {
+		var arrive net.PacketConn
+		in(t, c.listens, func() (err error) {
+			arrive, err = net.ListenPacket("udp4", c.addr)
+			return err
+		})
+		for _, from := range []struct{ path, via string }{{w.outside, machine4}, {hostile.NetnsPath, w.Gateways()[0].String()}} {
+			if from.path == w.outside && !strings.HasPrefix(c.target, "127.") {
+				continue // it knows no way there
+			}
+			in(t, from.path, func() error {
+				return errors.Join(loopbackLeadsOut(from.via), send("127.0.0.1", c.target, "bad"))
+			})
+			in(t, w.machine, func() error { return send("", c.target, "good") })
+			buffer := make([]byte, 100)
+			check(t, arrive.SetReadDeadline(time.Now().Add(10*time.Second)))
+			if n, _, err := arrive.ReadFrom(buffer); err != nil || string(buffer[:n]) != "good" {
+				t.Errorf("%s got %q by %s, %v; want what the machine has sent", c.target, buffer[:n], from.via, err)
+			}
+		}
+		check(t, arrive.Close())
+	}
+}
+
+// send sends a packet from the namespace of the calling thread, and from an address unless that is empty.
+func send(from, addr, text string) error {
+	d := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}, Control: freeBind}
+	c, err := d.Dial("udp4", addr)
+	if err != nil {
+		return err
+	}
+	_, err = c.Write([]byte(text))
+	return errors.Join(err, c.Close())
 }
 
 // Repeated, Setup changes nothing; after a restart all is as before, and what belongs to no live pod goes.

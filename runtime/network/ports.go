@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -43,10 +44,8 @@ func (n *Network) conflict(uid string, ports []Port) error {
 			continue
 		}
 		for _, p := range ports {
-			for _, q := range l.Ports {
-				if p.overlaps(q) {
-					return &ConflictError{Port: p, Holder: l.Pod, HolderUID: other}
-				}
+			if slices.ContainsFunc(l.Ports, p.overlaps) {
+				return &ConflictError{Port: p, Holder: l.Pod, HolderUID: other}
 			}
 		}
 	}

@@ -66,38 +66,26 @@ func (n *Network) portMap(f family) *nftables.Set {
 
 // writeRuleset replaces the whole table by what the leases say, in one transaction: no packet meets half of it.
 func (n *Network) writeRuleset(ctx context.Context) error {
-	c, err := n.place.nft(ctx)
-	if err != nil {
-		return err
-	}
-	t := n.table()
-	c.AddTable(t) // else it could not be deleted
-	c.DelTable(t)
-	c.AddTable(t)
-	r := ruler{c, t, n.opts.Bridge}
-	var maps [2]*nftables.Set
-	for i, f := range families {
-		maps[i] = n.portMap(f)
-		var elements []nftables.SetElement
-		for _, l := range n.leases {
-			elements = append(elements, l.elements(f)...)
-		}
-		if err := c.AddSet(maps[i], elements); err != nil {
-			return fmt.Errorf("map %s: %w", maps[i].Name, err)
-		}
-	}
-	r.guardLoopback(r.chain("guard", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw))
-	for _, ch := range []*nftables.Chain{
-		r.chain("prerouting", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest),
-		r.chain("output", nftables.ChainTypeNAT, nftables.ChainHookOutput, nftables.ChainPriorityNATDest),
-	} {
+	return n.nft(ctx, func(c *firewall) error {
+		t := n.table()
+		c.AddTable(t) // else it could not be deleted
+		c.DelTable(t)
+		c.AddTable(t)
+		r := ruler{c.Conn, t, n.opts.Bridge}
+		var maps [2]*nftables.Set
 		for i, f := range families {
-			r.translatePorts(ch, f, maps[i])
+			maps[i] = n.portMap(f)
+			var elements []nftables.SetElement
+			for _, l := range n.leases {
+				elements = append(elements, l.elements(f)...)
+			}
+			if err := c.AddSet(maps[i], elements); err != nil {
+				return fmt.Errorf("map %s: %w", maps[i].Name, err)
+			}
 		}
-	}
-	r.masquerade(r.chain("postrouting", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource), n.subnets)
-	r.guardPods(r.chain("forward", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter))
-	return c.Flush()
+		r.writeChains(maps, n.subnets)
+		return c.Flush()
+	})
 }
 
 // ruler writes rules into one table.
@@ -117,6 +105,20 @@ func (r ruler) rule(ch *nftables.Chain, parts ...[]expr.Any) {
 		all = append(all, p...)
 	}
 	r.c.AddRule(&nftables.Rule{Table: r.t, Chain: ch, Exprs: all})
+}
+
+func (r ruler) writeChains(maps [2]*nftables.Set, subnets []netip.Prefix) {
+	r.guardLoopback(r.chain("guard", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw))
+	for _, ch := range []*nftables.Chain{
+		r.chain("prerouting", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest),
+		r.chain("output", nftables.ChainTypeNAT, nftables.ChainHookOutput, nftables.ChainPriorityNATDest),
+	} {
+		for i, f := range families {
+			r.translatePorts(ch, f, maps[i])
+		}
+	}
+	r.masquerade(r.chain("postrouting", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource), subnets)
+	r.guardPods(r.chain("forward", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter))
 }
 
 // guardLoopback drops what comes from a link to or, from pods, pretends to be of 127.0.0.0/8: with route_localnet on the
@@ -250,24 +252,22 @@ func element(f family, p Port, ip netip.Addr) nftables.SetElement {
 	return nftables.SetElement{Key: key, Val: value}
 }
 
-// changePorts adds or deletes the elements of a lease. Where the table is not as it should be, such as after somebody's
-// "nft flush ruleset", it is written anew from all leases.
-func (n *Network) changePorts(ctx context.Context, l *lease, change func(*nftables.Conn, *nftables.Set, []nftables.SetElement) error) error {
+// changePorts adds or deletes the elements of a lease. The error is errRulesetLost where the table is not as it should be,
+// such as after somebody's "nft flush ruleset".
+func (n *Network) changePorts(ctx context.Context, l *lease, change func(*firewall, *nftables.Set, []nftables.SetElement) error) error {
 	if len(l.Ports) == 0 {
 		return nil
 	}
-	c, err := n.place.nft(ctx)
-	if err != nil {
-		return err
-	}
-	for _, f := range families {
-		if elements := l.elements(f); len(elements) > 0 {
-			if err := change(c, n.portMap(f), elements); err != nil {
-				return fmt.Errorf("map %s: %w", n.portMap(f).Name, err)
+	err := n.nft(ctx, func(c *firewall) error {
+		for _, f := range families {
+			if elements := l.elements(f); len(elements) > 0 {
+				if err := change(c, n.portMap(f), elements); err != nil {
+					return fmt.Errorf("map %s: %w", n.portMap(f).Name, err)
+				}
 			}
 		}
-	}
-	err = c.Flush()
+		return c.Flush()
+	})
 	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EBUSY) {
 		return errRulesetLost
 	}

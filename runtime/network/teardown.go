@@ -16,11 +16,11 @@ import (
 // departure is a link to be removed, with the pod that had it.
 type departure struct{ uid, link string }
 
-func connAdd(c *nftables.Conn, s *nftables.Set, e []nftables.SetElement) error {
+func connAdd(c *firewall, s *nftables.Set, e []nftables.SetElement) error {
 	return c.SetAddElements(s, e)
 }
 
-func connDelete(c *nftables.Conn, s *nftables.Set, e []nftables.SetElement) error {
+func connDelete(c *firewall, s *nftables.Set, e []nftables.SetElement) error {
 	return c.SetDeleteElements(s, e)
 }
 
@@ -276,11 +276,10 @@ func (n *Network) removeBase(ctx context.Context) error {
 	errs := []error{n.unpassFirewalls(ctx)}
 	there, err := n.tableExists(ctx)
 	if there {
-		var c *nftables.Conn
-		if c, err = n.place.nft(ctx); err == nil {
+		err = n.nft(ctx, func(c *firewall) error {
 			c.DelTable(n.table())
-			err = c.Flush()
-		}
+			return c.Flush()
+		})
 	}
 	errs = append(errs, err)
 	bridge, err := n.links.LinkByName(n.opts.Bridge)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net"
 	"net/netip"
+	"syscall"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
@@ -23,6 +24,15 @@ func addRoute(dst, via string) error {
 	defer h.Close()
 	p := netip.MustParsePrefix(dst)
 	return h.RouteAdd(&netlink.Route{Dst: ipNet(p.Addr(), p.Bits()), Gw: net.ParseIP(via)})
+}
+
+// freeBind lets a socket be bound to an address that no route knows as local.
+func freeBind(_, _ string, c syscall.RawConn) error {
+	var err error
+	refused := c.Control(func(fd uintptr) {
+		err = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_FREEBIND, 1)
+	})
+	return errors.Join(refused, err)
 }
 
 // loopbackLeadsOut makes the namespace of the calling thread send packets to 127.0.0.1 to a neighbour.
@@ -57,5 +67,5 @@ func loopbackLeadsOut(via string) error {
 			return err
 		}
 	}
-	return h.RouteAdd(&netlink.Route{Dst: ipNet(netip.MustParseAddr("127.0.0.1"), 32), Gw: net.ParseIP(via)})
+	return h.RouteReplace(&netlink.Route{Dst: ipNet(netip.MustParseAddr("127.0.0.1"), 32), Gw: net.ParseIP(via)})
 }

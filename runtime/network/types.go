@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	"github.com/podstead/podstead/spec"
@@ -88,10 +89,8 @@ func (r *Request) check() error {
 		if err := p.check(); err != nil {
 			return err
 		}
-		for _, q := range r.Ports[:i] {
-			if p.overlaps(q) {
-				return &ConflictError{Port: p, Holder: r.PodName, HolderUID: r.UID}
-			}
+		if slices.ContainsFunc(r.Ports[:i], p.overlaps) {
+			return &ConflictError{Port: p, Holder: r.PodName, HolderUID: r.UID}
 		}
 	}
 	return nil

@@ -129,16 +129,11 @@ func (w *world) restart() {
 	w.open()
 }
 
-// crash leaves the network as a process that is killed: nothing is done any more. Only what a dead process cannot hold is let go.
-func (w *world) crash() {
-	w.t.Helper()
-	check(w.t, w.Close())
-}
-
 // leaveNothing ends all pods and finds what is left of them.
 func (w *world) leaveNothing() {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context())
+	eventually(w.t, w.workersRest) // which read fault
 	w.fault = nil
 	check(w.t, w.Reconcile(ctx, nil))
 	eventually(w.t, w.anythingLeft)
