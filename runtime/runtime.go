@@ -106,14 +106,21 @@ type Options struct {
 
 const defaultRunDir = "/run/podstead"
 
+// BridgeOf is the name of the bridge, and of the rules, of a runtime that was told no other. Two with folders of their own do
+// not share one.
+func BridgeOf(runDir string) string {
+	if runDir == defaultRunDir {
+		return network.DefaultBridge
+	}
+	return "podstead" + hash(runDir)[:6]
+}
+
 func (o Options) withDefaults() Options {
 	o.StateDir = cmp.Or(o.StateDir, "/var/lib/podstead")
 	o.RunDir = cmp.Or(o.RunDir, defaultRunDir)
 	o.LogDir = cmp.Or(o.LogDir, "/var/log/podstead")
 	o.ConfigDir = cmp.Or(o.ConfigDir, "/etc/podstead")
-	if o.Bridge == "" && o.RunDir != defaultRunDir { // two daemons do not share one
-		o.Bridge = "podstead" + hash(o.RunDir)[:6]
-	}
+	o.Bridge = cmp.Or(o.Bridge, BridgeOf(o.RunDir))
 	o.NetworkMode = cmp.Or(o.NetworkMode, NetworkBridge)
 	o.RefreshInterval = cmp.Or(o.RefreshInterval, 10*time.Second)
 	o.UsageInterval = cmp.Or(o.UsageInterval, 10*time.Second)

@@ -9,7 +9,11 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/podstead/podstead/internal/ownnet"
 )
+
+func init() { around = ownnet.Main }
 
 // TestReal types the same commands on real containers, with the programs that `make build` has made.
 func TestReal(t *testing.T) {

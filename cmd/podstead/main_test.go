@@ -23,7 +23,7 @@ type fake struct{ *fakeruntime.Runtime }
 func (fake) Close() error { return nil }
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){
+	testscript.Main(wrapped{m}, map[string]func(){
 		"podstead": func() {
 			start := func(_ context.Context, c *config.Config, _ logger) (daemon.Runtime, error) {
 				return fake{fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir})}, nil
@@ -33,6 +33,14 @@ func TestMain(m *testing.M) {
 		},
 	})
 }
+
+// wrapped runs the tests in what those on real containers need around them.
+type wrapped struct{ *testing.M }
+
+func (w wrapped) Run() int { return around(w.M.Run) }
+
+// around is replaced where tests need more.
+var around = func(run func() int) int { return run() }
 
 // TestScripts types commands as a person does, on an engine in memory.
 func TestScripts(t *testing.T) {
