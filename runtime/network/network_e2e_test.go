@@ -94,6 +94,9 @@ func TestLoopbackIsGuarded(t *testing.T) {
 		return Port{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: host, ContainerPort: container, Protocol: spec.ProtocolUDP}
 	}
 	web, hostile := w.pod("web", udp(7070, 53)), w.pod("hostile")
+	in(t, w.machine, func() error { // else the kernel itself would drop what pretends to be local
+		return setSysctl("ipv4/conf/"+DefaultBridge+"/accept_local", "1")
+	})
 	for _, c := range []struct{ listens, addr, target string }{
 		{web.NetnsPath, ":53", "127.0.0.1:7070"},
 		{w.machine, "127.0.0.1:2222", "127.0.0.1:2222"},
