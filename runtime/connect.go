@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"net"
 	"net/netip"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -30,12 +32,7 @@ const (
 // startNetwork opens the network, and takes away what is left of pods that are gone.
 func (r *Runtime) startNetwork(ctx context.Context) error {
 	var err error
-	r.network, err = network.New(ctx, network.Options{
-		StateFile: filepath.Join(r.opts.StateDir, "network.json"),
-		LeaseFile: filepath.Join(r.opts.RunDir, "network.json"),
-		BootID:    r.boot, Bridge: r.opts.Bridge, Subnets: r.opts.Subnets, Log: r.log,
-	})
-	if err != nil {
+	if r.network, err = network.New(ctx, networkOptions(r.opts, r.boot)); err != nil {
 		return err
 	}
 	records, err := r.sandboxes(ctx)
@@ -47,6 +44,13 @@ func (r *Runtime) startNetwork(ctx context.Context) error {
 		live = append(live, s.Labels[labelUID])
 	}
 	return r.network.Reconcile(ctx, live)
+}
+
+func networkOptions(o Options, boot string) network.Options {
+	return network.Options{
+		StateFile: filepath.Join(o.StateDir, "network.json"), LeaseFile: filepath.Join(o.RunDir, "network.json"),
+		BootID: boot, Bridge: o.Bridge, Subnets: o.Subnets, Log: o.Logger,
+	}
 }
 
 // networkRequest is what a pod wants of the network.
@@ -161,16 +165,35 @@ func (r *Runtime) hostIPs() []string {
 	return ips
 }
 
-// Diagnose looks for what keeps pods from their network.
-func (r *Runtime) Diagnose(ctx context.Context) ([]network.Finding, error) {
-	if r.opts.NetworkMode == NetworkNone {
-		return nil, nil
-	}
-	findings, err := r.network.Diagnose(ctx)
+// DiagnoseNetwork looks for what keeps the pods of a runtime from their network, whether it runs or not. It changes nothing.
+func DiagnoseNetwork(ctx context.Context, o Options) (findings []network.Finding, err error) {
+	o = o.withDefaults()
+	boot, err := bootID()
 	if err != nil {
-		return findings, fmt.Errorf("look at the network: %w", err)
+		return nil, err
 	}
-	return findings, nil
+	dir, err := os.MkdirTemp("", "podstead-doctor-") // in place of folders that may not be there yet
+	if err != nil {
+		return nil, fmt.Errorf("look at the network: %w", err)
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	options := networkOptions(o, boot)
+	for name, file := range map[string]*string{"state.json": &options.StateFile, "leases.json": &options.LeaseFile} {
+		text, err := os.ReadFile(*file)
+		*file = filepath.Join(dir, name)
+		if err == nil {
+			err = os.WriteFile(*file, text, 0o600)
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("look at the network: %w", err)
+		}
+	}
+	n, err := network.New(ctx, options)
+	if err != nil {
+		return nil, err
+	}
+	findings, err = n.Diagnose(ctx)
+	return findings, errors.Join(err, n.Close())
 }
 
 // RemoveNetwork takes the bridge and the rules of the network away, if no pod has a network: nobody is going to need them soon.

@@ -164,7 +164,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := bootID()
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
@@ -185,7 +185,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	}
 	r := &Runtime{
 		known: newKnownPods(), config: config.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
-		opts: o, log: o.Logger, machine: machine, cgroups: groups, boot: strings.TrimSpace(string(boot)),
+		opts: o, log: o.Logger, machine: machine, cgroups: groups, boot: boot,
 		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images),
 	}
 	r.warnOfLimits()
@@ -210,6 +210,12 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	r.workers.Go(func() { r.neighbours(working) })
 	r.workers.Go(func() { r.refresh(working) })
 	return r, nil
+}
+
+// bootID is the kernel's ID of this boot.
+func bootID() (string, error) {
+	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(text)), err
 }
 
 // warnOfLimits says once what containers do not get on this machine.

@@ -226,7 +226,7 @@ func (r *Runtime) writeFiles(dir, uid string, pod *spec.Pod) error {
 			return err
 		}
 	}
-	resolv, err := readIfThere(machineResolv)
+	resolv, err := machineDNS(pod)
 	if err != nil {
 		return err
 	}
@@ -255,6 +255,22 @@ func (r *Runtime) writeHosts(dir, uid string, pod *spec.Pod) error {
 		text = oci.HostNetworkHosts(pod, machine, peers)
 	}
 	return writeChanged(filepath.Join(dir, "hosts"), text)
+}
+
+// resolvedDNS is where systemd-resolved says which servers it asks itself.
+const resolvedDNS = "/run/systemd/resolve/resolv.conf"
+
+// machineDNS is the machine's resolv.conf, as a pod can use it: a server on the machine's loopback, such as the stub of
+// systemd-resolved, is none of a pod that has a network of its own.
+func machineDNS(pod *spec.Pod) (string, error) {
+	text, err := readIfThere(machineResolv)
+	if err != nil || pod.HostNetwork || !oci.OnlyLoopbackDNS(text) {
+		return text, err
+	}
+	if real, err := readIfThere(resolvedDNS); err != nil || real != "" {
+		return real, err
+	}
+	return text, nil
 }
 
 func readIfThere(path string) (string, error) {

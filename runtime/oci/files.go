@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -100,6 +101,17 @@ func Resolv(pod *spec.Pod, machine string) string {
 		}
 	}
 	return r.String()
+}
+
+// OnlyLoopbackDNS reports whether every server of a resolv.conf is on a loopback, and there is one.
+func OnlyLoopbackDNS(text string) bool {
+	servers := parseResolv(text).servers
+	for _, s := range servers {
+		if ip, err := netip.ParseAddr(s); err != nil || !ip.IsLoopback() {
+			return false
+		}
+	}
+	return len(servers) > 0
 }
 
 // resolv is what a resolv.conf says.

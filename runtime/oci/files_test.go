@@ -114,3 +114,14 @@ func TestResolvLimits(t *testing.T) {
 		})
 	}
 }
+
+func TestOnlyLoopbackDNS(t *testing.T) {
+	for text, want := range map[string]bool{
+		"": false, "nameserver 127.0.0.53\noptions edns0": true, "nameserver 127.0.0.1\nnameserver ::1": true,
+		"nameserver 127.0.0.53\nnameserver 10.0.0.1": false, "nameserver fe80::1%eth0": false, "search x": false,
+	} {
+		if got := OnlyLoopbackDNS(text); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}

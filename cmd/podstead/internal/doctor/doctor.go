@@ -54,6 +54,7 @@ func Look(ctx context.Context, c *config.Config, client *api.Client, version str
 		{"seccomp", seccomp},
 		{"cgroups", cgroups},
 		{"mount namespace", mountNamespace},
+		{"network", func() look { return podNetwork(ctx, c) }},
 		{"state folder", func() look { return room(c.StateDir) }},
 		{"run folder", func() look { return room(c.RunDir) }},
 		{"log folder", func() look { return room(c.LogDir) }},

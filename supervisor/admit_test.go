@@ -1,0 +1,182 @@
+package supervisor_test
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// server is a pod that runs until it is stopped, with a host port.
+func server(name string, port int32) *spec.Pod {
+	pod := sleeper("100000")
+	pod.Name = name
+	pod.Containers[0].Ports = []spec.ContainerPort{{ContainerPort: 80, HostPort: port, Protocol: spec.ProtocolTCP}}
+	return pod
+}
+
+func TestHostPortIsTaken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		m.add(server("one", 8080))
+		m.add(server("other", 8081))
+		_, err := m.Add(server("two", 8080), supervisor.Owner{})
+		refused, is := errors.AsType[*supervisor.RefusedError](err)
+		if !is || refused.Pod != "two" || !strings.Contains(err.Error(), `host port 8080/TCP: pod "one" has it`) {
+			t.Fatalf("the second of a port: %v", err)
+		}
+		if _, known := m.Pod("two"); known {
+			t.Error("a refused pod is there")
+		}
+		// A pod that is about to end holds up nobody: its successor is accepted, and waits for the port where it is made.
+		if err := m.Stop(t.Context(), "one", supervisor.StopOptions{By: "a test"}); err != nil {
+			t.Fatal(err)
+		}
+		m.add(server("two", 8080))
+		m.untilPhase("one", lifecycle.PhaseFailed)
+		if _, err := m.Add(server("three", 8080), supervisor.Owner{}); err == nil {
+			t.Error("the successor's port was given away")
+		}
+	})
+}
+
+func TestHostPortOfTwoAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		var added sync.WaitGroup
+		errs := make(chan error, 10)
+		for i := range 10 {
+			added.Go(func() {
+				_, err := m.Add(server("p"+string(rune('0'+i)), 8080), supervisor.Owner{})
+				errs <- err
+			})
+		}
+		added.Wait()
+		close(errs)
+		accepted := 0
+		for err := range errs {
+			if err == nil {
+				accepted++
+			}
+		}
+		if accepted != 1 {
+			t.Errorf("%d pods were accepted for one port", accepted)
+		}
+	})
+}
+
+func TestMachineRefuses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		why := errors.New("host port 22/TCP: sshd (process 7) listens there")
+		m := newMachine(t, fakeruntime.Options{Refuse: func(*spec.Pod) error { return why }})
+		m.start()
+		if _, err := m.Add(server("one", 22), supervisor.Owner{}); !errors.Is(err, why) {
+			t.Errorf("error %v, want %v", err, why)
+		}
+	})
+}
+
+func TestVolumes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		pod := sleeper("100000")
+		pod.Volumes = []spec.Volume{
+			{Name: "a", PersistentVolumeClaim: &spec.ClaimVolume{ClaimName: "data"}}, {Name: "b", PersistentVolumeClaim: &spec.ClaimVolume{ClaimName: "data"}},
+			{Name: "c", EmptyDir: &spec.EmptyDirVolume{}},
+		}
+		m.add(pod)
+		m.untilPhase(pod.Name, lifecycle.PhaseRunning)
+		list, err := m.Volumes(t.Context())
+		if diff := cmp.Diff([]supervisor.Volume{{Name: "data", Pods: []string{pod.Name}}}, list); diff != "" || err != nil {
+			t.Errorf("%v, (-want +got):\n%s", err, diff)
+		}
+		err = m.RemoveVolume(t.Context(), "data")
+		if used, is := errors.AsType[*supervisor.VolumeInUseError](err); !is || used.Pod != pod.Name {
+			t.Errorf("removed under a pod: %v", err)
+		}
+		if err := m.Stop(t.Context(), pod.Name, supervisor.StopOptions{Delete: true}); err != nil {
+			t.Fatal(err)
+		}
+		m.untilGone(pod.Name)
+		if err := m.RemoveVolume(t.Context(), "data"); err != nil {
+			t.Error(err)
+		}
+		if err := m.RemoveVolume(t.Context(), "data"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("removed again: %v", err)
+		}
+		if list, err := m.Volumes(t.Context()); err != nil || len(list) != 0 {
+			t.Errorf("left: %v, %v", list, err)
+		}
+	})
+}
+
+// A pod that uses more than it may ends as failed, whatever its restart policy.
+func TestEviction(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		pod := sleeper("100000")
+		uid := m.add(pod).Facts.UID
+		m.untilPhase(pod.Name, lifecycle.PhaseRunning)
+		m.engine.Overuse(uid, "too much. ")
+		s := m.untilPhase(pod.Name, lifecycle.PhaseFailed)
+		if s.Status.Reason != lifecycle.ReasonEvicted || s.Status.Message != "too much. " {
+			t.Errorf("status: %s, %q", s.Status.Reason, s.Status.Message)
+		}
+		told := 0
+		events, _ := m.Events().Since(0)
+		for _, e := range events {
+			if e.Kind == supervisor.PodEvicted && e.Message == "too much. " && e.Reason == "Evicted" {
+				told++
+			}
+		}
+		if told != 1 {
+			t.Errorf("it was told %d times", told)
+		}
+	})
+}
+
+// What a pod waits for is told once, and not again for as long as it is the same.
+func TestVolumeIsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		missing := true
+		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
+			if c.Method == "StartSandbox" && missing {
+				return lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: `volume "conf": configmap "shop" not found`}
+			}
+			return nil
+		}})
+		m.start()
+		pod := sleeper("100000")
+		m.add(pod)
+		s := m.until(pod.Name, "waiting", func(s supervisor.Snapshot) bool { return s.Facts.Sandbox.N == 5 })
+		if w := s.Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != lifecycle.ReasonContainerCreating || !strings.Contains(w.Message, `"shop" not found`) {
+			t.Errorf("it waits: %+v", w)
+		}
+		missing = false
+		m.untilPhase(pod.Name, lifecycle.PhaseRunning)
+		told := 0
+		events, _ := m.Events().Since(0)
+		for _, e := range events {
+			if e.Kind == supervisor.VolumeFailed {
+				told++
+			}
+		}
+		if told != 1 {
+			t.Errorf("it was told %d times", told)
+		}
+	})
+}
