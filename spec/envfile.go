@@ -95,8 +95,7 @@ func (d *decoder) envFile(field *string, read reader, set func(key, value string
 	}
 	text, mode, err := read(*field)
 	if err != nil {
-		var at *fs.PathError
-		if errors.As(err, &at) {
+		if at, is := errors.AsType[*fs.PathError](err); is {
 			err = at.Err
 		}
 		d.fail(n, n.at, "read "+clip(*field)+": "+printable(err.Error()), "")

@@ -6,8 +6,10 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -94,7 +96,8 @@ func TestVolumes(t *testing.T) {
 		m.start()
 		pod := sleeper("100000")
 		pod.Volumes = []spec.Volume{
-			{Name: "a", PersistentVolumeClaim: &spec.ClaimVolume{ClaimName: "data"}}, {Name: "b", PersistentVolumeClaim: &spec.ClaimVolume{ClaimName: "data"}},
+			{Name: "a", PersistentVolumeClaim: &spec.ClaimVolume{ClaimName: "data"}},
+			{Name: "b", PersistentVolumeClaim: &spec.ClaimVolume{ClaimName: "data"}},
 			{Name: "c", EmptyDir: &spec.EmptyDirVolume{}},
 		}
 		m.add(pod)
@@ -152,9 +155,10 @@ func TestEviction(t *testing.T) {
 // What a pod waits for is told once, and not again for as long as it is the same.
 func TestVolumeIsWaitedFor(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		missing := true
+		var missing atomic.Bool
+		missing.Store(true)
 		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
-			if c.Method == "StartSandbox" && missing {
+			if c.Method == "StartSandbox" && missing.Load() {
 				return lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: `volume "conf": configmap "shop" not found`}
 			}
 			return nil
@@ -162,11 +166,12 @@ func TestVolumeIsWaitedFor(t *testing.T) {
 		m.start()
 		pod := sleeper("100000")
 		m.add(pod)
-		s := m.until(pod.Name, "waiting", func(s supervisor.Snapshot) bool { return s.Facts.Sandbox.N == 5 })
+		s := m.until(pod.Name, "waiting", func(s supervisor.Snapshot) bool { return s.Facts.Sandbox.Failures > 0 })
+		time.Sleep(10 * time.Minute)
 		if w := s.Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != lifecycle.ReasonContainerCreating || !strings.Contains(w.Message, `"shop" not found`) {
 			t.Errorf("it waits: %+v", w)
 		}
-		missing = false
+		missing.Store(false)
 		m.untilPhase(pod.Name, lifecycle.PhaseRunning)
 		told := 0
 		events, _ := m.Events().Since(0)
@@ -179,4 +184,10 @@ func TestVolumeIsWaitedFor(t *testing.T) {
 			t.Errorf("it was told %d times", told)
 		}
 	})
+}
+
+func sleeper(seconds string) *spec.Pod {
+	return &spec.Pod{Name: "p", RestartPolicy: spec.RestartNever, Containers: []spec.Container{
+		{Name: "c", Image: "i", Command: []string{"sleep", seconds}},
+	}}
 }
