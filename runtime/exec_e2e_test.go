@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -204,5 +205,31 @@ func TestExecOverRestart(t *testing.T) {
 	p.onlyTheContainer()
 	if _, _, err := p.exec(ref, deadline, "true"); err != nil {
 		t.Error(err)
+	}
+}
+
+// A daemon that was killed has left its commands. The next one ends those that had a time limit, with all that they have
+// started, and those without that have not ended themselves, but not what a hook that had ended has left on purpose.
+func TestExecOverKill(t *testing.T) {
+	p, ref := execPod(t)
+	code, _, err := p.exec(ref, 0, `
+		PODSTEAD_EXEC=0123abcd-1-probe sleep 9991 &
+		PODSTEAD_EXEC=0123abcd-2-probe setsid sleep 9992 &
+		PODSTEAD_EXEC=0123abcd-3-hook setsid sh -c 'sleep 9993; true' &
+		PODSTEAD_EXEC=0123abcd-4-hook sleep 9994 &
+		PODSTEAD_EXEC=nonsense setsid sleep 9995 &
+		exit 0`)
+	if code != 0 || err != nil {
+		t.Fatalf("ended with %d, %v", code, err)
+	}
+	p.eventually("all processes", func() (string, bool) { l := p.living(); return fmt.Sprint(l), len(l) == 7 })
+	if err := p.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p.machine.start()
+	living := p.living()
+	slices.Sort(living)
+	if want := []string{"sleep 100000", "sleep 9994", "sleep 9995"}; !slices.Equal(living, want) {
+		t.Errorf("after the restart live %q, want %q", living, want)
 	}
 }
