@@ -36,28 +36,24 @@ type Execer interface {
 
 // Runner runs hooks. It is safe for concurrent use.
 type Runner struct {
-	exec    Execer
-	address func(uid string) string
-	http    *httpget.Client
+	exec Execer
+	http *httpget.Client
 }
 
-// New returns a runner that runs commands by exec, finds a pod at the address that it has, which is empty while it has
-// none, and makes connections by dial (nil: the machine's own network).
-func New(exec Execer, address func(uid string) string, dial httpget.Dial) *Runner {
-	return &Runner{exec: exec, address: address, http: httpget.New(dial)}
-}
+// New returns a runner that runs commands by exec, and makes connections by dial (nil: the machine's own network).
+func New(exec Execer, dial httpget.Dial) *Runner { return &Runner{exec: exec, http: httpget.New(dial)} }
 
-// Run runs a hook of a run of a container to its end. It has no time limit but that of ctx. A command has failed if its
-// status is not zero, a request only if it was not answered: the status of the answer does not count. The warning, if it
-// is not empty, is for people, like an error.
+// Run runs a hook of a run of a container to its end. The address is that of the pod, which may have none (""). There is
+// no time limit but that of ctx. A command has failed if its status is not zero, a request only if it was not answered:
+// the status of the answer does not count. The warning, if it is not empty, is for people, like an error.
 func (r *Runner) Run(
-	ctx context.Context, uid string, c *spec.Container, ref lifecycle.Ref, h *spec.LifecycleHandler,
+	ctx context.Context, uid, address string, c *spec.Container, ref lifecycle.Ref, h *spec.LifecycleHandler,
 ) (warning string, err error) {
 	switch {
 	case h.Exec != nil:
 		return "", r.command(ctx, uid, ref, h.Exec)
 	case h.HTTPGet != nil:
-		return r.httpGet(ctx, uid, c, h.HTTPGet)
+		return r.httpGet(ctx, address, c, h.HTTPGet)
 	case h.Sleep != nil:
 		return "", sleep(ctx, h.Sleep.Seconds.Duration())
 	}
@@ -77,8 +73,8 @@ func (r *Runner) command(ctx context.Context, uid string, ref lifecycle.Ref, e *
 
 // httpGet sends a request. One by HTTPS that is answered in plain HTTP is sent again that way, without what only an
 // encrypted connection may carry.
-func (r *Runner) httpGet(ctx context.Context, uid string, c *spec.Container, h *spec.HTTPGetAction) (warning string, err error) {
-	host := cmp.Or(h.Host, r.address(uid))
+func (r *Runner) httpGet(ctx context.Context, address string, c *spec.Container, h *spec.HTTPGetAction) (warning string, err error) {
+	host := cmp.Or(h.Host, address)
 	if host == "" {
 		return "", errors.New("send hook's request: the pod has no address")
 	}

@@ -41,8 +41,6 @@ func (e *execer) Exec(
 	return e.code, []byte(e.output), e.err
 }
 
-func at(address string) func(string) string { return func(string) string { return address } }
-
 func TestExec(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -54,10 +52,10 @@ func TestExec(t *testing.T) {
 		{"not run", execer{err: errors.New("no such program")}, "run hook's command: no such program"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := New(&test.execer, at(""), nil)
+			r := New(&test.execer, nil)
 			h := &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"echo", "$(NAME)"}}}
 			c := &spec.Container{Name: "c", Env: []spec.EnvVar{{Name: "NAME", Value: "x"}}}
-			_, err := r.Run(t.Context(), "u", c, ref, h)
+			_, err := r.Run(t.Context(), "u", "", c, ref, h)
 			check(t, err, test.err)
 			// The variables of a hook's command are the shell's affair, and it takes as long as it takes.
 			want := execer{uid: "u", ref: ref, command: []string{"echo", "$(NAME)"}}
@@ -104,7 +102,7 @@ func TestHTTPGet(t *testing.T) {
 			header: http.Header{"User-Agent": {"kube-lifecycle/1.36"}, "Accept": {"*/*"}, "Connection": {"close"}},
 		},
 		{
-			name: "one leading slash, query, headers",
+			name:   "one leading slash, query, headers",
 			action: spec.HTTPGetAction{Port: port(plain), Path: "a?b=c", HTTPHeaders: authorized}, uri: "/a?b=c",
 			header: http.Header{
 				"User-Agent": {"kube-lifecycle/1.36"}, "Accept": {"*/*"}, "Connection": {"close"},
@@ -114,7 +112,7 @@ func TestHTTPGet(t *testing.T) {
 		{name: "any status is a success", action: spec.HTTPGetAction{Port: port(plain), Path: "/?status=500"}, uri: "/?status=500"},
 		{name: "https, certificate not checked", action: spec.HTTPGetAction{Port: port(secure), Scheme: "HTTPS"}, uri: "/"},
 		{
-			name: "https that is http: again without authorization",
+			name:   "https that is http: again without authorization",
 			action: spec.HTTPGetAction{Port: port(plain), Scheme: "HTTPS", HTTPHeaders: authorized}, uri: "/",
 			header: http.Header{
 				"User-Agent": {"kube-lifecycle/1.36"}, "Accept": {"*/*"}, "Connection": {"close"}, "X-A": {"1", "2"},
@@ -135,7 +133,7 @@ func TestHTTPGet(t *testing.T) {
 			if !special {
 				host = test.address
 			}
-			warning, err := New(&execer{}, at(host), nil).Run(t.Context(), "u", &spec.Container{Name: "c"}, ref,
+			warning, err := New(&execer{}, nil).Run(t.Context(), "u", host, &spec.Container{Name: "c"}, ref,
 				&spec.LifecycleHandler{HTTPGet: &test.action})
 			check(t, err, test.err)
 			if warning != test.warning {
@@ -172,14 +170,14 @@ func TestEnd(t *testing.T) {
 			go func() { _, _ = server.Read(make([]byte, 1<<20)) }()
 			return client, nil
 		}
-		r := New(&execer{}, at("192.0.2.1"), silent)
+		r := New(&execer{}, silent)
 		for _, h := range []*spec.LifecycleHandler{
 			{HTTPGet: &spec.HTTPGetAction{Port: spec.Port{Number: 80}}},
 			{Sleep: &spec.SleepAction{Seconds: 1e9}},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 			begun := time.Now()
-			_, err := r.Run(ctx, "u", &spec.Container{Name: "c"}, ref, h)
+			_, err := r.Run(ctx, "u", "192.0.2.1", &spec.Container{Name: "c"}, ref, h)
 			cancel()
 			if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Hour {
 				t.Errorf("%+v ended with %v after %v", h, err, time.Since(begun))
@@ -193,7 +191,7 @@ func TestSleep(t *testing.T) {
 		for _, seconds := range []spec.Seconds{0, 0.5, 20} {
 			begun := time.Now()
 			h := &spec.LifecycleHandler{Sleep: &spec.SleepAction{Seconds: seconds}}
-			_, err := New(&execer{}, at(""), nil).Run(t.Context(), "u", &spec.Container{}, ref, h)
+			_, err := New(&execer{}, nil).Run(t.Context(), "u", "", &spec.Container{}, ref, h)
 			if err != nil || time.Since(begun) != seconds.Duration() {
 				t.Errorf("a sleep of %v s took %v and ended with %v", seconds, time.Since(begun), err)
 			}
@@ -202,6 +200,6 @@ func TestSleep(t *testing.T) {
 }
 
 func TestNoHandler(t *testing.T) {
-	_, err := New(&execer{}, at(""), nil).Run(t.Context(), "u", &spec.Container{}, ref, &spec.LifecycleHandler{})
+	_, err := New(&execer{}, nil).Run(t.Context(), "u", "", &spec.Container{}, ref, &spec.LifecycleHandler{})
 	check(t, err, "it has no handler")
 }

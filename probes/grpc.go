@@ -22,7 +22,7 @@ import (
 // grpc asks the health service of the container, without TLS, for the service that the probe names. SERVING is a success,
 // anything else a failure. Connecting and asking share the timeout.
 func (p *Prober) grpc(ctx context.Context, t Target, g *spec.GRPCAction, timeout time.Duration) lifecycle.ProbeResult {
-	host, err := p.host(t, "")
+	host, err := t.host("")
 	if err != nil {
 		return errored(err)
 	}

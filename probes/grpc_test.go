@@ -107,7 +107,7 @@ func TestGRPC(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := prober(nil, test.address, nil).Run(t.Context(), target(&spec.Container{}),
+			got := prober(nil, nil).Ask(t.Context(), target(test.address, &spec.Container{}),
 				&spec.Probe{GRPC: &test.action, TimeoutSeconds: test.timeout})
 			want(t, got, test.outcome, test.message)
 		})

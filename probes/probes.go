@@ -3,13 +3,14 @@
 //
 // It owns the handlers and the workers that run them in their rhythm. What an answer means for the container is decided
 // in package lifecycle, and nothing here keeps a count. A handler takes no longer than the probe's timeoutSeconds, each
-// of its tries, and leaves nothing behind: no connection, no goroutine, no process.
+// time, and leaves nothing behind: no connection, no goroutine, no process.
 package probes
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/podstead/podstead/internal/httpget"
@@ -22,8 +23,6 @@ const (
 	userAgent = "kube-probe/1.36"
 	// maxOutput is how much of an answer is read or kept, in bytes.
 	maxOutput = 10 << 10
-	// tries is how often a handler is run that could not do its work.
-	tries = 3
 	// turnWait bounds how long a probe waits for others of its kind. The limit is on stampedes, not on probes: those
 	// that hang must not keep the rest from running.
 	turnWait = time.Second
@@ -46,28 +45,32 @@ type Options struct {
 	// Parallel is how many handlers of one kind (commands, connections) run at the same time, unless they wait for
 	// longer than a second; 0 is for 8 commands and 64 connections.
 	Parallel int
+	// Random returns a number from 0 to 1, exclusively; nil is for the usual source of them.
+	Random func() float64
 }
 
 // Prober runs handlers. It is safe for concurrent use.
 type Prober struct {
 	exec     Execer
-	address  func(uid string) string
 	now      func() lifecycle.Instant
+	born     lifecycle.Instant
+	random   func() float64
 	dial     httpget.Dial
 	http     *httpget.Client
 	commands turns
 	network  turns
 }
 
-// New returns a prober that runs commands by exec and finds a pod at the address that it has, which is empty while it has
-// none.
-func New(exec Execer, address func(uid string) string, now func() lifecycle.Instant, o Options) *Prober {
-	dial := o.Dial
-	if dial == nil {
-		dial = httpget.Dialer().DialContext
+// New returns a prober that runs commands by exec and reads the clock now.
+func New(exec Execer, now func() lifecycle.Instant, o Options) *Prober {
+	if o.Dial == nil {
+		o.Dial = httpget.Dialer().DialContext
+	}
+	if o.Random == nil {
+		o.Random = rand.Float64
 	}
 	return &Prober{
-		exec: exec, address: address, now: now, dial: dial, http: httpget.New(dial),
+		exec: exec, now: now, born: now(), random: o.Random, dial: o.Dial, http: httpget.New(o.Dial),
 		commands: make(turns, cmp.Or(o.Parallel, 8)),
 		network:  make(turns, cmp.Or(o.Parallel, 64)),
 	}
@@ -76,24 +79,19 @@ func New(exec Execer, address func(uid string) string, now func() lifecycle.Inst
 // Target is whom a probe asks.
 type Target struct {
 	UID       string
+	Address   string // of the pod; empty while it has none
 	Ref       lifecycle.Ref
 	Container *spec.Container
 }
 
-// Run runs the handler of a probe until it has an answer, at most three times. It ends early with ctx, and then its
-// result means nothing.
-func (p *Prober) Run(ctx context.Context, t Target, probe *spec.Probe) lifecycle.ProbeResult {
-	var r lifecycle.ProbeResult
-	for range tries {
-		if r = p.try(ctx, t, probe); r.Outcome != lifecycle.ProbeError || ctx.Err() != nil {
-			break
+// Ask runs the handler of a probe once, when it is its turn. It ends early with ctx, and then its result means nothing. A
+// handler that panics could not do its work.
+func (p *Prober) Ask(ctx context.Context, t Target, probe *spec.Probe) (r lifecycle.ProbeResult) {
+	defer func() {
+		if cause := recover(); cause != nil {
+			r = errored(fmt.Errorf("panic: %v", cause))
 		}
-	}
-	return r
-}
-
-// try runs the handler once, when it is its turn.
-func (p *Prober) try(ctx context.Context, t Target, probe *spec.Probe) lifecycle.ProbeResult {
+	}()
 	turns := p.network
 	if probe.Exec != nil {
 		turns = p.commands
@@ -114,8 +112,8 @@ func (p *Prober) try(ctx context.Context, t Target, probe *spec.Probe) lifecycle
 }
 
 // host is where a handler finds its container: at the host that it names, or else in its pod.
-func (p *Prober) host(t Target, named string) (string, error) {
-	if host := cmp.Or(named, p.address(t.UID)); host != "" {
+func (t Target) host(named string) (string, error) {
+	if host := cmp.Or(named, t.Address); host != "" {
 		return host, nil
 	}
 	return "", fmt.Errorf("container %s: its pod has no address yet", t.Ref.Container)
@@ -126,7 +124,7 @@ func succeeded() lifecycle.ProbeResult {
 }
 
 func warned(message string) lifecycle.ProbeResult {
-	return lifecycle.ProbeResult{Outcome: lifecycle.ProbeSuccess, Message: message}
+	return lifecycle.ProbeResult{Outcome: lifecycle.ProbeWarning, Message: message}
 }
 
 func failed(message string) lifecycle.ProbeResult {

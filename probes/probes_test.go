@@ -36,15 +36,15 @@ type execer struct {
 }
 
 func (e *execer) Exec(
-	ctx context.Context, uid string, r lifecycle.Ref, command []string, timeout time.Duration, max int,
+	ctx context.Context, uid string, r lifecycle.Ref, command []string, timeout time.Duration, limit int,
 ) (int, []byte, error) {
-	if uid != "u" || r != ref || timeout <= 0 || max != 10<<10 {
-		return 0, nil, fmt.Errorf("unexpected arguments: %q %+v %v %d", uid, r, timeout, max)
+	if uid != "u" || r != ref || timeout <= 0 || limit != 10<<10 {
+		return 0, nil, fmt.Errorf("unexpected arguments: %q %+v %v %d", uid, r, timeout, limit)
 	}
 	e.mu.Lock()
 	e.ran = append(e.ran, command)
 	e.running++
-	e.most = maxOf(e.most, e.running)
+	e.most = max(e.most, e.running)
 	e.mu.Unlock()
 	defer func() {
 		e.mu.Lock()
@@ -62,19 +62,16 @@ func (e *execer) Exec(
 	return e.code, []byte(e.output), e.err
 }
 
-func maxOf(a, b int) int { return max(a, b) }
-
-// prober asks at this address.
-func prober(e Execer, address string, dial httpget.Dial) *Prober {
-	return New(e, func(string) string { return address }, instant, Options{Dial: dial})
-}
+func prober(e Execer, dial httpget.Dial) *Prober { return New(e, instant, Options{Dial: dial}) }
 
 func instant() lifecycle.Instant {
 	now := time.Now()
 	return lifecycle.Instant{Boot: "b", Mono: now.Sub(time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)), Wall: now}
 }
 
-func target(c *spec.Container) Target { return Target{UID: "u", Ref: ref, Container: c} }
+func target(address string, c *spec.Container) Target {
+	return Target{UID: "u", Address: address, Ref: ref, Container: c}
+}
 
 func want(t *testing.T, got lifecycle.ProbeResult, outcome lifecycle.ProbeOutcome, message string) {
 	t.Helper()
@@ -94,23 +91,22 @@ func TestExec(t *testing.T) {
 	expanded := []string{"sh", "-c", "one $(A) $(C) $(NONE) $(A)"}
 	for _, test := range []struct {
 		name    string
-		execer  execer
+		execer  *execer
 		outcome lifecycle.ProbeOutcome
 		message string
-		runs    int
 	}{
-		{"status 0", execer{output: "fine"}, lifecycle.ProbeSuccess, "", 1},
-		{"status 1", execer{code: 1, output: "not yet"}, lifecycle.ProbeFailure, "not yet", 1},
-		{"status 127 of the shell", execer{code: 127, output: "sh: x: not found"}, lifecycle.ProbeFailure, "sh: x: not found", 1},
+		{"status 0", &execer{output: "fine"}, lifecycle.ProbeSuccess, ""},
+		{"status 1", &execer{code: 1, output: "not yet"}, lifecycle.ProbeFailure, "not yet"},
+		{"status 127 of the shell", &execer{code: 127, output: "sh: x: not found"}, lifecycle.ProbeFailure, "sh: x: not found"},
 		{
-			"timeout", execer{takes: time.Hour}, lifecycle.ProbeFailure,
-			`command timed out: "sh -c one $(A) $(C) $(NONE) $(A)" timed out after 2s`, 1,
+			"timeout", &execer{takes: time.Hour}, lifecycle.ProbeFailure,
+			`command timed out: "sh -c one $(A) $(C) $(NONE) $(A)" timed out after 2s`,
 		},
-		{"no such program", execer{err: errors.New("exec failed")}, lifecycle.ProbeError, "exec failed", 3},
+		{"no such program", &execer{err: errors.New("exec failed")}, lifecycle.ProbeError, "exec failed"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				got := prober(&test.execer, "", nil).Run(t.Context(), target(c), &spec.Probe{
+				got := prober(test.execer, nil).Ask(t.Context(), target("", c), &spec.Probe{
 					Exec: &spec.ExecAction{Command: command}, TimeoutSeconds: 2,
 				})
 				want(t, got, test.outcome, test.message)
@@ -119,8 +115,8 @@ func TestExec(t *testing.T) {
 						t.Errorf("command (-want +got):\n%s", diff)
 					}
 				}
-				if len(test.execer.ran) != test.runs {
-					t.Errorf("ran %d times, want %d", len(test.execer.ran), test.runs)
+				if len(test.execer.ran) != 1 {
+					t.Errorf("ran %d times, want once", len(test.execer.ran))
 				}
 			})
 		})
@@ -134,7 +130,7 @@ func TestCancelled(t *testing.T) {
 		defer cancel()
 		begun := time.Now()
 		e := &execer{takes: time.Hour}
-		prober(e, "", nil).Run(ctx, target(&spec.Container{}), &spec.Probe{
+		prober(e, nil).Ask(ctx, target("", &spec.Container{}), &spec.Probe{
 			Exec: &spec.ExecAction{Command: []string{"x"}}, TimeoutSeconds: 7200,
 		})
 		if len(e.ran) != 1 || time.Since(begun) != time.Second {
@@ -156,12 +152,12 @@ func TestTurns(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := &execer{takes: test.takes}
-				p := prober(e, "", nil)
+				p := prober(e, nil)
 				begun := time.Now()
 				var group sync.WaitGroup
 				for range 1000 {
 					group.Go(func() {
-						p.Run(t.Context(), target(&spec.Container{}), &spec.Probe{
+						p.Ask(t.Context(), target("", &spec.Container{}), &spec.Probe{
 							Exec: &spec.ExecAction{Command: []string{"x"}}, TimeoutSeconds: 100,
 						})
 					})
@@ -181,7 +177,7 @@ func TestNoAddress(t *testing.T) {
 		{TCPSocket: &spec.TCPSocketAction{Port: spec.Port{Number: 80}}},
 		{GRPC: &spec.GRPCAction{Port: 80}},
 	} {
-		got := prober(&execer{}, "", nil).Run(t.Context(), target(&spec.Container{}), probe)
+		got := prober(&execer{}, nil).Ask(t.Context(), target("", &spec.Container{}), probe)
 		want(t, got, lifecycle.ProbeError, "container c: its pod has no address yet")
 	}
 }
@@ -191,13 +187,13 @@ func TestUnknownPort(t *testing.T) {
 		{HTTPGet: &spec.HTTPGetAction{Port: spec.Port{Name: "web"}}},
 		{TCPSocket: &spec.TCPSocketAction{Port: spec.Port{Name: "web"}}},
 	} {
-		got := prober(&execer{}, "127.0.0.1", nil).Run(t.Context(), target(&spec.Container{Name: "c"}), probe)
+		got := prober(&execer{}, nil).Ask(t.Context(), target("127.0.0.1", &spec.Container{Name: "c"}), probe)
 		want(t, got, lifecycle.ProbeError, `container c: it has no port "web"`)
 	}
 }
 
 func TestNoHandler(t *testing.T) {
-	got := prober(&execer{}, "", nil).Run(t.Context(), target(&spec.Container{}), &spec.Probe{})
+	got := prober(&execer{}, nil).Ask(t.Context(), target("", &spec.Container{}), &spec.Probe{})
 	want(t, got, lifecycle.ProbeFailure, "the probe has no handler")
 }
 
@@ -241,7 +237,7 @@ func TestTCPSocket(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := prober(nil, test.address, nil).Run(t.Context(), target(c), &spec.Probe{TCPSocket: &test.action, TimeoutSeconds: 10})
+			got := prober(nil, nil).Ask(t.Context(), target(test.address, c), &spec.Probe{TCPSocket: &test.action, TimeoutSeconds: 10})
 			want(t, got, test.outcome, test.message)
 		})
 	}
@@ -271,7 +267,7 @@ func TestTimeout(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			test.probe.TimeoutSeconds = 1.5
 			begun := time.Now()
-			got := prober(nil, "192.0.2.1", swallow).Run(t.Context(), target(&spec.Container{}), &test.probe)
+			got := prober(nil, swallow).Ask(t.Context(), target("192.0.2.1", &spec.Container{}), &test.probe)
 			want(t, got, lifecycle.ProbeFailure, test.message)
 			if took := time.Since(begun); took != 1500*time.Millisecond {
 				t.Errorf("took %v, want 1.5 s", took)

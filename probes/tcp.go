@@ -12,7 +12,7 @@ import (
 
 // tcpSocket opens a connection and closes it.
 func (p *Prober) tcpSocket(ctx context.Context, t Target, s *spec.TCPSocketAction, timeout time.Duration) lifecycle.ProbeResult {
-	host, err := p.host(t, s.Host)
+	host, err := t.host(s.Host)
 	if err != nil {
 		return errored(err)
 	}
