@@ -207,7 +207,7 @@ func (l *loop) issue(a lifecycle.Action, now lifecycle.Instant) {
 	l.tellAction(a, now)
 	l.facts = l.facts.Apply(lifecycle.Issued{Action: a, At: now})
 	switch a.(type) {
-	case lifecycle.PullImage, lifecycle.CancelPull, lifecycle.RemoveContainer:
+	case lifecycle.PullImage, lifecycle.CancelPull, lifecycle.CancelHook, lifecycle.RemoveContainer:
 		// Found out again by doing it again; the next write holds it too.
 	default:
 		l.dirty = true
@@ -220,6 +220,8 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	l.facts = l.facts.Apply(e)
 	l.tellEvent(before, e, now)
 	switch e.(type) {
+	case lifecycle.ProbeChanged, lifecycle.ProbeFailed, lifecycle.ProbeWarned:
+		// What a probe says holds until the next boot at most, and no disk is kept awake for it.
 	case lifecycle.ImagePulled, lifecycle.SignalSent, lifecycle.ContainerRemoved:
 		// As above: a restarted supervisor carries the action out again and learns the same.
 	default:
