@@ -275,4 +275,3 @@ func text(v any) string {
 	}
 	return string(data)
 }
-
