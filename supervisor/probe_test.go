@@ -292,7 +292,7 @@ func TestHooks(t *testing.T) {
 		{
 			name: "a preStop that hangs ends with the grace period", postStart: "true", preStop: "sleep 100000", runsFor: time.Minute,
 			grace: 10, takes: 10 * time.Second,
-			want:  []string{"Normal Killing: Stopping container c0, grace period 10s"}, posts: 1, pres: 1,
+			want: []string{"Normal Killing: Stopping container c0, grace period 10s"}, posts: 1, pres: 1,
 		},
 		{
 			name: "preStop fails", postStart: "true", preStop: "echo secret; exit 1", runsFor: time.Minute, grace: 30,
