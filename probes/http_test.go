@@ -146,8 +146,11 @@ func TestHTTPHeaders(t *testing.T) {
 		{
 			name: "given", path: "/to?url=/200", // the custom Host is kept over the redirect
 			headers: []spec.HTTPHeader{
-				{Name: "host", Value: "example.com"}, {Name: "user-agent", Value: "me"}, {Name: "ACCEPT", Value: "text/plain"},
-				{Name: "X-Twice", Value: "a"}, {Name: "x-twice", Value: "b"},
+				{Name: "host", Value: "example.com"},
+				{Name: "user-agent", Value: "me"},
+				{Name: "ACCEPT", Value: "text/plain"},
+				{Name: "X-Twice", Value: "a"},
+				{Name: "x-twice", Value: "b"},
 			},
 			host: "example.com",
 			want: http.Header{

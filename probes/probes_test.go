@@ -232,7 +232,8 @@ func TestTCPSocket(t *testing.T) {
 		{"IPv6", "::1", spec.TCPSocketAction{Port: spec.Port{Number: v6}}, lifecycle.ProbeSuccess, ""},
 		{"own host", "192.0.2.1", spec.TCPSocketAction{Port: spec.Port{Number: v4}, Host: "127.0.0.1"}, lifecycle.ProbeSuccess, ""},
 		{
-			"closed", "127.0.0.1", spec.TCPSocketAction{Port: spec.Port{Number: closedPort(t)}},
+			"closed", "127.0.0.1",
+			spec.TCPSocketAction{Port: spec.Port{Number: closedPort(t)}},
 			lifecycle.ProbeFailure, "connect: connection refused",
 		},
 	} {

@@ -73,20 +73,28 @@ func TestWorker(t *testing.T) {
 		name   string
 		kind   lifecycle.ProbeKind
 		probe  spec.Probe
-		script script
+		script *script
 		told   []string
 		asked  []time.Duration // in seconds
 	}{
 		{
-			"only a change is told", lifecycle.ProbeReadiness, spec.Probe{}, script{codes: []int{0}},
-			[]string{"readiness is Success after 1: "}, []time.Duration{0, 10, 20, 30, 40},
+			"only a change is told", lifecycle.ProbeReadiness,
+			spec.Probe{},
+			&script{codes: []int{0}},
+			[]string{"readiness is Success after 1: "},
+			[]time.Duration{0, 10, 20, 30, 40},
 		},
 		{
-			"the first answer waits for the initial delay", lifecycle.ProbeReadiness, spec.Probe{InitialDelaySeconds: 25},
-			script{codes: []int{0}}, []string{"readiness is Success after 1: "}, []time.Duration{25, 35, 45},
+			"the first answer waits for the initial delay", lifecycle.ProbeReadiness,
+			spec.Probe{InitialDelaySeconds: 25},
+			&script{codes: []int{0}},
+			[]string{"readiness is Success after 1: "},
+			[]time.Duration{25, 35, 45},
 		},
 		{
-			"a liveness that has failed is not asked again", lifecycle.ProbeLiveness, spec.Probe{}, script{codes: []int{0, 1}},
+			"a liveness that has failed is not asked again", lifecycle.ProbeLiveness,
+			spec.Probe{},
+			&script{codes: []int{0, 1}},
 			[]string{
 				"liveness Failure 1: no good", "liveness Failure 2: no good", "liveness Failure 3: no good",
 				"liveness is Failure after 3: no good",
@@ -94,20 +102,23 @@ func TestWorker(t *testing.T) {
 			[]time.Duration{0, 10, 20, 30},
 		},
 		{
-			"a handler that cannot run is tried three times at once", lifecycle.ProbeLiveness, spec.Probe{},
-			script{codes: []int{0}, err: io.ErrUnexpectedEOF},
+			"a handler that cannot run is tried three times at once", lifecycle.ProbeLiveness,
+			spec.Probe{},
+			&script{codes: []int{0}, err: io.ErrUnexpectedEOF},
 			slices.Repeat([]string{"liveness Error 0: unexpected EOF"}, 5),
 			[]time.Duration{0, 0, 0, 10, 10, 10, 20, 20, 20, 30, 30, 30, 40, 40, 40},
 		},
 		{
-			"a panic is survived", lifecycle.ProbeLiveness, spec.Probe{}, script{panic: true},
+			"a panic is survived", lifecycle.ProbeLiveness,
+			spec.Probe{},
+			&script{panic: true},
 			slices.Repeat([]string{"liveness Error 0: panic: a bug"}, 5),
 			[]time.Duration{0, 0, 0, 10, 10, 10, 20, 20, 20, 30, 30, 30, 40, 40, 40},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				p := prober(&test.script, nil)
+				p := prober(test.script, nil)
 				o := order(test.kind, test.probe)
 				test.script.begun = time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), 46*time.Second)

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net"
 	"net/http"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -416,5 +417,36 @@ func TestLongOutput(t *testing.T) {
 		m.add(p)
 		time.Sleep(time.Second)
 		m.expectMessages("Warning Unhealthy: Readiness probe failed: " + strings.Repeat("é", 512) + "…")
+	})
+}
+
+// Six hours of ten containers with thirty probes, some of which fail and hang, leave no more goroutines than a minute.
+func TestProbeSoak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnswers(map[string]string{"good": "true", "bad": "exit 1", "slow": "sleep 100"})
+		m := newMachine(t, fakeruntime.Options{Exec: a.program})
+		m.start()
+		p := pod("p", spec.RestartAlways, slices.Repeat([]string{"sleep 10000000"}, 10)...)
+		for i := range p.Containers {
+			c := &p.Containers[i]
+			c.StartupProbe, c.LivenessProbe = execProbe("good"), execProbe("good")
+			c.ReadinessProbe = execProbe([]string{"good", "bad", "slow"}[i%3])
+		}
+		m.add(p)
+		// All probes have the same period, so that nothing runs but workers in the middle of it.
+		time.Sleep(time.Minute + 5*time.Second)
+		synctest.Wait()
+		before, asked := runtime.NumGoroutine(), a.count("good")
+		time.Sleep(6 * time.Hour)
+		synctest.Wait()
+		if after := runtime.NumGoroutine(); after > before {
+			t.Errorf("%d goroutines after six hours, %d before", after, before)
+		}
+		if n := a.count("good") - asked; n != 14*6*360 { // ten liveness and four readiness probes
+			t.Errorf("asked %d times", n)
+		}
+		if s, _ := m.Pod("p"); !ready(s) || s.Status.ContainerStatuses[1].Ready {
+			t.Errorf("the status is %+v", s.Status)
+		}
 	})
 }

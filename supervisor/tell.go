@@ -69,21 +69,24 @@ func (l *loop) tellAction(a lifecycle.Action, now lifecycle.Instant) {
 	}
 }
 
+// ownEnds tell of the ends that a container has brought upon itself: its own newest event is their cause.
+var ownEnds = map[lifecycle.Reason]Kind{
+	lifecycle.ReasonLivenessProbe:       ContainerNotAlive,
+	lifecycle.ReasonStartupProbe:        ContainerNotUp,
+	lifecycle.ReasonFailedPostStartHook: ContainerNotHooked,
+}
+
 // tellStopping tells that a run is being brought to its end, once: by its preStop hook, or by its signal if it has none.
 func (l *loop) tellStopping(ref lifecycle.Ref, why lifecycle.Reason, grace time.Duration, now lifecycle.Instant) {
 	if l.facts.Containers[ref.Container].Newest.StopReason != "" {
 		return
 	}
 	kind, cause := ContainerStopping, l.newest[""].seq
-	switch why {
-	case lifecycle.ReasonSandboxChanged:
+	if why == lifecycle.ReasonSandboxChanged {
 		kind = ContainerOutdated
-	case lifecycle.ReasonLivenessProbe:
-		kind, cause = ContainerNotAlive, l.newest[ref.Container].seq
-	case lifecycle.ReasonStartupProbe:
-		kind, cause = ContainerNotUp, l.newest[ref.Container].seq
-	case lifecycle.ReasonFailedPostStartHook:
-		kind, cause = ContainerNotHooked, l.newest[ref.Container].seq
+	}
+	if own, is := ownEnds[why]; is {
+		kind, cause = own, l.newest[ref.Container].seq
 	}
 	l.tellBecause(now, cause, kind, ref.Container, fields{"container": ref.Container, "grace": grace.Round(time.Millisecond).String()})
 }

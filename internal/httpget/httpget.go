@@ -140,10 +140,10 @@ func bound(dial Dial) Dial {
 		until, _ := ctx.Value(exchange{}).(context.Context)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(until, cancel)()
+		defer context.AfterFunc(until, cancel)() //nolint:contextcheck // it came with ctx, and ends at another time
 		conn, err := dial(ctx, network, address)
 		if err == nil {
-			context.AfterFunc(until, func() { _ = conn.Close() })
+			context.AfterFunc(until, func() { _ = conn.Close() }) //nolint:contextcheck // as above
 		}
 		return conn, err
 	}

@@ -63,9 +63,11 @@ func testCancelledExec(w *world) {
 	w.ready(0)
 	for _, after := range []time.Duration{0, 10 * time.Millisecond, 300 * time.Millisecond} {
 		ctx, cancel := context.WithCancel(w.ctx())
-		time.AfterFunc(after, cancel)
+		go func() {
+			<-time.After(after)
+			cancel()
+		}()
 		_, _, err := w.Runtime.Exec(ctx, w.uid, attempt(1), []string{"sleep", "1000"}, 0, 100)
-		cancel()
 		if !errors.Is(err, context.Canceled) {
 			w.Errorf("given up after %v: got %v", after, err)
 		}
@@ -95,10 +97,14 @@ func testExecEnd(w *world) {
 	w.sandbox(1)
 	w.start(start(1))
 	w.ready(0)
-	kill := w.ctx()
-	time.AfterFunc(300*time.Millisecond, func() { _ = w.Runtime.KillContainer(kill, w.uid, attempt(1)) })
+	ctx, killed := w.ctx(), make(chan error, 1)
+	go func() {
+		<-time.After(300 * time.Millisecond)
+		killed <- w.Runtime.KillContainer(ctx, w.uid, attempt(1))
+	}()
 	if code, _, err := w.exec(0, 100, "sleep 1000"); code != 137 || err != nil {
 		w.Errorf("got %d, %v, want 137", code, err)
 	}
+	w.must(<-killed)
 	w.wantExit(attempt(1), 137, lifecycle.ReasonError)
 }
