@@ -13,8 +13,10 @@ import (
 	"strings"
 	"time"
 
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
@@ -135,6 +137,23 @@ func (r *Runtime) keepProcess(id string, p shim.Process) (map[string]string, err
 		return nil, fmt.Errorf("keep environment: %w", err)
 	}
 	return map[string]string{shim.ProcessAnnotation: path}, nil
+}
+
+// environmentOf is the environment that a container runs with: what the engine keeps of it, or, where that hides secrets, what
+// the shim has put into the bundle.
+func (r *Runtime) environmentOf(id string, s *specs.Spec) ([]string, error) {
+	if s.Annotations[shim.ProcessAnnotation] == "" {
+		return s.Process.Env, nil
+	}
+	text, err := os.ReadFile(filepath.Join(r.opts.RunDir, "engine", "io.containerd.runtime.v2.task", engine.Namespace, id, "config.json"))
+	if err != nil {
+		return nil, fmt.Errorf("find environment: %w", err)
+	}
+	var whole specs.Spec
+	if err := json.Unmarshal(text, &whole); err != nil || whole.Process == nil {
+		return nil, fmt.Errorf("find environment: the bundle's specification cannot be read: %w", err)
+	}
+	return whole.Process.Env, nil
 }
 
 // dropProcess takes away what [Runtime.keepProcess] kept.

@@ -14,6 +14,7 @@
 //	<StateDir>/pods/<uid>/messages  the containers' termination messages
 //	<StateDir>/volumes              persistent volumes
 //	<StateDir>/network.json         the network's subnets, and the pods' last addresses
+//	<RunDir>/exec                   the output of commands
 //	<RunDir>/ns/<uid>/<sandbox>     pinned namespaces and /dev/shm
 //	<RunDir>/volumes/<uid>          volumes in memory; see package volume
 //	<RunDir>/images/<uid>/<volume>  the images of image volumes
@@ -151,6 +152,7 @@ type Runtime struct {
 	// workers keep volumes and names up to date until stop is called.
 	workers sync.WaitGroup
 	stop    context.CancelFunc
+	execs   *execs
 }
 
 // Start starts the engine, takes up the containers that run already, and returns when everything works. Values of ctx
@@ -186,7 +188,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	r := &Runtime{
 		known: newKnownPods(), config: config.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
 		opts: o, log: o.Logger, machine: machine, cgroups: groups, boot: boot,
-		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images),
+		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images), execs: newExecs(),
 	}
 	r.warnOfLimits()
 	if err := r.dropLeases(inNamespace(ctx)); err != nil {
@@ -209,6 +211,9 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	working, r.stop = context.WithCancel(context.WithoutCancel(inNamespace(ctx)))
 	r.workers.Go(func() { r.neighbours(working) })
 	r.workers.Go(func() { r.refresh(working) })
+	if err := r.endFormerExecs(inNamespace(ctx)); err != nil {
+		r.log.WarnContext(ctx, "commands of a former daemon are left in containers", slog.Any("error", err))
+	}
 	return r, nil
 }
 
@@ -229,13 +234,14 @@ func (r *Runtime) warnOfLimits() {
 	}
 }
 
-// Close cancels pulls and stops the engine. Containers and their logs go on; the next Start takes them up, as soon as the
-// engine has ended.
+// Close cancels pulls, ends commands, and stops the engine. Containers and their logs go on; the next Start takes them up,
+// as soon as the engine has ended.
 func (r *Runtime) Close() error {
 	if r.stop != nil {
 		r.stop()
 		r.workers.Wait()
 	}
+	r.execs.close()
 	r.images.Close()
 	err := r.cgroups.close()
 	if r.network != nil {

@@ -182,7 +182,8 @@ type StopContainer struct {
 func (a StopContainer) issued(f *Facts, at Instant) {
 	f.update(a.Ref, func(r *Attempt) {
 		if r.StopAsked.IsZero() {
-			r.StopAsked, r.StopGrace, r.StopReason = at, a.Grace, a.Reason
+			r.StopAsked, r.StopGrace = at, a.Grace
+			r.stopFor(a.Reason)
 		}
 		r.Unsent = Instant{}
 	})

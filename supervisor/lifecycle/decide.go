@@ -22,9 +22,10 @@ const (
 
 // Decision is what [Decide] found. It says nothing of the status: see [StatusOf].
 type Decision struct {
-	Actions []Action // to be done now, in this order
-	Wake    Instant  // when to decide again if nothing happens before; zero: only an event changes anything
-	Gone    bool     // nothing of the pod is left, and nothing will ever happen to it again
+	Actions []Action     // to be done now, in this order
+	Probes  []ProbeOrder // which probes are to be on, and no others
+	Wake    Instant      // when to decide again if nothing happens before; zero: only an event changes anything
+	Gone    bool         // nothing of the pod is left, and nothing will ever happen to it again
 }
 
 // Decide says what a pod needs now. It is pure: the same arguments give the same answer. Every action in the answer is
@@ -35,7 +36,7 @@ func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 		p.decision.Gone = true
 		return p.decision
 	}
-	p.reap() // before a start, which forgets the run that is reaped
+	p.tidy() // before a start, which forgets the run that is reaped
 	switch {
 	case !f.Stop.Asked.IsZero():
 		p.end(ReasonStopped)
@@ -48,6 +49,7 @@ func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 			p.apps()
 		}
 	}
+	p.probes()
 	return p.decision
 }
 
@@ -110,7 +112,7 @@ func (p *plan) inits() bool {
 		switch a := &h.Newest; {
 		case initDone(a, p.facts.Round):
 		case a.live():
-			p.await(a)
+			p.attend(c, a)
 			return false
 		default:
 			p.run(c, &h, true)
@@ -121,7 +123,7 @@ func (p *plan) inits() bool {
 }
 
 // apps brings the app containers forward. The first start of each in a round waits for the outcome of those before it,
-// so that they start in the order of the file; a restart waits for nobody.
+// their postStart hooks included, so that they start in the order of the file; a restart waits for nobody.
 func (p *plan) apps() {
 	blocked := false
 	for i := range p.pod.Containers {
@@ -131,12 +133,13 @@ func (p *plan) apps() {
 		first := a.Round != p.facts.Round || (!a.ran() && a.Refused.IsZero())
 		switch {
 		case a.live():
-			p.await(a)
-		case a.over() && !restarts(p.pod, a.Exit):
+			p.attend(c, a)
+		case a.over() && !restarts(p.pod, a):
 		default:
 			p.run(c, &h, !first || !blocked)
 		}
-		blocked = blocked || (first && (a.live() || p.pulling(c.Name)))
+		hooking := a.hooking(c) && h.Previous.Round != a.Round
+		blocked = blocked || hooking || (first && (a.live() || p.pulling(c.Name)))
 	}
 }
 
@@ -161,11 +164,26 @@ func (p *plan) pulling(name string) bool {
 	return false
 }
 
-// await looks after a run whose start had no outcome because the engine was away.
-func (p *plan) await(a *Attempt) {
-	if a.Started.IsZero() && !a.Retry.IsZero() && p.due(a.Retry.Add(unavailableDelay)) {
-		p.do(StartContainer{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts})
+// attend looks after a run that lives: one whose start had no outcome because the engine was away is asked for again, one
+// that has just started gets its postStart hook, and one that has to end does.
+func (p *plan) attend(c *spec.Container, a *Attempt) {
+	switch why := a.doomed(); {
+	case why != "":
+		p.stop(c, a, why)
+	case a.Started.IsZero():
+		if !a.Retry.IsZero() && p.due(a.Retry.Add(unavailableDelay)) {
+			p.do(StartContainer{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts})
+		}
+	case a.hooking(c):
+		if p.askable(&a.PostStart) {
+			p.do(RunPostStart{Ref: a.Ref})
+		}
 	}
+}
+
+// askable reports whether a hook is to be asked for: it was not yet, or the engine was away a while ago.
+func (p *plan) askable(h *Hook) bool {
+	return h.Asked.IsZero() || (!h.Retry.IsZero() && p.due(h.Retry.Add(unavailableDelay)))
 }
 
 // run brings a container that does not run one step towards its next run: wait out the backoff, have its image, start.
@@ -204,122 +222,4 @@ func (p *plan) pull(name string, pull *Pull, attempt int) {
 		return
 	}
 	p.do(PullImage{Container: name, For: attempt, Level: pullLevel(pull, p.now)})
-}
-
-// end brings the pod to rest: containers first, then the sandbox, then, if the pod was deleted, all the rest.
-func (p *plan) end(why Reason) {
-	if p.cancelPulls()+p.stopAll(why) > 0 {
-		return
-	}
-	switch s := &p.facts.Sandbox; {
-	case s.inFlight():
-	case s.standing():
-		if p.removable(&s.Removal) {
-			p.do(RemoveSandbox{Sandbox: s.N})
-		}
-	case p.facts.Stop.Delete && p.removable(&p.facts.Removal):
-		p.do(RemovePod{})
-	}
-}
-
-// cancelPulls cancels whatever is being pulled, and returns how many pulls there are. A pull outlives the sandbox: only
-// the end of the pod ends it.
-func (p *plan) cancelPulls() int {
-	busy := 0
-	for _, list := range [...][]spec.Container{p.pod.Containers, p.pod.InitContainers} {
-		for i := range list {
-			pull := p.facts.Containers[list[i].Name].Pull
-			if !pull.inFlight() {
-				continue
-			}
-			busy++
-			if pull.Cancelled.IsZero() {
-				p.do(CancelPull{Container: list[i].Name, For: pull.For})
-			}
-		}
-	}
-	return busy
-}
-
-// stopAll stops whatever runs or is on its way, and returns how many there are.
-func (p *plan) stopAll(why Reason) int {
-	busy := 0
-	for _, list := range [...][]spec.Container{p.pod.Containers, p.pod.InitContainers} {
-		for i := range list {
-			h := p.facts.Containers[list[i].Name]
-			if h.Newest.live() {
-				busy++
-				p.stop(&h.Newest, why)
-			}
-		}
-	}
-	return busy
-}
-
-// stop brings one run to its end: the stop signal, SIGKILL when the grace period is over, and SIGKILL again as long as
-// the process does not go. A start that has no outcome is waited for: it ends in one, and its process is stopped then.
-func (p *plan) stop(a *Attempt, why Reason) {
-	switch {
-	case a.Started.IsZero() && a.Retry.IsZero():
-	case a.Started.IsZero():
-		p.kill(a)
-	case p.facts.Stop.Force:
-		p.kill(a)
-	case a.StopAsked.IsZero():
-		p.do(StopContainer{Ref: a.Ref, Grace: p.grace(), Reason: why})
-	case p.due(p.killDue(a)):
-		p.kill(a)
-	case !a.Unsent.IsZero() && p.due(a.Unsent.Add(unavailableDelay)):
-		p.do(StopContainer{Ref: a.Ref, Grace: a.StopGrace, Reason: a.StopReason})
-	}
-}
-
-// grace is the time that a container has from now on until it is killed.
-func (p *plan) grace() time.Duration {
-	grace := p.pod.TerminationGracePeriodSeconds.Duration()
-	if !p.facts.Evicted.At.IsZero() {
-		grace = evictionGrace
-	}
-	if !p.facts.Stop.Asked.IsZero() {
-		grace = p.facts.Stop.Deadline.Sub(p.now)
-	}
-	return max(grace, minimumGrace)
-}
-
-// killDue is when a run that was told to stop is killed. A deadline that was set or shortened after the signal holds,
-// but the process keeps its least time.
-func (p *plan) killDue(a *Attempt) Instant {
-	due := a.StopAsked.Add(a.StopGrace)
-	if stop := p.facts.Stop; !stop.Asked.IsZero() && stop.Deadline.Before(due) {
-		due = later(stop.Deadline, a.StopAsked.Add(minimumGrace))
-	}
-	return due
-}
-
-func (p *plan) kill(a *Attempt) {
-	unsent := !a.Unsent.IsZero() && p.due(a.Unsent.Add(unavailableDelay))
-	if a.KillAsked.IsZero() || unsent || p.due(a.KillAsked.Add(killRepeat)) {
-		p.do(KillContainer{Ref: a.Ref})
-	}
-}
-
-// reap takes away what dead runs have left, but for the newest dead run of each container, which a person may want to
-// look at. Of a pod that is deleted everything goes in one.
-func (p *plan) reap() {
-	if p.facts.Stop.Delete {
-		return
-	}
-	for _, list := range [...][]spec.Container{p.pod.InitContainers, p.pod.Containers} {
-		for i := range list {
-			h := p.facts.Containers[list[i].Name]
-			if h.Previous.over() && h.Newest.over() && p.removable(&h.Previous.Removal) {
-				p.do(RemoveContainer{Ref: h.Previous.Ref})
-			}
-		}
-	}
-}
-
-// removable reports whether a removal is neither done nor under way, and has not failed just now.
-func (p *plan) removable(r *Removal) bool {
-	return r.Done.IsZero() && !r.pending() && (r.Failed.IsZero() || p.due(r.Failed.Add(retryDelay)))
 }

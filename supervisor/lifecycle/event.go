@@ -213,6 +213,14 @@ func (f *Facts) rebase(move func(*Instant)) {
 		} {
 			move(t)
 		}
+		for _, h := range []*Hook{&a.PostStart, &a.PreStop} {
+			for _, t := range []*Instant{&h.Asked, &h.Retry, &h.Cancelled, &h.Done} {
+				move(t)
+			}
+		}
+		for _, p := range []*Probed{&a.Probes.Startup, &a.Probes.Liveness, &a.Probes.Readiness} {
+			move(&p.At)
+		}
 		removal(&a.Removal)
 	}
 	for _, t := range []*Instant{

@@ -59,6 +59,25 @@ func TestNothingChanges(t *testing.T) {
 		{"a signal of no run", up(), func(t lifecycle.Instant) lifecycle.Event { return lifecycle.SignalSent{At: t} }},
 		{"a signal that a dead run did not get", ran("app", 1, 3), failed(kill("app", 1), gone)},
 		{"a signal that a dead run could not be sent", ran("app", 1, 3), failed(kill("app", 1), oops)},
+		{"a verdict of an older run", history{ran("app", 1, 1), running("app", 2)}, probed("app", 1, liveness, bad)},
+		{"a verdict of a run that has ended", ran("app", 1, 1), probed("app", 1, startup, good)},
+		{"a second verdict of a startup probe", history{running("app", 1), probed("app", 1, startup, good)}, probed("app", 1, startup, bad)},
+		{"what a liveness probe says after it has failed", history{running("app", 1), probed("app", 1, liveness, bad)}, probed("app", 1, liveness, good)},
+		{"an older verdict of a readiness probe", history{running("app", 1), tick(200), probed("app", 1, readiness, good)}, probed("app", 1, readiness, bad)},
+		{"an answer that a person is told of", running("app", 1), func(t lifecycle.Instant) lifecycle.Event {
+			return lifecycle.ProbeFailed{ProbeRef: lifecycle.ProbeRef{Ref: run("app", 1)}, At: t}
+		}},
+		{"or a warning", running("app", 1), func(t lifecycle.Instant) lifecycle.Event {
+			return lifecycle.ProbeWarned{ProbeRef: lifecycle.ProbeRef{Ref: run("app", 1)}, At: t}
+		}},
+		{"the end of a hook that was not asked for", running("app", 1), hooked("app", 1, lifecycle.PreStop)},
+		{"the failure of one", running("app", 1), failed(preStop("app", 1, 9, "X"), oops)},
+		{"a second end of a hook", history{running("app", 1), postStart("app", 1), hooked("app", 1, lifecycle.PostStart)}, hooked("app", 1, lifecycle.PostStart)},
+		{"the failure of a hook that has ended", history{running("app", 1), postStart("app", 1), hooked("app", 1, lifecycle.PostStart)}, failed(postStart("app", 1), oops)},
+		{"the end of a hook of a dead run", history{running("app", 1), postStart("app", 1), exited("app", 1, 1)}, hooked("app", 1, lifecycle.PostStart)},
+		{"the failure of one of a dead run", history{running("app", 1), postStart("app", 1), exited("app", 1, 1)}, failed(postStart("app", 1), oops)},
+		{"or at its other end", history{running("app", 1), preStop("app", 1, 9, "X"), exited("app", 1, 1)}, failed(preStop("app", 1, 9, "X"), oops)},
+		{"the failure to cancel a hook", history{running("app", 1), postStart("app", 1)}, failed(cancel("app", 1, lifecycle.PostStart), oops)},
 		{"a second removal of a run", history{ran("app", 1, 1), reap("app", 1), reaped("app", 1)}, reaped("app", 1)},
 		{"the failed removal of a run that is gone", history{ran("app", 1, 1), reap("app", 1), reaped("app", 1)}, failed(reap("app", 1), oops)},
 		{"a second removal of the pod", history{lifecycle.RemovePod{}, podRemoved}, podRemoved},
@@ -222,6 +241,64 @@ func TestApply(t *testing.T) {
 			[]any{lifecycle.Instant{}, lifecycle.Instant{}, at(9), at(1), at(9)},
 		},
 		{
+			"a run knows its newest verdicts",
+			history{
+				running("app", 1), tick(2), probed("app", 1, startup, good), tick(3), probed("app", 1, liveness, bad),
+				probed("app", 1, readiness, good), tick(4), probed("app", 1, readiness, bad),
+			},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Probes },
+			lifecycle.Probes{
+				Startup:   lifecycle.Probed{Verdict: good, Message: "no good", Count: 3, At: at(2)},
+				Liveness:  lifecycle.Probed{Verdict: bad, Message: "no good", Count: 3, At: at(3)},
+				Readiness: lifecycle.Probed{Verdict: bad, Message: "no good", Count: 3, At: at(4)},
+			},
+		},
+		{
+			"also if that it has started is not known yet: they outlive a crash that this may not",
+			history{asked("app", 1), tick(2), probed("app", 1, startup, good), started("app", 1)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Probes.Startup.Verdict }, good,
+		},
+		{
+			"a hook has times, a limit and an end",
+			history{
+				running("app", 1), tick(2), preStop("app", 1, 9, "X"), tick(3), cancel("app", 1, lifecycle.PreStop),
+				tick(4), cancel("app", 1, lifecycle.PreStop), failed(preStop("app", 1, 9, "X"), oops),
+			},
+			func(f lifecycle.Facts) any {
+				a := f.Containers["app"].Newest
+				return []any{a.PostStart, a.PreStop, a.StopReason}
+			},
+			[]any{lifecycle.Hook{}, lifecycle.Hook{Asked: at(2), Limit: 9, Cancelled: at(3), Done: at(4), Failed: true, Message: "oops"}, lifecycle.Reason("X")},
+		},
+		{
+			"so has the other one",
+			history{running("app", 1), tick(2), postStart("app", 1), tick(3), hooked("app", 1, lifecycle.PostStart)},
+			func(f lifecycle.Facts) any {
+				a := f.Containers["app"].Newest
+				return []any{a.PostStart, a.PreStop}
+			},
+			[]any{lifecycle.Hook{Asked: at(2), Done: at(3)}, lifecycle.Hook{}},
+		},
+		{
+			"an absent engine is no end of a hook",
+			history{running("app", 1), tick(2), postStart("app", 1), tick(3), failed(postStart("app", 1), away)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.PostStart },
+			lifecycle.Hook{Asked: at(2), Retry: at(3)},
+		},
+		{
+			"which is asked again with the time of the first request",
+			history{
+				running("app", 1), tick(2), preStop("app", 1, 9, "X"), tick(3), failed(preStop("app", 1, 9, "X"), away), tick(4), preStop("app", 1, 7, "Y"),
+			},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.PreStop },
+			lifecycle.Hook{Asked: at(2), Limit: 9},
+		},
+		{
+			"the first reason to end counts",
+			history{running("app", 1), preStop("app", 1, 9, "X"), stop("app", 1, 9)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.StopReason }, lifecycle.Reason("X"),
+		},
+		{
 			"a failed pull has a reason",
 			history{pullFailed("app", 1, 4, "")},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
@@ -299,78 +376,4 @@ func TestApplyLeavesTheReceiver(t *testing.T) {
 	if after := text(facts); after != before {
 		t.Errorf("the facts were\n%s\nand are\n%s", before, after)
 	}
-}
-
-func TestBooted(t *testing.T) {
-	boot := lifecycle.Instant{Boot: "2", Mono: 100 * time.Second, Wall: time.Unix(2_000_000_000, 0).UTC()}
-	moved := func(seconds, back float64) lifecycle.Instant {
-		return lifecycle.Instant{Boot: "2", Mono: boot.Mono - time.Duration(back*float64(time.Second)), Wall: at(seconds).Wall}
-	}
-	full := fold(history{
-		up(), ran("app", 1, 1), tick(2), pulled("app", 2), asked("app", 2), tick(3), started("app", 2), tick(4),
-		stopped(time.Minute), stop("app", 2, time.Minute), tick(5), sent("app", 2, false), tick(6), kill("app", 2),
-		sent("app", 2, true), failed(kill("app", 2), oops), pull("app", 3, 1), tick(7), reap("app", 1),
-		failed(reap("app", 1), oops), removeSandbox(1), failed(removeSandbox(1), oops),
-		lifecycle.RemovePod{},
-		failed(lifecycle.RemovePod{}, oops),
-	})
-	got := full.Apply(lifecycle.Booted{Saved: at(10), At: boot})
-	want := full
-	want.Accepted = moved(1, 9)
-	want.Sandbox.Asked, want.Sandbox.Ready = moved(1, 9), moved(1, 9)
-	want.Sandbox.Lost, want.Sandbox.Message = boot, "the machine was restarted"
-	want.Sandbox.Removal = lifecycle.Removal{Asked: moved(7, 3), Failed: moved(7, 3)}
-	want.Stop.Asked, want.Stop.Deadline = moved(4, 6), moved(64, 0) // a running grace is void
-	want.Removal = want.Sandbox.Removal
-	c := full.Containers["app"]
-	c.Previous.Asked, c.Previous.Started, c.Previous.Exited = moved(1, 9), moved(1, 9), moved(1, 9)
-	c.Previous.Removal = want.Removal
-	c.Newest.Asked, c.Newest.Started = moved(2, 8), moved(3, 7)
-	c.Newest.StopAsked, c.Newest.StopSent = moved(4, 6), moved(5, 5)
-	c.Newest.KillAsked, c.Newest.KillSent, c.Newest.Unsent = moved(6, 4), moved(6, 4), moved(6, 4)
-	c.Newest.Exited = boot
-	c.Newest.Exit = lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown, Message: "the machine was restarted"}
-	c.Pull.Asked = lifecycle.Instant{} // it has ended with its boot
-	c.Backoff.Granted = moved(2, 8)
-	want.Containers = map[string]lifecycle.Container{"app": c}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("facts after the boot (-want +got):\n%s", diff)
-	}
-}
-
-// TestBootedMovesEveryInstant leaves no instant of the earlier boot behind, wherever a field is added.
-func TestBootedMovesEveryInstant(t *testing.T) {
-	old := at(3)
-	removal := lifecycle.Removal{Asked: old, Failed: old, Done: old}
-	attempt := lifecycle.Attempt{
-		Asked: old, Retry: old, Started: old, Refused: old, StopAsked: old, StopSent: old, KillAsked: old, KillSent: old,
-		Unsent: old, Exited: old, Removal: removal,
-	}
-	facts := lifecycle.Facts{
-		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Asked: old, Deadline: old}, Evicted: lifecycle.Eviction{At: old},
-		Sandbox: lifecycle.Sandbox{Asked: old, Ready: old, Lost: old, Failed: old, Removal: removal},
-		Containers: map[string]lifecycle.Container{"app": {
-			Newest: attempt, Previous: attempt, Backoff: lifecycle.Backoff{Granted: old},
-			Pull: lifecycle.Pull{Asked: old, Cancelled: old, Done: old, Failed: old, Retry: old},
-		}},
-	}
-	if zero := zeroInstants(facts); len(zero) > 0 {
-		t.Fatalf("the test does not fill %v", zero)
-	}
-	got := facts.Apply(lifecycle.Booted{Saved: at(5), At: lifecycle.Instant{Boot: "2", Mono: time.Second}})
-	visitInstants(got, func(path string, i lifecycle.Instant) {
-		if i.Boot != "2" || i.Mono != -time.Second || !i.Wall.Equal(old.Wall) {
-			t.Errorf("%s is %v", path, i)
-		}
-	})
-}
-
-func zeroInstants(f lifecycle.Facts) []string {
-	var zero []string
-	visitInstants(f, func(path string, i lifecycle.Instant) {
-		if i.IsZero() {
-			zero = append(zero, path)
-		}
-	})
-	return zero
 }

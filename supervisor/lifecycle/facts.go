@@ -83,6 +83,10 @@ type Attempt struct {
 	ImageID  string  `json:"imageID,omitempty"`
 	ID       string  `json:"id,omitempty"` // the engine's ID
 
+	PostStart Hook   `json:"postStart,omitzero"`
+	Probes    Probes `json:"probes,omitzero"`
+	PreStop   Hook   `json:"preStop,omitzero"`
+
 	StopAsked  Instant       `json:"stopAsked,omitzero"`
 	StopGrace  time.Duration `json:"stopGrace,omitempty"`
 	StopReason Reason        `json:"stopReason,omitempty"`

@@ -4,12 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"reflect"
-	"testing"
 	"time"
-
-	"pgregory.net/rapid"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -36,7 +32,7 @@ func (v *invariants) step(s lifecycletest.Step) error {
 		v.decision(s)
 		v.statusOf(s)
 	case lifecycle.Issued:
-		v.issued(s.Before, e.Action)
+		v.issued(s.Before, e.Action, s.Now)
 	}
 	v.exact(s.After)
 	if v.err != nil {
@@ -65,10 +61,11 @@ func (v *invariants) decision(s lifecycletest.Step) {
 		}
 		seen[a] = true
 	}
+	v.ordered(s)
 }
 
 // issued: what may be asked for in the light of the facts.
-func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action) {
+func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle.Instant) {
 	stopping := !f.Stop.Asked.IsZero()
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:
@@ -84,8 +81,15 @@ func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action) {
 			v.wrong("a stopping pod starts a container")
 		}
 		v.start(f, a)
-	case lifecycle.StopContainer:
+	case lifecycle.RunPostStart:
+		if stopping {
+			v.wrong("a stopping pod runs a postStart hook")
+		}
 		v.signal(f, a.Ref)
+	case lifecycle.RunPreStop:
+		v.preStop(f, a)
+	case lifecycle.StopContainer:
+		v.stopSignal(f, a, now)
 	case lifecycle.KillContainer:
 		v.signal(f, a.Ref)
 	case lifecycle.RemoveContainer:
@@ -125,6 +129,56 @@ func (v *invariants) signal(f lifecycle.Facts, ref lifecycle.Ref) {
 	r := attempt(f, ref)
 	if r == nil || !r.Exited.IsZero() || !r.Refused.IsZero() || (r.Started.IsZero() && r.Retry.IsZero()) {
 		v.wrong("a signal to %v, which does not run", ref)
+	}
+}
+
+// preStop: a hook before every signal, within the grace period, and not where there is none.
+func (v *invariants) preStop(f lifecycle.Facts, a lifecycle.RunPreStop) {
+	v.signal(f, a.Ref)
+	r := attempt(f, a.Ref)
+	if r != nil && (!r.StopAsked.IsZero() || !r.KillAsked.IsZero() || f.Stop.Force) {
+		v.wrong("the preStop hook of %v comes after a signal", a.Ref)
+	}
+	if a.Limit <= 0 {
+		v.wrong("a preStop hook within %v", a.Limit)
+	}
+}
+
+// stopSignal: not before the preStop hook is done or its time is over, and never with less than 2 s to go.
+func (v *invariants) stopSignal(f lifecycle.Facts, a lifecycle.StopContainer, now lifecycle.Instant) {
+	v.signal(f, a.Ref)
+	r := attempt(f, a.Ref)
+	if a.Grace < 2*time.Second {
+		v.wrong("%v has %v", a.Ref, a.Grace)
+	}
+	if r == nil || !r.StopAsked.IsZero() || r.PreStop.Asked.IsZero() || !r.PreStop.Done.IsZero() {
+		return
+	}
+	over := !now.Before(r.PreStop.Asked.Add(r.PreStop.Limit))
+	if !over && (f.Stop.Asked.IsZero() || now.Before(f.Stop.Deadline)) {
+		v.wrong("%v gets its stop signal in the middle of its preStop hook", a.Ref)
+	}
+}
+
+// ordered: probes are asked of what runs, the startup probe alone, and of what is to end for its readiness only.
+func (v *invariants) ordered(s lifecycletest.Step) {
+	seen := map[lifecycle.ProbeRef]bool{}
+	for _, o := range s.Decision.Probes {
+		a := attempt(s.After, o.Ref)
+		switch {
+		case seen[o.ProbeRef]:
+			v.wrong("%v twice in one decision", o.ProbeRef)
+		case a == nil || a.Started.IsZero() || !a.Exited.IsZero():
+			v.wrong("%v asks what does not run", o.ProbeRef)
+		case o.Kind != readiness && (!s.After.Stop.Asked.IsZero() || !a.StopAsked.IsZero() || !a.PreStop.Asked.IsZero()):
+			v.wrong("%v of what is to end", o.ProbeRef)
+		}
+		seen[o.ProbeRef] = true
+	}
+	for ref := range seen {
+		if ref.Kind != startup && seen[lifecycle.ProbeRef{Ref: ref.Ref, Kind: startup}] {
+			v.wrong("%v beside the startup probe", ref)
+		}
 	}
 }
 
@@ -183,7 +237,8 @@ func (v *invariants) containers(f lifecycle.Facts, phase lifecycle.Phase, old, n
 	for i := range now {
 		c, state := &now[i], now[i].State
 		r := f.Containers[c.Name].Newest
-		runs := !r.Started.IsZero() && r.Exited.IsZero()
+		live := !r.Started.IsZero() && r.Exited.IsZero()
+		runs := live && v.hooked(c.Name, r)
 		states := 0
 		for _, set := range []bool{state.Waiting != nil, state.Running != nil, state.Terminated != nil} {
 			if set {
@@ -195,12 +250,22 @@ func (v *invariants) containers(f lifecycle.Facts, phase lifecycle.Phase, old, n
 			v.wrong("%s is in %d states", c.Name, states)
 		case runs != (state.Running != nil):
 			v.wrong("%s: running is %v, the status says %+v", c.Name, runs, state)
-		case runs && phase.Terminal():
+		case live && phase.Terminal():
 			v.wrong("%s runs in a pod that is %s", c.Name, phase)
 		case len(old) > 0 && c.RestartCount < old[i].RestartCount:
 			v.wrong("%s had %d restarts and has %d", c.Name, old[i].RestartCount, c.RestartCount)
 		}
 	}
+}
+
+// hooked reports whether a run's postStart hook is no hindrance to it.
+func (v *invariants) hooked(name string, r lifecycle.Attempt) bool {
+	for i := range v.pod.Containers {
+		if l := v.pod.Containers[i].Lifecycle; v.pod.Containers[i].Name == name && l != nil && l.PostStart != nil {
+			return !r.PostStart.Done.IsZero() && !r.PostStart.Failed
+		}
+	}
+	return true
 }
 
 func text(v any) string {
@@ -209,187 +274,4 @@ func text(v any) string {
 		panic(err)
 	}
 	return string(data)
-}
-
-// TestWorlds lets random pods live in random worlds: events come late and twice, the engine is away and does not say what
-// it did, the supervisor crashes, the machine boots, sandboxes die, somebody stops and deletes. When the world comes to
-// rest, so does the pod.
-func TestWorlds(t *testing.T) { rapid.Check(t, world) }
-
-// FuzzWorlds is [TestWorlds] for go test -fuzz; with -fuzzminimizetime 1x it does not spend its time on shorter worlds.
-func FuzzWorlds(f *testing.F) {
-	seed(f)
-	f.Fuzz(rapid.MakeFuzz(world))
-}
-
-// seed gives the fuzzer inputs that are long enough for a whole life.
-func seed(f *testing.F) {
-	for n := range 8 {
-		r := rand.New(rand.NewPCG(uint64(n), 3))
-		data := make([]byte, 8192)
-		for i := range data {
-			data[i] = byte(r.IntN(256))
-		}
-		f.Add(data)
-	}
-}
-
-const (
-	troubleEnds = 5 * time.Minute
-	longEnough  = 3 * time.Hour
-)
-
-func world(t *rapid.T) {
-	pod := drawPod(t)
-	w := lifecycletest.New(pod, drawScript(t, pod))
-	v := invariants{pod: pod}
-	w.Observe = func(s lifecycletest.Step) {
-		if err := v.step(s); err != nil {
-			w.Wrong(err)
-		}
-	}
-	trouble(t, w)
-	for range rapid.IntRange(0, 6).Draw(t, "happenings") {
-		at := drawDuration(t, troubleEnds)
-		do := drawHappening(t, w)
-		w.At(at, do)
-	}
-	w.At(troubleEnds, func() { w.Away(false) })
-	if err := w.Run(longEnough); err != nil {
-		t.Fatal(err)
-	}
-	if err := atRest(w, v.status); err != nil {
-		t.Fatalf("after %v: %v\n%s", longEnough, err, text(w.Facts))
-	}
-}
-
-// trouble makes the world unreliable for a while.
-func trouble(t *rapid.T, w *lifecycletest.World) {
-	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
-	begin := w.Now()
-	bad := func(percent int) bool { return w.Now().Wall.Sub(begin.Wall) < troubleEnds && r.IntN(100) < percent }
-	late, twice, away := drawPercent(t, "late"), drawPercent(t, "twice"), drawPercent(t, "away")
-	some := func() time.Duration { return time.Duration(r.Int64N(int64(3 * time.Second))) }
-	w.Lag = func() time.Duration {
-		if bad(late) {
-			return some()
-		}
-		return 0
-	}
-	w.Echo = func() (time.Duration, bool) { return 10 * some(), bad(twice) }
-	w.Fault = func(lifecycle.Action) lifecycletest.Fault {
-		if bad(away) {
-			return lifecycletest.Fault(r.IntN(3))
-		}
-		return lifecycletest.NoFault
-	}
-}
-
-// atRest reports what is left to be done in a world that has been quiet for long.
-func atRest(w *lifecycletest.World, s lifecycle.Status) error {
-	stopped := !w.Facts.Stop.Asked.IsZero()
-	d := lifecycle.Decide(w.Pod, w.Facts, w.Now())
-	switch {
-	case len(d.Actions) > 0 || !d.Wake.IsZero():
-		return fmt.Errorf("there is more to do: %+v", d)
-	case !w.Gone() && len(w.Facts.Unresolved()) > 0:
-		return fmt.Errorf("unresolved: %#v", w.Facts.Unresolved())
-	case w.Gone() != w.Facts.Stop.Delete:
-		return fmt.Errorf("gone is %v", w.Gone())
-	case stopped && !s.Phase.Terminal():
-		return fmt.Errorf("a stopped pod is %s", s.Phase)
-	case s.Phase.Terminal() && (w.Processes() > 0 || w.Sandboxes() > 0 || !w.Facts.AtRest()):
-		return fmt.Errorf("%d processes and %d sandboxes of a pod that is %s", w.Processes(), w.Sandboxes(), s.Phase)
-	case !s.Phase.Terminal() && (s.Phase != lifecycle.PhaseRunning || w.Processes() == 0):
-		return fmt.Errorf("%d processes of a pod that is %s", w.Processes(), s.Phase)
-	}
-	return nil
-}
-
-func drawPercent(t *rapid.T, label string) int {
-	return rapid.SampledFrom([]int{0, 0, 5, 30}).Draw(t, label)
-}
-
-func drawDuration(t *rapid.T, limit time.Duration) time.Duration {
-	return time.Duration(rapid.Int64Range(0, int64(limit/(100*time.Millisecond))).Draw(t, "100ms")) * 100 * time.Millisecond
-}
-
-func drawPod(t *rapid.T) *spec.Pod {
-	pod := &spec.Pod{
-		Name:                          "p",
-		RestartPolicy:                 rapid.SampledFrom([]spec.RestartPolicy{spec.RestartAlways, spec.RestartOnFailure, spec.RestartNever}).Draw(t, "policy"),
-		TerminationGracePeriodSeconds: spec.Seconds(rapid.IntRange(0, 5).Draw(t, "grace")),
-	}
-	if rapid.Bool().Draw(t, "backoff") {
-		pod.RestartBackoff = &spec.Backoff{InitialSeconds: 1, MaxSeconds: 4, Factor: 1.5, ResetAfterSeconds: 10}
-	}
-	for i := range rapid.IntRange(0, 2).Draw(t, "inits") {
-		pod.InitContainers = append(pod.InitContainers, spec.Container{Name: fmt.Sprintf("init-%d", i), Image: "i"})
-	}
-	for i := range rapid.IntRange(1, 3).Draw(t, "apps") {
-		pod.Containers = append(pod.Containers, spec.Container{Name: fmt.Sprintf("app-%d", i), Image: "i"})
-	}
-	return pod
-}
-
-func drawScript(t *rapid.T, pod *spec.Pod) lifecycletest.Script {
-	s := lifecycletest.Script{Pulls: map[string][]lifecycletest.Start{}, Runs: map[string][]lifecycletest.Run{}}
-	for range rapid.IntRange(0, 2).Draw(t, "sandboxes") {
-		s.Sandboxes = append(s.Sandboxes, drawStart(t, "", lifecycle.FailureRetry, lifecycle.FailureUnavailable))
-	}
-	for _, list := range [][]spec.Container{pod.InitContainers, pod.Containers} {
-		for i := range list {
-			name := list[i].Name
-			for range rapid.IntRange(0, 3).Draw(t, "pulls") {
-				reason := rapid.SampledFrom([]lifecycle.Reason{"", lifecycle.ReasonErrImagePull, lifecycle.ReasonErrImageNeverPull}).Draw(t, "reason")
-				s.Pulls[name] = append(s.Pulls[name], drawStart(t, reason, lifecycle.FailureRetry, lifecycle.FailureUnavailable))
-			}
-			for range rapid.IntRange(0, 4).Draw(t, "runs") {
-				s.Runs[name] = append(s.Runs[name], drawRun(t))
-			}
-		}
-	}
-	return s
-}
-
-func drawStart(t *rapid.T, reason lifecycle.Reason, kinds ...lifecycle.FailureKind) lifecycletest.Start {
-	s := lifecycletest.Start{Takes: drawDuration(t, 5*time.Second)}
-	if rapid.IntRange(0, 2).Draw(t, "fails") == 0 {
-		s.Failure = &lifecycle.Failure{Kind: rapid.SampledFrom(kinds).Draw(t, "kind"), Reason: reason, Message: "no"}
-	}
-	return s
-}
-
-func drawRun(t *rapid.T) lifecycletest.Run {
-	r := lifecycletest.Run{
-		Start:  drawStart(t, "", lifecycle.FailureRetry, lifecycle.FailureRefused),
-		Lasts:  drawDuration(t, 20*time.Second),
-		Exit:   lifecycle.Exit{Code: rapid.SampledFrom([]int{0, 0, 1, 137}).Draw(t, "code")},
-		Deaf:   rapid.Bool().Draw(t, "deaf"),
-		Ends:   drawDuration(t, 3*time.Second),
-		Wedged: rapid.IntRange(0, 1).Draw(t, "wedged"),
-	}
-	switch rapid.IntRange(0, 9).Draw(t, "special") {
-	case 0:
-		r.Exit.Reason = lifecycle.ReasonOOMKilled
-	case 1:
-		r.Lasts = 11 * time.Minute
-	}
-	return r
-}
-
-func drawHappening(t *rapid.T, w *lifecycletest.World) func() {
-	off := drawDuration(t, 20*time.Second)
-	flag := rapid.Bool().Draw(t, "flag")
-	do := map[string]func(){
-		"stop":   func() { w.Stop(nil, flag) },
-		"grace":  func() { w.Stop(&off, flag) },
-		"lose":   func() { w.LoseSandbox(flag) },
-		"crash":  func() { w.Crash(off) },
-		"reboot": func() { w.Reboot(off) },
-		"away":   func() { w.Away(flag) },
-		"leap":   func() { w.Leap(off - 10*time.Second) },
-		"exit":   func() { w.Exit("app-0", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) },
-	}
-	return do[rapid.SampledFrom([]string{"lose", "crash", "reboot", "away", "leap", "exit", "stop", "grace"}).Draw(t, "what")]
 }

@@ -33,13 +33,36 @@ func EffectiveGrace(pod *spec.Pod, requested *time.Duration) Grace {
 	return Grace{Period: max(period, time.Second)}
 }
 
-// restarts reports whether an app container that ended so runs again (contract 4.1).
-func restarts(pod *spec.Pod, exit Exit) bool {
+// deadline is when every container of the pod is to have ended; zero while nothing ends the pod as a whole.
+func (f *Facts) deadline() Instant {
+	var end Instant
+	if !f.Evicted.At.IsZero() {
+		end = f.Evicted.At.Add(evictionGrace)
+	}
+	if !f.Stop.Asked.IsZero() {
+		end = earlier(end, f.Stop.Deadline)
+	}
+	return end
+}
+
+// grace is the grace period of a run that has to end though its pod goes on, or that is left when the pod is done: a probe
+// that ends its container can have one of its own (contract 5.1 and 7.1).
+func grace(pod *spec.Pod, c *spec.Container, why Reason) time.Duration {
+	probe := map[Reason]*spec.Probe{ReasonLivenessProbe: c.LivenessProbe, ReasonStartupProbe: c.StartupProbe}[why]
+	if probe != nil && probe.TerminationGracePeriodSeconds != nil {
+		return probe.TerminationGracePeriodSeconds.Duration()
+	}
+	return pod.TerminationGracePeriodSeconds.Duration()
+}
+
+// restarts reports whether an app container whose run is over runs again (contract 4.1). One that a probe has ended is
+// started by the policy alone, whatever it said as it went (contract 5.2).
+func restarts(pod *spec.Pod, a *Attempt) bool {
 	switch pod.RestartPolicy {
 	case spec.RestartNever:
 		return false
 	case spec.RestartOnFailure:
-		return exit.Code != 0
+		return a.Exit.Code != 0 || a.StopReason == ReasonLivenessProbe || a.StopReason == ReasonStartupProbe
 	case spec.RestartAlways:
 	}
 	return true
@@ -90,7 +113,7 @@ func abandoned(pod *spec.Pod, f *Facts) bool {
 func appsDone(pod *spec.Pod, f *Facts) bool {
 	for i := range pod.Containers {
 		a := f.Containers[pod.Containers[i].Name].Newest
-		if !a.over() || restarts(pod, a.Exit) {
+		if !a.over() || restarts(pod, &a) {
 			return false
 		}
 	}
@@ -213,7 +236,7 @@ func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Du
 		}
 	}
 	for i := range pod.Containers {
-		if c := &pod.Containers[i]; c.Name == container && restarts(pod, h.Newest.Exit) {
+		if c := &pod.Containers[i]; c.Name == container && restarts(pod, &h.Newest) {
 			return delay(c)
 		}
 	}

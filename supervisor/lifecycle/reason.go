@@ -17,6 +17,7 @@ const (
 	ReasonCreateContainerError Reason = "CreateContainerError"
 	ReasonCreateConfigError    Reason = "CreateContainerConfigError"
 	ReasonRunContainerError    Reason = "RunContainerError"
+	ReasonPostStartHookError   Reason = "PostStartHookError"
 )
 
 // Reasons of a sandbox that cannot be made.
@@ -57,4 +58,10 @@ const (
 	ReasonEvicted Reason = "Evicted"
 	// ReasonSandboxChanged is the loss of the sandbox that the container ran in.
 	ReasonSandboxChanged Reason = "SandboxChanged"
+	// ReasonLivenessProbe is a liveness probe that failed for good.
+	ReasonLivenessProbe Reason = "LivenessProbe"
+	// ReasonStartupProbe is a startup probe that failed for good.
+	ReasonStartupProbe Reason = "StartupProbe"
+	// ReasonFailedPostStartHook is a postStart hook that failed.
+	ReasonFailedPostStartHook Reason = "FailedPostStartHook"
 )

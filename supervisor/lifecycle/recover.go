@@ -27,6 +27,12 @@ func (f Facts) Unresolved() []Action {
 			}
 		}
 		if a := &c.Newest; a.live() {
+			if a.PostStart.inFlight() && a.PostStart.Cancelled.IsZero() {
+				todo = append(todo, RunPostStart{Ref: a.Ref})
+			}
+			if a.PreStop.inFlight() && a.PreStop.Cancelled.IsZero() {
+				todo = append(todo, RunPreStop{Ref: a.Ref, Limit: a.PreStop.Limit, Reason: a.StopReason})
+			}
 			switch {
 			case a.Started.IsZero() && a.Retry.IsZero():
 				todo = append(todo, StartContainer{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts})

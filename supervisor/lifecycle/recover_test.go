@@ -12,7 +12,7 @@ import (
 
 // TestUnresolved has a row for each kind of action: without an outcome it is carried out again, with one it is not.
 func TestUnresolved(t *testing.T) {
-	cancel := lifecycle.CancelPull{Container: "app", For: 1}
+	cancelled := lifecycle.CancelPull{Container: "app", For: 1}
 	for _, row := range []struct {
 		name string
 		past history
@@ -29,12 +29,23 @@ func TestUnresolved(t *testing.T) {
 		{"one that is done", pulled("app", 1), nil},
 		{"one that failed", pullFailed("app", 1, 1, "X"), nil},
 		{"one that the engine did not answer", failing(pull("app", 1, 3), away), nil},
-		{"one that was cancelled, with its cancellation", history{pull("app", 1, 3), cancel}, do{pull("app", 1, 3), cancel}},
+		{"one that was cancelled, with its cancellation", history{pull("app", 1, 3), cancelled}, do{pull("app", 1, 3), cancelled}},
 		{"a start, which has its backoff", history{start("app", 1, 4, 5)}, do{start("app", 1, 4, 0)}},
 		{"a run that has started", history{asked("app", 1), started("app", 1)}, nil},
 		{"a start that failed", failing(start("app", 1, 0, 0), oops), nil},
 		{"one that was refused", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused}), nil},
 		{"one that the engine did not answer", failing(start("app", 1, 0, 0), away), nil},
+		{"a postStart hook", history{running("app", 1), postStart("app", 1)}, do{postStart("app", 1)}},
+		{"one that is done", history{running("app", 1), postStart("app", 1), hooked("app", 1, lifecycle.PostStart)}, nil},
+		{"one that failed", history{running("app", 1), failing(postStart("app", 1), oops)}, nil},
+		{"one that the engine did not answer", history{running("app", 1), failing(postStart("app", 1), away)}, nil},
+		{"one that was cancelled", history{running("app", 1), postStart("app", 1), cancel("app", 1, lifecycle.PostStart)}, nil},
+		{"one of a run that has ended", history{running("app", 1), postStart("app", 1), exited("app", 1, 1)}, nil},
+		{"a preStop hook, with its limit", history{running("app", 1), preStop("app", 1, 7, "X")}, do{preStop("app", 1, 7, "X")}},
+		{"one that is done", history{running("app", 1), preStop("app", 1, 7, "X"), hooked("app", 1, lifecycle.PreStop)}, nil},
+		{"one that failed", history{running("app", 1), failing(preStop("app", 1, 7, "X"), oops)}, nil},
+		{"one that was cancelled, and the signal that follows", history{running("app", 1), preStop("app", 1, 7, "X"), stop("app", 1, 7), cancel("app", 1, lifecycle.PreStop)}, do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 7, Reason: "X"}}},
+		{"one of a run that has ended", history{running("app", 1), preStop("app", 1, 7, "X"), exited("app", 1, 1)}, nil},
 		{"a stop signal", history{running("app", 1), stop("app", 1, 7)}, do{stop("app", 1, 7)}},
 		{"one that was sent", history{running("app", 1), stop("app", 1, 7), sent("app", 1, false)}, nil},
 		{"one that could not be sent", history{running("app", 1), failing(stop("app", 1, 7), oops)}, nil},

@@ -88,6 +88,8 @@ type scenario struct {
 //	until DURATION
 //	CONTAINER run OPTION...      its next run: lasts=DURATION forever exit=CODE oom deaf ends=DURATION wedged=N
 //	                             takes=DURATION error=TEXT refused=TEXT
+//	                             startup=ANSWERS liveness=ANSWERS readiness=ANSWERS, as in [TestProbe]
+//	                             postStart=DURATION preStop=DURATION hookError=TEXT (of its postStart hook)
 //	CONTAINER pull OPTION...     its next pull: takes=DURATION error=TEXT reason=REASON
 //	sandbox OPTION...            the next start of a sandbox: takes=DURATION error=TEXT reason=REASON
 //	at DURATION stop [grace=DURATION] [delete]
@@ -154,6 +156,20 @@ type options struct {
 	set       map[string]bool
 }
 
+func (o *options) probe(kind lifecycle.ProbeKind, letters string) error {
+	if o.run.Probes == nil {
+		o.run.Probes = map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome{}
+	}
+	for _, letter := range letters {
+		outcome, known := answers[letter]
+		if !known {
+			return fmt.Errorf("no answer %q", letter)
+		}
+		o.run.Probes[kind] = append(o.run.Probes[kind], outcome)
+	}
+	return nil
+}
+
 func parse(words []string) (options, error) {
 	o := options{set: map[string]bool{}}
 	for _, word := range words {
@@ -162,6 +178,14 @@ func parse(words []string) (options, error) {
 		switch key {
 		case "lasts":
 			o.run.Lasts, err = time.ParseDuration(value)
+		case "startup", "liveness", "readiness":
+			err = o.probe(lifecycle.ProbeKind(key), value)
+		case "postStart":
+			o.run.PostStart.Takes, err = time.ParseDuration(value)
+		case "preStop":
+			o.run.PreStop.Takes, err = time.ParseDuration(value)
+		case "hookError":
+			o.run.PostStart.Failure = &lifecycle.Failure{Message: value}
 		case "takes":
 			o.run.Takes, err = time.ParseDuration(value)
 		case "ends":

@@ -172,6 +172,8 @@ func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
 	}
 	waiting := v.waiting(c, &h, newest, initial)
 	switch {
+	case newest.running() && !newest.up(c):
+		s.State, s.LastState = State{Waiting: v.creating()}, terminated(before)
 	case newest.running():
 		s.State, s.LastState = State{Running: &Running{StartedAt: stamp(newest.Started)}}, terminated(before)
 	case newest.over() && waiting == nil:
@@ -184,8 +186,8 @@ func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
 	default:
 		s.State, s.LastState = State{Waiting: waiting}, terminated(newest)
 	}
-	started := newest.running()
-	s.Started, s.Ready = &started, started
+	started := newest.started(c)
+	s.Started, s.Ready = &started, newest.ready(c)
 	if initial {
 		s.Ready = newest.over() && !initFailed(newest.Exit)
 	}
@@ -208,6 +210,11 @@ func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, initial
 	case next.over() && record == next:
 		return v.backingOff(c, h)
 	}
+	return v.creating()
+}
+
+// creating is what a container waits for that is about to run, its postStart hook included.
+func (v *view) creating() *Waiting {
 	w := &Waiting{Reason: ReasonContainerCreating}
 	if len(v.pod.InitContainers) > 0 {
 		w.Reason = ReasonPodInitializing
@@ -226,7 +233,7 @@ func (v *view) again(a *Attempt, initial bool) bool {
 	case initial:
 		return initFailed(a.Exit)
 	}
-	return restarts(v.pod, a.Exit)
+	return restarts(v.pod, a)
 }
 
 // backingOff shows the delay of a restart, and nothing where there is none: the next run is about to begin.
@@ -235,8 +242,13 @@ func (v *view) backingOff(c *spec.Container, h *Container) *Waiting {
 	if !v.now.Before(due) {
 		return nil
 	}
-	if a := &h.Newest; a.Exit.Reason == ReasonStartError && h.Backoff.Level <= 1 {
-		return &Waiting{Reason: ReasonRunContainerError, Message: a.Exit.Message}
+	if a := &h.Newest; h.Backoff.Level <= 1 {
+		switch {
+		case a.Exit.Reason == ReasonStartError:
+			return &Waiting{Reason: ReasonRunContainerError, Message: a.Exit.Message}
+		case a.StopReason == ReasonFailedPostStartHook:
+			return &Waiting{Reason: ReasonPostStartHookError, Message: a.PostStart.Message}
+		}
 	}
 	return &Waiting{Reason: ReasonCrashLoopBackOff, Message: fmt.Sprintf(
 		"back-off %v restarting failed container=%s pod=%s_default(%s)",

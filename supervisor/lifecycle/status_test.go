@@ -28,6 +28,9 @@ func describe(s lifecycle.Status) string {
 			if c.Ready {
 				text += " ready"
 			}
+			if c.State.Running != nil && !*c.Started {
+				text += " not started"
+			}
 			words = append(words, text)
 		}
 	}
@@ -46,6 +49,14 @@ func state(s lifecycle.State) string {
 		words = append(words, fmt.Sprintf("%s(%d)", s.Terminated.Reason, s.Terminated.ExitCode))
 	}
 	return strings.Join(words, " and ")
+}
+
+// hookFailed is a run that is being ended because its postStart hook failed.
+func hookFailed(name string, n int) history {
+	return history{
+		running(name, n), failing(postStart(name, n), oops),
+		lifecycle.StopContainer{Ref: run(name, n), Reason: lifecycle.ReasonFailedPostStartHook},
+	}
 }
 
 func TestStatus(t *testing.T) {
@@ -103,6 +114,26 @@ func TestStatus(t *testing.T) {
 		{"the second what it waits for", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 1), oops)}, 1, "Running; app RunContainerError after StartError(128) +1"},
 		{"the third backs off", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 2), oops)}, 1, "Running; app CrashLoopBackOff after StartError(128) +1"},
 		{"under Never a start that fails is the end", podOf(never, "app"), history{up(), failing(start("app", 1, 0, 0), oops)}, 1, "Failed; app StartError(128)"},
+		{"5.2 a run is ready when its readiness probe says so", with(podOf(always, "app"), probe(readiness)), history{up(), running("app", 1), probed("app", 1, readiness, good)}, 1, "Running; app Running ready"},
+		{"5.2 and not before", with(podOf(always, "app"), probe(readiness)), history{up(), running("app", 1)}, 1, "Running; app Running"},
+		{"5.2 nor when it says otherwise", with(podOf(always, "app"), probe(readiness)), history{up(), running("app", 1), probed("app", 1, readiness, good), probed("app", 1, readiness, bad)}, 1, "Running; app Running"},
+		{"5.4 nor when it ran before", with(podOf(always, "app"), probe(readiness)), history{up(), running("app", 1), probed("app", 1, readiness, good), exited("app", 1, 1), running("app", 2)}, 1, "Running; app Running after Error(1) +1"},
+		{"5.4 nor when it has ended", with(podOf(always, "app"), probe(readiness)), history{up(), running("app", 1), probed("app", 1, readiness, good), exited("app", 1, 1)}, 1, "Running; app Error(1)"},
+		{"5.4 without a startup verdict it is not", with(podOf(always, "app"), probe(startup), probe(readiness)), history{up(), running("app", 1), probed("app", 1, readiness, good)}, 1, "Running; app Running not started"},
+		{"5.4 nor after a bad one", with(podOf(always, "app"), probe(startup)), history{up(), running("app", 1), probed("app", 1, startup, bad)}, 1, "Running; app Running not started"},
+		{"5.4 a good one is enough without a readiness probe", with(podOf(always, "app"), probe(startup)), history{up(), running("app", 1), probed("app", 1, startup, good)}, 1, "Running; app Running ready"},
+		{"5.4 a bad liveness probe does not make it unready", with(podOf(always, "app"), probe(liveness)), history{up(), running("app", 1), probed("app", 1, liveness, bad)}, 1, "Running; app Running ready"},
+		{"5.6 it stays ready in a pod that is to end", podOf(always, "app"), history{up(), running("app", 1), stopped(time.Minute)}, 1, "Running; app Running ready"},
+		{"5.6 unless its probe says otherwise", with(podOf(always, "app"), probe(readiness)), history{up(), running("app", 1), probed("app", 1, readiness, good), stopped(time.Minute), probed("app", 1, readiness, bad)}, 1, "Running; app Running"},
+		{"6 while its postStart hook runs it is being created", with(podOf(always, "app"), hook(lifecycle.PostStart)), history{up(), running("app", 1), postStart("app", 1)}, 1, "Pending; app ContainerCreating"},
+		{"6 or initialized", with(podOf(always, "init", "app"), hook(lifecycle.PostStart)), history{up(), ran("init", 1, 0), running("app", 1)}, 1, "Pending; init Completed(0) ready; app PodInitializing"},
+		{"6 then it runs", with(podOf(always, "app"), hook(lifecycle.PostStart)), history{up(), running("app", 1), postStart("app", 1), hooked("app", 1, lifecycle.PostStart)}, 1, "Running; app Running ready"},
+		{"6 of a restart too", with(podOf(always, "app"), hook(lifecycle.PostStart)), history{up(), ran("app", 1, 1), running("app", 2)}, 1, "Running; app ContainerCreating after Error(1) +1"},
+		{"6 and in a pod that is to end", with(podOf(always, "app"), hook(lifecycle.PostStart)), history{up(), running("app", 1), stopped(time.Minute)}, 1, "Pending; app ContainerCreating"},
+		{"6 a failed one does not let it run", with(podOf(always, "app"), hook(lifecycle.PostStart)), history{up(), running("app", 1), failing(postStart("app", 1), oops)}, 1, "Pending; app ContainerCreating"},
+		{"6 and is what the next start waits for", with(podOf(always, "app"), hook(lifecycle.PostStart)), history{up(), ran("app", 1, 1), hookFailed("app", 2), exited("app", 2, 143)}, 2, "Running; app PostStartHookError after Error(143) +1"},
+		{"6 later ones are backed off", with(podOf(always, "app"), hook(lifecycle.PostStart)), history{up(), ran("app", 1, 1), ran("app", 2, 1), hookFailed("app", 3), exited("app", 3, 143)}, 2, "Running; app CrashLoopBackOff after Error(143) +2"},
+		{"6 under Never it is the end", with(podOf(never, "app"), hook(lifecycle.PostStart)), history{up(), hookFailed("app", 1), exited("app", 1, 143)}, 2, "Failed; app Error(143)"},
 		{"a stopping pod is as it was", podOf(always, "app"), history{twice, stopped(time.Minute)}, 1, "Running; app Running after Error(1) +1 ready"},
 		{"one without anything to stop has ended", podOf(always, "app"), history{stopped(time.Minute)}, 1, "Failed; app ContainerStatusUnknown(137)"},
 		{"so has one whose init containers did not run", podOf(always, "init", "app"), history{up(), stopped(time.Minute)}, 1, "Failed; init PodInitializing; app PodInitializing"},
@@ -183,6 +214,7 @@ func TestStatusMessages(t *testing.T) {
 		{"first pull", pullFailed("app", 1, 1, lifecycle.ReasonErrImagePull), "no"},
 		{"later pull", pullFailed("app", 1, 2, lifecycle.ReasonErrImagePull), `Back-off pulling image "localhost/app": ErrImagePull: no`},
 		{"refusal", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused, Message: "no"}), "no"},
+		{"postStart", history{ran("app", 1, 1), hookFailed("app", 2), exited("app", 2, 143)}, "oops"},
 		{"start", history{failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 1), oops)}, "oops"},
 	} {
 		s := lifecycle.StatusOf(podOf(spec.RestartAlways, "app"), fold(history{up(), row.past}), at(2))
@@ -190,7 +222,8 @@ func TestStatusMessages(t *testing.T) {
 		if w == nil || w.Message != row.want {
 			t.Errorf("%s: %+v, want %q", row.name, w, row.want)
 		}
-		if s.ContainerStatuses[0].Image != "localhost/app" || s.ContainerStatuses[0].ContainerID != "" {
+		resolved := w != nil && w.Reason == lifecycle.ReasonPostStartHookError // it ran
+		if c := s.ContainerStatuses[0]; resolved != (c.Image != "localhost/app") || resolved != (c.ContainerID != "") {
 			t.Errorf("%s: %+v has an image that nobody resolved", row.name, s.ContainerStatuses[0])
 		}
 	}

@@ -142,6 +142,39 @@ func reap(name string, n int) lifecycle.RemoveContainer {
 	return lifecycle.RemoveContainer{Ref: run(name, n)}
 }
 
+func postStart(name string, n int) lifecycle.RunPostStart {
+	return lifecycle.RunPostStart{Ref: run(name, n)}
+}
+
+func preStop(name string, n int, limit time.Duration, why lifecycle.Reason) lifecycle.RunPreStop {
+	return lifecycle.RunPreStop{Ref: run(name, n), Limit: limit, Reason: why}
+}
+
+func cancel(name string, n int, hook lifecycle.HookKind) lifecycle.CancelHook {
+	return lifecycle.CancelHook{Ref: run(name, n), Hook: hook}
+}
+
+// hooked is the good end of a hook.
+func hooked(name string, n int, hook lifecycle.HookKind) happened {
+	return func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.HookFinished{Ref: run(name, n), Hook: hook, At: t}
+	}
+}
+
+// Short names of the probes' kinds and verdicts.
+const (
+	startup, liveness, readiness = lifecycle.ProbeStartup, lifecycle.ProbeLiveness, lifecycle.ProbeReadiness
+	good, bad                    = lifecycle.VerdictSuccess, lifecycle.VerdictFailure
+)
+
+func probed(name string, n int, kind lifecycle.ProbeKind, v lifecycle.Verdict) happened {
+	return func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.ProbeChanged{
+			ProbeRef: lifecycle.ProbeRef{Ref: run(name, n), Kind: kind}, Verdict: v, Message: "no good", Count: 3, At: t,
+		}
+	}
+}
+
 func stopped(grace time.Duration) happened {
 	return func(t lifecycle.Instant) lifecycle.Event {
 		return lifecycle.StopRequested{Grace: lifecycle.Grace{Period: grace}, By: "a test", At: t}
@@ -170,6 +203,52 @@ func podOf(policy spec.RestartPolicy, names ...string) *spec.Pod {
 		}
 	}
 	return pod
+}
+
+// with changes the first app container of a pod, and returns the pod.
+func with(pod *spec.Pod, change ...func(*spec.Container)) *spec.Pod {
+	for _, c := range change {
+		c(&pod.Containers[0])
+	}
+	return pod
+}
+
+// probe gives a container a probe: every 10 s, three failures, one success.
+func probe(kind lifecycle.ProbeKind, change ...func(*spec.Probe)) func(*spec.Container) {
+	p := &spec.Probe{PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
+	for _, c := range change {
+		c(p)
+	}
+	return func(c *spec.Container) {
+		switch kind {
+		case startup:
+			c.StartupProbe = p
+		case liveness:
+			c.LivenessProbe = p
+		case readiness:
+			c.ReadinessProbe = p
+		}
+	}
+}
+
+// ownGrace is a probe's own grace period.
+func ownGrace(seconds spec.Seconds) func(*spec.Probe) {
+	return func(p *spec.Probe) { p.TerminationGracePeriodSeconds = &seconds }
+}
+
+// hook gives a container a hook.
+func hook(kind lifecycle.HookKind) func(*spec.Container) {
+	return func(c *spec.Container) {
+		if c.Lifecycle == nil {
+			c.Lifecycle = &spec.Lifecycle{}
+		}
+		handler := &spec.LifecycleHandler{Sleep: &spec.SleepAction{}}
+		if kind == lifecycle.PreStop {
+			c.Lifecycle.PreStop = handler
+		} else {
+			c.Lifecycle.PostStart = handler
+		}
+	}
 }
 
 // visitInstants calls do with every instant that facts hold, found by reflection.

@@ -82,6 +82,10 @@ func answer(t *rapid.T, a lifecycle.Action, now lifecycle.Instant) lifecycle.Eve
 		return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: now}
 	case lifecycle.StartContainer:
 		return lifecycle.ContainerStarted{Ref: a.Ref, ID: "id", At: now}
+	case lifecycle.RunPostStart:
+		return lifecycle.HookFinished{Ref: a.Ref, Hook: lifecycle.PostStart, At: now}
+	case lifecycle.RunPreStop:
+		return lifecycle.HookFinished{Ref: a.Ref, Hook: lifecycle.PreStop, At: now}
 	case lifecycle.StopContainer:
 		return lifecycle.SignalSent{Ref: a.Ref, At: now}
 	case lifecycle.KillContainer:
@@ -123,6 +127,13 @@ func drawEvent(t *rapid.T, pod *spec.Pod, now lifecycle.Instant) lifecycle.Event
 		lifecycle.ActionFailed{Action: lifecycle.KillContainer{Ref: ref}, Failure: drawFailure(t), At: now},
 		lifecycle.ActionFailed{Action: lifecycle.PullImage{Container: ref.Container, For: n}, Failure: drawFailure(t), At: now},
 		lifecycle.ActionFailed{Action: lifecycle.StartSandbox{Sandbox: n}, Failure: drawFailure(t), At: now},
+		lifecycle.ActionFailed{Action: lifecycle.RunPostStart{Ref: ref}, Failure: drawFailure(t), At: now},
+		lifecycle.ActionFailed{Action: lifecycle.RunPreStop{Ref: ref}, Failure: drawFailure(t), At: now},
+		lifecycle.HookFinished{Ref: ref, Hook: lifecycle.PostStart, At: now},
+		lifecycle.ProbeChanged{
+			ProbeRef: lifecycle.ProbeRef{Ref: ref, Kind: rapid.SampledFrom(kinds).Draw(t, "kind")},
+			Verdict:  rapid.SampledFrom([]lifecycle.Verdict{good, bad}).Draw(t, "verdict"), At: now,
+		},
 		lifecycle.StopRequested{Grace: lifecycle.Grace{Period: time.Second, Force: n == 0}, Delete: n == 1, At: now},
 		lifecycle.Booted{Saved: now, At: now},
 	}

@@ -48,6 +48,10 @@ func (w *World) prepare(a lifecycle.Action) (time.Duration, func() lifecycle.Eve
 			r.Takes = 0 // it is found
 		}
 		return r.Takes, func() lifecycle.Event { return w.startContainer(a, r) }
+	case lifecycle.RunPostStart:
+		return w.runHook(a, hook{a.Ref, lifecycle.PostStart}, 0)
+	case lifecycle.RunPreStop:
+		return w.runHook(a, hook{a.Ref, lifecycle.PreStop}, a.Limit)
 	}
 	return 0, func() lifecycle.Event { return w.take(a) }
 }

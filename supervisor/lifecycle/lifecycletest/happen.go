@@ -36,7 +36,9 @@ func (w *World) LoseSandbox(kill bool) {
 			w.exit(p, lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError})
 		}
 	}
-	w.tell(lifecycle.SandboxLost{Sandbox: n, Message: "killed", At: w.Now()})
+	if w.Facts.SandboxReady() == n { // else nobody watches it yet: who comes to is told
+		w.tell(lifecycle.SandboxLost{Sandbox: n, Message: "killed", At: w.Now()})
+	}
 }
 
 // Exit ends the running process of a container from outside.
@@ -57,7 +59,12 @@ func (w *World) Leap(d time.Duration) { w.leap += d }
 // Crash kills the supervisor; another one takes the pod up from the saved facts after a time.
 func (w *World) Crash(off time.Duration) {
 	if !w.down {
-		w.end(off, func() {})
+		held := w.Facts.Verdicts() // they are kept until the next boot
+		w.end(off, func() {
+			for _, e := range held {
+				w.fold(e)
+			}
+		})
 	}
 }
 
@@ -82,6 +89,7 @@ func (w *World) end(off time.Duration, begin func()) {
 	}
 	w.life++
 	w.down = true
+	w.forget()
 	life := w.life
 	w.At(w.now+off, func() {
 		if life != w.life {

@@ -28,6 +28,10 @@ type Run struct {
 	Deaf    bool          // it does not hear the stop signal
 	Ends    time.Duration // from the stop signal to its end
 	Wedged  int           // how many SIGKILLs it outlives
+
+	PostStart, PreStop Start // how its hooks go
+	// Probes are the answers of its probes, one after another.
+	Probes map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome
 }
 
 // next takes the first element off a list; of an empty list it is the one to fall back to.

@@ -49,7 +49,7 @@ func (t *Timeline) status(s Step) {
 	status := lifecycle.StatusOf(t.pod, s.After, s.Now)
 	for _, list := range [...][]lifecycle.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
 		for i := range list {
-			t.say(s.Since, list[i].Name, container(&list[i]))
+			t.say(s.Since, list[i].Name, t.container(&list[i]))
 		}
 	}
 	t.say(s.Since, "", string(status.Phase))
@@ -63,7 +63,19 @@ func (t *Timeline) say(at time.Duration, who, what string) {
 	t.line(at, "=", strings.TrimSpace(who+" "+what))
 }
 
-func container(c *lifecycle.ContainerStatus) string {
+// probed reports whether a container has probes, so that being ready is something to write down.
+func (t *Timeline) probed(name string) bool {
+	for _, list := range [...][]spec.Container{t.pod.InitContainers, t.pod.Containers} {
+		for i := range list {
+			if c := &list[i]; c.Name == name {
+				return c.StartupProbe != nil || c.ReadinessProbe != nil
+			}
+		}
+	}
+	return false
+}
+
+func (t *Timeline) container(c *lifecycle.ContainerStatus) string {
 	text := "Nothing"
 	switch s := c.State; {
 	case s.Running != nil:
@@ -72,6 +84,9 @@ func container(c *lifecycle.ContainerStatus) string {
 		text = "Waiting " + string(s.Waiting.Reason)
 	case s.Terminated != nil:
 		text = fmt.Sprintf("Terminated %s %d", s.Terminated.Reason, s.Terminated.ExitCode)
+	}
+	if c.Ready && c.State.Running != nil && t.probed(c.Name) {
+		text += ", ready"
 	}
 	if c.RestartCount > 0 {
 		text += fmt.Sprintf(", restarts %d", c.RestartCount)
@@ -95,6 +110,12 @@ func action(a lifecycle.Action) string {
 		return fmt.Sprintf("StopContainer %s grace %v, %s", ref(a.Ref), a.Grace, a.Reason)
 	case lifecycle.KillContainer:
 		return "KillContainer " + ref(a.Ref)
+	case lifecycle.RunPostStart:
+		return "RunPostStart " + ref(a.Ref)
+	case lifecycle.RunPreStop:
+		return fmt.Sprintf("RunPreStop %s limit %v, %s", ref(a.Ref), a.Limit, a.Reason)
+	case lifecycle.CancelHook:
+		return fmt.Sprintf("CancelHook %s %s", ref(a.Ref), a.Hook)
 	case lifecycle.RemoveContainer:
 		return "RemoveContainer " + ref(a.Ref)
 	case lifecycle.RemovePod:
@@ -128,6 +149,14 @@ func event(e lifecycle.Event) string {
 		return "ContainerRemoved " + ref(e.Ref)
 	case lifecycle.PodEvicted:
 		return "PodEvicted"
+	case lifecycle.HookFinished:
+		return fmt.Sprintf("HookFinished %s %s", ref(e.Ref), e.Hook)
+	case lifecycle.ProbeChanged:
+		return fmt.Sprintf("ProbeChanged %s %s %s after %d", ref(e.Ref), e.Kind, e.Verdict, e.Count)
+	case lifecycle.ProbeFailed:
+		return fmt.Sprintf("ProbeFailed %s %s %s %d", ref(e.Ref), e.Kind, e.Result.Outcome, e.Count)
+	case lifecycle.ProbeWarned:
+		return fmt.Sprintf("ProbeWarned %s %s", ref(e.Ref), e.Kind)
 	case lifecycle.StopRequested:
 		switch {
 		case e.Grace.Force:

@@ -43,15 +43,20 @@ type World struct {
 	Pod     *spec.Pod
 	Script  Script
 	Facts   lifecycle.Facts
-	Observe func(Step)                               // nil: nobody looks
-	Fault   func(lifecycle.Action) Fault             // nil: none but what [World.Away] sets
-	Lag     func() time.Duration                     // how late an event arrives; nil: at once
-	Echo    func() (after time.Duration, again bool) // whether an event arrives once more; nil: never
+	Observe func(Step)                   // nil: nobody looks
+	Fault   func(lifecycle.Action) Fault // nil: none but what [World.Away] sets
+	// Forgetful is a supervisor that dies before it has written that something went well.
+	Forgetful bool
+	Lag       func() time.Duration                     // how late an event arrives; nil: at once
+	Echo      func() (after time.Duration, again bool) // whether an event arrives once more; nil: never
 
 	engine engine
 	away   bool
 	gone   bool
 	pulls  map[string]func(lifecycle.Event) // ends the running pull of a container
+	hooks  map[hook]func(lifecycle.Event)   // ends the running hook of a run
+
+	workers map[lifecycle.ProbeRef]*worker
 
 	now    time.Duration
 	booted time.Duration // when the machine was
@@ -70,8 +75,9 @@ type World struct {
 
 // item is something to happen; what is to happen at the same instant does in the order of its arrival.
 type item struct {
-	at time.Duration
-	do func()
+	at    time.Duration
+	do    func()
+	aside bool // the supervisor does not learn of it
 }
 
 // New makes a world at its first instant.
@@ -81,7 +87,8 @@ func New(pod *spec.Pod, script Script) *World {
 		engine: engine{
 			sandboxes: map[int]bool{}, processes: map[lifecycle.Ref]*process{}, asked: map[lifecycle.Ref]Run{},
 		},
-		pulls: map[string]func(lifecycle.Event){},
+		pulls: map[string]func(lifecycle.Event){}, hooks: map[hook]func(lifecycle.Event){},
+		workers: map[lifecycle.ProbeRef]*worker{},
 	}
 	w.Facts = lifecycle.Facts{UID: "uid", Accepted: w.Now()}
 	w.saved, w.savedAt = w.Facts, w.Now()
@@ -97,12 +104,17 @@ func (w *World) Now() lifecycle.Instant {
 }
 
 // At does something at an instant, given as the time since the world began.
-func (w *World) At(at time.Duration, do func()) {
+func (w *World) At(at time.Duration, do func()) { w.enqueue(item{at: at, do: do}) }
+
+// aside does something that is no reason to decide anew.
+func (w *World) aside(at time.Duration, do func()) { w.enqueue(item{at: at, do: do, aside: true}) }
+
+func (w *World) enqueue(next item) {
 	i := len(w.queue)
-	for i > 0 && w.queue[i-1].at > at {
+	for i > 0 && w.queue[i-1].at > next.at {
 		i--
 	}
-	w.queue = slices.Insert(w.queue, i, item{at: at, do: do})
+	w.queue = slices.Insert(w.queue, i, next)
 }
 
 // Run lets the world go on until an instant, given as the time since it began, and returns the first thing that was done
@@ -119,7 +131,9 @@ func (w *World) Run(until time.Duration) error {
 			w.wrong("%d things happened at once", busy)
 		}
 		first.do()
-		w.turn()
+		if !first.aside {
+			w.turn()
+		}
 	}
 	w.now = max(w.now, until)
 	return w.err
@@ -156,6 +170,7 @@ func (w *World) turn() {
 			continue
 		}
 		w.gone = d.Gone
+		w.probes(d.Probes)
 		w.save(now)
 		for _, a := range todo {
 			w.begin(a)
@@ -180,13 +195,16 @@ func (w *World) fold(e lifecycle.Event) {
 	before := w.Facts
 	w.Facts = w.Facts.Apply(e)
 	switch e := e.(type) {
-	case lifecycle.ImagePulled, lifecycle.ContainerStarted, lifecycle.SignalSent, lifecycle.ContainerRemoved:
+	case lifecycle.ImagePulled, lifecycle.SignalSent, lifecycle.ContainerRemoved:
+	case lifecycle.ProbeChanged, lifecycle.ProbeFailed, lifecycle.ProbeWarned:
 	case lifecycle.Issued:
 		switch e.Action.(type) {
-		case lifecycle.PullImage, lifecycle.CancelPull, lifecycle.RemoveContainer:
+		case lifecycle.PullImage, lifecycle.CancelPull, lifecycle.CancelHook, lifecycle.RemoveContainer:
 		default:
 			w.dirty = true
 		}
+	case lifecycle.ContainerStarted, lifecycle.HookFinished:
+		w.dirty = w.dirty || !w.Forgetful
 	default:
 		w.dirty = true
 	}
@@ -210,6 +228,12 @@ func (w *World) begin(a lifecycle.Action) {
 		}
 		return
 	}
+	if c, ok := a.(lifecycle.CancelHook); ok {
+		if end := w.hooks[hook{c.Ref, c.Hook}]; end != nil {
+			end(w.failed(cancelled(c), lifecycle.Failure{Message: "canceled"}))
+		}
+		return
+	}
 	life, ended := w.life, false
 	takes, do := w.prepare(a)
 	end := func(e lifecycle.Event) {
@@ -218,14 +242,27 @@ func (w *World) begin(a lifecycle.Action) {
 			w.tell(e)
 		}
 	}
-	if p, ok := a.(lifecycle.PullImage); ok {
-		w.pulls[p.Container] = end
+	switch a := a.(type) {
+	case lifecycle.PullImage:
+		w.pulls[a.Container] = end
+	case lifecycle.RunPostStart:
+		w.hooks[hook{a.Ref, lifecycle.PostStart}] = end
+	case lifecycle.RunPreStop:
+		w.hooks[hook{a.Ref, lifecycle.PreStop}] = end
 	}
 	w.At(w.now+takes, func() {
 		if !ended && life == w.life {
 			end(w.faulty(a, do))
 		}
 	})
+}
+
+// cancelled is the hook that an action cancels.
+func cancelled(c lifecycle.CancelHook) lifecycle.Action {
+	if c.Hook == lifecycle.PreStop {
+		return lifecycle.RunPreStop{Ref: c.Ref}
+	}
+	return lifecycle.RunPostStart{Ref: c.Ref}
 }
 
 // faulty carries out an action unless the engine is away.

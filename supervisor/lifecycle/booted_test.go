@@ -1,0 +1,87 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+func TestBooted(t *testing.T) {
+	boot := lifecycle.Instant{Boot: "2", Mono: 100 * time.Second, Wall: time.Unix(2_000_000_000, 0).UTC()}
+	moved := func(seconds, back float64) lifecycle.Instant {
+		return lifecycle.Instant{Boot: "2", Mono: boot.Mono - time.Duration(back*float64(time.Second)), Wall: at(seconds).Wall}
+	}
+	full := fold(history{
+		up(), ran("app", 1, 1), tick(2), pulled("app", 2), asked("app", 2), tick(3), started("app", 2), tick(4),
+		stopped(time.Minute), stop("app", 2, time.Minute), tick(5), sent("app", 2, false), tick(6), kill("app", 2),
+		sent("app", 2, true), failed(kill("app", 2), oops), pull("app", 3, 1), tick(7), reap("app", 1),
+		failed(reap("app", 1), oops), removeSandbox(1), failed(removeSandbox(1), oops),
+		lifecycle.RemovePod{},
+		failed(lifecycle.RemovePod{}, oops),
+	})
+	got := full.Apply(lifecycle.Booted{Saved: at(10), At: boot})
+	want := full
+	want.Accepted = moved(1, 9)
+	want.Sandbox.Asked, want.Sandbox.Ready = moved(1, 9), moved(1, 9)
+	want.Sandbox.Lost, want.Sandbox.Message = boot, "the machine was restarted"
+	want.Sandbox.Removal = lifecycle.Removal{Asked: moved(7, 3), Failed: moved(7, 3)}
+	want.Stop.Asked, want.Stop.Deadline = moved(4, 6), moved(64, 0) // a running grace is void
+	want.Removal = want.Sandbox.Removal
+	c := full.Containers["app"]
+	c.Previous.Asked, c.Previous.Started, c.Previous.Exited = moved(1, 9), moved(1, 9), moved(1, 9)
+	c.Previous.Removal = want.Removal
+	c.Newest.Asked, c.Newest.Started = moved(2, 8), moved(3, 7)
+	c.Newest.StopAsked, c.Newest.StopSent = moved(4, 6), moved(5, 5)
+	c.Newest.KillAsked, c.Newest.KillSent, c.Newest.Unsent = moved(6, 4), moved(6, 4), moved(6, 4)
+	c.Newest.Exited = boot
+	c.Newest.Exit = lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown, Message: "the machine was restarted"}
+	c.Pull.Asked = lifecycle.Instant{} // it has ended with its boot
+	c.Backoff.Granted = moved(2, 8)
+	want.Containers = map[string]lifecycle.Container{"app": c}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("facts after the boot (-want +got):\n%s", diff)
+	}
+}
+
+// TestBootedMovesEveryInstant leaves no instant of the earlier boot behind, wherever a field is added.
+func TestBootedMovesEveryInstant(t *testing.T) {
+	old := at(3)
+	removal := lifecycle.Removal{Asked: old, Failed: old, Done: old}
+	hook := lifecycle.Hook{Asked: old, Retry: old, Cancelled: old, Done: old}
+	probed := lifecycle.Probed{At: old}
+	attempt := lifecycle.Attempt{
+		PostStart: hook, PreStop: hook, Probes: lifecycle.Probes{Startup: probed, Liveness: probed, Readiness: probed},
+		Asked: old, Retry: old, Started: old, Refused: old, StopAsked: old, StopSent: old, KillAsked: old, KillSent: old,
+		Unsent: old, Exited: old, Removal: removal,
+	}
+	facts := lifecycle.Facts{
+		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Asked: old, Deadline: old}, Evicted: lifecycle.Eviction{At: old},
+		Sandbox: lifecycle.Sandbox{Asked: old, Ready: old, Lost: old, Failed: old, Removal: removal},
+		Containers: map[string]lifecycle.Container{"app": {
+			Newest: attempt, Previous: attempt, Backoff: lifecycle.Backoff{Granted: old},
+			Pull: lifecycle.Pull{Asked: old, Cancelled: old, Done: old, Failed: old, Retry: old},
+		}},
+	}
+	if zero := zeroInstants(facts); len(zero) > 0 {
+		t.Fatalf("the test does not fill %v", zero)
+	}
+	got := facts.Apply(lifecycle.Booted{Saved: at(5), At: lifecycle.Instant{Boot: "2", Mono: time.Second}})
+	visitInstants(got, func(path string, i lifecycle.Instant) {
+		if i.Boot != "2" || i.Mono != -time.Second || !i.Wall.Equal(old.Wall) {
+			t.Errorf("%s is %v", path, i)
+		}
+	})
+}
+
+func zeroInstants(f lifecycle.Facts) []string {
+	var zero []string
+	visitInstants(f, func(path string, i lifecycle.Instant) {
+		if i.IsZero() {
+			zero = append(zero, path)
+		}
+	})
+	return zero
+}

@@ -1,0 +1,156 @@
+package lifecycle
+
+import (
+	"cmp"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// end brings the pod to rest: containers first, then the sandbox, then, if the pod was deleted, all the rest.
+func (p *plan) end(why Reason) {
+	if p.cancelPulls()+p.stopAll(why) > 0 {
+		return
+	}
+	switch s := &p.facts.Sandbox; {
+	case s.inFlight():
+	case s.standing():
+		if p.removable(&s.Removal) {
+			p.do(RemoveSandbox{Sandbox: s.N})
+		}
+	case p.facts.Stop.Delete && p.removable(&p.facts.Removal):
+		p.do(RemovePod{})
+	}
+}
+
+// cancelPulls cancels whatever is being pulled, and returns how many pulls there are. A pull outlives the sandbox: only
+// the end of the pod ends it.
+func (p *plan) cancelPulls() int {
+	busy := 0
+	for _, list := range [...][]spec.Container{p.pod.Containers, p.pod.InitContainers} {
+		for i := range list {
+			pull := p.facts.Containers[list[i].Name].Pull
+			if !pull.inFlight() {
+				continue
+			}
+			busy++
+			if pull.Cancelled.IsZero() {
+				p.do(CancelPull{Container: list[i].Name, For: pull.For})
+			}
+		}
+	}
+	return busy
+}
+
+// stopAll stops whatever runs or is on its way, and returns how many there are.
+func (p *plan) stopAll(why Reason) int {
+	busy := 0
+	for _, list := range [...][]spec.Container{p.pod.Containers, p.pod.InitContainers} {
+		for i := range list {
+			h := p.facts.Containers[list[i].Name]
+			if h.Newest.live() {
+				busy++
+				p.stop(&list[i], &h.Newest, why)
+			}
+		}
+	}
+	return busy
+}
+
+// stop brings one run to its end: the preStop hook, the stop signal, SIGKILL when the grace period is over, and SIGKILL
+// again as long as the process does not go. A start that has no outcome is waited for: it ends in one, and its process is
+// stopped then.
+func (p *plan) stop(c *spec.Container, a *Attempt, why Reason) {
+	switch {
+	case a.Started.IsZero() && a.Retry.IsZero():
+	case a.Started.IsZero():
+		p.kill(a)
+	case p.facts.Stop.Force:
+		p.kill(a)
+	case a.StopAsked.IsZero():
+		p.signal(c, a, cmp.Or(a.StopReason, why))
+	case p.due(p.killDue(a)):
+		p.kill(a)
+	case !a.Unsent.IsZero() && p.due(a.Unsent.Add(unavailableDelay)):
+		p.do(StopContainer{Ref: a.Ref, Grace: a.StopGrace, Reason: a.StopReason})
+	}
+}
+
+// signal sends a run its stop signal, after its preStop hook. The hook is part of the grace period, but the process has
+// [minimumGrace] after it all the same; where no grace is left there is no hook.
+func (p *plan) signal(c *spec.Container, a *Attempt, why Reason) {
+	left := p.left(c, a, why)
+	switch {
+	case !hasPreStop(c) || left <= 0 || !a.PreStop.Done.IsZero():
+		p.do(StopContainer{Ref: a.Ref, Grace: max(left, minimumGrace), Reason: why})
+	case p.askable(&a.PreStop):
+		p.do(RunPreStop{Ref: a.Ref, Limit: left, Reason: why})
+	default:
+		p.due(p.now.Add(left))
+	}
+}
+
+// left is what is left of the grace period of a run that has had no stop signal yet. It begins with the preStop hook; a
+// stop of the pod has one for all, which can only shorten what a run was given before.
+func (p *plan) left(c *spec.Container, a *Attempt, why Reason) time.Duration {
+	hook, deadline := &a.PreStop, p.facts.deadline()
+	switch {
+	case hook.Asked.IsZero() && deadline.IsZero():
+		return grace(p.pod, c, why)
+	case hook.Asked.IsZero():
+		return deadline.Sub(p.now)
+	}
+	return earlier(hook.Asked.Add(hook.Limit), deadline).Sub(p.now)
+}
+
+// killDue is when a run that was told to stop is killed. A deadline that was set or shortened after the signal holds,
+// but the process keeps its least time.
+func (p *plan) killDue(a *Attempt) Instant {
+	due := a.StopAsked.Add(a.StopGrace)
+	if deadline := p.facts.deadline(); !deadline.IsZero() && deadline.Before(due) {
+		due = later(deadline, a.StopAsked.Add(minimumGrace))
+	}
+	return due
+}
+
+func (p *plan) kill(a *Attempt) {
+	unsent := !a.Unsent.IsZero() && p.due(a.Unsent.Add(unavailableDelay))
+	if a.KillAsked.IsZero() || unsent || p.due(a.KillAsked.Add(killRepeat)) {
+		p.do(KillContainer{Ref: a.Ref})
+	}
+}
+
+// tidy ends what has outlived its purpose: hooks whose run is over or was sent its signal, and what dead runs have left,
+// but for the newest dead run of each container, which a person may want to look at. Of a pod that is deleted everything
+// goes in one.
+func (p *plan) tidy() {
+	for _, list := range [...][]spec.Container{p.pod.InitContainers, p.pod.Containers} {
+		for i := range list {
+			h := p.facts.Containers[list[i].Name]
+			p.cancelHooks(&h.Newest)
+			if p.facts.Stop.Delete {
+				continue
+			}
+			if h.Previous.over() && h.Newest.over() && p.removable(&h.Previous.Removal) {
+				p.do(RemoveContainer{Ref: h.Previous.Ref})
+			}
+		}
+	}
+}
+
+// cancelHooks ends the hooks of a run that nobody waits for any more: a stop interrupts a postStart hook, and a preStop
+// hook has its time (DEVIATIONS 1 and 2).
+func (p *plan) cancelHooks(a *Attempt) {
+	signalled := a.over() || !a.StopAsked.IsZero() || !a.KillAsked.IsZero()
+	if h := &a.PostStart; h.inFlight() && h.Cancelled.IsZero() && (signalled || a.ending()) {
+		p.do(CancelHook{Ref: a.Ref, Hook: PostStart})
+	}
+	if h := &a.PreStop; h.inFlight() && h.Cancelled.IsZero() && signalled {
+		p.do(CancelHook{Ref: a.Ref, Hook: PreStop})
+	}
+}
+
+// removable reports whether a removal is neither done nor under way, and has not failed just now.
+func (p *plan) removable(r *Removal) bool {
+	return r.Done.IsZero() && !r.pending() && (r.Failed.IsZero() || p.due(r.Failed.Add(retryDelay)))
+}
