@@ -18,6 +18,8 @@ const (
 	PhaseRunning   Phase = "Running"
 	PhaseSucceeded Phase = "Succeeded"
 	PhaseFailed    Phase = "Failed"
+	// PhaseUnknown is that of a pod whose engine cannot be reached (DEVIATIONS 20).
+	PhaseUnknown Phase = "Unknown"
 )
 
 // Terminal reports whether the phase is for good.
@@ -97,6 +99,12 @@ func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
 	slices.SortFunc(s.ContainerStatuses, func(a, b ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
 	s.Phase = v.phase(&s)
 	s.Conditions = v.conditions(&s)
+	switch {
+	case s.Phase == PhaseFailed:
+		s.Reason, s.Message = f.Stop.Reason, f.Stop.Message
+	case s.Phase != PhaseSucceeded && f.unknown(now):
+		s.Phase, s.Reason, s.Message = PhaseUnknown, ReasonEngineUnavailable, "The container engine cannot be reached"
+	}
 	for _, ip := range f.Sandbox.IPs {
 		s.PodIPs = append(s.PodIPs, PodIP{IP: ip})
 		s.PodIP = s.PodIPs[0].IP
@@ -135,7 +143,7 @@ func (v *view) records(h *Container, initial bool) (newest, before *Attempt) {
 	if !newest.ran() {
 		newest, before = before, &Attempt{}
 	}
-	if initial && !v.ended && newest.Round != v.facts.Round {
+	if initial && !v.ended && newest.Round != v.facts.Round && !v.facts.void(newest) {
 		newest, before = &Attempt{Restarts: newest.Restarts}, &Attempt{}
 	}
 	return newest, before
@@ -150,7 +158,8 @@ func (v *view) initialized() bool {
 		}
 	}
 	for i := range v.pod.InitContainers {
-		if a := v.facts.Containers[v.pod.InitContainers[i].Name].Newest; !initDone(&a, v.facts.Round) {
+		c := &v.pod.InitContainers[i]
+		if a := v.facts.Containers[c.Name].Newest; !passed(c, &a, v.facts.Round) {
 			return false
 		}
 	}
@@ -170,23 +179,23 @@ func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
 	waiting := v.waiting(c, &h, newest, initial)
 	switch {
 	case newest.running() && !newest.up(c):
-		s.State, s.LastState = State{Waiting: v.creating()}, terminated(before)
+		s.State, s.LastState = State{Waiting: v.creating()}, v.terminated(before)
 	case newest.running():
-		s.State, s.LastState = State{Running: &Running{StartedAt: stamp(newest.Started)}}, terminated(before)
+		s.State, s.LastState = State{Running: &Running{StartedAt: stamp(newest.Started)}}, v.terminated(before)
 	case newest.over() && waiting == nil:
-		s.State, s.LastState = terminated(newest), terminated(before)
+		s.State, s.LastState = v.terminated(newest), v.terminated(before)
 	case waiting == nil:
 		s.State = State{Terminated: &Terminated{
 			ExitCode: 137, Reason: ReasonStatusUnknown,
 			Message: "The container could not be located when the pod was terminated",
 		}}
 	default:
-		s.State, s.LastState = State{Waiting: waiting}, terminated(newest)
+		s.State, s.LastState = State{Waiting: waiting}, v.terminated(newest)
 	}
 	started := newest.started(c)
 	s.Started, s.Ready = &started, newest.ready(c)
-	if initial {
-		s.Ready = newest.over() && !initFailed(newest.Exit)
+	if initial && !c.IsSidecar() {
+		s.Ready = v.facts.counts(newest) && !initFailed(newest.Exit)
 	}
 	return s
 }
@@ -196,7 +205,7 @@ func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
 func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, initial bool) *Waiting {
 	next, pull := &h.Newest, &h.Pull
 	switch {
-	case record.over() && !v.again(record, initial):
+	case record.over() && !v.again(c, record, initial):
 		return nil
 	case !record.over() && !initial && v.atRest() && v.initialized():
 		return nil // missing counts as lost, as TerminatePod of the kubelet has it
@@ -204,6 +213,8 @@ func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, initial
 		return pullWaiting(c, pull)
 	case !next.Refused.IsZero():
 		return &Waiting{Reason: next.Exit.Reason, Message: next.Exit.Message}
+	case v.facts.void(record):
+		return &Waiting{Reason: ReasonRestartingAllContainers}
 	case next.over() && record == next:
 		return v.backingOff(c, h)
 	}
@@ -219,19 +230,21 @@ func (v *view) creating() *Waiting {
 }
 
 // again reports whether a run that is over is followed by another.
-func (v *view) again(a *Attempt, initial bool) bool {
+func (v *view) again(c *spec.Container, a *Attempt, initial bool) bool {
 	switch {
 	case v.ended:
 		return false
+	case v.facts.void(a), initial && c.IsSidecar():
+		return true
 	case initial:
 		return initFailed(a.Exit)
 	}
-	return restarts(v.pod, a)
+	return restarts(v.pod, c, a)
 }
 
 // backingOff shows the delay of a restart, and nothing where there is none: the next run is about to begin.
 func (v *view) backingOff(c *spec.Container, h *Container) *Waiting {
-	due, _ := restartDue(v.pod, c, h, v.facts.Round)
+	due, _ := restartDue(v.pod, v.facts, c, h)
 	if !v.now.Before(due) {
 		return nil
 	}
@@ -259,15 +272,20 @@ func pullWaiting(c *spec.Container, pull *Pull) *Waiting {
 	}
 }
 
-// terminated is the state that a run which is over leaves, and no state for any other.
-func terminated(a *Attempt) State {
+// terminated is the state that a run which is over leaves, and no state for any other. One that a restart of all
+// containers has made void says that, and not how it ended (contract 4.2).
+func (v *view) terminated(a *Attempt) State {
 	if !a.over() {
 		return State{}
 	}
-	return State{Terminated: &Terminated{
+	t := Terminated{
 		ExitCode: a.Exit.Code, Reason: a.Exit.Reason, Message: a.Exit.Message,
 		StartedAt: stamp(a.Started), FinishedAt: stamp(a.Exited), ContainerID: containerID(a.ID),
-	}}
+	}
+	if v.facts.void(a) {
+		t.ExitCode, t.Reason, t.Message = 137, ReasonRestartingAllContainers, ""
+	}
+	return State{Terminated: &t}
 }
 
 func containerID(id string) string {

@@ -43,7 +43,18 @@ func (w *World) Exit(container string, e lifecycle.Exit) {
 }
 
 // Away sets whether the engine is away. Its containers run on meanwhile.
-func (w *World) Away(away bool) { w.away = away }
+func (w *World) Away(away bool) {
+	w.away = away
+	w.tellAway()
+}
+
+func (w *World) tellAway() {
+	if w.away {
+		w.tell(lifecycle.EngineLost{At: w.Now()})
+	} else {
+		w.tell(lifecycle.EngineFound{At: w.Now()})
+	}
+}
 
 // Leap moves the wall clock.
 func (w *World) Leap(d time.Duration) { w.leap += d }
@@ -98,6 +109,9 @@ func (w *World) end(off time.Duration, begin func()) {
 func (w *World) resume() {
 	for _, a := range w.Facts.Unresolved() {
 		w.begin(a)
+	}
+	if w.away || !w.Facts.Away.IsZero() {
+		w.tellAway()
 	}
 	for _, ref := range w.Facts.Live() {
 		w.watch(ref)

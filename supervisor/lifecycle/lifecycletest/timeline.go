@@ -120,6 +120,10 @@ func action(a lifecycle.Action) string {
 		return "RemoveContainer " + ref(a.Ref)
 	case lifecycle.RemovePod:
 		return "RemovePod"
+	case lifecycle.BeginRound:
+		return fmt.Sprintf("BeginRound %d, because of %s", a.Round, ref(a.By))
+	case lifecycle.EndPod:
+		return fmt.Sprintf("EndPod %s, grace %v", a.Reason, a.Grace)
 	}
 	return fmt.Sprintf("%T", a)
 }
