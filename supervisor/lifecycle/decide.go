@@ -45,7 +45,11 @@ func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 	case p.expired():
 	case p.restartAll():
 	default:
-		if p.sandbox() && p.inits() {
+		if !p.sandbox() {
+			break
+		}
+		p.ephemerals()
+		if p.inits() {
 			p.apps()
 		}
 	}

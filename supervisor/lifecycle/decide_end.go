@@ -27,7 +27,7 @@ func (p *plan) end(why Reason) {
 // the end of the pod ends it.
 func (p *plan) cancelPulls() int {
 	busy := 0
-	for _, list := range [...][]spec.Container{p.pod.Containers, p.pod.InitContainers} {
+	for _, list := range [...][]spec.Container{p.pod.Containers, p.pod.InitContainers, p.facts.Ephemeral} {
 		for i := range list {
 			pull := p.facts.Containers[list[i].Name].Pull
 			if !pull.inFlight() {
@@ -44,7 +44,7 @@ func (p *plan) cancelPulls() int {
 
 // stopAll stops whatever runs or is on its way, and returns how many there are. Sidecars serve the app containers and the
 // sidecars before them, so each has its stop signal when those behind it have ended; init containers have no turn
-// (contract 7.3).
+// (contract 7.3), nor have ephemeral ones, which a restart of all containers leaves alone (contract 4.2).
 func (p *plan) stopAll(why Reason) int {
 	busy := 0
 	for i := range p.pod.Containers {
@@ -55,6 +55,9 @@ func (p *plan) stopAll(why Reason) int {
 		}
 	}
 	ahead := busy
+	if why != ReasonRestartingAllContainers {
+		busy += p.stopEphemerals(why)
+	}
 	for i := len(p.pod.InitContainers) - 1; i >= 0; i-- {
 		c := &p.pod.InitContainers[i]
 		h := p.facts.Containers[c.Name]

@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"maps"
 	"time"
+
+	"github.com/podstead/podstead/spec"
 )
 
 // Facts is what is known of one pod. The zero value, with a UID and the instant of acceptance, is a pod that was never
@@ -17,7 +19,8 @@ type Facts struct {
 	Containers map[string]Container `json:"containers,omitempty"` // by name
 	Removal    Removal              `json:"removal,omitzero"`     // of the whole pod, after it was deleted
 	Restarted  Restarted            `json:"restarted,omitzero"`
-	Away       Instant              `json:"away,omitzero"` // since when the engine cannot be reached
+	Ephemeral  []spec.Container     `json:"ephemeral,omitempty"` // in the order in which they were added
+	Away       Instant              `json:"away,omitzero"`       // since when the engine cannot be reached
 
 	Conditions map[ConditionType]SetCondition `json:"conditions,omitempty"` // that others have set
 }

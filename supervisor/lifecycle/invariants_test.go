@@ -114,6 +114,12 @@ func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 	case a.Sandbox != f.SandboxReady() || a.Round != f.Round:
 		v.wrong("%v is asked for in sandbox %d and round %d", a, f.SandboxReady(), f.Round)
 	}
+	if slices.ContainsFunc(f.Ephemeral, func(c spec.Container) bool { return c.Name == a.Container }) {
+		if !newest.Started.IsZero() || !newest.Exited.IsZero() {
+			v.wrong("%v is asked for, and %v has run", a, newest.Ref)
+		}
+		return
+	}
 	for i := range v.pod.InitContainers {
 		c := &v.pod.InitContainers[i]
 		if c.Name == a.Container {
@@ -287,6 +293,7 @@ func (v *invariants) statusOf(s lifecycletest.Step) {
 	}
 	v.containers(s.After, now.Phase, old.InitContainerStatuses, now.InitContainerStatuses)
 	v.containers(s.After, now.Phase, old.ContainerStatuses, now.ContainerStatuses)
+	v.containers(s.After, now.Phase, nil, now.EphemeralContainerStatuses)
 }
 
 func (v *invariants) containers(f lifecycle.Facts, phase lifecycle.Phase, old, now []lifecycle.ContainerStatus) {

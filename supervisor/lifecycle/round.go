@@ -46,7 +46,9 @@ func Noted(a Action) bool {
 }
 
 // void reports whether a run is of a round that a restart of all containers has ended.
-func (f *Facts) void(a *Attempt) bool { return a.N() > 0 && a.Round < f.Restarted.Round }
+func (f *Facts) void(a *Attempt) bool {
+	return a.N() > 0 && a.Round < f.Restarted.Round && !f.ephemeral(a.Container)
+}
 
 // counts reports whether a run is over and is a reason for what happens next.
 func (f *Facts) counts(a *Attempt) bool { return a.over() && !f.void(a) }

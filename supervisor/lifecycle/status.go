@@ -36,7 +36,9 @@ type Status struct {
 	StartTime             time.Time         `json:"startTime"`
 	InitContainerStatuses []ContainerStatus `json:"initContainerStatuses,omitempty"`
 	ContainerStatuses     []ContainerStatus `json:"containerStatuses,omitempty"`
-	QOSClass              string            `json:"qosClass"`
+	// EphemeralContainerStatuses have neither Started nor Ready.
+	EphemeralContainerStatuses []ContainerStatus `json:"ephemeralContainerStatuses,omitempty"`
+	QOSClass                   string            `json:"qosClass"`
 }
 
 // PodIP is one address of the pod.
@@ -91,12 +93,18 @@ func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
 	v := view{pod: pod, facts: &f, now: now, ended: !f.Stop.Asked.IsZero() || finished(pod, &f)}
 	s := Status{StartTime: stamp(f.Accepted), QOSClass: "BestEffort"}
 	for i := range pod.InitContainers {
-		s.InitContainerStatuses = append(s.InitContainerStatuses, v.container(&pod.InitContainers[i], true))
+		c := &pod.InitContainers[i]
+		s.InitContainerStatuses = append(s.InitContainerStatuses, v.container(c, roleOf(c)))
 	}
 	for i := range pod.Containers {
-		s.ContainerStatuses = append(s.ContainerStatuses, v.container(&pod.Containers[i], false))
+		s.ContainerStatuses = append(s.ContainerStatuses, v.container(&pod.Containers[i], roleApp))
 	}
-	slices.SortFunc(s.ContainerStatuses, func(a, b ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+	for i := range f.Ephemeral {
+		s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, v.container(&f.Ephemeral[i], roleEphemeral))
+	}
+	byName := func(a, b ContainerStatus) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(s.ContainerStatuses, byName)
+	slices.SortFunc(s.EphemeralContainerStatuses, byName)
 	s.Phase = v.phase(&s)
 	s.Conditions = v.conditions(&s)
 	switch {
@@ -114,6 +122,24 @@ func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
 
 // stamp is an instant as the status shows it.
 func stamp(t Instant) time.Time { return t.Wall.UTC().Truncate(time.Second) }
+
+// role is what a container is to its pod.
+type role int
+
+const (
+	roleApp role = iota
+	roleInit
+	roleSidecar
+	roleEphemeral
+)
+
+// roleOf is the role of one of a pod's init containers.
+func roleOf(c *spec.Container) role {
+	if c.IsSidecar() {
+		return roleSidecar
+	}
+	return roleInit
+}
 
 // view is one status in the making.
 type view struct {
@@ -138,12 +164,12 @@ func (v *view) atRest() bool {
 
 // records returns the newest run of a container that left a record, and the one before it. A new round knows nothing of
 // the init containers of an earlier one but how often they ran.
-func (v *view) records(h *Container, initial bool) (newest, before *Attempt) {
+func (v *view) records(h *Container, r role) (newest, before *Attempt) {
 	newest, before = &h.Newest, &h.Previous
 	if !newest.ran() {
 		newest, before = before, &Attempt{}
 	}
-	if initial && !v.ended && newest.Round != v.facts.Round && !v.facts.void(newest) {
+	if (r == roleInit || r == roleSidecar) && !v.ended && newest.Round != v.facts.Round && !v.facts.void(newest) {
 		newest, before = &Attempt{Restarts: newest.Restarts}, &Attempt{}
 	}
 	return newest, before
@@ -166,9 +192,9 @@ func (v *view) initialized() bool {
 	return true
 }
 
-func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
+func (v *view) container(c *spec.Container, r role) ContainerStatus {
 	h := v.facts.Containers[c.Name]
-	newest, before := v.records(&h, initial)
+	newest, before := v.records(&h, r)
 	s := ContainerStatus{
 		Name: c.Name, Image: c.Image, RestartCount: newest.Restarts, ImageID: newest.ImageID,
 		ContainerID: containerID(newest.ID),
@@ -176,7 +202,7 @@ func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
 	if newest.Image != "" {
 		s.Image = newest.Image
 	}
-	waiting := v.waiting(c, &h, newest, initial)
+	waiting := v.waiting(c, &h, newest, r)
 	switch {
 	case newest.running() && !newest.up(c):
 		s.State, s.LastState = State{Waiting: v.creating()}, v.terminated(before)
@@ -192,9 +218,12 @@ func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
 	default:
 		s.State, s.LastState = State{Waiting: waiting}, v.terminated(newest)
 	}
+	if r == roleEphemeral {
+		return s
+	}
 	started := newest.started(c)
 	s.Started, s.Ready = &started, newest.ready(c)
-	if initial && !c.IsSidecar() {
+	if r == roleInit {
 		s.Ready = v.facts.counts(newest) && !initFailed(newest.Exit)
 	}
 	return s
@@ -202,12 +231,12 @@ func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
 
 // waiting says what a container that does not run waits for; nil if it waits for nothing, so that its last end is what
 // there is to see, or, of a pod that came to rest when it was the container's turn to run, that it is missing.
-func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, initial bool) *Waiting {
+func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, r role) *Waiting {
 	next, pull := &h.Newest, &h.Pull
 	switch {
-	case record.over() && !v.again(c, record, initial):
+	case record.over() && !v.again(c, record, r):
 		return nil
-	case !record.over() && !initial && v.atRest() && v.initialized():
+	case !record.over() && r == roleApp && v.atRest() && v.initialized():
 		return nil // missing counts as lost, as TerminatePod of the kubelet has it
 	case pull.Reason != "" && pull.For > next.N():
 		return pullWaiting(c, pull)
@@ -230,13 +259,13 @@ func (v *view) creating() *Waiting {
 }
 
 // again reports whether a run that is over is followed by another.
-func (v *view) again(c *spec.Container, a *Attempt, initial bool) bool {
+func (v *view) again(c *spec.Container, a *Attempt, r role) bool {
 	switch {
-	case v.ended:
+	case v.ended || r == roleEphemeral:
 		return false
-	case v.facts.void(a), initial && c.IsSidecar():
+	case v.facts.void(a) || r == roleSidecar:
 		return true
-	case initial:
+	case r == roleInit:
 		return initFailed(a.Exit)
 	}
 	return restarts(v.pod, c, a)

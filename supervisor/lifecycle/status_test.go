@@ -15,7 +15,7 @@ import (
 // describe is a status in one line: the phase, then each container with its state, the end before it and its restarts.
 func describe(s lifecycle.Status) string {
 	words := []string{string(s.Phase)}
-	for _, list := range [][]lifecycle.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
+	for _, list := range [][]lifecycle.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
 		for i := range list {
 			c := &list[i]
 			text := c.Name + " " + state(c.State)
@@ -28,7 +28,7 @@ func describe(s lifecycle.Status) string {
 			if c.Ready {
 				text += " ready"
 			}
-			if c.State.Running != nil && !*c.Started {
+			if c.State.Running != nil && c.Started != nil && !*c.Started {
 				text += " not started"
 			}
 			words = append(words, text)

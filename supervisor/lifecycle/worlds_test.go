@@ -249,7 +249,8 @@ func drawHappening(t *rapid.T, w *lifecycletest.World) func() {
 		"reboot": func() { w.Reboot(off) },
 		"away":   func() { w.Away(flag) },
 		"leap":   func() { w.Leap(off - 10*time.Second) },
+		"debug":  func() { w.Debug(fmt.Sprintf("debug-%d", off)) },
 		"exit":   func() { w.Exit("app-0", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) },
 	}
-	return do[rapid.SampledFrom([]string{"lose", "crash", "reboot", "away", "leap", "exit", "stop", "grace"}).Draw(t, "what")]
+	return do[rapid.SampledFrom([]string{"lose", "crash", "reboot", "away", "leap", "exit", "debug", "stop", "grace"}).Draw(t, "what")]
 }

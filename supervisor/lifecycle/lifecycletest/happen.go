@@ -3,6 +3,7 @@ package lifecycletest
 import (
 	"time"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -14,6 +15,14 @@ func (w *World) Stop(grace *time.Duration, remove bool) {
 	w.fold(lifecycle.StopRequested{
 		Grace: lifecycle.EffectiveGrace(w.Pod, grace), Delete: remove, By: "somebody", At: w.Now(),
 	})
+}
+
+// Debug adds an ephemeral container to the pod. A supervisor that is down does not hear it.
+func (w *World) Debug(container string) {
+	if w.down || w.gone {
+		return
+	}
+	w.fold(lifecycle.EphemeralAdded{Container: spec.Container{Name: container, Image: "localhost/" + container}, At: w.Now()})
 }
 
 // LoseSandbox takes the newest sandbox away from under the supervisor. What runs in it runs on unless it is killed.

@@ -47,7 +47,9 @@ func (t *Timeline) line(at time.Duration, mark, text string) {
 
 func (t *Timeline) status(s Step) {
 	status := lifecycle.StatusOf(t.pod, s.After, s.Now)
-	for _, list := range [...][]lifecycle.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
+	for _, list := range [...][]lifecycle.ContainerStatus{
+		status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses,
+	} {
 		for i := range list {
 			t.say(s.Since, list[i].Name, t.container(&list[i]))
 		}
@@ -151,6 +153,8 @@ func event(e lifecycle.Event) string {
 		return "SignalSent " + ref(e.Ref)
 	case lifecycle.ContainerRemoved:
 		return "ContainerRemoved " + ref(e.Ref)
+	case lifecycle.EphemeralAdded:
+		return "EphemeralAdded " + e.Container.Name
 	case lifecycle.HookFinished:
 		return fmt.Sprintf("HookFinished %s %s", ref(e.Ref), e.Hook)
 	case lifecycle.ProbeChanged:
