@@ -141,6 +141,9 @@ func (g cgroups) file(uid, id, name string) string {
 	return filepath.Join(mount, g.dir(uid, id), name)
 }
 
+// procs is the folder of a container's cgroup in a hierarchy that lists its processes.
+func (g cgroups) procs(uid, id string) string { return filepath.Dir(g.file(uid, id, "cgroup.procs")) }
+
 // dir is the place of a container below the mount of a hierarchy.
 func (g cgroups) dir(uid, id string) string {
 	if g.systemd {

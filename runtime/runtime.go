@@ -11,6 +11,7 @@
 //	<StateDir>/pods/<uid>/volumes   the pod's own volumes
 //	<StateDir>/pods/<uid>/etc       the files of /etc that the containers of each sandbox are given
 //	<RunDir>/engine                 bundles and sockets
+//	<RunDir>/exec                   the output of commands
 //	<RunDir>/ns/<uid>/<sandbox>     pinned namespaces and /dev/shm
 //	<LogDir>/<pod>_<uid>/<container>/<restarts>.log
 //	/podstead/<uid>/<container ID>  in every cgroup hierarchy; the pod's shim is in /podstead/<uid>/shim
@@ -104,6 +105,7 @@ type Runtime struct {
 	cgroups cgroups
 	boot    string // the kernel's ID of this boot
 	locks   locks
+	execs   *execs
 }
 
 // Start starts the engine, takes up the containers that run already, and returns when everything works. Values of ctx
@@ -138,7 +140,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	}
 	r := &Runtime{
 		opts: o, log: o.Logger, machine: machine, cgroups: groups, boot: strings.TrimSpace(string(boot)),
-		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images),
+		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images), execs: newExecs(),
 	}
 	r.warnOfLimits()
 	if err := r.dropLeases(inNamespace(ctx)); err != nil {
@@ -146,6 +148,9 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	}
 	if err := r.takeUpExits(inNamespace(ctx)); err != nil {
 		return nil, errors.Join(fmt.Errorf("start runtime: %w", err), r.Close())
+	}
+	if err := r.endFormerExecs(inNamespace(ctx)); err != nil {
+		r.log.WarnContext(ctx, "commands of a former daemon are left in containers", slog.Any("error", err))
 	}
 	return r, nil
 }
@@ -161,9 +166,10 @@ func (r *Runtime) warnOfLimits() {
 	}
 }
 
-// Close cancels pulls and stops the engine. Containers and their logs go on; the next Start takes them up, as soon as the
-// engine has ended.
+// Close cancels pulls, ends commands, and stops the engine. Containers and their logs go on; the next Start takes them up,
+// as soon as the engine has ended.
 func (r *Runtime) Close() error {
+	r.execs.close()
 	r.images.Close()
 	err := r.cgroups.close()
 	return errors.Join(err, r.engine.Close())

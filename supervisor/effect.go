@@ -47,6 +47,17 @@ func (l *loop) start(ctx context.Context, a lifecycle.Action, saved *write) {
 			cancel()
 		}
 		return
+	case lifecycle.CancelHook:
+		if cancel := l.hooks[hookRef{a.Ref, a.Hook}]; cancel != nil {
+			cancel()
+		}
+		return
+	case lifecycle.RunPostStart:
+		l.hook(ctx, a, hookRef{a.Ref, lifecycle.PostStart}, 0)
+		return
+	case lifecycle.RunPreStop:
+		l.hook(ctx, a, hookRef{a.Ref, lifecycle.PreStop}, a.Limit)
+		return
 	case lifecycle.PullImage:
 		l.pulls[a.Container] = l.effect(ctx, 0, a, func(ctx context.Context) (outcome, error) { return l.pull(ctx, a) })
 		return
@@ -68,8 +79,13 @@ func (l *loop) effect(ctx context.Context, limit time.Duration, a lifecycle.Acti
 		defer cancel()
 		o, err := l.guard(limited, do)
 		l.post(ctx, func(now lifecycle.Instant) {
-			if a, pulled := a.(lifecycle.PullImage); pulled {
+			switch a := a.(type) {
+			case lifecycle.PullImage:
 				delete(l.pulling, a.Container)
+			case lifecycle.RunPostStart:
+				delete(l.hooks, hookRef{a.Ref, lifecycle.PostStart})
+			case lifecycle.RunPreStop:
+				delete(l.hooks, hookRef{a.Ref, lifecycle.PreStop})
 			}
 			if err != nil {
 				l.fold(lifecycle.ActionFailed{Action: a, Failure: failureOf(err), At: now}, now)

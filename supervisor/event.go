@@ -67,7 +67,16 @@ const (
 	ContainerBackOff    Kind = "ContainerBackOff"
 	ContainerStopping   Kind = "ContainerStopping"
 	ContainerOutdated   Kind = "ContainerOutdated"
+	ContainerNotAlive   Kind = "ContainerNotAlive"
+	ContainerNotUp      Kind = "ContainerNotUp"
+	ContainerNotHooked  Kind = "ContainerNotHooked"
 	ContainerKilled     Kind = "ContainerKilled"
+	ProbeFailed         Kind = "ProbeFailed"
+	ProbeErrored        Kind = "ProbeErrored"
+	ProbeWarned         Kind = "ProbeWarned"
+	PostStartFailed     Kind = "PostStartFailed"
+	PreStopFailed       Kind = "PreStopFailed"
+	HookWarned          Kind = "HookWarned"
 	SignalFailed        Kind = "SignalFailed"
 	EngineAway          Kind = "EngineAway"
 	PodStopping         Kind = "PodStopping"
@@ -100,11 +109,20 @@ func Entries() []Entry {
 		{ContainerRefused, "Failed", Warning, "Error: {reason}: {error}", []string{"reason", "error"}},
 		{ContainerStartError, "Failed", Warning, "Error: failed to start container: {error}", []string{"error"}},
 		{ContainerRunning, "Started", Normal, "Container started", nil},
+		{PostStartFailed, "FailedPostStartHook", Warning, "PostStartHook failed", nil},
+		{PreStopFailed, "FailedPreStopHook", Warning, "PreStopHook failed", nil},
+		{HookWarned, "LifecycleHTTPFallback", Warning, "{warning}", []string{"warning"}},
+		{ProbeFailed, "Unhealthy", Warning, "{probe} probe failed: {output}", []string{"probe", "output"}},
+		{ProbeErrored, "Unhealthy", Warning, "{probe} probe errored and resulted in unknown state: {error}", []string{"probe", "error"}},
+		{ProbeWarned, "ProbeWarning", Warning, "{probe} probe warning: {output}", []string{"probe", "output"}},
 		{ContainerSucceeded, "Exited", Normal, "Container exited with 0", nil},
 		{ContainerFailed, "Exited", Warning, "Container exited with {code} ({reason})", []string{"code", "reason"}},
 		{ContainerBackOff, "BackOff", Warning, "Back-off restarting failed container {container} for {delay}", []string{"container", "delay"}},
 		{ContainerStopping, "Killing", Normal, "Stopping container {container}, grace period {grace}", []string{"container", "grace"}},
 		{ContainerOutdated, "Killing", Normal, "Container {container} runs in a sandbox that changed, it will be stopped", []string{"container"}},
+		{ContainerNotAlive, "Killing", Normal, "Container {container} failed liveness probe, will be restarted", []string{"container"}},
+		{ContainerNotUp, "Killing", Normal, "Container {container} failed startup probe, will be restarted", []string{"container"}},
+		{ContainerNotHooked, "Killing", Normal, "FailedPostStartHook", nil},
 		{ContainerKilled, "Killing", Warning, "Container {container} is killed: it has not ended in its grace period, or none was given", []string{"container"}},
 		{SignalFailed, "FailedKillPod", Warning, "Failed to signal container {container}: {error}", []string{"container", "error"}},
 		{EngineAway, "EngineUnavailable", Warning, "The container engine is away, it is asked again: {error}", []string{"error"}},

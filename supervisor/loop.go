@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -53,18 +54,24 @@ type loop struct {
 	away       bool                          // the engine is, and that was told
 	pulls      map[string]context.CancelFunc // by container
 	pulling    map[string]Progress           // by container
-	sandboxEnd context.CancelFunc            // ends the watch of the sandbox
-	notDurable error                         // of the newest write
+	hooks      map[hookRef]context.CancelFunc
+	probes     map[lifecycle.ProbeRef]*probing
+	spoken     bool               // a probe has come to another verdict since the verdicts were kept
+	sandboxEnd context.CancelFunc // ends the watch of the sandbox
+	notDurable error              // of the newest write
 }
 
 // shared is what all loops have in common.
 type shared struct {
-	runtime Runtime
-	store   Store
-	now     Clock
-	log     *slog.Logger
-	ring    *Ring
-	starts  chan struct{} // holds a token for each start under way
+	runtime  Runtime
+	prober   Prober
+	hooks    Hooks
+	store    Store
+	verdicts Verdicts // nil: they are not kept
+	now      Clock
+	log      *slog.Logger
+	ring     *Ring
+	starts   chan struct{} // holds a token for each start under way
 	// decide is [lifecycle.Decide], but in a test.
 	decide func(*spec.Pod, lifecycle.Facts, lifecycle.Instant) lifecycle.Decision
 }
@@ -79,10 +86,12 @@ func newLoop(sh *shared, e Envelope, changed func()) *loop {
 		newest:  map[string]told{},
 		pulls:   map[string]context.CancelFunc{},
 		pulling: map[string]Progress{},
+		hooks:   map[hookRef]context.CancelFunc{},
+		probes:  map[lifecycle.ProbeRef]*probing{},
 	}
 	l.begun = sync.OnceFunc(func() { close(l.first) })
 	l.status.Conditions = e.Conditions
-	l.writer = newWriter(sh.store)
+	l.writer = newWriter(sh.store, sh.verdicts, l.uid)
 	l.observe(sh.now()) // of which nobody can know yet
 	l.changed = changed
 	return l
@@ -122,6 +131,7 @@ func (l *loop) live(ctx context.Context) (gone bool) {
 	ctx, stop := context.WithCancel(ctx)
 	defer l.effects.Wait()
 	defer stop()
+	clear(l.probes) // those of a life before this one have ended with it
 	for len(l.mailbox) > 0 {
 		l.waiting = append(l.waiting, <-l.mailbox)
 	}
@@ -192,6 +202,7 @@ func (l *loop) settle(ctx context.Context, now lifecycle.Instant) (sleep time.Du
 		for _, a := range actions {
 			l.start(ctx, a, saved)
 		}
+		l.probe(ctx, d.Probes)
 		l.observe(now)
 		sleep = longestSleep
 		if !d.Wake.IsZero() {
@@ -220,8 +231,9 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	l.facts = l.facts.Apply(e)
 	l.tellEvent(before, e, now)
 	switch e.(type) {
-	case lifecycle.ProbeChanged, lifecycle.ProbeFailed, lifecycle.ProbeWarned:
-		// What a probe says holds until the next boot at most, and no disk is kept awake for it.
+	case lifecycle.ProbeChanged:
+		l.spoken = true // which holds until the next boot at most: no disk is kept awake for it
+	case lifecycle.ProbeFailed, lifecycle.ProbeWarned:
 	case lifecycle.ImagePulled, lifecycle.SignalSent, lifecycle.ContainerRemoved:
 		// As above: a restarted supervisor carries the action out again and learns the same.
 	default:
@@ -247,6 +259,10 @@ func (l *loop) offer(m message) {
 
 // save hands the state to the writer if it has to be on disk, and returns the write; nil: there is none to wait for.
 func (l *loop) save(now lifecycle.Instant) *write {
+	if l.spoken {
+		l.spoken = false
+		l.writer.note(l.facts.Verdicts())
+	}
 	if !l.dirty {
 		return nil
 	}
@@ -274,7 +290,11 @@ func (l *loop) stored(ctx context.Context, err error) {
 
 // forget takes away the state file of a pod of which nothing else is left.
 func (l *loop) forget() {
-	if err := l.shared.store.Delete(l.pod.Name); err != nil {
+	err := l.shared.store.Delete(l.pod.Name)
+	if l.shared.verdicts != nil {
+		err = errors.Join(err, l.shared.verdicts.Delete(l.uid))
+	}
+	if err != nil {
 		l.tell(l.shared.now(), RemovalFailed, "", fields{"what": "state file", "error": err.Error()})
 	}
 }

@@ -56,3 +56,19 @@ type Containers interface {
 	// RemoveContainer takes away the record, the writable layer and the log of a run that has ended.
 	RemoveContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error
 }
+
+// Prober asks containers how they are. It is safe for concurrent use.
+type Prober interface {
+	// Probe runs one probe of a run for as long as ctx lasts, or until nobody needs to be asked any more, and tells the
+	// events of [lifecycle.Probe.Step] that it comes to. The address is that of the pod, which may have none (""). tell
+	// may block, until ctx ends at most.
+	Probe(ctx context.Context, uid, address string, c *spec.Container, o lifecycle.ProbeOrder, tell func(lifecycle.Event))
+}
+
+// Hooks runs what containers want to be run after their start and before their stop. It is safe for concurrent use.
+type Hooks interface {
+	// Run runs a hook to its end, and gives it up when ctx ends. The address is that of the pod, which may have none ("").
+	// The warning, if it is not empty, is for people. The error never reaches an event: it may hold what the container has
+	// written.
+	Run(ctx context.Context, uid, address string, c *spec.Container, ref lifecycle.Ref, h *spec.LifecycleHandler) (warning string, err error)
+}

@@ -18,12 +18,16 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Options are what a [Supervisor] is made of. Runtime, Store and Clock are needed.
+// Options are what a [Supervisor] is made of. Runtime, Store and Clock are needed, and Prober and Hooks for pods that have
+// probes and hooks.
 type Options struct {
-	Runtime Runtime
-	Store   Store
-	Clock   Clock
-	Log     *slog.Logger // nil: discarded
+	Runtime  Runtime
+	Prober   Prober
+	Hooks    Hooks
+	Store    Store
+	Verdicts Verdicts // nil: what probes have said is asked again after a restart of the supervisor
+	Clock    Clock
+	Log      *slog.Logger // nil: discarded
 	// MaxParallelStarts bounds how many containers start at once; 0: as many as there are cores.
 	MaxParallelStarts int
 	// Events is how many events are kept; 0: 4096.
@@ -59,7 +63,7 @@ func New(ctx context.Context, o Options) *Supervisor {
 	ctx, cancel := context.WithCancel(logging)
 	s := &Supervisor{
 		shared: &shared{
-			runtime: o.Runtime, store: o.Store, now: o.Clock, log: log, decide: lifecycle.Decide,
+			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: o.Store, verdicts: o.Verdicts, now: o.Clock, log: log, decide: lifecycle.Decide,
 			ring:   NewRing(cmp.Or(o.Events, 4096)),
 			starts: make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
 		},
@@ -119,8 +123,9 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 		lost[u.Name] = true
 		s.shared.ring.add(kind.event(s.shared.now(), u.Name, fields{"file": u.File, "error": u.Err.Error()}))
 	}
+	verdicts := s.loadVerdicts(envelopes)
 	for _, e := range envelopes {
-		s.takeUp(e, found[e.Facts.UID])
+		s.takeUp(e, found[e.Facts.UID], verdicts[e.Facts.UID])
 		delete(found, e.Facts.UID)
 	}
 	for _, f := range found {
@@ -146,12 +151,17 @@ func (s *Supervisor) begun(ctx context.Context) error {
 }
 
 // takeUp starts the loop of a pod whose state was read.
-func (s *Supervisor) takeUp(e Envelope, found lifecycle.Found) {
+func (s *Supervisor) takeUp(e Envelope, found lifecycle.Found, verdicts []lifecycle.ProbeChanged) {
 	s.begin(e, func(l *loop, now lifecycle.Instant) {
 		if e.SavedAt.Boot != now.Boot {
 			l.fold(lifecycle.Booted{Saved: e.SavedAt, At: now}, now)
 		}
 		l.facts = l.facts.CatchUp(found, now)
+		for _, v := range verdicts {
+			if v.At.Boot == now.Boot {
+				l.facts = l.facts.Apply(v)
+			}
+		}
 		l.dirty = true
 		l.tellRecovered(now)
 	})

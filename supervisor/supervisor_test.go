@@ -13,6 +13,9 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/podstead/podstead/hooks"
+	"github.com/podstead/podstead/internal/httpget"
+	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -26,6 +29,8 @@ type machine struct {
 	t      *testing.T
 	engine *fakeruntime.Runtime
 	disk   *disk
+	spoken *verdicts
+	dial   httpget.Dial // of probes and hooks
 	boot   string
 	begun  time.Time
 	*supervisor.Supervisor
@@ -34,7 +39,10 @@ type machine struct {
 }
 
 func newMachine(t *testing.T, o fakeruntime.Options) *machine {
-	m := &machine{t: t, engine: fakeruntime.New(o), disk: &disk{files: map[string]supervisor.Envelope{}}, boot: "boot-1", begun: time.Now()}
+	m := &machine{
+		t: t, engine: fakeruntime.New(o), disk: &disk{files: map[string]supervisor.Envelope{}},
+		spoken: &verdicts{kept: map[string][]lifecycle.ProbeChanged{}}, boot: "boot-1", begun: time.Now(),
+	}
 	t.Cleanup(m.leave)
 	return m
 }
@@ -46,7 +54,10 @@ func (m *machine) clock() lifecycle.Instant {
 // start starts a supervisor and lets it take up what an earlier one left.
 func (m *machine) start() {
 	m.t.Helper()
-	m.Supervisor = supervisor.New(m.t.Context(), supervisor.Options{Runtime: m.engine, Store: m.disk, Clock: m.clock})
+	m.Supervisor = supervisor.New(m.t.Context(), supervisor.Options{
+		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: hooks.New(m.engine, m.dial),
+		Store: m.disk, Verdicts: m.spoken, Clock: m.clock,
+	})
 	m.seen = 0
 	if err := m.Recover(m.t.Context()); err != nil {
 		m.t.Fatal(err)

@@ -58,20 +58,37 @@ func (l *loop) tellRecovered(now lifecycle.Instant) {
 // is no news.
 func (l *loop) tellAction(a lifecycle.Action, now lifecycle.Instant) {
 	switch a := a.(type) {
+	case lifecycle.RunPreStop:
+		l.tellStopping(a.Ref, a.Reason, a.Limit, now)
 	case lifecycle.StopContainer:
-		if !l.facts.Containers[a.Container].Newest.StopAsked.IsZero() {
-			return
-		}
-		kind, cause := ContainerStopping, l.newest[""].seq
-		if a.Reason == lifecycle.ReasonSandboxChanged {
-			kind = ContainerOutdated
-		}
-		l.tellBecause(now, cause, kind, a.Container, fields{"container": a.Container, "grace": a.Grace.Round(time.Millisecond).String()})
+		l.tellStopping(a.Ref, a.Reason, a.Grace, now)
 	case lifecycle.KillContainer:
 		if l.facts.Containers[a.Container].Newest.KillAsked.IsZero() {
 			l.tell(now, ContainerKilled, a.Container, fields{"container": a.Container})
 		}
 	}
+}
+
+// ownEnds tell of the ends that a container has brought upon itself: its own newest event is their cause.
+var ownEnds = map[lifecycle.Reason]Kind{
+	lifecycle.ReasonLivenessProbe:       ContainerNotAlive,
+	lifecycle.ReasonStartupProbe:        ContainerNotUp,
+	lifecycle.ReasonFailedPostStartHook: ContainerNotHooked,
+}
+
+// tellStopping tells that a run is being brought to its end, once: by its preStop hook, or by its signal if it has none.
+func (l *loop) tellStopping(ref lifecycle.Ref, why lifecycle.Reason, grace time.Duration, now lifecycle.Instant) {
+	if l.facts.Containers[ref.Container].Newest.StopReason != "" {
+		return
+	}
+	kind, cause := ContainerStopping, l.newest[""].seq
+	if why == lifecycle.ReasonSandboxChanged {
+		kind = ContainerOutdated
+	}
+	if own, is := ownEnds[why]; is {
+		kind, cause = own, l.newest[ref.Container].seq
+	}
+	l.tellBecause(now, cause, kind, ref.Container, fields{"container": ref.Container, "grace": grace.Round(time.Millisecond).String()})
 }
 
 // tellEvent tells of what has happened, if it changed anything.
@@ -110,6 +127,10 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 		l.tell(now, MachineRestarted, "", nil)
 	case lifecycle.ActionFailed:
 		l.tellFailure(before, e, now)
+	case lifecycle.ProbeFailed:
+		l.tellAnswer(e.ProbeRef, e.Result, now)
+	case lifecycle.ProbeWarned:
+		l.tellAnswer(e.ProbeRef, e.Result, now)
 	}
 }
 
@@ -162,6 +183,10 @@ func (l *loop) tellFailure(before lifecycle.Facts, e lifecycle.ActionFailed, now
 		}
 		l.tell(now, ContainerStartError, a.Container, why)
 		l.tellBackOff(a.Container, now)
+	case lifecycle.RunPostStart:
+		l.tellHook(PostStartFailed, a.Ref, l.facts.Containers[a.Container].Newest.PostStart, now)
+	case lifecycle.RunPreStop:
+		l.tellHook(PreStopFailed, a.Ref, l.facts.Containers[a.Container].Newest.PreStop, now)
 	case lifecycle.StopContainer:
 		l.tellSignal(before, a.Ref, e.Failure, now)
 	case lifecycle.KillContainer:

@@ -3,6 +3,8 @@ package supervisor
 import (
 	"context"
 	"sync"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // write is a state of a pod on its way to the disk. When done is closed, this state or a newer one is there, or err
@@ -14,17 +16,35 @@ type write struct {
 }
 
 // writer hands the states of one pod to the store, one at a time and the newest only, so that a disk that is slow or
-// hangs never holds up the loop.
+// hangs never holds up the loop. So it does with what the pod's probes have said.
 type writer struct {
-	store Store
+	store    Store
+	verdicts Verdicts // nil: they are not kept
+	uid      string
 
-	mu   sync.Mutex
-	next *write // not begun yet
-	kick chan struct{}
+	mu    sync.Mutex
+	next  *write                   // not begun yet
+	noted []lifecycle.ProbeChanged // not begun yet; nil: nothing new
+	kick  chan struct{}
 }
 
-func newWriter(store Store) *writer {
-	return &writer{store: store, kick: make(chan struct{}, 1)}
+func newWriter(store Store, verdicts Verdicts, uid string) *writer {
+	return &writer{store: store, verdicts: verdicts, uid: uid, kick: make(chan struct{}, 1)}
+}
+
+// note hands over what the probes have said. That it could not be kept is nobody's trouble: they are asked again.
+func (w *writer) note(verdicts []lifecycle.ProbeChanged) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.noted = verdicts
+	w.wake()
+}
+
+func (w *writer) wake() {
+	select {
+	case w.kick <- struct{}{}:
+	default:
+	}
 }
 
 // put hands over a state; one that waits to be written is replaced by it.
@@ -35,10 +55,7 @@ func (w *writer) put(e Envelope) *write {
 		w.next = &write{done: make(chan struct{})}
 	}
 	w.next.envelope = e
-	select {
-	case w.kick <- struct{}{}:
-	default:
-	}
+	w.wake()
 	return w.next
 }
 
@@ -57,9 +74,12 @@ func (w *writer) run(ctx context.Context, report func(error)) {
 
 func (w *writer) flush(report func(error)) {
 	w.mu.Lock()
-	todo := w.next
-	w.next = nil
+	todo, noted := w.next, w.noted
+	w.next, w.noted = nil, nil
 	w.mu.Unlock()
+	if noted != nil && w.verdicts != nil {
+		_ = w.verdicts.Save(w.uid, noted)
+	}
 	if todo == nil {
 		return
 	}

@@ -1,5 +1,5 @@
-// Package atomicfile writes files that a loss of power leaves whole: either the old content or the new one, and the new
-// one once the call has returned. It owns no file and keeps no state; every durable file of ours goes through it.
+// Package atomicfile writes files that a crash leaves whole: either the old content or the new one. With [Write], which is
+// for what lasts, that holds for a loss of power too, and the new content is there once the call has returned. It owns no file and keeps no state; every durable file of ours goes through it.
 package atomicfile
 
 import (
@@ -16,9 +16,20 @@ const prefix = ".podstead-tmp-"
 
 // Write replaces the content of the file at path. The file's folder must exist and be on one file system with it. It
 // blocks until the data and the name are on the disk, which a slow or hanging disk can make arbitrarily long.
-func Write(path string, data []byte, mode fs.FileMode) (err error) {
-	dir := filepath.Dir(path)
-	f, err := os.CreateTemp(dir, prefix+"*")
+func Write(path string, data []byte, mode fs.FileMode) error {
+	if err := write(path, data, mode, (*os.File).Sync); err != nil {
+		return err
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+// WriteVolatile is [Write] for a file that only has to survive its writer: it waits for no disk.
+func WriteVolatile(path string, data []byte, mode fs.FileMode) error {
+	return write(path, data, mode, func(*os.File) error { return nil })
+}
+
+func write(path string, data []byte, mode fs.FileMode, sync func(*os.File) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), prefix+"*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
@@ -27,23 +38,20 @@ func Write(path string, data []byte, mode fs.FileMode) (err error) {
 			err = fmt.Errorf("write %s: %w", path, errors.Join(err, ignore(os.Remove(f.Name()), fs.ErrNotExist)))
 		}
 	}()
-	if err := fill(f, data, mode); err != nil {
+	if err := fill(f, data, mode, sync); err != nil {
 		return err
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	return SyncDir(dir)
+	return os.Rename(f.Name(), path)
 }
 
 // fill writes, syncs and closes f.
-func fill(f *os.File, data []byte, mode fs.FileMode) error {
+func fill(f *os.File, data []byte, mode fs.FileMode, sync func(*os.File) error) error {
 	_, err := f.Write(data)
 	if err == nil {
 		err = f.Chmod(mode)
 	}
 	if err == nil {
-		err = f.Sync()
+		err = sync(f)
 	}
 	return errors.Join(err, f.Close())
 }

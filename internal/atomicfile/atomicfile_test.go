@@ -1,16 +1,25 @@
 package atomicfile
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"testing"
 )
 
+var writers = map[string]func(string, []byte, fs.FileMode) error{"durable": Write, "volatile": WriteVolatile}
+
 func TestWrite(t *testing.T) {
+	for name, write := range writers {
+		t.Run(name, func(t *testing.T) { testWrite(t, write) })
+	}
+}
+
+func testWrite(t *testing.T, write func(string, []byte, fs.FileMode) error) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "state.json")
 	for _, content := range []string{"first", "second, and longer", ""} {
-		if err := Write(path, []byte(content), 0o600); err != nil {
+		if err := write(path, []byte(content), 0o600); err != nil {
 			t.Fatal(err)
 		}
 		got, err := os.ReadFile(path)
@@ -28,18 +37,24 @@ func TestWrite(t *testing.T) {
 }
 
 func TestWriteFailureLeavesTheOldContent(t *testing.T) {
+	for name, write := range writers {
+		t.Run(name, func(t *testing.T) { testWriteFailure(t, write) })
+	}
+}
+
+func testWriteFailure(t *testing.T, write func(string, []byte, fs.FileMode) error) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "taken") // a folder cannot be replaced by a file
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if err := Write(path, []byte("x"), 0o600); err == nil {
+	if err := write(path, []byte("x"), 0o600); err == nil {
 		t.Error("replacing a folder succeeded")
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
 		t.Errorf("the folder holds %v: the temporary file was left", entries)
 	}
-	if err := Write(filepath.Join(dir, "absent", "file"), nil, 0o600); err == nil {
+	if err := write(filepath.Join(dir, "absent", "file"), nil, 0o600); err == nil {
 		t.Error("writing into a folder that does not exist succeeded")
 	}
 }

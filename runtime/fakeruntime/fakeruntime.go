@@ -24,6 +24,8 @@ import (
 type Options struct {
 	// Program says what the process of a run does. It may be nil, or return false: [Read] says it then.
 	Program func(pod *spec.Pod, a lifecycle.StartContainer) (Program, bool)
+	// Exec says what a command does that is run in a container. It may be nil, or return false: [Read] says it then.
+	Exec func(ref lifecycle.Ref, command []string) (Program, bool)
 	// Before is called at the beginning of every call, without a lock held; its error becomes the call's, and
 	// nothing happened then. A call takes as long as it does, and one that waits for ctx hangs.
 	Before func(ctx context.Context, c Call) error

@@ -3,42 +3,15 @@ package oci
 import (
 	"strings"
 
+	"github.com/podstead/podstead/internal/expand"
 	"github.com/podstead/podstead/spec"
 )
 
 // defaultPath is the search path of a container whose image sets none.
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-// Expand replaces each $(NAME) by the variable of that name, and $$ by a single $. A reference to what is not defined,
-// an unclosed one, and any other $ stay as they are.
-func Expand(s string, vars map[string]string) string {
-	var b strings.Builder
-	for {
-		before, after, found := strings.Cut(s, "$")
-		b.WriteString(before)
-		if !found {
-			return b.String()
-		}
-		s = after
-		if strings.HasPrefix(after, "$") {
-			b.WriteByte('$')
-			s = after[1:]
-			continue
-		}
-		if reference, ok := strings.CutPrefix(after, "("); ok {
-			if name, rest, closed := strings.Cut(reference, ")"); closed {
-				if value, defined := vars[name]; defined {
-					b.WriteString(value)
-				} else {
-					b.WriteString("$(" + name + ")")
-				}
-				s = rest
-				continue
-			}
-		}
-		b.WriteByte('$')
-	}
-}
+// Expand is [expand.Expand].
+func Expand(s string, vars map[string]string) string { return expand.Expand(s, vars) }
 
 // Variables resolves the variables of a container in their order: a value sees those before it, by their latest value,
 // and not those of the image. Of two with the same name the later one counts.

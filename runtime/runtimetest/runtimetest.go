@@ -32,6 +32,7 @@ type Runtime interface {
 	StopContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error
 	KillContainer(ctx context.Context, uid string, ref lifecycle.Ref) error
 	RemoveContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error
+	Exec(ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, max int) (int, []byte, error)
 }
 
 // Harness is a runtime that holds nothing but an image.
@@ -71,6 +72,11 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"a restart of the supervisor", testReopen},
 		{"a wait that is given up", testCancelledWait},
 		{"pods do not meet", testTwoPods},
+		{"a command in a container", testExec},
+		{"a command that takes too long", testExecTimeout},
+		{"a command that is given up", testCancelledExec},
+		{"a command that cannot be run", testExecError},
+		{"a command whose container ends", testExecEnd},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := &world{T: t, Harness: open(t), uid: "0c5e4b1e-0000-4000-8000-000000000001"}

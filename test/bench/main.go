@@ -23,6 +23,13 @@ func main() {
 	if shim.Invoked(os.Args) {
 		os.Exit(shim.Main(context.Background()))
 	}
+	if os.Getenv(serveVariable) != "" {
+		if err := serve(); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	out := flag.String("o", "", "file to write; standard output if empty")
 	scale := flag.Float64("scale", 1, "how many samples to take, as a multiple of the usual number")
 	flag.Parse()
@@ -77,6 +84,7 @@ func (b *bench) measure(ctx context.Context) (string, error) {
 		{"life of a container", b.lives},
 		{"restart and stop", b.ends},
 		{"many pods, memory, idle CPU", b.manyPods},
+		{"probes", b.probes},
 		{"fsyncs", b.fsyncs},
 	} {
 		b.say(part.what)

@@ -15,6 +15,8 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/hooks"
+	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/supervisor"
 )
@@ -32,6 +34,7 @@ const (
 // Runtime is the container engine of a daemon.
 type Runtime interface {
 	supervisor.Runtime
+	probes.Execer
 	// Close ends the engine and leaves containers as they are.
 	Close() error
 }
@@ -117,8 +120,13 @@ func (o *Options) supervise(ctx context.Context, rt Runtime) (*supervisor.Superv
 	if err != nil {
 		return nil, err
 	}
+	verdicts, err := supervisor.NewDirVerdicts(filepath.Join(o.Config.RunDir, "pods"))
+	if err != nil {
+		return nil, err
+	}
 	s := supervisor.New(ctx, supervisor.Options{
-		Runtime: rt, Store: store, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
+		Runtime: rt, Prober: probes.New(rt, clock, probes.Options{}), Hooks: hooks.New(rt, nil),
+		Store: store, Verdicts: verdicts, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
 	})
 	if err := s.Recover(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("take up pods: %w", err), leave(ctx, s))

@@ -1,0 +1,92 @@
+package httpget
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// A request that is over leaves nothing behind, whatever it was doing: connecting, agreeing on encryption, waiting.
+// (A goroutine that is left fails the bubble.)
+func TestNothingIsLeft(t *testing.T) {
+	pipe := func(context.Context, string, string) (net.Conn, error) {
+		client, server := net.Pipe()
+		go func() { _, _ = io.Copy(io.Discard, server) }() // until the client closes
+		return client, nil
+	}
+	for _, test := range []struct {
+		name, scheme string
+		dial         Dial
+	}{
+		{"connecting", "http", func(ctx context.Context, _, _ string) (net.Conn, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}},
+		{"handshake", "https", pipe},
+		{"waiting for the answer", "http", pipe},
+	} {
+		for _, by := range []string{"timeout", "context"} {
+			t.Run(test.name+" by "+by, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, timeout := t.Context(), 3*time.Second
+					if by == "context" {
+						var cancel context.CancelFunc
+						ctx, cancel = context.WithTimeout(ctx, timeout)
+						defer cancel()
+						timeout = 0
+					}
+					begun := time.Now()
+					req, err := Request{Scheme: test.scheme, Host: "::1", Port: 80, UserAgent: "test"}.HTTP(ctx)
+					if err != nil {
+						t.Fatal(err)
+					}
+					_, err = New(test.dial).Do(req, timeout, 1)
+					if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 3*time.Second {
+						t.Errorf("ended with %v after %v", err, time.Since(begun))
+					}
+				})
+			})
+		}
+	}
+}
+
+// An answer is read up to the limit, and what a server sends for ever is not waited for.
+func TestEndlessBody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dial := func(context.Context, string, string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go func() {
+				defer server.Close()
+				_, _ = server.Read(make([]byte, 1<<16))
+				_, err := io.WriteString(server, "HTTP/1.1 200 OK\r\n\r\n")
+				for err == nil {
+					_, err = io.WriteString(server, "again and ")
+				}
+			}()
+			return client, nil
+		}
+		req, err := Request{Host: "192.0.2.1", Port: 80, Path: "/a?b"}.HTTP(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := New(dial).Do(req, 0, 14)
+		if err != nil || got.Status != http.StatusOK || string(got.Body) != "again and agai" || got.BodyErr != nil {
+			t.Errorf("got %+v %q, %v", got, got.Body, err)
+		}
+	})
+}
+
+func TestBadRequest(t *testing.T) {
+	if _, err := (Request{Scheme: "h t", Host: "x", Port: 80}).HTTP(t.Context()); err == nil {
+		t.Error("a scheme with a blank was accepted")
+	}
+}

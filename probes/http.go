@@ -1,0 +1,48 @@
+package probes
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/podstead/podstead/internal/httpget"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// httpGet sends a request. A status from 200 to 399 is a success, and a redirect that was not followed one with a
+// warning. What the server says never reaches the message of a failure: it may be confidential (Kubernetes issue 99425).
+func (p *Prober) httpGet(ctx context.Context, t Target, h *spec.HTTPGetAction, timeout time.Duration) lifecycle.ProbeResult {
+	host, err := t.host(h.Host)
+	if err != nil {
+		return errored(err)
+	}
+	port, err := t.Container.PortNumber(h.Port)
+	if err != nil {
+		return errored(err)
+	}
+	headers := make([]httpget.Header, len(h.HTTPHeaders))
+	for i, header := range h.HTTPHeaders {
+		headers[i] = httpget.Header(header)
+	}
+	req, err := httpget.Request{
+		Scheme: h.Scheme, Host: host, Port: port, Path: h.Path, Headers: headers, UserAgent: userAgent,
+	}.HTTP(ctx)
+	if err != nil {
+		return errored(err)
+	}
+	answer, err := p.http.Do(req, timeout, maxOutput)
+	if err != nil {
+		return failed(err.Error())
+	}
+	switch {
+	case answer.BodyErr != nil:
+		return errored(fmt.Errorf("read answer: %w", answer.BodyErr))
+	case answer.Status < http.StatusOK || answer.Status >= http.StatusBadRequest:
+		return failed(fmt.Sprintf("HTTP probe failed with statuscode: %d", answer.Status))
+	case answer.Status >= http.StatusMultipleChoices:
+		return warned("Probe terminated redirects, Response body: " + string(answer.Body))
+	}
+	return succeeded()
+}

@@ -1,0 +1,31 @@
+package probes
+
+import (
+	"context"
+	"net"
+	"strconv"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// tcpSocket opens a connection and closes it.
+func (p *Prober) tcpSocket(ctx context.Context, t Target, s *spec.TCPSocketAction, timeout time.Duration) lifecycle.ProbeResult {
+	host, err := t.host(s.Host)
+	if err != nil {
+		return errored(err)
+	}
+	port, err := t.Container.PortNumber(s.Port)
+	if err != nil {
+		return errored(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	conn, err := p.dial(ctx, "tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return failed(err.Error())
+	}
+	_ = conn.Close() // the answer was that it opened
+	return succeeded()
+}

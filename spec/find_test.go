@@ -1,0 +1,40 @@
+package spec
+
+import "testing"
+
+func TestContainer(t *testing.T) {
+	p := &Pod{InitContainers: []Container{{Name: "i"}}, Containers: []Container{{Name: "a"}, {Name: "b"}}}
+	for name, want := range map[string]*Container{"i": &p.InitContainers[0], "b": &p.Containers[1], "c": nil} {
+		if got := p.Container(name); got != want {
+			t.Errorf("container %q: got %v, want %v", name, got, want)
+		}
+	}
+}
+
+func TestPortNumber(t *testing.T) {
+	c := &Container{Name: "c", Ports: []ContainerPort{{Name: "web", ContainerPort: 8080}, {ContainerPort: 9090}}}
+	for _, test := range []struct {
+		port Port
+		want int
+		err  string
+	}{
+		{Port{Number: 80}, 80, ""},
+		{Port{Number: 65535}, 65535, ""},
+		{Port{Name: "web"}, 8080, ""},
+		{Port{Name: "none"}, 0, `container c: it has no port "none"`},
+		{Port{}, 0, "container c: 0 is no port number"},
+		{Port{Number: 65536}, 0, "container c: 65536 is no port number"},
+	} {
+		got, err := c.PortNumber(test.port)
+		if text := errorText(err); got != test.want || text != test.err {
+			t.Errorf("%+v: got %d, %q, want %d, %q", test.port, got, text, test.want, test.err)
+		}
+	}
+}
+
+func errorText(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}

@@ -1,0 +1,452 @@
+package supervisor_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// verdicts are kept in memory, and outlive the supervisors that are started on them.
+type verdicts struct {
+	mu    sync.Mutex
+	kept  map[string][]lifecycle.ProbeChanged
+	saves int
+}
+
+func (v *verdicts) Load() (map[string][]lifecycle.ProbeChanged, error) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return maps.Clone(v.kept), nil
+}
+
+func (v *verdicts) Save(uid string, said []lifecycle.ProbeChanged) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.kept[uid] = said
+	v.saves++
+	return nil
+}
+
+func (v *verdicts) Delete(uid string) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	delete(v.kept, uid)
+	return nil
+}
+
+// answers says what the commands of probes and hooks do, by name: the script of the newest call of [answers.set].
+type answers struct {
+	mu      sync.Mutex
+	scripts map[string]string
+	ran     map[string]int
+}
+
+func newAnswers(scripts map[string]string) *answers {
+	return &answers{scripts: scripts, ran: map[string]int{}}
+}
+
+func (a *answers) set(name, script string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.scripts[name] = script
+}
+
+func (a *answers) count(name string) int {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.ran[name]
+}
+
+func (a *answers) program(_ lifecycle.Ref, command []string) (fakeruntime.Program, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.ran[command[0]]++
+	return fakeruntime.Read([]string{"sh", "-c", a.scripts[command[0]]}), true
+}
+
+func execProbe(name string) *spec.Probe {
+	return &spec.Probe{
+		Exec: &spec.ExecAction{Command: []string{name}}, PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
+	}
+}
+
+func execHook(name string) *spec.LifecycleHandler {
+	return &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{name}}}
+}
+
+func ready(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready }
+
+func restarted(s supervisor.Snapshot) bool {
+	return s.Status.ContainerStatuses[0].RestartCount == 1 && s.Status.ContainerStatuses[0].State.Running != nil
+}
+
+// expectMessages compares the events of the pod's only container since the last call, but for its starts and exits.
+func (m *machine) expectMessages(want ...string) {
+	m.t.Helper()
+	synctest.Wait()
+	events, _ := m.Events().Since(m.seen)
+	var got []string
+	for _, e := range events {
+		m.seen = e.Seq
+		if slices.Contains([]string{"Unhealthy", "ProbeWarning", "Killing", "FailedPostStartHook", "FailedPreStopHook", "LifecycleHTTPFallback"}, e.Reason) {
+			got = append(got, fmt.Sprintf("%s %s: %s", e.Level, e.Reason, e.Message))
+		}
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		m.t.Errorf("events (-want +got):\n%s", diff)
+	}
+}
+
+func TestReadiness(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnswers(map[string]string{"ready": "echo not yet; exit 1"})
+		m := newMachine(t, fakeruntime.Options{Exec: a.program})
+		m.start()
+		p := pod("p", spec.RestartAlways, "sleep 100000")
+		p.Containers[0].ReadinessProbe = execProbe("ready")
+		m.add(p)
+		time.Sleep(25 * time.Second)
+		m.expectMessages(slices.Repeat([]string{"Warning Unhealthy: Readiness probe failed: not yet"}, 3)...)
+		saves := m.saves()
+		a.set("ready", "true")
+		m.until("p", "ready", ready)
+		a.set("ready", "sleep 5")
+		m.until("p", "unready", func(s supervisor.Snapshot) bool { return !ready(s) })
+		m.expectMessages(slices.Repeat([]string{`Warning Unhealthy: Readiness probe failed: command timed out: "ready" timed out after 1s`}, 3)...)
+		a.set("ready", "/no/such/program")
+		time.Sleep(10 * time.Second)
+		m.expectMessages("Warning Unhealthy: Readiness probe errored and resulted in unknown state: exec in container c0: " +
+			`exec: "/no/such/program": executable file not found in $PATH`)
+		if now := m.saves(); now != saves {
+			t.Errorf("%d states were written for probes", now-saves)
+		}
+		a.set("ready", "true")
+		m.until("p", "ready", ready)
+		if s, _ := m.Pod("p"); s.Status.ContainerStatuses[0].RestartCount != 0 {
+			t.Error("readiness has restarted the container")
+		}
+		m.delete("p")
+		if asked := a.count("ready"); asked == 0 || len(m.spoken.kept) != 0 {
+			t.Errorf("asked %d times; kept of a pod that is gone: %v", asked, m.spoken.kept)
+		}
+		before := a.count("ready")
+		time.Sleep(time.Hour)
+		if after := a.count("ready"); after != before {
+			t.Errorf("asked %d times after the pod was gone", after-before)
+		}
+	})
+}
+
+func (m *machine) saves() int {
+	m.disk.mu.Lock()
+	defer m.disk.mu.Unlock()
+	return m.disk.saves
+}
+
+func (m *machine) delete(name string) {
+	m.t.Helper()
+	if err := m.Stop(m.t.Context(), name, supervisor.StopOptions{Delete: true, By: "test"}); err != nil {
+		m.t.Fatal(err)
+	}
+	m.untilGone(name)
+	synctest.Wait()
+}
+
+func TestLivenessAndStartup(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		arrange func(*spec.Container)
+		want    []string
+	}{
+		{
+			"liveness", func(c *spec.Container) { c.LivenessProbe = execProbe("probe") },
+			append(slices.Repeat([]string{"Warning Unhealthy: Liveness probe failed: oh no"}, 3),
+				"Normal Killing: Container c0 failed liveness probe, will be restarted"),
+		},
+		{
+			"startup", func(c *spec.Container) {
+				c.StartupProbe = execProbe("probe")
+				c.LivenessProbe, c.ReadinessProbe = execProbe("never"), execProbe("never")
+			},
+			append(slices.Repeat([]string{"Warning Unhealthy: Startup probe failed: oh no"}, 3),
+				"Normal Killing: Container c0 failed startup probe, will be restarted"),
+		},
+		{
+			"liveness, with a preStop hook", func(c *spec.Container) {
+				c.LivenessProbe = execProbe("probe")
+				c.Lifecycle = &spec.Lifecycle{PreStop: execHook("hook")}
+			},
+			append(slices.Repeat([]string{"Warning Unhealthy: Liveness probe failed: oh no"}, 3),
+				"Normal Killing: Container c0 failed liveness probe, will be restarted"),
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAnswers(map[string]string{"probe": "echo oh no; exit 1", "hook": "true"})
+				m := newMachine(t, fakeruntime.Options{Exec: a.program})
+				m.start()
+				p := pod("p", spec.RestartAlways, "trap 'exit 0' TERM; sleep 100000 & wait")
+				test.arrange(&p.Containers[0])
+				for _, probe := range []*spec.Probe{p.Containers[0].LivenessProbe, p.Containers[0].StartupProbe} {
+					if probe != nil {
+						probe.InitialDelaySeconds = 5 // so that the second run has not been asked yet
+					}
+				}
+				m.add(p)
+				m.until("p", "restarted", restarted)
+				m.expectMessages(test.want...)
+				if n := a.count("never"); n != 0 {
+					t.Errorf("%d probes ran that the startup probe holds back", n)
+				}
+				if hooked := p.Containers[0].Lifecycle != nil; hooked != (a.count("hook") == 1) {
+					t.Errorf("the hook ran %d times", a.count("hook"))
+				}
+			})
+		})
+	}
+}
+
+// A restart of the supervisor, by a kill or an upgrade, flips neither started nor ready, and tells nothing of it.
+func TestVerdictsOverRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnswers(map[string]string{"startup": "true", "ready": "true"})
+		m := newMachine(t, fakeruntime.Options{Exec: a.program})
+		m.start()
+		p := pod("p", spec.RestartAlways, "sleep 100000")
+		p.Containers[0].StartupProbe, p.Containers[0].ReadinessProbe = execProbe("startup"), execProbe("ready")
+		m.add(p)
+		m.until("p", "ready", ready)
+		synctest.Wait()
+		for _, end := range []func(){m.crash, m.leave, m.crash} {
+			end()
+			asked := a.count("startup")
+			m.start()
+			for range 30 {
+				s, _ := m.Pod("p")
+				if c := s.Status.ContainerStatuses[0]; !c.Ready || !*c.Started {
+					t.Fatalf("after the restart: ready %v, started %v", c.Ready, *c.Started)
+				}
+				time.Sleep(time.Second)
+			}
+			if now := a.count("startup"); now != asked {
+				t.Error("the startup probe was asked again")
+			}
+			m.expectStory("PodRecovered")
+		}
+		m.crash()
+		m.boot, m.begun = "boot-2", time.Now()
+		m.engine.Reboot()
+		m.start()
+		if s, _ := m.Pod("p"); ready(s) {
+			t.Error("the pod is ready after a restart of the machine")
+		}
+		m.until("p", "ready", ready)
+	})
+}
+
+func TestHooks(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		postStart        string
+		preStop          string
+		runsFor          time.Duration // before it is stopped
+		grace            spec.Seconds
+		takes            time.Duration // from the stop to the end
+		want             []string
+		posts, pres      int
+		restarts         int
+		waitsForPostHook bool
+	}{
+		{
+			name: "both succeed", postStart: "sleep 2", preStop: "sleep 3", runsFor: time.Minute, grace: 30, takes: 3 * time.Second,
+			want: []string{"Normal Killing: Stopping container c0, grace period 30s"}, posts: 1, pres: 1,
+		},
+		{
+			name: "postStart fails", postStart: "exit 1", preStop: "true", runsFor: 5 * time.Second, grace: 30,
+			want: []string{
+				"Warning FailedPostStartHook: PostStartHook failed", "Normal Killing: FailedPostStartHook",
+				"Warning FailedPostStartHook: PostStartHook failed", "Normal Killing: FailedPostStartHook",
+			}, posts: 2, pres: 2, restarts: 1,
+		},
+		{
+			name: "a postStart that hangs holds no stop up", postStart: "sleep 100000", preStop: "true", runsFor: time.Hour, grace: 30,
+			want: []string{"Normal Killing: Stopping container c0, grace period 30s"}, posts: 1, pres: 1,
+		},
+		{
+			name: "a preStop that hangs ends with the grace period", postStart: "true", preStop: "sleep 100000", runsFor: time.Minute,
+			grace: 10, takes: 10 * time.Second,
+			want: []string{"Normal Killing: Stopping container c0, grace period 10s"}, posts: 1, pres: 1,
+		},
+		{
+			name: "preStop fails", postStart: "true", preStop: "echo secret; exit 1", runsFor: time.Minute, grace: 30,
+			want: []string{
+				"Normal Killing: Stopping container c0, grace period 30s", "Warning FailedPreStopHook: PreStopHook failed",
+			}, posts: 1, pres: 1,
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAnswers(map[string]string{"post": test.postStart, "pre": test.preStop})
+				m := newMachine(t, fakeruntime.Options{Exec: a.program})
+				m.start()
+				p := pod("p", spec.RestartAlways, "trap 'exit 0' TERM; sleep 100000 & wait")
+				p.TerminationGracePeriodSeconds = test.grace
+				p.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: execHook("post"), PreStop: execHook("pre")}
+				m.add(p)
+				time.Sleep(test.runsFor)
+				begun := time.Now()
+				if err := m.Stop(t.Context(), "p", supervisor.StopOptions{By: "test"}); err != nil {
+					t.Fatal(err)
+				}
+				s := m.until("p", "at rest", func(s supervisor.Snapshot) bool { return s.AtRest })
+				if took := time.Since(begun); took != test.takes {
+					t.Errorf("the stop took %v, want %v", took, test.takes)
+				}
+				m.expectMessages(test.want...)
+				if posts, pres := a.count("post"), a.count("pre"); posts != test.posts || pres != test.pres {
+					t.Errorf("postStart ran %d times, preStop %d times; want %d and %d", posts, pres, test.posts, test.pres)
+				}
+				if n := s.Status.ContainerStatuses[0].RestartCount; n != test.restarts {
+					t.Errorf("%d restarts, want %d", n, test.restarts)
+				}
+			})
+		})
+	}
+}
+
+// A hook that was under way when the supervisor was killed runs again: at least once.
+func TestHookOverCrash(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnswers(map[string]string{"post": "sleep 60"})
+		m := newMachine(t, fakeruntime.Options{Exec: a.program})
+		m.start()
+		p := pod("p", spec.RestartAlways, "sleep 100000")
+		p.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: execHook("post")}
+		m.add(p)
+		time.Sleep(10 * time.Second)
+		m.crash()
+		m.start()
+		m.until("p", "ready", ready)
+		if n := a.count("post"); n != 2 {
+			t.Errorf("the hook ran %d times, want twice", n)
+		}
+		m.expectStory("PodRecovered")
+	})
+}
+
+// Requests go to the pod: to this machine, for a pod in its network, with the port by its name.
+func TestRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		asked := map[string]int{}
+		m := newMachine(t, fakeruntime.Options{})
+		m.dial = func(_ context.Context, _, address string) (net.Conn, error) {
+			client, server := net.Pipe()
+			go func() {
+				defer server.Close()
+				r, err := http.ReadRequest(bufio.NewReader(server))
+				if err != nil {
+					_, _ = io.WriteString(server, "HTTP/1.0 400 Bad Request\r\n\r\n")
+					return
+				}
+				mu.Lock()
+				asked[address+r.URL.Path]++
+				mu.Unlock()
+				answer := map[string]string{"/moved": "302 Found\r\nLocation: http://elsewhere/"}[r.URL.Path]
+				_, _ = io.WriteString(server, "HTTP/1.1 "+max(answer, "200 OK")+"\r\nContent-Length: 0\r\n\r\n")
+			}()
+			return client, nil
+		}
+		m.start()
+		p := pod("p", spec.RestartAlways, "trap 'exit 0' TERM; sleep 100000 & wait")
+		p.HostNetwork = true
+		c := &p.Containers[0]
+		c.Ports = []spec.ContainerPort{{Name: "web", ContainerPort: 8080}}
+		get := func(path, scheme string) *spec.HTTPGetAction {
+			return &spec.HTTPGetAction{Port: spec.Port{Name: "web"}, Path: path, Scheme: scheme}
+		}
+		c.ReadinessProbe = execProbe("")
+		c.ReadinessProbe.Exec, c.ReadinessProbe.HTTPGet = nil, get("/moved", "")
+		c.Lifecycle = &spec.Lifecycle{
+			PostStart: &spec.LifecycleHandler{HTTPGet: get("/post", "HTTPS")},
+			PreStop:   &spec.LifecycleHandler{HTTPGet: get("/pre", "")},
+		}
+		m.add(p)
+		m.until("p", "ready", ready)
+		m.expectMessages(
+			"Warning LifecycleHTTPFallback: request to HTTPS lifecycle hook got HTTP response, retry with HTTP succeeded",
+			"Warning ProbeWarning: Readiness probe warning: Probe terminated redirects, Response body: ",
+		)
+		m.delete("p")
+		mu.Lock()
+		defer mu.Unlock()
+		for _, want := range []string{"127.0.0.1:8080/moved", "127.0.0.1:8080/post", "127.0.0.1:8080/pre"} {
+			if asked[want] != 1 {
+				t.Errorf("asked %v, want each once", asked)
+			}
+		}
+	})
+}
+
+// What a probe says is cut, so that one that fails for ever does not fill the memory.
+func TestLongOutput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnswers(map[string]string{"ready": "echo " + strings.Repeat("é", 5000) + "; exit 1"})
+		m := newMachine(t, fakeruntime.Options{Exec: a.program})
+		m.start()
+		p := pod("p", spec.RestartAlways, "sleep 100000")
+		p.Containers[0].ReadinessProbe = execProbe("ready")
+		m.add(p)
+		time.Sleep(time.Second)
+		m.expectMessages("Warning Unhealthy: Readiness probe failed: " + strings.Repeat("é", 512) + "…")
+	})
+}
+
+// Six hours of ten containers with thirty probes, some of which fail and hang, leave no more goroutines than a minute.
+func TestProbeSoak(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnswers(map[string]string{"good": "true", "bad": "exit 1", "slow": "sleep 100"})
+		m := newMachine(t, fakeruntime.Options{Exec: a.program})
+		m.start()
+		p := pod("p", spec.RestartAlways, slices.Repeat([]string{"sleep 10000000"}, 10)...)
+		for i := range p.Containers {
+			c := &p.Containers[i]
+			c.StartupProbe, c.LivenessProbe = execProbe("good"), execProbe("good")
+			c.ReadinessProbe = execProbe([]string{"good", "bad", "slow"}[i%3])
+		}
+		m.add(p)
+		// All probes have the same period, so that nothing runs but workers in the middle of it.
+		time.Sleep(time.Minute + 5*time.Second)
+		synctest.Wait()
+		before, asked := runtime.NumGoroutine(), a.count("good")
+		time.Sleep(6 * time.Hour)
+		synctest.Wait()
+		if after := runtime.NumGoroutine(); after > before {
+			t.Errorf("%d goroutines after six hours, %d before", after, before)
+		}
+		if n := a.count("good") - asked; n != 14*6*360 { // ten liveness and four readiness probes
+			t.Errorf("asked %d times", n)
+		}
+		if s, _ := m.Pod("p"); !ready(s) || s.Status.ContainerStatuses[1].Ready {
+			t.Errorf("the status is %+v", s.Status)
+		}
+	})
+}

@@ -1,0 +1,49 @@
+package supervisor
+
+import (
+	"strings"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// maxOutput is how much of what a probe has found an event holds, in bytes: a probe that fails every second must not
+// fill the memory with its reasons.
+const maxOutput = 1 << 10
+
+// tellAnswer tells of an answer to a probe that was no plain success, if the run that it is about is the newest.
+func (l *loop) tellAnswer(ref lifecycle.ProbeRef, r lifecycle.ProbeResult, now lifecycle.Instant) {
+	if l.facts.Containers[ref.Container].Newest.Ref != ref.Ref {
+		return
+	}
+	probe := map[lifecycle.ProbeKind]string{
+		lifecycle.ProbeStartup: "Startup", lifecycle.ProbeLiveness: "Liveness", lifecycle.ProbeReadiness: "Readiness",
+	}[ref.Kind]
+	output := shorten(r.Message)
+	switch r.Outcome {
+	case lifecycle.ProbeFailure:
+		l.tell(now, ProbeFailed, ref.Container, fields{"probe": probe, "output": output})
+	case lifecycle.ProbeError:
+		l.tell(now, ProbeErrored, ref.Container, fields{"probe": probe, "error": output})
+	case lifecycle.ProbeWarning:
+		l.tell(now, ProbeWarned, ref.Container, fields{"probe": probe, "output": output})
+	case lifecycle.ProbeSuccess:
+	}
+}
+
+// shorten returns the beginning of an output, as text. It shares no memory with the whole.
+func shorten(output string) string {
+	if len(output) > maxOutput {
+		output = output[:maxOutput] + "…"
+	}
+	return strings.Clone(strings.TrimRight(strings.ToValidUTF8(output, "�"), "\n"))
+}
+
+// tellHook tells of a hook that has failed. One that was given up, for which the time was over, or whose run has ended is
+// no news. Why it has failed is not told: it may hold what the container has written.
+func (l *loop) tellHook(kind Kind, ref lifecycle.Ref, h lifecycle.Hook, now lifecycle.Instant) {
+	a := l.facts.Containers[ref.Container].Newest
+	inTime := h.Limit == 0 || now.Before(h.Asked.Add(h.Limit))
+	if a.Ref == ref && a.Exited.IsZero() && h.Cancelled.IsZero() && inTime {
+		l.tell(now, kind, ref.Container, nil)
+	}
+}

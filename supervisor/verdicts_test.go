@@ -1,0 +1,57 @@
+package supervisor_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+func TestDirVerdicts(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run", "pods")
+	v, err := supervisor.NewDirVerdicts(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	said := []lifecycle.ProbeChanged{{
+		ProbeRef: lifecycle.ProbeRef{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}, Kind: lifecycle.ProbeReadiness},
+		Verdict:  lifecycle.VerdictSuccess, Count: 1,
+		At: lifecycle.Instant{Boot: "b", Mono: time.Minute, Wall: time.Unix(1, 0).UTC()},
+	}}
+	for _, uid := range []string{"u1", "u2"} {
+		if err := v.Save(uid, said); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := v.Delete("u2"); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, text := range map[string]string{"bad.json": "{", "other.txt": "x"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := v.Load()
+	if err == nil {
+		t.Error("a file that cannot be read was no error")
+	}
+	if diff := cmp.Diff(map[string][]lifecycle.ProbeChanged{"u1": said, "bad": nil}, all); diff != "" {
+		t.Errorf("loaded (-want +got):\n%s", diff)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Load(); err == nil {
+		t.Error("a folder that is gone was no error")
+	}
+	if err := v.Save("u1", said); err == nil {
+		t.Error("a folder that is gone was no error")
+	}
+}

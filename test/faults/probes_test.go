@@ -1,0 +1,261 @@
+//go:build e2e || soak
+
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/podstead/podstead/supervisor"
+)
+
+// idle is a script that does nothing and ends when it is told to.
+const idle = "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"
+
+// watched is a container that does nothing, with probes.
+func watched(name string, probes ...string) string {
+	return container(name, idle) + strings.Join(probes, "\n") + "\n"
+}
+
+// readyContainers are the names of those that are ready.
+func (f *fixture) readyContainers(pod string) string {
+	f.Helper()
+	var names []string
+	for _, c := range f.get(pod).Status.ContainerStatuses {
+		if c.Ready {
+			names = append(names, c.Name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+func (f *fixture) awaitReady(pod, want string) {
+	f.Helper()
+	f.await(func() error {
+		if got := f.readyContainers(pod); got != want {
+			return fmt.Errorf("ready are %q, want %q", got, want)
+		}
+		return nil
+	})
+}
+
+// servers listen on this machine, where the probes of a pod with the machine's network find them.
+type servers struct {
+	web    *httptest.Server
+	health *health.Server
+	tcp    net.Listener
+	rpc    net.Listener
+}
+
+func port(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
+
+func listen(t *testing.T) net.Listener {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	return l
+}
+
+func newServers(t *testing.T, web http.HandlerFunc) *servers {
+	s := &servers{web: httptest.NewServer(web), health: health.NewServer(), tcp: listen(t), rpc: listen(t)}
+	t.Cleanup(s.web.Close)
+	rpc := grpc.NewServer()
+	grpc_health_v1.RegisterHealthServer(rpc, s.health)
+	go func() { _ = rpc.Serve(s.rpc) }()
+	t.Cleanup(rpc.Stop)
+	return s
+}
+
+// TestProbeKinds: a probe of each handler makes its container ready, and unready again.
+func TestProbeKinds(t *testing.T) {
+	f := newFixture(t)
+	broken := filepath.Join(f.Dir, "broken")
+	s := newServers(t, func(w http.ResponseWriter, r *http.Request) {
+		if _, err := os.Stat(broken); err == nil {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	})
+	often := "periodSeconds = 0.2, failureThreshold = 1, timeoutSeconds = 20"
+	r := f.start(f.pod("kinds", "hostNetwork = true\nterminationGracePeriodSeconds = 5\n"+
+		watched("a", fmt.Sprintf("readinessProbe = { httpGet = { port = %d }, %s }", port(s.web.Listener), often))+
+		watched("b", fmt.Sprintf("readinessProbe = { tcpSocket = { port = %d }, %s }", port(s.tcp), often))+
+		watched("c", fmt.Sprintf("readinessProbe = { grpc = { port = %d }, %s }", port(s.rpc), often))+
+		watched("d", "readinessProbe = { exec = { command = ['sh', '-c', '! test -e /tmp/broken'] }, "+often+" }",
+			"startupProbe = { exec = { command = ['true'] }, "+often+" }")))
+	f.awaitReady("kinds", "a b c d")
+	if err := os.WriteFile(broken, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitReady("kinds", "b c d")
+	s.health.SetServingStatus("", grpc_health_v1.HealthCheckResponse_NOT_SERVING)
+	f.awaitReady("kinds", "b d")
+	if err := s.tcp.Close(); err != nil {
+		t.Fatal(err)
+	}
+	f.awaitReady("kinds", "d")
+	for _, want := range []string{
+		"Readiness probe failed: HTTP probe failed with statuscode: 500",
+		`Readiness probe failed: service unhealthy (responded with "NOT_SERVING")`,
+		"connect: connection refused",
+	} {
+		r.until(want, func() bool {
+			return slices.ContainsFunc(r.events(supervisor.ProbeFailed), func(i item) bool { return strings.Contains(i.Message, want) })
+		})
+	}
+	r.interrupt()
+	if status := r.status(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// TestLivenessRestarts: a container that its liveness probe has given up is ended through its preStop hook and starts again.
+func TestLivenessRestarts(t *testing.T) {
+	f := newFixture(t)
+	r := f.start(f.pod("ill", "terminationGracePeriodSeconds = 10\n"+
+		container("c", "trap 'echo term; exit 0' TERM; echo up; sleep 1; touch /tmp/ill; while :; do sleep 0.1; done")+`
+livenessProbe = { exec = { command = ["sh", "-c", "if [ -e /tmp/ill ]; then echo feeling ill; exit 3; fi"] }, periodSeconds = 0.3, failureThreshold = 2, timeoutSeconds = 20 }
+lifecycle = { preStop = { exec = { command = ["sh", "-c", "echo hook >/proc/1/fd/1"] } } }
+`))
+	r.nth(supervisor.ContainerRunning, 1)
+	r.line("c", 4)
+	if diff := cmp.Diff([]string{"up", "hook", "term", "up"}, r.lines("c")[:4]); diff != "" {
+		t.Errorf("what happened (-want +got):\n%s", diff)
+	}
+	if failed := r.event(supervisor.ProbeFailed); failed.Message != "Liveness probe failed: feeling ill" {
+		t.Errorf("the probe is told as %q", failed.Message)
+	}
+	r.event(supervisor.ContainerNotAlive)
+	r.interrupt()
+	r.status()
+}
+
+// TestHookOrder: a container's second start waits for nobody, but the first of the next one waits for the postStart hook of
+// the one before; a hook runs beside its container; and preStop comes before the signal, also where it fails.
+func TestHookOrder(t *testing.T) {
+	f := newFixture(t)
+	r := f.start(f.pod("hooked", "terminationGracePeriodSeconds = 10\n"+
+		container("a", "trap 'echo term; exit 0' TERM; echo up; while :; do sleep 0.1; done")+`
+lifecycle.postStart = { exec = { command = ["sh", "-c", "until [ -s /proc/1/fd/1 ]; do sleep 0.1; [ $((i=i+1)) -gt 9 ] && break; done; echo post >/proc/1/fd/1"] } }
+lifecycle.preStop = { exec = { command = ["sh", "-c", "echo pre >/proc/1/fd/1; exit 1"] } }
+`+container("b", idle)))
+	r.line("b", 1)
+	if got := r.lines("a"); !slices.Contains(got, "post") {
+		t.Errorf("b has started when a has written %q, want its postStart hook before", got)
+	}
+	r.interrupt()
+	if status := r.status(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	if diff := cmp.Diff([]string{"up", "post", "pre", "term"}, r.lines("a")); diff != "" {
+		t.Errorf("what happened (-want +got):\n%s", diff)
+	}
+	if failed := r.event(supervisor.PreStopFailed); failed.Message != "PreStopHook failed" {
+		t.Errorf("the hook is told as %q", failed.Message)
+	}
+}
+
+// TestHangingHooks: a stop waits for no postStart hook, and for a preStop hook as long as the grace period.
+func TestHangingHooks(t *testing.T) {
+	f := newFixture(t)
+	r := f.start(f.pod("hangs", "terminationGracePeriodSeconds = 3\n"+container("a", idle)+`
+lifecycle.postStart = { exec = { command = ["sh", "-c", "trap '' TERM; sleep 7001 & sleep 7002"] } }
+`+container("b", idle)))
+	r.line("a", 1)
+	f.process("sleep 7002")
+	asked := time.Now()
+	r.interrupt()
+	r.status()
+	if took := time.Since(asked); took > 20*time.Second {
+		t.Errorf("with a postStart hook that hangs the pod ended after %v", took)
+	}
+	r = f.start(f.pod("hangs", "terminationGracePeriodSeconds = 3\n"+container("a", idle)+`
+lifecycle.preStop = { exec = { command = ["sh", "-c", "trap '' TERM; sleep 7003 & sleep 7004"] } }
+`))
+	r.line("a", 1)
+	asked = time.Now()
+	r.interrupt()
+	r.status()
+	if took := time.Since(asked); took < 3*time.Second || took > 30*time.Second {
+		t.Errorf("with a preStop hook that hangs the pod ended after %v, want its 3 s of grace", took)
+	}
+}
+
+// TestHostileProbes: probes that hang, fork, flood and ignore signals do not pile up, and a pod that has only such probes
+// ends as every other. What is left of them fails the test (checkLeftovers).
+func TestHostileProbes(t *testing.T) {
+	f := newFixture(t)
+	probe := func(script string) string {
+		return fmt.Sprintf("readinessProbe = { exec = { command = ['sh', '-c', %q] }, periodSeconds = 0.5, timeoutSeconds = 0.5 }", script)
+	}
+	r := f.start(f.pod("hostile", "terminationGracePeriodSeconds = 5\n"+
+		watched("a", probe("sleep 7101"))+
+		watched("b", probe("setsid sleep 7102 & setsid sleep 7102 & exit 0"))+
+		watched("c", probe("yes"))+
+		watched("d", probe("trap '' TERM INT; while :; do sleep 7103; done"))+
+		watched("e", probe("(sleep 7104 &); yes & exit 1"))))
+	r.nth(supervisor.ProbeFailed, 20)
+	f.awaitReady("hostile", "b")
+	left, err := f.processes("sleep 71")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(left) > 20 {
+		t.Errorf("%d processes of probes have piled up", len(left))
+	}
+	r.interrupt()
+	if status := r.status(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// TestReadyOverKill: a daemon that is killed and comes back flips neither started nor ready, and restarts nothing.
+func TestReadyOverKill(t *testing.T) {
+	f := newFixture(t)
+	r := f.start(f.pod("steady", "terminationGracePeriodSeconds = 5\n"+watched("c",
+		"startupProbe = { exec = { command = ['true'] }, timeoutSeconds = 20 }",
+		"readinessProbe = { exec = { command = ['true'] }, timeoutSeconds = 20, periodSeconds = 30 }",
+		"livenessProbe = { exec = { command = ['sh', '-c', 'sleep 7201 & sleep 7202'] }, timeoutSeconds = 600, periodSeconds = 1 }")))
+	f.awaitReady("steady", "c")
+	before := f.running("steady")
+	for range 3 {
+		f.process("sleep 7202")
+		f.killDaemon()
+		if got := f.readyContainers("steady"); got != "c" {
+			t.Errorf("ready after a kill: %q", got)
+		}
+		if c := f.get("steady").Status.ContainerStatuses[0]; c.Started == nil || !*c.Started {
+			t.Error("not started after a kill")
+		}
+		f.await(func() error { // the probe of the killed daemon has ended, and another one begins
+			pids, err := f.processes("sleep 7202")
+			if len(pids) > 1 {
+				err = errors.Join(err, fmt.Errorf("%d probes run", len(pids)))
+			}
+			return err
+		})
+	}
+	if diff := cmp.Diff(before, f.running("steady")); diff != "" {
+		t.Errorf("containers (-before +after):\n%s", diff)
+	}
+	r.interrupt()
+	if status := r.status(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
