@@ -58,6 +58,7 @@ func TestBootedMovesEveryInstant(t *testing.T) {
 		Unsent: old, Exited: old, Removal: removal,
 	}
 	facts := lifecycle.Facts{
+		Restarted: lifecycle.Restarted{At: old}, Away: old,
 		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Asked: old, Deadline: old},
 		Sandbox: lifecycle.Sandbox{Asked: old, Ready: old, Lost: old, Failed: old, Removal: removal},
 		Containers: map[string]lifecycle.Container{"app": {

@@ -39,7 +39,20 @@ const (
 	ReasonContainersNotReady       Reason = "ContainersNotReady"
 	ReasonPodCompleted             Reason = "PodCompleted"
 	ReasonPodFailed                Reason = "PodFailed"
+	ReasonReadinessGatesNotReady   Reason = "ReadinessGatesNotReady"
+	// ReasonAllContainersRestarting is that of AllContainersRestarting (KEP-5532).
+	ReasonAllContainersRestarting Reason = "RestartAllContainersStarted"
 )
+
+// Reasons of the pod's phase.
+const (
+	ReasonDeadlineExceeded  Reason = "DeadlineExceeded"
+	ReasonEngineUnavailable Reason = "EngineUnavailable"
+)
+
+// ReasonRestartingAllContainers is that of a container which a restart of all containers has ended or begins again, and of
+// the stop between the two.
+const ReasonRestartingAllContainers Reason = "RestartingAllContainers"
 
 // Reasons to stop a container.
 const (
