@@ -7,7 +7,6 @@ import "strings"
 // Container fields stand for those of init containers too. The list shrinks
 // until it is empty; nothing on it is read and ignored.
 var notSupportedYet = []string{
-	"activeDeadlineSeconds",
 	"hostIPC=false",
 	"hostPID=false",
 	"hostUsers=true",
@@ -28,8 +27,6 @@ var notSupportedYet = []string{
 	"waitFor=[]",
 
 	"containers[].resources={}",
-	"containers[].restartPolicy",
-	"containers[].restartPolicyRules=[]",
 	"containers[].securityContext={}",
 	"containers[].stdin=false",
 	"containers[].stdinOnce=false",

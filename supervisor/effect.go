@@ -37,6 +37,9 @@ type outcome func(now lifecycle.Instant) lifecycle.Event
 // start carries an action out beside the loop. Starts of sandboxes and containers wait until the state that holds them
 // is written; nothing that stops or takes away ever does.
 func (l *loop) start(ctx context.Context, a lifecycle.Action, saved *write) {
+	if lifecycle.Noted(a) {
+		return
+	}
 	limit := effectLimit
 	switch a := a.(type) {
 	case lifecycle.CancelPull:

@@ -122,7 +122,7 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 		}
 		l.tell(now, PodStopping, "", fields{"grace": grace.Round(time.Millisecond).String(), "by": e.By})
 	case lifecycle.PodEvicted:
-		if before.Evicted.At.IsZero() {
+		if before.Stop.Asked.IsZero() {
 			l.tell(now, PodEvicted, "", fields{"error": e.Message})
 		}
 	case lifecycle.PodRemoved:

@@ -8,7 +8,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// busy is a pod of 20 containers with a full history each: a dead run, one that runs, pulls and backoff behind it.
+// busy is a pod of 20 containers with a full history, probes, hooks and rules each: a dead run, one that runs, pulls and
+// backoff behind it.
 func busy() (*spec.Pod, lifecycle.Facts) {
 	names := []string{"init"}
 	past := history{up(), ran("init", 1, 0)}
@@ -20,14 +21,26 @@ func busy() (*spec.Pod, lifecycle.Facts) {
 			past = append(past, exited(name, 3, 1), reap(name, 2), reaped(name, 2))
 		}
 	}
-	return podOf(spec.RestartAlways, names...), fold(past)
+	pod := podOf(spec.RestartAlways, names...)
+	for _, name := range names[1:] {
+		within(pod, name, probe(liveness), probe(readiness), hook(lifecycle.PreStop), own(always, rule(restartAll, "In", 42)))
+	}
+	return pod, fold(past)
+}
+
+// TestDecideAllocates holds how much garbage a decision about a busy pod makes.
+func TestDecideAllocates(t *testing.T) {
+	pod, facts := busy()
+	if n := testing.AllocsPerRun(100, func() { lifecycle.Decide(pod, facts, at(2)) }); n >= 10 {
+		t.Errorf("%v allocations, want less than 10", n)
+	}
 }
 
 func BenchmarkDecide(b *testing.B) {
 	pod, facts := busy()
 	b.ReportAllocs()
 	for b.Loop() {
-		if d := lifecycle.Decide(pod, facts, at(2)); len(d.Actions) != 0 || d.Wake != at(21) {
+		if d := lifecycle.Decide(pod, facts, at(2)); len(d.Actions) != 0 || d.Wake != at(21) || len(d.Probes) != 20 {
 			b.Fatal(d)
 		}
 	}

@@ -58,7 +58,8 @@ func TestBootedMovesEveryInstant(t *testing.T) {
 		Unsent: old, Exited: old, Removal: removal,
 	}
 	facts := lifecycle.Facts{
-		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Asked: old, Deadline: old}, Evicted: lifecycle.Eviction{At: old},
+		Restarted: lifecycle.Restarted{At: old}, Away: old,
+		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Asked: old, Deadline: old},
 		Sandbox: lifecycle.Sandbox{Asked: old, Ready: old, Lost: old, Failed: old, Removal: removal},
 		Containers: map[string]lifecycle.Container{"app": {
 			Newest: attempt, Previous: attempt, Backoff: lifecycle.Backoff{Granted: old},

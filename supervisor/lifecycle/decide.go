@@ -14,7 +14,7 @@ const (
 	// unavailableDelay is how long to wait before an engine that was away is asked again.
 	unavailableDelay = time.Second
 	// sandboxPace is the least time from one start of a sandbox to the next (the pace of the kubelet's relist), so that
-	// one which is lost at once is not made again without end.
+	// one which is lost at once is not made again without end; and from one round that begins in place to the next.
 	sandboxPace = time.Second
 	// killRepeat is how long a killed process may go on before it is killed again.
 	killRepeat = 10 * time.Second
@@ -40,16 +40,23 @@ func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 	switch {
 	case !f.Stop.Asked.IsZero():
 		p.end(ReasonStopped)
-	case !f.Evicted.At.IsZero():
-		p.end(ReasonEvicted)
 	case finished(pod, &f):
 		p.end(ReasonPodFinished)
+	case p.expired():
+	case p.restartAll():
 	default:
-		if p.sandbox() && p.inits() {
+		if !p.sandbox() {
+			break
+		}
+		p.ephemerals()
+		if p.inits() {
 			p.apps()
 		}
 	}
 	p.probes()
+	if !f.Away.IsZero() && !f.unknown(now) && !f.AtRest() {
+		p.due(f.Away.Add(awayLimit + 1)) // the status will say so
+	}
 	return p.decision
 }
 
@@ -98,28 +105,51 @@ func (p *plan) sandbox() bool {
 	return false
 }
 
-// inits brings the init containers forward, one after another, and reports whether all of them are done in this round.
-// An app container that was asked for in this round proves it: a record of a finished init container may be gone.
+// inits brings the init containers forward, one after another, and reports whether all of them have had their turn in this
+// round: an init container that is done, a sidecar that is started. Sidecars whose turn is over are kept running.
 func (p *plan) inits() bool {
-	for i := range p.pod.Containers {
-		if a := p.facts.Containers[p.pod.Containers[i].Name].Newest; a.Round == p.facts.Round {
-			return true
-		}
-	}
+	reached := reached(p.pod, p.facts)
 	for i := range p.pod.InitContainers {
 		c := &p.pod.InitContainers[i]
+		over := i < reached
+		if over && !c.IsSidecar() {
+			continue
+		}
 		h := p.facts.Containers[c.Name]
-		switch a := &h.Newest; {
-		case initDone(a, p.facts.Round):
-		case a.live():
-			p.attend(c, a)
-			return false
-		default:
-			p.run(c, &h, true)
+		over = over || passed(c, &h.Newest, p.facts.Round)
+		if c.IsSidecar() || !over {
+			p.keep(c, &h)
+		}
+		if !over {
 			return false
 		}
 	}
 	return true
+}
+
+// reached is how many init containers are known to have had their turn in this round. Who was asked for proves it for
+// those before, as a record of a finished init container may be gone; an app container proves it for all.
+func reached(pod *spec.Pod, f *Facts) int {
+	for i := range pod.Containers {
+		if f.Containers[pod.Containers[i].Name].Newest.Round == f.Round {
+			return len(pod.InitContainers)
+		}
+	}
+	for i := len(pod.InitContainers) - 1; i > 0; i-- {
+		if f.Containers[pod.InitContainers[i].Name].Newest.Round == f.Round {
+			return i
+		}
+	}
+	return 0
+}
+
+// keep looks after a container that is to run: one that lives, or the way to its next run.
+func (p *plan) keep(c *spec.Container, h *Container) {
+	if h.Newest.live() {
+		p.attend(c, &h.Newest)
+	} else {
+		p.run(c, h, true)
+	}
 }
 
 // apps brings the app containers forward. The first start of each in a round waits for the outcome of those before it,
@@ -134,7 +164,7 @@ func (p *plan) apps() {
 		switch {
 		case a.live():
 			p.attend(c, a)
-		case a.over() && !restarts(p.pod, a):
+		case p.facts.counts(a) && !restarts(p.pod, c, a):
 		default:
 			p.run(c, &h, !first || !blocked)
 		}
@@ -169,7 +199,7 @@ func (p *plan) pulling(name string) bool {
 func (p *plan) attend(c *spec.Container, a *Attempt) {
 	switch why := a.doomed(); {
 	case why != "":
-		p.stop(c, a, why)
+		p.stop(c, a, why, true)
 	case a.Started.IsZero():
 		if !a.Retry.IsZero() && p.due(a.Retry.Add(unavailableDelay)) {
 			p.do(StartContainer{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts})
@@ -189,7 +219,7 @@ func (p *plan) askable(h *Hook) bool {
 // run brings a container that does not run one step towards its next run: wait out the backoff, have its image, start.
 // Its image may be fetched before it may start.
 func (p *plan) run(c *spec.Container, h *Container, mayStart bool) {
-	at, level := restartDue(p.pod, c, h, p.facts.Round)
+	at, level := restartDue(p.pod, p.facts, c, h)
 	if !p.due(at) {
 		return
 	}

@@ -27,7 +27,7 @@ func (p *plan) end(why Reason) {
 // the end of the pod ends it.
 func (p *plan) cancelPulls() int {
 	busy := 0
-	for _, list := range [...][]spec.Container{p.pod.Containers, p.pod.InitContainers} {
+	for _, list := range [...][]spec.Container{p.pod.Containers, p.pod.InitContainers, p.facts.Ephemeral} {
 		for i := range list {
 			pull := p.facts.Containers[list[i].Name].Pull
 			if !pull.inFlight() {
@@ -42,16 +42,32 @@ func (p *plan) cancelPulls() int {
 	return busy
 }
 
-// stopAll stops whatever runs or is on its way, and returns how many there are.
+// stopAll stops whatever runs or is on its way, and returns how many there are. Sidecars serve the app containers and the
+// sidecars before them, so each has its stop signal when those behind it have ended; init containers have no turn
+// (contract 7.3), nor have ephemeral ones, which a restart of all containers leaves alone (contract 4.2).
 func (p *plan) stopAll(why Reason) int {
 	busy := 0
-	for _, list := range [...][]spec.Container{p.pod.Containers, p.pod.InitContainers} {
-		for i := range list {
-			h := p.facts.Containers[list[i].Name]
-			if h.Newest.live() {
-				busy++
-				p.stop(&list[i], &h.Newest, why)
-			}
+	for i := range p.pod.Containers {
+		h := p.facts.Containers[p.pod.Containers[i].Name]
+		if h.Newest.live() {
+			busy++
+			p.stop(&p.pod.Containers[i], &h.Newest, why, true)
+		}
+	}
+	ahead := busy
+	if why != ReasonRestartingAllContainers {
+		busy += p.stopEphemerals(why)
+	}
+	for i := len(p.pod.InitContainers) - 1; i >= 0; i-- {
+		c := &p.pod.InitContainers[i]
+		h := p.facts.Containers[c.Name]
+		if !h.Newest.live() {
+			continue
+		}
+		busy++
+		p.stop(c, &h.Newest, why, ahead == 0 || !c.IsSidecar())
+		if c.IsSidecar() {
+			ahead++
 		}
 	}
 	return busy
@@ -59,8 +75,8 @@ func (p *plan) stopAll(why Reason) int {
 
 // stop brings one run to its end: the preStop hook, the stop signal, SIGKILL when the grace period is over, and SIGKILL
 // again as long as the process does not go. A start that has no outcome is waited for: it ends in one, and its process is
-// stopped then.
-func (p *plan) stop(c *spec.Container, a *Attempt, why Reason) {
+// stopped then. A run whose turn it is not waits with the signal, but not with the hook, and not for longer than it has.
+func (p *plan) stop(c *spec.Container, a *Attempt, why Reason, turn bool) {
 	switch {
 	case a.Started.IsZero() && a.Retry.IsZero():
 	case a.Started.IsZero():
@@ -68,7 +84,7 @@ func (p *plan) stop(c *spec.Container, a *Attempt, why Reason) {
 	case p.facts.Stop.Force:
 		p.kill(a)
 	case a.StopAsked.IsZero():
-		p.signal(c, a, cmp.Or(a.StopReason, why))
+		p.signal(c, a, why, turn)
 	case p.due(p.killDue(a)):
 		p.kill(a)
 	case !a.Unsent.IsZero() && p.due(a.Unsent.Add(unavailableDelay)):
@@ -78,12 +94,13 @@ func (p *plan) stop(c *spec.Container, a *Attempt, why Reason) {
 
 // signal sends a run its stop signal, after its preStop hook. The hook is part of the grace period, but the process has
 // [minimumGrace] after it all the same; where no grace is left there is no hook.
-func (p *plan) signal(c *spec.Container, a *Attempt, why Reason) {
+func (p *plan) signal(c *spec.Container, a *Attempt, why Reason, turn bool) {
 	left := p.left(c, a, why)
+	hooked := !hasPreStop(c) || !a.PreStop.Done.IsZero()
 	switch {
-	case !hasPreStop(c) || left <= 0 || !a.PreStop.Done.IsZero():
-		p.do(StopContainer{Ref: a.Ref, Grace: max(left, minimumGrace), Reason: why})
-	case p.askable(&a.PreStop):
+	case left <= 0 || (hooked && turn):
+		p.do(StopContainer{Ref: a.Ref, Grace: max(left, minimumGrace), Reason: cmp.Or(a.StopReason, why)})
+	case !hooked && p.askable(&a.PreStop):
 		p.do(RunPreStop{Ref: a.Ref, Limit: left, Reason: why})
 	default:
 		p.due(p.now.Add(left))
@@ -91,24 +108,43 @@ func (p *plan) signal(c *spec.Container, a *Attempt, why Reason) {
 }
 
 // left is what is left of the grace period of a run that has had no stop signal yet. It begins with the preStop hook; a
-// stop of the pod has one for all, which can only shorten what a run was given before.
+// stop of the pod has one for all, which can only shorten what a run was given before. A restart of all containers gives
+// none (contract 4.2).
 func (p *plan) left(c *spec.Container, a *Attempt, why Reason) time.Duration {
-	hook, deadline := &a.PreStop, p.facts.deadline()
+	stop, hook := &p.facts.Stop, &a.PreStop
 	switch {
-	case hook.Asked.IsZero() && deadline.IsZero():
-		return grace(p.pod, c, why)
-	case hook.Asked.IsZero():
-		return deadline.Sub(p.now)
+	case why == ReasonRestartingAllContainers:
+		return 0
+	case hook.Asked.IsZero() && stop.Asked.IsZero():
+		return p.begun(why).Add(grace(p.pod, c, why)).Sub(p.now)
 	}
-	return earlier(hook.Asked.Add(hook.Limit), deadline).Sub(p.now)
+	return earlier(hook.Asked.Add(hook.Limit), stop.Deadline).Sub(p.now)
+}
+
+// begun is when the end of all that runs in the sandbox began, for a reason that nobody has set a deadline for; now, if it
+// begins. What ends alone begins alone.
+func (p *plan) begun(why Reason) Instant {
+	first := p.now
+	if why != ReasonPodFinished && why != ReasonSandboxChanged {
+		return first
+	}
+	for _, list := range [...][]spec.Container{p.pod.InitContainers, p.pod.Containers} {
+		for i := range list {
+			h := p.facts.Containers[list[i].Name]
+			if a := &h.Newest; a.StopReason == why && a.Sandbox == p.facts.Sandbox.N {
+				first = earlier(first, earlier(a.PreStop.Asked, a.StopAsked))
+			}
+		}
+	}
+	return first
 }
 
 // killDue is when a run that was told to stop is killed. A deadline that was set or shortened after the signal holds,
 // but the process keeps its least time.
 func (p *plan) killDue(a *Attempt) Instant {
 	due := a.StopAsked.Add(a.StopGrace)
-	if deadline := p.facts.deadline(); !deadline.IsZero() && deadline.Before(due) {
-		due = later(deadline, a.StopAsked.Add(minimumGrace))
+	if stop := p.facts.Stop; !stop.Asked.IsZero() && stop.Deadline.Before(due) {
+		due = later(stop.Deadline, a.StopAsked.Add(minimumGrace))
 	}
 	return due
 }

@@ -12,9 +12,6 @@ func (p *plan) probes() {
 	for _, list := range [...][]spec.Container{p.pod.InitContainers, p.pod.Containers} {
 		for i := range list {
 			c := &list[i]
-			if c.StartupProbe == nil && c.LivenessProbe == nil && c.ReadinessProbe == nil {
-				continue
-			}
 			h := p.facts.Containers[c.Name]
 			if h.Newest.up(c) {
 				p.probesOf(c, &h.Newest)
@@ -39,9 +36,6 @@ func (p *plan) probesOf(c *spec.Container, a *Attempt) {
 func (p *plan) probe(kind ProbeKind, s *spec.Probe, a *Attempt, holds Verdict) {
 	if s == nil {
 		return
-	}
-	if p.decision.Probes == nil {
-		p.decision.Probes = make([]ProbeOrder, 0, 2*(len(p.pod.InitContainers)+len(p.pod.Containers)))
 	}
 	p.decision.Probes = append(p.decision.Probes, ProbeOrder{
 		ProbeRef: ProbeRef{Ref: a.Ref, Kind: kind}, Spec: s, Started: a.Started, Holds: holds,

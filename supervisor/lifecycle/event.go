@@ -168,9 +168,10 @@ type PodEvicted struct {
 }
 
 func (e PodEvicted) apply(f *Facts) {
-	if f.Evicted.At.IsZero() {
-		f.Evicted = Eviction{At: e.At, Message: e.Message}
+	if f.Stop.Asked.IsZero() {
+		f.Stop.Reason, f.Stop.Message = ReasonEvicted, e.Message
 	}
+	StopRequested{Grace: Grace{Period: evictionGrace}, By: "the supervisor", At: e.At}.apply(f)
 }
 
 // Booted says that the machine has been started anew since the facts were saved: sandboxes and processes are gone.
@@ -224,8 +225,8 @@ func (f *Facts) rebase(move func(*Instant)) {
 		removal(&a.Removal)
 	}
 	for _, t := range []*Instant{
-		&f.Accepted, &f.Stop.Asked, &f.Stop.Deadline, &f.Evicted.At,
-		&f.Sandbox.Asked, &f.Sandbox.Ready, &f.Sandbox.Lost, &f.Sandbox.Failed,
+		&f.Accepted, &f.Stop.Asked, &f.Stop.Deadline,
+		&f.Sandbox.Asked, &f.Sandbox.Ready, &f.Sandbox.Lost, &f.Sandbox.Failed, &f.Restarted.At, &f.Away,
 	} {
 		move(t)
 	}

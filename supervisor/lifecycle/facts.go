@@ -3,6 +3,8 @@ package lifecycle
 import (
 	"maps"
 	"time"
+
+	"github.com/podstead/podstead/spec"
 )
 
 // Facts is what is known of one pod. The zero value, with a UID and the instant of acceptance, is a pod that was never
@@ -14,9 +16,13 @@ type Facts struct {
 	Round      int                  `json:"round"`
 	Sandbox    Sandbox              `json:"sandbox,omitzero"`
 	Stop       Stop                 `json:"stop,omitzero"`
-	Evicted    Eviction             `json:"evicted,omitzero"`
-	Containers map[string]Container `json:"containers,omitempty"` // by name; init and app containers
+	Containers map[string]Container `json:"containers,omitempty"` // by name
 	Removal    Removal              `json:"removal,omitzero"`     // of the whole pod, after it was deleted
+	Restarted  Restarted            `json:"restarted,omitzero"`
+	Ephemeral  []spec.Container     `json:"ephemeral,omitempty"` // in the order in which they were added
+	Away       Instant              `json:"away,omitzero"`       // since when the engine cannot be reached
+
+	Conditions map[ConditionType]SetCondition `json:"conditions,omitempty"` // that others have set
 }
 
 // Stop is the wish that the pod ends, of a person, a client or the supervisor.
@@ -26,12 +32,8 @@ type Stop struct {
 	Force    bool    `json:"force,omitempty"`   // no grace at all, below the floor of 2 s too
 	Delete   bool    `json:"delete,omitempty"`  // nothing of the pod is to be left
 	By       string  `json:"by,omitempty"`      // who asked, in the words of the event
-}
-
-// Eviction is the end of a pod that has used more than it may.
-type Eviction struct {
-	At      Instant `json:"at,omitzero"`
-	Message string  `json:"message,omitempty"`
+	Reason   Reason  `json:"reason,omitempty"`  // why the pod has failed by it; empty: what its containers say decides
+	Message  string  `json:"message,omitempty"`
 }
 
 // Sandbox is the newest attempt at the pod's sandbox.

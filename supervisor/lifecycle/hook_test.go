@@ -82,7 +82,7 @@ func TestDecidePreStop(t *testing.T) {
 	decisions{
 		{name: "6 it comes before the stop signal", pod: pod, past: history{live, stopped(9 * time.Second)}, now: 10, want: do{hook9}},
 		{name: "6 within what is left of the grace period", pod: pod, past: history{live, stopped(9 * time.Second)}, now: 13, want: do{preStop("app", 1, 6*time.Second, lifecycle.ReasonStopped)}},
-		{name: "6 the signal waits for it", pod: pod, past: asked1, now: 18.999, wake: 19},
+		{name: "6 the signal waits for it", pod: pod, past: asked1, now: 18.999999999, wake: 19},
 		{name: "6 the rest of the grace period is for the signal", pod: pod, past: history{asked1, tick(13.5), done}, now: 13.5, want: do{stop("app", 1, 5500*time.Millisecond)}},
 		{name: "7.1 but 2 s at least", pod: pod, past: history{asked1, tick(18.5), done}, now: 18.5, want: do{stop("app", 1, 2*time.Second)}},
 		{name: "6 a failure ends it like a success", pod: pod, past: history{asked1, tick(13), failed(hook9, oops)}, now: 13, want: do{stop("app", 1, 6*time.Second)}},
@@ -94,6 +94,13 @@ func TestDecidePreStop(t *testing.T) {
 			past: history{signalled, cancel("app", 1, lifecycle.PreStop), failed(hook9, away)}, now: 19, wake: 21,
 		},
 		{name: "6 the end of the run cancels it too", pod: pod, past: history{asked1, exited("app", 1, 0)}, now: 10, want: do{cancel("app", 1, lifecycle.PreStop), removeSandbox(1)}},
+		{
+			name: "6 of every container, of a deleted pod too", pod: within(with(podOf(always, "app", "other"), hook(lifecycle.PreStop)), "other", hook(lifecycle.PreStop)),
+			past: history{
+				up(), running("app", 1), running("other", 1), tick(10), deleted(9 * time.Second), hook9, preStop("other", 1, 9*time.Second, lifecycle.ReasonStopped),
+				exited("app", 1, 0), exited("other", 1, 0),
+			}, now: 10, want: do{cancel("app", 1, lifecycle.PreStop), cancel("other", 1, lifecycle.PreStop), removeSandbox(1)},
+		},
 		{name: "7.1 a shorter wish shortens it", pod: pod, past: history{asked1, tick(11), stopped(3 * time.Second)}, now: 11, wake: 14},
 		{name: "7.1 and a longer one does not lengthen it", pod: pod, past: history{asked1, tick(11), stopped(time.Hour)}, now: 19, want: do{stop("app", 1, 2*time.Second)}},
 		{name: "6 force has none", pod: pod, past: history{live, forced}, now: 10, want: do{kill("app", 1)}},

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"time"
 
 	"github.com/podstead/podstead/spec"
@@ -113,16 +114,41 @@ func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 	case a.Sandbox != f.SandboxReady() || a.Round != f.Round:
 		v.wrong("%v is asked for in sandbox %d and round %d", a, f.SandboxReady(), f.Round)
 	}
+	if slices.ContainsFunc(f.Ephemeral, func(c spec.Container) bool { return c.Name == a.Container }) {
+		if !newest.Started.IsZero() || !newest.Exited.IsZero() {
+			v.wrong("%v is asked for, and %v has run", a, newest.Ref)
+		}
+		return
+	}
 	for i := range v.pod.InitContainers {
 		c := &v.pod.InitContainers[i]
 		if c.Name == a.Container {
 			return
 		}
 		r := f.Containers[c.Name].Newest
+		if c.IsSidecar() {
+			if r.Round != f.Round || !v.started(c, &r) && !v.reached(f, i+1) {
+				v.wrong("%v is asked for before the sidecar %s has started", a.Ref, c.Name)
+			}
+			continue
+		}
 		if r.Round != f.Round || r.Exited.IsZero() || r.Exit.Code != 0 || r.Exit.Reason == lifecycle.ReasonOOMKilled {
 			v.wrong("%v is asked for before %s is done", a.Ref, c.Name)
 		}
 	}
+}
+
+// reached reports whether any container from the one at the given place among the init containers on has been asked for in
+// this round.
+func (v *invariants) reached(f lifecycle.Facts, from int) bool {
+	behind := append(slices.Clone(v.pod.InitContainers[from:]), v.pod.Containers...)
+	return slices.ContainsFunc(behind, func(c spec.Container) bool { return f.Containers[c.Name].Newest.Round == f.Round })
+}
+
+// started reports whether a run of a container that keeps running is past its hook and its startup probe.
+func (v *invariants) started(c *spec.Container, r *lifecycle.Attempt) bool {
+	return !r.Started.IsZero() && r.Exited.IsZero() && v.hooked(c.Name, *r) &&
+		(c.StartupProbe == nil || r.Probes.Startup.Verdict == good)
 }
 
 func (v *invariants) signal(f lifecycle.Facts, ref lifecycle.Ref) {
@@ -148,16 +174,49 @@ func (v *invariants) preStop(f lifecycle.Facts, a lifecycle.RunPreStop) {
 func (v *invariants) stopSignal(f lifecycle.Facts, a lifecycle.StopContainer, now lifecycle.Instant) {
 	v.signal(f, a.Ref)
 	r := attempt(f, a.Ref)
+	v.order(f, a, now)
 	if a.Grace < 2*time.Second {
 		v.wrong("%v has %v", a.Ref, a.Grace)
 	}
 	if r == nil || !r.StopAsked.IsZero() || r.PreStop.Asked.IsZero() || !r.PreStop.Done.IsZero() {
 		return
 	}
-	over := !now.Before(r.PreStop.Asked.Add(r.PreStop.Limit))
+	over := !now.Before(r.PreStop.Asked.Add(r.PreStop.Limit)) || a.Grace == 2*time.Second && v.restartsAll(f)
 	if !over && (f.Stop.Asked.IsZero() || now.Before(f.Stop.Deadline)) {
 		v.wrong("%v gets its stop signal in the middle of its preStop hook", a.Ref)
 	}
+}
+
+// order: in a pod that was stopped a sidecar has no signal before everything behind it has ended, but when the time is over.
+func (v *invariants) order(f lifecycle.Facts, a lifecycle.StopContainer, now lifecycle.Instant) {
+	if f.Stop.Asked.IsZero() || !now.Before(f.Stop.Deadline) {
+		return
+	}
+	list := v.pod.InitContainers
+	i := slices.IndexFunc(list, func(c spec.Container) bool { return c.Name == a.Container && c.IsSidecar() })
+	if r := f.Containers[a.Container].Newest; i < 0 || !r.PreStop.Asked.IsZero() && !now.Before(r.PreStop.Asked.Add(r.PreStop.Limit)) {
+		return
+	}
+	for _, c := range append(slices.Clone(list[i+1:]), v.pod.Containers...) {
+		init := slices.ContainsFunc(list, func(other spec.Container) bool { return other.Name == c.Name })
+		r := f.Containers[c.Name].Newest
+		if live := r.Attempt > 0 && r.Exited.IsZero() && r.Refused.IsZero(); live && (!init || c.IsSidecar()) {
+			v.wrong("%v gets its stop signal while %v lives", a.Ref, r.Ref)
+		}
+	}
+}
+
+// restartsAll reports whether any run of this round has ended with a code that a rule for all containers names.
+func (v *invariants) restartsAll(f lifecycle.Facts) bool {
+	for _, c := range append(slices.Clone(v.pod.InitContainers), v.pod.Containers...) {
+		r := f.Containers[c.Name].Newest
+		for _, rule := range c.RestartPolicyRules {
+			if r.Round == f.Round && !r.Exited.IsZero() && slices.Contains(rule.ExitCodes.Values, int32(r.Exit.Code)) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // ordered: probes are asked of what runs, the startup probe alone, and of what is to end for its readiness only.
@@ -217,6 +276,9 @@ func (v *invariants) statusOf(s lifecycletest.Step) {
 	if old.Phase.Terminal() && now.Phase != old.Phase {
 		v.wrong("the phase was %s and is %s", old.Phase, now.Phase)
 	}
+	if now.Phase == lifecycle.PhaseFailed && s.After.Stop.Reason != now.Reason {
+		v.wrong("the pod failed for %q, and its status says %q", s.After.Stop.Reason, now.Reason)
+	}
 	if now.Phase == lifecycle.PhaseSucceeded {
 		for i := range v.pod.Containers {
 			h := s.After.Containers[v.pod.Containers[i].Name]
@@ -231,6 +293,7 @@ func (v *invariants) statusOf(s lifecycletest.Step) {
 	}
 	v.containers(s.After, now.Phase, old.InitContainerStatuses, now.InitContainerStatuses)
 	v.containers(s.After, now.Phase, old.ContainerStatuses, now.ContainerStatuses)
+	v.containers(s.After, now.Phase, nil, now.EphemeralContainerStatuses)
 }
 
 func (v *invariants) containers(f lifecycle.Facts, phase lifecycle.Phase, old, now []lifecycle.ContainerStatus) {
@@ -260,8 +323,8 @@ func (v *invariants) containers(f lifecycle.Facts, phase lifecycle.Phase, old, n
 
 // hooked reports whether a run's postStart hook is no hindrance to it.
 func (v *invariants) hooked(name string, r lifecycle.Attempt) bool {
-	for i := range v.pod.Containers {
-		if l := v.pod.Containers[i].Lifecycle; v.pod.Containers[i].Name == name && l != nil && l.PostStart != nil {
+	for _, c := range append(slices.Clone(v.pod.InitContainers), v.pod.Containers...) {
+		if l := c.Lifecycle; c.Name == name && l != nil && l.PostStart != nil {
 			return !r.PostStart.Done.IsZero() && !r.PostStart.Failed
 		}
 	}

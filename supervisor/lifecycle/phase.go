@@ -1,6 +1,8 @@
 package lifecycle
 
 import (
+	"maps"
+	"slices"
 	"strings"
 	"time"
 )
@@ -9,7 +11,7 @@ import (
 // here: nothing is unknown, and a phase is terminal if and only if the pod is at rest.
 func (v *view) phase(s *Status) Phase {
 	if v.atRest() {
-		if !v.facts.Evicted.At.IsZero() {
+		if v.facts.Stop.Reason != "" {
 			return PhaseFailed
 		}
 		for i := range s.ContainerStatuses {
@@ -20,7 +22,11 @@ func (v *view) phase(s *Status) Phase {
 		return PhaseSucceeded
 	}
 	for i := range s.InitContainerStatuses {
-		if lastEnd(&s.InitContainerStatuses[i]) == nil {
+		if c := &s.InitContainerStatuses[i]; v.pod.InitContainers[i].IsSidecar() {
+			if c.State.Running == nil && lastEnd(c) == nil || c.State.Running != nil && !*c.Started && !v.running() {
+				return PhasePending
+			}
+		} else if lastEnd(c) == nil {
 			return PhasePending
 		}
 	}
@@ -30,6 +36,16 @@ func (v *view) phase(s *Status) Phase {
 		}
 	}
 	return PhaseRunning
+}
+
+// running reports whether an app container has run in this round (podHasInitialized of the kubelet).
+func (v *view) running() bool {
+	for i := range v.pod.Containers {
+		if a := v.facts.Containers[v.pod.Containers[i].Name].Newest; a.Round == v.facts.Round && a.ran() {
+			return true
+		}
+	}
+	return false
 }
 
 // lastEnd is how the container ended, if it does not run and has run before.
@@ -56,12 +72,16 @@ const (
 	PodReady                  ConditionType = "Ready"
 	// DisruptionTarget is there, and true, of a pod that was evicted.
 	DisruptionTarget ConditionType = "DisruptionTarget"
+	// AllContainersRestarting is shown of pods that have a rule for it only (KEP-5532).
+	AllContainersRestarting ConditionType = "AllContainersRestarting"
 )
+
+const conditionTrue = "True"
 
 // Condition is v1.PodCondition.
 type Condition struct {
 	Type               ConditionType `json:"type"`
-	Status             string        `json:"status"` // "True" or "False"
+	Status             string        `json:"status"` // "True", "False", or "Unknown" if others have set that
 	Reason             Reason        `json:"reason,omitempty"`
 	Message            string        `json:"message,omitempty"`
 	LastTransitionTime time.Time     `json:"lastTransitionTime"`
@@ -69,7 +89,7 @@ type Condition struct {
 
 func condition(t ConditionType, holds bool, reason Reason, message string) Condition {
 	if holds {
-		return Condition{Type: t, Status: "True", Reason: reason, Message: message}
+		return Condition{Type: t, Status: conditionTrue, Reason: reason, Message: message}
 	}
 	return Condition{Type: t, Status: "False", Reason: reason, Message: message}
 }
@@ -77,28 +97,51 @@ func condition(t ConditionType, holds bool, reason Reason, message string) Condi
 // conditions computes the conditions (contract 2.2); s has its phase and container statuses already.
 func (v *view) conditions(s *Status) []Condition {
 	ready := v.containersReady(s)
-	gates := ready
-	gates.Type = PodReady
 	list := []Condition{
 		condition(PodScheduled, true, "", ""),
 		condition(PodReadyToStartContainers, v.facts.Sandbox.ready(), "", ""),
 		v.initializedCondition(s),
 		ready,
-		gates,
+		v.gates(ready),
 	}
-	if s.Reason == ReasonEvicted {
-		list = append(list, condition(DisruptionTarget, true, ReasonTerminationByKubelet, s.Message))
+	if restartsAll(v.pod) {
+		list = append(list, v.restarting())
+	}
+	if s.Phase == PhaseFailed && v.facts.Stop.Reason == ReasonEvicted {
+		list = append(list, condition(DisruptionTarget, true, ReasonTerminationByKubelet, v.facts.Stop.Message))
+	}
+	for _, t := range slices.Sorted(maps.Keys(v.facts.Conditions)) {
+		c := v.facts.Conditions[t]
+		list = append(list, Condition{Type: t, Status: c.Status, Reason: c.Reason, Message: c.Message})
 	}
 	return list
+}
+
+// restarting is true while a restart of all containers ends those of the round before.
+func (v *view) restarting() Condition {
+	if v.facts.Stop.Asked.IsZero() && restartAllBy(v.pod, v.facts) != (Ref{}) {
+		return condition(AllContainersRestarting, true, ReasonAllContainersRestarting, "")
+	}
+	return condition(AllContainersRestarting, false, "", "")
 }
 
 func (v *view) initializedCondition(s *Status) Condition {
 	if s.Phase == PhaseSucceeded {
 		return condition(PodInitialized, true, ReasonPodCompleted, "")
 	}
-	names := unready(s.InitContainerStatuses)
-	if v.initialized() || len(names) == 0 {
+	if v.initialized() {
 		return condition(PodInitialized, true, "", "")
+	}
+	var names []string
+	for i := range s.InitContainerStatuses {
+		c := &s.InitContainerStatuses[i]
+		done := c.Ready
+		if v.pod.InitContainers[i].IsSidecar() {
+			done = *c.Started
+		}
+		if !done {
+			names = append(names, c.Name)
+		}
 	}
 	return condition(PodInitialized, false, ReasonContainersNotInitialized,
 		"containers with incomplete status: ["+strings.Join(names, " ")+"]")
@@ -110,20 +153,27 @@ func (v *view) containersReady(s *Status) Condition {
 		return condition(ContainersReady, false, ReasonPodCompleted, "")
 	case PhaseFailed:
 		return condition(ContainersReady, false, ReasonPodFailed, "")
-	case PhasePending, PhaseRunning:
+	case PhasePending, PhaseRunning, PhaseUnknown:
 	}
-	if names := unready(s.ContainerStatuses); len(names) > 0 {
+	if names := v.unready(s); len(names) > 0 {
 		return condition(ContainersReady, false, ReasonContainersNotReady,
 			"containers with unready status: ["+strings.Join(names, " ")+"]")
 	}
 	return condition(ContainersReady, true, "", "")
 }
 
-func unready(list []ContainerStatus) []string {
+// unready are the sidecars and app containers that are not ready, in the order of the file.
+func (v *view) unready(s *Status) []string {
 	var names []string
-	for i := range list {
-		if !list[i].Ready {
-			names = append(names, list[i].Name)
+	for i := range s.InitContainerStatuses {
+		if c := &s.InitContainerStatuses[i]; v.pod.InitContainers[i].IsSidecar() && !c.Ready {
+			names = append(names, c.Name)
+		}
+	}
+	for i := range v.pod.Containers {
+		name := v.pod.Containers[i].Name
+		if slices.ContainsFunc(s.ContainerStatuses, func(c ContainerStatus) bool { return c.Name == name && !c.Ready }) {
+			names = append(names, name)
 		}
 	}
 	return names

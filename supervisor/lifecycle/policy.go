@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"math"
 	"time"
 
@@ -33,18 +34,6 @@ func EffectiveGrace(pod *spec.Pod, requested *time.Duration) Grace {
 	return Grace{Period: max(period, time.Second)}
 }
 
-// deadline is when every container of the pod is to have ended; zero while nothing ends the pod as a whole.
-func (f *Facts) deadline() Instant {
-	var end Instant
-	if !f.Evicted.At.IsZero() {
-		end = f.Evicted.At.Add(evictionGrace)
-	}
-	if !f.Stop.Asked.IsZero() {
-		end = earlier(end, f.Stop.Deadline)
-	}
-	return end
-}
-
 // grace is the grace period of a run that has to end though its pod goes on, or that is left when the pod is done: a probe
 // that ends its container can have one of its own (contract 5.1 and 7.1).
 func grace(pod *spec.Pod, c *spec.Container, why Reason) time.Duration {
@@ -55,10 +44,18 @@ func grace(pod *spec.Pod, c *spec.Container, why Reason) time.Duration {
 	return pod.TerminationGracePeriodSeconds.Duration()
 }
 
+// policyOf is the restart policy of a container: its own, else the pod's.
+func policyOf(pod *spec.Pod, c *spec.Container) spec.RestartPolicy {
+	return cmp.Or(c.RestartPolicy, pod.RestartPolicy)
+}
+
 // restarts reports whether an app container whose run is over runs again (contract 4.1). One that a probe has ended is
 // started by the policy alone, whatever it said as it went (contract 5.2).
-func restarts(pod *spec.Pod, a *Attempt) bool {
-	switch pod.RestartPolicy {
+func restarts(pod *spec.Pod, c *spec.Container, a *Attempt) bool {
+	if ruled(c, a.Exit) != "" {
+		return true
+	}
+	switch policyOf(pod, c) {
 	case spec.RestartNever:
 		return false
 	case spec.RestartOnFailure:
@@ -72,36 +69,57 @@ func restarts(pod *spec.Pod, a *Attempt) bool {
 // anything was killed for memory has failed, even if it says 0 (the kubelet's isInitContainerFailed).
 func initFailed(exit Exit) bool { return exit.Code != 0 || exit.Reason == ReasonOOMKilled }
 
+// initRestarts reports whether an init container that is no sidecar and that has failed runs again. Always is OnFailure to
+// it (contract 3).
+func initRestarts(pod *spec.Pod, c *spec.Container, a *Attempt) bool {
+	return ruled(c, a.Exit) != "" || policyOf(pod, c) != spec.RestartNever
+}
+
+// passed reports whether an init container has had its turn in the given round, so that the next one's comes: it is done,
+// or, of a sidecar, started.
+func passed(c *spec.Container, a *Attempt, round int) bool {
+	if c.IsSidecar() {
+		return a.Round == round && a.started(c)
+	}
+	return initDone(a, round)
+}
+
 // initDone reports whether an init container has done its work in the given round.
 func initDone(a *Attempt, round int) bool { return a.Round == round && a.over() && !initFailed(a.Exit) }
 
-// finished reports whether no container of the pod runs or will run again of itself.
+// finished reports whether no container of the pod will run again of itself, but for sidecars, which serve the others.
 func finished(pod *spec.Pod, f *Facts) bool {
-	return !f.Evicted.At.IsZero() || initFailedForGood(pod, f) || abandoned(pod, f) || appsDone(pod, f)
+	return (initFailedForGood(pod, f) || abandoned(pod, f) || appsDone(pod, f)) && restartAllBy(pod, f) == Ref{}
 }
 
 // initFailedForGood reports whether an init container of this round has failed, and the policy is not to try again.
 func initFailedForGood(pod *spec.Pod, f *Facts) bool {
-	if pod.RestartPolicy != spec.RestartNever {
-		return false
-	}
 	for i := range pod.InitContainers {
-		a := f.Containers[pod.InitContainers[i].Name].Newest
-		if a.Round == f.Round && a.over() && initFailed(a.Exit) {
+		c := &pod.InitContainers[i]
+		if c.IsSidecar() {
+			continue
+		}
+		a := f.Containers[c.Name].Newest
+		if a.Round == f.Round && a.over() && initFailed(a.Exit) && !initRestarts(pod, c, &a) {
 			return true
 		}
 	}
 	return false
 }
 
-// abandoned reports whether the pod lost its sandbox after something had run in it, and its policy is Never: nothing is
-// made again (contract 3, «Sandbox lost»).
+// abandoned reports whether the pod lost its sandbox after something had run in it, and nothing of it may ever run twice:
+// nothing is made again (contract 3, «Sandbox lost»).
 func abandoned(pod *spec.Pod, f *Facts) bool {
-	if pod.RestartPolicy != spec.RestartNever || f.Sandbox.N == 0 || f.Sandbox.inFlight() || f.Sandbox.ready() {
+	if f.Sandbox.N == 0 || f.Sandbox.inFlight() || f.Sandbox.ready() {
 		return false
 	}
+	for i := range pod.Containers {
+		if c := &pod.Containers[i]; policyOf(pod, c) != spec.RestartNever || len(c.RestartPolicyRules) > 0 {
+			return false
+		}
+	}
 	for _, c := range f.Containers {
-		if c.Newest.ran() {
+		if c.Newest.ran() && !f.void(&c.Newest) {
 			return true
 		}
 	}
@@ -112,8 +130,9 @@ func abandoned(pod *spec.Pod, f *Facts) bool {
 // under OnFailure is not run again after a reboot, and a pod of which nothing is left to run needs no sandbox.
 func appsDone(pod *spec.Pod, f *Facts) bool {
 	for i := range pod.Containers {
-		a := f.Containers[pod.Containers[i].Name].Newest
-		if !a.over() || restarts(pod, &a) {
+		c := &pod.Containers[i]
+		a := f.Containers[c.Name].Newest
+		if !f.counts(&a) || restarts(pod, c, &a) {
 			return false
 		}
 	}
@@ -172,12 +191,12 @@ func (b backoff) next(level int) int {
 // restartDue says when a container that does not run may be started, and the level that granting it leads to; 0 leaves
 // the level as it is. The delay counts from the end of the last run. The first restart is immediate, and so is one
 // after the run outlasted the reset time, counted from when it was granted (contract 4.3).
-func restartDue(pod *spec.Pod, c *spec.Container, h *Container, round int) (at Instant, level int) {
+func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at Instant, level int) {
 	a := &h.Newest
 	switch {
-	case a.N() == 0:
+	case a.N() == 0 || f.void(a):
 		return Instant{}, 0
-	case a.Round != round && isInit(pod, c):
+	case a.Round != f.Round && isInit(pod, c):
 		return Instant{}, 0 // a new round begins its init containers afresh
 	case !a.Refused.IsZero():
 		return a.Refused.Add(retryDelay), 0
@@ -224,19 +243,19 @@ func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Du
 		return 0
 	}
 	delay := func(c *spec.Container) time.Duration {
-		due, _ := restartDue(pod, c, &h, f.Round)
+		due, _ := restartDue(pod, &f, c, &h)
 		if !now.Before(due) {
 			return 0
 		}
 		return due.Sub(h.Newest.Exited)
 	}
 	for i := range pod.InitContainers {
-		if c := &pod.InitContainers[i]; c.Name == container && initFailed(h.Newest.Exit) {
+		if c := &pod.InitContainers[i]; c.Name == container && (c.IsSidecar() || initFailed(h.Newest.Exit)) {
 			return delay(c)
 		}
 	}
 	for i := range pod.Containers {
-		if c := &pod.Containers[i]; c.Name == container && restarts(pod, &h.Newest) {
+		if c := &pod.Containers[i]; c.Name == container && restarts(pod, c, &h.Newest) {
 			return delay(c)
 		}
 	}

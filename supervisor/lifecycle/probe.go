@@ -96,12 +96,11 @@ func (p Probe) count(now Instant, r ProbeResult) ([]Event, Probe) {
 	}
 	p.run++
 	var told []Event
-	switch r.Outcome {
-	case ProbeFailure:
+	if r.Outcome == ProbeFailure {
 		told = append(told, ProbeFailed{ProbeRef: p.order.ProbeRef, Result: r, Count: p.run, At: now})
-	case ProbeWarning:
+	}
+	if r.Outcome == ProbeWarning {
 		told = append(told, ProbeWarned{ProbeRef: p.order.ProbeRef, Result: r, At: now})
-	case ProbeSuccess, ProbeError:
 	}
 	if p.run < threshold || verdict == p.holds {
 		return told, p
@@ -115,14 +114,7 @@ func (p Probe) count(now Instant, r ProbeResult) ([]Event, Probe) {
 
 // final reports whether a verdict stands until the end of the run (contract 5.2, step 12).
 func final(kind ProbeKind, v Verdict) bool {
-	switch kind {
-	case ProbeStartup:
-		return v != ""
-	case ProbeLiveness:
-		return v == VerdictFailure
-	case ProbeReadiness:
-	}
-	return false
+	return (kind == ProbeStartup && v != "") || (kind == ProbeLiveness && v == VerdictFailure)
 }
 
 // Probed is the newest verdict of one probe of a run.
@@ -140,6 +132,7 @@ type Probes struct {
 	Readiness Probed `json:"readiness,omitzero"`
 }
 
+// of returns the verdict of a kind; nil if there is no such kind.
 func (p *Probes) of(kind ProbeKind) *Probed {
 	switch kind {
 	case ProbeStartup:
@@ -147,8 +140,9 @@ func (p *Probes) of(kind ProbeKind) *Probed {
 	case ProbeLiveness:
 		return &p.Liveness
 	case ProbeReadiness:
+		return &p.Readiness
 	}
-	return &p.Readiness
+	return nil
 }
 
 // ProbeChanged says that a probe has come to another verdict than the one that held.
@@ -163,7 +157,7 @@ type ProbeChanged struct {
 func (e ProbeChanged) apply(f *Facts) {
 	f.update(e.Ref, func(a *Attempt) {
 		p := a.Probes.of(e.Kind)
-		if a.live() && !final(e.Kind, p.Verdict) && !e.At.Before(p.At) {
+		if p != nil && a.live() && !final(e.Kind, p.Verdict) && !e.At.Before(p.At) {
 			*p = Probed{Verdict: e.Verdict, Message: e.Message, Count: e.Count, At: e.At}
 		}
 	})

@@ -44,7 +44,7 @@ func TestProbe(t *testing.T) {
 		{name: "5.2.11 below the threshold what held holds", kind: liveness, on: 100, holds: good, answers: "--+", told: "100 -1, 110 -2", due: 130},
 		{name: "5.2.11 another answer begins to count anew", kind: liveness, on: 100, holds: good, answers: "--+--", told: "100 -1, 110 -2, 130 -1, 140 -2", due: 150},
 		{name: "5.2.12 a liveness probe that failed is asked no more", kind: liveness, on: 100, holds: good, answers: "---", told: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
-		{name: "5.2.12 whatever comes after that", kind: liveness, on: 100, holds: good, answers: "----", told: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
+		{name: "5.2.12 whatever comes after that", kind: liveness, on: 100, holds: good, answers: "-----", told: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
 		{name: "5.2 failureThreshold", kind: liveness, spec: spec.Probe{FailureThreshold: 1}, on: 100, holds: good, answers: "-", told: "100 -1, 100 Failure after 1"},
 		{name: "5.2 a liveness probe begins as a success, which is no news", kind: liveness, on: 100, holds: good, answers: "+", due: 110},
 		{name: "5.2.12 a startup probe that succeeded is asked no more", kind: startup, on: 100, answers: "--+", told: "100 -1, 110 -2, 120 Success after 1"},
@@ -57,6 +57,7 @@ func TestProbe(t *testing.T) {
 		{name: "5.5 what was ready stays so until its own answers say otherwise", kind: readiness, on: 500, holds: good, answers: "--+---", told: "500 -1, 510 -2, 530 -1, 540 -2, 550 -3, 550 Failure after 3", due: 560},
 		{name: "5.2.10 a handler that cannot run is asked three times at once, and counts for nothing", kind: liveness, on: 100, holds: good, answers: "--???-", told: "100 -1, 110 -2, 120 ?, 130 -3, 130 Failure after 3"},
 		{name: "5.2.10 one that can the second time is nothing to be told", kind: liveness, on: 100, holds: good, answers: "?+", due: 110},
+		{name: "5.2.10 at once is when its answer came", kind: liveness, on: 100, takes: 4, holds: good, answers: "?", due: 104},
 		{name: "5.2.10 and the tries are counted anew", kind: liveness, on: 100, holds: good, answers: "??+??+", due: 120},
 		{name: "5.2.10 also after they were used up", kind: liveness, on: 100, holds: good, answers: "?????", told: "100 ?", due: 110},
 		{name: "5.2 a warning is a success and is told", kind: startup, on: 100, answers: "-!", told: "100 -1, 110 !, 110 Success after 1"},
@@ -216,6 +217,7 @@ func TestDecideProbeKill(t *testing.T) {
 		},
 		{name: "5.2 it goes on though its probes say well", pod: always, past: history{dead, signal, probed("app", 1, liveness, good)}, now: 14.9, wake: 15},
 		{name: "5.2 and what is deaf is killed", pod: always, past: history{dead, signal}, now: 15, want: do{kill("app", 1)}},
+		{name: "an end that was begun is brought to its end", pod: always, past: history{live, tick(10), stop("app", 1, 5*time.Second)}, now: 15, want: do{kill("app", 1)}},
 		{name: "6 through preStop", pod: hooks, past: dead, now: 10, want: do{preStop("app", 1, 5*time.Second, hadLiveness)}},
 		{name: "DEVIATIONS 5 the first restart is immediate", pod: always, past: killed, now: 11, want: do{pull("app", 2, 1)}},
 		{name: "DEVIATIONS 5 and counts in the backoff", pod: always, past: history{killed, pulled("app", 2)}, now: 11, want: do{start("app", 2, 1, 1)}},
@@ -255,7 +257,7 @@ func TestDecideProbeKill(t *testing.T) {
 func TestVerdicts(t *testing.T) {
 	past := history{
 		up(), running("b", 1), running("a", 1), tick(5), probed("b", 1, startup, good), probed("b", 1, readiness, bad),
-		tick(6), probed("a", 1, liveness, bad), running("c", 1), probed("c", 1, startup, good), exited("c", 1, 1), running("d", 1),
+		tick(6), probed("a", 1, liveness, bad), running("a-dead", 1), probed("a-dead", 1, startup, good), exited("a-dead", 1, 1), running("d", 1),
 	}
 	change := func(name string, kind lifecycle.ProbeKind, v lifecycle.Verdict, second float64) lifecycle.ProbeChanged {
 		return lifecycle.ProbeChanged{

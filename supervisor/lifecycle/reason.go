@@ -46,7 +46,21 @@ const (
 	ReasonPodCompleted             Reason = "PodCompleted"
 	ReasonPodFailed                Reason = "PodFailed"
 	ReasonTerminationByKubelet     Reason = "TerminationByKubelet"
+	ReasonReadinessGatesNotReady   Reason = "ReadinessGatesNotReady"
+	// ReasonAllContainersRestarting is that of AllContainersRestarting (KEP-5532).
+	ReasonAllContainersRestarting Reason = "RestartAllContainersStarted"
 )
+
+// Reasons of the pod's phase.
+const (
+	ReasonDeadlineExceeded  Reason = "DeadlineExceeded"
+	ReasonEngineUnavailable Reason = "EngineUnavailable"
+	ReasonEvicted           Reason = "Evicted" // it has used more than it may
+)
+
+// ReasonRestartingAllContainers is that of a container which a restart of all containers has ended or begins again, and of
+// the stop between the two.
+const ReasonRestartingAllContainers Reason = "RestartingAllContainers"
 
 // Reasons to stop a container.
 const (
@@ -54,8 +68,6 @@ const (
 	ReasonStopped Reason = "Stopped"
 	// ReasonPodFinished is the end of what is left of a pod whose containers are done.
 	ReasonPodFinished Reason = "PodFinished"
-	// ReasonEvicted is the end of a pod that has used more than it may. It is the reason of the pod's status too.
-	ReasonEvicted Reason = "Evicted"
 	// ReasonSandboxChanged is the loss of the sandbox that the container ran in.
 	ReasonSandboxChanged Reason = "SandboxChanged"
 	// ReasonLivenessProbe is a liveness probe that failed for good.

@@ -95,6 +95,7 @@ type scenario struct {
 //	at DURATION stop [grace=DURATION] [delete]
 //	at DURATION evict | lose [kill] | away | back | crash off=DURATION | reboot off=DURATION | leap by=DURATION
 //	at DURATION exit container=NAME code=CODE
+//	at DURATION debug container=NAME
 func (s *scenario) line(words []string) error {
 	switch words[0] {
 	case "until":
@@ -138,6 +139,7 @@ func (s *scenario) happening(at time.Duration, what string, o options) error {
 		"reboot": func() { s.Reboot(o.off) },
 		"leap":   func() { s.Leap(o.off) },
 		"evict":  func() { s.Evict() },
+		"debug":  func() { s.Debug(o.container) },
 		"exit":   func() { s.Exit(o.container, o.run.Exit) },
 	}[what]
 	if !known {

@@ -18,6 +18,8 @@ const (
 	PhaseRunning   Phase = "Running"
 	PhaseSucceeded Phase = "Succeeded"
 	PhaseFailed    Phase = "Failed"
+	// PhaseUnknown is that of a pod whose engine cannot be reached (DEVIATIONS 20).
+	PhaseUnknown Phase = "Unknown"
 )
 
 // Terminal reports whether the phase is for good.
@@ -34,7 +36,9 @@ type Status struct {
 	StartTime             time.Time         `json:"startTime"`
 	InitContainerStatuses []ContainerStatus `json:"initContainerStatuses,omitempty"`
 	ContainerStatuses     []ContainerStatus `json:"containerStatuses,omitempty"`
-	QOSClass              string            `json:"qosClass"`
+	// EphemeralContainerStatuses have neither Started nor Ready.
+	EphemeralContainerStatuses []ContainerStatus `json:"ephemeralContainerStatuses,omitempty"`
+	QOSClass                   string            `json:"qosClass"`
 }
 
 // PodIP is one address of the pod.
@@ -89,17 +93,26 @@ func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
 	v := view{pod: pod, facts: &f, now: now, ended: !f.Stop.Asked.IsZero() || finished(pod, &f)}
 	s := Status{StartTime: stamp(f.Accepted), QOSClass: "BestEffort"}
 	for i := range pod.InitContainers {
-		s.InitContainerStatuses = append(s.InitContainerStatuses, v.container(&pod.InitContainers[i], true))
+		c := &pod.InitContainers[i]
+		s.InitContainerStatuses = append(s.InitContainerStatuses, v.container(c, roleOf(c)))
 	}
 	for i := range pod.Containers {
-		s.ContainerStatuses = append(s.ContainerStatuses, v.container(&pod.Containers[i], false))
+		s.ContainerStatuses = append(s.ContainerStatuses, v.container(&pod.Containers[i], roleApp))
 	}
-	slices.SortFunc(s.ContainerStatuses, func(a, b ContainerStatus) int { return strings.Compare(a.Name, b.Name) })
+	for i := range f.Ephemeral {
+		s.EphemeralContainerStatuses = append(s.EphemeralContainerStatuses, v.container(&f.Ephemeral[i], roleEphemeral))
+	}
+	byName := func(a, b ContainerStatus) int { return strings.Compare(a.Name, b.Name) }
+	slices.SortFunc(s.ContainerStatuses, byName)
+	slices.SortFunc(s.EphemeralContainerStatuses, byName)
 	s.Phase = v.phase(&s)
-	if s.Phase == PhaseFailed && !f.Evicted.At.IsZero() {
-		s.Reason, s.Message = ReasonEvicted, f.Evicted.Message
-	}
 	s.Conditions = v.conditions(&s)
+	switch {
+	case s.Phase == PhaseFailed:
+		s.Reason, s.Message = f.Stop.Reason, f.Stop.Message
+	case s.Phase != PhaseSucceeded && f.unknown(now):
+		s.Phase, s.Reason, s.Message = PhaseUnknown, ReasonEngineUnavailable, "The container engine cannot be reached"
+	}
 	for _, ip := range f.Sandbox.IPs {
 		s.PodIPs = append(s.PodIPs, PodIP{IP: ip})
 		s.PodIP = s.PodIPs[0].IP
@@ -109,6 +122,24 @@ func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
 
 // stamp is an instant as the status shows it.
 func stamp(t Instant) time.Time { return t.Wall.UTC().Truncate(time.Second) }
+
+// role is what a container is to its pod.
+type role int
+
+const (
+	roleApp role = iota
+	roleInit
+	roleSidecar
+	roleEphemeral
+)
+
+// roleOf is the role of one of a pod's init containers.
+func roleOf(c *spec.Container) role {
+	if c.IsSidecar() {
+		return roleSidecar
+	}
+	return roleInit
+}
 
 // view is one status in the making.
 type view struct {
@@ -133,12 +164,12 @@ func (v *view) atRest() bool {
 
 // records returns the newest run of a container that left a record, and the one before it. A new round knows nothing of
 // the init containers of an earlier one but how often they ran.
-func (v *view) records(h *Container, initial bool) (newest, before *Attempt) {
+func (v *view) records(h *Container, r role) (newest, before *Attempt) {
 	newest, before = &h.Newest, &h.Previous
 	if !newest.ran() {
 		newest, before = before, &Attempt{}
 	}
-	if initial && !v.ended && newest.Round != v.facts.Round {
+	if (r == roleInit || r == roleSidecar) && !v.ended && newest.Round != v.facts.Round && !v.facts.void(newest) {
 		newest, before = &Attempt{Restarts: newest.Restarts}, &Attempt{}
 	}
 	return newest, before
@@ -153,16 +184,17 @@ func (v *view) initialized() bool {
 		}
 	}
 	for i := range v.pod.InitContainers {
-		if a := v.facts.Containers[v.pod.InitContainers[i].Name].Newest; !initDone(&a, v.facts.Round) {
+		c := &v.pod.InitContainers[i]
+		if a := v.facts.Containers[c.Name].Newest; !passed(c, &a, v.facts.Round) {
 			return false
 		}
 	}
 	return true
 }
 
-func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
+func (v *view) container(c *spec.Container, r role) ContainerStatus {
 	h := v.facts.Containers[c.Name]
-	newest, before := v.records(&h, initial)
+	newest, before := v.records(&h, r)
 	s := ContainerStatus{
 		Name: c.Name, Image: c.Image, RestartCount: newest.Restarts, ImageID: newest.ImageID,
 		ContainerID: containerID(newest.ID),
@@ -170,43 +202,48 @@ func (v *view) container(c *spec.Container, initial bool) ContainerStatus {
 	if newest.Image != "" {
 		s.Image = newest.Image
 	}
-	waiting := v.waiting(c, &h, newest, initial)
+	waiting := v.waiting(c, &h, newest, r)
 	switch {
 	case newest.running() && !newest.up(c):
-		s.State, s.LastState = State{Waiting: v.creating()}, terminated(before)
+		s.State, s.LastState = State{Waiting: v.creating()}, v.terminated(before)
 	case newest.running():
-		s.State, s.LastState = State{Running: &Running{StartedAt: stamp(newest.Started)}}, terminated(before)
+		s.State, s.LastState = State{Running: &Running{StartedAt: stamp(newest.Started)}}, v.terminated(before)
 	case newest.over() && waiting == nil:
-		s.State, s.LastState = terminated(newest), terminated(before)
+		s.State, s.LastState = v.terminated(newest), v.terminated(before)
 	case waiting == nil:
 		s.State = State{Terminated: &Terminated{
 			ExitCode: 137, Reason: ReasonStatusUnknown,
 			Message: "The container could not be located when the pod was terminated",
 		}}
 	default:
-		s.State, s.LastState = State{Waiting: waiting}, terminated(newest)
+		s.State, s.LastState = State{Waiting: waiting}, v.terminated(newest)
+	}
+	if r == roleEphemeral {
+		return s
 	}
 	started := newest.started(c)
 	s.Started, s.Ready = &started, newest.ready(c)
-	if initial {
-		s.Ready = newest.over() && !initFailed(newest.Exit)
+	if r == roleInit {
+		s.Ready = v.facts.counts(newest) && !initFailed(newest.Exit)
 	}
 	return s
 }
 
 // waiting says what a container that does not run waits for; nil if it waits for nothing, so that its last end is what
 // there is to see, or, of a pod that came to rest when it was the container's turn to run, that it is missing.
-func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, initial bool) *Waiting {
+func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, r role) *Waiting {
 	next, pull := &h.Newest, &h.Pull
 	switch {
-	case record.over() && !v.again(record, initial):
+	case record.over() && !v.again(c, record, r):
 		return nil
-	case !record.over() && !initial && v.atRest() && v.initialized():
+	case !record.over() && r == roleApp && v.atRest() && v.initialized():
 		return nil // missing counts as lost, as TerminatePod of the kubelet has it
 	case pull.Reason != "" && pull.For > next.N():
 		return pullWaiting(c, pull)
 	case !next.Refused.IsZero():
 		return &Waiting{Reason: next.Exit.Reason, Message: next.Exit.Message}
+	case v.facts.void(record):
+		return &Waiting{Reason: ReasonRestartingAllContainers}
 	case next.over() && record == next:
 		return v.backingOff(c, h)
 	}
@@ -226,19 +263,21 @@ func (v *view) creating() *Waiting {
 }
 
 // again reports whether a run that is over is followed by another.
-func (v *view) again(a *Attempt, initial bool) bool {
+func (v *view) again(c *spec.Container, a *Attempt, r role) bool {
 	switch {
-	case v.ended:
+	case v.ended || r == roleEphemeral:
 		return false
-	case initial:
+	case v.facts.void(a) || r == roleSidecar:
+		return true
+	case r == roleInit:
 		return initFailed(a.Exit)
 	}
-	return restarts(v.pod, a)
+	return restarts(v.pod, c, a)
 }
 
 // backingOff shows the delay of a restart, and nothing where there is none: the next run is about to begin.
 func (v *view) backingOff(c *spec.Container, h *Container) *Waiting {
-	due, _ := restartDue(v.pod, c, h, v.facts.Round)
+	due, _ := restartDue(v.pod, v.facts, c, h)
 	if !v.now.Before(due) {
 		return nil
 	}
@@ -266,15 +305,20 @@ func pullWaiting(c *spec.Container, pull *Pull) *Waiting {
 	}
 }
 
-// terminated is the state that a run which is over leaves, and no state for any other.
-func terminated(a *Attempt) State {
+// terminated is the state that a run which is over leaves, and no state for any other. One that a restart of all
+// containers has made void says that, and not how it ended (contract 4.2).
+func (v *view) terminated(a *Attempt) State {
 	if !a.over() {
 		return State{}
 	}
-	return State{Terminated: &Terminated{
+	t := Terminated{
 		ExitCode: a.Exit.Code, Reason: a.Exit.Reason, Message: a.Exit.Message,
 		StartedAt: stamp(a.Started), FinishedAt: stamp(a.Exited), ContainerID: containerID(a.ID),
-	}}
+	}
+	if v.facts.void(a) {
+		t.ExitCode, t.Reason, t.Message = 137, ReasonRestartingAllContainers, ""
+	}
+	return State{Terminated: &t}
 }
 
 func containerID(id string) string {

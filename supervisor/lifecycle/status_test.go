@@ -15,7 +15,7 @@ import (
 // describe is a status in one line: the phase, then each container with its state, the end before it and its restarts.
 func describe(s lifecycle.Status) string {
 	words := []string{string(s.Phase)}
-	for _, list := range [][]lifecycle.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses} {
+	for _, list := range [][]lifecycle.ContainerStatus{s.InitContainerStatuses, s.ContainerStatuses, s.EphemeralContainerStatuses} {
 		for i := range list {
 			c := &list[i]
 			text := c.Name + " " + state(c.State)
@@ -28,7 +28,7 @@ func describe(s lifecycle.Status) string {
 			if c.Ready {
 				text += " ready"
 			}
-			if c.State.Running != nil && !*c.Started {
+			if c.State.Running != nil && c.Started != nil && !*c.Started {
 				text += " not started"
 			}
 			words = append(words, text)
@@ -65,13 +65,7 @@ func TestStatus(t *testing.T) {
 	const broken, absent = lifecycle.ReasonErrImagePull, lifecycle.ReasonErrImageNeverPull
 	round2 := history{lost(1), sandboxRemoved(1), startSandbox(2)}
 	twice := history{up(), ran("app", 1, 1), running("app", 2)}
-	for _, row := range []struct {
-		name string
-		pod  *spec.Pod
-		past history
-		now  float64
-		want string
-	}{
+	statuses{
 		{"a new pod is Pending", podOf(always, "app"), nil, 1, "Pending; app ContainerCreating"},
 		{"with init containers everything initializes", podOf(always, "init", "app"), nil, 1, "Pending; init PodInitializing; app PodInitializing"},
 		{"a running init container keeps it Pending", podOf(always, "init", "app"), history{up(), running("init", 1)}, 1, "Pending; init Running; app PodInitializing"},
@@ -149,7 +143,21 @@ func TestStatus(t *testing.T) {
 		{"under Never a lost sandbox is the end", podOf(never, "a", "b"), history{up(), ran("a", 1, 0), running("b", 1), lost(1), exited("b", 1, 143)}, 1, "Failed; a Completed(0); b Error(143)"},
 		{"and what did not run is missing", podOf(never, "a", "b"), history{up(), ran("a", 1, 0), lost(1)}, 1, "Failed; a Completed(0); b ContainerStatusUnknown(137)"},
 		{"under OnFailure a lost sandbox is none if all succeeded", podOf(onFailure, "a"), history{up(), ran("a", 1, 0), lost(1)}, 1, "Succeeded; a Completed(0)"},
-	} {
+	}.check(t)
+}
+
+// statuses is a table over [lifecycle.StatusOf], at a second after the boot, in the words of [describe].
+type statuses []struct {
+	name string
+	pod  *spec.Pod
+	past history
+	now  float64
+	want string
+}
+
+func (table statuses) check(t *testing.T) {
+	t.Helper()
+	for _, row := range table {
 		t.Run(row.name, func(t *testing.T) {
 			if got := describe(lifecycle.StatusOf(row.pod, fold(row.past), at(row.now))); got != row.want {
 				t.Errorf("status\n got %s\nwant %s", got, row.want)

@@ -175,6 +175,24 @@ func probed(name string, n int, kind lifecycle.ProbeKind, v lifecycle.Verdict) h
 	}
 }
 
+func endPod(grace time.Duration) lifecycle.EndPod {
+	return lifecycle.EndPod{
+		Reason: lifecycle.ReasonDeadlineExceeded, Message: "Pod was active on the node longer than the specified deadline", Grace: grace,
+	}
+}
+
+var (
+	engineLost  happened = func(t lifecycle.Instant) lifecycle.Event { return lifecycle.EngineLost{At: t} }
+	engineFound happened = func(t lifecycle.Instant) lifecycle.Event { return lifecycle.EngineFound{At: t} }
+)
+
+// gate sets a condition that a readiness gate waits for.
+func gate(kind lifecycle.ConditionType, status string) happened {
+	return func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.ConditionSet{Type: kind, Status: status, Reason: "Why", Message: "because", At: t}
+	}
+}
+
 func stopped(grace time.Duration) happened {
 	return func(t lifecycle.Instant) lifecycle.Event {
 		return lifecycle.StopRequested{Grace: lifecycle.Grace{Period: grace}, By: "a test", At: t}
@@ -191,14 +209,18 @@ var forced happened = func(t lifecycle.Instant) lifecycle.Event {
 	return lifecycle.StopRequested{Grace: lifecycle.Grace{Force: true}, By: "a test", At: t}
 }
 
-// podOf makes a pod: containers whose names begin with "init" are init containers.
+// podOf makes a pod: containers whose names begin with "init" are init containers, and with "side" sidecars.
 func podOf(policy spec.RestartPolicy, names ...string) *spec.Pod {
 	pod := &spec.Pod{Name: "p", RestartPolicy: policy, TerminationGracePeriodSeconds: 30}
 	for _, name := range names {
 		c := spec.Container{Name: name, Image: "localhost/" + name}
-		if len(name) >= 4 && name[:4] == "init" {
+		switch name[:min(4, len(name))] {
+		case "side":
+			c.RestartPolicy = spec.RestartAlways
 			pod.InitContainers = append(pod.InitContainers, c)
-		} else {
+		case "init":
+			pod.InitContainers = append(pod.InitContainers, c)
+		default:
 			pod.Containers = append(pod.Containers, c)
 		}
 	}
@@ -211,6 +233,29 @@ func with(pod *spec.Pod, change ...func(*spec.Container)) *spec.Pod {
 		c(&pod.Containers[0])
 	}
 	return pod
+}
+
+// within changes the container of a name, and returns the pod.
+func within(pod *spec.Pod, name string, change ...func(*spec.Container)) *spec.Pod {
+	for _, list := range [][]spec.Container{pod.InitContainers, pod.Containers} {
+		for i := range list {
+			for _, c := range change {
+				if list[i].Name == name {
+					c(&list[i])
+				}
+			}
+		}
+	}
+	return pod
+}
+
+// own gives a container a restart policy of its own, and rules.
+func own(policy spec.RestartPolicy, rules ...spec.RestartRule) func(*spec.Container) {
+	return func(c *spec.Container) { c.RestartPolicy, c.RestartPolicyRules = policy, rules }
+}
+
+func rule(action, operator string, codes ...int32) spec.RestartRule {
+	return spec.RestartRule{Action: action, ExitCodes: &spec.ExitCodes{Operator: operator, Values: codes}}
 }
 
 // probe gives a container a probe: every 10 s, three failures, one success.

@@ -135,6 +135,7 @@ func drawEvent(t *rapid.T, pod *spec.Pod, now lifecycle.Instant) lifecycle.Event
 			Verdict:  rapid.SampledFrom([]lifecycle.Verdict{good, bad}).Draw(t, "verdict"), At: now,
 		},
 		lifecycle.StopRequested{Grace: lifecycle.Grace{Period: time.Second, Force: n == 0}, Delete: n == 1, At: now},
+		lifecycle.EphemeralAdded{Container: spec.Container{Name: rapid.SampledFrom([]string{"debug", "nobody"}).Draw(t, "added")}, At: now},
 		lifecycle.Booted{Saved: now, At: now},
 	}
 	return events[rapid.IntRange(0, len(events)-1).Draw(t, "event")]

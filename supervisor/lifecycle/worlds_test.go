@@ -126,14 +126,37 @@ func drawPod(t *rapid.T) *spec.Pod {
 	if rapid.Bool().Draw(t, "backoff") {
 		pod.RestartBackoff = &spec.Backoff{InitialSeconds: 1, MaxSeconds: 4, Factor: 1.5, ResetAfterSeconds: 10}
 	}
-	for i := range rapid.IntRange(0, 2).Draw(t, "inits") {
-		pod.InitContainers = append(pod.InitContainers, spec.Container{Name: fmt.Sprintf("init-%d", i), Image: "i"})
+	for i := range rapid.IntRange(0, 3).Draw(t, "inits") {
+		c := spec.Container{Name: fmt.Sprintf("init-%d", i), Image: "i"}
+		c.RestartPolicy = rapid.SampledFrom([]spec.RestartPolicy{"", spec.RestartAlways, spec.RestartAlways, spec.RestartOnFailure, spec.RestartNever}).Draw(t, "own policy")
+		if c.IsSidecar() {
+			drawExtras(t, &c)
+		}
+		drawRules(t, &c)
+		pod.InitContainers = append(pod.InitContainers, c)
 	}
 	for i := range rapid.IntRange(1, 3).Draw(t, "apps") {
 		pod.Containers = append(pod.Containers, spec.Container{Name: fmt.Sprintf("app-%d", i), Image: "i"})
 		drawExtras(t, &pod.Containers[i])
+		pod.Containers[i].RestartPolicy = rapid.SampledFrom([]spec.RestartPolicy{"", "", spec.RestartAlways, spec.RestartOnFailure, spec.RestartNever}).Draw(t, "own policy")
+		drawRules(t, &pod.Containers[i])
+	}
+	if rapid.IntRange(0, 5).Draw(t, "deadline") == 0 {
+		limit := spec.Seconds(rapid.IntRange(1, 300).Draw(t, "activeDeadlineSeconds"))
+		pod.ActiveDeadlineSeconds = &limit
 	}
 	return pod
+}
+
+// drawRules gives a container that has a policy of its own rules for some exit codes.
+func drawRules(t *rapid.T, c *spec.Container) {
+	if c.RestartPolicy == "" || rapid.IntRange(0, 2).Draw(t, "rules") > 0 {
+		return
+	}
+	c.RestartPolicyRules = []spec.RestartRule{{
+		Action:    rapid.SampledFrom([]string{"Restart", "RestartAllContainers"}).Draw(t, "action"),
+		ExitCodes: &spec.ExitCodes{Operator: "In", Values: []int32{42}},
+	}}
 }
 
 // drawExtras gives a container probes and hooks.
@@ -193,7 +216,7 @@ func drawRun(t *rapid.T) lifecycletest.Run {
 	r := lifecycletest.Run{
 		Start:  drawStart(t, "", lifecycle.FailureRetry, lifecycle.FailureRefused),
 		Lasts:  drawDuration(t, 20*time.Second),
-		Exit:   lifecycle.Exit{Code: rapid.SampledFrom([]int{0, 0, 1, 137}).Draw(t, "code")},
+		Exit:   lifecycle.Exit{Code: rapid.SampledFrom([]int{0, 0, 1, 42, 137}).Draw(t, "code")},
 		Deaf:   rapid.Bool().Draw(t, "deaf"),
 		Ends:   drawDuration(t, 3*time.Second),
 		Wedged: rapid.IntRange(0, 1).Draw(t, "wedged"),
@@ -226,7 +249,8 @@ func drawHappening(t *rapid.T, w *lifecycletest.World) func() {
 		"reboot": func() { w.Reboot(off) },
 		"away":   func() { w.Away(flag) },
 		"leap":   func() { w.Leap(off - 10*time.Second) },
+		"debug":  func() { w.Debug(fmt.Sprintf("debug-%d", off)) },
 		"exit":   func() { w.Exit("app-0", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) },
 	}
-	return do[rapid.SampledFrom([]string{"lose", "crash", "reboot", "away", "leap", "exit", "stop", "grace"}).Draw(t, "what")]
+	return do[rapid.SampledFrom([]string{"lose", "crash", "reboot", "away", "leap", "exit", "debug", "stop", "grace"}).Draw(t, "what")]
 }

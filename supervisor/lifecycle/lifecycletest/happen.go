@@ -3,6 +3,7 @@ package lifecycletest
 import (
 	"time"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -22,6 +23,14 @@ func (w *World) Evict() {
 		return
 	}
 	w.fold(lifecycle.PodEvicted{Message: "too much", At: w.Now()})
+}
+
+// Debug adds an ephemeral container to the pod. A supervisor that is down does not hear it.
+func (w *World) Debug(container string) {
+	if w.down || w.gone {
+		return
+	}
+	w.fold(lifecycle.EphemeralAdded{Container: spec.Container{Name: container, Image: "localhost/" + container}, At: w.Now()})
 }
 
 // LoseSandbox takes the newest sandbox away from under the supervisor. What runs in it runs on unless it is killed.
@@ -51,7 +60,18 @@ func (w *World) Exit(container string, e lifecycle.Exit) {
 }
 
 // Away sets whether the engine is away. Its containers run on meanwhile.
-func (w *World) Away(away bool) { w.away = away }
+func (w *World) Away(away bool) {
+	w.away = away
+	w.tellAway()
+}
+
+func (w *World) tellAway() {
+	if w.away {
+		w.tell(lifecycle.EngineLost{At: w.Now()})
+	} else {
+		w.tell(lifecycle.EngineFound{At: w.Now()})
+	}
+}
 
 // Leap moves the wall clock.
 func (w *World) Leap(d time.Duration) { w.leap += d }
@@ -106,6 +126,9 @@ func (w *World) end(off time.Duration, begin func()) {
 func (w *World) resume() {
 	for _, a := range w.Facts.Unresolved() {
 		w.begin(a)
+	}
+	if w.away || !w.Facts.Away.IsZero() {
+		w.tellAway()
 	}
 	for _, ref := range w.Facts.Live() {
 		w.watch(ref)

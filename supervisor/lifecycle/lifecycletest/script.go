@@ -44,11 +44,11 @@ func next[T any](list *[]T, fallback T) T {
 	return first
 }
 
-// run takes the next run of a container. When the script is used up, init containers end well and apps run on.
+// run takes the next run of a container. When the script is used up, init containers end well and the others run on.
 func (w *World) run(container string) Run {
 	fallback := Run{Forever: true}
 	for i := range w.Pod.InitContainers {
-		if w.Pod.InitContainers[i].Name == container {
+		if c := &w.Pod.InitContainers[i]; c.Name == container && !c.IsSidecar() {
 			fallback = Run{Lasts: time.Second}
 		}
 	}

@@ -47,7 +47,9 @@ func (t *Timeline) line(at time.Duration, mark, text string) {
 
 func (t *Timeline) status(s Step) {
 	status := lifecycle.StatusOf(t.pod, s.After, s.Now)
-	for _, list := range [...][]lifecycle.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
+	for _, list := range [...][]lifecycle.ContainerStatus{
+		status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses,
+	} {
 		for i := range list {
 			t.say(s.Since, list[i].Name, t.container(&list[i]))
 		}
@@ -120,6 +122,10 @@ func action(a lifecycle.Action) string {
 		return "RemoveContainer " + ref(a.Ref)
 	case lifecycle.RemovePod:
 		return "RemovePod"
+	case lifecycle.BeginRound:
+		return fmt.Sprintf("BeginRound %d, because of %s", a.Round, ref(a.By))
+	case lifecycle.EndPod:
+		return fmt.Sprintf("EndPod %s, grace %v", a.Reason, a.Grace)
 	}
 	return fmt.Sprintf("%T", a)
 }
@@ -149,6 +155,8 @@ func event(e lifecycle.Event) string {
 		return "ContainerRemoved " + ref(e.Ref)
 	case lifecycle.PodEvicted:
 		return "PodEvicted"
+	case lifecycle.EphemeralAdded:
+		return "EphemeralAdded " + e.Container.Name
 	case lifecycle.HookFinished:
 		return fmt.Sprintf("HookFinished %s %s", ref(e.Ref), e.Hook)
 	case lifecycle.ProbeChanged:

@@ -234,6 +234,9 @@ func (w *World) begin(a lifecycle.Action) {
 		}
 		return
 	}
+	if lifecycle.Noted(a) {
+		return
+	}
 	life, ended := w.life, false
 	takes, do := w.prepare(a)
 	end := func(e lifecycle.Event) {
