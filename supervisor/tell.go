@@ -143,12 +143,13 @@ func (l *loop) hasEnded(before lifecycle.Facts, container string) bool {
 	return before.Containers[container].Newest.Exited.IsZero() && !l.facts.Containers[container].Newest.Exited.IsZero()
 }
 
-// tellExit tells of the end of a run, and of the delay before the next.
+// tellExit tells of the end of the newest run, as of when it ended, and of the delay before the next, which counts from there.
 func (l *loop) tellExit(container string, exit lifecycle.Exit, now lifecycle.Instant) {
+	ended := l.facts.Containers[container].Newest.Exited
 	if exit.Code == 0 {
-		l.tell(now, ContainerSucceeded, container, nil)
+		l.tell(ended, ContainerSucceeded, container, nil)
 	} else {
-		l.tell(now, ContainerFailed, container, fields{"code": strconv.Itoa(exit.Code), "reason": string(exit.Reason)})
+		l.tell(ended, ContainerFailed, container, fields{"code": strconv.Itoa(exit.Code), "reason": string(exit.Reason)})
 	}
 	l.tellBackOff(container, now)
 }
