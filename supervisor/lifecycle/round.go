@@ -84,9 +84,6 @@ func restartAllBy(pod *spec.Pod, f *Facts) Ref {
 	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
 			c := &list[i]
-			if len(c.RestartPolicyRules) == 0 {
-				continue
-			}
 			if a := f.Containers[c.Name].Newest; a.Round == f.Round && a.over() && ruled(c, a.Exit) == actionRestartAll {
 				return a.Ref
 			}

@@ -160,6 +160,13 @@ func TestDecideSidecarEnd(t *testing.T) {
 			now:  14, want: do{finish("side-a", 26)},
 		},
 		{
+			name: "7.4 what ends for a reason of its own began alone", pod: podOf(never, "side-a", "side-b", "app"),
+			past: history{
+				both, tick(5), lifecycle.StopContainer{Ref: run("side-b", 1), Grace: 20 * time.Second, Reason: lifecycle.ReasonLivenessProbe},
+				tick(10), exited("app", 1, 0), tick(35.5), kill("side-b", 1),
+			}, now: 36, wake: 40,
+		},
+		{
 			name: "7.4 an init container that failed for good ends them too", pod: podOf(spec.RestartNever, "side-a", "init", "app"),
 			past: history{up(), running("side-a", 1), tick(10), ran("init", 1, 1)}, now: 10, want: do{finish("side-a", 30)},
 		},
@@ -172,6 +179,21 @@ func TestDecideSidecarEnd(t *testing.T) {
 			name: "3 a lost sandbox ends them in order too", pod: podOf(spec.RestartAlways, "side-a", "app"),
 			past: history{up(), running("side-a", 1), running("app", 1), tick(10), lost(1)}, now: 10,
 			want: do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonSandboxChanged}}, wake: 40,
+		},
+		{
+			name: "3 every time anew", pod: podOf(spec.RestartAlways, "app", "other"), past: history{
+				up(), running("app", 1), tick(5), lost(1), lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonSandboxChanged},
+				exited("app", 1, 0), sandboxRemoved(1), tick(10), startSandbox(2),
+				happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.SandboxStarted{Sandbox: 2, At: t} }),
+				lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "other", Round: 2, Attempt: 1}, Sandbox: 2},
+				happened(func(t lifecycle.Instant) lifecycle.Event {
+					return lifecycle.ContainerStarted{Ref: lifecycle.Ref{Container: "other", Round: 2, Attempt: 1}, At: t}
+				}),
+				tick(20), lost(2),
+			}, now: 20,
+			want: do{lifecycle.StopContainer{
+				Ref: lifecycle.Ref{Container: "other", Round: 2, Attempt: 1}, Grace: 30 * time.Second, Reason: lifecycle.ReasonSandboxChanged,
+			}},
 		},
 		{
 			name: "3 within the grace that began with the first", pod: podOf(spec.RestartAlways, "side-a", "app"),
