@@ -60,6 +60,8 @@ func (l *loop) tellAction(a lifecycle.Action, now lifecycle.Instant) {
 	switch a := a.(type) {
 	case lifecycle.RunPreStop:
 		l.tellStopping(a.Ref, a.Reason, a.Limit, now)
+	case lifecycle.AwaitTurn:
+		l.tellStopping(a.Ref, a.Reason, a.Limit, now)
 	case lifecycle.StopContainer:
 		l.tellStopping(a.Ref, a.Reason, a.Grace, now)
 	case lifecycle.KillContainer:

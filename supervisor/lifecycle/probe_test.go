@@ -157,6 +157,7 @@ func TestDecideProbes(t *testing.T) {
 		{"5.6 and nothing of what has not started", all(), history{hooked, stopped(time.Minute)}, ""},
 		{"5.6 until it has ended", all(), history{upAndStarted, stopped(time.Minute), exited("app", 1, 143)}, ""},
 		{"5.6 while a preStop hook runs readiness alone", two(), history{live, preStop("app", 1, 9, lifecycle.ReasonSandboxChanged)}, "readiness Failure"},
+		{"5.6 or it waits for its turn to end", two(), history{live, await("app", 9, lifecycle.ReasonPodFinished)}, "readiness Failure"},
 		{"5.6 or after the stop signal", two(), history{live, stop("app", 1, 9)}, "readiness Failure"},
 		{"5.6 or after SIGKILL", two(), history{live, kill("app", 1)}, "readiness Failure"},
 		{"5.6 a startup probe is off in a kill", with(podOf(spec.RestartAlways, "app"), probe(startup)), history{live, kill("app", 1)}, ""},

@@ -39,7 +39,7 @@ func (BeginRound) failed(*Facts, Failure, Instant) {}
 // effect, and no outcome.
 func Noted(a Action) bool {
 	switch a.(type) {
-	case BeginRound, EndPod:
+	case BeginRound, EndPod, AwaitTurn:
 		return true
 	}
 	return false

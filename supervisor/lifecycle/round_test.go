@@ -179,7 +179,7 @@ func TestDecideRestartAll(t *testing.T) {
 }
 
 func TestNoted(t *testing.T) {
-	for _, a := range []lifecycle.Action{lifecycle.BeginRound{}, lifecycle.EndPod{}} {
+	for _, a := range []lifecycle.Action{lifecycle.BeginRound{}, lifecycle.EndPod{}, lifecycle.AwaitTurn{Ref: run("app", 1)}} {
 		if !lifecycle.Noted(a) {
 			t.Errorf("%T has an effect", a)
 		}
