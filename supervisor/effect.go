@@ -88,10 +88,14 @@ func (l *loop) effect(ctx context.Context, limit time.Duration, a lifecycle.Acti
 				delete(l.hooks, hookRef{a.Ref, lifecycle.PreStop})
 			}
 			if err != nil {
-				l.fold(lifecycle.ActionFailed{Action: a, Failure: failureOf(err), At: now}, now)
+				failure := failureOf(err)
+				l.fold(lifecycle.ActionFailed{Action: a, Failure: failure, At: now}, now)
+				if failure.Kind == lifecycle.FailureUnavailable {
+					l.fold(lifecycle.EngineLost{At: now}, now)
+				}
 				return
 			}
-			l.away = false
+			l.fold(lifecycle.EngineFound{At: now}, now)
 			event := o(now)
 			l.fold(event, now)
 			l.follow(ctx, event)

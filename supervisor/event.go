@@ -81,6 +81,8 @@ const (
 	HookWarned          Kind = "HookWarned"
 	SignalFailed        Kind = "SignalFailed"
 	EngineAway          Kind = "EngineAway"
+	PodRestarting       Kind = "PodRestarting"
+	PodExpired          Kind = "PodExpired"
 	PodStopping         Kind = "PodStopping"
 	PodSucceeded        Kind = "PodSucceeded"
 	PodFailed           Kind = "PodFailed"
@@ -129,6 +131,8 @@ func Entries() []Entry {
 		{ContainerKilled, "Killing", Warning, "Container {container} is killed: it has not ended in its grace period, or none was given", []string{"container"}},
 		{SignalFailed, "FailedKillPod", Warning, "Failed to signal container {container}: {error}", []string{"container", "error"}},
 		{EngineAway, "EngineUnavailable", Warning, "The container engine is away, it is asked again: {error}", []string{"error"}},
+		{PodRestarting, "RestartingAllContainers", Normal, "All containers begin again in the same sandbox, because of the end of container {container}", []string{"container"}},
+		{PodExpired, "DeadlineExceeded", Normal, "Pod was active on the node longer than the specified deadline", nil},
 		{PodStopping, "Stopping", Normal, "Pod is to end within {grace}, asked by {by}", []string{"grace", "by"}},
 		{PodEvicted, "Evicted", Warning, "{error}", []string{"error"}},
 		{PodSucceeded, "Succeeded", Normal, "Pod succeeded", nil},

@@ -51,7 +51,6 @@ type loop struct {
 	waiting    []message                     // to be done before the next decision
 	dirty      bool                          // the facts hold what must be on disk before anything is started
 	newest     map[string]told               // the newest event of each container, and of the pod as ""
-	away       bool                          // the engine is, and that was told
 	pulls      map[string]context.CancelFunc // by container
 	pulling    map[string]Progress           // by container
 	hooks      map[hookRef]context.CancelFunc
@@ -78,7 +77,7 @@ type shared struct {
 
 func newLoop(sh *shared, e Envelope, changed func()) *loop {
 	l := &loop{
-		pod: e.Pod, uid: e.Facts.UID, owner: e.Owner, shared: sh, facts: e.Facts, changed: func() {},
+		pod: e.Pod, uid: e.Facts.UID, owner: e.Owner, shared: sh, changed: func() {},
 		log:     sh.log.With(slog.String("pod", e.Pod.Name)),
 		mailbox: make(chan message, 16),
 		ended:   make(chan struct{}),
@@ -89,6 +88,7 @@ func newLoop(sh *shared, e Envelope, changed func()) *loop {
 		hooks:   map[hookRef]context.CancelFunc{},
 		probes:  map[lifecycle.ProbeRef]*probing{},
 	}
+	l.facts = e.Facts.Apply(lifecycle.EngineFound{At: sh.now()}) // until this life learns otherwise
 	l.begun = sync.OnceFunc(func() { close(l.first) })
 	l.status.Conditions = e.Conditions
 	l.writer = newWriter(sh.store, sh.verdicts, l.uid)
@@ -233,7 +233,7 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	switch e.(type) {
 	case lifecycle.ProbeChanged:
 		l.spoken = true // which holds until the next boot at most: no disk is kept awake for it
-	case lifecycle.ProbeFailed, lifecycle.ProbeWarned:
+	case lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineLost, lifecycle.EngineFound:
 	case lifecycle.ImagePulled, lifecycle.SignalSent, lifecycle.ContainerRemoved:
 		// As above: a restarted supervisor carries the action out again and learns the same.
 	default:

@@ -60,12 +60,18 @@ func (l *loop) tellAction(a lifecycle.Action, now lifecycle.Instant) {
 	switch a := a.(type) {
 	case lifecycle.RunPreStop:
 		l.tellStopping(a.Ref, a.Reason, a.Limit, now)
+	case lifecycle.AwaitTurn:
+		l.tellStopping(a.Ref, a.Reason, a.Limit, now)
 	case lifecycle.StopContainer:
 		l.tellStopping(a.Ref, a.Reason, a.Grace, now)
 	case lifecycle.KillContainer:
 		if l.facts.Containers[a.Container].Newest.KillAsked.IsZero() {
 			l.tell(now, ContainerKilled, a.Container, fields{"container": a.Container})
 		}
+	case lifecycle.BeginRound:
+		l.tellBecause(now, l.newest[a.By.Container].seq, PodRestarting, "", fields{"container": a.By.Container})
+	case lifecycle.EndPod:
+		l.tell(now, PodExpired, "", nil)
 	}
 }
 
@@ -164,10 +170,9 @@ func (l *loop) tellBackOff(container string, now lifecycle.Instant) {
 func (l *loop) tellFailure(before lifecycle.Facts, e lifecycle.ActionFailed, now lifecycle.Instant) {
 	why := fields{"error": e.Failure.Message, "reason": string(e.Failure.Reason)}
 	if e.Failure.Kind == lifecycle.FailureUnavailable {
-		if !l.away { // it is asked again every second
+		if l.facts.Away.IsZero() { // it is asked again every second
 			l.tell(now, EngineAway, "", fields{"error": e.Failure.Message})
 		}
-		l.away = true
 		return
 	}
 	switch a := e.Action.(type) {

@@ -54,7 +54,7 @@ func TestBootedMovesEveryInstant(t *testing.T) {
 	probed := lifecycle.Probed{At: old}
 	attempt := lifecycle.Attempt{
 		PostStart: hook, PreStop: hook, Probes: lifecycle.Probes{Startup: probed, Liveness: probed, Readiness: probed},
-		Asked: old, Retry: old, Started: old, Refused: old, StopAsked: old, StopSent: old, KillAsked: old, KillSent: old,
+		Asked: old, Retry: old, Started: old, EndAsked: old, Refused: old, StopAsked: old, StopSent: old, KillAsked: old, KillSent: old,
 		Unsent: old, Exited: old, Removal: removal,
 	}
 	facts := lifecycle.Facts{

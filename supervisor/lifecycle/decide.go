@@ -111,12 +111,8 @@ func (p *plan) inits() bool {
 	reached := reached(p.pod, p.facts)
 	for i := range p.pod.InitContainers {
 		c := &p.pod.InitContainers[i]
-		over := i < reached
-		if over && !c.IsSidecar() {
-			continue
-		}
 		h := p.facts.Containers[c.Name]
-		over = over || passed(c, &h.Newest, p.facts.Round)
+		over := i < reached || passed(c, &h.Newest, p.facts.Round)
 		if c.IsSidecar() || !over {
 			p.keep(c, &h)
 		}
@@ -135,12 +131,13 @@ func reached(pod *spec.Pod, f *Facts) int {
 			return len(pod.InitContainers)
 		}
 	}
-	for i := len(pod.InitContainers) - 1; i > 0; i-- {
+	newest := 0
+	for i := range pod.InitContainers {
 		if f.Containers[pod.InitContainers[i].Name].Newest.Round == f.Round {
-			return i
+			newest = i
 		}
 	}
-	return 0
+	return newest
 }
 
 // keep looks after a container that is to run: one that lives, or the way to its next run.

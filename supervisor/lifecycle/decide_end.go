@@ -102,41 +102,25 @@ func (p *plan) signal(c *spec.Container, a *Attempt, why Reason, turn bool) {
 		p.do(StopContainer{Ref: a.Ref, Grace: max(left, minimumGrace), Reason: cmp.Or(a.StopReason, why)})
 	case !hooked && p.askable(&a.PreStop):
 		p.do(RunPreStop{Ref: a.Ref, Limit: left, Reason: why})
+	case hooked && a.EndAsked.IsZero():
+		p.do(AwaitTurn{Ref: a.Ref, Limit: left, Reason: why})
 	default:
 		p.due(p.now.Add(left))
 	}
 }
 
-// left is what is left of the grace period of a run that has had no stop signal yet. It begins with the preStop hook; a
+// left is what is left of the grace period of a run that has had no stop signal yet. It begins with the end of the run; a
 // stop of the pod has one for all, which can only shorten what a run was given before. A restart of all containers gives
 // none (contract 4.2).
 func (p *plan) left(c *spec.Container, a *Attempt, why Reason) time.Duration {
-	stop, hook := &p.facts.Stop, &a.PreStop
+	stop := &p.facts.Stop
 	switch {
 	case why == ReasonRestartingAllContainers:
 		return 0
-	case hook.Asked.IsZero() && stop.Asked.IsZero():
-		return p.begun(why).Add(grace(p.pod, c, why)).Sub(p.now)
+	case a.EndAsked.IsZero() && stop.Asked.IsZero():
+		return grace(p.pod, c, why)
 	}
-	return earlier(hook.Asked.Add(hook.Limit), stop.Deadline).Sub(p.now)
-}
-
-// begun is when the end of all that runs in the sandbox began, for a reason that nobody has set a deadline for; now, if it
-// begins. What ends alone begins alone.
-func (p *plan) begun(why Reason) Instant {
-	first := p.now
-	if why != ReasonPodFinished && why != ReasonSandboxChanged {
-		return first
-	}
-	for _, list := range [...][]spec.Container{p.pod.InitContainers, p.pod.Containers} {
-		for i := range list {
-			h := p.facts.Containers[list[i].Name]
-			if a := &h.Newest; a.StopReason == why && a.Sandbox == p.facts.Sandbox.N {
-				first = earlier(first, earlier(a.PreStop.Asked, a.StopAsked))
-			}
-		}
-	}
-	return first
+	return earlier(a.EndAsked.Add(a.EndGrace), stop.Deadline).Sub(p.now)
 }
 
 // killDue is when a run that was told to stop is killed. A deadline that was set or shortened after the signal holds,

@@ -209,7 +209,7 @@ func (f *Facts) rebase(move func(*Instant)) {
 	removal := func(r *Removal) { move(&r.Asked); move(&r.Failed); move(&r.Done) }
 	attempt := func(a *Attempt) {
 		for _, t := range []*Instant{
-			&a.Asked, &a.Retry, &a.Started, &a.Refused, &a.StopAsked, &a.StopSent, &a.KillAsked, &a.KillSent, &a.Unsent,
+			&a.Asked, &a.Retry, &a.Started, &a.Refused, &a.EndAsked, &a.StopAsked, &a.StopSent, &a.KillAsked, &a.KillSent, &a.Unsent,
 			&a.Exited,
 		} {
 			move(t)

@@ -173,9 +173,9 @@ func TestApply(t *testing.T) {
 			},
 			func(f lifecycle.Facts) any {
 				a := f.Containers["app"].Newest
-				return []any{a.PostStart, a.PreStop, a.StopReason}
+				return []any{a.PostStart, a.EndAsked, a.EndGrace, a.PreStop, a.StopReason}
 			},
-			[]any{lifecycle.Hook{}, lifecycle.Hook{Asked: at(2), Limit: 9, Cancelled: at(3), Done: at(4), Failed: true, Message: "oops"}, lifecycle.Reason("X")},
+			[]any{lifecycle.Hook{}, at(2), time.Duration(9), lifecycle.Hook{Asked: at(2), Limit: 9, Cancelled: at(3), Done: at(4), Failed: true, Message: "oops"}, lifecycle.Reason("X")},
 		},
 		{
 			"so has the other one",
@@ -197,8 +197,20 @@ func TestApply(t *testing.T) {
 			history{
 				running("app", 1), tick(2), preStop("app", 1, 9, "X"), tick(3), failed(preStop("app", 1, 9, "X"), away), tick(4), preStop("app", 1, 7, "Y"),
 			},
-			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.PreStop },
-			lifecycle.Hook{Asked: at(2), Limit: 9},
+			func(f lifecycle.Facts) any {
+				a := f.Containers["app"].Newest
+				return []any{a.PreStop, a.EndAsked, a.EndGrace}
+			},
+			[]any{lifecycle.Hook{Asked: at(2), Limit: 9}, at(2), time.Duration(9)},
+		},
+		{
+			"a turn that is waited for has a time too",
+			history{running("app", 1), tick(2), await("app", 9, "X"), tick(3), await("app", 7, "Y"), preStop("app", 1, 5, "Z")},
+			func(f lifecycle.Facts) any {
+				a := f.Containers["app"].Newest
+				return []any{a.EndAsked, a.EndGrace, a.StopReason, a.PreStop.Asked}
+			},
+			[]any{at(2), time.Duration(9), lifecycle.Reason("X"), at(3)},
 		},
 		{
 			"the first reason to end counts",

@@ -89,6 +89,9 @@ type Attempt struct {
 	Probes    Probes `json:"probes,omitzero"`
 	PreStop   Hook   `json:"preStop,omitzero"`
 
+	EndAsked Instant       `json:"endAsked,omitzero"`  // when its end began before its stop signal: with a hook, or by waiting for it
+	EndGrace time.Duration `json:"endGrace,omitempty"` // what it had from then on
+
 	StopAsked  Instant       `json:"stopAsked,omitzero"`
 	StopGrace  time.Duration `json:"stopGrace,omitempty"`
 	StopReason Reason        `json:"stopReason,omitempty"`

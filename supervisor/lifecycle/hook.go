@@ -17,9 +17,9 @@ const (
 
 // Hook is what is known of one hook of a run.
 type Hook struct {
-	Asked     Instant       `json:"asked,omitzero"` // for the first time
-	Limit     time.Duration `json:"limit,omitempty"`
-	Retry     Instant       `json:"retry,omitzero"` // when an engine that was away is to be asked again
+	Asked     Instant       `json:"asked,omitzero"`  // for the first time
+	Limit     time.Duration `json:"limit,omitempty"` // from then on; 0: none
+	Retry     Instant       `json:"retry,omitzero"`  // when an engine that was away is to be asked again
 	Cancelled Instant       `json:"cancelled,omitzero"`
 	Done      Instant       `json:"done,omitzero"`
 	Failed    bool          `json:"failed,omitempty"` // done, and not well
@@ -73,7 +73,7 @@ type RunPreStop struct {
 func (a RunPreStop) issued(f *Facts, at Instant) {
 	f.update(a.Ref, func(r *Attempt) {
 		r.PreStop.ask(a.Limit, at)
-		r.stopFor(a.Reason)
+		r.endWithin(a.Limit, a.Reason, at)
 	})
 }
 
@@ -84,6 +84,20 @@ func (a RunPreStop) failed(f *Facts, why Failure, at Instant) {
 		}
 	})
 }
+
+// AwaitTurn begins the end of a sidecar that has no preStop hook, and whose turn to have the stop signal has not come: its
+// grace period runs meanwhile. It has no effect outside of the facts: see [Noted].
+type AwaitTurn struct {
+	Ref
+	Limit  time.Duration // what is left of the grace period
+	Reason Reason
+}
+
+func (a AwaitTurn) issued(f *Facts, at Instant) {
+	f.update(a.Ref, func(r *Attempt) { r.endWithin(a.Limit, a.Reason, at) })
+}
+
+func (AwaitTurn) failed(*Facts, Failure, Instant) {}
 
 // CancelHook ends a running hook early; the hook's own outcome is the only event that follows.
 type CancelHook struct {
@@ -146,7 +160,15 @@ func (a *Attempt) ready(c *spec.Container) bool {
 
 // ending reports whether the run is being brought to its end.
 func (a *Attempt) ending() bool {
-	return !a.PreStop.Asked.IsZero() || !a.StopAsked.IsZero() || !a.KillAsked.IsZero()
+	return !a.EndAsked.IsZero() || !a.StopAsked.IsZero() || !a.KillAsked.IsZero()
+}
+
+// endWithin notes that the end of the run has begun; the first word counts.
+func (a *Attempt) endWithin(grace time.Duration, why Reason, at Instant) {
+	if a.EndAsked.IsZero() {
+		a.EndAsked, a.EndGrace = at, grace
+	}
+	a.stopFor(why)
 }
 
 // stopFor notes why the run is brought to its end; the first reason counts.

@@ -181,7 +181,7 @@ func (v *invariants) stopSignal(f lifecycle.Facts, a lifecycle.StopContainer, no
 	if r == nil || !r.StopAsked.IsZero() || r.PreStop.Asked.IsZero() || !r.PreStop.Done.IsZero() {
 		return
 	}
-	over := !now.Before(r.PreStop.Asked.Add(r.PreStop.Limit)) || a.Grace == 2*time.Second && v.restartsAll(f)
+	over := !now.Before(r.EndAsked.Add(r.EndGrace)) || a.Grace == 2*time.Second && v.restartsAll(f)
 	if !over && (f.Stop.Asked.IsZero() || now.Before(f.Stop.Deadline)) {
 		v.wrong("%v gets its stop signal in the middle of its preStop hook", a.Ref)
 	}
@@ -194,7 +194,7 @@ func (v *invariants) order(f lifecycle.Facts, a lifecycle.StopContainer, now lif
 	}
 	list := v.pod.InitContainers
 	i := slices.IndexFunc(list, func(c spec.Container) bool { return c.Name == a.Container && c.IsSidecar() })
-	if r := f.Containers[a.Container].Newest; i < 0 || !r.PreStop.Asked.IsZero() && !now.Before(r.PreStop.Asked.Add(r.PreStop.Limit)) {
+	if r := f.Containers[a.Container].Newest; i < 0 || !r.EndAsked.IsZero() && !now.Before(r.EndAsked.Add(r.EndGrace)) {
 		return
 	}
 	for _, c := range append(slices.Clone(list[i+1:]), v.pod.Containers...) {

@@ -157,6 +157,7 @@ func TestDecideProbes(t *testing.T) {
 		{"5.6 and nothing of what has not started", all(), history{hooked, stopped(time.Minute)}, ""},
 		{"5.6 until it has ended", all(), history{upAndStarted, stopped(time.Minute), exited("app", 1, 143)}, ""},
 		{"5.6 while a preStop hook runs readiness alone", two(), history{live, preStop("app", 1, 9, lifecycle.ReasonSandboxChanged)}, "readiness Failure"},
+		{"5.6 or it waits for its turn to end", two(), history{live, await("app", 9, lifecycle.ReasonPodFinished)}, "readiness Failure"},
 		{"5.6 or after the stop signal", two(), history{live, stop("app", 1, 9)}, "readiness Failure"},
 		{"5.6 or after SIGKILL", two(), history{live, kill("app", 1)}, "readiness Failure"},
 		{"5.6 a startup probe is off in a kill", with(podOf(spec.RestartAlways, "app"), probe(startup)), history{live, kill("app", 1)}, ""},
@@ -218,6 +219,10 @@ func TestDecideProbeKill(t *testing.T) {
 		{name: "5.2 it goes on though its probes say well", pod: always, past: history{dead, signal, probed("app", 1, liveness, good)}, now: 14.9, wake: 15},
 		{name: "5.2 and what is deaf is killed", pod: always, past: history{dead, signal}, now: 15, want: do{kill("app", 1)}},
 		{name: "an end that was begun is brought to its end", pod: always, past: history{live, tick(10), stop("app", 1, 5*time.Second)}, now: 15, want: do{kill("app", 1)}},
+		{
+			name: "5.1 two that a probe ends have a grace period each", pod: within(pod(spec.RestartAlways), "other", probe(liveness)),
+			past: history{alive, tick(8), probed("other", 1, liveness, bad), lifecycle.StopContainer{Ref: run("other", 1), Grace: 30 * time.Second, Reason: hadLiveness}, tick(10), probed("app", 1, liveness, bad)}, now: 10, want: do{signal}, wake: 38,
+		},
 		{name: "6 through preStop", pod: hooks, past: dead, now: 10, want: do{preStop("app", 1, 5*time.Second, hadLiveness)}},
 		{name: "DEVIATIONS 5 the first restart is immediate", pod: always, past: killed, now: 11, want: do{pull("app", 2, 1)}},
 		{name: "DEVIATIONS 5 and counts in the backoff", pod: always, past: history{killed, pulled("app", 2)}, now: 11, want: do{start("app", 2, 1, 1)}},

@@ -95,6 +95,19 @@ type Found struct {
 	Runs    []Run // in any order
 }
 
+// rounds returns the first and the newest round of the runs in a sandbox; 0: it has none.
+func (f Found) rounds(sandbox int) (first, newest int) {
+	for _, r := range f.Runs {
+		if r.Sandbox != sandbox {
+			continue
+		}
+		if newest = max(newest, r.Round); first == 0 || r.Round < first {
+			first = r.Round
+		}
+	}
+	return first, newest
+}
+
 // Run is a container that the engine holds.
 type Run struct {
 	StartContainer
@@ -107,17 +120,21 @@ type Run struct {
 // pod whose own record is lost these are all, and the facts begin with no more than a UID and an instant. How long ago
 // anything was is not known, so it is as of now; what has ended is found out by waiting for it, as after any restart.
 func (f Facts) CatchUp(found Found, now Instant) Facts {
-	sandbox, round := found.Sandbox, f.Round+1
+	sandbox := found.Sandbox
 	for _, r := range found.Runs {
-		sandbox, round = max(sandbox, r.Sandbox), max(round, r.Round)
+		sandbox = max(sandbox, r.Sandbox)
 	}
+	first, newest := found.rounds(sandbox)
 	if sandbox > f.Sandbox.N {
-		f = f.Apply(Issued{Action: StartSandbox{Sandbox: sandbox, Round: round}, At: now})
+		f = f.Apply(Issued{Action: StartSandbox{Sandbox: sandbox, Round: max(f.Round+1, first)}, At: now})
 		if found.Ready && found.Sandbox == sandbox {
 			f = f.Apply(SandboxStarted{Sandbox: found.Sandbox, IPs: found.IPs, At: now})
 		} else {
 			f = f.Apply(SandboxLost{Sandbox: sandbox, Message: "the sandbox was not found", At: now})
 		}
+	}
+	if newest > f.Round { // all containers were restarted in it
+		f = f.Apply(Issued{Action: BeginRound{Round: newest}, At: now})
 	}
 	runs := slices.SortedFunc(slices.Values(found.Runs), func(a, b Run) int { return cmp.Compare(a.Attempt, b.Attempt) })
 	for _, r := range runs {

@@ -165,6 +165,25 @@ func TestCatchUp(t *testing.T) {
 			},
 		},
 		{
+			name: "runs of two rounds in one sandbox tell of a restart of all containers", found: lifecycle.Found{
+				Sandbox: 2, Ready: true, Runs: []lifecycle.Run{found("a", 4, 2, 2, 1), found("a", 3, 2, 1, 0), found("b", 3, 2, 1, 0), found("b", 2, 1, 0, 0)},
+			},
+			want: func(f *lifecycle.Facts) {
+				f.Round, f.Sandbox = 4, lifecycle.Sandbox{N: 2, Asked: now, Ready: now}
+				f.Restarted = lifecycle.Restarted{Round: 4, At: now}
+				f.Containers = map[string]lifecycle.Container{
+					"a": {Newest: live(found("a", 4, 2, 2, 1)), Previous: ended(live(found("a", 3, 2, 1, 0)))}, "b": {Newest: live(found("b", 3, 2, 1, 0))},
+				}
+			},
+		},
+		{
+			name: "also in a sandbox that is known", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 2, 1, 2, 1)}},
+			want: func(f *lifecycle.Facts) {
+				f.Round, f.Restarted = 2, lifecycle.Restarted{Round: 2, At: now}
+				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 2, 1, 2, 1)), Previous: ended(knownRun)}}
+			},
+		},
+		{
 			name: "a sandbox that only its runs tell of is lost", found: lifecycle.Found{Runs: []lifecycle.Run{found("app", 3, 3, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 3, sandbox(3)

@@ -39,7 +39,7 @@ func (BeginRound) failed(*Facts, Failure, Instant) {}
 // effect, and no outcome.
 func Noted(a Action) bool {
 	switch a.(type) {
-	case BeginRound, EndPod:
+	case BeginRound, EndPod, AwaitTurn:
 		return true
 	}
 	return false
@@ -84,9 +84,6 @@ func restartAllBy(pod *spec.Pod, f *Facts) Ref {
 	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
 			c := &list[i]
-			if len(c.RestartPolicyRules) == 0 {
-				continue
-			}
 			if a := f.Containers[c.Name].Newest; a.Round == f.Round && a.over() && ruled(c, a.Exit) == actionRestartAll {
 				return a.Ref
 			}

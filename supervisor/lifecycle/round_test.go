@@ -146,6 +146,10 @@ func TestDecideRestartAll(t *testing.T) {
 		}, now: 10, want: do{
 			lifecycle.StopContainer{Ref: run("other", 1), Grace: 2 * time.Second, Reason: lifecycle.ReasonLivenessProbe}, end("side"),
 		}},
+		{
+			name: "4.2 any of the app containers can", pod: within(podOf(never, "app", "other"), "other", own(never, rule(restartAll, "In", 42))),
+			past: history{up(), ran("app", 1, 0), ran("other", 1, 42)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("other", 1)}},
+		},
 		{name: "4.2 an init container can ask for it", pod: initRule, past: history{up(), ran("init", 1, 7)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("init", 1)}}},
 		{name: "4.2 by a success too", pod: initRule, past: history{up(), ran("init", 1, 0)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("init", 1)}}},
 		{name: "4.2 and a sidecar", pod: sideRule, past: history{up(), ran("side", 1, 7)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("side", 1)}}},
@@ -175,7 +179,7 @@ func TestDecideRestartAll(t *testing.T) {
 }
 
 func TestNoted(t *testing.T) {
-	for _, a := range []lifecycle.Action{lifecycle.BeginRound{}, lifecycle.EndPod{}} {
+	for _, a := range []lifecycle.Action{lifecycle.BeginRound{}, lifecycle.EndPod{}, lifecycle.AwaitTurn{Ref: run("app", 1)}} {
 		if !lifecycle.Noted(a) {
 			t.Errorf("%T has an effect", a)
 		}

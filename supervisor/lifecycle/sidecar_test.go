@@ -89,7 +89,9 @@ func TestDecideSidecarStart(t *testing.T) {
 func TestDecideSidecarEnd(t *testing.T) {
 	pod := podOf(spec.RestartNever, "side-a", "init", "side-b", "app")
 	up1 := history{up(), running("side-a", 1), ran("init", 1, 0), running("side-b", 1), running("app", 1)}
-	stopping := history{up1, tick(10), stopped(9 * time.Second), stop("app", 1, 9*time.Second)}
+	waitB, waitA := await("side-b", 9*time.Second, lifecycle.ReasonStopped), await("side-a", 9*time.Second, lifecycle.ReasonStopped)
+	stopping := history{up1, tick(10), stopped(9 * time.Second), stop("app", 1, 9*time.Second), waitB, waitA}
+	turn := await("side-a", 30*time.Second, lifecycle.ReasonPodFinished)
 	finish := func(name string, grace float64) lifecycle.StopContainer {
 		return lifecycle.StopContainer{
 			Ref: run(name, 1), Grace: time.Duration(grace * float64(time.Second)), Reason: lifecycle.ReasonPodFinished,
@@ -102,7 +104,7 @@ func TestDecideSidecarEnd(t *testing.T) {
 	}
 	waiting := history{both, tick(10), stopped(9 * time.Second), stop("app", 1, 9*time.Second), hookOf("side-b"), hookOf("side-a")}
 	decisions{
-		{name: "7.3 app containers have their signal first", pod: pod, past: history{up1, tick(10), stopped(9 * time.Second)}, now: 10, want: do{stop("app", 1, 9*time.Second)}, wake: 19},
+		{name: "7.3 app containers have their signal first", pod: pod, past: history{up1, tick(10), stopped(9 * time.Second)}, now: 10, want: do{stop("app", 1, 9*time.Second), waitB, waitA}},
 		{name: "7.3 and the sidecars wait", pod: pod, past: stopping, now: 12, wake: 19},
 		{name: "7.3 then the last one", pod: pod, past: history{stopping, tick(12), exited("app", 1, 0)}, now: 12, want: do{stop("side-b", 1, 7*time.Second)}, wake: 19},
 		{
@@ -145,19 +147,27 @@ func TestDecideSidecarEnd(t *testing.T) {
 			want: do{stop("side-b", 1, 5*time.Second)}, wake: 19,
 		},
 		{name: "7.3 a sidecar that ends meanwhile is not begun again", pod: pod, past: history{stopping, exited("side-b", 1, 1)}, now: 12, wake: 19},
-		{name: "7.4 when the app is done the last sidecar ends, with the whole grace", pod: pod, past: history{up1, tick(10), exited("app", 1, 0)}, now: 10, want: do{finish("side-b", 30)}, wake: 40},
+		{name: "7.4 when the app is done the last sidecar ends, with the whole grace", pod: pod, past: history{up1, tick(10), exited("app", 1, 0)}, now: 10, want: do{finish("side-b", 30), turn}},
 		{
-			name: "7.4 which all of them share", pod: pod, past: history{up1, tick(10), exited("app", 1, 0), finish("side-b", 30), tick(15), exited("side-b", 1, 0)}, now: 15,
+			name: "7.4 which all of them share", pod: pod, past: history{up1, tick(10), exited("app", 1, 0), finish("side-b", 30), turn, tick(15), exited("side-b", 1, 0)}, now: 15,
 			want: do{finish("side-a", 25)},
 		},
 		{
-			name: "7.4 and no longer", pod: pod, past: history{up1, tick(10), exited("app", 1, 0), finish("side-b", 30)}, now: 40,
+			name: "7.4 and no longer", pod: pod, past: history{up1, tick(10), exited("app", 1, 0), finish("side-b", 30), turn}, now: 40,
 			want: do{kill("side-b", 1), finish("side-a", 2)},
 		},
 		{
 			name: "7.4 from the first hook on", pod: within(podOf(spec.RestartNever, "side-a", "side-b", "app"), "side-b", hook(lifecycle.PreStop)),
-			past: history{both, tick(10), exited("app", 1, 0), preStop("side-b", 1, 30*time.Second, lifecycle.ReasonPodFinished), tick(14), exited("side-b", 1, 0), cancel("side-b", 1, lifecycle.PreStop)},
+			past: history{both, tick(10), exited("app", 1, 0), preStop("side-b", 1, 30*time.Second, lifecycle.ReasonPodFinished), turn, tick(14), exited("side-b", 1, 0), cancel("side-b", 1, lifecycle.PreStop)},
 			now:  14, want: do{finish("side-a", 26)},
+		},
+		{
+			name: "7.4 also if the one behind ends for a reason of its own", pod: podOf(never, "side-a", "side-b", "app"),
+			past: history{
+				both, tick(5),
+				lifecycle.StopContainer{Ref: run("side-b", 1), Grace: 20 * time.Second, Reason: lifecycle.ReasonLivenessProbe},
+				tick(10), exited("app", 1, 0), turn, tick(35.5), kill("side-b", 1),
+			}, now: 36, wake: 40,
 		},
 		{
 			name: "7.4 an init container that failed for good ends them too", pod: podOf(spec.RestartNever, "side-a", "init", "app"),
@@ -171,16 +181,29 @@ func TestDecideSidecarEnd(t *testing.T) {
 		{
 			name: "3 a lost sandbox ends them in order too", pod: podOf(spec.RestartAlways, "side-a", "app"),
 			past: history{up(), running("side-a", 1), running("app", 1), tick(10), lost(1)}, now: 10,
-			want: do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonSandboxChanged}}, wake: 40,
+			want: do{
+				lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonSandboxChanged},
+				await("side-a", 30*time.Second, lifecycle.ReasonSandboxChanged),
+			},
 		},
 		{
-			name: "3 within the grace that began with the first", pod: podOf(spec.RestartAlways, "side-a", "app"),
+			name: "3 within one grace period", pod: podOf(spec.RestartAlways, "side-a", "app"),
 			past: history{
 				up(), running("side-a", 1), running("app", 1), tick(10), lost(1),
 				lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonSandboxChanged},
-				tick(14), exited("app", 1, 0),
+				await("side-a", 30*time.Second, lifecycle.ReasonSandboxChanged), tick(14), exited("app", 1, 0),
 			}, now: 14,
 			want: do{lifecycle.StopContainer{Ref: run("side-a", 1), Grace: 26 * time.Second, Reason: lifecycle.ReasonSandboxChanged}},
+		},
+		{
+			name: "7.1 a stop shortens it", pod: pod,
+			past: history{up1, tick(10), exited("app", 1, 0), finish("side-b", 30), turn, tick(11), stopped(3 * time.Second), exited("side-b", 1, 0)}, now: 12,
+			want: do{lifecycle.StopContainer{Ref: run("side-a", 1), Grace: 2 * time.Second, Reason: lifecycle.ReasonPodFinished}},
+		},
+		{
+			name: "7.1 and does not lengthen it", pod: pod,
+			past: history{up1, tick(10), exited("app", 1, 0), finish("side-b", 30), turn, tick(11), stopped(time.Hour), exited("side-b", 1, 0)}, now: 12,
+			want: do{finish("side-a", 28)},
 		},
 	}.check(t)
 }

@@ -150,6 +150,11 @@ func preStop(name string, n int, limit time.Duration, why lifecycle.Reason) life
 	return lifecycle.RunPreStop{Ref: run(name, n), Limit: limit, Reason: why}
 }
 
+// await is a sidecar that waits for its turn.
+func await(name string, limit time.Duration, why lifecycle.Reason) lifecycle.AwaitTurn {
+	return lifecycle.AwaitTurn{Ref: run(name, 1), Limit: limit, Reason: why}
+}
+
 func cancel(name string, n int, hook lifecycle.HookKind) lifecycle.CancelHook {
 	return lifecycle.CancelHook{Ref: run(name, n), Hook: hook}
 }

@@ -116,6 +116,8 @@ func action(a lifecycle.Action) string {
 		return "RunPostStart " + ref(a.Ref)
 	case lifecycle.RunPreStop:
 		return fmt.Sprintf("RunPreStop %s limit %v, %s", ref(a.Ref), a.Limit, a.Reason)
+	case lifecycle.AwaitTurn:
+		return fmt.Sprintf("AwaitTurn %s limit %v, %s", ref(a.Ref), a.Limit, a.Reason)
 	case lifecycle.CancelHook:
 		return fmt.Sprintf("CancelHook %s %s", ref(a.Ref), a.Hook)
 	case lifecycle.RemoveContainer:

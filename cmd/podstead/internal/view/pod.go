@@ -17,9 +17,11 @@ func Status(p *api.Pod) string {
 	if reason == "" {
 		reason = string(p.Status.Phase)
 	}
-	if s := initStatus(p); s != "" {
+	s := initStatus(p)
+	if s != "" {
 		reason = s
-	} else {
+	}
+	if s == "" || holds(p, lifecycle.PodInitialized) {
 		reason = appStatus(p, reason)
 	}
 	if p.Metadata.DeletionTimestamp != nil && !p.Status.Phase.Terminal() {
@@ -28,11 +30,16 @@ func Status(p *api.Pod) string {
 	return reason
 }
 
-// initStatus is that of the first init container that is not done, empty if there is none.
+// sidecar reports whether an init container, by its place, is one that keeps running.
+func sidecar(p *api.Pod, i int) bool {
+	return i < len(p.Spec.InitContainers) && p.Spec.InitContainers[i].IsSidecar()
+}
+
+// initStatus is that of the first init container that is not done, or sidecar that is not started, empty if there is none.
 func initStatus(p *api.Pod) string {
 	for i, c := range p.Status.InitContainerStatuses {
 		switch t, w := c.State.Terminated, c.State.Waiting; {
-		case t != nil && t.ExitCode == 0:
+		case t != nil && t.ExitCode == 0, sidecar(p, i) && c.Started != nil && *c.Started:
 			continue
 		case t != nil && t.Reason != "":
 			return "Init:" + string(t.Reason)
@@ -65,36 +72,49 @@ func appStatus(p *api.Pod, reason string) string {
 	switch {
 	case reason != string(lifecycle.ReasonCompleted) || !running:
 		return reason
-	case isReady(p):
+	case holds(p, lifecycle.PodReady):
 		return "Running"
 	}
 	return "NotReady"
 }
 
-func isReady(p *api.Pod) bool {
+// holds reports whether a condition is true.
+func holds(p *api.Pod, t lifecycle.ConditionType) bool {
 	for _, c := range p.Status.Conditions {
-		if c.Type == "Ready" {
+		if c.Type == t {
 			return c.Status == "True"
 		}
 	}
 	return false
 }
 
-// Ready is the READY column: how many of the containers are ready.
+// Ready is the READY column: how many of the containers are ready, sidecars included.
 func Ready(p *api.Pod) string {
+	list := keepRunning(p)
 	ready := 0
-	for _, c := range p.Status.ContainerStatuses {
+	for _, c := range list {
 		if c.Ready {
 			ready++
 		}
 	}
-	return fmt.Sprintf("%d/%d", ready, len(p.Status.ContainerStatuses))
+	return fmt.Sprintf("%d/%d", ready, len(list))
+}
+
+// keepRunning are the statuses of the sidecars and of the app containers.
+func keepRunning(p *api.Pod) []lifecycle.ContainerStatus {
+	var list []lifecycle.ContainerStatus
+	for i, c := range p.Status.InitContainerStatuses {
+		if sidecar(p, i) {
+			list = append(list, c)
+		}
+	}
+	return append(list, p.Status.ContainerStatuses...)
 }
 
 // Restarts is the RESTARTS column: their number, and how long ago the last was.
 func Restarts(p *api.Pod, now time.Time) string {
-	list := p.Status.ContainerStatuses
-	if initStatus(p) != "" {
+	list := keepRunning(p)
+	if initStatus(p) != "" && !holds(p, lifecycle.PodInitialized) {
 		list = p.Status.InitContainerStatuses
 	}
 	n, last := 0, time.Time{}

@@ -81,6 +81,44 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestSidecars holds the columns of a pod with a sidecar, which counts like an app container.
+func TestSidecars(t *testing.T) {
+	yes, no := true, false
+	side := func(s lifecycle.ContainerStatus, started *bool, restarts int) lifecycle.ContainerStatus {
+		s.Started, s.RestartCount = started, restarts
+		return s
+	}
+	crashed := side(waiting("CrashLoopBackOff"), &no, 3)
+	for _, c := range []struct {
+		name        string
+		side, setup lifecycle.ContainerStatus
+		initialized string
+		want        string
+	}{
+		{"it starts", side(running(false), &no, 0), waiting("PodInitializing"), "False", "Init:0/2 0/2 0"},
+		{"it has started", side(running(false), &yes, 0), running(false), "False", "Init:1/2 0/2 0"},
+		{"it is ready", side(running(true), &yes, 0), running(false), "False", "Init:1/2 1/2 0"},
+		{"it crashed before", crashed, waiting("PodInitializing"), "False", "Init:CrashLoopBackOff 0/2 3"},
+		{"all runs", side(running(true), &yes, 1), ended(0, "Completed"), "True", "Running 2/2 1"},
+		{"it crashed beside the app", crashed, ended(0, "Completed"), "True", "Init:CrashLoopBackOff 1/2 3"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var p api.Pod
+			p.Spec.InitContainers = []spec.Container{{Name: "side", RestartPolicy: spec.RestartAlways}, {Name: "setup"}}
+			p.Status.Phase, p.Status.InitContainerStatuses = lifecycle.PhasePending, statuses{c.side, c.setup}
+			p.Status.ContainerStatuses = statuses{waiting("PodInitializing")}
+			p.Status.Conditions = []lifecycle.Condition{{Type: "Initialized", Status: c.initialized}}
+			if c.initialized == "True" {
+				p.Status.Phase, p.Status.ContainerStatuses = lifecycle.PhaseRunning, statuses{running(true)}
+			}
+			got := strings.Join([]string{view.Status(&p), view.Ready(&p), view.Restarts(&p, time.Now())}, " ")
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 func TestRestarts(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	again := running(true)
