@@ -232,10 +232,10 @@ func TestFieldsImages(t *testing.T) {
 	}
 
 	p := newPod(m, &spec.Pod{})
-	p.Pod.Containers = m.parse("[[containers]]\nname = \"c\"\nimage = \"localhost/podstead/none:1\"\nimagePullPolicy = \"Never\"\n").Containers
+	p.Containers = m.parse("[[containers]]\nname = \"c\"\nimage = \"localhost/podstead/none:1\"\nimagePullPolicy = \"Never\"\n").Containers
 	_, err := m.PullImage(m.ctx(), p.Pod, "c", func(_, _ int64) {})
 	wantFailure(t, "an image that is nowhere", err, lifecycle.ReasonErrImageNeverPull, "localhost/podstead/none:1")
-	p.Pod.Containers = m.parse(fmt.Sprintf(imageFile, `args = ["-no-such-flag"]`, "busybox", "")).Containers
+	p.Containers = m.parse(fmt.Sprintf(imageFile, `args = ["-no-such-flag"]`, "busybox", "")).Containers
 	ref, err := p.begin("c")
 	if err != nil {
 		t.Fatal(err)

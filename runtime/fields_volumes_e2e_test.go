@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -71,8 +72,10 @@ func TestFieldsContent(t *testing.T) {
 				{ path = "d/memory", mode = 0o444, resourceFieldRef = { containerName = "c", resource = "limits.memory", divisor = "1Mi" } },
 			] },
 		] }`, []string{"./c/one 440 1", "./d/app 440 shop", "./d/memory 444 64", "./s/one 400 s1", "./s/two 440 s2", "./two 600 2"}},
-		{`projected.sources = [{ configMap.name = "conf" }, { secret = { name = "keys", items = [{ key = "one", path = "three" }] } }]`,
-			[]string{"./one 644 1", "./three 644 s1", "./two 644 2"}},
+		{
+			`projected.sources = [{ configMap.name = "conf" }, { secret = { name = "keys", items = [{ key = "one", path = "three" }] } }]`,
+			[]string{"./one 644 1", "./three 644 s1", "./two 644 2"},
+		},
 		{`downwardAPI = { defaultMode = 0o400, items = [
 			{ path = "annotations", fieldRef.fieldPath = "metadata.annotations" },
 			{ path = "labels", fieldRef = { apiVersion = "v1", fieldPath = "metadata.labels" } },
@@ -293,7 +296,7 @@ func TestFieldsGroup(t *testing.T) {
 		{"Always", []string{"old 2000"}},
 	} {
 		p := newPod(m, m.parse(fmt.Sprintf(groupFile, test.policy)))
-		wantLines(t, p.run("c"), append(always[:len(always):len(always)], test.old...)...)
+		wantLines(t, p.run("c"), slices.Concat(always, test.old)...)
 		if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
 			t.Fatal(err)
 		}
