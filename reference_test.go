@@ -24,15 +24,7 @@ func eventsPage() string {
 // podFilePage lists the fields of a pod file from the types of package spec and their comments.
 func podFilePage(t *testing.T) string {
 	t.Helper()
-	p := typePage{types: map[string]*ast.TypeSpec{}, docs: map[string]string{}, values: map[string][]string{}}
-	for _, s := range goFiles(t) {
-		if s.dir == "spec" && !s.isTest {
-			p.collect(s.file)
-		}
-	}
-	if p.types["Pod"] == nil {
-		t.Fatal("package spec has no type Pod")
-	}
+	p := specTypes(t)
 	var b strings.Builder
 	b.WriteString("# The pod file\n\nMade from the types of package `spec`. Names and meanings are those of the Kubernetes Pod API (`v1`), with `metadata` and `spec` flattened\n" +
 		"into the top level. Fields that are not supported yet are refused, unless they say\n" +
@@ -42,6 +34,21 @@ func podFilePage(t *testing.T) string {
 		p.section(&b, name, refused)
 	}
 	return b.String()
+}
+
+// specTypes are the types of package spec.
+func specTypes(t *testing.T) *typePage {
+	t.Helper()
+	p := &typePage{types: map[string]*ast.TypeSpec{}, docs: map[string]string{}, values: map[string][]string{}}
+	for _, s := range goFiles(t) {
+		if s.dir == "spec" && !s.isTest {
+			p.collect(s.file)
+		}
+	}
+	if p.types["Pod"] == nil {
+		t.Fatal("package spec has no type Pod")
+	}
+	return p
 }
 
 // typePage collects the declarations that the page is made from.

@@ -110,12 +110,15 @@ func (m *machine) pull(archive, image string) {
 
 func options(dir, programs string) runtime.Options {
 	return runtime.Options{
-		StateDir:     filepath.Join(dir, "lib"),
-		RunDir:       filepath.Join(dir, "run"),
-		LogDir:       filepath.Join(dir, "log"),
-		ShimPath:     filepath.Join(programs, shim.Name),
-		CgroupDriver: runtime.CgroupFS,
-		CgroupRoot:   "/podstead-test-" + filepath.Base(dir),
+		StateDir:  filepath.Join(dir, "lib"),
+		RunDir:    filepath.Join(dir, "run"),
+		LogDir:    filepath.Join(dir, "log"),
+		ShimPath:  filepath.Join(programs, shim.Name),
+		ConfigDir: filepath.Join(dir, "etc"),
+		// as systemd has it for a unit with credentials
+		CredentialsDir: filepath.Join(dir, "credentials"),
+		CgroupDriver:   runtime.CgroupFS,
+		CgroupRoot:     "/podstead-test-" + filepath.Base(dir),
 	}
 }
 

@@ -73,10 +73,13 @@ func (p *pod) output(c spec.Container) string {
 	if err != nil {
 		p.Fatal(err)
 	}
-	exit, _, err := p.WaitContainer(p.ctx(), uid, ref)
-	if err != nil {
-		p.Fatal(err)
-	}
+	return p.outputOf(ref)
+}
+
+// outputOf is what a container writes until its end, which must be with 0.
+func (p *pod) outputOf(ref lifecycle.Ref) string {
+	p.Helper()
+	exit := p.wait(ref)
 	out := p.log(ref)
 	if exit.Code != 0 {
 		p.Fatalf("exit %+v with output\n%s", exit, out)
@@ -246,6 +249,9 @@ func (m *machine) idOf(ref lifecycle.Ref) string {
 	return ""
 }
 
+// TestNamespaces: which namespaces are the pod's, the container's, the machine's.
+//
+// fields: hostNetwork
 func TestNamespaces(t *testing.T) {
 	const look = `for n in net ipc uts pid mnt; do readlink /proc/self/ns/$n; done`
 	own := func(names ...string) map[string]string {
@@ -314,6 +320,9 @@ func TestFiles(t *testing.T) {
 	wantLines(t, p.output(c), "kept", "shared", "Read-only file system")
 }
 
+// TestHostPath: what a path must be, or is made, by its type.
+//
+// fields: volumes[].hostPath.{path,type}
 func TestHostPath(t *testing.T) {
 	m := newMachine(t)
 	dir := filepath.Join(m.dir, "host")

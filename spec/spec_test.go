@@ -3,6 +3,7 @@ package spec
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"math"
 	"os"
@@ -175,6 +176,20 @@ func TestTableForms(t *testing.T) {
 		"volumeMounts = [{ name = \"v\", mountPath = \"/v\" }, { name = \"w\", mountPath = \"/w\", readOnly = true }]\n"+twoVolumes))
 	if diff := cmp.Diff(arrays, tables); diff != "" {
 		t.Errorf("the two forms differ (-array +table):\n%s", diff)
+	}
+}
+
+// TestBothForms: one container may have the array, and the next the table in dotted keys, of which no key is lost.
+func TestBothForms(t *testing.T) {
+	const container = "[[containers]]\nname = %q\nimage = \"i\"\n"
+	p := mustParse(t, "web.toml", fmt.Sprintf(container, "array")+"env = [{ name = \"A\", value = \"1\" }]\n"+
+		fmt.Sprintf(container, "table")+"env.B = \"2\"\nenv.C = \"3\"\nenv.D.fieldRef.fieldPath = \"metadata.name\"\n")
+	want := []EnvVar{{Name: "B", Value: "2"}, {Name: "C", Value: "3"}, {Name: "D", ValueFrom: &EnvVarSource{FieldRef: &FieldRef{FieldPath: "metadata.name"}}}}
+	if diff := cmp.Diff(want, p.Containers[1].Env); diff != "" {
+		t.Errorf("variables of the second container (-want +got):\n%s", diff)
+	}
+	if _, problems := Parse("web.toml", []byte("a = [{}]\n[[b]]\nc = [1]\n[[b]]\nc.d = 1\nc.d = 2\n")); len(problems) == 0 {
+		t.Error("a key that is there twice is taken")
 	}
 }
 

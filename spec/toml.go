@@ -11,6 +11,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/BurntSushi/toml"
+	pelletier "github.com/pelletier/go-toml/v2"
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
@@ -52,10 +53,24 @@ func readTOML(data []byte) (*node, *syntaxError) {
 	if r.shape != nil {
 		return nil, r.shape
 	}
-	if n := fill(r.root, values); n != nil {
+	n := fill(r.root, values)
+	if n != nil {
+		n = r.fillAgain()
+	}
+	if n != nil {
 		return nil, &syntaxError{at: n.at, message: "is not understood by both TOML readers alike"}
 	}
 	return r.root, nil
+}
+
+// fillAgain fills the tree with the values that go-toml reads. BurntSushi/toml 1.6.0 loses keys of a table that is written with
+// dotted keys, where an earlier element of the same array of tables has an array by the table's name: env of two containers.
+func (r *tomlReader) fillAgain() *node {
+	var values map[string]any
+	if err := pelletier.Unmarshal(r.data, &values); err != nil {
+		return r.root
+	}
+	return fill(r.root, values)
 }
 
 type tomlReader struct {

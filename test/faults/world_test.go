@@ -36,6 +36,8 @@ func TestShimKilled(t *testing.T) {
 }
 
 // TestContainerIgnoresStop: SIGKILL comes when the grace period is over.
+//
+// fields: terminationGracePeriodSeconds
 func TestContainerIgnoresStop(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.pod("deaf", "terminationGracePeriodSeconds = 2\n"+container("c", "trap '' TERM; echo up; while :; do sleep 0.1; done")))

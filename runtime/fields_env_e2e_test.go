@@ -1,0 +1,167 @@
+//go:build e2e
+
+package runtime_test
+
+import (
+	"os"
+	"runtime"
+	"strconv"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+const envFile = `
+name = "web"
+labels = { app = "shop", "example.org/tier" = "edge" }
+annotations = { note = "free text" }
+configMaps = [{ name = "colors", data = { door = "blue" } }]
+secrets = [{ name = "db", data = { password = "s3cret" } }]
+
+[[containers]]
+name = "c"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", 'env | grep -E "^(FIELD|RES|CM|SEC|V)_" | sort']
+env = [
+	{ name = "V_A", value = "1" },
+	{ name = "V_B", value = "$(V_A)2 $$(V_A) $(NONE)" },
+	{ name = "FIELD_NAME", valueFrom.fieldRef = { apiVersion = "v1", fieldPath = "metadata.name" } },
+	{ name = "FIELD_NAMESPACE", valueFrom.fieldRef.fieldPath = "metadata.namespace" },
+	{ name = "FIELD_UID", valueFrom.fieldRef.fieldPath = "metadata.uid" },
+	{ name = "FIELD_LABEL", valueFrom.fieldRef.fieldPath = "metadata.labels['example.org/tier']" },
+	{ name = "FIELD_NO_LABEL", valueFrom.fieldRef.fieldPath = "metadata.labels['none']" },
+	{ name = "FIELD_NOTE", valueFrom.fieldRef.fieldPath = "metadata.annotations['note']" },
+	{ name = "FIELD_NODE", valueFrom.fieldRef.fieldPath = "spec.nodeName" },
+	{ name = "FIELD_ACCOUNT", valueFrom.fieldRef.fieldPath = "spec.serviceAccountName" },
+	{ name = "FIELD_HOST_IP", valueFrom.fieldRef.fieldPath = "status.hostIP" },
+	{ name = "FIELD_HOST_IPS", valueFrom.fieldRef.fieldPath = "status.hostIPs" },
+	{ name = "RES_CPU", valueFrom.resourceFieldRef = { resource = "limits.cpu" } },
+	{ name = "RES_MILLI", valueFrom.resourceFieldRef = { resource = "limits.cpu", divisor = "1m" } },
+	{ name = "RES_OTHER", valueFrom.resourceFieldRef = { containerName = "other", resource = "limits.memory", divisor = "1Mi" } },
+	{ name = "RES_REQUEST", valueFrom.resourceFieldRef = { containerName = "other", resource = "requests.memory" } },
+	{ name = "CM_DOOR", valueFrom.configMapKeyRef = { name = "colors", key = "door" } },
+	{ name = "CM_FOLDER", valueFrom.configMapKeyRef = { name = "folder", key = "key", optional = true } },
+	{ name = "CM_NO_KEY", valueFrom.configMapKeyRef = { name = "folder", key = "none", optional = true } },
+	{ name = "CM_NO_MAP", valueFrom.configMapKeyRef = { name = "none", key = "none", optional = true } },
+	{ name = "SEC_PASSWORD", valueFrom.secretKeyRef = { name = "db", key = "password" } },
+	{ name = "SEC_USED", value = "db:$(SEC_PASSWORD)" },
+	{ name = "SEC_NO_KEY", valueFrom.secretKeyRef = { name = "folder", key = "none", optional = true } },
+	{ name = "SEC_NO_SECRET", valueFrom.secretKeyRef = { name = "none", key = "none", optional = true } },
+]
+
+[[containers]]
+name = "other"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", '''
+	[ "$IP" = "$(ip -4 -o addr show dev eth0 | awk '{ sub("/.*", "", $4); print $4 }')" ] && echo "its own address"
+	[ "${IPS%%,*}" = "$IP" ] && echo "first of its addresses"''']
+env.IP.fieldRef.fieldPath = "status.podIP"
+env.IPS.fieldRef.fieldPath = "status.podIPs"
+`
+
+// TestFieldsEnv: variables with the values that the file gives, and from every other source.
+//
+// fields: name, labels, annotations, configMaps[].{name,data}, secrets[].{name,data}
+// fields: containers[].env[].{name,value}, containers[].env[].valueFrom.fieldRef.{apiVersion,fieldPath}
+// fields: containers[].env[].valueFrom.resourceFieldRef.{containerName,resource,divisor}
+// fields: containers[].env[].valueFrom.{configMapKeyRef,secretKeyRef}.{name,key,optional}
+func TestFieldsEnv(t *testing.T) {
+	m := newMachine(t)
+	m.write("etc/configmaps/folder/key", "of a folder", 0o644)
+	m.write("etc/secrets/folder/key", "of a folder", 0o600)
+	definition := m.parse(envFile)
+	// The file cannot say this yet; what is told of it is the same.
+	definition.Containers[1].Resources.Limits = spec.ResourceList{"memory": resource.MustParse("64Mi")}
+	definition.Containers[1].Resources.Requests = spec.ResourceList{"memory": resource.MustParse("1k")}
+	p := newPod(m, definition)
+	node, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cpus := strconv.Itoa(runtime.NumCPU())
+	wantLines(t, p.run("c"),
+		"CM_DOOR=blue", "CM_FOLDER=of a folder",
+		"FIELD_ACCOUNT=", "FIELD_HOST_IP=127.0.0.1", "FIELD_HOST_IPS=127.0.0.1", "FIELD_LABEL=edge", "FIELD_NAME=web", "FIELD_NAMESPACE=default",
+		"FIELD_NODE="+node, "FIELD_NOTE=free text", "FIELD_NO_LABEL=", "FIELD_UID="+uid,
+		"RES_CPU="+cpus, "RES_MILLI="+cpus+"000", "RES_OTHER=64", "RES_REQUEST=1000",
+		"SEC_PASSWORD=s3cret", "SEC_USED=db:s3cret", "V_A=1", "V_B=12 $(V_A) $(NONE)")
+	wantLines(t, p.run("other"), "its own address", "first of its addresses")
+}
+
+const envFromFile = `
+configMaps = [
+	{ name = "colors", data = { door = "blue", wall = "$(door)" } },
+	{ name = "of-a-file", envFile = "app.env", data = { DATA = "both" } },
+]
+secrets = [
+	{ name = "db", data = { password = "s3cret" } },
+	{ name = "of-a-file", envFile = "secret.env" },
+	{ name = "of-systemd", credential = "token" },
+]
+
+[[containers]]
+name = "c"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "env | grep -vE '^(PATH|PWD|SHLVL|HOME|HOSTNAME)=' | sort"]
+env = [{ name = "A_wall", value = "$(A_door), painted" }]
+envFrom = [
+	{ prefix = "A_", configMapRef = { name = "colors" } },
+	{ configMapRef = { name = "of-a-file" } },
+	{ configMapRef = { name = "folder", optional = true } },
+	{ configMapRef = { name = "none", optional = true } },
+	{ prefix = "S_", secretRef = { name = "db" } },
+	{ secretRef = { name = "of-a-file" } },
+	{ secretRef = { name = "of-systemd" } },
+	{ secretRef = { name = "folder", optional = true } },
+	{ secretRef = { name = "none", optional = true } },
+]
+`
+
+// TestFieldsEnvFrom: all keys of config maps and secrets as variables, from each place that these can be in.
+//
+// fields: containers[].envFrom[].prefix, containers[].envFrom[].{configMapRef,secretRef}.{name,optional}
+// fields: configMaps[].{name,data,envFile}, secrets[].{name,data,envFile,credential}
+func TestFieldsEnvFrom(t *testing.T) {
+	m := newMachine(t)
+	m.write("app.env", "# of the file\nFROM_FILE=yes\n", 0o644)
+	m.write("secret.env", "FROM_SECRET_FILE=yes\n", 0o600)
+	m.write("credentials/token", "of systemd", 0o400)
+	m.write("etc/configmaps/folder/FROM_FOLDER", "yes", 0o644)
+	m.write("etc/secrets/folder/FROM_SECRET_FOLDER", "yes", 0o600)
+	p := newPod(m, m.parse(envFromFile))
+	wantLines(t, p.run("c"), "A_door=blue", "A_wall=blue, painted", "DATA=both", "FROM_FILE=yes", "FROM_FOLDER=yes",
+		"FROM_SECRET_FILE=yes", "FROM_SECRET_FOLDER=yes", "S_password=s3cret", "token=of systemd")
+}
+
+// TestFieldsMissing: what is not there and must be keeps a container from its start, with the reason.
+//
+// fields: containers[].env[].valueFrom.{configMapKeyRef,secretKeyRef}.{name,key,optional}
+// fields: containers[].envFrom[].{configMapRef,secretRef}.{name,optional}
+func TestFieldsMissing(t *testing.T) {
+	m := newMachine(t)
+	m.write("etc/configmaps/folder/key", "of a folder", 0o644)
+	m.write("etc/secrets/folder/key", "of a folder", 0o600)
+	m.write("etc/secrets/open/key", "s3cret", 0o644)
+	p := newPod(m, &spec.Pod{})
+	for _, test := range []struct{ line, message string }{
+		{`env.A.configMapKeyRef = { name = "none", key = "key" }`, `configmap "none" not found`},
+		{`env.A.configMapKeyRef = { name = "folder", key = "none" }`, "couldn't find key none in ConfigMap default/folder"},
+		{`env.A.secretKeyRef = { name = "none", key = "key" }`, `secret "none" not found`},
+		{`env.A.secretKeyRef = { name = "folder", key = "none" }`, "couldn't find key none in Secret default/folder"},
+		{`env.A.secretKeyRef = { name = "open", key = "key", optional = true }`, "can be read by others than its owner"},
+		{`envFrom = [{ configMapRef = { name = "none" } }]`, `configmap "none" not found`},
+		{`envFrom = [{ secretRef = { name = "none" } }]`, `secret "none" not found`},
+	} {
+		file := m.parse("[[containers]]\nname = \"c\"\nimage = \"localhost/podstead/busybox:1\"\ncommand = [\"true\"]\n" + test.line)
+		p.Containers = file.Containers
+		_, err := p.begin("c")
+		wantFailure(t, test.line, err, lifecycle.ReasonCreateConfigError, test.message)
+		if err != nil && strings.Contains(err.Error(), "s3cret") {
+			t.Errorf("%s: the error tells the secret: %v", test.line, err)
+		}
+	}
+}

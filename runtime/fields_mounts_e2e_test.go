@@ -1,0 +1,194 @@
+//go:build e2e
+
+package runtime_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+const mountsFile = `
+volumes = [{ name = "data", emptyDir = {} }, { name = "other", emptyDir = {} }]
+
+[[containers]]
+name = "writes"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "mkdir -p /data/a/b; echo deep > /data/a/b/file; echo other > /other/file"]
+volumeMounts = [{ name = "data", mountPath = "/data" }, { name = "other", mountPath = "/other" }]
+
+[[containers]]
+name = "reads"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", '''
+	cat /sub/file /one /expr/file /other/file
+	for f in /sub/x /one /data/x; do echo new 2>&1 >> $f | sed "s/.*: //"; done
+	touch /made/by-us && stat -c %a /made''']
+env = [{ name = "DIR", value = "b" }]
+volumeMounts = [
+	{ name = "data", mountPath = "/data", readOnly = true },
+	{ name = "data", mountPath = "/sub", subPath = "a/b" },
+	{ name = "data", mountPath = "/one", subPath = "a/b/file", readOnly = true },
+	{ name = "data", mountPath = "/expr", subPathExpr = "a/$(DIR)" },
+	{ name = "data", mountPath = "/made", subPath = "not/there" },
+	{ name = "other", mountPath = "/other" },
+]
+
+[[containers]]
+name = "after"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "cd /data; find . -type f | sort"]
+volumeMounts = { data = "/data" }
+
+[[containers]]
+name = "unset"
+image = "localhost/podstead/busybox:1"
+command = ["true"]
+volumeMounts = [{ name = "data", mountPath = "/x", subPathExpr = "$(NONE)" }]
+`
+
+// TestFieldsMounts: which part of which volume is seen where, and whether it can be written.
+//
+// fields: containers[].volumeMounts[].{name,mountPath,subPath,subPathExpr,readOnly}, volumes[].name
+func TestFieldsMounts(t *testing.T) {
+	m := newMachine(t)
+	p := newPod(m, m.parse(mountsFile))
+	p.run("writes")
+	const refused = "Read-only file system"
+	wantLines(t, p.run("reads"), "deep", "deep", "deep", "other", refused, refused, "777")
+	wantLines(t, p.run("after"), "./a/b/file", "./a/b/x", "./not/there/by-us")
+	_, err := p.begin("unset")
+	wantFailure(t, "a variable that is not set", err, lifecycle.ReasonCreateConfigError, "missing value for NONE")
+}
+
+// hostMount is a folder of the machine that is a mount of its own, with another mount in it.
+func (m *machine) hostMount(flags uintptr) (dir string) {
+	m.Helper()
+	dir = filepath.Join(m.dir, "host")
+	inner := filepath.Join(dir, "inner")
+	must := func(err error) {
+		m.Helper()
+		if err != nil {
+			m.Fatal(err)
+		}
+	}
+	must(os.MkdirAll(dir, 0o755))
+	must(unix.Mount("tmpfs", dir, "tmpfs", 0, "size=1m"))
+	m.Cleanup(func() {
+		if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil {
+			m.Error(err)
+		}
+	})
+	must(unix.Mount("", dir, "", flags, ""))
+	must(os.Mkdir(inner, 0o755))
+	must(unix.Mount("tmpfs", inner, "tmpfs", 0, "size=1m"))
+	return dir
+}
+
+const recursiveFile = `
+volumes = [{ name = "host", hostPath = { path = "host", type = "Directory" } }]
+
+[[containers]]
+name = "disabled"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "touch /host/x 2>/dev/null || echo refused; touch /host/inner/x && echo written"]
+volumeMounts.host = { mountPath = "/host", readOnly = true, recursiveReadOnly = "Disabled" }
+
+[[containers]]
+name = "enabled"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "touch /host/inner/y 2>&1 | sed 's/.*: //'"]
+volumeMounts.host = { mountPath = "/host", readOnly = true, recursiveReadOnly = "Enabled" }
+
+[[containers]]
+name = "possible"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "touch /host/inner/z 2>&1 | sed 's/.*: //'"]
+volumeMounts.host = { mountPath = "/host", readOnly = true, recursiveReadOnly = "IfPossible" }
+`
+
+// TestFieldsRecursiveReadOnly: what is mounted in a volume is read-only with it, or not. The machine's runtime can do it.
+//
+// fields: containers[].volumeMounts[].recursiveReadOnly, volumes[].hostPath.{path,type}
+func TestFieldsRecursiveReadOnly(t *testing.T) {
+	m := newMachine(t)
+	m.hostMount(unix.MS_PRIVATE)
+	p := newPod(m, m.parse(recursiveFile))
+	wantLines(t, p.run("disabled"), "refused", "written")
+	wantLines(t, p.run("enabled"), "Read-only file system")
+	wantLines(t, p.run("possible"), "Read-only file system")
+}
+
+const propagationFile = `
+volumes = [{ name = "host", hostPath.path = "host" }, { name = "go", emptyDir = {} }]
+
+[[containers]]
+name = "none"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "echo ready; until [ -e /go/on ]; do sleep 0.05; done; ls /host/later"]
+volumeMounts = { host = { mountPath = "/host", mountPropagation = "None" }, go = "/go" }
+
+[[containers]]
+name = "host-to-container"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "echo ready; until [ -e /go/on ]; do sleep 0.05; done; ls /host/later"]
+volumeMounts = { host = { mountPath = "/host", mountPropagation = "HostToContainer" }, go = "/go" }
+
+[[containers]]
+name = "goes-on"
+image = "localhost/podstead/busybox:1"
+command = ["touch", "/go/on"]
+volumeMounts.go = "/go"
+
+[[containers]]
+name = "shared"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "grep ' /host ' /proc/self/mountinfo | grep -o ' shared:' "]
+volumeMounts.host = "/host"
+`
+
+// TestFieldsMountPropagation: whether a mount that the machine makes later is seen. Bidirectional needs a privileged container,
+// which a file cannot ask for yet; the runtime makes the mount that it needs.
+//
+// fields: containers[].volumeMounts[].mountPropagation
+func TestFieldsMountPropagation(t *testing.T) {
+	m := newMachine(t)
+	dir := m.hostMount(unix.MS_SHARED)
+	later := filepath.Join(dir, "later")
+	if err := os.Mkdir(later, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	p := newPod(m, m.parse(propagationFile))
+	none, slave := p.serve("none"), p.serve("host-to-container")
+	if err := unix.Mount("tmpfs", later, "tmpfs", 0, "size=1m"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(later, "seen"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p.run("goes-on")
+	if out := p.outputOf(none); out != "ready\n" {
+		t.Errorf("without propagation the container sees %q", out)
+	}
+	wantLines(t, p.outputOf(slave), "ready", "seen")
+	p.Containers[3].VolumeMounts[0].MountPropagation = "Bidirectional"
+	wantLines(t, p.run("shared"), " shared:")
+
+	if err := unix.Mount("", dir, "", unix.MS_PRIVATE, ""); err != nil {
+		t.Fatal(err)
+	}
+	for _, mode := range []string{"HostToContainer", "Bidirectional"} {
+		c := sh("true")
+		c.VolumeMounts = []spec.VolumeMount{{Name: "host", MountPath: "/host", MountPropagation: mode}}
+		_, err := p.start(c)
+		if wantFailure(t, mode, err, lifecycle.ReasonCreateConfigError, "is not a shared"); err != nil && !strings.Contains(err.Error(), dir) {
+			t.Errorf("%s: the error names no path: %v", mode, err)
+		}
+	}
+}

@@ -1,0 +1,274 @@
+//go:build e2e
+
+package runtime_test
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+const namesFile = `
+name = "web"
+hostname = "edge"
+subdomain = "shop"
+hostAliases = [{ ip = "10.1.2.3", hostnames = ["db", "db.local"] }, { ip = "fd00::5", hostnames = ["six"] }]
+dnsPolicy = "None"
+
+[dnsConfig]
+nameservers = ["10.0.0.1", "fd00::53"]
+searches = ["example.org", "local"]
+options = [{ name = "ndots", value = "2" }, { name = "edns0" }]
+
+[[containers]]
+name = "names"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", '''
+	hostname; cat /etc/hostname; echo "$HOSTNAME"
+	own=$(ip -4 -o addr show dev eth0 | awk '{ sub("/.*", "", $4); print $4 }')
+	awk -v own="$own" '$1 == own { print $2, $3 }' /etc/hosts
+	grep -E '^(10\.1|fd00)' /etc/hosts''']
+
+[[containers]]
+name = "dns"
+image = "localhost/podstead/busybox:1"
+command = ["cat", "/etc/resolv.conf"]
+`
+
+// TestFieldsNames: what a pod is called, whom it knows, and whom it asks.
+//
+// fields: name, hostname, subdomain, hostAliases[].{ip,hostnames}
+// fields: dnsPolicy, dnsConfig.{nameservers,searches}, dnsConfig.options[].{name,value}
+func TestFieldsNames(t *testing.T) {
+	m := newMachine(t)
+	p := newPod(m, m.parse(namesFile))
+	wantLines(t, p.run("names"), "edge", "edge", "edge", "edge.shop.default.svc.cluster.local edge",
+		"10.1.2.3\tdb\tdb.local", "fd00::5\tsix")
+	wantLines(t, p.run("dns"), "search example.org local", "nameserver 10.0.0.1", "nameserver fd00::53", "options ndots:2 edns0")
+	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
+		t.Fatal(err)
+	}
+
+	resolv, err := os.ReadFile("/etc/resolv.conf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var servers []string
+	for line := range strings.Lines(string(resolv)) {
+		if words := strings.Fields(line); len(words) > 1 && words[0] == "nameserver" {
+			servers = append(servers, "nameserver "+words[1])
+		}
+	}
+	p = newPod(m, m.parse(strings.NewReplacer("hostname = \"edge\"\n", "", `"None"`, `"Default"`, "nameservers =", "#").Replace(namesFile)))
+	names, dns := p.run("names"), p.run("dns")
+	if !strings.HasPrefix(names, "web\nweb\nweb\nweb.shop.default.svc.cluster.local web\n") {
+		t.Errorf("without a hostname, the name of the pod is it; the container sees\n%s", names)
+	}
+	for _, server := range servers[:min(len(servers), 3)] {
+		if !strings.Contains(dns, server+"\n") {
+			t.Errorf("with the policy Default, resolv.conf has no %q of the machine:\n%s", server, dns)
+		}
+	}
+	if !strings.Contains(dns, "example.org local") || strings.Contains(dns, "10.0.0.1") {
+		t.Errorf("with the policy Default, resolv.conf is\n%s", dns)
+	}
+}
+
+const processFile = `
+[[containers]]
+name = "entrypoint"
+image = "localhost/podstead/testserver:1"
+args = ["-no-such-flag"]
+
+[[containers]]
+name = "command"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", 'echo "$0 $@"; pwd']
+args = ["zero", "$(A)", "$$(A)", "two words"]
+workingDir = "/made/for/me"
+env.A = "1"
+
+[[containers]]
+name = "stopped"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "trap 'echo USR1; exit 0' USR1; trap 'echo TERM; exit 1' TERM; echo ready; while :; do sleep 0.05; done"]
+lifecycle.stopSignal = "SIGUSR1"
+`
+
+// TestFieldsProcess: which program runs, where, and by what it is asked to end.
+//
+// fields: containers[].{name,image,command,args,workingDir}, containers[].lifecycle.stopSignal
+func TestFieldsProcess(t *testing.T) {
+	m := newMachine(t)
+	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
+	p := newPod(m, m.parse(processFile))
+	ref, err := p.begin("entrypoint")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit, log := p.wait(ref), p.log(ref); exit.Code != 2 || !strings.Contains(log, "flag provided but not defined: -no-such-flag") {
+		t.Errorf("the image's program with other arguments ended with %+v and wrote\n%s", exit, log)
+	}
+	wantLines(t, p.run("command"), "zero 1 $(A) two words", "/made/for/me")
+	stopped := p.serve("stopped")
+	if err := p.StopContainer(p.ctx(), uid, p.Pod, stopped); err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, p.outputOf(stopped), "ready", "USR1")
+}
+
+const messagesFile = `
+[[containers]]
+name = "file"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "echo to the log; echo to the file > /dev/termination-log; exit 3"]
+
+[[containers]]
+name = "path"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "echo elsewhere > /var/run/why; exit 0"]
+terminationMessagePath = "/var/run/why"
+
+[[containers]]
+name = "silent"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "echo to the log; exit 3"]
+
+[[containers]]
+name = "log"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "echo to the log; exit 3"]
+terminationMessagePolicy = "FallbackToLogsOnError"
+
+[[containers]]
+name = "both"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "echo to the log; echo to the file > /dev/termination-log; exit 3"]
+terminationMessagePolicy = "FallbackToLogsOnError"
+
+[[containers]]
+name = "good"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "echo to the log"]
+terminationMessagePolicy = "FallbackToLogsOnError"
+`
+
+// TestFieldsTerminationMessage: what is told of a container after its end.
+//
+// fields: containers[].{terminationMessagePath,terminationMessagePolicy}
+func TestFieldsTerminationMessage(t *testing.T) {
+	m := newMachine(t)
+	p := newPod(m, m.parse(messagesFile))
+	for _, test := range []struct {
+		name string
+		want lifecycle.Exit
+	}{
+		{"file", lifecycle.Exit{Code: 3, Reason: lifecycle.ReasonError, Message: "to the file\n"}},
+		{"path", lifecycle.Exit{Reason: lifecycle.ReasonCompleted, Message: "elsewhere\n"}},
+		{"silent", lifecycle.Exit{Code: 3, Reason: lifecycle.ReasonError}},
+		{"log", lifecycle.Exit{Code: 3, Reason: lifecycle.ReasonError, Message: "to the log\n"}},
+		{"both", lifecycle.Exit{Code: 3, Reason: lifecycle.ReasonError, Message: "to the file\n"}},
+		{"good", lifecycle.Exit{Reason: lifecycle.ReasonCompleted}},
+	} {
+		ref, err := p.begin(test.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := p.wait(ref); got != test.want {
+			t.Errorf("%s: it ended with %+v, want %+v", test.name, got, test.want)
+		}
+	}
+}
+
+const imageFile = `
+imageArchives = ["app.tar"]
+
+[[containers]]
+name = "c"
+image = "localhost/podstead/testserver:1"
+%s
+
+[[volumes]]
+name = "img"
+image = { reference = "localhost/podstead/%s:1"%s }
+`
+
+// TestFieldsImages: where images come from, and when a registry is asked. There is none here, so who asks one fails.
+//
+// fields: imageArchives, containers[].{image,imagePullPolicy}, volumes[].image.{reference,pullPolicy}
+func TestFieldsImages(t *testing.T) {
+	m := newMachine(t) // with the image of busybox
+	if out, err := exec.Command("cp", filepath.Join(programs, "testserver.tar"), filepath.Join(m.dir, "app.tar")).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	const mount = `volumeMounts = { img = "/img" }`
+	for _, test := range []struct {
+		container, image, volume string
+		reason                   lifecycle.Reason // empty where all is there
+	}{
+		{"", "busybox", "", ""},
+		{`imagePullPolicy = "Never"`, "busybox", "", ""},
+		{`imagePullPolicy = "IfNotPresent"`, "busybox", "", ""},
+		{`imagePullPolicy = "Always"`, "busybox", "", "RegistryUnavailable"},
+		{"", "none", "", ""}, // nothing mounts it
+		{mount, "busybox", "", ""},
+		{mount, "busybox", `, pullPolicy = "Always"`, "RegistryUnavailable"},
+		{mount, "none", `, pullPolicy = "Never"`, lifecycle.ReasonErrImageNeverPull},
+		{mount, "none", `, pullPolicy = "IfNotPresent"`, "RegistryUnavailable"},
+	} {
+		p := m.parse(fmt.Sprintf(imageFile, test.container, test.image, test.volume))
+		_, err := m.PullImage(m.ctx(), p, "c", func(_, _ int64) {})
+		if what := test.container + test.image + test.volume; test.reason == "" && err != nil {
+			t.Errorf("%s: %v", what, err)
+		} else if test.reason != "" {
+			wantFailure(t, what, err, test.reason, "localhost/podstead/")
+		}
+	}
+
+	p := newPod(m, &spec.Pod{})
+	p.Containers = m.parse("[[containers]]\nname = \"c\"\nimage = \"localhost/podstead/none:1\"\nimagePullPolicy = \"Never\"\n").Containers
+	_, err := m.PullImage(m.ctx(), p.Pod, "c", func(_, _ int64) {})
+	wantFailure(t, "an image that is nowhere", err, lifecycle.ReasonErrImageNeverPull, "localhost/podstead/none:1")
+	p.Containers = m.parse(fmt.Sprintf(imageFile, `args = ["-no-such-flag"]`, "busybox", "")).Containers
+	ref, err := p.begin("c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if exit := p.wait(ref); exit.Code != 2 { // that program's, of that image, of the archive
+		t.Errorf("the program of the archive's image ended with %+v:\n%s", exit, p.log(ref))
+	}
+}
+
+const hostNetworkFile = `
+name = "host"
+hostNetwork = true
+hostAliases = [{ ip = "10.1.2.3", hostnames = ["db"] }]
+
+[[containers]]
+name = "c"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "readlink /proc/self/ns/net; hostname; grep -c '^10.1.2.3' /etc/hosts"]
+`
+
+// TestFieldsHostNetwork: a pod in the machine's network has its name too.
+//
+// fields: hostNetwork
+func TestFieldsHostNetwork(t *testing.T) {
+	m := newMachine(t)
+	p := newPod(m, m.parse(hostNetworkFile))
+	network, err := os.Readlink("/proc/self/ns/net")
+	if err != nil {
+		t.Fatal(err)
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantLines(t, p.run("c"), network, name, "1")
+}

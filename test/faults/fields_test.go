@@ -1,0 +1,148 @@
+//go:build e2e
+
+package faults
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+)
+
+// The tests of fields are about those for which somebody has to decide: what is seen from inside of a container without that is
+// tested in package runtime. What each proves stands in its comment: docs/fields.md is made of that.
+
+// TestFieldsInit: init containers run one after the other, each to its end, before the others.
+//
+// fields: name, initContainers, containers[].{name,command}, imageArchives
+func TestFieldsInit(t *testing.T) {
+	f := newFixture(t)
+	volume := "volumeMounts.state = \"/state\"\n"
+	initContainer := func(name, script string) string {
+		return strings.Replace(container(name, script), "containers", "initContainers", 1) + volume
+	}
+	r := f.start(f.pod("ordered", "restartPolicy = \"Never\"\nvolumes = [{ name = \"state\", emptyDir = {} }]\n"+
+		initContainer("one", "sleep 0.5; echo one >> /state/order")+initContainer("two", "echo two >> /state/order")+
+		container("app", "cat /state/order")+volume))
+	if status := r.status(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	if diff := cmp.Diff([]string{"one", "two"}, r.lines("app")); diff != "" {
+		t.Errorf("the init containers have written (-want +got):\n%s", diff)
+	}
+	if pod := r.event(supervisor.PodSucceeded).Pod; pod != "ordered" {
+		t.Errorf("pod %q succeeded", pod)
+	}
+}
+
+// TestFieldsRestartPolicy: after which ends a container starts again.
+//
+// fields: restartPolicy
+func TestFieldsRestartPolicy(t *testing.T) {
+	f := newFixture(t)
+	text := func(policy, script string) string {
+		return "restartPolicy = \"" + policy + "\"\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n" +
+			"volumes = [{ name = \"state\", emptyDir = {} }]\n" +
+			container("c", "n=$(cat /state/n || echo 0); n=$((n+1)); echo $n > /state/n; echo $n; "+script) + "volumeMounts.state = \"/state\"\n"
+	}
+	for _, test := range []struct {
+		policy, script string
+		runs, status   int
+	}{
+		{"Never", "exit 1", 1, 1},
+		{"Never", "exit 0", 1, 0},
+		{"OnFailure", "[ $n -eq 3 ]", 3, 0},
+		{"Always", "exit 0", 4, 0},
+	} {
+		r := f.start(f.pod("p", text(test.policy, test.script)))
+		if test.policy == "Always" {
+			r.line("c", test.runs)
+			r.interrupt()
+			r.status()
+			continue
+		}
+		if status := r.status(); status != test.status {
+			t.Errorf("%s, %s: exit status %d, want %d", test.policy, test.script, status, test.status)
+		}
+		if got := r.starts("c"); got != test.runs {
+			t.Errorf("%s, %s: the container was started %d times, want %d", test.policy, test.script, got, test.runs)
+		}
+	}
+}
+
+// starts is how often a container was started.
+func (r *run) starts(container string) int {
+	running := r.events(supervisor.ContainerRunning)
+	return len(slices.DeleteFunc(running, func(i item) bool { return i.Container != container }))
+}
+
+// delays are those before the restarts of a container that did not come at once.
+func (r *run) delays(container string) []string {
+	var delays []string
+	for _, i := range r.events(supervisor.ContainerBackOff) {
+		if i.Container == container {
+			delays = append(delays, i.Fields["delay"])
+		}
+	}
+	return delays
+}
+
+// TestFieldsRestartBackoff: the delays before restarts are the pod's or, where a container has its own, those. The first restart
+// is at once, and so is the one after a run that was long enough.
+//
+// fields: {restartBackoff,containers[].restartBackoff}.{initialSeconds,maxSeconds,factor,resetAfterSeconds}
+func TestFieldsRestartBackoff(t *testing.T) {
+	f := newFixture(t)
+	script := "n=$(cat /state/$0 || echo 0); n=$((n+1)); echo $n > /state/$0; [ $n -eq 5 ] && sleep 5; exit 1"
+	failing := func(name string) string {
+		return strings.Replace(container(name, script), "command = [", "volumeMounts.state = \"/state\"\nargs = [\""+name+"\"]\ncommand = [", 1)
+	}
+	r := f.start(f.pod("p", "restartBackoff = { initialSeconds = 0.1, maxSeconds = 0.8, factor = 3, resetAfterSeconds = 4 }\n"+
+		"volumes = [{ name = \"state\", emptyDir = {} }]\n"+failing("pods")+failing("own")+
+		"restartBackoff = { initialSeconds = 0.2, maxSeconds = 1, factor = 4, resetAfterSeconds = 1000 }\n"))
+	for name, want := range map[string][]string{
+		"pods": {"100ms", "300ms", "800ms", "100ms"}, // the fifth run was long enough
+		"own":  {"200ms", "800ms", "1s", "1s"},       // and here it was not
+	} {
+		r.until("the delays of "+name, func() bool { return len(r.delays(name)) >= len(want) })
+		if diff := cmp.Diff(want, r.delays(name)[:len(want)]); diff != "" {
+			t.Errorf("delays of %s (-want +got):\n%s", name, diff)
+		}
+	}
+	r.interrupt()
+	r.status()
+}
+
+// TestFieldsShown: what a file says only to be seen, and to find pods by.
+//
+// fields: name, labels, annotations, containers[].ports[].{name,containerPort,protocol}
+func TestFieldsShown(t *testing.T) {
+	f := newFixture(t)
+	r := f.start(f.pod("shown", "labels = { app = \"shop\" }\nannotations = { note = \"free text\" }\nterminationGracePeriodSeconds = 1\n"+
+		container("c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done")+
+		"ports = [{ name = \"dns\", containerPort = 53, protocol = \"UDP\" }, { name = \"http\", containerPort = 80 }]\n"))
+	r.line("c", 1)
+	got := f.get("shown")
+	if got.Metadata.Name != "shown" || got.Metadata.Labels["app"] != "shop" || got.Metadata.Annotations["note"] != "free text" {
+		t.Errorf("metadata: %+v", got.Metadata)
+	}
+	ports := []spec.ContainerPort{
+		{Name: "dns", ContainerPort: 53, Protocol: spec.ProtocolUDP}, {Name: "http", ContainerPort: 80, Protocol: spec.ProtocolTCP},
+	}
+	if diff := cmp.Diff(ports, got.Spec.Containers[0].Ports); diff != "" {
+		t.Errorf("ports (-want +got):\n%s", diff)
+	}
+	for selector, found := range map[string]bool{"app=shop": true, "app=other": false} {
+		if out := f.podstead("get", "-o", "name", "-l", selector); strings.Contains(out, "pod/shown") != found {
+			t.Errorf("get -l %s: %q", selector, out)
+		}
+	}
+	r.interrupt()
+	if status := r.status(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
