@@ -32,7 +32,8 @@ const (
 // Runtime is the container engine of a daemon.
 type Runtime interface {
 	supervisor.Runtime
-	// RemoveNetwork takes away what pods need of the network, if there are none.
+	// RemoveNetwork takes away what pods need of the network, if there are none. It is called as a daemon leaves no pod behind:
+	// the next one makes it again when a pod needs it.
 	RemoveNetwork(ctx context.Context) error
 	// Close ends the engine and leaves containers as they are.
 	Close() error
@@ -70,8 +71,8 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, leave(ctx, s)) }()
-	idle, err := o.serve(ctx, s)
-	if idle {
+	err = o.serve(ctx, s)
+	if len(s.Pods()) == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 		defer cancel()
 		err = errors.Join(err, rt.RemoveNetwork(removing))
@@ -140,8 +141,8 @@ func leave(ctx context.Context, s *supervisor.Supervisor) error {
 	return s.Leave(ctx)
 }
 
-// serve answers clients until the end, and reports whether that was because nobody needs it.
-func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) (idle bool, err error) {
+// serve answers clients until the end.
+func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) (err error) {
 	ctx, end := context.WithCancelCause(ctx)
 	defer end(nil)
 	o.Version.Instance = uuid.NewString()
@@ -151,7 +152,7 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) (idle boo
 	})
 	l, err := api.Listen(ctx, o.Config.Socket)
 	if err != nil {
-		return false, err
+		return err
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
@@ -163,7 +164,7 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) (idle boo
 	if o.Version.OnDemand {
 		go func() {
 			if untilIdle(ctx, server, s, o.Config.Engine.IdleTimeout.Duration()) {
-				end(errIdle)
+				end(errors.New("nobody needs it"))
 			}
 		}()
 	}
@@ -176,10 +177,8 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) (idle boo
 	o.Log.LogAttrs(ctx, slog.LevelInfo, "daemon leaves", slog.Any("why", context.Cause(ctx)))
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
 	defer cancel()
-	return errors.Is(context.Cause(ctx), errIdle), errors.Join(err, server.Close(closing))
+	return errors.Join(err, server.Close(closing))
 }
-
-var errIdle = errors.New("nobody needs it")
 
 // notify tells systemd, if it is systemd that runs the daemon.
 func (o *Options) notify(ctx context.Context, state string) {
