@@ -111,9 +111,7 @@ func (o Options) withDefaults() Options {
 	o.RunDir = cmp.Or(o.RunDir, defaultRunDir)
 	o.LogDir = cmp.Or(o.LogDir, "/var/log/podstead")
 	o.ConfigDir = cmp.Or(o.ConfigDir, "/etc/podstead")
-	if o.Bridge == "" && o.RunDir != defaultRunDir { // two daemons do not share one
-		o.Bridge = "podstead" + hash(o.RunDir)[:6]
-	}
+	o.Bridge = cmp.Or(o.Bridge, BridgeOf(o.RunDir))
 	o.NetworkMode = cmp.Or(o.NetworkMode, NetworkBridge)
 	o.RefreshInterval = cmp.Or(o.RefreshInterval, 10*time.Second)
 	o.UsageInterval = cmp.Or(o.UsageInterval, 10*time.Second)
@@ -123,6 +121,14 @@ func (o Options) withDefaults() Options {
 	o.Images.Snapshotter = cmp.Or(o.Images.Snapshotter, "overlayfs")
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
+}
+
+// BridgeOf is the name of the network's bridge and tables where none is asked for. Two daemons do not share one.
+func BridgeOf(runDir string) string {
+	if runDir == defaultRunDir {
+		return network.DefaultBridge
+	}
+	return "podstead" + hash(runDir)[:6]
 }
 
 // Runtime is the supervisor's Runtime. It is safe for concurrent use.

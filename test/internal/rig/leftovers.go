@@ -123,8 +123,8 @@ func (r *Rig) cgroups() ([]string, error) {
 	return found, err
 }
 
-// Leftovers tells what pods and daemons have left: processes, mounts, cgroups, files, and records of the engine, which it
-// starts for that. It is meant for a rig whose pods are gone and whose daemon has ended. Images stay: they are no
+// Leftovers tells what pods and daemons have left: processes, mounts, cgroups, links, rules, files, and records of the engine,
+// which it starts for that. It is meant for a rig whose pods are gone and whose daemon has ended. Images stay: they are no
 // leftover.
 func (r *Rig) Leftovers(ctx context.Context) ([]string, error) {
 	var left []string
@@ -140,7 +140,10 @@ func (r *Rig) Leftovers(ctx context.Context) ([]string, error) {
 	for _, c := range cgroups {
 		left = append(left, "cgroup "+c)
 	}
+	network, networkErr := r.network()
+	left = append(left, network...)
 	for _, dir := range []string{
+		filepath.Join(r.RunDir(), "volumes"), filepath.Join(r.RunDir(), "images"), filepath.Join(r.RunDir(), "process"),
 		filepath.Join(r.StateDir(), "pods"), filepath.Join(r.RunDir(), "ns"), filepath.Join(r.RunDir(), "engine", "s"), r.LogDir(),
 		filepath.Join(r.RunDir(), "engine", "runc", engine.Namespace),
 		filepath.Join(r.RunDir(), "engine", "io.containerd.runtime.v2.task", engine.Namespace),
@@ -154,7 +157,7 @@ func (r *Rig) Leftovers(ctx context.Context) ([]string, error) {
 			left = append(left, "file "+filepath.Join(dir, e.Name()))
 		}
 	}
-	if err := errors.Join(err, mountsErr, cgroupsErr); err != nil || len(left) > 0 {
+	if err := errors.Join(err, mountsErr, cgroupsErr, networkErr); err != nil || len(left) > 0 {
 		return left, err
 	}
 	return r.records(ctx)
@@ -209,7 +212,7 @@ func (r *Rig) Close(ctx context.Context) error {
 	for _, dir := range slices.Backward(cgroups) {
 		err = errors.Join(err, Await(ctx, func() error { return ignore(unix.Rmdir(dir), unix.ENOENT) }))
 	}
-	return errors.Join(err, mountsErr, cgroupsErr, os.RemoveAll(r.Dir))
+	return errors.Join(err, mountsErr, cgroupsErr, r.removeNetwork(), os.RemoveAll(r.Dir))
 }
 
 // killAll kills the rig's processes; its error says that there were some.
