@@ -4,7 +4,8 @@
 // something to watch.
 //
 // It listens on port $PORT, 8080 if that is empty, logs each request on
-// standard output, and ends with status 0 on SIGTERM or SIGINT, unless
+// standard output, answers each datagram to the same port with its name and
+// the sender's address, and ends with status 0 on SIGTERM or SIGINT, unless
 // -ignore-term tells it not to. Other arguments are shown by /env.
 package main
 
@@ -45,9 +46,15 @@ func run(ctx context.Context, dir string, ignoreTerm bool) error {
 	if err != nil {
 		return err
 	}
+	datagrams, err := net.ListenPacket("udp", ":"+port)
+	if err != nil {
+		return errors.Join(err, l.Close())
+	}
+	defer datagrams.Close()
 	srv := &http.Server{Handler: logged(newServer(dir, os.Exit)), ReadHeaderTimeout: 10 * time.Second}
-	served := make(chan error, 1)
+	served := make(chan error, 2)
 	go func() { served <- srv.Serve(l) }()
+	go func() { served <- echo(datagrams) }()
 	fmt.Println("listening on", l.Addr())
 	for {
 		select {

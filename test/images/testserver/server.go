@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"os"
@@ -30,6 +32,7 @@ func newServer(dir string, exit func(code int)) http.Handler {
 	mux.HandleFunc("/env", env)
 	mux.HandleFunc("/hang", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	mux.HandleFunc("/dribble", dribble)
+	inside(mux)
 	if dir != "" {
 		mux.Handle("/files/", http.StripPrefix("/files/", http.FileServer(http.Dir(dir))))
 	}
@@ -73,12 +76,25 @@ func slow(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// end ends the program with ?code=, without an answer.
+// end ends the program with ?code=, without an answer. Before, it writes ?message= to the file ?file=, by default the one of
+// a container's termination message.
 func (s *server) end(w http.ResponseWriter, r *http.Request) {
 	code, err := strconv.ParseUint(r.FormValue("code"), 10, 8)
 	if err != nil {
 		http.Error(w, "code: "+err.Error(), http.StatusBadRequest)
 		return
+	}
+	if message := r.FormValue("message"); message != "" {
+		file := cmp.Or(r.FormValue("file"), "/dev/termination-log")
+		f, err := os.OpenFile(file, os.O_WRONLY|os.O_APPEND, 0)
+		if err == nil {
+			_, err = f.WriteString(message)
+			err = errors.Join(err, f.Close())
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
 	}
 	s.exit(int(code))
 }

@@ -14,11 +14,8 @@ import (
 
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
-	"github.com/google/nftables"
-	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/engine"
 )
 
@@ -126,8 +123,8 @@ func (r *Rig) cgroups() ([]string, error) {
 	return found, err
 }
 
-// Leftovers tells what pods and daemons have left: processes, mounts, cgroups, files, and records of the engine, which it
-// starts for that. It is meant for a rig whose pods are gone and whose daemon has ended. Images stay: they are no
+// Leftovers tells what pods and daemons have left: processes, mounts, cgroups, links, rules, files, and records of the engine,
+// which it starts for that. It is meant for a rig whose pods are gone and whose daemon has ended. Images stay: they are no
 // leftover.
 func (r *Rig) Leftovers(ctx context.Context) ([]string, error) {
 	var left []string
@@ -143,10 +140,11 @@ func (r *Rig) Leftovers(ctx context.Context) ([]string, error) {
 	for _, c := range cgroups {
 		left = append(left, "cgroup "+c)
 	}
+	network, networkErr := r.network()
+	left = append(left, network...)
 	for _, dir := range []string{
-		filepath.Join(r.StateDir(), "pods"), filepath.Join(r.RunDir(), "ns"),
 		filepath.Join(r.RunDir(), "volumes"), filepath.Join(r.RunDir(), "images"), filepath.Join(r.RunDir(), "process"),
-		filepath.Join(r.RunDir(), "engine", "s"), r.LogDir(),
+		filepath.Join(r.StateDir(), "pods"), filepath.Join(r.RunDir(), "ns"), filepath.Join(r.RunDir(), "engine", "s"), r.LogDir(),
 		filepath.Join(r.RunDir(), "engine", "runc", engine.Namespace),
 		filepath.Join(r.RunDir(), "engine", "io.containerd.runtime.v2.task", engine.Namespace),
 		filepath.Join(r.RunDir(), "engine", "io.containerd.sandbox.controller.v1.shim", engine.Namespace),
@@ -159,72 +157,10 @@ func (r *Rig) Leftovers(ctx context.Context) ([]string, error) {
 			left = append(left, "file "+filepath.Join(dir, e.Name()))
 		}
 	}
-	links, linksErr := r.network()
-	left = append(left, links...)
-	if err := errors.Join(err, mountsErr, cgroupsErr, linksErr); err != nil || len(left) > 0 {
+	if err := errors.Join(err, mountsErr, cgroupsErr, networkErr); err != nil || len(left) > 0 {
 		return left, err
 	}
 	return r.records(ctx)
-}
-
-// network is what the rig's daemon and pods have of the network: links and rules, by the name of the bridge.
-func (r *Rig) network() ([]string, error) {
-	bridge := runtime.BridgeOf(r.RunDir())
-	links, err := netlink.LinkList()
-	if err != nil {
-		return nil, err
-	}
-	var left []string
-	for _, l := range links {
-		if master := l.Attrs().MasterIndex; l.Attrs().Name == bridge || master != 0 && nameOf(links, master) == bridge {
-			left = append(left, "link "+l.Attrs().Name)
-		}
-	}
-	c, err := nftables.New()
-	if err != nil {
-		return left, err
-	}
-	tables, err := c.ListTables()
-	for _, t := range tables {
-		if t.Name == bridge {
-			left = append(left, "nftables "+t.Name)
-		}
-	}
-	return left, err
-}
-
-func nameOf(links []netlink.Link, index int) string {
-	for _, l := range links {
-		if l.Attrs().Index == index {
-			return l.Attrs().Name
-		}
-	}
-	return ""
-}
-
-// clearNetwork takes away what a daemon that was killed has left of its network.
-func (r *Rig) clearNetwork() error {
-	bridge := runtime.BridgeOf(r.RunDir())
-	links, err := netlink.LinkList()
-	if err != nil {
-		return err
-	}
-	for _, l := range links {
-		if master := l.Attrs().MasterIndex; l.Attrs().Name == bridge || master != 0 && nameOf(links, master) == bridge {
-			err = errors.Join(err, netlink.LinkDel(l))
-		}
-	}
-	c, e := nftables.New()
-	if e != nil {
-		return errors.Join(err, e)
-	}
-	tables, e := c.ListTables()
-	for _, t := range tables {
-		if t.Name == bridge {
-			c.DelTable(t)
-		}
-	}
-	return errors.Join(err, e, c.Flush())
 }
 
 // records are what the engine knows besides images: containers, sandboxes, leases, and writable snapshots.
@@ -276,7 +212,7 @@ func (r *Rig) Close(ctx context.Context) error {
 	for _, dir := range slices.Backward(cgroups) {
 		err = errors.Join(err, Await(ctx, func() error { return ignore(unix.Rmdir(dir), unix.ENOENT) }))
 	}
-	return errors.Join(err, mountsErr, cgroupsErr, r.clearNetwork(), os.RemoveAll(r.Dir))
+	return errors.Join(err, mountsErr, cgroupsErr, r.removeNetwork(), os.RemoveAll(r.Dir))
 }
 
 // killAll kills the rig's processes; its error says that there were some.

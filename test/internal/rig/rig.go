@@ -49,9 +49,28 @@ func New(repository string) (*Rig, error) {
 	if err := os.Chmod(r.Dir, 0o755); err != nil { //nolint:gosec // containers see parts of it
 		return nil, err
 	}
+	r.open()
+	return r, nil
+}
+
+func (r *Rig) open() {
 	r.client = api.NewClient(r.Socket(), "rig")
 	r.uids = map[string]bool{}
-	return r, nil
+}
+
+// Sweep clears away the rigs below a folder, whose makers were killed.
+func Sweep(ctx context.Context, dir string) error {
+	rigs, err := filepath.Glob(filepath.Join(dir, "r*"))
+	for _, path := range rigs {
+		r := &Rig{Dir: path}
+		r.open()
+		pods, _ := filepath.Glob(filepath.Join(r.RunDir(), "ns", "*")) // the folders of pods have their UIDs as names
+		for _, pod := range pods {
+			r.Saw(filepath.Base(pod))
+		}
+		err = errors.Join(err, r.Close(ctx))
+	}
+	return err
 }
 
 // Repository finds the root of the repository above the working directory.

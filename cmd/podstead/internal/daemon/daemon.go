@@ -34,7 +34,8 @@ const (
 // Runtime is the container engine of a daemon.
 type Runtime interface {
 	supervisor.Runtime
-	// RemoveNetwork takes away what pods need of the network, if there are none.
+	// RemoveNetwork takes away what pods need of the network, if there are none. It is called as a daemon leaves no pod behind:
+	// the next one makes it again when a pod needs it.
 	RemoveNetwork(ctx context.Context) error
 	probes.Execer
 	// Close ends the engine and leaves containers as they are.

@@ -25,7 +25,9 @@ type world struct {
 	config *config.Config
 	fake   *fakeruntime.Runtime
 	taken  atomic.Bool
-	client *api.Client
+	// networks counts how often the network was taken away.
+	networks atomic.Int32
+	client   *api.Client
 }
 
 type held struct {
@@ -35,6 +37,11 @@ type held struct {
 
 func (h *held) Close() error {
 	h.world.taken.Store(false)
+	return nil
+}
+
+func (h *held) RemoveNetwork(context.Context) error {
+	h.world.networks.Add(1)
 	return nil
 }
 
@@ -162,6 +169,9 @@ func TestServiceStaysAndLeavesPods(t *testing.T) {
 	if len(w.fake.Running(uid)) != 1 {
 		t.Error("the container does not run any more")
 	}
+	if w.networks.Load() != 0 {
+		t.Error("the network of a pod that runs was taken away")
+	}
 
 	// The next one takes the pod up, and leaves when it is asked to.
 	ended = w.run(t.Context(), t, false, "1ms")
@@ -172,6 +182,19 @@ func TestServiceStaysAndLeavesPods(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, ended)
+}
+
+// A daemon that leaves no pod behind leaves no network either, whoever ended it.
+func TestServiceWithoutPodsTakesTheNetworkAway(t *testing.T) {
+	w := newWorld(t)
+	ended := w.run(t.Context(), t, false, "1h")
+	if err := w.client.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, ended)
+	if n := w.networks.Load(); n != 1 {
+		t.Errorf("the network was taken away %d times, want once", n)
+	}
 }
 
 func TestServiceTakesOverFromADaemonOnDemand(t *testing.T) {
