@@ -302,7 +302,8 @@ func (e *execs) begin(run func()) bool {
 	return true
 }
 
-// close ends the commands that run, and returns when they have ended.
+// close ends the commands that run, and returns when they have ended, or when that takes too long: an engine that hangs
+// has to be closed too.
 func (e *execs) close() {
 	e.mu.Lock()
 	if !e.closed {
@@ -310,7 +311,17 @@ func (e *execs) close() {
 		close(e.closing)
 	}
 	e.mu.Unlock()
-	e.running.Wait()
+	ended := make(chan struct{})
+	go func() {
+		e.running.Wait()
+		close(ended)
+	}()
+	late := time.NewTimer(execEndTime)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+	}
 }
 
 // execDir holds the FIFOs of commands.

@@ -79,7 +79,7 @@ func TestExecInside(t *testing.T) {
 // has ended itself has its verdict at once.
 func TestExecLeavesNothing(t *testing.T) {
 	p, ref := execPod(t)
-	const timeout = time.Second
+	const timeout = 2 * time.Second
 	for _, test := range []struct {
 		name, script string
 		code         int

@@ -99,6 +99,7 @@ func TestProbeKinds(t *testing.T) {
 		watched("c", fmt.Sprintf("readinessProbe = { grpc = { port = %d }, %s }", port(s.rpc), often))+
 		watched("d", "readinessProbe = { exec = { command = ['sh', '-c', '! test -e /tmp/broken'] }, "+often+" }",
 			"startupProbe = { exec = { command = ['true'] }, "+often+" }")))
+	r.line("d", 1)
 	f.awaitReady("kinds", "a b c d")
 	if err := os.WriteFile(broken, nil, 0o600); err != nil {
 		t.Fatal(err)
@@ -232,6 +233,7 @@ func TestReadyOverKill(t *testing.T) {
 		"startupProbe = { exec = { command = ['true'] }, timeoutSeconds = 20 }",
 		"readinessProbe = { exec = { command = ['true'] }, timeoutSeconds = 20, periodSeconds = 30 }",
 		"livenessProbe = { exec = { command = ['sh', '-c', 'sleep 7201 & sleep 7202'] }, timeoutSeconds = 600, periodSeconds = 1 }")))
+	r.line("c", 1)
 	f.awaitReady("steady", "c")
 	before := f.running("steady")
 	for range 3 {
