@@ -98,11 +98,8 @@ type Found struct {
 // rounds returns the first and the newest round of the runs in a sandbox; 0: it has none.
 func (f Found) rounds(sandbox int) (first, newest int) {
 	for _, r := range f.Runs {
-		if r.Sandbox != sandbox {
-			continue
-		}
-		if newest = max(newest, r.Round); first == 0 || r.Round < first {
-			first = r.Round
+		if r.Sandbox == sandbox {
+			first, newest = min(cmp.Or(first, r.Round), r.Round), max(newest, r.Round)
 		}
 	}
 	return first, newest
