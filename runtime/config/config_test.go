@@ -47,8 +47,11 @@ func TestValues(t *testing.T) {
 	pod := &spec.Pod{
 		ConfigMaps: []spec.ConfigMap{{Name: "both", Data: map[string]string{"a": "inline"}}},
 		Secrets: []spec.Secret{
-			{Name: "both", Data: spec.SecretData{"a": "inline"}}, {Name: "tls", Credential: "shop.tls"},
-			{Name: "none", Credential: "other"}, {Name: "lost"}, {Name: "blank", Data: spec.SecretData{}},
+			{Name: "both", Data: spec.SecretData{"a": "inline"}},
+			{Name: "tls", Credential: "shop.tls"},
+			{Name: "none", Credential: "other"},
+			{Name: "lost"},
+			{Name: "blank", Data: spec.SecretData{}},
 		},
 	}
 	for _, test := range []struct {
