@@ -119,6 +119,7 @@ func TestConnectionsOutliveTheDaemon(t *testing.T) {
 	f := newFixture(t)
 	outside := f.uplink()
 	was := f.start("web", web())
+	f.answers(outside, "tcp", machine4+":18080", "web", outside4)
 	ctx, cancel := context.WithCancel(f.ctx())
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DialContext: outside.dial}}
