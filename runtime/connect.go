@@ -120,7 +120,7 @@ func (r *Runtime) Admit(pod *spec.Pod) error {
 		return errNoHostPorts
 	}
 	err := r.network.Check(request)
-	if taken, is := errors.AsType[*network.ConflictError](err); is && taken.Holder != "" {
+	if taken, is := errors.AsType[*network.ConflictError](err); is && taken.Holder != "" && taken.HolderUID != request.UID {
 		return nil
 	}
 	return err
