@@ -120,16 +120,19 @@ func (c concealed) Error() string { return c.text }
 func (c concealed) Is(target error) bool { return errors.Is(c.err, target) }
 
 // processFile is where the arguments and the environment of a run lie that hold secrets, from its creation until the shim
-// has taken them. It is in the run-time folder and for root alone.
-func (r *Runtime) processFile(id string) string { return filepath.Join(r.opts.RunDir, "process", id) }
+// has taken them. It is in the run-time folder and for root alone, in a folder of its pod's: a daemon that is killed before it
+// has made the run's record leaves a file that only the pod's removal finds.
+func (r *Runtime) processFile(uid, id string) string {
+	return filepath.Join(r.opts.RunDir, "process", uid, id)
+}
 
 // keepProcess gives the shim what the engine must not keep, and returns the annotation that says where it is.
-func (r *Runtime) keepProcess(id string, p shim.Process) (map[string]string, error) {
+func (r *Runtime) keepProcess(uid, id string, p shim.Process) (map[string]string, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
 	}
-	path := r.processFile(id)
+	path := r.processFile(uid, id)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("keep environment: %w", err)
 	}
@@ -157,8 +160,8 @@ func (r *Runtime) environmentOf(id string, s *specs.Spec) ([]string, error) {
 }
 
 // dropProcess takes away what [Runtime.keepProcess] kept.
-func (r *Runtime) dropProcess(id string) error {
-	if err := os.Remove(r.processFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (r *Runtime) dropProcess(uid, id string) error {
+	if err := os.Remove(r.processFile(uid, id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("drop environment: %w", err)
 	}
 	return nil

@@ -47,6 +47,7 @@ type Supervisor struct {
 	mu       sync.Mutex
 	pods     map[string]*loop     // nil: the name is reserved for one that is being added
 	adding   map[string]*spec.Pod // those that are being added
+	removing map[string]int       // how many are at removing each volume
 	blocked  map[string]string    // names that cannot be used, and why
 	leaving  bool
 	changed  chan struct{}
@@ -69,7 +70,7 @@ func New(ctx context.Context, o Options) *Supervisor {
 			starts: make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
 		},
 		ctx: ctx, cancel: cancel, stopLogging: stopLogging,
-		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, blocked: map[string]string{}, sessions: map[string]*session{},
+		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, removing: map[string]int{}, blocked: map[string]string{}, sessions: map[string]*session{},
 		changed: make(chan struct{}),
 	}
 	s.logging.Go(func() { s.shared.ring.log(logging, log) })
@@ -268,7 +269,7 @@ func (s *Supervisor) reserve(pod *spec.Pod) error {
 		return &NameTakenError{Name: pod.Name, Holder: holder(l)}
 	}
 	if refused == nil {
-		refused = s.conflict(pod)
+		refused = cmp.Or(s.conflict(pod), s.vanishing(pod))
 	}
 	if refused != nil {
 		return &RefusedError{Pod: pod.Name, Err: refused}
