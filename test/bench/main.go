@@ -92,6 +92,7 @@ func (b *bench) measure(ctx context.Context) (string, error) {
 		{"restart and stop", b.ends},
 		{"many pods, memory, idle CPU", b.manyPods},
 		{"probes", b.probes},
+		{"probes of many pods", b.probing},
 		{"fsyncs", b.fsyncs},
 	} {
 		if !strings.Contains(part.what, b.only) {

@@ -22,6 +22,7 @@ type report struct {
 	small, large          usage
 	idle                  float64
 	asks                  struct{ exec, http, tcp, grpc asking }
+	probed                probed
 	fsyncRuns             int
 	fsyncCalls            map[string]int // by program and file
 }
@@ -124,11 +125,14 @@ func (r *report) probes(b *strings.Builder) {
 		}
 		fmt.Fprintf(b, " %d |\n", len(row.a.cpu.samples))
 	}
-	b.WriteString(`
+	fmt.Fprintf(b, `
+In daily life, 20 pods with one probe a second each, CPU time of daemon, engine, shims and containers together beside the same pods without: exec %s ms, HTTP
+%s ms, TCP %s ms, gRPC %s ms for each probe.
+
 One after the other, in batches of 10 commands and 200 others. The CPU time is the daemon's, and for a command that of the shim, the OCI runtime and the
 command too, not that of the server that answers.
 
-`)
+`, number(r.probed.exec), number(r.probed.http), number(r.probed.tcp), number(r.probed.grpc))
 }
 
 func (r *report) sizes(b *strings.Builder) {

@@ -35,7 +35,7 @@ func (r *Rig) Processes() ([]Process, error) {
 	var found []Process
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid == os.Getpid() {
+		if err != nil || pid == os.Getpid() || pid == 1 {
 			continue
 		}
 		dir := filepath.Join("/proc", entry.Name())

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/shim"
 )
@@ -136,6 +138,9 @@ func (r *Rig) WritePod(name, text string) (string, error) {
 
 // Saw tells the rig the UID of a pod of its own, which it cannot know of pods that are gone. It is safe for concurrent use.
 func (r *Rig) Saw(uid string) {
+	if uuid.Validate(uid) != nil {
+		return // processes are the rig's by it, and are killed: an empty one would be in every name
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.uids[uid] = true
