@@ -42,6 +42,9 @@ func (b *bench) probing(ctx context.Context, r *report) error {
 // probedPods returns the CPU time that many pods with a probe take in the time of [idle].
 func (b *bench) probedPods(ctx context.Context, probe string) (used time.Duration, err error) {
 	err = b.within(ctx, func(rg *rig.Rig) error {
+		if _, err := rg.Podstead(ctx, "get"); err != nil { // there is a daemon now
+			return err
+		}
 		for i := range many {
 			name := fmt.Sprintf("probed%d", i)
 			text := "hostNetwork = true\n" + b.podFile(name, "Always", "exec sleep "+marker(i), nil) + "\n  [containers.livenessProbe]\n  " + probe + "\n"
