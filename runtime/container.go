@@ -63,7 +63,7 @@ func (r *Runtime) StartContainer(
 		return none, refused(ctx, lifecycle.ReasonCreateContainerError, err)
 	}
 	if err := r.begin(ctx, c, record.Labels); err != nil {
-		err = fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, r.conceal(uid, pod, a.Container, err))
+		err = fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, r.conceal(pod, a.Container, err))
 		return none, r.undo(ctx, c, err)
 	}
 	return startedOf(run), nil

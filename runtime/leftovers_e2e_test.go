@@ -4,6 +4,7 @@ package runtime_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/moby/sys/mountinfo"
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/spec"
@@ -134,5 +137,45 @@ func TestInventoryBesideTheEngine(t *testing.T) {
 	entries, err := os.ReadDir(filepath.Join(m.opts.RunDir, "volumes"))
 	if err != nil || slices.ContainsFunc(entries, func(e os.DirEntry) bool { return e.Name() == waitingUID }) {
 		t.Errorf("volumes are left: %v, %v", entries, err)
+	}
+}
+
+// A privileged container with Bidirectional propagation may mount the machine's own tree in the volume of an image. What is
+// mounted in that tree stays when the pod goes.
+func TestImageVolumeWithTheMachinesMounts(t *testing.T) {
+	m := newMachine(t)
+	definition := m.parse(fmt.Sprintf(imageVolumeFile, filepath.Join(programs, "testserver.tar")))
+	if _, err := m.PullImage(m.ctx(), definition, "c", func(_, _ int64) {}); err != nil {
+		t.Fatal(err)
+	}
+	p := newPod(m, definition)
+	p.run("c")
+	tree := filepath.Join(m.dir, "tree")
+	inner := filepath.Join(tree, "inner")
+	image := filepath.Join(m.opts.RunDir, "images", uid, "img")
+	mount := func(source, target, kind string, flags uintptr) {
+		t.Helper()
+		if err := unix.Mount(source, target, kind, flags, ""); err != nil {
+			t.Fatalf("mount %s on %s: %v", source, target, err)
+		}
+	}
+	for _, dir := range []string{tree, inner} { // as the machine's / and its /proc
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		mount("tmpfs", dir, "tmpfs", 0)
+		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // it may be gone: that is the test's failure
+		mount("", dir, "", unix.MS_SHARED)
+	}
+	mount("", image, "", unix.MS_SHARED)
+	mount(tree, filepath.Join(image, "bin"), "", unix.MS_BIND|unix.MS_REC)
+	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
+		t.Error(err)
+	}
+	if is, err := mountinfo.Mounted(inner); !is || err != nil {
+		t.Errorf("what was mounted on the machine is gone with the pod: %v", err)
+	}
+	if _, err := os.Stat(filepath.Dir(image)); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the image's folder is left: %v", err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,7 +75,8 @@ func (h hiding) Secret(pod *spec.Pod, name string) (map[string][]byte, error) {
 	return masked, err
 }
 
-// shortestSecret is the length of the shortest value that is looked for in an error: a shorter one would be found anywhere.
+// shortestSecret is the length of the shortest value that is looked for anywhere in an error. A shorter one would be found where
+// it is not, and is looked for only in quotes, as a program is named that is not there.
 const shortestSecret = 4
 
 // conceal takes the values of secrets out of an error: a program that is not there is named in it, and so may be its
@@ -86,9 +88,14 @@ func (m *remembered) conceal(err error) error {
 	text := err.Error()
 	longest := slices.SortedFunc(slices.Values(m.secrets), func(a, b string) int { return len(b) - len(a) })
 	for _, secret := range longest {
+		if secret == "" {
+			continue
+		}
+		quoted := strconv.Quote(secret)
+		text = strings.ReplaceAll(text, quoted, strconv.Quote(hidden))
 		if len(secret) >= shortestSecret {
 			text = strings.ReplaceAll(text, secret, hidden)
-			text = strings.ReplaceAll(text, strings.Trim(fmt.Sprintf("%q", secret), `"`), hidden)
+			text = strings.ReplaceAll(text, quoted[1:len(quoted)-1], hidden)
 		}
 	}
 	if text == err.Error() {
@@ -98,13 +105,22 @@ func (m *remembered) conceal(err error) error {
 }
 
 // conceal takes the values of the secrets that a container's variables are made of out of an error.
-func (r *Runtime) conceal(uid string, pod *spec.Pod, container string, err error) error {
+func (r *Runtime) conceal(pod *spec.Pod, container string, err error) error {
 	c, findErr := find(pod, container)
 	if findErr != nil {
 		return err
 	}
 	values := &remembered{from: r.config}
-	_, _ = oci.Resolve(c, &oci.Downward{Pod: pod, UID: uid}, values) // what it could not resolve, the error does not tell
+	for i := range c.EnvFrom {
+		if ref := c.EnvFrom[i].SecretRef; ref != nil {
+			_, _ = values.Secret(pod, ref.Name) // what is not there, the error does not tell
+		}
+	}
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil && from.SecretKeyRef != nil {
+			_, _ = values.Secret(pod, from.SecretKeyRef.Name)
+		}
+	}
 	return values.conceal(err)
 }
 
