@@ -33,8 +33,8 @@ var (
 	errTooMany = errors.New("it has as many ephemeral containers as a pod can have")
 )
 
-// AddEphemeral adds an ephemeral container to the pod of a name and, if that is set, of a UID, and returns the pod as it was
-// then; it starts at once, beside whatever the pod is at. A name that is taken is a [*ContainerTakenError], and a pod that
+// AddEphemeral adds an ephemeral container to the pod of a name and, if that is set, of a UID, and returns when readers see
+// it; it starts at once, beside whatever the pod is at. A name that is taken is a [*ContainerTakenError], and a pod that
 // can have no more, or has ended, a [*RefusedError]. by says who asks, for a person.
 func (s *Supervisor) AddEphemeral(ctx context.Context, name, uid string, c *spec.Container, by string) error {
 	return s.change(ctx, name, uid, func(l *loop, now lifecycle.Instant) error {
@@ -83,7 +83,11 @@ func (s *Supervisor) change(ctx context.Context, name, uid string, do func(*loop
 		return fmt.Errorf("change pod %q: %w", name, ErrNotFound)
 	}
 	var refused error
-	heard, err := l.demand(ctx, func(now lifecycle.Instant) { refused = do(l, now) })
+	heard, err := l.demand(ctx, func(now lifecycle.Instant) {
+		if refused = do(l, now); refused == nil {
+			l.observe(now) // whoever asked sees it from now on
+		}
+	})
 	switch {
 	case err != nil:
 		return fmt.Errorf("change pod %q: %w", name, err)

@@ -350,6 +350,9 @@ func (s *Supervisor) Pod(name string) (Snapshot, bool) {
 	return *l.snapshot.Load(), true
 }
 
+// Now reads the clock that the facts of the pods follow.
+func (s *Supervisor) Now() lifecycle.Instant { return s.shared.now() }
+
 // Events returns the newest events of all pods.
 func (s *Supervisor) Events() *Ring { return s.shared.ring }
 
