@@ -26,13 +26,14 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // machine is a machine in a bubble: an engine and a disk that outlive the supervisors that are started on it.
 type machine struct {
-	t      *testing.T
-	engine *fakeruntime.Runtime
-	disk   *disk
-	spoken *verdicts
-	dial   httpget.Dial // of probes and hooks
-	boot   string
-	begun  time.Time
+	t       *testing.T
+	engine  *fakeruntime.Runtime
+	disk    *disk
+	spoken  *verdicts
+	journal supervisor.Journal // nil: there is none
+	dial    httpget.Dial       // of probes and hooks
+	boot    string
+	begun   time.Time
 	*supervisor.Supervisor
 	seen   uint64        // the newest event that story has returned
 	struck chan struct{} // closed when the supervisor was killed by a hook; nil: nobody does that
@@ -56,7 +57,7 @@ func (m *machine) start() {
 	m.t.Helper()
 	m.Supervisor = supervisor.New(m.t.Context(), supervisor.Options{
 		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: hooks.New(m.engine, m.dial),
-		Store: m.disk, Verdicts: m.spoken, Clock: m.clock,
+		Store: m.disk, Verdicts: m.spoken, Journal: m.journal, Clock: m.clock,
 	})
 	m.seen = 0
 	if err := m.Recover(m.t.Context()); err != nil {

@@ -113,10 +113,15 @@ type Run struct {
 	ImageID string
 }
 
-// CatchUp folds in what the engine holds and the facts do not know of: sandboxes and runs newer than their newest. For a
+// CatchUp folds in what the engine holds and the facts do not know of: ephemeral containers, and sandboxes and runs newer than their newest. For a
 // pod whose own record is lost these are all, and the facts begin with no more than a UID and an instant. How long ago
 // anything was is not known, so it is as of now; what has ended is found out by waiting for it, as after any restart.
 func (f Facts) CatchUp(found Found, now Instant) Facts {
+	if found.Pod != nil {
+		for _, c := range found.Pod.EphemeralContainers {
+			f = f.Apply(EphemeralAdded{Container: c, At: now})
+		}
+	}
 	sandbox := found.Sandbox
 	for _, r := range found.Runs {
 		sandbox = max(sandbox, r.Sandbox)
