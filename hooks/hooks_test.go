@@ -124,6 +124,7 @@ func TestHTTPGet(t *testing.T) {
 		{name: "unknown port", action: spec.HTTPGetAction{Port: spec.Port{Name: "web"}}, err: `it has no port "web"`},
 		{name: "no port", action: spec.HTTPGetAction{}, err: "0 is no port number"},
 		{name: "bad path", action: spec.HTTPGetAction{Port: port(plain), Path: "/%zz"}, uri: "/%25zz"},
+		{name: "no host", action: spec.HTTPGetAction{Port: port(plain), Host: "a b"}, err: "make request"},
 		{name: "refused", action: spec.HTTPGetAction{Port: spec.Port{Number: closedPort(t)}}, err: "connection refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

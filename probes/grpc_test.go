@@ -60,8 +60,17 @@ func TestGRPC(t *testing.T) {
 	a.SetServingStatus("dunno", grpc_health_v1.HealthCheckResponse_UNKNOWN)
 	a.SetServingStatus("good", grpc_health_v1.HealthCheckResponse_SERVING)
 	port, six, bare := serve(t, "127.0.0.1", a), serve(t, "::1", a), serve(t, "127.0.0.1", nil)
-	silent, silentPort := listen(t, "127.0.0.1")
-	defer silent.Close()
+	_, silentPort := listen(t, "127.0.0.1")
+	rude, rudePort := listen(t, "127.0.0.1")
+	go func() {
+		for {
+			conn, err := rude.Accept()
+			if err != nil {
+				return
+			}
+			conn.Close()
+		}
+	}()
 	for _, test := range []struct {
 		name    string
 		action  spec.GRPCAction
@@ -120,6 +129,12 @@ func TestGRPC(t *testing.T) {
 			spec.GRPCAction{Port: silentPort},
 			"127.0.0.1", 0.2,
 			lifecycle.ProbeFailure, "timeout: failed to connect service",
+		},
+		{
+			"hung up on",
+			spec.GRPCAction{Port: rudePort},
+			"127.0.0.1", 1.5,
+			lifecycle.ProbeFailure, "within 1.5s: context deadline exceeded",
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

@@ -51,6 +51,9 @@ func web(seen func(*http.Request)) http.Handler {
 			}
 		}
 	})
+	mux.HandleFunc("/header", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("X-Huge", strings.Repeat("x", 2<<20))
+	})
 	mux.HandleFunc("/cut", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Length", "100")
 		fmt.Fprint(w, "short")
@@ -69,6 +72,14 @@ func TestHTTPGet(t *testing.T) {
 	plain, secure := httptest.NewServer(web(func(*http.Request) {})), httptest.NewTLSServer(web(func(*http.Request) {}))
 	defer plain.Close()
 	defer secure.Close()
+	two := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor != 2 {
+			w.WriteHeader(http.StatusHTTPVersionNotSupported)
+		}
+	}))
+	two.EnableHTTP2 = true
+	two.StartTLS()
+	defer two.Close()
 	six := httptest.NewUnstartedServer(web(func(*http.Request) {}))
 	if err := six.Listener.Close(); err != nil {
 		t.Fatal(err)
@@ -106,12 +117,18 @@ func TestHTTPGet(t *testing.T) {
 		{name: "9 redirects", action: spec.HTTPGetAction{Path: "/hops?n=9"}, outcome: lifecycle.ProbeSuccess},
 		{name: "too many redirects", action: spec.HTTPGetAction{Path: "/hops?n=10"}, outcome: lifecycle.ProbeFailure, message: "stopped after 10 redirects"},
 		{name: "https", action: spec.HTTPGetAction{Port: portOf(secure), Scheme: "HTTPS"}, outcome: lifecycle.ProbeSuccess},
+		{name: "https by HTTP/2", action: spec.HTTPGetAction{Port: portOf(two), Scheme: "HTTPS"}, outcome: lifecycle.ProbeSuccess},
 		{name: "https that is http", action: spec.HTTPGetAction{Scheme: "HTTPS"}, outcome: lifecycle.ProbeFailure, message: "server gave HTTP response to HTTPS client"},
 		{name: "named port", action: spec.HTTPGetAction{Port: spec.Port{Name: "web"}}, outcome: lifecycle.ProbeSuccess},
 		{name: "IPv6", action: spec.HTTPGetAction{Port: portOf(six)}, address: "::1", outcome: lifecycle.ProbeSuccess},
 		{name: "own host", action: spec.HTTPGetAction{Host: "127.0.0.1"}, address: "192.0.2.1", outcome: lifecycle.ProbeSuccess},
 		{name: "64 MiB of answer", action: spec.HTTPGetAction{Path: "/huge"}, outcome: lifecycle.ProbeSuccess},
+		{
+			name: "2 MiB of header", action: spec.HTTPGetAction{Path: "/header"}, outcome: lifecycle.ProbeFailure,
+			message: "server response headers exceeded 1048576 bytes",
+		},
 		{name: "answer cut off", action: spec.HTTPGetAction{Path: "/cut"}, outcome: lifecycle.ProbeError, message: "read answer: unexpected EOF"},
+		{name: "no host", action: spec.HTTPGetAction{Host: "a b"}, outcome: lifecycle.ProbeError, message: "make request"},
 		{name: "refused", action: spec.HTTPGetAction{Port: spec.Port{Number: closedPort(t)}}, outcome: lifecycle.ProbeFailure, message: "connect: connection refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

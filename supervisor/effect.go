@@ -95,7 +95,9 @@ func (l *loop) effect(ctx context.Context, limit time.Duration, a lifecycle.Acti
 				}
 				return
 			}
-			l.fold(lifecycle.EngineFound{At: now}, now)
+			if !l.facts.Away.IsZero() {
+				l.fold(lifecycle.EngineFound{At: now}, now)
+			}
 			event := o(now)
 			l.fold(event, now)
 			l.follow(ctx, event)

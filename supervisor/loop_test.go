@@ -79,3 +79,23 @@ func TestSystemClock(t *testing.T) {
 		t.Errorf("the clock shows %v, then %v", a, b)
 	}
 }
+
+func TestAddress(t *testing.T) {
+	for _, test := range []struct {
+		host bool
+		ips  []string
+		want string
+	}{
+		{false, nil, ""},
+		{false, []string{"10.88.0.2", "fd00::2"}, "10.88.0.2"},
+		{true, []string{"192.0.2.1"}, "127.0.0.1"},
+	} {
+		l := &loop{
+			pod:   &spec.Pod{HostNetwork: test.host},
+			facts: lifecycle.Facts{Sandbox: lifecycle.Sandbox{IPs: test.ips}},
+		}
+		if got := l.address(); got != test.want {
+			t.Errorf("the address of %+v is %q", test, got)
+		}
+	}
+}

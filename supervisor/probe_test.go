@@ -238,7 +238,11 @@ func TestVerdictsOverRestart(t *testing.T) {
 		for _, end := range []func(){m.crash, m.leave, m.crash} {
 			end()
 			asked := a.count("startup")
+			m.spoken.kept["gone"] = nil
 			m.start()
+			if _, kept := m.spoken.kept["gone"]; kept {
+				t.Error("the verdicts of a pod that is gone are kept")
+			}
 			for range 30 {
 				s, _ := m.Pod("p")
 				if c := s.Status.ContainerStatuses[0]; !c.Ready || !*c.Started {

@@ -54,4 +54,13 @@ func TestDirVerdicts(t *testing.T) {
 	if err := v.Save("u1", said); err == nil {
 		t.Error("a folder that is gone was no error")
 	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Delete("u1"); err == nil {
+		t.Error("a file in the place of the folder was no error")
+	}
+	if _, err := supervisor.NewDirVerdicts(dir); err == nil {
+		t.Error("a file in the place of the folder was no error")
+	}
 }

@@ -6,6 +6,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,5 +92,42 @@ func TestEndlessBody(t *testing.T) {
 func TestBadRequest(t *testing.T) {
 	if _, err := (Request{Scheme: "h t", Host: "x", Port: 80}).HTTP(t.Context()); err == nil {
 		t.Error("a scheme with a blank was accepted")
+	}
+}
+
+// A request on the wire, with a redirect that is followed and one that is not. The tests of probes and hooks have the rest.
+func TestWire(t *testing.T) {
+	var seen []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = append(seen, r.Host+r.RequestURI+" "+strings.Join(r.Header["Accept"], ",")+" "+r.UserAgent())
+		switch r.URL.Path {
+		case "/here":
+			http.Redirect(w, r, "/elsewhere", http.StatusFound)
+		case "/elsewhere":
+			http.Redirect(w, r, "http://localhost/", http.StatusFound)
+		default:
+			http.Redirect(w, r, "/again", http.StatusFound)
+		}
+	}))
+	defer server.Close()
+	port := server.Listener.Addr().(*net.TCPAddr).Port
+	get := func(path string, headers ...Header) (Answer, error) {
+		req, err := Request{Host: "127.0.0.1", Port: port, Path: path, Headers: headers, UserAgent: "test"}.HTTP(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return New(nil).Do(req, time.Minute, 10)
+	}
+	if got, err := get("/here", Header{"Host", "me"}, Header{"Accept", ""}); err != nil || got.Status != http.StatusFound {
+		t.Errorf("got %+v, %v", got, err)
+	}
+	if want := []string{"me/here  test", "me/elsewhere  test"}; !slices.Equal(seen, want) {
+		t.Errorf("the server was asked %q, want %q", seen, want)
+	}
+	if _, err := get("/%zz"); err == nil || !strings.Contains(err.Error(), "stopped after 10 redirects") {
+		t.Errorf("redirected for ever: %v", err)
+	}
+	if want := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) + "/%25zz */* test"; seen[2] != want {
+		t.Errorf("the server was asked %q, want %q", seen[2], want)
 	}
 }

@@ -24,7 +24,7 @@ func TestBooted(t *testing.T) {
 	})
 	got := full.Apply(lifecycle.Booted{Saved: at(10), At: boot})
 	want := full
-	want.Accepted = moved(1, 9)
+	want.Accepted, want.Opened.At = moved(1, 9), moved(1, 9)
 	want.Sandbox.Asked, want.Sandbox.Ready = moved(1, 9), moved(1, 9)
 	want.Sandbox.Lost, want.Sandbox.Message = boot, "the machine was restarted"
 	want.Sandbox.Removal = lifecycle.Removal{Asked: moved(7, 3), Failed: moved(7, 3)}
@@ -58,7 +58,7 @@ func TestBootedMovesEveryInstant(t *testing.T) {
 		Unsent: old, Exited: old, Removal: removal,
 	}
 	facts := lifecycle.Facts{
-		Restarted: lifecycle.Restarted{At: old}, Away: old,
+		Opened: lifecycle.Opened{At: old}, Away: old,
 		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Asked: old, Deadline: old},
 		Sandbox: lifecycle.Sandbox{Asked: old, Ready: old, Lost: old, Failed: old, Removal: removal},
 		Containers: map[string]lifecycle.Container{"app": {

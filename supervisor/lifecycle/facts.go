@@ -18,9 +18,10 @@ type Facts struct {
 	Stop       Stop                 `json:"stop,omitzero"`
 	Containers map[string]Container `json:"containers,omitempty"` // by name
 	Removal    Removal              `json:"removal,omitzero"`     // of the whole pod, after it was deleted
-	Restarted  Restarted            `json:"restarted,omitzero"`
-	Ephemeral  []spec.Container     `json:"ephemeral,omitempty"` // in the order in which they were added
-	Away       Instant              `json:"away,omitzero"`       // since when the engine cannot be reached
+	Opened     Opened               `json:"opened,omitzero"`      // the present round
+	Restarted  int                  `json:"restarted,omitempty"`  // the newest round that was opened in place; 0: none
+	Ephemeral  []spec.Container     `json:"ephemeral,omitempty"`  // in the order in which they were added
+	Away       Instant              `json:"away,omitzero"`        // since when the engine cannot be reached
 
 	Conditions map[ConditionType]SetCondition `json:"conditions,omitempty"` // that others have set
 }

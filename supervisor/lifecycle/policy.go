@@ -92,13 +92,11 @@ func finished(pod *spec.Pod, f *Facts) bool {
 	return (initFailedForGood(pod, f) || abandoned(pod, f) || appsDone(pod, f)) && restartAllBy(pod, f) == Ref{}
 }
 
-// initFailedForGood reports whether an init container of this round has failed, and the policy is not to try again.
+// initFailedForGood reports whether an init container of this round has failed, and the policy is not to try again; of a
+// sidecar it always is.
 func initFailedForGood(pod *spec.Pod, f *Facts) bool {
 	for i := range pod.InitContainers {
 		c := &pod.InitContainers[i]
-		if c.IsSidecar() {
-			continue
-		}
 		a := f.Containers[c.Name].Newest
 		if a.Round == f.Round && a.over() && initFailed(a.Exit) && !initRestarts(pod, c, &a) {
 			return true
@@ -110,7 +108,7 @@ func initFailedForGood(pod *spec.Pod, f *Facts) bool {
 // abandoned reports whether the pod lost its sandbox after something had run in it, and nothing of it may ever run twice:
 // nothing is made again (contract 3, «Sandbox lost»).
 func abandoned(pod *spec.Pod, f *Facts) bool {
-	if f.Sandbox.N == 0 || f.Sandbox.inFlight() || f.Sandbox.ready() {
+	if f.Sandbox.inFlight() || f.Sandbox.ready() {
 		return false
 	}
 	for i := range pod.Containers {

@@ -12,25 +12,17 @@ const (
 	actionRestartAll = "RestartAllContainers"
 )
 
-// Restarted is the newest restart of all containers of the pod in place (KEP-5532): the round that it opened, and the run
-// whose end asked for it. Runs of earlier rounds are void: they are no reason to wait or not to run, as if the engine had
-// no record of them.
-type Restarted struct {
-	Round int     `json:"round"` // 0: there was none
-	By    Ref     `json:"by,omitzero"`
-	At    Instant `json:"at,omitzero"`
-}
-
-// BeginRound opens a round in the sandbox that stands, after everything of the one before has ended. It has no effect
-// outside of the facts: see [Noted].
+// BeginRound opens a round in the sandbox that stands, after everything of the one before has ended, for a restart of all
+// containers (KEP-5532). Runs of earlier rounds are void then: they are no reason to wait or not to run, as if the engine
+// had no record of them. It has no effect outside of the facts: see [Noted].
 type BeginRound struct {
 	Round int
 	By    Ref // the run whose end asked for it
 }
 
 func (a BeginRound) issued(f *Facts, at Instant) {
-	f.Round = a.Round
-	f.Restarted = Restarted{Round: a.Round, By: a.By, At: at}
+	f.Round, f.Restarted = a.Round, a.Round
+	f.Opened = Opened{Round: a.Round, Reason: ReasonRestartingAllContainers, By: a.By, At: at}
 }
 
 func (BeginRound) failed(*Facts, Failure, Instant) {}
@@ -47,7 +39,7 @@ func Noted(a Action) bool {
 
 // void reports whether a run is of a round that a restart of all containers has ended.
 func (f *Facts) void(a *Attempt) bool {
-	return a.N() > 0 && a.Round < f.Restarted.Round && !f.ephemeral(a.Container)
+	return a.N() > 0 && a.Round < f.Restarted && !f.ephemeral(a.Container)
 }
 
 // counts reports whether a run is over and is a reason for what happens next.
@@ -69,10 +61,10 @@ func (p *plan) restartAll() bool {
 // earliestRound is when another round may begin in place: there is no backoff (contract 4.2), but a pace, so that a pod
 // which asks at once is not begun again without end.
 func (p *plan) earliestRound() Instant {
-	if p.facts.Restarted.Round == 0 {
+	if p.facts.Opened.Reason != ReasonRestartingAllContainers {
 		return Instant{}
 	}
-	return p.facts.Restarted.At.Add(sandboxPace)
+	return p.facts.Opened.At.Add(sandboxPace)
 }
 
 // restartAllBy returns the run of this round whose end asks for a restart of all containers; the zero Ref: none does. A

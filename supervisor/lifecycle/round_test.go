@@ -147,6 +147,10 @@ func TestDecideRestartAll(t *testing.T) {
 			lifecycle.StopContainer{Ref: run("other", 1), Grace: 2 * time.Second, Reason: lifecycle.ReasonLivenessProbe}, end("side"),
 		}},
 		{
+			name: "4.2 the first is at once, however young the machine", pod: with(podOf(never, "app"), own(never, rule(restartAll, "In", 42))),
+			past: history{tick(0.2), up(), ran("app", 1, 42)}, now: 0.5, want: do{lifecycle.BeginRound{Round: 2, By: run("app", 1)}},
+		},
+		{
 			name: "4.2 any of the app containers can", pod: within(podOf(never, "app", "other"), "other", own(never, rule(restartAll, "In", 42))),
 			past: history{up(), ran("app", 1, 0), ran("other", 1, 42)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("other", 1)}},
 		},
