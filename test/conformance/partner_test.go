@@ -90,6 +90,13 @@ func (p *partner) asked(server string, times int) func() error {
 	}
 }
 
+// answer has a function called with each web request before it is answered.
+func (p *partner) answer(f func(r *http.Request)) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.onWeb = f
+}
+
 func (p *partner) count(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -137,4 +144,3 @@ func (p *partner) Check(_ context.Context, q *grpc_health_v1.HealthCheckRequest)
 	}
 	return &grpc_health_v1.HealthCheckResponse{Status: answer}, nil
 }
-

@@ -166,7 +166,7 @@ hostNetwork = true
 livenessProbe = { grpc = { port = %d }, `+often+` }
 [[containers]]
 @wrong
-livenessProbe = { grpc = { port = %d }, `+often+` }
+livenessProbe = { grpc = { port = %d }, periodSeconds = 0.3, failureThreshold = 1, timeoutSeconds = 1 }
 [[containers]]
 @open
 livenessProbe = { tcpSocket = { port = %d }, `+often+` }

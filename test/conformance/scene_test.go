@@ -110,6 +110,16 @@ func (s *scene) until(conditions ...func() error) {
 	}
 }
 
+// tell writes a line as an actor does. It is safe for concurrent use.
+func (s *scene) tell(name, event string) {
+	f, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666) //nolint:gosec // as actors do
+	if err == nil {
+		_, err = fmt.Fprintf(f, "%s %s %s\n", time.Now().UTC().Format(time.RFC3339Nano), name, event)
+		err = errors.Join(err, f.Close())
+	}
+	s.check(err)
+}
+
 // tale is what the actors have written so far.
 func (s *scene) tale() tale {
 	s.Helper()
@@ -218,6 +228,31 @@ func (s *scene) ran(name string, times int) func() error {
 		}
 		return nil
 	})
+}
+
+// awake holds when the newest runs of actors were started: they hear signals.
+func (s *scene) awake(names ...string) func() error {
+	return s.holds(func(t tale) error {
+		for _, name := range names {
+			if run, err := t.last(name); err != nil || run.started.IsZero() {
+				return errors.Join(err, fmt.Errorf("%s is not started yet", name))
+			}
+		}
+		return nil
+	})
+}
+
+// runs holds when containers are shown as running.
+func (s *scene) runs(names ...string) func() error {
+	return func() error {
+		s.Helper()
+		for _, name := range names {
+			if c := s.container(name); c.State.Running == nil {
+				return fmt.Errorf("%s does not run: %s", name, text(c))
+			}
+		}
+		return nil
+	}
 }
 
 // over holds when an actor has ended of itself at least so often.

@@ -27,6 +27,9 @@ func expand(name, archive, dir, text string) string {
 	if !strings.HasPrefix(text, "imageArchives") {
 		fmt.Fprintf(&b, "imageArchives = [%q]\n", archive)
 	}
+	if top, _, _ := strings.Cut(text, "[["); !strings.Contains(top, "restartPolicy") {
+		b.WriteString("restartPolicy = \"Always\"\n") // which has to be said where a container has one of its own
+	}
 	for row := range strings.Lines(strings.TrimLeft(text, "\n")) {
 		if trimmed := strings.TrimSpace(row); strings.HasPrefix(trimmed, "@") {
 			name, _, _ := strings.Cut(trimmed[1:], " ")
