@@ -9,6 +9,7 @@
 //	busybox.tar         localhost/podstead/busybox:1, an OCI layout
 //	busybox-docker.tar  the same, as docker save writes it
 //	testserver.tar      localhost/podstead/testserver:1, an OCI layout
+//	actor.tar           localhost/podstead/actor:1, an OCI layout
 package main
 
 import (
@@ -48,6 +49,10 @@ func run(dir, busybox string) error {
 	if err != nil {
 		return err
 	}
+	actor, err := actorImage()
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -55,6 +60,7 @@ func run(dir, busybox string) error {
 		save(filepath.Join(dir, "busybox.tar"), bb, ocitar.WriteOCI),
 		save(filepath.Join(dir, "busybox-docker.tar"), bb, ocitar.WriteDocker),
 		save(filepath.Join(dir, "testserver.tar"), ts, ocitar.WriteOCI),
+		save(filepath.Join(dir, "actor.tar"), actor, ocitar.WriteOCI),
 	)
 }
 
@@ -111,7 +117,7 @@ func busyboxImage(name string) (ocitar.Image, error) {
 // testserverImage sets everything that an image can, so that tests see each
 // field arrive in a container or be overridden.
 func testserverImage() (ocitar.Image, error) {
-	program, err := buildTestserver()
+	program, err := buildProgram("testserver")
 	if err != nil {
 		return ocitar.Image{}, err
 	}
@@ -133,18 +139,32 @@ func testserverImage() (ocitar.Image, error) {
 	}, nil
 }
 
-func buildTestserver() ([]byte, error) {
-	tmp, err := os.MkdirTemp("", "testserver-")
+// actorImage has the program of the conformance suite and nothing else, since it is started very often.
+func actorImage() (ocitar.Image, error) {
+	program, err := buildProgram("actor")
+	if err != nil {
+		return ocitar.Image{}, err
+	}
+	return ocitar.Image{
+		Name:   "localhost/podstead/actor:1",
+		Config: ocispec.ImageConfig{Env: []string{"PATH=/bin", "GOMAXPROCS=1"}, Entrypoint: []string{"/bin/actor"}},
+		Layers: []ocitar.Layer{append(root(), ocitar.File{Path: "bin/actor", Mode: 0o755, Data: program})},
+	}, nil
+}
+
+// buildProgram builds the program of one of the folders beside this file.
+func buildProgram(name string) ([]byte, error) {
+	tmp, err := os.MkdirTemp("", name+"-")
 	if err != nil {
 		return nil, err
 	}
 	defer os.RemoveAll(tmp)
-	out := filepath.Join(tmp, "testserver")
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", out,
-		"github.com/podstead/podstead/test/images/testserver")
+	out := filepath.Join(tmp, name)
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", out, //nolint:gosec // names of ours
+		"github.com/podstead/podstead/test/images/"+name)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
 	if msg, err := cmd.CombinedOutput(); err != nil {
-		return nil, fmt.Errorf("build testserver: %w\n%s", err, msg)
+		return nil, fmt.Errorf("build %s: %w\n%s", name, err, msg)
 	}
 	return os.ReadFile(out)
 }

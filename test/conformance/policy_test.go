@@ -1,0 +1,214 @@
+//go:build e2e
+
+package conformance
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// TestRow05: a container that always fails starts again at once, and then after a delay that doubles; meanwhile it is shown as
+// backing off, with how it ended.
+func TestRow05(t *testing.T) {
+	t.Parallel()
+	s := play(t, shared, `
+restartBackoff = { initialSeconds = 1, maxSeconds = 300 }
+[[containers]]
+@app exit=1 run=0s
+`)
+	s.check(slower(s, "app", time.Second, 3))
+	s.until(s.waits("app", lifecycle.ReasonCrashLoopBackOff), s.restarted("app", 4)) // the fifth delay is 8 s
+	c := s.container("app")
+	if w := c.State.Waiting; w == nil || w.Message != fmt.Sprintf("back-off 8s restarting failed container=app pod=%s_default(%s)", s.name, s.uid) {
+		t.Errorf("while it waits: %s", text(c.State))
+	}
+	if d := c.LastState.Terminated; d == nil || d.ExitCode != 1 || d.Reason != lifecycle.ReasonError {
+		t.Errorf("before: %s", text(c.LastState))
+	}
+	if p := s.pod(); p.Status.Phase != lifecycle.PhaseRunning {
+		t.Errorf("the phase is %s", p.Status.Phase)
+	}
+}
+
+// TestRow08: the delay grows no further than its bound.
+func TestRow08(t *testing.T) {
+	t.Parallel()
+	s := play(t, shared, `
+restartBackoff = { initialSeconds = 0.2, maxSeconds = 1 }
+[[containers]]
+@app exit=1 run=0s
+`)
+	s.until(s.told(supervisor.ContainerBackOff, "app", 6))
+	var delays []string
+	for _, e := range s.events(supervisor.ContainerBackOff, "app") {
+		delays = append(delays, e.Fields["delay"])
+	}
+	if diff := cmp.Diff([]string{"200ms", "400ms", "800ms", "1s", "1s", "1s"}, delays[:6]); diff != "" {
+		t.Errorf("delays (-want +got):\n%s", diff)
+	}
+}
+
+// TestRow38: a rule that an exit code matches goes before the container's policy, and that before the pod's.
+//
+// fields: containers[].restartPolicy, containers[].restartPolicyRules[].{action,exitCodes.operator,exitCodes.values}
+func TestRow38(t *testing.T) {
+	t.Parallel()
+	const often = "restartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"
+	t.Run("Never", func(t *testing.T) {
+		t.Parallel()
+		s := play(t, shared, `
+restartPolicy = "Never"
+`+often+`
+[[containers]]
+@in exit=42,42,1 run=0s
+restartPolicy = "Never"
+restartPolicyRules = [{ action = "Restart", exitCodes = { operator = "In", values = [41, 42] } }]
+[[containers]]
+@not-in exit=7,0 run=0s
+restartPolicy = "Never"
+restartPolicyRules = [{ action = "Restart", exitCodes = { operator = "NotIn", values = [0, 3] } }]
+[[containers]]
+@own exit=1,1,0 run=0s
+restartPolicy = "OnFailure"
+[[containers]]
+@pods exit=42 run=0s
+`)
+		s.ended(lifecycle.PhaseFailed)
+		s.counts(2, "in", "own")
+		s.counts(1, "not-in")
+		s.counts(0, "pods")
+		s.died("in", 1, lifecycle.ReasonError)
+		s.died("pods", 42, lifecycle.ReasonError)
+	})
+	t.Run("Always", func(t *testing.T) {
+		t.Parallel()
+		s := play(t, shared, `
+restartPolicy = "Always"
+`+often+`
+[[containers]]
+@own exit=1 run=0s
+restartPolicy = "Never"
+[[containers]]
+@pods exit=0 run=0s
+`)
+		s.until(s.restarted("pods", 3), s.over("own", 1))
+		s.counts(0, "own")
+		s.died("own", 1, lifecycle.ReasonError)
+	})
+}
+
+// TestRestartAllContainers: an exit that such a rule matches ends everything without hooks and begins again with the init
+// containers, in the same sandbox; all count it.
+//
+// fields: containers[].restartPolicyRules[].action
+func TestRestartAllContainers(t *testing.T) {
+	t.Parallel()
+	s := play(t, shared, `
+restartPolicy = "Never"
+[[initContainers]]
+@init run=0s
+[[initContainers]]
+@sidecar
+restartPolicy = "Always"
+[[containers]]
+@app until=over
+lifecycle.preStop.exec = { @PreStop-app run=0s }
+[[containers]]
+@source exit=42,0 run=0.5s
+restartPolicy = "Never"
+restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator = "In", values = [42] } }]
+`)
+	s.until(s.over("source", 2), s.ran("app", 2))
+	s.touch("over")
+	s.ended(lifecycle.PhaseSucceeded)
+	all := s.tale()
+	for _, name := range []string{"init", "sidecar", "app", "source"} {
+		s.counts(1, name)
+		if n := len(all.runs(name)); n != 2 {
+			t.Errorf("%s ran %d times", name, n)
+		}
+	}
+	s.check(all.DoesNotStart("PreStop-app"))
+	if n := len(s.events(supervisor.SandboxReady, "")); n != 1 {
+		t.Errorf("there were %d sandboxes", n)
+	}
+	s.event(supervisor.PodRestarting, "")
+}
+
+// TestActiveDeadline: a pod that has lived too long ends as Failed, with its hooks and its grace period.
+//
+// fields: activeDeadlineSeconds
+func TestActiveDeadline(t *testing.T) {
+	t.Parallel()
+	s := play(t, shared, `
+activeDeadlineSeconds = 3
+terminationGracePeriodSeconds = 60
+[[containers]]
+@app term=0.5s
+lifecycle.preStop.exec = { @PreStop-app run=0.5s }
+`)
+	p := s.ended(lifecycle.PhaseFailed)
+	if p.Status.Reason != lifecycle.ReasonDeadlineExceeded || p.Status.Message != "Pod was active on the node longer than the specified deadline" {
+		t.Errorf("reason %s, %q", p.Status.Reason, p.Status.Message)
+	}
+	if lived := s.event(supervisor.PodExpired, "").Time.Sub(s.event(supervisor.PodAccepted, "").Time); lived < 2900*time.Millisecond {
+		t.Errorf("it was ended after %v", lived)
+	}
+	if len(s.tale().runs("app")) > 0 { // it was accepted, but had to wait for the machine
+		s.check(s.tale().EndsBeforeSignal("PreStop-app", "app"), s.over("app", 1)())
+	}
+	if killed := s.events(supervisor.ContainerKilled, ""); len(killed) > 0 {
+		t.Errorf("killed: %+v", killed)
+	}
+}
+
+// TestConditions: the conditions of a pod become True in their order, each when its time has come.
+func TestConditions(t *testing.T) {
+	t.Parallel()
+	s := play(t, shared, `
+[[initContainers]]
+@init until=initialized
+[[containers]]
+@app
+readinessProbe = { exec = { @Readiness-app if=ready }, periodSeconds = 0.3, timeoutSeconds = 60 }
+`)
+	order := []lifecycle.ConditionType{lifecycle.PodReadyToStartContainers, lifecycle.PodInitialized, lifecycle.ContainersReady, lifecycle.PodReady}
+	firstAre := func(n int) func() error {
+		return func() (err error) {
+			for i, kind := range order {
+				want := "False"
+				if i < n {
+					want = "True"
+				}
+				err = errors.Join(err, s.is(kind, want)())
+			}
+			return err
+		}
+	}
+	s.until(s.ran("init", 1), firstAre(1))
+	s.touch("initialized")
+	s.until(s.ran("Readiness-app", 2), firstAre(2))
+	s.touch("ready")
+	s.until(firstAre(4))
+	var last time.Time
+	var kinds []string
+	for _, kind := range order {
+		c := s.condition(kind)
+		if c.LastTransitionTime.Before(last) {
+			t.Errorf("%s became True before what comes before it", kind)
+		}
+		last = c.LastTransitionTime
+		kinds = append(kinds, string(c.Type)+"="+c.Status)
+	}
+	if got := strings.Join(kinds, " "); got != "PodReadyToStartContainers=True Initialized=True ContainersReady=True Ready=True" {
+		t.Errorf("conditions: %s", got)
+	}
+}
