@@ -38,7 +38,7 @@ func ParseEphemeral(file string, data []byte, pod *Pod) (*Container, Problems) {
 func (v *validator) ephemeral(c *Container) {
 	v.required(c, "name", c.Name == "")
 	v.name(&c.Name, dnsLabel)
-	v.container(c, unique{})
+	v.container(c, &[]ContainerPort{})
 	for _, field := range []any{
 		&c.Ports, &c.Resources, &c.LivenessProbe, &c.ReadinessProbe, &c.StartupProbe, &c.Lifecycle,
 		&c.RestartPolicy, &c.RestartPolicyRules, &c.RestartBackoff,
