@@ -134,8 +134,13 @@ func (r *Rig) WritePod(name, text string) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // no secret
 }
 
-// Saw tells the rig the UID of a pod of its own, which it cannot know of pods that are gone. It is safe for concurrent use.
+// Saw tells the rig the UID of a pod of its own, which it cannot know of pods that are gone. An empty one, as of a pod that
+// was not made, is none: it would be found in the name of every cgroup of the machine, and [Rig.Close] would kill all that
+// runs. It is safe for concurrent use.
 func (r *Rig) Saw(uid string) {
+	if uid == "" {
+		return
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.uids[uid] = true
