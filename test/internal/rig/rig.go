@@ -136,10 +136,12 @@ func (r *Rig) WritePod(name, text string) (string, error) {
 	return path, os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // no secret
 }
 
-// Saw tells the rig the UID of a pod of its own, which it cannot know of pods that are gone. It is safe for concurrent use.
+// Saw tells the rig the UID of a pod of its own, which it cannot know of pods that are gone. An empty one, as of a pod that
+// was not made, is none: it would be found in the name of every cgroup of the machine, and [Rig.Close] would kill all that
+// runs. It is safe for concurrent use.
 func (r *Rig) Saw(uid string) {
 	if uuid.Validate(uid) != nil {
-		return // processes are the rig's by it, and are killed: an empty one would be in every name
+		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
