@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -31,6 +32,7 @@ type machine struct {
 	disk    *disk
 	spoken  *verdicts
 	journal supervisor.Journal // nil: there is none
+	bug     atomic.Bool        // the next reading of the clock panics
 	dial    httpget.Dial       // of probes and hooks
 	boot    string
 	begun   time.Time
@@ -49,6 +51,9 @@ func newMachine(t *testing.T, o fakeruntime.Options) *machine {
 }
 
 func (m *machine) clock() lifecycle.Instant {
+	if m.bug.Swap(false) {
+		panic("a bug")
+	}
 	return lifecycle.Instant{Boot: m.boot, Mono: time.Since(m.begun), Wall: time.Now()}
 }
 
