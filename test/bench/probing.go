@@ -55,12 +55,16 @@ func (b *bench) probedPods(ctx context.Context, probe string) (used time.Duratio
 		if err := await(ctx, func() error { return allReady(ctx, rg, many) }); err != nil {
 			return err
 		}
-		time.Sleep(calm)
+		if err := elapse(ctx, calm); err != nil {
+			return err
+		}
 		before, err := allTicks(rg)
+		if err == nil {
+			err = elapse(ctx, idle)
+		}
 		if err != nil {
 			return err
 		}
-		time.Sleep(idle)
 		after, err := allTicks(rg)
 		used = after - before
 		if err == nil {
@@ -69,6 +73,16 @@ func (b *bench) probedPods(ctx context.Context, probe string) (used time.Duratio
 		return err
 	})
 	return used, err
+}
+
+// elapse lets time pass, which is what is measured.
+func elapse(ctx context.Context, d time.Duration) error {
+	select {
+	case <-time.After(d):
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 }
 
 // allReady returns an error until so many pods are ready.
