@@ -10,6 +10,7 @@ VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo 
 TESTFLAGS   ?=
 FUZZTIME    ?= 10s
 SOAKTIME    ?= 30m
+SOAKRUNS    ?= 20
 MUTATEFLAGS ?=
 
 # What is fetched but not installed lies here, see .ci/deps.
@@ -75,9 +76,12 @@ bench: ## measure and write docs/benchmarks.md (root)
 	@$(MAKE) --no-print-directory build images
 	$(GO) run ./test/bench -o docs/benchmarks.md
 
-soak: ## restart pods and kill the daemon for SOAKTIME (30m), and look for leaks (root)
+soak: ## run the conformance suite SOAKRUNS (20) times on a loaded machine, then restart pods and kill the daemon for SOAKTIME (30m) (root)
 	$(NEED_ROOT)
-	@$(MAKE) --no-print-directory deps build images
+	@.ci/deps soak
+	@$(MAKE) --no-print-directory build images
+	setsid stress --quiet --cpu $$(nproc) --io 1 --vm 1 --vm-bytes 64M & load=$$!; trap "kill -- -$$load" EXIT; \
+	$(GO) test -tags e2e -count=$(SOAKRUNS) -timeout 0 -failfast ./test/conformance
 	PODSTEAD_SOAK=$(SOAKTIME) $(GO) test -tags soak -count=1 -timeout 0 -v ./test/faults
 
 fuzz: ## fuzz every target for FUZZTIME (10s)

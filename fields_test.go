@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/spec"
 )
 
 // TestFields: docs/fields.md names, for each field of a pod file, a test that sees it work in a real container, or says that the
@@ -47,6 +49,26 @@ type podField struct {
 	refused bool
 }
 
+// neverAllowed are the fields that have a place in the types and none in a pod, each with a pod file that says so.
+var neverAllowed = map[string]string{
+	"containers[].readinessProbe.terminationGracePeriodSeconds": "[[containers]]\nname = \"c\"\nimage = \"i:1\"\n" +
+		"readinessProbe = { exec = { command = [\"true\"] }, terminationGracePeriodSeconds = 1 }\n",
+}
+
+// TestNeverAllowed: what the page calls refused because it has no place in a pod is refused.
+func TestNeverAllowed(t *testing.T) {
+	for field, text := range neverAllowed {
+		name := field[strings.LastIndex(field, ".")+1:]
+		problemAt := func(text string) bool {
+			_, problems := spec.Parse("pod.toml", []byte(text))
+			return slices.ContainsFunc(problems, func(p spec.Problem) bool { return !p.Warning && strings.HasSuffix(p.Path, name) })
+		}
+		if !problemAt(text) {
+			t.Errorf("%s is not refused", field)
+		}
+	}
+}
+
 // proof is a test on real containers.
 type proof struct {
 	name, file string
@@ -60,6 +82,9 @@ func fieldsOf(t *testing.T) []podField {
 	refused := map[string]bool{}
 	for _, line := range p.unsupported {
 		field, _, _ := strings.Cut(line, "=")
+		refused[field] = true
+	}
+	for field := range neverAllowed {
 		refused[field] = true
 	}
 	var fields []podField
@@ -81,7 +106,7 @@ func fieldsOf(t *testing.T) []podField {
 	walk("Pod", "")
 	for line := range refused {
 		if !slices.Contains(fields, podField{line, true}) {
-			t.Errorf("spec/unsupported.go: %s is no field, or is in one that is refused", line)
+			t.Errorf("%s is no field, or is in one that is refused", line)
 		}
 	}
 	return fields
@@ -193,7 +218,7 @@ func proofProblem(fields []podField, name string) string {
 	for _, f := range fields {
 		switch {
 		case f.refused && (name == f.path || isIn(name, f.path)):
-			return "spec/unsupported.go refuses: " + f.path
+			return "is refused: " + f.path
 		case name == f.path:
 			return ""
 		case isIn(f.path, name):
@@ -240,8 +265,8 @@ func TestFieldProblems(t *testing.T) {
 		}},
 		{"fields: {name,names},containers[].{env[].name,env[].value}", []string{"TestX proves names, which is no field"}},
 		{"fields: name, containers[].env, containers[].env[].{name,value}", []string{"TestX proves containers[].env, which is a table:"}},
-		{"fields: name, containers[].env[].{name,value}, resources", []string{"TestX proves resources, which spec/unsupported.go refuses"}},
-		{"fields: name, containers[].env[].{name,value}, resources.limits", []string{"TestX proves resources.limits, which spec/unsupported.go refuses"}},
+		{"fields: name, containers[].env[].{name,value}, resources", []string{"TestX proves resources, which is refused"}},
+		{"fields: name, containers[].env[].{name,value}, resources.limits", []string{"TestX proves resources.limits, which is refused"}},
 		{"fields: name, containers[].env[].{name,value}{", []string{
 			"TestX proves containers[].env[].name{,", "TestX proves containers[].env[].value{,",
 			"no test on real containers proves containers[].env[].name,", "no test on real containers proves containers[].env[].value,",

@@ -160,6 +160,5 @@ image = "localhost/podstead/none:1"
 		s.stop()
 		s.ended(lifecycle.PhaseFailed)
 		s.check(s.tale().DoesNotStart("app"))
-		t.Log(s)
 	})
 }

@@ -37,6 +37,7 @@ const (
 	webPath   = "/well/known?by=podstead"
 	webHeader = "X-Partner"
 	webValue  = "somebody"
+	webHost   = "partner.example"
 )
 
 func newPartner(t *testing.T) *partner {
@@ -110,7 +111,7 @@ func (p *partner) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	if onWeb != nil {
 		onWeb(r)
 	}
-	good := !p.ill.Load() && r.URL.RequestURI() == webPath && r.Header.Get(webHeader) == webValue && r.Host == "partner.example"
+	good := !p.ill.Load() && r.URL.RequestURI() == webPath && r.Header.Get(webHeader) == webValue && r.Host == webHost
 	if !good {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
