@@ -150,7 +150,8 @@ func numbered(name, kind string, port int, numbers string) string {
 // than the default, with which the test would fail or wait for too long.
 //
 // fields: containers[].{livenessProbe,readinessProbe,startupProbe}.{initialDelaySeconds,periodSeconds,timeoutSeconds}
-// fields: containers[].{livenessProbe,readinessProbe,startupProbe}.{successThreshold,failureThreshold,terminationGracePeriodSeconds}
+// fields: containers[].{livenessProbe,readinessProbe,startupProbe}.{successThreshold,failureThreshold}
+// fields: containers[].{livenessProbe,startupProbe}.terminationGracePeriodSeconds
 func TestFieldsProbeNumbers(t *testing.T) {
 	f := newFixture(t)
 	var c calls
