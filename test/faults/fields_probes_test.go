@@ -227,7 +227,7 @@ func TestFieldsProbeNumbers(t *testing.T) {
 
 // TestFieldsReadiness: one success, or one failure, is not enough where more are asked for; and a readiness probe has no grace.
 //
-// fields: containers[].readinessProbe.{successThreshold,failureThreshold,terminationGracePeriodSeconds}
+// fields: containers[].readinessProbe.{successThreshold,failureThreshold}
 func TestFieldsReadiness(t *testing.T) {
 	f := newFixture(t)
 	var c calls
