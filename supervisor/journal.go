@@ -57,6 +57,7 @@ func (r *recorder) run(ctx context.Context) {
 			select {
 			case <-time.After(journalPause):
 			case <-ctx.Done():
+				return // what it would not take now is lost
 			}
 		}
 		if err != nil {
