@@ -92,6 +92,7 @@ type world struct {
 	Harness
 	uid string
 	pod *spec.Pod
+	ips []string // the newest sandbox's
 }
 
 // shell makes the pod: an app container "c" that runs a script.
@@ -141,6 +142,7 @@ func (w *world) sandbox(n int) {
 	if got.Sandbox != n {
 		w.Fatalf("started sandbox %d, want %d", got.Sandbox, n)
 	}
+	w.ips = got.IPs
 }
 
 // start pulls and starts one run, in a sandbox that is there.

@@ -266,7 +266,7 @@ func testInventory(w *world) {
 		return lifecycle.Run{StartContainer: a, ID: e.ID, Image: e.Image, ImageID: e.ImageID}
 	}
 	want := []lifecycle.Found{{
-		UID: w.uid, Pod: w.pod, Sandbox: 1, Ready: true, Runs: []lifecycle.Run{run(start(1), one), run(start(2), two)},
+		UID: w.uid, Pod: w.pod, Sandbox: 1, Ready: true, IPs: w.ips, Runs: []lifecycle.Run{run(start(1), one), run(start(2), two)},
 	}}
 	if diff := cmp.Diff(want, w.inventory()); diff != "" {
 		w.Errorf("inventory (-want +got):\n%s", diff)
