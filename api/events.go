@@ -28,8 +28,8 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		s.reply(w, r, nil, err)
 		return
 	}
-	if q.Get("instance") != s.o.Version.Instance {
-		after = 0 // numbers of another daemon
+	if q.Get("instance") != s.o.Version.Instance && after > s.o.Supervisor.Events().Born() {
+		after = 0 // a number of a daemon that nothing is known of
 	}
 	wanted := func(e *Event) bool {
 		return (q.Get("pod") == "" || q.Get("pod") == e.Pod) && (q.Get("uid") == "" || q.Get("uid") == e.UID) && !e.Time.Before(since)

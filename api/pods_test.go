@@ -178,6 +178,13 @@ func TestWhatCannotBeAnswered(t *testing.T) {
 		{"DELETE", "/v1/pods/none", "", http.StatusNotFound},
 		{"POST", "/v1/pods", "{", http.StatusBadRequest},
 		{"POST", "/v1/pods", `{"file":"relative.toml"}`, http.StatusBadRequest},
+		{"GET", "/v1/pods/none/why", "", http.StatusNotFound},
+		{"POST", "/v1/pods/none/ephemeral", "{}", http.StatusNotFound},
+		{"POST", "/v1/pods/none/ephemeral", "{", http.StatusBadRequest},
+		{"PUT", "/v1/pods/none/conditions/a", `{"status":"True"}`, http.StatusNotFound},
+		{"PUT", "/v1/pods/none/conditions/a", `{"status":"true"}`, http.StatusBadRequest},
+		{"PUT", "/v1/pods/none/conditions/a", `{"status":"True","message":"` + strings.Repeat("x", 5000) + `"}`, http.StatusBadRequest},
+		{"PUT", "/v1/pods/none/conditions/a", "", http.StatusBadRequest},
 		{"GET", "/v1/health", "", http.StatusOK},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), c.method, "http://podstead"+c.path, strings.NewReader(c.body))

@@ -24,6 +24,8 @@ const (
 	writeLimit = 30 * time.Second
 	// callLimit bounds what a request that is no stream may take.
 	callLimit = time.Minute
+	// historyLimit is what the disk has to give the events of a pod.
+	historyLimit = 5 * time.Second
 	// maxBody is above what a pod file may have, in the longest spelling of JSON.
 	maxBody = 8 << 20
 )
@@ -62,15 +64,19 @@ func NewServer(ctx context.Context, o Options) *Server {
 	ctx, s.end = context.WithCancel(context.WithoutCancel(ctx))
 	mux := http.NewServeMux()
 	for pattern, call := range map[string]func(*http.Request) (any, error){
-		"GET /v1/health":            func(*http.Request) (any, error) { return struct{}{}, nil },
-		"GET /v1/version":           func(*http.Request) (any, error) { return o.Version, nil },
-		"POST /v1/pods":             s.create,
-		"GET /v1/pods/{name}":       s.get,
-		"DELETE /v1/pods/{name}":    s.stop,
-		"PUT /v1/sessions/{id}":     s.touch,
-		"POST /v1/daemon/leave":     s.leave,
-		"GET /v1/volumes":           s.volumes,
-		"DELETE /v1/volumes/{name}": s.removeVolume,
+		"GET /v1/health":                           func(*http.Request) (any, error) { return struct{}{}, nil },
+		"GET /v1/version":                          func(*http.Request) (any, error) { return o.Version, nil },
+		"POST /v1/pods":                            s.create,
+		"GET /v1/pods/{name}":                      s.get,
+		"DELETE /v1/pods/{name}":                   s.stop,
+		"GET /v1/pods/{name}/why":                  s.why,
+		"GET /v1/why":                              s.whyAll,
+		"POST /v1/pods/{name}/ephemeral":           s.addEphemeral,
+		"PUT /v1/pods/{name}/conditions/{type...}": s.setCondition,
+		"PUT /v1/sessions/{id}":                    s.touch,
+		"POST /v1/daemon/leave":                    s.leave,
+		"GET /v1/volumes":                          s.volumes,
+		"DELETE /v1/volumes/{name}":                s.removeVolume,
 	} {
 		mux.HandleFunc(pattern, s.answer(call))
 	}
@@ -183,13 +189,15 @@ func asError(err error) *Error {
 	var taken *supervisor.NameTakenError
 	var refused *supervisor.RefusedError
 	var used *supervisor.VolumeInUseError
+	var container *supervisor.ContainerTakenError
+	var condition *supervisor.ConditionUnknownError
 	e, ours := errors.AsType[*Error](err)
 	switch {
 	case ours:
 		return e
-	case errors.As(err, &taken), errors.As(err, &refused), errors.As(err, &used):
+	case errors.As(err, &taken), errors.As(err, &refused), errors.As(err, &used), errors.As(err, &container):
 		return failure(http.StatusConflict, "%v", err)
-	case errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+	case errors.As(err, &condition), errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return failure(http.StatusNotFound, "%v", err)
 	case errors.Is(err, supervisor.ErrLeaving), errors.Is(err, context.Canceled):
 		return failure(http.StatusServiceUnavailable, "the daemon is about to leave")

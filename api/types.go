@@ -164,6 +164,7 @@ type Version struct {
 	Runtime    string `json:"runtime"`
 	PID        int    `json:"pid"`
 	OnDemand   bool   `json:"onDemand"` // started by a command, ends when nobody needs it
-	// Instance is another one after each start of the daemon; sequence numbers of events count within it.
+	// Instance is another one after each start of the daemon. Sequence numbers of events go on over restarts, but for those
+	// of a daemon whose journal is lost.
 	Instance string `json:"instance"`
 }

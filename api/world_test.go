@@ -46,7 +46,11 @@ func newWorld(t *testing.T, o fakeruntime.Options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.supervisor = supervisor.New(t.Context(), supervisor.Options{Runtime: w.fake, Store: store, Clock: clock, Events: 64})
+	journal, err := supervisor.NewDirJournal(filepath.Join(dir, "events"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.supervisor = supervisor.New(t.Context(), supervisor.Options{Runtime: w.fake, Store: store, Journal: journal, Clock: clock, Events: 64})
 	if err := w.supervisor.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -29,7 +29,9 @@ const (
 	NetworkNone NetworkMode = "none"
 )
 
-// startNetwork opens the network, and takes away what is left of pods that are gone.
+// startNetwork opens the network, and takes away what is left of pods that are gone. Where that cannot be done (a kernel without
+// nftables, another's link with the bridge's name), pods that run are looked after none the less, and those with hostNetwork
+// can start; the others are told when they want a network.
 func (r *Runtime) startNetwork(ctx context.Context) error {
 	var err error
 	if r.network, err = network.New(ctx, networkOptions(r.opts, r.boot)); err != nil {
@@ -43,7 +45,10 @@ func (r *Runtime) startNetwork(ctx context.Context) error {
 	for _, s := range records {
 		live = append(live, s.Labels[labelUID])
 	}
-	return r.network.Reconcile(ctx, live)
+	if err := r.network.Reconcile(ctx, live); err != nil {
+		r.log.WarnContext(ctx, "the network is not as it should be", slog.Any("error", err))
+	}
+	return nil
 }
 
 func networkOptions(o Options, boot string) network.Options {
@@ -102,7 +107,8 @@ func (r *Runtime) connect(ctx context.Context, uid string, pod *spec.Pod, pins n
 
 var errNoHostPorts = errors.New(`host ports need network mode "bridge", or hostNetwork`)
 
-// Admit returns why a pod cannot run on this machine: a host port that a pod or a process has.
+// Admit returns why a pod cannot run on this machine: a host port that a process has. A port that a pod has is no reason here:
+// that pod may be about to end, which the supervisor knows, and this one waits for its ports until it has.
 func (r *Runtime) Admit(pod *spec.Pod) error {
 	request := networkRequest("new", pod, netns.Pins{Network: "new"})
 	switch {
@@ -113,7 +119,11 @@ func (r *Runtime) Admit(pod *spec.Pod) error {
 	case r.opts.NetworkMode == NetworkNone:
 		return errNoHostPorts
 	}
-	return r.network.Check(request)
+	err := r.network.Check(request)
+	if taken, is := errors.AsType[*network.ConflictError](err); is && taken.Holder != "" && taken.HolderUID != request.UID {
+		return nil
+	}
+	return err
 }
 
 // neighbours keeps the names of the machine's pods in every pod's /etc/hosts, until ctx ends.
@@ -121,7 +131,7 @@ func (r *Runtime) neighbours(ctx context.Context) {
 	for {
 		changed := r.network.Changed()
 		for uid, p := range r.known.all() {
-			if err := r.writeHosts(r.etcDir(uid, p.sandbox), uid, p.pod); err != nil {
+			if err := r.renewHosts(r.etcDir(uid, p.sandbox), uid, p.pod); err != nil {
 				r.log.WarnContext(ctx, "a pod does not see its neighbours", slog.String("pod", p.pod.Name), slog.Any("error", err))
 			}
 		}
@@ -143,6 +153,15 @@ func (r *Runtime) peersOf(uid string) (ips []string, lines string) {
 		}
 	}
 	return ips, network.Hosts(peers, uid)
+}
+
+// addressesOf are those of a pod that has its network, as its sandbox was told when it was started. The definition may be nil.
+func (r *Runtime) addressesOf(uid string, pod *spec.Pod) []string {
+	if pod != nil && pod.HostNetwork {
+		return r.hostIPs()
+	}
+	ips, _ := r.peersOf(uid)
+	return ips
 }
 
 // hostIPs are the addresses by which the machine is reached from outside: of each family the one that it uses for what

@@ -63,7 +63,7 @@ func (r *Runtime) StartContainer(
 		return none, refused(ctx, lifecycle.ReasonCreateContainerError, err)
 	}
 	if err := r.begin(ctx, c, record.Labels); err != nil {
-		err = fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, r.conceal(uid, pod, a.Container, err))
+		err = fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, r.conceal(pod, a.Container, err))
 		return none, r.undo(ctx, c, err)
 	}
 	return startedOf(run), nil
@@ -168,7 +168,7 @@ func (r *Runtime) release(ctx context.Context, uid, id, container string) error 
 	if e := os.Remove(r.messageFile(uid, container, id)); e != nil && !errors.Is(e, fs.ErrNotExist) {
 		err = errors.Join(err, e)
 	}
-	return errors.Join(err, r.dropProcess(id))
+	return errors.Join(err, r.dropProcess(uid, id))
 }
 
 func (r *Runtime) removeSnapshot(ctx context.Context, id string) error {
@@ -256,7 +256,7 @@ func (r *Runtime) configure(ctx context.Context, uid string, in oci.Input) (*spe
 	if err != nil {
 		return nil, err
 	}
-	s.Annotations, err = r.keepProcess(in.ID, p)
+	s.Annotations, err = r.keepProcess(uid, in.ID, p)
 	return s, err
 }
 
@@ -270,8 +270,8 @@ func (r *Runtime) begin(ctx context.Context, c client.Container, labels map[stri
 	task, err := c.Task(ctx, nil)
 	if errdefs.IsNotFound(err) {
 		task, err = c.NewTask(ctx, engine.LogTo(labels[labelLog], r.logOptions()))
-		err = errors.Join(err, r.dropProcess(c.ID()))
 	}
+	err = errors.Join(err, r.dropProcess(labels[labelUID], c.ID())) // also after a daemon that was killed before it came to that
 	if err != nil {
 		return err
 	}

@@ -175,12 +175,28 @@ func (m *machine) close() {
 	}
 }
 
-// checkProcesses looks for processes of this machine's pods, and ends them.
+// checkProcesses looks for processes of this machine's pods, and ends them. What cleans up after a shim may be at work for a
+// moment after the end.
 func (m *machine) checkProcesses() {
+	left := m.processes()
+	for end := time.Now().Add(deadline / 6); len(left) > 0 && time.Now().Before(end); left = m.processes() {
+		<-time.After(20 * time.Millisecond)
+	}
+	for pid, cmdline := range left {
+		m.Errorf("process %d is left: %q", pid, cmdline)
+		if p, err := os.FindProcess(pid); err == nil {
+			_ = p.Kill()
+		}
+	}
+}
+
+// processes are the command lines of this machine's processes, by number.
+func (m *machine) processes() map[int]string {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		m.Fatal(err)
 	}
+	found := map[int]string{}
 	for _, e := range entries {
 		pid, err := strconv.Atoi(e.Name())
 		if err != nil || pid == os.Getpid() {
@@ -192,12 +208,10 @@ func (m *machine) checkProcesses() {
 			continue // a zombie, for whoever adopted it to reap
 		}
 		if strings.Contains(string(cmdline), m.dir) || strings.Contains(string(cgroup), m.opts.CgroupRoot) {
-			m.Errorf("process %d is left: %q", pid, cmdline)
-			if p, err := os.FindProcess(pid); err == nil {
-				_ = p.Kill()
-			}
+			found[pid] = string(cmdline)
 		}
 	}
+	return found
 }
 
 // checkFiles looks for mounts, cgroups and folders of pods.

@@ -88,7 +88,8 @@ func (r *Runtime) runExec(ctx context.Context, q execQuery, answer chan<- execAn
 		answer <- execAnswer{err: fail(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: %w", q, err))}
 		return
 	}
-	defer x.delete(ctx)
+	var left bool
+	defer func() { x.delete(ctx, left) }()
 	var over <-chan time.Time // nil: never
 	if q.timeout > 0 {
 		timer := time.NewTimer(q.timeout)
@@ -104,7 +105,7 @@ func (r *Runtime) runExec(ctx context.Context, q execQuery, answer chan<- execAn
 		}
 		x.drain()
 		answer <- execAnswer{code: int(status.ExitCode()), output: x.output(q.max)}
-		r.outlive(ctx, x, over)
+		left = r.outlive(ctx, x, over)
 	case <-over:
 		x.kill(ctx)
 		answer <- execAnswer{err: fmt.Errorf("%v: not done within %v: %w", q, q.timeout, context.DeadlineExceeded)}
@@ -118,23 +119,26 @@ func (r *Runtime) runExec(ctx context.Context, q execQuery, answer chan<- execAn
 }
 
 // outlive looks after what a command that has ended has left behind: until its time is over, or, where the command had no
-// time limit, for as long as it may write something.
-func (r *Runtime) outlive(ctx context.Context, x *execution, over <-chan time.Time) {
+// time limit, for as long as it may write something. It reports whether something is left that may, because the runtime is
+// closed.
+func (r *Runtime) outlive(ctx context.Context, x *execution, over <-chan time.Time) (left bool) {
 	if over == nil {
 		select {
 		case <-x.silent:
+			return false
 		case <-r.execs.closing:
+			return true
 		}
-		return
 	}
 	if pids, err := x.tree.members(); err == nil && len(pids) == 0 {
-		return
+		return false
 	}
 	select {
 	case <-over:
 	case <-r.execs.closing:
 	}
 	x.kill(ctx)
+	return false
 }
 
 // execution is a command that was started.
@@ -227,26 +231,28 @@ func (x *execution) kill(ctx context.Context) {
 	}
 }
 
-// delete takes away what is left of the command with the engine and on disk. A process that was left behind and still has
-// its output open finds it closed.
-func (x *execution) delete(ctx context.Context) {
+// delete takes away what is left of the command with the engine and on disk. While something is left that may write, the
+// engine would wait for it, and close its output in the end: then only our end of the streams is closed.
+func (x *execution) delete(ctx context.Context, left bool) {
 	ctx, cancel := whole(ctx, undoTimeout)
 	defer cancel()
 	defer x.stopWaiting()
-	select {
-	case <-x.exited: // closed, or its last word: the process can be deleted
-	case <-ctx.Done():
-	}
-	_, err := x.process.Delete(ctx)
-	if err == nil {
-		return
+	var err error
+	if !left {
+		select {
+		case <-x.exited: // closed, or its last word: the process can be deleted
+		case <-ctx.Done():
+		}
+		if _, err = x.process.Delete(ctx); err == nil {
+			return
+		}
 	}
 	// With the container gone, the engine knows nothing of the process any more. The streams are ours.
 	streams := x.process.IO()
 	streams.Cancel()
 	streams.Wait()
 	_ = streams.Close()
-	if !errdefs.IsNotFound(err) && !isAway(err) {
+	if err != nil && !errdefs.IsNotFound(err) && !isAway(err) {
 		x.log.WarnContext(ctx, "a command was not cleaned up", slog.Any("error", err))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -66,4 +67,10 @@ func (r *Runtime) Left(ctx context.Context) (left []string, err error) {
 		left = append(left, "lease "+l.ID)
 	}
 	return left, err
+}
+
+// KeepProcess keeps the process of a run and does no more, as a daemon does that is killed then. It returns the file.
+func (r *Runtime) KeepProcess(uid, id string) (string, error) {
+	_, err := r.keepProcess(uid, id, shim.Process{Env: []string{"PASSWORD=s3cret"}})
+	return r.processFile(uid, id), err
 }

@@ -47,14 +47,10 @@ func imageFailure(ctx context.Context, err error) error {
 	return fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonErrImagePull, err)
 }
 
-// find returns the container of this name, which may be an init container.
+// find returns the container of this name, which may be an init container or an ephemeral one.
 func find(pod *spec.Pod, name string) (*spec.Container, error) {
-	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i], nil
-			}
-		}
+	if c := pod.Container(name); c != nil {
+		return c, nil
 	}
 	return nil, fmt.Errorf("pod %s has no container %s", pod.Name, name)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -101,16 +102,18 @@ func isMountPoint(dir string) (bool, error) {
 // removeImages takes away the images of a pod's volumes: the mounts, which a boot has taken away already, and the views.
 func (r *Runtime) removeImages(ctx context.Context, uid string) error {
 	dir := filepath.Dir(r.imageDir(uid, "x"))
+	if real, err := filepath.EvalSymlinks(dir); err == nil { // as the kernel lists it
+		dir = real
+	}
+	if err := volume.Unmount(dir); err != nil {
+		return fmt.Errorf("unmount images: %w", err)
+	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, e := range entries {
-		target := filepath.Join(dir, e.Name())
-		if err := unix.Unmount(target, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
-			return fmt.Errorf("unmount image %s: %w", target, err)
-		}
-		if err := os.Remove(target); err != nil {
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
 			return err
 		}
 	}

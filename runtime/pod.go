@@ -55,7 +55,7 @@ func (r *Runtime) removePod(ctx context.Context, uid string) error {
 	if err := errors.Join(r.volumes.Teardown(ctx, uid), r.removeImages(ctx, uid)); err != nil {
 		return err // and the pod's folder stays: what is mounted there must not be deleted
 	}
-	for _, dir := range append(logs, r.podDir(uid)) {
+	for _, dir := range append(logs, r.podDir(uid), filepath.Dir(r.processFile(uid, "x"))) {
 		err = errors.Join(err, os.RemoveAll(dir))
 	}
 	if err != nil {
@@ -111,8 +111,8 @@ func (r *Runtime) sandboxes(ctx context.Context) ([]sandbox.Sandbox, error) {
 	return list, nil
 }
 
-// Inventory returns every pod that the engine holds anything of, sorted by UID. The definition of one that has no
-// container is nil. A record that cannot be read is left out: the other pods must not be lost for it.
+// Inventory returns every pod that the engine holds anything of, or that has volumes, sorted by UID. The definition of one that
+// has no container is nil. A record that cannot be read is left out: the other pods must not be lost for it.
 func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
 	ctx, cancel := limit(ctx, inventoryTimeout)
 	defer cancel()
@@ -121,11 +121,17 @@ func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
 	if err == nil {
 		err = r.findRuns(ctx, pods)
 	}
+	if err == nil {
+		err = r.findVolumes(ctx, pods)
+	}
 	if err != nil {
 		return nil, fail(ctx, lifecycle.FailureRetry, "", fmt.Errorf("take inventory: %w", err))
 	}
 	found := make([]lifecycle.Found, 0, len(pods))
 	for _, f := range pods {
+		if f.Ready {
+			f.IPs = r.addressesOf(f.UID, f.Pod)
+		}
 		found = append(found, *f)
 	}
 	slices.SortFunc(found, func(a, b lifecycle.Found) int { return cmp.Compare(a.UID, b.UID) })
@@ -189,4 +195,13 @@ func (r *Runtime) findRuns(ctx context.Context, pods map[string]*lifecycle.Found
 		f.Pod = pod
 	}
 	return nil
+}
+
+// findVolumes finds the pods that wait for a volume and have others already: of them the engine holds nothing yet.
+func (r *Runtime) findVolumes(ctx context.Context, pods map[string]*lifecycle.Found) error {
+	uids, err := r.volumes.UIDs(ctx)
+	for _, uid := range uids {
+		entry(pods, uid)
+	}
+	return err
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -74,7 +75,8 @@ func (h hiding) Secret(pod *spec.Pod, name string) (map[string][]byte, error) {
 	return masked, err
 }
 
-// shortestSecret is the length of the shortest value that is looked for in an error: a shorter one would be found anywhere.
+// shortestSecret is the length of the shortest value that is looked for anywhere in an error. A shorter one would be found where
+// it is not, and is looked for only in quotes, as a program is named that is not there.
 const shortestSecret = 4
 
 // conceal takes the values of secrets out of an error: a program that is not there is named in it, and so may be its
@@ -86,9 +88,14 @@ func (m *remembered) conceal(err error) error {
 	text := err.Error()
 	longest := slices.SortedFunc(slices.Values(m.secrets), func(a, b string) int { return len(b) - len(a) })
 	for _, secret := range longest {
+		if secret == "" {
+			continue
+		}
+		quoted := strconv.Quote(secret)
+		text = strings.ReplaceAll(text, quoted, strconv.Quote(hidden))
 		if len(secret) >= shortestSecret {
 			text = strings.ReplaceAll(text, secret, hidden)
-			text = strings.ReplaceAll(text, strings.Trim(fmt.Sprintf("%q", secret), `"`), hidden)
+			text = strings.ReplaceAll(text, quoted[1:len(quoted)-1], hidden)
 		}
 	}
 	if text == err.Error() {
@@ -98,13 +105,22 @@ func (m *remembered) conceal(err error) error {
 }
 
 // conceal takes the values of the secrets that a container's variables are made of out of an error.
-func (r *Runtime) conceal(uid string, pod *spec.Pod, container string, err error) error {
+func (r *Runtime) conceal(pod *spec.Pod, container string, err error) error {
 	c, findErr := find(pod, container)
 	if findErr != nil {
 		return err
 	}
 	values := &remembered{from: r.config}
-	_, _ = oci.Resolve(c, &oci.Downward{Pod: pod, UID: uid}, values) // what it could not resolve, the error does not tell
+	for i := range c.EnvFrom {
+		if ref := c.EnvFrom[i].SecretRef; ref != nil {
+			_, _ = values.Secret(pod, ref.Name) // what is not there, the error does not tell
+		}
+	}
+	for i := range c.Env {
+		if from := c.Env[i].ValueFrom; from != nil && from.SecretKeyRef != nil {
+			_, _ = values.Secret(pod, from.SecretKeyRef.Name)
+		}
+	}
 	return values.conceal(err)
 }
 
@@ -120,16 +136,19 @@ func (c concealed) Error() string { return c.text }
 func (c concealed) Is(target error) bool { return errors.Is(c.err, target) }
 
 // processFile is where the arguments and the environment of a run lie that hold secrets, from its creation until the shim
-// has taken them. It is in the run-time folder and for root alone.
-func (r *Runtime) processFile(id string) string { return filepath.Join(r.opts.RunDir, "process", id) }
+// has taken them. It is in the run-time folder and for root alone, in a folder of its pod's: a daemon that is killed before it
+// has made the run's record leaves a file that only the pod's removal finds.
+func (r *Runtime) processFile(uid, id string) string {
+	return filepath.Join(r.opts.RunDir, "process", uid, id)
+}
 
 // keepProcess gives the shim what the engine must not keep, and returns the annotation that says where it is.
-func (r *Runtime) keepProcess(id string, p shim.Process) (map[string]string, error) {
+func (r *Runtime) keepProcess(uid, id string, p shim.Process) (map[string]string, error) {
 	text, err := json.Marshal(p)
 	if err != nil {
 		return nil, err
 	}
-	path := r.processFile(id)
+	path := r.processFile(uid, id)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, fmt.Errorf("keep environment: %w", err)
 	}
@@ -157,8 +176,8 @@ func (r *Runtime) environmentOf(id string, s *specs.Spec) ([]string, error) {
 }
 
 // dropProcess takes away what [Runtime.keepProcess] kept.
-func (r *Runtime) dropProcess(id string) error {
-	if err := os.Remove(r.processFile(id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+func (r *Runtime) dropProcess(uid, id string) error {
+	if err := os.Remove(r.processFile(uid, id)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("drop environment: %w", err)
 	}
 	return nil

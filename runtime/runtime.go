@@ -14,6 +14,7 @@
 //	<StateDir>/pods/<uid>/messages  the containers' termination messages
 //	<StateDir>/volumes              persistent volumes
 //	<StateDir>/network.json         the network's subnets, and the pods' last addresses
+//	<RunDir>/process/<uid>          arguments and variables with secrets, until the shim has them
 //	<RunDir>/exec                   the output of commands
 //	<RunDir>/ns/<uid>/<sandbox>     pinned namespaces and /dev/shm
 //	<RunDir>/volumes/<uid>          volumes in memory; see package volume

@@ -108,14 +108,13 @@ func (r *Runtime) makeSandbox(ctx context.Context, uid string, pod *spec.Pod, sa
 func (r *Runtime) WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (overuse string, err error) {
 	ctx, cancel := context.WithCancel(inNamespace(ctx))
 	defer cancel()
-	s, err := r.engine.LoadSandbox(ctx, sandboxID(uid, sandbox))
+	s, err := r.meetSandbox(ctx, uid, pod, sandbox)
 	if errdefs.IsNotFound(err) {
 		return "", nil
 	}
 	if err != nil {
 		return "", fail(ctx, lifecycle.FailureRetry, "", err)
 	}
-	r.known.put(uid, pod, sandbox)
 	type result struct {
 		overuse string
 		err     error
@@ -130,6 +129,21 @@ func (r *Runtime) WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sa
 	cancel()
 	<-results
 	return first.overuse, first.err
+}
+
+// meetSandbox finds a sandbox and begins to keep its pod up to date. It waits for whoever removes the sandbox: a pod that became
+// known in the middle of that would stay so.
+func (r *Runtime) meetSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (*engine.Sandbox, error) {
+	release, err := r.locks.acquire(ctx, uid)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	s, err := r.engine.LoadSandbox(ctx, sandboxID(uid, sandbox))
+	if err == nil {
+		r.known.put(uid, pod, sandbox)
+	}
+	return s, err
 }
 
 // RemoveSandbox kills what runs in the sandbox, ends its shim, and takes its namespaces away.
@@ -241,20 +255,41 @@ func (r *Runtime) writeFiles(dir, uid string, pod *spec.Pod) error {
 }
 
 // writeHosts writes /etc/hosts, which is written anew before each start of a container, since any of them may change it, and
-// when the machine's pods change. A folder that is gone is that of a sandbox that has been removed.
+// when the machine's pods change.
 func (r *Runtime) writeHosts(dir, uid string, pod *spec.Pod) error {
 	r.hosts.Lock() // one writer at a time: what is read as the present state must not be older than what is there
 	defer r.hosts.Unlock()
-	ips, peers := r.peersOf(uid)
-	text := oci.Hosts(pod, ips, peers)
-	if pod.HostNetwork {
-		machine, err := readIfThere(machineHosts)
-		if err != nil {
-			return err
-		}
-		text = oci.HostNetworkHosts(pod, machine, peers)
+	text, err := r.hostsOf(uid, pod)
+	if err != nil {
+		return err
 	}
 	return writeChanged(filepath.Join(dir, "hosts"), text)
+}
+
+// renewHosts is writeHosts for a file that is there: one that is gone is that of a sandbox that is being removed, and must not
+// come back under the hands of who removes it.
+func (r *Runtime) renewHosts(dir, uid string, pod *spec.Pod) error {
+	r.hosts.Lock()
+	defer r.hosts.Unlock()
+	text, err := r.hostsOf(uid, pod)
+	if err != nil {
+		return err
+	}
+	err = writeOver(filepath.Join(dir, "hosts"), text, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// hostsOf is the text of a pod's /etc/hosts. The caller holds hosts.
+func (r *Runtime) hostsOf(uid string, pod *spec.Pod) (string, error) {
+	ips, peers := r.peersOf(uid)
+	if !pod.HostNetwork {
+		return oci.Hosts(pod, ips, peers), nil
+	}
+	machine, err := readIfThere(machineHosts)
+	return oci.HostNetworkHosts(pod, machine, peers), err
 }
 
 // resolvedDNS is where systemd-resolved says which servers it asks itself.
@@ -283,8 +318,11 @@ func readIfThere(path string) (string, error) {
 
 // writeChanged writes a file that containers may have mounted, in place, if it does not say this already. Containers may
 // have made anything of it, so no more of it is read than is needed.
-func writeChanged(path, text string) error {
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+func writeChanged(path, text string) error { return writeOver(path, text, os.O_CREATE) }
+
+// writeOver is writeChanged that opens the file with these flags.
+func writeOver(path, text string, flags int) error {
+	f, err := os.OpenFile(path, os.O_RDWR|flags, 0o644) //nolint:gosec // any user of the container reads it
 	if err != nil {
 		return err
 	}

@@ -13,16 +13,22 @@ func expand(root *node) Problems {
 	var problems Problems
 	for _, list := range []string{"initContainers", "containers"} {
 		for _, c := range items(root.child(list)) {
-			if env := c.child("env"); env != nil && env.kind == kindTable {
-				for e, value := range toArray(env) {
-					expandVariable(e, value)
-				}
-			}
-			if mounts := c.child("volumeMounts"); mounts != nil && mounts.kind == kindTable {
-				for e, value := range toArray(mounts) {
-					problems = append(problems, expandMount(e, value)...)
-				}
-			}
+			problems = append(problems, expandContainer(c)...)
+		}
+	}
+	return problems
+}
+
+func expandContainer(c *node) Problems {
+	var problems Problems
+	if env := c.child("env"); env != nil && env.kind == kindTable {
+		for e, value := range toArray(env) {
+			expandVariable(e, value)
+		}
+	}
+	if mounts := c.child("volumeMounts"); mounts != nil && mounts.kind == kindTable {
+		for e, value := range toArray(mounts) {
+			problems = append(problems, expandMount(e, value)...)
 		}
 	}
 	return problems

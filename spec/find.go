@@ -2,7 +2,7 @@ package spec
 
 import "fmt"
 
-// Container returns the container of this name among the init and the app containers, or nil. It points into the pod.
+// Container returns the container of this name among the init, the app and the ephemeral containers, or nil. It points into the pod.
 func (p *Pod) Container(name string) *Container {
 	for c := range p.everyContainer() {
 		if c.Name == name {

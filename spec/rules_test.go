@@ -154,6 +154,7 @@ func TestRules(t *testing.T) {
 		{appWith(`ports = [{ containerPort = 80, name = "a_b" }]`), "containers[0].ports[0].name", `"a_b"`},
 		{appWith(`ports = [{ containerPort = 80, name = "a" }, { containerPort = 81, name = "a" }]`), "containers[0].ports[1].name", "taken"},
 		{appWith(`ports = [{ containerPort = 80, hostPort = 1 }, { containerPort = 81, hostPort = 1 }]`), "containers[0].ports[1].hostPort", "taken"},
+		{appWith(`ports = [{ containerPort = 80, hostPort = 1 }, { containerPort = 81, hostPort = 1, hostIP = "127.0.0.1" }]`), "containers[0].ports[1].hostPort", "taken"},
 		{strings.Replace(appWith(`ports = [{ containerPort = 80, hostPort = 81 }]`), "resources", "hostNetwork = true\nresources", 1), "containers[0].ports[0].hostPort", "hostNetwork"},
 		{strings.Replace(appWith("ports = [{ containerPort = 80 }]"+strings.Replace(podTail, "app", "b", 1)+"ports = [{ containerPort = 80 }]"), "resources", "hostNetwork = true\nresources", 1), "containers[1].ports[0].containerPort", "taken"},
 

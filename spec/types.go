@@ -23,6 +23,10 @@ type Pod struct {
 	Containers     []Container `json:"containers,omitempty"`
 	Volumes        []Volume    `json:"volumes,omitempty"`
 
+	// EphemeralContainers were added to the running pod; no file has them, nor
+	// the state: whoever keeps them beside the pod puts them here for others.
+	EphemeralContainers []Container `json:"ephemeralContainers,omitempty" podfile:"-"`
+
 	// ImageArchives are absolute paths of OCI or Docker archives to import
 	// before the pod starts.
 	ImageArchives []string `json:"imageArchives,omitempty"`
@@ -276,10 +280,11 @@ type Resources struct {
 // ResourceList holds quantities by resource name.
 type ResourceList map[string]Quantity
 
-// everyContainer yields the init containers, then the containers.
+// everyContainer yields the init containers, then the containers, then those
+// that were added.
 func (p *Pod) everyContainer() iter.Seq[*Container] {
 	return func(yield func(*Container) bool) {
-		for _, list := range [][]Container{p.InitContainers, p.Containers} {
+		for _, list := range [][]Container{p.InitContainers, p.Containers, p.EphemeralContainers} {
 			for i := range list {
 				if !yield(&list[i]) {
 					return

@@ -12,7 +12,6 @@ var notSupportedYet = []string{
 	"hostUsers=true",
 	"imagePullSecrets=[]",
 	"priority=0",
-	"readinessGates=[]",
 	"resources={}",
 	"runtimeClassName",
 	"securityContext.appArmorProfile",
@@ -40,7 +39,10 @@ var unsupportedHints = map[string]string{
 }
 
 // unsupported refuses every field of the list that a file sets.
-func unsupported(root *node) Problems {
+func unsupported(root *node) Problems { return unsupportedBelow(root, "") }
+
+// unsupportedBelow is unsupported of the part of a pod file that stands at a path of the list.
+func unsupportedBelow(root *node, at string) Problems {
 	inert := make(map[string]string, len(notSupportedYet))
 	for _, line := range notSupportedYet {
 		field, value, _ := strings.Cut(line, "=")
@@ -71,6 +73,6 @@ func unsupported(root *node) Problems {
 			}
 		}
 	}
-	walk(root, "")
+	walk(root, at)
 	return problems
 }

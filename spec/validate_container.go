@@ -25,21 +25,22 @@ func (v *validator) containers() {
 		return // what else is wrong with so many is not worth a screen each
 	}
 	v.required(p, "containers", len(p.Containers) == 0)
-	names, hostPorts := unique{}, unique{}
+	names := unique{}
+	var hostPorts []ContainerPort // of the containers before
 	for c := range p.everyContainer() {
 		v.required(c, "name", c.Name == "")
 		v.name(&c.Name, dnsLabel)
 		if c.Name != "" && names.seen(c.Name) {
 			v.bad(&c.Name, "the name %s is taken by an earlier container", quote(c.Name))
 		}
-		v.container(c, hostPorts)
+		v.container(c, &hostPorts)
 	}
 	for i := range p.InitContainers {
 		v.initContainer(&p.InitContainers[i])
 	}
 }
 
-func (v *validator) container(c *Container, hostPorts unique) {
+func (v *validator) container(c *Container, hostPorts *[]ContainerPort) {
 	v.required(c, "image", c.Image == "")
 	v.image(&c.Image)
 	oneOf(v, &c.ImagePullPolicy, PullAlways, PullIfNotPresent, PullNever)
@@ -225,7 +226,7 @@ func (v *validator) resourceFieldRef(ref *ResourceFieldRef) {
 	}
 }
 
-func (v *validator) ports(c *Container, hostPorts unique) {
+func (v *validator) ports(c *Container, hostPorts *[]ContainerPort) {
 	names, numbers := unique{}, unique{}
 	for i := range c.Ports {
 		p := &c.Ports[i]
@@ -249,13 +250,14 @@ func (v *validator) ports(c *Container, hostPorts unique) {
 		if v.pod.HostNetwork && p.HostPort != p.ContainerPort {
 			v.bad(&p.HostPort, "must be the same as containerPort with hostNetwork")
 		}
-		if hostPorts.seen(fmt.Sprintf("%s:%d/%s", p.HostIP, p.HostPort, p.Protocol)) {
+		if slices.ContainsFunc(*hostPorts, p.Overlaps) {
 			field := &p.HostPort
 			if v.at[field] == nil {
 				field = &p.ContainerPort
 			}
 			v.bad(field, "the port %d/%s of the host is taken by an earlier port", p.HostPort, p.Protocol)
 		}
+		*hostPorts = append(*hostPorts, *p)
 	}
 }
 

@@ -85,10 +85,30 @@ func (s *Supervisor) Volumes(ctx context.Context) ([]Volume, error) {
 // RemoveVolume removes a persistent volume with what is in it. One that a pod names is a [*VolumeInUseError], one that is not
 // there an [io/fs.ErrNotExist].
 func (s *Supervisor) RemoveVolume(ctx context.Context, name string) error {
+	mark := func(n int) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.removing[name] += n; s.removing[name] == 0 {
+			delete(s.removing, name)
+		}
+	}
+	mark(1) // before the pods are looked at: one that comes later is refused
+	defer mark(-1)
 	if pods := s.users()[name]; len(pods) > 0 {
 		return &VolumeInUseError{Volume: name, Pod: pods[0]}
 	}
 	return s.shared.runtime.RemoveVolume(ctx, name)
+}
+
+// vanishing returns why the volumes of a pod cannot be had: one is being removed, and would be taken from under it. The caller
+// holds the lock.
+func (s *Supervisor) vanishing(pod *spec.Pod) error {
+	for i := range pod.Volumes {
+		if claim := pod.Volumes[i].PersistentVolumeClaim; claim != nil && s.removing[claim.ClaimName] > 0 {
+			return fmt.Errorf("volume %q is being removed", claim.ClaimName)
+		}
+	}
+	return nil
 }
 
 // users are the pods that name each persistent volume, sorted.

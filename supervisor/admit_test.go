@@ -126,6 +126,41 @@ func TestVolumes(t *testing.T) {
 	})
 }
 
+// A pod that names a volume in the middle of its removal is refused: the volume would be taken from under it.
+func TestVolumeIsBeingRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, goOn := make(chan struct{}), make(chan struct{})
+		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
+			if c.Method == "RemoveVolume" {
+				close(begun)
+				<-goOn
+			}
+			return nil
+		}})
+		m.start()
+		pod := sleeper("0")
+		pod.Volumes = []spec.Volume{{Name: "a", PersistentVolumeClaim: &spec.ClaimVolume{ClaimName: "data"}}}
+		m.add(pod)
+		m.untilPhase(pod.Name, lifecycle.PhaseSucceeded)
+		if err := m.Stop(t.Context(), pod.Name, supervisor.StopOptions{Delete: true}); err != nil {
+			t.Fatal(err)
+		}
+		m.untilGone(pod.Name)
+		removed := make(chan error)
+		go func() { removed <- m.RemoveVolume(t.Context(), "data") }()
+		<-begun
+		if _, err := m.Add(pod, supervisor.Owner{}); err == nil || !strings.Contains(err.Error(), `volume "data" is being removed`) {
+			t.Errorf("the pod was not refused: %v", err)
+		}
+		close(goOn)
+		if err := <-removed; err != nil {
+			t.Error(err)
+		}
+		m.add(pod)
+		m.untilPhase(pod.Name, lifecycle.PhaseSucceeded)
+	})
+}
+
 // A pod that uses more than it may ends as failed, whatever its restart policy.
 func TestEviction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

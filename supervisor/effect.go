@@ -161,30 +161,30 @@ func (l *loop) perform(ctx context.Context, a lifecycle.Action, saved *write) (o
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:
 		saved.wait(ctx)
-		started, err := rt.StartSandbox(ctx, uid, l.pod, a)
+		started, err := rt.StartSandbox(ctx, uid, l.whole.Load(), a)
 		return func(now lifecycle.Instant) lifecycle.Event { started.At = now; return started }, err
 	case lifecycle.StartContainer:
 		saved.wait(ctx)
 		defer l.shared.turn(ctx)()
-		started, err := rt.StartContainer(ctx, uid, l.pod, a)
+		started, err := rt.StartContainer(ctx, uid, l.whole.Load(), a)
 		return func(now lifecycle.Instant) lifecycle.Event { started.At = now; return started }, err
 	case lifecycle.StopContainer:
 		return func(now lifecycle.Instant) lifecycle.Event { return lifecycle.SignalSent{Ref: a.Ref, At: now} },
-			rt.StopContainer(ctx, uid, l.pod, a.Ref)
+			rt.StopContainer(ctx, uid, l.whole.Load(), a.Ref)
 	case lifecycle.KillContainer:
 		return func(now lifecycle.Instant) lifecycle.Event {
 			return lifecycle.SignalSent{Ref: a.Ref, Kill: true, At: now}
 		}, rt.KillContainer(ctx, uid, a.Ref)
 	case lifecycle.RemoveContainer:
 		return func(now lifecycle.Instant) lifecycle.Event { return lifecycle.ContainerRemoved{Ref: a.Ref, At: now} },
-			rt.RemoveContainer(ctx, uid, l.pod, a.Ref)
+			rt.RemoveContainer(ctx, uid, l.whole.Load(), a.Ref)
 	case lifecycle.RemoveSandbox:
 		return func(now lifecycle.Instant) lifecycle.Event {
 			return lifecycle.SandboxRemoved{Sandbox: a.Sandbox, At: now}
 		}, rt.RemoveSandbox(ctx, uid, a.Sandbox)
 	case lifecycle.RemovePod:
 		return func(now lifecycle.Instant) lifecycle.Event { return lifecycle.PodRemoved{At: now} },
-			rt.RemovePod(ctx, uid, l.pod)
+			rt.RemovePod(ctx, uid, l.whole.Load())
 	}
 	return nil, fmt.Errorf("no effect for %T", a)
 }
@@ -194,7 +194,7 @@ func (l *loop) pull(ctx context.Context, a lifecycle.PullImage) (outcome, error)
 	begun := time.Now()
 	defer l.sayThatItPulls(a.Container)()
 	var told time.Time
-	pulled, err := l.shared.runtime.PullImage(ctx, l.pod, a.Container, func(done, total int64) {
+	pulled, err := l.shared.runtime.PullImage(ctx, l.whole.Load(), a.Container, func(done, total int64) {
 		if ctx.Err() != nil || time.Since(told) < progressPause { // a pull that was given up says nothing more
 			return
 		}
@@ -277,7 +277,7 @@ func past(now lifecycle.Instant, at time.Time) lifecycle.Instant {
 func (l *loop) watchSandbox(ctx context.Context, sandbox int) {
 	ctx, l.sandboxEnd = context.WithCancel(ctx)
 	l.watch(ctx, "watch sandbox", func(ctx context.Context) (outcome, error) {
-		overuse, err := l.shared.runtime.WaitSandbox(ctx, l.uid, l.pod, sandbox)
+		overuse, err := l.shared.runtime.WaitSandbox(ctx, l.uid, l.whole.Load(), sandbox)
 		return func(now lifecycle.Instant) lifecycle.Event {
 			if overuse != "" {
 				return lifecycle.PodEvicted{Message: overuse, At: now}

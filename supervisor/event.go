@@ -16,7 +16,7 @@ const (
 
 // Event is something that happened to a pod, told once: in the log, on the API, and to whoever follows.
 type Event struct {
-	Seq       uint64            `json:"seq"`             // rises by one; starts at 1 with the supervisor
+	Seq       uint64            `json:"seq"`             // rises, over restarts too; each life of the supervisor begins at another thousand million
 	Cause     uint64            `json:"cause,omitempty"` // the Seq of the event that led to this one; 0: not known any more
 	Time      time.Time         `json:"time"`
 	Level     Level             `json:"type"`
@@ -40,6 +40,10 @@ type Entry struct {
 	Level    Level
 	Sentence string // with {field} for each of Fields
 	Fields   []string
+	// More are fields beside those of the sentence, which may be empty.
+	More []string
+	// Kept says that the [Journal] keeps the event, with what led to it.
+	Kept bool
 }
 
 // The kinds of events.
@@ -90,57 +94,67 @@ const (
 	StateNotDurable     Kind = "StateNotDurable"
 	StateDurable        Kind = "StateDurable"
 	SupervisorPanicked  Kind = "SupervisorPanicked"
+	ContainerAdded      Kind = "ContainerAdded"
+	ConditionChanged    Kind = "ConditionChanged"
+	JournalFailed       Kind = "JournalFailed"
+	ImageNotAllowed     Kind = "ImageNotAllowed"
+	ImageNotInspected   Kind = "ImageNotInspected"
 )
 
 // Entries returns the table of events, in the order of a pod's life.
 func Entries() []Entry {
 	return []Entry{
-		{PodAccepted, "Accepted", Normal, "Pod accepted", nil},
-		{PodRecovered, "Recovered", Normal, "Taken up again after a restart of the supervisor, {live} of its containers run", []string{"live"}},
-		{StateLost, "StateLost", Warning, "State file could not be read and was set aside as {file}: {error}; what the engine holds is taken up", []string{"file", "error"}},
-		{StateRefused, "StateRefused", Warning, "State file {file} is not touched: {error}", []string{"file", "error"}},
-		{OrphanFound, "OrphanFound", Warning, "The engine holds containers of a pod that nobody asked for: they are ended", nil},
-		{MachineRestarted, "Rebooted", Normal, "The machine was restarted: a new round begins", nil},
-		{SandboxReady, "SandboxStarted", Normal, "Pod sandbox {sandbox} is ready", []string{"sandbox"}},
-		{SandboxFailed, "FailedCreatePodSandBox", Warning, "Failed to create pod sandbox: {error}", []string{"error"}},
-		{VolumeFailed, "FailedMount", Warning, "Waiting for a volume: {error}", []string{"error"}},
-		{SandboxGone, "SandboxChanged", Normal, "Pod sandbox changed, it will be killed and re-created: {error}", []string{"error"}},
-		{RemovalFailed, "FailedKillPod", Warning, "Failed to remove {what}: {error}", []string{"what", "error"}},
-		{ImagePulling, "Pulling", Normal, "Pulling image \"{image}\"", []string{"image"}},
-		{ImageFetched, "Pulled", Normal, "Successfully pulled image \"{image}\" in {duration}", []string{"image", "duration"}},
-		{ImagePresent, "Pulled", Normal, "Container image \"{image}\" already present on machine", []string{"image"}},
-		{ImageFailed, "Failed", Warning, "Failed to pull image \"{image}\": {reason}: {error}", []string{"image", "reason", "error"}},
-		{ImageBackOff, "BackOff", Normal, "Back-off pulling image \"{image}\" for {delay}", []string{"image", "delay"}},
-		{ContainerRefused, "Failed", Warning, "Error: {reason}: {error}", []string{"reason", "error"}},
-		{ContainerStartError, "Failed", Warning, "Error: failed to start container: {error}", []string{"error"}},
-		{ContainerRunning, "Started", Normal, "Container started", nil},
-		{PostStartFailed, "FailedPostStartHook", Warning, "PostStartHook failed", nil},
-		{PreStopFailed, "FailedPreStopHook", Warning, "PreStopHook failed", nil},
-		{HookWarned, "LifecycleHTTPFallback", Warning, "{warning}", []string{"warning"}},
-		{ProbeFailed, "Unhealthy", Warning, "{probe} probe failed: {output}", []string{"probe", "output"}},
-		{ProbeErrored, "Unhealthy", Warning, "{probe} probe errored and resulted in unknown state: {error}", []string{"probe", "error"}},
-		{ProbeWarned, "ProbeWarning", Warning, "{probe} probe warning: {output}", []string{"probe", "output"}},
-		{ContainerSucceeded, "Exited", Normal, "Container exited with 0", nil},
-		{ContainerFailed, "Exited", Warning, "Container exited with {code} ({reason})", []string{"code", "reason"}},
-		{ContainerBackOff, "BackOff", Warning, "Back-off restarting failed container {container} for {delay}", []string{"container", "delay"}},
-		{ContainerStopping, "Killing", Normal, "Stopping container {container}, grace period {grace}", []string{"container", "grace"}},
-		{ContainerOutdated, "Killing", Normal, "Container {container} runs in a sandbox that changed, it will be stopped", []string{"container"}},
-		{ContainerNotAlive, "Killing", Normal, "Container {container} failed liveness probe, will be restarted", []string{"container"}},
-		{ContainerNotUp, "Killing", Normal, "Container {container} failed startup probe, will be restarted", []string{"container"}},
-		{ContainerNotHooked, "Killing", Normal, "FailedPostStartHook", nil},
-		{ContainerKilled, "Killing", Warning, "Container {container} is killed: it has not ended in its grace period, or none was given", []string{"container"}},
-		{SignalFailed, "FailedKillPod", Warning, "Failed to signal container {container}: {error}", []string{"container", "error"}},
-		{EngineAway, "EngineUnavailable", Warning, "The container engine is away, it is asked again: {error}", []string{"error"}},
-		{PodRestarting, "RestartingAllContainers", Normal, "All containers begin again in the same sandbox, because of the end of container {container}", []string{"container"}},
-		{PodExpired, "DeadlineExceeded", Normal, "Pod was active on the node longer than the specified deadline", nil},
-		{PodStopping, "Stopping", Normal, "Pod is to end within {grace}, asked by {by}", []string{"grace", "by"}},
-		{PodEvicted, "Evicted", Warning, "{error}", []string{"error"}},
-		{PodSucceeded, "Succeeded", Normal, "Pod succeeded", nil},
-		{PodFailed, "Failed", Warning, "Pod failed", nil},
-		{PodGone, "Removed", Normal, "Pod removed", nil},
-		{StateNotDurable, "StateNotDurable", Warning, "State could not be written, a restart would find an older one: {error}", []string{"error"}},
-		{StateDurable, "StateDurable", Normal, "State is written again", nil},
-		{SupervisorPanicked, "SupervisorPanicked", Warning, "A turn of the pod's supervisor panicked and was survived: {error}", []string{"error"}},
+		{PodAccepted, "Accepted", Normal, "Pod accepted", nil, []string{"by"}, true},
+		{PodRecovered, "Recovered", Normal, "Taken up again after a restart of the supervisor, {live} of its containers run", []string{"live"}, nil, true},
+		{StateLost, "StateLost", Warning, "State file could not be read and was set aside as {file}: {error}; what the engine holds is taken up", []string{"file", "error"}, nil, true},
+		{StateRefused, "StateRefused", Warning, "State file {file} is not touched: {error}", []string{"file", "error"}, nil, true},
+		{OrphanFound, "OrphanFound", Warning, "The engine holds containers of a pod that nobody asked for: they are ended", nil, nil, true},
+		{MachineRestarted, "Rebooted", Normal, "The machine was restarted: a new round begins", nil, nil, true},
+		{SandboxReady, "SandboxStarted", Normal, "Pod sandbox {sandbox} is ready", []string{"sandbox"}, nil, true},
+		{SandboxFailed, "FailedCreatePodSandBox", Warning, "Failed to create pod sandbox: {error}", []string{"error"}, nil, true},
+		{VolumeFailed, "FailedMount", Warning, "Waiting for a volume: {error}", []string{"error"}, nil, true},
+		{SandboxGone, "SandboxChanged", Normal, "Pod sandbox changed, it will be killed and re-created: {error}", []string{"error"}, nil, true},
+		{RemovalFailed, "FailedKillPod", Warning, "Failed to remove {what}: {error}", []string{"what", "error"}, nil, true},
+		{ImagePulling, "Pulling", Normal, "Pulling image \"{image}\"", []string{"image"}, nil, false},
+		{ImageFetched, "Pulled", Normal, "Successfully pulled image \"{image}\" in {duration}", []string{"image", "duration"}, nil, true},
+		{ImagePresent, "Pulled", Normal, "Container image \"{image}\" already present on machine", []string{"image"}, nil, true},
+		{ImageFailed, "Failed", Warning, "Failed to pull image \"{image}\": {reason}: {error}", []string{"image", "reason", "error"}, nil, true},
+		{ImageNotAllowed, "ErrImageNeverPull", Warning, "Container image \"{image}\" is not present with pull policy of Never", []string{"image"}, []string{"reason", "error"}, true},
+		{ImageNotInspected, "InspectFailed", Warning, "Failed to inspect image \"{image}\": {reason}: {error}", []string{"image", "reason", "error"}, nil, true},
+		{ImageBackOff, "BackOff", Normal, "Back-off pulling image \"{image}\" for {delay}", []string{"image", "delay"}, nil, true},
+		{ContainerAdded, "EphemeralContainerAdded", Normal, "Ephemeral container {container} added, asked by {by}", []string{"container", "by"}, nil, true},
+		{ContainerRefused, "Failed", Warning, "Error: {reason}: {error}", []string{"reason", "error"}, nil, true},
+		{ContainerStartError, "Failed", Warning, "Error: failed to start container: {error}", []string{"error"}, nil, true},
+		{ContainerRunning, "Started", Normal, "Container started", nil, nil, true},
+		{PostStartFailed, "FailedPostStartHook", Warning, "PostStartHook failed", nil, nil, true},
+		{PreStopFailed, "FailedPreStopHook", Warning, "PreStopHook failed", nil, nil, true},
+		{HookWarned, "LifecycleHTTPFallback", Warning, "{warning}", []string{"warning"}, nil, true},
+		{ProbeFailed, "Unhealthy", Warning, "{probe} probe failed: {output}", []string{"probe", "output"}, []string{"count"}, false},
+		{ProbeErrored, "Unhealthy", Warning, "{probe} probe errored and resulted in unknown state: {error}", []string{"probe", "error"}, nil, false},
+		{ProbeWarned, "ProbeWarning", Warning, "{probe} probe warning: {output}", []string{"probe", "output"}, nil, false},
+		{ContainerSucceeded, "Exited", Normal, "Container exited with 0", nil, []string{"message"}, true},
+		{ContainerFailed, "Exited", Warning, "Container exited with {code} ({reason})", []string{"code", "reason"}, []string{"message"}, true},
+		{ContainerBackOff, "BackOff", Warning, "Back-off restarting failed container {container} for {delay}", []string{"container", "delay"}, nil, true},
+		{ContainerStopping, "Killing", Normal, "Stopping container {container}, grace period {grace}", []string{"container", "grace"}, []string{"why"}, true},
+		{ContainerOutdated, "Killing", Normal, "Container {container} runs in a sandbox that changed, it will be stopped", []string{"container"}, []string{"grace"}, true},
+		{ContainerNotAlive, "Killing", Normal, "Container {container} failed liveness probe, will be restarted", []string{"container"}, []string{"count", "output", "grace"}, true},
+		{ContainerNotUp, "Killing", Normal, "Container {container} failed startup probe, will be restarted", []string{"container"}, []string{"count", "output", "grace"}, true},
+		{ContainerNotHooked, "Killing", Normal, "FailedPostStartHook", nil, []string{"grace"}, true},
+		{ContainerKilled, "Killing", Warning, "Container {container} is killed: it has not ended in its grace period, or none was given", []string{"container"}, nil, true},
+		{SignalFailed, "FailedKillPod", Warning, "Failed to signal container {container}: {error}", []string{"container", "error"}, nil, true},
+		{EngineAway, "EngineUnavailable", Warning, "The container engine is away, it is asked again: {error}", []string{"error"}, nil, true},
+		{ConditionChanged, "ConditionChanged", Normal, "Condition {condition} is {status} now, set by {by}", []string{"condition", "status", "by"}, []string{"reason", "message"}, false},
+		{PodRestarting, "RestartingAllContainers", Normal, "All containers begin again in the same sandbox, because of the end of container {container}", []string{"container"}, nil, true},
+		{PodExpired, "DeadlineExceeded", Normal, "Pod was active on the node longer than the specified deadline", nil, nil, true},
+		{PodStopping, "Stopping", Normal, "Pod is to end within {grace}, asked by {by}", []string{"grace", "by"}, nil, true},
+		{PodEvicted, "Evicted", Warning, "{error}", []string{"error"}, nil, true},
+		{PodSucceeded, "Succeeded", Normal, "Pod succeeded", nil, nil, true},
+		{PodFailed, "Failed", Warning, "Pod failed", nil, nil, true},
+		{PodGone, "Removed", Normal, "Pod removed", nil, nil, true},
+		{StateNotDurable, "StateNotDurable", Warning, "State could not be written, a restart would find an older one: {error}", []string{"error"}, nil, true},
+		{StateDurable, "StateDurable", Normal, "State is written again", nil, nil, false},
+		{JournalFailed, "JournalNotDurable", Warning, "Events could not be kept on disk, a restart would have forgotten them: {error}", []string{"error"}, nil, false},
+		{SupervisorPanicked, "SupervisorPanicked", Warning, "A turn of the pod's supervisor panicked and was survived: {error}", []string{"error"}, nil, true},
 	}
 }
 

@@ -48,6 +48,11 @@ func TestTable(t *testing.T) {
 		if !slices.Equal(fields, named) {
 			t.Errorf("%s: the sentence names %v, the fields are %v", e.Kind, named, fields)
 		}
+		for _, more := range e.More {
+			if slices.Contains(fields, more) {
+				t.Errorf("%s: the field %s is in the sentence already", e.Kind, more)
+			}
+		}
 		if e.Reason == "" || (e.Level != Normal && e.Level != Warning) {
 			t.Errorf("%s has the reason %q and the level %q", e.Kind, e.Reason, e.Level)
 		}

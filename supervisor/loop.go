@@ -44,6 +44,7 @@ type loop struct {
 	begun   func()        // closes first
 
 	snapshot atomic.Pointer[Snapshot]
+	whole    atomic.Pointer[spec.Pod] // pod with the ephemeral containers, for all but the decisions
 	effects  sync.WaitGroup // everything that was started and can post
 
 	facts      lifecycle.Facts
@@ -67,28 +68,35 @@ type shared struct {
 	hooks    Hooks
 	store    Store
 	verdicts Verdicts // nil: they are not kept
+	journal  Journal  // nil: there is none
 	now      Clock
 	log      *slog.Logger
 	ring     *Ring
 	starts   chan struct{} // holds a token for each start under way
+	// before is the newest event of earlier lives, by UID and container; nil once the pods are taken up.
+	before map[string]map[string]told
 	// decide is [lifecycle.Decide], but in a test.
 	decide func(*spec.Pod, lifecycle.Facts, lifecycle.Instant) lifecycle.Decision
 }
 
 func newLoop(sh *shared, e Envelope, changed func()) *loop {
 	l := &loop{
-		pod: e.Pod, uid: e.Facts.UID, owner: e.Owner, shared: sh, changed: func() {},
+		pod: withoutEphemerals(e.Pod), uid: e.Facts.UID, owner: e.Owner, shared: sh, changed: func() {},
 		log:     sh.log.With(slog.String("pod", e.Pod.Name)),
 		mailbox: make(chan message, 16),
 		ended:   make(chan struct{}),
 		first:   make(chan struct{}),
-		newest:  map[string]told{},
+		newest:  maps.Clone(sh.before[e.Facts.UID]),
 		pulls:   map[string]context.CancelFunc{},
 		pulling: map[string]Progress{},
 		hooks:   map[hookRef]context.CancelFunc{},
 		probes:  map[lifecycle.ProbeRef]*probing{},
 	}
+	if l.newest == nil {
+		l.newest = map[string]told{}
+	}
 	l.facts = e.Facts.Apply(lifecycle.EngineFound{At: sh.now()}) // until this life learns otherwise
+	l.define()
 	l.begun = sync.OnceFunc(func() { close(l.first) })
 	l.status.Conditions = e.Conditions
 	l.writer = newWriter(sh.store, sh.verdicts, l.uid)
@@ -249,6 +257,29 @@ func (l *loop) post(ctx context.Context, m message) {
 	}
 }
 
+// demand hands the loop a message and waits until it was dealt with. It was not heard if the loop ended before.
+func (l *loop) demand(ctx context.Context, m message) (heard bool, err error) {
+	done := make(chan struct{})
+	ask := func(now lifecycle.Instant) {
+		m(now)
+		heard = true
+		close(done)
+	}
+	select {
+	case l.mailbox <- ask:
+	case <-l.ended:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	select {
+	case <-done:
+	case <-l.ended:
+	case <-ctx.Done():
+		return false, ctx.Err()
+	}
+	return heard, nil
+}
+
 // offer hands the loop a message if it has room, and never blocks.
 func (l *loop) offer(m message) {
 	select {
@@ -328,7 +359,7 @@ func (l *loop) observe(now lifecycle.Instant) {
 	before := l.status.Phase
 	l.status = lifecycle.StatusOf(l.pod, l.facts, now).Since(l.status.Conditions, now)
 	s := &Snapshot{
-		Pod: l.pod, Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: maps.Clone(l.pulling),
+		Pod: l.whole.Load(), Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: maps.Clone(l.pulling),
 		AtRest: l.status.Phase.Terminal() && l.facts.AtRest(), NotDurable: l.notDurable != nil,
 	}
 	if old := l.snapshot.Swap(s); old == nil || !same(old, s) {

@@ -26,6 +26,7 @@ type Options struct {
 	Hooks    Hooks
 	Store    Store
 	Verdicts Verdicts // nil: what probes have said is asked again after a restart of the supervisor
+	Journal  Journal  // nil: events are forgotten with the supervisor
 	Clock    Clock
 	Log      *slog.Logger // nil: discarded
 	// MaxParallelStarts bounds how many containers start at once; 0: as many as there are cores.
@@ -47,6 +48,7 @@ type Supervisor struct {
 	mu       sync.Mutex
 	pods     map[string]*loop     // nil: the name is reserved for one that is being added
 	adding   map[string]*spec.Pod // those that are being added
+	removing map[string]int       // how many are at removing each volume
 	blocked  map[string]string    // names that cannot be used, and why
 	leaving  bool
 	changed  chan struct{}
@@ -64,15 +66,20 @@ func New(ctx context.Context, o Options) *Supervisor {
 	ctx, cancel := context.WithCancel(logging)
 	s := &Supervisor{
 		shared: &shared{
-			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: o.Store, verdicts: o.Verdicts, now: o.Clock, log: log, decide: lifecycle.Decide,
+			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: o.Store, verdicts: o.Verdicts, journal: o.Journal, now: o.Clock, log: log, decide: lifecycle.Decide,
+			before: map[string]map[string]told{},
 			ring:   NewRing(cmp.Or(o.Events, 4096)),
 			starts: make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
 		},
 		ctx: ctx, cancel: cancel, stopLogging: stopLogging,
-		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, blocked: map[string]string{}, sessions: map[string]*session{},
+		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, removing: map[string]int{}, blocked: map[string]string{}, sessions: map[string]*session{},
 		changed: make(chan struct{}),
 	}
 	s.logging.Go(func() { s.shared.ring.log(logging, log) })
+	if o.Journal != nil {
+		r := &recorder{ring: s.shared.ring, journal: o.Journal, now: o.Clock, pods: s.names}
+		s.logging.Go(func() { r.run(logging) })
+	}
 	return s
 }
 
@@ -102,6 +109,8 @@ func (e *NameTakenError) Error() string {
 //  5. A state file may be of a later version: it and its pod are left alone, and the name is taken.
 //  6. The engine may hold a pod that no state speaks of: it is ended, with its grace period.
 func (s *Supervisor) Recover(ctx context.Context) error {
+	s.remember(ctx)
+	defer func() { s.shared.before = nil }()
 	envelopes, unusable, err := s.shared.store.Load()
 	if err != nil {
 		return fmt.Errorf("load state: %w", err)
@@ -239,7 +248,7 @@ func (s *Supervisor) Add(pod *spec.Pod, owner Owner) (Snapshot, error) {
 	e := Envelope{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: uuid.NewString(), Accepted: s.shared.now()}}
 	accepted := make(chan *write, 1)
 	l := s.begin(e, func(l *loop, now lifecycle.Instant) {
-		l.tell(now, PodAccepted, "", nil)
+		l.tell(now, PodAccepted, "", fields{"by": owner.By})
 		accepted <- l.writer.put(l.envelope(now))
 	})
 	if l == nil {
@@ -268,7 +277,7 @@ func (s *Supervisor) reserve(pod *spec.Pod) error {
 		return &NameTakenError{Name: pod.Name, Holder: holder(l)}
 	}
 	if refused == nil {
-		refused = s.conflict(pod)
+		refused = cmp.Or(s.conflict(pod), s.vanishing(pod))
 	}
 	if refused != nil {
 		return &RefusedError{Pod: pod.Name, Err: refused}
@@ -305,25 +314,13 @@ func (s *Supervisor) Stop(ctx context.Context, name string, o StopOptions) error
 	if l == nil || (o.UID != "" && l.snapshot.Load().Facts.UID != o.UID) {
 		return fmt.Errorf("stop pod %q: %w", name, ErrNotFound)
 	}
-	done, heard := make(chan struct{}), false
-	stop := func(now lifecycle.Instant) {
+	heard, err := l.demand(ctx, func(now lifecycle.Instant) {
 		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(l.pod, o.Grace), Delete: o.Delete, By: o.By, At: now}, now)
-		heard = true
-		close(done)
-	}
-	select {
-	case l.mailbox <- stop:
-	case <-l.ended:
-	case <-ctx.Done():
-		return fmt.Errorf("stop pod %q: %w", name, ctx.Err())
-	}
-	select {
-	case <-done:
-	case <-l.ended:
-	case <-ctx.Done():
-		return fmt.Errorf("stop pod %q: %w", name, ctx.Err())
-	}
-	if !heard && s.ctx.Err() != nil {
+	})
+	switch {
+	case err != nil:
+		return fmt.Errorf("stop pod %q: %w", name, err)
+	case !heard && s.ctx.Err() != nil:
 		return ErrLeaving
 	}
 	return nil // heard, or about to be gone
@@ -353,6 +350,9 @@ func (s *Supervisor) Pod(name string) (Snapshot, bool) {
 	}
 	return *l.snapshot.Load(), true
 }
+
+// Now reads the clock that the facts of the pods follow.
+func (s *Supervisor) Now() lifecycle.Instant { return s.shared.now() }
 
 // Events returns the newest events of all pods.
 func (s *Supervisor) Events() *Ring { return s.shared.ring }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -26,13 +27,15 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // machine is a machine in a bubble: an engine and a disk that outlive the supervisors that are started on it.
 type machine struct {
-	t      *testing.T
-	engine *fakeruntime.Runtime
-	disk   *disk
-	spoken *verdicts
-	dial   httpget.Dial // of probes and hooks
-	boot   string
-	begun  time.Time
+	t       *testing.T
+	engine  *fakeruntime.Runtime
+	disk    *disk
+	spoken  *verdicts
+	journal supervisor.Journal // nil: there is none
+	bug     atomic.Bool        // the next reading of the clock panics
+	dial    httpget.Dial       // of probes and hooks
+	boot    string
+	begun   time.Time
 	*supervisor.Supervisor
 	seen   uint64        // the newest event that story has returned
 	struck chan struct{} // closed when the supervisor was killed by a hook; nil: nobody does that
@@ -48,6 +51,9 @@ func newMachine(t *testing.T, o fakeruntime.Options) *machine {
 }
 
 func (m *machine) clock() lifecycle.Instant {
+	if m.bug.Swap(false) {
+		panic("a bug")
+	}
 	return lifecycle.Instant{Boot: m.boot, Mono: time.Since(m.begun), Wall: time.Now()}
 }
 
@@ -56,7 +62,7 @@ func (m *machine) start() {
 	m.t.Helper()
 	m.Supervisor = supervisor.New(m.t.Context(), supervisor.Options{
 		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: hooks.New(m.engine, m.dial),
-		Store: m.disk, Verdicts: m.spoken, Clock: m.clock,
+		Store: m.disk, Verdicts: m.spoken, Journal: m.journal, Clock: m.clock,
 	})
 	m.seen = 0
 	if err := m.Recover(m.t.Context()); err != nil {

@@ -4,7 +4,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -38,8 +37,14 @@ func (l *loop) latest() uint64 {
 func (l *loop) tellBecause(now lifecycle.Instant, cause uint64, kind Kind, container string, f fields) {
 	e := kind.event(now, l.pod.Name, f)
 	e.Cause, e.UID, e.Container, e.Attempt = cause, l.uid, container, l.facts.Containers[container].Newest.Attempt
+	if beginsAnew[kind] { // what containers do next follows from this
+		clear(l.newest)
+	}
 	l.newest[container] = told{l.shared.ring.add(e), kind}
 }
+
+// beginsAnew are the kinds after which nothing is as it was before.
+var beginsAnew = map[Kind]bool{MachineRestarted: true, SandboxGone: true, PodRestarting: true}
 
 // event is an event of this kind, of a pod as a whole and without a cause.
 func (k Kind) event(now lifecycle.Instant, pod string, f fields) Event {
@@ -87,14 +92,17 @@ func (l *loop) tellStopping(ref lifecycle.Ref, why lifecycle.Reason, grace time.
 	if l.facts.Containers[ref.Container].Newest.StopReason != "" {
 		return
 	}
+	f := fields{"container": ref.Container, "grace": grace.Round(time.Millisecond).String()}
 	kind, cause := ContainerStopping, l.newest[""].seq
 	if why == lifecycle.ReasonSandboxChanged {
 		kind = ContainerOutdated
-	}
-	if own, is := ownEnds[why]; is {
+	} else if own, is := ownEnds[why]; is {
 		kind, cause = own, l.newest[ref.Container].seq
+		l.addVerdict(f, ref, why)
+	} else {
+		f["why"] = string(why)
 	}
-	l.tellBecause(now, cause, kind, ref.Container, fields{"container": ref.Container, "grace": grace.Round(time.Millisecond).String()})
+	l.tellBecause(now, cause, kind, ref.Container, f)
 }
 
 // tellEvent tells of what has happened, if it changed anything.
@@ -138,9 +146,9 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 	case lifecycle.ActionFailed:
 		l.tellFailure(before, e, now)
 	case lifecycle.ProbeFailed:
-		l.tellAnswer(e.ProbeRef, e.Result, now)
+		l.tellAnswer(e.ProbeRef, e.Result, e.Count, now)
 	case lifecycle.ProbeWarned:
-		l.tellAnswer(e.ProbeRef, e.Result, now)
+		l.tellAnswer(e.ProbeRef, e.Result, 0, now)
 	}
 }
 
@@ -153,9 +161,11 @@ func (l *loop) hasEnded(before lifecycle.Facts, container string) bool {
 func (l *loop) tellExit(container string, exit lifecycle.Exit, now lifecycle.Instant) {
 	ended := l.facts.Containers[container].Newest.Exited
 	if exit.Code == 0 {
-		l.tell(ended, ContainerSucceeded, container, nil)
+		l.tell(ended, ContainerSucceeded, container, fields{"message": shorten(exit.Message)})
 	} else {
-		l.tell(ended, ContainerFailed, container, fields{"code": strconv.Itoa(exit.Code), "reason": string(exit.Reason)})
+		l.tell(ended, ContainerFailed, container, fields{
+			"code": strconv.Itoa(exit.Code), "reason": string(exit.Reason), "message": shorten(exit.Message),
+		})
 	}
 	l.tellBackOff(container, now)
 }
@@ -190,7 +200,7 @@ func (l *loop) tellFailure(before lifecycle.Facts, e lifecycle.ActionFailed, now
 			return
 		}
 		why["image"] = l.image(a.Container)
-		l.tell(now, ImageFailed, a.Container, why)
+		l.tell(now, pullFailure(e.Failure.Reason), a.Container, why)
 		delay := lifecycle.PullDelay(l.facts, a.Container)
 		l.tell(now, ImageBackOff, a.Container, fields{"image": why["image"], "delay": delay.String()})
 	case lifecycle.StartContainer:
@@ -217,6 +227,17 @@ func (l *loop) tellFailure(before lifecycle.Facts, e lifecycle.ActionFailed, now
 	}
 }
 
+// pullFailure is the kind of an image that is not to be had: the kubelet tells three apart.
+func pullFailure(why lifecycle.Reason) Kind {
+	switch why {
+	case lifecycle.ReasonErrImageNeverPull:
+		return ImageNotAllowed
+	case lifecycle.ReasonInvalidImageName, lifecycle.ReasonImageInspectError:
+		return ImageNotInspected
+	}
+	return ImageFailed
+}
+
 // tellSignal tells of a signal that could not be sent, once for as long as nothing else happens: it is tried again every
 // second. That the process is gone is told as its end, if that is news.
 func (l *loop) tellSignal(before lifecycle.Facts, ref lifecycle.Ref, why lifecycle.Failure, now lifecycle.Instant) {
@@ -230,12 +251,8 @@ func (l *loop) tellSignal(before lifecycle.Facts, ref lifecycle.Ref, why lifecyc
 
 // image returns the image of a container, as the pod file names it.
 func (l *loop) image(container string) string {
-	for _, list := range [...][]spec.Container{l.pod.InitContainers, l.pod.Containers} {
-		for i := range list {
-			if list[i].Name == container {
-				return list[i].Image
-			}
-		}
+	if c := l.whole.Load().Container(container); c != nil {
+		return c.Image
 	}
 	return ""
 }

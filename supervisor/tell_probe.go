@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -10,8 +11,9 @@ import (
 // fill the memory with its reasons.
 const maxOutput = 1 << 10
 
-// tellAnswer tells of an answer to a probe that was no plain success, if the run that it is about is the newest.
-func (l *loop) tellAnswer(ref lifecycle.ProbeRef, r lifecycle.ProbeResult, now lifecycle.Instant) {
+// tellAnswer tells of an answer to a probe that was no plain success, and of how many such in a row it is the last, if the run
+// that it is about is the newest.
+func (l *loop) tellAnswer(ref lifecycle.ProbeRef, r lifecycle.ProbeResult, count int, now lifecycle.Instant) {
 	if l.facts.Containers[ref.Container].Newest.Ref != ref.Ref {
 		return
 	}
@@ -21,7 +23,7 @@ func (l *loop) tellAnswer(ref lifecycle.ProbeRef, r lifecycle.ProbeResult, now l
 	output := shorten(r.Message)
 	switch r.Outcome {
 	case lifecycle.ProbeFailure:
-		l.tell(now, ProbeFailed, ref.Container, fields{"probe": probe, "output": output})
+		l.tell(now, ProbeFailed, ref.Container, fields{"probe": probe, "output": output, "count": strconv.Itoa(count)})
 	case lifecycle.ProbeError:
 		l.tell(now, ProbeErrored, ref.Container, fields{"probe": probe, "error": output})
 	case lifecycle.ProbeWarning:
@@ -46,4 +48,18 @@ func (l *loop) tellHook(kind Kind, ref lifecycle.Ref, h lifecycle.Hook, now life
 	if a.Ref == ref && a.Exited.IsZero() && h.Cancelled.IsZero() && inTime {
 		l.tell(now, kind, ref.Container, nil)
 	}
+}
+
+// addVerdict adds what a probe has said to the fields of the end that it leads to.
+func (l *loop) addVerdict(f fields, ref lifecycle.Ref, why lifecycle.Reason) {
+	a := l.facts.Containers[ref.Container].Newest
+	probed := a.Probes.Liveness
+	switch why {
+	case lifecycle.ReasonLivenessProbe:
+	case lifecycle.ReasonStartupProbe:
+		probed = a.Probes.Startup
+	default:
+		return // what a hook says is told nobody
+	}
+	f["count"], f["output"] = strconv.Itoa(probed.Count), shorten(probed.Message)
 }

@@ -58,7 +58,7 @@ Every command is a client of the daemon. It is started on demand, and ends when 
 		}
 	}
 	root.AddCommand(
-		a.runCommand(), a.validateCommand(), a.getCommand(), a.logsCommand(), a.eventsCommand(), a.deleteCommand(), a.volumeCommand(),
+		a.runCommand(), a.validateCommand(), a.getCommand(), a.logsCommand(), a.eventsCommand(), a.whyCommand(), a.deleteCommand(), a.volumeCommand(),
 		a.daemonCommand(), a.doctorCommand(), a.versionCommand(),
 	)
 	root.AddCommand(habits()...)

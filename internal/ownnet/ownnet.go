@@ -1,5 +1,5 @@
 // Package ownnet gives a test binary a network namespace of its own, so that what it does to the network (a bridge, rules,
-// kernel settings, ports) is not done to the machine's. It is for tests alone.
+// kernel settings, ports) is not done to the machine's. It is for tests and measurements alone.
 package ownnet
 
 import (

@@ -79,13 +79,40 @@ func bytesOf[V ~string](data map[string]V) map[string][]byte {
 	return values
 }
 
-// folder reads a folder of one file a key, none of which may have a permission outside of allowed. What cannot be a key is no
-// file of it: folders, and names such as those that editors and atomic replacements leave beside a file.
+// replacements is how often a folder may be replaced while it is read, before that is an error.
+const replacements = 100
+
+// folder reads a folder of one file a key, none of which may have a permission outside of allowed. It may be a link, or have its
+// files in a folder to which ..data is a link, as the volumes of a cluster do: where such a link has come to lead elsewhere
+// meanwhile, it is read again. So values of two states are never mixed.
 func (s Source) folder(kind, name string, allowed fs.FileMode) (map[string][]byte, error) {
 	if s.Dir == "" || len(validation.IsDNS1123Subdomain(name)) > 0 { // it could lead out of the folder
 		return nil, &NotFoundError{Kind: kind, Name: name}
 	}
 	dir := filepath.Join(s.Dir, kind+"s", name)
+	for range replacements {
+		real := resolve(dir)
+		values, err := readFolder(kind, name, real, allowed)
+		if resolve(dir) == real {
+			return values, err
+		}
+	}
+	return nil, fmt.Errorf("%s %q: %s is replaced again and again", kind, name, dir)
+}
+
+// resolve is the folder that a folder of values leads to now.
+func resolve(dir string) string {
+	for _, path := range []string{filepath.Join(dir, "..data"), dir} {
+		if real, err := filepath.EvalSymlinks(path); err == nil {
+			return real
+		}
+	}
+	return dir
+}
+
+// readFolder reads a folder once. What cannot be a key is no file of it: folders, and names such as those that editors and atomic
+// replacements leave beside a file.
+func readFolder(kind, name, dir string, allowed fs.FileMode) (map[string][]byte, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &NotFoundError{Kind: kind, Name: name}

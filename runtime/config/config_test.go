@@ -2,11 +2,13 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
@@ -38,7 +40,7 @@ func source(t *testing.T, files map[string]string) Source {
 
 func TestValues(t *testing.T) {
 	s := source(t, map[string]string{
-		"configmaps/shop/color": "blue\n", "configmaps/shop/.hidden": "h", "configmaps/shop/color~": "old", "configmaps/shop/..data/color": "x",
+		"configmaps/shop/color": "blue\n", "configmaps/shop/.hidden": "h", "configmaps/shop/color~": "old",
 		"configmaps/shop/sub/x": "x", "configmaps/empty/": "", "configmaps/both/a": "folder", "secrets/db/password": "hunter2", "secrets/both/a": "folder",
 		"credentials/shop.tls": "key",
 	})
@@ -113,5 +115,57 @@ func TestUnusableFiles(t *testing.T) {
 				t.Errorf("error %v, want %q", err, test.want)
 			}
 		})
+	}
+}
+
+// TestReplacedFolder replaces folders in one step, in both ways that are usual, while they are read: values that change together are
+// never seen apart.
+func TestReplacedFolder(t *testing.T) {
+	s := source(t, map[string]string{
+		"configmaps/linked.0/a": "0", "configmaps/linked.0/b": "0", "configmaps/linked.1/a": "1", "configmaps/linked.1/b": "1",
+		"configmaps/inside/..0/a": "0", "configmaps/inside/..0/b": "0", "configmaps/inside/..1/a": "1", "configmaps/inside/..1/b": "1",
+	})
+	maps := filepath.Join(s.Dir, "configmaps")
+	swap := func(link, target string) error {
+		return errors.Join(os.Symlink(target, link+".new"), os.Rename(link+".new", link))
+	}
+	for _, err := range []error{
+		os.Symlink("..data/a", filepath.Join(maps, "inside", "a")), os.Symlink("..data/b", filepath.Join(maps, "inside", "b")),
+		swap(filepath.Join(maps, "linked"), "linked.0"), swap(filepath.Join(maps, "inside", "..data"), "..0"),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() {
+		for i := 1; ; i++ {
+			err := errors.Join(
+				swap(filepath.Join(maps, "linked"), fmt.Sprintf("linked.%d", i%2)),
+				swap(filepath.Join(maps, "inside", "..data"), fmt.Sprintf("..%d", i%2)),
+			)
+			select {
+			case <-time.After(time.Duration(i%7) * 20 * time.Microsecond):
+			case <-stop:
+				stopped <- err
+				return
+			}
+			if err != nil {
+				stopped <- err
+				return
+			}
+		}
+	}()
+	for range 1000 {
+		for _, name := range []string{"linked", "inside"} {
+			got, err := s.ConfigMap(&spec.Pod{}, name)
+			if err != nil || len(got) != 2 || len(got["a"]) != 1 || string(got["a"]) != string(got["b"]) {
+				t.Fatalf("%s: %q, %v, want two values that are equal", name, got, err)
+			}
+		}
+	}
+	close(stop)
+	if err := <-stopped; err != nil {
+		t.Fatal(err)
 	}
 }

@@ -136,6 +136,9 @@ func (e *Engine) config() *srvconfig.Config {
 			"io.containerd.server.v1.grpc":  map[string]any{"address": e.grpcAddress()},
 			"io.containerd.server.v1.ttrpc": map[string]any{"address": e.ttrpcAddress()},
 			"io.containerd.shim.v1.manager": map[string]any{"env": e.opt.ShimEnv, "socket_dir": e.socketDir()},
+			// By default the writable layers of containers that are gone stay on the disk until a hundred other things have
+			// changed. Those that go together are taken away together.
+			"io.containerd.gc.v1.scheduler": map[string]any{"deletion_threshold": 1, "schedule_delay": "2s"},
 		},
 		Timeouts: map[string]string{
 			"io.containerd.timeout.shim.load":     patience,

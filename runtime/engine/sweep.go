@@ -11,7 +11,8 @@ import (
 )
 
 // sweep takes away what containerd leaves when it is killed, and does not look for afterwards: folders of temporary mounts,
-// and bundles that it has renamed to delete them. Nothing is mounted there any more, and no engine runs.
+// bundles that it has renamed to delete them, and, after a boot, the working folders of bundles that are gone. Nothing is
+// mounted there any more, and no engine runs.
 func sweep(root, state string) error {
 	var errs []error
 	mounts, err := filepath.Glob(filepath.Join(root, "tmpmounts", "containerd-mount*"))
@@ -31,8 +32,26 @@ func sweep(root, state string) error {
 		}
 		errs = append(errs, os.RemoveAll(dir))
 	}
+	errs = append(errs, sweepWork(root, state))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("sweep: %w", err)
 	}
 	return nil
+}
+
+// sweepWork takes away the working folders that no bundle has. containerd looks for those only where a bundle is left.
+func sweepWork(root, state string) error {
+	var errs []error
+	for _, plugin := range []string{taskPlugin, sandboxPlugin} {
+		folders, err := filepath.Glob(filepath.Join(root, plugin, Namespace, "*"))
+		errs = append(errs, err)
+		for _, dir := range folders {
+			_, err := os.Lstat(filepath.Join(state, plugin, Namespace, filepath.Base(dir)))
+			if errors.Is(err, fs.ErrNotExist) {
+				err = os.RemoveAll(dir)
+			}
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
 }

@@ -31,7 +31,7 @@ func (r *Runtime) StartContainer(
 	var started lifecycle.ContainerStarted
 	call := Call{Method: "StartContainer", UID: uid, Container: a.Container, Attempt: a.Attempt, Sandbox: a.Sandbox}
 	err := r.do(ctx, call, func() error {
-		p, c := r.pods[uid], find(pod, a.Container)
+		p, c := r.pods[uid], pod.Container(a.Container)
 		if c == nil {
 			return refused("the pod has no container %s", a.Container)
 		}

@@ -120,7 +120,7 @@ func (r *Runtime) PullImage(
 	ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64),
 ) (pulled bool, err error) {
 	err = r.do(ctx, Call{Method: "PullImage", Container: container}, func() error {
-		c := find(pod, container)
+		c := pod.Container(container)
 		if c == nil {
 			return errors.New("pull image: the pod has no container " + container)
 		}
@@ -142,16 +142,4 @@ func (r *Runtime) PullImage(
 		return nil
 	})
 	return pulled, err
-}
-
-// find returns the container of a pod by name, or nil.
-func find(pod *spec.Pod, name string) *spec.Container {
-	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i]
-			}
-		}
-	}
-	return nil
 }

@@ -25,15 +25,15 @@ func (r *Runtime) Volumes(context.Context) ([]string, error) {
 }
 
 // RemoveVolume forgets a persistent volume.
-func (r *Runtime) RemoveVolume(_ context.Context, name string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	i := slices.Index(r.volumes, name)
-	if i < 0 {
-		return fmt.Errorf("remove persistentvolumeclaim %q: %w", name, fs.ErrNotExist)
-	}
-	r.volumes = slices.Delete(r.volumes, i, i+1)
-	return nil
+func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
+	return r.do(ctx, Call{Method: "RemoveVolume"}, func() error {
+		i := slices.Index(r.volumes, name)
+		if i < 0 {
+			return fmt.Errorf("remove persistentvolumeclaim %q: %w", name, fs.ErrNotExist)
+		}
+		r.volumes = slices.Delete(r.volumes, i, i+1)
+		return nil
+	})
 }
 
 // claim makes the persistent volumes of a pod; the caller holds the lock.

@@ -151,6 +151,52 @@ func TestCrashInTeardown(t *testing.T) {
 	}
 }
 
+// Where a step of Teardown fails, the next call does it, also while other pods keep the ruleset from being written anew; and no
+// Setup that comes before leads a port to who is gone.
+func TestFailureInTeardown(t *testing.T) {
+	w := newWorld(t)
+	w.pod("stays")
+	for i := 0; ; i++ { // each step twice
+		uid, other := "u"+strconv.Itoa(i), "other"+strconv.Itoa(i)
+		w.pod(uid, tcp(8080, 80))
+		name, reached := w.faultAt(i/2, false, func() { _ = w.Teardown(t.Context(), uid) })
+		if i%2 == 0 {
+			check(t, w.Teardown(t.Context(), uid))
+			eventually(t, w.workersRest)
+			if left := w.elements(); len(left) > 0 {
+				t.Errorf("Teardown after a failure in %q left host ports: %v", name, left)
+			}
+		}
+		p := w.pod(other, tcp(8080, 80))
+		serve(t, p.NetnsPath, other, "tcp", ":80")
+		wantAnswer(t, "after a failure in "+name, w.outside, "tcp", machine4+":8080", other, "")
+		check(t, w.Teardown(t.Context(), other))
+		check(t, w.Teardown(t.Context(), uid))
+		if left := w.elements(); len(left) > 0 {
+			t.Errorf("after a failure in %q host ports are left: %v", name, left)
+		}
+		if !reached {
+			break
+		}
+	}
+	check(t, w.Teardown(t.Context(), "stays"))
+	eventually(t, w.anythingLeft)
+}
+
+// elements are those of both maps of ports.
+func (w *world) elements() (all []nftables.SetElement) {
+	w.t.Helper()
+	release, err := w.lock(w.t.Context())
+	check(w.t, err)
+	defer release()
+	for _, f := range families {
+		elements, err := w.elementsOf(w.t.Context(), f)
+		check(w.t, err)
+		all = append(all, elements...)
+	}
+	return all
+}
+
 // A context that has ended stops Setup, and what was made is taken away nevertheless.
 func TestContextEnds(t *testing.T) {
 	w := newWorld(t)

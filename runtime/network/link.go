@@ -197,12 +197,22 @@ func (n *Network) forgetFlows(ports []Port) error {
 			}
 			filters = append(filters, f)
 		}
-		if len(filters) == 0 {
-			continue
-		}
-		if _, err := n.links.ConntrackDeleteFilters(netlink.ConntrackTable, kind, filters...); err != nil {
+		if err := n.deleteFlows(kind, filters); err != nil {
 			return fmt.Errorf("delete UDP flows: %w", err)
 		}
 	}
 	return nil
+}
+
+func (n *Network) deleteFlows(kind netlink.InetFamily, filters []netlink.CustomConntrackFilter) error {
+	if len(filters) == 0 {
+		return nil
+	}
+	h, err := n.place.flows()
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	_, err = h.ConntrackDeleteFilters(netlink.ConntrackTable, kind, filters...)
+	return err
 }

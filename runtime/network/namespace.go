@@ -57,11 +57,17 @@ func (n namespace) do(f func() error) error {
 }
 
 // links opens a connection to the namespace's links, addresses and routes. The caller closes it.
-func (n namespace) links() (h *netlink.Handle, err error) {
+func (n namespace) links() (*netlink.Handle, error) { return n.open(unix.NETLINK_ROUTE) }
+
+// flows opens a connection to the namespace's table of flows. The caller closes it.
+func (n namespace) flows() (*netlink.Handle, error) { return n.open(unix.NETLINK_NETFILTER) }
+
+// open opens a connection to a part of the kernel's networking. One that the kernel does not have is an error.
+func (n namespace) open(families ...int) (h *netlink.Handle, err error) {
 	if n.file == nil {
-		h, err = netlink.NewHandle(unix.NETLINK_ROUTE, unix.NETLINK_NETFILTER)
+		h, err = netlink.NewHandle(families...)
 	} else {
-		h, err = netlink.NewHandleAt(vnetns.NsHandle(n.file.Fd()), unix.NETLINK_ROUTE, unix.NETLINK_NETFILTER)
+		h, err = netlink.NewHandleAt(vnetns.NsHandle(n.file.Fd()), families...)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("open netlink: %w", err)

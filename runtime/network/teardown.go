@@ -59,7 +59,11 @@ func (n *Network) depart(ctx context.Context, uid string) error {
 	if l.Link != "" {
 		was := gone
 		was.Leaving = false
-		errs = append(errs, n.step(ctx, "withdraw ports", func() error { return n.withdraw(ctx, &was) }))
+		if err := n.step(ctx, "withdraw ports", func() error { return n.withdraw(ctx, &was) }); err != nil {
+			// The lease stays, so that the next call does it; and should a Setup come before, it writes the ruleset anew.
+			n.base = nil
+			return errors.Join(append(errs, err)...)
+		}
 		n.removeLink(uid, n.leases[uid])
 	}
 	return errors.Join(errs...)

@@ -82,7 +82,7 @@ func (d *Downward) Resource(container string, ref *spec.ResourceFieldRef) (strin
 	if ref.ContainerName != "" {
 		container = ref.ContainerName
 	}
-	c := containerOf(d.Pod, container)
+	c := d.Pod.Container(container)
 	if c == nil {
 		return "", fmt.Errorf("container %s not found", container)
 	}
@@ -112,15 +112,4 @@ func (d *Downward) Resource(container string, ref *spec.ResourceFieldRef) (strin
 		divisor = amount(ref.Divisor)
 	}
 	return strconv.FormatInt(int64(math.Ceil(amount(&quantity)/divisor)), 10), nil
-}
-
-func containerOf(pod *spec.Pod, name string) *spec.Container {
-	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i]
-			}
-		}
-	}
-	return nil
 }

@@ -42,6 +42,11 @@ func mountTmpfs(dir string, flags uintptr, data, wish string) error {
 // come while others go.
 const unmountRounds = 5
 
+// Unmount unmounts a folder and everything below it, for volumes that are not of this package: what a container has mounted there
+// leaves its peers first, so that no mount of the machine goes with it. The path must hold no symbolic link. It is no error if
+// nothing is mounted.
+func Unmount(dir string) error { return unmountBelow(dir) }
+
 // unmountBelow unmounts dir and everything below it.
 func unmountBelow(dir string) error {
 	var errs error

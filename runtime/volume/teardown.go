@@ -61,6 +61,9 @@ func (s *Set) UIDs(ctx context.Context) ([]string, error) {
 				return nil, fmt.Errorf("list volumes: %w", err)
 			}
 			for _, e := range entries {
+				if checkName("pod UID", e.Name()) != nil {
+					continue // it is not ours
+				}
 				_, err := os.Lstat(s.diskDir(e.Name()))
 				if parent == s.opts.RunDir || err == nil {
 					uids = append(uids, e.Name())

@@ -84,3 +84,20 @@ func TestEvictedStatus(t *testing.T) {
 		t.Errorf("conditions (-want +got):\n%s", diff)
 	}
 }
+
+// A sandbox that is made anew has nothing to do with why the last one was lost; one that could not be made is tried again for
+// the same reason, until it is there.
+func TestSandboxForgets(t *testing.T) {
+	facts := lifecycle.Facts{UID: "u", Accepted: at(0)}
+	for _, e := range []lifecycle.Event{
+		lifecycle.Issued{Action: lifecycle.StartSandbox{Sandbox: 1, Round: 1}, At: at(1)},
+		lifecycle.SandboxStarted{Sandbox: 1, At: at(1)},
+		lifecycle.SandboxLost{Sandbox: 1, Message: "killed", At: at(2)},
+		lifecycle.Issued{Action: lifecycle.StartSandbox{Sandbox: 2, Round: 2}, At: at(3)},
+	} {
+		facts = facts.Apply(e)
+	}
+	if diff := cmp.Diff(lifecycle.Sandbox{N: 2, Asked: at(3)}, facts.Sandbox); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+}

@@ -98,11 +98,8 @@ type Found struct {
 // rounds returns the first and the newest round of the runs in a sandbox; 0: it has none.
 func (f Found) rounds(sandbox int) (first, newest int) {
 	for _, r := range f.Runs {
-		if r.Sandbox != sandbox {
-			continue
-		}
-		if newest = max(newest, r.Round); first == 0 || r.Round < first {
-			first = r.Round
+		if r.Sandbox == sandbox {
+			first, newest = min(cmp.Or(first, r.Round), r.Round), max(newest, r.Round)
 		}
 	}
 	return first, newest
@@ -116,10 +113,15 @@ type Run struct {
 	ImageID string
 }
 
-// CatchUp folds in what the engine holds and the facts do not know of: sandboxes and runs newer than their newest. For a
+// CatchUp folds in what the engine holds and the facts do not know of: ephemeral containers, and sandboxes and runs newer than their newest. For a
 // pod whose own record is lost these are all, and the facts begin with no more than a UID and an instant. How long ago
 // anything was is not known, so it is as of now; what has ended is found out by waiting for it, as after any restart.
 func (f Facts) CatchUp(found Found, now Instant) Facts {
+	if found.Pod != nil {
+		for _, c := range found.Pod.EphemeralContainers {
+			f = f.Apply(EphemeralAdded{Container: c, At: now})
+		}
+	}
 	sandbox := found.Sandbox
 	for _, r := range found.Runs {
 		sandbox = max(sandbox, r.Sandbox)

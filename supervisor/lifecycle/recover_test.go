@@ -166,7 +166,7 @@ func TestCatchUp(t *testing.T) {
 		},
 		{
 			name: "runs of two rounds in one sandbox tell of a restart of all containers", found: lifecycle.Found{
-				Sandbox: 2, Ready: true, Runs: []lifecycle.Run{found("a", 4, 2, 2, 1), found("a", 3, 2, 1, 0), found("b", 3, 2, 1, 0), found("b", 2, 1, 0, 0)},
+				Sandbox: 2, Ready: true, Runs: []lifecycle.Run{found("b", 2, 1, 0, 0), found("a", 4, 2, 2, 1), found("a", 3, 2, 1, 0), found("b", 3, 2, 1, 0)},
 			},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 4, lifecycle.Sandbox{N: 2, Asked: now, Ready: now}

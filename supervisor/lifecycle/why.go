@@ -41,7 +41,7 @@ func (f Facts) Why(container string) Cause {
 	cause := Cause{Reason: f.Opened.Reason, Message: f.Opened.Message, By: f.Opened.By, At: f.Opened.At}
 	for _, other := range f.Containers {
 		for _, a := range [...]*Attempt{&other.Newest, &other.Previous} {
-			if a.N() > 0 && a.Ref == cause.By {
+			if a.Ref == cause.By {
 				cause.Exit = a.Exit
 			}
 		}

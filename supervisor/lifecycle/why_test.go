@@ -52,7 +52,7 @@ func TestWhy(t *testing.T) {
 		}},
 		{"in another sandbox", history{up(), ran("app", 1, 3), sandbox2("killed"), ran2("app")}, lifecycle.Cause{Reason: "SandboxChanged", Message: "killed", At: at(6)}},
 		{"which failed", history{up(), ran("app", 1, 3), lost(1), sandboxRemoved(1), tick(6), startSandbox(2), ran2("app")}, lifecycle.Cause{Reason: "SandboxChanged", Message: "killed", At: at(6)}},
-		{"of which there is another by now", history{up(), ran("app", 1, 3), sandbox2("killed"), tick(7), ran2("app"), startSandbox(3)}, lifecycle.Cause{Reason: "SandboxChanged", At: at(7)}},
+		{"of which there is another by now", history{up(), ran("app", 1, 3), sandbox2("killed"), tick(7), ran2("app"), tick(8), startSandbox(3)}, lifecycle.Cause{Reason: "SandboxChanged", At: at(7)}},
 		{
 			"with all the others",
 			history{up(), ran("app", 1, 0), ran("b", 1, 0), running("b", 2), tick(4), exited("b", 2, 42), tick(5), lifecycle.BeginRound{Round: 2, By: run("b", 2)}, ran2("app")},

@@ -57,6 +57,7 @@ type starter struct {
 	rig  *rig.Rig
 	gate *gate
 	file string
+	text string // of the pod file
 }
 
 func (b *bench) newStarter(r *rig.Rig) (*starter, error) {
@@ -64,8 +65,9 @@ func (b *bench) newStarter(r *rig.Rig) (*starter, error) {
 	if err != nil {
 		return nil, err
 	}
-	file, err := r.WritePod("hello", b.podFile("hello", "Never", pass+"; echo hello", g))
-	return &starter{r, g, file}, err
+	text := b.podFile("hello", "Never", pass+"; echo hello", g)
+	file, err := r.WritePod("hello", text)
+	return &starter{r, g, file, text}, err
 }
 
 // run runs the pod once, to its end.

@@ -3,14 +3,17 @@
 package faults
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // The tests of fields are about those for which somebody has to decide: what is seen from inside of a container without that is
@@ -141,6 +144,44 @@ func TestFieldsShown(t *testing.T) {
 			t.Errorf("get -l %s: %q", selector, out)
 		}
 	}
+	r.interrupt()
+	if status := r.status(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// TestFieldsReadinessGates: a pod whose containers are ready waits for a condition that somebody else sets, and keeps it over a
+// restart of the daemon.
+//
+// fields: readinessGates[].conditionType
+func TestFieldsReadinessGates(t *testing.T) {
+	f := newFixture(t)
+	const door = "example.org/door"
+	r := f.start(f.pod("gated", "readinessGates = [{ conditionType = \""+door+"\" }]\n"+
+		container("c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done")))
+	r.line("c", 1)
+	expect := func(want string) {
+		f.await(func() error {
+			for _, c := range f.get("gated").Status.Conditions {
+				if c.Type == lifecycle.PodReady && c.Status+" "+string(c.Reason) == want {
+					return nil
+				}
+			}
+			return errors.New("the pod is not yet: " + want)
+		})
+	}
+	set := func(status string) {
+		if _, err := f.Client().SetCondition(f.ctx(), "gated", door, api.ConditionRequest{Status: status}); err != nil {
+			f.Fatal(err)
+		}
+	}
+	expect("False " + string(lifecycle.ReasonReadinessGatesNotReady))
+	set("True")
+	expect("True ")
+	f.killDaemon()
+	expect("True ")
+	set("False")
+	expect("False " + string(lifecycle.ReasonReadinessGatesNotReady))
 	r.interrupt()
 	if status := r.status(); status != 0 {
 		t.Errorf("exit status %d", status)

@@ -20,7 +20,7 @@ import (
 )
 
 // deadline is for what comes within seconds on an idle machine.
-const deadline = 15 * time.Second
+const deadline = 40 * time.Second
 
 // The images of test/images.
 const (
@@ -61,6 +61,9 @@ func newFixture(t *testing.T) *fixture {
 	f.podstead("get") // there is a daemon from here on
 	return f
 }
+
+// of is the fixture for a part of its test.
+func (f *fixture) of(t *testing.T) *fixture { return &fixture{t, f.Rig, f.images} }
 
 // tell logs what a person wants to know of a test that failed.
 func (f *fixture) tell() {
@@ -145,8 +148,7 @@ func (f *fixture) add(ctx context.Context, path string) (api.Pod, error) {
 		return api.Pod{}, err
 	}
 	made, err := f.Client().Create(ctx, api.CreateRequest{File: path, Text: string(text)})
-	var answer *api.Error
-	if errors.As(err, &answer) {
+	if answer, is := errors.AsType[*api.Error](err); is {
 		err = fmt.Errorf("%w: %v", err, answer.Problems)
 	}
 	if err != nil {
@@ -191,6 +193,22 @@ func (f *fixture) start(name, text string) api.Pod {
 func (f *fixture) logs(pod string, more ...string) string {
 	f.Helper()
 	return f.podstead(append([]string{"logs", pod}, more...)...)
+}
+
+// event waits for an event of a pod with a reason, and a message that has the text.
+func (f *fixture) event(pod, reason, text string) {
+	f.Helper()
+	f.await(func() error {
+		list := f.podstead("events", pod, "-o", "json")
+		for line := range strings.Lines(list) {
+			var e api.Event
+			f.check(json.Unmarshal([]byte(line), &e))
+			if e.Reason == reason && strings.Contains(e.Message, text) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event %s of pod %s with %q:\n%s", reason, pod, text, list)
+	})
 }
 
 // line waits until a pod of one container has written a line that begins so, and returns the rest of it.

@@ -35,7 +35,7 @@ func (r *Rig) Processes() ([]Process, error) {
 	var found []Process
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil || pid == os.Getpid() {
+		if err != nil || pid == os.Getpid() || pid == 1 {
 			continue
 		}
 		dir := filepath.Join("/proc", entry.Name())
@@ -200,6 +200,12 @@ func (r *Rig) records(ctx context.Context) ([]string, error) {
 // Close ends everything of the rig by force and takes its folder away. It is for the end of a test, also of one that
 // failed; it says nothing about what it finds.
 func (r *Rig) Close(ctx context.Context) error {
+	return errors.Join(r.CutPower(ctx), os.RemoveAll(r.Dir))
+}
+
+// CutPower ends everything of the rig that the machine's end would end: processes, mounts, cgroups, the network, and the folder of
+// what is void after a boot. The ID of the boot stays.
+func (r *Rig) CutPower(ctx context.Context) error {
 	r.client.Close()
 	err := Await(ctx, r.killAll)
 	mounts, mountsErr := r.mounts()
@@ -212,7 +218,7 @@ func (r *Rig) Close(ctx context.Context) error {
 	for _, dir := range slices.Backward(cgroups) {
 		err = errors.Join(err, Await(ctx, func() error { return ignore(unix.Rmdir(dir), unix.ENOENT) }))
 	}
-	return errors.Join(err, mountsErr, cgroupsErr, r.removeNetwork(), os.RemoveAll(r.Dir))
+	return errors.Join(err, mountsErr, cgroupsErr, r.removeNetwork(), os.RemoveAll(r.RunDir()))
 }
 
 // killAll kills the rig's processes; its error says that there were some.

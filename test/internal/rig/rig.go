@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/google/uuid"
+
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/shim"
 )
@@ -138,7 +140,7 @@ func (r *Rig) WritePod(name, text string) (string, error) {
 // was not made, is none: it would be found in the name of every cgroup of the machine, and [Rig.Close] would kill all that
 // runs. It is safe for concurrent use.
 func (r *Rig) Saw(uid string) {
-	if uid == "" {
+	if uuid.Validate(uid) != nil {
 		return
 	}
 	r.mu.Lock()

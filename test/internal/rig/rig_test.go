@@ -2,18 +2,20 @@ package rig
 
 import "testing"
 
-// TestForeignProcesses: what is not the rig's is never found to be, since what is found is killed. A pod that could not be made
-// has no UID, and every text contains "".
-func TestForeignProcesses(t *testing.T) {
-	r := &Rig{Dir: t.TempDir()}
-	r.open()
-	for _, uid := range []string{"", "5b2f0c1e-0000-4000-8000-000000000000"} {
+// What is the rig's is killed in the end, so nothing else may be taken for it.
+func TestOnlyUIDsMark(t *testing.T) {
+	r := &Rig{Dir: t.TempDir(), uids: map[string]bool{}}
+	for _, uid := range []string{"", "-", "a", "podstead"} {
 		r.Saw(uid)
 	}
-	if r.owns("/proc/self", r.podMarks()) {
-		t.Errorf("the process of this test is taken for the rig's, by the marks %q", r.podMarks())
+	if marks := r.podMarks(); len(marks) > 0 {
+		t.Errorf("marks %q", marks)
 	}
-	if !r.owns("/proc/self", append(r.podMarks(), ":/")) {
-		t.Error("a mark that every cgroup has is not found: this test would not notice anything")
+	if processes, err := r.Processes(); err != nil || len(processes) > 0 {
+		t.Errorf("processes %v, %v of a rig that has none", processes, err)
+	}
+	r.Saw("0c5e4b1e-0000-4000-8000-000000000001")
+	if marks := r.podMarks(); len(marks) != 2 {
+		t.Errorf("marks %q", marks)
 	}
 }

@@ -133,9 +133,13 @@ func (o *Options) supervise(ctx context.Context, rt Runtime) (*supervisor.Superv
 	if err != nil {
 		return nil, err
 	}
+	journal, err := supervisor.NewDirJournal(filepath.Join(o.Config.StateDir, "events"))
+	if err != nil {
+		return nil, err
+	}
 	s := supervisor.New(ctx, supervisor.Options{
 		Runtime: rt, Prober: probes.New(rt, clock, probes.Options{}), Hooks: hooks.New(rt, nil),
-		Store: store, Verdicts: verdicts, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
+		Store: store, Verdicts: verdicts, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
 	})
 	if err := s.Recover(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("take up pods: %w", err), leave(ctx, s))

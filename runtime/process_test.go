@@ -1,0 +1,43 @@
+package runtime
+
+import (
+	"errors"
+	"io/fs"
+	"testing"
+
+	"github.com/podstead/podstead/runtime/config"
+	"github.com/podstead/podstead/spec"
+)
+
+// The values of a container's secrets are taken out of an error, whichever of its sources are gone by then.
+func TestConceal(t *testing.T) {
+	pod := &spec.Pod{
+		Secrets: []spec.Secret{{Name: "db", Data: spec.SecretData{
+			"password": "hunter2", "longer": "hunter2-and-more", "lines": "first\nsecond", "pin": "x7", "empty": "",
+		}}},
+		Containers: []spec.Container{
+			{Name: "env", Env: []spec.EnvVar{
+				{Name: "A", ValueFrom: &spec.EnvVarSource{ConfigMapKeyRef: &spec.KeyRef{Name: "gone", Key: "k"}}},
+				{Name: "B", ValueFrom: &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: "gone", Key: "k"}}},
+				{Name: "C", ValueFrom: &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: "db", Key: "password"}}},
+			}},
+			{Name: "all", EnvFrom: []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "gone"}}, {SecretRef: &spec.EnvReference{Name: "db"}}}},
+			{Name: "none", Env: []spec.EnvVar{{Name: "A", Value: "hunter2"}}},
+		},
+	}
+	r := &Runtime{config: config.Source{}}
+	for _, test := range []struct{ container, err, want string }{
+		{"env", `exec: "hunter2": not found`, `exec: "[hidden]": not found`},
+		{"env", `exec: "/bin/hunter2-and-more": not found`, `exec: "/bin/[hidden]": not found`},
+		{"all", "stat hunter2: not found", "stat [hidden]: not found"},
+		{"all", `exec: "first\nsecond": not found`, `exec: "[hidden]": not found`},
+		{"all", `exec: "x7" of x77`, `exec: "[hidden]" of x77`},
+		{"all", `exec: "": not found`, `exec: "": not found`},
+		{"none", `exec: "hunter2": not found`, `exec: "hunter2": not found`},
+	} {
+		err := r.conceal(pod, test.container, &fs.PathError{Op: "exec", Path: test.err, Err: fs.ErrNotExist})
+		if want := "exec " + test.want + ": file does not exist"; err.Error() != want || !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %v, want %s", test.container, err, want)
+		}
+	}
+}

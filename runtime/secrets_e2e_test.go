@@ -1,0 +1,168 @@
+//go:build e2e
+
+package runtime_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+const secretsFile = `
+secrets = [{ name = "inline", data = { password = "Oz7-inline-value", pin = "q%7" } }]
+volumes = [
+	{ name = "v", secret = { secretName = "folder" } },
+	{ name = "d", emptyDir = {} },
+]
+
+[[containers]]
+name = "runs"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", 'test "$1" = "$A-x" && cat /v/key > /dev/null && echo begun && while :; do sleep 1; done', "sh", "$(A)-x"]
+env.A.secretKeyRef = { name = "inline", key = "password" }
+env.PIN.secretKeyRef = { name = "inline", key = "pin" }
+envFrom = [{ prefix = "F_", secretRef = { name = "folder" } }]
+volumeMounts = [{ name = "v", mountPath = "/v" }]
+
+[[containers]]
+name = "not-there"
+image = "localhost/podstead/busybox:1"
+command = ["$(A)/$(F_key)"]
+env.A.secretKeyRef = { name = "inline", key = "password" }
+envFrom = [{ prefix = "F_", secretRef = { name = "folder" } }]
+
+[[containers]]
+name = "short"
+image = "localhost/podstead/busybox:1"
+command = ["$(PIN)"]
+env.PIN.secretKeyRef = { name = "inline", key = "pin" }
+
+[[containers]]
+name = "wrong-path"
+image = "localhost/podstead/busybox:1"
+command = ["true"]
+env.A.secretKeyRef = { name = "inline", key = "password" }
+volumeMounts = [{ name = "d", mountPath = "/d", subPathExpr = "$(UP)/$(A)" }]
+env.UP = ".."
+`
+
+// buffer is a log that is written and read at the same time.
+type buffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *buffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+// TestSecretsAreNowhere looks for the values of secrets in all that a machine keeps of a pod, while it runs and after it was
+// removed, in every error and in the log. They are where they must be: in volumes on tmpfs, and in the bundle of a container that runs.
+func TestSecretsAreNowhere(t *testing.T) {
+	m := newMachine(t)
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	log := &buffer{}
+	m.opts.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	m.start()
+	secrets := []string{"Oz7-inline-value", "Oz7-folder-value", "q%7"}
+	m.write("etc/secrets/folder/key", secrets[1], 0o600)
+	p := newPod(m, m.parse(secretsFile))
+	told := &bytes.Buffer{}
+	for _, c := range []struct {
+		name   string
+		reason lifecycle.Reason
+	}{
+		{"not-there", lifecycle.ReasonStartError}, {"short", lifecycle.ReasonStartError}, {"wrong-path", lifecycle.ReasonCreateConfigError},
+	} {
+		_, err := p.begin(c.name)
+		f, is := errors.AsType[lifecycle.Failure](err)
+		if !is || f.Reason != c.reason {
+			t.Errorf("%s: error %v, want the reason %s", c.name, err, c.reason)
+			continue
+		}
+		told.WriteString(f.Message + "\n")
+	}
+	ref, err := p.begin("runs")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.eventually("the container's start", func() (string, bool) { out := p.log(ref); return out, out == "begun\n" })
+	found, err := m.Inventory(m.ctx())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.NewEncoder(told).Encode(found); err != nil {
+		t.Fatal(err)
+	}
+	bundles := filepath.Join("run", "engine", "io.containerd.runtime.v2.task")
+	m.searchFiles(secrets, filepath.Join("run", "volumes"), bundles)
+	if err := p.KillContainer(m.ctx(), uid, ref); err != nil {
+		t.Fatal(err)
+	}
+	p.wait(ref)
+	m.searchFiles(secrets, filepath.Join("run", "volumes"))
+	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
+		t.Fatal(err)
+	}
+	m.searchFiles(secrets)
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	told.Write(log.text.Bytes())
+	for _, s := range secrets {
+		if strings.Contains(told.String(), s) {
+			t.Errorf("%q was told:\n%s", s, told)
+		}
+	}
+}
+
+// searchFiles looks for texts in all files of the machine but its configuration and those below the folders.
+func (m *machine) searchFiles(texts []string, but ...string) {
+	m.Helper()
+	skip := map[string]bool{"etc": true}
+	for _, dir := range but {
+		skip[dir] = true
+	}
+	err := filepath.WalkDir(m.dir, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // gone meanwhile
+		}
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(m.dir, path)
+		switch {
+		case err != nil:
+			return err
+		case skip[relative], relative == filepath.Join("run", "ns"), strings.HasSuffix(path, "snapshotter.v1.overlayfs"), strings.HasSuffix(path, "content.v1.content"):
+			return fs.SkipDir
+		case !d.Type().IsRegular():
+			return nil
+		}
+		content, err := os.ReadFile(path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		for _, text := range texts {
+			if bytes.Contains(content, []byte(text)) {
+				m.Errorf("%s tells %q", relative, text)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		m.Error(err)
+	}
+}

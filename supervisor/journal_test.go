@@ -1,0 +1,314 @@
+package supervisor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// journal is kept in memory, and outlives the supervisors that are started on it. It can hang and fail.
+type journal struct {
+	mu       sync.Mutex
+	events   []supervisor.Event
+	hang     chan struct{} // not nil: appends wait for it
+	err      error
+	tries    int
+	retained [][]string
+}
+
+func (j *journal) Load() ([]supervisor.Event, error) { return j.all(), nil }
+
+func (j *journal) all() []supervisor.Event {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return slices.Clone(j.events)
+}
+
+func (j *journal) Read(pod string) ([]supervisor.Event, error) {
+	return slices.DeleteFunc(j.all(), func(e supervisor.Event) bool { return e.Pod != pod }), nil
+}
+
+func (j *journal) Append(events []supervisor.Event) error {
+	j.mu.Lock()
+	hang := j.hang
+	j.mu.Unlock()
+	if hang != nil {
+		<-hang
+	}
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.tries++
+	if j.err != nil {
+		return j.err
+	}
+	j.events = append(j.events, events...)
+	return nil
+}
+
+func (j *journal) Retain(pods []string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.retained = append(j.retained, pods)
+	return nil
+}
+
+func (j *journal) tried() int {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.tries
+}
+
+func (j *journal) set(hang chan struct{}, err error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.hang, j.err = hang, err
+}
+
+// kinds are those of events, each with its container.
+func kinds(events []supervisor.Event) []string {
+	var list []string
+	for _, e := range events {
+		list = append(list, string(e.Kind)+" "+e.Container)
+	}
+	return list
+}
+
+// TestJournalKeepsWhatLedToARestart has a container that is never ready, whose liveness probe fails in the end.
+func TestJournalKeepsWhatLedToARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnswers(map[string]string{"live": "true", "ready": "echo no; exit 1"})
+		kept := &journal{}
+		m := newMachine(t, fakeruntime.Options{Exec: a.program})
+		m.journal = kept
+		m.start()
+		p := pod("p", spec.RestartAlways, "trap 'exit 0' TERM; sleep 100000")
+		p.Containers[0].LivenessProbe, p.Containers[0].ReadinessProbe = execProbe("live"), execProbe("ready")
+		m.add(p)
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		before := kinds(kept.all())
+		if diff := cmp.Diff([]string{"PodAccepted ", "SandboxReady ", "ImagePulling c0", "ImageFetched c0", "ContainerRunning c0"}, before); diff != "" {
+			t.Errorf("of a pod to which nothing happens but that it is not ready (-want +got):\n%s", diff)
+		}
+		a.set("live", "echo dead; exit 1")
+		m.until("p", "restarted", restarted)
+		a.set("live", "true")
+		synctest.Wait()
+		since := kept.all()[len(before):]
+		var notAlive supervisor.Event
+		last := 0
+		for _, e := range since {
+			switch e.Kind {
+			case supervisor.ContainerNotAlive:
+				notAlive = e
+			case supervisor.ProbeFailed:
+				last++
+			}
+		}
+		if notAlive.Fields["count"] != "3" || notAlive.Fields["output"] != "dead" || last == 0 || last > 16 {
+			t.Errorf("%d failed probes and %+v are kept, of %v", last, notAlive, kinds(since))
+		}
+		if i := slices.IndexFunc(since, func(e supervisor.Event) bool { return e.Seq == notAlive.Cause }); i < 0 || since[i].Fields["count"] != "3" {
+			t.Errorf("what led to %+v is not kept: %v", notAlive, kinds(since))
+		}
+		n := len(kept.all())
+		time.Sleep(24 * time.Hour)
+		synctest.Wait()
+		if now := kept.all(); len(now) != n {
+			t.Errorf("an idle day writes %v", kinds(now[n:]))
+		}
+	})
+}
+
+// TestNumbersGoOn restarts the supervisor and the machine: no number is given twice, and each cause is found.
+func TestNumbersGoOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.journal = &journal{}
+		m.start()
+		m.add(pod("p", spec.RestartAlways, "sleep 60; exit 3"))
+		for range 3 {
+			time.Sleep(10 * time.Minute)
+			m.leave()
+			m.start()
+		}
+		uid := func() string { s, _ := m.Pod("p"); return s.Facts.UID }()
+		m.leave()
+		m.engine.Reboot()
+		m.boot = "boot-2"
+		m.start()
+		m.until("p", "running", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].State.Running != nil })
+		synctest.Wait()
+		events, err := m.History(t.Context(), "p")
+		if err != nil {
+			t.Fatal(err)
+		}
+		known := map[uint64]supervisor.Event{}
+		recovered := 0
+		for _, e := range events {
+			if _, twice := known[e.Seq]; twice || e.UID != uid {
+				t.Errorf("%+v: its number was given before, or it is of another pod", e)
+			}
+			if cause, found := known[e.Cause]; e.Cause > 0 && (!found || cause.Seq >= e.Seq) {
+				t.Errorf("the cause of %+v is not known", e)
+			}
+			if e.Kind != supervisor.PodAccepted && e.Cause == 0 {
+				t.Errorf("%+v has no cause", e)
+			}
+			if e.Kind == supervisor.PodRecovered {
+				recovered++
+			}
+			known[e.Seq] = e
+		}
+		if recovered != 4 {
+			t.Errorf("%d restarts of the supervisor are told, want 4: %v", recovered, kinds(events))
+		}
+		running := events[len(events)-1]
+		for running.Kind != supervisor.MachineRestarted && running.Cause > 0 {
+			running = known[running.Cause]
+		}
+		if running.Kind != supervisor.MachineRestarted {
+			t.Errorf("the boot has not led to the newest start: %v", kinds(events))
+		}
+		if ring, missed := m.Events().Since(0); len(ring) != len(events) || missed != 0 {
+			t.Errorf("the ring has %d events and missed %d, want all %d", len(ring), missed, len(events))
+		}
+		// A follower of an earlier life goes on where it was.
+		if rest, missed := m.Events().Since(events[3].Seq); len(rest) != len(events)-4 || missed != 0 {
+			t.Errorf("behind the fourth there are %d of %d, %d missed", len(rest), len(events), missed)
+		}
+		if born := m.Events().Born(); born != 4_000_000_000 {
+			t.Errorf("the fifth life begins behind %d", born)
+		}
+	})
+}
+
+// TestJournalHoldsNobodyUp lets the journal hang and fail: pods go on, it is told once, and what fell behind is kept after all.
+func TestJournalHoldsNobodyUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := &journal{}
+		m := newMachine(t, fakeruntime.Options{})
+		m.journal = kept
+		m.start()
+		hang := make(chan struct{})
+		kept.set(hang, nil)
+		m.add(pod("p", spec.RestartNever, "sleep 5"))
+		m.untilPhase("p", lifecycle.PhaseSucceeded)
+		if n := len(kept.all()); n > 0 {
+			t.Errorf("%d events are kept by a journal that hangs", n)
+		}
+		kept.set(nil, errors.New("no space left on device"))
+		close(hang)
+		time.Sleep(10 * time.Minute)
+		m.add(pod("q", spec.RestartNever, "sleep 5"))
+		m.untilPhase("q", lifecycle.PhaseSucceeded)
+		time.Sleep(10 * time.Minute)
+		events, _ := m.Events().Since(0)
+		told := slices.DeleteFunc(events, func(e supervisor.Event) bool { return e.Kind != supervisor.JournalFailed })
+		if len(told) != 1 || told[0].Fields["error"] != "no space left on device" {
+			t.Errorf("the failure is told as %+v", told)
+		}
+		if n := kept.tried(); n > 25 {
+			t.Errorf("it was tried %d times in twenty minutes", n)
+		}
+		kept.set(nil, nil)
+		time.Sleep(2 * time.Minute)
+		for _, name := range []string{"p", "q"} {
+			events, err := kept.Read(name)
+			want := []string{"PodAccepted ", "SandboxReady ", "ImagePulling c0", "ImageFetched c0", "ContainerRunning c0", "ContainerSucceeded c0", "PodSucceeded "}
+			if name == "q" {
+				want = slices.Replace(want, 2, 4, "ImagePresent c0")
+			}
+			if diff := cmp.Diff(want, kinds(events)); diff != "" || err != nil {
+				t.Errorf("of pod %s, after all (-want +got, %v):\n%s", name, err, diff)
+			}
+		}
+	})
+}
+
+func TestHistoryIsReadWithoutTheDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := &journal{}
+		m := newMachine(t, fakeruntime.Options{})
+		m.journal = &hangingReads{journal: kept, hang: t.Context().Done()}
+		m.start()
+		m.add(pod("p", spec.RestartNever, "sleep 5"))
+		m.untilPhase("p", lifecycle.PhaseSucceeded)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		events, err := m.History(ctx, "p")
+		if len(events) == 0 || err == nil {
+			t.Errorf("with a disk that hangs: %v, %v", kinds(events), err)
+		}
+	})
+}
+
+// TestJournalForgetsTheGone is told which pods are left when one is gone.
+func TestJournalForgetsTheGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := &journal{}
+		m := newMachine(t, fakeruntime.Options{})
+		m.journal = kept
+		m.start()
+		m.add(pod("stays", spec.RestartAlways, "sleep 100000"))
+		m.add(pod("goes", spec.RestartNever, "sleep 5"))
+		m.untilPhase("goes", lifecycle.PhaseSucceeded)
+		if err := m.Stop(t.Context(), "goes", supervisor.StopOptions{Delete: true, By: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		m.untilGone("goes")
+		synctest.Wait()
+		if len(kept.retained) != 1 || !slices.Contains(kept.retained[0], "stays") {
+			t.Errorf("told to retain %v", kept.retained)
+		}
+		events, _ := m.History(t.Context(), "goes")
+		if got := kinds(events); len(got) == 0 || got[len(got)-1] != "PodGone " {
+			t.Errorf("the story of a pod that is gone: %v", got)
+		}
+	})
+}
+
+func TestRestoredRingIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		kept := &journal{}
+		for i := range 5000 {
+			kept.events = append(kept.events, supervisor.Event{Seq: uint64(2*i + 1), Kind: supervisor.ContainerRunning, Pod: "p", UID: fmt.Sprint(i)})
+		}
+		m := newMachine(t, fakeruntime.Options{})
+		m.journal = kept
+		m.start()
+		events, missed := m.Events().Since(0)
+		if len(events) != 4096 || events[0].Seq != 2*904+1 || missed != 0 {
+			t.Errorf("%d events from %d on, %d missed", len(events), events[0].Seq, missed)
+		}
+		m.add(pod("p", spec.RestartNever, "sleep 5"))
+		m.untilPhase("p", lifecycle.PhaseSucceeded)
+		synctest.Wait()
+		if events, missed := m.Events().Since(2*904 + 1); len(events) != 4096 || missed == 0 || events[4095].Seq < 1_000_000_000 {
+			t.Errorf("%d events up to %d, %d missed", len(events), events[len(events)-1].Seq, missed)
+		}
+	})
+}
+
+// hangingReads is a journal whose disk hangs when it is read.
+type hangingReads struct {
+	*journal
+	hang <-chan struct{}
+}
+
+func (h *hangingReads) Read(string) ([]supervisor.Event, error) {
+	<-h.hang
+	return nil, errors.New("too late")
+}

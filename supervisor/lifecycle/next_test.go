@@ -1,0 +1,45 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// TestNextTry holds what people are told against when Decide wakes for it.
+func TestNextTry(t *testing.T) {
+	pod := podOf(spec.RestartAlways, "app")
+	refused := lifecycle.Failure{Kind: lifecycle.FailureRefused}
+	mount := lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: "no disk"}
+	crashed := history{up(), tick(10), ran("app", 1, 1), ran("app", 2, 1)}
+	for _, row := range []struct {
+		name string
+		past history
+		now  float64
+		want time.Duration // 0: not known
+	}{
+		{"the image", history{up(), tick(10), pullFailed("app", 1, 2, lifecycle.ReasonErrImagePull)}, 12, 18 * time.Second},
+		{"while it is pulled again", history{up(), tick(10), pullFailed("app", 1, 2, lifecycle.ReasonErrImagePull), tick(30), pull("app", 1, 3)}, 31, 0},
+		{"a restart", crashed, 12, 8 * time.Second},
+		{"creation", history{up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), refused)}, 13, 7 * time.Second},
+		{"the sandbox", history{tick(10), failing(startSandbox(1), oops)}, 14, 6 * time.Second},
+		{"a volume", history{tick(10), failing(startSandbox(1), mount)}, 10.5, 500 * time.Millisecond},
+		{"nothing: it runs", history{up(), running("app", 1)}, 1, 0},
+		{"nothing: it is about to run", up(), 1, 0},
+		{"nothing: it is to end", history{crashed, stopped(1)}, 12, 0},
+	} {
+		facts := fold(row.past)
+		got, known := lifecycle.NextTry(pod, facts, "app", at(row.now))
+		if got != row.want || known != (row.want > 0) {
+			t.Errorf("%s: in %v, %v; want %v", row.name, got, known, row.want)
+		}
+		if d := lifecycle.Decide(pod, facts, at(row.now)); known && d.Wake.Sub(at(row.now)) != got {
+			t.Errorf("%s: in %v, but the next look is in %v", row.name, got, d.Wake.Sub(at(row.now)))
+		}
+	}
+	if got, known := lifecycle.NextTry(podOf(spec.RestartNever, "app"), fold(crashed), "app", at(12)); known {
+		t.Errorf("in a pod that has ended: in %v", got)
+	}
+}

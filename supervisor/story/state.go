@@ -1,0 +1,176 @@
+package story
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// fine reports whether a container is as it should be: it is ready, or has done its work.
+func (t *teller) fine(c *lifecycle.ContainerStatus) bool {
+	switch {
+	case c.State.Terminated != nil:
+		return c.State.Terminated.ExitCode == 0
+	case c.State.Running != nil:
+		return c.Ready || c.Started == nil
+	}
+	return false
+}
+
+// state is how a container is, in a sentence.
+func (t *teller) state(c *lifecycle.ContainerStatus) string {
+	newest := t.snapshot.Facts.Containers[c.Name].Newest
+	switch {
+	case newest.StopReason != "" && newest.Exited.IsZero():
+		return "It is being stopped."
+	case c.State.Running != nil:
+		return t.running(c)
+	case c.State.Terminated != nil:
+		end := c.State.Terminated
+		if end.ExitCode == 0 {
+			return "It has ended, with 0, and is not started again."
+		}
+		return fmt.Sprintf("It has ended, with %d (%s), and is not started again.", end.ExitCode, end.Reason)
+	case c.State.Waiting != nil:
+		return waiting(c.State.Waiting)
+	}
+	return "It is not known how it is."
+}
+
+func (t *teller) running(c *lifecycle.ContainerStatus) string {
+	ready := t.snapshot.Facts.Containers[c.Name].Newest.Probes.Readiness
+	switch {
+	case c.Ready:
+		return "It runs and is ready."
+	case c.Started == nil: // an ephemeral one
+		return "It runs."
+	case !*c.Started:
+		return "It runs; its startup probe has not succeeded yet" + t.answer(c.Name, "Startup") + "."
+	case ready.Verdict == lifecycle.VerdictFailure:
+		text := "It runs and is not ready: its readiness probe fails"
+		if output := oneLine(ready.Message); output != "" {
+			text += " (" + output + ")"
+		}
+		return text + "."
+	}
+	return "It runs; its readiness probe has not succeeded yet" + t.answer(c.Name, "Readiness") + "."
+}
+
+// answer is what a probe of the present run has last said, if it failed and is still known.
+func (t *teller) answer(container, probe string) string {
+	attempt := t.snapshot.Facts.Containers[container].Newest.Attempt
+	for _, e := range slices.Backward(t.events) {
+		if e.Container != container || e.Attempt != attempt || e.Fields["probe"] != probe {
+			continue
+		}
+		if said := oneLine(e.Fields["output"] + e.Fields["error"]); said != "" {
+			return " (" + said + ")"
+		}
+		break
+	}
+	return ""
+}
+
+// waiting is what a container waits for.
+func waiting(w *lifecycle.Waiting) string {
+	switch w.Reason {
+	case lifecycle.ReasonCrashLoopBackOff:
+		return "It waits for its next start (CrashLoopBackOff)."
+	case lifecycle.ReasonContainerCreating, lifecycle.ReasonPodInitializing:
+		if w.Message != "" {
+			return fmt.Sprintf("It waits to be made (%s): %s", w.Reason, sentence(w.Message))
+		}
+		return fmt.Sprintf("It is being made (%s).", w.Reason)
+	case "":
+		return "It is about to start."
+	}
+	if w.Message == "" {
+		return fmt.Sprintf("It waits (%s).", w.Reason)
+	}
+	return fmt.Sprintf("It waits (%s): %s", w.Reason, sentence(w.Message))
+}
+
+// sentence is a message of others with its full stop.
+func sentence(message string) string { return strings.TrimSuffix(oneLine(message), ".") + "." }
+
+// summary is how the pod is, and whether that is well.
+func (t *teller) summary(s *Story) (string, bool) {
+	stop := &t.snapshot.Facts.Stop
+	status := &t.snapshot.Status
+	by := ""
+	if stop.By != "" {
+		by = ", asked by " + stop.By
+	}
+	switch {
+	case status.Phase == lifecycle.PhaseSucceeded:
+		return "succeeded" + by, true
+	case status.Phase == lifecycle.PhaseFailed && stop.Reason != "":
+		return fmt.Sprintf("failed (%s): %s", stop.Reason, strings.TrimSuffix(sentence(stop.Message), ".")), false
+	case status.Phase == lifecycle.PhaseFailed && !stop.Asked.IsZero():
+		return "was ended" + by, true
+	case status.Phase == lifecycle.PhaseFailed:
+		return "failed" + t.culprit(s), false
+	case status.Phase == lifecycle.PhaseUnknown:
+		return "cannot be seen: the container engine cannot be reached", false
+	case !stop.Asked.IsZero():
+		return "is to end" + by, false
+	}
+	if why := t.unready(s); why != "" {
+		return why, false
+	}
+	last, restarts := t.lastRestart(s)
+	if restarts == 0 {
+		return "runs and is ready", true
+	}
+	return "runs and is ready; " + last, t.now.Wall.Sub(t.restartedAt(s)) > recent
+}
+
+// culprit is the container that a pod failed by.
+func (t *teller) culprit(s *Story) string {
+	for _, c := range s.Containers {
+		if !strings.HasPrefix(c.Now, "It has ended, with 0,") {
+			return ": " + c.Name + clause(c.Now)
+		}
+	}
+	return ""
+}
+
+// clause makes the sentence of a container's state follow its name.
+func clause(now string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(now, "It"), ".")
+}
+
+// unready is why the pod is not ready; empty if it is.
+func (t *teller) unready(s *Story) string {
+	condition := lifecycle.Condition{}
+	for _, c := range t.snapshot.Status.Conditions {
+		if c.Type == lifecycle.PodReady {
+			condition = c
+		}
+	}
+	if condition.Status == "True" {
+		return ""
+	}
+	for _, c := range s.Containers {
+		if !strings.HasPrefix(c.Now, "It runs and is ready") && !strings.HasPrefix(c.Now, "It has ended, with 0,") {
+			text := "is not ready: " + c.Name + clause(c.Now)
+			if c.Restarts > 0 {
+				text += ", after " + times(c.Restarts, "restart")
+			}
+			return text
+		}
+	}
+	if condition.Reason == lifecycle.ReasonReadinessGatesNotReady {
+		return "is not ready: " + strings.TrimSuffix(sentence(condition.Message), ".")
+	}
+	return "is not ready yet"
+}
+
+func times(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}

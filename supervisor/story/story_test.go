@@ -1,0 +1,324 @@
+package story_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/hooks"
+	"github.com/podstead/podstead/probes"
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/story"
+)
+
+var update = flag.Bool("update", false, "write what the stories are expected to be anew")
+
+// world is a supervisor on an engine in memory, in a bubble.
+type world struct {
+	t      *testing.T
+	engine *fakeruntime.Runtime
+	dir    string
+	boot   string
+	begun  time.Time
+	fails  atomic.Pointer[failure] // what calls of a method end in
+	probe  atomic.Pointer[string]  // the script of every probe and hook
+	*supervisor.Supervisor
+}
+
+type failure struct {
+	method string
+	why    lifecycle.Failure
+}
+
+func newWorld(t *testing.T) *world {
+	w := &world{t: t, dir: t.TempDir(), boot: "1", begun: time.Now()}
+	w.engine = fakeruntime.New(fakeruntime.Options{
+		Before: func(_ context.Context, c fakeruntime.Call) error {
+			if f := w.fails.Load(); f != nil && f.method == c.Method {
+				return f.why
+			}
+			return nil
+		},
+		Exec: func(lifecycle.Ref, []string) (fakeruntime.Program, bool) {
+			return fakeruntime.Read([]string{"sh", "-c", *w.probe.Load()}), true
+		},
+	})
+	w.probes("true")
+	w.start()
+	t.Cleanup(w.leave)
+	return w
+}
+
+func (w *world) probes(script string) { w.probe.Store(&script) }
+
+func (w *world) now() lifecycle.Instant {
+	return lifecycle.Instant{Boot: w.boot, Mono: time.Since(w.begun), Wall: time.Now()}
+}
+
+func (w *world) start() {
+	store, err := supervisor.NewDirStore(filepath.Join(w.dir, "pods"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	journal, err := supervisor.NewDirJournal(filepath.Join(w.dir, "events"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.Supervisor = supervisor.New(context.WithoutCancel(w.t.Context()), supervisor.Options{
+		Runtime: w.engine, Prober: probes.New(w.engine, w.now, probes.Options{}), Hooks: hooks.New(w.engine, nil),
+		Store: store, Journal: journal, Clock: w.now, Events: 8, // a ring that soon forgets
+	})
+	if err := w.Recover(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) leave() {
+	if err := w.Leave(context.WithoutCancel(w.t.Context())); err != nil {
+		w.t.Error(err)
+	}
+}
+
+func (w *world) stop(o supervisor.StopOptions) {
+	o.By = "podstead stop, pid 7, uid 0"
+	if err := w.Stop(w.t.Context(), "web", o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// story is the story of the pod now.
+func (w *world) story() story.Story {
+	synctest.Wait()
+	events, err := w.History(w.t.Context(), "web")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	s, there := w.Pod("web")
+	if there {
+		return story.Of(&s, events, w.now())
+	}
+	gone, known := story.Gone(events)
+	if !known {
+		w.t.Fatal("nothing is known of the pod")
+	}
+	return gone
+}
+
+// text writes a story down, with times since the beginning.
+func (w *world) text(s story.Story) string {
+	var b strings.Builder
+	line := func(indent string, step story.Step) {
+		fmt.Fprintf(&b, "%s%v %s", indent, step.Time.Sub(w.begun).Round(time.Millisecond), step.Text)
+		if step.Seen > 0 {
+			fmt.Fprintf(&b, " (%d times)", step.Seen)
+		}
+		b.WriteString("\n")
+	}
+	fmt.Fprintf(&b, "%s %s. (well: %v)\n", s.Pod, s.Summary, s.Well)
+	for _, c := range s.Containers {
+		fmt.Fprintf(&b, "%s, %d restarts. %s", c.Name, c.Restarts, c.Now)
+		if !c.Next.IsZero() {
+			fmt.Fprintf(&b, " Next: %v", c.Next.Sub(w.begun).Round(time.Millisecond))
+		}
+		b.WriteString("\n")
+		for _, r := range c.Told {
+			fmt.Fprintf(&b, "  because %s\n", r.Why)
+			for _, step := range r.Steps {
+				line("    ", step)
+			}
+		}
+	}
+	for _, step := range s.Steps {
+		line("", step)
+	}
+	return b.String()
+}
+
+func pod(script string) *spec.Pod {
+	return &spec.Pod{
+		Name: "web", RestartPolicy: spec.RestartAlways, TerminationGracePeriodSeconds: 10,
+		Containers: []spec.Container{{Name: "app", Image: "i:1", Command: []string{"sh", "-c", script}}},
+	}
+}
+
+func checked(p *spec.Pod, set func(*spec.Container, *spec.Probe)) *spec.Pod {
+	set(&p.Containers[0], &spec.Probe{
+		Exec: &spec.ExecAction{Command: []string{"check"}}, PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
+	})
+	return p
+}
+
+func liveness(c *spec.Container, p *spec.Probe)  { c.LivenessProbe = p }
+func readiness(c *spec.Container, p *spec.Probe) { c.ReadinessProbe = p }
+func startup(c *spec.Container, p *spec.Probe)   { c.StartupProbe = p }
+
+// TestStories holds what people are told against testdata. With -update it writes that.
+func TestStories(t *testing.T) {
+	const server, forAYear = "trap 'exit 143' TERM; sleep 31536000", "sleep 31536000"
+	seconds := spec.Seconds(60)
+	expiring := pod(server)
+	expiring.ActiveDeadlineSeconds = &seconds
+	gated := pod(forAYear)
+	gated.ReadinessGates = []spec.ReadinessGate{{ConditionType: "example.org/door"}}
+	hooked := pod(forAYear)
+	hooked.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"hook"}}}}
+	never := pod("sleep 3; exit 4")
+	never.RestartPolicy = spec.RestartNever
+	missing := pod(forAYear)
+	missing.Containers[0].ImagePullPolicy = spec.PullNever
+	all := pod("sleep 5; exit 42")
+	all.Containers[0].RestartPolicy = spec.RestartNever
+	all.Containers[0].RestartPolicyRules = []spec.RestartRule{{
+		Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "In", Values: []int32{42}},
+	}}
+	all.Containers = append(all.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", server}})
+	for _, test := range []struct {
+		name string
+		pod  *spec.Pod
+		live func(w *world)
+	}{
+		{"nothing", pod(forAYear), func(*world) { time.Sleep(time.Hour) }},
+		{"liveness", checked(pod(server), liveness), func(w *world) {
+			time.Sleep(time.Minute)
+			w.probes("echo HTTP 500; exit 1")
+			time.Sleep(31 * time.Second)
+			w.probes("true")
+			time.Sleep(time.Minute)
+		}},
+		{"liveness-kill-in-vain", checked(pod(forAYear), liveness), func(w *world) {
+			w.probes("exit 1")
+			time.Sleep(35 * time.Second)
+			w.probes("true")
+			time.Sleep(2 * time.Hour)
+		}},
+		{"startup", checked(pod(server), startup), func(w *world) {
+			w.probes("echo not yet; exit 1")
+			time.Sleep(25 * time.Second)
+		}},
+		{"not-ready", checked(pod(server), readiness), func(w *world) {
+			w.probes("echo no database; exit 1")
+			time.Sleep(time.Hour)
+		}},
+		{"crash-loop", pod("sleep 3; exit 1"), func(*world) { time.Sleep(10 * time.Minute) }},
+		{"crash-loop-over-restarts", pod("sleep 3; exit 1"), func(w *world) {
+			time.Sleep(2 * time.Minute)
+			w.leave()
+			time.Sleep(time.Second)
+			w.start()
+			time.Sleep(time.Minute)
+		}},
+		{"boot", pod(forAYear), func(w *world) {
+			time.Sleep(time.Hour)
+			w.leave()
+			w.engine.Reboot()
+			w.boot = "2"
+			w.start()
+			time.Sleep(time.Minute)
+		}},
+		{"sandbox-lost", pod(forAYear), func(w *world) {
+			time.Sleep(time.Hour)
+			s, _ := w.Pod("web")
+			w.engine.LoseSandbox(s.Facts.UID)
+			time.Sleep(time.Minute)
+		}},
+		{"out-of-memory", pod(forAYear), func(w *world) {
+			time.Sleep(time.Minute)
+			s, _ := w.Pod("web")
+			w.engine.Crash(s.Facts.UID, "app", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonOOMKilled})
+			time.Sleep(time.Minute)
+		}},
+		{"image", pod(forAYear), func(w *world) {
+			w.fails.Store(&failure{"PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "connection refused"}})
+			time.Sleep(time.Minute)
+		}},
+		{"image-never", missing, func(*world) { time.Sleep(15 * time.Second) }},
+		{"volume", pod(forAYear), func(w *world) {
+			w.fails.Store(&failure{"StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: "hostPath /data: no such file or directory"}})
+			time.Sleep(time.Minute)
+		}},
+		{"volume-came", pod(forAYear), func(w *world) {
+			w.fails.Store(&failure{"StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: "no disk"}})
+			time.Sleep(time.Minute)
+			w.fails.Store(nil)
+			time.Sleep(time.Hour)
+		}},
+		{"refused", pod(forAYear), func(w *world) {
+			w.fails.Store(&failure{"StartContainer", lifecycle.Failure{
+				Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateConfigError, Message: "no config map \"shop\"",
+			}})
+			time.Sleep(15 * time.Second)
+		}},
+		{"hook", hooked, func(w *world) {
+			w.probes("exit 1")
+			time.Sleep(time.Second)
+		}},
+		{"evicted", pod(server), func(w *world) {
+			time.Sleep(time.Minute)
+			s, _ := w.Pod("web")
+			w.engine.Overuse(s.Facts.UID, "Usage of EmptyDir volume \"data\" exceeds the limit \"64Mi\".")
+			time.Sleep(time.Minute)
+		}},
+		{"deadline", expiring, func(*world) { time.Sleep(2 * time.Minute) }},
+		{"stopped", pod(server), func(w *world) {
+			time.Sleep(time.Minute)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Minute)
+		}},
+		{"deleted", pod("sleep 100; exit 3"), func(w *world) {
+			time.Sleep(2 * time.Minute)
+			w.stop(supervisor.StopOptions{Delete: true})
+			time.Sleep(time.Minute)
+		}},
+		{"failed", never, func(*world) { time.Sleep(time.Minute) }},
+		{"restart-all", all, func(*world) { time.Sleep(9 * time.Second) }},
+		{"gate", gated, func(*world) { time.Sleep(time.Minute) }},
+		{"engine-away", pod(forAYear), func(w *world) {
+			w.fails.Store(&failure{"StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "no engine"}})
+			time.Sleep(time.Minute)
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				if _, err := w.Add(test.pod, supervisor.Owner{By: "test"}); err != nil {
+					t.Fatal(err)
+				}
+				test.live(w)
+				s := w.story()
+				got, path := w.text(s), filepath.Join("testdata", test.name+".txt")
+				if *update {
+					if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+						t.Fatal(err)
+					}
+				}
+				want, err := os.ReadFile(path)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if diff := cmp.Diff(string(want), got); diff != "" {
+					t.Errorf("the story (-want +got; -update writes it):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+func TestNothingIsKnown(t *testing.T) {
+	for _, events := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.StateRefused, Pod: "web"}}} {
+		if s, known := story.Gone(events); known {
+			t.Errorf("of %v: %+v", events, s)
+		}
+	}
+}

@@ -1,0 +1,302 @@
+//go:build e2e
+
+package faults
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/podstead/podstead/supervisor"
+)
+
+// probeKinds are the fields of a container that hold probes.
+var probeKinds = []string{"livenessProbe", "readinessProbe", "startupProbe"}
+
+// calls counts what servers were asked, by what it was.
+type calls struct {
+	mu    sync.Mutex
+	times map[string][]time.Time
+}
+
+func (c *calls) add(what string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.times == nil {
+		c.times = map[string][]time.Time{}
+	}
+	c.times[what] = append(c.times[what], time.Now())
+}
+
+func (c *calls) of(what string) []time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.times[what])
+}
+
+// awaitCalls waits until each of these has come.
+func (f *fixture) awaitCalls(c *calls, want ...string) {
+	f.Helper()
+	f.await(func() error {
+		for _, what := range want {
+			if len(c.of(what)) == 0 {
+				c.mu.Lock()
+				defer c.mu.Unlock()
+				return fmt.Errorf("no call of %q among %v", what, c.times)
+			}
+		}
+		return nil
+	})
+}
+
+// secureServer writes down who asks it: the path, and the header X-From.
+func (c *calls) secureServer(t *testing.T) (port int) {
+	s := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		c.add("http " + r.URL.Path + " " + r.Header.Get("X-From"))
+	}))
+	t.Cleanup(s.Close)
+	return s.Listener.Addr().(*net.TCPAddr).Port
+}
+
+// acceptor writes down that somebody has connected.
+func (c *calls) acceptor(t *testing.T, what string) (port int) {
+	l := listen(t)
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			c.add(what)
+			_ = conn.Close()
+		}
+	}()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// healthServer writes down for which service it was asked, and finds all of them healthy.
+func (c *calls) healthServer(t *testing.T) (port int) {
+	l, states := listen(t), health.NewServer()
+	for _, kind := range probeKinds {
+		states.SetServingStatus(kind, grpc_health_v1.HealthCheckResponse_SERVING)
+	}
+	rpc := grpc.NewServer(grpc.UnaryInterceptor(func(ctx context.Context, q any, _ *grpc.UnaryServerInfo, next grpc.UnaryHandler) (any, error) {
+		if check, ok := q.(*grpc_health_v1.HealthCheckRequest); ok {
+			c.add("grpc " + check.GetService())
+		}
+		return next(ctx, q)
+	}))
+	grpc_health_v1.RegisterHealthServer(rpc, states)
+	go func() { _ = rpc.Serve(l) }()
+	t.Cleanup(rpc.Stop)
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// TestFieldsProbeHandlers: what each probe asks, and whom. The servers are this machine's: without a host the pod would be asked.
+//
+// fields: containers[].{livenessProbe,readinessProbe,startupProbe}.exec.command
+// fields: containers[].{livenessProbe,readinessProbe,startupProbe}.httpGet.{path,port,host,scheme}
+// fields: containers[].{livenessProbe,readinessProbe,startupProbe}.httpGet.httpHeaders[].{name,value}
+// fields: containers[].{livenessProbe,readinessProbe,startupProbe}.{tcpSocket.port,tcpSocket.host,grpc.port,grpc.service}
+// fields: containers[].ports[].name
+func TestFieldsProbeHandlers(t *testing.T) {
+	f := newFixture(t)
+	var c calls
+	web, rpc := c.secureServer(t), c.healthServer(t)
+	text, hosted := "terminationGracePeriodSeconds = 2\n", "terminationGracePeriodSeconds = 2\nhostNetwork = true\n"
+	var want []string
+	for i, kind := range probeKinds {
+		const often = ", periodSeconds = 0.3, timeoutSeconds = 20"
+		name := strings.ToLower(strings.TrimSuffix(kind, "Probe"))
+		text += container("http-"+name, idle) + fmt.Sprintf("ports = [{ name = \"web\", containerPort = %d }]\n", web) +
+			fmt.Sprintf(`%s = { httpGet = { path = "/%s", port = "web", host = "127.0.0.1", scheme = "HTTPS", httpHeaders = [{ name = "X-From", value = "%d" }] }%s }`, kind, kind, i, often)
+		text += container("tcp-"+name, idle) + fmt.Sprintf(`%s = { tcpSocket = { port = %d, host = "127.0.0.1" }%s }`, kind, c.acceptor(t, "tcp "+kind), often)
+		text += container("exec-"+name, idle) + fmt.Sprintf(`%s = { exec = { command = ["sh", "-c", "echo %s >/proc/1/fd/1"] }%s }`, kind, kind, often)
+		hosted += container("grpc-"+name, idle) + fmt.Sprintf(`%s = { grpc = { port = %d, service = "%s" }%s }`, kind, rpc, kind, often)
+		want = append(want, fmt.Sprintf("http /%s %d", kind, i), "tcp "+kind, "grpc "+kind)
+	}
+	r := f.start(f.pod("handlers", text), f.pod("hosted", hosted))
+	f.awaitCalls(&c, want...)
+	for _, kind := range probeKinds {
+		name := "exec-" + strings.ToLower(strings.TrimSuffix(kind, "Probe"))
+		r.until("the command of "+name, func() bool { return slices.Contains(r.lines(name), kind) })
+	}
+	f.awaitReady("hosted", "grpc-liveness grpc-readiness grpc-startup")
+	if failed := r.events(supervisor.ProbeFailed); len(failed) > 0 {
+		t.Errorf("a probe failed: %+v", failed)
+	}
+	r.interrupt()
+	r.status()
+}
+
+// numbered is a container that ends by SIGKILL only, with a probe that asks a server for a path of its own.
+func numbered(name, kind string, port int, numbers string) string {
+	return container(name, "trap '' TERM; echo up; while :; do sleep 0.1; done") +
+		fmt.Sprintf("%s = { httpGet = { path = \"/%s\", port = %d, host = \"127.0.0.1\" }, %s }\n", kind, name, port, numbers)
+}
+
+// TestFieldsProbeNumbers: when probes begin, how often and how long they ask, and how many answers count. Each number is another
+// than the default, with which the test would fail or wait for too long.
+//
+// fields: containers[].{livenessProbe,readinessProbe,startupProbe}.{initialDelaySeconds,periodSeconds,timeoutSeconds}
+// fields: containers[].{livenessProbe,readinessProbe,startupProbe}.{successThreshold,failureThreshold,terminationGracePeriodSeconds}
+func TestFieldsProbeNumbers(t *testing.T) {
+	f := newFixture(t)
+	var c calls
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.add(r.URL.Path)
+		kind, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "-")
+		n := len(c.of(r.URL.Path))
+		switch {
+		case kind == "slow" && n == 1: // longer than the default timeout
+			select {
+			case <-time.After(1500 * time.Millisecond):
+			case <-r.Context().Done():
+			}
+		case kind == "fails", kind == "unready" && n > 4:
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	t.Cleanup(s.Close)
+	port := s.Listener.Addr().(*net.TCPAddr).Port
+	const pace = "initialDelaySeconds = 1, periodSeconds = 0.3, timeoutSeconds = 20, "
+	text := "terminationGracePeriodSeconds = 600\nrestartBackoff.maxSeconds = 0.1\n" +
+		numbered("fails-liveness", "livenessProbe", port, pace+"successThreshold = 1, failureThreshold = 5, terminationGracePeriodSeconds = 2") +
+		numbered("fails-startup", "startupProbe", port, pace+"successThreshold = 1, failureThreshold = 5, terminationGracePeriodSeconds = 2") +
+		numbered("unready-c", "readinessProbe", port, pace+"successThreshold = 4, failureThreshold = 8") +
+		numbered("slow-liveness", "livenessProbe", port, pace+"failureThreshold = 1, terminationGracePeriodSeconds = 2") +
+		numbered("slow-startup", "startupProbe", port, pace+"failureThreshold = 1, terminationGracePeriodSeconds = 2") +
+		numbered("slow-readiness", "readinessProbe", port, pace+"failureThreshold = 1")
+	begun := time.Now()
+	r := f.start(f.pod("numbers", text))
+	for kind, ended := range map[string]supervisor.Kind{"fails-liveness": supervisor.ContainerNotAlive, "fails-startup": supervisor.ContainerNotUp} {
+		r.until(kind+" starts again", func() bool { return r.starts(kind) >= 2 }) // long before the pod's own grace period is over
+		failures := 0
+		for _, i := range r.all() {
+			if i.Kind == ended && i.Container == kind {
+				break
+			}
+			if i.Kind == supervisor.ProbeFailed && i.Container == kind {
+				failures++
+			}
+		}
+		if failures != 5 {
+			t.Errorf("%s is ended after %d failures, want 5", kind, failures)
+		}
+	}
+	r.until("eight failures of readiness", func() bool { return len(c.of("/unready-c")) >= 12 })
+	r.until("a second question to slow-liveness", func() bool { return len(c.of("/slow-liveness")) >= 2 }) // the first is over
+	f.await(func() error {
+		ready := strings.Fields(f.readyContainers("numbers"))
+		for name, want := range map[string]bool{"slow-liveness": true, "slow-startup": true, "slow-readiness": true, "unready-c": false} {
+			if slices.Contains(ready, name) != want {
+				return fmt.Errorf("ready are %q", ready)
+			}
+		}
+		return nil
+	})
+	for _, i := range r.all() {
+		if strings.HasPrefix(i.Container, "slow-") && i.Kind == supervisor.ProbeFailed {
+			t.Errorf("the timeout of %s came too soon: %s", i.Container, i.Message)
+		}
+	}
+	for _, name := range []string{"fails-liveness", "fails-startup", "unready-c"} {
+		asked := c.of("/" + name)
+		if first := asked[0].Sub(begun); first < time.Second {
+			t.Errorf("%s is asked %v after the beginning, its delay is 1 s", name, first)
+		}
+		if took := asked[4].Sub(asked[0]); took > 20*time.Second { // by default it were 40 s
+			t.Errorf("four periods of %s took %v, want 1.2 s", name, took)
+		}
+	}
+	f.podstead("delete", "numbers", "--force")
+	r.status()
+}
+
+// TestFieldsReadiness: one success, or one failure, is not enough where more are asked for; and a readiness probe has no grace.
+//
+// fields: containers[].readinessProbe.{successThreshold,failureThreshold,terminationGracePeriodSeconds}
+func TestFieldsReadiness(t *testing.T) {
+	f := newFixture(t)
+	var c calls
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c.add(r.URL.Path)
+		if n := len(c.of(r.URL.Path)); r.URL.Path == "/fails" && n%3 != 0 || r.URL.Path == "/broken" && n > 1 {
+			w.WriteHeader(http.StatusInternalServerError)
+		}
+	}))
+	t.Cleanup(s.Close)
+	probe := func(name, numbers string) string {
+		return container(name, idle) + fmt.Sprintf("readinessProbe = { httpGet = { path = \"/%s\", port = %d, host = \"127.0.0.1\" }, periodSeconds = 0.2, timeoutSeconds = 20, %s }\n",
+			name, s.Listener.Addr().(*net.TCPAddr).Port, numbers)
+	}
+	r := f.start(f.pod("p", "terminationGracePeriodSeconds = 2\n"+
+		probe("fails", "successThreshold = 2")+probe("broken", "failureThreshold = 1000")+probe("good", "successThreshold = 3")))
+	f.await(func() error {
+		if n := min(len(c.of("/fails")), len(c.of("/broken"))); n < 20 {
+			return fmt.Errorf("asked %d times", n)
+		}
+		return nil
+	})
+	f.awaitReady("p", "broken good")
+	r.interrupt()
+	r.status()
+	file := f.pod("refused", probe("c", "terminationGracePeriodSeconds = 5"))
+	if _, err := f.Podstead(f.ctx(), "validate", file); err == nil || !strings.Contains(err.Error(), "a readiness probe ends no container") {
+		t.Errorf("a readiness probe with a grace period: %v", err)
+	}
+}
+
+// TestFieldsHooks: what hooks do and whom they ask, and that others wait for them.
+//
+// fields: containers[].lifecycle.{postStart,preStop}.{exec.command,sleep.seconds}
+// fields: containers[].lifecycle.{postStart,preStop}.httpGet.{path,port,host,scheme}
+// fields: containers[].lifecycle.{postStart,preStop}.httpGet.httpHeaders[].{name,value}
+func TestFieldsHooks(t *testing.T) {
+	f := newFixture(t)
+	var c calls
+	web := c.secureServer(t)
+	asks := func(hook string) string {
+		return fmt.Sprintf(`lifecycle.%s.httpGet = { path = "/%s", port = "web", host = "127.0.0.1", scheme = "HTTPS", httpHeaders = [{ name = "X-From", value = "us" }] }`+"\n", hook, hook)
+	}
+	const traps = "trap 'echo term; exit 0' TERM; echo up; while :; do sleep 0.05; done"
+	r := f.start(f.pod("hooks", "terminationGracePeriodSeconds = 60\n"+
+		container("asks", traps)+fmt.Sprintf("ports = [{ name = \"web\", containerPort = %d }]\n", web)+asks("postStart")+asks("preStop")+
+		container("sleeps", traps)+"lifecycle.postStart.sleep.seconds = 1.5\nlifecycle.preStop.sleep.seconds = 1.5\n"+
+		container("runs", traps)+`lifecycle.postStart.exec.command = ["sh", "-c", "echo post >/proc/1/fd/1"]`+"\n"+
+		`lifecycle.preStop.exec.command = ["sh", "-c", "echo pre >/proc/1/fd/1"]`+"\n"))
+	r.line("runs", 2)
+	f.awaitCalls(&c, "http /postStart us")
+	started := func(name string) time.Time {
+		all := r.events(supervisor.ContainerRunning)
+		return all[slices.IndexFunc(all, func(i item) bool { return i.Container == name })].Time
+	}
+	if waited := started("runs").Sub(started("sleeps")); waited < 1400*time.Millisecond {
+		t.Errorf("the container after one whose postStart hook sleeps 1.5 s starts %v later", waited)
+	}
+	r.interrupt()
+	if status := r.status(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+	f.awaitCalls(&c, "http /preStop us")
+	asked := r.event(supervisor.PodStopping).Time
+	for _, i := range r.all() {
+		if i.Container == "sleeps" && i.Line == "term" && i.Time.Sub(asked) < 1400*time.Millisecond {
+			t.Errorf("the signal came %v after the stop, the preStop hook sleeps 1.5 s", i.Time.Sub(asked))
+		}
+	}
+	if got := r.lines("runs"); !slices.Equal(got[len(got)-2:], []string{"pre", "term"}) || !slices.Contains(got, "post") {
+		t.Errorf("what happened: %q", got)
+	}
+}

@@ -1,0 +1,109 @@
+//go:build e2e
+
+package faults
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/supervisor"
+)
+
+// TestEphemeralContainer: it runs in the pod's namespaces and volumes, is not restarted, and stays in the status over a kill of
+// the daemon, in which it goes on.
+func TestEphemeralContainer(t *testing.T) {
+	f := newFixture(t)
+	r := f.start(f.pod("web", "terminationGracePeriodSeconds = 2\nvolumes = [{ name = \"data\", emptyDir = {} }]\n"+
+		container("app", "trap 'exit 0' TERM; echo 42 > /data/answer; hostname > /data/name; echo up; while :; do sleep 0.1; done")+"volumeMounts.data = \"/data\"\n"))
+	r.line("app", 1)
+	add := func(name, script string) {
+		f.Helper()
+		text := fmt.Sprintf("name = %q\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\nvolumeMounts.data = \"/seen\"\n", name, busybox, script)
+		if _, err := f.Client().AddEphemeral(f.ctx(), "web", api.EphemeralRequest{File: name + ".toml", Text: text}); err != nil {
+			f.Fatal(err)
+		}
+	}
+	code := func(name string) int {
+		f.Helper()
+		code := -1
+		f.await(func() error {
+			for _, c := range f.get("web").Status.EphemeralContainerStatuses {
+				if c.Name == name && c.State.Terminated != nil && c.RestartCount == 0 {
+					code = c.State.Terminated.ExitCode
+					return nil
+				}
+			}
+			return errors.New(name + " has not ended yet")
+		})
+		return code
+	}
+	add("look", `[ "$(cat /seen/name)" = "$(hostname)" ] || exit 1; exit $(cat /seen/answer)`)
+	if got := code("look"); got != 42 {
+		t.Errorf("the first ended with %d, want what the pod's own container has written", got)
+	}
+	add("stays", "trap 'exit 5' TERM; echo staying > /seen/stays; until [ -e /seen/go ]; do sleep 0.1; done; exit 6")
+	add("ready", "until [ -e /seen/stays ]; do sleep 0.1; done")
+	if got := code("ready"); got != 0 {
+		t.Errorf("the second did not begin: %d", got)
+	}
+	f.killDaemon()
+	if got := code("look"); got != 42 {
+		t.Errorf("after a kill of the daemon, the end of the first is %d", got)
+	}
+	add("go", "touch /seen/go")
+	if got := code("stays"); got != 6 {
+		t.Errorf("the one that ran while the daemon was killed ended with %d", got)
+	}
+	if app := f.get("web").Status.ContainerStatuses[0]; app.RestartCount != 0 || !app.Ready {
+		t.Errorf("the pod's own container: %+v", app)
+	}
+	add("deaf", "trap '' TERM; while :; do sleep 0.1; done")
+	r.interrupt()
+	if status := r.status(); status != 0 {
+		t.Errorf("exit status %d", status)
+	}
+}
+
+// TestWhyAfterKills: the story of a restart outlives the daemon that saw it, and begins at what was seen.
+func TestWhyAfterKills(t *testing.T) {
+	f := newFixture(t)
+	r := f.start(f.pod("web", "terminationGracePeriodSeconds = 2\n"+
+		container("app", "trap 'exit 9' TERM; echo up; while :; do sleep 0.1; done")+
+		container("crash", "sleep 1; exit 3")))
+	r.line("app", 1)
+	r.nth(supervisor.ContainerFailed, 1)
+	before := f.podstead("why", "web")
+	if !strings.Contains(before, "It exited with 3") {
+		t.Errorf("the story is\n%s", before)
+	}
+	f.killDaemon()
+	f.await(func() error {
+		after := f.podstead("why", "web")
+		for _, want := range []string{"exited with 3", "daemon was restarted and took the pod up again"} {
+			if !strings.Contains(after, want) {
+				return fmt.Errorf("without %q the story is\n%s", want, after)
+			}
+		}
+		return nil
+	})
+	known := map[uint64]bool{}
+	for e, err := range f.Client().Events(f.ctx(), &api.EventQuery{Pod: "web"}) {
+		if err != nil {
+			f.Fatal(err)
+		}
+		if e.Cause > 0 && !known[e.Cause] {
+			t.Errorf("the cause of %+v is not known", e)
+		}
+		if known[e.Seq] = true; e.Kind == supervisor.PodRecovered && e.Cause == 0 {
+			t.Errorf("%+v follows from nothing", e)
+		}
+	}
+	r.interrupt()
+	r.status()
+	if gone := f.podstead("why", "web"); !strings.Contains(gone, "web is gone.") {
+		t.Errorf("the story of a pod that is gone is\n%s", gone)
+	}
+}

@@ -1,0 +1,245 @@
+//go:build e2e
+
+package scenario
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/podstead/podstead/api"
+)
+
+const fifty = 50
+
+// report is what each of the fifty containers writes: what it sees of everything that its pod was given.
+const report = `echo "host $(hostname) env $color $S_password $POD_IP uid $POD_UID"
+echo "eth0 $(ip -4 -o addr show eth0 | awk '{print $4}' | cut -d/ -f1)"
+echo "map $(cat /conf/color) secret $(cat /secret/password) $(stat -L -c %a /secret/password)"
+echo "all $(ls /all | tr '\n' ' ')$(cat /all/color /all/password /all/name)"
+echo "info $(cat /info/labels) one $(cat /one)"
+echo $HOSTNAME > /disk/word; echo $HOSTNAME > /memory/word; echo $HOSTNAME > /claim/word; echo $HOSTNAME > /host/$HOSTNAME
+for m in disk memory claim; do echo "$m $(cat /$m/word) $(awk -v m=/$m '$2 == m { print $3 }' /proc/mounts | grep -c tmpfs)"; done
+echo "host $(cat /host/word)"
+mkdir /www; hostname > /www/index.html; httpd -p 8080 -h /www; echo done` + idle
+
+// want is the report of a pod.
+func want(p *api.Pod) string {
+	name := p.Metadata.Name
+	return strings.NewReplacer("NAME", name, "UID", p.Metadata.UID, "IP", p.Status.PodIP).Replace(`host NAME env blue hunter2 IP uid UID
+eth0 IP
+map blue secret hunter2 400
+all color name password bluehunter2NAME
+info app="fifty" one blue
+disk NAME 0
+memory NAME 1
+claim NAME 0
+host word
+done
+`)
+}
+
+// one is the pod file of one of the fifty; every fifth has a host port.
+func (f *fixture) one(i int) string {
+	port := ""
+	if i%5 == 0 {
+		port = fmt.Sprintf("ports = [{ containerPort = 8080, hostPort = %d }]\n", 20000+i)
+	}
+	return "terminationGracePeriodSeconds = 5\nlabels = { app = \"fifty\" }\n" + shell("c", report) + port + fmt.Sprintf(`
+env.POD_IP.fieldRef = { fieldPath = "status.podIP" }
+env.POD_UID.fieldRef = { fieldPath = "metadata.uid" }
+envFrom = [{ configMapRef = { name = "shop" } }, { prefix = "S_", secretRef = { name = "db" } }]
+[containers.volumeMounts]
+disk = "/disk"
+memory = "/memory"
+conf = "/conf"
+secret = "/secret"
+all = "/all"
+info = "/info"
+host = "/host"
+claim = "/claim"
+files = { mountPath = "/one", subPath = "color" }
+[[volumes]]
+name = "disk"
+emptyDir = { sizeLimit = "16Mi" }
+[[volumes]]
+name = "memory"
+emptyDir = { medium = "Memory", sizeLimit = "1Mi" }
+[[volumes]]
+name = "conf"
+configMap = { name = "shop" }
+[[volumes]]
+name = "files"
+configMap = { name = "shop" }
+[[volumes]]
+name = "secret"
+secret = { secretName = "db", defaultMode = 0o400 }
+[[volumes]]
+name = "info"
+downwardAPI = { items = [{ path = "labels", fieldRef = { fieldPath = "metadata.labels" } }] }
+[[volumes]]
+name = "host"
+hostPath = { path = %q, type = "Directory" }
+[[volumes]]
+name = "claim"
+persistentVolumeClaim = { claimName = "claim-%d" }
+[[volumes]]
+name = "all"
+[[volumes.projected.sources]]
+configMap = { name = "shop" }
+[[volumes.projected.sources]]
+secret = { name = "db" }
+[[volumes.projected.sources]]
+downwardAPI = { items = [{ path = "name", fieldRef = { fieldPath = "metadata.name" } }] }
+`, filepath.Join(f.Dir, "host"), i)
+}
+
+// TestFiftyPods: fifty pods with everything that a pod can have start together, each finds all of it, and nothing is left of
+// them but their claims.
+func TestFiftyPods(t *testing.T) {
+	f := newFixture(t)
+	f.write("etc/configmaps/shop/color", "blue")
+	f.write("etc/secrets/db/password", "hunter2")
+	f.write("host/word", "word\n")
+	f.start("fifty-99", f.one(99)) // makes what stays
+	f.line("fifty-99", "done")
+	f.podstead("delete", "fifty-99", "--grace-period", "2")
+	f.await(f.noPods)
+	before := map[string]bool{}
+	for _, path := range f.files() {
+		before[path] = true
+	}
+	descriptors := f.descriptors()
+
+	var group errgroup.Group
+	for i := range fifty {
+		file := f.file(fmt.Sprintf("fifty-%d", i), f.one(i))
+		ctx := f.ctx()
+		group.Go(func() error {
+			_, err := f.add(ctx, file)
+			return err
+		})
+	}
+	f.check(group.Wait())
+	addresses := map[string]string{}
+	for i := range fifty {
+		name := fmt.Sprintf("fifty-%d", i)
+		p := f.running(name)
+		f.line(name, "done")
+		if diff := cmp.Diff(want(&p), f.logs(name)); diff != "" {
+			t.Errorf("pod %s does not see what it was given (-want +got):\n%s", name, diff)
+		}
+		if other := addresses[p.Status.PodIP]; other != "" {
+			t.Errorf("%s and %s have the same address %s", name, other, p.Status.PodIP)
+		}
+		addresses[p.Status.PodIP] = name
+		places := []string{p.Status.PodIP + ":8080"}
+		if i%5 == 0 {
+			places = append(places, fmt.Sprintf("127.0.0.1:%d", 20000+i))
+		}
+		for _, place := range places {
+			if got, err := space("").get(f.ctx(), "http://"+place); err != nil || got != name {
+				t.Errorf("%s answered %q, %v, want %s", place, got, err, name)
+			}
+		}
+	}
+
+	f.podstead("delete", "--all", "--grace-period", "2")
+	f.await(f.noPods)
+	claims := []string{"claim-99"}
+	for i := range fifty {
+		claims = append(claims, fmt.Sprintf("claim-%d", i))
+	}
+	f.checkClaims(claims)
+	f.await(func() error {
+		if left := slices.DeleteFunc(f.files(), func(path string) bool { return before[path] }); len(left) > 0 {
+			return fmt.Errorf("files are left:\n%s", strings.Join(left, "\n"))
+		}
+		return nil
+	})
+	f.await(func() error {
+		if now := f.descriptors(); now > descriptors+10 {
+			return fmt.Errorf("the daemon had %d descriptors open, and has %d", descriptors, now)
+		}
+		return nil
+	})
+}
+
+// checkClaims wants just these volumes, each with what its pod has written, and removes them.
+func (f *fixture) checkClaims(claims []string) {
+	f.Helper()
+	slices.Sort(claims)
+	list, err := f.Client().Volumes(f.ctx())
+	f.check(err)
+	var have []string
+	for _, v := range list.Items {
+		have = append(have, v.Name)
+		number := strings.TrimPrefix(v.Name, "claim-")
+		text, err := os.ReadFile(filepath.Join(f.StateDir(), "volumes", v.Name, "word"))
+		if err != nil || string(text) != "fifty-"+number+"\n" || len(v.Pods) > 0 {
+			f.Errorf("volume %s holds %q, %v, and is named by %v", v.Name, text, err, v.Pods)
+		}
+		f.check(f.Client().RemoveVolume(f.ctx(), v.Name))
+	}
+	if diff := cmp.Diff(claims, have); diff != "" {
+		f.Errorf("volumes (-want +got):\n%s", diff)
+	}
+}
+
+// noPods says what the daemon still has of pods: in its leases, links and maps.
+func (f *fixture) noPods() error {
+	list, err := f.Client().Pods(f.ctx())
+	if err == nil && len(list.Items) > 0 {
+		err = fmt.Errorf("there are %d pods", len(list.Items))
+	}
+	links, linksErr := f.PodLinks()
+	elements, elementsErr := f.Elements()
+	var leases struct{ Leases map[string]any }
+	text, leasesErr := os.ReadFile(filepath.Join(f.RunDir(), "network.json"))
+	if leasesErr == nil {
+		leasesErr = json.Unmarshal(text, &leases)
+	}
+	if len(links)+len(elements)+len(leases.Leases) > 0 {
+		err = errors.Join(err, fmt.Errorf("there are the links %v, the elements %v and the leases %v", links, elements, leases.Leases))
+	}
+	return errors.Join(err, linksErr, elementsErr, leasesErr)
+}
+
+// files are the paths of all files of the rig's state, but for what the engine has of images, and for the rig's own.
+func (f *fixture) files() (paths []string) {
+	f.Helper()
+	for _, dir := range []string{f.StateDir(), f.RunDir(), f.LogDir()} {
+		f.check(filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+			switch {
+			case errors.Is(err, fs.ErrNotExist):
+				return nil
+			case err != nil:
+				return err
+			case path == filepath.Join(f.StateDir(), "engine", "io.containerd.content.v1.content"):
+				return filepath.SkipDir
+			}
+			paths = append(paths, path)
+			return nil
+		}))
+	}
+	return paths
+}
+
+// descriptors is how many the daemon has open.
+func (f *fixture) descriptors() int {
+	f.Helper()
+	pid, err := f.DaemonPID(f.ctx())
+	f.check(err)
+	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
+	f.check(err)
+	return len(entries)
+}
