@@ -150,7 +150,8 @@ func numbered(name, kind string, port int, numbers string) string {
 // than the default, with which the test would fail or wait for too long.
 //
 // fields: containers[].{livenessProbe,readinessProbe,startupProbe}.{initialDelaySeconds,periodSeconds,timeoutSeconds}
-// fields: containers[].{livenessProbe,readinessProbe,startupProbe}.{successThreshold,failureThreshold,terminationGracePeriodSeconds}
+// fields: containers[].{livenessProbe,readinessProbe,startupProbe}.{successThreshold,failureThreshold}
+// fields: containers[].{livenessProbe,startupProbe}.terminationGracePeriodSeconds
 func TestFieldsProbeNumbers(t *testing.T) {
 	f := newFixture(t)
 	var c calls
@@ -226,7 +227,7 @@ func TestFieldsProbeNumbers(t *testing.T) {
 
 // TestFieldsReadiness: one success, or one failure, is not enough where more are asked for; and a readiness probe has no grace.
 //
-// fields: containers[].readinessProbe.{successThreshold,failureThreshold,terminationGracePeriodSeconds}
+// fields: containers[].readinessProbe.{successThreshold,failureThreshold}
 func TestFieldsReadiness(t *testing.T) {
 	f := newFixture(t)
 	var c calls
