@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -24,11 +22,18 @@ restartBackoff = { initialSeconds = 1, maxSeconds = 300 }
 [[containers]]
 @app exit=1 run=0s
 `)
-	s.check(slower(s, "app", time.Second, 3))
-	s.until(s.waits("app", lifecycle.ReasonCrashLoopBackOff), s.restarted("app", 4)) // the fifth delay is 8 s
-	c := s.container("app")
-	if w := c.State.Waiting; w == nil || w.Message != fmt.Sprintf("back-off 8s restarting failed container=app pod=%s_default(%s)", s.name, s.uid) {
-		t.Errorf("while it waits: %s", text(c.State))
+	s.check(slower(s, "app", time.Second, 300*time.Second, 3))
+	var c lifecycle.ContainerStatus
+	s.until(func() error { // the delay after the fifth run is 8 s, and those after it are longer
+		c = s.container("app")
+		if c.State.Waiting == nil || c.State.Waiting.Reason != lifecycle.ReasonCrashLoopBackOff || c.RestartCount < 4 {
+			return fmt.Errorf("it is shown as %s", text(c))
+		}
+		return nil
+	})
+	want := fmt.Sprintf("back-off %v restarting failed container=app pod=%s_default(%s)", time.Second<<(c.RestartCount-1), s.name, s.uid)
+	if got := c.State.Waiting.Message; got != want {
+		t.Errorf("while it waits: %q, want %q", got, want)
 	}
 	if d := c.LastState.Terminated; d == nil || d.ExitCode != 1 || d.Reason != lifecycle.ReasonError {
 		t.Errorf("before: %s", text(c.LastState))
@@ -46,14 +51,15 @@ restartBackoff = { initialSeconds = 0.2, maxSeconds = 1 }
 [[containers]]
 @app exit=1 run=0s
 `)
-	s.until(s.told(supervisor.ContainerBackOff, "app", 6))
-	var delays []string
-	for _, e := range s.events(supervisor.ContainerBackOff, "app") {
-		delays = append(delays, e.Fields["delay"])
-	}
-	if diff := cmp.Diff([]string{"200ms", "400ms", "800ms", "1s", "1s", "1s"}, delays[:6]); diff != "" {
-		t.Errorf("delays (-want +got):\n%s", diff)
-	}
+	s.check(slower(s, "app", 200*time.Millisecond, time.Second, 1))
+	s.until(s.ran("app", 8), func() error {
+		told := s.events(supervisor.ContainerBackOff, "app")
+		if n := len(told); n == 0 || told[n-1].Attempt < 7 {
+			return errors.New("no delay is told of the seventh run or a later one")
+		}
+		return nil
+	})
+	s.check(slower(s, "app", 200*time.Millisecond, time.Second, 1))
 }
 
 // TestRow38: a rule that an exit code matches goes before the container's policy, and that before the pod's.
