@@ -45,7 +45,7 @@ type loop struct {
 
 	snapshot atomic.Pointer[Snapshot]
 	whole    atomic.Pointer[spec.Pod] // pod with the ephemeral containers, for all but the decisions
-	effects  sync.WaitGroup // everything that was started and can post
+	effects  sync.WaitGroup           // everything that was started and can post
 
 	facts      lifecycle.Facts
 	status     lifecycle.Status

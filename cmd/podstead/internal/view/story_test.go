@@ -13,7 +13,9 @@ import (
 
 func TestStory(t *testing.T) {
 	now := time.Date(2026, 1, 2, 14, 4, 32, 0, time.Local)
-	at := func(hour, minute, second int) time.Time { return time.Date(2026, 1, 2, hour, minute, second, 0, time.Local) }
+	at := func(hour, minute, second int) time.Time {
+		return time.Date(2026, 1, 2, hour, minute, second, 0, time.Local)
+	}
 	for name, test := range map[string]struct {
 		story api.Story
 		want  string
