@@ -113,7 +113,7 @@ func TestEveryKindIsCaused(t *testing.T) {
 			w.start()
 			w.untilGone("p")
 		}, told{supervisor.OrphanFound}},
-		{"a sandbox that is lost", with(calm), nil, func(w *troubled) {
+		{"a sandbox that is lost, with an end that is not seen", with(calm), func(w *troubled) { w.fail("WaitContainer", lifecycle.Failure{Message: "no"}) }, func(w *troubled) {
 			s, _ := w.Pod("p")
 			w.engine.LoseSandbox(s.Facts.UID)
 		}, told{supervisor.SandboxGone, supervisor.ContainerOutdated}},

@@ -110,10 +110,10 @@ func TestJournalKeepsWhatLedToARestart(t *testing.T) {
 		var notAlive supervisor.Event
 		last := 0
 		for _, e := range since {
-			switch e.Kind {
-			case supervisor.ContainerNotAlive:
+			if e.Kind == supervisor.ContainerNotAlive {
 				notAlive = e
-			case supervisor.ProbeFailed:
+			}
+			if e.Kind == supervisor.ProbeFailed {
 				last++
 			}
 		}

@@ -229,10 +229,10 @@ func (l *loop) tellFailure(before lifecycle.Facts, e lifecycle.ActionFailed, now
 
 // pullFailure is the kind of an image that is not to be had: the kubelet tells three apart.
 func pullFailure(why lifecycle.Reason) Kind {
-	switch why {
-	case lifecycle.ReasonErrImageNeverPull:
+	if why == lifecycle.ReasonErrImageNeverPull {
 		return ImageNotAllowed
-	case lifecycle.ReasonInvalidImageName, lifecycle.ReasonImageInspectError:
+	}
+	if why == lifecycle.ReasonInvalidImageName || why == lifecycle.ReasonImageInspectError {
 		return ImageNotInspected
 	}
 	return ImageFailed

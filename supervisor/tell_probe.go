@@ -52,14 +52,11 @@ func (l *loop) tellHook(kind Kind, ref lifecycle.Ref, h lifecycle.Hook, now life
 
 // addVerdict adds what a probe has said to the fields of the end that it leads to.
 func (l *loop) addVerdict(f fields, ref lifecycle.Ref, why lifecycle.Reason) {
-	a := l.facts.Containers[ref.Container].Newest
-	probed := a.Probes.Liveness
-	switch why {
-	case lifecycle.ReasonLivenessProbe:
-	case lifecycle.ReasonStartupProbe:
-		probed = a.Probes.Startup
-	default:
-		return // what a hook says is told nobody
+	probes := l.facts.Containers[ref.Container].Newest.Probes
+	probed, asked := map[lifecycle.Reason]lifecycle.Probed{
+		lifecycle.ReasonLivenessProbe: probes.Liveness, lifecycle.ReasonStartupProbe: probes.Startup,
+	}[why]
+	if asked { // what a hook says is told nobody
+		f["count"], f["output"] = strconv.Itoa(probed.Count), shorten(probed.Message)
 	}
-	f["count"], f["output"] = strconv.Itoa(probed.Count), shorten(probed.Message)
 }

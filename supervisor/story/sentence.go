@@ -31,47 +31,71 @@ func (r *run) tell(e *supervisor.Event) string {
 }
 
 func (r *run) sentence(e *supervisor.Event) string {
-	f := e.Fields
-	switch e.Kind {
-	case supervisor.ContainerNotAlive:
-		return r.stop(e, probed("liveness", f)+", so ")
-	case supervisor.ContainerNotUp:
-		return r.stop(e, probed("startup", f)+", so ")
-	case supervisor.ContainerNotHooked:
+	if tell := ofContainer[e.Kind]; tell != nil {
+		return tell(r, e)
+	}
+	return podSentence(e)
+}
+
+// ofContainer are the sentences about one container.
+var ofContainer = map[supervisor.Kind]func(*run, *supervisor.Event) string{
+	supervisor.ContainerNotAlive: func(r *run, e *supervisor.Event) string {
+		return r.stop(e, probed("liveness", e.Fields)+", so ")
+	},
+	supervisor.ContainerNotUp: func(r *run, e *supervisor.Event) string {
+		return r.stop(e, probed("startup", e.Fields)+", so ")
+	},
+	supervisor.ContainerNotHooked: func(r *run, e *supervisor.Event) string {
 		return r.stop(e, "its postStart hook failed, so ")
-	case supervisor.ContainerOutdated:
+	},
+	supervisor.ContainerOutdated: func(r *run, e *supervisor.Event) string {
 		return r.stop(e, "the pod's sandbox was lost, so ")
-	case supervisor.ContainerStopping:
-		return r.stop(e, because(f["why"]))
-	case supervisor.ContainerKilled:
+	},
+	supervisor.ContainerStopping: func(r *run, e *supervisor.Event) string {
+		return r.stop(e, because(e.Fields["why"]))
+	},
+	supervisor.ContainerKilled: func(_ *run, _ *supervisor.Event) string {
 		return "it had not ended in time, or was given none, and was killed (SIGKILL)"
-	case supervisor.PreStopFailed:
+	},
+	supervisor.PreStopFailed: func(_ *run, _ *supervisor.Event) string {
 		return "its preStop hook failed"
-	case supervisor.SignalFailed:
-		return "it could not be sent a signal: " + f["error"]
-	case supervisor.ContainerSucceeded:
-		return "it exited with 0" + r.after(e) + said(f["message"])
-	case supervisor.ContainerFailed:
-		return exited(f) + r.after(e) + said(f["message"])
-	case supervisor.ContainerBackOff:
-		return "its next start waits for " + f["delay"] + ", since it fails again and again"
-	case supervisor.ContainerRefused:
-		return "it could not be created: " + f["reason"] + ": " + f["error"]
-	case supervisor.ContainerStartError:
-		return "it could not be started: " + f["error"]
-	case supervisor.ImageFailed, supervisor.ImageNotInspected:
-		return fmt.Sprintf("its image %s could not be pulled: %s: %s", f["image"], f["reason"], f["error"])
-	case supervisor.ImageNotAllowed:
-		return fmt.Sprintf("its image %s is not here, and its pull policy is Never", f["image"])
-	case supervisor.ContainerAdded:
-		return "it was added by " + f["by"]
-	case supervisor.ContainerRunning:
+	},
+	supervisor.SignalFailed: func(_ *run, e *supervisor.Event) string {
+		return "it could not be sent a signal: " + e.Fields["error"]
+	},
+	supervisor.ContainerSucceeded: func(r *run, e *supervisor.Event) string {
+		return "it exited with 0" + r.after(e) + said(e.Fields["message"])
+	},
+	supervisor.ContainerFailed: func(r *run, e *supervisor.Event) string {
+		return exited(e.Fields) + r.after(e) + said(e.Fields["message"])
+	},
+	supervisor.ContainerBackOff: func(_ *run, e *supervisor.Event) string {
+		return "its next start waits for " + e.Fields["delay"] + ", since it fails again and again"
+	},
+	supervisor.ContainerRefused: func(_ *run, e *supervisor.Event) string {
+		return "it could not be created: " + e.Fields["reason"] + ": " + e.Fields["error"]
+	},
+	supervisor.ContainerStartError: func(_ *run, e *supervisor.Event) string {
+		return "it could not be started: " + e.Fields["error"]
+	},
+	supervisor.ImageFailed: func(_ *run, e *supervisor.Event) string {
+		return fmt.Sprintf("its image %s could not be pulled: %s: %s", e.Fields["image"], e.Fields["reason"], e.Fields["error"])
+	},
+	supervisor.ImageNotInspected: func(_ *run, e *supervisor.Event) string {
+		return fmt.Sprintf("its image %s could not be pulled: %s: %s", e.Fields["image"], e.Fields["reason"], e.Fields["error"])
+	},
+	supervisor.ImageNotAllowed: func(_ *run, e *supervisor.Event) string {
+		return fmt.Sprintf("its image %s is not here, and its pull policy is Never", e.Fields["image"])
+	},
+	supervisor.ContainerAdded: func(_ *run, e *supervisor.Event) string {
+		return "it was added by " + e.Fields["by"]
+	},
+	supervisor.ContainerRunning: func(r *run, _ *supervisor.Event) string {
 		if r.started.IsZero() {
 			return "it was started"
 		}
 		return "it was started again"
-	}
-	return podSentence(e)
+	},
 }
 
 // stop is the beginning of the end of a run.
@@ -86,10 +110,10 @@ func (r *run) stop(e *supervisor.Event, why string) string {
 
 // because is why a container was told to stop that has not brought it upon itself.
 func because(why string) string {
-	switch lifecycle.Reason(why) {
-	case lifecycle.ReasonPodFinished:
+	switch why {
+	case string(lifecycle.ReasonPodFinished):
 		return "the others of the pod were done, so "
-	case lifecycle.ReasonRestartingAllContainers:
+	case string(lifecycle.ReasonRestartingAllContainers):
 		return "all containers of the pod begin again, so "
 	}
 	return ""
@@ -123,10 +147,10 @@ func (r *run) after(e *supervisor.Event) string {
 
 // exited is how a run ended that did not succeed.
 func exited(f map[string]string) string {
-	switch lifecycle.Reason(f["reason"]) {
-	case lifecycle.ReasonOOMKilled:
+	switch f["reason"] {
+	case string(lifecycle.ReasonOOMKilled):
 		return "it was killed for want of memory (OOMKilled, exit status " + f["code"] + ")"
-	case lifecycle.ReasonUnknown, lifecycle.ReasonStatusUnknown:
+	case string(lifecycle.ReasonUnknown), string(lifecycle.ReasonStatusUnknown):
 		return "it was gone, and how it ended is not known (" + f["reason"] + ", exit status " + f["code"] + ")"
 	}
 	text := "it exited with " + f["code"]
@@ -168,44 +192,31 @@ func span(d time.Duration) string {
 
 // podSentence is an event of the pod as a whole; empty: it is no part of a story.
 func podSentence(e *supervisor.Event) string {
-	f := e.Fields
-	switch e.Kind {
-	case supervisor.PodRecovered:
-		return "Podstead's daemon was restarted and took the pod up again"
-	case supervisor.MachineRestarted:
-		return "the machine was restarted, so that everything of the pod begins again"
-	case supervisor.SandboxFailed:
-		return "the pod's sandbox could not be made: " + f["error"]
-	case supervisor.SandboxGone:
-		return "the pod's sandbox was lost: " + f["error"]
-	case supervisor.VolumeFailed:
-		return "a volume could not be had (FailedMount): " + f["error"]
-	case supervisor.PodRestarting:
-		return "all containers of the pod began again, because " + f["container"] + " had ended as it did"
-	case supervisor.PodStopping:
-		return "the pod was asked to end within " + f["grace"] + ", by " + f["by"]
-	case supervisor.PodEvicted:
-		return "the pod was evicted: " + f["error"]
-	case supervisor.PodExpired:
-		return "the pod's time was over (activeDeadlineSeconds), so it was ended"
-	case supervisor.PodSucceeded:
-		return "the pod succeeded"
-	case supervisor.PodFailed:
-		return "the pod failed"
-	case supervisor.PodGone:
-		return "everything of the pod was taken away"
-	case supervisor.RemovalFailed:
-		return "could not be taken away, " + f["what"] + ": " + f["error"]
-	case supervisor.StateLost:
-		return "its state could not be read, and was made anew of what ran: " + f["error"]
-	case supervisor.StateNotDurable:
-		return "its state could not be written: " + f["error"]
-	case supervisor.OrphanFound:
-		return "it was found running though nobody had asked for it, so it was ended"
-	case supervisor.EngineAway:
-		return "the container engine could not be reached: " + f["error"]
-	case supervisor.SupervisorPanicked:
-		return "Podstead has a bug and survived it: " + f["error"]
+	pairs := make([]string, 0, 2*len(e.Fields))
+	for name, value := range e.Fields {
+		pairs = append(pairs, "{"+name+"}", oneLine(value))
 	}
-	return ""
+	return strings.NewReplacer(pairs...).Replace(ofPod[e.Kind])
+}
+
+// ofPod are the sentences about the pod as a whole, with {field} for those of the event.
+var ofPod = map[supervisor.Kind]string{
+	supervisor.PodRecovered:       "Podstead's daemon was restarted and took the pod up again",
+	supervisor.MachineRestarted:   "the machine was restarted, so that everything of the pod begins again",
+	supervisor.SandboxFailed:      "the pod's sandbox could not be made: {error}",
+	supervisor.SandboxGone:        "the pod's sandbox was lost: {error}",
+	supervisor.VolumeFailed:       "a volume could not be had (FailedMount): {error}",
+	supervisor.PodRestarting:      "all containers of the pod began again, because {container} had ended as it did",
+	supervisor.PodStopping:        "the pod was asked to end within {grace}, by {by}",
+	supervisor.PodEvicted:         "the pod was evicted: {error}",
+	supervisor.PodExpired:         "the pod's time was over (activeDeadlineSeconds), so it was ended",
+	supervisor.PodSucceeded:       "the pod succeeded",
+	supervisor.PodFailed:          "the pod failed",
+	supervisor.PodGone:            "everything of the pod was taken away",
+	supervisor.RemovalFailed:      "could not be taken away, {what}: {error}",
+	supervisor.StateLost:          "its state could not be read, and was made anew of what ran: {error}",
+	supervisor.StateNotDurable:    "its state could not be written: {error}",
+	supervisor.OrphanFound:        "it was found running though nobody had asked for it, so it was ended",
+	supervisor.EngineAway:         "the container engine could not be reached: {error}",
+	supervisor.SupervisorPanicked: "Podstead has a bug and survived it: {error}",
 }

@@ -75,10 +75,10 @@ func (t *teller) answer(container, probe string) string {
 
 // waiting is what a container waits for.
 func waiting(w *lifecycle.Waiting) string {
-	switch w.Reason {
-	case lifecycle.ReasonCrashLoopBackOff:
+	switch string(w.Reason) {
+	case string(lifecycle.ReasonCrashLoopBackOff):
 		return "It waits for its next start (CrashLoopBackOff)."
-	case lifecycle.ReasonContainerCreating, lifecycle.ReasonPodInitializing:
+	case string(lifecycle.ReasonContainerCreating), string(lifecycle.ReasonPodInitializing):
 		if w.Message != "" {
 			return fmt.Sprintf("It waits to be made (%s): %s", w.Reason, sentence(w.Message))
 		}

@@ -30,6 +30,7 @@ type world struct {
 	t      *testing.T
 	engine *fakeruntime.Runtime
 	dir    string
+	pod    *spec.Pod
 	boot   string
 	begun  time.Time
 	fails  atomic.Pointer[failure] // what calls of a method end in
@@ -81,6 +82,12 @@ func (w *world) start() {
 		Store: store, Journal: journal, Clock: w.now, Events: 8, // a ring that soon forgets
 	})
 	if err := w.Recover(w.t.Context()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+func (w *world) add() {
+	if _, err := w.Add(w.pod, supervisor.Owner{By: "test"}); err != nil {
 		w.t.Fatal(err)
 	}
 }
@@ -187,11 +194,12 @@ func TestStories(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		pod  *spec.Pod
-		live func(w *world)
+		live func(w *world) // begins before the pod does, which it adds
 	}{
-		{"nothing", pod(forAYear), func(*world) { time.Sleep(time.Hour) }},
+		{"nothing", pod(forAYear), func(w *world) { w.add(); time.Sleep(time.Hour) }},
 		{"liveness", checked(pod(server), liveness), func(w *world) {
-			time.Sleep(time.Minute)
+			w.add()
+			time.Sleep(55 * time.Second)
 			w.probes("echo HTTP 500; exit 1")
 			time.Sleep(31 * time.Second)
 			w.probes("true")
@@ -199,20 +207,24 @@ func TestStories(t *testing.T) {
 		}},
 		{"liveness-kill-in-vain", checked(pod(forAYear), liveness), func(w *world) {
 			w.probes("exit 1")
+			w.add()
 			time.Sleep(35 * time.Second)
 			w.probes("true")
 			time.Sleep(2 * time.Hour)
 		}},
 		{"startup", checked(pod(server), startup), func(w *world) {
 			w.probes("echo not yet; exit 1")
+			w.add()
 			time.Sleep(25 * time.Second)
 		}},
 		{"not-ready", checked(pod(server), readiness), func(w *world) {
 			w.probes("echo no database; exit 1")
+			w.add()
 			time.Sleep(time.Hour)
 		}},
-		{"crash-loop", pod("sleep 3; exit 1"), func(*world) { time.Sleep(10 * time.Minute) }},
+		{"crash-loop", pod("sleep 3; exit 1"), func(w *world) { w.add(); time.Sleep(10 * time.Minute) }},
 		{"crash-loop-over-restarts", pod("sleep 3; exit 1"), func(w *world) {
+			w.add()
 			time.Sleep(2 * time.Minute)
 			w.leave()
 			time.Sleep(time.Second)
@@ -220,6 +232,7 @@ func TestStories(t *testing.T) {
 			time.Sleep(time.Minute)
 		}},
 		{"boot", pod(forAYear), func(w *world) {
+			w.add()
 			time.Sleep(time.Hour)
 			w.leave()
 			w.engine.Reboot()
@@ -227,13 +240,8 @@ func TestStories(t *testing.T) {
 			w.start()
 			time.Sleep(time.Minute)
 		}},
-		{"sandbox-lost", pod(forAYear), func(w *world) {
-			time.Sleep(time.Hour)
-			s, _ := w.Pod("web")
-			w.engine.LoseSandbox(s.Facts.UID)
-			time.Sleep(time.Minute)
-		}},
 		{"out-of-memory", pod(forAYear), func(w *world) {
+			w.add()
 			time.Sleep(time.Minute)
 			s, _ := w.Pod("web")
 			w.engine.Crash(s.Facts.UID, "app", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonOOMKilled})
@@ -241,15 +249,18 @@ func TestStories(t *testing.T) {
 		}},
 		{"image", pod(forAYear), func(w *world) {
 			w.fails.Store(&failure{"PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "connection refused"}})
+			w.add()
 			time.Sleep(time.Minute)
 		}},
-		{"image-never", missing, func(*world) { time.Sleep(15 * time.Second) }},
+		{"image-never", missing, func(w *world) { w.add(); time.Sleep(15 * time.Second) }},
 		{"volume", pod(forAYear), func(w *world) {
 			w.fails.Store(&failure{"StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: "hostPath /data: no such file or directory"}})
+			w.add()
 			time.Sleep(time.Minute)
 		}},
 		{"volume-came", pod(forAYear), func(w *world) {
 			w.fails.Store(&failure{"StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: "no disk"}})
+			w.add()
 			time.Sleep(time.Minute)
 			w.fails.Store(nil)
 			time.Sleep(time.Hour)
@@ -258,43 +269,47 @@ func TestStories(t *testing.T) {
 			w.fails.Store(&failure{"StartContainer", lifecycle.Failure{
 				Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateConfigError, Message: "no config map \"shop\"",
 			}})
+			w.add()
 			time.Sleep(15 * time.Second)
 		}},
 		{"hook", hooked, func(w *world) {
 			w.probes("exit 1")
+			w.add()
 			time.Sleep(time.Second)
 		}},
 		{"evicted", pod(server), func(w *world) {
+			w.add()
 			time.Sleep(time.Minute)
 			s, _ := w.Pod("web")
 			w.engine.Overuse(s.Facts.UID, "Usage of EmptyDir volume \"data\" exceeds the limit \"64Mi\".")
 			time.Sleep(time.Minute)
 		}},
-		{"deadline", expiring, func(*world) { time.Sleep(2 * time.Minute) }},
+		{"deadline", expiring, func(w *world) { w.add(); time.Sleep(2 * time.Minute) }},
 		{"stopped", pod(server), func(w *world) {
+			w.add()
 			time.Sleep(time.Minute)
 			w.stop(supervisor.StopOptions{})
 			time.Sleep(time.Minute)
 		}},
 		{"deleted", pod("sleep 100; exit 3"), func(w *world) {
+			w.add()
 			time.Sleep(2 * time.Minute)
 			w.stop(supervisor.StopOptions{Delete: true})
 			time.Sleep(time.Minute)
 		}},
-		{"failed", never, func(*world) { time.Sleep(time.Minute) }},
-		{"restart-all", all, func(*world) { time.Sleep(9 * time.Second) }},
-		{"gate", gated, func(*world) { time.Sleep(time.Minute) }},
+		{"failed", never, func(w *world) { w.add(); time.Sleep(time.Minute) }},
+		{"restart-all", all, func(w *world) { w.add(); time.Sleep(9 * time.Second) }},
+		{"gate", gated, func(w *world) { w.add(); time.Sleep(time.Minute) }},
 		{"engine-away", pod(forAYear), func(w *world) {
 			w.fails.Store(&failure{"StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "no engine"}})
+			w.add()
 			time.Sleep(time.Minute)
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
-				if _, err := w.Add(test.pod, supervisor.Owner{By: "test"}); err != nil {
-					t.Fatal(err)
-				}
+				w.pod = test.pod
 				test.live(w)
 				s := w.story()
 				got, path := w.text(s), filepath.Join("testdata", test.name+".txt")
@@ -321,4 +336,23 @@ func TestNothingIsKnown(t *testing.T) {
 			t.Errorf("of %v: %+v", events, s)
 		}
 	}
+}
+
+// TestSandboxIsLost: whether the loss or the end of the container is seen first is chance, and both are told.
+func TestSandboxIsLost(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.pod = pod("sleep 31536000")
+		w.add()
+		time.Sleep(time.Minute)
+		before, _ := w.Pod("web")
+		w.engine.LoseSandbox(before.Facts.UID)
+		time.Sleep(time.Minute)
+		text := w.text(w.story())
+		for _, want := range []string{"the pod's sandbox was lost: ", "it exited with 137 (SIGKILL)", "it was started again", "app was restarted once"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("without %q the story is\n%s", want, text)
+			}
+		}
+	})
 }
