@@ -367,6 +367,7 @@ func (r *Runtime) remove(ctx context.Context, c client.Container) error {
 	if err := c.Delete(ctx, client.WithSnapshotCleanup); err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}
+	r.gone.want()
 	return nil
 }
 

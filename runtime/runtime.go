@@ -148,6 +148,7 @@ type Runtime struct {
 	volumes *volume.Set
 	network *network.Network
 	known   *knownPods
+	gone    collector
 	locks   locks
 	hosts   sync.Mutex // held while an /etc/hosts is written
 	// workers keep volumes and names up to date until stop is called.
@@ -187,7 +188,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		return nil, err
 	}
 	r := &Runtime{
-		known: newKnownPods(), config: config.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
+		known: newKnownPods(), gone: newCollector(), config: config.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
 		opts: o, log: o.Logger, machine: machine, cgroups: groups, boot: boot,
 		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images), execs: newExecs(),
 	}
@@ -212,6 +213,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	working, r.stop = context.WithCancel(context.WithoutCancel(inNamespace(ctx)))
 	r.workers.Go(func() { r.neighbours(working) })
 	r.workers.Go(func() { r.refresh(working) })
+	r.workers.Go(func() { r.collect(working) })
 	if err := r.endFormerExecs(inNamespace(ctx)); err != nil {
 		r.log.WarnContext(ctx, "commands of a former daemon are left in containers", slog.Any("error", err))
 	}
