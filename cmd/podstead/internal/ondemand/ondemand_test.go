@@ -58,8 +58,8 @@ func daemon(how, dir string) int {
 		return 1
 	}
 	go func() { _ = server.Serve(l) }()
+	fmt.Println("ready") // before anybody is told, and looks for it
 	reporter.Ready()
-	fmt.Println("ready")
 	<-ctx.Done()
 	_ = server.Close(context.Background())
 	return 0
