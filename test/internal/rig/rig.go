@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -45,7 +47,7 @@ func New(repository string) (*Rig, error) {
 		return nil, errors.New("containers need root")
 	}
 	var err error
-	if r.Dir, err = os.MkdirTemp("", "r"); err != nil { // short, since sockets lie in it
+	if r.Dir, err = makeFolder(); err != nil {
 		return nil, err
 	}
 	if err := os.Chmod(r.Dir, 0o755); err != nil { //nolint:gosec // containers see parts of it
@@ -58,6 +60,16 @@ func New(repository string) (*Rig, error) {
 func (r *Rig) open() {
 	r.client = api.NewClient(r.Socket(), "rig")
 	r.uids = map[string]bool{}
+}
+
+// makeFolder makes a folder with a short name, since sockets lie in it.
+func makeFolder() (string, error) {
+	for {
+		dir := filepath.Join(os.TempDir(), fmt.Sprintf("r%05x", rand.IntN(1<<20)))
+		if err := os.Mkdir(dir, 0o700); !errors.Is(err, fs.ErrExist) {
+			return dir, err
+		}
+	}
 }
 
 // Sweep clears away the rigs below a folder, whose makers were killed.
