@@ -113,7 +113,7 @@ func TestGRPC(t *testing.T) {
 			lifecycle.ProbeFailure, "timeout: health rpc did not complete within 300ms",
 		},
 		{
-			"not implemented",
+			"no health service",
 			spec.GRPCAction{Port: bare},
 			"127.0.0.1", 10,
 			lifecycle.ProbeFailure, "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): unknown service",
