@@ -259,25 +259,31 @@ func (l *loop) post(ctx context.Context, m message) {
 
 // demand hands the loop a message and waits until it was dealt with. It was not heard if the loop ended before.
 func (l *loop) demand(ctx context.Context, m message) (heard bool, err error) {
-	done := make(chan struct{})
+	done := make(chan struct{}) // a loop that hears the message after ctx has ended shares nothing else with this call
 	ask := func(now lifecycle.Instant) {
 		m(now)
-		heard = true
 		close(done)
 	}
 	select {
 	case l.mailbox <- ask:
 	case <-l.ended:
+		return false, nil
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
 	select {
 	case <-done:
+		return true, nil
 	case <-l.ended:
 	case <-ctx.Done():
 		return false, ctx.Err()
 	}
-	return heard, nil
+	select {
+	case <-done: // with its last message
+		return true, nil
+	default:
+		return false, nil
+	}
 }
 
 // offer hands the loop a message if it has room, and never blocks.

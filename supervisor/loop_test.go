@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -97,5 +98,34 @@ func TestAddress(t *testing.T) {
 		if got := l.address(); got != test.want {
 			t.Errorf("the address of %+v is %q", test, got)
 		}
+	}
+}
+
+// TestDemandIsGivenUp has the loop deal with a message while the caller gives up waiting: they share nothing that the race
+// detector could object to, and a message that ends the loop was heard.
+func TestDemandIsGivenUp(t *testing.T) {
+	l := &loop{mailbox: make(chan message, 1), ended: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	dealt := make(chan struct{})
+	go func() {
+		m := <-l.mailbox
+		cancel()
+		m(lifecycle.Instant{})
+		close(dealt)
+	}()
+	if heard, err := l.demand(ctx, func(lifecycle.Instant) {}); heard != (err == nil) {
+		t.Errorf("heard %v with error %v", heard, err)
+	}
+	<-dealt
+
+	go func() {
+		(<-l.mailbox)(lifecycle.Instant{})
+		close(l.ended)
+	}()
+	if heard, err := l.demand(t.Context(), func(lifecycle.Instant) {}); !heard || err != nil {
+		t.Errorf("the last message: heard %v, error %v", heard, err)
+	}
+	if heard, err := l.demand(t.Context(), func(lifecycle.Instant) {}); heard && err == nil {
+		t.Error("a loop that has ended heard a message")
 	}
 }
