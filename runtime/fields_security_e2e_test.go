@@ -388,7 +388,7 @@ seccompProfile = { type = "Localhost", localhostProfile = "no-chmod.json" }
 `
 
 // status shows all that says what a process may do.
-const status = `grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):' /proc/self/status; cd /tmp; touch /x; touch /dev/shm/f; chmod 600 /dev/shm/f; true`
+const status = `exec 2>&1; grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):' /proc/self/status; cd /tmp; touch /x; touch /dev/shm/f; chmod 600 /dev/shm/f; true`
 
 // TestSecurityOfExec: probes and hooks run commands with the rights of their container, and no others.
 func TestSecurityOfExec(t *testing.T) {
@@ -396,8 +396,8 @@ func TestSecurityOfExec(t *testing.T) {
 	m.write("etc/seccomp/no-chmod.json", noChmod, 0o600)
 	p := newPod(m, m.parse(strings.ReplaceAll(execFile, "@status", status)))
 	ref := p.serve("c")
-	want := strings.TrimSuffix(p.log(ref), "ready\n")
-	code, got, err := p.exec(ref, time.Minute, status+" 2>&1")
+	want := strings.TrimSuffix(p.log(ref), "ready\n") // one stream, so that its lines are in order
+	code, got, err := p.exec(ref, time.Minute, status)
 	if err != nil || code != 0 {
 		t.Fatalf("exit %d, %v", code, err)
 	}
