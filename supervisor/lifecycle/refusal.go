@@ -31,12 +31,16 @@ type Refusal struct {
 	Cause error `json:"-"`
 }
 
-// Error is reason, field and message.
+// Error is reason, field and message, without a reason that says nothing.
 func (r Refusal) Error() string {
-	if r.Field == "" {
-		return string(r.Reason) + ": " + r.Message
+	text := r.Message
+	if r.Field != "" {
+		text = r.Field + ": " + text
 	}
-	return string(r.Reason) + ": " + r.Field + ": " + r.Message
+	if r.Reason == ReasonUnexpectedAdmissionError {
+		return text
+	}
+	return string(r.Reason) + ": " + text
 }
 
 // Unwrap is the cause.
