@@ -7,8 +7,6 @@ import "strings"
 // Container fields stand for those of init containers too. The list shrinks
 // until it is empty; nothing on it is read and ignored.
 var notSupportedYet = []string{
-	"hostIPC=false",
-	"hostPID=false",
 	"hostUsers=true",
 	"imagePullSecrets=[]",
 	"priority=0",
@@ -22,7 +20,6 @@ var notSupportedYet = []string{
 	"securityContext.supplementalGroups=[]",
 	`securityContext.supplementalGroupsPolicy="Merge"`,
 	"securityContext.sysctls=[]",
-	"shareProcessNamespace=false",
 	"waitFor=[]",
 
 	"containers[].resources={}",
