@@ -12,7 +12,6 @@ var notSupportedYet = []string{
 	"hostUsers=true",
 	"imagePullSecrets=[]",
 	"priority=0",
-	"resources={}",
 	"runtimeClassName",
 	"securityContext.appArmorProfile",
 	"securityContext.runAsGroup",
@@ -25,7 +24,6 @@ var notSupportedYet = []string{
 	"shareProcessNamespace=false",
 	"waitFor=[]",
 
-	"containers[].resources={}",
 	"containers[].securityContext={}",
 	"containers[].stdin=false",
 	"containers[].stdinOnce=false",
