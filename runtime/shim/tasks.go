@@ -14,7 +14,9 @@ import (
 	"github.com/containerd/containerd/v2/core/events"
 	containerdshim "github.com/containerd/containerd/v2/pkg/shim"
 	"github.com/containerd/containerd/v2/pkg/shutdown"
+	"github.com/containerd/log"
 	"github.com/containerd/ttrpc"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
@@ -33,6 +35,8 @@ type tasks struct {
 	end     shutdown.Service
 	born    time.Time
 
+	oom oomLedger
+
 	mu          sync.Mutex
 	containers  map[string]*container
 	running     int  // containers that were created and have not exited yet
@@ -44,6 +48,7 @@ type container struct {
 	bundle  string
 	logs    *logs
 	created chan struct{} // closed when its creation is over
+	memory  *memory       // nil until then, and where the machine accounts for none
 }
 
 // newTasks returns a service that is complete when it has its TTRPCTaskService, whose events go through watch.
@@ -88,7 +93,12 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 		l.drain(drainTimeout)
 		return nil, err
 	}
+	watched, err := t.oom.watch(int(resp.Pid))
+	if err != nil {
+		log.G(ctx).WithError(err).Error("an OOM kill will not be noticed")
+	}
 	t.mu.Lock()
+	c.memory = watched
 	t.running++
 	t.mu.Unlock()
 	return resp, nil
@@ -134,11 +144,40 @@ type watched struct {
 
 // Publish implements containerd's publisher.
 func (w watched) Publish(ctx context.Context, topic string, e events.Event) error {
+	exit, isExit := e.(*eventsapi.TaskExit)
+	isExit = isExit && exit.ID == exit.ContainerID
+	if isExit {
+		w.tasks.recordOOM(ctx, exit.ContainerID, exit.ExitStatus)
+	}
+	if oom, is := e.(*eventsapi.TaskOOM); is {
+		w.tasks.heardOOM(oom.ContainerID)
+	}
 	err := w.Publisher.Publish(ctx, topic, e)
-	if x, ok := e.(*eventsapi.TaskExit); ok && x.ID == x.ContainerID {
+	if isExit {
 		w.tasks.exited()
 	}
 	return err
+}
+
+// Wait waits for the end of a container or an exec. When it returns, it is written down whether memory was the cause.
+func (t *tasks) Wait(ctx context.Context, r *api.WaitRequest) (*api.WaitResponse, error) {
+	resp, err := t.TTRPCTaskService.Wait(ctx, r)
+	if err == nil && r.ExecID == "" {
+		t.recordOOM(ctx, r.ID, resp.ExitStatus)
+	}
+	return resp, err
+}
+
+// Kill sends a signal to a container or an exec.
+func (t *tasks) Kill(ctx context.Context, r *api.KillRequest) (*emptypb.Empty, error) {
+	if r.ExecID == "" && unix.Signal(r.Signal) == unix.SIGKILL {
+		t.mu.Lock()
+		if c := t.containers[r.ID]; c != nil && c.memory != nil {
+			c.memory.asked.Store(true)
+		}
+		t.mu.Unlock()
+	}
+	return t.TTRPCTaskService.Kill(ctx, r)
 }
 
 // exited counts the exit of a container, which may come before its creation has returned. It ends the shim if that was
