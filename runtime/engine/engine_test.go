@@ -166,7 +166,7 @@ func TestScanBundles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]Exit{"ended": *want["ended"], "torn": {Status: 137, At: now}}, away); diff != "" {
+	if diff := cmp.Diff(map[string]Exit{"ended": *want["ended"], "oom": *want["oom"], "torn": {Status: 137, At: now}}, away); diff != "" {
 		t.Errorf("away (-want +got)\n%s", diff)
 	}
 }
