@@ -101,8 +101,8 @@ func TestOOM(t *testing.T) {
 		t.Fatal(err)
 	}
 	limit := "64000000"
-	v1 := filepath.Join("/sys/fs/cgroup/memory", p.opts.CgroupRoot, uid, p.idOf(ref), "memory.limit_in_bytes")
-	v2 := filepath.Join("/sys/fs/cgroup", p.opts.CgroupRoot, uid, p.idOf(ref), "memory.max")
+	v1 := filepath.Join("/sys/fs/cgroup/memory", p.cgroupOf(ref), "memory.limit_in_bytes")
+	v2 := filepath.Join("/sys/fs/cgroup", p.cgroupOf(ref), "memory.max")
 	if err1, err2 := os.WriteFile(v1, []byte(limit), 0), os.WriteFile(v2, []byte(limit), 0); err1 != nil && err2 != nil {
 		t.Fatal(err1, err2)
 	}
@@ -124,14 +124,7 @@ func TestShimKilled(t *testing.T) {
 	lost := make(chan error, 1)
 	ctx := p.ctx()
 	go func() { _, err := p.WaitSandbox(ctx, uid, p.Pod, 1); lost <- err }()
-	text, err := os.ReadFile(filepath.Join("/sys/fs/cgroup/pids", p.opts.CgroupRoot, uid, "shim/cgroup.procs"))
-	if errors.Is(err, os.ErrNotExist) {
-		text, err = os.ReadFile(filepath.Join("/sys/fs/cgroup", p.opts.CgroupRoot, uid, "shim/cgroup.procs"))
-	}
-	if err != nil {
-		text = []byte(p.shimPid()) // with cgroup v1 the shim stays where the daemon is, if that is the root
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	pid, err := strconv.Atoi(p.shimPid())
 	if err != nil {
 		t.Fatal(err)
 	}
