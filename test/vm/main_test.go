@@ -6,10 +6,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +19,9 @@ import (
 
 // payload is where the programs lie in the machine.
 const payload = "/payload"
+
+// deadline is for what comes within seconds on an idle machine.
+const deadline = 2 * time.Minute
 
 // machine is the one that all tests share. Booting takes longer than most of them.
 var machine *vm.Machine
@@ -88,16 +91,35 @@ func buildPayload(ctx context.Context, repository, dir, agent, disk string) erro
 	return vm.WritePayload(disk, tree)
 }
 
-// run runs a command in the machine, shows its output, and fails the test where the command fails.
-func run(t *testing.T, timeout time.Duration, args ...string) {
+// sh runs a script in the machine and returns what it writes. The test fails where the script does.
+func sh(t *testing.T, script string) string {
 	t.Helper()
-	if err := machine.Run(t.Context(), os.Stdout, vm.Command{Args: args, Timeout: timeout}); err != nil {
-		t.Fatal(err)
+	out, err := try(t, script)
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, script, out)
 	}
+	return out
 }
 
-// output runs a command in the machine and returns what it writes.
-func output(t *testing.T, timeout time.Duration, w io.Writer, args ...string) error {
+// try runs a script in the machine, as far as its first command that fails.
+func try(t *testing.T, script string) (string, error) {
 	t.Helper()
-	return machine.Run(t.Context(), w, vm.Command{Args: args, Timeout: timeout})
+	var out strings.Builder
+	ctx := context.WithoutCancel(t.Context()) // for what a failed test wants to know at its end
+	err := machine.Run(ctx, &out, vm.Command{Args: []string{"sh", "-ec", script}, Timeout: deadline})
+	return out.String(), err
+}
+
+// eventually waits until a script in the machine succeeds.
+func eventually(t *testing.T, what, script string) {
+	t.Helper()
+	for end := time.Now().Add(deadline); ; <-time.After(100 * time.Millisecond) {
+		out, err := try(t, script)
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: did not come; last seen: %v\n%s", what, err, out)
+		}
+	}
 }
