@@ -35,10 +35,14 @@ func (r *Runtime) etcDir(uid string, sandbox int) string {
 
 // namespacesOf says which namespaces a pod has of its own. In the machine's network it has the machine's name too.
 func namespacesOf(pod *spec.Pod) netns.Options {
-	if pod.HostNetwork {
-		return netns.Options{}
+	var o netns.Options
+	if pod.SecurityContext != nil {
+		o.Sysctls = pod.SecurityContext.Sysctls
 	}
-	return netns.Options{Network: true, Hostname: oci.Hostname(pod)}
+	if !pod.HostNetwork {
+		o.Network, o.Hostname = true, oci.Hostname(pod)
+	}
+	return o
 }
 
 // StartSandbox pins the pod's namespaces and starts its shim, or finds both.

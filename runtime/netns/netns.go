@@ -14,6 +14,8 @@ import (
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/spec"
 )
 
 // shmBytes is the size of /dev/shm, shared by the containers of a pod: Kubernetes' and Docker's.
@@ -25,6 +27,8 @@ type Options struct {
 	Network bool
 	// Hostname is the host name in a UTS namespace of the pod's own; empty for the machine's namespace.
 	Hostname string
+	// Sysctls are the kernel parameters to be set in the pod's own namespaces, after what every pod's are.
+	Sysctls []spec.Sysctl
 }
 
 // Pins are the paths of what is pinned. Those of namespaces that are not the pod's own are empty.
@@ -119,6 +123,9 @@ func enterAndPin(dir string, o Options) error {
 		if err := setUpNetwork(); err != nil {
 			return err
 		}
+	}
+	if err := setSysctls(o); err != nil {
+		return err
 	}
 	if o.Hostname != "" {
 		if err := unix.Sethostname([]byte(o.Hostname)); err != nil {

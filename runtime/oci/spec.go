@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/containerd/containerd/v2/contrib/seccomp"
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/pkg/oci"
 	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -45,6 +44,9 @@ type Input struct {
 	Propagation string
 	// Files are shown unless the container mounts a volume at their path.
 	Files []File
+	// Seccomp is the profile that [LocalhostSeccomp] names, and Devices are the machine's, which only privileged containers get.
+	Seccomp Profile
+	Devices []specs.LinuxDevice
 	// CgroupsPath is in the form that the runtime's cgroup driver wants.
 	CgroupsPath string
 	Machine     Machine
@@ -69,15 +71,14 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	case in.Image.WorkingDir != "":
 		p.Cwd = in.Image.WorkingDir
 	}
-	p.NoNewPrivileges = false // allowPrivilegeEscalation is true where nobody says otherwise
 	files := in.Machine.openFiles()
 	p.Rlimits = []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: files, Soft: files}}
 	score := in.Machine.oomScore(oomScoreBestEffort)
 	p.OOMScoreAdj = &score
 	s.Linux.CgroupsPath = in.CgroupsPath
 	s.Linux.Namespaces = namespacesOf(&in)
-	if in.Machine.Seccomp {
-		s.Linux.Seccomp = seccomp.DefaultProfile(s)
+	if err := secure(s, &in); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -99,7 +100,7 @@ func namespacesOf(in *Input) []specs.LinuxNamespace {
 			list = append(list, ns)
 		}
 	}
-	if in.Machine.UnifiedCgroups {
+	if in.Machine.UnifiedCgroups && !Privileged(in.Container) { // as the CRI has it
 		list = append(list, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
 	return list
