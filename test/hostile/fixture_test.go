@@ -43,10 +43,9 @@ type fixture struct {
 
 // options of a fixture; the zero value is the default configuration.
 type options struct {
-	env   []string         // settings of the daemon
-	state func(dir string) // makes the folder of the state, for one that is not a plain folder
-	quiet func(f *fixture) // runs before leftovers are looked for
-	more  func(r *rig.Rig) // changes the rig before its daemon starts
+	env   []string               // settings of the daemon
+	state func(dir string) error // makes the folder of the state, for one that is no plain folder
+	quiet func(f *fixture)       // runs before leftovers are looked for
 }
 
 func newFixture(t *testing.T, o options) *fixture {
@@ -74,7 +73,7 @@ func newFixture(t *testing.T, o options) *fixture {
 		}
 	})
 	if o.state != nil {
-		o.state(r.StateDir())
+		f.check(o.state(r.StateDir()))
 	}
 	f.makeVictim()
 	t.Cleanup(func() { f.checkLeftovers(o.quiet) })

@@ -3,12 +3,16 @@
 package hostile
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/podstead/podstead/api"
 )
 
 // TestNetworkControl: the links, addresses, routes and rules of a pod's network are not its containers' to change.
@@ -50,17 +54,7 @@ func TestLoopbackOfTheMachine(t *testing.T) {
 		{fmt.Sprintf("dial tcp %s:%d", gateway, wide), "done"},
 		{fmt.Sprintf("datagram 192.0.2.1 127.0.0.1 %d %s made-up", quiet, gateway), "done"},
 	})
-	for {
-		select {
-		case text := <-heard:
-			if text == "last" {
-				return
-			}
-			f.Errorf("the machine heard %q", text)
-		case <-f.ctx().Done():
-			f.Fatal("the machine heard nothing")
-		}
-	}
+	f.hears(heard)
 }
 
 // TestImpersonation: a pod that pretends to be another is not heard, neither by packets that say to be of the other's address nor
@@ -69,29 +63,95 @@ func TestImpersonation(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("ally", fmt.Sprintf("\n[[containers]]\nname = \"c\"\nimage = %q\n", testserver))
 	ally, victim := f.addressOf("ally"), f.addressOf(neighbour)
-	f.until("ally", "ready", isReady)
-	if _, err := f.ask("/fetch", "url", "http://"+ally+":8080/whoami"); err != nil { // each knows where the other is
-		f.Fatal(err)
-	}
+	f.await(func() error { // each knows then where the other is
+		_, err := f.ask("/fetch", "url", "http://"+ally+":8080/whoami")
+		return err
+	})
 	before := f.knows(ally)
-	f.create("liar", "restartPolicy = \"Never\"\n"+play("c", "try", "claim "+ally+" "+victim, "claim "+f.gateway()+" "+victim))
+	before6 := f.machineKnows(f.address6Of("ally"))
+	heard := make(chan string, 16)
+	gateway := f.gateway()
+	port := f.hear(gateway, heard)
+	f.create("liar", "restartPolicy = \"Never\"\n"+play("c", "try", "claim "+ally+" "+victim, "claim "+gateway+" "+victim,
+		"claim6 "+f.address6Of("ally")+" "+f.gateway6()+" "+gateway,
+		fmt.Sprintf("datagram %s %s %d %s as-ally", ally, gateway, port, gateway),
+		fmt.Sprintf("datagram 192.0.2.1 %s %d %s as-stranger", gateway, port, gateway),
+		fmt.Sprintf("own-datagram %s %d last", gateway, port)))
 	f.until("liar", "done", ended)
+	f.hears(heard)
+	f.compare("liar", "c", []try{{"claim6 " + f.address6Of("ally") + " " + f.gateway6() + " " + gateway, "done"}})
+	if after := f.machineKnows(f.address6Of("ally")); after != before6 {
+		f.Errorf("the machine was made to believe that %s is at %s, not at %s", f.address6Of("ally"), after, before6)
+	}
 	if after := f.knows(ally); after != before {
 		f.Errorf("the neighbour was made to believe that %s is at %s, not at %s", ally, after, before)
 	}
 }
 
-// gateway is the machine's address in the pods' network.
-func (f *fixture) gateway() string {
+// hears fails the test for everything that the machine hears before the last, which must come.
+func (f *fixture) hears(heard <-chan string) {
+	f.Helper()
+	over := f.ctx().Done()
+	for {
+		select {
+		case text := <-heard:
+			if text == "last" {
+				return
+			}
+			f.Errorf("the machine heard %q", text)
+		case <-over:
+			f.Fatal("the machine heard nothing")
+		}
+	}
+}
+
+// gateway is the machine's address in the pods' network, and gateway6 that of IPv6.
+func (f *fixture) gateway() string  { return f.bridgeAddress(netlink.FAMILY_V4) }
+func (f *fixture) gateway6() string { return f.bridgeAddress(netlink.FAMILY_V6) }
+
+func (f *fixture) bridgeAddress(family int) string {
 	f.Helper()
 	bridge, err := netlink.LinkByName(f.Bridge())
 	f.check(err)
-	addresses, err := netlink.AddrList(bridge, netlink.FAMILY_V4)
+	addresses, err := netlink.AddrList(bridge, family)
 	f.check(err)
-	if len(addresses) != 1 {
-		f.Fatalf("the bridge has the addresses %v", addresses)
+	for _, a := range addresses {
+		if !a.IP.IsLinkLocalUnicast() {
+			return a.IP.String()
+		}
 	}
-	return addresses[0].IP.String()
+	f.Fatalf("the bridge has the addresses %v", addresses)
+	return ""
+}
+
+// address6Of is the IPv6 address of a pod.
+func (f *fixture) address6Of(pod string) string {
+	f.Helper()
+	p := f.until(pod, "in the network", func(p *api.Pod) bool { return len(p.Status.PodIPs) == 2 })
+	return p.Status.PodIPs[1].IP
+}
+
+// machineKnows is the hardware address that the machine believes a pod's address to have, once it has called the pod there.
+func (f *fixture) machineKnows(address string) (hardware string) {
+	f.Helper()
+	bridge, err := netlink.LinkByName(f.Bridge())
+	f.check(err)
+	f.await(func() error {
+		c, err := net.DialTimeout("tcp", net.JoinHostPort(address, "8080"), time.Second)
+		if err != nil {
+			return err
+		}
+		f.check(c.Close())
+		list, err := netlink.NeighList(bridge.Attrs().Index, netlink.FAMILY_ALL)
+		for _, n := range list {
+			if n.IP.String() == address {
+				hardware = n.HardwareAddr.String()
+				return nil
+			}
+		}
+		return errors.Join(fmt.Errorf("the machine does not know %s", address), err)
+	})
+	return hardware
 }
 
 // listen has the machine listen on a port, which it returns.

@@ -27,6 +27,7 @@ var fileAttempts = map[string]attempt{
 	"chroot-up": words(1, chrootUp),
 	"above":     words(1, above),
 	"setuid":    words(1, setuid),
+	"deepen":    words(2, deepen),
 }
 
 // read tells how much of a file can be read, up to a page.
@@ -154,4 +155,31 @@ func setuid(w []string) (string, error) {
 		return "", err
 	}
 	return info.Mode().String(), nil
+}
+
+// deepen makes so many folders in each other. Their path is longer than any that the kernel takes.
+func deepen(w []string) (string, error) {
+	depth, err := strconv.Atoi(w[1])
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(w[0], 0o755); err != nil { //nolint:gosec // it is hostile
+		return "", err
+	}
+	dir, err := unix.Open(w[0], unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", err
+	}
+	for range depth {
+		if err = unix.Mkdirat(dir, "d", 0o755); err != nil {
+			break
+		}
+		inner, openErr := unix.Openat(dir, "d", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err = openErr; err != nil {
+			break
+		}
+		_ = unix.Close(dir)
+		dir = inner
+	}
+	return "", errors.Join(err, unix.Close(dir))
 }

@@ -18,6 +18,7 @@ import (
 var packetAttempts = map[string]attempt{
 	"datagram": words(5, datagram),
 	"claim":    words(2, claim),
+	"claim6":   words(3, claim6),
 }
 
 // podLink is the link that a pod has.
@@ -148,4 +149,60 @@ func claim(w []string) (string, error) {
 		}
 	}
 	return "", send(hardware, unix.ETH_P_ARP, b.Bytes())
+}
+
+// claim6 is claim for IPv6: "claim6 ADDRESS NEIGHBOUR NEIGHBOUR-IPV4".
+func claim6(w []string) (string, error) {
+	address, err := netip.ParseAddr(w[0])
+	if err != nil {
+		return "", err
+	}
+	to, err := netip.ParseAddr(w[1])
+	if err != nil {
+		return "", err
+	}
+	to4, err := netip.ParseAddr(w[2])
+	if err != nil {
+		return "", err
+	}
+	hardware, err := neighbour(to4)
+	if err != nil {
+		return "", err
+	}
+	link, err := net.InterfaceByName(podLink)
+	if err != nil {
+		return "", err
+	}
+	own, err := ownAddress(link)
+	if err != nil {
+		return "", err
+	}
+	const advertisement, solicited, override, targetOption = 136, 0x40, 0x20, 2
+	message := []byte{advertisement, 0, 0, 0, solicited | override, 0, 0, 0}
+	message = append(append(message, address.AsSlice()...), targetOption, 1)
+	message = append(message, link.HardwareAddr...)
+	return "", send(hardware, unix.ETH_P_IPV6, packet6(own, to, message))
+}
+
+// packet6 is an IPv6 packet with a message of ICMPv6 in it, whose checksum it sets.
+func packet6(from, to netip.Addr, message []byte) []byte {
+	pseudo := append(from.AsSlice(), to.AsSlice()...)
+	pseudo = binary.BigEndian.AppendUint32(pseudo, uint32(len(message)))
+	pseudo = append(pseudo, 0, 0, 0, unix.IPPROTO_ICMPV6)
+	binary.BigEndian.PutUint16(message[2:], checksum(append(pseudo, message...)))
+	p := []byte{0x60, 0, 0, 0, 0, byte(len(message)), unix.IPPROTO_ICMPV6, 255}
+	p = append(append(p, from.AsSlice()...), to.AsSlice()...)
+	return append(p, message...)
+}
+
+// ownAddress is the address of a link that is known beyond it.
+func ownAddress(link *net.Interface) (netip.Addr, error) {
+	all, err := link.Addrs()
+	for _, a := range all {
+		p, parseErr := netip.ParsePrefix(a.String())
+		if parseErr == nil && p.Addr().Is6() && !p.Addr().IsLinkLocalUnicast() {
+			return p.Addr(), nil
+		}
+	}
+	return netip.Addr{}, errors.Join(errors.New("there is no address of IPv6"), err)
 }
