@@ -3,7 +3,6 @@
 package hostile
 
 import (
-	"errors"
 	"fmt"
 	"net"
 	"strings"
@@ -68,20 +67,28 @@ func TestImpersonation(t *testing.T) {
 		return err
 	})
 	before := f.knows(ally)
-	before6 := f.machineKnows(f.address6Of("ally"))
+	ally6 := f.address6Of("ally")
+	f.await(func() error {
+		c, err := net.DialTimeout("tcp", net.JoinHostPort(ally6, "8080"), time.Second)
+		if err == nil {
+			err = c.Close()
+		}
+		return err
+	})
+	before6 := f.machineKnows(ally6)
 	heard := make(chan string, 16)
 	gateway := f.gateway()
 	port := f.hear(gateway, heard)
 	f.create("liar", "restartPolicy = \"Never\"\n"+play("c", "try", "claim "+ally+" "+victim, "claim "+gateway+" "+victim,
-		"claim6 "+f.address6Of("ally")+" "+f.gateway6()+" "+gateway,
+		"claim6 "+ally6+" "+f.gateway6()+" "+gateway,
 		fmt.Sprintf("datagram %s %s %d %s as-ally", ally, gateway, port, gateway),
 		fmt.Sprintf("datagram 192.0.2.1 %s %d %s as-stranger", gateway, port, gateway),
 		fmt.Sprintf("own-datagram %s %d last", gateway, port)))
 	f.until("liar", "done", ended)
 	f.hears(heard)
-	f.compare("liar", "c", []try{{"claim6 " + f.address6Of("ally") + " " + f.gateway6() + " " + gateway, "done"}})
-	if after := f.machineKnows(f.address6Of("ally")); after != before6 {
-		f.Errorf("the machine was made to believe that %s is at %s, not at %s", f.address6Of("ally"), after, before6)
+	f.compare("liar", "c", []try{{"claim6 " + ally6 + " " + f.gateway6() + " " + gateway, "done"}})
+	if after := f.machineKnows(ally6); after != before6 {
+		f.Errorf("the machine was made to believe that %s is at %s, not at %s", ally6, after, before6)
 	}
 	if after := f.knows(ally); after != before {
 		f.Errorf("the neighbour was made to believe that %s is at %s, not at %s", ally, after, before)
@@ -131,27 +138,20 @@ func (f *fixture) address6Of(pod string) string {
 	return p.Status.PodIPs[1].IP
 }
 
-// machineKnows is the hardware address that the machine believes a pod's address to have, once it has called the pod there.
-func (f *fixture) machineKnows(address string) (hardware string) {
+// machineKnows is the hardware address that the machine believes a pod's address to have.
+func (f *fixture) machineKnows(address string) string {
 	f.Helper()
 	bridge, err := netlink.LinkByName(f.Bridge())
 	f.check(err)
-	f.await(func() error {
-		c, err := net.DialTimeout("tcp", net.JoinHostPort(address, "8080"), time.Second)
-		if err != nil {
-			return err
+	list, err := netlink.NeighList(bridge.Attrs().Index, netlink.FAMILY_V6)
+	f.check(err)
+	for _, n := range list {
+		if n.IP.String() == address {
+			return n.HardwareAddr.String()
 		}
-		f.check(c.Close())
-		list, err := netlink.NeighList(bridge.Attrs().Index, netlink.FAMILY_ALL)
-		for _, n := range list {
-			if n.IP.String() == address {
-				hardware = n.HardwareAddr.String()
-				return nil
-			}
-		}
-		return errors.Join(fmt.Errorf("the machine does not know %s", address), err)
-	})
-	return hardware
+	}
+	f.Fatalf("the machine does not know %s: %v", address, list)
+	return ""
 }
 
 // listen has the machine listen on a port, which it returns.
