@@ -33,6 +33,8 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 			return "It has ended, with 0, and is not started again."
 		}
 		return fmt.Sprintf("It has ended, with %d (%s), and is not started again.", end.ExitCode, end.Reason)
+	case c.State.Waiting != nil && t.snapshot.AtRest: // the pod has ended before its turn came
+		return neverRan(c.State.Waiting)
 	case c.State.Waiting != nil:
 		return waiting(c.State.Waiting)
 	}
@@ -71,6 +73,14 @@ func (t *teller) answer(container, probe string) string {
 		break
 	}
 	return ""
+}
+
+// neverRan is what a container waited for that will never have it.
+func neverRan(w *lifecycle.Waiting) string {
+	if w.Message == "" {
+		return "It has not run, and will not."
+	}
+	return fmt.Sprintf("It has not run, and will not; it waited (%s): %s", w.Reason, sentence(w.Message))
 }
 
 // waiting is what a container waits for.
