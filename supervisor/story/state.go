@@ -29,6 +29,9 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 		return t.running(c)
 	case c.State.Terminated != nil:
 		end := c.State.Terminated
+		if end.Reason == lifecycle.ReasonStatusUnknown && newest.Attempt == 0 { // so the status has it of one that is missing
+			return notRun
+		}
 		if end.ExitCode == 0 {
 			return "It has ended, with 0, and is not started again."
 		}
@@ -75,10 +78,12 @@ func (t *teller) answer(container, probe string) string {
 	return ""
 }
 
+const notRun = "It has not run, and will not."
+
 // neverRan is what a container waited for that will never have it.
 func neverRan(w *lifecycle.Waiting) string {
 	if w.Message == "" {
-		return "It has not run, and will not."
+		return notRun
 	}
 	return fmt.Sprintf("It has not run, and will not; it waited (%s): %s", w.Reason, sentence(w.Message))
 }

@@ -191,6 +191,8 @@ func TestStories(t *testing.T) {
 	early.InitContainers = []spec.Container{{Name: "wait", Image: "i:1", Command: []string{"sh", "-c", server}}}
 	missing := pod(forAYear)
 	missing.Containers[0].ImagePullPolicy = spec.PullNever
+	missingInit := pod(server)
+	missingInit.InitContainers = []spec.Container{{Name: "wait", Image: "i:2", Command: []string{"sh", "-c", server}, ImagePullPolicy: spec.PullNever}}
 	all := pod("sleep 5; exit 42")
 	all.Containers[0].RestartPolicy = spec.RestartNever
 	all.Containers[0].RestartPolicyRules = []spec.RestartRule{{
@@ -310,6 +312,12 @@ func TestStories(t *testing.T) {
 			time.Sleep(time.Minute)
 		}},
 		{"stopped-waiting", missing, func(w *world) {
+			w.add()
+			time.Sleep(15 * time.Second)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Minute)
+		}},
+		{"stopped-waiting-init", missingInit, func(w *world) {
 			w.add()
 			time.Sleep(15 * time.Second)
 			w.stop(supervisor.StopOptions{})
