@@ -118,6 +118,10 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 	if err != nil {
 		return nil, err
 	}
+	user, err := oci.UserOf(pod, c, uid, config.Config.User)
+	if err != nil {
+		return nil, refused(ctx, lifecycle.ReasonCreateConfigError, err)
+	}
 	s, err := r.spec(ctx, uid, pod, c, a, config.Config)
 	if err != nil {
 		return nil, errors.Join(err, r.giveUp(ctx, uid, a.Ref))
@@ -135,7 +139,7 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 		return sandbox.NewContainer(ctx, id,
 			client.WithSnapshotter(r.opts.Images.Snapshotter),
 			client.WithNewSnapshot(id, r.images.Handle(img)),
-			client.WithSpec(s, withUser(config.Config.User), withGroups(pod)),
+			client.WithSpec(s, withUser(user)),
 			client.WithContainerLabels(labels),
 			withDefinition(pod),
 		)
@@ -200,7 +204,7 @@ func (r *Runtime) spec(
 	pins := netns.Paths(r.sandboxDir(uid, a.Sandbox), namespacesOf(pod))
 	in := oci.Input{
 		ID: id, Pod: pod, Container: c, Image: image,
-		Hostname: hostname, Network: pins.Network, IPC: pins.IPC, UTS: pins.UTS,
+		Hostname: hostname, Namespaces: joined(pins),
 		Files:       filesOf(etc, pins),
 		CgroupsPath: r.cgroups.spec(uid, id),
 		Machine:     r.machine,
@@ -217,6 +221,9 @@ func (r *Runtime) spec(
 		in.Files = append(in.Files, oci.File{Path: path.Clean(c.TerminationMessagePath), Source: message})
 	}
 	s, err := r.configure(ctx, uid, in)
+	if err == nil {
+		err = r.appArmor.ensure(ctx, s.Process.ApparmorProfile)
+	}
 	if errors.Is(err, oci.ErrNoCommand) {
 		return nil, err
 	}
@@ -226,6 +233,9 @@ func (r *Runtime) spec(
 // configure completes a specification by what comes from elsewhere: variables, volumes, secrets. Its errors are those of the
 // container's configuration.
 func (r *Runtime) configure(ctx context.Context, uid string, in oci.Input) (*specs.Spec, error) {
+	if err := r.completeSecurity(&in); err != nil {
+		return nil, err
+	}
 	ips, _ := r.peersOf(uid)
 	d, err := r.downwardOf(uid, in.Pod, ips)
 	if err != nil {

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"iter"
 	"maps"
 )
@@ -109,6 +110,27 @@ func (p *Pod) Bound(name string) Quantity {
 		}
 	}
 	return p.Limit(name)
+}
+
+// LimitFields yields the path of each limit of a resource in the pod file, the pod's own first.
+func (p *Pod) LimitFields(name string) iter.Seq[string] {
+	lists := []struct {
+		name       string
+		containers []Container
+	}{{"initContainers", p.InitContainers}, {"containers", p.Containers}}
+	return func(yield func(string) bool) {
+		if limit := p.Resources.Limits[name]; limit.Sign() > 0 && !yield("resources.limits."+name) {
+			return
+		}
+		for _, list := range lists {
+			for i := range list.containers {
+				limit := list.containers[i].Resources.Limits[name]
+				if limit.Sign() > 0 && !yield(fmt.Sprintf("%s[%d].resources.limits.%s", list.name, i, name)) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // together adds up what containers have at the same time: the containers with all sidecars, or an init container with the

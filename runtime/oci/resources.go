@@ -1,13 +1,11 @@
 package oci
 
 import (
-	"fmt"
-	"strings"
-
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // The kubelet's OOM scores (its package qos): what the kernel adds to a process when it looks for one to kill, from -1000 to
@@ -159,23 +157,33 @@ func isSidecar(pod *spec.Pod, c *spec.Container) bool {
 	return false
 }
 
-// CheckResources returns why the machine cannot hold the limits of a pod: it lacks a controller for them. Requests without one
-// are no reason: they promise nothing that another pod could take.
-func (m Machine) CheckResources(pod *spec.Pod) error {
-	var missing []string
+// CheckResources returns why the machine cannot hold the limits of a pod, as [lifecycle.Refusal]s: it lacks a controller for them.
+// Requests without one are no reason: they promise nothing that another pod could take.
+func (m Machine) CheckResources(pod *spec.Pod) []error {
+	var refused []error
 	for _, r := range []struct {
-		name, controller string
-		held             bool
+		name, lacks, mend string
+		held              bool
 	}{
-		{spec.ResourceCPU, "CPU bandwidth control (the controller cpu, CONFIG_CFS_BANDWIDTH)", m.Controllers.Has(cgroup.CPU) && m.Controllers.Bandwidth},
-		{spec.ResourceMemory, "the cgroup controller memory (boot with cgroup_enable=memory, or delegate it)", m.Controllers.Has(cgroup.Memory)},
+		{
+			spec.ResourceCPU, "bound CPU time", "use a kernel with CONFIG_CFS_BANDWIDTH, with the cgroup controller cpu mounted or delegated",
+			m.Controllers.Has(cgroup.CPU) && m.Controllers.Bandwidth,
+		},
+		{
+			spec.ResourceMemory, "bound memory",
+			"boot with cgroup_enable=memory on the kernel's command line, or have the cgroup controller memory delegated",
+			m.Controllers.Has(cgroup.Memory),
+		},
 	} {
-		if limit := pod.Limit(r.name); limit.Sign() > 0 && !r.held {
-			missing = append(missing, fmt.Sprintf("a limit of %s needs %s, which this machine lacks", r.name, r.controller))
+		if r.held {
+			continue
+		}
+		for field := range pod.LimitFields(r.name) {
+			refused = append(refused, lifecycle.Refusal{
+				Reason: lifecycle.ReasonControllerMissing, Field: field,
+				Message: "the machine cannot " + r.lacks + ": it has no cgroup controller for that", Mend: r.mend,
+			})
 		}
 	}
-	if len(missing) == 0 {
-		return nil
-	}
-	return fmt.Errorf("resources: %s", strings.Join(missing, "; "))
+	return refused
 }

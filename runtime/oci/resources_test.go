@@ -1,6 +1,7 @@
 package oci
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // amounts are a list of resources, from words such as cpu=1.
@@ -206,37 +208,40 @@ func TestOOMScore(t *testing.T) {
 
 // TestCheckResources: limits that the machine cannot hold are refused, all at once; requests never are.
 func TestCheckResources(t *testing.T) {
-	all := Machine{Controllers: cgroup.Controllers{Names: []string{"cpu", "memory"}, Bandwidth: true}}
-	const memory, cpu = "cgroup_enable=memory", "CONFIG_CFS_BANDWIDTH"
+	const limits = "cpu=1 memory=1Mi"
 	for _, test := range []struct {
 		name     string
-		machine  Machine
+		machine  cgroup.Controllers
 		requests string
 		limits   string
-		want     []string // parts of the error
+		want     string // the resources that are refused
 	}{
-		{"all held", all, "", "cpu=1 memory=1Mi", nil},
-		{"no memory", Machine{Controllers: cgroup.Controllers{Names: []string{"cpu"}, Bandwidth: true}}, "", "cpu=1 memory=1Mi", []string{memory}},
-		{"no bandwidth", Machine{Controllers: cgroup.Controllers{Names: []string{"cpu", "memory"}}}, "", "cpu=1 memory=1Mi", []string{cpu}},
-		{"nothing", Machine{}, "", "cpu=1 memory=1Mi", []string{cpu, memory}},
-		{"nothing, and nothing wanted", Machine{}, "cpu=1 memory=1Mi", "ephemeral-storage=1Mi", nil},
+		{"all held", cgroup.Controllers{Names: []string{"cpu", "memory"}, Bandwidth: true}, "", limits, ""},
+		{"no memory", cgroup.Controllers{Names: []string{"cpu"}, Bandwidth: true}, "", limits, "memory"},
+		{"no bandwidth", cgroup.Controllers{Names: []string{"cpu", "memory"}}, "", limits, "cpu"},
+		{"nothing", cgroup.Controllers{}, "", limits, "cpu memory"},
+		{"nothing, and nothing wanted", cgroup.Controllers{}, limits, "ephemeral-storage=1Mi", ""},
 	} {
-		for _, whole := range []bool{false, true} {
+		t.Run(test.name, func(t *testing.T) {
 			r := with(test.requests, test.limits)
-			pod := &spec.Pod{Containers: []spec.Container{{Resources: r}}}
-			if whole {
-				pod = &spec.Pod{Resources: r, Containers: []spec.Container{{}}}
+			pod := &spec.Pod{Resources: r, Containers: []spec.Container{{}, {Resources: r}}}
+			var got, want []lifecycle.Refusal
+			for _, err := range (Machine{Controllers: test.machine}).CheckResources(pod) {
+				refusal, _ := errors.AsType[lifecycle.Refusal](err)
+				if refusal.Message == "" || refusal.Mend == "" {
+					t.Errorf("refused without a word: %+v", refusal)
+				}
+				got = append(got, lifecycle.Refusal{Reason: refusal.Reason, Field: refusal.Field})
 			}
-			err := test.machine.CheckResources(pod)
-			if (err != nil) != (len(test.want) > 0) {
-				t.Errorf("%s: %v", test.name, err)
-			}
-			for _, part := range test.want {
-				if err == nil || !strings.Contains(err.Error(), part) {
-					t.Errorf("%s: %v, want %q in it", test.name, err, part)
+			for name := range strings.FieldsSeq(test.want) {
+				for _, at := range []string{"", "containers[1]."} {
+					want = append(want, lifecycle.Refusal{Reason: lifecycle.ReasonControllerMissing, Field: at + "resources.limits." + name})
 				}
 			}
-		}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/containerd/containerd/v2/contrib/seccomp"
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/pkg/oci"
 	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -32,8 +31,7 @@ type Input struct {
 	Image     imagespec.ImageConfig
 	// Hostname is that of the UTS namespace that the container runs in.
 	Hostname string
-	// Network, IPC and UTS are the paths of namespaces to join. An empty one is the machine's, not a new one.
-	Network, IPC, UTS string
+	Namespaces
 	// Variables are those that the container's definition sets.
 	Variables Variables
 	// Mounts are those of the container's volumes.
@@ -42,6 +40,9 @@ type Input struct {
 	Propagation string
 	// Files are shown unless the container mounts a volume at their path.
 	Files []File
+	// Seccomp is the profile that [LocalhostSeccomp] names, and Devices are the machine's, which only privileged containers get.
+	Seccomp Profile
+	Devices []specs.LinuxDevice
 	// CgroupsPath is in the form that the runtime's cgroup driver wants.
 	CgroupsPath string
 	Cgroup      PodCgroup
@@ -67,7 +68,6 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	case in.Image.WorkingDir != "":
 		p.Cwd = in.Image.WorkingDir
 	}
-	p.NoNewPrivileges = false // allowPrivilegeEscalation is true where nobody says otherwise
 	files := in.Machine.openFiles()
 	p.Rlimits = []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: files, Soft: files}}
 	score := in.Machine.oomScore(oomScoreOf(in.Pod, in.Container, in.Machine.Memory))
@@ -75,8 +75,8 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	limit(s.Linux.Resources, &in)
 	s.Linux.CgroupsPath = in.CgroupsPath
 	s.Linux.Namespaces = namespacesOf(&in)
-	if in.Machine.Seccomp {
-		s.Linux.Seccomp = seccomp.DefaultProfile(s)
+	if err := secure(s, &in); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -84,22 +84,4 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 // Process returns the arguments and the environment of a container, which are all of it that depends on its variables.
 func Process(in *Input) (args, env []string) {
 	return arguments(in.Container, in.Variables, in.Image.Entrypoint, in.Image.Cmd), environment(in.Hostname, in.Image.Env, in.Variables)
-}
-
-// namespacesOf lists the namespaces of a container: its own for processes and mounts, the pod's for the rest.
-func namespacesOf(in *Input) []specs.LinuxNamespace {
-	list := []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}}
-	for _, ns := range []specs.LinuxNamespace{
-		{Type: specs.NetworkNamespace, Path: in.Network},
-		{Type: specs.IPCNamespace, Path: in.IPC},
-		{Type: specs.UTSNamespace, Path: in.UTS},
-	} {
-		if ns.Path != "" {
-			list = append(list, ns)
-		}
-	}
-	if in.Machine.UnifiedCgroups {
-		list = append(list, specs.LinuxNamespace{Type: specs.CgroupNamespace})
-	}
-	return list
 }
