@@ -144,7 +144,7 @@ func TestProcessInside(t *testing.T) {
 	})
 	t.Run("cgroup", func(t *testing.T) {
 		out := p.output(sh(`cat /proc/self/cgroup`))
-		place := fmt.Sprintf("%s/%s/", p.opts.CgroupRoot, uid)
+		place := p.cgroup(uid) + "/"
 		for line := range strings.Lines(out) {
 			if strings.Contains(line, ":memory:") || strings.Contains(line, ":pids:") || strings.HasPrefix(line, "0::/") && len(out) == len(line) {
 				if !strings.Contains(line, place) && !strings.HasPrefix(line, "0::/\n") {

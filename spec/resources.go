@@ -99,6 +99,24 @@ func (p *Pod) Limit(name string) Quantity {
 	return p.together(func(c *Container) Quantity { return c.Resources.Limits[name] })
 }
 
+// LimitFields are the paths of the pod file that limit a resource, such as containers[0].resources.limits.cpu.
+func (p *Pod) LimitFields(name string) []string {
+	var fields []string
+	add := func(where string, r Resources) {
+		if limit, set := r.Limits[name]; set && limit.Sign() > 0 {
+			fields = append(fields, where+"resources.limits."+name)
+		}
+	}
+	add("", p.Resources)
+	for i := range p.InitContainers {
+		add(fmt.Sprintf("initContainers[%d].", i), p.InitContainers[i].Resources)
+	}
+	for i := range p.Containers {
+		add(fmt.Sprintf("containers[%d].", i), p.Containers[i].Resources)
+	}
+	return fields
+}
+
 // Bound is the limit that holds for all containers together: the pod's own, or that of its containers if every one of them
 // has one. It is zero where the pod as a whole is not bounded (the kubelet's rule for the cgroup of a pod).
 func (p *Pod) Bound(name string) Quantity {
@@ -110,27 +128,6 @@ func (p *Pod) Bound(name string) Quantity {
 		}
 	}
 	return p.Limit(name)
-}
-
-// LimitFields yields the path of each limit of a resource in the pod file, the pod's own first.
-func (p *Pod) LimitFields(name string) iter.Seq[string] {
-	lists := []struct {
-		name       string
-		containers []Container
-	}{{"initContainers", p.InitContainers}, {"containers", p.Containers}}
-	return func(yield func(string) bool) {
-		if limit := p.Resources.Limits[name]; limit.Sign() > 0 && !yield("resources.limits."+name) {
-			return
-		}
-		for _, list := range lists {
-			for i := range list.containers {
-				limit := list.containers[i].Resources.Limits[name]
-				if limit.Sign() > 0 && !yield(fmt.Sprintf("%s[%d].resources.limits.%s", list.name, i, name)) {
-					return
-				}
-			}
-		}
-	}
 }
 
 // together adds up what containers have at the same time: the containers with all sidecars, or an init container with the

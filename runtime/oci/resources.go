@@ -157,31 +157,29 @@ func isSidecar(pod *spec.Pod, c *spec.Container) bool {
 	return false
 }
 
-// CheckResources returns why the machine cannot hold the limits of a pod, as [lifecycle.Refusal]s: it lacks a controller for them.
-// Requests without one are no reason: they promise nothing that another pod could take.
-func (m Machine) CheckResources(pod *spec.Pod) []error {
-	var refused []error
+// CheckResources returns why the machine cannot hold the limits of a pod: it lacks a controller for them. Requests without one
+// are no reason: they promise nothing that another pod could take.
+func (m Machine) CheckResources(pod *spec.Pod) []lifecycle.Refusal {
+	var refused []lifecycle.Refusal
 	for _, r := range []struct {
 		name, lacks, mend string
 		held              bool
 	}{
 		{
-			spec.ResourceCPU, "bound CPU time", "use a kernel with CONFIG_CFS_BANDWIDTH, with the cgroup controller cpu mounted or delegated",
-			m.Controllers.Has(cgroup.CPU) && m.Controllers.Bandwidth,
+			spec.ResourceCPU, "CPU bandwidth control (the cgroup controller cpu)",
+			"use a kernel with CONFIG_CFS_BANDWIDTH, or delegate the controller cpu to podstead", m.Controllers.Has(cgroup.CPU) && m.Controllers.Bandwidth,
 		},
 		{
-			spec.ResourceMemory, "bound memory",
-			"boot with cgroup_enable=memory on the kernel's command line, or have the cgroup controller memory delegated",
-			m.Controllers.Has(cgroup.Memory),
+			spec.ResourceMemory, "the cgroup controller memory",
+			"boot with the kernel parameter cgroup_enable=memory, or delegate the controller memory to podstead", m.Controllers.Has(cgroup.Memory),
 		},
 	} {
 		if r.held {
 			continue
 		}
-		for field := range pod.LimitFields(r.name) {
+		for _, field := range pod.LimitFields(r.name) {
 			refused = append(refused, lifecycle.Refusal{
-				Reason: lifecycle.ReasonControllerMissing, Field: field,
-				Message: "the machine cannot " + r.lacks + ": it has no cgroup controller for that", Mend: r.mend,
+				Reason: lifecycle.ReasonUnexpectedAdmissionError, Field: field, Message: "this machine lacks " + r.lacks, Mend: r.mend,
 			})
 		}
 	}

@@ -1,7 +1,6 @@
 package oci
 
 import (
-	"errors"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -14,7 +13,6 @@ import (
 
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // amounts are a list of resources, from words such as cpu=1.
@@ -203,45 +201,6 @@ func TestOOMScore(t *testing.T) {
 	burstable := &spec.Pod{Containers: []spec.Container{container("a", asks("100Mi"))}}
 	if got := oomScoreOf(burstable, &burstable.Containers[0], 0); got != oomScoreMost {
 		t.Errorf("on a machine of unknown memory: %d", got)
-	}
-}
-
-// TestCheckResources: limits that the machine cannot hold are refused, all at once; requests never are.
-func TestCheckResources(t *testing.T) {
-	const limits = "cpu=1 memory=1Mi"
-	for _, test := range []struct {
-		name     string
-		machine  cgroup.Controllers
-		requests string
-		limits   string
-		want     string // the resources that are refused
-	}{
-		{"all held", cgroup.Controllers{Names: []string{"cpu", "memory"}, Bandwidth: true}, "", limits, ""},
-		{"no memory", cgroup.Controllers{Names: []string{"cpu"}, Bandwidth: true}, "", limits, "memory"},
-		{"no bandwidth", cgroup.Controllers{Names: []string{"cpu", "memory"}}, "", limits, "cpu"},
-		{"nothing", cgroup.Controllers{}, "", limits, "cpu memory"},
-		{"nothing, and nothing wanted", cgroup.Controllers{}, limits, "ephemeral-storage=1Mi", ""},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			r := with(test.requests, test.limits)
-			pod := &spec.Pod{Resources: r, Containers: []spec.Container{{}, {Resources: r}}}
-			var got, want []lifecycle.Refusal
-			for _, err := range (Machine{Controllers: test.machine}).CheckResources(pod) {
-				refusal, _ := errors.AsType[lifecycle.Refusal](err)
-				if refusal.Message == "" || refusal.Mend == "" {
-					t.Errorf("refused without a word: %+v", refusal)
-				}
-				got = append(got, lifecycle.Refusal{Reason: refusal.Reason, Field: refusal.Field})
-			}
-			for name := range strings.FieldsSeq(test.want) {
-				for _, at := range []string{"", "containers[1]."} {
-					want = append(want, lifecycle.Refusal{Reason: lifecycle.ReasonControllerMissing, Field: at + "resources.limits." + name})
-				}
-			}
-			if diff := cmp.Diff(want, got); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
 	}
 }
 

@@ -52,8 +52,8 @@ type container struct {
 	bundle  string
 	logs    *logs
 	created chan struct{} // closed when its creation is over
-	memory  *memory       // nil until then, and where the machine accounts for none
 	orphans bool          // its processes outlive its first one: that is not the first of a PID namespace
+	memory  *memory       // nil until then, and where the machine accounts for none
 }
 
 // newTasks returns a service that is complete when it has its TTRPCTaskService, whose events go through watch.
@@ -157,7 +157,7 @@ func (t *tasks) endOrphans(ctx context.Context, id string) {
 	if c == nil || !c.orphans {
 		return
 	}
-	_, err := t.Kill(ctx, &api.KillRequest{ID: id, Signal: uint32(unix.SIGKILL), All: true})
+	_, err := t.TTRPCTaskService.Kill(ctx, &api.KillRequest{ID: id, Signal: uint32(unix.SIGKILL), All: true})
 	if err = errgrpc.ToNative(err); err != nil && !errdefs.IsNotFound(err) {
 		log.G(ctx).WithError(err).WithField("container", id).Warn("end what a container has left behind")
 	}
@@ -174,6 +174,9 @@ type watched struct {
 
 // Publish implements containerd's publisher.
 func (w watched) Publish(ctx context.Context, topic string, e events.Event) error {
+	if w.tasks.private(e) {
+		return nil
+	}
 	exit, isExit := e.(*eventsapi.TaskExit)
 	isExit = isExit && exit.ID == exit.ContainerID
 	if isExit {
@@ -181,9 +184,6 @@ func (w watched) Publish(ctx context.Context, topic string, e events.Event) erro
 	}
 	if oom, is := e.(*eventsapi.TaskOOM); is {
 		w.tasks.heardOOM(oom.ContainerID)
-	}
-	if w.tasks.private(e) {
-		return nil
 	}
 	err := w.Publisher.Publish(ctx, topic, e)
 	if isExit {

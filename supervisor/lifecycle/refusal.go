@@ -12,8 +12,6 @@ const (
 	ReasonSysctlForbidden Reason = "SysctlForbidden"
 	// ReasonNodePorts is a host port that another has (the kubelet's word).
 	ReasonNodePorts Reason = "NodePorts"
-	// ReasonControllerMissing is a limit that the machine has no cgroup controller for.
-	ReasonControllerMissing Reason = "CgroupControllerMissing"
 	// ReasonVolumeVanishing is a persistent volume that is being removed.
 	ReasonVolumeVanishing Reason = "VolumeVanishing"
 	// ReasonUnexpectedAdmissionError is any other (the kubelet's word).
