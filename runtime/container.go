@@ -204,7 +204,7 @@ func (r *Runtime) spec(
 	pins := netns.Paths(r.sandboxDir(uid, a.Sandbox), namespacesOf(pod))
 	in := oci.Input{
 		ID: id, Pod: pod, Container: c, Image: image,
-		Hostname: hostname, Network: pins.Network, IPC: pins.IPC, UTS: pins.UTS,
+		Hostname: hostname, Namespaces: joined(pins),
 		Files:       filesOf(etc, pins),
 		CgroupsPath: r.cgroups.spec(uid, id),
 		Machine:     r.machine,

@@ -89,6 +89,8 @@ type Options struct {
 	ConfigDir string
 	// CredentialsDir is the folder of systemd's credentials; empty: there is none.
 	CredentialsDir string
+	// HostPaths are folders below which hostPath volumes may lie, wherever links lead; nil: anywhere.
+	HostPaths []string
 	// NetworkMode is what pods have; NetworkBridge.
 	NetworkMode NetworkMode
 	// Bridge and Subnets are the network's; see [network.Options]. The bridge is by default one of this RunDir's own.
@@ -206,6 +208,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		r.volumes, err = volume.New(r.config, volume.Options{
 			DataDir: filepath.Join(o.StateDir, "pods"), RunDir: filepath.Join(o.RunDir, "volumes"),
 			ClaimsDir: filepath.Join(o.StateDir, "volumes"), RecursiveReadOnly: recursiveReadOnly(ctx, o.RuntimeBinary),
+			HostPaths: o.HostPaths,
 		})
 	}
 	if err != nil {

@@ -33,18 +33,6 @@ func (r *Runtime) etcDir(uid string, sandbox int) string {
 	return filepath.Join(r.podDir(uid), "etc", strconv.Itoa(sandbox))
 }
 
-// namespacesOf says which namespaces a pod has of its own. In the machine's network it has the machine's name too.
-func namespacesOf(pod *spec.Pod) netns.Options {
-	var o netns.Options
-	if pod.SecurityContext != nil {
-		o.Sysctls = pod.SecurityContext.Sysctls
-	}
-	if !pod.HostNetwork {
-		o.Network, o.Hostname = true, oci.Hostname(pod)
-	}
-	return o
-}
-
 // StartSandbox pins the pod's namespaces and starts its shim, or finds both.
 func (r *Runtime) StartSandbox(
 	ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox,
@@ -99,6 +87,7 @@ func (r *Runtime) makeSandbox(ctx context.Context, uid string, pod *spec.Pod, sa
 		s, err = r.engine.StartSandbox(ctx, sandboxID(uid, sandbox), engine.SandboxOptions{
 			Labels: map[string]string{labelUID: uid, labelPod: pod.Name, labelSandbox: strconv.Itoa(sandbox)},
 			Cgroup: r.cgroups.shim(uid),
+			Spec:   r.sandboxSpec(uid, sandbox, pod, pins),
 		})
 	}
 	if err == nil {

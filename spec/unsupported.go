@@ -7,14 +7,11 @@ import "strings"
 // Container fields stand for those of init containers too. The list shrinks
 // until it is empty; nothing on it is read and ignored.
 var notSupportedYet = []string{
-	"hostIPC=false",
-	"hostPID=false",
 	"hostUsers=true",
 	"imagePullSecrets=[]",
 	"priority=0",
 	"resources={}",
 	"runtimeClassName",
-	"shareProcessNamespace=false",
 	"waitFor=[]",
 
 	"containers[].resources={}",

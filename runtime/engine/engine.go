@@ -154,6 +154,9 @@ func (e *Engine) config() *srvconfig.Config {
 // work; those of the engine do.
 func (e *Engine) Client() *client.Client { return e.client }
 
+// ShimPath is the program of the shims, an absolute path.
+func (e *Engine) ShimPath() string { return e.opt.ShimPath }
+
 // RuntimeOptions are the options that containers are to be created with; see [client.WithRuntime]. [Sandbox.NewContainer]
 // does so.
 func (e *Engine) RuntimeOptions() *options.Options {

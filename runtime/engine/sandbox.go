@@ -35,6 +35,9 @@ type SandboxOptions struct {
 	// Cgroup is where the sandbox's shim is to live, relative to the root of the cgroup hierarchies. It is made, and
 	// removed after the shim has ended; its parents stay. Empty is the cgroup of this process.
 	Cgroup string
+	// Spec has a process for the sandbox that is to be PID 1 of a namespace for its containers; see [shim.PIDAnnotation]. It
+	// lives as long as the shim, and the shim no longer than it. Nil is a sandbox that needs none.
+	Spec *specs.Spec
 }
 
 // Sandbox is a shim: the process that a pod's containers share. It holds no namespaces.
@@ -68,7 +71,7 @@ func (e *Engine) StartSandbox(ctx context.Context, id string, o SandboxOptions) 
 	if _, err := store.Create(ctx, record); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", id, err)
 	}
-	err = e.controller.Create(ctx, record)
+	err = e.controller.Create(ctx, record, sandbox.WithOptions(e.RuntimeOptions()))
 	if err == nil {
 		_, err = e.controller.Start(ctx, id)
 	}
@@ -86,7 +89,11 @@ func (e *Engine) newRecord(id string, o SandboxOptions) (sandbox.Sandbox, error)
 	if err != nil {
 		return sandbox.Sandbox{}, err
 	}
-	spec, err := typeurl.MarshalAny(&specs.Spec{Version: specs.Version}) // containerd's launcher of shims reads one
+	process := o.Spec
+	if process == nil {
+		process = &specs.Spec{Version: specs.Version} // containerd's launcher of shims reads one
+	}
+	spec, err := typeurl.MarshalAny(process)
 	if err != nil {
 		return sandbox.Sandbox{}, err
 	}

@@ -1,6 +1,7 @@
 // Package netns makes the namespaces that the containers of a pod share, and keeps them without a process: each is pinned
 // by a bind mount in a folder of the sandbox. It owns what lies in that folder: net, ipc, uts, and shm, the file system
-// for shared memory that belongs to the IPC namespace.
+// for shared memory that belongs to the IPC namespace. A PID namespace is as old as its first process: whoever starts that
+// pins it beside the others, as pid.
 //
 // The mounts are made in the mount namespace of this process, so that must be the one that runtimes see.
 package netns
@@ -21,8 +22,12 @@ import (
 // shmBytes is the size of /dev/shm, shared by the containers of a pod: Kubernetes' and Docker's.
 const shmBytes = 64 << 20
 
-// Options say which namespaces a pod has of its own; the IPC namespace it always has.
+// Options say which namespaces a pod has of its own.
 type Options struct {
+	// HostIPC leaves the pod in the machine's IPC namespace, with the machine's /dev/shm.
+	HostIPC bool
+	// PID says that somebody pins a PID namespace.
+	PID bool
 	// Network is a network namespace with its loopback up.
 	Network bool
 	// Hostname is the host name in a UTS namespace of the pod's own; empty for the machine's namespace.
@@ -31,8 +36,11 @@ type Options struct {
 	Sysctls []spec.Sysctl
 }
 
-// Pins are the paths of what is pinned. Those of namespaces that are not the pod's own are empty.
-type Pins struct{ Network, IPC, UTS, Shm string }
+// Pins are the paths of what is pinned. Those of namespaces that are not the pod's own are empty; Shm is the machine's then.
+type Pins struct{ Network, IPC, UTS, PID, Shm string }
+
+// machineShm is the /dev/shm of the machine's IPC namespace.
+const machineShm = "/dev/shm"
 
 // kinds are the namespaces that can be pinned, by the name of their file.
 var kinds = []struct {
@@ -47,22 +55,28 @@ func (o Options) wants(flag int) bool {
 	case unix.CLONE_NEWUTS:
 		return o.Hostname != ""
 	}
-	return true
+	return !o.HostIPC
 }
 
 // Paths are where the namespaces of a sandbox are pinned.
 func Paths(dir string, o Options) Pins {
-	p := Pins{IPC: filepath.Join(dir, "ipc"), Shm: filepath.Join(dir, "shm")}
+	p := Pins{Shm: machineShm}
+	if !o.HostIPC {
+		p.IPC, p.Shm = filepath.Join(dir, "ipc"), filepath.Join(dir, "shm")
+	}
 	if o.Network {
 		p.Network = filepath.Join(dir, "net")
 	}
 	if o.Hostname != "" {
 		p.UTS = filepath.Join(dir, "uts")
 	}
+	if o.PID {
+		p.PID = filepath.Join(dir, "pid")
+	}
 	return p
 }
 
-// Pin makes the namespaces and pins them in dir, or finds all of them pinned there. Where it fails, or finds only some,
+// Pin makes the namespaces, but for a PID namespace, and pins them in dir, which it makes too, or finds all of them pinned there. Where it fails, or finds only some,
 // it takes away what there is; the rest of dir is left alone.
 func Pin(dir string, o Options) (Pins, error) {
 	if whole, err := pinned(dir, o); err != nil {
@@ -81,7 +95,18 @@ func Pin(dir string, o Options) (Pins, error) {
 }
 
 func pin(dir string, o Options) error {
-	shm := filepath.Join(dir, "shm")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	if !o.HostIPC {
+		if err := mountShm(filepath.Join(dir, "shm")); err != nil {
+			return err
+		}
+	}
+	return OnOwnThread(func() error { return enterAndPin(dir, o) })
+}
+
+func mountShm(shm string) error {
 	if err := os.MkdirAll(shm, 0o700); err != nil {
 		return err
 	}
@@ -89,7 +114,7 @@ func pin(dir string, o Options) error {
 	if err := unix.Mount("shm", shm, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, data); err != nil {
 		return fmt.Errorf("mount %s: %w", shm, err)
 	}
-	return OnOwnThread(func() error { return enterAndPin(dir, o) })
+	return nil
 }
 
 // OnOwnThread runs f on a thread that ends with it. That is never the main thread: it would not end but stay in the new
@@ -179,8 +204,11 @@ func setUpNetwork() error {
 // pinned reports whether everything is pinned in dir.
 func pinned(dir string, o Options) (bool, error) {
 	paths := Paths(dir, o)
+	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
 	for _, path := range []string{paths.Network, paths.IPC, paths.UTS, paths.Shm} {
-		if path == "" {
+		if path == "" || path == machineShm {
 			continue
 		}
 		if mounted, err := isMounted(path); !mounted {
@@ -213,7 +241,7 @@ func isMounted(path string) (bool, error) {
 // it.
 func Unpin(dir string) error {
 	var errs []error
-	for _, name := range []string{"net", "ipc", "uts", "shm"} {
+	for _, name := range []string{"net", "ipc", "uts", "pid", "shm"} {
 		path := filepath.Join(dir, name)
 		err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, fs.ErrNotExist) {

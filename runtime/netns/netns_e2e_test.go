@@ -199,3 +199,29 @@ func readIn(t *testing.T, namespace, path string) string {
 	}
 	return strings.TrimSpace(string(text))
 }
+
+// A pod in the machine's IPC namespace has the machine's shared memory, and nothing of that is unpinned.
+func TestPinHostIPC(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sandbox")
+	t.Cleanup(func() { _ = Unpin(dir) })
+	for _, o := range []Options{{HostIPC: true}, {HostIPC: true, PID: true, Network: true, Hostname: "inside"}} {
+		pins, err := Pin(dir, o)
+		if err != nil || pins.IPC != "" || pins.Shm != "/dev/shm" || (pins.PID != "") != o.PID || (pins.Network != "") != o.Network {
+			t.Errorf("%+v: %+v, %v", o, pins, err)
+		}
+		if again, err := Pin(dir, o); again != pins || err != nil {
+			t.Errorf("%+v, again: %+v, %v", o, again, err)
+		}
+		for _, name := range []string{"ipc", "shm", "pid"} {
+			if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("%+v: %s is there: %v", o, name, err)
+			}
+		}
+		if err := Unpin(dir); err != nil {
+			t.Error(err)
+		}
+	}
+	if mounted, err := isMounted("/dev/shm"); !mounted || err != nil {
+		t.Errorf("the machine's shared memory: %v, %v", mounted, err)
+	}
+}

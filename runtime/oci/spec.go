@@ -34,8 +34,7 @@ type Input struct {
 	Image     imagespec.ImageConfig
 	// Hostname is that of the UTS namespace that the container runs in.
 	Hostname string
-	// Network, IPC and UTS are the paths of namespaces to join. An empty one is the machine's, not a new one.
-	Network, IPC, UTS string
+	Namespaces
 	// Variables are those that the container's definition sets.
 	Variables Variables
 	// Mounts are those of the container's volumes.
@@ -86,22 +85,4 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 // Process returns the arguments and the environment of a container, which are all of it that depends on its variables.
 func Process(in *Input) (args, env []string) {
 	return arguments(in.Container, in.Variables, in.Image.Entrypoint, in.Image.Cmd), environment(in.Hostname, in.Image.Env, in.Variables)
-}
-
-// namespacesOf lists the namespaces of a container: its own for processes and mounts, the pod's for the rest.
-func namespacesOf(in *Input) []specs.LinuxNamespace {
-	list := []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}}
-	for _, ns := range []specs.LinuxNamespace{
-		{Type: specs.NetworkNamespace, Path: in.Network},
-		{Type: specs.IPCNamespace, Path: in.IPC},
-		{Type: specs.UTSNamespace, Path: in.UTS},
-	} {
-		if ns.Path != "" {
-			list = append(list, ns)
-		}
-	}
-	if in.Machine.UnifiedCgroups && !Privileged(in.Container) { // as the CRI has it
-		list = append(list, specs.LinuxNamespace{Type: specs.CgroupNamespace})
-	}
-	return list
 }

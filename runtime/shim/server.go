@@ -69,6 +69,7 @@ func (s *server) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("task service: %w", err)
 	}
+	end.RegisterCallback(tasks.endPause)
 	rpc, err := ttrpc.NewServer(ttrpc.WithServerHandshaker(ttrpc.UnixSocketRequireSameUser()))
 	if err != nil {
 		return err

@@ -72,33 +72,56 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 	if err != nil {
 		return specs.Mount{}, err
 	}
-	source, err := s.source(p.UID, v, r)
-	if err != nil {
-		return specs.Mount{}, err
-	}
 	sub, err := subPathOf(m, r.Variables)
 	if err != nil {
 		return specs.Mount{}, err
 	}
-	fd, err := unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0)
+	source, fd, err := s.open(p.UID, v, r)
 	if err != nil {
-		return specs.Mount{}, fmt.Errorf("open %s: %w", source, err)
+		return specs.Mount{}, err
 	}
 	defer unix.Close(fd)
 	if err := checkPropagation(fd, source, m.MountPropagation); err != nil {
 		return specs.Mount{}, err
 	}
-	if sub != "" {
-		target := filepath.Join(s.subPathsDir(p.UID), r.Run, strconv.Itoa(number))
-		if err := pin(fd, sub, target, v.Image != nil, m); err != nil {
+	target := filepath.Join(s.subPathsDir(p.UID), r.Run, strconv.Itoa(number))
+	switch {
+	case sub != "":
+		if err := pinBelow(fd, sub, target, v.Image != nil, m); err != nil {
 			return specs.Mount{}, fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w",
 				m.Name, r.Container.Name, err)
+		}
+		source = target
+	case v.HostPath != nil && s.confined(): // what was looked at, whatever its path leads to by now
+		if err := pin(fd, target, m, unix.MS_REC); err != nil {
+			return specs.Mount{}, fmt.Errorf("mount hostPath %q: %w", v.HostPath.Path, err)
 		}
 		source = target
 	}
 	return specs.Mount{
 		Destination: path.Join("/", m.MountPath), Type: "bind", Source: source, Options: options,
 	}, nil
+}
+
+// open opens a volume (O_PATH), and returns its path on this machine too.
+func (s *Set) open(uid string, v *spec.Volume, r Request) (source string, fd int, err error) {
+	if v.HostPath != nil && s.confined() {
+		if fd, err = s.openAllowed(v.HostPath); err != nil {
+			return "", -1, err
+		}
+		if source, err = os.Readlink(fdPath(fd)); err != nil {
+			unix.Close(fd)
+			return "", -1, err
+		}
+		return source, fd, nil
+	}
+	if source, err = s.source(uid, v, r); err != nil {
+		return "", -1, err
+	}
+	if fd, err = unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+		return "", -1, fmt.Errorf("open %s: %w", source, err)
+	}
+	return source, fd, nil
 }
 
 // source is the path of a volume on this machine.
@@ -196,8 +219,8 @@ func checkPropagation(fd int, source, propagation string) error {
 	return nil
 }
 
-// pin mounts what a subPath names below a volume at a path of ours.
-func pin(volume int, sub, target string, mustExist bool, m *spec.VolumeMount) error {
+// pinBelow mounts what a subPath names below a volume at a path of ours. Mounts below it are not seen there, as with the kubelet.
+func pinBelow(volume int, sub, target string, mustExist bool, m *spec.VolumeMount) error {
 	open := openOrMake
 	if mustExist {
 		open = openBelow
@@ -207,16 +230,21 @@ func pin(volume int, sub, target string, mustExist bool, m *spec.VolumeMount) er
 		return err
 	}
 	defer unix.Close(fd)
-	if err := bind(fd, target); err != nil {
+	return pin(fd, target, m, 0)
+}
+
+// pin mounts what a descriptor stands for at a path of ours, with MS_REC and all that is mounted below it.
+func pin(fd int, target string, m *spec.VolumeMount, recursive uintptr) error {
+	if err := bind(fd, target, recursive); err != nil {
 		return err
 	}
 	switch m.MountPropagation {
 	case "Bidirectional":
 		return nil
 	case "HostToContainer":
-		return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_SLAVE, ""))
+		return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_SLAVE|recursive, ""))
 	}
-	return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_PRIVATE, ""))
+	return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_PRIVATE|recursive, ""))
 }
 
 // RootPropagation is the propagation that the root of a container needs for its mounts: "rshared" or "rslave", or "" for
