@@ -3,67 +3,110 @@
 package runtime_test
 
 import (
-	"path"
+	"fmt"
+	"math"
+	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
-	"time"
 
-	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// allCgroups begins the places of all pods below the mount of a hierarchy. systemd has one place for every runtime of a machine.
-func (m *machine) allCgroups() string {
-	if m.opts.CgroupDriver == runtime.CgroupSystemd {
-		return "/podstead.slice/podstead-"
-	}
-	return m.opts.CgroupRoot
+// groups finds the cgroups of a container by one of its processes, whatever the version and the driver are. With cgroup v1 each
+// controller has one.
+type groups struct {
+	*pod
+	unified bool
+	places  map[string]string // by controller; "" with v2
 }
 
-// cgroup is the place of a pod below the mount of a hierarchy, with whichever driver.
-func (m *machine) cgroup(uid string) string {
-	if m.opts.CgroupDriver == runtime.CgroupSystemd {
-		return m.allCgroups() + strings.ReplaceAll(uid, "-", "_") + ".slice"
+func (p *pod) groups(ref lifecycle.Ref) groups {
+	p.Helper()
+	g := groups{pod: p, places: map[string]string{}}
+	controllers, err := cgroup.LookAtControllers()
+	if err != nil {
+		p.Fatal(err)
 	}
-	return path.Join(m.opts.CgroupRoot, uid)
-}
-
-// cgroupOf is the place of a container below the mount of a hierarchy, with whichever driver.
-func (m *machine) cgroupOf(ref lifecycle.Ref) string {
-	m.Helper()
-	id := m.idOf(ref)
-	if m.opts.CgroupDriver == runtime.CgroupSystemd {
-		id = "podstead-" + id + ".scope"
-	}
-	return path.Join(m.cgroup(uid), id)
-}
-
-// checkCgroups looks for cgroups of pods. systemd takes a slice away soon after it was stopped, and keeps the parent of all.
-func (m *machine) checkCgroups() {
-	m.Helper()
-	end := time.Now()
-	if m.opts.CgroupDriver == runtime.CgroupSystemd {
-		end = end.Add(deadline / 6)
-	}
-	for left := m.cgroupDirs(); len(left) > 0; left = m.cgroupDirs() {
-		if time.Now().After(end) {
-			m.Errorf("cgroups are left: %v", left)
-			return
+	g.unified = controllers.Unified
+	for line := range strings.Lines(p.proc(p.pidOf(ref), "cgroup")) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		for name := range strings.SplitSeq(parts[1], ",") {
+			g.places[name] = parts[2]
 		}
-		<-time.After(20 * time.Millisecond)
 	}
+	return g
 }
 
-// cgroupDirs are the folders of pods in all hierarchies.
-func (m *machine) cgroupDirs() []string {
-	m.Helper()
-	var dirs []string
-	for _, mount := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
-		found, err := filepath.Glob(mount + m.allCgroups() + "*")
-		if err != nil {
-			m.Fatal(err)
-		}
-		dirs = append(dirs, found...)
+// dir is the container's folder of a controller.
+func (g groups) dir(controller string) string {
+	if g.unified {
+		return filepath.Join("/sys/fs/cgroup", g.places[""])
 	}
-	return dirs
+	return filepath.Join("/sys/fs/cgroup", controller, g.places[controller])
+}
+
+// read is what a file of a cgroup says, without the end of its line; "none" where there is no such file.
+func (g groups) read(dir, file string) string {
+	g.Helper()
+	text, err := os.ReadFile(filepath.Join(dir, file))
+	if os.IsNotExist(err) {
+		return "none"
+	}
+	if err != nil {
+		g.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// held is what a cgroup holds: CPU time in a period of 100 ms, memory, both with swap, processes. The folder of a controller is
+// dir's, or with pod the one above.
+func (g groups) held(pod bool) string {
+	g.Helper()
+	at := func(controller string) string {
+		if pod {
+			return filepath.Dir(g.dir(controller))
+		}
+		return g.dir(controller)
+	}
+	cpu, memory, swap := "", "", ""
+	if g.unified {
+		cpu = strings.TrimSuffix(g.read(at("cpu"), "cpu.max"), " 100000")
+		memory, swap = g.read(at("memory"), "memory.max"), g.read(at("memory"), "memory.swap.max")
+		if swap == "0" {
+			swap = memory
+		}
+	} else {
+		cpu = g.read(at("cpu"), "cpu.cfs_quota_us")
+		if cpu == "-1" {
+			cpu = "max"
+		}
+		bytes := func(file string) string {
+			n, err := strconv.ParseInt(g.read(at("memory"), file), 10, 64)
+			if err == nil && n > math.MaxInt64-1<<20 {
+				return "max" // in whole pages
+			}
+			return strconv.FormatInt(n, 10)
+		}
+		memory, swap = bytes("memory.limit_in_bytes"), bytes("memory.memsw.limit_in_bytes")
+	}
+	return fmt.Sprintf("cpu %s memory %s swap %s pids %s", cpu, memory, swap, g.read(at("pids"), "pids.max"))
+}
+
+// shares are what a cgroup has of CPU time, as shares of cgroup v1. With v2 there are weights: the pod's by the kubelet's line, those
+// of containers by a curve of the OCI runtime, in newer ones another than in older ones.
+func (g groups) hasShares(pod bool, shares uint64) bool {
+	g.Helper()
+	dir := g.dir("cpu")
+	if pod {
+		dir = filepath.Dir(dir)
+	}
+	if !g.unified {
+		return g.read(dir, "cpu.shares") == strconv.FormatUint(shares, 10)
+	}
+	weight, line := g.read(dir, "cpu.weight"), strconv.FormatUint(cgroup.PodWeight(shares), 10)
+	l := math.Log2(float64(shares))
+	curve := strconv.Itoa(int(math.Ceil(math.Pow(10, (l*l+125*l)/612-7.0/34))))
+	return weight == line || !pod && weight == curve
 }
