@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"net"
 	"os"
@@ -17,7 +18,7 @@ func host(t *testing.T) func(c wire.Command) (wire.End, string) {
 	t.Helper()
 	near, far := net.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- answer(far) }()
+	go func() { served <- answer(context.Background(), far) }()
 	t.Cleanup(func() {
 		if err := near.Close(); err != nil {
 			t.Error(err)
@@ -68,7 +69,7 @@ func TestAnswer(t *testing.T) {
 func TestAnswerToNonsense(t *testing.T) {
 	near, far := net.Pipe()
 	served := make(chan error, 1)
-	go func() { served <- answer(far) }()
+	go func() { served <- answer(context.Background(), far) }()
 	if _, err := near.Write([]byte("nonsense\n")); err != nil {
 		t.Fatal(err)
 	}
