@@ -92,7 +92,8 @@ func build(ctx context.Context, home, kernel string) (err error) {
 	if err := os.MkdirAll(unpacked, 0o755); err != nil { //nolint:gosec // a cache
 		return err
 	}
-	if _, err := output(ctx, "mmdebstrap", "--mode=root", "--variant=essential", "--quiet", "--include="+strings.Join(guestPackages, ","),
+	// Its mounts, of the host's /dev among them, are in a namespace of their own, so that none is left in what is to be removed.
+	if _, err := output(ctx, "unshare", "--mount", "mmdebstrap", "--mode=root", "--variant=essential", "--quiet", "--include="+strings.Join(guestPackages, ","),
 		"--aptopt=APT::Install-Recommends \"false\"", "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*", suite, root); err != nil {
 		return err

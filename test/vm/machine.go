@@ -89,7 +89,6 @@ func (m *Machine) start() error {
 		return err
 	}
 	m.qemu.Stdout, m.qemu.Stderr = log, log
-	m.qemu.Env = append(os.Environ(), "TMPDIR="+m.dir) // of the disk's changes
 	m.qemu.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 	started := make(chan error)
 	go func() {

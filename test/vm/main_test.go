@@ -77,7 +77,7 @@ func buildPayload(ctx context.Context, repository, dir, agent, disk string) erro
 	tree := filepath.Join(dir, "payload")
 	for _, args := range [][]string{
 		{"build", "-o", agent, "./test/vm/agent"},
-		{"build", "-o", tree + "/", "./cmd/podstead", "./cmd/containerd-shim-podstead-v1"},
+		{"build", "-o", tree + "/", "./cmd/podstead", "./cmd/containerd-shim-podstead-v1", "./test/vm/keep"},
 		{"run", "./test/images", "-o", tree},
 		{"test", "-c", "-tags", "e2e", "-o", filepath.Join(tree, "runtime.test"), "./runtime"},
 	} {

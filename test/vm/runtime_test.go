@@ -14,11 +14,21 @@ import (
 	"github.com/podstead/podstead/test/vm"
 )
 
-// suites are those of the runtime's tests that depend on the kernel's and the init's way with cgroups, or on what a container in
-// development has not: all capabilities, AppArmor. Each name stands for at least one test, and may be an expression.
+const (
+	// resourceTests depend on the kernel's and the init's way with cgroups.
+	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit TestShimIsOutsideThePod " +
+		"TestOOM TestOOMOfThePod TestOOMOfAChild TestOOMWhileAway TestProcessInside TestShimKilled"
+	// securityTests depend on what the kernel, and who runs the tests, can do: AppArmor, all capabilities.
+	securityTests = "TestFieldsUsers TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsCapabilities TestFieldsPrivileges TestFieldsPrivileged " +
+		"TestFieldsProcMount TestFieldsSeccomp TestFieldsAppArmor TestFieldsSysctls TestSecurityOfExec " +
+		"TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace"
+)
+
+// suites are those of the runtime's tests that are run in the machine, by the driver that makes cgroups. Each name stands for at least
+// one test, and may be an expression.
 var suites = []struct{ driver, tests string }{
-	{"cgroupfs", "TestOOM TestProcessInside TestExecInside TestShimKilled TestDaemonKilled"},
-	{"systemd", "TestOOM TestProcessInside TestExecLeavesNothing TestShimKilled TestDaemonKilled"},
+	{"cgroupfs", resourceTests + " " + securityTests},
+	{"systemd", resourceTests + " TestExecLeavesNothing TestDaemonKilled"},
 }
 
 // TestRuntime runs tests of the runtime in the machine. They are the ones that run on other machines too.

@@ -40,10 +40,10 @@ touch /root/data/up
 ln -sf `+payload+`/podstead /usr/local/bin/podstead
 systemctl daemon-reload
 systemctl start podstead
-systemd-run --quiet --unit=owner podstead run /root/life.toml`)
+`+payload+`/keep /root/life.toml`)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(try(t, `journalctl --no-pager -u podstead -u owner | tail -n 100; systemctl list-units --all 'podstead*'; systemd-cgls --no-pager`))
+			t.Log(try(t, `journalctl --no-pager -u podstead | tail -n 100; systemctl list-units --all 'podstead*'; systemd-cgls --no-pager`))
 		}
 	})
 	ready := func(what, is string) {
@@ -68,9 +68,7 @@ systemd-run --quiet --unit=owner podstead run /root/life.toml`)
 		t.Errorf("the pod was %+v and is %+v", before, after)
 	}
 
-	sh(t, `podstead delete life`)
-	eventually(t, "the owner ends", `! systemctl is-active owner`)
-	sh(t, `cat /root/data/bye; ! systemctl is-failed owner; systemctl stop podstead; ! systemctl is-failed podstead`)
+	sh(t, `podstead delete life; cat /root/data/bye; systemctl stop podstead; ! systemctl is-failed podstead`)
 	eventually(t, "nothing is left to systemd", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*'; systemctl --failed --no-legend
 		find /sys/fs/cgroup -name '*podstead*' -not -path '*/podstead.slice' -not -name podstead-agent.service
 		ip -o link | grep -v ' lo:' || true; nft list tables; pgrep -x podstead || true); echo "$left"; [ -z "$left" ]`)

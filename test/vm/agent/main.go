@@ -3,6 +3,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"time"
@@ -15,7 +16,7 @@ func main() {
 		<-time.After(time.Second) // for the console
 		powerOff()
 	}
-	if err := serve(); err != nil {
+	if err := serve(context.Background()); err != nil {
 		fmt.Fprintln(os.Stderr, "agent:", err)
 		os.Exit(1)
 	}

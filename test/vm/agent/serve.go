@@ -22,7 +22,7 @@ import (
 const drainTime = 5 * time.Second
 
 // serve answers the host until it hangs up.
-func serve() error {
+func serve(ctx context.Context) error {
 	path, err := findPort("/sys/class/virtio-ports", wire.Port)
 	if err != nil {
 		return err
@@ -34,7 +34,7 @@ func serve() error {
 	}
 	port := os.NewFile(uintptr(fd), path) //nolint:gosec // a descriptor
 	defer port.Close()
-	return answer(port)
+	return answer(ctx, port)
 }
 
 // findPort is the device of the serial port with the name.
@@ -52,7 +52,7 @@ func findPort(class, name string) (string, error) {
 }
 
 // answer runs the commands that come over the port, one after the other. The end of the port is no error.
-func answer(port io.ReadWriter) error {
+func answer(ctx context.Context, port io.ReadWriter) error {
 	commands, answers := json.NewDecoder(port), json.NewEncoder(port)
 	for {
 		var c wire.Command
@@ -61,7 +61,7 @@ func answer(port io.ReadWriter) error {
 		} else if err != nil {
 			return fmt.Errorf("read command: %w", err)
 		}
-		end := run(c, wire.Output{ID: c.ID, Enc: answers})
+		end := run(ctx, c, wire.Output{ID: c.ID, Enc: answers})
 		if err := answers.Encode(wire.Answer{ID: c.ID, End: &end}); err != nil {
 			return fmt.Errorf("answer: %w", err)
 		}
@@ -69,11 +69,11 @@ func answer(port io.ReadWriter) error {
 }
 
 // run runs a command to its end, which is at the latest its timeout.
-func run(c wire.Command, out io.Writer) wire.End {
+func run(ctx context.Context, c wire.Command, out io.Writer) wire.End {
 	if len(c.Args) == 0 {
 		return wire.End{Status: -1, Error: "no program"}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), c.Timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...) //nolint:gosec // that is what it is for
 	cmd.Env = append(os.Environ(), c.Env...)
