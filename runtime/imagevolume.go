@@ -14,6 +14,7 @@ import (
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 )
@@ -45,11 +46,11 @@ func imageVolumes(pod *spec.Pod, c *spec.Container) []*spec.Volume {
 
 // mountImages mounts the images of the volumes that a container mounts, and returns their folders. An image is what it was
 // when the pod first had it, until the pod is removed.
-func (r *Runtime) mountImages(ctx context.Context, uid string, pod *spec.Pod, c *spec.Container) (map[string]string, error) {
+func (r *Runtime) mountImages(ctx context.Context, uid string, pod *spec.Pod, c *spec.Container, ids idmap.Range) (map[string]string, error) {
 	folders := map[string]string{}
 	for _, v := range imageVolumes(pod, c) {
 		dir := r.imageDir(uid, v.Name)
-		if err := r.mountImage(ctx, uid, dir, viewKey(uid, v.Name), v.Image.Reference); err != nil {
+		if err := r.mountImage(ctx, uid, dir, viewKey(uid, v.Name), v.Image.Reference, ids); err != nil {
 			return nil, fmt.Errorf("volume %q: mount image: %w", v.Name, err)
 		}
 		folders[v.Name] = dir
@@ -57,7 +58,7 @@ func (r *Runtime) mountImages(ctx context.Context, uid string, pod *spec.Pod, c 
 	return folders, nil
 }
 
-func (r *Runtime) mountImage(ctx context.Context, uid, dir, key, reference string) error {
+func (r *Runtime) mountImage(ctx context.Context, uid, dir, key, reference string, ids idmap.Range) error {
 	release, err := r.locks.acquire(ctx, dir)
 	if err != nil {
 		return err
@@ -73,9 +74,10 @@ func (r *Runtime) mountImage(ctx context.Context, uid, dir, key, reference strin
 		if imageErr != nil {
 			return imageErr
 		}
-		mounts, err = s.View(ctx, key, img.Snapshot, snapshots.WithLabels(map[string]string{
+		opts := append(remapped(ids), snapshots.WithLabels(map[string]string{
 			labelUID: uid, "containerd.io/gc.root": time.Now().UTC().Format(time.RFC3339),
 		}))
+		mounts, err = s.View(ctx, key, img.Snapshot, opts...)
 	}
 	if err != nil {
 		return err

@@ -75,6 +75,7 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	p.OOMScoreAdj = &score
 	s.Linux.CgroupsPath = in.CgroupsPath
 	s.Linux.Namespaces = namespacesOf(&in)
+	in.users(s.Linux)
 	if in.Machine.Seccomp {
 		s.Linux.Seccomp = seccomp.DefaultProfile(s)
 	}

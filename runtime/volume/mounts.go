@@ -25,8 +25,12 @@ type Request struct {
 	Run string
 	// Variables are those of the container, for subPathExpr.
 	Variables map[string]string
-	// Images are the folders on which the images of image volumes are mounted read-only, by volume.
+	// Images are the folders on which the images of image volumes are mounted read-only, by volume. In a user namespace they are
+	// id-mapped already.
 	Images map[string]string
+	// UserNamespace is the path of the user namespace whose ids the container sees in its volumes, "" for the machine's: what
+	// belongs to root in a volume belongs to root of that namespace then. The file system must be one that can be id-mapped.
+	UserNamespace string
 }
 
 // Mounts returns how the OCI runtime is to mount the volumes of a run of a container, in the order of its volumeMounts.
@@ -88,13 +92,31 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 	if err := checkPropagation(fd, source, m.MountPropagation); err != nil {
 		return specs.Mount{}, err
 	}
-	if sub != "" {
-		target := filepath.Join(s.subPathsDir(p.UID), r.Run, strconv.Itoa(number))
-		if err := pin(fd, sub, target, v.Image != nil, m); err != nil {
+	target := filepath.Join(s.subPathsDir(p.UID), r.Run, strconv.Itoa(number))
+	users := r.UserNamespace
+	if v.Image != nil {
+		users = ""
+	}
+	switch {
+	case sub != "":
+		if err := pin(fd, sub, target, v.Image != nil, m, users); err != nil {
 			return specs.Mount{}, fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w",
 				m.Name, r.Container.Name, err)
 		}
 		source = target
+	case users != "":
+		if err := bindMapped(fd, target, users, true); err != nil {
+			return specs.Mount{}, err
+		}
+		if err := propagate(target, m); err != nil {
+			return specs.Mount{}, err
+		}
+		source = target
+	}
+	if r.UserNamespace != "" {
+		if options, err = keepFlags(source, options); err != nil {
+			return specs.Mount{}, err
+		}
 	}
 	return specs.Mount{
 		Destination: path.Join("/", m.MountPath), Type: "bind", Source: source, Options: options,
@@ -196,8 +218,8 @@ func checkPropagation(fd int, source, propagation string) error {
 	return nil
 }
 
-// pin mounts what a subPath names below a volume at a path of ours.
-func pin(volume int, sub, target string, mustExist bool, m *spec.VolumeMount) error {
+// pin mounts what a subPath names below a volume at a path of ours, with the ids of a user namespace unless that is "".
+func pin(volume int, sub, target string, mustExist bool, m *spec.VolumeMount, users string) error {
 	open := openOrMake
 	if mustExist {
 		open = openBelow
@@ -207,16 +229,26 @@ func pin(volume int, sub, target string, mustExist bool, m *spec.VolumeMount) er
 		return err
 	}
 	defer unix.Close(fd)
-	if err := bind(fd, target); err != nil {
+	if users != "" {
+		err = bindMapped(fd, target, users, false)
+	} else {
+		err = bind(fd, target)
+	}
+	if err != nil {
 		return err
 	}
+	return propagate(target, m)
+}
+
+// propagate says what mounts at a path of ours have to do with those that they were made of.
+func propagate(target string, m *spec.VolumeMount) error {
 	switch m.MountPropagation {
 	case "Bidirectional":
 		return nil
 	case "HostToContainer":
-		return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_SLAVE, ""))
+		return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_SLAVE|unix.MS_REC, ""))
 	}
-	return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_PRIVATE, ""))
+	return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_PRIVATE|unix.MS_REC, ""))
 }
 
 // RootPropagation is the propagation that the root of a container needs for its mounts: "rshared" or "rslave", or "" for
