@@ -238,7 +238,7 @@ func (r *Runtime) configure(ctx context.Context, uid string, in oci.Input) (*spe
 	if err != nil {
 		return nil, values.conceal(err)
 	}
-	images, err := r.mountImages(ctx, uid, in.Pod, in.Container, in.IDs)
+	images, err := r.mountImages(ctx, uid, in.Pod, in.Container, in.Namespaces)
 	if err != nil {
 		return nil, err
 	}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/snapshots"
@@ -53,7 +55,7 @@ func (r *Runtime) sandboxSpec(uid string, sandbox int, pod *spec.Pod, n oci.Name
 // ownUsers reports whether a pod has a user namespace of its own.
 func ownUsers(pod *spec.Pod) bool { return pod.HostUsers != nil && !*pod.HostUsers }
 
-// allocateIDs gives a pod the ids of its users, if it has any of its own, and makes sure that they can be used.
+// allocateIDs gives a pod the ids of its users, if it has any of its own.
 func (r *Runtime) allocateIDs(uid string, pod *spec.Pod) (idmap.Range, error) {
 	if !ownUsers(pod) {
 		return idmap.Range{}, nil
@@ -64,40 +66,56 @@ func (r *Runtime) allocateIDs(uid string, pod *spec.Pod) (idmap.Range, error) {
 	return r.ids.Allocate(uid)
 }
 
-// idsOf are the ids that a pod was given.
+// idsOf are the ids that a pod was given, which can be used when it returns.
 func (r *Runtime) idsOf(uid string, pod *spec.Pod) (idmap.Range, error) {
 	if !ownUsers(pod) {
 		return idmap.Range{}, nil
 	}
+	if err := r.openToUsers(); err != nil { // each start of the engine closes them
+		return idmap.Range{}, err
+	}
 	return r.ids.Find(uid)
 }
-
-// bundles is the folder below which the roots of containers are mounted.
-func (r *Runtime) bundles() string { return filepath.Join(r.opts.RunDir, "engine") }
 
 // openToUsers lets anybody pass through the folders that lead to the roots of containers, and does not let them see what is there:
 // the root of a user namespace is nobody on the way to its own root folder. Folders that are not ours stay as they are, and one
 // that cannot be passed through is an error.
 func (r *Runtime) openToUsers() error {
-	const pass = 0o011
-	ours := []string{r.opts.RunDir, r.bundles()}
-	for dir := r.bundles(); ; dir = filepath.Dir(dir) {
-		info, err := os.Stat(dir)
-		if err != nil {
-			return fmt.Errorf("open folders to users of pods: %w", err)
-		}
-		if mode := info.Mode().Perm(); mode&0o001 == 0 {
-			if !slices.Contains(ours, dir) {
-				return fmt.Errorf("hostUsers = false: users of pods cannot pass through the folder %s (mode %#o); it needs x for others", dir, mode)
-			}
-			if err := os.Chmod(dir, mode|pass); err != nil {
-				return fmt.Errorf("open folders to users of pods: %w", err)
-			}
-		}
-		if dir == filepath.Dir(dir) {
-			return nil
+	ours, err := filepath.Abs(r.opts.RunDir)
+	if err != nil {
+		return fmt.Errorf("open folders to users of pods: %w", err)
+	}
+	for _, dir := range r.engine.BundleDirs() {
+		if err := openTo(dir, ours); err != nil {
+			return fmt.Errorf("hostUsers = false: open folders to users of pods: %w", err)
 		}
 	}
+	return nil
+}
+
+// openTo is openToUsers for one folder, which need not be there yet, and those that it lies in.
+func openTo(dir, ours string) error {
+	const pass = 0o011
+	for ; dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
+		info, err := os.Stat(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		mode := info.Mode().Perm()
+		if mode&0o001 != 0 {
+			continue
+		}
+		if dir != ours && !strings.HasPrefix(dir, ours+"/") {
+			return fmt.Errorf("nobody but its owner can pass through %s (mode %#o): it needs x for others", dir, mode)
+		}
+		if err := os.Chmod(dir, mode|pass); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // errNoMappedImages is the error of a kernel, or of a snapshotter or its file system, that cannot show one image to pods with
