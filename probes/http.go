@@ -14,11 +14,7 @@ import (
 // httpGet sends a request. A status from 200 to 399 is a success, and a redirect that was not followed one with a
 // warning. What the server says never reaches the message of a failure: it may be confidential (Kubernetes issue 99425).
 func (p *Prober) httpGet(ctx context.Context, t Target, h *spec.HTTPGetAction, timeout time.Duration) lifecycle.ProbeResult {
-	host, err := t.host(h.Host)
-	if err != nil {
-		return errored(err)
-	}
-	port, err := t.Container.PortNumber(h.Port)
+	host, port, err := t.endpoint(h.Host, h.Port)
 	if err != nil {
 		return errored(err)
 	}

@@ -119,6 +119,15 @@ func (t Target) host(named string) (string, error) {
 	return "", fmt.Errorf("container %s: its pod has no address yet", t.Ref.Container)
 }
 
+// endpoint is the host and the port that a handler asks: the named host, or else the pod, and a port that may be named too.
+func (t Target) endpoint(named string, port spec.Port) (host string, number int, err error) {
+	if host, err = t.host(named); err != nil {
+		return "", 0, err
+	}
+	number, err = t.Container.PortNumber(port)
+	return host, number, err
+}
+
 func succeeded() lifecycle.ProbeResult {
 	return lifecycle.ProbeResult{Outcome: lifecycle.ProbeSuccess}
 }

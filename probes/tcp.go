@@ -12,11 +12,7 @@ import (
 
 // tcpSocket opens a connection and closes it.
 func (p *Prober) tcpSocket(ctx context.Context, t Target, s *spec.TCPSocketAction, timeout time.Duration) lifecycle.ProbeResult {
-	host, err := t.host(s.Host)
-	if err != nil {
-		return errored(err)
-	}
-	port, err := t.Container.PortNumber(s.Port)
+	host, port, err := t.endpoint(s.Host, s.Port)
 	if err != nil {
 		return errored(err)
 	}

@@ -123,6 +123,10 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 	if err != nil {
 		return nil, err
 	}
+	user, err := oci.UserOf(pod, c, uid, config.Config.User)
+	if err != nil {
+		return nil, refused(ctx, lifecycle.ReasonCreateConfigError, err)
+	}
 	s, err := r.spec(ctx, uid, pod, c, a, config.Config, ids)
 	if err != nil {
 		return nil, errors.Join(err, r.giveUp(ctx, uid, a.Ref))
@@ -140,7 +144,7 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 		return sandbox.NewContainer(ctx, id,
 			client.WithSnapshotter(r.opts.Images.Snapshotter),
 			client.WithNewSnapshot(id, r.images.Handle(img), remapped(ids)...),
-			client.WithSpec(s, withUser(config.Config.User), withGroups(pod)),
+			client.WithSpec(s, withUser(user)),
 			client.WithContainerLabels(labels),
 			withDefinition(pod),
 		)
@@ -219,6 +223,9 @@ func (r *Runtime) spec(
 		in.Files = append(in.Files, oci.File{Path: path.Clean(c.TerminationMessagePath), Source: message})
 	}
 	s, err := r.configure(ctx, uid, in)
+	if err == nil {
+		err = r.appArmor.ensure(ctx, s.Process.ApparmorProfile)
+	}
 	if errors.Is(err, oci.ErrNoCommand) {
 		return nil, err
 	}
@@ -228,6 +235,9 @@ func (r *Runtime) spec(
 // configure completes a specification by what comes from elsewhere: variables, volumes, secrets. Its errors are those of the
 // container's configuration.
 func (r *Runtime) configure(ctx context.Context, uid string, in oci.Input) (*specs.Spec, error) {
+	if err := r.completeSecurity(&in); err != nil {
+		return nil, err
+	}
 	ips, _ := r.peersOf(uid)
 	d, err := r.downwardOf(uid, in.Pod, ips)
 	if err != nil {

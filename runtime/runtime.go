@@ -91,6 +91,8 @@ type Options struct {
 	ConfigDir string
 	// CredentialsDir is the folder of systemd's credentials; empty: there is none.
 	CredentialsDir string
+	// HostPaths are folders below which hostPath volumes may lie, wherever links lead; nil: anywhere.
+	HostPaths []string
 	// NetworkMode is what pods have; NetworkBridge.
 	NetworkMode NetworkMode
 	// Bridge and Subnets are the network's; see [network.Options]. The bridge is by default one of this RunDir's own.
@@ -144,16 +146,18 @@ type Runtime struct {
 	client  *client.Client
 	images  *image.Store
 	machine oci.Machine
-	cgroups cgroups
-	boot    string // the kernel's ID of this boot
-	config  config.Source
-	volumes *volume.Set
-	network *network.Network
-	ids     *idmap.Ranges
-	known   *knownPods
-	gone    collector
-	locks   locks
-	hosts   sync.Mutex // held while an /etc/hosts is written
+	// appArmor is where the kernel's profiles are.
+	appArmor appArmor
+	cgroups  cgroups
+	boot     string // the kernel's ID of this boot
+	config   config.Source
+	volumes  *volume.Set
+	network  *network.Network
+	ids      *idmap.Ranges
+	known    *knownPods
+	gone     collector
+	locks    locks
+	hosts    sync.Mutex // held while an /etc/hosts is written
 	// workers keep volumes and names up to date until stop is called.
 	workers sync.WaitGroup
 	stop    context.CancelFunc
@@ -193,7 +197,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	r := &Runtime{
 		ids:   idmap.New(filepath.Join(o.StateDir, "users.json"), "/etc/subuid", "/etc/subgid"),
 		known: newKnownPods(), gone: newCollector(), config: config.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
-		opts: o, log: o.Logger, machine: machine, cgroups: groups, boot: boot,
+		opts: o, log: o.Logger, machine: machine, appArmor: kernelAppArmor, cgroups: groups, boot: boot,
 		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images), execs: newExecs(),
 	}
 	r.warnOfLimits()
@@ -208,6 +212,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		r.volumes, err = volume.New(r.config, volume.Options{
 			DataDir: filepath.Join(o.StateDir, "pods"), RunDir: filepath.Join(o.RunDir, "volumes"),
 			ClaimsDir: filepath.Join(o.StateDir, "volumes"), RecursiveReadOnly: recursiveReadOnly(ctx, o.RuntimeBinary),
+			HostPaths: o.HostPaths,
 		})
 	}
 	if err != nil {

@@ -53,17 +53,17 @@ var sysctlName = regexp.MustCompile(`^[a-z0-9]([-_a-z0-9]*[a-z0-9])?([./][a-z0-9
 
 func (v *validator) sysctl(s *Sysctl, seen unique) {
 	v.required(s, "name", s.Name == "")
-	name := strings.ReplaceAll(s.Name, "/", ".")
+	name := SysctlName(s.Name)
+	namespace := SysctlNamespace(name)
 	switch {
 	case name == "":
 	case len(name) > 253 || !sysctlName.MatchString(s.Name):
 		v.bad(&s.Name, "%s is no name of a kernel parameter", quote(s.Name))
 	case seen.seen(name):
 		v.bad(&s.Name, "%s is set twice", quote(s.Name))
-	case v.pod.HostNetwork && strings.HasPrefix(name, "net."):
+	case v.pod.HostNetwork && namespace == "net":
 		v.bad(&s.Name, "cannot be set together with hostNetwork")
-	case v.pod.HostIPC && (strings.HasPrefix(name, "kernel.shm") || strings.HasPrefix(name, "kernel.msg") ||
-		strings.HasPrefix(name, "fs.mqueue.") || name == "kernel.sem"):
+	case v.pod.HostIPC && namespace == "ipc":
 		v.bad(&s.Name, "cannot be set together with hostIPC")
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/spec"
 )
 
 // shmBytes is the size of /dev/shm, shared by the containers of a pod: Kubernetes' and Docker's.
@@ -34,6 +35,8 @@ type Options struct {
 	Network bool
 	// Hostname is the host name in a UTS namespace of the pod's own; empty for the machine's namespace.
 	Hostname string
+	// Sysctls are the kernel parameters to be set in the pod's own namespaces, after what every pod's are.
+	Sysctls []spec.Sysctl
 }
 
 // Pins are the paths of what is pinned. Those of namespaces that are not the pod's own are empty; Shm is the machine's then.
@@ -175,7 +178,7 @@ func setUp(o Options) error {
 			return fmt.Errorf("set host name: %w", err)
 		}
 	}
-	return nil
+	return setSysctls(o)
 }
 
 // bindAll pins the namespaces that lie in a folder of /proc.

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/spec"
 )
 
 func TestMain(m *testing.M) {
@@ -126,6 +127,79 @@ func TestPinFails(t *testing.T) {
 	if _, err := Pin(filepath.Join(dir, "sandbox"), Options{}); err == nil {
 		t.Error("namespaces were pinned in a file")
 	}
+}
+
+// TestSysctls: the pod's parameters are in what is pinned, over those that every pod has, and not in the machine; one that is
+// not the pod's own is refused, and nothing stays pinned.
+func TestSysctls(t *testing.T) {
+	sysctl := func(name, value string) spec.Sysctl { return spec.Sysctl{Name: name, Value: value} }
+	const port, shm = "net.ipv4.ip_unprivileged_port_start", "kernel.shm_rmid_forced"
+	for _, test := range []struct {
+		name    string
+		network bool
+		sysctls []spec.Sysctl
+		err     string
+	}{
+		{name: "both", network: true, sysctls: []spec.Sysctl{sysctl(port, "77"), sysctl("kernel/shm_rmid_forced", "1")}},
+		{name: "the machine's network", sysctls: []spec.Sysctl{sysctl(shm, "1")}},
+		{name: "a parameter of the machine's network", sysctls: []spec.Sysctl{sysctl(shm, "1"), sysctl(port, "77")}, err: "no namespace of the pod's own"},
+		{name: "a parameter of the machine", network: true, sysctls: []spec.Sysctl{sysctl("vm.swappiness", "1")}, err: "no namespace of the pod's own"},
+		{name: "a path out of the folder", network: true, sysctls: []spec.Sysctl{sysctl("net///////.//vm/swappiness", "1")}, err: "no such parameter"},
+		{name: "none of the kernel's", network: true, sysctls: []spec.Sysctl{sysctl("net.none", "1")}, err: "no such parameter"},
+		{name: "a value that is none", network: true, sysctls: []spec.Sysctl{sysctl(port, "x")}, err: `to "x": `},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "sandbox")
+			t.Cleanup(func() { _ = Unpin(dir) })
+			pins, err := Pin(dir, Options{Network: test.network, Sysctls: test.sysctls})
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("error %v, want %q", err, test.err)
+				}
+				if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
+					t.Errorf("left: %v, %v", left, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range test.sysctls {
+				ns := pins.IPC
+				if spec.SysctlNamespace(s.Name) == "net" {
+					ns = pins.Network
+				}
+				if got := readIn(t, ns, spec.SysctlPath(s.Name)); got != s.Value {
+					t.Errorf("%s in the namespace: %q, want %q", s.Name, got, s.Value)
+				}
+				if text, err := os.ReadFile(filepath.Join("/proc/sys", spec.SysctlPath(s.Name))); err != nil || strings.TrimSpace(string(text)) == s.Value {
+					t.Errorf("%s in the machine: %q, %v", s.Name, text, err)
+				}
+			}
+		})
+	}
+}
+
+// readIn reads a kernel parameter in a namespace.
+func readIn(t *testing.T, namespace, path string) string {
+	t.Helper()
+	var text []byte
+	err := OnOwnThread(func() error {
+		fd, err := unix.Open(namespace, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(fd)
+		if err := unix.Setns(fd, 0); err != nil {
+			return err
+		}
+		text, err = os.ReadFile(filepath.Join("/proc/sys", path))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
 }
 
 // A pod in the machine's IPC namespace has the machine's shared memory, and nothing of that is unpinned.

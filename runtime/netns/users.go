@@ -44,10 +44,10 @@ func pinOfUsers(dir string, o Options) error {
 	})
 }
 
-// enterAndSetUp moves the calling thread into the namespaces of a folder of /proc that need something.
+// enterAndSetUp moves the calling thread into the namespaces of a folder of /proc, and prepares those.
 func enterAndSetUp(from string, o Options) error {
 	for _, k := range kinds {
-		if k.flag == unix.CLONE_NEWNET && o.Network || k.flag == unix.CLONE_NEWUTS && o.Hostname != "" {
+		if k.flag != unix.CLONE_NEWUSER && o.wants(k.flag) {
 			if err := enter(filepath.Join(from, k.name), k.flag); err != nil {
 				return err
 			}
@@ -69,12 +69,24 @@ func enter(path string, flag int) error {
 	return nil
 }
 
+// becomeRoot makes the calling thread, and no other of the process, the root of a pod, without any capability. To the kernel
+// parameters of an IPC namespace, that is more than the machine's root.
+func becomeRoot(ids idmap.Range) error {
+	const keep = ^uintptr(0)
+	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, keep, uintptr(ids.First), keep); errno != 0 {
+		return fmt.Errorf("become user %d: %w", ids.First, errno)
+	}
+	return nil
+}
+
 // errNoUsers is the error of a kernel that makes no user namespaces.
 var errNoUsers = errors.New("the kernel makes no user namespaces (user.max_user_namespaces is 0, or it was built without)")
 
 // CheckUsers returns why this machine cannot make a user namespace, without making one.
-func CheckUsers() error {
-	text, err := os.ReadFile("/proc/sys/user/max_user_namespaces")
+func CheckUsers() error { return checkUsers("/proc") }
+
+func checkUsers(proc string) error {
+	text, err := os.ReadFile(filepath.Join(proc, "sys/user/max_user_namespaces"))
 	if err != nil {
 		return errNoUsers
 	}

@@ -4,9 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/containerd/containerd/v2/pkg/apparmor"
+	"github.com/containerd/containerd/v2/pkg/cap"
 	"golang.org/x/sys/unix"
 )
 
@@ -17,6 +20,10 @@ const maxOpenFiles = 1 << 20
 type Machine struct {
 	// Seccomp says that the kernel filters system calls.
 	Seccomp bool
+	// AppArmor says that the kernel has AppArmor, and the machine the program that loads its profiles.
+	AppArmor bool
+	// Capabilities are those of this process, such as CAP_CHOWN: no container can have others.
+	Capabilities []string
 	// UnifiedCgroups says that there is cgroup v2 and nothing else.
 	UnifiedCgroups bool
 	// Resource says that this process has CAP_SYS_RESOURCE. Without it limits can only be lowered, and OOM scores only
@@ -30,7 +37,7 @@ type Machine struct {
 
 // LookAtMachine finds out what the machine and this process can do.
 func LookAtMachine() (Machine, error) {
-	m := Machine{Seccomp: hasSeccomp()}
+	m := Machine{Seccomp: hasSeccomp(), AppArmor: apparmor.HostSupports()}
 	var fs unix.Statfs_t
 	if err := unix.Statfs("/sys/fs/cgroup", &fs); err != nil {
 		return m, fmt.Errorf("look at cgroups: %w", err)
@@ -49,12 +56,10 @@ func LookAtMachine() (Machine, error) {
 	if m.OOMScoreAdj, err = readInt("/proc/self/oom_score_adj"); err != nil {
 		return m, err
 	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var caps [2]unix.CapUserData
-	if err := unix.Capget(&header, &caps[0]); err != nil {
+	if m.Capabilities, err = cap.Current(); err != nil {
 		return m, fmt.Errorf("look at capabilities: %w", err)
 	}
-	m.Resource = caps[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
+	m.Resource = slices.Contains(m.Capabilities, "CAP_SYS_RESOURCE")
 	return m, nil
 }
 

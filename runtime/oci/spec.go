@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/containerd/containerd/v2/contrib/seccomp"
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/pkg/oci"
 	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -44,6 +43,9 @@ type Input struct {
 	Propagation string
 	// Files are shown unless the container mounts a volume at their path.
 	Files []File
+	// Seccomp is the profile that [LocalhostSeccomp] names, and Devices are the machine's, which only privileged containers get.
+	Seccomp Profile
+	Devices []specs.LinuxDevice
 	// CgroupsPath is in the form that the runtime's cgroup driver wants.
 	CgroupsPath string
 	Machine     Machine
@@ -68,7 +70,6 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	case in.Image.WorkingDir != "":
 		p.Cwd = in.Image.WorkingDir
 	}
-	p.NoNewPrivileges = false // allowPrivilegeEscalation is true where nobody says otherwise
 	files := in.Machine.openFiles()
 	p.Rlimits = []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: files, Soft: files}}
 	score := in.Machine.oomScore(oomScoreBestEffort)
@@ -76,8 +77,8 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	s.Linux.CgroupsPath = in.CgroupsPath
 	s.Linux.Namespaces = namespacesOf(&in)
 	in.users(s.Linux)
-	if in.Machine.Seccomp {
-		s.Linux.Seccomp = seccomp.DefaultProfile(s)
+	if err := secure(s, &in); err != nil {
+		return nil, err
 	}
 	return s, nil
 }

@@ -8,9 +8,9 @@ import (
 )
 
 // bindMapped is bind with the ids of a user namespace: root of the namespace is who the volume's files belong to where that is
-// root. The OCI runtime could do that too, but only a newer one than those of long-lived distributions. Mounts below are seen where
-// they are asked for, and are not mapped.
-func bindMapped(fd int, target, users string, below bool) error {
+// root. The OCI runtime could do that too, but only a newer one than those of long-lived distributions. Mounts below are not
+// mapped.
+func bindMapped(fd int, target string, recursive uintptr, users string) error {
 	namespace, err := unix.Open(users, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open user namespace %s: %w", users, err)
@@ -20,7 +20,7 @@ func bindMapped(fd int, target, users string, below bool) error {
 		return err
 	}
 	flags := uint(unix.OPEN_TREE_CLONE | unix.OPEN_TREE_CLOEXEC | unix.AT_EMPTY_PATH)
-	if below {
+	if recursive != 0 {
 		flags |= unix.AT_RECURSIVE
 	}
 	tree, err := unix.OpenTree(fd, "", flags)

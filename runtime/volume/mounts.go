@@ -76,17 +76,13 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 	if err != nil {
 		return specs.Mount{}, err
 	}
-	source, err := s.source(p.UID, v, r)
-	if err != nil {
-		return specs.Mount{}, err
-	}
 	sub, err := subPathOf(m, r.Variables)
 	if err != nil {
 		return specs.Mount{}, err
 	}
-	fd, err := unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0)
+	source, fd, err := s.open(p.UID, v, r)
 	if err != nil {
-		return specs.Mount{}, fmt.Errorf("open %s: %w", source, err)
+		return specs.Mount{}, err
 	}
 	defer unix.Close(fd)
 	if err := checkPropagation(fd, source, m.MountPropagation); err != nil {
@@ -95,21 +91,18 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 	target := filepath.Join(s.subPathsDir(p.UID), r.Run, strconv.Itoa(number))
 	users := r.UserNamespace
 	if v.Image != nil {
-		users = ""
+		users = "" // the runtime has id-mapped it
 	}
 	switch {
 	case sub != "":
-		if err := pin(fd, sub, target, v.Image != nil, m, users); err != nil {
+		if err := pinBelow(fd, sub, target, v.Image != nil, m, users); err != nil {
 			return specs.Mount{}, fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w",
 				m.Name, r.Container.Name, err)
 		}
 		source = target
-	case users != "":
-		if err := bindMapped(fd, target, users, true); err != nil {
-			return specs.Mount{}, err
-		}
-		if err := propagate(target, m); err != nil {
-			return specs.Mount{}, err
+	case users != "", v.HostPath != nil && s.confined(): // what was looked at, whatever its path leads to by now
+		if err := pin(fd, target, m, unix.MS_REC, users); err != nil {
+			return specs.Mount{}, fmt.Errorf("mount %s: %w", source, err)
 		}
 		source = target
 	}
@@ -121,6 +114,27 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 	return specs.Mount{
 		Destination: path.Join("/", m.MountPath), Type: "bind", Source: source, Options: options,
 	}, nil
+}
+
+// open opens a volume (O_PATH), and returns its path on this machine too.
+func (s *Set) open(uid string, v *spec.Volume, r Request) (source string, fd int, err error) {
+	if v.HostPath != nil && s.confined() {
+		if fd, err = s.openAllowed(v.HostPath); err != nil {
+			return "", -1, err
+		}
+		if source, err = os.Readlink(fdPath(fd)); err != nil {
+			unix.Close(fd)
+			return "", -1, err
+		}
+		return source, fd, nil
+	}
+	if source, err = s.source(uid, v, r); err != nil {
+		return "", -1, err
+	}
+	if fd, err = unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+		return "", -1, fmt.Errorf("open %s: %w", source, err)
+	}
+	return source, fd, nil
 }
 
 // source is the path of a volume on this machine.
@@ -218,8 +232,8 @@ func checkPropagation(fd int, source, propagation string) error {
 	return nil
 }
 
-// pin mounts what a subPath names below a volume at a path of ours, with the ids of a user namespace unless that is "".
-func pin(volume int, sub, target string, mustExist bool, m *spec.VolumeMount, users string) error {
+// pinBelow mounts what a subPath names below a volume at a path of ours. Mounts below it are not seen there, as with the kubelet.
+func pinBelow(volume int, sub, target string, mustExist bool, m *spec.VolumeMount, users string) error {
 	open := openOrMake
 	if mustExist {
 		open = openBelow
@@ -229,26 +243,28 @@ func pin(volume int, sub, target string, mustExist bool, m *spec.VolumeMount, us
 		return err
 	}
 	defer unix.Close(fd)
+	return pin(fd, target, m, 0, users)
+}
+
+// pin mounts what a descriptor stands for at a path of ours, with MS_REC and all that is mounted below it, and with the ids of a
+// user namespace unless that is "".
+func pin(fd int, target string, m *spec.VolumeMount, recursive uintptr, users string) error {
+	var err error
 	if users != "" {
-		err = bindMapped(fd, target, users, false)
+		err = bindMapped(fd, target, recursive, users)
 	} else {
-		err = bind(fd, target)
+		err = bind(fd, target, recursive)
 	}
 	if err != nil {
 		return err
 	}
-	return propagate(target, m)
-}
-
-// propagate says what mounts at a path of ours have to do with those that they were made of.
-func propagate(target string, m *spec.VolumeMount) error {
 	switch m.MountPropagation {
 	case "Bidirectional":
 		return nil
 	case "HostToContainer":
-		return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_SLAVE|unix.MS_REC, ""))
+		return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_SLAVE|recursive, ""))
 	}
-	return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_PRIVATE|unix.MS_REC, ""))
+	return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_PRIVATE|recursive, ""))
 }
 
 // RootPropagation is the propagation that the root of a container needs for its mounts: "rshared" or "rslave", or "" for

@@ -137,13 +137,13 @@ func makeFolder(parent int, name string, mode uint32) (int, error) {
 	return fd, nil
 }
 
-// bind mounts what a descriptor stands for at a path that it makes, a file or a folder. Mounts below it are not seen there,
-// as with the kubelet.
-func bind(fd int, target string) error {
+// bind mounts what a descriptor stands for at a path that it makes, a file or a folder. Mounts below it are seen there with MS_REC
+// only.
+func bind(fd int, target string, recursive uintptr) error {
 	if err := makeTarget(fd, target); err != nil {
 		return err
 	}
-	if err := unix.Mount(fdPath(fd), target, "", unix.MS_BIND, ""); err != nil {
+	if err := unix.Mount(fdPath(fd), target, "", unix.MS_BIND|recursive, ""); err != nil {
 		return fmt.Errorf("bind mount: %w", err)
 	}
 	return nil

@@ -28,7 +28,7 @@ func FuzzWorlds(f *testing.F) {
 func seed(f *testing.F) {
 	for n := range 8 {
 		r := rand.New(rand.NewPCG(uint64(n), 3))
-		data := make([]byte, 8192)
+		data := make([]byte, 1<<15)
 		for i := range data {
 			data[i] = byte(r.IntN(256))
 		}

@@ -13,7 +13,6 @@ import (
 	"strings"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -147,11 +146,10 @@ func ask(ctx context.Context, rg *rig.Rig, p *probes.Prober, probe *spec.Probe, 
 
 // cpuTime is what this process, and the shims of the rig with all their children that have ended, have used.
 func cpuTime(rg *rig.Rig) (time.Duration, error) {
-	var self unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &self); err != nil {
+	total, err := ownTime()
+	if err != nil {
 		return 0, err
 	}
-	total := time.Duration(self.Utime.Nano() + self.Stime.Nano())
 	all, err := rg.Processes()
 	if err != nil {
 		return 0, err

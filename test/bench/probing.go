@@ -10,8 +10,8 @@ import (
 )
 
 // probed is the CPU time of all parts together (daemon with engine and supervisor, shims, containers), in ms for each probe,
-// while many pods are probed once a second, beside what the same pods take that nobody probes.
-type probed struct{ exec, http, tcp, grpc float64 }
+// while many pods are probed once a second, beside what the same pods take that nobody probes. Bare is the floor: see [bareExchanges].
+type probed struct{ exec, http, tcp, grpc, bare float64 }
 
 // probing measures what probes cost in a machine's daily life: many pods, one probe a second each.
 func (b *bench) probing(ctx context.Context, r *report) error {
@@ -35,6 +35,11 @@ func (b *bench) probing(ctx context.Context, r *report) error {
 		var used time.Duration
 		used, err = b.probedPods(ctx, kind.probe+"\n  periodSeconds = 1\n  timeoutSeconds = 10\n  failureThreshold = 1000")
 		*kind.into = float64(used-never) / float64(time.Millisecond) / (many * idle.Seconds())
+	}
+	if err == nil {
+		var used time.Duration
+		used, err = bareExchanges(ctx, web)
+		r.probed.bare = float64(used) / float64(time.Millisecond) / (many * idle.Seconds())
 	}
 	return errors.Join(err, stop())
 }

@@ -64,7 +64,8 @@ func (r *report) goals(b *strings.Builder) {
 		{"pod network and one volume add less than 10 ms to the first process", r.with.process.median() - r.without.process.median(), 10, "ms"},
 		{"daemon without pods below 40 MiB PSS", r.small.none.daemon, 40, "MiB"},
 		{"each further one-container pod below 6 MiB PSS (small shim)", r.small.each(), 6, "MiB"},
-		{"an HTTP probe below 0.5 ms of CPU", r.asks.http.cpu.median(), 0.5, "ms"},
+		{"an HTTP probe below 0.5 ms of CPU, one after the other", r.asks.http.cpu.median(), 0.5, "ms"},
+		{"the same in daily life, see below", r.probed.http, 0.5, "ms"},
 	} {
 		verdict := "met"
 		if g.measured >= g.limit {
@@ -127,12 +128,13 @@ func (r *report) probes(b *strings.Builder) {
 	}
 	fmt.Fprintf(b, `
 In daily life, 20 pods with one probe a second each, CPU time of daemon, engine, shims and containers together beside the same pods without: exec %s ms, HTTP
-%s ms, TCP %s ms, gRPC %s ms for each probe.
+%s ms, TCP %s ms, gRPC %s ms for each probe. The floor of this machine, in the same run: the five system calls of one bare HTTP exchange, at the same pace from
+a program that does nothing else, take %s ms.
 
 One after the other, in batches of 10 commands and 200 others. The CPU time is the daemon's, and for a command that of the shim, the OCI runtime and the
 command too, not that of the server that answers.
 
-`, number(r.probed.exec), number(r.probed.http), number(r.probed.tcp), number(r.probed.grpc))
+`, number(r.probed.exec), number(r.probed.http), number(r.probed.tcp), number(r.probed.grpc), number(r.probed.bare))
 }
 
 func (r *report) sizes(b *strings.Builder) {

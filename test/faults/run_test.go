@@ -159,6 +159,7 @@ func (f *fixture) await(holds func() error) {
 // item is a line that `podstead run -o json` writes.
 type item struct {
 	Type      string            `json:"type"`
+	Seq       uint64            `json:"seq"`
 	Pod       string            `json:"pod"`
 	UID       string            `json:"uid"`
 	Kind      supervisor.Kind   `json:"kind"`

@@ -10,31 +10,63 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/supervisor"
 )
 
-// TestSoakProbes has ten containers asked by thirty probes, a third of which fail, hang or leave processes behind. After the
-// warm-up the daemon gets no more threads, descriptors or memory to speak of, no container gets more processes, and none is
-// restarted.
+// flaky answers probes: of every five answers to a path two are failures. It counts them.
+type flaky struct {
+	mu    sync.Mutex
+	asked map[string]int
+}
+
+func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	f.asked[r.URL.Path]++
+	bad := failed(f.asked[r.URL.Path]) > failed(f.asked[r.URL.Path]-1)
+	f.mu.Unlock()
+	if bad {
+		http.Error(w, "not now", http.StatusServiceUnavailable)
+	}
+}
+
+// failed is how many of so many answers were failures.
+func failed(answers int) int { return answers/5*2 + max(answers%5-3, 0) }
+
+func (f *flaky) failures(path string) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return failed(f.asked[path])
+}
+
+// TestSoakProbes has ten containers with thirty probes. The startup probes end with their first success; the others are asked
+// more than thirty times a second together, and some fail, hang, write without end or leave processes behind. After the
+// warm-up the daemon gets no more threads, descriptors or memory to speak of, no container is restarted, and every failure is
+// told once.
 func TestSoakProbes(t *testing.T) {
 	end := time.Now().Add(soakTime(t))
 	f := newFixture(t)
 	f.patience = soakTime(t) + deadline
-	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if strings.HasPrefix(r.URL.Path, "/hang") {
-			<-r.Context().Done()
-		}
-	}))
+	answers := &flaky{asked: map[string]int{}}
+	web := httptest.NewServer(answers)
 	defer web.Close()
+	commands := []string{"true", "sleep 7301", "setsid sleep 7302 & exit 0", "yes", "exit 1"}
 	var text strings.Builder
 	text.WriteString("hostNetwork = true\nterminationGracePeriodSeconds = 5\n")
 	for i := range 10 {
-		command := []string{"true", "sleep 7301", "setsid sleep 7302 & exit 0", "yes", "exit 1"}[i%5]
-		text.WriteString(watched(fmt.Sprintf("c%d", i),
-			fmt.Sprintf("readinessProbe = { exec = { command = ['sh', '-c', %q] }, periodSeconds = 2 }", command),
-			fmt.Sprintf("livenessProbe = { tcpSocket = { port = %d }, periodSeconds = 1, timeoutSeconds = 20 }", port(web.Listener)),
-			fmt.Sprintf("startupProbe = { httpGet = { port = %d }, periodSeconds = 1, timeoutSeconds = 20 }", port(web.Listener))))
+		name, listen := fmt.Sprintf("c%d", i), port(web.Listener)
+		ready := fmt.Sprintf("httpGet = { port = %d, path = '/%s' }, periodSeconds = 0.5, timeoutSeconds = 20", listen, name)
+		if i < len(commands) {
+			ready = fmt.Sprintf("exec = { command = ['sh', '-c', %q] }, periodSeconds = 1", commands[i])
+		}
+		text.WriteString(watched(name,
+			"readinessProbe = { "+ready+" }",
+			fmt.Sprintf("livenessProbe = { tcpSocket = { port = %d }, periodSeconds = 0.5, timeoutSeconds = 20 }", listen),
+			fmt.Sprintf("startupProbe = { httpGet = { port = %d, path = '/%s/started' }, periodSeconds = 1, timeoutSeconds = 20 }", listen, name)))
 	}
 	r := f.start(f.pod("soak", text.String()))
 	<-time.After(min(time.Minute, soakTime(t)/3))
@@ -55,6 +87,8 @@ func TestSoakProbes(t *testing.T) {
 			t.Fatalf("%d processes of probes", len(left))
 		}
 	}
+	t.Logf("after %v: threads %d, then %d; descriptors %d, then %d; resident %d KiB, then %d", soakTime(t),
+		threads, status(t, daemon, "Threads"), open, descriptors(t, daemon), memory, status(t, daemon, "VmRSS"))
 	if now := status(t, daemon, "Threads"); now > threads+10 {
 		t.Errorf("the daemon had %d threads, and has %d", threads, now)
 	}
@@ -69,6 +103,41 @@ func TestSoakProbes(t *testing.T) {
 	}
 	r.interrupt()
 	r.status()
+	checkToldOnce(t, r, answers)
+}
+
+// checkToldOnce fails the test where an event is missing, or told twice: of the events themselves, which are numbered; of the
+// failures in a row of each probe, which are counted; and of what the server knows to have answered.
+func checkToldOnce(t *testing.T, r *run, answers *flaky) {
+	t.Helper()
+	var seq uint64
+	count, failures := map[string]int{}, map[string]int{}
+	for _, i := range r.all() {
+		if i.Type != "event" {
+			continue
+		}
+		if i.Kind == api.EventsMissed || seq > 0 && i.Seq != seq+1 {
+			t.Fatalf("event %d, %s, comes after event %d", i.Seq, i.Kind, seq)
+		}
+		seq = i.Seq
+		if i.Kind != supervisor.ProbeFailed {
+			continue
+		}
+		failures[i.Container]++
+		now, err := strconv.Atoi(i.Fields["count"])
+		if err != nil || now != count[i.Container]+1 && now != 1 {
+			t.Fatalf("failure %q in a row of %s comes after %d", i.Fields["count"], i.Container, count[i.Container])
+		}
+		count[i.Container] = now
+	}
+	t.Logf("events up to %d; failures told: %v", seq, failures)
+	for i := 5; i < 10; i++ {
+		name := fmt.Sprintf("c%d", i)
+		// One that was answered while the pod was told to end may be told no more.
+		if gave := answers.failures("/" + name); gave == 0 || failures[name] != gave && failures[name] != gave-1 {
+			t.Errorf("%s was given %d failures, and %d were told", name, gave, failures[name])
+		}
+	}
 }
 
 // status is a number in the status of a process.

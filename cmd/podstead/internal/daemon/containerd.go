@@ -39,6 +39,7 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 		ShimPath: program, RuntimeBinary: c.Engine.Runtime, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
 		ConfigDir: c.ConfigDir, CredentialsDir: os.Getenv("CREDENTIALS_DIRECTORY"),
 		NetworkMode: runtime.NetworkMode(c.Network.Mode), Subnets: c.Network.Prefixes(),
+		HostPaths:  c.Policy.OfPods().HostPaths,
 		Images:     image.Options{MaxParallelPulls: int(c.Images.MaxParallelPulls), CertsDir: c.Images.CertsDir},
 		LogMaxSize: c.ContainerLog.MaxSize.Value(), LogMaxFiles: int(c.ContainerLog.MaxFiles),
 		Logger: log,

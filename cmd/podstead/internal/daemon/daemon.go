@@ -140,6 +140,7 @@ func (o *Options) supervise(ctx context.Context, rt Runtime) (*supervisor.Superv
 	s := supervisor.New(ctx, supervisor.Options{
 		Runtime: rt, Prober: probes.New(rt, clock, probes.Options{}), Hooks: hooks.New(rt, nil),
 		Store: store, Verdicts: verdicts, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
+		Policy: o.Config.Policy.OfPods(),
 	})
 	if err := s.Recover(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("take up pods: %w", err), leave(ctx, s))
