@@ -10,11 +10,9 @@ var notSupportedYet = []string{
 	"hostUsers=true",
 	"imagePullSecrets=[]",
 	"priority=0",
-	"resources={}",
 	"runtimeClassName",
 	"waitFor=[]",
 
-	"containers[].resources={}",
 	"containers[].stdin=false",
 	"containers[].stdinOnce=false",
 	"containers[].tty=false",

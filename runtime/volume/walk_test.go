@@ -195,6 +195,9 @@ func TestUsage(t *testing.T) {
 	if want := `EmptyDir volume "limited" cannot be held to the limit "1Mi": there are more than 512 folders in each other. `; message != want {
 		t.Errorf("got  %q\nwant %q", message, want)
 	}
+	if bytes, err := s.DiskUsage(t.Context(), pod.UID, dir); bytes != Endless || err != nil {
+		t.Errorf("a folder that nobody can walk takes %d bytes, %v", bytes, err)
+	}
 	if err := s.Teardown(t.Context(), pod.UID); err != nil {
 		t.Error(err)
 	}
