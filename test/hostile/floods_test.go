@@ -3,7 +3,6 @@
 package hostile
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,8 +12,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/podstead/podstead/api"
 )
 
 // smallDisk gives the rig's state a disk of its own, on memory, with so much room.
@@ -168,21 +165,4 @@ func (f *fixture) touch(pod, path string) {
 	f.Helper()
 	root := fmt.Sprintf("/proc/%d/root", f.processOf(pod, "/bin/intruder"))
 	f.check(os.WriteFile(root+path, nil, 0o600))
-}
-
-// comeAndGo makes pods and deletes them until the work is done, so many times at least.
-func (f *fixture) comeAndGo(ctx context.Context, times int, make func(n int) (name, text string)) error {
-	for n := range times {
-		name, text := make(n)
-		if err := f.add(ctx, name, text); err != nil {
-			return err
-		}
-		f.until(name, "started or refused", func(p *api.Pod) bool {
-			c := p.Status.ContainerStatuses
-			return ended(p) || len(c) > 0 && (c[0].State.Running != nil || c[0].RestartCount > 0 || c[0].State.Terminated != nil ||
-				c[0].State.Waiting != nil && c[0].State.Waiting.Message != "")
-		})
-		f.podstead("delete", name, "--grace-period", "0")
-	}
-	return nil
 }
