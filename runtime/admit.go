@@ -13,7 +13,11 @@ import (
 // Admit returns why a pod cannot run on this machine, as [lifecycle.Refusal]s that are joined; nil if it can. It changes
 // nothing, and holds nothing for the pod.
 func (r *Runtime) Admit(pod *spec.Pod) error {
-	return errors.Join(append(r.admitPorts(pod), r.admitUsers(pod))...)
+	refused := append(r.admitPorts(pod), r.admitUsers(pod))
+	for _, refusal := range r.machine.CheckResources(pod) {
+		refused = append(refused, refusal)
+	}
+	return errors.Join(refused...)
 }
 
 // admitPorts refuses host ports that a process of the machine has. A port that a pod has is no reason here: that pod may be

@@ -215,6 +215,10 @@ func (r *Runtime) spec(
 		CgroupsPath: r.cgroups.spec(uid, id),
 		Machine:     r.machine,
 	}
+	var err error
+	if in.Cgroup, err = r.cgroups.shows(uid); err != nil {
+		return nil, err
+	}
 	if c.TerminationMessagePath != "" {
 		message := r.messageFile(uid, c.Name, id)
 		if err := errors.Join(termination.Create(message), give(ids, message)); err != nil {

@@ -33,7 +33,7 @@ func (m *machine) namespaceOf(pid any, kind string) string {
 func (p *pod) inCgroup(ref lifecycle.Ref) []string {
 	p.Helper()
 	for _, hierarchy := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} {
-		text, err := os.ReadFile(filepath.Join(hierarchy, p.opts.CgroupRoot, uid, p.idOf(ref), "cgroup.procs"))
+		text, err := os.ReadFile(filepath.Join(hierarchy, p.cgroupOf(ref), "cgroup.procs"))
 		if err == nil {
 			return strings.Fields(string(text))
 		}

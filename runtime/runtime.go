@@ -22,7 +22,7 @@
 //	<RunDir>/images/<uid>/<volume>  the images of image volumes
 //	<RunDir>/network.json           the pods' addresses and host ports
 //	<LogDir>/<pod>_<uid>/<container>/<restarts>.log
-//	/podstead/<uid>/<container ID>  in every cgroup hierarchy; the pod's shim is in /podstead/<uid>/shim
+//	/podstead/<uid>/<container ID>  in every cgroup hierarchy; the pod's shim is in /podstead/<uid>-shim
 //
 // The folders of a pod are named by its UID, which never comes back.
 package runtime
@@ -45,6 +45,7 @@ import (
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/config"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/idmap"
@@ -87,6 +88,8 @@ type Options struct {
 	CgroupDriver CgroupDriver
 	// CgroupRoot is the parent of all pods' cgroups where no systemd makes them; /podstead.
 	CgroupRoot string
+	// PidsLimit is how many processes and threads a pod may have; 0: any.
+	PidsLimit int64
 	// ConfigDir holds folders of config maps and secrets; /etc/podstead.
 	ConfigDir string
 	// CredentialsDir is the folder of systemd's credentials; empty: there is none.
@@ -239,6 +242,9 @@ func bootID() (string, error) {
 func (r *Runtime) warnOfLimits() {
 	if !r.machine.Seccomp {
 		r.log.Warn("the kernel has no seccomp: containers run without a filter of system calls")
+	}
+	if r.opts.PidsLimit > 0 && !r.machine.Controllers.Has(cgroup.Pids) {
+		r.log.Warn("the kernel has no cgroup controller pids: pods may have any number of processes")
 	}
 	if !r.machine.Resource {
 		r.log.Warn("the process has no CAP_SYS_RESOURCE: limits of containers cannot be raised over its own",

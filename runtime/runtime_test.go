@@ -179,14 +179,14 @@ func TestCgroups(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if g.spec("u-1", "id") != "/podstead/u-1/id" || g.shim("u-1") != "/podstead/u-1/shim" || g.dir("u-1", "id") != "/podstead/u-1/id" {
+	if g.spec("u-1", "id") != "/podstead/u-1/id" || g.shim("u-1") != "/podstead/u-1-shim" || g.dir("u-1", "id") != "/podstead/u-1/id" {
 		t.Errorf("cgroupfs: %s, %s, %s", g.spec("u-1", "id"), g.shim("u-1"), g.dir("u-1", "id"))
 	}
 	if g, err = newCgroups(Options{CgroupDriver: CgroupSystemd}, true); err != nil {
 		t.Fatal(err)
 	}
 	if g.spec("u-1", "id") != "podstead-u_1.slice:podstead:id" || g.shim("u-1") != "" ||
-		g.dir("u-1", "id") != "podstead.slice/podstead-u_1.slice/podstead-id.scope" {
+		g.dir("u-1", "id") != "/podstead.slice/podstead-u_1.slice/podstead-id.scope" {
 		t.Errorf("systemd: %s, %s, %s", g.spec("u-1", "id"), g.shim("u-1"), g.dir("u-1", "id"))
 	}
 	if _, err := newCgroups(Options{CgroupDriver: "none"}, true); err == nil {

@@ -74,7 +74,7 @@ func (r *Runtime) startSandbox(ctx context.Context, uid string, pod *spec.Pod, s
 	return nil, err
 }
 
-// makeSandbox makes what a sandbox is: namespaces, network, files, shim.
+// makeSandbox makes what a sandbox is: namespaces, network, files, the limits of the pod, shim.
 func (r *Runtime) makeSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (ips []string, err error) {
 	ids, err := r.allocateIDs(uid, pod)
 	if err != nil {
@@ -87,6 +87,9 @@ func (r *Runtime) makeSandbox(ctx context.Context, uid string, pod *spec.Pod, sa
 	}
 	if err == nil {
 		err = r.writeFiles(r.etcDir(uid, sandbox), uid, pod, ids)
+	}
+	if err == nil {
+		err = r.cgroups.bound(ctx, uid, oci.PodLimits(pod, r.opts.PidsLimit))
 	}
 	if err == nil {
 		s, err = r.engine.StartSandbox(ctx, sandboxID(uid, sandbox), engine.SandboxOptions{

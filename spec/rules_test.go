@@ -189,6 +189,10 @@ func TestRules(t *testing.T) {
 		{appWith(`resources.limits.memory = "1e999999999"`), "containers[0].resources.limits.memory", "out of range"},
 		{appWith(`resources.limits.memory = true`), "containers[0].resources.limits.memory", "want a quantity"},
 		{appWith(`resources = { limits.cpu = 1, requests.cpu = 2 }`), "containers[0].resources.requests.cpu", "more than the limit"},
+		{strings.Replace(appWith(``), "resources = {}", `resources.limits.ephemeral-storage = 1`, 1), "resources.limits.ephemeral-storage", `must be "cpu" or "memory"`},
+		{strings.Replace(appWith(`resources.requests.cpu = 2`), "resources = {}", `resources.requests.cpu = 1`, 1), "resources.requests.cpu", "less than the 2 that the containers request"},
+		{strings.Replace(appWith(`resources.requests.cpu = 2`), "resources = {}", `resources.limits.cpu = 1`, 1), "resources.limits.cpu", "less than the 2 that the containers request"},
+		{strings.Replace(appWith(`resources = { limits.memory = 2, requests.memory = 1 }`), "resources = {}", `resources.limits.memory = 1`, 1), "containers[0].resources.limits.memory", "more than the limit of the pod"},
 
 		// Volumes.
 		{volume("emptyDir = {}\n[[volumes]]\nname = \"v\"\nemptyDir = {}"), "volumes[1].name", "taken"},

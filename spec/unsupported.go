@@ -9,11 +9,9 @@ import "strings"
 var notSupportedYet = []string{
 	"imagePullSecrets=[]",
 	"priority=0",
-	"resources={}",
 	"runtimeClassName",
 	"waitFor=[]",
 
-	"containers[].resources={}",
 	"containers[].stdin=false",
 	"containers[].stdinOnce=false",
 	"containers[].tty=false",

@@ -1,9 +1,12 @@
 package supervisor
 
 import (
+	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -48,6 +51,19 @@ func (l *loop) tellHook(kind Kind, ref lifecycle.Ref, h lifecycle.Hook, now life
 	if a.Ref == ref && a.Exited.IsZero() && h.Cancelled.IsZero() && inTime {
 		l.tell(now, kind, ref.Container, nil)
 	}
+}
+
+// afterProbe is what the kubelet calls a container that a probe ends, and what it says will become of it: of a sidecar, which is
+// always restarted, it says nothing.
+func (l *loop) afterProbe(container string) (role, then string) {
+	c := l.pod.Container(container)
+	switch {
+	case slices.ContainsFunc(l.pod.InitContainers, func(i spec.Container) bool { return i.Name == container }):
+		return "Init container", ""
+	case cmp.Or(c.RestartPolicy, l.pod.RestartPolicy) == spec.RestartNever:
+		return "Container", ""
+	}
+	return "Container", ", will be restarted"
 }
 
 // addVerdict adds what a probe has said to the fields of the end that it leads to.

@@ -19,6 +19,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/shim"
 )
 
@@ -227,15 +228,15 @@ func (e *Engine) endShim(ctx context.Context, id string) error {
 
 // clearPlace removes the cgroup of a shim that has ended. There may be one more, or even one that is still being
 // started, which an engine that was killed knew and we do not.
-func (e *Engine) clearPlace(ctx context.Context, id, cgroup string) error {
+func (e *Engine) clearPlace(ctx context.Context, id, place string) error {
 	ctx, cancel := context.WithTimeout(ctx, clearTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		err := shim.Retire(ctx, e.socketDir(), e.grpcAddress(), id)
-		if err == nil && cgroup != "" {
-			err = shim.RemoveCgroup(cgroup)
+		if err == nil && place != "" {
+			err = cgroup.Remove(place)
 		}
 		if err == nil {
 			return nil

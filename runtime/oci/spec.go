@@ -17,9 +17,6 @@ import (
 // and crun refuses versions that it does not know.
 const version = "1.0.2"
 
-// oomScoreBestEffort is the kubelet's for containers without requests and limits.
-const oomScoreBestEffort = 1000
-
 // ErrNoCommand is the error of a container that says no program, of an image that says none either.
 var ErrNoCommand = errors.New("no command specified")
 
@@ -48,6 +45,7 @@ type Input struct {
 	Devices []specs.LinuxDevice
 	// CgroupsPath is in the form that the runtime's cgroup driver wants.
 	CgroupsPath string
+	Cgroup      PodCgroup
 	Machine     Machine
 }
 
@@ -72,8 +70,9 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	}
 	files := in.Machine.openFiles()
 	p.Rlimits = []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: files, Soft: files}}
-	score := in.Machine.oomScore(oomScoreBestEffort)
+	score := in.Machine.oomScore(oomScoreOf(in.Pod, in.Container, in.Machine.Memory))
 	p.OOMScoreAdj = &score
+	limit(s.Linux.Resources, &in)
 	s.Linux.CgroupsPath = in.CgroupsPath
 	s.Linux.Namespaces = namespacesOf(&in)
 	in.users(s.Linux)

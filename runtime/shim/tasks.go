@@ -38,6 +38,8 @@ type tasks struct {
 	end     shutdown.Service
 	born    time.Time
 
+	oom oomLedger
+
 	mu          sync.Mutex
 	containers  map[string]*container
 	running     int  // containers that were created and have not exited yet
@@ -51,6 +53,7 @@ type container struct {
 	logs    *logs
 	created chan struct{} // closed when its creation is over
 	orphans bool          // its processes outlive its first one: that is not the first of a PID namespace
+	memory  *memory       // nil until then, and where the machine accounts for none
 }
 
 // newTasks returns a service that is complete when it has its TTRPCTaskService, whose events go through watch.
@@ -95,7 +98,12 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 		l.drain(drainTimeout)
 		return nil, err
 	}
+	watched, err := t.oom.watch(int(resp.Pid))
+	if err != nil {
+		log.G(ctx).WithError(err).Error("an OOM kill will not be noticed")
+	}
 	t.mu.Lock()
+	c.memory = watched
 	t.running++
 	t.mu.Unlock()
 	return resp, nil
@@ -149,7 +157,7 @@ func (t *tasks) endOrphans(ctx context.Context, id string) {
 	if c == nil || !c.orphans {
 		return
 	}
-	_, err := t.Kill(ctx, &api.KillRequest{ID: id, Signal: uint32(unix.SIGKILL), All: true})
+	_, err := t.TTRPCTaskService.Kill(ctx, &api.KillRequest{ID: id, Signal: uint32(unix.SIGKILL), All: true})
 	if err = errgrpc.ToNative(err); err != nil && !errdefs.IsNotFound(err) {
 		log.G(ctx).WithError(err).WithField("container", id).Warn("end what a container has left behind")
 	}
@@ -169,11 +177,40 @@ func (w watched) Publish(ctx context.Context, topic string, e events.Event) erro
 	if w.tasks.private(e) {
 		return nil
 	}
+	exit, isExit := e.(*eventsapi.TaskExit)
+	isExit = isExit && exit.ID == exit.ContainerID
+	if isExit {
+		w.tasks.recordOOM(ctx, exit.ContainerID, exit.ExitStatus)
+	}
+	if oom, is := e.(*eventsapi.TaskOOM); is {
+		w.tasks.heardOOM(oom.ContainerID)
+	}
 	err := w.Publisher.Publish(ctx, topic, e)
-	if x, ok := e.(*eventsapi.TaskExit); ok && x.ID == x.ContainerID {
+	if isExit {
 		w.tasks.exited()
 	}
 	return err
+}
+
+// Wait waits for the end of a container or an exec. When it returns, it is written down whether memory was the cause.
+func (t *tasks) Wait(ctx context.Context, r *api.WaitRequest) (*api.WaitResponse, error) {
+	resp, err := t.TTRPCTaskService.Wait(ctx, r)
+	if err == nil && r.ExecID == "" {
+		t.recordOOM(ctx, r.ID, resp.ExitStatus)
+	}
+	return resp, err
+}
+
+// Kill sends a signal to a container or an exec.
+func (t *tasks) Kill(ctx context.Context, r *api.KillRequest) (*emptypb.Empty, error) {
+	if r.ExecID == "" && unix.Signal(r.Signal) == unix.SIGKILL {
+		t.mu.Lock()
+		if c := t.containers[r.ID]; c != nil && c.memory != nil {
+			c.memory.asked.Store(true)
+		}
+		t.mu.Unlock()
+	}
+	return t.TTRPCTaskService.Kill(ctx, r)
 }
 
 // exited counts the exit of a container, which may come before its creation has returned. It ends the shim if that was

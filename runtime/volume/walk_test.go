@@ -184,11 +184,19 @@ func TestUsage(t *testing.T) {
 	if want := `Usage of EmptyDir volume "limited" exceeds the limit "1Mi". `; message != want {
 		t.Errorf("got  %q\nwant %q", message, want)
 	}
-	deepTree(t, filepath.Join(dir, "abyss"), maxDepth+1)
-	list, err := s.Usage(t.Context(), pod)
-	wantError(t, err, `volume "limited": walk `+dir+`: there are more than 512 folders in each other`)
-	if len(list) != 1 {
-		t.Errorf("the others: %+v", list)
+	if err := os.Remove(filepath.Join(dir, "more")); err != nil {
+		t.Fatal(err)
+	}
+	if message, _ := exceeded(); message != "" {
+		t.Errorf("less again: %q", message)
+	}
+	deepTree(t, filepath.Join(dir, "abyss"), maxDepth+1) // what is in it nobody would find
+	message, _ = exceeded()
+	if want := `EmptyDir volume "limited" cannot be held to the limit "1Mi": there are more than 512 folders in each other. `; message != want {
+		t.Errorf("got  %q\nwant %q", message, want)
+	}
+	if bytes, err := s.DiskUsage(t.Context(), pod.UID, dir); bytes != Endless || err != nil {
+		t.Errorf("a folder that nobody can walk takes %d bytes, %v", bytes, err)
 	}
 	if err := s.Teardown(t.Context(), pod.UID); err != nil {
 		t.Error(err)

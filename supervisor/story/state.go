@@ -29,10 +29,15 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 		return t.running(c)
 	case c.State.Terminated != nil:
 		end := c.State.Terminated
+		if end.Reason == lifecycle.ReasonStatusUnknown && newest.Attempt == 0 { // so the status has it of one that is missing
+			return notRun
+		}
 		if end.ExitCode == 0 {
 			return "It has ended, with 0, and is not started again."
 		}
 		return fmt.Sprintf("It has ended, with %d (%s), and is not started again.", end.ExitCode, end.Reason)
+	case c.State.Waiting != nil && t.snapshot.AtRest: // the pod has ended before its turn came
+		return neverRan(c.State.Waiting)
 	case c.State.Waiting != nil:
 		return waiting(c.State.Waiting)
 	}
@@ -71,6 +76,16 @@ func (t *teller) answer(container, probe string) string {
 		break
 	}
 	return ""
+}
+
+const notRun = "It has not run, and will not."
+
+// neverRan is what a container waited for that will never have it.
+func neverRan(w *lifecycle.Waiting) string {
+	if w.Message == "" {
+		return notRun
+	}
+	return fmt.Sprintf("It has not run, and will not; it waited (%s): %s", w.Reason, sentence(w.Message))
 }
 
 // waiting is what a container waits for.

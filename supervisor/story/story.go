@@ -184,6 +184,7 @@ func (t *teller) restarts(container string) []Restart {
 	var all []Restart
 	var steps []Step
 	var run run
+	ending := false // the pod is: what starts after that was under way before
 	end := func() {
 		if len(steps) > 0 && run.eventful {
 			all = append(all, restartOf(steps))
@@ -198,7 +199,8 @@ func (t *teller) restarts(container string) []Restart {
 		if text := run.tell(e); text != "" {
 			steps = appendStep(steps, e, text)
 		}
-		if e.Kind == supervisor.ContainerRunning && e.Container == container {
+		ending = ending || ends[e.Kind]
+		if e.Kind == supervisor.ContainerRunning && e.Container == container && !ending {
 			end()
 			run = begun(e)
 		}
@@ -212,6 +214,9 @@ var aboutAll = map[supervisor.Kind]bool{
 	supervisor.PodRecovered: true, supervisor.MachineRestarted: true, supervisor.SandboxGone: true, supervisor.PodRestarting: true,
 	supervisor.PodStopping: true, supervisor.PodEvicted: true, supervisor.PodExpired: true, supervisor.EngineAway: true,
 }
+
+// ends are the kinds of events after which nothing of a pod is started.
+var ends = map[supervisor.Kind]bool{supervisor.PodStopping: true, supervisor.PodEvicted: true, supervisor.PodExpired: true}
 
 // podSteps are the steps of the pod as a whole: why it cannot begin, or has to end, and restarts of what is around it.
 func (t *teller) podSteps() []Step {

@@ -35,6 +35,7 @@ type world struct {
 	begun  time.Time
 	fails  atomic.Pointer[failure] // what calls of a method end in
 	probe  atomic.Pointer[string]  // the script of every probe and hook
+	slow   atomic.Bool             // a start of a container takes 10 s
 	*supervisor.Supervisor
 }
 
@@ -49,6 +50,9 @@ func newWorld(t *testing.T) *world {
 		Before: func(_ context.Context, c fakeruntime.Call) error {
 			if f := w.fails.Load(); f != nil && f.method == c.Method {
 				return f.why
+			}
+			if c.Method == "StartContainer" && w.slow.Load() {
+				time.Sleep(10 * time.Second)
 			}
 			return nil
 		},
@@ -183,8 +187,12 @@ func TestStories(t *testing.T) {
 	hooked.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"hook"}}}}
 	never := pod("sleep 3; exit 4")
 	never.RestartPolicy = spec.RestartNever
+	early := pod(server)
+	early.InitContainers = []spec.Container{{Name: "wait", Image: "i:1", Command: []string{"sh", "-c", server}}}
 	missing := pod(forAYear)
 	missing.Containers[0].ImagePullPolicy = spec.PullNever
+	missingInit := pod(server)
+	missingInit.InitContainers = []spec.Container{{Name: "wait", Image: "i:2", Command: []string{"sh", "-c", server}, ImagePullPolicy: spec.PullNever}}
 	all := pod("sleep 5; exit 42")
 	all.Containers[0].RestartPolicy = spec.RestartNever
 	all.Containers[0].RestartPolicyRules = []spec.RestartRule{{
@@ -295,6 +303,31 @@ func TestStories(t *testing.T) {
 			w.add()
 			time.Sleep(2 * time.Minute)
 			w.stop(supervisor.StopOptions{Delete: true})
+			time.Sleep(time.Minute)
+		}},
+		{"stopped-early", early, func(w *world) {
+			w.add()
+			time.Sleep(time.Second)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Minute)
+		}},
+		{"stopped-waiting", missing, func(w *world) {
+			w.add()
+			time.Sleep(15 * time.Second)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Minute)
+		}},
+		{"stopped-waiting-init", missingInit, func(w *world) {
+			w.add()
+			time.Sleep(15 * time.Second)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Minute)
+		}},
+		{"stopped-starting", pod(server), func(w *world) {
+			w.slow.Store(true)
+			w.add()
+			time.Sleep(time.Second)
+			w.stop(supervisor.StopOptions{})
 			time.Sleep(time.Minute)
 		}},
 		{"failed", never, func(w *world) { w.add(); time.Sleep(time.Minute) }},

@@ -74,7 +74,7 @@ func makeFolder() (string, error) {
 
 // Sweep clears away the rigs below a folder, whose makers were killed.
 func Sweep(ctx context.Context, dir string) error {
-	rigs, err := filepath.Glob(filepath.Join(dir, "r*"))
+	rigs, err := filepath.Glob(filepath.Join(dir, "r?????")) // as makeFolder names them
 	for _, path := range rigs {
 		r := &Rig{Dir: path}
 		r.open()

@@ -75,6 +75,7 @@ type ContainerLog struct {
 type Pods struct {
 	Dir               string   `json:"dir"`
 	MaxParallelStarts int64    `json:"maxParallelStarts"` // 0: as many as there are cores
+	PidsLimit         int64    `json:"pidsLimit"`         // 0: any number
 	FinishedPodTTL    Duration `json:"finishedPodTTL"`
 	MaxFinishedPods   int64    `json:"maxFinishedPods"`
 }

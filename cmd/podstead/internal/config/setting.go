@@ -88,6 +88,8 @@ func settings() []Setting {
 
 		yes("pods.maxParallelStarts", "0", "how many containers start at once; 0: as many as there are cores", between(0, 1024),
 			func(c *Config) any { return &c.Pods.MaxParallelStarts }),
+		yes("pods.pidsLimit", "2048", "how many processes and threads a pod may have; 0: any number", between(0, 1<<22),
+			func(c *Config) any { return &c.Pods.PidsLimit }),
 		not("pods.dir", func(c *Config) any { return &c.Pods.Dir }),
 		not("pods.finishedPodTTL", func(c *Config) any { return &c.Pods.FinishedPodTTL }),
 		not("pods.maxFinishedPods", func(c *Config) any { return &c.Pods.MaxFinishedPods }),

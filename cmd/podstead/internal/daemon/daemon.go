@@ -83,22 +83,30 @@ func Run(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// takeOver starts the engine. A daemon that was started on demand and stands in the way of a service is asked to leave.
+// takeOver starts the engine. A daemon that was started on demand and stands in the way of a service is asked to leave. It may not
+// answer yet: when systemd starts a service again that was killed, a client of its may have been faster.
 func (o *Options) takeOver(ctx context.Context) (Runtime, error) {
 	rt, err := o.Start(ctx, o.Config, o.Log)
-	if !inUse(err) || o.Version.OnDemand || !o.askToLeave(ctx) {
+	if !inUse(err) || o.Version.OnDemand {
 		return rt, err
 	}
 	limit := time.NewTimer(handoverLimit)
 	defer limit.Stop()
 	again := time.NewTicker(handoverPause)
 	defer again.Stop()
+	asked := false
 	for inUse(err) {
+		if !asked {
+			stays := false
+			if asked, stays = o.askToLeave(ctx); stays {
+				return nil, err
+			}
+		}
 		select {
 		case <-again.C:
 			rt, err = o.Start(ctx, o.Config, o.Log)
 		case <-limit.C:
-			return nil, fmt.Errorf("take over from the daemon on demand: %w", err)
+			return nil, fmt.Errorf("take over from another daemon: %w", err)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -111,12 +119,18 @@ func inUse(err error) bool {
 	return is
 }
 
-// askToLeave reports whether the other daemon was started on demand and has heard that it is to leave.
-func (o *Options) askToLeave(ctx context.Context) bool {
+// askToLeave asks the other daemon to leave, if it was started on demand. It reports whether that daemon has heard it, or stays: one
+// that does not answer has done neither.
+func (o *Options) askToLeave(ctx context.Context) (asked, stays bool) {
+	ctx, cancel := context.WithTimeout(ctx, closeLimit)
+	defer cancel()
 	other := api.NewClient(o.Config.Socket, "podstead daemon")
 	defer other.Close()
 	v, err := other.Version(ctx)
-	return err == nil && v.OnDemand && other.Leave(ctx) == nil
+	if err != nil {
+		return false, false
+	}
+	return v.OnDemand && other.Leave(ctx) == nil, !v.OnDemand
 }
 
 // supervise takes up the pods that are there.
