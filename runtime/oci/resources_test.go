@@ -77,28 +77,38 @@ func TestLimit(t *testing.T) {
 	}{
 		{"nothing, v1", v1, spec.Resources{}, spec.Resources{}, PodCgroup{Swap: true}, specs.LinuxResources{CPU: cpu(2, 0)}},
 		{
-			"nothing, v2", v2, spec.Resources{}, spec.Resources{}, PodCgroup{Swap: true, OOMGroup: true},
-			specs.LinuxResources{
-				CPU: cpu(2, 0), HugepageLimits: huge,
-				Unified: map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"},
-			},
+			"nothing, v2", v2,
+			spec.Resources{},
+			spec.Resources{},
+			PodCgroup{Swap: true, OOMGroup: true},
+			specs.LinuxResources{CPU: cpu(2, 0), HugepageLimits: huge, Unified: map[string]string{"memory.swap.max": "0", "memory.oom.group": "1"}},
 		},
 		{
-			"all, v1", v1, spec.Resources{}, with("cpu=100m memory=1Mi", "cpu=0.5 memory=64Mi"), PodCgroup{Swap: true},
+			"all, v1", v1,
+			spec.Resources{},
+			with("cpu=100m memory=1Mi", "cpu=0.5 memory=64Mi"),
+			PodCgroup{Swap: true},
 			specs.LinuxResources{CPU: cpu(102, 50_000), Memory: memory(64*mib, 64*mib)},
 		},
 		{
-			"all, v1 without accounting of swap", v1, spec.Resources{}, with("cpu=100m", "cpu=0.5 memory=64Mi"), PodCgroup{},
+			"all, v1 without accounting of swap", v1,
+			spec.Resources{},
+			with("cpu=100m", "cpu=0.5 memory=64Mi"),
+			PodCgroup{},
 			specs.LinuxResources{CPU: cpu(102, 50_000), Memory: memory(64*mib, 0)},
 		},
 		{
-			"all, v2 of an old kernel", v2, spec.Resources{}, with("cpu=1", "cpu=2 memory=64Mi"), PodCgroup{},
+			"all, v2 of an old kernel", v2,
+			spec.Resources{},
+			with("cpu=1", "cpu=2 memory=64Mi"),
+			PodCgroup{},
 			specs.LinuxResources{CPU: cpu(1024, 200_000), Memory: memory(64*mib, 0), HugepageLimits: huge, Unified: map[string]string{}},
 		},
 		{"shares of a limit", v1, spec.Resources{}, with("", "cpu=1"), PodCgroup{}, specs.LinuxResources{CPU: cpu(1024, 100_000)}},
 		{"a request of nothing", v1, spec.Resources{}, with("cpu=0", "cpu=1"), PodCgroup{}, specs.LinuxResources{CPU: cpu(2, 100_000)}},
 		{
-			"limits of the pod", v1, with("", "cpu=1 memory=2Mi"), with("cpu=500m", ""), PodCgroup{},
+			"limits of the pod", v1, with("", "cpu=1 memory=2Mi"), with("cpu=500m", ""),
+			PodCgroup{},
 			specs.LinuxResources{CPU: cpu(512, 100_000), Memory: memory(2*mib, 0)},
 		},
 		{"no controllers", without, spec.Resources{}, with("cpu=500m", "cpu=1 memory=1Mi"), PodCgroup{}, specs.LinuxResources{}},
@@ -131,17 +141,20 @@ func TestPodLimits(t *testing.T) {
 	}{
 		{"nothing", spec.Pod{Containers: []spec.Container{{}}}, cgroup.Limits{Shares: 2, Pids: 7}},
 		{
-			"guaranteed", spec.Pod{Containers: []spec.Container{
+			"guaranteed",
+			spec.Pod{Containers: []spec.Container{
 				{Resources: with("cpu=1 memory=1Ki", "cpu=1 memory=1Ki")}, {Resources: with("cpu=2 memory=2Ki", "cpu=2 memory=2Ki")},
 			}},
 			cgroup.Limits{Shares: 3072, Quota: 300_000, Memory: 3072, Pids: 7},
 		},
 		{
-			"one without a limit", spec.Pod{Containers: []spec.Container{{Resources: with("cpu=1", "cpu=1 memory=1Ki")}, {Resources: with("cpu=1", "memory=1Ki")}}},
+			"one without a limit",
+			spec.Pod{Containers: []spec.Container{{Resources: with("cpu=1", "cpu=1 memory=1Ki")}, {Resources: with("cpu=1", "memory=1Ki")}}},
 			cgroup.Limits{Shares: 2048, Memory: 2048, Pids: 7},
 		},
 		{
-			"of its own", spec.Pod{Resources: with("cpu=3", "cpu=4"), Containers: []spec.Container{{Resources: with("cpu=1", "memory=1Ki")}}},
+			"of its own",
+			spec.Pod{Resources: with("cpu=3", "cpu=4"), Containers: []spec.Container{{Resources: with("cpu=1", "memory=1Ki")}}},
 			cgroup.Limits{Shares: 3072, Quota: 400_000, Memory: 1024, Pids: 7},
 		},
 	} {
