@@ -66,7 +66,7 @@ e2e: ## run the tests on real containers (root)
 vm: ## run tests in a machine with pure cgroup v2 and systemd: QEMU, without KVM (root)
 	$(NEED_ROOT)
 	@.ci/deps vm
-	$(GO) test -tags vm -count=1 -timeout 25m $(TESTFLAGS) ./test/vm
+	$(GO) test -tags vm -count=1 -timeout 38m $(TESTFLAGS) ./test/vm
 
 lint: ## run the linters, the same as CI
 	@.ci/deps build

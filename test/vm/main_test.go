@@ -23,6 +23,10 @@ const payload = "/payload"
 // deadline is for what comes within seconds on an idle machine.
 const deadline = 2 * time.Minute
 
+// drivers are loaded before the tests. The kernel would load them for the first pod, which takes longer in an emulated machine than
+// Podstead waits for a network anywhere.
+const drivers = "overlay veth bridge nf_tables nft_chain_nat nft_ct nft_fib_inet nft_masq nft_nat nft_redir nft_reject_inet"
+
 // machine is the one that all tests share. Booting takes longer than most of them.
 var machine *vm.Machine
 
@@ -64,8 +68,8 @@ func runTests(m *testing.M) (status int, err error) {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, machine.Close()) }()
-	unpack := vm.Command{Timeout: time.Minute, Args: []string{"sh", "-ec", "mkdir " + payload + "; tar -C " + payload + " -xf /dev/vdb"}}
-	if err := machine.Run(ctx, os.Stderr, unpack); err != nil {
+	prepare := vm.Command{Timeout: deadline, Args: []string{"sh", "-ec", "mkdir " + payload + "; tar -C " + payload + " -xf /dev/vdb; modprobe -a " + drivers}}
+	if err := machine.Run(ctx, os.Stderr, prepare); err != nil {
 		return 1, err
 	}
 	fmt.Fprintf(os.Stderr, "machine: built in %.0f s, booted in %.0f s\n", built.Sub(start).Seconds(), time.Since(built).Seconds())

@@ -37,10 +37,10 @@ func TestRuntime(t *testing.T) {
 		t.Run(suite.driver, func(t *testing.T) {
 			var said bytes.Buffer
 			err := machine.Run(t.Context(), io.MultiWriter(&said, os.Stdout), vm.Command{
-				Args: []string{payload + "/runtime.test", "-test.v", "-test.timeout=9m", "-test.run=^(" + strings.ReplaceAll(suite.tests, " ", "|") + ")$"},
+				Args: []string{payload + "/runtime.test", "-test.v", "-test.timeout=14m", "-test.run=^(" + strings.ReplaceAll(suite.tests, " ", "|") + ")$"},
 				Env:  []string{"PODSTEAD_TEST_PROGRAMS=" + payload, "PODSTEAD_TEST_CGROUP_DRIVER=" + suite.driver},
 				// more than the tests', which then say where they are
-				Timeout: 10 * time.Minute,
+				Timeout: 15 * time.Minute,
 			})
 			if err != nil {
 				t.Error(err)
