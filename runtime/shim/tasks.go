@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -35,8 +36,9 @@ type tasks struct {
 
 	mu          sync.Mutex
 	containers  map[string]*container
-	running     int  // containers that were created and have not exited yet
-	terminating bool // SIGTERM came: end with the last running container
+	outputs     map[command][]string // of commands that are not started yet
+	running     int                  // containers that were created and have not exited yet
+	terminating bool                 // SIGTERM came: end with the last running container
 }
 
 // container is a container that was not deleted by request yet.
@@ -48,7 +50,7 @@ type container struct {
 
 // newTasks returns a service that is complete when it has its TTRPCTaskService, whose events go through watch.
 func newTasks(end shutdown.Service) *tasks {
-	t := &tasks{end: end, born: time.Now(), containers: map[string]*container{}}
+	t := &tasks{end: end, born: time.Now(), containers: map[string]*container{}, outputs: map[command][]string{}}
 	t.sandbox = newSandbox(t)
 	return t
 }
@@ -114,12 +116,14 @@ func (t *tasks) forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.containers, id)
+	maps.DeleteFunc(t.outputs, func(c command, _ []string) bool { return c.container == id })
 }
 
 // Start starts a container or an exec.
 func (t *tasks) Start(ctx context.Context, r *api.StartRequest) (*api.StartResponse, error) {
 	ctx, cancel := uninterrupted(ctx)
 	defer cancel()
+	defer t.hold(command{r.ID, r.ExecID})()
 	return t.TTRPCTaskService.Start(ctx, r)
 }
 
