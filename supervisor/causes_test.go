@@ -145,6 +145,11 @@ func TestEveryKindIsCaused(t *testing.T) {
 				t.Error(err)
 			}
 		}, told{supervisor.ContainerAdded}},
+		{"a refusal", with(calm), nil, func(w *troubled) {
+			if _, err := w.Add(&spec.Pod{Name: "q", SecurityContext: unsafeContext}, supervisor.Owner{}); err == nil {
+				t.Error("a forbidden sysctl was accepted")
+			}
+		}, told{supervisor.PodRefused}},
 		{"a condition", with(func(p *spec.Pod, _ *spec.Container) { p.ReadinessGates = []spec.ReadinessGate{{ConditionType: "a"}} }), nil, func(w *troubled) {
 			if err := w.SetCondition(w.t.Context(), "p", "", "a", lifecycle.SetCondition{Status: "True"}, "test"); err != nil {
 				t.Error(err)
@@ -214,7 +219,7 @@ func (c *cause) run(t *testing.T) map[supervisor.Kind]bool {
 	synctest.Wait()
 	events, _ := w.Events().Since(0)
 	seen, known := map[supervisor.Kind]bool{}, map[uint64]bool{0: true}
-	first := []supervisor.Kind{supervisor.PodAccepted, supervisor.StateLost, supervisor.StateRefused, supervisor.JournalFailed}
+	first := []supervisor.Kind{supervisor.PodAccepted, supervisor.StateLost, supervisor.StateRefused, supervisor.JournalFailed, supervisor.PodRefused}
 	later := map[supervisor.Kind]bool{supervisor.PodRecovered: true, supervisor.OrphanFound: true} // first, of a pod that was forgotten
 	for _, e := range events {
 		if (e.Cause == 0) != slices.Contains(first, e.Kind) && !later[e.Kind] {

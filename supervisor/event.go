@@ -49,6 +49,7 @@ type Entry struct {
 // The kinds of events.
 const (
 	PodAccepted         Kind = "PodAccepted"
+	PodRefused          Kind = "PodRefused"
 	PodRecovered        Kind = "PodRecovered"
 	StateLost           Kind = "StateLost"
 	StateRefused        Kind = "StateRefused"
@@ -105,6 +106,7 @@ const (
 func Entries() []Entry {
 	return []Entry{
 		{PodAccepted, "Accepted", Normal, "Pod accepted", nil, []string{"by"}, true},
+		{PodRefused, "FailedAdmission", Warning, "Pod is refused: {error}", []string{"error"}, []string{"mend", "by"}, true}, // its reason is that of the first refusal
 		{PodRecovered, "Recovered", Normal, "Taken up again after a restart of the supervisor, {live} of its containers run", []string{"live"}, nil, true},
 		{StateLost, "StateLost", Warning, "State file could not be read and was set aside as {file}: {error}; what the engine holds is taken up", []string{"file", "error"}, nil, true},
 		{StateRefused, "StateRefused", Warning, "State file {file} is not touched: {error}", []string{"file", "error"}, nil, true},

@@ -96,8 +96,21 @@ func Of(s *supervisor.Snapshot, events []supervisor.Event, now lifecycle.Instant
 	return story
 }
 
-// Gone tells the story of the newest pod of a name that is there no more, of the events that are kept; false if none are.
+// refused is the story of a pod that was not accepted.
+func refused(e *supervisor.Event) Story {
+	summary := "was refused: " + oneLine(e.Fields["error"])
+	if mend := oneLine(e.Fields["mend"]); mend != "" {
+		summary += "; to mend it, " + mend
+	}
+	return Story{Pod: e.Pod, Summary: summary, Steps: []Step{{Time: e.Time, Text: podSentence(e), Kind: string(e.Kind), Seq: e.Seq}}}
+}
+
+// Gone tells the story of the newest pod of a name that is there no more, or never came to be, of the events that are kept;
+// false if none are.
 func Gone(events []supervisor.Event) (Story, bool) {
+	if newest := len(events) - 1; newest >= 0 && events[newest].Kind == supervisor.PodRefused {
+		return refused(&events[newest]), true
+	}
 	last := len(events) - 1
 	for last >= 0 && events[last].UID == "" {
 		last--

@@ -363,6 +363,18 @@ func TestStories(t *testing.T) {
 	}
 }
 
+// A pod that was refused, after one of its name that ran, or never was.
+func TestRefused(t *testing.T) {
+	refused := supervisor.Event{Seq: 3, Kind: supervisor.PodRefused, Pod: "web", Fields: map[string]string{"error": "NodePorts: taken", "mend": "take another"}}
+	for _, before := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.PodAccepted, Pod: "web", UID: "u"}, {Seq: 2, Kind: supervisor.PodGone, Pod: "web", UID: "u"}}} {
+		s, known := story.Gone(append(before, refused))
+		want := "was refused: NodePorts: taken; to mend it, take another"
+		if !known || s.Pod != "web" || s.UID != "" || s.Well || s.Summary != want || len(s.Steps) != 1 || s.Steps[0].Text != "the pod was refused: NodePorts: taken" {
+			t.Errorf("after %v: %+v", before, s)
+		}
+	}
+}
+
 func TestNothingIsKnown(t *testing.T) {
 	for _, events := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.StateRefused, Pod: "web"}}} {
 		if s, known := story.Gone(events); known {
