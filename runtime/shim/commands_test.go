@@ -54,8 +54,8 @@ func (*fakeExec) Delete(context.Context, *api.DeleteRequest) (*api.DeleteRespons
 // TestCommandWithoutDaemon: a command starts although the daemon, which was to read its output, is gone; and who reads it is at
 // the end when the command is.
 func TestCommandWithoutDaemon(t *testing.T) {
-	svc, _, _ := newTest(t)
-	inner := &fakeExec{paths: map[string][]string{}}
+	svc, runc, _ := newTest(t)
+	inner := &fakeExec{TTRPCTaskService: runc, paths: map[string][]string{}}
 	svc.TTRPCTaskService = inner
 	dir := t.TempDir()
 	request := &api.ExecProcessRequest{ID: "a", ExecID: "probe", Stdout: filepath.Join(dir, "out"), Stderr: filepath.Join(dir, "err")}
@@ -90,8 +90,8 @@ func TestCommandWithoutDaemon(t *testing.T) {
 
 // TestCommandsForgotten: what is remembered of a command that never starts goes with its container.
 func TestCommandsForgotten(t *testing.T) {
-	svc, _, _ := newTest(t)
-	inner := &fakeExec{paths: map[string][]string{}}
+	svc, runc, _ := newTest(t)
+	inner := &fakeExec{TTRPCTaskService: runc, paths: map[string][]string{}}
 	svc.TTRPCTaskService = inner
 	svc.containers["a"] = &container{bundle: t.TempDir(), created: closed()}
 	for _, id := range []string{"a", "b"} {
