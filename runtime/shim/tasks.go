@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"sync"
 	"time"
@@ -42,8 +43,9 @@ type tasks struct {
 
 	mu          sync.Mutex
 	containers  map[string]*container
-	running     int  // containers that were created and have not exited yet
-	terminating bool // SIGTERM came, or the pause ended: end with the last running container
+	outputs     map[command][]string // of commands that are not started yet
+	running     int                  // containers that were created and have not exited yet
+	terminating bool                 // SIGTERM came, or the pause ended: end with the last running container
 	pause       sandboxProcess
 }
 
@@ -58,7 +60,7 @@ type container struct {
 
 // newTasks returns a service that is complete when it has its TTRPCTaskService, whose events go through watch.
 func newTasks(end shutdown.Service) *tasks {
-	t := &tasks{end: end, born: time.Now(), containers: map[string]*container{}}
+	t := &tasks{end: end, born: time.Now(), containers: map[string]*container{}, outputs: map[command][]string{}}
 	t.sandbox = newSandbox(t)
 	return t
 }
@@ -129,12 +131,14 @@ func (t *tasks) forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.containers, id)
+	maps.DeleteFunc(t.outputs, func(c command, _ []string) bool { return c.container == id })
 }
 
 // Start starts a container or an exec.
 func (t *tasks) Start(ctx context.Context, r *api.StartRequest) (*api.StartResponse, error) {
 	ctx, cancel := uninterrupted(ctx)
 	defer cancel()
+	defer t.hold(command{r.ID, r.ExecID})()
 	resp, err := t.TTRPCTaskService.Start(ctx, r)
 	if err == nil && r.ExecID == "" && t.ended(ctx, r.ID) {
 		t.endOrphans(ctx, r.ID)
