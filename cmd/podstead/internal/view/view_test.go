@@ -61,6 +61,8 @@ func TestStatus(t *testing.T) {
 		{"the first of two reasons wins", lifecycle.PhaseRunning, nil, statuses{waiting("ErrImagePull"), ended(1, "Error")}, false, false, "ErrImagePull"},
 		{"one is done, the others run", lifecycle.PhaseRunning, nil, statuses{ended(0, "Completed"), running(true)}, true, false, "Running"},
 		{"one is done, and the pod is not ready", lifecycle.PhaseRunning, nil, statuses{ended(0, "Completed"), running(true)}, false, false, "NotReady"},
+		{"one is done, another has failed", lifecycle.PhaseFailed, nil, statuses{ended(0, "Completed"), ended(5, "Error")}, false, false, "Error"},
+		{"one is done, another has failed, the third runs", lifecycle.PhaseRunning, nil, statuses{ended(0, "Completed"), running(true), ended(5, "")}, false, false, "ExitCode:5"},
 		{"done", lifecycle.PhaseSucceeded, nil, statuses{ended(0, "Completed")}, false, false, "Completed"},
 		{"failed without a reason", lifecycle.PhaseFailed, nil, statuses{ended(7, "")}, false, false, "ExitCode:7"},
 		{"about to end", lifecycle.PhaseRunning, nil, statuses{running(true)}, true, true, "Terminating"},
