@@ -243,9 +243,9 @@ func TestKubeletReasons(t *testing.T) {
 		noResize  = "there is no in-place resize"
 	)
 	absent := map[string]string{
-		"Created": "a container is created and started in one step, which Started tells of", "FailedToRetrieveImagePullSecret": noPull,
-		"FailedPodSandBoxStatus": "the engine is away (EngineUnavailable), or the sandbox is lost (SandboxChanged)",
-		"FailedSync":             "there is no sync that fails as a whole: each failure is told", "NetworkNotReady": "the network is made with the sandbox",
+		"FailedToRetrieveImagePullSecret": noPull,
+		"FailedPodSandBoxStatus":          "the engine is away (EngineUnavailable), or the sandbox is lost (SandboxChanged)",
+		"FailedSync":                      "there is no sync that fails as a whole: each failure is told", "NetworkNotReady": "the network is made with the sandbox",
 		"FailedCreatePodContainer": "it is told as FailedCreatePodSandBox", "ExceededGracePeriod": "it is told as Killing, as a warning",
 		"Preempting": noCluster, "ResizeStarted": noResize, "ResizeCompleted": noResize, "ResizeDeferred": noResize, "ResizeInfeasible": noResize,
 		"ResizeError": noResize, "DNSConfigForming": "a file that would be cut is refused", "MissingClusterDNS": noCluster,
@@ -264,5 +264,41 @@ func TestKubeletReasons(t *testing.T) {
 		if have[reason] == (absent[reason] != "") {
 			t.Errorf("%s: in the table: %v; why it is not: %q", reason, have[reason], absent[reason])
 		}
+	}
+}
+
+// TestProbeKillWords holds the words for a container that a probe has ended against the kubelet's: it says that it will restart
+// it only where the policy is to do that, and of a sidecar nothing of the kind.
+func TestProbeKillWords(t *testing.T) {
+	bad := execProbe("bad")
+	for _, row := range []struct {
+		name   string
+		change func(*spec.Pod, *spec.Container)
+		want   string
+	}{
+		{"the pod's policy", func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe = bad }, "Container c0 failed liveness probe, will be restarted"},
+		{"Never", func(p *spec.Pod, c *spec.Container) { p.RestartPolicy, c.LivenessProbe = spec.RestartNever, bad }, "Container c0 failed liveness probe"},
+		{"a policy of its own", func(p *spec.Pod, c *spec.Container) {
+			p.RestartPolicy, c.RestartPolicy, c.StartupProbe = spec.RestartNever, spec.RestartOnFailure, bad
+		}, "Container c0 failed startup probe, will be restarted"},
+		{"a sidecar", func(p *spec.Pod, c *spec.Container) {
+			side := *c
+			side.Name, side.RestartPolicy, side.StartupProbe = "side", spec.RestartAlways, bad
+			p.InitContainers = []spec.Container{side}
+		}, "Init container side failed startup probe"},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newTroubled(t)
+				w.add(with(row.change))
+				time.Sleep(time.Minute)
+				synctest.Wait()
+				events, _ := w.Events().Since(0)
+				i := slices.IndexFunc(events, func(e supervisor.Event) bool { return e.Reason == "Killing" })
+				if i < 0 || events[i].Message != row.want {
+					t.Errorf("want %q, the events are %v", row.want, events)
+				}
+			})
+		})
 	}
 }

@@ -67,6 +67,7 @@ const (
 	ImageBackOff        Kind = "ImageBackOff"
 	ContainerRefused    Kind = "ContainerRefused"
 	ContainerStartError Kind = "ContainerStartError"
+	ContainerCreated    Kind = "ContainerCreated"
 	ContainerRunning    Kind = "ContainerRunning"
 	ContainerSucceeded  Kind = "ContainerSucceeded"
 	ContainerFailed     Kind = "ContainerFailed"
@@ -125,6 +126,7 @@ func Entries() []Entry {
 		{ContainerAdded, "EphemeralContainerAdded", Normal, "Ephemeral container {container} added, asked by {by}", []string{"container", "by"}, nil, true},
 		{ContainerRefused, "Failed", Warning, "Error: {reason}: {error}", []string{"reason", "error"}, nil, true},
 		{ContainerStartError, "Failed", Warning, "Error: failed to start container: {error}", []string{"error"}, nil, true},
+		{ContainerCreated, "Created", Normal, "Container created", nil, nil, false},
 		{ContainerRunning, "Started", Normal, "Container started", nil, nil, true},
 		{PostStartFailed, "FailedPostStartHook", Warning, "PostStartHook failed", nil, nil, true},
 		{PreStopFailed, "FailedPreStopHook", Warning, "PreStopHook failed", nil, nil, true},
@@ -137,8 +139,8 @@ func Entries() []Entry {
 		{ContainerBackOff, "BackOff", Warning, "Back-off restarting failed container {container} for {delay}", []string{"container", "delay"}, nil, true},
 		{ContainerStopping, "Killing", Normal, "Stopping container {container}, grace period {grace}", []string{"container", "grace"}, []string{"why"}, true},
 		{ContainerOutdated, "Killing", Normal, "Container {container} runs in a sandbox that changed, it will be stopped", []string{"container"}, []string{"grace"}, true},
-		{ContainerNotAlive, "Killing", Normal, "Container {container} failed liveness probe, will be restarted", []string{"container"}, []string{"count", "output", "grace"}, true},
-		{ContainerNotUp, "Killing", Normal, "Container {container} failed startup probe, will be restarted", []string{"container"}, []string{"count", "output", "grace"}, true},
+		{ContainerNotAlive, "Killing", Normal, "{role} {container} failed liveness probe{then}", []string{"role", "container", "then"}, []string{"count", "output", "grace"}, true},
+		{ContainerNotUp, "Killing", Normal, "{role} {container} failed startup probe{then}", []string{"role", "container", "then"}, []string{"count", "output", "grace"}, true},
 		{ContainerNotHooked, "Killing", Normal, "FailedPostStartHook", nil, []string{"grace"}, true},
 		{ContainerKilled, "Killing", Warning, "Container {container} is killed: it has not ended in its grace period, or none was given", []string{"container"}, nil, true},
 		{SignalFailed, "FailedKillPod", Warning, "Failed to signal container {container}: {error}", []string{"container", "error"}, nil, true},

@@ -1,9 +1,11 @@
 package supervisor
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -56,7 +58,17 @@ func (l *loop) addVerdict(f fields, ref lifecycle.Ref, why lifecycle.Reason) {
 	probed, asked := map[lifecycle.Reason]lifecycle.Probed{
 		lifecycle.ReasonLivenessProbe: probes.Liveness, lifecycle.ReasonStartupProbe: probes.Startup,
 	}[why]
-	if asked { // what a hook says is told nobody
-		f["count"], f["output"] = strconv.Itoa(probed.Count), shorten(probed.Message)
+	if !asked { // what a hook says is told nobody
+		return
+	}
+	f["count"], f["output"] = strconv.Itoa(probed.Count), shorten(probed.Message)
+	f["role"], f["then"] = "Init container", "" // a sidecar, of which the kubelet says no more
+	for i := range l.pod.Containers {
+		if c := &l.pod.Containers[i]; c.Name == ref.Container {
+			f["role"] = "Container"
+			if cmp.Or(c.RestartPolicy, l.pod.RestartPolicy) != spec.RestartNever {
+				f["then"] = ", will be restarted"
+			}
+		}
 	}
 }

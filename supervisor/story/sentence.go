@@ -112,7 +112,7 @@ func (r *run) stop(e *supervisor.Event, why string) string {
 func because(why string) string {
 	switch why {
 	case string(lifecycle.ReasonPodFinished):
-		return "the others of the pod were done, so "
+		return "nothing else of the pod is to run any more, so "
 	case string(lifecycle.ReasonRestartingAllContainers):
 		return "all containers of the pod begin again, so "
 	}

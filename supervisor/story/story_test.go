@@ -35,6 +35,7 @@ type world struct {
 	begun  time.Time
 	fails  atomic.Pointer[failure] // what calls of a method end in
 	probe  atomic.Pointer[string]  // the script of every probe and hook
+	slow   atomic.Bool             // starts of containers hang
 	*supervisor.Supervisor
 }
 
@@ -46,7 +47,11 @@ type failure struct {
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, dir: t.TempDir(), boot: "1", begun: time.Now()}
 	w.engine = fakeruntime.New(fakeruntime.Options{
-		Before: func(_ context.Context, c fakeruntime.Call) error {
+		Before: func(ctx context.Context, c fakeruntime.Call) error {
+			if w.slow.Load() && c.Method == "StartContainer" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
 			if f := w.fails.Load(); f != nil && f.method == c.Method {
 				return f.why
 			}
@@ -160,6 +165,17 @@ func pod(script string) *spec.Pod {
 	}
 }
 
+// staged is a pod that a sidecar and an init container come first in, and that never begins again.
+func staged(script string) *spec.Pod {
+	p := pod("sleep 31536000")
+	p.RestartPolicy = spec.RestartNever
+	p.InitContainers = []spec.Container{
+		{Name: "side", Image: "i:1", RestartPolicy: spec.RestartAlways, Command: []string{"sh", "-c", "trap 'exit 143' TERM; sleep 31536000"}},
+		{Name: "prepare", Image: "i:1", Command: []string{"sh", "-c", script}},
+	}
+	return p
+}
+
 func checked(p *spec.Pod, set func(*spec.Container, *spec.Probe)) *spec.Pod {
 	set(&p.Containers[0], &spec.Probe{
 		Exec: &spec.ExecAction{Command: []string{"check"}}, PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
@@ -183,6 +199,9 @@ func TestStories(t *testing.T) {
 	hooked.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"hook"}}}}
 	never := pod("sleep 3; exit 4")
 	never.RestartPolicy = spec.RestartNever
+	half := pod("sleep 3")
+	half.RestartPolicy = spec.RestartNever
+	half.Containers = append(half.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", forAYear}})
 	missing := pod(forAYear)
 	missing.Containers[0].ImagePullPolicy = spec.PullNever
 	all := pod("sleep 5; exit 42")
@@ -296,6 +315,26 @@ func TestStories(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 			w.stop(supervisor.StopOptions{Delete: true})
 			time.Sleep(time.Minute)
+		}},
+		{"init", staged("sleep 100"), func(w *world) { w.add(); time.Sleep(time.Minute) }},
+		{"init-fails", staged("sleep 2; exit 4"), func(w *world) { w.add(); time.Sleep(time.Minute) }},
+		{"init-is-deleted", staged("sleep 100"), func(w *world) {
+			w.add()
+			time.Sleep(time.Minute)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Second)
+		}},
+		{"hook-runs", hooked, func(w *world) {
+			w.probes("sleep 100")
+			w.add()
+			time.Sleep(time.Minute)
+		}},
+		{"one-is-done", half, func(w *world) { w.add(); time.Sleep(time.Minute) }},
+		{"restart-under-way", pod("sleep 3; exit 1"), func(w *world) {
+			w.add()
+			time.Sleep(time.Second)
+			w.slow.Store(true)
+			time.Sleep(3 * time.Second)
 		}},
 		{"failed", never, func(w *world) { w.add(); time.Sleep(time.Minute) }},
 		{"restart-all", all, func(w *world) { w.add(); time.Sleep(9 * time.Second) }},

@@ -191,11 +191,12 @@ func TestHumanPutsTheContainerBeforeEachLine(t *testing.T) {
 	h.Pods([]api.Pod{pod("a", "x"), pod("b", "long")})
 	h.Line("a", api.Line{Container: "x", Line: "one"})
 	h.Line("b", api.Line{Container: "long", Line: "t\ufffdo", Raw: []byte("t\xffo")})
+	h.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ContainerCreated, Message: "Container created"})
 	h.Event(api.Event{Pod: "a", Container: "x", Level: supervisor.Warning, Message: "ends \x1b[2J now"})
 	if got, want := out.String(), "a/x    | one\nb/long | t\xffo\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}
-	if got := err.String(); !strings.HasSuffix(got, " a/x warning: ends \ufffd[2J now\n") {
+	if got := err.String(); !strings.HasSuffix(got, " a/x warning: ends \ufffd[2J now\n") || strings.Count(got, "\n") != 1 {
 		t.Errorf("stderr %q: a message must not reach the terminal as a command", got)
 	}
 }
