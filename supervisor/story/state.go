@@ -36,7 +36,11 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 		return fmt.Sprintf("It was started, and its postStart hook runs (%s).", c.State.Waiting.Reason)
 	case c.State.Waiting != nil && c.State.Waiting.Reason == lifecycle.ReasonPodInitializing:
 		if first := t.initializing(); first != "" && first != c.Name {
-			return fmt.Sprintf("It waits until init container %s is done (%s).", first, c.State.Waiting.Reason)
+			until := "init container " + first + " is done"
+			if t.sidecar(first) {
+				until = "sidecar " + first + " is started"
+			}
+			return fmt.Sprintf("It waits until %s (%s).", until, c.State.Waiting.Reason)
 		}
 	}
 	if c.State.Waiting != nil {
@@ -48,6 +52,9 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 // ended is how a container is that has ended.
 func (t *teller) ended(c *lifecycle.ContainerStatus) string {
 	end, then := c.State.Terminated, "is not started again"
+	if end.Reason == lifecycle.ReasonStatusUnknown && end.StartedAt.IsZero() {
+		return fmt.Sprintf("It was not started (%s).", end.Reason)
+	}
 	if lifecycle.RunsAgain(t.snapshot.Pod, t.snapshot.Facts, c.Name) {
 		then = "is started again"
 	}

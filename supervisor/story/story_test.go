@@ -158,35 +158,6 @@ func (w *world) text(s story.Story) string {
 	return b.String()
 }
 
-func pod(script string) *spec.Pod {
-	return &spec.Pod{
-		Name: "web", RestartPolicy: spec.RestartAlways, TerminationGracePeriodSeconds: 10,
-		Containers: []spec.Container{{Name: "app", Image: "i:1", Command: []string{"sh", "-c", script}}},
-	}
-}
-
-// staged is a pod that a sidecar and an init container come first in, and that never begins again.
-func staged(script string) *spec.Pod {
-	p := pod("sleep 31536000")
-	p.RestartPolicy = spec.RestartNever
-	p.InitContainers = []spec.Container{
-		{Name: "side", Image: "i:1", RestartPolicy: spec.RestartAlways, Command: []string{"sh", "-c", "trap 'exit 143' TERM; sleep 31536000"}},
-		{Name: "prepare", Image: "i:1", Command: []string{"sh", "-c", script}},
-	}
-	return p
-}
-
-func checked(p *spec.Pod, set func(*spec.Container, *spec.Probe)) *spec.Pod {
-	set(&p.Containers[0], &spec.Probe{
-		Exec: &spec.ExecAction{Command: []string{"check"}}, PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
-	})
-	return p
-}
-
-func liveness(c *spec.Container, p *spec.Probe)  { c.LivenessProbe = p }
-func readiness(c *spec.Container, p *spec.Probe) { c.ReadinessProbe = p }
-func startup(c *spec.Container, p *spec.Probe)   { c.StartupProbe = p }
-
 // TestStories holds what people are told against testdata. With -update it writes that.
 func TestStories(t *testing.T) {
 	const server, forAYear = "trap 'exit 143' TERM; sleep 31536000", "sleep 31536000"
@@ -199,6 +170,8 @@ func TestStories(t *testing.T) {
 	hooked.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"hook"}}}}
 	never := pod("sleep 3; exit 4")
 	never.RestartPolicy = spec.RestartNever
+	unpulled := pod(server)
+	unpulled.ActiveDeadlineSeconds = &seconds
 	half := pod("sleep 3")
 	half.RestartPolicy = spec.RestartNever
 	half.Containers = append(half.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", forAYear}})
@@ -210,6 +183,8 @@ func TestStories(t *testing.T) {
 		Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "In", Values: []int32{42}},
 	}}
 	all.Containers = append(all.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", server}})
+	again := staged("sleep 5; exit 42")
+	again.InitContainers[1].RestartPolicy, again.InitContainers[1].RestartPolicyRules = spec.RestartNever, all.Containers[0].RestartPolicyRules
 	for _, test := range []struct {
 		name string
 		pod  *spec.Pod
@@ -317,6 +292,11 @@ func TestStories(t *testing.T) {
 			time.Sleep(time.Minute)
 		}},
 		{"init", staged("sleep 100"), func(w *world) { w.add(); time.Sleep(time.Minute) }},
+		{"sidecar-image", staged("sleep 100"), func(w *world) {
+			w.fails.Store(&failure{"PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "connection refused"}})
+			w.add()
+			time.Sleep(time.Second)
+		}},
 		{"init-fails", staged("sleep 2; exit 4"), func(w *world) { w.add(); time.Sleep(time.Minute) }},
 		{"init-is-deleted", staged("sleep 100"), func(w *world) {
 			w.add()
@@ -330,6 +310,12 @@ func TestStories(t *testing.T) {
 			time.Sleep(time.Minute)
 		}},
 		{"one-is-done", half, func(w *world) { w.add(); time.Sleep(time.Minute) }},
+		{"deadline-before-start", unpulled, func(w *world) {
+			w.fails.Store(&failure{"PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "connection refused"}})
+			w.add()
+			time.Sleep(2 * time.Minute)
+		}},
+		{"restart-all-in-init", again, func(w *world) { w.add(); time.Sleep(9 * time.Second) }},
 		{"restart-under-way", pod("sleep 3; exit 1"), func(w *world) {
 			w.add()
 			time.Sleep(time.Second)
