@@ -44,7 +44,7 @@ type machine struct {
 func newMachine(t *testing.T, o fakeruntime.Options) *machine {
 	m := &machine{
 		t: t, engine: fakeruntime.New(o), disk: &disk{files: map[string]supervisor.Envelope{}},
-		spoken: &verdicts{kept: map[string][]lifecycle.ProbeChanged{}}, boot: "boot-1", begun: time.Now(),
+		spoken: &verdicts{kept: map[string]supervisor.Spoken{}}, boot: "boot-1", begun: time.Now(),
 	}
 	t.Cleanup(m.leave)
 	return m
