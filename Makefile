@@ -22,7 +22,7 @@ NEED_ROOT   = @test $$(id -u) = 0 || { echo "make $@: containers need root: run 
 # Packages with tests that need root: their files carry the build tag e2e.
 E2E_PACKAGES = $$(grep -rl '^//go:build e2e' --include='*_test.go' . | xargs -r -n1 dirname | sort -u)
 
-.PHONY: help deps build demo test unit race e2e lint check bench soak images fuzz mutate install uninstall clean
+.PHONY: help deps build demo test unit race e2e vm lint check bench soak images fuzz mutate install uninstall clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -62,6 +62,11 @@ e2e: ## run the tests on real containers (root)
 	$(NEED_ROOT)
 	@$(MAKE) --no-print-directory deps build images
 	$(GO) test -tags e2e -p 1 -count=1 -timeout 20m $(TESTFLAGS) $(E2E_PACKAGES)
+
+vm: ## run tests in a machine with pure cgroup v2 and systemd: QEMU, without KVM (root)
+	$(NEED_ROOT)
+	@.ci/deps vm
+	$(GO) test -tags vm -count=1 -timeout 38m $(TESTFLAGS) ./test/vm
 
 lint: ## run the linters, the same as CI
 	@.ci/deps build

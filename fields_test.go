@@ -32,7 +32,7 @@ func TestFields(t *testing.T) {
 		t.Error(problem)
 	}
 	const name = "docs/fields.md"
-	want := fieldsPage(fields, proofs)
+	want := fieldsPage(fields, proofs, machineTests(t))
 	if *update {
 		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -228,12 +228,41 @@ func proofProblem(fields []podField, name string) string {
 	return "is no field of a pod file"
 }
 
-func fieldsPage(fields []podField, proofs []proof) string {
+// machineTests are the tests of runtime that test/vm runs once more in its machine, each of which must exist.
+func machineTests(t *testing.T) []string {
+	t.Helper()
+	var all []string
+	for _, s := range goFiles(t) {
+		if !s.isE2E || s.dir != "runtime" {
+			continue
+		}
+		for _, decl := range s.file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil {
+				all = append(all, f.Name.Name)
+			}
+		}
+	}
+	const list = "test/vm/runtime_test.go"
+	inMachine := regexp.MustCompile(`\bTest\w+`).FindAllString(strings.Join(regexp.MustCompile(`"[^"]*"`).FindAllString(readFile(t, list), -1), " "), -1)
+	if len(inMachine) == 0 {
+		t.Errorf("%s names no test", list)
+	}
+	for _, name := range inMachine {
+		if !slices.Contains(all, name) {
+			t.Errorf("%s names %s, which is no test of runtime", list, name)
+		}
+	}
+	return inMachine
+}
+
+func fieldsPage(fields []podField, proofs []proof, inMachine []string) string {
 	var b strings.Builder
 	b.WriteString("# The fields of a pod file, and what proves them\n\n" +
 		"Made from the types of package `spec` and from the tests that run real containers: each field has at least one that sees it work,\n" +
 		"from inside of a container wherever it can be seen there. What is not supported yet is refused with an error, never ignored.\n" +
 		"[The pod file](reference/pod-file.md) says what the fields mean. Init containers have the fields of containers.\n\n" +
+		"The tests run where they are started, which is mostly cgroup v1. Those with **v2** are run once more in [a machine](testing.md#a-machine-of-its-own)\n" +
+		"with cgroup v2 and nothing else.\n\n" +
 		"| field | proved by |\n| --- | --- |\n")
 	for _, f := range fields {
 		var by []string
@@ -242,7 +271,11 @@ func fieldsPage(fields []podField, proofs []proof) string {
 		}
 		for _, p := range proofs {
 			if slices.Contains(p.fields, f.path) {
-				by = append(by, fmt.Sprintf("[%s](../%s)", p.name, p.file))
+				link := fmt.Sprintf("[%s](../%s)", p.name, p.file)
+				if path.Dir(p.file) == "runtime" && slices.Contains(inMachine, p.name) {
+					link += " **v2**"
+				}
+				by = append(by, link)
 			}
 		}
 		b.WriteString("| `" + f.path + "` | " + strings.Join(by, ", ") + " |\n")

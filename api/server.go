@@ -195,7 +195,9 @@ func asError(err error) *Error {
 	switch {
 	case ours:
 		return e
-	case errors.As(err, &taken), errors.As(err, &refused), errors.As(err, &used), errors.As(err, &container):
+	case errors.As(err, &refused):
+		return refusal(refused)
+	case errors.As(err, &taken), errors.As(err, &used), errors.As(err, &container):
 		return failure(http.StatusConflict, "%v", err)
 	case errors.As(err, &condition), errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return failure(http.StatusNotFound, "%v", err)

@@ -6,6 +6,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/policy"
 )
 
 // Pod is a pod as kubectl shows one.
@@ -164,6 +165,8 @@ type Version struct {
 	Runtime    string `json:"runtime"`
 	PID        int    `json:"pid"`
 	OnDemand   bool   `json:"onDemand"` // started by a command, ends when nobody needs it
+	// Policy is what pods may ask for.
+	Policy *policy.Policy `json:"policy,omitempty"`
 	// Instance is another one after each start of the daemon. Sequence numbers of events go on over restarts, but for those
 	// of a daemon whose journal is lost.
 	Instance string `json:"instance"`

@@ -98,7 +98,7 @@ func (r *Runner) httpGet(ctx context.Context, address string, c *spec.Container,
 		plain.URL.Scheme = "http"
 		plain.Header.Del("Authorization")
 		if again := r.send(plain); again == nil {
-			return "request to HTTPS lifecycle hook got HTTP response, retry with HTTP succeeded", nil
+			return "request to HTTPS lifecycle hook " + req.URL.Host + " got HTTP response, retry with HTTP succeeded", nil
 		}
 	}
 	if err != nil {

@@ -117,7 +117,7 @@ func TestHTTPGet(t *testing.T) {
 			header: http.Header{
 				"User-Agent": {"kube-lifecycle/1.36"}, "Accept": {"*/*"}, "Connection": {"close"}, "X-A": {"1", "2"},
 			},
-			warning: "request to HTTPS lifecycle hook got HTTP response, retry with HTTP succeeded",
+			warning: "request to HTTPS lifecycle hook " + plain.Listener.Addr().String() + " got HTTP response, retry with HTTP succeeded",
 		},
 		{name: "own host", action: spec.HTTPGetAction{Port: port(plain), Host: "127.0.0.1"}, address: "192.0.2.1", uri: "/"},
 		{name: "no address", action: spec.HTTPGetAction{Port: port(plain)}, address: "none", err: "the pod has no address"},

@@ -1,7 +1,6 @@
 package runtime
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,7 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/oci"
 )
 
 // CgroupDriver says who makes the cgroups of containers.
@@ -62,12 +62,52 @@ func (g cgroups) spec(uid, id string) string {
 	return path.Join(g.root, uid, id)
 }
 
-// shim is the place in which a pod's shim is to be born; with systemd it is moved to its own afterwards.
+// shim is the place in which a pod's shim is to be born; with systemd it is moved to its own afterwards. It is beside the
+// pod's cgroup, not in it: a shim is neither starved nor killed for what its pod uses, and takes nothing of the pod's limits.
 func (g cgroups) shim(uid string) string {
 	if g.systemd {
 		return ""
 	}
-	return path.Join(g.root, uid, "shim")
+	return path.Join(g.root, uid+"-shim")
+}
+
+// pod is the place of a pod, in which its containers lie.
+func (g cgroups) pod(uid string) string {
+	if g.systemd {
+		return path.Join("/", unitPrefix+".slice", slice(uid))
+	}
+	return path.Join(g.root, uid)
+}
+
+// bound makes the cgroup of a pod, if it is not there, and bounds it. With systemd, which is told so that it keeps the limits,
+// the files are written too: older ones do not know every limit, and round others.
+func (g cgroups) bound(ctx context.Context, uid string, l cgroup.Limits) error {
+	if g.systemd {
+		if err := startSlice(ctx, uid, l, g.unified); err != nil {
+			return err
+		}
+	}
+	return cgroup.Bound(g.pod(uid), l)
+}
+
+// shows is what the cgroup of a pod shows.
+func (g cgroups) shows(uid string) (oci.PodCgroup, error) {
+	has := func(name string) (bool, error) {
+		_, err := os.Stat(filepath.Join(g.memory(), g.pod(uid), name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		return err == nil, nil
+	}
+	swap := "memory.memsw.limit_in_bytes"
+	if g.unified {
+		swap = "memory.swap.max"
+	}
+	var p oci.PodCgroup
+	var err1, err2 error
+	p.Swap, err1 = has(swap)
+	p.OOMGroup, err2 = has("memory.oom.group")
+	return p, errors.Join(err1, err2)
 }
 
 // place gives a new shim its place where it was not born there.
@@ -83,7 +123,7 @@ func (g cgroups) remove(ctx context.Context, uid string) error {
 	if g.systemd {
 		return stopSlice(ctx, uid)
 	}
-	return shim.RemoveCgroup(path.Join(g.root, uid))
+	return cgroup.Remove(g.pod(uid))
 }
 
 // close takes away the root of all pods, if no pod is left.
@@ -91,7 +131,7 @@ func (g cgroups) close() error {
 	if g.systemd {
 		return nil
 	}
-	err := shim.RemoveCgroup(g.root)
+	err := cgroup.Remove(g.root)
 	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOTEMPTY) {
 		return nil
 	}
@@ -117,7 +157,7 @@ func (g cgroups) kill(ctx context.Context, uid, id string) error {
 			if g.systemd {
 				return nil // which removes an empty scope
 			}
-			return shim.RemoveCgroup(path.Join(g.root, uid, id))
+			return cgroup.Remove(path.Join(g.root, uid, id))
 		}
 		for _, p := range pids {
 			if pid, err := strconv.Atoi(p); err == nil && pid > 0 {
@@ -132,13 +172,17 @@ func (g cgroups) kill(ctx context.Context, uid, id string) error {
 	}
 }
 
+// memory is where the hierarchy is mounted that has the memory controller.
+func (g cgroups) memory() string {
+	if g.unified {
+		return "/sys/fs/cgroup"
+	}
+	return "/sys/fs/cgroup/memory"
+}
+
 // file is a file of a container's cgroup, in the hierarchy that has the memory controller.
 func (g cgroups) file(uid, id, name string) string {
-	mount := "/sys/fs/cgroup/memory"
-	if g.unified {
-		mount = "/sys/fs/cgroup"
-	}
-	return filepath.Join(mount, g.dir(uid, id), name)
+	return filepath.Join(g.memory(), g.dir(uid, id), name)
 }
 
 // procs is the folder of a container's cgroup in a hierarchy that lists its processes.
@@ -147,27 +191,14 @@ func (g cgroups) procs(uid, id string) string { return filepath.Dir(g.file(uid, 
 // dir is the place of a container below the mount of a hierarchy.
 func (g cgroups) dir(uid, id string) string {
 	if g.systemd {
-		return path.Join(unitPrefix+".slice", slice(uid), unitPrefix+"-"+id+".scope")
+		return path.Join(g.pod(uid), unitPrefix+"-"+id+".scope")
 	}
-	return path.Join(g.root, uid, id)
+	return path.Join(g.pod(uid), id)
 }
 
-// oomKilled reports whether the kernel has killed a process of the container for want of memory. It is to be asked
-// before the container's task is deleted, and its cgroup with it. A scope of systemd is gone as soon as it is empty:
-// then nobody knows.
+// oomKilled reports whether the kernel has killed a process of a container for want of memory, as far as the container's
+// cgroup is still there to tell. What the shim has written down is certain; this is for a shim that could not write any more.
 func (g cgroups) oomKilled(uid, id string) bool {
-	name := "memory.oom_control"
-	if g.unified {
-		name = "memory.events"
-	}
-	text, err := os.ReadFile(g.file(uid, id, name))
-	if err != nil {
-		return false
-	}
-	for line := range bytes.Lines(text) {
-		if name, count, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" ")); string(name) == "oom_kill" {
-			return string(count) != "0"
-		}
-	}
-	return false
+	kills, err := cgroup.MemoryGroupIn(g.procs(uid, id), g.unified).OOMKills()
+	return err == nil && kills > 0
 }

@@ -107,25 +107,6 @@ func (r *Runtime) connect(ctx context.Context, uid string, pod *spec.Pod, pins n
 
 var errNoHostPorts = errors.New(`host ports need network mode "bridge", or hostNetwork`)
 
-// Admit returns why a pod cannot run on this machine: a host port that a process has. A port that a pod has is no reason here:
-// that pod may be about to end, which the supervisor knows, and this one waits for its ports until it has.
-func (r *Runtime) Admit(pod *spec.Pod) error {
-	request := networkRequest("new", pod, netns.Pins{Network: "new"})
-	switch {
-	case len(request.Ports) == 0:
-		return nil
-	case pod.HostNetwork:
-		request.NetnsPath = ""
-	case r.opts.NetworkMode == NetworkNone:
-		return errNoHostPorts
-	}
-	err := r.network.Check(request)
-	if taken, is := errors.AsType[*network.ConflictError](err); is && taken.Holder != "" && taken.HolderUID != request.UID {
-		return nil
-	}
-	return err
-}
-
 // neighbours keeps the names of the machine's pods in every pod's /etc/hosts, until ctx ends.
 func (r *Runtime) neighbours(ctx context.Context) {
 	for {

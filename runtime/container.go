@@ -17,6 +17,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/shim"
@@ -62,7 +63,7 @@ func (r *Runtime) StartContainer(
 	if err != nil {
 		return none, refused(ctx, lifecycle.ReasonCreateContainerError, err)
 	}
-	if err := r.begin(ctx, c, record.Labels); err != nil {
+	if err := r.begin(ctx, pod, c, record.Labels); err != nil {
 		err = fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, r.conceal(pod, a.Container, err))
 		return none, r.undo(ctx, c, err)
 	}
@@ -118,7 +119,15 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 	if err != nil {
 		return nil, err
 	}
-	s, err := r.spec(ctx, uid, pod, c, a, config.Config)
+	ids, err := r.idsOf(uid, pod)
+	if err != nil {
+		return nil, err
+	}
+	user, err := oci.UserOf(pod, c, uid, config.Config.User)
+	if err != nil {
+		return nil, refused(ctx, lifecycle.ReasonCreateConfigError, err)
+	}
+	s, err := r.spec(ctx, uid, pod, c, a, config.Config, ids)
 	if err != nil {
 		return nil, errors.Join(err, r.giveUp(ctx, uid, a.Ref))
 	}
@@ -134,8 +143,8 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 	make := func() (client.Container, error) {
 		return sandbox.NewContainer(ctx, id,
 			client.WithSnapshotter(r.opts.Images.Snapshotter),
-			client.WithNewSnapshot(id, r.images.Handle(img)),
-			client.WithSpec(s, withUser(config.Config.User), withGroups(pod)),
+			client.WithNewSnapshot(id, r.images.Handle(img), remapped(ids)...),
+			client.WithSpec(s, withUser(user)),
 			client.WithContainerLabels(labels),
 			withDefinition(pod),
 		)
@@ -184,6 +193,7 @@ func (r *Runtime) removeSnapshot(ctx context.Context, id string) error {
 // spec says how a run is to be, and prepares the files that it is shown.
 func (r *Runtime) spec(
 	ctx context.Context, uid string, pod *spec.Pod, c *spec.Container, a lifecycle.StartContainer, image imagespec.ImageConfig,
+	ids idmap.Range,
 ) (*specs.Spec, error) {
 	etc := r.etcDir(uid, a.Sandbox)
 	if err := r.writeHosts(etc, uid, pod); err != nil {
@@ -197,22 +207,29 @@ func (r *Runtime) spec(
 		}
 	}
 	id := containerID(uid, a.Ref)
-	pins := netns.Paths(r.sandboxDir(uid, a.Sandbox), namespacesOf(pod))
+	pins := netns.Paths(r.sandboxDir(uid, a.Sandbox), namespacesOf(pod, ids))
 	in := oci.Input{
 		ID: id, Pod: pod, Container: c, Image: image,
-		Hostname: hostname, Network: pins.Network, IPC: pins.IPC, UTS: pins.UTS,
+		Hostname: hostname, Namespaces: joined(pins, ids),
 		Files:       filesOf(etc, pins),
 		CgroupsPath: r.cgroups.spec(uid, id),
 		Machine:     r.machine,
 	}
+	var err error
+	if in.Cgroup, err = r.cgroups.shows(uid); err != nil {
+		return nil, err
+	}
 	if c.TerminationMessagePath != "" {
 		message := r.messageFile(uid, c.Name, id)
-		if err := termination.Create(message); err != nil {
+		if err := errors.Join(termination.Create(message), give(ids, message)); err != nil {
 			return nil, err
 		}
 		in.Files = append(in.Files, oci.File{Path: path.Clean(c.TerminationMessagePath), Source: message})
 	}
 	s, err := r.configure(ctx, uid, in)
+	if err == nil {
+		err = r.appArmor.ensure(ctx, s.Process.ApparmorProfile)
+	}
 	if errors.Is(err, oci.ErrNoCommand) {
 		return nil, err
 	}
@@ -222,6 +239,9 @@ func (r *Runtime) spec(
 // configure completes a specification by what comes from elsewhere: variables, volumes, secrets. Its errors are those of the
 // container's configuration.
 func (r *Runtime) configure(ctx context.Context, uid string, in oci.Input) (*specs.Spec, error) {
+	if err := r.completeSecurity(&in); err != nil {
+		return nil, err
+	}
 	ips, _ := r.peersOf(uid)
 	d, err := r.downwardOf(uid, in.Pod, ips)
 	if err != nil {
@@ -232,12 +252,13 @@ func (r *Runtime) configure(ctx context.Context, uid string, in oci.Input) (*spe
 	if err != nil {
 		return nil, values.conceal(err)
 	}
-	images, err := r.mountImages(ctx, uid, in.Pod, in.Container)
+	images, err := r.mountImages(ctx, uid, in.Pod, in.Container, in.Namespaces)
 	if err != nil {
 		return nil, err
 	}
 	in.Mounts, err = r.volumes.Mounts(ctx, volumePod(d), volume.Request{
 		Container: in.Container, Run: in.ID, Variables: real.Map(), Images: images,
+		UserNamespace: in.User,
 	})
 	if err != nil {
 		return nil, values.conceal(err)
@@ -261,15 +282,19 @@ func (r *Runtime) configure(ctx context.Context, uid string, in oci.Input) (*spe
 }
 
 // begin brings a container to where its process has been started: it may be there already.
-func (r *Runtime) begin(ctx context.Context, c client.Container, labels map[string]string) error {
+func (r *Runtime) begin(ctx context.Context, pod *spec.Pod, c client.Container, labels map[string]string) error {
 	if labels[labelExit] != "" {
 		return nil
 	}
 	ctx, cancel := whole(ctx, createTimeout)
 	defer cancel()
+	ids, err := r.idsOf(labels[labelUID], pod)
+	if err != nil {
+		return err
+	}
 	task, err := c.Task(ctx, nil)
 	if errdefs.IsNotFound(err) {
-		task, err = c.NewTask(ctx, engine.LogTo(labels[labelLog], r.logOptions()))
+		task, err = c.NewTask(ctx, engine.LogTo(labels[labelLog], r.logOptions()), withOwner(ids)...)
 	}
 	err = errors.Join(err, r.dropProcess(labels[labelUID], c.ID())) // also after a daemon that was killed before it came to that
 	if err != nil {

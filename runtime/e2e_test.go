@@ -3,6 +3,7 @@
 package runtime_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,12 @@ const (
 // programs is where the shim and the images lie, which are made once for all tests.
 var programs string
 
+// What a machine without Go, such as the one of test/vm, tells the tests.
+const (
+	programsVariable = "PODSTEAD_TEST_PROGRAMS"      // the folder of programs that are made already
+	driverVariable   = "PODSTEAD_TEST_CGROUP_DRIVER" // who makes cgroups; cgroupfs, and systemd where no other Podstead uses it
+)
+
 func TestMain(m *testing.M) {
 	if shim.Invoked(os.Args) {
 		os.Exit(shim.Main(context.Background()))
@@ -56,6 +63,9 @@ func runTests(m *testing.M) int {
 	if os.Geteuid() != 0 {
 		fmt.Fprintln(os.Stderr, "these tests need root")
 		return 1
+	}
+	if programs = os.Getenv(programsVariable); programs != "" {
+		return m.Run()
 	}
 	var err error
 	if programs, err = os.MkdirTemp("", "programs"); err != nil {
@@ -117,7 +127,7 @@ func options(dir, programs string) runtime.Options {
 		ConfigDir: filepath.Join(dir, "etc"),
 		// as systemd has it for a unit with credentials
 		CredentialsDir: filepath.Join(dir, "credentials"),
-		CgroupDriver:   runtime.CgroupFS,
+		CgroupDriver:   runtime.CgroupDriver(cmp.Or(os.Getenv(driverVariable), string(runtime.CgroupFS))),
 		CgroupRoot:     "/podstead-test-" + filepath.Base(dir),
 	}
 }
@@ -207,7 +217,7 @@ func (m *machine) processes() map[int]string {
 		if len(cmdline) == 0 {
 			continue // a zombie, for whoever adopted it to reap
 		}
-		if strings.Contains(string(cmdline), m.dir) || strings.Contains(string(cgroup), m.opts.CgroupRoot) {
+		if strings.Contains(string(cmdline), m.dir) || strings.Contains(string(cgroup), m.allCgroups()) {
 			found[pid] = string(cmdline)
 		}
 	}
@@ -226,15 +236,7 @@ func (m *machine) checkFiles() {
 			_ = exec.Command("umount", "-l", strings.Fields(line)[4]).Run()
 		}
 	}
-	cgroups, err := filepath.Glob("/sys/fs/cgroup/*" + m.opts.CgroupRoot)
-	if err != nil {
-		m.Fatal(err)
-	}
-	for _, dir := range append(cgroups, "/sys/fs/cgroup"+m.opts.CgroupRoot) {
-		if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
-			m.Errorf("a cgroup is left: %s %v", dir, err)
-		}
-	}
+	m.checkCgroups()
 	for _, dir := range []string{"lib/pods", "run/ns", "run/volumes", "run/images", "run/process", "log"} {
 		entries, err := os.ReadDir(filepath.Join(m.dir, dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -37,7 +37,7 @@ func (p *pod) living() []string {
 	for _, file := range files {
 		cgroup, _ := os.ReadFile(file)
 		cmdline, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "cmdline"))
-		if strings.Contains(string(cgroup), p.opts.CgroupRoot+"/"+uid) && !strings.Contains(string(cgroup), "/shim\n") && len(cmdline) > 0 {
+		if strings.Contains(string(cgroup), p.cgroup(uid)+"/") && len(cmdline) > 0 {
 			lines = append(lines, string(bytes.ReplaceAll(bytes.TrimRight(cmdline, "\x00"), []byte{0}, []byte{' '})))
 		}
 	}

@@ -91,7 +91,11 @@ func (r *Runtime) ended(ctx context.Context, c client.Container) (exit, error) {
 	if err != nil {
 		return exit{}, err
 	}
-	if r.cgroups.oomKilled(record.Labels[labelUID], c.ID()) {
+	killed, err := r.engine.OOMKilled(c.ID())
+	if err != nil {
+		r.log.WarnContext(ctx, "it is not known whether memory was a container's end", slog.String("container", c.ID()), slog.Any("error", err))
+	}
+	if killed {
 		e.Reason = lifecycle.ReasonOOMKilled
 	}
 	r.settle(ctx, c, e)
@@ -245,7 +249,8 @@ func (r *Runtime) takeUpExits(ctx context.Context) error {
 			continue
 		}
 		e := exitFrom(away.Status, away.At)
-		if r.cgroups.oomKilled(record.Labels[labelUID], id) {
+		// The shim may have been killed between the exit and the note that memory was its cause.
+		if away.OOMKilled || r.cgroups.oomKilled(record.Labels[labelUID], id) {
 			e.Reason = lifecycle.ReasonOOMKilled
 		}
 		r.settle(ctx, c, e)

@@ -150,11 +150,15 @@ volumeMounts.go = "/go"
 name = "shared"
 image = "localhost/podstead/busybox:1"
 command = ["sh", "-c", "grep ' /host ' /proc/self/mountinfo | grep -o ' shared:' "]
-volumeMounts.host = "/host"
+securityContext.privileged = true
+volumeMounts.host = { mountPath = "/host", mountPropagation = "Bidirectional" }
+
+[[containers]]
+name = "last"
+image = "localhost/podstead/busybox:1"
 `
 
-// TestFieldsMountPropagation: whether a mount that the machine makes later is seen. Bidirectional needs a privileged container,
-// which a file cannot ask for yet; the runtime makes the mount that it needs.
+// TestFieldsMountPropagation: whether a mount that the machine makes later is seen. Bidirectional needs a privileged container.
 //
 // fields: containers[].volumeMounts[].mountPropagation
 func TestFieldsMountPropagation(t *testing.T) {
@@ -177,7 +181,6 @@ func TestFieldsMountPropagation(t *testing.T) {
 		t.Errorf("without propagation the container sees %q", out)
 	}
 	wantLines(t, p.outputOf(slave), "ready", "seen")
-	p.Containers[3].VolumeMounts[0].MountPropagation = "Bidirectional"
 	wantLines(t, p.run("shared"), " shared:")
 
 	if err := unix.Mount("", dir, "", unix.MS_PRIVATE, ""); err != nil {

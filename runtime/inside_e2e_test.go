@@ -144,7 +144,7 @@ func TestProcessInside(t *testing.T) {
 	})
 	t.Run("cgroup", func(t *testing.T) {
 		out := p.output(sh(`cat /proc/self/cgroup`))
-		place := fmt.Sprintf("%s/%s/", p.opts.CgroupRoot, uid)
+		place := p.cgroup(uid) + "/"
 		for line := range strings.Lines(out) {
 			if strings.Contains(line, ":memory:") || strings.Contains(line, ":pids:") || strings.HasPrefix(line, "0::/") && len(out) == len(line) {
 				if !strings.Contains(line, place) && !strings.HasPrefix(line, "0::/\n") {
@@ -210,26 +210,25 @@ func (m *machine) proc(pid int, file string) string {
 	return string(text)
 }
 
-// pidOf is the first process of a container, which is the first in its cgroup.
+// pidOf is the first process of a container, whatever the version of cgroups and their driver are.
 func (m *machine) pidOf(ref lifecycle.Ref) int {
 	m.Helper()
-	var dir string
-	for _, base := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} {
-		if _, err := os.Stat(base + "/cgroup.procs"); err == nil {
-			dir = base
-			break
-		}
-	}
-	procs := filepath.Join(dir, m.opts.CgroupRoot, uid, m.idOf(ref), "cgroup.procs")
-	text, err := os.ReadFile(procs)
+	id, first := m.idOf(ref), 0
+	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		m.Fatal(err)
 	}
-	pid, err := strconv.Atoi(strings.Fields(string(text) + " none")[0])
-	if err != nil {
-		m.Fatalf("%s: %q", procs, text)
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // it may have ended
+		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err == nil && strings.Contains(string(text), id) && (first == 0 || pid < first) {
+			first = pid
+		}
 	}
-	return pid
+	if first == 0 {
+		m.Fatalf("container %s has no process", ref.Container)
+	}
+	return first
 }
 
 func (m *machine) idOf(ref lifecycle.Ref) string {

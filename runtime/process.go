@@ -111,15 +111,23 @@ func (r *Runtime) conceal(pod *spec.Pod, container string, err error) error {
 		return err
 	}
 	values := &remembered{from: r.config}
+	unread := false
+	look := func(name string) {
+		_, err := values.Secret(pod, name)
+		unread = unread || err != nil && !errors.Is(err, fs.ErrNotExist) // what is not there, the error does not tell
+	}
 	for i := range c.EnvFrom {
 		if ref := c.EnvFrom[i].SecretRef; ref != nil {
-			_, _ = values.Secret(pod, ref.Name) // what is not there, the error does not tell
+			look(ref.Name)
 		}
 	}
 	for i := range c.Env {
 		if from := c.Env[i].ValueFrom; from != nil && from.SecretKeyRef != nil {
-			_, _ = values.Secret(pod, from.SecretKeyRef.Name)
+			look(from.SecretKeyRef.Name)
 		}
+	}
+	if unread && err != nil {
+		return concealed{"the error may tell a secret, which cannot be read now to take it out", err}
 	}
 	return values.conceal(err)
 }

@@ -3,6 +3,9 @@ package runtime
 import (
 	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/podstead/podstead/runtime/config"
@@ -22,10 +25,19 @@ func TestConceal(t *testing.T) {
 				{Name: "C", ValueFrom: &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: "db", Key: "password"}}},
 			}},
 			{Name: "all", EnvFrom: []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "gone"}}, {SecretRef: &spec.EnvReference{Name: "db"}}}},
+			{Name: "unread", EnvFrom: []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "open"}}}},
 			{Name: "none", Env: []spec.EnvVar{{Name: "A", Value: "hunter2"}}},
 		},
 	}
-	r := &Runtime{config: config.Source{}}
+	dir := t.TempDir()
+	open := filepath.Join(dir, "secrets", "open")
+	if err := os.MkdirAll(open, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(open, "k"), []byte("hunter2"), 0o644); err != nil { //nolint:gosec // so that it is refused
+		t.Fatal(err)
+	}
+	r := &Runtime{config: config.Source{Dir: dir}}
 	for _, test := range []struct{ container, err, want string }{
 		{"env", `exec: "hunter2": not found`, `exec: "[hidden]": not found`},
 		{"env", `exec: "/bin/hunter2-and-more": not found`, `exec: "/bin/[hidden]": not found`},
@@ -39,5 +51,12 @@ func TestConceal(t *testing.T) {
 		if want := "exec " + test.want + ": file does not exist"; err.Error() != want || !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v, want %s", test.container, err, want)
 		}
+	}
+	err := r.conceal(pod, "unread", &fs.PathError{Op: "exec", Path: "hunter2", Err: fs.ErrNotExist})
+	if strings.Contains(err.Error(), "hunter2") || !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("of a secret that cannot be read: %v", err)
+	}
+	if err := r.conceal(pod, "unread", nil); err != nil {
+		t.Errorf("no error became %v", err)
 	}
 }

@@ -14,6 +14,7 @@
 //	<StateDir>/pods/<uid>/messages  the containers' termination messages
 //	<StateDir>/volumes              persistent volumes
 //	<StateDir>/network.json         the network's subnets, and the pods' last addresses
+//	<StateDir>/users.json           the ids of the users of pods that have some of their own
 //	<RunDir>/process/<uid>          arguments and variables with secrets, until the shim has them
 //	<RunDir>/exec                   the output of commands
 //	<RunDir>/ns/<uid>/<sandbox>     pinned namespaces and /dev/shm
@@ -21,7 +22,7 @@
 //	<RunDir>/images/<uid>/<volume>  the images of image volumes
 //	<RunDir>/network.json           the pods' addresses and host ports
 //	<LogDir>/<pod>_<uid>/<container>/<restarts>.log
-//	/podstead/<uid>/<container ID>  in every cgroup hierarchy; the pod's shim is in /podstead/<uid>/shim
+//	/podstead/<uid>/<container ID>  in every cgroup hierarchy; the pod's shim is in /podstead/<uid>-shim
 //
 // The folders of a pod are named by its UID, which never comes back.
 package runtime
@@ -44,8 +45,10 @@ import (
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/config"
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/oci"
@@ -85,10 +88,14 @@ type Options struct {
 	CgroupDriver CgroupDriver
 	// CgroupRoot is the parent of all pods' cgroups where no systemd makes them; /podstead.
 	CgroupRoot string
+	// PidsLimit is how many processes and threads a pod may have; 0: any.
+	PidsLimit int64
 	// ConfigDir holds folders of config maps and secrets; /etc/podstead.
 	ConfigDir string
 	// CredentialsDir is the folder of systemd's credentials; empty: there is none.
 	CredentialsDir string
+	// HostPaths are folders below which hostPath volumes may lie, wherever links lead; nil: anywhere.
+	HostPaths []string
 	// NetworkMode is what pods have; NetworkBridge.
 	NetworkMode NetworkMode
 	// Bridge and Subnets are the network's; see [network.Options]. The bridge is by default one of this RunDir's own.
@@ -142,15 +149,18 @@ type Runtime struct {
 	client  *client.Client
 	images  *image.Store
 	machine oci.Machine
-	cgroups cgroups
-	boot    string // the kernel's ID of this boot
-	config  config.Source
-	volumes *volume.Set
-	network *network.Network
-	known   *knownPods
-	gone    collector
-	locks   locks
-	hosts   sync.Mutex // held while an /etc/hosts is written
+	// appArmor is where the kernel's profiles are.
+	appArmor appArmor
+	cgroups  cgroups
+	boot     string // the kernel's ID of this boot
+	config   config.Source
+	volumes  *volume.Set
+	network  *network.Network
+	ids      *idmap.Ranges
+	known    *knownPods
+	gone     collector
+	locks    locks
+	hosts    sync.Mutex // held while an /etc/hosts is written
 	// workers keep volumes and names up to date until stop is called.
 	workers sync.WaitGroup
 	stop    context.CancelFunc
@@ -188,8 +198,9 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		return nil, err
 	}
 	r := &Runtime{
+		ids:   idmap.New(filepath.Join(o.StateDir, "users.json"), "/etc/subuid", "/etc/subgid"),
 		known: newKnownPods(), gone: newCollector(), config: config.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
-		opts: o, log: o.Logger, machine: machine, cgroups: groups, boot: boot,
+		opts: o, log: o.Logger, machine: machine, appArmor: kernelAppArmor, cgroups: groups, boot: boot,
 		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images), execs: newExecs(),
 	}
 	r.warnOfLimits()
@@ -204,6 +215,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		r.volumes, err = volume.New(r.config, volume.Options{
 			DataDir: filepath.Join(o.StateDir, "pods"), RunDir: filepath.Join(o.RunDir, "volumes"),
 			ClaimsDir: filepath.Join(o.StateDir, "volumes"), RecursiveReadOnly: recursiveReadOnly(ctx, o.RuntimeBinary),
+			HostPaths: o.HostPaths,
 		})
 	}
 	if err != nil {
@@ -230,6 +242,9 @@ func bootID() (string, error) {
 func (r *Runtime) warnOfLimits() {
 	if !r.machine.Seccomp {
 		r.log.Warn("the kernel has no seccomp: containers run without a filter of system calls")
+	}
+	if r.opts.PidsLimit > 0 && !r.machine.Controllers.Has(cgroup.Pids) {
+		r.log.Warn("the kernel has no cgroup controller pids: pods may have any number of processes")
 	}
 	if !r.machine.Resource {
 		r.log.Warn("the process has no CAP_SYS_RESOURCE: limits of containers cannot be raised over its own",

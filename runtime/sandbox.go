@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/spec"
@@ -31,14 +32,6 @@ func (r *Runtime) sandboxDir(uid string, sandbox int) string {
 // limit, so that is on disk and not in /run.
 func (r *Runtime) etcDir(uid string, sandbox int) string {
 	return filepath.Join(r.podDir(uid), "etc", strconv.Itoa(sandbox))
-}
-
-// namespacesOf says which namespaces a pod has of its own. In the machine's network it has the machine's name too.
-func namespacesOf(pod *spec.Pod) netns.Options {
-	if pod.HostNetwork {
-		return netns.Options{}
-	}
-	return netns.Options{Network: true, Hostname: oci.Hostname(pod)}
 }
 
 // StartSandbox pins the pod's namespaces and starts its shim, or finds both.
@@ -81,20 +74,28 @@ func (r *Runtime) startSandbox(ctx context.Context, uid string, pod *spec.Pod, s
 	return nil, err
 }
 
-// makeSandbox makes what a sandbox is: namespaces, network, files, shim.
+// makeSandbox makes what a sandbox is: namespaces, network, files, the limits of the pod, shim.
 func (r *Runtime) makeSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (ips []string, err error) {
+	ids, err := r.allocateIDs(uid, pod)
+	if err != nil {
+		return nil, err
+	}
 	var s *engine.Sandbox
-	pins, err := netns.Pin(r.sandboxDir(uid, sandbox), namespacesOf(pod))
+	pins, err := netns.Pin(r.sandboxDir(uid, sandbox), namespacesOf(pod, ids))
 	if err == nil {
 		ips, err = r.connect(ctx, uid, pod, pins)
 	}
 	if err == nil {
-		err = r.writeFiles(r.etcDir(uid, sandbox), uid, pod)
+		err = r.writeFiles(r.etcDir(uid, sandbox), uid, pod, ids)
+	}
+	if err == nil {
+		err = r.cgroups.bound(ctx, uid, oci.PodLimits(pod, r.opts.PidsLimit))
 	}
 	if err == nil {
 		s, err = r.engine.StartSandbox(ctx, sandboxID(uid, sandbox), engine.SandboxOptions{
 			Labels: map[string]string{labelUID: uid, labelPod: pod.Name, labelSandbox: strconv.Itoa(sandbox)},
 			Cgroup: r.cgroups.shim(uid),
+			Spec:   r.sandboxSpec(uid, sandbox, pod, joined(pins, ids)),
 		})
 	}
 	if err == nil {
@@ -232,7 +233,7 @@ const (
 )
 
 // writeFiles writes the files of /etc that the containers of a pod are shown.
-func (r *Runtime) writeFiles(dir, uid string, pod *spec.Pod) error {
+func (r *Runtime) writeFiles(dir, uid string, pod *spec.Pod, ids idmap.Range) error {
 	hostname := oci.Hostname(pod)
 	if pod.HostNetwork {
 		var err error
@@ -251,6 +252,7 @@ func (r *Runtime) writeFiles(dir, uid string, pod *spec.Pod) error {
 		r.writeHosts(dir, uid, pod),
 		writeChanged(filepath.Join(dir, "hostname"), hostname+"\n"),
 		writeChanged(filepath.Join(dir, "resolv.conf"), oci.Resolv(pod, resolv)),
+		give(ids, filepath.Join(dir, "hosts"), filepath.Join(dir, "hostname"), filepath.Join(dir, "resolv.conf")),
 	)
 }
 

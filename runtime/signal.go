@@ -100,8 +100,8 @@ func kill(ctx context.Context, task client.Task) error {
 	if err == nil || errdefs.IsNotFound(err) {
 		return nil
 	}
-	// The runtime finds all processes by the cgroup. Should that be impossible, the end of the first one, of a PID
-	// namespace of its own, is the end of all.
+	// The runtime finds all processes by the cgroup. Should that be impossible, the end of the first one is the end of all: by
+	// the kernel's hand in a PID namespace of its own, by the shim's elsewhere.
 	if err := task.Kill(ctx, unix.SIGKILL); err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}

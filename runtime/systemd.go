@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/coreos/go-systemd/v22/dbus"
 	godbus "github.com/godbus/dbus/v5"
+
+	"github.com/podstead/podstead/runtime/cgroup"
 )
 
 // unitPrefix begins the names of all our units. A dash in the name of a slice makes it a child: podstead.slice is the
@@ -16,7 +19,61 @@ const unitPrefix = "podstead"
 
 func slice(uid string) string { return unitPrefix + "-" + strings.ReplaceAll(uid, "-", "_") + ".slice" }
 
-// startScope moves a shim into a scope of its own in the slice of its pod. It may be there already.
+// startSlice makes the slice of a pod, or bounds the one that is there.
+func startSlice(ctx context.Context, uid string, l cgroup.Limits, unified bool) error {
+	conn, err := dbus.NewWithContext(ctx)
+	if err != nil {
+		return fmt.Errorf("connect to systemd: %w", err)
+	}
+	defer conn.Close()
+	limits := sliceLimits(l, unified)
+	all := append([]dbus.Property{
+		dbus.PropDescription("Podstead pod " + uid),
+		{Name: "DefaultDependencies", Value: godbus.MakeVariant(false)},
+	}, limits...)
+	done := make(chan string, 1)
+	_, err = conn.StartTransientUnitContext(ctx, slice(uid), "fail", all, done)
+	if !isUnitError(err, "UnitExists") {
+		return awaitJob(ctx, "start "+slice(uid), err, done)
+	}
+	if err := conn.SetUnitPropertiesContext(ctx, slice(uid), true, limits...); err != nil {
+		return fmt.Errorf("bound %s: %w", slice(uid), err)
+	}
+	return nil
+}
+
+// unlimited is systemd's "infinity".
+const unlimited = math.MaxUint64
+
+// sliceLimits are the properties of a slice with these limits. A fraction of a percent of a processor is rounded up, as systemd
+// would round it down.
+func sliceLimits(l cgroup.Limits, unified bool) []dbus.Property {
+	property := func(name string, value any) dbus.Property {
+		return dbus.Property{Name: name, Value: godbus.MakeVariant(value)}
+	}
+	number := func(n int64) uint64 {
+		if n <= 0 {
+			return unlimited
+		}
+		return uint64(n)
+	}
+	quota := uint64(unlimited)
+	if l.Quota > 0 {
+		const second, percent = 1_000_000, 10_000
+		quota = uint64(l.Quota) * (second / cgroup.Period)
+		quota = (quota + percent - 1) / percent * percent
+	}
+	list := []dbus.Property{
+		property("CPUAccounting", true), property("MemoryAccounting", true), property("TasksAccounting", true),
+		property("CPUQuotaPerSecUSec", quota), property("TasksMax", number(l.Pids)),
+	}
+	if unified {
+		return append(list, property("CPUWeight", cgroup.PodWeight(l.Shares)), property("MemoryMax", number(l.Memory)))
+	}
+	return append(list, property("CPUShares", max(l.Shares, cgroup.MinShares)), property("MemoryLimit", number(l.Memory)))
+}
+
+// startScope moves a shim into a scope of its own, beside the slice of its pod: see [cgroups.shim]. It may be there already.
 func startScope(ctx context.Context, uid string, sandbox, pid int) error {
 	conn, err := dbus.NewWithContext(ctx)
 	if err != nil {
@@ -27,7 +84,7 @@ func startScope(ctx context.Context, uid string, sandbox, pid int) error {
 	done := make(chan string, 1)
 	_, err = conn.StartTransientUnitContext(ctx, name, "fail", []dbus.Property{
 		dbus.PropDescription("Podstead pod " + uid),
-		dbus.PropSlice(slice(uid)),
+		dbus.PropSlice(unitPrefix + ".slice"),
 		dbus.PropPids(uint32(pid)),
 		{Name: "CollectMode", Value: godbus.MakeVariant("inactive-or-failed")},
 	}, done)

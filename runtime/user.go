@@ -7,44 +7,38 @@ import (
 	"io/fs"
 	"os"
 	"slices"
-	"strings"
 
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/core/mount"
-	"github.com/containerd/containerd/v2/pkg/oci"
+	containerdoci "github.com/containerd/containerd/v2/pkg/oci"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/runtime/oci"
 )
 
-// withUser has the user of an image looked up in the image's own files, with the groups that these give it.
-func withUser(user string) oci.SpecOpts {
-	opts := []oci.SpecOpts{withUserFiles, oci.WithAdditionalGIDs("0")}
-	if user != "" {
-		name, _, _ := strings.Cut(user, ":")
-		opts = []oci.SpecOpts{withUserFiles, oci.WithUser(user), oci.WithAdditionalGIDs(name)}
+// withUser has the user of a container looked up in the image's own files, with the groups that these give it.
+func withUser(u oci.User) containerdoci.SpecOpts {
+	opts := []containerdoci.SpecOpts{withUserFiles, containerdoci.WithUser(u.Primary)}
+	if u.Member != "" {
+		opts = append(opts, containerdoci.WithAdditionalGIDs(u.Member))
 	}
-	return oci.Compose(opts...)
+	return containerdoci.Compose(append(opts, withGroups(u.Groups))...)
 }
 
-// withGroups gives the processes of a pod the group that its volumes belong to.
-func withGroups(pod *spec.Pod) oci.SpecOpts {
-	return func(_ context.Context, _ oci.Client, _ *containers.Container, s *specs.Spec) error {
-		if pod.SecurityContext == nil || pod.SecurityContext.FSGroup == nil {
-			return nil
-		}
-		group := uint32(*pod.SecurityContext.FSGroup) //nolint:gosec // the pod file was checked
-		if u := &s.Process.User; u.GID != group && !slices.Contains(u.AdditionalGids, group) {
-			u.AdditionalGids = append(u.AdditionalGids, group)
-		}
+// withGroups gives a process further groups.
+func withGroups(groups []uint32) containerdoci.SpecOpts {
+	return func(_ context.Context, _ containerdoci.Client, _ *containers.Container, s *specs.Spec) error {
+		all := append(s.Process.User.AdditionalGids, groups...)
+		slices.Sort(all)
+		s.Process.User.AdditionalGids = slices.Compact(all)
 		return nil
 	}
 }
 
 // withUserFiles refuses an image in which users are looked up in what is no file. containerd finds that out only once it
 // has opened it, which for a FIFO takes for ever, and for a device is up to the device.
-func withUserFiles(ctx context.Context, client oci.Client, c *containers.Container, _ *specs.Spec) error {
+func withUserFiles(ctx context.Context, client containerdoci.Client, c *containers.Container, _ *specs.Spec) error {
 	mounts, err := client.SnapshotService(c.Snapshotter).Mounts(ctx, c.SnapshotKey)
 	if err != nil {
 		return err

@@ -113,34 +113,3 @@ func hasContent(pod *spec.Pod) bool {
 	}
 	return false
 }
-
-// overuse returns a message once a volume of the pod is larger than it may be, and waits for ctx where none can be.
-func (r *Runtime) overuse(ctx context.Context, uid string, pod *spec.Pod) (string, error) {
-	limited := false
-	for i := range pod.Volumes {
-		e := pod.Volumes[i].EmptyDir
-		limited = limited || e != nil && e.SizeLimit != nil && e.Medium == ""
-	}
-	if !limited {
-		<-ctx.Done()
-		return "", ctx.Err()
-	}
-	tick := time.NewTicker(r.opts.UsageInterval)
-	defer tick.Stop()
-	for {
-		list, err := r.volumes.Usage(ctx, volume.Pod{UID: uid, Spec: pod})
-		for _, u := range list {
-			if message, exceeded := u.Exceeded(); exceeded {
-				return message, nil
-			}
-		}
-		if err != nil && ctx.Err() == nil {
-			r.log.WarnContext(ctx, "volumes cannot be measured", slog.String("pod", pod.Name), slog.Any("error", err))
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
-	}
-}

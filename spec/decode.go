@@ -109,7 +109,8 @@ func (d *decoder) array(n *node, v reflect.Value) {
 		return
 	}
 	if len(elements) == 0 {
-		return // nil, so that the JSON is the same after a round trip
+		v.SetZero() // whatever the default is
+		return      // nil, so that the JSON is the same after a round trip
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(elements), len(elements)))
 	for i, c := range elements {

@@ -59,10 +59,10 @@ func (d *defaulter) run(fileName string) {
 	if slices.Contains(clusterDNS, p.DNSPolicy) {
 		p.DNSPolicy = DNSDefault
 	}
-	p.Resources.setDefaults()
 	for c := range p.everyContainer() {
 		d.container(c)
 	}
+	p.defaultPodRequests()
 	for i := range p.Volumes {
 		p.Volumes[i].setDefaults()
 	}

@@ -1,18 +1,37 @@
 package spec
 
-import "net/netip"
+import (
+	"fmt"
+	"iter"
+	"net/netip"
+)
 
 // HostPorts returns the ports of all containers that are ports of the machine.
 func (p *Pod) HostPorts() []ContainerPort {
 	var ports []ContainerPort
-	for c := range p.everyContainer() {
-		for _, port := range c.Ports {
-			if port.HostPort != 0 {
-				ports = append(ports, port)
+	for _, port := range p.HostPortFields() {
+		ports = append(ports, port)
+	}
+	return ports
+}
+
+// HostPortFields yields the ports of [Pod.HostPorts], each with the path of its hostPort in the pod file.
+func (p *Pod) HostPortFields() iter.Seq2[string, ContainerPort] {
+	lists := []struct {
+		name       string
+		containers []Container
+	}{{"initContainers", p.InitContainers}, {"containers", p.Containers}, {"ephemeralContainers", p.EphemeralContainers}}
+	return func(yield func(string, ContainerPort) bool) {
+		for _, list := range lists {
+			for i := range list.containers {
+				for j, port := range list.containers[i].Ports {
+					if port.HostPort != 0 && !yield(fmt.Sprintf("%s[%d].ports[%d].hostPort", list.name, i, j), port) {
+						return
+					}
+				}
 			}
 		}
 	}
-	return ports
 }
 
 // Overlaps reports whether two host ports cannot both be had: the same number and protocol, on an address that both have.

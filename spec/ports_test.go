@@ -1,6 +1,9 @@
 package spec
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 func TestOverlaps(t *testing.T) {
 	port := func(ip string, number int32, protocol Protocol) ContainerPort {
@@ -35,5 +38,16 @@ func TestHostPorts(t *testing.T) {
 	ports := pod.HostPorts()
 	if len(ports) != 3 || ports[0].HostPort != 1 || ports[1].HostPort != 2 || ports[2].HostPort != 3 {
 		t.Errorf("host ports %+v", ports)
+	}
+	var fields []string
+	for field := range pod.HostPortFields() {
+		fields = append(fields, field)
+	}
+	want := []string{"initContainers[0].ports[0].hostPort", "containers[0].ports[1].hostPort", "containers[1].ports[0].hostPort"}
+	if !slices.Equal(fields, want) {
+		t.Errorf("fields %q, want %q", fields, want)
+	}
+	for range pod.HostPortFields() { // who has seen enough is told no more
+		break
 	}
 }

@@ -189,6 +189,10 @@ func TestRules(t *testing.T) {
 		{appWith(`resources.limits.memory = "1e999999999"`), "containers[0].resources.limits.memory", "out of range"},
 		{appWith(`resources.limits.memory = true`), "containers[0].resources.limits.memory", "want a quantity"},
 		{appWith(`resources = { limits.cpu = 1, requests.cpu = 2 }`), "containers[0].resources.requests.cpu", "more than the limit"},
+		{strings.Replace(appWith(``), "resources = {}", `resources.limits.ephemeral-storage = 1`, 1), "resources.limits.ephemeral-storage", `must be "cpu" or "memory"`},
+		{strings.Replace(appWith(`resources.requests.cpu = 2`), "resources = {}", `resources.requests.cpu = 1`, 1), "resources.requests.cpu", "less than the 2 that the containers request"},
+		{strings.Replace(appWith(`resources.requests.cpu = 2`), "resources = {}", `resources.limits.cpu = 1`, 1), "resources.limits.cpu", "less than the 2 that the containers request"},
+		{strings.Replace(appWith(`resources = { limits.memory = 2, requests.memory = 1 }`), "resources = {}", `resources.limits.memory = 1`, 1), "containers[0].resources.limits.memory", "more than the limit of the pod"},
 
 		// Volumes.
 		{volume("emptyDir = {}\n[[volumes]]\nname = \"v\"\nemptyDir = {}"), "volumes[1].name", "taken"},
@@ -220,6 +224,10 @@ func TestRules(t *testing.T) {
 		{mount(`{ name = "v", mountPath = "/a", subPath = "../b" }`), "containers[1].volumeMounts[0].subPath", `".."`},
 		{mount(`{ name = "v", mountPath = "/a", subPath = "b", subPathExpr = "c" }`), "containers[1].volumeMounts[0].subPathExpr", "together"},
 		{mount(`{ name = "v", mountPath = "/a", mountPropagation = "Bidirectional" }`), "containers[1].volumeMounts[0].mountPropagation", "privileged"},
+		{
+			"hostUsers = false\n" + mount(`{ name = "v", mountPath = "/a", mountPropagation = "Bidirectional" }`) + "securityContext.privileged = true\n",
+			"containers[1].volumeMounts[0].mountPropagation", "hostUsers",
+		},
 		{mount(`{ name = "v", mountPath = "/a", recursiveReadOnly = "Enabled" }`), "containers[1].volumeMounts[0].recursiveReadOnly", "readOnly"},
 		{mount(`{ name = "v", mountPath = "/a", readOnly = true, mountPropagation = "HostToContainer", recursiveReadOnly = "Enabled" }`), "containers[1].volumeMounts[0].recursiveReadOnly", "mountPropagation"},
 		{appWith("volumeMounts.v = { name = \"v\", mountPath = \"/a\" }\n[[volumes]]\nname = \"v\"\nemptyDir = {}"), "containers[0].volumeMounts.v.name", "already"},

@@ -234,7 +234,7 @@ func TestHash(t *testing.T) {
 // one that a file can have, and each is refused.
 func TestUnsupported(t *testing.T) {
 	told := map[string]bool{}
-	for _, name := range []string{"everything.toml", "web.toml", "interactive.toml"} {
+	for _, name := range []string{"everything.toml", "interactive.toml"} {
 		file := filepath.Join("testdata", "good", name)
 		data, err := os.ReadFile(file)
 		if err != nil {
@@ -286,7 +286,7 @@ func TestInert(t *testing.T) {
 	if pod, problems := Parse("web.toml", []byte(file)); pod == nil {
 		t.Error(problems)
 	}
-	for _, file := range []string{"hostUsers = false\n" + podTail, podTail + "stdin = true\n"} {
+	for _, file := range []string{"runtimeClassName = \"kata\"\n" + podTail, podTail + "stdin = true\n"} {
 		if pod, _ := Parse("web.toml", []byte(file)); pod != nil {
 			t.Errorf("accepted:\n%s", file)
 		}

@@ -71,33 +71,47 @@ type SleepAction struct {
 
 // PodSecurityContext applies to every container that does not say otherwise.
 type PodSecurityContext struct {
-	RunAsUser                *int64           `json:"runAsUser,omitempty"`
-	RunAsGroup               *int64           `json:"runAsGroup,omitempty"`
-	RunAsNonRoot             *bool            `json:"runAsNonRoot,omitempty"`
-	SupplementalGroups       []int64          `json:"supplementalGroups,omitempty"`
-	SupplementalGroupsPolicy string           `json:"supplementalGroupsPolicy,omitempty"`
-	FSGroup                  *int64           `json:"fsGroup,omitempty"`
-	FSGroupChangePolicy      string           `json:"fsGroupChangePolicy,omitempty"`
-	Sysctls                  []Sysctl         `json:"sysctls,omitempty"`
-	SeccompProfile           *SecurityProfile `json:"seccompProfile,omitempty"`
-	AppArmorProfile          *SecurityProfile `json:"appArmorProfile,omitempty"`
+	// RunAsUser is nil for the image's user.
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
+	// RunAsGroup is nil for the group that the image's /etc/passwd gives RunAsUser (0 where it does not), or the image's group.
+	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
+	// RunAsNonRoot refuses to start as root, or as a user of whom only a name is known.
+	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`
+	// SupplementalGroups are further groups of every process.
+	SupplementalGroups []int64 `json:"supplementalGroups,omitempty"`
+	// SupplementalGroupsPolicy is "Merge", also where it is empty: with the user's groups from the image's /etc/group; or
+	// "Strict": without them (KEP-3619).
+	SupplementalGroupsPolicy string `json:"supplementalGroupsPolicy,omitempty"`
+	FSGroup                  *int64 `json:"fsGroup,omitempty"`
+	FSGroupChangePolicy      string `json:"fsGroupChangePolicy,omitempty"`
+	// Sysctls are set when the pod starts. Those that are not on Kubernetes' safe list must be allowed by the machine.
+	Sysctls []Sysctl `json:"sysctls,omitempty"`
+	// SeccompProfile is nil for RuntimeDefault. The file of a Localhost profile lies in the folder seccomp of the configuration.
+	SeccompProfile *SecurityProfile `json:"seccompProfile,omitempty"`
+	// AppArmorProfile is nil for RuntimeDefault, which is none on a machine without AppArmor. A Localhost profile must be loaded.
+	AppArmorProfile *SecurityProfile `json:"appArmorProfile,omitempty"`
 }
 
 // SecurityContext is a container's own; a field that is nil or empty is the pod's.
 type SecurityContext struct {
-	Privileged               *bool            `json:"privileged,omitempty"`
-	AllowPrivilegeEscalation *bool            `json:"allowPrivilegeEscalation,omitempty"`
-	Capabilities             *Capabilities    `json:"capabilities,omitempty"`
-	RunAsUser                *int64           `json:"runAsUser,omitempty"`
-	RunAsGroup               *int64           `json:"runAsGroup,omitempty"`
-	RunAsNonRoot             *bool            `json:"runAsNonRoot,omitempty"`
-	ReadOnlyRootFilesystem   *bool            `json:"readOnlyRootFilesystem,omitempty"`
-	ProcMount                string           `json:"procMount,omitempty"`
-	SeccompProfile           *SecurityProfile `json:"seccompProfile,omitempty"`
-	AppArmorProfile          *SecurityProfile `json:"appArmorProfile,omitempty"`
+	// Privileged gives all capabilities and devices, hides nothing of /proc and /sys, and drops the default profiles.
+	Privileged *bool `json:"privileged,omitempty"`
+	// AllowPrivilegeEscalation is true unless it is set; false stops setuid programs and file capabilities (no_new_privs).
+	AllowPrivilegeEscalation *bool         `json:"allowPrivilegeEscalation,omitempty"`
+	Capabilities             *Capabilities `json:"capabilities,omitempty"`
+	RunAsUser                *int64        `json:"runAsUser,omitempty"`
+	RunAsGroup               *int64        `json:"runAsGroup,omitempty"`
+	RunAsNonRoot             *bool         `json:"runAsNonRoot,omitempty"`
+	// ReadOnlyRootFilesystem leaves volumes as they are.
+	ReadOnlyRootFilesystem *bool `json:"readOnlyRootFilesystem,omitempty"`
+	// ProcMount is "Default", also where it is empty, or "Unmasked": nothing of /proc and /sys is hidden or read-only.
+	ProcMount       string           `json:"procMount,omitempty"`
+	SeccompProfile  *SecurityProfile `json:"seccompProfile,omitempty"`
+	AppArmorProfile *SecurityProfile `json:"appArmorProfile,omitempty"`
 }
 
-// Capabilities are names without the prefix CAP_; ALL stands for every one.
+// Capabilities are names without the prefix CAP_; ALL stands for every one that
+// the daemon has. ALL is added before it is dropped, and both before the others.
 type Capabilities struct {
 	Add  []string `json:"add,omitempty"`
 	Drop []string `json:"drop,omitempty"`

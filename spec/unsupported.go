@@ -7,26 +7,11 @@ import "strings"
 // Container fields stand for those of init containers too. The list shrinks
 // until it is empty; nothing on it is read and ignored.
 var notSupportedYet = []string{
-	"hostIPC=false",
-	"hostPID=false",
-	"hostUsers=true",
 	"imagePullSecrets=[]",
 	"priority=0",
-	"resources={}",
 	"runtimeClassName",
-	"securityContext.appArmorProfile",
-	"securityContext.runAsGroup",
-	"securityContext.runAsNonRoot=false",
-	"securityContext.runAsUser",
-	"securityContext.seccompProfile",
-	"securityContext.supplementalGroups=[]",
-	`securityContext.supplementalGroupsPolicy="Merge"`,
-	"securityContext.sysctls=[]",
-	"shareProcessNamespace=false",
 	"waitFor=[]",
 
-	"containers[].resources={}",
-	"containers[].securityContext={}",
 	"containers[].stdin=false",
 	"containers[].stdinOnce=false",
 	"containers[].tty=false",

@@ -31,7 +31,7 @@ func (v *validator) run() {
 	v.podPolicies()
 	v.hostAndDNS()
 	v.podSecurity(v.pod.SecurityContext)
-	v.resources(&v.pod.Resources)
+	v.podResources()
 	v.inlineObjects()
 	v.volumes()
 	v.containers()

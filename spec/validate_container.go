@@ -49,7 +49,7 @@ func (v *validator) container(c *Container, hostPorts *[]ContainerPort) {
 	}
 	v.environment(c)
 	v.ports(c, hostPorts)
-	v.resources(&c.Resources)
+	v.resources(&c.Resources, resourceNames)
 	v.mounts(c)
 	v.probes(c)
 	v.lifecycle(c)

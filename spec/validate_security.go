@@ -7,28 +7,6 @@ import (
 	"strings"
 )
 
-// resourceNames are the resources that can be requested and limited.
-var resourceNames = []string{"cpu", "memory", "ephemeral-storage"}
-
-func (v *validator) resources(r *Resources) {
-	for _, list := range []*ResourceList{&r.Requests, &r.Limits} {
-		for name := range *list {
-			at := entry{list, name}
-			switch {
-			case strings.HasPrefix(name, "hugepages-"):
-				v.bad(at, "huge pages are known to Kubernetes, not supported here")
-			case !slices.Contains(resourceNames, name):
-				v.badHint(at, didYouMean(name, resourceNames), "must be %s, not %s", either(resourceNames), quote(name))
-			}
-		}
-	}
-	for name, limit := range r.Limits {
-		if request, ok := r.Requests[name]; ok && request.Cmp(limit) > 0 {
-			v.bad(entry{&r.Requests, name}, "%s is more than the limit %s", request.String(), limit.String())
-		}
-	}
-}
-
 func (v *validator) podSecurity(s *PodSecurityContext) {
 	if s == nil {
 		return

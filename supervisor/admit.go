@@ -1,41 +1,96 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// RefusedError says that a pod is not accepted, since it could not run beside what is there.
+// RefusedError says that a pod is not accepted, for all the reasons that there are.
 type RefusedError struct {
-	Pod string
-	Err error
+	Pod      string
+	Refusals []lifecycle.Refusal // at least one
 }
 
-func (e *RefusedError) Error() string { return fmt.Sprintf("pod %q is refused: %v", e.Pod, e.Err) }
+func (e *RefusedError) Error() string {
+	return fmt.Sprintf("pod %q is refused: %s", e.Pod, e.why())
+}
 
-// Unwrap is the cause.
-func (e *RefusedError) Unwrap() error { return e.Err }
-
-// conflict returns why the host ports of a pod cannot be had: another pod has one, or is about to. A pod that has ended, or is
-// about to, holds up nobody here: its successor waits for its ports. The caller holds the lock.
-func (s *Supervisor) conflict(pod *spec.Pod) error {
-	wanted := pod.HostPorts()
-	if len(wanted) == 0 {
-		return nil
+// why is all refusals, on one line.
+func (e *RefusedError) why() string {
+	texts := make([]string, len(e.Refusals))
+	for i, r := range e.Refusals {
+		texts[i] = r.Error()
 	}
-	check := func(other *spec.Pod) error {
-		for _, held := range other.HostPorts() {
-			for _, port := range wanted {
-				if port.Overlaps(held) {
-					return fmt.Errorf("host port %d/%s: pod %q has it", port.HostPort, port.Protocol, other.Name)
-				}
-			}
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap is the causes.
+func (e *RefusedError) Unwrap() []error {
+	errs := make([]error, len(e.Refusals))
+	for i, r := range e.Refusals {
+		errs[i] = r
+	}
+	return errs
+}
+
+// refused is the error of a pod for one reason.
+func refused(pod string, err error) error {
+	return &RefusedError{Pod: pod, Refusals: lifecycle.Refusals(err)}
+}
+
+// admissible returns why a pod cannot run here, whatever the other pods are: what the machine's policy and the machine itself
+// do not allow. A pod that was accepted is never asked again: it runs on under a stricter policy, as what Pod Security has
+// admitted in a cluster.
+func (s *Supervisor) admissible(pod *spec.Pod) []lifecycle.Refusal {
+	return append(s.shared.policy.Check(pod), lifecycle.Refusals(s.shared.runtime.Admit(pod))...)
+}
+
+// tellRefused publishes the event of a pod that is not accepted. It has no UID: it never was one.
+func (s *Supervisor) tellRefused(pod string, refusals []lifecycle.Refusal, by string) {
+	var mends []string
+	for _, r := range refusals {
+		if r.Mend != "" && !slices.Contains(mends, r.Mend) {
+			mends = append(mends, r.Mend)
 		}
+	}
+	why := (&RefusedError{Refusals: refusals}).why()
+	e := PodRefused.event(s.shared.now(), pod, fields{"error": why, "mend": strings.Join(mends, "; "), "by": by})
+	e.Reason = string(refusals[0].Reason)
+	s.shared.ring.add(e)
+}
+
+// conflicts are the host ports of a pod that cannot be had: another pod has them, or is about to. A pod that has ended, or is
+// about to, holds up nobody here: its successor waits for its ports. The caller holds the lock.
+func (s *Supervisor) conflicts(pod *spec.Pod) []lifecycle.Refusal {
+	if len(pod.HostPorts()) == 0 {
 		return nil
 	}
+	var list []lifecycle.Refusal
+	for _, other := range s.holders(pod.Name) {
+		for field, port := range pod.HostPortFields() {
+			if !slices.ContainsFunc(other.HostPorts(), port.Overlaps) {
+				continue
+			}
+			list = append(list, lifecycle.Refusal{
+				Reason: lifecycle.ReasonNodePorts, Field: field,
+				Message: fmt.Sprintf("host port %d/%s: pod %q has it", port.HostPort, port.Protocol, other.Name),
+				Mend:    fmt.Sprintf("take another host port, or end the other pod: podstead delete %s", other.Name),
+			})
+		}
+	}
+	return list
+}
+
+// holders are the pods, but for that of a name, that have what they were given for themselves alone, sorted by name. The caller
+// holds the lock.
+func (s *Supervisor) holders(but string) []*spec.Pod {
+	var list []*spec.Pod
 	for name, l := range s.pods {
 		other := s.adding[name]
 		if l != nil {
@@ -45,14 +100,12 @@ func (s *Supervisor) conflict(pod *spec.Pod) error {
 			}
 			other = now.Pod
 		}
-		if other == nil || name == pod.Name {
-			continue
-		}
-		if err := check(other); err != nil {
-			return err
+		if other != nil && name != but {
+			list = append(list, other)
 		}
 	}
-	return nil
+	slices.SortFunc(list, func(a, b *spec.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	return list
 }
 
 // Volume is a persistent volume of the machine.
@@ -100,15 +153,19 @@ func (s *Supervisor) RemoveVolume(ctx context.Context, name string) error {
 	return s.shared.runtime.RemoveVolume(ctx, name)
 }
 
-// vanishing returns why the volumes of a pod cannot be had: one is being removed, and would be taken from under it. The caller
+// vanishing are the volumes of a pod that cannot be had: they are being removed, and would be taken from under it. The caller
 // holds the lock.
-func (s *Supervisor) vanishing(pod *spec.Pod) error {
+func (s *Supervisor) vanishing(pod *spec.Pod) []lifecycle.Refusal {
+	var list []lifecycle.Refusal
 	for i := range pod.Volumes {
 		if claim := pod.Volumes[i].PersistentVolumeClaim; claim != nil && s.removing[claim.ClaimName] > 0 {
-			return fmt.Errorf("volume %q is being removed", claim.ClaimName)
+			list = append(list, lifecycle.Refusal{
+				Reason: lifecycle.ReasonVolumeVanishing, Field: fmt.Sprintf("volumes[%d].persistentVolumeClaim.claimName", i),
+				Message: fmt.Sprintf("volume %q is being removed", claim.ClaimName), Mend: "try again when it is gone",
+			})
 		}
 	}
-	return nil
+	return list
 }
 
 // users are the pods that name each persistent volume, sorted.

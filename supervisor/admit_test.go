@@ -35,7 +35,11 @@ func TestHostPortIsTaken(t *testing.T) {
 		m.add(server("other", 8081))
 		_, err := m.Add(server("two", 8080), supervisor.Owner{})
 		refused, is := errors.AsType[*supervisor.RefusedError](err)
-		if !is || refused.Pod != "two" || !strings.Contains(err.Error(), `host port 8080/TCP: pod "one" has it`) {
+		want := []lifecycle.Refusal{{
+			Reason: lifecycle.ReasonNodePorts, Field: "containers[0].ports[0].hostPort", Message: `host port 8080/TCP: pod "one" has it`,
+			Mend: "take another host port, or end the other pod: podstead delete one",
+		}}
+		if !is || refused.Pod != "two" || !cmp.Equal(want, refused.Refusals) || !strings.Contains(err.Error(), `host port 8080/TCP: pod "one" has it`) {
 			t.Fatalf("the second of a port: %v", err)
 		}
 		if _, known := m.Pod("two"); known {

@@ -145,6 +145,11 @@ func TestEveryKindIsCaused(t *testing.T) {
 				t.Error(err)
 			}
 		}, told{supervisor.ContainerAdded}},
+		{"a refusal", with(calm), nil, func(w *troubled) {
+			if _, err := w.Add(&spec.Pod{Name: "q", SecurityContext: unsafeContext}, supervisor.Owner{}); err == nil {
+				t.Error("a forbidden sysctl was accepted")
+			}
+		}, told{supervisor.PodRefused}},
 		{"a condition", with(func(p *spec.Pod, _ *spec.Container) { p.ReadinessGates = []spec.ReadinessGate{{ConditionType: "a"}} }), nil, func(w *troubled) {
 			if err := w.SetCondition(w.t.Context(), "p", "", "a", lifecycle.SetCondition{Status: "True"}, "test"); err != nil {
 				t.Error(err)
@@ -214,7 +219,7 @@ func (c *cause) run(t *testing.T) map[supervisor.Kind]bool {
 	synctest.Wait()
 	events, _ := w.Events().Since(0)
 	seen, known := map[supervisor.Kind]bool{}, map[uint64]bool{0: true}
-	first := []supervisor.Kind{supervisor.PodAccepted, supervisor.StateLost, supervisor.StateRefused, supervisor.JournalFailed}
+	first := []supervisor.Kind{supervisor.PodAccepted, supervisor.StateLost, supervisor.StateRefused, supervisor.JournalFailed, supervisor.PodRefused}
 	later := map[supervisor.Kind]bool{supervisor.PodRecovered: true, supervisor.OrphanFound: true} // first, of a pod that was forgotten
 	for _, e := range events {
 		if (e.Cause == 0) != slices.Contains(first, e.Kind) && !later[e.Kind] {
@@ -264,41 +269,5 @@ func TestKubeletReasons(t *testing.T) {
 		if have[reason] == (absent[reason] != "") {
 			t.Errorf("%s: in the table: %v; why it is not: %q", reason, have[reason], absent[reason])
 		}
-	}
-}
-
-// TestProbeKillWords holds the words for a container that a probe has ended against the kubelet's: it says that it will restart
-// it only where the policy is to do that, and of a sidecar nothing of the kind.
-func TestProbeKillWords(t *testing.T) {
-	bad := execProbe("bad")
-	for _, row := range []struct {
-		name   string
-		change func(*spec.Pod, *spec.Container)
-		want   string
-	}{
-		{"the pod's policy", func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe = bad }, "Container c0 failed liveness probe, will be restarted"},
-		{"Never", func(p *spec.Pod, c *spec.Container) { p.RestartPolicy, c.LivenessProbe = spec.RestartNever, bad }, "Container c0 failed liveness probe"},
-		{"a policy of its own", func(p *spec.Pod, c *spec.Container) {
-			p.RestartPolicy, c.RestartPolicy, c.StartupProbe = spec.RestartNever, spec.RestartOnFailure, bad
-		}, "Container c0 failed startup probe, will be restarted"},
-		{"a sidecar", func(p *spec.Pod, c *spec.Container) {
-			side := *c
-			side.Name, side.RestartPolicy, side.StartupProbe = "side", spec.RestartAlways, bad
-			p.InitContainers = []spec.Container{side}
-		}, "Init container side failed startup probe"},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				w := newTroubled(t)
-				w.add(with(row.change))
-				time.Sleep(time.Minute)
-				synctest.Wait()
-				events, _ := w.Events().Since(0)
-				i := slices.IndexFunc(events, func(e supervisor.Event) bool { return e.Reason == "Killing" })
-				if i < 0 || events[i].Message != row.want {
-					t.Errorf("want %q, the events are %v", row.want, events)
-				}
-			})
-		})
 	}
 }

@@ -35,7 +35,7 @@ var (
 
 // AddEphemeral adds an ephemeral container to the pod of a name and, if that is set, of a UID, and returns when readers see
 // it; it starts at once, beside whatever the pod is at. A name that is taken is a [*ContainerTakenError], and a pod that
-// can have no more, or has ended, a [*RefusedError]. by says who asks, for a person.
+// can have no more, or has ended, or a container that the policy does not allow, a [*RefusedError]. by says who asks, for a person.
 func (s *Supervisor) AddEphemeral(ctx context.Context, name, uid string, c *spec.Container, by string) error {
 	return s.change(ctx, name, uid, func(l *loop, now lifecycle.Instant) error {
 		before := len(l.facts.Ephemeral)
@@ -43,11 +43,14 @@ func (s *Supervisor) AddEphemeral(ctx context.Context, name, uid string, c *spec
 		case known, l.whole.Load().Container(c.Name) != nil:
 			return &ContainerTakenError{name, c.Name}
 		case !l.facts.Stop.Asked.IsZero(), l.status.Phase.Terminal():
-			return &RefusedError{Pod: name, Err: errEnding}
+			return refused(name, errEnding)
+		}
+		if list := l.shared.policy.CheckEphemeral(l.pod, c); len(list) > 0 {
+			return &RefusedError{Pod: name, Refusals: list}
 		}
 		l.fold(lifecycle.EphemeralAdded{Container: *c, At: now}, now)
 		if len(l.facts.Ephemeral) == before {
-			return &RefusedError{Pod: name, Err: errTooMany}
+			return refused(name, errTooMany)
 		}
 		l.define()
 		l.tell(now, ContainerAdded, c.Name, fields{"container": c.Name, "by": by})
@@ -82,9 +85,9 @@ func (s *Supervisor) change(ctx context.Context, name, uid string, do func(*loop
 	if l == nil || (uid != "" && l.uid != uid) {
 		return fmt.Errorf("change pod %q: %w", name, ErrNotFound)
 	}
-	var refused error
+	var failed error
 	heard, err := l.demand(ctx, func(now lifecycle.Instant) {
-		if refused = do(l, now); refused == nil {
+		if failed = do(l, now); failed == nil {
 			l.observe(now) // whoever asked sees it from now on
 		}
 	})
@@ -92,7 +95,7 @@ func (s *Supervisor) change(ctx context.Context, name, uid string, do func(*loop
 	case err != nil:
 		return fmt.Errorf("change pod %q: %w", name, err)
 	case heard:
-		return refused
+		return failed
 	case s.ctx.Err() != nil:
 		return ErrLeaving
 	}

@@ -49,6 +49,7 @@ type Entry struct {
 // The kinds of events.
 const (
 	PodAccepted         Kind = "PodAccepted"
+	PodRefused          Kind = "PodRefused"
 	PodRecovered        Kind = "PodRecovered"
 	StateLost           Kind = "StateLost"
 	StateRefused        Kind = "StateRefused"
@@ -106,6 +107,7 @@ const (
 func Entries() []Entry {
 	return []Entry{
 		{PodAccepted, "Accepted", Normal, "Pod accepted", nil, []string{"by"}, true},
+		{PodRefused, "FailedAdmission", Warning, "Pod is refused: {error}", []string{"error"}, []string{"mend", "by"}, true}, // its reason is that of the first refusal
 		{PodRecovered, "Recovered", Normal, "Taken up again after a restart of the supervisor, {live} of its containers run", []string{"live"}, nil, true},
 		{StateLost, "StateLost", Warning, "State file could not be read and was set aside as {file}: {error}; what the engine holds is taken up", []string{"file", "error"}, nil, true},
 		{StateRefused, "StateRefused", Warning, "State file {file} is not touched: {error}", []string{"file", "error"}, nil, true},
@@ -137,7 +139,7 @@ func Entries() []Entry {
 		{ContainerSucceeded, "Exited", Normal, "Container exited with 0", nil, []string{"message"}, true},
 		{ContainerFailed, "Exited", Warning, "Container exited with {code} ({reason})", []string{"code", "reason"}, []string{"message"}, true},
 		{ContainerBackOff, "BackOff", Warning, "Back-off restarting failed container {container} for {delay}", []string{"container", "delay"}, nil, true},
-		{ContainerStopping, "Killing", Normal, "Stopping container {container}, grace period {grace}", []string{"container", "grace"}, []string{"why"}, true},
+		{ContainerStopping, "Killing", Normal, "Stopping container {container}", []string{"container"}, []string{"grace", "why"}, true},
 		{ContainerOutdated, "Killing", Normal, "Container {container} runs in a sandbox that changed, it will be stopped", []string{"container"}, []string{"grace"}, true},
 		{ContainerNotAlive, "Killing", Normal, "{role} {container} failed liveness probe{then}", []string{"role", "container", "then"}, []string{"count", "output", "grace"}, true},
 		{ContainerNotUp, "Killing", Normal, "{role} {container} failed startup probe{then}", []string{"role", "container", "then"}, []string{"count", "output", "grace"}, true},

@@ -84,7 +84,7 @@ func (r *recorder) keep(events []Event) bool {
 			marked[c.Seq] = true
 			batch = append(batch, c)
 		}
-		gone = gone || e.Kind == PodGone
+		gone = gone || e.Kind == PodGone || e.Kind == PodRefused // either leaves a name without a pod
 	}
 	if len(batch) > 0 {
 		if !r.hand(batch, gone) {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/policy"
 )
 
 const (
@@ -70,6 +71,7 @@ type shared struct {
 	verdicts Verdicts // nil: they are not kept
 	journal  Journal  // nil: there is none
 	now      Clock
+	policy   policy.Policy
 	log      *slog.Logger
 	ring     *Ring
 	starts   chan struct{} // holds a token for each start under way

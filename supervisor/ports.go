@@ -17,7 +17,8 @@ type Runtime interface {
 	Sandboxes
 	Containers
 	Volumes
-	// Admit returns why the pod cannot run on this machine as it is now; nil if it can. It does not block.
+	// Admit returns why the pod cannot run on this machine as it is now, as [lifecycle.Refusal]s that are joined; nil if it
+	// can. It does not block.
 	Admit(pod *spec.Pod) error
 }
 

@@ -281,7 +281,7 @@ func TestHooks(t *testing.T) {
 	}{
 		{
 			name: "both succeed", postStart: "sleep 2", preStop: "sleep 3", runsFor: time.Minute, grace: 30, takes: 3 * time.Second,
-			want: []string{"Normal Killing: Stopping container c0, grace period 30s"}, posts: 1, pres: 1,
+			want: []string{"Normal Killing: Stopping container c0"}, posts: 1, pres: 1,
 		},
 		{
 			name: "postStart fails", postStart: "exit 1", preStop: "true", runsFor: 5 * time.Second, grace: 30,
@@ -292,17 +292,17 @@ func TestHooks(t *testing.T) {
 		},
 		{
 			name: "a postStart that hangs holds no stop up", postStart: "sleep 100000", preStop: "true", runsFor: time.Hour, grace: 30,
-			want: []string{"Normal Killing: Stopping container c0, grace period 30s"}, posts: 1, pres: 1,
+			want: []string{"Normal Killing: Stopping container c0"}, posts: 1, pres: 1,
 		},
 		{
 			name: "a preStop that hangs ends with the grace period", postStart: "true", preStop: "sleep 100000", runsFor: time.Minute,
 			grace: 10, takes: 10 * time.Second,
-			want: []string{"Normal Killing: Stopping container c0, grace period 10s"}, posts: 1, pres: 1,
+			want: []string{"Normal Killing: Stopping container c0"}, posts: 1, pres: 1,
 		},
 		{
 			name: "preStop fails", postStart: "true", preStop: "echo secret; exit 1", runsFor: time.Minute, grace: 30,
 			want: []string{
-				"Normal Killing: Stopping container c0, grace period 30s", "Warning FailedPreStopHook: PreStopHook failed",
+				"Normal Killing: Stopping container c0", "Warning FailedPreStopHook: PreStopHook failed",
 			}, posts: 1, pres: 1,
 		},
 	} {
@@ -396,7 +396,7 @@ func TestRequests(t *testing.T) {
 		m.add(p)
 		m.until("p", "ready", ready)
 		m.expectMessages(
-			"Warning LifecycleHTTPFallback: request to HTTPS lifecycle hook got HTTP response, retry with HTTP succeeded",
+			"Warning LifecycleHTTPFallback: request to HTTPS lifecycle hook 127.0.0.1:8080 got HTTP response, retry with HTTP succeeded",
 			"Warning ProbeWarning: Readiness probe warning: Probe terminated redirects, Response body: ",
 		)
 		m.delete("p")

@@ -16,6 +16,7 @@ import (
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/policy"
 )
 
 // Options are what a [Supervisor] is made of. Runtime, Store and Clock are needed, and Prober and Hooks for pods that have
@@ -28,7 +29,9 @@ type Options struct {
 	Verdicts Verdicts // nil: what probes have said is asked again after a restart of the supervisor
 	Journal  Journal  // nil: events are forgotten with the supervisor
 	Clock    Clock
-	Log      *slog.Logger // nil: discarded
+	// Policy is what pods that come may ask for.
+	Policy policy.Policy
+	Log    *slog.Logger // nil: discarded
 	// MaxParallelStarts bounds how many containers start at once; 0: as many as there are cores.
 	MaxParallelStarts int
 	// Events is how many events are kept; 0: 4096.
@@ -66,7 +69,7 @@ func New(ctx context.Context, o Options) *Supervisor {
 	ctx, cancel := context.WithCancel(logging)
 	s := &Supervisor{
 		shared: &shared{
-			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: o.Store, verdicts: o.Verdicts, journal: o.Journal, now: o.Clock, log: log, decide: lifecycle.Decide,
+			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: o.Store, verdicts: o.Verdicts, journal: o.Journal, now: o.Clock, policy: o.Policy, log: log, decide: lifecycle.Decide,
 			before: map[string]map[string]told{},
 			ring:   NewRing(cmp.Or(o.Events, 4096)),
 			starts: make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
@@ -243,10 +246,10 @@ func (s *Supervisor) begin(e Envelope, first func(*loop, lifecycle.Instant)) *lo
 }
 
 // Add accepts a pod and starts it. When it returns the pod is on disk, so that whoever was told of it finds it again, unless
-// the disk fails, or hangs for 10 s. A name that is taken is a [*NameTakenError], a pod that cannot run beside the others a
-// [*RefusedError].
+// the disk fails, or hangs for 10 s. A name that is taken is a [*NameTakenError], one that the machine, its policy
+// or the other pods do not let run a [*RefusedError].
 func (s *Supervisor) Add(pod *spec.Pod, owner Owner) (Snapshot, error) {
-	if err := s.reserve(pod); err != nil {
+	if err := s.reserve(pod, owner.By); err != nil {
 		return Snapshot{}, err
 	}
 	e := Envelope{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: uuid.NewString(), Accepted: s.shared.now()}}
@@ -266,9 +269,9 @@ func (s *Supervisor) Add(pod *spec.Pod, owner Owner) (Snapshot, error) {
 	return *l.snapshot.Load(), nil
 }
 
-// reserve takes the name and the host ports of a pod, until its loop begins.
-func (s *Supervisor) reserve(pod *spec.Pod) error {
-	refused := s.shared.runtime.Admit(pod)
+// reserve takes the name and the host ports of a pod, until its loop begins. That it is refused is told as an event, too.
+func (s *Supervisor) reserve(pod *spec.Pod, by string) error {
+	refusals := s.admissible(pod)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leaving {
@@ -280,11 +283,10 @@ func (s *Supervisor) reserve(pod *spec.Pod) error {
 	if l, taken := s.pods[pod.Name]; taken {
 		return &NameTakenError{Name: pod.Name, Holder: holder(l)}
 	}
-	if refused == nil {
-		refused = cmp.Or(s.conflict(pod), s.vanishing(pod))
-	}
-	if refused != nil {
-		return &RefusedError{Pod: pod.Name, Err: refused}
+	refusals = slices.Concat(refusals, s.conflicts(pod), s.vanishing(pod))
+	if len(refusals) > 0 {
+		s.tellRefused(pod.Name, refusals, by)
+		return &RefusedError{Pod: pod.Name, Refusals: refusals}
 	}
 	s.pods[pod.Name], s.adding[pod.Name] = nil, pod
 	return nil

@@ -21,12 +21,14 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/policy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // machine is a machine in a bubble: an engine and a disk that outlive the supervisors that are started on it.
 type machine struct {
+	policy  policy.Policy
 	t       *testing.T
 	engine  *fakeruntime.Runtime
 	disk    *disk
@@ -62,7 +64,7 @@ func (m *machine) start() {
 	m.t.Helper()
 	m.Supervisor = supervisor.New(m.t.Context(), supervisor.Options{
 		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: hooks.New(m.engine, m.dial),
-		Store: m.disk, Verdicts: m.spoken, Journal: m.journal, Clock: m.clock,
+		Store: m.disk, Verdicts: m.spoken, Journal: m.journal, Clock: m.clock, Policy: m.policy,
 	})
 	m.seen = 0
 	if err := m.Recover(m.t.Context()); err != nil {

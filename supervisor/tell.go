@@ -99,6 +99,7 @@ func (l *loop) tellStopping(ref lifecycle.Ref, why lifecycle.Reason, grace time.
 	} else if own, is := ownEnds[why]; is {
 		kind, cause = own, l.newest[ref.Container].seq
 		l.addVerdict(f, ref, why)
+		f["role"], f["then"] = l.afterProbe(ref.Container)
 	} else {
 		f["why"] = string(why)
 	}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"cmp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -52,23 +53,26 @@ func (l *loop) tellHook(kind Kind, ref lifecycle.Ref, h lifecycle.Hook, now life
 	}
 }
 
+// afterProbe is what the kubelet calls a container that a probe ends, and what it says will become of it: of a sidecar, which is
+// always restarted, it says nothing.
+func (l *loop) afterProbe(container string) (role, then string) {
+	c := l.pod.Container(container)
+	switch {
+	case slices.ContainsFunc(l.pod.InitContainers, func(i spec.Container) bool { return i.Name == container }):
+		return "Init container", ""
+	case cmp.Or(c.RestartPolicy, l.pod.RestartPolicy) == spec.RestartNever:
+		return "Container", ""
+	}
+	return "Container", ", will be restarted"
+}
+
 // addVerdict adds what a probe has said to the fields of the end that it leads to.
 func (l *loop) addVerdict(f fields, ref lifecycle.Ref, why lifecycle.Reason) {
 	probes := l.facts.Containers[ref.Container].Newest.Probes
 	probed, asked := map[lifecycle.Reason]lifecycle.Probed{
 		lifecycle.ReasonLivenessProbe: probes.Liveness, lifecycle.ReasonStartupProbe: probes.Startup,
 	}[why]
-	if !asked { // what a hook says is told nobody
-		return
-	}
-	f["count"], f["output"] = strconv.Itoa(probed.Count), shorten(probed.Message)
-	f["role"], f["then"] = "Init container", "" // a sidecar, of which the kubelet says no more
-	for i := range l.pod.Containers {
-		if c := &l.pod.Containers[i]; c.Name == ref.Container {
-			f["role"] = "Container"
-			if cmp.Or(c.RestartPolicy, l.pod.RestartPolicy) != spec.RestartNever {
-				f["then"] = ", will be restarted"
-			}
-		}
+	if asked { // what a hook says is told nobody
+		f["count"], f["output"] = strconv.Itoa(probed.Count), shorten(probed.Message)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -63,6 +64,11 @@ func (a *app) report(err error) int {
 	}
 	for _, problem := range problemsOf(err) {
 		a.problem(problem)
+	}
+	if e, ok := errors.AsType[*api.Error](err); ok && len(e.Refusals) > 1 {
+		for _, r := range e.Refusals {
+			fmt.Fprintln(a.err, view.Plain(r.Error()))
+		}
 	}
 	for _, hint := range f.hints {
 		fmt.Fprintln(a.err, "hint: "+view.Plain(hint))
@@ -130,6 +136,11 @@ func (f *failure) answered(e *api.Error) {
 	}
 	if e.Hint != "" {
 		f.hints = append(f.hints, e.Hint)
+	}
+	for _, r := range e.Refusals {
+		if r.Mend != "" && !slices.Contains(f.hints, r.Mend) {
+			f.hints = append(f.hints, r.Mend)
+		}
 	}
 }
 

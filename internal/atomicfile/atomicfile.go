@@ -29,7 +29,7 @@ func WriteVolatile(path string, data []byte, mode fs.FileMode) error {
 }
 
 func write(path string, data []byte, mode fs.FileMode, sync func(*os.File) error) (err error) {
-	f, err := os.CreateTemp(filepath.Dir(path), prefix+"*")
+	f, err := os.CreateTemp(filepath.Dir(path), prefix+filepath.Base(path)+"-*")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", path, err)
 	}
@@ -74,7 +74,15 @@ func SyncDir(dir string) error {
 }
 
 // Sweep takes away the temporary files that a crash has left in a folder. Nobody else may be writing there.
-func Sweep(dir string) error {
+func Sweep(dir string) error { return sweep(dir, prefix) }
+
+// SweepOf takes away the temporary files that a crash has left of the file at path, in a folder that others write to as well.
+// Nobody else may be writing that file. A folder that does not exist has none.
+func SweepOf(path string) error {
+	return ignore(sweep(filepath.Dir(path), prefix+filepath.Base(path)+"-"), fs.ErrNotExist)
+}
+
+func sweep(dir, prefix string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("sweep: %w", err)

@@ -82,3 +82,43 @@ func TestRemoveAndSweep(t *testing.T) {
 		t.Error("sweeping a folder that does not exist succeeded")
 	}
 }
+
+func TestSweepOf(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "network.json")
+	for _, name := range []string{"network.json", prefix + "network.json-1", prefix + "network.json-22", prefix + "other.json-1"} {
+		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := SweepOf(path); err != nil {
+		t.Fatal(err)
+	}
+	entries, _ := os.ReadDir(dir)
+	if len(entries) != 2 || entries[0].Name() != prefix+"other.json-1" || entries[1].Name() != "network.json" {
+		t.Errorf("after SweepOf the folder holds %v, want the file and what is another's", entries)
+	}
+	if err := SweepOf(filepath.Join(dir, "absent", "file")); err != nil {
+		t.Error(err)
+	}
+}
+
+// The names of temporary files are those that are swept.
+func TestSweepFindsWhatWriteLeaves(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "state.json")
+	crash := func(f *os.File) error {
+		if err := os.WriteFile(f.Name()+"7", nil, 0o600); err != nil { // as if by a write that was killed
+			t.Fatal(err)
+		}
+		return nil
+	}
+	if err := write(path, nil, 0o600, crash); err != nil {
+		t.Fatal(err)
+	}
+	if err := SweepOf(path); err != nil {
+		t.Fatal(err)
+	}
+	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
+		t.Errorf("the folder holds %v, want the file alone", entries)
+	}
+}

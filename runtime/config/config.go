@@ -4,7 +4,8 @@
 // <Dir>/configmaps/<name> or <Dir>/secrets/<name>; of a secret that names one, a systemd credential. Folders and
 // credentials are read anew each time: what changes is seen by whoever asks next.
 //
-// The package reads, and keeps nothing. Its errors name files and keys, and never tell a value.
+// The package reads, and keeps nothing. A file system that does not answer is given up after [Patience]. Errors name files and
+// keys, and never tell a value.
 package config
 
 import (
@@ -16,6 +17,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -53,7 +55,7 @@ func (s Source) ConfigMap(pod *spec.Pod, name string) (map[string][]byte, error)
 			return bytesOf(c.Data), nil
 		}
 	}
-	return s.folder("configmap", name, 0o777)
+	return inTime("configmap", name, func() (map[string][]byte, error) { return s.folder("configmap", name, 0o777) })
 }
 
 // Secret returns the values of a secret by key. One that is not there is a [*NotFoundError]. The caller must not change
@@ -62,9 +64,9 @@ func (s Source) Secret(pod *spec.Pod, name string) (map[string][]byte, error) {
 	i := slices.IndexFunc(pod.Secrets, func(s spec.Secret) bool { return s.Name == name })
 	switch {
 	case i < 0:
-		return s.folder("secret", name, 0o700)
+		return inTime("secret", name, func() (map[string][]byte, error) { return s.folder("secret", name, 0o700) })
 	case pod.Secrets[i].Credential != "":
-		return s.credential(name, pod.Secrets[i].Credential)
+		return inTime("secret", name, func() (map[string][]byte, error) { return s.credential(name, pod.Secrets[i].Credential) })
 	case pod.Secrets[i].Lost():
 		return nil, fmt.Errorf("secret %q: its values were lost with the state of the pod: create the pod again", name)
 	}
@@ -169,7 +171,7 @@ func read(path string, allowed fs.FileMode, limit int) ([]byte, error) {
 	case info.Mode().Perm()&^allowed != 0:
 		return nil, fmt.Errorf("%s can be read by others than its owner (mode %04o): chmod 600", path, info.Mode().Perm())
 	}
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO by now
 	if err != nil {
 		return nil, err
 	}

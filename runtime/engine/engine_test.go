@@ -128,6 +128,8 @@ func TestScanBundles(t *testing.T) {
 	write(tasks+"/never-created/config.json", "{}")
 	write(tasks+"/.deleted/exit.json", `{"Timestamp":"2026-01-02T03:04:05Z","Pid":7,"Status":9}`)
 	write(tasks+"/a-file", "")
+	write(tasks+"/oom/exit.json", `{"Timestamp":"2026-01-02T03:04:05Z","Pid":8,"Status":137}`)
+	write(tasks+"/oom/oom-killed", "")
 	write("io.containerd.runtime.v2.task/other/ended/exit.json", `{"Timestamp":"2026-01-02T03:04:05Z","Pid":7,"Status":9}`)
 	write(sandboxes+"/pod/shim-binary-path", program)
 
@@ -135,7 +137,10 @@ func TestScanBundles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]*Exit{"ended": {9, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, "runs": nil, "torn": nil}
+	want := map[string]*Exit{
+		"ended": {Status: 9, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}, "runs": nil, "torn": nil,
+		"oom": {Status: 137, At: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), OOMKilled: true},
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
@@ -161,7 +166,7 @@ func TestScanBundles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]Exit{"ended": *want["ended"], "torn": {137, now}}, away); diff != "" {
+	if diff := cmp.Diff(map[string]Exit{"ended": *want["ended"], "oom": *want["oom"], "torn": {Status: 137, At: now}}, away); diff != "" {
 		t.Errorf("away (-want +got)\n%s", diff)
 	}
 }

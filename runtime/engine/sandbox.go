@@ -19,6 +19,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/shim"
 )
 
@@ -35,6 +36,9 @@ type SandboxOptions struct {
 	// Cgroup is where the sandbox's shim is to live, relative to the root of the cgroup hierarchies. It is made, and
 	// removed after the shim has ended; its parents stay. Empty is the cgroup of this process.
 	Cgroup string
+	// Spec has a process for the sandbox that is to be PID 1 of a namespace for its containers; see [shim.PIDAnnotation]. It
+	// lives as long as the shim, and the shim no longer than it. Nil is a sandbox that needs none.
+	Spec *specs.Spec
 }
 
 // Sandbox is a shim: the process that a pod's containers share. It holds no namespaces.
@@ -68,7 +72,7 @@ func (e *Engine) StartSandbox(ctx context.Context, id string, o SandboxOptions) 
 	if _, err := store.Create(ctx, record); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", id, err)
 	}
-	err = e.controller.Create(ctx, record)
+	err = e.controller.Create(ctx, record, sandbox.WithOptions(e.RuntimeOptions()))
 	if err == nil {
 		_, err = e.controller.Start(ctx, id)
 	}
@@ -86,7 +90,11 @@ func (e *Engine) newRecord(id string, o SandboxOptions) (sandbox.Sandbox, error)
 	if err != nil {
 		return sandbox.Sandbox{}, err
 	}
-	spec, err := typeurl.MarshalAny(&specs.Spec{Version: specs.Version}) // containerd's launcher of shims reads one
+	process := o.Spec
+	if process == nil {
+		process = &specs.Spec{Version: specs.Version} // containerd's launcher of shims reads one
+	}
+	spec, err := typeurl.MarshalAny(process)
 	if err != nil {
 		return sandbox.Sandbox{}, err
 	}
@@ -220,15 +228,15 @@ func (e *Engine) endShim(ctx context.Context, id string) error {
 
 // clearPlace removes the cgroup of a shim that has ended. There may be one more, or even one that is still being
 // started, which an engine that was killed knew and we do not.
-func (e *Engine) clearPlace(ctx context.Context, id, cgroup string) error {
+func (e *Engine) clearPlace(ctx context.Context, id, place string) error {
 	ctx, cancel := context.WithTimeout(ctx, clearTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		err := shim.Retire(ctx, e.socketDir(), e.grpcAddress(), id)
-		if err == nil && cgroup != "" {
-			err = shim.RemoveCgroup(cgroup)
+		if err == nil && place != "" {
+			err = cgroup.Remove(place)
 		}
 		if err == nil {
 			return nil

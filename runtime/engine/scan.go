@@ -11,6 +11,8 @@ import (
 	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/process"
 	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/runc"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/shim"
 )
 
 const (
@@ -26,6 +28,14 @@ type Exit struct {
 	Status uint32
 	// At is when it exited. Where that is not known, it is when we noticed.
 	At time.Time
+	// OOMKilled says that the kernel has killed a process of it for want of memory.
+	OOMKilled bool
+}
+
+// OOMKilled reports whether the kernel has killed a process of a container that has ended, and whose task was not deleted yet,
+// for want of memory.
+func (e *Engine) OOMKilled(id string) (bool, error) {
+	return shim.OOMKilled(filepath.Join(e.opt.State, taskPlugin, Namespace, id))
 }
 
 // ExitedWhileAway tells the containers whose tasks this engine's predecessor had, and that exited before this engine
@@ -61,6 +71,9 @@ func scanBundles(state, shimPath string) (map[string]*Exit, error) {
 			}
 			if x, err := runc.ReadExitStatus(bundle); err == nil {
 				exits[id] = &Exit{Status: uint32(x.Status), At: x.Timestamp}
+				if exits[id].OOMKilled, err = shim.OOMKilled(bundle); err != nil {
+					return nil, fmt.Errorf("scan bundles: %w", err)
+				}
 			} else if _, err := os.Stat(filepath.Join(bundle, process.InitPidFile)); err == nil {
 				exits[id] = nil
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/containerd/containerd/v2/pkg/oci"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/shim"
 )
 
@@ -139,7 +140,7 @@ func (w *world) remove(e *Engine, id string) {
 	if err := e.RemoveSandbox(ctxOf(w.t), id); err != nil {
 		w.t.Error(err)
 	}
-	if err := shim.RemoveCgroup(w.cgroup + "/" + id); err != nil {
+	if err := cgroup.Remove(w.cgroup + "/" + id); err != nil {
 		w.t.Error(err)
 	}
 }

@@ -17,8 +17,9 @@ import (
 
 // base is what all pods need, as this process has found or made it.
 type base struct {
-	bridge int // its index
-	mtu    int
+	bridge  int // its index
+	mtu     int
+	guarded bool // no pod can pretend to be another
 }
 
 // ensureBase makes sure of all that pods share: subnets, sysctls, the bridge and the ruleset. Once it has, only what others
@@ -41,6 +42,13 @@ func (n *Network) ensureBase(ctx context.Context) error {
 			return err
 		}
 		if err := n.step(ctx, "write ruleset", func() error { return n.writeRuleset(ctx) }); err != nil {
+			return err
+		}
+		err := n.step(ctx, "write guard", func() (err error) {
+			b.guarded, err = n.writeGuard(ctx)
+			return err
+		})
+		if err != nil {
 			return err
 		}
 		n.base = b

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"os/exec"
 	"slices"
@@ -73,10 +74,17 @@ func (n *Network) missingKernel(ctx context.Context) ([]Finding, error) {
 		if err := h.LinkAdd(veth); err != nil {
 			missing(err, "veth pairs", "CONFIG_VETH")
 		}
-		probe := &Network{opts: n.opts, subnets: candidates[:1]}
+		probe := &Network{opts: n.opts, log: slog.New(slog.DiscardHandler), subnets: candidates[:1]}
 		defer func() { _ = probe.closeNFT() }()
 		if err := probe.writeRuleset(ctx); err != nil {
 			missing(err, "nftables with address translation", "CONFIG_NF_TABLES_INET, CONFIG_NFT_NAT, CONFIG_NFT_MASQ and CONFIG_NFT_FIB_INET")
+		}
+		guarded, err := probe.writeGuard(ctx)
+		if !guarded {
+			found = append(found, Finding{
+				Problem: fmt.Sprintf("pods can pretend to be each other, as the kernel has no nftables for bridges (%v)", err),
+				Cure:    "use a kernel with CONFIG_NF_TABLES_BRIDGE; or take NET_RAW from the pods: capabilities = { drop = [\"NET_RAW\"] }",
+			})
 		}
 		return nil
 	})

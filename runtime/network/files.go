@@ -177,12 +177,15 @@ func (f *leaseFile) check() error {
 	return nil
 }
 
-// prepareFolders makes the folders of the files.
+// prepareFolders makes the folders of the files, and takes away what a write left there that was killed.
 func prepareFolders(files ...string) error {
 	for _, file := range files {
 		dir := filepath.Dir(file)
 		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // names of pods are no secret
 			return fmt.Errorf("make folder of the network's state: %w", err)
+		}
+		if err := atomicfile.SweepOf(file); err != nil {
+			return fmt.Errorf("tidy folder of the network's state: %w", err)
 		}
 	}
 	return nil

@@ -19,8 +19,13 @@ import (
 
 // tableExists reports whether our table is in the kernel. The turn is held.
 func (n *Network) tableExists(ctx context.Context) (there bool, err error) {
+	return n.hasTable(ctx, nftables.TableFamilyINet)
+}
+
+// hasTable is tableExists for a table of any family.
+func (n *Network) hasTable(ctx context.Context, f nftables.TableFamily) (there bool, err error) {
 	err = n.nft(ctx, func(c *firewall) error {
-		_, err := c.ListTableOfFamily(n.opts.Bridge, nftables.TableFamilyINet)
+		_, err := c.ListTableOfFamily(n.opts.Bridge, f)
 		if errors.Is(err, unix.ENOENT) {
 			return nil
 		}

@@ -210,6 +210,26 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
+// What a daemon that was killed while it wrote has left is taken away, and what is another's is not.
+func TestTemporaryFilesAreSwept(t *testing.T) {
+	var told bytes.Buffer
+	o := options(t, &told)
+	others := filepath.Join(filepath.Dir(o.StateFile), ".podstead-tmp-other.json-1")
+	write(t, others, "")
+	for _, file := range []string{o.StateFile, o.LeaseFile} {
+		write(t, filepath.Join(filepath.Dir(file), ".podstead-tmp-network.json-77"), "half")
+	}
+	n, err := New(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	left, err := filepath.Glob(filepath.Join(filepath.Dir(filepath.Dir(o.StateFile)), "*", ".podstead-tmp-*"))
+	if err != nil || len(left) != 1 || left[0] != others {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}
+
 const goodLeases = `{"version":1,"bootID":"this boot","subnets":["10.77.64.0/22"],"leases":{
 	"u":{"pod":"web","ips":["10.77.64.2"],"link":"ps1","ports":[{"hostPort":80,"containerPort":80}]},
 	"h":{"pod":"host","ports":[{"hostPort":22,"containerPort":22,"protocol":"TCP"}]}}}`

@@ -148,6 +148,9 @@ func (n *Network) plan(r Request, old *lease) (*lease, error) {
 
 // build makes what the lease says.
 func (n *Network) build(ctx context.Context, r Request, l, old *lease) error {
+	if err := n.step(ctx, "vouch", func() error { return n.vouch(ctx, l) }); err != nil {
+		return err
+	}
 	if err := n.connect(ctx, r.UID, r.NetnsPath, l); err != nil {
 		n.base = nil // perhaps somebody took the bridge away
 		return err

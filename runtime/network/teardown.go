@@ -59,7 +59,11 @@ func (n *Network) depart(ctx context.Context, uid string) error {
 	if l.Link != "" {
 		was := gone
 		was.Leaving = false
-		if err := n.step(ctx, "withdraw ports", func() error { return n.withdraw(ctx, &was) }); err != nil {
+		err := n.step(ctx, "withdraw ports", func() error { return n.withdraw(ctx, &was) })
+		if err == nil {
+			err = n.step(ctx, "disown", func() error { return n.disown(ctx, &was) })
+		}
+		if err != nil {
 			// The lease stays, so that the next call does it; and should a Setup come before, it writes the ruleset anew.
 			n.base = nil
 			return errors.Join(append(errs, err)...)
@@ -278,14 +282,16 @@ func (n *Network) remove(ctx context.Context) error {
 func (n *Network) removeBase(ctx context.Context) error {
 	n.base = nil
 	errs := []error{n.unpassFirewalls(ctx)}
-	there, err := n.tableExists(ctx)
-	if there {
-		err = n.nft(ctx, func(c *firewall) error {
-			c.DelTable(n.table())
-			return c.Flush()
-		})
+	for _, t := range []*nftables.Table{n.table(), n.guardTable()} {
+		there, err := n.hasTable(ctx, t.Family)
+		if there {
+			err = n.nft(ctx, func(c *firewall) error {
+				c.DelTable(t)
+				return c.Flush()
+			})
+		}
+		errs = append(errs, err)
 	}
-	errs = append(errs, err)
 	bridge, err := n.links.LinkByName(n.opts.Bridge)
 	if err == nil {
 		err = n.links.LinkDel(bridge)

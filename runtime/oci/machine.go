@@ -3,11 +3,17 @@ package oci
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/containerd/containerd/v2/pkg/apparmor"
+	"github.com/containerd/containerd/v2/pkg/cap"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/cgroup"
 )
 
 // maxOpenFiles is how many files a process of a container may have open, which is what containers are used to.
@@ -17,8 +23,18 @@ const maxOpenFiles = 1 << 20
 type Machine struct {
 	// Seccomp says that the kernel filters system calls.
 	Seccomp bool
+	// AppArmor says that the kernel has AppArmor, and the machine the program that loads its profiles.
+	AppArmor bool
+	// Capabilities are those of this process, such as CAP_CHOWN: no container can have others.
+	Capabilities []string
 	// UnifiedCgroups says that there is cgroup v2 and nothing else.
 	UnifiedCgroups bool
+	// Controllers are what cgroups can hold limits with.
+	Controllers cgroup.Controllers
+	// Memory is what the machine has, in bytes.
+	Memory int64
+	// HugePages are the sizes of huge pages that the kernel has, such as "2MB".
+	HugePages []string
 	// Resource says that this process has CAP_SYS_RESOURCE. Without it limits can only be lowered, and OOM scores only
 	// raised.
 	Resource bool
@@ -30,12 +46,24 @@ type Machine struct {
 
 // LookAtMachine finds out what the machine and this process can do.
 func LookAtMachine() (Machine, error) {
-	m := Machine{Seccomp: hasSeccomp()}
-	var fs unix.Statfs_t
-	if err := unix.Statfs("/sys/fs/cgroup", &fs); err != nil {
+	m := Machine{Seccomp: hasSeccomp(), AppArmor: apparmor.HostSupports()}
+	var st unix.Statfs_t
+	if err := unix.Statfs("/sys/fs/cgroup", &st); err != nil {
 		return m, fmt.Errorf("look at cgroups: %w", err)
 	}
-	m.UnifiedCgroups = fs.Type == unix.CGROUP2_SUPER_MAGIC
+	m.UnifiedCgroups = st.Type == unix.CGROUP2_SUPER_MAGIC
+	var err error
+	if m.Controllers, err = cgroup.LookAtControllers(); err != nil {
+		return m, err
+	}
+	if m.HugePages, err = hugePages("/sys/kernel/mm/hugepages"); err != nil {
+		return m, err
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return m, fmt.Errorf("look at memory: %w", err)
+	}
+	m.Memory = int64(info.Totalram) * int64(info.Unit) //nolint:gosec // no machine has more
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return m, fmt.Errorf("look at the limit of open files: %w", err)
@@ -49,13 +77,35 @@ func LookAtMachine() (Machine, error) {
 	if m.OOMScoreAdj, err = readInt("/proc/self/oom_score_adj"); err != nil {
 		return m, err
 	}
-	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
-	var caps [2]unix.CapUserData
-	if err := unix.Capget(&header, &caps[0]); err != nil {
+	if m.Capabilities, err = cap.Current(); err != nil {
 		return m, fmt.Errorf("look at capabilities: %w", err)
 	}
-	m.Resource = caps[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
+	m.Resource = slices.Contains(m.Capabilities, "CAP_SYS_RESOURCE")
 	return m, nil
+}
+
+// hugePages lists the sizes of huge pages by the names of their folders, hugepages-2048kB for example, as cgroups name them.
+func hugePages(dir string) ([]string, error) {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // a kernel without
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look at huge pages: %w", err)
+	}
+	var sizes []string
+	for _, e := range entries {
+		var size uint64
+		if _, err := fmt.Sscanf(e.Name(), "hugepages-%dkB", &size); err != nil {
+			return nil, fmt.Errorf("look at huge pages: %s: %w", e.Name(), err)
+		}
+		unit := 0
+		for ; size >= 1024 && size%1024 == 0 && unit < 2; unit++ {
+			size /= 1024
+		}
+		sizes = append(sizes, fmt.Sprintf("%d%sB", size, []string{"K", "M", "G"}[unit]))
+	}
+	return sizes, nil
 }
 
 func readInt(path string) (int, error) {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/containerd/containerd/v2/contrib/seccomp"
 	"github.com/containerd/containerd/v2/core/containers"
 	"github.com/containerd/containerd/v2/pkg/oci"
 	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
@@ -17,9 +16,6 @@ import (
 // version is the version of the runtime specification that a container is written in. Nothing of a later one is used,
 // and crun refuses versions that it does not know.
 const version = "1.0.2"
-
-// oomScoreBestEffort is the kubelet's for containers without requests and limits.
-const oomScoreBestEffort = 1000
 
 // ErrNoCommand is the error of a container that says no program, of an image that says none either.
 var ErrNoCommand = errors.New("no command specified")
@@ -35,8 +31,7 @@ type Input struct {
 	Image     imagespec.ImageConfig
 	// Hostname is that of the UTS namespace that the container runs in.
 	Hostname string
-	// Network, IPC and UTS are the paths of namespaces to join. An empty one is the machine's, not a new one.
-	Network, IPC, UTS string
+	Namespaces
 	// Variables are those that the container's definition sets.
 	Variables Variables
 	// Mounts are those of the container's volumes.
@@ -45,8 +40,12 @@ type Input struct {
 	Propagation string
 	// Files are shown unless the container mounts a volume at their path.
 	Files []File
+	// Seccomp is the profile that [LocalhostSeccomp] names, and Devices are the machine's, which only privileged containers get.
+	Seccomp Profile
+	Devices []specs.LinuxDevice
 	// CgroupsPath is in the form that the runtime's cgroup driver wants.
 	CgroupsPath string
+	Cgroup      PodCgroup
 	Machine     Machine
 }
 
@@ -69,15 +68,16 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	case in.Image.WorkingDir != "":
 		p.Cwd = in.Image.WorkingDir
 	}
-	p.NoNewPrivileges = false // allowPrivilegeEscalation is true where nobody says otherwise
 	files := in.Machine.openFiles()
 	p.Rlimits = []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: files, Soft: files}}
-	score := in.Machine.oomScore(oomScoreBestEffort)
+	score := in.Machine.oomScore(oomScoreOf(in.Pod, in.Container, in.Machine.Memory))
 	p.OOMScoreAdj = &score
+	limit(s.Linux.Resources, &in)
 	s.Linux.CgroupsPath = in.CgroupsPath
 	s.Linux.Namespaces = namespacesOf(&in)
-	if in.Machine.Seccomp {
-		s.Linux.Seccomp = seccomp.DefaultProfile(s)
+	in.users(s.Linux)
+	if err := secure(s, &in); err != nil {
+		return nil, err
 	}
 	return s, nil
 }
@@ -85,22 +85,4 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 // Process returns the arguments and the environment of a container, which are all of it that depends on its variables.
 func Process(in *Input) (args, env []string) {
 	return arguments(in.Container, in.Variables, in.Image.Entrypoint, in.Image.Cmd), environment(in.Hostname, in.Image.Env, in.Variables)
-}
-
-// namespacesOf lists the namespaces of a container: its own for processes and mounts, the pod's for the rest.
-func namespacesOf(in *Input) []specs.LinuxNamespace {
-	list := []specs.LinuxNamespace{{Type: specs.PIDNamespace}, {Type: specs.MountNamespace}}
-	for _, ns := range []specs.LinuxNamespace{
-		{Type: specs.NetworkNamespace, Path: in.Network},
-		{Type: specs.IPCNamespace, Path: in.IPC},
-		{Type: specs.UTSNamespace, Path: in.UTS},
-	} {
-		if ns.Path != "" {
-			list = append(list, ns)
-		}
-	}
-	if in.Machine.UnifiedCgroups {
-		list = append(list, specs.LinuxNamespace{Type: specs.CgroupNamespace})
-	}
-	return list
 }

@@ -18,7 +18,7 @@ func input() Input {
 	pod := &spec.Pod{Name: "web", Containers: []spec.Container{{Name: "app"}}}
 	return Input{
 		ID: "id", Pod: pod, Container: &pod.Containers[0], Image: imagespec.ImageConfig{Cmd: []string{"true"}, WorkingDir: "/srv"},
-		Hostname: "web", Network: "/ns/net", IPC: "/ns/ipc", UTS: "/ns/uts",
+		Hostname: "web", Namespaces: Namespaces{Network: "/ns/net", IPC: "/ns/ipc", UTS: "/ns/uts"},
 		Files:       []File{{"/dev/shm", "/ns/shm"}, {"/etc/hosts", "/ns/hosts"}},
 		CgroupsPath: "/pods/web/id",
 		Machine:     Machine{Seccomp: true, Resource: true, NrOpen: 1 << 30},

@@ -16,6 +16,8 @@ import (
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	containerdshim "github.com/containerd/containerd/v2/pkg/shim"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/cgroup"
 )
 
 // launcher is containerd's handling of a shim's start and of what is left of a dead one, with two differences.
@@ -32,7 +34,7 @@ func (l launcher) Start(ctx context.Context, p *bootapi.BootstrapParams) (*boota
 		return nil, fmt.Errorf("read runtime options: %w", err)
 	}
 	if found && o.ShimCgroup != "" {
-		if err := JoinCgroup(o.ShimCgroup); err != nil {
+		if err := cgroup.Join(o.ShimCgroup); err != nil {
 			return nil, err
 		}
 		p.Extensions = nil // or containerd, which knows one hierarchy only, would move the shim once more

@@ -55,12 +55,16 @@ func (s *sandbox) check(id string) error {
 	return nil
 }
 
-// CreateSandbox makes the process a sandbox. It has nothing to prepare: namespaces are the engine's business.
-func (s *sandbox) CreateSandbox(_ context.Context, r *api.CreateSandboxRequest) (*api.CreateSandboxResponse, error) {
+// CreateSandbox makes the process a sandbox. Namespaces are the engine's business, but for a PID namespace, which needs a
+// process: the one that the specification in the sandbox's bundle has, if any, is started.
+func (s *sandbox) CreateSandbox(ctx context.Context, r *api.CreateSandboxRequest) (*api.CreateSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.id != "" {
 		return nil, errgrpc.ToGRPCf(errdefs.ErrAlreadyExists, "sandbox %s", s.id)
+	}
+	if err := s.tasks.startPause(ctx, r); err != nil {
+		return nil, errgrpc.ToGRPC(err)
 	}
 	s.id, s.createdAt = r.SandboxID, time.Now()
 	return &api.CreateSandboxResponse{}, nil

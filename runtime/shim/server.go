@@ -69,6 +69,7 @@ func (s *server) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("task service: %w", err)
 	}
+	end.RegisterCallback(tasks.endPause)
 	rpc, err := ttrpc.NewServer(ttrpc.WithServerHandshaker(ttrpc.UnixSocketRequireSameUser()))
 	if err != nil {
 		return err
@@ -83,9 +84,8 @@ func (s *server) run(ctx context.Context) error {
 
 // loop handles signals until the shim is told to end.
 //
-// SIGTERM does not end a shim that has running containers. The shim lies in the pod's cgroup, and whoever stops that
-// as a whole, like systemd at shutdown, signals it together with the containers: it must outlive them to take their
-// last output and their exit statuses.
+// SIGTERM does not end a shim that has running containers. Whoever stops pods as a whole, like systemd at shutdown,
+// signals it together with the containers: it must outlive them to take their last output and their exit statuses.
 func (s *server) loop(ctx context.Context, tasks *tasks, signals <-chan os.Signal, served <-chan error, end shutdown.Service) error {
 	idle := time.NewTicker(orphanCheck)
 	defer idle.Stop()

@@ -2,7 +2,8 @@
 // of containerd's own packages, with three differences.
 //
 //   - It serves the sandbox API, and is itself the sandbox: one process for each pod, which all containers of the pod
-//     share and which lives while the pod does, with or without containers. There is no pause process.
+//     share and which lives while the pod does, with or without containers. There is a pause process only where the
+//     containers share a PID namespace (see package pause).
 //   - It writes the containers' logs itself (see [LogURI]), so that they go on while the daemon is away.
 //   - An exited container stays known to it until it is deleted, so that a daemon which comes back still learns its
 //     exit status.
@@ -23,6 +24,8 @@ import (
 	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/manager"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	containerdshim "github.com/containerd/containerd/v2/pkg/shim"
+
+	"github.com/podstead/podstead/runtime/pause"
 )
 
 // Name is the name of the shim's program, and of any link to a program that is to act as one.
@@ -37,15 +40,21 @@ func Invoked(args []string) bool {
 	if len(args) == 0 {
 		return false
 	}
+	if pause.Invoked(args) {
+		return true
+	}
 	if strings.HasPrefix(filepath.Base(args[0]), "containerd-shim-podstead") {
 		return true
 	}
 	return len(args) > 1 && (args[1] == "-namespace" || args[1] == "-info")
 }
 
-// Main is the shim's program: it starts a shim, cleans up after a dead one or is one, as os.Args says. It returns the
+// Main is the shim's program: it starts a shim, cleans up after a dead one, is one or is a sandbox's pause, as os.Args says. It returns the
 // exit status of the process, or does not return, and expects a process that has done nothing else.
 func Main(ctx context.Context) int {
+	if pause.Invoked(os.Args) {
+		return pause.Main()
+	}
 	server, err := parseServer(os.Args)
 	if err != nil {
 		fmt.Fprintf(os.Stderr, "%s: %v\n", Name, err)

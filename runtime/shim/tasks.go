@@ -11,10 +11,15 @@ import (
 	eventsapi "github.com/containerd/containerd/api/events"
 	api "github.com/containerd/containerd/api/runtime/task/v3"
 	"github.com/containerd/containerd/api/types/task"
+	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/runc"
 	"github.com/containerd/containerd/v2/core/events"
 	containerdshim "github.com/containerd/containerd/v2/pkg/shim"
 	"github.com/containerd/containerd/v2/pkg/shutdown"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
+	"github.com/containerd/log"
 	"github.com/containerd/ttrpc"
+	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
@@ -33,10 +38,13 @@ type tasks struct {
 	end     shutdown.Service
 	born    time.Time
 
+	oom oomLedger
+
 	mu          sync.Mutex
 	containers  map[string]*container
 	running     int  // containers that were created and have not exited yet
-	terminating bool // SIGTERM came: end with the last running container
+	terminating bool // SIGTERM came, or the pause ended: end with the last running container
+	pause       sandboxProcess
 }
 
 // container is a container that was not deleted by request yet.
@@ -44,6 +52,8 @@ type container struct {
 	bundle  string
 	logs    *logs
 	created chan struct{} // closed when its creation is over
+	orphans bool          // its processes outlive its first one: that is not the first of a PID namespace
+	memory  *memory       // nil until then, and where the machine accounts for none
 }
 
 // newTasks returns a service that is complete when it has its TTRPCTaskService, whose events go through watch.
@@ -75,7 +85,7 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	if err != nil {
 		return nil, err
 	}
-	c := &container{bundle: r.Bundle, logs: l, created: make(chan struct{})}
+	c := &container{bundle: r.Bundle, logs: l, created: make(chan struct{}), orphans: runc.ShouldKillAllOnExit(ctx, r.Bundle)}
 	defer close(c.created)
 	t.mu.Lock()
 	t.containers[r.ID] = c
@@ -88,7 +98,12 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 		l.drain(drainTimeout)
 		return nil, err
 	}
+	watched, err := t.oom.watch(int(resp.Pid))
+	if err != nil {
+		log.G(ctx).WithError(err).Error("an OOM kill will not be noticed")
+	}
 	t.mu.Lock()
+	c.memory = watched
 	t.running++
 	t.mu.Unlock()
 	return resp, nil
@@ -120,7 +135,32 @@ func (t *tasks) forget(id string) {
 func (t *tasks) Start(ctx context.Context, r *api.StartRequest) (*api.StartResponse, error) {
 	ctx, cancel := uninterrupted(ctx)
 	defer cancel()
-	return t.TTRPCTaskService.Start(ctx, r)
+	resp, err := t.TTRPCTaskService.Start(ctx, r)
+	if err == nil && r.ExecID == "" && t.ended(ctx, r.ID) {
+		t.endOrphans(ctx, r.ID)
+	}
+	return resp, err
+}
+
+// ended reports whether the first process of a container has ended.
+func (t *tasks) ended(ctx context.Context, id string) bool {
+	state, err := t.State(ctx, &api.StateRequest{ID: id})
+	return err == nil && state.Status == task.Status_STOPPED
+}
+
+// endOrphans kills what the first process of a container has left behind where nothing else does: in the machine's PID namespace,
+// or the pod's. The inner service does so too, but not for one that has ended before its start was over.
+func (t *tasks) endOrphans(ctx context.Context, id string) {
+	t.mu.Lock()
+	c := t.containers[id]
+	t.mu.Unlock()
+	if c == nil || !c.orphans {
+		return
+	}
+	_, err := t.TTRPCTaskService.Kill(ctx, &api.KillRequest{ID: id, Signal: uint32(unix.SIGKILL), All: true})
+	if err = errgrpc.ToNative(err); err != nil && !errdefs.IsNotFound(err) {
+		log.G(ctx).WithError(err).WithField("container", id).Warn("end what a container has left behind")
+	}
 }
 
 // watch returns p, watched for the exits of containers. The inner service publishes an exit only once its status is on
@@ -134,11 +174,43 @@ type watched struct {
 
 // Publish implements containerd's publisher.
 func (w watched) Publish(ctx context.Context, topic string, e events.Event) error {
+	if w.tasks.private(e) {
+		return nil
+	}
+	exit, isExit := e.(*eventsapi.TaskExit)
+	isExit = isExit && exit.ID == exit.ContainerID
+	if isExit {
+		w.tasks.recordOOM(ctx, exit.ContainerID, exit.ExitStatus)
+	}
+	if oom, is := e.(*eventsapi.TaskOOM); is {
+		w.tasks.heardOOM(oom.ContainerID)
+	}
 	err := w.Publisher.Publish(ctx, topic, e)
-	if x, ok := e.(*eventsapi.TaskExit); ok && x.ID == x.ContainerID {
+	if isExit {
 		w.tasks.exited()
 	}
 	return err
+}
+
+// Wait waits for the end of a container or an exec. When it returns, it is written down whether memory was the cause.
+func (t *tasks) Wait(ctx context.Context, r *api.WaitRequest) (*api.WaitResponse, error) {
+	resp, err := t.TTRPCTaskService.Wait(ctx, r)
+	if err == nil && r.ExecID == "" {
+		t.recordOOM(ctx, r.ID, resp.ExitStatus)
+	}
+	return resp, err
+}
+
+// Kill sends a signal to a container or an exec.
+func (t *tasks) Kill(ctx context.Context, r *api.KillRequest) (*emptypb.Empty, error) {
+	if r.ExecID == "" && !r.All && unix.Signal(r.Signal) == unix.SIGKILL {
+		t.mu.Lock()
+		if c := t.containers[r.ID]; c != nil && c.memory != nil {
+			c.memory.asked.Store(true)
+		}
+		t.mu.Unlock()
+	}
+	return t.TTRPCTaskService.Kill(ctx, r)
 }
 
 // exited counts the exit of a container, which may come before its creation has returned. It ends the shim if that was
@@ -167,6 +239,9 @@ func (t *tasks) Delete(ctx context.Context, r *api.DeleteRequest) (*api.DeleteRe
 	ctx, cancel := uninterrupted(ctx)
 	defer cancel()
 	c := t.settled(ctx, r.ID)
+	if r.ExecID == "" && t.ended(ctx, r.ID) {
+		t.endOrphans(ctx, r.ID) // before the inner service waits for the end of the output that they hold open
+	}
 	resp, err := t.TTRPCTaskService.Delete(ctx, r)
 	if err != nil || r.ExecID != "" || c == nil {
 		return resp, err

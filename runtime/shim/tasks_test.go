@@ -73,6 +73,14 @@ func (f *fakeRunc) exitAll(t *testing.T) {
 	}
 }
 
+func (*fakeRunc) Wait(context.Context, *api.WaitRequest) (*api.WaitResponse, error) {
+	return &api.WaitResponse{ExitStatus: 137}, nil
+}
+
+func (*fakeRunc) Kill(context.Context, *api.KillRequest) (*emptypb.Empty, error) {
+	return &emptypb.Empty{}, nil
+}
+
 func (*fakeRunc) Delete(context.Context, *api.DeleteRequest) (*api.DeleteResponse, error) {
 	return &api.DeleteResponse{}, nil
 }

@@ -65,45 +65,11 @@ func makeDir(dir string, gid *int64) (made bool, err error) {
 // may have; the smallest (SizeMemoryBackedVolumes, KEP-1967).
 func (s *Set) memorySize(pod *spec.Pod, v *spec.EmptyDirVolume) int64 {
 	size := s.opts.MemoryBytes
-	if limit := memoryLimit(pod); limit > 0 {
-		size = min(size, limit)
+	if limit := pod.Bound(spec.ResourceMemory); limit.Sign() > 0 {
+		size = min(size, limit.Value())
 	}
 	if v.SizeLimit != nil && v.SizeLimit.Sign() > 0 {
 		size = min(size, v.SizeLimit.Value())
 	}
 	return size
-}
-
-// memoryLimit is the memory limit of a pod in bytes, or 0 if it has none: its own, else that of its containers if each
-// has one. Those that run at the same time are added up: the containers with all sidecars, and each init container with
-// the sidecars before it (KEP-753).
-func memoryLimit(pod *spec.Pod) int64 {
-	if limit := bytesOf(pod.Resources.Limits); limit > 0 {
-		return limit
-	}
-	var sidecars, atStart, sum int64
-	for i := range pod.InitContainers {
-		c := &pod.InitContainers[i]
-		limit := bytesOf(c.Resources.Limits)
-		if limit == 0 {
-			return 0
-		}
-		atStart = max(atStart, sidecars+limit)
-		if c.RestartPolicy == spec.RestartAlways {
-			sidecars += limit
-		}
-	}
-	for i := range pod.Containers {
-		limit := bytesOf(pod.Containers[i].Resources.Limits)
-		if limit == 0 {
-			return 0
-		}
-		sum += limit
-	}
-	return max(atStart, sum+sidecars)
-}
-
-func bytesOf(limits spec.ResourceList) int64 {
-	memory := limits["memory"] // the zero value is no limit
-	return memory.Value()
 }

@@ -26,6 +26,11 @@ func checkHostPath(v *spec.HostPathVolume) error {
 	if !missing {
 		mode = info.Mode()
 	}
+	return checkType(v, mode, missing)
+}
+
+// checkType holds what is at a host path against its type.
+func checkType(v *spec.HostPathVolume, mode fs.FileMode, missing bool) error {
 	is, want := false, ""
 	switch v.Type {
 	case spec.HostPathUnset:

@@ -25,8 +25,12 @@ type Request struct {
 	Run string
 	// Variables are those of the container, for subPathExpr.
 	Variables map[string]string
-	// Images are the folders on which the images of image volumes are mounted read-only, by volume.
+	// Images are the folders on which the images of image volumes are mounted read-only, by volume. In a user namespace they are
+	// id-mapped already.
 	Images map[string]string
+	// UserNamespace is the path of the user namespace whose ids the container sees in its volumes, "" for the machine's: what
+	// belongs to root in a volume belongs to root of that namespace then. The file system must be one that can be id-mapped.
+	UserNamespace string
 }
 
 // Mounts returns how the OCI runtime is to mount the volumes of a run of a container, in the order of its volumeMounts.
@@ -72,33 +76,65 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 	if err != nil {
 		return specs.Mount{}, err
 	}
-	source, err := s.source(p.UID, v, r)
-	if err != nil {
-		return specs.Mount{}, err
-	}
 	sub, err := subPathOf(m, r.Variables)
 	if err != nil {
 		return specs.Mount{}, err
 	}
-	fd, err := unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0)
+	source, fd, err := s.open(p.UID, v, r)
 	if err != nil {
-		return specs.Mount{}, fmt.Errorf("open %s: %w", source, err)
+		return specs.Mount{}, err
 	}
 	defer unix.Close(fd)
 	if err := checkPropagation(fd, source, m.MountPropagation); err != nil {
 		return specs.Mount{}, err
 	}
-	if sub != "" {
-		target := filepath.Join(s.subPathsDir(p.UID), r.Run, strconv.Itoa(number))
-		if err := pin(fd, sub, target, v.Image != nil, m); err != nil {
+	target := filepath.Join(s.subPathsDir(p.UID), r.Run, strconv.Itoa(number))
+	users := r.UserNamespace
+	if v.Image != nil {
+		users = "" // the runtime has id-mapped it
+	}
+	switch {
+	case sub != "":
+		if err := pinBelow(fd, sub, target, v.Image != nil, m, users); err != nil {
 			return specs.Mount{}, fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w",
 				m.Name, r.Container.Name, err)
 		}
 		source = target
+	case users != "", v.HostPath != nil && s.confined(): // what was looked at, whatever its path leads to by now
+		if err := pin(fd, target, m, unix.MS_REC, users); err != nil {
+			return specs.Mount{}, fmt.Errorf("mount %s: %w", source, err)
+		}
+		source = target
+	}
+	if r.UserNamespace != "" {
+		if options, err = keepFlags(source, options); err != nil {
+			return specs.Mount{}, err
+		}
 	}
 	return specs.Mount{
 		Destination: path.Join("/", m.MountPath), Type: "bind", Source: source, Options: options,
 	}, nil
+}
+
+// open opens a volume (O_PATH), and returns its path on this machine too.
+func (s *Set) open(uid string, v *spec.Volume, r Request) (source string, fd int, err error) {
+	if v.HostPath != nil && s.confined() {
+		if fd, err = s.openAllowed(v.HostPath); err != nil {
+			return "", -1, err
+		}
+		if source, err = os.Readlink(fdPath(fd)); err != nil {
+			unix.Close(fd)
+			return "", -1, err
+		}
+		return source, fd, nil
+	}
+	if source, err = s.source(uid, v, r); err != nil {
+		return "", -1, err
+	}
+	if fd, err = unix.Open(source, unix.O_PATH|unix.O_CLOEXEC, 0); err != nil {
+		return "", -1, fmt.Errorf("open %s: %w", source, err)
+	}
+	return source, fd, nil
 }
 
 // source is the path of a volume on this machine.
@@ -196,8 +232,8 @@ func checkPropagation(fd int, source, propagation string) error {
 	return nil
 }
 
-// pin mounts what a subPath names below a volume at a path of ours.
-func pin(volume int, sub, target string, mustExist bool, m *spec.VolumeMount) error {
+// pinBelow mounts what a subPath names below a volume at a path of ours. Mounts below it are not seen there, as with the kubelet.
+func pinBelow(volume int, sub, target string, mustExist bool, m *spec.VolumeMount, users string) error {
 	open := openOrMake
 	if mustExist {
 		open = openBelow
@@ -207,16 +243,28 @@ func pin(volume int, sub, target string, mustExist bool, m *spec.VolumeMount) er
 		return err
 	}
 	defer unix.Close(fd)
-	if err := bind(fd, target); err != nil {
+	return pin(fd, target, m, 0, users)
+}
+
+// pin mounts what a descriptor stands for at a path of ours, with MS_REC and all that is mounted below it, and with the ids of a
+// user namespace unless that is "".
+func pin(fd int, target string, m *spec.VolumeMount, recursive uintptr, users string) error {
+	var err error
+	if users != "" {
+		err = bindMapped(fd, target, recursive, users)
+	} else {
+		err = bind(fd, target, recursive)
+	}
+	if err != nil {
 		return err
 	}
 	switch m.MountPropagation {
 	case "Bidirectional":
 		return nil
 	case "HostToContainer":
-		return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_SLAVE, ""))
+		return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_SLAVE|recursive, ""))
 	}
-	return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_PRIVATE, ""))
+	return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_PRIVATE|recursive, ""))
 }
 
 // RootPropagation is the propagation that the root of a container needs for its mounts: "rshared" or "rslave", or "" for

@@ -41,7 +41,7 @@ func (s *Set) prepare(ctx context.Context, p Pod, v *spec.Volume) error {
 	case v.EmptyDir != nil:
 		return s.prepareEmptyDir(p, v)
 	case v.HostPath != nil:
-		return checkHostPath(v.HostPath)
+		return s.prepareHostPath(v.HostPath)
 	case v.PersistentVolumeClaim != nil:
 		return s.prepareClaim(ctx, p, v)
 	case v.Image != nil:

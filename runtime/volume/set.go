@@ -27,6 +27,10 @@ type Options struct {
 	RunDir    string // what is void after a boot; /run/podstead/volumes
 	ClaimsDir string // the persistent volumes; /var/lib/podstead/volumes
 
+	// HostPaths are folders of the machine below which hostPath volumes may lie, with every link followed; nil, or with "/"
+	// among them: anywhere.
+	HostPaths []string
+
 	// MemoryBytes is the memory that pods can have together, which bounds each emptyDir in memory; all of the machine's.
 	MemoryBytes int64
 	// RecursiveReadOnly says that the kernel (5.12) and the OCI runtime can make a whole tree of mounts read-only.

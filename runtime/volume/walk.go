@@ -14,6 +14,9 @@ import (
 // maxDepth is how many folders below each other are walked: one descriptor is open for each.
 const maxDepth = 512
 
+// errTooDeep is the error of a walk through more than maxDepth folders in each other.
+var errTooDeep = fmt.Errorf("there are more than %d folders in each other", maxDepth)
+
 // The ways to open an entry of a folder: the entry itself, whatever it is, and never that of another mount.
 const (
 	openEntry    = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
@@ -45,7 +48,7 @@ func walkAt(ctx context.Context, fd int, visit visitor, depth int) error {
 	}
 	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
 		if depth > maxDepth {
-			return fmt.Errorf("there are more than %d folders in each other", maxDepth)
+			return errTooDeep
 		}
 		if err := walkInside(ctx, fd, visit, depth); err != nil {
 			return err
@@ -62,7 +65,7 @@ func walkInside(ctx context.Context, fd int, visit visitor, depth int) error {
 	defer dir.Close()
 	for {
 		names, err := dir.Readdirnames(512)
-		if errors.Is(err, io.EOF) {
+		if errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist) { // the folder itself may be removed while it is read
 			return nil
 		}
 		if err == nil {

@@ -38,7 +38,7 @@ type Status struct {
 	ContainerStatuses     []ContainerStatus `json:"containerStatuses,omitempty"`
 	// EphemeralContainerStatuses have neither Started nor Ready.
 	EphemeralContainerStatuses []ContainerStatus `json:"ephemeralContainerStatuses,omitempty"`
-	QOSClass                   string            `json:"qosClass"`
+	QOSClass                   spec.QOSClass     `json:"qosClass"`
 }
 
 // PodIP is one address of the pod.
@@ -91,7 +91,7 @@ type Terminated struct {
 // conditions carry no transition times yet: [Status.Since] fills them in.
 func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
 	v := view{pod: pod, facts: &f, now: now, ended: !f.Stop.Asked.IsZero() || finished(pod, &f)}
-	s := Status{StartTime: stamp(f.Accepted), QOSClass: "BestEffort"}
+	s := Status{StartTime: stamp(f.Accepted), QOSClass: pod.QOS()}
 	for i := range pod.InitContainers {
 		c := &pod.InitContainers[i]
 		s.InitContainerStatuses = append(s.InitContainerStatuses, v.container(c, roleOf(c)))

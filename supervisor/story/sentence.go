@@ -202,6 +202,7 @@ func podSentence(e *supervisor.Event) string {
 
 // ofPod are the sentences about the pod as a whole, with {field} for those of the event.
 var ofPod = map[supervisor.Kind]string{
+	supervisor.PodRefused:         "the pod was refused: {error}",
 	supervisor.PodRecovered:       "Podstead's daemon was restarted and took the pod up again",
 	supervisor.MachineRestarted:   "the machine was restarted, so that everything of the pod begins again",
 	supervisor.SandboxFailed:      "the pod's sandbox could not be made: {error}",

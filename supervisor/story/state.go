@@ -30,8 +30,8 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 		return t.running(c)
 	case c.State.Terminated != nil:
 		return t.ended(c)
-	case c.State.Waiting != nil && newest.Started.IsZero() && newest.Exited.IsZero() && c.LastState.Terminated == nil && t.toEnd():
-		return "It was not started."
+	case c.State.Waiting != nil && (t.snapshot.AtRest || newest.Attempt == 0 && t.toEnd()): // before its turn came
+		return neverRan(c.State.Waiting)
 	case c.State.Waiting != nil && !newest.Started.IsZero() && newest.Exited.IsZero():
 		return fmt.Sprintf("It was started, and its postStart hook runs (%s).", c.State.Waiting.Reason)
 	case c.State.Waiting != nil && c.State.Waiting.Reason == lifecycle.ReasonPodInitializing:
@@ -52,8 +52,8 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 // ended is how a container is that has ended.
 func (t *teller) ended(c *lifecycle.ContainerStatus) string {
 	end, then := c.State.Terminated, "is not started again"
-	if end.Reason == lifecycle.ReasonStatusUnknown && end.StartedAt.IsZero() {
-		return fmt.Sprintf("It was not started (%s).", end.Reason)
+	if end.Reason == lifecycle.ReasonStatusUnknown && end.StartedAt.IsZero() { // so the status has it of one that is missing
+		return notRun
 	}
 	if lifecycle.RunsAgain(t.snapshot.Pod, t.snapshot.Facts, c.Name) {
 		then = "is started again"
@@ -128,6 +128,16 @@ func (t *teller) answer(container, probe string) string {
 		break
 	}
 	return ""
+}
+
+const notRun = "It has not run, and will not."
+
+// neverRan is what a container waited for that will never have it.
+func neverRan(w *lifecycle.Waiting) string {
+	if w.Message == "" {
+		return notRun
+	}
+	return fmt.Sprintf("It has not run, and will not; it waited (%s): %s", w.Reason, sentence(w.Message))
 }
 
 // waiting is what a container waits for.

@@ -96,8 +96,21 @@ func Of(s *supervisor.Snapshot, events []supervisor.Event, now lifecycle.Instant
 	return story
 }
 
-// Gone tells the story of the newest pod of a name that is there no more, of the events that are kept; false if none are.
+// refused is the story of a pod that was not accepted.
+func refused(e *supervisor.Event) Story {
+	summary := "was refused: " + oneLine(e.Fields["error"])
+	if mend := oneLine(e.Fields["mend"]); mend != "" {
+		summary += "; to mend it, " + mend
+	}
+	return Story{Pod: e.Pod, Summary: summary, Steps: []Step{{Time: e.Time, Text: podSentence(e), Kind: string(e.Kind), Seq: e.Seq}}}
+}
+
+// Gone tells the story of the newest pod of a name that is there no more, or never came to be, of the events that are kept;
+// false if none are.
 func Gone(events []supervisor.Event) (Story, bool) {
+	if newest := len(events) - 1; newest >= 0 && events[newest].Kind == supervisor.PodRefused {
+		return refused(&events[newest]), true
+	}
 	last := len(events) - 1
 	for last >= 0 && events[last].UID == "" {
 		last--
@@ -172,6 +185,7 @@ func (t *teller) restarts(container string, never bool) []Restart {
 	var all []Restart
 	var steps []Step
 	run := run{unborn: never}
+	ending := false // the pod is: what starts after that was under way before
 	end := func() {
 		if len(steps) > 0 && run.eventful {
 			all = append(all, restartOf(steps))
@@ -186,7 +200,8 @@ func (t *teller) restarts(container string, never bool) []Restart {
 		if text := run.tell(e); text != "" {
 			steps = appendStep(steps, e, text)
 		}
-		if e.Kind == supervisor.ContainerRunning && e.Container == container {
+		ending = ending || ends[e.Kind]
+		if e.Kind == supervisor.ContainerRunning && e.Container == container && !ending {
 			end()
 			run = begun(e)
 		}
@@ -200,6 +215,9 @@ var aboutAll = map[supervisor.Kind]bool{
 	supervisor.PodRecovered: true, supervisor.MachineRestarted: true, supervisor.SandboxGone: true, supervisor.PodRestarting: true,
 	supervisor.PodStopping: true, supervisor.PodEvicted: true, supervisor.PodExpired: true, supervisor.EngineAway: true,
 }
+
+// ends are the kinds of events after which nothing of a pod is started.
+var ends = map[supervisor.Kind]bool{supervisor.PodStopping: true, supervisor.PodEvicted: true, supervisor.PodExpired: true}
 
 // podSteps are the steps of the pod as a whole: why it cannot begin, or has to end, and restarts of what is around it.
 func (t *teller) podSteps() []Step {

@@ -35,7 +35,7 @@ type world struct {
 	begun  time.Time
 	fails  atomic.Pointer[failure] // what calls of a method end in
 	probe  atomic.Pointer[string]  // the script of every probe and hook
-	slow   atomic.Bool             // starts of containers hang
+	slow   atomic.Bool             // a start of a container takes 10 s
 	*supervisor.Supervisor
 }
 
@@ -48,12 +48,15 @@ func newWorld(t *testing.T) *world {
 	w := &world{t: t, dir: t.TempDir(), boot: "1", begun: time.Now()}
 	w.engine = fakeruntime.New(fakeruntime.Options{
 		Before: func(ctx context.Context, c fakeruntime.Call) error {
-			if w.slow.Load() && c.Method == "StartContainer" {
-				<-ctx.Done()
-				return ctx.Err()
-			}
 			if f := w.fails.Load(); f != nil && f.method == c.Method {
 				return f.why
+			}
+			if c.Method == "StartContainer" && w.slow.Load() {
+				select {
+				case <-time.After(10 * time.Second):
+				case <-ctx.Done():
+					return ctx.Err()
+				}
 			}
 			return nil
 		},
@@ -175,8 +178,12 @@ func TestStories(t *testing.T) {
 	half := pod("sleep 3")
 	half.RestartPolicy = spec.RestartNever
 	half.Containers = append(half.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", forAYear}})
+	early := pod(server)
+	early.InitContainers = []spec.Container{{Name: "wait", Image: "i:1", Command: []string{"sh", "-c", server}}}
 	missing := pod(forAYear)
 	missing.Containers[0].ImagePullPolicy = spec.PullNever
+	missingInit := pod(server)
+	missingInit.InitContainers = []spec.Container{{Name: "wait", Image: "i:2", Command: []string{"sh", "-c", server}, ImagePullPolicy: spec.PullNever}}
 	all := pod("sleep 5; exit 42")
 	all.Containers[0].RestartPolicy = spec.RestartNever
 	all.Containers[0].RestartPolicyRules = []spec.RestartRule{{
@@ -322,6 +329,31 @@ func TestStories(t *testing.T) {
 			w.slow.Store(true)
 			time.Sleep(3 * time.Second)
 		}},
+		{"stopped-early", early, func(w *world) {
+			w.add()
+			time.Sleep(time.Second)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Minute)
+		}},
+		{"stopped-waiting", missing, func(w *world) {
+			w.add()
+			time.Sleep(15 * time.Second)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Minute)
+		}},
+		{"stopped-waiting-init", missingInit, func(w *world) {
+			w.add()
+			time.Sleep(15 * time.Second)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Minute)
+		}},
+		{"stopped-starting", pod(server), func(w *world) {
+			w.slow.Store(true)
+			w.add()
+			time.Sleep(time.Second)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Minute)
+		}},
 		{"failed", never, func(w *world) { w.add(); time.Sleep(time.Minute) }},
 		{"restart-all", all, func(w *world) { w.add(); time.Sleep(9 * time.Second) }},
 		{"gate", gated, func(w *world) { w.add(); time.Sleep(time.Minute) }},
@@ -355,29 +387,14 @@ func TestStories(t *testing.T) {
 	}
 }
 
-func TestNothingIsKnown(t *testing.T) {
-	for _, events := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.StateRefused, Pod: "web"}}} {
-		if s, known := story.Gone(events); known {
-			t.Errorf("of %v: %+v", events, s)
+// A pod that was refused, after one of its name that ran, or never was.
+func TestRefused(t *testing.T) {
+	refused := supervisor.Event{Seq: 3, Kind: supervisor.PodRefused, Pod: "web", Fields: map[string]string{"error": "NodePorts: taken", "mend": "take another"}}
+	for _, before := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.PodAccepted, Pod: "web", UID: "u"}, {Seq: 2, Kind: supervisor.PodGone, Pod: "web", UID: "u"}}} {
+		s, known := story.Gone(append(before, refused))
+		want := "was refused: NodePorts: taken; to mend it, take another"
+		if !known || s.Pod != "web" || s.UID != "" || s.Well || s.Summary != want || len(s.Steps) != 1 || s.Steps[0].Text != "the pod was refused: NodePorts: taken" {
+			t.Errorf("after %v: %+v", before, s)
 		}
 	}
-}
-
-// TestSandboxIsLost: whether the loss or the end of the container is seen first is chance, and both are told.
-func TestSandboxIsLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.pod = pod("sleep 31536000")
-		w.add()
-		time.Sleep(time.Minute)
-		before, _ := w.Pod("web")
-		w.engine.LoseSandbox(before.Facts.UID)
-		time.Sleep(time.Minute)
-		text := w.text(w.story())
-		for _, want := range []string{"the pod's sandbox was lost: ", "it exited with 137 (SIGKILL)", "it was started again", "app was restarted once"} {
-			if !strings.Contains(text, want) {
-				t.Errorf("without %q the story is\n%s", want, text)
-			}
-		}
-	})
 }

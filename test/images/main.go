@@ -10,6 +10,7 @@
 //	busybox-docker.tar  the same, as docker save writes it
 //	testserver.tar      localhost/podstead/testserver:1, an OCI layout
 //	actor.tar           localhost/podstead/actor:1, an OCI layout
+//	intruder.tar        localhost/podstead/intruder:1, an OCI layout
 package main
 
 import (
@@ -53,6 +54,10 @@ func run(dir, busybox string) error {
 	if err != nil {
 		return err
 	}
+	intruder, err := intruderImage(bb)
+	if err != nil {
+		return err
+	}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
@@ -61,6 +66,7 @@ func run(dir, busybox string) error {
 		save(filepath.Join(dir, "busybox-docker.tar"), bb, ocitar.WriteDocker),
 		save(filepath.Join(dir, "testserver.tar"), ts, ocitar.WriteOCI),
 		save(filepath.Join(dir, "actor.tar"), actor, ocitar.WriteOCI),
+		save(filepath.Join(dir, "intruder.tar"), intruder, ocitar.WriteOCI),
 	)
 }
 
@@ -149,6 +155,23 @@ func actorImage() (ocitar.Image, error) {
 		Name:   "localhost/podstead/actor:1",
 		Config: ocispec.ImageConfig{Env: []string{"PATH=/bin", "GOMAXPROCS=1"}, Entrypoint: []string{"/bin/actor"}},
 		Layers: []ocitar.Layer{append(root(), ocitar.File{Path: "bin/actor", Mode: 0o755, Data: program})},
+	}, nil
+}
+
+// intruderImage is busybox with the program that plays a hostile container, and with a program that is a script of whoever runs
+// it, which has the runtime run itself (CVE-2019-5736).
+func intruderImage(busybox ocitar.Image) (ocitar.Image, error) {
+	program, err := buildProgram("intruder")
+	if err != nil {
+		return ocitar.Image{}, err
+	}
+	return ocitar.Image{
+		Name:   "localhost/podstead/intruder:1",
+		Config: ocispec.ImageConfig{Env: []string{"PATH=/bin"}, Entrypoint: []string{"/bin/intruder"}},
+		Layers: append(busybox.Layers, ocitar.Layer{
+			{Path: "bin/intruder", Mode: 0o755, Data: program},
+			{Path: "bin/runtime", Mode: 0o755, Data: []byte("#!/proc/self/exe\n")},
+		}),
 	}, nil
 }
 

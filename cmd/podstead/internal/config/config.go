@@ -11,6 +11,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/policy"
 )
 
 // Config is every setting. Those that are not built yet have their defaults.
@@ -74,14 +75,23 @@ type ContainerLog struct {
 type Pods struct {
 	Dir               string   `json:"dir"`
 	MaxParallelStarts int64    `json:"maxParallelStarts"` // 0: as many as there are cores
+	PidsLimit         int64    `json:"pidsLimit"`         // 0: any number
 	FinishedPodTTL    Duration `json:"finishedPodTTL"`
 	MaxFinishedPods   int64    `json:"maxFinishedPods"`
 }
 
 // Policy is what pods may ask for.
 type Policy struct {
-	PodSecurity string   `json:"podSecurity"`
-	HostPaths   []string `json:"hostPaths"`
+	PodSecurity          string   `json:"podSecurity"`          // a [policy.Level]
+	HostPaths            []string `json:"hostPaths"`            // below which hostPath volumes may lie; empty: none may be
+	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls"` // names, or their beginnings with "*"
+}
+
+// OfPods is the policy as the supervisor takes it. Its host paths are never nil, which would let them lie anywhere.
+func (p Policy) OfPods() policy.Policy {
+	return policy.Policy{
+		PodSecurity: policy.Level(p.PodSecurity), HostPaths: append([]string{}, p.HostPaths...), UnsafeSysctls: p.AllowedUnsafeSysctls,
+	}
 }
 
 // Metrics is where metrics are served.

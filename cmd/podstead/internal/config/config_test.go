@@ -8,8 +8,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/policy"
 )
 
 // from loads a file with the text, an environment and flags.
@@ -49,6 +52,36 @@ func TestAFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
 	}
 }
 
+func TestPolicy(t *testing.T) {
+	for _, test := range []struct {
+		name, text string
+		env        map[string]string
+		want       policy.Policy
+	}{
+		{"by default", "", nil, policy.Policy{PodSecurity: policy.Privileged, HostPaths: []string{"/"}}},
+		{
+			"of the file", "[policy]\npodSecurity = \"restricted\"\nhostPaths = [\"/srv\", \"/data\"]\nallowedUnsafeSysctls = [\"net.core.*\"]\n", nil,
+			policy.Policy{PodSecurity: policy.Restricted, HostPaths: []string{"/srv", "/data"}, UnsafeSysctls: []string{"net.core.*"}},
+		},
+		{"no host paths", "[policy]\nhostPaths = []\n", nil, policy.Policy{PodSecurity: policy.Privileged, HostPaths: []string{}}},
+		{
+			"of the environment", "[policy]\nhostPaths = [\"/srv\"]\n",
+			map[string]string{"PODSTEAD_POLICY_POD_SECURITY": "baseline", "PODSTEAD_POLICY_HOST_PATHS": "", "PODSTEAD_POLICY_ALLOWED_UNSAFE_SYSCTLS": "net.*, kernel.sem"},
+			policy.Policy{PodSecurity: policy.Baseline, HostPaths: []string{}, UnsafeSysctls: []string{"net.*", "kernel.sem"}},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, err := from(t, test.text, test.env, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, c.Policy.OfPods()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 func TestBadFiles(t *testing.T) {
 	for _, c := range []struct{ name, text, want, hint string }{
 		{"an unknown key", "\n[engine]\nruntim = \"crun\"", "3:1: engine.runtim: unknown key", `did you mean "runtime"?`},
@@ -66,7 +99,9 @@ func TestBadFiles(t *testing.T) {
 		{"what is not built", "[pods]\nfinishedPodTTL = \"1h\"", "2:18: pods.finishedPodTTL: not supported yet", ""},
 		{"a network that there is not", "[network]\nmode = \"host\"", "2:8: network.mode: want one of bridge, none", ""},
 		{"a subnet that is none", "[network]\nsubnets = \"10.90.0.1/22\"", "2:11: network.subnets: subnet 10.90.0.1/22: not the first address of a subnet with its length", ""},
-		{"a list that is not built", "[policy]\nhostPaths = [\"/\"]", "2:1: policy.hostPaths: not supported yet", ""},
+		{"a level that there is not", "[policy]\npodSecurity = \"strict\"", "2:15: policy.podSecurity: want one of privileged, baseline, restricted", ""},
+		{"a relative path in a list", "[policy]\nhostPaths = [\"/\", \"srv\"]", `2:1: policy.hostPaths: "srv": want an absolute path`, ""},
+		{"a kernel parameter of the machine", "[policy]\nallowedUnsafeSysctls = [\"kernel.panic\"]", `2:1: policy.allowedUnsafeSysctls: "kernel.panic" is no kernel parameter of a namespace`, ""},
 		{"a value that is not built", "[containerLog]\ndriver = \"memory\"", `2:10: containerLog.driver: not supported yet: only "file" is`, ""},
 		{"another engine", "[engine]\naddress = \"/run/c.sock\"", "2:11: engine.address: not supported yet", ""},
 		{"no TOML", "stateDir = /x", "1:12: is not TOML", ""},

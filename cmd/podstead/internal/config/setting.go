@@ -13,6 +13,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/policy"
 )
 
 // Setting is one thing that can be set.
@@ -25,7 +26,7 @@ type Setting struct {
 	// Global says that the clients need it too.
 	Global bool
 
-	field func(*Config) any // pointer to it: *string, *Duration, *int64 or *spec.Quantity; nil for other types
+	field func(*Config) any // pointer to it: *string, *[]string, *Duration, *int64 or *spec.Quantity
 	check func(value any) error
 	// built is false for what is refused; only is the one value that is built.
 	built bool
@@ -87,12 +88,18 @@ func settings() []Setting {
 
 		yes("pods.maxParallelStarts", "0", "how many containers start at once; 0: as many as there are cores", between(0, 1024),
 			func(c *Config) any { return &c.Pods.MaxParallelStarts }),
+		yes("pods.pidsLimit", "2048", "how many processes and threads a pod may have; 0: any number", between(0, 1<<22),
+			func(c *Config) any { return &c.Pods.PidsLimit }),
 		not("pods.dir", func(c *Config) any { return &c.Pods.Dir }),
 		not("pods.finishedPodTTL", func(c *Config) any { return &c.Pods.FinishedPodTTL }),
 		not("pods.maxFinishedPods", func(c *Config) any { return &c.Pods.MaxFinishedPods }),
 
-		not("policy.podSecurity", func(c *Config) any { return &c.Policy.PodSecurity }),
-		not("policy.hostPaths", func(c *Config) any { return &c.Policy.HostPaths }),
+		yes("policy.podSecurity", "privileged", "Pod Security Standards that pods must meet: "+strings.Join(policy.Levels(), ", "), oneOf(policy.Levels()...),
+			func(c *Config) any { return &c.Policy.PodSecurity }),
+		yes("policy.hostPaths", "/", "folders below which hostPath volumes may lie, with commas between; empty: none may be", each(folder),
+			func(c *Config) any { return &c.Policy.HostPaths }),
+		yes("policy.allowedUnsafeSysctls", "", "kernel parameters that pods may set beside the safe ones, such as net.core.*, with commas between",
+			each(policy.CheckSysctlPattern), func(c *Config) any { return &c.Policy.AllowedUnsafeSysctls }),
 		not("metrics.address", func(c *Config) any { return &c.Metrics.Address }),
 	}
 	for i := range list {
@@ -128,6 +135,13 @@ func (s *Setting) set(c *Config, text string) error {
 	switch p := s.field(c).(type) {
 	case *string:
 		*p = text
+	case *[]string:
+		*p = []string{}
+		for part := range strings.SplitSeq(text, ",") {
+			if part = strings.TrimSpace(part); part != "" {
+				*p = append(*p, part)
+			}
+		}
 	case *Duration:
 		*p = Duration(text)
 	case *int64:
@@ -216,6 +230,28 @@ func oneOf(values ...string) func(any) error {
 		}
 		return nil
 	}
+}
+
+// each checks every value of a list.
+func each(check func(string) error) func(any) error {
+	return func(v any) error {
+		p, ok := v.(*[]string)
+		if !ok {
+			return nil
+		}
+		var errs []error
+		for _, value := range *p {
+			errs = append(errs, check(value))
+		}
+		return errors.Join(errs...)
+	}
+}
+
+func folder(path string) error {
+	if !filepath.IsAbs(path) {
+		return fmt.Errorf("%q: want an absolute path", path)
+	}
+	return nil
 }
 
 func between(low, high int64) func(any) error {

@@ -37,8 +37,10 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	rt, err := runtime.Start(ctx, runtime.Options{
 		StateDir: c.StateDir, RunDir: c.RunDir, LogDir: c.LogDir,
 		ShimPath: program, RuntimeBinary: c.Engine.Runtime, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
+		PidsLimit: c.Pods.PidsLimit,
 		ConfigDir: c.ConfigDir, CredentialsDir: os.Getenv("CREDENTIALS_DIRECTORY"),
 		NetworkMode: runtime.NetworkMode(c.Network.Mode), Subnets: c.Network.Prefixes(),
+		HostPaths:  c.Policy.OfPods().HostPaths,
 		Images:     image.Options{MaxParallelPulls: int(c.Images.MaxParallelPulls), CertsDir: c.Images.CertsDir},
 		LogMaxSize: c.ContainerLog.MaxSize.Value(), LogMaxFiles: int(c.ContainerLog.MaxFiles),
 		Logger: log,

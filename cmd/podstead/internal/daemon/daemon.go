@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -61,6 +62,10 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := api.CheckSocket(o.Config.Socket); err != nil {
 		return err
 	}
+	// Before the engine makes it for itself alone: the socket is for a group, too. Nothing else in it is in reach of others.
+	if err := os.MkdirAll(o.Config.RunDir, 0o711); err != nil { //nolint:gosec // it says why
+		return fmt.Errorf("make run-time folder: %w", err)
+	}
 	if o.Cgroup != "" {
 		defer joinCgroup(ctx, o.Cgroup, o.Log)()
 	}
@@ -83,22 +88,30 @@ func Run(ctx context.Context, o Options) (err error) {
 	return err
 }
 
-// takeOver starts the engine. A daemon that was started on demand and stands in the way of a service is asked to leave.
+// takeOver starts the engine. A daemon that was started on demand and stands in the way of a service is asked to leave. It may not
+// answer yet: when systemd starts a service again that was killed, a client of its may have been faster.
 func (o *Options) takeOver(ctx context.Context) (Runtime, error) {
 	rt, err := o.Start(ctx, o.Config, o.Log)
-	if !inUse(err) || o.Version.OnDemand || !o.askToLeave(ctx) {
+	if !inUse(err) || o.Version.OnDemand {
 		return rt, err
 	}
 	limit := time.NewTimer(handoverLimit)
 	defer limit.Stop()
 	again := time.NewTicker(handoverPause)
 	defer again.Stop()
+	asked := false
 	for inUse(err) {
+		if !asked {
+			stays := false
+			if asked, stays = o.askToLeave(ctx); stays {
+				return nil, err
+			}
+		}
 		select {
 		case <-again.C:
 			rt, err = o.Start(ctx, o.Config, o.Log)
 		case <-limit.C:
-			return nil, fmt.Errorf("take over from the daemon on demand: %w", err)
+			return nil, fmt.Errorf("take over from another daemon: %w", err)
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}
@@ -111,12 +124,18 @@ func inUse(err error) bool {
 	return is
 }
 
-// askToLeave reports whether the other daemon was started on demand and has heard that it is to leave.
-func (o *Options) askToLeave(ctx context.Context) bool {
+// askToLeave asks the other daemon to leave, if it was started on demand. It reports whether that daemon has heard it, or stays: one
+// that does not answer has done neither.
+func (o *Options) askToLeave(ctx context.Context) (asked, stays bool) {
+	ctx, cancel := context.WithTimeout(ctx, closeLimit)
+	defer cancel()
 	other := api.NewClient(o.Config.Socket, "podstead daemon")
 	defer other.Close()
 	v, err := other.Version(ctx)
-	return err == nil && v.OnDemand && other.Leave(ctx) == nil
+	if err != nil {
+		return false, false
+	}
+	return v.OnDemand && other.Leave(ctx) == nil, !v.OnDemand
 }
 
 // supervise takes up the pods that are there.
@@ -140,6 +159,7 @@ func (o *Options) supervise(ctx context.Context, rt Runtime) (*supervisor.Superv
 	s := supervisor.New(ctx, supervisor.Options{
 		Runtime: rt, Prober: probes.New(rt, clock, probes.Options{}), Hooks: hooks.New(rt, nil),
 		Store: store, Verdicts: verdicts, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
+		Policy: o.Config.Policy.OfPods(),
 	})
 	if err := s.Recover(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("take up pods: %w", err), leave(ctx, s))

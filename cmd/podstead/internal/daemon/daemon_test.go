@@ -68,15 +68,29 @@ func (w *world) start(context.Context, *config.Config, *slog.Logger) (daemon.Run
 // run runs a daemon that is ready when run returns, and tells its end.
 func (w *world) run(ctx context.Context, t *testing.T, onDemand bool, idle config.Duration) <-chan error {
 	t.Helper()
+	ready, ended := w.launch(ctx, onDemand, idle, w.start)
+	awaitReady(t, ready, ended)
+	return ended
+}
+
+type start func(context.Context, *config.Config, *slog.Logger) (daemon.Runtime, error)
+
+// launch runs a daemon, and tells when it is ready and how it ends.
+func (w *world) launch(ctx context.Context, onDemand bool, idle config.Duration, s start) (<-chan struct{}, <-chan error) {
 	c := *w.config
 	c.Engine.IdleTimeout = idle
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() {
 		ended <- daemon.Run(ctx, daemon.Options{
-			Config: &c, Start: w.start, Version: api.Version{OnDemand: onDemand},
+			Config: &c, Start: s, Version: api.Version{OnDemand: onDemand},
 			Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
 		})
 	}()
+	return ready, ended
+}
+
+func awaitReady(t *testing.T, ready <-chan struct{}, ended <-chan error) {
+	t.Helper()
 	select {
 	case <-ready:
 	case err := <-ended:
@@ -84,7 +98,6 @@ func (w *world) run(ctx context.Context, t *testing.T, onDemand bool, idle confi
 	case <-time.After(patience):
 		t.Fatal("the daemon does not start")
 	}
-	return ended
 }
 
 func await(t *testing.T, ended <-chan error) {
@@ -206,6 +219,39 @@ func TestServiceTakesOverFromADaemonOnDemand(t *testing.T) {
 	await(t, first)
 	if pod, err := w.client.Pod(t.Context(), "web"); err != nil || pod.Metadata.UID != uid {
 		t.Errorf("pod %s, %v, want %s", pod.Metadata.UID, err, uid)
+	}
+	if err := w.client.Leave(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	await(t, second)
+}
+
+// A service that is started again finds the engine taken by a daemon that its client has started meanwhile, and that does not
+// answer yet.
+func TestServiceTakesOverFromADaemonThatIsStarting(t *testing.T) {
+	w := newWorld(t)
+	w.taken.Store(true)
+	tried := make(chan struct{}, 1000)
+	ready, second := w.launch(t.Context(), false, "1h", func(ctx context.Context, c *config.Config, l *slog.Logger) (daemon.Runtime, error) {
+		tried <- struct{}{}
+		return w.start(ctx, c, l)
+	})
+	for range 2 {
+		select {
+		case <-tried:
+		case err := <-second:
+			t.Fatalf("the service gave up: %v", err)
+		case <-time.After(patience):
+			t.Fatal("the service does not try again")
+		}
+	}
+	_, first := w.launch(t.Context(), true, "1h", func(context.Context, *config.Config, *slog.Logger) (daemon.Runtime, error) {
+		return &held{w.fake, w}, nil
+	})
+	await(t, first)
+	awaitReady(t, ready, second)
+	if v, err := w.client.Version(t.Context()); err != nil || v.OnDemand {
+		t.Errorf("%+v, %v answers, want the service", v, err)
 	}
 	if err := w.client.Leave(t.Context()); err != nil {
 		t.Fatal(err)

@@ -52,6 +52,8 @@ func Look(ctx context.Context, c *config.Config, client *api.Client, version str
 		{"shim", shimProgram},
 		{"kernel", kernel},
 		{"seccomp", seccomp},
+		{"AppArmor", func() look { return appArmor("/sys") }},
+		{"user namespaces", func() look { return userNamespaces("/proc") }},
 		{"cgroups", cgroups},
 		{"mount namespace", mountNamespace},
 		{"network", func() look { return podNetwork(ctx, c) }},
@@ -60,6 +62,8 @@ func Look(ctx context.Context, c *config.Config, client *api.Client, version str
 		{"log folder", func() look { return room(c.LogDir) }},
 		{"clock", clock},
 		{"daemon", func() look { return daemonAnswers(ctx, c, client, version) }},
+		{"policy", func() look { return podPolicy(ctx, c, client) }},
+		{"refused pods", func() look { return refusedPods(ctx, client, time.Now()) }},
 	}
 	findings := make([]Finding, 0, len(checks))
 	for _, k := range checks {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/runtime"
+	"github.com/podstead/podstead/runtime/network"
 )
 
 // networkLimit bounds the look at the network, for which the kernel and other programs are asked.
@@ -22,15 +23,20 @@ func podNetwork(ctx context.Context, c *config.Config) look {
 	findings, err := runtime.DiagnoseNetwork(ctx, runtime.Options{
 		StateDir: c.StateDir, RunDir: c.RunDir, NetworkMode: runtime.NetworkMode(c.Network.Mode), Subnets: c.Network.Prefixes(),
 	})
-	if len(findings) > 0 {
-		var problems, cures []string
-		for _, f := range findings {
-			problems, cures = append(problems, f.Problem), append(cures, f.Cure)
-		}
-		return look{Warn, strings.Join(problems, "; "), strings.Join(cures, "; ")}
-	}
-	if err != nil {
-		return look{Warn, err.Error(), "run it as root"}
+	if l, bad := networkLook(findings, err); bad {
+		return l
 	}
 	return ok("pods get addresses on the bridge %s", runtime.BridgeOf(c.RunDir))
+}
+
+// networkLook is what the findings and the error of a diagnosis, which may have come to findings before, are together.
+func networkLook(findings []network.Finding, err error) (l look, bad bool) {
+	var problems, cures []string
+	for _, f := range findings {
+		problems, cures = append(problems, f.Problem), append(cures, f.Cure)
+	}
+	if err != nil {
+		problems, cures = append(problems, "not everything could be looked at: "+err.Error()), append(cures, "run it as root")
+	}
+	return look{Warn, strings.Join(problems, "; "), strings.Join(cures, "; ")}, len(problems) > 0
 }

@@ -1,4 +1,4 @@
-package shim
+package cgroup
 
 import (
 	"bufio"
@@ -20,12 +20,12 @@ type hierarchy struct {
 	names []string // v1: its controllers, or name=…
 }
 
-// JoinCgroup makes the cgroup at path, which is relative to the root of the hierarchies, and moves this process there.
+// Join makes the cgroup at path, which is relative to the root of the hierarchies, and moves this process there.
 //
 // With cgroup v1 there is a hierarchy for each controller, and to join one costs some milliseconds each. Since the
 // purpose is to leave the cgroup of a service, this process stays where it is in those where it lies at the root.
-func JoinCgroup(path string) error {
-	hs, err := ownHierarchies()
+func Join(path string) error {
+	hs, err := hierarchies()
 	if err != nil {
 		return fmt.Errorf("join cgroup %s: %w", path, err)
 	}
@@ -41,10 +41,10 @@ func JoinCgroup(path string) error {
 	return nil
 }
 
-// RemoveCgroup removes the cgroup at path from every hierarchy. It is no error if there is none; one that has
+// Remove removes the cgroup at path from every hierarchy. It is no error if there is none; one that has
 // processes or children is.
-func RemoveCgroup(path string) error {
-	hs, err := ownHierarchies()
+func Remove(path string) error {
+	hs, err := hierarchies()
 	if err != nil {
 		return fmt.Errorf("remove cgroup %s: %w", path, err)
 	}
@@ -97,8 +97,8 @@ func inheritCpuset(root, path string) error {
 	return nil
 }
 
-// ownHierarchies lists the mounted hierarchies with the place of this process in each.
-func ownHierarchies() ([]hierarchy, error) {
+// hierarchies lists the mounted hierarchies with the place of this process in each.
+func hierarchies() ([]hierarchy, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return nil, err

@@ -1,0 +1,212 @@
+package cgroup
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestPodWeight holds the kubelet's line from shares to weights.
+func TestPodWeight(t *testing.T) {
+	for shares, want := range map[uint64]uint64{0: 1, 2: 1, 28: 1, 29: 2, 102: 4, 1024: 39, 2048: 79, 262144: 10000, 1 << 40: 10000} {
+		if got := PodWeight(shares); got != want {
+			t.Errorf("%d shares: %d, want %d", shares, got, want)
+		}
+	}
+}
+
+// TestSettings: which files say what.
+func TestSettings(t *testing.T) {
+	all := Limits{Shares: 512, Quota: 50_000, Memory: 64 << 20, Pids: 100}
+	for _, test := range []struct {
+		name    string
+		limits  Limits
+		unified bool
+		want    string
+	}{
+		{"v2", all, true, "cpu.weight=20 cpu.max=50000 100000 memory.max=67108864 pids.max=100"},
+		{"v2, none", Limits{}, true, "cpu.weight=1 cpu.max=max 100000? memory.max=max pids.max=max"},
+		{"v1", all, false, "cpu.shares=512 cpu.cfs_period_us=100000 cpu.cfs_quota_us=50000 memory.use_hierarchy=1? " +
+			"memory.limit_in_bytes=67108864 pids.max=100"},
+		{"v1, none", Limits{}, false, "cpu.shares=2 cpu.cfs_period_us=100000? cpu.cfs_quota_us=-1? memory.use_hierarchy=1? " +
+			"memory.limit_in_bytes=-1 pids.max=max"},
+		{"too many shares", Limits{Shares: 1 << 30}, false, "cpu.shares=262144 cpu.cfs_period_us=100000? cpu.cfs_quota_us=-1? " +
+			"memory.use_hierarchy=1? memory.limit_in_bytes=-1 pids.max=max"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var got []string
+			for _, s := range test.limits.settings(test.unified) {
+				text := s.file + "=" + s.value
+				if s.optional {
+					text += "?"
+				}
+				got = append(got, text)
+			}
+			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// tree makes files below a folder, and returns it.
+func tree(t *testing.T, files map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range files {
+		file := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// wantFiles compares files below a folder, each from its first byte.
+func wantFiles(t *testing.T, dir string, want map[string]string) {
+	t.Helper()
+	for name, text := range want {
+		got, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil || string(got) != text {
+			t.Errorf("%s: %q, %v; want %q", name, got, err, text)
+		}
+	}
+}
+
+// TestBoundV2: every parent passes the controllers on that are there and needed, and the rest is left out.
+func TestBoundV2(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"cgroup.controllers": "cpuset cpu memory\n", "cgroup.subtree_control": "cpu memory\n", "pods/cgroup.subtree_control": "",
+		"pods/uid/cpu.weight": "", "pods/uid/cpu.max": "", "pods/uid/memory.max": "", "pods/uid/pids.max": "",
+	})
+	hs := []hierarchy{{mount: dir, v2: true, names: []string{""}}}
+	if err := bound(hs, "/pods/uid", Limits{Shares: 1024, Memory: 4096, Pids: 9}); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, dir, map[string]string{
+		"cgroup.subtree_control": "cpu memory\n", "pods/cgroup.subtree_control": "+cpu +memory",
+		"pods/uid/cpu.weight": "39", "pods/uid/cpu.max": "max 100000", "pods/uid/memory.max": "4096", "pods/uid/pids.max": "",
+	})
+}
+
+// TestBoundV1: each controller has its hierarchy, and those without limits are left alone.
+func TestBoundV1(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"cpu/p/cpu.shares": "", "cpu/p/cpu.cfs_period_us": "", "cpu/p/cpu.cfs_quota_us": "", "memory/p/memory.limit_in_bytes": "",
+		"unified/cgroup.controllers": "hugetlb", "freezer/tasks": "",
+	})
+	var hs []hierarchy
+	for _, name := range []string{"cpu", "memory", "freezer"} {
+		hs = append(hs, hierarchy{mount: filepath.Join(dir, name), names: []string{name}})
+	}
+	hs = append(hs, hierarchy{mount: filepath.Join(dir, "unified"), v2: true, names: []string{""}})
+	if err := bound(hs, "/p", Limits{Shares: 4, Quota: 1000}); err != nil {
+		t.Fatal(err)
+	}
+	wantFiles(t, dir, map[string]string{
+		"cpu/p/cpu.shares": "4", "cpu/p/cpu.cfs_period_us": "100000", "cpu/p/cpu.cfs_quota_us": "1000", "memory/p/memory.limit_in_bytes": "-1",
+	})
+	for _, none := range []string{"freezer/p", "unified/p"} {
+		if _, err := os.Stat(filepath.Join(dir, none)); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s was made", none)
+		}
+	}
+}
+
+// A limit that cannot be written is an error; what a kernel lacks and nobody asked for is none.
+func TestBoundFails(t *testing.T) {
+	const quota, memory, free = "cpu.max", "memory.max", ""
+	for _, test := range []struct {
+		lacks  string
+		limits Limits
+		want   string // part of the error
+	}{
+		{quota, Limits{}, free},
+		{quota, Limits{Quota: 1000}, quota},
+		{memory, Limits{}, memory},
+	} {
+		files := map[string]string{
+			"cgroup.controllers": "cpu memory", "cgroup.subtree_control": "cpu memory",
+			"p/cpu.weight": "", "p/cpu.max": "", "p/memory.max": "",
+		}
+		delete(files, "p/"+test.lacks)
+		err := bound([]hierarchy{{mount: tree(t, files), v2: true}}, "/p", test.limits)
+		if (err != nil) != (test.want != free) || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("without %s, with %+v: %v", test.lacks, test.limits, err)
+		}
+	}
+	err := bound([]hierarchy{{mount: tree(t, map[string]string{"cgroup.controllers": "cpu"}), v2: true}}, "/p", Limits{})
+	if err == nil || !strings.Contains(err.Error(), "subtree_control") {
+		t.Errorf("a parent that passes nothing on: %v", err)
+	}
+}
+
+func TestControllers(t *testing.T) {
+	dir := tree(t, map[string]string{"cgroup.controllers": "cpu io pids\n"})
+	unified := hierarchy{mount: dir, v2: true, names: []string{""}}
+	for _, test := range []struct {
+		name string
+		hs   []hierarchy
+		want Controllers
+	}{
+		{"v2", []hierarchy{unified}, Controllers{Unified: true, Names: []string{"cpu", "io", "pids"}}},
+		{
+			"hybrid",
+			[]hierarchy{unified, {names: []string{"cpu", "cpuacct"}}, {names: []string{"name=systemd"}}},
+			Controllers{Names: []string{"cpu", "cpuacct", "name=systemd"}},
+		},
+	} {
+		got, err := controllersOf(test.hs)
+		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", test.name, err, diff)
+		}
+		if !got.Has("cpu") || got.Has("memory") {
+			t.Errorf("%s: has cpu %v, memory %v", test.name, got.Has("cpu"), got.Has("memory"))
+		}
+	}
+	if _, err := controllersOf([]hierarchy{{mount: filepath.Join(dir, "none"), v2: true}}); err == nil {
+		t.Error("a hierarchy that is not there has controllers")
+	}
+	if c, err := LookAtControllers(); err != nil || len(c.Names) == 0 && !c.Unified {
+		t.Errorf("this machine: %+v, %v", c, err)
+	}
+}
+
+func TestOOMKills(t *testing.T) {
+	dir := tree(t, map[string]string{
+		"v1/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", "old/memory.oom_control": "oom_kill_disable 0\nunder_oom 1\n",
+		"v2/memory.events": "low 0\nhigh 0\nmax 12\noom 2\noom_kill 1\noom_group_kill 1\n", "bad/memory.events": "oom_kill many\n",
+	})
+	for _, test := range []struct {
+		name    string
+		unified bool
+		want    int64
+		bad     bool
+	}{
+		{"v1", false, 3, false},
+		{"old", false, 0, false},
+		{"v2", true, 1, false},
+		{"bad", true, 0, true},
+		{"none", true, 0, true},
+	} {
+		m := MemoryGroupIn(filepath.Join(dir, test.name), test.unified)
+		got, err := m.OOMKills()
+		if got != test.want || (err != nil) != test.bad || test.name == "none" && !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("%s: %d, %v", test.name, got, err)
+		}
+		if up := m.Parent(); up.dir != dir || up.Unified() != test.unified {
+			t.Errorf("%s: parent %+v", test.name, up)
+		}
+	}
+	if _, err := MemoryGroupOf(-1); err == nil {
+		t.Error("no process has a cgroup")
+	}
+}

@@ -1,0 +1,424 @@
+//go:build e2e
+
+package runtime_test
+
+import (
+	"fmt"
+	"math/bits"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/containerd/containerd/v2/pkg/cap"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Who runs, with what rights, behind which filters: all of it as the container's own /proc/self shows it.
+
+// identity is the line of users and groups of a process: real and effective ID, and the groups, in the order of their numbers.
+const identity = `awk '/^Uid:/ { u = $2 "/" $3 } /^Gid:/ { g = $2 "/" $3 } /^Groups:/ { $1 = ""; gs = $0 } END { print u, g, "in" gs }' /proc/self/status`
+
+const usersFile = `
+volumes = [{ name = "data", emptyDir = {} }, { name = "tools", emptyDir = {} }]
+securityContext = { runAsUser = 1000, runAsGroup = 2000, supplementalGroups = [4000, 3000], fsGroup = 5000 }
+
+[[containers]]
+name = "pod"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", '''@identity; cat /proc/self/status | grep -c 'CapEff:.0000000000000000'; touch /data/f; stat -c %u:%g /data/f''']
+volumeMounts.data = "/data"
+
+[[containers]]
+name = "own"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", '''@identity''']
+securityContext = { runAsUser = 0, runAsGroup = 7 }
+
+[[containers]]
+name = "own-user"
+image = "localhost/podstead/testserver:1"
+command = ["/tools/sh", "-c", '''export PATH=/tools; @identity''']
+volumeMounts = { tools = "/tools" }
+securityContext = { runAsUser = 65534 }
+
+[[containers]]
+name = "install"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "cp -a /bin/* /tools/"]
+volumeMounts = { tools = "/tools" }
+securityContext = { runAsUser = 0 }
+`
+
+// file is a pod file with the words that stand for scripts written out.
+func file(text string) string { return strings.ReplaceAll(text, "@identity", identity) }
+
+// TestFieldsUsers: a container's user and group are its own, or else the pod's, and it is in the pod's groups.
+//
+// fields: securityContext.{runAsUser,runAsGroup,supplementalGroups,fsGroup}, containers[].securityContext.{runAsUser,runAsGroup}
+func TestFieldsUsers(t *testing.T) {
+	m := newMachine(t)
+	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
+	p := newPod(m, m.parse(file(usersFile)))
+	wantLines(t, p.run("pod"), "1000/1000 2000/2000 in 2000 3000 4000 5000", "1", "1000:5000")
+	wantLines(t, p.run("own"), "0/0 7/7 in 7 3000 4000 5000")
+	p.run("install")
+	wantLines(t, p.run("own-user"), "65534/65534 2000/2000 in 2000 3000 4000 5000")
+
+	// Without a group from the pod, it is the one that the image's /etc/passwd gives the user, or 0.
+	p.SecurityContext = nil
+	for user, want := range map[int64]string{65534: "65534/65534 65534/65534 in 65534", 12345: "12345/12345 0/0 in 0", 0: "0/0 0/0 in 0"} {
+		c := sh(identity)
+		c.SecurityContext = &spec.SecurityContext{RunAsUser: &user}
+		wantLines(t, p.output(c), want)
+	}
+}
+
+const policyFile = `
+securityContext = { runAsUser = 65534, supplementalGroups = [3000], supplementalGroupsPolicy = "@policy" }
+
+[[containers]]
+name = "c"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", '''@identity''']
+`
+
+// TestFieldsGroupsPolicy: the groups that the image gives the user are added to the pod's, or are not.
+//
+// fields: securityContext.supplementalGroupsPolicy
+func TestFieldsGroupsPolicy(t *testing.T) {
+	m := newMachine(t)
+	for policy, want := range map[string]string{"Merge": "65534/65534 65534/65534 in 777 3000 65534", "Strict": "65534/65534 65534/65534 in 3000 65534"} {
+		p := newPod(m, m.parse(file(strings.ReplaceAll(policyFile, "@policy", policy))))
+		p.addToImage("etc/group", "root:x:0:\nnogroup:x:65534:\nmembers:x:777:nobody\n")
+		wantLines(t, p.run("c"), want)
+		if err := p.RemovePod(p.ctx(), uid, p.Pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// addToImage changes a file of the only image that is unpacked.
+func (p *pod) addToImage(name, text string) {
+	p.Helper()
+	files, err := filepath.Glob(filepath.Join(p.opts.StateDir, "engine/io.containerd.snapshotter.v1.overlayfs/snapshots/*/fs", name))
+	if err != nil || len(files) != 1 {
+		p.Fatalf("%s of the image: %v, %v", name, files, err)
+	}
+	if err := os.WriteFile(files[0], []byte(text), 0o644); err != nil {
+		p.Fatal(err)
+	}
+}
+
+const nonRootFile = `
+securityContext.runAsNonRoot = true
+
+[[containers]]
+name = "root"
+image = "localhost/podstead/busybox:1"
+
+[[containers]]
+name = "name"
+image = "localhost/podstead/testserver:1"
+
+[[containers]]
+name = "says-root"
+image = "localhost/podstead/busybox:1"
+securityContext.runAsUser = 0
+
+[[containers]]
+name = "user"
+image = "localhost/podstead/busybox:1"
+command = ["id", "-u"]
+securityContext.runAsUser = 1000
+
+[[containers]]
+name = "may"
+image = "localhost/podstead/busybox:1"
+command = ["id", "-u"]
+securityContext.runAsNonRoot = false
+`
+
+// TestFieldsNonRoot: what would be root, or might be, is not started, and says why; it is tried again, so a fixed image helps.
+//
+// fields: securityContext.runAsNonRoot, containers[].securityContext.runAsNonRoot
+func TestFieldsNonRoot(t *testing.T) {
+	m := newMachine(t)
+	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
+	p := newPod(m, m.parse(nonRootFile))
+	for name, want := range map[string]string{
+		"root": `container has runAsNonRoot and image will run as root (pod: "pod_default(` + uid + `)", container: root)`,
+		"name": "container has runAsNonRoot and image has non-numeric user (nobody), cannot verify user is non-root",
+
+		"says-root": "container's runAsUser breaks non-root policy",
+	} {
+		for range 2 {
+			_, err := p.begin(name)
+			wantFailure(t, name, err, lifecycle.ReasonCreateConfigError, want)
+		}
+	}
+	wantLines(t, p.run("user"), "1000")
+	wantLines(t, p.run("may"), "0")
+}
+
+const capabilitiesFile = `
+securityContext.runAsNonRoot = false
+
+[[containers]]
+name = "default"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "@caps"]
+
+[[containers]]
+name = "drop-all-add"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "@caps; chown 1 /tmp 2>&1 | sed 's/.*: //'"]
+securityContext.capabilities = { drop = ["ALL"], add = ["NET_ADMIN"] }
+
+[[containers]]
+name = "add-all-drop"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "@caps"]
+securityContext.capabilities = { add = ["ALL"], drop = ["CHOWN"] }
+
+[[containers]]
+name = "add"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "@caps; ip link set lo down && echo down"]
+securityContext.capabilities = { add = ["NET_ADMIN"], drop = ["MKNOD"] }
+
+[[containers]]
+name = "user"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "@caps"]
+securityContext = { capabilities.add = ["NET_ADMIN"], runAsUser = 1000 }
+
+[[containers]]
+name = "absent"
+image = "localhost/podstead/busybox:1"
+securityContext.capabilities.add = ["@absent"]
+`
+
+// defaultCaps are the capabilities of containers that ask for nothing.
+const (
+	defaultCaps = uint64(0xa80425fb)
+	capChown    = uint64(1) << 0
+	capNetAdmin = uint64(1) << 12
+	capMknod    = uint64(1) << 27
+)
+
+// ownCaps are the capabilities of this process, as a set and, of those that it has not got, the name of one.
+func ownCaps(t *testing.T) (set uint64, absent string) {
+	t.Helper()
+	status, err := os.Open("/proc/self/status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer status.Close()
+	sets, err := cap.ParseProcPIDStatus(status)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set = sets[cap.Effective]
+	if i := bits.TrailingZeros64(^set); cap.FromNumber(i) != "" {
+		absent = strings.TrimPrefix(cap.FromNumber(i), "CAP_")
+	}
+	return set, absent
+}
+
+// TestFieldsCapabilities: the sets that may be had, are permitted and are in effect are the default's with what is added and
+// without what is dropped. None is inherited or ambient, so another user than root has them in reach and none in effect.
+//
+// fields: containers[].securityContext.capabilities.{add,drop}
+func TestFieldsCapabilities(t *testing.T) {
+	own, absent := ownCaps(t)
+	const caps = `awk '/^Cap(Inh|Prm|Eff|Bnd|Amb)/ { printf \"%s%s\", s, $2; s = \" \" } END { print \"\" }' /proc/self/status`
+	m := newMachine(t)
+	text := strings.NewReplacer("@caps", caps, "@absent", max(absent, "CHOWN")).Replace(capabilitiesFile)
+	p := newPod(m, m.parse(text))
+	sets := func(has, bound uint64) string { // inheritable, permitted, effective, bounding, ambient
+		return fmt.Sprintf("%016x %016x %016[2]x %016[3]x %016[1]x", 0, has, bound)
+	}
+	all := func(set uint64) string { return sets(set, set) }
+	wantLines(t, p.run("default"), all(defaultCaps))
+	wantLines(t, p.run("drop-all-add"), all(capNetAdmin), "Operation not permitted")
+	wantLines(t, p.run("add-all-drop"), all(own&^capChown))
+	wantLines(t, p.run("add"), all(defaultCaps&^capMknod|capNetAdmin), "down")
+	wantLines(t, p.run("user"), sets(0, defaultCaps|capNetAdmin))
+	if absent != "" {
+		_, err := p.begin("absent")
+		wantFailure(t, "a capability that nobody has", err, lifecycle.ReasonCreateConfigError, "capability "+absent+" cannot be added")
+	}
+}
+
+const privilegesFile = `
+[[containers]]
+name = "default"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "grep NoNewPrivs: /proc/self/status; touch /x && echo written"]
+
+[[containers]]
+name = "limited"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "grep NoNewPrivs: /proc/self/status; touch /x 2>&1 | sed 's/.*: //'; touch /data/x /dev/shm/x && echo written"]
+volumeMounts.data = "/data"
+securityContext = { allowPrivilegeEscalation = false, readOnlyRootFilesystem = true }
+
+[[containers]]
+name = "allowed"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "grep NoNewPrivs: /proc/self/status; touch /x && echo written"]
+securityContext = { allowPrivilegeEscalation = true, readOnlyRootFilesystem = false }
+
+[[containers]]
+name = "install"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "cp /bin/busybox /data/su && chmod 4755 /data/su"]
+volumeMounts.data = "/data"
+
+[[containers]]
+name = "suid"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "/data/su </dev/null 2>&1 | grep -c 'must be suid' || true"]
+volumeMounts.data = "/data"
+securityContext.runAsUser = 1000
+
+[[containers]]
+name = "no-suid"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "/data/su </dev/null 2>&1 | grep -c 'must be suid' || true"]
+volumeMounts.data = "/data"
+securityContext = { runAsUser = 1000, allowPrivilegeEscalation = false }
+
+[[volumes]]
+name = "data"
+emptyDir = {}
+`
+
+// TestFieldsPrivileges: who may not gain privileges does not by a setuid program, and a root that is read-only leaves volumes alone.
+//
+// fields: containers[].securityContext.{allowPrivilegeEscalation,readOnlyRootFilesystem}
+func TestFieldsPrivileges(t *testing.T) {
+	m := newMachine(t)
+	p := newPod(m, m.parse(privilegesFile))
+	wantLines(t, p.run("default"), "NoNewPrivs:\t0", "written")
+	wantLines(t, p.run("limited"), "NoNewPrivs:\t1", "Read-only file system", "written")
+	wantLines(t, p.run("allowed"), "NoNewPrivs:\t0", "written")
+	p.run("install")
+	wantLines(t, p.run("suid"), "0")
+	wantLines(t, p.run("no-suid"), "1")
+}
+
+const privilegedFile = `
+securityContext.runAsNonRoot = false
+volumes = [{ name = "host", hostPath.path = "host" }]
+
+[[containers]]
+name = "c"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", '''
+	grep -E "^(CapEff|CapBnd|Seccomp|NoNewPrivs):" /proc/self/status | tr -d "\t"
+	awk '$5 == "/sys" || $5 == "/sys/fs/cgroup" { split($6, o, ","); print $5, o[1] }' /proc/self/mountinfo
+	grep -c -E " /proc/(kcore|sys|bus|keys) | /sys/firmware " /proc/self/mountinfo
+	mkdir /m && mount -t tmpfs tmpfs /m && echo mounted
+	ls -d @device && head -c 1 /dev/zero | wc -c''']
+securityContext.privileged = true
+
+[[containers]]
+name = "not"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", '''
+	mkdir /m; mount -t tmpfs tmpfs /m 2>&1 | sed "s/.*: //"
+	ls @device 2>&1 | sed "s/.*: //"
+	mknod /d @node && head -c 1 /d 2>&1 | sed "s/.*: //"''']
+securityContext.privileged = false
+`
+
+// TestFieldsPrivileged: a privileged container has all that the daemon has: capabilities, devices, a /sys that can be written
+// to, nothing hidden, no filter.
+//
+// fields: containers[].securityContext.privileged
+func TestFieldsPrivileged(t *testing.T) {
+	const device, node = "/dev/kmsg", "c 1 11" // one that machines have and containers have not
+	own, _ := ownCaps(t)
+	m := newMachine(t)
+	p := newPod(m, m.parse(strings.NewReplacer("@device", device, "@node", node).Replace(privilegedFile)))
+	hex := fmt.Sprintf("%016x", own)
+	wantLines(t, p.run("c"), "CapEff:"+hex, "CapBnd:"+hex, "NoNewPrivs:0", "Seccomp:0", "/sys rw", "/sys/fs/cgroup rw", "0", "mounted", device, "1")
+	wantLines(t, p.run("not"), "permission denied (are you root?)", "No such file or directory", "Operation not permitted")
+}
+
+// TestFieldsProcMount: what is hidden of /proc, and what cannot be written to; all of it can where nothing is masked. (A pod file
+// may say so only of a pod with users of its own.)
+//
+// fields: containers[].securityContext.procMount
+func TestFieldsProcMount(t *testing.T) {
+	p := newPod(newMachine(t), &spec.Pod{})
+	const look = `awk '$5 ~ "^/proc/" || $5 ~ "^/sys/(firmware|devices)" { split($6, o, ","); print $5, o[1] }' /proc/self/mountinfo | sort`
+	readOnly := sh(`for f in bus fs irq sys sysrq-trigger; do [ ! -e /proc/$f ] || grep " /proc/$f ro," /proc/self/mountinfo >/dev/null || echo $f; done
+		for f in acpi scsi asound; do ls /proc/$f 2>/dev/null; done; ls /sys/firmware 2>/dev/null
+		for f in interrupts kcore keys latency_stats timer_list sched_debug; do [ ! -e /proc/$f ] || head -c 1 /proc/$f 2>/dev/null; done; echo end`)
+	readOnly.SecurityContext = &spec.SecurityContext{ProcMount: "Default"}
+	wantLines(t, p.output(readOnly), "end")
+	unmasked := sh(look + "; head -c 1 /proc/interrupts | wc -c")
+	unmasked.SecurityContext = &spec.SecurityContext{ProcMount: "Unmasked"}
+	wantLines(t, p.output(unmasked), "1")
+}
+
+// execFile has a container whose every right is not the default.
+const execFile = `
+[[containers]]
+name = "c"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "@status; echo ready; exec sleep 100000"]
+
+[containers.securityContext]
+runAsUser = 1000
+runAsGroup = 2000
+allowPrivilegeEscalation = false
+readOnlyRootFilesystem = true
+capabilities = { drop = ["ALL"], add = ["CHOWN"] }
+seccompProfile = { type = "Localhost", localhostProfile = "no-chmod.json" }
+`
+
+// status shows all that says what a process may do.
+const status = `exec 2>&1; grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):' /proc/self/status; cd /tmp; touch /x; touch /dev/shm/f; chmod 600 /dev/shm/f; true`
+
+// TestSecurityOfExec: probes and hooks run commands with the rights of their container, and no others.
+func TestSecurityOfExec(t *testing.T) {
+	m := newMachine(t)
+	m.write("etc/seccomp/no-chmod.json", noChmod, 0o600)
+	p := newPod(m, m.parse(strings.ReplaceAll(execFile, "@status", status)))
+	ref := p.serve("c")
+	want := strings.TrimSuffix(p.log(ref), "ready\n") // one stream, so that its lines are in order
+	code, got, err := p.exec(ref, time.Minute, status)
+	if err != nil || code != 0 {
+		t.Fatalf("exit %d, %v", code, err)
+	}
+	wantLines(t, got, strings.Split(strings.TrimSuffix(want, "\n"), "\n")...)
+	for _, part := range []string{"Uid:\t1000\t", "Gid:\t2000\t", "CapBnd:\t0000000000000001", "NoNewPrivs:\t1", "Seccomp:\t2"} {
+		if !strings.Contains(got, part) {
+			t.Errorf("the command has no %q:\n%s", part, got)
+		}
+	}
+}
+
+// TestSecurityOfEphemeral: a container that is added to a running pod has a security context too, over the pod's.
+func TestSecurityOfEphemeral(t *testing.T) {
+	m := newMachine(t)
+	p := newPod(m, m.parse("securityContext = { runAsUser = 1000, supplementalGroups = [3000] }\n[[containers]]\nname = \"c\"\nimage = \"i:1\"\n"))
+	c, problems := spec.ParseEphemeral("debug.toml", []byte(file(`
+name = "debug"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", '''@identity; grep NoNewPrivs: /proc/self/status''']
+securityContext = { runAsGroup = 7, allowPrivilegeEscalation = false }
+`)), p.Pod)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	p.EphemeralContainers = []spec.Container{*c}
+	wantLines(t, p.run("debug"), "1000/1000 7/7 in 7 3000", "NoNewPrivs:\t1")
+}

@@ -1,0 +1,54 @@
+package oci
+
+import (
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/runtime/idmap"
+)
+
+// Namespaces are the paths of the pod's namespaces that its containers join. An empty one is the machine's, but for PID: then each
+// container has its own, unless the pod asks for the machine's (hostPID).
+type Namespaces struct {
+	Network, IPC, UTS, PID string
+	// User is the user namespace that the others belong to, and IDs are what it maps.
+	User string
+	IDs  idmap.Range
+}
+
+// users puts the mappings of the user namespace, if there is one, where the OCI runtime looks for them, although it joins one that
+// is there.
+func (n Namespaces) users(s *specs.Linux) {
+	s.UIDMappings, s.GIDMappings = n.IDs.Mappings(), n.IDs.Mappings()
+}
+
+// namespacesOf lists the namespaces of a container: its own for mounts and, unless the pod says otherwise, for processes, the
+// pod's for the rest.
+func namespacesOf(in *Input) []specs.LinuxNamespace {
+	var list []specs.LinuxNamespace
+	if in.PID == "" && !in.Pod.HostPID {
+		list = append(list, specs.LinuxNamespace{Type: specs.PIDNamespace})
+	}
+	list = append(list, specs.LinuxNamespace{Type: specs.MountNamespace})
+	list = append(list, in.joined()...)
+	if in.Machine.UnifiedCgroups && !Privileged(in.Container) { // as the CRI has it
+		list = append(list, specs.LinuxNamespace{Type: specs.CgroupNamespace})
+	}
+	return list
+}
+
+// joined lists the namespaces that are there.
+func (n Namespaces) joined() []specs.LinuxNamespace {
+	var list []specs.LinuxNamespace
+	for _, ns := range []specs.LinuxNamespace{
+		{Type: specs.UserNamespace, Path: n.User},
+		{Type: specs.PIDNamespace, Path: n.PID},
+		{Type: specs.NetworkNamespace, Path: n.Network},
+		{Type: specs.IPCNamespace, Path: n.IPC},
+		{Type: specs.UTSNamespace, Path: n.UTS},
+	} {
+		if ns.Path != "" {
+			list = append(list, ns)
+		}
+	}
+	return list
+}

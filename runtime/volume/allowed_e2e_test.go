@@ -1,0 +1,93 @@
+//go:build e2e
+
+package volume
+
+import (
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// While somebody who may write to an allowed folder swaps a folder of it against a link that leads out, what is mounted for a
+// hostPath volume is never outside, and stays what it was when the link is there.
+func TestConfinedHostPathRace(t *testing.T) {
+	s := newSet(t, nil)
+	dir := t.TempDir()
+	allowed, outside := mkdir(t, filepath.Join(dir, "srv")), mkdir(t, filepath.Join(dir, "etc"))
+	s.opts.HostPaths = []string{allowed}
+	folder, link := mkdir(t, filepath.Join(allowed, "a")), filepath.Join(allowed, "b")
+	symlink(t, outside, link)
+	inside, forbidden := statOf(t, folder).Ino, statOf(t, outside).Ino
+	pod := podOf(spec.Volume{Name: "h", HostPath: &spec.HostPathVolume{Path: folder}})
+	clean(t, s, pod.UID)
+	var group sync.WaitGroup
+	stop := make(chan struct{})
+	swap(t, &group, stop, folder, link)
+	end := time.Now().Add(wholeTime)
+	mounted, refused := 0, 0
+	for n := 0; n < 300 || (mounted == 0 || refused == 0) && time.Now().Before(end); n++ {
+		list, err := s.Mounts(t.Context(), pod, Request{Run: "run", Container: &spec.Container{VolumeMounts: []spec.VolumeMount{{Name: "h", MountPath: "/h"}}}})
+		if err != nil {
+			refused++
+			continue
+		}
+		mounted++
+		if ino := statOf(t, list[0].Source).Ino; ino == forbidden || ino != inside {
+			t.Fatalf("mounted inode %d, want %d", ino, inside)
+		}
+	}
+	close(stop)
+	group.Wait()
+	t.Logf("mounted %d times, refused %d times", mounted, refused)
+	if mounted == 0 || refused == 0 {
+		t.Errorf("no race was met: mounted %d times, refused %d times", mounted, refused)
+	}
+}
+
+// A host path that is mounted by what was looked at shows what is mounted below it, files too, and passes mounts on as asked.
+func TestConfinedHostPathIsWhole(t *testing.T) {
+	s := newSet(t, nil)
+	base := t.TempDir()
+	shared := tmpfsAt(t, filepath.Join(base, "shared"), unix.MS_SHARED)
+	write(t, filepath.Join(shared, "file"), "text")
+	below := tmpfsAt(t, filepath.Join(shared, "below"), unix.MS_SHARED)
+	write(t, filepath.Join(below, "deep"), "deep text")
+	s.opts.HostPaths = []string{base}
+	pod := podOf(
+		spec.Volume{Name: "folder", HostPath: &spec.HostPathVolume{Path: shared}},
+		spec.Volume{Name: "file", HostPath: &spec.HostPathVolume{Path: filepath.Join(shared, "file"), Type: spec.HostPathFile}},
+	)
+	clean(t, s, pod.UID)
+	prepare(t, s, pod)
+	list, err := s.Mounts(t.Context(), pod, Request{Run: "run", Container: &spec.Container{VolumeMounts: []spec.VolumeMount{
+		{Name: "folder", MountPath: "/private"},
+		{Name: "folder", MountPath: "/slave", MountPropagation: "HostToContainer"},
+		{Name: "folder", MountPath: "/shared", MountPropagation: "Bidirectional"},
+		{Name: "file", MountPath: "/file"},
+		{Name: "folder", MountPath: "/sub", SubPath: "below"},
+	}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, name := range []string{"below/deep", "below/deep", "below/deep"} {
+		if got := read(t, filepath.Join(list[i].Source, name)); got != "deep text" {
+			t.Errorf("%s: %q", list[i].Destination, got)
+		}
+	}
+	if got := read(t, list[3].Source); got != "text" {
+		t.Errorf("the file: %q", got)
+	}
+	later := tmpfsAt(t, mkdir(t, filepath.Join(shared, "later")), unix.MS_PRIVATE)
+	write(t, filepath.Join(later, "news"), "news")
+	for i, seen := range []bool{false, true, true} {
+		var st unix.Stat_t
+		if err := unix.Stat(filepath.Join(list[i].Source, "later", "news"), &st); (err == nil) != seen {
+			t.Errorf("%s: a mount that came later is seen: %v, want %v", list[i].Destination, err == nil, seen)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package lifecycle_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+func TestRefusals(t *testing.T) {
+	cause := errors.New("sshd listens there")
+	port := lifecycle.Refusal{Reason: lifecycle.ReasonNodePorts, Field: "containers[0].ports[0].hostPort", Message: cause.Error(), Cause: cause}
+	sysctl := lifecycle.Refusal{Reason: lifecycle.ReasonSysctlForbidden, Message: "no"}
+	other := lifecycle.Refusal{Reason: lifecycle.ReasonUnexpectedAdmissionError, Message: cause.Error(), Cause: cause}
+	for _, test := range []struct {
+		name string
+		err  error
+		want []lifecycle.Refusal
+	}{
+		{"nothing", nil, nil},
+		{"one", port, []lifecycle.Refusal{port}},
+		{"one that is wrapped", fmt.Errorf("look: %w", port), []lifecycle.Refusal{port}},
+		{"several", errors.Join(port, errors.Join(sysctl)), []lifecycle.Refusal{port, sysctl}},
+		{"an error that is none", cause, []lifecycle.Refusal{other}},
+		{"both", errors.Join(cause, sysctl), []lifecycle.Refusal{other, sysctl}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := cmp.Diff(test.want, lifecycle.Refusals(test.err), cmpopts.EquateErrors()); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if !errors.Is(port, cause) {
+		t.Error("the cause of a refusal is not found")
+	}
+	if got, want := port.Error(), "NodePorts: containers[0].ports[0].hostPort: sshd listens there"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

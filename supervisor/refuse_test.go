@@ -1,0 +1,114 @@
+package supervisor_test
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/policy"
+)
+
+// unsafeContext sets a kernel parameter that is not on the safe list.
+var unsafeContext = &spec.PodSecurityContext{Sysctls: []spec.Sysctl{{Name: "net.core.somaxconn", Value: "1024"}}}
+
+// A pod is refused for all that is wrong with it at once: by the policy, the machine, other pods. Nothing of it starts, nothing
+// is kept, and an event tells of it.
+func TestRefusedForEverything(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		why := errors.New("the machine does not like it")
+		m := newMachine(t, fakeruntime.Options{Refuse: func(pod *spec.Pod) error {
+			if pod.Name == "two" {
+				return why
+			}
+			return nil
+		}})
+		m.start()
+		m.add(server("one", 8080))
+		m.untilPhase("one", lifecycle.PhaseRunning)
+		m.leave()
+		m.policy = policy.Policy{PodSecurity: policy.Baseline, HostPaths: []string{"/srv"}}
+		m.start()
+		m.untilPhase("one", lifecycle.PhaseRunning)
+		synctest.Wait()
+
+		calls := len(m.engine.Calls())
+		two := server("two", 8080)
+		two.SecurityContext = unsafeContext
+		two.Volumes = []spec.Volume{{Name: "h", HostPath: &spec.HostPathVolume{Path: "/etc"}}}
+		_, err := m.Add(two, supervisor.Owner{By: "a test"})
+		refused, is := errors.AsType[*supervisor.RefusedError](err)
+		if !is || !errors.Is(err, why) {
+			t.Fatalf("error %v", err)
+		}
+		var got []string
+		for _, r := range refused.Refusals {
+			got = append(got, string(r.Reason)+" "+r.Field)
+		}
+		want := []string{
+			"PodSecurity volumes[0].hostPath", "PodSecurity containers[0].ports[0].hostPort", "PodSecurity securityContext.sysctls[0].name",
+			"HostPathForbidden volumes[0].hostPath.path", "SysctlForbidden securityContext.sysctls[0].name",
+			"UnexpectedAdmissionError ", "NodePorts containers[0].ports[0].hostPort",
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("(-want +got):\n%s", diff)
+		}
+		if _, there := m.Pod("two"); there || len(m.engine.Calls()) != calls {
+			t.Errorf("the pod is there, or the engine was asked: %v", m.engine.Calls()[calls:])
+		}
+		events, err := m.History(t.Context(), "two")
+		if err != nil || len(events) != 1 {
+			t.Fatalf("events %v, %v", events, err)
+		}
+		e := events[0]
+		if e.Kind != supervisor.PodRefused || e.Reason != "PodSecurity" || e.UID != "" || e.Fields["by"] != "a test" || e.Fields["mend"] == "" {
+			t.Errorf("event %+v", e)
+		}
+	})
+}
+
+// A pod that runs goes on under a policy that would refuse it, over a restart of its containers too.
+func TestStricterPolicyLetsRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		before := m.add(server("one", 8080))
+		m.untilPhase("one", lifecycle.PhaseRunning)
+		m.crash()
+		m.policy = policy.Policy{PodSecurity: policy.Restricted}
+		m.start()
+		now := m.untilPhase("one", lifecycle.PhaseRunning)
+		if now.Facts.UID != before.Facts.UID {
+			t.Errorf("it is another pod")
+		}
+		if _, err := m.Add(server("two", 8081), supervisor.Owner{}); err == nil {
+			t.Error("the policy does not hold for a pod that comes")
+		}
+	})
+}
+
+func TestEphemeralContainerIsRefused(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.policy = policy.Policy{PodSecurity: policy.Baseline}
+		m.start()
+		m.add(sleeper("100000"))
+		name := sleeper("").Name
+		m.untilPhase(name, lifecycle.PhaseRunning)
+		c := &spec.Container{Name: "d", Image: "image", Command: []string{"true"}, SecurityContext: &spec.SecurityContext{Privileged: new(true)}}
+		err := m.AddEphemeral(t.Context(), name, "", c, "a test")
+		refused, is := errors.AsType[*supervisor.RefusedError](err)
+		if !is || len(refused.Refusals) != 1 || refused.Refusals[0].Field != "ephemeralContainers[0].securityContext.privileged" {
+			t.Fatalf("error %v", err)
+		}
+		c.SecurityContext = nil
+		if err := m.AddEphemeral(t.Context(), name, "", c, "a test"); err != nil {
+			t.Errorf("one that is allowed: %v", err)
+		}
+	})
+}

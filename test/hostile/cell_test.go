@@ -1,0 +1,231 @@
+//go:build e2e
+
+package hostile
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestKernel: what the kernel keeps for the whole machine cannot be changed, nor most of it be read.
+func TestKernel(t *testing.T) {
+	f := newFixture(t, options{})
+	cgroup := "/sys/fs/cgroup"
+	if _, err := os.Stat(cgroup + "/cgroup.controllers"); err != nil { // with cgroup v1 there is one for each controller
+		cgroup += "/memory"
+	}
+	f.intrude("kernel", "", []try{
+		{"capabilities CapEff", "00000000a80425fb"},
+		{"capabilities CapBnd", "00000000a80425fb"},
+		{"capabilities CapInh", "0000000000000000"},
+		{"capabilities CapAmb", "0000000000000000"},
+		{"write /proc/sys/kernel/core_pattern", "EROFS"},
+		{"write /proc/sys/kernel/panic", "EROFS"},
+		{"write /proc/sys/vm/panic_on_oom", "EROFS"},
+		{"write /proc/sys/net/ipv4/ip_forward", "EROFS"},
+		{"write /proc/sys/fs/binfmt_misc/register", "EROFS|ENOENT"},
+		{"write /proc/sysrq-trigger", "EROFS|ENOENT"},
+		{"write /proc/irq/default_smp_affinity", "EROFS"},
+		{"write /sys/kernel/uevent_helper", "EROFS|ENOENT"},
+		{"mkdir /sys/kernel/intruder", "EROFS"},
+		{"mkdir " + cgroup + "/intruder", "EROFS"},
+		{"write " + cgroup + "/cgroup.procs", "EROFS"},
+		{"write " + cgroup + "/notify_on_release", "EROFS|ENOENT"},
+		{"write " + cgroup + "/release_agent", "EROFS|ENOENT"},
+		{"remount /sys", "EPERM"},
+		{"remount /proc/sys", "EPERM"},
+		{"unmount /proc/sys", "EPERM"},
+		{"unmount /proc/timer_list", "EPERM"},
+		{"mount proc /tmp/proc", "EPERM"},
+		{"mount sysfs /tmp/sys", "EPERM"},
+		{"mount cgroup:memory /tmp/cgroup", "EPERM"},
+		{"mount cgroup2 /tmp/cgroup2", "EPERM"},
+		{"mount binfmt_misc /tmp/binfmt", "EPERM"},
+		{"mount debugfs /tmp/debug", "EPERM"},
+		{"mount tmpfs /tmp/tmpfs", "EPERM"},
+		{"mount overlay /tmp/overlay", "EPERM"},
+		{"new-fs tmpfs", "EPERM"},
+		{"open-tree /", "EPERM"},
+		{"pivot", "EPERM"},
+		{"unshare user", "EPERM"},
+		{"unshare mount", "EPERM"},
+		{"unshare net", "EPERM"},
+		{"unshare pid", "EPERM"},
+		{"unshare cgroup", "EPERM"},
+		{"enter /proc/1/ns/net", "EPERM"},
+		{"enter /proc/1/ns/mnt", "EPERM"},
+		{"read /proc/kcore", "0 bytes|ENOENT"},
+		{"read /proc/keys", "0 bytes"},
+		{"read /proc/timer_list", "0 bytes"},
+		{"list /proc/acpi", "0 entries|ENOENT"},
+		{"list /proc/scsi", "0 entries|ENOENT"},
+		{"list /sys/firmware", "0 entries"},
+		{"read /proc/kmsg", "EPERM"},
+		{"kernel-log", "EPERM"},
+		{"hostname", "EPERM"},
+		{"clock", "EPERM"},
+		{"reboot", "EPERM"},
+		{"module", "EPERM"},
+		{"kexec", "EPERM"},
+		{"bpf", "EPERM"},
+		{"perf", "EPERM"},
+		{"userfault", "EPERM"},
+		{"uring", "EPERM"},
+		{"fanotify", "EPERM"},
+		{"accounting", "EPERM"},
+		{"quota", "EPERM"},
+		{"swap-on /dev/zero", "EPERM"},
+		{"add-key", "EPERM"},
+		{"keyring", "EPERM"},
+		{"nice", "EACCES"},
+	})
+}
+
+// TestDevices: a node of any device can be made, and none be opened but those that do no harm.
+func TestDevices(t *testing.T) {
+	f := newFixture(t, options{})
+	var root unix.Stat_t
+	f.check(unix.Stat("/", &root))
+	disk := fmt.Sprintf("device b %d %d", unix.Major(root.Dev), unix.Minor(root.Dev))
+	f.intrude("devices", "", []try{
+		{"devices", "fd full mqueue null ptmx pts random shm stderr stdin stdout termination-log tty urandom zero"},
+		{disk, "EPERM"},
+		{"device b 7 0", "EPERM"},    // a loop device
+		{"device c 1 1", "EPERM"},    // the memory
+		{"device c 1 4", "EPERM"},    // the ports of I/O
+		{"device c 1 11", "EPERM"},   // the kernel's log
+		{"device c 4 0", "EPERM"},    // the console
+		{"device c 10 229", "EPERM"}, // fuse
+		{"device c 10 232", "EPERM"}, // kvm
+		{"device c 1 3", "0 bytes"},  // null
+		{"read /dev/kmsg", "ENOENT"},
+	})
+}
+
+// TestFiles: nothing of the machine's files can be found, by no name, handle, root or mount.
+func TestFiles(t *testing.T) {
+	f := newFixture(t, options{})
+	victim := f.victim()
+	f.intrude("files", "volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = {}\n", []try{
+		{"read " + victim + "/a", "ENOENT"},
+		{"read /proc/1/root" + victim + "/a", "ENOENT"},
+		{"read /proc/self/root" + victim + "/a", "ENOENT"},
+		{"above " + victim + "/a", "not found"},
+		{"handle /data", "EPERM"},
+		{"handle /etc/hosts", "EPERM"},
+		{"handle /", "EPERM"},
+		{"find / podstead", "nothing"},
+		{"find / .sock", "nothing"},
+		{"find / containerd", "nothing"},
+		{"symlink " + victim + " /data/link", "done"},
+		{"read /data/link/a", "ENOENT"},
+		{"remove /etc/hosts", "EBUSY"},
+		{"remove /dev/termination-log", "EBUSY"},
+		{"unmount /etc/hosts", "EPERM"},
+		{"unmount /data", "EPERM"},
+		{"chroot-up " + victim + "/a", "not found"}, // the last: it leaves the root directory
+	})
+}
+
+// TestMounts: what is mounted in a container is what its pod file says, the pod's three files, its messages, and the kernel's own.
+func TestMounts(t *testing.T) {
+	f := newFixture(t, options{})
+	f.create("mounts", "restartPolicy = \"Never\"\n"+play("c", "try", "mounts"))
+	f.until("mounts", "done", ended)
+	for entry := range strings.SplitSeq(f.outcomes("mounts", "c")["mounts"], ", ") {
+		what, from, bound := strings.Cut(entry, " from ")
+		path, _, _ := strings.Cut(what, " ")
+		switch {
+		case bound && !strings.HasPrefix(path, "/proc/") && !strings.HasPrefix(path, "/sys/"):
+			switch path {
+			case "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log", "/dev/shm":
+			default:
+				f.Errorf("%s is %s of the machine", path, from)
+			}
+		case strings.HasSuffix(what, " cgroup rw"), strings.HasSuffix(what, " cgroup2 rw"), strings.HasSuffix(what, " sysfs rw"):
+			f.Errorf("%s can be written to", path)
+		}
+	}
+}
+
+// TestProcesses: the processes of the machine and of other pods are not there, and neither are their memory and shared memory.
+func TestProcesses(t *testing.T) {
+	f := newFixture(t, options{})
+	other := f.processOf(neighbour, "/bin/testserver")
+	const key = 0x70736873
+	id, err := unix.SysvShmGet(key, 4096, unix.IPC_CREAT|unix.IPC_EXCL|0o666)
+	f.check(err)
+	f.Cleanup(func() {
+		if _, err := unix.SysvShmCtl(id, unix.IPC_RMID, nil); err != nil {
+			f.Error(err)
+		}
+	})
+	f.intrude("processes", "", []try{
+		{"processes", "intruder"},
+		{fmt.Sprint("signal ", other), "ESRCH"},
+		{fmt.Sprint("trace ", other), "ESRCH"},
+		{fmt.Sprint("peek ", other), "ESRCH"},
+		{fmt.Sprint("signal ", os.Getpid()), "ESRCH"},
+		{fmt.Sprint("read /proc/", other, "/environ"), "ENOENT"},
+		{fmt.Sprint("list /proc/", other, "/root"), "ENOENT"},
+		{fmt.Sprint("shared ", key), "ENOENT"},
+	})
+}
+
+// TestSockets: no socket of the machine can be reached by its name or its path, be it abstract or not.
+func TestSockets(t *testing.T) {
+	f := newFixture(t, options{})
+	name := "@podstead-hostile-" + fmt.Sprint(os.Getpid())
+	for _, address := range []string{name, f.victim() + "-socket"} {
+		l, err := net.Listen("unix", address)
+		f.check(err)
+		f.Cleanup(func() {
+			if err := l.Close(); err != nil {
+				f.Error(err)
+			}
+		})
+	}
+	f.intrude("sockets", "", []try{
+		{"sockets", "none"},
+		{"dial unix " + name, "ECONNREFUSED"},
+		{"dial unix " + f.victim() + "-socket", "ENOENT"},
+		{"dial unix " + f.Socket(), "ENOENT"},
+		{"dial unix /run/podstead/podstead.sock", "ENOENT"},
+		{"dial unix /run/containerd/containerd.sock", "ENOENT"},
+		{"dial unix /var/run/docker.sock", "ENOENT"},
+	})
+}
+
+// TestInheritance: a container's process and a command that a probe runs in it have what they are to have: three descriptors,
+// the variables of the pod file and the image, and nothing of the daemon, the shim and the runtime.
+func TestInheritance(t *testing.T) {
+	f := newFixture(t, options{})
+	f.create("heir", play("c", "stay", "descriptors self", "environment self")+`
+env.MINE = "1"
+  [containers.startupProbe]
+  exec = { command = ["sh", "-c", "/bin/intruder try 'descriptors self' 'environment self' > /tmp/out && cat /tmp/out > /proc/1/fd/1"] }
+  periodSeconds = 1
+  timeoutSeconds = 10
+`)
+	f.until("heir", "ready", isReady)
+	text := f.podstead("logs", "heir")
+	for want, times := range map[string]int{
+		"environment self: HOME HOSTNAME MINE PATH\n": 1,
+		// The shell adds two, and by the mark the daemon finds what a probe has left behind.
+		"environment self: HOME HOSTNAME MINE PATH PODSTEAD_EXEC PWD SHLVL\n": 1,
+		"descriptors self: 0 /dev/null, 1 pipe, 2 pipe\n":                     1,
+		"descriptors self: 0 /dev/null, 1 /tmp/out, 2 pipe\n":                 1,
+	} {
+		if got := strings.Count(text, want); got != times {
+			f.Errorf("%q is there %d times, want %d, in:\n%s", want, got, times, text)
+		}
+	}
+	if strings.Contains(text, secret) {
+		f.Error("the daemon's environment is in the container's")
+	}
+}

@@ -1,0 +1,134 @@
+//go:build e2e
+
+package hostile
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/api"
+)
+
+// neighbour is a pod that has done nothing to anybody.
+const neighbour = "neighbour"
+
+// guardNeighbour starts the neighbour, and has the test look at its end whether it and the daemon have noticed anything.
+func (f *fixture) guardNeighbour() {
+	f.Helper()
+	f.create(neighbour, fmt.Sprintf(`
+[[containers]]
+name = "c"
+image = %q
+env.NEIGHBOUR_SECRET = %q
+volumeMounts = { data = "/data" }
+  [containers.readinessProbe]
+  httpGet = { path = "/whoami", port = 8080 }
+  periodSeconds = 1
+  timeoutSeconds = 10
+  [containers.livenessProbe]
+  httpGet = { path = "/whoami", port = 8080 }
+  periodSeconds = 1
+  timeoutSeconds = 10
+[[volumes]]
+name = "data"
+emptyDir = {}
+`, testserver, secret))
+	p := f.until(neighbour, "ready", isReady)
+	daemon, err := f.DaemonPID(f.ctx())
+	f.check(err)
+	before := f.stateOf(&p)
+	f.Cleanup(func() {
+		if f.Failed() {
+			return
+		}
+		if now, err := f.DaemonPID(f.ctx()); err != nil || now != daemon {
+			f.Errorf("the daemon was process %d, and is %d (%v)", daemon, now, err)
+		}
+		now, err := f.Client().Pod(f.ctx(), neighbour)
+		f.check(err)
+		if diff := gocmp.Diff(before, f.stateOf(&now)); diff != "" {
+			f.Errorf("the neighbour has noticed:\n%s", diff)
+		}
+		if got, err := f.ask("/whoami"); err != nil || !strings.HasPrefix(got, neighbour) {
+			f.Errorf("the neighbour answered %q, %v", got, err)
+		}
+	})
+}
+
+// stateOf is what of a pod's status tells whether it was disturbed, with the words of warnings that there were of it.
+func (f *fixture) stateOf(p *api.Pod) string {
+	f.Helper()
+	var b strings.Builder
+	for _, part := range []any{p.Metadata.UID, p.Status.Phase, p.Status.Conditions, p.Status.PodIPs, p.Status.ContainerStatuses} {
+		text, err := json.Marshal(part)
+		f.check(err)
+		b.Write(append(text, '\n'))
+	}
+	for line := range strings.Lines(f.podstead("events", p.Metadata.Name, "-o", "json")) {
+		var e api.Event
+		f.check(json.Unmarshal([]byte(line), &e))
+		if e.Level != "Normal" {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// ask asks the neighbour for a page of its test server.
+func (f *fixture) ask(path string, query ...string) (string, error) {
+	values := url.Values{}
+	for i := 0; i+1 < len(query); i += 2 {
+		values.Set(query[i], query[i+1])
+	}
+	page := "http://" + net.JoinHostPort(f.addressOf(neighbour), "8080") + path + "?" + values.Encode()
+	ctx, cancel := context.WithTimeout(f.ctx(), deadline/4)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
+	if err != nil {
+		return "", err
+	}
+	res, err := http.DefaultClient.Do(q)
+	if err != nil {
+		return "", err
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(res.Body)
+	if err == nil && res.StatusCode != http.StatusOK {
+		err = fmt.Errorf("%s answered %d: %s", page, res.StatusCode, text)
+	}
+	return string(text), err
+}
+
+// addressOf is the IPv4 address of a pod.
+func (f *fixture) addressOf(pod string) string {
+	f.Helper()
+	return f.until(pod, "in the network", func(p *api.Pod) bool { return p.Status.PodIP != "" }).Status.PodIP
+}
+
+// processOf is the first process of a pod, by its program.
+func (f *fixture) processOf(pod, program string) (pid int) {
+	f.Helper()
+	uid := f.until(pod, "there", func(*api.Pod) bool { return true }).Metadata.UID
+	f.await(func() error {
+		processes, err := f.Processes()
+		for _, p := range processes {
+			groups, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.PID))
+			if strings.Contains(string(groups), uid) && strings.HasPrefix(p.Command, program) {
+				pid = p.PID
+				return nil
+			}
+		}
+		return errors.Join(err, fmt.Errorf("pod %s has no process of %s", pod, program))
+	})
+	return pid
+}

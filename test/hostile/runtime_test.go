@@ -1,0 +1,255 @@
+//go:build e2e
+
+package hostile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/shim"
+)
+
+// TestRuntimeIsHunted: while probes run commands in a container, one of its processes lies in wait for the runtime's, to overwrite
+// its program (CVE-2019-5736: a probe's command is a script for /proc/self/exe, so it runs the runtime itself) and to find the
+// machine's files by what it holds open (CVE-2024-21626).
+func TestRuntimeIsHunted(t *testing.T) {
+	f := newFixture(t, options{})
+	mounts, volumes := libraries()
+	f.create("hunter", play("c", "try", "hunt "+f.victim()+"/a", "await /tmp/enough", "hunted")+mounts+`
+  [containers.readinessProbe]
+  exec = { command = ["/bin/runtime"] }
+  periodSeconds = 0.2
+  timeoutSeconds = 5
+  failureThreshold = 30
+  [containers.livenessProbe]
+  exec = { command = ["sh", "-c", "echo x >> /tmp/probes; [ $(wc -l < /tmp/probes) -lt 8 ] || touch /tmp/enough"] }
+  periodSeconds = 0.2
+  timeoutSeconds = 5
+  failureThreshold = 30
+`+volumes)
+	var met string
+	f.await(func() error {
+		text := f.podstead("logs", "hunter")
+		_, after, found := strings.Cut(text, "hunted: ")
+		if !found {
+			return fmt.Errorf("the hunt goes on: %s", text)
+		}
+		met, _, _ = strings.Cut(after, "\n")
+		return nil
+	})
+	events := f.podstead("events", "hunter")
+	f.podstead("delete", "hunter")
+	seen := false
+	for thing := range strings.SplitSeq(met, ", ") {
+		if strings.Contains(thing, "and wrote") || strings.Contains(thing, "reached") {
+			f.Error(thing)
+		}
+		program, saw := strings.CutPrefix(thing, "saw ")
+		seen = seen || saw && !strings.HasPrefix(program, "/bin/") // the runtime's own has another name with each version of it
+	}
+	if !seen {
+		f.Errorf("the runtime was not met, but: %s\n%s", met, events)
+	}
+}
+
+// libraries are volumes with what a runtime needs that is not linked statically, which an intruder has in its image.
+func libraries() (mounts, volumes string) {
+	mounts = "volumeMounts = {"
+	for i, dir := range []string{"/lib", "/lib64"} {
+		if _, err := os.Stat(dir); err == nil {
+			mounts += fmt.Sprintf(" lib%d = { mountPath = %q, readOnly = true },", i, dir)
+			volumes += fmt.Sprintf("[[volumes]]\nname = \"lib%d\"\nhostPath = { path = %q }\n", i, dir)
+		}
+	}
+	return strings.TrimSuffix(mounts, ",") + " }\n", volumes
+}
+
+// TestWorkingDirectory: a working directory that is a descriptor of the runtime leads to no folder of the machine (CVE-2024-21626),
+// neither that of a container nor that of a command in it.
+func TestWorkingDirectory(t *testing.T) {
+	f := newFixture(t, options{})
+	var text strings.Builder
+	text.WriteString("restartPolicy = \"Never\"\n")
+	const first, last = 3, 16
+	for i := first; i <= last; i++ {
+		fmt.Fprint(&text, play(fmt.Sprint("c", i), "try", "above "+f.victim()+"/a"), fmt.Sprintf("workingDir = \"/proc/self/fd/%d\"\n", i))
+	}
+	f.create("descriptors", text.String())
+	p := f.until("descriptors", "done", ended)
+	for _, c := range p.Status.ContainerStatuses {
+		end := c.State.Terminated
+		if end == nil || end.Reason != "StartError" { // it must not even start
+			f.Errorf("%s ended with %+v and told %v", c.Name, end, f.outcomes("descriptors", c.Name))
+		}
+	}
+	f.podstead("delete", "descriptors")
+
+	f.create("links", play("c", "stay", "wait 1ms")+`
+workingDir = "/tmp/here"
+  [containers.lifecycle.postStart]
+  exec = { command = ["sh", "-c", "rmdir /tmp/here && ln -s /proc/self/fd/7 /tmp/here"] }
+  [containers.livenessProbe]
+  exec = { command = ["sh", "-c", "/bin/intruder try 'above `+f.victim()+`/a' > /proc/1/fd/1"] }
+  periodSeconds = 0.2
+  timeoutSeconds = 5
+  failureThreshold = 100
+`)
+	f.await(func() error {
+		events := f.podstead("events", "links")
+		if !strings.Contains(events, "chdir to cwd") {
+			return fmt.Errorf("no probe has failed:\n%s", events)
+		}
+		return nil
+	})
+	if told := f.podstead("logs", "links"); strings.Contains(told, ": found") {
+		f.Error(told)
+	}
+	f.podstead("delete", "links")
+}
+
+// TestSurface: what the daemon and the shims have open to others: sockets that root alone may use, none of them abstract (where a
+// container in the machine's network would find them: CVE-2020-15257), no port, and no folder or file that others may read or
+// write, but those that containers are shown.
+func TestSurface(t *testing.T) {
+	f := newFixture(t, options{})
+	f.until(neighbour, "ready", isReady)
+	processes, err := f.Processes()
+	f.check(err)
+	var kinds []string
+	for _, p := range processes {
+		name := filepath.Base(strings.Fields(p.Command)[0])
+		if name != "podstead" && name != shim.Name {
+			continue
+		}
+		kinds = append(kinds, name)
+		for _, s := range f.socketsOf(p.PID) {
+			f.checkSocket(p.Command, s)
+		}
+	}
+	if joined := strings.Join(kinds, " "); !strings.Contains(joined, "podstead ") && !strings.HasSuffix(joined, "podstead") || !strings.Contains(joined, shim.Name) {
+		f.Errorf("there are %v, want a daemon and a shim", kinds)
+	}
+	for dir, mode := range map[string]os.FileMode{f.StateDir(): 0o711, f.RunDir(): 0o711, f.LogDir(): 0o750} {
+		info, err := os.Stat(dir)
+		f.check(err)
+		if info.Mode().Perm()&^mode != 0 {
+			f.Errorf("%s has the mode %v, want %v at most", dir, info.Mode().Perm(), mode)
+		}
+	}
+}
+
+// socket is a line of the kernel's tables.
+type socket struct{ table, address, inode string }
+
+// socketsOf are the listening and named sockets that a process holds.
+func (f *fixture) socketsOf(pid int) (list []socket) {
+	f.Helper()
+	held := map[string]bool{}
+	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
+	f.check(err)
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil {
+			held[strings.TrimSuffix(strings.TrimPrefix(target, "socket:["), "]")] = true
+		}
+	}
+	const listening = "0A"
+	for _, table := range []string{"unix", "tcp", "tcp6", "udp", "udp6", "raw", "packet"} {
+		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/net/%s", pid, table))
+		for line := range strings.Lines(string(text)) {
+			fields := strings.Fields(line)
+			switch {
+			case len(fields) > 7 && table == "unix" && held[fields[6]]:
+				list = append(list, socket{table, fields[7], fields[6]})
+			case len(fields) > 9 && table != "unix" && held[fields[9]] && (!strings.HasPrefix(table, "tcp") || fields[3] == listening):
+				list = append(list, socket{table, fields[1], fields[9]})
+			}
+		}
+	}
+	return list
+}
+
+// checkSocket fails the test for a socket that somebody other than root can reach.
+func (f *fixture) checkSocket(owner string, s socket) {
+	f.Helper()
+	if s.table != "unix" || strings.HasPrefix(s.address, "@") {
+		f.Errorf("%s has the %s socket %s", owner, s.table, s.address)
+		return
+	}
+	s.address = strings.TrimSuffix(s.address, "~") // the daemon renames its own when it listens
+	var stat unix.Stat_t
+	if err := unix.Stat(s.address, &stat); err != nil {
+		f.Errorf("%s has the socket %s: %v", owner, s.address, err)
+		return
+	}
+	for path := s.address; path != "/" && path != f.Dir; path = filepath.Dir(path) {
+		info, err := os.Stat(path)
+		f.check(err)
+		const others = 0o007
+		closed := info.Mode().Perm()&others == 0 || !info.IsDir() && info.Mode().Perm()&0o002 == 0
+		if closed {
+			return
+		}
+	}
+	f.Errorf("%s has the socket %s, which everybody can use", owner, s.address)
+}
+
+// TestWords: what a container says is told as what it is: a line of its log that looks like another entry stays one line of this
+// container and this time, and what it leaves as its last words brings no escape codes to who looks.
+func TestWords(t *testing.T) {
+	f := newFixture(t, options{})
+	const forged = "2020-01-01T00:00:00.000000000Z stderr F forged"
+	f.create("words", "restartPolicy = \"Never\"\n"+fmt.Sprintf(`
+[[containers]]
+name = "c"
+image = %q
+command = ["sh", "-c", "echo %s; printf 'half\\rover\\033[2J\\n'; printf 'last\\033]0;title\\007\\033[2Jwords\\n' > /dev/termination-log; truncate -s 512G /etc/hosts /etc/hostname; exit 3"]
+`, intruder, forged))
+	p := f.until("words", "done", ended)
+	end := p.Status.ContainerStatuses[0].State.Terminated
+	if end == nil || !strings.HasPrefix(end.Message, "last") || len(end.Message) > 4096 {
+		f.Fatalf("the container ended with %+v", end)
+	}
+	var forgeries int
+	for line := range strings.Lines(f.podstead("logs", "words", "--timestamps")) {
+		if strings.Contains(line, "forged") {
+			forgeries++
+			if strings.HasPrefix(line, "2020") {
+				f.Errorf("the log has the entry %q", line)
+			}
+		}
+	}
+	if forgeries != 1 {
+		f.Errorf("the forged entry is there %d times, want 1", forgeries)
+	}
+	for _, command := range [][]string{{"get"}, {"get", "words"}, {"events", "words"}, {"why", "words"}, {"get", "words", "-o", "json"}} {
+		if told := f.podstead(command...); strings.ContainsAny(told, "\x1b\x07\r") {
+			f.Errorf("podstead %v tells %q", command, told)
+		}
+	}
+	f.podstead("delete", "words")
+}
+
+// TestLastWords: the file of a container's last words cannot be made anything but a file, and no more of it is read than is told.
+func TestLastWords(t *testing.T) {
+	f := newFixture(t, options{})
+	f.create("last", "restartPolicy = \"Never\"\n"+play("c", "try",
+		"remove /dev/termination-log", "truncate /dev/termination-log 1024", "link /dev/termination-log /tmp/link", "truncate /etc/hosts 1024"))
+	p := f.until("last", "done", ended)
+	f.compare("last", "c", []try{
+		{"remove /dev/termination-log", "EBUSY"},
+		{"truncate /dev/termination-log 1024", "done"},
+		{"link /dev/termination-log /tmp/link", "EXDEV"},
+	})
+	if end := p.Status.ContainerStatuses[0].State.Terminated; end == nil || len(end.Message) > 4096 {
+		f.Errorf("the container ended with %+v", end)
+	}
+	f.create("after", play("c", "stay", "wait 1ms")) // a neighbour more: the hosts files of all pods are written
+	f.until("after", "ready", func(p *api.Pod) bool { return isReady(p) })
+	f.podstead("delete", "last", "after")
+}

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// floods take what there is of something. Each has a bound of its own, so that a machine without limits stays usable.
+var floods = map[string]attempt{
+	"fill":   words(2, fill),
+	"inodes": words(2, inodes),
+	"eat":    words(1, eat),
+	"fork":   words(2, fork),
+	"spew":   words(2, spew),
+	"wait":   words(1, wait),
+	"await":  words(1, await),
+}
+
+const mib = 1 << 20
+
+// fill writes so many MiB at most into a file, and says how it ended.
+func fill(w []string) (string, error) {
+	limit, err := strconv.Atoi(w[1])
+	if err != nil {
+		return "", err
+	}
+	file, err := os.Create(w[0])
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	for block := make([]byte, mib); limit > 0; limit-- {
+		if _, err := file.Write(block); err != nil {
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// inodes makes so many empty files at most in a folder.
+func inodes(w []string) (string, error) {
+	limit, err := strconv.Atoi(w[1])
+	if err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(w[0], 0o700); err != nil {
+		return "", err
+	}
+	for i := range limit {
+		fd, err := unix.Open(filepath.Join(w[0], strconv.Itoa(i)), unix.O_CREAT|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+		if err != nil {
+			return "", err
+		}
+		_ = unix.Close(fd)
+	}
+	return "", nil
+}
+
+// eaten keeps what was eaten.
+var eaten [][]byte
+
+// eat takes so many MiB of memory.
+func eat(w []string) (string, error) {
+	limit, err := strconv.Atoi(w[0])
+	if err != nil {
+		return "", err
+	}
+	for range limit {
+		block, err := unix.Mmap(-1, 0, mib, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_PRIVATE|unix.MAP_ANONYMOUS|unix.MAP_POPULATE)
+		if err != nil {
+			return "", err
+		}
+		eaten = append(eaten, block)
+	}
+	return "", nil
+}
+
+// fork starts so many processes at most that sleep so many seconds, and says why it could not go on.
+func fork(w []string) (string, error) {
+	limit, err := strconv.Atoi(w[0])
+	if err != nil {
+		return "", err
+	}
+	for range limit {
+		if err := exec.Command("/bin/busybox", "sleep", w[1]).Start(); err != nil { //nolint:gosec,noctx // they end by themselves
+			return "", err
+		}
+	}
+	return "", nil
+}
+
+// spew writes so many MiB to the output, in lines of so many bytes.
+func spew(w []string) (string, error) {
+	limit, err := strconv.Atoi(w[0])
+	if err != nil {
+		return "", err
+	}
+	width, err := strconv.Atoi(w[1])
+	if err != nil || width < 1 {
+		return "", errors.Join(fmt.Errorf("want a width, not %s", w[1]), err)
+	}
+	line := strings.Repeat("x", width-1) + "\n"
+	out := bufio.NewWriterSize(os.Stdout, mib)
+	for left := limit * mib; left > 0; left -= len(line) {
+		if _, err := out.WriteString(line); err != nil {
+			return "", err
+		}
+	}
+	return "", out.Flush()
+}
+
+func wait(w []string) (string, error) {
+	d, err := time.ParseDuration(w[0])
+	if err == nil {
+		<-time.After(d)
+	}
+	return "", err
+}
+
+// await goes on when there is a file.
+func await(w []string) (string, error) {
+	for {
+		if _, err := os.Stat(w[0]); err == nil {
+			return "", nil
+		}
+		<-time.After(10 * time.Millisecond)
+	}
+}

@@ -1,0 +1,208 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// packetAttempts are those on the network by packets of one's own making, for which a container has CAP_NET_RAW.
+var packetAttempts = map[string]attempt{
+	"datagram": words(5, datagram),
+	"claim":    words(2, claim),
+	"claim6":   words(3, claim6),
+}
+
+// podLink is the link that a pod has.
+const podLink = "eth0"
+
+func rawSocket([]string) (string, error) {
+	fd, err := packetSocket()
+	if err != nil {
+		return "", err
+	}
+	return "", unix.Close(fd)
+}
+
+func packetSocket() (int, error) {
+	return unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
+}
+
+// send sends a frame by the pod's link.
+func send(to net.HardwareAddr, ethertype uint16, payload []byte) error {
+	link, err := net.InterfaceByName(podLink)
+	if err != nil {
+		return err
+	}
+	fd, err := packetSocket()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	frame := append(append([]byte{}, to...), link.HardwareAddr...)
+	frame = append(binary.BigEndian.AppendUint16(frame, ethertype), payload...)
+	return unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Index})
+}
+
+// neighbour is the hardware address of somebody in the pods' network, whom this asks something first so that the kernel knows it.
+func neighbour(ip netip.Addr) (net.HardwareAddr, error) {
+	if _, err := dial([]string{"tcp", netip.AddrPortFrom(ip, 1).String()}); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
+		return nil, err
+	}
+	text, err := os.ReadFile("/proc/net/arp")
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 3 && fields[0] == ip.String() {
+			return net.ParseMAC(fields[3])
+		}
+	}
+	return nil, errors.Join(fmt.Errorf("%s is no neighbour", ip), err)
+}
+
+// datagram sends a UDP datagram that says to be of one address to a port of another, by a neighbour:
+// "datagram FROM TO PORT NEIGHBOUR TEXT".
+func datagram(w []string) (string, error) {
+	from, err := netip.ParseAddr(w[0])
+	if err != nil {
+		return "", err
+	}
+	to, err := netip.ParseAddr(w[1])
+	if err != nil {
+		return "", err
+	}
+	port, err := strconv.ParseUint(w[2], 10, 16)
+	if err != nil {
+		return "", err
+	}
+	by, err := netip.ParseAddr(w[3])
+	if err != nil {
+		return "", err
+	}
+	hardware, err := neighbour(by)
+	if err != nil {
+		return "", err
+	}
+	return "", send(hardware, unix.ETH_P_IP, packet(from, to, uint16(port), w[4]))
+}
+
+// packet is an IPv4 packet with a datagram in it.
+func packet(from, to netip.Addr, port uint16, text string) []byte {
+	const ipHeader, udpHeader = 20, 8
+	p := make([]byte, ipHeader+udpHeader, ipHeader+udpHeader+len(text))
+	p[0], p[8], p[9] = 0x45, 64, unix.IPPROTO_UDP // version and length, time to live
+	binary.BigEndian.PutUint16(p[2:], uint16(cap(p)))
+	copy(p[12:], from.AsSlice())
+	copy(p[16:], to.AsSlice())
+	binary.BigEndian.PutUint16(p[10:], checksum(p[:ipHeader]))
+	binary.BigEndian.PutUint16(p[ipHeader:], 9) // a source port that nobody answers to
+	binary.BigEndian.PutUint16(p[ipHeader+2:], port)
+	binary.BigEndian.PutUint16(p[ipHeader+4:], uint16(udpHeader+len(text))) // the checksum 0 is none
+	return append(p, text...)
+}
+
+// checksum is that of a header of IPv4.
+func checksum(header []byte) uint16 {
+	var sum uint32
+	for i := 0; i < len(header); i += 2 {
+		sum += uint32(binary.BigEndian.Uint16(header[i:]))
+	}
+	for sum > 0xffff {
+		sum = sum>>16 + sum&0xffff
+	}
+	return ^uint16(sum)
+}
+
+// claim tells a neighbour that an address is this pod's: "claim ADDRESS NEIGHBOUR". That is how traffic is led to a pod that it
+// is not meant for.
+func claim(w []string) (string, error) {
+	address, err := netip.ParseAddr(w[0])
+	if err != nil {
+		return "", err
+	}
+	to, err := netip.ParseAddr(w[1])
+	if err != nil {
+		return "", err
+	}
+	hardware, err := neighbour(to)
+	if err != nil {
+		return "", err
+	}
+	link, err := net.InterfaceByName(podLink)
+	if err != nil {
+		return "", err
+	}
+	const reply = 2
+	var b bytes.Buffer
+	for _, field := range []any{
+		uint16(1), uint16(unix.ETH_P_IP), byte(6), byte(4), uint16(reply),
+		[]byte(link.HardwareAddr), address.AsSlice(), []byte(hardware), to.AsSlice(),
+	} {
+		if err := binary.Write(&b, binary.BigEndian, field); err != nil {
+			return "", err
+		}
+	}
+	return "", send(hardware, unix.ETH_P_ARP, b.Bytes())
+}
+
+// claim6 is claim for IPv6: "claim6 ADDRESS NEIGHBOUR NEIGHBOUR-IPV4".
+func claim6(w []string) (string, error) {
+	address, err := netip.ParseAddr(w[0])
+	if err != nil {
+		return "", err
+	}
+	to, err := netip.ParseAddr(w[1])
+	if err != nil {
+		return "", err
+	}
+	to4, err := netip.ParseAddr(w[2])
+	if err != nil {
+		return "", err
+	}
+	hardware, err := neighbour(to4)
+	if err != nil {
+		return "", err
+	}
+	link, err := net.InterfaceByName(podLink)
+	if err != nil {
+		return "", err
+	}
+	own, err := ownAddress(link)
+	if err != nil {
+		return "", err
+	}
+	const advertisement, solicited, override, targetOption = 136, 0x40, 0x20, 2
+	message := []byte{advertisement, 0, 0, 0, solicited | override, 0, 0, 0}
+	message = append(append(message, address.AsSlice()...), targetOption, 1)
+	message = append(message, link.HardwareAddr...)
+	return "", send(hardware, unix.ETH_P_IPV6, packet6(own, to, message))
+}
+
+// packet6 is an IPv6 packet with a message of ICMPv6 in it, whose checksum it sets.
+func packet6(from, to netip.Addr, message []byte) []byte {
+	pseudo := append(from.AsSlice(), to.AsSlice()...)
+	pseudo = binary.BigEndian.AppendUint32(pseudo, uint32(len(message)))
+	pseudo = append(pseudo, 0, 0, 0, unix.IPPROTO_ICMPV6)
+	binary.BigEndian.PutUint16(message[2:], checksum(append(pseudo, message...)))
+	p := []byte{0x60, 0, 0, 0, 0, byte(len(message)), unix.IPPROTO_ICMPV6, 255}
+	p = append(append(p, from.AsSlice()...), to.AsSlice()...)
+	return append(p, message...)
+}
+
+// ownAddress is the address of a link that is known beyond it.
+func ownAddress(link *net.Interface) (netip.Addr, error) {
+	all, err := link.Addrs()
+	for _, a := range all {
+		p, parseErr := netip.ParsePrefix(a.String())
+		if parseErr == nil && p.Addr().Is6() && !p.Addr().IsLinkLocalUnicast() {
+			return p.Addr(), nil
+		}
+	}
+	return netip.Addr{}, errors.Join(errors.New("there is no address of IPv6"), err)
+}

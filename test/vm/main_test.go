@@ -1,0 +1,129 @@
+//go:build vm
+
+package vm_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/test/internal/rig"
+	"github.com/podstead/podstead/test/vm"
+)
+
+// payload is where the programs lie in the machine.
+const payload = "/payload"
+
+// deadline is for what comes within seconds on an idle machine.
+const deadline = 2 * time.Minute
+
+// drivers are loaded before the tests. The kernel would load them for the first pod, which takes longer in an emulated machine than
+// Podstead waits for a network anywhere.
+const drivers = "overlay veth bridge nf_tables nft_chain_nat nft_ct nft_fib_inet nft_masq nft_nat nft_redir nft_reject_inet"
+
+// machine is the one that all tests share. Booting takes longer than most of them.
+var machine *vm.Machine
+
+func TestMain(m *testing.M) {
+	status, err := runTests(m)
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		status = 1
+	}
+	os.Exit(status)
+}
+
+func runTests(m *testing.M) (status int, err error) {
+	if os.Geteuid() != 0 {
+		return 1, errors.New("these tests need root: they make a root file system")
+	}
+	dir, err := os.MkdirTemp("", "vm") // short, since a socket lies in it
+	if err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	start := time.Now()
+	repository, err := rig.Repository()
+	if err != nil {
+		return 1, err
+	}
+	agent, disk := filepath.Join(dir, "init"), filepath.Join(dir, "payload.tar")
+	if err := buildPayload(ctx, repository, dir, agent, disk); err != nil {
+		return 1, err
+	}
+	image, err := vm.Build(ctx, filepath.Join(repository, ".cache", "vm"))
+	if err != nil {
+		return 1, err
+	}
+	built := time.Now()
+	if machine, err = vm.Boot(ctx, image, dir, agent, disk); err != nil {
+		return 1, err
+	}
+	defer func() { err = errors.Join(err, machine.Close()) }()
+	prepare := vm.Command{Timeout: deadline, Args: []string{"sh", "-ec", "mkdir " + payload + "; tar -C " + payload + " -xf /dev/vdb; modprobe -a " + drivers}}
+	if err := machine.Run(ctx, os.Stderr, prepare); err != nil {
+		return 1, err
+	}
+	fmt.Fprintf(os.Stderr, "machine: built in %.0f s, booted in %.0f s\n", built.Sub(start).Seconds(), time.Since(built).Seconds())
+	return m.Run(), nil
+}
+
+// buildPayload compiles the agent, and what the tests run in the machine, for a machine without a compiler.
+func buildPayload(ctx context.Context, repository, dir, agent, disk string) error {
+	tree := filepath.Join(dir, "payload")
+	for _, args := range [][]string{
+		{"build", "-o", agent, "./test/vm/agent"},
+		{"build", "-o", tree + "/", "./cmd/podstead", "./cmd/containerd-shim-podstead-v1", "./test/vm/keep"},
+		{"run", "./test/images", "-o", tree},
+		{"test", "-c", "-tags", "e2e", "-o", filepath.Join(tree, "runtime.test"), "./runtime"},
+	} {
+		cmd := exec.CommandContext(ctx, "go", args...)
+		cmd.Dir = repository
+		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("go %v: %w\n%s", args, err, out)
+		}
+	}
+	return vm.WritePayload(disk, tree)
+}
+
+// sh runs a script in the machine and returns what it writes. The test fails where the script does.
+func sh(t *testing.T, script string) string {
+	t.Helper()
+	out, err := try(t, script)
+	if err != nil {
+		t.Fatalf("%v\n%s\n%s", err, script, out)
+	}
+	return out
+}
+
+// try runs a script in the machine, as far as its first command that fails.
+func try(t *testing.T, script string) (string, error) {
+	t.Helper()
+	var out strings.Builder
+	ctx := context.WithoutCancel(t.Context()) // for what a failed test wants to know at its end
+	err := machine.Run(ctx, &out, vm.Command{Args: []string{"sh", "-ec", script}, Timeout: deadline})
+	return out.String(), err
+}
+
+// eventually waits until a script in the machine succeeds.
+func eventually(t *testing.T, what, script string) {
+	t.Helper()
+	for end := time.Now().Add(deadline); ; <-time.After(100 * time.Millisecond) {
+		out, err := try(t, script)
+		if err == nil {
+			return
+		}
+		if time.Now().After(end) {
+			t.Fatalf("%s: did not come; last seen: %v\n%s", what, err, out)
+		}
+	}
+}

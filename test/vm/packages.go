@@ -1,0 +1,87 @@
+package vm
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os/exec"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	suite       = "bookworm"
+	kernelMeta  = "linux-image-cloud-amd64"
+	recipe      = "1" // another one for an image that is made in another way of the same packages
+	modulesPath = "usr/lib/modules"
+)
+
+// guestPackages are what the machine has beside Debian's essential packages.
+var guestPackages = []string{"apparmor", "dbus", "iproute2", "kmod", "mount", "nftables", "procps", "runc", "systemd", "systemd-sysv"}
+
+// output runs a program of the host to its end and returns what it wrote. The error of one that failed tells what it said last.
+func output(ctx context.Context, name string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, name, args...)
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	cmd.WaitDelay = 10 * time.Second // for children that hold the output
+	out, err := cmd.Output()
+	if err != nil {
+		said := strings.TrimSpace(stderr.String())
+		return "", fmt.Errorf("run %s: %w: %s", name, err, said[max(0, len(said)-1000):])
+	}
+	return string(out), nil
+}
+
+// kernelPackage is the package of the kernel that Debian has now.
+func kernelPackage(ctx context.Context) (string, error) {
+	out, err := output(ctx, "apt-cache", "depends", "--important", kernelMeta)
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(out) {
+		if name, ok := strings.CutPrefix(strings.TrimSpace(line), "Depends: "); ok && strings.HasPrefix(name, "linux-image-") {
+			return name, nil
+		}
+	}
+	return "", fmt.Errorf("find kernel: %s depends on none", kernelMeta)
+}
+
+// imageKey names an image by the versions of the packages that it is made of.
+func imageKey(ctx context.Context, kernel string) (string, error) {
+	out, err := output(ctx, "apt-cache", append([]string{"policy", kernel}, guestPackages...)...)
+	if err != nil {
+		return "", err
+	}
+	versions, err := candidates(out)
+	if err != nil {
+		return "", err
+	}
+	if len(versions) != len(guestPackages)+1 {
+		return "", fmt.Errorf("look for packages: apt knows only %v: run apt-get update", versions)
+	}
+	sum := sha256.Sum256([]byte(recipe + "\n" + strings.Join(versions, "\n")))
+	return hex.EncodeToString(sum[:6]), nil
+}
+
+// candidates reads "name version" of each package out of what apt-cache policy says, sorted.
+func candidates(policy string) ([]string, error) {
+	var versions []string
+	name := ""
+	for line := range strings.Lines(policy) {
+		text := strings.TrimSpace(line)
+		if version, ok := strings.CutPrefix(text, "Candidate: "); ok {
+			if version == "(none)" {
+				return nil, fmt.Errorf("look for packages: apt has no %s", name)
+			}
+			versions = append(versions, name+" "+version)
+		} else if !strings.HasPrefix(line, " ") {
+			name = strings.TrimSuffix(text, ":")
+		}
+	}
+	slices.Sort(versions)
+	return versions, nil
+}

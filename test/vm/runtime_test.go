@@ -1,0 +1,58 @@
+//go:build vm
+
+package vm_test
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/test/vm"
+)
+
+const (
+	// resourceTests depend on the kernel's and the init's way with cgroups.
+	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit TestShimIsOutsideThePod " +
+		"TestOOM TestOOMOfThePod TestOOMOfAChild TestOOMWhileAway TestProcessInside TestShimKilled"
+	// securityTests depend on what the kernel, and who runs the tests, can do: AppArmor, all capabilities.
+	securityTests = "TestFieldsUsers TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsCapabilities TestFieldsPrivileges TestFieldsPrivileged " +
+		"TestFieldsProcMount TestFieldsSeccomp TestFieldsAppArmor TestFieldsSysctls TestSecurityOfExec " +
+		"TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace"
+)
+
+// suites are those of the runtime's tests that are run in the machine, by the driver that makes cgroups. Each name stands for at least
+// one test, and may be an expression.
+var suites = []struct{ driver, tests string }{
+	{"cgroupfs", resourceTests + " " + securityTests},
+	{"systemd", resourceTests + " TestExecLeavesNothing TestDaemonKilled"},
+}
+
+// TestRuntime runs tests of the runtime in the machine. They are the ones that run on other machines too.
+func TestRuntime(t *testing.T) {
+	for _, suite := range suites {
+		t.Run(suite.driver, func(t *testing.T) {
+			var said bytes.Buffer
+			err := machine.Run(t.Context(), io.MultiWriter(&said, os.Stdout), vm.Command{
+				Args: []string{payload + "/runtime.test", "-test.v", "-test.timeout=14m", "-test.run=^(" + strings.ReplaceAll(suite.tests, " ", "|") + ")$"},
+				Env:  []string{"PODSTEAD_TEST_PROGRAMS=" + payload, "PODSTEAD_TEST_CGROUP_DRIVER=" + suite.driver},
+				// more than the tests', which then say where they are
+				Timeout: 15 * time.Minute,
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			for name := range strings.FieldsSeq(suite.tests) {
+				if !regexp.MustCompile(`(?m)^--- (PASS|FAIL): ` + name + ` `).Match(said.Bytes()) {
+					t.Errorf("%s was not run", name)
+				}
+			}
+			if skipped := regexp.MustCompile(`(?m)^ *--- SKIP.*`).FindAllString(said.String(), -1); len(skipped) > 0 {
+				t.Errorf("skipped: %q", skipped)
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+//go:build vm
+
+package vm_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// The daemon as a service of systemd, which makes the cgroups.
+const service = `[Service]
+Type=notify
+ExecStart=` + payload + `/podstead daemon --engine-cgroup-driver systemd
+Restart=on-failure
+RestartSec=200ms
+`
+
+const lifeFile = `
+name = "life"
+imageArchives = ["` + payload + `/busybox.tar"]
+volumes = [{ name = "data", hostPath = { path = "/root/data", type = "DirectoryOrCreate" } }]
+[[containers]]
+name = "main"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "trap 'echo bye > /data/bye; exit 0' TERM; while :; do sleep 1 & wait; done"]
+volumeMounts = [{ name = "data", mountPath = "/data" }]
+readinessProbe = { exec = { command = ["test", "-e", "/data/up"] }, periodSeconds = 1, timeoutSeconds = 20 }
+livenessProbe = { exec = { command = ["true"] }, periodSeconds = 5, timeoutSeconds = 30 }
+`
+
+// TestService: a pod outlives its daemon, which systemd runs, and nothing of it is left to systemd at the end.
+func TestService(t *testing.T) {
+	sh(t, `mkdir -p /root/data; cat > /run/systemd/system/podstead.service <<'E'
+`+service+`E
+cat > /root/life.toml <<'E'
+`+lifeFile+`E
+touch /root/data/up
+ln -sf `+payload+`/podstead /usr/local/bin/podstead
+systemctl daemon-reload
+systemctl start podstead
+`+payload+`/keep /root/life.toml`)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(try(t, `journalctl --no-pager -u podstead | tail -n 100; systemctl list-units --all 'podstead*'; systemd-cgls --no-pager`))
+		}
+	})
+	ready := func(what, is string) {
+		t.Helper()
+		eventually(t, what, `podstead get life -o json > /tmp/life; grep -q '"ready": *`+is+`' /tmp/life || { cat /tmp/life; false; }`)
+	}
+	ready("the pod is ready, as the probe in it says", "true")
+	before := look(t)
+	units := strings.Fields(sh(t, `systemctl list-units --plain --no-legend 'podstead*.scope' 'podstead-*.slice' | cut -d ' ' -f 1`))
+	if len(units) != 3 || !strings.HasPrefix(before.place, "/podstead.slice/podstead-") || !strings.HasSuffix(before.place, ".scope") {
+		t.Errorf("units %v, the container is in %s, want a scope for it and one for the shim in a slice", units, before.place)
+	}
+
+	daemon := sh(t, `systemctl show -P MainPID podstead`)
+	sh(t, `systemctl kill --signal=KILL --kill-whom=main podstead`)
+	eventually(t, "systemd starts the daemon again", `now=$(systemctl show -P MainPID podstead); echo $now
+		systemctl is-active podstead && [ "$now" != 0 -a "$now" != `+strings.TrimSpace(daemon)+` ]`)
+	ready("the new daemon knows the pod", "true")
+	sh(t, `systemctl daemon-reload; rm /root/data/up`)
+	ready("the new daemon's probe sees the difference", "false")
+	if after := look(t); after != before {
+		t.Errorf("the pod was %+v and is %+v", before, after)
+	}
+
+	sh(t, `podstead delete life; cat /root/data/bye; systemctl stop podstead; ! systemctl is-failed podstead`)
+	eventually(t, "nothing is left to systemd", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*'; systemctl --failed --no-legend
+		find /sys/fs/cgroup -name '*podstead*' -not -path '*/podstead.slice' -not -name podstead-agent.service
+		ip -o link | grep -v ' lo:' || true; nft list tables; pgrep -x podstead || true); echo "$left"; [ -z "$left" ]`)
+}
+
+// seen is what must not change of a container when its daemon does.
+type seen struct {
+	id, place, pid string
+	restarts       int
+}
+
+func look(t *testing.T) seen {
+	t.Helper()
+	var pod struct {
+		Status struct {
+			ContainerStatuses []struct {
+				ContainerID  string
+				RestartCount int
+			}
+		}
+	}
+	text := sh(t, `podstead get life -o json`)
+	if err := json.Unmarshal([]byte(text), &pod); err != nil || len(pod.Status.ContainerStatuses) != 1 {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	status := pod.Status.ContainerStatuses[0]
+	s := seen{id: status.ContainerID, restarts: status.RestartCount}
+	s.pid = strings.TrimSpace(sh(t, `pgrep -f '^sh -c trap'`))
+	s.place = strings.TrimPrefix(strings.TrimSpace(sh(t, fmt.Sprintf("cat /proc/%s/cgroup", s.pid))), "0::")
+	return s
+}
