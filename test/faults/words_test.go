@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/supervisor"
 )
 
 // wordsOf are what a pod shows of itself: the STATUS column, the states of its containers, and its story.
@@ -112,7 +113,7 @@ func TestWords(t *testing.T) {
 		},
 	}
 	for _, p := range pods {
-		f.start("--rm=false", f.pod(p.name, p.text))
+		f.start("--rm=false", f.pod(p.name, p.text)).event(supervisor.PodAccepted)
 	}
 	for _, p := range pods {
 		f.await(func() error { return f.words(p.name).lacks(p.want) })
