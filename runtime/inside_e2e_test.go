@@ -215,14 +215,14 @@ func (m *machine) proc(pid int, file string) string {
 // again.
 func (m *machine) pidOf(ref lifecycle.Ref) int {
 	m.Helper()
-	id, first, born := m.idOf(ref), 0, uint64(math.MaxUint64)
+	place, first, born := m.cgroupOf(ref), 0, uint64(math.MaxUint64)
 	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		m.Fatal(err)
 	}
 	for _, file := range files {
 		text, _ := os.ReadFile(file) // it may have ended
-		if !strings.Contains(string(text), id) {
+		if !strings.Contains(string(text), place) {
 			continue
 		}
 		stat, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "stat"))
