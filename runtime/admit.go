@@ -13,7 +13,7 @@ import (
 // Admit returns why a pod cannot run on this machine, as [lifecycle.Refusal]s that are joined; nil if it can. It changes
 // nothing, and holds nothing for the pod.
 func (r *Runtime) Admit(pod *spec.Pod) error {
-	refused := r.admitPorts(pod)
+	refused := append(r.admitPorts(pod), r.admitUsers(pod))
 	for _, refusal := range r.machine.CheckResources(pod) {
 		refused = append(refused, refusal)
 	}

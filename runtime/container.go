@@ -17,6 +17,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/shim"
@@ -62,7 +63,7 @@ func (r *Runtime) StartContainer(
 	if err != nil {
 		return none, refused(ctx, lifecycle.ReasonCreateContainerError, err)
 	}
-	if err := r.begin(ctx, c, record.Labels); err != nil {
+	if err := r.begin(ctx, pod, c, record.Labels); err != nil {
 		err = fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, r.conceal(pod, a.Container, err))
 		return none, r.undo(ctx, c, err)
 	}
@@ -118,11 +119,15 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 	if err != nil {
 		return nil, err
 	}
+	ids, err := r.idsOf(uid, pod)
+	if err != nil {
+		return nil, err
+	}
 	user, err := oci.UserOf(pod, c, uid, config.Config.User)
 	if err != nil {
 		return nil, refused(ctx, lifecycle.ReasonCreateConfigError, err)
 	}
-	s, err := r.spec(ctx, uid, pod, c, a, config.Config)
+	s, err := r.spec(ctx, uid, pod, c, a, config.Config, ids)
 	if err != nil {
 		return nil, errors.Join(err, r.giveUp(ctx, uid, a.Ref))
 	}
@@ -138,7 +143,7 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 	make := func() (client.Container, error) {
 		return sandbox.NewContainer(ctx, id,
 			client.WithSnapshotter(r.opts.Images.Snapshotter),
-			client.WithNewSnapshot(id, r.images.Handle(img)),
+			client.WithNewSnapshot(id, r.images.Handle(img), remapped(ids)...),
 			client.WithSpec(s, withUser(user)),
 			client.WithContainerLabels(labels),
 			withDefinition(pod),
@@ -188,6 +193,7 @@ func (r *Runtime) removeSnapshot(ctx context.Context, id string) error {
 // spec says how a run is to be, and prepares the files that it is shown.
 func (r *Runtime) spec(
 	ctx context.Context, uid string, pod *spec.Pod, c *spec.Container, a lifecycle.StartContainer, image imagespec.ImageConfig,
+	ids idmap.Range,
 ) (*specs.Spec, error) {
 	etc := r.etcDir(uid, a.Sandbox)
 	if err := r.writeHosts(etc, uid, pod); err != nil {
@@ -201,10 +207,10 @@ func (r *Runtime) spec(
 		}
 	}
 	id := containerID(uid, a.Ref)
-	pins := netns.Paths(r.sandboxDir(uid, a.Sandbox), namespacesOf(pod))
+	pins := netns.Paths(r.sandboxDir(uid, a.Sandbox), namespacesOf(pod, ids))
 	in := oci.Input{
 		ID: id, Pod: pod, Container: c, Image: image,
-		Hostname: hostname, Namespaces: joined(pins),
+		Hostname: hostname, Namespaces: joined(pins, ids),
 		Files:       filesOf(etc, pins),
 		CgroupsPath: r.cgroups.spec(uid, id),
 		Machine:     r.machine,
@@ -215,7 +221,7 @@ func (r *Runtime) spec(
 	}
 	if c.TerminationMessagePath != "" {
 		message := r.messageFile(uid, c.Name, id)
-		if err := termination.Create(message); err != nil {
+		if err := errors.Join(termination.Create(message), give(ids, message)); err != nil {
 			return nil, err
 		}
 		in.Files = append(in.Files, oci.File{Path: path.Clean(c.TerminationMessagePath), Source: message})
@@ -246,12 +252,13 @@ func (r *Runtime) configure(ctx context.Context, uid string, in oci.Input) (*spe
 	if err != nil {
 		return nil, values.conceal(err)
 	}
-	images, err := r.mountImages(ctx, uid, in.Pod, in.Container)
+	images, err := r.mountImages(ctx, uid, in.Pod, in.Container, in.Namespaces)
 	if err != nil {
 		return nil, err
 	}
 	in.Mounts, err = r.volumes.Mounts(ctx, volumePod(d), volume.Request{
 		Container: in.Container, Run: in.ID, Variables: real.Map(), Images: images,
+		UserNamespace: in.User,
 	})
 	if err != nil {
 		return nil, values.conceal(err)
@@ -275,15 +282,19 @@ func (r *Runtime) configure(ctx context.Context, uid string, in oci.Input) (*spe
 }
 
 // begin brings a container to where its process has been started: it may be there already.
-func (r *Runtime) begin(ctx context.Context, c client.Container, labels map[string]string) error {
+func (r *Runtime) begin(ctx context.Context, pod *spec.Pod, c client.Container, labels map[string]string) error {
 	if labels[labelExit] != "" {
 		return nil
 	}
 	ctx, cancel := whole(ctx, createTimeout)
 	defer cancel()
+	ids, err := r.idsOf(labels[labelUID], pod)
+	if err != nil {
+		return err
+	}
 	task, err := c.Task(ctx, nil)
 	if errdefs.IsNotFound(err) {
-		task, err = c.NewTask(ctx, engine.LogTo(labels[labelLog], r.logOptions()))
+		task, err = c.NewTask(ctx, engine.LogTo(labels[labelLog], r.logOptions()), withOwner(ids)...)
 	}
 	err = errors.Join(err, r.dropProcess(labels[labelUID], c.ID())) // also after a daemon that was killed before it came to that
 	if err != nil {

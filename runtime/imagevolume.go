@@ -14,6 +14,7 @@ import (
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 )
@@ -45,11 +46,11 @@ func imageVolumes(pod *spec.Pod, c *spec.Container) []*spec.Volume {
 
 // mountImages mounts the images of the volumes that a container mounts, and returns their folders. An image is what it was
 // when the pod first had it, until the pod is removed.
-func (r *Runtime) mountImages(ctx context.Context, uid string, pod *spec.Pod, c *spec.Container) (map[string]string, error) {
+func (r *Runtime) mountImages(ctx context.Context, uid string, pod *spec.Pod, c *spec.Container, n oci.Namespaces) (map[string]string, error) {
 	folders := map[string]string{}
 	for _, v := range imageVolumes(pod, c) {
 		dir := r.imageDir(uid, v.Name)
-		if err := r.mountImage(ctx, uid, dir, viewKey(uid, v.Name), v.Image.Reference); err != nil {
+		if err := r.mountImage(ctx, uid, dir, viewKey(uid, v.Name), v.Image.Reference, n); err != nil {
 			return nil, fmt.Errorf("volume %q: mount image: %w", v.Name, err)
 		}
 		folders[v.Name] = dir
@@ -57,7 +58,7 @@ func (r *Runtime) mountImages(ctx context.Context, uid string, pod *spec.Pod, c 
 	return folders, nil
 }
 
-func (r *Runtime) mountImage(ctx context.Context, uid, dir, key, reference string) error {
+func (r *Runtime) mountImage(ctx context.Context, uid, dir, key, reference string, n oci.Namespaces) error {
 	release, err := r.locks.acquire(ctx, dir)
 	if err != nil {
 		return err
@@ -73,9 +74,10 @@ func (r *Runtime) mountImage(ctx context.Context, uid, dir, key, reference strin
 		if imageErr != nil {
 			return imageErr
 		}
-		mounts, err = s.View(ctx, key, img.Snapshot, snapshots.WithLabels(map[string]string{
+		opts := append(remapped(n.IDs), snapshots.WithLabels(map[string]string{
 			labelUID: uid, "containerd.io/gc.root": time.Now().UTC().Format(time.RFC3339),
 		}))
+		mounts, err = s.View(ctx, key, img.Snapshot, opts...)
 	}
 	if err != nil {
 		return err
@@ -83,7 +85,21 @@ func (r *Runtime) mountImage(ctx context.Context, uid, dir, key, reference strin
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
-	return mount.All(mounts, dir)
+	return mountView(mounts, dir, n)
+}
+
+// mountView mounts the view of a snapshot, for the users of a pod. Of a single layer it is a bind mount, whose mapping containerd
+// (2.4) forgets where it is read-only.
+func mountView(mounts []mount.Mount, dir string, n oci.Namespaces) error {
+	if n.User == "" || len(mounts) != 1 || mounts[0].Type != "bind" {
+		return mount.All(mounts, dir)
+	}
+	users, err := os.Open(n.User)
+	if err != nil {
+		return err
+	}
+	defer users.Close()
+	return mount.IDMapMountWithAttrs(mounts[0].Source, dir, int(users.Fd()), unix.MOUNT_ATTR_RDONLY, 0)
 }
 
 // isMountPoint reports whether something is mounted on a folder, which need not be there.

@@ -75,7 +75,10 @@ func (r *Runtime) removePod(ctx context.Context, uid string) error {
 			return err
 		}
 	}
-	return r.cgroups.remove(ctx, uid)
+	if err := r.cgroups.remove(ctx, uid); err != nil {
+		return err
+	}
+	return r.ids.Release(uid)
 }
 
 // sandboxNumbers lists the sandboxes of a pod of which anything is left: with the engine, or in the sandbox's folder.

@@ -14,6 +14,7 @@
 //	<StateDir>/pods/<uid>/messages  the containers' termination messages
 //	<StateDir>/volumes              persistent volumes
 //	<StateDir>/network.json         the network's subnets, and the pods' last addresses
+//	<StateDir>/users.json           the ids of the users of pods that have some of their own
 //	<RunDir>/process/<uid>          arguments and variables with secrets, until the shim has them
 //	<RunDir>/exec                   the output of commands
 //	<RunDir>/ns/<uid>/<sandbox>     pinned namespaces and /dev/shm
@@ -47,6 +48,7 @@ import (
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/config"
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/oci"
@@ -154,6 +156,7 @@ type Runtime struct {
 	config   config.Source
 	volumes  *volume.Set
 	network  *network.Network
+	ids      *idmap.Ranges
 	known    *knownPods
 	gone     collector
 	locks    locks
@@ -195,6 +198,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		return nil, err
 	}
 	r := &Runtime{
+		ids:   idmap.New(filepath.Join(o.StateDir, "users.json"), "/etc/subuid", "/etc/subgid"),
 		known: newKnownPods(), gone: newCollector(), config: config.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
 		opts: o, log: o.Logger, machine: machine, appArmor: kernelAppArmor, cgroups: groups, boot: boot,
 		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images), execs: newExecs(),

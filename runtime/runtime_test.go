@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -18,7 +19,10 @@ import (
 	"github.com/containerd/ttrpc"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -191,6 +195,69 @@ func TestCgroups(t *testing.T) {
 	}
 	if _, err := newCgroups(Options{CgroupDriver: "none"}, true); err == nil {
 		t.Error("a driver that there is not was taken")
+	}
+}
+
+// TestSliceLimits: what systemd is told of a pod's limits.
+func TestSliceLimits(t *testing.T) {
+	const accounting = "CPUAccounting=true MemoryAccounting=true TasksAccounting=true "
+	for _, test := range []struct {
+		limits  cgroup.Limits
+		unified bool
+		want    string
+	}{
+		{cgroup.Limits{Shares: 1024, Quota: 50_000, Memory: 4096, Pids: 9}, true, "CPUQuotaPerSecUSec=@t 500000 TasksMax=@t 9 CPUWeight=@t 39 MemoryMax=@t 4096"},
+		{cgroup.Limits{Shares: 1024, Quota: 50_000, Memory: 4096, Pids: 9}, false, "CPUQuotaPerSecUSec=@t 500000 TasksMax=@t 9 CPUShares=@t 1024 MemoryLimit=@t 4096"},
+		{cgroup.Limits{Quota: 1001}, false, "CPUQuotaPerSecUSec=@t 20000 TasksMax=@t 18446744073709551615 CPUShares=@t 2 MemoryLimit=@t 18446744073709551615"},
+		{cgroup.Limits{}, true, "CPUQuotaPerSecUSec=@t 18446744073709551615 TasksMax=@t 18446744073709551615 CPUWeight=@t 1 MemoryMax=@t 18446744073709551615"},
+	} {
+		var got []string
+		for _, p := range sliceLimits(test.limits, test.unified) {
+			got = append(got, p.Name+"="+p.Value.String())
+		}
+		if diff := cmp.Diff(accounting+test.want, strings.Join(got, " ")); diff != "" {
+			t.Errorf("%+v (-want +got):\n%s", test.limits, diff)
+		}
+	}
+}
+
+// TestExceeded: who takes too much disk, in the kubelet's order.
+func TestExceeded(t *testing.T) {
+	disk := func(limit string) spec.Resources {
+		return spec.Resources{Limits: spec.ResourceList{spec.ResourceEphemeralStorage: resource.MustParse(limit)}}
+	}
+	pod := &spec.Pod{
+		InitContainers: []spec.Container{{Name: "init", Resources: disk("1k")}},
+		Containers:     []spec.Container{{Name: "a", Resources: disk("2k")}, {Name: "b"}},
+	}
+	for _, test := range []struct {
+		volumes    int64
+		containers map[string]int64
+		want       string
+	}{
+		{0, nil, ""},
+		{500, map[string]int64{"a": 1500}, ""},
+		{501, map[string]int64{"a": 1500}, "Pod ephemeral local storage usage exceeds the total limit of containers 2k. "},
+		{0, map[string]int64{"b": 2001}, "Pod ephemeral local storage usage exceeds the total limit of containers 2k. "},
+		{0, map[string]int64{"init": 1001}, `Container init exceeded its local ephemeral storage limit "1k". `},
+		{0, map[string]int64{"a": 2000, "init": 0}, ""},
+	} {
+		if got := exceeded(pod, []volume.Usage{{Bytes: test.volumes}}, test.containers); got != test.want {
+			t.Errorf("%d in volumes, %v: %q, want %q", test.volumes, test.containers, got, test.want)
+		}
+	}
+	limited := spec.Volume{Name: "v", EmptyDir: &spec.EmptyDirVolume{SizeLimit: &[]spec.Quantity{resource.MustParse("1k")}[0]}}
+	for _, test := range []struct {
+		pod  spec.Pod
+		want bool
+	}{
+		{*pod, true},
+		{spec.Pod{Containers: []spec.Container{{Name: "b"}}}, false},
+		{spec.Pod{Volumes: []spec.Volume{limited}}, true},
+	} {
+		if got := boundsDisk(&test.pod); got != test.want {
+			t.Errorf("%+v: %v", test.pod, got)
+		}
 	}
 }
 

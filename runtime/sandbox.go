@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/spec"
@@ -75,13 +76,17 @@ func (r *Runtime) startSandbox(ctx context.Context, uid string, pod *spec.Pod, s
 
 // makeSandbox makes what a sandbox is: namespaces, network, files, the limits of the pod, shim.
 func (r *Runtime) makeSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (ips []string, err error) {
+	ids, err := r.allocateIDs(uid, pod)
+	if err != nil {
+		return nil, err
+	}
 	var s *engine.Sandbox
-	pins, err := netns.Pin(r.sandboxDir(uid, sandbox), namespacesOf(pod))
+	pins, err := netns.Pin(r.sandboxDir(uid, sandbox), namespacesOf(pod, ids))
 	if err == nil {
 		ips, err = r.connect(ctx, uid, pod, pins)
 	}
 	if err == nil {
-		err = r.writeFiles(r.etcDir(uid, sandbox), uid, pod)
+		err = r.writeFiles(r.etcDir(uid, sandbox), uid, pod, ids)
 	}
 	if err == nil {
 		err = r.cgroups.bound(ctx, uid, oci.PodLimits(pod, r.opts.PidsLimit))
@@ -90,7 +95,7 @@ func (r *Runtime) makeSandbox(ctx context.Context, uid string, pod *spec.Pod, sa
 		s, err = r.engine.StartSandbox(ctx, sandboxID(uid, sandbox), engine.SandboxOptions{
 			Labels: map[string]string{labelUID: uid, labelPod: pod.Name, labelSandbox: strconv.Itoa(sandbox)},
 			Cgroup: r.cgroups.shim(uid),
-			Spec:   r.sandboxSpec(uid, sandbox, pod, pins),
+			Spec:   r.sandboxSpec(uid, sandbox, pod, joined(pins, ids)),
 		})
 	}
 	if err == nil {
@@ -228,7 +233,7 @@ const (
 )
 
 // writeFiles writes the files of /etc that the containers of a pod are shown.
-func (r *Runtime) writeFiles(dir, uid string, pod *spec.Pod) error {
+func (r *Runtime) writeFiles(dir, uid string, pod *spec.Pod, ids idmap.Range) error {
 	hostname := oci.Hostname(pod)
 	if pod.HostNetwork {
 		var err error
@@ -247,6 +252,7 @@ func (r *Runtime) writeFiles(dir, uid string, pod *spec.Pod) error {
 		r.writeHosts(dir, uid, pod),
 		writeChanged(filepath.Join(dir, "hostname"), hostname+"\n"),
 		writeChanged(filepath.Join(dir, "resolv.conf"), oci.Resolv(pod, resolv)),
+		give(ids, filepath.Join(dir, "hosts"), filepath.Join(dir, "hostname"), filepath.Join(dir, "resolv.conf")),
 	)
 }
 

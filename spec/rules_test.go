@@ -224,6 +224,10 @@ func TestRules(t *testing.T) {
 		{mount(`{ name = "v", mountPath = "/a", subPath = "../b" }`), "containers[1].volumeMounts[0].subPath", `".."`},
 		{mount(`{ name = "v", mountPath = "/a", subPath = "b", subPathExpr = "c" }`), "containers[1].volumeMounts[0].subPathExpr", "together"},
 		{mount(`{ name = "v", mountPath = "/a", mountPropagation = "Bidirectional" }`), "containers[1].volumeMounts[0].mountPropagation", "privileged"},
+		{
+			"hostUsers = false\n" + mount(`{ name = "v", mountPath = "/a", mountPropagation = "Bidirectional" }`) + "securityContext.privileged = true\n",
+			"containers[1].volumeMounts[0].mountPropagation", "hostUsers",
+		},
 		{mount(`{ name = "v", mountPath = "/a", recursiveReadOnly = "Enabled" }`), "containers[1].volumeMounts[0].recursiveReadOnly", "readOnly"},
 		{mount(`{ name = "v", mountPath = "/a", readOnly = true, mountPropagation = "HostToContainer", recursiveReadOnly = "Enabled" }`), "containers[1].volumeMounts[0].recursiveReadOnly", "mountPropagation"},
 		{appWith("volumeMounts.v = { name = \"v\", mountPath = \"/a\" }\n[[volumes]]\nname = \"v\"\nemptyDir = {}"), "containers[0].volumeMounts.v.name", "already"},

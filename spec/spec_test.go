@@ -286,7 +286,7 @@ func TestInert(t *testing.T) {
 	if pod, problems := Parse("web.toml", []byte(file)); pod == nil {
 		t.Error(problems)
 	}
-	for _, file := range []string{"hostUsers = false\n" + podTail, podTail + "stdin = true\n"} {
+	for _, file := range []string{"runtimeClassName = \"kata\"\n" + podTail, podTail + "stdin = true\n"} {
 		if pod, _ := Parse("web.toml", []byte(file)); pod != nil {
 			t.Errorf("accepted:\n%s", file)
 		}

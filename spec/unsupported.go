@@ -7,7 +7,6 @@ import "strings"
 // Container fields stand for those of init containers too. The list shrinks
 // until it is empty; nothing on it is read and ignored.
 var notSupportedYet = []string{
-	"hostUsers=true",
 	"imagePullSecrets=[]",
 	"priority=0",
 	"runtimeClassName",

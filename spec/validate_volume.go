@@ -179,6 +179,10 @@ func (v *validator) mounts(c *Container) {
 		if m.MountPropagation == "Bidirectional" && !privileged(c) {
 			v.bad(&m.MountPropagation, `"Bidirectional" needs securityContext.privileged`)
 		}
+		if m.MountPropagation == "Bidirectional" && v.pod.HostUsers != nil && !*v.pod.HostUsers {
+			// The kernel lets no mount out of a mount namespace that belongs to a user namespace.
+			v.bad(&m.MountPropagation, `cannot be "Bidirectional" together with hostUsers = false`)
+		}
 		v.recursiveReadOnly(m)
 	}
 }

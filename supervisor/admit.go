@@ -45,7 +45,8 @@ func refused(pod string, err error) error {
 }
 
 // admissible returns why a pod cannot run here, whatever the other pods are: what the machine's policy and the machine itself
-// do not allow. A pod that was accepted is never asked again: it runs on under a stricter policy, as with a kubelet.
+// do not allow. A pod that was accepted is never asked again: it runs on under a stricter policy, as what Pod Security has
+// admitted in a cluster.
 func (s *Supervisor) admissible(pod *spec.Pod) []lifecycle.Refusal {
 	return append(s.shared.policy.Check(pod), lifecycle.Refusals(s.shared.runtime.Admit(pod))...)
 }

@@ -30,9 +30,12 @@ func TestRefusedForEverything(t *testing.T) {
 		}})
 		m.start()
 		m.add(server("one", 8080))
+		m.untilPhase("one", lifecycle.PhaseRunning)
 		m.leave()
 		m.policy = policy.Policy{PodSecurity: policy.Baseline, HostPaths: []string{"/srv"}}
 		m.start()
+		m.untilPhase("one", lifecycle.PhaseRunning)
+		synctest.Wait()
 
 		calls := len(m.engine.Calls())
 		two := server("two", 8080)

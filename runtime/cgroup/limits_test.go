@@ -158,8 +158,11 @@ func TestControllers(t *testing.T) {
 		want Controllers
 	}{
 		{"v2", []hierarchy{unified}, Controllers{Unified: true, Names: []string{"cpu", "io", "pids"}}},
-		{"hybrid", []hierarchy{unified, {names: []string{"cpu", "cpuacct"}}, {names: []string{"name=systemd"}}},
-			Controllers{Names: []string{"cpu", "cpuacct", "name=systemd"}}},
+		{
+			"hybrid",
+			[]hierarchy{unified, {names: []string{"cpu", "cpuacct"}}, {names: []string{"name=systemd"}}},
+			Controllers{Names: []string{"cpu", "cpuacct", "name=systemd"}},
+		},
 	} {
 		got, err := controllersOf(test.hs)
 		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {

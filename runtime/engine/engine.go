@@ -157,6 +157,12 @@ func (e *Engine) Client() *client.Client { return e.client }
 // ShimPath is the program of the shims, an absolute path.
 func (e *Engine) ShimPath() string { return e.opt.ShimPath }
 
+// BundleDirs are the folders in which the bundles of containers and sandboxes lie, below which their roots are mounted. The engine
+// lets nobody else pass through them when it starts; for containers in user namespaces, whoever starts those has to.
+func (e *Engine) BundleDirs() []string {
+	return []string{filepath.Join(e.opt.State, taskPlugin, Namespace), filepath.Join(e.opt.State, sandboxPlugin, Namespace)}
+}
+
 // RuntimeOptions are the options that containers are to be created with; see [client.WithRuntime]. [Sandbox.NewContainer]
 // does so.
 func (e *Engine) RuntimeOptions() *options.Options {

@@ -1,5 +1,5 @@
 // Package netns makes the namespaces that the containers of a pod share, and keeps them without a process: each is pinned
-// by a bind mount in a folder of the sandbox. It owns what lies in that folder: net, ipc, uts, and shm, the file system
+// by a bind mount in a folder of the sandbox. It owns what lies in that folder: user, net, ipc, uts, and shm, the file system
 // for shared memory that belongs to the IPC namespace. A PID namespace is as old as its first process: whoever starts that
 // pins it beside the others, as pid.
 //
@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -28,6 +29,8 @@ type Options struct {
 	HostIPC bool
 	// PID says that somebody pins a PID namespace.
 	PID bool
+	// IDs are a user namespace that the others belong to. It excludes HostIPC; the network must be the pod's own.
+	IDs idmap.Range
 	// Network is a network namespace with its loopback up.
 	Network bool
 	// Hostname is the host name in a UTS namespace of the pod's own; empty for the machine's namespace.
@@ -37,7 +40,7 @@ type Options struct {
 }
 
 // Pins are the paths of what is pinned. Those of namespaces that are not the pod's own are empty; Shm is the machine's then.
-type Pins struct{ Network, IPC, UTS, PID, Shm string }
+type Pins struct{ User, Network, IPC, UTS, PID, Shm string }
 
 // machineShm is the /dev/shm of the machine's IPC namespace.
 const machineShm = "/dev/shm"
@@ -46,10 +49,12 @@ const machineShm = "/dev/shm"
 var kinds = []struct {
 	name string
 	flag int
-}{{"net", unix.CLONE_NEWNET}, {"ipc", unix.CLONE_NEWIPC}, {"uts", unix.CLONE_NEWUTS}}
+}{{"user", unix.CLONE_NEWUSER}, {"net", unix.CLONE_NEWNET}, {"ipc", unix.CLONE_NEWIPC}, {"uts", unix.CLONE_NEWUTS}}
 
 func (o Options) wants(flag int) bool {
 	switch flag {
+	case unix.CLONE_NEWUSER:
+		return o.IDs.First != 0
 	case unix.CLONE_NEWNET:
 		return o.Network
 	case unix.CLONE_NEWUTS:
@@ -69,6 +74,9 @@ func Paths(dir string, o Options) Pins {
 	}
 	if o.Hostname != "" {
 		p.UTS = filepath.Join(dir, "uts")
+	}
+	if o.IDs.First != 0 {
+		p.User = filepath.Join(dir, "user")
 	}
 	if o.PID {
 		p.PID = filepath.Join(dir, "pid")
@@ -99,18 +107,22 @@ func pin(dir string, o Options) error {
 		return err
 	}
 	if !o.HostIPC {
-		if err := mountShm(filepath.Join(dir, "shm")); err != nil {
+		if err := mountShm(filepath.Join(dir, "shm"), o.IDs); err != nil {
 			return err
 		}
+	}
+	if o.IDs.First != 0 {
+		return pinOfUsers(dir, o)
 	}
 	return OnOwnThread(func() error { return enterAndPin(dir, o) })
 }
 
-func mountShm(shm string) error {
+// mountShm mounts a tmpfs that belongs to the pod's root. Files in there belong to whoever makes them.
+func mountShm(shm string, ids idmap.Range) error {
 	if err := os.MkdirAll(shm, 0o700); err != nil {
 		return err
 	}
-	data := fmt.Sprintf("mode=1777,size=%d", shmBytes)
+	data := fmt.Sprintf("mode=1777,size=%d,uid=%d,gid=%d", shmBytes, ids.First, ids.First)
 	if err := unix.Mount("shm", shm, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, data); err != nil {
 		return fmt.Errorf("mount %s: %w", shm, err)
 	}
@@ -135,28 +147,42 @@ func OnOwnThread(f func() error) error {
 
 // enterAndPin moves the calling thread into new namespaces and pins those.
 func enterAndPin(dir string, o Options) error {
-	flags := 0
+	if err := unix.Unshare(o.flags()); err != nil {
+		return fmt.Errorf("unshare: %w", err)
+	}
+	if err := setUp(o); err != nil {
+		return err
+	}
+	return bindAll(dir, o, fmt.Sprintf("/proc/self/task/%d/ns", unix.Gettid()))
+}
+
+// flags are the namespaces as the kernel knows them.
+func (o Options) flags() (flags int) {
 	for _, k := range kinds {
 		if o.wants(k.flag) {
 			flags |= k.flag
 		}
 	}
-	if err := unix.Unshare(flags); err != nil {
-		return fmt.Errorf("unshare: %w", err)
-	}
+	return flags
+}
+
+// setUp prepares the namespaces of the calling thread.
+func setUp(o Options) error {
 	if o.Network {
 		if err := setUpNetwork(); err != nil {
 			return err
 		}
-	}
-	if err := setSysctls(o); err != nil {
-		return err
 	}
 	if o.Hostname != "" {
 		if err := unix.Sethostname([]byte(o.Hostname)); err != nil {
 			return fmt.Errorf("set host name: %w", err)
 		}
 	}
+	return setSysctls(o)
+}
+
+// bindAll pins the namespaces that lie in a folder of /proc.
+func bindAll(dir string, o Options, from string) error {
 	for _, k := range kinds {
 		if !o.wants(k.flag) {
 			continue
@@ -165,8 +191,7 @@ func enterAndPin(dir string, o Options) error {
 		if err := os.WriteFile(file, nil, 0o600); err != nil {
 			return err
 		}
-		own := fmt.Sprintf("/proc/self/task/%d/ns/%s", unix.Gettid(), k.name)
-		if err := unix.Mount(own, file, "", unix.MS_BIND, ""); err != nil {
+		if err := unix.Mount(filepath.Join(from, k.name), file, "", unix.MS_BIND, ""); err != nil {
 			return fmt.Errorf("mount %s: %w", file, err)
 		}
 	}
@@ -207,7 +232,7 @@ func pinned(dir string, o Options) (bool, error) {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	for _, path := range []string{paths.Network, paths.IPC, paths.UTS, paths.Shm} {
+	for _, path := range []string{paths.User, paths.Network, paths.IPC, paths.UTS, paths.Shm} {
 		if path == "" || path == machineShm {
 			continue
 		}
@@ -241,7 +266,7 @@ func isMounted(path string) (bool, error) {
 // it.
 func Unpin(dir string) error {
 	var errs []error
-	for _, name := range []string{"net", "ipc", "uts", "pid", "shm"} {
+	for _, name := range []string{"user", "net", "ipc", "uts", "pid", "shm"} {
 		path := filepath.Join(dir, name)
 		err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 		if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, fs.ErrNotExist) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -224,4 +226,66 @@ func TestPinHostIPC(t *testing.T) {
 	if mounted, err := isMounted("/dev/shm"); !mounted || err != nil {
 		t.Errorf("the machine's shared memory: %v, %v", mounted, err)
 	}
+}
+
+// Namespaces that belong to a user namespace: set up like any others, and the machine's root is nobody in there.
+func TestPinUsers(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "sandbox")
+	t.Cleanup(func() { _ = Unpin(dir) })
+	o := Options{Network: true, Hostname: "inside", IDs: idmap.Range{First: 7 * idmap.Size}}
+	pins, err := Pin(dir, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := inode(t, pins.User)
+	if pins, err = Pin(dir, o); err != nil || inode(t, pins.User) != first {
+		t.Errorf("the second Pin did not find the first one's: %v", err)
+	}
+	for _, path := range []string{pins.Network, pins.IPC, pins.UTS} {
+		if got := ownerOf(t, path); got != first {
+			t.Errorf("%s belongs to user namespace %d, not %d", path, got, first)
+		}
+	}
+	out, err := exec.Command("nsenter", "--net="+pins.Network, "--uts="+pins.UTS, "--user="+pins.User, "sh", "-c",
+		"hostname; cat /proc/self/uid_map /proc/sys/net/ipv4/ip_unprivileged_port_start; ip -o link show lo").CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	words := strings.Fields(string(out))
+	if got := strings.Join(words[:min(5, len(words))], " "); got != "inside 0 458752 65536 0" || !strings.Contains(string(out), ",UP,") {
+		t.Errorf("inside:\n%s", out)
+	}
+	var shm unix.Stat_t
+	if err := unix.Stat(pins.Shm, &shm); err != nil || shm.Uid != o.IDs.First || shm.Gid != o.IDs.First {
+		t.Errorf("shared memory belongs to %d:%d, %v", shm.Uid, shm.Gid, err)
+	}
+	if err := Unpin(dir); err != nil {
+		t.Error(err)
+	}
+	if _, err := os.Stat(pins.User); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("after Unpin: %v", err)
+	}
+	if err := CheckUsers(); err != nil {
+		t.Errorf("a machine that can: %v", err)
+	}
+}
+
+// ownerOf is the number of the user namespace that a namespace belongs to.
+func ownerOf(t *testing.T, path string) uint64 {
+	t.Helper()
+	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	owner, err := unix.IoctlRetInt(fd, unix.NS_GET_USERNS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(owner)
+	var s unix.Stat_t
+	if err := unix.Fstat(owner, &s); err != nil {
+		t.Fatal(err)
+	}
+	return s.Ino
 }

@@ -1,11 +1,13 @@
 package netns
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -14,20 +16,49 @@ import (
 
 // setSysctls sets the pod's kernel parameters, in its order, in the namespaces that the calling thread is in. So they hold for
 // every container of the pod from the first one on, and for as long as the namespaces are pinned.
+//
+// In a user namespace, the kernel lets the machine's root write to those of the network, and the pod's root to those of IPC. So these
+// come last, and the thread has become the pod's root afterwards.
 func setSysctls(o Options) error {
-	for _, s := range o.Sysctls {
-		name := spec.SysctlName(s.Name)
-		if !o.ownsSysctl(name) {
-			return fmt.Errorf("set sysctl %s: it belongs to no namespace of the pod's own", name)
+	list := slices.Clone(o.Sysctls)
+	if o.IDs.First != 0 {
+		slices.SortStableFunc(list, func(a, b spec.Sysctl) int { return cmp.Compare(ipcLast(a), ipcLast(b)) })
+	}
+	root := false
+	for _, s := range list {
+		if o.IDs.First != 0 && ipcLast(s) > 0 && !root {
+			if err := becomeRoot(o.IDs); err != nil {
+				return fmt.Errorf("set sysctl %s: %w", s.Name, err)
+			}
+			root = true
 		}
-		path := filepath.Join("/proc/sys", filepath.Join("/", spec.SysctlPath(name)))
-		err := writeSysctl(path, s.Value)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			return fmt.Errorf("set sysctl %s: the kernel has no such parameter", name)
-		case err != nil:
-			return fmt.Errorf("set sysctl %s to %q: %w", name, s.Value, err)
+		if err := setSysctl(o, s); err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// ipcLast orders parameters of IPC behind the others.
+func ipcLast(s spec.Sysctl) int {
+	if spec.SysctlNamespace(spec.SysctlName(s.Name)) == "ipc" {
+		return 1
+	}
+	return 0
+}
+
+func setSysctl(o Options, s spec.Sysctl) error {
+	name := spec.SysctlName(s.Name)
+	if !o.ownsSysctl(name) {
+		return fmt.Errorf("set sysctl %s: it belongs to no namespace of the pod's own", name)
+	}
+	path := filepath.Join("/proc/sys", filepath.Join("/", spec.SysctlPath(name)))
+	err := writeSysctl(path, s.Value)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("set sysctl %s: the kernel has no such parameter", name)
+	case err != nil:
+		return fmt.Errorf("set sysctl %s to %q: %w", name, s.Value, err)
 	}
 	return nil
 }

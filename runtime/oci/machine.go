@@ -63,7 +63,7 @@ func LookAtMachine() (Machine, error) {
 	if err := unix.Sysinfo(&info); err != nil {
 		return m, fmt.Errorf("look at memory: %w", err)
 	}
-	m.Memory = int64(info.Totalram) * int64(info.Unit) //nolint:gosec,unconvert // no machine has more, and it differs by architecture
+	m.Memory = int64(info.Totalram) * int64(info.Unit) //nolint:gosec // no machine has more
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return m, fmt.Errorf("look at the limit of open files: %w", err)

@@ -1,10 +1,25 @@
 package oci
 
-import specs "github.com/opencontainers/runtime-spec/specs-go"
+import (
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/runtime/idmap"
+)
 
 // Namespaces are the paths of the pod's namespaces that its containers join. An empty one is the machine's, but for PID: then each
 // container has its own, unless the pod asks for the machine's (hostPID).
-type Namespaces struct{ Network, IPC, UTS, PID string }
+type Namespaces struct {
+	Network, IPC, UTS, PID string
+	// User is the user namespace that the others belong to, and IDs are what it maps.
+	User string
+	IDs  idmap.Range
+}
+
+// users puts the mappings of the user namespace, if there is one, where the OCI runtime looks for them, although it joins one that
+// is there.
+func (n Namespaces) users(s *specs.Linux) {
+	s.UIDMappings, s.GIDMappings = n.IDs.Mappings(), n.IDs.Mappings()
+}
 
 // namespacesOf lists the namespaces of a container: its own for mounts and, unless the pod says otherwise, for processes, the
 // pod's for the rest.
@@ -25,6 +40,7 @@ func namespacesOf(in *Input) []specs.LinuxNamespace {
 func (n Namespaces) joined() []specs.LinuxNamespace {
 	var list []specs.LinuxNamespace
 	for _, ns := range []specs.LinuxNamespace{
+		{Type: specs.UserNamespace, Path: n.User},
 		{Type: specs.PIDNamespace, Path: n.PID},
 		{Type: specs.NetworkNamespace, Path: n.Network},
 		{Type: specs.IPCNamespace, Path: n.IPC},

@@ -53,6 +53,7 @@ func Pause(in PauseInput) *specs.Spec {
 			Resources: &specs.LinuxResources{Devices: []specs.LinuxDeviceCgroup{{Allow: false, Access: "rwm"}}},
 		},
 	}
+	in.users(s.Linux)
 	if in.Machine.UnifiedCgroups {
 		s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}

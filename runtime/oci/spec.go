@@ -75,6 +75,7 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	limit(s.Linux.Resources, &in)
 	s.Linux.CgroupsPath = in.CgroupsPath
 	s.Linux.Namespaces = namespacesOf(&in)
+	in.users(s.Linux)
 	if err := secure(s, &in); err != nil {
 		return nil, err
 	}

@@ -65,8 +65,10 @@ func TestConfinedHostPathIsWhole(t *testing.T) {
 	clean(t, s, pod.UID)
 	prepare(t, s, pod)
 	list, err := s.Mounts(t.Context(), pod, Request{Run: "run", Container: &spec.Container{VolumeMounts: []spec.VolumeMount{
-		{Name: "folder", MountPath: "/private"}, {Name: "folder", MountPath: "/slave", MountPropagation: "HostToContainer"},
-		{Name: "folder", MountPath: "/shared", MountPropagation: "Bidirectional"}, {Name: "file", MountPath: "/file"},
+		{Name: "folder", MountPath: "/private"},
+		{Name: "folder", MountPath: "/slave", MountPropagation: "HostToContainer"},
+		{Name: "folder", MountPath: "/shared", MountPropagation: "Bidirectional"},
+		{Name: "file", MountPath: "/file"},
 		{Name: "folder", MountPath: "/sub", SubPath: "below"},
 	}}})
 	if err != nil {

@@ -25,8 +25,12 @@ type Request struct {
 	Run string
 	// Variables are those of the container, for subPathExpr.
 	Variables map[string]string
-	// Images are the folders on which the images of image volumes are mounted read-only, by volume.
+	// Images are the folders on which the images of image volumes are mounted read-only, by volume. In a user namespace they are
+	// id-mapped already.
 	Images map[string]string
+	// UserNamespace is the path of the user namespace whose ids the container sees in its volumes, "" for the machine's: what
+	// belongs to root in a volume belongs to root of that namespace then. The file system must be one that can be id-mapped.
+	UserNamespace string
 }
 
 // Mounts returns how the OCI runtime is to mount the volumes of a run of a container, in the order of its volumeMounts.
@@ -85,18 +89,27 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 		return specs.Mount{}, err
 	}
 	target := filepath.Join(s.subPathsDir(p.UID), r.Run, strconv.Itoa(number))
+	users := r.UserNamespace
+	if v.Image != nil {
+		users = "" // the runtime has id-mapped it
+	}
 	switch {
 	case sub != "":
-		if err := pinBelow(fd, sub, target, v.Image != nil, m); err != nil {
+		if err := pinBelow(fd, sub, target, v.Image != nil, m, users); err != nil {
 			return specs.Mount{}, fmt.Errorf("failed to prepare subPath for volumeMount %q of container %q: %w",
 				m.Name, r.Container.Name, err)
 		}
 		source = target
-	case v.HostPath != nil && s.confined(): // what was looked at, whatever its path leads to by now
-		if err := pin(fd, target, m, unix.MS_REC); err != nil {
-			return specs.Mount{}, fmt.Errorf("mount hostPath %q: %w", v.HostPath.Path, err)
+	case users != "", v.HostPath != nil && s.confined(): // what was looked at, whatever its path leads to by now
+		if err := pin(fd, target, m, unix.MS_REC, users); err != nil {
+			return specs.Mount{}, fmt.Errorf("mount %s: %w", source, err)
 		}
 		source = target
+	}
+	if r.UserNamespace != "" {
+		if options, err = keepFlags(source, options); err != nil {
+			return specs.Mount{}, err
+		}
 	}
 	return specs.Mount{
 		Destination: path.Join("/", m.MountPath), Type: "bind", Source: source, Options: options,
@@ -220,7 +233,7 @@ func checkPropagation(fd int, source, propagation string) error {
 }
 
 // pinBelow mounts what a subPath names below a volume at a path of ours. Mounts below it are not seen there, as with the kubelet.
-func pinBelow(volume int, sub, target string, mustExist bool, m *spec.VolumeMount) error {
+func pinBelow(volume int, sub, target string, mustExist bool, m *spec.VolumeMount, users string) error {
 	open := openOrMake
 	if mustExist {
 		open = openBelow
@@ -230,12 +243,19 @@ func pinBelow(volume int, sub, target string, mustExist bool, m *spec.VolumeMoun
 		return err
 	}
 	defer unix.Close(fd)
-	return pin(fd, target, m, 0)
+	return pin(fd, target, m, 0, users)
 }
 
-// pin mounts what a descriptor stands for at a path of ours, with MS_REC and all that is mounted below it.
-func pin(fd int, target string, m *spec.VolumeMount, recursive uintptr) error {
-	if err := bind(fd, target, recursive); err != nil {
+// pin mounts what a descriptor stands for at a path of ours, with MS_REC and all that is mounted below it, and with the ids of a
+// user namespace unless that is "".
+func pin(fd int, target string, m *spec.VolumeMount, recursive uintptr, users string) error {
+	var err error
+	if users != "" {
+		err = bindMapped(fd, target, recursive, users)
+	} else {
+		err = bind(fd, target, recursive)
+	}
+	if err != nil {
 		return err
 	}
 	switch m.MountPropagation {

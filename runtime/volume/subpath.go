@@ -140,6 +140,17 @@ func makeFolder(parent int, name string, mode uint32) (int, error) {
 // bind mounts what a descriptor stands for at a path that it makes, a file or a folder. Mounts below it are seen there with MS_REC
 // only.
 func bind(fd int, target string, recursive uintptr) error {
+	if err := makeTarget(fd, target); err != nil {
+		return err
+	}
+	if err := unix.Mount(fdPath(fd), target, "", unix.MS_BIND|recursive, ""); err != nil {
+		return fmt.Errorf("bind mount: %w", err)
+	}
+	return nil
+}
+
+// makeTarget makes a path on which what a descriptor stands for can be mounted.
+func makeTarget(fd int, target string) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return err
@@ -147,17 +158,8 @@ func bind(fd int, target string, recursive uintptr) error {
 	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
 		return err
 	}
-	var err error
 	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
-		err = os.Mkdir(target, 0o700)
-	} else {
-		err = os.WriteFile(target, nil, 0o600)
+		return os.Mkdir(target, 0o700)
 	}
-	if err != nil {
-		return err
-	}
-	if err := unix.Mount(fdPath(fd), target, "", unix.MS_BIND|recursive, ""); err != nil {
-		return fmt.Errorf("bind mount: %w", err)
-	}
-	return nil
+	return os.WriteFile(target, nil, 0o600)
 }

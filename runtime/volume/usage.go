@@ -5,18 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/spec"
 )
 
+// Endless stands for the bytes of a tree that cannot be walked because of what a container has made of it: more than any limit,
+// and few enough to be added up.
+const Endless = math.MaxInt64 >> 10
+
 // Usage is what an emptyDir on disk takes.
 type Usage struct {
 	Volume string
-	Bytes  int64         // as allocated on disk, each file once however many names it has
+	Bytes  int64         // as allocated on disk, each file once however many names it has; [Endless] if Deep
 	Limit  spec.Quantity // zero for none
-	// Deep says that folders lie in each other too deep to be walked, so that Bytes are not all.
+	// Deep says that folders lie in each other too deep to be walked.
 	Deep bool
 }
 
@@ -26,7 +31,7 @@ func (u Usage) Exceeded() (message string, exceeded bool) {
 	switch {
 	case u.Limit.Sign() <= 0:
 		return "", false
-	case u.Limit.CmpInt64(u.Bytes) >= 0 && u.Deep:
+	case u.Deep:
 		return fmt.Sprintf("EmptyDir volume %q cannot be held to the limit %q: %v. ", u.Volume, u.Limit.String(), errTooDeep), true
 	case u.Limit.CmpInt64(u.Bytes) >= 0:
 		return "", false
@@ -56,6 +61,9 @@ func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
 				failed = append(failed, fmt.Errorf("volume %q: %w", v.Name, err))
 			}
 			u := Usage{Volume: v.Name, Bytes: bytes, Deep: deep}
+			if deep {
+				u.Bytes = Endless
+			}
 			if v.EmptyDir.SizeLimit != nil {
 				u.Limit = *v.EmptyDir.SizeLimit
 			}
@@ -65,13 +73,17 @@ func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
 	})
 }
 
-// DiskUsage is what folders of a pod take on disk together, measured like its volumes. One that is not there takes nothing.
+// DiskUsage is what folders of a pod take on disk together, measured like its volumes, or [Endless]. One that is not there takes
+// nothing.
 func (s *Set) DiskUsage(ctx context.Context, uid string, dirs ...string) (int64, error) {
 	return do(ctx, s, uid, func(ctx context.Context) (int64, error) {
 		var total int64
 		for _, dir := range dirs {
 			bytes, err := diskUsage(ctx, dir)
-			if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			switch {
+			case errors.Is(err, errTooDeep):
+				return Endless, nil
+			case err != nil && !errors.Is(err, fs.ErrNotExist):
 				return 0, err
 			}
 			total += bytes

@@ -195,8 +195,41 @@ func TestUsage(t *testing.T) {
 	if want := `EmptyDir volume "limited" cannot be held to the limit "1Mi": there are more than 512 folders in each other. `; message != want {
 		t.Errorf("got  %q\nwant %q", message, want)
 	}
+	if bytes, err := s.DiskUsage(t.Context(), pod.UID, dir); bytes != Endless || err != nil {
+		t.Errorf("a folder that nobody can walk takes %d bytes, %v", bytes, err)
+	}
 	if err := s.Teardown(t.Context(), pod.UID); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestUsageOfALimitedPod: where the pod as a whole is limited, every volume counts, and any folder of the pod can be measured.
+func TestUsageOfALimitedPod(t *testing.T) {
+	s := newSet(t, nil)
+	pod := podOf(
+		spec.Volume{Name: "free", EmptyDir: &spec.EmptyDirVolume{}},
+		spec.Volume{Name: "memory", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory"}},
+	)
+	pod.Spec.Containers = []spec.Container{{
+		Name: "c", Resources: spec.Resources{Limits: spec.ResourceList{spec.ResourceEphemeralStorage: *quantity("1Mi")}},
+	}}
+	dir := s.path(pod.UID, &pod.Spec.Volumes[0])
+	write(t, filepath.Join(dir, "file"), strings.Repeat("x", 64<<10))
+	list, err := s.Usage(t.Context(), pod)
+	if err != nil || len(list) != 1 || list[0].Volume != "free" || list[0].Bytes < 64<<10 {
+		t.Errorf("usage: %+v, %v", list, err)
+	}
+	for _, u := range list {
+		if message, over := u.Exceeded(); over {
+			t.Errorf("without a limit of its own: %s", message)
+		}
+	}
+	bytes, err := s.DiskUsage(t.Context(), pod.UID, dir, filepath.Join(dir, "none"), dir)
+	if err != nil || bytes < 128<<10 {
+		t.Errorf("twice a folder, and one that is not there: %d, %v", bytes, err)
+	}
+	if _, err := s.DiskUsage(t.Context(), pod.UID, filepath.Join(dir, "file")); err == nil {
+		t.Error("a file is taken for a folder")
 	}
 }
 

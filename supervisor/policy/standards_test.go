@@ -122,9 +122,12 @@ func drawPod(t *rapid.T) *spec.Pod {
 		pod.Volumes = append(pod.Volumes, spec.Volume{Name: "h", HostPath: &spec.HostPathVolume{Path: "/srv"}})
 	}
 	pod.Volumes = append(pod.Volumes, rapid.SampledFrom([]spec.Volume{
-		{Name: "v", EmptyDir: &spec.EmptyDirVolume{}}, {Name: "v", Image: &spec.ImageVolume{Reference: "x"}},
-		{Name: "v", PersistentVolumeClaim: &spec.ClaimVolume{ClaimName: "x"}}, {Name: "v", Secret: &spec.SecretVolume{SecretName: "x"}},
-		{Name: "v", ConfigMap: &spec.ConfigMapVolume{Name: "x"}}, {Name: "v", Projected: &spec.ProjectedVolume{}},
+		{Name: "v", EmptyDir: &spec.EmptyDirVolume{}},
+		{Name: "v", Image: &spec.ImageVolume{Reference: "x"}},
+		{Name: "v", PersistentVolumeClaim: &spec.ClaimVolume{ClaimName: "x"}},
+		{Name: "v", Secret: &spec.SecretVolume{SecretName: "x"}},
+		{Name: "v", ConfigMap: &spec.ConfigMapVolume{Name: "x"}},
+		{Name: "v", Projected: &spec.ProjectedVolume{}},
 		{Name: "v", DownwardAPI: &spec.DownwardAPIVolume{}},
 	}).Draw(t, "volume"))
 	if value := rapid.SampledFrom([]string{"-", "-", "", "unconfined", "runtime/default", "localhost/x"}).Draw(t, "annotation"); value != "-" {

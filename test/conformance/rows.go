@@ -62,7 +62,11 @@ func Rows() []Row {
 			"42", "a manifest is edited, renamed, removed, put back", "the old pod gets its grace period, the new one starts after it",
 			"the least is done, and an invalid edit changes nothing", "", "with the folder of pod files",
 		},
-		{"44", "out of memory", "OOMKilled; the whole container, or with singleProcessOOMKill one process", "", "", "with resources, which are refused until then"},
+		{
+			"44", "out of memory: the main process, a child, an init container",
+			"OOMKilled; with cgroup v2 the whole container, with v1 one process (or with v2 and singleProcessOOMKill)",
+			"singleProcessOOMKill is not to be had", "TestRow44", "",
+		},
 		{"", "activeDeadlineSeconds", "Failed, DeadlineExceeded, with hooks and grace period", "", "TestActiveDeadline", ""},
 		{"", "conditions", "PodReadyToStartContainers, Initialized, ContainersReady, Ready become True in this order", "", "TestConditions", ""},
 		{

@@ -3,8 +3,6 @@
 package hostile
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -13,8 +11,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/podstead/podstead/api"
 )
 
 // smallDisk gives the rig's state a disk of its own, on memory, with so much room.
@@ -111,78 +107,25 @@ func TestLogIsFilled(t *testing.T) {
 	f.podstead("delete", "spew")
 }
 
-// TestForkBomb: processes up to a limit of the pod's cgroup are all that a container can have; deleting its pod ends them all, also
-// while they become more.
+// TestForkBomb: a container can have the processes that pods.pidsLimit gives its pod and no more; deleting the pod ends them all.
 func TestForkBomb(t *testing.T) {
-	f := newFixture(t, options{})
-	f.create("bomb", play("c", "stay", "await /tmp/go", "fork 5000 20"))
-	p := f.until("bomb", "ready", isReady)
-	pids := f.cgroupOf("pids", p.Metadata.UID)
-	f.check(os.WriteFile(filepath.Join(pids, "pids.max"), []byte("200"), 0o600))
-	f.touch("bomb", "/tmp/go")
-	outcomes := f.outcomes("bomb", "c")
-	if got := outcomes["fork 5000 20"]; got != "EAGAIN" {
-		f.Errorf("it went on until %q, want EAGAIN", got)
-	}
+	f := newFixture(t, options{env: []string{"PODSTEAD_PODS_PIDS_LIMIT=200"}})
+	f.create("bomb", play("c", "stay", "fork 5000 20"))
+	f.until("bomb", "ready", isReady)
+	f.compare("bomb", "c", []try{{"fork 5000 20", "EAGAIN"}})
 	if _, err := f.ask("/whoami"); err != nil {
 		f.Error(err)
 	}
 	f.podstead("delete", "bomb")
 }
 
-// TestMemoryIsEaten: who takes more memory than a limit of the pod's cgroup is killed, and nobody else.
+// TestMemoryIsEaten: who takes more memory than its limit is killed, and nobody else.
 func TestMemoryIsEaten(t *testing.T) {
 	f := newFixture(t, options{})
-	f.create("eater", "restartPolicy = \"Never\"\n"+play("c", "try", "await /tmp/go", "eat 400"))
-	p := f.until("eater", "ready", isReady)
-	memory := f.cgroupOf("memory", p.Metadata.UID)
-	limit := "memory.limit_in_bytes"
-	if _, err := os.Stat(filepath.Join(memory, limit)); errors.Is(err, fs.ErrNotExist) {
-		limit = "memory.max"
-	}
-	f.check(os.WriteFile(filepath.Join(memory, limit), []byte("67108864"), 0o600))
-	f.touch("eater", "/tmp/go")
+	f.create("eater", "restartPolicy = \"Never\"\n"+play("c", "try", "eat 400")+"resources = { limits = { memory = \"64Mi\" } }\n")
 	end := f.until("eater", "done", ended).Status.ContainerStatuses[0].State.Terminated
-	if end == nil || end.ExitCode != 137 {
+	if end == nil || end.ExitCode != 137 || end.Reason != "OOMKilled" {
 		f.Errorf("it ended with %+v", end)
 	}
 	f.podstead("delete", "eater")
-}
-
-// cgroupOf is the cgroup of a pod in a hierarchy of version 1, or in that of version 2.
-func (f *fixture) cgroupOf(controller, uid string) string {
-	f.Helper()
-	for _, root := range []string{filepath.Join("/sys/fs/cgroup", controller), "/sys/fs/cgroup"} {
-		found, err := filepath.Glob(filepath.Join(root, "podstead", uid))
-		f.check(err)
-		if len(found) == 1 {
-			return found[0]
-		}
-	}
-	f.Fatalf("there is no cgroup of %s for pod %s", controller, uid)
-	return ""
-}
-
-// touch makes an empty file in the container of a pod, by the root directory of its first process.
-func (f *fixture) touch(pod, path string) {
-	f.Helper()
-	root := fmt.Sprintf("/proc/%d/root", f.processOf(pod, "/bin/intruder"))
-	f.check(os.WriteFile(root+path, nil, 0o600))
-}
-
-// comeAndGo makes pods and deletes them until the work is done, so many times at least.
-func (f *fixture) comeAndGo(ctx context.Context, times int, make func(n int) (name, text string)) error {
-	for n := range times {
-		name, text := make(n)
-		if err := f.add(ctx, name, text); err != nil {
-			return err
-		}
-		f.until(name, "started or refused", func(p *api.Pod) bool {
-			c := p.Status.ContainerStatuses
-			return ended(p) || len(c) > 0 && (c[0].State.Running != nil || c[0].RestartCount > 0 || c[0].State.Terminated != nil ||
-				c[0].State.Waiting != nil && c[0].State.Waiting.Message != "")
-		})
-		f.podstead("delete", name, "--grace-period", "0")
-	}
-	return nil
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/podstead/podstead/api"
 )
 
 // TestLinksAreSwapped: while a container swaps folders of a shared volume against links to a folder of the machine, pods with
@@ -29,21 +31,25 @@ data = { key = "value" }
 	swaps := []string{"swap /shared/a " + f.victim(), "swap /shared/b/c " + f.victim(), "swap /shared/d " + f.victim() + "/deep"}
 	f.create("swapper", play("c", "stay", swaps...)+"volumeMounts = { shared = \"/shared\" }\n"+volumes)
 	f.outcomes("swapper", "c")
-	f.check(f.comeAndGo(f.ctx(), 12, func(n int) (name, text string) {
-		return fmt.Sprint("guest", n), "restartPolicy = \"Never\"\n" + play("c", "try", "find / deeper", "read /sub/a", "fill /sub/written 1") + `
+	for n := range 12 {
+		name := fmt.Sprint("guest", n)
+		f.create(name, "restartPolicy = \"Never\"\n"+play("c", "try", "find / deeper", "read /sub/a", "fill /sub/written 1")+`
 volumeMounts = [
   { name = "shared", mountPath = "/shared" },
   { name = "shared", mountPath = "/sub", subPath = "a" },
   { name = "shared", mountPath = "/deep", subPath = "b/c/made" },
   { name = "conf", mountPath = "/shared/d/conf" },
 ]
-` + volumes
-	}))
-	for n := range 12 {
-		logs, _ := f.Podstead(f.ctx(), "logs", fmt.Sprint("guest", n))
+`+volumes)
+		f.until(name, "done or refused", func(p *api.Pod) bool {
+			c := p.Status.ContainerStatuses
+			return ended(p) || len(c) > 0 && c[0].State.Waiting != nil && c[0].State.Waiting.Message != ""
+		})
+		logs, _ := f.Podstead(f.ctx(), "logs", name) // a container that was refused has none
 		if strings.Contains(logs, "deeper:") && !strings.Contains(logs, "find / deeper: nothing") {
-			f.Errorf("guest%d found the folder of the machine: %s", n, logs)
+			f.Errorf("%s found the folder of the machine: %s", name, logs)
 		}
+		f.podstead("delete", name, "--grace-period", "0")
 	}
 	f.podstead("delete", "swapper")
 	f.podstead("volume", "rm", "shared")

@@ -15,6 +15,7 @@
 //	term=1s      the time from SIGTERM to the end; "never" ignores the signal
 //	touch=FILE   makes a file before Started
 //	leave=1s     leaves a process behind that holds the output open for so long
+//	eat=self     takes memory after Started until it is killed; eat=child: has a process do that, and goes on when it has ended
 //
 // With none of run, until and if it goes on until SIGTERM.
 package main
@@ -66,6 +67,9 @@ func (p *part) play(term <-chan os.Signal) (int, error) {
 		}
 	}
 	if err := p.tell("Started"); err != nil {
+		return 0, err
+	}
+	if err := p.eatMemory(); err != nil {
 		return 0, err
 	}
 	if p.ifFile != "" {

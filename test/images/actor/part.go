@@ -21,6 +21,7 @@ type part struct {
 	delay, run, term     time.Duration
 	leave                time.Duration
 	until, ifFile, touch string
+	eat                  string
 	exit                 []int
 }
 
@@ -41,6 +42,8 @@ func parse(dir string, args []string) (*part, error) {
 			*durations[key], err = time.ParseDuration(value)
 		case files[key] != nil && value != "":
 			*files[key] = value
+		case key == "eat" && (value == "self" || value == "child"):
+			p.eat = value
 		case key == "exit":
 			p.exit, err = numbers(value)
 		default:
@@ -105,4 +108,25 @@ func (p *part) leaveBehind() error {
 	cmd := exec.Command(self, p.name+"-left", "run="+p.leave.String()) //nolint:gosec,noctx // it outlives this process on purpose
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd.Start()
+}
+
+// eatMemory takes memory, or has a child do it.
+func (p *part) eatMemory() error {
+	switch p.eat {
+	case "self":
+		for held := []byte{1}; ; {
+			held = append(held, held...) // each is written, so it is memory
+		}
+	case "child":
+		self, err := os.Executable()
+		if err != nil {
+			return err
+		}
+		err = exec.Command(self, p.name+"-child", "eat=self").Run() //nolint:gosec,noctx // it ends by the kernel
+		if _, killed := errors.AsType[*exec.ExitError](err); !killed {
+			return fmt.Errorf("child was not killed: %v", err) //nolint:errorlint // there may be none
+		}
+		return p.tell("ChildKilled")
+	}
+	return nil
 }

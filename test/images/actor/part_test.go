@@ -109,7 +109,7 @@ func TestRunsAreCounted(t *testing.T) {
 
 // TestBadParts: what an actor does not understand it does not play.
 func TestBadParts(t *testing.T) {
-	for _, args := range []string{"", "app run", "app run=x", "app exit=x", "app walk=1s", "app until="} {
+	for _, args := range []string{"", "app run", "app run=x", "app exit=x", "app walk=1s", "app until=", "app eat=", "app eat=all"} {
 		if _, err := parse(t.TempDir(), strings.Fields(args)); err == nil {
 			t.Errorf("actor %s: no error", args)
 		}

@@ -37,21 +37,21 @@ var kernelAttempts = map[string]attempt{
 	"keyring":    words(0, keyring),
 	"shared":     words(1, shared),
 	"module":     words(0, func([]string) (string, error) { return "", unix.InitModule([]byte("no module"), "") }),
-	"kexec":      words(0, raw(unix.SYS_KEXEC_LOAD, 0, 0, 0, ^uintptr(0))),
-	"bpf":        words(0, raw(unix.SYS_BPF, ^uintptr(0)>>1, 0, 0, 0)),
-	"perf":       words(0, raw(unix.SYS_PERF_EVENT_OPEN, 0, 0, ^uintptr(0), ^uintptr(0))),
-	"userfault":  words(0, raw(unix.SYS_USERFAULTFD, 0, 0, 0, 0)),
-	"uring":      words(0, raw(unix.SYS_IO_URING_SETUP, 1, 0, 0, 0)),
-	"fanotify":   words(0, raw(unix.SYS_FANOTIFY_INIT, 0, 0, 0, 0)),
-	"accounting": words(0, raw(unix.SYS_ACCT, 0, 0, 0, 0)),
-	"quota":      words(0, raw(unix.SYS_QUOTACTL, 0, 0, 0, 0)),
-	"pivot":      words(0, raw(unix.SYS_PIVOT_ROOT, 0, 0, 0, 0)),
+	"kexec":      words(0, raw(unix.SYS_KEXEC_LOAD, 0, 0, ^uintptr(0))),
+	"bpf":        words(0, raw(unix.SYS_BPF, ^uintptr(0)>>1, 0, 0)),
+	"perf":       words(0, raw(unix.SYS_PERF_EVENT_OPEN, 0, ^uintptr(0), ^uintptr(0))),
+	"userfault":  words(0, raw(unix.SYS_USERFAULTFD, 0, 0, 0)),
+	"uring":      words(0, raw(unix.SYS_IO_URING_SETUP, 1, 0, 0)),
+	"fanotify":   words(0, raw(unix.SYS_FANOTIFY_INIT, 0, 0, 0)),
+	"accounting": words(0, raw(unix.SYS_ACCT, 0, 0, 0)),
+	"quota":      words(0, raw(unix.SYS_QUOTACTL, 0, 0, 0)),
+	"pivot":      words(0, raw(unix.SYS_PIVOT_ROOT, 0, 0, 0)),
 }
 
-// raw makes a system call with these arguments.
-func raw(number, a, b, c, d uintptr) attempt {
+// raw makes a system call with these arguments, the second of which is 0.
+func raw(number, a, c, d uintptr) attempt {
 	return func([]string) (string, error) {
-		fd, _, errno := unix.Syscall6(number, a, b, c, d, 0, 0)
+		fd, _, errno := unix.Syscall6(number, a, 0, c, d, 0, 0)
 		if errno != 0 {
 			return "", errno
 		}

@@ -19,7 +19,6 @@ var looks = map[string]attempt{
 	"sockets":      words(0, sockets),
 	"devices":      words(0, devices),
 	"find":         words(2, find),
-	"say":          say,
 }
 
 // descriptors are what the open descriptors of a process lead to, without their numbers in the kernel.
@@ -150,14 +149,4 @@ func find(w []string) (string, error) {
 		return "nothing", err
 	}
 	return strings.Join(all, " "), err
-}
-
-// say writes its words, quoted as Go does, to the output, to a line of their own.
-func say(w []string) (string, error) {
-	var text string
-	if _, err := fmt.Sscanf(strings.Join(w, " "), "%q", &text); err != nil {
-		return "", err
-	}
-	fmt.Println(text)
-	return "", nil
 }

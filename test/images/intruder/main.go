@@ -16,6 +16,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/signal"
 	"strings"
@@ -32,9 +33,7 @@ var attempts = map[string]attempt{}
 
 func init() {
 	for _, group := range []map[string]attempt{fileAttempts, kernelAttempts, looks, networkAttempts, packetAttempts, floods, races} {
-		for name, a := range group {
-			attempts[name] = a
-		}
+		maps.Copy(attempts, group)
 	}
 }
 

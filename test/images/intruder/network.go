@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"net"
 	"os"
@@ -30,10 +29,8 @@ const reach = 2 * time.Second
 
 // dial connects to an address: "tcp 10.0.0.1:80", "unix /path", "unix @abstract".
 func dial(w []string) (string, error) {
-	ctx, cancel := context.WithTimeout(context.Background(), reach)
-	defer cancel()
-	c, err := (&net.Dialer{}).DialContext(ctx, w[0], w[1])
-	if errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded) {
+	c, err := net.DialTimeout(w[0], w[1], reach) //nolint:noctx // it has a limit
+	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return "no answer", nil
 	}
 	if err != nil {

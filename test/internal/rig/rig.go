@@ -76,6 +76,9 @@ func makeFolder() (string, error) {
 func Sweep(ctx context.Context, dir string) error {
 	rigs, err := filepath.Glob(filepath.Join(dir, "r?????")) // as makeFolder names them
 	for _, path := range rigs {
+		if info, statErr := os.Lstat(path); statErr == nil && !info.IsDir() {
+			continue // a temporary file of runc's
+		}
 		r := &Rig{Dir: path}
 		r.open()
 		pods, _ := filepath.Glob(filepath.Join(r.RunDir(), "ns", "*")) // the folders of pods have their UIDs as names

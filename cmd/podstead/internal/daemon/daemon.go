@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -60,6 +61,10 @@ type Options struct {
 func Run(ctx context.Context, o Options) (err error) {
 	if err := api.CheckSocket(o.Config.Socket); err != nil {
 		return err
+	}
+	// Before the engine makes it for itself alone: the socket is for a group, too. Nothing else in it is in reach of others.
+	if err := os.MkdirAll(o.Config.RunDir, 0o711); err != nil { //nolint:gosec // it says why
+		return fmt.Errorf("make run-time folder: %w", err)
 	}
 	if o.Cgroup != "" {
 		defer joinCgroup(ctx, o.Cgroup, o.Log)()

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/runtime/cgroup"
 )
 
 const (
@@ -85,32 +86,36 @@ func seccomp() look {
 
 // cgroups looks for the controllers that limits of pods need.
 func cgroups() look {
-	var st unix.Statfs_t
-	if err := unix.Statfs(cgroupRoot, &st); err != nil {
-		return look{Fail, cgroupRoot + ": " + err.Error(), "mount the cgroup file system there"}
-	}
-	kind, has := "v1", func(name string) bool { return isDir(filepath.Join(cgroupRoot, name)) }
-	if st.Type == unix.CGROUP2_SUPER_MAGIC {
-		list, err := os.ReadFile(filepath.Join(cgroupRoot, "cgroup.controllers"))
-		if err != nil {
-			return look{Fail, err.Error(), ""}
-		}
-		kind, has = "v2", func(name string) bool { return slices.Contains(strings.Fields(string(list)), name) }
-	}
-	var missing []string
-	for _, name := range []string{"cpu", "memory", "pids"} {
-		if !has(name) {
-			missing = append(missing, name)
-		}
-	}
-	if len(missing) > 0 {
-		return look{
-			Warn, kind + " without " + strings.Join(missing, ", "),
-			"boot with cgroup_enable=" + missing[0] + " on the kernel's command line (a Raspberry Pi: cmdline.txt)",
-		}
+	c, err := cgroup.LookAtControllers()
+	if err != nil {
+		return look{Fail, err.Error(), "mount the cgroup file system at " + cgroupRoot}
 	}
 	if unix.Access(cgroupRoot, unix.W_OK) != nil && os.Geteuid() == 0 {
 		return look{Fail, cgroupRoot + " cannot be written", "mount it for writing"}
+	}
+	return controllers(c)
+}
+
+// controllers judges what limits a machine with these controllers can hold.
+func controllers(c cgroup.Controllers) look {
+	kind := "v1"
+	if c.Unified {
+		kind = "v2"
+	}
+	var missing []string
+	for _, name := range []string{cgroup.CPU, cgroup.Memory, cgroup.Pids} {
+		if !c.Has(name) {
+			missing = append(missing, name)
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return look{
+			Warn, kind + " without " + strings.Join(missing, ", ") + ": pods with such limits are refused, and processes are not counted without pids",
+			"boot with cgroup_enable=" + missing[0] + " on the kernel's command line (a Raspberry Pi: cmdline.txt); in a container, have its manager delegate the controller",
+		}
+	case !c.Bandwidth:
+		return look{Warn, kind + " without CPU bandwidth control: pods with a limit of CPU are refused", "use a kernel with CONFIG_CFS_BANDWIDTH"}
 	}
 	return ok("%s with cpu, memory and pids", kind)
 }

@@ -1,0 +1,194 @@
+package idmap
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// ranges are ranges in a folder of the test's, with files of subordinate ids.
+func ranges(t *testing.T, subUID, subGID string) *Ranges {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range map[string]string{"subuid": subUID, "subgid": subGID} {
+		if text == "" {
+			continue // a machine without
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return New(filepath.Join(dir, "state", "users.json"), filepath.Join(dir, "subuid"), filepath.Join(dir, "subgid"))
+}
+
+func mustAllocate(t *testing.T, r *Ranges, uid string) uint32 {
+	t.Helper()
+	got, err := r.Allocate(uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got.First
+}
+
+func TestAllocate(t *testing.T) {
+	r := ranges(t, "", "")
+	for uid, want := range map[string]uint32{"a": Size} {
+		if got := mustAllocate(t, r, uid); got != want {
+			t.Errorf("%s: %d, want %d", uid, got, want)
+		}
+	}
+	b := mustAllocate(t, r, "b")
+	if again := mustAllocate(t, r, "b"); again != b || b == Size {
+		t.Errorf("b has %d, then %d", b, again)
+	}
+	after := New(r.file, r.subUID, r.subGID) // another daemon
+	if got, err := after.Find("b"); err != nil || got.First != b {
+		t.Errorf("after a restart: %+v, %v, want %d", got, err, b)
+	}
+	if got := mustAllocate(t, after, "c"); got == Size || got == b {
+		t.Errorf("c has the range of another pod, %d", got)
+	}
+	if err := after.Release("a"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := after.Find("a"); err == nil {
+		t.Error("a has a range after its release")
+	}
+	if got := mustAllocate(t, after, "d"); got != Size {
+		t.Errorf("d has %d, want the one that is free", got)
+	}
+	for _, uid := range []string{"b", "c", "d", "none"} {
+		if err := after.Release(uid); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := os.Stat(r.file); !os.IsNotExist(err) {
+		t.Errorf("without pods a file is left: %v", err)
+	}
+}
+
+func TestAllocateAtOnce(t *testing.T) {
+	r := ranges(t, "", "")
+	var (
+		all sync.WaitGroup
+		mu  sync.Mutex
+		got = map[uint32]bool{}
+	)
+	for i := range 50 {
+		all.Go(func() {
+			a, err := r.Allocate(fmt.Sprint(i))
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			got[a.First] = true
+		})
+	}
+	all.Wait()
+	if len(got) != 50 {
+		t.Errorf("50 pods have %d ranges", len(got))
+	}
+}
+
+func TestPool(t *testing.T) {
+	const m = Size
+	for _, test := range []struct {
+		name           string
+		subUID, subGID string
+		want           []uint32 // the first three
+		err            string
+	}{
+		{name: "nobody has subordinate ids", want: []uint32{m, 2 * m, 3 * m}},
+		{name: "a user has some", subUID: "me:100000:65536\n", want: []uint32{3 * m, 4 * m, 5 * m}},
+		{name: "a group has some", subGID: "me:131072:10\nyou:196608:1\n", want: []uint32{m, 4 * m, 5 * m}},
+		{name: "lines without meaning", subUID: "# me\nme:x:1\nme:1\n\nme:131072:0\n", want: []uint32{m, 2 * m, 3 * m}},
+		{
+			name: "pods have their own", subUID: "podstead:200000:200000\nme:65536:65536\n", subGID: "podstead:200000:200000\n",
+			want: []uint32{4 * m, 5 * m},
+		},
+		{name: "two of their own", subUID: "podstead:655360:65536\npodstead:65536:65536\n", subGID: "podstead:65536:65536\npodstead:655360:65536\n", want: []uint32{m, 10 * m}},
+		{name: "never the machine's own users", subUID: "podstead:0:131072\n", subGID: "podstead:0:131072\n", want: []uint32{m}},
+		{name: "users without groups", subUID: "podstead:65536:65536\n", err: "not the same"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			r := ranges(t, test.subUID, test.subGID)
+			seq, err := pool(r.subUID, r.subGID)
+			if test.err != "" {
+				if err == nil || !strings.Contains(err.Error(), test.err) {
+					t.Errorf("%v, want %q", err, test.err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := slices.Collect(seq)
+			if diff := cmp.Diff(test.want, got[:min(3, len(got))]); diff != "" {
+				t.Errorf("ranges (-want +got):\n%s", diff)
+			}
+			if last := got[len(got)-1]; uint64(last)+Size > limit {
+				t.Errorf("the last range begins at %d", last)
+			}
+		})
+	}
+}
+
+func TestExhausted(t *testing.T) {
+	r := ranges(t, "podstead:65536:65536\n", "podstead:65536:65536\n")
+	mustAllocate(t, r, "a")
+	if _, err := r.Allocate("b"); err == nil || !strings.Contains(err.Error(), "all 1 ranges") {
+		t.Errorf("the second pod: %v", err)
+	}
+	if err := r.Release("a"); err != nil {
+		t.Fatal(err)
+	}
+	mustAllocate(t, r, "b")
+}
+
+// What cannot be read is not overwritten, and what cannot be written is not given out.
+func TestBrokenFile(t *testing.T) {
+	for name, text := range map[string]string{"damaged": "{", "a later version": `{"version":9,"pods":{"a":65536}}`} {
+		t.Run(name, func(t *testing.T) {
+			r := ranges(t, "", "")
+			if err := os.MkdirAll(filepath.Dir(r.file), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(r.file, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			_, allocated := r.Allocate("b")
+			_, found := r.Find("a")
+			released := r.Release("a")
+			if allocated == nil || found == nil || released == nil {
+				t.Errorf("errors %v, %v, %v", allocated, found, released)
+			}
+			if now, _ := os.ReadFile(r.file); string(now) != text {
+				t.Errorf("the file holds %q", now)
+			}
+		})
+	}
+	r := ranges(t, "", "")
+	if err := os.WriteFile(filepath.Dir(r.file), nil, 0o600); err != nil { // a file in the folder's place
+		t.Fatal(err)
+	}
+	r.loaded, r.pods = true, map[string]uint32{"a": Size}
+	if got, err := r.Allocate("b"); err == nil {
+		t.Errorf("a range that was not kept: %+v", got)
+	}
+	if err := r.Release("a"); err == nil {
+		t.Error("a range was taken back, and is not")
+	}
+	if got, err := r.Find("a"); err != nil || got.First != Size {
+		t.Errorf("after that: %+v, %v", got, err)
+	}
+	if _, err := r.Find("b"); err == nil {
+		t.Error("b has a range")
+	}
+}
