@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"maps"
 	"os"
 	"sync"
 	"time"
@@ -43,7 +42,6 @@ type tasks struct {
 
 	mu          sync.Mutex
 	containers  map[string]*container
-	outputs     map[command][]string // of commands that are not started yet
 	running     int                  // containers that were created and have not exited yet
 	terminating bool                 // SIGTERM came, or the pause ended: end with the last running container
 	pause       sandboxProcess
@@ -60,7 +58,7 @@ type container struct {
 
 // newTasks returns a service that is complete when it has its TTRPCTaskService, whose events go through watch.
 func newTasks(end shutdown.Service) *tasks {
-	t := &tasks{end: end, born: time.Now(), containers: map[string]*container{}, outputs: map[command][]string{}}
+	t := &tasks{end: end, born: time.Now(), containers: map[string]*container{}}
 	t.sandbox = newSandbox(t)
 	return t
 }
@@ -131,16 +129,18 @@ func (t *tasks) forget(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	delete(t.containers, id)
-	maps.DeleteFunc(t.outputs, func(c command, _ []string) bool { return c.container == id })
 }
 
 // Start starts a container or an exec.
 func (t *tasks) Start(ctx context.Context, r *api.StartRequest) (*api.StartResponse, error) {
 	ctx, cancel := uninterrupted(ctx)
 	defer cancel()
-	defer t.hold(command{r.ID, r.ExecID})()
+	if r.ExecID != "" {
+		defer t.holdOutput(ctx, r)()
+		return t.TTRPCTaskService.Start(ctx, r)
+	}
 	resp, err := t.TTRPCTaskService.Start(ctx, r)
-	if err == nil && r.ExecID == "" && t.ended(ctx, r.ID) {
+	if err == nil && t.ended(ctx, r.ID) {
 		t.endOrphans(ctx, r.ID)
 	}
 	return resp, err
