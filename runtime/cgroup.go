@@ -8,9 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -138,38 +135,21 @@ func (g cgroups) close() error {
 	return err
 }
 
-// kill ends whatever is left of a container that nobody else looks after, and takes its cgroup away, in which the pod's
-// could not be removed.
+// kill ends whatever is left of a container, or of a sandbox's process, that nobody else looks after, and takes its cgroup away,
+// in which the pod's could not be removed. Who was killed while making it may have come to some of the hierarchies only.
 func (g cgroups) kill(ctx context.Context, uid, id string) error {
-	tick := time.NewTicker(goneInterval)
-	defer tick.Stop()
-	for {
-		text, err := os.ReadFile(g.file(uid, id, "cgroup.procs"))
-		// A cgroup that is removed while it is read has no such device.
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("look for processes of container %s: %w", id, err)
-		}
-		pids := strings.Fields(string(text))
-		if len(pids) == 0 {
-			if g.systemd {
-				return nil // which removes an empty scope
-			}
-			return cgroup.Remove(path.Join(g.root, uid, id))
-		}
-		for _, p := range pids {
-			if pid, err := strconv.Atoi(p); err == nil && pid > 0 {
-				_ = unix.Kill(pid, unix.SIGKILL) // it may have ended by itself
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("end processes %v of container %s: %w", pids, id, ctx.Err())
+	dirs, err := cgroup.Dirs(g.dir(uid, id))
+	for _, dir := range dirs {
+		all := tree{cgroup: dir, belongs: func(string) bool { return true }}
+		err = errors.Join(err, all.kill(ctx))
+		if err == nil && !g.systemd { // which removes an empty scope
+			err = cgroup.RemoveTree(dir)
 		}
 	}
+	if err != nil {
+		return fmt.Errorf("end what is left of container %s: %w", id, err)
+	}
+	return nil
 }
 
 // memory is where the hierarchy is mounted that has the memory controller.
