@@ -31,10 +31,15 @@ type cgroups struct {
 	root    string
 	systemd bool
 	unified bool
+	lists   string // where a hierarchy is mounted that lists the processes of containers
 }
 
 func newCgroups(o Options, unified bool) (cgroups, error) {
 	g := cgroups{root: o.CgroupRoot, unified: unified}
+	var err error
+	if g.lists, err = cgroup.Lists(); err != nil {
+		return g, err
+	}
 	switch o.CgroupDriver {
 	case CgroupAuto:
 		_, err := os.Stat("/run/systemd/system") // sd_booted(3)
@@ -160,13 +165,8 @@ func (g cgroups) memory() string {
 	return "/sys/fs/cgroup/memory"
 }
 
-// file is a file of a container's cgroup, in the hierarchy that has the memory controller.
-func (g cgroups) file(uid, id, name string) string {
-	return filepath.Join(g.memory(), g.dir(uid, id), name)
-}
-
 // procs is the folder of a container's cgroup in a hierarchy that lists its processes.
-func (g cgroups) procs(uid, id string) string { return filepath.Dir(g.file(uid, id, "cgroup.procs")) }
+func (g cgroups) procs(uid, id string) string { return filepath.Join(g.lists, g.dir(uid, id)) }
 
 // dir is the place of a container below the mount of a hierarchy.
 func (g cgroups) dir(uid, id string) string {
@@ -179,6 +179,6 @@ func (g cgroups) dir(uid, id string) string {
 // oomKilled reports whether the kernel has killed a process of a container for want of memory, as far as the container's
 // cgroup is still there to tell. What the shim has written down is certain; this is for a shim that could not write any more.
 func (g cgroups) oomKilled(uid, id string) bool {
-	kills, err := cgroup.MemoryGroupIn(g.procs(uid, id), g.unified).OOMKills()
+	kills, err := cgroup.MemoryGroupIn(filepath.Join(g.memory(), g.dir(uid, id)), g.unified).OOMKills()
 	return err == nil && kills > 0
 }

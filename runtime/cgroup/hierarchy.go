@@ -57,6 +57,26 @@ func Remove(path string) error {
 	return errors.Join(errs...)
 }
 
+// Lists is where a hierarchy is mounted in which every container has a cgroup, and that lists its processes therefore: the one of
+// memory, where there is one.
+func Lists() (string, error) {
+	hs, err := hierarchies()
+	if err != nil {
+		return "", fmt.Errorf("look at cgroups: %w", err)
+	}
+	return lists(hs), nil
+}
+
+func lists(hs []hierarchy) string {
+	best := hs[0]
+	for _, h := range hs {
+		if best.v2 || slices.Contains(h.names, Memory) { // the v2 of a hybrid has no controllers, and older OCI runtimes do not use it
+			best = h
+		}
+	}
+	return best.mount
+}
+
 // Dirs are the folders that the cgroup at path has: one in each hierarchy in which it was made.
 func Dirs(path string) ([]string, error) {
 	hs, err := hierarchies()
