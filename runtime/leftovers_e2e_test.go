@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -178,4 +180,52 @@ func TestImageVolumeWithTheMachinesMounts(t *testing.T) {
 	if _, err := os.Stat(filepath.Dir(image)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the image's folder is left: %v", err)
 	}
+}
+
+// A shim that is killed while the OCI runtime makes something leaves processes of which nobody knows but their cgroups, and maybe in
+// some hierarchies only, or deeper. They end with the pod; newMachine's close looks for the cgroups.
+func TestCgroupsWithoutARecord(t *testing.T) {
+	m := newMachine(t)
+	if m.opts.CgroupDriver == runtime.CgroupSystemd {
+		t.Skip("systemd stops the slice with all that is in it")
+	}
+	p := newPod(m, &spec.Pod{})
+	ref, err := p.start(sh("exit 0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.wait(ref) // its record is there, its task and its cgroup are not
+	container, process := m.CgroupsOf(uid, ref, 1)
+	hierarchy := "/sys/fs/cgroup/freezer" // where nobody looks first
+	if _, err := os.Stat(hierarchy); err != nil {
+		hierarchy = "/sys/fs/cgroup"
+	}
+	left := []*exec.Cmd{
+		m.leave(filepath.Join(hierarchy, container, "below")), m.leave(filepath.Join(hierarchy, process)),
+	}
+	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
+		t.Error(err)
+	}
+	for _, c := range left {
+		if err := c.Wait(); err == nil || c.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGKILL {
+			t.Errorf("a process that was left: %v", err)
+		}
+	}
+}
+
+// leave starts a process in a cgroup, which it makes.
+func (m *machine) leave(dir string) *exec.Cmd {
+	m.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		m.Fatal(err)
+	}
+	c := exec.Command("sleep", "100000")
+	if err := c.Start(); err != nil {
+		m.Fatal(err)
+	}
+	m.Cleanup(func() { _ = c.Process.Kill() })
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(c.Process.Pid)), 0); err != nil {
+		m.Fatal(err)
+	}
+	return c
 }

@@ -44,3 +44,19 @@ func TestParseHierarchies(t *testing.T) {
 		})
 	}
 }
+
+// TestLists: processes are listed also where there is no controller for memory.
+func TestLists(t *testing.T) {
+	v1 := func(names ...string) hierarchy { return hierarchy{mount: "/" + names[0], names: names} }
+	v2 := hierarchy{mount: "/unified", v2: true, names: []string{""}}
+	for want, hs := range map[string][]hierarchy{
+		"/unified": {v2},
+		"/memory":  {v2, v1("cpu", "cpuacct"), v1("memory"), v1("pids")},
+		"/cpu":     {v2, v1("cpu", "cpuacct"), v1("pids")},
+		"/pids":    {v1("pids"), v2},
+	} {
+		if got := lists(hs); got != want {
+			t.Errorf("%v: %s, want %s", hs, got, want)
+		}
+	}
+}

@@ -207,7 +207,7 @@ func (t *tasks) Wait(ctx context.Context, r *api.WaitRequest) (*api.WaitResponse
 
 // Kill sends a signal to a container or an exec.
 func (t *tasks) Kill(ctx context.Context, r *api.KillRequest) (*emptypb.Empty, error) {
-	if r.ExecID == "" && !r.All && unix.Signal(r.Signal) == unix.SIGKILL {
+	if r.ExecID == "" && unix.Signal(r.Signal) == unix.SIGKILL {
 		t.mu.Lock()
 		if c := t.containers[r.ID]; c != nil && c.memory != nil {
 			c.memory.asked.Store(true)
