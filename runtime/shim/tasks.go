@@ -42,8 +42,8 @@ type tasks struct {
 
 	mu          sync.Mutex
 	containers  map[string]*container
-	running     int                  // containers that were created and have not exited yet
-	terminating bool                 // SIGTERM came, or the pause ended: end with the last running container
+	running     int  // containers that were created and have not exited yet
+	terminating bool // SIGTERM came, or the pause ended: end with the last running container
 	pause       sandboxProcess
 }
 
