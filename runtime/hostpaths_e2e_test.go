@@ -58,4 +58,14 @@ hostPath.path = "` + path + `"
 	if err := m.RemovePod(m.ctx(), outUID, pod); err != nil {
 		t.Error(err)
 	}
+
+	// A container that comes back under a stricter policy is looked at again.
+	if err := m.Close(); err != nil {
+		t.Fatal(err)
+	}
+	m.opts.HostPaths = []string{"/etc"}
+	m.start()
+	again := lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}
+	_, err = p.StartContainer(p.ctx(), uid, p.Pod, lifecycle.StartContainer{Ref: again, Sandbox: 1})
+	wantFailure(t, "what is no longer allowed", err, lifecycle.ReasonCreateConfigError, "the policy of this machine allows hostPaths below /etc")
 }

@@ -55,7 +55,7 @@ func (s Source) ConfigMap(pod *spec.Pod, name string) (map[string][]byte, error)
 			return bytesOf(c.Data), nil
 		}
 	}
-	return inTime("configmap", name, func() (map[string][]byte, error) { return s.folder("configmap", name, 0o777) })
+	return InTime("configmap", name, func() (map[string][]byte, error) { return s.folder("configmap", name, 0o777) })
 }
 
 // Secret returns the values of a secret by key. One that is not there is a [*NotFoundError]. The caller must not change
@@ -64,9 +64,9 @@ func (s Source) Secret(pod *spec.Pod, name string) (map[string][]byte, error) {
 	i := slices.IndexFunc(pod.Secrets, func(s spec.Secret) bool { return s.Name == name })
 	switch {
 	case i < 0:
-		return inTime("secret", name, func() (map[string][]byte, error) { return s.folder("secret", name, 0o700) })
+		return InTime("secret", name, func() (map[string][]byte, error) { return s.folder("secret", name, 0o700) })
 	case pod.Secrets[i].Credential != "":
-		return inTime("secret", name, func() (map[string][]byte, error) { return s.credential(name, pod.Secrets[i].Credential) })
+		return InTime("secret", name, func() (map[string][]byte, error) { return s.credential(name, pod.Secrets[i].Credential) })
 	case pod.Secrets[i].Lost():
 		return nil, fmt.Errorf("secret %q: its values were lost with the state of the pod: create the pod again", name)
 	}

@@ -6,7 +6,8 @@ import (
 	"time"
 )
 
-// Patience is how long a file system may take to give a config map or a secret, 1 MiB at most.
+// Patience is how long a file system may take to give a config map, a secret or another small file of the configuration, 1 MiB at
+// most.
 const Patience = 10 * time.Second
 
 // errNoAnswer is the error of a file system that hangs, such as that of a server that is gone.
@@ -16,29 +17,30 @@ var errNoAnswer = errors.New("its file system does not answer")
 // place, and its goroutine, until it does: a bound on both.
 var reads = make(chan struct{}, 64)
 
-// inTime returns what read does, or gives it up.
-func inTime(kind, name string, read func() (map[string][]byte, error)) (map[string][]byte, error) {
+// InTime returns what read does, or gives it up after [Patience]. Its error then names the kind of what is read, and its name.
+func InTime[T any](kind, name string, read func() (T, error)) (T, error) {
 	type outcome struct {
-		values map[string][]byte
-		err    error
+		value T
+		err   error
 	}
+	var none T
 	limit := time.NewTimer(Patience)
 	defer limit.Stop()
 	select {
 	case reads <- struct{}{}:
 	case <-limit.C:
-		return nil, fmt.Errorf("%s %q: too many others are waited for: %w", kind, name, errNoAnswer)
+		return none, fmt.Errorf("%s %q: too many others are waited for: %w", kind, name, errNoAnswer)
 	}
 	done := make(chan outcome, 1)
 	go func() {
 		defer func() { <-reads }()
-		values, err := read()
-		done <- outcome{values, err}
+		value, err := read()
+		done <- outcome{value, err}
 	}()
 	select {
 	case o := <-done:
-		return o.values, o.err
+		return o.value, o.err
 	case <-limit.C:
-		return nil, fmt.Errorf("%s %q: %w within %v", kind, name, errNoAnswer, Patience)
+		return none, fmt.Errorf("%s %q: %w within %v", kind, name, errNoAnswer, Patience)
 	}
 }

@@ -16,7 +16,7 @@ func TestAFileSystemThatHangs(t *testing.T) {
 			return nil, nil
 		}
 		for range cap(reads) {
-			go func() { _, _ = inTime("secret", "db", hang) }()
+			go func() { _, _ = InTime("secret", "db", hang) }()
 		}
 		synctest.Wait()
 		if len(reads) != cap(reads) {
@@ -33,7 +33,7 @@ func TestAFileSystemThatHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		answer := make(chan struct{})
 		begun := time.Now()
-		_, err := inTime("secret", "db", func() (map[string][]byte, error) {
+		_, err := InTime("secret", "db", func() (map[string][]byte, error) {
 			<-answer
 			return nil, nil
 		})

@@ -5,6 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/netip"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -32,12 +35,18 @@ func (n *Network) guardTable() *nftables.Table {
 	return &nftables.Table{Family: nftables.TableFamilyBridge, Name: n.opts.Bridge}
 }
 
-// senders are the elements of a lease in the set of one family.
+// senders are the elements of a lease in the set of one family. In that of IPv6 a lease has the unspecified address too, which stands
+// for what is no pod's alone: else a frame without an address of the pod could have the hardware address of another, and the bridge
+// would send to this link what is meant for that one.
 func (l *lease) senders(f family) (all []nftables.SetElement) {
-	if l.Leaving {
+	if l.Leaving || l.Link == "" {
 		return nil
 	}
-	for _, ip := range l.IPs {
+	ips := l.IPs
+	if !f.is4 {
+		ips = append(slices.Clone(ips), netip.IPv6Unspecified())
+	}
+	for _, ip := range ips {
 		if ip.Is4() == f.is4 {
 			key := make([]byte, unix.IFNAMSIZ+8, unix.IFNAMSIZ+8+16)
 			copy(key, l.Link)
@@ -106,10 +115,8 @@ func (r ruler) guardSenders(ch *nftables.Chain, sets [2]*nftables.Set) {
 	r.rule(ch, icmp(icmpNeighbourAdvertisement), unless(sender(sets[1], link, source, expr.PayloadBaseTransportHeader, target, v6.addrLen)),
 		unlessLocal(expr.PayloadBaseTransportHeader, target), drop)
 	r.rule(ch, frame(unix.ETH_P_IPV6), sender(sets[1], link, source, expr.PayloadBaseNetworkHeader, v6.source, v6.addrLen), accept)
-	// Without an address yet, or with that of the link alone, a pod speaks of itself to its neighbours.
-	for _, beginning := range [][]byte{make([]byte, 16), linkLocal} {
-		r.rule(ch, frame(unix.ETH_P_IPV6), begins(expr.CmpOpEq, expr.PayloadBaseNetworkHeader, v6.source, beginning), accept)
-	}
+	// Without an address yet, which was accepted above, or with that of the link alone, a pod speaks of itself to its neighbours.
+	r.rule(ch, frame(unix.ETH_P_IPV6), begins(expr.CmpOpEq, expr.PayloadBaseNetworkHeader, v6.source, linkLocal), ownHardware(sets[1], link, source), accept)
 	r.rule(ch, drop)
 }
 
@@ -134,13 +141,25 @@ func icmp(kind byte) []expr.Any {
 	)
 }
 
+// The registers of what is looked up: the name of a link takes four, a hardware address two.
+const hardwareReg, addressReg = firstReg + 4, firstReg + 6
+
 // sender matches frames whose link, hardware address and address, each where it lies, are in the set together.
 func sender(s *nftables.Set, hardwareIn expr.PayloadBase, hardwareAt uint32, addressIn expr.PayloadBase, addressAt, addressLen uint32) []expr.Any {
-	const hardwareReg, addressReg = firstReg + 4, firstReg + 6 // the name of a link takes four registers, a hardware address two
+	return senderOf(s, hardwareIn, hardwareAt, &expr.Payload{DestRegister: addressReg, Base: addressIn, Offset: addressAt, Len: addressLen})
+}
+
+// ownHardware matches frames with the hardware address of their link's pod, whatever else they say.
+func ownHardware(senders6 *nftables.Set, in expr.PayloadBase, at uint32) []expr.Any {
+	return senderOf(senders6, in, at, &expr.Immediate{Register: addressReg, Data: net.IPv6zero})
+}
+
+// senderOf is sender with what loads the address.
+func senderOf(s *nftables.Set, hardwareIn expr.PayloadBase, hardwareAt uint32, address expr.Any) []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: firstReg},
 		&expr.Payload{DestRegister: hardwareReg, Base: hardwareIn, Offset: hardwareAt, Len: 6},
-		&expr.Payload{DestRegister: addressReg, Base: addressIn, Offset: addressAt, Len: addressLen},
+		address,
 		&expr.Lookup{SourceRegister: firstReg, SetName: s.Name, SetID: s.ID},
 	}
 }

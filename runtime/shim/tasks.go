@@ -135,8 +135,12 @@ func (t *tasks) forget(id string) {
 func (t *tasks) Start(ctx context.Context, r *api.StartRequest) (*api.StartResponse, error) {
 	ctx, cancel := uninterrupted(ctx)
 	defer cancel()
+	if r.ExecID != "" {
+		defer t.holdOutput(ctx, r)()
+		return t.TTRPCTaskService.Start(ctx, r)
+	}
 	resp, err := t.TTRPCTaskService.Start(ctx, r)
-	if err == nil && r.ExecID == "" && t.ended(ctx, r.ID) {
+	if err == nil && t.ended(ctx, r.ID) {
 		t.endOrphans(ctx, r.ID)
 	}
 	return resp, err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
 )
@@ -79,14 +80,23 @@ func TestImpersonation(t *testing.T) {
 	heard := make(chan string, 16)
 	gateway := f.gateway()
 	port := f.hear(gateway, heard)
+	place := f.placeOf(before6)
 	f.create("liar", "restartPolicy = \"Never\"\n"+play("c", "try", "claim "+ally+" "+victim, "claim "+gateway+" "+victim,
 		"claim6 "+ally6+" "+f.gateway6()+" "+gateway,
+		"wear "+ally+" fe80::1", "wear "+ally+" ::",
 		fmt.Sprintf("datagram %s %s %d %s as-ally", ally, gateway, port, gateway),
 		fmt.Sprintf("datagram 192.0.2.1 %s %d %s as-stranger", gateway, port, gateway),
 		fmt.Sprintf("own-datagram %s %d last", gateway, port)))
 	f.until("liar", "done", ended)
 	f.hears(heard)
-	f.compare("liar", "c", []try{{"claim6 " + ally6 + " " + f.gateway6() + " " + gateway, "done"}})
+	f.compare("liar", "c", []try{
+		{"claim6 " + ally6 + " " + f.gateway6() + " " + gateway, "done"},
+		{"wear " + ally + " fe80::1", "done"},
+		{"wear " + ally + " ::", "done"},
+	})
+	if after := f.placeOf(before6); after != place {
+		f.Errorf("the bridge was made to believe that %s is behind link %d, not behind %d", ally, after, place)
+	}
 	if after := f.machineKnows(ally6); after != before6 {
 		f.Errorf("the machine was made to believe that %s is at %s, not at %s", ally6, after, before6)
 	}
@@ -152,6 +162,22 @@ func (f *fixture) machineKnows(address string) string {
 	}
 	f.Fatalf("the machine does not know %s: %v", address, list)
 	return ""
+}
+
+// placeOf is the index of the link behind which the bridge believes a hardware address to be, by what it has learned.
+func (f *fixture) placeOf(hardware string) int {
+	f.Helper()
+	bridge, err := netlink.LinkByName(f.Bridge())
+	f.check(err)
+	list, err := netlink.NeighList(0, unix.AF_BRIDGE)
+	f.check(err)
+	for _, n := range list {
+		if n.MasterIndex == bridge.Attrs().Index && n.HardwareAddr.String() == hardware {
+			return n.LinkIndex
+		}
+	}
+	f.Fatalf("the bridge does not know %s: %v", hardware, list)
+	return 0
 }
 
 // listen has the machine listen on a port, which it returns.

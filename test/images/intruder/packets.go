@@ -19,6 +19,7 @@ var packetAttempts = map[string]attempt{
 	"datagram": words(5, datagram),
 	"claim":    words(2, claim),
 	"claim6":   words(3, claim6),
+	"wear":     words(2, wear),
 }
 
 // podLink is the link that a pod has.
@@ -47,9 +48,12 @@ func send(to net.HardwareAddr, ethertype uint16, payload []byte) error {
 		return err
 	}
 	defer unix.Close(fd)
-	frame := append(append([]byte{}, to...), link.HardwareAddr...)
-	frame = append(binary.BigEndian.AppendUint16(frame, ethertype), payload...)
-	return unix.Sendto(fd, frame, 0, &unix.SockaddrLinklayer{Ifindex: link.Index})
+	return unix.Sendto(fd, frame(to, link.HardwareAddr, ethertype, payload), 0, &unix.SockaddrLinklayer{Ifindex: link.Index})
+}
+
+func frame(to, from net.HardwareAddr, ethertype uint16, payload []byte) []byte {
+	b := append(append([]byte{}, to...), from...)
+	return append(binary.BigEndian.AppendUint16(b, ethertype), payload...)
 }
 
 // neighbour is the hardware address of somebody in the pods' network, whom this asks something first so that the kernel knows it.
@@ -182,6 +186,36 @@ func claim6(w []string) (string, error) {
 	message = append(append(message, address.AsSlice()...), targetOption, 1)
 	message = append(message, link.HardwareAddr...)
 	return "", send(hardware, unix.ETH_P_IPV6, packet6(own, to, message))
+}
+
+// wear sends a packet that has no address that is known beyond the link, in a frame that has the hardware address of a neighbour:
+// "wear NEIGHBOUR-IPV4 SOURCE-IPV6". A bridge that lets it in takes the neighbour to be here.
+func wear(w []string) (string, error) {
+	as, err := netip.ParseAddr(w[0])
+	if err != nil {
+		return "", err
+	}
+	from, err := netip.ParseAddr(w[1])
+	if err != nil {
+		return "", err
+	}
+	hardware, err := neighbour(as)
+	if err != nil {
+		return "", err
+	}
+	link, err := net.InterfaceByName(podLink)
+	if err != nil {
+		return "", err
+	}
+	fd, err := packetSocket()
+	if err != nil {
+		return "", err
+	}
+	defer unix.Close(fd)
+	const echo = 128
+	message := packet6(from, netip.IPv6LinkLocalAllNodes(), []byte{echo, 0, 0, 0, 0, 0, 0, 0})
+	nobody := net.HardwareAddr{2, 0, 0, 0, 0, 1} // whose answer would tell the bridge better
+	return "", unix.Sendto(fd, frame(nobody, hardware, unix.ETH_P_IPV6, message), 0, &unix.SockaddrLinklayer{Ifindex: link.Index})
 }
 
 // packet6 is an IPv6 packet with a message of ICMPv6 in it, whose checksum it sets.
