@@ -8,9 +8,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strconv"
-	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -34,10 +31,15 @@ type cgroups struct {
 	root    string
 	systemd bool
 	unified bool
+	lists   string // where a hierarchy is mounted that lists the processes of containers
 }
 
 func newCgroups(o Options, unified bool) (cgroups, error) {
 	g := cgroups{root: o.CgroupRoot, unified: unified}
+	var err error
+	if g.lists, err = cgroup.Lists(); err != nil {
+		return g, err
+	}
 	switch o.CgroupDriver {
 	case CgroupAuto:
 		_, err := os.Stat("/run/systemd/system") // sd_booted(3)
@@ -138,38 +140,21 @@ func (g cgroups) close() error {
 	return err
 }
 
-// kill ends whatever is left of a container that nobody else looks after, and takes its cgroup away, in which the pod's
-// could not be removed.
+// kill ends whatever is left of a container, or of a sandbox's process, that nobody else looks after, and takes its cgroup away,
+// in which the pod's could not be removed. Who was killed while making it may have come to some of the hierarchies only.
 func (g cgroups) kill(ctx context.Context, uid, id string) error {
-	tick := time.NewTicker(goneInterval)
-	defer tick.Stop()
-	for {
-		text, err := os.ReadFile(g.file(uid, id, "cgroup.procs"))
-		// A cgroup that is removed while it is read has no such device.
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("look for processes of container %s: %w", id, err)
-		}
-		pids := strings.Fields(string(text))
-		if len(pids) == 0 {
-			if g.systemd {
-				return nil // which removes an empty scope
-			}
-			return cgroup.Remove(path.Join(g.root, uid, id))
-		}
-		for _, p := range pids {
-			if pid, err := strconv.Atoi(p); err == nil && pid > 0 {
-				_ = unix.Kill(pid, unix.SIGKILL) // it may have ended by itself
-			}
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return fmt.Errorf("end processes %v of container %s: %w", pids, id, ctx.Err())
+	dirs, err := cgroup.Dirs(g.dir(uid, id))
+	for _, dir := range dirs {
+		all := tree{cgroup: dir, belongs: func(string) bool { return true }}
+		err = errors.Join(err, all.kill(ctx))
+		if err == nil && !g.systemd { // which removes an empty scope
+			err = cgroup.RemoveTree(dir)
 		}
 	}
+	if err != nil {
+		return fmt.Errorf("end what is left of container %s: %w", id, err)
+	}
+	return nil
 }
 
 // memory is where the hierarchy is mounted that has the memory controller.
@@ -180,13 +165,8 @@ func (g cgroups) memory() string {
 	return "/sys/fs/cgroup/memory"
 }
 
-// file is a file of a container's cgroup, in the hierarchy that has the memory controller.
-func (g cgroups) file(uid, id, name string) string {
-	return filepath.Join(g.memory(), g.dir(uid, id), name)
-}
-
 // procs is the folder of a container's cgroup in a hierarchy that lists its processes.
-func (g cgroups) procs(uid, id string) string { return filepath.Dir(g.file(uid, id, "cgroup.procs")) }
+func (g cgroups) procs(uid, id string) string { return filepath.Join(g.lists, g.dir(uid, id)) }
 
 // dir is the place of a container below the mount of a hierarchy.
 func (g cgroups) dir(uid, id string) string {
@@ -199,6 +179,6 @@ func (g cgroups) dir(uid, id string) string {
 // oomKilled reports whether the kernel has killed a process of a container for want of memory, as far as the container's
 // cgroup is still there to tell. What the shim has written down is certain; this is for a shim that could not write any more.
 func (g cgroups) oomKilled(uid, id string) bool {
-	kills, err := cgroup.MemoryGroupIn(g.procs(uid, id), g.unified).OOMKills()
+	kills, err := cgroup.MemoryGroupIn(filepath.Join(g.memory(), g.dir(uid, id)), g.unified).OOMKills()
 	return err == nil && kills > 0
 }

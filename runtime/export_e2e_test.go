@@ -74,3 +74,8 @@ func (r *Runtime) KeepProcess(uid, id string) (string, error) {
 	_, err := r.keepProcess(uid, id, shim.Process{Env: []string{"PASSWORD=s3cret"}})
 	return r.processFile(uid, id), err
 }
+
+// CgroupsOf is where the container of a run lies, and the process of a sandbox, below the mounts of hierarchies.
+func (r *Runtime) CgroupsOf(uid string, ref lifecycle.Ref, sandbox int) (container, process string) {
+	return r.cgroups.dir(uid, containerID(uid, ref)), r.cgroups.dir(uid, sandboxID(uid, sandbox))
+}

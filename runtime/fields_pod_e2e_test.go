@@ -215,12 +215,12 @@ func TestFieldsImages(t *testing.T) {
 		{"", "busybox", "", ""},
 		{`imagePullPolicy = "Never"`, "busybox", "", ""},
 		{`imagePullPolicy = "IfNotPresent"`, "busybox", "", ""},
-		{`imagePullPolicy = "Always"`, "busybox", "", "RegistryUnavailable"},
+		{`imagePullPolicy = "Always"`, "busybox", "", "ErrImagePull"},
 		{"", "none", "", ""}, // nothing mounts it
 		{mount, "busybox", "", ""},
-		{mount, "busybox", `, pullPolicy = "Always"`, "RegistryUnavailable"},
+		{mount, "busybox", `, pullPolicy = "Always"`, "ErrImagePull"},
 		{mount, "none", `, pullPolicy = "Never"`, lifecycle.ReasonErrImageNeverPull},
-		{mount, "none", `, pullPolicy = "IfNotPresent"`, "RegistryUnavailable"},
+		{mount, "none", `, pullPolicy = "IfNotPresent"`, "ErrImagePull"},
 	} {
 		p := m.parse(fmt.Sprintf(imageFile, test.container, test.image, test.volume))
 		_, err := m.PullImage(m.ctx(), p, "c", func(_, _ int64) {})

@@ -5,6 +5,7 @@ package runtime_test
 import (
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -210,19 +211,31 @@ func (m *machine) proc(pid int, file string) string {
 	return string(text)
 }
 
-// pidOf is the first process of a container, whatever the version of cgroups and their driver are.
+// pidOf is the first process of a container, whatever the version of cgroups and their driver are: the oldest, since numbers come
+// again.
 func (m *machine) pidOf(ref lifecycle.Ref) int {
 	m.Helper()
-	id, first := m.idOf(ref), 0
+	place, first, born := m.cgroupOf(ref), 0, uint64(math.MaxUint64)
 	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		m.Fatal(err)
 	}
 	for _, file := range files {
 		text, _ := os.ReadFile(file) // it may have ended
-		pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err == nil && strings.Contains(string(text), id) && (first == 0 || pid < first) {
-			first = pid
+		if !strings.Contains(string(text), place) {
+			continue
+		}
+		stat, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "stat"))
+		_, after, _ := strings.Cut(string(stat), ") ") // the name in parentheses is one without such an end, in our images
+		fields := strings.Fields(after)
+		const start = 22 - 3 // proc(5): the 22nd field, of which the first two are cut off
+		if len(fields) <= start {
+			continue
+		}
+		at, err1 := strconv.ParseUint(fields[start], 10, 64)
+		pid, err2 := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+		if err1 == nil && err2 == nil && at < born {
+			first, born = pid, at
 		}
 	}
 	if first == 0 {

@@ -9,7 +9,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -177,5 +179,88 @@ func TestImageVolumeWithTheMachinesMounts(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Dir(image)); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the image's folder is left: %v", err)
+	}
+}
+
+// A shim that is killed while the OCI runtime makes something leaves processes of which nobody knows but their cgroups, and maybe in
+// some hierarchies only, or deeper. They end with the pod; newMachine's close looks for the cgroups.
+func TestCgroupsWithoutARecord(t *testing.T) {
+	m := newMachine(t)
+	if m.opts.CgroupDriver == runtime.CgroupSystemd {
+		return // which ends all that is in the slice of a pod
+	}
+	p := newPod(m, &spec.Pod{})
+	ref, err := p.start(sh("exit 0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.wait(ref) // its record is there, its task and its cgroup are not
+	container, process := m.CgroupsOf(uid, ref, 1)
+	hierarchy := "/sys/fs/cgroup/freezer" // where nobody looks first
+	if _, err := os.Stat(hierarchy); err != nil {
+		hierarchy = "/sys/fs/cgroup"
+	}
+	left := []*exec.Cmd{
+		m.leave(filepath.Join(hierarchy, container, "below")), m.leave(filepath.Join(hierarchy, process)),
+	}
+	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
+		t.Error(err)
+	}
+	for _, c := range left {
+		if err := c.Wait(); err == nil || c.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGKILL {
+			t.Errorf("a process that was left: %v", err)
+		}
+	}
+}
+
+// leave starts a process in a cgroup, which it makes.
+func (m *machine) leave(dir string) *exec.Cmd {
+	m.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		m.Fatal(err)
+	}
+	c := exec.Command("sleep", "100000")
+	if err := c.Start(); err != nil {
+		m.Fatal(err)
+	}
+	m.Cleanup(func() { _ = c.Process.Kill() })
+	if err := os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte(strconv.Itoa(c.Process.Pid)), 0); err != nil {
+		m.Fatal(err)
+	}
+	return c
+}
+
+// A shim that dies before it is a sandbox leaves the PID namespace that it has pinned. The next one of that number pins its own.
+func TestPauseBesideALeftPin(t *testing.T) {
+	m := newMachine(t)
+	pod, start := &spec.Pod{Name: "p"}, lifecycle.StartSandbox{Sandbox: 1, Round: 1}
+	if _, err := m.StartSandbox(m.ctx(), uid, pod, start); err != nil {
+		t.Fatal(err)
+	}
+	pin := filepath.Join(m.opts.RunDir, "ns", uid, "1", "pid")
+	err := os.WriteFile(pin, nil, 0o600)
+	if err == nil {
+		err = unix.Mount("/proc/self/ns/pid", pin, "", unix.MS_BIND, "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	shim, err := strconv.Atoi(m.shimPid())
+	if err == nil {
+		err = unix.Kill(shim, unix.SIGKILL)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.eventually("the end of the shim", func() (string, bool) {
+		err := unix.Kill(shim, 0)
+		return fmt.Sprint(err), err != nil
+	})
+	pod.ShareProcessNamespace = true
+	if _, err := m.StartSandbox(m.ctx(), uid, pod, start); err != nil {
+		t.Error(err)
+	}
+	if err := m.RemovePod(m.ctx(), uid, pod); err != nil {
+		t.Error(err)
 	}
 }

@@ -157,6 +157,7 @@ type Runtime struct {
 	volumes  *volume.Set
 	network  *network.Network
 	ids      *idmap.Ranges
+	remaps   bool // the snapshotter can id-map
 	known    *knownPods
 	gone     collector
 	locks    locks
@@ -204,6 +205,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images), execs: newExecs(),
 	}
 	r.warnOfLimits()
+	r.remaps = r.canRemap(inNamespace(ctx))
 	if err := r.dropLeases(inNamespace(ctx)); err != nil {
 		r.log.WarnContext(ctx, "leases of a former daemon are left", slog.Any("error", err)) // until they expire
 	}

@@ -178,6 +178,17 @@ func TestIDs(t *testing.T) {
 	}
 }
 
+// Measuring what a pod takes on disk is left alone for longer the longer it takes.
+func TestUsagePause(t *testing.T) {
+	for took, want := range map[time.Duration]time.Duration{
+		0: 10 * time.Second, 2 * time.Second: 10 * time.Second, usageTimeout: 8 * time.Minute,
+	} {
+		if got := usagePause(10*time.Second, took); got != want {
+			t.Errorf("after %v: %v, want %v", took, got, want)
+		}
+	}
+}
+
 func TestCgroups(t *testing.T) {
 	g, err := newCgroups(Options{CgroupDriver: CgroupFS, CgroupRoot: "/podstead"}, true)
 	if err != nil {

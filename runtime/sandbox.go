@@ -184,6 +184,10 @@ func (r *Runtime) removeSandbox(ctx context.Context, uid string, sandbox int) er
 	if err := r.engine.RemoveSandbox(ctx, sandboxID(uid, sandbox)); err != nil {
 		return err
 	}
+	// The shim has ended its process, if it had one; one that was killed in the middle of making it has not.
+	if err := r.cgroups.kill(ctx, uid, sandboxID(uid, sandbox)); err != nil {
+		return err
+	}
 	r.known.drop(uid, sandbox)
 	if err := os.RemoveAll(r.etcDir(uid, sandbox)); err != nil {
 		return err

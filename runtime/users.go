@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
@@ -98,6 +99,15 @@ func openTo(dir, ours string, ask bool) error {
 // remapCapability is what a snapshotter says that can id-map.
 const remapCapability = "remap-ids"
 
+// canRemap asks the snapshotter whether it can show the layers of images to a pod's own users.
+func (r *Runtime) canRemap(ctx context.Context) bool {
+	capabilities, err := r.client.GetSnapshotterCapabilities(ctx, r.opts.Images.Snapshotter)
+	if err != nil {
+		r.log.WarnContext(ctx, "the snapshotter does not say what it can: pods with hostUsers = false are refused", slog.Any("error", err))
+	}
+	return slices.Contains(capabilities, remapCapability)
+}
+
 // admitUsers refuses a pod that cannot have users of its own on this machine.
 func (r *Runtime) admitUsers(pod *spec.Pod) error {
 	if !ownUsers(pod) {
@@ -109,14 +119,7 @@ func (r *Runtime) admitUsers(pod *spec.Pod) error {
 		refusal.Mend = "sysctl -w user.max_user_namespaces=15000, and the same in /etc/sysctl.d"
 		return refusal
 	}
-	ctx, cancel := limit(context.Background(), signalTimeout)
-	defer cancel()
-	capabilities, err := r.client.GetSnapshotterCapabilities(ctx, r.opts.Images.Snapshotter)
-	if err != nil {
-		refusal.Message, refusal.Cause = "ask the snapshotter: "+err.Error(), err
-		return refusal
-	}
-	if !slices.Contains(capabilities, remapCapability) {
+	if !r.remaps {
 		refusal.Message = "the kernel, or the file system of the images, cannot id-map their layers"
 		refusal.Mend = "use Linux 5.19 or later, and a file system that can be id-mapped (ext4, xfs, btrfs) for " + r.opts.StateDir
 		return refusal

@@ -248,9 +248,9 @@ func TestKubeletReasons(t *testing.T) {
 		noResize  = "there is no in-place resize"
 	)
 	absent := map[string]string{
-		"Created": "a container is created and started in one step, which Started tells of", "FailedToRetrieveImagePullSecret": noPull,
-		"FailedPodSandBoxStatus": "the engine is away (EngineUnavailable), or the sandbox is lost (SandboxChanged)",
-		"FailedSync":             "there is no sync that fails as a whole: each failure is told", "NetworkNotReady": "the network is made with the sandbox",
+		"FailedToRetrieveImagePullSecret": noPull,
+		"FailedPodSandBoxStatus":          "the engine is away (EngineUnavailable), or the sandbox is lost (SandboxChanged)",
+		"FailedSync":                      "there is no sync that fails as a whole: each failure is told", "NetworkNotReady": "the network is made with the sandbox",
 		"FailedCreatePodContainer": "it is told as FailedCreatePodSandBox", "ExceededGracePeriod": "it is told as Killing, as a warning",
 		"Preempting": noCluster, "ResizeStarted": noResize, "ResizeCompleted": noResize, "ResizeDeferred": noResize, "ResizeInfeasible": noResize,
 		"ResizeError": noResize, "DNSConfigForming": "a file that would be cut is refused", "MissingClusterDNS": noCluster,

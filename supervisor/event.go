@@ -68,6 +68,7 @@ const (
 	ImageBackOff        Kind = "ImageBackOff"
 	ContainerRefused    Kind = "ContainerRefused"
 	ContainerStartError Kind = "ContainerStartError"
+	ContainerCreated    Kind = "ContainerCreated"
 	ContainerRunning    Kind = "ContainerRunning"
 	ContainerSucceeded  Kind = "ContainerSucceeded"
 	ContainerFailed     Kind = "ContainerFailed"
@@ -127,6 +128,7 @@ func Entries() []Entry {
 		{ContainerAdded, "EphemeralContainerAdded", Normal, "Ephemeral container {container} added, asked by {by}", []string{"container", "by"}, nil, true},
 		{ContainerRefused, "Failed", Warning, "Error: {reason}: {error}", []string{"reason", "error"}, nil, true},
 		{ContainerStartError, "Failed", Warning, "Error: failed to start container: {error}", []string{"error"}, nil, true},
+		{ContainerCreated, "Created", Normal, "Container created", nil, nil, false},
 		{ContainerRunning, "Started", Normal, "Container started", nil, nil, true},
 		{PostStartFailed, "FailedPostStartHook", Warning, "PostStartHook failed", nil, nil, true},
 		{PreStopFailed, "FailedPreStopHook", Warning, "PreStopHook failed", nil, nil, true},

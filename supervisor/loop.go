@@ -300,7 +300,7 @@ func (l *loop) offer(m message) {
 func (l *loop) save(now lifecycle.Instant) *write {
 	if l.spoken {
 		l.spoken = false
-		l.writer.note(l.facts.Verdicts())
+		l.writer.note(Spoken{At: now, Probes: l.facts.Verdicts(), Conditions: l.conditions(now)})
 	}
 	if !l.dirty {
 		return nil
@@ -310,7 +310,12 @@ func (l *loop) save(now lifecycle.Instant) *write {
 }
 
 func (l *loop) envelope(now lifecycle.Instant) Envelope {
-	return Envelope{SavedAt: now, Pod: l.pod, Owner: l.owner, Facts: l.facts, Conditions: l.status.Conditions}
+	return Envelope{SavedAt: now, Pod: l.pod, Owner: l.owner, Facts: l.facts, Conditions: l.conditions(now)}
+}
+
+// conditions are those of the present facts, changed at this instant if they are others than before.
+func (l *loop) conditions(now lifecycle.Instant) []lifecycle.Condition {
+	return lifecycle.StatusOf(l.pod, l.facts, now).Since(l.status.Conditions, now).Conditions
 }
 
 // stored is told the outcome of every write, on the writer's goroutine.

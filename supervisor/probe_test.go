@@ -27,17 +27,17 @@ import (
 // verdicts are kept in memory, and outlive the supervisors that are started on them.
 type verdicts struct {
 	mu    sync.Mutex
-	kept  map[string][]lifecycle.ProbeChanged
+	kept  map[string]supervisor.Spoken
 	saves int
 }
 
-func (v *verdicts) Load() (map[string][]lifecycle.ProbeChanged, error) {
+func (v *verdicts) Load() (map[string]supervisor.Spoken, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return maps.Clone(v.kept), nil
 }
 
-func (v *verdicts) Save(uid string, said []lifecycle.ProbeChanged) error {
+func (v *verdicts) Save(uid string, said supervisor.Spoken) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.kept[uid] = said
@@ -238,7 +238,7 @@ func TestVerdictsOverRestart(t *testing.T) {
 		for _, end := range []func(){m.crash, m.leave, m.crash} {
 			end()
 			asked := a.count("startup")
-			m.spoken.kept["gone"] = nil
+			m.spoken.kept["gone"] = supervisor.Spoken{}
 			m.start()
 			if _, kept := m.spoken.kept["gone"]; kept {
 				t.Error("the verdicts of a pod that is gone are kept")

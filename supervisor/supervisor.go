@@ -164,15 +164,19 @@ func (s *Supervisor) begun(ctx context.Context) error {
 }
 
 // takeUp starts the loop of a pod whose state was read.
-func (s *Supervisor) takeUp(e Envelope, found lifecycle.Found, verdicts []lifecycle.ProbeChanged) {
+func (s *Supervisor) takeUp(e Envelope, found lifecycle.Found, said Spoken) {
 	s.begin(e, func(l *loop, now lifecycle.Instant) {
 		if e.SavedAt.Boot != now.Boot {
 			l.fold(lifecycle.Booted{Saved: e.SavedAt, At: now}, now)
 		}
 		l.facts = l.facts.CatchUp(found, now)
-		for _, v := range verdicts {
-			if v.At.Boot == now.Boot {
+		l.status.Conditions = e.Conditions // without what the probes have said they seem to have changed
+		if said.At.Boot == now.Boot {
+			for _, v := range said.Probes {
 				l.facts = l.facts.Apply(v)
+			}
+			if e.SavedAt.Boot != said.At.Boot || !said.At.Before(e.SavedAt) {
+				l.status.Conditions = said.Conditions
 			}
 		}
 		l.dirty = true

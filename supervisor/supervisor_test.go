@@ -46,7 +46,7 @@ type machine struct {
 func newMachine(t *testing.T, o fakeruntime.Options) *machine {
 	m := &machine{
 		t: t, engine: fakeruntime.New(o), disk: &disk{files: map[string]supervisor.Envelope{}},
-		spoken: &verdicts{kept: map[string][]lifecycle.ProbeChanged{}}, boot: "boot-1", begun: time.Now(),
+		spoken: &verdicts{kept: map[string]supervisor.Spoken{}}, boot: "boot-1", begun: time.Now(),
 	}
 	t.Cleanup(m.leave)
 	return m
@@ -259,8 +259,8 @@ func TestPodSucceeds(t *testing.T) {
 		if s.Status.Phase != lifecycle.PhaseSucceeded {
 			t.Errorf("the phase is %s", s.Status.Phase)
 		}
-		m.expectStory("PodAccepted", "SandboxReady", "ImagePulling init", "ImageFetched init", "ContainerRunning init",
-			"ContainerSucceeded init", "ImagePresent c0", "ContainerRunning c0", "ContainerSucceeded c0", "PodSucceeded")
+		m.expectStory("PodAccepted", "SandboxReady", "ImagePulling init", "ImageFetched init", "ContainerCreated init", "ContainerRunning init",
+			"ContainerSucceeded init", "ImagePresent c0", "ContainerCreated c0", "ContainerRunning c0", "ContainerSucceeded c0", "PodSucceeded")
 	})
 }
 

@@ -122,6 +122,7 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 		}
 		l.tell(now, kind, e.Container, fields{"image": l.image(e.Container), "duration": e.Took.Round(time.Millisecond).String()})
 	case lifecycle.ContainerStarted:
+		l.tellCreated(e.Container, now)
 		l.tell(now, ContainerRunning, e.Container, nil)
 	case lifecycle.ContainerExited:
 		if l.hasEnded(before, e.Container) {
@@ -150,6 +151,16 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 		l.tellAnswer(e.ProbeRef, e.Result, e.Count, now)
 	case lifecycle.ProbeWarned:
 		l.tellAnswer(e.ProbeRef, e.Result, 0, now)
+	}
+}
+
+// tellCreated tells that a container was made, whatever became of its start. Nothing follows from that: what comes next has the
+// same cause.
+func (l *loop) tellCreated(container string, now lifecycle.Instant) {
+	cause, known := l.newest[container]
+	l.tell(now, ContainerCreated, container, nil)
+	if delete(l.newest, container); known {
+		l.newest[container] = cause
 	}
 }
 
@@ -201,14 +212,18 @@ func (l *loop) tellFailure(before lifecycle.Facts, e lifecycle.ActionFailed, now
 			return
 		}
 		why["image"] = l.image(a.Container)
-		l.tell(now, pullFailure(e.Failure.Reason), a.Container, why)
-		delay := lifecycle.PullDelay(l.facts, a.Container)
-		l.tell(now, ImageBackOff, a.Container, fields{"image": why["image"], "delay": delay.String()})
+		kind := pullFailure(e.Failure.Reason)
+		l.tell(now, kind, a.Container, why)
+		if kind == ImageFailed { // else no registry was asked
+			delay := lifecycle.PullDelay(l.facts, a.Container)
+			l.tell(now, ImageBackOff, a.Container, fields{"image": why["image"], "delay": delay.String()})
+		}
 	case lifecycle.StartContainer:
 		if e.Failure.Kind == lifecycle.FailureRefused {
 			l.tell(now, ContainerRefused, a.Container, why)
 			return
 		}
+		l.tellCreated(a.Container, now)
 		l.tell(now, ContainerStartError, a.Container, why)
 		l.tellBackOff(a.Container, now)
 	case lifecycle.RunPostStart:

@@ -14,13 +14,20 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
+// Spoken is what the probes of a pod have said, and the conditions then.
+type Spoken struct {
+	At         lifecycle.Instant        `json:"at"`
+	Probes     []lifecycle.ProbeChanged `json:"probes,omitempty"`
+	Conditions []lifecycle.Condition    `json:"conditions,omitempty"` // for their transition times
+}
+
 // Verdicts keeps what the probes of pods have said, over a restart of the supervisor but not of the machine, so that
 // status.started and status.ready do not flip. Calls for one pod are never concurrent.
 type Verdicts interface {
 	// Load returns what is kept, by the UID of the pod.
-	Load() (map[string][]lifecycle.ProbeChanged, error)
+	Load() (map[string]Spoken, error)
 	// Save replaces what is kept of a pod.
-	Save(uid string, v []lifecycle.ProbeChanged) error
+	Save(uid string, s Spoken) error
 	// Delete takes away what is kept of a pod. That there is nothing is no error.
 	Delete(uid string) error
 }
@@ -40,7 +47,7 @@ func NewDirVerdicts(dir string) (*DirVerdicts, error) {
 func (d *DirVerdicts) path(uid string) string { return filepath.Join(d.dir, uid+".json") }
 
 // Load implements [Verdicts]. A file that cannot be read is left out, and the others are returned beside the error.
-func (d *DirVerdicts) Load() (map[string][]lifecycle.ProbeChanged, error) {
+func (d *DirVerdicts) Load() (map[string]Spoken, error) {
 	if err := atomicfile.Sweep(d.dir); err != nil {
 		return nil, err
 	}
@@ -48,29 +55,30 @@ func (d *DirVerdicts) Load() (map[string][]lifecycle.ProbeChanged, error) {
 	if err != nil {
 		return nil, fmt.Errorf("read verdicts: %w", err)
 	}
-	all := map[string][]lifecycle.ProbeChanged{}
+	all := map[string]Spoken{}
 	var errs []error
 	for _, entry := range entries {
 		uid, ours := strings.CutSuffix(entry.Name(), ".json")
 		if !ours || !entry.Type().IsRegular() {
 			continue
 		}
-		var v []lifecycle.ProbeChanged
+		var said Spoken
 		data, err := os.ReadFile(d.path(uid))
 		if err == nil {
-			err = json.Unmarshal(data, &v)
+			err = json.Unmarshal(data, &said)
 		}
 		if err != nil {
+			said = Spoken{}
 			errs = append(errs, fmt.Errorf("read verdicts of %s: %w", uid, err))
 		}
-		all[uid] = v
+		all[uid] = said
 	}
 	return all, errors.Join(errs...)
 }
 
 // Save implements [Verdicts].
-func (d *DirVerdicts) Save(uid string, v []lifecycle.ProbeChanged) error {
-	data, err := json.Marshal(v)
+func (d *DirVerdicts) Save(uid string, s Spoken) error {
+	data, err := json.Marshal(s)
 	if err != nil {
 		return fmt.Errorf("encode verdicts: %w", err)
 	}
@@ -87,7 +95,7 @@ func (d *DirVerdicts) Delete(uid string) error {
 
 // loadVerdicts returns what the probes of these pods have said, and takes away what is kept of others. Verdicts that
 // cannot be read are found out again.
-func (s *Supervisor) loadVerdicts(envelopes []Envelope) map[string][]lifecycle.ProbeChanged {
+func (s *Supervisor) loadVerdicts(envelopes []Envelope) map[string]Spoken {
 	if s.shared.verdicts == nil {
 		return nil
 	}

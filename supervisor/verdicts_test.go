@@ -18,11 +18,15 @@ func TestDirVerdicts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	said := []lifecycle.ProbeChanged{{
-		ProbeRef: lifecycle.ProbeRef{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}, Kind: lifecycle.ProbeReadiness},
-		Verdict:  lifecycle.VerdictSuccess, Count: 1,
-		At: lifecycle.Instant{Boot: "b", Mono: time.Minute, Wall: time.Unix(1, 0).UTC()},
-	}}
+	at := lifecycle.Instant{Boot: "b", Mono: time.Minute, Wall: time.Unix(1, 0).UTC()}
+	said := supervisor.Spoken{
+		At: at,
+		Probes: []lifecycle.ProbeChanged{{
+			ProbeRef: lifecycle.ProbeRef{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}, Kind: lifecycle.ProbeReadiness},
+			Verdict:  lifecycle.VerdictSuccess, Count: 1, At: at,
+		}},
+		Conditions: []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "True", LastTransitionTime: at.Wall}},
+	}
 	for _, uid := range []string{"u1", "u2"} {
 		if err := v.Save(uid, said); err != nil {
 			t.Fatal(err)
@@ -42,7 +46,7 @@ func TestDirVerdicts(t *testing.T) {
 	if err == nil {
 		t.Error("a file that cannot be read was no error")
 	}
-	if diff := cmp.Diff(map[string][]lifecycle.ProbeChanged{"u1": said, "bad": nil}, all); diff != "" {
+	if diff := cmp.Diff(map[string]supervisor.Spoken{"u1": said, "bad": {}}, all); diff != "" {
 		t.Errorf("loaded (-want +got):\n%s", diff)
 	}
 	if err := os.RemoveAll(dir); err != nil {

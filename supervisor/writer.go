@@ -3,8 +3,6 @@ package supervisor
 import (
 	"context"
 	"sync"
-
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // write is a state of a pod on its way to the disk. When done is closed, this state or a newer one is there, or err
@@ -23,8 +21,8 @@ type writer struct {
 	uid      string
 
 	mu    sync.Mutex
-	next  *write                   // not begun yet
-	noted []lifecycle.ProbeChanged // not begun yet; nil: nothing new
+	next  *write  // not begun yet
+	noted *Spoken // not begun yet; nil: nothing new
 	kick  chan struct{}
 }
 
@@ -33,10 +31,10 @@ func newWriter(store Store, verdicts Verdicts, uid string) *writer {
 }
 
 // note hands over what the probes have said. That it could not be kept is nobody's trouble: they are asked again.
-func (w *writer) note(verdicts []lifecycle.ProbeChanged) {
+func (w *writer) note(said Spoken) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.noted = verdicts
+	w.noted = &said
 	w.wake()
 }
 
@@ -78,7 +76,7 @@ func (w *writer) flush(report func(error)) {
 	w.next, w.noted = nil, nil
 	w.mu.Unlock()
 	if noted != nil && w.verdicts != nil {
-		_ = w.verdicts.Save(w.uid, noted)
+		_ = w.verdicts.Save(w.uid, *noted)
 	}
 	if todo == nil {
 		return

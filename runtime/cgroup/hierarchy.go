@@ -57,6 +57,68 @@ func Remove(path string) error {
 	return errors.Join(errs...)
 }
 
+// Lists is where a hierarchy is mounted in which every container has a cgroup, and that lists its processes therefore: the one of
+// memory, where there is one.
+func Lists() (string, error) {
+	hs, err := hierarchies()
+	if err != nil {
+		return "", fmt.Errorf("look at cgroups: %w", err)
+	}
+	return lists(hs), nil
+}
+
+func lists(hs []hierarchy) string {
+	best := hs[0]
+	for _, h := range hs {
+		if best.v2 || slices.Contains(h.names, Memory) { // the v2 of a hybrid has no controllers, and older OCI runtimes do not use it
+			best = h
+		}
+	}
+	return best.mount
+}
+
+// Dirs are the folders that the cgroup at path has: one in each hierarchy in which it was made.
+func Dirs(path string) ([]string, error) {
+	hs, err := hierarchies()
+	if err != nil {
+		return nil, fmt.Errorf("find cgroup %s: %w", path, err)
+	}
+	var dirs []string
+	for _, h := range hs {
+		dir := filepath.Join(h.mount, path)
+		switch _, err := os.Stat(dir); {
+		case err == nil:
+			dirs = append(dirs, dir)
+		case !errors.Is(err, fs.ErrNotExist):
+			return nil, fmt.Errorf("find cgroup %s: %w", path, err)
+		}
+	}
+	return dirs, nil
+}
+
+// RemoveTree removes a folder of a cgroup with all below it. It is no error if there is none; one with processes is.
+func RemoveTree(dir string) error {
+	err := os.Remove(dir)
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	children, listErr := os.ReadDir(dir)
+	if listErr != nil {
+		return errors.Join(err, listErr)
+	}
+	for _, c := range children { // its files go with it
+		if c.IsDir() {
+			if err := RemoveTree(filepath.Join(dir, c.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("remove cgroup: %w", err)
+	}
+	return nil
+}
+
 func (h hierarchy) join(path string) error {
 	dir := filepath.Join(h.mount, path)
 	if err := os.MkdirAll(dir, 0o755); err != nil {

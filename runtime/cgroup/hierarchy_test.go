@@ -1,6 +1,8 @@
 package cgroup
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -42,5 +44,41 @@ func TestParseHierarchies(t *testing.T) {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestLists: processes are listed also where there is no controller for memory.
+func TestLists(t *testing.T) {
+	v1 := func(names ...string) hierarchy { return hierarchy{mount: "/" + names[0], names: names} }
+	v2 := hierarchy{mount: "/unified", v2: true, names: []string{""}}
+	for want, hs := range map[string][]hierarchy{
+		"/unified": {v2},
+		"/memory":  {v2, v1("cpu", "cpuacct"), v1("memory"), v1("pids")},
+		"/cpu":     {v2, v1("cpu", "cpuacct"), v1("pids")},
+		"/pids":    {v1("pids"), v2},
+	} {
+		if got := lists(hs); got != want {
+			t.Errorf("%v: %s, want %s", hs, got, want)
+		}
+	}
+}
+
+// TestRemoveTree: cgroups go from the innermost to the outermost, and one that cannot go is told.
+func TestRemoveTree(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "a")
+	for _, below := range []string{"b/c", "d"} {
+		if err := os.MkdirAll(filepath.Join(dir, below), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // the second time there is none
+		if err := RemoveTree(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	busy := filepath.Join(tree(t, map[string]string{"a/b/process": ""}), "a")
+	if err := RemoveTree(busy); err == nil {
+		t.Error("one that is in use was removed")
 	}
 }

@@ -61,7 +61,7 @@ func (s *Store) pullShared(ctx context.Context, ref, name string, progress func(
 	pull := func(ctx context.Context, report func(Progress)) (Image, error) { return s.pull(ctx, name, report) }
 	img, err := s.flights.do(ctx, "pull "+name, pull, progress)
 	if err != nil {
-		return Image{}, fail(ctx, pullReason(err), "pull image", ref, err)
+		return Image{}, fail(ctx, ReasonPull, "pull image", ref, err)
 	}
 	return img, nil
 }
@@ -87,7 +87,7 @@ func neverPull(ref string, damage error) error {
 	}
 	return &Error{
 		Reason:  ReasonNeverPull,
-		Message: fmt.Sprintf("image %q is not present with pull policy of Never", ref),
+		Message: fmt.Sprintf("Container image %q is not present with pull policy of Never", ref),
 	}
 }
 

@@ -35,7 +35,7 @@ func TestEnsurePolicy(t *testing.T) {
 		local  = "what is here"
 		remote = "what the registry has"
 		gone   = "ErrImageNeverPull"
-		failed = "RegistryUnavailable"
+		failed = "ErrImagePull"
 	)
 	for _, c := range []struct {
 		name      string
@@ -123,7 +123,7 @@ func TestEnsureUnreachableRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = w.store.Ensure(ctx, host+"/shop:1", "", nil)
-	wantError(t, err, image.ReasonRegistryUnavailable, host+"/shop:1", "connection refused")
+	wantError(t, err, image.ReasonPull, host+"/shop:1", "connection refused")
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("%v hides its cause", err)
 	}

@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
-
-	"github.com/containerd/errdefs"
 )
 
 // The reasons of an Error, in the words of a container's waiting state.
 const (
-	// ReasonPull: the registry was asked and the image did not come, or it
-	// could not be unpacked.
+	// ReasonPull: the registry did not answer, or the image did not come, or it
+	// could not be unpacked. With containerd the kubelet has this one word for all.
 	ReasonPull = "ErrImagePull"
 	// ReasonNeverPull: the image is not here, and the policy forbids to pull it.
 	ReasonNeverPull = "ErrImageNeverPull"
@@ -20,8 +17,6 @@ const (
 	ReasonInvalidName = "InvalidImageName"
 	// ReasonInspect: what is on this machine could not be looked at.
 	ReasonInspect = "ImageInspectError"
-	// ReasonRegistryUnavailable: no registry answered.
-	ReasonRegistryUnavailable = "RegistryUnavailable"
 )
 
 // Error is why there is no image for a container.
@@ -53,19 +48,4 @@ func fail(ctx context.Context, reason, operation, ref string, cause error) error
 		return e
 	}
 	return &Error{Reason: reason, Message: fmt.Sprintf("%s %q: %v", operation, ref, cause), Err: cause}
-}
-
-// pullReason tells a registry that is not there from one that refused.
-func pullReason(err error) string {
-	// A *url.Error is a net.Error too, even where a certificate is bad.
-	if _, ok := errors.AsType[*net.OpError](err); ok {
-		return ReasonRegistryUnavailable
-	}
-	if ne, ok := errors.AsType[net.Error](err); ok && ne.Timeout() {
-		return ReasonRegistryUnavailable
-	}
-	if errdefs.IsUnavailable(err) {
-		return ReasonRegistryUnavailable
-	}
-	return ReasonPull
 }

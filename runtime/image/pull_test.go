@@ -34,7 +34,7 @@ func TestPullEndsWhenTheRegistryStalls(t *testing.T) {
 			reg.push(t, large("shop:1", 2<<20))
 			reg.intercept(hook(reg))
 			_, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil)
-			wantError(t, err, image.ReasonRegistryUnavailable, reg.host+"/shop:1")
+			wantError(t, err, image.ReasonPull, reg.host+"/shop:1")
 		})
 	}
 	t.Run("no answer to TCP", func(t *testing.T) {
@@ -45,7 +45,7 @@ func TestPullEndsWhenTheRegistryStalls(t *testing.T) {
 		}
 		defer l.Close()
 		_, err = w.store.Ensure(ctx, l.Addr().String()+"/shop:1", "", nil)
-		wantError(t, err, image.ReasonRegistryUnavailable)
+		wantError(t, err, image.ReasonPull)
 	})
 }
 

@@ -78,6 +78,10 @@ func limit(r *specs.LinuxResources, in *Input) {
 	if has(cgroup.Memory) {
 		limitMemory(r, in)
 	}
+	if has(cgroup.Pids) {
+		unlimited := int64(-1) // which is to be said: systemd gives a scope a limit of its own (DefaultTasksMax)
+		r.Pids = &specs.LinuxPids{Limit: &unlimited}
+	}
 	if has(cgroup.HugeTLB) {
 		for _, size := range in.Machine.HugePages {
 			r.HugepageLimits = append(r.HugepageLimits, specs.LinuxHugepageLimit{Pagesize: size})

@@ -11,6 +11,7 @@ import (
 	imagespec "github.com/opencontainers/image-spec/specs-go/v1"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -85,6 +86,19 @@ func TestSpecFollowsMachine(t *testing.T) {
 	}
 	if m := (Machine{OOMScoreAdj: 200}); m.oomScore(-500) != 200 || m.oomScore(300) != 300 {
 		t.Error("without CAP_SYS_RESOURCE a score is only raised")
+	}
+}
+
+// A container's own number of processes is unlimited, and that is said where there is somebody to tell.
+func TestPidsAreUnlimited(t *testing.T) {
+	in := input()
+	in.Machine.Controllers.Names = []string{cgroup.Pids}
+	if pids := build(t, in).Linux.Resources.Pids; pids == nil || pids.Limit == nil || *pids.Limit != -1 {
+		t.Errorf("limit of processes %+v, want -1", pids)
+	}
+	in.Machine.Controllers.Names = []string{cgroup.CPU}
+	if pids := build(t, in).Linux.Resources.Pids; pids != nil {
+		t.Errorf("limit of processes %+v without a controller that could hold it", pids)
 	}
 }
 

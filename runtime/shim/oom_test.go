@@ -143,8 +143,11 @@ func TestOOMHeardAndAsked(t *testing.T) {
 			t.Errorf("%v: asked %v, %v", r, m.asked.Load(), err)
 		}
 	}
-	if _, err := tasks.Kill(t.Context(), &api.KillRequest{ID: "c", Signal: 9}); err != nil || !m.asked.Load() {
-		t.Errorf("asked %v, %v", m.asked.Load(), err)
+	for _, all := range []bool{false, true} { // the daemon's own wish is the latter
+		m.asked.Store(false)
+		if _, err := tasks.Kill(t.Context(), &api.KillRequest{ID: "c", Signal: 9, All: all}); err != nil || !m.asked.Load() {
+			t.Errorf("all %v: asked %v, %v", all, m.asked.Load(), err)
+		}
 	}
 	p := tasks.watch(publisherFunc{do: func() {}})
 	for _, id := range []string{"other", "c"} {

@@ -135,8 +135,12 @@ func (t *tasks) forget(id string) {
 func (t *tasks) Start(ctx context.Context, r *api.StartRequest) (*api.StartResponse, error) {
 	ctx, cancel := uninterrupted(ctx)
 	defer cancel()
+	if r.ExecID != "" {
+		defer t.holdOutput(ctx, r)()
+		return t.TTRPCTaskService.Start(ctx, r)
+	}
 	resp, err := t.TTRPCTaskService.Start(ctx, r)
-	if err == nil && r.ExecID == "" && t.ended(ctx, r.ID) {
+	if err == nil && t.ended(ctx, r.ID) {
 		t.endOrphans(ctx, r.ID)
 	}
 	return resp, err
@@ -203,7 +207,7 @@ func (t *tasks) Wait(ctx context.Context, r *api.WaitRequest) (*api.WaitResponse
 
 // Kill sends a signal to a container or an exec.
 func (t *tasks) Kill(ctx context.Context, r *api.KillRequest) (*emptypb.Empty, error) {
-	if r.ExecID == "" && !r.All && unix.Signal(r.Signal) == unix.SIGKILL {
+	if r.ExecID == "" && unix.Signal(r.Signal) == unix.SIGKILL {
 		t.mu.Lock()
 		if c := t.containers[r.ID]; c != nil && c.memory != nil {
 			c.memory.asked.Store(true)

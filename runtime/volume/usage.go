@@ -43,7 +43,7 @@ func (u Usage) Exceeded() (message string, exceeded bool) {
 // memory are left out: their tmpfs holds the limit. A volume that cannot be measured is in the error, and in the list with what
 // was found of it.
 func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
-	return do(ctx, s, p.UID, func(ctx context.Context) ([]Usage, error) {
+	return measure(ctx, s, p.UID, func(ctx context.Context) ([]Usage, error) {
 		var list []Usage
 		var failed problems
 		whole := p.Spec.Limit(spec.ResourceEphemeralStorage)
@@ -73,10 +73,20 @@ func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
 	})
 }
 
+// measure runs f alone among the measurements of a pod. It waits for nothing else that is done with the pod's volumes, and nothing
+// waits for it: a walk takes as long as a container wants it to, and whatever is changed meanwhile does it no harm.
+func measure[T any](ctx context.Context, s *Set, uid string, f func(context.Context) (T, error)) (T, error) {
+	if err := checkName("pod UID", uid); err != nil {
+		var none T
+		return none, err
+	}
+	return alone(ctx, &s.locks, "usage/"+uid, f)
+}
+
 // DiskUsage is what folders of a pod take on disk together, measured like its volumes, or [Endless]. One that is not there takes
 // nothing.
 func (s *Set) DiskUsage(ctx context.Context, uid string, dirs ...string) (int64, error) {
-	return do(ctx, s, uid, func(ctx context.Context) (int64, error) {
+	return measure(ctx, s, uid, func(ctx context.Context) (int64, error) {
 		var total int64
 		for _, dir := range dirs {
 			bytes, err := diskUsage(ctx, dir)

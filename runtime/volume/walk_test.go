@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -286,5 +287,29 @@ func TestGrantTree(t *testing.T) {
 	}
 	if err := grantTree(t.Context(), filepath.Join(dir, "none"), gid, true); err == nil {
 		t.Error("a folder that is not there was given away")
+	}
+}
+
+// TestUsageBesideWork: containers do not wait for a measurement, which takes as long as one of them wants it to, nor the reverse.
+func TestUsageBesideWork(t *testing.T) {
+	s := newSet(t, nil)
+	pod := podOf()
+	release, err := s.locks.acquire(t.Context(), "pod/"+pod.UID) // as while a volume is prepared
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if _, err := s.Usage(ctx, pod); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.DiskUsage(ctx, pod.UID, t.TempDir()); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{"", "a/b"} {
+		if _, err := s.DiskUsage(ctx, bad); err == nil {
+			t.Errorf("the UID %q was taken", bad)
+		}
 	}
 }

@@ -359,8 +359,8 @@ func TestDecidePull(t *testing.T) {
 			past: history{up(), tick(10), pullFailed("app", 1, 6, broken)}, now: 310, want: do{pull("app", 1, 6)},
 		},
 		{
-			name: "an unavailable registry too", pod: pod,
-			past: history{up(), tick(10), pullFailed("app", 1, 2, lifecycle.ReasonRegistryUnavailable)}, now: 10, wake: 30,
+			name: "and until then", pod: pod,
+			past: history{up(), tick(10), pullFailed("app", 1, 2, broken)}, now: 10, wake: 30,
 		},
 		{name: "600 s after a failure the level holds", pod: pod, past: once, now: 610, want: do{pull("app", 1, 2)}},
 		{name: "later it does not", pod: pod, past: once, now: 610.001, want: do{pull("app", 1, 1)}},

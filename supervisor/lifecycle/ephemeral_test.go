@@ -85,6 +85,11 @@ func TestEphemeralAdded(t *testing.T) {
 	if one.Ephemeral[1].Name != "x" || two.Ephemeral[1].Name != "y" {
 		t.Errorf("two that were added to the same facts: %v, %v", one.Ephemeral, two.Ephemeral)
 	}
+	pod := podOf(always, "app")
+	pod.EphemeralContainers = []spec.Container{{Name: "d"}, {Name: "z"}}
+	if found := facts.CatchUp(lifecycle.Found{Pod: pod}, at(2)).Ephemeral; len(found) != 2 || found[0].Image != "localhost/d" || found[1].Name != "z" {
+		t.Errorf("with those that the engine knows of: %+v", found)
+	}
 	for i := range 100 {
 		facts = facts.Apply(debug(fmt.Sprintf("d%d", i))(at(2)))
 	}

@@ -237,27 +237,35 @@ func isInit(pod *spec.Pod, c *spec.Container) bool {
 // there is no next run, or no delay.
 func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Duration {
 	h := f.Containers[container]
-	if !h.Newest.over() || !f.Stop.Asked.IsZero() || finished(pod, &f) {
+	c := pod.Container(container)
+	if c == nil || !h.Newest.over() || !RunsAgain(pod, f, container) {
 		return 0
 	}
-	delay := func(c *spec.Container) time.Duration {
-		due, _ := restartDue(pod, &f, c, &h)
-		if !now.Before(due) {
-			return 0
-		}
-		return due.Sub(h.Newest.Exited)
+	due, _ := restartDue(pod, &f, c, &h)
+	if !now.Before(due) {
+		return 0
 	}
+	return due.Sub(h.Newest.Exited)
+}
+
+// RunsAgain reports whether a container whose newest run is over is to have another. It is false of a pod that is to end, and of
+// what is not one of the pod's own containers.
+func RunsAgain(pod *spec.Pod, f Facts, container string) bool {
+	if !f.Stop.Asked.IsZero() || finished(pod, &f) {
+		return false
+	}
+	v, a := view{pod: pod, facts: &f}, f.Containers[container].Newest
 	for i := range pod.InitContainers {
-		if c := &pod.InitContainers[i]; c.Name == container && (c.IsSidecar() || initFailed(h.Newest.Exit)) {
-			return delay(c)
+		if c := &pod.InitContainers[i]; c.Name == container {
+			return v.again(c, &a, roleOf(c))
 		}
 	}
 	for i := range pod.Containers {
-		if c := &pod.Containers[i]; c.Name == container && restarts(pod, c, &h.Newest) {
-			return delay(c)
+		if c := &pod.Containers[i]; c.Name == container {
+			return v.again(c, &a, roleApp)
 		}
 	}
-	return 0
+	return false
 }
 
 // PullDelay is how long the container's image is not pulled again after its newest failure.

@@ -13,7 +13,6 @@ const (
 	ReasonErrImageNeverPull    Reason = "ErrImageNeverPull"
 	ReasonInvalidImageName     Reason = "InvalidImageName"
 	ReasonImageInspectError    Reason = "ImageInspectError"
-	ReasonRegistryUnavailable  Reason = "RegistryUnavailable"
 	ReasonCreateContainerError Reason = "CreateContainerError"
 	ReasonCreateConfigError    Reason = "CreateContainerConfigError"
 	ReasonRunContainerError    Reason = "RunContainerError"
@@ -27,7 +26,7 @@ const (
 )
 
 // ofRegistry reports whether a pull failed because of the registry, so that it backs off.
-func (r Reason) ofRegistry() bool { return r == ReasonErrImagePull || r == ReasonRegistryUnavailable }
+func (r Reason) ofRegistry() bool { return r == ReasonErrImagePull }
 
 // Reasons of a terminated container.
 const (

@@ -52,15 +52,14 @@ func Refusals(err error) []Refusal {
 	if err == nil {
 		return nil
 	}
-	if joined, is := err.(interface{ Unwrap() []error }); is { //nolint:errorlint // this error itself is taken apart
+	if joined, is := err.(interface{ Unwrap() []error }); is {
 		var list []Refusal
 		for _, e := range joined.Unwrap() {
 			list = append(list, Refusals(e)...)
 		}
 		return list
 	}
-	var r Refusal
-	if errors.As(err, &r) {
+	if r, is := errors.AsType[Refusal](err); is {
 		return []Refusal{r}
 	}
 	return []Refusal{{Reason: ReasonUnexpectedAdmissionError, Message: err.Error(), Cause: err}}

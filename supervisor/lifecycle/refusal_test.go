@@ -40,4 +40,7 @@ func TestRefusals(t *testing.T) {
 	if got, want := port.Error(), "NodePorts: containers[0].ports[0].hostPort: sshd listens there"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	if got, want := other.Error(), "sshd listens there"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
 }

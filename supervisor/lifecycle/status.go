@@ -179,7 +179,7 @@ func (v *view) records(h *Container, r role) (newest, before *Attempt) {
 func (v *view) initialized() bool {
 	for i := range v.pod.Containers {
 		h := v.facts.Containers[v.pod.Containers[i].Name]
-		if h.Newest.ran() || h.Previous.ran() { // once initialized, always
+		if h.Newest.ran() || h.Previous.ran() || h.Pull.For > 0 { // once initialized, always
 			return true
 		}
 	}
@@ -246,6 +246,8 @@ func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, r role)
 		return &Waiting{Reason: ReasonRestartingAllContainers}
 	case next.over() && record == next:
 		return v.backingOff(c, h)
+	case record.over():
+		return v.underWay(c, h, record)
 	}
 	return v.creating()
 }
@@ -275,10 +277,11 @@ func (v *view) again(c *spec.Container, a *Attempt, r role) bool {
 	return restarts(v.pod, c, a)
 }
 
-// backingOff shows the delay of a restart, and nothing where there is none: the next run is about to begin.
+// backingOff shows the delay of a restart, until that run is asked for, and nothing where there is none.
 func (v *view) backingOff(c *spec.Container, h *Container) *Waiting {
 	due, _ := restartDue(v.pod, v.facts, c, h)
-	if !v.now.Before(due) {
+	delay := due.Sub(h.Newest.Exited)
+	if delay <= 0 {
 		return nil
 	}
 	if a := &h.Newest; h.Backoff.Level <= 1 {
@@ -289,9 +292,26 @@ func (v *view) backingOff(c *spec.Container, h *Container) *Waiting {
 			return &Waiting{Reason: ReasonPostStartHookError, Message: a.PostStart.Message}
 		}
 	}
+	return v.crashLoop(c, delay)
+}
+
+// underWay shows, while a restart has no outcome, what it has waited for: its delay, and nothing where there was none, so that
+// the last end is what there is to see. The kubelet's reason stays until the start has gone well too.
+func (v *view) underWay(c *spec.Container, h *Container, last *Attempt) *Waiting {
+	if h.Backoff.Level <= 1 {
+		return nil
+	}
+	b := restartBackoff(v.pod, c)
+	delay := b.delay(h.Backoff.Level)
+	if h.Backoff.Granted.Sub(last.Exited) < delay { // not yet the limit
+		delay = b.delay(h.Backoff.Level - 1)
+	}
+	return v.crashLoop(c, delay)
+}
+
+func (v *view) crashLoop(c *spec.Container, delay time.Duration) *Waiting {
 	return &Waiting{Reason: ReasonCrashLoopBackOff, Message: fmt.Sprintf(
-		"back-off %v restarting failed container=%s pod=%s_default(%s)",
-		due.Sub(h.Newest.Exited), c.Name, v.pod.Name, v.facts.UID)}
+		"back-off %v restarting failed container=%s pod=%s_default(%s)", delay, c.Name, v.pod.Name, v.facts.UID)}
 }
 
 // pullWaiting shows a failed pull: the first time as what it was, after that as a back-off.

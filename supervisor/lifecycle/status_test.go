@@ -79,10 +79,12 @@ func TestStatus(t *testing.T) {
 		{"one app container that never ran keeps the pod Pending", podOf(always, "a", "b"), history{up(), running("a", 1)}, 1, "Pending; a Running ready; b ContainerCreating"},
 		{"app containers are sorted by name", podOf(always, "b", "a"), history{up(), running("a", 1), running("b", 1)}, 1, "Running; a Running ready; b Running ready"},
 		{"a crash at the first time shows its end", podOf(always, "app"), history{up(), ran("app", 1, 2)}, 1, "Running; app Error(2)"},
-		{"a start on its way shows the end before", podOf(always, "app"), history{up(), ran("app", 1, 2), pulled("app", 2), asked("app", 2)}, 1, "Running; app ContainerCreating after Error(2)"},
+		{"a start on its way shows the end before", podOf(always, "app"), history{up(), ran("app", 1, 2), pulled("app", 2), asked("app", 2)}, 1, "Running; app Error(2)"},
+		{"as that of an init container does", podOf(always, "init", "app"), history{up(), ran("init", 1, 2), pulled("init", 2), asked("init", 2)}, 1, "Pending; init Error(2); app PodInitializing"},
+		{"or the delay that it has waited for", podOf(always, "app"), history{twice, exited("app", 2, 2), tick(11), start("app", 3, 2, 2)}, 11, "Running; app CrashLoopBackOff after Error(2) +1"},
 		{"a run shows the end before and counts", podOf(always, "app"), twice, 1, "Running; app Running after Error(1) +1 ready"},
 		{"the second crash backs off", podOf(always, "app"), history{twice, exited("app", 2, 2)}, 10.999, "Running; app CrashLoopBackOff after Error(2) +1"},
-		{"until the delay is over", podOf(always, "app"), history{twice, exited("app", 2, 2)}, 11, "Running; app Error(2) after Error(1) +1"},
+		{"until the next run is asked for", podOf(always, "app"), history{twice, exited("app", 2, 2)}, 11, "Running; app CrashLoopBackOff after Error(2) +1"},
 		{"success under Always too", podOf(always, "app"), history{twice, exited("app", 2, 0)}, 2, "Running; app CrashLoopBackOff after Completed(0) +1"},
 		{"a pod with one waiting and one running is Running", podOf(always, "a", "b"), history{up(), ran("a", 1, 1), ran("a", 2, 1), running("b", 1)}, 1, "Running; a CrashLoopBackOff after Error(1) +1; b Running ready"},
 		{"OnFailure: a success stays", podOf(onFailure, "a", "b"), history{up(), ran("a", 1, 0), running("b", 1)}, 1, "Running; a Completed(0); b Running ready"},
@@ -95,7 +97,6 @@ func TestStatus(t *testing.T) {
 		{"the first pull that fails", podOf(always, "app"), history{up(), pullFailed("app", 1, 1, broken)}, 1, "Pending; app ErrImagePull"},
 		{"is shown while it is tried again", podOf(always, "app"), history{up(), pullFailed("app", 1, 1, broken), tick(11), pull("app", 1, 2)}, 11, "Pending; app ErrImagePull"},
 		{"the second backs off", podOf(always, "app"), history{up(), pullFailed("app", 1, 2, broken)}, 1, "Pending; app ImagePullBackOff"},
-		{"without a registry likewise", podOf(always, "app"), history{up(), pullFailed("app", 1, 2, lifecycle.ReasonRegistryUnavailable)}, 1, "Pending; app ImagePullBackOff"},
 		{"under Never it is no failure of the pod", podOf(never, "app"), history{up(), pullFailed("app", 1, 2, broken)}, 1, "Pending; app ImagePullBackOff"},
 		{"what must not be pulled keeps its reason", podOf(always, "app"), history{up(), pullFailed("app", 1, 2, absent)}, 1, "Pending; app ErrImageNeverPull"},
 		{"an init container's image too", podOf(always, "init", "app"), history{up(), pullFailed("init", 1, 1, broken)}, 1, "Pending; init ErrImagePull; app PodInitializing"},
@@ -261,6 +262,7 @@ func TestConditions(t *testing.T) {
 		{"failed", history{up(), inits, ran("x", 1, 0), ran("y", 1, 1)}, "True; True; False PodFailed"},
 		{"failed in init", history{up(), ran("init-a", 1, 1)}, "True; False ContainersNotInitialized [init-a init-b]; False PodFailed"},
 		{"in its past", history{up(), ran("x", 1, 1), asked("x", 2)}, "True; True; False ContainersNotReady [x y]"},
+		{"or so far that an app container's image was looked for", history{up(), pull("x", 1, 1)}, "True; True; False ContainersNotReady [x y]"},
 	} {
 		s := lifecycle.StatusOf(pod, fold(row.past), at(5))
 		var got []string
@@ -298,6 +300,58 @@ func TestTerminal(t *testing.T) {
 	} {
 		if phase.Terminal() != want {
 			t.Errorf("%s is terminal: %v", phase, !want)
+		}
+	}
+}
+
+// TestBackoffMessages: what is said of a delay is said of it until the run that waits for it begins.
+func TestBackoffMessages(t *testing.T) {
+	pod := podOf(spec.RestartAlways, "app")
+	crashed := func(level int, granted, ended float64) history { // a run at a level, and the end of the one that it led to
+		return history{up(), ran("app", 1, 1), tick(granted), start("app", 2, 1, level), running("app", 2), tick(ended), exited("app", 2, 1)}
+	}
+	for _, row := range []struct {
+		name string
+		past history
+		now  float64
+		want string
+	}{
+		{"the first delay", crashed(1, 0, 1), 2, "back-off 10s"},
+		{"when it is over", crashed(1, 0, 1), 11, "back-off 10s"},
+		{"when its run was asked for", history{crashed(1, 0, 1), tick(11), start("app", 3, 2, 2)}, 11, "back-off 10s"},
+		{"late", history{crashed(1, 0, 1), tick(14), start("app", 3, 2, 2)}, 14, "back-off 10s"},
+		{"the last before the limit", history{crashed(5, 0, 1), tick(161), start("app", 3, 2, 6)}, 161, "back-off 2m40s"},
+		{"the limit", history{crashed(6, 0, 1), tick(301), start("app", 3, 2, 6)}, 301, "back-off 5m0s"},
+	} {
+		w := lifecycle.StatusOf(pod, fold(row.past), at(row.now)).ContainerStatuses[0].State.Waiting
+		want := row.want + " restarting failed container=app pod=" + pod.Name + "_default("
+		if w == nil || w.Reason != lifecycle.ReasonCrashLoopBackOff || !strings.HasPrefix(w.Message, want) {
+			t.Errorf("%s: %+v, want %q", row.name, w, want)
+		}
+	}
+}
+
+// TestRunsAgain: whose end is not the end.
+func TestRunsAgain(t *testing.T) {
+	always, never := podOf(spec.RestartAlways, "init", "side", "app"), podOf(spec.RestartNever, "init", "side", "app")
+	initialized := history{up(), ran("init", 1, 0), running("side", 1)}
+	for _, row := range []struct {
+		name, container string
+		pod             *spec.Pod
+		past            history
+		want            bool
+	}{
+		{"an app container", "app", always, history{initialized, ran("app", 1, 0)}, true},
+		{"not under Never", "app", never, history{initialized, ran("app", 1, 1)}, false},
+		{"a sidecar under Never", "side", never, history{initialized, running("app", 1), exited("side", 1, 0)}, true},
+		{"not when the others are done", "side", never, history{initialized, ran("app", 1, 1), exited("side", 1, 0)}, false},
+		{"an init container that failed", "init", always, history{up(), ran("init", 1, 1)}, true},
+		{"not one that is done", "init", always, initialized, false},
+		{"nor in a pod that is to end", "app", always, history{initialized, ran("app", 1, 1), stopped(time.Minute)}, false},
+		{"nor what is none of the pod's", "other", always, initialized, false},
+	} {
+		if got := lifecycle.RunsAgain(row.pod, fold(row.past), row.container); got != row.want {
+			t.Errorf("%s: %v", row.name, got)
 		}
 	}
 }

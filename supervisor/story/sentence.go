@@ -17,6 +17,7 @@ type run struct {
 	started  time.Time // zero: it is not known
 	told     time.Time // when it was told to stop; zero: it was not
 	eventful bool      // something has happened to it
+	unborn   bool      // it is known not to have begun: what happens to the pod is no end of it
 }
 
 func begun(e *supervisor.Event) run { return run{started: e.Time} }
@@ -24,7 +25,7 @@ func begun(e *supervisor.Event) run { return run{started: e.Time} }
 // tell is an event in the story of a container as a sentence; empty: it is no part of it.
 func (r *run) tell(e *supervisor.Event) string {
 	text := r.sentence(e)
-	if text != "" && !beside[e.Kind] {
+	if text != "" && !beside[e.Kind] && (e.Container != "" || !r.unborn) {
 		r.eventful = true
 	}
 	return text
@@ -112,7 +113,7 @@ func (r *run) stop(e *supervisor.Event, why string) string {
 func because(why string) string {
 	switch why {
 	case string(lifecycle.ReasonPodFinished):
-		return "the others of the pod were done, so "
+		return "nothing else of the pod is to run any more, so "
 	case string(lifecycle.ReasonRestartingAllContainers):
 		return "all containers of the pod begin again, so "
 	}

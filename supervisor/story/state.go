@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -28,20 +29,69 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 	case c.State.Running != nil:
 		return t.running(c)
 	case c.State.Terminated != nil:
-		end := c.State.Terminated
-		if end.Reason == lifecycle.ReasonStatusUnknown && newest.Attempt == 0 { // so the status has it of one that is missing
-			return notRun
-		}
-		if end.ExitCode == 0 {
-			return "It has ended, with 0, and is not started again."
-		}
-		return fmt.Sprintf("It has ended, with %d (%s), and is not started again.", end.ExitCode, end.Reason)
-	case c.State.Waiting != nil && t.snapshot.AtRest: // the pod has ended before its turn came
+		return t.ended(c)
+	case c.State.Waiting != nil && (t.snapshot.AtRest || newest.Attempt == 0 && t.toEnd()): // before its turn came
 		return neverRan(c.State.Waiting)
-	case c.State.Waiting != nil:
+	case c.State.Waiting != nil && !newest.Started.IsZero() && newest.Exited.IsZero():
+		return fmt.Sprintf("It was started, and its postStart hook runs (%s).", c.State.Waiting.Reason)
+	case c.State.Waiting != nil && c.State.Waiting.Reason == lifecycle.ReasonPodInitializing:
+		if first := t.initializing(); first != "" && first != c.Name {
+			until := "init container " + first + " is done"
+			if t.sidecar(first) {
+				until = "sidecar " + first + " is started"
+			}
+			return fmt.Sprintf("It waits until %s (%s).", until, c.State.Waiting.Reason)
+		}
+	}
+	if c.State.Waiting != nil {
 		return waiting(c.State.Waiting)
 	}
 	return "It is not known how it is."
+}
+
+// ended is how a container is that has ended.
+func (t *teller) ended(c *lifecycle.ContainerStatus) string {
+	end, then := c.State.Terminated, "is not started again"
+	if end.Reason == lifecycle.ReasonStatusUnknown && end.StartedAt.IsZero() { // so the status has it of one that is missing
+		return notRun
+	}
+	if lifecycle.RunsAgain(t.snapshot.Pod, t.snapshot.Facts, c.Name) {
+		then = "is started again"
+	}
+	if end.ExitCode == 0 {
+		return "It has ended, with 0, and " + then + "."
+	}
+	return fmt.Sprintf("It has ended, with %d (%s), and %s.", end.ExitCode, end.Reason, then)
+}
+
+// toEnd reports whether nothing of the pod is started any more.
+func (t *teller) toEnd() bool {
+	return t.snapshot.Status.Phase.Terminal() || !t.snapshot.Facts.Stop.Asked.IsZero()
+}
+
+// initializing is the init container that all after it wait for; empty if there is none.
+func (t *teller) initializing() string {
+	for i := range t.snapshot.Status.InitContainerStatuses {
+		c := &t.snapshot.Status.InitContainerStatuses[i]
+		if started := c.Started != nil && *c.Started; !c.Ready && (!started || !t.sidecar(c.Name)) {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+// initContainer is the definition of a container that the pod's own ones wait for; nil if it is none.
+func (t *teller) initContainer(name string) *spec.Container {
+	list := t.snapshot.Pod.InitContainers
+	if i := slices.IndexFunc(list, func(c spec.Container) bool { return c.Name == name }); i >= 0 {
+		return &list[i]
+	}
+	return nil
+}
+
+func (t *teller) sidecar(name string) bool {
+	c := t.initContainer(name)
+	return c != nil && c.IsSidecar()
 }
 
 func (t *teller) running(c *lifecycle.ContainerStatus) string {
@@ -51,6 +101,8 @@ func (t *teller) running(c *lifecycle.ContainerStatus) string {
 		return "It runs and is ready."
 	case c.Started == nil: // an ephemeral one
 		return "It runs."
+	case *c.Started && t.initContainer(c.Name) != nil && !t.sidecar(c.Name):
+		return "It runs, and has not done its work yet."
 	case !*c.Started:
 		return "It runs; its startup probe has not succeeded yet" + t.answer(c.Name, "Startup") + "."
 	case ready.Verdict == lifecycle.VerdictFailure:
@@ -142,10 +194,10 @@ func (t *teller) summary(s *Story) (string, bool) {
 	return "runs and is ready; " + last, t.now.Wall.Sub(t.restartedAt(s)) > recent
 }
 
-// culprit is the container that a pod failed by.
+// culprit is the container that a pod failed by. A sidecar never is: how it ends decides nothing.
 func (t *teller) culprit(s *Story) string {
 	for _, c := range s.Containers {
-		if !strings.HasPrefix(c.Now, "It has ended, with 0,") {
+		if !strings.HasPrefix(c.Now, "It has ended, with 0,") && !t.sidecar(c.Name) {
 			return ": " + c.Name + clause(c.Now)
 		}
 	}
@@ -179,6 +231,11 @@ func (t *teller) unready(s *Story) string {
 	}
 	if condition.Reason == lifecycle.ReasonReadinessGatesNotReady {
 		return "is not ready: " + strings.TrimSuffix(sentence(condition.Message), ".")
+	}
+	for i := range t.snapshot.Status.ContainerStatuses {
+		if c := &t.snapshot.Status.ContainerStatuses[i]; c.State.Terminated != nil {
+			return "runs, and is not ready any more: " + c.Name + clause(t.state(c))
+		}
 	}
 	return "is not ready yet"
 }

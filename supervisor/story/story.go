@@ -129,7 +129,7 @@ func Gone(events []supervisor.Event) (Story, bool) {
 		}
 	}
 	for _, name := range names {
-		c := Container{Name: name, Told: t.restarts(name), Now: "It is gone."}
+		c := Container{Name: name, Told: t.restarts(name, false), Now: "It is gone."}
 		c.Restarts = max(0, t.starts(name)-1)
 		if len(c.Told) > 0 {
 			story.Containers = append(story.Containers, c)
@@ -157,7 +157,7 @@ type teller struct {
 
 // add adds the story of a container, if it has one.
 func (t *teller) add(s *Story, c *lifecycle.ContainerStatus) {
-	told := Container{Name: c.Name, Restarts: c.RestartCount, Told: t.restarts(c.Name)}
+	told := Container{Name: c.Name, Restarts: c.RestartCount, Told: t.restarts(c.Name, c.RestartCount == 0)}
 	told.Now = t.state(c)
 	if in, known := lifecycle.NextTry(t.snapshot.Pod, t.snapshot.Facts, c.Name, t.now); known {
 		told.Next = t.now.Wall.Add(in).UTC()
@@ -179,11 +179,12 @@ func (t *teller) starts(container string) int {
 }
 
 // restarts are the newest ends of a container's runs, each with what led to it and what followed, up to the next start. What
-// an untold start was preceded by is told too, as long as the container has not run: an image that is not to be had.
-func (t *teller) restarts(container string) []Restart {
+// an untold start was preceded by is told too, as long as the container has not run: an image that is not to be had. Of a
+// container that was never restarted nothing before its start can be an end.
+func (t *teller) restarts(container string, never bool) []Restart {
 	var all []Restart
 	var steps []Step
-	var run run
+	run := run{unborn: never}
 	ending := false // the pod is: what starts after that was under way before
 	end := func() {
 		if len(steps) > 0 && run.eventful {

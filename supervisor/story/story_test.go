@@ -47,12 +47,16 @@ type failure struct {
 func newWorld(t *testing.T) *world {
 	w := &world{t: t, dir: t.TempDir(), boot: "1", begun: time.Now()}
 	w.engine = fakeruntime.New(fakeruntime.Options{
-		Before: func(_ context.Context, c fakeruntime.Call) error {
+		Before: func(ctx context.Context, c fakeruntime.Call) error {
 			if f := w.fails.Load(); f != nil && f.method == c.Method {
 				return f.why
 			}
 			if c.Method == "StartContainer" && w.slow.Load() {
-				time.Sleep(10 * time.Second)
+				select {
+				case <-time.After(10 * time.Second):
+				case <-ctx.Done():
+					return ctx.Err()
+				}
 			}
 			return nil
 		},
@@ -157,24 +161,6 @@ func (w *world) text(s story.Story) string {
 	return b.String()
 }
 
-func pod(script string) *spec.Pod {
-	return &spec.Pod{
-		Name: "web", RestartPolicy: spec.RestartAlways, TerminationGracePeriodSeconds: 10,
-		Containers: []spec.Container{{Name: "app", Image: "i:1", Command: []string{"sh", "-c", script}}},
-	}
-}
-
-func checked(p *spec.Pod, set func(*spec.Container, *spec.Probe)) *spec.Pod {
-	set(&p.Containers[0], &spec.Probe{
-		Exec: &spec.ExecAction{Command: []string{"check"}}, PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,
-	})
-	return p
-}
-
-func liveness(c *spec.Container, p *spec.Probe)  { c.LivenessProbe = p }
-func readiness(c *spec.Container, p *spec.Probe) { c.ReadinessProbe = p }
-func startup(c *spec.Container, p *spec.Probe)   { c.StartupProbe = p }
-
 // TestStories holds what people are told against testdata. With -update it writes that.
 func TestStories(t *testing.T) {
 	const server, forAYear = "trap 'exit 143' TERM; sleep 31536000", "sleep 31536000"
@@ -187,6 +173,11 @@ func TestStories(t *testing.T) {
 	hooked.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"hook"}}}}
 	never := pod("sleep 3; exit 4")
 	never.RestartPolicy = spec.RestartNever
+	unpulled := pod(server)
+	unpulled.ActiveDeadlineSeconds = &seconds
+	half := pod("sleep 3")
+	half.RestartPolicy = spec.RestartNever
+	half.Containers = append(half.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", forAYear}})
 	early := pod(server)
 	early.InitContainers = []spec.Container{{Name: "wait", Image: "i:1", Command: []string{"sh", "-c", server}}}
 	missing := pod(forAYear)
@@ -199,6 +190,8 @@ func TestStories(t *testing.T) {
 		Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "In", Values: []int32{42}},
 	}}
 	all.Containers = append(all.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", server}})
+	again := staged("sleep 5; exit 42")
+	again.InitContainers[1].RestartPolicy, again.InitContainers[1].RestartPolicyRules = spec.RestartNever, all.Containers[0].RestartPolicyRules
 	for _, test := range []struct {
 		name string
 		pod  *spec.Pod
@@ -305,6 +298,37 @@ func TestStories(t *testing.T) {
 			w.stop(supervisor.StopOptions{Delete: true})
 			time.Sleep(time.Minute)
 		}},
+		{"init", staged("sleep 100"), func(w *world) { w.add(); time.Sleep(time.Minute) }},
+		{"sidecar-image", staged("sleep 100"), func(w *world) {
+			w.fails.Store(&failure{"PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "connection refused"}})
+			w.add()
+			time.Sleep(time.Second)
+		}},
+		{"init-fails", staged("sleep 2; exit 4"), func(w *world) { w.add(); time.Sleep(time.Minute) }},
+		{"init-is-deleted", staged("sleep 100"), func(w *world) {
+			w.add()
+			time.Sleep(time.Minute)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Second)
+		}},
+		{"hook-runs", hooked, func(w *world) {
+			w.probes("sleep 100")
+			w.add()
+			time.Sleep(time.Minute)
+		}},
+		{"one-is-done", half, func(w *world) { w.add(); time.Sleep(time.Minute) }},
+		{"deadline-before-start", unpulled, func(w *world) {
+			w.fails.Store(&failure{"PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "connection refused"}})
+			w.add()
+			time.Sleep(2 * time.Minute)
+		}},
+		{"restart-all-in-init", again, func(w *world) { w.add(); time.Sleep(9 * time.Second) }},
+		{"restart-under-way", pod("sleep 3; exit 1"), func(w *world) {
+			w.add()
+			time.Sleep(time.Second)
+			w.slow.Store(true)
+			time.Sleep(3 * time.Second)
+		}},
 		{"stopped-early", early, func(w *world) {
 			w.add()
 			time.Sleep(time.Second)
@@ -373,31 +397,4 @@ func TestRefused(t *testing.T) {
 			t.Errorf("after %v: %+v", before, s)
 		}
 	}
-}
-
-func TestNothingIsKnown(t *testing.T) {
-	for _, events := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.StateRefused, Pod: "web"}}} {
-		if s, known := story.Gone(events); known {
-			t.Errorf("of %v: %+v", events, s)
-		}
-	}
-}
-
-// TestSandboxIsLost: whether the loss or the end of the container is seen first is chance, and both are told.
-func TestSandboxIsLost(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		w.pod = pod("sleep 31536000")
-		w.add()
-		time.Sleep(time.Minute)
-		before, _ := w.Pod("web")
-		w.engine.LoseSandbox(before.Facts.UID)
-		time.Sleep(time.Minute)
-		text := w.text(w.story())
-		for _, want := range []string{"the pod's sandbox was lost: ", "it exited with 137 (SIGKILL)", "it was started again", "app was restarted once"} {
-			if !strings.Contains(text, want) {
-				t.Errorf("without %q the story is\n%s", want, text)
-			}
-		}
-	})
 }

@@ -53,15 +53,10 @@ func (s *scene) startDaemon() {
 	}
 }
 
-// state is what must not change over a restart of the supervisor.
-func (s *scene) state() map[string]string {
+// state is what must not change over a restart of the supervisor: all that is shown, the times at which it changed included.
+func (s *scene) state() api.PodStatus {
 	s.Helper()
-	p := s.pod()
-	state := map[string]string{"Ready": s.condition(lifecycle.PodReady).Status, "phase": string(p.Status.Phase)}
-	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
-		state[c.Name] = fmt.Sprintf("%s count %d started %v ready %v", c.ContainerID, c.RestartCount, c.Started != nil && *c.Started, c.Ready)
-	}
-	return state
+	return s.pod().Status
 }
 
 // engine opens the engine of a stage whose daemon is dead.

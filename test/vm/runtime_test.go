@@ -16,7 +16,7 @@ import (
 
 const (
 	// resourceTests depend on the kernel's and the init's way with cgroups.
-	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit TestShimIsOutsideThePod " +
+	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit " +
 		"TestOOM TestOOMOfThePod TestOOMOfAChild TestOOMWhileAway TestProcessInside TestShimKilled"
 	// securityTests depend on what the kernel, and who runs the tests, can do: AppArmor, all capabilities.
 	securityTests = "TestFieldsUsers TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsCapabilities TestFieldsPrivileges TestFieldsPrivileged " +

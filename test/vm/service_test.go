@@ -70,7 +70,7 @@ systemctl start podstead
 
 	sh(t, `podstead delete life; cat /root/data/bye; systemctl stop podstead; ! systemctl is-failed podstead`)
 	eventually(t, "nothing is left to systemd", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*'; systemctl --failed --no-legend
-		find /sys/fs/cgroup -name '*podstead*' -not -path '*/podstead.slice' -not -name podstead-agent.service
+		find /sys/fs/cgroup -name '*podstead*' -not -path '*/podstead.slice'
 		ip -o link | grep -v ' lo:' || true; nft list tables; pgrep -x podstead || true); echo "$left"; [ -z "$left" ]`)
 }
 

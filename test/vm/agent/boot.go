@@ -16,7 +16,7 @@ const (
 	disk    = "/dev/vda"
 	newRoot = "/new"
 	systemd = "/lib/systemd/systemd"
-	self    = "/run/podstead-agent"
+	self    = "/run/host-agent"
 )
 
 // service is the unit of the agent. It is not tied to a target that may fail: commands run even where the machine is degraded.
@@ -118,7 +118,7 @@ func install(root string) error {
 	if err := os.MkdirAll(wants, 0o755); err != nil { //nolint:gosec // systemd's own are so
 		return err
 	}
-	const name = "podstead-agent.service"
+	const name = "host-agent.service"
 	if err := os.WriteFile(filepath.Join(units, name), []byte(service), 0o644); err != nil { //nolint:gosec // as other units
 		return err
 	}

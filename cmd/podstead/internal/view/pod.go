@@ -3,6 +3,7 @@
 package view
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 	"time"
@@ -41,10 +42,8 @@ func initStatus(p *api.Pod) string {
 		switch t, w := c.State.Terminated, c.State.Waiting; {
 		case t != nil && t.ExitCode == 0, sidecar(p, i) && c.Started != nil && *c.Started:
 			continue
-		case t != nil && t.Reason != "":
-			return "Init:" + string(t.Reason)
 		case t != nil:
-			return "Init:ExitCode:" + strconv.Itoa(t.ExitCode)
+			return "Init:" + endStatus(t)
 		case w != nil && w.Reason != "" && w.Reason != lifecycle.ReasonPodInitializing:
 			return "Init:" + string(w.Reason)
 		}
@@ -53,29 +52,40 @@ func initStatus(p *api.Pod) string {
 	return ""
 }
 
-// appStatus is that of the last container, from the end, that has a reason, else what it was.
+// appStatus is that of the last container, from the end, that has a reason, else what it was. That one is done says nothing
+// beside others that run or that have failed.
 func appStatus(p *api.Pod, reason string) string {
-	running := false
+	running, failed := false, ""
 	list := p.Status.ContainerStatuses
 	for i := len(list) - 1; i >= 0; i-- {
 		switch c := &list[i]; {
 		case c.State.Waiting != nil && c.State.Waiting.Reason != "":
 			reason = string(c.State.Waiting.Reason)
-		case c.State.Terminated != nil && c.State.Terminated.Reason != "":
-			reason = string(c.State.Terminated.Reason)
 		case c.State.Terminated != nil:
-			reason = "ExitCode:" + strconv.Itoa(c.State.Terminated.ExitCode)
+			reason = endStatus(c.State.Terminated)
+			if c.State.Terminated.ExitCode != 0 {
+				failed = reason
+			}
 		case c.Ready && c.State.Running != nil:
 			running = true
 		}
 	}
 	switch {
-	case reason != string(lifecycle.ReasonCompleted) || !running:
+	case reason != string(lifecycle.ReasonCompleted):
 		return reason
-	case holds(p, lifecycle.PodReady):
+	case running && holds(p, lifecycle.PodReady):
 		return "Running"
+	case failed != "":
+		return failed
+	case running:
+		return "NotReady"
 	}
-	return "NotReady"
+	return reason
+}
+
+// endStatus is the word for how a container ended.
+func endStatus(t *lifecycle.Terminated) string {
+	return cmp.Or(string(t.Reason), "ExitCode:"+strconv.Itoa(t.ExitCode))
 }
 
 // holds reports whether a condition is true.

@@ -89,8 +89,12 @@ func (h *Human) Line(pod string, l api.Line) {
 	_, _ = io.WriteString(h.Out, h.prefixes[pod+"/"+l.Container]+text+"\n")
 }
 
-// Event shows an event.
-func (h *Human) Event(e api.Event) { h.say(Event(&e)) }
+// Event shows an event. That a container was made is no news to a person who is told at once what became of it.
+func (h *Human) Event(e api.Event) {
+	if e.Kind != supervisor.ContainerCreated {
+		h.say(Event(&e))
+	}
+}
 
 // Ended shows nothing: the events have said it.
 func (h *Human) Ended(api.Pod) {}

@@ -61,6 +61,8 @@ func TestStatus(t *testing.T) {
 		{"the first of two reasons wins", lifecycle.PhaseRunning, nil, statuses{waiting("ErrImagePull"), ended(1, "Error")}, false, false, "ErrImagePull"},
 		{"one is done, the others run", lifecycle.PhaseRunning, nil, statuses{ended(0, "Completed"), running(true)}, true, false, "Running"},
 		{"one is done, and the pod is not ready", lifecycle.PhaseRunning, nil, statuses{ended(0, "Completed"), running(true)}, false, false, "NotReady"},
+		{"one is done, another has failed", lifecycle.PhaseFailed, nil, statuses{ended(0, "Completed"), ended(5, "Error")}, false, false, "Error"},
+		{"one is done, another has failed, the third runs", lifecycle.PhaseRunning, nil, statuses{ended(0, "Completed"), running(true), ended(5, "")}, false, false, "ExitCode:5"},
 		{"done", lifecycle.PhaseSucceeded, nil, statuses{ended(0, "Completed")}, false, false, "Completed"},
 		{"failed without a reason", lifecycle.PhaseFailed, nil, statuses{ended(7, "")}, false, false, "ExitCode:7"},
 		{"about to end", lifecycle.PhaseRunning, nil, statuses{running(true)}, true, true, "Terminating"},
@@ -189,11 +191,12 @@ func TestHumanPutsTheContainerBeforeEachLine(t *testing.T) {
 	h.Pods([]api.Pod{pod("a", "x"), pod("b", "long")})
 	h.Line("a", api.Line{Container: "x", Line: "one"})
 	h.Line("b", api.Line{Container: "long", Line: "t\ufffdo", Raw: []byte("t\xffo")})
+	h.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ContainerCreated, Message: "Container created"})
 	h.Event(api.Event{Pod: "a", Container: "x", Level: supervisor.Warning, Message: "ends \x1b[2J now"})
 	if got, want := out.String(), "a/x    | one\nb/long | t\xffo\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}
-	if got := err.String(); !strings.HasSuffix(got, " a/x warning: ends \ufffd[2J now\n") {
+	if got := err.String(); !strings.HasSuffix(got, " a/x warning: ends \ufffd[2J now\n") || strings.Count(got, "\n") != 1 {
 		t.Errorf("stderr %q: a message must not reach the terminal as a command", got)
 	}
 }

@@ -1,0 +1,63 @@
+package shim
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	api "github.com/containerd/containerd/api/runtime/task/v3"
+	"golang.org/x/sys/unix"
+)
+
+// writingRunc starts commands whose output nobody has opened for reading, because the daemon that was to was killed.
+type writingRunc struct {
+	api.TTRPCTaskService
+	state api.StateResponse
+}
+
+func (w *writingRunc) State(_ context.Context, r *api.StateRequest) (*api.StateResponse, error) {
+	if r.ID != "a" || r.ExecID != "probe" {
+		return nil, errors.New("another process")
+	}
+	return &w.state, nil
+}
+
+func (w *writingRunc) Start(context.Context, *api.StartRequest) (*api.StartResponse, error) {
+	return &api.StartResponse{Pid: 7}, errors.Join(opens(w.state.Stdout), opens(w.state.Stderr))
+}
+
+// opens tells whether somebody would read what is written to a pipe.
+func opens(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func TestExecOfADaemonThatIsGone(t *testing.T) {
+	dir := t.TempDir()
+	stdout, stderr := filepath.Join(dir, "stdout"), filepath.Join(dir, "stderr")
+	for _, path := range []string{stdout, stderr} {
+		if err := unix.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	tasks, _, _ := newTest(t)
+	tasks.TTRPCTaskService = &writingRunc{state: api.StateResponse{Stdout: stdout, Stderr: stderr}}
+	if _, err := tasks.Start(t.Context(), &api.StartRequest{ID: "a", ExecID: "probe"}); err != nil {
+		t.Errorf("the start waits for a reader: %v", err)
+	}
+	if err := opens(stdout); !errors.Is(err, unix.ENXIO) {
+		t.Errorf("the pipe is held open after the start: %v", err)
+	}
+	// What cannot be opened, and what is no pipe, is the start's own business.
+	if err := errors.Join(os.Remove(stdout), os.Remove(stderr), os.WriteFile(stderr, nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := tasks.Start(t.Context(), &api.StartRequest{ID: "a", ExecID: "probe"}); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the start without a pipe: %v", err)
+	}
+}

@@ -1,0 +1,66 @@
+package supervisor_test
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+)
+
+// TestStatusOverRestart: a restart of the supervisor changes nothing of the status of what runs on, the times included at which
+// its conditions have changed: by a start, which is kept on disk, and by probes, which are kept until the next boot.
+func TestStatusOverRestart(t *testing.T) {
+	const after = 7 * time.Second // between two things that happen, and not by the period of a probe
+	for _, row := range []struct {
+		name    string
+		answers []string // of the readiness probe, one after the other
+	}{
+		{"no probe", nil},
+		{"ready", []string{"true"}},
+		{"ready late", []string{"exit 1", "true"}},
+		{"not ready any more", []string{"true", "exit 1"}},
+		{"ready again", []string{"true", "exit 1", "true"}},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				a := newAnswers(map[string]string{"good": "true", "late": "true"})
+				m := newMachine(t, fakeruntime.Options{Exec: a.program})
+				m.start()
+				p := pod("p", spec.RestartAlways, "sleep 100000")
+				p.Containers = append(p.Containers, p.Containers[0])
+				c := &p.Containers[1]
+				c.Name, c.StartupProbe, c.LivenessProbe = "c1", execProbe("good"), execProbe("late")
+				c.LivenessProbe.InitialDelaySeconds = 60 // its verdict is the newest, and changes nothing
+				if row.answers != nil {
+					c.ReadinessProbe = execProbe("ready")
+					a.set("ready", row.answers[0])
+				}
+				m.add(p)
+				for _, answer := range row.answers {
+					a.set("ready", answer)
+					time.Sleep(time.Minute + after)
+				}
+				time.Sleep(time.Minute + after)
+				synctest.Wait()
+				before, _ := m.Pod("p")
+				for _, end := range []func(){m.crash, m.leave, m.crash} {
+					end()
+					time.Sleep(after)
+					m.start()
+					for range 3 {
+						synctest.Wait()
+						s, _ := m.Pod("p")
+						if diff := cmp.Diff(before.Status, s.Status); diff != "" {
+							t.Fatalf("the status is another (-before +after the restart):\n%s", diff)
+						}
+						time.Sleep(after)
+					}
+				}
+			})
+		})
+	}
+}
