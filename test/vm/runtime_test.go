@@ -19,7 +19,7 @@ const (
 	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit " +
 		"TestOOM TestOOMOfThePod TestOOMOfAChild TestOOMWhileAway TestProcessInside TestShimKilled"
 	// securityTests depend on what the kernel, and who runs the tests, can do: AppArmor, all capabilities.
-	securityTests = "TestFieldsUsers TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsCapabilities TestFieldsPrivileges TestFieldsPrivileged " +
+	securityTests = "TestFieldsUsers TestFieldsGroup TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsCapabilities TestFieldsPrivileges TestFieldsPrivileged " +
 		"TestFieldsProcMount TestFieldsSeccomp TestFieldsAppArmor TestFieldsSysctls TestSecurityOfExec " +
 		"TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace"
 )
