@@ -46,9 +46,9 @@ demo: ## run a first pod, examples/hello.toml, to its end (root)
 
 test: ## run all tests; the ones that need root only as root
 	@.ci/deps test
-	@$(MAKE) --no-print-directory unit
-	@if [ $$(id -u) = 0 ]; then $(MAKE) --no-print-directory e2e; \
-	else echo "make test: not root: the tests on real containers were not run (sudo make test)" >&2; fi
+	@status=0; $(MAKE) --no-print-directory unit || status=1; \
+	if [ $$(id -u) = 0 ]; then $(MAKE) --no-print-directory e2e || status=1; \
+	else echo "make test: not root: the tests on real containers were not run (sudo make test)" >&2; fi; exit $$status
 
 unit: ## run the tests that need no root, with the race detector
 	@.ci/deps unit

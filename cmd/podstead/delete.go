@@ -66,7 +66,7 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 
 // remove asks for the deletion of pods, and waits until they are gone if it is to.
 func (a *app) remove(ctx context.Context, client *api.Client, pods []api.Pod, grace *time.Duration, wait bool) error {
-	waiting := map[string]bool{} // by UID
+	waiting := map[string]string{} // the names, by UID
 	for _, p := range pods {
 		err := client.Stop(ctx, p.Metadata.Name, api.StopOptions{UID: p.Metadata.UID, Grace: grace, Delete: true})
 		if e, answered := errors.AsType[*api.Error](err); answered && e.Status == http.StatusNotFound {
@@ -75,7 +75,7 @@ func (a *app) remove(ctx context.Context, client *api.Client, pods []api.Pod, gr
 		if err != nil {
 			return fmt.Errorf("delete pod %q: %w", p.Metadata.Name, err)
 		}
-		waiting[p.Metadata.UID] = true
+		waiting[p.Metadata.UID] = p.Metadata.Name
 		if !wait {
 			fmt.Fprintf(a.out, "pod/%s is to end\n", p.Metadata.Name)
 		}
@@ -83,24 +83,28 @@ func (a *app) remove(ctx context.Context, client *api.Client, pods []api.Pod, gr
 	if !wait || len(waiting) == 0 {
 		return nil
 	}
-	present := map[string]string{} // the names, by UID
+	gone := func(uid string) {
+		if name, was := waiting[uid]; was {
+			delete(waiting, uid)
+			fmt.Fprintf(a.out, "pod/%s deleted\n", name)
+		}
+	}
+	present := map[string]bool{} // by UID
 	for change, err := range client.Watch(ctx) {
 		if err != nil {
 			return err
 		}
-		uid := change.Object.Metadata.UID
-		switch {
-		case change.Type == api.Listed:
-			for uid := range waiting { // gone before the watch began
-				if present[uid] == "" {
-					delete(waiting, uid)
+		switch uid := change.Object.Metadata.UID; change.Type {
+		case api.Listed:
+			for uid := range waiting {
+				if !present[uid] { // before the watch began
+					gone(uid)
 				}
 			}
-		case change.Type == api.Deleted && waiting[uid]:
-			delete(waiting, uid)
-			fmt.Fprintf(a.out, "pod/%s deleted\n", change.Object.Metadata.Name)
-		case waiting[uid]:
-			present[uid] = change.Object.Metadata.Name
+		case api.Deleted:
+			gone(uid)
+		default:
+			present[uid] = true
 		}
 		if len(waiting) == 0 {
 			return nil

@@ -117,6 +117,9 @@ func TestLimit(t *testing.T) {
 			pod := &spec.Pod{Resources: test.pod, Containers: []spec.Container{{Name: "app", Resources: test.resource}}}
 			var got specs.LinuxResources
 			limit(&got, &Input{Pod: pod, Container: &pod.Containers[0], Machine: test.machine, Cgroup: test.shows})
+			if test.machine.Controllers.Has(cgroup.Pids) {
+				test.want.Pids = &specs.LinuxPids{Limit: new(int64(-1))}
+			}
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
