@@ -320,3 +320,30 @@ func TestUsersRefused(t *testing.T) {
 		wantFailure(t, "a volume that cannot be id-mapped", err, lifecycle.ReasonCreateConfigError, "the file system (type 0x9fa0) cannot")
 	})
 }
+
+// A record of users that cannot be read keeps nobody from going, and nobody gets users by it.
+func TestUsersUnreadable(t *testing.T) {
+	m := newMachine(t)
+	p := newPod(m, &spec.Pod{})
+	if got := p.output(sh("echo here")); got != "here\n" {
+		t.Fatalf("output %q", got)
+	}
+	if err := os.Chmod(m.dir, 0o711); err != nil { //nolint:gosec // as /var/lib is: users of pods pass through
+		t.Fatal(err)
+	}
+	record := filepath.Join(m.opts.StateDir, "users.json")
+	if err := os.WriteFile(record, []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
+		t.Error(err)
+	}
+	host := false
+	_, err := m.StartSandbox(m.ctx(), uid, &spec.Pod{Name: "p", HostUsers: &host}, lifecycle.StartSandbox{Sandbox: 2})
+	if err == nil || !strings.Contains(err.Error(), record) {
+		t.Errorf("a pod with users of its own: %v, want an error that names the file", err)
+	}
+	if err := os.Remove(record); err != nil {
+		t.Fatal(err)
+	}
+}

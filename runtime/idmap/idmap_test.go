@@ -1,6 +1,7 @@
 package idmap
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -166,7 +167,7 @@ func TestBrokenFile(t *testing.T) {
 			_, allocated := r.Allocate("b")
 			_, found := r.Find("a")
 			released := r.Release("a")
-			if allocated == nil || found == nil || released == nil {
+			if !errors.Is(allocated, ErrUnreadable) || !errors.Is(found, ErrUnreadable) || !errors.Is(released, ErrUnreadable) {
 				t.Errorf("errors %v, %v, %v", allocated, found, released)
 			}
 			if now, _ := os.ReadFile(r.file); string(now) != text {

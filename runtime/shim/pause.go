@@ -97,6 +97,11 @@ func pinPID(pid uint32, file string) error {
 	if file == "" {
 		return nil
 	}
+	// A shim that was killed, or given up, before it could say so has left its own.
+	err := unix.Unmount(file, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("pin PID namespace: unmount %s: %w", file, err)
+	}
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		return fmt.Errorf("pin PID namespace: %w", err)
 	}

@@ -7,6 +7,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -52,8 +53,22 @@ func (p Policy) Check(pod *spec.Pod) []lifecycle.Refusal {
 // CheckEphemeral is [Policy.Check] for a container that is added to a pod, which was accepted under whatever policy held then.
 func (p Policy) CheckEphemeral(pod *spec.Pod, c *spec.Container) []lifecycle.Refusal {
 	whole := *pod
-	whole.EphemeralContainers = []spec.Container{*c}
+	whole.EphemeralContainers = []spec.Container{inheriting(pod, *c)}
 	return slices.DeleteFunc(p.Check(&whole), func(r lifecycle.Refusal) bool { return !strings.HasPrefix(r.Field, ephemeral) })
+}
+
+// inheriting is a container that says itself what it has from its pod, for which it then answers itself.
+func inheriting(pod *spec.Pod, c spec.Container) spec.Container {
+	if pod.SecurityContext == nil {
+		return c
+	}
+	own := *cmp.Or(c.SecurityContext, &spec.SecurityContext{})
+	own.RunAsUser = cmp.Or(own.RunAsUser, pod.SecurityContext.RunAsUser)
+	own.RunAsNonRoot = cmp.Or(own.RunAsNonRoot, pod.SecurityContext.RunAsNonRoot)
+	own.SeccompProfile = cmp.Or(own.SeccompProfile, pod.SecurityContext.SeccompProfile)
+	own.AppArmorProfile = cmp.Or(own.AppArmorProfile, pod.SecurityContext.AppArmorProfile)
+	c.SecurityContext = &own
+	return c
 }
 
 const ephemeral = "ephemeralContainers["

@@ -250,3 +250,26 @@ func TestSysctls(t *testing.T) {
 		}
 	}
 }
+
+// What an ephemeral container has from its pod counts as its own: it may come when the policy has become stricter than the pod.
+func TestEphemeralInherits(t *testing.T) {
+	pod := &spec.Pod{Containers: []spec.Container{{Name: "c"}}, SecurityContext: &spec.PodSecurityContext{
+		RunAsUser: new(int64(0)), RunAsNonRoot: new(false),
+		SeccompProfile: &spec.SecurityProfile{Type: "Unconfined"}, AppArmorProfile: &spec.SecurityProfile{Type: "Unconfined"},
+	}}
+	bare := tight()
+	bare.RunAsNonRoot, bare.SeccompProfile = nil, nil
+	var got []string
+	for _, r := range (Policy{PodSecurity: Restricted}).CheckEphemeral(pod, &spec.Container{Name: "e", SecurityContext: bare}) {
+		got = append(got, strings.TrimPrefix(r.Field, "ephemeralContainers[0].securityContext."))
+	}
+	if diff := cmp.Diff([]string{"appArmorProfile.type", "seccompProfile.type", "runAsNonRoot", "runAsUser"}, got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	own := tight()
+	own.RunAsUser, own.RunAsNonRoot, own.SeccompProfile = new(int64(1)), new(true), &spec.SecurityProfile{Type: "RuntimeDefault"}
+	own.AppArmorProfile = own.SeccompProfile
+	if got := (Policy{PodSecurity: Restricted}).CheckEphemeral(pod, &spec.Container{Name: "e", SecurityContext: own}); len(got) > 0 {
+		t.Errorf("one that says otherwise: %v", got)
+	}
+}

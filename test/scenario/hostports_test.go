@@ -11,6 +11,8 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -104,8 +106,10 @@ func TestHostPortConflict(t *testing.T) {
 			if pods := f.podstead("get", "-o", "name"); pods != "pod/web\n" {
 				t.Errorf("there are the pods %q", pods)
 			}
-			if events := f.podstead("events"); strings.Contains(events, "second") {
-				t.Errorf("something was begun:\n%s", events)
+			begun := regexp.MustCompile(`(?m)^.*second.*$`).FindAllString(f.podstead("events"), -1)
+			begun = slices.DeleteFunc(begun, func(line string) bool { return strings.Contains(line, "Pod is refused: NodePorts: ") })
+			if len(begun) > 0 {
+				t.Errorf("something was begun: %q", begun)
 			}
 		})
 	}
