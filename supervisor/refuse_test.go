@@ -77,12 +77,18 @@ func TestStricterPolicyLetsRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
-		before := m.add(server("one", 8080))
+		one := server("one", 8080)
+		one.RestartPolicy = spec.RestartAlways
+		one.Containers[0].Command = []string{"sleep", "60"}
+		before := m.add(one)
 		m.untilPhase("one", lifecycle.PhaseRunning)
 		m.crash()
 		m.policy = policy.Policy{PodSecurity: policy.Restricted}
 		m.start()
-		now := m.untilPhase("one", lifecycle.PhaseRunning)
+		now := m.until("one", "restarted", func(s supervisor.Snapshot) bool {
+			c := s.Status.ContainerStatuses
+			return len(c) == 1 && c[0].RestartCount > 1 && c[0].State.Running != nil
+		})
 		if now.Facts.UID != before.Facts.UID {
 			t.Errorf("it is another pod")
 		}

@@ -43,7 +43,7 @@ func Rows() []Row {
 		{"reaches what listens on the machine's 127.0.0.1, also by packets that it makes", "cannot", "", "", "TestLoopbackOfTheMachine"},
 		{"reaches what listens on all addresses of the machine, and all ports of other pods", "can: there are no network policies", "", "can, unless a network policy says no", "TestLoopbackOfTheMachine"},
 		{
-			"sends packets in another pod's name, or claims its address or the machine's (ARP, neighbour discovery)",
+			"sends packets in another pod's name, or claims its address or the machine's (ARP, neighbour discovery, but for IPv6's link-local ones)",
 			"cannot, where the kernel has nftables for bridges; `podstead doctor` tells where not", "can", "can, with the bridge plug-in", "TestImpersonation",
 		},
 		{"writes what looks like log entries or steers a terminal", "`logs` shows it as it is, in entries of its own; all other commands quote it", "", "", "TestWords"},
