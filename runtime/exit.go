@@ -249,11 +249,25 @@ func (r *Runtime) takeUpExits(ctx context.Context) error {
 			continue
 		}
 		e := exitFrom(away.Status, away.At)
-		// The shim may have been killed between the exit and the note that memory was its cause.
-		if away.OOMKilled || r.cgroups.oomKilled(record.Labels[labelUID], id) {
+		// The exit is on disk before the note that memory was its cause. A shim that was killed in between has written none.
+		if away.OOMKilled || r.notedOOM(ctx, c) || r.cgroups.oomKilled(record.Labels[labelUID], id) {
 			e.Reason = lifecycle.ReasonOOMKilled
 		}
 		r.settle(ctx, c, e)
 	}
 	return nil
+}
+
+// notedOOM reports whether the shim of a container that has ended has noted that memory was the cause. A shim that lives may be
+// about to: it answers a wait when it has.
+func (r *Runtime) notedOOM(ctx context.Context, c client.Container) bool {
+	ctx, cancel := limit(ctx, settleTimeout)
+	defer cancel()
+	if task, err := c.Task(ctx, nil); err == nil {
+		if done, err := task.Wait(ctx); err == nil {
+			<-done // which comes with the end of ctx too
+		}
+	}
+	killed, err := r.engine.OOMKilled(c.ID())
+	return err == nil && killed
 }
