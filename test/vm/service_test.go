@@ -21,6 +21,12 @@ const lifeFile = `
 name = "life"
 imageArchives = ["` + payload + `/busybox.tar"]
 volumes = [{ name = "data", hostPath = { path = "/root/data", type = "DirectoryOrCreate" } }]
+[[initContainers]]
+name = "hungry"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "[ -e /data/fed ] && exit; touch /data/fed; exec tail /dev/zero"]
+volumeMounts = [{ name = "data", mountPath = "/data" }]
+resources = { limits = { memory = "32Mi" } }
 [[containers]]
 name = "main"
 image = "localhost/podstead/busybox:1"
@@ -30,7 +36,8 @@ readinessProbe = { exec = { command = ["test", "-e", "/data/up"] }, periodSecond
 livenessProbe = { exec = { command = ["true"] }, periodSeconds = 5, timeoutSeconds = 30 }
 `
 
-// TestService: a pod outlives its daemon, which systemd runs, and nothing of it is left to systemd at the end.
+// TestService: an init container that lacks memory is killed for it and tried again, the pod outlives its daemon, which systemd runs,
+// and nothing of it is left to systemd at the end.
 func TestService(t *testing.T) {
 	sh(t, `mkdir -p /root/data; cat > /run/systemd/system/podstead.service <<'E'
 `+service+`E
@@ -48,10 +55,13 @@ systemctl start podstead
 	})
 	ready := func(what, is string) {
 		t.Helper()
-		eventually(t, what, `podstead get life -o json > /tmp/life; grep -q '"ready": *`+is+`' /tmp/life || { cat /tmp/life; false; }`)
+		eventually(t, what, `podstead get life > /tmp/life; grep -q ' `+is+` ' /tmp/life || { cat /tmp/life; false; }`)
 	}
-	ready("the pod is ready, as the probe in it says", "true")
+	ready("the pod is ready, as the probe in it says", "1/1")
 	before := look(t)
+	if want := "1 OOMKilled 137"; before.init != want {
+		t.Errorf("the init container was restarted, and had ended, as %q, want %q", before.init, want)
+	}
 	units := strings.Fields(sh(t, `systemctl list-units --plain --no-legend 'podstead*.scope' 'podstead-*.slice' | cut -d ' ' -f 1`))
 	if len(units) != 3 || !strings.HasPrefix(before.place, "/podstead.slice/podstead-") || !strings.HasSuffix(before.place, ".scope") {
 		t.Errorf("units %v, the container is in %s, want a scope for it and one for the shim in a slice", units, before.place)
@@ -61,9 +71,9 @@ systemctl start podstead
 	sh(t, `systemctl kill --signal=KILL --kill-whom=main podstead`)
 	eventually(t, "systemd starts the daemon again", `now=$(systemctl show -P MainPID podstead); echo $now
 		systemctl is-active podstead && [ "$now" != 0 -a "$now" != `+strings.TrimSpace(daemon)+` ]`)
-	ready("the new daemon knows the pod", "true")
+	ready("the new daemon knows the pod", "1/1")
 	sh(t, `systemctl daemon-reload; rm /root/data/up`)
-	ready("the new daemon's probe sees the difference", "false")
+	ready("the new daemon's probe sees the difference", "0/1")
 	if after := look(t); after != before {
 		t.Errorf("the pod was %+v and is %+v", before, after)
 	}
@@ -78,24 +88,33 @@ systemctl start podstead
 type seen struct {
 	id, place, pid string
 	restarts       int
+	init           string // how often the init container was restarted, and why
 }
 
 func look(t *testing.T) seen {
 	t.Helper()
 	var pod struct {
 		Status struct {
-			ContainerStatuses []struct {
+			ContainerStatuses, InitContainerStatuses []struct {
 				ContainerID  string
 				RestartCount int
+				LastState    struct {
+					Terminated struct {
+						Reason   string
+						ExitCode int
+					}
+				}
 			}
 		}
 	}
 	text := sh(t, `podstead get life -o json`)
-	if err := json.Unmarshal([]byte(text), &pod); err != nil || len(pod.Status.ContainerStatuses) != 1 {
+	if err := json.Unmarshal([]byte(text), &pod); err != nil || len(pod.Status.ContainerStatuses) != 1 || len(pod.Status.InitContainerStatuses) != 1 {
 		t.Fatalf("%v\n%s", err, text)
 	}
 	status := pod.Status.ContainerStatuses[0]
+	first := pod.Status.InitContainerStatuses[0]
 	s := seen{id: status.ContainerID, restarts: status.RestartCount}
+	s.init = fmt.Sprintf("%d %s %d", first.RestartCount, first.LastState.Terminated.Reason, first.LastState.Terminated.ExitCode)
 	s.pid = strings.TrimSpace(sh(t, `pgrep -f '^sh -c trap'`))
 	s.place = strings.TrimPrefix(strings.TrimSpace(sh(t, fmt.Sprintf("cat /proc/%s/cgroup", s.pid))), "0::")
 	return s
