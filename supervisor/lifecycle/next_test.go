@@ -14,18 +14,21 @@ func TestNextTry(t *testing.T) {
 	refused := lifecycle.Failure{Kind: lifecycle.FailureRefused}
 	mount := lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: "no disk"}
 	crashed := history{up(), tick(10), ran("app", 1, 1), ran("app", 2, 1)}
+	late := history{up(), tick(10), pullFailed("app", 1, 2, lifecycle.ReasonErrImagePull)}
 	for _, row := range []struct {
 		name string
 		past history
 		now  float64
 		want time.Duration // 0: not known
 	}{
-		{"the image", history{up(), tick(10), pullFailed("app", 1, 2, lifecycle.ReasonErrImagePull)}, 12, 18 * time.Second},
-		{"while it is pulled again", history{up(), tick(10), pullFailed("app", 1, 2, lifecycle.ReasonErrImagePull), tick(30), pull("app", 1, 3)}, 31, 0},
+		{"the image", late, 12, 18 * time.Second},
+		{"while it is pulled again", history{late, tick(30), pull("app", 1, 3)}, 31, 0},
 		{"a restart", crashed, 12, 8 * time.Second},
 		{"creation", history{up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), refused)}, 13, 7 * time.Second},
 		{"the sandbox", history{tick(10), failing(startSandbox(1), oops)}, 14, 6 * time.Second},
 		{"a volume", history{tick(10), failing(startSandbox(1), mount)}, 10.5, 500 * time.Millisecond},
+		{"a volume, again", history{tick(10), mounts(2, mount)}, 10.5, 1500 * time.Millisecond},
+		{"a volume, for long", history{tick(10), mounts(20, mount)}, 10.5, 119*time.Second + 500*time.Millisecond},
 		{"nothing: it runs", history{up(), running("app", 1)}, 1, 0},
 		{"nothing: it is about to run", up(), 1, 0},
 		{"nothing: it is to end", history{crashed, stopped(1)}, 12, 0},
@@ -39,7 +42,19 @@ func TestNextTry(t *testing.T) {
 			t.Errorf("%s: in %v, but the next look is in %v", row.name, got, d.Wake.Sub(at(row.now)))
 		}
 	}
+	if got, known := lifecycle.NextTry(pod, fold(late), "app", at(31)); got != 0 || !known {
+		t.Errorf("after its time: in %v, %v; want at once", got, known)
+	}
 	if got, known := lifecycle.NextTry(podOf(spec.RestartNever, "app"), fold(crashed), "app", at(12)); known {
 		t.Errorf("in a pod that has ended: in %v", got)
 	}
+}
+
+// mounts is a sandbox that could not be made n times in a row.
+func mounts(n int, f lifecycle.Failure) history {
+	past := history{}
+	for i := range n {
+		past = append(past, failing(startSandbox(i+1), f))
+	}
+	return past
 }
