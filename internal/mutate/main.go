@@ -38,6 +38,7 @@ type options struct {
 	parallel  int
 	timeout   time.Duration
 	memory    int
+	last      string
 	function  string
 	list      bool
 }
@@ -67,6 +68,7 @@ func parse(args []string) (options, error) {
 	flags.IntVar(&o.parallel, "parallel", 2, "mutants at a time")
 	flags.DurationVar(&o.timeout, "timeout", 0, "limit of one mutant's tests (0: 5 s and ten times what the unchanged package takes)")
 	flags.IntVar(&o.memory, "memory", 4096, "limit of one mutant's address space, in `MiB`")
+	flags.StringVar(&o.last, "last", "", "run the tests of this `regexp`, slow ones, only against mutants that the others let live")
 	flags.StringVar(&o.function, "func", "", "only mutants of the function `name` (Func, Type.Method)")
 	flags.BoolVar(&o.list, "list", false, "list the mutants and run nothing")
 	if err := flags.Parse(args); err != nil {

@@ -141,6 +141,11 @@ func Test(t *testing.T) {
 	if err != nil || !strings.Contains(out, "2 killed, 0 survived") {
 		t.Errorf("that loop without end: %v\n%s", err, out)
 	}
+	for _, last := range []string{"Test", "Nothing"} { // the killer comes last, or first
+		if out, err = mutate("-func", "tested", "-last", last); err != nil || !strings.Contains(out, "3 killed, 0 survived") {
+			t.Errorf("with %s last: %v\n%s", last, err, out)
+		}
+	}
 	stale := write("stale.md", "- `gone: a → b`: it went\n")
 	if _, err = mutate("-explained", stale); err == nil || !strings.Contains(err.Error(), "gone: a → b") {
 		t.Errorf("with a stale explanation: %v", err)

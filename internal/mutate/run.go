@@ -161,12 +161,23 @@ func build(ctx context.Context, o options, tmp string, m *mutant) (path, text st
 	return path, "", nil
 }
 
-// test runs a test binary under the limits of o: a mutant may loop or allocate without end. The text is the output of what failed.
-func test(ctx context.Context, o options, tmp, binary string) (outcome, string, error) {
+// test runs a test binary, the tests of -last after the others. The text is the output of what failed.
+func test(ctx context.Context, o options, tmp, binary string) (got outcome, text string, err error) {
+	if o.last == "" {
+		return testSome(ctx, o, tmp, binary, "-test.run=.")
+	}
+	if got, text, err = testSome(ctx, o, tmp, binary, "-test.skip="+o.last); got != survived {
+		return got, text, err
+	}
+	return testSome(ctx, o, tmp, binary, "-test.run="+o.last)
+}
+
+// testSome runs the tests that choice, a flag, picks under the limits of o: a mutant may loop or allocate without end.
+func testSome(ctx context.Context, o options, tmp, binary, choice string) (outcome, string, error) {
 	limited, cancel := context.WithTimeout(ctx, o.timeout+10*time.Second) // after the binary's own limit, which prints stacks
 	defer cancel()
 	cmd := exec.CommandContext(limited, "sh", "-c", `ulimit -v "$1" && shift && exec "$@"`, "sh", strconv.Itoa(o.memory*1024),
-		binary, "-test.short", "-test.failfast", "-test.timeout="+o.timeout.String())
+		binary, choice, "-test.short", "-test.failfast", "-test.timeout="+o.timeout.String())
 	cmd.Dir = o.dir
 	cmd.Env = append(os.Environ(), "TMPDIR="+tmp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
