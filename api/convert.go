@@ -20,8 +20,8 @@ func podOf(s *supervisor.Snapshot) Pod {
 			AtRest: s.AtRest, NotDurable: s.NotDurable,
 		},
 	}
-	if !s.Facts.Stop.Asked.IsZero() {
-		end := seconds(s.Facts.Stop.Deadline.Wall)
+	if stop := &s.Facts.Stop; !stop.Asked.IsZero() && (stop.Reason == "" || stop.Delete) {
+		end := seconds(stop.Deadline.Wall)
 		p.Metadata.DeletionTimestamp = &end
 	}
 	return p

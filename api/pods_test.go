@@ -132,6 +132,25 @@ func TestStop(t *testing.T) {
 	}
 }
 
+// TestDeletionTimestamp: a pod that ends at its deadline is not being deleted, until somebody deletes it.
+func TestDeletionTimestamp(t *testing.T) {
+	w := newWorld(t, fakeruntime.Options{})
+	uid := w.create(t, file("web", "activeDeadlineSeconds = 0.1\n"+app("main", "sleep 1000"))).Metadata.UID
+	pod := w.await(t, uid, "the deadline", func(c api.PodChange) bool { return c.Object.Status.StoppedBy != "" })
+	if at := pod.Metadata.DeletionTimestamp; at != nil {
+		t.Errorf("a pod whose time is over is to be deleted at %v", at)
+	}
+	if err := w.client.Stop(t.Context(), "web", api.StopOptions{Delete: true}); err != nil {
+		t.Fatal(err)
+	}
+	w.await(t, uid, "the deletion timestamp", func(c api.PodChange) bool { return c.Object.Metadata.DeletionTimestamp != nil })
+	now := time.Duration(0)
+	if err := w.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
+		t.Fatal(err)
+	}
+	w.await(t, uid, "the end of the pod", deleted)
+}
+
 func isStatus(err error, status int) bool {
 	e, answered := errors.AsType[*api.Error](err)
 	return answered && e.Status == status

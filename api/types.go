@@ -25,7 +25,8 @@ type PodList struct {
 	Items      []Pod  `json:"items"`
 }
 
-// Metadata identifies a pod. As in Kubernetes a deletion timestamp is the end of the grace period of a pod that is to end.
+// Metadata identifies a pod. As in Kubernetes a deletion timestamp is the end of the grace period of a pod that
+// somebody has stopped or deleted; one that ends at its deadline, or is evicted, has none.
 type Metadata struct {
 	Name              string            `json:"name"`
 	UID               string            `json:"uid"`
