@@ -67,10 +67,28 @@ func Look(ctx context.Context, c *config.Config, client *api.Client, version str
 	}
 	findings := make([]Finding, 0, len(checks))
 	for _, k := range checks {
-		l := k.check()
+		l := inTime(k.check)
 		findings = append(findings, Finding{Check: k.name, Grade: l.grade, Detail: l.detail, Mend: l.mend})
 	}
 	return findings
+}
+
+// patience is far above what a check takes on a machine that answers.
+const patience = 20 * time.Second
+
+// inTime gives up a check that waits for something which does not answer, such as a folder on a file server that is gone. What it
+// waits for cannot be interrupted: it goes on beside the others, and ends with the process.
+func inTime(check func() look) look {
+	done := make(chan look, 1)
+	go func() { done <- check() }()
+	limit := time.NewTimer(patience)
+	defer limit.Stop()
+	select {
+	case l := <-done:
+		return l
+	case <-limit.C:
+		return look{Warn, fmt.Sprintf("no answer within %v", patience), "look for a file server, a disk or a daemon that hangs: dmesg, mount"}
+	}
 }
 
 func privileges() look {

@@ -3,6 +3,8 @@ package doctor
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/podstead/podstead/runtime/cgroup"
 )
@@ -27,4 +29,22 @@ func TestControllers(t *testing.T) {
 			t.Errorf("%s: %+v", test.name, l)
 		}
 	}
+}
+
+// TestCheckThatHangs: a check that never comes back holds the others up for a bounded time.
+func TestCheckThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		never := make(chan look)
+		start := time.Now()
+		if l := inTime(func() look { return <-never }); l.grade != Warn || l.mend == "" {
+			t.Errorf("of a check that hangs: %+v", l)
+		}
+		if took := time.Since(start); took != patience {
+			t.Errorf("it was given up after %v", took)
+		}
+		never <- look{}
+		if l := inTime(func() look { return ok("well") }); l != ok("well") {
+			t.Errorf("of one that answers: %+v", l)
+		}
+	})
 }
