@@ -107,6 +107,9 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		}
 		return nil
 	}
+	if len(mutants) == 0 {
+		return fmt.Errorf("nothing to change in the function %s", o.function)
+	}
 	start := time.Now()
 	results, err := runAll(ctx, out, o, mutants)
 	if err != nil {

@@ -146,6 +146,9 @@ func Test(t *testing.T) {
 			t.Errorf("with %s last: %v\n%s", last, err, out)
 		}
 	}
+	if _, err = mutate("-func", "nobody"); err == nil || !strings.Contains(err.Error(), "nobody") {
+		t.Errorf("of a function that is not there: %v", err)
+	}
 	stale := write("stale.md", "- `gone: a → b`: it went\n")
 	if _, err = mutate("-explained", stale); err == nil || !strings.Contains(err.Error(), "gone: a → b") {
 		t.Errorf("with a stale explanation: %v", err)
@@ -153,5 +156,23 @@ func Test(t *testing.T) {
 	write("p_test.go", "package p\n\nimport \"testing\"\n\nfunc Test(t *testing.T) { t.Fatal(\"broken\") }\n")
 	if _, err = mutate(); err == nil || !strings.Contains(err.Error(), "broken") {
 		t.Errorf("with tests that fail by themselves: %v", err)
+	}
+}
+
+// TestConstants: what importers have compiled in is noticed too.
+func TestConstants(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{
+		"go.mod":    "module example.org/p\n\ngo 1.26.0\n",
+		"p.go":      "package p\n\n// Limit is one.\nconst Limit = 3\n",
+		"p_test.go": "package p_test\n\nimport (\n\t\"testing\"\n\n\t\"example.org/p\"\n)\n\nfunc Test(t *testing.T) {\n\tif p.Limit != 3 {\n\t\tt.Fatal(p.Limit)\n\t}\n}\n",
+	} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out strings.Builder
+	if err := run(t.Context(), &out, []string{"-min-kill", "100", dir}); err != nil || !strings.Contains(out.String(), "2 killed, 0 survived") {
+		t.Errorf("%v\n%s", err, &out)
 	}
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -38,7 +37,11 @@ func runAll(ctx context.Context, out io.Writer, o options, mutants []mutant) ([]
 	}
 	defer os.RemoveAll(tmp)
 
-	took, err := runUnchanged(ctx, o, filepath.Join(tmp, "unchanged"))
+	kit, err := newKit(ctx, o.dir, tmp)
+	if err != nil {
+		return nil, err
+	}
+	took, err := runUnchanged(ctx, o, kit, filepath.Join(tmp, "unchanged"), mutants[0])
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +59,7 @@ func runAll(ctx context.Context, out io.Writer, o options, mutants []mutant) ([]
 	for range max(1, o.parallel) {
 		workers.Go(func() {
 			for i := range next {
-				got, err := runOne(ctx, o, filepath.Join(tmp, strconv.Itoa(i)), mutants[i])
+				got, err := runOne(ctx, o, kit, filepath.Join(tmp, strconv.Itoa(i)), mutants[i])
 				if err != nil {
 					cancel(fmt.Errorf("run %s: %w", mutants[i], err))
 					continue
@@ -77,20 +80,22 @@ func runAll(ctx context.Context, out io.Writer, o options, mutants []mutant) ([]
 	return results, context.Cause(ctx)
 }
 
-// runUnchanged returns how long the tests of the unchanged package take. They must pass.
-func runUnchanged(ctx context.Context, o options, tmp string) (time.Duration, error) {
+// runUnchanged returns how long the tests of the unchanged package take. They must pass. It is built as a mutant is, with a change
+// that makes none.
+func runUnchanged(ctx context.Context, o options, k *kit, tmp string, m mutant) (time.Duration, error) {
 	if o.timeout == 0 {
 		o.timeout = 10 * time.Minute
 	}
 	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return 0, err
 	}
-	binary, text, err := build(ctx, o, tmp, nil)
-	if err != nil {
-		return 0, err
+	m.text = string(m.original[m.start:m.end])
+	binary, err := k.build(ctx, tmp, m)
+	if err == nil && binary == "" {
+		err = errors.New("the unchanged package does not compile")
 	}
-	if binary == "" {
-		return 0, fmt.Errorf("build the tests of %s: %s", o.dir, text)
+	if err != nil {
+		return 0, fmt.Errorf("build the tests of %s: %w", o.dir, err)
 	}
 	start := time.Now()
 	got, text, err := test(ctx, o, tmp, binary)
@@ -119,12 +124,12 @@ func (p *progress) print(out io.Writer, total int, r result) {
 }
 
 // runOne returns what becomes of a mutant. An error means that the question could not be asked.
-func runOne(ctx context.Context, o options, tmp string, m mutant) (outcome, error) {
+func runOne(ctx context.Context, o options, k *kit, tmp string, m mutant) (outcome, error) {
 	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return "", err
 	}
 	defer os.RemoveAll(tmp)
-	binary, _, err := build(ctx, o, tmp, &m)
+	binary, err := k.build(ctx, tmp, m)
 	if err != nil {
 		return "", err
 	}
@@ -133,32 +138,6 @@ func runOne(ctx context.Context, o options, tmp string, m mutant) (outcome, erro
 	}
 	got, _, err := test(ctx, o, tmp, binary)
 	return got, err
-}
-
-// build compiles the tests with the mutant (nil: unchanged) into tmp. The path is empty where the compiler refused, and text says why.
-func build(ctx context.Context, o options, tmp string, m *mutant) (path, text string, err error) {
-	path = filepath.Join(tmp, "mutant.test")
-	args := []string{"test", "-c", "-vet=off", "-ldflags=-s -w", "-o", path}
-	if m != nil {
-		overlay, err := writeOverlay(tmp, *m)
-		if err != nil {
-			return "", "", err
-		}
-		args = append(args, "-overlay", overlay)
-	}
-	cmd := exec.CommandContext(ctx, "go", append(args, ".")...)
-	cmd.Dir = o.dir
-	output, err := cmd.CombinedOutput()
-	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && ctx.Err() == nil {
-		return "", string(output), nil
-	}
-	if err != nil {
-		return "", "", errors.Join(ctx.Err(), err)
-	}
-	if _, err := os.Stat(path); err != nil {
-		return "", "", fmt.Errorf("%s has no tests", o.dir)
-	}
-	return path, "", nil
 }
 
 // test runs a test binary, the tests of -last after the others. The text is the output of what failed.
@@ -193,21 +172,4 @@ func testSome(ctx context.Context, o options, tmp, binary, choice string) (outco
 		return killed, string(output), nil
 	}
 	return "", "", err
-}
-
-func writeOverlay(tmp string, m mutant) (string, error) {
-	source := filepath.Join(tmp, filepath.Base(m.file))
-	if err := os.WriteFile(source, m.source(), 0o600); err != nil {
-		return "", err
-	}
-	original, err := filepath.Abs(m.file)
-	if err != nil {
-		return "", err
-	}
-	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: source}})
-	if err != nil {
-		return "", err
-	}
-	file := filepath.Join(tmp, "overlay.json")
-	return file, os.WriteFile(file, overlay, 0o600)
 }

@@ -1,0 +1,153 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// unoptimised makes the compiler twice as fast, and keeps the bodies of functions out of what importers see of a package.
+const unoptimised = "-gcflags=-N -l"
+
+// listed is what go list says of a package.
+type listed struct {
+	ImportPath, Dir, Export, ForTest string
+	GoFiles                          []string
+	Module                           *struct{ GoVersion string }
+}
+
+// path is the import path as the linker has it: without the mark of a variant that has test files.
+func (l *listed) path() string {
+	path, _, _ := strings.Cut(l.ImportPath, " ")
+	return path
+}
+
+// kit is all that is made once for a package's tests, so that a mutant takes one compilation and one link: whoever imports the
+// package need not be compiled anew as long as what it exports is the same.
+type kit struct {
+	target  listed // the package
+	main    string // the archive of the tests' main package
+	imports string // the file that tells compiler and linker where the other packages are
+}
+
+// newKit has everything but the mutants compiled. Its file is in tmp.
+func newKit(ctx context.Context, dir, tmp string) (*kit, error) {
+	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-test", unoptimised, "-json=ImportPath,Dir,Export,ForTest,GoFiles,Module", ".")
+	cmd.Dir = dir
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	output, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("build the tests of %s: %w: %s", dir, err, &stderr)
+	}
+	absolute, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, err
+	}
+	k := &kit{imports: filepath.Join(tmp, "importcfg")}
+	archives := map[string]string{}
+	for d := json.NewDecoder(bytes.NewReader(output)); d.More(); {
+		var l listed
+		if err := d.Decode(&l); err != nil {
+			return nil, err
+		}
+		switch external := strings.HasSuffix(l.path(), "_test"); {
+		case l.ForTest == "" && strings.HasSuffix(l.ImportPath, ".test"):
+			k.main = l.Export
+			continue
+		case l.Dir == absolute && !external && (k.target.ForTest == "" || l.ForTest != ""):
+			k.target = l
+		}
+		if l.Export != "" && (archives[l.path()] == "" || l.ForTest != "") {
+			archives[l.path()] = l.Export
+		}
+	}
+	if k.main == "" {
+		return nil, fmt.Errorf("%s has no tests", dir)
+	}
+	delete(archives, k.target.path())
+	var b strings.Builder
+	for path, archive := range archives {
+		fmt.Fprintf(&b, "packagefile %s=%s\n", path, archive)
+	}
+	return k, os.WriteFile(k.imports, []byte(b.String()), 0o600)
+}
+
+// build compiles the tests with the mutant into tmp. The path is empty where the compiler refused.
+func (k *kit) build(ctx context.Context, tmp string, m mutant) (path string, err error) {
+	source := filepath.Join(tmp, filepath.Base(m.file))
+	if err := os.WriteFile(source, m.source(), 0o600); err != nil {
+		return "", err
+	}
+	original := filepath.Join(k.target.Dir, filepath.Base(m.file))
+	archive, cfg, path := filepath.Join(tmp, "mutant.a"), filepath.Join(tmp, "importcfg"), filepath.Join(tmp, "mutant.test")
+	files := make([]string, len(k.target.GoFiles)) // named as go build names them, or what is exported would differ
+	for i, name := range k.target.GoFiles {
+		files[i] = "./" + name
+		if name == filepath.Base(m.file) {
+			files[i] = source
+		}
+	}
+	compile := []string{
+		"tool", "compile", "-N", "-l", "-o", archive, "-p", k.target.path(), "-complete", "-nolocalimports", "-pack",
+		"-importcfg", k.imports, "-trimpath", source + "=>" + original,
+	}
+	if k.target.Module != nil {
+		compile = append(compile, "-lang=go"+goMinor(k.target.Module.GoVersion))
+	}
+	if ok, err := k.run(ctx, append(compile, files...)...); !ok {
+		return "", err
+	}
+	text, err := os.ReadFile(k.imports)
+	if err == nil {
+		err = os.WriteFile(cfg, fmt.Appendf(text, "packagefile %s=%s\n", k.target.path(), archive), 0o600)
+	}
+	if err != nil {
+		return "", err
+	}
+	if ok, err := k.run(ctx, "tool", "link", "-s", "-w", "-o", path, "-importcfg", cfg, k.main); ok || err != nil {
+		return path, err
+	}
+	return k.buildAll(ctx, tmp, source, original) // what it exports is not the same
+}
+
+// buildAll compiles all that depends on a mutant, by an overlay.
+func (k *kit) buildAll(ctx context.Context, tmp, source, original string) (path string, err error) {
+	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: source}})
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(tmp, "overlay.json")
+	if err := os.WriteFile(file, overlay, 0o600); err != nil {
+		return "", err
+	}
+	path = filepath.Join(tmp, "whole.test")
+	if ok, err := k.run(ctx, "test", "-c", "-vet=off", unoptimised, "-ldflags=-s -w", "-o", path, "-overlay", file, "."); !ok {
+		return "", err
+	}
+	return path, nil
+}
+
+// run runs the go command in the package's folder, and reports whether it succeeded. An error means that it could not be run.
+func (k *kit) run(ctx context.Context, args ...string) (ok bool, err error) {
+	cmd := exec.CommandContext(ctx, "go", args...)
+	cmd.Dir = k.target.Dir
+	err = cmd.Run()
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && ctx.Err() == nil {
+		return false, nil
+	}
+	return err == nil, errors.Join(err, ctx.Err())
+}
+
+// goMinor is a version of Go without its patch: 1.26 of 1.26.0.
+func goMinor(version string) string {
+	parts := strings.Split(version, ".")
+	return strings.Join(slices.Clip(parts[:min(2, len(parts))]), ".")
+}
