@@ -4,8 +4,8 @@
 //
 // A change is a mutant: a comparison that is shifted or turned around, a boolean that is inverted, a number that is one off, a
 // statement, a branch or a case that is left out. A mutant is killed when the tests fail, panic, deadlock or run out of time or
-// memory; it survived when they pass; one that does not compile does not count. The sources are not touched: a mutant reaches
-// the compiler as an overlay.
+// memory; it survived when they pass; one that does not compile does not count. The sources are not touched, and
+// what imports the package is compiled once.
 //
 // Survivors are either a missing test or a change that makes no difference. Those of the second kind are explained in a file (see
 // -explained), one line each, under the key that this command prints for them.
