@@ -241,11 +241,17 @@ func Kill(ctx context.Context, pid int) error {
 	})
 }
 
-// IsAlive reports whether a process runs; one that is dead and not reaped does not.
+// IsAlive reports whether a process runs. One that is dead and not reaped does not, but for one that has threads left: they hold
+// its files and its locks until they have ended, too.
 func IsAlive(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	dir := fmt.Sprintf("/proc/%d", pid)
+	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return false
+	}
+	threads, _ := os.ReadDir(filepath.Join(dir, "task"))
 	_, state, _ := strings.Cut(string(stat), ") ") // behind the name, which may hold anything
-	return err == nil && !strings.HasPrefix(state, "Z")
+	return len(threads) > 1 || !strings.HasPrefix(state, "Z")
 }
 
 // lookAgain is the pause between two looks of Await.
