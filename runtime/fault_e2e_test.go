@@ -101,43 +101,46 @@ func TestShimKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	p.losesSandbox(ref, p.shimPid())
+}
+
+// losesSandbox kills a process that a sandbox does not live without: the container is told, nothing of it is left, and another
+// sandbox can follow.
+func (p *pod) losesSandbox(ref lifecycle.Ref, pid int) {
+	p.Helper()
 	lost := make(chan error, 1)
 	ctx := p.ctx()
 	go func() { _, err := p.WaitSandbox(ctx, uid, p.Pod, 1); lost <- err }()
-	pid, err := strconv.Atoi(p.shimPid())
-	if err != nil {
-		t.Fatal(err)
-	}
 	if err := unix.Kill(pid, unix.SIGKILL); err != nil {
-		t.Fatal(err)
+		p.Fatal(err)
 	}
 	if err := <-lost; err != nil {
-		t.Errorf("wait for the sandbox: %v", err)
+		p.Errorf("wait for the sandbox: %v", err)
 	}
 	if exit := p.wait(ref); exit.Code != 137 || exit.Reason != lifecycle.ReasonError {
-		t.Errorf("exit: %+v, want 137 Error", exit)
+		p.Errorf("exit: %+v, want 137 Error", exit)
 	}
 	if err := p.RemoveSandbox(p.ctx(), uid, 1); err != nil {
-		t.Fatal(err)
+		p.Fatal(err)
 	}
+	p.checkProcesses()
 	p.sandbox(2)
 	second := lifecycle.StartContainer{Ref: lifecycle.Ref{Container: ref.Container, Round: 2, Attempt: 2}, Sandbox: 2, Restarts: 1}
 	if _, err := p.StartContainer(p.ctx(), uid, p.Pod, second); err != nil {
-		t.Error(err)
+		p.Error(err)
 	}
 }
 
 // shimPid finds the one shim of this machine.
-func (m *machine) shimPid() string {
+func (m *machine) shimPid() int {
 	m.Helper()
-	paths, _ := filepath.Glob("/proc/[0-9]*/cmdline")
-	for _, path := range paths {
-		if text, _ := os.ReadFile(path); strings.HasPrefix(string(text), m.opts.ShimPath) && strings.Contains(string(text), m.dir) {
-			return filepath.Base(filepath.Dir(path))
+	for pid, cmdline := range m.processes() {
+		if strings.HasPrefix(cmdline, m.opts.ShimPath) && strings.Contains(cmdline, m.dir) {
+			return pid
 		}
 	}
 	m.Fatal("there is no shim")
-	return ""
+	return 0
 }
 
 // TestDaemonKilled has another process start containers, and kills it.

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -50,9 +49,19 @@ func (p *pod) wantNobody(ref lifecycle.Ref) {
 	})
 }
 
-// leaves is a container that ends and leaves children, of which one has got rid of its parent, its session and its environment
-// and holds the log open.
-const leaves = `["sh", "-c", "env -i setsid sh -c 'while :; do sleep 1; done' & sleep 100000 & echo begun; exit 3"]`
+// endings are two containers. One ends and leaves children, of which one has got rid of its parent, its session and its environment
+// and holds the log open; the other stays until it is told to end.
+const endings = `
+[[containers]]
+name = "leaves"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "env -i setsid sh -c 'while :; do sleep 1; done' & sleep 100000 & echo begun; exit 3"]
+
+[[containers]]
+name = "stays"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done"]
+`
 
 const hostFile = `
 name = "host"
@@ -67,17 +76,7 @@ command = ["sh", "-c", '''
 	cat /proc/%d/comm
 	cat /dev/shm/%[2]s; echo from the container > /dev/shm/%[2]s
 	[ -e /dev/mqueue/%[2]s ] && echo queue''']
-
-[[containers]]
-name = "leaves"
-image = "localhost/podstead/busybox:1"
-command = %[3]s
-
-[[containers]]
-name = "stays"
-image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", "trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done"]
-`
+` + endings
 
 // TestFieldsHostPIDAndIPC: a pod in the machine's own namespaces. What a container leaves behind there ends with it.
 //
@@ -91,7 +90,7 @@ func TestFieldsHostPIDAndIPC(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Remove(shared) })
-	p := newPod(m, m.parse(fmt.Sprintf(hostFile, os.Getpid(), name, leaves)))
+	p := newPod(m, m.parse(fmt.Sprintf(hostFile, os.Getpid(), name)))
 
 	comm, err := os.ReadFile("/proc/self/comm")
 	if err != nil {
@@ -212,20 +211,10 @@ command = ["sh", "-c", '''
 	readlink /proc/self/ns/pid''']
 
 [[containers]]
-name = "leaves"
-image = "localhost/podstead/busybox:1"
-command = %s
-
-[[containers]]
-name = "stays"
-image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", "trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done"]
-
-[[containers]]
 name = "curious"
 image = "localhost/podstead/busybox:1"
 command = ["sh", "-c", "exec 2> /dev/null; kill -TERM 1; kill -KILL 1; sleep 0.3; echo still here"] # AppArmor refuses both
-`
+` + endings
 
 // TestFieldsShareProcessNamespace: the containers of a pod see each other's processes. The first process is ours: it takes care
 // of orphans, has nothing to be taken from it, and ends for nobody inside.
@@ -233,7 +222,7 @@ command = ["sh", "-c", "exec 2> /dev/null; kill -TERM 1; kill -KILL 1; sleep 0.3
 // fields: shareProcessNamespace
 func TestFieldsShareProcessNamespace(t *testing.T) {
 	m := newMachine(t)
-	p := newPod(m, m.parse(fmt.Sprintf(sharedFile, leaves)))
+	p := newPod(m, m.parse(sharedFile))
 	first := p.serve("first")
 	wantLines(t, p.run("look"), "/pause ", "1", "orphan of 1", "reaped",
 		"Uid: 65535 65535 65535 65535", "CapBnd: 0000000000000000", "NoNewPrivs: 1", "Seccomp: 2",
@@ -268,33 +257,7 @@ func TestPauseKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			lost := make(chan error, 1)
-			ctx := p.ctx()
-			go func() { _, err := p.WaitSandbox(ctx, uid, p.Pod, 1); lost <- err }()
-			pid := m.pausePid()
-			if victim == "shim" {
-				if pid, err = strconv.Atoi(m.shimPid()); err != nil {
-					t.Fatal(err)
-				}
-			}
-			if err := unix.Kill(pid, unix.SIGKILL); err != nil {
-				t.Fatal(err)
-			}
-			if err := <-lost; err != nil {
-				t.Errorf("wait for the sandbox: %v", err)
-			}
-			if exit := p.wait(ref); exit.Code != 137 || exit.Reason != lifecycle.ReasonError {
-				t.Errorf("exit: %+v, want 137 Error", exit)
-			}
-			if err := p.RemoveSandbox(p.ctx(), uid, 1); err != nil {
-				t.Fatal(err)
-			}
-			m.checkProcesses()
-			p.sandbox(2)
-			second := lifecycle.StartContainer{Ref: lifecycle.Ref{Container: ref.Container, Round: 2, Attempt: 2}, Sandbox: 2, Restarts: 1}
-			if _, err := p.StartContainer(p.ctx(), uid, p.Pod, second); err != nil {
-				t.Error(err)
-			}
+			p.losesSandbox(ref, map[string]func() int{"pause": m.pausePid, "shim": m.shimPid}[victim]())
 		})
 	}
 }
@@ -309,11 +272,7 @@ func TestPauseKilledWhileAway(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pause := m.pausePid()
-			shim, err := strconv.Atoi(m.shimPid())
-			if err != nil {
-				t.Fatal(err)
-			}
+			pause, shim := m.pausePid(), m.shimPid()
 			if err := m.Close(); err != nil {
 				t.Fatal(err)
 			}

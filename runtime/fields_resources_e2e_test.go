@@ -163,10 +163,7 @@ func TestShimIsOutsideThePod(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid, err := strconv.Atoi(m.shimPid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	pid := m.shimPid()
 	g := p.groups(ref)
 	around := map[string]bool{}
 	for _, place := range g.places {

@@ -87,16 +87,6 @@ host = "/v/host"
 sub = { mountPath = "/v/sub", subPath = "made" }
 again = { mountPath = "/v/readonly", readOnly = true }
 
-[[containers]]
-name = "leaves"
-image = "localhost/podstead/busybox:1"
-command = %s
-
-[[containers]]
-name = "stays"
-image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", "trap 'exit 5' TERM; echo ready; while :; do sleep 0.05; done"]
-
 [[volumes]]
 name = "disk"
 emptyDir = {}
@@ -119,19 +109,19 @@ downwardAPI = { items = [{ path = "name", fieldRef = { fieldPath = "metadata.nam
 
 [[volumes]]
 name = "host"
-hostPath = { path = "%[3]s" }
+hostPath = { path = "%[2]s" }
 
 [[volumes]]
 name = "sub"
-hostPath = { path = "%[3]s" }
+hostPath = { path = "%[2]s" }
 
 [[volumes]]
 name = "again"
-hostPath = { path = "%[3]s" }
+hostPath = { path = "%[2]s" }
 
 [[volumes]]
 name = "file"
-hostPath = { path = "%[3]s/private" }
+hostPath = { path = "%[2]s/private" }
 
 [[volumes]]
 name = "claim"
@@ -140,7 +130,7 @@ persistentVolumeClaim = { claimName = "users" }
 [[volumes]]
 name = "image"
 image = { reference = "localhost/podstead/busybox:1" }
-`
+` + endings
 
 // usersFolder is a folder of the machine for a pod with users of its own: with files of root's, of a user's and of one who is none
 // of the pod's, and with another file system below.
@@ -175,7 +165,7 @@ func TestFieldsHostUsers(t *testing.T) {
 		t.Run(fmt.Sprintf("shareProcessNamespace=%v", shared), func(t *testing.T) {
 			m := newUsersMachine(t)
 			dir := m.usersFolder()
-			p := newPod(m, m.parse(fmt.Sprintf(ownUsersFile, shared, leaves, dir)))
+			p := newPod(m, m.parse(fmt.Sprintf(ownUsersFile, shared, dir)))
 			first := fmt.Sprint(m.rootOf(uid))
 			wantLines(t, p.run("ids"), "0 "+first+" 65536", "0 "+first+" 65536", "0", "0:0", "0:0", "0:0", "users", "81", "1", "1", "1",
 				"to the log", "1", "yes", "1000:1001", "1")

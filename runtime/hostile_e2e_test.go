@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -99,10 +98,7 @@ func TestShimKilledWithoutProgram(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shim, err := strconv.Atoi(p.shimPid())
-	if err != nil {
-		t.Fatal(err)
-	}
+	shim := p.shimPid()
 	if err := os.Remove(m.opts.ShimPath); err != nil {
 		t.Fatal(err)
 	}

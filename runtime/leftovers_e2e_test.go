@@ -245,11 +245,8 @@ func TestPauseBesideALeftPin(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	shim, err := strconv.Atoi(m.shimPid())
-	if err == nil {
-		err = unix.Kill(shim, unix.SIGKILL)
-	}
-	if err != nil {
+	shim := m.shimPid()
+	if err := unix.Kill(shim, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	m.eventually("the end of the shim", func() (string, bool) {

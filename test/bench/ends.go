@@ -38,7 +38,7 @@ func (b *bench) ends(ctx context.Context, r *report) error {
 // restart takes a pod of its own for each sample, because only the first restart is without delay.
 func (b *bench) restart(ctx context.Context, r *rig.Rig, g *gate, into *series) error {
 	sleep := "sleep " + marker(1)
-	if err := create(ctx, r, "again", b.podFile("again", "Always", pass+"; exec "+sleep, g)); err != nil {
+	if _, err := r.Create(ctx, "again", b.podFile("again", "Always", pass+"; exec "+sleep, g)); err != nil {
 		return err
 	}
 	if _, err := g.await(ctx); err != nil {
@@ -65,7 +65,7 @@ func (b *bench) restart(ctx context.Context, r *rig.Rig, g *gate, into *series) 
 
 func (b *bench) stop(ctx context.Context, r *rig.Rig, g *gate, into *series) error {
 	sleep := "sleep " + marker(2)
-	if err := create(ctx, r, "ends", b.podFile("ends", "Always", "trap 'exit 0' TERM; "+pass+"; while :; do "+sleep+" & wait; done", g)); err != nil {
+	if _, err := r.Create(ctx, "ends", b.podFile("ends", "Always", "trap 'exit 0' TERM; "+pass+"; while :; do "+sleep+" & wait; done", g)); err != nil {
 		return err
 	}
 	if _, err := g.await(ctx); err != nil {

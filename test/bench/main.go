@@ -52,7 +52,7 @@ func run(ctx context.Context, out, only string, scale float64) error {
 		return err
 	}
 	b := &bench{
-		repository: repository, archive: filepath.Join(repository, "examples", "images", "busybox.tar"), scale: scale, only: only,
+		archive: filepath.Join(repository, "examples", "images", "busybox.tar"), scale: scale, only: only,
 		say: func(what string) { fmt.Fprintln(os.Stderr, "bench: "+what) },
 	}
 	page, err := b.measure(ctx)
@@ -68,11 +68,10 @@ func run(ctx context.Context, out, only string, scale float64) error {
 
 // bench is what all measurements share.
 type bench struct {
-	repository string
-	archive    string // has the image busybox
-	scale      float64
-	only       string
-	say        func(what string)
+	archive string // has the image busybox
+	scale   float64
+	only    string
+	say     func(what string)
 }
 
 // times is how often something is measured that is usually measured n times.
@@ -109,7 +108,7 @@ func (b *bench) measure(ctx context.Context) (string, error) {
 
 // within gives a measurement a rig of its own and looks for what it has left.
 func (b *bench) within(ctx context.Context, take func(*rig.Rig) error) error {
-	r, err := rig.New(b.repository)
+	r, err := rig.New()
 	if err != nil {
 		return err
 	}

@@ -122,7 +122,8 @@ func (b *bench) createSome(ctx context.Context, r *rig.Rig, from, to int) error 
 	for i := range to - from {
 		name := "many" + strconv.Itoa(from+i)
 		g.Go(func() error {
-			return create(gctx, r, name, b.podFile(name, "Always", "exec sleep "+marker(3), nil))
+			_, err := r.Create(gctx, name, b.podFile(name, "Always", "exec sleep "+marker(3), nil))
+			return err
 		})
 	}
 	if err := g.Wait(); err != nil {

@@ -11,7 +11,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -28,17 +27,6 @@ func (b *bench) podFile(name, policy, script string, g *gate) string {
 		text += fmt.Sprintf("volumeMounts = { gate = \"/gate\" }\n\n[[volumes]]\nname = \"gate\"\nhostPath = { path = %q }\n", g.dir)
 	}
 	return text
-}
-
-// create has the daemon run a pod that belongs to nobody.
-func create(ctx context.Context, r *rig.Rig, name, text string) error {
-	file, err := r.WritePod(name, text)
-	if err != nil {
-		return err
-	}
-	made, err := r.Client().Create(ctx, api.CreateRequest{File: file, Text: text})
-	r.Saw(made.Pod.Metadata.UID)
-	return err
 }
 
 // remove kills a pod and returns when it is gone.

@@ -53,7 +53,7 @@ func (b *bench) probedPods(ctx context.Context, probe string) (used time.Duratio
 		for i := range many {
 			name := fmt.Sprintf("probed%d", i)
 			text := "hostNetwork = true\n" + b.podFile(name, "Always", "exec sleep "+marker(i), nil) + "\n  [containers.livenessProbe]\n  " + probe + "\n"
-			if err := create(ctx, rg, name, text); err != nil {
+			if _, err := rg.Create(ctx, name, text); err != nil {
 				return err
 			}
 		}

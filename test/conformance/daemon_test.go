@@ -19,7 +19,6 @@ import (
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/engine"
@@ -30,19 +29,9 @@ import (
 // killDaemon kills the supervisor and returns when it is dead.
 func (s *scene) killDaemon() {
 	s.Helper()
-	pid, err := s.stage.DaemonPID(s.ctx())
-	if err == nil {
-		err = unix.Kill(pid, unix.SIGKILL)
-	}
-	if err != nil {
+	if err := s.stage.KillDaemon(s.ctx()); err != nil {
 		s.Fatal(err)
 	}
-	s.until(func() error {
-		if !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
-			return fmt.Errorf("process %d is not dead yet", pid)
-		}
-		return nil
-	})
 }
 
 // startDaemon has a daemon that answers.
@@ -213,7 +202,7 @@ func TestStorm(t *testing.T) {
 	for i := range pods {
 		name, dir, life := fmt.Sprintf("storm-%d", i), t.TempDir(), time.Duration(random.Int64N(int64(time.Second)))
 		dirs[name] = dir
-		text := expand(name, filepath.Join(shared.images, "actor.tar"), dir, `
+		text := expand(name, shared.Archive("actor"), dir, `
 restartPolicy = "Never"
 terminationGracePeriodSeconds = 1
 [[initContainers]]

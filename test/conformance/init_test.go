@@ -140,7 +140,7 @@ restartPolicy = "Never"
 	s.check(s.over("init", 1)(), s.tale().DoesNotStart("late"), s.tale().DoesNotStart("app"))
 
 	archive := filepath.Join(s.dir, "late.tar")
-	s.check(nameAnew(filepath.Join(shared.images, "actor.tar"), archive, late))
+	s.check(nameAnew(shared.Archive("actor"), archive, late))
 	shared.play(t, s.name+"-fix", "imageArchives = [\""+archive+"\"]\n[[containers]]\n"+container)
 	s.ended(lifecycle.PhaseSucceeded)
 	all := s.tale()

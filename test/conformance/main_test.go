@@ -33,15 +33,18 @@ func run(m *testing.M) int {
 			return fail(err)
 		}
 	}
-	var err error
-	if shared, err = newStage(); err != nil {
+	r, err := rig.New()
+	if err != nil {
 		return fail(err)
 	}
+	shared = &stage{r}
 	status := m.Run()
 	ctx, cancel := context.WithTimeoutCause(context.Background(), deadline, errors.New("it does not go"))
 	defer cancel()
 	if status == 0 {
-		err = shared.leavesNothing(ctx)
+		if _, err = shared.Podstead(ctx, stopAll...); err == nil {
+			err = shared.AwaitNoLeftovers(ctx)
+		}
 	}
 	if err := errors.Join(err, shared.Close(ctx)); err != nil {
 		return fail(err)

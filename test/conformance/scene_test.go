@@ -44,7 +44,7 @@ func (g *stage) play(t *testing.T, name, text string, files ...string) *scene {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &scene{T: t, stage: g, name: name, dir: dir, text: expand(name, filepath.Join(g.images, "actor.tar"), dir, text)}
+	s := &scene{T: t, stage: g, name: name, dir: dir, text: expand(name, g.Archive("actor"), dir, text)}
 	s.touch(files...)
 	p, err := g.create(s.ctx(), name, s.text)
 	if err != nil {
@@ -371,6 +371,6 @@ func (s *scene) String() string {
 		fmt.Fprintf(&b, "%s %s\n", i.at.Format("04:05.000"), i.line)
 	}
 	p, podErr := s.stage.Client().Pod(ctx, s.name)
-	fmt.Fprintf(&b, "status: %s\nerrors: %v\nthe end of the daemon's log:\n%s\n", text(p.Status), errors.Join(err, podErr), s.stage.daemonLog())
+	fmt.Fprintf(&b, "status: %s\nerrors: %v\nthe end of the daemon's log:\n%s\n", text(p.Status), errors.Join(err, podErr), s.stage.EndOfLog())
 	return b.String()
 }

@@ -14,18 +14,19 @@ import (
 
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // TestDaemonKilledBesideRunningPod: without a daemon containers run and their output is kept. The next one takes them up
 // as they are.
 func TestDaemonKilledBesideRunningPod(t *testing.T) {
 	f := newFixture(t)
-	r := f.start(f.pod("count", "terminationGracePeriodSeconds = 0\n"+container("counter", counting)))
+	r := f.start(f.PodFile("count", "terminationGracePeriodSeconds = 0\n"+container("counter", counting)))
 	r.line("counter", 10)
 	counter, shim, was := f.process("while :"), f.shim(), f.running("count")
 	for range 3 {
 		before := len(r.lines("counter"))
-		f.killDaemon()
+		f.MustKillDaemon()
 		if diff := cmp.Diff(was, f.running("count")); diff != "" {
 			t.Errorf("after a kill of the daemon the pod is another: %s", diff)
 		}
@@ -52,7 +53,7 @@ func TestDaemonKilledBesideRunningPod(t *testing.T) {
 // TestDaemonKilledAfterExit: what ended while no daemon was there is found, with its exit status and its last words.
 func TestDaemonKilledAfterExit(t *testing.T) {
 	f := newFixture(t)
-	file := f.pod("ends", "restartPolicy = \"Never\"\n"+container("ender", "echo up; until [ -e /gate/open ]; do sleep 0.01; done; echo bye; exit 7")+
+	file := f.PodFile("ends", "restartPolicy = \"Never\"\n"+container("ender", "echo up; until [ -e /gate/open ]; do sleep 0.01; done; echo bye; exit 7")+
 		fmt.Sprintf("volumeMounts = { gate = \"/gate\" }\n[[volumes]]\nname = \"gate\"\nhostPath = { path = %q }\n", f.Dir))
 	r := f.start("--rm=false", file)
 	r.line("ender", 1)
@@ -61,17 +62,17 @@ func TestDaemonKilledAfterExit(t *testing.T) {
 	if err := r.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	f.killDaemon()
+	f.MustKillDaemon()
 	if err := os.WriteFile(filepath.Join(f.Dir, "open"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f.await(func() error {
-		if isAlive(ender) {
+	f.Await(func() error {
+		if rig.IsAlive(ender) {
 			return fmt.Errorf("process %d has not ended", ender)
 		}
 		return nil
 	})
-	f.await(func() error {
+	f.Await(func() error {
 		p := f.get("ends")
 		ended := p.Status.ContainerStatuses[0].State.Terminated
 		if p.Status.Phase != lifecycle.PhaseFailed || ended == nil || ended.ExitCode != 7 {
@@ -79,22 +80,22 @@ func TestDaemonKilledAfterExit(t *testing.T) {
 		}
 		return nil
 	})
-	if got := f.podstead("logs", "ends"); got != "up\nbye\n" {
+	if got := f.MustRun("logs", "ends"); got != "up\nbye\n" {
 		t.Errorf("its log is %q", got)
 	}
-	f.podstead("delete", "ends")
+	f.MustRun("delete", "ends")
 }
 
 // TestDaemonKilledInMidStart: a daemon that was killed as it started, or as it took up a pod, is in nobody's way.
 func TestDaemonKilledInMidStart(t *testing.T) {
 	f := newFixture(t)
-	r := f.start("--rm=false", f.pod("count", "terminationGracePeriodSeconds = 0\n"+container("counter", counting)))
+	r := f.start("--rm=false", f.PodFile("count", "terminationGracePeriodSeconds = 0\n"+container("counter", counting)))
 	r.line("counter", 1)
 	if err := r.cmd.Process.Kill(); err != nil { // it would start daemons of its own
 		t.Fatal(err)
 	}
 	was, counter := f.running("count"), f.process("while :")
-	f.killDaemon()
+	f.MustKillDaemon()
 	for i := range 25 {
 		daemon := f.Command(t.Context(), "daemon")
 		if err := daemon.Start(); err != nil {
@@ -114,5 +115,5 @@ func TestDaemonKilledInMidStart(t *testing.T) {
 	if pid := f.process("while :"); pid != counter {
 		t.Errorf("the container's process was %d, and is %d", counter, pid)
 	}
-	f.podstead("delete", "count")
+	f.MustRun("delete", "count")
 }

@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"context"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,8 +17,8 @@ import (
 // TestDiskFull: what cannot be written is told, does not keep a pod from ending, and is made up for when there is room again.
 func TestDiskFull(t *testing.T) {
 	f := newFixture(t)
-	fill, release := f.smallDisk("32m")
-	file := f.pod("p", "terminationGracePeriodSeconds = 1\n"+container("c", "trap 'exit 1' USR1; trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"))
+	fill, release := f.smallDisk()
+	file := f.PodFile("p", "terminationGracePeriodSeconds = 1\n"+container("c", "trap 'exit 1' USR1; trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"))
 	r := f.start(file)
 	r.line("c", 1)
 	fill(0)
@@ -42,10 +41,10 @@ func TestDiskFull(t *testing.T) {
 // TestDiskFullForImage: an image that does not fit says so, and comes when there is room.
 func TestDiskFullForImage(t *testing.T) {
 	f := newFixture(t)
-	fill, release := f.smallDisk("32m")
-	f.podstead("get")
+	fill, release := f.smallDisk()
+	f.MustRun("get")
 	fill(512 << 10)
-	r := f.start(f.pod("p", "restartPolicy = \"Never\"\n"+container("c", "echo up")))
+	r := f.start(f.PodFile("p", "restartPolicy = \"Never\"\n"+container("c", "echo up")))
 	failed := r.event(supervisor.ImageFailed)
 	if !strings.Contains(failed.Message, "no space left on device") {
 		t.Errorf("the failure is told as %q", failed.Message)
@@ -58,31 +57,13 @@ func TestDiskFullForImage(t *testing.T) {
 
 // smallDisk gives the rig's state a disk of its own, and returns what fills it, but for some bytes, and
 // what makes room again.
-func (f *fixture) smallDisk(size string) (fill func(room int64), release func()) {
+func (f *fixture) smallDisk() (fill func(room int64), release func()) {
 	f.Helper()
-	if err := os.Mkdir(f.StateDir(), 0o711); err != nil {
-		f.Fatal(err)
-	}
-	if err := unix.Mount("small", f.StateDir(), "tmpfs", 0, "mode=0711,size="+size); err != nil {
-		f.Fatal(err)
-	}
-	f.Cleanup(func() { // before leftovers are looked for, which a mount is
-		if f.Failed() {
-			return
-		}
-		if err := f.StopDaemon(context.Background()); err != nil {
-			f.Error(err)
-		}
-		if err := unix.Unmount(f.StateDir(), unix.MNT_DETACH); err != nil {
-			f.Error(err)
-		}
-	})
+	f.SmallDisk("size=32m")
 	ballast := filepath.Join(f.StateDir(), "ballast")
 	fill = func(room int64) {
 		file, err := os.Create(ballast)
-		if err != nil {
-			f.Fatal(err)
-		}
+		f.Check(err)
 		defer file.Close()
 		for block := make([]byte, 4096); err == nil; {
 			_, err = file.Write(block)
@@ -91,13 +72,9 @@ func (f *fixture) smallDisk(size string) (fill func(room int64), release func())
 		if err == nil {
 			err = file.Truncate(max(0, size-room))
 		}
-		if err != nil {
-			f.Fatal(err)
-		}
+		f.Check(err)
 	}
 	return fill, func() {
-		if err := os.Remove(ballast); err != nil {
-			f.Fatal(err)
-		}
+		f.Check(os.Remove(ballast))
 	}
 }

@@ -48,7 +48,7 @@ func (c *calls) of(what string) []time.Time {
 // awaitCalls waits until each of these has come.
 func (f *fixture) awaitCalls(c *calls, want ...string) {
 	f.Helper()
-	f.await(func() error {
+	f.Await(func() error {
 		for _, what := range want {
 			if len(c.of(what)) == 0 {
 				c.mu.Lock()
@@ -126,7 +126,7 @@ func TestFieldsProbeHandlers(t *testing.T) {
 		hosted += container("grpc-"+name, idle) + fmt.Sprintf(`%s = { grpc = { port = %d, service = "%s" }%s }`, kind, rpc, kind, often)
 		want = append(want, fmt.Sprintf("http /%s %d", kind, i), "tcp "+kind, "grpc "+kind)
 	}
-	r := f.start(f.pod("handlers", text), f.pod("hosted", hosted))
+	r := f.start(f.PodFile("handlers", text), f.PodFile("hosted", hosted))
 	f.awaitCalls(&c, want...)
 	for _, kind := range probeKinds {
 		name := "exec-" + strings.ToLower(strings.TrimSuffix(kind, "Probe"))
@@ -180,7 +180,7 @@ func TestFieldsProbeNumbers(t *testing.T) {
 		numbered("slow-startup", "startupProbe", port, pace+"failureThreshold = 1, terminationGracePeriodSeconds = 2") +
 		numbered("slow-readiness", "readinessProbe", port, pace+"failureThreshold = 1")
 	begun := time.Now()
-	r := f.start(f.pod("numbers", text))
+	r := f.start(f.PodFile("numbers", text))
 	for kind, ended := range map[string]supervisor.Kind{"fails-liveness": supervisor.ContainerNotAlive, "fails-startup": supervisor.ContainerNotUp} {
 		r.until(kind+" starts again", func() bool { return r.starts(kind) >= 2 }) // long before the pod's own grace period is over
 		failures := 0
@@ -198,7 +198,7 @@ func TestFieldsProbeNumbers(t *testing.T) {
 	}
 	r.until("eight failures of readiness", func() bool { return len(c.of("/unready-c")) >= 12 })
 	r.until("a second question to slow-liveness", func() bool { return len(c.of("/slow-liveness")) >= 2 }) // the first is over
-	f.await(func() error {
+	f.Await(func() error {
 		ready := strings.Fields(f.readyContainers("numbers"))
 		for name, want := range map[string]bool{"slow-liveness": true, "slow-startup": true, "slow-readiness": true, "unready-c": false} {
 			if slices.Contains(ready, name) != want {
@@ -221,7 +221,7 @@ func TestFieldsProbeNumbers(t *testing.T) {
 			t.Errorf("four periods of %s took %v, want 1.2 s", name, took)
 		}
 	}
-	f.podstead("delete", "numbers", "--force")
+	f.MustRun("delete", "numbers", "--force")
 	r.status()
 }
 
@@ -242,9 +242,9 @@ func TestFieldsReadiness(t *testing.T) {
 		return container(name, idle) + fmt.Sprintf("readinessProbe = { httpGet = { path = \"/%s\", port = %d, host = \"127.0.0.1\" }, periodSeconds = 0.2, timeoutSeconds = 20, %s }\n",
 			name, s.Listener.Addr().(*net.TCPAddr).Port, numbers)
 	}
-	r := f.start(f.pod("p", "terminationGracePeriodSeconds = 2\n"+
+	r := f.start(f.PodFile("p", "terminationGracePeriodSeconds = 2\n"+
 		probe("fails", "successThreshold = 2")+probe("broken", "failureThreshold = 1000")+probe("good", "successThreshold = 3")))
-	f.await(func() error {
+	f.Await(func() error {
 		if n := min(len(c.of("/fails")), len(c.of("/broken"))); n < 20 {
 			return fmt.Errorf("asked %d times", n)
 		}
@@ -253,8 +253,8 @@ func TestFieldsReadiness(t *testing.T) {
 	f.awaitReady("p", "broken good")
 	r.interrupt()
 	r.status()
-	file := f.pod("refused", probe("c", "terminationGracePeriodSeconds = 5"))
-	if _, err := f.Podstead(f.ctx(), "validate", file); err == nil || !strings.Contains(err.Error(), "a readiness probe ends no container") {
+	file := f.PodFile("refused", probe("c", "terminationGracePeriodSeconds = 5"))
+	if _, err := f.Podstead(f.Ctx(), "validate", file); err == nil || !strings.Contains(err.Error(), "a readiness probe ends no container") {
 		t.Errorf("a readiness probe with a grace period: %v", err)
 	}
 }
@@ -272,7 +272,7 @@ func TestFieldsHooks(t *testing.T) {
 		return fmt.Sprintf(`lifecycle.%s.httpGet = { path = "/%s", port = "web", host = "127.0.0.1", scheme = "HTTPS", httpHeaders = [{ name = "X-From", value = "us" }] }`+"\n", hook, hook)
 	}
 	const traps = "trap 'echo term; exit 0' TERM; echo up; while :; do sleep 0.05; done"
-	r := f.start(f.pod("hooks", "terminationGracePeriodSeconds = 60\n"+
+	r := f.start(f.PodFile("hooks", "terminationGracePeriodSeconds = 60\n"+
 		container("asks", traps)+fmt.Sprintf("ports = [{ name = \"web\", containerPort = %d }]\n", web)+asks("postStart")+asks("preStop")+
 		container("sleeps", traps)+"lifecycle.postStart.sleep.seconds = 1.5\nlifecycle.preStop.sleep.seconds = 1.5\n"+
 		container("runs", traps)+`lifecycle.postStart.exec.command = ["sh", "-c", "echo post >/proc/1/fd/1"]`+"\n"+

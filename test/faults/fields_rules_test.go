@@ -30,7 +30,7 @@ func TestFieldsRules(t *testing.T) {
 	} {
 		name := fmt.Sprintf("p%d", i)
 		script := "n=$(cat /state/n || echo 0); n=$((n+1)); echo $n > /state/n; set -- " + test.codes + "; shift $((n-1)); exit $1"
-		r := f.start(f.pod(name, "restartPolicy = \""+test.pod+"\"\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+
+		r := f.start(f.PodFile(name, "restartPolicy = \""+test.pod+"\"\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+
 			"volumes = [{ name = \"state\", emptyDir = {} }]\n"+container("c", script)+"volumeMounts.state = \"/state\"\n"+test.fields+"\n"))
 		if status := r.status(); status != test.status {
 			t.Errorf("%s: exit status %d, want %d", test.fields, status, test.status)
@@ -46,7 +46,7 @@ func TestFieldsRules(t *testing.T) {
 // fields: containers[].restartPolicyRules[].action
 func TestFieldsRestartAll(t *testing.T) {
 	f := newFixture(t)
-	r := f.start(f.pod("p", "restartPolicy = \"Never\"\nvolumes = [{ name = \"state\", emptyDir = {} }]\n"+
+	r := f.start(f.PodFile("p", "restartPolicy = \"Never\"\nvolumes = [{ name = \"state\", emptyDir = {} }]\n"+
 		strings.Replace(container("prepare", "echo prepared"), "containers", "initContainers", 1)+
 		container("c", "[ -e /state/again ] && exit 0; touch /state/again; exit 42")+`volumeMounts.state = "/state"
 restartPolicy = "Never"
@@ -66,7 +66,7 @@ restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator 
 func TestFieldsSidecar(t *testing.T) {
 	f := newFixture(t)
 	sidecar := container("sidecar", "trap 'echo term; exit 0' TERM; touch /state/up; while :; do sleep 0.05; done") + "restartPolicy = \"Always\"\nvolumeMounts.state = \"/state\"\n"
-	r := f.start(f.pod("p", "restartPolicy = \"Never\"\nterminationGracePeriodSeconds = 20\nvolumes = [{ name = \"state\", emptyDir = {} }]\n"+
+	r := f.start(f.PodFile("p", "restartPolicy = \"Never\"\nterminationGracePeriodSeconds = 20\nvolumes = [{ name = \"state\", emptyDir = {} }]\n"+
 		strings.Replace(sidecar, "containers", "initContainers", 1)+
 		container("app", "until [ -e /state/up ]; do sleep 0.05; done; echo done")+"volumeMounts.state = \"/state\"\n"))
 	if status := r.status(); status != 0 {
@@ -82,7 +82,7 @@ func TestFieldsSidecar(t *testing.T) {
 // fields: activeDeadlineSeconds
 func TestFieldsDeadline(t *testing.T) {
 	f := newFixture(t)
-	r := f.start(f.pod("p", "activeDeadlineSeconds = 1.5\nterminationGracePeriodSeconds = 2\n"+container("c", idle)))
+	r := f.start(f.PodFile("p", "activeDeadlineSeconds = 1.5\nterminationGracePeriodSeconds = 2\n"+container("c", idle)))
 	r.event(supervisor.PodExpired)
 	r.event(supervisor.PodFailed)
 	if status := r.status(); status != 1 {

@@ -14,14 +14,14 @@ import (
 func TestKilledAmongCommands(t *testing.T) {
 	f := newFixture(t)
 	const often = "readinessProbe = { exec = { command = ['echo', 'well'] }, periodSeconds = 0.1, timeoutSeconds = 20 }"
-	r := f.start(f.pod("busy", "terminationGracePeriodSeconds = 5\n"+watched("a", often)+watched("b", often)+watched("c", often)))
+	r := f.start(f.PodFile("busy", "terminationGracePeriodSeconds = 5\n"+watched("a", often)+watched("b", often)+watched("c", often)))
 	r.line("c", 1)
 	f.awaitReady("busy", "a b c")
 	before := f.running("busy")
 	for range 4 {
-		f.killDaemon()
+		f.MustKillDaemon()
 		begun := time.Now()
-		f.podstead("get", "busy")
+		f.MustRun("get", "busy")
 		if took := time.Since(begun); took > 15*time.Second {
 			t.Errorf("the next daemon was there after %v", took)
 		}

@@ -45,7 +45,7 @@ func (f *fixture) readyContainers(pod string) string {
 
 func (f *fixture) awaitReady(pod, want string) {
 	f.Helper()
-	f.await(func() error {
+	f.Await(func() error {
 		if got := f.readyContainers(pod); got != want {
 			return fmt.Errorf("ready are %q, want %q", got, want)
 		}
@@ -93,7 +93,7 @@ func TestProbeKinds(t *testing.T) {
 		}
 	})
 	often := "periodSeconds = 0.2, failureThreshold = 1, timeoutSeconds = 20"
-	r := f.start(f.pod("kinds", "hostNetwork = true\nterminationGracePeriodSeconds = 5\n"+
+	r := f.start(f.PodFile("kinds", "hostNetwork = true\nterminationGracePeriodSeconds = 5\n"+
 		watched("a", fmt.Sprintf("readinessProbe = { httpGet = { port = %d }, %s }", port(s.web.Listener), often))+
 		watched("b", fmt.Sprintf("readinessProbe = { tcpSocket = { port = %d }, %s }", port(s.tcp), often))+
 		watched("c", fmt.Sprintf("readinessProbe = { grpc = { port = %d }, %s }", port(s.rpc), often))+
@@ -129,7 +129,7 @@ func TestProbeKinds(t *testing.T) {
 // TestLivenessRestarts: a container that its liveness probe has given up is ended through its preStop hook and starts again.
 func TestLivenessRestarts(t *testing.T) {
 	f := newFixture(t)
-	r := f.start(f.pod("ill", "terminationGracePeriodSeconds = 10\n"+
+	r := f.start(f.PodFile("ill", "terminationGracePeriodSeconds = 10\n"+
 		container("c", "trap 'echo term; exit 0' TERM; echo up; sleep 1; touch /tmp/ill; while :; do sleep 0.1; done")+`
 livenessProbe = { exec = { command = ["sh", "-c", "if [ -e /tmp/ill ]; then echo feeling ill; exit 3; fi"] }, periodSeconds = 0.3, failureThreshold = 2, timeoutSeconds = 20 }
 lifecycle = { preStop = { exec = { command = ["sh", "-c", "echo hook >/proc/1/fd/1"] } } }
@@ -151,7 +151,7 @@ lifecycle = { preStop = { exec = { command = ["sh", "-c", "echo hook >/proc/1/fd
 // the one before; a hook runs beside its container; and preStop comes before the signal, also where it fails.
 func TestHookOrder(t *testing.T) {
 	f := newFixture(t)
-	r := f.start(f.pod("hooked", "terminationGracePeriodSeconds = 10\n"+
+	r := f.start(f.PodFile("hooked", "terminationGracePeriodSeconds = 10\n"+
 		container("a", "trap 'echo term; exit 0' TERM; echo up; while :; do sleep 0.1; done")+`
 lifecycle.postStart = { exec = { command = ["sh", "-c", "until [ -s /proc/1/fd/1 ]; do sleep 0.1; [ $((i=i+1)) -gt 9 ] && break; done; echo post >/proc/1/fd/1"] } }
 lifecycle.preStop = { exec = { command = ["sh", "-c", "echo pre >/proc/1/fd/1; exit 1"] } }
@@ -175,7 +175,7 @@ lifecycle.preStop = { exec = { command = ["sh", "-c", "echo pre >/proc/1/fd/1; e
 // TestHangingHooks: a stop waits for no postStart hook, and for a preStop hook as long as the grace period.
 func TestHangingHooks(t *testing.T) {
 	f := newFixture(t)
-	r := f.start(f.pod("hangs", "terminationGracePeriodSeconds = 3\n"+container("a", idle)+`
+	r := f.start(f.PodFile("hangs", "terminationGracePeriodSeconds = 3\n"+container("a", idle)+`
 lifecycle.postStart = { exec = { command = ["sh", "-c", "trap '' TERM; sleep 7001 & sleep 7002"] } }
 `+container("b", idle)))
 	r.line("a", 1)
@@ -186,7 +186,7 @@ lifecycle.postStart = { exec = { command = ["sh", "-c", "trap '' TERM; sleep 700
 	if took := time.Since(asked); took > 20*time.Second {
 		t.Errorf("with a postStart hook that hangs the pod ended after %v", took)
 	}
-	r = f.start(f.pod("hangs", "terminationGracePeriodSeconds = 3\n"+container("a", idle)+`
+	r = f.start(f.PodFile("hangs", "terminationGracePeriodSeconds = 3\n"+container("a", idle)+`
 lifecycle.preStop = { exec = { command = ["sh", "-c", "trap '' TERM; sleep 7003 & sleep 7004"] } }
 `))
 	r.line("a", 1)
@@ -205,7 +205,7 @@ func TestHostileProbes(t *testing.T) {
 	probe := func(script string) string {
 		return fmt.Sprintf("readinessProbe = { exec = { command = ['sh', '-c', %q] }, periodSeconds = 0.5, timeoutSeconds = 0.5 }", script)
 	}
-	r := f.start(f.pod("hostile", "terminationGracePeriodSeconds = 5\n"+
+	r := f.start(f.PodFile("hostile", "terminationGracePeriodSeconds = 5\n"+
 		watched("a", probe("sleep 7101"))+
 		watched("b", probe("setsid sleep 7102 & setsid sleep 7102 & exit 0"))+
 		watched("c", probe("yes"))+
@@ -229,7 +229,7 @@ func TestHostileProbes(t *testing.T) {
 // TestReadyOverKill: a daemon that is killed and comes back flips neither started nor ready, and restarts nothing.
 func TestReadyOverKill(t *testing.T) {
 	f := newFixture(t)
-	r := f.start(f.pod("steady", "terminationGracePeriodSeconds = 5\n"+watched("c",
+	r := f.start(f.PodFile("steady", "terminationGracePeriodSeconds = 5\n"+watched("c",
 		"startupProbe = { exec = { command = ['true'] }, timeoutSeconds = 20 }",
 		"readinessProbe = { exec = { command = ['true'] }, timeoutSeconds = 20, periodSeconds = 30 }",
 		"livenessProbe = { exec = { command = ['sh', '-c', 'sleep 7201 & sleep 7202'] }, timeoutSeconds = 600, periodSeconds = 1 }")))
@@ -238,14 +238,14 @@ func TestReadyOverKill(t *testing.T) {
 	before := f.running("steady")
 	for range 3 {
 		f.process("sleep 7202")
-		f.killDaemon()
+		f.MustKillDaemon()
 		if got := f.readyContainers("steady"); got != "c" {
 			t.Errorf("ready after a kill: %q", got)
 		}
 		if c := f.get("steady").Status.ContainerStatuses[0]; c.Started == nil || !*c.Started {
 			t.Error("not started after a kill")
 		}
-		f.await(func() error { // the probe of the killed daemon has ended, and another one begins
+		f.Await(func() error { // the probe of the killed daemon has ended, and another one begins
 			pids, err := f.processes("sleep 7202")
 			if len(pids) > 1 {
 				err = errors.Join(err, fmt.Errorf("%d probes run", len(pids)))

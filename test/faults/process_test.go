@@ -4,10 +4,8 @@ package faults
 
 import (
 	"fmt"
-	"os"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 
 	"github.com/podstead/podstead/runtime/shim"
@@ -16,7 +14,7 @@ import (
 // process waits until just one process of the rig has a part in its command line, and returns it.
 func (f *fixture) process(part string) (pid int) {
 	f.Helper()
-	f.await(func() error {
+	f.Await(func() error {
 		pids, err := f.processes(part)
 		if err == nil && len(pids) != 1 {
 			err = fmt.Errorf("%d processes have %q in their command line", len(pids), part)
@@ -32,7 +30,7 @@ func (f *fixture) process(part string) (pid int) {
 // running waits until the containers of a pod run, and tells which they are: what stays as it is while they run.
 func (f *fixture) running(name string) (containers []string) {
 	f.Helper()
-	f.await(func() error {
+	f.Await(func() error {
 		containers = nil
 		for _, c := range f.get(name).Status.ContainerStatuses {
 			if c.State.Running == nil {
@@ -55,25 +53,12 @@ func (f *fixture) processes(part string) ([]int, error) {
 	all, err := f.Processes()
 	var pids []int
 	for _, p := range all {
-		if strings.Contains(p.Command, part) && !isZombie(p.PID) {
+		if strings.Contains(p.Command, part) {
 			pids = append(pids, p.PID)
 		}
 	}
 	return pids, err
 }
-
-// isZombie reports whether a process is dead and not reaped.
-func isZombie(pid int) bool {
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return false
-	}
-	_, state, _ := strings.Cut(string(stat), ") ") // behind the name, which may hold anything
-	return strings.HasPrefix(state, "Z")
-}
-
-// isAlive reports whether a process runs.
-func isAlive(pid int) bool { return syscall.Kill(pid, 0) == nil && !isZombie(pid) }
 
 // counting writes a number a line for as long as it lives.
 const counting = "i=0; while :; do echo $i; i=$((i+1)); sleep 0.02; done"

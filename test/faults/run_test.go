@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -27,76 +26,15 @@ import (
 const deadline = 2 * time.Minute
 
 // fixture is a rig that looks for leftovers at the end of its test.
-type fixture struct {
-	*testing.T
-	*rig.Rig
-	repository string
-	archive    string // has the image busybox
-	patience   time.Duration
-}
+type fixture struct{ *rig.Fixture }
 
 const busybox = "localhost/podstead/busybox:1"
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
-	repository, err := rig.Repository()
-	if err != nil {
-		t.Fatal(err)
-	}
-	r, err := rig.New(repository)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := &fixture{t, r, repository, filepath.Join(repository, "examples", "images", "busybox.tar"), deadline}
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), deadline)
-		defer cancel()
-		if err := r.Close(ctx); err != nil {
-			t.Error("clear away:", err)
-		}
-	})
-	t.Cleanup(f.checkLeftovers)
+	f := &fixture{rig.NewFixture(t, deadline, "busybox")}
+	f.CheckLeftovers(deadline/4, "daemon", "stop") // pods have ended with their runs
 	return f
-}
-
-// ctx ends with the test, and well before go test gives up on all of them.
-func (f *fixture) ctx() context.Context {
-	ctx, cancel := context.WithTimeoutCause(f.Context(), f.patience, errors.New("the test waited too long"))
-	f.Cleanup(cancel)
-	return ctx
-}
-
-// checkLeftovers ends the daemon and fails the test where anything is left.
-func (f *fixture) checkLeftovers() {
-	if f.Failed() {
-		return // what there is then is the failure's
-	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), deadline/4, errors.New("it does not go"))
-	defer cancel()
-	if err := f.StopDaemon(ctx); err != nil {
-		f.Error(err)
-	}
-	err := rig.Await(ctx, func() error {
-		left, err := f.Leftovers(ctx)
-		if len(left) > 0 {
-			err = errors.Join(err, fmt.Errorf("left behind:\n%s", strings.Join(left, "\n")))
-		}
-		return err
-	})
-	if err != nil {
-		f.Error(err)
-	}
-}
-
-// pod writes a pod file that has the image. The text has the rest, its top first.
-func (f *fixture) pod(name, text string) (file string) {
-	f.Helper()
-	head := fmt.Sprintf("name = %q\nimageArchives = [%q]\n", name, f.archive)
-	file, err := f.WritePod(name, head+text)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return file
 }
 
 // container is a container of a pod file that runs a script.
@@ -104,56 +42,13 @@ func container(name, script string) string {
 	return fmt.Sprintf("\n[[containers]]\nname = %q\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\n", name, busybox, script)
 }
 
-// podstead runs a command, which must succeed.
-func (f *fixture) podstead(args ...string) string {
-	f.Helper()
-	out, err := f.Podstead(f.ctx(), args...)
-	if err != nil {
-		f.Fatal(err)
-	}
-	return out
-}
-
 // get is a pod as the next command shows it, which starts a daemon if none runs.
 func (f *fixture) get(name string) api.Pod {
 	f.Helper()
 	var p api.Pod
-	if err := json.Unmarshal([]byte(f.podstead("get", name, "-o", "json")), &p); err != nil {
-		f.Fatal(err)
-	}
+	f.Check(json.Unmarshal([]byte(f.MustRun("get", name, "-o", "json")), &p))
 	f.Saw(p.Metadata.UID)
 	return p
-}
-
-// killDaemon kills the daemon that answers and returns when it is dead.
-func (f *fixture) killDaemon() {
-	f.Helper()
-	pid, err := f.DaemonPID(f.ctx())
-	if err != nil {
-		f.Fatal(err)
-	}
-	f.kill(pid)
-}
-
-// kill kills a process and returns when it is dead.
-func (f *fixture) kill(pid int) {
-	f.Helper()
-	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		f.Fatalf("kill %d: %v", pid, err)
-	}
-	f.await(func() error {
-		if isAlive(pid) {
-			return fmt.Errorf("process %d is not dead yet", pid)
-		}
-		return nil
-	})
-}
-
-func (f *fixture) await(holds func() error) {
-	f.Helper()
-	if err := rig.Await(f.ctx(), holds); err != nil {
-		f.Fatal(err)
-	}
 }
 
 // item is a line that `podstead run -o json` writes.
@@ -193,9 +88,7 @@ func (f *fixture) start(args ...string) *run {
 	if err == nil {
 		err = r.cmd.Start()
 	}
-	if err != nil {
-		f.Fatal(err)
-	}
+	f.Check(err)
 	go func() {
 		defer close(r.ended)
 		for lines := bufio.NewReader(out); ; {
@@ -281,7 +174,7 @@ func (r *run) line(container string, n int) string {
 // until waits for what comes before the run ends.
 func (r *run) until(what string, holds func() bool) {
 	r.f.Helper()
-	r.f.await(func() error {
+	r.f.Await(func() error {
 		if holds() || r.over() {
 			return nil
 		}
@@ -307,7 +200,7 @@ func (r *run) status() int {
 	r.f.Helper()
 	select {
 	case <-r.ended:
-	case <-r.f.ctx().Done():
+	case <-r.f.Ctx().Done():
 		r.f.Fatal("podstead run does not end")
 	}
 	return r.cmd.ProcessState.ExitCode()

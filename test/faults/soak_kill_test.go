@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // TestSoakDaemonKilledAtAnyTime kills the daemon later and later after a pod was asked for. Whatever it was at: every container
@@ -21,7 +23,7 @@ func TestSoakDaemonKilledAtAnyTime(t *testing.T) {
 	f := newFixture(t)
 	marks := filepath.Join(f.Dir, "marks")
 	mount := "volumeMounts = { marks = \"/marks\" }\n"
-	file := f.pod("brief", "restartPolicy = \"Never\"\n"+
+	file := f.PodFile("brief", "restartPolicy = \"Never\"\n"+
 		strings.Replace(container("prepare", "echo prepare >> /marks/log; echo prepared"), "containers", "initContainers", 1)+mount+
 		container("work", "echo work >> /marks/log; echo worked; sleep 0.1")+mount+
 		container("assist", "echo assist >> /marks/log; echo assisted")+mount+
@@ -29,20 +31,20 @@ func TestSoakDaemonKilledAtAnyTime(t *testing.T) {
 	if err := os.Mkdir(marks, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	f.podstead("run", file) // and the image is here
+	f.MustRun("run", file) // and the image is here
 	const steps, step = 40, 10 * time.Millisecond
 	for i := range steps {
 		if err := os.Remove(filepath.Join(marks, "log")); err != nil {
 			t.Fatal(err)
 		}
-		pid, err := f.DaemonPID(f.ctx())
+		pid, err := f.DaemonPID(f.Ctx())
 		if err != nil {
 			t.Fatal(err)
 		}
 		delay := time.Duration(i)*step + rand.N(step)
 		r := f.start(file)
 		<-time.After(delay)
-		f.kill(pid)
+		f.Check(rig.Kill(f.Ctx(), pid))
 		if status := r.status(); status != 0 {
 			t.Fatalf("killed after %v: exit status %d", delay, status)
 		}
@@ -59,7 +61,7 @@ func TestSoakDaemonKilledAtAnyTime(t *testing.T) {
 		if diff := cmp.Diff([]string{"prepared", "worked", "assisted"}, lines); diff != "" {
 			t.Fatalf("killed after %v: output: %s", delay, diff)
 		}
-		if out := f.podstead("get", "-o", "name"); out != "" {
+		if out := f.MustRun("get", "-o", "name"); out != "" {
 			t.Fatalf("killed after %v: there is still %s", delay, out)
 		}
 	}

@@ -50,7 +50,7 @@ func (f *flaky) failures(path string) int {
 func TestSoakProbes(t *testing.T) {
 	end := time.Now().Add(soakTime(t))
 	f := newFixture(t)
-	f.patience = soakTime(t) + deadline
+	f.Patience = soakTime(t) + deadline
 	answers := &flaky{asked: map[string]int{}}
 	web := httptest.NewServer(answers)
 	defer web.Close()
@@ -68,9 +68,9 @@ func TestSoakProbes(t *testing.T) {
 			fmt.Sprintf("livenessProbe = { tcpSocket = { port = %d }, periodSeconds = 0.5, timeoutSeconds = 20 }", listen),
 			fmt.Sprintf("startupProbe = { httpGet = { port = %d, path = '/%s/started' }, periodSeconds = 1, timeoutSeconds = 20 }", listen, name)))
 	}
-	r := f.start(f.pod("soak", text.String()))
+	r := f.start(f.PodFile("soak", text.String()))
 	<-time.After(min(time.Minute, soakTime(t)/3))
-	daemon, err := f.DaemonPID(f.ctx())
+	daemon, err := f.DaemonPID(f.Ctx())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,8 +25,8 @@ func soakTime(t *testing.T) time.Duration {
 // TestSoakCrashLoop waits for one restart more than the test of the example does.
 func TestSoakCrashLoop(t *testing.T) {
 	f := newFixture(t)
-	f.patience = 5 * time.Minute
-	checkGaps(f, f.start(filepath.Join(f.repository, "examples", "crash.toml")), 0, 10*time.Second, 20*time.Second, 40*time.Second)
+	f.Patience = 5 * time.Minute
+	checkGaps(f, f.start(filepath.Join(f.Repository, "examples", "crash.toml")), 0, 10*time.Second, 20*time.Second, 40*time.Second)
 }
 
 // TestSoak restarts containers all the time and kills the daemon every few seconds. At the end no number of the container
@@ -34,8 +34,8 @@ func TestSoakCrashLoop(t *testing.T) {
 func TestSoak(t *testing.T) {
 	end := time.Now().Add(soakTime(t))
 	f := newFixture(t)
-	f.patience = soakTime(t) + deadline
-	r := f.start(f.pod("soak", "terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.2 }\n"+
+	f.Patience = soakTime(t) + deadline
+	r := f.start(f.PodFile("soak", "terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.2 }\n"+
 		container("counter", counting)+container("crasher", "echo crash; exit 1")))
 	r.line("counter", 1)
 	r.line("crasher", 20)
@@ -43,7 +43,7 @@ func TestSoak(t *testing.T) {
 	begin := descriptors(t, shim)
 	for time.Now().Before(end) {
 		<-time.After(time.Duration(rand.Int64N(int64(5 * time.Second))))
-		f.killDaemon()
+		f.MustKillDaemon()
 		f.get("soak")
 	}
 	if got := f.process("while :"); got != counter {

@@ -16,20 +16,20 @@ import (
 // the daemon, in which it goes on.
 func TestEphemeralContainer(t *testing.T) {
 	f := newFixture(t)
-	r := f.start(f.pod("web", "terminationGracePeriodSeconds = 2\nvolumes = [{ name = \"data\", emptyDir = {} }]\n"+
+	r := f.start(f.PodFile("web", "terminationGracePeriodSeconds = 2\nvolumes = [{ name = \"data\", emptyDir = {} }]\n"+
 		container("app", "trap 'exit 0' TERM; echo 42 > /data/answer; hostname > /data/name; echo up; while :; do sleep 0.1; done")+"volumeMounts.data = \"/data\"\n"))
 	r.line("app", 1)
 	add := func(name, script string) {
 		f.Helper()
 		text := fmt.Sprintf("name = %q\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\nvolumeMounts.data = \"/seen\"\n", name, busybox, script)
-		if _, err := f.Client().AddEphemeral(f.ctx(), "web", api.EphemeralRequest{File: name + ".toml", Text: text}); err != nil {
+		if _, err := f.Client().AddEphemeral(f.Ctx(), "web", api.EphemeralRequest{File: name + ".toml", Text: text}); err != nil {
 			f.Fatal(err)
 		}
 	}
 	code := func(name string) int {
 		f.Helper()
 		code := -1
-		f.await(func() error {
+		f.Await(func() error {
 			for _, c := range f.get("web").Status.EphemeralContainerStatuses {
 				if c.Name == name && c.State.Terminated != nil && c.RestartCount == 0 {
 					code = c.State.Terminated.ExitCode
@@ -49,7 +49,7 @@ func TestEphemeralContainer(t *testing.T) {
 	if got := code("ready"); got != 0 {
 		t.Errorf("the second did not begin: %d", got)
 	}
-	f.killDaemon()
+	f.MustKillDaemon()
 	if got := code("look"); got != 42 {
 		t.Errorf("after a kill of the daemon, the end of the first is %d", got)
 	}
@@ -70,18 +70,18 @@ func TestEphemeralContainer(t *testing.T) {
 // TestWhyAfterKills: the story of a restart outlives the daemon that saw it, and begins at what was seen.
 func TestWhyAfterKills(t *testing.T) {
 	f := newFixture(t)
-	r := f.start(f.pod("web", "terminationGracePeriodSeconds = 2\n"+
+	r := f.start(f.PodFile("web", "terminationGracePeriodSeconds = 2\n"+
 		container("app", "trap 'exit 9' TERM; echo up; while :; do sleep 0.1; done")+
 		container("crash", "sleep 1; exit 3")))
 	r.line("app", 1)
 	r.nth(supervisor.ContainerFailed, 1)
-	before := f.podstead("why", "web")
+	before := f.MustRun("why", "web")
 	if !strings.Contains(before, "It exited with 3") {
 		t.Errorf("the story is\n%s", before)
 	}
-	f.killDaemon()
-	f.await(func() error {
-		after := f.podstead("why", "web")
+	f.MustKillDaemon()
+	f.Await(func() error {
+		after := f.MustRun("why", "web")
 		for _, want := range []string{"exited with 3", "daemon was restarted and took the pod up again"} {
 			if !strings.Contains(after, want) {
 				return fmt.Errorf("without %q the story is\n%s", want, after)
@@ -90,10 +90,8 @@ func TestWhyAfterKills(t *testing.T) {
 		return nil
 	})
 	known := map[uint64]bool{}
-	for e, err := range f.Client().Events(f.ctx(), &api.EventQuery{Pod: "web"}) {
-		if err != nil {
-			f.Fatal(err)
-		}
+	for e, err := range f.Client().Events(f.Ctx(), &api.EventQuery{Pod: "web"}) {
+		f.Check(err)
 		if e.Cause > 0 && !known[e.Cause] {
 			t.Errorf("the cause of %+v is not known", e)
 		}
@@ -103,7 +101,7 @@ func TestWhyAfterKills(t *testing.T) {
 	}
 	r.interrupt()
 	r.status()
-	if gone := f.podstead("why", "web"); !strings.Contains(gone, "web is gone.") {
+	if gone := f.MustRun("why", "web"); !strings.Contains(gone, "web is gone.") {
 		t.Errorf("the story of a pod that is gone is\n%s", gone)
 	}
 }

@@ -29,8 +29,8 @@ func (f *fixture) words(name string) wordsOf {
 			states = append(states, c.Name+" Running")
 		}
 	}
-	row := strings.Fields(strings.Split(f.podstead("get", name), "\n")[1])
-	return wordsOf{row[2], strings.Join(states, "; "), f.podstead("why", name)}
+	row := strings.Fields(strings.Split(f.MustRun("get", name), "\n")[1])
+	return wordsOf{row[2], strings.Join(states, "; "), f.MustRun("why", name)}
 }
 
 // lacks is what of the words that are wanted is not there.
@@ -48,7 +48,7 @@ func (w wordsOf) lacks(want wordsOf) error {
 func (f *fixture) told(name string, want []string) error {
 	f.Helper()
 	var told []string
-	for e, err := range f.Client().Events(f.ctx(), &api.EventQuery{Pod: name}) {
+	for e, err := range f.Client().Events(f.Ctx(), &api.EventQuery{Pod: name}) {
 		if err != nil {
 			return err
 		}
@@ -113,15 +113,15 @@ func TestWords(t *testing.T) {
 		},
 	}
 	for _, p := range pods {
-		f.start("--rm=false", f.pod(p.name, p.text)).event(supervisor.PodAccepted)
+		f.start("--rm=false", f.PodFile(p.name, p.text)).event(supervisor.PodAccepted)
 	}
 	for _, p := range pods {
-		f.await(func() error { return f.words(p.name).lacks(p.want) })
+		f.Await(func() error { return f.words(p.name).lacks(p.want) })
 		if err := f.told(p.name, p.events); err != nil {
 			t.Errorf("%s: %v", p.name, err)
 		}
 	}
 	for _, p := range pods {
-		f.podstead("delete", p.name, "--grace-period", "0")
+		f.MustRun("delete", p.name, "--grace-period", "0")
 	}
 }

@@ -11,16 +11,17 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // TestShimKilled: with its shim a pod loses its sandbox. Its containers are killed with it, and a new round begins with the
 // init containers.
 func TestShimKilled(t *testing.T) {
 	f := newFixture(t)
-	r := f.start(f.pod("p", strings.Replace(container("prepare", "echo prepared"), "containers", "initContainers", 1)+
+	r := f.start(f.PodFile("p", strings.Replace(container("prepare", "echo prepared"), "containers", "initContainers", 1)+
 		container("work", "trap 'exit 0' TERM; echo working; while :; do sleep 0.1; done")))
 	r.line("work", 1)
-	f.kill(f.shim())
+	f.Check(rig.Kill(f.Ctx(), f.shim()))
 	r.line("work", 2)
 	if got := r.lines("prepare"); !slices.Equal(got, []string{"prepared", "prepared"}) {
 		t.Errorf("the init container wrote %q, want it to have run twice", got)
@@ -40,7 +41,7 @@ func TestShimKilled(t *testing.T) {
 // fields: terminationGracePeriodSeconds
 func TestContainerIgnoresStop(t *testing.T) {
 	f := newFixture(t)
-	r := f.start(f.pod("deaf", "terminationGracePeriodSeconds = 2\n"+container("c", "trap '' TERM; echo up; while :; do sleep 0.1; done")))
+	r := f.start(f.PodFile("deaf", "terminationGracePeriodSeconds = 2\n"+container("c", "trap '' TERM; echo up; while :; do sleep 0.1; done")))
 	r.line("c", 1)
 	r.interrupt()
 	if status := r.status(); status != 1 {
@@ -58,7 +59,7 @@ func TestContainerIgnoresStop(t *testing.T) {
 // TestNameTaken: the second of a name is told who has it, and changes nothing.
 func TestNameTaken(t *testing.T) {
 	f := newFixture(t)
-	file := f.pod("one", container("c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"))
+	file := f.PodFile("one", container("c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"))
 	first := f.start(file)
 	first.line("c", 1)
 	second := f.start(file)
@@ -98,7 +99,7 @@ func TestRegistryHangs(t *testing.T) {
 	select {
 	case conn := <-called:
 		defer conn.Close()
-	case <-f.ctx().Done():
+	case <-f.Ctx().Done():
 		t.Fatal("nobody called the registry")
 	}
 	asked := time.Now()
@@ -113,5 +114,5 @@ func TestRegistryHangs(t *testing.T) {
 // TestCrashLoop runs the example: restarts come slower and slower, and Ctrl-C does not wait for the next.
 func TestCrashLoop(t *testing.T) {
 	f := newFixture(t)
-	checkGaps(f, f.start(filepath.Join(f.repository, "examples", "crash.toml")), 0, 10*time.Second, 20*time.Second)
+	checkGaps(f, f.start(filepath.Join(f.Repository, "examples", "crash.toml")), 0, 10*time.Second, 20*time.Second)
 }

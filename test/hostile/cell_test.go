@@ -90,7 +90,7 @@ func TestKernel(t *testing.T) {
 func TestDevices(t *testing.T) {
 	f := newFixture(t, options{})
 	var root unix.Stat_t
-	f.check(unix.Stat("/", &root))
+	f.Check(unix.Stat("/", &root))
 	disk := fmt.Sprintf("device b %d %d", unix.Major(root.Dev), unix.Minor(root.Dev))
 	f.intrude("devices", "", []try{
 		{"devices", "fd full mqueue null ptmx pts random shm stderr stdin stdout termination-log tty urandom zero"},
@@ -136,7 +136,7 @@ func TestFiles(t *testing.T) {
 func TestMounts(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("mounts", "restartPolicy = \"Never\"\n"+play("c", "try", "mounts"))
-	f.until("mounts", "done", ended)
+	f.Until("mounts", "done", ended)
 	for entry := range strings.SplitSeq(f.outcomes("mounts", "c")["mounts"], ", ") {
 		what, from, bound := strings.Cut(entry, " from ")
 		path, _, _ := strings.Cut(what, " ")
@@ -159,7 +159,7 @@ func TestProcesses(t *testing.T) {
 	other := f.processOf(neighbour, "/bin/testserver")
 	const key = 0x70736873
 	id, err := unix.SysvShmGet(key, 4096, unix.IPC_CREAT|unix.IPC_EXCL|0o666)
-	f.check(err)
+	f.Check(err)
 	f.Cleanup(func() {
 		if _, err := unix.SysvShmCtl(id, unix.IPC_RMID, nil); err != nil {
 			f.Error(err)
@@ -183,7 +183,7 @@ func TestSockets(t *testing.T) {
 	name := "@podstead-hostile-" + fmt.Sprint(os.Getpid())
 	for _, address := range []string{name, f.victim() + "-socket"} {
 		l, err := net.Listen("unix", address)
-		f.check(err)
+		f.Check(err)
 		f.Cleanup(func() {
 			if err := l.Close(); err != nil {
 				f.Error(err)
@@ -212,8 +212,8 @@ env.MINE = "1"
   periodSeconds = 1
   timeoutSeconds = 10
 `)
-	f.until("heir", "ready", isReady)
-	text := f.podstead("logs", "heir")
+	f.Until("heir", "ready", isReady)
+	text := f.MustRun("logs", "heir")
 	for want, times := range map[string]int{
 		"environment self: HOME HOSTNAME MINE PATH\n": 1,
 		// The shell adds two, and by the mark the daemon finds what a probe has left behind.

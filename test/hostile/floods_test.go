@@ -5,38 +5,18 @@ package hostile
 import (
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"golang.org/x/sys/unix"
 )
-
-// smallDisk gives the rig's state a disk of its own, on memory, with so much room.
-func smallDisk(size string) options {
-	return options{
-		state: func(dir string) error {
-			if err := os.Mkdir(dir, 0o711); err != nil { //nolint:gosec // as the daemon makes it
-				return err
-			}
-			return unix.Mount("small", dir, "tmpfs", 0, "mode=0711,"+size)
-		},
-		quiet: func(f *fixture) {
-			if err := unix.Unmount(f.StateDir(), unix.MNT_DETACH); err != nil {
-				f.Error(err)
-			}
-		},
-	}
-}
 
 // TestDiskIsFilled: a container can fill the disk that its writable layer, its volumes and the pod's files lie on, for there is no
 // quota. Nobody else ends or restarts for it, the daemon answers, and deleting the pod gives the room back.
 func TestDiskIsFilled(t *testing.T) {
-	f := newFixture(t, smallDisk("size=64m"))
+	f := newFixture(t, options{disk: "size=64m"})
 	f.create("filler", play("c", "stay", "fill /data/big 200", "fill /tmp/big 200", "fill /etc/hosts 200", "fill /dev/termination-log 200")+
 		"volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = {}\n")
-	f.until("filler", "ready", isReady)
+	f.Until("filler", "ready", isReady)
 	f.compare("filler", "c", []try{
 		{"fill /data/big 200", "ENOSPC"},
 		{"fill /tmp/big 200", "ENOSPC"},
@@ -45,22 +25,22 @@ func TestDiskIsFilled(t *testing.T) {
 	if _, err := f.ask("/whoami"); err != nil {
 		f.Error(err)
 	}
-	f.podstead("get")
-	f.podstead("delete", "filler")
+	f.MustRun("get")
+	f.MustRun("delete", "filler")
 	f.create("next", play("c", "stay", "fill /tmp/small 1")) // there is room again
-	f.until("next", "ready", isReady)
+	f.Until("next", "ready", isReady)
 	f.compare("next", "c", []try{{"fill /tmp/small 1", "done"}})
 }
 
 // TestInodesAreTaken: the same with the number of files that the disk can have.
 func TestInodesAreTaken(t *testing.T) {
-	f := newFixture(t, smallDisk("size=64m,nr_inodes=1500"))
+	f := newFixture(t, options{disk: "size=64m,nr_inodes=1500"})
 	f.create("maker", play("c", "stay", "inodes /tmp/many 100000"))
-	f.until("maker", "ready", isReady)
+	f.Until("maker", "ready", isReady)
 	f.compare("maker", "c", []try{{"inodes /tmp/many 100000", "ENOSPC"}})
-	f.podstead("delete", "maker")
+	f.MustRun("delete", "maker")
 	f.create("next", play("c", "stay", "inodes /tmp/few 10"))
-	f.until("next", "ready", isReady)
+	f.Until("next", "ready", isReady)
 	f.compare("next", "c", []try{{"inodes /tmp/few 10", "done"}})
 }
 
@@ -72,7 +52,7 @@ func TestVolumeIsFilled(t *testing.T) {
 	f.create("plain", play("c", "stay", "fill /data/big 20")+limited)
 	f.create("deep", play("c", "stay", "deepen /data 1500", "fill /data/d/big 20")+limited)
 	for _, name := range []string{"plain", "deep"} {
-		p := f.until(name, "evicted", ended)
+		p := f.Until(name, "evicted", ended)
 		if p.Status.Phase != "Failed" || p.Status.Reason != "Evicted" {
 			f.Errorf("pod %s is %s (%s)", name, p.Status.Phase, p.Status.Reason)
 		}
@@ -91,7 +71,7 @@ func TestLogIsFilled(t *testing.T) {
 	f.create("spew", play("c", "stay", "spew 10 80", "spew 10 4000000", "spew 2 1"))
 	f.outcomes("spew", "c")
 	var total, count int64
-	f.check(filepath.WalkDir(f.LogDir(), func(path string, entry fs.DirEntry, err error) error {
+	f.Check(filepath.WalkDir(f.LogDir(), func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() || !strings.Contains(path, "spew_") {
 			return err
 		}
@@ -104,28 +84,28 @@ func TestLogIsFilled(t *testing.T) {
 	if total > files*size || count > files {
 		f.Errorf("the log takes %d bytes in %d files, want %d of %d at most", total, count, files, size)
 	}
-	f.podstead("delete", "spew")
+	f.MustRun("delete", "spew")
 }
 
 // TestForkBomb: a container can have the processes that pods.pidsLimit gives its pod and no more; deleting the pod ends them all.
 func TestForkBomb(t *testing.T) {
 	f := newFixture(t, options{env: []string{"PODSTEAD_PODS_PIDS_LIMIT=200"}})
 	f.create("bomb", play("c", "stay", "fork 5000 20"))
-	f.until("bomb", "ready", isReady)
+	f.Until("bomb", "ready", isReady)
 	f.compare("bomb", "c", []try{{"fork 5000 20", "EAGAIN"}})
 	if _, err := f.ask("/whoami"); err != nil {
 		f.Error(err)
 	}
-	f.podstead("delete", "bomb")
+	f.MustRun("delete", "bomb")
 }
 
 // TestMemoryIsEaten: who takes more memory than its limit is killed, and nobody else.
 func TestMemoryIsEaten(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("eater", "restartPolicy = \"Never\"\n"+play("c", "try", "eat 400")+"resources = { limits = { memory = \"64Mi\" } }\n")
-	end := f.until("eater", "done", ended).Status.ContainerStatuses[0].State.Terminated
+	end := f.Until("eater", "done", ended).Status.ContainerStatuses[0].State.Terminated
 	if end == nil || end.ExitCode != 137 || end.Reason != "OOMKilled" {
 		f.Errorf("it ended with %+v", end)
 	}
-	f.podstead("delete", "eater")
+	f.MustRun("delete", "eater")
 }

@@ -43,19 +43,19 @@ volumeMounts = { data = "/data" }
 name = "data"
 emptyDir = {}
 `, testserver, secret))
-	p := f.until(neighbour, "ready", isReady)
-	daemon, err := f.DaemonPID(f.ctx())
-	f.check(err)
+	p := f.Until(neighbour, "ready", isReady)
+	daemon, err := f.DaemonPID(f.Ctx())
+	f.Check(err)
 	before := f.stateOf(&p)
 	f.Cleanup(func() {
 		if f.Failed() {
 			return
 		}
-		if now, err := f.DaemonPID(f.ctx()); err != nil || now != daemon {
+		if now, err := f.DaemonPID(f.Ctx()); err != nil || now != daemon {
 			f.Errorf("the daemon was process %d, and is %d (%v)", daemon, now, err)
 		}
-		now, err := f.Client().Pod(f.ctx(), neighbour)
-		f.check(err)
+		now, err := f.Client().Pod(f.Ctx(), neighbour)
+		f.Check(err)
 		if diff := gocmp.Diff(before, f.stateOf(&now)); diff != "" {
 			f.Errorf("the neighbour has noticed:\n%s", diff)
 		}
@@ -71,12 +71,12 @@ func (f *fixture) stateOf(p *api.Pod) string {
 	var b strings.Builder
 	for _, part := range []any{p.Metadata.UID, p.Status.Phase, p.Status.Conditions, p.Status.PodIPs, p.Status.ContainerStatuses} {
 		text, err := json.Marshal(part)
-		f.check(err)
+		f.Check(err)
 		b.Write(append(text, '\n'))
 	}
-	for line := range strings.Lines(f.podstead("events", p.Metadata.Name, "-o", "json")) {
+	for line := range strings.Lines(f.MustRun("events", p.Metadata.Name, "-o", "json")) {
 		var e api.Event
-		f.check(json.Unmarshal([]byte(line), &e))
+		f.Check(json.Unmarshal([]byte(line), &e))
 		if e.Level != "Normal" {
 			b.WriteString(line)
 		}
@@ -91,7 +91,7 @@ func (f *fixture) ask(path string, query ...string) (string, error) {
 		values.Set(query[i], query[i+1])
 	}
 	page := "http://" + net.JoinHostPort(f.addressOf(neighbour), "8080") + path + "?" + values.Encode()
-	ctx, cancel := context.WithTimeout(f.ctx(), deadline/4)
+	ctx, cancel := context.WithTimeout(f.Ctx(), deadline/4)
 	defer cancel()
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
 	if err != nil {
@@ -112,14 +112,14 @@ func (f *fixture) ask(path string, query ...string) (string, error) {
 // addressOf is the IPv4 address of a pod.
 func (f *fixture) addressOf(pod string) string {
 	f.Helper()
-	return f.until(pod, "in the network", func(p *api.Pod) bool { return p.Status.PodIP != "" }).Status.PodIP
+	return f.Until(pod, "in the network", func(p *api.Pod) bool { return p.Status.PodIP != "" }).Status.PodIP
 }
 
 // processOf is the first process of a pod, by its program.
 func (f *fixture) processOf(pod, program string) (pid int) {
 	f.Helper()
-	uid := f.until(pod, "there", func(*api.Pod) bool { return true }).Metadata.UID
-	f.await(func() error {
+	uid := f.Until(pod, "there", func(*api.Pod) bool { return true }).Metadata.UID
+	f.Await(func() error {
 		processes, err := f.Processes()
 		for _, p := range processes {
 			groups, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.PID))

@@ -47,7 +47,7 @@ func TestLoopbackOfTheMachine(t *testing.T) {
 		fmt.Sprintf("datagram 127.0.0.1 127.0.0.1 %d %s from-itself", quiet, gateway),
 		fmt.Sprintf("datagram 127.0.0.1 %s %d %s from-loopback", gateway, loud, gateway),
 		"own-datagram "+fmt.Sprintf("%s %d last", gateway, loud)))
-	f.until("loopback", "done", ended)
+	f.Until("loopback", "done", ended)
 	f.compare("loopback", "c", []try{
 		{fmt.Sprintf("dial tcp 127.0.0.1:%d", local), "ECONNREFUSED"},
 		{fmt.Sprintf("dial tcp %s:%d", gateway, local), "ECONNREFUSED"},
@@ -63,13 +63,13 @@ func TestImpersonation(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("ally", fmt.Sprintf("\n[[containers]]\nname = \"c\"\nimage = %q\n", testserver))
 	ally, victim := f.addressOf("ally"), f.addressOf(neighbour)
-	f.await(func() error { // each knows then where the other is
+	f.Await(func() error { // each knows then where the other is
 		_, err := f.ask("/fetch", "url", "http://"+ally+":8080/whoami")
 		return err
 	})
 	before := f.knows(ally)
 	ally6 := f.address6Of("ally")
-	f.await(func() error {
+	f.Await(func() error {
 		c, err := net.DialTimeout("tcp", net.JoinHostPort(ally6, "8080"), time.Second)
 		if err == nil {
 			err = c.Close()
@@ -87,7 +87,7 @@ func TestImpersonation(t *testing.T) {
 		fmt.Sprintf("datagram %s %s %d %s as-ally", ally, gateway, port, gateway),
 		fmt.Sprintf("datagram 192.0.2.1 %s %d %s as-stranger", gateway, port, gateway),
 		fmt.Sprintf("own-datagram %s %d last", gateway, port)))
-	f.until("liar", "done", ended)
+	f.Until("liar", "done", ended)
 	f.hears(heard)
 	f.compare("liar", "c", []try{
 		{"claim6 " + ally6 + " " + f.gateway6() + " " + gateway, "done"},
@@ -108,7 +108,7 @@ func TestImpersonation(t *testing.T) {
 // hears fails the test for everything that the machine hears before the last, which must come.
 func (f *fixture) hears(heard <-chan string) {
 	f.Helper()
-	over := f.ctx().Done()
+	over := f.Ctx().Done()
 	for {
 		select {
 		case text := <-heard:
@@ -129,9 +129,9 @@ func (f *fixture) gateway6() string { return f.bridgeAddress(netlink.FAMILY_V6) 
 func (f *fixture) bridgeAddress(family int) string {
 	f.Helper()
 	bridge, err := netlink.LinkByName(f.Bridge())
-	f.check(err)
+	f.Check(err)
 	addresses, err := netlink.AddrList(bridge, family)
-	f.check(err)
+	f.Check(err)
 	for _, a := range addresses {
 		if !a.IP.IsLinkLocalUnicast() {
 			return a.IP.String()
@@ -144,7 +144,7 @@ func (f *fixture) bridgeAddress(family int) string {
 // address6Of is the IPv6 address of a pod.
 func (f *fixture) address6Of(pod string) string {
 	f.Helper()
-	p := f.until(pod, "in the network", func(p *api.Pod) bool { return len(p.Status.PodIPs) == 2 })
+	p := f.Until(pod, "in the network", func(p *api.Pod) bool { return len(p.Status.PodIPs) == 2 })
 	return p.Status.PodIPs[1].IP
 }
 
@@ -152,9 +152,9 @@ func (f *fixture) address6Of(pod string) string {
 func (f *fixture) machineKnows(address string) string {
 	f.Helper()
 	bridge, err := netlink.LinkByName(f.Bridge())
-	f.check(err)
+	f.Check(err)
 	list, err := netlink.NeighList(bridge.Attrs().Index, netlink.FAMILY_V6)
-	f.check(err)
+	f.Check(err)
 	for _, n := range list {
 		if n.IP.String() == address {
 			return n.HardwareAddr.String()
@@ -168,9 +168,9 @@ func (f *fixture) machineKnows(address string) string {
 func (f *fixture) placeOf(hardware string) int {
 	f.Helper()
 	bridge, err := netlink.LinkByName(f.Bridge())
-	f.check(err)
+	f.Check(err)
 	list, err := netlink.NeighList(0, unix.AF_BRIDGE)
-	f.check(err)
+	f.Check(err)
 	for _, n := range list {
 		if n.MasterIndex == bridge.Attrs().Index && n.HardwareAddr.String() == hardware {
 			return n.LinkIndex
@@ -184,7 +184,7 @@ func (f *fixture) placeOf(hardware string) int {
 func (f *fixture) listen(address string) (port int) {
 	f.Helper()
 	l, err := net.Listen("tcp4", net.JoinHostPort(address, "0"))
-	f.check(err)
+	f.Check(err)
 	f.Cleanup(func() {
 		if err := l.Close(); err != nil {
 			f.Error(err)
@@ -197,7 +197,7 @@ func (f *fixture) listen(address string) (port int) {
 func (f *fixture) hear(address string, heard chan<- string) (port int) {
 	f.Helper()
 	c, err := net.ListenPacket("udp4", net.JoinHostPort(address, "0"))
-	f.check(err)
+	f.Check(err)
 	f.Cleanup(func() {
 		if err := c.Close(); err != nil {
 			f.Error(err)
@@ -220,7 +220,7 @@ func (f *fixture) hear(address string, heard chan<- string) (port int) {
 func (f *fixture) knows(address string) string {
 	f.Helper()
 	text, err := f.ask("/file", "path", "/proc/net/arp")
-	f.check(err)
+	f.Check(err)
 	for line := range strings.Lines(text) {
 		if fields := strings.Fields(line); len(fields) > 3 && fields[0] == address {
 			return fields[3]

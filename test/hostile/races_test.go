@@ -41,18 +41,18 @@ volumeMounts = [
   { name = "conf", mountPath = "/shared/d/conf" },
 ]
 `+volumes)
-		f.until(name, "done or refused", func(p *api.Pod) bool {
+		f.Until(name, "done or refused", func(p *api.Pod) bool {
 			c := p.Status.ContainerStatuses
 			return ended(p) || len(c) > 0 && c[0].State.Waiting != nil && c[0].State.Waiting.Message != ""
 		})
-		logs, _ := f.Podstead(f.ctx(), "logs", name) // a container that was refused has none
+		logs, _ := f.Podstead(f.Ctx(), "logs", name) // a container that was refused has none
 		if strings.Contains(logs, "deeper:") && !strings.Contains(logs, "find / deeper: nothing") {
 			f.Errorf("%s found the folder of the machine: %s", name, logs)
 		}
-		f.podstead("delete", name, "--grace-period", "0")
+		f.MustRun("delete", name, "--grace-period", "0")
 	}
-	f.podstead("delete", "swapper")
-	f.podstead("volume", "rm", "shared")
+	f.MustRun("delete", "swapper")
+	f.MustRun("volume", "rm", "shared")
 }
 
 // TestLinksAreLeft: what a pod leaves in its volumes, and swaps to the end, is removed with it, and nothing that its links lead to.
@@ -63,9 +63,9 @@ func TestLinksAreLeft(t *testing.T) {
 		f.create(name, play("c", "stay", "deepen /data/deep 700", "symlink "+f.victim()+" /data/link", "symlink / /data/root", "setuid /data/suid",
 			"swap /data/a "+f.victim(), "swap /data/b/c "+f.victim()+"/deep", "swap /data/d "+filepath.Dir(f.Dir))+
 			"volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = {}\n")
-		f.until(name, "ready", isReady)
+		f.Until(name, "ready", isReady)
 		f.outcomes(name, "c")
-		f.podstead("delete", name, "--grace-period", "0")
+		f.MustRun("delete", name, "--grace-period", "0")
 	}
 }
 
@@ -78,7 +78,7 @@ func TestProgramsOfVolumes(t *testing.T) {
 		"[[volumes]]\nname = \"claim\"\npersistentVolumeClaim = { claimName = \"claim\" }\n")
 	f.outcomes("smuggler", "c")
 	found := 0
-	f.check(filepath.WalkDir(f.StateDir(), func(path string, entry os.DirEntry, err error) error {
+	f.Check(filepath.WalkDir(f.StateDir(), func(path string, entry os.DirEntry, err error) error {
 		if err != nil || entry.Name() != "suid" {
 			return err
 		}
@@ -91,8 +91,8 @@ func TestProgramsOfVolumes(t *testing.T) {
 	if found < 3 {
 		f.Errorf("%d of the programs were found, want 3", found)
 	}
-	f.podstead("delete", "smuggler")
-	f.podstead("volume", "rm", "claim")
+	f.MustRun("delete", "smuggler")
+	f.MustRun("volume", "rm", "claim")
 }
 
 // openTo reports whether all folders on the way to a path below the rig's can be gone through by everybody.
@@ -100,7 +100,7 @@ func (f *fixture) openTo(path string) bool {
 	f.Helper()
 	for dir := filepath.Dir(path); dir != f.Dir; dir = filepath.Dir(dir) {
 		info, err := os.Stat(dir)
-		f.check(err)
+		f.Check(err)
 		if info.Mode().Perm()&0o001 == 0 {
 			return false
 		}

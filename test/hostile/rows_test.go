@@ -2,24 +2,15 @@ package hostile
 
 import (
 	"cmp"
-	"flag"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	gocmp "github.com/google/go-cmp/cmp"
+	"github.com/podstead/podstead/test/internal/table"
 )
-
-var update = flag.Bool("update", false, "write the section of docs/security.md anew")
 
 // What is between these lines of the page is made of the table.
 const (
-	page  = "../../docs/security.md"
 	begin = "<!-- hostile:begin -->\n"
 	end   = "<!-- hostile:end -->\n"
 )
@@ -28,61 +19,22 @@ const (
 //
 //	go test ./test/hostile -run TestTable -update
 func TestTable(t *testing.T) {
-	tests := testsOf(t)
+	var tests []string
 	for _, row := range Rows() {
-		if _, found := tests[row.Test]; !found || row.Tries == "" || row.Here == "" {
-			t.Errorf("row %q: want what it tries and what comes of it, and a test, not %q", row.Tries, row.Test)
+		if row.Test == "" || row.Tries == "" || row.Here == "" {
+			t.Errorf("row %q: want what it tries and what comes of it, and a test", row.Tries)
 		}
-		tests[row.Test] = true
+		tests = append(tests, row.Test)
 	}
-	for name, used := range tests {
-		if !used {
-			t.Errorf("no row of the table has the test %s", name)
+	table.CheckTests(t, tests)
+	table.CheckPage(t, "../../docs/security.md", func(text string) string {
+		before, rest, hasBegin := strings.Cut(text, begin)
+		_, after, hasEnd := strings.Cut(rest, end)
+		if !hasBegin || !hasEnd {
+			t.Fatalf("the page has not both lines %q and %q", begin, end)
 		}
-	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	before, rest, hasBegin := strings.Cut(string(text), begin)
-	got, after, hasEnd := strings.Cut(rest, end)
-	if !hasBegin || !hasEnd {
-		t.Fatalf("%s has not both lines %q and %q", page, begin, end)
-	}
-	if *update {
-		got = section()
-		if err := os.WriteFile(page, []byte(before+begin+got+end+after), 0o644); err != nil { //nolint:gosec // a page
-			t.Fatal(err)
-		}
-	}
-	if diff := gocmp.Diff(section(), got); diff != "" {
-		t.Errorf("%s is not what the table says (go test ./test/hostile -run TestTable -update writes it):\n%s", page, diff)
-	}
-}
-
-// testsOf are the names of the tests that need root. None has a row yet.
-func testsOf(t *testing.T) map[string]bool {
-	t.Helper()
-	files, err := filepath.Glob("*_test.go")
-	if err != nil {
-		t.Fatal(err)
-	}
-	tests := map[string]bool{}
-	for _, name := range files {
-		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(file.Comments) == 0 || !strings.HasPrefix(file.Comments[0].List[0].Text, "//go:build e2e") {
-			continue
-		}
-		for _, decl := range file.Decls {
-			if f, is := decl.(*ast.FuncDecl); is && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
-				tests[f.Name.Name] = false
-			}
-		}
-	}
-	return tests
+		return before + begin + section() + end + after
+	})
 }
 
 func section() string {

@@ -34,8 +34,8 @@ func TestRuntimeIsHunted(t *testing.T) {
   failureThreshold = 30
 `+volumes)
 	var met string
-	f.await(func() error {
-		text := f.podstead("logs", "hunter")
+	f.Await(func() error {
+		text := f.MustRun("logs", "hunter")
 		_, after, found := strings.Cut(text, "hunted: ")
 		if !found {
 			return fmt.Errorf("the hunt goes on: %s", text)
@@ -43,8 +43,8 @@ func TestRuntimeIsHunted(t *testing.T) {
 		met, _, _ = strings.Cut(after, "\n")
 		return nil
 	})
-	events := f.podstead("events", "hunter")
-	f.podstead("delete", "hunter")
+	events := f.MustRun("events", "hunter")
+	f.MustRun("delete", "hunter")
 	seen := false
 	for thing := range strings.SplitSeq(met, ", ") {
 		if strings.Contains(thing, "and wrote") || strings.Contains(thing, "reached") {
@@ -81,14 +81,14 @@ func TestWorkingDirectory(t *testing.T) {
 		fmt.Fprint(&text, play(fmt.Sprint("c", i), "try", "above "+f.victim()+"/a"), fmt.Sprintf("workingDir = \"/proc/self/fd/%d\"\n", i))
 	}
 	f.create("descriptors", text.String())
-	p := f.until("descriptors", "done", ended)
+	p := f.Until("descriptors", "done", ended)
 	for _, c := range p.Status.ContainerStatuses {
 		end := c.State.Terminated
 		if end == nil || end.Reason != "StartError" { // it must not even start
 			f.Errorf("%s ended with %+v and told %v", c.Name, end, f.outcomes("descriptors", c.Name))
 		}
 	}
-	f.podstead("delete", "descriptors")
+	f.MustRun("delete", "descriptors")
 
 	f.create("links", play("c", "stay", "wait 1ms")+`
 workingDir = "/tmp/here"
@@ -100,17 +100,17 @@ workingDir = "/tmp/here"
   timeoutSeconds = 5
   failureThreshold = 100
 `)
-	f.await(func() error {
-		events := f.podstead("events", "links")
+	f.Await(func() error {
+		events := f.MustRun("events", "links")
 		if !strings.Contains(events, "chdir to cwd") {
 			return fmt.Errorf("no probe has failed:\n%s", events)
 		}
 		return nil
 	})
-	if told := f.podstead("logs", "links"); strings.Contains(told, ": found") {
+	if told := f.MustRun("logs", "links"); strings.Contains(told, ": found") {
 		f.Error(told)
 	}
-	f.podstead("delete", "links")
+	f.MustRun("delete", "links")
 }
 
 // TestSurface: what the daemon and the shims have open to others: sockets that root alone may use, none of them abstract (where a
@@ -118,9 +118,9 @@ workingDir = "/tmp/here"
 // write, but those that containers are shown.
 func TestSurface(t *testing.T) {
 	f := newFixture(t, options{})
-	f.until(neighbour, "ready", isReady)
+	f.Until(neighbour, "ready", isReady)
 	processes, err := f.Processes()
-	f.check(err)
+	f.Check(err)
 	var kinds []string
 	for _, p := range processes {
 		name := filepath.Base(strings.Fields(p.Command)[0])
@@ -137,7 +137,7 @@ func TestSurface(t *testing.T) {
 	}
 	for dir, mode := range map[string]os.FileMode{f.StateDir(): 0o711, f.RunDir(): 0o711, f.LogDir(): 0o750} {
 		info, err := os.Stat(dir)
-		f.check(err)
+		f.Check(err)
 		if info.Mode().Perm()&^mode != 0 {
 			f.Errorf("%s has the mode %v, want %v at most", dir, info.Mode().Perm(), mode)
 		}
@@ -152,7 +152,7 @@ func (f *fixture) socketsOf(pid int) (list []socket) {
 	f.Helper()
 	held := map[string]bool{}
 	links, err := filepath.Glob(fmt.Sprintf("/proc/%d/fd/*", pid))
-	f.check(err)
+	f.Check(err)
 	for _, link := range links {
 		if target, err := os.Readlink(link); err == nil {
 			held[strings.TrimSuffix(strings.TrimPrefix(target, "socket:["), "]")] = true
@@ -189,7 +189,7 @@ func (f *fixture) checkSocket(owner string, s socket) {
 	}
 	for path := s.address; path != "/" && path != f.Dir; path = filepath.Dir(path) {
 		info, err := os.Stat(path)
-		f.check(err)
+		f.Check(err)
 		const others = 0o007
 		closed := info.Mode().Perm()&others == 0 || !info.IsDir() && info.Mode().Perm()&0o002 == 0
 		if closed {
@@ -210,13 +210,13 @@ name = "c"
 image = %q
 command = ["sh", "-c", "echo %s; printf 'half\\rover\\033[2J\\n'; printf 'last\\033]0;title\\007\\033[2Jwords\\n' > /dev/termination-log; truncate -s 512G /etc/hosts /etc/hostname; exit 3"]
 `, intruder, forged))
-	p := f.until("words", "done", ended)
+	p := f.Until("words", "done", ended)
 	end := p.Status.ContainerStatuses[0].State.Terminated
 	if end == nil || !strings.HasPrefix(end.Message, "last") || len(end.Message) > 4096 {
 		f.Fatalf("the container ended with %+v", end)
 	}
 	var forgeries int
-	for line := range strings.Lines(f.podstead("logs", "words", "--timestamps")) {
+	for line := range strings.Lines(f.MustRun("logs", "words", "--timestamps")) {
 		if strings.Contains(line, "forged") {
 			forgeries++
 			if strings.HasPrefix(line, "2020") {
@@ -228,11 +228,11 @@ command = ["sh", "-c", "echo %s; printf 'half\\rover\\033[2J\\n'; printf 'last\\
 		f.Errorf("the forged entry is there %d times, want 1", forgeries)
 	}
 	for _, command := range [][]string{{"get"}, {"get", "words"}, {"events", "words"}, {"why", "words"}, {"get", "words", "-o", "json"}} {
-		if told := f.podstead(command...); strings.ContainsAny(told, "\x1b\x07\r") {
+		if told := f.MustRun(command...); strings.ContainsAny(told, "\x1b\x07\r") {
 			f.Errorf("podstead %v tells %q", command, told)
 		}
 	}
-	f.podstead("delete", "words")
+	f.MustRun("delete", "words")
 }
 
 // TestLastWords: the file of a container's last words cannot be made anything but a file, and no more of it is read than is told.
@@ -240,7 +240,7 @@ func TestLastWords(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("last", "restartPolicy = \"Never\"\n"+play("c", "try",
 		"remove /dev/termination-log", "truncate /dev/termination-log 1024", "link /dev/termination-log /tmp/link", "truncate /etc/hosts 1024"))
-	p := f.until("last", "done", ended)
+	p := f.Until("last", "done", ended)
 	f.compare("last", "c", []try{
 		{"remove /dev/termination-log", "EBUSY"},
 		{"truncate /dev/termination-log 1024", "done"},
@@ -250,6 +250,6 @@ func TestLastWords(t *testing.T) {
 		f.Errorf("the container ended with %+v", end)
 	}
 	f.create("after", play("c", "stay", "wait 1ms")) // a neighbour more: the hosts files of all pods are written
-	f.until("after", "ready", func(p *api.Pod) bool { return isReady(p) })
-	f.podstead("delete", "last", "after")
+	f.Until("after", "ready", func(p *api.Pod) bool { return isReady(p) })
+	f.MustRun("delete", "last", "after")
 }

@@ -112,8 +112,8 @@ func TestFiftyPods(t *testing.T) {
 	f.write("host/word", "word\n")
 	f.start("fifty-99", f.one(99)) // makes what stays
 	f.line("fifty-99", "done")
-	f.podstead("delete", "fifty-99", "--grace-period", "2")
-	f.await(f.noPods)
+	f.MustRun("delete", "fifty-99", "--grace-period", "2")
+	f.Await(f.noPods)
 	before := map[string]bool{}
 	for _, path := range f.files() {
 		before[path] = true
@@ -122,14 +122,14 @@ func TestFiftyPods(t *testing.T) {
 
 	var group errgroup.Group
 	for i := range fifty {
-		file := f.file(fmt.Sprintf("fifty-%d", i), f.one(i))
-		ctx := f.ctx()
+		name, ctx := fmt.Sprintf("fifty-%d", i), f.Ctx()
+		text := f.PodText(name, f.one(i))
 		group.Go(func() error {
-			_, err := f.add(ctx, file)
+			_, err := f.Create(ctx, name, text)
 			return err
 		})
 	}
-	f.check(group.Wait())
+	f.Check(group.Wait())
 	addresses := map[string]string{}
 	for i := range fifty {
 		name := fmt.Sprintf("fifty-%d", i)
@@ -147,20 +147,20 @@ func TestFiftyPods(t *testing.T) {
 			places = append(places, fmt.Sprintf("127.0.0.1:%d", 20000+i))
 		}
 		for _, place := range places {
-			if got, err := space("").get(f.ctx(), "http://"+place); err != nil || got != name {
+			if got, err := space("").get(f.Ctx(), "http://"+place); err != nil || got != name {
 				t.Errorf("%s answered %q, %v, want %s", place, got, err, name)
 			}
 		}
 	}
 
-	f.podstead("delete", "--all", "--grace-period", "2")
-	f.await(f.noPods)
+	f.MustRun("delete", "--all", "--grace-period", "2")
+	f.Await(f.noPods)
 	claims := []string{"claim-99"}
 	for i := range fifty {
 		claims = append(claims, fmt.Sprintf("claim-%d", i))
 	}
 	f.checkClaims(claims)
-	f.await(func() error {
+	f.Await(func() error {
 		stories := filepath.Join(f.StateDir(), "events") // of the last pods, a bounded number, for who asks why
 		known := func(path string) bool { return before[path] || filepath.Dir(path) == stories }
 		if left := slices.DeleteFunc(f.files(), known); len(left) > 0 {
@@ -168,7 +168,7 @@ func TestFiftyPods(t *testing.T) {
 		}
 		return nil
 	})
-	f.await(func() error {
+	f.Await(func() error {
 		if now := f.descriptors(); now > descriptors+10 {
 			return fmt.Errorf("the daemon had %d descriptors open, and has %d", descriptors, now)
 		}
@@ -180,8 +180,8 @@ func TestFiftyPods(t *testing.T) {
 func (f *fixture) checkClaims(claims []string) {
 	f.Helper()
 	slices.Sort(claims)
-	list, err := f.Client().Volumes(f.ctx())
-	f.check(err)
+	list, err := f.Client().Volumes(f.Ctx())
+	f.Check(err)
 	var have []string
 	for _, v := range list.Items {
 		have = append(have, v.Name)
@@ -190,7 +190,7 @@ func (f *fixture) checkClaims(claims []string) {
 		if err != nil || string(text) != "fifty-"+number+"\n" || len(v.Pods) > 0 {
 			f.Errorf("volume %s holds %q, %v, and is named by %v", v.Name, text, err, v.Pods)
 		}
-		f.check(f.Client().RemoveVolume(f.ctx(), v.Name))
+		f.Check(f.Client().RemoveVolume(f.Ctx(), v.Name))
 	}
 	if diff := cmp.Diff(claims, have); diff != "" {
 		f.Errorf("volumes (-want +got):\n%s", diff)
@@ -199,7 +199,7 @@ func (f *fixture) checkClaims(claims []string) {
 
 // noPods says what the daemon still has of pods: in its leases, links and maps.
 func (f *fixture) noPods() error {
-	list, err := f.Client().Pods(f.ctx())
+	list, err := f.Client().Pods(f.Ctx())
 	if err == nil && len(list.Items) > 0 {
 		err = fmt.Errorf("there are %d pods", len(list.Items))
 	}
@@ -220,7 +220,7 @@ func (f *fixture) noPods() error {
 func (f *fixture) files() (paths []string) {
 	f.Helper()
 	for _, dir := range []string{f.StateDir(), f.RunDir(), f.LogDir()} {
-		f.check(filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		f.Check(filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
 			switch {
 			case errors.Is(err, fs.ErrNotExist):
 				return nil
@@ -239,9 +239,9 @@ func (f *fixture) files() (paths []string) {
 // descriptors is how many the daemon has open.
 func (f *fixture) descriptors() int {
 	f.Helper()
-	pid, err := f.DaemonPID(f.ctx())
-	f.check(err)
+	pid, err := f.DaemonPID(f.Ctx())
+	f.Check(err)
 	entries, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", pid))
-	f.check(err)
+	f.Check(err)
 	return len(entries)
 }

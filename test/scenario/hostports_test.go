@@ -29,8 +29,8 @@ func web() string {
 // answers waits until a host port answers to a space as the pod, which sees whom it should; "" stands for anybody.
 func (f *fixture) answers(from space, network, address, pod, sees string) {
 	f.Helper()
-	f.await(func() error {
-		got, err := from.whoami(f.ctx(), network, address)
+	f.Await(func() error {
+		got, err := from.whoami(f.Ctx(), network, address)
 		if name, seen, _ := strings.Cut(got, " "); err == nil && (name != pod || sees != "" && seen != sees) {
 			err = fmt.Errorf("%s %s answered %q, want %q seen from %q", network, address, got, pod, sees)
 		}
@@ -62,15 +62,15 @@ func TestHostPorts(t *testing.T) {
 		}
 	}
 	for _, closed := range []string{"127.0.0.1:18081", "[" + machine6 + "]:18081"} { // the port is on another address
-		if got, err := space("").whoami(f.ctx(), "tcp", closed); err == nil {
+		if got, err := space("").whoami(f.Ctx(), "tcp", closed); err == nil {
 			t.Errorf("%s answered %q", closed, got)
 		}
 	}
-	if out, err := space("").get(f.ctx(), "http://"+p.Status.PodIP+":8080/fetch?url=http://"+outside4+":1/"); err == nil || !strings.Contains(err.Error(), "refused") {
+	if out, err := space("").get(f.Ctx(), "http://"+p.Status.PodIP+":8080/fetch?url=http://"+outside4+":1/"); err == nil || !strings.Contains(err.Error(), "refused") {
 		t.Errorf("from the pod, a closed port outside answered %q, %v", out, err)
 	}
-	f.podstead("delete", "web", "--grace-period", "2")
-	if got, err := outside.whoami(f.ctx(), "tcp", machine4+":18080"); err == nil {
+	f.MustRun("delete", "web", "--grace-period", "2")
+	if got, err := outside.whoami(f.Ctx(), "tcp", machine4+":18080"); err == nil {
 		t.Errorf("after the pod is gone its port answered %q", got)
 	}
 	again := f.start("web", web())
@@ -86,7 +86,7 @@ func TestHostPortConflict(t *testing.T) {
 	f.uplink()
 	f.start("web", web())
 	l, err := net.Listen("tcp", "127.0.0.1:18090")
-	f.check(err)
+	f.Check(err)
 	t.Cleanup(func() { _ = l.Close() })
 	for _, test := range []struct{ name, ports, want string }{
 		{"tcp", `{ containerPort = 80, hostPort = 18080 }`, `host port 18080/TCP: pod "web" has it`},
@@ -97,16 +97,16 @@ func TestHostPortConflict(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := f.of(t)
-			file := f.file("second", server("c")+"ports = ["+test.ports+"]\n")
-			out, err := f.Podstead(f.ctx(), "run", file)
+			file := f.PodFile("second", server("c")+"ports = ["+test.ports+"]\n")
+			out, err := f.Podstead(f.Ctx(), "run", file)
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), `pod "second" is refused`) {
 				t.Errorf("it ended with %v and wrote %q, want status 1 and %q", err, out, test.want)
 			}
-			if pods := f.podstead("get", "-o", "name"); pods != "pod/web\n" {
+			if pods := f.MustRun("get", "-o", "name"); pods != "pod/web\n" {
 				t.Errorf("there are the pods %q", pods)
 			}
-			begun := regexp.MustCompile(`(?m)^.*second.*$`).FindAllString(f.podstead("events"), -1)
+			begun := regexp.MustCompile(`(?m)^.*second.*$`).FindAllString(f.MustRun("events"), -1)
 			begun = slices.DeleteFunc(begun, func(line string) bool { return strings.Contains(line, "Pod is refused: NodePorts: ") })
 			if len(begun) > 0 {
 				t.Errorf("something was begun: %q", begun)
@@ -124,13 +124,13 @@ func TestConnectionsOutliveTheDaemon(t *testing.T) {
 	outside := f.uplink()
 	was := f.start("web", web())
 	f.answers(outside, "tcp", machine4+":18080", "web", outside4)
-	ctx, cancel := context.WithCancel(f.ctx())
+	ctx, cancel := context.WithCancel(f.Ctx())
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DialContext: outside.dial}}
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+machine4+":18080/dribble", nil)
-	f.check(err)
+	f.Check(err)
 	res, err := client.Do(q)
-	f.check(err)
+	f.Check(err)
 	defer res.Body.Close()
 	works := func(when string) {
 		t.Helper()
@@ -153,15 +153,15 @@ func TestConnectionsOutliveTheDaemon(t *testing.T) {
 		}
 	}
 	works("at first")
-	f.killDaemon()
+	f.MustKillDaemon()
 	works("without a daemon")
-	f.podstead("get")
+	f.MustRun("get")
 	is := f.running("web")
 	works("with the next daemon")
 	if fmt.Sprint(was.Status.PodIPs) != fmt.Sprint(is.Status.PodIPs) || was.Metadata.UID != is.Metadata.UID {
 		t.Errorf("the pod had %v, and has %v", was.Status.PodIPs, is.Status.PodIPs)
 	}
-	if _, err := f.Podstead(f.ctx(), "run", f.file("second", web())); err == nil || !strings.Contains(err.Error(), `pod "web" has it`) {
+	if _, err := f.Podstead(f.Ctx(), "run", f.PodFile("second", web())); err == nil || !strings.Contains(err.Error(), `pod "web" has it`) {
 		t.Errorf("the next daemon does not know who has the port: %v", err)
 	}
 }
@@ -173,7 +173,7 @@ func TestDockersFirewall(t *testing.T) {
 	docker := f.docker()
 	p := f.start("web", web())
 	echo, err := f.listen(outside)
-	f.check(err)
+	f.Check(err)
 	works := func(when string) {
 		t.Helper()
 		for _, network := range []string{"tcp", "udp"} {
@@ -191,8 +191,8 @@ func TestDockersFirewall(t *testing.T) {
 	f.start("next", server("c"))
 	works("after the firewall was written anew")
 	docker()
-	f.killDaemon()
-	f.podstead("get")
+	f.MustKillDaemon()
+	f.MustRun("get")
 	works("after a restart of the daemon")
 }
 
@@ -200,7 +200,7 @@ func TestDockersFirewall(t *testing.T) {
 func (f *fixture) docker() (again func()) {
 	f.Helper()
 	c, err := nftables.New()
-	f.check(err)
+	f.Check(err)
 	drop := nftables.ChainPolicyDrop
 	families := []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6}
 	again = func() {
@@ -214,7 +214,7 @@ func (f *fixture) docker() (again func()) {
 				Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter, Policy: &drop,
 			})
 		}
-		f.check(c.Flush())
+		f.Check(c.Flush())
 	}
 	again()
 	f.Cleanup(func() {

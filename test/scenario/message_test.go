@@ -36,8 +36,8 @@ func TestTerminationMessage(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := f.of(t)
-			f.create(test.name, "restartPolicy = \"Never\"\n"+shell("c", test.script)+test.fields)
-			p := f.until(test.name, "at rest", func(p *api.Pod) bool { return p.Status.AtRest && p.Status.Phase.Terminal() })
+			f.MustCreate(test.name, "restartPolicy = \"Never\"\n"+shell("c", test.script)+test.fields)
+			p := f.Until(test.name, "at rest", func(p *api.Pod) bool { return p.Status.AtRest && p.Status.Phase.Terminal() })
 			end := p.Status.ContainerStatuses[0].State.Terminated
 			if end == nil {
 				t.Fatalf("the container's state is %+v", p.Status.ContainerStatuses[0])
@@ -59,18 +59,18 @@ func TestTerminationMessageOfTheFormerRun(t *testing.T) {
 			t.Errorf("run %d begins with the message %q", i, got)
 		}
 		words := fmt.Sprintf("run %d is over", i)
-		_, err := space("").get(f.ctx(), page(p.Status.PodIP, "/exit", "code", "3", "message", words))
+		_, err := space("").get(f.Ctx(), page(p.Status.PodIP, "/exit", "code", "3", "message", words))
 		if !errors.Is(err, io.EOF) {
 			t.Fatalf("the server was to end without an answer: %v", err)
 		}
-		f.until("again", "restarted", func(p *api.Pod) bool {
+		f.Until("again", "restarted", func(p *api.Pod) bool {
 			c := p.Status.ContainerStatuses[0]
 			return c.State.Running != nil && c.RestartCount == i+1 && c.LastState.Terminated != nil && c.LastState.Terminated.Message == words
 		})
 	}
-	f.killDaemon()
-	f.podstead("get")
-	f.until("again", "as it was", func(p *api.Pod) bool {
+	f.MustKillDaemon()
+	f.MustRun("get")
+	f.Until("again", "as it was", func(p *api.Pod) bool {
 		last := p.Status.ContainerStatuses[0].LastState.Terminated
 		return runs(p) && last != nil && last.Message == "run 2 is over" && last.ExitCode == 3
 	})

@@ -13,9 +13,9 @@ import (
 // TestNetworkNone: pods have a loopback that is up, and nothing else; host ports are refused; hostNetwork works.
 func TestNetworkNone(t *testing.T) {
 	f := newFixture(t)
-	f.check(f.StopDaemon(f.ctx()))
+	f.Check(f.StopDaemon(f.Ctx()))
 	f.Env = append(f.Env, "PODSTEAD_NETWORK_MODE=none")
-	f.podstead("get")
+	f.MustRun("get")
 	p := f.start("lonely", shell("c", "echo links=$(ls /sys/class/net 2>/dev/null || ip -o link | cut -d: -f2)"+
 		"; mkdir /www; echo hello > /www/index.html; httpd -p 127.0.0.1:80 -h /www; echo self=$(wget -q -O - http://127.0.0.1/)"+
 		"; echo routes=$(ip route | wc -l); echo hosts=$(grep -c lonely /etc/hosts)"+idle))
@@ -27,13 +27,13 @@ func TestNetworkNone(t *testing.T) {
 	if len(p.Status.PodIPs) != 0 || p.Status.PodIP != "" {
 		t.Errorf("the pod has the addresses %v", p.Status.PodIPs)
 	}
-	out, err := f.Podstead(f.ctx(), "run", f.file("ports", server("c")+"ports = [{ containerPort = 8080, hostPort = 18080 }]\n"))
+	out, err := f.Podstead(f.Ctx(), "run", f.PodFile("ports", server("c")+"ports = [{ containerPort = 8080, hostPort = 18080 }]\n"))
 	if err == nil || !strings.Contains(err.Error(), `host ports need network mode "bridge", or hostNetwork`) {
 		t.Errorf("a host port was not refused: %v\n%s", err, out)
 	}
 	f.start("machine", "hostNetwork = true\n"+server("c")+"ports = [{ containerPort = 18080, hostPort = 18080 }]\nenv.PORT = \"18080\"\n")
-	f.await(func() error {
-		got, err := space("").whoami(f.ctx(), "tcp", "127.0.0.1:18080")
+	f.Await(func() error {
+		got, err := space("").whoami(f.Ctx(), "tcp", "127.0.0.1:18080")
 		if err == nil && !strings.HasSuffix(got, " 127.0.0.1") {
 			err = fmt.Errorf("it answered %q", got)
 		}
@@ -49,7 +49,7 @@ func TestHostNetwork(t *testing.T) {
 	f := newFixture(t)
 	f.uplink()
 	name, err := os.Hostname()
-	f.check(err)
+	f.Check(err)
 	p := f.start("machine", "hostNetwork = true\nhostAliases = [{ ip = \"192.0.2.7\", hostnames = [\"elsewhere\"] }]\n"+server("c")+
 		"env.IP.fieldRef = { fieldPath = \"status.podIP\" }\nenv.HOST.fieldRef = { fieldPath = \"status.hostIP\" }\n"+
 		"ports = [{ containerPort = 8080 }]\n")
@@ -66,13 +66,13 @@ func TestHostNetwork(t *testing.T) {
 		}
 	}
 	machine, err := os.ReadFile("/etc/hosts")
-	f.check(err)
+	f.Check(err)
 	if got := f.inside(machine4, "/file", "path", "/etc/hosts"); !strings.Contains(got, strings.TrimSpace(string(machine))) || !strings.Contains(got, "192.0.2.7\telsewhere") {
 		t.Errorf("its /etc/hosts does not have the machine's and its alias:\n%s", got)
 	}
 
 	// Its port is the machine's, so another pod cannot have it.
-	out, err := f.Podstead(f.ctx(), "run", f.file("second", server("c")+"ports = [{ containerPort = 8080, hostPort = 8080 }]\n"))
+	out, err := f.Podstead(f.Ctx(), "run", f.PodFile("second", server("c")+"ports = [{ containerPort = 8080, hostPort = 8080 }]\n"))
 	if err == nil || !strings.Contains(err.Error(), "pod \"machine\" has it") {
 		t.Errorf("its port was not refused to another: %v\n%s", err, out)
 	}

@@ -33,8 +33,8 @@ func (f *fixture) addresses(p *api.Pod) (ip4, ip6 string) {
 // hosts waits until the /etc/hosts that a test server sees satisfies a condition.
 func (f *fixture) hosts(ip, what string, ok func(names map[string][]string) bool) {
 	f.Helper()
-	f.await(func() error {
-		text, err := space("").get(f.ctx(), page(ip, "/file", "path", "/etc/hosts"))
+	f.Await(func() error {
+		text, err := space("").get(f.Ctx(), page(ip, "/file", "path", "/etc/hosts"))
 		names := map[string][]string{}
 		for line := range strings.Lines(text) {
 			if words := strings.Fields(line); len(words) > 1 && !strings.HasPrefix(line, "#") {
@@ -88,7 +88,7 @@ func TestNeighbours(t *testing.T) {
 	})
 	f.hosts(beta4, "with gamma", func(names map[string][]string) bool { return slices.Equal(names["gamma"], []string{gamma4, gamma6}) })
 
-	f.podstead("delete", "beta", "gamma", "--grace-period", "1")
+	f.MustRun("delete", "beta", "gamma", "--grace-period", "1")
 	f.hosts(alpha4, "without those that have gone", func(names map[string][]string) bool {
 		return names["beta"] == nil && names["shop-0"] == nil && slices.Equal(names["gamma"], []string{"192.0.2.7"})
 	})
@@ -104,7 +104,7 @@ func TestNeighbours(t *testing.T) {
 func (f *fixture) hostsFile(uid string) (inode uint64) {
 	f.Helper()
 	processes, err := f.Processes()
-	f.check(err)
+	f.Check(err)
 	err = errors.New("the pod has no process of the test server")
 	for _, p := range processes {
 		groups, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.PID))
@@ -115,6 +115,6 @@ func (f *fixture) hostsFile(uid string) (inode uint64) {
 		err = unix.Stat(filepath.Join("/proc", fmt.Sprint(p.PID), "root/etc/hosts"), &stat)
 		inode = stat.Ino
 	}
-	f.check(err)
+	f.Check(err)
 	return inode
 }

@@ -110,8 +110,8 @@ func page(ip, path string, query ...string) string {
 // inside asks the test server of a pod for a page, and tries again until it answers.
 func (f *fixture) inside(ip, path string, query ...string) (answer string) {
 	f.Helper()
-	f.await(func() (err error) {
-		answer, err = space("").get(f.ctx(), page(ip, path, query...))
+	f.Await(func() (err error) {
+		answer, err = space("").get(f.Ctx(), page(ip, path, query...))
 		return err
 	})
 	return answer
@@ -122,7 +122,7 @@ func (f *fixture) space(name string) space {
 	f.Helper()
 	dir := filepath.Join(f.Dir, "space-"+name)
 	pins, err := netns.Pin(dir, netns.Options{Network: true})
-	f.check(err)
+	f.Check(err)
 	f.Cleanup(func() {
 		if err := netns.Unpin(dir); err != nil {
 			f.Error(err)
@@ -142,22 +142,22 @@ func (f *fixture) uplink() (outside space) {
 	f.Helper()
 	outside = f.space("outside")
 	file, err := os.Open(string(outside))
-	f.check(err)
+	f.Check(err)
 	defer file.Close()
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name = "up0"
 	veth := netlink.NewVeth(attrs)
 	veth.PeerName, veth.PeerNamespace = "up1", netlink.NsFd(int(file.Fd()))
-	f.check(netlink.LinkAdd(veth))
+	f.Check(netlink.LinkAdd(veth))
 	f.Cleanup(func() {
 		if err := netlink.LinkDel(veth); err != nil {
 			f.Error(err)
 		}
 	})
-	f.check(address("up0", machine4+"/24", machine6+"/64"))
-	f.check(netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(outside4)}))
-	f.check(netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(outside6)}))
-	f.check(outside.do(func() error { return address("up1", outside4+"/24", outside6+"/64") }))
+	f.Check(address("up0", machine4+"/24", machine6+"/64"))
+	f.Check(netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(outside4)}))
+	f.Check(netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(outside6)}))
+	f.Check(outside.do(func() error { return address("up1", outside4+"/24", outside6+"/64") }))
 	return outside
 }
 

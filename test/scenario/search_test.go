@@ -108,7 +108,7 @@ func (f *fixture) keeps(h hidden, places []place) (used map[string]bool) {
 	used = map[string]bool{}
 	forms := h.forms()
 	for _, dir := range []string{f.StateDir(), f.RunDir(), f.LogDir()} {
-		f.check(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		f.Check(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
 			if err != nil || !entry.Type().IsRegular() || isOn(path, unix.NSFS_MAGIC) { // that is a namespace
 				return gone(err)
 			}

@@ -109,12 +109,12 @@ func TestSecretsAreNowhere(t *testing.T) {
 	f.write("etc/secrets/folder/word", h.folder)
 	f.write("credentials/shop.word", h.credential)
 	envFile := f.write("word.env", "word="+h.envFile+"\n")
-	f.check(f.StopDaemon(f.ctx()))
+	f.Check(f.StopDaemon(f.Ctx()))
 	f.Env = append(f.Env, "CREDENTIALS_DIRECTORY="+filepath.Join(f.Dir, "credentials"))
-	f.podstead("get")
+	f.MustRun("get")
 
 	for _, format := range [][]string{{"-o", "json"}, nil} { // a foreground run, to its end
-		file := f.file("once", h.pod(envFile, "restartPolicy = \"Never\"\n", ""))
+		file := f.PodFile("once", h.pod(envFile, "restartPolicy = \"Never\"\n", ""))
 		out, err := f.everything(append([]string{"run", file}, format...)...)
 		if err == nil || !strings.Contains(out, "sum "+h.sum()) && !strings.Contains(out, h.sum()) {
 			t.Fatalf("the run is to fail, after all secrets have arrived: %v\n%s", err, out)
@@ -122,20 +122,20 @@ func TestSecretsAreNowhere(t *testing.T) {
 		f.hides(h, "podstead run", out)
 	}
 
-	f.create("keeper", h.pod(envFile, "", idle))
+	f.MustCreate("keeper", h.pod(envFile, "", idle))
 	seen := func(when string, running func(id string) bool) {
 		t.Helper()
-		f.until("keeper", "running "+when, func(p *api.Pod) bool {
+		f.Until("keeper", "running "+when, func(p *api.Pod) bool {
 			c := p.Status.ContainerStatuses[0]
 			return c.Name == "c" && c.State.Running != nil && running(c.ContainerID)
 		})
-		f.await(func() error {
+		f.Await(func() error {
 			if text := f.logs("keeper", "-c", "c"); text != "sum "+h.sum()+"  -\n" {
 				return fmt.Errorf("%s not all secrets have arrived, it wrote:\n%s", when, text)
 			}
 			return nil
 		})
-		f.until("keeper", "failing to start its wrong container", func(p *api.Pod) bool {
+		f.Until("keeper", "failing to start its wrong container", func(p *api.Pod) bool {
 			c := p.Status.ContainerStatuses[1]
 			return c.Name == "wrong" && c.RestartCount >= 2 && strings.Contains(fmt.Sprint(c.LastState.Terminated, c.State.Waiting, c.State.Terminated), "[hidden]")
 		})
@@ -145,24 +145,24 @@ func TestSecretsAreNowhere(t *testing.T) {
 	var first string
 	seen("at first", func(id string) bool { first = id; return true })
 	same := func(id string) bool { return id == first }
-	f.check(f.StopDaemon(f.ctx()))
-	f.podstead("get")
+	f.Check(f.StopDaemon(f.Ctx()))
+	f.MustRun("get")
 	seen("after a restart of the daemon", same)
-	f.killDaemon()
+	f.MustKillDaemon()
 	f.keepsNothing(h)
-	f.podstead("get")
+	f.MustRun("get")
 	seen("after a kill of the daemon", same)
-	f.check(f.CutPower(f.ctx()))
-	f.podstead("get")
+	f.Check(f.CutPower(f.Ctx()))
+	f.MustRun("get")
 	seen("after a loss of power", func(id string) bool { return id != first })
-	f.podstead("delete", "keeper", "--grace-period", "1")
+	f.MustRun("delete", "keeper", "--grace-period", "1")
 	f.keeps(h, nil) // not even where it had to be
 }
 
 // everything runs a command and returns all that it wrote.
 func (f *fixture) everything(args ...string) (string, error) {
 	f.Helper()
-	ctx, cancel := context.WithTimeout(f.ctx(), deadline)
+	ctx, cancel := context.WithTimeout(f.Ctx(), deadline)
 	defer cancel()
 	out, err := f.Command(ctx, args...).CombinedOutput()
 	return string(out), err
@@ -192,8 +192,8 @@ func (f *fixture) tellsNothing(h hidden) {
 		out, _ := f.everything(args...) // some must fail, and say no more for that
 		f.hides(h, "podstead "+strings.Join(args, " "), out)
 	}
-	list, err := f.Client().Pods(f.ctx())
-	f.check(err)
+	list, err := f.Client().Pods(f.Ctx())
+	f.Check(err)
 	f.hides(h, "the API", fmt.Sprintf("%+v", list))
 }
 

@@ -41,7 +41,7 @@ type source struct {
 func (f *fixture) source(kind, name string) source {
 	f.Helper()
 	s := source{f, filepath.Join(f.Dir, "etc", kind, name)}
-	f.check(os.MkdirAll(filepath.Dir(s.link), 0o755)) //nolint:gosec // what is secret is the files
+	f.Check(os.MkdirAll(filepath.Dir(s.link), 0o755)) //nolint:gosec // what is secret is the files
 	return s
 }
 
@@ -68,9 +68,9 @@ func TestVolumesFollow(t *testing.T) {
 	f := newFixture(t)
 	sources := []source{f.source("configmaps", "pair"), f.source("secrets", "pair")}
 	for _, s := range sources {
-		f.check(s.put(0))
+		f.Check(s.put(0))
 	}
-	f.check(os.Mkdir(filepath.Join(f.Dir, "gate"), 0o755))
+	f.Check(os.Mkdir(filepath.Join(f.Dir, "gate"), 0o755))
 	f.start("follower", shell("c", follower)+fmt.Sprintf(`
 env.A.configMapKeyRef = { name = "pair", key = "a" }
 volumeMounts = { map = "/map", secret = "/secret", gate = "/gate", sub = { mountPath = "/one", subPath = "a" } }
@@ -110,7 +110,7 @@ hostPath = { path = %q }
 			}
 		}
 	})
-	f.await(func() error {
+	f.Await(func() error {
 		text := f.logs("follower")
 		if maps, secrets := strings.Count(text, "map "), strings.Count(text, "secret "); maps < 2 || secrets < 2 {
 			return fmt.Errorf("the volumes have not followed:\n%s", text)
@@ -119,9 +119,9 @@ hostPath = { path = %q }
 	})
 	close(stop)
 	writing.Wait()
-	f.check(wrong)
+	f.Check(wrong)
 	for _, s := range sources {
-		f.check(s.put(1_000_000))
+		f.Check(s.put(1_000_000))
 	}
 	f.line("follower", "map 1000000")
 	f.line("follower", "secret 1000000")
@@ -171,8 +171,8 @@ func TestPodsWaitForTheirConfig(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			f := newFixture(t)
 			f.write("etc/configmaps/partly/other", "x")
-			f.create("late", shell("c", "echo up"+idle)+test.pod)
-			f.until("late", "waiting for "+test.message, waits(test.reason, test.message))
+			f.MustCreate("late", shell("c", "echo up"+idle)+test.pod)
+			f.Until("late", "waiting for "+test.message, waits(test.reason, test.message))
 			f.event("late", test.event, test.message)
 			f.write(test.file, "here")
 			p := f.running("late")
@@ -186,7 +186,7 @@ func TestPodsWaitForTheirConfig(t *testing.T) {
 // TestSizeLimits: an emptyDir on disk that is larger than it may be ends the pod, one in memory cannot be.
 func TestSizeLimits(t *testing.T) {
 	f := newFixture(t)
-	f.create("greedy", shell("c", "head -c 4194304 /dev/zero > /scratch/x"+idle)+
+	f.MustCreate("greedy", shell("c", "head -c 4194304 /dev/zero > /scratch/x"+idle)+
 		"volumeMounts = { scratch = \"/scratch\" }\n[[volumes]]\nname = \"scratch\"\nemptyDir = { sizeLimit = \"1Mi\" }\n")
 	f.start("bounded", shell("c", "dd if=/dev/zero of=/memory/x bs=4k 2>&1; echo size $(stat -c %s /memory/x)"+idle)+
 		"volumeMounts = { memory = \"/memory\" }\n[[volumes]]\nname = \"memory\"\nemptyDir = { medium = \"Memory\", sizeLimit = \"1Mi\" }\n")
@@ -196,7 +196,7 @@ func TestSizeLimits(t *testing.T) {
 	if text := f.logs("bounded"); !strings.Contains(text, "No space left on device") {
 		t.Errorf("the container is not told that there is no room:\n%s", text)
 	}
-	p := f.until("greedy", "evicted", func(p *api.Pod) bool { return p.Status.Phase == lifecycle.PhaseFailed && p.Status.AtRest })
+	p := f.Until("greedy", "evicted", func(p *api.Pod) bool { return p.Status.Phase == lifecycle.PhaseFailed && p.Status.AtRest })
 	if p.Status.Reason != "Evicted" || !strings.Contains(p.Status.Message, `EmptyDir volume "scratch" exceeds the limit "1Mi"`) {
 		t.Errorf("the pod failed with %s: %s", p.Status.Reason, p.Status.Message)
 	}

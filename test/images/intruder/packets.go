@@ -37,18 +37,14 @@ func packetSocket() (int, error) {
 	return unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 }
 
-// send sends a frame by the pod's link.
-func send(to net.HardwareAddr, ethertype uint16, payload []byte) error {
-	link, err := net.InterfaceByName(podLink)
-	if err != nil {
-		return err
-	}
+// send sends a frame by a link.
+func send(link *net.Interface, to, from net.HardwareAddr, ethertype uint16, payload []byte) error {
 	fd, err := packetSocket()
 	if err != nil {
 		return err
 	}
 	defer unix.Close(fd)
-	return unix.Sendto(fd, frame(to, link.HardwareAddr, ethertype, payload), 0, &unix.SockaddrLinklayer{Ifindex: link.Index})
+	return unix.Sendto(fd, frame(to, from, ethertype, payload), 0, &unix.SockaddrLinklayer{Ifindex: link.Index})
 }
 
 func frame(to, from net.HardwareAddr, ethertype uint16, payload []byte) []byte {
@@ -70,30 +66,49 @@ func neighbour(ip netip.Addr) (net.HardwareAddr, error) {
 	return nil, errors.Join(fmt.Errorf("%s is no neighbour", ip), err)
 }
 
+// meeting is what packets to a neighbour are made of.
+type meeting struct {
+	link      *net.Interface   // the pod's
+	hardware  net.HardwareAddr // the neighbour's
+	addresses []netip.Addr     // those that the packet is to have in it
+}
+
+// meet parses addresses and finds a neighbour by its IPv4 address.
+func meet(by string, addresses ...string) (m meeting, err error) {
+	m.addresses = make([]netip.Addr, len(addresses))
+	for i, text := range addresses {
+		if m.addresses[i], err = netip.ParseAddr(text); err != nil {
+			return m, err
+		}
+	}
+	ip, err := netip.ParseAddr(by)
+	if err != nil {
+		return m, err
+	}
+	if m.hardware, err = neighbour(ip); err != nil {
+		return m, err
+	}
+	m.link, err = net.InterfaceByName(podLink)
+	return m, err
+}
+
+// tell sends the neighbour a packet from the pod's own hardware address.
+func (m *meeting) tell(ethertype uint16, payload []byte) error {
+	return send(m.link, m.hardware, m.link.HardwareAddr, ethertype, payload)
+}
+
 // datagram sends a UDP datagram that says to be of one address to a port of another, by a neighbour:
 // "datagram FROM TO PORT NEIGHBOUR TEXT".
 func datagram(w []string) (string, error) {
-	from, err := netip.ParseAddr(w[0])
-	if err != nil {
-		return "", err
-	}
-	to, err := netip.ParseAddr(w[1])
-	if err != nil {
-		return "", err
-	}
 	port, err := strconv.ParseUint(w[2], 10, 16)
 	if err != nil {
 		return "", err
 	}
-	by, err := netip.ParseAddr(w[3])
+	m, err := meet(w[3], w[0], w[1])
 	if err != nil {
 		return "", err
 	}
-	hardware, err := neighbour(by)
-	if err != nil {
-		return "", err
-	}
-	return "", send(hardware, unix.ETH_P_IP, packet(from, to, uint16(port), w[4]))
+	return "", m.tell(unix.ETH_P_IP, packet(m.addresses[0], m.addresses[1], uint16(port), w[4]))
 }
 
 // packet is an IPv4 packet with a datagram in it.
@@ -126,19 +141,7 @@ func checksum(header []byte) uint16 {
 // claim tells a neighbour that an address is this pod's: "claim ADDRESS NEIGHBOUR". That is how traffic is led to a pod that it
 // is not meant for.
 func claim(w []string) (string, error) {
-	address, err := netip.ParseAddr(w[0])
-	if err != nil {
-		return "", err
-	}
-	to, err := netip.ParseAddr(w[1])
-	if err != nil {
-		return "", err
-	}
-	hardware, err := neighbour(to)
-	if err != nil {
-		return "", err
-	}
-	link, err := net.InterfaceByName(podLink)
+	m, err := meet(w[1], w[0], w[1])
 	if err != nil {
 		return "", err
 	}
@@ -146,76 +149,43 @@ func claim(w []string) (string, error) {
 	var b bytes.Buffer
 	for _, field := range []any{
 		uint16(1), uint16(unix.ETH_P_IP), byte(6), byte(4), uint16(reply),
-		[]byte(link.HardwareAddr), address.AsSlice(), []byte(hardware), to.AsSlice(),
+		[]byte(m.link.HardwareAddr), m.addresses[0].AsSlice(), []byte(m.hardware), m.addresses[1].AsSlice(),
 	} {
 		if err := binary.Write(&b, binary.BigEndian, field); err != nil {
 			return "", err
 		}
 	}
-	return "", send(hardware, unix.ETH_P_ARP, b.Bytes())
+	return "", m.tell(unix.ETH_P_ARP, b.Bytes())
 }
 
 // claim6 is claim for IPv6: "claim6 ADDRESS NEIGHBOUR NEIGHBOUR-IPV4".
 func claim6(w []string) (string, error) {
-	address, err := netip.ParseAddr(w[0])
+	m, err := meet(w[2], w[0], w[1])
 	if err != nil {
 		return "", err
 	}
-	to, err := netip.ParseAddr(w[1])
-	if err != nil {
-		return "", err
-	}
-	to4, err := netip.ParseAddr(w[2])
-	if err != nil {
-		return "", err
-	}
-	hardware, err := neighbour(to4)
-	if err != nil {
-		return "", err
-	}
-	link, err := net.InterfaceByName(podLink)
-	if err != nil {
-		return "", err
-	}
-	own, err := ownAddress(link)
+	own, err := ownAddress(m.link)
 	if err != nil {
 		return "", err
 	}
 	const advertisement, solicited, override, targetOption = 136, 0x40, 0x20, 2
 	message := []byte{advertisement, 0, 0, 0, solicited | override, 0, 0, 0}
-	message = append(append(message, address.AsSlice()...), targetOption, 1)
-	message = append(message, link.HardwareAddr...)
-	return "", send(hardware, unix.ETH_P_IPV6, packet6(own, to, message))
+	message = append(append(message, m.addresses[0].AsSlice()...), targetOption, 1)
+	message = append(message, m.link.HardwareAddr...)
+	return "", m.tell(unix.ETH_P_IPV6, packet6(own, m.addresses[1], message))
 }
 
 // wear sends a packet that has no address that is known beyond the link, in a frame that has the hardware address of a neighbour:
 // "wear NEIGHBOUR-IPV4 SOURCE-IPV6". A bridge that lets it in takes the neighbour to be here.
 func wear(w []string) (string, error) {
-	as, err := netip.ParseAddr(w[0])
+	m, err := meet(w[0], w[1])
 	if err != nil {
 		return "", err
 	}
-	from, err := netip.ParseAddr(w[1])
-	if err != nil {
-		return "", err
-	}
-	hardware, err := neighbour(as)
-	if err != nil {
-		return "", err
-	}
-	link, err := net.InterfaceByName(podLink)
-	if err != nil {
-		return "", err
-	}
-	fd, err := packetSocket()
-	if err != nil {
-		return "", err
-	}
-	defer unix.Close(fd)
 	const echo = 128
-	message := packet6(from, netip.IPv6LinkLocalAllNodes(), []byte{echo, 0, 0, 0, 0, 0, 0, 0})
+	message := packet6(m.addresses[0], netip.IPv6LinkLocalAllNodes(), []byte{echo, 0, 0, 0, 0, 0, 0, 0})
 	nobody := net.HardwareAddr{2, 0, 0, 0, 0, 1} // whose answer would tell the bridge better
-	return "", unix.Sendto(fd, frame(nobody, hardware, unix.ETH_P_IPV6, message), 0, &unix.SockaddrLinklayer{Ifindex: link.Index})
+	return "", send(m.link, nobody, m.hardware, unix.ETH_P_IPV6, message)
 }
 
 // packet6 is an IPv6 packet with a message of ICMPv6 in it, whose checksum it sets.

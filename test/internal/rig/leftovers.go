@@ -197,6 +197,17 @@ func (r *Rig) records(ctx context.Context) ([]string, error) {
 	return left, errors.Join(containersErr, sandboxesErr, leasesErr, snapshotsErr, e.Close())
 }
 
+// AwaitNoLeftovers returns when nothing is left. The error tells what is.
+func (r *Rig) AwaitNoLeftovers(ctx context.Context) error {
+	return Await(ctx, func() error {
+		left, err := r.Leftovers(ctx)
+		if len(left) > 0 {
+			err = errors.Join(err, fmt.Errorf("left behind:\n%s", strings.Join(left, "\n")))
+		}
+		return err
+	})
+}
+
 // Close ends everything of the rig by force and takes its folder away. It is for the end of a test, also of one that
 // failed; it says nothing about what it finds.
 func (r *Rig) Close(ctx context.Context) error {
