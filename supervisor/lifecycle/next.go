@@ -13,9 +13,6 @@ func NextTry(pod *spec.Pod, f Facts, container string, now Instant) (in time.Dur
 		return 0, false
 	}
 	h := f.Containers[container]
-	if h.Newest.live() && !h.Newest.Started.IsZero() {
-		return 0, false
-	}
 	due := Instant{}
 	switch s, pull := &f.Sandbox, &h.Pull; {
 	case s.Failures > 0 && !s.ready() && !s.inFlight():

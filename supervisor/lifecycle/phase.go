@@ -148,12 +148,11 @@ func (v *view) initializedCondition(s *Status) Condition {
 }
 
 func (v *view) containersReady(s *Status) Condition {
-	switch s.Phase {
-	case PhaseSucceeded:
+	if s.Phase == PhaseSucceeded {
 		return condition(ContainersReady, false, ReasonPodCompleted, "")
-	case PhaseFailed:
+	}
+	if s.Phase == PhaseFailed {
 		return condition(ContainersReady, false, ReasonPodFailed, "")
-	case PhasePending, PhaseRunning, PhaseUnknown:
 	}
 	if names := v.unready(s); len(names) > 0 {
 		return condition(ContainersReady, false, ReasonContainersNotReady,

@@ -171,16 +171,12 @@ func (b backoff) delay(level int) time.Duration {
 	if level <= 0 {
 		return 0
 	}
-	d := float64(b.initial) * math.Pow(b.factor, float64(level-1))
-	if d >= float64(b.limit) {
-		return b.limit
-	}
-	return time.Duration(d)
+	return time.Duration(min(float64(b.initial)*math.Pow(b.factor, float64(level-1)), float64(b.limit)))
 }
 
 // next is the level after this one. It does not grow where the delay no longer does, so that it stays bounded.
 func (b backoff) next(level int) int {
-	if level > 0 && b.delay(level+1) == b.delay(level) {
+	if b.delay(level+1) == b.delay(level) {
 		return level
 	}
 	return level + 1
