@@ -119,6 +119,7 @@ func TestDecideRestartAll(t *testing.T) {
 		return lifecycle.ContainerExited{Ref: start2("app", 1).Ref, Exit: lifecycle.Exit{Code: 42}, At: t}
 	}), reap("app", 1)}
 	initRule := within(podOf(always, "init", "app"), "init", own(never, rule(restartAll, "In", 0, 7)))
+	sideEnds := within(podOf(never, "side", "init", "app"), "side", own(always, rule(restartAll, "In", 7)))
 	sideRule := within(podOf(always, "side", "app"), "side", own(always, rule(restartAll, "In", 7)))
 	decisions{
 		{name: "4.2 everything ends at once, without hooks and with 2 s", pod: pod, past: asks, now: 10, want: do{end("other"), end("side")}},
@@ -156,6 +157,9 @@ func TestDecideRestartAll(t *testing.T) {
 		},
 		{name: "4.2 an init container can ask for it", pod: initRule, past: history{up(), ran("init", 1, 7)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("init", 1)}}},
 		{name: "4.2 by a success too", pod: initRule, past: history{up(), ran("init", 1, 0)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("init", 1)}}},
+		{name: "4.2 but none that has ended after the work was done", pod: sideEnds, past: history{up(), running("side", 1), ran("app", 1, 0), tick(5), exited("side", 1, 7)}, now: 5, want: do{removeSandbox(1)}},
+		{name: "4.2 or that was given up", pod: sideEnds, past: history{up(), running("side", 1), ran("init", 1, 3), tick(5), exited("side", 1, 7)}, now: 5, want: do{removeSandbox(1)}},
+		{name: "4.2 one that has ended before does, whatever the others say then", pod: sideEnds, past: history{up(), running("side", 1), running("app", 1), exited("side", 1, 7), tick(5), exited("app", 1, 0)}, now: 5, want: do{lifecycle.BeginRound{Round: 2, By: run("side", 1)}}},
 		{name: "4.2 and a sidecar", pod: sideRule, past: history{up(), ran("side", 1, 7)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("side", 1)}}},
 		{
 			name: "4.2 a pod that is to end does", pod: pod, past: history{asks, stopped(9 * time.Second), exited("side", 1, 0)}, now: 10,
