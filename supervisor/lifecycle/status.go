@@ -83,7 +83,7 @@ type Terminated struct {
 	Reason      Reason    `json:"reason,omitempty"`
 	Message     string    `json:"message,omitempty"`
 	StartedAt   time.Time `json:"startedAt,omitzero"` // zero: it never ran
-	FinishedAt  time.Time `json:"finishedAt"`
+	FinishedAt  time.Time `json:"finishedAt,omitzero"`
 	ContainerID string    `json:"containerID,omitempty"`
 }
 
