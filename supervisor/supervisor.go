@@ -172,9 +172,7 @@ func (s *Supervisor) takeUp(e Envelope, found lifecycle.Found, said Spoken) {
 		l.facts = l.facts.CatchUp(found, now)
 		l.status.Conditions = e.Conditions // without what the probes have said they seem to have changed
 		if said.At.Boot == now.Boot {
-			for _, v := range said.Probes {
-				l.facts = l.facts.Apply(v)
-			}
+			l.facts = said.onto(l.facts)
 			if e.SavedAt.Boot != said.At.Boot || !said.At.Before(e.SavedAt) {
 				l.status.Conditions = said.Conditions
 			}
