@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -270,4 +272,28 @@ func TestKubeletReasons(t *testing.T) {
 			t.Errorf("%s: in the table: %v; why it is not: %q", reason, have[reason], absent[reason])
 		}
 	}
+}
+
+// TestStopAfterTheEnd: who asks for the end of a pod that has ended by itself has not ended it.
+func TestStopAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		m.add(pod("p", spec.RestartNever, "sleep 5; exit 3"))
+		m.untilPhase("p", lifecycle.PhaseFailed)
+		synctest.Wait()
+		before, _ := m.Pod("p")
+		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{By: "a test"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		after, _ := m.Pod("p")
+		if diff := cmp.Diff(before.Facts.Stop, after.Facts.Stop); diff != "" {
+			t.Errorf("the pod is another (-before +after the stop):\n%s", diff)
+		}
+		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{By: "a test", Delete: true}); err != nil {
+			t.Fatal(err)
+		}
+		m.untilGone("p")
+	})
 }

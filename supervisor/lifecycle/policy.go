@@ -143,7 +143,9 @@ func appsDone(pod *spec.Pod, f *Facts) Instant {
 		if !f.counts(&a) || restarts(pod, c, &a) {
 			return Instant{}
 		}
-		last = later(last, a.Exited)
+		if i == 0 || last.Before(a.Exited) {
+			last = a.Exited
+		}
 	}
 	return last
 }
