@@ -8,6 +8,7 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -296,4 +297,26 @@ func TestStopAfterTheEnd(t *testing.T) {
 		}
 		m.untilGone("p")
 	})
+}
+
+// TestSandboxGone: whether the sandbox is made again is told with its loss.
+func TestSandboxGone(t *testing.T) {
+	for policy, then := range map[spec.RestartPolicy]string{
+		spec.RestartAlways: "it will be killed and re-created", spec.RestartNever: "it is not re-created",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMachine(t, fakeruntime.Options{})
+			m.start()
+			m.add(pod("p", policy, "sleep 100000"))
+			s := m.until("p", "ready", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
+			m.engine.LoseSandbox(s.Facts.UID)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			events, _ := m.Events().Since(0)
+			i := slices.IndexFunc(events, func(e supervisor.Event) bool { return e.Kind == supervisor.SandboxGone })
+			if i < 0 || !strings.HasPrefix(events[i].Message, "Pod sandbox changed, "+then+": ") {
+				t.Errorf("%s: want that %s; the events are %+v", policy, then, events)
+			}
+		})
+	}
 }

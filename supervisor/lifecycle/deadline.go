@@ -31,7 +31,7 @@ func (p *plan) expired() bool {
 	if limit == nil || stop.Reason != "" {
 		return false
 	}
-	if ends := !stop.Asked.IsZero() || finished(p.pod, p.facts); ends && !p.facts.anyLive() {
+	if Ends(p.pod, *p.facts) && !p.facts.anyLive() {
 		return false
 	}
 	if !p.due(p.facts.Accepted.Add(limit.Duration())) {

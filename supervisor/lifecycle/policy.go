@@ -92,6 +92,9 @@ func finished(pod *spec.Pod, f *Facts) bool {
 	return (!workEnd(pod, f).IsZero() || abandoned(pod, f)) && restartAllBy(pod, f) == Ref{}
 }
 
+// Ends reports whether the pod is on its way to its end, or there: nothing of it is begun any more.
+func Ends(pod *spec.Pod, f Facts) bool { return !f.Stop.Asked.IsZero() || finished(pod, &f) }
+
 // workEnd is when what the sidecars serve was over: an init container had failed for good, or every app container had ended
 // for good. Zero: it is not.
 func workEnd(pod *spec.Pod, f *Facts) Instant {
@@ -264,7 +267,7 @@ func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Du
 // RunsAgain reports whether a container whose newest run is over is to have another. It is false of a pod that is to end, and of
 // what is not one of the pod's own containers.
 func RunsAgain(pod *spec.Pod, f Facts, container string) bool {
-	if !f.Stop.Asked.IsZero() || finished(pod, &f) {
+	if Ends(pod, f) {
 		return false
 	}
 	v, a := view{pod: pod, facts: &f}, f.Containers[container].Newest
