@@ -84,6 +84,7 @@ func TestStatus(t *testing.T) {
 		{"a start on its way shows the end before", podOf(always, "app"), history{up(), ran("app", 1, 2), pulled("app", 2), asked("app", 2)}, 1, "Running; app Error(2)"},
 		{"as that of an init container does", podOf(always, "init", "app"), history{up(), ran("init", 1, 2), pulled("init", 2), asked("init", 2)}, 1, "Pending; init Error(2); app PodInitializing"},
 		{"or the delay that it has waited for", podOf(always, "app"), history{twice, exited("app", 2, 2), tick(11), start("app", 3, 2, 2)}, 11, "Running; app CrashLoopBackOff after Error(2) +1"},
+		{"and not a wait of another kind", podOf(always, "app"), history{up(), ran("app", 1, 2), tick(50), start("app", 2, 1, 1)}, 50, "Running; app Error(2)"},
 		{"a run shows the end before and counts", podOf(always, "app"), twice, 1, "Running; app Running after Error(1) +1 ready"},
 		{"the second crash backs off", podOf(always, "app"), history{twice, exited("app", 2, 2)}, 10.999, "Running; app CrashLoopBackOff after Error(2) +1"},
 		{"until the next run is asked for", podOf(always, "app"), history{twice, exited("app", 2, 2)}, 11, "Running; app CrashLoopBackOff after Error(2) +1"},
