@@ -8,10 +8,13 @@ import (
 	"net"
 	"net/http"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
@@ -269,5 +272,51 @@ func TestKubeletReasons(t *testing.T) {
 		if have[reason] == (absent[reason] != "") {
 			t.Errorf("%s: in the table: %v; why it is not: %q", reason, have[reason], absent[reason])
 		}
+	}
+}
+
+// TestStopAfterTheEnd: who asks for the end of a pod that has ended by itself has not ended it.
+func TestStopAfterTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		m.add(pod("p", spec.RestartNever, "sleep 5; exit 3"))
+		m.untilPhase("p", lifecycle.PhaseFailed)
+		synctest.Wait()
+		before, _ := m.Pod("p")
+		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{By: "a test"}); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		after, _ := m.Pod("p")
+		if diff := cmp.Diff(before.Facts.Stop, after.Facts.Stop); diff != "" {
+			t.Errorf("the pod is another (-before +after the stop):\n%s", diff)
+		}
+		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{By: "a test", Delete: true}); err != nil {
+			t.Fatal(err)
+		}
+		m.untilGone("p")
+	})
+}
+
+// TestSandboxGone: whether the sandbox is made again is told with its loss.
+func TestSandboxGone(t *testing.T) {
+	for policy, then := range map[spec.RestartPolicy]string{
+		spec.RestartAlways: "it will be killed and re-created", spec.RestartNever: "it is not re-created",
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMachine(t, fakeruntime.Options{})
+			m.start()
+			m.add(pod("p", policy, "sleep 100000"))
+			s := m.until("p", "ready", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
+			m.engine.LoseSandbox(s.Facts.UID)
+			time.Sleep(time.Minute)
+			synctest.Wait()
+			events, _ := m.Events().Since(0)
+			i := slices.IndexFunc(events, func(e supervisor.Event) bool { return e.Kind == supervisor.SandboxGone })
+			if i < 0 || !strings.HasPrefix(events[i].Message, "Pod sandbox changed, "+then+": ") {
+				t.Errorf("%s: want that %s; the events are %+v", policy, then, events)
+			}
+		})
 	}
 }

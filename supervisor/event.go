@@ -116,7 +116,7 @@ func Entries() []Entry {
 		{SandboxReady, "SandboxStarted", Normal, "Pod sandbox {sandbox} is ready", []string{"sandbox"}, nil, true},
 		{SandboxFailed, "FailedCreatePodSandBox", Warning, "Failed to create pod sandbox: {error}", []string{"error"}, nil, true},
 		{VolumeFailed, "FailedMount", Warning, "Waiting for a volume: {error}", []string{"error"}, nil, true},
-		{SandboxGone, "SandboxChanged", Normal, "Pod sandbox changed, it will be killed and re-created: {error}", []string{"error"}, nil, true},
+		{SandboxGone, "SandboxChanged", Normal, "Pod sandbox changed, {then}: {error}", []string{"then", "error"}, nil, true},
 		{RemovalFailed, "FailedKillPod", Warning, "Failed to remove {what}: {error}", []string{"what", "error"}, nil, true},
 		{ImagePulling, "Pulling", Normal, "Pulling image \"{image}\"", []string{"image"}, nil, false},
 		{ImageFetched, "Pulled", Normal, "Successfully pulled image \"{image}\" in {duration}", []string{"image", "duration"}, nil, true},

@@ -57,7 +57,7 @@ type loop struct {
 	pulling    map[string]Progress           // by container
 	hooks      map[hookRef]context.CancelFunc
 	probes     map[lifecycle.ProbeRef]*probing
-	spoken     bool               // a probe has come to another verdict since the verdicts were kept
+	spoken     bool               // there is a verdict or a signal since they were kept
 	sandboxEnd context.CancelFunc // ends the watch of the sandbox
 	notDurable error              // of the newest write
 }
@@ -241,10 +241,10 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	l.facts = l.facts.Apply(e)
 	l.tellEvent(before, e, now)
 	switch e.(type) {
-	case lifecycle.ProbeChanged:
+	case lifecycle.ProbeChanged, lifecycle.SignalSent:
 		l.spoken = true // which holds until the next boot at most: no disk is kept awake for it
 	case lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineLost, lifecycle.EngineFound:
-	case lifecycle.ImagePulled, lifecycle.SignalSent, lifecycle.ContainerRemoved:
+	case lifecycle.ImagePulled, lifecycle.ContainerRemoved:
 		// As above: a restarted supervisor carries the action out again and learns the same.
 	default:
 		l.dirty = true
@@ -300,7 +300,9 @@ func (l *loop) offer(m message) {
 func (l *loop) save(now lifecycle.Instant) *write {
 	if l.spoken {
 		l.spoken = false
-		l.writer.note(Spoken{At: now, Probes: l.facts.Verdicts(), Conditions: l.conditions(now)})
+		l.writer.note(Spoken{
+			At: now, Probes: l.facts.Verdicts(), Signals: l.facts.Signalled(), Conditions: l.conditions(now),
+		})
 	}
 	if !l.dirty {
 		return nil

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/google/uuid"
 
@@ -172,9 +171,7 @@ func (s *Supervisor) takeUp(e Envelope, found lifecycle.Found, said Spoken) {
 		l.facts = l.facts.CatchUp(found, now)
 		l.status.Conditions = e.Conditions // without what the probes have said they seem to have changed
 		if said.At.Boot == now.Boot {
-			for _, v := range said.Probes {
-				l.facts = l.facts.Apply(v)
-			}
+			l.facts = said.onto(l.facts)
 			if e.SavedAt.Boot != said.At.Boot || !said.At.Before(e.SavedAt) {
 				l.status.Conditions = said.Conditions
 			}
@@ -301,35 +298,6 @@ func holder(l *loop) string {
 	default:
 		return "it was added before"
 	}
-}
-
-// StopOptions say how a pod is to end.
-type StopOptions struct {
-	UID    string         // if set, only this pod, not another of the same name
-	Grace  *time.Duration // nil: the pod's own; 0: by force
-	Delete bool           // take everything of it away afterwards
-	By     string         // who asks
-}
-
-// Stop asks a pod to end and returns at once. Asked again it can shorten the grace period, and add the deletion. After
-// [ErrLeaving] the next supervisor has to be asked; after the context's error the pod may have heard it.
-func (s *Supervisor) Stop(ctx context.Context, name string, o StopOptions) error {
-	s.mu.Lock()
-	l := s.pods[name]
-	s.mu.Unlock()
-	if l == nil || (o.UID != "" && l.snapshot.Load().Facts.UID != o.UID) {
-		return fmt.Errorf("stop pod %q: %w", name, ErrNotFound)
-	}
-	heard, err := l.demand(ctx, func(now lifecycle.Instant) {
-		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(l.pod, o.Grace), Delete: o.Delete, By: o.By, At: now}, now)
-	})
-	switch {
-	case err != nil:
-		return fmt.Errorf("stop pod %q: %w", name, err)
-	case !heard && s.ctx.Err() != nil:
-		return ErrLeaving
-	}
-	return nil // heard, or about to be gone
 }
 
 // Pods returns all pods, sorted by name.

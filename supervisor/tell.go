@@ -113,7 +113,11 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 		l.tell(now, SandboxReady, "", fields{"sandbox": strconv.Itoa(e.Sandbox)})
 	case lifecycle.SandboxLost:
 		if l.facts.Sandbox.Lost == e.At {
-			l.tell(now, SandboxGone, "", fields{"error": e.Message})
+			then := "it will be killed and re-created" // the kubelet's words
+			if lifecycle.Ends(l.pod, l.facts) {
+				then = "it is not re-created"
+			}
+			l.tell(now, SandboxGone, "", fields{"error": e.Message, "then": then})
 		}
 	case lifecycle.ImagePulled:
 		kind := ImagePresent

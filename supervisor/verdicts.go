@@ -14,15 +14,27 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Spoken is what the probes of a pod have said, and the conditions then.
+// Spoken is what the probes of a pod have said, the stop signals that were sent, and the conditions then.
 type Spoken struct {
 	At         lifecycle.Instant        `json:"at"`
 	Probes     []lifecycle.ProbeChanged `json:"probes,omitempty"`
+	Signals    []lifecycle.SignalSent   `json:"signals,omitempty"`
 	Conditions []lifecycle.Condition    `json:"conditions,omitempty"` // for their transition times
 }
 
+// onto folds what was kept into the facts that the disk has.
+func (s Spoken) onto(f lifecycle.Facts) lifecycle.Facts {
+	for _, verdict := range s.Probes {
+		f = f.Apply(verdict)
+	}
+	for _, sent := range s.Signals {
+		f = f.Apply(sent)
+	}
+	return f
+}
+
 // Verdicts keeps what the probes of pods have said, over a restart of the supervisor but not of the machine, so that
-// status.started and status.ready do not flip. Calls for one pod are never concurrent.
+// status.started and status.ready do not flip; and which stop signals were sent, so that none is sent twice. Calls for one pod are never concurrent.
 type Verdicts interface {
 	// Load returns what is kept, by the UID of the pod.
 	Load() (map[string]Spoken, error)

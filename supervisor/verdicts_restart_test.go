@@ -1,6 +1,7 @@
 package supervisor_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,8 @@ import (
 
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // TestStatusOverRestart: a restart of the supervisor changes nothing of the status of what runs on, the times included at which
@@ -63,4 +66,31 @@ func TestStatusOverRestart(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestSignalsOverRestart: a restart of the supervisor sends no stop signal again. A process may take the second one for an order
+// to give up at once.
+func TestSignalsOverRestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{Program: func(*spec.Pod, lifecycle.StartContainer) (fakeruntime.Program, bool) {
+			return fakeruntime.Program{Runs: fakeruntime.Forever, Term: fakeruntime.Term{Takes: 20 * time.Second}}, true
+		}})
+		m.start()
+		m.add(pod("p", spec.RestartAlways, "sleep 100000"))
+		m.until("p", "ready", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
+		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{By: "a test"}); err != nil {
+			t.Fatal(err)
+		}
+		for _, end := range []func(){m.crash, m.leave, m.crash} {
+			time.Sleep(time.Second)
+			end()
+			m.start()
+		}
+		m.untilPhase("p", lifecycle.PhaseSucceeded)
+		calls := m.engine.Calls()
+		signals := slices.DeleteFunc(calls, func(c fakeruntime.Call) bool { return c.Method != "StopContainer" && c.Method != "KillContainer" })
+		if len(signals) != 1 {
+			t.Errorf("signals: %+v, want one", signals)
+		}
+	})
 }

@@ -25,6 +25,7 @@ func TestDirVerdicts(t *testing.T) {
 			ProbeRef: lifecycle.ProbeRef{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}, Kind: lifecycle.ProbeReadiness},
 			Verdict:  lifecycle.VerdictSuccess, Count: 1, At: at,
 		}},
+		Signals:    []lifecycle.SignalSent{{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}, At: at}},
 		Conditions: []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "True", LastTransitionTime: at.Wall}},
 	}
 	for _, uid := range []string{"u1", "u2"} {

@@ -7,8 +7,8 @@ import (
 // deadlineMessage is the kubelet's sentence for a pod that outlived its activeDeadlineSeconds.
 const deadlineMessage = "Pod was active on the node longer than the specified deadline"
 
-// EndPod ends the pod as failed, with the grace period of its own (activeDeadlineSeconds, contract 7.5). It has no effect
-// outside of the facts: see [Noted].
+// EndPod ends the pod as failed, with the grace period of its own (activeDeadlineSeconds, contract 7.5). One that is asked to
+// end already keeps the grace period that it has. It has no effect outside of the facts: see [Noted].
 type EndPod struct {
 	Reason  Reason
 	Message string
@@ -16,18 +16,25 @@ type EndPod struct {
 }
 
 func (a EndPod) issued(f *Facts, at Instant) {
-	f.Stop = Stop{
-		Asked: at, Deadline: at.Add(a.Grace), By: "activeDeadlineSeconds", Reason: a.Reason, Message: a.Message,
+	if f.Stop.Asked.IsZero() {
+		f.Stop.Asked, f.Stop.Deadline, f.Stop.By = at, at.Add(a.Grace), "activeDeadlineSeconds"
 	}
+	f.Stop.Reason, f.Stop.Message = a.Reason, a.Message
 }
 
 func (EndPod) failed(*Facts, Failure, Instant) {}
 
-// expired ends a pod whose time is over, and reports whether it does. The time begins when the pod was accepted, and
-// covers pulls and init containers too.
+// expired ends a pod whose time is over, and reports whether it does. The time begins when the pod was accepted, covers
+// pulls and init containers too, and the end of the pod until nothing of it runs (contract 2.1, what overrides the phase).
 func (p *plan) expired() bool {
-	limit := p.pod.ActiveDeadlineSeconds
-	if limit == nil || !p.due(p.facts.Accepted.Add(limit.Duration())) {
+	limit, stop := p.pod.ActiveDeadlineSeconds, &p.facts.Stop
+	if limit == nil || stop.Reason != "" {
+		return false
+	}
+	if Ends(p.pod, *p.facts) && !p.facts.anyLive() {
+		return false
+	}
+	if !p.due(p.facts.Accepted.Add(limit.Duration())) {
 		return false
 	}
 	p.do(EndPod{Reason: ReasonDeadlineExceeded, Message: deadlineMessage, Grace: EffectiveGrace(p.pod, nil).Period})

@@ -38,11 +38,11 @@ func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 	}
 	p.tidy() // before a start, which forgets the run that is reaped
 	switch {
+	case p.expired():
 	case !f.Stop.Asked.IsZero():
 		p.end(ReasonStopped)
 	case finished(pod, &f):
 		p.end(ReasonPodFinished)
-	case p.expired():
 	case p.restartAll():
 	default:
 		if !p.sandbox() {

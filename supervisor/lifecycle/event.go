@@ -114,8 +114,8 @@ func (e ContainerExited) apply(f *Facts) {
 // SignalSent ends a [StopContainer] or, with Kill set, a [KillContainer].
 type SignalSent struct {
 	Ref
-	Kill bool
-	At   Instant
+	Kill bool    `json:"kill,omitempty"`
+	At   Instant `json:"at"`
 }
 
 func (e SignalSent) apply(f *Facts) {

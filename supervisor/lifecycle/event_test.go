@@ -233,6 +233,15 @@ func TestApply(t *testing.T) {
 			},
 		},
 		{
+			"of one that was to end anyway it is the reason alone",
+			history{tick(5), deleted(9 * time.Second), tick(6), endPod(time.Second)},
+			func(f lifecycle.Facts) any { return f.Stop },
+			lifecycle.Stop{
+				Asked: at(5), Deadline: at(14), Delete: true, By: "a test", Reason: lifecycle.ReasonDeadlineExceeded,
+				Message: "Pod was active on the node longer than the specified deadline",
+			},
+		},
+		{
 			"which a later wish can shorten, and turn into a removal",
 			history{tick(5), endPod(9 * time.Second), tick(6), deleted(time.Second)},
 			func(f lifecycle.Facts) any {

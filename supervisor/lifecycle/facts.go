@@ -180,6 +180,16 @@ func set(field *Instant, at Instant) {
 // live reports whether a process of this run may exist: it was asked for, and is not known to have ended.
 func (a *Attempt) live() bool { return a.N() > 0 && a.Exited.IsZero() && a.Refused.IsZero() }
 
+// anyLive reports whether a process of any container may exist.
+func (f *Facts) anyLive() bool {
+	for _, c := range f.Containers {
+		if c.Newest.live() {
+			return true
+		}
+	}
+	return false
+}
+
 // N returns the attempt's number; 0 means that the container has not been asked for yet.
 func (a *Attempt) N() int { return a.Attempt }
 

@@ -9,7 +9,7 @@ import (
 // NextTry is how long from now what a container waits for is tried again: its sandbox, its image, its creation or its next
 // run. It is not known of one that waits for nothing, or for what is under way.
 func NextTry(pod *spec.Pod, f Facts, container string, now Instant) (in time.Duration, known bool) {
-	if !f.Stop.Asked.IsZero() || finished(pod, &f) {
+	if Ends(pod, f) {
 		return 0, false
 	}
 	h := f.Containers[container]

@@ -89,20 +89,32 @@ func initDone(a *Attempt, round int) bool { return a.Round == round && a.over() 
 
 // finished reports whether no container of the pod will run again of itself, but for sidecars, which serve the others.
 func finished(pod *spec.Pod, f *Facts) bool {
-	return (initFailedForGood(pod, f) || abandoned(pod, f) || appsDone(pod, f)) && restartAllBy(pod, f) == Ref{}
+	return (!workEnd(pod, f).IsZero() || abandoned(pod, f)) && restartAllBy(pod, f) == Ref{}
 }
 
-// initFailedForGood reports whether an init container of this round has failed, and the policy is not to try again; of a
-// sidecar it always is.
-func initFailedForGood(pod *spec.Pod, f *Facts) bool {
+// Ends reports whether the pod is on its way to its end, or there: nothing of it is begun any more.
+func Ends(pod *spec.Pod, f Facts) bool { return !f.Stop.Asked.IsZero() || finished(pod, &f) }
+
+// workEnd is when what the sidecars serve was over: an init container had failed for good, or every app container had ended
+// for good. Zero: it is not.
+func workEnd(pod *spec.Pod, f *Facts) Instant {
+	if failed := initFailedForGood(pod, f); !failed.IsZero() {
+		return failed
+	}
+	return appsDone(pod, f)
+}
+
+// initFailedForGood is when an init container of this round has failed, and the policy is not to try again; of a sidecar it
+// always is. Zero: none has.
+func initFailedForGood(pod *spec.Pod, f *Facts) Instant {
 	for i := range pod.InitContainers {
 		c := &pod.InitContainers[i]
 		a := f.Containers[c.Name].Newest
 		if a.Round == f.Round && a.over() && initFailed(a.Exit) && !initRestarts(pod, c, &a) {
-			return true
+			return a.Exited
 		}
 	}
-	return false
+	return Instant{}
 }
 
 // abandoned reports whether the pod lost its sandbox after something had run in it, and nothing of it may ever run twice:
@@ -124,17 +136,21 @@ func abandoned(pod *spec.Pod, f *Facts) bool {
 	return false
 }
 
-// appsDone reports whether every app container has ended for good. It does not ask for the round: who has succeeded
-// under OnFailure is not run again after a reboot, and a pod of which nothing is left to run needs no sandbox.
-func appsDone(pod *spec.Pod, f *Facts) bool {
+// appsDone is when the last of the app containers has ended for good. Zero: not all have. It does not ask for the round: who
+// has succeeded under OnFailure is not run again after a reboot, and a pod of which nothing is left to run needs no sandbox.
+func appsDone(pod *spec.Pod, f *Facts) Instant {
+	last := Instant{}
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
 		a := f.Containers[c.Name].Newest
 		if !f.counts(&a) || restarts(pod, c, &a) {
-			return false
+			return Instant{}
+		}
+		if i == 0 || last.Before(a.Exited) {
+			last = a.Exited
 		}
 	}
-	return true
+	return last
 }
 
 // backoff is a delay that grows with every failure in a row.
@@ -247,7 +263,7 @@ func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Du
 // RunsAgain reports whether a container whose newest run is over is to have another. It is false of a pod that is to end, and of
 // what is not one of the pod's own containers.
 func RunsAgain(pod *spec.Pod, f Facts, container string) bool {
-	if !f.Stop.Asked.IsZero() || finished(pod, &f) {
+	if Ends(pod, f) {
 		return false
 	}
 	v, a := view{pod: pod, facts: &f}, f.Containers[container].Newest

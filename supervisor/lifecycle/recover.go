@@ -67,6 +67,18 @@ func (f Facts) Live() []Ref {
 	return refs
 }
 
+// Signalled returns the stop signals that were sent to what runs, sorted by container, as the events that tell of it: what a
+// supervisor keeps until the next boot, so that the next one sends none of them again.
+func (f Facts) Signalled() []SignalSent {
+	var list []SignalSent
+	for _, name := range f.names() {
+		if a := f.Containers[name].Newest; a.running() && !a.StopSent.IsZero() {
+			list = append(list, SignalSent{Ref: a.Ref, At: a.StopSent})
+		}
+	}
+	return list
+}
+
 // SandboxReady returns the number of the sandbox that containers run in, or 0 while there is none.
 func (f Facts) SandboxReady() int {
 	if f.Sandbox.ready() {

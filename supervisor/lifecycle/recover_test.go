@@ -311,3 +311,26 @@ func TestFailureIsAnError(t *testing.T) {
 		}
 	}
 }
+
+// TestSignalled: which stop signals are kept until the next boot.
+func TestSignalled(t *testing.T) {
+	told := func(name string) history { return history{running(name, 1), stop(name, 1, 9*time.Second)} }
+	before := history{up(), told("b"), told("a"), told("waits"), told("over"), running("killed", 1), lifecycle.KillContainer{Ref: run("killed", 1)}}
+	facts := fold(history{
+		before, tick(2), sent("b", 1, false), sent("a", 1, false), sent("over", 1, false), exited("over", 1, 0), sent("killed", 1, true),
+	})
+	got := facts.Signalled()
+	want := []lifecycle.SignalSent{{Ref: run("a", 1), At: at(2)}, {Ref: run("b", 1), At: at(2)}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("signals (-want +got):\n%s", diff)
+	}
+	older := fold(before)
+	for _, e := range got {
+		older = older.Apply(e)
+	}
+	for _, a := range older.Unresolved() {
+		if s, is := a.(lifecycle.StopContainer); is && s.Container != "waits" && s.Container != "over" {
+			t.Errorf("%v is told to stop again", s.Ref)
+		}
+	}
+}

@@ -68,15 +68,21 @@ func (p *plan) earliestRound() Instant {
 }
 
 // restartAllBy returns the run of this round whose end asks for a restart of all containers; the zero Ref: none does. A
-// pod whose sandbox was lost begins a new round anyway.
+// pod whose sandbox was lost begins a new round anyway, and one whose work was over before has an end: what a sidecar says as
+// it is told to go asks for nothing.
 func restartAllBy(pod *spec.Pod, f *Facts) Ref {
 	if !f.Sandbox.ready() {
 		return Ref{}
 	}
+	over := workEnd(pod, f)
 	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
 			c := &list[i]
-			if a := f.Containers[c.Name].Newest; a.Round == f.Round && a.over() && ruled(c, a.Exit) == actionRestartAll {
+			a := f.Containers[c.Name].Newest
+			if a.Round != f.Round || !a.over() || (!over.IsZero() && over.Before(a.Exited)) {
+				continue
+			}
+			if ruled(c, a.Exit) == actionRestartAll {
 				return a.Ref
 			}
 		}

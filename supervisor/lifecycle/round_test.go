@@ -119,6 +119,7 @@ func TestDecideRestartAll(t *testing.T) {
 		return lifecycle.ContainerExited{Ref: start2("app", 1).Ref, Exit: lifecycle.Exit{Code: 42}, At: t}
 	}), reap("app", 1)}
 	initRule := within(podOf(always, "init", "app"), "init", own(never, rule(restartAll, "In", 0, 7)))
+	sideEnds := within(podOf(never, "side", "init", "app"), "side", own(always, rule(restartAll, "In", 7)))
 	sideRule := within(podOf(always, "side", "app"), "side", own(always, rule(restartAll, "In", 7)))
 	decisions{
 		{name: "4.2 everything ends at once, without hooks and with 2 s", pod: pod, past: asks, now: 10, want: do{end("other"), end("side")}},
@@ -156,6 +157,10 @@ func TestDecideRestartAll(t *testing.T) {
 		},
 		{name: "4.2 an init container can ask for it", pod: initRule, past: history{up(), ran("init", 1, 7)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("init", 1)}}},
 		{name: "4.2 by a success too", pod: initRule, past: history{up(), ran("init", 1, 0)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("init", 1)}}},
+		{name: "4.2 nor does a pod that was done before the machine was started", pod: podOf(never, "app"), past: history{tick(-5), up(), ran("app", 1, 0)}, now: 1, want: do{removeSandbox(1)}},
+		{name: "4.2 but none that has ended after the work was done", pod: sideEnds, past: history{up(), running("side", 1), ran("app", 1, 0), tick(5), exited("side", 1, 7)}, now: 5, want: do{removeSandbox(1)}},
+		{name: "4.2 or that was given up", pod: sideEnds, past: history{up(), running("side", 1), ran("init", 1, 3), tick(5), exited("side", 1, 7)}, now: 5, want: do{removeSandbox(1)}},
+		{name: "4.2 one that has ended before does, whatever the others say then", pod: sideEnds, past: history{up(), running("side", 1), running("app", 1), exited("side", 1, 7), tick(5), exited("app", 1, 0)}, now: 5, want: do{lifecycle.BeginRound{Round: 2, By: run("side", 1)}}},
 		{name: "4.2 and a sidecar", pod: sideRule, past: history{up(), ran("side", 1, 7)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("side", 1)}}},
 		{
 			name: "4.2 a pod that is to end does", pod: pod, past: history{asks, stopped(9 * time.Second), exited("side", 1, 0)}, now: 10,
@@ -207,6 +212,10 @@ func TestDecideDeadline(t *testing.T) {
 	app := pod(always, "app")
 	live := history{up(), running("app", 1)}
 	limit := 30 * time.Second
+	ending := history{live, tick(50), stopped(time.Minute), preStop("app", 1, time.Minute, lifecycle.ReasonStopped)}
+	evicted := happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.PodEvicted{Message: "full", At: t} })
+	side := pod(never, "side", "app")
+	work := history{up(), running("side", 1), ran("app", 1, 0)}
 	decisions{
 		{name: "7.5 it is waited for", pod: app, past: live, now: 100.499, wake: 100.5},
 		{name: "7.5 then the pod ends, with its own grace", pod: app, past: live, now: 100.5, want: do{endPod(limit)}},
@@ -215,8 +224,13 @@ func TestDecideDeadline(t *testing.T) {
 		{name: "7.5 and a sandbox that does not come", pod: app, past: history{startSandbox(1)}, now: 101, want: do{endPod(limit)}},
 		{name: "7.5 and init containers", pod: pod(never, "init", "app"), past: history{up(), running("init", 1)}, now: 101, want: do{endPod(limit)}},
 		{name: "7.5 a pod that is done has none", pod: pod(never, "app"), past: history{up(), ran("app", 1, 0)}, now: 101, want: do{removeSandbox(1)}},
-		{name: "7.5 nor one that is to end", pod: app, past: history{live, tick(100), stopped(limit)}, now: 101, want: do{preStop("app", 1, 29*time.Second, lifecycle.ReasonStopped)}},
 		{name: "7.5 nor one without", pod: podOf(always, "app"), past: live, now: 1e6},
+		{name: "7.5 nor one that was stopped and has ended", pod: app, past: history{live, tick(100), stopped(limit), exited("app", 1, 0)}, now: 101, want: do{removeSandbox(1)}},
+		{name: "2.1 it holds while the pod is being ended", pod: app, past: ending, now: 100.499, wake: 100.5},
+		{name: "2.1 which has failed by it then", pod: app, past: ending, now: 100.5, want: do{endPod(limit)}},
+		{name: "2.1 once", pod: app, past: history{ending, tick(100.5), endPod(limit)}, now: 101, wake: 110},
+		{name: "2.1 and while sidecars end behind the work", pod: side, past: history{work, await("side", limit, lifecycle.ReasonPodFinished)}, now: 101, want: do{endPod(limit)}},
+		{name: "2.1 not after another limit", pod: app, past: history{live, tick(100), evicted, preStop("app", 1, time.Second, lifecycle.ReasonStopped)}, now: 100.9, wake: 101},
 	}.check(t)
 }
 

@@ -83,14 +83,14 @@ type Terminated struct {
 	Reason      Reason    `json:"reason,omitempty"`
 	Message     string    `json:"message,omitempty"`
 	StartedAt   time.Time `json:"startedAt,omitzero"` // zero: it never ran
-	FinishedAt  time.Time `json:"finishedAt"`
+	FinishedAt  time.Time `json:"finishedAt,omitzero"`
 	ContainerID string    `json:"containerID,omitempty"`
 }
 
 // StatusOf computes the status of a pod. The times in it are wall time in whole seconds, as in Kubernetes; the
 // conditions carry no transition times yet: [Status.Since] fills them in.
 func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
-	v := view{pod: pod, facts: &f, now: now, ended: !f.Stop.Asked.IsZero() || finished(pod, &f)}
+	v := view{pod: pod, facts: &f, now: now, ended: Ends(pod, f)}
 	s := Status{StartTime: stamp(f.Accepted), QOSClass: pod.QOS()}
 	for i := range pod.InitContainers {
 		c := &pod.InitContainers[i]
@@ -151,15 +151,7 @@ type view struct {
 
 // atRest reports whether the pod is to end and nothing of it can run.
 func (v *view) atRest() bool {
-	if !v.ended {
-		return false
-	}
-	for _, c := range v.facts.Containers {
-		if c.Newest.live() {
-			return false
-		}
-	}
-	return true
+	return v.ended && !v.facts.anyLive()
 }
 
 // records returns the newest run of a container that left a record, and the one before it. A new round knows nothing of
@@ -284,7 +276,7 @@ func (v *view) backingOff(c *spec.Container, h *Container) *Waiting {
 	if delay <= 0 {
 		return nil
 	}
-	if a := &h.Newest; h.Backoff.Level <= 1 {
+	if a := &h.Newest; v.waited(c, h, &h.Previous) == 0 {
 		switch {
 		case a.Exit.Reason == ReasonStartError:
 			return &Waiting{Reason: ReasonRunContainerError, Message: a.Exit.Message}
@@ -298,15 +290,19 @@ func (v *view) backingOff(c *spec.Container, h *Container) *Waiting {
 // underWay shows, while a restart has no outcome, what it has waited for: its delay, and nothing where there was none, so that
 // the last end is what there is to see. The kubelet's reason stays until the start has gone well too.
 func (v *view) underWay(c *spec.Container, h *Container, last *Attempt) *Waiting {
-	if h.Backoff.Level <= 1 {
-		return nil
+	if delay := v.waited(c, h, last); delay > 0 {
+		return v.crashLoop(c, delay)
 	}
-	b := restartBackoff(v.pod, c)
-	delay := b.delay(h.Backoff.Level)
-	if h.Backoff.Granted.Sub(last.Exited) < delay { // not yet the limit
-		delay = b.delay(h.Backoff.Level - 1)
+	return nil
+}
+
+// waited is the delay that the newest start waited out after the run before it; 0: none.
+func (v *view) waited(c *spec.Container, h *Container, before *Attempt) time.Duration {
+	b, level := restartBackoff(v.pod, c), h.Backoff.Level
+	if limit := b.delay(level); b.next(level) == level && h.Backoff.Granted.Sub(before.Exited) >= limit {
+		return limit // the level does not tell the first time from the next
 	}
-	return v.crashLoop(c, delay)
+	return b.delay(level - 1)
 }
 
 func (v *view) crashLoop(c *spec.Container, delay time.Duration) *Waiting {

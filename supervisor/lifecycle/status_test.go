@@ -65,6 +65,8 @@ func TestStatus(t *testing.T) {
 	const broken, absent = lifecycle.ReasonErrImagePull, lifecycle.ReasonErrImageNeverPull
 	round2 := history{lost(1), sandboxRemoved(1), startSandbox(2)}
 	twice := history{up(), ran("app", 1, 1), running("app", 2)}
+	even := podOf(always, "app")
+	even.RestartBackoff = &spec.Backoff{InitialSeconds: 3, MaxSeconds: 3, Factor: 2, ResetAfterSeconds: 600}
 	statuses{
 		{"a new pod is Pending", podOf(always, "app"), nil, 1, "Pending; app ContainerCreating"},
 		{"with init containers everything initializes", podOf(always, "init", "app"), nil, 1, "Pending; init PodInitializing; app PodInitializing"},
@@ -82,6 +84,7 @@ func TestStatus(t *testing.T) {
 		{"a start on its way shows the end before", podOf(always, "app"), history{up(), ran("app", 1, 2), pulled("app", 2), asked("app", 2)}, 1, "Running; app Error(2)"},
 		{"as that of an init container does", podOf(always, "init", "app"), history{up(), ran("init", 1, 2), pulled("init", 2), asked("init", 2)}, 1, "Pending; init Error(2); app PodInitializing"},
 		{"or the delay that it has waited for", podOf(always, "app"), history{twice, exited("app", 2, 2), tick(11), start("app", 3, 2, 2)}, 11, "Running; app CrashLoopBackOff after Error(2) +1"},
+		{"and not a wait of another kind", podOf(always, "app"), history{up(), ran("app", 1, 2), tick(50), start("app", 2, 1, 1)}, 50, "Running; app Error(2)"},
 		{"a run shows the end before and counts", podOf(always, "app"), twice, 1, "Running; app Running after Error(1) +1 ready"},
 		{"the second crash backs off", podOf(always, "app"), history{twice, exited("app", 2, 2)}, 10.999, "Running; app CrashLoopBackOff after Error(2) +1"},
 		{"until the next run is asked for", podOf(always, "app"), history{twice, exited("app", 2, 2)}, 11, "Running; app CrashLoopBackOff after Error(2) +1"},
@@ -108,6 +111,9 @@ func TestStatus(t *testing.T) {
 		{"the first start that fails shows its end", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), oops)}, 1, "Running; app StartError(128)"},
 		{"the second what it waits for", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 1), oops)}, 1, "Running; app RunContainerError after StartError(128) +1"},
 		{"the third backs off", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 2), oops)}, 1, "Running; app CrashLoopBackOff after StartError(128) +1"},
+		{"also where the delay does not grow", even, history{up(), failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 1), oops), tick(4), failing(start("app", 3, 2, 1), oops)}, 4, "Running; app CrashLoopBackOff after StartError(128) +2"},
+		{"after the first", even, history{up(), failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 1), oops)}, 1, "Running; app RunContainerError after StartError(128) +1"},
+		{"and what is under way has waited for it", even, history{twice, exited("app", 2, 2), tick(4), start("app", 3, 2, 1)}, 4, "Running; app CrashLoopBackOff after Error(2) +1"},
 		{"under Never a start that fails is the end", podOf(never, "app"), history{up(), failing(start("app", 1, 0, 0), oops)}, 1, "Failed; app StartError(128)"},
 		{"5.2 a run is ready when its readiness probe says so", with(podOf(always, "app"), probe(readiness)), history{up(), running("app", 1), probed("app", 1, readiness, good)}, 1, "Running; app Running ready"},
 		{"5.2 and not before", with(podOf(always, "app"), probe(readiness)), history{up(), running("app", 1)}, 1, "Running; app Running"},

@@ -149,6 +149,25 @@ restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator 
 	s.event(supervisor.PodRestarting, "")
 }
 
+// TestRestartAllContainersAtTheEnd: a pod whose work is done ends, also if a sidecar then goes with a code that its rule names.
+func TestRestartAllContainersAtTheEnd(t *testing.T) {
+	t.Parallel()
+	s := play(t, shared, `
+restartPolicy = "Never"
+[[initContainers]]
+@sidecar exit=42
+restartPolicy = "Always"
+restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator = "In", values = [42] } }]
+[[containers]]
+@app until=over
+`)
+	s.until(s.awake("sidecar", "app"))
+	s.touch("over")
+	s.ended(lifecycle.PhaseSucceeded)
+	s.counts(0, "sidecar", "app")
+	s.died("sidecar", 42, lifecycle.ReasonError)
+}
+
 // TestActiveDeadline: a pod that has lived too long ends as Failed, with its hooks and its grace period.
 //
 // fields: activeDeadlineSeconds

@@ -73,6 +73,7 @@ func Rows() []Row {
 			"", "restart rule RestartAllContainers", "all end without hooks and begin again, init containers first, in the same sandbox; all counts rise",
 			"no more than one such round a second", "TestRestartAllContainers", "",
 		},
+		{"", "a sidecar whose end such a rule names, when the work is done", "the pod ends, and nothing begins again", "", "TestRestartAllContainersAtTheEnd", ""},
 		{"", "a container that fails often", "one dead container is kept for its name", "", "TestDeadContainers", ""},
 		{"", "the engine has a pod that nobody knows", "it is ended without hooks", "with the hooks and the grace period that it was started with", "TestOrphan", ""},
 		{"", "pods come and go in a storm", "no status says that a container started or succeeded that did not", "", "TestStorm", ""},

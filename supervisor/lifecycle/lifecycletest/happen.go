@@ -79,9 +79,12 @@ func (w *World) Leap(d time.Duration) { w.leap += d }
 // Crash kills the supervisor; another one takes the pod up from the saved facts after a time.
 func (w *World) Crash(off time.Duration) {
 	if !w.down {
-		held := w.Facts.Verdicts() // they are kept until the next boot
+		verdicts, signals := w.Facts.Verdicts(), w.Facts.Signalled() // they are kept until the next boot
 		w.end(off, func() {
-			for _, e := range held {
+			for _, e := range verdicts {
+				w.fold(e)
+			}
+			for _, e := range signals {
 				w.fold(e)
 			}
 		})

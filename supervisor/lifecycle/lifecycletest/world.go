@@ -195,8 +195,8 @@ func (w *World) fold(e lifecycle.Event) {
 	before := w.Facts
 	w.Facts = w.Facts.Apply(e)
 	switch e := e.(type) {
-	case lifecycle.ImagePulled, lifecycle.SignalSent, lifecycle.ContainerRemoved:
-	case lifecycle.ProbeChanged, lifecycle.ProbeFailed, lifecycle.ProbeWarned:
+	case lifecycle.ImagePulled, lifecycle.ContainerRemoved:
+	case lifecycle.SignalSent, lifecycle.ProbeChanged, lifecycle.ProbeFailed, lifecycle.ProbeWarned:
 	case lifecycle.Issued:
 		switch e.Action.(type) {
 		case lifecycle.PullImage, lifecycle.CancelPull, lifecycle.CancelHook, lifecycle.RemoveContainer:
