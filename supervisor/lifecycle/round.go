@@ -67,21 +67,26 @@ func (p *plan) earliestRound() Instant {
 	return p.facts.Opened.At.Add(sandboxPace)
 }
 
-// restartAllBy returns the run of this round whose end asks for a restart of all containers; the zero Ref: none does. A
-// pod whose sandbox was lost begins a new round anyway.
+// restartAllBy returns the run whose end asks for a restart of all containers, the first one if several do; the zero Ref:
+// none does.
 func restartAllBy(pod *spec.Pod, f *Facts) Ref {
-	if !f.Sandbox.ready() {
-		return Ref{}
-	}
+	var by Attempt
 	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
-			c := &list[i]
-			if a := f.Containers[c.Name].Newest; a.Round == f.Round && a.over() && ruled(c, a.Exit) == actionRestartAll {
-				return a.Ref
+			a := f.Containers[list[i].Name].Newest
+			if f.restartsAllBy(&list[i], &a) && (!by.over() || a.Exited.Before(by.Exited)) {
+				by = a
 			}
 		}
 	}
-	return Ref{}
+	return by.Ref
+}
+
+// restartsAllBy reports whether the end of a run asks for a restart of all containers of its round. That of a run which had
+// to end because the pod is done does not (contract 7.4), and a pod whose sandbox was lost begins a new round anyway.
+func (f *Facts) restartsAllBy(c *spec.Container, a *Attempt) bool {
+	return f.Sandbox.ready() && a.Round == f.Round && a.over() && a.StopReason != ReasonPodFinished &&
+		ruled(c, a.Exit) == actionRestartAll
 }
 
 // restartsAll reports whether a pod has a rule that restarts all of it.
