@@ -240,7 +240,7 @@ func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, r role)
 		return nil // missing counts as lost, as TerminatePod of the kubelet has it
 	case pull.Reason != "" && pull.For > next.N():
 		return pullWaiting(c, pull)
-	case !next.Refused.IsZero():
+	case !next.ran() && next.Exit.Reason != "":
 		return &Waiting{Reason: next.Exit.Reason, Message: next.Exit.Message}
 	case v.facts.void(record):
 		return &Waiting{Reason: ReasonRestartingAllContainers}
