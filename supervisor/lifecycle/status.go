@@ -332,7 +332,7 @@ func (v *view) terminated(a *Attempt) State {
 		return State{}
 	}
 	t := Terminated{
-		ExitCode: a.Exit.Code, Reason: a.Exit.Reason, Message: a.Exit.Message,
+		ExitCode: a.Exit.Code, Reason: a.Exit.Reason, Message: v.message(a.Exit.Message),
 		StartedAt: stamp(a.Started), FinishedAt: stamp(a.Exited), ContainerID: containerID(a.ID),
 	}
 	if v.facts.void(a) {
