@@ -130,7 +130,7 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 		return nil, errors.Join(err, r.giveUp(ctx, uid, a.Ref))
 	}
 	labels := runLabels(uid, pod, a, c)
-	labels[labelMessage] = messageLabel(pod, c)
+	labels[labelMessage] = messageLabel(c)
 	labels[labelBoot] = r.boot
 	labels[labelImageID] = img.ConfigDigest
 	labels[labelStopSignal] = config.Config.StopSignal

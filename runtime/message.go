@@ -14,14 +14,11 @@ import (
 
 // messagePolicy is how the termination message of a run is found, as its label keeps it.
 type messagePolicy struct {
-	Limit int  `json:"limit"` // in bytes
-	Log   bool `json:"log"`   // the end of the log stands in for an empty message of a run that failed
+	Log bool `json:"log"` // the end of the log stands in for an empty message of a run that failed
 }
 
-func messageLabel(pod *spec.Pod, c *spec.Container) string {
-	text, err := json.Marshal(messagePolicy{
-		Limit: termination.Limit(pod), Log: c.TerminationMessagePolicy == spec.TerminationMessageFallbackToLogs,
-	})
+func messageLabel(c *spec.Container) string {
+	text, err := json.Marshal(messagePolicy{Log: c.TerminationMessagePolicy == spec.TerminationMessageFallbackToLogs})
 	if err != nil {
 		return ""
 	}
@@ -41,9 +38,9 @@ func (r *Runtime) withMessage(ctx context.Context, c client.Container, e lifecyc
 	if err != nil || json.Unmarshal([]byte(record.Labels[labelMessage]), &policy) != nil {
 		return e // of a record that an older version made
 	}
-	text, err := termination.Read(r.messageFile(record.Labels[labelUID], record.Labels[labelContainer], c.ID()), policy.Limit)
+	text, err := termination.Read(r.messageFile(record.Labels[labelUID], record.Labels[labelContainer], c.ID()))
 	if err == nil && text == "" && policy.Log && e.Code != 0 {
-		text, err = termination.FromLog(ctx, record.Labels[labelLog], policy.Limit)
+		text, err = termination.FromLog(ctx, record.Labels[labelLog])
 	}
 	if err != nil {
 		text = err.Error()

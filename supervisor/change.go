@@ -77,7 +77,8 @@ func (s *Supervisor) SetCondition(ctx context.Context, name, uid string, t lifec
 	})
 }
 
-// change lets the loop of a pod do something that may be refused.
+// change lets the loop of a pod do something that may be refused, and returns when it is kept: what was told to be done
+// outlives the supervisor.
 func (s *Supervisor) change(ctx context.Context, name, uid string, do func(*loop, lifecycle.Instant) error) error {
 	s.mu.Lock()
 	l := s.pods[name]
@@ -86,8 +87,10 @@ func (s *Supervisor) change(ctx context.Context, name, uid string, do func(*loop
 		return fmt.Errorf("change pod %q: %w", name, ErrNotFound)
 	}
 	var failed error
+	var saved *write
 	heard, err := l.demand(ctx, func(now lifecycle.Instant) {
 		if failed = do(l, now); failed == nil {
+			saved = l.save(now)
 			l.observe(now) // whoever asked sees it from now on
 		}
 	})
@@ -95,6 +98,7 @@ func (s *Supervisor) change(ctx context.Context, name, uid string, do func(*loop
 	case err != nil:
 		return fmt.Errorf("change pod %q: %w", name, err)
 	case heard:
+		saved.wait(ctx)
 		return failed
 	case s.ctx.Err() != nil:
 		return ErrLeaving

@@ -138,7 +138,7 @@ func Entries() []Entry {
 		{ProbeWarned, "ProbeWarning", Warning, "{probe} probe warning: {output}", []string{"probe", "output"}, nil, false},
 		{ContainerSucceeded, "Exited", Normal, "Container exited with 0", nil, []string{"message"}, true},
 		{ContainerFailed, "Exited", Warning, "Container exited with {code} ({reason})", []string{"code", "reason"}, []string{"message"}, true},
-		{ContainerBackOff, "BackOff", Warning, "Back-off restarting failed container {container} for {delay}", []string{"container", "delay"}, nil, true},
+		{ContainerBackOff, "BackOff", Warning, "Back-off restarting failed container {container} in pod {pod} for {delay}", []string{"container", "pod", "delay"}, nil, true},
 		{ContainerStopping, "Killing", Normal, "Stopping container {container}", []string{"container"}, []string{"grace", "why"}, true},
 		{ContainerOutdated, "Killing", Normal, "Container {container} runs in a sandbox that changed, it will be stopped", []string{"container"}, []string{"grace"}, true},
 		{ContainerNotAlive, "Killing", Normal, "{role} {container} failed liveness probe{then}", []string{"role", "container", "then"}, []string{"count", "output", "grace"}, true},

@@ -58,6 +58,33 @@ func leave(t *testing.T, s *Supervisor) {
 	}
 }
 
+// TestChangeIsKept: a change that was answered is known to the next supervisor too, however this one ends.
+func TestChangeIsKept(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		disk := &newest{save: func() error { time.Sleep(time.Second / 2); return nil }}
+		s := New(t.Context(), Options{Runtime: fakeruntime.New(fakeruntime.Options{}), Store: disk, Clock: bubbleClock()})
+		defer leave(t, s)
+		kept := func() lifecycle.Facts {
+			disk.mu.Lock()
+			defer disk.mu.Unlock()
+			return disk.last.Facts
+		}
+		pod := sleeper("1000")
+		pod.ReadinessGates = []spec.ReadinessGate{{ConditionType: "door"}}
+		if _, err := s.Add(pod, Owner{}); err != nil || kept().UID == "" {
+			t.Errorf("the pod: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if err := s.AddEphemeral(t.Context(), "p", "", &spec.Container{Name: "d", Image: "i"}, ""); err != nil || len(kept().Ephemeral) == 0 {
+			t.Errorf("the ephemeral container: %v", err)
+		}
+		time.Sleep(time.Minute)
+		if err := s.SetCondition(t.Context(), "p", "", "door", lifecycle.SetCondition{Status: "True"}, ""); err != nil || len(kept().Conditions) == 0 {
+			t.Errorf("the condition: %v", err)
+		}
+	})
+}
+
 // TestPanicLosesNoAction lets the decision panic that follows each action, when the action is issued and not begun.
 func TestPanicLosesNoAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -17,8 +17,8 @@ type StopOptions struct {
 }
 
 // Stop asks a pod to end and returns at once. Asked again it can shorten the grace period, and add the deletion. One that has
-// ended stays as it is, unless it is to be deleted. After
-// [ErrLeaving] the next supervisor has to be asked; after the context's error the pod may have heard it.
+// ended stays as it is, unless it is to be deleted. After [ErrLeaving] the next supervisor has to be asked; after the context's
+// error the pod may have heard it.
 func (s *Supervisor) Stop(ctx context.Context, name string, o StopOptions) error {
 	s.mu.Lock()
 	l := s.pods[name]

@@ -189,7 +189,9 @@ func (l *loop) tellExit(container string, exit lifecycle.Exit, now lifecycle.Ins
 // tellBackOff tells of the delay before the next run of a container, if there is one and it waits.
 func (l *loop) tellBackOff(container string, now lifecycle.Instant) {
 	if delay := lifecycle.RestartDelay(l.pod, l.facts, container, now); delay > 0 {
-		l.tell(now, ContainerBackOff, container, fields{"container": container, "delay": delay.Round(time.Millisecond).String()})
+		l.tell(now, ContainerBackOff, container, fields{
+			"container": container, "pod": l.pod.Name + "_default(" + l.uid + ")", "delay": delay.Round(time.Millisecond).String(),
+		})
 	}
 }
 

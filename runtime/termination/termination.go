@@ -1,8 +1,8 @@
 // Package termination keeps the termination messages of containers: the file that a container is shown at its
 // terminationMessagePath, and what is told of it, or of the end of its log, once it has ended.
 //
-// Limits are the kubelet's (getTerminationMessage of its kuberuntime). A container may make anything of its file; no more
-// of it is read than is told.
+// Limits are the kubelet's (getTerminationMessage of its kuberuntime); that of a whole pod is the status' own. A container may make
+// anything of its file; no more of it is read than is told.
 package termination
 
 import (
@@ -20,23 +20,15 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/spec"
 )
 
 const (
 	// maxMessage is what is read of a file, from its end.
 	maxMessage = 4096
-	// maxPod is what the messages of all containers of a pod may hold together.
-	maxPod = 12288
 	// maxLogLines and maxLogBytes are what is read of a log, from its end.
 	maxLogLines = 80
 	maxLogBytes = 2048
 )
-
-// Limit is how many bytes the message of each container of a pod may have.
-func Limit(pod *spec.Pod) int {
-	return min(maxMessage, maxPod/(len(pod.InitContainers)+len(pod.Containers)))
-}
 
 // Create makes the empty file of a run, which any user of the container may write to, or leaves the one that is there.
 func Create(path string) error {
@@ -51,9 +43,9 @@ func Create(path string) error {
 	return f.Chmod(0o666) // whatever the umask is
 }
 
-// Read returns at most limit bytes of the message in a file: the first of its last 4096. A file that is not there, or that
-// cannot be read, is an empty message, or an error to be told in its place.
-func Read(path string, limit int) (string, error) {
+// Read returns the message in a file: its last 4096 bytes. A file that is not there, or that cannot be read, is an empty
+// message, or an error to be told in its place.
+func Read(path string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
@@ -73,11 +65,11 @@ func Read(path string, limit int) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("error on reading termination log %s: %w", path, err)
 	}
-	return clip(string(text), limit), nil
+	return clip(string(text)), nil
 }
 
-// FromLog returns at most limit bytes of the end of a container's log: of the last 80 lines the last 2048 bytes.
-func FromLog(ctx context.Context, path string, limit int) (string, error) {
+// FromLog returns the end of a container's log: of the last 80 lines the last 2048 bytes.
+func FromLog(ctx context.Context, path string) (string, error) {
 	var text []byte
 	for entry, err := range crilog.Read(ctx, path, crilog.ReadOptions{Tail: maxLogLines}) {
 		if err != nil {
@@ -89,11 +81,12 @@ func FromLog(ctx context.Context, path string, limit int) (string, error) {
 		}
 		text = slices.Delete(text, 0, max(0, len(text)-maxLogBytes))
 	}
-	return clip(string(text), limit), nil
+	return clip(string(text)), nil
 }
 
-// clip replaces what is no text, and cuts the rest to a number of bytes.
-func clip(text string, limit int) string {
+// clip replaces what is no text, and cuts the rest to the length of a message.
+func clip(text string) string {
+	limit := maxMessage
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	for limit < len(text) && limit > 0 && !utf8.RuneStart(text[limit]) {
 		limit--

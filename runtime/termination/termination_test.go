@@ -8,22 +8,11 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/podstead/podstead/spec"
 )
-
-func TestLimit(t *testing.T) {
-	for containers, want := range map[int]int{1: 4096, 2: 4096, 3: 4096, 4: 3072, 64: 192} {
-		pod := &spec.Pod{InitContainers: make([]spec.Container, containers/2), Containers: make([]spec.Container, containers-containers/2)}
-		if got := Limit(pod); got != want {
-			t.Errorf("%d containers: %d, want %d", containers, got, want)
-		}
-	}
-}
 
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app", "1")
-	if text, err := Read(path, maxMessage); text != "" || err != nil {
+	if text, err := Read(path); text != "" || err != nil {
 		t.Errorf("a file that is not there: %q, %v", text, err)
 	}
 	if err := Create(path); err != nil {
@@ -33,35 +22,32 @@ func TestFile(t *testing.T) {
 		t.Errorf("the file: %v, %v", info, err)
 	}
 	for _, test := range []struct {
-		name, text string
-		limit      int
-		want       string
+		name, text, want string
 	}{
-		{"empty", "", 100, ""},
-		{"short", "disk is full\n", 100, "disk is full\n"},
-		{"its end", strings.Repeat("a", 5000) + "end", maxMessage, strings.Repeat("a", 4093) + "end"},
-		{"the first of its end", strings.Repeat("a", 904) + "b" + strings.Repeat("c", 4095), 3, "bcc"},
-		{"no half of a letter", "aé", 2, "a"},
-		{"no text", "a\xffb", 100, "a\uFFFDb"},
+		{"empty", "", ""},
+		{"short", "disk is full\n", "disk is full\n"},
+		{"its end", strings.Repeat("a", 5000) + "end", strings.Repeat("a", 4093) + "end"},
+		{"no text", "a\xffb", "a\uFFFDb"},
+		{"the first of what becomes longer as text", "\xff" + strings.Repeat("aé", 1365), "\uFFFD" + strings.Repeat("aé", 1364) + "a"},
 	} {
 		if err := os.WriteFile(path, []byte(test.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := Read(path, test.limit); got != test.want || err != nil {
+		if got, err := Read(path); got != test.want || err != nil {
 			t.Errorf("%s: %q, %v, want %q", test.name, got, err, test.want)
 		}
 	}
 	if err := Create(path); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Read(path, 100); got == "" || err != nil {
+	if got, err := Read(path); got == "" || err != nil {
 		t.Errorf("created again: %q, %v; want what was there", got, err)
 	}
 	// A container can make a file of any length out of it.
 	if err := os.Truncate(path, 1<<40); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Read(path, maxMessage); len(got) != maxMessage || err != nil {
+	if got, err := Read(path); len(got) != maxMessage || err != nil {
 		t.Errorf("a file of a terabyte: %d bytes, %v", len(got), err)
 	}
 	if err := os.Remove(path); err != nil {
@@ -70,7 +56,7 @@ func TestFile(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", path); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Read(path, 100); got != "" || err == nil {
+	if got, err := Read(path); got != "" || err == nil {
 		t.Errorf("a link: %q, %v", got, err)
 	}
 	if err := Create(path); err == nil {
@@ -83,7 +69,7 @@ func TestFile(t *testing.T) {
 
 func TestFromLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
-	if text, err := FromLog(t.Context(), path, maxMessage); text != "" || err != nil {
+	if text, err := FromLog(t.Context(), path); text != "" || err != nil {
 		t.Errorf("a log that is not there: %q, %v", text, err)
 	}
 	var log strings.Builder
@@ -94,7 +80,7 @@ func TestFromLog(t *testing.T) {
 	if err := os.WriteFile(path, []byte(log.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err := FromLog(t.Context(), path, maxMessage)
+	got, err := FromLog(t.Context(), path)
 	if err != nil || !strings.HasPrefix(got, "line 21\nline 22\n") || !strings.HasSuffix(got, "line 99\nhalf and half\n") {
 		t.Errorf("%q, %v, want the last 80 lines", got, err)
 	}
@@ -102,11 +88,8 @@ func TestFromLog(t *testing.T) {
 	if err := os.WriteFile(path, []byte(long), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got, err = FromLog(t.Context(), path, maxMessage)
+	got, err = FromLog(t.Context(), path)
 	if err != nil || len(got) != maxLogBytes || !strings.HasSuffix(got, "xend\n") {
 		t.Errorf("%d bytes %q, %v, want the last 2048", len(got), got, err)
-	}
-	if got, err = FromLog(t.Context(), path, 10); err != nil || len(got) != 10 {
-		t.Errorf("%q, %v, want 10 bytes", got, err)
 	}
 }

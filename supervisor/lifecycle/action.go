@@ -160,7 +160,11 @@ func (a StartContainer) issued(f *Facts, at Instant) {
 	if a.Backoff > 0 {
 		c.Backoff = Backoff{Level: a.Backoff, Granted: at}
 	}
-	c.Newest = Attempt{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts, Asked: at}
+	next := Attempt{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts, Asked: at}
+	if !c.Newest.Refused.IsZero() { // it is tried again for the same reason
+		next.Exit = c.Newest.Exit
+	}
+	c.Newest = next
 	f.Containers[a.Container] = c
 }
 

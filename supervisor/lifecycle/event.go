@@ -96,7 +96,7 @@ func (e ContainerStarted) apply(f *Facts) {
 }
 
 // ContainerExited says that the process of a run has ended, or, with the reasons ContainerStatusUnknown and Unknown,
-// that it is gone and nobody knows how.
+// that it is gone and nobody knows how. A run started no later than it ended, though it was seen to later.
 type ContainerExited struct {
 	Ref
 	Exit Exit
@@ -107,6 +107,9 @@ func (e ContainerExited) apply(f *Facts) {
 	f.update(e.Ref, func(a *Attempt) {
 		if a.live() {
 			a.Exited, a.Exit = e.At, e.Exit
+			if !a.Started.IsZero() && e.At.Before(a.Started) {
+				a.Started = e.At
+			}
 		}
 	})
 }

@@ -55,6 +55,21 @@ func TestApply(t *testing.T) {
 			},
 		},
 		{
+			"a run started no later than it ended, though it was seen to later",
+			history{asked("app", 1), tick(3), started("app", 1), tick(2.5), exited("app", 1, 0)},
+			func(f lifecycle.Facts) any {
+				a := f.Containers["app"].Newest
+				return []lifecycle.Instant{a.Started, a.Exited}
+			},
+			[]lifecycle.Instant{at(2.5), at(2.5)},
+		},
+		{
+			"of one that has ended before the machine began nothing more is known",
+			history{asked("app", 1), tick(-1), exited("app", 1, 0)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Started },
+			lifecycle.Instant{},
+		},
+		{
 			"a run may end before it is known to have started",
 			history{asked("app", 1), tick(2), exited("app", 1, 0)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Exited }, at(2),

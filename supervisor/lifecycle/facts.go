@@ -102,7 +102,7 @@ type Attempt struct {
 	Unsent     Instant       `json:"unsent,omitzero"` // when the newest signal could not be sent
 
 	Exited  Instant `json:"exited,omitzero"`
-	Exit    Exit    `json:"exit,omitzero"`
+	Exit    Exit    `json:"exit,omitzero"`    // before the start: why it was refused, or the one before it was
 	Removal Removal `json:"removal,omitzero"` // of the dead container's record
 }
 

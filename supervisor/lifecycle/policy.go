@@ -200,11 +200,12 @@ func (b backoff) next(level int) int {
 
 // restartDue says when a container that does not run may be started, and the level that granting it leads to; 0 leaves
 // the level as it is. The delay counts from the end of the last run. The first restart is immediate, and so is one
-// after the run outlasted the reset time, counted from when it was granted (contract 4.3).
+// after the run outlasted the reset time, counted from when it was granted (contract 4.3), or with all other containers
+// (contract 4.2).
 func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at Instant, level int) {
 	a := &h.Newest
 	switch {
-	case a.N() == 0 || f.void(a):
+	case a.N() == 0 || f.void(a) || f.restartsAllBy(c, a):
 		return Instant{}, 0
 	case a.Round != f.Round && isInit(pod, c):
 		return Instant{}, 0 // a new round begins its init containers afresh

@@ -67,27 +67,27 @@ func (p *plan) earliestRound() Instant {
 	return p.facts.Opened.At.Add(sandboxPace)
 }
 
-// restartAllBy returns the run of this round whose end asks for a restart of all containers; the zero Ref: none does. A
-// pod whose sandbox was lost begins a new round anyway, and one whose work was over before has an end: what a sidecar says as
-// it is told to go asks for nothing.
+// restartAllBy returns the run whose end asks for a restart of all containers, the first one if several do; the zero Ref:
+// none does. What a sidecar says after the work that it served was over asks for nothing (contract 7.4).
 func restartAllBy(pod *spec.Pod, f *Facts) Ref {
-	if !f.Sandbox.ready() {
-		return Ref{}
-	}
+	var by Attempt
 	over := workEnd(pod, f)
 	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
-			c := &list[i]
-			a := f.Containers[c.Name].Newest
-			if a.Round != f.Round || !a.over() || (!over.IsZero() && over.Before(a.Exited)) {
-				continue
-			}
-			if ruled(c, a.Exit) == actionRestartAll {
-				return a.Ref
+			a := f.Containers[list[i].Name].Newest
+			late := !over.IsZero() && over.Before(a.Exited)
+			if f.restartsAllBy(&list[i], &a) && !late && (!by.over() || a.Exited.Before(by.Exited)) {
+				by = a
 			}
 		}
 	}
-	return Ref{}
+	return by.Ref
+}
+
+// restartsAllBy reports whether the end of a run asks for a restart of all containers of its round. A pod whose sandbox was
+// lost begins a new round anyway.
+func (f *Facts) restartsAllBy(c *spec.Container, a *Attempt) bool {
+	return f.Sandbox.ready() && a.Round == f.Round && a.over() && ruled(c, a.Exit) == actionRestartAll
 }
 
 // restartsAll reports whether a pod has a rule that restarts all of it.

@@ -163,6 +163,22 @@ func TestDecideRestartAll(t *testing.T) {
 		{name: "4.2 one that has ended before does, whatever the others say then", pod: sideEnds, past: history{up(), running("side", 1), running("app", 1), exited("side", 1, 7), tick(5), exited("app", 1, 0)}, now: 5, want: do{lifecycle.BeginRound{Round: 2, By: run("side", 1)}}},
 		{name: "4.2 and a sidecar", pod: sideRule, past: history{up(), ran("side", 1, 7)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("side", 1)}}},
 		{
+			name: "4.2 the first to ask is the cause, not one that ends by it", pod: within(with(podOf(never, "app", "other"), own(never, rule(restartAll, "NotIn", 0))), "other", own(never, rule(restartAll, "In", 42))),
+			past: history{up(), running("app", 1), running("other", 1), tick(10), exited("other", 1, 42), end("app"), tick(11), exited("app", 1, 143)}, now: 11,
+			want: do{lifecycle.BeginRound{Round: 2, By: run("other", 1)}},
+		},
+		{
+			name: "4.2 in whatever order they are written", pod: within(with(podOf(never, "app", "other"), own(never, rule(restartAll, "In", 42))), "other", own(never, rule(restartAll, "NotIn", 0))),
+			past: history{up(), running("app", 1), running("other", 1), tick(10), exited("app", 1, 42), end("other"), tick(11), exited("other", 1, 143)}, now: 11,
+			want: do{lifecycle.BeginRound{Round: 2, By: run("app", 1)}},
+		},
+		{
+			name: "7.4 a sidecar that ends with the pod asks for nothing", pod: within(podOf(never, "side", "app"), "side", own(always, rule(restartAll, "NotIn", 0))),
+			past: history{
+				up(), running("side", 1), ran("app", 1, 0), lifecycle.StopContainer{Ref: run("side", 1), Reason: lifecycle.ReasonPodFinished}, tick(2), exited("side", 1, 143),
+			}, now: 2, want: do{removeSandbox(1)},
+		},
+		{
 			name: "4.2 a pod that is to end does", pod: pod, past: history{asks, stopped(9 * time.Second), exited("side", 1, 0)}, now: 10,
 			want: do{preStop("other", 1, 9*time.Second, lifecycle.ReasonStopped)},
 		},

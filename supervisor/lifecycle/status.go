@@ -232,7 +232,7 @@ func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, r role)
 		return nil // missing counts as lost, as TerminatePod of the kubelet has it
 	case pull.Reason != "" && pull.For > next.N():
 		return pullWaiting(c, pull)
-	case !next.Refused.IsZero():
+	case !next.ran() && next.Exit.Reason != "":
 		return &Waiting{Reason: next.Exit.Reason, Message: next.Exit.Message}
 	case v.facts.void(record):
 		return &Waiting{Reason: ReasonRestartingAllContainers}
@@ -328,7 +328,7 @@ func (v *view) terminated(a *Attempt) State {
 		return State{}
 	}
 	t := Terminated{
-		ExitCode: a.Exit.Code, Reason: a.Exit.Reason, Message: a.Exit.Message,
+		ExitCode: a.Exit.Code, Reason: a.Exit.Reason, Message: v.message(a.Exit.Message),
 		StartedAt: stamp(a.Started), FinishedAt: stamp(a.Exited), ContainerID: containerID(a.ID),
 	}
 	if v.facts.void(a) {

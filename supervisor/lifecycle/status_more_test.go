@@ -55,6 +55,7 @@ func TestStatusRestartAll(t *testing.T) {
 	statuses{
 		{"4.2 who asked for it shows how it ended", two, asks, 1, "Running; app Error(42); other Running ready"},
 		{"4.2 also when all have ended", two, history{asks, exited("other", 1, 0)}, 1, "Running; app Error(42); other Completed(0)"},
+		{"4.2 though it has backed off before", with(pod("app", "other"), own(never, rule(again, "In", 3), rule(restartAll, "In", 42))), history{up(), ran("app", 1, 3), running("app", 2), running("other", 1), exited("app", 2, 42)}, 1, "Running; app Error(42) after Error(3) +1; other Running ready"},
 		{"4.2 then all wait to begin again", two, round2, 1, "Running; app RestartingAllContainers after RestartingAllContainers(137); other RestartingAllContainers after RestartingAllContainers(137)"},
 		{"4.2 but for what never ran", two, history{up(), ran("app", 1, 42), begin}, 1, "Pending; app RestartingAllContainers after RestartingAllContainers(137); other ContainerCreating"},
 		{"4.2 each run knows that", two, history{round2, pullFailed("app", 2, 1, lifecycle.ReasonErrImagePull)}, 1, "Running; app ErrImagePull after RestartingAllContainers(137); other RestartingAllContainers after RestartingAllContainers(137)"},
@@ -62,6 +63,35 @@ func TestStatusRestartAll(t *testing.T) {
 		{"4.2 when they run the pod is Pending again", three, history{all3, init2}, 1, "Pending; init Running after RestartingAllContainers(137) +1; side RestartingAllContainers after RestartingAllContainers(137); app RestartingAllContainers after RestartingAllContainers(137)"},
 		{"4.2 a pod that ends then has failed", two, history{round2, stopped(time.Minute)}, 1, "Failed; app RestartingAllContainers(137); other RestartingAllContainers(137)"},
 	}.check(t)
+}
+
+// TestStatusShares: each container shows its share of what the messages of a pod may hold together, in whole letters.
+func TestStatusShares(t *testing.T) {
+	const letters = 2000 // of three bytes
+	debug := func(name string) happened {
+		return func(t lifecycle.Instant) lifecycle.Event {
+			return lifecycle.EphemeralAdded{Container: spec.Container{Name: name}, At: t}
+		}
+	}
+	told := func(name string) history {
+		return history{running(name, 1), happened(func(t lifecycle.Instant) lifecycle.Event {
+			return lifecycle.ContainerExited{Ref: run(name, 1), Exit: lifecycle.Exit{Code: 1, Message: strings.Repeat("€", letters)}, At: t}
+		})}
+	}
+	for _, row := range []struct {
+		pod  *spec.Pod
+		past history
+		want int // letters
+	}{
+		{podOf(never, "app"), nil, letters},
+		{podOf(never, "init", "side", "app"), nil, 4096 / 3},
+		{podOf(never, "app"), history{debug("a"), debug("b"), debug("c"), debug("d")}, 12288 / 5 / 3},
+	} {
+		s := lifecycle.StatusOf(row.pod, fold(history{up(), row.past, told("app")}), at(1))
+		if got := s.ContainerStatuses[0].State.Terminated.Message; got != strings.Repeat("€", row.want) {
+			t.Errorf("%d init containers, %d ephemeral ones: %d bytes, want %d letters", len(row.pod.InitContainers), len(row.past), len(got), row.want)
+		}
+	}
 }
 
 func TestStatusEnds(t *testing.T) {

@@ -107,6 +107,8 @@ func TestStatus(t *testing.T) {
 		{"an image that came at last is no reason any more", podOf(always, "app"), history{up(), pullFailed("app", 1, 1, broken), tick(11), pulled("app", 1)}, 11, "Pending; app ContainerCreating"},
 		{"nor is one of a run that was asked for", podOf(always, "app"), history{up(), pullFailed("app", 1, 1, broken), asked("app", 1)}, 1, "Pending; app ContainerCreating"},
 		{"a refusal shows its reason", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), refused)}, 1, "Pending; app CreateContainerConfigError"},
+		{"also while it is tried again", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), refused), tick(11), pulled("app", 2), start("app", 2, 0, 0)}, 11, "Pending; app CreateContainerConfigError"},
+		{"until it runs", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), refused), tick(11), pulled("app", 2), start("app", 2, 0, 0), started("app", 2)}, 11, "Running; app Running ready"},
 		{"of a restart beside the end before", podOf(always, "app"), history{up(), ran("app", 1, 1), failing(start("app", 2, 1, 1), refused)}, 1, "Running; app CreateContainerConfigError after Error(1)"},
 		{"the first start that fails shows its end", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), oops)}, 1, "Running; app StartError(128)"},
 		{"the second what it waits for", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 1), oops)}, 1, "Running; app RunContainerError after StartError(128) +1"},

@@ -186,6 +186,7 @@ func (t *teller) restarts(container string, never bool) []Restart {
 	var steps []Step
 	run := run{unborn: never}
 	ending := false // the pod is: what starts after that was under way before
+	added := false  // it is an ephemeral container
 	end := func() {
 		if len(steps) > 0 && run.eventful {
 			all = append(all, restartOf(steps))
@@ -197,8 +198,14 @@ func (t *teller) restarts(container string, never bool) []Restart {
 		if e.Container != container && (e.Container != "" || !aboutAll[e.Kind]) {
 			continue
 		}
+		if e.Kind == supervisor.ContainerAdded { // what was before is not its story, nor is a restart of all containers
+			added, steps = true, nil
+		}
+		if added && e.Kind == supervisor.PodRestarting {
+			continue
+		}
 		if text := run.tell(e); text != "" {
-			steps = appendStep(steps, e, text)
+			steps = inTime(appendStep(steps, e, text))
 		}
 		ending = ending || ends[e.Kind]
 		if e.Kind == supervisor.ContainerRunning && e.Container == container && !ending {
@@ -248,6 +255,14 @@ func appendStep(steps []Step, e *supervisor.Event, text string) []Step {
 		return steps
 	}
 	return append(steps, Step{Time: e.Time, Text: text, Kind: string(e.Kind), Seq: e.Seq, By: e.Cause})
+}
+
+// inTime puts an end that nobody saw, as the daemon was away, before the daemon's return.
+func inTime(steps []Step) []Step {
+	for i := len(steps) - 1; i > 0 && steps[i-1].Kind == string(supervisor.PodRecovered) && steps[i].Time.Before(steps[i-1].Time); i-- {
+		steps[i-1], steps[i] = steps[i], steps[i-1]
+	}
+	return steps
 }
 
 func bounded(steps []Step) []Step { return steps[max(0, len(steps)-maxSteps):] }

@@ -112,7 +112,8 @@ restartPolicy = "Never"
 }
 
 // TestRestartAllContainers: an exit that such a rule matches ends everything without hooks and begins again with the init
-// containers, in the same sandbox; all count it.
+// containers, in the same sandbox; all count it. The end of a sidecar that a rule matches too is no cause, as it comes of that, or of
+// the end of the pod.
 //
 // fields: containers[].restartPolicyRules[].action
 func TestRestartAllContainers(t *testing.T) {
@@ -122,8 +123,9 @@ restartPolicy = "Never"
 [[initContainers]]
 @init run=0s
 [[initContainers]]
-@sidecar
+@sidecar exit=3
 restartPolicy = "Always"
+restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator = "NotIn", values = [0] } }]
 [[containers]]
 @app until=over
 lifecycle.preStop.exec = { @PreStop-app run=0s }
@@ -146,7 +148,9 @@ restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator 
 	if n := len(s.events(supervisor.SandboxReady, "")); n != 1 {
 		t.Errorf("there were %d sandboxes", n)
 	}
-	s.event(supervisor.PodRestarting, "")
+	if by := s.event(supervisor.PodRestarting, "").Fields["container"]; by != "source" {
+		t.Errorf("all restarted because of %s", by)
+	}
 }
 
 // TestRestartAllContainersAtTheEnd: a pod whose work is done ends, also if a sidecar then goes with a code that its rule names.

@@ -55,7 +55,7 @@ func Rows() []Row {
 		{"38", "restart rules and policies of containers", "a rule goes before the container's policy, and that before the pod's", "", "TestRow38", ""},
 		{
 			"40", "the supervisor is killed or restarted beside running pods", "the same containers; counts, started and ready stay; init containers that are done are not run again",
-			"backoff and probe counts are kept too", "TestRow40", "",
+			"backoff is kept too", "TestRow40", "",
 		},
 		{"41", "the machine is restarted", "Pending; init containers, sidecars and regular containers start again in their order; restart counts rise", "", "", "with the tests in a virtual machine"},
 		{

@@ -104,7 +104,7 @@ func TestWords(t *testing.T) {
 				"Init:CrashLoopBackOff", "prepare CrashLoopBackOff: back-off 5m0s restarting failed container=prepare pod=init-loops_default(",
 				"app: It waits until init container prepare is done",
 			},
-			[]string{"BackOff: Back-off restarting failed container prepare"},
+			[]string{"BackOff: Back-off restarting failed container prepare in pod init-loops_default("},
 		},
 		{
 			"not-alive", never + container("app", until(7)) + "livenessProbe = { exec = { command = [\"false\"] }, failureThreshold = 1 }\n",
