@@ -17,6 +17,8 @@ func TestStatusSidecars(t *testing.T) {
 	all := history{side, ran("init", 1, 0), running("app", 1)}
 	gated := within(podOf(never, "side", "app"), "side", probe(startup), probe(readiness))
 	round2 := history{lost(1), sandboxRemoved(1), startSandbox(2)}
+	again := lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "side", Round: 2, Attempt: 2}, Sandbox: 2, Restarts: 1}
+	runsAgain := happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.ContainerStarted{Ref: again.Ref, At: t} })
 	statuses{
 		{"2.1 a pod whose sidecar runs and whose app does not is Pending", pod, side, 1, "Pending; side Running ready; init PodInitializing; app PodInitializing"},
 		{"2.1 it runs when the app does", pod, all, 1, "Running; side Running ready; init Completed(0) ready; app Running ready"},
@@ -24,6 +26,7 @@ func TestStatusSidecars(t *testing.T) {
 		{"2.1 or with one that is not started", gated, side, 1, "Pending; side Running not started; app PodInitializing"},
 		{"2.1 before the app has run", gated, history{side, probed("side", 1, startup, good)}, 1, "Pending; side Running; app PodInitializing"},
 		{"2.1 not after that", gated, history{side, probed("side", 1, startup, good), running("app", 1), exited("side", 1, 1), running("side", 2)}, 1, "Running; side Running after Error(1) +1 not started; app Running ready"},
+		{"2.1 but in a new round", within(podOf(always, "side", "app"), "side", probe(startup)), history{side, probed("side", 1, startup, good), ran("app", 1, 3), exited("side", 1, 3), round2, again, runsAgain}, 1, "Pending; side Running after Error(3) +1 not started; app Error(3)"},
 		{"2.1 one that begins again does not make it Pending", pod, history{all, exited("side", 1, 0)}, 1, "Running; side Completed(0); init Completed(0) ready; app Running ready"},
 		{"4.3 it backs off whatever it said", pod, history{up(), ran("side", 1, 0), running("side", 2), ran("init", 1, 0), running("app", 1), exited("side", 2, 0)}, 2, "Running; side CrashLoopBackOff after Completed(0) +1; init Completed(0) ready; app Running ready"},
 		{"2.1 a pod of which only sidecars run on runs", pod, history{all, exited("app", 1, 0)}, 1, "Running; side Running ready; init Completed(0) ready; app Completed(0)"},
