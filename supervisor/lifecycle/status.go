@@ -331,9 +331,13 @@ func (v *view) terminated(a *Attempt) State {
 	if !a.over() {
 		return State{}
 	}
+	started := a.Started // as of when it was seen, which a short run has ended before
+	if !started.IsZero() {
+		started = earlier(started, a.Exited)
+	}
 	t := Terminated{
 		ExitCode: a.Exit.Code, Reason: a.Exit.Reason, Message: a.Exit.Message,
-		StartedAt: stamp(a.Started), FinishedAt: stamp(a.Exited), ContainerID: containerID(a.ID),
+		StartedAt: stamp(started), FinishedAt: stamp(a.Exited), ContainerID: containerID(a.ID),
 	}
 	if v.facts.void(a) {
 		t.ExitCode, t.Reason, t.Message = 137, ReasonRestartingAllContainers, ""

@@ -180,6 +180,8 @@ func TestStories(t *testing.T) {
 	half.Containers = append(half.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", forAYear}})
 	early := pod(server)
 	early.InitContainers = []spec.Container{{Name: "wait", Image: "i:1", Command: []string{"sh", "-c", server}}}
+	initialized := pod(forAYear)
+	initialized.InitContainers = []spec.Container{{Name: "prepare", Image: "i:1", Command: []string{"sh", "-c", "sleep 3"}}}
 	missing := pod(forAYear)
 	missing.Containers[0].ImagePullPolicy = spec.PullNever
 	missingInit := pod(server)
@@ -233,6 +235,15 @@ func TestStories(t *testing.T) {
 			time.Sleep(time.Minute)
 		}},
 		{"boot", pod(forAYear), func(w *world) {
+			w.add()
+			time.Sleep(time.Hour)
+			w.leave()
+			w.engine.Reboot()
+			w.boot = "2"
+			w.start()
+			time.Sleep(time.Minute)
+		}},
+		{"boot-init", initialized, func(w *world) {
 			w.add()
 			time.Sleep(time.Hour)
 			w.leave()
