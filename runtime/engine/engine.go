@@ -111,6 +111,9 @@ func (e *Engine) start(ctx context.Context) error {
 		return err
 	}
 	e.client, e.controller = found.client, found.controller
+	if err := sweepSnapshots(ctx, found.cleaners); err != nil {
+		e.opt.Log.WarnContext(ctx, "something of a former engine is left", slog.Any("error", err))
+	}
 	if err := e.server.Start(ctx); err != nil {
 		return err
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/sandbox"
+	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/containerd/v2/plugins"
 	"github.com/containerd/plugin"
 	"github.com/containerd/plugin/registry"
@@ -21,6 +22,7 @@ const (
 type access struct {
 	client     *client.Client
 	controller sandbox.Controller
+	cleaners   []snapshots.Cleaner
 }
 
 // loading serves one start of containerd: its registry is global to the process, and so is the way out of it.
@@ -40,7 +42,7 @@ func load(start func() error) (access, error) {
 			ID:   accessID,
 			Requires: []plugin.Type{
 				plugins.EventPlugin, plugins.LeasePlugin, plugins.SandboxStorePlugin, plugins.SandboxControllerPlugin,
-				plugins.TransferPlugin, plugins.MountManagerPlugin, plugins.ServicePlugin, plugins.RuntimePluginV2,
+				plugins.SnapshotPlugin, plugins.TransferPlugin, plugins.MountManagerPlugin, plugins.ServicePlugin, plugins.RuntimePluginV2,
 			},
 			InitFn: func(ic *plugin.InitContext) (any, error) {
 				a, err := newAccess(ic)
@@ -71,5 +73,15 @@ func newAccess(ic *plugin.InitContext) (access, error) {
 	if !ok {
 		return access{}, fmt.Errorf("sandbox controller is a %T", p)
 	}
-	return access{client: c, controller: controller}, nil
+	snapshotters, err := ic.GetByType(plugins.SnapshotPlugin)
+	if err != nil {
+		return access{}, err
+	}
+	a := access{client: c, controller: controller}
+	for _, s := range snapshotters {
+		if cleaner, ok := s.(snapshots.Cleaner); ok {
+			a.cleaners = append(a.cleaners, cleaner)
+		}
+	}
+	return a, nil
 }

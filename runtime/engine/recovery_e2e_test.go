@@ -225,3 +225,27 @@ func TestInUse(t *testing.T) {
 	w.remove(e, "pod")
 	w.stop(e)
 }
+
+// A loss of power may leave the folder of a snapshot of which the record was not written yet: the next one of that number is made
+// none the less.
+func TestFolderOfALostSnapshot(t *testing.T) {
+	w := newWorld(t)
+	e := w.start()
+	prepare := func(key string) error {
+		_, err := e.Client().SnapshotService("overlayfs").Prepare(ctxOf(t), key, "")
+		return err
+	}
+	if err := prepare("first"); err != nil {
+		t.Fatal(err)
+	}
+	w.stop(e)
+	left := filepath.Join(w.options().Root, "io.containerd.snapshotter.v1.overlayfs/snapshots/2/fs")
+	if err := os.MkdirAll(left, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	e = w.start()
+	defer func() { w.stop(e) }()
+	if err := prepare("second"); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,12 +1,15 @@
 package engine
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 
+	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
 )
 
@@ -35,6 +38,21 @@ func sweep(root, state string) error {
 	errs = append(errs, sweepWork(root, state))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("sweep: %w", err)
+	}
+	return nil
+}
+
+// sweepSnapshots takes away the folders of snapshots that have no record. After a loss of power that may be a folder with the number
+// that the next record gets, which would then not be made. Nothing makes snapshots yet.
+func sweepSnapshots(ctx context.Context, cleaners []snapshots.Cleaner) error {
+	var errs []error
+	for _, c := range cleaners {
+		if err := c.Cleanup(ctx); !errdefs.IsNotFound(err) { // so it is where there never was a snapshot
+			errs = append(errs, err)
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("sweep snapshots: %w", err)
 	}
 	return nil
 }

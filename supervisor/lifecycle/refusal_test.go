@@ -3,10 +3,8 @@ package lifecycle_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
-
-	"github.com/google/go-cmp/cmp"
-	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -29,8 +27,8 @@ func TestRefusals(t *testing.T) {
 		{"both", errors.Join(cause, sysctl), []lifecycle.Refusal{other, sysctl}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, lifecycle.Refusals(test.err), cmpopts.EquateErrors()); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
+			if got := lifecycle.Refusals(test.err); !slices.Equal(got, test.want) {
+				t.Errorf("%+v, want %+v", got, test.want)
 			}
 		})
 	}

@@ -176,6 +176,24 @@ func (table statuses) check(t *testing.T) {
 	}
 }
 
+// TestStatusOfAShortRun: a run that had ended before its start was seen has not ended before it started.
+func TestStatusOfAShortRun(t *testing.T) {
+	pod := podOf(spec.RestartNever, "app")
+	for _, row := range []struct {
+		past history
+		want time.Time
+	}{
+		{history{up(), tick(9), running("app", 1), tick(8), exited("app", 1, 0)}, at(8).Wall},
+		{history{up(), tick(7), running("app", 1), tick(8), exited("app", 1, 0)}, at(7).Wall},
+		{history{up(), tick(7), asked("app", 1), tick(8), exited("app", 1, 0)}, time.Time{}},
+	} {
+		s := lifecycle.StatusOf(pod, fold(row.past), at(9))
+		if end := s.ContainerStatuses[0].State.Terminated; !end.StartedAt.Equal(row.want) || !end.FinishedAt.Equal(at(8).Wall) {
+			t.Errorf("it is shown from %v to %v, want from %v", end.StartedAt, end.FinishedAt, row.want)
+		}
+	}
+}
+
 // TestStatusWhole holds every field of a status once.
 func TestStatusWhole(t *testing.T) {
 	pod := podOf(spec.RestartAlways, "init", "app", "bad")

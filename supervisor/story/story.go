@@ -50,16 +50,24 @@ type Restart struct {
 	Steps []Step `json:"steps"`
 }
 
+// restartOf tells an end by its steps. One that was well is not why a container that was done began again: what all of the pod began
+// again for is.
 func restartOf(steps []Step) Restart {
 	r := Restart{Steps: bounded(steps)}
+	well, again := false, supervisor.Kind(steps[len(steps)-1].Kind) == supervisor.ContainerRunning
 	for _, s := range steps {
-		if !beside[supervisor.Kind(s.Kind)] {
-			r.Why = s.Text
-			break
+		switch kind := supervisor.Kind(s.Kind); {
+		case r.Why == "" && !beside[kind]:
+			r.Why, well = s.Text, kind == supervisor.ContainerSucceeded
+		case well && again && begins[kind]:
+			r.Why, well = s.Text, false
 		}
 	}
 	return r
 }
+
+// begins are the kinds of events by which all of a pod begins again.
+var begins = map[supervisor.Kind]bool{supervisor.MachineRestarted: true, supervisor.SandboxGone: true, supervisor.PodRestarting: true}
 
 // beside are the kinds that tell of what follows, or of what went on beside it, but are no cause.
 var beside = map[supervisor.Kind]bool{

@@ -37,6 +37,8 @@ func TestStories(t *testing.T) {
 	half.Containers = append(half.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", forAYear}})
 	early := pod(server)
 	early.InitContainers = []spec.Container{{Name: "wait", Image: "i:1", Command: []string{"sh", "-c", server}}}
+	initialized := pod(forAYear)
+	initialized.InitContainers = []spec.Container{{Name: "prepare", Image: "i:1", Command: []string{"sh", "-c", "sleep 3"}}}
 	missing := pod(forAYear)
 	missing.Containers[0].ImagePullPolicy = spec.PullNever
 	missingInit := pod(server)
@@ -107,6 +109,15 @@ func TestStories(t *testing.T) {
 			time.Sleep(4 * time.Second) // and again
 		}},
 		{"boot", pod(forAYear), func(w *world) {
+			w.add()
+			time.Sleep(time.Hour)
+			w.leave()
+			w.engine.Reboot()
+			w.boot = "2"
+			w.start()
+			time.Sleep(time.Minute)
+		}},
+		{"boot-init", initialized, func(w *world) {
 			w.add()
 			time.Sleep(time.Hour)
 			w.leave()

@@ -10,7 +10,7 @@ type Row struct {
 	Kubelet string
 	// Differs is what is different here on purpose, and why; "" for nothing.
 	Differs string
-	// Test is the name of the test that holds it. It is "" for a row that is not tested yet, and then Comes says why.
+	// Test is the name of the test that holds it, here or in test/vm. It is "" for a row that is not tested yet, and then Comes says why.
 	Test, Comes string
 }
 
@@ -57,7 +57,11 @@ func Rows() []Row {
 			"40", "the supervisor is killed or restarted beside running pods", "the same containers; counts, started and ready stay; init containers that are done are not run again",
 			"backoff is kept too", "TestRow40", "",
 		},
-		{"41", "the machine is restarted", "Pending; init containers, sidecars and regular containers start again in their order; restart counts rise", "", "", "with the tests in a virtual machine"},
+		{
+			"41", "the machine loses its power and is started again",
+			"Pending; init containers, sidecars and regular containers start again in their order; restart counts rise; what has succeeded under OnFailure and what ran under Never does not run again",
+			"backoff is kept too", "TestRow41", "",
+		},
 		{
 			"42", "a manifest is edited, renamed, removed, put back", "the old pod gets its grace period, the new one starts after it",
 			"the least is done, and an invalid edit changes nothing", "", "with the folder of pod files",

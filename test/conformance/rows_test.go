@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,25 +23,30 @@ func TestTable(t *testing.T) {
 		}
 		tests = append(tests, row.Test)
 	}
-	table.CheckTests(t, tests)
-	table.CheckPage(t, "../../docs/conformance.md", func(string) string { return page() })
+	machine := slices.DeleteFunc(table.Tests(t, "../vm", "vm"), func(name string) bool { return !strings.HasPrefix(name, "TestRow") })
+	table.CheckTests(t, tests, append(table.Tests(t, ".", "e2e"), machine...))
+	table.CheckPage(t, "../../docs/conformance.md", func(string) string { return page(machine) })
 }
 
-func page() string {
+// page is the table, with the names of the tests that are in a virtual machine.
+func page(machine []string) string {
 	var b strings.Builder
 	b.WriteString(`# The lifecycle, case by case
 
 Made from the table of [test/conformance](../test/conformance/rows.go), by its tests. Each row is a test on real containers, and its
 columns say what the kubelet does and where Podstead differs on purpose. Where nothing is said, Podstead does the same. CI runs
-all of them, and ` + "`make soak`" + ` twenty times in a row on a machine that is loaded.
+all of them, and ` + "`make soak`" + ` those without a virtual machine twenty times in a row on a machine that is loaded.
 
 | row | case | the kubelet | different here | test |
 | --- | --- | --- | --- | --- |
 `)
 	for _, row := range Rows() {
 		test := "`" + row.Test + "`"
-		if row.Test == "" {
+		switch {
+		case row.Test == "":
 			test = "comes " + row.Comes
+		case slices.Contains(machine, row.Test):
+			test += ", in a virtual machine"
 		}
 		differs := row.Differs
 		if differs == "" {

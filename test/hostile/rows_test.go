@@ -26,7 +26,7 @@ func TestTable(t *testing.T) {
 		}
 		tests = append(tests, row.Test)
 	}
-	table.CheckTests(t, tests)
+	table.CheckTests(t, tests, table.Tests(t, ".", "e2e"))
 	table.CheckPage(t, "../../docs/security.md", func(text string) string {
 		before, rest, hasBegin := strings.Cut(text, begin)
 		_, after, hasEnd := strings.Cut(rest, end)

@@ -206,6 +206,12 @@ func makeDisk(ctx context.Context, disk, root string) error {
 	return err
 }
 
+// CopyDisk makes a copy of the disk, as sparse as that, for a machine that is to keep what it writes.
+func (i Image) CopyDisk(ctx context.Context, path string) error {
+	_, err := output(ctx, "cp", "--sparse=always", "--reflink=auto", i.Disk, path)
+	return err
+}
+
 // openImage returns the image that lies in home.
 func openImage(home string) (Image, error) {
 	modules, err := filepath.Glob(filepath.Join(home, "modules", "*")) // sorted

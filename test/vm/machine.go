@@ -38,6 +38,7 @@ type Machine struct {
 	dir   string
 	qemu  *exec.Cmd
 	ended chan struct{} // closed when QEMU has ended, by whatever cause
+	close func() error  // once
 
 	mu      sync.Mutex
 	port    net.Conn
@@ -45,16 +46,25 @@ type Machine struct {
 	id      int
 }
 
-// Boot starts a machine from the image, with payload, a file, as its second disk, and returns when it runs commands. Its files are in
-// dir, whose path must be short since a socket lies there: the console's output is dir/console. The agent is the program of
-// test/vm/agent. The machine lives until [Machine.Close], or until this process ends.
-func Boot(ctx context.Context, image Image, dir, agent, payload string) (*Machine, error) {
-	initramfs := filepath.Join(dir, "initramfs")
-	if err := writeInitramfs(initramfs, agent, image.modules); err != nil {
+// Options say what a machine is made of. All but Disk are required.
+type Options struct {
+	Dir     string // of the machine's files, with a short path since a socket lies there; the console's output is Dir/console
+	Agent   string // the program of test/vm/agent
+	Payload string // a file, the second disk
+	// Disk is the first disk where what is written is to stay: a copy of the image's, see [Image.CopyDisk]. Without one it is the image's,
+	// and what is written is gone with the machine.
+	Disk string
+}
+
+// Boot starts a machine from the image and returns when it runs commands. It lives until [Machine.Close], or until this process ends.
+func Boot(ctx context.Context, image Image, o Options) (*Machine, error) {
+	initramfs := filepath.Join(o.Dir, "initramfs")
+	if err := writeInitramfs(initramfs, o.Agent, image.modules); err != nil {
 		return nil, fmt.Errorf("boot machine: %w", err)
 	}
-	m := &Machine{dir: dir, ended: make(chan struct{})}
-	m.qemu = exec.Command("qemu-system-x86_64", arguments(image, dir, initramfs, payload)...) //nolint:noctx // Close ends it
+	m := &Machine{dir: o.Dir, ended: make(chan struct{})}
+	m.close = sync.OnceValue(m.kill)
+	m.qemu = exec.Command("qemu-system-x86_64", arguments(image, o, initramfs)...) //nolint:noctx // Close ends it
 	if err := m.start(); err != nil {
 		return nil, fmt.Errorf("boot machine: %w", err)
 	}
@@ -62,23 +72,27 @@ func Boot(ctx context.Context, image Image, dir, agent, payload string) (*Machin
 	defer cancel()
 	if err := m.meet(ctx); err != nil {
 		err = errors.Join(fmt.Errorf("boot machine: %w", err), m.Close())
-		return nil, fmt.Errorf("%w\nconsole:\n%s\nqemu:\n%s", err, tail(filepath.Join(dir, "console")), tail(filepath.Join(dir, "qemu")))
+		return nil, fmt.Errorf("%w\nconsole:\n%s\nqemu:\n%s", err, tail(filepath.Join(o.Dir, "console")), tail(filepath.Join(o.Dir, "qemu")))
 	}
 	return m, nil
 }
 
 // arguments are QEMU's. A /dev/kvm is not used, since on a machine that is emulated itself it is slower than TCG, if it works at all.
-func arguments(image Image, dir, initramfs, payload string) []string {
+func arguments(image Image, o Options, initramfs string) []string {
+	root := "if=none,id=root,format=raw,cache=unsafe,file=" + o.Disk
+	if o.Disk == "" {
+		root += image.Disk + ",snapshot=on"
+	}
 	return []string{
 		"-machine", "q35", "-accel", "tcg,thread=multi,tb-size=512", "-cpu", "qemu64", "-smp", "2", "-m", strconv.Itoa(memory),
 		"-nodefaults", "-no-user-config", "-no-reboot", "-display", "none", "-nic", "none",
 		"-kernel", image.Kernel, "-initrd", initramfs, "-append", kernelArguments,
-		"-drive", "if=none,id=root,format=raw,cache=unsafe,snapshot=on,file=" + image.Disk, "-device", "virtio-blk-pci,drive=root",
-		"-drive", "if=none,id=payload,format=raw,readonly=on,file=" + payload, "-device", "virtio-blk-pci,drive=payload",
+		"-drive", root, "-device", "virtio-blk-pci,drive=root",
+		"-drive", "if=none,id=payload,format=raw,readonly=on,file=" + o.Payload, "-device", "virtio-blk-pci,drive=payload",
 		"-device", "virtio-rng-pci", "-device", "virtio-serial-pci",
-		"-chardev", "socket,id=agent,path=" + filepath.Join(dir, "agent") + ",server=on,wait=off",
+		"-chardev", "socket,id=agent,path=" + filepath.Join(o.Dir, "agent") + ",server=on,wait=off",
 		"-device", "virtserialport,chardev=agent,name=" + wire.Port,
-		"-serial", "file:" + filepath.Join(dir, "console"),
+		"-serial", "file:" + filepath.Join(o.Dir, "console"),
 	}
 }
 
@@ -157,8 +171,11 @@ func (m *Machine) Run(ctx context.Context, w io.Writer, c Command) error {
 	return nil
 }
 
-// Close kills the machine. It returns when it has ended.
-func (m *Machine) Close() error {
+// Close kills the machine, as a loss of power does: of its own disk it keeps what it had written and not what it was about to. It
+// returns when the machine has ended. Closing it again says the same.
+func (m *Machine) Close() error { return m.close() }
+
+func (m *Machine) kill() error {
 	err := unix.Kill(-m.qemu.Process.Pid, unix.SIGKILL)
 	if errors.Is(err, unix.ESRCH) {
 		err = nil

@@ -11,7 +11,7 @@ import (
 
 // The machine has what the other tests are run in it for: cgroup v2 alone with the controllers, systemd, every capability.
 func TestMachine(t *testing.T) {
-	got := strings.Split(strings.TrimSpace(sh(t, `stat -f -c %T /sys/fs/cgroup
+	got := strings.Split(strings.TrimSpace(machine.sh(t, `stat -f -c %T /sys/fs/cgroup
 		cat /sys/fs/cgroup/cgroup.controllers
 		systemctl is-system-running --wait
 		grep CapBnd /proc/self/status`)), "\n")

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"testing"
 	"time"
 
@@ -27,8 +26,14 @@ const deadline = 2 * time.Minute
 // Podstead waits for a network anywhere.
 const drivers = "overlay veth bridge nf_tables nft_chain_nat nft_ct nft_fib_inet nft_masq nft_nat nft_redir nft_reject_inet"
 
-// machine is the one that all tests share. Booting takes longer than most of them.
-var machine *vm.Machine
+// machine is the one that tests share which leave no more behind than they found. Booting takes longer than most of them.
+var machine guest
+
+// parts are what machines are made of.
+var parts struct {
+	image          vm.Image
+	agent, payload string
+}
 
 func TestMain(m *testing.M) {
 	status, err := runTests(m)
@@ -55,21 +60,19 @@ func runTests(m *testing.M) (status int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	agent, disk := filepath.Join(dir, "init"), filepath.Join(dir, "payload.tar")
-	if err := buildPayload(ctx, repository, dir, agent, disk); err != nil {
+	parts.agent, parts.payload = filepath.Join(dir, "init"), filepath.Join(dir, "payload.tar")
+	if err := buildPayload(ctx, repository, dir, parts.agent, parts.payload); err != nil {
 		return 1, err
 	}
-	image, err := vm.Build(ctx, filepath.Join(repository, ".cache", "vm"))
-	if err != nil {
+	if parts.image, err = vm.Build(ctx, filepath.Join(repository, ".cache", "vm")); err != nil {
 		return 1, err
 	}
 	built := time.Now()
-	if machine, err = vm.Boot(ctx, image, dir, agent, disk); err != nil {
+	if machine, err = boot(ctx, dir, ""); err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, machine.Close()) }()
-	prepare := vm.Command{Timeout: deadline, Args: []string{"sh", "-ec", "mkdir " + payload + "; tar -C " + payload + " -xf /dev/vdb; modprobe -a " + drivers}}
-	if err := machine.Run(ctx, os.Stderr, prepare); err != nil {
+	if err := machine.install(ctx); err != nil {
 		return 1, err
 	}
 	fmt.Fprintf(os.Stderr, "machine: built in %.0f s, booted in %.0f s\n", built.Sub(start).Seconds(), time.Since(built).Seconds())
@@ -93,37 +96,4 @@ func buildPayload(ctx context.Context, repository, dir, agent, disk string) erro
 		}
 	}
 	return vm.WritePayload(disk, tree)
-}
-
-// sh runs a script in the machine and returns what it writes. The test fails where the script does.
-func sh(t *testing.T, script string) string {
-	t.Helper()
-	out, err := try(t, script)
-	if err != nil {
-		t.Fatalf("%v\n%s\n%s", err, script, out)
-	}
-	return out
-}
-
-// try runs a script in the machine, as far as its first command that fails.
-func try(t *testing.T, script string) (string, error) {
-	t.Helper()
-	var out strings.Builder
-	ctx := context.WithoutCancel(t.Context()) // for what a failed test wants to know at its end
-	err := machine.Run(ctx, &out, vm.Command{Args: []string{"sh", "-ec", script}, Timeout: deadline})
-	return out.String(), err
-}
-
-// eventually waits until a script in the machine succeeds.
-func eventually(t *testing.T, what, script string) {
-	t.Helper()
-	for end := time.Now().Add(deadline); ; <-time.After(100 * time.Millisecond) {
-		out, err := try(t, script)
-		if err == nil {
-			return
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s: did not come; last seen: %v\n%s", what, err, out)
-		}
-	}
 }

@@ -39,47 +39,46 @@ livenessProbe = { exec = { command = ["true"] }, periodSeconds = 5, timeoutSecon
 // TestService: an init container that lacks memory is killed for it and tried again, the pod outlives its daemon, which systemd runs,
 // and nothing of it is left to systemd at the end.
 func TestService(t *testing.T) {
-	sh(t, `mkdir -p /root/data; cat > /run/systemd/system/podstead.service <<'E'
+	machine.sh(t, `mkdir -p /root/data; cat > /run/systemd/system/podstead.service <<'E'
 `+service+`E
 cat > /root/life.toml <<'E'
 `+lifeFile+`E
 touch /root/data/up
-ln -sf `+payload+`/podstead /usr/local/bin/podstead
 systemctl daemon-reload
 systemctl start podstead
 `+payload+`/keep /root/life.toml`)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(try(t, `journalctl --no-pager -u podstead | tail -n 100; systemctl list-units --all 'podstead*'; systemd-cgls --no-pager`))
+			t.Log(machine.try(t, `journalctl --no-pager -u podstead | tail -n 100; systemctl list-units --all 'podstead*'; systemd-cgls --no-pager`))
 		}
 	})
 	ready := func(what, is string) {
 		t.Helper()
-		eventually(t, what, `podstead get life > /tmp/life; grep -q ' `+is+` ' /tmp/life || { cat /tmp/life; false; }`)
+		machine.eventually(t, what, `podstead get life > /tmp/life; grep -q ' `+is+` ' /tmp/life || { cat /tmp/life; false; }`)
 	}
 	ready("the pod is ready, as the probe in it says", "1/1")
 	before := look(t)
 	if want := "1 OOMKilled 137"; before.init != want {
 		t.Errorf("the init container was restarted, and had ended, as %q, want %q", before.init, want)
 	}
-	units := strings.Fields(sh(t, `systemctl list-units --plain --no-legend 'podstead*.scope' 'podstead-*.slice' | cut -d ' ' -f 1`))
+	units := strings.Fields(machine.sh(t, `systemctl list-units --plain --no-legend 'podstead*.scope' 'podstead-*.slice' | cut -d ' ' -f 1`))
 	if len(units) != 3 || !strings.HasPrefix(before.place, "/podstead.slice/podstead-") || !strings.HasSuffix(before.place, ".scope") {
 		t.Errorf("units %v, the container is in %s, want a scope for it and one for the shim in a slice", units, before.place)
 	}
 
-	daemon := sh(t, `systemctl show -P MainPID podstead`)
-	sh(t, `systemctl kill --signal=KILL --kill-whom=main podstead`)
-	eventually(t, "systemd starts the daemon again", `now=$(systemctl show -P MainPID podstead); echo $now
+	daemon := machine.sh(t, `systemctl show -P MainPID podstead`)
+	machine.sh(t, `systemctl kill --signal=KILL --kill-whom=main podstead`)
+	machine.eventually(t, "systemd starts the daemon again", `now=$(systemctl show -P MainPID podstead); echo $now
 		systemctl is-active podstead && [ "$now" != 0 -a "$now" != `+strings.TrimSpace(daemon)+` ]`)
 	ready("the new daemon knows the pod", "1/1")
-	sh(t, `systemctl daemon-reload; rm /root/data/up`)
+	machine.sh(t, `systemctl daemon-reload; rm /root/data/up`)
 	ready("the new daemon's probe sees the difference", "0/1")
 	if after := look(t); after != before {
 		t.Errorf("the pod was %+v and is %+v", before, after)
 	}
 
-	sh(t, `podstead delete life; cat /root/data/bye; systemctl stop podstead; ! systemctl is-failed podstead`)
-	eventually(t, "nothing is left to systemd", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*'; systemctl --failed --no-legend
+	machine.sh(t, `podstead delete life; cat /root/data/bye; systemctl stop podstead; ! systemctl is-failed podstead`)
+	machine.eventually(t, "nothing is left to systemd", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*'; systemctl --failed --no-legend
 		find /sys/fs/cgroup -name '*podstead*' -not -path '*/podstead.slice'
 		ip -o link | grep -v ' lo:' || true; nft list tables; pgrep -x podstead || true); echo "$left"; [ -z "$left" ]`)
 }
@@ -107,7 +106,7 @@ func look(t *testing.T) seen {
 			}
 		}
 	}
-	text := sh(t, `podstead get life -o json`)
+	text := machine.sh(t, `podstead get life -o json`)
 	if err := json.Unmarshal([]byte(text), &pod); err != nil || len(pod.Status.ContainerStatuses) != 1 || len(pod.Status.InitContainerStatuses) != 1 {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -115,7 +114,7 @@ func look(t *testing.T) seen {
 	first := pod.Status.InitContainerStatuses[0]
 	s := seen{id: status.ContainerID, restarts: status.RestartCount}
 	s.init = fmt.Sprintf("%d %s %d", first.RestartCount, first.LastState.Terminated.Reason, first.LastState.Terminated.ExitCode)
-	s.pid = strings.TrimSpace(sh(t, `pgrep -f '^sh -c trap'`))
-	s.place = strings.TrimPrefix(strings.TrimSpace(sh(t, fmt.Sprintf("cat /proc/%s/cgroup", s.pid))), "0::")
+	s.pid = strings.TrimSpace(machine.sh(t, `pgrep -f '^sh -c trap'`))
+	s.place = strings.TrimPrefix(strings.TrimSpace(machine.sh(t, fmt.Sprintf("cat /proc/%s/cgroup", s.pid))), "0::")
 	return s
 }

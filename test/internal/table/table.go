@@ -9,6 +9,7 @@ import (
 	"go/token"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -17,42 +18,40 @@ import (
 
 var update = flag.Bool("update", false, "write the page anew that is made of the table")
 
-// CheckTests fails the test unless the tests that rows name are just those of the folder that need root. A row may have none, "".
-func CheckTests(t *testing.T, named []string) {
+// CheckTests fails the test unless the tests that rows name are just those that are there. A row may have none, "".
+func CheckTests(t *testing.T, named, there []string) {
 	t.Helper()
-	tests := testsOf(t)
 	for _, name := range named {
-		if _, found := tests[name]; !found && name != "" {
+		if name != "" && !slices.Contains(there, name) {
 			t.Errorf("there is no test %s", name)
 		}
-		tests[name] = true
 	}
-	for name, used := range tests {
-		if !used {
+	for _, name := range there {
+		if !slices.Contains(named, name) {
 			t.Errorf("no row of the table has the test %s", name)
 		}
 	}
 }
 
-// testsOf are the names of the folder's tests that need root. None has a row yet.
-func testsOf(t *testing.T) map[string]bool {
+// Tests are the names of a folder's tests in files that have the build tag first.
+func Tests(t *testing.T, folder, tag string) []string {
 	t.Helper()
-	files, err := filepath.Glob("*_test.go")
+	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	tests := map[string]bool{}
+	var tests []string
 	for _, name := range files {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.ParseComments)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(file.Comments) == 0 || !strings.HasPrefix(file.Comments[0].List[0].Text, "//go:build e2e") {
+		if len(file.Comments) == 0 || !strings.HasPrefix(file.Comments[0].List[0].Text, "//go:build "+tag) {
 			continue
 		}
 		for _, decl := range file.Decls {
 			if f, is := decl.(*ast.FuncDecl); is && strings.HasPrefix(f.Name.Name, "Test") && f.Name.Name != "TestMain" {
-				tests[f.Name.Name] = false
+				tests = append(tests, f.Name.Name)
 			}
 		}
 	}

@@ -1,11 +1,12 @@
-// Command keep gives the daemon of a machine a pod that belongs to no client: it lives until it is deleted. `podstead run` ends its
+// Command keep gives the daemon of a machine pods that belong to no client: they live until they are deleted. `podstead run` ends its
 // pods when it has not found a daemon for half a minute, which an emulated machine beside other work may take to start one.
 //
-//	keep FILE
+//	keep FILE...
 package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -26,17 +27,21 @@ func main() {
 }
 
 func keep(args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("want a pod file, got %q", args)
-	}
-	text, err := os.ReadFile(args[0])
-	if err != nil {
-		return err
+	if len(args) == 0 {
+		return errors.New("want pod files")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
 	client := api.NewClient(socket, "keep")
 	defer client.Close()
-	_, err = client.Create(ctx, api.CreateRequest{File: args[0], Text: string(text)})
-	return err
+	for _, file := range args {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		if _, err := client.Create(ctx, api.CreateRequest{File: file, Text: string(text)}); err != nil {
+			return fmt.Errorf("keep %s: %w", file, err)
+		}
+	}
+	return nil
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Status is the STATUS column of a pod, by the rules of kubectl's printer (printPod).
+// Status is the STATUS column of a pod, by the rules of kubectl's printer (printPod). One whose init containers run again, since the
+// machine was restarted, has them for its status, and not how its containers ended then.
 func Status(p *api.Pod) string {
 	reason := string(p.Status.Reason)
 	if reason == "" {
@@ -22,7 +23,7 @@ func Status(p *api.Pod) string {
 	if s != "" {
 		reason = s
 	}
-	if s == "" || holds(p, lifecycle.PodInitialized) {
+	if s == "" || holds(p, lifecycle.PodInitialized) && p.Status.Phase != lifecycle.PhasePending {
 		reason = appStatus(p, reason)
 	}
 	if p.Metadata.DeletionTimestamp != nil && !p.Status.Phase.Terminal() {

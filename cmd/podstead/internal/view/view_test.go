@@ -121,6 +121,20 @@ func TestSidecars(t *testing.T) {
 	}
 }
 
+// TestStatusInANewRound: where the init containers are is what there is to know of a pod whose machine was restarted.
+func TestStatusInANewRound(t *testing.T) {
+	var p api.Pod
+	p.Status.Phase, p.Status.Conditions = lifecycle.PhasePending, []lifecycle.Condition{{Type: "Initialized", Status: "True"}}
+	p.Status.InitContainerStatuses, p.Status.ContainerStatuses = statuses{running(false)}, statuses{ended(255, "Unknown")}
+	if got, want := view.Status(&p), "Init:0/1"; got != want {
+		t.Errorf("while an init container runs again: %q, want %q", got, want)
+	}
+	p.Status.Phase, p.Status.InitContainerStatuses = lifecycle.PhaseRunning, statuses{ended(0, "Completed")}
+	if got, want := view.Status(&p), "Unknown"; got != want {
+		t.Errorf("after it: %q, want %q", got, want)
+	}
+}
+
 func TestRestarts(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	again := running(true)

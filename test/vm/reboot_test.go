@@ -1,0 +1,376 @@
+//go:build vm
+
+package vm_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// lib is what the scripts of containers have in common. They write down that they begin, and wait for files, in a folder that a boot
+// takes away.
+const lib = `begin() { echo $1 >> /data/begun; }
+await() { until [ -e /data/$1 ]; do sleep 0.2; done; }
+serve() { trap 'exit 0' TERM; while :; do sleep 1 & wait; done; }
+`
+
+// podFile is the file of a pod.
+func podFile(name, more string, containers ...string) string {
+	return fmt.Sprintf("name = %q\nimageArchives = [%q]\n%s\n", name, payload+"/busybox.tar", more) + strings.Join(containers, "")
+}
+
+// container is one of a pod's "containers" or "initContainers". Its name is that under which it writes down that it began.
+func container(list, name, script, more string) string {
+	return fmt.Sprintf(`[[%s]]
+name = %q
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", %q]
+%s
+[[%[1]s.volumeMounts]]
+name = "data"
+mountPath = "/data"
+`, list, name, lib+"begin "+name+"; "+script, more)
+}
+
+const data = `volumes = [{ name = "data", hostPath = { path = "/run/data", type = "DirectoryOrCreate" } }, { name = "scratch", emptyDir = {} }, { name = "memory", emptyDir = { medium = "Memory" } }]
+`
+
+// volumes are mounts of an init container's, of what is looked into after the boot.
+const volumes = `[[initContainers.volumeMounts]]
+name = "scratch"
+mountPath = "/scratch"
+[[initContainers.volumeMounts]]
+name = "memory"
+mountPath = "/memory"`
+
+// rebooted are the pods that lose their machine, each in another state.
+var rebooted = map[string]string{
+	// runs, after init containers and a sidecar
+	"order": podFile("order", data+`restartPolicy = "Always"`+"\nterminationGracePeriodSeconds = 1",
+		container("initContainers", "one", "await one", ""),
+		container("initContainers", "two", "for v in scratch memory; do [ ! -e /$v/mark ] || begin $v; echo kept | dd of=/$v/mark conv=fsync; done", volumes),
+		container("initContainers", "side", "await side; touch /up; serve", `restartPolicy = "Always"
+startupProbe = { exec = { command = ["test", "-e", "/up"] }, periodSeconds = 1, timeoutSeconds = 60, failureThreshold = 1000 }`),
+		container("initContainers", "three", "", ""),
+		container("containers", "app", "exec httpd -f -p 80", `readinessProbe = { tcpSocket = { port = 80 }, periodSeconds = 1, timeoutSeconds = 60 }`),
+		container("containers", "aide", "serve", "")),
+	// has done one half of its work
+	"batch": podFile("batch", data+`restartPolicy = "OnFailure"`+"\nterminationGracePeriodSeconds = 1",
+		container("containers", "done", "", ""), container("containers", "works", "serve", "")),
+	// may not run twice
+	"once": podFile("once", data+`restartPolicy = "Never"`, container("containers", "only", "serve", "")),
+	// waits an hour for its fourth run
+	"crash": podFile("crash", data+"restartBackoff = { initialSeconds = 1, factor = 3600, maxSeconds = 3600 }", container("containers", "fails", "exit 1", "")),
+	// is being deleted
+	"leaving": podFile("leaving", data+"terminationGracePeriodSeconds = 600",
+		container("containers", "leaves", "serve", `lifecycle.preStop.exec.command = ["sh", "-c", "echo hook >> /data/begun; sleep 600"]`)),
+}
+
+// TestRow41: the machine loses its power and is started again. Everything begins anew in its order, what is done and what may not run
+// twice is left alone, and what was known is known.
+func TestRow41(t *testing.T) {
+	dir, err := os.MkdirTemp("", "vm") // short, since sockets lie in it
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	disk := filepath.Join(dir, "disk")
+	if err := parts.image.CopyDisk(t.Context(), disk); err != nil {
+		t.Fatal(err)
+	}
+	first := power(t, filepath.Join(dir, "1"), disk)
+	settle(t, first)
+	before, doctor, store := first.pods(t), first.doctor(t), first.store(t)
+	if err := first.Close(); err != nil { // the cut
+		t.Fatal(err)
+	}
+
+	second := power(t, filepath.Join(dir, "2"), disk)
+	second.begun(t, "works", "one")
+	second.eventually(t, "the first init container runs", `podstead get order > /tmp/get; cat /tmp/get; grep -q ' Init:0/4 ' /tmp/get`)
+	checkInit(t, second.pods(t))
+	second.open(t, "one")
+	second.begun(t, "two", "side")
+	second.open(t, "side")
+	second.begun(t, "three", "aide")
+	second.eventually(t, "all that is to run runs", running+"! grep -q ^leaving /tmp/get")
+	after := second.pods(t)
+	checkBegun(t, second)
+	checkOrder(t, before["order"], after["order"])
+	checkOthers(t, before, after)
+	checkWords(t, second)
+	if diff := cmp.Diff(doctor, second.doctor(t)); diff != "" {
+		t.Errorf("doctor (-before the cut +after it):\n%s", diff)
+	}
+	if diff := cmp.Diff(store, second.store(t)); diff != "" {
+		t.Errorf("files of images (-before the cut +after it):\n%s", diff)
+	}
+	checkEnd(t, second)
+}
+
+// power starts the machine of a disk.
+func power(t *testing.T, dir, disk string) guest {
+	t.Helper()
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	g, err := boot(t.Context(), dir, disk)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			if said, _ := g.try(t, `cat /run/data/begun; journalctl --no-pager -u podstead | tail -n 100; podstead get -o wide`); said != "" { // it may be off
+				t.Log(said)
+			}
+		}
+		if err := g.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return g
+}
+
+// running is a script that succeeds when the pods are as they come to be.
+const running = `podstead get > /tmp/get; cat /tmp/get
+grep -q '^order  *3/3  *Running ' /tmp/get; grep -q '^batch .*Completed\|^batch  *1/2 ' /tmp/get
+grep -q '^crash .* CrashLoopBackOff ' /tmp/get
+`
+
+// settle installs Podstead as a service that starts with the machine, and brings its pods to where the power is cut.
+func settle(t *testing.T, g guest) {
+	t.Helper()
+	if err := g.install(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{
+		"/etc/systemd/system/podstead.service": service + "[Install]\nWantedBy=multi-user.target\n",
+		"/etc/modules-load.d/podstead.conf":    strings.ReplaceAll(drivers, " ", "\n") + "\n",
+	}
+	for name, text := range rebooted {
+		files["/root/"+name+".toml"] = text
+	}
+	script := "mkdir -p /run/data /etc/modules-load.d\n"
+	for path, text := range files {
+		script += "cat > " + path + " <<'E'\n" + text + "E\n"
+	}
+	g.sh(t, script+"systemctl daemon-reload; systemctl enable podstead; sync; systemctl start podstead") // what was installed long ago is on the disk
+	g.open(t, "one")
+	g.open(t, "side")
+	g.sh(t, payload+"/keep /root/*.toml")
+	g.begun(t, "works", "only", "leaves", "one", "two", "side", "three", "aide", "fails.*fails.*fails")
+	g.eventually(t, "the pods are up", running+`grep -q '^once  *1/1  *Running ' /tmp/get; grep -q '^leaving  *1/1  *Running ' /tmp/get
+		grep -q '^crash .* CrashLoopBackOff  *2 ' /tmp/get`)
+	g.sh(t, "podstead delete --wait=false leaving")
+	g.begun(t, "hook")
+}
+
+// begun waits until each of these, which are expressions, has begun in this boot. Each has the time of all.
+func (g guest) begun(t *testing.T, names ...string) {
+	t.Helper()
+	for _, name := range names {
+		g.eventually(t, name+" begins", `begun=$(tr '\n' ' ' < /run/data/begun); echo "$begun"; echo "$begun" | grep -qw '`+name+"'")
+	}
+}
+
+// open lets a container pass that waits for it.
+func (g guest) open(t *testing.T, gate string) {
+	t.Helper()
+	g.sh(t, "echo open_"+gate+" >> /run/data/begun; touch /run/data/"+gate)
+}
+
+// pods are all of the machine, by name.
+func (g guest) pods(t *testing.T) map[string]api.Pod {
+	t.Helper()
+	text := g.sh(t, "podstead get -o json")
+	var list api.PodList
+	if err := json.Unmarshal([]byte(text), &list); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	pods := map[string]api.Pod{}
+	for _, pod := range list.Items {
+		pods[pod.Metadata.Name] = pod
+	}
+	return pods
+}
+
+// doctor is what `podstead doctor` thinks of the machine.
+func (g guest) doctor(t *testing.T) map[string]string {
+	t.Helper()
+	text := g.sh(t, "podstead doctor -o json")
+	var findings []struct{ Check, Grade string }
+	if err := json.Unmarshal([]byte(text), &findings); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	grades := map[string]string{}
+	for _, f := range findings {
+		grades[f.Check] = f.Grade
+	}
+	return grades
+}
+
+// store lists the files of images with their checksums: blobs, and what they were unpacked to.
+func (g guest) store(t *testing.T) []string {
+	t.Helper()
+	lines := strings.Split(g.sh(t, `cd /var/lib/podstead/engine; find io.containerd.content.v1.content/blobs io.containerd.snapshotter.v1.overlayfs/snapshots/1/fs -type f | sort | xargs sha256sum`), "\n")
+	for _, line := range lines {
+		if sum, path, _ := strings.Cut(line, "  "); strings.Contains(path, "/blobs/") && filepath.Base(path) != sum {
+			t.Errorf("the content of %s is %s", path, sum)
+		}
+	}
+	return lines
+}
+
+// checkInit looks at the pods when the first init container of one runs again.
+func checkInit(t *testing.T, pods map[string]api.Pod) {
+	t.Helper()
+	status := pods["order"].Status
+	if status.Phase != lifecycle.PhasePending {
+		t.Errorf("the phase is %s while an init container runs", status.Phase)
+	}
+	var conditions []string
+	for _, c := range status.Conditions {
+		conditions = append(conditions, fmt.Sprintf("%s %s", c.Type, c.Status))
+	}
+	// As with the kubelet, a pod of which an app container has run stays initialized.
+	want := []string{"PodScheduled True", "PodReadyToStartContainers True", "Initialized True", "ContainersReady False", "Ready False"}
+	if diff := cmp.Diff(want, conditions); diff != "" {
+		t.Errorf("conditions while an init container runs (-want +got):\n%s", diff)
+	}
+	for _, c := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		want := "PodInitializing"
+		switch c.Name {
+		case "one":
+			want = "runs"
+		case "app", "aide":
+			want = "Unknown 255"
+		}
+		if got := stateOf(c); got != want {
+			t.Errorf("while the first init container runs again, %s is %q, want %q", c.Name, got, want)
+		}
+	}
+}
+
+// stateOf is the state of a container in a few words.
+func stateOf(c lifecycle.ContainerStatus) string {
+	switch {
+	case c.State.Running != nil:
+		return "runs"
+	case c.State.Terminated != nil:
+		return endOf(c.State)
+	case c.State.Waiting != nil && c.State.Waiting.Message != "":
+		return fmt.Sprintf("%s (%s)", c.State.Waiting.Reason, c.State.Waiting.Message)
+	case c.State.Waiting != nil:
+		return string(c.State.Waiting.Reason)
+	}
+	return "nothing"
+}
+
+func endOf(s lifecycle.State) string {
+	if s.Terminated == nil {
+		return "none"
+	}
+	return fmt.Sprintf("%s %d", s.Terminated.Reason, s.Terminated.ExitCode)
+}
+
+// checkBegun looks at what began after the boot, and in which order.
+func checkBegun(t *testing.T, g guest) {
+	t.Helper()
+	begun := strings.Fields(g.sh(t, "cat /run/data/begun"))
+	for _, name := range []string{"done", "only", "fails", "leaves", "hook", "memory"} {
+		if slices.Contains(begun, name) {
+			t.Errorf("%s is there after the boot", name)
+		}
+	}
+	begun = slices.DeleteFunc(begun, func(name string) bool { return name == "works" }) // of another pod
+	want := []string{"one", "open_one", "two", "scratch", "side", "open_side", "three", "app", "aide"}
+	if diff := cmp.Diff(want, begun); diff != "" {
+		t.Errorf("what began after the boot (-want +got):\n%s", diff)
+	}
+}
+
+// checkOrder looks at the pod that runs as it did before.
+func checkOrder(t *testing.T, before, after api.Pod) {
+	t.Helper()
+	if before.Metadata.UID != after.Metadata.UID {
+		t.Errorf("the pod was %s and is %s", before.Metadata.UID, after.Metadata.UID)
+	}
+	if !before.Status.StartTime.Equal(after.Status.StartTime) {
+		t.Errorf("the pod began at %s and now at %s", before.Status.StartTime, after.Status.StartTime)
+	}
+	var got []string
+	for _, c := range slices.Concat(after.Status.InitContainerStatuses, after.Status.ContainerStatuses) {
+		got = append(got, fmt.Sprintf("%s: %s, restarts %d, before %s", c.Name, stateOf(c), c.RestartCount, endOf(c.LastState)))
+	}
+	want := []string{
+		"one: Completed 0, restarts 1, before Completed 0", "two: Completed 0, restarts 1, before Completed 0",
+		"side: runs, restarts 1, before Unknown 255", "three: Completed 0, restarts 1, before Completed 0",
+		"aide: runs, restarts 1, before Unknown 255", "app: runs, restarts 1, before Unknown 255",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("containers (-want +got):\n%s", diff)
+	}
+}
+
+// checkOthers looks at the pods that do not begin anew as a whole.
+func checkOthers(t *testing.T, before, after map[string]api.Pod) {
+	t.Helper()
+	if _, there := after["leaving"]; there {
+		t.Error("a pod that was being deleted is there")
+	}
+	describe := func(pod api.Pod) []string {
+		lines := []string{pod.Metadata.UID, string(pod.Status.Phase)}
+		for _, c := range pod.Status.ContainerStatuses {
+			lines = append(lines, fmt.Sprintf("%s: %s, restarts %d", c.Name, stateOf(c), c.RestartCount))
+		}
+		return lines
+	}
+	uid := func(name string) string { return before[name].Metadata.UID }
+	waits := "CrashLoopBackOff (back-off 1h0m0s restarting failed container=fails pod=crash_default(" + uid("crash") + "))"
+	for name, want := range map[string][]string{
+		"batch": {uid("batch"), "Running", "done: Completed 0, restarts 0", "works: runs, restarts 1"},
+		"once":  {uid("once"), "Failed", "only: Unknown 255, restarts 0"},
+		"crash": {uid("crash"), "Running", "fails: " + waits + ", restarts 2"},
+	} {
+		if diff := cmp.Diff(want, describe(after[name])); diff != "" {
+			t.Errorf("pod %s (-want +got):\n%s", name, diff)
+		}
+	}
+}
+
+// checkWords looks at what people are told.
+func checkWords(t *testing.T, g guest) {
+	t.Helper()
+	for _, pod := range []string{"order", "batch", "once", "crash", "leaving"} {
+		if said, want := g.sh(t, "podstead why "+pod), "The machine was restarted"; !strings.Contains(said, want) {
+			t.Errorf("podstead why %s does not say %q:\n%s", pod, want, said)
+		}
+	}
+	g.sh(t, "podstead logs once")
+}
+
+// checkEnd takes the pods away and looks for what is left of them, also of those before the cut.
+func checkEnd(t *testing.T, g guest) {
+	t.Helper()
+	g.sh(t, "podstead delete --all --force")
+	g.eventually(t, "nothing is left of the pods", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*'; systemctl --failed --no-legend
+		cd /var/lib/podstead; ls -d pods/* engine/tmpmounts/* engine/io.containerd.*/podstead/* engine/io.containerd.content.v1.content/ingest/* \
+			engine/io.containerd.snapshotter.v1.overlayfs/snapshots/[!1]* engine/io.containerd.snapshotter.v1.overlayfs/snapshots/1?* \
+			/var/log/podstead/* /run/podstead/ns/* /run/podstead/pods/* /run/podstead/volumes/* /run/podstead/process/* 2>/dev/null || true
+		find /var/lib/podstead -name '.podstead-tmp-*' -o -name '*.unreadable'
+		grep -o ' /run/podstead/[^ ]*' /proc/self/mountinfo || true); echo "$left"; [ -z "$left" ]`)
+}
