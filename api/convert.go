@@ -20,7 +20,7 @@ func podOf(s *supervisor.Snapshot) Pod {
 			AtRest: s.AtRest, NotDurable: s.NotDurable,
 		},
 	}
-	if stop := &s.Facts.Stop; !stop.Asked.IsZero() && (stop.Reason == "" || stop.Delete) {
+	if stop := &s.Facts.Stop; stop.Wanted {
 		end := seconds(stop.Deadline.Wall)
 		p.Metadata.DeletionTimestamp = &end
 	}

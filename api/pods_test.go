@@ -132,7 +132,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-// TestDeletionTimestamp: a pod that ends at its deadline is not being deleted, until somebody deletes it.
+// TestDeletionTimestamp: a pod that ends at its deadline is not being deleted, until somebody asks for its end, too.
 func TestDeletionTimestamp(t *testing.T) {
 	w := newWorld(t, fakeruntime.Options{})
 	uid := w.create(t, file("web", "activeDeadlineSeconds = 0.1\n"+app("main", "sleep 1000"))).Metadata.UID
@@ -140,7 +140,7 @@ func TestDeletionTimestamp(t *testing.T) {
 	if at := pod.Metadata.DeletionTimestamp; at != nil {
 		t.Errorf("a pod whose time is over is to be deleted at %v", at)
 	}
-	if err := w.client.Stop(t.Context(), "web", api.StopOptions{Delete: true}); err != nil {
+	if err := w.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	w.await(t, uid, "the deletion timestamp", func(c api.PodChange) bool { return c.Object.Metadata.DeletionTimestamp != nil })

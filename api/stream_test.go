@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -50,6 +52,7 @@ func TestOutputOfAllContainersOverAllRuns(t *testing.T) {
 		"[[initContainers]]\nname = \"init\"\nimage = \"i\"\ncommand = [\"sh\", \"-c\", \"echo prepared\"]\n"+
 		app("main", "echo one; echo two >&2; sleep 0.5; exit 1")))
 	got, at := w.read(t, "web", api.OutputQuery{Follow: true}, 4)
+	slices.SortStableFunc(got, func(a, b string) int { return strings.Compare(a[:4], b[:4]) }) // what one container writes is in order
 	want := []string{"init/0 stdout: prepared", "main/0 stdout: one", "main/0 stderr: two", "main/1 stdout: one"}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)

@@ -77,8 +77,8 @@ func (s *Supervisor) SetCondition(ctx context.Context, name, uid string, t lifec
 	})
 }
 
-// change lets the loop of a pod do something that may be refused, and returns when it is kept: what was told to be done
-// outlives the supervisor.
+// change lets the loop of a pod do something that may be refused, and returns when it is kept, so that what was told to be
+// done outlives the supervisor; or after 10 s, where the disk hangs, and also where it fails: that is an event of its own.
 func (s *Supervisor) change(ctx context.Context, name, uid string, do func(*loop, lifecycle.Instant) error) error {
 	s.mu.Lock()
 	l := s.pods[name]

@@ -25,7 +25,7 @@ type Options struct {
 	Prober   Prober
 	Hooks    Hooks
 	Store    Store
-	Verdicts Verdicts // nil: what probes have said is asked again after a restart of the supervisor
+	Verdicts Verdicts // nil: after a restart of the supervisor probes are asked again, and signals sent again
 	Journal  Journal  // nil: events are forgotten with the supervisor
 	Clock    Clock
 	// Policy is what pods that come may ask for.

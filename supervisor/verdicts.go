@@ -105,8 +105,8 @@ func (d *DirVerdicts) Delete(uid string) error {
 	return nil
 }
 
-// loadVerdicts returns what the probes of these pods have said, and takes away what is kept of others. Verdicts that
-// cannot be read are found out again.
+// loadVerdicts returns what is kept of these pods, and takes away what is of others. What cannot be read is found out again, or
+// done again.
 func (s *Supervisor) loadVerdicts(envelopes []Envelope) map[string]Spoken {
 	if s.shared.verdicts == nil {
 		return nil
@@ -122,7 +122,7 @@ func (s *Supervisor) loadVerdicts(envelopes []Envelope) map[string]Spoken {
 		}
 	}
 	if err != nil {
-		s.shared.log.LogAttrs(s.ctx, slog.LevelWarn, "could not take up what probes have said", slog.Any("error", err))
+		s.shared.log.LogAttrs(s.ctx, slog.LevelWarn, "could not take up what probes have said and which signals were sent", slog.Any("error", err))
 	}
 	return all
 }

@@ -14,7 +14,7 @@ type write struct {
 }
 
 // writer hands the states of one pod to the store, one at a time and the newest only, so that a disk that is slow or
-// hangs never holds up the loop. So it does with what the pod's probes have said.
+// hangs never holds up the loop. So it does with what holds until the next boot.
 type writer struct {
 	store    Store
 	verdicts Verdicts // nil: they are not kept
@@ -30,7 +30,8 @@ func newWriter(store Store, verdicts Verdicts, uid string) *writer {
 	return &writer{store: store, verdicts: verdicts, uid: uid, kick: make(chan struct{}, 1)}
 }
 
-// note hands over what the probes have said. That it could not be kept is nobody's trouble: they are asked again.
+// note hands over what holds until the next boot. That it could not be kept costs little: probes are asked again, and a stop signal
+// may be sent twice.
 func (w *writer) note(said Spoken) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

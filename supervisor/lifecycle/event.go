@@ -92,6 +92,7 @@ func (e ContainerStarted) apply(f *Facts) {
 			return
 		}
 		a.Started, a.ID, a.Image, a.ImageID = e.At, e.ID, e.Image, e.ImageID
+		a.Exit = Exit{} // why it was refused before
 	})
 }
 
@@ -156,10 +157,8 @@ type StopRequested struct {
 }
 
 func (e StopRequested) apply(f *Facts) {
-	if f.Stop.Asked.IsZero() {
-		f.Stop.Asked, f.Stop.By = e.At, e.By
-	}
-	f.Stop.Deadline = earlier(f.Stop.Deadline, e.At.Add(e.Grace.Period))
+	f.Stop.within(e.Grace.Period, e.By, e.At)
+	f.Stop.Wanted = true
 	f.Stop.Force = f.Stop.Force || e.Grace.Force
 	f.Stop.Delete = f.Stop.Delete || e.Delete
 }
@@ -174,7 +173,15 @@ func (e PodEvicted) apply(f *Facts) {
 	if f.Stop.Asked.IsZero() {
 		f.Stop.Reason, f.Stop.Message = ReasonEvicted, e.Message
 	}
-	StopRequested{Grace: Grace{Period: evictionGrace}, By: "the supervisor", At: e.At}.apply(f)
+	f.Stop.within(evictionGrace, "the supervisor", e.At)
+}
+
+// within ends the pod within a period. What is left of an earlier one is shortened, never lengthened.
+func (s *Stop) within(period time.Duration, by string, at Instant) {
+	if s.Asked.IsZero() {
+		s.Asked, s.By = at, by
+	}
+	s.Deadline = earlier(s.Deadline, at.Add(period))
 }
 
 // Booted says that the machine has been started anew since the facts were saved: sandboxes and processes are gone.

@@ -70,6 +70,12 @@ func TestApply(t *testing.T) {
 			lifecycle.Instant{},
 		},
 		{
+			"what runs was refused no more",
+			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateContainerError}), start("app", 2, 0, 0), started("app", 2)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Exit },
+			lifecycle.Exit{},
+		},
+		{
 			"a run may end before it is known to have started",
 			history{asked("app", 1), tick(2), exited("app", 1, 0)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Exited }, at(2),
@@ -252,7 +258,7 @@ func TestApply(t *testing.T) {
 			history{tick(5), deleted(9 * time.Second), tick(6), endPod(time.Second)},
 			func(f lifecycle.Facts) any { return f.Stop },
 			lifecycle.Stop{
-				Asked: at(5), Deadline: at(14), Delete: true, By: "a test", Reason: lifecycle.ReasonDeadlineExceeded,
+				Asked: at(5), Deadline: at(14), Delete: true, By: "a test", Wanted: true, Reason: lifecycle.ReasonDeadlineExceeded,
 				Message: "Pod was active on the node longer than the specified deadline",
 			},
 		},
@@ -324,7 +330,13 @@ func TestApply(t *testing.T) {
 			"a stop adds up",
 			history{stopped(time.Minute), tick(5), deleted(time.Second), forced},
 			func(f lifecycle.Facts) any { return f.Stop },
-			lifecycle.Stop{Asked: at(1), Deadline: at(5), Force: true, Delete: true, By: "a test"},
+			lifecycle.Stop{Asked: at(1), Deadline: at(5), Force: true, Delete: true, By: "a test", Wanted: true},
+		},
+		{
+			"an eviction is not what somebody wanted",
+			history{tick(5), happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.PodEvicted{Message: "full", At: t} })},
+			func(f lifecycle.Facts) any { return f.Stop },
+			lifecycle.Stop{Asked: at(5), Deadline: at(6), By: "the supervisor", Reason: lifecycle.ReasonEvicted, Message: "full"},
 		},
 		{
 			"a removal that failed is noted",

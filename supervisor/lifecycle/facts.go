@@ -33,6 +33,7 @@ type Stop struct {
 	Force    bool    `json:"force,omitempty"`   // no grace at all, below the floor of 2 s too
 	Delete   bool    `json:"delete,omitempty"`  // nothing of the pod is to be left
 	By       string  `json:"by,omitempty"`      // who asked, in the words of the event
+	Wanted   bool    `json:"wanted,omitempty"`  // somebody asked, and not only a limit of the pod
 	Reason   Reason  `json:"reason,omitempty"`  // why the pod has failed by it; empty: what its containers say decides
 	Message  string  `json:"message,omitempty"`
 }
@@ -102,7 +103,7 @@ type Attempt struct {
 	Unsent     Instant       `json:"unsent,omitzero"` // when the newest signal could not be sent
 
 	Exited  Instant `json:"exited,omitzero"`
-	Exit    Exit    `json:"exit,omitzero"`    // before the start: why it was refused, or the one before it was
+	Exit    Exit    `json:"exit,omitzero"`    // until the start: why it was refused, or the one before it was
 	Removal Removal `json:"removal,omitzero"` // of the dead container's record
 }
 

@@ -139,7 +139,7 @@ func abandoned(pod *spec.Pod, f *Facts) bool {
 // appsDone is when the last of the app containers has ended for good. Zero: not all have. It does not ask for the round: who
 // has succeeded under OnFailure is not run again after a reboot, and a pod of which nothing is left to run needs no sandbox.
 func appsDone(pod *spec.Pod, f *Facts) Instant {
-	last := Instant{}
+	last := f.Accepted
 	for i := range pod.Containers {
 		c := &pod.Containers[i]
 		a := f.Containers[c.Name].Newest

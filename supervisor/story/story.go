@@ -51,16 +51,19 @@ type Restart struct {
 }
 
 // restartOf tells an end by its steps. One that was well is not why a container that was done began again: what all of the pod began
-// again for is.
+// again for is, unless that is this very end.
 func restartOf(steps []Step) Restart {
 	r := Restart{Steps: bounded(steps)}
-	well, again := false, supervisor.Kind(steps[len(steps)-1].Kind) == supervisor.ContainerRunning
+	exit, again := uint64(0), supervisor.Kind(steps[len(steps)-1].Kind) == supervisor.ContainerRunning
 	for _, s := range steps {
 		switch kind := supervisor.Kind(s.Kind); {
 		case r.Why == "" && !beside[kind]:
-			r.Why, well = s.Text, kind == supervisor.ContainerSucceeded
-		case well && again && begins[kind]:
-			r.Why, well = s.Text, false
+			r.Why = s.Text
+			if kind == supervisor.ContainerSucceeded {
+				exit = s.Seq
+			}
+		case exit > 0 && again && begins[kind] && s.By != exit:
+			r.Why, exit = s.Text, 0
 		}
 	}
 	return r
@@ -207,7 +210,7 @@ func (t *teller) restarts(container string, never bool) []Restart {
 			continue
 		}
 		if e.Kind == supervisor.ContainerAdded { // what was before is not its story, nor is a restart of all containers
-			added, steps = true, nil
+			added, steps, run.eventful = true, nil, false
 		}
 		if added && e.Kind == supervisor.PodRestarting {
 			continue

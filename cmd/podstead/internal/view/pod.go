@@ -5,6 +5,7 @@ package view
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -23,13 +24,19 @@ func Status(p *api.Pod) string {
 	if s != "" {
 		reason = s
 	}
-	if s == "" || holds(p, lifecycle.PodInitialized) && p.Status.Phase != lifecycle.PhasePending {
+	if s == "" || holds(p, lifecycle.PodInitialized) && !beginsAgain(p) {
 		reason = appStatus(p, reason)
 	}
 	if p.Metadata.DeletionTimestamp != nil && !p.Status.Phase.Terminal() {
 		reason = "Terminating"
 	}
 	return reason
+}
+
+// beginsAgain reports whether a pod is at its init containers again, and all that its own show is how they ended before.
+func beginsAgain(p *api.Pod) bool {
+	return p.Status.Phase == lifecycle.PhasePending &&
+		!slices.ContainsFunc(p.Status.ContainerStatuses, func(c lifecycle.ContainerStatus) bool { return c.State.Terminated == nil })
 }
 
 // sidecar reports whether an init container, by its place, is one that keeps running.

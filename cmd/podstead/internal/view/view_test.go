@@ -129,6 +129,11 @@ func TestStatusInANewRound(t *testing.T) {
 	if got, want := view.Status(&p), "Init:0/1"; got != want {
 		t.Errorf("while an init container runs again: %q, want %q", got, want)
 	}
+	p.Status.ContainerStatuses = statuses{waiting("ImagePullBackOff"), ended(255, "Unknown")}
+	if got, want := view.Status(&p), "ImagePullBackOff"; got != want {
+		t.Errorf("beside a container that tells what it waits for: %q, want %q", got, want)
+	}
+	p.Status.ContainerStatuses = statuses{ended(255, "Unknown")}
 	p.Status.Phase, p.Status.InitContainerStatuses = lifecycle.PhaseRunning, statuses{ended(0, "Completed")}
 	if got, want := view.Status(&p), "Unknown"; got != want {
 		t.Errorf("after it: %q, want %q", got, want)
