@@ -28,7 +28,7 @@ func TestTerminationMessage(t *testing.T) {
 		{"success", "printf done > /dev/termination-log", "", "done"},
 		{"no-words", "echo not here; exit 3", "", ""},
 		{"path", "printf why > /tmp/last/words; exit 3", "terminationMessagePath = \"/tmp/last/words\"\n", "why"},
-		{"log", "echo last; echo words >&2; exit 3", fallback, "last\nwords\n"},
+		{"log", "(echo last; echo words) >&2; exit 3", fallback, "last\nwords\n"},
 		{"log-of-success", "echo fine", fallback, ""},
 		{"file-before-log", "echo log; printf file > /dev/termination-log; exit 3", fallback, "file"},
 		{"long-file", "(head -c 1000 /dev/zero | tr '\\0' a; head -c 4096 /dev/zero | tr '\\0' b) > /dev/termination-log", "", strings.Repeat("b", 4096)},
