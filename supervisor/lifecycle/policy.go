@@ -146,9 +146,7 @@ func appsDone(pod *spec.Pod, f *Facts) Instant {
 		if !f.counts(&a) || restarts(pod, c, &a) {
 			return Instant{}
 		}
-		if i == 0 || last.Before(a.Exited) {
-			last = a.Exited
-		}
+		last = later(last, a.Exited)
 	}
 	return last
 }

@@ -71,15 +71,16 @@ func (p *plan) earliestRound() Instant {
 // none does. What a sidecar says after the work that it served was over asks for nothing (contract 7.4).
 func restartAllBy(pod *spec.Pod, f *Facts) Ref {
 	var by Attempt
-	over := workEnd(pod, f)
 	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
 			a := f.Containers[list[i].Name].Newest
-			late := !over.IsZero() && over.Before(a.Exited)
-			if f.restartsAllBy(&list[i], &a) && !late && (!by.over() || a.Exited.Before(by.Exited)) {
+			if f.restartsAllBy(&list[i], &a) && (!by.over() || a.Exited.Before(by.Exited)) {
 				by = a
 			}
 		}
+	}
+	if over := workEnd(pod, f); !over.IsZero() && over.Before(by.Exited) {
+		return Ref{}
 	}
 	return by.Ref
 }
