@@ -18,6 +18,17 @@ import (
 
 var update = flag.Bool("update", false, "write what the stories are expected to be anew")
 
+// reboot restarts the machine beside a pod that has run for an hour.
+func (w *world) reboot() {
+	w.add()
+	time.Sleep(time.Hour)
+	w.leave()
+	w.engine.Reboot()
+	w.boot = "2"
+	w.start()
+	time.Sleep(time.Minute)
+}
+
 // TestStories holds what people are told against testdata. With -update it writes that.
 func TestStories(t *testing.T) {
 	const server, forAYear = "trap 'exit 143' TERM; sleep 31536000", "sleep 31536000"
@@ -108,24 +119,8 @@ func TestStories(t *testing.T) {
 			}
 			time.Sleep(4 * time.Second) // and again
 		}},
-		{"boot", pod(forAYear), func(w *world) {
-			w.add()
-			time.Sleep(time.Hour)
-			w.leave()
-			w.engine.Reboot()
-			w.boot = "2"
-			w.start()
-			time.Sleep(time.Minute)
-		}},
-		{"boot-init", initialized, func(w *world) {
-			w.add()
-			time.Sleep(time.Hour)
-			w.leave()
-			w.engine.Reboot()
-			w.boot = "2"
-			w.start()
-			time.Sleep(time.Minute)
-		}},
+		{"boot", pod(forAYear), (*world).reboot},
+		{"boot-init", initialized, (*world).reboot},
 		{"out-of-memory", pod(forAYear), func(w *world) {
 			w.add()
 			time.Sleep(time.Minute)
