@@ -70,7 +70,7 @@ type StopOptions struct {
 	Delete bool           // take everything of it away afterwards
 }
 
-// Stop asks a pod to end and returns at once. Asked again it can shorten the grace period, and add the deletion.
+// Stop asks a pod to end, and returns when a daemon after this one will know. It does not wait for the end. Asked again it can shorten the grace period, and add the deletion.
 func (c *Client) Stop(ctx context.Context, name string, o StopOptions) error {
 	q := url.Values{}
 	if o.UID != "" {

@@ -116,7 +116,7 @@ func (w *world) create(t *testing.T, q api.CreateRequest) api.Pod {
 	return made.Pod
 }
 
-// await follows the pod until cond is met, and returns it.
+// await follows the pod until cond is met, and returns it. One that was gone before it looked is [api.Deleted].
 func (w *world) await(t *testing.T, uid string, what string, cond func(api.PodChange) bool) api.Pod {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -125,6 +125,9 @@ func (w *world) await(t *testing.T, uid string, what string, cond func(api.PodCh
 	for c, err := range w.client.Watch(ctx) {
 		if err != nil {
 			t.Fatalf("%s: never came: %v; the last change was %+v", what, err, last)
+		}
+		if c.Type == api.Listed && last.Type == "" {
+			c.Type, c.Object.Metadata.UID = api.Deleted, uid
 		}
 		if c.Object.Metadata.UID != uid {
 			continue

@@ -37,7 +37,7 @@ var (
 // it; it starts at once, beside whatever the pod is at. A name that is taken is a [*ContainerTakenError], and a pod that
 // can have no more, or has ended, or a container that the policy does not allow, a [*RefusedError]. by says who asks, for a person.
 func (s *Supervisor) AddEphemeral(ctx context.Context, name, uid string, c *spec.Container, by string) error {
-	return s.change(ctx, name, uid, func(l *loop, now lifecycle.Instant) error {
+	return s.change(ctx, "change", name, uid, func(l *loop, now lifecycle.Instant) error {
 		before := len(l.facts.Ephemeral)
 		switch _, known := l.facts.Containers[c.Name]; {
 		case known, l.whole.Load().Container(c.Name) != nil:
@@ -61,7 +61,7 @@ func (s *Supervisor) AddEphemeral(ctx context.Context, name, uid string, c *spec
 // SetCondition sets a condition that a readiness gate of the pod waits for; any other is a [*ConditionUnknownError]. The UID,
 // if it is set, says which pod of the name. by says who asks, for a person.
 func (s *Supervisor) SetCondition(ctx context.Context, name, uid string, t lifecycle.ConditionType, c lifecycle.SetCondition, by string) error {
-	return s.change(ctx, name, uid, func(l *loop, now lifecycle.Instant) error {
+	return s.change(ctx, "change", name, uid, func(l *loop, now lifecycle.Instant) error {
 		if !slices.ContainsFunc(l.pod.ReadinessGates, func(g spec.ReadinessGate) bool { return g.ConditionType == string(t) }) {
 			return &ConditionUnknownError{name, t}
 		}
@@ -78,13 +78,14 @@ func (s *Supervisor) SetCondition(ctx context.Context, name, uid string, t lifec
 }
 
 // change lets the loop of a pod do something that may be refused, and returns when it is kept, so that what was told to be
-// done outlives the supervisor; or after 10 s, where the disk hangs, and also where it fails: that is an event of its own.
-func (s *Supervisor) change(ctx context.Context, name, uid string, do func(*loop, lifecycle.Instant) error) error {
+// done outlives the supervisor; or after 10 s, where the disk hangs, and also where it fails: that is an event of its own. verb is
+// for the errors.
+func (s *Supervisor) change(ctx context.Context, verb, name, uid string, do func(*loop, lifecycle.Instant) error) error {
 	s.mu.Lock()
 	l := s.pods[name]
 	s.mu.Unlock()
 	if l == nil || (uid != "" && l.uid != uid) {
-		return fmt.Errorf("change pod %q: %w", name, ErrNotFound)
+		return fmt.Errorf("%s pod %q: %w", verb, name, ErrNotFound)
 	}
 	var failed error
 	var saved *write
@@ -96,14 +97,14 @@ func (s *Supervisor) change(ctx context.Context, name, uid string, do func(*loop
 	})
 	switch {
 	case err != nil:
-		return fmt.Errorf("change pod %q: %w", name, err)
+		return fmt.Errorf("%s pod %q: %w", verb, name, err)
 	case heard:
 		saved.wait(ctx)
 		return failed
 	case s.ctx.Err() != nil:
 		return ErrLeaving
 	}
-	return fmt.Errorf("change pod %q: %w", name, ErrNotFound)
+	return fmt.Errorf("%s pod %q: %w", verb, name, ErrNotFound)
 }
 
 // withoutEphemerals is a pod as its file has it: the facts hold the ephemeral containers.

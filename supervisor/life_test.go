@@ -82,6 +82,10 @@ func TestChangeIsKept(t *testing.T) {
 		if err := s.SetCondition(t.Context(), "p", "", "door", lifecycle.SetCondition{Status: "True"}, ""); err != nil || len(kept().Conditions) == 0 {
 			t.Errorf("the condition: %v", err)
 		}
+		time.Sleep(time.Minute)
+		if err := s.Stop(t.Context(), "p", StopOptions{}); err != nil || kept().Stop.Asked.IsZero() {
+			t.Errorf("the stop: %v", err)
+		}
 	})
 }
 
@@ -179,9 +183,8 @@ func TestLeavingWhileATurnPanics(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		if err := s.Stop(t.Context(), "p", StopOptions{By: "test"}); err != nil {
-			t.Fatal(err)
-		}
+		l := s.pods["p"]
+		l.mailbox <- func(now lifecycle.Instant) { l.fold(lifecycle.StopRequested{By: "test", At: now}, now) }
 		limited, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := s.Stop(limited, "p", StopOptions{By: "test"}); !errors.Is(err, context.DeadlineExceeded) {

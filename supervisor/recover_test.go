@@ -273,12 +273,14 @@ func TestDiskThatHangsOrFails(t *testing.T) {
 		m.add(pod("p", spec.RestartAlways, "trap 'exit 0' TERM; sleep 100000 & wait"))
 		s := m.until("p", "ready", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
 		begun := time.Now()
-		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{By: "test"}); err != nil {
-			t.Fatal(err)
-		}
+		answered := make(chan error, 1)
+		go func() { answered <- m.Stop(t.Context(), "p", supervisor.StopOptions{By: "test"}) }()
 		m.until("p", "at rest", func(s supervisor.Snapshot) bool { return s.AtRest })
 		if took := time.Since(begun); took > 0 {
 			t.Errorf("a stop waited %v for the disk", took)
+		}
+		if err := <-answered; err != nil || time.Since(begun) != 10*time.Second {
+			t.Errorf("the stop was answered after %v: %v, want 10 s for the disk", time.Since(begun), err)
 		}
 		if len(m.engine.Running(s.Facts.UID)) != 0 {
 			t.Error("it still runs")

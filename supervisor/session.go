@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 )
 
@@ -82,11 +83,15 @@ func (s *Supervisor) end(ctx context.Context, id string) {
 	s.mu.Lock()
 	pods := s.ofSession(id)
 	s.mu.Unlock()
+	var stops sync.WaitGroup
+	defer stops.Wait()
 	for _, p := range pods {
-		err := s.Stop(ctx, p.Pod.Name, StopOptions{UID: p.Facts.UID, Delete: !p.Owner.Keep, By: "the supervisor: the client was lost"})
-		if err != nil && !errors.Is(err, ErrNotFound) {
-			s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not end a pod whose client was lost",
-				slog.String("pod", p.Pod.Name), slog.Any("error", err))
-		}
+		stops.Go(func() {
+			err := s.Stop(ctx, p.Pod.Name, StopOptions{UID: p.Facts.UID, Delete: !p.Owner.Keep, By: "the supervisor: the client was lost"})
+			if err != nil && !errors.Is(err, ErrNotFound) {
+				s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not end a pod whose client was lost",
+					slog.String("pod", p.Pod.Name), slog.Any("error", err))
+			}
+		})
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -67,17 +68,17 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 // remove asks for the deletion of pods, and waits until they are gone if it is to.
 func (a *app) remove(ctx context.Context, client *api.Client, pods []api.Pod, grace *time.Duration, wait bool) error {
 	waiting := map[string]string{} // the names, by UID
-	for _, p := range pods {
-		err := client.Stop(ctx, p.Metadata.Name, api.StopOptions{UID: p.Metadata.UID, Grace: grace, Delete: true})
+	for i, err := range ask(ctx, client, pods, grace) {
+		name := pods[i].Metadata.Name
 		if e, answered := errors.AsType[*api.Error](err); answered && e.Status == http.StatusNotFound {
 			continue // it went by itself
 		}
 		if err != nil {
-			return fmt.Errorf("delete pod %q: %w", p.Metadata.Name, err)
+			return fmt.Errorf("delete pod %q: %w", name, err)
 		}
-		waiting[p.Metadata.UID] = p.Metadata.Name
+		waiting[pods[i].Metadata.UID] = name
 		if !wait {
-			fmt.Fprintf(a.out, "pod/%s is to end\n", p.Metadata.Name)
+			fmt.Fprintf(a.out, "pod/%s is to end\n", name)
 		}
 	}
 	if !wait || len(waiting) == 0 {
@@ -111,4 +112,17 @@ func (a *app) remove(ctx context.Context, client *api.Client, pods []api.Pod, gr
 		}
 	}
 	return nil
+}
+
+// ask asks for the deletion of all pods at once, since an answer waits for the disk, and returns what was answered for each.
+func ask(ctx context.Context, client *api.Client, pods []api.Pod, grace *time.Duration) []error {
+	errs := make([]error, len(pods))
+	var asked sync.WaitGroup
+	for i, p := range pods {
+		asked.Go(func() {
+			errs[i] = client.Stop(ctx, p.Metadata.Name, api.StopOptions{UID: p.Metadata.UID, Grace: grace, Delete: true})
+		})
+	}
+	asked.Wait()
+	return errs
 }

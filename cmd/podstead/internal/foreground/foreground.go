@@ -195,16 +195,20 @@ func (r *run) heed(ctx context.Context) error {
 	}
 }
 
-// stop asks all pods to end.
+// stop asks all pods to end, at once: an answer waits for the disk.
 func (r *run) stop(ctx context.Context, o api.StopOptions) error {
-	var errs []error
-	for _, p := range r.pods {
+	errs := make([]error, len(r.pods))
+	var stops sync.WaitGroup
+	for i, p := range r.pods {
+		o := o
 		o.UID = p.Metadata.UID
-		err := r.insist(ctx, func() error { return r.Daemon.Stop(ctx, p.Metadata.Name, o) })
-		if !isNotFound(err) {
-			errs = append(errs, err)
-		}
+		stops.Go(func() {
+			if err := r.insist(ctx, func() error { return r.Daemon.Stop(ctx, p.Metadata.Name, o) }); !isNotFound(err) {
+				errs[i] = err
+			}
+		})
 	}
+	stops.Wait()
 	return errors.Join(errs...)
 }
 
