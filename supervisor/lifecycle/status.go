@@ -221,6 +221,20 @@ func (v *view) container(c *spec.Container, r role) ContainerStatus {
 	return s
 }
 
+// missing reports whether a container without a run counts as lost in a pod that came to rest, as TerminatePod of the kubelet has
+// it: the first init container, for it was its turn, and an app container whose turn had come.
+func (v *view) missing(c *spec.Container, r role) bool {
+	inits := v.pod.InitContainers
+	if r != roleApp {
+		return r != roleEphemeral && c == &inits[0]
+	}
+	if len(inits) > 0 && !inits[len(inits)-1].IsSidecar() { // before which a sidecar may have ended since
+		last := v.facts.Containers[inits[len(inits)-1].Name].Newest
+		return last.over() && !initFailed(last.Exit) || v.initialized()
+	}
+	return v.initialized()
+}
+
 // waiting says what a container that does not run waits for; nil if it waits for nothing, so that its last end is what
 // there is to see, or, of a pod that came to rest when it was the container's turn to run, that it is missing.
 func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, r role) *Waiting {
@@ -228,8 +242,8 @@ func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, r role)
 	switch {
 	case record.over() && !v.again(c, record, r):
 		return nil
-	case !record.over() && r == roleApp && v.atRest() && v.initialized():
-		return nil // missing counts as lost, as TerminatePod of the kubelet has it
+	case !record.over() && v.atRest() && v.missing(c, r):
+		return nil
 	case pull.Reason != "" && pull.For > next.N():
 		return pullWaiting(c, pull)
 	case !next.ran() && next.Exit.Reason != "":
