@@ -314,3 +314,36 @@ func TestEffectsLeaveNothing(t *testing.T) {
 		}
 	})
 }
+
+// kept are [Verdicts] of one pod.
+type kept struct {
+	Verdicts
+	saved []Spoken
+}
+
+func (k *kept) Save(_ string, said Spoken) error {
+	k.saved = append(k.saved, said)
+	return nil
+}
+
+// TestNoteOvertakesState: what holds until the next boot is kept while the disk takes its time.
+func TestNoteOvertakesState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		hangs, notes := make(chan struct{}), &kept{}
+		w := newWriter(&newest{save: func() error { <-hangs; return nil }}, notes, "uid")
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { w.run(ctx, func(error) {}) })
+		written := w.put(Envelope{})
+		synctest.Wait()
+		w.note(Spoken{Signals: []lifecycle.SignalSent{{}}})
+		synctest.Wait()
+		if len(notes.saved) != 1 {
+			t.Errorf("%v was noted while a state was being written, want one", notes.saved)
+		}
+		stop()
+		close(hangs)
+		running.Wait()
+		<-written.done
+	})
+}

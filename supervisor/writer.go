@@ -14,20 +14,20 @@ type write struct {
 }
 
 // writer hands the states of one pod to the store, one at a time and the newest only, so that a disk that is slow or
-// hangs never holds up the loop. So it does with what holds until the next boot.
+// hangs never holds up the loop; and beside them, not behind them, what holds until the next boot.
 type writer struct {
 	store    Store
 	verdicts Verdicts // nil: they are not kept
 	uid      string
 
-	mu    sync.Mutex
-	next  *write  // not begun yet
-	noted *Spoken // not begun yet; nil: nothing new
-	kick  chan struct{}
+	mu            sync.Mutex
+	next          *write  // not begun yet
+	noted         *Spoken // not begun yet; nil: nothing new
+	states, notes chan struct{}
 }
 
 func newWriter(store Store, verdicts Verdicts, uid string) *writer {
-	return &writer{store: store, verdicts: verdicts, uid: uid, kick: make(chan struct{}, 1)}
+	return &writer{store: store, verdicts: verdicts, uid: uid, states: make(chan struct{}, 1), notes: make(chan struct{}, 1)}
 }
 
 // note hands over what holds until the next boot. That it could not be kept costs little: probes are asked again, and a stop signal
@@ -36,14 +36,7 @@ func (w *writer) note(said Spoken) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.noted = &said
-	w.wake()
-}
-
-func (w *writer) wake() {
-	select {
-	case w.kick <- struct{}{}:
-	default:
-	}
+	wake(w.notes)
 }
 
 // put hands over a state; one that waits to be written is replaced by it.
@@ -54,35 +47,57 @@ func (w *writer) put(e Envelope) *write {
 		w.next = &write{done: make(chan struct{})}
 	}
 	w.next.envelope = e
-	w.wake()
+	wake(w.states)
 	return w.next
 }
 
-// run writes until the context ends, and then what was handed over before. It reports the outcome of every write.
+func wake(sleeper chan<- struct{}) {
+	select {
+	case sleeper <- struct{}{}:
+	default:
+	}
+}
+
+// run writes until the context ends, and then what was handed over before. It reports the outcome of every write of a state.
 func (w *writer) run(ctx context.Context, report func(error)) {
+	var both sync.WaitGroup
+	both.Go(func() { each(ctx, w.states, func() { w.save(report) }) })
+	both.Go(func() { each(ctx, w.notes, w.keep) })
+	both.Wait()
+}
+
+// each calls do whenever it is woken, until the context ends, and then once more.
+func each(ctx context.Context, woken <-chan struct{}, do func()) {
 	for {
 		select {
-		case <-w.kick:
-			w.flush(report)
+		case <-woken:
+			do()
 		case <-ctx.Done():
-			w.flush(report)
+			do()
 			return
 		}
 	}
 }
 
-func (w *writer) flush(report func(error)) {
+func (w *writer) save(report func(error)) {
 	w.mu.Lock()
-	todo, noted := w.next, w.noted
-	w.next, w.noted = nil, nil
+	todo := w.next
+	w.next = nil
 	w.mu.Unlock()
-	if noted != nil && w.verdicts != nil {
-		_ = w.verdicts.Save(w.uid, *noted)
-	}
 	if todo == nil {
 		return
 	}
 	todo.err = w.store.Save(todo.envelope)
 	close(todo.done)
 	report(todo.err)
+}
+
+func (w *writer) keep() {
+	w.mu.Lock()
+	noted := w.noted
+	w.noted = nil
+	w.mu.Unlock()
+	if noted != nil && w.verdicts != nil {
+		_ = w.verdicts.Save(w.uid, *noted)
+	}
 }
