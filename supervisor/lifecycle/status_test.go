@@ -152,6 +152,7 @@ func TestStatus(t *testing.T) {
 		{"a new round knows nothing of init but its restarts", podOf(always, "init", "app"), history{up(), ran("init", 1, 1), ran("init", 2, 0), ran("app", 1, 1), tick(5), round2}, 5, "Pending; init PodInitializing +1; app Error(1)"},
 		{"also if it never ran anything else", podOf(always, "init", "app"), history{up(), ran("init", 1, 0), tick(5), round2}, 5, "Pending; init PodInitializing; app PodInitializing"},
 		{"if it is to end it shows what was", podOf(always, "init", "app"), history{up(), ran("init", 1, 0), ran("app", 1, 1), tick(5), round2, stopped(time.Minute)}, 5, "Failed; init Completed(0) ready; app Error(1)"},
+		{"and what had its turn before", podOf(always, "init", "app"), history{up(), ran("init", 1, 0), tick(5), round2, stopped(time.Minute)}, 5, "Failed; init Completed(0) ready; app ContainerStatusUnknown(137)"},
 		{"under Never a lost sandbox is the end", podOf(never, "a", "b"), history{up(), ran("a", 1, 0), running("b", 1), lost(1), exited("b", 1, 143)}, 1, "Failed; a Completed(0); b Error(143)"},
 		{"unless the next one is on its way already", podOf(never, "a", "b"), history{up(), ran("a", 1, 0), lost(1), sandboxRemoved(1), startSandbox(2)}, 1, "Pending; a Completed(0); b ContainerCreating"},
 		{"and what did not run is missing", podOf(never, "a", "b"), history{up(), ran("a", 1, 0), lost(1)}, 1, "Failed; a Completed(0); b ContainerStatusUnknown(137)"},
