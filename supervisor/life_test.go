@@ -315,13 +315,13 @@ func TestEffectsLeaveNothing(t *testing.T) {
 	})
 }
 
-// kept are [Verdicts] of one pod.
+// kept are [Notes] of one pod.
 type kept struct {
-	Verdicts
-	saved []Spoken
+	Notes
+	saved []Note
 }
 
-func (k *kept) Save(_ string, said Spoken) error {
+func (k *kept) Save(_ string, said Note) error {
 	k.saved = append(k.saved, said)
 	return nil
 }
@@ -336,7 +336,7 @@ func TestNoteOvertakesState(t *testing.T) {
 		running.Go(func() { w.run(ctx, func(error) {}) })
 		written := w.put(Envelope{})
 		synctest.Wait()
-		w.note(Spoken{Signals: []lifecycle.SignalSent{{}}})
+		w.note(Note{Signals: []lifecycle.SignalSent{{}}})
 		synctest.Wait()
 		if len(notes.saved) != 1 {
 			t.Errorf("%v was noted while a state was being written, want one", notes.saved)

@@ -57,24 +57,24 @@ type loop struct {
 	pulling    map[string]Progress           // by container
 	hooks      map[hookRef]context.CancelFunc
 	probes     map[lifecycle.ProbeRef]*probing
-	spoken     bool               // there is a verdict or a signal since they were kept
+	unnoted    bool               // the facts hold what a note has to be taken of
 	sandboxEnd context.CancelFunc // ends the watch of the sandbox
 	notDurable error              // of the newest write
 }
 
 // shared is what all loops have in common.
 type shared struct {
-	runtime  Runtime
-	prober   Prober
-	hooks    Hooks
-	store    Store
-	verdicts Verdicts // nil: they are not kept
-	journal  Journal  // nil: there is none
-	now      Clock
-	policy   policy.Policy
-	log      *slog.Logger
-	ring     *Ring
-	starts   chan struct{} // holds a token for each start under way
+	runtime Runtime
+	prober  Prober
+	hooks   Hooks
+	store   Store
+	notes   Notes   // nil: they are not kept
+	journal Journal // nil: there is none
+	now     Clock
+	policy  policy.Policy
+	log     *slog.Logger
+	ring    *Ring
+	starts  chan struct{} // holds a token for each start under way
 	// before is the newest event of earlier lives, by UID and container; nil once the pods are taken up.
 	before map[string]map[string]told
 	// decide is [lifecycle.Decide], but in a test.
@@ -101,7 +101,7 @@ func newLoop(sh *shared, e Envelope, changed func()) *loop {
 	l.define()
 	l.begun = sync.OnceFunc(func() { close(l.first) })
 	l.status.Conditions = e.Conditions
-	l.writer = newWriter(sh.store, sh.verdicts, l.uid)
+	l.writer = newWriter(sh.store, sh.notes, l.uid)
 	l.observe(sh.now()) // of which nobody can know yet
 	l.changed = changed
 	return l
@@ -242,7 +242,7 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	l.tellEvent(before, e, now)
 	switch e.(type) {
 	case lifecycle.ProbeChanged, lifecycle.SignalSent:
-		l.spoken = true // which holds until the next boot at most: no disk is kept awake for it
+		l.unnoted = true // which holds until the next boot at most: no disk is kept awake for it
 	case lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineLost, lifecycle.EngineFound:
 	case lifecycle.ImagePulled, lifecycle.ContainerRemoved:
 		// As above: a restarted supervisor carries the action out again and learns the same.
@@ -298,9 +298,9 @@ func (l *loop) offer(m message) {
 
 // save hands the state to the writer if it has to be on disk, and returns the write; nil: there is none to wait for.
 func (l *loop) save(now lifecycle.Instant) *write {
-	if l.spoken {
-		l.spoken = false
-		l.writer.note(Spoken{
+	if l.unnoted {
+		l.unnoted = false
+		l.writer.note(Note{
 			At: now, Probes: l.facts.Verdicts(), Signals: l.facts.Signalled(), Conditions: l.conditions(now),
 		})
 	}
@@ -337,8 +337,8 @@ func (l *loop) stored(ctx context.Context, err error) {
 // forget takes away the state file of a pod of which nothing else is left.
 func (l *loop) forget() {
 	err := l.shared.store.Delete(l.pod.Name)
-	if l.shared.verdicts != nil {
-		err = errors.Join(err, l.shared.verdicts.Delete(l.uid))
+	if l.shared.notes != nil {
+		err = errors.Join(err, l.shared.notes.Delete(l.uid))
 	}
 	if err != nil {
 		l.tell(l.shared.now(), RemovalFailed, "", fields{"what": "state file", "error": err.Error()})

@@ -24,20 +24,20 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// verdicts are kept in memory, and outlive the supervisors that are started on them.
-type verdicts struct {
+// notes are kept in memory, and outlive the supervisors that are started on them.
+type notes struct {
 	mu    sync.Mutex
-	kept  map[string]supervisor.Spoken
+	kept  map[string]supervisor.Note
 	saves int
 }
 
-func (v *verdicts) Load() (map[string]supervisor.Spoken, error) {
+func (v *notes) Load() (map[string]supervisor.Note, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return maps.Clone(v.kept), nil
 }
 
-func (v *verdicts) Save(uid string, said supervisor.Spoken) error {
+func (v *notes) Save(uid string, said supervisor.Note) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.kept[uid] = said
@@ -45,7 +45,7 @@ func (v *verdicts) Save(uid string, said supervisor.Spoken) error {
 	return nil
 }
 
-func (v *verdicts) Delete(uid string) error {
+func (v *notes) Delete(uid string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.kept, uid)
@@ -144,8 +144,8 @@ func TestReadiness(t *testing.T) {
 			t.Error("readiness has restarted the container")
 		}
 		m.delete("p")
-		if asked := a.count("ready"); asked == 0 || len(m.spoken.kept) != 0 {
-			t.Errorf("asked %d times; kept of a pod that is gone: %v", asked, m.spoken.kept)
+		if asked := a.count("ready"); asked == 0 || len(m.notes.kept) != 0 {
+			t.Errorf("asked %d times; kept of a pod that is gone: %v", asked, m.notes.kept)
 		}
 		before := a.count("ready")
 		time.Sleep(time.Hour)
@@ -238,10 +238,10 @@ func TestVerdictsOverRestart(t *testing.T) {
 		for _, end := range []func(){m.crash, m.leave, m.crash} {
 			end()
 			asked := a.count("startup")
-			m.spoken.kept["gone"] = supervisor.Spoken{}
+			m.notes.kept["gone"] = supervisor.Note{}
 			m.start()
-			if _, kept := m.spoken.kept["gone"]; kept {
-				t.Error("the verdicts of a pod that is gone are kept")
+			if _, kept := m.notes.kept["gone"]; kept {
+				t.Error("the notes of a pod that is gone are kept")
 			}
 			for range 30 {
 				s, _ := m.Pod("p")

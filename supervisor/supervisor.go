@@ -21,13 +21,13 @@ import (
 // Options are what a [Supervisor] is made of. Runtime, Store and Clock are needed, and Prober and Hooks for pods that have
 // probes and hooks.
 type Options struct {
-	Runtime  Runtime
-	Prober   Prober
-	Hooks    Hooks
-	Store    Store
-	Verdicts Verdicts // nil: after a restart of the supervisor probes are asked again, and signals sent again
-	Journal  Journal  // nil: events are forgotten with the supervisor
-	Clock    Clock
+	Runtime Runtime
+	Prober  Prober
+	Hooks   Hooks
+	Store   Store
+	Notes   Notes   // nil: after a restart of the supervisor probes are asked again, and signals sent again
+	Journal Journal // nil: events are forgotten with the supervisor
+	Clock   Clock
 	// Policy is what pods that come may ask for.
 	Policy policy.Policy
 	Log    *slog.Logger // nil: discarded
@@ -68,7 +68,7 @@ func New(ctx context.Context, o Options) *Supervisor {
 	ctx, cancel := context.WithCancel(logging)
 	s := &Supervisor{
 		shared: &shared{
-			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: o.Store, verdicts: o.Verdicts, journal: o.Journal, now: o.Clock, policy: o.Policy, log: log, decide: lifecycle.Decide,
+			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: o.Store, notes: o.Notes, journal: o.Journal, now: o.Clock, policy: o.Policy, log: log, decide: lifecycle.Decide,
 			before: map[string]map[string]told{},
 			ring:   NewRing(cmp.Or(o.Events, 4096)),
 			starts: make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
@@ -135,9 +135,9 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 		lost[u.Name] = true
 		s.shared.ring.add(kind.event(s.shared.now(), u.Name, fields{"file": u.File, "error": u.Err.Error()}))
 	}
-	verdicts := s.loadVerdicts(envelopes)
+	notes := s.loadNotes(envelopes)
 	for _, e := range envelopes {
-		s.takeUp(e, found[e.Facts.UID], verdicts[e.Facts.UID])
+		s.takeUp(e, found[e.Facts.UID], notes[e.Facts.UID])
 		delete(found, e.Facts.UID)
 	}
 	for _, f := range found {
@@ -163,17 +163,17 @@ func (s *Supervisor) begun(ctx context.Context) error {
 }
 
 // takeUp starts the loop of a pod whose state was read.
-func (s *Supervisor) takeUp(e Envelope, found lifecycle.Found, said Spoken) {
+func (s *Supervisor) takeUp(e Envelope, found lifecycle.Found, n Note) {
 	s.begin(e, func(l *loop, now lifecycle.Instant) {
 		if e.SavedAt.Boot != now.Boot {
 			l.fold(lifecycle.Booted{Saved: e.SavedAt, At: now}, now)
 		}
 		l.facts = l.facts.CatchUp(found, now)
 		l.status.Conditions = e.Conditions // without what the probes have said they seem to have changed
-		if said.At.Boot == now.Boot {
-			l.facts = said.onto(l.facts)
-			if e.SavedAt.Boot != said.At.Boot || !said.At.Before(e.SavedAt) {
-				l.status.Conditions = said.Conditions
+		if n.At.Boot == now.Boot {
+			l.facts = n.onto(l.facts)
+			if e.SavedAt.Boot != n.At.Boot || !n.At.Before(e.SavedAt) {
+				l.status.Conditions = n.Conditions
 			}
 		}
 		l.dirty = true

@@ -32,7 +32,7 @@ type machine struct {
 	t       *testing.T
 	engine  *fakeruntime.Runtime
 	disk    *disk
-	spoken  *verdicts
+	notes   *notes
 	journal supervisor.Journal // nil: there is none
 	bug     atomic.Bool        // the next reading of the clock panics
 	dial    httpget.Dial       // of probes and hooks
@@ -46,7 +46,7 @@ type machine struct {
 func newMachine(t *testing.T, o fakeruntime.Options) *machine {
 	m := &machine{
 		t: t, engine: fakeruntime.New(o), disk: &disk{files: map[string]supervisor.Envelope{}},
-		spoken: &verdicts{kept: map[string]supervisor.Spoken{}}, boot: "boot-1", begun: time.Now(),
+		notes: &notes{kept: map[string]supervisor.Note{}}, boot: "boot-1", begun: time.Now(),
 	}
 	t.Cleanup(m.leave)
 	return m
@@ -64,7 +64,7 @@ func (m *machine) start() {
 	m.t.Helper()
 	m.Supervisor = supervisor.New(m.t.Context(), supervisor.Options{
 		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: hooks.New(m.engine, m.dial),
-		Store: m.disk, Verdicts: m.spoken, Journal: m.journal, Clock: m.clock, Policy: m.policy,
+		Store: m.disk, Notes: m.notes, Journal: m.journal, Clock: m.clock, Policy: m.policy,
 	})
 	m.seen = 0
 	if err := m.Recover(m.t.Context()); err != nil {

@@ -14,29 +14,28 @@ type write struct {
 }
 
 // writer hands the states of one pod to the store, one at a time and the newest only, so that a disk that is slow or
-// hangs never holds up the loop; and beside them, not behind them, what holds until the next boot.
+// hangs never holds up the loop; and beside them, not behind them, its notes.
 type writer struct {
-	store    Store
-	verdicts Verdicts // nil: they are not kept
-	uid      string
+	store Store
+	notes Notes // nil: they are not kept
+	uid   string
 
-	mu            sync.Mutex
-	next          *write  // not begun yet
-	noted         *Spoken // not begun yet; nil: nothing new
-	states, notes chan struct{}
+	mu                sync.Mutex
+	next              *write // not begun yet
+	noted             *Note  // not begun yet; nil: nothing new
+	stateDue, noteDue chan struct{}
 }
 
-func newWriter(store Store, verdicts Verdicts, uid string) *writer {
-	return &writer{store: store, verdicts: verdicts, uid: uid, states: make(chan struct{}, 1), notes: make(chan struct{}, 1)}
+func newWriter(store Store, notes Notes, uid string) *writer {
+	return &writer{store: store, notes: notes, uid: uid, stateDue: make(chan struct{}, 1), noteDue: make(chan struct{}, 1)}
 }
 
-// note hands over what holds until the next boot. That it could not be kept costs little: probes are asked again, and a stop signal
-// may be sent twice.
-func (w *writer) note(said Spoken) {
+// note hands over a note. That it could not be kept costs little: probes are asked again, and a stop signal may be sent twice.
+func (w *writer) note(n Note) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.noted = &said
-	wake(w.notes)
+	w.noted = &n
+	wake(w.noteDue)
 }
 
 // put hands over a state; one that waits to be written is replaced by it.
@@ -47,7 +46,7 @@ func (w *writer) put(e Envelope) *write {
 		w.next = &write{done: make(chan struct{})}
 	}
 	w.next.envelope = e
-	wake(w.states)
+	wake(w.stateDue)
 	return w.next
 }
 
@@ -61,8 +60,8 @@ func wake(sleeper chan<- struct{}) {
 // run writes until the context ends, and then what was handed over before. It reports the outcome of every write of a state.
 func (w *writer) run(ctx context.Context, report func(error)) {
 	var both sync.WaitGroup
-	both.Go(func() { each(ctx, w.states, func() { w.save(report) }) })
-	both.Go(func() { each(ctx, w.notes, w.keep) })
+	both.Go(func() { each(ctx, w.stateDue, func() { w.save(report) }) })
+	both.Go(func() { each(ctx, w.noteDue, w.keep) })
 	both.Wait()
 }
 
@@ -97,7 +96,7 @@ func (w *writer) keep() {
 	noted := w.noted
 	w.noted = nil
 	w.mu.Unlock()
-	if noted != nil && w.verdicts != nil {
-		_ = w.verdicts.Save(w.uid, *noted)
+	if noted != nil && w.notes != nil {
+		_ = w.notes.Save(w.uid, *noted)
 	}
 }

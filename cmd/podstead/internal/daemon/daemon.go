@@ -148,7 +148,7 @@ func (o *Options) supervise(ctx context.Context, rt Runtime) (*supervisor.Superv
 	if err != nil {
 		return nil, err
 	}
-	verdicts, err := supervisor.NewDirVerdicts(filepath.Join(o.Config.RunDir, "pods"))
+	notes, err := supervisor.NewDirNotes(filepath.Join(o.Config.RunDir, "pods"))
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +158,7 @@ func (o *Options) supervise(ctx context.Context, rt Runtime) (*supervisor.Superv
 	}
 	s := supervisor.New(ctx, supervisor.Options{
 		Runtime: rt, Prober: probes.New(rt, clock, probes.Options{}), Hooks: hooks.New(rt, nil),
-		Store: store, Verdicts: verdicts, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
+		Store: store, Notes: notes, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
 		Policy: o.Config.Policy.OfPods(),
 	})
 	if err := s.Recover(ctx); err != nil {

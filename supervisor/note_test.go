@@ -12,14 +12,14 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-func TestDirVerdicts(t *testing.T) {
+func TestDirNotes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run", "pods")
-	v, err := supervisor.NewDirVerdicts(dir)
+	v, err := supervisor.NewDirNotes(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := lifecycle.Instant{Boot: "b", Mono: time.Minute, Wall: time.Unix(1, 0).UTC()}
-	said := supervisor.Spoken{
+	said := supervisor.Note{
 		At: at,
 		Probes: []lifecycle.ProbeChanged{{
 			ProbeRef: lifecycle.ProbeRef{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}, Kind: lifecycle.ProbeReadiness},
@@ -47,7 +47,7 @@ func TestDirVerdicts(t *testing.T) {
 	if err == nil {
 		t.Error("a file that cannot be read was no error")
 	}
-	if diff := cmp.Diff(map[string]supervisor.Spoken{"u1": said, "bad": {}}, all); diff != "" {
+	if diff := cmp.Diff(map[string]supervisor.Note{"u1": said, "bad": {}}, all); diff != "" {
 		t.Errorf("loaded (-want +got):\n%s", diff)
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -65,7 +65,7 @@ func TestDirVerdicts(t *testing.T) {
 	if err := v.Delete("u1"); err == nil {
 		t.Error("a file in the place of the folder was no error")
 	}
-	if _, err := supervisor.NewDirVerdicts(dir); err == nil {
+	if _, err := supervisor.NewDirNotes(dir); err == nil {
 		t.Error("a file in the place of the folder was no error")
 	}
 }
