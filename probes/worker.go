@@ -16,7 +16,7 @@ const longestSleep = time.Minute
 // answers, and nothing else, and returns when ctx ends or nobody needs to be asked any more. The address is that of the
 // pod, which may have none (""). tell may block, until ctx ends at most.
 func (p *Prober) Probe(
-	ctx context.Context, uid, address string, c *spec.Container, o lifecycle.ProbeOrder, tell func(lifecycle.Event),
+	ctx context.Context, uid, address string, c *spec.Container, o lifecycle.ProbeOrder, tell func([]lifecycle.Event),
 ) {
 	t := Target{UID: uid, Address: address, Ref: o.Ref, Container: c}
 	timer := time.NewTimer(0)
@@ -33,8 +33,8 @@ func (p *Prober) Probe(
 		}
 		var told []lifecycle.Event
 		told, probe = probe.Step(p.now(), answer)
-		for _, e := range told {
-			tell(e)
+		if len(told) > 0 {
+			tell(told)
 		}
 	}
 }

@@ -55,17 +55,22 @@ func order(kind lifecycle.ProbeKind, s spec.Probe) lifecycle.ProbeOrder {
 	}
 }
 
-// tale is what an event says, in short.
-func tale(e lifecycle.Event) string {
-	switch e := e.(type) {
-	case lifecycle.ProbeChanged:
-		return fmt.Sprintf("%s is %s after %d: %s", e.Kind, e.Verdict, e.Count, e.Message)
-	case lifecycle.ProbeFailed:
-		return fmt.Sprintf("%s %s %d: %s", e.Kind, e.Result.Outcome, e.Count, e.Result.Message)
-	case lifecycle.ProbeWarned:
-		return fmt.Sprintf("%s warns: %s", e.Kind, e.Result.Message)
+// tale is what events that are told together say, in short.
+func tale(events ...lifecycle.Event) string {
+	var said []string
+	for _, e := range events {
+		switch e := e.(type) {
+		case lifecycle.ProbeChanged:
+			said = append(said, fmt.Sprintf("%s is %s after %d: %s", e.Kind, e.Verdict, e.Count, e.Message))
+		case lifecycle.ProbeFailed:
+			said = append(said, fmt.Sprintf("%s %s %d: %s", e.Kind, e.Result.Outcome, e.Count, e.Result.Message))
+		case lifecycle.ProbeWarned:
+			said = append(said, fmt.Sprintf("%s warns: %s", e.Kind, e.Result.Message))
+		default:
+			said = append(said, fmt.Sprintf("%T", e))
+		}
 	}
-	return fmt.Sprintf("%T", e)
+	return strings.Join(said, "; ")
 }
 
 func TestWorker(t *testing.T) {
@@ -96,8 +101,8 @@ func TestWorker(t *testing.T) {
 			spec.Probe{},
 			&script{codes: []int{0, 1}},
 			[]string{
-				"liveness Failure 1: no good", "liveness Failure 2: no good", "liveness Failure 3: no good",
-				"liveness is Failure after 3: no good",
+				"liveness Failure 1: no good", "liveness Failure 2: no good",
+				"liveness Failure 3: no good; liveness is Failure after 3: no good",
 			},
 			[]time.Duration{0, 10, 20, 30},
 		},
@@ -124,7 +129,7 @@ func TestWorker(t *testing.T) {
 				ctx, cancel := context.WithTimeout(t.Context(), 46*time.Second)
 				defer cancel()
 				var told []string
-				p.Probe(ctx, "u", "", &spec.Container{}, o, func(e lifecycle.Event) { told = append(told, tale(e)) })
+				p.Probe(ctx, "u", "", &spec.Container{}, o, func(events []lifecycle.Event) { told = append(told, tale(events...)) })
 				if diff := cmp.Diff(test.told, told); diff != "" {
 					t.Errorf("told (-want +got):\n%s", diff)
 				}
@@ -166,7 +171,7 @@ func TestEndedProbe(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		prober(&execer{takes: time.Hour}, nil).Probe(ctx, "u", "", &spec.Container{}, order(lifecycle.ProbeLiveness, spec.Probe{}),
-			func(e lifecycle.Event) { t.Errorf("told %s", tale(e)) })
+			func(events []lifecycle.Event) { t.Errorf("told %s", tale(events...)) })
 	})
 }
 
@@ -182,7 +187,7 @@ func TestSuspended(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 		defer cancel()
 		time.AfterFunc(90*time.Second, func() { slept.Store(int64(2 * time.Hour)) })
-		p.Probe(ctx, "u", "", &spec.Container{}, o, func(lifecycle.Event) {})
+		p.Probe(ctx, "u", "", &spec.Container{}, o, func([]lifecycle.Event) {})
 		if len(s.asked) < 2 || s.asked[1] != 2*time.Minute {
 			t.Errorf("asked after %v, want again after 2 minutes", s.asked)
 		}
@@ -219,7 +224,7 @@ func TestSoak(t *testing.T) {
 			}
 			o.Spec.Exec, o.Spec.HTTPGet, o.Spec.TCPSocket = exec, http, tcp
 			o.Spec.PeriodSeconds = spec.Seconds(60 + i)
-			workers.Go(func() { p.Probe(ctx, "u", "192.0.2.1", &spec.Container{}, o, func(lifecycle.Event) {}) })
+			workers.Go(func() { p.Probe(ctx, "u", "192.0.2.1", &spec.Container{}, o, func([]lifecycle.Event) {}) })
 		}
 		settled := func() int {
 			time.Sleep(30 * time.Second)

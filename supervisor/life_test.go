@@ -283,6 +283,31 @@ func TestAddedIsToldWhenItIsThere(t *testing.T) {
 	})
 }
 
+// TestEndIsToldBeforeItIsSeen looks for the event of a pod's end when readers first see that it has ended.
+func TestEndIsToldBeforeItIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sh := &shared{now: bubbleClock(), ring: NewRing(16), log: slog.New(slog.DiscardHandler), store: noStore{}}
+		var l *loop
+		ended := false
+		l = newLoop(sh, Envelope{Pod: sleeper("5"), Facts: lifecycle.Facts{UID: "u", Accepted: sh.now()}}, func() {
+			if !l.snapshot.Load().Status.Phase.Terminal() {
+				return
+			}
+			ended = true
+			events, _ := sh.ring.Since(0)
+			if n := len(events); n == 0 || events[n-1].Kind != PodFailed {
+				t.Errorf("the pod is seen to have ended, and told is %+v", events)
+			}
+		})
+		now := sh.now()
+		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(l.pod, nil), At: now}, now)
+		l.observe(now)
+		if !ended {
+			t.Errorf("the pod has not ended: %+v", l.snapshot.Load().Status)
+		}
+	})
+}
+
 // counted is a context that counts what hangs on its end.
 type counted struct {
 	context.Context

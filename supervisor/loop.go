@@ -369,23 +369,24 @@ type Snapshot struct {
 	NotDurable bool                // the newest state could not be written
 }
 
-// observe computes the status, publishes the snapshot if it is another one, and tells of a terminal phase.
+// observe computes the status, tells of a terminal phase, and publishes the snapshot if it is another one: who sees an end finds
+// it told.
 func (l *loop) observe(now lifecycle.Instant) {
 	before := l.status.Phase
 	l.status = lifecycle.StatusOf(l.pod, l.facts, now).Since(l.status.Conditions, now)
-	s := &Snapshot{
-		Pod: l.whole.Load(), Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: maps.Clone(l.pulling),
-		AtRest: l.status.Phase.Terminal() && l.facts.AtRest(), NotDurable: l.notDurable != nil,
-	}
-	if old := l.snapshot.Swap(s); old == nil || !same(old, s) {
-		l.changed()
-	}
 	switch {
 	case before == "" || before == l.status.Phase:
 	case l.status.Phase == lifecycle.PhaseSucceeded:
 		l.tellBecause(now, l.latest(), PodSucceeded, "", nil)
 	case l.status.Phase == lifecycle.PhaseFailed:
 		l.tellBecause(now, l.latest(), PodFailed, "", nil)
+	}
+	s := &Snapshot{
+		Pod: l.whole.Load(), Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: maps.Clone(l.pulling),
+		AtRest: l.status.Phase.Terminal() && l.facts.AtRest(), NotDurable: l.notDurable != nil,
+	}
+	if old := l.snapshot.Swap(s); old == nil || !same(old, s) {
+		l.changed()
 	}
 }
 

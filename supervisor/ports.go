@@ -73,9 +73,9 @@ type Containers interface {
 // Prober asks containers how they are. It is safe for concurrent use.
 type Prober interface {
 	// Probe runs one probe of a run for as long as ctx lasts, or until nobody needs to be asked any more, and tells the
-	// events of [lifecycle.Probe.Step] that it comes to. The address is that of the pod, which may have none (""). tell
-	// may block, until ctx ends at most.
-	Probe(ctx context.Context, uid, address string, c *spec.Container, o lifecycle.ProbeOrder, tell func(lifecycle.Event))
+	// events of each [lifecycle.Probe.Step] that has any, together: the last may follow from the others. The address is
+	// that of the pod, which may have none (""). tell may block, until ctx ends at most.
+	Probe(ctx context.Context, uid, address string, c *spec.Container, o lifecycle.ProbeOrder, tell func([]lifecycle.Event))
 }
 
 // Hooks runs what containers want to be run after their start and before their stop. It is safe for concurrent use.

@@ -36,9 +36,12 @@ func (l *loop) ask(ctx context.Context, o lifecycle.ProbeOrder) (stop context.Ca
 	asking, stop := context.WithCancel(ctx)
 	c, address := l.pod.Container(o.Container), l.address()
 	l.effects.Go(func() {
-		l.shared.prober.Probe(asking, l.uid, address, c, o, func(e lifecycle.Event) {
+		l.shared.prober.Probe(asking, l.uid, address, c, o, func(told []lifecycle.Event) {
 			l.post(asking, func(now lifecycle.Instant) {
-				if asking.Err() == nil {
+				if asking.Err() != nil {
+					return
+				}
+				for _, e := range told {
 					l.fold(e, now)
 				}
 			})

@@ -1,6 +1,7 @@
 package supervisor_test
 
 import (
+	"slices"
 	"testing"
 	"testing/synctest"
 
@@ -82,4 +83,35 @@ func TestWhatAProbeEnds(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestProbeIsTheCauseOfItsEnd has two probes of a container fail at the same moments, many times over: the end that one of them
+// leads to follows from its failure, not from the other's.
+func TestProbeIsTheCauseOfItsEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const containers = 30
+		a := newAnswers(map[string]string{"live": "echo dead; exit 1", "ready": "echo no; exit 1"})
+		m := newMachine(t, fakeruntime.Options{Exec: a.program})
+		m.start()
+		p := pod("p", spec.RestartNever, slices.Repeat([]string{"trap 'exit 0' TERM; sleep 100000 & wait"}, containers)...)
+		for i := range p.Containers {
+			p.Containers[i].LivenessProbe, p.Containers[i].ReadinessProbe = execProbe("live"), execProbe("ready")
+		}
+		m.add(p)
+		m.untilPhase("p", lifecycle.PhaseSucceeded)
+		events, _ := m.Events().Since(0)
+		ends := 0
+		for _, e := range events {
+			if e.Kind != supervisor.ContainerNotAlive {
+				continue
+			}
+			ends++
+			if cause := events[e.Cause-1]; cause.Container != e.Container || cause.Fields["probe"] != "Liveness" || cause.Fields["count"] != "3" {
+				t.Errorf("%s was ended because of %s of %s %v", e.Container, cause.Kind, cause.Container, cause.Fields)
+			}
+		}
+		if ends != containers {
+			t.Errorf("%d containers were ended by their probes, want %d", ends, containers)
+		}
+	})
 }

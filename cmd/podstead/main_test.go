@@ -5,6 +5,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"testing"
 
@@ -23,6 +24,9 @@ type fake struct{ *fakeruntime.Runtime }
 func (fake) Close() error { return nil }
 
 func TestMain(m *testing.M) {
+	if signal.Ignored(os.Interrupt) { // as behind nohup: what a script starts must hear it again
+		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
+	}
 	testscript.Main(wrapped{m}, map[string]func(){
 		"podstead": func() {
 			start := func(_ context.Context, c *config.Config, _ logger) (daemon.Runtime, error) {
@@ -58,7 +62,8 @@ func places(env *testscript.Env) error {
 	env.Setenv("PODSTEAD_RUN_DIR", filepath.Join(dir, "r"))
 	env.Setenv("PODSTEAD_LOG_DIR", filepath.Join(dir, "log"))
 	env.Setenv("PODSTEAD_CONFIG", filepath.Join(dir, "podstead.toml"))
-	env.Setenv("PODSTEAD_ENGINE_IDLE_TIMEOUT", "20s") // should a script's own stop fail
+	// Should a script's own stop fail. The next command may take its time on a busy machine.
+	env.Setenv("PODSTEAD_ENGINE_IDLE_TIMEOUT", "1m")
 	env.Setenv("NO_COLOR", "1")
 	repo, err := filepath.Abs("../..")
 	if err != nil {

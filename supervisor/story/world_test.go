@@ -81,7 +81,7 @@ func (w *world) start() {
 	}
 	w.Supervisor = supervisor.New(context.WithoutCancel(w.t.Context()), supervisor.Options{
 		Runtime: w.engine, Prober: probes.New(w.engine, w.now, probes.Options{}), Hooks: hooks.New(w.engine, nil),
-		Store: store, Journal: journal, Clock: w.now, Events: 8, // a ring that soon forgets
+		Store: store, Journal: journal, Clock: w.now, Events: 24, // a ring that soon forgets, but not what happens while the disk is busy
 	})
 	if err := w.Recover(w.t.Context()); err != nil {
 		w.t.Fatal(err)

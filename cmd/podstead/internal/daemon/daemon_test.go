@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -28,6 +29,8 @@ type world struct {
 	// networks counts how often the network was taken away.
 	networks atomic.Int32
 	client   *api.Client
+	// first is done when a daemon answers, before it may find that nobody needs it; nil: nothing.
+	first func()
 }
 
 type held struct {
@@ -83,7 +86,12 @@ func (w *world) launch(ctx context.Context, onDemand bool, idle config.Duration,
 	go func() {
 		ended <- daemon.Run(ctx, daemon.Options{
 			Config: &c, Start: s, Version: api.Version{OnDemand: onDemand},
-			Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
+			Log: slog.New(slog.DiscardHandler), Ready: func() {
+				if w.first != nil {
+					w.first()
+				}
+				close(ready)
+			},
 		})
 	}()
 	return ready, ended
@@ -112,10 +120,15 @@ func await(t *testing.T, ended <-chan error) {
 	}
 }
 
+// web is a pod that runs until it is ended.
+func web() api.CreateRequest {
+	text := "imageArchives = [\"i\"]\n[[containers]]\nname = \"c\"\nimage = \"i\"\ncommand = [\"sleep\", \"1000\"]\n"
+	return api.CreateRequest{File: "/pods/web.toml", Text: text}
+}
+
 func (w *world) create(t *testing.T) api.Pod {
 	t.Helper()
-	text := "imageArchives = [\"i\"]\n[[containers]]\nname = \"c\"\nimage = \"i\"\ncommand = [\"sleep\", \"1000\"]\n"
-	made, err := w.client.Create(t.Context(), api.CreateRequest{File: "/pods/web.toml", Text: text})
+	made, err := w.client.Create(t.Context(), web())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -139,9 +152,14 @@ func (w *world) awaitRunning(t *testing.T, uid string) {
 
 func TestDaemonOnDemandEndsWhenNobodyNeedsIt(t *testing.T) {
 	w := newWorld(t)
+	var made api.Created
+	var err error
+	w.first = func() { made, err = w.client.Create(t.Context(), web()) }
 	ended := w.run(t.Context(), t, true, "300ms")
-	uid := w.create(t).Metadata.UID
-	w.awaitRunning(t, uid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.awaitRunning(t, made.Pod.Metadata.UID)
 	select {
 	case err := <-ended:
 		t.Fatalf("the daemon has left its pod: %v", err)
@@ -159,14 +177,32 @@ func TestDaemonOnDemandEndsWhenNobodyNeedsIt(t *testing.T) {
 
 func TestDaemonIsNotIdleWhileSomebodyWatches(t *testing.T) {
 	w := newWorld(t)
-	ended := w.run(t.Context(), t, true, "200ms")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	for _, err := range w.client.Watch(ctx) {
-		if err != nil && ctx.Err() == nil {
-			t.Errorf("the watch broke: %v", err)
-		}
+	broke := make(chan error, 1)
+	w.first = func() {
+		watches := make(chan struct{})
+		go func() {
+			begun := sync.OnceFunc(func() { close(watches) })
+			defer begun()
+			for _, err := range w.client.Watch(ctx) {
+				if err != nil {
+					broke <- err
+					return
+				}
+				begun()
+			}
+			broke <- errors.New("it ended")
+		}()
+		<-watches
 	}
+	ended := w.run(t.Context(), t, true, "200ms")
+	select {
+	case err := <-broke:
+		t.Errorf("the watch broke: %v", err)
+	case <-time.After(time.Second):
+	}
+	cancel()
 	await(t, ended)
 }
 

@@ -48,15 +48,16 @@ func (r *run) followPod(ctx context.Context, m api.Metadata) error {
 		p, err = r.Daemon.Pod(ctx, m.Name)
 		return err
 	})
-	if isNotFound(err) || (err == nil && p.Metadata.UID != m.UID) {
-		return fmt.Errorf("pod %q is gone: %w", m.Name, ErrFailed)
-	}
-	if err != nil {
+	gone := isNotFound(err) || (err == nil && p.Metadata.UID != m.UID)
+	if err != nil && !gone {
 		return err
 	}
 	events.Follow = false // what has happened until now
 	if err := r.insist(ctx, func() error { return r.tell(ctx, events) }); err != nil {
 		return err
+	}
+	if gone {
+		return fmt.Errorf("pod %q is gone: %w", m.Name, ErrFailed)
 	}
 	r.Show.Ended(p)
 	if p.Status.Phase == lifecycle.PhaseFailed {

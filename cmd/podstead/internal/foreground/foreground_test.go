@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -158,7 +159,10 @@ func (s *shown) hasEvent(kind supervisor.Kind) func() bool {
 func (m *machine) begin(o foreground.Options, files ...api.CreateRequest) <-chan error {
 	client := api.NewClient(m.socket, "podstead run")
 	m.t.Cleanup(client.Close)
-	o.Daemon, o.Connect, o.Session = client, m.connect, "session"
+	o.Connect, o.Session = m.connect, "session"
+	if o.Daemon == nil {
+		o.Daemon = client
+	}
 	result := make(chan error, 1)
 	go func() { result <- foreground.Run(m.t.Context(), o, files) }()
 	return result
@@ -297,6 +301,36 @@ func TestRunEndsWhenItsTimeIsOver(t *testing.T) {
 	}
 	if left := m.pods(); len(left) > 0 {
 		t.Errorf("%d pods are left", len(left))
+	}
+}
+
+// slow is a daemon whose word of what happens comes later than all else.
+type slow struct{ *api.Client }
+
+func (s slow) Events(ctx context.Context, q *api.EventQuery) iter.Seq2[api.Event, error] {
+	if q.Follow {
+		return func(func(api.Event, error) bool) { <-ctx.Done() }
+	}
+	return s.Client.Events(ctx, q)
+}
+
+// TestRunShowsWhatBecameOfAPodThatIsGone has somebody else take the pod away.
+func TestRunShowsWhatBecameOfAPodThatIsGone(t *testing.T) {
+	m, s := newMachine(t, fakeruntime.Options{}), newShown()
+	client := api.NewClient(m.socket, "podstead delete")
+	defer client.Close()
+	result := m.begin(foreground.Options{Show: s, Daemon: slow{client}}, file("a", "trap 'exit 0' TERM; echo up; sleep 1000"))
+	s.await(t, "the start", func() bool { return len(s.lines) > 0 })
+	if err := client.Stop(t.Context(), "a", api.StopOptions{Delete: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := await(t, result); err != nil && !errors.Is(err, foreground.ErrFailed) {
+		t.Errorf("error %v", err)
+	}
+	for _, kind := range []supervisor.Kind{supervisor.PodStopping, supervisor.ContainerSucceeded} {
+		if !s.hasEvent(kind)() {
+			t.Errorf("%s is not shown: %+v", kind, s.events)
+		}
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -11,7 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -178,8 +178,22 @@ func TestConnectHeedsItsContext(t *testing.T) {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	// Nobody answers here. The first who asks wants to know whether to start a daemon, the second whether another's has started.
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
+	go func() {
+		for range 2 {
+			if c, err := l.Accept(); err == nil {
+				_ = c.Close()
+			}
+		}
+		cancel()
+	}()
 	err = s.Connect(ctx)
 	if e, ours := errors.AsType[*ondemand.Error](err); !ours || !strings.Contains(e.Message, "in use") {
 		t.Errorf("error %v, want that another has the lock and does not answer", err)
