@@ -264,6 +264,7 @@ func TestHumanPutsTheContainerBeforeEachLine(t *testing.T) {
 	h.Line("a", api.Line{Container: "x", Line: "one"})
 	h.Line("b", api.Line{Container: "long", Line: "t\ufffdo", Raw: []byte("t\xffo")})
 	h.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ContainerCreated, Message: "Container created"})
+	h.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ContainerNotStarted, Message: "Error: ErrImagePull"})
 	h.Event(api.Event{Pod: "a", Container: "x", Level: supervisor.Warning, Message: "ends \x1b[2J now"})
 	if got, want := out.String(), "a/x    | one\nb/long | t\xffo\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
