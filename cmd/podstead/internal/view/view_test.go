@@ -137,27 +137,33 @@ func TestColumnsStopAtTheFirst(t *testing.T) {
 		want        string
 	}{
 		{
-			"an init container in a crash loop", statuses{again(running(true), &yes, 1), again(waiting("CrashLoopBackOff"), &no, 2), again(waiting("PodInitializing"), &no, 4)},
+			"an init container in a crash loop",
+			statuses{again(running(true), &yes, 1), again(waiting("CrashLoopBackOff"), &no, 2), again(waiting("PodInitializing"), &no, 4)},
 			waiting("PodInitializing"), "False", "Init:CrashLoopBackOff 1/3 3",
 		},
 		{
-			"the last sidecar begins", statuses{again(running(true), &yes, 1), again(ended(0, "Completed"), &no, 2), again(running(false), &no, 4)},
+			"the last sidecar begins",
+			statuses{again(running(true), &yes, 1), again(ended(0, "Completed"), &no, 2), again(running(false), &no, 4)},
 			waiting("PodInitializing"), "False", "Init:2/3 1/3 7",
 		},
 		{
-			"all run", statuses{again(running(true), &yes, 1), again(ended(0, "Completed"), &no, 2), again(running(true), &yes, 4)},
+			"all run",
+			statuses{again(running(true), &yes, 1), again(ended(0, "Completed"), &no, 2), again(running(true), &yes, 4)},
 			again(running(true), &yes, 8), "True", "Running 3/3 13",
 		},
 		{
-			"the first sidecar in a crash loop beside the app", statuses{again(waiting("CrashLoopBackOff"), &no, 1), again(ended(0, "Completed"), &no, 2), again(running(true), &yes, 4)},
+			"the first sidecar in a crash loop beside the app",
+			statuses{again(waiting("CrashLoopBackOff"), &no, 1), again(ended(0, "Completed"), &no, 2), again(running(true), &yes, 4)},
 			again(running(true), &yes, 8), "True", "Init:CrashLoopBackOff 1/3 9",
 		},
 		{
-			"the last sidecar in a crash loop beside the app", statuses{again(running(true), &yes, 1), again(ended(0, "Completed"), &no, 2), again(waiting("CrashLoopBackOff"), &no, 4)},
+			"the last sidecar in a crash loop beside the app",
+			statuses{again(running(true), &yes, 1), again(ended(0, "Completed"), &no, 2), again(waiting("CrashLoopBackOff"), &no, 4)},
 			again(running(true), &yes, 8), "True", "Init:CrashLoopBackOff 2/3 13",
 		},
 		{
-			"sidecars that have ended with the pod", statuses{again(ended(0, "Completed"), &no, 1), again(ended(0, "Completed"), &no, 0), again(ended(137, "Error"), &no, 0)},
+			"sidecars that have ended with the pod",
+			statuses{again(ended(0, "Completed"), &no, 1), again(ended(0, "Completed"), &no, 0), again(ended(137, "Error"), &no, 0)},
 			ended(0, "Completed"), "True", "Completed 0/3 1",
 		},
 	} {
