@@ -86,7 +86,11 @@ func (h *Human) Line(pod string, l api.Line) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, _ = io.WriteString(h.Out, h.prefixes[pod+"/"+l.Container]+text+"\n")
+	prefix, known := h.prefixes[pod+"/"+l.Container]
+	if !known { // it was added to the pod
+		prefix = l.Container + " | "
+	}
+	_, _ = io.WriteString(h.Out, prefix+text+"\n")
 }
 
 // Event shows an event. That a container was made is no news to a person who is told at once what became of it, nor is the short word

@@ -269,10 +269,11 @@ func TestHumanPutsTheContainerBeforeEachLine(t *testing.T) {
 	h.Pods([]api.Pod{pod("a", "x"), pod("b", "long")})
 	h.Line("a", api.Line{Container: "x", Line: "one"})
 	h.Line("b", api.Line{Container: "long", Line: "t\ufffdo", Raw: []byte("t\xffo")})
+	h.Line("a", api.Line{Container: "debug", Line: "added"})
 	h.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ContainerCreated, Message: "Container created"})
 	h.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ContainerNotStarted, Message: "Error: ErrImagePull"})
 	h.Event(api.Event{Pod: "a", Container: "x", Level: supervisor.Warning, Message: "ends \x1b[2J now"})
-	if got, want := out.String(), "a/x    | one\nb/long | t\xffo\n"; got != want {
+	if got, want := out.String(), "a/x    | one\nb/long | t\xffo\ndebug | added\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}
 	if got := err.String(); !strings.HasSuffix(got, " a/x warning: ends \ufffd[2J now\n") || strings.Count(got, "\n") != 1 {
