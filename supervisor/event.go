@@ -150,7 +150,7 @@ func Entries() []Entry {
 		{SignalFailed, "FailedKillPod", Warning, "Failed to signal container {container}: {error}", []string{"container", "error"}, nil, true},
 		{EngineAway, "EngineUnavailable", Warning, "The container engine is away, it is asked again: {error}", []string{"error"}, nil, true},
 		{ConditionChanged, "ConditionChanged", Normal, "Condition {condition} is {status} now, set by {by}", []string{"condition", "status", "by"}, []string{"reason", "message"}, false},
-		{PodRestarting, "RestartingAllContainers", Normal, "All containers begin again in the same sandbox, because of the end of container {container}", []string{"container"}, nil, true},
+		{PodRestarting, "RestartingAllContainers", Normal, "All containers begin again in the same sandbox, because of the end of container {container}", []string{"container"}, []string{"code"}, true},
 		{PodExpired, "DeadlineExceeded", Normal, "Pod was active on the node longer than the specified deadline", nil, nil, true},
 		{PodStopping, "Stopping", Normal, "Pod is to end within {grace}, asked by {by}", []string{"grace", "by"}, nil, true},
 		{PodEvicted, "Evicted", Warning, "{error}", []string{"error"}, nil, true},

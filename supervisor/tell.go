@@ -74,7 +74,9 @@ func (l *loop) tellAction(a lifecycle.Action, now lifecycle.Instant) {
 			l.tell(now, ContainerKilled, a.Container, fields{"container": a.Container})
 		}
 	case lifecycle.BeginRound:
-		l.tellBecause(now, l.newest[a.By.Container].seq, PodRestarting, "", fields{"container": a.By.Container})
+		l.tellBecause(now, l.newest[a.By.Container].seq, PodRestarting, "", fields{
+			"container": a.By.Container, "code": strconv.Itoa(l.facts.Containers[a.By.Container].Newest.Exit.Code),
+		})
 	case lifecycle.EndPod:
 		l.tell(now, PodExpired, "", nil)
 	}
@@ -176,7 +178,7 @@ func (l *loop) hasEnded(before lifecycle.Facts, container string) bool {
 // tellExit tells of the end of the newest run, as of when it ended, and of the delay before the next, which counts from there.
 func (l *loop) tellExit(container string, exit lifecycle.Exit, now lifecycle.Instant) {
 	ended := l.facts.Containers[container].Newest.Exited
-	if exit.Code == 0 {
+	if exit.Code == 0 && exit.Reason != lifecycle.ReasonOOMKilled {
 		l.tell(ended, ContainerSucceeded, container, fields{"message": shorten(exit.Message)})
 	} else {
 		l.tell(ended, ContainerFailed, container, fields{
