@@ -3,6 +3,7 @@ package api_test
 import (
 	"errors"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,7 +17,7 @@ func TestEphemeralContainer(t *testing.T) {
 	w := newWorld(t, fakeruntime.Options{})
 	uid := w.create(t, file("web", app("main", "trap 'exit 0' TERM; sleep 1000"))).Metadata.UID
 	w.await(t, uid, "the container ready", ready)
-	q := api.EphemeralRequest{File: "debug.toml", UID: uid, Text: "name = \"debug\"\nimage = \"i\"\ncommand = [\"sh\", \"-c\", \"sleep 0.1; exit 7\"]\n"}
+	q := api.EphemeralRequest{File: "debug.toml", UID: uid, Text: "name = \"debug\"\nimage = \"i\"\ncommand = [\"sh\", \"-c\", \"echo seen; sleep 0.1; exit 7\"]\n"}
 	made, err := w.client.AddEphemeral(t.Context(), "web", q)
 	if err != nil || len(made.Pod.Spec.EphemeralContainers) != 1 || len(made.Pod.Status.EphemeralContainerStatuses) != 1 {
 		t.Fatalf("%+v, %v", made, err)
@@ -27,6 +28,11 @@ func TestEphemeralContainer(t *testing.T) {
 	})
 	if end := pod.Status.EphemeralContainerStatuses[0]; end.State.Terminated.ExitCode != 7 || end.RestartCount != 0 || end.Ready {
 		t.Errorf("it ended as %+v", end)
+	}
+	for _, query := range []api.OutputQuery{{}, {Runs: api.NewestRun, Containers: []string{"debug"}}} {
+		if got, _ := w.read(t, "web", query, -1); !slices.Equal(got, []string{"debug/0 stdout: seen"}) {
+			t.Errorf("the output of %v: %q", query.Containers, got)
+		}
 	}
 	if main := pod.Status.ContainerStatuses[0]; !main.Ready || main.RestartCount != 0 {
 		t.Errorf("the pod's own container: %+v", main)

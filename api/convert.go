@@ -1,6 +1,7 @@
 package api
 
 import (
+	"math"
 	"time"
 
 	"github.com/podstead/podstead/supervisor"
@@ -21,8 +22,8 @@ func podOf(s *supervisor.Snapshot) Pod {
 		},
 	}
 	if stop := &s.Facts.Stop; stop.Wanted {
-		end := seconds(stop.Deadline.Wall)
-		p.Metadata.DeletionTimestamp = &end
+		end, grace := seconds(stop.Deadline.Wall), int64(math.Ceil(stop.Grace.Seconds()))
+		p.Metadata.DeletionTimestamp, p.Metadata.DeletionGracePeriodSeconds = &end, &grace
 	}
 	return p
 }

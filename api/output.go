@@ -55,7 +55,7 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 		}
 	}
 	var names []string
-	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
+	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers, pod.EphemeralContainers} {
 		for i := range list {
 			names = append(names, list[i].Name)
 		}

@@ -124,6 +124,15 @@ func TestStop(t *testing.T) {
 	if by := pod.Status.StoppedBy; !strings.HasPrefix(by, "podstead run, pid ") {
 		t.Errorf("stopped by %q", by)
 	}
+	if grace := pod.Metadata.DeletionGracePeriodSeconds; grace == nil || *grace != 30 {
+		t.Errorf("the grace period in force is %v, want 30 s", grace)
+	}
+	for _, shorter := range []time.Duration{12500 * time.Millisecond, time.Minute} { // a longer one changes nothing
+		if err := w.client.Stop(t.Context(), "web", api.StopOptions{Grace: &shorter}); err != nil {
+			t.Fatal(err)
+		}
+		w.await(t, uid, "the shorter grace period", func(c api.PodChange) bool { return *c.Object.Metadata.DeletionGracePeriodSeconds == 13 })
+	}
 	now := time.Duration(0)
 	if err := w.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
 		t.Fatal(err)
@@ -139,8 +148,8 @@ func TestDeletionTimestamp(t *testing.T) {
 	w := newWorld(t, fakeruntime.Options{})
 	uid := w.create(t, file("web", "activeDeadlineSeconds = 0.1\n"+app("main", "sleep 1000"))).Metadata.UID
 	pod := w.await(t, uid, "the deadline", func(c api.PodChange) bool { return c.Object.Status.StoppedBy != "" })
-	if at := pod.Metadata.DeletionTimestamp; at != nil {
-		t.Errorf("a pod whose time is over is to be deleted at %v", at)
+	if at, grace := pod.Metadata.DeletionTimestamp, pod.Metadata.DeletionGracePeriodSeconds; at != nil || grace != nil {
+		t.Errorf("a pod whose time is over is to be deleted at %v, in %v s", at, grace)
 	}
 	if err := w.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
 		t.Fatal(err)

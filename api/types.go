@@ -26,7 +26,8 @@ type PodList struct {
 }
 
 // Metadata identifies a pod. As in Kubernetes a deletion timestamp is the end of the grace period of a pod that
-// somebody has stopped or deleted; one that ends at its deadline, or is evicted, has none.
+// somebody has stopped or deleted, and the grace period beside it is in whole seconds, rounded up; one that ends at its deadline, or is
+// evicted, has neither.
 type Metadata struct {
 	Name              string            `json:"name"`
 	UID               string            `json:"uid"`
@@ -34,6 +35,8 @@ type Metadata struct {
 	Annotations       map[string]string `json:"annotations,omitempty"`
 	CreationTimestamp time.Time         `json:"creationTimestamp"`
 	DeletionTimestamp *time.Time        `json:"deletionTimestamp,omitempty"`
+
+	DeletionGracePeriodSeconds *int64 `json:"deletionGracePeriodSeconds,omitempty"`
 }
 
 // PodSpec is the pod file with its defaults, without what [Metadata] has.

@@ -11,7 +11,7 @@ import (
 )
 
 // PullImage makes the image of a container available, and those of the volumes that it mounts. It has no time limit: the image store ends pulls that make no
-// progress.
+// progress. It calls progress for the first time when a registry is about to be asked, and not at all where none is.
 func (r *Runtime) PullImage(
 	ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64),
 ) (pulled bool, err error) {

@@ -164,7 +164,7 @@ func TestEveryKindIsCaused(t *testing.T) {
 		failing("StartSandbox", lifecycle.Failure{Message: "no"}, supervisor.SandboxFailed),
 		failing("StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount}, supervisor.VolumeFailed),
 		failing("StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable}, supervisor.EngineAway),
-		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull}, supervisor.ImageFailed, supervisor.ImageBackOff),
+		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull}, supervisor.ImageFailed, supervisor.ImageBackOff, supervisor.ContainerNotStarted),
 		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImageNeverPull}, supervisor.ImageNotAllowed),
 		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonInvalidImageName}, supervisor.ImageNotInspected),
 		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonImageInspectError}, supervisor.ImageNotInspected),
@@ -272,6 +272,69 @@ func TestKubeletReasons(t *testing.T) {
 		if have[reason] == (absent[reason] != "") {
 			t.Errorf("%s: in the table: %v; why it is not: %q", reason, have[reason], absent[reason])
 		}
+	}
+}
+
+// TestNoImageInTheKubeletsWords: the events of a container that cannot begin have the reasons and the messages of the kubelet's, and
+// each follows from what led to it.
+func TestNoImageInTheKubeletsWords(t *testing.T) {
+	refused := lifecycle.Failure{Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateConfigError, Message: "configmap \"x\" not found"}
+	for method, c := range map[string]struct {
+		why  lifecycle.Failure
+		want []string
+	}{
+		"a registry that refuses": {lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "refused"}, []string{
+			`Normal Pulling: Pulling image "localhost/i:1"`,
+			`Warning Failed: Failed to pull image "localhost/i:1": refused`,
+			"Warning Failed: Error: ErrImagePull",
+			`Normal BackOff: Back-off pulling image "localhost/i:1" for 10s`,
+			"Warning Failed: Error: ImagePullBackOff",
+		}},
+		"an image that is not here": {lifecycle.Failure{Reason: lifecycle.ReasonErrImageNeverPull, Message: "no"}, []string{
+			`Warning ErrImageNeverPull: Container image "localhost/i:1" is not present with pull policy of Never`,
+			"Warning Failed: Error: ErrImageNeverPull",
+		}},
+		"a config map that is not there": {refused, []string{
+			`Normal Pulling: Pulling image "localhost/i:1"`,
+			`Normal Pulled: Successfully pulled image "localhost/i:1" in 0s`,
+			`Warning Failed: Error: configmap "x" not found`,
+		}},
+	} {
+		t.Run(method, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				at := "PullImage"
+				if c.why.Kind == lifecycle.FailureRefused {
+					at = "StartContainer"
+				}
+				m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, call fakeruntime.Call) error {
+					if call.Method == at {
+						return c.why
+					}
+					return nil
+				}})
+				m.start()
+				p := pod("p", spec.RestartAlways, "true")
+				p.Containers[0].Image = "localhost/i:1"
+				if c.why.Reason == lifecycle.ReasonErrImageNeverPull {
+					p.Containers[0].ImagePullPolicy = spec.PullNever
+				}
+				m.add(p)
+				synctest.Wait()
+				events, _ := m.Events().Since(0)
+				var got []string
+				for _, e := range events {
+					if e.Container != "" {
+						got = append(got, string(e.Level)+" "+e.Reason+": "+e.Message)
+					}
+					if e.Kind == supervisor.ImageBackOff && events[slices.IndexFunc(events, func(o supervisor.Event) bool { return o.Seq == e.Cause })].Kind != supervisor.ImageFailed {
+						t.Errorf("the back-off follows from %d", e.Cause)
+					}
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
+				}
+			})
+		})
 	}
 }
 

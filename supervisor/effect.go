@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"runtime/debug"
-	"sync"
 	"time"
 
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -25,8 +24,6 @@ const (
 	// startWait bounds how long a start waits for its turn, and for the disk. A limit on stampedes must not become one
 	// on pods; and with a disk that hangs it is better to run than to be sure.
 	startWait = 10 * time.Second
-	// silentPull is how long a pull may take before it is told of.
-	silentPull = time.Second
 	// progressPause is the least time between two words of progress.
 	progressPause = 250 * time.Millisecond
 )
@@ -189,46 +186,28 @@ func (l *loop) perform(ctx context.Context, a lifecycle.Action, saved *write) (o
 	return nil, fmt.Errorf("no effect for %T", a)
 }
 
-// pull carries out a pull and tells of its progress.
+// pull carries out a pull and tells of its beginning, if a registry is asked, and of its progress.
 func (l *loop) pull(ctx context.Context, a lifecycle.PullImage) (outcome, error) {
 	begun := time.Now()
-	defer l.sayThatItPulls(a.Container)()
 	var told time.Time
 	pulled, err := l.shared.runtime.PullImage(ctx, l.whole.Load(), a.Container, func(done, total int64) {
-		if ctx.Err() != nil || time.Since(told) < progressPause { // a pull that was given up says nothing more
+		say := func(now lifecycle.Instant) { l.progress(a.Container, Progress{Done: done, Total: total}, now) }
+		switch {
+		case ctx.Err() != nil: // a pull that was given up says nothing more
 			return
+		case told.IsZero():
+			l.post(ctx, say)
+		case time.Since(told) < progressPause:
+			return
+		default:
+			l.offer(say)
 		}
 		told = time.Now()
-		l.offer(func(now lifecycle.Instant) { l.progress(a.Container, Progress{Done: done, Total: total}, now) })
 	})
 	took := time.Since(begun)
 	return func(now lifecycle.Instant) lifecycle.Event {
 		return lifecycle.ImagePulled{Container: a.Container, For: a.For, Pulled: pulled, Took: took, At: now}
 	}, err
-}
-
-// sayThatItPulls tells of a pull that takes long before it has made any progress, as from a registry that does not answer. The
-// function it returns is called when the pull is over: it has said it then, or never will.
-func (l *loop) sayThatItPulls(container string) (over func()) {
-	done := make(chan struct{})
-	var saying sync.WaitGroup
-	saying.Go(func() {
-		t := time.NewTimer(silentPull)
-		defer t.Stop()
-		select {
-		case <-t.C:
-			l.offer(func(now lifecycle.Instant) {
-				if _, known := l.pulling[container]; !known {
-					l.progress(container, Progress{}, now)
-				}
-			})
-		case <-done:
-		}
-	})
-	return func() {
-		close(done)
-		saying.Wait()
-	}
 }
 
 // follow keeps an eye on what an event says is there now.

@@ -66,6 +66,7 @@ const (
 	ImagePresent        Kind = "ImagePresent"
 	ImageFailed         Kind = "ImageFailed"
 	ImageBackOff        Kind = "ImageBackOff"
+	ContainerNotStarted Kind = "ContainerNotStarted"
 	ContainerRefused    Kind = "ContainerRefused"
 	ContainerStartError Kind = "ContainerStartError"
 	ContainerCreated    Kind = "ContainerCreated"
@@ -121,12 +122,13 @@ func Entries() []Entry {
 		{ImagePulling, "Pulling", Normal, "Pulling image \"{image}\"", []string{"image"}, nil, false},
 		{ImageFetched, "Pulled", Normal, "Successfully pulled image \"{image}\" in {duration}", []string{"image", "duration"}, nil, true},
 		{ImagePresent, "Pulled", Normal, "Container image \"{image}\" already present on machine", []string{"image"}, nil, true},
-		{ImageFailed, "Failed", Warning, "Failed to pull image \"{image}\": {reason}: {error}", []string{"image", "reason", "error"}, nil, true},
+		{ImageFailed, "Failed", Warning, "Failed to pull image \"{image}\": {error}", []string{"image", "error"}, []string{"reason"}, true},
 		{ImageNotAllowed, "ErrImageNeverPull", Warning, "Container image \"{image}\" is not present with pull policy of Never", []string{"image"}, []string{"reason", "error"}, true},
-		{ImageNotInspected, "InspectFailed", Warning, "Failed to inspect image \"{image}\": {reason}: {error}", []string{"image", "reason", "error"}, nil, true},
+		{ImageNotInspected, "InspectFailed", Warning, "Failed to inspect image \"{image}\": {error}", []string{"image", "error"}, []string{"reason"}, true},
 		{ImageBackOff, "BackOff", Normal, "Back-off pulling image \"{image}\" for {delay}", []string{"image", "delay"}, nil, true},
+		{ContainerNotStarted, "Failed", Warning, "Error: {error}", []string{"error"}, nil, false}, // the kubelet's second word of an image that is not to be had
 		{ContainerAdded, "EphemeralContainerAdded", Normal, "Ephemeral container {container} added, asked by {by}", []string{"container", "by"}, nil, true},
-		{ContainerRefused, "Failed", Warning, "Error: {reason}: {error}", []string{"reason", "error"}, nil, true},
+		{ContainerRefused, "Failed", Warning, "Error: {error}", []string{"error"}, []string{"reason"}, true},
 		{ContainerStartError, "Failed", Warning, "Error: failed to start container: {error}", []string{"error"}, nil, true},
 		{ContainerCreated, "Created", Normal, "Container created", nil, nil, false},
 		{ContainerRunning, "Started", Normal, "Container started", nil, nil, true},
@@ -148,7 +150,7 @@ func Entries() []Entry {
 		{SignalFailed, "FailedKillPod", Warning, "Failed to signal container {container}: {error}", []string{"container", "error"}, nil, true},
 		{EngineAway, "EngineUnavailable", Warning, "The container engine is away, it is asked again: {error}", []string{"error"}, nil, true},
 		{ConditionChanged, "ConditionChanged", Normal, "Condition {condition} is {status} now, set by {by}", []string{"condition", "status", "by"}, []string{"reason", "message"}, false},
-		{PodRestarting, "RestartingAllContainers", Normal, "All containers begin again in the same sandbox, because of the end of container {container}", []string{"container"}, nil, true},
+		{PodRestarting, "RestartingAllContainers", Normal, "All containers begin again in the same sandbox, because of the end of container {container}", []string{"container"}, []string{"code"}, true},
 		{PodExpired, "DeadlineExceeded", Normal, "Pod was active on the node longer than the specified deadline", nil, nil, true},
 		{PodStopping, "Stopping", Normal, "Pod is to end within {grace}, asked by {by}", []string{"grace", "by"}, nil, true},
 		{PodEvicted, "Evicted", Warning, "{error}", []string{"error"}, nil, true},

@@ -371,6 +371,7 @@ func TestFailedWriteIsRepeated(t *testing.T) {
 	})
 }
 
+// TestSilentPullIsTold: that a registry is asked is told before it answers.
 func TestSilentPullIsTold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{Before: func(ctx context.Context, c fakeruntime.Call) error {
@@ -382,7 +383,7 @@ func TestSilentPullIsTold(t *testing.T) {
 		}})
 		m.start()
 		m.add(pod("p", spec.RestartAlways, "true"))
-		time.Sleep(5 * time.Second)
+		synctest.Wait()
 		m.expectStory("PodAccepted", "SandboxReady", "ImagePulling c0")
 	})
 }

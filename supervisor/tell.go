@@ -74,7 +74,9 @@ func (l *loop) tellAction(a lifecycle.Action, now lifecycle.Instant) {
 			l.tell(now, ContainerKilled, a.Container, fields{"container": a.Container})
 		}
 	case lifecycle.BeginRound:
-		l.tellBecause(now, l.newest[a.By.Container].seq, PodRestarting, "", fields{"container": a.By.Container})
+		l.tellBecause(now, l.newest[a.By.Container].seq, PodRestarting, "", fields{
+			"container": a.By.Container, "code": strconv.Itoa(l.facts.Containers[a.By.Container].Newest.Exit.Code),
+		})
 	case lifecycle.EndPod:
 		l.tell(now, PodExpired, "", nil)
 	}
@@ -126,7 +128,7 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 		}
 		l.tell(now, kind, e.Container, fields{"image": l.image(e.Container), "duration": e.Took.Round(time.Millisecond).String()})
 	case lifecycle.ContainerStarted:
-		l.tellCreated(e.Container, now)
+		l.tellAside(now, ContainerCreated, e.Container, nil)
 		l.tell(now, ContainerRunning, e.Container, nil)
 	case lifecycle.ContainerExited:
 		if l.hasEnded(before, e.Container) {
@@ -158,11 +160,11 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 	}
 }
 
-// tellCreated tells that a container was made, whatever became of its start. Nothing follows from that: what comes next has the
-// same cause.
-func (l *loop) tellCreated(container string, now lifecycle.Instant) {
+// tellAside tells of what nothing follows from: what comes next has the same cause. That a container was made is such, whatever
+// became of its start, and so is the kubelet's second word of an image that is not to be had.
+func (l *loop) tellAside(now lifecycle.Instant, kind Kind, container string, f fields) {
 	cause, known := l.newest[container]
-	l.tell(now, ContainerCreated, container, nil)
+	l.tell(now, kind, container, f)
 	if delete(l.newest, container); known {
 		l.newest[container] = cause
 	}
@@ -176,7 +178,7 @@ func (l *loop) hasEnded(before lifecycle.Facts, container string) bool {
 // tellExit tells of the end of the newest run, as of when it ended, and of the delay before the next, which counts from there.
 func (l *loop) tellExit(container string, exit lifecycle.Exit, now lifecycle.Instant) {
 	ended := l.facts.Containers[container].Newest.Exited
-	if exit.Code == 0 {
+	if exit.Code == 0 && exit.Reason != lifecycle.ReasonOOMKilled {
 		l.tell(ended, ContainerSucceeded, container, fields{"message": shorten(exit.Message)})
 	} else {
 		l.tell(ended, ContainerFailed, container, fields{
@@ -214,22 +216,15 @@ func (l *loop) tellFailure(before lifecycle.Facts, e lifecycle.ActionFailed, now
 		}
 		l.tell(now, kind, "", why)
 	case lifecycle.PullImage:
-		if !l.facts.Containers[a.Container].Pull.Cancelled.IsZero() {
-			return
-		}
-		why["image"] = l.image(a.Container)
-		kind := pullFailure(e.Failure.Reason)
-		l.tell(now, kind, a.Container, why)
-		if kind == ImageFailed { // else no registry was asked
-			delay := lifecycle.PullDelay(l.facts, a.Container)
-			l.tell(now, ImageBackOff, a.Container, fields{"image": why["image"], "delay": delay.String()})
+		if l.facts.Containers[a.Container].Pull.Cancelled.IsZero() {
+			l.tellPullFailure(a.Container, why, now)
 		}
 	case lifecycle.StartContainer:
 		if e.Failure.Kind == lifecycle.FailureRefused {
 			l.tell(now, ContainerRefused, a.Container, why)
 			return
 		}
-		l.tellCreated(a.Container, now)
+		l.tellAside(now, ContainerCreated, a.Container, nil)
 		l.tell(now, ContainerStartError, a.Container, why)
 		l.tellBackOff(a.Container, now)
 	case lifecycle.RunPostStart:
@@ -246,6 +241,20 @@ func (l *loop) tellFailure(before lifecycle.Facts, e lifecycle.ActionFailed, now
 		l.tell(now, RemovalFailed, a.Container, fields{"what": "an ended container", "error": e.Failure.Message})
 	case lifecycle.RemovePod:
 		l.tell(now, RemovalFailed, "", fields{"what": "the pod", "error": e.Failure.Message})
+	}
+}
+
+// tellPullFailure tells of an image that is not to be had and, if a registry was asked, when it is asked again.
+func (l *loop) tellPullFailure(container string, why fields, now lifecycle.Instant) {
+	reason := lifecycle.Reason(why["reason"])
+	kind := pullFailure(reason)
+	why["image"] = l.image(container)
+	l.tell(now, kind, container, why)
+	l.tellAside(now, ContainerNotStarted, container, fields{"error": string(reason)})
+	if kind == ImageFailed {
+		delay := lifecycle.PullDelay(l.facts, container)
+		l.tell(now, ImageBackOff, container, fields{"image": why["image"], "delay": delay.String()})
+		l.tellAside(now, ContainerNotStarted, container, fields{"error": string(lifecycle.ReasonImagePullBackOff)})
 	}
 }
 

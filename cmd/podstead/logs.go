@@ -77,7 +77,8 @@ func (a *app) logs(cmd *cobra.Command, args []string, f *logsFlags) error {
 	if f.tail >= 0 {
 		q.Tail = &f.tail
 	}
-	several := len(f.containers) > 1 || (len(f.containers) == 0 && len(pod.Spec.Containers)+len(pod.Spec.InitContainers) > 1)
+	all := len(pod.Spec.InitContainers) + len(pod.Spec.Containers) + len(pod.Spec.EphemeralContainers)
+	several := len(f.containers) > 1 || len(f.containers) == 0 && all > 1
 	for l, err := range client.Output(cmd.Context(), pod.Metadata.Name, q) {
 		if err != nil {
 			return err

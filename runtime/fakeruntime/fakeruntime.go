@@ -119,14 +119,20 @@ func (r *Runtime) notify() {
 func (r *Runtime) PullImage(
 	ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64),
 ) (pulled bool, err error) {
+	c := pod.Container(container)
+	if c == nil {
+		return false, errors.New("pull image: the pod has no container " + container)
+	}
+	r.mu.Lock()
+	present := slices.Contains(r.images, c.Image)
+	r.mu.Unlock()
+	here := len(pod.ImageArchives) > 0 || present && c.ImagePullPolicy != spec.PullAlways
+	if !here && c.ImagePullPolicy != spec.PullNever {
+		progress(0, 0)
+	}
 	err = r.do(ctx, Call{Method: "PullImage", Container: container}, func() error {
-		c := pod.Container(container)
-		if c == nil {
-			return errors.New("pull image: the pod has no container " + container)
-		}
-		present := slices.Contains(r.images, c.Image)
 		switch {
-		case len(pod.ImageArchives) > 0, present && c.ImagePullPolicy != spec.PullAlways:
+		case here:
 		case c.ImagePullPolicy == spec.PullNever:
 			return lifecycle.Failure{
 				Reason:  lifecycle.ReasonErrImageNeverPull,
@@ -134,9 +140,8 @@ func (r *Runtime) PullImage(
 			}
 		default:
 			pulled = true
-			progress(1, 1)
 		}
-		if !present {
+		if !slices.Contains(r.images, c.Image) {
 			r.images = append(r.images, c.Image)
 		}
 		return nil

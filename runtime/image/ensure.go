@@ -20,7 +20,7 @@ import (
 //
 // Its error is an *Error, that of ctx, which ends the wait at once, or ErrClosed. Calls for the
 // same image share one pull, which is cancelled with the last of them. progress
-// may be nil; it is called in the goroutine of the caller while layers come.
+// may be nil; it is called in the goroutine of the caller, first when a registry is about to be asked, then while layers come.
 func (s *Store) Ensure(ctx context.Context, ref string, policy spec.PullPolicy, progress func(Progress)) (Image, error) {
 	name, tag, err := parse(ref)
 	if err != nil {
@@ -58,6 +58,9 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy spec.PullPolicy, 
 
 // pullShared pulls an image together with all who want it now.
 func (s *Store) pullShared(ctx context.Context, ref, name string, progress func(Progress)) (Image, error) {
+	if progress != nil {
+		progress(Progress{})
+	}
 	pull := func(ctx context.Context, report func(Progress)) (Image, error) { return s.pull(ctx, name, report) }
 	img, err := s.flights.do(ctx, "pull "+name, pull, progress)
 	if err != nil {

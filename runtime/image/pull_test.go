@@ -220,13 +220,13 @@ func TestProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := image.Progress{}
-	for _, p := range seen {
-		if p.Bytes < last.Bytes || p.Bytes > p.TotalBytes || p.Layers > p.TotalLayers || p.TotalLayers != 2 {
+	for i, p := range seen { // the first says that it begins
+		if p.Bytes < last.Bytes || p.Bytes > p.TotalBytes || p.Layers > p.TotalLayers || p.TotalLayers != 2 && i > 0 {
 			t.Errorf("progress %+v after %+v", p, last)
 		}
 		last = p
 	}
-	if len(seen) == 0 || last.TotalBytes < 2<<20 {
+	if seen[0] != (image.Progress{}) || last.TotalBytes < 2<<20 {
 		t.Errorf("progress was %+v", seen)
 	}
 }

@@ -17,7 +17,7 @@ type EndPod struct {
 
 func (a EndPod) issued(f *Facts, at Instant) {
 	if f.Stop.Asked.IsZero() {
-		f.Stop.Asked, f.Stop.Deadline, f.Stop.By = at, at.Add(a.Grace), "activeDeadlineSeconds"
+		f.Stop.within(a.Grace, "activeDeadlineSeconds", at)
 	}
 	f.Stop.Reason, f.Stop.Message = a.Reason, a.Message
 }

@@ -181,7 +181,9 @@ func (s *Stop) within(period time.Duration, by string, at Instant) {
 	if s.Asked.IsZero() {
 		s.Asked, s.By = at, by
 	}
-	s.Deadline = earlier(s.Deadline, at.Add(period))
+	if end := at.Add(period); s.Deadline.IsZero() || end.Before(s.Deadline) {
+		s.Deadline, s.Grace = end, period
+	}
 }
 
 // Booted says that the machine has been started anew since the facts were saved: sandboxes and processes are gone.

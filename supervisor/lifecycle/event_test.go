@@ -249,7 +249,7 @@ func TestApply(t *testing.T) {
 			history{tick(5), endPod(9 * time.Second)},
 			func(f lifecycle.Facts) any { return f.Stop },
 			lifecycle.Stop{
-				Asked: at(5), Deadline: at(14), By: "activeDeadlineSeconds", Reason: lifecycle.ReasonDeadlineExceeded,
+				Asked: at(5), Deadline: at(14), Grace: 9 * time.Second, By: "activeDeadlineSeconds", Reason: lifecycle.ReasonDeadlineExceeded,
 				Message: "Pod was active on the node longer than the specified deadline",
 			},
 		},
@@ -258,7 +258,7 @@ func TestApply(t *testing.T) {
 			history{tick(5), deleted(9 * time.Second), tick(6), endPod(time.Second)},
 			func(f lifecycle.Facts) any { return f.Stop },
 			lifecycle.Stop{
-				Asked: at(5), Deadline: at(14), Delete: true, By: "a test", Wanted: true, Reason: lifecycle.ReasonDeadlineExceeded,
+				Asked: at(5), Deadline: at(14), Grace: 9 * time.Second, Delete: true, By: "a test", Wanted: true, Reason: lifecycle.ReasonDeadlineExceeded,
 				Message: "Pod was active on the node longer than the specified deadline",
 			},
 		},
@@ -333,10 +333,16 @@ func TestApply(t *testing.T) {
 			lifecycle.Stop{Asked: at(1), Deadline: at(5), Force: true, Delete: true, By: "a test", Wanted: true},
 		},
 		{
+			"the grace period that is in force is the one that is over first",
+			history{stopped(time.Minute), tick(5), stopped(10 * time.Second), tick(6), stopped(30 * time.Second)},
+			func(f lifecycle.Facts) any { return []any{f.Stop.Deadline, f.Stop.Grace} },
+			[]any{at(15), 10 * time.Second},
+		},
+		{
 			"an eviction is not what somebody wanted",
 			history{tick(5), happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.PodEvicted{Message: "full", At: t} })},
 			func(f lifecycle.Facts) any { return f.Stop },
-			lifecycle.Stop{Asked: at(5), Deadline: at(6), By: "the supervisor", Reason: lifecycle.ReasonEvicted, Message: "full"},
+			lifecycle.Stop{Asked: at(5), Deadline: at(6), Grace: time.Second, By: "the supervisor", Reason: lifecycle.ReasonEvicted, Message: "full"},
 		},
 		{
 			"a removal that failed is noted",

@@ -30,12 +30,14 @@ type Facts struct {
 type Stop struct {
 	Asked    Instant `json:"asked,omitzero"`
 	Deadline Instant `json:"deadline,omitzero"` // end of the grace period; later wishes only shorten it
-	Force    bool    `json:"force,omitempty"`   // no grace at all, below the floor of 2 s too
-	Delete   bool    `json:"delete,omitempty"`  // nothing of the pod is to be left
-	By       string  `json:"by,omitempty"`      // who asked, in the words of the event
-	Wanted   bool    `json:"wanted,omitempty"`  // somebody asked, and not only a limit of the pod
-	Reason   Reason  `json:"reason,omitempty"`  // why the pod has failed by it; empty: what its containers say decides
-	Message  string  `json:"message,omitempty"`
+
+	Grace   time.Duration `json:"grace,omitempty"`  // the period that ends at the deadline, as it was asked for
+	Force   bool          `json:"force,omitempty"`  // no grace at all, below the floor of 2 s too
+	Delete  bool          `json:"delete,omitempty"` // nothing of the pod is to be left
+	By      string        `json:"by,omitempty"`     // who asked, in the words of the event
+	Wanted  bool          `json:"wanted,omitempty"` // somebody asked, and not only a limit of the pod
+	Reason  Reason        `json:"reason,omitempty"` // why the pod has failed by it; empty: what its containers say decides
+	Message string        `json:"message,omitempty"`
 }
 
 // Sandbox is the newest attempt at the pod's sandbox.

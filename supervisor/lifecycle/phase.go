@@ -105,7 +105,7 @@ func (v *view) conditions(s *Status) []Condition {
 		v.gates(ready),
 	}
 	if restartsAll(v.pod) {
-		list = append(list, v.restarting())
+		list = append(list, v.restarting(s))
 	}
 	if s.Phase == PhaseFailed && v.facts.Stop.Reason == ReasonEvicted {
 		list = append(list, condition(DisruptionTarget, true, ReasonTerminationByKubelet, v.facts.Stop.Message))
@@ -118,9 +118,15 @@ func (v *view) conditions(s *Status) []Condition {
 }
 
 // restarting is true while a restart of all containers ends those of the round before.
-func (v *view) restarting() Condition {
+func (v *view) restarting(s *Status) Condition {
+	switch s.Phase {
+	case PhaseSucceeded:
+		return condition(AllContainersRestarting, false, ReasonPodCompleted, "")
+	case PhaseFailed:
+		return condition(AllContainersRestarting, false, ReasonPodFailed, "")
+	}
 	if v.facts.Stop.Asked.IsZero() && restartAllBy(v.pod, v.facts) != (Ref{}) {
-		return condition(AllContainersRestarting, true, ReasonAllContainersRestarting, "")
+		return condition(AllContainersRestarting, true, ReasonAllContainersRestarting, "container exited with restart policy rule")
 	}
 	return condition(AllContainersRestarting, false, "", "")
 }

@@ -61,6 +61,9 @@ const (
 // the stop between the two.
 const ReasonRestartingAllContainers Reason = "RestartingAllContainers"
 
+// restartingAllMessage is what the kubelet says of such a container.
+const restartingAllMessage = "The container is removed because RestartAllContainers in place"
+
 // Reasons to stop a container.
 const (
 	// ReasonStopped is a stop that somebody asked for.

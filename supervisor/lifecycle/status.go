@@ -249,7 +249,7 @@ func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, r role)
 	case !next.ran() && next.Exit.Reason != "":
 		return &Waiting{Reason: next.Exit.Reason, Message: next.Exit.Message}
 	case v.facts.void(record):
-		return &Waiting{Reason: ReasonRestartingAllContainers}
+		return &Waiting{Reason: ReasonRestartingAllContainers, Message: restartingAllMessage}
 	case next.over() && record == next:
 		return v.backingOff(c, h)
 	case record.over():
@@ -346,7 +346,7 @@ func (v *view) terminated(a *Attempt) State {
 		StartedAt: stamp(a.Started), FinishedAt: stamp(a.Exited), ContainerID: containerID(a.ID),
 	}
 	if v.facts.void(a) {
-		t.ExitCode, t.Reason, t.Message = 137, ReasonRestartingAllContainers, ""
+		t.ExitCode, t.Reason, t.Message = 137, ReasonRestartingAllContainers, restartingAllMessage
 	}
 	return State{Terminated: &t}
 }

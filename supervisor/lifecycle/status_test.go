@@ -267,6 +267,11 @@ func TestStatusMessages(t *testing.T) {
 			t.Errorf("%s: %+v has an image that nobody resolved", row.name, s.ContainerStatuses[0])
 		}
 	}
+	again := lifecycle.StatusOf(podOf(spec.RestartAlways, "app"), fold(history{up(), ran("app", 1, 42), lifecycle.BeginRound{Round: 2, By: run("app", 1)}}), at(2)).ContainerStatuses[0]
+	const removed = "The container is removed because RestartAllContainers in place"
+	if again.State.Waiting.Message != removed || again.LastState.Terminated.Message != removed {
+		t.Errorf("a restart of all containers: %+v", again)
+	}
 	missing := lifecycle.StatusOf(podOf(spec.RestartAlways, "app"), fold(history{stopped(1)}), at(2)).ContainerStatuses[0].State.Terminated
 	if missing.Message != "The container could not be located when the pod was terminated" || !missing.StartedAt.IsZero() {
 		t.Errorf("a missing container: %+v", missing)

@@ -55,8 +55,11 @@ var ofContainer = map[supervisor.Kind]func(*run, *supervisor.Event) string{
 	supervisor.ContainerStopping: func(r *run, e *supervisor.Event) string {
 		return r.stop(e, because(e.Fields["why"]))
 	},
-	supervisor.ContainerKilled: func(_ *run, _ *supervisor.Event) string {
-		return "it had not ended in time, or was given none, and was killed (SIGKILL)"
+	supervisor.ContainerKilled: func(r *run, _ *supervisor.Event) string {
+		if r.told.IsZero() {
+			return "it was given no time to end, and was killed (SIGKILL)"
+		}
+		return "it had not ended in time, and was killed (SIGKILL)"
 	},
 	supervisor.PreStopFailed: func(_ *run, _ *supervisor.Event) string {
 		return "its preStop hook failed"
@@ -68,10 +71,13 @@ var ofContainer = map[supervisor.Kind]func(*run, *supervisor.Event) string{
 		return "it exited with 0" + r.after(e) + said(e.Fields["message"])
 	},
 	supervisor.ContainerFailed: func(r *run, e *supervisor.Event) string {
+		if e.Fields["code"] == "0" { // so it is OOMKilled all the same
+			return "it exited with 0" + r.after(e) + "; something of it was killed for want of memory (OOMKilled)" + said(e.Fields["message"])
+		}
 		return exited(e.Fields) + r.after(e) + said(e.Fields["message"])
 	},
 	supervisor.ContainerBackOff: func(_ *run, e *supervisor.Event) string {
-		return "its next start waits for " + e.Fields["delay"] + ", since it fails again and again"
+		return "its next start waits for " + e.Fields["delay"] + ", since it ends again and again"
 	},
 	supervisor.ContainerRefused: func(_ *run, e *supervisor.Event) string {
 		return "it could not be created: " + e.Fields["reason"] + ": " + e.Fields["error"]
@@ -109,13 +115,16 @@ func (r *run) stop(e *supervisor.Event, why string) string {
 	return text
 }
 
+// allBegin begins the sentence about a container that is ended by the rule of another one.
+const allBegin = "all containers of the pod begin again"
+
 // because is why a container was told to stop that has not brought it upon itself.
 func because(why string) string {
 	switch why {
 	case string(lifecycle.ReasonPodFinished):
 		return "nothing else of the pod is to run any more, so "
 	case string(lifecycle.ReasonRestartingAllContainers):
-		return "all containers of the pod begin again, so "
+		return allBegin + ", so "
 	}
 	return ""
 }
@@ -167,15 +176,15 @@ func said(message string) string {
 	if message = oneLine(message); message == "" {
 		return ""
 	}
-	return ", and left the message: " + message
+	return "; the message: " + message
 }
 
-// oneLine is a text of a program as part of a sentence.
+// oneLine is a text of a program as part of a sentence. Of a long one the middle is left out: an error has its cause at its end.
 func oneLine(s string) string {
-	const limit = 200
+	const half = 160
 	s = strings.Join(strings.Fields(s), " ")
-	if len(s) > limit {
-		s = strings.ToValidUTF8(s[:limit], "") + "…"
+	if len(s) > 2*half {
+		s = strings.ToValidUTF8(s[:half], "") + " … " + strings.ToValidUTF8(s[len(s)-half:], "")
 	}
 	return s
 }
@@ -204,11 +213,11 @@ func podSentence(e *supervisor.Event) string {
 var ofPod = map[supervisor.Kind]string{
 	supervisor.PodRefused:         "the pod was refused: {error}",
 	supervisor.PodRecovered:       "Podstead's daemon was restarted and took the pod up again",
-	supervisor.MachineRestarted:   "the machine was restarted, so that everything of the pod begins again",
+	supervisor.MachineRestarted:   "the machine was restarted",
 	supervisor.SandboxFailed:      "the pod's sandbox could not be made: {error}",
 	supervisor.SandboxGone:        "the pod's sandbox was lost: {error}",
 	supervisor.VolumeFailed:       "a volume could not be had (FailedMount): {error}",
-	supervisor.PodRestarting:      "all containers of the pod began again, because {container} had ended as it did",
+	supervisor.PodRestarting:      "all containers of the pod began again, by the rule of {container} for its exit status {code}",
 	supervisor.PodStopping:        "the pod was asked to end within {grace}, by {by}",
 	supervisor.PodEvicted:         "the pod was evicted: {error}",
 	supervisor.PodExpired:         "the pod's time was over (activeDeadlineSeconds), so it was ended",

@@ -3,6 +3,7 @@ package story
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/podstead/podstead/spec"
@@ -33,7 +34,9 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 	case c.State.Waiting != nil && (t.snapshot.AtRest || newest.Attempt == 0 && t.toEnd()): // before its turn came
 		return neverRan(c.State.Waiting)
 	case c.State.Waiting != nil && !newest.Started.IsZero() && newest.Exited.IsZero():
-		return fmt.Sprintf("It was started, and its postStart hook runs (%s).", c.State.Waiting.Reason)
+		return fmt.Sprintf("It was started, and its postStart hook has run for %s (%s).", span(t.now.Sub(newest.Started)), c.State.Waiting.Reason)
+	case c.State.Waiting != nil && c.State.Waiting.Reason == lifecycle.ReasonCrashLoopBackOff && newest.PostStart.Message != "":
+		return "It waits for its next start (CrashLoopBackOff); its postStart hook failed: " + sentence(newest.PostStart.Message)
 	case c.State.Waiting != nil && c.State.Waiting.Reason == lifecycle.ReasonPodInitializing:
 		if first := t.initializing(); first != "" && first != c.Name {
 			until := "init container " + first + " is done"
@@ -62,6 +65,11 @@ func (t *teller) ended(c *lifecycle.ContainerStatus) string {
 		return "It has ended, with 0, and " + then + "."
 	}
 	return fmt.Sprintf("It has ended, with %d (%s), and %s.", end.ExitCode, end.Reason, then)
+}
+
+// done reports whether a container has ended for good.
+func (t *teller) done(c *lifecycle.ContainerStatus) bool {
+	return c.State.Terminated != nil && !lifecycle.RunsAgain(t.snapshot.Pod, t.snapshot.Facts, c.Name)
 }
 
 // toEnd reports whether nothing of the pod is started any more.
@@ -106,23 +114,27 @@ func (t *teller) running(c *lifecycle.ContainerStatus) string {
 	case !*c.Started:
 		return "It runs; its startup probe has not succeeded yet" + t.answer(c.Name, "Startup") + "."
 	case ready.Verdict == lifecycle.VerdictFailure:
-		text := "It runs and is not ready: its readiness probe fails"
-		if output := oneLine(ready.Message); output != "" {
-			text += " (" + output + ")"
+		answer := t.answer(c.Name, "Readiness")
+		if output := oneLine(ready.Message); answer == "" && output != "" {
+			answer = " (" + output + ")"
 		}
-		return text + "."
+		return "It runs and is not ready: its readiness probe fails" + answer + "."
 	}
 	return "It runs; its readiness probe has not succeeded yet" + t.answer(c.Name, "Readiness") + "."
 }
 
-// answer is what a probe of the present run has last said, if it failed and is still known.
+// answer is what a probe of the present run has last said, and how often in a row, if it failed and is still known.
 func (t *teller) answer(container, probe string) string {
 	attempt := t.snapshot.Facts.Containers[container].Newest.Attempt
 	for _, e := range slices.Backward(t.events) {
 		if e.Container != container || e.Attempt != attempt || e.Fields["probe"] != probe {
 			continue
 		}
-		if said := oneLine(e.Fields["output"] + e.Fields["error"]); said != "" {
+		said := oneLine(e.Fields["output"] + e.Fields["error"])
+		if n, err := strconv.Atoi(e.Fields["count"]); err == nil && n > 1 {
+			said = strings.TrimSuffix(fmt.Sprintf("%d failures in a row: %s", n, said), ": ")
+		}
+		if said != "" {
 			return " (" + said + ")"
 		}
 		break
@@ -171,8 +183,10 @@ func (t *teller) summary(s *Story) (string, bool) {
 		by = ", asked by " + stop.By
 	}
 	switch {
+	case status.Phase == lifecycle.PhaseSucceeded && stop.By != "":
+		return "succeeded; " + stop.By + " asked it to end", true
 	case status.Phase == lifecycle.PhaseSucceeded:
-		return "succeeded" + by, true
+		return "succeeded", true
 	case status.Phase == lifecycle.PhaseFailed && stop.Reason != "":
 		return fmt.Sprintf("failed (%s): %s", stop.Reason, strings.TrimSuffix(sentence(stop.Message), ".")), false
 	case status.Phase == lifecycle.PhaseFailed && !stop.Asked.IsZero():
@@ -198,7 +212,7 @@ func (t *teller) summary(s *Story) (string, bool) {
 func (t *teller) culprit(s *Story) string {
 	for _, c := range s.Containers {
 		if !strings.HasPrefix(c.Now, "It has ended, with 0,") && !t.sidecar(c.Name) {
-			return ": " + c.Name + clause(c.Now)
+			return ": " + c.Name + clause(c.Now) + ending(&c)
 		}
 	}
 	return ""
@@ -207,6 +221,21 @@ func (t *teller) culprit(s *Story) string {
 // clause makes the sentence of a container's state follow its name.
 func clause(now string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(now, "It"), ".")
+}
+
+// ending is why the newest run of a container has ended or is to end, as a clause; empty where it was started again, or what it waits for
+// says it.
+func ending(c *Container) string {
+	n := len(c.Told)
+	if n == 0 || c.Told[n-1].over() || c.Told[n-1].Why == "" {
+		return ""
+	}
+	for _, now := range []string{"It waits for its next start (CrashLoopBackOff).", "It has ended", "It is being stopped"} {
+		if strings.HasPrefix(c.Now, now) {
+			return "; " + c.Told[n-1].Why
+		}
+	}
+	return ""
 }
 
 // unready is why the pod is not ready; empty if it is.
@@ -226,7 +255,7 @@ func (t *teller) unready(s *Story) string {
 			if c.Restarts > 0 {
 				text += ", after " + times(c.Restarts, "restart")
 			}
-			return text
+			return text + ending(&c)
 		}
 	}
 	if condition.Reason == lifecycle.ReasonReadinessGatesNotReady {

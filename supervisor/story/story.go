@@ -2,6 +2,7 @@ package story
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/podstead/podstead/supervisor"
@@ -45,28 +46,37 @@ type Container struct {
 
 // Restart is why one run of a container ended, and what followed, in the order of time.
 type Restart struct {
-	// Why is the text of the step that was the cause of what followed.
-	Why   string `json:"why"`
-	Steps []Step `json:"steps"`
+	// Why is the text of the step that was the cause of what followed, and Time when that was.
+	Why   string    `json:"why"`
+	Time  time.Time `json:"time"`
+	Steps []Step    `json:"steps"`
 }
 
 // restartOf tells an end by its steps. One that was well is not why a container that was done began again: what all of the pod began
 // again for is, unless that is this very end.
 func restartOf(steps []Step) Restart {
 	r := Restart{Steps: bounded(steps)}
-	exit, again := uint64(0), supervisor.Kind(steps[len(steps)-1].Kind) == supervisor.ContainerRunning
+	exit, again := uint64(0), r.over()
 	for _, s := range steps {
 		switch kind := supervisor.Kind(s.Kind); {
 		case r.Why == "" && !beside[kind]:
-			r.Why = s.Text
+			r.Why, r.Time = s.Text, s.Time
 			if kind == supervisor.ContainerSucceeded {
 				exit = s.Seq
 			}
 		case exit > 0 && again && begins[kind] && s.By != exit:
-			r.Why, exit = s.Text, 0
+			r.Why, r.Time, exit = s.Text, s.Time, 0
+		case kind == supervisor.PodRestarting && strings.HasPrefix(r.Why, allBegin):
+			r.Why = s.Text // which says by whom
 		}
 	}
 	return r
+}
+
+// over reports whether the container was started again.
+func (r *Restart) over() bool {
+	n := len(r.Steps)
+	return n > 0 && r.Steps[n-1].Kind == string(supervisor.ContainerRunning)
 }
 
 // begins are the kinds of events by which all of a pod begins again.
@@ -169,6 +179,9 @@ type teller struct {
 // add adds the story of a container, if it has one.
 func (t *teller) add(s *Story, c *lifecycle.ContainerStatus) {
 	told := Container{Name: c.Name, Restarts: c.RestartCount, Told: t.restarts(c.Name, c.RestartCount == 0)}
+	if n := len(told.Told); n > 0 && t.done(c) {
+		told.Told[n-1].Steps = withoutReturns(told.Told[n-1].Steps)
+	}
 	told.Now = t.state(c)
 	if in, known := lifecycle.NextTry(t.snapshot.Pod, t.snapshot.Facts, c.Name, t.now); known {
 		told.Next = t.now.Wall.Add(in).UTC()
@@ -176,6 +189,16 @@ func (t *teller) add(s *Story, c *lifecycle.ContainerStatus) {
 	if len(told.Told) > 0 || !t.fine(c) {
 		s.Containers = append(s.Containers, told)
 	}
+}
+
+// withoutReturns leaves out the returns of the daemon and of the machine after the end of a container that is not started again.
+func withoutReturns(steps []Step) []Step {
+	for n := len(steps); n > 1; n-- {
+		if kind := supervisor.Kind(steps[n-1].Kind); kind != supervisor.PodRecovered && kind != supervisor.MachineRestarted {
+			return steps[:n]
+		}
+	}
+	return steps[:1]
 }
 
 // starts is how many starts of a container are known.

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -235,6 +236,52 @@ func TestStories(t *testing.T) {
 			time.Sleep(time.Minute)
 		}},
 		{"failed", never, func(w *world) { w.add(); time.Sleep(time.Minute) }},
+		{"failed-over-a-restart", never, func(w *world) {
+			w.add()
+			time.Sleep(time.Minute)
+			w.leave()
+			time.Sleep(time.Second)
+			w.start()
+			time.Sleep(time.Minute)
+		}},
+		{"memory-of-a-child", pod(forAYear), func(w *world) {
+			w.add()
+			time.Sleep(time.Minute)
+			s, _ := w.Pod("web")
+			w.engine.Crash(s.Facts.UID, "app", lifecycle.Exit{Reason: lifecycle.ReasonOOMKilled})
+			time.Sleep(time.Second)
+		}},
+		{"image-long", pod(forAYear), func(w *world) {
+			w.fails.Store(&failure{"PullImage", lifecycle.Failure{
+				Reason: lifecycle.ReasonErrImagePull, Message: "failed to resolve " + strings.Repeat("a/", 200) + ": connection refused",
+			}})
+			w.add()
+			time.Sleep(time.Second)
+		}},
+		{"hook-again", hooked, func(w *world) {
+			w.probes("echo no database; exit 1")
+			w.add()
+			time.Sleep(45 * time.Second)
+		}},
+		{"by-force", pod(forAYear), func(w *world) {
+			w.add()
+			time.Sleep(time.Minute)
+			var none time.Duration
+			w.stop(supervisor.StopOptions{Grace: &none})
+			time.Sleep(time.Minute)
+		}},
+		{"stopped-well", pod("trap 'exit 0' TERM; sleep 31536000"), func(w *world) {
+			w.add()
+			time.Sleep(time.Minute)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Minute)
+		}},
+		{"not-ready-any-more", checked(pod(server), readiness), func(w *world) {
+			w.add()
+			time.Sleep(65 * time.Second)
+			w.probes("echo no database; exit 1")
+			time.Sleep(time.Minute)
+		}},
 		{"restart-all", all, func(w *world) { w.add(); time.Sleep(9 * time.Second) }},
 		{"gate", gated, func(w *world) { w.add(); time.Sleep(time.Minute) }},
 		{"engine-away", pod(forAYear), func(w *world) {

@@ -76,17 +76,18 @@ func TestWords(t *testing.T) {
 		events     []string
 	}{
 		{"no-image", always + away, wordsOf{"ImagePull", "ErrImagePull: pull image \"" + nowhere + "\"", "The next try is at "}, []string{
-			"Failed: Failed to pull image \"" + nowhere + "\"", "BackOff: Back-off pulling image \"" + nowhere + "\"",
+			"Pulling: Pulling image \"" + nowhere + "\"\n", "Failed: Failed to pull image \"" + nowhere + "\": ", "Failed: Error: ErrImagePull\n",
+			"BackOff: Back-off pulling image \"" + nowhere + "\"", "Failed: Error: ImagePullBackOff\n",
 		}},
 		{
 			"never-pulled", always + away + "imagePullPolicy = \"Never\"\n",
 			wordsOf{"ErrImageNeverPull", "app ErrImageNeverPull: Container image \"" + nowhere + "\" is not present with pull policy of Never", "its pull policy is Never"},
-			[]string{"ErrImageNeverPull: Container image \"" + nowhere + "\" is not present with pull policy of Never\n"},
+			[]string{"ErrImageNeverPull: Container image \"" + nowhere + "\" is not present with pull policy of Never\n", "Failed: Error: ErrImageNeverPull\n"},
 		},
 		{
 			"no-config", always + container("app", until(0)) + "env.X.configMapKeyRef = { name = \"nowhere\", key = \"k\" }\n",
 			wordsOf{"CreateContainerConfigError", "app CreateContainerConfigError: configmap \"nowhere\" not found", "configmap \"nowhere\" not found. The next try is at "},
-			[]string{"Failed: Error: CreateContainerConfigError: configmap \"nowhere\" not found\n"},
+			[]string{"Failed: Error: configmap \"nowhere\" not found\n"},
 		},
 		{
 			"half", never + container("done", "exit 0") + container("fails", "exit 5"),

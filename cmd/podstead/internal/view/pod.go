@@ -13,25 +13,86 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Status is the STATUS column of a pod, by the rules of kubectl's printer (printPod). One whose init containers run again, since the
-// machine was restarted, has them for its status, and not how its containers ended then.
-func Status(p *api.Pod) string {
-	reason := string(p.Status.Reason)
-	if reason == "" {
-		reason = string(p.Status.Phase)
+// columns are what a row says of a pod's containers, by the rules of kubectl's printer (printPod). Init containers count up to the
+// first that is not done, or sidecar that is not started, and app containers once the pod is initialized.
+type columns struct {
+	status       string
+	ready, total int
+	restarts     int
+	last         time.Time // when a run ended that another one has followed
+}
+
+// columnsOf counts the containers of a pod. One whose init containers run again, since the machine was restarted, has them for its
+// status, and not how its containers ended then.
+func columnsOf(p *api.Pod) columns {
+	c := columns{status: cmp.Or(string(p.Status.Reason), string(p.Status.Phase)), total: len(p.Status.ContainerStatuses)}
+	for i := range p.Spec.InitContainers {
+		if sidecar(p, i) {
+			c.total++
+		}
 	}
-	s := initStatus(p)
-	if s != "" {
-		reason = s
+	whole := columns{}
+	initializing := c.addInit(p, &whole)
+	initialized := holds(p, lifecycle.PodInitialized)
+	if initializing && !initialized {
+		c.restarts, c.last = whole.restarts, whole.last
+	} else {
+		for i := range p.Status.ContainerStatuses {
+			app := &p.Status.ContainerStatuses[i]
+			c.addRestarts(app)
+			if app.Ready && app.State.Running != nil {
+				c.ready++
+			}
+		}
 	}
-	if s == "" || holds(p, lifecycle.PodInitialized) && !beginsAgain(p) {
-		reason = appStatus(p, reason)
+	if !initializing || initialized && !beginsAgain(p) {
+		c.status = appStatus(p, c.status)
 	}
 	if p.Metadata.DeletionTimestamp != nil && !p.Status.Phase.Terminal() {
-		reason = "Terminating"
+		c.status = "Terminating"
 	}
-	return reason
+	return c
 }
+
+// addInit counts the sidecars, and into whole all init containers, and reports whether the pod is at one of them, which has the status
+// then.
+func (c *columns) addInit(p *api.Pod, whole *columns) bool {
+	for i := range p.Status.InitContainerStatuses {
+		s := &p.Status.InitContainerStatuses[i]
+		whole.addRestarts(s)
+		if sidecar(p, i) {
+			c.addRestarts(s)
+		}
+		switch t, w := s.State.Terminated, s.State.Waiting; {
+		case t != nil && t.ExitCode == 0:
+		case sidecar(p, i) && s.Started != nil && *s.Started:
+			if s.Ready {
+				c.ready++
+			}
+		case t != nil:
+			c.status = "Init:" + endStatus(t)
+			return true
+		case w != nil && w.Reason != "" && w.Reason != lifecycle.ReasonPodInitializing:
+			c.status = "Init:" + string(w.Reason)
+			return true
+		default:
+			c.status = fmt.Sprintf("Init:%d/%d", i, len(p.Status.InitContainerStatuses))
+			return true
+		}
+	}
+	return false
+}
+
+// addRestarts counts the restarts of a container, and when the newest run that was followed by one ended.
+func (c *columns) addRestarts(s *lifecycle.ContainerStatus) {
+	c.restarts += s.RestartCount
+	if t := s.LastState.Terminated; t != nil && t.FinishedAt.After(c.last) {
+		c.last = t.FinishedAt
+	}
+}
+
+// Status is the STATUS column of a pod.
+func Status(p *api.Pod) string { return columnsOf(p).status }
 
 // beginsAgain reports whether a pod is at its init containers again, and all that its own show is how they ended before.
 func beginsAgain(p *api.Pod) bool {
@@ -42,22 +103,6 @@ func beginsAgain(p *api.Pod) bool {
 // sidecar reports whether an init container, by its place, is one that keeps running.
 func sidecar(p *api.Pod, i int) bool {
 	return i < len(p.Spec.InitContainers) && p.Spec.InitContainers[i].IsSidecar()
-}
-
-// initStatus is that of the first init container that is not done, or sidecar that is not started, empty if there is none.
-func initStatus(p *api.Pod) string {
-	for i, c := range p.Status.InitContainerStatuses {
-		switch t, w := c.State.Terminated, c.State.Waiting; {
-		case t != nil && t.ExitCode == 0, sidecar(p, i) && c.Started != nil && *c.Started:
-			continue
-		case t != nil:
-			return "Init:" + endStatus(t)
-		case w != nil && w.Reason != "" && w.Reason != lifecycle.ReasonPodInitializing:
-			return "Init:" + string(w.Reason)
-		}
-		return fmt.Sprintf("Init:%d/%d", i, len(p.Status.InitContainerStatuses))
-	}
-	return ""
 }
 
 // appStatus is that of the last container, from the end, that has a reason, else what it was. That one is done says nothing
@@ -108,44 +153,17 @@ func holds(p *api.Pod, t lifecycle.ConditionType) bool {
 
 // Ready is the READY column: how many of the containers are ready, sidecars included.
 func Ready(p *api.Pod) string {
-	list := keepRunning(p)
-	ready := 0
-	for _, c := range list {
-		if c.Ready {
-			ready++
-		}
-	}
-	return fmt.Sprintf("%d/%d", ready, len(list))
-}
-
-// keepRunning are the statuses of the sidecars and of the app containers.
-func keepRunning(p *api.Pod) []lifecycle.ContainerStatus {
-	var list []lifecycle.ContainerStatus
-	for i, c := range p.Status.InitContainerStatuses {
-		if sidecar(p, i) {
-			list = append(list, c)
-		}
-	}
-	return append(list, p.Status.ContainerStatuses...)
+	c := columnsOf(p)
+	return fmt.Sprintf("%d/%d", c.ready, c.total)
 }
 
 // Restarts is the RESTARTS column: their number, and how long ago the last was.
 func Restarts(p *api.Pod, now time.Time) string {
-	list := keepRunning(p)
-	if initStatus(p) != "" && !holds(p, lifecycle.PodInitialized) {
-		list = p.Status.InitContainerStatuses
+	c := columnsOf(p)
+	if c.restarts == 0 || c.last.IsZero() {
+		return strconv.Itoa(c.restarts)
 	}
-	n, last := 0, time.Time{}
-	for _, c := range list {
-		n += c.RestartCount
-		if t := c.LastState.Terminated; t != nil && t.FinishedAt.After(last) {
-			last = t.FinishedAt
-		}
-	}
-	if n == 0 || last.IsZero() {
-		return strconv.Itoa(n)
-	}
-	return fmt.Sprintf("%d (%s ago)", n, Age(now.Sub(last)))
+	return fmt.Sprintf("%d (%s ago)", c.restarts, Age(now.Sub(c.last)))
 }
 
 // Age is a span of time as kubectl shows one: two units at most, coarser the longer it is.

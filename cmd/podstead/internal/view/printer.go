@@ -86,12 +86,17 @@ func (h *Human) Line(pod string, l api.Line) {
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	_, _ = io.WriteString(h.Out, h.prefixes[pod+"/"+l.Container]+text+"\n")
+	prefix, known := h.prefixes[pod+"/"+l.Container]
+	if !known { // it was added to the pod
+		prefix = l.Container + " | "
+	}
+	_, _ = io.WriteString(h.Out, prefix+text+"\n")
 }
 
-// Event shows an event. That a container was made is no news to a person who is told at once what became of it.
+// Event shows an event. That a container was made is no news to a person who is told at once what became of it, nor is the short word
+// for what was told at length.
 func (h *Human) Event(e api.Event) {
-	if e.Kind != supervisor.ContainerCreated {
+	if e.Kind != supervisor.ContainerCreated && e.Kind != supervisor.ContainerNotStarted {
 		h.say(Event(&e))
 	}
 }

@@ -45,9 +45,7 @@ func container(b *strings.Builder, c *story.Container, now time.Time) {
 		return
 	}
 	for _, r := range c.Told[:last] {
-		if n := len(r.Steps); n > 0 {
-			fmt.Fprintf(b, "  %s  Ended before: %s.\n", clock(r.Steps[n-1].Time, now), Plain(r.Why))
-		}
+		fmt.Fprintf(b, "  %s  Ended before: %s.\n", clock(r.Time, now), Plain(r.Why))
 	}
 	steps(b, c.Told[last].Steps, now)
 }

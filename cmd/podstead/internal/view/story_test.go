@@ -26,7 +26,7 @@ func TestStory(t *testing.T) {
 			Containers: []story.Container{{
 				Name: "app", Restarts: 2, Now: "It waits for its next start (CrashLoopBackOff).", Next: at(14, 5, 12),
 				Told: []story.Restart{
-					{Why: "it exited with 1", Steps: []story.Step{{Time: at(14, 1, 0), Text: "it exited with 1"}, {Time: at(14, 1, 2), Text: "it was started again"}}},
+					{Why: "it exited with 1", Time: at(14, 1, 0), Steps: []story.Step{{Time: at(14, 1, 0), Text: "it exited with 1"}, {Time: at(14, 1, 2), Text: "it was started again"}}},
 					{Why: "the liveness probe failed", Steps: []story.Step{
 						{Time: at(14, 4, 11), Text: "the liveness probe failed 3 times in a row (HTTP 500), so it was told to stop"},
 						{Time: at(14, 4, 12), Text: "it exited with 143 (SIGTERM), 400ms after that"},
@@ -37,7 +37,7 @@ func TestStory(t *testing.T) {
 		}, `web is not ready: app waits for its next start (CrashLoopBackOff), after 2 restarts.
 
 app: Restarts: 2. It waits for its next start (CrashLoopBackOff). The next try is at 14:05:12, in 40s.
-  14:01:02  Ended before: it exited with 1.
+  14:01:00  Ended before: it exited with 1.
   14:04:11  The liveness probe failed 3 times in a row (HTTP 500), so it was told to stop.
   14:04:12  It exited with 143 (SIGTERM), 400ms after that.
 

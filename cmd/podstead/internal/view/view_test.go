@@ -121,6 +121,65 @@ func TestSidecars(t *testing.T) {
 	}
 }
 
+// TestColumnsStopAtTheFirst: like kubectl's, the columns count init containers up to the first that is not done, or sidecar that is not
+// started.
+func TestColumnsStopAtTheFirst(t *testing.T) {
+	yes, no := true, false
+	again := func(s lifecycle.ContainerStatus, started *bool, restarts int) lifecycle.ContainerStatus {
+		s.Started, s.RestartCount = started, restarts
+		return s
+	}
+	for _, c := range []struct {
+		name        string
+		init        statuses // a sidecar, an init container, a sidecar
+		app         lifecycle.ContainerStatus
+		initialized string
+		want        string
+	}{
+		{
+			"an init container in a crash loop",
+			statuses{again(running(true), &yes, 1), again(waiting("CrashLoopBackOff"), &no, 2), again(waiting("PodInitializing"), &no, 4)},
+			waiting("PodInitializing"), "False", "Init:CrashLoopBackOff 1/3 3",
+		},
+		{
+			"the last sidecar begins",
+			statuses{again(running(true), &yes, 1), again(ended(0, "Completed"), &no, 2), again(running(false), &no, 4)},
+			waiting("PodInitializing"), "False", "Init:2/3 1/3 7",
+		},
+		{
+			"all run",
+			statuses{again(running(true), &yes, 1), again(ended(0, "Completed"), &no, 2), again(running(true), &yes, 4)},
+			again(running(true), &yes, 8), "True", "Running 3/3 13",
+		},
+		{
+			"the first sidecar in a crash loop beside the app",
+			statuses{again(waiting("CrashLoopBackOff"), &no, 1), again(ended(0, "Completed"), &no, 2), again(running(true), &yes, 4)},
+			again(running(true), &yes, 8), "True", "Init:CrashLoopBackOff 1/3 9",
+		},
+		{
+			"the last sidecar in a crash loop beside the app",
+			statuses{again(running(true), &yes, 1), again(ended(0, "Completed"), &no, 2), again(waiting("CrashLoopBackOff"), &no, 4)},
+			again(running(true), &yes, 8), "True", "Init:CrashLoopBackOff 2/3 13",
+		},
+		{
+			"sidecars that have ended with the pod",
+			statuses{again(ended(0, "Completed"), &no, 1), again(ended(0, "Completed"), &no, 0), again(ended(137, "Error"), &no, 0)},
+			ended(0, "Completed"), "True", "Completed 0/3 1",
+		},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var p api.Pod
+			p.Spec.InitContainers = []spec.Container{{Name: "a", RestartPolicy: spec.RestartAlways}, {Name: "b"}, {Name: "c", RestartPolicy: spec.RestartAlways}}
+			p.Status.Phase, p.Status.InitContainerStatuses, p.Status.ContainerStatuses = lifecycle.PhaseRunning, c.init, statuses{c.app}
+			p.Status.Conditions = []lifecycle.Condition{{Type: "Initialized", Status: c.initialized}}
+			got := strings.Join([]string{view.Status(&p), view.Ready(&p), view.Restarts(&p, time.Now())}, " ")
+			if got != c.want {
+				t.Errorf("%s, want %s", got, c.want)
+			}
+		})
+	}
+}
+
 // TestStatusInANewRound: where the init containers are is what there is to know of a pod whose machine was restarted.
 func TestStatusInANewRound(t *testing.T) {
 	var p api.Pod
@@ -210,9 +269,11 @@ func TestHumanPutsTheContainerBeforeEachLine(t *testing.T) {
 	h.Pods([]api.Pod{pod("a", "x"), pod("b", "long")})
 	h.Line("a", api.Line{Container: "x", Line: "one"})
 	h.Line("b", api.Line{Container: "long", Line: "t\ufffdo", Raw: []byte("t\xffo")})
+	h.Line("a", api.Line{Container: "debug", Line: "added"})
 	h.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ContainerCreated, Message: "Container created"})
+	h.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ContainerNotStarted, Message: "Error: ErrImagePull"})
 	h.Event(api.Event{Pod: "a", Container: "x", Level: supervisor.Warning, Message: "ends \x1b[2J now"})
-	if got, want := out.String(), "a/x    | one\nb/long | t\xffo\n"; got != want {
+	if got, want := out.String(), "a/x    | one\nb/long | t\xffo\ndebug | added\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}
 	if got := err.String(); !strings.HasSuffix(got, " a/x warning: ends \ufffd[2J now\n") || strings.Count(got, "\n") != 1 {
