@@ -39,6 +39,8 @@ func TestStories(t *testing.T) {
 	gated.ReadinessGates = []spec.ReadinessGate{{ConditionType: "example.org/door"}}
 	hooked := pod(forAYear)
 	hooked.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"hook"}}}}
+	unhooked := pod("sleep 10; exit 3")
+	unhooked.Containers[0].Lifecycle = hooked.Containers[0].Lifecycle
 	never := pod("sleep 3; exit 4")
 	never.RestartPolicy = spec.RestartNever
 	unpulled := pod(server)
@@ -195,6 +197,19 @@ func TestStories(t *testing.T) {
 			w.probes("sleep 100")
 			w.add()
 			time.Sleep(time.Minute)
+		}},
+		{"hook-ended-unseen", unhooked, func(w *world) {
+			w.probes("sleep 100")
+			w.add()
+			time.Sleep(time.Second)
+			w.leave()
+			time.Sleep(time.Minute)
+			w.probes("true")
+			w.fails.Store(&failure{"WaitContainer", lifecycle.Failure{Message: "not now"}}) // the hook is asked for before the end is heard of
+			w.start()
+			time.Sleep(100 * time.Millisecond)
+			w.fails.Store(nil)
+			time.Sleep(2 * time.Second)
 		}},
 		{"one-is-done", half, func(w *world) { w.add(); time.Sleep(time.Minute) }},
 		{"deadline-before-start", unpulled, func(w *world) {
