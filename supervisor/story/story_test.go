@@ -64,6 +64,11 @@ func TestStories(t *testing.T) {
 	all.Containers = append(all.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", server}})
 	again := staged("sleep 5; exit 42")
 	again.InitContainers[1].RestartPolicy, again.InitContainers[1].RestartPolicyRules = spec.RestartNever, all.Containers[0].RestartPolicyRules
+	crashing := staged("sleep 100")
+	crashing.InitContainers[0].Command = []string{"sh", "-c", "sleep 1; exit 1"}
+	everything := staged("sleep 3")
+	everything.Containers[0].Command = []string{"sh", "-c", "sleep 5; exit 42"}
+	everything.Containers[0].RestartPolicy, everything.Containers[0].RestartPolicyRules = spec.RestartNever, all.Containers[0].RestartPolicyRules
 	for _, test := range []struct {
 		name string
 		pod  *spec.Pod
@@ -218,6 +223,8 @@ func TestStories(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 		}},
 		{"restart-all-in-init", again, func(w *world) { w.add(); time.Sleep(9 * time.Second) }},
+		{"restart-all-behind-init", everything, func(w *world) { w.add(); time.Sleep(10 * time.Second) }},
+		{"sidecar-crashes-in-init", crashing, func(w *world) { w.add(); time.Sleep(5 * time.Second) }},
 		{"restart-under-way", pod("sleep 3; exit 1"), func(w *world) {
 			w.add()
 			time.Sleep(time.Second)
