@@ -38,7 +38,7 @@ const (
 // The timeout (0: none) counts from the start of the command. When it is over, and when ctx ends, the command is killed
 // with all that it has started, and the error is context.DeadlineExceeded or that of ctx. What a command with a timeout
 // has left behind when it ends is killed when the timeout is over; what one without has left behind lives on. Any other
-// error says that the command could not be run.
+// error says that the command could not be run, [lifecycle.FailureGone] because the container does not run.
 func (r *Runtime) Exec(
 	ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, max int,
 ) (code int, output []byte, err error) {
@@ -85,7 +85,11 @@ type execAnswer struct {
 func (r *Runtime) runExec(ctx context.Context, q execQuery, answer chan<- execAnswer) {
 	x, err := r.startExec(ctx, q)
 	if err != nil {
-		answer <- execAnswer{err: fail(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: %w", q, err))}
+		kind := lifecycle.FailureRetry
+		if r.isOver(ctx, q.uid, q.ref) {
+			kind = lifecycle.FailureGone
+		}
+		answer <- execAnswer{err: fail(ctx, kind, "", fmt.Errorf("%v: %w", q, err))}
 		return
 	}
 	var left bool

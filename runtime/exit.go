@@ -102,6 +102,22 @@ func (r *Runtime) ended(ctx context.Context, c client.Container) (exit, error) {
 	return e, nil
 }
 
+// isOver reports whether a run is known to have no process any more.
+func (r *Runtime) isOver(ctx context.Context, uid string, ref lifecycle.Ref) bool {
+	ctx, cancel := limit(ctx, signalTimeout)
+	defer cancel()
+	c, err := r.client.LoadContainer(ctx, containerID(uid, ref))
+	var task client.Task
+	if err == nil {
+		task, err = c.Task(ctx, nil)
+	}
+	var status client.Status
+	if err == nil {
+		status, err = task.Status(ctx)
+	}
+	return errdefs.IsNotFound(err) || status.Status == client.Stopped
+}
+
 // withoutTask is the exit of a container whose task is gone: the one that somebody wrote down meanwhile, or else its loss.
 func (r *Runtime) withoutTask(ctx context.Context, c client.Container) (exit, error) {
 	labels, err := c.Labels(ctx)

@@ -22,6 +22,9 @@ const (
 	sigRTMax = 64
 )
 
+// otherNames are the second names of signals, which Kubernetes has too.
+var otherNames = map[string]string{"SIGCLD": "SIGCHLD", "SIGIOT": "SIGABRT", "SIGPOLL": "SIGIO"}
+
 // parseSignal reads a signal as pod files and images write it: SIGTERM, TERM, 15, SIGRTMIN+3, SIGRTMAX-1.
 func parseSignal(s string) (syscall.Signal, error) {
 	if n, err := strconv.Atoi(s); err == nil {
@@ -31,7 +34,7 @@ func parseSignal(s string) (syscall.Signal, error) {
 		return syscall.Signal(n), nil
 	}
 	name := "SIG" + strings.TrimPrefix(strings.ToUpper(s), "SIG")
-	if sig := unix.SignalNum(name); sig != 0 {
+	if sig := unix.SignalNum(cmp.Or(otherNames[name], name)); sig != 0 {
 		return sig, nil
 	}
 	for prefix, base := range map[string]int{"SIGRTMIN": sigRTMin, "SIGRTMAX": sigRTMax} {

@@ -112,6 +112,7 @@ func TestRules(t *testing.T) {
 		{appWith(`resizePolicy = []`), "containers[0].resizePolicy", "known to Kubernetes"},
 		{initWith(`livenessProbe.exec.command = ["a"]`), "initContainers[0].livenessProbe", "cannot have a probe"},
 		{initWith(`lifecycle.preStop.sleep.seconds = 1`), "initContainers[0].lifecycle.preStop", "cannot have a hook"},
+		{initWith(`lifecycle.stopSignal = "SIGINT"`), "initContainers[0].lifecycle.stopSignal", "cannot have a stop signal"},
 
 		// Restart rules.
 		{appWith("restartPolicyRules = [{ action = \"Restart\", exitCodes = { operator = \"In\", values = [1] } }]"), "containers[0].restartPolicyRules", "needs restartPolicy"},

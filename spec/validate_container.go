@@ -80,6 +80,9 @@ func (v *validator) initContainer(c *Container) {
 			v.badHint(hook, hint, "an init container cannot have a hook")
 		}
 	}
+	if c.Lifecycle.StopSignal != "" {
+		v.badHint(&c.Lifecycle.StopSignal, hint, "an init container cannot have a stop signal of its own")
+	}
 }
 
 func (v *validator) restart(c *Container) {

@@ -46,9 +46,8 @@ func shorten(output string) string {
 // tellHook tells of a hook that has failed. One that was given up, for which the time was over, or whose run has ended is
 // no news. Why it has failed is not told: it may hold what the container has written.
 func (l *loop) tellHook(kind Kind, ref lifecycle.Ref, h lifecycle.Hook, now lifecycle.Instant) {
-	a := l.facts.Containers[ref.Container].Newest
 	inTime := h.Limit == 0 || now.Before(h.Asked.Add(h.Limit))
-	if a.Ref == ref && a.Exited.IsZero() && h.Cancelled.IsZero() && inTime {
+	if l.facts.Containers[ref.Container].Newest.Ref == ref && h.Failed && h.Cancelled.IsZero() && inTime {
 		l.tell(now, kind, ref.Container, nil)
 	}
 }

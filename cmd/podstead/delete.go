@@ -33,7 +33,7 @@ podstead run ends for that command too.`,
 	cmd.Flags().SortFlags = false
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "all pods")
-	cmd.Flags().IntVar(&f.grace, "grace-period", -1, "seconds from the stop signal to SIGKILL (default the pod's own)")
+	cmd.Flags().IntVar(&f.grace, "grace-period", -1, "seconds from the stop signal to SIGKILL, 1 at least (default the pod's own)")
 	cmd.Flags().BoolVar(&f.force, "force", false, "SIGKILL at once")
 	cmd.Flags().BoolVar(&f.wait, "wait", true, "wait until they are gone")
 	return cmd

@@ -48,7 +48,7 @@ Exit status: 0 every pod succeeded, 1 one failed, 2 a file is wrong, 4 no daemon
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVar(&f.remove, "rm", true, "take pods away that have ended; --rm=false keeps them for get and logs")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "end the pods after this time, with status 5")
-	cmd.Flags().IntVar(&f.grace, "grace-period", -1, "seconds from a stop to SIGKILL (default the pod's own)")
+	cmd.Flags().IntVar(&f.grace, "grace-period", -1, "seconds from a stop to SIGKILL, 1 at least (default the pod's own)")
 	formats(cmd, &f.format, "json")
 	return cmd
 }
@@ -104,12 +104,13 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	}, requests)
 }
 
-// seconds is a grace period that was given; nil for none.
+// seconds is a grace period that was given; nil for none. None at all is what force is for, so that 0 is a second, as kubectl
+// has it.
 func seconds(n int) *time.Duration {
 	if n < 0 {
 		return nil
 	}
-	d := time.Duration(n) * time.Second
+	d := time.Duration(max(n, 1)) * time.Second
 	return &d
 }
 

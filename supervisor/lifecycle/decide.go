@@ -108,19 +108,29 @@ func (p *plan) sandbox() bool {
 // inits brings the init containers forward, one after another, and reports whether all of them have had their turn in this
 // round: an init container that is done, a sidecar that is started. Sidecars whose turn is over are kept running.
 func (p *plan) inits() bool {
-	reached := reached(p.pod, p.facts)
+	turn := Turn(p.pod, *p.facts)
 	for i := range p.pod.InitContainers {
 		c := &p.pod.InitContainers[i]
 		h := p.facts.Containers[c.Name]
-		over := i < reached || passed(c, &h.Newest, p.facts.Round)
-		if c.IsSidecar() || !over {
+		if c.IsSidecar() || c.Name == turn {
 			p.keep(c, &h)
 		}
-		if !over {
+		if c.Name == turn {
 			return false
 		}
 	}
 	return true
+}
+
+// Turn is the init container whose turn it is in this round, for which all behind it wait; empty if all have had theirs.
+func Turn(pod *spec.Pod, f Facts) string {
+	for i := reached(pod, &f); i < len(pod.InitContainers); i++ {
+		c := &pod.InitContainers[i]
+		if a := f.Containers[c.Name].Newest; !passed(c, &a, f.Round) {
+			return c.Name
+		}
+	}
+	return ""
 }
 
 // reached is how many init containers are known to have had their turn in this round. Who was asked for proves it for

@@ -67,7 +67,7 @@ func TestStatusEphemeral(t *testing.T) {
 			"4.2 a restart of all containers leaves its end as it was", rules,
 			history{up(), debug("d"), ran("d", 1, 3), ran("app", 1, 42), lifecycle.BeginRound{Round: 2, By: run("app", 1)}},
 			1,
-			"Running; app RestartingAllContainers after RestartingAllContainers(137); d Error(3)",
+			"Running; app RestartingAllContainers after RestartingAllContainers(137) +1; d Error(3)",
 		},
 	}.check(t)
 	s := lifecycle.StatusOf(app, fold(history{live, running("d", 1)}), at(2)).EphemeralContainerStatuses[0]

@@ -19,7 +19,7 @@ const (
 type Hook struct {
 	Asked     Instant       `json:"asked,omitzero"`  // for the first time
 	Limit     time.Duration `json:"limit,omitempty"` // from then on; 0: none
-	Retry     Instant       `json:"retry,omitzero"`  // when an engine that was away is to be asked again
+	Retry     Instant       `json:"retry,omitzero"`  // when an engine that was away, or found no process, is to be asked again
 	Cancelled Instant       `json:"cancelled,omitzero"`
 	Done      Instant       `json:"done,omitzero"`
 	Failed    bool          `json:"failed,omitempty"` // done, and not well
@@ -39,8 +39,8 @@ func (h *Hook) ask(limit time.Duration, at Instant) {
 func (h *Hook) fail(why Failure, at Instant) {
 	switch {
 	case !h.inFlight():
-	case why.Kind == FailureUnavailable && h.Cancelled.IsZero():
-		h.Retry = at
+	case (why.Kind == FailureUnavailable || why.Kind == FailureGone) && h.Cancelled.IsZero():
+		h.Retry = at // of a process that is gone the end is on its way
 	default:
 		h.Done, h.Failed, h.Message = at, true, why.Message
 	}

@@ -15,7 +15,7 @@ func TestDecidePostStart(t *testing.T) {
 	live := history{up(), pulled("other", 1), running("app", 1)}
 	asked1 := history{live, postStart("app", 1)}
 	gone := lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "gone"}
-	bad := history{tick(10), asked1, failed(postStart("app", 1), gone)}
+	bad := history{tick(10), asked1, failed(postStart("app", 1), oops)}
 	signal := lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: failedHook}
 	decisions{
 		{name: "6 it follows the start", pod: pod, past: live, now: 1, want: do{postStart("app", 1)}},
@@ -45,6 +45,7 @@ func TestDecidePostStart(t *testing.T) {
 		{name: "an absent engine is asked again after 1 s", pod: pod, past: history{tick(10), asked1, failed(postStart("app", 1), away)}, now: 10.999, wake: 11},
 		{name: "which is no failure of the hook", pod: pod, past: history{tick(10), asked1, failed(postStart("app", 1), away)}, now: 11, want: do{postStart("app", 1)}},
 		{name: "and then waited for", pod: pod, past: history{tick(10), asked1, failed(postStart("app", 1), away), postStart("app", 1)}, now: 99},
+		{name: "nor is it one that the process is gone, whose end is on its way", pod: pod, past: history{tick(10), asked1, failed(postStart("app", 1), gone)}, now: 10, wake: 11},
 		{
 			name: "DEVIATIONS 1 a stop interrupts it", pod: pod, past: history{asked1, tick(10), stopped(9 * time.Second), stop("app", 1, 9*time.Second)},
 			now: 10, want: do{cancel("app", 1, lifecycle.PostStart)}, wake: 19,

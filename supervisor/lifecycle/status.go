@@ -194,6 +194,9 @@ func (v *view) container(c *spec.Container, r role) ContainerStatus {
 	if newest.Image != "" {
 		s.Image = newest.Image
 	}
+	if v.facts.void(newest) { // a restart of all containers counts from its beginning
+		s.RestartCount++
+	}
 	waiting := v.waiting(c, &h, newest, r)
 	switch {
 	case newest.running() && !newest.up(c):

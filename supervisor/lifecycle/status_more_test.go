@@ -59,12 +59,12 @@ func TestStatusRestartAll(t *testing.T) {
 		{"4.2 who asked for it shows how it ended", two, asks, 1, "Running; app Error(42); other Running ready"},
 		{"4.2 also when all have ended", two, history{asks, exited("other", 1, 0)}, 1, "Running; app Error(42); other Completed(0)"},
 		{"4.2 though it has backed off before", with(pod("app", "other"), own(never, rule(again, "In", 3), rule(restartAll, "In", 42))), history{up(), ran("app", 1, 3), running("app", 2), running("other", 1), exited("app", 2, 42)}, 1, "Running; app Error(42) after Error(3) +1; other Running ready"},
-		{"4.2 then all wait to begin again", two, round2, 1, "Running; app RestartingAllContainers after RestartingAllContainers(137); other RestartingAllContainers after RestartingAllContainers(137)"},
-		{"4.2 but for what never ran", two, history{up(), ran("app", 1, 42), begin}, 1, "Pending; app RestartingAllContainers after RestartingAllContainers(137); other ContainerCreating"},
-		{"4.2 each run knows that", two, history{round2, pullFailed("app", 2, 1, lifecycle.ReasonErrImagePull)}, 1, "Running; app ErrImagePull after RestartingAllContainers(137); other RestartingAllContainers after RestartingAllContainers(137)"},
-		{"4.2 init containers too", three, all3, 1, "Running; init RestartingAllContainers after RestartingAllContainers(137); side RestartingAllContainers after RestartingAllContainers(137); app RestartingAllContainers after RestartingAllContainers(137)"},
-		{"4.2 when they run the pod is Pending again", three, history{all3, init2}, 1, "Pending; init Running after RestartingAllContainers(137) +1; side RestartingAllContainers after RestartingAllContainers(137); app RestartingAllContainers after RestartingAllContainers(137)"},
-		{"4.2 a pod that ends then has failed", two, history{round2, stopped(time.Minute)}, 1, "Failed; app RestartingAllContainers(137); other RestartingAllContainers(137)"},
+		{"4.2 then all wait to begin again", two, round2, 1, "Running; app RestartingAllContainers after RestartingAllContainers(137) +1; other RestartingAllContainers after RestartingAllContainers(137) +1"},
+		{"4.2 but for what never ran", two, history{up(), ran("app", 1, 42), begin}, 1, "Pending; app RestartingAllContainers after RestartingAllContainers(137) +1; other ContainerCreating"},
+		{"4.2 each run knows that", two, history{round2, pullFailed("app", 2, 1, lifecycle.ReasonErrImagePull)}, 1, "Running; app ErrImagePull after RestartingAllContainers(137) +1; other RestartingAllContainers after RestartingAllContainers(137) +1"},
+		{"4.2 init containers too", three, all3, 1, "Running; init RestartingAllContainers after RestartingAllContainers(137) +1; side RestartingAllContainers after RestartingAllContainers(137) +1; app RestartingAllContainers after RestartingAllContainers(137) +1"},
+		{"4.2 when they run the pod is Pending again", three, history{all3, init2}, 1, "Pending; init Running after RestartingAllContainers(137) +1; side RestartingAllContainers after RestartingAllContainers(137) +1; app RestartingAllContainers after RestartingAllContainers(137) +1"},
+		{"4.2 a pod that ends then has failed", two, history{round2, stopped(time.Minute)}, 1, "Failed; app RestartingAllContainers(137) +1; other RestartingAllContainers(137) +1"},
 	}.check(t)
 }
 

@@ -37,8 +37,8 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 		return fmt.Sprintf("It was started, and its postStart hook has run for %s (%s).", span(t.now.Sub(newest.Started)), c.State.Waiting.Reason)
 	case c.State.Waiting != nil && c.State.Waiting.Reason == lifecycle.ReasonCrashLoopBackOff && newest.PostStart.Message != "":
 		return "It waits for its next start (CrashLoopBackOff); its postStart hook failed: " + sentence(newest.PostStart.Message)
-	case c.State.Waiting != nil && c.State.Waiting.Reason == lifecycle.ReasonPodInitializing:
-		if first := t.initializing(); first != "" && first != c.Name {
+	case c.State.Waiting != nil && behindOthers[c.State.Waiting.Reason]:
+		if first := t.before(c.Name); first != "" {
 			until := "init container " + first + " is done"
 			if t.sidecar(first) {
 				until = "sidecar " + first + " is started"
@@ -51,6 +51,9 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 	}
 	return "It is not known how it is."
 }
+
+// behindOthers are the reasons for which a container waits whose turn has not come.
+var behindOthers = map[lifecycle.Reason]bool{lifecycle.ReasonPodInitializing: true, lifecycle.ReasonRestartingAllContainers: true}
 
 // ended is how a container is that has ended.
 func (t *teller) ended(c *lifecycle.ContainerStatus) string {
@@ -77,12 +80,15 @@ func (t *teller) toEnd() bool {
 	return t.snapshot.Status.Phase.Terminal() || !t.snapshot.Facts.Stop.Asked.IsZero()
 }
 
-// initializing is the init container that all after it wait for; empty if there is none.
-func (t *teller) initializing() string {
-	for i := range t.snapshot.Status.InitContainerStatuses {
-		c := &t.snapshot.Status.InitContainerStatuses[i]
-		if started := c.Started != nil && *c.Started; !c.Ready && (!started || !t.sidecar(c.Name)) {
-			return c.Name
+// before is the init container that a container waits for; empty if there is none.
+func (t *teller) before(name string) string {
+	turn := lifecycle.Turn(t.snapshot.Pod, t.snapshot.Facts)
+	for i := range t.snapshot.Pod.InitContainers {
+		switch t.snapshot.Pod.InitContainers[i].Name {
+		case name:
+			return "" // those behind it are none of its business
+		case turn:
+			return turn
 		}
 	}
 	return ""

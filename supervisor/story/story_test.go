@@ -40,6 +40,8 @@ func TestStories(t *testing.T) {
 	gated.ReadinessGates = []spec.ReadinessGate{{ConditionType: "example.org/door"}}
 	hooked := pod(forAYear)
 	hooked.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"hook"}}}}
+	unhooked := pod("sleep 10; exit 3")
+	unhooked.Containers[0].Lifecycle = hooked.Containers[0].Lifecycle
 	never := pod("sleep 3; exit 4")
 	never.RestartPolicy = spec.RestartNever
 	unpulled := pod(server)
@@ -63,6 +65,11 @@ func TestStories(t *testing.T) {
 	all.Containers = append(all.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", server}})
 	again := staged("sleep 5; exit 42")
 	again.InitContainers[1].RestartPolicy, again.InitContainers[1].RestartPolicyRules = spec.RestartNever, all.Containers[0].RestartPolicyRules
+	crashing := staged("sleep 100")
+	crashing.InitContainers[0].Command = []string{"sh", "-c", "sleep 1; exit 1"}
+	everything := staged("sleep 3")
+	everything.Containers[0].Command = []string{"sh", "-c", "sleep 5; exit 42"}
+	everything.Containers[0].RestartPolicy, everything.Containers[0].RestartPolicyRules = spec.RestartNever, all.Containers[0].RestartPolicyRules
 	for _, test := range []struct {
 		name string
 		pod  *spec.Pod
@@ -197,6 +204,19 @@ func TestStories(t *testing.T) {
 			w.add()
 			time.Sleep(time.Minute)
 		}},
+		{"hook-ended-unseen", unhooked, func(w *world) {
+			w.probes("sleep 100")
+			w.add()
+			time.Sleep(time.Second)
+			w.leave()
+			time.Sleep(time.Minute)
+			w.probes("true")
+			w.fails.Store(&failure{"WaitContainer", lifecycle.Failure{Message: "not now"}}) // the hook is asked for before the end is heard of
+			w.start()
+			time.Sleep(100 * time.Millisecond)
+			w.fails.Store(nil)
+			time.Sleep(2 * time.Second)
+		}},
 		{"one-is-done", half, func(w *world) { w.add(); time.Sleep(time.Minute) }},
 		{"deadline-before-start", unpulled, func(w *world) {
 			w.fails.Store(&failure{"PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "connection refused"}})
@@ -204,6 +224,8 @@ func TestStories(t *testing.T) {
 			time.Sleep(2 * time.Minute)
 		}},
 		{"restart-all-in-init", again, func(w *world) { w.add(); time.Sleep(9 * time.Second) }},
+		{"restart-all-behind-init", everything, func(w *world) { w.add(); time.Sleep(10 * time.Second) }},
+		{"sidecar-crashes-in-init", crashing, func(w *world) { w.add(); time.Sleep(5 * time.Second) }},
 		{"restart-under-way", pod("sleep 3; exit 1"), func(w *world) {
 			w.add()
 			time.Sleep(time.Second)

@@ -123,6 +123,6 @@ func TestWords(t *testing.T) {
 		}
 	}
 	for _, p := range pods {
-		f.MustRun("delete", p.name, "--grace-period", "0")
+		f.MustRun("delete", p.name, "--force")
 	}
 }

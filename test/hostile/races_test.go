@@ -49,7 +49,7 @@ volumeMounts = [
 		if strings.Contains(logs, "deeper:") && !strings.Contains(logs, "find / deeper: nothing") {
 			f.Errorf("%s found the folder of the machine: %s", name, logs)
 		}
-		f.MustRun("delete", name, "--grace-period", "0")
+		f.MustRun("delete", name, "--force")
 	}
 	f.MustRun("delete", "swapper")
 	f.MustRun("volume", "rm", "shared")
@@ -65,7 +65,7 @@ func TestLinksAreLeft(t *testing.T) {
 			"volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = {}\n")
 		f.Until(name, "ready", isReady)
 		f.outcomes(name, "c")
-		f.MustRun("delete", name, "--grace-period", "0")
+		f.MustRun("delete", name, "--force")
 	}
 }
 
