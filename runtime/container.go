@@ -349,7 +349,7 @@ func (r *Runtime) endOlder(ctx context.Context, uid, container string) error {
 	return nil
 }
 
-// RemoveContainer takes away what is left of a run that has ended. One that runs is an error.
+// RemoveContainer takes away what is left of a run that has ended, and of older ones of its container. One that runs is an error.
 func (r *Runtime) RemoveContainer(ctx context.Context, uid string, _ *spec.Pod, ref lifecycle.Ref) error {
 	ctx, cancel := limit(ctx, removeTimeout)
 	defer cancel()
@@ -358,17 +358,31 @@ func (r *Runtime) RemoveContainer(ctx context.Context, uid string, _ *spec.Pod, 
 		return err
 	}
 	defer release()
-	c, err := r.client.LoadContainer(ctx, containerID(uid, ref))
-	if errdefs.IsNotFound(err) {
-		return nil
-	}
-	if err == nil {
-		err = r.remove(ctx, c)
-	}
-	if err != nil {
+	if err := r.removeUpTo(ctx, uid, ref); err != nil {
 		return fail(ctx, lifecycle.FailureRetry, "", fmt.Errorf("remove container %s: %w", ref.Container, err))
 	}
 	return nil
+}
+
+// removeUpTo takes away the runs of a container up to one.
+func (r *Runtime) removeUpTo(ctx context.Context, uid string, ref lifecycle.Ref) error {
+	list, err := r.containersOf(ctx, uid)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, c := range list {
+		record, err := info(ctx, c)
+		if err != nil {
+			return err
+		}
+		run, err := runOf(record)
+		if err == nil && run.Container == ref.Container && run.Attempt <= ref.Attempt {
+			err = r.remove(ctx, c)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
 }
 
 // remove takes away a container that has ended: its task, its log, its writable layer, and last its record, by which

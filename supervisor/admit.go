@@ -179,14 +179,14 @@ func (s *Supervisor) users() map[string][]string {
 			}
 		}
 	}
-	for _, p := range s.Pods() {
-		add(p.Pod)
-	}
 	s.mu.Lock()
-	for _, pod := range s.adding {
+	for _, pod := range s.adding { // before those that there are: one is never in neither
 		add(pod)
 	}
 	s.mu.Unlock()
+	for _, p := range s.Pods() {
+		add(p.Pod)
+	}
 	for _, pods := range users {
 		slices.Sort(pods)
 	}

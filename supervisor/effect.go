@@ -92,15 +92,20 @@ func (l *loop) effect(ctx context.Context, limit time.Duration, a lifecycle.Acti
 				}
 				return
 			}
-			if !l.facts.Away.IsZero() {
-				l.fold(lifecycle.EngineFound{At: now}, now)
-			}
+			l.found(now)
 			event := o(now)
 			l.fold(event, now)
 			l.follow(ctx, event)
 		})
 	})
 	return cancel
+}
+
+// found folds in that the engine has answered, if it was away.
+func (l *loop) found(now lifecycle.Instant) {
+	if !l.facts.Away.IsZero() {
+		l.fold(lifecycle.EngineFound{At: now}, now)
+	}
 }
 
 // within returns a context that ends after the limit (0: none).
@@ -276,7 +281,12 @@ func (l *loop) watch(ctx context.Context, what string, wait func(context.Context
 			case ctx.Err() != nil:
 				return
 			case err == nil:
-				l.post(ctx, func(now lifecycle.Instant) { l.fold(o(now), now) })
+				l.post(ctx, func(now lifecycle.Instant) {
+					if ctx.Err() == nil {
+						l.found(now)
+						l.fold(o(now), now)
+					}
+				})
 				return
 			case !l.again(ctx, what, err):
 				return

@@ -69,6 +69,7 @@ func (r *recorder) run(ctx context.Context) {
 // keep hands over those events that are to be kept, with what led to them, and reports whether they are.
 func (r *recorder) keep(events []Event) bool {
 	born := r.ring.Born()
+	r.seq = max(r.seq, born) // what earlier lives have told, they have kept
 	events = slices.DeleteFunc(events, func(e Event) bool { return e.Seq <= born })
 	if len(events) == 0 {
 		return true

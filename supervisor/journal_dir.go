@@ -129,11 +129,20 @@ func (j *DirJournal) Append(events []Event) error {
 	}
 	var errs []error
 	for name, text := range lines {
-		if err := j.append(name, text); err != nil {
+		if err := j.append(name, newestLines(text, maxJournal-1)); err != nil {
 			errs = append(errs, fmt.Errorf("write journal of %s: %w", name, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// newestLines are the last lines of a text that fit into a number of bytes.
+func newestLines(text []byte, limit int) []byte {
+	if len(text) <= limit {
+		return text
+	}
+	text = text[len(text)-limit-1:] // with the end of the line before, if it is one
+	return text[bytes.IndexByte(text, '\n')+1:]
 }
 
 func (j *DirJournal) append(name string, text []byte) error {

@@ -108,6 +108,28 @@ func TestDirJournalIsBounded(t *testing.T) {
 }
 
 // TestDirJournalSurvivesABrokenEnd cuts the file within its last line, as a loss of power does, or fills it with zeros.
+// TestDirJournalOfALongBatch keeps the newest events of one that is longer than a file.
+func TestDirJournalOfALongBatch(t *testing.T) {
+	j, dir := newDirJournal(t)
+	var batch []Event
+	for seq := uint64(1); seq <= 1000; seq++ {
+		batch = append(batch, eventOf(seq, "web", strings.Repeat("x", 200)))
+	}
+	if err := j.Append(batch); err != nil {
+		t.Fatal(err)
+	}
+	events, err := j.Read("web")
+	if err != nil || len(events) < 100 {
+		t.Fatalf("%d events: %v", len(events), err)
+	}
+	if diff := cmp.Diff(batch[len(batch)-len(events):], events); diff != "" {
+		t.Errorf("the newest events (-want +got):\n%s", diff)
+	}
+	if st, err := os.Stat(filepath.Join(dir, "web"+journalExt)); err != nil || st.Size() > maxJournal {
+		t.Errorf("the file has %d bytes, want %d at most: %v", st.Size(), maxJournal, err)
+	}
+}
+
 func TestDirJournalSurvivesABrokenEnd(t *testing.T) {
 	for name, damage := range map[string]func([]byte) []byte{
 		"cut":         func(b []byte) []byte { return b[:len(b)-10] },

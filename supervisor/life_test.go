@@ -372,3 +372,43 @@ func TestNoteOvertakesState(t *testing.T) {
 		<-written.done
 	})
 }
+
+// TestRecorderPassesOver what earlier lives have told: it has nothing to do until there is an event of this one.
+func TestRecorderPassesOver(t *testing.T) {
+	ring := NewRing(16)
+	ring.restore([]Event{{Seq: 5, Kind: PodAccepted, Pod: "p"}})
+	r := &recorder{ring: ring, pods: func() []string { return nil }}
+	events, _ := ring.Since(r.seq)
+	if !r.keep(events) {
+		t.Error("the events of an earlier life are not kept")
+	}
+	if again, _ := ring.Since(r.seq); len(again) > 0 {
+		t.Errorf("it would look at %v for ever", again)
+	}
+}
+
+// TestEndIsNotTakenBack: what is heard of a sandbox after the pod came to rest, and told before, changes nothing.
+func TestEndIsNotTakenBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		engine := fakeruntime.New(fakeruntime.Options{})
+		s := New(t.Context(), Options{Runtime: engine, Store: noStore{}, Clock: bubbleClock()})
+		defer leave(t, s)
+		added, err := s.Add(sleeper("100000"), Owner{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Second)
+		busy := make(chan struct{})
+		s.pods["p"].mailbox <- func(lifecycle.Instant) { <-busy }
+		synctest.Wait()
+		engine.Crash(added.Facts.UID, "c", lifecycle.Exit{})
+		synctest.Wait()
+		engine.Overuse(added.Facts.UID, "too much")
+		synctest.Wait()
+		close(busy)
+		time.Sleep(time.Minute)
+		if p, _ := s.Pod("p"); p.Status.Phase != lifecycle.PhaseSucceeded {
+			t.Errorf("the pod is %s (%s), want Succeeded", p.Status.Phase, p.Status.Reason)
+		}
+	})
+}

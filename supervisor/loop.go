@@ -60,6 +60,7 @@ type loop struct {
 	unnoted    bool               // the facts hold what a note has to be taken of
 	sandboxEnd context.CancelFunc // ends the watch of the sandbox
 	notDurable error              // of the newest write
+	saved      lifecycle.Instant  // when that was handed over
 }
 
 // shared is what all loops have in common.
@@ -179,6 +180,9 @@ func (l *loop) turns(ctx context.Context) (panicked, gone bool) {
 			l.resume(ctx)
 			resumed = true
 		}
+		if l.notDurable != nil && now.Sub(l.saved) >= longestSleep {
+			l.dirty = true // the disk may have recovered
+		}
 		sleep, gone := l.settle(ctx, now)
 		if gone {
 			return false, true
@@ -189,7 +193,6 @@ func (l *loop) turns(ctx context.Context) (panicked, gone bool) {
 		case m := <-l.mailbox:
 			l.waiting = append(l.waiting, m)
 		case <-timer.C:
-			l.dirty = l.dirty || l.notDurable != nil // the disk may have recovered
 		case <-ctx.Done():
 			return false, false
 		}
@@ -307,7 +310,7 @@ func (l *loop) save(now lifecycle.Instant) *write {
 	if !l.dirty {
 		return nil
 	}
-	l.dirty = false
+	l.dirty, l.saved = false, now
 	return l.writer.put(l.envelope(now))
 }
 

@@ -66,7 +66,8 @@ type Containers interface {
 	StopContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error
 	// KillContainer sends SIGKILL to everything in the container.
 	KillContainer(ctx context.Context, uid string, ref lifecycle.Ref) error
-	// RemoveContainer takes away the record, the writable layer and the log of a run that has ended.
+	// RemoveContainer takes away the records, the writable layers and the logs of a run that has ended and of all older ones of
+	// its container, of which a removal may have failed.
 	RemoveContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error
 }
 

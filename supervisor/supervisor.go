@@ -169,6 +169,7 @@ func (s *Supervisor) takeUp(e Envelope, found lifecycle.Found, n Note) {
 			l.fold(lifecycle.Booted{Saved: e.SavedAt, At: now}, now)
 		}
 		l.facts = l.facts.CatchUp(found, now)
+		l.define()
 		l.status.Conditions = e.Conditions // without what the probes have said they seem to have changed
 		if n.At.Boot == now.Boot {
 			l.facts = n.onto(l.facts)

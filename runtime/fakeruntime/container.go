@@ -180,15 +180,23 @@ func (r *Runtime) Crash(uid, container string, exit lifecycle.Exit) bool {
 func (r *Runtime) RemoveContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error {
 	call := Call{Method: "RemoveContainer", UID: uid, Container: ref.Container, Attempt: ref.Attempt}
 	return r.do(ctx, call, func() error {
-		run := r.run(uid, ref)
-		if run == nil {
+		p := r.pods[uid]
+		if p == nil {
 			return nil
 		}
-		if r.advance(run); !run.ended {
-			return fmt.Errorf("remove container %s: it still runs", ref.Container)
+		for older, run := range p.runs {
+			if older.Container != ref.Container || older.Attempt > ref.Attempt {
+				continue
+			}
+			if r.advance(run); !run.ended {
+				return fmt.Errorf("remove container %s: it still runs", ref.Container)
+			}
+			if err := r.removeLog(uid, pod, run); err != nil {
+				return err
+			}
+			delete(p.runs, older)
 		}
-		delete(r.pods[uid].runs, ref)
-		return r.removeLog(uid, pod, run)
+		return nil
 	})
 }
 

@@ -65,6 +65,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"a run is not removed while it runs", testRemoveRunning},
 		{"the same start twice at once", testStartTwice},
 		{"a start that is given up", testCancelledStart},
+		{"removal of older runs", testRemoveOlder},
 		{"removal of a sandbox", testRemoveSandbox},
 		{"removal of a pod", testRemovePod},
 		{"the next sandbox", testNextSandbox},

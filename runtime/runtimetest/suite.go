@@ -3,6 +3,7 @@ package runtimetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -200,6 +201,31 @@ func testCancelledStart(w *world) {
 		w.must(w.Runtime.KillContainer(w.ctx(), w.uid, attempt(n)))
 		w.wantExit(attempt(n), 137, lifecycle.ReasonError)
 		w.must(w.Runtime.RemoveContainer(w.ctx(), w.uid, w.pod, attempt(n)))
+	}
+}
+
+// testRemoveOlder: a removal takes away what an earlier one has left, and no later run.
+func testRemoveOlder(w *world) {
+	w.shell("echo there")
+	w.pod.InitContainers = []spec.Container{w.container("i", "true")}
+	w.sandbox(1)
+	other := lifecycle.Ref{Container: "i", Round: 1, Attempt: 1}
+	w.start(lifecycle.StartContainer{Ref: other, Sandbox: 1})
+	w.wantExit(other, 0, lifecycle.ReasonCompleted)
+	for n := 1; n <= 3; n++ {
+		w.start(start(n))
+		w.wantExit(attempt(n), 0, lifecycle.ReasonCompleted)
+	}
+	w.must(w.Runtime.RemoveContainer(w.ctx(), w.uid, w.pod, attempt(2)))
+	var left []lifecycle.Ref
+	for _, run := range w.inventory()[0].Runs {
+		left = append(left, run.Ref)
+	}
+	if len(left) != 2 || !slices.Contains(left, other) || !slices.Contains(left, attempt(3)) {
+		w.Errorf("after the removal there are %v", left)
+	}
+	if w.log(0)+w.log(1) != "" || w.log(2) == "" {
+		w.Errorf("the logs are %q, %q and %q", w.log(0), w.log(1), w.log(2))
 	}
 }
 

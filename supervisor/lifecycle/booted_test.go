@@ -24,7 +24,8 @@ func TestBooted(t *testing.T) {
 	})
 	got := full.Apply(lifecycle.Booted{Saved: at(10), At: boot})
 	want := full
-	want.Accepted, want.Opened.At = moved(1, 9), moved(1, 9)
+	want.Opened.At = moved(1, 9)
+	want.Accepted = moved(1, boot.Wall.Sub(at(1).Wall).Seconds()) // as long ago as the wall clock says
 	want.Sandbox.Asked, want.Sandbox.Ready = moved(1, 9), moved(1, 9)
 	want.Sandbox.Lost, want.Sandbox.Message = boot, "the machine was restarted"
 	want.Sandbox.Removal = lifecycle.Removal{Asked: moved(7, 3), Failed: moved(7, 3)}
@@ -39,10 +40,29 @@ func TestBooted(t *testing.T) {
 	c.Newest.Exited = boot
 	c.Newest.Exit = lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown, Message: "the machine was restarted"}
 	c.Pull.Asked = lifecycle.Instant{} // it has ended with its boot
-	c.Backoff.Granted = moved(2, 8)
+	c.Backoff = lifecycle.Backoff{}    // the machine's end is no crash
 	want.Containers = map[string]lifecycle.Container{"app": c}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("facts after the boot (-want +got):\n%s", diff)
+	}
+}
+
+// TestBootedAge: a pod is as old as the wall clock says after a boot, or as it was if that has leapt back.
+func TestBootedAge(t *testing.T) {
+	facts := lifecycle.Facts{Accepted: at(3)}
+	for _, tt := range []struct {
+		name string
+		wall time.Duration // after the last instant that is known
+		want time.Duration
+	}{
+		{"the machine was off for an hour", time.Hour, time.Hour + 7*time.Second},
+		{"the clock was set back by a year", -8760 * time.Hour, 7 * time.Second},
+	} {
+		boot := lifecycle.Instant{Boot: "2", Mono: 20 * time.Second, Wall: at(10).Wall.Add(tt.wall)}
+		got := facts.Apply(lifecycle.Booted{Saved: at(10), At: boot}).Accepted
+		if age := boot.Sub(got); age != tt.want || got.Boot != "2" || !got.Wall.Equal(at(3).Wall) {
+			t.Errorf("%s: the pod is %v old, want %v (%+v)", tt.name, age, tt.want, got)
+		}
 	}
 }
 

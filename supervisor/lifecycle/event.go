@@ -188,7 +188,8 @@ func (s *Stop) within(period time.Duration, by string, at Instant) {
 
 // Booted says that the machine has been started anew since the facts were saved: sandboxes and processes are gone.
 // Every instant is moved into the present boot as if the machine had not been off, so that a backoff waits for the rest
-// of its delay. Saved is the last instant of the earlier boot that is known.
+// of its delay; but the pod is as old as the wall clock says, if that is more. That the machine ended what ran is no crash,
+// and delays no restart. Saved is the last instant of the earlier boot that is known.
 type Booted struct {
 	Saved Instant
 	At    Instant
@@ -201,8 +202,12 @@ func (e Booted) apply(f *Facts) {
 			*t = Instant{Boot: e.At.Boot, Mono: e.At.Mono + since, Wall: t.Wall}
 		}
 	})
+	if age := e.At.Wall.Sub(f.Accepted.Wall); age > e.At.Sub(f.Accepted) {
+		f.Accepted.Mono = e.At.Mono - age
+	}
 	for name, c := range f.Containers {
 		if c.Newest.live() {
+			c.Backoff = Backoff{}
 			c.Newest.Exited, c.Newest.Exit = e.At, Exit{Code: 255, Reason: ReasonUnknown, Message: "the machine was restarted"}
 		}
 		if c.Pull.inFlight() {

@@ -119,13 +119,12 @@ func (v *view) conditions(s *Status) []Condition {
 
 // restarting is true while a restart of all containers ends those of the round before.
 func (v *view) restarting(s *Status) Condition {
-	switch s.Phase {
-	case PhaseSucceeded:
+	switch {
+	case s.Phase == PhaseSucceeded:
 		return condition(AllContainersRestarting, false, ReasonPodCompleted, "")
-	case PhaseFailed:
+	case s.Phase == PhaseFailed:
 		return condition(AllContainersRestarting, false, ReasonPodFailed, "")
-	}
-	if v.facts.Stop.Asked.IsZero() && restartAllBy(v.pod, v.facts) != (Ref{}) {
+	case v.facts.Stop.Asked.IsZero() && restartAllBy(v.pod, v.facts) != (Ref{}):
 		return condition(AllContainersRestarting, true, ReasonAllContainersRestarting, "container exited with restart policy rule")
 	}
 	return condition(AllContainersRestarting, false, "", "")

@@ -89,15 +89,15 @@ func initDone(a *Attempt, round int) bool { return a.Round == round && a.over() 
 
 // finished reports whether no container of the pod will run again of itself, but for sidecars, which serve the others.
 func finished(pod *spec.Pod, f *Facts) bool {
-	return (!workEnd(pod, f).IsZero() || abandoned(pod, f)) && restartAllBy(pod, f) == Ref{}
+	return (!WorkEnd(pod, f).IsZero() || abandoned(pod, f)) && restartAllBy(pod, f) == Ref{}
 }
 
 // Ends reports whether the pod is on its way to its end, or there: nothing of it is begun any more.
 func Ends(pod *spec.Pod, f Facts) bool { return !f.Stop.Asked.IsZero() || finished(pod, &f) }
 
-// workEnd is when what the sidecars serve was over: an init container had failed for good, or every app container had ended
+// WorkEnd is when what the sidecars serve was over: an init container had failed for good, or every app container had ended
 // for good. Zero: it is not.
-func workEnd(pod *spec.Pod, f *Facts) Instant {
+func WorkEnd(pod *spec.Pod, f *Facts) Instant {
 	if failed := initFailedForGood(pod, f); !failed.IsZero() {
 		return failed
 	}

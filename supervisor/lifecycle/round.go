@@ -79,7 +79,7 @@ func restartAllBy(pod *spec.Pod, f *Facts) Ref {
 			}
 		}
 	}
-	if over := workEnd(pod, f); !over.IsZero() && over.Before(by.Exited) {
+	if over := WorkEnd(pod, f); !over.IsZero() && over.Before(by.Exited) {
 		return Ref{}
 	}
 	return by.Ref

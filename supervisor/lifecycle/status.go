@@ -171,7 +171,7 @@ func (v *view) records(h *Container, r role) (newest, before *Attempt) {
 func (v *view) initialized() bool {
 	for i := range v.pod.Containers {
 		h := v.facts.Containers[v.pod.Containers[i].Name]
-		if h.Newest.ran() || h.Pull.For > 0 { // once initialized, always
+		if h.Newest.ran() || h.Pull.For > 0 || !h.Pull.Cancelled.IsZero() { // once initialized, always
 			return true
 		}
 	}

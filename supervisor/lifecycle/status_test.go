@@ -138,6 +138,7 @@ func TestStatus(t *testing.T) {
 		{"6 later ones are backed off", with(podOf(always, "app"), hook(lifecycle.PostStart)), history{up(), ran("app", 1, 1), ran("app", 2, 1), hookFailed("app", 3), exited("app", 3, 143)}, 2, "Running; app CrashLoopBackOff after Error(143) +2"},
 		{"6 under Never it is the end", with(podOf(never, "app"), hook(lifecycle.PostStart)), history{up(), hookFailed("app", 1), exited("app", 1, 143)}, 2, "Failed; app Error(143)"},
 		{"a stopping pod is as it was", podOf(always, "app"), history{twice, stopped(time.Minute)}, 1, "Running; app Running after Error(1) +1 ready"},
+		{"nor does what was about to be pulled forget that its turn had come", podOf(always, "side", "app"), history{up(), running("side", 1), pull("app", 1, 1), stopped(time.Minute), lifecycle.CancelPull{Container: "app", For: 1}, failed(pull("app", 1, 1), oops), exited("side", 1, 143)}, 1, "Failed; side Error(143); app ContainerStatusUnknown(137)"},
 		{"one without anything to stop has ended", podOf(always, "app"), history{stopped(time.Minute)}, 1, "Failed; app ContainerStatusUnknown(137)"},
 		{"so has one whose init containers did not run", podOf(always, "init", "app"), history{up(), stopped(time.Minute)}, 1, "Failed; init ContainerStatusUnknown(137); app PodInitializing"},
 		{"or ran, but not the app", podOf(always, "init", "app"), history{up(), ran("init", 1, 0), stopped(time.Minute)}, 1, "Failed; init Completed(0) ready; app ContainerStatusUnknown(137)"},

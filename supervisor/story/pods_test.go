@@ -20,6 +20,12 @@ func staged(script string) *spec.Pod {
 	return p
 }
 
+// stubborn lets the sidecar of a staged pod ignore its stop signal.
+func stubborn(p *spec.Pod) *spec.Pod {
+	p.InitContainers[0].Command[2] = "sleep 31536000"
+	return p
+}
+
 func checked(p *spec.Pod, set func(*spec.Container, *spec.Probe)) *spec.Pod {
 	set(&p.Containers[0], &spec.Probe{
 		Exec: &spec.ExecAction{Command: []string{"check"}}, PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3,

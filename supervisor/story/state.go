@@ -77,7 +77,7 @@ func (t *teller) done(c *lifecycle.ContainerStatus) bool {
 
 // toEnd reports whether nothing of the pod is started any more.
 func (t *teller) toEnd() bool {
-	return t.snapshot.Status.Phase.Terminal() || !t.snapshot.Facts.Stop.Asked.IsZero()
+	return lifecycle.Ends(t.snapshot.Pod, t.snapshot.Facts)
 }
 
 // before is the init container that a container waits for; empty if there is none.
@@ -195,7 +195,7 @@ func (t *teller) summary(s *Story) (string, bool) {
 		return "succeeded", true
 	case status.Phase == lifecycle.PhaseFailed && stop.Reason != "":
 		return fmt.Sprintf("failed (%s): %s", stop.Reason, strings.TrimSuffix(sentence(stop.Message), ".")), false
-	case status.Phase == lifecycle.PhaseFailed && !stop.Asked.IsZero():
+	case status.Phase == lifecycle.PhaseFailed && !stop.Asked.IsZero() && !t.overBefore(stop.Asked):
 		return "was ended" + by, true
 	case status.Phase == lifecycle.PhaseFailed:
 		return "failed" + t.culprit(s), false
@@ -212,6 +212,12 @@ func (t *teller) summary(s *Story) (string, bool) {
 		return "runs and is ready", true
 	}
 	return "runs and is ready; " + last, t.now.Wall.Sub(t.restartedAt(s)) > recent
+}
+
+// overBefore reports whether the pod's work was over before an instant.
+func (t *teller) overBefore(at lifecycle.Instant) bool {
+	end := lifecycle.WorkEnd(t.snapshot.Pod, &t.snapshot.Facts)
+	return !end.IsZero() && end.Before(at)
 }
 
 // culprit is the container that a pod failed by. A sidecar never is: how it ends decides nothing.

@@ -193,6 +193,13 @@ func TestStories(t *testing.T) {
 			time.Sleep(time.Second)
 		}},
 		{"init-fails", staged("sleep 2; exit 4"), func(w *world) { w.add(); time.Sleep(time.Minute) }},
+		{"init-fails-behind-stubborn-sidecar", stubborn(staged("sleep 2; exit 4")), func(w *world) { w.add(); time.Sleep(5 * time.Second) }},
+		{"stopped-after-failure", stubborn(staged("sleep 2; exit 4")), func(w *world) {
+			w.add()
+			time.Sleep(5 * time.Second)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Minute)
+		}},
 		{"init-is-deleted", staged("sleep 100"), func(w *world) {
 			w.add()
 			time.Sleep(time.Minute)
