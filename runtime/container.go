@@ -25,8 +25,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// StartContainer creates and starts a run, or finds it. What it could not finish it takes away. Once the container is
-// being started, it ends when that is done, also if ctx ends before.
+// StartContainer creates and starts a run, or finds it. What it could not finish in time it takes away. Once the container is
+// being started, it ends when that is done, also if ctx is cancelled before.
 //
 // Refused, with CreateContainerConfigError, is a container whose volumes are not as their types say, and with
 // CreateContainerError one that the engine cannot create. What the OCI runtime reports (a program that is not there, or
@@ -61,7 +61,11 @@ func (r *Runtime) StartContainer(
 	if err != nil {
 		return none, refused(ctx, lifecycle.ReasonCreateContainerError, err)
 	}
-	if err := r.begin(ctx, pod, c, record.Labels); err != nil {
+	err = r.begin(ctx, pod, c, record.Labels)
+	if err == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("it was started too late: %w", ctx.Err()) // whoever asked has given it up, and would not look after it
+	}
+	if err != nil {
 		err = fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, r.conceal(pod, a.Container, err))
 		return none, r.undo(ctx, c, err)
 	}

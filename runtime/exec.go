@@ -73,6 +73,18 @@ type execQuery struct {
 
 func (q execQuery) String() string { return "exec in container " + q.ref.Container }
 
+// notStarted is the answer to a command that could not be started. One with a timeout that did not even start in the engine's time
+// has exceeded its own.
+func (q execQuery) notStarted(ctx context.Context, err error, over bool) error {
+	switch {
+	case over:
+		return fail(ctx, lifecycle.FailureGone, "", fmt.Errorf("%v: %w", q, err))
+	case q.timeout > 0 && errdefs.IsDeadlineExceeded(err):
+		return fmt.Errorf("%v: not started within %v: %w", q, createTimeout, context.DeadlineExceeded)
+	}
+	return fail(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: %w", q, err))
+}
+
 // execAnswer is what [Runtime.Exec] returns.
 type execAnswer struct {
 	code   int
@@ -85,11 +97,7 @@ type execAnswer struct {
 func (r *Runtime) runExec(ctx context.Context, q execQuery, answer chan<- execAnswer) {
 	x, err := r.startExec(ctx, q)
 	if err != nil {
-		kind := lifecycle.FailureRetry
-		if r.isOver(ctx, q.uid, q.ref) {
-			kind = lifecycle.FailureGone
-		}
-		answer <- execAnswer{err: fail(ctx, kind, "", fmt.Errorf("%v: %w", q, err))}
+		answer <- execAnswer{err: q.notStarted(ctx, err, r.isOver(ctx, q.uid, q.ref))}
 		return
 	}
 	var left bool

@@ -190,6 +190,9 @@ func testCancelledStart(w *world) {
 		ctx, cancel := context.WithTimeout(w.ctx(), time.Duration(n-1)*5*time.Millisecond)
 		_, err := w.Runtime.StartContainer(ctx, w.uid, w.pod, start(n))
 		cancel()
+		if runs := w.inventory()[0].Runs; err != nil && len(runs) > 0 {
+			w.Errorf("after a start that ended with %v: runs %+v, want none", err, runs)
+		}
 		w.start(start(n))
 		w.ready(n - 1)
 		if lines := strings.Count(w.log(n-1), "ready"); lines != 1 {
