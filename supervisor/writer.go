@@ -14,20 +14,20 @@ type write struct {
 }
 
 // writer hands the states of one pod to the store, one at a time and the newest only, so that a disk that is slow or
-// hangs never holds up the loop. So it does with what holds until the next boot.
+// hangs never holds up the loop. So it does with what holds until the next boot, which lies in memory and waits for no disk.
 type writer struct {
 	store    Store
 	verdicts Verdicts // nil: they are not kept
 	uid      string
 
-	mu    sync.Mutex
-	next  *write  // not begun yet
-	noted *Spoken // not begun yet; nil: nothing new
-	kick  chan struct{}
+	mu           sync.Mutex
+	next         *write  // not begun yet
+	noted        *Spoken // not begun yet; nil: nothing new
+	states, says chan struct{}
 }
 
 func newWriter(store Store, verdicts Verdicts, uid string) *writer {
-	return &writer{store: store, verdicts: verdicts, uid: uid, kick: make(chan struct{}, 1)}
+	return &writer{store: store, verdicts: verdicts, uid: uid, states: make(chan struct{}, 1), says: make(chan struct{}, 1)}
 }
 
 // note hands over what holds until the next boot. That it could not be kept costs little: probes are asked again, and a stop signal
@@ -36,12 +36,12 @@ func (w *writer) note(said Spoken) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.noted = &said
-	w.wake()
+	wake(w.says)
 }
 
-func (w *writer) wake() {
+func wake(kick chan<- struct{}) {
 	select {
-	case w.kick <- struct{}{}:
+	case kick <- struct{}{}:
 	default:
 	}
 }
@@ -54,31 +54,47 @@ func (w *writer) put(e Envelope) *write {
 		w.next = &write{done: make(chan struct{})}
 	}
 	w.next.envelope = e
-	w.wake()
+	wake(w.states)
 	return w.next
 }
 
-// run writes until the context ends, and then what was handed over before. It reports the outcome of every write.
+// run writes until the context ends, and then what was handed over before. It reports the outcome of every write of a state.
 func (w *writer) run(ctx context.Context, report func(error)) {
+	var noting sync.WaitGroup
+	defer noting.Wait()
+	noting.Go(func() { onEach(ctx, w.says, w.keep) })
+	onEach(ctx, w.states, func() { w.flush(report) })
+}
+
+// onEach works at each kick until the context ends, and once more then.
+func onEach(ctx context.Context, kicks <-chan struct{}, work func()) {
 	for {
 		select {
-		case <-w.kick:
-			w.flush(report)
+		case <-kicks:
+			work()
 		case <-ctx.Done():
-			w.flush(report)
+			work()
 			return
 		}
 	}
 }
 
-func (w *writer) flush(report func(error)) {
+// keep writes what holds until the next boot, if there is anything new.
+func (w *writer) keep() {
 	w.mu.Lock()
-	todo, noted := w.next, w.noted
-	w.next, w.noted = nil, nil
+	noted := w.noted
+	w.noted = nil
 	w.mu.Unlock()
 	if noted != nil && w.verdicts != nil {
 		_ = w.verdicts.Save(w.uid, *noted)
 	}
+}
+
+func (w *writer) flush(report func(error)) {
+	w.mu.Lock()
+	todo := w.next
+	w.next = nil
+	w.mu.Unlock()
 	if todo == nil {
 		return
 	}
