@@ -204,15 +204,16 @@ lifecycle.preStop = { exec = { command = ["sh", "-c", "trap '' TERM; sleep 7003 
 // ends as every other. What is left of them fails the test (checkLeftovers).
 func TestHostileProbes(t *testing.T) {
 	f := newFixture(t)
-	probe := func(script string, timeout float64) string {
-		return fmt.Sprintf("readinessProbe = { exec = { command = ['sh', '-c', %q] }, periodSeconds = 0.5, timeoutSeconds = %g }", script, timeout)
+	probe := func(script string, numbers ...float64) string { // another period and timeout than half a second
+		numbers = append(numbers, 0.5, 0.5)
+		return fmt.Sprintf("readinessProbe = { exec = { command = ['sh', '-c', %q] }, periodSeconds = %g, timeoutSeconds = %g }", script, numbers[0], numbers[1])
 	}
 	r := f.start(f.PodFile("hostile", "terminationGracePeriodSeconds = 5\n"+
-		watched("a", probe("sleep 7101", 0.5))+
-		watched("b", probe("setsid sleep 7102 & setsid sleep 7102 & exit 0", 20))+
-		watched("c", probe("yes", 0.5))+
-		watched("d", probe("trap '' TERM INT; while :; do sleep 7103; done", 0.5))+
-		watched("e", probe("(sleep 7104 &); yes & exit 1", 0.5))))
+		watched("a", probe("sleep 7101"))+
+		watched("b", probe("setsid sleep 7102 & setsid sleep 7102 & exit 0", 10, 20))+
+		watched("c", probe("yes"))+
+		watched("d", probe("trap '' TERM INT; while :; do sleep 7103; done"))+
+		watched("e", probe("(sleep 7104 &); yes & exit 1"))))
 	r.nth(supervisor.ProbeFailed, 20)
 	f.awaitReady("hostile", "b")
 	left, err := f.processes("sleep 71")
