@@ -146,20 +146,30 @@ func TestStop(t *testing.T) {
 // TestDeletionTimestamp: a pod that ends at its deadline is not being deleted, until somebody asks for its end, too.
 func TestDeletionTimestamp(t *testing.T) {
 	w := newWorld(t, fakeruntime.Options{})
-	uid := w.create(t, file("web", "activeDeadlineSeconds = 0.1\n"+app("main", "sleep 1000"))).Metadata.UID
-	pod := w.await(t, uid, "the deadline", func(c api.PodChange) bool { return c.Object.Status.StoppedBy != "" })
-	if at, grace := pod.Metadata.DeletionTimestamp, pod.Metadata.DeletionGracePeriodSeconds; at != nil || grace != nil {
-		t.Errorf("a pod whose time is over is to be deleted at %v, in %v s", at, grace)
+	// One whose deadline comes before its container runs has ended then. The first that has not is asked.
+	for _, limit := range []float64{0.1, 1, 5, 20} {
+		uid := w.create(t, file("web", fmt.Sprintf("activeDeadlineSeconds = %g\n", limit)+app("main", "sleep 1000"))).Metadata.UID
+		pod := w.await(t, uid, "the deadline", func(c api.PodChange) bool { return c.Object.Status.StoppedBy != "" })
+		if at, grace := pod.Metadata.DeletionTimestamp, pod.Metadata.DeletionGracePeriodSeconds; at != nil || grace != nil {
+			t.Errorf("a pod whose time is over is to be deleted at %v, in %v s", at, grace)
+		}
+		runs := pod.Status.ContainerStatuses[0].State.Running != nil // and will for its grace period
+		if err := w.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if runs {
+			w.await(t, uid, "the deletion timestamp", func(c api.PodChange) bool { return c.Object.Metadata.DeletionTimestamp != nil })
+		}
+		now := time.Duration(0)
+		if err := w.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
+			t.Fatal(err)
+		}
+		w.await(t, uid, "the end of the pod", deleted)
+		if runs {
+			return
+		}
 	}
-	if err := w.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	w.await(t, uid, "the deletion timestamp", func(c api.PodChange) bool { return c.Object.Metadata.DeletionTimestamp != nil })
-	now := time.Duration(0)
-	if err := w.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
-		t.Fatal(err)
-	}
-	w.await(t, uid, "the end of the pod", deleted)
+	t.Error("no container was started in time")
 }
 
 func isStatus(err error, status int) bool {

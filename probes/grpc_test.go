@@ -120,7 +120,7 @@ func TestGRPC(t *testing.T) {
 		},
 		{
 			"nobody listens",
-			spec.GRPCAction{Port: closedPort(t)},
+			spec.GRPCAction{Port: closedPort},
 			"127.0.0.1", 0.2,
 			lifecycle.ProbeFailure, "within 200ms: context deadline exceeded",
 		},

@@ -129,7 +129,7 @@ func TestHTTPGet(t *testing.T) {
 		},
 		{name: "answer cut off", action: spec.HTTPGetAction{Path: "/cut"}, outcome: lifecycle.ProbeError, message: "read answer: unexpected EOF"},
 		{name: "no host", action: spec.HTTPGetAction{Host: "a b"}, outcome: lifecycle.ProbeError, message: "make request"},
-		{name: "refused", action: spec.HTTPGetAction{Port: spec.Port{Number: closedPort(t)}}, outcome: lifecycle.ProbeFailure, message: "connect: connection refused"},
+		{name: "refused", action: spec.HTTPGetAction{Port: spec.Port{Number: closedPort}}, outcome: lifecycle.ProbeFailure, message: "connect: connection refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.action.Port == (spec.Port{}) {

@@ -189,7 +189,7 @@ func (m *machine) close() {
 // moment after the end.
 func (m *machine) checkProcesses() {
 	left := m.processes()
-	for end := time.Now().Add(deadline / 6); len(left) > 0 && time.Now().Before(end); left = m.processes() {
+	for end := time.Now().Add(deadline); len(left) > 0 && time.Now().Before(end); left = m.processes() {
 		<-time.After(20 * time.Millisecond)
 	}
 	for pid, cmdline := range left {

@@ -195,16 +195,17 @@ shareProcessNamespace = true
 [[containers]]
 name = "first"
 image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", "echo ready; while :; do sleep 0.05; done"]
+command = ["sh", "-c", "echo ready; exec sleep 98765"] # which has no child that looks as it does for a moment
 
 [[containers]]
 name = "look"
 image = "localhost/podstead/busybox:1"
 command = ["sh", "-c", '''
 	tr '\0' ' ' < /proc/1/cmdline; echo
-	ps | grep -c '[w]hile :; do sleep 0.05'
-	sh -c 'sleep 0.2 & echo "$!" > /orphan' # whose parent has ended
+	ps | grep -c '[s]leep 98765'
+	sh -c 'sleep 100000 & echo "$!" > /orphan' # whose parent has ended
 	awk '$1 == "PPid:" { print "orphan of " $2 }' /proc/$(cat /orphan)/status
+	kill $(cat /orphan)
 	until ! [ -e /proc/$(cat /orphan) ]; do sleep 0.05; done; echo reaped
 	ls /proc/1/root/ 2>/dev/null; cat /proc/1/environ 2>/dev/null; readlink /proc/1/exe
 	grep -E '^(Uid|CapBnd|NoNewPrivs|Seccomp):' /proc/1/status | tr '\t' ' '

@@ -43,7 +43,7 @@ func (m *machine) checkCgroups() {
 	m.Helper()
 	end := time.Now()
 	if m.opts.CgroupDriver == runtime.CgroupSystemd {
-		end = end.Add(deadline / 6)
+		end = end.Add(deadline)
 	}
 	for left := m.cgroupDirs(); len(left) > 0; left = m.cgroupDirs() {
 		if time.Now().After(end) {

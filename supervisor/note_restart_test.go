@@ -94,3 +94,36 @@ func TestSignalsOverRestart(t *testing.T) {
 		}
 	})
 }
+
+// TestNotesBesideADiskThatHangs: what probes have said waits for no disk, and is known to the next supervisor though the newest
+// state is not.
+func TestNotesBesideADiskThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnswers(map[string]string{"ready": "exit 1"})
+		m := newMachine(t, fakeruntime.Options{Exec: a.program})
+		m.start()
+		p := pod("p", spec.RestartAlways, "sleep 100000")
+		p.Containers[0].ReadinessProbe = execProbe("ready")
+		m.add(p)
+		time.Sleep(time.Minute)
+		hang := make(chan struct{})
+		m.disk.mu.Lock()
+		m.disk.hang = hang
+		m.disk.mu.Unlock()
+		if err := m.AddEphemeral(t.Context(), "p", "", &spec.Container{Name: "d", Image: "image", Command: []string{"true"}}, "test"); err != nil {
+			t.Fatal(err)
+		}
+		a.set("ready", "true")
+		m.until("p", "ready", ready)
+		synctest.Wait()
+		m.disk.kill()
+		kept, _ := m.notes.Load() // at the kill
+		close(hang)
+		m.crash()
+		m.disk.hang, m.notes.kept = nil, kept
+		m.start()
+		if s, _ := m.Pod("p"); !ready(s) {
+			t.Error("the pod is not ready after a restart")
+		}
+	})
+}

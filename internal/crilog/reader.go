@@ -133,6 +133,7 @@ func (r *reader) readFile(ctx context.Context) error {
 			return err
 		}
 		if errors.Is(err, io.EOF) {
+			r.buf = r.buf[:0] // what has no end yet is read again: its writer may take it back, and write something else
 			return r.checkTruncated()
 		}
 		if err != nil {
@@ -141,15 +142,13 @@ func (r *reader) readFile(ctx context.Context) error {
 	}
 }
 
-// checkTruncated goes back in a file that has become shorter. A writer takes back what it could write only in part.
+// checkTruncated goes back in a file that has become shorter than the lines that were taken from it.
 func (r *reader) checkTruncated() error {
 	st, err := r.files[0].Stat()
 	if err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
-	if st.Size() < r.offset+int64(len(r.buf)) {
-		r.offset, r.buf = min(r.offset, st.Size()), r.buf[:0]
-	}
+	r.offset = min(r.offset, st.Size())
 	return nil
 }
 

@@ -50,7 +50,8 @@ func TestPullEndsWhenTheRegistryStalls(t *testing.T) {
 }
 
 func TestSlowRegistryIsNoStall(t *testing.T) {
-	const stall = 500 * time.Millisecond
+	t.Parallel()
+	const stall = patience / 10
 	ctx, w := newWorld(t, image.Options{StallTimeout: stall})
 	reg := newRegistry(t)
 	reg.push(t, sample("shop:1", "1"))
@@ -232,7 +233,8 @@ func TestProgress(t *testing.T) {
 }
 
 func TestFailedPullIsResumed(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{StallTimeout: 300 * time.Millisecond})
+	t.Parallel()
+	ctx, w := newWorld(t, image.Options{StallTimeout: patience / 10})
 	reg := newRegistry(t)
 	reg.push(t, large("shop:1", 2<<20))
 	reg.intercept(halfBlob(reg, func(r *http.Request) { <-r.Context().Done() }))
@@ -264,7 +266,8 @@ func TestFailedPullIsResumed(t *testing.T) {
 }
 
 func TestDropPartial(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{StallTimeout: 300 * time.Millisecond})
+	t.Parallel()
+	ctx, w := newWorld(t, image.Options{StallTimeout: patience / 10})
 	reg := newRegistry(t)
 	reg.push(t, large("shop:1", 2<<20))
 	reg.intercept(halfBlob(reg, func(r *http.Request) { <-r.Context().Done() }))
@@ -310,6 +313,7 @@ func TestWrongBytesAreNotResumed(t *testing.T) {
 }
 
 func TestHangingMirrorGivesWay(t *testing.T) {
+	t.Parallel()
 	reg, mirror := newRegistry(t), newRegistry(t)
 	reg.push(t, sample("shop:1", "1"))
 	mirror.intercept(silence)
@@ -322,7 +326,7 @@ func TestHangingMirrorGivesWay(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(host, "hosts.toml"), []byte(hosts), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, w := newWorld(t, image.Options{CertsDir: certs, StallTimeout: 300 * time.Millisecond})
+	ctx, w := newWorld(t, image.Options{CertsDir: certs, StallTimeout: patience / 20})
 	img, err := w.store.Ensure(ctx, "registry.example/shop:1", "", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -332,7 +332,7 @@ func ask(t *testing.T, path, network, addr string, wait time.Duration) (string, 
 // wantAnswer asks and compares; from is the address that the server must see, or "" if any will do.
 func wantAnswer(t *testing.T, what, path, network, addr, server, from string) {
 	t.Helper()
-	got, err := ask(t, path, network, addr, 10*time.Second)
+	got, err := ask(t, path, network, addr, time.Minute)
 	name, seen, _ := strings.Cut(got, " ")
 	if err != nil || name != server || from != "" && seen != from {
 		t.Errorf("%s: %s %s answered %q, %v; want %q seen from %q", what, network, addr, got, err, server, from)

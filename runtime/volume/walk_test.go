@@ -299,7 +299,7 @@ func TestUsageBesideWork(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer release()
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	if _, err := s.Usage(ctx, pod); err != nil {
 		t.Error(err)

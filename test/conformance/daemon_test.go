@@ -24,6 +24,7 @@ import (
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // killDaemon kills the supervisor and returns when it is dead.
@@ -194,7 +195,7 @@ func TestStorm(t *testing.T) {
 	const pods = 24
 	ctx, cancel := context.WithTimeoutCause(t.Context(), deadline, errors.New("the storm takes too long"))
 	defer cancel()
-	seen := watchStorm(ctx, t)
+	seen, awaitSaid := watchStorm(ctx, t)
 	random := rand.New(rand.NewPCG(40, 2)) //nolint:gosec // the same each time
 	var storm sync.WaitGroup
 	slots := make(chan struct{}, 6)
@@ -216,6 +217,9 @@ terminationGracePeriodSeconds = 1
 		storm.Go(func() {
 			defer func() { <-slots }()
 			p, err := shared.create(ctx, name, text)
+			if err == nil && i%8 == 0 { // so that some come far, however slow the machine is
+				err = awaitSaid(name + "/init succeeded")
+			}
 			if err == nil {
 				<-time.After(life)
 				err = shared.remove(ctx, name, p.Metadata.UID)
@@ -250,13 +254,15 @@ terminationGracePeriodSeconds = 1
 	}
 }
 
-// watchStorm follows the pods of a storm. The function that it returns ends that, and returns what was ever said.
-func watchStorm(ctx context.Context, t *testing.T) func() map[string]bool {
+// watchStorm follows the pods of a storm. The functions that it returns end that, and return what was ever said, and wait until
+// something was said.
+func watchStorm(ctx context.Context, t *testing.T) (end func() map[string]bool, await func(what string) error) {
 	t.Helper()
 	if _, err := shared.Podstead(ctx, "get", "-o", "name"); err != nil {
 		t.Fatal(err)
 	}
 	watching, stop := context.WithCancel(ctx)
+	var mu sync.Mutex
 	said := map[string]bool{}
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -267,14 +273,27 @@ func watchStorm(ctx context.Context, t *testing.T) func() map[string]bool {
 				}
 				return
 			}
+			mu.Lock()
 			note(said, change)
+			mu.Unlock()
 		}
 	})
-	return func() map[string]bool {
+	end = func() map[string]bool {
 		stop()
 		done.Wait()
 		return said
 	}
+	await = func(what string) error {
+		return rig.Await(ctx, func() error {
+			mu.Lock()
+			defer mu.Unlock()
+			if !said[what] {
+				return fmt.Errorf("nobody has said %s", what)
+			}
+			return nil
+		})
+	}
+	return end, await
 }
 
 // note keeps what a change says.

@@ -98,10 +98,10 @@ func TestHookHandlers(t *testing.T) {
 		return fmt.Sprintf("lifecycle.postStart = { %s }\nlifecycle.preStop = { %s }\n",
 			strings.Replace(asks, "hook=", "hook=PostStart-"+name, 1), strings.Replace(asks, "hook=", "hook=PreStop-"+name, 1))
 	}
-	s := play(t, shared, "hostNetwork = true\nterminationGracePeriodSeconds = 100\n"+
-		"[[containers]]\n@http\n"+hooks("http")+"[[containers]]\n@https\n"+hooks("https")+
-		"[[containers]]\n@sleep\nlifecycle.postStart.sleep = { seconds = 2 }\nlifecycle.preStop.sleep = { seconds = 2 }\n[[containers]]\n@after\n")
+	var s *scene
+	made := make(chan struct{}) // the first hook may ask before play returns
 	p.answer(func(r *http.Request) {
+		<-made
 		hook := r.FormValue("hook")
 		if r.Header.Get(webHeader) != webValue || r.Host != webHost || strings.HasSuffix(hook, "https") != (r.TLS != nil) {
 			t.Errorf("%s: request %s of %s with %v", hook, r.URL, r.Host, r.Header)
@@ -109,6 +109,10 @@ func TestHookHandlers(t *testing.T) {
 		s.tell(hook, "Starting")
 		s.tell(hook, "Exiting")
 	})
+	s = play(t, shared, "hostNetwork = true\nterminationGracePeriodSeconds = 100\n"+
+		"[[containers]]\n@http\n"+hooks("http")+"[[containers]]\n@https\n"+hooks("https")+
+		"[[containers]]\n@sleep\nlifecycle.postStart.sleep = { seconds = 2 }\nlifecycle.preStop.sleep = { seconds = 2 }\n[[containers]]\n@after\n")
+	close(made)
 	s.until(s.awake("http", "https", "sleep", "after"), s.runs("http", "https", "sleep", "after"))
 	s.stop()
 	s.ended(lifecycle.PhaseSucceeded)

@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/health/grpc_health_v1"
@@ -25,7 +26,8 @@ type partner struct {
 	t                *testing.T
 	ill              atomic.Bool
 	plain, encrypted *httptest.Server
-	tcp, rpc, shut   net.Listener
+	tcp, rpc         net.Listener
+	shut             int // a port that is taken, and nobody listens at
 
 	mu     sync.Mutex
 	counts map[string]int // how often each was asked
@@ -45,8 +47,7 @@ func newPartner(t *testing.T) *partner {
 	p := &partner{t: t, counts: map[string]int{}}
 	p.plain = httptest.NewServer(http.HandlerFunc(p.serveHTTP))
 	p.encrypted = httptest.NewTLSServer(http.HandlerFunc(p.serveHTTP))
-	p.tcp, p.rpc, p.shut = listen(t), listen(t), listen(t)
-	p.shut.Close() // and nobody else gets its port soon
+	p.tcp, p.rpc, p.shut = listen(t), listen(t), occupy(t)
 	rpc := grpc.NewServer()
 	grpc_health_v1.RegisterHealthServer(rpc, p)
 	var done sync.WaitGroup
@@ -71,11 +72,29 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
+// occupy takes a port until the test is over, and does not listen.
+func occupy(t *testing.T) (port int) {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Close(fd) })
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.(*unix.SockaddrInet4).Port
+}
+
 func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
 func (p *partner) grpcPort() int  { return portOf(p.rpc) }
 func (p *partner) tcpPort() int   { return portOf(p.tcp) }
-func (p *partner) shutPort() int  { return portOf(p.shut) }
+func (p *partner) shutPort() int  { return p.shut }
 func (p *partner) httpPort() int  { return portOf(p.plain.Listener) }
 func (p *partner) httpsPort() int { return portOf(p.encrypted.Listener) }
 

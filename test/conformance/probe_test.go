@@ -23,16 +23,18 @@ func TestRow09(t *testing.T) {
 	t.Parallel()
 	s := play(t, shared, `
 [[containers]]
-@sick touch=health
+@sick
 livenessProbe = { exec = { @Liveness-sick if=health }, initialDelaySeconds = 3, `+often+` }
 [[containers]]
 @well
 livenessProbe = { exec = { @Liveness-well if=well }, `+often+` }
-`, "well")
+`, "well", "health")
 	s.until(s.over("Liveness-sick", 3), s.over("Liveness-well", 3))
 	s.counts(0, "sick", "well")
 	s.check(s.tale().StartsAfter("Liveness-sick", s.container("sick").State.Running.StartedAt.Add(3*time.Second)))
 	s.unlink("health")
+	s.event(supervisor.ContainerNotAlive, "sick")
+	s.touch("health") // which the second run is asked for, 3 s after its start
 	s.until(s.restarted("sick", 1))
 	before := len(s.tale().runs("Liveness-sick"))
 	s.until(s.over("Liveness-sick", before+3))

@@ -1,6 +1,7 @@
 package conformance
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"slices"
@@ -24,9 +25,10 @@ func readTale(path string) (tale, error) {
 		return nil, err
 	}
 	var all tale
-	for row := range strings.Lines(string(text)) {
+	whole := text[:bytes.LastIndexByte(text, '\n')+1] // not what is just being written
+	for row := range strings.Lines(string(whole)) {
 		words := strings.Fields(row)
-		if len(words) != 3 || !strings.HasSuffix(row, "\n") {
+		if len(words) != 3 {
 			return nil, fmt.Errorf("read tale: %q is no line of an actor", row)
 		}
 		at, err := time.Parse(time.RFC3339Nano, words[0])

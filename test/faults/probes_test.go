@@ -152,14 +152,16 @@ lifecycle = { preStop = { exec = { command = ["sh", "-c", "echo hook >/proc/1/fd
 func TestHookOrder(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("hooked", "terminationGracePeriodSeconds = 10\n"+
-		container("a", "trap 'echo term; exit 0' TERM; echo up; while :; do sleep 0.1; done")+`
-lifecycle.postStart = { exec = { command = ["sh", "-c", "until [ -s /proc/1/fd/1 ]; do sleep 0.1; [ $((i=i+1)) -gt 9 ] && break; done; echo post >/proc/1/fd/1"] } }
+		"volumes = [{ name = \"state\", emptyDir = {} }]\n"+
+		container("a", "trap 'echo term; exit 0' TERM; echo up; touch /state/up; while :; do sleep 0.1; done")+`
+volumeMounts.state = "/state"
+lifecycle.postStart = { exec = { command = ["sh", "-c", "until [ -e /state/up ]; do sleep 0.1; done; echo post >/proc/1/fd/1; touch /state/post"] } }
 lifecycle.preStop = { exec = { command = ["sh", "-c", "echo pre >/proc/1/fd/1; exit 1"] } }
-`+container("b", idle)))
-	r.line("b", 1)
-	if got := r.lines("a"); !slices.Contains(got, "post") {
-		t.Errorf("b has started when a has written %q, want its postStart hook before", got)
+`+container("b", "ls /state/post; "+idle)+"volumeMounts.state = \"/state\"\n"))
+	if got := r.line("b", 1); got != "/state/post" {
+		t.Errorf("b finds %q when it starts, want that the postStart hook of a is over", got)
 	}
+	r.line("b", 2)
 	r.interrupt()
 	if status := r.status(); status != 0 {
 		t.Errorf("exit status %d", status)
@@ -183,7 +185,7 @@ lifecycle.postStart = { exec = { command = ["sh", "-c", "trap '' TERM; sleep 700
 	asked := time.Now()
 	r.interrupt()
 	r.status()
-	if took := time.Since(asked); took > 20*time.Second {
+	if took := time.Since(asked); took > deadline/2 {
 		t.Errorf("with a postStart hook that hangs the pod ended after %v", took)
 	}
 	r = f.start(f.PodFile("hangs", "terminationGracePeriodSeconds = 3\n"+container("a", idle)+`
@@ -193,7 +195,7 @@ lifecycle.preStop = { exec = { command = ["sh", "-c", "trap '' TERM; sleep 7003 
 	asked = time.Now()
 	r.interrupt()
 	r.status()
-	if took := time.Since(asked); took < 3*time.Second || took > 30*time.Second {
+	if took := time.Since(asked); took < 3*time.Second || took > deadline/2 {
 		t.Errorf("with a preStop hook that hangs the pod ended after %v, want its 3 s of grace", took)
 	}
 }
@@ -202,12 +204,13 @@ lifecycle.preStop = { exec = { command = ["sh", "-c", "trap '' TERM; sleep 7003 
 // ends as every other. What is left of them fails the test (checkLeftovers).
 func TestHostileProbes(t *testing.T) {
 	f := newFixture(t)
-	probe := func(script string) string {
-		return fmt.Sprintf("readinessProbe = { exec = { command = ['sh', '-c', %q] }, periodSeconds = 0.5, timeoutSeconds = 0.5 }", script)
+	probe := func(script string, numbers ...float64) string { // another period and timeout than half a second
+		numbers = append(numbers, 0.5, 0.5)
+		return fmt.Sprintf("readinessProbe = { exec = { command = ['sh', '-c', %q] }, periodSeconds = %g, timeoutSeconds = %g }", script, numbers[0], numbers[1])
 	}
 	r := f.start(f.PodFile("hostile", "terminationGracePeriodSeconds = 5\n"+
 		watched("a", probe("sleep 7101"))+
-		watched("b", probe("setsid sleep 7102 & setsid sleep 7102 & exit 0"))+
+		watched("b", probe("setsid sleep 7102 & setsid sleep 7102 & exit 0", 10, 20))+
 		watched("c", probe("yes"))+
 		watched("d", probe("trap '' TERM INT; while :; do sleep 7103; done"))+
 		watched("e", probe("(sleep 7104 &); yes & exit 1"))))

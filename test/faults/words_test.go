@@ -69,6 +69,8 @@ func TestWords(t *testing.T) {
 	const always, never, nowhere = "restartPolicy = \"Always\"\n", "restartPolicy = \"Never\"\n", "127.0.0.1:1/none:1"
 	const slow = "restartBackoff = { initialSeconds = 300 }\n"
 	until := func(code int) string { return fmt.Sprintf("trap 'exit %d' TERM; while :; do sleep 0.1; done", code) }
+	// up has what follows wait until a container has its trap.
+	const up = "startupProbe = { exec = { command = [\"test\", \"-e\", \"/up\"] }, periodSeconds = 0.3, failureThreshold = 10000, timeoutSeconds = 100 }\n"
 	away := strings.Replace(container("app", until(0)), busybox, nowhere, 1)
 	pods := []struct {
 		name, text string
@@ -95,7 +97,7 @@ func TestWords(t *testing.T) {
 			[]string{"Pulled: ", "Created: Container created\n", "Started: Container started\n"},
 		},
 		{
-			"init-fails", never + init(container("side", until(143))+always) + init(container("prepare", "exit 4")) + container("app", until(0)),
+			"init-fails", never + init(container("side", "trap 'exit 143' TERM; touch /up; while :; do sleep 0.1; done")+always+up) + init(container("prepare", "exit 4")) + container("app", until(0)),
 			wordsOf{"Init:Error", "side Error 143; prepare Error 4; app PodInitializing: ", "init-fails failed: prepare has ended, with 4 (Error)"},
 			[]string{"Killing: Stopping container side"},
 		},
@@ -108,7 +110,7 @@ func TestWords(t *testing.T) {
 			[]string{"BackOff: Back-off restarting failed container prepare in pod init-loops_default("},
 		},
 		{
-			"not-alive", never + container("app", until(7)) + "livenessProbe = { exec = { command = [\"false\"] }, failureThreshold = 1 }\n",
+			"not-alive", never + container("app", "trap 'exit 7' TERM; touch /up; while :; do sleep 0.1; done") + "livenessProbe = { exec = { command = [\"test\", \"!\", \"-e\", \"/up\"] }, failureThreshold = 1, timeoutSeconds = 100 }\n",
 			wordsOf{"Error", "app Error 7", "The liveness probe failed"},
 			[]string{"Unhealthy: Liveness probe failed: ", "Killing: Container app failed liveness probe\n"},
 		},

@@ -34,11 +34,11 @@ volumeMounts = { data = "/data" }
   [containers.readinessProbe]
   httpGet = { path = "/whoami", port = 8080 }
   periodSeconds = 1
-  timeoutSeconds = 10
+  timeoutSeconds = 30
   [containers.livenessProbe]
   httpGet = { path = "/whoami", port = 8080 }
   periodSeconds = 1
-  timeoutSeconds = 10
+  timeoutSeconds = 30
 [[volumes]]
 name = "data"
 emptyDir = {}

@@ -147,9 +147,13 @@ func TestFiftyPods(t *testing.T) {
 			places = append(places, fmt.Sprintf("127.0.0.1:%d", 20000+i))
 		}
 		for _, place := range places {
-			if got, err := space("").get(f.Ctx(), "http://"+place); err != nil || got != name {
-				t.Errorf("%s answered %q, %v, want %s", place, got, err, name)
-			}
+			f.Await(func() error {
+				got, err := space("").get(f.Ctx(), "http://"+place)
+				if err == nil && got != name {
+					t.Errorf("%s answered %q, want %s", place, got, name)
+				}
+				return err
+			})
 		}
 	}
 

@@ -56,6 +56,9 @@ func (f *fixture) places() []place {
 		pattern: filepath.Join(f.StateDir(), "pods", "keeper.json"), secrets: []string{"inline", "envFile", "program"}, ok: private,
 		reason: "without the values of the pod file the pod could not start again",
 	}, {
+		pattern: filepath.Join(f.StateDir(), "pods", ".podstead-tmp-keeper.json-*"), secrets: []string{"inline", "envFile", "program"}, ok: private, passing: true,
+		reason: "this is the file above until it is on the disk, or until the next start of a daemon that was killed before",
+	}, {
 		pattern: filepath.Join(bundles, "*", "config.json"), secrets: every, ok: private,
 		reason: "the OCI runtime reads the environment and the arguments of a container there",
 	}, {

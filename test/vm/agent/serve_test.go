@@ -55,7 +55,7 @@ func TestAnswer(t *testing.T) {
 		{"signal", wire.Command{Args: []string{"sh", "-c", "kill -TERM $$"}, Timeout: time.Minute}, -1, "signal: terminated", ""},
 		{"no such program", wire.Command{Args: []string{"no-such-program"}, Timeout: time.Minute}, -1, "no-such-program", ""},
 		{"nothing", wire.Command{Timeout: time.Minute}, -1, "no program", ""},
-		{"timeout, with its children", wire.Command{Args: []string{"sh", "-c", "echo begun; sleep 1000 & wait"}, Timeout: time.Second}, -1, "killed after 1s", "begun\n"},
+		{"timeout, with its children", wire.Command{Args: []string{"sh", "-c", "echo begun; sleep 1000 & wait"}, Timeout: 5 * time.Second}, -1, "killed after 5s", "begun\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			end, output := ask(test.command)
