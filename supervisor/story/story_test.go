@@ -40,6 +40,9 @@ func TestStories(t *testing.T) {
 	gated.ReadinessGates = []spec.ReadinessGate{{ConditionType: "example.org/door"}}
 	hooked := pod(forAYear)
 	hooked.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"hook"}}}}
+	slowEnd := pod(forAYear)
+	slowEnd.InitContainers = []spec.Container{{Name: "side", Image: "i:1", RestartPolicy: spec.RestartAlways, Command: []string{"sh", "-c", server}}}
+	slowEnd.Containers[0].Lifecycle = &spec.Lifecycle{PreStop: &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"hook"}}}}
 	never := pod("sleep 3; exit 4")
 	never.RestartPolicy = spec.RestartNever
 	unpulled := pod(server)
@@ -262,6 +265,20 @@ func TestStories(t *testing.T) {
 			w.probes("echo no database; exit 1")
 			w.add()
 			time.Sleep(45 * time.Second)
+		}},
+		{"before-the-signal", slowEnd, func(w *world) {
+			w.probes("sleep 5")
+			w.add()
+			time.Sleep(time.Minute)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(3 * time.Second)
+		}},
+		{"after-the-signal", slowEnd, func(w *world) {
+			w.probes("sleep 5")
+			w.add()
+			time.Sleep(time.Minute)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(7 * time.Second)
 		}},
 		{"by-force", pod(forAYear), func(w *world) {
 			w.add()
