@@ -121,10 +121,10 @@ func (v *view) conditions(s *Status) []Condition {
 
 // restarting is true while a restart of all containers ends those of the round before.
 func (v *view) restarting(s *Status) Condition {
-	switch s.Phase {
-	case PhaseSucceeded:
+	if s.Phase == PhaseSucceeded {
 		return condition(AllContainersRestarting, false, ReasonPodCompleted, "")
-	case PhaseFailed:
+	}
+	if s.Phase == PhaseFailed {
 		return condition(AllContainersRestarting, false, ReasonPodFailed, "")
 	}
 	if v.facts.Stop.Asked.IsZero() && restartAllBy(v.pod, v.facts) != (Ref{}) {

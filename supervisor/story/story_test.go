@@ -247,6 +247,12 @@ func TestStories(t *testing.T) {
 			w.start()
 			time.Sleep(time.Minute)
 		}},
+		{"done-before-a-stop", half, func(w *world) {
+			w.add()
+			time.Sleep(time.Minute)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Minute)
+		}},
 		{"memory-of-a-child", pod(forAYear), func(w *world) {
 			w.add()
 			time.Sleep(time.Minute)
