@@ -15,7 +15,8 @@ import (
 	"github.com/podstead/podstead/supervisor"
 )
 
-// OutputRuns says which runs of a container the output is wanted of.
+// OutputRuns says which runs of a container the output is wanted of. The previous one is, as for kubectl, the one that the status shows
+// as lastState: of a container that waits for its next start, its newest.
 type OutputRuns string
 
 // The choices of runs.
@@ -89,8 +90,8 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, name := range q.containers {
-		if newest, known := newestRun(&snapshot, name); q.runs == PreviousRun && (!known || newest < 1) {
-			s.reply(w, r, nil, failure(http.StatusNotFound, "container %q of pod %q has no previous run", name, snapshot.Pod.Name))
+		if _, known := previousRun(&snapshot, name); q.runs == PreviousRun && !known {
+			s.reply(w, r, nil, noPreviousRun(name, snapshot.Pod.Name))
 			return
 		}
 	}

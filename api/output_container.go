@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -54,16 +55,17 @@ func (c *containerOutput) send(ctx context.Context) error {
 
 // runs gives the restart counts of the first and of the last run that are wanted; the last is -1 for "until the pod rests".
 func (c *containerOutput) runs(ctx context.Context) (first, last int, err error) {
-	newest, any := -1, false
+	newest, any, previous, ended := -1, false, -1, false
 	if s := c.look(); s != nil {
 		newest, any = newestRun(s, c.name)
+		previous, ended = previousRun(s, c.name)
 	}
 	switch c.query.runs {
 	case PreviousRun:
-		if newest < 1 {
-			return 0, 0, failure(404, "container %q of pod %q has no previous run", c.name, c.pod)
+		if !ended {
+			return 0, 0, noPreviousRun(c.name, c.pod)
 		}
-		return newest - 1, newest - 1, nil
+		return previous, previous, nil
 	case NewestRun:
 		return max(newest, 0), max(newest, 0), nil
 	case AllRuns:
@@ -134,6 +136,29 @@ func newestRun(s *supervisor.Snapshot, container string) (restarts int, any bool
 		}
 	}
 	return 0, false
+}
+
+// previousRun is the restart count of the run that the status shows as a container's last state.
+func previousRun(s *supervisor.Snapshot, container string) (restarts int, known bool) {
+	for _, list := range [...][]lifecycle.ContainerStatus{s.Status.InitContainerStatuses, s.Status.ContainerStatuses} {
+		for i := range list {
+			last := list[i].LastState.Terminated
+			if list[i].Name != container || last == nil {
+				continue
+			}
+			h := s.Facts.Containers[container]
+			for _, a := range [...]*lifecycle.Attempt{&h.Newest, &h.Previous} {
+				if a.ID != "" && strings.HasSuffix(last.ContainerID, a.ID) {
+					return a.Restarts, true
+				}
+			}
+		}
+	}
+	return 0, false
+}
+
+func noPreviousRun(container, pod string) error {
+	return failure(http.StatusNotFound, "container %q of pod %q has no previous run", container, pod)
 }
 
 // begun waits until run n begins, and reports false if it never will.

@@ -74,6 +74,25 @@ func TestOutputOfAllContainersOverAllRuns(t *testing.T) {
 	}
 }
 
+// TestPreviousOutput: of a container that waits for its next start the previous run is its newest, of one that runs the one before.
+func TestPreviousOutput(t *testing.T) {
+	w := newWorld(t, fakeruntime.Options{})
+	uid := w.create(t, file("web", "restartPolicy = \"Always\"\nrestartBackoff = { initialSeconds = 300 }\n"+app("loops", "echo over; exit 1")+app("runs", "echo up; sleep 1000"))).Metadata.UID
+	w.await(t, uid, "the wait for a start", func(c api.PodChange) bool {
+		s := c.Object.Status.ContainerStatuses[0]
+		return s.State.Waiting != nil && s.State.Waiting.Reason == lifecycle.ReasonCrashLoopBackOff
+	})
+	got, _ := w.read(t, "web", api.OutputQuery{Runs: api.PreviousRun, Containers: []string{"loops"}}, -1)
+	if diff := cmp.Diff([]string{"loops/1 stdout: over"}, got); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+	for _, err := range w.client.Output(t.Context(), "web", api.OutputQuery{Runs: api.PreviousRun, Containers: []string{"runs"}}) {
+		if !isStatus(err, http.StatusNotFound) {
+			t.Errorf("of a container that was never restarted: %v, want 404", err)
+		}
+	}
+}
+
 func TestOutputEndsWhenThePodIsAtRest(t *testing.T) {
 	w := newWorld(t, fakeruntime.Options{})
 	w.create(t, file("web", "restartPolicy = \"Never\"\n"+app("a", "echo a; sleep 0.2; echo b")+app("b", "exit 0")))

@@ -34,7 +34,7 @@ each line has its container before it.`,
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringSliceVarP(&f.containers, "container", "c", nil, "only these containers")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on until the pod has ended")
-	cmd.Flags().BoolVarP(&f.previous, "previous", "p", false, "of the run before the newest")
+	cmd.Flags().BoolVarP(&f.previous, "previous", "p", false, "of the previous run, which get shows as lastState")
 	cmd.Flags().IntVar(&f.tail, "tail", -1, "only so many lines of the end (default all)")
 	cmd.Flags().BoolVar(&f.stamps, "timestamps", false, "with the time of each line")
 	return cmd

@@ -161,7 +161,7 @@ func (a StartContainer) issued(f *Facts, at Instant) {
 		c.Backoff = Backoff{Level: a.Backoff, Granted: at}
 	}
 	next := Attempt{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts, Asked: at}
-	if !c.Newest.Refused.IsZero() { // it is tried again for the same reason
+	if !c.Newest.Refused.IsZero() && c.Newest.Round == a.Round { // it is tried again for the same reason
 		next.Exit = c.Newest.Exit
 	}
 	c.Newest = next

@@ -253,6 +253,12 @@ func TestDecideRestart(t *testing.T) {
 		},
 		{name: "a refused run is tried again after 10 s", pod: always, past: refused, now: 19.999, wake: 20},
 		{
+			name: "in a new sandbox at once", pod: always,
+			past: history{refused, tick(11), lost(1), sandboxRemoved(1), startSandbox(2), happened(func(t lifecycle.Instant) lifecycle.Event {
+				return lifecycle.SandboxStarted{Sandbox: 2, At: t}
+			})}, now: 11, want: do{pull("app", 2, 1)},
+		},
+		{
 			name: "and counts as no restart", pod: always,
 			past: history{refused, tick(20), pulled("app", 2)}, now: 20, want: do{start("app", 2, 0, 0)},
 		},

@@ -19,7 +19,7 @@ func NextTry(pod *spec.Pod, f Facts, container string, now Instant) (in time.Dur
 		due = s.Failed.Add(sandboxDelay(s))
 	case pull.Reason != "" && pull.For > h.Newest.N() && !pull.inFlight():
 		due = pull.Failed.Add(pullDelay(pull))
-	case !h.Newest.Refused.IsZero():
+	case !h.Newest.Refused.IsZero() && h.Newest.Round == f.Round:
 		due = h.Newest.Refused.Add(retryDelay)
 	default:
 		delay := RestartDelay(pod, f, container, now)

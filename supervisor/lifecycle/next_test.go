@@ -25,6 +25,7 @@ func TestNextTry(t *testing.T) {
 		{"while it is pulled again", history{late, tick(30), pull("app", 1, 3)}, 31, 0},
 		{"a restart", crashed, 12, 8 * time.Second},
 		{"creation", history{up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), refused)}, 13, 7 * time.Second},
+		{"nothing: its creation was refused in a sandbox that is gone", history{up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), refused), lost(1), sandboxRemoved(1), startSandbox(2)}, 13, 0},
 		{"the sandbox", history{tick(10), failing(startSandbox(1), oops)}, 14, 6 * time.Second},
 		{"a volume", history{tick(10), failing(startSandbox(1), mount)}, 10.5, 500 * time.Millisecond},
 		{"a volume, again", history{tick(10), mounts(2, mount)}, 10.5, 1500 * time.Millisecond},

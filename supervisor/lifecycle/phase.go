@@ -38,10 +38,12 @@ func (v *view) phase(s *Status) Phase {
 	return PhaseRunning
 }
 
-// running reports whether an app container has run in this round (podHasInitialized of the kubelet).
+// running reports whether an app container has run in this round (podHasInitialized of the kubelet), also one whose next run has
+// no outcome yet.
 func (v *view) running() bool {
 	for i := range v.pod.Containers {
-		if a := v.facts.Containers[v.pod.Containers[i].Name].Newest; a.Round == v.facts.Round && a.ran() {
+		h := v.facts.Containers[v.pod.Containers[i].Name]
+		if a, _ := v.records(&h, roleApp); a.Round == v.facts.Round && a.ran() {
 			return true
 		}
 	}
@@ -183,13 +185,20 @@ func (v *view) unready(s *Status) []string {
 	return names
 }
 
-// Since fills in when each condition last changed: an instant of the earlier status where it is as it was, else now.
+// Since fills in when each condition last changed: an instant of the earlier status where it is as it was, else now. A pod that
+// was initialized stays so (contract 2.2), also where a stop came before its app containers' turn did.
 func (s Status) Since(earlier []Condition, now Instant) Status {
 	conditions := make([]Condition, len(s.Conditions))
 	for i, c := range s.Conditions {
 		c.LastTransitionTime = stamp(now)
 		for _, old := range earlier {
-			if old.Type == c.Type && old.Status == c.Status {
+			if old.Type != c.Type {
+				continue
+			}
+			if c.Type == PodInitialized && old.Status == conditionTrue && c.Status != conditionTrue {
+				c = condition(PodInitialized, true, "", "")
+			}
+			if old.Status == c.Status {
 				c.LastTransitionTime = old.LastTransitionTime
 			}
 		}

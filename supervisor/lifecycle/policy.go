@@ -205,8 +205,8 @@ func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at In
 	switch {
 	case a.N() == 0 || f.void(a) || f.restartsAllBy(c, a):
 		return Instant{}, 0
-	case a.Round != f.Round && isInit(pod, c):
-		return Instant{}, 0 // a new round begins its init containers afresh
+	case a.Round != f.Round && (isInit(pod, c) || !a.Refused.IsZero()):
+		return Instant{}, 0 // a new round begins its init containers afresh, and what an earlier one refused was in a sandbox that is gone
 	case !a.Refused.IsZero():
 		return a.Refused.Add(retryDelay), 0
 	}

@@ -249,7 +249,7 @@ func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, r role)
 		return nil
 	case pull.Reason != "" && pull.For > next.N():
 		return pullWaiting(c, pull)
-	case !next.ran() && next.Exit.Reason != "":
+	case !next.ran() && next.Exit.Reason != "" && next.Round == v.facts.Round:
 		return &Waiting{Reason: next.Exit.Reason, Message: next.Exit.Message}
 	case v.facts.void(record):
 		return &Waiting{Reason: ReasonRestartingAllContainers, Message: restartingAllMessage}

@@ -26,6 +26,7 @@ func TestStatusSidecars(t *testing.T) {
 		{"2.1 or with one that is not started", gated, side, 1, "Pending; side Running not started; app PodInitializing"},
 		{"2.1 before the app has run", gated, history{side, probed("side", 1, startup, good)}, 1, "Pending; side Running; app PodInitializing"},
 		{"2.1 not after that", gated, history{side, probed("side", 1, startup, good), running("app", 1), exited("side", 1, 1), running("side", 2)}, 1, "Running; side Running after Error(1) +1 not started; app Running ready"},
+		{"2.1 nor while the app is started again, too", gated, history{side, probed("side", 1, startup, good), ran("app", 1, 1), start("app", 2, 1, 1), exited("side", 1, 1), running("side", 2)}, 1, "Running; side Running after Error(1) +1 not started; app Error(1)"},
 		{"2.1 but in a new round", within(podOf(always, "side", "app"), "side", probe(startup)), history{side, probed("side", 1, startup, good), ran("app", 1, 3), exited("side", 1, 3), round2, again, runsAgain}, 1, "Pending; side Running after Error(3) +1 not started; app Error(3)"},
 		{"2.1 one that begins again does not make it Pending", pod, history{all, exited("side", 1, 0)}, 1, "Running; side Completed(0); init Completed(0) ready; app Running ready"},
 		{"4.3 it backs off whatever it said", pod, history{up(), ran("side", 1, 0), running("side", 2), ran("init", 1, 0), running("app", 1), exited("side", 2, 0)}, 2, "Running; side CrashLoopBackOff after Completed(0) +1; init Completed(0) ready; app Running ready"},
@@ -174,6 +175,25 @@ func TestConditionsOfMore(t *testing.T) {
 				t.Errorf("conditions\n got %s\nwant %s", text, row.want)
 			}
 		})
+	}
+}
+
+// TestInitializedForGood: a stop comes between the start of the last sidecar and the turn of the app container.
+func TestInitializedForGood(t *testing.T) {
+	pod := podOf(spec.RestartNever, "side", "x")
+	past := history{up(), stopped(10 * time.Second), running("side", 1)}
+	first := lifecycle.StatusOf(pod, fold(past), at(2)).Since(nil, at(2))
+	past = append(past, exited("side", 1, 0))
+	want := first.Conditions[2]
+	if want.Type != lifecycle.PodInitialized || want.Status != "True" {
+		t.Fatalf("while the sidecar runs: %+v", want)
+	}
+	if got := lifecycle.StatusOf(pod, fold(past), at(9)).Since(first.Conditions, at(9)).Conditions[2]; got != want {
+		t.Errorf("when it has ended: %+v, want %+v", got, want)
+	}
+	never := lifecycle.StatusOf(pod, fold(up()), at(2)).Since(nil, at(2)).Conditions[2]
+	if got := lifecycle.StatusOf(pod, fold(past), at(9)).Since([]lifecycle.Condition{never}, at(9)).Conditions[2]; got.Status != "False" {
+		t.Errorf("of a pod that was not initialized before: %+v", got)
 	}
 }
 

@@ -110,6 +110,11 @@ func TestStatus(t *testing.T) {
 		{"also while it is tried again", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), refused), tick(11), pulled("app", 2), start("app", 2, 0, 0)}, 11, "Pending; app CreateContainerConfigError"},
 		{"until it runs", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), refused), tick(11), pulled("app", 2), start("app", 2, 0, 0), started("app", 2)}, 11, "Running; app Running ready"},
 		{"of a restart beside the end before", podOf(always, "app"), history{up(), ran("app", 1, 1), failing(start("app", 2, 1, 1), refused)}, 1, "Running; app CreateContainerConfigError after Error(1)"},
+		{"but not in a new round", podOf(always, "app"), history{up(), ran("app", 1, 1), failing(start("app", 2, 1, 1), refused), lost(1), sandboxRemoved(1), startSandbox(2)}, 1, "Running; app Error(1)"},
+		{"nor while it is tried again there", podOf(always, "app"), history{
+			up(), failing(start("app", 1, 0, 0), refused), lost(1), sandboxRemoved(1), startSandbox(2), pulled("app", 2),
+			lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "app", Round: 2, Attempt: 2}, Sandbox: 2},
+		}, 1, "Pending; app ContainerCreating"},
 		{"the first start that fails shows its end", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), oops)}, 1, "Running; app StartError(128)"},
 		{"the second what it waits for", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 1), oops)}, 1, "Running; app RunContainerError after StartError(128) +1"},
 		{"the third backs off", podOf(always, "app"), history{up(), failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 2), oops)}, 1, "Running; app CrashLoopBackOff after StartError(128) +1"},

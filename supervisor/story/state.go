@@ -26,7 +26,7 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 	newest := t.snapshot.Facts.Containers[c.Name].Newest
 	switch {
 	case newest.StopReason != "" && newest.Exited.IsZero():
-		return "It is being stopped."
+		return t.stopping(&newest)
 	case c.State.Running != nil:
 		return t.running(c)
 	case c.State.Terminated != nil:
@@ -54,6 +54,21 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 
 // behindOthers are the reasons for which a container waits whose turn has not come.
 var behindOthers = map[lifecycle.Reason]bool{lifecycle.ReasonPodInitializing: true, lifecycle.ReasonRestartingAllContainers: true}
+
+// stopping is how far the end of a run has come.
+func (t *teller) stopping(a *lifecycle.Attempt) string {
+	switch {
+	case !a.KillSent.IsZero():
+		return fmt.Sprintf("It is being stopped; it was killed (SIGKILL) %s ago and is still there.", span(t.now.Sub(a.KillSent)))
+	case !a.StopSent.IsZero():
+		return fmt.Sprintf("It is being stopped; it was sent its stop signal %s ago.", span(t.now.Sub(a.StopSent)))
+	case !a.PreStop.Asked.IsZero() && a.PreStop.Done.IsZero():
+		return fmt.Sprintf("It is being stopped; its preStop hook has run for %s.", span(t.now.Sub(a.PreStop.Asked)))
+	case a.StopAsked.IsZero():
+		return "It is being stopped; it waits for what is to end before it."
+	}
+	return "It is being stopped."
+}
 
 // ended is how a container is that has ended.
 func (t *teller) ended(c *lifecycle.ContainerStatus) string {

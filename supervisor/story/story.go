@@ -5,6 +5,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -180,7 +182,7 @@ type teller struct {
 func (t *teller) add(s *Story, c *lifecycle.ContainerStatus) {
 	told := Container{Name: c.Name, Restarts: c.RestartCount, Told: t.restarts(c.Name, c.RestartCount == 0)}
 	if n := len(told.Told); n > 0 && t.done(c) {
-		told.Told[n-1].Steps = withoutReturns(told.Told[n-1].Steps)
+		told.Told[n-1].Steps = upToTheEnd(told.Told[n-1].Steps, c.State.Terminated.ExitCode)
 	}
 	told.Now = t.state(c)
 	if in, known := lifecycle.NextTry(t.snapshot.Pod, t.snapshot.Facts, c.Name, t.now); known {
@@ -191,14 +193,19 @@ func (t *teller) add(s *Story, c *lifecycle.ContainerStatus) {
 	}
 }
 
-// withoutReturns leaves out the returns of the daemon and of the machine after the end of a container that is not started again.
-func withoutReturns(steps []Step) []Step {
-	for n := len(steps); n > 1; n-- {
-		if kind := supervisor.Kind(steps[n-1].Kind); kind != supervisor.PodRecovered && kind != supervisor.MachineRestarted {
+// upToTheEnd leaves out what happened to the pod after the end of a container that is not started again. What may have killed it may be
+// told after that: it is chance what is seen first.
+func upToTheEnd(steps []Step, code int) []Step {
+	killed := code == 128+int(unix.SIGKILL) || code == 255
+	for n := len(steps); n > 0; n-- {
+		switch kind := supervisor.Kind(steps[n-1].Kind); {
+		case kind == supervisor.ContainerSucceeded, kind == supervisor.ContainerFailed, kind == supervisor.ContainerStartError:
+			return steps[:n]
+		case killed && kind != supervisor.PodRecovered && kind != supervisor.MachineRestarted:
 			return steps[:n]
 		}
 	}
-	return steps[:1]
+	return steps
 }
 
 // starts is how many starts of a container are known.

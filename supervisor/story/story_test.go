@@ -42,6 +42,9 @@ func TestStories(t *testing.T) {
 	hooked.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"hook"}}}}
 	unhooked := pod("sleep 10; exit 3")
 	unhooked.Containers[0].Lifecycle = hooked.Containers[0].Lifecycle
+	slowEnd := pod(forAYear)
+	slowEnd.InitContainers = []spec.Container{{Name: "side", Image: "i:1", RestartPolicy: spec.RestartAlways, Command: []string{"sh", "-c", server}}}
+	slowEnd.Containers[0].Lifecycle = &spec.Lifecycle{PreStop: &spec.LifecycleHandler{Exec: &spec.ExecAction{Command: []string{"hook"}}}}
 	never := pod("sleep 3; exit 4")
 	never.RestartPolicy = spec.RestartNever
 	unpulled := pod(server)
@@ -273,6 +276,12 @@ func TestStories(t *testing.T) {
 			w.start()
 			time.Sleep(time.Minute)
 		}},
+		{"done-before-a-stop", half, func(w *world) {
+			w.add()
+			time.Sleep(time.Minute)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(time.Minute)
+		}},
 		{"memory-of-a-child", pod(forAYear), func(w *world) {
 			w.add()
 			time.Sleep(time.Minute)
@@ -291,6 +300,20 @@ func TestStories(t *testing.T) {
 			w.probes("echo no database; exit 1")
 			w.add()
 			time.Sleep(45 * time.Second)
+		}},
+		{"before-the-signal", slowEnd, func(w *world) {
+			w.probes("sleep 5")
+			w.add()
+			time.Sleep(time.Minute)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(3 * time.Second)
+		}},
+		{"after-the-signal", slowEnd, func(w *world) {
+			w.probes("sleep 5")
+			w.add()
+			time.Sleep(time.Minute)
+			w.stop(supervisor.StopOptions{})
+			time.Sleep(7 * time.Second)
 		}},
 		{"by-force", pod(forAYear), func(w *world) {
 			w.add()

@@ -102,7 +102,7 @@ func TestWords(t *testing.T) {
 			[]string{"Killing: Stopping container side"},
 		},
 		{
-			"init-loops", always + slow + init(container("prepare", "exit 4")) + container("app", until(0)),
+			"init-loops", always + slow + init(container("prepare", "echo said; exit 4")) + container("app", until(0)),
 			wordsOf{
 				"Init:CrashLoopBackOff", "prepare CrashLoopBackOff: back-off 5m0s restarting failed container=prepare pod=init-loops_default(",
 				"app: It waits until init container prepare is done",
@@ -123,6 +123,9 @@ func TestWords(t *testing.T) {
 		if err := f.told(p.name, p.events); err != nil {
 			t.Errorf("%s: %v", p.name, err)
 		}
+	}
+	if got := f.MustRun("logs", "init-loops", "-c", "prepare", "--previous"); got != "said\n" {
+		t.Errorf("the output of the run before the next one is %q", got)
 	}
 	for _, p := range pods {
 		f.MustRun("delete", p.name, "--force")
