@@ -63,7 +63,7 @@ func TestBootedMovesEveryInstant(t *testing.T) {
 		Sandbox: lifecycle.Sandbox{Asked: old, Ready: old, Lost: old, Failed: old, Removal: removal},
 		Containers: map[string]lifecycle.Container{"app": {
 			Newest: attempt, Previous: attempt, Backoff: lifecycle.Backoff{Granted: old},
-			Pull: lifecycle.Pull{Asked: old, Cancelled: old, Done: old, Failed: old, Retry: old},
+			Pull: lifecycle.Pull{Asked: old, Cancelled: old, Done: old, Failed: old, Looked: old, Retry: old},
 		}},
 	}
 	if zero := zeroInstants(facts); len(zero) > 0 {

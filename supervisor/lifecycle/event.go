@@ -64,7 +64,7 @@ func (e SandboxRemoved) apply(f *Facts) {
 	}
 }
 
-// ImagePulled ends a [PullImage]: the image is here, unpacked.
+// ImagePulled ends a [PullImage] or a [FindImage]: the image is here, unpacked.
 type ImagePulled struct {
 	Container string
 	For       int           // the attempt that it was made for
@@ -74,7 +74,11 @@ type ImagePulled struct {
 }
 
 func (e ImagePulled) apply(f *Facts) {
-	f.updatePull(e.Container, e.For, func(p *Pull) { p.Done, p.Reason, p.Message = e.At, "", "" })
+	c, known := f.Containers[e.Container]
+	if p := &c.Pull; known && p.For == e.For && p.Done.IsZero() {
+		p.Done, p.Reason, p.Message = e.At, "", ""
+		f.Containers[e.Container] = c
+	}
 }
 
 // ContainerStarted ends a [StartContainer]: the process runs, or has run.
@@ -246,7 +250,7 @@ func (f *Facts) rebase(move func(*Instant)) {
 		attempt(&c.Newest)
 		attempt(&c.Previous)
 		for _, t := range []*Instant{
-			&c.Pull.Asked, &c.Pull.Cancelled, &c.Pull.Done, &c.Pull.Failed, &c.Pull.Retry, &c.Backoff.Granted,
+			&c.Pull.Asked, &c.Pull.Cancelled, &c.Pull.Done, &c.Pull.Failed, &c.Pull.Looked, &c.Pull.Retry, &c.Backoff.Granted,
 		} {
 			move(t)
 		}
