@@ -40,6 +40,26 @@ func (r *Runtime) PullImage(
 	return pulled, nil
 }
 
+// FindImage reports whether the image of a container is here, and those of the volumes that it mounts, so that their policies want no
+// pull.
+func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, container string) (here bool, err error) {
+	ctx = inNamespace(ctx)
+	c, err := find(pod, container)
+	if err != nil {
+		return false, fmt.Errorf("find image: %w", err)
+	}
+	here, err = r.images.Find(ctx, c.Image, c.ImagePullPolicy)
+	for _, v := range imageVolumes(pod, c) {
+		if here && err == nil {
+			here, err = r.images.Find(ctx, v.Image.Reference, v.Image.PullPolicy)
+		}
+	}
+	if err != nil {
+		return false, imageFailure(ctx, err)
+	}
+	return here, nil
+}
+
 func imageFailure(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*image.Error](err); ok {
 		return lifecycle.Failure{Reason: lifecycle.Reason(e.Reason), Message: message(e)}

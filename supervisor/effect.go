@@ -165,6 +165,14 @@ func (l *loop) perform(ctx context.Context, a lifecycle.Action, saved *write) (o
 		saved.wait(ctx)
 		started, err := rt.StartSandbox(ctx, uid, l.whole.Load(), a)
 		return func(now lifecycle.Instant) lifecycle.Event { started.At = now; return started }, err
+	case lifecycle.FindImage:
+		here, err := rt.FindImage(ctx, l.whole.Load(), a.Container)
+		if err == nil && !here {
+			err = lifecycle.Failure{Kind: lifecycle.FailureGone}
+		}
+		return func(now lifecycle.Instant) lifecycle.Event {
+			return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: now}
+		}, err
 	case lifecycle.StartContainer:
 		saved.wait(ctx)
 		defer l.shared.turn(ctx)()

@@ -231,7 +231,7 @@ func (l *loop) issue(a lifecycle.Action, now lifecycle.Instant) {
 	l.tellAction(a, now)
 	l.facts = l.facts.Apply(lifecycle.Issued{Action: a, At: now})
 	switch a.(type) {
-	case lifecycle.PullImage, lifecycle.CancelPull, lifecycle.CancelHook, lifecycle.RemoveContainer:
+	case lifecycle.PullImage, lifecycle.FindImage, lifecycle.CancelPull, lifecycle.CancelHook, lifecycle.RemoveContainer:
 		// Found out again by doing it again; the next write holds it too.
 	default:
 		l.dirty = true

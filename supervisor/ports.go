@@ -36,6 +36,8 @@ type Images interface {
 	// first, and reports whether anything had to be fetched. It may take as long as it makes progress, and tells of it,
 	// in bytes and of a total that may grow, if it fetches anything; progress is never nil and does not block.
 	PullImage(ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64)) (pulled bool, err error)
+	// FindImage reports whether the image of a container is here, so that its pull policy wants no pull. No registry is asked.
+	FindImage(ctx context.Context, pod *spec.Pod, container string) (here bool, err error)
 }
 
 // Sandboxes makes, watches and takes away sandboxes.

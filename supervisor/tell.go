@@ -122,6 +122,9 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 			l.tell(now, SandboxGone, "", fields{"error": e.Message, "then": then})
 		}
 	case lifecycle.ImagePulled:
+		if before.Containers[e.Container].Pull == l.facts.Containers[e.Container].Pull {
+			return // it was found already
+		}
 		kind := ImagePresent
 		if e.Pulled {
 			kind = ImageFetched

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -110,7 +111,7 @@ func seconds(n int) *time.Duration {
 	if n < 0 {
 		return nil
 	}
-	d := time.Duration(max(n, 1)) * time.Second
+	d := time.Duration(min(max(n, 1), math.MaxInt32)) * time.Second // no more than a pod file can say
 	return &d
 }
 

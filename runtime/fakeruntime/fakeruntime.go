@@ -114,6 +114,16 @@ func (r *Runtime) notify() {
 	r.changed = make(chan struct{})
 }
 
+// FindImage reports whether the image of a container is here, so that its policy wants no pull.
+func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, container string) (here bool, err error) {
+	err = r.do(ctx, Call{Method: "FindImage", Container: container}, func() error {
+		c := pod.Container(container)
+		here = c != nil && c.ImagePullPolicy != spec.PullAlways && slices.Contains(r.images, c.Image)
+		return nil
+	})
+	return here, err
+}
+
 // PullImage makes the image of a container available: it is fetched where the policy wants that, and a pod with
 // archives has all of its images from them.
 func (r *Runtime) PullImage(

@@ -56,6 +56,24 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy spec.PullPolicy, 
 	return img, err
 }
 
+// Find reports whether the image of ref is here, unpacked, so that a policy wants no pull of it.
+func (s *Store) Find(ctx context.Context, ref string, policy spec.PullPolicy) (bool, error) {
+	name, tag, err := parse(ref)
+	if err != nil {
+		return false, err
+	}
+	rec, found, err := s.lookup(ctx, name)
+	if err != nil {
+		return false, fail(ctx, ReasonInspect, "look up image", ref, err)
+	}
+	_, archived := rec.Labels[labelArchive]
+	if !found || resolve(policy, tag, archived) == spec.PullAlways {
+		return false, nil
+	}
+	_, err = s.ready(ctx, rec)
+	return err == nil, ctx.Err()
+}
+
 // pullShared pulls an image together with all who want it now.
 func (s *Store) pullShared(ctx context.Context, ref, name string, progress func(Progress)) (Image, error) {
 	if progress != nil {

@@ -82,6 +82,9 @@ func TestEnsurePolicy(t *testing.T) {
 			if c.unpowered {
 				reg.intercept(hangUp)
 			}
+			if here, err := w.store.Find(ctx, reg.host+"/shop"+c.tag, c.policy); here != (c.want == local) || err != nil {
+				t.Errorf("found: %v, %v", here, err)
+			}
 			img, err := w.store.Ensure(ctx, reg.host+"/shop"+c.tag, c.policy, nil)
 			if c.want == gone || c.want == failed {
 				if c.want == failed {
@@ -107,6 +110,8 @@ func TestEnsureInvalidName(t *testing.T) {
 	ctx, w := newWorld(t, image.Options{})
 	for _, ref := range []string{"", "UPPER", "a b", "shop:", "shop@sha256:1", "http://shop"} {
 		_, err := w.store.Ensure(ctx, ref, "", nil)
+		wantError(t, err, image.ReasonInvalidName, "parse image name")
+		_, err = w.store.Find(ctx, ref, "")
 		wantError(t, err, image.ReasonInvalidName, "parse image name")
 	}
 }

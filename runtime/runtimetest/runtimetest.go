@@ -22,6 +22,7 @@ const deadline = time.Minute
 // Runtime is supervisor.Runtime, whose package the edges do not import.
 type Runtime interface {
 	PullImage(ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64)) (bool, error)
+	FindImage(ctx context.Context, pod *spec.Pod, container string) (bool, error)
 	StartSandbox(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox) (lifecycle.SandboxStarted, error)
 	WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (overuse string, err error)
 	RemoveSandbox(ctx context.Context, uid string, sandbox int) error

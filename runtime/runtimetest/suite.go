@@ -22,7 +22,16 @@ func testImages(w *world) {
 			w.Errorf("pull of an image that is there: %v, %v", pulled, err)
 		}
 	}
+	find := func(want bool) {
+		if here, err := w.Runtime.FindImage(w.ctx(), w.pod, "c"); here != want || err != nil {
+			w.Errorf("look for image %s, policy %q: %v, %v", w.pod.Containers[0].Image, w.pod.Containers[0].ImagePullPolicy, here, err)
+		}
+	}
+	find(true)
+	w.pod.Containers[0].ImagePullPolicy = spec.PullAlways
+	find(false) // what has to be pulled is not here
 	w.pod.Containers[0].Image, w.pod.Containers[0].ImagePullPolicy = "localhost/podstead/none:1", spec.PullNever
+	find(false)
 	_, err := pull()
 	w.wantFailure(err, lifecycle.FailureRetry, lifecycle.ReasonErrImageNeverPull, "localhost/podstead/none:1")
 	w.pod = nil

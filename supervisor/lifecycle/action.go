@@ -127,6 +127,24 @@ func (a PullImage) failed(f *Facts, why Failure, at Instant) {
 	})
 }
 
+// FindImage looks whether the image of a container has come without it, while its next pull waits. No registry is asked. It
+// ends in [ImagePulled], or fails where the image is not here, or has to be pulled by its policy.
+type FindImage struct {
+	Container string
+	For       int // the attempt that it is looked for
+}
+
+func (a FindImage) issued(f *Facts, at Instant) {
+	c := f.Containers[a.Container]
+	if c.Pull.For != a.For {
+		c.Pull = Pull{For: a.For, Failed: c.Pull.Failed, Level: c.Pull.Level}
+	}
+	c.Pull.Looked = at
+	f.Containers[a.Container] = c
+}
+
+func (FindImage) failed(*Facts, Failure, Instant) {}
+
 // CancelPull ends a running [PullImage] early; the pull's own outcome is the only event that follows.
 type CancelPull struct {
 	Container string

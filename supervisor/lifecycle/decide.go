@@ -256,7 +256,16 @@ func (p *plan) pull(name string, pull *Pull, attempt int) {
 	case !pull.Retry.IsZero() && !p.due(pull.Retry.Add(unavailableDelay)):
 		return
 	case !pull.Failed.IsZero() && !p.due(pull.Failed.Add(pullDelay(pull))):
+		p.find(name, pull, attempt)
 		return
 	}
 	p.do(PullImage{Container: name, For: attempt, Level: pullLevel(pull, p.now)})
+}
+
+// find looks for an image whose pull backs off: it may have come with another pod, or from an archive. Only pulls have to wait
+// (contract 4.4).
+func (p *plan) find(name string, pull *Pull, attempt int) {
+	if pull.For != attempt || p.due(later(pull.Failed, pull.Looked).Add(retryDelay)) {
+		p.do(FindImage{Container: name, For: attempt})
+	}
 }

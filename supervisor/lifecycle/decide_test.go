@@ -354,7 +354,7 @@ func TestDecidePull(t *testing.T) {
 		{name: "and leads to level 2", pod: pod, past: once, now: 20, want: do{pull("app", 1, 2)}},
 		{
 			name: "the next waits 20 s", pod: pod,
-			past: history{once, tick(20), pullFailed("app", 1, 2, broken)}, now: 39.999, wake: 40,
+			past: history{once, tick(20), pullFailed("app", 1, 2, broken), tick(30), find("app", 1)}, now: 39.999, wake: 40,
 		},
 		{
 			name: "and so on", pod: pod,
@@ -366,7 +366,7 @@ func TestDecidePull(t *testing.T) {
 		},
 		{
 			name: "and until then", pod: pod,
-			past: history{up(), tick(10), pullFailed("app", 1, 2, broken)}, now: 10, wake: 30,
+			past: history{up(), tick(10), pullFailed("app", 1, 1, broken)}, now: 10, wake: 20,
 		},
 		{name: "600 s after a failure the level holds", pod: pod, past: once, now: 610, want: do{pull("app", 1, 2)}},
 		{name: "later it does not", pod: pod, past: once, now: 610.001, want: do{pull("app", 1, 1)}},

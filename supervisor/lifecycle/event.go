@@ -64,7 +64,7 @@ func (e SandboxRemoved) apply(f *Facts) {
 	}
 }
 
-// ImagePulled ends a [PullImage]: the image is here, unpacked.
+// ImagePulled ends a [PullImage] or a [FindImage]: the image is here, unpacked.
 type ImagePulled struct {
 	Container string
 	For       int           // the attempt that it was made for
@@ -74,7 +74,11 @@ type ImagePulled struct {
 }
 
 func (e ImagePulled) apply(f *Facts) {
-	f.updatePull(e.Container, e.For, func(p *Pull) { p.Done, p.Reason, p.Message = e.At, "", "" })
+	c, known := f.Containers[e.Container]
+	if p := &c.Pull; known && p.For == e.For && p.Done.IsZero() {
+		p.Done, p.Reason, p.Message = e.At, "", ""
+		f.Containers[e.Container] = c
+	}
 }
 
 // ContainerStarted ends a [StartContainer]: the process runs, or has run.
@@ -188,8 +192,8 @@ func (s *Stop) within(period time.Duration, by string, at Instant) {
 
 // Booted says that the machine has been started anew since the facts were saved: sandboxes and processes are gone.
 // Every instant is moved into the present boot as if the machine had not been off, so that a backoff waits for the rest
-// of its delay; but the pod is as old as the wall clock says, if that is more. That the machine ended what ran is no crash,
-// and delays no restart. Saved is the last instant of the earlier boot that is known.
+// of its delay; but the pod has grown older by what the wall clock says, the only one that went on. That the machine ended what ran
+// is no crash, and delays no restart. Saved is the last instant of the earlier boot that is known.
 type Booted struct {
 	Saved Instant
 	At    Instant
@@ -202,8 +206,8 @@ func (e Booted) apply(f *Facts) {
 			*t = Instant{Boot: e.At.Boot, Mono: e.At.Mono + since, Wall: t.Wall}
 		}
 	})
-	if age := e.At.Wall.Sub(f.Accepted.Wall); age > e.At.Sub(f.Accepted) {
-		f.Accepted.Mono = e.At.Mono - age
+	if off := e.At.Wall.Sub(e.Saved.Wall); off > 0 && !f.Accepted.IsZero() {
+		f.Accepted.Mono -= off
 	}
 	for name, c := range f.Containers {
 		if c.Newest.live() {
@@ -253,7 +257,7 @@ func (f *Facts) rebase(move func(*Instant)) {
 		attempt(&c.Newest)
 		attempt(&c.Previous)
 		for _, t := range []*Instant{
-			&c.Pull.Asked, &c.Pull.Cancelled, &c.Pull.Done, &c.Pull.Failed, &c.Pull.Retry, &c.Backoff.Granted,
+			&c.Pull.Asked, &c.Pull.Cancelled, &c.Pull.Done, &c.Pull.Failed, &c.Pull.Looked, &c.Pull.Retry, &c.Backoff.Granted,
 		} {
 			move(t)
 		}

@@ -131,6 +131,7 @@ type Pull struct {
 	Cancelled Instant `json:"cancelled,omitzero"`
 	Done      Instant `json:"done,omitzero"`
 	Failed    Instant `json:"failed,omitzero"`  // of the newest failure, which may be of an earlier pull
+	Looked    Instant `json:"looked,omitzero"`  // when it was last looked for since then
 	Retry     Instant `json:"retry,omitzero"`   // when an engine that was away is to be asked again
 	Level     int     `json:"level"`            // failures in a row, as the backoff counts them
 	Next      int     `json:"next"`             // the level that a failure of the running pull leads to

@@ -73,9 +73,9 @@ func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle
 		if stopping {
 			v.wrong("a stopping pod gets a sandbox")
 		}
-	case lifecycle.PullImage:
+	case lifecycle.PullImage, lifecycle.FindImage:
 		if stopping {
-			v.wrong("a stopping pod pulls an image")
+			v.wrong("a stopping pod wants an image")
 		}
 	case lifecycle.StartContainer:
 		if stopping {

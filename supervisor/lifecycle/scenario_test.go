@@ -96,6 +96,7 @@ type scenario struct {
 //	at DURATION evict | lose [kill] | away | back | crash off=DURATION | reboot off=DURATION | leap by=DURATION
 //	at DURATION exit container=NAME code=CODE
 //	at DURATION debug container=NAME
+//	at DURATION image container=NAME   comes, without a pull of ours
 func (s *scenario) line(words []string) error {
 	switch words[0] {
 	case "until":
@@ -140,6 +141,7 @@ func (s *scenario) happening(at time.Duration, what string, o options) error {
 		"leap":   func() { s.Leap(o.off) },
 		"evict":  func() { s.Evict() },
 		"debug":  func() { s.Debug(o.container) },
+		"image":  func() { s.Bring(o.container) },
 		"exit":   func() { s.Exit(o.container, o.run.Exit) },
 	}[what]
 	if !known {

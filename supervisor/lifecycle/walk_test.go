@@ -80,6 +80,8 @@ func answer(t *rapid.T, a lifecycle.Action, now lifecycle.Instant) lifecycle.Eve
 		return lifecycle.SandboxRemoved{Sandbox: a.Sandbox, At: now}
 	case lifecycle.PullImage:
 		return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: now}
+	case lifecycle.FindImage:
+		return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: now}
 	case lifecycle.StartContainer:
 		return lifecycle.ContainerStarted{Ref: a.Ref, ID: "id", At: now}
 	case lifecycle.RunPostStart:

@@ -144,6 +144,18 @@ func TestStories(t *testing.T) {
 			w.add()
 			time.Sleep(time.Minute)
 		}},
+		{"image-comes", pod(forAYear), func(w *world) {
+			w.fails.Store(&failure{"PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "connection refused"}})
+			w.add()
+			time.Sleep(35 * time.Second)
+			w.fails.Store(nil)
+			other := pod(forAYear)
+			other.Name = "other"
+			if _, err := w.Add(other, supervisor.Owner{By: "test"}); err != nil {
+				w.t.Fatal(err)
+			}
+			time.Sleep(25 * time.Second) // the next pull would be after 70 s
+		}},
 		{"image-never", missing, func(w *world) { w.add(); time.Sleep(15 * time.Second) }},
 		{"volume", pod(forAYear), func(w *world) {
 			w.fails.Store(&failure{"StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: "hostPath /data: no such file or directory"}})

@@ -64,6 +64,32 @@ func (s *scene) engine(use func(ctx context.Context, c *client.Client) error) {
 // labelContainer is the label of a container of the engine that says of which of the pod file it is a run.
 const labelContainer = "podstead.io/container"
 
+// TestUnseenEnd: a container that ends in the middle of its postStart hook while there is no supervisor has ended of itself; that
+// the hook cannot be run again is not its failure.
+func TestUnseenEnd(t *testing.T) {
+	t.Parallel()
+	g := ownStage(t)
+	s := g.play(t, "unseen", `
+[[containers]]
+@app until=end exit=3,0
+lifecycle.postStart.exec = { @PostStart-app until=go }
+`)
+	s.until(s.awake("app", "PostStart-app"))
+	s.killDaemon()
+	s.touch("end")
+	s.until(s.over("app", 1))
+	s.unlink("end")
+	s.touch("go")
+	s.startDaemon()
+	s.until(s.restarted("app", 1), s.runs("app"))
+	if end := s.container("app").LastState.Terminated; end == nil || end.ExitCode != 3 {
+		t.Errorf("the last end is %s, want 3", text(end))
+	}
+	if told := s.events(supervisor.PostStartFailed, "app"); len(told) > 0 {
+		t.Errorf("the hook is said to have failed: %v", told)
+	}
+}
+
 // TestRow40: a supervisor that is killed, or ends and comes back, finds its pods as they were: nothing is started or ended, and
 // nothing is shown otherwise. A crash after that is followed by a restart as ever.
 func TestRow40(t *testing.T) {

@@ -137,12 +137,17 @@ restartPolicy = "Never"
 		t.Errorf("the phase is %s", p.Status.Phase)
 	}
 	s.until(s.waits("late", lifecycle.ReasonImagePullBackOff)) // when it has failed again, after 10 s
+	again := s.events(supervisor.ImageFailed, "late")
 	s.check(s.over("init", 1)(), s.tale().DoesNotStart("late"), s.tale().DoesNotStart("app"))
 
 	archive := filepath.Join(s.dir, "late.tar")
 	s.check(nameAnew(shared.Archive("actor"), archive, late))
-	shared.play(t, s.name+"-fix", "imageArchives = [\""+archive+"\"]\n[[containers]]\n"+container)
+	fix := shared.play(t, s.name+"-fix", "imageArchives = [\""+archive+"\"]\n[[containers]]\n"+container)
 	s.ended(lifecycle.PhaseSucceeded)
+	came, found := fix.event(supervisor.ImagePresent, "late").Time, s.event(supervisor.ImagePresent, "late").Time
+	if early := came.Sub(again[len(again)-1].Time) < 4*time.Second; early && found.Sub(came) > 15*time.Second {
+		t.Errorf("it was found %v after it had come: only a pull waits for 20 s", found.Sub(came))
+	}
 	all := s.tale()
 	s.check(all.ExitsBefore("init", "late"), all.ExitsBefore("late", "app"))
 }

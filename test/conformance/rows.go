@@ -80,6 +80,7 @@ func Rows() []Row {
 		{"", "a sidecar whose end such a rule names, when the work is done", "the pod ends, and nothing begins again", "", "TestRestartAllContainersAtTheEnd", ""},
 		{"", "a container that fails often", "one dead container is kept for its name", "", "TestDeadContainers", ""},
 		{"", "the engine has a pod that nobody knows", "it is ended without hooks", "with the hooks and the grace period that it was started with", "TestOrphan", ""},
+		{"", "a container ends in its postStart hook while there is no supervisor", "it starts again by its policy; nothing is said of the hook", "", "TestUnseenEnd", ""},
 		{"", "pods come and go in a storm", "no status says that a container started or succeeded that did not", "", "TestStorm", ""},
 		{"", "all handlers of all probes", "HTTP, HTTPS, TCP, gRPC with host, path, headers and service: their answers decide", "", "TestProbeHandlers", ""},
 		{"", "all handlers of hooks", "HTTP, HTTPS and sleep after the start and before the end", "the answer of a hook without `host` on the machine's network counts (kubernetes#134285)", "TestHookHandlers", ""},

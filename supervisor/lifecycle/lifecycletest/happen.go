@@ -25,6 +25,9 @@ func (w *World) Evict() {
 	w.fold(lifecycle.PodEvicted{Message: "too much", At: w.Now()})
 }
 
+// Bring makes a container's image come without a pull.
+func (w *World) Bring(container string) { w.images[container] = true }
+
 // Debug adds an ephemeral container to the pod. A supervisor that is down does not hear it.
 func (w *World) Debug(container string) {
 	if w.down || w.gone {

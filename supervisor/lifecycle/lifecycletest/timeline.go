@@ -104,6 +104,8 @@ func action(a lifecycle.Action) string {
 		return fmt.Sprintf("RemoveSandbox %d", a.Sandbox)
 	case lifecycle.PullImage:
 		return fmt.Sprintf("PullImage %s/%d", a.Container, a.For)
+	case lifecycle.FindImage:
+		return fmt.Sprintf("FindImage %s/%d", a.Container, a.For)
 	case lifecycle.CancelPull:
 		return fmt.Sprintf("CancelPull %s/%d", a.Container, a.For)
 	case lifecycle.StartContainer:

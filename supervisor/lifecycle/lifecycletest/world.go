@@ -51,6 +51,7 @@ type World struct {
 	Echo      func() (after time.Duration, again bool) // whether an event arrives once more; nil: never
 
 	engine engine
+	images map[string]bool // by container: the image has come without a pull
 	away   bool
 	gone   bool
 	pulls  map[string]func(lifecycle.Event) // ends the running pull of a container
@@ -87,7 +88,8 @@ func New(pod *spec.Pod, script Script) *World {
 		engine: engine{
 			sandboxes: map[int]bool{}, processes: map[lifecycle.Ref]*process{}, asked: map[lifecycle.Ref]Run{},
 		},
-		pulls: map[string]func(lifecycle.Event){}, hooks: map[hook]func(lifecycle.Event){},
+		images: map[string]bool{},
+		pulls:  map[string]func(lifecycle.Event){}, hooks: map[hook]func(lifecycle.Event){},
 		workers: map[lifecycle.ProbeRef]*worker{},
 	}
 	w.Facts = lifecycle.Facts{UID: "uid", Accepted: w.Now()}
@@ -199,7 +201,7 @@ func (w *World) fold(e lifecycle.Event) {
 	case lifecycle.SignalSent, lifecycle.ProbeChanged, lifecycle.ProbeFailed, lifecycle.ProbeWarned:
 	case lifecycle.Issued:
 		switch e.Action.(type) {
-		case lifecycle.PullImage, lifecycle.CancelPull, lifecycle.CancelHook, lifecycle.RemoveContainer:
+		case lifecycle.PullImage, lifecycle.FindImage, lifecycle.CancelPull, lifecycle.CancelHook, lifecycle.RemoveContainer:
 		default:
 			w.dirty = true
 		}
