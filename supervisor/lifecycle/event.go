@@ -206,8 +206,8 @@ func (e Booted) apply(f *Facts) {
 			*t = Instant{Boot: e.At.Boot, Mono: e.At.Mono + since, Wall: t.Wall}
 		}
 	})
-	if off := e.At.Wall.Sub(e.Saved.Wall); off > 0 && !f.Accepted.IsZero() {
-		f.Accepted.Mono -= off
+	if !f.Accepted.IsZero() {
+		f.Accepted.Mono -= max(e.At.Wall.Sub(e.Saved.Wall), 0)
 	}
 	for name, c := range f.Containers {
 		if c.Newest.live() {
