@@ -257,6 +257,9 @@ func ending(c *Container) string {
 	if n == 0 || c.Told[n-1].over() || c.Told[n-1].Why == "" {
 		return ""
 	}
+	if why := c.Told[n-1].Why; strings.HasPrefix(c.Now, "It has ended") && strings.HasPrefix(why, "it exited") && !strings.Contains(why, ";") {
+		return "" // the state has said so
+	}
 	for _, now := range []string{"It waits for its next start (CrashLoopBackOff).", "It has ended", "It is being stopped"} {
 		if strings.HasPrefix(c.Now, now) {
 			return "; " + c.Told[n-1].Why
