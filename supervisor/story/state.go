@@ -35,11 +35,7 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 	case c.State.Waiting != nil && !newest.Started.IsZero() && newest.Exited.IsZero():
 		return fmt.Sprintf("It was started, and its postStart hook runs (%s).", c.State.Waiting.Reason)
 	case c.State.Waiting != nil && behindOthers[c.State.Waiting.Reason]:
-		if first := t.before(c.Name); first != "" {
-			until := "init container " + first + " is done"
-			if t.sidecar(first) {
-				until = "sidecar " + first + " is started"
-			}
+		if until := t.until(c.Name); until != "" {
 			return fmt.Sprintf("It waits until %s (%s).", until, c.State.Waiting.Reason)
 		}
 	}
@@ -50,7 +46,25 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 }
 
 // behindOthers are the reasons for which a container waits whose turn has not come.
-var behindOthers = map[lifecycle.Reason]bool{lifecycle.ReasonPodInitializing: true, lifecycle.ReasonRestartingAllContainers: true}
+var behindOthers = map[lifecycle.Reason]bool{
+	lifecycle.ReasonPodInitializing: true, lifecycle.ReasonContainerCreating: true, lifecycle.ReasonRestartingAllContainers: true,
+}
+
+// until is what others have to come to before a container starts; empty if it waits for nobody.
+func (t *teller) until(name string) string {
+	if slices.ContainsFunc(t.snapshot.Facts.Ephemeral, func(c spec.Container) bool { return c.Name == name }) {
+		return ""
+	}
+	if first := t.before(name); t.sidecar(first) {
+		return "sidecar " + first + " is started"
+	} else if first != "" {
+		return "init container " + first + " is done"
+	}
+	if ahead := lifecycle.Ahead(t.snapshot.Pod, t.snapshot.Facts, name); ahead != "" {
+		return ahead + " is started"
+	}
+	return ""
+}
 
 // ended is how a container is that has ended.
 func (t *teller) ended(c *lifecycle.ContainerStatus) string {
