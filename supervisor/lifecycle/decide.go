@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"slices"
 	"time"
 
 	"github.com/podstead/podstead/spec"
@@ -167,7 +168,7 @@ func (p *plan) apps() {
 		c := &p.pod.Containers[i]
 		h := p.facts.Containers[c.Name]
 		a := &h.Newest
-		first := a.Round != p.facts.Round || (!a.ran() && a.Refused.IsZero())
+		first := p.facts.first(a)
 		switch {
 		case a.live():
 			p.attend(c, a)
@@ -175,17 +176,33 @@ func (p *plan) apps() {
 		default:
 			p.run(c, &h, !first || !blocked)
 		}
-		hooking := a.hooking(c) && h.Previous.Round != a.Round
-		blocked = blocked || hooking || (first && (a.live() || p.pulling(c.Name)))
+		blocked = blocked || p.facts.holdsUp(c) || (first && p.begun(c.Name))
 	}
 }
 
-// pulling reports whether the container's image is on its way, an action of this very decision included.
-func (p *plan) pulling(name string) bool {
-	pull := p.facts.Containers[name].Pull
-	if pull.inFlight() {
-		return true
+// first reports whether an app container has not run in this round yet, as far as is known.
+func (f *Facts) first(a *Attempt) bool { return a.Round != f.Round || (!a.ran() && a.Refused.IsZero()) }
+
+// holdsUp reports whether the first start of an app container in this round is under way, its image and its postStart hook included.
+func (f *Facts) holdsUp(c *spec.Container) bool {
+	h := f.Containers[c.Name]
+	a := &h.Newest
+	return a.hooking(c) && h.Previous.Round != a.Round || f.first(a) && (a.live() || h.Pull.inFlight())
+}
+
+// Ahead is the app container for whose start one that is behind it in the file waits; empty if it waits for none.
+func Ahead(pod *spec.Pod, f Facts, container string) string {
+	own := slices.IndexFunc(pod.Containers, func(c spec.Container) bool { return c.Name == container })
+	for i := range max(own, 0) {
+		if f.holdsUp(&pod.Containers[i]) {
+			return pod.Containers[i].Name
+		}
 	}
+	return ""
+}
+
+// begun reports whether this very decision pulls the image of a container, or starts it.
+func (p *plan) begun(name string) bool {
 	for _, a := range p.decision.Actions {
 		switch a := a.(type) {
 		case PullImage:

@@ -71,6 +71,34 @@ func TestDecidePostStart(t *testing.T) {
 	}.check(t)
 }
 
+// TestAhead: for whose start an app container waits.
+func TestAhead(t *testing.T) {
+	pod := within(podOf(spec.RestartAlways, "app", "other", "last"), "other", hook(lifecycle.PostStart))
+	first := history{up(), running("app", 1)}
+	second := history{first, running("other", 1), postStart("other", 1)}
+	for _, row := range []struct {
+		name      string
+		past      history
+		container string
+		want      string
+	}{
+		{"the first one's image", history{up(), pull("app", 1, 1)}, "last", "app"},
+		{"its start", history{up(), pulled("app", 1), asked("app", 1)}, "other", "app"},
+		{"nobody is ahead of itself", history{up(), pull("app", 1, 1)}, "app", ""},
+		{"nobody is behind the last", history{first, pull("last", 1, 1)}, "other", ""},
+		{"one that runs holds nobody up", history{first}, "last", ""},
+		{"a hook does", second, "last", "other"},
+		{"until it is done", history{second, hooked("other", 1, lifecycle.PostStart)}, "last", ""},
+		{"not that of a restart", history{first, ran("other", 1, 1), running("other", 2), postStart("other", 2)}, "last", ""},
+		{"nor an image of one", history{first, ran("other", 1, 1), pull("other", 2, 1)}, "last", ""},
+		{"one of another kind waits for nobody", history{up(), pull("app", 1, 1)}, "debug", ""},
+	} {
+		if got := lifecycle.Ahead(pod, fold(row.past), row.container); got != row.want {
+			t.Errorf("%s: %s waits for %q, want %q", row.name, row.container, got, row.want)
+		}
+	}
+}
+
 func TestDecidePreStop(t *testing.T) {
 	pod := with(podOf(spec.RestartAlways, "app"), hook(lifecycle.PreStop))
 	zero := with(podOf(spec.RestartNever, "app"), hook(lifecycle.PreStop))

@@ -38,11 +38,7 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 	case c.State.Waiting != nil && c.State.Waiting.Reason == lifecycle.ReasonCrashLoopBackOff && newest.PostStart.Message != "":
 		return "It waits for its next start (CrashLoopBackOff); its postStart hook failed: " + sentence(newest.PostStart.Message)
 	case c.State.Waiting != nil && behindOthers[c.State.Waiting.Reason]:
-		if first := t.before(c.Name); first != "" {
-			until := "init container " + first + " is done"
-			if t.sidecar(first) {
-				until = "sidecar " + first + " is started"
-			}
+		if until := t.until(c.Name); until != "" {
 			return fmt.Sprintf("It waits until %s (%s).", until, c.State.Waiting.Reason)
 		}
 	}
@@ -53,7 +49,25 @@ func (t *teller) state(c *lifecycle.ContainerStatus) string {
 }
 
 // behindOthers are the reasons for which a container waits whose turn has not come.
-var behindOthers = map[lifecycle.Reason]bool{lifecycle.ReasonPodInitializing: true, lifecycle.ReasonRestartingAllContainers: true}
+var behindOthers = map[lifecycle.Reason]bool{
+	lifecycle.ReasonPodInitializing: true, lifecycle.ReasonContainerCreating: true, lifecycle.ReasonRestartingAllContainers: true,
+}
+
+// until is what others have to come to before a container starts; empty if it waits for nobody.
+func (t *teller) until(name string) string {
+	if slices.ContainsFunc(t.snapshot.Facts.Ephemeral, func(c spec.Container) bool { return c.Name == name }) {
+		return ""
+	}
+	if first := t.before(name); t.sidecar(first) {
+		return "sidecar " + first + " is started"
+	} else if first != "" {
+		return "init container " + first + " is done"
+	}
+	if ahead := lifecycle.Ahead(t.snapshot.Pod, t.snapshot.Facts, name); ahead != "" {
+		return ahead + " is started"
+	}
+	return ""
+}
 
 // stopping is how far the end of a run has come.
 func (t *teller) stopping(a *lifecycle.Attempt) string {

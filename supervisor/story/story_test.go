@@ -52,6 +52,8 @@ func TestStories(t *testing.T) {
 	half := pod("sleep 3")
 	half.RestartPolicy = spec.RestartNever
 	half.Containers = append(half.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", forAYear}})
+	ahead := pod(forAYear)
+	ahead.Containers = append(ahead.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", forAYear}})
 	early := pod(server)
 	early.InitContainers = []spec.Container{{Name: "wait", Image: "i:1", Command: []string{"sh", "-c", server}}}
 	initialized := pod(forAYear)
@@ -225,6 +227,11 @@ func TestStories(t *testing.T) {
 			w.probes("sleep 100")
 			w.add()
 			time.Sleep(time.Minute)
+		}},
+		{"start-ahead", ahead, func(w *world) {
+			w.slow.Store(true)
+			w.add()
+			time.Sleep(time.Second)
 		}},
 		{"hook-ended-unseen", unhooked, func(w *world) {
 			w.probes("sleep 100")
