@@ -234,7 +234,7 @@ func (m *machine) pidOf(ref lifecycle.Ref) int {
 		}
 		at, err1 := strconv.ParseUint(fields[start], 10, 64)
 		pid, err2 := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err1 == nil && err2 == nil && at < born {
+		if err1 == nil && err2 == nil && (at < born || at == born && pid < first) {
 			first, born = pid, at
 		}
 	}
