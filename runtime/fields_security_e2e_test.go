@@ -3,15 +3,11 @@
 package runtime_test
 
 import (
-	"fmt"
-	"math/bits"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
-
-	"github.com/containerd/containerd/v2/pkg/cap"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -210,50 +206,6 @@ const (
 	capMknod    = uint64(1) << 27
 )
 
-// ownCaps are the capabilities of this process, as a set and, of those that it has not got, the name of one.
-func ownCaps(t *testing.T) (set uint64, absent string) {
-	t.Helper()
-	status, err := os.Open("/proc/self/status")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer status.Close()
-	sets, err := cap.ParseProcPIDStatus(status)
-	if err != nil {
-		t.Fatal(err)
-	}
-	set = sets[cap.Effective]
-	if i := bits.TrailingZeros64(^set); cap.FromNumber(i) != "" {
-		absent = strings.TrimPrefix(cap.FromNumber(i), "CAP_")
-	}
-	return set, absent
-}
-
-// TestFieldsCapabilities: the sets that may be had, are permitted and are in effect are the default's with what is added and
-// without what is dropped. None is inherited or ambient, so another user than root has them in reach and none in effect.
-//
-// fields: containers[].securityContext.capabilities.{add,drop}
-func TestFieldsCapabilities(t *testing.T) {
-	own, absent := ownCaps(t)
-	const caps = `awk '/^Cap(Inh|Prm|Eff|Bnd|Amb)/ { printf \"%s%s\", s, $2; s = \" \" } END { print \"\" }' /proc/self/status`
-	m := newMachine(t)
-	text := strings.NewReplacer("@caps", caps, "@absent", max(absent, "CHOWN")).Replace(capabilitiesFile)
-	p := newPod(m, m.parse(text))
-	sets := func(has, bound uint64) string { // inheritable, permitted, effective, bounding, ambient
-		return fmt.Sprintf("%016x %016x %016[2]x %016[3]x %016[1]x", 0, has, bound)
-	}
-	all := func(set uint64) string { return sets(set, set) }
-	wantLines(t, p.run("default"), all(defaultCaps))
-	wantLines(t, p.run("drop-all-add"), all(capNetAdmin), "Operation not permitted")
-	wantLines(t, p.run("add-all-drop"), all(own&^capChown))
-	wantLines(t, p.run("add"), all(defaultCaps&^capMknod|capNetAdmin), "down")
-	wantLines(t, p.run("user"), sets(0, defaultCaps|capNetAdmin))
-	if absent != "" {
-		_, err := p.begin("absent")
-		wantFailure(t, "a capability that nobody has", err, lifecycle.ReasonCreateConfigError, "capability "+absent+" cannot be added")
-	}
-}
-
 const privilegesFile = `
 [[containers]]
 name = "default"
@@ -298,20 +250,6 @@ name = "data"
 emptyDir = {}
 `
 
-// TestFieldsPrivileges: who may not gain privileges does not by a setuid program, and a root that is read-only leaves volumes alone.
-//
-// fields: containers[].securityContext.{allowPrivilegeEscalation,readOnlyRootFilesystem}
-func TestFieldsPrivileges(t *testing.T) {
-	m := newMachine(t)
-	p := newPod(m, m.parse(privilegesFile))
-	wantLines(t, p.run("default"), "NoNewPrivs:\t0", "written")
-	wantLines(t, p.run("limited"), "NoNewPrivs:\t1", "Read-only file system", "written")
-	wantLines(t, p.run("allowed"), "NoNewPrivs:\t0", "written")
-	p.run("install")
-	wantLines(t, p.run("suid"), "0")
-	wantLines(t, p.run("no-suid"), "1")
-}
-
 const privilegedFile = `
 securityContext.runAsNonRoot = false
 volumes = [{ name = "host", hostPath.path = "host" }]
@@ -336,20 +274,6 @@ command = ["sh", "-c", '''
 	mknod /d @node && head -c 1 /d 2>&1 | sed "s/.*: //"''']
 securityContext.privileged = false
 `
-
-// TestFieldsPrivileged: a privileged container has all that the daemon has: capabilities, devices, a /sys that can be written
-// to, nothing hidden, no filter.
-//
-// fields: containers[].securityContext.privileged
-func TestFieldsPrivileged(t *testing.T) {
-	const device, node = "/dev/kmsg", "c 1 11" // one that machines have and containers have not
-	own, _ := ownCaps(t)
-	m := newMachine(t)
-	p := newPod(m, m.parse(strings.NewReplacer("@device", device, "@node", node).Replace(privilegedFile)))
-	hex := fmt.Sprintf("%016x", own)
-	wantLines(t, p.run("c"), "CapEff:"+hex, "CapBnd:"+hex, "NoNewPrivs:0", "Seccomp:0", "/sys rw", "/sys/fs/cgroup rw", "0", "mounted", device, "1")
-	wantLines(t, p.run("not"), "permission denied (are you root?)", "No such file or directory", "Operation not permitted")
-}
 
 // TestFieldsProcMount: what is hidden of /proc, and what cannot be written to; all of it can where nothing is masked. (A pod file
 // may say so only of a pod with users of its own.)

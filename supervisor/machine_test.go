@@ -1,0 +1,248 @@
+package supervisor_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/podstead/podstead/hooks"
+	"github.com/podstead/podstead/internal/httpget"
+	"github.com/podstead/podstead/probes"
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/policy"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// machine is a machine in a bubble: an engine and a disk that outlive the supervisors that are started on it.
+type machine struct {
+	policy  policy.Policy
+	t       *testing.T
+	engine  *fakeruntime.Runtime
+	disk    *disk
+	notes   *notes
+	journal supervisor.Journal // nil: there is none
+	bug     atomic.Bool        // the next reading of the clock panics
+	dial    httpget.Dial       // of probes and hooks
+	boot    string
+	begun   time.Time
+	*supervisor.Supervisor
+	seen   uint64        // the newest event that story has returned
+	struck chan struct{} // closed when the supervisor was killed by a hook; nil: nobody does that
+}
+
+func newMachine(t *testing.T, o fakeruntime.Options) *machine {
+	m := &machine{
+		t: t, engine: fakeruntime.New(o), disk: &disk{files: map[string]supervisor.Envelope{}},
+		notes: &notes{kept: map[string]supervisor.Note{}}, boot: "boot-1", begun: time.Now(),
+	}
+	t.Cleanup(m.leave)
+	return m
+}
+
+func (m *machine) clock() lifecycle.Instant {
+	if m.bug.Swap(false) {
+		panic("a bug")
+	}
+	return lifecycle.Instant{Boot: m.boot, Mono: time.Since(m.begun), Wall: time.Now()}
+}
+
+// start starts a supervisor and lets it take up what an earlier one left.
+func (m *machine) start() {
+	m.t.Helper()
+	m.Supervisor = supervisor.New(m.t.Context(), supervisor.Options{
+		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: hooks.New(m.engine, m.dial),
+		Store: m.disk, Notes: m.notes, Journal: m.journal, Clock: m.clock, Policy: m.policy,
+	})
+	m.seen = 0
+	if err := m.Recover(m.t.Context()); err != nil {
+		m.t.Fatal(err)
+	}
+}
+
+// leave ends the supervisor as an upgrade does.
+func (m *machine) leave() {
+	if m.Supervisor == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(m.t.Context()), time.Minute)
+	defer cancel()
+	if err := m.Leave(ctx); err != nil {
+		m.t.Error(err)
+	}
+	m.Supervisor = nil
+}
+
+// crash ends the supervisor so that nothing it does from now on reaches the disk.
+func (m *machine) crash() {
+	m.disk.kill()
+	m.leave()
+	m.disk.mu.Lock()
+	m.disk.dead = false
+	m.disk.mu.Unlock()
+}
+
+// revive starts another supervisor after one was struck.
+func (m *machine) revive() {
+	m.crash()
+	m.struck = nil
+	m.start()
+}
+
+func (m *machine) add(pod *spec.Pod) supervisor.Snapshot {
+	m.t.Helper()
+	s, err := m.Add(pod, supervisor.Owner{})
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return s
+}
+
+// until lets time pass until the pod is as wanted.
+func (m *machine) until(name, what string, wanted func(supervisor.Snapshot) bool) supervisor.Snapshot {
+	m.t.Helper()
+	deadline := time.Now().Add(time.Hour)
+	for {
+		changed := m.Changed()
+		s, known := m.Pod(name)
+		if known && wanted(s) {
+			return s
+		}
+		select {
+		case <-changed:
+		case <-m.struck:
+			m.revive()
+		case <-time.After(time.Until(deadline)):
+			m.t.Fatalf("pod %s is not %s within an hour; its status is %+v", name, what, s.Status)
+		}
+	}
+}
+
+func (m *machine) untilPhase(name string, phase lifecycle.Phase) supervisor.Snapshot {
+	m.t.Helper()
+	return m.until(name, string(phase), func(s supervisor.Snapshot) bool { return s.Status.Phase == phase })
+}
+
+func (m *machine) untilGone(name string) {
+	m.t.Helper()
+	if !m.untilGoneOrStruck(name) {
+		m.t.Fatal("the supervisor was struck")
+	}
+}
+
+func (m *machine) untilGoneOrStruck(name string) (gone bool) {
+	m.t.Helper()
+	for {
+		changed := m.Changed()
+		if _, known := m.Pod(name); !known {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-m.struck:
+			m.revive()
+			return false
+		case <-time.After(time.Hour):
+			m.t.Fatalf("pod %s is still there after an hour", name)
+		}
+	}
+}
+
+// story returns the kinds of the events since the last call, each with its container.
+func (m *machine) story() []string {
+	events, _ := m.Events().Since(m.seen)
+	var lines []string
+	for _, e := range events {
+		lines = append(lines, strings.TrimSpace(string(e.Kind)+" "+e.Container))
+		m.seen = e.Seq
+	}
+	return lines
+}
+
+func (m *machine) expectStory(want ...string) {
+	m.t.Helper()
+	synctest.Wait()
+	if got := m.story(); !slices.Equal(got, want) {
+		m.t.Errorf("the events are\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	}
+}
+
+// disk is a store in memory that can hang, fail, and die.
+type disk struct {
+	mu    sync.Mutex
+	files map[string]supervisor.Envelope
+	bad   []supervisor.Unusable
+	dead  bool
+	err   error
+	hang  chan struct{} // not nil: saves wait for it
+	saves int
+}
+
+func (d *disk) Load() ([]supervisor.Envelope, []supervisor.Unusable, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var list []supervisor.Envelope
+	for _, e := range d.files {
+		list = append(list, e)
+	}
+	return list, d.bad, d.err
+}
+
+func (d *disk) Save(e supervisor.Envelope) error {
+	d.mu.Lock()
+	hang := d.hang
+	d.mu.Unlock()
+	if hang != nil {
+		<-hang
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.saves++
+	if d.dead || d.err != nil {
+		return d.err
+	}
+	d.files[e.Pod.Name] = e
+	return nil
+}
+
+func (d *disk) Delete(name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if !d.dead {
+		delete(d.files, name)
+	}
+	return nil
+}
+
+// kill makes all that follows as if the writer had been killed now.
+func (d *disk) kill() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.dead = true
+}
+
+func (d *disk) fail(err error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.err = err
+}
+
+func pod(name string, policy spec.RestartPolicy, commands ...string) *spec.Pod {
+	p := &spec.Pod{Name: name, RestartPolicy: policy, TerminationGracePeriodSeconds: 30}
+	for i, command := range commands {
+		c := spec.Container{Name: fmt.Sprintf("c%d", i), Image: "image", Command: []string{"sh", "-c", command}}
+		p.Containers = append(p.Containers, c)
+	}
+	return p
+}
