@@ -315,6 +315,12 @@ func TestApply(t *testing.T) {
 			lifecycle.Pull{For: 2, Asked: at(9), Failed: at(1), Level: 4, Next: 5},
 		},
 		{
+			"of which an earlier one's failure is none",
+			history{pull("app", 1, 4), tick(9), pull("app", 2, 5), failed(pull("app", 1, 4), oops)},
+			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
+			lifecycle.Pull{For: 2, Asked: at(9), Next: 5},
+		},
+		{
 			"a cancelled pull did not happen",
 			history{pull("app", 1, 4), lifecycle.CancelPull{Container: "app", For: 1}, failed(pull("app", 1, 4), oops)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
