@@ -98,6 +98,30 @@ func TestStatusShares(t *testing.T) {
 	}
 }
 
+// TestStatusShareOfOne is all there is.
+func TestStatusShareOfOne(t *testing.T) {
+	exit := happened(func(t lifecycle.Instant) lifecycle.Event {
+		return lifecycle.ContainerExited{Ref: run("app", 1), Exit: lifecycle.Exit{Message: strings.Repeat("x", 13000)}, At: t}
+	})
+	s := lifecycle.StatusOf(podOf(never, "app"), fold(history{up(), running("app", 1), exit}), at(1))
+	if got := len(s.ContainerStatuses[0].State.Terminated.Message); got != 12288 {
+		t.Errorf("%d bytes, want 12288", got)
+	}
+}
+
+// TestStatusOfALostSandbox: that one was lost is no reason why the next is not there; that it could not be made is.
+func TestStatusOfALostSandbox(t *testing.T) {
+	for want, past := range map[string]history{
+		"":     {up(), lost(1)},
+		"oops": {startSandbox(1), failed(startSandbox(1), oops)},
+	} {
+		s := lifecycle.StatusOf(podOf(always, "app"), fold(past), at(1))
+		if w := s.ContainerStatuses[0].State.Waiting; w == nil || w.Message != want {
+			t.Errorf("it waits for %+v, want the message %q", w, want)
+		}
+	}
+}
+
 func TestStatusEnds(t *testing.T) {
 	live := history{up(), running("app", 1)}
 	app := podOf(always, "app")
