@@ -100,7 +100,7 @@ fuzz: ## fuzz every target for FUZZTIME (10s)
 
 mutate: ## change supervisor/lifecycle in small ways; its tests must notice (half an hour)
 	@.ci/deps build
-	$(GO) run ./internal/mutate -min-kill 95 -explained docs/mutants.md -last 'TestFactsStayBounded|Worlds|Walks' $(MUTATEFLAGS) ./supervisor/lifecycle
+	$(GO) run ./test/mutate -min-kill 95 -explained docs/mutants.md -last 'TestFactsStayBounded|Worlds|Walks' $(MUTATEFLAGS) ./supervisor/lifecycle
 
 install: ## install to PREFIX (/usr/local) and LIBEXECDIR (/usr/libexec/podstead), below DESTDIR
 	@test -x bin/podstead -a -x bin/containerd-shim-podstead-v1 || $(MAKE) --no-print-directory build

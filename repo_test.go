@@ -117,7 +117,7 @@ var arrows = []struct {
 }{
 	{"spec", module, "spec is the bottom: it imports nothing of ours"},
 	{"supervisor", ours("runtime probes hooks"), "the supervisor owns its interfaces; cmd joins them with the edges"},
-	{"supervisor/policy", ours("supervisor$ supervisor/story internal"), "policy is a pure function of a pod's definition"},
+	{"supervisor/admission", ours("supervisor$ supervisor/explain internal"), "policy is a pure function of a pod's definition"},
 	{"supervisor", ours("api"), "api imports the supervisor, not the reverse"},
 	{"api", ours("runtime probes hooks"), "api speaks of the supervisor only; cmd wires the edges"},
 	{"runtime probes hooks", ours("supervisor$ api"), "edges know spec and lifecycle, not who calls them"},

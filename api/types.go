@@ -5,8 +5,8 @@ import (
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/policy"
 )
 
 // Pod is a pod as kubectl shows one.
@@ -170,7 +170,7 @@ type Version struct {
 	PID        int    `json:"pid"`
 	OnDemand   bool   `json:"onDemand"` // started by a command, ends when nobody needs it
 	// Policy is what pods may ask for.
-	Policy *policy.Policy `json:"policy,omitempty"`
+	Policy *admission.Policy `json:"policy,omitempty"`
 	// Instance is another one after each start of the daemon. Sequence numbers of events go on over restarts, but for those
 	// of a daemon whose journal is lost.
 	Instance string `json:"instance"`

@@ -5,11 +5,11 @@ import (
 	"net/http"
 
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/story"
+	"github.com/podstead/podstead/supervisor/explain"
 )
 
 // Story is why a pod is as it is.
-type Story = story.Story
+type Story = explain.Story
 
 // StoryList is the stories of all pods.
 type StoryList struct {
@@ -32,7 +32,7 @@ func (s *Server) why(r *http.Request) (any, error) {
 		return s.story(r.Context(), &snapshot), nil
 	}
 	events, _ := s.o.Supervisor.History(r.Context(), name) // what could be read may be all that there is
-	if gone, known := story.Gone(events); known {
+	if gone, known := explain.Gone(events); known {
 		return gone, nil
 	}
 	return nil, failure(http.StatusNotFound, "no such pod %q", name)
@@ -51,5 +51,5 @@ func (s *Server) story(ctx context.Context, snapshot *supervisor.Snapshot) Story
 	limited, cancel := context.WithTimeout(ctx, historyLimit)
 	defer cancel()
 	events, _ := s.o.Supervisor.History(limited, snapshot.Pod.Name)
-	return story.Of(snapshot, events, s.o.Supervisor.Now())
+	return explain.Of(snapshot, events, s.o.Supervisor.Now())
 }

@@ -20,12 +20,12 @@ import (
 
 	"github.com/google/nftables"
 
-	"github.com/podstead/podstead/internal/ownnet"
 	"github.com/podstead/podstead/runtime"
 	"github.com/podstead/podstead/runtime/runtimetest"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/test/ownnet"
 )
 
 var _ supervisor.Runtime = (*runtime.Runtime)(nil)

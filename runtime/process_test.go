@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/podstead/podstead/runtime/config"
+	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -37,7 +37,7 @@ func TestConceal(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(open, "k"), []byte("hunter2"), 0o644); err != nil { //nolint:gosec // so that it is refused
 		t.Fatal(err)
 	}
-	r := &Runtime{config: config.Source{Dir: dir}}
+	r := &Runtime{config: configsource.Source{Dir: dir}}
 	for _, test := range []struct{ container, err, want string }{
 		{"env", `exec: "hunter2": not found`, `exec: "[hidden]": not found`},
 		{"env", `exec: "/bin/hunter2-and-more": not found`, `exec: "/bin/[hidden]": not found`},

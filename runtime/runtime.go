@@ -46,7 +46,7 @@ import (
 
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/cgroup"
-	"github.com/podstead/podstead/runtime/config"
+	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/image"
@@ -153,7 +153,7 @@ type Runtime struct {
 	appArmor appArmor
 	cgroups  cgroups
 	boot     string // the kernel's ID of this boot
-	config   config.Source
+	config   configsource.Source
 	volumes  *volume.Set
 	network  *network.Network
 	ids      *idmap.Ranges
@@ -200,7 +200,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	}
 	r := &Runtime{
 		ids:   idmap.New(filepath.Join(o.StateDir, "users.json"), "/etc/subuid", "/etc/subgid"),
-		known: newKnownPods(), gone: newCollector(), config: config.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
+		known: newKnownPods(), gone: newCollector(), config: configsource.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
 		opts: o, log: o.Logger, machine: machine, appArmor: kernelAppArmor, cgroups: groups, boot: boot,
 		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images), execs: newExecs(),
 	}

@@ -10,7 +10,7 @@ import (
 	containerdoci "github.com/containerd/containerd/v2/pkg/oci"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/config"
+	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/oci"
 )
 
@@ -21,7 +21,7 @@ const maxProfileBytes = 1 << 20
 func (r *Runtime) completeSecurity(in *oci.Input) error {
 	if name := oci.LocalhostSeccomp(in.Pod, in.Container); name != "" {
 		path := filepath.Join(r.opts.ConfigDir, "seccomp", name)
-		text, err := config.InTime("file", path, func() ([]byte, error) { return readProfile(path) })
+		text, err := configsource.InTime("file", path, func() ([]byte, error) { return readProfile(path) })
 		if err != nil {
 			return fmt.Errorf("read seccomp profile: %w", err)
 		}

@@ -53,14 +53,14 @@ func (s *Supervisor) admissible(pod *spec.Pod) []lifecycle.Refusal {
 
 // tellRefused publishes the event of a pod that is not accepted. It has no UID: it never was one.
 func (s *Supervisor) tellRefused(pod string, refusals []lifecycle.Refusal, by string) {
-	var mends []string
+	var hints []string
 	for _, r := range refusals {
-		if r.Mend != "" && !slices.Contains(mends, r.Mend) {
-			mends = append(mends, r.Mend)
+		if r.Mend != "" && !slices.Contains(hints, r.Mend) {
+			hints = append(hints, r.Mend)
 		}
 	}
 	why := (&RefusedError{Refusals: refusals}).why()
-	e := PodRefused.event(s.shared.now(), pod, fields{"error": why, "mend": strings.Join(mends, "; "), "by": by})
+	e := PodRejected.event(s.shared.now(), pod, fields{"error": why, "hint": strings.Join(hints, "; "), "by": by})
 	e.Reason = string(refusals[0].Reason)
 	s.shared.ring.add(e)
 }

@@ -91,8 +91,8 @@ func TestEveryKindIsCaused(t *testing.T) {
 	ending := func(w *troubled) { w.delete("p") }
 	causes := []cause{
 		{"a success", pod("p", spec.RestartNever, "sleep 1"), nil, ending, told{
-			supervisor.PodAccepted, supervisor.SandboxReady, supervisor.ImagePulling, supervisor.ImageFetched, supervisor.ContainerRunning,
-			supervisor.ContainerSucceeded, supervisor.PodSucceeded, supervisor.PodGone,
+			supervisor.PodAccepted, supervisor.SandboxReady, supervisor.ImagePulling, supervisor.ImagePulled, supervisor.ContainerStarted,
+			supervisor.ContainerSucceeded, supervisor.PodSucceeded, supervisor.PodRemoved,
 		}},
 		{"a crash loop", pod("p", spec.RestartAlways, "sleep 1; exit 1"), nil, nil, told{supervisor.ContainerFailed, supervisor.ContainerBackOff, supervisor.ImagePresent}},
 		{"a failure", pod("p", spec.RestartNever, "exit 1"), nil, nil, told{supervisor.PodFailed}},
@@ -103,13 +103,13 @@ func TestEveryKindIsCaused(t *testing.T) {
 			w.engine.Reboot()
 			w.boot = "boot-2"
 			w.start()
-		}, told{supervisor.MachineRestarted}},
+		}, told{supervisor.HostRebooted}},
 		{"state that is lost, and state of later versions", with(calm), nil, func(w *troubled) {
 			w.crash()
 			clear(w.disk.files)
 			w.disk.bad = []supervisor.Unusable{{Name: "p", File: "f", Err: errors.New("broken")}, {Name: "q", File: "f", Err: errors.New("later"), Kept: true}}
 			w.start()
-		}, told{supervisor.StateLost, supervisor.StateRefused}},
+		}, told{supervisor.StateLost, supervisor.StateUnsupported}},
 		{"a pod that nobody asked for", with(calm), nil, func(w *troubled) {
 			w.crash()
 			clear(w.disk.files)
@@ -119,23 +119,23 @@ func TestEveryKindIsCaused(t *testing.T) {
 		{"a sandbox that is lost, with an end that is not seen", with(calm), func(w *troubled) { w.fail("WaitContainer", lifecycle.Failure{Message: "no"}) }, func(w *troubled) {
 			s, _ := w.Pod("p")
 			w.engine.LoseSandbox(s.Facts.UID)
-		}, told{supervisor.SandboxGone, supervisor.ContainerOutdated}},
+		}, told{supervisor.SandboxChanged, supervisor.ContainerSandboxChanged}},
 		{"eviction", with(calm), nil, func(w *troubled) {
 			s, _ := w.Pod("p")
 			w.engine.Overuse(s.Facts.UID, "too much")
 		}, told{supervisor.PodEvicted}},
-		{"a deadline", with(func(p *spec.Pod, _ *spec.Container) { p.ActiveDeadlineSeconds = &minute }), nil, nil, told{supervisor.PodExpired}},
+		{"a deadline", with(func(p *spec.Pod, _ *spec.Container) { p.ActiveDeadlineSeconds = &minute }), nil, nil, told{supervisor.PodDeadlineExceeded}},
 		{"a restart of all", with(func(_ *spec.Pod, c *spec.Container) {
 			c.Command = []string{"sh", "-c", "sleep 100; exit 42"}
 			c.RestartPolicy = spec.RestartNever
 			c.RestartPolicyRules = []spec.RestartRule{{Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "In", Values: []int32{42}}}}
 		}), nil, nil, told{supervisor.PodRestarting}},
-		{"liveness", with(func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe = execProbe("bad") }), nil, nil, told{supervisor.ProbeFailed, supervisor.ContainerNotAlive}},
-		{"startup", with(func(_ *spec.Pod, c *spec.Container) { c.StartupProbe = execProbe("bad") }), nil, nil, told{supervisor.ContainerNotUp}},
+		{"liveness", with(func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe = execProbe("bad") }), nil, nil, told{supervisor.ProbeFailed, supervisor.ContainerLivenessFailed}},
+		{"startup", with(func(_ *spec.Pod, c *spec.Container) { c.StartupProbe = execProbe("bad") }), nil, nil, told{supervisor.ContainerStartupFailed}},
 		{"a probe without a program", with(func(_ *spec.Pod, c *spec.Container) { c.ReadinessProbe = execProbe("good") }), func(w *troubled) {
 			w.fails.Store(&trouble{"Exec", errors.New("no such container")})
 		}, nil, told{supervisor.ProbeErrored}},
-		{"postStart", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PostStart: execHook("bad")} }), nil, nil, told{supervisor.PostStartFailed, supervisor.ContainerNotHooked}},
+		{"postStart", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PostStart: execHook("bad")} }), nil, nil, told{supervisor.PostStartFailed, supervisor.ContainerPostStartFailed}},
 		{"preStop", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PreStop: execHook("bad")} }), nil, ending, told{supervisor.PreStopFailed}},
 		{"redirects and HTTPS that is HTTP", with(func(p *spec.Pod, c *spec.Container) {
 			p.HostNetwork = true
@@ -152,24 +152,24 @@ func TestEveryKindIsCaused(t *testing.T) {
 			if _, err := w.Add(&spec.Pod{Name: "q", SecurityContext: unsafeContext}, supervisor.Owner{}); err == nil {
 				t.Error("a forbidden sysctl was accepted")
 			}
-		}, told{supervisor.PodRefused}},
+		}, told{supervisor.PodRejected}},
 		{"a condition", with(func(p *spec.Pod, _ *spec.Container) { p.ReadinessGates = []spec.ReadinessGate{{ConditionType: "a"}} }), nil, func(w *troubled) {
 			if err := w.SetCondition(w.t.Context(), "p", "", "a", lifecycle.SetCondition{Status: "True"}, "test"); err != nil {
 				t.Error(err)
 			}
 		}, told{supervisor.ConditionChanged}},
 		{"a disk that is full for a while", with(calm), func(w *troubled) { w.disk.fail(errors.New("full")) }, func(w *troubled) { w.disk.fail(nil) }, told{supervisor.StateNotDurable, supervisor.StateDurable}},
-		{"a journal that fails", with(calm), func(w *troubled) { w.kept.set(nil, errors.New("full")) }, nil, told{supervisor.JournalFailed}},
-		{"a bug", with(calm), nil, func(w *troubled) { w.bug.Store(true) }, told{supervisor.SupervisorPanicked}},
+		{"a journal that fails", with(calm), func(w *troubled) { w.kept.set(nil, errors.New("full")) }, nil, told{supervisor.JournalNotDurable}},
+		{"a bug", with(calm), nil, func(w *troubled) { w.bug.Store(true) }, told{supervisor.InternalError}},
 		failing("StartSandbox", lifecycle.Failure{Message: "no"}, supervisor.SandboxFailed),
 		failing("StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount}, supervisor.VolumeFailed),
-		failing("StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable}, supervisor.EngineAway),
-		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull}, supervisor.ImageFailed, supervisor.ImageBackOff, supervisor.ContainerNotStarted),
-		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImageNeverPull}, supervisor.ImageNotAllowed),
-		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonInvalidImageName}, supervisor.ImageNotInspected),
-		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonImageInspectError}, supervisor.ImageNotInspected),
-		failing("StartContainer", lifecycle.Failure{Kind: lifecycle.FailureRefused}, supervisor.ContainerRefused),
-		failing("StartContainer", lifecycle.Failure{Message: "no"}, supervisor.ContainerStartError),
+		failing("StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable}, supervisor.EngineUnavailable),
+		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull}, supervisor.ImagePullFailed, supervisor.ImageBackOff, supervisor.ImageError),
+		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImageNeverPull}, supervisor.ImageNeverPull),
+		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonInvalidImageName}, supervisor.ImageInspectFailed),
+		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonImageInspectError}, supervisor.ImageInspectFailed),
+		failing("StartContainer", lifecycle.Failure{Kind: lifecycle.FailureRefused}, supervisor.ContainerCreateFailed),
+		failing("StartContainer", lifecycle.Failure{Message: "no"}, supervisor.ContainerStartFailed),
 		{"a signal that cannot be sent", with(calm), nil, func(w *troubled) {
 			w.fail("StopContainer", lifecycle.Failure{Message: "no"})
 			w.delete("p")
@@ -222,7 +222,7 @@ func (c *cause) run(t *testing.T) map[supervisor.Kind]bool {
 	synctest.Wait()
 	events, _ := w.Events().Since(0)
 	seen, known := map[supervisor.Kind]bool{}, map[uint64]bool{0: true}
-	first := []supervisor.Kind{supervisor.PodAccepted, supervisor.StateLost, supervisor.StateRefused, supervisor.JournalFailed, supervisor.PodRefused}
+	first := []supervisor.Kind{supervisor.PodAccepted, supervisor.StateLost, supervisor.StateUnsupported, supervisor.JournalNotDurable, supervisor.PodRejected}
 	later := map[supervisor.Kind]bool{supervisor.PodRecovered: true, supervisor.OrphanFound: true} // first, of a pod that was forgotten
 	for _, e := range events {
 		if (e.Cause == 0) != slices.Contains(first, e.Kind) && !later[e.Kind] {
@@ -326,7 +326,7 @@ func TestNoImageInTheKubeletsWords(t *testing.T) {
 					if e.Container != "" {
 						got = append(got, string(e.Level)+" "+e.Reason+": "+e.Message)
 					}
-					if e.Kind == supervisor.ImageBackOff && events[slices.IndexFunc(events, func(o supervisor.Event) bool { return o.Seq == e.Cause })].Kind != supervisor.ImageFailed {
+					if e.Kind == supervisor.ImageBackOff && events[slices.IndexFunc(events, func(o supervisor.Event) bool { return o.Seq == e.Cause })].Kind != supervisor.ImagePullFailed {
 						t.Errorf("the back-off follows from %d", e.Cause)
 					}
 				}
@@ -376,7 +376,7 @@ func TestSandboxGone(t *testing.T) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			events, _ := m.Events().Since(0)
-			i := slices.IndexFunc(events, func(e supervisor.Event) bool { return e.Kind == supervisor.SandboxGone })
+			i := slices.IndexFunc(events, func(e supervisor.Event) bool { return e.Kind == supervisor.SandboxChanged })
 			if i < 0 && policy == spec.RestartNever {
 				return // the end of the container was heard of first, and with it that of the pod
 			}

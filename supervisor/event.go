@@ -48,119 +48,120 @@ type Entry struct {
 
 // The kinds of events.
 const (
-	PodAccepted         Kind = "PodAccepted"
-	PodRefused          Kind = "PodRefused"
-	PodRecovered        Kind = "PodRecovered"
-	StateLost           Kind = "StateLost"
-	StateRefused        Kind = "StateRefused"
-	OrphanFound         Kind = "OrphanFound"
-	MachineRestarted    Kind = "MachineRestarted"
-	SandboxReady        Kind = "SandboxReady"
-	SandboxFailed       Kind = "SandboxFailed"
-	SandboxGone         Kind = "SandboxGone"
-	VolumeFailed        Kind = "VolumeFailed"
-	PodEvicted          Kind = "PodEvicted"
-	RemovalFailed       Kind = "RemovalFailed"
-	ImagePulling        Kind = "ImagePulling"
-	ImageFetched        Kind = "ImageFetched"
-	ImagePresent        Kind = "ImagePresent"
-	ImageFailed         Kind = "ImageFailed"
-	ImageBackOff        Kind = "ImageBackOff"
-	ContainerNotStarted Kind = "ContainerNotStarted"
-	ContainerRefused    Kind = "ContainerRefused"
-	ContainerStartError Kind = "ContainerStartError"
-	ContainerCreated    Kind = "ContainerCreated"
-	ContainerRunning    Kind = "ContainerRunning"
-	ContainerSucceeded  Kind = "ContainerSucceeded"
-	ContainerFailed     Kind = "ContainerFailed"
-	ContainerBackOff    Kind = "ContainerBackOff"
-	ContainerStopping   Kind = "ContainerStopping"
-	ContainerOutdated   Kind = "ContainerOutdated"
-	ContainerNotAlive   Kind = "ContainerNotAlive"
-	ContainerNotUp      Kind = "ContainerNotUp"
-	ContainerNotHooked  Kind = "ContainerNotHooked"
-	ContainerKilled     Kind = "ContainerKilled"
-	ProbeFailed         Kind = "ProbeFailed"
-	ProbeErrored        Kind = "ProbeErrored"
-	ProbeWarned         Kind = "ProbeWarned"
-	PostStartFailed     Kind = "PostStartFailed"
-	PreStopFailed       Kind = "PreStopFailed"
-	HookWarned          Kind = "HookWarned"
-	SignalFailed        Kind = "SignalFailed"
-	EngineAway          Kind = "EngineAway"
-	PodRestarting       Kind = "PodRestarting"
-	PodExpired          Kind = "PodExpired"
-	PodStopping         Kind = "PodStopping"
-	PodSucceeded        Kind = "PodSucceeded"
-	PodFailed           Kind = "PodFailed"
-	PodGone             Kind = "PodGone"
-	StateNotDurable     Kind = "StateNotDurable"
-	StateDurable        Kind = "StateDurable"
-	SupervisorPanicked  Kind = "SupervisorPanicked"
-	ContainerAdded      Kind = "ContainerAdded"
-	ConditionChanged    Kind = "ConditionChanged"
-	JournalFailed       Kind = "JournalFailed"
-	ImageNotAllowed     Kind = "ImageNotAllowed"
-	ImageNotInspected   Kind = "ImageNotInspected"
+	PodAccepted              Kind = "PodAccepted"
+	PodRejected              Kind = "PodRejected"
+	PodRecovered             Kind = "PodRecovered"
+	StateLost                Kind = "StateLost"
+	StateUnsupported         Kind = "StateUnsupported"
+	OrphanFound              Kind = "OrphanFound"
+	HostRebooted             Kind = "HostRebooted"
+	SandboxReady             Kind = "SandboxReady"
+	SandboxFailed            Kind = "SandboxFailed"
+	SandboxChanged           Kind = "SandboxChanged"
+	VolumeFailed             Kind = "VolumeFailed"
+	PodEvicted               Kind = "PodEvicted"
+	RemovalFailed            Kind = "RemovalFailed"
+	ImagePulling             Kind = "ImagePulling"
+	ImagePulled              Kind = "ImagePulled"
+	ImagePresent             Kind = "ImagePresent"
+	ImagePullFailed          Kind = "ImagePullFailed"
+	ImageBackOff             Kind = "ImageBackOff"
+	ImageError               Kind = "ImageError"
+	ContainerCreateFailed    Kind = "ContainerCreateFailed"
+	ContainerStartFailed     Kind = "ContainerStartFailed"
+	ContainerCreated         Kind = "ContainerCreated"
+	ContainerStarted         Kind = "ContainerStarted"
+	ContainerSucceeded       Kind = "ContainerSucceeded"
+	ContainerFailed          Kind = "ContainerFailed"
+	ContainerBackOff         Kind = "ContainerBackOff"
+	ContainerStopping        Kind = "ContainerStopping"
+	ContainerSandboxChanged  Kind = "ContainerSandboxChanged"
+	ContainerLivenessFailed  Kind = "ContainerLivenessFailed"
+	ContainerStartupFailed   Kind = "ContainerStartupFailed"
+	ContainerPostStartFailed Kind = "ContainerPostStartFailed"
+	ContainerKilled          Kind = "ContainerKilled"
+	ProbeFailed              Kind = "ProbeFailed"
+	ProbeErrored             Kind = "ProbeErrored"
+	ProbeWarned              Kind = "ProbeWarned"
+	PostStartFailed          Kind = "PostStartFailed"
+	PreStopFailed            Kind = "PreStopFailed"
+	HookWarned               Kind = "HookWarned"
+	SignalFailed             Kind = "SignalFailed"
+	EngineUnavailable        Kind = "EngineUnavailable"
+	PodRestarting            Kind = "PodRestarting"
+	PodDeadlineExceeded      Kind = "PodDeadlineExceeded"
+	PodStopping              Kind = "PodStopping"
+	PodSucceeded             Kind = "PodSucceeded"
+	PodFailed                Kind = "PodFailed"
+	PodRemoved               Kind = "PodRemoved"
+	StateNotDurable          Kind = "StateNotDurable"
+	StateDurable             Kind = "StateDurable"
+	InternalError            Kind = "InternalError"
+	ContainerAdded           Kind = "ContainerAdded"
+	ConditionChanged         Kind = "ConditionChanged"
+	JournalNotDurable        Kind = "JournalNotDurable"
+	ImageNeverPull           Kind = "ImageNeverPull"
+	ImageInspectFailed       Kind = "ImageInspectFailed"
 )
 
-// Entries returns the table of events, in the order of a pod's life.
+// Entries returns the table of events, in the order of a pod's life. Where the kubelet emits the same event, Reason and Sentence
+// are the kubelet's.
 func Entries() []Entry {
 	return []Entry{
 		{PodAccepted, "Accepted", Normal, "Pod accepted", nil, []string{"by"}, true},
-		{PodRefused, "FailedAdmission", Warning, "Pod is refused: {error}", []string{"error"}, []string{"mend", "by"}, true}, // its reason is that of the first refusal
-		{PodRecovered, "Recovered", Normal, "Taken up again after a restart of the supervisor, {live} of its containers run", []string{"live"}, nil, true},
-		{StateLost, "StateLost", Warning, "State file could not be read and was set aside as {file}: {error}; what the engine holds is taken up", []string{"file", "error"}, nil, true},
-		{StateRefused, "StateRefused", Warning, "State file {file} is not touched: {error}", []string{"file", "error"}, nil, true},
-		{OrphanFound, "OrphanFound", Warning, "The engine holds containers of a pod that nobody asked for: they are ended", nil, nil, true},
-		{MachineRestarted, "Rebooted", Normal, "The machine was restarted: a new round begins", nil, nil, true},
-		{SandboxReady, "SandboxStarted", Normal, "Pod sandbox {sandbox} is ready", []string{"sandbox"}, nil, true},
+		{PodRejected, "FailedAdmission", Warning, "Pod rejected: {error}", []string{"error"}, []string{"hint", "by"}, true}, // Reason is that of the first refusal
+		{PodRecovered, "Recovered", Normal, "Recovered after a restart of the daemon, {running} containers running", []string{"running"}, nil, true},
+		{StateLost, "StateLost", Warning, "State file could not be read, renamed to {file}: {error}. The pod is recovered from its containers' labels", []string{"file", "error"}, nil, true},
+		{StateUnsupported, "StateUnsupported", Warning, "State file {file} ignored: {error}", []string{"file", "error"}, nil, true},
+		{OrphanFound, "OrphanFound", Warning, "Orphaned containers found, stopping them", nil, nil, true},
+		{HostRebooted, "Rebooted", Normal, "Host has been rebooted, starting the pod again", nil, nil, true},
+		{SandboxReady, "SandboxStarted", Normal, "Pod sandbox {sandbox} started", []string{"sandbox"}, nil, true},
 		{SandboxFailed, "FailedCreatePodSandBox", Warning, "Failed to create pod sandbox: {error}", []string{"error"}, nil, true},
-		{VolumeFailed, "FailedMount", Warning, "Waiting for a volume: {error}", []string{"error"}, nil, true},
-		{SandboxGone, "SandboxChanged", Normal, "Pod sandbox changed, {then}: {error}", []string{"then", "error"}, nil, true},
+		{VolumeFailed, "FailedMount", Warning, "Unable to mount volumes: {error}", []string{"error"}, nil, true},
+		{SandboxChanged, "SandboxChanged", Normal, "Pod sandbox changed, {then}: {error}", []string{"then", "error"}, nil, true},
 		{RemovalFailed, "FailedKillPod", Warning, "Failed to remove {what}: {error}", []string{"what", "error"}, nil, true},
 		{ImagePulling, "Pulling", Normal, "Pulling image \"{image}\"", []string{"image"}, nil, false},
-		{ImageFetched, "Pulled", Normal, "Successfully pulled image \"{image}\" in {duration}", []string{"image", "duration"}, nil, true},
+		{ImagePulled, "Pulled", Normal, "Successfully pulled image \"{image}\" in {duration}", []string{"image", "duration"}, nil, true},
 		{ImagePresent, "Pulled", Normal, "Container image \"{image}\" already present on machine", []string{"image"}, nil, true},
-		{ImageFailed, "Failed", Warning, "Failed to pull image \"{image}\": {error}", []string{"image", "error"}, []string{"reason"}, true},
-		{ImageNotAllowed, "ErrImageNeverPull", Warning, "Container image \"{image}\" is not present with pull policy of Never", []string{"image"}, []string{"reason", "error"}, true},
-		{ImageNotInspected, "InspectFailed", Warning, "Failed to inspect image \"{image}\": {error}", []string{"image", "error"}, []string{"reason"}, true},
+		{ImagePullFailed, "Failed", Warning, "Failed to pull image \"{image}\": {error}", []string{"image", "error"}, []string{"reason"}, true},
+		{ImageNeverPull, "ErrImageNeverPull", Warning, "Container image \"{image}\" is not present with pull policy of Never", []string{"image"}, []string{"reason", "error"}, true},
+		{ImageInspectFailed, "InspectFailed", Warning, "Failed to inspect image \"{image}\": {error}", []string{"image", "error"}, []string{"reason"}, true},
 		{ImageBackOff, "BackOff", Normal, "Back-off pulling image \"{image}\" for {delay}", []string{"image", "delay"}, nil, true},
-		{ContainerNotStarted, "Failed", Warning, "Error: {error}", []string{"error"}, nil, false}, // the kubelet's second word of an image that is not to be had
-		{ContainerAdded, "EphemeralContainerAdded", Normal, "Ephemeral container {container} added, asked by {by}", []string{"container", "by"}, nil, true},
-		{ContainerRefused, "Failed", Warning, "Error: {error}", []string{"error"}, []string{"reason"}, true},
-		{ContainerStartError, "Failed", Warning, "Error: failed to start container: {error}", []string{"error"}, nil, true},
+		{ImageError, "Failed", Warning, "Error: {error}", []string{"error"}, nil, false}, // the kubelet's second event for an image that it cannot get
+		{ContainerAdded, "EphemeralContainerAdded", Normal, "Ephemeral container {container} added, requested by {by}", []string{"container", "by"}, nil, true},
+		{ContainerCreateFailed, "Failed", Warning, "Error: {error}", []string{"error"}, []string{"reason"}, true},
+		{ContainerStartFailed, "Failed", Warning, "Error: failed to start container: {error}", []string{"error"}, nil, true},
 		{ContainerCreated, "Created", Normal, "Container created", nil, nil, false},
-		{ContainerRunning, "Started", Normal, "Container started", nil, nil, true},
+		{ContainerStarted, "Started", Normal, "Container started", nil, nil, true},
 		{PostStartFailed, "FailedPostStartHook", Warning, "PostStartHook failed", nil, nil, true},
 		{PreStopFailed, "FailedPreStopHook", Warning, "PreStopHook failed", nil, nil, true},
 		{HookWarned, "LifecycleHTTPFallback", Warning, "{warning}", []string{"warning"}, nil, true},
 		{ProbeFailed, "Unhealthy", Warning, "{probe} probe failed: {output}", []string{"probe", "output"}, []string{"count"}, false},
 		{ProbeErrored, "Unhealthy", Warning, "{probe} probe errored and resulted in unknown state: {error}", []string{"probe", "error"}, nil, false},
 		{ProbeWarned, "ProbeWarning", Warning, "{probe} probe warning: {output}", []string{"probe", "output"}, nil, false},
-		{ContainerSucceeded, "Exited", Normal, "Container exited with 0", nil, []string{"message"}, true},
-		{ContainerFailed, "Exited", Warning, "Container exited with {code} ({reason})", []string{"code", "reason"}, []string{"message"}, true},
+		{ContainerSucceeded, "Exited", Normal, "Container exited with code 0", nil, []string{"message"}, true},
+		{ContainerFailed, "Exited", Warning, "Container exited with code {code} ({reason})", []string{"code", "reason"}, []string{"message"}, true},
 		{ContainerBackOff, "BackOff", Warning, "Back-off restarting failed container {container} in pod {pod} for {delay}", []string{"container", "pod", "delay"}, nil, true},
 		{ContainerStopping, "Killing", Normal, "Stopping container {container}", []string{"container"}, []string{"grace", "why"}, true},
-		{ContainerOutdated, "Killing", Normal, "Container {container} runs in a sandbox that changed, it will be stopped", []string{"container"}, []string{"grace"}, true},
-		{ContainerNotAlive, "Killing", Normal, "{role} {container} failed liveness probe{then}", []string{"role", "container", "then"}, []string{"count", "output", "grace"}, true},
-		{ContainerNotUp, "Killing", Normal, "{role} {container} failed startup probe{then}", []string{"role", "container", "then"}, []string{"count", "output", "grace"}, true},
-		{ContainerNotHooked, "Killing", Normal, "FailedPostStartHook", nil, []string{"grace"}, true},
-		{ContainerKilled, "Killing", Warning, "Container {container} is killed: it has not ended in its grace period, or none was given", []string{"container"}, nil, true},
-		{SignalFailed, "FailedKillPod", Warning, "Failed to signal container {container}: {error}", []string{"container", "error"}, nil, true},
-		{EngineAway, "EngineUnavailable", Warning, "The container engine is away, it is asked again: {error}", []string{"error"}, nil, true},
-		{ConditionChanged, "ConditionChanged", Normal, "Condition {condition} is {status} now, set by {by}", []string{"condition", "status", "by"}, []string{"reason", "message"}, false},
-		{PodRestarting, "RestartingAllContainers", Normal, "All containers begin again in the same sandbox, because of the end of container {container}", []string{"container"}, []string{"code"}, true},
-		{PodExpired, "DeadlineExceeded", Normal, "Pod was active on the node longer than the specified deadline", nil, nil, true},
-		{PodStopping, "Stopping", Normal, "Pod is to end within {grace}, asked by {by}", []string{"grace", "by"}, nil, true},
+		{ContainerSandboxChanged, "Killing", Normal, "Stopping container {container}, its pod sandbox changed", []string{"container"}, []string{"grace"}, true},
+		{ContainerLivenessFailed, "Killing", Normal, "{role} {container} failed liveness probe{then}", []string{"role", "container", "then"}, []string{"count", "output", "grace"}, true},
+		{ContainerStartupFailed, "Killing", Normal, "{role} {container} failed startup probe{then}", []string{"role", "container", "then"}, []string{"count", "output", "grace"}, true},
+		{ContainerPostStartFailed, "Killing", Normal, "FailedPostStartHook", nil, []string{"grace"}, true},
+		{ContainerKilled, "Killing", Warning, "Container {container} {cause}, killing it", []string{"container", "cause"}, []string{"grace"}, true},
+		{SignalFailed, "FailedKillPod", Warning, "Failed to send a signal to container {container}: {error}", []string{"container", "error"}, nil, true},
+		{EngineUnavailable, "EngineUnavailable", Warning, "Container engine unavailable, retrying: {error}", []string{"error"}, nil, true},
+		{ConditionChanged, "ConditionChanged", Normal, "Condition {condition} set to {status}, requested by {by}", []string{"condition", "status", "by"}, []string{"reason", "message"}, false},
+		{PodRestarting, "RestartingAllContainers", Normal, "Restarting all containers, requested by the restart policy rules of container {container}", []string{"container"}, []string{"code"}, true},
+		{PodDeadlineExceeded, "DeadlineExceeded", Normal, "Pod was active on the node longer than the specified deadline", nil, nil, true},
+		{PodStopping, "Stopping", Normal, "Stopping pod, grace period {grace}, requested by {by}", []string{"grace", "by"}, nil, true},
 		{PodEvicted, "Evicted", Warning, "{error}", []string{"error"}, nil, true},
 		{PodSucceeded, "Succeeded", Normal, "Pod succeeded", nil, nil, true},
 		{PodFailed, "Failed", Warning, "Pod failed", nil, nil, true},
-		{PodGone, "Removed", Normal, "Pod removed", nil, nil, true},
-		{StateNotDurable, "StateNotDurable", Warning, "State could not be written, a restart would find an older one: {error}", []string{"error"}, nil, true},
-		{StateDurable, "StateDurable", Normal, "State is written again", nil, nil, false},
-		{JournalFailed, "JournalNotDurable", Warning, "Events could not be kept on disk, a restart would have forgotten them: {error}", []string{"error"}, nil, false},
-		{SupervisorPanicked, "SupervisorPanicked", Warning, "A turn of the pod's supervisor panicked and was survived: {error}", []string{"error"}, nil, true},
+		{PodRemoved, "Removed", Normal, "Pod removed", nil, nil, true},
+		{StateNotDurable, "StateNotDurable", Warning, "Pod state could not be saved; after a restart of the daemon an older state would be used: {error}", []string{"error"}, nil, true},
+		{StateDurable, "StateDurable", Normal, "Pod state saved again", nil, nil, false},
+		{JournalNotDurable, "JournalNotDurable", Warning, "Events could not be saved, a restart of the daemon would lose them: {error}", []string{"error"}, nil, false},
+		{InternalError, "InternalError", Warning, "Internal error in the pod's supervisor, recovered: {error}", []string{"error"}, nil, true},
 	}
 }
 

@@ -111,7 +111,7 @@ func TestWhatGoesOnIsToldOnce(t *testing.T) {
 		once  []string
 	}{
 		"an engine that is away": {
-			"StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "away"}, []string{"EngineAway"},
+			"StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "away"}, []string{"EngineUnavailable"},
 		},
 		"signals that cannot be sent": {
 			"StopContainer", lifecycle.Failure{Message: "no"}, []string{"ContainerStopping c0", "SignalFailed c0"},
@@ -238,7 +238,7 @@ func TestLaterVersionIsLeftAloneUnnamed(t *testing.T) {
 		if len(m.engine.Running(uid)) != 1 {
 			t.Error("its sandbox was touched")
 		}
-		m.expectStory("StateRefused")
+		m.expectStory("StateUnsupported")
 	})
 }
 

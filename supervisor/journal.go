@@ -85,7 +85,7 @@ func (r *recorder) keep(events []Event) bool {
 			marked[c.Seq] = true
 			batch = append(batch, c)
 		}
-		gone = gone || e.Kind == PodGone || e.Kind == PodRefused // either leaves a name without a pod
+		gone = gone || e.Kind == PodRemoved || e.Kind == PodRejected // either leaves a name without a pod
 	}
 	if len(batch) > 0 {
 		if !r.hand(batch, gone) {
@@ -118,7 +118,7 @@ func (r *recorder) hand(batch []Event, gone bool) bool {
 		err = r.journal.Retain(r.pods())
 	}
 	if err != nil && !r.failed {
-		r.ring.add(JournalFailed.event(r.now(), "", fields{"error": err.Error()}))
+		r.ring.add(JournalNotDurable.event(r.now(), "", fields{"error": err.Error()}))
 	}
 	r.failed = err != nil
 	return err == nil

@@ -99,7 +99,7 @@ func TestJournalKeepsWhatLedToARestart(t *testing.T) {
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		before := kinds(kept.all())
-		if diff := cmp.Diff([]string{"PodAccepted ", "SandboxReady ", "ImagePulling c0", "ImageFetched c0", "ContainerRunning c0"}, before); diff != "" {
+		if diff := cmp.Diff([]string{"PodAccepted ", "SandboxReady ", "ImagePulling c0", "ImagePulled c0", "ContainerStarted c0"}, before); diff != "" {
 			t.Errorf("of a pod to which nothing happens but that it is not ready (-want +got):\n%s", diff)
 		}
 		a.set("live", "echo dead; exit 1")
@@ -110,7 +110,7 @@ func TestJournalKeepsWhatLedToARestart(t *testing.T) {
 		var notAlive supervisor.Event
 		last := 0
 		for _, e := range since {
-			if e.Kind == supervisor.ContainerNotAlive {
+			if e.Kind == supervisor.ContainerLivenessFailed {
 				notAlive = e
 			}
 			if e.Kind == supervisor.ProbeFailed {
@@ -176,10 +176,10 @@ func TestNumbersGoOn(t *testing.T) {
 			t.Errorf("%d restarts of the supervisor are told, want 4: %v", recovered, kinds(events))
 		}
 		running := events[len(events)-1]
-		for running.Kind != supervisor.MachineRestarted && running.Cause > 0 {
+		for running.Kind != supervisor.HostRebooted && running.Cause > 0 {
 			running = known[running.Cause]
 		}
-		if running.Kind != supervisor.MachineRestarted {
+		if running.Kind != supervisor.HostRebooted {
 			t.Errorf("the boot has not led to the newest start: %v", kinds(events))
 		}
 		if ring, missed := m.Events().Since(0); len(ring) != len(events) || missed != 0 {
@@ -216,7 +216,7 @@ func TestJournalHoldsNobodyUp(t *testing.T) {
 		m.untilPhase("q", lifecycle.PhaseSucceeded)
 		time.Sleep(10 * time.Minute)
 		events, _ := m.Events().Since(0)
-		told := slices.DeleteFunc(events, func(e supervisor.Event) bool { return e.Kind != supervisor.JournalFailed })
+		told := slices.DeleteFunc(events, func(e supervisor.Event) bool { return e.Kind != supervisor.JournalNotDurable })
 		if len(told) != 1 || told[0].Fields["error"] != "no space left on device" {
 			t.Errorf("the failure is told as %+v", told)
 		}
@@ -227,7 +227,7 @@ func TestJournalHoldsNobodyUp(t *testing.T) {
 		time.Sleep(2 * time.Minute)
 		for _, name := range []string{"p", "q"} {
 			events, err := kept.Read(name)
-			want := []string{"PodAccepted ", "SandboxReady ", "ImagePulling c0", "ImageFetched c0", "ContainerRunning c0", "ContainerSucceeded c0", "PodSucceeded "}
+			want := []string{"PodAccepted ", "SandboxReady ", "ImagePulling c0", "ImagePulled c0", "ContainerStarted c0", "ContainerSucceeded c0", "PodSucceeded "}
 			if name == "q" {
 				want = slices.Replace(want, 2, 4, "ImagePresent c0")
 			}
@@ -274,7 +274,7 @@ func TestJournalForgetsTheGone(t *testing.T) {
 			t.Errorf("told to retain %v", kept.retained)
 		}
 		events, _ := m.History(t.Context(), "goes")
-		if got := kinds(events); len(got) == 0 || got[len(got)-1] != "PodGone " {
+		if got := kinds(events); len(got) == 0 || got[len(got)-1] != "PodRemoved " {
 			t.Errorf("the story of a pod that is gone: %v", got)
 		}
 	})
@@ -284,7 +284,7 @@ func TestRestoredRingIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &journal{}
 		for i := range 5000 {
-			kept.events = append(kept.events, supervisor.Event{Seq: uint64(2*i + 1), Kind: supervisor.ContainerRunning, Pod: "p", UID: fmt.Sprint(i)})
+			kept.events = append(kept.events, supervisor.Event{Seq: uint64(2*i + 1), Kind: supervisor.ContainerStarted, Pod: "p", UID: fmt.Sprint(i)})
 		}
 		m := newMachine(t, fakeruntime.Options{})
 		m.journal = kept

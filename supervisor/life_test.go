@@ -162,7 +162,7 @@ func TestPanicRepeatsNoEvent(t *testing.T) {
 		for _, e := range events {
 			kinds[e.Kind]++
 		}
-		if kinds[SupervisorPanicked] != 1 || kinds[ContainerRunning] != 1 || kinds[ContainerSucceeded] != 1 || kinds[PodSucceeded] != 1 {
+		if kinds[InternalError] != 1 || kinds[ContainerStarted] != 1 || kinds[ContainerSucceeded] != 1 || kinds[PodSucceeded] != 1 {
 			t.Errorf("the events are %v", kinds)
 		}
 	})

@@ -13,8 +13,8 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/policy"
 )
 
 const (
@@ -72,7 +72,7 @@ type shared struct {
 	notes   Notes   // nil: they are not kept
 	journal Journal // nil: there is none
 	now     Clock
-	policy  policy.Policy
+	policy  admission.Policy
 	log     *slog.Logger
 	ring    *Ring
 	starts  chan struct{} // holds a token for each start under way
@@ -163,7 +163,7 @@ func (l *loop) turns(ctx context.Context) (panicked, gone bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			l.log.LogAttrs(ctx, slog.LevelError, "a turn panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
-			l.tell(l.shared.now(), SupervisorPanicked, "", fields{"error": fmt.Sprint(r)})
+			l.tell(l.shared.now(), InternalError, "", fields{"error": fmt.Sprint(r)})
 			panicked = true
 		}
 	}()

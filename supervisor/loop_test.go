@@ -58,7 +58,7 @@ func TestPanicInATurnIsSurvived(t *testing.T) {
 				events, _ := s.Events().Since(0)
 				panics := 0
 				for _, e := range events {
-					if e.Kind == SupervisorPanicked {
+					if e.Kind == InternalError {
 						panics++
 					}
 				}

@@ -19,15 +19,15 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/policy"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // machine is a machine in a bubble: an engine and a disk that outlive the supervisors that are started on it.
 type machine struct {
-	policy  policy.Policy
+	policy  admission.Policy
 	t       *testing.T
 	engine  *fakeruntime.Runtime
 	disk    *disk

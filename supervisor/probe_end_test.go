@@ -102,7 +102,7 @@ func TestProbeIsTheCauseOfItsEnd(t *testing.T) {
 		events, _ := m.Events().Since(0)
 		ends := 0
 		for _, e := range events {
-			if e.Kind != supervisor.ContainerNotAlive {
+			if e.Kind != supervisor.ContainerLivenessFailed {
 				continue
 			}
 			ends++

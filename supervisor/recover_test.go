@@ -193,8 +193,8 @@ func TestReboot(t *testing.T) {
 		if s.Facts.Round != 2 || s.Status.ContainerStatuses[0].RestartCount != 1 || s.Status.InitContainerStatuses[0].RestartCount != 1 {
 			t.Errorf("after a reboot: round %d, %+v", s.Facts.Round, s.Status)
 		}
-		m.expectStory("MachineRestarted", "PodRecovered", "SandboxReady", "ImagePresent init", "ContainerCreated init", "ContainerRunning init",
-			"ContainerSucceeded init", "ImagePresent c0", "ContainerCreated c0", "ContainerRunning c0")
+		m.expectStory("HostRebooted", "PodRecovered", "SandboxReady", "ImagePresent init", "ContainerCreated init", "ContainerStarted init",
+			"ContainerSucceeded init", "ImagePresent c0", "ContainerCreated c0", "ContainerStarted c0")
 	})
 }
 

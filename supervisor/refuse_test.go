@@ -10,8 +10,8 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/policy"
 )
 
 // unsafeContext sets a kernel parameter that is not on the safe list.
@@ -32,7 +32,7 @@ func TestRefusedForEverything(t *testing.T) {
 		m.add(server("one", 8080))
 		m.untilPhase("one", lifecycle.PhaseRunning)
 		m.leave()
-		m.policy = policy.Policy{PodSecurity: policy.Baseline, HostPaths: []string{"/srv"}}
+		m.policy = admission.Policy{PodSecurity: admission.Baseline, HostPaths: []string{"/srv"}}
 		m.start()
 		m.untilPhase("one", lifecycle.PhaseRunning)
 		synctest.Wait()
@@ -66,7 +66,7 @@ func TestRefusedForEverything(t *testing.T) {
 			t.Fatalf("events %v, %v", events, err)
 		}
 		e := events[0]
-		if e.Kind != supervisor.PodRefused || e.Reason != "PodSecurity" || e.UID != "" || e.Fields["by"] != "a test" || e.Fields["mend"] == "" {
+		if e.Kind != supervisor.PodRejected || e.Reason != "PodSecurity" || e.UID != "" || e.Fields["by"] != "a test" || e.Fields["hint"] == "" {
 			t.Errorf("event %+v", e)
 		}
 	})
@@ -83,7 +83,7 @@ func TestStricterPolicyLetsRun(t *testing.T) {
 		before := m.add(one)
 		m.untilPhase("one", lifecycle.PhaseRunning)
 		m.crash()
-		m.policy = policy.Policy{PodSecurity: policy.Restricted}
+		m.policy = admission.Policy{PodSecurity: admission.Restricted}
 		m.start()
 		now := m.until("one", "restarted", func(s supervisor.Snapshot) bool {
 			c := s.Status.ContainerStatuses
@@ -101,7 +101,7 @@ func TestStricterPolicyLetsRun(t *testing.T) {
 func TestEphemeralContainerIsRefused(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
-		m.policy = policy.Policy{PodSecurity: policy.Baseline}
+		m.policy = admission.Policy{PodSecurity: admission.Baseline}
 		m.start()
 		m.add(sleeper("100000"))
 		name := sleeper("").Name

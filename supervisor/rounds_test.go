@@ -24,8 +24,8 @@ func TestDeadline(t *testing.T) {
 		if s.Status.Phase != lifecycle.PhaseFailed || s.Status.Reason != lifecycle.ReasonDeadlineExceeded || time.Since(begun) != 90*time.Second {
 			t.Errorf("after %v the pod is %s (%s)", time.Since(begun), s.Status.Phase, s.Status.Reason)
 		}
-		m.expectStory("PodAccepted", "SandboxReady", "ImagePulling c0", "ImageFetched c0", "ContainerCreated c0", "ContainerRunning c0",
-			"PodExpired", "ContainerStopping c0", "ContainerSucceeded c0", "PodFailed")
+		m.expectStory("PodAccepted", "SandboxReady", "ImagePulling c0", "ImagePulled c0", "ContainerCreated c0", "ContainerStarted c0",
+			"PodDeadlineExceeded", "ContainerStopping c0", "ContainerSucceeded c0", "PodFailed")
 	})
 }
 
@@ -49,9 +49,9 @@ func TestSidecarAndRestartAll(t *testing.T) {
 		if s.Facts.Sandbox.N != 1 || side.RestartCount != 1 || app.RestartCount != 1 {
 			t.Errorf("sandbox %d, restarts %d and %d; want the first, and one each", s.Facts.Sandbox.N, side.RestartCount, app.RestartCount)
 		}
-		m.expectStory("PodAccepted", "SandboxReady", "ImagePulling side", "ImageFetched side", "ContainerCreated side", "ContainerRunning side",
-			"ImagePresent c0", "ContainerCreated c0", "ContainerRunning c0", "ContainerFailed c0", "ContainerStopping side", "ContainerSucceeded side", "PodRestarting",
-			"ImagePresent side", "ContainerCreated side", "ContainerRunning side", "ImagePresent c0", "ContainerCreated c0", "ContainerRunning c0")
+		m.expectStory("PodAccepted", "SandboxReady", "ImagePulling side", "ImagePulled side", "ContainerCreated side", "ContainerStarted side",
+			"ImagePresent c0", "ContainerCreated c0", "ContainerStarted c0", "ContainerFailed c0", "ContainerStopping side", "ContainerSucceeded side", "PodRestarting",
+			"ImagePresent side", "ContainerCreated side", "ContainerStarted side", "ImagePresent c0", "ContainerCreated c0", "ContainerStarted c0")
 	})
 }
 

@@ -14,8 +14,8 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/policy"
 )
 
 // Options are what a [Supervisor] is made of. Runtime, Store and Clock are needed, and Prober and Hooks for pods that have
@@ -29,7 +29,7 @@ type Options struct {
 	Journal Journal // nil: events are forgotten with the supervisor
 	Clock   Clock
 	// Policy is what pods that come may ask for.
-	Policy policy.Policy
+	Policy admission.Policy
 	Log    *slog.Logger // nil: discarded
 	// MaxParallelStarts bounds how many containers start at once; 0: as many as there are cores.
 	MaxParallelStarts int
@@ -129,7 +129,7 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 	for _, u := range unusable {
 		kind := StateLost
 		if u.Kept {
-			kind = StateRefused
+			kind = StateUnsupported
 			s.blocked[u.Name] = u.Err.Error()
 		}
 		lost[u.Name] = true

@@ -25,8 +25,8 @@ func TestPodSucceeds(t *testing.T) {
 		if s.Status.Phase != lifecycle.PhaseSucceeded {
 			t.Errorf("the phase is %s", s.Status.Phase)
 		}
-		m.expectStory("PodAccepted", "SandboxReady", "ImagePulling init", "ImageFetched init", "ContainerCreated init", "ContainerRunning init",
-			"ContainerSucceeded init", "ImagePresent c0", "ContainerCreated c0", "ContainerRunning c0", "ContainerSucceeded c0", "PodSucceeded")
+		m.expectStory("PodAccepted", "SandboxReady", "ImagePulling init", "ImagePulled init", "ContainerCreated init", "ContainerStarted init",
+			"ContainerSucceeded init", "ImagePresent c0", "ContainerCreated c0", "ContainerStarted c0", "ContainerSucceeded c0", "PodSucceeded")
 	})
 }
 

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -44,7 +45,7 @@ func (l *loop) tellBecause(now lifecycle.Instant, cause uint64, kind Kind, conta
 }
 
 // beginsAnew are the kinds after which nothing is as it was before.
-var beginsAnew = map[Kind]bool{MachineRestarted: true, SandboxGone: true, PodRestarting: true}
+var beginsAnew = map[Kind]bool{HostRebooted: true, SandboxChanged: true, PodRestarting: true}
 
 // event is an event of this kind, of a pod as a whole and without a cause.
 func (k Kind) event(now lifecycle.Instant, pod string, f fields) Event {
@@ -56,7 +57,7 @@ func (k Kind) event(now lifecycle.Instant, pod string, f fields) Event {
 }
 
 func (l *loop) tellRecovered(now lifecycle.Instant) {
-	l.tell(now, PodRecovered, "", fields{"live": strconv.Itoa(len(l.facts.Live()))})
+	l.tell(now, PodRecovered, "", fields{"running": strconv.Itoa(len(l.facts.Live()))})
 }
 
 // tellAction tells of what the pod is about to do, where a person wants to know before it is done. That it is tried again
@@ -71,22 +72,33 @@ func (l *loop) tellAction(a lifecycle.Action, now lifecycle.Instant) {
 		l.tellStopping(a.Ref, a.Reason, a.Grace, now)
 	case lifecycle.KillContainer:
 		if l.facts.Containers[a.Container].Newest.KillAsked.IsZero() {
-			l.tell(now, ContainerKilled, a.Container, fields{"container": a.Container})
+			l.tellKilled(a.Ref, now)
 		}
 	case lifecycle.BeginRound:
 		l.tellBecause(now, l.newest[a.By.Container].seq, PodRestarting, "", fields{
 			"container": a.By.Container, "code": strconv.Itoa(l.facts.Containers[a.By.Container].Newest.Exit.Code),
 		})
 	case lifecycle.EndPod:
-		l.tell(now, PodExpired, "", nil)
+		l.tell(now, PodDeadlineExceeded, "", nil)
 	}
+}
+
+// tellKilled emits the end of a run's grace period, and names the period where there was one.
+func (l *loop) tellKilled(ref lifecycle.Ref, now lifecycle.Instant) {
+	f := fields{"container": ref.Container, "cause": "is stopped without a grace period"}
+	run := l.facts.Containers[ref.Container].Newest
+	if grace := cmp.Or(run.EndGrace, run.StopGrace); grace > 0 {
+		f["grace"] = grace.Round(time.Millisecond).String()
+		f["cause"] = "did not stop within its grace period of " + f["grace"]
+	}
+	l.tell(now, ContainerKilled, ref.Container, f)
 }
 
 // ownEnds tell of the ends that a container has brought upon itself: its own newest event is their cause.
 var ownEnds = map[lifecycle.Reason]Kind{
-	lifecycle.ReasonLivenessProbe:       ContainerNotAlive,
-	lifecycle.ReasonStartupProbe:        ContainerNotUp,
-	lifecycle.ReasonFailedPostStartHook: ContainerNotHooked,
+	lifecycle.ReasonLivenessProbe:       ContainerLivenessFailed,
+	lifecycle.ReasonStartupProbe:        ContainerStartupFailed,
+	lifecycle.ReasonFailedPostStartHook: ContainerPostStartFailed,
 }
 
 // tellStopping tells that a run is being brought to its end, once: by its preStop hook, or by its signal if it has none.
@@ -97,7 +109,7 @@ func (l *loop) tellStopping(ref lifecycle.Ref, why lifecycle.Reason, grace time.
 	f := fields{"container": ref.Container, "grace": grace.Round(time.Millisecond).String()}
 	kind, cause := ContainerStopping, l.newest[""].seq
 	if why == lifecycle.ReasonSandboxChanged {
-		kind = ContainerOutdated
+		kind = ContainerSandboxChanged
 	} else if own, is := ownEnds[why]; is {
 		kind, cause = own, l.newest[ref.Container].seq
 		l.addVerdict(f, ref, why)
@@ -119,7 +131,7 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 			if lifecycle.Ends(l.pod, l.facts) {
 				then = "it is not re-created"
 			}
-			l.tell(now, SandboxGone, "", fields{"error": e.Message, "then": then})
+			l.tell(now, SandboxChanged, "", fields{"error": e.Message, "then": then})
 		}
 	case lifecycle.ImagePulled:
 		if before.Containers[e.Container].Pull == l.facts.Containers[e.Container].Pull {
@@ -127,12 +139,12 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 		}
 		kind := ImagePresent
 		if e.Pulled {
-			kind = ImageFetched
+			kind = ImagePulled
 		}
 		l.tell(now, kind, e.Container, fields{"image": l.image(e.Container), "duration": e.Took.Round(time.Millisecond).String()})
 	case lifecycle.ContainerStarted:
 		l.tellAside(now, ContainerCreated, e.Container, nil)
-		l.tell(now, ContainerRunning, e.Container, nil)
+		l.tell(now, ContainerStarted, e.Container, nil)
 	case lifecycle.ContainerExited:
 		if l.hasEnded(before, e.Container) {
 			l.tellExit(e.Container, e.Exit, now)
@@ -151,9 +163,9 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 			l.tell(now, PodEvicted, "", fields{"error": e.Message})
 		}
 	case lifecycle.PodRemoved:
-		l.tell(now, PodGone, "", nil)
+		l.tell(now, PodRemoved, "", nil)
 	case lifecycle.Booted:
-		l.tell(now, MachineRestarted, "", nil)
+		l.tell(now, HostRebooted, "", nil)
 	case lifecycle.ActionFailed:
 		l.tellFailure(before, e, now)
 	case lifecycle.ProbeFailed:
@@ -204,7 +216,7 @@ func (l *loop) tellFailure(before lifecycle.Facts, e lifecycle.ActionFailed, now
 	why := fields{"error": e.Failure.Message, "reason": string(e.Failure.Reason)}
 	if e.Failure.Kind == lifecycle.FailureUnavailable {
 		if l.facts.Away.IsZero() { // it is asked again every second
-			l.tell(now, EngineAway, "", fields{"error": e.Failure.Message})
+			l.tell(now, EngineUnavailable, "", fields{"error": e.Failure.Message})
 		}
 		return
 	}
@@ -224,11 +236,11 @@ func (l *loop) tellFailure(before lifecycle.Facts, e lifecycle.ActionFailed, now
 		}
 	case lifecycle.StartContainer:
 		if e.Failure.Kind == lifecycle.FailureRefused {
-			l.tell(now, ContainerRefused, a.Container, why)
+			l.tell(now, ContainerCreateFailed, a.Container, why)
 			return
 		}
 		l.tellAside(now, ContainerCreated, a.Container, nil)
-		l.tell(now, ContainerStartError, a.Container, why)
+		l.tell(now, ContainerStartFailed, a.Container, why)
 		l.tellBackOff(a.Container, now)
 	case lifecycle.RunPostStart:
 		l.tellHook(PostStartFailed, a.Ref, l.facts.Containers[a.Container].Newest.PostStart, now)
@@ -253,23 +265,23 @@ func (l *loop) tellPullFailure(container string, why fields, now lifecycle.Insta
 	kind := pullFailure(reason)
 	why["image"] = l.image(container)
 	l.tell(now, kind, container, why)
-	l.tellAside(now, ContainerNotStarted, container, fields{"error": string(reason)})
-	if kind == ImageFailed {
+	l.tellAside(now, ImageError, container, fields{"error": string(reason)})
+	if kind == ImagePullFailed {
 		delay := lifecycle.PullDelay(l.facts, container)
 		l.tell(now, ImageBackOff, container, fields{"image": why["image"], "delay": delay.String()})
-		l.tellAside(now, ContainerNotStarted, container, fields{"error": string(lifecycle.ReasonImagePullBackOff)})
+		l.tellAside(now, ImageError, container, fields{"error": string(lifecycle.ReasonImagePullBackOff)})
 	}
 }
 
 // pullFailure is the kind of an image that is not to be had: the kubelet tells three apart.
 func pullFailure(why lifecycle.Reason) Kind {
 	if why == lifecycle.ReasonErrImageNeverPull {
-		return ImageNotAllowed
+		return ImageNeverPull
 	}
 	if why == lifecycle.ReasonInvalidImageName || why == lifecycle.ReasonImageInspectError {
-		return ImageNotInspected
+		return ImageInspectFailed
 	}
-	return ImageFailed
+	return ImagePullFailed
 }
 
 // tellSignal tells of a signal that could not be sent, once for as long as nothing else happens: it is tried again every

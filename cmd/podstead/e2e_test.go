@@ -10,7 +10,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"github.com/podstead/podstead/internal/ownnet"
+	"github.com/podstead/podstead/test/ownnet"
 )
 
 func init() { around = ownnet.Main }

@@ -16,8 +16,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/ocitar"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/test/ocitar"
 )
 
 // tee gives a reader that copies what is read.

@@ -18,7 +18,7 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/podstead/podstead/internal/ocitar"
+	"github.com/podstead/podstead/test/ocitar"
 )
 
 // registry serves images on a loopback address over plain HTTP, and counts

@@ -30,8 +30,8 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	bolt "go.etcd.io/bbolt"
 
-	"github.com/podstead/podstead/internal/ocitar"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/test/ocitar"
 )
 
 // patience is how long a test waits for what must happen.

@@ -15,9 +15,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/podstead/podstead/internal/ownnet"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/test/internal/rig"
+	"github.com/podstead/podstead/test/ownnet"
 )
 
 func main() {

@@ -121,7 +121,7 @@ func TestHookHandlers(t *testing.T) {
 		s.check(all.HasNotRestarted("PostStart-"+name), all.HasNotRestarted("PreStop-"+name), all.EndsBeforeSignal("PreStop-"+name, name))
 	}
 	s.check(all.ExitsBefore("PostStart-http", "https"), all.ExitsBefore("PostStart-https", "sleep"))
-	if d := s.event(supervisor.ContainerRunning, "after").Time.Sub(s.event(supervisor.ContainerRunning, "sleep").Time); d < 1900*time.Millisecond {
+	if d := s.event(supervisor.ContainerStarted, "after").Time.Sub(s.event(supervisor.ContainerStarted, "sleep").Time); d < 1900*time.Millisecond {
 		t.Errorf("the container after a hook of 2 s started after %v", d)
 	}
 	run, err := all.first("sleep")

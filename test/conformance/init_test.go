@@ -137,7 +137,7 @@ restartPolicy = "Never"
 		t.Errorf("the phase is %s", p.Status.Phase)
 	}
 	s.until(s.waits("late", lifecycle.ReasonImagePullBackOff)) // when it has failed again, after 10 s
-	again := s.events(supervisor.ImageFailed, "late")
+	again := s.events(supervisor.ImagePullFailed, "late")
 	s.check(s.over("init", 1)(), s.tale().DoesNotStart("late"), s.tale().DoesNotStart("app"))
 
 	archive := filepath.Join(s.dir, "late.tar")

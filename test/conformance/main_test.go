@@ -10,8 +10,8 @@ import (
 	"os"
 	"testing"
 
-	"github.com/podstead/podstead/internal/ownnet"
 	"github.com/podstead/podstead/test/internal/rig"
+	"github.com/podstead/podstead/test/ownnet"
 )
 
 // TestMain runs the rows in a network of their own, on one private engine but for those that kill theirs, and fails where

@@ -188,7 +188,7 @@ lifecycle.preStop.exec = { @PreStop-app run=0.5s }
 	if p.Status.Reason != lifecycle.ReasonDeadlineExceeded || p.Status.Message != "Pod was active on the node longer than the specified deadline" {
 		t.Errorf("reason %s, %q", p.Status.Reason, p.Status.Message)
 	}
-	if lived := s.event(supervisor.PodExpired, "").Time.Sub(s.event(supervisor.PodAccepted, "").Time); lived < 19900*time.Millisecond {
+	if lived := s.event(supervisor.PodDeadlineExceeded, "").Time.Sub(s.event(supervisor.PodAccepted, "").Time); lived < 19900*time.Millisecond {
 		t.Errorf("it was ended after %v", lived)
 	}
 	if len(s.tale().runs("app")) > 0 { // it was accepted, but had to wait for the machine

@@ -33,7 +33,7 @@ livenessProbe = { exec = { @Liveness-well if=well }, `+often+` }
 	s.counts(0, "sick", "well")
 	s.check(s.tale().StartsAfter("Liveness-sick", s.container("sick").State.Running.StartedAt.Add(3*time.Second)))
 	s.unlink("health")
-	s.event(supervisor.ContainerNotAlive, "sick")
+	s.event(supervisor.ContainerLivenessFailed, "sick")
 	s.touch("health") // which the second run is asked for, 3 s after its start
 	s.until(s.restarted("sick", 1))
 	before := len(s.tale().runs("Liveness-sick"))
@@ -125,7 +125,7 @@ livenessProbe = { exec = { @Liveness-app if=well }, successThreshold = 1, `+ofte
 	s.touch("up")
 	s.until(s.restarted("app", 1), s.ran("app", 2))
 	s.check(s.tale().ExitsBefore("Startup-app", "Liveness-app"))
-	s.event(supervisor.ContainerNotAlive, "app")
+	s.event(supervisor.ContainerLivenessFailed, "app")
 }
 
 // TestRow14: a command that takes too long has failed; one that has ended has said what it says, whatever it leaves behind.
@@ -196,7 +196,7 @@ terminationGracePeriodSeconds = 500
 `+kind+`Probe = { exec = { @Probe-app if=well }, terminationGracePeriodSeconds = 3, `+often+` }
 `)
 			s.until(s.ran("app", 2), s.restarted("app", 1)) // long before 500 s
-			kinds := map[string]supervisor.Kind{"liveness": supervisor.ContainerNotAlive, "startup": supervisor.ContainerNotUp}
+			kinds := map[string]supervisor.Kind{"liveness": supervisor.ContainerLivenessFailed, "startup": supervisor.ContainerStartupFailed}
 			stopped, killed := s.event(kinds[kind], "app"), s.event(supervisor.ContainerKilled, "app")
 			if grace := killed.Time.Sub(stopped.Time); grace < 2900*time.Millisecond {
 				t.Errorf("killed after %v, before its 3 s", grace)

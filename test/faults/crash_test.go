@@ -16,7 +16,7 @@ const late = 30 * time.Second
 func checkGaps(f *fixture, r *run, want ...time.Duration) {
 	f.Helper()
 	for i, due := range want {
-		exit, start := r.nth(supervisor.ContainerFailed, i), r.nth(supervisor.ContainerRunning, i+1)
+		exit, start := r.nth(supervisor.ContainerFailed, i), r.nth(supervisor.ContainerStarted, i+1)
 		if gap := start.Time.Sub(exit.Time); gap < due || gap > due+late {
 			f.Errorf("restart %d came %v after the exit, want %v", i+1, gap, due)
 		}

@@ -43,7 +43,7 @@ func TestDaemonKilledBesideRunningPod(t *testing.T) {
 		t.Errorf("exit status %d, want 1", status)
 	}
 	checkNumbers(t, r.lines("counter"))
-	for _, e := range r.events(supervisor.ContainerRunning) {
+	for _, e := range r.events(supervisor.ContainerStarted) {
 		if e.Attempt != 1 {
 			t.Errorf("the container was started again: %+v", e)
 		}

@@ -45,7 +45,7 @@ func TestDiskFullForImage(t *testing.T) {
 	f.MustRun("get")
 	fill(512 << 10)
 	r := f.start(f.PodFile("p", "restartPolicy = \"Never\"\n"+container("c", "echo up")))
-	failed := r.event(supervisor.ImageFailed)
+	failed := r.event(supervisor.ImagePullFailed)
 	if !strings.Contains(failed.Message, "no space left on device") {
 		t.Errorf("the failure is told as %q", failed.Message)
 	}

@@ -181,7 +181,7 @@ func TestFieldsProbeNumbers(t *testing.T) {
 		numbered("slow-readiness", "readinessProbe", port, pace+"failureThreshold = 1")
 	begun := time.Now()
 	r := f.start(f.PodFile("numbers", text))
-	for kind, ended := range map[string]supervisor.Kind{"fails-liveness": supervisor.ContainerNotAlive, "fails-startup": supervisor.ContainerNotUp} {
+	for kind, ended := range map[string]supervisor.Kind{"fails-liveness": supervisor.ContainerLivenessFailed, "fails-startup": supervisor.ContainerStartupFailed} {
 		r.until(kind+" starts again", func() bool { return r.starts(kind) >= 2 }) // long before the pod's own grace period is over
 		failures := 0
 		for _, i := range r.all() {
@@ -281,7 +281,7 @@ func TestFieldsHooks(t *testing.T) {
 	f.awaitCalls(&c, "http /postStart us")
 	started := func(name string) time.Time {
 		r.until("the start of "+name, func() bool { return r.starts(name) > 0 })
-		all := r.events(supervisor.ContainerRunning)
+		all := r.events(supervisor.ContainerStarted)
 		return all[slices.IndexFunc(all, func(i item) bool { return i.Container == name })].Time
 	}
 	if waited := started("runs").Sub(started("sleeps")); waited < 1400*time.Millisecond {

@@ -83,7 +83,7 @@ func TestFieldsSidecar(t *testing.T) {
 func TestFieldsDeadline(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("p", "activeDeadlineSeconds = 1.5\nterminationGracePeriodSeconds = 2\n"+container("c", idle)))
-	r.event(supervisor.PodExpired)
+	r.event(supervisor.PodDeadlineExceeded)
 	r.event(supervisor.PodFailed)
 	if status := r.status(); status != 1 {
 		t.Errorf("exit status %d", status)

@@ -79,7 +79,7 @@ func TestFieldsRestartPolicy(t *testing.T) {
 
 // starts is how often a container was started.
 func (r *run) starts(container string) int {
-	running := r.events(supervisor.ContainerRunning)
+	running := r.events(supervisor.ContainerStarted)
 	return len(slices.DeleteFunc(running, func(i item) bool { return i.Container != container }))
 }
 

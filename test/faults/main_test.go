@@ -6,7 +6,7 @@ import (
 	"os"
 	"testing"
 
-	"github.com/podstead/podstead/internal/ownnet"
+	"github.com/podstead/podstead/test/ownnet"
 )
 
 // TestMain runs the tests in a network of their own, which the daemons that they start have too.

@@ -134,7 +134,7 @@ func TestLivenessRestarts(t *testing.T) {
 livenessProbe = { exec = { command = ["sh", "-c", "if [ -e /tmp/ill ]; then echo feeling ill; exit 3; fi"] }, periodSeconds = 0.3, failureThreshold = 2, timeoutSeconds = 20 }
 lifecycle = { preStop = { exec = { command = ["sh", "-c", "echo hook >/proc/1/fd/1"] } } }
 `))
-	r.nth(supervisor.ContainerRunning, 1)
+	r.nth(supervisor.ContainerStarted, 1)
 	r.line("c", 4)
 	if diff := cmp.Diff([]string{"up", "hook", "term", "up"}, r.lines("c")[:4]); diff != "" {
 		t.Errorf("what happened (-want +got):\n%s", diff)
@@ -142,7 +142,7 @@ lifecycle = { preStop = { exec = { command = ["sh", "-c", "echo hook >/proc/1/fd
 	if failed := r.event(supervisor.ProbeFailed); failed.Message != "Liveness probe failed: feeling ill" {
 		t.Errorf("the probe is told as %q", failed.Message)
 	}
-	r.event(supervisor.ContainerNotAlive)
+	r.event(supervisor.ContainerLivenessFailed)
 	r.interrupt()
 	r.status()
 }

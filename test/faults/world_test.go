@@ -30,7 +30,7 @@ func TestShimKilled(t *testing.T) {
 	if lost := r.event(supervisor.ContainerFailed); lost.Container != "work" || lost.Fields["code"] != "137" {
 		t.Errorf("the lost container: %+v", lost)
 	}
-	r.event(supervisor.SandboxGone)
+	r.event(supervisor.SandboxChanged)
 	r.interrupt()
 	if status := r.status(); status != 0 {
 		t.Errorf("exit status %d", status)

@@ -28,7 +28,7 @@ import (
 
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/podstead/podstead/internal/ocitar"
+	"github.com/podstead/podstead/test/ocitar"
 )
 
 func main() {

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/podstead/podstead/internal/ocitar"
+	"github.com/podstead/podstead/test/ocitar"
 )
 
 func TestDynamicProgramIsRefused(t *testing.T) {

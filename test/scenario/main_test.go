@@ -8,9 +8,9 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/podstead/podstead/internal/ownnet"
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/test/internal/rig"
+	"github.com/podstead/podstead/test/ownnet"
 )
 
 // TestMain runs the tests in a network of their own, and in a folder that is empty afterwards.

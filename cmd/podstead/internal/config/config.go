@@ -11,7 +11,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/policy"
+	"github.com/podstead/podstead/supervisor/admission"
 )
 
 // Config is every setting. Those that are not built yet have their defaults.
@@ -82,15 +82,15 @@ type Pods struct {
 
 // Policy is what pods may ask for.
 type Policy struct {
-	PodSecurity          string   `json:"podSecurity"`          // a [policy.Level]
+	PodSecurity          string   `json:"podSecurity"`          // a [admission.Level]
 	HostPaths            []string `json:"hostPaths"`            // below which hostPath volumes may lie; empty: none may be
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls"` // names, or their beginnings with "*"
 }
 
 // OfPods is the policy as the supervisor takes it. Its host paths are never nil, which would let them lie anywhere.
-func (p Policy) OfPods() policy.Policy {
-	return policy.Policy{
-		PodSecurity: policy.Level(p.PodSecurity), HostPaths: append([]string{}, p.HostPaths...), UnsafeSysctls: p.AllowedUnsafeSysctls,
+func (p Policy) OfPods() admission.Policy {
+	return admission.Policy{
+		PodSecurity: admission.Level(p.PodSecurity), HostPaths: append([]string{}, p.HostPaths...), UnsafeSysctls: p.AllowedUnsafeSysctls,
 	}
 }
 

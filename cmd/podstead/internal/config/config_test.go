@@ -12,7 +12,7 @@ import (
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/policy"
+	"github.com/podstead/podstead/supervisor/admission"
 )
 
 // from loads a file with the text, an environment and flags.
@@ -56,18 +56,18 @@ func TestPolicy(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
 		env        map[string]string
-		want       policy.Policy
+		want       admission.Policy
 	}{
-		{"by default", "", nil, policy.Policy{PodSecurity: policy.Privileged, HostPaths: []string{"/"}}},
+		{"by default", "", nil, admission.Policy{PodSecurity: admission.Privileged, HostPaths: []string{"/"}}},
 		{
 			"of the file", "[policy]\npodSecurity = \"restricted\"\nhostPaths = [\"/srv\", \"/data\"]\nallowedUnsafeSysctls = [\"net.core.*\"]\n", nil,
-			policy.Policy{PodSecurity: policy.Restricted, HostPaths: []string{"/srv", "/data"}, UnsafeSysctls: []string{"net.core.*"}},
+			admission.Policy{PodSecurity: admission.Restricted, HostPaths: []string{"/srv", "/data"}, UnsafeSysctls: []string{"net.core.*"}},
 		},
-		{"no host paths", "[policy]\nhostPaths = []\n", nil, policy.Policy{PodSecurity: policy.Privileged, HostPaths: []string{}}},
+		{"no host paths", "[policy]\nhostPaths = []\n", nil, admission.Policy{PodSecurity: admission.Privileged, HostPaths: []string{}}},
 		{
 			"of the environment", "[policy]\nhostPaths = [\"/srv\"]\n",
 			map[string]string{"PODSTEAD_POLICY_POD_SECURITY": "baseline", "PODSTEAD_POLICY_HOST_PATHS": "", "PODSTEAD_POLICY_ALLOWED_UNSAFE_SYSCTLS": "net.*, kernel.sem"},
-			policy.Policy{PodSecurity: policy.Baseline, HostPaths: []string{}, UnsafeSysctls: []string{"net.*", "kernel.sem"}},
+			admission.Policy{PodSecurity: admission.Baseline, HostPaths: []string{}, UnsafeSysctls: []string{"net.*", "kernel.sem"}},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {

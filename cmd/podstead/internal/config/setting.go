@@ -13,7 +13,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/policy"
+	"github.com/podstead/podstead/supervisor/admission"
 )
 
 // Setting is one thing that can be set.
@@ -94,12 +94,12 @@ func settings() []Setting {
 		not("pods.finishedPodTTL", func(c *Config) any { return &c.Pods.FinishedPodTTL }),
 		not("pods.maxFinishedPods", func(c *Config) any { return &c.Pods.MaxFinishedPods }),
 
-		yes("policy.podSecurity", "privileged", "Pod Security Standards that pods must meet: "+strings.Join(policy.Levels(), ", "), oneOf(policy.Levels()...),
+		yes("policy.podSecurity", "privileged", "Pod Security Standards that pods must meet: "+strings.Join(admission.Levels(), ", "), oneOf(admission.Levels()...),
 			func(c *Config) any { return &c.Policy.PodSecurity }),
 		yes("policy.hostPaths", "/", "folders below which hostPath volumes may lie, with commas between; empty: none may be", each(folder),
 			func(c *Config) any { return &c.Policy.HostPaths }),
 		yes("policy.allowedUnsafeSysctls", "", "kernel parameters that pods may set beside the safe ones, such as net.core.*, with commas between",
-			each(policy.CheckSysctlPattern), func(c *Config) any { return &c.Policy.AllowedUnsafeSysctls }),
+			each(admission.CheckSysctlPattern), func(c *Config) any { return &c.Policy.AllowedUnsafeSysctls }),
 		not("metrics.address", func(c *Config) any { return &c.Metrics.Address }),
 	}
 	for i := range list {

@@ -15,7 +15,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/policy"
+	"github.com/podstead/podstead/supervisor/admission"
 )
 
 const (
@@ -85,11 +85,11 @@ func podPolicy(ctx context.Context, c *config.Config, client *api.Client) look {
 }
 
 // samePolicy takes lists without values for the same, whether they are nil or not: neither has passed the wire.
-func samePolicy(a, b policy.Policy) bool {
+func samePolicy(a, b admission.Policy) bool {
 	return a.PodSecurity == b.PodSecurity && slices.Equal(a.HostPaths, b.HostPaths) && slices.Equal(a.UnsafeSysctls, b.UnsafeSysctls)
 }
 
-func describePolicy(p policy.Policy) string {
+func describePolicy(p admission.Policy) string {
 	paths := "none"
 	switch {
 	case slices.Contains(p.HostPaths, "/"):
@@ -115,7 +115,7 @@ func refusedPods(ctx context.Context, client *api.Client, now time.Time) look {
 			return ok("none is known: no daemon runs")
 		case err != nil:
 			return look{Warn, "the daemon does not tell: " + err.Error(), "podstead daemon stop makes it leave; any command starts it again"}
-		case e.Kind == supervisor.PodRefused:
+		case e.Kind == supervisor.PodRejected:
 			newest[e.Pod] = e
 		case e.Kind == supervisor.PodAccepted:
 			delete(newest, e.Pod)
@@ -133,15 +133,15 @@ func tellRefused(newest map[string]api.Event) look {
 		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b api.Event) int { return b.Time.Compare(a.Time) })
-	var details, mends []string
+	var details, hints []string
 	for _, e := range list[:min(len(list), maxRefused)] {
 		details = append(details, e.Pod+": "+e.Fields["error"])
-		if mend := e.Fields["mend"]; mend != "" && !slices.Contains(mends, mend) {
-			mends = append(mends, mend)
+		if hint := e.Fields["hint"]; hint != "" && !slices.Contains(hints, hint) {
+			hints = append(hints, hint)
 		}
 	}
 	if more := len(list) - maxRefused; more > 0 {
 		details = append(details, fmt.Sprintf("and %d others", more))
 	}
-	return look{Warn, strings.Join(details, "; "), strings.Join(mends, "; ")}
+	return look{Warn, strings.Join(details, "; "), strings.Join(hints, "; ")}
 }

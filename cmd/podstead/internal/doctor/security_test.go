@@ -101,7 +101,7 @@ func TestTellRefused(t *testing.T) {
 	newest := map[string]api.Event{}
 	for i := range maxRefused + 2 {
 		name := string(rune('a' + i))
-		newest[name] = api.Event{Pod: name, Time: at.Add(time.Duration(i) * time.Second), Fields: map[string]string{"error": "no", "mend": "do it"}}
+		newest[name] = api.Event{Pod: name, Time: at.Add(time.Duration(i) * time.Second), Fields: map[string]string{"error": "no", "hint": "do it"}}
 	}
 	l := tellRefused(newest)
 	if l.grade != Warn || l.mend != "do it" || !strings.HasPrefix(l.detail, "g: no; f: no; ") || !strings.HasSuffix(l.detail, "c: no; and 2 others") {

@@ -258,7 +258,7 @@ func TestRunEndsGracefullyAndThenByForce(t *testing.T) {
 	m, s := newMachine(t, fakeruntime.Options{}), newShown()
 	stops := make(chan struct{})
 	result := m.begin(foreground.Options{Show: s, Stops: stops}, file("a", "trap '' TERM; sleep 1000"))
-	s.await(t, "the start", s.hasEvent(supervisor.ContainerRunning))
+	s.await(t, "the start", s.hasEvent(supervisor.ContainerStarted))
 	stops <- struct{}{}
 	s.await(t, "the graceful stop", s.hasEvent(supervisor.ContainerStopping))
 	select {
@@ -284,7 +284,7 @@ func TestRunGivesUpAtTheThirdWish(t *testing.T) {
 	s := newShown()
 	stops := make(chan struct{})
 	result := m.begin(foreground.Options{Show: s, Stops: stops}, file("a", "sleep 1000"))
-	s.await(t, "the start", s.hasEvent(supervisor.ContainerRunning))
+	s.await(t, "the start", s.hasEvent(supervisor.ContainerStarted))
 	for range 3 {
 		stops <- struct{}{}
 	}
@@ -338,7 +338,7 @@ func TestRunEndsTheOthersIfOneCannotBeMade(t *testing.T) {
 	m := newMachine(t, fakeruntime.Options{})
 	first := newShown()
 	kept := m.begin(foreground.Options{Show: first}, file("taken", "trap 'exit 0' TERM; sleep 1000"))
-	first.await(t, "the first pod", first.hasEvent(supervisor.ContainerRunning))
+	first.await(t, "the first pod", first.hasEvent(supervisor.ContainerStarted))
 
 	client := api.NewClient(m.socket, "podstead run")
 	defer client.Close()

@@ -96,7 +96,7 @@ func (h *Human) Line(pod string, l api.Line) {
 // Event shows an event. That a container was made is no news to a person who is told at once what became of it, nor is the short word
 // for what was told at length.
 func (h *Human) Event(e api.Event) {
-	if e.Kind != supervisor.ContainerCreated && e.Kind != supervisor.ContainerNotStarted {
+	if e.Kind != supervisor.ContainerCreated && e.Kind != supervisor.ImageError {
 		h.say(Event(&e))
 	}
 }

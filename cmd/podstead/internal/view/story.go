@@ -8,7 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/story"
+	"github.com/podstead/podstead/supervisor/explain"
 )
 
 // Story is why a pod is as it is, for a person: how it is, what has happened to each container, the newest restart in full
@@ -30,7 +30,7 @@ func Story(s *api.Story, now time.Time) string {
 func StoryLine(s *api.Story) string { return Plain(s.Pod + " " + s.Summary + ".") }
 
 // container tells the story of one container.
-func container(b *strings.Builder, c *story.Container, now time.Time) {
+func container(b *strings.Builder, c *explain.Container, now time.Time) {
 	fmt.Fprintf(b, "\n%s: ", c.Name)
 	if c.Restarts > 0 {
 		fmt.Fprintf(b, "Restarts: %d. ", c.Restarts)
@@ -50,7 +50,7 @@ func container(b *strings.Builder, c *story.Container, now time.Time) {
 	steps(b, c.Told[last].Steps, now)
 }
 
-func steps(b *strings.Builder, list []story.Step, now time.Time) {
+func steps(b *strings.Builder, list []explain.Step, now time.Time) {
 	for _, s := range list {
 		text := Plain(capital(strings.TrimSuffix(s.Text, ".")))
 		if s.Seen > 0 {

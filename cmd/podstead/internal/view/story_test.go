@@ -8,7 +8,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
-	"github.com/podstead/podstead/supervisor/story"
+	"github.com/podstead/podstead/supervisor/explain"
 )
 
 func TestStory(t *testing.T) {
@@ -23,17 +23,17 @@ func TestStory(t *testing.T) {
 		"nothing to tell": {api.Story{Pod: "web", Well: true, Summary: "runs and is ready"}, "web runs and is ready.\n"},
 		"a crash loop": {api.Story{
 			Pod: "web", Summary: "is not ready: app waits for its next start (CrashLoopBackOff), after 2 restarts",
-			Containers: []story.Container{{
+			Containers: []explain.Container{{
 				Name: "app", Restarts: 2, Now: "It waits for its next start (CrashLoopBackOff).", Next: at(14, 5, 12),
-				Told: []story.Restart{
-					{Why: "it exited with 1", Time: at(14, 1, 0), Steps: []story.Step{{Time: at(14, 1, 0), Text: "it exited with 1"}, {Time: at(14, 1, 2), Text: "it was started again"}}},
-					{Why: "the liveness probe failed", Steps: []story.Step{
+				Told: []explain.Restart{
+					{Why: "it exited with 1", Time: at(14, 1, 0), Steps: []explain.Step{{Time: at(14, 1, 0), Text: "it exited with 1"}, {Time: at(14, 1, 2), Text: "it was started again"}}},
+					{Why: "the liveness probe failed", Steps: []explain.Step{
 						{Time: at(14, 4, 11), Text: "the liveness probe failed 3 times in a row (HTTP 500), so it was told to stop"},
 						{Time: at(14, 4, 12), Text: "it exited with 143 (SIGTERM), 400ms after that"},
 					}},
 				},
 			}},
-			Steps: []story.Step{{Time: at(14, 0, 0).AddDate(0, 0, -1), Text: "the machine was restarted\x1b[2J", Seen: 3}},
+			Steps: []explain.Step{{Time: at(14, 0, 0).AddDate(0, 0, -1), Text: "the machine was restarted\x1b[2J", Seen: 3}},
 		}, `web is not ready: app waits for its next start (CrashLoopBackOff), after 2 restarts.
 
 app: Restarts: 2. It waits for its next start (CrashLoopBackOff). The next try is at 14:05:12, in 40s.

@@ -271,7 +271,7 @@ func TestHumanPutsTheContainerBeforeEachLine(t *testing.T) {
 	h.Line("b", api.Line{Container: "long", Line: "t\ufffdo", Raw: []byte("t\xffo")})
 	h.Line("a", api.Line{Container: "debug", Line: "added"})
 	h.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ContainerCreated, Message: "Container created"})
-	h.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ContainerNotStarted, Message: "Error: ErrImagePull"})
+	h.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ImageError, Message: "Error: ErrImagePull"})
 	h.Event(api.Event{Pod: "a", Container: "x", Level: supervisor.Warning, Message: "ends \x1b[2J now"})
 	if got, want := out.String(), "a/x    | one\nb/long | t\xffo\ndebug | added\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)

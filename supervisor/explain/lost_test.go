@@ -1,4 +1,4 @@
-package story_test
+package explain_test
 
 import (
 	"strings"
@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/story"
+	"github.com/podstead/podstead/supervisor/explain"
 )
 
 func TestNothingIsKnown(t *testing.T) {
-	for _, events := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.StateRefused, Pod: "web"}}} {
-		if s, known := story.Gone(events); known {
+	for _, events := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.StateUnsupported, Pod: "web"}}} {
+		if s, known := explain.Gone(events); known {
 			t.Errorf("of %v: %+v", events, s)
 		}
 	}

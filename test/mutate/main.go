@@ -1,6 +1,6 @@
 // Command mutate changes a package in many small ways, one at a time, and asks the package's tests to notice.
 //
-//	go run ./internal/mutate [flags] ./supervisor/lifecycle
+//	go run ./test/mutate [flags] ./supervisor/lifecycle
 //
 // A change is a mutant: a comparison that is shifted or turned around, a boolean that is inverted, a number that is one off, a
 // statement, a branch or a case that is left out. A mutant is killed when the tests fail, panic, deadlock or run out of time or

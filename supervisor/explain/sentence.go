@@ -1,4 +1,4 @@
-package story
+package explain
 
 import (
 	"fmt"
@@ -40,16 +40,16 @@ func (r *run) sentence(e *supervisor.Event) string {
 
 // ofContainer are the sentences about one container.
 var ofContainer = map[supervisor.Kind]func(*run, *supervisor.Event) string{
-	supervisor.ContainerNotAlive: func(r *run, e *supervisor.Event) string {
+	supervisor.ContainerLivenessFailed: func(r *run, e *supervisor.Event) string {
 		return r.stop(e, probed("liveness", e.Fields)+", so ")
 	},
-	supervisor.ContainerNotUp: func(r *run, e *supervisor.Event) string {
+	supervisor.ContainerStartupFailed: func(r *run, e *supervisor.Event) string {
 		return r.stop(e, probed("startup", e.Fields)+", so ")
 	},
-	supervisor.ContainerNotHooked: func(r *run, e *supervisor.Event) string {
+	supervisor.ContainerPostStartFailed: func(r *run, e *supervisor.Event) string {
 		return r.stop(e, "its postStart hook failed, so ")
 	},
-	supervisor.ContainerOutdated: func(r *run, e *supervisor.Event) string {
+	supervisor.ContainerSandboxChanged: func(r *run, e *supervisor.Event) string {
 		return r.stop(e, "the pod's sandbox was lost, so ")
 	},
 	supervisor.ContainerStopping: func(r *run, e *supervisor.Event) string {
@@ -79,25 +79,25 @@ var ofContainer = map[supervisor.Kind]func(*run, *supervisor.Event) string{
 	supervisor.ContainerBackOff: func(_ *run, e *supervisor.Event) string {
 		return "its next start waits for " + e.Fields["delay"] + ", since it ends again and again"
 	},
-	supervisor.ContainerRefused: func(_ *run, e *supervisor.Event) string {
+	supervisor.ContainerCreateFailed: func(_ *run, e *supervisor.Event) string {
 		return "it could not be created: " + e.Fields["reason"] + ": " + e.Fields["error"]
 	},
-	supervisor.ContainerStartError: func(_ *run, e *supervisor.Event) string {
+	supervisor.ContainerStartFailed: func(_ *run, e *supervisor.Event) string {
 		return "it could not be started: " + e.Fields["error"]
 	},
-	supervisor.ImageFailed: func(_ *run, e *supervisor.Event) string {
+	supervisor.ImagePullFailed: func(_ *run, e *supervisor.Event) string {
 		return fmt.Sprintf("its image %s could not be pulled: %s: %s", e.Fields["image"], e.Fields["reason"], e.Fields["error"])
 	},
-	supervisor.ImageNotInspected: func(_ *run, e *supervisor.Event) string {
+	supervisor.ImageInspectFailed: func(_ *run, e *supervisor.Event) string {
 		return fmt.Sprintf("its image %s could not be pulled: %s: %s", e.Fields["image"], e.Fields["reason"], e.Fields["error"])
 	},
-	supervisor.ImageNotAllowed: func(_ *run, e *supervisor.Event) string {
+	supervisor.ImageNeverPull: func(_ *run, e *supervisor.Event) string {
 		return fmt.Sprintf("its image %s is not here, and its pull policy is Never", e.Fields["image"])
 	},
 	supervisor.ContainerAdded: func(_ *run, e *supervisor.Event) string {
 		return "it was added by " + e.Fields["by"]
 	},
-	supervisor.ContainerRunning: func(r *run, _ *supervisor.Event) string {
+	supervisor.ContainerStarted: func(r *run, _ *supervisor.Event) string {
 		if r.started.IsZero() {
 			return "it was started"
 		}
@@ -211,23 +211,23 @@ func podSentence(e *supervisor.Event) string {
 
 // ofPod are the sentences about the pod as a whole, with {field} for those of the event.
 var ofPod = map[supervisor.Kind]string{
-	supervisor.PodRefused:         "the pod was refused: {error}",
+	supervisor.PodRejected:         "the pod was refused: {error}",
 	supervisor.PodRecovered:       "Podstead's daemon was restarted and took the pod up again",
-	supervisor.MachineRestarted:   "the machine was restarted",
+	supervisor.HostRebooted:   "the machine was restarted",
 	supervisor.SandboxFailed:      "the pod's sandbox could not be made: {error}",
-	supervisor.SandboxGone:        "the pod's sandbox was lost: {error}",
+	supervisor.SandboxChanged:        "the pod's sandbox was lost: {error}",
 	supervisor.VolumeFailed:       "a volume could not be had (FailedMount): {error}",
 	supervisor.PodRestarting:      "all containers of the pod began again, by the rule of {container} for its exit status {code}",
 	supervisor.PodStopping:        "the pod was asked to end within {grace}, by {by}",
 	supervisor.PodEvicted:         "the pod was evicted: {error}",
-	supervisor.PodExpired:         "the pod's time was over (activeDeadlineSeconds), so it was ended",
+	supervisor.PodDeadlineExceeded:         "the pod's time was over (activeDeadlineSeconds), so it was ended",
 	supervisor.PodSucceeded:       "the pod succeeded",
 	supervisor.PodFailed:          "the pod failed",
-	supervisor.PodGone:            "everything of the pod was taken away",
+	supervisor.PodRemoved:            "everything of the pod was taken away",
 	supervisor.RemovalFailed:      "could not be taken away, {what}: {error}",
 	supervisor.StateLost:          "its state could not be read, and was made anew of what ran: {error}",
 	supervisor.StateNotDurable:    "its state could not be written: {error}",
 	supervisor.OrphanFound:        "it was found running though nobody had asked for it, so it was ended",
-	supervisor.EngineAway:         "the container engine could not be reached: {error}",
-	supervisor.SupervisorPanicked: "Podstead has a bug and survived it: {error}",
+	supervisor.EngineUnavailable:         "the container engine could not be reached: {error}",
+	supervisor.InternalError: "Podstead has a bug and survived it: {error}",
 }

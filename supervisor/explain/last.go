@@ -1,4 +1,4 @@
-package story
+package explain
 
 import (
 	"fmt"
@@ -53,7 +53,7 @@ func often(n int) string {
 func startOf(c *Container) (at time.Time) {
 	for _, r := range c.Told {
 		for _, s := range r.Steps {
-			if s.Kind == string(supervisor.ContainerRunning) {
+			if s.Kind == string(supervisor.ContainerStarted) {
 				at = s.Time
 			}
 		}

@@ -1,4 +1,4 @@
-package story_test
+package explain_test
 
 import (
 	"context"
@@ -15,8 +15,8 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/explain"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/story"
 )
 
 // world is a supervisor on an engine in memory, in a bubble.
@@ -108,7 +108,7 @@ func (w *world) stop(o supervisor.StopOptions) {
 }
 
 // story is the story of the pod now.
-func (w *world) story() story.Story {
+func (w *world) story() explain.Story {
 	synctest.Wait()
 	events, err := w.History(w.t.Context(), "web")
 	if err != nil {
@@ -116,9 +116,9 @@ func (w *world) story() story.Story {
 	}
 	s, there := w.Pod("web")
 	if there {
-		return story.Of(&s, events, w.now())
+		return explain.Of(&s, events, w.now())
 	}
-	gone, known := story.Gone(events)
+	gone, known := explain.Gone(events)
 	if !known {
 		w.t.Fatal("nothing is known of the pod")
 	}
@@ -126,9 +126,9 @@ func (w *world) story() story.Story {
 }
 
 // text writes a story down, with times since the beginning.
-func (w *world) text(s story.Story) string {
+func (w *world) text(s explain.Story) string {
 	var b strings.Builder
-	line := func(indent string, step story.Step) {
+	line := func(indent string, step explain.Step) {
 		fmt.Fprintf(&b, "%s%v %s", indent, step.Time.Sub(w.begun).Round(time.Millisecond), step.Text)
 		if step.Seen > 0 {
 			fmt.Fprintf(&b, " (%d times)", step.Seen)

@@ -1,4 +1,4 @@
-package story_test
+package explain_test
 
 import (
 	"flag"
@@ -13,8 +13,8 @@ import (
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/explain"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/story"
 )
 
 var update = flag.Bool("update", false, "write what the stories are expected to be anew")
@@ -387,9 +387,9 @@ func TestStories(t *testing.T) {
 
 // A pod that was refused, after one of its name that ran, or never was.
 func TestRefused(t *testing.T) {
-	refused := supervisor.Event{Seq: 3, Kind: supervisor.PodRefused, Pod: "web", Fields: map[string]string{"error": "NodePorts: taken", "mend": "take another"}}
-	for _, before := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.PodAccepted, Pod: "web", UID: "u"}, {Seq: 2, Kind: supervisor.PodGone, Pod: "web", UID: "u"}}} {
-		s, known := story.Gone(append(before, refused))
+	refused := supervisor.Event{Seq: 3, Kind: supervisor.PodRejected, Pod: "web", Fields: map[string]string{"error": "NodePorts: taken", "hint": "take another"}}
+	for _, before := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.PodAccepted, Pod: "web", UID: "u"}, {Seq: 2, Kind: supervisor.PodRemoved, Pod: "web", UID: "u"}}} {
+		s, known := explain.Gone(append(before, refused))
 		want := "was refused: NodePorts: taken; to mend it, take another"
 		if !known || s.Pod != "web" || s.UID != "" || s.Well || s.Summary != want || len(s.Steps) != 1 || s.Steps[0].Text != "the pod was refused: NodePorts: taken" {
 			t.Errorf("after %v: %+v", before, s)

@@ -1,4 +1,4 @@
-// Package config finds the config maps and secrets of pods, which a cluster keeps in its API server and a machine in files.
+// Package configsource finds the config maps and secrets of pods, which a cluster keeps in its API server and a machine in files.
 //
 // What a name stands for comes from the first of: the inline table of the pod file; a folder with one file a key,
 // <Dir>/configmaps/<name> or <Dir>/secrets/<name>; of a secret that names one, a systemd credential. Folders and
@@ -6,7 +6,7 @@
 //
 // The package reads, and keeps nothing. A file system that does not answer is given up after [Patience]. Errors name files and
 // keys, and never tell a value.
-package config
+package configsource
 
 import (
 	"errors"

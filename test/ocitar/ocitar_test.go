@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
-	"github.com/podstead/podstead/internal/ocitar"
+	"github.com/podstead/podstead/test/ocitar"
 )
 
 func sample() ocitar.Image {

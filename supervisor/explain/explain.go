@@ -1,4 +1,4 @@
-package story
+package explain
 
 import (
 	"slices"
@@ -78,15 +78,15 @@ func restartOf(steps []Step) Restart {
 // over reports whether the container was started again.
 func (r *Restart) over() bool {
 	n := len(r.Steps)
-	return n > 0 && r.Steps[n-1].Kind == string(supervisor.ContainerRunning)
+	return n > 0 && r.Steps[n-1].Kind == string(supervisor.ContainerStarted)
 }
 
 // begins are the kinds of events by which all of a pod begins again.
-var begins = map[supervisor.Kind]bool{supervisor.MachineRestarted: true, supervisor.SandboxGone: true, supervisor.PodRestarting: true}
+var begins = map[supervisor.Kind]bool{supervisor.HostRebooted: true, supervisor.SandboxChanged: true, supervisor.PodRestarting: true}
 
 // beside are the kinds that tell of what follows, or of what went on beside it, but are no cause.
 var beside = map[supervisor.Kind]bool{
-	supervisor.PodRecovered: true, supervisor.EngineAway: true, supervisor.ContainerRunning: true, supervisor.ContainerBackOff: true,
+	supervisor.PodRecovered: true, supervisor.EngineUnavailable: true, supervisor.ContainerStarted: true, supervisor.ContainerBackOff: true,
 	supervisor.ContainerAdded: true,
 }
 
@@ -122,8 +122,8 @@ func Of(s *supervisor.Snapshot, events []supervisor.Event, now lifecycle.Instant
 // refused is the story of a pod that was not accepted.
 func refused(e *supervisor.Event) Story {
 	summary := "was refused: " + oneLine(e.Fields["error"])
-	if mend := oneLine(e.Fields["mend"]); mend != "" {
-		summary += "; to mend it, " + mend
+	if hint := oneLine(e.Fields["hint"]); hint != "" {
+		summary += "; to hint it, " + hint
 	}
 	return Story{Pod: e.Pod, Summary: summary, Steps: []Step{{Time: e.Time, Text: podSentence(e), Kind: string(e.Kind), Seq: e.Seq}}}
 }
@@ -131,7 +131,7 @@ func refused(e *supervisor.Event) Story {
 // Gone tells the story of the newest pod of a name that is there no more, or never came to be, of the events that are kept;
 // false if none are.
 func Gone(events []supervisor.Event) (Story, bool) {
-	if newest := len(events) - 1; newest >= 0 && events[newest].Kind == supervisor.PodRefused {
+	if newest := len(events) - 1; newest >= 0 && events[newest].Kind == supervisor.PodRejected {
 		return refused(&events[newest]), true
 	}
 	last := len(events) - 1
@@ -199,9 +199,9 @@ func upToTheEnd(steps []Step, code int) []Step {
 	killed := code == 128+int(unix.SIGKILL) || code == 255
 	for n := len(steps); n > 0; n-- {
 		switch kind := supervisor.Kind(steps[n-1].Kind); {
-		case kind == supervisor.ContainerSucceeded, kind == supervisor.ContainerFailed, kind == supervisor.ContainerStartError:
+		case kind == supervisor.ContainerSucceeded, kind == supervisor.ContainerFailed, kind == supervisor.ContainerStartFailed:
 			return steps[:n]
-		case killed && kind != supervisor.PodRecovered && kind != supervisor.MachineRestarted:
+		case killed && kind != supervisor.PodRecovered && kind != supervisor.HostRebooted:
 			return steps[:n]
 		}
 	}
@@ -212,7 +212,7 @@ func upToTheEnd(steps []Step, code int) []Step {
 func (t *teller) starts(container string) int {
 	n := 0
 	for _, e := range t.events {
-		if e.Container == container && e.Kind == supervisor.ContainerRunning {
+		if e.Container == container && e.Kind == supervisor.ContainerStarted {
 			n++
 		}
 	}
@@ -249,7 +249,7 @@ func (t *teller) restarts(container string, never bool) []Restart {
 			steps = inTime(appendStep(steps, e, text))
 		}
 		ending = ending || ends[e.Kind]
-		if e.Kind == supervisor.ContainerRunning && e.Container == container && !ending {
+		if e.Kind == supervisor.ContainerStarted && e.Container == container && !ending {
 			end()
 			run = begun(e)
 		}
@@ -260,12 +260,12 @@ func (t *teller) restarts(container string, never bool) []Restart {
 
 // aboutAll are the kinds of events of a pod that are part of its containers' stories.
 var aboutAll = map[supervisor.Kind]bool{
-	supervisor.PodRecovered: true, supervisor.MachineRestarted: true, supervisor.SandboxGone: true, supervisor.PodRestarting: true,
-	supervisor.PodStopping: true, supervisor.PodEvicted: true, supervisor.PodExpired: true, supervisor.EngineAway: true,
+	supervisor.PodRecovered: true, supervisor.HostRebooted: true, supervisor.SandboxChanged: true, supervisor.PodRestarting: true,
+	supervisor.PodStopping: true, supervisor.PodEvicted: true, supervisor.PodDeadlineExceeded: true, supervisor.EngineUnavailable: true,
 }
 
 // ends are the kinds of events after which nothing of a pod is started.
-var ends = map[supervisor.Kind]bool{supervisor.PodStopping: true, supervisor.PodEvicted: true, supervisor.PodExpired: true}
+var ends = map[supervisor.Kind]bool{supervisor.PodStopping: true, supervisor.PodEvicted: true, supervisor.PodDeadlineExceeded: true}
 
 // podSteps are the steps of the pod as a whole: why it cannot begin, or has to end, and restarts of what is around it.
 func (t *teller) podSteps() []Step {

@@ -1,4 +1,4 @@
-package story_test
+package explain_test
 
 import "github.com/podstead/podstead/spec"
 

@@ -1,10 +1,10 @@
-// Package policy says what a machine lets pods ask for: a level of the Pod Security Standards, the folders below which
+// Package admission says what a machine lets pods ask for: a level of the Pod Security Standards, the folders below which
 // hostPath volumes may lie, and the kernel parameters beyond the safe ones.
 //
 // It is pure: it looks at the definition of a pod and at nothing else, so that a definition has one answer. What only the
 // machine can tell, such as where a symbolic link leads, is looked at where the thing is used (package volume). It decides
 // about a pod that comes; one that runs is let alone, whatever the policy has become.
-package policy
+package admission
 
 import (
 	"cmp"
