@@ -92,8 +92,8 @@ type Container struct {
 	Name string `json:"name"`
 	// Image reference, such as `nginx:1.27`. Required.
 	Image string `json:"image"`
-	// When to pull the image. Default: `Always` for the tag `latest`, else `IfNotPresent`; never for images of `imageArchives`.
-	// Empty here: the default is determined at pull time by [PullPolicy].
+	// When to pull the image. Default: `Always` for the tag `latest`, unless an archive has the image, else `IfNotPresent`. It is
+	// empty after [Parse]: the default is resolved at pull time.
 	ImagePullPolicy PullPolicy `json:"imagePullPolicy,omitempty"`
 	// Entrypoint, not run in a shell; `$(NAME)` is expanded. Default: the entrypoint of the image.
 	Command []string `json:"command,omitempty"`

@@ -99,7 +99,7 @@ type SleepAction struct {
 type PodSecurityContext struct {
 	// UID of the processes. Default: the user of the image.
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
-	// Primary GID of the processes. Default: the group of `runAsUser` in /etc/passwd of the image, else 0.
+	// Primary GID of the processes. Default: with `runAsUser`, its group in /etc/passwd of the image or 0; else the group of the image.
 	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
 	// Reject containers that would run as root, or as a user with a name but no known UID. Default: false.
 	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`

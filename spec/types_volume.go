@@ -193,6 +193,6 @@ type Secret struct {
 	Data SecretData `json:"data,omitempty"`
 	// File with lines KEY=value, as for `kubectl create --from-env-file`; its keys are added to `data` when the pod is created.
 	EnvFile string `json:"envFile,omitempty"`
-	// Name of a systemd credential of the daemon with the value; its name is the key. Excludes `data` and `envFile`.
+	// Name of a systemd credential of the daemon with the value; the key is the name of the credential. Excludes `data` and `envFile`.
 	Credential string `json:"credential,omitempty"`
 }
