@@ -2,11 +2,12 @@ package spec
 
 import "iter"
 
-// Pod is a pod file. It has the fields of metadata and spec of a Kubernetes Pod in one table. Its JSON is part of the state
-// file and is read back unchanged. A Pod that [Parse] returned is shared and must not be modified.
+// Pod is a pod file. It has the fields of metadata and spec of a Kubernetes Pod in one table.
 //
-// The comments of fields in this package are the descriptions of docs/reference/pod-file.md. A sentence with a Go name in
-// brackets is not part of the page.
+// Its JSON is part of the state file and is read back unchanged. A Pod that [Parse] returned is shared and must not be modified.
+//
+// docs/reference/pod-file.md is generated from the comments of types and fields in this package: of a type the first paragraph, of
+// a field all sentences but those with a Go name in brackets.
 type Pod struct {
 	// Name of the pod, a DNS label. Default: the base name of the pod file.
 	Name string `json:"name"`
