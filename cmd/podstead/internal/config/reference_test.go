@@ -32,7 +32,7 @@ hostPaths = ["/srv", "/etc/localtime"]
 
 // TestReference compares docs/reference/configuration.md with the settings. This updates the page:
 //
-//	go test -run TestReference -update ./cmd/podstead/internal/config
+//	go test ./cmd/podstead/internal/config -run TestReference -update
 func TestReference(t *testing.T) {
 	want := configurationPage(t)
 	if *update {
@@ -45,7 +45,7 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	if diff := cmp.Diff(want, string(got)); diff != "" {
-		t.Errorf("%s is not up to date, run go test -run TestReference -update ./cmd/podstead/internal/config (-want +got):\n%s", referencePage, diff)
+		t.Errorf("%s is not up to date, run go test ./cmd/podstead/internal/config -run TestReference -update (-want +got):\n%s", referencePage, diff)
 	}
 }
 
