@@ -95,7 +95,7 @@ func (r *review) hostPaths(allowed []string) {
 		r.refusals = append(r.refusals, lifecycle.Refusal{
 			Reason: lifecycle.ReasonHostPathForbidden, Field: fmt.Sprintf("volumes[%d].hostPath.path", i),
 			Message: fmt.Sprintf("%q: %s", v.Path, want),
-			Mend:    "use a persistentVolumeClaim, or add the folder to hostPaths of [policy] in podstead.toml and restart the daemon",
+			Hint:    "use a persistentVolumeClaim, or add the folder to hostPaths of [policy] in podstead.toml and restart the daemon",
 		})
 	}
 }
@@ -116,11 +116,11 @@ func (r *review) sysctls(allowed []string) {
 		refusal := lifecycle.Refusal{
 			Reason: lifecycle.ReasonSysctlForbidden, Field: r.sysctlField(name),
 			Message: fmt.Sprintf("forbidden sysctl: %q not allowlisted", name), // the kubelet's words
-			Mend:    fmt.Sprintf("add %q to allowedUnsafeSysctls of [policy] in podstead.toml and restart the daemon", name),
+			Hint:    fmt.Sprintf("add %q to allowedUnsafeSysctls of [policy] in podstead.toml and restart the daemon", name),
 		}
 		if spec.SysctlNamespace(name) == "" {
 			refusal.Message = fmt.Sprintf("forbidden sysctl: %q belongs to the machine, of which pods have no value of their own", name)
-			refusal.Mend = fmt.Sprintf("take it out of the pod, and set it for the machine: sysctl -w %s=...", name)
+			refusal.Hint = fmt.Sprintf("take it out of the pod, and set it for the machine: sysctl -w %s=...", name)
 		}
 		r.refusals = append(r.refusals, refusal)
 	}

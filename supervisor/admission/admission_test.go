@@ -105,7 +105,7 @@ func TestControls(t *testing.T) {
 				}
 				for _, r := range got {
 					text := r.Field + ": " + r.Message
-					if r.Reason != lifecycle.ReasonPodSecurity || !strings.HasPrefix(text, test.want) || !strings.Contains(text, ", "+test.control+")") || r.Mend == "" {
+					if r.Reason != lifecycle.ReasonPodSecurity || !strings.HasPrefix(text, test.want) || !strings.Contains(text, ", "+test.control+")") || r.Hint == "" {
 						t.Errorf("%s: %+v, want %s by %s", level, r, test.want, test.control)
 					}
 				}
@@ -207,7 +207,7 @@ func TestHostPaths(t *testing.T) {
 			t.Errorf("%s below %q: %v", test.path, test.allowed, got)
 		}
 		for _, r := range got {
-			if r.Reason != lifecycle.ReasonHostPathForbidden || r.Field != "volumes[1].hostPath.path" || r.Mend == "" || !strings.Contains(r.Message, strings.Join(test.allowed, ", ")) {
+			if r.Reason != lifecycle.ReasonHostPathForbidden || r.Field != "volumes[1].hostPath.path" || r.Hint == "" || !strings.Contains(r.Message, strings.Join(test.allowed, ", ")) {
 				t.Errorf("%+v", r)
 			}
 		}
@@ -236,7 +236,7 @@ func TestSysctls(t *testing.T) {
 			t.Errorf("%s with %q: %v", test.name, test.allowed, got)
 		}
 		for _, r := range got {
-			if r.Reason != lifecycle.ReasonSysctlForbidden || r.Field != "securityContext.sysctls[0].name" || !strings.Contains(r.Mend, spec.SysctlName(test.name)) {
+			if r.Reason != lifecycle.ReasonSysctlForbidden || r.Field != "securityContext.sysctls[0].name" || !strings.Contains(r.Hint, spec.SysctlName(test.name)) {
 				t.Errorf("%+v", r)
 			}
 		}

@@ -71,7 +71,7 @@ func (l *look) refuse(field, found, want string) {
 	l.refusals = append(l.refusals, lifecycle.Refusal{
 		Reason: lifecycle.ReasonPodSecurity, Field: field,
 		Message: fmt.Sprintf("found %s, want %s (pod security %q, %s)", found, want, l.level, l.title),
-		Mend:    "change the pod, or podSecurity of [policy] in podstead.toml, and restart the daemon",
+		Hint:    "change the pod, or podSecurity of [policy] in podstead.toml, and restart the daemon",
 	})
 }
 

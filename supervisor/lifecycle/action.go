@@ -22,10 +22,10 @@ const (
 	FailureRetry FailureKind = ""
 	// FailureUnavailable is the absence of the engine: it counts as no failure, and is looked at again soon.
 	FailureUnavailable FailureKind = "Unavailable"
-	// FailureRefused is a container that could not be created, so that it left no record and was no run.
-	FailureRefused FailureKind = "Refused"
-	// FailureGone is something that the action speaks of and that is not there.
-	FailureGone FailureKind = "Gone"
+	// FailureNotCreated is a container that could not be created, so that it left no record and was no run.
+	FailureNotCreated FailureKind = "NotCreated"
+	// FailureNotFound is something that the action speaks of and that is not there.
+	FailureNotFound FailureKind = "NotFound"
 )
 
 // Failure is why an action did not succeed, classified by what is to be done about it.
@@ -51,7 +51,7 @@ type StartSandbox struct {
 
 func (a StartSandbox) issued(f *Facts, at Instant) {
 	f.Round = a.Round
-	next := Sandbox{N: a.Sandbox, Asked: at}
+	next := Sandbox{N: a.Sandbox, Requested: at}
 	if s := &f.Sandbox; s.Failures > 0 { // it is tried again for the same reason
 		next.Failures, next.Reason, next.Message = s.Failures, s.Reason, s.Message
 	}
@@ -79,7 +79,7 @@ type RemoveSandbox struct{ Sandbox int }
 
 func (a RemoveSandbox) issued(f *Facts, at Instant) {
 	if f.Sandbox.N == a.Sandbox {
-		f.Sandbox.Removal = Removal{Asked: at}
+		f.Sandbox.Removal = Removal{Requested: at}
 	}
 }
 
@@ -99,7 +99,7 @@ type PullImage struct {
 
 func (a PullImage) issued(f *Facts, at Instant) {
 	c := f.Containers[a.Container]
-	next := Pull{For: a.For, Asked: at, Next: a.Level, Failed: c.Pull.Failed, Level: c.Pull.Level}
+	next := Pull{For: a.For, Requested: at, Next: a.Level, Failed: c.Pull.Failed, Level: c.Pull.Level}
 	if c.Pull.For == a.For {
 		next.Reason, next.Message = c.Pull.Reason, c.Pull.Message
 	}
@@ -111,7 +111,7 @@ func (a PullImage) failed(f *Facts, why Failure, at Instant) {
 	f.updatePull(a.Container, a.For, func(p *Pull) {
 		switch {
 		case !p.Cancelled.IsZero(): // no failure of the image
-			p.For, p.Asked = 0, Instant{}
+			p.For, p.Requested = 0, Instant{}
 			return
 		case why.Kind == FailureUnavailable:
 			p.Retry = at
@@ -133,7 +133,7 @@ func (a FindImage) issued(f *Facts, at Instant) {
 	if c.Pull.For != a.For {
 		c.Pull = Pull{For: a.For, Failed: c.Pull.Failed, Level: c.Pull.Level}
 	}
-	c.Pull.Looked = at
+	c.Pull.Checked = at
 	f.Containers[a.Container] = c
 }
 
@@ -172,8 +172,8 @@ func (a StartContainer) issued(f *Facts, at Instant) {
 	if a.Backoff > 0 {
 		c.Backoff = Backoff{Level: a.Backoff, Granted: at}
 	}
-	next := Attempt{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts, Asked: at}
-	if !c.Newest.Refused.IsZero() && c.Newest.Round == a.Round { // it is tried again for the same reason
+	next := Attempt{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts, Requested: at}
+	if !c.Newest.CreateFailed.IsZero() && c.Newest.Round == a.Round { // it is tried again for the same reason
 		next.Exit = c.Newest.Exit
 	}
 	c.Newest = next
@@ -186,8 +186,8 @@ func (a StartContainer) failed(f *Facts, why Failure, at Instant) {
 		case !r.live() || !r.Started.IsZero():
 		case why.Kind == FailureUnavailable:
 			r.Retry = at
-		case why.Kind == FailureRefused:
-			r.Refused, r.Exit = at, Exit{Reason: cmp.Or(why.Reason, ReasonCreateContainerError), Message: why.Message}
+		case why.Kind == FailureNotCreated:
+			r.CreateFailed, r.Exit = at, Exit{Reason: cmp.Or(why.Reason, ReasonCreateContainerError), Message: why.Message}
 		default:
 			r.Exited, r.Exit = at, Exit{Code: 128, Reason: ReasonStartError, Message: why.Message}
 		}
@@ -203,11 +203,11 @@ type StopContainer struct {
 
 func (a StopContainer) issued(f *Facts, at Instant) {
 	f.update(a.Ref, func(r *Attempt) {
-		if r.StopAsked.IsZero() {
-			r.StopAsked, r.StopGrace = at, a.Grace
+		if r.StopRequested.IsZero() {
+			r.StopRequested, r.StopGrace = at, a.Grace
 			r.stopFor(a.Reason)
 		}
-		r.Unsent = Instant{}
+		r.SignalFailed = Instant{}
 	})
 }
 
@@ -217,7 +217,7 @@ func (a StopContainer) failed(f *Facts, why Failure, at Instant) { unsent(f, a.R
 type KillContainer struct{ Ref }
 
 func (a KillContainer) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r *Attempt) { r.KillAsked, r.Unsent = at, Instant{} })
+	f.update(a.Ref, func(r *Attempt) { r.KillRequested, r.SignalFailed = at, Instant{} })
 }
 
 func (a KillContainer) failed(f *Facts, why Failure, at Instant) { unsent(f, a.Ref, why, at) }
@@ -227,10 +227,10 @@ func unsent(f *Facts, ref Ref, why Failure, at Instant) {
 	f.update(ref, func(r *Attempt) {
 		switch {
 		case !r.live():
-		case why.Kind == FailureGone:
+		case why.Kind == FailureNotFound:
 			r.Exited, r.Exit = at, Exit{Code: 137, Reason: ReasonStatusUnknown, Message: why.Message}
 		default:
-			r.Unsent = at
+			r.SignalFailed = at
 		}
 	})
 }
@@ -239,7 +239,7 @@ func unsent(f *Facts, ref Ref, why Failure, at Instant) {
 type RemoveContainer struct{ Ref }
 
 func (a RemoveContainer) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r *Attempt) { r.Removal = Removal{Asked: at} })
+	f.update(a.Ref, func(r *Attempt) { r.Removal = Removal{Requested: at} })
 }
 
 func (a RemoveContainer) failed(f *Facts, _ Failure, at Instant) {
@@ -249,7 +249,7 @@ func (a RemoveContainer) failed(f *Facts, _ Failure, at Instant) {
 // RemovePod takes away all that is left of a pod that has ended: containers, volumes of its own, logs.
 type RemovePod struct{}
 
-func (RemovePod) issued(f *Facts, at Instant) { f.Removal = Removal{Asked: at} }
+func (RemovePod) issued(f *Facts, at Instant) { f.Removal = Removal{Requested: at} }
 
 func (RemovePod) failed(f *Facts, _ Failure, at Instant) { f.Removal.fail(at) }
 
@@ -262,5 +262,5 @@ func (r *Removal) fail(at Instant) {
 
 // pending reports whether a removal was asked for and has no outcome yet.
 func (r *Removal) pending() bool {
-	return !r.Asked.IsZero() && r.Failed.IsZero() && r.Done.IsZero()
+	return !r.Requested.IsZero() && r.Failed.IsZero() && r.Done.IsZero()
 }

@@ -26,7 +26,7 @@ type Decision struct {
 	Actions []Action     // to be done now, in this order
 	Probes  []ProbeOrder // which probes are to be on, and no others
 	Wake    Instant      // when to decide again if nothing happens before; zero: only an event changes anything
-	Gone    bool         // nothing of the pod is left, and nothing will ever happen to it again
+	Removed bool         // nothing of the pod is left, and nothing will ever happen to it again
 }
 
 // Decide says what a pod needs now. It is pure: the same arguments give the same answer. Every action in the answer is
@@ -34,13 +34,13 @@ type Decision struct {
 func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 	p := plan{pod: pod, facts: &f, now: now}
 	if !f.Removal.Done.IsZero() {
-		p.decision.Gone = true
+		p.decision.Removed = true
 		return p.decision
 	}
 	p.tidy() // before a start, which forgets the run that is reaped
 	switch {
 	case p.expired():
-	case !f.Stop.Asked.IsZero():
+	case !f.Stop.Requested.IsZero():
 		p.end(ReasonStopped)
 	case finished(pod, &f):
 		p.end(ReasonPodFinished)
@@ -55,8 +55,8 @@ func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 		}
 	}
 	p.probes()
-	if !f.Away.IsZero() && !f.unknown(now) && !f.AtRest() {
-		p.due(f.Away.Add(awayLimit + 1)) // the status will say so
+	if !f.EngineUnavailable.IsZero() && !f.unknown(now) && !f.Idle() {
+		p.due(f.EngineUnavailable.Add(unavailableLimit + 1)) // the status will say so
 	}
 	return p.decision
 }
@@ -99,7 +99,7 @@ func (p *plan) sandbox() bool {
 			p.do(RemoveSandbox{Sandbox: s.N})
 		}
 	case !s.Failed.IsZero() && !p.due(s.Failed.Add(sandboxDelay(s))):
-	case s.N > 0 && !p.due(s.Asked.Add(sandboxPace)):
+	case s.N > 0 && !p.due(s.Requested.Add(sandboxPace)):
 	default:
 		p.do(StartSandbox{Sandbox: s.N + 1, Round: p.facts.Round + 1})
 	}
@@ -109,7 +109,7 @@ func (p *plan) sandbox() bool {
 // inits brings the init containers forward, one after another, and reports whether all of them have had their turn in this
 // round: an init container that is done, a sidecar that is started. Sidecars whose turn is over are kept running.
 func (p *plan) inits() bool {
-	turn := Turn(p.pod, *p.facts)
+	turn := NextInitContainer(p.pod, *p.facts)
 	for i := range p.pod.InitContainers {
 		c := &p.pod.InitContainers[i]
 		h := p.facts.Containers[c.Name]
@@ -124,7 +124,7 @@ func (p *plan) inits() bool {
 }
 
 // Turn is the init container whose turn it is in this round, for which all behind it wait; empty if all have had theirs.
-func Turn(pod *spec.Pod, f Facts) string {
+func NextInitContainer(pod *spec.Pod, f Facts) string {
 	for i := reached(pod, &f); i < len(pod.InitContainers); i++ {
 		c := &pod.InitContainers[i]
 		if a := f.Containers[c.Name].Newest; !passed(c, &a, f.Round) {
@@ -181,7 +181,9 @@ func (p *plan) apps() {
 }
 
 // first reports whether an app container has not run in this round yet, as far as is known.
-func (f *Facts) first(a *Attempt) bool { return a.Round != f.Round || (!a.ran() && a.Refused.IsZero()) }
+func (f *Facts) first(a *Attempt) bool {
+	return a.Round != f.Round || (!a.ran() && a.CreateFailed.IsZero())
+}
 
 // holdsUp reports whether the first start of an app container in this round is under way, its image and its postStart hook included.
 func (f *Facts) holdsUp(c *spec.Container) bool {
@@ -191,7 +193,7 @@ func (f *Facts) holdsUp(c *spec.Container) bool {
 }
 
 // Ahead is the app container for whose start one that is behind it in the file waits; empty if it waits for none.
-func Ahead(pod *spec.Pod, f Facts, container string) string {
+func StartBlockedBy(pod *spec.Pod, f Facts, container string) string {
 	own := slices.IndexFunc(pod.Containers, func(c spec.Container) bool { return c.Name == container })
 	for i := range max(own, 0) {
 		if f.holdsUp(&pod.Containers[i]) {
@@ -237,7 +239,7 @@ func (p *plan) attend(c *spec.Container, a *Attempt) {
 
 // askable reports whether a hook is to be asked for: it was not yet, or the engine was away a while ago.
 func (p *plan) askable(h *Hook) bool {
-	return h.Asked.IsZero() || (!h.Retry.IsZero() && p.due(h.Retry.Add(unavailableDelay)))
+	return h.Requested.IsZero() || (!h.Retry.IsZero() && p.due(h.Retry.Add(unavailableDelay)))
 }
 
 // run brings a container that does not run one step towards its next run: wait out the backoff, have its image, start.
@@ -282,7 +284,7 @@ func (p *plan) pull(name string, pull *Pull, attempt int) {
 // find looks for an image whose pull backs off: it may have come with another pod, or from an archive. Only pulls have to wait
 // (contract 4.4).
 func (p *plan) find(name string, pull *Pull, attempt int) {
-	if pull.For != attempt || p.due(later(pull.Failed, pull.Looked).Add(retryDelay)) {
+	if pull.For != attempt || p.due(later(pull.Failed, pull.Checked).Add(retryDelay)) {
 		p.do(FindImage{Container: name, For: attempt})
 	}
 }

@@ -83,11 +83,11 @@ func (p *plan) stop(c *spec.Container, a *Attempt, why Reason, turn bool) {
 		p.kill(a)
 	case p.facts.Stop.Force:
 		p.kill(a)
-	case a.StopAsked.IsZero():
+	case a.StopRequested.IsZero():
 		p.signal(c, a, why, turn)
 	case p.due(p.killDue(a)):
 		p.kill(a)
-	case !a.Unsent.IsZero() && p.due(a.Unsent.Add(unavailableDelay)):
+	case !a.SignalFailed.IsZero() && p.due(a.SignalFailed.Add(unavailableDelay)):
 		p.do(StopContainer{Ref: a.Ref, Grace: a.StopGrace, Reason: a.StopReason})
 	}
 }
@@ -102,8 +102,8 @@ func (p *plan) signal(c *spec.Container, a *Attempt, why Reason, turn bool) {
 		p.do(StopContainer{Ref: a.Ref, Grace: max(left, minimumGrace), Reason: cmp.Or(a.StopReason, why)})
 	case !hooked && p.askable(&a.PreStop):
 		p.do(RunPreStop{Ref: a.Ref, Limit: left, Reason: why})
-	case hooked && a.EndAsked.IsZero():
-		p.do(AwaitTurn{Ref: a.Ref, Limit: left, Reason: why})
+	case hooked && a.TerminationRequested.IsZero():
+		p.do(WaitForTurn{Ref: a.Ref, Limit: left, Reason: why})
 	default:
 		p.due(p.now.Add(left))
 	}
@@ -117,25 +117,25 @@ func (p *plan) left(c *spec.Container, a *Attempt, why Reason) time.Duration {
 	switch {
 	case why == ReasonRestartingAllContainers:
 		return 0
-	case a.EndAsked.IsZero() && stop.Asked.IsZero():
+	case a.TerminationRequested.IsZero() && stop.Requested.IsZero():
 		return grace(p.pod, c, why)
 	}
-	return earlier(a.EndAsked.Add(a.EndGrace), stop.Deadline).Sub(p.now)
+	return earlier(a.TerminationRequested.Add(a.TerminationGrace), stop.Deadline).Sub(p.now)
 }
 
 // killDue is when a run that was told to stop is killed. A deadline that was set or shortened after the signal holds,
 // but the process keeps its least time.
 func (p *plan) killDue(a *Attempt) Instant {
-	due := a.StopAsked.Add(a.StopGrace)
-	if stop := p.facts.Stop; !stop.Asked.IsZero() && stop.Deadline.Before(due) {
-		due = later(stop.Deadline, a.StopAsked.Add(minimumGrace))
+	due := a.StopRequested.Add(a.StopGrace)
+	if stop := p.facts.Stop; !stop.Requested.IsZero() && stop.Deadline.Before(due) {
+		due = later(stop.Deadline, a.StopRequested.Add(minimumGrace))
 	}
 	return due
 }
 
 func (p *plan) kill(a *Attempt) {
-	unsent := !a.Unsent.IsZero() && p.due(a.Unsent.Add(unavailableDelay))
-	if a.KillAsked.IsZero() || unsent || p.due(a.KillAsked.Add(killRepeat)) {
+	unsent := !a.SignalFailed.IsZero() && p.due(a.SignalFailed.Add(unavailableDelay))
+	if a.KillRequested.IsZero() || unsent || p.due(a.KillRequested.Add(killRepeat)) {
 		p.do(KillContainer{Ref: a.Ref})
 	}
 }
@@ -161,7 +161,7 @@ func (p *plan) tidy() {
 // cancelHooks ends the hooks of a run that nobody waits for any more: a stop interrupts a postStart hook, and a preStop
 // hook has its time (DEVIATIONS 1 and 2).
 func (p *plan) cancelHooks(a *Attempt) {
-	signalled := a.over() || !a.StopAsked.IsZero() || !a.KillAsked.IsZero()
+	signalled := a.over() || !a.StopRequested.IsZero() || !a.KillRequested.IsZero()
 	if h := &a.PostStart; h.inFlight() && h.Cancelled.IsZero() && (signalled || a.ending()) {
 		p.do(CancelHook{Ref: a.Ref, Hook: PostStart})
 	}

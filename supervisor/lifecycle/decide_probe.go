@@ -21,7 +21,7 @@ func (p *plan) probes() {
 }
 
 func (p *plan) probesOf(c *spec.Container, a *Attempt) {
-	ending := a.ending() || !p.facts.Stop.Asked.IsZero()
+	ending := a.ending() || !p.facts.Stop.Requested.IsZero()
 	switch started := a.started(c); {
 	case started && !ending && a.Probes.Liveness.Verdict != VerdictFailure:
 		p.probe(ProbeLiveness, c.LivenessProbe, a, VerdictSuccess)
@@ -38,6 +38,6 @@ func (p *plan) probe(kind ProbeKind, s *spec.Probe, a *Attempt, holds Verdict) {
 		return
 	}
 	p.decision.Probes = append(p.decision.Probes, ProbeOrder{
-		ProbeRef: ProbeRef{Ref: a.Ref, Kind: kind}, Spec: s, Started: a.Started, Holds: holds,
+		ProbeRef: ProbeRef{Ref: a.Ref, Kind: kind}, Spec: s, Started: a.Started, Initial: holds,
 	})
 }

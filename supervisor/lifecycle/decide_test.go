@@ -28,7 +28,7 @@ func (table decisions) check(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			got := lifecycle.Decide(row.pod, fold(row.past), at(row.now))
 			got.Probes = nil // see [TestDecideProbes]
-			want := lifecycle.Decision{Actions: row.want, Gone: row.gone}
+			want := lifecycle.Decision{Actions: row.want, Removed: row.gone}
 			if row.wake > 0 {
 				want.Wake = at(row.wake)
 			}
@@ -145,7 +145,7 @@ func TestDecideSandbox(t *testing.T) {
 		{
 			name: "nor if a run was refused", pod: never,
 			past: history{
-				up(), pulled("app", 1), failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused}), lost(1),
+				up(), pulled("app", 1), failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), lost(1),
 				sandboxRemoved(1),
 			},
 			now: 20, want: do{startSandbox(2)},
@@ -202,7 +202,7 @@ func TestDecideInit(t *testing.T) {
 		{
 			name: "even if the earlier round refused it", pod: always,
 			past: history{
-				up(), tick(10), pulled("init-a", 1), failing(start("init-a", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused}),
+				up(), tick(10), pulled("init-a", 1), failing(start("init-a", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}),
 				round2, pulled("init-a", 2),
 			},
 			now: 11, want: do{lifecycle.StartContainer{Ref: a2, Sandbox: 2}},
@@ -225,7 +225,7 @@ func TestDecideRestart(t *testing.T) {
 	paced.RestartBackoff = &spec.Backoff{InitialSeconds: 3}
 	crashed := history{up(), tick(10), ran("app", 1, 1), tick(20), running("app", 2)}
 	again := history{crashed, exited("app", 2, 0), reap("app", 1)}
-	refused := history{up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused})}
+	refused := history{up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated})}
 	decisions{
 		{name: "the first restart is immediate", pod: always, past: history{up(), ran("app", 1, 0)}, now: 1, want: do{pull("app", 2, 1)}},
 		{
@@ -325,7 +325,7 @@ func TestDecideOrder(t *testing.T) {
 		},
 		{
 			name: "nor for a start that was refused", pod: pod,
-			past: history{up(), tick(10), pulled("b", 1), failing(start("b", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused}), pulled("a", 1)},
+			past: history{up(), tick(10), pulled("b", 1), failing(start("b", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), pulled("a", 1)},
 			now:  10, want: do{start("a", 1, 0, 0)}, wake: 20,
 		},
 		{

@@ -162,7 +162,7 @@ type StopRequested struct {
 
 func (e StopRequested) apply(f *Facts) {
 	f.Stop.within(e.Grace.Period, e.By, e.At)
-	f.Stop.Wanted = true
+	f.Stop.ByUser = true
 	f.Stop.Force = f.Stop.Force || e.Grace.Force
 	f.Stop.Delete = f.Stop.Delete || e.Delete
 }
@@ -174,7 +174,7 @@ type PodEvicted struct {
 }
 
 func (e PodEvicted) apply(f *Facts) {
-	if f.Stop.Asked.IsZero() {
+	if f.Stop.Requested.IsZero() {
 		f.Stop.Reason, f.Stop.Message = ReasonEvicted, e.Message
 	}
 	f.Stop.within(evictionGrace, "the supervisor", e.At)
@@ -182,8 +182,8 @@ func (e PodEvicted) apply(f *Facts) {
 
 // within ends the pod within a period. What is left of an earlier one is shortened, never lengthened.
 func (s *Stop) within(period time.Duration, by string, at Instant) {
-	if s.Asked.IsZero() {
-		s.Asked, s.By = at, by
+	if s.Requested.IsZero() {
+		s.Requested, s.By = at, by
 	}
 	if end := at.Add(period); s.Deadline.IsZero() || end.Before(s.Deadline) {
 		s.Deadline, s.Grace = end, period
@@ -215,7 +215,7 @@ func (e Booted) apply(f *Facts) {
 			c.Newest.Exited, c.Newest.Exit = e.At, Exit{Code: 255, Reason: ReasonUnknown, Message: "the machine was restarted"}
 		}
 		if c.Pull.inFlight() {
-			c.Pull.Asked = Instant{}
+			c.Pull.Requested = Instant{}
 		}
 		f.Containers[name] = c
 	}
@@ -227,27 +227,27 @@ func (e Booted) apply(f *Facts) {
 
 // rebase moves every instant of the facts.
 func (f *Facts) rebase(move func(*Instant)) {
-	removal := func(r *Removal) { move(&r.Asked); move(&r.Failed); move(&r.Done) }
+	removal := func(r *Removal) { move(&r.Requested); move(&r.Failed); move(&r.Done) }
 	attempt := func(a *Attempt) {
 		for _, t := range []*Instant{
-			&a.Asked, &a.Retry, &a.Started, &a.Refused, &a.EndAsked, &a.StopAsked, &a.StopSent, &a.KillAsked, &a.KillSent, &a.Unsent,
+			&a.Requested, &a.Retry, &a.Started, &a.CreateFailed, &a.TerminationRequested, &a.StopRequested, &a.StopSent, &a.KillRequested, &a.KillSent, &a.SignalFailed,
 			&a.Exited,
 		} {
 			move(t)
 		}
 		for _, h := range []*Hook{&a.PostStart, &a.PreStop} {
-			for _, t := range []*Instant{&h.Asked, &h.Retry, &h.Cancelled, &h.Done} {
+			for _, t := range []*Instant{&h.Requested, &h.Retry, &h.Cancelled, &h.Done} {
 				move(t)
 			}
 		}
-		for _, p := range []*Probed{&a.Probes.Startup, &a.Probes.Liveness, &a.Probes.Readiness} {
+		for _, p := range []*ProbeStatus{&a.Probes.Startup, &a.Probes.Liveness, &a.Probes.Readiness} {
 			move(&p.At)
 		}
 		removal(&a.Removal)
 	}
 	for _, t := range []*Instant{
-		&f.Accepted, &f.Stop.Asked, &f.Stop.Deadline,
-		&f.Sandbox.Asked, &f.Sandbox.Ready, &f.Sandbox.Lost, &f.Sandbox.Failed, &f.RestartedAt, &f.Away,
+		&f.Accepted, &f.Stop.Requested, &f.Stop.Deadline,
+		&f.Sandbox.Requested, &f.Sandbox.Ready, &f.Sandbox.Lost, &f.Sandbox.Failed, &f.RestartedAt, &f.EngineUnavailable,
 	} {
 		move(t)
 	}
@@ -257,7 +257,7 @@ func (f *Facts) rebase(move func(*Instant)) {
 		attempt(&c.Newest)
 		attempt(&c.Previous)
 		for _, t := range []*Instant{
-			&c.Pull.Asked, &c.Pull.Cancelled, &c.Pull.Done, &c.Pull.Failed, &c.Pull.Looked, &c.Pull.Retry, &c.Backoff.Granted,
+			&c.Pull.Requested, &c.Pull.Cancelled, &c.Pull.Done, &c.Pull.Failed, &c.Pull.Checked, &c.Pull.Retry, &c.Backoff.Granted,
 		} {
 			move(t)
 		}

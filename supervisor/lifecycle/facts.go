@@ -11,31 +11,31 @@ import (
 // touched. A Facts value is immutable: [Facts.Apply] returns another one, so a snapshot may be read by anyone. Its size
 // is bounded by the number of containers, not by how often they ran.
 type Facts struct {
-	UID         string               `json:"uid"`
-	Accepted    Instant              `json:"accepted,omitzero"` // status.startTime
-	Round       int                  `json:"round"`
-	Sandbox     Sandbox              `json:"sandbox,omitzero"`
-	Stop        Stop                 `json:"stop,omitzero"`
-	Containers  map[string]Container `json:"containers,omitempty"` // by name
-	Removal     Removal              `json:"removal,omitzero"`     // of the whole pod, after it was deleted
-	Restarted   int                  `json:"restarted,omitempty"`  // the newest round that was opened in place; 0: none
-	RestartedAt Instant              `json:"restartedAt,omitzero"` // when that round was opened
-	Ephemeral   []spec.Container     `json:"ephemeral,omitempty"`  // in the order in which they were added
-	Away        Instant              `json:"away,omitzero"`        // since when the engine cannot be reached
+	UID               string               `json:"uid"`
+	Accepted          Instant              `json:"accepted,omitzero"` // status.startTime
+	Round             int                  `json:"round"`
+	Sandbox           Sandbox              `json:"sandbox,omitzero"`
+	Stop              Stop                 `json:"stop,omitzero"`
+	Containers        map[string]Container `json:"containers,omitempty"`       // by name
+	Removal           Removal              `json:"removal,omitzero"`           // of the whole pod, after it was deleted
+	Restarted         int                  `json:"restarted,omitempty"`        // the newest round that was opened in place; 0: none
+	RestartedAt       Instant              `json:"restartedAt,omitzero"`       // when that round was opened
+	Ephemeral         []spec.Container     `json:"ephemeral,omitempty"`        // in the order in which they were added
+	EngineUnavailable Instant              `json:"engineUnavailable,omitzero"` // since when the engine cannot be reached
 
 	Conditions map[ConditionType]SetCondition `json:"conditions,omitempty"` // that others have set
 }
 
 // Stop is the wish that the pod ends, of a person, a client or the supervisor.
 type Stop struct {
-	Asked    Instant `json:"asked,omitzero"`
-	Deadline Instant `json:"deadline,omitzero"` // end of the grace period; later wishes only shorten it
+	Requested Instant `json:"requested,omitzero"`
+	Deadline  Instant `json:"deadline,omitzero"` // end of the grace period; later wishes only shorten it
 
 	Grace   time.Duration `json:"grace,omitempty"`  // the period that ends at the deadline, as it was asked for
 	Force   bool          `json:"force,omitempty"`  // no grace at all, below the floor of 2 s too
 	Delete  bool          `json:"delete,omitempty"` // nothing of the pod is to be left
 	By      string        `json:"by,omitempty"`     // who asked, in the words of the event
-	Wanted  bool          `json:"wanted,omitempty"` // somebody asked, and not only a limit of the pod
+	ByUser  bool          `json:"byUser,omitempty"` // somebody asked, and not only a limit of the pod
 	Reason  Reason        `json:"reason,omitempty"` // why the pod has failed by it; empty: what its containers say decides
 	Message string        `json:"message,omitempty"`
 }
@@ -43,7 +43,7 @@ type Stop struct {
 // Sandbox is the newest attempt at the pod's sandbox.
 type Sandbox struct {
 	N           int      `json:"n"`
-	Asked       Instant  `json:"asked,omitzero"`
+	Requested   Instant  `json:"requested,omitzero"`
 	Ready       Instant  `json:"ready,omitzero"`
 	Lost        Instant  `json:"lost,omitzero"`
 	Failed      Instant  `json:"failed,omitzero"`
@@ -79,30 +79,30 @@ type Ref struct {
 // Attempt is one run of one container. Every field is set by one event and never cleared by a later run.
 type Attempt struct {
 	Ref
-	Sandbox  int     `json:"sandbox"`
-	Restarts int     `json:"restarts"` // the restartCount that this run carries
-	Asked    Instant `json:"asked,omitzero"`
-	Retry    Instant `json:"retry,omitzero"` // when an engine that was away is to be asked again
-	Started  Instant `json:"started,omitzero"`
-	Refused  Instant `json:"refused,omitzero"` // it could not be created: there is no record of it, and it counts as no run
-	Image    string  `json:"image,omitempty"`
-	ImageID  string  `json:"imageID,omitempty"`
-	ID       string  `json:"id,omitempty"` // the engine's ID
+	Sandbox      int     `json:"sandbox"`
+	Restarts     int     `json:"restarts"` // the restartCount that this run carries
+	Requested    Instant `json:"requested,omitzero"`
+	Retry        Instant `json:"retry,omitzero"` // when an engine that was away is to be asked again
+	Started      Instant `json:"started,omitzero"`
+	CreateFailed Instant `json:"createFailed,omitzero"` // it could not be created: there is no record of it, and it counts as no run
+	Image        string  `json:"image,omitempty"`
+	ImageID      string  `json:"imageID,omitempty"`
+	ID           string  `json:"id,omitempty"` // the engine's ID
 
 	PostStart Hook   `json:"postStart,omitzero"`
 	Probes    Probes `json:"probes,omitzero"`
 	PreStop   Hook   `json:"preStop,omitzero"`
 
-	EndAsked Instant       `json:"endAsked,omitzero"`  // when its end began before its stop signal: with a hook, or by waiting for it
-	EndGrace time.Duration `json:"endGrace,omitempty"` // what it had from then on
+	TerminationRequested Instant       `json:"terminationRequested,omitzero"` // when its end began before its stop signal: with a hook, or by waiting for it
+	TerminationGrace     time.Duration `json:"terminationGrace,omitempty"`    // what it had from then on
 
-	StopAsked  Instant       `json:"stopAsked,omitzero"`
-	StopGrace  time.Duration `json:"stopGrace,omitempty"`
-	StopReason Reason        `json:"stopReason,omitempty"`
-	StopSent   Instant       `json:"stopSent,omitzero"`
-	KillAsked  Instant       `json:"killAsked,omitzero"`
-	KillSent   Instant       `json:"killSent,omitzero"`
-	Unsent     Instant       `json:"unsent,omitzero"` // when the newest signal could not be sent
+	StopRequested Instant       `json:"stopRequested,omitzero"`
+	StopGrace     time.Duration `json:"stopGrace,omitempty"`
+	StopReason    Reason        `json:"stopReason,omitempty"`
+	StopSent      Instant       `json:"stopSent,omitzero"`
+	KillRequested Instant       `json:"killRequested,omitzero"`
+	KillSent      Instant       `json:"killSent,omitzero"`
+	SignalFailed  Instant       `json:"signalFailed,omitzero"` // when the newest signal could not be sent
 
 	Exited  Instant `json:"exited,omitzero"`
 	Exit    Exit    `json:"exit,omitzero"`    // until the start: why it was refused, or the one before it was
@@ -119,19 +119,19 @@ type Exit struct {
 
 // Removal is the taking away of something that has ended.
 type Removal struct {
-	Asked  Instant `json:"asked,omitzero"`
-	Failed Instant `json:"failed,omitzero"` // asked, and failed: to be tried again
-	Done   Instant `json:"done,omitzero"`
+	Requested Instant `json:"requested,omitzero"`
+	Failed    Instant `json:"failed,omitzero"` // asked, and failed: to be tried again
+	Done      Instant `json:"done,omitzero"`
 }
 
 // Pull is the newest look for a container's image: a pull where the policy wants one, else the check that it is here.
 type Pull struct {
 	For       int     `json:"for"` // the attempt that it is made for
-	Asked     Instant `json:"asked,omitzero"`
+	Requested Instant `json:"requested,omitzero"`
 	Cancelled Instant `json:"cancelled,omitzero"`
 	Done      Instant `json:"done,omitzero"`
 	Failed    Instant `json:"failed,omitzero"`  // of the newest failure, which may be of an earlier pull
-	Looked    Instant `json:"looked,omitzero"`  // when it was last looked for since then
+	Checked   Instant `json:"checked,omitzero"` // when it was last looked for since then
 	Retry     Instant `json:"retry,omitzero"`   // when an engine that was away is to be asked again
 	Level     int     `json:"level"`            // failures in a row, as the backoff counts them
 	Next      int     `json:"next"`             // the level that a failure of the running pull leads to
@@ -182,7 +182,7 @@ func set(field *Instant, at Instant) {
 }
 
 // live reports whether a process of this run may exist: it was asked for, and is not known to have ended.
-func (a *Attempt) live() bool { return a.N() > 0 && a.Exited.IsZero() && a.Refused.IsZero() }
+func (a *Attempt) live() bool { return a.N() > 0 && a.Exited.IsZero() && a.CreateFailed.IsZero() }
 
 // anyLive reports whether a process of any container may exist.
 func (f *Facts) anyLive() bool {
@@ -213,7 +213,7 @@ func (s *Sandbox) inFlight() bool {
 
 // ready reports whether containers can be started in the sandbox.
 func (s *Sandbox) ready() bool {
-	return !s.Ready.IsZero() && s.Lost.IsZero() && s.Removal.Asked.IsZero()
+	return !s.Ready.IsZero() && s.Lost.IsZero() && s.Removal.Requested.IsZero()
 }
 
 // standing reports whether there may be something of the sandbox to take away. A start that failed has cleaned up, but
@@ -224,5 +224,5 @@ func (s *Sandbox) standing() bool {
 
 // inFlight reports whether the pull has no outcome yet.
 func (p *Pull) inFlight() bool {
-	return !p.Asked.IsZero() && p.Done.IsZero() && p.Retry.IsZero() && (p.Failed.IsZero() || p.Failed.Before(p.Asked))
+	return !p.Requested.IsZero() && p.Done.IsZero() && p.Retry.IsZero() && (p.Failed.IsZero() || p.Failed.Before(p.Requested))
 }

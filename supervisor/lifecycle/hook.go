@@ -17,9 +17,9 @@ const (
 
 // Hook is what is known of one hook of a run.
 type Hook struct {
-	Asked     Instant       `json:"asked,omitzero"`  // for the first time
-	Limit     time.Duration `json:"limit,omitempty"` // from then on; 0: none
-	Retry     Instant       `json:"retry,omitzero"`  // when an engine that was away, or found no process, is to be asked again
+	Requested Instant       `json:"requested,omitzero"` // for the first time
+	Limit     time.Duration `json:"limit,omitempty"`    // from then on; 0: none
+	Retry     Instant       `json:"retry,omitzero"`     // when an engine that was away, or found no process, is to be asked again
 	Cancelled Instant       `json:"cancelled,omitzero"`
 	Done      Instant       `json:"done,omitzero"`
 	Failed    bool          `json:"failed,omitempty"` // done, and not well
@@ -27,11 +27,11 @@ type Hook struct {
 }
 
 // inFlight reports whether the hook was asked for and has no outcome yet.
-func (h *Hook) inFlight() bool { return !h.Asked.IsZero() && h.Done.IsZero() && h.Retry.IsZero() }
+func (h *Hook) inFlight() bool { return !h.Requested.IsZero() && h.Done.IsZero() && h.Retry.IsZero() }
 
 func (h *Hook) ask(limit time.Duration, at Instant) {
-	if h.Asked.IsZero() {
-		h.Asked, h.Limit = at, limit
+	if h.Requested.IsZero() {
+		h.Requested, h.Limit = at, limit
 	}
 	h.Retry = Instant{}
 }
@@ -39,7 +39,7 @@ func (h *Hook) ask(limit time.Duration, at Instant) {
 func (h *Hook) fail(why Failure, at Instant) {
 	switch {
 	case !h.inFlight():
-	case (why.Kind == FailureUnavailable || why.Kind == FailureGone) && h.Cancelled.IsZero():
+	case (why.Kind == FailureUnavailable || why.Kind == FailureNotFound) && h.Cancelled.IsZero():
 		h.Retry = at // of a process that is gone the end is on its way
 	default:
 		h.Done, h.Failed, h.Message = at, true, why.Message
@@ -85,19 +85,19 @@ func (a RunPreStop) failed(f *Facts, why Failure, at Instant) {
 	})
 }
 
-// AwaitTurn begins the end of a sidecar that has no preStop hook, and whose turn to have the stop signal has not come: its
-// grace period runs meanwhile. It has no effect outside of the facts: see [Noted].
-type AwaitTurn struct {
+// WaitForTurn begins the end of a sidecar that has no preStop hook, and whose turn to have the stop signal has not come: its
+// grace period runs meanwhile. It has no effect outside of the facts: see [RecordOnly].
+type WaitForTurn struct {
 	Ref
 	Limit  time.Duration // what is left of the grace period
 	Reason Reason
 }
 
-func (a AwaitTurn) issued(f *Facts, at Instant) {
+func (a WaitForTurn) issued(f *Facts, at Instant) {
 	f.update(a.Ref, func(r *Attempt) { r.endWithin(a.Limit, a.Reason, at) })
 }
 
-func (AwaitTurn) failed(*Facts, Failure, Instant) {}
+func (WaitForTurn) failed(*Facts, Failure, Instant) {}
 
 // CancelHook ends a running hook early; the hook's own outcome is the only event that follows.
 type CancelHook struct {
@@ -160,13 +160,13 @@ func (a *Attempt) ready(c *spec.Container) bool {
 
 // ending reports whether the run is being brought to its end.
 func (a *Attempt) ending() bool {
-	return !a.EndAsked.IsZero() || !a.StopAsked.IsZero() || !a.KillAsked.IsZero()
+	return !a.TerminationRequested.IsZero() || !a.StopRequested.IsZero() || !a.KillRequested.IsZero()
 }
 
 // endWithin notes that the end of the run has begun; the first word counts.
 func (a *Attempt) endWithin(grace time.Duration, why Reason, at Instant) {
-	if a.EndAsked.IsZero() {
-		a.EndAsked, a.EndGrace = at, grace
+	if a.TerminationRequested.IsZero() {
+		a.TerminationRequested, a.TerminationGrace = at, grace
 	}
 	a.stopFor(why)
 }

@@ -9,7 +9,7 @@ import (
 // NextTry is how long from now what a container waits for is tried again: its sandbox, its image, its creation or its next
 // run. It is not known of one that waits for nothing, or for what is under way.
 func NextTry(pod *spec.Pod, f Facts, container string, now Instant) (in time.Duration, known bool) {
-	if Ends(pod, f) {
+	if Terminating(pod, f) {
 		return 0, false
 	}
 	h := f.Containers[container]
@@ -19,8 +19,8 @@ func NextTry(pod *spec.Pod, f Facts, container string, now Instant) (in time.Dur
 		due = s.Failed.Add(sandboxDelay(s))
 	case pull.Reason != "" && pull.For > h.Newest.N() && !pull.inFlight():
 		due = pull.Failed.Add(pullDelay(pull))
-	case !h.Newest.Refused.IsZero() && h.Newest.Round == f.Round:
-		due = h.Newest.Refused.Add(retryDelay)
+	case !h.Newest.CreateFailed.IsZero() && h.Newest.Round == f.Round:
+		due = h.Newest.CreateFailed.Add(retryDelay)
 	default:
 		delay := RestartDelay(pod, f, container, now)
 		if delay == 0 {

@@ -12,7 +12,7 @@ import (
 // TestNextTry holds what people are told against when Decide wakes for it.
 func TestNextTry(t *testing.T) {
 	pod := podOf(spec.RestartAlways, "app")
-	refused := lifecycle.Failure{Kind: lifecycle.FailureRefused}
+	refused := lifecycle.Failure{Kind: lifecycle.FailureNotCreated}
 	mount := lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: "no disk"}
 	crashed := history{up(), tick(10), ran("app", 1, 1), ran("app", 2, 1)}
 	late := history{up(), tick(10), pullFailed("app", 1, 2, lifecycle.ReasonErrImagePull)}

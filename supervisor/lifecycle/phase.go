@@ -126,7 +126,7 @@ func (v *view) restarting(s *Status) Condition {
 		return condition(AllContainersRestarting, false, ReasonPodCompleted, "")
 	case s.Phase == PhaseFailed:
 		return condition(AllContainersRestarting, false, ReasonPodFailed, "")
-	case v.facts.Stop.Asked.IsZero() && restartAllBy(v.pod, v.facts) != (Ref{}):
+	case v.facts.Stop.Requested.IsZero() && restartAllBy(v.pod, v.facts) != (Ref{}):
 		return condition(AllContainersRestarting, true, ReasonAllContainersRestarting, "container exited with restart policy rule")
 	}
 	return condition(AllContainersRestarting, false, "", "")

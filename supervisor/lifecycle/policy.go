@@ -89,15 +89,15 @@ func initDone(a *Attempt, round int) bool { return a.Round == round && a.over() 
 
 // finished reports whether no container of the pod will run again of itself, but for sidecars, which serve the others.
 func finished(pod *spec.Pod, f *Facts) bool {
-	return (!WorkEnd(pod, f).IsZero() || abandoned(pod, f)) && restartAllBy(pod, f) == Ref{}
+	return (!WorkFinishedAt(pod, f).IsZero() || abandoned(pod, f)) && restartAllBy(pod, f) == Ref{}
 }
 
 // Ends reports whether the pod is on its way to its end, or there: nothing of it is begun any more.
-func Ends(pod *spec.Pod, f Facts) bool { return !f.Stop.Asked.IsZero() || finished(pod, &f) }
+func Terminating(pod *spec.Pod, f Facts) bool { return !f.Stop.Requested.IsZero() || finished(pod, &f) }
 
-// WorkEnd is when what the sidecars serve was over: an init container had failed for good, or every app container had ended
+// WorkFinishedAt is when what the sidecars serve was over: an init container had failed for good, or every app container had ended
 // for good. Zero: it is not.
-func WorkEnd(pod *spec.Pod, f *Facts) Instant {
+func WorkFinishedAt(pod *spec.Pod, f *Facts) Instant {
 	if failed := initFailedForGood(pod, f); !failed.IsZero() {
 		return failed
 	}
@@ -205,10 +205,10 @@ func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at In
 	switch {
 	case a.N() == 0 || f.void(a) || f.restartsAllBy(c, a):
 		return Instant{}, 0
-	case a.Round != f.Round && (isInit(pod, c) || !a.Refused.IsZero()):
+	case a.Round != f.Round && (isInit(pod, c) || !a.CreateFailed.IsZero()):
 		return Instant{}, 0 // a new round begins its init containers afresh, and what an earlier one refused was in a sandbox that is gone
-	case !a.Refused.IsZero():
-		return a.Refused.Add(retryDelay), 0
+	case !a.CreateFailed.IsZero():
+		return a.CreateFailed.Add(retryDelay), 0
 	}
 	b := restartBackoff(pod, c)
 	if h.Backoff.Level == 0 || a.Exited.Sub(h.Backoff.Granted) > b.reset {
@@ -262,7 +262,7 @@ func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Du
 // RunsAgain reports whether a container whose newest run is over is to have another. It is false of a pod that is to end, and of
 // what is not one of the pod's own containers.
 func RunsAgain(pod *spec.Pod, f Facts, container string) bool {
-	if Ends(pod, f) {
+	if Terminating(pod, f) {
 		return false
 	}
 	v, a := view{pod: pod, facts: &f}, f.Containers[container].Newest

@@ -30,7 +30,7 @@ type ProbeOrder struct {
 	ProbeRef
 	Spec    *spec.Probe
 	Started Instant // of the run; the initial delay counts from here
-	Holds   Verdict // what holds before the first answer, so that only a change is told
+	Initial Verdict // what holds before the first answer, so that only a change is told
 }
 
 // Probe is the schedule and the counters of one probe of one run; a value. They begin at zero with the run and end with
@@ -50,7 +50,7 @@ type Probe struct {
 // (contract 5.2: a random part of the period; else 0).
 func NewProbe(order ProbeOrder, now Instant, spread time.Duration) Probe {
 	return Probe{
-		order: order, holds: order.Holds,
+		order: order, holds: order.Initial,
 		due: later(order.Started.Add(order.Spec.InitialDelaySeconds.Duration()), now.Add(spread)),
 	}
 }
@@ -117,8 +117,8 @@ func final(kind ProbeKind, v Verdict) bool {
 	return (kind == ProbeStartup && v != "") || (kind == ProbeLiveness && v == VerdictFailure)
 }
 
-// Probed is the newest verdict of one probe of a run.
-type Probed struct {
+// ProbeStatus is the newest verdict of one probe of a run.
+type ProbeStatus struct {
 	Verdict Verdict `json:"verdict,omitempty"`
 	Message string  `json:"message,omitempty"` // of the last answer that led to it
 	Count   int     `json:"count,omitempty"`   // how many answers in a row did
@@ -127,13 +127,13 @@ type Probed struct {
 
 // Probes are the newest verdicts of the probes of a run.
 type Probes struct {
-	Startup   Probed `json:"startup,omitzero"`
-	Liveness  Probed `json:"liveness,omitzero"`
-	Readiness Probed `json:"readiness,omitzero"`
+	Startup   ProbeStatus `json:"startup,omitzero"`
+	Liveness  ProbeStatus `json:"liveness,omitzero"`
+	Readiness ProbeStatus `json:"readiness,omitzero"`
 }
 
 // of returns the verdict of a kind; nil if there is no such kind.
-func (p *Probes) of(kind ProbeKind) *Probed {
+func (p *Probes) of(kind ProbeKind) *ProbeStatus {
 	switch kind {
 	case ProbeStartup:
 		return &p.Startup
@@ -158,7 +158,7 @@ func (e ProbeChanged) apply(f *Facts) {
 	f.update(e.Ref, func(a *Attempt) {
 		p := a.Probes.of(e.Kind)
 		if p != nil && a.live() && !final(e.Kind, p.Verdict) && !e.At.Before(p.At) {
-			*p = Probed{Verdict: e.Verdict, Message: e.Message, Count: e.Count, At: e.At}
+			*p = ProbeStatus{Verdict: e.Verdict, Message: e.Message, Count: e.Count, At: e.At}
 		}
 	})
 }

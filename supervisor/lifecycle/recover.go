@@ -36,10 +36,10 @@ func (f Facts) Unresolved() []Action {
 			switch {
 			case a.Started.IsZero() && a.Retry.IsZero():
 				todo = append(todo, StartContainer{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts})
-			case !a.Unsent.IsZero(): // it has its outcome, and is sent again when it is time
-			case !a.KillAsked.IsZero() && a.KillSent.IsZero():
+			case !a.SignalFailed.IsZero(): // it has its outcome, and is sent again when it is time
+			case !a.KillRequested.IsZero() && a.KillSent.IsZero():
 				todo = append(todo, KillContainer{Ref: a.Ref})
-			case !a.StopAsked.IsZero() && a.StopSent.IsZero():
+			case !a.StopRequested.IsZero() && a.StopSent.IsZero():
 				todo = append(todo, StopContainer{Ref: a.Ref, Grace: a.StopGrace, Reason: a.StopReason})
 			}
 		}
@@ -67,9 +67,9 @@ func (f Facts) Live() []Ref {
 	return refs
 }
 
-// Signalled returns the stop signals that were sent to what runs, sorted by container, as the events that tell of it: what a
+// StopSignals returns the stop signals that were sent to what runs, sorted by container, as the events that tell of it: what a
 // supervisor keeps until the next boot, so that the next one sends none of them again.
-func (f Facts) Signalled() []SignalSent {
+func (f Facts) StopSignals() []SignalSent {
 	var list []SignalSent
 	for _, name := range f.names() {
 		if a := f.Containers[name].Newest; a.running() && !a.StopSent.IsZero() {
@@ -148,7 +148,7 @@ func (f Facts) CatchUp(found Found, now Instant) Facts {
 		}
 	}
 	if newest > f.Round { // all containers were restarted in it
-		f = f.Apply(Issued{Action: BeginRound{Round: newest}, At: now})
+		f = f.Apply(Issued{Action: StartRound{Round: newest}, At: now})
 	}
 	runs := slices.SortedFunc(slices.Values(found.Runs), func(a, b Run) int { return cmp.Compare(a.Attempt, b.Attempt) })
 	for _, r := range runs {
@@ -165,8 +165,8 @@ func (f Facts) CatchUp(found Found, now Instant) Facts {
 	return f
 }
 
-// AtRest reports whether nothing of the pod runs, is under way, or stands: no process, no pull, no sandbox.
-func (f Facts) AtRest() bool {
+// Idle reports whether nothing of the pod runs, is under way, or stands: no process, no pull, no sandbox.
+func (f Facts) Idle() bool {
 	for _, c := range f.Containers {
 		if c.Newest.live() || c.Pull.inFlight() {
 			return false

@@ -33,7 +33,7 @@ func TestUnresolved(t *testing.T) {
 		{"a start, which has its backoff", history{start("app", 1, 4, 5)}, do{start("app", 1, 4, 0)}},
 		{"a run that has started", history{asked("app", 1), started("app", 1)}, nil},
 		{"a start that failed", failing(start("app", 1, 0, 0), oops), nil},
-		{"one that was refused", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused}), nil},
+		{"one that was refused", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), nil},
 		{"one that the engine did not answer", failing(start("app", 1, 0, 0), away), nil},
 		{"a postStart hook", history{running("app", 1), postStart("app", 1)}, do{postStart("app", 1)}},
 		{"one that is done", history{running("app", 1), postStart("app", 1), hooked("app", 1, lifecycle.PostStart)}, nil},
@@ -106,7 +106,7 @@ func TestAtRest(t *testing.T) {
 		{"a start", asked("app", 1), false},
 		{"an end", ran("app", 1, 1), true},
 	} {
-		if got := fold(row.past).AtRest(); got != row.want {
+		if got := fold(row.past).Idle(); got != row.want {
 			t.Errorf("%s: %v, want %v", row.name, got, row.want)
 		}
 	}
@@ -125,7 +125,7 @@ func TestCatchUp(t *testing.T) {
 	now := at(50)
 	live := func(r lifecycle.Run) lifecycle.Attempt {
 		return lifecycle.Attempt{
-			Ref: r.Ref, Sandbox: r.Sandbox, Restarts: r.Restarts, Asked: now, Started: now, ID: "id", Image: "image", ImageID: "digest",
+			Ref: r.Ref, Sandbox: r.Sandbox, Restarts: r.Restarts, Requested: now, Started: now, ID: "id", Image: "image", ImageID: "digest",
 		}
 	}
 	ended := func(a lifecycle.Attempt) lifecycle.Attempt {
@@ -135,7 +135,7 @@ func TestCatchUp(t *testing.T) {
 	known := history{up(), asked("app", 1), started("app", 1)}
 	knownRun := fold(known).Containers["app"].Newest
 	sandbox := func(n int) lifecycle.Sandbox {
-		return lifecycle.Sandbox{N: n, Asked: now, Lost: now, Message: "the sandbox was not found"}
+		return lifecycle.Sandbox{N: n, Requested: now, Lost: now, Message: "the sandbox was not found"}
 	}
 	for _, row := range []struct {
 		name  string
@@ -149,7 +149,7 @@ func TestCatchUp(t *testing.T) {
 			name:  "a sandbox of round 1, and the runs in it, in the order of their attempts",
 			found: lifecycle.Found{Sandbox: 1, Ready: true, IPs: []string{"10.0.0.3"}, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1), found("app", 1, 1, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
-				f.Round, f.Sandbox = 1, lifecycle.Sandbox{N: 1, Asked: now, Ready: now, IPs: []string{"10.0.0.3"}}
+				f.Round, f.Sandbox = 1, lifecycle.Sandbox{N: 1, Requested: now, Ready: now, IPs: []string{"10.0.0.3"}}
 				f.Containers = map[string]lifecycle.Container{"app": {
 					Newest: live(found("app", 1, 1, 2, 1)), Previous: ended(live(found("app", 1, 1, 1, 0))),
 				}}
@@ -158,7 +158,7 @@ func TestCatchUp(t *testing.T) {
 		{
 			name: "the round is that of the newest run", found: lifecycle.Found{Sandbox: 4, Ready: true, Runs: []lifecycle.Run{found("a", 7, 4, 1, 0), found("b", 6, 3, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
-				f.Round, f.Sandbox = 7, lifecycle.Sandbox{N: 4, Asked: now, Ready: now}
+				f.Round, f.Sandbox = 7, lifecycle.Sandbox{N: 4, Requested: now, Ready: now}
 				f.Containers = map[string]lifecycle.Container{
 					"a": {Newest: live(found("a", 7, 4, 1, 0))}, "b": {Newest: live(found("b", 6, 3, 1, 0))},
 				}
@@ -169,7 +169,7 @@ func TestCatchUp(t *testing.T) {
 				Sandbox: 2, Ready: true, Runs: []lifecycle.Run{found("b", 2, 1, 0, 0), found("a", 4, 2, 2, 1), found("a", 3, 2, 1, 0), found("b", 3, 2, 1, 0)},
 			},
 			want: func(f *lifecycle.Facts) {
-				f.Round, f.Sandbox = 4, lifecycle.Sandbox{N: 2, Asked: now, Ready: now}
+				f.Round, f.Sandbox = 4, lifecycle.Sandbox{N: 2, Requested: now, Ready: now}
 				f.Restarted, f.RestartedAt = 4, now
 				f.Containers = map[string]lifecycle.Container{
 					"a": {Newest: live(found("a", 4, 2, 2, 1)), Previous: ended(live(found("a", 3, 2, 1, 0)))}, "b": {Newest: live(found("b", 3, 2, 1, 0))},
@@ -313,7 +313,7 @@ func TestSignalled(t *testing.T) {
 	facts := fold(history{
 		before, tick(2), sent("b", 1, false), sent("a", 1, false), sent("over", 1, false), exited("over", 1, 0), sent("killed", 1, true),
 	})
-	got := facts.Signalled()
+	got := facts.StopSignals()
 	want := []lifecycle.SignalSent{{Ref: run("a", 1), At: at(2)}, {Ref: run("b", 1), At: at(2)}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("signals (-want +got):\n%s", diff)

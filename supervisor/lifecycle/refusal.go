@@ -12,8 +12,8 @@ const (
 	ReasonSysctlForbidden Reason = "SysctlForbidden"
 	// ReasonNodePorts is a host port that another has (the kubelet's word).
 	ReasonNodePorts Reason = "NodePorts"
-	// ReasonVolumeVanishing is a persistent volume that is being removed.
-	ReasonVolumeVanishing Reason = "VolumeVanishing"
+	// ReasonVolumeTerminating is a persistent volume that is being removed.
+	ReasonVolumeTerminating Reason = "VolumeTerminating"
 	// ReasonUnexpectedAdmissionError is any other (the kubelet's word).
 	ReasonUnexpectedAdmissionError Reason = "UnexpectedAdmissionError"
 )
@@ -25,8 +25,8 @@ type Refusal struct {
 	Field string `json:"field,omitempty"`
 	// Message is what is found, what is allowed, and who says so.
 	Message string `json:"message"`
-	// Mend is what a person can do about it; it may be empty.
-	Mend string `json:"mend,omitempty"`
+	// Hint is what a person can do about it; it may be empty.
+	Hint string `json:"hint,omitempty"`
 	// Cause is the error behind it, if there is one, for [errors.Is].
 	Cause error `json:"-"`
 }

@@ -12,25 +12,25 @@ const (
 	actionRestartAll = "RestartAllContainers"
 )
 
-// BeginRound opens a round in the sandbox that stands, after everything of the one before has ended, for a restart of all
+// StartRound opens a round in the sandbox that stands, after everything of the one before has ended, for a restart of all
 // containers (KEP-5532). Runs of earlier rounds are void then: they are no reason to wait or not to run, as if the engine
-// had no record of them. It has no effect outside of the facts: see [Noted].
-type BeginRound struct {
+// had no record of them. It has no effect outside of the facts: see [RecordOnly].
+type StartRound struct {
 	Round int
 	By    Ref // the run whose end asked for it
 }
 
-func (a BeginRound) issued(f *Facts, at Instant) {
+func (a StartRound) issued(f *Facts, at Instant) {
 	f.Round, f.Restarted, f.RestartedAt = a.Round, a.Round, at
 }
 
-func (BeginRound) failed(*Facts, Failure, Instant) {}
+func (StartRound) failed(*Facts, Failure, Instant) {}
 
-// Noted reports whether an action is done by being issued: it only makes the facts remember what was decided. It has no
+// RecordOnly reports whether an action is done by being issued: it only makes the facts remember what was decided. It has no
 // effect, and no outcome.
-func Noted(a Action) bool {
+func RecordOnly(a Action) bool {
 	switch a.(type) {
-	case BeginRound, EndPod, AwaitTurn:
+	case StartRound, FailPod, WaitForTurn:
 		return true
 	}
 	return false
@@ -52,7 +52,7 @@ func (p *plan) restartAll() bool {
 		return false
 	}
 	if p.stopAll(ReasonRestartingAllContainers) == 0 && p.due(p.earliestRound()) {
-		p.do(BeginRound{Round: p.facts.Round + 1, By: by})
+		p.do(StartRound{Round: p.facts.Round + 1, By: by})
 	}
 	return true
 }
@@ -78,7 +78,7 @@ func restartAllBy(pod *spec.Pod, f *Facts) Ref {
 			}
 		}
 	}
-	if over := WorkEnd(pod, f); !over.IsZero() && over.Before(by.Exited) {
+	if over := WorkFinishedAt(pod, f); !over.IsZero() && over.Before(by.Exited) {
 		return Ref{}
 	}
 	return by.Ref

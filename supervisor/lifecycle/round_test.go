@@ -100,7 +100,7 @@ func TestDecideRestartAll(t *testing.T) {
 		return lifecycle.StopContainer{Ref: run(name, 1), Grace: 2 * time.Second, Reason: lifecycle.ReasonRestartingAllContainers}
 	}
 	ended := history{asks, end("other"), end("side"), exited("other", 1, 0), exited("side", 1, 0)}
-	begin := lifecycle.BeginRound{Round: 2, By: run("app", 1)}
+	begin := lifecycle.StartRound{Round: 2, By: run("app", 1)}
 	round2 := history{ended, begin}
 	start2 := func(name string, restarts int) lifecycle.StartContainer {
 		return lifecycle.StartContainer{
@@ -128,7 +128,7 @@ func TestDecideRestartAll(t *testing.T) {
 		{name: "4.2 what is deaf is killed", pod: pod, past: history{asks, end("other"), end("side"), exited("other", 1, 0)}, now: 12, want: do{kill("side", 1)}},
 		{name: "4.2 then a round begins", pod: pod, past: ended, now: 10, want: do{begin}},
 		{name: "4.2 two rounds are never less than 1 s apart", pod: pod, past: history{round2, again42}, now: 10.999, wake: 11},
-		{name: "4.2 and are when it is over", pod: pod, past: history{round2, again42}, now: 11, want: do{lifecycle.BeginRound{Round: 3, By: start2("app", 1).Ref}}},
+		{name: "4.2 and are when it is over", pod: pod, past: history{round2, again42}, now: 11, want: do{lifecycle.StartRound{Round: 3, By: start2("app", 1).Ref}}},
 		{name: "4.2 in the same sandbox, with the first init container, at once", pod: pod, past: round2, now: 10, want: do{pull("init", 2, 1)}},
 		{name: "4.2 whose restarts count and whose backoff does not", pod: pod, past: history{round2, pulled("init", 2)}, now: 10, want: do{start2("init", 1)}},
 		{name: "4.2 then the sidecar", pod: pod, past: history{round2, up2("init"), done2, reap("init", 1)}, now: 10, want: do{pull("side", 2, 1)}},
@@ -149,28 +149,28 @@ func TestDecideRestartAll(t *testing.T) {
 		}},
 		{
 			name: "4.2 the first is at once, however young the machine", pod: with(podOf(never, "app"), own(never, rule(restartAll, "In", 42))),
-			past: history{tick(0.2), up(), ran("app", 1, 42)}, now: 0.5, want: do{lifecycle.BeginRound{Round: 2, By: run("app", 1)}},
+			past: history{tick(0.2), up(), ran("app", 1, 42)}, now: 0.5, want: do{lifecycle.StartRound{Round: 2, By: run("app", 1)}},
 		},
 		{
 			name: "4.2 any of the app containers can", pod: within(podOf(never, "app", "other"), "other", own(never, rule(restartAll, "In", 42))),
-			past: history{up(), ran("app", 1, 0), ran("other", 1, 42)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("other", 1)}},
+			past: history{up(), ran("app", 1, 0), ran("other", 1, 42)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("other", 1)}},
 		},
-		{name: "4.2 an init container can ask for it", pod: initRule, past: history{up(), ran("init", 1, 7)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("init", 1)}}},
-		{name: "4.2 by a success too", pod: initRule, past: history{up(), ran("init", 1, 0)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("init", 1)}}},
+		{name: "4.2 an init container can ask for it", pod: initRule, past: history{up(), ran("init", 1, 7)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("init", 1)}}},
+		{name: "4.2 by a success too", pod: initRule, past: history{up(), ran("init", 1, 0)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("init", 1)}}},
 		{name: "4.2 nor does a pod that was done before the machine was started", pod: podOf(never, "app"), past: history{tick(-5), up(), ran("app", 1, 0)}, now: 1, want: do{removeSandbox(1)}},
 		{name: "4.2 but none that has ended after the work was done", pod: sideEnds, past: history{up(), running("side", 1), ran("app", 1, 0), tick(5), exited("side", 1, 7)}, now: 5, want: do{removeSandbox(1)}},
 		{name: "4.2 or that was given up", pod: sideEnds, past: history{up(), running("side", 1), ran("init", 1, 3), tick(5), exited("side", 1, 7)}, now: 5, want: do{removeSandbox(1)}},
-		{name: "4.2 one that has ended before does, whatever the others say then", pod: sideEnds, past: history{up(), running("side", 1), running("app", 1), tick(3), exited("side", 1, 7), tick(5), exited("app", 1, 0)}, now: 5, want: do{lifecycle.BeginRound{Round: 2, By: run("side", 1)}}},
-		{name: "4.2 and a sidecar", pod: sideRule, past: history{up(), ran("side", 1, 7)}, now: 1, want: do{lifecycle.BeginRound{Round: 2, By: run("side", 1)}}},
+		{name: "4.2 one that has ended before does, whatever the others say then", pod: sideEnds, past: history{up(), running("side", 1), running("app", 1), tick(3), exited("side", 1, 7), tick(5), exited("app", 1, 0)}, now: 5, want: do{lifecycle.StartRound{Round: 2, By: run("side", 1)}}},
+		{name: "4.2 and a sidecar", pod: sideRule, past: history{up(), ran("side", 1, 7)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("side", 1)}}},
 		{
 			name: "4.2 the first to ask is the cause, not one that ends by it", pod: within(with(podOf(never, "app", "other"), own(never, rule(restartAll, "NotIn", 0))), "other", own(never, rule(restartAll, "In", 42))),
 			past: history{up(), running("app", 1), running("other", 1), tick(10), exited("other", 1, 42), end("app"), tick(11), exited("app", 1, 143)}, now: 11,
-			want: do{lifecycle.BeginRound{Round: 2, By: run("other", 1)}},
+			want: do{lifecycle.StartRound{Round: 2, By: run("other", 1)}},
 		},
 		{
 			name: "4.2 in whatever order they are written", pod: within(with(podOf(never, "app", "other"), own(never, rule(restartAll, "In", 42))), "other", own(never, rule(restartAll, "NotIn", 0))),
 			past: history{up(), running("app", 1), running("other", 1), tick(10), exited("app", 1, 42), end("other"), tick(11), exited("other", 1, 143)}, now: 11,
-			want: do{lifecycle.BeginRound{Round: 2, By: run("app", 1)}},
+			want: do{lifecycle.StartRound{Round: 2, By: run("app", 1)}},
 		},
 		{
 			name: "7.4 a sidecar that ends with the pod asks for nothing", pod: within(podOf(never, "side", "app"), "side", own(always, rule(restartAll, "NotIn", 0))),
@@ -204,8 +204,8 @@ func TestDecideRestartAll(t *testing.T) {
 }
 
 func TestNoted(t *testing.T) {
-	for _, a := range []lifecycle.Action{lifecycle.BeginRound{}, lifecycle.EndPod{}, lifecycle.AwaitTurn{Ref: run("app", 1)}} {
-		if !lifecycle.Noted(a) {
+	for _, a := range []lifecycle.Action{lifecycle.StartRound{}, lifecycle.FailPod{}, lifecycle.WaitForTurn{Ref: run("app", 1)}} {
+		if !lifecycle.RecordOnly(a) {
 			t.Errorf("%T has an effect", a)
 		}
 		before := fold(history{running("app", 1)})
@@ -213,7 +213,7 @@ func TestNoted(t *testing.T) {
 			t.Errorf("%T can fail: %s", a, text(after))
 		}
 	}
-	if lifecycle.Noted(lifecycle.RemovePod{}) {
+	if lifecycle.RecordOnly(lifecycle.RemovePod{}) {
 		t.Error("RemovePod has no effect")
 	}
 }

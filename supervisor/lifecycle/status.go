@@ -90,7 +90,7 @@ type Terminated struct {
 // StatusOf computes the status of a pod. The times in it are wall time in whole seconds, as in Kubernetes; the
 // conditions carry no transition times yet: [Status.Since] fills them in.
 func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
-	v := view{pod: pod, facts: &f, now: now, ended: Ends(pod, f)}
+	v := view{pod: pod, facts: &f, now: now, ended: Terminating(pod, f)}
 	s := Status{StartTime: stamp(f.Accepted), QOSClass: pod.QOS()}
 	for i := range pod.InitContainers {
 		c := &pod.InitContainers[i]

@@ -46,7 +46,7 @@ func TestStatusRestartAll(t *testing.T) {
 	two := pod("app", "other")
 	three := pod("app", "init", "side")
 	asks := history{up(), running("app", 1), running("other", 1), exited("app", 1, 42)}
-	begin := lifecycle.BeginRound{Round: 2, By: run("app", 1)}
+	begin := lifecycle.StartRound{Round: 2, By: run("app", 1)}
 	round2 := history{asks, exited("other", 1, 0), begin}
 	all3 := history{up(), ran("init", 1, 0), running("side", 1), running("app", 1), exited("app", 1, 42), exited("side", 1, 0), begin}
 	init2 := history{
@@ -186,7 +186,7 @@ func TestConditionsOfMore(t *testing.T) {
 		{"2.2 of one that has failed too", rules, history{live, running("other", 1), exited("app", 1, 1), exited("other", 1, 0)}, "Initialized True; ContainersReady False PodFailed; Ready False PodFailed; AllContainersRestarting False PodFailed"},
 		{"4.2 not by another rule", rules, history{live, running("other", 1), exited("other", 1, 42)}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [other]; Ready False ContainersNotReady containers with unready status: [other]; AllContainersRestarting False"},
 		{"4.2 nor in a pod that is to end", rules, history{live, running("other", 1), exited("app", 1, 42), stopped(time.Minute)}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [app]; Ready False ContainersNotReady containers with unready status: [app]; AllContainersRestarting False"},
-		{"4.2 once initialized it stays so", within(rules, "other", own(never)), history{live, running("other", 1), exited("app", 1, 42), exited("other", 1, 0), lifecycle.BeginRound{Round: 2}}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [app other]; Ready False ContainersNotReady containers with unready status: [app other]; AllContainersRestarting False"},
+		{"4.2 once initialized it stays so", within(rules, "other", own(never)), history{live, running("other", 1), exited("app", 1, 42), exited("other", 1, 0), lifecycle.StartRound{Round: 2}}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [app other]; Ready False ContainersNotReady containers with unready status: [app other]; AllContainersRestarting False"},
 		{"DEVIATIONS 20 an absent engine changes no condition", podOf(always, "app"), history{live, func() happened { return engineLost }()}, "Initialized True; ContainersReady True; Ready True"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

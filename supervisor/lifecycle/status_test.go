@@ -61,7 +61,7 @@ func hookFailed(name string, n int) history {
 
 func TestStatus(t *testing.T) {
 	always, onFailure, never := spec.RestartAlways, spec.RestartOnFailure, spec.RestartNever
-	refused := lifecycle.Failure{Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateConfigError}
+	refused := lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateConfigError}
 	const broken, absent = lifecycle.ReasonErrImagePull, lifecycle.ReasonErrImageNeverPull
 	round2 := history{lost(1), sandboxRemoved(1), startSandbox(2)}
 	twice := history{up(), ran("app", 1, 1), running("app", 2)}
@@ -259,7 +259,7 @@ func TestStatusMessages(t *testing.T) {
 	}{
 		{"first pull", pullFailed("app", 1, 1, lifecycle.ReasonErrImagePull), "no"},
 		{"later pull", pullFailed("app", 1, 2, lifecycle.ReasonErrImagePull), `Back-off pulling image "localhost/app": ErrImagePull: no`},
-		{"refusal", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused, Message: "no"}), "no"},
+		{"refusal", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Message: "no"}), "no"},
 		{"postStart", history{ran("app", 1, 1), hookFailed("app", 2), exited("app", 2, 143)}, "oops"},
 		{"start", history{failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 1), oops)}, "oops"},
 	} {
@@ -273,7 +273,7 @@ func TestStatusMessages(t *testing.T) {
 			t.Errorf("%s: %+v has an image that nobody resolved", row.name, s.ContainerStatuses[0])
 		}
 	}
-	again := lifecycle.StatusOf(podOf(spec.RestartAlways, "app"), fold(history{up(), ran("app", 1, 42), lifecycle.BeginRound{Round: 2, By: run("app", 1)}}), at(2)).ContainerStatuses[0]
+	again := lifecycle.StatusOf(podOf(spec.RestartAlways, "app"), fold(history{up(), ran("app", 1, 42), lifecycle.StartRound{Round: 2, By: run("app", 1)}}), at(2)).ContainerStatuses[0]
 	const removed = "The container is removed because RestartAllContainers in place"
 	if again.State.Waiting.Message != removed || again.LastState.Terminated.Message != removed {
 		t.Errorf("a restart of all containers: %+v", again)
