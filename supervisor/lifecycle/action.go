@@ -264,3 +264,13 @@ func (r *Removal) fail(at Instant) {
 func (r *Removal) pending() bool {
 	return !r.Requested.IsZero() && r.Failed.IsZero() && r.Done.IsZero()
 }
+
+// RecordOnly reports whether an action is done by being issued: it only makes the facts remember what was decided. It has no
+// effect, and no outcome.
+func RecordOnly(a Action) bool {
+	switch a.(type) {
+	case StartRound, FailPod, WaitForTurn:
+		return true
+	}
+	return false
+}

@@ -1,8 +1,6 @@
 package lifecycle
 
-import (
-	"time"
-)
+import "time"
 
 // deadlineMessage is the kubelet's sentence for a pod that outlived its activeDeadlineSeconds.
 const deadlineMessage = "Pod was active on the node longer than the specified deadline"

@@ -2,23 +2,8 @@ package lifecycle
 
 import (
 	"slices"
-	"time"
 
 	"github.com/podstead/podstead/spec"
-)
-
-// The fixed delays of the contract; what a pod file can set is in [spec.Backoff].
-const (
-	// retryDelay is how long what failed for a reason of its own waits to be tried again (the kubelet's backOffPeriod,
-	// without its jitter).
-	retryDelay = 10 * time.Second
-	// unavailableDelay is how long to wait before an engine that was away is asked again.
-	unavailableDelay = time.Second
-	// sandboxPace is the least time from one start of a sandbox to the next (the pace of the kubelet's relist), so that
-	// one which is lost at once is not made again without end; and from one round that begins in place to the next.
-	sandboxPace = time.Second
-	// killRepeat is how long a killed process may go on before it is killed again.
-	killRepeat = 10 * time.Second
 )
 
 // Decision is what [Decide] found. It says nothing of the status: see [StatusOf].

@@ -273,19 +273,6 @@ func (v *view) creating() *Waiting {
 	return w
 }
 
-// again reports whether a run that is over is followed by another.
-func (v *view) again(c *spec.Container, a *Attempt, r role) bool {
-	switch {
-	case v.ended || r == roleEphemeral:
-		return false
-	case v.facts.void(a) || r == roleSidecar:
-		return true
-	case r == roleInit:
-		return initFailed(a.Exit)
-	}
-	return restarts(v.pod, c, a)
-}
-
 // backingOff shows the delay of a restart, until that run is asked for, and nothing where there is none.
 func (v *view) backingOff(c *spec.Container, h *Container) *Waiting {
 	due, _ := restartDue(v.pod, v.facts, c, h)

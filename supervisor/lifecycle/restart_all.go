@@ -26,16 +26,6 @@ func (a StartRound) issued(f *Facts, at Instant) {
 
 func (StartRound) failed(*Facts, Failure, Instant) {}
 
-// RecordOnly reports whether an action is done by being issued: it only makes the facts remember what was decided. It has no
-// effect, and no outcome.
-func RecordOnly(a Action) bool {
-	switch a.(type) {
-	case StartRound, FailPod, WaitForTurn:
-		return true
-	}
-	return false
-}
-
 // void reports whether a run is of a round that a restart of all containers has ended.
 func (f *Facts) void(a *Attempt) bool {
 	return a.N() > 0 && a.Round < f.Restarted && !f.ephemeral(a.Container)
@@ -100,16 +90,4 @@ func restartsAll(pod *spec.Pod) bool {
 		}
 	}
 	return false
-}
-
-// ruled returns the action of the first rule of a container that an exit matches; empty if none does (contract 4.1).
-func ruled(c *spec.Container, exit Exit) string {
-	for i := range c.RestartPolicyRules {
-		rule := &c.RestartPolicyRules[i]
-		in := slices.Contains(rule.ExitCodes.Values, int32(exit.Code))
-		if in == (rule.ExitCodes.Operator == "In") {
-			return rule.Action
-		}
-	}
-	return ""
 }
