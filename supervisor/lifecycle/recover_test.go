@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -229,80 +228,6 @@ func TestCatchUp(t *testing.T) {
 				t.Errorf("facts (-want +got):\n%s", diff)
 			}
 		})
-	}
-}
-
-func TestEffectiveGrace(t *testing.T) {
-	seconds := func(s float64) *time.Duration {
-		d := time.Duration(s * float64(time.Second))
-		return &d
-	}
-	for _, row := range []struct {
-		own  spec.Seconds
-		asks *time.Duration
-		want lifecycle.Grace
-	}{
-		{30, nil, lifecycle.Grace{Period: 30 * time.Second}},
-		{0, nil, lifecycle.Grace{Period: time.Second}},
-		{30, seconds(5), lifecycle.Grace{Period: 5 * time.Second}},
-		{30, seconds(50), lifecycle.Grace{Period: 50 * time.Second}},
-		{30, seconds(0.5), lifecycle.Grace{Period: time.Second}},
-		{30, seconds(-7), lifecycle.Grace{Period: time.Second}},
-		{30, seconds(0), lifecycle.Grace{Force: true}},
-	} {
-		if got := lifecycle.EffectiveGrace(&spec.Pod{TerminationGracePeriodSeconds: row.own}, row.asks); got != row.want {
-			t.Errorf("of %v, asked %v: %+v, want %+v", row.own, row.asks, got, row.want)
-		}
-	}
-}
-
-func TestDelays(t *testing.T) {
-	always := podOf(spec.RestartAlways, "init", "app")
-	init2 := history{up(), tick(10), ran("init", 1, 1), ran("init", 2, 1)}
-	app2 := history{up(), ran("init", 1, 0), tick(10), ran("app", 1, 0), ran("app", 2, 0)}
-	for _, row := range []struct {
-		name      string
-		pod       *spec.Pod
-		past      history
-		container string
-		now       float64
-		want      time.Duration
-	}{
-		{"a container that never ran", always, up(), "app", 1, 0},
-		{"a first crash", always, history{up(), ran("init", 1, 1)}, "init", 1, 0},
-		{"a second one", always, init2, "init", 12, 10 * time.Second},
-		{"when it is over", always, init2, "init", 21, 0},
-		{"of an app container", always, app2, "app", 12, 10 * time.Second},
-		{"while it runs", always, history{app2, running("app", 3)}, "app", 12, 0},
-		{"a success of an init container", always, history{up(), tick(10), ran("init", 1, 1), ran("init", 2, 0)}, "init", 10, 0},
-		{"a success under OnFailure", podOf(spec.RestartOnFailure, "app", "b"), history{up(), ran("app", 1, 1), ran("app", 2, 0)}, "app", 1, 0},
-		{"in a stopping pod", always, history{app2, stopped(1)}, "app", 12, 0},
-		{"in a pod that has ended", podOf(spec.RestartNever, "init", "app"), history{up(), ran("init", 1, 1), ran("init", 2, 1)}, "init", 1, 0},
-	} {
-		if got := lifecycle.RestartDelay(row.pod, fold(row.past), row.container, at(row.now)); got != row.want {
-			t.Errorf("%s: %v, want %v", row.name, got, row.want)
-		}
-	}
-	for reason, want := range map[lifecycle.Reason]time.Duration{
-		lifecycle.ReasonErrImagePull: 40 * time.Second, lifecycle.ReasonErrImageNeverPull: 10 * time.Second,
-	} {
-		if got := lifecycle.PullDelay(fold(pullFailed("app", 1, 3, reason)), "app"); got != want {
-			t.Errorf("%s: %v, want %v", reason, got, want)
-		}
-	}
-	if got := lifecycle.PullDelay(fold(nil), "app"); got != 0 {
-		t.Errorf("no pull: %v", got)
-	}
-}
-
-func TestFailureIsAnError(t *testing.T) {
-	for want, f := range map[string]lifecycle.Failure{
-		"no such image":               {Message: "no such image"},
-		"ErrImagePull: no such image": {Reason: lifecycle.ReasonErrImagePull, Message: "no such image"},
-	} {
-		if got := f.Error(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
 	}
 }
 

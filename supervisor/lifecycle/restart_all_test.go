@@ -1,7 +1,6 @@
 package lifecycle_test
 
 import (
-	"fmt"
 	"testing"
 	"time"
 
@@ -13,83 +12,6 @@ const (
 	always, onFailure, never = spec.RestartAlways, spec.RestartOnFailure, spec.RestartNever
 	again, restartAll        = "Restart", "RestartAllContainers"
 )
-
-// TestRestartRules says whether a container that ended so runs again, by its own policy and rules (4.1).
-func TestRestartRules(t *testing.T) {
-	in42, notIn42 := rule(again, "In", 1, 42), rule(again, "NotIn", 0, 42)
-	for _, row := range []struct {
-		pod   spec.RestartPolicy
-		own   spec.RestartPolicy
-		rules []spec.RestartRule
-		code  int
-		want  bool
-	}{
-		{always, "", nil, 0, true},
-		{never, "", nil, 1, false},
-		{never, always, nil, 0, true},
-		{always, never, nil, 1, false},
-		{always, onFailure, nil, 0, false},
-		{always, onFailure, nil, 1, true},
-		{never, onFailure, nil, 1, true},
-		{always, never, []spec.RestartRule{in42}, 42, true},
-		{always, never, []spec.RestartRule{in42}, 2, false},
-		{never, onFailure, []spec.RestartRule{in42}, 2, true},
-		{always, never, []spec.RestartRule{notIn42}, 42, false},
-		{always, never, []spec.RestartRule{notIn42}, 0, false},
-		{always, never, []spec.RestartRule{notIn42}, 1, true},
-		{always, never, []spec.RestartRule{rule(again, "In", 3), in42}, 42, true},
-		{always, never, []spec.RestartRule{rule(again, "In", 0)}, 0, true},
-	} {
-		t.Run(fmt.Sprintf("4.1 pod %s, own %s, rules %d, code %d", row.pod, row.own, len(row.rules), row.code), func(t *testing.T) {
-			pod := with(podOf(row.pod, "app", "other"), own(row.own, row.rules...))
-			d := lifecycle.Decide(pod, fold(history{up(), ran("app", 1, row.code), running("other", 1)}), at(1))
-			if got := len(d.Actions) == 1 && d.Actions[0] == pull("app", 2, 1); got != row.want || len(d.Actions) > 1 {
-				t.Errorf("decided %v, want a restart: %v", d.Actions, row.want)
-			}
-		})
-	}
-}
-
-func TestDecideOwnPolicy(t *testing.T) {
-	liveKill := func(policy spec.RestartPolicy) *spec.Pod {
-		return with(podOf(always, "app", "other"), own(policy, rule(again, "In", 42)), probe(liveness))
-	}
-	killed := func(code int) history {
-		return history{
-			up(), running("other", 1), running("app", 1), probed("app", 1, liveness, bad),
-			lifecycle.StopContainer{Ref: run("app", 1), Reason: lifecycle.ReasonLivenessProbe},
-			exited("app", 1, code),
-		}
-	}
-	initOwn := func(policy spec.RestartPolicy, rules ...spec.RestartRule) *spec.Pod {
-		return within(podOf(always, "init", "app"), "init", own(policy, rules...))
-	}
-	crashed := history{up(), ran("app", 1, 1), tick(5), lost(1)}
-	decisions{
-		{name: "5.2 a probe's kill follows the container's policy first", pod: liveKill(never), past: killed(1), now: 1},
-		{name: "5.2 but what it said as it went is looked at too", pod: liveKill(never), past: killed(42), now: 1, want: do{pull("app", 2, 1)}},
-		{name: "5.2 under its own OnFailure it runs again", pod: liveKill(onFailure), past: killed(0), now: 1, want: do{pull("app", 2, 1)}},
-		{name: "3 an init container with its own Never ends the pod", pod: initOwn(never), past: history{up(), ran("init", 1, 1)}, now: 1, want: do{removeSandbox(1)}},
-		{name: "4.1 unless a rule says otherwise", pod: initOwn(never, rule(again, "In", 1)), past: history{up(), ran("init", 1, 1)}, now: 1, want: do{pull("init", 2, 1)}},
-		{name: "4.1 which it does not about a success", pod: initOwn(never, rule(again, "In", 0)), past: history{up(), ran("init", 1, 0)}, now: 1, want: do{pull("app", 1, 1)}},
-		{
-			name: "3 one with its own OnFailure is tried again under Never", pod: within(podOf(never, "init", "app"), "init", own(onFailure)),
-			past: history{up(), ran("init", 1, 1)}, now: 1, want: do{pull("init", 2, 1)},
-		},
-		{name: "3 a lost sandbox is the end of a pod that never runs twice", pod: podOf(never, "app", "other"), past: crashed, now: 5, want: do{removeSandbox(1)}},
-		{
-			name: "3 whatever the pod's policy", pod: with(within(podOf(always, "app", "other"), "other", own(never)), own(never)), past: history{crashed, sandboxRemoved(1)}, now: 6,
-		},
-		{
-			name: "3 not if one of its containers may", pod: within(podOf(never, "app", "other"), "other", own(onFailure)), past: history{crashed, sandboxRemoved(1)}, now: 6,
-			want: do{startSandbox(2)},
-		},
-		{
-			name: "3 by a rule too", pod: within(podOf(never, "app", "other"), "other", own(never, rule(again, "In", 42))), past: history{crashed, sandboxRemoved(1)}, now: 6,
-			want: do{startSandbox(2)},
-		},
-	}.check(t)
-}
 
 func TestDecideRestartAll(t *testing.T) {
 	pod := with(podOf(never, "init", "side", "app", "other"), own(never, rule(restartAll, "In", 42)), hook(lifecycle.PreStop))
@@ -203,59 +125,32 @@ func TestDecideRestartAll(t *testing.T) {
 	}.check(t)
 }
 
-func TestNoted(t *testing.T) {
-	for _, a := range []lifecycle.Action{lifecycle.StartRound{}, lifecycle.FailPod{}, lifecycle.WaitForTurn{Ref: run("app", 1)}} {
-		if !lifecycle.RecordOnly(a) {
-			t.Errorf("%T has an effect", a)
-		}
-		before := fold(history{running("app", 1)})
-		if after := before.Apply(lifecycle.ActionFailed{Action: a, Failure: oops, At: at(2)}); text(after) != text(before) {
-			t.Errorf("%T can fail: %s", a, text(after))
-		}
+func TestStatusRestartAll(t *testing.T) {
+	pod := func(names ...string) *spec.Pod {
+		return with(podOf(never, names...), own(never, rule(restartAll, "In", 42)))
 	}
-	if lifecycle.RecordOnly(lifecycle.RemovePod{}) {
-		t.Error("RemovePod has no effect")
+	two := pod("app", "other")
+	three := pod("app", "init", "side")
+	asks := history{up(), running("app", 1), running("other", 1), exited("app", 1, 42)}
+	begin := lifecycle.StartRound{Round: 2, By: run("app", 1)}
+	round2 := history{asks, exited("other", 1, 0), begin}
+	all3 := history{up(), ran("init", 1, 0), running("side", 1), running("app", 1), exited("app", 1, 42), exited("side", 1, 0), begin}
+	init2 := history{
+		pulled("init", 2),
+		lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "init", Round: 2, Attempt: 2}, Sandbox: 1, Restarts: 1},
+		happened(func(t lifecycle.Instant) lifecycle.Event {
+			return lifecycle.ContainerStarted{Ref: lifecycle.Ref{Container: "init", Round: 2, Attempt: 2}, At: t}
+		}),
 	}
-}
-
-func TestDecideDeadline(t *testing.T) {
-	pod := func(policy spec.RestartPolicy, names ...string) *spec.Pod {
-		p := with(podOf(policy, names...), hook(lifecycle.PreStop))
-		limit := spec.Seconds(99.5) // the pods of these tables are accepted at 1 s
-		p.ActiveDeadlineSeconds = &limit
-		return p
-	}
-	app := pod(always, "app")
-	live := history{up(), running("app", 1)}
-	limit := 30 * time.Second
-	ending := history{live, tick(50), stopped(time.Minute), preStop("app", 1, time.Minute, lifecycle.ReasonStopped)}
-	evicted := happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.PodEvicted{Message: "full", At: t} })
-	side := pod(never, "side", "app")
-	work := history{up(), running("side", 1), ran("app", 1, 0)}
-	decisions{
-		{name: "7.5 it is waited for", pod: app, past: live, now: 100.499, wake: 100.5},
-		{name: "7.5 then the pod ends, with its own grace", pod: app, past: live, now: 100.5, want: do{endPod(limit)}},
-		{name: "7.5 through preStop", pod: app, past: history{live, tick(100.5), endPod(limit)}, now: 100.5, want: do{preStop("app", 1, limit, lifecycle.ReasonStopped)}},
-		{name: "7.5 it covers pulls", pod: app, past: history{up(), pull("app", 1, 1)}, now: 101, want: do{endPod(limit)}},
-		{name: "7.5 and a sandbox that does not come", pod: app, past: history{startSandbox(1)}, now: 101, want: do{endPod(limit)}},
-		{name: "7.5 and init containers", pod: pod(never, "init", "app"), past: history{up(), running("init", 1)}, now: 101, want: do{endPod(limit)}},
-		{name: "7.5 a pod that is done has none", pod: pod(never, "app"), past: history{up(), ran("app", 1, 0)}, now: 101, want: do{removeSandbox(1)}},
-		{name: "7.5 nor one without", pod: podOf(always, "app"), past: live, now: 1e6},
-		{name: "7.5 nor one that was stopped and has ended", pod: app, past: history{live, tick(100), stopped(limit), exited("app", 1, 0)}, now: 101, want: do{removeSandbox(1)}},
-		{name: "2.1 it holds while the pod is being ended", pod: app, past: ending, now: 100.499, wake: 100.5},
-		{name: "2.1 which has failed by it then", pod: app, past: ending, now: 100.5, want: do{endPod(limit)}},
-		{name: "2.1 once", pod: app, past: history{ending, tick(100.5), endPod(limit)}, now: 101, wake: 110},
-		{name: "2.1 and while sidecars end behind the work", pod: side, past: history{work, await("side", limit, lifecycle.ReasonPodFinished)}, now: 101, want: do{endPod(limit)}},
-		{name: "2.1 not after another limit", pod: app, past: history{live, tick(100), evicted, preStop("app", 1, time.Second, lifecycle.ReasonStopped)}, now: 100.9, wake: 101},
-	}.check(t)
-}
-
-func TestDecideAway(t *testing.T) {
-	pod := podOf(never, "app")
-	decisions{
-		{name: "DEVIATIONS 20 nothing is done, but to look when the status changes", pod: pod, past: history{up(), running("app", 1), tick(10), engineLost}, now: 20, wake: 20 + 1e-9},
-		{name: "DEVIATIONS 20 nor after that", pod: pod, past: history{up(), running("app", 1), tick(10), engineLost}, now: 20.1},
-		{name: "DEVIATIONS 20 nor when it is back", pod: pod, past: history{up(), running("app", 1), tick(10), engineLost, engineFound}, now: 15},
-		{name: "DEVIATIONS 20 a pod at rest does not care", pod: pod, past: history{up(), ran("app", 1, 0), sandboxRemoved(1), tick(10), engineLost}, now: 15},
+	statuses{
+		{"4.2 who asked for it shows how it ended", two, asks, 1, "Running; app Error(42); other Running ready"},
+		{"4.2 also when all have ended", two, history{asks, exited("other", 1, 0)}, 1, "Running; app Error(42); other Completed(0)"},
+		{"4.2 though it has backed off before", with(pod("app", "other"), own(never, rule(again, "In", 3), rule(restartAll, "In", 42))), history{up(), ran("app", 1, 3), running("app", 2), running("other", 1), exited("app", 2, 42)}, 1, "Running; app Error(42) after Error(3) +1; other Running ready"},
+		{"4.2 then all wait to begin again", two, round2, 1, "Running; app RestartingAllContainers after RestartingAllContainers(137) +1; other RestartingAllContainers after RestartingAllContainers(137) +1"},
+		{"4.2 but for what never ran", two, history{up(), ran("app", 1, 42), begin}, 1, "Pending; app RestartingAllContainers after RestartingAllContainers(137) +1; other ContainerCreating"},
+		{"4.2 each run knows that", two, history{round2, pullFailed("app", 2, 1, lifecycle.ReasonErrImagePull)}, 1, "Running; app ErrImagePull after RestartingAllContainers(137) +1; other RestartingAllContainers after RestartingAllContainers(137) +1"},
+		{"4.2 init containers too", three, all3, 1, "Running; init RestartingAllContainers after RestartingAllContainers(137) +1; side RestartingAllContainers after RestartingAllContainers(137) +1; app RestartingAllContainers after RestartingAllContainers(137) +1"},
+		{"4.2 when they run the pod is Pending again", three, history{all3, init2}, 1, "Pending; init Running after RestartingAllContainers(137) +1; side RestartingAllContainers after RestartingAllContainers(137) +1; app RestartingAllContainers after RestartingAllContainers(137) +1"},
+		{"4.2 a pod that ends then has failed", two, history{round2, stopped(time.Minute)}, 1, "Failed; app RestartingAllContainers(137) +1; other RestartingAllContainers(137) +1"},
 	}.check(t)
 }
