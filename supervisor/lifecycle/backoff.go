@@ -7,20 +7,20 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// backoff is a delay that grows with every failure in a row.
+// backoff is a delay that grows with each consecutive failure.
 type backoff struct {
 	initial, limit, reset time.Duration
 	factor                float64
 }
 
-// pullBackoff paces failed pulls (contract 4.4).
+// pullBackoff is the back-off of image pulls (contract 4.4).
 var pullBackoff = backoff{initial: 10 * time.Second, limit: 300 * time.Second, reset: 600 * time.Second, factor: 2}
 
-// mountBackoff paces the wait for volumes that cannot be had yet; after some tries it does not write to the disk more often
-// than the kubelet looks.
+// mountBackoff is the back-off of volumes that cannot be mounted yet. Its limit is about the interval at which the kubelet
+// retries, so that a long wait does not write to the disk more often.
 var mountBackoff = backoff{initial: time.Second, limit: 2 * time.Minute, factor: 2}
 
-// sandboxDelay is how long a sandbox that could not be made is not tried again.
+// sandboxDelay is the delay after a failed sandbox start.
 func sandboxDelay(s *Sandbox) time.Duration {
 	if s.Reason == ReasonFailedMount {
 		return mountBackoff.delay(s.Failures)
@@ -36,7 +36,7 @@ func restartBackoff(pod *spec.Pod, c *spec.Container) backoff {
 	}
 }
 
-// delay is the delay at a level: none at 0, the initial one at 1.
+// delay returns the delay at a level: 0 at level 0, the initial delay at level 1.
 func (b backoff) delay(level int) time.Duration {
 	if level <= 0 {
 		return 0
@@ -44,7 +44,7 @@ func (b backoff) delay(level int) time.Duration {
 	return time.Duration(min(float64(b.initial)*math.Pow(b.factor, float64(level-1)), float64(b.limit)))
 }
 
-// next is the level after this one. It does not grow where the delay no longer does, so that it stays bounded.
+// next returns the level after the given one. The level stops growing when the delay does, so that it stays bounded.
 func (b backoff) next(level int) int {
 	if b.delay(level+1) == b.delay(level) {
 		return level
@@ -52,17 +52,17 @@ func (b backoff) next(level int) int {
 	return level + 1
 }
 
-// restartDue says when a container that does not run may be started, and the level that granting it leads to; 0 leaves
-// the level as it is. The delay counts from the end of the last run. The first restart is immediate, and so is one
-// after the run outlasted the reset time, counted from when it was granted (contract 4.3), or with all other containers
-// (contract 4.2).
+// restartDue returns when a container that is not running may be started, and the back-off level after that start. Level 0
+// leaves the level unchanged. The delay counts from the exit of the last run. There is no delay for the first restart, for a
+// restart after a run that lasted longer than the reset time, counted from when its start was granted (contract 4.3), and for a
+// restart of all containers (contract 4.2).
 func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at Instant, level int) {
 	a := &h.Newest
 	switch {
-	case a.N() == 0 || f.void(a) || f.restartsAllBy(c, a):
+	case a.N() == 0 || f.wasReset(a) || f.triggersRestartAll(c, a):
 		return Instant{}, 0
 	case a.Round != f.Round && (isInit(pod, c) || !a.CreateFailed.IsZero()):
-		return Instant{}, 0 // a new round begins its init containers afresh, and what an earlier one refused was in a sandbox that is gone
+		return Instant{}, 0 // a new round runs its init containers again, and a failed creation in an earlier round concerned a sandbox that no longer exists
 	case !a.CreateFailed.IsZero():
 		return a.CreateFailed.Add(retryDelay), 0
 	}
@@ -73,8 +73,8 @@ func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at In
 	return a.Exited.Add(b.delay(h.Backoff.Level)), b.next(h.Backoff.Level)
 }
 
-// pullDelay is how long an image that was not to be had is left alone. A failure for which no registry was asked, such as
-// a missing image that must not be pulled, is no reason to wait longer each time.
+// pullDelay is the delay after a failed pull. A failure that did not involve a registry, such as ErrImageNeverPull, is retried
+// at a fixed interval.
 func pullDelay(pull *Pull) time.Duration {
 	if pull.Reason != "" && !pull.Reason.ofRegistry() {
 		return retryDelay
@@ -82,7 +82,7 @@ func pullDelay(pull *Pull) time.Duration {
 	return pullBackoff.delay(pull.Level)
 }
 
-// pullLevel is the level that a failure of a pull that begins now leads to.
+// pullLevel is the back-off level after a failure of a pull that is issued now.
 func pullLevel(pull *Pull, now Instant) int {
 	if pull.Level == 0 || now.Sub(pull.Failed) > pullBackoff.reset {
 		return 1
@@ -100,12 +100,12 @@ func isInit(pod *spec.Pod, c *spec.Container) bool {
 	return false
 }
 
-// RestartDelay is how long a container that has ended waits for its next run, from its end, if it still waits; 0 where
-// there is no next run, or no delay.
+// RestartDelay returns the back-off between the exit of a container and its next run. It is 0 if there is no next run, no delay,
+// or the delay has passed.
 func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Duration {
 	h := f.Containers[container]
 	c := pod.Container(container)
-	if c == nil || !h.Newest.over() || !RunsAgain(pod, f, container) {
+	if c == nil || !h.Newest.terminated() || !RunsAgain(pod, f, container) {
 		return 0
 	}
 	due, _ := restartDue(pod, &f, c, &h)
@@ -115,14 +115,14 @@ func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Du
 	return due.Sub(h.Newest.Exited)
 }
 
-// PullDelay is how long the container's image is not pulled again after its newest failure.
+// PullDelay returns the delay before the container's image is pulled again, counted from the newest failure.
 func PullDelay(f Facts, container string) time.Duration {
 	pull := f.Containers[container].Pull
 	return pullDelay(&pull)
 }
 
-// NextTry is how long from now what a container waits for is tried again: its sandbox, its image, its creation or its next
-// run. It is not known of one that waits for nothing, or for what is under way.
+// NextTry returns the time until the next attempt at what a container is waiting for: its sandbox, its image, its creation or
+// its next run. It returns false if the container is not waiting, or if the attempt is in progress.
 func NextTry(pod *spec.Pod, f Facts, container string, now Instant) (in time.Duration, known bool) {
 	if Terminating(pod, f) {
 		return 0, false
@@ -146,16 +146,15 @@ func NextTry(pod *spec.Pod, f Facts, container string, now Instant) (in time.Dur
 	return max(due.Sub(now), 0), true
 }
 
-// The fixed delays of the contract; what a pod file can set is in [spec.Backoff].
+// Fixed delays. The configurable ones are in [spec.Backoff].
 const (
-	// retryDelay is how long what failed for a reason of its own waits to be tried again (the kubelet's backOffPeriod,
-	// without its jitter).
+	// retryDelay is the delay before a failed operation is retried (the kubelet's backOffPeriod, without its jitter).
 	retryDelay = 10 * time.Second
-	// unavailableDelay is how long to wait before an engine that was away is asked again.
+	// unavailableDelay is the delay before an unavailable engine is tried again.
 	unavailableDelay = time.Second
-	// sandboxPace is the least time from one start of a sandbox to the next (the pace of the kubelet's relist), so that
-	// one which is lost at once is not made again without end; and from one round that begins in place to the next.
+	// sandboxPace is the minimum interval between two starts of a sandbox (the interval of the kubelet's relist), and between
+	// two restarts of all containers. It bounds the rate at which a sandbox that is lost at once is created again.
 	sandboxPace = time.Second
-	// killRepeat is how long a killed process may go on before it is killed again.
+	// killRepeat is the interval at which SIGKILL is sent again while the process exists.
 	killRepeat = 10 * time.Second
 )

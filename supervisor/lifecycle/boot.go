@@ -1,9 +1,9 @@
 package lifecycle
 
-// Booted says that the machine has been started anew since the facts were saved: sandboxes and processes are gone.
-// Every instant is moved into the present boot as if the machine had not been off, so that a backoff waits for the rest
-// of its delay; but the pod has grown older by what the wall clock says, the only one that went on. That the machine ended what ran
-// is no crash, and delays no restart. Saved is the last instant of the earlier boot that is known.
+// Booted reports that the host was rebooted after the facts were saved, so sandboxes and processes no longer exist. Every
+// instant is moved into the current boot as if no time had passed between the two boots, so that a back-off continues with the
+// rest of its delay. The age of the pod is the exception: it grows by the time that passed on the wall clock, the only clock
+// that continued. A reboot is not a crash and delays no restart. Saved is the last known instant of the earlier boot.
 type Booted struct {
 	Saved Instant
 	At    Instant
@@ -22,20 +22,20 @@ func (e Booted) apply(f *Facts) {
 	for name, c := range f.Containers {
 		if c.Newest.live() {
 			c.Backoff = Backoff{}
-			c.Newest.Exited, c.Newest.Exit = e.At, Exit{Code: 255, Reason: ReasonUnknown, Message: "the machine was restarted"}
+			c.Newest.Exited, c.Newest.Exit = e.At, Exit{Code: 255, Reason: ReasonUnknown, Message: "the host was rebooted"}
 		}
 		if c.Pull.inFlight() {
 			c.Pull.Requested = Instant{}
 		}
 		f.Containers[name] = c
 	}
-	if f.Sandbox.standing() {
+	if f.Sandbox.mayExist() {
 		set(&f.Sandbox.Lost, e.At)
-		f.Sandbox.Message = "the machine was restarted"
+		f.Sandbox.Message = "the host was rebooted"
 	}
 }
 
-// rebase moves every instant of the facts.
+// rebase applies move to every instant of the facts.
 func (f *Facts) rebase(move func(*Instant)) {
 	removal := func(r *Removal) { move(&r.Requested); move(&r.Failed); move(&r.Done) }
 	attempt := func(a *Attempt) {

@@ -26,7 +26,7 @@ func TestBooted(t *testing.T) {
 	want := full
 	want.Accepted = moved(1, 9+boot.Wall.Sub(at(10).Wall).Seconds()) // the wall clock has gone on
 	want.Sandbox.Requested, want.Sandbox.Ready = moved(1, 9), moved(1, 9)
-	want.Sandbox.Lost, want.Sandbox.Message = boot, "the machine was restarted"
+	want.Sandbox.Lost, want.Sandbox.Message = boot, "the host was rebooted"
 	want.Sandbox.Removal = lifecycle.Removal{Requested: moved(7, 3), Failed: moved(7, 3)}
 	want.Stop.Requested, want.Stop.Deadline = moved(4, 6), moved(64, 0) // a running grace is void
 	want.Removal = want.Sandbox.Removal
@@ -37,7 +37,7 @@ func TestBooted(t *testing.T) {
 	c.Newest.StopRequested, c.Newest.StopSent = moved(4, 6), moved(5, 5)
 	c.Newest.KillRequested, c.Newest.KillSent, c.Newest.SignalFailed = moved(6, 4), moved(6, 4), moved(6, 4)
 	c.Newest.Exited = boot
-	c.Newest.Exit = lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown, Message: "the machine was restarted"}
+	c.Newest.Exit = lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown, Message: "the host was rebooted"}
 	c.Pull.Requested = lifecycle.Instant{} // it has ended with its boot
 	c.Backoff = lifecycle.Backoff{}        // the machine's end is no crash
 	want.Containers = map[string]lifecycle.Container{"app": c}

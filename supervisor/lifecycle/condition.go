@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// maxConditions bounds the conditions that others may set on a pod.
+// maxConditions is the maximum number of conditions that clients may set on a pod.
 const maxConditions = 64
 
-// ConditionSet says that somebody has set a condition of the pod that is none of ours: what a readiness gate waits for
-// (v1.PodReadinessGate). Facts hold 64 at most; one more is not taken in.
+// ConditionSet reports that a client set a condition that Podstead does not compute, such as one that a readiness gate refers to
+// (v1.PodReadinessGate). It is ignored if the pod has 64 such conditions already.
 type ConditionSet struct {
 	Type    ConditionType
 	Status  string // "True", "False" or "Unknown"
@@ -33,15 +33,16 @@ func (e ConditionSet) apply(f *Facts) {
 	f.Conditions = conditions
 }
 
-// SetCondition is a condition as somebody has set it.
+// SetCondition is a condition that a client set.
 type SetCondition struct {
 	Status  string `json:"status"`
 	Reason  Reason `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 }
 
-// gates is the condition Ready: that of the containers, and every readiness gate True (contract 2.2).
-func (v *view) gates(ready Condition) Condition {
+// readyCondition computes the condition Ready: all containers are ready, and the condition of every readiness gate is True
+// (contract 2.2).
+func (v *view) readyCondition(ready Condition) Condition {
 	ready.Type = PodReady
 	if ready.Status != conditionTrue {
 		return ready
@@ -62,19 +63,19 @@ func (v *view) gates(ready Condition) Condition {
 	return ready
 }
 
-// ConditionType names a condition (v1.PodConditionType).
+// ConditionType is the type of a condition (v1.PodConditionType).
 type ConditionType string
 
-// The conditions, in the order in which a pod on its way up makes them true.
+// Condition types, in the order in which they become true while a pod starts.
 const (
 	PodScheduled              ConditionType = "PodScheduled"
 	PodReadyToStartContainers ConditionType = "PodReadyToStartContainers"
 	PodInitialized            ConditionType = "Initialized"
 	ContainersReady           ConditionType = "ContainersReady"
 	PodReady                  ConditionType = "Ready"
-	// DisruptionTarget is there, and true, of a pod that was evicted.
+	// DisruptionTarget is present, and True, if the pod was evicted.
 	DisruptionTarget ConditionType = "DisruptionTarget"
-	// AllContainersRestarting is shown of pods that have a rule for it only (KEP-5532).
+	// AllContainersRestarting is present if the pod has a RestartAllContainers rule (KEP-5532).
 	AllContainersRestarting ConditionType = "AllContainersRestarting"
 )
 
@@ -83,7 +84,7 @@ const conditionTrue = "True"
 // Condition is v1.PodCondition.
 type Condition struct {
 	Type               ConditionType `json:"type"`
-	Status             string        `json:"status"` // "True", "False", or "Unknown" if others have set that
+	Status             string        `json:"status"` // "True", "False", or "Unknown" if a client set that
 	Reason             Reason        `json:"reason,omitempty"`
 	Message            string        `json:"message,omitempty"`
 	LastTransitionTime time.Time     `json:"lastTransitionTime"`
@@ -96,7 +97,7 @@ func condition(t ConditionType, holds bool, reason Reason, message string) Condi
 	return Condition{Type: t, Status: "False", Reason: reason, Message: message}
 }
 
-// conditions computes the conditions (contract 2.2); s has its phase and container statuses already.
+// conditions computes the conditions (contract 2.2). The phase and the container statuses of s must be set.
 func (v *view) conditions(s *Status) []Condition {
 	ready := v.containersReady(s)
 	list := []Condition{
@@ -104,10 +105,10 @@ func (v *view) conditions(s *Status) []Condition {
 		condition(PodReadyToStartContainers, v.facts.Sandbox.ready(), "", ""),
 		v.initializedCondition(s),
 		ready,
-		v.gates(ready),
+		v.readyCondition(ready),
 	}
-	if restartsAll(v.pod) {
-		list = append(list, v.restarting(s))
+	if hasRestartAllRule(v.pod) {
+		list = append(list, v.restartingCondition(s))
 	}
 	if s.Phase == PhaseFailed && v.facts.Stop.Reason == ReasonEvicted {
 		list = append(list, condition(DisruptionTarget, true, ReasonTerminationByKubelet, v.facts.Stop.Message))
@@ -119,14 +120,14 @@ func (v *view) conditions(s *Status) []Condition {
 	return list
 }
 
-// restarting is true while a restart of all containers ends those of the round before.
-func (v *view) restarting(s *Status) Condition {
+// restartingCondition is true while a restart of all containers stops those of the previous round.
+func (v *view) restartingCondition(s *Status) Condition {
 	switch {
 	case s.Phase == PhaseSucceeded:
 		return condition(AllContainersRestarting, false, ReasonPodCompleted, "")
 	case s.Phase == PhaseFailed:
 		return condition(AllContainersRestarting, false, ReasonPodFailed, "")
-	case v.facts.Stop.Requested.IsZero() && restartAllBy(v.pod, v.facts) != (Ref{}):
+	case v.facts.Stop.Requested.IsZero() && restartAllTrigger(v.pod, v.facts) != (Ref{}):
 		return condition(AllContainersRestarting, true, ReasonAllContainersRestarting, "container exited with restart policy rule")
 	}
 	return condition(AllContainersRestarting, false, "", "")
@@ -168,7 +169,7 @@ func (v *view) containersReady(s *Status) Condition {
 	return condition(ContainersReady, true, "", "")
 }
 
-// unready are the sidecars and app containers that are not ready, in the order of the file.
+// unready returns the sidecars and app containers that are not ready, in the order of the pod file.
 func (v *view) unready(s *Status) []string {
 	var names []string
 	for i := range s.InitContainerStatuses {
@@ -185,8 +186,8 @@ func (v *view) unready(s *Status) []string {
 	return names
 }
 
-// Since fills in when each condition last changed: an instant of the earlier status where it is as it was, else now. A pod that
-// was initialized stays so (contract 2.2), also where a stop came before its app containers' turn did.
+// Since sets the transition times of the conditions: the earlier time if the status is unchanged, else now. Initialized stays
+// True once it was (contract 2.2), also if the pod is stopped before its app containers start.
 func (s Status) Since(earlier []Condition, now Instant) Status {
 	conditions := make([]Condition, len(s.Conditions))
 	for i, c := range s.Conditions {

@@ -7,14 +7,14 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// end brings the pod to rest: containers first, then the sandbox, then, if the pod was deleted, all the rest.
-func (p *plan) end(why Reason) {
+// terminate stops the pod: containers first, then the sandbox, then, if the pod was deleted, everything else.
+func (p *plan) terminate(why Reason) {
 	if p.cancelPulls()+p.stopAll(why) > 0 {
 		return
 	}
 	switch s := &p.facts.Sandbox; {
 	case s.inFlight():
-	case s.standing():
+	case s.mayExist():
 		if p.removable(&s.Removal) {
 			p.do(RemoveSandbox{Sandbox: s.N})
 		}
@@ -23,8 +23,8 @@ func (p *plan) end(why Reason) {
 	}
 }
 
-// cancelPulls cancels whatever is being pulled, and returns how many pulls there are. A pull outlives the sandbox: only
-// the end of the pod ends it.
+// cancelPulls cancels image pulls in progress and returns their number. A pull does not depend on the sandbox, so only the
+// termination of the pod cancels it.
 func (p *plan) cancelPulls() int {
 	busy := 0
 	for _, list := range [...][]spec.Container{p.pod.Containers, p.pod.InitContainers, p.facts.Ephemeral} {
@@ -42,9 +42,10 @@ func (p *plan) cancelPulls() int {
 	return busy
 }
 
-// stopAll stops whatever runs or is on its way, and returns how many there are. Sidecars serve the app containers and the
-// sidecars before them, so each has its stop signal when those behind it have ended; init containers have no turn
-// (contract 7.3), nor have ephemeral ones, which a restart of all containers leaves alone (contract 4.2).
+// stopAll stops all containers and returns the number of those that have not terminated. Sidecars support the app containers and
+// the sidecars before them, so each gets its stop signal after the following ones have terminated (contract 7.3). Init
+// containers and ephemeral containers are stopped at once. A restart of all containers does not stop ephemeral containers
+// (contract 4.2).
 func (p *plan) stopAll(why Reason) int {
 	busy := 0
 	for i := range p.pod.Containers {
@@ -56,7 +57,7 @@ func (p *plan) stopAll(why Reason) int {
 	}
 	ahead := busy
 	if why != ReasonRestartingAllContainers {
-		busy += p.stopEphemerals(why)
+		busy += p.stopEphemeralContainers(why)
 	}
 	for i := len(p.pod.InitContainers) - 1; i >= 0; i-- {
 		c := &p.pod.InitContainers[i]
@@ -73,9 +74,9 @@ func (p *plan) stopAll(why Reason) int {
 	return busy
 }
 
-// stop brings one run to its end: the preStop hook, the stop signal, SIGKILL when the grace period is over, and SIGKILL
-// again as long as the process does not go. A start that has no outcome is waited for: it ends in one, and its process is
-// stopped then. A run whose turn it is not waits with the signal, but not with the hook, and not for longer than it has.
+// stop terminates one run: preStop hook, stop signal, SIGKILL after the grace period, and SIGKILL again while the process
+// exists. A start in progress is awaited, and its process is stopped then. A run whose turn has not come delays the stop signal,
+// but not the preStop hook, and at most until its grace period ends.
 func (p *plan) stop(c *spec.Container, a *Attempt, why Reason, turn bool) {
 	switch {
 	case a.Started.IsZero() && a.Retry.IsZero():
@@ -92,15 +93,15 @@ func (p *plan) stop(c *spec.Container, a *Attempt, why Reason, turn bool) {
 	}
 }
 
-// signal sends a run its stop signal, after its preStop hook. The hook is part of the grace period, but the process has
-// [minimumGrace] after it all the same; where no grace is left there is no hook.
+// signal sends the stop signal after the preStop hook. The hook counts against the grace period, but the process has
+// [minimumGrace] afterwards. There is no hook if no grace period is left.
 func (p *plan) signal(c *spec.Container, a *Attempt, why Reason, turn bool) {
-	left := p.left(c, a, why)
+	left := p.remainingGrace(c, a, why)
 	hooked := !hasPreStop(c) || !a.PreStop.Done.IsZero()
 	switch {
 	case left <= 0 || (hooked && turn):
 		p.do(StopContainer{Ref: a.Ref, Grace: max(left, minimumGrace), Reason: cmp.Or(a.StopReason, why)})
-	case !hooked && p.askable(&a.PreStop):
+	case !hooked && p.hookDue(&a.PreStop):
 		p.do(RunPreStop{Ref: a.Ref, Limit: left, Reason: why})
 	case hooked && a.TerminationRequested.IsZero():
 		p.do(WaitForTurn{Ref: a.Ref, Limit: left, Reason: why})
@@ -109,10 +110,10 @@ func (p *plan) signal(c *spec.Container, a *Attempt, why Reason, turn bool) {
 	}
 }
 
-// left is what is left of the grace period of a run that has had no stop signal yet. It begins with the end of the run; a
-// stop of the pod has one for all, which can only shorten what a run was given before. A restart of all containers gives
-// none (contract 4.2).
-func (p *plan) left(c *spec.Container, a *Attempt, why Reason) time.Duration {
+// remainingGrace returns what is left of the grace period of a run that got no stop signal yet. The period starts when
+// termination of the run is requested. The deadline of the pod can only shorten it. A restart of all containers gives no grace
+// period (contract 4.2).
+func (p *plan) remainingGrace(c *spec.Container, a *Attempt, why Reason) time.Duration {
 	stop := &p.facts.Stop
 	switch {
 	case why == ReasonRestartingAllContainers:
@@ -123,8 +124,8 @@ func (p *plan) left(c *spec.Container, a *Attempt, why Reason) time.Duration {
 	return earlier(a.TerminationRequested.Add(a.TerminationGrace), stop.Deadline).Sub(p.now)
 }
 
-// killDue is when a run that was told to stop is killed. A deadline that was set or shortened after the signal holds,
-// but the process keeps its least time.
+// killDue returns when a stopped run is killed. A deadline that was set or shortened after the stop signal applies, but the
+// process has [minimumGrace].
 func (p *plan) killDue(a *Attempt) Instant {
 	due := a.StopRequested.Add(a.StopGrace)
 	if stop := p.facts.Stop; !stop.Requested.IsZero() && stop.Deadline.Before(due) {
@@ -134,16 +135,15 @@ func (p *plan) killDue(a *Attempt) Instant {
 }
 
 func (p *plan) kill(a *Attempt) {
-	unsent := !a.SignalFailed.IsZero() && p.due(a.SignalFailed.Add(unavailableDelay))
-	if a.KillRequested.IsZero() || unsent || p.due(a.KillRequested.Add(killRepeat)) {
+	signalFailed := !a.SignalFailed.IsZero() && p.due(a.SignalFailed.Add(unavailableDelay))
+	if a.KillRequested.IsZero() || signalFailed || p.due(a.KillRequested.Add(killRepeat)) {
 		p.do(KillContainer{Ref: a.Ref})
 	}
 }
 
-// tidy ends what has outlived its purpose: hooks whose run is over or was sent its signal, and what dead runs have left,
-// but for the newest dead run of each container, which a person may want to look at. Of a pod that is deleted everything
-// goes in one.
-func (p *plan) tidy() {
+// cleanUp cancels hooks that are no longer needed and removes terminated runs. It keeps the newest terminated run of each
+// container for inspection. A deleted pod is removed as a whole by [RemovePod].
+func (p *plan) cleanUp() {
 	for _, list := range [...][]spec.Container{p.pod.InitContainers, p.pod.Containers} {
 		for i := range list {
 			h := p.facts.Containers[list[i].Name]
@@ -151,18 +151,18 @@ func (p *plan) tidy() {
 			if p.facts.Stop.Delete {
 				continue
 			}
-			if h.Previous.over() && h.Newest.over() && p.removable(&h.Previous.Removal) {
+			if h.Previous.terminated() && h.Newest.terminated() && p.removable(&h.Previous.Removal) {
 				p.do(RemoveContainer{Ref: h.Previous.Ref})
 			}
 		}
 	}
 }
 
-// cancelHooks ends the hooks of a run that nobody waits for any more: a stop interrupts a postStart hook, and a preStop
-// hook has its time (DEVIATIONS 1 and 2).
+// cancelHooks cancels the hooks of a run that is stopped: the postStart hook at the start of its termination, the preStop hook
+// when the signal is sent (deviations 1 and 2).
 func (p *plan) cancelHooks(a *Attempt) {
-	signalled := a.over() || !a.StopRequested.IsZero() || !a.KillRequested.IsZero()
-	if h := &a.PostStart; h.inFlight() && h.Cancelled.IsZero() && (signalled || a.ending()) {
+	signalled := a.terminated() || !a.StopRequested.IsZero() || !a.KillRequested.IsZero()
+	if h := &a.PostStart; h.inFlight() && h.Cancelled.IsZero() && (signalled || a.terminating()) {
 		p.do(CancelHook{Ref: a.Ref, Hook: PostStart})
 	}
 	if h := &a.PreStop; h.inFlight() && h.Cancelled.IsZero() && signalled {
@@ -170,7 +170,7 @@ func (p *plan) cancelHooks(a *Attempt) {
 	}
 }
 
-// removable reports whether a removal is neither done nor under way, and has not failed just now.
+// removable reports whether a removal is neither done nor in progress, and its retry is due.
 func (p *plan) removable(r *Removal) bool {
 	return r.Done.IsZero() && !r.pending() && (r.Failed.IsZero() || p.due(r.Failed.Add(retryDelay)))
 }

@@ -6,21 +6,21 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// minimumGrace is the least time between the stop signal and SIGKILL (minimumGracePeriodInSeconds of the kubelet).
+// minimumGrace is the minimum time between the stop signal and SIGKILL (the kubelet's minimumGracePeriodInSeconds).
 const minimumGrace = 2 * time.Second
 
-// evictionGrace is what an evicted pod has to end, as in the kubelet; every container has [minimumGrace] all the same.
+// evictionGrace is the grace period of an evicted pod, as in the kubelet. [minimumGrace] applies to its containers.
 const evictionGrace = time.Second
 
-// Grace is how long a pod has to end.
+// Grace is the grace period of a stop.
 type Grace struct {
 	Period time.Duration
-	Force  bool // none at all: SIGKILL at once
+	Force  bool // no grace period: SIGKILL at once
 }
 
-// EffectiveGrace is the grace period of a stop. Without a request (nil) it is the pod's own; less than a second counts
-// as one second, as in the kubelet, and every container has [minimumGrace] all the same. A request of exactly zero is
-// force, as `kubectl delete --force --grace-period=0` is.
+// EffectiveGrace returns the grace period of a stop. If requested is nil, it is the pod's own. It is at least one second, as in
+// the kubelet, and [minimumGrace] applies to every container. A request of exactly 0 forces the stop, as `kubectl delete --force
+// --grace-period=0` does.
 func EffectiveGrace(pod *spec.Pod, requested *time.Duration) Grace {
 	period := pod.TerminationGracePeriodSeconds.Duration()
 	if requested != nil {
@@ -32,8 +32,8 @@ func EffectiveGrace(pod *spec.Pod, requested *time.Duration) Grace {
 	return Grace{Period: max(period, time.Second)}
 }
 
-// grace is the grace period of a run that has to end though its pod goes on, or that is left when the pod is done: a probe
-// that ends its container can have one of its own (contract 5.1 and 7.1).
+// grace returns the grace period of a run that must stop while its pod continues, or after the pod has finished. The probe that
+// stops it can have its own period (contract 5.1 and 7.1).
 func grace(pod *spec.Pod, c *spec.Container, why Reason) time.Duration {
 	probe := map[Reason]*spec.Probe{ReasonLivenessProbe: c.LivenessProbe, ReasonStartupProbe: c.StartupProbe}[why]
 	if probe != nil && probe.TerminationGracePeriodSeconds != nil {

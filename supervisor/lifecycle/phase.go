@@ -1,9 +1,9 @@
 package lifecycle
 
-// phase computes the phase from the container statuses as the kubelet does (contract 2.1). Two things make it shorter
-// here: nothing is unknown, and a phase is terminal if and only if the pod is at rest.
+// phase computes the phase from the container statuses as the kubelet does (contract 2.1). Two differences make it shorter: no
+// container state is unknown, and the phase is terminal if and only if the pod is terminating and no container can run.
 func (v *view) phase(s *Status) Phase {
-	if v.atRest() {
+	if v.allStopped() {
 		if v.facts.Stop.Reason != "" {
 			return PhaseFailed
 		}
@@ -16,23 +16,23 @@ func (v *view) phase(s *Status) Phase {
 	}
 	for i := range s.InitContainerStatuses {
 		if c := &s.InitContainerStatuses[i]; v.pod.InitContainers[i].IsSidecar() {
-			if c.State.Running == nil && lastEnd(c) == nil || c.State.Running != nil && !*c.Started && !v.running() {
+			if c.State.Running == nil && lastTermination(c) == nil || c.State.Running != nil && !*c.Started && !v.running() {
 				return PhasePending
 			}
-		} else if lastEnd(c) == nil {
+		} else if lastTermination(c) == nil {
 			return PhasePending
 		}
 	}
 	for i := range s.ContainerStatuses {
-		if c := &s.ContainerStatuses[i]; c.State.Running == nil && lastEnd(c) == nil {
+		if c := &s.ContainerStatuses[i]; c.State.Running == nil && lastTermination(c) == nil {
 			return PhasePending
 		}
 	}
 	return PhaseRunning
 }
 
-// running reports whether an app container has run in this round (podHasInitialized of the kubelet), also one whose next run has
-// no outcome yet.
+// running reports whether an app container has run in this round (podHasInitialized of the kubelet), also if its next run has no
+// outcome yet.
 func (v *view) running() bool {
 	for i := range v.pod.Containers {
 		h := v.facts.Containers[v.pod.Containers[i].Name]
@@ -43,8 +43,8 @@ func (v *view) running() bool {
 	return false
 }
 
-// lastEnd is how the container ended, if it does not run and has run before.
-func lastEnd(c *ContainerStatus) *Terminated {
+// lastTermination returns how the container last terminated; nil if it is running or has not run.
+func lastTermination(c *ContainerStatus) *Terminated {
 	switch {
 	case c.State.Running != nil:
 		return nil

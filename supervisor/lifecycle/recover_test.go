@@ -134,7 +134,7 @@ func TestCatchUp(t *testing.T) {
 	known := history{up(), asked("app", 1), started("app", 1)}
 	knownRun := fold(known).Containers["app"].Newest
 	sandbox := func(n int) lifecycle.Sandbox {
-		return lifecycle.Sandbox{N: n, Requested: now, Lost: now, Message: "the sandbox was not found"}
+		return lifecycle.Sandbox{N: n, Requested: now, Lost: now, Message: "sandbox not found"}
 	}
 	for _, row := range []struct {
 		name  string

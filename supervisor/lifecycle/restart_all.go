@@ -12,12 +12,12 @@ const (
 	actionRestartAll = "RestartAllContainers"
 )
 
-// StartRound opens a round in the sandbox that stands, after everything of the one before has ended, for a restart of all
-// containers (KEP-5532). Runs of earlier rounds are void then: they are no reason to wait or not to run, as if the engine
-// had no record of them. It has no effect outside of the facts: see [RecordOnly].
+// StartRound opens a round in the current sandbox after all containers of the previous round have terminated, for a restart of
+// all containers (KEP-5532). Runs of earlier rounds are reset: decisions ignore them, as if the engine had no record of them.
+// See [RecordOnly].
 type StartRound struct {
 	Round int
-	By    Ref // the run whose end asked for it
+	By    Ref // the run whose exit triggered it
 }
 
 func (a StartRound) issued(f *Facts, at Instant) {
@@ -26,18 +26,18 @@ func (a StartRound) issued(f *Facts, at Instant) {
 
 func (StartRound) failed(*Facts, Failure, Instant) {}
 
-// void reports whether a run is of a round that a restart of all containers has ended.
-func (f *Facts) void(a *Attempt) bool {
+// wasReset reports whether a run belongs to a round before the newest restart of all containers.
+func (f *Facts) wasReset(a *Attempt) bool {
 	return a.N() > 0 && a.Round < f.Restarted && !f.ephemeral(a.Container)
 }
 
-// counts reports whether a run is over and is a reason for what happens next.
-func (f *Facts) counts(a *Attempt) bool { return a.over() && !f.void(a) }
+// countsAsTerminated reports whether a run has terminated and was not reset.
+func (f *Facts) countsAsTerminated(a *Attempt) bool { return a.terminated() && !f.wasReset(a) }
 
-// restartAll brings a restart of all containers forward, if the end of a run asks for one, and reports whether it does
-// (contract 4.2): whatever lives ends with no grace but the least, and without hooks, and a new round begins.
+// restartAll restarts all containers if an exit triggers it, and reports whether it does (contract 4.2). It stops all containers
+// with the minimum grace period and without hooks, then opens a new round.
 func (p *plan) restartAll() bool {
-	by := restartAllBy(p.pod, p.facts)
+	by := restartAllTrigger(p.pod, p.facts)
 	if by == (Ref{}) {
 		return false
 	}
@@ -47,8 +47,8 @@ func (p *plan) restartAll() bool {
 	return true
 }
 
-// earliestRound is when another round may begin in place: there is no backoff (contract 4.2), but a pace, so that a pod
-// which asks at once is not begun again without end.
+// earliestRound returns when the next restart of all containers may happen. There is no back-off (contract 4.2), only a minimum
+// interval, which bounds the rate for a pod whose containers exit at once.
 func (p *plan) earliestRound() Instant {
 	if p.facts.Restarted != p.facts.Round {
 		return Instant{}
@@ -56,14 +56,14 @@ func (p *plan) earliestRound() Instant {
 	return p.facts.RestartedAt.Add(sandboxPace)
 }
 
-// restartAllBy returns the run whose end asks for a restart of all containers, the first one if several do; the zero Ref:
-// none does. What a sidecar says after the work that it served was over asks for nothing (contract 7.4).
-func restartAllBy(pod *spec.Pod, f *Facts) Ref {
+// restartAllTrigger returns the run whose exit triggers a restart of all containers, the earliest if there are several; the zero
+// Ref if there is none. The exit of a sidecar after the pod's work was finished triggers nothing (contract 7.4).
+func restartAllTrigger(pod *spec.Pod, f *Facts) Ref {
 	var by Attempt
 	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
 			a := f.Containers[list[i].Name].Newest
-			if f.restartsAllBy(&list[i], &a) && (!by.over() || a.Exited.Before(by.Exited)) {
+			if f.triggersRestartAll(&list[i], &a) && (!by.terminated() || a.Exited.Before(by.Exited)) {
 				by = a
 			}
 		}
@@ -74,14 +74,14 @@ func restartAllBy(pod *spec.Pod, f *Facts) Ref {
 	return by.Ref
 }
 
-// restartsAllBy reports whether the end of a run asks for a restart of all containers of its round. A pod whose sandbox was
-// lost begins a new round anyway.
-func (f *Facts) restartsAllBy(c *spec.Container, a *Attempt) bool {
-	return f.Sandbox.ready() && a.Round == f.Round && a.over() && ruled(c, a.Exit) == actionRestartAll
+// triggersRestartAll reports whether the exit of a run triggers a restart of all containers of its round. It does not if the
+// sandbox was lost, because that opens a new round anyway.
+func (f *Facts) triggersRestartAll(c *spec.Container, a *Attempt) bool {
+	return f.Sandbox.ready() && a.Round == f.Round && a.terminated() && ruleAction(c, a.Exit) == actionRestartAll
 }
 
-// restartsAll reports whether a pod has a rule that restarts all of it.
-func restartsAll(pod *spec.Pod) bool {
+// hasRestartAllRule reports whether a container of the pod has a RestartAllContainers rule.
+func hasRestartAllRule(pod *spec.Pod) bool {
 	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
 			if slices.ContainsFunc(list[i].RestartPolicyRules, func(r spec.RestartRule) bool { return r.Action == actionRestartAll }) {

@@ -321,7 +321,7 @@ func TestStatusEnds(t *testing.T) {
 		{"7.5 and has failed then, whatever its containers say", history{live, endPod(time.Minute), exited("app", 1, 0)}, 2, "Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"},
 		{"7.5 a stop alone is no reason", history{live, stopped(time.Minute), exited("app", 1, 1)}, 2, "Failed", "", ""},
 		{"DEVIATIONS 20 for 10 s an absent engine is nothing", history{live, tick(10), engineLost}, 20, "Running", "", ""},
-		{"DEVIATIONS 20 after that nobody knows", history{live, tick(10), engineLost}, 20.001, "Unknown", "EngineUnavailable", "The container engine cannot be reached"},
+		{"DEVIATIONS 20 after that nobody knows", history{live, tick(10), engineLost}, 20.001, "Unknown", "EngineUnavailable", "Container engine unavailable"},
 		{"DEVIATIONS 20 until it is back", history{live, tick(10), engineLost, engineFound}, 30, "Running", "", ""},
 		{"DEVIATIONS 20 a pod that has failed stays so", history{live, tick(5), stopped(1), exited("app", 1, 1), tick(10), engineLost}, 30, "Failed", "", ""},
 		{"DEVIATIONS 20 and one that has succeeded", history{live, tick(5), stopped(1), exited("app", 1, 0), tick(10), engineLost}, 30, "Succeeded", "", ""},
