@@ -38,7 +38,7 @@ const (
 // The timeout (0: none) counts from the start of the command. When it is over, and when ctx ends, the command is killed
 // with all that it has started, and the error is context.DeadlineExceeded or that of ctx. What a command with a timeout
 // has left behind when it ends is killed when the timeout is over; what one without has left behind lives on. Any other
-// error says that the command could not be run, [lifecycle.FailureGone] because the container does not run.
+// error says that the command could not be run, [lifecycle.FailureNotFound] because the container does not run.
 func (r *Runtime) Exec(
 	ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, max int,
 ) (code int, output []byte, err error) {
@@ -78,7 +78,7 @@ func (q execQuery) String() string { return "exec in container " + q.ref.Contain
 func (q execQuery) notStarted(ctx context.Context, err error, over bool) error {
 	switch {
 	case over:
-		return fail(ctx, lifecycle.FailureGone, "", fmt.Errorf("%v: %w", q, err))
+		return fail(ctx, lifecycle.FailureNotFound, "", fmt.Errorf("%v: %w", q, err))
 	case q.timeout > 0 && errdefs.IsDeadlineExceeded(err):
 		return fmt.Errorf("%v: not started within %v: %w", q, createTimeout, context.DeadlineExceeded)
 	}

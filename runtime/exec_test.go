@@ -25,7 +25,7 @@ func TestExecNotStarted(t *testing.T) {
 		{name: "a command with a timeout", timeout: time.Second, err: stuck, late: true},
 		{name: "for another reason", timeout: time.Second, err: errors.New("no such file"), kind: lifecycle.FailureRetry},
 		{name: "without a timeout", err: stuck, kind: lifecycle.FailureRetry},
-		{name: "in a container that has ended", timeout: time.Second, err: stuck, over: true, kind: lifecycle.FailureGone},
+		{name: "in a container that has ended", timeout: time.Second, err: stuck, over: true, kind: lifecycle.FailureNotFound},
 	} {
 		got := execQuery{timeout: tt.timeout}.notStarted(t.Context(), tt.err, tt.over)
 		failure, classified := errors.AsType[lifecycle.Failure](got)

@@ -34,7 +34,7 @@ func fail(ctx context.Context, kind lifecycle.FailureKind, reason lifecycle.Reas
 
 // refused is a container that could not be created.
 func refused(ctx context.Context, reason lifecycle.Reason, err error) error {
-	return fail(ctx, lifecycle.FailureRefused, reason, err)
+	return fail(ctx, lifecycle.FailureNotCreated, reason, err)
 }
 
 // isAway reports whether the engine, or the shim that it asked, was not there to answer.

@@ -59,14 +59,14 @@ func TestParseSignal(t *testing.T) {
 }
 
 func TestFail(t *testing.T) {
-	given := lifecycle.Failure{Kind: lifecycle.FailureRefused, Reason: "R", Message: "m"}
+	given := lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Reason: "R", Message: "m"}
 	for _, test := range []struct {
 		name string
 		err  error
 		want error
 	}{
 		{"nothing", nil, nil},
-		{"an error", errors.New("e"), lifecycle.Failure{Kind: lifecycle.FailureGone, Reason: "X", Message: "e"}},
+		{"an error", errors.New("e"), lifecycle.Failure{Kind: lifecycle.FailureNotFound, Reason: "X", Message: "e"}},
 		{"classified before", fmt.Errorf("around: %w", given), given},
 		{
 			"the engine is away", fmt.Errorf("a: %w", errdefs.ErrUnavailable),
@@ -78,29 +78,29 @@ func TestFail(t *testing.T) {
 		},
 		{
 			"the disk is full", fmt.Errorf("write /x: %w", unix.ENOSPC),
-			lifecycle.Failure{Kind: lifecycle.FailureGone, Reason: "X", Message: "the disk is full: write /x: no space left on device"},
+			lifecycle.Failure{Kind: lifecycle.FailureNotFound, Reason: "X", Message: "the disk is full: write /x: no space left on device"},
 		},
 		{
 			"the layers of the engine",
 			errors.New(`failed to create task for container: failed to create shim task: OCI runtime create failed: runc create failed: ` +
 				`unable to start container process: exec: "x": executable file not found in $PATH: unknown`),
-			lifecycle.Failure{Kind: lifecycle.FailureGone, Reason: "X", Message: `exec: "x": executable file not found in $PATH`},
+			lifecycle.Failure{Kind: lifecycle.FailureNotFound, Reason: "X", Message: `exec: "x": executable file not found in $PATH`},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, fail(t.Context(), lifecycle.FailureGone, "X", test.err)); diff != "" {
+			if diff := cmp.Diff(test.want, fail(t.Context(), lifecycle.FailureNotFound, "X", test.err)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if got := fail(ctx, lifecycle.FailureGone, "X", context.Canceled); !errors.Is(got, context.Canceled) {
+	if got := fail(ctx, lifecycle.FailureNotFound, "X", context.Canceled); !errors.Is(got, context.Canceled) {
 		t.Errorf("a call that was given up: got %v, want its own error", got)
 	}
 	ctx, cancel = context.WithTimeout(t.Context(), -1)
 	defer cancel()
-	if _, ok := errors.AsType[lifecycle.Failure](fail(ctx, lifecycle.FailureGone, "X", ctx.Err())); !ok {
+	if _, ok := errors.AsType[lifecycle.Failure](fail(ctx, lifecycle.FailureNotFound, "X", ctx.Err())); !ok {
 		t.Error("the end of a time limit is no failure")
 	}
 }

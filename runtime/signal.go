@@ -78,7 +78,7 @@ func (r *Runtime) signal(
 	defer cancel()
 	c, err := r.client.LoadContainer(ctx, containerID(uid, ref))
 	if errdefs.IsNotFound(err) {
-		return lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "signal container " + ref.Container + ": it was not found"}
+		return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "signal container " + ref.Container + ": it was not found"}
 	}
 	var labels map[string]string
 	if err == nil {

@@ -37,7 +37,7 @@ func TestHostPortIsTaken(t *testing.T) {
 		refused, is := errors.AsType[*supervisor.RefusedError](err)
 		want := []lifecycle.Refusal{{
 			Reason: lifecycle.ReasonNodePorts, Field: "containers[0].ports[0].hostPort", Message: `host port 8080/TCP: pod "one" has it`,
-			Mend: "take another host port, or end the other pod: podstead delete one",
+			Hint: "take another host port, or end the other pod: podstead delete one",
 		}}
 		if !is || refused.Pod != "two" || !cmp.Equal(want, refused.Refusals) || !strings.Contains(err.Error(), `host port 8080/TCP: pod "one" has it`) {
 			t.Fatalf("the second of a port: %v", err)

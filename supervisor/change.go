@@ -42,7 +42,7 @@ func (s *Supervisor) AddEphemeral(ctx context.Context, name, uid string, c *spec
 		switch _, known := l.facts.Containers[c.Name]; {
 		case known, l.whole.Load().Container(c.Name) != nil:
 			return &ContainerTakenError{name, c.Name}
-		case lifecycle.Ends(l.pod, l.facts):
+		case lifecycle.Terminating(l.pod, l.facts):
 			return refused(name, errEnding)
 		}
 		if list := l.shared.policy.CheckEphemeral(l.pod, c); len(list) > 0 {

@@ -34,7 +34,7 @@ type outcome func(now lifecycle.Instant) lifecycle.Event
 // start carries an action out beside the loop. Starts of sandboxes and containers wait until the state that holds them
 // is written; nothing that stops or takes away ever does.
 func (l *loop) start(ctx context.Context, a lifecycle.Action, saved *write) {
-	if lifecycle.Noted(a) {
+	if lifecycle.RecordOnly(a) {
 		return
 	}
 	limit := effectLimit
@@ -88,7 +88,7 @@ func (l *loop) effect(ctx context.Context, limit time.Duration, a lifecycle.Acti
 				failure := failureOf(err)
 				l.fold(lifecycle.ActionFailed{Action: a, Failure: failure, At: now}, now)
 				if failure.Kind == lifecycle.FailureUnavailable {
-					l.fold(lifecycle.EngineLost{At: now}, now)
+					l.fold(lifecycle.EngineUnavailable{At: now}, now)
 				}
 				return
 			}
@@ -103,8 +103,8 @@ func (l *loop) effect(ctx context.Context, limit time.Duration, a lifecycle.Acti
 
 // found folds in that the engine has answered, if it was away.
 func (l *loop) found(now lifecycle.Instant) {
-	if !l.facts.Away.IsZero() {
-		l.fold(lifecycle.EngineFound{At: now}, now)
+	if !l.facts.EngineUnavailable.IsZero() {
+		l.fold(lifecycle.EngineAvailable{At: now}, now)
 	}
 }
 
@@ -168,7 +168,7 @@ func (l *loop) perform(ctx context.Context, a lifecycle.Action, saved *write) (o
 	case lifecycle.FindImage:
 		here, err := rt.FindImage(ctx, l.whole.Load(), a.Container)
 		if err == nil && !here {
-			err = lifecycle.Failure{Kind: lifecycle.FailureGone}
+			err = lifecycle.Failure{Kind: lifecycle.FailureNotFound}
 		}
 		return func(now lifecycle.Instant) lifecycle.Event {
 			return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: now}

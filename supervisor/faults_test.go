@@ -85,7 +85,7 @@ func TestExitIsToldWhoeverFindsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
 			if c.Method == "StopContainer" {
-				return lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "not found"}
+				return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "not found"}
 			}
 			return nil
 		}})

@@ -83,7 +83,7 @@ func TestChangeIsKept(t *testing.T) {
 			t.Errorf("the condition: %v", err)
 		}
 		time.Sleep(time.Minute)
-		if err := s.Stop(t.Context(), "p", StopOptions{}); err != nil || kept().Stop.Asked.IsZero() {
+		if err := s.Stop(t.Context(), "p", StopOptions{}); err != nil || kept().Stop.Requested.IsZero() {
 			t.Errorf("the stop: %v", err)
 		}
 	})
@@ -174,7 +174,7 @@ func TestLeavingWhileATurnPanics(t *testing.T) {
 		disk := &newest{}
 		s := New(t.Context(), Options{Runtime: fakeruntime.New(fakeruntime.Options{}), Store: disk, Clock: bubbleClock()})
 		s.shared.decide = func(p *spec.Pod, f lifecycle.Facts, now lifecycle.Instant) lifecycle.Decision {
-			if !f.Stop.Asked.IsZero() {
+			if !f.Stop.Requested.IsZero() {
 				panic("a bug")
 			}
 			return lifecycle.Decide(p, f, now)
@@ -191,7 +191,7 @@ func TestLeavingWhileATurnPanics(t *testing.T) {
 			t.Errorf("a stop that is not heard in time: %v, want the context's error", err)
 		}
 		leave(t, s)
-		if disk.last.Facts.Stop.Asked.IsZero() {
+		if disk.last.Facts.Stop.Requested.IsZero() {
 			t.Error("the stop is not on the disk")
 		}
 	})

@@ -98,7 +98,7 @@ func newLoop(sh *shared, e Envelope, changed func()) *loop {
 	if l.newest == nil {
 		l.newest = map[string]told{}
 	}
-	l.facts = e.Facts.Apply(lifecycle.EngineFound{At: sh.now()}) // until this life learns otherwise
+	l.facts = e.Facts.Apply(lifecycle.EngineAvailable{At: sh.now()}) // until this life learns otherwise
 	l.define()
 	l.begun = sync.OnceFunc(func() { close(l.first) })
 	l.status.Conditions = e.Conditions
@@ -221,7 +221,7 @@ func (l *loop) settle(ctx context.Context, now lifecycle.Instant) (sleep time.Du
 		if !d.Wake.IsZero() {
 			sleep = min(sleep, d.Wake.Sub(now))
 		}
-		return sleep, d.Gone
+		return sleep, d.Removed
 	}
 	panic(fmt.Sprintf("%d decisions in a row each had something to do, the last %T", maxTurns, actions[len(actions)-1]))
 }
@@ -246,7 +246,7 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	switch e.(type) {
 	case lifecycle.ProbeChanged, lifecycle.SignalSent:
 		l.unnoted = true // which holds until the next boot at most: no disk is kept awake for it
-	case lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineLost, lifecycle.EngineFound:
+	case lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineUnavailable, lifecycle.EngineAvailable:
 	case lifecycle.ImagePulled, lifecycle.ContainerRemoved:
 		// As above: a restarted supervisor carries the action out again and learns the same.
 	default:
@@ -304,7 +304,7 @@ func (l *loop) save(now lifecycle.Instant) *write {
 	if l.unnoted {
 		l.unnoted = false
 		l.writer.note(Note{
-			At: now, Probes: l.facts.Verdicts(), Signals: l.facts.Signalled(), Conditions: l.conditions(now),
+			At: now, Probes: l.facts.Verdicts(), Signals: l.facts.StopSignals(), Conditions: l.conditions(now),
 		})
 	}
 	if !l.dirty {
@@ -386,7 +386,7 @@ func (l *loop) observe(now lifecycle.Instant) {
 	}
 	s := &Snapshot{
 		Pod: l.whole.Load(), Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: maps.Clone(l.pulling),
-		AtRest: l.status.Phase.Terminal() && l.facts.AtRest(), NotDurable: l.notDurable != nil,
+		AtRest: l.status.Phase.Terminal() && l.facts.Idle(), NotDurable: l.notDurable != nil,
 	}
 	if old := l.snapshot.Swap(s); old == nil || !same(old, s) {
 		l.changed()

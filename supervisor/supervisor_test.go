@@ -161,16 +161,16 @@ func TestLostClientEndsItsPods(t *testing.T) {
 		m.leave() // the daemon is upgraded: the session goes on
 		m.start()
 		time.Sleep(supervisor.SessionTimeout - time.Second)
-		if s, known := m.Pod("p"); !known || !s.Facts.Stop.Asked.IsZero() {
+		if s, known := m.Pod("p"); !known || !s.Facts.Stop.Requested.IsZero() {
 			t.Fatal("the pod was ended before its client was silent for long enough")
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if s, _ := m.Pod("p"); s.Facts.Stop.Asked.IsZero() {
+		if s, _ := m.Pod("p"); s.Facts.Stop.Requested.IsZero() {
 			t.Error("the pod goes on though its client is lost")
 		}
 		m.untilGone("p")
-		if s, _ := m.Pod("other"); !s.Facts.Stop.Asked.IsZero() {
+		if s, _ := m.Pod("other"); !s.Facts.Stop.Requested.IsZero() {
 			t.Error("a pod without a session was ended")
 		}
 		time.Sleep(2 * supervisor.SessionTimeout)

@@ -183,7 +183,7 @@ func (m Machine) CheckResources(pod *spec.Pod) []lifecycle.Refusal {
 		}
 		for _, field := range pod.LimitFields(r.name) {
 			refused = append(refused, lifecycle.Refusal{
-				Reason: lifecycle.ReasonUnexpectedAdmissionError, Field: field, Message: "this machine lacks " + r.lacks, Mend: r.mend,
+				Reason: lifecycle.ReasonUnexpectedAdmissionError, Field: field, Message: "this machine lacks " + r.lacks, Hint: r.mend,
 			})
 		}
 	}

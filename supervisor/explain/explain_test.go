@@ -173,7 +173,7 @@ func TestStories(t *testing.T) {
 		}},
 		{"refused", pod(forAYear), func(w *world) {
 			w.fails.Store(&failure{"StartContainer", lifecycle.Failure{
-				Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateConfigError, Message: "no config map \"shop\"",
+				Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateConfigError, Message: "no config map \"shop\"",
 			}})
 			w.add()
 			time.Sleep(15 * time.Second)

@@ -11,8 +11,8 @@ import (
 
 // TestNothingChanges holds what speaks of something that is over, or never was, against the facts that it must leave alone.
 func TestNothingChanges(t *testing.T) {
-	gone := lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "gone"}
-	refused := lifecycle.Failure{Kind: lifecycle.FailureRefused, Message: "refused"}
+	gone := lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "gone"}
+	refused := lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Message: "refused"}
 	secondSandbox := history{up(), tick(5), lost(1), sandboxRemoved(1), startSandbox(2)}
 	for _, row := range []struct {
 		name string

@@ -6,8 +6,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// probes orders the probes of what runs (contract 5.2 and 5.6): the startup probe until it has a verdict, the others from
-// then on. What is being brought to its end is asked for its readiness only, sidecars included (DEVIATIONS 12).
+// probes selects the probes to run (contract 5.2 and 5.6): the startup probe until it has a result, then the others. While a
+// container or the pod is terminating, only readiness probes run, for sidecars too (deviation 12).
 func (p *plan) probes() {
 	for _, list := range [...][]spec.Container{p.pod.InitContainers, p.pod.Containers} {
 		for i := range list {
@@ -21,11 +21,11 @@ func (p *plan) probes() {
 }
 
 func (p *plan) probesOf(c *spec.Container, a *Attempt) {
-	ending := a.ending() || !p.facts.Stop.Asked.IsZero()
+	terminating := a.terminating() || !p.facts.Stop.Requested.IsZero()
 	switch started := a.started(c); {
-	case started && !ending && a.Probes.Liveness.Verdict != VerdictFailure:
+	case started && !terminating && a.Probes.Liveness.Verdict != VerdictFailure:
 		p.probe(ProbeLiveness, c.LivenessProbe, a, VerdictSuccess)
-	case !started && !ending && a.Probes.Startup.Verdict == "":
+	case !started && !terminating && a.Probes.Startup.Verdict == "":
 		p.probe(ProbeStartup, c.StartupProbe, a, "")
 	}
 	if a.started(c) {
@@ -33,11 +33,11 @@ func (p *plan) probesOf(c *spec.Container, a *Attempt) {
 	}
 }
 
-func (p *plan) probe(kind ProbeKind, s *spec.Probe, a *Attempt, holds Verdict) {
+func (p *plan) probe(kind ProbeKind, s *spec.Probe, a *Attempt, initial Verdict) {
 	if s == nil {
 		return
 	}
 	p.decision.Probes = append(p.decision.Probes, ProbeOrder{
-		ProbeRef: ProbeRef{Ref: a.Ref, Kind: kind}, Spec: s, Started: a.Started, Holds: holds,
+		ProbeRef: ProbeRef{Ref: a.Ref, Kind: kind}, Spec: s, Started: a.Started, Initial: initial,
 	})
 }

@@ -12,7 +12,7 @@ import (
 // TestNextTry holds what people are told against when Decide wakes for it.
 func TestNextTry(t *testing.T) {
 	pod := podOf(spec.RestartAlways, "app")
-	refused := lifecycle.Failure{Kind: lifecycle.FailureRefused}
+	refused := lifecycle.Failure{Kind: lifecycle.FailureNotCreated}
 	mount := lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: "no disk"}
 	crashed := history{up(), tick(10), ran("app", 1, 1), ran("app", 2, 1)}
 	late := history{up(), tick(10), pullFailed("app", 1, 2, lifecycle.ReasonErrImagePull)}
@@ -67,4 +67,70 @@ func mounts(n int, f lifecycle.Failure) history {
 		past = append(past, failing(startSandbox(i+1), f))
 	}
 	return past
+}
+
+// TestBackoffMessages: what is said of a delay is said of it until the run that waits for it begins.
+func TestBackoffMessages(t *testing.T) {
+	pod := podOf(spec.RestartAlways, "app")
+	crashed := func(level int, granted, ended float64) history { // a run at a level, and the end of the one that it led to
+		return history{up(), ran("app", 1, 1), tick(granted), start("app", 2, 1, level), running("app", 2), tick(ended), exited("app", 2, 1)}
+	}
+	for _, row := range []struct {
+		name string
+		past history
+		now  float64
+		want string
+	}{
+		{"the first delay", crashed(1, 0, 1), 2, "back-off 10s"},
+		{"when it is over", crashed(1, 0, 1), 11, "back-off 10s"},
+		{"when its run was asked for", history{crashed(1, 0, 1), tick(11), start("app", 3, 2, 2)}, 11, "back-off 10s"},
+		{"late", history{crashed(1, 0, 1), tick(14), start("app", 3, 2, 2)}, 14, "back-off 10s"},
+		{"the last before the limit", history{crashed(5, 0, 1), tick(161), start("app", 3, 2, 6)}, 161, "back-off 2m40s"},
+		{"the limit", history{crashed(6, 0, 1), tick(301), start("app", 3, 2, 6)}, 301, "back-off 5m0s"},
+	} {
+		w := lifecycle.StatusOf(pod, fold(row.past), at(row.now)).ContainerStatuses[0].State.Waiting
+		want := row.want + " restarting failed container=app pod=" + pod.Name + "_default("
+		if w == nil || w.Reason != lifecycle.ReasonCrashLoopBackOff || !strings.HasPrefix(w.Message, want) {
+			t.Errorf("%s: %+v, want %q", row.name, w, want)
+		}
+	}
+}
+
+func TestDelays(t *testing.T) {
+	always := podOf(spec.RestartAlways, "init", "app")
+	init2 := history{up(), tick(10), ran("init", 1, 1), ran("init", 2, 1)}
+	app2 := history{up(), ran("init", 1, 0), tick(10), ran("app", 1, 0), ran("app", 2, 0)}
+	for _, row := range []struct {
+		name      string
+		pod       *spec.Pod
+		past      history
+		container string
+		now       float64
+		want      time.Duration
+	}{
+		{"a container that never ran", always, up(), "app", 1, 0},
+		{"a first crash", always, history{up(), ran("init", 1, 1)}, "init", 1, 0},
+		{"a second one", always, init2, "init", 12, 10 * time.Second},
+		{"when it is over", always, init2, "init", 21, 0},
+		{"of an app container", always, app2, "app", 12, 10 * time.Second},
+		{"while it runs", always, history{app2, running("app", 3)}, "app", 12, 0},
+		{"a success of an init container", always, history{up(), tick(10), ran("init", 1, 1), ran("init", 2, 0)}, "init", 10, 0},
+		{"a success under OnFailure", podOf(spec.RestartOnFailure, "app", "b"), history{up(), ran("app", 1, 1), ran("app", 2, 0)}, "app", 1, 0},
+		{"in a stopping pod", always, history{app2, stopped(1)}, "app", 12, 0},
+		{"in a pod that has ended", podOf(spec.RestartNever, "init", "app"), history{up(), ran("init", 1, 1), ran("init", 2, 1)}, "init", 1, 0},
+	} {
+		if got := lifecycle.RestartDelay(row.pod, fold(row.past), row.container, at(row.now)); got != row.want {
+			t.Errorf("%s: %v, want %v", row.name, got, row.want)
+		}
+	}
+	for reason, want := range map[lifecycle.Reason]time.Duration{
+		lifecycle.ReasonErrImagePull: 40 * time.Second, lifecycle.ReasonErrImageNeverPull: 10 * time.Second,
+	} {
+		if got := lifecycle.PullDelay(fold(pullFailed("app", 1, 3, reason)), "app"); got != want {
+			t.Errorf("%s: %v, want %v", reason, got, want)
+		}
+	}
+	if got := lifecycle.PullDelay(fold(nil), "app"); got != 0 {
+		t.Errorf("no pull: %v", got)
+	}
 }

@@ -25,21 +25,21 @@ func TestBooted(t *testing.T) {
 	got := full.Apply(lifecycle.Booted{Saved: at(10), At: boot})
 	want := full
 	want.Accepted = moved(1, 9+boot.Wall.Sub(at(10).Wall).Seconds()) // the wall clock has gone on
-	want.Sandbox.Asked, want.Sandbox.Ready = moved(1, 9), moved(1, 9)
-	want.Sandbox.Lost, want.Sandbox.Message = boot, "the machine was restarted"
-	want.Sandbox.Removal = lifecycle.Removal{Asked: moved(7, 3), Failed: moved(7, 3)}
-	want.Stop.Asked, want.Stop.Deadline = moved(4, 6), moved(64, 0) // a running grace is void
+	want.Sandbox.Requested, want.Sandbox.Ready = moved(1, 9), moved(1, 9)
+	want.Sandbox.Lost, want.Sandbox.Message = boot, "the host was rebooted"
+	want.Sandbox.Removal = lifecycle.Removal{Requested: moved(7, 3), Failed: moved(7, 3)}
+	want.Stop.Requested, want.Stop.Deadline = moved(4, 6), moved(64, 0) // a running grace is void
 	want.Removal = want.Sandbox.Removal
 	c := full.Containers["app"]
-	c.Previous.Asked, c.Previous.Started, c.Previous.Exited = moved(1, 9), moved(1, 9), moved(1, 9)
+	c.Previous.Requested, c.Previous.Started, c.Previous.Exited = moved(1, 9), moved(1, 9), moved(1, 9)
 	c.Previous.Removal = want.Removal
-	c.Newest.Asked, c.Newest.Started = moved(2, 8), moved(3, 7)
-	c.Newest.StopAsked, c.Newest.StopSent = moved(4, 6), moved(5, 5)
-	c.Newest.KillAsked, c.Newest.KillSent, c.Newest.Unsent = moved(6, 4), moved(6, 4), moved(6, 4)
+	c.Newest.Requested, c.Newest.Started = moved(2, 8), moved(3, 7)
+	c.Newest.StopRequested, c.Newest.StopSent = moved(4, 6), moved(5, 5)
+	c.Newest.KillRequested, c.Newest.KillSent, c.Newest.SignalFailed = moved(6, 4), moved(6, 4), moved(6, 4)
 	c.Newest.Exited = boot
-	c.Newest.Exit = lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown, Message: "the machine was restarted"}
-	c.Pull.Asked = lifecycle.Instant{} // it has ended with its boot
-	c.Backoff = lifecycle.Backoff{}    // the machine's end is no crash
+	c.Newest.Exit = lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown, Message: "the host was rebooted"}
+	c.Pull.Requested = lifecycle.Instant{} // it has ended with its boot
+	c.Backoff = lifecycle.Backoff{}        // the machine's end is no crash
 	want.Containers = map[string]lifecycle.Container{"app": c}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("facts after the boot (-want +got):\n%s", diff)
@@ -71,21 +71,21 @@ func TestBootedAge(t *testing.T) {
 // TestBootedMovesEveryInstant leaves no instant of the earlier boot behind, wherever a field is added.
 func TestBootedMovesEveryInstant(t *testing.T) {
 	old := at(3)
-	removal := lifecycle.Removal{Asked: old, Failed: old, Done: old}
-	hook := lifecycle.Hook{Asked: old, Retry: old, Cancelled: old, Done: old}
-	probed := lifecycle.Probed{At: old}
+	removal := lifecycle.Removal{Requested: old, Failed: old, Done: old}
+	hook := lifecycle.Hook{Requested: old, Retry: old, Cancelled: old, Done: old}
+	probed := lifecycle.ProbeStatus{At: old}
 	attempt := lifecycle.Attempt{
 		PostStart: hook, PreStop: hook, Probes: lifecycle.Probes{Startup: probed, Liveness: probed, Readiness: probed},
-		Asked: old, Retry: old, Started: old, EndAsked: old, Refused: old, StopAsked: old, StopSent: old, KillAsked: old, KillSent: old,
-		Unsent: old, Exited: old, Removal: removal,
+		Requested: old, Retry: old, Started: old, TerminationRequested: old, CreateFailed: old, StopRequested: old, StopSent: old, KillRequested: old, KillSent: old,
+		SignalFailed: old, Exited: old, Removal: removal,
 	}
 	facts := lifecycle.Facts{
-		RestartedAt: old, Away: old,
-		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Asked: old, Deadline: old},
-		Sandbox: lifecycle.Sandbox{Asked: old, Ready: old, Lost: old, Failed: old, Removal: removal},
+		RestartedAt: old, EngineUnavailable: old,
+		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Requested: old, Deadline: old},
+		Sandbox: lifecycle.Sandbox{Requested: old, Ready: old, Lost: old, Failed: old, Removal: removal},
 		Containers: map[string]lifecycle.Container{"app": {
 			Newest: attempt, Previous: attempt, Backoff: lifecycle.Backoff{Granted: old},
-			Pull: lifecycle.Pull{Asked: old, Cancelled: old, Done: old, Failed: old, Looked: old, Retry: old},
+			Pull: lifecycle.Pull{Requested: old, Cancelled: old, Done: old, Failed: old, Checked: old, Retry: old},
 		}},
 	}
 	if zero := zeroInstants(facts); len(zero) > 0 {

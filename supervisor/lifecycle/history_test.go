@@ -151,8 +151,8 @@ func preStop(name string, n int, limit time.Duration, why lifecycle.Reason) life
 }
 
 // await is a sidecar that waits for its turn.
-func await(name string, limit time.Duration, why lifecycle.Reason) lifecycle.AwaitTurn {
-	return lifecycle.AwaitTurn{Ref: run(name, 1), Limit: limit, Reason: why}
+func await(name string, limit time.Duration, why lifecycle.Reason) lifecycle.WaitForTurn {
+	return lifecycle.WaitForTurn{Ref: run(name, 1), Limit: limit, Reason: why}
 }
 
 func cancel(name string, n int, hook lifecycle.HookKind) lifecycle.CancelHook {
@@ -180,15 +180,15 @@ func probed(name string, n int, kind lifecycle.ProbeKind, v lifecycle.Verdict) h
 	}
 }
 
-func endPod(grace time.Duration) lifecycle.EndPod {
-	return lifecycle.EndPod{
+func endPod(grace time.Duration) lifecycle.FailPod {
+	return lifecycle.FailPod{
 		Reason: lifecycle.ReasonDeadlineExceeded, Message: "Pod was active on the node longer than the specified deadline", Grace: grace,
 	}
 }
 
 var (
-	engineLost  happened = func(t lifecycle.Instant) lifecycle.Event { return lifecycle.EngineLost{At: t} }
-	engineFound happened = func(t lifecycle.Instant) lifecycle.Event { return lifecycle.EngineFound{At: t} }
+	engineLost  happened = func(t lifecycle.Instant) lifecycle.Event { return lifecycle.EngineUnavailable{At: t} }
+	engineFound happened = func(t lifecycle.Instant) lifecycle.Event { return lifecycle.EngineAvailable{At: t} }
 )
 
 // gate sets a condition that a readiness gate waits for.

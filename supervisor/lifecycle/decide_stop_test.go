@@ -58,7 +58,7 @@ func TestDecideStop(t *testing.T) {
 		},
 		{
 			name: "a signal to nothing is the end of the run", pod: pod,
-			past: history{told, failed(stop("app", 1, 5*time.Second), lifecycle.Failure{Kind: lifecycle.FailureGone})}, now: 10,
+			past: history{told, failed(stop("app", 1, 5*time.Second), lifecycle.Failure{Kind: lifecycle.FailureNotFound})}, now: 10,
 			want: do{removeSandbox(1)},
 		},
 		{name: "a start without an outcome is waited for", pod: pod, past: history{up(), asked("app", 1), stopped(time.Second)}, now: 100},

@@ -63,16 +63,16 @@ func (w *World) Exit(container string, e lifecycle.Exit) {
 }
 
 // Away sets whether the engine is away. Its containers run on meanwhile.
-func (w *World) Away(away bool) {
+func (w *World) SetUnavailable(away bool) {
 	w.away = away
 	w.tellAway()
 }
 
 func (w *World) tellAway() {
 	if w.away {
-		w.tell(lifecycle.EngineLost{At: w.Now()})
+		w.tell(lifecycle.EngineUnavailable{At: w.Now()})
 	} else {
-		w.tell(lifecycle.EngineFound{At: w.Now()})
+		w.tell(lifecycle.EngineAvailable{At: w.Now()})
 	}
 }
 
@@ -82,7 +82,7 @@ func (w *World) Leap(d time.Duration) { w.leap += d }
 // Crash kills the supervisor; another one takes the pod up from the saved facts after a time.
 func (w *World) Crash(off time.Duration) {
 	if !w.down {
-		verdicts, signals := w.Facts.Verdicts(), w.Facts.Signalled() // they are kept until the next boot
+		verdicts, signals := w.Facts.Verdicts(), w.Facts.StopSignals() // they are kept until the next boot
 		w.end(off, func() {
 			for _, e := range verdicts {
 				w.fold(e)
@@ -133,7 +133,7 @@ func (w *World) resume() {
 	for _, a := range w.Facts.Unresolved() {
 		w.begin(a)
 	}
-	if w.away || !w.Facts.Away.IsZero() {
+	if w.away || !w.Facts.EngineUnavailable.IsZero() {
 		w.tellAway()
 	}
 	for _, ref := range w.Facts.Live() {
