@@ -6,13 +6,15 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"net/netip"
 	"os"
 	"slices"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/network/kernel"
+	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
 // base is what all pods need, as this process has found or made it.
@@ -25,7 +27,7 @@ type base struct {
 // ensureBase makes sure of all that pods share: subnets, sysctls, the bridge and the ruleset. Once it has, only what others
 // are known to take away is looked at again, and the subnets as long as no pod is in them. The turn is held.
 func (n *Network) ensureBase(ctx context.Context) error {
-	there, err := n.tableExists(ctx)
+	there, err := n.rules.Exists(ctx)
 	if err != nil {
 		return err
 	}
@@ -34,18 +36,18 @@ func (n *Network) ensureBase(ctx context.Context) error {
 		if err := n.settleSubnets(ctx); err != nil {
 			return err
 		}
-		if err := n.step(ctx, "set sysctls", func() error { return n.place.do(n.setMachineSysctls) }); err != nil {
+		if err := n.step(ctx, "set sysctls", func() error { return n.namespace.Do(n.setMachineSysctls) }); err != nil {
 			return err
 		}
 		b := &base{}
 		if err := n.step(ctx, "make bridge", func() error { return n.ensureBridge(b) }); err != nil {
 			return err
 		}
-		if err := n.step(ctx, "write ruleset", func() error { return n.writeRuleset(ctx) }); err != nil {
+		if err := n.step(ctx, "write ruleset", func() error { return n.rules.Write(ctx, n.endpoints(), n.subnets) }); err != nil {
 			return err
 		}
 		err := n.step(ctx, "write guard", func() (err error) {
-			b.guarded, err = n.writeGuard(ctx)
+			b.guarded, err = n.rules.WriteGuard(ctx, n.endpoints())
 			return err
 		})
 		if err != nil {
@@ -53,7 +55,7 @@ func (n *Network) ensureBase(ctx context.Context) error {
 		}
 		n.base = b
 	}
-	return n.step(ctx, "pass other firewalls", func() error { return n.passFirewalls(ctx) })
+	return n.step(ctx, "pass other firewalls", func() error { return n.rules.AcceptForwarded(ctx) })
 }
 
 // inUse reports whether a pod has an address.
@@ -94,21 +96,21 @@ func (n *Network) settleSubnets(ctx context.Context) error {
 }
 
 func (n *Network) autoSubnets(ctx context.Context) ([]netip.Prefix, error) {
-	used, err := usedPrefixes(n.links, n.opts.Bridge)
+	used, err := kernel.UsedPrefixes(n.links, n.opts.Bridge)
 	if err != nil {
 		return nil, err
 	}
 	ipv6 := false
-	if err := n.place.do(func() error { ipv6 = hasIPv6(); return nil }); err != nil {
+	if err := n.namespace.Do(func() error { ipv6 = kernel.HasIPv6(); return nil }); err != nil {
 		return nil, err
 	}
 	subnets := n.state.Subnets // written with the turn held, so it can be read
-	if slices.ContainsFunc(subnets, func(s netip.Prefix) bool { return anyOverlap(s, used) }) {
+	if slices.ContainsFunc(subnets, func(s netip.Prefix) bool { return subnet.OverlapsAny(s, used) }) {
 		n.log.WarnContext(ctx, "the network's subnets have come to overlap with the machine's and are chosen anew", slog.Any("old", subnets))
 		subnets = nil
 	}
 	if len(subnets) == 0 || ipv6 && len(subnets) == 1 {
-		chosen, err := chooseSubnets(used, ipv6)
+		chosen, err := subnet.Choose(used, ipv6)
 		if err != nil {
 			return nil, err
 		}
@@ -129,20 +131,20 @@ func (n *Network) autoSubnets(ctx context.Context) ([]netip.Prefix, error) {
 
 // setMachineSysctls makes the machine forward, on the thread that calls.
 func (n *Network) setMachineSysctls() error {
-	if err := setSysctl("ipv4/ip_forward", "1"); err != nil {
+	if err := kernel.SetSysctl("ipv4/ip_forward", "1"); err != nil {
 		return err
 	}
 	if len(n.subnets) == 1 {
 		return nil
 	}
-	if on, err := sysctl("ipv6/conf/all/forwarding"); err != nil {
+	if on, err := kernel.Sysctl("ipv6/conf/all/forwarding"); err != nil {
 		return fmt.Errorf("read sysctl net.ipv6.conf.all.forwarding: %w", err)
 	} else if on != "0" {
 		return nil
 	}
 	// With forwarding on, accept_ra = 1 means no: links that have their address and route from router advertisements
 	// would lose them when those expire. 2 means yes, forwarding or not.
-	links, err := os.ReadDir(sysctlPath("ipv6/conf"))
+	links, err := os.ReadDir(kernel.SysctlPath("ipv6/conf"))
 	if err != nil {
 		return fmt.Errorf("list links with IPv6: %w", err)
 	}
@@ -151,24 +153,24 @@ func (n *Network) setMachineSysctls() error {
 			continue
 		}
 		name := "ipv6/conf/" + link.Name() + "/accept_ra"
-		value, err := sysctl(name)
+		value, err := kernel.Sysctl(name)
 		if err == nil && value == "1" {
-			err = setSysctl(name, "2")
+			err = kernel.SetSysctl(name, "2")
 		}
 		if err != nil && !errors.Is(err, fs.ErrNotExist) { // else the link has gone
 			return err
 		}
 	}
-	return setSysctl("ipv6/conf/all/forwarding", "1")
+	return kernel.SetSysctl("ipv6/conf/all/forwarding", "1")
 }
 
 // ensureBridge makes the bridge and its settings be as they should.
 func (n *Network) ensureBridge(b *base) error {
 	link, err := n.links.LinkByName(n.opts.Bridge)
-	if isNotFound(err) {
+	if kernel.IsLinkNotFound(err) {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = n.opts.Bridge
-		attrs.HardwareAddr = hardwareAddr(at(n.subnets[0], gatewayNumber)) // else it changes with the pods, under everybody's ARP cache
+		attrs.HardwareAddr = subnet.HardwareAddr(subnet.At(n.subnets[0], subnet.GatewayNumber)) // else it changes with the pods, under everybody's ARP cache
 		if err := n.links.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
 			return fmt.Errorf("add %s: %w", n.opts.Bridge, err)
 		}
@@ -188,7 +190,7 @@ func (n *Network) ensureBridge(b *base) error {
 			return fmt.Errorf("set MTU of %s to %d: %w", n.opts.Bridge, b.mtu, err)
 		}
 	}
-	if err := n.place.do(n.setBridgeSysctls); err != nil {
+	if err := n.namespace.Do(n.setBridgeSysctls); err != nil {
 		return err
 	}
 	if err := n.setBridgeAddresses(link); err != nil {
@@ -204,7 +206,7 @@ func (n *Network) ensureBridge(b *base) error {
 // setBridgeSysctls is for the thread that calls.
 func (n *Network) setBridgeSysctls() error {
 	// Packets from 127.0.0.1 may then leave for pods. Those from outside to 127.0.0.0/8 are dropped by the ruleset.
-	if err := setSysctl("ipv4/conf/"+n.opts.Bridge+"/route_localnet", "1"); err != nil {
+	if err := kernel.SetSysctl("ipv4/conf/"+n.opts.Bridge+"/route_localnet", "1"); err != nil {
 		return err
 	}
 	if len(n.subnets) == 1 {
@@ -212,7 +214,7 @@ func (n *Network) setBridgeSysctls() error {
 	}
 	// A pod is no router (CVE-2020-13401), and nobody else can have the addresses of the bridge.
 	for _, s := range [][2]string{{"disable_ipv6", "0"}, {"accept_ra", "0"}, {"accept_dad", "0"}} {
-		if err := setSysctl("ipv6/conf/"+n.opts.Bridge+"/"+s[0], s[1]); err != nil {
+		if err := kernel.SetSysctl("ipv6/conf/"+n.opts.Bridge+"/"+s[0], s[1]); err != nil {
 			return err
 		}
 	}
@@ -221,13 +223,13 @@ func (n *Network) setBridgeSysctls() error {
 
 // setBridgeAddresses gives the bridge the machine's addresses in the subnets, and takes all others but the link-local.
 func (n *Network) setBridgeAddresses(link netlink.Link) error {
-	have, err := whole(func() ([]netlink.Addr, error) { return n.links.AddrList(link, netlink.FAMILY_ALL) })
+	have, err := kernel.Dump(func() ([]netlink.Addr, error) { return n.links.AddrList(link, netlink.FAMILY_ALL) })
 	if err != nil {
 		return fmt.Errorf("list addresses of %s: %w", n.opts.Bridge, err)
 	}
 	missing := map[string]netlink.Addr{}
 	for _, s := range n.subnets {
-		net := ipNet(at(s, gatewayNumber), s.Bits())
+		net := subnet.IPNet(subnet.At(s, subnet.GatewayNumber), s.Bits())
 		missing[net.String()] = netlink.Addr{IPNet: net, Flags: flagsFor(s.Addr())}
 	}
 	for _, a := range have {
@@ -255,19 +257,12 @@ func flagsFor(a netip.Addr) int {
 	return 0
 }
 
-// hardwareAddr is that of the link with an address of IPv4. A pod that takes the address of another has its hardware
-// address too, so that no neighbour's ARP cache is wrong.
-func hardwareAddr(a netip.Addr) net.HardwareAddr {
-	raw := a.As4()
-	return append(net.HardwareAddr{0x0a, 0x58}, raw[:]...)
-}
-
 // uplinkMTU is the least of the links that default routes lead to, or Ethernet's if there is none: no packet of a pod is
 // then too long for the way out.
 func (n *Network) uplinkMTU() (int, error) {
 	const ethernet = 1500
 	const least = 1280 // IPv6's
-	routes, err := whole(func() ([]netlink.Route, error) { return n.links.RouteList(nil, netlink.FAMILY_ALL) })
+	routes, err := kernel.Dump(func() ([]netlink.Route, error) { return n.links.RouteList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return 0, fmt.Errorf("list routes: %w", err)
 	}
@@ -281,7 +276,7 @@ func (n *Network) uplinkMTU() (int, error) {
 		link, err := n.links.LinkByIndex(r.LinkIndex)
 		if err == nil {
 			mtu = min(mtu, max(link.Attrs().MTU, least))
-		} else if !isNotFound(err) {
+		} else if !kernel.IsLinkNotFound(err) {
 			return 0, fmt.Errorf("look for link %d: %w", r.LinkIndex, err)
 		}
 	}

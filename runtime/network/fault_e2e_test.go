@@ -19,6 +19,7 @@ import (
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
 
+	"github.com/podstead/podstead/runtime/network/kernel"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -186,11 +187,16 @@ func TestFailureInTeardown(t *testing.T) {
 // elements are those of both maps of ports.
 func (w *world) elements() (all []nftables.SetElement) {
 	w.t.Helper()
-	release, err := w.lock(w.t.Context())
+	c, err := w.namespace.Nftables()
 	check(w.t, err)
-	defer release()
-	for _, f := range families {
-		elements, err := w.elementsOf(w.t.Context(), f)
+	defer func() { check(w.t, c.CloseLasting()) }()
+	t := &nftables.Table{Family: nftables.TableFamilyINet, Name: w.Network.opts.Bridge}
+	for name, address := range map[string]nftables.SetDatatype{"ports4": nftables.TypeIPAddr, "ports6": nftables.TypeIP6Addr} {
+		elements, err := c.GetSetElements(&nftables.Set{
+			Table: t, Name: name, IsMap: true, Concatenation: true,
+			KeyType:  nftables.MustConcatSetType(address, nftables.TypeInetProto, nftables.TypeInetService),
+			DataType: nftables.MustConcatSetType(address, nftables.TypeInetService),
+		})
 		check(w.t, err)
 		all = append(all, elements...)
 	}
@@ -267,7 +273,7 @@ func TestOthersTakeAway(t *testing.T) {
 	web := w.pod("web", tcp(8080, 80))
 	serve(t, web.NetnsPath, "web", "tcp", ":80")
 	flush := func() {
-		c, err := w.place.nft()
+		c, err := w.namespace.Nftables()
 		check(t, err)
 		defer func() { check(t, c.CloseLasting()) }()
 		c.FlushRuleset()
@@ -292,7 +298,7 @@ func TestOthersTakeAway(t *testing.T) {
 // leaves only what was there.
 func TestForwardDrop(t *testing.T) {
 	w := newWorld(t)
-	c, err := w.place.nft()
+	c, err := w.namespace.Nftables()
 	check(t, err)
 	defer func() { check(t, c.CloseLasting()) }()
 	var chains []*nftables.Chain
@@ -341,7 +347,7 @@ func TestForwardDrop(t *testing.T) {
 }
 
 // dropForward makes a chain as iptables does, with a rule of somebody's and the policy drop.
-func dropForward(c *firewall, t *nftables.Table, name string) *nftables.Chain {
+func dropForward(c *kernel.Nftables, t *nftables.Table, name string) *nftables.Chain {
 	policy := nftables.ChainPolicyDrop
 	c.AddTable(t)
 	ch := c.AddChain(&nftables.Chain{
@@ -352,7 +358,7 @@ func dropForward(c *firewall, t *nftables.Table, name string) *nftables.Chain {
 	return ch
 }
 
-func addOwnRule(c *firewall, ch *nftables.Chain) {
+func addOwnRule(c *kernel.Nftables, ch *nftables.Chain) {
 	c.AddRule(&nftables.Rule{
 		Table: ch.Table, Chain: ch, Exprs: []expr.Any{&expr.Counter{}},
 		UserData: userdata.AppendString(nil, userdata.TypeComment, "somebody's"),
@@ -366,14 +372,14 @@ func TestDiagnose(t *testing.T) {
 		t.Fatalf("on a fresh machine: %v, %v", got, err)
 	}
 	w.pod("web")
-	c, err := w.place.nft()
+	c, err := w.namespace.Nftables()
 	check(t, err)
 	defer func() { check(t, c.CloseLasting()) }()
 	dropForward(c, &nftables.Table{Family: nftables.TableFamilyINet, Name: "site"}, "forward")
 	check(t, c.Flush())
 	inside := netip.PrefixFrom(w.subnets[0].Addr(), 25)
 	in(t, w.machine, func() error {
-		return errors.Join(setSysctl("ipv4/ip_forward", "0"), addRoute(inside.String(), outside4))
+		return errors.Join(kernel.SetSysctl("ipv4/ip_forward", "0"), addRoute(inside.String(), outside4))
 	})
 	got, err := w.Diagnose(t.Context())
 	check(t, err)
@@ -387,7 +393,11 @@ func TestDiagnose(t *testing.T) {
 		t.Errorf("%d findings, want %d", len(got), len(want))
 	}
 	site := &nftables.Table{Family: nftables.TableFamilyINet, Name: "site"}
-	c.InsertRule(w.acceptRule(&nftables.Chain{Name: "forward", Table: site}, expr.MetaKeyIIFNAME))
+	c.InsertRule(&nftables.Rule{Table: site, Chain: &nftables.Chain{Name: "forward", Table: site}, Exprs: []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: append([]byte(DefaultBridge), 0)},
+		&expr.Verdict{Kind: expr.VerdictAccept},
+	}})
 	check(t, c.Flush())
 	again, err := w.Diagnose(t.Context())
 	check(t, err)

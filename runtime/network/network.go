@@ -5,12 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/podstead/podstead/runtime/network/diagnose"
+	"github.com/podstead/podstead/runtime/network/kernel"
+	"github.com/podstead/podstead/runtime/network/lease"
+	"github.com/podstead/podstead/runtime/network/ruleset"
+	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
 // DefaultBridge is the name of the bridge unless another is asked for.
@@ -38,28 +43,28 @@ type Options struct {
 // Network is the pod network. Its methods are safe for concurrent use. Each change waits for the one before it, as long as
 // its context says.
 type Network struct {
-	opts  Options
-	log   *slog.Logger
-	place namespace
-	links *netlink.Handle // used by the holder of turn only
+	opts      Options
+	log       *slog.Logger
+	namespace kernel.Namespace
+	links     *netlink.Handle // used by the holder of turn only
 
 	turn chan struct{} // held during a change
 
 	// mu guards what follows. It is never held while something waits. Only the holder of turn writes leases and subnets.
 	mu      sync.Mutex
-	leases  map[string]*lease
+	leases  map[string]*attachment
 	subnets []netip.Prefix // in use: those of the bridge
 	changed chan struct{}
 	leaving []departure // links to be removed
 	closed  bool
-	state   stateFile
+	state   lease.State
 	unsaved bool // state is newer than its file
 	workers sync.WaitGroup
 	busy    map[work]bool
 
 	// base and firewall are for the holder of turn. base is nil until this process has made sure of what all pods need.
-	base     *base
-	firewall *firewall
+	base  *base
+	rules *ruleset.Ruleset
 
 	fault func(step string) error // tests make a step fail, or end the process there; nil otherwise
 }
@@ -84,7 +89,7 @@ func New(ctx context.Context, o Options) (*Network, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("set up network: %w", err)
 	}
-	if err := prepareFolders(o.StateFile, o.LeaseFile); err != nil {
+	if err := lease.PrepareDirs(o.StateFile, o.LeaseFile); err != nil {
 		return nil, err
 	}
 	n := &Network{
@@ -92,19 +97,20 @@ func New(ctx context.Context, o Options) (*Network, error) {
 		turn: make(chan struct{}, 1), changed: make(chan struct{}), busy: map[work]bool{},
 	}
 	var err error
-	if n.state, err = loadState(ctx, o.Log, o.StateFile); err != nil {
+	if n.state, err = lease.LoadState(ctx, o.Log, o.StateFile); err != nil {
 		return nil, err
 	}
-	file, found, err := loadLeases(ctx, o.Log, o.LeaseFile, o.BootID)
+	file, found, err := lease.Load(ctx, o.Log, o.LeaseFile, o.BootID)
 	if err != nil {
 		return nil, err
 	}
-	n.leases, n.subnets = file.Leases, file.Subnets
-	if n.place, err = openNamespace(o.NetnsPath); err != nil {
+	n.leases, n.subnets = attachments(file.Leases), file.Subnets
+	if n.namespace, err = kernel.Open(o.NetnsPath); err != nil {
 		return nil, err
 	}
-	if n.links, err = n.place.links(); err != nil {
-		return nil, errors.Join(err, n.place.close())
+	n.rules = ruleset.New(n.namespace, o.Bridge, o.Log)
+	if n.links, err = n.namespace.Netlink(); err != nil {
+		return nil, errors.Join(err, n.namespace.Close())
 	}
 	if !found {
 		if err := n.adopt(ctx); err != nil {
@@ -126,7 +132,7 @@ func (o *Options) check() error {
 			return fmt.Errorf("bridge %q: letters, digits, - and _ make a name", o.Bridge)
 		}
 	}
-	return checkSubnets(o.Subnets)
+	return subnet.Check(o.Subnets)
 }
 
 // Close waits for what is done beside the callers, and lets go of the machine; pods keep their network. No other method
@@ -137,7 +143,7 @@ func (n *Network) Close() error {
 	n.mu.Unlock()
 	n.workers.Wait()
 	n.links.Close()
-	return errors.Join(n.closeNFT(), n.place.close())
+	return errors.Join(n.rules.Close(), n.namespace.Close())
 }
 
 // lock waits for the turn of the caller, who calls release once.
@@ -187,9 +193,12 @@ func (n *Network) announce() {
 // saveLeases writes the leases, with the turn held. /run is memory, so this takes no longer than the other steps.
 func (n *Network) saveLeases() error {
 	n.mu.Lock()
-	file := leaseFile{Version: fileVersion, BootID: n.opts.BootID, Subnets: n.subnets, Leases: maps.Clone(n.leases)}
+	file := lease.File{BootID: n.opts.BootID, Subnets: n.subnets, Leases: make(map[string]*lease.Lease, len(n.leases))}
+	for uid, l := range n.leases {
+		file.Leases[uid] = &l.Lease
+	}
 	n.mu.Unlock()
-	return writeJSON(n.opts.LeaseFile, file)
+	return file.Write(n.opts.LeaseFile)
 }
 
 // saveStateSoon writes what lasts, beside the callers: the disk may be slow, and a pod's last address is a kindness.
@@ -212,8 +221,17 @@ func (n *Network) writeState() {
 		s := n.state
 		s.Subnets, s.Addresses = slices.Clone(s.Subnets), slices.Clone(s.Addresses)
 		n.mu.Unlock()
-		if err := writeJSON(n.opts.StateFile, s); err != nil {
+		if err := s.Write(n.opts.StateFile); err != nil {
 			n.log.Warn("the addresses of pods cannot be kept", slog.Any("error", err))
 		}
 	}
+}
+
+// Diagnose looks for conditions that break the pod network. It changes nothing. A check that fails to run is an error beside
+// the findings of the others. The error is never instead of them.
+func (n *Network) Diagnose(ctx context.Context) ([]Finding, error) {
+	n.mu.Lock()
+	t := diagnose.Target{Namespace: n.namespace, Bridge: n.opts.Bridge, Subnets: slices.Clone(n.subnets), InUse: n.inUse()}
+	n.mu.Unlock()
+	return diagnose.Run(ctx, t)
 }

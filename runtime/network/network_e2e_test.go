@@ -13,6 +13,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/runtime/network/kernel"
+	"github.com/podstead/podstead/runtime/network/lease"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -23,10 +25,10 @@ func TestReach(t *testing.T) {
 		t.Run("bridge-nf-call="+bridgeNetfilter, func(t *testing.T) {
 			w := newWorld(t)
 			in(t, w.machine, func() error {
-				if err := setSysctl("bridge/bridge-nf-call-ip6tables", bridgeNetfilter); err != nil {
+				if err := kernel.SetSysctl("bridge/bridge-nf-call-ip6tables", bridgeNetfilter); err != nil {
 					return err
 				}
-				return setSysctl("bridge/bridge-nf-call-iptables", bridgeNetfilter)
+				return kernel.SetSysctl("bridge/bridge-nf-call-iptables", bridgeNetfilter)
 			})
 			web := w.pod("web", tcp(8080, 80), Port{HostPort: 5353, ContainerPort: 53, Protocol: spec.ProtocolUDP},
 				Port{HostIP: netip.MustParseAddr(second4), HostPort: 9090, ContainerPort: 80},
@@ -95,7 +97,7 @@ func TestLoopbackIsGuarded(t *testing.T) {
 	}
 	web, hostile := w.pod("web", udp(7070, 53)), w.pod("hostile")
 	in(t, w.machine, func() error { // else the kernel itself would drop what pretends to be local
-		return setSysctl("ipv4/conf/"+DefaultBridge+"/accept_local", "1")
+		return kernel.SetSysctl("ipv4/conf/"+DefaultBridge+"/accept_local", "1")
 	})
 	for _, c := range []struct{ listens, addr, target string }{
 		{web.NetnsPath, ":53", "127.0.0.1:7070"},
@@ -166,7 +168,7 @@ func TestRestart(t *testing.T) {
 	})
 }
 
-// A new sandbox of a pod has a new namespace, and is reached by the old address.
+// A new sandbox of a pod has a new kernel.Namespace, and is reached by the old address.
 func TestNewSandbox(t *testing.T) {
 	w := newWorld(t)
 	web := w.pod("web", tcp(8080, 80))
@@ -250,7 +252,7 @@ func TestAnotherBoot(t *testing.T) {
 	check(t, w.Teardown(t.Context(), "web"))
 	eventually(t, w.anythingLeft)
 	check(t, w.Remove(t.Context()))
-	w.put("web", &lease{Pod: "web", IPs: web.IPs, Link: "psgone", Ports: web.Ports}) // as a power cut leaves it
+	w.put("web", &attachment{Lease: lease.Lease{Pod: "web", IPs: web.IPs, Link: "psgone", Ports: web.Ports}}) // as a power cut leaves it
 	w.subnets = w.state.Subnets
 	check(t, w.saveLeases())
 	w.opts.BootID = "the next boot"

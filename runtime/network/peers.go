@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
 // Changed returns a channel that is closed at the next change of the peers. Take it before Peers, so that no change is lost
@@ -31,7 +33,7 @@ func (n *Network) Peers() []Peer {
 		}
 		p := Peer{UID: uid, PodName: l.Pod, IPs: slices.Clone(l.IPs), Names: []string{l.Pod}}
 		if l.Link == "" {
-			p.IPs = gateways(n.subnets)
+			p.IPs = subnet.Gateways(n.subnets)
 		}
 		for _, name := range l.Names {
 			if name != "" && !owners[name] && !slices.Contains(p.Names, name) {
@@ -66,5 +68,5 @@ func Hosts(peers []Peer, uid string) string {
 func (n *Network) Gateways() []netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return gateways(n.subnets)
+	return subnet.Gateways(n.subnets)
 }

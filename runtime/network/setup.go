@@ -7,7 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/podstead/podstead/runtime/network/lease"
+	"github.com/podstead/podstead/runtime/network/ruleset"
 )
 
 // patience is how long a pod waits for the address that it had last, while the link that has it is being removed.
@@ -83,9 +84,9 @@ func (n *Network) lockFor(ctx context.Context, r Request) (release func(), err e
 			release()
 			return nil, fmt.Errorf("the link %s of its last sandbox cannot be removed", l.Link)
 		}
-		tried := n.removeLink(uid, l)
+		removal := n.removeLink(uid, l)
 		release()
-		if err := await(ctx, tried, patience); err != nil {
+		if err := await(ctx, removal, patience); err != nil {
 			return nil, err
 		}
 	}
@@ -103,7 +104,7 @@ func await(ctx context.Context, done <-chan struct{}, limit time.Duration) error
 }
 
 // departing finds a lease of the pod whose link is being removed: under its UID, or else its name.
-func (n *Network) departing(r Request) (string, *lease) {
+func (n *Network) departing(r Request) (string, *attachment) {
 	if l := n.leases[r.UID]; l != nil {
 		if l.Leaving {
 			return r.UID, l
@@ -119,8 +120,11 @@ func (n *Network) departing(r Request) (string, *lease) {
 }
 
 // plan makes the lease that the pod is to have. It has the addresses and the link of its old one, if that has any.
-func (n *Network) plan(r Request, old *lease) (*lease, error) {
-	l := &lease{Pod: r.PodName, Names: slices.Clone(r.Names), Ports: slices.Clone(r.Ports), hidden: true}
+func (n *Network) plan(r Request, old *attachment) (*attachment, error) {
+	l := &attachment{
+		Lease:  lease.Lease{Pod: r.PodName, Names: slices.Clone(r.Names), Ports: slices.Clone(r.Ports)},
+		hidden: true,
+	}
 	if old != nil {
 		l.hidden = old.hidden
 	}
@@ -138,7 +142,7 @@ func (n *Network) plan(r Request, old *lease) (*lease, error) {
 	last := slices.Clone(n.state.Addresses)
 	n.mu.Unlock()
 	taken := n.takenAddresses()
-	ips, err := allocate(n.subnets, r.PodName, taken, last)
+	ips, err := lease.Allocate(n.subnets, r.PodName, taken, last)
 	if err != nil {
 		return nil, err
 	}
@@ -147,8 +151,8 @@ func (n *Network) plan(r Request, old *lease) (*lease, error) {
 }
 
 // build makes what the lease says.
-func (n *Network) build(ctx context.Context, r Request, l, old *lease) error {
-	if err := n.step(ctx, "vouch", func() error { return n.vouch(ctx, l) }); err != nil {
+func (n *Network) build(ctx context.Context, r Request, l, old *attachment) error {
+	if err := n.step(ctx, "allow sender", func() error { return n.allowSender(ctx, l) }); err != nil {
 		return err
 	}
 	if err := n.connect(ctx, r.UID, r.NetnsPath, l); err != nil {
@@ -161,20 +165,32 @@ func (n *Network) build(ctx context.Context, r Request, l, old *lease) error {
 	return n.step(ctx, "forget flows", func() error { return n.forgetFlows(l.Ports) })
 }
 
-// publish leads the lease's host ports to the pod.
-func (n *Network) publish(ctx context.Context, l, old *lease) error {
-	if old != nil && !slices.Equal(old.Ports, l.Ports) {
-		return n.writeRuleset(ctx)
+// allowSender lets the link of a pod send from the pod's addresses. The turn is held, and the base exists.
+func (n *Network) allowSender(ctx context.Context, l *attachment) error {
+	if !n.base.guarded {
+		return nil
 	}
-	err := n.changePorts(ctx, l, connAdd)
-	if errors.Is(err, errRulesetLost) {
-		return n.writeRuleset(ctx)
+	err := n.rules.AddSenders(ctx, l.endpoint())
+	if errors.Is(err, ruleset.ErrStale) {
+		n.base.guarded, err = n.rules.WriteGuard(ctx, n.endpoints())
+	}
+	return err
+}
+
+// publish leads the lease's host ports to the pod.
+func (n *Network) publish(ctx context.Context, l, old *attachment) error {
+	if old != nil && !slices.Equal(old.Ports, l.Ports) {
+		return n.rules.Write(ctx, n.endpoints(), n.subnets)
+	}
+	err := n.rules.AddPorts(ctx, l.endpoint())
+	if errors.Is(err, ruleset.ErrStale) {
+		return n.rules.Write(ctx, n.endpoints(), n.subnets)
 	}
 	return err
 }
 
 // undo takes away what a first Setup has made. What a pod had before it keeps.
-func (n *Network) undo(ctx context.Context, uid string, old *lease, cause error) error {
+func (n *Network) undo(ctx context.Context, uid string, old *attachment, cause error) error {
 	if old != nil {
 		n.put(uid, old)
 		return cause
@@ -188,25 +204,20 @@ func (n *Network) undo(ctx context.Context, uid string, old *lease, cause error)
 }
 
 // put sets the lease of a pod.
-func (n *Network) put(uid string, l *lease) {
+func (n *Network) put(uid string, l *attachment) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.leases[uid] = l
 }
 
 // show makes a pod that is set up a peer, and remembers its address.
-func (n *Network) show(l *lease) {
+func (n *Network) show(l *attachment) {
 	n.mu.Lock()
 	l.hidden = false
 	n.announce()
-	news := len(l.IPs) > 0 && n.state.remember(l.Pod, l.IPs[0])
+	news := len(l.IPs) > 0 && n.state.Remember(l.Pod, l.IPs[0])
 	n.mu.Unlock()
 	if news {
 		n.saveStateSoon()
 	}
-}
-
-// isGone reports whether an error of netlink says that there is no such thing.
-func isGone(err error) bool {
-	return isNotFound(err) || errors.Is(err, unix.ENOENT)
 }

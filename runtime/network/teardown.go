@@ -9,20 +9,14 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
+
+	"github.com/podstead/podstead/runtime/network/kernel"
+	"github.com/podstead/podstead/runtime/network/ruleset"
 )
 
 // departure is a link to be removed, with the pod that had it.
 type departure struct{ uid, link string }
-
-func connAdd(c *firewall, s *nftables.Set, e []nftables.SetElement) error {
-	return c.SetAddElements(s, e)
-}
-
-func connDelete(c *firewall, s *nftables.Set, e []nftables.SetElement) error {
-	return c.SetDeleteElements(s, e)
-}
 
 // Teardown takes a pod's network away: its host ports when it returns, its link soon after, since the kernel takes long to
 // remove one. Only then its address may be another's. A pod that has no network is no error.
@@ -45,7 +39,7 @@ func (n *Network) depart(ctx context.Context, uid string) error {
 		return nil
 	}
 	gone := *l
-	gone.Leaving, gone.tried = true, nil
+	gone.Leaving, gone.removal = true, nil
 	n.mu.Lock()
 	if l.Link == "" {
 		delete(n.leases, uid)
@@ -57,11 +51,9 @@ func (n *Network) depart(ctx context.Context, uid string) error {
 	var errs []error
 	errs = append(errs, n.step(ctx, "save leases", n.saveLeases))
 	if l.Link != "" {
-		was := gone
-		was.Leaving = false
-		err := n.step(ctx, "withdraw ports", func() error { return n.withdraw(ctx, &was) })
+		err := n.step(ctx, "withdraw ports", func() error { return n.withdraw(ctx, l) })
 		if err == nil {
-			err = n.step(ctx, "disown", func() error { return n.disown(ctx, &was) })
+			err = n.step(ctx, "revoke sender", func() error { return n.revokeSender(ctx, l) })
 		}
 		if err != nil {
 			// The lease stays, so that the next call does it; and should a Setup come before, it writes the ruleset anew.
@@ -75,32 +67,44 @@ func (n *Network) depart(ctx context.Context, uid string) error {
 
 // withdraw deletes the elements of a lease's ports. Where they cannot be deleted the map is not what it should be, and is
 // written anew.
-func (n *Network) withdraw(ctx context.Context, was *lease) error {
-	err := n.changePorts(ctx, was, connDelete)
-	if errors.Is(err, errRulesetLost) {
-		if there, err := n.tableExists(ctx); !there {
+func (n *Network) withdraw(ctx context.Context, l *attachment) error {
+	err := n.rules.DeletePorts(ctx, l.endpoint())
+	if errors.Is(err, ruleset.ErrStale) {
+		if there, err := n.rules.Exists(ctx); !there {
 			return err
 		}
-		return n.writeRuleset(ctx)
+		return n.rules.Write(ctx, n.endpoints(), n.subnets)
 	}
 	return err
 }
 
-// removeLink has the link of a leaving pod removed beside the callers. The channel is closed when that was tried.
-func (n *Network) removeLink(uid string, l *lease) <-chan struct{} {
+// revokeSender reverts allowSender.
+func (n *Network) revokeSender(ctx context.Context, l *attachment) error {
+	err := n.rules.DeleteSenders(ctx, l.endpoint())
+	if errors.Is(err, ruleset.ErrStale) {
+		if found, err := n.rules.GuardExists(ctx); !found {
+			return err
+		}
+		_, err = n.rules.WriteGuard(ctx, n.endpoints())
+	}
+	return err
+}
+
+// removeLink has the link of a leaving pod removed beside the callers. The channel is closed when that was removal.
+func (n *Network) removeLink(uid string, l *attachment) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if l.tried != nil {
+	if l.removal != nil {
 		select {
-		case <-l.tried: // without success, or it would not be here
+		case <-l.removal: // without success, or it would not be here
 		default:
-			return l.tried
+			return l.removal
 		}
 	}
-	l.tried = make(chan struct{})
+	l.removal = make(chan struct{})
 	n.leaving = append(n.leaving, departure{uid, l.Link})
 	n.start(removeLinks, n.removeLinks)
-	return l.tried
+	return l.removal
 }
 
 // removeLinks is the worker that removes links, one after the other: the kernel would not do two at a time.
@@ -132,7 +136,7 @@ func (n *Network) deleteLink(name string) error {
 			return err
 		}
 	}
-	h, err := n.place.links() // not that of the callers, who would wait for the answer
+	h, err := n.namespace.Netlink() // not that of the callers, who would wait for the answer
 	if err != nil {
 		return err
 	}
@@ -141,13 +145,13 @@ func (n *Network) deleteLink(name string) error {
 	if err == nil {
 		err = h.LinkDel(link)
 	}
-	if err != nil && !isGone(err) {
+	if err != nil && !kernel.IsNotFound(err) {
 		return fmt.Errorf("remove link %s: %w", name, err)
 	}
 	return nil
 }
 
-// departed ends a lease whose link has been tried to remove.
+// departed ends a lease whose link has been removal to remove.
 func (n *Network) departed(uid string, removed bool) {
 	n.turn <- struct{}{} // every holder is done within its time limits
 	defer func() { <-n.turn }()
@@ -162,7 +166,7 @@ func (n *Network) departed(uid string, removed bool) {
 			n.log.Warn("the leases of the network cannot be kept", slog.Any("error", err))
 		}
 	}
-	close(l.tried)
+	close(l.removal)
 }
 
 // Reconcile takes away what belongs to no pod of live, which are UIDs: leases with their host ports and links, and links
@@ -204,7 +208,7 @@ func (n *Network) reconcile(ctx context.Context, live []string) error {
 			n.mu.Unlock()
 		}
 	}
-	there, err := n.tableExists(ctx)
+	there, err := n.rules.Exists(ctx)
 	if errs = append(errs, err); there || n.inUse() {
 		n.base = nil
 		errs = append(errs, n.ensureBase(ctx))
@@ -223,12 +227,12 @@ func (n *Network) hasLink(name string) bool {
 
 // podLinks are the machine's ends of all veth pairs that are ours by name.
 func (n *Network) podLinks() ([]netlink.Link, error) {
-	all, err := whole(n.links.LinkList)
+	all, err := kernel.Dump(n.links.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list links: %w", err)
 	}
 	return slices.DeleteFunc(all, func(l netlink.Link) bool {
-		return l.Type() != "veth" || !strings.HasPrefix(l.Attrs().Name, linkPrefix(n.opts.Bridge))
+		return l.Type() != "veth" || !strings.HasPrefix(l.Attrs().Name, ruleset.LinkPrefix(n.opts.Bridge))
 	}), nil
 }
 
@@ -258,21 +262,21 @@ func (n *Network) remove(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var tried <-chan struct{}
+		var removal <-chan struct{}
 		for uid, l := range n.leases {
 			if !l.Leaving {
 				release()
 				return fmt.Errorf("pod %q has it", l.Pod)
 			}
-			tried = n.removeLink(uid, l)
+			removal = n.removeLink(uid, l)
 		}
-		if tried == nil {
+		if removal == nil {
 			defer release()
 			return n.removeBase(ctx)
 		}
 		release()
 		select {
-		case <-tried:
+		case <-removal:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -281,22 +285,12 @@ func (n *Network) remove(ctx context.Context) error {
 
 func (n *Network) removeBase(ctx context.Context) error {
 	n.base = nil
-	errs := []error{n.unpassFirewalls(ctx)}
-	for _, t := range []*nftables.Table{n.table(), n.guardTable()} {
-		there, err := n.hasTable(ctx, t.Family)
-		if there {
-			err = n.nft(ctx, func(c *firewall) error {
-				c.DelTable(t)
-				return c.Flush()
-			})
-		}
-		errs = append(errs, err)
-	}
+	errs := []error{n.rules.Delete(ctx)}
 	bridge, err := n.links.LinkByName(n.opts.Bridge)
 	if err == nil {
 		err = n.links.LinkDel(bridge)
 	}
-	if err != nil && !isGone(err) {
+	if err != nil && !kernel.IsNotFound(err) {
 		errs = append(errs, fmt.Errorf("remove %s: %w", n.opts.Bridge, err))
 	}
 	n.mu.Lock()

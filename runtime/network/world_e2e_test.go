@@ -22,6 +22,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/network/kernel"
+	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
 // worldPrefix begins the folders of tests; the number of the process follows.
@@ -147,7 +149,7 @@ func (w *world) leaveNothing() {
 		}
 		return err
 	})
-	if there, err := w.tableExists(ctx); there || err != nil {
+	if there, err := w.rules.Exists(ctx); there || err != nil {
 		w.t.Errorf("the table is left: %v", err)
 	}
 }
@@ -165,15 +167,10 @@ func (w *world) anythingLeft() error {
 	for _, l := range links {
 		errs = append(errs, fmt.Errorf("link %s is left", l.Attrs().Name))
 	}
-	there, err := w.tableExists(context.Background())
+	there, err := w.rules.Exists(context.Background())
 	errs = append(errs, err)
-	for _, f := range families {
-		if !there {
-			break
-		}
-		elements, err := w.elementsOf(context.Background(), f)
-		errs = append(errs, err)
-		for _, e := range elements {
+	if there {
+		for _, e := range w.elements() {
 			errs = append(errs, fmt.Errorf("element %x: %x is left", e.Key, e.Val))
 		}
 	}
@@ -186,11 +183,11 @@ func (w *world) anythingLeft() error {
 // uplink links the machine with the outside. The outside knows no way to the pods.
 func (w *world) uplink() {
 	w.t.Helper()
-	out, err := openNamespace(w.outside)
+	out, err := kernel.Open(w.outside)
 	check(w.t, err)
-	defer out.close()
+	defer out.Close()
 	in(w.t, w.machine, func() error {
-		h, err := namespace{}.links()
+		h, err := kernel.Namespace{}.Netlink()
 		if err != nil {
 			return err
 		}
@@ -198,15 +195,15 @@ func (w *world) uplink() {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name, attrs.MTU = "up0", 1400
 		veth := netlink.NewVeth(attrs)
-		veth.PeerName, veth.PeerNamespace = "up1", netlink.NsFd(int(out.file.Fd()))
+		veth.PeerName, veth.PeerNamespace = "up1", netlink.NsFd(int(out.Fd()))
 		return errors.Join(
-			h.LinkAdd(veth), setSysctl("ipv4/ip_forward", "0"), setSysctl("ipv6/conf/up0/accept_ra", "1"),
+			h.LinkAdd(veth), kernel.SetSysctl("ipv4/ip_forward", "0"), kernel.SetSysctl("ipv6/conf/up0/accept_ra", "1"),
 			address(h, "up0", machine4+"/24", second4+"/24", machine6+"/64"),
 			h.RouteAdd(&netlink.Route{Gw: net.ParseIP(outside4)}), h.RouteAdd(&netlink.Route{Gw: net.ParseIP(outside6)}),
 		)
 	})
 	in(w.t, w.outside, func() error {
-		h, err := namespace{}.links()
+		h, err := kernel.Namespace{}.Netlink()
 		if err != nil {
 			return err
 		}
@@ -222,7 +219,7 @@ func address(h *netlink.Handle, link string, addresses ...string) error {
 	}
 	for _, a := range addresses {
 		p := netip.MustParsePrefix(a)
-		if err := h.AddrAdd(l, &netlink.Addr{IPNet: ipNet(p.Addr(), p.Bits()), Flags: flagsFor(p.Addr())}); err != nil {
+		if err := h.AddrAdd(l, &netlink.Addr{IPNet: subnet.IPNet(p.Addr(), p.Bits()), Flags: flagsFor(p.Addr())}); err != nil {
 			return err
 		}
 	}
@@ -253,13 +250,13 @@ func tcp(host, container uint16) Port { return Port{HostPort: host, ContainerPor
 // in runs f in a namespace.
 func in(t *testing.T, path string, f func() error) {
 	t.Helper()
-	n, err := openNamespace(path)
+	n, err := kernel.Open(path)
 	check(t, err)
-	defer n.close()
-	check(t, n.do(f))
+	defer n.Close()
+	check(t, n.Do(f))
 }
 
-// serve answers on a port of a namespace, until the test ends, with "name peer's-address".
+// serve answers on a port of a kernel.Namespace, until the test ends, with "name peer's-address".
 func serve(t *testing.T, path, name, network, addr string) {
 	t.Helper()
 	in(t, path, func() error {
@@ -308,11 +305,11 @@ func answer(name string, from net.Addr) string {
 // ask dials from a namespace and returns the answer. It tries once, and waits not long for one that does not come.
 func ask(t *testing.T, path, network, addr string, wait time.Duration) (string, error) {
 	t.Helper()
-	n, err := openNamespace(path)
+	n, err := kernel.Open(path)
 	check(t, err)
-	defer n.close()
+	defer n.Close()
 	var c net.Conn
-	if err := n.do(func() (err error) {
+	if err := n.Do(func() (err error) {
 		c, err = (&net.Dialer{Timeout: wait}).Dial(network, addr)
 		return err
 	}); err != nil {

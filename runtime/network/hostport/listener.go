@@ -1,4 +1,4 @@
-package network
+package hostport
 
 import (
 	"errors"
@@ -6,84 +6,24 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 )
 
-// Check reports whether the pod may have its host ports: the error is a *ConflictError if another has one of them. It
-// changes and holds nothing; Setup checks again.
-//
-// A port that a process of the machine listens on is refused too, since packets would no longer reach that process. (The
-// kubelet does not look; what CNI's portmap then does is to take the port away silently.) That check is made for a pod that
-// has no lease yet and a network of its own, and it is the best effort: a process that listens later is not heard of.
-func (n *Network) Check(r Request) error {
-	if err := r.check(); err != nil {
-		return err
-	}
-	if err := n.conflict(r.UID, r.Ports); err != nil {
-		return err
-	}
-	n.mu.Lock()
-	_, known := n.leases[r.UID]
-	n.mu.Unlock()
-	if known || r.NetnsPath == "" {
-		return nil
-	}
-	return n.listeners(r.Ports)
-}
-
-// conflict finds a pod that has one of the ports.
-func (n *Network) conflict(uid string, ports []Port) error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	for other, l := range n.leases {
-		if other == uid || l.Leaving {
-			continue
-		}
-		for _, p := range ports {
-			if slices.ContainsFunc(l.Ports, p.overlaps) {
-				return &ConflictError{Port: p, Holder: l.Pod, HolderUID: other}
-			}
-		}
-	}
-	return nil
-}
-
-// listeners finds a process of the machine that listens on one of the ports.
-func (n *Network) listeners(ports []Port) error {
-	if len(ports) == 0 {
-		return nil
-	}
-	return n.place.do(func() error {
-		for _, p := range ports {
-			taken, err := isListenedOn(p)
-			if err != nil {
-				return err
-			}
-			if taken {
-				pid, process := listener(p)
-				return &ConflictError{Port: p, PID: pid, Process: process}
-			}
-		}
-		return nil
-	})
-}
-
-// isListenedOn tries to bind the port in the namespace of the calling thread. With SO_REUSEADDR that fails for TCP only
+// InUse tries to bind the port in the namespace of the calling thread. With SO_REUSEADDR that fails for TCP only
 // where a socket listens, and as ours never does, it disturbs nobody.
-func isListenedOn(p Port) (bool, error) {
+func InUse(p Port) (bool, error) {
 	kind := unix.SOCK_STREAM
-	switch protocols[p.Protocol] {
+	switch protocolNumbers[p.Protocol] {
 	case unix.IPPROTO_UDP:
 		kind = unix.SOCK_DGRAM
 	case unix.IPPROTO_SCTP:
 		return false, nil
 	}
 	for _, is4 := range []bool{true, false} {
-		if !p.serves(is4) {
+		if !p.Serves(is4) {
 			continue
 		}
 		err := tryBind(kind, is4, p)
@@ -131,10 +71,10 @@ func tryBind(kind int, is4 bool, p Port) error {
 	return unix.Bind(socket, &unix.SockaddrInet6{Port: int(p.HostPort), Addr: ip.As16()})
 }
 
-// listener finds the process with a socket on the port, as far as /proc shows; zero if it does not.
-func listener(p Port) (pid int, process string) {
+// Listener finds the process with a socket on the port, as far as /proc shows; zero if it does not.
+func Listener(p Port) (pid int, process string) {
 	table := "tcp"
-	if protocols[p.Protocol] == unix.IPPROTO_UDP {
+	if protocolNumbers[p.Protocol] == unix.IPPROTO_UDP {
 		table = "udp"
 	}
 	sockets := map[string]bool{}

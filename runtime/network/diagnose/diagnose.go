@@ -1,10 +1,11 @@
-package network
+package diagnose
 
 import (
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -16,6 +17,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/network/kernel"
+	"github.com/podstead/podstead/runtime/network/ruleset"
+	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
 // Finding is something about the machine that keeps pods from their network.
@@ -24,16 +28,24 @@ type Finding struct {
 	Problem, Cure string
 }
 
+// Target is the network to check.
+type Target struct {
+	Namespace kernel.Namespace // the host's
+	Bridge    string
+	Subnets   []netip.Prefix
+	InUse     bool // a pod has an address
+}
+
 // probeTimeout bounds a program that Diagnose asks.
 const probeTimeout = 5 * time.Second
 
 // Diagnose looks for what keeps pods from their network. It changes nothing: what the kernel can do is tried in a network
 // namespace that ends with the call. A check that cannot be made is an error beside the findings of the others.
-func (n *Network) Diagnose(ctx context.Context) ([]Finding, error) {
+func Run(ctx context.Context, t Target) ([]Finding, error) {
 	var all []Finding
 	var errs []error
 	for _, check := range []func(context.Context) ([]Finding, error){
-		n.missingKernel, n.forwardingOff, n.otherFirewalls, n.legacyFirewall, n.overlaps,
+		t.missingKernel, t.forwardingOff, t.otherFirewalls, t.legacyFirewall, t.overlaps,
 	} {
 		found, err := check(ctx)
 		all, errs = append(all, found...), append(errs, err)
@@ -45,7 +57,7 @@ func (n *Network) Diagnose(ctx context.Context) ([]Finding, error) {
 }
 
 // missingKernel makes the links and the ruleset of a pod network in a namespace of its own.
-func (n *Network) missingKernel(ctx context.Context) ([]Finding, error) {
+func (t Target) missingKernel(ctx context.Context) ([]Finding, error) {
 	var found []Finding
 	missing := func(err error, what, option string) {
 		found = append(found, Finding{
@@ -57,13 +69,13 @@ func (n *Network) missingKernel(ctx context.Context) ([]Finding, error) {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 			return fmt.Errorf("make a network namespace: %w", err)
 		}
-		h, err := namespace{}.links()
+		h, err := kernel.Namespace{}.Netlink()
 		if err != nil {
 			return err
 		}
 		defer h.Close()
 		attrs := netlink.NewLinkAttrs()
-		attrs.Name = n.opts.Bridge
+		attrs.Name = t.Bridge
 		if err := h.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
 			missing(err, "bridges", "CONFIG_BRIDGE")
 		}
@@ -74,12 +86,12 @@ func (n *Network) missingKernel(ctx context.Context) ([]Finding, error) {
 		if err := h.LinkAdd(veth); err != nil {
 			missing(err, "veth pairs", "CONFIG_VETH")
 		}
-		probe := &Network{opts: n.opts, log: slog.New(slog.DiscardHandler), subnets: candidates[:1]}
-		defer func() { _ = probe.closeNFT() }()
-		if err := probe.writeRuleset(ctx); err != nil {
+		probe := ruleset.New(kernel.Namespace{}, t.Bridge, slog.New(slog.DiscardHandler))
+		defer func() { _ = probe.Close() }()
+		if err := probe.Write(ctx, nil, subnet.Candidates[:1]); err != nil {
 			missing(err, "nftables with address translation", "CONFIG_NF_TABLES_INET, CONFIG_NFT_NAT, CONFIG_NFT_MASQ and CONFIG_NFT_FIB_INET")
 		}
-		guarded, err := probe.writeGuard(ctx)
+		guarded, err := probe.WriteGuard(ctx, nil)
 		if !guarded {
 			found = append(found, Finding{
 				Problem: fmt.Sprintf("pods can pretend to be each other, as the kernel has no nftables for bridges (%v)", err),
@@ -92,30 +104,27 @@ func (n *Network) missingKernel(ctx context.Context) ([]Finding, error) {
 }
 
 // forwardingOff looks whether somebody has turned off what Setup has turned on, or Setup cannot.
-func (n *Network) forwardingOff(context.Context) ([]Finding, error) {
-	n.mu.Lock()
-	pods, subnets := n.inUse(), len(n.subnets)
-	n.mu.Unlock()
+func (t Target) forwardingOff(context.Context) ([]Finding, error) {
 	var found []Finding
-	err := n.place.do(func() error {
+	err := t.Namespace.Do(func() error {
 		settings := []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"}
-		if subnets < 2 {
+		if len(t.Subnets) < 2 {
 			settings = settings[:1]
 		}
 		for _, s := range settings {
-			value, err := sysctl(s)
+			value, err := kernel.Sysctl(s)
 			if err != nil {
 				return err
 			}
 			name := "net." + strings.ReplaceAll(s, "/", ".")
 			switch {
 			case value != "0":
-			case pods:
+			case t.InUse:
 				found = append(found, Finding{
 					Problem: fmt.Sprintf("pods cannot reach the outside: another program has set the sysctl %s to 0", name),
 					Cure:    fmt.Sprintf("sysctl -w %s=1, and look for the line in /etc/sysctl.conf and /etc/sysctl.d", name),
 				})
-			case unix.Access(sysctlPath(s), unix.W_OK) != nil:
+			case unix.Access(kernel.SysctlPath(s), unix.W_OK) != nil:
 				found = append(found, Finding{
 					Problem: fmt.Sprintf("the sysctl %s is 0 and cannot be written here", name),
 					Cure:    fmt.Sprintf("set %s=1 on the machine itself, since /proc/sys is read-only in this container", name),
@@ -128,11 +137,11 @@ func (n *Network) forwardingOff(context.Context) ([]Finding, error) {
 }
 
 // otherFirewalls finds chains of nftables that drop what pods send or get, but for that of iptables, which Setup passes.
-func (n *Network) otherFirewalls(ctx context.Context) ([]Finding, error) {
+func (t Target) otherFirewalls(ctx context.Context) ([]Finding, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c, err := n.place.nft() // not that of the holder of turn
+	c, err := t.Namespace.Nftables() // not that of the holder of turn
 	if err != nil {
 		return nil, err
 	}
@@ -147,26 +156,26 @@ func (n *Network) otherFirewalls(ctx context.Context) ([]Finding, error) {
 		switch {
 		case ch.Hooknum == nil || *ch.Hooknum != *nftables.ChainHookForward || !slices.Contains(families, ch.Table.Family):
 			continue
-		case ch.Table.Name == n.opts.Bridge, isIptablesForward(ch):
+		case ch.Table.Name == t.Bridge, ruleset.IsIptablesForward(ch):
 			continue
 		}
 		firewalld := ch.Table.Name == "firewalld" // its policy is accept, and its last rule rejects
-		if !drops(ch) && !firewalld {
+		if !ruleset.DropsByDefault(ch) && !firewalld {
 			continue
 		}
-		if passes, err := n.hasAccept(c, chains, ch.Table); err != nil {
+		if passes, err := t.hasAccept(c, chains, ch.Table); err != nil {
 			return found, err
 		} else if !passes {
-			found = append(found, n.blocked(ch, firewalld))
+			found = append(found, t.blocked(ch, firewalld))
 		}
 	}
 	return found, nil
 }
 
 // hasAccept reports whether a rule of the table accepts packets of the bridge.
-func (n *Network) hasAccept(c *firewall, chains []*nftables.Chain, t *nftables.Table) (bool, error) {
+func (t Target) hasAccept(c *kernel.Nftables, chains []*nftables.Chain, table *nftables.Table) (bool, error) {
 	for _, ch := range chains {
-		if ch.Table.Name != t.Name || ch.Table.Family != t.Family {
+		if ch.Table.Name != table.Name || ch.Table.Family != table.Family {
 			continue
 		}
 		rules, err := c.GetRules(ch.Table, ch)
@@ -174,7 +183,7 @@ func (n *Network) hasAccept(c *firewall, chains []*nftables.Chain, t *nftables.T
 			return false, fmt.Errorf("list rules of chain %s: %w", ch.Name, err)
 		}
 		for _, r := range rules {
-			if _, ok := n.acceptedBy(r); ok {
+			if ruleset.Accepts(r, t.Bridge) {
 				return true, nil
 			}
 		}
@@ -182,11 +191,11 @@ func (n *Network) hasAccept(c *firewall, chains []*nftables.Chain, t *nftables.T
 	return false, nil
 }
 
-func (n *Network) blocked(ch *nftables.Chain, firewalld bool) Finding {
+func (t Target) blocked(ch *nftables.Chain, firewalld bool) Finding {
 	if firewalld {
 		return Finding{
 			Problem: "firewalld rejects what pods send and get",
-			Cure:    fmt.Sprintf("firewall-cmd --permanent --zone=trusted --add-interface=%s && firewall-cmd --reload", n.opts.Bridge),
+			Cure:    fmt.Sprintf("firewall-cmd --permanent --zone=trusted --add-interface=%s && firewall-cmd --reload", t.Bridge),
 		}
 	}
 	name := map[nftables.TableFamily]string{
@@ -196,12 +205,12 @@ func (n *Network) blocked(ch *nftables.Chain, firewalld bool) Finding {
 	return Finding{
 		Problem: fmt.Sprintf("the nftables chain %s drops what pods send and get: its policy is drop", chain),
 		Cure: fmt.Sprintf("nft insert rule %[1]s iifname %[2]q accept; nft insert rule %[1]s oifname %[2]q accept; and the same in /etc/nftables.conf",
-			chain, n.opts.Bridge),
+			chain, t.Bridge),
 	}
 }
 
 // legacyFirewall looks for a FORWARD chain of the old iptables, which nftables does not show.
-func (n *Network) legacyFirewall(ctx context.Context) ([]Finding, error) {
+func (t Target) legacyFirewall(ctx context.Context) ([]Finding, error) {
 	var found []Finding
 	for _, v := range []struct{ names, program string }{
 		{"/proc/thread-self/net/ip_tables_names", "iptables-legacy"},
@@ -209,7 +218,7 @@ func (n *Network) legacyFirewall(ctx context.Context) ([]Finding, error) {
 	} {
 		var rules []byte
 		var asked error
-		err := n.place.do(func() error {
+		err := t.Namespace.Do(func() error {
 			names, err := os.ReadFile(v.names)
 			if err != nil || !slices.Contains(strings.Fields(string(names)), "filter") {
 				return nil //nolint:nilerr // no such file, or no such table: nothing filters
@@ -222,7 +231,7 @@ func (n *Network) legacyFirewall(ctx context.Context) ([]Finding, error) {
 		if err != nil {
 			return found, err
 		}
-		if f, bad := n.judgeLegacy(v.program, string(rules), asked); bad {
+		if f, bad := t.judgeLegacy(v.program, string(rules), asked); bad {
 			found = append(found, f)
 		}
 	}
@@ -230,8 +239,8 @@ func (n *Network) legacyFirewall(ctx context.Context) ([]Finding, error) {
 }
 
 // judgeLegacy reads what "iptables-legacy -S FORWARD" has written. Nothing written is nothing there.
-func (n *Network) judgeLegacy(program, rules string, asked error) (Finding, bool) {
-	cure := fmt.Sprintf("%[1]s -I FORWARD -i %[2]s -j ACCEPT; %[1]s -I FORWARD -o %[2]s -j ACCEPT", program, n.opts.Bridge)
+func (t Target) judgeLegacy(program, rules string, asked error) (Finding, bool) {
+	cure := fmt.Sprintf("%[1]s -I FORWARD -i %[2]s -j ACCEPT; %[1]s -I FORWARD -o %[2]s -j ACCEPT", program, t.Bridge)
 	if asked != nil {
 		return Finding{
 			Problem: fmt.Sprintf("the old iptables has a filter table, which may drop what pods send and get; it cannot be looked at: %v", asked),
@@ -241,7 +250,7 @@ func (n *Network) judgeLegacy(program, rules string, asked error) (Finding, bool
 	blocks := false
 	for line := range strings.Lines(rules) {
 		words := strings.Fields(line)
-		if slices.Contains(words, n.opts.Bridge) && slices.Contains(words, "ACCEPT") {
+		if slices.Contains(words, t.Bridge) && slices.Contains(words, "ACCEPT") {
 			return Finding{}, false
 		}
 		blocks = blocks || slices.Equal(words, []string{"-P", "FORWARD", "DROP"}) ||
@@ -251,21 +260,18 @@ func (n *Network) judgeLegacy(program, rules string, asked error) (Finding, bool
 }
 
 // overlaps finds addresses and routes of the machine in the subnets of pods.
-func (n *Network) overlaps(context.Context) ([]Finding, error) {
-	n.mu.Lock()
-	subnets := slices.Clone(n.subnets)
-	n.mu.Unlock()
-	h, err := n.place.links()
+func (t Target) overlaps(context.Context) ([]Finding, error) {
+	h, err := t.Namespace.Netlink()
 	if err != nil {
 		return nil, err
 	}
 	defer h.Close()
-	used, err := usedPrefixes(h, n.opts.Bridge)
+	used, err := kernel.UsedPrefixes(h, t.Bridge)
 	if err != nil {
 		return nil, err
 	}
 	var found []Finding
-	for _, s := range subnets {
+	for _, s := range t.Subnets {
 		for _, u := range used {
 			if s.Overlaps(u) {
 				found = append(found, Finding{
