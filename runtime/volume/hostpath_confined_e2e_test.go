@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/volume/filetest"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -18,16 +19,16 @@ import (
 func TestConfinedHostPathRace(t *testing.T) {
 	s := newSet(t, nil)
 	dir := t.TempDir()
-	allowed, outside := mkdir(t, filepath.Join(dir, "srv")), mkdir(t, filepath.Join(dir, "etc"))
+	allowed, outside := filetest.Mkdir(t, filepath.Join(dir, "srv")), filetest.Mkdir(t, filepath.Join(dir, "etc"))
 	s.opts.HostPaths = []string{allowed}
-	folder, link := mkdir(t, filepath.Join(allowed, "a")), filepath.Join(allowed, "b")
-	symlink(t, outside, link)
-	inside, forbidden := statOf(t, folder).Ino, statOf(t, outside).Ino
+	folder, link := filetest.Mkdir(t, filepath.Join(allowed, "a")), filepath.Join(allowed, "b")
+	filetest.Symlink(t, outside, link)
+	inside, forbidden := filetest.Stat(t, folder).Ino, filetest.Stat(t, outside).Ino
 	pod := podOf(spec.Volume{Name: "h", HostPath: &spec.HostPathVolume{Path: folder}})
 	clean(t, s, pod.UID)
 	var group sync.WaitGroup
 	stop := make(chan struct{})
-	swap(t, &group, stop, folder, link)
+	filetest.Swap(t, &group, stop, folder, link)
 	end := time.Now().Add(wholeTime)
 	mounted, refused := 0, 0
 	for n := 0; n < 300 || (mounted == 0 || refused == 0) && time.Now().Before(end); n++ {
@@ -37,7 +38,7 @@ func TestConfinedHostPathRace(t *testing.T) {
 			continue
 		}
 		mounted++
-		if ino := statOf(t, list[0].Source).Ino; ino == forbidden || ino != inside {
+		if ino := filetest.Stat(t, list[0].Source).Ino; ino == forbidden || ino != inside {
 			t.Fatalf("mounted inode %d, want %d", ino, inside)
 		}
 	}
@@ -54,9 +55,9 @@ func TestConfinedHostPathIsWhole(t *testing.T) {
 	s := newSet(t, nil)
 	base := t.TempDir()
 	shared := tmpfsAt(t, filepath.Join(base, "shared"), unix.MS_SHARED)
-	write(t, filepath.Join(shared, "file"), "text")
+	filetest.Write(t, filepath.Join(shared, "file"), "text")
 	below := tmpfsAt(t, filepath.Join(shared, "below"), unix.MS_SHARED)
-	write(t, filepath.Join(below, "deep"), "deep text")
+	filetest.Write(t, filepath.Join(below, "deep"), "deep text")
 	s.opts.HostPaths = []string{base}
 	pod := podOf(
 		spec.Volume{Name: "folder", HostPath: &spec.HostPathVolume{Path: shared}},
@@ -75,15 +76,15 @@ func TestConfinedHostPathIsWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, name := range []string{"below/deep", "below/deep", "below/deep"} {
-		if got := read(t, filepath.Join(list[i].Source, name)); got != "deep text" {
+		if got := filetest.Read(t, filepath.Join(list[i].Source, name)); got != "deep text" {
 			t.Errorf("%s: %q", list[i].Destination, got)
 		}
 	}
-	if got := read(t, list[3].Source); got != "text" {
+	if got := filetest.Read(t, list[3].Source); got != "text" {
 		t.Errorf("the file: %q", got)
 	}
-	later := tmpfsAt(t, mkdir(t, filepath.Join(shared, "later")), unix.MS_PRIVATE)
-	write(t, filepath.Join(later, "news"), "news")
+	later := tmpfsAt(t, filetest.Mkdir(t, filepath.Join(shared, "later")), unix.MS_PRIVATE)
+	filetest.Write(t, filepath.Join(later, "news"), "news")
 	for i, seen := range []bool{false, true, true} {
 		var st unix.Stat_t
 		if err := unix.Stat(filepath.Join(list[i].Source, "later", "news"), &st); (err == nil) != seen {

@@ -1,4 +1,4 @@
-package volume
+package mountpoint
 
 import (
 	"cmp"
@@ -12,10 +12,12 @@ import (
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/volume/tree"
 )
 
 // ensureTmpfs mounts a tmpfs of its own at dir, or finds it. Where the kernel can (6.4), it is never swapped out.
-func ensureTmpfs(dir string, flags uintptr, data string) error {
+func EnsureTmpfs(dir string, flags uintptr, data string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
 	}
@@ -23,11 +25,11 @@ func ensureTmpfs(dir string, flags uintptr, data string) error {
 	if mounted || err != nil {
 		return err
 	}
-	return mountTmpfs(dir, flags, data, "noswap")
+	return MountTmpfs(dir, flags, data, "noswap")
 }
 
 // mountTmpfs mounts a tmpfs, with an option that the kernel need not know.
-func mountTmpfs(dir string, flags uintptr, data, wish string) error {
+func MountTmpfs(dir string, flags uintptr, data, wish string) error {
 	err := unix.Mount("tmpfs", dir, "tmpfs", flags, data+","+wish)
 	if errors.Is(err, unix.EINVAL) {
 		err = unix.Mount("tmpfs", dir, "tmpfs", flags, data)
@@ -42,13 +44,8 @@ func mountTmpfs(dir string, flags uintptr, data, wish string) error {
 // come while others go.
 const unmountRounds = 5
 
-// Unmount unmounts a folder and everything below it, for volumes that are not of this package: what a container has mounted there
-// leaves its peers first, so that no mount of the machine goes with it. The path must hold no symbolic link. It is no error if
-// nothing is mounted.
-func Unmount(dir string) error { return unmountBelow(dir) }
-
-// unmountBelow unmounts dir and everything below it.
-func unmountBelow(dir string) error {
+// Unmount unmounts dir and everything below it.
+func Unmount(dir string) error {
 	var errs error
 	for range unmountRounds {
 		list, err := mountinfo.GetMounts(mountinfo.PrefixFilter(dir))
@@ -79,7 +76,7 @@ func unmountAll(list []*mountinfo.Info) error {
 	for _, m := range list {
 		errs = append(errs, onMount(m.Mountpoint, func(path string) error {
 			// One that lay below another at the same place could not be reached before.
-			return errors.Join(ignore(leavePeers(path), unix.EINVAL), unix.Unmount(path, unix.MNT_DETACH))
+			return errors.Join(tree.Ignore(leavePeers(path), unix.EINVAL), unix.Unmount(path, unix.MNT_DETACH))
 		}))
 	}
 	return errors.Join(errs...)
@@ -95,19 +92,16 @@ func onMount(place string, f func(path string) error) error {
 	})
 	if err == nil {
 		defer unix.Close(fd)
-		err = ignore(f(fdPath(fd)), unix.EINVAL) // it is no mount
+		err = tree.Ignore(f(tree.FdPath(fd)), unix.EINVAL) // it is no mount
 	}
-	if err = ignore(err, fs.ErrNotExist); err != nil {
+	if err = tree.Ignore(err, fs.ErrNotExist); err != nil {
 		return fmt.Errorf("unmount %s: %w", place, err)
 	}
 	return nil
 }
 
-// fdPath leads to what a descriptor of this process stands for, wherever that has been moved to.
-func fdPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
-
-// mountOf is the mount that an open file or folder is seen through.
-func mountOf(fd int) (*mountinfo.Info, error) {
+// Of is the mount that an open file or folder is seen through.
+func Of(fd int) (*mountinfo.Info, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
 	if err != nil {
 		return nil, err

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -47,7 +48,7 @@ func (s *Set) openAllowed(v *spec.HostPathVolume) (fd int, err error) {
 	if err != nil {
 		return -1, err
 	}
-	info, err := os.Stat(fdPath(fd))
+	info, err := os.Stat(tree.FdPath(fd))
 	if err == nil {
 		err = checkType(v, info.Mode(), false)
 	}
@@ -65,7 +66,7 @@ func (s *Set) openBelowAllowed(path string) (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("open hostPath %q: %w", path, err)
 	}
-	real, err := os.Readlink(fdPath(fd))
+	real, err := os.Readlink(tree.FdPath(fd))
 	if err == nil && !s.allowed(real) {
 		err = fmt.Errorf("hostPath %q leads to %q: the policy of this machine allows hostPaths below %s", path, real, strings.Join(s.opts.HostPaths, ", "))
 	}
@@ -105,7 +106,7 @@ func (s *Set) makeAllowed(v *spec.HostPathVolume, path string) (int, error) {
 		return -1, fmt.Errorf("make hostPath: %w", err)
 	}
 	if folder {
-		if fd, err = makeBelow(fd, names, 0o755); err != nil {
+		if fd, err = tree.CreateBelow(fd, names, 0o755); err != nil {
 			return -1, fmt.Errorf("make hostPath: %w", err)
 		}
 		return fd, nil

@@ -1,4 +1,4 @@
-package volume
+package atomicwriter
 
 import (
 	"errors"
@@ -13,12 +13,14 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/volume/filetest"
 )
 
-func content(pairs ...string) files {
-	f := files{}
+func content(pairs ...string) Files {
+	f := Files{}
 	for i := 0; i < len(pairs); i += 2 {
-		f[pairs[i]] = file{[]byte(pairs[i+1]), 0o644}
+		f[pairs[i]] = File{[]byte(pairs[i+1]), 0o644}
 	}
 	return f
 }
@@ -42,7 +44,7 @@ func seen(t *testing.T, dir string) map[string]string {
 		err = filepath.WalkDir(top, func(path string, d fs.DirEntry, err error) error {
 			if err == nil && !d.IsDir() {
 				name, _ := filepath.Rel(top, path)
-				found[filepath.Join(e.Name(), name)] = read(t, path)
+				found[filepath.Join(e.Name(), name)] = filetest.Read(t, path)
 			}
 			return err
 		})
@@ -57,10 +59,10 @@ func TestWrite(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	dir := filepath.Join(t.TempDir(), "conf")
 	modes := content("a", "1", "deep/er/b", "2")
-	modes["a"] = file{[]byte("1"), 0o400}
+	modes["a"] = File{[]byte("1"), 0o400}
 	steps := []struct {
 		name    string
-		content files
+		content Files
 		changed bool
 	}{
 		{"first", content("a", "1", "deep/er/b", "2"), true},
@@ -74,15 +76,15 @@ func TestWrite(t *testing.T) {
 		{"again", content("a", "1"), true},
 	}
 	for _, step := range steps {
-		changed, err := writer{}.write(dir, step.content)
+		changed, err := Writer{}.Write(dir, step.content)
 		if err != nil || changed != step.changed {
 			t.Errorf("%s: changed %v, want %v: %v", step.name, changed, step.changed, err)
 		}
 		want := map[string]string{}
 		for name, f := range step.content {
-			want[name] = string(f.content)
+			want[name] = string(f.Content)
 			info, err := os.Stat(filepath.Join(dir, name))
-			if err != nil || info.Mode() != f.mode {
+			if err != nil || info.Mode() != f.Mode {
 				t.Errorf("%s: %s: %v, %v", step.name, name, info.Mode(), err)
 			}
 		}
@@ -94,7 +96,7 @@ func TestWrite(t *testing.T) {
 			t.Errorf("%s: left: %v", step.name, hidden)
 		}
 	}
-	if mode := statOf(t, dir).Mode; mode != unix.S_IFDIR|0o755 {
+	if mode := filetest.Stat(t, dir).Mode; mode != unix.S_IFDIR|0o755 {
 		t.Errorf("the folder has mode %o", mode)
 	}
 }
@@ -102,20 +104,20 @@ func TestWrite(t *testing.T) {
 func TestWriteForGroup(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "conf")
 	gid := int64(os.Getgid())
-	secret := files{"deep/key": {[]byte("x"), 0o400}}
+	secret := Files{"deep/key": {[]byte("x"), 0o400}}
 	for _, want := range []bool{true, false} {
-		if changed, err := (writer{&gid}).write(dir, secret); err != nil || changed != want {
+		if changed, err := (Writer{&gid}).Write(dir, secret); err != nil || changed != want {
 			t.Fatalf("changed %v, want %v: %v", changed, want, err)
 		}
 	}
 	for path, want := range map[string]uint32{
 		"": unix.S_IFDIR | unix.S_ISGID | 0o755, "..data/deep": unix.S_IFDIR | unix.S_ISGID | 0o755, "deep/key": unix.S_IFREG | 0o440,
 	} {
-		if s := statOf(t, filepath.Join(dir, path)); s.Mode != want || int64(s.Gid) != gid {
+		if s := filetest.Stat(t, filepath.Join(dir, path)); s.Mode != want || int64(s.Gid) != gid {
 			t.Errorf("%q: mode %o, group %d, want %o", path, s.Mode, s.Gid, want)
 		}
 	}
-	if changed, err := (writer{}).write(dir, secret); err != nil || !changed {
+	if changed, err := (Writer{}).Write(dir, secret); err != nil || !changed {
 		t.Errorf("without the group: changed %v, %v", changed, err)
 	}
 }
@@ -123,13 +125,13 @@ func TestWriteForGroup(t *testing.T) {
 func TestWriteRefuses(t *testing.T) {
 	for _, name := range []string{"", ".", "/a", "a/", "../a", "a/../b", "..data", "..a", strings.Repeat("a/", 2048) + "a"} {
 		dir := filepath.Join(t.TempDir(), "conf")
-		_, err := writer{}.write(dir, content(name, "x"))
-		wantError(t, err, "invalid path")
+		_, err := Writer{}.Write(dir, content(name, "x"))
+		filetest.WantError(t, err, "invalid path")
 	}
-	_, err := writer{}.write(filepath.Join(t.TempDir(), "conf"), content("a", "x", "a/b", "y"))
-	wantError(t, err, "a is a file, and a folder for a/b")
-	_, err = writer{}.write(filepath.Join(t.TempDir(), "no", "conf"), content("a", "x"))
-	wantError(t, err, "no such file")
+	_, err := Writer{}.Write(filepath.Join(t.TempDir(), "conf"), content("a", "x", "a/b", "y"))
+	filetest.WantError(t, err, "a is a file, and a folder for a/b")
+	_, err = Writer{}.Write(filepath.Join(t.TempDir(), "no", "conf"), content("a", "x"))
+	filetest.WantError(t, err, "no such file")
 }
 
 // However an earlier write was cut short, the next one finishes it, and says so only if a reader sees a change.
@@ -156,7 +158,7 @@ func TestWriteAfterCrash(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "conf")
-			if _, err := (writer{}).write(dir, content("a", "1")); err != nil {
+			if _, err := (Writer{}).Write(dir, content("a", "1")); err != nil {
 				t.Fatal(err)
 			}
 			stamp, err := os.Readlink(filepath.Join(dir, dataLink))
@@ -166,7 +168,7 @@ func TestWriteAfterCrash(t *testing.T) {
 			if err := test.crash(dir, stamp); err != nil {
 				t.Fatal(err)
 			}
-			changed, err := writer{}.write(dir, content("a", "1"))
+			changed, err := Writer{}.Write(dir, content("a", "1"))
 			if err != nil || changed != test.changed {
 				t.Errorf("changed %v, want %v: %v", changed, test.changed, err)
 			}
@@ -183,7 +185,7 @@ func TestWriteAfterCrash(t *testing.T) {
 // A reader that goes through ..data sees the files of one update, never of two.
 func TestWriteIsAtomic(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "conf")
-	if _, err := (writer{}).write(dir, content("a", "0", "b", "0")); err != nil {
+	if _, err := (Writer{}).Write(dir, content("a", "0", "b", "0")); err != nil {
 		t.Fatal(err)
 	}
 	var group sync.WaitGroup
@@ -217,7 +219,7 @@ func TestWriteIsAtomic(t *testing.T) {
 	})
 	for i := 0; i < 300 || reads.Load() == 0 && i < 1e6; i++ {
 		text := strconv.Itoa(i + 1)
-		if changed, err := (writer{}).write(dir, content("a", text, "b", text)); err != nil || !changed {
+		if changed, err := (Writer{}).Write(dir, content("a", text, "b", text)); err != nil || !changed {
 			t.Errorf("update %d: %v, %v", i, changed, err)
 		}
 	}

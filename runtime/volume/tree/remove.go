@@ -1,4 +1,4 @@
-package volume
+package tree
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 // maxOpen is how many folders are open at the same time while a tree is removed. Deeper ones are moved up.
 const maxOpen = 64
 
-// removeTree removes a folder, a file or a link, and what is in it. It follows no link and leaves alone what is mounted
+// Remove removes a folder, a file or a link, and what is in it. It follows no link and leaves alone what is mounted
 // below, with an error. A tree may be of any depth. It is no error if there is nothing.
-func removeTree(ctx context.Context, path string) error {
+func Remove(ctx context.Context, path string) error {
 	parent, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -43,7 +43,7 @@ type remover struct {
 func (r *remover) remove(ctx context.Context, parent int, name string, depth int) error {
 	err := unix.Unlinkat(parent, name, 0)
 	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
-		return ignore(err, fs.ErrNotExist)
+		return Ignore(err, fs.ErrNotExist)
 	}
 	fd, opened := unix.Openat2(parent, name, &unix.OpenHow{
 		Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: resolveEntry,
@@ -66,7 +66,7 @@ func (r *remover) remove(ctx context.Context, parent int, name string, depth int
 	if err := r.empty(ctx, dir, depth); err != nil {
 		return err
 	}
-	return ignore(unix.Unlinkat(parent, name, unix.AT_REMOVEDIR), fs.ErrNotExist)
+	return Ignore(unix.Unlinkat(parent, name, unix.AT_REMOVEDIR), fs.ErrNotExist)
 }
 
 // empty removes what is in a folder. It reads from the beginning until nothing is left: what is removed while a folder is
@@ -106,7 +106,7 @@ func (r *remover) moveUp(parent int, name string) error {
 		to := ".deep-" + strconv.Itoa(r.moved)
 		err := unix.Renameat2(parent, name, r.top, to, unix.RENAME_NOREPLACE)
 		if !errors.Is(err, fs.ErrExist) {
-			return ignore(err, fs.ErrNotExist)
+			return Ignore(err, fs.ErrNotExist)
 		}
 	}
 }

@@ -1,4 +1,4 @@
-package volume
+package tree
 
 import (
 	"context"
@@ -11,11 +11,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxDepth is how many folders below each other are walked: one descriptor is open for each.
-const maxDepth = 512
+// MaxDepth is how many folders below each other are walked: one descriptor is open for each.
+const MaxDepth = 512
 
-// errTooDeep is the error of a walk through more than maxDepth folders in each other.
-var errTooDeep = fmt.Errorf("there are more than %d folders in each other", maxDepth)
+// ErrTooDeep is the error of a walk through more than MaxDepth folders in each other.
+var ErrTooDeep = fmt.Errorf("there are more than %d folders in each other", MaxDepth)
 
 // The ways to open an entry of a folder: the entry itself, whatever it is, and never that of another mount.
 const (
@@ -47,8 +47,8 @@ func walkAt(ctx context.Context, fd int, visit visitor, depth int) error {
 		return err
 	}
 	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
-		if depth > maxDepth {
-			return errTooDeep
+		if depth > MaxDepth {
+			return ErrTooDeep
 		}
 		if err := walkInside(ctx, fd, visit, depth); err != nil {
 			return err

@@ -1,4 +1,4 @@
-package volume
+package mountpoint
 
 import (
 	"errors"
@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bindMapped is bind with the ids of a user namespace: root of the namespace is who the volume's files belong to where that is
+// BindMapped is Bind with the ids of a user namespace: root of the namespace is who the volume's files belong to where that is
 // root. The OCI runtime could do that too, but only a newer one than those of long-lived distributions. Mounts below are not
 // mapped.
-func bindMapped(fd int, target string, recursive uintptr, users string) error {
+func BindMapped(fd int, target string, recursive uintptr, users string) error {
 	namespace, err := unix.Open(users, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open user namespace %s: %w", users, err)
@@ -59,8 +59,8 @@ var lockedFlags = []struct {
 	option string
 }{{unix.ST_NOSUID, "nosuid"}, {unix.ST_NODEV, "nodev"}, {unix.ST_NOEXEC, "noexec"}}
 
-// keepFlags adds the flags that the mount at a path has to the options of a container's.
-func keepFlags(source string, options []string) ([]string, error) {
+// KeepFlags adds the flags that the mount at a path has to the options of a container's.
+func KeepFlags(source string, options []string) ([]string, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(source, &fs); err != nil {
 		return nil, fmt.Errorf("look at %s: %w", source, err)

@@ -1,4 +1,4 @@
-package volume
+package tree
 
 import (
 	"context"
@@ -27,9 +27,9 @@ func granted(mode uint32) uint32 {
 	return mode | mask
 }
 
-// grantTree gives everything in a folder to a group. The folder itself comes last, so that it tells whether all was done:
+// Grant gives everything in a folder to a group. The folder itself comes last, so that it tells whether all was done:
 // with onRootMismatch nothing is looked at in a folder that is right itself.
-func grantTree(ctx context.Context, dir string, gid uint32, onRootMismatch bool) error {
+func Grant(ctx context.Context, dir string, gid uint32, onRootMismatch bool) error {
 	if onRootMismatch {
 		var root unix.Stat_t
 		if err := unix.Stat(dir, &root); err != nil {
@@ -58,7 +58,7 @@ func grant(fd int, stat *unix.Stat_t, gid uint32) error {
 	if stat.Mode&unix.S_IFMT == unix.S_IFLNK {
 		return nil
 	}
-	if err := unix.Chmod(fdPath(fd), mode&^unix.S_IFMT); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := unix.Chmod(FdPath(fd), mode&^unix.S_IFMT); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("change mode: %w", err)
 	}
 	return nil

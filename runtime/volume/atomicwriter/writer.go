@@ -1,4 +1,4 @@
-package volume
+package atomicwriter
 
 import (
 	"bytes"
@@ -9,6 +9,7 @@ import (
 	"maps"
 	"os"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -16,13 +17,13 @@ import (
 )
 
 // file is one file of a volume that is written by us.
-type file struct {
-	content []byte
-	mode    fs.FileMode
+type File struct {
+	Content []byte
+	Mode    fs.FileMode
 }
 
 // files is the whole content of such a volume, by clean relative path.
-type files map[string]file
+type Files map[string]File
 
 // The names in a volume that is written by us, which users know from Kubernetes: files are links into ..data, which is a
 // link to the folder of the last update and changes in one step.
@@ -33,7 +34,7 @@ const (
 )
 
 // check refuses paths that lead out of the volume or take a name of ours.
-func (f files) check() error {
+func (f Files) check() error {
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		switch {
 		case !fs.ValidPath(name) || name == "." || len(name) > 4096:
@@ -51,7 +52,7 @@ func (f files) check() error {
 }
 
 // tops are the names that the files begin with: what a user sees in the volume's folder.
-func (f files) tops() map[string]bool {
+func (f Files) tops() map[string]bool {
 	tops := map[string]bool{}
 	for name := range f {
 		top, _, _ := strings.Cut(name, "/")
@@ -61,28 +62,28 @@ func (f files) tops() map[string]bool {
 }
 
 // writer writes volumes. Their folders belong to root; a container is shown them read-only.
-type writer struct {
-	gid *int64 // the fsGroup, or nil
+type Writer struct {
+	GID *int64 // the fsGroup, or nil
 }
 
 // fileMode and dirMode are what a file and a folder are given.
-func (w writer) fileMode(mode fs.FileMode) fs.FileMode {
-	if w.gid == nil {
+func (w Writer) fileMode(mode fs.FileMode) fs.FileMode {
+	if w.GID == nil {
 		return mode
 	}
-	return mode | groupReadFile
+	return mode | groupRead
 }
 
-func (w writer) dirMode() fs.FileMode {
-	if w.gid == nil {
+func (w Writer) dirMode() fs.FileMode {
+	if w.GID == nil {
 		return 0o755
 	}
-	return fs.ModeSetgid | 0o755 | groupReadFile | groupEnter
+	return fs.ModeSetgid | 0o755 | groupRead | groupEnter
 }
 
 // write makes dir hold these files and no others, so that whoever reads sees all of the old ones or all of the new ones.
 // It can be cut short anywhere and done again, and reports whether what a reader sees has changed.
-func (w writer) write(dir string, content files) (changed bool, err error) {
+func (w Writer) Write(dir string, content Files) (changed bool, err error) {
 	if err := content.check(); err != nil {
 		return false, err
 	}
@@ -98,7 +99,7 @@ func (w writer) write(dir string, content files) (changed bool, err error) {
 		return false, err
 	}
 	stamp, err := root.Readlink(dataLink)
-	if err = ignore(err, fs.ErrNotExist); err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
 	if err := sweep(root, stamp); err != nil { // what a crash left takes room that is needed now
@@ -114,7 +115,7 @@ func (w writer) write(dir string, content files) (changed bool, err error) {
 }
 
 // swap writes the files into a new folder and lets the link lead there. After an error nothing is left of the new folder.
-func (w writer) swap(root *os.Root, content files) (string, error) {
+func (w Writer) swap(root *os.Root, content Files) (string, error) {
 	stamp := time.Now().UTC().Format(stampFormat) + rand.Text()[:10]
 	if err := w.fill(root, stamp, content); err != nil {
 		return "", errors.Join(err, root.RemoveAll(stamp))
@@ -122,7 +123,7 @@ func (w writer) swap(root *os.Root, content files) (string, error) {
 	return stamp, nil
 }
 
-func (w writer) fill(root *os.Root, stamp string, content files) error {
+func (w Writer) fill(root *os.Root, stamp string, content Files) error {
 	if err := w.mkdir(root, stamp); err != nil {
 		return err
 	}
@@ -137,7 +138,7 @@ func (w writer) fill(root *os.Root, stamp string, content files) error {
 	return root.Rename(newDataLink, dataLink)
 }
 
-func (w writer) writeFile(root *os.Root, stamp, name string, f file) error {
+func (w Writer) writeFile(root *os.Root, stamp, name string, f File) error {
 	dir := stamp
 	parts := strings.Split(name, "/")
 	for _, part := range parts[:len(parts)-1] {
@@ -147,23 +148,23 @@ func (w writer) writeFile(root *os.Root, stamp, name string, f file) error {
 		}
 	}
 	name = path.Join(stamp, name)
-	if err := root.WriteFile(name, f.content, 0o600); err != nil {
+	if err := root.WriteFile(name, f.Content, 0o600); err != nil {
 		return err
 	}
-	return w.own(root, name, w.fileMode(f.mode))
+	return w.own(root, name, w.fileMode(f.Mode))
 }
 
-func (w writer) mkdir(root *os.Root, name string) error {
+func (w Writer) mkdir(root *os.Root, name string) error {
 	if err := root.Mkdir(name, 0o700); err != nil {
-		return ignore(err, fs.ErrExist)
+		return ignoreExist(err)
 	}
 	return w.own(root, name, w.dirMode())
 }
 
 // own sets group and mode whatever the umask is.
-func (w writer) own(root *os.Root, name string, mode fs.FileMode) error {
-	if w.gid != nil {
-		if err := root.Lchown(name, -1, int(*w.gid)); err != nil {
+func (w Writer) own(root *os.Root, name string, mode fs.FileMode) error {
+	if w.GID != nil {
+		if err := root.Lchown(name, -1, int(*w.GID)); err != nil {
 			return err
 		}
 	}
@@ -171,7 +172,7 @@ func (w writer) own(root *os.Root, name string, mode fs.FileMode) error {
 }
 
 // same reports whether a folder holds exactly these files, with their modes and group.
-func (w writer) same(root *os.Root, stamp string, content files) bool {
+func (w Writer) same(root *os.Root, stamp string, content Files) bool {
 	found := 0
 	err := fs.WalkDir(root.FS(), stamp, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -187,16 +188,16 @@ func (w writer) same(root *os.Root, stamp string, content files) bool {
 	return err == nil && found == len(content)
 }
 
-func (w writer) sameFile(root *os.Root, name string, want file) bool {
+func (w Writer) sameFile(root *os.Root, name string, want File) bool {
 	info, err := root.Lstat(name)
-	if err != nil || info.Mode() != w.fileMode(want.mode) || info.Size() != int64(len(want.content)) {
+	if err != nil || info.Mode() != w.fileMode(want.Mode) || info.Size() != int64(len(want.Content)) {
 		return false
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); w.gid != nil && (!ok || int64(stat.Gid) != *w.gid) {
+	if stat, ok := info.Sys().(*syscall.Stat_t); w.GID != nil && (!ok || int64(stat.Gid) != *w.GID) {
 		return false
 	}
 	have, err := root.ReadFile(name)
-	return err == nil && bytes.Equal(have, want.content)
+	return err == nil && bytes.Equal(have, want.Content)
 }
 
 // sweep removes what is hidden from a user and not of the folder stamp: former updates, and those that were cut short.
@@ -239,9 +240,28 @@ func link(root *os.Root, tops map[string]bool) error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(tops)) {
-		if err := ignore(root.Symlink(path.Join(dataLink, name), name), fs.ErrExist); err != nil {
+		if err := ignoreExist(root.Symlink(path.Join(dataLink, name), name)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
+
+func Written(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, dataLink))
+	return err == nil
+}
+
+// ignoreExist returns err unless it is fs.ErrExist.
+func ignoreExist(err error) error {
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}
+
+// Permissions added for the fsGroup: to files, and to directories.
+const (
+	groupRead  = 0o440
+	groupEnter = 0o110
+)

@@ -5,21 +5,22 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/podstead/podstead/runtime/volume/filetest"
 	"github.com/podstead/podstead/spec"
 )
 
 // Host paths that are confined: what leads out is refused, and nothing is made outside.
 func TestConfinedHostPath(t *testing.T) {
 	dir := t.TempDir()
-	inside, outside := mkdir(t, filepath.Join(dir, "srv", "data")), mkdir(t, filepath.Join(dir, "etc"))
-	write(t, filepath.Join(inside, "file"), "")
-	write(t, filepath.Join(outside, "passwd"), "")
-	symlink(t, outside, filepath.Join(inside, "out"))
-	symlink(t, "../../etc", filepath.Join(inside, "out-relative"))
-	symlink(t, inside, filepath.Join(inside, "around"))
-	symlink(t, filepath.Join(outside, "new"), filepath.Join(inside, "dangling"))
-	symlink(t, "/proc/self/root", filepath.Join(inside, "magic"))
-	symlink(t, filepath.Join(dir, "srv"), filepath.Join(dir, "alias"))
+	inside, outside := filetest.Mkdir(t, filepath.Join(dir, "srv", "data")), filetest.Mkdir(t, filepath.Join(dir, "etc"))
+	filetest.Write(t, filepath.Join(inside, "file"), "")
+	filetest.Write(t, filepath.Join(outside, "passwd"), "")
+	filetest.Symlink(t, outside, filepath.Join(inside, "out"))
+	filetest.Symlink(t, "../../etc", filepath.Join(inside, "out-relative"))
+	filetest.Symlink(t, inside, filepath.Join(inside, "around"))
+	filetest.Symlink(t, filepath.Join(outside, "new"), filepath.Join(inside, "dangling"))
+	filetest.Symlink(t, "/proc/self/root", filepath.Join(inside, "magic"))
+	filetest.Symlink(t, filepath.Join(dir, "srv"), filepath.Join(dir, "alias"))
 	const leads = "the policy of this machine allows hostPaths below"
 	tests := []struct {
 		path string
@@ -61,7 +62,7 @@ func TestConfinedHostPath(t *testing.T) {
 		pod := podOf(spec.Volume{Name: "v", HostPath: &spec.HostPathVolume{Path: path, Type: test.kind}})
 		err := s.Prepare(t.Context(), pod)
 		t.Logf("%s of type %q: %v", test.path, test.kind, err)
-		wantError(t, err, test.want)
+		filetest.WantError(t, err, test.want)
 		if _, statErr := os.Stat(path); test.want == "" && statErr != nil {
 			t.Errorf("%s of type %q: %v", test.path, test.kind, statErr)
 		}
@@ -72,8 +73,8 @@ func TestConfinedHostPath(t *testing.T) {
 	for _, everywhere := range [][]string{nil, {"/srv", "/"}} {
 		s.opts.HostPaths = everywhere
 		pod := podOf(spec.Volume{Name: "v", HostPath: &spec.HostPathVolume{Path: filepath.Join(inside, "out"), Type: spec.HostPathDirectory}})
-		wantError(t, s.Prepare(t.Context(), pod), "")
+		filetest.WantError(t, s.Prepare(t.Context(), pod), "")
 	}
 	s.opts.HostPaths = []string{}
-	wantError(t, s.Prepare(t.Context(), podOf(spec.Volume{Name: "v", HostPath: &spec.HostPathVolume{Path: inside}})), leads)
+	filetest.WantError(t, s.Prepare(t.Context(), podOf(spec.Volume{Name: "v", HostPath: &spec.HostPathVolume{Path: inside}})), leads)
 }
