@@ -24,7 +24,7 @@ func BenchmarkSetup(b *testing.B) {
 	}
 	n, err := New(b.Context(), Options{
 		StateFile: filepath.Join(dir, "state.json"), LeaseFile: filepath.Join("/dev/shm", filepath.Base(dir)+".json"),
-		BootID: "this boot", NetnsPath: pin("machine"),
+		BootID: "this boot", NetnsPath: pin("host"),
 	})
 	if err != nil {
 		b.Fatal(err)
@@ -56,11 +56,11 @@ func BenchmarkSetup(b *testing.B) {
 // BenchmarkTeardown measures Teardown as its caller sees it.
 func BenchmarkTeardown(b *testing.B) {
 	dir := b.TempDir()
-	pins, err := netns.Pin(filepath.Join(dir, "machine"), netns.Options{Network: true})
+	pins, err := netns.Pin(filepath.Join(dir, "host"), netns.Options{Network: true})
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer func() { _ = netns.Unpin(filepath.Join(dir, "machine")) }()
+	defer func() { _ = netns.Unpin(filepath.Join(dir, "host")) }()
 	pod, err := netns.Pin(filepath.Join(dir, "pod"), netns.Options{Network: true})
 	if err != nil {
 		b.Fatal(err)

@@ -27,16 +27,16 @@ type base struct {
 // ensureBase makes sure of all that pods share: subnets, sysctls, the bridge and the ruleset. Once it has, only what others
 // are known to take away is looked at again, and the subnets as long as no pod is in them. The turn is held.
 func (n *Network) ensureBase(ctx context.Context) error {
-	there, err := n.rules.Exists(ctx)
+	exists, err := n.rules.Exists(ctx)
 	if err != nil {
 		return err
 	}
-	if !there || n.base == nil || !n.inUse() {
+	if !exists || n.base == nil || !n.inUse() {
 		n.base = nil
-		if err := n.settleSubnets(ctx); err != nil {
+		if err := n.chooseSubnets(ctx); err != nil {
 			return err
 		}
-		if err := n.step(ctx, "set sysctls", func() error { return n.namespace.Do(n.setMachineSysctls) }); err != nil {
+		if err := n.step(ctx, "set sysctls", func() error { return n.namespace.Do(n.setHostSysctls) }); err != nil {
 			return err
 		}
 		b := &base{}
@@ -68,9 +68,9 @@ func (n *Network) inUse() bool {
 	return false
 }
 
-// settleSubnets decides which subnets are used: those of the pods that run; else those that the user names; else those
+// chooseSubnets decides which subnets are used: those of the pods that run; else those that the user names; else those
 // that were used before, unless they have come to overlap; else new ones.
-func (n *Network) settleSubnets(ctx context.Context) error {
+func (n *Network) chooseSubnets(ctx context.Context) error {
 	if n.inUse() {
 		if len(n.opts.Subnets) > 0 && !slices.Equal(n.opts.Subnets, n.subnets) {
 			n.log.WarnContext(ctx, "the network's subnets change when no pod is in the old ones",
@@ -81,7 +81,7 @@ func (n *Network) settleSubnets(ctx context.Context) error {
 	subnets := n.opts.Subnets
 	if len(subnets) == 0 {
 		var err error
-		if subnets, err = n.autoSubnets(ctx); err != nil {
+		if subnets, err = n.automaticSubnets(ctx); err != nil {
 			return err
 		}
 	}
@@ -91,11 +91,11 @@ func (n *Network) settleSubnets(ctx context.Context) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.subnets = subnets
-	n.announce()
+	n.notify()
 	return nil
 }
 
-func (n *Network) autoSubnets(ctx context.Context) ([]netip.Prefix, error) {
+func (n *Network) automaticSubnets(ctx context.Context) ([]netip.Prefix, error) {
 	used, err := kernel.UsedPrefixes(n.links, n.opts.Bridge)
 	if err != nil {
 		return nil, err
@@ -129,8 +129,8 @@ func (n *Network) autoSubnets(ctx context.Context) ([]netip.Prefix, error) {
 	return subnets, nil
 }
 
-// setMachineSysctls makes the machine forward, on the thread that calls.
-func (n *Network) setMachineSysctls() error {
+// setHostSysctls makes the machine forward, on the thread that calls.
+func (n *Network) setHostSysctls() error {
 	if err := kernel.SetSysctl("ipv4/ip_forward", "1"); err != nil {
 		return err
 	}

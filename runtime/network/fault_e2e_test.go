@@ -47,17 +47,17 @@ func (w *world) faultAt(number int, crash bool, do func()) (name string, reached
 		if p := recover(); p != nil && p != errFault { //nolint:errorlint // it is that very value
 			panic(p)
 		}
-		eventually(w.t, w.workersRest)
+		eventually(w.t, w.workersIdle)
 		w.fault = nil
 	}()
 	do()
 	return name, reached
 }
 
-func (w *world) workersRest() error {
+func (w *world) workersIdle() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.leaving) > 0 || w.busy[removeLinks] {
+	if len(w.removals) > 0 || w.busy[removeLinks] {
 		return errors.New("links are being removed")
 	}
 	return nil
@@ -80,10 +80,10 @@ func TestCrashInSetup(t *testing.T) {
 				t.Fatalf("after a crash before %q: %v", name, err)
 			}
 			serve(t, p.NetnsPath, r.UID, "tcp", ":80")
-			wantAnswer(t, "after a crash before "+name, w.outside, "tcp", machine4+":8080", r.UID, "")
+			wantAnswer(t, "after a crash before "+name, w.outside, "tcp", host4+":8080", r.UID, "")
 		}
 		check(t, w.Reconcile(t.Context(), nil))
-		eventually(t, w.anythingLeft)
+		eventually(t, w.leftovers)
 		w.restart() // so that the next one makes all that pods share
 		if !reached {
 			if step < 8 {
@@ -107,7 +107,7 @@ func TestFailureInSetup(t *testing.T) {
 		if !reached {
 			return
 		}
-		if err := w.anythingLeft(); err != nil {
+		if err := w.leftovers(); err != nil {
 			t.Errorf("after a failure in %q: %v", name, err)
 		}
 		if peers := w.Peers(); len(peers) > 0 {
@@ -117,9 +117,9 @@ func TestFailureInSetup(t *testing.T) {
 		check(t, err)
 		serve(t, p.NetnsPath, r.UID, "tcp", ":80")
 		w.faultAt(step, false, func() { _, _ = w.try(r) })
-		wantAnswer(t, "repeated Setup that failed in "+name, w.outside, "tcp", machine4+":8080", r.UID, "")
+		wantAnswer(t, "repeated Setup that failed in "+name, w.outside, "tcp", host4+":8080", r.UID, "")
 		check(t, w.Teardown(t.Context(), r.UID))
-		eventually(t, w.anythingLeft)
+		eventually(t, w.leftovers)
 		w.restart()
 	}
 }
@@ -132,20 +132,20 @@ func TestCrashInTeardown(t *testing.T) {
 		w.pod(uid, tcp(8080, 80))
 		_, reached := w.faultAt(step, true, func() { _ = w.Teardown(t.Context(), uid) })
 		if !reached { // the worker is what is killed
-			eventually(t, w.anythingLeft)
+			eventually(t, w.leftovers)
 			w.pod(uid, tcp(8080, 80))
 			w.fault = func(step string) error {
 				return map[string]error{"remove link": errFault}[step]
 			}
 			check(t, w.Teardown(t.Context(), uid))
-			eventually(t, w.workersRest)
-			if err := w.anythingLeft(); err == nil {
+			eventually(t, w.workersIdle)
+			if err := w.leftovers(); err == nil {
 				t.Error("a link that could not be removed left no lease")
 			}
 		}
 		w.restart()
 		check(t, w.Reconcile(t.Context(), nil))
-		eventually(t, w.anythingLeft)
+		eventually(t, w.leftovers)
 		if !reached {
 			return
 		}
@@ -163,14 +163,14 @@ func TestFailureInTeardown(t *testing.T) {
 		name, reached := w.faultAt(i/2, false, func() { _ = w.Teardown(t.Context(), uid) })
 		if i%2 == 0 {
 			check(t, w.Teardown(t.Context(), uid))
-			eventually(t, w.workersRest)
+			eventually(t, w.workersIdle)
 			if left := w.elements(); len(left) > 0 {
 				t.Errorf("Teardown after a failure in %q left host ports: %v", name, left)
 			}
 		}
 		p := w.pod(other, tcp(8080, 80))
 		serve(t, p.NetnsPath, other, "tcp", ":80")
-		wantAnswer(t, "after a failure in "+name, w.outside, "tcp", machine4+":8080", other, "")
+		wantAnswer(t, "after a failure in "+name, w.outside, "tcp", host4+":8080", other, "")
 		check(t, w.Teardown(t.Context(), other))
 		check(t, w.Teardown(t.Context(), uid))
 		if left := w.elements(); len(left) > 0 {
@@ -181,7 +181,7 @@ func TestFailureInTeardown(t *testing.T) {
 		}
 	}
 	check(t, w.Teardown(t.Context(), "stays"))
-	eventually(t, w.anythingLeft)
+	eventually(t, w.leftovers)
 }
 
 // elements are those of both maps of ports.
@@ -204,7 +204,7 @@ func (w *world) elements() (all []nftables.SetElement) {
 }
 
 // A context that has ended stops Setup, and what was made is taken away nevertheless.
-func TestContextEnds(t *testing.T) {
+func TestSetupCanceled(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	w.fault = func(step string) error {
@@ -217,16 +217,16 @@ func TestContextEnds(t *testing.T) {
 	if _, err := w.Setup(ctx, r); !errors.Is(err, context.Canceled) {
 		t.Errorf("Setup returned %v, want its context's end", err)
 	}
-	eventually(t, w.anythingLeft)
+	eventually(t, w.leftovers)
 	r.NetnsPath = filepath.Join(w.dir, "nowhere")
 	if _, err := w.Setup(t.Context(), r); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Setup without a namespace returned %v", err)
 	}
-	eventually(t, w.anythingLeft)
+	eventually(t, w.leftovers)
 }
 
 // Many pods at once, twice over: each has its own addresses, and nothing is left of them.
-func TestMany(t *testing.T) {
+func TestConcurrentSetup(t *testing.T) {
 	w := newWorld(t)
 	const pods = 50
 	paths := make([]string, pods)
@@ -260,7 +260,7 @@ func TestMany(t *testing.T) {
 			})
 		}
 		all.Wait()
-		eventually(t, w.anythingLeft)
+		eventually(t, w.leftovers)
 	}
 	if len(seen) != 2*pods {
 		t.Errorf("%d addresses were used, want %d: each pod keeps its own", len(seen), 2*pods)
@@ -268,7 +268,7 @@ func TestMany(t *testing.T) {
 }
 
 // Somebody flushes the whole ruleset, or takes the bridge away: the next Setup, or Reconcile, puts it right for all pods.
-func TestOthersTakeAway(t *testing.T) {
+func TestRestoreAfterExternalDeletion(t *testing.T) {
 	w := newWorld(t)
 	web := w.pod("web", tcp(8080, 80))
 	serve(t, web.NetnsPath, "web", "tcp", ":80")
@@ -280,9 +280,9 @@ func TestOthersTakeAway(t *testing.T) {
 		check(t, c.Flush())
 	}
 	flush()
-	wantSilence(t, "without a ruleset", w.outside, "tcp", machine4+":8080")
+	wantSilence(t, "without a ruleset", w.outside, "tcp", host4+":8080")
 	w.pod("next")
-	wantAnswer(t, "after the next pod", w.outside, "tcp", machine4+":8080", "web", "")
+	wantAnswer(t, "after the next pod", w.outside, "tcp", host4+":8080", "web", "")
 	flush()
 	check(t, w.Teardown(t.Context(), "next"))
 	bridge, err := w.links.LinkByName(DefaultBridge)
@@ -291,7 +291,7 @@ func TestOthersTakeAway(t *testing.T) {
 	check(t, w.Reconcile(t.Context(), []string{"web"}))
 	_, err = w.try(web.Request)
 	check(t, err)
-	wantAnswer(t, "after Reconcile and Setup", w.outside, "tcp", machine4+":8080", "web", "")
+	wantAnswer(t, "after Reconcile and Setup", w.outside, "tcp", host4+":8080", "web", "")
 }
 
 // Docker and ufw have iptables drop what is forwarded. Pods pass, before and after the chain is rewritten, and Remove
@@ -303,7 +303,7 @@ func TestForwardDrop(t *testing.T) {
 	defer func() { check(t, c.CloseLasting()) }()
 	var chains []*nftables.Chain
 	for _, f := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6} {
-		chains = append(chains, dropForward(c, &nftables.Table{Family: f, Name: "filter"}, "FORWARD"))
+		chains = append(chains, addDropChain(c, &nftables.Table{Family: f, Name: "filter"}, "FORWARD"))
 	}
 	check(t, c.Flush())
 	web := w.pod("web", tcp(8080, 80))
@@ -311,8 +311,8 @@ func TestForwardDrop(t *testing.T) {
 	serve(t, web.NetnsPath, "web", "tcp", ":80")
 	serve(t, w.outside, "out", "tcp", ":1234")
 	reach := func(when string) {
-		wantAnswer(t, "host port "+when, w.outside, "tcp", machine4+":8080", "web", "")
-		wantAnswer(t, "host port "+when, w.outside, "tcp", "["+machine6+"]:8080", "web", "")
+		wantAnswer(t, "host port "+when, w.outside, "tcp", host4+":8080", "web", "")
+		wantAnswer(t, "host port "+when, w.outside, "tcp", "["+host6+"]:8080", "web", "")
 		wantAnswer(t, "outside "+when, web.NetnsPath, "tcp", outside4+":1234", "out", "")
 		wantAnswer(t, "pod "+when, other.NetnsPath, "tcp", web.IPs[0].String()+":80", "web", "")
 	}
@@ -334,9 +334,9 @@ func TestForwardDrop(t *testing.T) {
 	}
 	w.pod("third")
 	reach("after a flush of FORWARD")
-	addOwnRule(c, chains[0])
+	addForeignRule(c, chains[0])
 	check(t, c.Flush())
-	w.leaveNothing()
+	w.removeAll()
 	for i, ch := range chains {
 		rules, err := c.GetRules(ch.Table, ch)
 		check(t, err)
@@ -346,19 +346,19 @@ func TestForwardDrop(t *testing.T) {
 	}
 }
 
-// dropForward makes a chain as iptables does, with a rule of somebody's and the policy drop.
-func dropForward(c *kernel.Nftables, t *nftables.Table, name string) *nftables.Chain {
+// addDropChain makes a chain as iptables does, with a rule of somebody's and the policy drop.
+func addDropChain(c *kernel.Nftables, t *nftables.Table, name string) *nftables.Chain {
 	policy := nftables.ChainPolicyDrop
 	c.AddTable(t)
 	ch := c.AddChain(&nftables.Chain{
 		Name: name, Table: t, Type: nftables.ChainTypeFilter, Policy: &policy,
 		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter,
 	})
-	addOwnRule(c, ch)
+	addForeignRule(c, ch)
 	return ch
 }
 
-func addOwnRule(c *kernel.Nftables, ch *nftables.Chain) {
+func addForeignRule(c *kernel.Nftables, ch *nftables.Chain) {
 	c.AddRule(&nftables.Rule{
 		Table: ch.Table, Chain: ch, Exprs: []expr.Any{&expr.Counter{}},
 		UserData: userdata.AppendString(nil, userdata.TypeComment, "somebody's"),
@@ -369,23 +369,23 @@ func addOwnRule(c *kernel.Nftables, ch *nftables.Chain) {
 func TestDiagnose(t *testing.T) {
 	w := newWorld(t)
 	if got, err := w.Diagnose(t.Context()); len(got) > 0 || err != nil {
-		t.Fatalf("on a fresh machine: %v, %v", got, err)
+		t.Fatalf("on a fresh host: %v, %v", got, err)
 	}
 	w.pod("web")
 	c, err := w.namespace.Nftables()
 	check(t, err)
 	defer func() { check(t, c.CloseLasting()) }()
-	dropForward(c, &nftables.Table{Family: nftables.TableFamilyINet, Name: "site"}, "forward")
+	addDropChain(c, &nftables.Table{Family: nftables.TableFamilyINet, Name: "site"}, "forward")
 	check(t, c.Flush())
 	inside := netip.PrefixFrom(w.subnets[0].Addr(), 25)
-	in(t, w.machine, func() error {
+	in(t, w.host, func() error {
 		return errors.Join(kernel.SetSysctl("ipv4/ip_forward", "0"), addRoute(inside.String(), outside4))
 	})
 	got, err := w.Diagnose(t.Context())
 	check(t, err)
 	want := []string{"net.ipv4.ip_forward", "chain inet site forward", "overlaps " + inside.String()}
 	for i, f := range got {
-		if i >= len(want) || !strings.Contains(f.Problem, want[i]) || f.Cure == "" {
+		if i >= len(want) || !strings.Contains(f.Problem, want[i]) || f.Hint == "" {
 			t.Errorf("found %+v", f)
 		}
 	}

@@ -20,9 +20,9 @@ import (
 )
 
 // "auto" keeps out of the way of addresses and routes, keeps its choice, and gives it up only when no pod is in it.
-func TestSubnetsAvoidTheMachine(t *testing.T) {
+func TestSubnetsAvoidHost(t *testing.T) {
 	w := newWorld(t)
-	in(t, w.machine, func() error {
+	in(t, w.host, func() error {
 		h, err := kernel.Namespace{}.Netlink()
 		if err != nil {
 			return err
@@ -41,31 +41,31 @@ func TestSubnetsAvoidTheMachine(t *testing.T) {
 	if want := subnet.Candidates[3]; first[0] != want {
 		t.Errorf("chose %s, want %s: the three before it are in use", first[0], want)
 	}
-	in(t, w.machine, func() error { return addRoute(netip.PrefixFrom(first[0].Addr(), 25).String(), outside4) })
+	in(t, w.host, func() error { return addRoute(netip.PrefixFrom(first[0].Addr(), 25).String(), outside4) })
 	w.pod("next")
 	if w.subnets[0] != first[0] {
 		t.Errorf("the subnet changed to %s under a pod", w.subnets[0])
 	}
 	check(t, w.Reconcile(t.Context(), nil))
-	eventually(t, w.anythingLeft)
+	eventually(t, w.leftovers)
 	w.restart()
 	if w.pod("third"); w.subnets[0] != subnet.Candidates[4] {
 		t.Errorf("chose %s for the one that has come to overlap, want %s", w.subnets[0], subnet.Candidates[4])
 	}
 	before := w.subnets
 	check(t, w.Reconcile(t.Context(), nil))
-	eventually(t, w.anythingLeft)
+	eventually(t, w.leftovers)
 	w.restart()
 	if w.pod("fourth"); w.subnets[0] != before[0] || w.subnets[1] != before[1] {
 		t.Errorf("the subnets changed from %v to %v", before, w.subnets)
 	}
 }
 
-// Without IPv6 on the machine pods have none, and links that live by router advertisements go on to.
+// Without IPv6 on the host pods have none, and links that live by router advertisements go on to.
 func TestSysctls(t *testing.T) {
 	w := newWorld(t)
 	w.pod("both")
-	in(t, w.machine, func() error {
+	in(t, w.host, func() error {
 		for name, want := range map[string]string{
 			"ipv4/ip_forward": "1", "ipv6/conf/all/forwarding": "1", "ipv6/conf/up0/accept_ra": "2",
 			"ipv6/conf/podstead0/accept_ra": "0", "ipv4/conf/podstead0/route_localnet": "1", "ipv4/conf/all/route_localnet": "0",
@@ -80,20 +80,20 @@ func TestSysctls(t *testing.T) {
 		t.Errorf("the MTU is %d, want the uplink's 1400", w.base.mtu)
 	}
 	check(t, w.Reconcile(t.Context(), nil))
-	eventually(t, w.anythingLeft)
-	in(t, w.machine, func() error { return kernel.SetSysctl("ipv6/conf/default/disable_ipv6", "1") })
+	eventually(t, w.leftovers)
+	in(t, w.host, func() error { return kernel.SetSysctl("ipv6/conf/default/disable_ipv6", "1") })
 	if p := w.pod("one"); len(p.IPs) != 1 || !p.IPs[0].Is4() {
 		t.Errorf("without IPv6 the pod has %v", p.IPs)
 	}
 }
 
-// Conflicts are told before anything is made: with a pod in the machine's network, and with a process that listens.
+// Conflicts are logs before anything is made: with a pod in the host's network, and with a process that listens.
 func TestConflicts(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.try(Request{UID: "host", PodName: "host", Names: []string{"alias"}, Ports: []Port{tcp(8080, 8080)}})
 	check(t, err)
-	serve(t, w.machine, "host", "tcp4", machine4+":22")
-	serve(t, w.machine, "host", "udp", ":53")
+	serve(t, w.host, "host", "tcp4", host4+":22")
+	serve(t, w.host, "host", "udp", ":53")
 	path := w.pin("web")
 	for _, c := range []struct {
 		port Port
@@ -102,7 +102,7 @@ func TestConflicts(t *testing.T) {
 		{tcp(8080, 80), `host port 8080/TCP: pod "host" has it`},
 		{tcp(22, 80), "host port 22/TCP: network.test (process " + fmt.Sprint(os.Getpid()) + ") listens there"},
 		{Port{HostPort: 53, ContainerPort: 53, Protocol: spec.ProtocolUDP}, "host port 53/UDP: network.test"},
-		{Port{HostIP: netip.MustParseAddr(machine6), HostPort: 53, ContainerPort: 53, Protocol: spec.ProtocolUDP}, "listens there"},
+		{Port{HostIP: netip.MustParseAddr(host6), HostPort: 53, ContainerPort: 53, Protocol: spec.ProtocolUDP}, "listens there"},
 	} {
 		r := Request{UID: "web", PodName: "web", NetnsPath: path, Ports: []Port{c.port}}
 		_, atSetup := w.try(r)
@@ -123,7 +123,7 @@ func TestConflicts(t *testing.T) {
 		check(t, w.Check(Request{UID: "web", PodName: "web", NetnsPath: path, Ports: []Port{port}}))
 	}
 	if got := Hosts(w.Peers(), ""); got != "" {
-		t.Errorf("a pod in the machine's network has an address without a bridge: %q", got)
+		t.Errorf("a pod in the host's network has an address without a bridge: %q", got)
 	}
 	w.pod("web")
 	want := w.Gateways()[0].String() + "\thost\talias\n" + w.Gateways()[1].String() + "\thost\talias\n"
@@ -135,14 +135,14 @@ func TestConflicts(t *testing.T) {
 	}
 }
 
-// A sender of UDP that goes on and on is led to the pod that comes, though the kernel knows its flow as one to the machine.
-func TestUDPSenderThatGoesOn(t *testing.T) {
+// A sender of UDP that goes on and on is led to the pod that comes, though the kernel knows its flow as one to the host.
+func TestEstablishedUDPFlow(t *testing.T) {
 	w := newWorld(t)
 	path := w.pin("dns")
 	serve(t, path, "dns", "udp4", ":53")
 	var c net.Conn
 	in(t, w.outside, func() (err error) {
-		c, err = net.Dial("udp", machine4+":5353")
+		c, err = net.Dial("udp", host4+":5353")
 		return err
 	})
 	defer c.Close()
@@ -155,7 +155,7 @@ func TestUDPSenderThatGoesOn(t *testing.T) {
 		n, err := c.Read(buffer)
 		return string(buffer[:n]), err
 	}
-	w.pod("first", Port{HostPort: 5353, ContainerPort: 53, Protocol: spec.ProtocolUDP}) // so that the machine tracks flows
+	w.pod("first", Port{HostPort: 5353, ContainerPort: 53, Protocol: spec.ProtocolUDP}) // so that the host tracks flows
 	check(t, w.Teardown(t.Context(), "first"))
 	if got, err := query(); err == nil {
 		t.Fatalf("answered before there is a pod: %q", got)
@@ -171,7 +171,7 @@ func TestUDPSenderThatGoesOn(t *testing.T) {
 	})
 }
 
-// Two networks live on one machine.
+// Two networks live on one host.
 func TestTwoNetworks(t *testing.T) {
 	w := newWorld(t)
 	web := w.pod("web", tcp(8080, 80))
@@ -187,11 +187,11 @@ func TestTwoNetworks(t *testing.T) {
 	if w.subnets[0].Contains(result.IPs[0]) {
 		t.Errorf("%s is of the first network", result.IPs[0])
 	}
-	wantAnswer(t, "first", w.outside, "tcp", machine4+":8080", "web", "")
-	wantAnswer(t, "second", w.outside, "tcp", machine4+":8081", "db", "")
-	wantAnswer(t, "first from the second", path, "tcp", machine4+":8080", "web", "")
+	wantAnswer(t, "first", w.outside, "tcp", host4+":8080", "web", "")
+	wantAnswer(t, "second", w.outside, "tcp", host4+":8081", "db", "")
+	wantAnswer(t, "first from the second", path, "tcp", host4+":8080", "web", "")
 	check(t, second.Reconcile(t.Context(), nil))
 	check(t, second.Remove(t.Context()))
 	check(t, second.Close())
-	wantAnswer(t, "first", w.outside, "tcp", machine4+":8080", "web", "")
+	wantAnswer(t, "first", w.outside, "tcp", host4+":8080", "web", "")
 }

@@ -94,7 +94,7 @@ func (n *Network) ensureLink(pod kernel.Namespace, l *attachment) (netlink.Link,
 	case err != nil:
 		return nil, fmt.Errorf("look for %s: %w", l.Link, err)
 	default:
-		leads, err := leadsTo(outer, pod)
+		leads, err := isPairedWith(outer, pod)
 		if leads || err != nil {
 			return outer, err
 		}
@@ -112,8 +112,8 @@ func (n *Network) ensureLink(pod kernel.Namespace, l *attachment) (netlink.Link,
 	return veth, nil
 }
 
-// leadsTo reports whether the other end of a link is the pod's.
-func leadsTo(outer netlink.Link, pod kernel.Namespace) (bool, error) {
+// isPairedWith reports whether the other end of a link is the pod's.
+func isPairedWith(outer netlink.Link, pod kernel.Namespace) (bool, error) {
 	leads := false
 	err := pod.Do(func() error {
 		h, err := kernel.Namespace{}.Netlink()
@@ -172,9 +172,9 @@ func (n *Network) configure(l *attachment) error {
 	return nil
 }
 
-// forgetFlows makes the kernel forget what it knows of UDP senders to the host ports: it would go on to send their packets
+// deleteUDPFlows makes the kernel forget what it knows of UDP senders to the host ports: it would go on to send their packets
 // where it sent the first of them, which was not to this pod.
-func (n *Network) forgetFlows(ports []Port) error {
+func (n *Network) deleteUDPFlows(ports []Port) error {
 	for _, kind := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
 		var filters []netlink.CustomConntrackFilter
 		for _, p := range ports {

@@ -48,19 +48,19 @@ type Network struct {
 	namespace kernel.Namespace
 	links     *netlink.Handle // used by the holder of turn only
 
-	turn chan struct{} // held during a change
+	sem chan struct{} // held during a change
 
 	// mu guards what follows. It is never held while something waits. Only the holder of turn writes leases and subnets.
-	mu      sync.Mutex
-	leases  map[string]*attachment
-	subnets []netip.Prefix // in use: those of the bridge
-	changed chan struct{}
-	leaving []departure // links to be removed
-	closed  bool
-	state   lease.State
-	unsaved bool // state is newer than its file
-	workers sync.WaitGroup
-	busy    map[work]bool
+	mu       sync.Mutex
+	leases   map[string]*attachment
+	subnets  []netip.Prefix // in use: those of the bridge
+	changed  chan struct{}
+	removals []linkRemoval // links to be removed
+	closed   bool
+	state    lease.State
+	unsaved  bool // state is newer than its file
+	workers  sync.WaitGroup
+	busy     map[work]bool
 
 	// base and firewall are for the holder of turn. base is nil until this process has made sure of what all pods need.
 	base  *base
@@ -94,7 +94,7 @@ func New(ctx context.Context, o Options) (*Network, error) {
 	}
 	n := &Network{
 		opts: o, log: o.Log,
-		turn: make(chan struct{}, 1), changed: make(chan struct{}), busy: map[work]bool{},
+		sem: make(chan struct{}, 1), changed: make(chan struct{}), busy: map[work]bool{},
 	}
 	var err error
 	if n.state, err = lease.LoadState(ctx, o.Log, o.StateFile); err != nil {
@@ -113,7 +113,7 @@ func New(ctx context.Context, o Options) (*Network, error) {
 		return nil, errors.Join(err, n.namespace.Close())
 	}
 	if !found {
-		if err := n.adopt(ctx); err != nil {
+		if err := n.recoverLeases(ctx); err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
 	}
@@ -152,8 +152,8 @@ func (n *Network) lock(ctx context.Context) (release func(), err error) {
 		return nil, err
 	}
 	select {
-	case n.turn <- struct{}{}:
-		return func() { <-n.turn }, nil
+	case n.sem <- struct{}{}:
+		return func() { <-n.sem }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -185,7 +185,7 @@ func (n *Network) start(kind work, do func()) {
 }
 
 // announce tells those who wait for a change of the peers. mu is held.
-func (n *Network) announce() {
+func (n *Network) notify() {
 	close(n.changed)
 	n.changed = make(chan struct{})
 }

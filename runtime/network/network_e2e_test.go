@@ -20,11 +20,11 @@ import (
 
 // All the ways to a pod, with and without br_netfilter in them: it sends packets that stay on the bridge through the
 // translation of addresses too.
-func TestReach(t *testing.T) {
+func TestReachability(t *testing.T) {
 	for _, bridgeNetfilter := range []string{"0", "1"} {
 		t.Run("bridge-nf-call="+bridgeNetfilter, func(t *testing.T) {
 			w := newWorld(t)
-			in(t, w.machine, func() error {
+			in(t, w.host, func() error {
 				if err := kernel.SetSysctl("bridge/bridge-nf-call-ip6tables", bridgeNetfilter); err != nil {
 					return err
 				}
@@ -46,31 +46,31 @@ func TestReach(t *testing.T) {
 			other4, other6 := other.IPs[0].String(), other.IPs[1].String()
 			wantAnswer(t, "pod to pod", other.NetnsPath, "tcp", net.JoinHostPort(web4, "80"), "web", other4)
 			wantAnswer(t, "pod to pod", other.NetnsPath, "tcp", net.JoinHostPort(web6, "80"), "web", other6)
-			wantAnswer(t, "machine to pod", w.machine, "tcp", net.JoinHostPort(web4, "80"), "web", "")
-			wantAnswer(t, "machine to pod", w.machine, "tcp", net.JoinHostPort(web6, "80"), "web", "")
-			wantAnswer(t, "pod to outside", other.NetnsPath, "tcp", outside4+":1234", "out", machine4)
-			wantAnswer(t, "pod to outside", other.NetnsPath, "tcp", "["+outside6+"]:1234", "out", machine6)
+			wantAnswer(t, "host to pod", w.host, "tcp", net.JoinHostPort(web4, "80"), "web", "")
+			wantAnswer(t, "host to pod", w.host, "tcp", net.JoinHostPort(web6, "80"), "web", "")
+			wantAnswer(t, "pod to outside", other.NetnsPath, "tcp", outside4+":1234", "out", host4)
+			wantAnswer(t, "pod to outside", other.NetnsPath, "tcp", "["+outside6+"]:1234", "out", host6)
 			gateway := w.Gateways()[0].String()
 			for _, p := range []struct{ network, port string }{{"tcp", "8080"}, {"udp", "5353"}} {
-				for _, host := range []string{machine4, second4, machine6, gateway} {
+				for _, host := range []string{host4, second4, host6, gateway} {
 					addr := net.JoinHostPort(host, p.port)
-					from := map[bool]string{true: outside6, false: outside4}[host == machine6]
+					from := map[bool]string{true: outside6, false: outside4}[host == host6]
 					if host != gateway {
 						wantAnswer(t, "host port from outside", w.outside, p.network, addr, "web", from)
 					}
-					wantAnswer(t, "host port from the machine", w.machine, p.network, addr, "web", "")
+					wantAnswer(t, "host port from the host", w.host, p.network, addr, "web", "")
 					wantAnswer(t, "host port from another pod", other.NetnsPath, p.network, addr, "web", "")
 					wantAnswer(t, "host port from the pod itself", web.NetnsPath, p.network, addr, "web", "")
 				}
-				wantAnswer(t, "host port from loopback", w.machine, p.network, "127.0.0.1:"+p.port, "web", "")
-				wantAnswer(t, "host port from loopback", w.machine, p.network, "127.1.2.3:"+p.port, "web", "")
+				wantAnswer(t, "host port from loopback", w.host, p.network, "127.0.0.1:"+p.port, "web", "")
+				wantAnswer(t, "host port from loopback", w.host, p.network, "127.1.2.3:"+p.port, "web", "")
 			}
 			wantAnswer(t, "port on one address", w.outside, "tcp", second4+":9090", "web", outside4)
-			wantSilence(t, "port on one address by another", w.outside, "tcp", machine4+":9090")
-			wantSilence(t, "port on one address by loopback", w.machine, "tcp", "127.0.0.1:9090")
-			wantAnswer(t, "port on loopback", w.machine, "tcp", "127.0.0.1:7070", "web", "")
-			wantSilence(t, "port on loopback by another address", w.machine, "tcp", machine4+":7070")
-			wantSilence(t, "[::1], which is documented not to be served", w.machine, "tcp", "[::1]:8080")
+			wantSilence(t, "port on one address by another", w.outside, "tcp", host4+":9090")
+			wantSilence(t, "port on one address by loopback", w.host, "tcp", "127.0.0.1:9090")
+			wantAnswer(t, "port on loopback", w.host, "tcp", "127.0.0.1:7070", "web", "")
+			wantSilence(t, "port on loopback by another address", w.host, "tcp", host4+":7070")
+			wantSilence(t, "[::1], which is documented not to be served", w.host, "tcp", "[::1]:8080")
 		})
 	}
 }
@@ -81,46 +81,46 @@ func TestUnpublishedPorts(t *testing.T) {
 	web := w.pod("web", tcp(8080, 80))
 	serve(t, web.NetnsPath, "web", "tcp", ":80")
 	for i, s := range w.subnets {
-		in(t, w.outside, func() error { return addRoute(s.String(), []string{machine4, machine6}[i]) })
+		in(t, w.outside, func() error { return addRoute(s.String(), []string{host4, host6}[i]) })
 	}
 	wantSilence(t, "pod from outside", w.outside, "tcp", net.JoinHostPort(web.IPs[0].String(), "80"))
 	wantSilence(t, "pod from outside", w.outside, "tcp", net.JoinHostPort(web.IPs[1].String(), "80"))
-	wantAnswer(t, "host port", w.outside, "tcp", machine4+":8080", "web", "")
+	wantAnswer(t, "host port", w.outside, "tcp", host4+":8080", "web", "")
 }
 
-// The machine's loopback is not reached by the outside nor by a pod, whatever their routes: neither a host port on it, nor
-// a process of the machine. Answers would have no way back, so this looks at what arrives.
-func TestLoopbackIsGuarded(t *testing.T) {
+// The host's loopback is not reached by the outside nor by a pod, whatever their routes: neither a host port on it, nor
+// a process of the host. Answers would have no way back, so this looks at what arrives.
+func TestLoopbackGuard(t *testing.T) {
 	w := newWorld(t)
 	udp := func(host, container uint16) Port {
 		return Port{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: host, ContainerPort: container, Protocol: spec.ProtocolUDP}
 	}
 	web, hostile := w.pod("web", udp(7070, 53)), w.pod("hostile")
-	in(t, w.machine, func() error { // else the kernel itself would drop what pretends to be local
+	in(t, w.host, func() error { // else the kernel itself would drop what pretends to be local
 		return kernel.SetSysctl("ipv4/conf/"+DefaultBridge+"/accept_local", "1")
 	})
 	for _, c := range []struct{ listens, addr, target string }{
 		{web.NetnsPath, ":53", "127.0.0.1:7070"},
-		{w.machine, "127.0.0.1:2222", "127.0.0.1:2222"},
-		{w.machine, ":2223", w.Gateways()[0].String() + ":2223"}, // from 127.0.0.1, says the pod
+		{w.host, "127.0.0.1:2222", "127.0.0.1:2222"},
+		{w.host, ":2223", w.Gateways()[0].String() + ":2223"}, // from 127.0.0.1, says the pod
 	} {
 		var arrive net.PacketConn
 		in(t, c.listens, func() (err error) {
 			arrive, err = net.ListenPacket("udp4", c.addr)
 			return err
 		})
-		for _, from := range []struct{ path, via string }{{w.outside, machine4}, {hostile.NetnsPath, w.Gateways()[0].String()}} {
+		for _, from := range []struct{ path, via string }{{w.outside, host4}, {hostile.NetnsPath, w.Gateways()[0].String()}} {
 			if from.path == w.outside && !strings.HasPrefix(c.target, "127.") {
 				continue // it knows no way there
 			}
 			in(t, from.path, func() error {
-				return errors.Join(loopbackLeadsOut(from.via), send("127.0.0.1", c.target, "bad"))
+				return errors.Join(routeLoopbackTo(from.via), send("127.0.0.1", c.target, "bad"))
 			})
-			in(t, w.machine, func() error { return send("", c.target, "good") })
+			in(t, w.host, func() error { return send("", c.target, "good") })
 			buffer := make([]byte, 100)
 			check(t, arrive.SetReadDeadline(time.Now().Add(time.Minute)))
 			if n, _, err := arrive.ReadFrom(buffer); err != nil || string(buffer[:n]) != "good" {
-				t.Errorf("%s got %q by %s, %v; want what the machine has sent", c.target, buffer[:n], from.via, err)
+				t.Errorf("%s got %q by %s, %v; want what the host has sent", c.target, buffer[:n], from.via, err)
 			}
 		}
 		check(t, arrive.Close())
@@ -151,12 +151,12 @@ func TestRestart(t *testing.T) {
 		}
 		w.restart()
 		check(t, w.Reconcile(t.Context(), []string{"web"}))
-		wantAnswer(t, "after a restart", w.outside, "tcp", machine4+":8080", "web", "")
+		wantAnswer(t, "after a restart", w.outside, "tcp", host4+":8080", "web", "")
 		if peers := w.Peers(); len(peers) != 1 || peers[0].UID != "web" {
 			t.Errorf("the peers are %v, want web", peers)
 		}
 	}
-	wantSilence(t, "host port of a pod that is gone", w.outside, "tcp", machine4+":8081")
+	wantSilence(t, "host port of a pod that is gone", w.outside, "tcp", host4+":8081")
 	eventually(t, func() error {
 		release, err := w.lock(t.Context())
 		check(t, err)
@@ -180,7 +180,7 @@ func TestNewSandbox(t *testing.T) {
 		t.Errorf("in a new sandbox (-old +new):\n%s", diff)
 	}
 	serve(t, next.NetnsPath, "new", "tcp", ":80")
-	wantAnswer(t, "new sandbox", w.outside, "tcp", machine4+":8080", "new", "")
+	wantAnswer(t, "new sandbox", w.outside, "tcp", host4+":8080", "new", "")
 
 	check(t, w.Teardown(t.Context(), "web"))
 	next.NetnsPath = w.pin("web3")
@@ -214,10 +214,10 @@ func TestReplacement(t *testing.T) {
 func TestTeardownDoesNotWait(t *testing.T) {
 	w := newWorld(t)
 	first := w.pod("first", tcp(8080, 80))
-	let := make(chan struct{})
+	unblock := make(chan struct{})
 	w.fault = func(step string) error {
 		if step == "remove link" {
-			<-let
+			<-unblock
 		}
 		return nil
 	}
@@ -229,7 +229,7 @@ func TestTeardownDoesNotWait(t *testing.T) {
 	if second.IPs[0] == first.IPs[0] {
 		t.Errorf("%s was given to another while its link is there", first.IPs[0])
 	}
-	close(let)
+	close(unblock)
 	eventually(t, func() error {
 		release, err := w.lock(t.Context())
 		check(t, err)
@@ -246,13 +246,13 @@ func TestTeardownDoesNotWait(t *testing.T) {
 }
 
 // Pods of another boot are no more, and neither are their leases.
-func TestAnotherBoot(t *testing.T) {
+func TestReboot(t *testing.T) {
 	w := newWorld(t)
 	web := w.pod("web", tcp(8080, 80))
 	check(t, w.Teardown(t.Context(), "web"))
-	eventually(t, w.anythingLeft)
+	eventually(t, w.leftovers)
 	check(t, w.Remove(t.Context()))
-	w.put("web", &attachment{Lease: lease.Lease{Pod: "web", IPs: web.IPs, Link: "psgone", Ports: web.Ports}}) // as a power cut leaves it
+	w.setLease("web", &attachment{Lease: lease.Lease{Pod: "web", IPs: web.IPs, Link: "psgone", Ports: web.Ports}}) // as a power cut leaves it
 	w.subnets = w.state.Subnets
 	check(t, w.saveLeases())
 	w.opts.BootID = "the next boot"
@@ -260,22 +260,22 @@ func TestAnotherBoot(t *testing.T) {
 	if peers := w.Peers(); len(peers) != 0 {
 		t.Errorf("after a boot the peers are %v", peers)
 	}
-	check(t, w.Check(Request{UID: "new", PodName: "new", NetnsPath: w.machine, Ports: web.Ports}))
+	check(t, w.Check(Request{UID: "new", PodName: "new", NetnsPath: w.host, Ports: web.Ports}))
 	again := w.pod("web")
 	if diff := cmp.Diff(web.IPs, again.IPs, compareAddr); diff != "" {
 		t.Errorf("addresses over a boot (-before +after):\n%s", diff)
 	}
 }
 
-// Without its file the leases of pods that run are read off the machine.
-func TestLeasesAreLost(t *testing.T) {
+// Without its file the leases of pods that run are read off the host.
+func TestRecoverLeases(t *testing.T) {
 	for _, content := range []string{"", "{", `{"version":1,"bootID":"this boot"}`} {
 		t.Run("file "+content, func(t *testing.T) {
 			w := newWorld(t)
 			ports := []Port{
 				{HostPort: 8080, ContainerPort: 80, Protocol: spec.ProtocolTCP},
 				{HostIP: netip.IPv4Unspecified(), HostPort: 81, ContainerPort: 80, Protocol: spec.ProtocolTCP},
-				{HostIP: netip.MustParseAddr(machine6), HostPort: 82, ContainerPort: 80, Protocol: spec.ProtocolTCP},
+				{HostIP: netip.MustParseAddr(host6), HostPort: 82, ContainerPort: 80, Protocol: spec.ProtocolTCP},
 			}
 			web := w.pod("web", ports...)
 			w.pod("gone", tcp(8081, 80))
@@ -287,10 +287,10 @@ func TestLeasesAreLost(t *testing.T) {
 			}
 			w.restart()
 			check(t, w.Reconcile(t.Context(), []string{"web"}))
-			wantAnswer(t, "pod without a lease file", w.outside, "tcp", machine4+":8080", "web", "")
-			wantAnswer(t, "pod without a lease file", w.outside, "tcp", machine4+":81", "web", "")
-			wantAnswer(t, "pod without a lease file", w.outside, "tcp", "["+machine6+"]:82", "web", "")
-			wantSilence(t, "host port of a pod that is gone", w.outside, "tcp", machine4+":8081")
+			wantAnswer(t, "pod without a lease file", w.outside, "tcp", host4+":8080", "web", "")
+			wantAnswer(t, "pod without a lease file", w.outside, "tcp", host4+":81", "web", "")
+			wantAnswer(t, "pod without a lease file", w.outside, "tcp", "["+host6+"]:82", "web", "")
+			wantSilence(t, "host port of a pod that is gone", w.outside, "tcp", host4+":8081")
 			for _, p := range ports {
 				if err := w.Check(Request{UID: "x", PodName: "x", Ports: []Port{p}}); err == nil {
 					t.Errorf("%s is held no more", p)

@@ -54,11 +54,11 @@ func TestRequestCheck(t *testing.T) {
 }
 
 // options are those of a network that no test sets a pod up in.
-func options(t *testing.T, told *bytes.Buffer) Options {
+func options(t *testing.T, logs *bytes.Buffer) Options {
 	dir := t.TempDir()
 	return Options{
 		StateFile: filepath.Join(dir, "state", "network.json"), LeaseFile: filepath.Join(dir, "run", "network.json"),
-		BootID: "this boot", Bridge: "test0", Log: slog.New(slog.NewTextHandler(told, nil)),
+		BootID: "this boot", Bridge: "test0", Log: slog.New(slog.NewTextHandler(logs, nil)),
 	}
 }
 
@@ -74,8 +74,8 @@ func write(t *testing.T, path, content string) {
 
 // What a daemon that was killed while it wrote has left is taken away, and what is another's is not.
 func TestTemporaryFilesAreSwept(t *testing.T) {
-	var told bytes.Buffer
-	o := options(t, &told)
+	var logs bytes.Buffer
+	o := options(t, &logs)
 	others := filepath.Join(filepath.Dir(o.StateFile), ".podstead-tmp-other.json-1")
 	write(t, others, "")
 	for _, file := range []string{o.StateFile, o.LeaseFile} {
@@ -116,8 +116,8 @@ func TestLeaseFile(t *testing.T) {
 		{"null", strings.Replace(goodLeases, `"h":{`, `"n":null,"h":{`, 1), 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var told bytes.Buffer
-			o := options(t, &told)
+			var logs bytes.Buffer
+			o := options(t, &logs)
 			write(t, o.LeaseFile, c.content)
 			n, err := New(t.Context(), o)
 			if err != nil {
@@ -128,8 +128,8 @@ func TestLeaseFile(t *testing.T) {
 				t.Errorf("%d leases, want %d", len(n.leases), c.leases)
 			}
 			kept, err := os.ReadFile(o.LeaseFile + ".damaged")
-			if (err == nil) != c.aside || c.aside && string(kept) != c.content || strings.Contains(told.String(), ".damaged") != c.aside {
-				t.Errorf("set aside: %v; told: %s", err == nil, told.String())
+			if (err == nil) != c.aside || c.aside && string(kept) != c.content || strings.Contains(logs.String(), ".damaged") != c.aside {
+				t.Errorf("set aside: %v; logs: %s", err == nil, logs.String())
 			}
 		})
 	}
@@ -147,8 +147,8 @@ func TestStateFile(t *testing.T) {
 		{"a later version's", `{"version":2,"subnets":["10.77.64.0/22"]}`, 0, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			var told bytes.Buffer
-			o := options(t, &told)
+			var logs bytes.Buffer
+			o := options(t, &logs)
 			write(t, o.StateFile, c.content)
 			n, err := New(t.Context(), o)
 			if c.fails {

@@ -15,7 +15,7 @@ import (
 
 // adopt makes leases out of what the links of pods and the maps of ports show, for when the file of leases is lost. The
 // names of the pods come with the next Setup. What makes no sense is left for Reconcile to remove.
-func (n *Network) adopt(ctx context.Context) error {
+func (n *Network) recoverLeases(ctx context.Context) error {
 	links, err := n.podLinks()
 	if err != nil {
 		return err

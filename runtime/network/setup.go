@@ -11,17 +11,17 @@ import (
 	"github.com/podstead/podstead/runtime/network/ruleset"
 )
 
-// patience is how long a pod waits for the address that it had last, while the link that has it is being removed.
-const patience = 2 * time.Second
+// removalTimeout is how long a pod waits for the address that it had last, while the link that has it is being removed.
+const removalTimeout = 2 * time.Second
 
-// undoTimeout bounds what is done after a Setup that failed.
-const undoTimeout = 10 * time.Second
+// rollbackTimeout bounds what is done after a Setup that failed.
+const rollbackTimeout = 10 * time.Second
 
 // Setup gives a pod its network, or finds that it has it: repeated with the same request it completes whatever a crash has
 // left, and gives the same addresses. Where the first Setup of a pod fails, what it made is taken away. The error is a
 // *ConflictError where another has one of the host ports; see Check.
 //
-// It takes about a millisecond, and up to patience longer where a pod of the same name is still leaving.
+// It takes about a millisecond, and up to removalTimeout longer where a pod of the same name is still leaving.
 func (n *Network) Setup(ctx context.Context, r Request) (Result, error) {
 	result, err := n.setUp(ctx, r)
 	if err != nil {
@@ -34,7 +34,7 @@ func (n *Network) setUp(ctx context.Context, r Request) (Result, error) {
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	release, err := n.lockFor(ctx, r)
+	release, err := n.lockAfterRemoval(ctx, r)
 	if err != nil {
 		return Result{}, err
 	}
@@ -53,30 +53,30 @@ func (n *Network) setUp(ctx context.Context, r Request) (Result, error) {
 			return Result{}, err
 		}
 	}
-	l, err := n.plan(r, old)
+	l, err := n.planLease(r, old)
 	if err != nil {
 		return Result{}, err
 	}
-	n.put(r.UID, l)
+	n.setLease(r.UID, l)
 	err = n.step(ctx, "save leases", n.saveLeases)
 	if err == nil && l.Link != "" {
-		err = n.build(ctx, r, l, old)
+		err = n.apply(ctx, r, l, old)
 	}
 	if err != nil {
-		return Result{}, n.undo(ctx, r.UID, old, err)
+		return Result{}, n.rollback(ctx, r.UID, old, err)
 	}
-	n.show(l)
+	n.addPeer(l)
 	return Result{IPs: slices.Clone(l.IPs)}, nil
 }
 
-// lockFor waits for the turn, and before it for the departure of what the pod had before: its last sandbox, or the pod
+// lockAfterRemoval waits for the turn, and before it for the linkRemoval of what the pod had before: its last sandbox, or the pod
 // that it replaces and whose address it is to have.
-func (n *Network) lockFor(ctx context.Context, r Request) (release func(), err error) {
+func (n *Network) lockAfterRemoval(ctx context.Context, r Request) (release func(), err error) {
 	for waited := false; ; waited = true {
 		if release, err = n.lock(ctx); err != nil {
 			return nil, err
 		}
-		uid, l := n.departing(r)
+		uid, l := n.findLeaving(r)
 		switch {
 		case l == nil, waited && uid != r.UID:
 			return release, nil
@@ -86,7 +86,7 @@ func (n *Network) lockFor(ctx context.Context, r Request) (release func(), err e
 		}
 		removal := n.removeLink(uid, l)
 		release()
-		if err := await(ctx, removal, patience); err != nil {
+		if err := await(ctx, removal, removalTimeout); err != nil {
 			return nil, err
 		}
 	}
@@ -103,8 +103,8 @@ func await(ctx context.Context, done <-chan struct{}, limit time.Duration) error
 	return ctx.Err()
 }
 
-// departing finds a lease of the pod whose link is being removed: under its UID, or else its name.
-func (n *Network) departing(r Request) (string, *attachment) {
+// findLeaving finds a lease of the pod whose link is being removed: under its UID, or else its name.
+func (n *Network) findLeaving(r Request) (string, *attachment) {
 	if l := n.leases[r.UID]; l != nil {
 		if l.Leaving {
 			return r.UID, l
@@ -120,7 +120,7 @@ func (n *Network) departing(r Request) (string, *attachment) {
 }
 
 // plan makes the lease that the pod is to have. It has the addresses and the link of its old one, if that has any.
-func (n *Network) plan(r Request, old *attachment) (*attachment, error) {
+func (n *Network) planLease(r Request, old *attachment) (*attachment, error) {
 	l := &attachment{
 		Lease:  lease.Lease{Pod: r.PodName, Names: slices.Clone(r.Names), Ports: slices.Clone(r.Ports)},
 		hidden: true,
@@ -151,7 +151,7 @@ func (n *Network) plan(r Request, old *attachment) (*attachment, error) {
 }
 
 // build makes what the lease says.
-func (n *Network) build(ctx context.Context, r Request, l, old *attachment) error {
+func (n *Network) apply(ctx context.Context, r Request, l, old *attachment) error {
 	if err := n.step(ctx, "allow sender", func() error { return n.allowSender(ctx, l) }); err != nil {
 		return err
 	}
@@ -162,7 +162,7 @@ func (n *Network) build(ctx context.Context, r Request, l, old *attachment) erro
 	if err := n.step(ctx, "publish ports", func() error { return n.publish(ctx, l, old) }); err != nil {
 		return err
 	}
-	return n.step(ctx, "forget flows", func() error { return n.forgetFlows(l.Ports) })
+	return n.step(ctx, "delete UDP flows", func() error { return n.deleteUDPFlows(l.Ports) })
 }
 
 // allowSender lets the link of a pod send from the pod's addresses. The turn is held, and the base exists.
@@ -190,34 +190,34 @@ func (n *Network) publish(ctx context.Context, l, old *attachment) error {
 }
 
 // undo takes away what a first Setup has made. What a pod had before it keeps.
-func (n *Network) undo(ctx context.Context, uid string, old *attachment, cause error) error {
+func (n *Network) rollback(ctx context.Context, uid string, old *attachment, cause error) error {
 	if old != nil {
-		n.put(uid, old)
+		n.setLease(uid, old)
 		return cause
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	if err := n.depart(ctx, uid); err != nil {
+	if err := n.tearDown(ctx, uid); err != nil {
 		return fmt.Errorf("%w (and what was made of it is left: %w)", cause, err)
 	}
 	return cause
 }
 
 // put sets the lease of a pod.
-func (n *Network) put(uid string, l *attachment) {
+func (n *Network) setLease(uid string, l *attachment) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.leases[uid] = l
 }
 
 // show makes a pod that is set up a peer, and remembers its address.
-func (n *Network) show(l *attachment) {
+func (n *Network) addPeer(l *attachment) {
 	n.mu.Lock()
 	l.hidden = false
-	n.announce()
-	news := len(l.IPs) > 0 && n.state.Remember(l.Pod, l.IPs[0])
+	n.notify()
+	changed := len(l.IPs) > 0 && n.state.Remember(l.Pod, l.IPs[0])
 	n.mu.Unlock()
-	if news {
+	if changed {
 		n.saveStateSoon()
 	}
 }

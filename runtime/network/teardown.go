@@ -15,8 +15,8 @@ import (
 	"github.com/podstead/podstead/runtime/network/ruleset"
 )
 
-// departure is a link to be removed, with the pod that had it.
-type departure struct{ uid, link string }
+// linkRemoval is a link to be removed, with the pod that had it.
+type linkRemoval struct{ uid, link string }
 
 // Teardown takes a pod's network away: its host ports when it returns, its link soon after, since the kernel takes long to
 // remove one. Only then its address may be another's. A pod that has no network is no error.
@@ -24,7 +24,7 @@ func (n *Network) Teardown(ctx context.Context, uid string) error {
 	release, err := n.lock(ctx)
 	if err == nil {
 		defer release()
-		err = n.depart(ctx, uid)
+		err = n.tearDown(ctx, uid)
 	}
 	if err != nil {
 		return fmt.Errorf("take down network of pod %s: %w", uid, err)
@@ -32,26 +32,26 @@ func (n *Network) Teardown(ctx context.Context, uid string) error {
 	return nil
 }
 
-// depart ends a lease but for its link. The turn is held. Repeated, it does again whatever may not have been done.
-func (n *Network) depart(ctx context.Context, uid string) error {
+// tearDown ends a lease but for its link. The turn is held. Repeated, it does again whatever may not have been done.
+func (n *Network) tearDown(ctx context.Context, uid string) error {
 	l := n.leases[uid]
 	if l == nil {
 		return nil
 	}
-	gone := *l
-	gone.Leaving, gone.removal = true, nil
+	leaving := *l
+	leaving.Leaving, leaving.removal = true, nil
 	n.mu.Lock()
 	if l.Link == "" {
 		delete(n.leases, uid)
 	} else if !l.Leaving {
-		n.leases[uid] = &gone
+		n.leases[uid] = &leaving
 	}
-	n.announce()
+	n.notify()
 	n.mu.Unlock()
 	var errs []error
 	errs = append(errs, n.step(ctx, "save leases", n.saveLeases))
 	if l.Link != "" {
-		err := n.step(ctx, "withdraw ports", func() error { return n.withdraw(ctx, l) })
+		err := n.step(ctx, "unpublish ports", func() error { return n.unpublish(ctx, l) })
 		if err == nil {
 			err = n.step(ctx, "revoke sender", func() error { return n.revokeSender(ctx, l) })
 		}
@@ -67,10 +67,10 @@ func (n *Network) depart(ctx context.Context, uid string) error {
 
 // withdraw deletes the elements of a lease's ports. Where they cannot be deleted the map is not what it should be, and is
 // written anew.
-func (n *Network) withdraw(ctx context.Context, l *attachment) error {
+func (n *Network) unpublish(ctx context.Context, l *attachment) error {
 	err := n.rules.DeletePorts(ctx, l.endpoint())
 	if errors.Is(err, ruleset.ErrStale) {
-		if there, err := n.rules.Exists(ctx); !there {
+		if exists, err := n.rules.Exists(ctx); !exists {
 			return err
 		}
 		return n.rules.Write(ctx, n.endpoints(), n.subnets)
@@ -102,7 +102,7 @@ func (n *Network) removeLink(uid string, l *attachment) <-chan struct{} {
 		}
 	}
 	l.removal = make(chan struct{})
-	n.leaving = append(n.leaving, departure{uid, l.Link})
+	n.removals = append(n.removals, linkRemoval{uid, l.Link})
 	n.start(removeLinks, n.removeLinks)
 	return l.removal
 }
@@ -111,13 +111,13 @@ func (n *Network) removeLink(uid string, l *attachment) <-chan struct{} {
 func (n *Network) removeLinks() {
 	for {
 		n.mu.Lock()
-		if len(n.leaving) == 0 {
+		if len(n.removals) == 0 {
 			n.busy[removeLinks] = false
 			n.mu.Unlock()
 			return
 		}
-		next := n.leaving[0]
-		n.leaving = n.leaving[1:]
+		next := n.removals[0]
+		n.removals = n.removals[1:]
 		n.mu.Unlock()
 		err := n.deleteLink(next.link)
 		if err != nil {
@@ -125,7 +125,7 @@ func (n *Network) removeLinks() {
 				slog.String("uid", next.uid), slog.String("link", next.link), slog.Any("error", err))
 		}
 		if next.uid != "" {
-			n.departed(next.uid, err == nil)
+			n.finishRemoval(next.uid, err == nil)
 		}
 	}
 }
@@ -151,10 +151,10 @@ func (n *Network) deleteLink(name string) error {
 	return nil
 }
 
-// departed ends a lease whose link has been removal to remove.
-func (n *Network) departed(uid string, removed bool) {
-	n.turn <- struct{}{} // every holder is done within its time limits
-	defer func() { <-n.turn }()
+// finishRemoval ends a lease whose link has been removal to remove.
+func (n *Network) finishRemoval(uid string, removed bool) {
+	n.sem <- struct{}{} // every holder is done within its time limits
+	defer func() { <-n.sem }()
 	n.mu.Lock()
 	l := n.leases[uid]
 	if removed {
@@ -192,7 +192,7 @@ func (n *Network) reconcile(ctx context.Context, live []string) error {
 	}
 	for _, uid := range uids {
 		if n.leases[uid].Leaving || !slices.Contains(live, uid) {
-			errs = append(errs, n.depart(ctx, uid))
+			errs = append(errs, n.tearDown(ctx, uid))
 		}
 	}
 	links, err := n.podLinks()
@@ -203,13 +203,13 @@ func (n *Network) reconcile(ctx context.Context, live []string) error {
 		name := link.Attrs().Name
 		if !n.hasLink(name) {
 			n.mu.Lock()
-			n.leaving = append(n.leaving, departure{link: name})
+			n.removals = append(n.removals, linkRemoval{link: name})
 			n.start(removeLinks, n.removeLinks)
 			n.mu.Unlock()
 		}
 	}
-	there, err := n.rules.Exists(ctx)
-	if errs = append(errs, err); there || n.inUse() {
+	exists, err := n.rules.Exists(ctx)
+	if errs = append(errs, err); exists || n.inUse() {
 		n.base = nil
 		errs = append(errs, n.ensureBase(ctx))
 	}

@@ -35,8 +35,8 @@ func freeBind(_, _ string, c syscall.RawConn) error {
 	return errors.Join(refused, err)
 }
 
-// loopbackLeadsOut makes the namespace of the calling thread send packets to 127.0.0.1 to a neighbour.
-func loopbackLeadsOut(via string) error {
+// routeLoopbackTo makes the namespace of the calling thread send packets to 127.0.0.1 to a neighbour.
+func routeLoopbackTo(via string) error {
 	h, err := kernel.Namespace{}.Netlink()
 	if err != nil {
 		return err

@@ -57,20 +57,20 @@ func sweep() {
 	}
 }
 
-// world is a machine, an outside that it is linked with, and pods, each a network namespace.
+// world is a host, an outside that it is linked with, and pods, each a network namespace.
 type world struct {
-	t                *testing.T
-	dir              string
-	machine, outside string
-	opts             Options
+	t             *testing.T
+	dir           string
+	host, outside string
+	opts          Options
 	*Network
 }
 
 // The addresses of the uplink.
 const (
-	machine4, outside4 = "198.51.100.1", "198.51.100.2"
-	machine6, outside6 = "2001:db8:1::1", "2001:db8:1::2"
-	second4            = "198.51.100.9" // the machine's too
+	host4, outside4 = "198.51.100.1", "198.51.100.2"
+	host6, outside6 = "2001:db8:1::1", "2001:db8:1::2"
+	second4         = "198.51.100.9" // the host's too
 )
 
 func newWorld(t *testing.T) *world {
@@ -89,15 +89,15 @@ func newWorld(t *testing.T) *world {
 		})
 		goleak.VerifyNone(t)
 	})
-	w.machine, w.outside = w.pin("machine"), w.pin("outside")
+	w.host, w.outside = w.pin("host"), w.pin("outside")
 	w.uplink()
 	w.opts = Options{
 		StateFile: filepath.Join(dir, "state", "network.json"), LeaseFile: filepath.Join(dir, "run", "network.json"),
-		BootID: "this boot", NetnsPath: w.machine,
+		BootID: "this boot", NetnsPath: w.host,
 	}
 	w.open()
 	t.Cleanup(func() {
-		w.leaveNothing()
+		w.removeAll()
 		check(t, w.Close())
 	})
 	return w
@@ -131,16 +131,16 @@ func (w *world) restart() {
 	w.open()
 }
 
-// leaveNothing ends all pods and finds what is left of them.
-func (w *world) leaveNothing() {
+// removeAll ends all pods and finds what is left of them.
+func (w *world) removeAll() {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context())
-	eventually(w.t, w.workersRest) // which read fault
+	eventually(w.t, w.workersIdle) // which read fault
 	w.fault = nil
 	check(w.t, w.Reconcile(ctx, nil))
-	eventually(w.t, w.anythingLeft)
+	eventually(w.t, w.leftovers)
 	check(w.t, w.Remove(ctx))
-	in(w.t, w.machine, func() error {
+	in(w.t, w.host, func() error {
 		links, err := os.ReadDir("/proc/self/task/" + strconv.Itoa(unix.Gettid()) + "/net/dev_snmp6")
 		for _, l := range links {
 			if l.Name() != "lo" && l.Name() != "up0" && !strings.HasPrefix(l.Name(), "other") {
@@ -149,13 +149,13 @@ func (w *world) leaveNothing() {
 		}
 		return err
 	})
-	if there, err := w.rules.Exists(ctx); there || err != nil {
+	if exists, err := w.rules.Exists(ctx); exists || err != nil {
 		w.t.Errorf("the table is left: %v", err)
 	}
 }
 
-// anythingLeft finds links, elements and leases.
-func (w *world) anythingLeft() error {
+// leftovers finds links, elements and leases.
+func (w *world) leftovers() error {
 	release, err := w.lock(context.Background())
 	if err != nil {
 		return err
@@ -167,9 +167,9 @@ func (w *world) anythingLeft() error {
 	for _, l := range links {
 		errs = append(errs, fmt.Errorf("link %s is left", l.Attrs().Name))
 	}
-	there, err := w.rules.Exists(context.Background())
+	exists, err := w.rules.Exists(context.Background())
 	errs = append(errs, err)
-	if there {
+	if exists {
 		for _, e := range w.elements() {
 			errs = append(errs, fmt.Errorf("element %x: %x is left", e.Key, e.Val))
 		}
@@ -180,13 +180,13 @@ func (w *world) anythingLeft() error {
 	return errors.Join(errs...)
 }
 
-// uplink links the machine with the outside. The outside knows no way to the pods.
+// uplink links the host with the outside. The outside knows no way to the pods.
 func (w *world) uplink() {
 	w.t.Helper()
 	out, err := kernel.Open(w.outside)
 	check(w.t, err)
 	defer out.Close()
-	in(w.t, w.machine, func() error {
+	in(w.t, w.host, func() error {
 		h, err := kernel.Namespace{}.Netlink()
 		if err != nil {
 			return err
@@ -198,7 +198,7 @@ func (w *world) uplink() {
 		veth.PeerName, veth.PeerNamespace = "up1", netlink.NsFd(int(out.Fd()))
 		return errors.Join(
 			h.LinkAdd(veth), kernel.SetSysctl("ipv4/ip_forward", "0"), kernel.SetSysctl("ipv6/conf/up0/accept_ra", "1"),
-			address(h, "up0", machine4+"/24", second4+"/24", machine6+"/64"),
+			address(h, "up0", host4+"/24", second4+"/24", host6+"/64"),
 			h.RouteAdd(&netlink.Route{Gw: net.ParseIP(outside4)}), h.RouteAdd(&netlink.Route{Gw: net.ParseIP(outside6)}),
 		)
 	})

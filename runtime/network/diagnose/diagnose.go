@@ -24,8 +24,8 @@ import (
 
 // Finding is something about the machine that keeps pods from their network.
 type Finding struct {
-	// Problem and Cure are sentences for people.
-	Problem, Cure string
+	// Problem and Hint are sentences for people.
+	Problem, Hint string
 }
 
 // Target is the network to check.
@@ -45,7 +45,7 @@ func Run(ctx context.Context, t Target) ([]Finding, error) {
 	var all []Finding
 	var errs []error
 	for _, check := range []func(context.Context) ([]Finding, error){
-		t.missingKernel, t.forwardingOff, t.otherFirewalls, t.legacyFirewall, t.overlaps,
+		t.kernelSupport, t.forwarding, t.nftablesFirewalls, t.legacyFirewalls, t.overlaps,
 	} {
 		found, err := check(ctx)
 		all, errs = append(all, found...), append(errs, err)
@@ -56,13 +56,13 @@ func Run(ctx context.Context, t Target) ([]Finding, error) {
 	return all, nil
 }
 
-// missingKernel makes the links and the ruleset of a pod network in a namespace of its own.
-func (t Target) missingKernel(ctx context.Context) ([]Finding, error) {
+// kernelSupport makes the links and the ruleset of a pod network in a namespace of its own.
+func (t Target) kernelSupport(ctx context.Context) ([]Finding, error) {
 	var found []Finding
 	missing := func(err error, what, option string) {
 		found = append(found, Finding{
 			Problem: fmt.Sprintf("the kernel has no %s for pods: %v", what, err),
-			Cure:    fmt.Sprintf("load the module, or use a kernel with %s; pods with hostNetwork = true run without", option),
+			Hint:    fmt.Sprintf("load the module, or use a kernel with %s; pods with hostNetwork = true run without", option),
 		})
 	}
 	err := netns.OnOwnThread(func() error {
@@ -95,7 +95,7 @@ func (t Target) missingKernel(ctx context.Context) ([]Finding, error) {
 		if !guarded {
 			found = append(found, Finding{
 				Problem: fmt.Sprintf("pods can pretend to be each other, as the kernel has no nftables for bridges (%v)", err),
-				Cure:    "use a kernel with CONFIG_NF_TABLES_BRIDGE; or take NET_RAW from the pods: capabilities = { drop = [\"NET_RAW\"] }",
+				Hint:    "use a kernel with CONFIG_NF_TABLES_BRIDGE; or take NET_RAW from the pods: capabilities = { drop = [\"NET_RAW\"] }",
 			})
 		}
 		return nil
@@ -103,8 +103,8 @@ func (t Target) missingKernel(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// forwardingOff looks whether somebody has turned off what Setup has turned on, or Setup cannot.
-func (t Target) forwardingOff(context.Context) ([]Finding, error) {
+// forwarding looks whether somebody has turned off what Setup has turned on, or Setup cannot.
+func (t Target) forwarding(context.Context) ([]Finding, error) {
 	var found []Finding
 	err := t.Namespace.Do(func() error {
 		settings := []string{"ipv4/ip_forward", "ipv6/conf/all/forwarding"}
@@ -122,12 +122,12 @@ func (t Target) forwardingOff(context.Context) ([]Finding, error) {
 			case t.InUse:
 				found = append(found, Finding{
 					Problem: fmt.Sprintf("pods cannot reach the outside: another program has set the sysctl %s to 0", name),
-					Cure:    fmt.Sprintf("sysctl -w %s=1, and look for the line in /etc/sysctl.conf and /etc/sysctl.d", name),
+					Hint:    fmt.Sprintf("sysctl -w %s=1, and look for the line in /etc/sysctl.conf and /etc/sysctl.d", name),
 				})
 			case unix.Access(kernel.SysctlPath(s), unix.W_OK) != nil:
 				found = append(found, Finding{
 					Problem: fmt.Sprintf("the sysctl %s is 0 and cannot be written here", name),
-					Cure:    fmt.Sprintf("set %s=1 on the machine itself, since /proc/sys is read-only in this container", name),
+					Hint:    fmt.Sprintf("set %s=1 on the machine itself, since /proc/sys is read-only in this container", name),
 				})
 			}
 		}
@@ -136,8 +136,8 @@ func (t Target) forwardingOff(context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// otherFirewalls finds chains of nftables that drop what pods send or get, but for that of iptables, which Setup passes.
-func (t Target) otherFirewalls(ctx context.Context) ([]Finding, error) {
+// nftablesFirewalls finds chains of nftables that drop what pods send or get, but for that of iptables, which Setup passes.
+func (t Target) nftablesFirewalls(ctx context.Context) ([]Finding, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -166,7 +166,7 @@ func (t Target) otherFirewalls(ctx context.Context) ([]Finding, error) {
 		if passes, err := t.hasAccept(c, chains, ch.Table); err != nil {
 			return found, err
 		} else if !passes {
-			found = append(found, t.blocked(ch, firewalld))
+			found = append(found, t.blockedBy(ch, firewalld))
 		}
 	}
 	return found, nil
@@ -191,11 +191,11 @@ func (t Target) hasAccept(c *kernel.Nftables, chains []*nftables.Chain, table *n
 	return false, nil
 }
 
-func (t Target) blocked(ch *nftables.Chain, firewalld bool) Finding {
+func (t Target) blockedBy(ch *nftables.Chain, firewalld bool) Finding {
 	if firewalld {
 		return Finding{
 			Problem: "firewalld rejects what pods send and get",
-			Cure:    fmt.Sprintf("firewall-cmd --permanent --zone=trusted --add-interface=%s && firewall-cmd --reload", t.Bridge),
+			Hint:    fmt.Sprintf("firewall-cmd --permanent --zone=trusted --add-interface=%s && firewall-cmd --reload", t.Bridge),
 		}
 	}
 	name := map[nftables.TableFamily]string{
@@ -204,20 +204,20 @@ func (t Target) blocked(ch *nftables.Chain, firewalld bool) Finding {
 	chain := fmt.Sprintf("%s %s %s", name, ch.Table.Name, ch.Name)
 	return Finding{
 		Problem: fmt.Sprintf("the nftables chain %s drops what pods send and get: its policy is drop", chain),
-		Cure: fmt.Sprintf("nft insert rule %[1]s iifname %[2]q accept; nft insert rule %[1]s oifname %[2]q accept; and the same in /etc/nftables.conf",
+		Hint: fmt.Sprintf("nft insert rule %[1]s iifname %[2]q accept; nft insert rule %[1]s oifname %[2]q accept; and the same in /etc/nftables.conf",
 			chain, t.Bridge),
 	}
 }
 
-// legacyFirewall looks for a FORWARD chain of the old iptables, which nftables does not show.
-func (t Target) legacyFirewall(ctx context.Context) ([]Finding, error) {
+// legacyFirewalls looks for a FORWARD chain of the old iptables, which nftables does not show.
+func (t Target) legacyFirewalls(ctx context.Context) ([]Finding, error) {
 	var found []Finding
 	for _, v := range []struct{ names, program string }{
 		{"/proc/thread-self/net/ip_tables_names", "iptables-legacy"},
 		{"/proc/thread-self/net/ip6_tables_names", "ip6tables-legacy"},
 	} {
 		var rules []byte
-		var asked error
+		var listErr error
 		err := t.Namespace.Do(func() error {
 			names, err := os.ReadFile(v.names)
 			if err != nil || !slices.Contains(strings.Fields(string(names)), "filter") {
@@ -225,26 +225,26 @@ func (t Target) legacyFirewall(ctx context.Context) ([]Finding, error) {
 			}
 			ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 			defer cancel()
-			rules, asked = exec.CommandContext(ctx, v.program, "-S", "FORWARD").Output() //nolint:gosec // one of two names
+			rules, listErr = exec.CommandContext(ctx, v.program, "-S", "FORWARD").Output() //nolint:gosec // one of two names
 			return nil
 		})
 		if err != nil {
 			return found, err
 		}
-		if f, bad := t.judgeLegacy(v.program, string(rules), asked); bad {
+		if f, bad := t.legacyFinding(v.program, string(rules), listErr); bad {
 			found = append(found, f)
 		}
 	}
 	return found, nil
 }
 
-// judgeLegacy reads what "iptables-legacy -S FORWARD" has written. Nothing written is nothing there.
-func (t Target) judgeLegacy(program, rules string, asked error) (Finding, bool) {
-	cure := fmt.Sprintf("%[1]s -I FORWARD -i %[2]s -j ACCEPT; %[1]s -I FORWARD -o %[2]s -j ACCEPT", program, t.Bridge)
-	if asked != nil {
+// legacyFinding reads what "iptables-legacy -S FORWARD" has written. Nothing written is nothing there.
+func (t Target) legacyFinding(program, rules string, listErr error) (Finding, bool) {
+	hint := fmt.Sprintf("%[1]s -I FORWARD -i %[2]s -j ACCEPT; %[1]s -I FORWARD -o %[2]s -j ACCEPT", program, t.Bridge)
+	if listErr != nil {
 		return Finding{
-			Problem: fmt.Sprintf("the old iptables has a filter table, which may drop what pods send and get; it cannot be looked at: %v", asked),
-			Cure:    "install " + program + " and ask again, or " + cure,
+			Problem: fmt.Sprintf("the old iptables has a filter table, which may drop what pods send and get; it cannot be looked at: %v", listErr),
+			Hint:    "install " + program + " and ask again, or " + hint,
 		}, true
 	}
 	blocks := false
@@ -256,7 +256,7 @@ func (t Target) judgeLegacy(program, rules string, asked error) (Finding, bool) 
 		blocks = blocks || slices.Equal(words, []string{"-P", "FORWARD", "DROP"}) ||
 			slices.Contains(words, "-A") && (slices.Contains(words, "DROP") || slices.Contains(words, "REJECT"))
 	}
-	return Finding{Problem: "the FORWARD chain of the old iptables drops what pods send and get", Cure: cure}, blocks
+	return Finding{Problem: "the FORWARD chain of the old iptables drops what pods send and get", Hint: hint}, blocks
 }
 
 // overlaps finds addresses and routes of the machine in the subnets of pods.
@@ -276,7 +276,7 @@ func (t Target) overlaps(context.Context) ([]Finding, error) {
 			if s.Overlaps(u) {
 				found = append(found, Finding{
 					Problem: fmt.Sprintf("the subnet of pods %s overlaps %s, which the machine has an address in or a route to", s, u),
-					Cure:    "end all pods and start them again: unless the subnets are named in [network], free ones are chosen",
+					Hint:    "end all pods and start them again: unless the subnets are named in [network], free ones are chosen",
 				})
 			}
 		}

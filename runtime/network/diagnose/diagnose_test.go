@@ -6,12 +6,12 @@ import (
 	"testing"
 )
 
-func TestJudgeLegacy(t *testing.T) {
+func TestLegacyFinding(t *testing.T) {
 	target := Target{Bridge: "podstead0"}
 	for _, c := range []struct {
-		rules string
-		asked error
-		bad   bool
+		rules   string
+		listErr error
+		bad     bool
 	}{
 		{"", nil, false},
 		{"-P FORWARD ACCEPT\n", nil, false},
@@ -21,8 +21,8 @@ func TestJudgeLegacy(t *testing.T) {
 		{"-P FORWARD ACCEPT\n-A FORWARD -i eth0 -j ACCEPT\n", nil, false},
 		{"", os.ErrNotExist, true},
 	} {
-		if got, bad := target.judgeLegacy("iptables-legacy", c.rules, c.asked); bad != c.bad || bad && (got.Problem == "" || !strings.Contains(got.Cure, "podstead0")) {
-			t.Errorf("%q, %v: %v, %+v", c.rules, c.asked, bad, got)
+		if got, bad := target.legacyFinding("iptables-legacy", c.rules, c.listErr); bad != c.bad || bad && (got.Problem == "" || !strings.Contains(got.Hint, "podstead0")) {
+			t.Errorf("%q, %v: %v, %+v", c.rules, c.listErr, bad, got)
 		}
 	}
 }

@@ -54,7 +54,7 @@ func (r *Ruleset) AcceptForwarded(ctx context.Context) error {
 			}
 			have := map[expr.MetaKey]bool{}
 			for _, rule := range rules {
-				if key, ok := acceptedBy(rule, r.bridge); ok && r.isOurs(rule) {
+				if key, ok := acceptedBy(rule, r.bridge); ok && r.isOwn(rule) {
 					have[key] = true
 				}
 			}
@@ -81,7 +81,7 @@ func (r *Ruleset) deleteForwardRules(ctx context.Context) error {
 				return fmt.Errorf("list rules of chain FORWARD: %w", err)
 			}
 			for _, rule := range rules {
-				if !r.isOurs(rule) {
+				if !r.isOwn(rule) {
 					continue
 				}
 				if err := c.DelRule(&nftables.Rule{Table: ch.Table, Chain: ch, Handle: rule.Handle}); err != nil {
@@ -108,7 +108,7 @@ func (r *Ruleset) acceptRule(ch *nftables.Chain, key expr.MetaKey) *nftables.Rul
 	}
 }
 
-func (r *Ruleset) isOurs(rule *nftables.Rule) bool {
+func (r *Ruleset) isOwn(rule *nftables.Rule) bool {
 	comment, ok := userdata.GetString(rule.UserData, userdata.TypeComment)
 	return ok && comment == r.bridge
 }
