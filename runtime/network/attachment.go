@@ -5,12 +5,12 @@ import (
 	"github.com/podstead/podstead/runtime/network/ruleset"
 )
 
-// attachment is a pod's lease, with what is not saved.
+// attachment is a pod's lease with the state that is not saved.
 type attachment struct {
 	lease.Lease
 
-	hidden  bool          // the first Setup has not completed; the pod is no peer yet
-	removal chan struct{} // closed after the attempt to remove its link; nil if none was started
+	hidden  bool          // the first Setup has not completed, so the pod is not a peer yet
+	removal chan struct{} // closed after the attempt to remove the link; nil if none was started
 }
 
 func attachments(leases map[string]*lease.Lease) map[string]*attachment {
@@ -21,12 +21,12 @@ func attachments(leases map[string]*lease.Lease) map[string]*attachment {
 	return all
 }
 
-// endpoint is what the rules need of the pod.
+// endpoint returns what the rules need of the pod.
 func (a *attachment) endpoint() ruleset.Endpoint {
 	return ruleset.Endpoint{Link: a.Link, IPs: a.IPs, Ports: a.Ports}
 }
 
-// endpoints returns the pods that have a network and are not being torn down.
+// endpoints returns the pods that are not being torn down.
 func (n *Network) endpoints() []ruleset.Endpoint {
 	var all []ruleset.Endpoint
 	for _, l := range n.leases {

@@ -10,8 +10,7 @@ import (
 	"github.com/podstead/podstead/runtime/netns"
 )
 
-// BenchmarkSetup measures what a pod waits for: "setup" with a host port, "teardown" without the removal of its link, which
-// is done beside and counted as "removed".
+// BenchmarkSetup measures Setup with a host port. Teardown and the removal of the link are not measured.
 func BenchmarkSetup(b *testing.B) {
 	dir := b.TempDir()
 	pin := func(name string) string {
@@ -53,7 +52,7 @@ func BenchmarkSetup(b *testing.B) {
 	}
 }
 
-// BenchmarkTeardown measures Teardown as its caller sees it.
+// BenchmarkTeardown measures Teardown without the removal of the link.
 func BenchmarkTeardown(b *testing.B) {
 	dir := b.TempDir()
 	pins, err := netns.Pin(filepath.Join(dir, "host"), netns.Options{Network: true})

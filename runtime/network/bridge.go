@@ -17,15 +17,15 @@ import (
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
-// base is what all pods need, as this process has found or made it.
+// base is what all pods share, as this process has created or verified it.
 type base struct {
-	bridge  int // its index
+	bridge  int // link index
 	mtu     int
-	guarded bool // no pod can pretend to be another
+	guarded bool // pods cannot spoof addresses
 }
 
-// ensureBase makes sure of all that pods share: subnets, sysctls, the bridge and the ruleset. Once it has, only what others
-// are known to take away is looked at again, and the subnets as long as no pod is in them. The turn is held.
+// ensureBase creates or verifies what all pods share: subnets, sysctls, bridge and rules. Later calls only check what
+// other programs are known to delete, and choose the subnets again while no pod uses them. The caller holds lock.
 func (n *Network) ensureBase(ctx context.Context) error {
 	exists, err := n.rules.Exists(ctx)
 	if err != nil {
@@ -40,10 +40,10 @@ func (n *Network) ensureBase(ctx context.Context) error {
 			return err
 		}
 		b := &base{}
-		if err := n.step(ctx, "make bridge", func() error { return n.ensureBridge(b) }); err != nil {
+		if err := n.step(ctx, "create bridge", func() error { return n.ensureBridge(b) }); err != nil {
 			return err
 		}
-		if err := n.step(ctx, "write ruleset", func() error { return n.rules.Write(ctx, n.endpoints(), n.subnets) }); err != nil {
+		if err := n.step(ctx, "write rules", func() error { return n.rules.Write(ctx, n.endpoints(), n.subnets) }); err != nil {
 			return err
 		}
 		err := n.step(ctx, "write guard", func() (err error) {
@@ -55,7 +55,7 @@ func (n *Network) ensureBase(ctx context.Context) error {
 		}
 		n.base = b
 	}
-	return n.step(ctx, "pass other firewalls", func() error { return n.rules.AcceptForwarded(ctx) })
+	return n.step(ctx, "accept packets in FORWARD", func() error { return n.rules.AcceptForwarded(ctx) })
 }
 
 // inUse reports whether a pod has an address.
@@ -68,12 +68,12 @@ func (n *Network) inUse() bool {
 	return false
 }
 
-// chooseSubnets decides which subnets are used: those of the pods that run; else those that the user names; else those
-// that were used before, unless they have come to overlap; else new ones.
+// chooseSubnets decides which subnets are used. In order of preference: those of running pods, those that are configured,
+// those used before unless they now overlap with others, new ones.
 func (n *Network) chooseSubnets(ctx context.Context) error {
 	if n.inUse() {
 		if len(n.opts.Subnets) > 0 && !slices.Equal(n.opts.Subnets, n.subnets) {
-			n.log.WarnContext(ctx, "the network's subnets change when no pod is in the old ones",
+			n.log.WarnContext(ctx, "configured subnets of the pod network differ from those in use. They change when no pod uses the old ones",
 				slog.Any("old", n.subnets), slog.Any("new", n.opts.Subnets))
 		}
 		return nil
@@ -104,9 +104,9 @@ func (n *Network) automaticSubnets(ctx context.Context) ([]netip.Prefix, error) 
 	if err := n.namespace.Do(func() error { ipv6 = kernel.HasIPv6(); return nil }); err != nil {
 		return nil, err
 	}
-	subnets := n.state.Subnets // written with the turn held, so it can be read
+	subnets := n.state.Subnets // written only with lock held
 	if slices.ContainsFunc(subnets, func(s netip.Prefix) bool { return subnet.OverlapsAny(s, used) }) {
-		n.log.WarnContext(ctx, "the network's subnets have come to overlap with the machine's and are chosen anew", slog.Any("old", subnets))
+		n.log.WarnContext(ctx, "subnets of the pod network overlap with those of the host, choosing others", slog.Any("old", subnets))
 		subnets = nil
 	}
 	if len(subnets) == 0 || ipv6 && len(subnets) == 1 {
@@ -129,7 +129,7 @@ func (n *Network) automaticSubnets(ctx context.Context) ([]netip.Prefix, error) 
 	return subnets, nil
 }
 
-// setHostSysctls makes the machine forward, on the thread that calls.
+// setHostSysctls enables forwarding, in the network namespace of the calling thread.
 func (n *Network) setHostSysctls() error {
 	if err := kernel.SetSysctl("ipv4/ip_forward", "1"); err != nil {
 		return err
@@ -142,8 +142,8 @@ func (n *Network) setHostSysctls() error {
 	} else if on != "0" {
 		return nil
 	}
-	// With forwarding on, accept_ra = 1 means no: links that have their address and route from router advertisements
-	// would lose them when those expire. 2 means yes, forwarding or not.
+	// With forwarding enabled, accept_ra = 1 has no effect: links configured by router advertisements would lose their
+	// addresses and routes when those expire. 2 accepts advertisements in any case.
 	links, err := os.ReadDir(kernel.SysctlPath("ipv6/conf"))
 	if err != nil {
 		return fmt.Errorf("list links with IPv6: %w", err)
@@ -157,30 +157,30 @@ func (n *Network) setHostSysctls() error {
 		if err == nil && value == "1" {
 			err = kernel.SetSysctl(name, "2")
 		}
-		if err != nil && !errors.Is(err, fs.ErrNotExist) { // else the link has gone
+		if err != nil && !errors.Is(err, fs.ErrNotExist) { // else the link was deleted
 			return err
 		}
 	}
 	return kernel.SetSysctl("ipv6/conf/all/forwarding", "1")
 }
 
-// ensureBridge makes the bridge and its settings be as they should.
+// ensureBridge creates the bridge or corrects its settings.
 func (n *Network) ensureBridge(b *base) error {
 	link, err := n.links.LinkByName(n.opts.Bridge)
 	if kernel.IsLinkNotFound(err) {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = n.opts.Bridge
-		attrs.HardwareAddr = subnet.HardwareAddr(subnet.At(n.subnets[0], subnet.GatewayNumber)) // else it changes with the pods, under everybody's ARP cache
+		attrs.HardwareAddr = subnet.HardwareAddr(subnet.At(n.subnets[0], subnet.GatewayNumber)) // otherwise it changes with the links of pods, and ARP caches become stale
 		if err := n.links.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
-			return fmt.Errorf("add %s: %w", n.opts.Bridge, err)
+			return fmt.Errorf("add link %s: %w", n.opts.Bridge, err)
 		}
 		link, err = n.links.LinkByName(n.opts.Bridge)
 	}
 	if err != nil {
-		return fmt.Errorf("look for %s: %w", n.opts.Bridge, err)
+		return fmt.Errorf("get link %s: %w", n.opts.Bridge, err)
 	}
 	if link.Type() != "bridge" {
-		return fmt.Errorf("the machine has another link with the name %s: it is of type %s", n.opts.Bridge, link.Type())
+		return fmt.Errorf("create %s: a link of type %s with this name exists", n.opts.Bridge, link.Type())
 	}
 	if b.mtu, err = n.uplinkMTU(); err != nil {
 		return err
@@ -197,22 +197,22 @@ func (n *Network) ensureBridge(b *base) error {
 		return err
 	}
 	if err := n.links.LinkSetUp(link); err != nil {
-		return fmt.Errorf("set %s up: %w", n.opts.Bridge, err)
+		return fmt.Errorf("set link %s up: %w", n.opts.Bridge, err)
 	}
 	b.bridge = link.Attrs().Index
 	return nil
 }
 
-// setBridgeSysctls is for the thread that calls.
+// setBridgeSysctls runs in the network namespace of the calling thread.
 func (n *Network) setBridgeSysctls() error {
-	// Packets from 127.0.0.1 may then leave for pods. Those from outside to 127.0.0.0/8 are dropped by the ruleset.
+	// Allows packets from 127.0.0.1 to pods. The rules drop packets from other links to 127.0.0.0/8.
 	if err := kernel.SetSysctl("ipv4/conf/"+n.opts.Bridge+"/route_localnet", "1"); err != nil {
 		return err
 	}
 	if len(n.subnets) == 1 {
 		return nil
 	}
-	// A pod is no router (CVE-2020-13401), and nobody else can have the addresses of the bridge.
+	// Pods must not act as routers (CVE-2020-13401). Duplicate address detection is not needed on the bridge.
 	for _, s := range [][2]string{{"disable_ipv6", "0"}, {"accept_ra", "0"}, {"accept_dad", "0"}} {
 		if err := kernel.SetSysctl("ipv6/conf/"+n.opts.Bridge+"/"+s[0], s[1]); err != nil {
 			return err
@@ -221,7 +221,7 @@ func (n *Network) setBridgeSysctls() error {
 	return nil
 }
 
-// setBridgeAddresses gives the bridge the machine's addresses in the subnets, and takes all others but the link-local.
+// setBridgeAddresses gives the bridge the host's addresses in the subnets and removes all others except link-local ones.
 func (n *Network) setBridgeAddresses(link netlink.Link) error {
 	have, err := kernel.Dump(func() ([]netlink.Addr, error) { return n.links.AddrList(link, netlink.FAMILY_ALL) })
 	if err != nil {
@@ -249,7 +249,7 @@ func (n *Network) setBridgeAddresses(link netlink.Link) error {
 	return nil
 }
 
-// flagsFor keeps an address of IPv6 from waiting a second for another that has it.
+// flagsFor disables duplicate address detection for IPv6 addresses, which takes a second.
 func flagsFor(a netip.Addr) int {
 	if a.Is6() {
 		return unix.IFA_F_NODAD
@@ -257,11 +257,10 @@ func flagsFor(a netip.Addr) int {
 	return 0
 }
 
-// uplinkMTU is the least of the links that default routes lead to, or Ethernet's if there is none: no packet of a pod is
-// then too long for the way out.
+// uplinkMTU returns the smallest MTU of the links with a default route, or that of Ethernet if there is none.
 func (n *Network) uplinkMTU() (int, error) {
 	const ethernet = 1500
-	const least = 1280 // IPv6's
+	const least = 1280 // IPv6
 	routes, err := kernel.Dump(func() ([]netlink.Route, error) { return n.links.RouteList(nil, netlink.FAMILY_ALL) })
 	if err != nil {
 		return 0, fmt.Errorf("list routes: %w", err)
@@ -277,7 +276,7 @@ func (n *Network) uplinkMTU() (int, error) {
 		if err == nil {
 			mtu = min(mtu, max(link.Attrs().MTU, least))
 		} else if !kernel.IsLinkNotFound(err) {
-			return 0, fmt.Errorf("look for link %d: %w", r.LinkIndex, err)
+			return 0, fmt.Errorf("get link %d: %w", r.LinkIndex, err)
 		}
 	}
 	return mtu, nil

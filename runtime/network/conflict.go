@@ -8,12 +8,12 @@ import (
 	"github.com/podstead/podstead/runtime/network/hostport"
 )
 
-// Check reports whether the pod may have its host ports: the error is a *ConflictError if another has one of them. It
-// changes and holds nothing; Setup checks again.
+// Check reports whether the host ports of a pod are free. The error is a *ConflictError if a port is in use. It reserves
+// nothing; Setup checks again.
 //
-// A port that a process of the machine listens on is refused too, since packets would no longer reach that process. (The
-// kubelet does not look; what CNI's portmap then does is to take the port away silently.) That check is made for a pod that
-// has no lease yet and a network of its own, and it is the best effort: a process that listens later is not heard of.
+// A port on which a process of the host listens is refused too, since packets would no longer reach that process. The
+// kubelet does not check this, and CNI's portmap silently takes over the port. The check is best effort: it applies to
+// pods without a lease and with a network of their own, and misses processes that start to listen later.
 func (n *Network) Check(r Request) error {
 	if err := r.check(); err != nil {
 		return err
@@ -30,7 +30,7 @@ func (n *Network) Check(r Request) error {
 	return n.listeners(r.Ports)
 }
 
-// conflict finds a pod that has one of the ports.
+// conflict finds another pod with one of the ports.
 func (n *Network) conflict(uid string, ports []Port) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -47,7 +47,7 @@ func (n *Network) conflict(uid string, ports []Port) error {
 	return nil
 }
 
-// listeners finds a process of the machine that listens on one of the ports.
+// listeners finds a process of the host that listens on one of the ports.
 func (n *Network) listeners(ports []Port) error {
 	if len(ports) == 0 {
 		return nil
@@ -67,13 +67,13 @@ func (n *Network) listeners(ports []Port) error {
 	})
 }
 
-// ConflictError says that a host port is taken, and by whom: a pod, or a process of the machine.
+// ConflictError means that a host port is in use by a pod or a process.
 type ConflictError struct {
-	// Port is the one that was asked for.
+	// Port is the requested port.
 	Port Port
-	// Holder and HolderUID are the pod that has it. They are empty where a process listens there.
+	// Holder and HolderUID are the pod that uses the port. They are empty if a process listens on it.
 	Holder, HolderUID string
-	// PID and Process are that process's number and name, or zero where it could not be found.
+	// PID and Process identify the process, or are zero if it was not found.
 	PID     int
 	Process string
 }
@@ -81,9 +81,9 @@ type ConflictError struct {
 func (e *ConflictError) Error() string {
 	switch {
 	case e.Holder != "":
-		return fmt.Sprintf("host port %s: pod %q has it", e.Port, e.Holder)
+		return fmt.Sprintf("host port %s: in use by pod %q", e.Port, e.Holder)
 	case e.PID != 0:
-		return fmt.Sprintf("host port %s: %s (process %s) listens there", e.Port, e.Process, strconv.Itoa(e.PID))
+		return fmt.Sprintf("host port %s: in use by %s (process %s)", e.Port, e.Process, strconv.Itoa(e.PID))
 	}
-	return fmt.Sprintf("host port %s: a process of this machine listens there", e.Port)
+	return fmt.Sprintf("host port %s: in use by a process of the host", e.Port)
 }

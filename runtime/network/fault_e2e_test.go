@@ -23,10 +23,10 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-var errFault = errors.New("made to fail")
+var errFault = errors.New("injected fault")
 
-// faultAt has the step with a number not happen: the process ends there (crash), or it fails. Steps of the worker are not
-// counted. The result says whether there is such a step.
+// faultAt makes the step with a number fail, or with crash, panic. Steps of workers do not count. It reports whether
+// there is such a step.
 func (w *world) faultAt(number int, crash bool, do func()) (name string, reached bool) {
 	w.t.Helper()
 	count := 0
@@ -63,7 +63,7 @@ func (w *world) workersIdle() error {
 	return nil
 }
 
-// Wherever the process ends during Setup, either Setup again completes it, or Reconcile leaves nothing.
+// After a crash at any step of Setup, a repeated Setup completes it, or Reconcile removes it.
 func TestCrashInSetup(t *testing.T) {
 	w := newWorld(t)
 	for step := 0; ; step++ {
@@ -84,24 +84,24 @@ func TestCrashInSetup(t *testing.T) {
 		}
 		check(t, w.Reconcile(t.Context(), nil))
 		eventually(t, w.leftovers)
-		w.restart() // so that the next one makes all that pods share
+		w.restart() // so that the next Setup creates the base again
 		if !reached {
 			if step < 8 {
-				t.Errorf("there were %d steps only", step)
+				t.Errorf("only %d steps", step)
 			}
 			return
 		}
 	}
 }
 
-// Where a step of a first Setup fails, nothing is left; where one of a repeated Setup does, the pod keeps what it has.
+// A failed first Setup leaves nothing. A failed repeated Setup leaves the pod as it was.
 func TestFailureInSetup(t *testing.T) {
 	w := newWorld(t)
 	for step := 0; ; step++ {
 		r := Request{UID: "u" + strconv.Itoa(step), PodName: "web", NetnsPath: w.pin("p" + strconv.Itoa(step)), Ports: []Port{tcp(8080, 80)}}
 		name, reached := w.faultAt(step, false, func() {
 			if _, err := w.try(r); err != nil && !errors.Is(err, errFault) {
-				t.Errorf("Setup failed by itself: %v", err)
+				t.Errorf("Setup: %v", err)
 			}
 		})
 		if !reached {
@@ -117,21 +117,21 @@ func TestFailureInSetup(t *testing.T) {
 		check(t, err)
 		serve(t, p.NetnsPath, r.UID, "tcp", ":80")
 		w.faultAt(step, false, func() { _, _ = w.try(r) })
-		wantAnswer(t, "repeated Setup that failed in "+name, w.outside, "tcp", host4+":8080", r.UID, "")
+		wantAnswer(t, "after a repeated Setup failed in "+name, w.outside, "tcp", host4+":8080", r.UID, "")
 		check(t, w.Teardown(t.Context(), r.UID))
 		eventually(t, w.leftovers)
 		w.restart()
 	}
 }
 
-// Wherever the process ends during Teardown, Reconcile leaves nothing.
+// After a crash at any step of Teardown, Reconcile removes the pod's network.
 func TestCrashInTeardown(t *testing.T) {
 	w := newWorld(t)
 	for step := 0; ; step++ {
 		uid := "u" + strconv.Itoa(step)
 		w.pod(uid, tcp(8080, 80))
 		_, reached := w.faultAt(step, true, func() { _ = w.Teardown(t.Context(), uid) })
-		if !reached { // the worker is what is killed
+		if !reached { // the worker crashes
 			eventually(t, w.leftovers)
 			w.pod(uid, tcp(8080, 80))
 			w.fault = func(step string) error {
@@ -140,7 +140,7 @@ func TestCrashInTeardown(t *testing.T) {
 			check(t, w.Teardown(t.Context(), uid))
 			eventually(t, w.workersIdle)
 			if err := w.leftovers(); err == nil {
-				t.Error("a link that could not be removed left no lease")
+				t.Error("the lease of a link that could not be removed is gone")
 			}
 		}
 		w.restart()
@@ -152,11 +152,11 @@ func TestCrashInTeardown(t *testing.T) {
 	}
 }
 
-// Where a step of Teardown fails, the next call does it, also while other pods keep the ruleset from being written anew; and no
-// Setup that comes before leads a port to who is gone.
+// After a failed step of Teardown, a second Teardown completes it, also while other pods use the network. A Setup before
+// that does not forward a port to the old pod.
 func TestFailureInTeardown(t *testing.T) {
 	w := newWorld(t)
-	w.pod("stays")
+	w.pod("other")
 	for i := 0; ; i++ { // each step twice
 		uid, other := "u"+strconv.Itoa(i), "other"+strconv.Itoa(i)
 		w.pod(uid, tcp(8080, 80))
@@ -174,17 +174,17 @@ func TestFailureInTeardown(t *testing.T) {
 		check(t, w.Teardown(t.Context(), other))
 		check(t, w.Teardown(t.Context(), uid))
 		if left := w.elements(); len(left) > 0 {
-			t.Errorf("after a failure in %q host ports are left: %v", name, left)
+			t.Errorf("host ports are left after a failure in %q: %v", name, left)
 		}
 		if !reached {
 			break
 		}
 	}
-	check(t, w.Teardown(t.Context(), "stays"))
+	check(t, w.Teardown(t.Context(), "other"))
 	eventually(t, w.leftovers)
 }
 
-// elements are those of both maps of ports.
+// elements returns the elements of both port maps.
 func (w *world) elements() (all []nftables.SetElement) {
 	w.t.Helper()
 	c, err := w.namespace.Nftables()
@@ -203,7 +203,7 @@ func (w *world) elements() (all []nftables.SetElement) {
 	return all
 }
 
-// A context that has ended stops Setup, and what was made is taken away nevertheless.
+// Canceling the context stops Setup, which still cleans up.
 func TestSetupCanceled(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -215,17 +215,17 @@ func TestSetupCanceled(t *testing.T) {
 	}
 	r := Request{UID: "u", PodName: "web", NetnsPath: w.pin("u"), Ports: []Port{tcp(8080, 80)}}
 	if _, err := w.Setup(ctx, r); !errors.Is(err, context.Canceled) {
-		t.Errorf("Setup returned %v, want its context's end", err)
+		t.Errorf("Setup: %v, want context.Canceled", err)
 	}
 	eventually(t, w.leftovers)
-	r.NetnsPath = filepath.Join(w.dir, "nowhere")
+	r.NetnsPath = filepath.Join(w.dir, "missing")
 	if _, err := w.Setup(t.Context(), r); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("Setup without a namespace returned %v", err)
+		t.Errorf("Setup without a namespace: %v", err)
 	}
 	eventually(t, w.leftovers)
 }
 
-// Many pods at once, twice over: each has its own addresses, and nothing is left of them.
+// Pods that are set up concurrently have distinct addresses, get the same ones again, and leave nothing.
 func TestConcurrentSetup(t *testing.T) {
 	w := newWorld(t)
 	const pods = 50
@@ -249,7 +249,7 @@ func TestConcurrentSetup(t *testing.T) {
 				mu.Lock()
 				for _, ip := range result.IPs {
 					if other := seen[ip]; other != "" && other != r.PodName {
-						t.Errorf("%s and %s have the address %s", other, r.PodName, ip)
+						t.Errorf("%s and %s both have address %s", other, r.PodName, ip)
 					}
 					seen[ip] = r.PodName
 				}
@@ -263,11 +263,12 @@ func TestConcurrentSetup(t *testing.T) {
 		eventually(t, w.leftovers)
 	}
 	if len(seen) != 2*pods {
-		t.Errorf("%d addresses were used, want %d: each pod keeps its own", len(seen), 2*pods)
+		t.Errorf("%d addresses were used, want %d", len(seen), 2*pods)
 	}
 }
 
-// Somebody flushes the whole ruleset, or takes the bridge away: the next Setup, or Reconcile, puts it right for all pods.
+// After another program has flushed the rules or deleted the bridge, the next Setup or Reconcile restores them for all
+// pods.
 func TestRestoreAfterExternalDeletion(t *testing.T) {
 	w := newWorld(t)
 	web := w.pod("web", tcp(8080, 80))
@@ -294,8 +295,8 @@ func TestRestoreAfterExternalDeletion(t *testing.T) {
 	wantAnswer(t, "after Reconcile and Setup", w.outside, "tcp", host4+":8080", "web", "")
 }
 
-// Docker and ufw have iptables drop what is forwarded. Pods pass, before and after the chain is rewritten, and Remove
-// leaves only what was there.
+// With the policy drop in FORWARD, as set by Docker and ufw, pods are reachable, also after the chain was flushed. Remove
+// deletes only the network's own rules.
 func TestForwardDrop(t *testing.T) {
 	w := newWorld(t)
 	c, err := w.namespace.Nftables()
@@ -324,13 +325,13 @@ func TestForwardDrop(t *testing.T) {
 		rules, err := c.GetRules(ch.Table, ch)
 		check(t, err)
 		if len(rules) != 3 {
-			t.Errorf("chain FORWARD has %d rules, want two more than one", len(rules))
+			t.Errorf("chain FORWARD has %d rules, want 3", len(rules))
 		}
 		c.FlushChain(ch)
 	}
 	check(t, c.Flush())
 	if got, err := w.Diagnose(t.Context()); len(got) > 0 || err != nil {
-		t.Errorf("diagnosed %v, %v", got, err)
+		t.Errorf("findings: %v, %v", got, err)
 	}
 	w.pod("third")
 	reach("after a flush of FORWARD")
@@ -341,12 +342,12 @@ func TestForwardDrop(t *testing.T) {
 		rules, err := c.GetRules(ch.Table, ch)
 		check(t, err)
 		if len(rules) != 1-i {
-			t.Errorf("after Remove chain FORWARD has %d rules, want %d", len(rules), 1-i)
+			t.Errorf("chain FORWARD has %d rules after Remove, want %d", len(rules), 1-i)
 		}
 	}
 }
 
-// addDropChain makes a chain as iptables does, with a rule of somebody's and the policy drop.
+// addDropChain adds a chain as iptables does, with a foreign rule and the policy drop.
 func addDropChain(c *kernel.Nftables, t *nftables.Table, name string) *nftables.Chain {
 	policy := nftables.ChainPolicyDrop
 	c.AddTable(t)
@@ -361,15 +362,15 @@ func addDropChain(c *kernel.Nftables, t *nftables.Table, name string) *nftables.
 func addForeignRule(c *kernel.Nftables, ch *nftables.Chain) {
 	c.AddRule(&nftables.Rule{
 		Table: ch.Table, Chain: ch, Exprs: []expr.Any{&expr.Counter{}},
-		UserData: userdata.AppendString(nil, userdata.TypeComment, "somebody's"),
+		UserData: userdata.AppendString(nil, userdata.TypeComment, "foreign"),
 	})
 }
 
-// What Setup cannot pass, Diagnose tells.
+// Diagnose reports what Setup does not correct.
 func TestDiagnose(t *testing.T) {
 	w := newWorld(t)
 	if got, err := w.Diagnose(t.Context()); len(got) > 0 || err != nil {
-		t.Fatalf("on a fresh host: %v, %v", got, err)
+		t.Fatalf("findings on a new host: %v, %v", got, err)
 	}
 	w.pod("web")
 	c, err := w.namespace.Nftables()
@@ -386,7 +387,7 @@ func TestDiagnose(t *testing.T) {
 	want := []string{"net.ipv4.ip_forward", "chain inet site forward", "overlaps " + inside.String()}
 	for i, f := range got {
 		if i >= len(want) || !strings.Contains(f.Problem, want[i]) || f.Hint == "" {
-			t.Errorf("found %+v", f)
+			t.Errorf("unexpected finding %+v", f)
 		}
 	}
 	if len(got) != len(want) {
@@ -402,6 +403,6 @@ func TestDiagnose(t *testing.T) {
 	again, err := w.Diagnose(t.Context())
 	check(t, err)
 	if diff := cmp.Diff(len(got)-1, len(again)); diff != "" {
-		t.Errorf("after the cure of one: %v", again)
+		t.Errorf("findings after adding a rule: %v", again)
 	}
 }

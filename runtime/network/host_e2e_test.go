@@ -19,7 +19,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// "auto" keeps out of the way of addresses and routes, keeps its choice, and gives it up only when no pod is in it.
+// "auto" avoids addresses and routes of the host, keeps its choice, and changes it only while no pod uses it.
 func TestSubnetsAvoidHost(t *testing.T) {
 	w := newWorld(t)
 	in(t, w.host, func() error {
@@ -39,18 +39,18 @@ func TestSubnetsAvoidHost(t *testing.T) {
 	w.pod("web")
 	first := w.subnets
 	if want := subnet.Candidates[3]; first[0] != want {
-		t.Errorf("chose %s, want %s: the three before it are in use", first[0], want)
+		t.Errorf("chose %s, want %s", first[0], want)
 	}
 	in(t, w.host, func() error { return addRoute(netip.PrefixFrom(first[0].Addr(), 25).String(), outside4) })
 	w.pod("next")
 	if w.subnets[0] != first[0] {
-		t.Errorf("the subnet changed to %s under a pod", w.subnets[0])
+		t.Errorf("the subnet changed to %s while in use", w.subnets[0])
 	}
 	check(t, w.Reconcile(t.Context(), nil))
 	eventually(t, w.leftovers)
 	w.restart()
 	if w.pod("third"); w.subnets[0] != subnet.Candidates[4] {
-		t.Errorf("chose %s for the one that has come to overlap, want %s", w.subnets[0], subnet.Candidates[4])
+		t.Errorf("chose %s after an overlap, want %s", w.subnets[0], subnet.Candidates[4])
 	}
 	before := w.subnets
 	check(t, w.Reconcile(t.Context(), nil))
@@ -61,7 +61,7 @@ func TestSubnetsAvoidHost(t *testing.T) {
 	}
 }
 
-// Without IPv6 on the host pods have none, and links that live by router advertisements go on to.
+// Pods have no IPv6 if the host has none, and links configured by router advertisements keep their addresses.
 func TestSysctls(t *testing.T) {
 	w := newWorld(t)
 	w.pod("both")
@@ -77,17 +77,17 @@ func TestSysctls(t *testing.T) {
 		return nil
 	})
 	if w.base.mtu != 1400 {
-		t.Errorf("the MTU is %d, want the uplink's 1400", w.base.mtu)
+		t.Errorf("MTU %d, want 1400 of the uplink", w.base.mtu)
 	}
 	check(t, w.Reconcile(t.Context(), nil))
 	eventually(t, w.leftovers)
 	in(t, w.host, func() error { return kernel.SetSysctl("ipv6/conf/default/disable_ipv6", "1") })
 	if p := w.pod("one"); len(p.IPs) != 1 || !p.IPs[0].Is4() {
-		t.Errorf("without IPv6 the pod has %v", p.IPs)
+		t.Errorf("addresses without IPv6: %v", p.IPs)
 	}
 }
 
-// Conflicts are logs before anything is made: with a pod in the host's network, and with a process that listens.
+// Setup and Check report conflicts with pods in the host network and with processes before anything is created.
 func TestConflicts(t *testing.T) {
 	w := newWorld(t)
 	_, err := w.try(Request{UID: "host", PodName: "host", Names: []string{"alias"}, Ports: []Port{tcp(8080, 8080)}})
@@ -99,10 +99,10 @@ func TestConflicts(t *testing.T) {
 		port Port
 		want string
 	}{
-		{tcp(8080, 80), `host port 8080/TCP: pod "host" has it`},
-		{tcp(22, 80), "host port 22/TCP: network.test (process " + fmt.Sprint(os.Getpid()) + ") listens there"},
-		{Port{HostPort: 53, ContainerPort: 53, Protocol: spec.ProtocolUDP}, "host port 53/UDP: network.test"},
-		{Port{HostIP: netip.MustParseAddr(host6), HostPort: 53, ContainerPort: 53, Protocol: spec.ProtocolUDP}, "listens there"},
+		{tcp(8080, 80), `host port 8080/TCP: in use by pod "host"`},
+		{tcp(22, 80), "host port 22/TCP: in use by network.test (process " + fmt.Sprint(os.Getpid()) + ")"},
+		{Port{HostPort: 53, ContainerPort: 53, Protocol: spec.ProtocolUDP}, "host port 53/UDP: in use by network.test"},
+		{Port{HostIP: netip.MustParseAddr(host6), HostPort: 53, ContainerPort: 53, Protocol: spec.ProtocolUDP}, "in use by network.test"},
 	} {
 		r := Request{UID: "web", PodName: "web", NetnsPath: path, Ports: []Port{c.port}}
 		_, atSetup := w.try(r)
@@ -113,7 +113,7 @@ func TestConflicts(t *testing.T) {
 		}
 	}
 	if _, err := w.links.LinkByName(DefaultBridge); !kernel.IsLinkNotFound(err) {
-		t.Errorf("there is a bridge before the first pod that needs it: %v", err)
+		t.Errorf("bridge exists before the first pod that needs it: %v", err)
 	}
 	for _, port := range []Port{
 		{HostIP: netip.MustParseAddr(second4), HostPort: 22, ContainerPort: 80},
@@ -123,19 +123,19 @@ func TestConflicts(t *testing.T) {
 		check(t, w.Check(Request{UID: "web", PodName: "web", NetnsPath: path, Ports: []Port{port}}))
 	}
 	if got := Hosts(w.Peers(), ""); got != "" {
-		t.Errorf("a pod in the host's network has an address without a bridge: %q", got)
+		t.Errorf("hosts without a bridge: %q", got)
 	}
 	w.pod("web")
 	want := w.Gateways()[0].String() + "\thost\talias\n" + w.Gateways()[1].String() + "\thost\talias\n"
 	if got := Hosts(w.Peers(), "web"); got != want {
-		t.Errorf("the names of the others are\n%swant\n%s", got, want)
+		t.Errorf("hosts:\n%swant:\n%s", got, want)
 	}
-	if err := w.Remove(t.Context()); err == nil || !strings.Contains(err.Error(), "has it") {
-		t.Errorf("Remove with pods: %v", err)
+	if err := w.Remove(t.Context()); err == nil || !strings.Contains(err.Error(), "in use by pod") {
+		t.Errorf("Remove while pods exist: %v", err)
 	}
 }
 
-// A sender of UDP that goes on and on is led to the pod that comes, though the kernel knows its flow as one to the host.
+// Packets of a UDP sender reach a new pod, even if the kernel already tracks its flow to the host.
 func TestEstablishedUDPFlow(t *testing.T) {
 	w := newWorld(t)
 	path := w.pin("dns")
@@ -155,10 +155,10 @@ func TestEstablishedUDPFlow(t *testing.T) {
 		n, err := c.Read(buffer)
 		return string(buffer[:n]), err
 	}
-	w.pod("first", Port{HostPort: 5353, ContainerPort: 53, Protocol: spec.ProtocolUDP}) // so that the host tracks flows
+	w.pod("first", Port{HostPort: 5353, ContainerPort: 53, Protocol: spec.ProtocolUDP}) // so that connection tracking is active
 	check(t, w.Teardown(t.Context(), "first"))
 	if got, err := query(); err == nil {
-		t.Fatalf("answered before there is a pod: %q", got)
+		t.Fatalf("answer without a pod: %q", got)
 	}
 	_, err := w.try(Request{UID: "dns", PodName: "dns", NetnsPath: path, Ports: []Port{{HostPort: 5353, ContainerPort: 53, Protocol: spec.ProtocolUDP}}})
 	check(t, err)
@@ -171,7 +171,7 @@ func TestEstablishedUDPFlow(t *testing.T) {
 	})
 }
 
-// Two networks live on one host.
+// Two networks coexist on one host.
 func TestTwoNetworks(t *testing.T) {
 	w := newWorld(t)
 	web := w.pod("web", tcp(8080, 80))
@@ -185,11 +185,11 @@ func TestTwoNetworks(t *testing.T) {
 	check(t, err)
 	serve(t, path, "db", "tcp", ":80")
 	if w.subnets[0].Contains(result.IPs[0]) {
-		t.Errorf("%s is of the first network", result.IPs[0])
+		t.Errorf("%s is in the subnet of the first network", result.IPs[0])
 	}
 	wantAnswer(t, "first", w.outside, "tcp", host4+":8080", "web", "")
 	wantAnswer(t, "second", w.outside, "tcp", host4+":8081", "db", "")
-	wantAnswer(t, "first from the second", path, "tcp", host4+":8080", "web", "")
+	wantAnswer(t, "first network from the second", path, "tcp", host4+":8080", "web", "")
 	check(t, second.Reconcile(t.Context(), nil))
 	check(t, second.Remove(t.Context()))
 	check(t, second.Close())

@@ -21,15 +21,15 @@ import (
 // podLink is the name of a pod's link in its own namespace.
 const podLink = "eth0"
 
-// newLinkName is a name that no link had: one that is being removed cannot be taken for a new one. It has 14 of the 15
-// characters that the kernel allows.
+// newLinkName returns a random name, so that a link that is being removed is never mistaken for a new one. It has 14 of
+// at most 15 characters.
 func newLinkName(bridge string) string {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
 	return ruleset.LinkPrefix(bridge) + fmt.Sprintf("%x", random)
 }
 
-// alias is what a link says of itself, so that leases can be read off the links when their file is lost.
+// alias returns the alias of a link, from which a lost lease is recovered.
 func alias(bridge, uid string, ips []netip.Addr) string {
 	words := []string{bridge, uid}
 	for _, ip := range ips {
@@ -54,15 +54,15 @@ func parseAlias(text, bridge string) (uid string, ips []netip.Addr, ok bool) {
 	return words[1], ips, true
 }
 
-// connect links a pod's namespace to the bridge, or finds it linked.
+// connect creates the link between a pod's namespace and the bridge, or verifies it.
 func (n *Network) connect(ctx context.Context, uid, netnsPath string, l *attachment) error {
 	pod, err := kernel.Open(netnsPath)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = pod.Close() }() // it was only read
+	defer func() { _ = pod.Close() }() // the file is only read
 	var outer netlink.Link
-	err = n.step(ctx, "make link", func() error {
+	err = n.step(ctx, "create link", func() error {
 		outer, err = n.ensureLink(pod, l)
 		return err
 	})
@@ -73,33 +73,33 @@ func (n *Network) connect(ctx context.Context, uid, netnsPath string, l *attachm
 		return errors.Join(
 			n.links.LinkSetAlias(outer, alias(n.opts.Bridge, uid, l.IPs)),
 			n.links.LinkSetMasterByIndex(outer, n.base.bridge),
-			n.links.LinkSetHairpin(outer, true), // with br_netfilter a pod's packets to its own host port stay in the bridge
+			n.links.LinkSetHairpin(outer, true), // with br_netfilter, packets of a pod to its own host port stay on the bridge
 			n.links.LinkSetUp(outer),
 		)
 	})
 	if err != nil {
 		return err
 	}
-	return n.step(ctx, "set up link in the pod", func() error {
+	return n.step(ctx, "configure link in the pod", func() error {
 		return pod.Do(func() error { return n.configure(l) })
 	})
 }
 
-// ensureLink finds the veth pair of a lease or makes it. One that leads to another kernel.Namespace, such as to the pod's last
-// sandbox, is replaced.
+// ensureLink finds the veth pair of a lease or creates it. One that leads to another namespace, such as that of the pod's
+// last sandbox, is replaced.
 func (n *Network) ensureLink(pod kernel.Namespace, l *attachment) (netlink.Link, error) {
 	outer, err := n.links.LinkByName(l.Link)
 	switch {
 	case kernel.IsLinkNotFound(err):
 	case err != nil:
-		return nil, fmt.Errorf("look for %s: %w", l.Link, err)
+		return nil, fmt.Errorf("get link %s: %w", l.Link, err)
 	default:
 		leads, err := isPairedWith(outer, pod)
 		if leads || err != nil {
 			return outer, err
 		}
 		if err := n.links.LinkDel(outer); err != nil && !kernel.IsNotFound(err) {
-			return nil, fmt.Errorf("remove %s: %w", l.Link, err)
+			return nil, fmt.Errorf("remove link %s: %w", l.Link, err)
 		}
 	}
 	attrs := netlink.NewLinkAttrs()
@@ -107,7 +107,7 @@ func (n *Network) ensureLink(pod kernel.Namespace, l *attachment) (netlink.Link,
 	veth := netlink.NewVeth(attrs)
 	veth.PeerName, veth.PeerHardwareAddr, veth.PeerNamespace = podLink, subnet.HardwareAddr(l.IPs[0]), netlink.NsFd(int(pod.Fd()))
 	if err := n.links.LinkAdd(veth); err != nil {
-		return nil, fmt.Errorf("add %s: %w", l.Link, err)
+		return nil, fmt.Errorf("add link %s: %w", l.Link, err)
 	}
 	return veth, nil
 }
@@ -126,7 +126,7 @@ func isPairedWith(outer netlink.Link, pod kernel.Namespace) (bool, error) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("look for %s: %w", podLink, err)
+			return fmt.Errorf("get link %s: %w", podLink, err)
 		}
 		leads = inner.Attrs().ParentIndex == outer.Attrs().Index && outer.Attrs().ParentIndex == inner.Attrs().Index
 		return nil
@@ -134,7 +134,7 @@ func isPairedWith(outer netlink.Link, pod kernel.Namespace) (bool, error) {
 	return leads, err
 }
 
-// configure gives the pod's link its addresses and routes. The calling thread is in the pod's namespace.
+// configure sets the addresses and routes of the pod's link. The calling thread is in the pod's namespace.
 func (n *Network) configure(l *attachment) error {
 	h, err := kernel.Namespace{}.Netlink()
 	if err != nil {
@@ -142,7 +142,8 @@ func (n *Network) configure(l *attachment) error {
 	}
 	defer h.Close()
 	if len(l.IPs) > 1 {
-		// Another pod is no router (CVE-2020-10749), and a link that hears its own questions would refuse its address.
+		// Pods must not act as routers (CVE-2020-10749). With hairpin mode, a link receives its own duplicate address
+		// detection and would reject its address.
 		for _, s := range [][2]string{{"disable_ipv6", "0"}, {"accept_ra", "0"}, {"accept_dad", "0"}} {
 			if err := kernel.SetSysctl("ipv6/conf/"+podLink+"/"+s[0], s[1]); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
@@ -151,7 +152,7 @@ func (n *Network) configure(l *attachment) error {
 	}
 	inner, err := h.LinkByName(podLink)
 	if err != nil {
-		return fmt.Errorf("look for %s: %w", podLink, err)
+		return fmt.Errorf("get link %s: %w", podLink, err)
 	}
 	for i, ip := range l.IPs {
 		a := &netlink.Addr{IPNet: subnet.IPNet(ip, n.subnets[i].Bits()), Flags: flagsFor(ip)}
@@ -160,20 +161,20 @@ func (n *Network) configure(l *attachment) error {
 		}
 	}
 	if err := h.LinkSetUp(inner); err != nil {
-		return fmt.Errorf("set %s up: %w", podLink, err)
+		return fmt.Errorf("set link %s up: %w", podLink, err)
 	}
 	for i := range l.IPs {
 		gateway := subnet.At(n.subnets[i], subnet.GatewayNumber)
 		route := &netlink.Route{LinkIndex: inner.Attrs().Index, Gw: gateway.AsSlice()}
 		if err := h.RouteReplace(route); err != nil {
-			return fmt.Errorf("add route by %s: %w", gateway, err)
+			return fmt.Errorf("add route via %s: %w", gateway, err)
 		}
 	}
 	return nil
 }
 
-// deleteUDPFlows makes the kernel forget what it knows of UDP senders to the host ports: it would go on to send their packets
-// where it sent the first of them, which was not to this pod.
+// deleteUDPFlows deletes tracked UDP flows to the host ports. Otherwise the kernel would send further packets of these
+// flows to their old destination instead of the pod.
 func (n *Network) deleteUDPFlows(ports []Port) error {
 	for _, kind := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
 		var filters []netlink.CustomConntrackFilter
@@ -190,7 +191,7 @@ func (n *Network) deleteUDPFlows(ports []Port) error {
 				err = f.AddIP(netlink.ConntrackOrigDstIP, p.HostIP.AsSlice())
 			}
 			if err != nil {
-				return fmt.Errorf("choose flows to %s: %w", p, err)
+				return fmt.Errorf("select flows to %s: %w", p, err)
 			}
 			filters = append(filters, f)
 		}

@@ -18,42 +18,42 @@ import (
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
-// DefaultBridge is the name of the bridge unless another is asked for.
+// DefaultBridge is the default name of the bridge.
 const DefaultBridge = "podstead0"
 
-// Options say where a network is.
+// Options configure a network.
 type Options struct {
-	// StateFile, on disk, holds what lasts over boots. LeaseFile, in /run, holds what is void after one. Both are needed;
-	// folders are made.
+	// StateFile, on disk, persists across boots. LeaseFile, in /run, is valid for one boot. Both are required. Their
+	// directories are created.
 	StateFile, LeaseFile string
-	// BootID is the kernel's of this boot. Leases of another are void.
+	// BootID is the kernel's boot ID. Leases of another boot are ignored.
 	BootID string
-	// Bridge is the name of the bridge, of the nftables table, and the comment on rules elsewhere; at most 15 letters,
-	// digits, "-" and "_". Empty means DefaultBridge.
+	// Bridge is the name of the bridge and of the nftables tables, and the comment on rules in other tables. It has at
+	// most 15 letters, digits, "-" and "_". Empty means DefaultBridge.
 	Bridge string
-	// Subnets are one of IPv4 and, if wanted, one of IPv6. Empty means: chosen at the first Setup, such that they overlap
-	// no address and no route of the machine, and kept from then on.
+	// Subnets are one IPv4 subnet and optionally one IPv6 subnet. Empty means that the first Setup chooses subnets that
+	// overlap no address and no route of the host. The choice persists.
 	Subnets []netip.Prefix
-	// NetnsPath is the network namespace that is "the machine". Empty means that of this process.
+	// NetnsPath is the network namespace of the host. Empty means that of this process.
 	NetnsPath string
-	// Log is told what nobody's call returns. Nil means nothing is told.
+	// Log receives errors of background work and other warnings. Nil discards them.
 	Log *slog.Logger
 }
 
-// Network is the pod network. Its methods are safe for concurrent use. Each change waits for the one before it, as long as
-// its context says.
+// Network is the pod network. It is safe for concurrent use. Changes are serialized; waiting callers return when their
+// context ends.
 type Network struct {
 	opts      Options
 	log       *slog.Logger
 	namespace kernel.Namespace
-	links     *netlink.Handle // used by the holder of turn only
+	links     *netlink.Handle // used only with lock held
 
-	sem chan struct{} // held during a change
+	sem chan struct{} // the semaphore of lock
 
-	// mu guards what follows. It is never held while something waits. Only the holder of turn writes leases and subnets.
+	// mu guards the fields below. It is never held during I/O. Only the holder of lock writes leases and subnets.
 	mu       sync.Mutex
 	leases   map[string]*attachment
-	subnets  []netip.Prefix // in use: those of the bridge
+	subnets  []netip.Prefix // those of the bridge, while it is in use
 	changed  chan struct{}
 	removals []linkRemoval // links to be removed
 	closed   bool
@@ -62,14 +62,14 @@ type Network struct {
 	workers  sync.WaitGroup
 	busy     map[work]bool
 
-	// base and firewall are for the holder of turn. base is nil until this process has made sure of what all pods need.
+	// base and rules are used only with lock held. base is nil until this process has verified what all pods share.
 	base  *base
 	rules *ruleset.Ruleset
 
-	fault func(step string) error // tests make a step fail, or end the process there; nil otherwise
+	fault func(step string) error // lets tests fail or crash a step; nil otherwise
 }
 
-// work is a kind of thing that is done beside the callers, by one goroutine each.
+// work is a kind of background work. One goroutine runs for each kind.
 type work string
 
 const (
@@ -77,8 +77,8 @@ const (
 	saveState   work = "save state"
 )
 
-// New reads the state of a network and changes nothing on the machine. Leases that cannot be read are replaced by what the
-// links of the pods show. The caller calls Close.
+// New reads the state of a network. It does not change the host. If the leases cannot be read, they are recovered from
+// the links of pods. The caller calls Close.
 func New(ctx context.Context, o Options) (*Network, error) {
 	if o.Bridge == "" {
 		o.Bridge = DefaultBridge
@@ -122,21 +122,21 @@ func New(ctx context.Context, o Options) (*Network, error) {
 
 func (o *Options) check() error {
 	if o.StateFile == "" || o.LeaseFile == "" || o.BootID == "" {
-		return errors.New("a state file, a lease file and the boot ID are needed")
+		return errors.New("state file, lease file and boot ID are required")
 	}
 	if len(o.Bridge) > 15 {
-		return fmt.Errorf("bridge %q: a name has at most 15 characters", o.Bridge)
+		return fmt.Errorf("bridge %q: must be at most 15 characters", o.Bridge)
 	}
 	for _, r := range o.Bridge {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' {
-			return fmt.Errorf("bridge %q: letters, digits, - and _ make a name", o.Bridge)
+			return fmt.Errorf("bridge %q: must consist of letters, digits, '-' and '_'", o.Bridge)
 		}
 	}
 	return subnet.Check(o.Subnets)
 }
 
-// Close waits for what is done beside the callers, and lets go of the machine; pods keep their network. No other method
-// may be called after it.
+// Close waits for background work and closes the connections to the kernel. Pods keep their network. No other method may
+// be called afterwards.
 func (n *Network) Close() error {
 	n.mu.Lock()
 	n.closed = true
@@ -146,7 +146,7 @@ func (n *Network) Close() error {
 	return errors.Join(n.rules.Close(), n.namespace.Close())
 }
 
-// lock waits for the turn of the caller, who calls release once.
+// lock serializes changes. The caller calls release exactly once.
 func (n *Network) lock(ctx context.Context) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -159,7 +159,7 @@ func (n *Network) lock(ctx context.Context) (release func(), err error) {
 	}
 }
 
-// step does something to the machine, after ctx has been asked.
+// step runs one step of a change, unless ctx has ended.
 func (n *Network) step(ctx context.Context, name string, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -175,7 +175,7 @@ func (n *Network) step(ctx context.Context, name string, do func() error) error 
 	return nil
 }
 
-// start has a kind of work done by a goroutine, unless one is at it. mu is held.
+// start runs background work in a goroutine unless that kind is running. The caller holds mu.
 func (n *Network) start(kind work, do func()) {
 	if n.busy[kind] || n.closed {
 		return
@@ -184,13 +184,13 @@ func (n *Network) start(kind work, do func()) {
 	n.workers.Go(do)
 }
 
-// announce tells those who wait for a change of the peers. mu is held.
+// notify wakes those who wait for a change of the peers. The caller holds mu.
 func (n *Network) notify() {
 	close(n.changed)
 	n.changed = make(chan struct{})
 }
 
-// saveLeases writes the leases, with the turn held. /run is memory, so this takes no longer than the other steps.
+// saveLeases writes the leases. The caller holds lock. /run is in memory, so this is fast.
 func (n *Network) saveLeases() error {
 	n.mu.Lock()
 	file := lease.File{BootID: n.opts.BootID, Subnets: n.subnets, Leases: make(map[string]*lease.Lease, len(n.leases))}
@@ -201,7 +201,7 @@ func (n *Network) saveLeases() error {
 	return file.Write(n.opts.LeaseFile)
 }
 
-// saveStateSoon writes what lasts, beside the callers: the disk may be slow, and a pod's last address is a kindness.
+// saveStateSoon writes the state in the background: the disk may be slow, and losing the last addresses does no harm.
 func (n *Network) saveStateSoon() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -222,13 +222,13 @@ func (n *Network) writeState() {
 		s.Subnets, s.Addresses = slices.Clone(s.Subnets), slices.Clone(s.Addresses)
 		n.mu.Unlock()
 		if err := s.Write(n.opts.StateFile); err != nil {
-			n.log.Warn("the addresses of pods cannot be kept", slog.Any("error", err))
+			n.log.Warn("last addresses of pods could not be saved", slog.Any("error", err))
 		}
 	}
 }
 
-// Diagnose looks for conditions that break the pod network. It changes nothing. A check that fails to run is an error beside
-// the findings of the others. The error is never instead of them.
+// Diagnose checks the host for conditions that break the pod network. It changes nothing. Errors of checks that could not
+// run are joined, and the findings of the other checks are returned beside them.
 func (n *Network) Diagnose(ctx context.Context) ([]Finding, error) {
 	n.mu.Lock()
 	t := diagnose.Target{Namespace: n.namespace, Bridge: n.opts.Bridge, Subnets: slices.Clone(n.subnets), InUse: n.inUse()}

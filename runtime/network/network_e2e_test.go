@@ -18,8 +18,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// All the ways to a pod, with and without br_netfilter in them: it sends packets that stay on the bridge through the
-// translation of addresses too.
+// All paths to a pod work with and without br_netfilter, which applies address translation to packets that stay on the
+// bridge.
 func TestReachability(t *testing.T) {
 	for _, bridgeNetfilter := range []string{"0", "1"} {
 		t.Run("bridge-nf-call="+bridgeNetfilter, func(t *testing.T) {
@@ -40,7 +40,7 @@ func TestReachability(t *testing.T) {
 			}
 			serve(t, w.outside, "out", "tcp", "[::]:1234")
 			if len(web.IPs) != 2 || !web.IPs[0].Is4() || !web.IPs[1].Is6() {
-				t.Fatalf("the pod has %v, want an address of each family", web.IPs)
+				t.Fatalf("addresses %v, want one of each family", web.IPs)
 			}
 			web4, web6 := web.IPs[0].String(), web.IPs[1].String()
 			other4, other6 := other.IPs[0].String(), other.IPs[1].String()
@@ -66,16 +66,16 @@ func TestReachability(t *testing.T) {
 				wantAnswer(t, "host port from loopback", w.host, p.network, "127.1.2.3:"+p.port, "web", "")
 			}
 			wantAnswer(t, "port on one address", w.outside, "tcp", second4+":9090", "web", outside4)
-			wantSilence(t, "port on one address by another", w.outside, "tcp", host4+":9090")
-			wantSilence(t, "port on one address by loopback", w.host, "tcp", "127.0.0.1:9090")
+			wantSilence(t, "port on one address via another", w.outside, "tcp", host4+":9090")
+			wantSilence(t, "port on one address via loopback", w.host, "tcp", "127.0.0.1:9090")
 			wantAnswer(t, "port on loopback", w.host, "tcp", "127.0.0.1:7070", "web", "")
-			wantSilence(t, "port on loopback by another address", w.host, "tcp", host4+":7070")
-			wantSilence(t, "[::1], which is documented not to be served", w.host, "tcp", "[::1]:8080")
+			wantSilence(t, "port on loopback via another address", w.host, "tcp", host4+":7070")
+			wantSilence(t, "[::1], which is not supported", w.host, "tcp", "[::1]:8080")
 		})
 	}
 }
 
-// What is not published is not reached from outside, by one who knows the way.
+// Ports that are not published cannot be reached from outside, even with a route to the pods.
 func TestUnpublishedPorts(t *testing.T) {
 	w := newWorld(t)
 	web := w.pod("web", tcp(8080, 80))
@@ -88,21 +88,21 @@ func TestUnpublishedPorts(t *testing.T) {
 	wantAnswer(t, "host port", w.outside, "tcp", host4+":8080", "web", "")
 }
 
-// The host's loopback is not reached by the outside nor by a pod, whatever their routes: neither a host port on it, nor
-// a process of the host. Answers would have no way back, so this looks at what arrives.
+// Neither the outside nor a pod can reach the host's loopback, whatever their routes: neither a host port on it nor a
+// process of the host. Replies would have no route back, so the test checks what arrives.
 func TestLoopbackGuard(t *testing.T) {
 	w := newWorld(t)
 	udp := func(host, container uint16) Port {
 		return Port{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: host, ContainerPort: container, Protocol: spec.ProtocolUDP}
 	}
 	web, hostile := w.pod("web", udp(7070, 53)), w.pod("hostile")
-	in(t, w.host, func() error { // else the kernel itself would drop what pretends to be local
+	in(t, w.host, func() error { // otherwise the kernel itself would drop packets with a local source
 		return kernel.SetSysctl("ipv4/conf/"+DefaultBridge+"/accept_local", "1")
 	})
 	for _, c := range []struct{ listens, addr, target string }{
 		{web.NetnsPath, ":53", "127.0.0.1:7070"},
 		{w.host, "127.0.0.1:2222", "127.0.0.1:2222"},
-		{w.host, ":2223", w.Gateways()[0].String() + ":2223"}, // from 127.0.0.1, says the pod
+		{w.host, ":2223", w.Gateways()[0].String() + ":2223"}, // with the spoofed source 127.0.0.1
 	} {
 		var arrive net.PacketConn
 		in(t, c.listens, func() (err error) {
@@ -111,7 +111,7 @@ func TestLoopbackGuard(t *testing.T) {
 		})
 		for _, from := range []struct{ path, via string }{{w.outside, host4}, {hostile.NetnsPath, w.Gateways()[0].String()}} {
 			if from.path == w.outside && !strings.HasPrefix(c.target, "127.") {
-				continue // it knows no way there
+				continue // it has no route to the pods
 			}
 			in(t, from.path, func() error {
 				return errors.Join(routeLoopbackTo(from.via), send("127.0.0.1", c.target, "bad"))
@@ -120,14 +120,14 @@ func TestLoopbackGuard(t *testing.T) {
 			buffer := make([]byte, 100)
 			check(t, arrive.SetReadDeadline(time.Now().Add(time.Minute)))
 			if n, _, err := arrive.ReadFrom(buffer); err != nil || string(buffer[:n]) != "good" {
-				t.Errorf("%s got %q by %s, %v; want what the host has sent", c.target, buffer[:n], from.via, err)
+				t.Errorf("%s received %q via %s, %v; want only the packet of the host", c.target, buffer[:n], from.via, err)
 			}
 		}
 		check(t, arrive.Close())
 	}
 }
 
-// send sends a packet from the namespace of the calling thread, and from an address unless that is empty.
+// send sends a packet from the namespace of the calling thread, and from an address unless it is empty.
 func send(from, addr, text string) error {
 	d := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}, Control: freeBind}
 	c, err := d.Dial("udp4", addr)
@@ -138,7 +138,8 @@ func send(from, addr, text string) error {
 	return errors.Join(err, c.Close())
 }
 
-// Repeated, Setup changes nothing; after a restart all is as before, and what belongs to no live pod goes.
+// A repeated Setup changes nothing. After a restart, pods are reachable as before, and Reconcile removes pods that are
+// not live.
 func TestRestart(t *testing.T) {
 	w := newWorld(t)
 	web, gone := w.pod("web", tcp(8080, 80)), w.pod("gone", tcp(8081, 80))
@@ -153,22 +154,22 @@ func TestRestart(t *testing.T) {
 		check(t, w.Reconcile(t.Context(), []string{"web"}))
 		wantAnswer(t, "after a restart", w.outside, "tcp", host4+":8080", "web", "")
 		if peers := w.Peers(); len(peers) != 1 || peers[0].UID != "web" {
-			t.Errorf("the peers are %v, want web", peers)
+			t.Errorf("peers %v, want web", peers)
 		}
 	}
-	wantSilence(t, "host port of a pod that is gone", w.outside, "tcp", host4+":8081")
+	wantSilence(t, "host port of a deleted pod", w.outside, "tcp", host4+":8081")
 	eventually(t, func() error {
 		release, err := w.lock(t.Context())
 		check(t, err)
 		defer release()
 		if w.takenAddresses()(gone.IPs[0]) {
-			return errors.New("the address of the pod that is gone is taken still")
+			return errors.New("the address of the deleted pod is still in use")
 		}
 		return nil
 	})
 }
 
-// A new sandbox of a pod has a new kernel.Namespace, and is reached by the old address.
+// A new sandbox of a pod gets a new link and keeps its address.
 func TestNewSandbox(t *testing.T) {
 	w := newWorld(t)
 	web := w.pod("web", tcp(8080, 80))
@@ -191,7 +192,7 @@ func TestNewSandbox(t *testing.T) {
 	}
 }
 
-// A pod that replaces another has its address, and nobody's ARP cache is in the way.
+// A pod that replaces another gets its address, and ARP caches stay valid.
 func TestReplacement(t *testing.T) {
 	w := newWorld(t)
 	old, other := w.pod("db"), w.pod("other")
@@ -200,7 +201,7 @@ func TestReplacement(t *testing.T) {
 	wantAnswer(t, "the old pod", other.NetnsPath, "tcp", addr, "old", "")
 	w.pod("third")
 	check(t, w.Teardown(t.Context(), "db"))
-	w.restart() // its name is kept on disk
+	w.restart() // the address of the pod name is saved
 	next, err := w.try(Request{UID: "another", PodName: "db", NetnsPath: w.pin("new")})
 	check(t, err)
 	if diff := cmp.Diff(old.IPs, next.IPs, compareAddr); diff != "" {
@@ -210,7 +211,7 @@ func TestReplacement(t *testing.T) {
 	wantAnswer(t, "the new pod", other.NetnsPath, "tcp", addr, "new", "")
 }
 
-// Teardown does not wait for the link, and until that is gone its address is nobody's.
+// Teardown does not wait for the removal of the link. The address is not reused before that.
 func TestTeardownDoesNotWait(t *testing.T) {
 	w := newWorld(t)
 	first := w.pod("first", tcp(8080, 80))
@@ -222,12 +223,10 @@ func TestTeardownDoesNotWait(t *testing.T) {
 		return nil
 	}
 	check(t, w.Teardown(t.Context(), "first"))
-	for w.opts.Subnets = nil; len(w.state.Addresses) > 0; {
-		w.state.Addresses = nil // so that only the lease keeps it
-	}
+	w.state.Addresses = nil // so that only the lease reserves the address
 	second := w.pod("second", tcp(8080, 80)) // the host port is free at once
 	if second.IPs[0] == first.IPs[0] {
-		t.Errorf("%s was given to another while its link is there", first.IPs[0])
+		t.Errorf("%s was reused before its link was removed", first.IPs[0])
 	}
 	close(unblock)
 	eventually(t, func() error {
@@ -235,39 +234,39 @@ func TestTeardownDoesNotWait(t *testing.T) {
 		check(t, err)
 		defer release()
 		if w.leases["first"] != nil {
-			return errors.New("the lease of a pod that is gone stays")
+			return errors.New("the lease of the deleted pod is left")
 		}
 		return nil
 	})
 	w.state.Addresses = nil
 	if third := w.pod("third"); third.IPs[0] != first.IPs[0] {
-		t.Errorf("the third pod has %s, want %s, which is free again", third.IPs[0], first.IPs[0])
+		t.Errorf("third pod: address %s, want %s", third.IPs[0], first.IPs[0])
 	}
 }
 
-// Pods of another boot are no more, and neither are their leases.
+// Leases of another boot are ignored.
 func TestReboot(t *testing.T) {
 	w := newWorld(t)
 	web := w.pod("web", tcp(8080, 80))
 	check(t, w.Teardown(t.Context(), "web"))
 	eventually(t, w.leftovers)
 	check(t, w.Remove(t.Context()))
-	w.setLease("web", &attachment{Lease: lease.Lease{Pod: "web", IPs: web.IPs, Link: "psgone", Ports: web.Ports}}) // as a power cut leaves it
+	w.setLease("web", &attachment{Lease: lease.Lease{Pod: "web", IPs: web.IPs, Link: "psgone", Ports: web.Ports}}) // as after a power failure
 	w.subnets = w.state.Subnets
 	check(t, w.saveLeases())
 	w.opts.BootID = "the next boot"
 	w.restart()
 	if peers := w.Peers(); len(peers) != 0 {
-		t.Errorf("after a boot the peers are %v", peers)
+		t.Errorf("peers after a reboot: %v", peers)
 	}
 	check(t, w.Check(Request{UID: "new", PodName: "new", NetnsPath: w.host, Ports: web.Ports}))
 	again := w.pod("web")
 	if diff := cmp.Diff(web.IPs, again.IPs, compareAddr); diff != "" {
-		t.Errorf("addresses over a boot (-before +after):\n%s", diff)
+		t.Errorf("addresses after a reboot (-before +after):\n%s", diff)
 	}
 }
 
-// Without its file the leases of pods that run are read off the host.
+// Without the lease file, leases of running pods are recovered from the host.
 func TestRecoverLeases(t *testing.T) {
 	for _, content := range []string{"", "{", `{"version":1,"bootID":"this boot"}`} {
 		t.Run("file "+content, func(t *testing.T) {
@@ -290,10 +289,10 @@ func TestRecoverLeases(t *testing.T) {
 			wantAnswer(t, "pod without a lease file", w.outside, "tcp", host4+":8080", "web", "")
 			wantAnswer(t, "pod without a lease file", w.outside, "tcp", host4+":81", "web", "")
 			wantAnswer(t, "pod without a lease file", w.outside, "tcp", "["+host6+"]:82", "web", "")
-			wantSilence(t, "host port of a pod that is gone", w.outside, "tcp", host4+":8081")
+			wantSilence(t, "host port of a deleted pod", w.outside, "tcp", host4+":8081")
 			for _, p := range ports {
 				if err := w.Check(Request{UID: "x", PodName: "x", Ports: []Port{p}}); err == nil {
-					t.Errorf("%s is held no more", p)
+					t.Errorf("host port %s is not reserved", p)
 				}
 			}
 			again, err := w.try(web.Request)
@@ -302,7 +301,7 @@ func TestRecoverLeases(t *testing.T) {
 				t.Errorf("Setup again (-first +second):\n%s", diff)
 			}
 			if peers := w.Peers(); len(peers) != 1 || peers[0].PodName != "web" {
-				t.Errorf("the peers are %v, want web", peers)
+				t.Errorf("peers %v, want web", peers)
 			}
 		})
 	}

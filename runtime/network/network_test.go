@@ -33,15 +33,15 @@ func TestRequestCheck(t *testing.T) {
 		want string // "" for none
 	}{
 		{Request{UID: "u", PodName: "p", Ports: []Port{good}}, ""},
-		{Request{PodName: "p"}, "a pod needs a UID and a name"},
-		{Request{UID: "u"}, "a pod needs a UID and a name"},
-		{Request{UID: "u", PodName: "p", Ports: []Port{{ContainerPort: 80}}}, "host port 0/TCP to port 80 of the pod: no port is 0"},
-		{Request{UID: "u", PodName: "p", Ports: []Port{{HostPort: 1, ContainerPort: 1, Protocol: "X"}}}, "host port 1/X: unknown protocol"},
+		{Request{PodName: "p"}, "pod UID and name are required"},
+		{Request{UID: "u"}, "pod UID and name are required"},
+		{Request{UID: "u", PodName: "p", Ports: []Port{{ContainerPort: 80}}}, "host port 0/TCP to container port 80: must not be 0"},
+		{Request{UID: "u", PodName: "p", Ports: []Port{{HostPort: 1, ContainerPort: 1, Protocol: "X"}}}, "host port 1/X: protocol is not supported"},
 		{
 			Request{UID: "u", PodName: "p", Ports: []Port{{HostIP: netip.MustParseAddr("::ffff:192.0.2.1"), HostPort: 1, ContainerPort: 1}}},
-			"host port [::ffff:192.0.2.1]:1/TCP: the address must be plain IPv4 or IPv6",
+			"host port [::ffff:192.0.2.1]:1/TCP: address must be an IPv4 or IPv6 address without zone",
 		},
-		{Request{UID: "u", PodName: "p", Ports: []Port{good, good}}, `host port 80/TCP: pod "p" has it`},
+		{Request{UID: "u", PodName: "p", Ports: []Port{good, good}}, `host port 80/TCP: in use by pod "p"`},
 	} {
 		got := ""
 		if err := c.r.check(); err != nil {
@@ -53,7 +53,7 @@ func TestRequestCheck(t *testing.T) {
 	}
 }
 
-// options are those of a network that no test sets a pod up in.
+// options returns options for a network without pods.
 func options(t *testing.T, logs *bytes.Buffer) Options {
 	dir := t.TempDir()
 	return Options{
@@ -72,14 +72,14 @@ func write(t *testing.T, path, content string) {
 	}
 }
 
-// What a daemon that was killed while it wrote has left is taken away, and what is another's is not.
-func TestTemporaryFilesAreSwept(t *testing.T) {
+// Temporary files of interrupted writes are removed; those of other files are not.
+func TestNewRemovesTemporaryFiles(t *testing.T) {
 	var logs bytes.Buffer
 	o := options(t, &logs)
 	others := filepath.Join(filepath.Dir(o.StateFile), ".podstead-tmp-other.json-1")
 	write(t, others, "")
 	for _, file := range []string{o.StateFile, o.LeaseFile} {
-		write(t, filepath.Join(filepath.Dir(file), ".podstead-tmp-network.json-77"), "half")
+		write(t, filepath.Join(filepath.Dir(file), ".podstead-tmp-network.json-77"), "partial")
 	}
 	n, err := New(t.Context(), o)
 	if err != nil {
@@ -92,7 +92,7 @@ func TestTemporaryFilesAreSwept(t *testing.T) {
 	}
 }
 
-const goodLeases = `{"version":1,"bootID":"this boot","subnets":["10.77.64.0/22"],"leases":{
+const validLeases = `{"version":1,"bootID":"this boot","subnets":["10.77.64.0/22"],"leases":{
 	"u":{"pod":"web","ips":["10.77.64.2"],"link":"ps1","ports":[{"hostPort":80,"containerPort":80}]},
 	"h":{"pod":"host","ports":[{"hostPort":22,"containerPort":22,"protocol":"TCP"}]}}}`
 
@@ -100,20 +100,20 @@ func TestLeaseFile(t *testing.T) {
 	for _, c := range []struct {
 		name, content string
 		leases        int
-		aside         bool
+		renamed         bool
 	}{
-		{"good", goodLeases, 2, false},
-		{"another boot's", strings.Replace(goodLeases, "this boot", "that", 1), 0, false},
-		{"no JSON", "\x00\x00", 0, true},
-		{"cut off", goodLeases[:100], 0, true},
-		{"another version", strings.Replace(goodLeases, `"version":1`, `"version":2`, 1), 0, true},
-		{"no leases", `{"version":1,"bootID":"this boot"}`, 0, true},
-		{"outside of the subnets", strings.Replace(goodLeases, "10.77.64.2", "10.1.1.1", 1), 0, true},
-		{"an address twice", strings.Replace(goodLeases, `{"pod":"host",`, `{"pod":"host","ips":["10.77.64.2"],"link":"ps2",`, 1), 0, true},
-		{"no link", strings.Replace(goodLeases, `"link":"ps1",`, "", 1), 0, true},
-		{"a bad port", strings.Replace(goodLeases, `"hostPort":80`, `"hostPort":0`, 1), 0, true},
-		{"bad subnets", strings.Replace(goodLeases, "10.77.64.0/22", "10.77.64.0/31", 1), 0, true},
-		{"null", strings.Replace(goodLeases, `"h":{`, `"n":null,"h":{`, 1), 0, true},
+		{"valid", validLeases, 2, false},
+		{"of another boot", strings.Replace(validLeases, "this boot", "that", 1), 0, false},
+		{"not JSON", "\x00\x00", 0, true},
+		{"truncated", validLeases[:100], 0, true},
+		{"unsupported version", strings.Replace(validLeases, `"version":1`, `"version":2`, 1), 0, true},
+		{"missing leases", `{"version":1,"bootID":"this boot"}`, 0, true},
+		{"address outside of the subnets", strings.Replace(validLeases, "10.77.64.2", "10.1.1.1", 1), 0, true},
+		{"duplicate address", strings.Replace(validLeases, `{"pod":"host",`, `{"pod":"host","ips":["10.77.64.2"],"link":"ps2",`, 1), 0, true},
+		{"missing link", strings.Replace(validLeases, `"link":"ps1",`, "", 1), 0, true},
+		{"invalid port", strings.Replace(validLeases, `"hostPort":80`, `"hostPort":0`, 1), 0, true},
+		{"invalid subnets", strings.Replace(validLeases, "10.77.64.0/22", "10.77.64.0/31", 1), 0, true},
+		{"null lease", strings.Replace(validLeases, `"h":{`, `"n":null,"h":{`, 1), 0, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var logs bytes.Buffer
@@ -128,8 +128,8 @@ func TestLeaseFile(t *testing.T) {
 				t.Errorf("%d leases, want %d", len(n.leases), c.leases)
 			}
 			kept, err := os.ReadFile(o.LeaseFile + ".damaged")
-			if (err == nil) != c.aside || c.aside && string(kept) != c.content || strings.Contains(logs.String(), ".damaged") != c.aside {
-				t.Errorf("set aside: %v; logs: %s", err == nil, logs.String())
+			if (err == nil) != c.renamed || c.renamed && string(kept) != c.content || strings.Contains(logs.String(), ".damaged") != c.renamed {
+				t.Errorf("renamed: %v; logs: %s", err == nil, logs.String())
 			}
 		})
 	}
@@ -139,12 +139,12 @@ func TestStateFile(t *testing.T) {
 	for _, c := range []struct {
 		name, content string
 		subnets       int
-		aside, fails  bool
+		renamed, fails  bool
 	}{
-		{"good", `{"version":1,"subnets":["10.77.64.0/22"],"addresses":[{"pod":"web","ip":"10.77.64.5"}]}`, 1, false, false},
-		{"cut off", `{"version":1,"subnets":["10.77.64.0/22"]`, 0, true, false},
-		{"bad subnets", `{"version":1,"subnets":["10.77.64.1/22"]}`, 0, true, false},
-		{"a later version's", `{"version":2,"subnets":["10.77.64.0/22"]}`, 0, false, true},
+		{"valid", `{"version":1,"subnets":["10.77.64.0/22"],"addresses":[{"pod":"web","ip":"10.77.64.5"}]}`, 1, false, false},
+		{"truncated", `{"version":1,"subnets":["10.77.64.0/22"]`, 0, true, false},
+		{"invalid subnets", `{"version":1,"subnets":["10.77.64.1/22"]}`, 0, true, false},
+		{"of a later version", `{"version":2,"subnets":["10.77.64.0/22"]}`, 0, false, true},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var logs bytes.Buffer
@@ -153,10 +153,10 @@ func TestStateFile(t *testing.T) {
 			n, err := New(t.Context(), o)
 			if c.fails {
 				if !errors.Is(err, lease.ErrNewerVersion) {
-					t.Errorf("error %v, want one of a later version", err)
+					t.Errorf("error %v, want ErrNewerVersion", err)
 				}
 				if kept, _ := os.ReadFile(o.StateFile); string(kept) != c.content {
-					t.Errorf("the file has become %q", kept)
+					t.Errorf("file is now %q", kept)
 				}
 				return
 			}
@@ -164,8 +164,8 @@ func TestStateFile(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer n.Close()
-			if _, err := os.Stat(o.StateFile + ".damaged"); len(n.state.Subnets) != c.subnets || (err == nil) != c.aside {
-				t.Errorf("subnets %v, set aside: %v", n.state.Subnets, err == nil)
+			if _, err := os.Stat(o.StateFile + ".damaged"); len(n.state.Subnets) != c.subnets || (err == nil) != c.renamed {
+				t.Errorf("subnets %v, renamed: %v", n.state.Subnets, err == nil)
 			}
 		})
 	}
@@ -178,7 +178,7 @@ func TestOptions(t *testing.T) {
 		func(o *Options) { o.Bridge = "a-name-of-16-letters"[:16] },
 		func(o *Options) { o.Bridge = "a b" },
 		func(o *Options) { o.Subnets = prefixes("fd00::/64") },
-		func(o *Options) { o.NetnsPath = filepath.Join(filepath.Dir(o.StateFile), "nowhere") },
+		func(o *Options) { o.NetnsPath = filepath.Join(filepath.Dir(o.StateFile), "missing") },
 		func(o *Options) { o.NetnsPath = os.Args[0] },
 		func(o *Options) { o.StateFile = filepath.Join(os.Args[0], "state.json") },
 	} {
@@ -193,7 +193,7 @@ func TestOptions(t *testing.T) {
 
 func TestCheck(t *testing.T) {
 	o := options(t, &bytes.Buffer{})
-	write(t, o.LeaseFile, goodLeases)
+	write(t, o.LeaseFile, validLeases)
 	n, err := New(t.Context(), o)
 	if err != nil {
 		t.Fatal(err)
@@ -204,7 +204,7 @@ func TestCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	listened := uint16(l.Addr().(*net.TCPAddr).Port)
+	listening := uint16(l.Addr().(*net.TCPAddr).Port)
 	for _, c := range []struct {
 		r      Request
 		holder string
@@ -213,8 +213,8 @@ func TestCheck(t *testing.T) {
 		{Request{UID: "x", PodName: "x", Ports: []Port{{HostPort: 80, ContainerPort: 1}}}, "web", 0},
 		{Request{UID: "x", PodName: "x", Ports: []Port{{HostPort: 22, ContainerPort: 1}}}, "host", 0},
 		{Request{UID: "u", PodName: "web", Ports: []Port{{HostPort: 80, ContainerPort: 80}}}, "", 0},
-		{Request{UID: "x", PodName: "x", NetnsPath: "-", Ports: []Port{{HostPort: listened, ContainerPort: 1}}}, "", os.Getpid()},
-		{Request{UID: "x", PodName: "x", Ports: []Port{{HostPort: listened, ContainerPort: 1}}}, "", 0},
+		{Request{UID: "x", PodName: "x", NetnsPath: "-", Ports: []Port{{HostPort: listening, ContainerPort: 1}}}, "", os.Getpid()},
+		{Request{UID: "x", PodName: "x", Ports: []Port{{HostPort: listening, ContainerPort: 1}}}, "", 0},
 	} {
 		err := n.Check(c.r)
 		conflict, ok := errors.AsType[*ConflictError](err)
@@ -232,8 +232,8 @@ func TestPeers(t *testing.T) {
 		"1": {Lease: lease.Lease{Pod: "web", Names: []string{"web", "front", "db", "localhost", ""}, IPs: []netip.Addr{one, two}, Link: "ps1"}},
 		"2": {Lease: lease.Lease{Pod: "db", Names: []string{"data"}, IPs: []netip.Addr{netip.MustParseAddr("10.77.64.3")}, Link: "ps2"}},
 		"3": {Lease: lease.Lease{Pod: "host"}},
-		"4": {Lease: lease.Lease{Pod: "gone", Link: "ps4", Leaving: true}},
-		"5": {Lease: lease.Lease{Pod: "soon", Link: "ps5"}, hidden: true},
+		"4": {Lease: lease.Lease{Pod: "leaving", Link: "ps4", Leaving: true}},
+		"5": {Lease: lease.Lease{Pod: "hidden", Link: "ps5"}, hidden: true},
 	}}
 	want := []Peer{
 		{"2", "db", []netip.Addr{netip.MustParseAddr("10.77.64.3")}, []string{"db", "data"}},
@@ -245,7 +245,7 @@ func TestPeers(t *testing.T) {
 	}
 	lines := "10.77.64.1\thost\n10.77.64.2\tweb\tfront\nfd00::2\tweb\tfront\n"
 	if got := Hosts(n.Peers(), "2"); got != lines {
-		t.Errorf("the lines of db are\n%swant\n%s", got, lines)
+		t.Errorf("hosts of db:\n%swant:\n%s", got, lines)
 	}
 }
 
@@ -257,7 +257,7 @@ func TestAlias(t *testing.T) {
 	}
 	for _, bad := range []string{"", "test0 u-1", "test1 u-1 10.77.64.2", "test0 u-1 x"} {
 		if _, _, ok := parseAlias(bad, "test0"); ok {
-			t.Errorf("%q was understood", bad)
+			t.Errorf("%q was accepted", bad)
 		}
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
-// adopt makes leases out of what the links of pods and the maps of ports show, for when the file of leases is lost. The
-// names of the pods come with the next Setup. What makes no sense is left for Reconcile to remove.
+// recoverLeases derives leases from the links of pods and the port maps, when the lease file is lost. The next Setup of
+// each pod adds its names. Reconcile removes links with an invalid alias.
 func (n *Network) recoverLeases(ctx context.Context) error {
 	links, err := n.podLinks()
 	if err != nil {
@@ -45,14 +45,14 @@ func (n *Network) recoverLeases(ctx context.Context) error {
 	return nil
 }
 
-// bridgeSubnets reads the subnets off the bridge; nil if it has none that can be ours.
+// bridgeSubnets returns the subnets of the bridge, or nil if they are not valid pod subnets.
 func (n *Network) bridgeSubnets() ([]netip.Prefix, error) {
 	bridge, err := n.links.LinkByName(n.opts.Bridge)
 	if kernel.IsLinkNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for %s: %w", n.opts.Bridge, err)
+		return nil, fmt.Errorf("get link %s: %w", n.opts.Bridge, err)
 	}
 	addresses, err := n.links.AddrList(bridge, unix.AF_UNSPEC)
 	if err != nil {

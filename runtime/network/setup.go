@@ -11,17 +11,17 @@ import (
 	"github.com/podstead/podstead/runtime/network/ruleset"
 )
 
-// removalTimeout is how long a pod waits for the address that it had last, while the link that has it is being removed.
+// removalTimeout bounds the wait for the removal of the link that has the pod's last address.
 const removalTimeout = 2 * time.Second
 
-// rollbackTimeout bounds what is done after a Setup that failed.
+// rollbackTimeout bounds the cleanup after a failed Setup.
 const rollbackTimeout = 10 * time.Second
 
-// Setup gives a pod its network, or finds that it has it: repeated with the same request it completes whatever a crash has
-// left, and gives the same addresses. Where the first Setup of a pod fails, what it made is taken away. The error is a
-// *ConflictError where another has one of the host ports; see Check.
+// Setup sets up the network of a pod. It is idempotent: repeated with the same request, it completes a setup that was
+// interrupted, and returns the same addresses. If the first Setup of a pod fails, it is rolled back. The error is a
+// *ConflictError if a host port is in use; see Check.
 //
-// It takes about a millisecond, and up to removalTimeout longer where a pod of the same name is still leaving.
+// It takes about a millisecond, and up to removalTimeout longer while a pod of the same name is being removed.
 func (n *Network) Setup(ctx context.Context, r Request) (Result, error) {
 	result, err := n.setUp(ctx, r)
 	if err != nil {
@@ -69,8 +69,8 @@ func (n *Network) setUp(ctx context.Context, r Request) (Result, error) {
 	return Result{IPs: slices.Clone(l.IPs)}, nil
 }
 
-// lockAfterRemoval waits for the turn, and before it for the linkRemoval of what the pod had before: its last sandbox, or the pod
-// that it replaces and whose address it is to have.
+// lockAfterRemoval waits for the removal of the links of the pod's last sandbox and of a pod with the same name, whose
+// address it reuses. Then it locks.
 func (n *Network) lockAfterRemoval(ctx context.Context, r Request) (release func(), err error) {
 	for waited := false; ; waited = true {
 		if release, err = n.lock(ctx); err != nil {
@@ -82,7 +82,7 @@ func (n *Network) lockAfterRemoval(ctx context.Context, r Request) (release func
 			return release, nil
 		case waited:
 			release()
-			return nil, fmt.Errorf("the link %s of its last sandbox cannot be removed", l.Link)
+			return nil, fmt.Errorf("link %s of the last sandbox could not be removed", l.Link)
 		}
 		removal := n.removeLink(uid, l)
 		release()
@@ -92,7 +92,7 @@ func (n *Network) lockAfterRemoval(ctx context.Context, r Request) (release func
 	}
 }
 
-// await waits for the channel's end. The limit is no error, the end of ctx is.
+// await waits until the channel is closed. Reaching the limit is no error; the end of ctx is.
 func await(ctx context.Context, done <-chan struct{}, limit time.Duration) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -103,7 +103,7 @@ func await(ctx context.Context, done <-chan struct{}, limit time.Duration) error
 	return ctx.Err()
 }
 
-// findLeaving finds a lease of the pod whose link is being removed: under its UID, or else its name.
+// findLeaving finds a lease whose link is being removed, by the pod's UID, or else by its name.
 func (n *Network) findLeaving(r Request) (string, *attachment) {
 	if l := n.leases[r.UID]; l != nil {
 		if l.Leaving {
@@ -119,7 +119,7 @@ func (n *Network) findLeaving(r Request) (string, *attachment) {
 	return "", nil
 }
 
-// plan makes the lease that the pod is to have. It has the addresses and the link of its old one, if that has any.
+// planLease returns the new lease of a pod. It keeps the addresses and the link of the old one.
 func (n *Network) planLease(r Request, old *attachment) (*attachment, error) {
 	l := &attachment{
 		Lease:  lease.Lease{Pod: r.PodName, Names: slices.Clone(r.Names), Ports: slices.Clone(r.Ports)},
@@ -130,7 +130,7 @@ func (n *Network) planLease(r Request, old *attachment) (*attachment, error) {
 	}
 	if r.NetnsPath == "" {
 		if old != nil && old.Link != "" {
-			return nil, errors.New("it has a network of its own")
+			return nil, errors.New("pod has a network of its own, not that of the host")
 		}
 		return l, nil
 	}
@@ -150,13 +150,13 @@ func (n *Network) planLease(r Request, old *attachment) (*attachment, error) {
 	return l, nil
 }
 
-// build makes what the lease says.
+// apply creates what the lease describes.
 func (n *Network) apply(ctx context.Context, r Request, l, old *attachment) error {
 	if err := n.step(ctx, "allow sender", func() error { return n.allowSender(ctx, l) }); err != nil {
 		return err
 	}
 	if err := n.connect(ctx, r.UID, r.NetnsPath, l); err != nil {
-		n.base = nil // perhaps somebody took the bridge away
+		n.base = nil // the bridge may have been deleted
 		return err
 	}
 	if err := n.step(ctx, "publish ports", func() error { return n.publish(ctx, l, old) }); err != nil {
@@ -165,7 +165,7 @@ func (n *Network) apply(ctx context.Context, r Request, l, old *attachment) erro
 	return n.step(ctx, "delete UDP flows", func() error { return n.deleteUDPFlows(l.Ports) })
 }
 
-// allowSender lets the link of a pod send from the pod's addresses. The turn is held, and the base exists.
+// allowSender lets the link of a pod send from the pod's addresses. The caller holds lock, and base is not nil.
 func (n *Network) allowSender(ctx context.Context, l *attachment) error {
 	if !n.base.guarded {
 		return nil
@@ -177,7 +177,7 @@ func (n *Network) allowSender(ctx context.Context, l *attachment) error {
 	return err
 }
 
-// publish leads the lease's host ports to the pod.
+// publish forwards the pod's host ports.
 func (n *Network) publish(ctx context.Context, l, old *attachment) error {
 	if old != nil && !slices.Equal(old.Ports, l.Ports) {
 		return n.rules.Write(ctx, n.endpoints(), n.subnets)
@@ -189,7 +189,7 @@ func (n *Network) publish(ctx context.Context, l, old *attachment) error {
 	return err
 }
 
-// undo takes away what a first Setup has made. What a pod had before it keeps.
+// rollback removes what a first Setup has created. After a repeated Setup, the pod keeps its old lease.
 func (n *Network) rollback(ctx context.Context, uid string, old *attachment, cause error) error {
 	if old != nil {
 		n.setLease(uid, old)
@@ -198,19 +198,19 @@ func (n *Network) rollback(ctx context.Context, uid string, old *attachment, cau
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
 	if err := n.tearDown(ctx, uid); err != nil {
-		return fmt.Errorf("%w (and what was made of it is left: %w)", cause, err)
+		return fmt.Errorf("%w; roll back: %w", cause, err)
 	}
 	return cause
 }
 
-// put sets the lease of a pod.
+// setLease sets the lease of a pod.
 func (n *Network) setLease(uid string, l *attachment) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.leases[uid] = l
 }
 
-// show makes a pod that is set up a peer, and remembers its address.
+// addPeer makes a pod visible to others and remembers its address.
 func (n *Network) addPeer(l *attachment) {
 	n.mu.Lock()
 	l.hidden = false

@@ -15,11 +15,12 @@ import (
 	"github.com/podstead/podstead/runtime/network/ruleset"
 )
 
-// linkRemoval is a link to be removed, with the pod that had it.
+// linkRemoval is a link to be removed, and the UID of its pod, if any.
 type linkRemoval struct{ uid, link string }
 
-// Teardown takes a pod's network away: its host ports when it returns, its link soon after, since the kernel takes long to
-// remove one. Only then its address may be another's. A pod that has no network is no error.
+// Teardown removes the network of a pod. It returns after the removal of the host ports. The link is removed in the
+// background, since that is slow in the kernel; until then its address is not reused. A pod without a network is no
+// error.
 func (n *Network) Teardown(ctx context.Context, uid string) error {
 	release, err := n.lock(ctx)
 	if err == nil {
@@ -27,12 +28,12 @@ func (n *Network) Teardown(ctx context.Context, uid string) error {
 		err = n.tearDown(ctx, uid)
 	}
 	if err != nil {
-		return fmt.Errorf("take down network of pod %s: %w", uid, err)
+		return fmt.Errorf("tear down network of pod %s: %w", uid, err)
 	}
 	return nil
 }
 
-// tearDown ends a lease but for its link. The turn is held. Repeated, it does again whatever may not have been done.
+// tearDown removes everything but the link of a lease. The caller holds lock. It is idempotent.
 func (n *Network) tearDown(ctx context.Context, uid string) error {
 	l := n.leases[uid]
 	if l == nil {
@@ -56,7 +57,7 @@ func (n *Network) tearDown(ctx context.Context, uid string) error {
 			err = n.step(ctx, "revoke sender", func() error { return n.revokeSender(ctx, l) })
 		}
 		if err != nil {
-			// The lease stays, so that the next call does it; and should a Setup come before, it writes the ruleset anew.
+			// The lease stays, so that the next call completes it. A Setup before that writes all rules again.
 			n.base = nil
 			return errors.Join(append(errs, err)...)
 		}
@@ -65,8 +66,8 @@ func (n *Network) tearDown(ctx context.Context, uid string) error {
 	return errors.Join(errs...)
 }
 
-// withdraw deletes the elements of a lease's ports. Where they cannot be deleted the map is not what it should be, and is
-// written anew.
+// unpublish deletes a pod's host ports. If they cannot be deleted because the map has changed, all rules are written
+// again.
 func (n *Network) unpublish(ctx context.Context, l *attachment) error {
 	err := n.rules.DeletePorts(ctx, l.endpoint())
 	if errors.Is(err, ruleset.ErrStale) {
@@ -90,7 +91,7 @@ func (n *Network) revokeSender(ctx context.Context, l *attachment) error {
 	return err
 }
 
-// removeLink has the link of a leaving pod removed beside the callers. The channel is closed when that was removal.
+// removeLink queues the link of a leaving pod for removal. The channel is closed after the attempt.
 func (n *Network) removeLink(uid string, l *attachment) <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -107,7 +108,7 @@ func (n *Network) removeLink(uid string, l *attachment) <-chan struct{} {
 	return l.removal
 }
 
-// removeLinks is the worker that removes links, one after the other: the kernel would not do two at a time.
+// removeLinks removes queued links one by one, since the kernel serializes removals.
 func (n *Network) removeLinks() {
 	for {
 		n.mu.Lock()
@@ -121,7 +122,7 @@ func (n *Network) removeLinks() {
 		n.mu.Unlock()
 		err := n.deleteLink(next.link)
 		if err != nil {
-			n.log.Warn("the link of a pod that is gone cannot be removed; its address stays taken",
+			n.log.Warn("link of a deleted pod could not be removed, its address stays reserved",
 				slog.String("uid", next.uid), slog.String("link", next.link), slog.Any("error", err))
 		}
 		if next.uid != "" {
@@ -136,7 +137,7 @@ func (n *Network) deleteLink(name string) error {
 			return err
 		}
 	}
-	h, err := n.namespace.Netlink() // not that of the callers, who would wait for the answer
+	h, err := n.namespace.Netlink() // a connection of its own, since callers would wait for the reply
 	if err != nil {
 		return err
 	}
@@ -151,9 +152,9 @@ func (n *Network) deleteLink(name string) error {
 	return nil
 }
 
-// finishRemoval ends a lease whose link has been removal to remove.
+// finishRemoval deletes the lease of a removed link.
 func (n *Network) finishRemoval(uid string, removed bool) {
-	n.sem <- struct{}{} // every holder is done within its time limits
+	n.sem <- struct{}{} // each holder is bounded by timeouts
 	defer func() { <-n.sem }()
 	n.mu.Lock()
 	l := n.leases[uid]
@@ -163,15 +164,15 @@ func (n *Network) finishRemoval(uid string, removed bool) {
 	n.mu.Unlock()
 	if removed {
 		if err := n.saveLeases(); err != nil {
-			n.log.Warn("the leases of the network cannot be kept", slog.Any("error", err))
+			n.log.Warn("leases of the pod network could not be saved", slog.Any("error", err))
 		}
 	}
 	close(l.removal)
 }
 
-// Reconcile takes away what belongs to no pod of live, which are UIDs: leases with their host ports and links, and links
-// without a lease. For the others it makes sure of what all pods need. Call it once after New, before the first Setup, and
-// again whenever something may have been lost, such as after another program has flushed the ruleset.
+// Reconcile removes what belongs to none of the live pods, given by UID: leases with their host ports and links, and
+// links without a lease. For live pods it restores what all pods share. Call it once after New, before the first Setup,
+// and whenever something may have been lost, such as after a flush of the nftables rules.
 func (n *Network) Reconcile(ctx context.Context, live []string) error {
 	release, err := n.lock(ctx)
 	if err == nil {
@@ -225,7 +226,7 @@ func (n *Network) hasLink(name string) bool {
 	return false
 }
 
-// podLinks are the machine's ends of all veth pairs that are ours by name.
+// podLinks returns the host's ends of all veth pairs of this network.
 func (n *Network) podLinks() ([]netlink.Link, error) {
 	all, err := kernel.Dump(n.links.LinkList)
 	if err != nil {
@@ -236,7 +237,7 @@ func (n *Network) podLinks() ([]netlink.Link, error) {
 	}), nil
 }
 
-// takenAddresses is the set of addresses that are somebody's.
+// takenAddresses returns a function that reports whether an address is leased.
 func (n *Network) takenAddresses() func(netip.Addr) bool {
 	taken := map[netip.Addr]bool{}
 	for _, l := range n.leases {
@@ -247,8 +248,8 @@ func (n *Network) takenAddresses() func(netip.Addr) bool {
 	return func(a netip.Addr) bool { return taken[a] }
 }
 
-// Remove takes the bridge, the ruleset and what was put into other firewalls away. It waits for links that are being removed, and it
-// is an error if a pod has its network still. The sysctls stay: who else relies on them by now cannot be known.
+// Remove removes the bridge and all rules. It waits for links that are being removed. It is an error if a pod still has
+// its network. Sysctls are not reset, since other programs may rely on them.
 func (n *Network) Remove(ctx context.Context) error {
 	if err := n.remove(ctx); err != nil {
 		return fmt.Errorf("remove network: %w", err)
@@ -266,7 +267,7 @@ func (n *Network) remove(ctx context.Context) error {
 		for uid, l := range n.leases {
 			if !l.Leaving {
 				release()
-				return fmt.Errorf("pod %q has it", l.Pod)
+				return fmt.Errorf("in use by pod %q", l.Pod)
 			}
 			removal = n.removeLink(uid, l)
 		}
@@ -291,7 +292,7 @@ func (n *Network) removeBase(ctx context.Context) error {
 		err = n.links.LinkDel(bridge)
 	}
 	if err != nil && !kernel.IsNotFound(err) {
-		errs = append(errs, fmt.Errorf("remove %s: %w", n.opts.Bridge, err))
+		errs = append(errs, fmt.Errorf("remove link %s: %w", n.opts.Bridge, err))
 	}
 	n.mu.Lock()
 	n.subnets = nil

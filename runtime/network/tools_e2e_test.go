@@ -26,7 +26,7 @@ func addRoute(dst, via string) error {
 	return h.RouteAdd(&netlink.Route{Dst: subnet.IPNet(p.Addr(), p.Bits()), Gw: net.ParseIP(via)})
 }
 
-// freeBind lets a socket be bound to an address that no route knows as local.
+// freeBind allows a socket to bind to an address that is not local.
 func freeBind(_, _ string, c syscall.RawConn) error {
 	var err error
 	refused := c.Control(func(fd uintptr) {
@@ -35,7 +35,7 @@ func freeBind(_, _ string, c syscall.RawConn) error {
 	return errors.Join(refused, err)
 }
 
-// routeLoopbackTo makes the namespace of the calling thread send packets to 127.0.0.1 to a neighbour.
+// routeLoopbackTo makes the namespace of the calling thread send packets for 127.0.0.1 to a neighbour.
 func routeLoopbackTo(via string) error {
 	h, err := kernel.Namespace{}.Netlink()
 	if err != nil {

@@ -10,28 +10,28 @@ import (
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
-// Port is a port of the host that leads into a pod.
+// Port is a port of the host that is forwarded to a pod.
 type Port = hostport.Port
 
 // Finding is a condition of the host that breaks the pod network.
 type Finding = diagnose.Finding
 
-// Request is what a pod needs of the network.
+// Request describes the network of a pod.
 type Request struct {
-	// UID identifies the pod, PodName is what its address is remembered by.
+	// UID identifies the pod. Its last address is remembered by PodName.
 	UID, PodName string
-	// Names are those by which other pods find it, such as its host name; the pod's name is always one.
+	// Names are further names of the pod for other pods, such as its host name. The pod name is always one.
 	Names []string
-	// NetnsPath is the pod's network kernel.Namespace, with its loopback up. Empty means the machine's own (hostNetwork): then
-	// the ports are only held.
+	// NetnsPath is the pod's network namespace, with its loopback up. Empty means that of the host (hostNetwork): then
+	// the ports are only reserved.
 	NetnsPath string
-	// Ports are the ports of the machine that the pod has.
+	// Ports are the pod's host ports.
 	Ports []Port
 }
 
 func (r *Request) check() error {
 	if r.UID == "" || r.PodName == "" {
-		return errors.New("a pod needs a UID and a name")
+		return errors.New("pod UID and name are required")
 	}
 	for i, p := range r.Ports {
 		if err := p.Validate(); err != nil {
@@ -44,17 +44,17 @@ func (r *Request) check() error {
 	return nil
 }
 
-// Result is what a pod has got: its address of IPv4 and, where the machine has IPv6, one of that after it. A pod in the
-// machine's network has none of its own.
+// Result is the addresses of a pod: one of IPv4, then one of IPv6 if the host has IPv6. A pod in the host network has
+// none.
 type Result struct{ IPs []netip.Addr }
 
-// Peer is a pod as the others see it.
+// Peer is a pod as seen by other pods.
 type Peer struct {
 	UID, PodName string
-	// IPs are where other pods reach it, IPv4 first. For a pod in the machine's network that is the machine's address on
-	// the bridge, and nothing as long as there is no bridge.
+	// IPs are the addresses of the pod, IPv4 first. For a pod in the host network these are the host's addresses on the
+	// bridge, or none while there is no bridge.
 	IPs []netip.Addr
-	// Names are its own, its pod name first. Another pod's name is never among them.
+	// Names are the names of the pod, its pod name first. Pod names of others are never among them.
 	Names []string
 }
 

@@ -26,7 +26,7 @@ import (
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
-// worldPrefix begins the folders of tests; the number of the process follows.
+// worldPrefix is the prefix of test directories. The process ID follows.
 const worldPrefix = "/tmp/psnet-"
 
 func TestMain(m *testing.M) {
@@ -35,13 +35,13 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	sweep()
-	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil { // opens what Go's runtime keeps open
+	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil { // opens the descriptors that the Go runtime keeps open
 		_ = l.Close()
 	}
 	os.Exit(m.Run())
 }
 
-// sweep clears away what tests left that were killed.
+// sweep removes what killed tests left.
 func sweep() {
 	left, _ := filepath.Glob(worldPrefix + "*")
 	for _, dir := range left {
@@ -57,7 +57,7 @@ func sweep() {
 	}
 }
 
-// world is a host, an outside that it is linked with, and pods, each a network namespace.
+// world is a host, an outside network, and pods, each in a network namespace.
 type world struct {
 	t             *testing.T
 	dir           string
@@ -70,7 +70,7 @@ type world struct {
 const (
 	host4, outside4 = "198.51.100.1", "198.51.100.2"
 	host6, outside6 = "2001:db8:1::1", "2001:db8:1::2"
-	second4         = "198.51.100.9" // the host's too
+	second4         = "198.51.100.9" // also of the host
 )
 
 func newWorld(t *testing.T) *world {
@@ -83,7 +83,7 @@ func newWorld(t *testing.T) *world {
 		check(t, os.RemoveAll(dir))
 		eventually(t, func() error {
 			if now := openFiles(t); now > files {
-				return fmt.Errorf("%d files are open, %d were at the start", now, files)
+				return fmt.Errorf("%d open files, %d at the start", now, files)
 			}
 			return nil
 		})
@@ -103,7 +103,7 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// pin makes a network namespace.
+// pin creates a network namespace.
 func (w *world) pin(name string) string {
 	w.t.Helper()
 	dir := filepath.Join(w.dir, "ns-"+name)
@@ -117,7 +117,7 @@ func (w *world) pin(name string) string {
 	return pins.Network
 }
 
-// open takes the network up, as a supervisor that starts.
+// open opens the network, as a daemon that starts.
 func (w *world) open() {
 	w.t.Helper()
 	var err error
@@ -131,11 +131,11 @@ func (w *world) restart() {
 	w.open()
 }
 
-// removeAll ends all pods and finds what is left of them.
+// removeAll tears down all pods and reports what is left.
 func (w *world) removeAll() {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context())
-	eventually(w.t, w.workersIdle) // which read fault
+	eventually(w.t, w.workersIdle) // they read fault
 	w.fault = nil
 	check(w.t, w.Reconcile(ctx, nil))
 	eventually(w.t, w.leftovers)
@@ -154,7 +154,7 @@ func (w *world) removeAll() {
 	}
 }
 
-// leftovers finds links, elements and leases.
+// leftovers reports links, elements and leases that are left.
 func (w *world) leftovers() error {
 	release, err := w.lock(context.Background())
 	if err != nil {
@@ -180,7 +180,7 @@ func (w *world) leftovers() error {
 	return errors.Join(errs...)
 }
 
-// uplink links the host with the outside. The outside knows no way to the pods.
+// uplink links the host with the outside, which has no route to the pods.
 func (w *world) uplink() {
 	w.t.Helper()
 	out, err := kernel.Open(w.outside)
@@ -226,13 +226,13 @@ func address(h *netlink.Handle, link string, addresses ...string) error {
 	return h.LinkSetUp(l)
 }
 
-// pod is one that is set up.
+// pod is a pod with a network.
 type pod struct {
 	Request
 	Result
 }
 
-// pod sets one up in a namespace of its own. The name is the UID too.
+// pod sets up a pod in a new namespace. The name is also the UID.
 func (w *world) pod(name string, ports ...Port) pod {
 	w.t.Helper()
 	p, err := w.try(Request{UID: name, PodName: name, NetnsPath: w.pin(name), Ports: ports})
@@ -256,7 +256,7 @@ func in(t *testing.T, path string, f func() error) {
 	check(t, n.Do(f))
 }
 
-// serve answers on a port of a kernel.Namespace, until the test ends, with "name peer's-address".
+// serve answers on a port in a namespace with "<name> <client address>" until the test ends.
 func serve(t *testing.T, path, name, network, addr string) {
 	t.Helper()
 	in(t, path, func() error {
@@ -302,7 +302,7 @@ func answer(name string, from net.Addr) string {
 	return name + " " + host + "\n"
 }
 
-// ask dials from a namespace and returns the answer. It tries once, and waits not long for one that does not come.
+// ask dials from a namespace once and returns the answer.
 func ask(t *testing.T, path, network, addr string, wait time.Duration) (string, error) {
 	t.Helper()
 	n, err := kernel.Open(path)
@@ -326,7 +326,7 @@ func ask(t *testing.T, path, network, addr string, wait time.Duration) (string, 
 	return strings.TrimSpace(line), err
 }
 
-// wantAnswer asks and compares; from is the address that the server must see, or "" if any will do.
+// wantAnswer compares an answer. from is the address that the server must see, or "" for any.
 func wantAnswer(t *testing.T, what, path, network, addr, server, from string) {
 	t.Helper()
 	got, err := ask(t, path, network, addr, time.Minute)
@@ -336,7 +336,7 @@ func wantAnswer(t *testing.T, what, path, network, addr, server, from string) {
 	}
 }
 
-// wantSilence asks where nothing may answer.
+// wantSilence expects no answer.
 func wantSilence(t *testing.T, what, path, network, addr string) {
 	t.Helper()
 	if got, err := ask(t, path, network, addr, 300*time.Millisecond); err == nil {

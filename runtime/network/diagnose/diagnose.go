@@ -1,3 +1,5 @@
+// Package diagnose checks the host for conditions that break the pod network: missing kernel features, sysctls, firewalls
+// and overlapping subnets. It changes nothing on the host.
 package diagnose
 
 import (
@@ -22,9 +24,9 @@ import (
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
-// Finding is something about the machine that keeps pods from their network.
+// Finding is a condition of the host that breaks the pod network.
 type Finding struct {
-	// Problem and Hint are sentences for people.
+	// Problem is what is wrong. Hint is what the administrator can do about it, in the imperative.
 	Problem, Hint string
 }
 
@@ -36,11 +38,12 @@ type Target struct {
 	InUse     bool // a pod has an address
 }
 
-// probeTimeout bounds a program that Diagnose asks.
+// probeTimeout bounds the run of another program.
 const probeTimeout = 5 * time.Second
 
-// Diagnose looks for what keeps pods from their network. It changes nothing: what the kernel can do is tried in a network
-// namespace that ends with the call. A check that cannot be made is an error beside the findings of the others.
+// Run checks the host for conditions that break the pod network. It changes nothing: it tries the kernel's features in a
+// temporary network namespace. Errors of checks that could not run are joined, and the findings of the other checks are
+// returned beside them.
 func Run(ctx context.Context, t Target) ([]Finding, error) {
 	var all []Finding
 	var errs []error
@@ -56,18 +59,18 @@ func Run(ctx context.Context, t Target) ([]Finding, error) {
 	return all, nil
 }
 
-// kernelSupport makes the links and the ruleset of a pod network in a namespace of its own.
+// kernelSupport creates the links and the rules of a pod network in a temporary network namespace.
 func (t Target) kernelSupport(ctx context.Context) ([]Finding, error) {
 	var found []Finding
 	missing := func(err error, what, option string) {
 		found = append(found, Finding{
-			Problem: fmt.Sprintf("the kernel has no %s for pods: %v", what, err),
-			Hint:    fmt.Sprintf("load the module, or use a kernel with %s; pods with hostNetwork = true run without", option),
+			Problem: fmt.Sprintf("kernel does not support %s: %v", what, err),
+			Hint:    fmt.Sprintf("load the kernel module or use a kernel with %s. Pods with hostNetwork = true do not need it", option),
 		})
 	}
 	err := netns.OnOwnThread(func() error {
 		if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
-			return fmt.Errorf("make a network namespace: %w", err)
+			return fmt.Errorf("create network namespace: %w", err)
 		}
 		h, err := kernel.Namespace{}.Netlink()
 		if err != nil {
@@ -89,13 +92,13 @@ func (t Target) kernelSupport(ctx context.Context) ([]Finding, error) {
 		probe := ruleset.New(kernel.Namespace{}, t.Bridge, slog.New(slog.DiscardHandler))
 		defer func() { _ = probe.Close() }()
 		if err := probe.Write(ctx, nil, subnet.Candidates[:1]); err != nil {
-			missing(err, "nftables with address translation", "CONFIG_NF_TABLES_INET, CONFIG_NFT_NAT, CONFIG_NFT_MASQ and CONFIG_NFT_FIB_INET")
+			missing(err, "nftables with NAT", "CONFIG_NF_TABLES_INET, CONFIG_NFT_NAT, CONFIG_NFT_MASQ and CONFIG_NFT_FIB_INET")
 		}
 		guarded, err := probe.WriteGuard(ctx, nil)
 		if !guarded {
 			found = append(found, Finding{
-				Problem: fmt.Sprintf("pods can pretend to be each other, as the kernel has no nftables for bridges (%v)", err),
-				Hint:    "use a kernel with CONFIG_NF_TABLES_BRIDGE; or take NET_RAW from the pods: capabilities = { drop = [\"NET_RAW\"] }",
+				Problem: fmt.Sprintf("pods can spoof addresses of other pods: kernel does not support nftables for bridges: %v", err),
+				Hint:    "use a kernel with CONFIG_NF_TABLES_BRIDGE, or drop NET_RAW in containers: capabilities = { drop = [\"NET_RAW\"] }",
 			})
 		}
 		return nil
@@ -103,7 +106,7 @@ func (t Target) kernelSupport(ctx context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// forwarding looks whether somebody has turned off what Setup has turned on, or Setup cannot.
+// forwarding finds sysctls that another program has reset, or that Setup cannot set.
 func (t Target) forwarding(context.Context) ([]Finding, error) {
 	var found []Finding
 	err := t.Namespace.Do(func() error {
@@ -121,13 +124,13 @@ func (t Target) forwarding(context.Context) ([]Finding, error) {
 			case value != "0":
 			case t.InUse:
 				found = append(found, Finding{
-					Problem: fmt.Sprintf("pods cannot reach the outside: another program has set the sysctl %s to 0", name),
-					Hint:    fmt.Sprintf("sysctl -w %s=1, and look for the line in /etc/sysctl.conf and /etc/sysctl.d", name),
+					Problem: fmt.Sprintf("pods cannot reach other networks: another program has set sysctl %s to 0", name),
+					Hint:    fmt.Sprintf("run sysctl -w %s=1, and check /etc/sysctl.conf and /etc/sysctl.d", name),
 				})
 			case unix.Access(kernel.SysctlPath(s), unix.W_OK) != nil:
 				found = append(found, Finding{
-					Problem: fmt.Sprintf("the sysctl %s is 0 and cannot be written here", name),
-					Hint:    fmt.Sprintf("set %s=1 on the machine itself, since /proc/sys is read-only in this container", name),
+					Problem: fmt.Sprintf("sysctl %s is 0 and read-only", name),
+					Hint:    fmt.Sprintf("set %s=1 on the host, since /proc/sys is read-only in this container", name),
 				})
 			}
 		}
@@ -136,19 +139,20 @@ func (t Target) forwarding(context.Context) ([]Finding, error) {
 	return found, err
 }
 
-// nftablesFirewalls finds chains of nftables that drop what pods send or get, but for that of iptables, which Setup passes.
+// nftablesFirewalls finds nftables chains that drop packets of pods. The FORWARD chains of iptables are left out: Setup
+// inserts rules there.
 func (t Target) nftablesFirewalls(ctx context.Context) ([]Finding, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	c, err := t.Namespace.Nftables() // not that of the holder of turn
+	c, err := t.Namespace.Nftables() // a connection of its own: Run may be called during a change of the rules
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = c.CloseLasting() }()
 	chains, err := c.ListChains()
 	if err != nil {
-		return nil, fmt.Errorf("list chains of nftables: %w", err)
+		return nil, fmt.Errorf("list nftables chains: %w", err)
 	}
 	var found []Finding
 	for _, ch := range chains {
@@ -159,7 +163,7 @@ func (t Target) nftablesFirewalls(ctx context.Context) ([]Finding, error) {
 		case ch.Table.Name == t.Bridge, ruleset.IsIptablesForward(ch):
 			continue
 		}
-		firewalld := ch.Table.Name == "firewalld" // its policy is accept, and its last rule rejects
+		firewalld := ch.Table.Name == "firewalld" // firewalld's chain accepts by default, and rejects in its last rule
 		if !ruleset.DropsByDefault(ch) && !firewalld {
 			continue
 		}
@@ -194,8 +198,8 @@ func (t Target) hasAccept(c *kernel.Nftables, chains []*nftables.Chain, table *n
 func (t Target) blockedBy(ch *nftables.Chain, firewalld bool) Finding {
 	if firewalld {
 		return Finding{
-			Problem: "firewalld rejects what pods send and get",
-			Hint:    fmt.Sprintf("firewall-cmd --permanent --zone=trusted --add-interface=%s && firewall-cmd --reload", t.Bridge),
+			Problem: "firewalld rejects packets of pods",
+			Hint:    fmt.Sprintf("run firewall-cmd --permanent --zone=trusted --add-interface=%s && firewall-cmd --reload", t.Bridge),
 		}
 	}
 	name := map[nftables.TableFamily]string{
@@ -203,13 +207,13 @@ func (t Target) blockedBy(ch *nftables.Chain, firewalld bool) Finding {
 	}[ch.Table.Family]
 	chain := fmt.Sprintf("%s %s %s", name, ch.Table.Name, ch.Name)
 	return Finding{
-		Problem: fmt.Sprintf("the nftables chain %s drops what pods send and get: its policy is drop", chain),
-		Hint: fmt.Sprintf("nft insert rule %[1]s iifname %[2]q accept; nft insert rule %[1]s oifname %[2]q accept; and the same in /etc/nftables.conf",
+		Problem: fmt.Sprintf("nftables chain %s drops packets of pods by its policy", chain),
+		Hint: fmt.Sprintf("run nft insert rule %[1]s iifname %[2]q accept; nft insert rule %[1]s oifname %[2]q accept; and add both rules to /etc/nftables.conf",
 			chain, t.Bridge),
 	}
 }
 
-// legacyFirewalls looks for a FORWARD chain of the old iptables, which nftables does not show.
+// legacyFirewalls checks the FORWARD chains of iptables-legacy, which are not visible through nftables.
 func (t Target) legacyFirewalls(ctx context.Context) ([]Finding, error) {
 	var found []Finding
 	for _, v := range []struct{ names, program string }{
@@ -238,13 +242,13 @@ func (t Target) legacyFirewalls(ctx context.Context) ([]Finding, error) {
 	return found, nil
 }
 
-// legacyFinding reads what "iptables-legacy -S FORWARD" has written. Nothing written is nothing there.
+// legacyFinding evaluates the output of "iptables-legacy -S FORWARD". Empty output means that there are no rules.
 func (t Target) legacyFinding(program, rules string, listErr error) (Finding, bool) {
-	hint := fmt.Sprintf("%[1]s -I FORWARD -i %[2]s -j ACCEPT; %[1]s -I FORWARD -o %[2]s -j ACCEPT", program, t.Bridge)
+	hint := fmt.Sprintf("run %[1]s -I FORWARD -i %[2]s -j ACCEPT; %[1]s -I FORWARD -o %[2]s -j ACCEPT", program, t.Bridge)
 	if listErr != nil {
 		return Finding{
-			Problem: fmt.Sprintf("the old iptables has a filter table, which may drop what pods send and get; it cannot be looked at: %v", listErr),
-			Hint:    "install " + program + " and ask again, or " + hint,
+			Problem: fmt.Sprintf("iptables-legacy has a filter table, which may drop packets of pods, and its rules cannot be listed: %v", listErr),
+			Hint:    "install " + program + " and run podstead doctor again, or " + hint,
 		}, true
 	}
 	blocks := false
@@ -256,10 +260,10 @@ func (t Target) legacyFinding(program, rules string, listErr error) (Finding, bo
 		blocks = blocks || slices.Equal(words, []string{"-P", "FORWARD", "DROP"}) ||
 			slices.Contains(words, "-A") && (slices.Contains(words, "DROP") || slices.Contains(words, "REJECT"))
 	}
-	return Finding{Problem: "the FORWARD chain of the old iptables drops what pods send and get", Hint: hint}, blocks
+	return Finding{Problem: "FORWARD chain of iptables-legacy drops packets of pods", Hint: hint}, blocks
 }
 
-// overlaps finds addresses and routes of the machine in the subnets of pods.
+// overlaps finds addresses and routes of the host in the pod subnets.
 func (t Target) overlaps(context.Context) ([]Finding, error) {
 	h, err := t.Namespace.Netlink()
 	if err != nil {
@@ -275,8 +279,8 @@ func (t Target) overlaps(context.Context) ([]Finding, error) {
 		for _, u := range used {
 			if s.Overlaps(u) {
 				found = append(found, Finding{
-					Problem: fmt.Sprintf("the subnet of pods %s overlaps %s, which the machine has an address in or a route to", s, u),
-					Hint:    "end all pods and start them again: unless the subnets are named in [network], free ones are chosen",
+					Problem: fmt.Sprintf("pod subnet %s overlaps %s, which has an address of the host or a route", s, u),
+					Hint:    "stop all pods and start them again. Free subnets are then chosen, unless [network] names subnets",
 				})
 			}
 		}

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// InUse tries to bind the port in the namespace of the calling thread. With SO_REUSEADDR that fails for TCP only
-// where a socket listens, and as ours never does, it disturbs nobody.
+// InUse reports whether a process listens on the port, by binding it in the network namespace of the calling thread. With
+// SO_REUSEADDR, bind fails for TCP only if a socket listens. The socket never listens itself, so it disturbs no other
+// process. SCTP is not checked.
 func InUse(p Port) (bool, error) {
 	kind := unix.SOCK_STREAM
 	switch protocolNumbers[p.Protocol] {
@@ -31,9 +32,9 @@ func InUse(p Port) (bool, error) {
 		case errors.Is(err, unix.EADDRINUSE):
 			return true, nil
 		case err == nil, errors.Is(err, unix.EADDRNOTAVAIL), errors.Is(err, unix.EAFNOSUPPORT):
-			// Free, or not an address of this machine yet, or no address family of it.
+			// Free, or the host does not have this address yet, or not this address family.
 		default:
-			return false, fmt.Errorf("look for listeners on %s: %w", p, err)
+			return false, fmt.Errorf("check for listeners on %s: %w", p, err)
 		}
 	}
 	return false, nil
@@ -49,7 +50,7 @@ func tryBind(kind int, is4 bool, p Port) error {
 		return err
 	}
 	defer unix.Close(socket)
-	if kind == unix.SOCK_STREAM { // two UDP sockets that both reuse the address would not notice each other
+	if kind == unix.SOCK_STREAM { // with SO_REUSEADDR, two UDP sockets can be bound to the same address
 		err = unix.SetsockoptInt(socket, unix.SOL_SOCKET, unix.SO_REUSEADDR, 1)
 	}
 	if err == nil && !is4 {
@@ -71,7 +72,7 @@ func tryBind(kind int, is4 bool, p Port) error {
 	return unix.Bind(socket, &unix.SockaddrInet6{Port: int(p.HostPort), Addr: ip.As16()})
 }
 
-// Listener finds the process with a socket on the port, as far as /proc shows; zero if it does not.
+// Listener finds the process with a socket on the port in /proc. It returns zero values if it finds none.
 func Listener(p Port) (pid int, process string) {
 	table := "tcp"
 	if protocolNumbers[p.Protocol] == unix.IPPROTO_UDP {
@@ -104,7 +105,7 @@ func Listener(p Port) (pid int, process string) {
 	return 0, ""
 }
 
-// socketOn reads the inode of a socket on a local port from a line of /proc/net/tcp or udp.
+// socketOn returns the inode of a socket on a local port from a line of /proc/net/tcp or /proc/net/udp.
 func socketOn(line string, port uint16, listening bool) (inode string, ok bool) {
 	const local, state, inodes, listen = 1, 3, 9, "0A"
 	words := strings.Fields(line)

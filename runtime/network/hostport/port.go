@@ -1,3 +1,5 @@
+// Package hostport describes host ports of pods and finds processes of the host that listen on them. It does not forward
+// ports.
 package hostport
 
 import (
@@ -7,22 +9,22 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Port is a port of the machine that leads into a pod (hostPort of the Kubernetes Pod API).
+// Port is a port of the host that is forwarded to a pod (hostPort in the Kubernetes Pod API).
 type Port struct {
-	// HostIP is the machine's address that the port is on. The zero value means all of both families; 0.0.0.0 and ::
-	// mean all of one.
+	// HostIP is the host address of the port. The zero value means all addresses; 0.0.0.0 and :: mean all addresses of
+	// one family.
 	HostIP netip.Addr `json:"hostIP,omitzero"`
-	// HostPort is the port on the machine, ContainerPort the one in the pod. Neither is 0.
+	// HostPort is the port on the host, ContainerPort the port in the pod. Neither is 0.
 	HostPort      uint16 `json:"hostPort"`
 	ContainerPort uint16 `json:"containerPort"`
 	// Protocol is TCP, UDP or SCTP; empty means TCP.
 	Protocol spec.Protocol `json:"protocol,omitempty"`
 }
 
-// protocolNumbers are the numbers of the transport protocolNumbers in IP.
+// protocolNumbers are the IP protocol numbers of the transport protocols.
 var protocolNumbers = map[spec.Protocol]uint8{"": 6, spec.ProtocolTCP: 6, spec.ProtocolUDP: 17, spec.ProtocolSCTP: 132}
 
-// String is the port as people write it, such as 127.0.0.1:8080/TCP.
+// String returns the port in the usual notation, such as 127.0.0.1:8080/TCP.
 func (p Port) String() string {
 	protocol := p.Protocol
 	if protocol == "" {
@@ -34,20 +36,21 @@ func (p Port) String() string {
 	return fmt.Sprintf("%s/%s", netip.AddrPortFrom(p.HostIP, p.HostPort), protocol)
 }
 
+// Validate reports the first invalid field.
 func (p Port) Validate() error {
 	if _, known := protocolNumbers[p.Protocol]; !known {
-		return fmt.Errorf("host port %s: unknown protocol", p)
+		return fmt.Errorf("host port %s: protocol is not supported", p)
 	}
 	if p.HostPort == 0 || p.ContainerPort == 0 {
-		return fmt.Errorf("host port %s to port %d of the pod: no port is 0", p, p.ContainerPort)
+		return fmt.Errorf("host port %s to container port %d: must not be 0", p, p.ContainerPort)
 	}
 	if p.HostIP.Zone() != "" || p.HostIP.Is4In6() {
-		return fmt.Errorf("host port %s: the address must be plain IPv4 or IPv6", p)
+		return fmt.Errorf("host port %s: address must be an IPv4 or IPv6 address without zone", p)
 	}
 	return nil
 }
 
-// overlaps reports whether one packet could be for both ports.
+// Overlaps reports whether a packet could match both ports.
 func (p Port) Overlaps(q Port) bool {
 	if p.HostPort != q.HostPort || protocolNumbers[p.Protocol] != protocolNumbers[q.Protocol] {
 		return false
@@ -62,7 +65,7 @@ func (p Port) Overlaps(q Port) bool {
 	return a == b || a.IsUnspecified() || b.IsUnspecified()
 }
 
-// serves reports whether the port is on addresses of IPv4, or else of IPv6.
+// Serves reports whether the port is on IPv4 addresses, or with is4 false on IPv6 addresses.
 func (p Port) Serves(is4 bool) bool { return !p.HostIP.IsValid() || p.HostIP.Is4() == is4 }
 
 // ProtocolNumber returns the IP protocol number of a transport protocol, or 0 if it is not supported. Empty means TCP.

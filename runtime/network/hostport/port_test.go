@@ -31,7 +31,7 @@ func TestOverlaps(t *testing.T) {
 		{port("192.0.2.1", 80, ""), port("192.0.2.1", 80, ""), true},
 	} {
 		if c.a.Overlaps(c.b) != c.want || c.b.Overlaps(c.a) != c.want {
-			t.Errorf("%s and %s: overlap is not %v", c.a, c.b, c.want)
+			t.Errorf("%s and %s: want overlap %v", c.a, c.b, c.want)
 		}
 	}
 }

@@ -1,3 +1,5 @@
+// Package kernel gives access to the networking of one network namespace: netlink, nftables and sysctls. It does not
+// create or remove namespaces, and keeps no state.
 package kernel
 
 import (
@@ -12,13 +14,13 @@ import (
 	"github.com/podstead/podstead/runtime/netns"
 )
 
-// Timeout bounds each wait for an answer of the kernel.
+// Timeout bounds each wait for a reply of the kernel.
 const Timeout = 10 * time.Second
 
-// namespace is a network namespace: the one that this process is in, or that of an open file.
+// Namespace is a network namespace: that of this process (the zero value), or that of an open file.
 type Namespace struct{ file *os.File }
 
-// Open opens the namespace at path; empty is the one that this process is in.
+// Open opens the network namespace at path. Empty means the namespace of this process. The caller calls Close.
 func Open(path string) (Namespace, error) {
 	if path == "" {
 		return Namespace{}, nil
@@ -30,6 +32,7 @@ func Open(path string) (Namespace, error) {
 	return Namespace{file}, nil
 }
 
+// Close closes the file of the namespace.
 func (n Namespace) Close() error {
 	if n.file == nil {
 		return nil
@@ -37,7 +40,8 @@ func (n Namespace) Close() error {
 	return n.file.Close()
 }
 
-// do runs f on a thread that is in the namespace. What f starts is not, and sockets that it opens stay there.
+// Do runs f on a thread in the namespace. Sockets that f opens stay in the namespace; goroutines that f starts do not run
+// in it.
 func (n Namespace) Do(f func() error) error {
 	if n.file == nil {
 		return f()
@@ -50,13 +54,13 @@ func (n Namespace) Do(f func() error) error {
 	})
 }
 
-// links opens a connection to the namespace's links, addresses and routes. The caller closes it.
+// Netlink opens a connection for links, addresses and routes. The caller closes it.
 func (n Namespace) Netlink() (*netlink.Handle, error) { return n.open(unix.NETLINK_ROUTE) }
 
-// flows opens a connection to the namespace's table of flows. The caller closes it.
+// Conntrack opens a connection to the connection tracking table. The caller closes it.
 func (n Namespace) Conntrack() (*netlink.Handle, error) { return n.open(unix.NETLINK_NETFILTER) }
 
-// open opens a connection to a part of the kernel's networking. One that the kernel does not have is an error.
+// open opens a netlink connection. A family that the kernel does not support is an error.
 func (n Namespace) open(families ...int) (h *netlink.Handle, err error) {
 	if n.file == nil {
 		h, err = netlink.NewHandle(families...)
@@ -73,5 +77,5 @@ func (n Namespace) open(families ...int) (h *netlink.Handle, err error) {
 	return h, nil
 }
 
-// Fd returns the file descriptor of an opened namespace.
+// Fd returns the file descriptor of a namespace that was opened by path.
 func (n Namespace) Fd() uintptr { return n.file.Fd() }

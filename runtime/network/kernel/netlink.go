@@ -12,7 +12,7 @@ import (
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
-// Dump repeats a listing that was interrupted by a change, a few times.
+// Dump repeats a listing that was interrupted by a concurrent change, at most five times.
 func Dump[T any](list func() ([]T, error)) ([]T, error) {
 	for range 5 {
 		all, err := list()
@@ -23,22 +23,23 @@ func Dump[T any](list func() ([]T, error)) ([]T, error) {
 	return list()
 }
 
+// IsLinkNotFound reports whether a netlink error means that the link does not exist.
 func IsLinkNotFound(err error) bool {
 	_, ok := errors.AsType[netlink.LinkNotFoundError](err)
 	return ok || errors.Is(err, unix.ENODEV)
 }
 
-// UsedPrefixes are the subnets of all addresses and routes of the machine but those of the bridge.
+// UsedPrefixes returns the subnets of all addresses and routes except those of the bridge.
 func UsedPrefixes(h *netlink.Handle, bridge string) ([]netip.Prefix, error) {
 	own := -1
 	if link, err := h.LinkByName(bridge); err == nil {
 		own = link.Attrs().Index
 	} else if !IsLinkNotFound(err) {
-		return nil, fmt.Errorf("look for bridge %s: %w", bridge, err)
+		return nil, fmt.Errorf("get link %s: %w", bridge, err)
 	}
 	var used []netip.Prefix
 	add := func(n *net.IPNet) {
-		if p, ok := subnet.PrefixOf(n); ok && p.Bits() >= broadest {
+		if p, ok := subnet.PrefixOf(n); ok && p.Bits() >= shortestPrefix {
 			used = append(used, p)
 		}
 	}
@@ -67,11 +68,11 @@ func UsedPrefixes(h *netlink.Handle, bridge string) ([]netip.Prefix, error) {
 	return used, nil
 }
 
-// broadest is the length of prefix from which on a route says where something is. Shorter ones, such as 0.0.0.0/1 of a
-// VPN, only say where all the rest is.
-const broadest = 4
+// shortestPrefix is the shortest prefix of a route that counts as used. Shorter ones, such as 0.0.0.0/1 of a VPN, are
+// default routes.
+const shortestPrefix = 4
 
-// IsNotFound reports whether an error of netlink says that there is no such thing.
+// IsNotFound reports whether a netlink error means that the object does not exist.
 func IsNotFound(err error) bool {
 	return IsLinkNotFound(err) || errors.Is(err, unix.ENOENT)
 }

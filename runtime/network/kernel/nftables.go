@@ -8,13 +8,13 @@ import (
 	mnetlink "github.com/mdlayher/netlink"
 )
 
-// Nftables is a connection to a namespace's nftables.
+// Nftables is a connection to nftables in a network namespace.
 type Nftables struct {
 	*nftables.Conn
 	socket *mnetlink.Conn
 }
 
-// nft opens a connection to the namespace's nftables, whose answers come within Timeout. The caller closes it.
+// Nftables opens a connection to nftables. Replies must arrive within Timeout. The caller closes it with CloseLasting.
 func (n Namespace) Nftables() (*Nftables, error) {
 	f := &Nftables{}
 	options := []nftables.ConnOption{nftables.AsLasting(), nftables.WithSockOptions(func(c *mnetlink.Conn) error {

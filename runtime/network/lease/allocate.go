@@ -7,8 +7,8 @@ import (
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
-// Allocate finds addresses for a pod: those with its last number where that is free, else the first number that no pod had
-// last, else the one that was used longest ago. An address has the same number in both subnets.
+// Allocate selects the addresses of a pod. It prefers the pod's last address, then the first address that no pod had
+// last, then the least recently used one. Addresses of one pod have the same number in both subnets.
 func Allocate(subnets []netip.Prefix, pod string, taken func(netip.Addr) bool, last []LastAddress) ([]netip.Addr, error) {
 	v4 := subnets[0]
 	end := uint32(1)<<(32-v4.Bits()) - 1 // the broadcast address
@@ -36,7 +36,7 @@ func Allocate(subnets []netip.Prefix, pod string, taken func(netip.Addr) bool, l
 			return pair(subnets, subnet.Number(v4, l.IP)), nil
 		}
 	}
-	return nil, fmt.Errorf("find an address: all of %s are taken", v4)
+	return nil, fmt.Errorf("allocate address: all addresses in %s are in use", v4)
 }
 
 func pair(subnets []netip.Prefix, number uint32) []netip.Addr {

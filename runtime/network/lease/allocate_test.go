@@ -8,7 +8,7 @@ import (
 )
 
 func TestAllocate(t *testing.T) {
-	small := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/29"), netip.MustParsePrefix("fd00::/64")} // pods: .2 to .6
+	small := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/29"), netip.MustParsePrefix("fd00::/64")} // usable: .2 to .6
 	last := func(entries ...string) []LastAddress {
 		var all []LastAddress
 		for _, e := range entries {
@@ -23,16 +23,16 @@ func TestAllocate(t *testing.T) {
 		last  []LastAddress
 		want  string // "" for an error
 	}{
-		{"the first", "", nil, "10.0.0.2 fd00::2"},
-		{"the first that is free", "10.0.0.2 10.0.0.3", nil, "10.0.0.4 fd00::4"},
-		{"its last one", "10.0.0.2", last("a=10.0.0.2", "web=10.0.0.5"), "10.0.0.5 fd00::5"},
-		{"its last one is taken", "10.0.0.5", last("web=10.0.0.5"), "10.0.0.2 fd00::2"},
-		{"its last one is of another subnet", "", last("web=192.0.2.7"), "10.0.0.2 fd00::2"},
-		{"its last one is the machine's now", "", last("web=10.0.0.1"), "10.0.0.2 fd00::2"},
-		{"its last one is of IPv6", "", last("web=fd00::2"), "10.0.0.2 fd00::2"},
-		{"nobody's before somebody's last", "", last("a=10.0.0.2", "b=10.0.0.3"), "10.0.0.4 fd00::4"},
-		{"the one that was used longest ago", "10.0.0.2 10.0.0.3 10.0.0.4", last("b=10.0.0.6", "a=10.0.0.5"), "10.0.0.6 fd00::6"},
-		{"all are taken", "10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6", nil, ""},
+		{"first address", "", nil, "10.0.0.2 fd00::2"},
+		{"first free address", "10.0.0.2 10.0.0.3", nil, "10.0.0.4 fd00::4"},
+		{"last address", "10.0.0.2", last("a=10.0.0.2", "web=10.0.0.5"), "10.0.0.5 fd00::5"},
+		{"last address is in use", "10.0.0.5", last("web=10.0.0.5"), "10.0.0.2 fd00::2"},
+		{"last address is in another subnet", "", last("web=192.0.2.7"), "10.0.0.2 fd00::2"},
+		{"last address is the gateway", "", last("web=10.0.0.1"), "10.0.0.2 fd00::2"},
+		{"last address is IPv6", "", last("web=fd00::2"), "10.0.0.2 fd00::2"},
+		{"unused before last address of another pod", "", last("a=10.0.0.2", "b=10.0.0.3"), "10.0.0.4 fd00::4"},
+		{"least recently used", "10.0.0.2 10.0.0.3 10.0.0.4", last("b=10.0.0.6", "a=10.0.0.5"), "10.0.0.6 fd00::6"},
+		{"all in use", "10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 10.0.0.6", nil, ""},
 	} {
 		taken := func(a netip.Addr) bool { return strings.Contains(c.taken, a.String()) }
 		got, err := Allocate(small, "web", taken, c.last)

@@ -1,3 +1,5 @@
+// Package lease allocates addresses to pods and saves them: leases in a file for the current boot, and subnets and last
+// addresses in a file that persists. It does not access the network.
 package lease
 
 import (
@@ -17,31 +19,31 @@ import (
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
-// fileVersion is that of both files.
+// fileVersion is the version of both files.
 const fileVersion = 1
 
-// File is what holds until the next boot.
+// File is the lease file. It is valid until the next boot.
 type File struct {
 	Version int               `json:"version"`
 	BootID  string            `json:"bootID"`
 	Subnets []netip.Prefix    `json:"subnets,omitempty"`
-	Leases  map[string]*Lease `json:"leases"` // by UID
+	Leases  map[string]*Lease `json:"leases"` // by pod UID
 }
 
-// lease is what a pod has of the network. It is written before anything is made for it.
+// Lease is what a pod has of the network. It is saved before anything is created for it.
 type Lease struct {
 	Pod   string          `json:"pod"`
 	Names []string        `json:"names,omitempty"`
-	IPs   []netip.Addr    `json:"ips,omitempty"`  // none in the machine's network
-	Link  string          `json:"link,omitempty"` // the machine's end of its veth pair
+	IPs   []netip.Addr    `json:"ips,omitempty"`  // none with hostNetwork
+	Link  string          `json:"link,omitempty"` // the host's end of the veth pair
 	Ports []hostport.Port `json:"ports,omitempty"`
-	// Leaving says that the pod is gone and only its link is not.
+	// Leaving means that the pod was torn down and only its link is left.
 	Leaving bool `json:"leaving,omitempty"`
 }
 
-// readJSON fills v from a file. A file that is not there leaves v as it is; one that cannot be understood is set aside,
-// with ".damaged" after its name, and told.
-func readJSON(ctx context.Context, log *slog.Logger, path string, v any, understood func() error) error {
+// readJSON reads a file into v. A missing file leaves v unchanged. A file that cannot be parsed or fails validate is
+// renamed to "<path>.damaged", and a warning is logged.
+func readJSON(ctx context.Context, log *slog.Logger, path string, v any, validate func() error) error {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -50,22 +52,22 @@ func readJSON(ctx context.Context, log *slog.Logger, path string, v any, underst
 		return fmt.Errorf("read network state: %w", err)
 	}
 	if err = json.Unmarshal(raw, v); err == nil {
-		err = understood()
+		err = validate()
 	}
 	if err == nil || errors.Is(err, ErrNewerVersion) {
 		return err
 	}
 	aside := path + ".damaged"
 	if renamed := os.Rename(path, aside); renamed != nil {
-		return fmt.Errorf("read network state: %w (and it cannot be set aside: %w)", err, renamed)
+		return fmt.Errorf("read network state: %w; rename the damaged file: %w", err, renamed)
 	}
-	log.WarnContext(ctx, "a file of the network's state cannot be read and was set aside",
+	log.WarnContext(ctx, "damaged network state file was renamed",
 		slog.String("file", aside), slog.Any("error", err))
 	return nil
 }
 
-// ErrNewerVersion is the error of a file that a later version wrote. It is never written over.
-var ErrNewerVersion = errors.New("it is of a later version of podstead")
+// ErrNewerVersion is returned for a file that a later version wrote. Such a file is never overwritten.
+var ErrNewerVersion = errors.New("written by a later version of podstead")
 
 func write(path string, v any) error {
 	raw, err := json.Marshal(v)
@@ -75,12 +77,12 @@ func write(path string, v any) error {
 	return atomicfile.Write(path, append(raw, '\n'), 0o600)
 }
 
-// Load reads the leases. ok is false if there are none of this boot that can be read.
+// Load reads the leases. ok is false if there are no readable leases of this boot.
 func Load(ctx context.Context, log *slog.Logger, path, bootID string) (f File, ok bool, err error) {
 	valid := false
 	err = readJSON(ctx, log, path, &f, func() error {
 		if f.Version != fileVersion {
-			return fmt.Errorf("version %d", f.Version)
+			return fmt.Errorf("version %d is not supported", f.Version)
 		}
 		if err := f.check(); err != nil {
 			return err
@@ -97,10 +99,10 @@ func Load(ctx context.Context, log *slog.Logger, path, bootID string) (f File, o
 	return f, true, nil
 }
 
-// check finds what no lease file of ours says.
+// check validates the file.
 func (f *File) check() error {
 	if f.Leases == nil {
-		return errors.New("it has no leases")
+		return errors.New("leases are missing")
 	}
 	if err := subnet.Check(f.Subnets); err != nil {
 		return err
@@ -108,14 +110,14 @@ func (f *File) check() error {
 	seen := map[netip.Addr]string{}
 	for uid, l := range f.Leases {
 		if l == nil || l.Pod == "" || (len(l.IPs) == 0) != (l.Link == "") {
-			return fmt.Errorf("the lease of %s is not whole", uid)
+			return fmt.Errorf("lease of pod %s: incomplete", uid)
 		}
 		for _, ip := range l.IPs {
 			if other, twice := seen[ip]; twice {
-				return fmt.Errorf("%s and %s have the same address %s", uid, other, ip)
+				return fmt.Errorf("lease of pod %s: address %s is also leased to pod %s", uid, ip, other)
 			}
 			if !slices.ContainsFunc(f.Subnets, func(s netip.Prefix) bool { return s.Contains(ip) }) {
-				return fmt.Errorf("the address %s of %s is in no subnet", ip, uid)
+				return fmt.Errorf("lease of pod %s: address %s is in no subnet", uid, ip)
 			}
 			seen[ip] = uid
 		}
@@ -128,15 +130,15 @@ func (f *File) check() error {
 	return nil
 }
 
-// PrepareDirs makes the folders of the files, and takes away what a write left there that was killed.
+// PrepareDirs creates the directories of the files and removes temporary files of interrupted writes.
 func PrepareDirs(files ...string) error {
 	for _, file := range files {
 		dir := filepath.Dir(file)
 		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // names of pods are no secret
-			return fmt.Errorf("make folder of the network's state: %w", err)
+			return fmt.Errorf("create directory of network state: %w", err)
 		}
 		if err := atomicfile.SweepOf(file); err != nil {
-			return fmt.Errorf("tidy folder of the network's state: %w", err)
+			return fmt.Errorf("clean up directory of network state: %w", err)
 		}
 	}
 	return nil

@@ -10,15 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// family is what differs between the rules of IPv4 and of IPv6. Registers are those of 32 bits, counted from firstReg.
+// family holds the differences between IPv4 and IPv6 rules. Registers are 32-bit registers, counted from firstReg.
 type family struct {
 	is4           bool
-	proto         byte   // nfproto, and the family of the translation
-	addrLen       uint32 // bytes
-	source, dest  uint32 // where the addresses lie in the header
-	protocolReg   uint32 // behind the address in a key
+	proto         byte   // NFPROTO, also the family of the translation
+	addrLen       uint32 // in bytes
+	source, dest  uint32 // offsets of the addresses in the header
+	protocolReg   uint32 // follows the address in a key
 	portReg       uint32
-	translatedReg uint32 // the port in what is found: behind the address
+	translatedReg uint32 // of the port in the value that is found, following the address
 }
 
 // firstReg is NFT_REG32_00.
@@ -43,7 +43,7 @@ func (f family) only() []expr.Any {
 	}
 }
 
-// address matches packets whose address at an offset of the header is in a subnet.
+// address matches packets whose address at a header offset is in a subnet.
 func (f family) address(offset uint32, s netip.Prefix) []expr.Any {
 	return []expr.Any{
 		&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: offset, Len: f.addrLen},
@@ -55,12 +55,12 @@ func (f family) address(offset uint32, s netip.Prefix) []expr.Any {
 	}
 }
 
-// link matches the name of the link that a packet came by or leaves by.
+// link matches the name of the input or output link.
 func link(key expr.MetaKey, op expr.CmpOp, name string) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: op, Register: 1, Data: linkName(name)}}
 }
 
-// linkName is how the kernel compares the name of a link.
+// linkName returns the name of a link as the kernel compares it.
 func linkName(name string) []byte {
 	padded := make([]byte, unix.IFNAMSIZ)
 	copy(padded, name)
@@ -78,7 +78,7 @@ func conntrack(key expr.CtKey, bits uint32) []expr.Any {
 
 func verdict(kind expr.VerdictKind) []expr.Any { return []expr.Any{&expr.Verdict{Kind: kind}} }
 
-// frame matches frames by what they carry.
+// frame matches frames by EtherType.
 func frame(ethertype uint16) []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyPROTOCOL, Register: 1},
@@ -86,7 +86,7 @@ func frame(ethertype uint16) []expr.Any {
 	}
 }
 
-// icmp matches ICMPv6 of a kind.
+// icmp matches ICMPv6 packets of a type.
 func icmp(kind byte) []expr.Any {
 	return append(frame(unix.ETH_P_IPV6),
 		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1},
@@ -96,20 +96,21 @@ func icmp(kind byte) []expr.Any {
 	)
 }
 
-// The registers of what is looked up: the name of a link takes four, a hardware address two.
+// The registers of a lookup key: the link name takes four, the hardware address two.
 const hardwareReg, addressReg = firstReg + 4, firstReg + 6
 
-// sender matches frames whose link, hardware address and address, each where it lies, are in the set together.
+// sender matches frames whose link, hardware address and address are an element of the set. Base and offset give the
+// location of both addresses in the frame.
 func sender(s *nftables.Set, hardwareIn expr.PayloadBase, hardwareAt uint32, addressIn expr.PayloadBase, addressAt, addressLen uint32) []expr.Any {
 	return senderOf(s, hardwareIn, hardwareAt, &expr.Payload{DestRegister: addressReg, Base: addressIn, Offset: addressAt, Len: addressLen})
 }
 
-// ownHardware matches frames with the hardware address of their link's pod, whatever else they say.
+// ownHardware matches frames with the hardware address of the link's pod, whatever their IP address.
 func ownHardware(senders6 *nftables.Set, in expr.PayloadBase, at uint32) []expr.Any {
 	return senderOf(senders6, in, at, &expr.Immediate{Register: addressReg, Data: net.IPv6zero})
 }
 
-// senderOf is sender with what loads the address.
+// senderOf is sender with an expression that loads the address.
 func senderOf(s *nftables.Set, hardwareIn expr.PayloadBase, hardwareAt uint32, address expr.Any) []expr.Any {
 	return []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: firstReg},
@@ -119,7 +120,7 @@ func senderOf(s *nftables.Set, hardwareIn expr.PayloadBase, hardwareAt uint32, a
 	}
 }
 
-// unless turns a match of sender into its opposite.
+// unless inverts a match of sender.
 func unless(match []expr.Any) []expr.Any {
 	if lookup, is := match[len(match)-1].(*expr.Lookup); is {
 		lookup.Invert = true
@@ -127,7 +128,7 @@ func unless(match []expr.Any) []expr.Any {
 	return match
 }
 
-// begins matches what begins, or with another operator does not, with these bytes.
+// begins matches frames with these bytes at an offset, or with CmpOpNeq, frames without them.
 func begins(op expr.CmpOp, base expr.PayloadBase, offset uint32, bytes []byte) []expr.Any {
 	return []expr.Any{
 		&expr.Payload{DestRegister: 1, Base: base, Offset: offset, Len: uint32(len(bytes))},
@@ -135,10 +136,10 @@ func begins(op expr.CmpOp, base expr.PayloadBase, offset uint32, bytes []byte) [
 	}
 }
 
-// unlessLocal matches what does not begin as the addresses of a link alone do.
+// unlessLocal matches addresses that are not link-local.
 func unlessLocal(base expr.PayloadBase, offset uint32) []expr.Any {
 	return begins(expr.CmpOpNeq, base, offset, linkLocal)
 }
 
-// linkLocal begins the addresses of a link alone, which the kernel makes itself: fe80::/64.
+// linkLocal is the prefix fe80::/64 of link-local addresses, which the kernel assigns itself.
 var linkLocal = []byte{0xfe, 0x80, 0, 0, 0, 0, 0, 0}

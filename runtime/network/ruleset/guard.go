@@ -15,12 +15,12 @@ import (
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
-// A container has CAP_NET_RAW where nobody says otherwise, as with Docker and the kubelet, so it can send frames of its own
-// making. What goes from pod to pod passes no rule for packets, only those of the bridge. There, a table of the bridge's name
-// lets a pod's link send nothing but what is of the pod's own addresses: its IP packets, and its answers to who asks where an
-// address is. So no pod gets what is meant for another, and no pod is answered in another's name.
+// Containers have CAP_NET_RAW by default, as with Docker and the kubelet, so they can send arbitrary frames. Frames
+// between pods pass only the rules of family bridge. A table of this family lets a pod's link send only from the pod's
+// own addresses: IP packets, ARP replies and neighbour advertisements. So a pod can neither receive the traffic of
+// another pod nor reply in its name.
 
-// senderSet are the senders of one family: (link . hardware address . address).
+// senderSet is the set of allowed senders of one family: (link . hardware address . address).
 func (r *Ruleset) senderSet(f family) *nftables.Set {
 	name, address := "senders4", nftables.TypeIPAddr
 	if !f.is4 {
@@ -36,9 +36,9 @@ func (r *Ruleset) guardTable() *nftables.Table {
 	return &nftables.Table{Family: nftables.TableFamilyBridge, Name: r.bridge}
 }
 
-// senders are the elements of a lease in the set of one family. In that of IPv6 a lease has the unspecified address too, which stands
-// for what is no pod's alone: else a frame without an address of the pod could have the hardware address of another, and the bridge
-// would send to this link what is meant for that one.
+// senders returns the elements of an endpoint in the set of one family. For IPv6 they include the unspecified address,
+// which matches frames without an address of the pod. Otherwise such a frame could carry the hardware address of another
+// pod, and the bridge would then forward frames for that pod to this link.
 func (e Endpoint) senders(f family) (all []nftables.SetElement) {
 	if e.Link == "" {
 		return nil
@@ -58,11 +58,12 @@ func (e Endpoint) senders(f family) (all []nftables.SetElement) {
 	return all
 }
 
-// writeGuard replaces the guard by what the leases say. guarded is false on a kernel that has no rules for bridges, which is told.
+// WriteGuard replaces the guard by that of the endpoints. guarded is false, with a logged warning, if the kernel does not
+// support rules of family bridge.
 func (r *Ruleset) WriteGuard(ctx context.Context, endpoints []Endpoint) (guarded bool, err error) {
 	err = r.do(ctx, func(c *nftables.Conn) error {
 		t := r.guardTable()
-		c.AddTable(t) // else it could not be deleted
+		c.AddTable(t) // so that it exists and can be deleted
 		c.DelTable(t)
 		c.AddTable(t)
 		var sets [2]*nftables.Set
@@ -81,31 +82,31 @@ func (r *Ruleset) WriteGuard(ctx context.Context, endpoints []Endpoint) (guarded
 		return c.Flush()
 	})
 	if errors.Is(err, unix.EOPNOTSUPP) || errors.Is(err, unix.EAFNOSUPPORT) || errors.Is(err, unix.ENOENT) {
-		r.log.WarnContext(ctx, "pods can pretend to be each other: the kernel has no nftables for bridges", slog.Any("error", err))
+		r.log.WarnContext(ctx, "pods can spoof addresses of other pods: kernel does not support nftables for bridges", slog.Any("error", err))
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// The kinds of ICMPv6 by which somebody tells where an address or the way out is.
+// ICMPv6 types that announce an address or a route.
 const (
 	icmpRouterAdvertisement    = 134
 	icmpNeighbourAdvertisement = 136
 	icmpRedirect               = 137
 )
 
-// guardSenders drops what a pod's link sends in another's name. Frames of others' links are none of its business.
+// guardSenders drops frames of pod links with addresses of others. Frames of other links are accepted.
 func (w tableWriter) guardSenders(ch *nftables.Chain, sets [2]*nftables.Set) {
 	pods := []expr.Any{
 		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
-		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte(LinkPrefix(w.bridge))}, // the beginning of a name
+		&expr.Cmp{Op: expr.CmpOpNeq, Register: 1, Data: []byte(LinkPrefix(w.bridge))}, // compares the prefix of the name
 	}
 	v4, v6 := families[0], families[1]
 	accept, drop := verdict(expr.VerdictAccept), verdict(expr.VerdictDrop)
-	const arpHardware, arpAddress = 8, 14 // the sender's, in the payload
-	const target = 8                      // of a neighbour advertisement
+	const arpHardware, arpAddress = 8, 14 // offsets of the sender in an ARP packet
+	const target = 8                      // offset in a neighbour advertisement
 	link := expr.PayloadBaseLLHeader
-	const source = 6 // of a frame
+	const source = 6 // offset in an Ethernet header
 	w.rule(ch, pods, accept)
 	w.rule(ch, frame(unix.ETH_P_IP), sender(sets[0], link, source, expr.PayloadBaseNetworkHeader, v4.source, v4.addrLen), accept)
 	w.rule(ch, frame(unix.ETH_P_ARP),
@@ -116,7 +117,7 @@ func (w tableWriter) guardSenders(ch *nftables.Chain, sets [2]*nftables.Set) {
 	w.rule(ch, icmp(icmpNeighbourAdvertisement), unless(sender(sets[1], link, source, expr.PayloadBaseTransportHeader, target, v6.addrLen)),
 		unlessLocal(expr.PayloadBaseTransportHeader, target), drop)
 	w.rule(ch, frame(unix.ETH_P_IPV6), sender(sets[1], link, source, expr.PayloadBaseNetworkHeader, v6.source, v6.addrLen), accept)
-	// Without an address yet, which was accepted above, or with that of the link alone, a pod speaks of itself to its neighbours.
+	// Neighbour discovery uses the unspecified address, which is accepted above, or a link-local address.
 	w.rule(ch, frame(unix.ETH_P_IPV6), begins(expr.CmpOpEq, expr.PayloadBaseNetworkHeader, v6.source, linkLocal), ownHardware(sets[1], link, source), accept)
 	w.rule(ch, drop)
 }

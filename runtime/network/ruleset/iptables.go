@@ -10,18 +10,19 @@ import (
 	"github.com/google/nftables/userdata"
 )
 
-// A packet that is forwarded passes every base chain of the forward hook, and one that drops it has the last word; what
-// ours accepts does not count there. Docker and ufw set the policy of iptables' FORWARD chain to drop. So where that chain
-// exists, two rules that accept what comes from or goes to the bridge are put at its head. What may go to pods is decided
-// by our own chain. The rules are written as iptables itself does, which cannot read tables with more than that.
+// A forwarded packet passes the base chains of all tables in the forward hook. A drop in one of them is final, whatever
+// another chain accepts. Docker and ufw set the policy of the FORWARD chain of iptables to drop. If this chain exists,
+// two rules that accept packets from and to the bridge are inserted at its head. The chain "forward" of the inet table
+// then filters packets to pods. The rules have the form that iptables itself writes, since iptables cannot list tables
+// with other expressions.
 
-// iptablesForward are the FORWARD chains of iptables that exist with nftables below them, for IPv4 and IPv6.
+// iptablesForward returns the FORWARD chains of iptables-nft that exist, for IPv4 and IPv6.
 func iptablesForward(c *nftables.Conn) ([]*nftables.Chain, error) {
 	var found []*nftables.Chain
 	for _, f := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6} {
 		chains, err := c.ListChainsOfTableFamily(f)
 		if err != nil {
-			return nil, fmt.Errorf("list chains of iptables: %w", err)
+			return nil, fmt.Errorf("list iptables chains: %w", err)
 		}
 		for _, ch := range chains {
 			if IsIptablesForward(ch) {
@@ -32,12 +33,13 @@ func iptablesForward(c *nftables.Conn) ([]*nftables.Chain, error) {
 	return found, nil
 }
 
+// IsIptablesForward reports whether a chain is a FORWARD chain of iptables-nft.
 func IsIptablesForward(ch *nftables.Chain) bool {
 	return ch.Table.Name == "filter" && ch.Name == "FORWARD" && ch.Hooknum != nil &&
 		(ch.Table.Family == nftables.TableFamilyIPv4 || ch.Table.Family == nftables.TableFamilyIPv6)
 }
 
-// AcceptForwarded has iptables' FORWARD chains accept the packets of pods.
+// AcceptForwarded inserts rules that accept packets of pods into the FORWARD chains of iptables.
 func (r *Ruleset) AcceptForwarded(ctx context.Context) error {
 	return r.do(ctx, func(c *nftables.Conn) error {
 		chains, err := iptablesForward(c)
@@ -68,7 +70,7 @@ func (r *Ruleset) AcceptForwarded(ctx context.Context) error {
 	})
 }
 
-// deleteForwardRules takes away what AcceptForwarded has inserted.
+// deleteForwardRules deletes the rules that AcceptForwarded has inserted.
 func (r *Ruleset) deleteForwardRules(ctx context.Context) error {
 	return r.do(ctx, func(c *nftables.Conn) error {
 		chains, err := iptablesForward(c)
@@ -85,7 +87,7 @@ func (r *Ruleset) deleteForwardRules(ctx context.Context) error {
 					continue
 				}
 				if err := c.DelRule(&nftables.Rule{Table: ch.Table, Chain: ch, Handle: rule.Handle}); err != nil {
-					return fmt.Errorf("delete from chain FORWARD: %w", err)
+					return fmt.Errorf("delete rule from chain FORWARD: %w", err)
 				}
 			}
 		}
@@ -93,7 +95,7 @@ func (r *Ruleset) deleteForwardRules(ctx context.Context) error {
 	})
 }
 
-// acceptRule accepts what comes by the bridge or leaves by it, and has the bridge's name as its comment.
+// acceptRule accepts packets that enter or leave by the bridge. Its comment is the bridge's name.
 func (r *Ruleset) acceptRule(ch *nftables.Chain, key expr.MetaKey) *nftables.Rule {
 	name := append([]byte(r.bridge), 0)
 	return &nftables.Rule{
@@ -113,7 +115,7 @@ func (r *Ruleset) isOwn(rule *nftables.Rule) bool {
 	return ok && comment == r.bridge
 }
 
-// acceptedBy says by which name of a link a rule accepts the bridge's packets, if it does.
+// acceptedBy returns the key (input or output link) by which a rule accepts packets of the bridge.
 func acceptedBy(rule *nftables.Rule, bridge string) (key expr.MetaKey, ok bool) {
 	compared, accepts := false, false
 	for _, e := range rule.Exprs {
@@ -129,6 +131,7 @@ func acceptedBy(rule *nftables.Rule, bridge string) (key expr.MetaKey, ok bool) 
 	return key, compared && accepts
 }
 
+// DropsByDefault reports whether the policy of a chain is drop.
 func DropsByDefault(ch *nftables.Chain) bool {
 	return ch.Policy != nil && *ch.Policy == nftables.ChainPolicyDrop
 }

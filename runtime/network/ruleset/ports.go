@@ -13,7 +13,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// elements are those of the lease in the map of one family.
+// elements returns the elements of an endpoint in the port map of one family.
 func (e Endpoint) elements(f family) []nftables.SetElement {
 	var all []nftables.SetElement
 	for _, ip := range e.IPs {
@@ -29,7 +29,7 @@ func (e Endpoint) elements(f family) []nftables.SetElement {
 	return all
 }
 
-// element maps a port to the pod with an address. Each part of a key takes a multiple of four bytes.
+// element maps a host port to a pod address. Each part of a key is padded to a multiple of four bytes.
 func element(f family, p hostport.Port, ip netip.Addr) nftables.SetElement {
 	key := make([]byte, f.addrLen+8)
 	if p.HostIP.IsValid() {
@@ -43,8 +43,8 @@ func element(f family, p hostport.Port, ip netip.Addr) nftables.SetElement {
 	return nftables.SetElement{Key: key, Val: value}
 }
 
-// portMap is the map of one family: (address . protocol . port) of the machine to (address . port) of a pod. The
-// unspecified address stands for all.
+// portMap is the map of one family: (address . protocol . port) of the host to (address . port) of a pod. The unspecified
+// address means all addresses.
 func (r *Ruleset) portMap(f family) *nftables.Set {
 	name, address := "ports4", nftables.TypeIPAddr
 	if !f.is4 {
@@ -63,10 +63,10 @@ func (r *Ruleset) PublishedPorts(ctx context.Context, subnets []netip.Prefix) (m
 		return nil, err
 	}
 	type half struct {
-		number uint32 // the pod's in its subnet
+		number uint32 // the number of the pod's address in its subnet
 		port   hostport.Port
 	}
-	seen := map[half]int{} // 1 for IPv4, 2 for IPv6
+	seen := map[half]int{} // bit 0 for IPv4, bit 1 for IPv6
 	for i, s := range subnets {
 		elements, err := r.elementsOf(ctx, families[i])
 		if err != nil {
@@ -100,7 +100,7 @@ func (r *Ruleset) elementsOf(ctx context.Context, f family) (elements []nftables
 		return err
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list map of ports: %w", err)
+		return nil, fmt.Errorf("list port map: %w", err)
 	}
 	return elements, nil
 }

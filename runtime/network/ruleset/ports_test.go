@@ -19,7 +19,7 @@ func TestElement(t *testing.T) {
 			t.Errorf("to %s, %v (-want +got):\n%s", at, ok, diff)
 		}
 		if _, _, ok := parseElement(families[i], nftables.SetElement{Key: []byte{1}, Val: []byte{2}}); ok {
-			t.Error("half an element was understood")
+			t.Error("a truncated element was accepted")
 		}
 	}
 }

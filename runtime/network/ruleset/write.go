@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bits of ct status and ct state, from the kernel's nf_conntrack_common.h.
+// Bits of ct status and ct state, from nf_conntrack_common.h of the kernel.
 const (
 	ctDestinationTranslated = 1 << 5
 	ctEstablished           = 1 << 1
@@ -22,11 +22,11 @@ func (r *Ruleset) table() *nftables.Table {
 	return &nftables.Table{Family: nftables.TableFamilyINet, Name: r.bridge}
 }
 
-// writeRuleset replaces the whole table by what the leases say, in one transaction: no packet meets half of it.
+// Write replaces the table by the rules for these endpoints and subnets, in one transaction.
 func (r *Ruleset) Write(ctx context.Context, endpoints []Endpoint, subnets []netip.Prefix) error {
 	return r.do(ctx, func(c *nftables.Conn) error {
 		t := r.table()
-		c.AddTable(t) // else it could not be deleted
+		c.AddTable(t) // so that it exists and can be deleted
 		c.DelTable(t)
 		c.AddTable(t)
 		w := tableWriter{c, t, r.bridge}
@@ -46,7 +46,7 @@ func (r *Ruleset) Write(ctx context.Context, endpoints []Endpoint, subnets []net
 	})
 }
 
-// tableWriter writes rules into one table.
+// tableWriter adds chains and rules to one table.
 type tableWriter struct {
 	c      *nftables.Conn
 	t      *nftables.Table
@@ -79,16 +79,16 @@ func (w tableWriter) writeChains(maps [2]*nftables.Set, subnets []netip.Prefix) 
 	w.guardPods(w.chain("forward", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter))
 }
 
-// guardLoopback drops what comes from a link to or, from pods, pretends to be of 127.0.0.0/8: with route_localnet on the
-// bridge the kernel itself would not.
+// guardLoopback drops packets to 127.0.0.0/8 from other links, and packets of pods from 127.0.0.0/8. The kernel does not
+// drop them itself, since route_localnet is set on the bridge.
 func (w tableWriter) guardLoopback(ch *nftables.Chain) {
 	v4, loopback := families[0], netip.MustParsePrefix("127.0.0.0/8")
 	w.rule(ch, v4.only(), link(expr.MetaKeyIIFNAME, expr.CmpOpNeq, "lo"), v4.address(v4.dest, loopback), verdict(expr.VerdictDrop))
 	w.rule(ch, v4.only(), link(expr.MetaKeyIIFNAME, expr.CmpOpEq, w.bridge), v4.address(v4.source, loopback), verdict(expr.VerdictDrop))
 }
 
-// translatePorts leads a packet for one of the machine's addresses into the pod that has the port: first on that very
-// address, then on all of them.
+// translatePorts translates packets to the host's addresses: first by the port on this address, then by the port on all
+// addresses.
 func (w tableWriter) translatePorts(ch *nftables.Chain, f family, ports *nftables.Set) {
 	local := []expr.Any{
 		&expr.Fib{Register: 1, FlagDADDR: true, ResultADDRTYPE: true},
@@ -110,8 +110,8 @@ func (w tableWriter) translatePorts(ch *nftables.Chain, f family, ports *nftable
 	}
 }
 
-// masquerade makes answers come back through the machine: for pods that talk to the outside, for the machine's own
-// 127.0.0.1, and for pods that talk to a host port of a pod, perhaps their own.
+// masquerade replaces the source address of packets whose replies would not return through the host otherwise: from pods
+// to the outside, from 127.0.0.1 to pods, and from pods to a host port of a pod, possibly their own.
 func (w tableWriter) masquerade(ch *nftables.Chain, subnets []netip.Prefix) {
 	masquerade := []expr.Any{&expr.Masq{}}
 	in := link(expr.MetaKeyOIFNAME, expr.CmpOpEq, w.bridge)
@@ -124,8 +124,8 @@ func (w tableWriter) masquerade(ch *nftables.Chain, subnets []netip.Prefix) {
 	}
 }
 
-// guardPods drops what comes to pods from other links, unless it is an answer or came through a host port. Ports that are
-// not published stay unreachable for neighbours, whatever the machine forwards otherwise.
+// guardPods drops packets from other links to pods unless they belong to an established connection or to a host port.
+// Other ports of pods stay unreachable for neighbours of the host, even if the host forwards packets.
 func (w tableWriter) guardPods(ch *nftables.Chain) {
 	in := link(expr.MetaKeyOIFNAME, expr.CmpOpEq, w.bridge)
 	from := link(expr.MetaKeyIIFNAME, expr.CmpOpNeq, w.bridge)

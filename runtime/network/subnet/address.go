@@ -6,6 +6,7 @@ import (
 	"net/netip"
 )
 
+// PrefixOf converts an address with a mask to its subnet.
 func PrefixOf(n *net.IPNet) (netip.Prefix, bool) {
 	if n == nil {
 		return netip.Prefix{}, false
@@ -21,11 +22,12 @@ func PrefixOf(n *net.IPNet) (netip.Prefix, bool) {
 	return netip.PrefixFrom(a, ones).Masked(), true
 }
 
+// IPNet returns an address with a prefix length, as netlink takes it.
 func IPNet(a netip.Addr, bits int) *net.IPNet {
 	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(bits, a.BitLen())}
 }
 
-// at is the address with this number in a subnet.
+// At returns the address with a number in a subnet.
 func At(s netip.Prefix, number uint32) netip.Addr {
 	raw := s.Addr().AsSlice()
 	low := raw[len(raw)-4:]
@@ -34,16 +36,16 @@ func At(s netip.Prefix, number uint32) netip.Addr {
 	return a
 }
 
-// Number is the inverse of at.
+// Number is the inverse of At.
 func Number(s netip.Prefix, a netip.Addr) uint32 {
 	raw, first := a.AsSlice(), s.Addr().AsSlice()
 	return binary.BigEndian.Uint32(raw[len(raw)-4:]) - binary.BigEndian.Uint32(first[len(first)-4:])
 }
 
-// GatewayNumber is the machine's in each subnet.
+// GatewayNumber is the number of the host's address in each subnet.
 const GatewayNumber = 1
 
-// Gateways are the machine's addresses on the bridge.
+// Gateways returns the host's addresses on the bridge.
 func Gateways(subnets []netip.Prefix) []netip.Addr {
 	var all []netip.Addr
 	for _, s := range subnets {
@@ -52,8 +54,8 @@ func Gateways(subnets []netip.Prefix) []netip.Addr {
 	return all
 }
 
-// HardwareAddr is that of the link with an address of IPv4. A pod that takes the address of another has its hardware
-// address too, so that no neighbour's ARP cache is wrong.
+// HardwareAddr returns the hardware address of a link with an IPv4 address. A pod that takes over the address of another
+// also takes over the hardware address, so ARP caches stay valid.
 func HardwareAddr(a netip.Addr) net.HardwareAddr {
 	raw := a.As4()
 	return append(net.HardwareAddr{0x0a, 0x58}, raw[:]...)

@@ -26,14 +26,14 @@ func TestChoose(t *testing.T) {
 			continue
 		}
 		if err != nil || got[0].String() != c.want || Check(got) != nil || !got[1].Addr().IsPrivate() {
-			t.Errorf("%v: chose %v, %v; want %s and a unique local subnet", c.used, got, err, c.want)
+			t.Errorf("%v: got %v, %v, want %s and a unique local subnet", c.used, got, err, c.want)
 		}
 	}
 	others := prefixes("172.17.0.0/16", "172.18.0.0/15", "172.20.0.0/14", "172.24.0.0/13", "192.168.0.0/20", "10.88.0.0/13", "10.96.0.0/11",
 		"10.128.0.0/9", "10.85.0.0/16", "10.42.0.0/15", "10.22.0.0/16", "10.32.0.0/12", "10.0.0.0/13", "192.168.122.0/24", "100.64.0.0/10")
 	for i, c := range Candidates {
 		if OverlapsAny(c, others) || OverlapsAny(c, Candidates[:i]) || Check(Candidates[i:i+1]) != nil {
-			t.Errorf("the candidate %s cannot be one", c)
+			t.Errorf("invalid candidate %s", c)
 		}
 	}
 }
@@ -41,7 +41,7 @@ func TestChoose(t *testing.T) {
 func TestCheck(t *testing.T) {
 	for _, c := range []struct {
 		subnets []netip.Prefix
-		good    bool
+		valid   bool
 	}{
 		{nil, true},
 		{prefixes("10.1.0.0/24"), true},
@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 		{prefixes("10.1.0.0/24", "fd00::/64", "fd01::/64"), false},
 		{[]netip.Prefix{{}}, false},
 	} {
-		if err := Check(c.subnets); (err == nil) != c.good {
+		if err := Check(c.subnets); (err == nil) != c.valid {
 			t.Errorf("%v: %v", c.subnets, err)
 		}
 	}
@@ -63,8 +63,8 @@ func TestCheck(t *testing.T) {
 func TestParse(t *testing.T) {
 	for text, want := range map[string]string{
 		"auto": "[]", "10.90.0.0/22": "[10.90.0.0/22]", "10.90.0.0/22, fd00:90::/64": "[10.90.0.0/22 fd00:90::/64]",
-		"": "want an address", "10.90.0.0": "want an address", "10.90.0.1/22": "not the first address", "fd00:90::/64": "must be of IPv4",
-		"10.90.0.0/22,10.91.0.0/22": "must be of IPv6", "10.90.0.0/22,fd00:90::/64,fd00:91::/64": "at most",
+		"": "must be an address", "10.90.0.0": "must be an address", "10.90.0.1/22": "must be the first address", "fd00:90::/64": "must be IPv4",
+		"10.90.0.0/22,10.91.0.0/22": "must be IPv6", "10.90.0.0/22,fd00:90::/64,fd00:91::/64": "at most one",
 	} {
 		subnets, err := Parse(text)
 		got := fmt.Sprint(subnets)
