@@ -11,7 +11,7 @@ import (
 )
 
 func BenchmarkContainerLife(b *testing.B) {
-	w := newWorld(b)
+	w := newEnv(b)
 	e := w.start()
 	defer w.stop(e)
 	s := w.sandbox(e, "pod")
@@ -24,7 +24,7 @@ func BenchmarkContainerLife(b *testing.B) {
 }
 
 func BenchmarkSandbox(b *testing.B) {
-	w := newWorld(b)
+	w := newEnv(b)
 	e := w.start()
 	defer w.stop(e)
 	for b.Loop() {
@@ -37,7 +37,7 @@ func BenchmarkSandbox(b *testing.B) {
 // containers.
 func BenchmarkShimMemory(b *testing.B) {
 	const pods = 10
-	w := newWorld(b)
+	w := newEnv(b)
 	e := w.start()
 	defer w.stop(e)
 	var sandboxes []*Sandbox

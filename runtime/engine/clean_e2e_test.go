@@ -14,7 +14,7 @@ import (
 )
 
 // checkClean removes the world's folder, and fails where something of it is left on the machine.
-func (w *world) checkClean() {
+func (w *env) checkClean() {
 	t := w.t
 	for _, pid := range w.processes() {
 		t.Errorf("process %d is left: %s", pid, cmdline(pid))
@@ -38,7 +38,7 @@ func (w *world) checkClean() {
 }
 
 // removeCgroups removes the world's cgroup, and fails where it has others.
-func (w *world) removeCgroups() {
+func (w *env) removeCgroups() {
 	hierarchies, err := filepath.Glob("/sys/fs/cgroup/*" + w.cgroup)
 	if err != nil {
 		w.t.Fatal(err)
@@ -65,7 +65,7 @@ func (w *world) removeCgroups() {
 
 // processes lists the processes that belong to this world: shims, and what runs in its containers. Dead ones that
 // wait to be reaped are not counted.
-func (w *world) processes() []int {
+func (w *env) processes() []int {
 	var pids []int
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -88,7 +88,7 @@ func (w *world) processes() []int {
 }
 
 // shims lists the processes of this world that are shims.
-func (w *world) shims() []int {
+func (w *env) shims() []int {
 	var pids []int
 	for _, pid := range w.processes() {
 		if strings.Contains(cmdline(pid), " -namespace ") {

@@ -44,7 +44,7 @@ func daemon(text string) error {
 }
 
 // spawnDaemon starts a daemon, which prints a line when its containers run.
-func (w *world) spawnDaemon(scripts map[string]string) (*exec.Cmd, io.Reader) {
+func (w *env) spawnDaemon(scripts map[string]string) (*exec.Cmd, io.Reader) {
 	w.t.Helper()
 	text, err := json.Marshal(plan{w.dir, shimPath, scripts})
 	if err != nil {
@@ -68,7 +68,7 @@ func (w *world) spawnDaemon(scripts map[string]string) (*exec.Cmd, io.Reader) {
 }
 
 // startDaemon starts a daemon and returns when its containers run.
-func (w *world) startDaemon(scripts map[string]string) *os.Process {
+func (w *env) startDaemon(scripts map[string]string) *os.Process {
 	w.t.Helper()
 	cmd, out := w.spawnDaemon(scripts)
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -79,7 +79,7 @@ func (w *world) startDaemon(scripts map[string]string) *os.Process {
 }
 
 // kill kills a process that we started, and waits for its end.
-func (w *world) kill(p *os.Process) {
+func (w *env) kill(p *os.Process) {
 	w.t.Helper()
 	if err := p.Kill(); err != nil {
 		w.t.Fatal(err)

@@ -22,7 +22,7 @@ import (
 )
 
 func TestContainersShareTheSandboxesShim(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	e := w.start()
 	defer w.stop(e)
 	s := w.sandbox(e, "pod")
@@ -63,7 +63,7 @@ func TestContainersShareTheSandboxesShim(t *testing.T) {
 
 // The sandbox's life is the shim's, with or without containers.
 func TestSandboxLife(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	e := w.start()
 	defer w.stop(e)
 	ctx := ctxOf(t)
@@ -95,15 +95,15 @@ func TestSandboxLife(t *testing.T) {
 	if err := s.Wait(ctx); err != nil {
 		t.Errorf("wait for what is gone: %v", err)
 	}
-	if ids, err := e.SandboxIDs(ctx); err != nil || len(ids) != 0 {
-		t.Errorf("left: %v, %v", ids, err)
+	if n := w.sandboxRecords(e); n != 0 {
+		t.Errorf("got %d sandbox records, want none", n)
 	}
 	w.remove(e, "pod") // twice is no error
 }
 
 // A container that cannot be started tells why, and leaves nothing but its sandbox.
 func TestStartError(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	e := w.start()
 	defer w.stop(e)
 	s := w.sandbox(e, "pod")
@@ -117,7 +117,7 @@ func TestStartError(t *testing.T) {
 
 // Killing the shim ends its containers, with an event each, and everything can be begun anew.
 func TestShimKilled(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	e := w.start()
 	defer w.stop(e)
 	ctx := ctxOf(t)
@@ -166,7 +166,7 @@ func TestShimKilled(t *testing.T) {
 
 // SIGTERM to the whole cgroup, as at shutdown: the shim outlives its containers, so their exits are known.
 func TestShimOutlivesItsContainersAtSigterm(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	e := w.start()
 	defer w.stop(e)
 	s := w.sandbox(e, "pod")
@@ -206,7 +206,7 @@ func TestShimOutlivesItsContainersAtSigterm(t *testing.T) {
 
 // The same program may be daemon and shim.
 func TestMultiCallShim(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	old := shimPath
 	shimPath = os.Args[0]
 	defer func() { shimPath = old }()
@@ -223,7 +223,7 @@ func TestMultiCallShim(t *testing.T) {
 
 // A disk that is full does not stop a container, and the log tells what it lacks.
 func TestDiskFull(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	logs := filepath.Join(w.dir, "log")
 	if err := os.Mkdir(logs, 0o700); err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func TestDiskFull(t *testing.T) {
 
 // Close ends all that is ours, and an engine that follows finds containers, sandbox and log going on.
 func TestCloseLeavesContainers(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	e := w.start()
 	s := w.sandbox(e, "pod")
 	c := w.run(s, "a", "while :; do sleep 0.1; done")
@@ -304,7 +304,7 @@ func TestCloseLeavesContainers(t *testing.T) {
 
 // Nothing of containerd's goes to the process's own outputs, and its sockets are private.
 func TestQuietAndPrivate(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	var log strings.Builder
 	o := w.options()
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))

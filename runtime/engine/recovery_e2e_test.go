@@ -40,7 +40,7 @@ func exitEvent(t testing.TB, ev *events.Envelope) *eventsapi.TaskExit {
 
 // The daemon is killed; another one takes up what runs, learns what ended meanwhile, and no line is missing.
 func TestDaemonKilled(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	d := w.startDaemon(map[string]string{"counter": counting, "ends": waiting})
 	w.kill(d)
 	killed := time.Now()
@@ -98,7 +98,7 @@ func TestDaemonKilled(t *testing.T) {
 
 // The shim dies while no daemon looks: its containers are ended and told.
 func TestShimKilledWhileAway(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	d := w.startDaemon(map[string]string{"doomed": "sleep 1000"})
 	w.kill(d)
 	for _, pid := range w.shims() {
@@ -115,8 +115,8 @@ func TestShimKilledWhileAway(t *testing.T) {
 	if _, err := e.LoadSandbox(ctxOf(t), "pod"); !errdefs.IsNotFound(err) {
 		t.Errorf("sandbox: %v", err)
 	}
-	if ids, err := e.SandboxIDs(ctxOf(t)); err != nil || len(ids) != 1 {
-		t.Errorf("sandboxes: %v, %v", ids, err)
+	if n := w.sandboxRecords(e); n != 1 {
+		t.Errorf("got %d sandbox records, want 1", n)
 	}
 	record, err := e.Client().LoadContainer(ctxOf(t), "doomed")
 	if err != nil {
@@ -134,7 +134,7 @@ func TestShimKilledWhileAway(t *testing.T) {
 // The daemon is killed at any moment of its start and of the making of sandbox and containers: whoever comes next can
 // clean all up.
 func TestDaemonKilledAnywhere(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	for round := range 25 {
 		cmd, _ := w.spawnDaemon(map[string]string{"a": "sleep 1000", "b": "exit 0"})
 		<-time.After(time.Duration(round) * 12 * time.Millisecond)
@@ -160,11 +160,7 @@ func TestDaemonKilledAnywhere(t *testing.T) {
 				t.Errorf("round %d: container %s: %v", round, record.ID(), err)
 			}
 		}
-		ids, err := e.SandboxIDs(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("round %d: %d sandboxes, %d containers, away %v", round, len(ids), len(records), e.ExitedWhileAway())
+		t.Logf("round %d: %d sandboxes, %d containers, missed exits %v", round, w.sandboxRecords(e), len(records), e.ExitedWhileAway())
 		w.remove(e, "pod")
 		w.stop(e)
 		// A shim whose address was not written down yet ends by itself.
@@ -180,7 +176,7 @@ func TestDaemonKilledAnywhere(t *testing.T) {
 
 // An upgrade has moved the shim's program while it was running.
 func TestShimProgramMoved(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	old := shimPath
 	defer func() { shimPath = old }()
 	program, err := os.ReadFile(old)
@@ -213,7 +209,7 @@ func TestShimProgramMoved(t *testing.T) {
 
 // Two processes do not share an engine's folders, and the second one says who has them.
 func TestInUse(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	d := w.startDaemon(nil)
 	_, err := Start(t.Context(), w.options())
 	var inUse *ErrInUse
@@ -229,7 +225,7 @@ func TestInUse(t *testing.T) {
 // A loss of power may leave the folder of a snapshot of which the record was not written yet: the next one of that number is made
 // none the less.
 func TestFolderOfALostSnapshot(t *testing.T) {
-	w := newWorld(t)
+	w := newEnv(t)
 	e := w.start()
 	prepare := func(key string) error {
 		_, err := e.Client().SnapshotService("overlayfs").Prepare(ctxOf(t), key, "")

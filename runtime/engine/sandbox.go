@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
@@ -144,20 +143,6 @@ func (e *Engine) status(ctx context.Context, id string) (sandbox.ControllerStatu
 		return s, fmt.Errorf("it has no shim: %w", errdefs.ErrNotFound)
 	}
 	return s, nil
-}
-
-// SandboxIDs lists the sandboxes that were started and not shut down, those whose shim has died included, sorted.
-func (e *Engine) SandboxIDs(ctx context.Context) ([]string, error) {
-	records, err := e.client.SandboxStore().List(namespaces.WithNamespace(ctx, Namespace))
-	if err != nil {
-		return nil, fmt.Errorf("list sandboxes: %w", err)
-	}
-	ids := make([]string, len(records))
-	for i, r := range records {
-		ids[i] = r.ID
-	}
-	slices.Sort(ids)
-	return ids, nil
 }
 
 // RemoveSandbox shuts a sandbox down whose shim may be alive or dead, and forgets it. It is no error if there is none.
