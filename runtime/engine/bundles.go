@@ -38,12 +38,12 @@ func (e *Engine) OOMKilled(id string) (bool, error) {
 	return shim.OOMKilled(filepath.Join(e.opt.State, taskPlugin, Namespace, id))
 }
 
-// ExitedWhileAway tells the containers whose tasks this engine's predecessor had, and that exited before this engine
+// MissedExits tells the containers whose tasks this engine's predecessor had, and that exited before this engine
 // was ready: by container ID. The task of such a container may still be there, and to be deleted, or be gone. Where
 // only its end is certain, because the shim died too, its status is 137.
 //
 // A boot voids all: containers that ran before are neither here nor do they have a task.
-func (e *Engine) ExitedWhileAway() map[string]Exit { return e.away }
+func (e *Engine) MissedExits() map[string]Exit { return e.away }
 
 // scanBundles reads the bundles of containers before containerd does, which deletes those that it finds no shim for:
 // by container ID, nil for those that have not exited. It also makes sure that the program by which containerd cleans
@@ -99,8 +99,8 @@ func repairShimPath(bundle, shimPath string) error {
 	return nil
 }
 
-// exitedWhileAway completes what the bundles told with the containers whose bundles had no exit and are gone now.
-func (e *Engine) exitedWhileAway(bundles map[string]*Exit, now time.Time) (map[string]Exit, error) {
+// missedExits completes what the bundles told with the containers whose bundles had no exit and are gone now.
+func (e *Engine) missedExits(bundles map[string]*Exit, now time.Time) (map[string]Exit, error) {
 	away := map[string]Exit{}
 	for id, x := range bundles {
 		if x != nil {

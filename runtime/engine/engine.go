@@ -122,7 +122,7 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := os.Chmod(e.ttrpcAddress(), 0o600); err != nil {
 		return err
 	}
-	e.away, err = e.exitedWhileAway(bundles, time.Now())
+	e.away, err = e.missedExits(bundles, time.Now())
 	return err
 }
 

@@ -295,8 +295,8 @@ func TestCloseLeavesContainers(t *testing.T) {
 	if s2.Pid() != s.Pid() || c2.Pid() != c.Pid() {
 		t.Errorf("processes: got %d and %d, want %d and %d", s2.Pid(), c2.Pid(), s.Pid(), c.Pid())
 	}
-	if len(e2.ExitedWhileAway()) != 0 {
-		t.Errorf("exited: %v", e2.ExitedWhileAway())
+	if len(e2.MissedExits()) != 0 {
+		t.Errorf("exited: %v", e2.MissedExits())
 	}
 	w.delete(c2)
 	w.remove(e2, "pod")

@@ -162,7 +162,7 @@ func TestScanBundles(t *testing.T) {
 	}
 	now := time.Now()
 	e := &Engine{opt: Options{State: state}}
-	away, err := e.exitedWhileAway(got, now)
+	away, err := e.missedExits(got, now)
 	if err != nil {
 		t.Fatal(err)
 	}

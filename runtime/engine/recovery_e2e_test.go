@@ -56,7 +56,7 @@ func TestDaemonKilled(t *testing.T) {
 
 	e := w.start()
 	defer w.stop(e)
-	if got := e.ExitedWhileAway(); len(got) != 1 || got["ends"].Status != 7 || got["ends"].At.Before(killed) || got["ends"].At.After(back) {
+	if got := e.MissedExits(); len(got) != 1 || got["ends"].Status != 7 || got["ends"].At.Before(killed) || got["ends"].At.After(back) {
 		t.Errorf("exited while away: %v", got)
 	}
 	ends := w.load(e, "ends")
@@ -109,7 +109,7 @@ func TestShimKilledWhileAway(t *testing.T) {
 	}
 	e := w.start()
 	defer w.stop(e)
-	if got := e.ExitedWhileAway(); len(got) != 1 || got["doomed"].Status != 137 {
+	if got := e.MissedExits(); len(got) != 1 || got["doomed"].Status != 137 {
 		t.Errorf("exited while away: %v", got)
 	}
 	if _, err := e.LoadSandbox(ctxOf(t), "pod"); !errdefs.IsNotFound(err) {
@@ -160,7 +160,7 @@ func TestDaemonKilledAnywhere(t *testing.T) {
 				t.Errorf("round %d: container %s: %v", round, record.ID(), err)
 			}
 		}
-		t.Logf("round %d: %d sandboxes, %d containers, missed exits %v", round, w.sandboxRecords(e), len(records), e.ExitedWhileAway())
+		t.Logf("round %d: %d sandboxes, %d containers, missed exits %v", round, w.sandboxRecords(e), len(records), e.MissedExits())
 		w.remove(e, "pod")
 		w.stop(e)
 		// A shim whose address was not written down yet ends by itself.
