@@ -33,8 +33,7 @@ func BenchmarkSandbox(b *testing.B) {
 	}
 }
 
-// BenchmarkShimMemory measures what a pod's shim costs: its share of memory among ten of them, with no, one and five
-// containers.
+// BenchmarkShimMemory measures the memory (PSS) of a shim among ten of them, with zero, one and five containers.
 func BenchmarkShimMemory(b *testing.B) {
 	const pods = 10
 	w := newEnv(b)
@@ -59,14 +58,14 @@ func BenchmarkShimMemory(b *testing.B) {
 				cs = append(cs, w.run(s, fmt.Sprintf("c%d-%d", i, have), "while :; do echo x; sleep 1; done"))
 			}
 		}
-		<-time.After(15 * time.Second) // a quiet shim gives memory back
+		<-time.After(15 * time.Second) // an idle shim returns memory to the kernel
 		sum := 0
 		for _, s := range sandboxes {
 			sum += pss(b, s.Pid())
 		}
 		kib[n] = float64(sum / pods)
 	}
-	for b.Loop() { // the measures are the metrics, which the loop's beginning would forget
+	for b.Loop() { // b.Loop resets metrics when it starts, so report them inside
 		continue
 	}
 	for n, v := range kib {
@@ -74,7 +73,7 @@ func BenchmarkShimMemory(b *testing.B) {
 	}
 }
 
-// pss is a process's share of memory in KiB.
+// pss returns a process's proportional set size in KiB.
 func pss(t testing.TB, pid int) int {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {

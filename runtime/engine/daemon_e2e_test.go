@@ -12,20 +12,20 @@ import (
 	"os/exec"
 )
 
-// plan is what a daemon of another process is to do.
+// plan is what a daemon in another process does.
 type plan struct {
 	Dir, Shim string
-	Scripts   map[string]string // by container, all in the sandbox "pod"
+	Scripts   map[string]string // by container name, all in the sandbox "pod"
 }
 
-// daemon is the other process: it runs an engine with some containers, and is there to be killed.
+// daemon runs an engine with containers in another process. Tests kill it.
 func daemon(text string) error {
 	var p plan
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		return err
 	}
 	shimPath = p.Shim
-	ctx, w := context.Background(), worldIn(p.Dir)
+	ctx, w := context.Background(), envIn(p.Dir)
 	e, err := Start(ctx, w.options())
 	if err != nil {
 		return err
@@ -78,7 +78,7 @@ func (w *env) startDaemon(scripts map[string]string) *os.Process {
 	return cmd.Process
 }
 
-// kill kills a process that we started, and waits for its end.
+// kill kills a process that the test started and waits for its exit.
 func (w *env) kill(p *os.Process) {
 	w.t.Helper()
 	if err := p.Kill(); err != nil {

@@ -23,10 +23,10 @@ import (
 	"github.com/podstead/podstead/runtime/shim"
 )
 
-// deadline is for conditions that come within a second on an idle machine.
+// deadline bounds the wait for conditions that take under a second on an idle host.
 const deadline = 90 * time.Second
 
-// shimPath is the small shim, built once for all tests.
+// shimPath is the shim binary without the rest of podstead, built once for all tests.
 var shimPath string
 
 func TestMain(m *testing.M) {
@@ -59,7 +59,7 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// world is a folder for an engine, a root file system for its containers, and a cgroup for all of it.
+// env is a directory for an engine, a root file system for its containers, and a cgroup for all of them.
 type env struct {
 	t      testing.TB
 	dir    string
@@ -76,7 +76,7 @@ func newEnv(t testing.TB) *env {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := worldIn(dir)
+	w := envIn(dir)
 	w.t = t
 	for _, d := range []string{"bin", "proc", "dev", "sys", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(w.rootfs, d), 0o755); err != nil {
@@ -99,7 +99,7 @@ func newEnv(t testing.TB) *env {
 	return w
 }
 
-func worldIn(dir string) *env {
+func envIn(dir string) *env {
 	return &env{dir: dir, rootfs: filepath.Join(dir, "rootfs"), cgroup: "/podstead-test-" + filepath.Base(dir)}
 }
 
@@ -107,7 +107,7 @@ func (w *env) options() Options {
 	return Options{Root: filepath.Join(w.dir, "root"), State: filepath.Join(w.dir, "run"), ShimPath: shimPath}
 }
 
-// start starts an engine in this process. It is closed at the end of the test at the latest.
+// start starts an engine in this process and closes it at the end of the test at the latest.
 func (w *env) start() *Engine {
 	w.t.Helper()
 	e, err := Start(w.t.Context(), w.options())
@@ -145,7 +145,7 @@ func (w *env) remove(e *Engine, id string) {
 	}
 }
 
-// sandboxRecords counts the sandboxes that were started and not removed, those with a dead shim included.
+// sandboxRecords counts the sandboxes that were started and not removed, including those with a dead shim.
 func (w *env) sandboxRecords(e *Engine) int {
 	w.t.Helper()
 	records, err := e.client.SandboxStore().List(namespaces.WithNamespace(ctxOf(w.t), Namespace))
@@ -195,7 +195,7 @@ func (w *env) run(s *Sandbox, id, script string, opts ...oci.SpecOpts) *containe
 	return c
 }
 
-// load finds a container that an earlier engine started.
+// load returns a container that an earlier engine started.
 func (w *env) load(e *Engine, id string) *container {
 	w.t.Helper()
 	ctx := ctxOf(w.t)
@@ -227,7 +227,7 @@ func (w *env) exited(c *container) uint32 {
 	}
 }
 
-// delete kills a container and deletes all of it.
+// delete kills a container and deletes its task and record.
 func (w *env) delete(c *container) {
 	w.t.Helper()
 	ctx := ctxOf(w.t)
@@ -253,7 +253,7 @@ func (w *env) lines(id string) []crilog.Entry {
 	return all
 }
 
-// eventually waits for a condition, and says at last what it saw.
+// eventually waits for a condition. On a timeout it reports the last state.
 func (w *env) eventually(what string, cond func() (string, bool)) {
 	w.t.Helper()
 	end := time.Now().Add(deadline)
@@ -263,20 +263,20 @@ func (w *env) eventually(what string, cond func() (string, bool)) {
 			return
 		}
 		if time.Now().After(end) {
-			w.t.Fatalf("%s: did not come; last seen: %s", what, last)
+			w.t.Fatalf("timed out waiting for %s; last state: %s", what, last)
 		}
 		<-time.After(10 * time.Millisecond)
 	}
 }
 
-// ctxOf is a context that outlives the test's own, for cleaning up, but not for ever.
+// ctxOf returns a context that outlives the test's own, for cleanup, and has a deadline.
 func ctxOf(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(namespaces.WithNamespace(context.Background(), Namespace), 2*deadline)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// output runs a process in a container and returns what it printed, over plain FIFOs.
+// output runs a process in a container and returns its output, read from plain FIFOs.
 func (w *env) output(c *container, id string, args ...string) (string, uint32) {
 	w.t.Helper()
 	ctx := ctxOf(w.t)

@@ -116,8 +116,8 @@ func TestLimit(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			pod := &spec.Pod{Resources: test.pod, Containers: []spec.Container{{Name: "app", Resources: test.resource}}}
 			var got specs.LinuxResources
-			limit(&got, &Input{Pod: pod, Container: &pod.Containers[0], Host: test.machine, Cgroup: test.shows})
-			if test.machine.Controllers.Has(cgroup.Pids) {
+			limit(&got, &Input{Pod: pod, Container: &pod.Containers[0], Host: test.host, Cgroup: test.shows})
+			if test.host.Controllers.Has(cgroup.Pids) {
 				test.want.Pids = &specs.LinuxPids{Limit: new(int64(-1))}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

@@ -65,7 +65,7 @@ func TestSpecFollowsMachine(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in := input()
-			in.Host = test.machine
+			in.Host = test.host
 			s := build(t, in)
 			if l := s.Process.Rlimits; len(l) != 1 || l[0].Soft != test.files || l[0].Hard != test.files {
 				t.Errorf("limits %+v, want %d open files", l, test.files)
@@ -157,12 +157,12 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-func TestLookAtMachine(t *testing.T) {
+func TestDetectHost(t *testing.T) {
 	h, err := DetectHost()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if h.NrOpen == 0 || h.OpenFiles == 0 {
-		t.Errorf("machine %+v has no limits", m)
+		t.Errorf("host %+v has no limits", h)
 	}
 }
