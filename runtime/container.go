@@ -215,7 +215,7 @@ func (r *Runtime) spec(
 		Hostname: hostname, Namespaces: joined(pins, ids),
 		Files:       filesOf(etc, pins),
 		CgroupsPath: r.cgroups.spec(uid, id),
-		Machine:     r.machine,
+		Host:        r.machine,
 	}
 	var err error
 	if in.Cgroup, err = r.cgroups.shows(uid); err != nil {

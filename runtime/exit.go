@@ -249,7 +249,7 @@ func (r *Runtime) end(ctx context.Context, c client.Container) error {
 
 // takeUpExits writes down how containers ended while no engine ran: the engine itself tells it only until its next start.
 func (r *Runtime) takeUpExits(ctx context.Context) error {
-	for id, away := range r.engine.ExitedWhileAway() {
+	for id, away := range r.engine.MissedExits() {
 		c, err := r.client.LoadContainer(ctx, id)
 		if errdefs.IsNotFound(err) {
 			continue

@@ -38,7 +38,7 @@ func (r *Runtime) sandboxSpec(uid string, sandbox int, pod *spec.Pod, n oci.Name
 		Program:     r.engine.ShimPath(),
 		Namespaces:  n,
 		CgroupsPath: r.cgroups.spec(uid, sandboxID(uid, sandbox)),
-		Machine:     r.machine,
+		Host:        r.machine,
 	})
 	s.Annotations = map[string]string{shim.PIDAnnotation: n.PID}
 	return s

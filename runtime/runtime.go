@@ -149,7 +149,7 @@ type Runtime struct {
 	engine  *engine.Engine
 	client  *client.Client
 	images  *image.Store
-	machine oci.Machine
+	machine oci.Host
 	// appArmor is where the kernel's profiles are.
 	appArmor appArmor
 	cgroups  cgroups
@@ -176,7 +176,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	if _, err := exec.LookPath(o.RuntimeBinary); err != nil {
 		return nil, fmt.Errorf("find OCI runtime: %w", err)
 	}
-	machine, err := oci.LookAtMachine()
+	machine, err := oci.DetectHost()
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}

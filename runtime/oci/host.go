@@ -20,7 +20,7 @@ import (
 const maxOpenFiles = 1 << 20
 
 // Machine is what the machine and this process can do, as far as it decides what a container gets.
-type Machine struct {
+type Host struct {
 	// Seccomp says that the kernel filters system calls.
 	Seccomp bool
 	// AppArmor says that the kernel has AppArmor, and the machine the program that loads its profiles.
@@ -44,44 +44,44 @@ type Machine struct {
 	OOMScoreAdj int
 }
 
-// LookAtMachine finds out what the machine and this process can do.
-func LookAtMachine() (Machine, error) {
-	m := Machine{Seccomp: hasSeccomp(), AppArmor: apparmor.HostSupports()}
+// DetectHost finds out what the machine and this process can do.
+func DetectHost() (Host, error) {
+	h := Host{Seccomp: hasSeccomp(), AppArmor: apparmor.HostSupports()}
 	var st unix.Statfs_t
 	if err := unix.Statfs("/sys/fs/cgroup", &st); err != nil {
-		return m, fmt.Errorf("look at cgroups: %w", err)
+		return h, fmt.Errorf("look at cgroups: %w", err)
 	}
-	m.UnifiedCgroups = st.Type == unix.CGROUP2_SUPER_MAGIC
+	h.UnifiedCgroups = st.Type == unix.CGROUP2_SUPER_MAGIC
 	var err error
-	if m.Controllers, err = cgroup.LookAtControllers(); err != nil {
-		return m, err
+	if h.Controllers, err = cgroup.LookAtControllers(); err != nil {
+		return h, err
 	}
-	if m.HugePages, err = hugePages("/sys/kernel/mm/hugepages"); err != nil {
-		return m, err
+	if h.HugePages, err = hugePages("/sys/kernel/mm/hugepages"); err != nil {
+		return h, err
 	}
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
-		return m, fmt.Errorf("look at memory: %w", err)
+		return h, fmt.Errorf("look at memory: %w", err)
 	}
-	m.Memory = int64(info.Totalram) * int64(info.Unit) //nolint:gosec // no machine has more
+	h.Memory = int64(info.Totalram) * int64(info.Unit) //nolint:gosec // no machine has more
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return m, fmt.Errorf("look at the limit of open files: %w", err)
+		return h, fmt.Errorf("look at the limit of open files: %w", err)
 	}
-	m.OpenFiles = limit.Max
+	h.OpenFiles = limit.Max
 	nr, err := readInt("/proc/sys/fs/nr_open")
 	if err != nil {
-		return m, err
+		return h, err
 	}
-	m.NrOpen = uint64(max(nr, 0))
-	if m.OOMScoreAdj, err = readInt("/proc/self/oom_score_adj"); err != nil {
-		return m, err
+	h.NrOpen = uint64(max(nr, 0))
+	if h.OOMScoreAdj, err = readInt("/proc/self/oom_score_adj"); err != nil {
+		return h, err
 	}
-	if m.Capabilities, err = cap.Current(); err != nil {
-		return m, fmt.Errorf("look at capabilities: %w", err)
+	if h.Capabilities, err = cap.Current(); err != nil {
+		return h, fmt.Errorf("look at capabilities: %w", err)
 	}
-	m.Resource = slices.Contains(m.Capabilities, "CAP_SYS_RESOURCE")
-	return m, nil
+	h.Resource = slices.Contains(h.Capabilities, "CAP_SYS_RESOURCE")
+	return h, nil
 }
 
 // hugePages lists the sizes of huge pages by the names of their folders, hugepages-2048kB for example, as cgroups name them.
@@ -127,18 +127,18 @@ func hasSeccomp() bool {
 }
 
 // openFiles is the limit of open files that a container gets.
-func (m Machine) openFiles() uint64 {
-	limit := min(maxOpenFiles, m.NrOpen)
-	if !m.Resource {
-		limit = min(limit, m.OpenFiles)
+func (h Host) openFiles() uint64 {
+	limit := min(maxOpenFiles, h.NrOpen)
+	if !h.Resource {
+		limit = min(limit, h.OpenFiles)
 	}
 	return limit
 }
 
 // oomScore is the OOM score that a container gets where this one is wanted.
-func (m Machine) oomScore(want int) int {
-	if !m.Resource {
-		return max(want, m.OOMScoreAdj)
+func (h Host) oomScore(want int) int {
+	if !h.Resource {
+		return max(want, h.OOMScoreAdj)
 	}
 	return want
 }

@@ -39,7 +39,7 @@ const patience = 30 * time.Second
 
 // world is containerd's metadata, content and native snapshots in a folder,
 // with an applier that needs no root: all of containerd that images touch.
-type world struct {
+type env struct {
 	dir     string
 	client  *containerd.Client
 	store   *image.Store
@@ -47,10 +47,10 @@ type world struct {
 	applier *applier
 }
 
-// newWorld gives a world and a context of its namespace, which ends with the test.
-func newWorld(t *testing.T, opts image.Options) (context.Context, *world) {
+// newEnv gives a world and a context of its namespace, which ends with the test.
+func newEnv(t *testing.T, opts image.Options) (context.Context, *env) {
 	t.Helper()
-	w := &world{dir: t.TempDir(), applier: &applier{}}
+	w := &env{dir: t.TempDir(), applier: &applier{}}
 	blobs, err := local.NewLabeledStore(filepath.Join(w.dir, "content"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +92,7 @@ func newWorld(t *testing.T, opts image.Options) (context.Context, *world) {
 }
 
 // collect runs the garbage collector, which a real containerd does by itself.
-func (w *world) collect(ctx context.Context, t *testing.T) {
+func (w *env) collect(ctx context.Context, t *testing.T) {
 	t.Helper()
 	if _, err := w.db.GarbageCollect(ctx); err != nil {
 		t.Fatal(err)
@@ -101,7 +101,7 @@ func (w *world) collect(ctx context.Context, t *testing.T) {
 
 // blobs counts the content that is there, snapshots the unpacked layers and
 // what is being unpacked.
-func (w *world) blobs(ctx context.Context, t *testing.T) (n int) {
+func (w *env) blobs(ctx context.Context, t *testing.T) (n int) {
 	t.Helper()
 	count := func(content.Info) error { n++; return nil }
 	if err := w.client.ContentStore().Walk(ctx, count); err != nil {
@@ -110,7 +110,7 @@ func (w *world) blobs(ctx context.Context, t *testing.T) (n int) {
 	return n
 }
 
-func (w *world) snapshots(ctx context.Context, t *testing.T) (n int) {
+func (w *env) snapshots(ctx context.Context, t *testing.T) (n int) {
 	t.Helper()
 	count := func(context.Context, snapshots.Info) error { n++; return nil }
 	if err := w.client.SnapshotService("native").Walk(ctx, count); err != nil {
@@ -119,7 +119,7 @@ func (w *world) snapshots(ctx context.Context, t *testing.T) (n int) {
 	return n
 }
 
-func (w *world) leases(ctx context.Context, t *testing.T) int {
+func (w *env) leases(ctx context.Context, t *testing.T) int {
 	t.Helper()
 	list, err := w.client.LeasesService().List(ctx)
 	if err != nil {
@@ -129,7 +129,7 @@ func (w *world) leases(ctx context.Context, t *testing.T) int {
 }
 
 // damage overwrites content on disk behind containerd's back, as a power cut can.
-func (w *world) damage(t *testing.T, d digest.Digest) {
+func (w *env) damage(t *testing.T, d digest.Digest) {
 	t.Helper()
 	name := filepath.Join(w.dir, "content/blobs", d.Algorithm().String(), d.Encoded())
 	fi, err := os.Stat(name)
@@ -145,7 +145,7 @@ func (w *world) damage(t *testing.T, d digest.Digest) {
 }
 
 // read gives a file of the unpacked image.
-func (w *world) read(ctx context.Context, t *testing.T, img image.Image, name string) string {
+func (w *env) read(ctx context.Context, t *testing.T, img image.Image, name string) string {
 	t.Helper()
 	sn := w.client.SnapshotService("native")
 	mounts, err := sn.View(ctx, "read-"+t.Name(), img.Snapshot)

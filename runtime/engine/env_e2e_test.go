@@ -23,10 +23,10 @@ import (
 	"github.com/podstead/podstead/runtime/shim"
 )
 
-// deadline is for conditions that come within a second on an idle machine.
+// deadline bounds the wait for conditions that take under a second on an idle host.
 const deadline = 90 * time.Second
 
-// shimPath is the small shim, built once for all tests.
+// shimPath is the shim binary without the rest of podstead, built once for all tests.
 var shimPath string
 
 func TestMain(m *testing.M) {
@@ -59,15 +59,15 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// world is a folder for an engine, a root file system for its containers, and a cgroup for all of it.
-type world struct {
+// env is a directory for an engine, a root file system for its containers, and a cgroup for all of them.
+type env struct {
 	t      testing.TB
 	dir    string
 	rootfs string
 	cgroup string
 }
 
-func newWorld(t testing.TB) *world {
+func newEnv(t testing.TB) *env {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("this test needs root")
@@ -76,7 +76,7 @@ func newWorld(t testing.TB) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := worldIn(dir)
+	w := envIn(dir)
 	w.t = t
 	for _, d := range []string{"bin", "proc", "dev", "sys", "tmp"} {
 		if err := os.MkdirAll(filepath.Join(w.rootfs, d), 0o755); err != nil {
@@ -99,16 +99,16 @@ func newWorld(t testing.TB) *world {
 	return w
 }
 
-func worldIn(dir string) *world {
-	return &world{dir: dir, rootfs: filepath.Join(dir, "rootfs"), cgroup: "/podstead-test-" + filepath.Base(dir)}
+func envIn(dir string) *env {
+	return &env{dir: dir, rootfs: filepath.Join(dir, "rootfs"), cgroup: "/podstead-test-" + filepath.Base(dir)}
 }
 
-func (w *world) options() Options {
+func (w *env) options() Options {
 	return Options{Root: filepath.Join(w.dir, "root"), State: filepath.Join(w.dir, "run"), ShimPath: shimPath}
 }
 
-// start starts an engine in this process. It is closed at the end of the test at the latest.
-func (w *world) start() *Engine {
+// start starts an engine in this process and closes it at the end of the test at the latest.
+func (w *env) start() *Engine {
 	w.t.Helper()
 	e, err := Start(w.t.Context(), w.options())
 	if err != nil {
@@ -117,16 +117,16 @@ func (w *world) start() *Engine {
 	return e
 }
 
-func (w *world) stop(e *Engine) {
+func (w *env) stop(e *Engine) {
 	w.t.Helper()
 	if err := e.Close(); err != nil {
 		w.t.Error(err)
 	}
 }
 
-func (w *world) shimCgroup(sandbox string) string { return w.cgroup + "/" + sandbox + "/shim" }
+func (w *env) shimCgroup(sandbox string) string { return w.cgroup + "/" + sandbox + "/shim" }
 
-func (w *world) sandbox(e *Engine, id string) *Sandbox {
+func (w *env) sandbox(e *Engine, id string) *Sandbox {
 	w.t.Helper()
 	s, err := e.StartSandbox(ctxOf(w.t), id, SandboxOptions{Cgroup: w.shimCgroup(id)})
 	if err != nil {
@@ -135,7 +135,7 @@ func (w *world) sandbox(e *Engine, id string) *Sandbox {
 	return s
 }
 
-func (w *world) remove(e *Engine, id string) {
+func (w *env) remove(e *Engine, id string) {
 	w.t.Helper()
 	if err := e.RemoveSandbox(ctxOf(w.t), id); err != nil {
 		w.t.Error(err)
@@ -145,6 +145,16 @@ func (w *world) remove(e *Engine, id string) {
 	}
 }
 
+// sandboxRecords counts the sandboxes that were started and not removed, including those with a dead shim.
+func (w *env) sandboxRecords(e *Engine) int {
+	w.t.Helper()
+	records, err := e.client.SandboxStore().List(namespaces.WithNamespace(ctxOf(w.t), Namespace))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return len(records)
+}
+
 // container is a task that runs in a sandbox.
 type container struct {
 	client.Task
@@ -152,10 +162,10 @@ type container struct {
 	exit   <-chan client.ExitStatus
 }
 
-func (w *world) logOf(id string) string { return filepath.Join(w.dir, "log", id, "0.log") }
+func (w *env) logOf(id string) string { return filepath.Join(w.dir, "log", id, "0.log") }
 
 // runContainer starts a container that runs a shell script.
-func (w *world) runContainer(ctx context.Context, s *Sandbox, id, script string, opts ...oci.SpecOpts) (*container, error) {
+func (w *env) runContainer(ctx context.Context, s *Sandbox, id, script string, opts ...oci.SpecOpts) (*container, error) {
 	ctx = namespaces.WithNamespace(ctx, Namespace)
 	spec := append([]oci.SpecOpts{
 		oci.WithRootFSPath(w.rootfs),
@@ -176,7 +186,7 @@ func (w *world) runContainer(ctx context.Context, s *Sandbox, id, script string,
 	return c, c.Start(ctx)
 }
 
-func (w *world) run(s *Sandbox, id, script string, opts ...oci.SpecOpts) *container {
+func (w *env) run(s *Sandbox, id, script string, opts ...oci.SpecOpts) *container {
 	w.t.Helper()
 	c, err := w.runContainer(ctxOf(w.t), s, id, script, opts...)
 	if err != nil {
@@ -185,8 +195,8 @@ func (w *world) run(s *Sandbox, id, script string, opts ...oci.SpecOpts) *contai
 	return c
 }
 
-// load finds a container that an earlier engine started.
-func (w *world) load(e *Engine, id string) *container {
+// load returns a container that an earlier engine started.
+func (w *env) load(e *Engine, id string) *container {
 	w.t.Helper()
 	ctx := ctxOf(w.t)
 	record, err := e.Client().LoadContainer(ctx, id)
@@ -203,7 +213,7 @@ func (w *world) load(e *Engine, id string) *container {
 	return c
 }
 
-func (w *world) exited(c *container) uint32 {
+func (w *env) exited(c *container) uint32 {
 	w.t.Helper()
 	select {
 	case s := <-c.exit:
@@ -217,8 +227,8 @@ func (w *world) exited(c *container) uint32 {
 	}
 }
 
-// delete kills a container and deletes all of it.
-func (w *world) delete(c *container) {
+// delete kills a container and deletes its task and record.
+func (w *env) delete(c *container) {
 	w.t.Helper()
 	ctx := ctxOf(w.t)
 	if _, err := c.Delete(ctx, client.WithProcessKill); err != nil {
@@ -230,7 +240,7 @@ func (w *world) delete(c *container) {
 }
 
 // lines reads a container's log.
-func (w *world) lines(id string) []crilog.Entry {
+func (w *env) lines(id string) []crilog.Entry {
 	w.t.Helper()
 	var all []crilog.Entry
 	for e, err := range crilog.Read(w.t.Context(), w.logOf(id), crilog.ReadOptions{}) {
@@ -243,8 +253,8 @@ func (w *world) lines(id string) []crilog.Entry {
 	return all
 }
 
-// eventually waits for a condition, and says at last what it saw.
-func (w *world) eventually(what string, cond func() (string, bool)) {
+// eventually waits for a condition. On a timeout it reports the last state.
+func (w *env) eventually(what string, cond func() (string, bool)) {
 	w.t.Helper()
 	end := time.Now().Add(deadline)
 	for {
@@ -253,21 +263,21 @@ func (w *world) eventually(what string, cond func() (string, bool)) {
 			return
 		}
 		if time.Now().After(end) {
-			w.t.Fatalf("%s: did not come; last seen: %s", what, last)
+			w.t.Fatalf("timed out waiting for %s; last state: %s", what, last)
 		}
 		<-time.After(10 * time.Millisecond)
 	}
 }
 
-// ctxOf is a context that outlives the test's own, for cleaning up, but not for ever.
+// ctxOf returns a context that outlives the test's own, for cleanup, and has a deadline.
 func ctxOf(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(namespaces.WithNamespace(context.Background(), Namespace), 2*deadline)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// output runs a process in a container and returns what it printed, over plain FIFOs.
-func (w *world) output(c *container, id string, args ...string) (string, uint32) {
+// output runs a process in a container and returns its output, read from plain FIFOs.
+func (w *env) output(c *container, id string, args ...string) (string, uint32) {
 	w.t.Helper()
 	ctx := ctxOf(w.t)
 	spec, err := c.Spec(ctx)

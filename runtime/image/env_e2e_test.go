@@ -72,13 +72,13 @@ func startEngine(ctx context.Context, dir string) (*engine.Engine, error) {
 }
 
 // rig is a folder for an engine, and one that runs in it after start.
-type rig struct {
+type hostEnv struct {
 	dir    string
 	engine *engine.Engine
 	store  *image.Store
 }
 
-func newRig(t *testing.T) (context.Context, *rig) {
+func newHostEnv(t *testing.T) (context.Context, *hostEnv) {
 	t.Helper()
 	if os.Geteuid() != 0 {
 		t.Fatal("this test needs root")
@@ -87,7 +87,7 @@ func newRig(t *testing.T) (context.Context, *rig) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &rig{dir: dir}
+	r := &hostEnv{dir: dir}
 	t.Cleanup(func() {
 		mounts, err := os.ReadFile("/proc/self/mountinfo")
 		if err != nil {
@@ -108,7 +108,7 @@ func newRig(t *testing.T) (context.Context, *rig) {
 	return namespaces.WithNamespace(t.Context(), engine.Namespace), r
 }
 
-func (r *rig) start(ctx context.Context, t *testing.T) {
+func (r *hostEnv) start(ctx context.Context, t *testing.T) {
 	t.Helper()
 	e, err := startEngine(ctx, r.dir)
 	if err != nil {
@@ -125,7 +125,7 @@ func (r *rig) start(ctx context.Context, t *testing.T) {
 
 // runUntil starts a daemon that gets the image, kills it once reached says so,
 // and starts an engine on what it left.
-func (r *rig) runUntil(ctx context.Context, t *testing.T, ref string, reached func() bool) {
+func (r *hostEnv) runUntil(ctx context.Context, t *testing.T, ref string, reached func() bool) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -162,7 +162,7 @@ func (r *rig) runUntil(ctx context.Context, t *testing.T, ref string, reached fu
 }
 
 // collect has containerd collect its garbage.
-func (r *rig) collect(ctx context.Context, t *testing.T) {
+func (r *hostEnv) collect(ctx context.Context, t *testing.T) {
 	t.Helper()
 	lm := r.engine.Client().LeasesService()
 	l, err := lm.Create(ctx, leases.WithRandomID())
@@ -174,7 +174,7 @@ func (r *rig) collect(ctx context.Context, t *testing.T) {
 	}
 }
 
-func (r *rig) snapshots(ctx context.Context, t *testing.T) (keys []string) {
+func (r *hostEnv) snapshots(ctx context.Context, t *testing.T) (keys []string) {
 	t.Helper()
 	err := r.engine.Client().SnapshotService(overlay).Walk(ctx, func(_ context.Context, i snapshots.Info) error {
 		keys = append(keys, i.Name)
@@ -188,7 +188,7 @@ func (r *rig) snapshots(ctx context.Context, t *testing.T) (keys []string) {
 
 // read gives a file of a snapshot by way of a mount. Without a lease the view
 // would be gone with the next collection of garbage, which any removal starts.
-func (r *rig) read(ctx context.Context, t *testing.T, key, name string) (data []byte) {
+func (r *hostEnv) read(ctx context.Context, t *testing.T, key, name string) (data []byte) {
 	t.Helper()
 	ctx, done, err := r.engine.Client().WithLease(ctx)
 	if err != nil {
@@ -209,7 +209,7 @@ func (r *rig) read(ctx context.Context, t *testing.T, key, name string) (data []
 	return data
 }
 
-func (r *rig) wantNoLeases(ctx context.Context, t *testing.T) {
+func (r *hostEnv) wantNoLeases(ctx context.Context, t *testing.T) {
 	t.Helper()
 	list, err := r.engine.Client().LeasesService().List(ctx)
 	if err != nil || len(list) > 0 {

@@ -1,6 +1,6 @@
 package engine
 
-// The parts of containerd that pods need, and no more: no CRI, no gRPC server, no metrics.
+// These imports register the containerd plug-ins that pods need. There is no CRI, gRPC server or metrics plug-in.
 import (
 	_ "github.com/containerd/containerd/v2/core/runtime/v2"
 	_ "github.com/containerd/containerd/v2/plugins/content/local/plugin"

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// processHandle is a process that need not be our child, and whose ID cannot come to mean another one.
+// processHandle refers to a process, which need not be a child of this one. Reuse of the process ID does not affect it.
 type processHandle struct {
-	file *os.File // a pidfd; nil for a process that has ended
+	file *os.File // a pidfd, nil if the process has exited
 }
 
 func openProcess(pid int) (processHandle, error) {
@@ -32,7 +32,7 @@ func (p processHandle) close() {
 	}
 }
 
-// wait returns when the process has ended. It costs no thread: the runtime's poller waits for the pidfd.
+// wait returns when the process has exited. It needs no thread: the Go runtime polls the pidfd.
 func (p processHandle) wait(ctx context.Context) error {
 	if p.file == nil {
 		return nil

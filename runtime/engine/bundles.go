@@ -16,39 +16,38 @@ import (
 )
 
 const (
-	// taskPlugin and sandboxController are the plug-ins in whose folders the bundles of containers and sandboxes lie.
+	// taskPlugin and sandboxController are the plug-ins whose directories contain the bundles of containers and sandboxes.
 	taskPlugin        = "io.containerd.runtime.v2.task"
 	sandboxController = "shim"
 	sandboxPlugin     = "io.containerd.sandbox.controller.v1." + sandboxController
 )
 
-// Exit is how a container ended.
+// Exit is the result of a container.
 type Exit struct {
-	// Status is the exit status of the container's first process, or 128 and the number of the signal that ended it.
+	// Status is the exit code of the container's first process, or 128 plus the number of the signal that terminated it.
 	Status uint32
-	// At is when it exited. Where that is not known, it is when we noticed.
+	// At is the time of the exit. If that is unknown, it is the time when the engine noticed.
 	At time.Time
-	// OOMKilled says that the kernel has killed a process of it for want of memory.
+	// OOMKilled is true if the kernel OOM-killed a process of the container.
 	OOMKilled bool
 }
 
-// OOMKilled reports whether the kernel has killed a process of a container that has ended, and whose task was not deleted yet,
-// for want of memory.
+// OOMKilled reports whether the kernel OOM-killed a process of a container that exited and whose task is not deleted.
 func (e *Engine) OOMKilled(id string) (bool, error) {
 	return shim.OOMKilled(filepath.Join(e.opt.State, taskPlugin, Namespace, id))
 }
 
-// ExitedWhileAway tells the containers whose tasks this engine's predecessor had, and that exited before this engine
-// was ready: by container ID. The task of such a container may still be there, and to be deleted, or be gone. Where
-// only its end is certain, because the shim died too, its status is 137.
+// MissedExits returns, by container ID, the containers that had a task in a previous engine and exited before this engine was
+// ready. The task may still exist and need deletion, or it may already be deleted. If the shim died too, the exit code is unknown
+// and reported as 137.
 //
-// A boot voids all: containers that ran before are neither here nor do they have a task.
-func (e *Engine) ExitedWhileAway() map[string]Exit { return e.away }
+// The information does not survive a boot: containers that ran before have no task and are not included.
+func (e *Engine) MissedExits() map[string]Exit { return e.missed }
 
-// scanBundles reads the bundles of containers before containerd does, which deletes those that it finds no shim for:
-// by container ID, nil for those that have not exited. It also makes sure that the program by which containerd cleans
-// up after each shim still exists: containerd gives up a running shim, and kills nothing of it, if an upgrade has moved
-// the program.
+// scanBundles reads the exits in the bundles of containers, by container ID, nil for containers that have not exited. It must run
+// before containerd starts, because containerd deletes bundles without a shim. It also repairs the path of the binary that
+// containerd calls to clean up after each shim: if an upgrade moved the binary, containerd drops a running shim without killing
+// its containers.
 func scanBundles(state, shimPath string) (map[string]*Exit, error) {
 	exits := map[string]*Exit{}
 	for _, plugin := range []string{taskPlugin, sandboxPlugin} {
@@ -59,7 +58,7 @@ func scanBundles(state, shimPath string) (map[string]*Exit, error) {
 		}
 		for _, entry := range entries {
 			id := entry.Name()
-			if !entry.IsDir() || id[0] == '.' { // containerd is deleting it
+			if !entry.IsDir() || id[0] == '.' { // a dot marks a bundle that containerd was deleting
 				continue
 			}
 			bundle := filepath.Join(dir, id)
@@ -82,7 +81,8 @@ func scanBundles(state, shimPath string) (map[string]*Exit, error) {
 	return exits, nil
 }
 
-// repairShimPath writes down which program cleans up after a shim, if that is not known or it is gone.
+// repairShimPath records the binary that cleans up after a shim, if the bundle has no record or the recorded binary does not
+// exist.
 func repairShimPath(bundle, shimPath string) error {
 	file := filepath.Join(bundle, "shim-binary-path")
 	have, err := os.ReadFile(file)
@@ -94,25 +94,25 @@ func repairShimPath(bundle, shimPath string) error {
 		return fmt.Errorf("read shim of %s: %w", bundle, err)
 	}
 	if err := os.WriteFile(file, []byte(shimPath), 0o600); err != nil {
-		return fmt.Errorf("repair shim of %s: %w", bundle, err)
+		return fmt.Errorf("record shim of %s: %w", bundle, err)
 	}
 	return nil
 }
 
-// exitedWhileAway completes what the bundles told with the containers whose bundles had no exit and are gone now.
-func (e *Engine) exitedWhileAway(bundles map[string]*Exit, now time.Time) (map[string]Exit, error) {
-	away := map[string]Exit{}
+// missedExits adds the containers whose bundle had no exit and no longer exists.
+func (e *Engine) missedExits(bundles map[string]*Exit, now time.Time) (map[string]Exit, error) {
+	missed := map[string]Exit{}
 	for id, x := range bundles {
 		if x != nil {
-			away[id] = *x
+			missed[id] = *x
 			continue
 		}
 		_, err := os.Stat(filepath.Join(e.opt.State, taskPlugin, Namespace, id))
 		if errors.Is(err, fs.ErrNotExist) {
-			away[id] = Exit{Status: 128 + uint32(unix.SIGKILL), At: now}
+			missed[id] = Exit{Status: 128 + uint32(unix.SIGKILL), At: now}
 		} else if err != nil {
-			return nil, fmt.Errorf("look for container %s: %w", id, err)
+			return nil, fmt.Errorf("check bundle of container %s: %w", id, err)
 		}
 	}
-	return away, nil
+	return missed, nil
 }
