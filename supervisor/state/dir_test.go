@@ -1,4 +1,4 @@
-package supervisor
+package state
 
 import (
 	"os"
@@ -14,9 +14,9 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-func TestDirStore(t *testing.T) {
+func TestDir(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "pods")
-	store, err := NewDirStore(dir)
+	store, err := NewDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -25,7 +25,7 @@ func TestDirStore(t *testing.T) {
 		Apply(lifecycle.Issued{Action: lifecycle.StartSandbox{Sandbox: 1, Round: 1}, At: now}).
 		Apply(lifecycle.SandboxStarted{Sandbox: 1, IPs: []string{"10.0.0.1"}, At: now})
 	pod := &spec.Pod{Name: "web", Secrets: []spec.Secret{{Name: "db", Data: spec.SecretData{"password": "hunter2"}}, {Name: "tls", Credential: "c"}}}
-	want := Envelope{Version: envelopeVersion, SavedAt: now, Pod: pod, Owner: Owner{Session: "s", By: "me"}, Facts: facts}
+	want := Pod{Version: version, SavedAt: now, Pod: pod, Owner: Owner{Session: "s", By: "me"}, Facts: facts}
 	if err := store.Save(want); err != nil {
 		t.Fatal(err)
 	}
@@ -38,14 +38,14 @@ func TestDirStore(t *testing.T) {
 	write("other.json", `{"version":1,"savedAt":{"boot":"b"},"pod":{"name":"web"},"facts":{"uid":"u"}}`)
 	write("later.json", `{"version":2,"pods":[]}`)
 	write("later.txt", "not ours")
-	envelopes, unusable, err := store.Load()
+	pods, unusable, err := store.Load()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(envelopes) != 1 {
-		t.Fatalf("%d envelopes were loaded", len(envelopes))
+	if len(pods) != 1 {
+		t.Fatalf("%d pods were loaded", len(pods))
 	}
-	if diff := cmp.Diff(want, envelopes[0], cmpopts.EquateEmpty()); diff != "" {
+	if diff := cmp.Diff(want, pods[0], cmpopts.EquateEmpty()); diff != "" {
 		t.Errorf("the envelope that was saved and the one that was loaded differ:\n%s", diff)
 	}
 	if len(unusable) != 3 {
@@ -59,7 +59,7 @@ func TestDirStore(t *testing.T) {
 	if err := store.Delete("web"); err != nil {
 		t.Fatal(err)
 	}
-	if envelopes, unusable, _ := store.Load(); len(envelopes) != 0 || len(unusable) != 1 {
-		t.Errorf("the second time %v and %v were loaded, want the later version alone", envelopes, unusable)
+	if pods, unusable, _ := store.Load(); len(pods) != 0 || len(unusable) != 1 {
+		t.Errorf("the second time %v and %v were loaded, want the later version alone", pods, unusable)
 	}
 }

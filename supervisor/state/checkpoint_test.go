@@ -1,4 +1,4 @@
-package supervisor_test
+package state_test
 
 import (
 	"os"
@@ -8,18 +8,18 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
-func TestDirNotes(t *testing.T) {
+func TestCheckpointDir(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "run", "pods")
-	v, err := supervisor.NewDirNotes(dir)
+	v, err := state.NewCheckpointDir(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	at := lifecycle.Instant{Boot: "b", Mono: time.Minute, Wall: time.Unix(1, 0).UTC()}
-	said := supervisor.Note{
+	said := state.Checkpoint{
 		At: at,
 		Probes: []lifecycle.ProbeChanged{{
 			ProbeRef: lifecycle.ProbeRef{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}, Kind: lifecycle.ProbeReadiness},
@@ -47,7 +47,7 @@ func TestDirNotes(t *testing.T) {
 	if err == nil {
 		t.Error("a file that cannot be read was no error")
 	}
-	if diff := cmp.Diff(map[string]supervisor.Note{"u1": said, "bad": {}}, all); diff != "" {
+	if diff := cmp.Diff(map[string]state.Checkpoint{"u1": said, "bad": {}}, all); diff != "" {
 		t.Errorf("loaded (-want +got):\n%s", diff)
 	}
 	if err := os.RemoveAll(dir); err != nil {
@@ -65,7 +65,7 @@ func TestDirNotes(t *testing.T) {
 	if err := v.Delete("u1"); err == nil {
 		t.Error("a file in the place of the folder was no error")
 	}
-	if _, err := supervisor.NewDirNotes(dir); err == nil {
+	if _, err := state.NewCheckpointDir(dir); err == nil {
 		t.Error("a file in the place of the folder was no error")
 	}
 }

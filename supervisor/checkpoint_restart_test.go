@@ -117,10 +117,10 @@ func TestNotesBesideADiskThatHangs(t *testing.T) {
 		m.until("p", "ready", ready)
 		synctest.Wait()
 		m.disk.kill()
-		kept, _ := m.notes.Load() // at the kill
+		kept, _ := m.checkpoints.Load() // at the kill
 		close(hang)
 		m.crash()
-		m.disk.hang, m.notes.kept = nil, kept
+		m.disk.hang, m.checkpoints.kept = nil, kept
 		m.start()
 		if s, _ := m.Pod("p"); !ready(s) {
 			t.Error("the pod is not ready after a restart")
