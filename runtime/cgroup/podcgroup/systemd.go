@@ -1,4 +1,4 @@
-package runtime
+package podcgroup
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 	"github.com/podstead/podstead/runtime/cgroup"
 )
 
-// unitPrefix begins the names of all our units. A dash in the name of a slice makes it a child: podstead.slice is the
-// parent of every pod's.
+// unitPrefix is the prefix of all units. A dash in the name of a slice makes it a child: podstead.slice is the parent of the
+// slices of all pods.
 const unitPrefix = "podstead"
 
 func slice(uid string) string { return unitPrefix + "-" + strings.ReplaceAll(uid, "-", "_") + ".slice" }
 
-// startSlice makes the slice of a pod, or bounds the one that is there.
+// startSlice starts the slice of a pod, or sets the limits of the existing one.
 func startSlice(ctx context.Context, uid string, l cgroup.Limits, unified bool) error {
 	conn, err := dbus.NewWithContext(ctx)
 	if err != nil {
@@ -37,7 +37,7 @@ func startSlice(ctx context.Context, uid string, l cgroup.Limits, unified bool) 
 		return awaitJob(ctx, "start "+slice(uid), err, done)
 	}
 	if err := conn.SetUnitPropertiesContext(ctx, slice(uid), true, limits...); err != nil {
-		return fmt.Errorf("bound %s: %w", slice(uid), err)
+		return fmt.Errorf("set limits of %s: %w", slice(uid), err)
 	}
 	return nil
 }
@@ -45,8 +45,8 @@ func startSlice(ctx context.Context, uid string, l cgroup.Limits, unified bool) 
 // unlimited is systemd's "infinity".
 const unlimited = math.MaxUint64
 
-// sliceLimits are the properties of a slice with these limits. A fraction of a percent of a processor is rounded up, as systemd
-// would round it down.
+// sliceLimits returns the properties of a slice with these limits. A fraction of a percent of a processor is rounded up, because
+// systemd would round it down.
 func sliceLimits(l cgroup.Limits, unified bool) []dbus.Property {
 	property := func(name string, value any) dbus.Property {
 		return dbus.Property{Name: name, Value: godbus.MakeVariant(value)}
@@ -73,7 +73,7 @@ func sliceLimits(l cgroup.Limits, unified bool) []dbus.Property {
 	return append(list, property("CPUShares", max(l.Shares, cgroup.MinShares)), property("MemoryLimit", number(l.Memory)))
 }
 
-// startScope moves a shim into a scope of its own, beside the slice of its pod: see [cgroups.shim]. It may be there already.
+// startScope moves a shim to a scope outside the slice of its pod, see [Groups.Shim]. The scope may already exist.
 func startScope(ctx context.Context, uid string, sandbox, pid int) error {
 	conn, err := dbus.NewWithContext(ctx)
 	if err != nil {
@@ -94,7 +94,7 @@ func startScope(ctx context.Context, uid string, sandbox, pid int) error {
 	return awaitJob(ctx, "start "+name, err, done)
 }
 
-// stopSlice stops the slice of a pod, and with it whatever is in it.
+// stopSlice stops the slice of a pod and everything in it.
 func stopSlice(ctx context.Context, uid string) error {
 	conn, err := dbus.NewWithContext(ctx)
 	if err != nil {
@@ -114,7 +114,7 @@ func isUnitError(err error, name string) bool {
 	return ok && e.Name == "org.freedesktop.systemd1."+name
 }
 
-// awaitJob waits for the result of a job that systemd was asked for, or has refused with err.
+// awaitJob waits for the result of a job of systemd. err is the error of the request that created the job.
 func awaitJob(ctx context.Context, what string, err error, done <-chan string) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", what, err)
@@ -122,7 +122,7 @@ func awaitJob(ctx context.Context, what string, err error, done <-chan string) e
 	select {
 	case result := <-done:
 		if result != "done" {
-			return fmt.Errorf("%s: systemd says %q", what, result)
+			return fmt.Errorf("%s: systemd reports %q", what, result)
 		}
 		return nil
 	case <-ctx.Done():
