@@ -101,7 +101,7 @@ func TestBadFiles(t *testing.T) {
 		{"a subnet that is none", "[network]\nsubnets = \"10.90.0.1/22\"", "2:11: network.subnets: subnet 10.90.0.1/22: not the first address of a subnet with its length", ""},
 		{"a level that there is not", "[policy]\npodSecurity = \"strict\"", "2:15: policy.podSecurity: want one of privileged, baseline, restricted", ""},
 		{"a relative path in a list", "[policy]\nhostPaths = [\"/\", \"srv\"]", `2:1: policy.hostPaths: "srv": want an absolute path`, ""},
-		{"a kernel parameter of the machine", "[policy]\nallowedUnsafeSysctls = [\"kernel.panic\"]", `2:1: policy.allowedUnsafeSysctls: "kernel.panic" is no kernel parameter of a namespace`, ""},
+		{"a kernel parameter of the machine", "[policy]\nallowedUnsafeSysctls = [\"kernel.panic\"]", `2:1: policy.allowedUnsafeSysctls: "kernel.panic" is not a namespaced sysctl`, ""},
 		{"a value that is not built", "[containerLog]\ndriver = \"memory\"", `2:10: containerLog.driver: not supported yet: only "file" is`, ""},
 		{"another engine", "[engine]\naddress = \"/run/c.sock\"", "2:11: engine.address: not supported yet", ""},
 		{"no TOML", "stateDir = /x", "1:12: invalid TOML", ""},
