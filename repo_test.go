@@ -222,11 +222,11 @@ func TestPackageNames(t *testing.T) {
 	}
 }
 
-// TestTestNames rejects names of tests that are numbers in another document, and names of subtests that only have a meaning with the
+// TestTestNames rejects names of tests that are numbers in another document, and names of subtests that are only clear after the
 // subtest before.
 func TestTestNames(t *testing.T) {
 	number := regexp.MustCompile(`^(Test|Fuzz|Benchmark)(Row|Case|Issue|Bug|Step|Part)?_?[0-9]`)
-	context := regexp.MustCompile(`(?i)\b(once|and not (earlier|later|before)|as it should( be)?)$|^(and|then|again|so|but)\b`)
+	context := regexp.MustCompile(`(?i)\b(once|and not (earlier|later|before)|as it should( be)?)$|^(and|then|again|so|but) |^(again|then)$`)
 	for _, s := range goFiles(t) {
 		if !s.isTest {
 			continue
@@ -237,18 +237,42 @@ func TestTestNames(t *testing.T) {
 			}
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
-			call, ok := n.(*ast.CallExpr)
-			if !ok || len(call.Args) != 2 {
-				return true
-			}
-			selector, isMethod := call.Fun.(*ast.SelectorExpr)
-			name, isLiteral := call.Args[0].(*ast.BasicLit)
-			if isMethod && isLiteral && selector.Sel.Name == "Run" && context.MatchString(strings.Trim(name.Value, "\"`")) {
-				t.Errorf("%s: subtest %s: name the case that is tested", fset.Position(n.Pos()), name.Value)
+			if name := subtestName(n); context.MatchString(strings.TrimSuffix(name, " at once")) {
+				t.Errorf("%s: subtest %q: name the case that is tested", fset.Position(n.Pos()), name)
 			}
 			return true
 		})
 	}
+}
+
+// subtestName returns the literal name in t.Run(name, ...), or the first string of a row of a table, or "".
+func subtestName(n ast.Node) string {
+	var first ast.Expr
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		if selector, ok := n.Fun.(*ast.SelectorExpr); ok && selector.Sel.Name == "Run" && len(n.Args) == 2 {
+			first = n.Args[0]
+		}
+	case *ast.CompositeLit:
+		if n.Type == nil && len(n.Elts) > 1 {
+			first = n.Elts[0]
+		}
+	}
+	if pair, ok := first.(*ast.KeyValueExpr); ok {
+		if key, ok := pair.Key.(*ast.Ident); !ok || key.Name != "name" {
+			return ""
+		}
+		first = pair.Value
+	}
+	literal, ok := first.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return ""
+	}
+	name, err := strconv.Unquote(literal.Value)
+	if err != nil {
+		return ""
+	}
+	return name
 }
 
 // TestNoLint checks that //nolint is for linters that .golangci.yml enables. nolintlint checks that it has an explanation.
