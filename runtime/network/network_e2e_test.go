@@ -223,7 +223,7 @@ func TestTeardownDoesNotWait(t *testing.T) {
 		return nil
 	}
 	check(t, w.Teardown(t.Context(), "first"))
-	w.state.Addresses = nil // so that only the lease reserves the address
+	w.state.Addresses = nil                  // so that only the lease reserves the address
 	second := w.pod("second", tcp(8080, 80)) // the host port is free at once
 	if second.IPs[0] == first.IPs[0] {
 		t.Errorf("%s was reused before its link was removed", first.IPs[0])

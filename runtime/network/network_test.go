@@ -100,7 +100,7 @@ func TestLeaseFile(t *testing.T) {
 	for _, c := range []struct {
 		name, content string
 		leases        int
-		renamed         bool
+		renamed       bool
 	}{
 		{"valid", validLeases, 2, false},
 		{"of another boot", strings.Replace(validLeases, "this boot", "that", 1), 0, false},
@@ -137,9 +137,9 @@ func TestLeaseFile(t *testing.T) {
 
 func TestStateFile(t *testing.T) {
 	for _, c := range []struct {
-		name, content string
-		subnets       int
-		renamed, fails  bool
+		name, content  string
+		subnets        int
+		renamed, fails bool
 	}{
 		{"valid", `{"version":1,"subnets":["10.77.64.0/22"],"addresses":[{"pod":"web","ip":"10.77.64.5"}]}`, 1, false, false},
 		{"truncated", `{"version":1,"subnets":["10.77.64.0/22"]`, 0, true, false},

@@ -21,7 +21,7 @@ func TestCollect(t *testing.T) {
 	tests := []struct {
 		name   string
 		volume spec.Volume
-		want   map[string]string // the mode and the content by path
+		want   map[string]string // mode and content by path
 		err    string
 	}{
 		{"all keys", configMap(spec.ConfigMapVolume{Name: "shop"}), map[string]string{"a": "0644 1", "b": "0644 2"}, ""},
@@ -106,7 +106,7 @@ func TestCollect(t *testing.T) {
 			}
 			got := map[string]string{}
 			for name, f := range content {
-				got[name] = "0" + mode3(f.Mode) + " " + string(f.Content)
+				got[name] = "0" + permissions(f.Mode) + " " + string(f.Content)
 			}
 			if test.want == nil {
 				test.want = map[string]string{}
@@ -118,8 +118,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// mode3 is the permissions in octal.
-func mode3(mode fs.FileMode) string {
+// permissions returns the permissions in octal.
+func permissions(mode fs.FileMode) string {
 	digits := ""
 	for shift := 6; shift >= 0; shift -= 3 {
 		digits += string(rune('0' + mode>>shift&7))
@@ -127,7 +127,7 @@ func mode3(mode fs.FileMode) string {
 	return digits
 }
 
-// What is missing is told apart from what cannot be read, which is no absence even for something optional.
+// A missing object and one that cannot be read are different errors, and optional applies only to the first.
 func TestCollectErrors(t *testing.T) {
 	volume := &spec.Volume{Secret: &spec.SecretVolume{SecretName: "db", Optional: true}}
 	broken := errors.New("the disk is broken")

@@ -66,14 +66,14 @@ func TestMemorySize(t *testing.T) {
 	}
 }
 
-// A folder is made once; what a container makes of it stays, and what a crash left is finished.
-func TestMakeDir(t *testing.T) {
+// A directory is created once. Its mode can be changed by containers, and an interrupted creation is completed.
+func TestCreateDir(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	dir := filepath.Join(t.TempDir(), "data")
 	filetest.Mkdir(t, filepath.Join(filepath.Dir(dir), ".data.new"))
 	gid := int64(os.Getgid())
-	if made, err := makeDir(dir, &gid); !made || err != nil {
-		t.Fatalf("makeDir: %v, %v", made, err)
+	if created, err := createDir(dir, &gid); !created || err != nil {
+		t.Fatalf("createDir: %v, %v", created, err)
 	}
 	if s := filetest.Stat(t, dir); s.Mode != unix.S_IFDIR|unix.S_ISGID|0o777 || int64(s.Gid) != gid {
 		t.Errorf("mode %o, group %d", s.Mode, s.Gid)
@@ -81,8 +81,8 @@ func TestMakeDir(t *testing.T) {
 	if err := os.Chmod(dir, 0); err != nil {
 		t.Fatal(err)
 	}
-	if made, err := makeDir(dir, nil); made || err != nil {
-		t.Errorf("again: %v, %v", made, err)
+	if created, err := createDir(dir, nil); created || err != nil {
+		t.Errorf("again: %v, %v", created, err)
 	}
 	if s := filetest.Stat(t, dir); s.Mode != unix.S_IFDIR {
 		t.Errorf("the container's mode became %o", s.Mode)
@@ -92,12 +92,12 @@ func TestMakeDir(t *testing.T) {
 	}
 	file := filepath.Join(t.TempDir(), "file")
 	filetest.Write(t, file, "")
-	_, err := makeDir(file, nil)
+	_, err := createDir(file, nil)
 	filetest.WantError(t, err, "is not a directory")
 	nowhere := filepath.Join(t.TempDir(), "link")
 	filetest.Symlink(t, "nowhere", nowhere)
-	_, err = makeDir(nowhere, nil)
+	_, err = createDir(nowhere, nil)
 	filetest.WantError(t, err, "not a directory")
-	_, err = makeDir(filepath.Join(t.TempDir(), "no", "parent"), nil)
+	_, err = createDir(filepath.Join(t.TempDir(), "no", "parent"), nil)
 	filetest.WantError(t, err, "no such file")
 }

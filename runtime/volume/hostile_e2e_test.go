@@ -24,7 +24,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// While a container swaps a folder against a link that leads out, what is mounted for another is never outside.
+// While a container exchanges a directory for a link out of the volume, nothing outside is mounted for another container.
 func TestMountsRace(t *testing.T) {
 	s := newSet(t, nil)
 	pod := podOf(spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}})
@@ -38,7 +38,7 @@ func TestMountsRace(t *testing.T) {
 	var group sync.WaitGroup
 	stop := make(chan struct{})
 	filetest.Swap(t, &group, stop, filepath.Join(disk, "a"), filepath.Join(disk, "b"))
-	end := time.Now().Add(wholeTime)
+	end := time.Now().Add(testTimeout)
 	mounted, refused := 0, 0
 	for n := 0; n < 300 || (mounted == 0 || refused == 0) && time.Now().Before(end); n++ {
 		list, err := s.Mounts(t.Context(), pod, Request{Run: "run", Container: &spec.Container{VolumeMounts: []spec.VolumeMount{
@@ -59,7 +59,7 @@ func TestMountsRace(t *testing.T) {
 	group.Wait()
 	t.Logf("mounted %d times, refused %d times", mounted, refused)
 	if entries, err := os.ReadDir(outside); len(entries) > 0 || err != nil {
-		t.Errorf("made outside: %v, %v", entries, err)
+		t.Errorf("created outside: %v, %v", entries, err)
 	}
 	if mounted == 0 || refused == 0 {
 		t.Errorf("no race was met: mounted %d times, refused %d times", mounted, refused)
@@ -101,7 +101,8 @@ func TestPropagation(t *testing.T) {
 			filetest.WantError(t, err, test.err)
 		}
 	}
-	// What the machine mounts later comes to those that ask for it; what is mounted there goes back only where asked.
+	// New mounts of the host propagate to containers with HostToContainer and Bidirectional; mounts in the container
+	// propagate back only with Bidirectional.
 	mount := func(propagation string) spec.VolumeMount {
 		return spec.VolumeMount{Name: "shared", MountPath: "/" + propagation, SubPath: "sub", MountPropagation: propagation}
 	}
@@ -133,8 +134,8 @@ func TestPropagation(t *testing.T) {
 	}
 }
 
-// What a container left in a volume (links out, the machine's tree mounted in it, mounts upon mounts) goes, and what it
-// stands for stays.
+// Teardown removes everything that a container left in a volume (links, bind mounts of host directories, stacked mounts),
+// but not what these refer to.
 func TestTeardown(t *testing.T) {
 	values := &fakeValues{configMaps: map[string]map[string]string{"shop": {"color": "red"}}}
 	s := newSet(t, values)
@@ -163,7 +164,7 @@ func TestTeardown(t *testing.T) {
 	if err := errors.Join(
 		unix.Mount(machine, hidden, "", unix.MS_BIND|unix.MS_REC, ""),
 		unix.Mount("tmpfs", hidden, "tmpfs", 0, ""),
-		unix.Mount(machine, inside, "", unix.MS_BIND|unix.MS_REC, ""), // with the same peers
+		unix.Mount(machine, inside, "", unix.MS_BIND|unix.MS_REC, ""), // in the same peer group
 		unix.Mount(s.claimDir("pgdata"), again, "", unix.MS_BIND, ""),
 		unix.Mount("tmpfs", again, "tmpfs", 0, ""),
 		unix.Mount(machine, again, "", unix.MS_BIND|unix.MS_REC, ""),
@@ -180,7 +181,7 @@ func TestTeardown(t *testing.T) {
 	if err := errors.Join(s.Teardown(t.Context(), pod.UID), s.Teardown(t.Context(), pod.UID)); err != nil {
 		t.Error(err)
 	}
-	wantNothing(t, s, pod.UID)
+	wantNoVolumes(t, s, pod.UID)
 	for _, path := range []string{filepath.Join(machine, "file"), filepath.Join(below, "file"), kept} {
 		if filetest.Read(t, path) != "kept" {
 			t.Errorf("%s was changed", path)
@@ -197,23 +198,23 @@ func TestTeardown(t *testing.T) {
 	}
 }
 
-// What is mounted is never removed, even if nobody knows of the mount.
+// Remove does not delete files of a mount below the directory.
 func TestRemoveStopsAtMounts(t *testing.T) {
 	dir := filetest.Mkdir(t, filepath.Join(t.TempDir(), "tree"))
 	other := filepath.Join(t.TempDir(), "other")
 	filetest.Write(t, filepath.Join(other, "file"), "kept")
 	place := filetest.Mkdir(t, filepath.Join(dir, "a", "place"))
-	if err := unix.Mount(other, place, "", unix.MS_BIND, ""); err != nil { // of the same file system
+	if err := unix.Mount(other, place, "", unix.MS_BIND, ""); err != nil { // on the same file system
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(place, unix.MNT_DETACH) })
-	filetest.WantError(t, tree.Remove(t.Context(), dir), "something is mounted in it")
+	filetest.WantError(t, tree.Remove(t.Context(), dir), "a file system is mounted in it")
 	if filetest.Read(t, filepath.Join(other, "file")) != "kept" {
 		t.Error("what was mounted was removed")
 	}
 }
 
-// crashDir is set in a process that works there until it is killed.
+// crashDir is set in a process that works in this directory until it is killed.
 const crashDir = "PODSTEAD_VOLUME_TEST_CRASH_DIR"
 
 func crashSet(dir string) (*Set, Pod, error) {
@@ -240,7 +241,7 @@ func crashRequest() Request {
 	}}}
 }
 
-// workUntilKilled makes and takes away the volumes of a pod for ever.
+// workUntilKilled sets up and tears down the volumes of a pod forever.
 func workUntilKilled(dir string) int {
 	s, pod, err := crashSet(dir)
 	for ctx := context.Background(); err == nil; {
@@ -256,8 +257,8 @@ func workUntilKilled(dir string) int {
 	return 1
 }
 
-// Killed at any moment, the next process finds everything, finishes it, and takes it away.
-func TestKilled(t *testing.T) {
+// After SIGKILL at any moment, the next process completes or removes the volumes.
+func TestRecoveryAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 25 {
@@ -268,7 +269,7 @@ func TestKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(wholeTime); len(glob(t, filepath.Join(dir, "run", "*"))) == 0; {
+		for end := time.Now().Add(testTimeout); len(glob(t, filepath.Join(dir, "run", "*"))) == 0; {
 			if time.Now().After(end) {
 				t.Fatal("the process does not begin")
 			}
@@ -298,7 +299,7 @@ func TestKilled(t *testing.T) {
 		if err := s.Teardown(t.Context(), pod.UID); err != nil {
 			t.Fatalf("after kill %d: %v", i, err)
 		}
-		wantNothing(t, s, pod.UID)
+		wantNoVolumes(t, s, pod.UID)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "claims", "pgdata")); err != nil {
 		t.Error(err)

@@ -14,8 +14,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// While somebody who may write to an allowed folder swaps a folder of it against a link that leads out, what is mounted for a
-// hostPath volume is never outside, and stays what it was when the link is there.
+// While a directory below an allowed one is exchanged for a link out of it, nothing outside is mounted for a hostPath
+// volume.
 func TestConfinedHostPathRace(t *testing.T) {
 	s := newSet(t, nil)
 	dir := t.TempDir()
@@ -29,7 +29,7 @@ func TestConfinedHostPathRace(t *testing.T) {
 	var group sync.WaitGroup
 	stop := make(chan struct{})
 	filetest.Swap(t, &group, stop, folder, link)
-	end := time.Now().Add(wholeTime)
+	end := time.Now().Add(testTimeout)
 	mounted, refused := 0, 0
 	for n := 0; n < 300 || (mounted == 0 || refused == 0) && time.Now().Before(end); n++ {
 		list, err := s.Mounts(t.Context(), pod, Request{Run: "run", Container: &spec.Container{VolumeMounts: []spec.VolumeMount{{Name: "h", MountPath: "/h"}}}})
@@ -50,8 +50,8 @@ func TestConfinedHostPathRace(t *testing.T) {
 	}
 }
 
-// A host path that is mounted by what was looked at shows what is mounted below it, files too, and passes mounts on as asked.
-func TestConfinedHostPathIsWhole(t *testing.T) {
+// A confined host path includes the mounts below it, can be a file, and has the requested mount propagation.
+func TestConfinedHostPathRecursive(t *testing.T) {
 	s := newSet(t, nil)
 	base := t.TempDir()
 	shared := tmpfsAt(t, filepath.Join(base, "shared"), unix.MS_SHARED)

@@ -26,7 +26,7 @@ func withGroup(pod Pod) Pod {
 	return pod
 }
 
-func TestMemory(t *testing.T) {
+func TestMemoryEmptyDir(t *testing.T) {
 	s := newSet(t, nil)
 	volume := spec.Volume{Name: "cache", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory", SizeLimit: quantity("1Mi")}}
 	pod := podOf(volume)
@@ -47,7 +47,7 @@ func TestMemory(t *testing.T) {
 	if filetest.Read(t, filepath.Join(dir, "small")) != "kept" || filetest.Stat(t, dir).Mode != unix.S_IFDIR|0o700 || len(mountsBelow(t, dir)) != 1 {
 		t.Error("the second Prepare did not leave the volume as it was")
 	}
-	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil { // as after a boot
+	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil { // as after a reboot
 		t.Fatal(err)
 	}
 	prepare(t, s, withGroup(pod))
@@ -59,7 +59,7 @@ func TestMemory(t *testing.T) {
 	}
 }
 
-// A kernel that does not know an option mounts without it, and all the others.
+// An option that the kernel does not support is left out.
 func TestMountTmpfs(t *testing.T) {
 	dir := t.TempDir()
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
@@ -149,7 +149,7 @@ func TestContent(t *testing.T) {
 	if got := filetest.Read(t, dir+"/conf/color") + filetest.Read(t, dir+"/all/color") + filetest.Read(t, dir+"/db/password"); got != "greenblueold" {
 		t.Errorf("a missing source: %s", got)
 	}
-	prepare(t, s, pod) // a container starts again: what there is stays good enough
+	prepare(t, s, pod) // as for a restart of a container
 	_ = unix.Unmount(dir, unix.MNT_DETACH)
 	update("after a boot", false, "")
 	filetest.WantError(t, s.Prepare(t.Context(), pod), `volume "db": secret "db" not found`)
@@ -171,7 +171,7 @@ func TestSubPath(t *testing.T) {
 		{Name: "data", MountPath: "/log", SubPathExpr: "log/$(NAME)"},
 	}
 	request := Request{Run: "run", Variables: map[string]string{"NAME": "web"}, Container: &spec.Container{Name: "app", VolumeMounts: mounts}}
-	for range 2 { // the second time as after a crash
+	for range 2 { // repeated as after a crash
 		list, err := s.Mounts(t.Context(), pod, request)
 		if err != nil {
 			t.Fatal(err)
@@ -216,7 +216,7 @@ func TestSubPath(t *testing.T) {
 	if list := mountsBelow(t, s.subPathsDir(pod.UID)); len(list) != 1 || len(glob(t, run)) > 0 {
 		t.Errorf("after Release: %v", list)
 	}
-	// An error leaves nothing of the mounts before it.
+	// An error leaves no mounts.
 	filetest.Symlink(t, "/etc", filepath.Join(disk, "escape"))
 	request.Run = "fails"
 	request.Container.VolumeMounts = append(mounts, spec.VolumeMount{Name: "data", MountPath: "/etc2", SubPath: "escape/x"})
@@ -244,8 +244,8 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// A claim is given to the fsGroup once for each pod, and what a link in it leads to, or what is mounted in it, never.
-func TestClaimForGroup(t *testing.T) {
+// The group of a claim is changed once for each pod. Targets of links and mounts in the claim are not changed.
+func TestClaimFSGroup(t *testing.T) {
 	s := newSet(t, nil)
 	dir := filepath.Join(s.opts.ClaimsDir, "pgdata")
 	outside := filepath.Join(t.TempDir(), "outside")
@@ -297,21 +297,21 @@ func TestClaimForGroup(t *testing.T) {
 	}
 }
 
-// A claim in which something is mounted is refused before anything of it is touched.
+// A claim with a mount in it is not removed, not even partly.
 func TestRemoveMountedClaim(t *testing.T) {
 	s := newSet(t, nil)
 	for _, place := range []string{"disk", "pgdata/mounted"} {
 		mounted := tmpfsAt(t, filepath.Join(s.opts.ClaimsDir, place), unix.MS_PRIVATE)
 		filetest.Write(t, filepath.Join(mounted, "file"), "kept")
 		name, _, _ := strings.Cut(place, "/")
-		filetest.WantError(t, s.RemoveClaim(t.Context(), name), mounted+" is mounted there")
+		filetest.WantError(t, s.RemoveClaim(t.Context(), name), mounted+" is a mount point")
 		if filetest.Read(t, filepath.Join(mounted, "file")) != "kept" {
 			t.Error("what was mounted was removed")
 		}
 	}
 }
 
-// A volume that does not fit leaves what was there, and no garbage that would keep the next from fitting.
+// If a volume does not fit, its old files stay, and temporary files are removed.
 func TestNoSpace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
 	filetest.Mkdir(t, dir)

@@ -25,8 +25,8 @@ func content(pairs ...string) Files {
 	return f
 }
 
-// seen is what a container reads in a volume: the content by path, without the names that begin with two dots.
-func seen(t *testing.T, dir string) map[string]string {
+// visibleFiles returns the content of the files that a container sees, by path.
+func visibleFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	entries, err := os.ReadDir(dir)
@@ -88,7 +88,7 @@ func TestWrite(t *testing.T) {
 				t.Errorf("%s: %s: %v, %v", step.name, name, info.Mode(), err)
 			}
 		}
-		if diff := cmp.Diff(want, seen(t, dir)); diff != "" {
+		if diff := cmp.Diff(want, visibleFiles(t, dir)); diff != "" {
 			t.Errorf("%s:\n%s", step.name, diff)
 		}
 		hidden, _ := filepath.Glob(filepath.Join(dir, "..*"))
@@ -101,7 +101,7 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-func TestWriteForGroup(t *testing.T) {
+func TestWriteWithFSGroup(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "conf")
 	gid := int64(os.Getgid())
 	secret := Files{"deep/key": {[]byte("x"), 0o400}}
@@ -122,19 +122,19 @@ func TestWriteForGroup(t *testing.T) {
 	}
 }
 
-func TestWriteRefuses(t *testing.T) {
+func TestWriteInvalidPaths(t *testing.T) {
 	for _, name := range []string{"", ".", "/a", "a/", "../a", "a/../b", "..data", "..a", strings.Repeat("a/", 2048) + "a"} {
 		dir := filepath.Join(t.TempDir(), "conf")
 		_, err := Writer{}.Write(dir, content(name, "x"))
 		filetest.WantError(t, err, "invalid path")
 	}
 	_, err := Writer{}.Write(filepath.Join(t.TempDir(), "conf"), content("a", "x", "a/b", "y"))
-	filetest.WantError(t, err, "a is a file, and a folder for a/b")
+	filetest.WantError(t, err, "a is both a file and the directory of a/b")
 	_, err = Writer{}.Write(filepath.Join(t.TempDir(), "no", "conf"), content("a", "x"))
 	filetest.WantError(t, err, "no such file")
 }
 
-// However an earlier write was cut short, the next one finishes it, and says so only if a reader sees a change.
+// The next write completes an interrupted one, and reports a change only if a reader sees one.
 func TestWriteAfterCrash(t *testing.T) {
 	tests := []struct {
 		name    string
@@ -172,7 +172,7 @@ func TestWriteAfterCrash(t *testing.T) {
 			if err != nil || changed != test.changed {
 				t.Errorf("changed %v, want %v: %v", changed, test.changed, err)
 			}
-			if diff := cmp.Diff(map[string]string{"a": "1"}, seen(t, dir)); diff != "" {
+			if diff := cmp.Diff(map[string]string{"a": "1"}, visibleFiles(t, dir)); diff != "" {
 				t.Error(diff)
 			}
 			if entries, _ := os.ReadDir(dir); len(entries) != 3 {
@@ -182,7 +182,7 @@ func TestWriteAfterCrash(t *testing.T) {
 	}
 }
 
-// A reader that goes through ..data sees the files of one update, never of two.
+// A reader that opens ..data sees the files of one update only.
 func TestWriteIsAtomic(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "conf")
 	if _, err := (Writer{}).Write(dir, content("a", "0", "b", "0")); err != nil {
@@ -203,13 +203,13 @@ func TestWriteIsAtomic(t *testing.T) {
 				return
 			}
 			data, err := os.OpenRoot(filepath.Join(dir, dataLink))
-			if err != nil { // where the link led to was removed before it was opened
+			if err != nil { // the directory was removed before it was opened
 				continue
 			}
 			a, errA := data.ReadFile("a")
 			b, errB := data.ReadFile("b")
 			_ = data.Close()
-			if errA != nil || errB != nil { // the update is over, and this one was removed
+			if errA != nil || errB != nil { // the directory was removed by the next update
 				continue
 			}
 			if reads.Add(1); string(a) != string(b) {

@@ -31,7 +31,7 @@ func TestClaims(t *testing.T) {
 	if mode := filetest.Stat(t, filepath.Join(s.opts.ClaimsDir, "pgdata")).Mode & 0o777; mode != 0o777 {
 		t.Errorf("a claim has mode %o", mode)
 	}
-	// What is not a claim is not one.
+	// Links to directories count as claims; files and invalid names do not.
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 	filetest.Write(t, filepath.Join(elsewhere, "file"), "kept")
 	filetest.Symlink(t, elsewhere, filepath.Join(s.opts.ClaimsDir, "linked"))
@@ -55,7 +55,7 @@ func TestClaims(t *testing.T) {
 	if diff := cmp.Diff([]string{"linked", "pgdata", "shop.v2"}, names()); diff != "" {
 		t.Error(diff)
 	}
-	// The pod ends, the claim stays, for the next one too.
+	// The claim outlives the pod.
 	if err := s.Teardown(t.Context(), "uid-1"); err != nil {
 		t.Error(err)
 	}
@@ -96,7 +96,7 @@ func TestClaimNames(t *testing.T) {
 		filetest.WantError(t, err, `volume "data": persistentvolumeclaim `)
 	}
 	if entries, _ := os.ReadDir(s.opts.ClaimsDir); len(entries) > 0 || filetest.Read(t, outside) != "kept" {
-		t.Errorf("made: %v", entries)
+		t.Errorf("created: %v", entries)
 	}
 	filetest.Write(t, filepath.Join(s.opts.ClaimsDir, "file"), "")
 	filetest.WantError(t, s.Prepare(t.Context(), podOf(claim("file"))), "is not a directory")
