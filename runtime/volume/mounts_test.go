@@ -26,16 +26,16 @@ func TestOptions(t *testing.T) {
 		want   []string
 		err    string
 	}{
-		{"plain", disk, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "rw"}, ""},
+		{"default", disk, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "rw"}, ""},
 		{"none", disk, spec.VolumeMount{MountPropagation: "None", RecursiveReadOnly: "Disabled"}, false, []string{"rbind", "rprivate", "rw"}, ""},
 		{"read-only", disk, spec.VolumeMount{ReadOnly: true}, false, []string{"rbind", "rprivate", "ro"}, ""},
 		{"slave", disk, spec.VolumeMount{MountPropagation: "HostToContainer", ReadOnly: true}, false, []string{"rbind", "rslave", "ro"}, ""},
 		{"shared", disk, spec.VolumeMount{MountPropagation: "Bidirectional"}, false, []string{"rbind", "rshared", "rw"}, ""},
 		{"rro", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "Enabled"}, false, []string{"rbind", "rprivate", "rro"}, ""},
 		{"rro if possible", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible"}, false, []string{"rbind", "rprivate", "rro"}, ""},
-		{"rro not possible", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible"}, true, []string{"rbind", "rprivate", "ro"}, ""},
+		{"rro if possible, not supported", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible"}, true, []string{"rbind", "rprivate", "ro"}, ""},
 		{"rro not supported", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "Enabled"}, true, nil, "but it is not supported by the runtime"},
-		{"rro of what is written", disk, spec.VolumeMount{RecursiveReadOnly: "Enabled"}, false, nil, "but it is not read-only"},
+		{"rro without readOnly", disk, spec.VolumeMount{RecursiveReadOnly: "Enabled"}, false, nil, "but it is not read-only"},
 		{
 			"rro with propagation", disk,
 			spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible", MountPropagation: "HostToContainer"},

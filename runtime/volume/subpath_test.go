@@ -54,7 +54,7 @@ func TestExpandMatchesOCI(t *testing.T) {
 			before := oci.Expand(expression, vars)
 			vars[name] = "\x01"
 			if oci.Expand(expression, vars) == before {
-				t.Fatalf("%q: %q is not missing", expression, name)
+				t.Fatalf("%q: %q was reported but is not missing", expression, name)
 			}
 		}
 	})

@@ -21,7 +21,7 @@ func TestUsage(t *testing.T) {
 		spec.Volume{Name: "zero", EmptyDir: &spec.EmptyDirVolume{SizeLimit: quantity("0")}},
 	)
 	if list, err := s.Usage(t.Context(), pod); err != nil || len(list) != 0 {
-		t.Errorf("before they are created: %v, %v", list, err)
+		t.Errorf("before Prepare: %v, %v", list, err)
 	}
 	if err := s.Prepare(t.Context(), pod); err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestUsage(t *testing.T) {
 			t.Fatalf("usage: %+v, %v", list, err)
 		}
 		if message, over := list[1].Exceeded(); over {
-			t.Errorf("a limit of zero: %s", message)
+			t.Errorf("zero limit: %s", message)
 		}
 		message, over := list[0].Exceeded()
 		if over != (message != "") {
@@ -62,7 +62,7 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if message, _ := exceeded(); message != "" {
-		t.Errorf("less again: %q", message)
+		t.Errorf("after deleting a file: %q", message)
 	}
 	filetest.DeepTree(t, filepath.Join(dir, "abyss"), tree.MaxDepth+1) // too deep to be measured
 	message, _ = exceeded()
@@ -70,7 +70,7 @@ func TestUsage(t *testing.T) {
 		t.Errorf("got  %q\nwant %q", message, want)
 	}
 	if bytes, err := s.DiskUsage(t.Context(), pod.UID, dir); bytes != MaxUsage || err != nil {
-		t.Errorf("a folder that nobody can walk takes %d bytes, %v", bytes, err)
+		t.Errorf("usage of a directory that is too deep: %d, %v", bytes, err)
 	}
 	if err := s.Teardown(t.Context(), pod.UID); err != nil {
 		t.Error(err)
@@ -95,15 +95,15 @@ func TestUsageWithPodLimit(t *testing.T) {
 	}
 	for _, u := range list {
 		if message, over := u.Exceeded(); over {
-			t.Errorf("without a limit of its own: %s", message)
+			t.Errorf("without a limit: %s", message)
 		}
 	}
 	bytes, err := s.DiskUsage(t.Context(), pod.UID, dir, filepath.Join(dir, "none"), dir)
 	if err != nil || bytes < 128<<10 {
-		t.Errorf("twice a folder, and one that is not there: %d, %v", bytes, err)
+		t.Errorf("usage of a directory twice and a missing one: %d, %v", bytes, err)
 	}
 	if _, err := s.DiskUsage(t.Context(), pod.UID, filepath.Join(dir, "file")); err == nil {
-		t.Error("a file is taken for a folder")
+		t.Error("no error for a file")
 	}
 }
 
@@ -126,7 +126,7 @@ func TestUsageDuringPrepare(t *testing.T) {
 	}
 	for _, bad := range []string{"", "a/b"} {
 		if _, err := s.DiskUsage(ctx, bad); err == nil {
-			t.Errorf("the UID %q was taken", bad)
+			t.Errorf("no error for UID %q", bad)
 		}
 	}
 }

@@ -38,24 +38,24 @@ func TestMemoryEmptyDir(t *testing.T) {
 	}
 	filetest.Write(t, filepath.Join(dir, "small"), "kept")
 	if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, 2<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
-		t.Errorf("2 MiB in a volume of 1 MiB: %v", err)
+		t.Errorf("write of 2 MiB to a volume of 1 MiB: %v", err)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	prepare(t, s, pod)
 	if filetest.Read(t, filepath.Join(dir, "small")) != "kept" || filetest.Stat(t, dir).Mode != unix.S_IFDIR|0o700 || len(mountsBelow(t, dir)) != 1 {
-		t.Error("the second Prepare did not leave the volume as it was")
+		t.Error("a second Prepare changed the volume")
 	}
 	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil { // as after a reboot
 		t.Fatal(err)
 	}
 	prepare(t, s, withGroup(pod))
 	if got := filetest.Stat(t, dir); got.Mode != unix.S_IFDIR|unix.S_ISGID|0o777 || got.Gid != group {
-		t.Errorf("after a boot, for a group: mode %o, group %d", got.Mode, got.Gid)
+		t.Errorf("with fsGroup after a reboot: mode %o, group %d", got.Mode, got.Gid)
 	}
 	if list, err := s.Usage(t.Context(), pod); err != nil || len(list) != 0 {
-		t.Errorf("the tmpfs holds its limit itself: %v, %v", list, err)
+		t.Errorf("usage of an emptyDir in memory: %v, %v", list, err)
 	}
 }
 
@@ -100,7 +100,7 @@ func TestContent(t *testing.T) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	if err := s.Prepare(t.Context(), pod); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a caller cannot tell that something is missing: %v", err)
+		t.Errorf("error %v, want fs.ErrNotExist", err)
 	}
 	values.set(func() { values.secrets["db"] = map[string]string{"password": "old"} })
 	prepare(t, s, pod)
@@ -116,7 +116,7 @@ func TestContent(t *testing.T) {
 		}
 	}
 	if got := filetest.Stat(t, dir+"/db/..data/password").Gid; got != group {
-		t.Errorf("the secret belongs to group %d", got)
+		t.Errorf("group of the secret: %d", got)
 	}
 	check := func(step string, color, password string) {
 		t.Helper()
@@ -151,7 +151,7 @@ func TestContent(t *testing.T) {
 	}
 	prepare(t, s, pod) // as for a restart of a container
 	_ = unix.Unmount(dir, unix.MNT_DETACH)
-	update("after a boot", false, "")
+	update("after a reboot", false, "")
 	filetest.WantError(t, s.Prepare(t.Context(), pod), `volume "db": secret "db" not found`)
 }
 
@@ -195,7 +195,7 @@ func TestSubPath(t *testing.T) {
 	disk := s.path(pod.UID, &pod.Spec.Volumes[1])
 	filetest.Write(t, filepath.Join(run, "3", "file"), "logged")
 	if filetest.Read(t, filepath.Join(disk, "log", "web", "file")) != "logged" || filetest.Stat(t, filepath.Join(disk, "log", "web")).Mode != unix.S_IFDIR|0o777 {
-		t.Error("the subPath is not in the volume, or not with its mode")
+		t.Error("the subPath is missing in the volume, or has another mode")
 	}
 	if _, err := os.Stat(filepath.Join(disk, "users", "$(NAME)")); err != nil {
 		t.Errorf("subPath was expanded: %v", err)
@@ -205,7 +205,7 @@ func TestSubPath(t *testing.T) {
 		t.Errorf("update: %v, %v", changed, err)
 	}
 	if got := filetest.Read(t, filepath.Join(run, "0")) + " " + filetest.Read(t, filepath.Join(s.filesDir(pod.UID), "conf", "color")); got != "red blue" {
-		t.Errorf("the subPath and the volume after an update: %s", got)
+		t.Errorf("subPath and volume after an update: %s", got)
 	}
 	mountsOf(t, s, pod, "other", spec.VolumeMount{Name: "data", MountPath: "/data", SubPath: "other"})
 	for range 2 {
@@ -265,20 +265,20 @@ func TestClaimFSGroup(t *testing.T) {
 	clean(t, s, readOnly.UID)
 	prepare(t, s, readOnly)
 	if file, _, _, _ := groups(); file != 0 {
-		t.Errorf("a read-only claim was given to group %d", file)
+		t.Errorf("group of a read-only claim changed to %d", file)
 	}
 	pod := withGroup(podOf(claim("pgdata")))
 	clean(t, s, pod.UID)
 	prepare(t, s, pod)
 	if file, link, linked, mount := groups(); file != group || link != group || linked != 0 || mount != 0 {
-		t.Errorf("groups: file %d, link %d, what it leads to %d, what is mounted %d", file, link, linked, mount)
+		t.Errorf("groups: file %d, link %d, target %d, mount %d", file, link, linked, mount)
 	}
 	if err := os.Chown(filepath.Join(dir, "deep", "file"), 1, 1); err != nil {
 		t.Fatal(err)
 	}
 	prepare(t, s, pod)
 	if file, _, _, _ := groups(); file != 1 {
-		t.Error("the second Prepare took a file from its owner")
+		t.Error("a second Prepare changed the group")
 	}
 	other := withGroup(podOf(claim("pgdata")))
 	other.UID = "uid-other"
@@ -286,7 +286,7 @@ func TestClaimFSGroup(t *testing.T) {
 	clean(t, s, other.UID)
 	prepare(t, s, other)
 	if file, _, _, _ := groups(); file != 1 {
-		t.Error("OnRootMismatch took a file from its owner although the root was right")
+		t.Error("OnRootMismatch changed the group although the root matched")
 	}
 	fresh := withGroup(podOf(claim("fresh")))
 	fresh.UID = "uid-fresh"
@@ -306,7 +306,7 @@ func TestRemoveMountedClaim(t *testing.T) {
 		name, _, _ := strings.Cut(place, "/")
 		filetest.WantError(t, s.RemoveClaim(t.Context(), name), mounted+" is a mount point")
 		if filetest.Read(t, filepath.Join(mounted, "file")) != "kept" {
-			t.Error("what was mounted was removed")
+			t.Error("a file of the mount was removed")
 		}
 	}
 }
@@ -334,10 +334,10 @@ func TestNoSpace(t *testing.T) {
 			text = string(before)
 		}
 		if got := filetest.Read(t, filepath.Join(volume, "a")); got != text {
-			t.Errorf("%d bytes: the file has %d, want %d", step.bytes, len(got), len(text))
+			t.Errorf("after writing %d bytes: file size %d, want %d", step.bytes, len(got), len(text))
 		}
 		if hidden := glob(t, filepath.Join(volume, "..*")); len(hidden) != 2 {
-			t.Errorf("left: %v", hidden)
+			t.Errorf("unexpected files: %v", hidden)
 		}
 	}
 }

@@ -78,7 +78,7 @@ func podOf(volumes ...spec.Volume) Pod {
 		UID: "uid-1", Spec: &spec.Pod{Name: "web", Volumes: volumes},
 		Field: func(path string) (string, error) {
 			if path == "status.podIP" {
-				return "", errors.New("the pod has no address yet")
+				return "", errors.New("no address yet")
 			}
 			return "field " + path, nil
 		},
@@ -111,7 +111,7 @@ func TestStuck(t *testing.T) {
 		return 1, nil
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("the stuck call: %v", err)
+		t.Errorf("blocked call: %v", err)
 	}
 	if err := s.Prepare(ctx, podOf()); !errors.Is(err, context.Canceled) {
 		t.Errorf("another call for the pod: %v", err)
@@ -124,7 +124,7 @@ func TestStuck(t *testing.T) {
 	close(unstuck)
 	<-finished
 	if err := s.Prepare(t.Context(), podOf()); err != nil {
-		t.Errorf("the pod, afterwards: %v", err)
+		t.Errorf("the pod after unblocking: %v", err)
 	}
 }
 
@@ -166,7 +166,7 @@ func TestPrepareReportsAllErrors(t *testing.T) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	if mode := filetest.Stat(t, s.path("uid-1", &pod.Spec.Volumes[1])).Mode; mode != unix.S_IFDIR|0o777 {
-		t.Errorf("the emptyDir has mode %o", mode)
+		t.Errorf("emptyDir: mode %o", mode)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestNewFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	filetest.Write(t, file, "")
 	if _, err := New(nil, Options{DataDir: file, RunDir: file, ClaimsDir: file}); err == nil {
-		t.Error("volumes were kept in a file")
+		t.Error("no error for a file in place of a directory")
 	}
 }
 

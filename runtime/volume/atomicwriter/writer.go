@@ -55,12 +55,12 @@ func (f Files) check() error {
 
 // topNames returns the first elements of all paths, which are visible in the volume's directory.
 func (f Files) topNames() map[string]bool {
-	topNames := map[string]bool{}
+	names := map[string]bool{}
 	for name := range f {
 		top, _, _ := strings.Cut(name, "/")
-		topNames[top] = true
+		names[top] = true
 	}
-	return topNames
+	return names
 }
 
 // Writer writes volumes owned by root. Containers mount them read-only.

@@ -66,14 +66,14 @@ func TestWrite(t *testing.T) {
 		changed bool
 	}{
 		{"first", content("a", "1", "deep/er/b", "2"), true},
-		{"the same", content("a", "1", "deep/er/b", "2"), false},
-		{"another mode", modes, true},
-		{"another content of the same length", content("a", "3", "deep/er/b", "2"), true},
-		{"a file more, in a folder that is there", content("a", "3", "deep/er/b", "2", "deep/c", "4"), true},
-		{"a folder less, a file instead", content("a", "3", "deep", "5"), true},
-		{"nothing", content(), true},
-		{"still nothing", content(), false},
-		{"again", content("a", "1"), true},
+		{"unchanged", content("a", "1", "deep/er/b", "2"), false},
+		{"changed mode", modes, true},
+		{"changed content of the same length", content("a", "3", "deep/er/b", "2"), true},
+		{"additional file in an existing directory", content("a", "3", "deep/er/b", "2", "deep/c", "4"), true},
+		{"file replaces directory", content("a", "3", "deep", "5"), true},
+		{"no files", content(), true},
+		{"no files, unchanged", content(), false},
+		{"files after none", content("a", "1"), true},
 	}
 	for _, step := range steps {
 		changed, err := Writer{}.Write(dir, step.content)
@@ -93,11 +93,11 @@ func TestWrite(t *testing.T) {
 		}
 		hidden, _ := filepath.Glob(filepath.Join(dir, "..*"))
 		if len(hidden) != 2 {
-			t.Errorf("%s: left: %v", step.name, hidden)
+			t.Errorf("%s: unexpected files: %v", step.name, hidden)
 		}
 	}
 	if mode := filetest.Stat(t, dir).Mode; mode != unix.S_IFDIR|0o755 {
-		t.Errorf("the folder has mode %o", mode)
+		t.Errorf("directory: mode %o", mode)
 	}
 }
 
@@ -118,7 +118,7 @@ func TestWriteWithFSGroup(t *testing.T) {
 		}
 	}
 	if changed, err := (Writer{}).Write(dir, secret); err != nil || !changed {
-		t.Errorf("without the group: changed %v, %v", changed, err)
+		t.Errorf("without fsGroup: changed %v, %v", changed, err)
 	}
 }
 
@@ -141,17 +141,17 @@ func TestWriteAfterCrash(t *testing.T) {
 		crash   func(dir, stamp string) error
 		changed bool
 	}{
-		{"before anything", func(dir, _ string) error { return os.RemoveAll(dir) }, true},
-		{"in the new folder", func(dir, _ string) error {
+		{"before the first step", func(dir, _ string) error { return os.RemoveAll(dir) }, true},
+		{"while writing the new directory", func(dir, _ string) error {
 			return errors.Join(os.Mkdir(filepath.Join(dir, "..2026_01_01_00_00_00.x"), 0o700),
 				os.WriteFile(filepath.Join(dir, "..2026_01_01_00_00_00.x", "a"), nil, 0o600))
 		}, false},
-		{"before the switch", func(dir, _ string) error { return os.Symlink("..gone", filepath.Join(dir, "..data_tmp")) }, false},
-		{"after the switch", func(dir, _ string) error { return os.Remove(filepath.Join(dir, "a")) }, false},
-		{"before old links go", func(dir, _ string) error { return os.Symlink("..data/old", filepath.Join(dir, "old")) }, false},
-		{"with a lost folder", func(dir, stamp string) error { return os.RemoveAll(filepath.Join(dir, stamp)) }, true},
-		{"with a damaged file", func(dir, stamp string) error { return os.Truncate(filepath.Join(dir, stamp, "a"), 0) }, true},
-		{"with a folder in the way", func(dir, _ string) error {
+		{"before replacing the link", func(dir, _ string) error { return os.Symlink("..gone", filepath.Join(dir, "..data_tmp")) }, false},
+		{"after replacing the link", func(dir, _ string) error { return os.Remove(filepath.Join(dir, "a")) }, false},
+		{"before removing old links", func(dir, _ string) error { return os.Symlink("..data/old", filepath.Join(dir, "old")) }, false},
+		{"missing directory", func(dir, stamp string) error { return os.RemoveAll(filepath.Join(dir, stamp)) }, true},
+		{"truncated file", func(dir, stamp string) error { return os.Truncate(filepath.Join(dir, stamp, "a"), 0) }, true},
+		{"directory in place of a link", func(dir, _ string) error {
 			return errors.Join(os.Remove(filepath.Join(dir, "a")), os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700))
 		}, false},
 	}
@@ -176,7 +176,7 @@ func TestWriteAfterCrash(t *testing.T) {
 				t.Error(diff)
 			}
 			if entries, _ := os.ReadDir(dir); len(entries) != 3 {
-				t.Errorf("left: %v", entries)
+				t.Errorf("unexpected files: %v", entries)
 			}
 		})
 	}
@@ -199,7 +199,7 @@ func TestWriteIsAtomic(t *testing.T) {
 			default:
 			}
 			if _, err := os.Lstat(filepath.Join(dir, dataLink)); err != nil {
-				t.Errorf("..data is gone: %v", err)
+				t.Errorf("..data is missing: %v", err)
 				return
 			}
 			data, err := os.OpenRoot(filepath.Join(dir, dataLink))
@@ -213,7 +213,7 @@ func TestWriteIsAtomic(t *testing.T) {
 				continue
 			}
 			if reads.Add(1); string(a) != string(b) {
-				t.Errorf("a reader saw %s beside %s", a, b)
+				t.Errorf("a reader saw %s and %s", a, b)
 			}
 		}
 	})
@@ -226,6 +226,6 @@ func TestWriteIsAtomic(t *testing.T) {
 	close(stop)
 	group.Wait()
 	if reads.Load() == 0 {
-		t.Error("the reader never saw a whole update")
+		t.Error("no update was read")
 	}
 }

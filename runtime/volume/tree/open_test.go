@@ -62,7 +62,7 @@ func TestOpenOrCreate(t *testing.T) {
 		}
 		_ = unix.Close(fd)
 		if want := filetest.Stat(t, filepath.Join(volume, test.leads)); got.Ino != want.Ino {
-			t.Errorf("%s leads elsewhere", test.sub)
+			t.Errorf("%s: opened another directory", test.sub)
 		}
 	}
 	for _, created := range []string{"new", "dir/deep/more", "dir/deep/more/and/more"} {
@@ -101,7 +101,7 @@ func TestOpenOrCreateRace(t *testing.T) {
 		opened++
 		var s unix.Stat_t
 		if err := unix.Fstat(fd, &s); err != nil || s.Ino == forbidden {
-			t.Errorf("opened the folder outside: %v", err)
+			t.Errorf("opened a directory outside: %v", err)
 		}
 		_ = unix.Close(fd)
 	}

@@ -40,13 +40,13 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	if filetest.Read(t, keep) != "kept" {
-		t.Error("what a link led to was changed")
+		t.Error("the target of a link was changed")
 	}
 	filetest.Write(t, filepath.Join(tree, "file"), "")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := Remove(ctx, tree); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end of its context: %v", err)
+		t.Errorf("with a canceled context: %v", err)
 	}
 }
 
@@ -76,7 +76,7 @@ func TestMoveUp(t *testing.T) {
 		}
 	}
 	if filetest.Read(t, filepath.Join(top, ".deep-1")) != "kept" || filetest.Read(t, filepath.Join(top, ".deep-2", "file")) != "" {
-		t.Error("it was moved elsewhere")
+		t.Error("unexpected name after moveUp")
 	}
 }
 
@@ -108,7 +108,7 @@ func TestRemoveRace(t *testing.T) {
 		}
 	}
 	if filetest.Read(t, filepath.Join(outside, "deep", "file")) != "kept" {
-		t.Error("what a link led to was changed")
+		t.Error("the target of a link was changed")
 	}
 }
 
@@ -136,7 +136,7 @@ func TestSetOwnership(t *testing.T) {
 		}
 	}
 	if mode := filetest.Stat(t, outside).Mode; mode != unix.S_IFREG|0o644 {
-		t.Errorf("what a link leads to has mode %o", mode)
+		t.Errorf("target of a link: mode %o", mode)
 	}
 	// With onRootMismatch, the tree is skipped if the root is right.
 	if err := os.Chmod(filepath.Join(dir, "deep", "file"), 0o600); err != nil {
@@ -164,6 +164,6 @@ func TestSetOwnership(t *testing.T) {
 		}
 	}
 	if err := SetOwnership(t.Context(), filepath.Join(dir, "none"), gid, true); err == nil {
-		t.Error("a folder that is not there was given away")
+		t.Error("no error for a missing directory")
 	}
 }
