@@ -101,7 +101,7 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 				m.Name, r.Container.Name, err)
 		}
 		source = target
-	case users != "", v.HostPath != nil && s.confined(): // what was looked at, whatever its path leads to by now
+	case users != "", v.HostPath != nil && s.confined(): // mount what was checked, since the path may have changed
 		if err := pin(fd, target, m, unix.MS_REC, users); err != nil {
 			return specs.Mount{}, fmt.Errorf("mount %s: %w", source, err)
 		}
