@@ -181,7 +181,7 @@ func (n *Network) ensureBridge(b *base) error {
 		return fmt.Errorf("get link %s: %w", n.opts.Bridge, err)
 	}
 	if link.Type() != "bridge" {
-		return fmt.Errorf("create %s: a link of type %s with this name exists", n.opts.Bridge, link.Type())
+		return fmt.Errorf("link %s: a link of type %s with this name exists", n.opts.Bridge, link.Type())
 	}
 	if b.mtu, err = n.uplinkMTU(); err != nil {
 		return err
