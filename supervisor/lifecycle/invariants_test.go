@@ -269,10 +269,10 @@ func (v *invariants) exact(f lifecycle.Facts) {
 // statusOf: what the status says is so, and it does not go back on what it said.
 func (v *invariants) statusOf(s lifecycletest.Step) {
 	old, now := v.status, lifecycle.StatusOf(v.pod, s.After, s.Now)
-	if s.Life != v.life { // what was not saved is learned again
+	if s.Supervisor != v.life { // what was not saved is learned again
 		old.InitContainerStatuses, old.ContainerStatuses = nil, nil
 	}
-	v.status, v.life = now, s.Life
+	v.status, v.life = now, s.Supervisor
 	if old.Phase.Terminal() && now.Phase != old.Phase {
 		v.wrong("the phase was %s and is %s", old.Phase, now.Phase)
 	}

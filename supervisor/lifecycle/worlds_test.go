@@ -47,7 +47,7 @@ func world(t *rapid.T) {
 	v := invariants{pod: pod}
 	w.Observe = func(s lifecycletest.Step) {
 		if err := v.step(s); err != nil {
-			w.Wrong(err)
+			w.Violation(err)
 		}
 	}
 	trouble(t, w)
@@ -71,15 +71,15 @@ func trouble(t *rapid.T, w *lifecycletest.World) {
 	begin := w.Now()
 	bad := func(percent int) bool { return w.Now().Wall.Sub(begin.Wall) < troubleEnds && r.IntN(100) < percent }
 	late, twice, away := drawPercent(t, "late"), drawPercent(t, "twice"), drawPercent(t, "away")
-	w.Forgetful = rapid.Bool().Draw(t, "forgetful")
+	w.LosesOutcomes = rapid.Bool().Draw(t, "forgetful")
 	some := func() time.Duration { return time.Duration(r.Int64N(int64(3 * time.Second))) }
-	w.Lag = func() time.Duration {
+	w.Delay = func() time.Duration {
 		if bad(late) {
 			return some()
 		}
 		return 0
 	}
-	w.Echo = func() (time.Duration, bool) { return 10 * some(), bad(twice) }
+	w.Duplicate = func() (time.Duration, bool) { return 10 * some(), bad(twice) }
 	w.Fault = func(lifecycle.Action) lifecycletest.Fault {
 		if bad(away) {
 			return lifecycletest.Fault(r.IntN(3))
@@ -95,10 +95,10 @@ func atRest(w *lifecycletest.World, s lifecycle.Status) error {
 	switch {
 	case len(d.Actions) > 0 || !d.Wake.IsZero():
 		return fmt.Errorf("there is more to do: %+v", d)
-	case !w.Gone() && len(w.Facts.Unresolved()) > 0:
+	case !w.Removed() && len(w.Facts.Unresolved()) > 0:
 		return fmt.Errorf("unresolved: %#v", w.Facts.Unresolved())
-	case w.Gone() != w.Facts.Stop.Delete:
-		return fmt.Errorf("gone is %v", w.Gone())
+	case w.Removed() != w.Facts.Stop.Delete:
+		return fmt.Errorf("gone is %v", w.Removed())
 	case stopped && !s.Phase.Terminal():
 		return fmt.Errorf("a stopped pod is %s", s.Phase)
 	case s.Phase.Terminal() && (w.Processes() > 0 || w.Sandboxes() > 0 || !w.Facts.Idle()):
@@ -214,12 +214,12 @@ func drawStart(t *rapid.T, reason lifecycle.Reason, kinds ...lifecycle.FailureKi
 
 func drawRun(t *rapid.T) lifecycletest.Run {
 	r := lifecycletest.Run{
-		Start:  drawStart(t, "", lifecycle.FailureRetry, lifecycle.FailureNotCreated),
-		Lasts:  drawDuration(t, 20*time.Second),
-		Exit:   lifecycle.Exit{Code: rapid.SampledFrom([]int{0, 0, 1, 42, 137}).Draw(t, "code")},
-		Deaf:   rapid.Bool().Draw(t, "deaf"),
-		Ends:   drawDuration(t, 3*time.Second),
-		Wedged: rapid.IntRange(0, 1).Draw(t, "wedged"),
+		Start:        drawStart(t, "", lifecycle.FailureRetry, lifecycle.FailureNotCreated),
+		Lasts:        drawDuration(t, 20*time.Second),
+		Exit:         lifecycle.Exit{Code: rapid.SampledFrom([]int{0, 0, 1, 42, 137}).Draw(t, "code")},
+		IgnoresStop:  rapid.Bool().Draw(t, "deaf"),
+		StopTakes:    drawDuration(t, 3*time.Second),
+		IgnoresKills: rapid.IntRange(0, 1).Draw(t, "wedged"),
 	}
 	r.PostStart = drawStart(t, "", lifecycle.FailureRetry, lifecycle.FailureUnavailable)
 	r.PreStop = drawStart(t, "", lifecycle.FailureRetry, lifecycle.FailureUnavailable)
@@ -248,8 +248,8 @@ func drawHappening(t *rapid.T, w *lifecycletest.World) func() {
 		"crash":  func() { w.Crash(off) },
 		"reboot": func() { w.Reboot(off) },
 		"away":   func() { w.SetUnavailable(flag) },
-		"leap":   func() { w.Leap(off - 10*time.Second) },
-		"debug":  func() { w.Debug(fmt.Sprintf("debug-%d", off)) },
+		"leap":   func() { w.JumpClock(off - 10*time.Second) },
+		"debug":  func() { w.AddEphemeral(fmt.Sprintf("debug-%d", off)) },
 		"exit":   func() { w.Exit("app-0", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) },
 	}
 	return do[rapid.SampledFrom([]string{"lose", "crash", "reboot", "away", "leap", "exit", "debug", "stop", "grace"}).Draw(t, "what")]

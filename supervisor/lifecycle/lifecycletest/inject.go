@@ -9,7 +9,7 @@ import (
 
 // Stop asks the pod to end. A nil grace is the pod's own. A supervisor that is down does not hear it.
 func (w *World) Stop(grace *time.Duration, remove bool) {
-	if w.down || w.gone {
+	if w.down || w.removed {
 		return
 	}
 	w.fold(lifecycle.StopRequested{
@@ -19,18 +19,18 @@ func (w *World) Stop(grace *time.Duration, remove bool) {
 
 // Evict has the pod use more than it may. A supervisor that is down does not see it.
 func (w *World) Evict() {
-	if w.down || w.gone {
+	if w.down || w.removed {
 		return
 	}
 	w.fold(lifecycle.PodEvicted{Message: "too much", At: w.Now()})
 }
 
 // Bring makes a container's image come without a pull.
-func (w *World) Bring(container string) { w.images[container] = true }
+func (w *World) AddImage(container string) { w.images[container] = true }
 
 // Debug adds an ephemeral container to the pod. A supervisor that is down does not hear it.
-func (w *World) Debug(container string) {
-	if w.down || w.gone {
+func (w *World) AddEphemeral(container string) {
+	if w.down || w.removed {
 		return
 	}
 	w.fold(lifecycle.EphemeralAdded{Container: spec.Container{Name: container, Image: "localhost/" + container}, At: w.Now()})
@@ -48,8 +48,8 @@ func (w *World) LoseSandbox(kill bool) {
 			w.exit(p, lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError})
 		}
 	}
-	if w.Facts.SandboxReady() == n { // else nobody watches it yet: who comes to is told
-		w.tell(lifecycle.SandboxLost{Sandbox: n, Message: "killed", At: w.Now()})
+	if w.Facts.SandboxReady() == n { // else nobody watches it yet: who comes to is events
+		w.deliver(lifecycle.SandboxLost{Sandbox: n, Message: "killed", At: w.Now()})
 	}
 }
 
@@ -63,27 +63,27 @@ func (w *World) Exit(container string, e lifecycle.Exit) {
 }
 
 // Away sets whether the engine is away. Its containers run on meanwhile.
-func (w *World) SetUnavailable(away bool) {
-	w.away = away
-	w.tellAway()
+func (w *World) SetUnavailable(unavailable bool) {
+	w.unavailable = unavailable
+	w.deliverAvailability()
 }
 
-func (w *World) tellAway() {
-	if w.away {
-		w.tell(lifecycle.EngineUnavailable{At: w.Now()})
+func (w *World) deliverAvailability() {
+	if w.unavailable {
+		w.deliver(lifecycle.EngineUnavailable{At: w.Now()})
 	} else {
-		w.tell(lifecycle.EngineAvailable{At: w.Now()})
+		w.deliver(lifecycle.EngineAvailable{At: w.Now()})
 	}
 }
 
 // Leap moves the wall clock.
-func (w *World) Leap(d time.Duration) { w.leap += d }
+func (w *World) JumpClock(d time.Duration) { w.clockOffset += d }
 
 // Crash kills the supervisor; another one takes the pod up from the saved facts after a time.
 func (w *World) Crash(off time.Duration) {
 	if !w.down {
 		verdicts, signals := w.Facts.Verdicts(), w.Facts.StopSignals() // they are kept until the next boot
-		w.end(off, func() {
+		w.restart(off, func() {
 			for _, e := range verdicts {
 				w.fold(e)
 			}
@@ -97,11 +97,11 @@ func (w *World) Crash(off time.Duration) {
 // Reboot cuts the machine's power for a time: nothing of the engine's is left but what is dead.
 func (w *World) Reboot(off time.Duration) {
 	for _, p := range w.engine.processes {
-		p.over, p.Exit = true, lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown}
+		p.exited, p.Exit = true, lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown}
 	}
 	clear(w.engine.sandboxes)
 	saved := w.savedAt
-	w.end(off, func() {
+	w.restart(off, func() {
 		w.boots++
 		w.booted = w.now
 		w.fold(lifecycle.Booted{Saved: saved, At: w.Now()})
@@ -109,16 +109,16 @@ func (w *World) Reboot(off time.Duration) {
 }
 
 // end ends the supervisor's life and begins the next one.
-func (w *World) end(off time.Duration, begin func()) {
-	if w.gone {
+func (w *World) restart(off time.Duration, begin func()) {
+	if w.removed {
 		return
 	}
-	w.life++
+	w.supervisor++
 	w.down = true
-	w.forget()
-	life := w.life
+	w.stopProbes()
+	supervisor := w.supervisor
 	w.At(w.now+off, func() {
-		if life != w.life {
+		if supervisor != w.supervisor {
 			return // it died again before it was up
 		}
 		w.down = false
@@ -133,8 +133,8 @@ func (w *World) resume() {
 	for _, a := range w.Facts.Unresolved() {
 		w.begin(a)
 	}
-	if w.away || !w.Facts.EngineUnavailable.IsZero() {
-		w.tellAway()
+	if w.unavailable || !w.Facts.EngineUnavailable.IsZero() {
+		w.deliverAvailability()
 	}
 	for _, ref := range w.Facts.Live() {
 		w.watch(ref)

@@ -22,12 +22,12 @@ type Start struct {
 // Run is how one run of a container goes. The zero Run starts at once and ends at once, with 0.
 type Run struct {
 	Start
-	Lasts   time.Duration
-	Forever bool // it ends only by a signal
-	Exit    lifecycle.Exit
-	Deaf    bool          // it does not hear the stop signal
-	Ends    time.Duration // from the stop signal to its end
-	Wedged  int           // how many SIGKILLs it outlives
+	Lasts        time.Duration
+	Forever      bool // it ends only by a signal
+	Exit         lifecycle.Exit
+	IgnoresStop  bool          // it does not hear the stop signal
+	StopTakes    time.Duration // from the stop signal to its end
+	IgnoresKills int           // how many SIGKILLs it outlives
 
 	PostStart, PreStop Start // how its hooks go
 	// Probes are the answers of its probes, one after another.

@@ -14,11 +14,11 @@ import (
 type Timeline struct {
 	pod  *spec.Pod
 	text strings.Builder
-	said map[string]string // what the status said last, by container, and by "" of the pod
+	last map[string]string // what the status last last, by container, and by "" of the pod
 }
 
 // NewTimeline makes an empty timeline for a pod.
-func NewTimeline(pod *spec.Pod) *Timeline { return &Timeline{pod: pod, said: map[string]string{}} }
+func NewTimeline(pod *spec.Pod) *Timeline { return &Timeline{pod: pod, last: map[string]string{}} }
 
 // String is all that was written so far.
 func (t *Timeline) String() string { return t.text.String() }
@@ -32,7 +32,7 @@ func (t *Timeline) Observe(s Step) {
 		}
 		t.status(s)
 		if s.Decision.Removed {
-			t.line(s.Since, "=", "gone")
+			t.line(s.Since, "=", "removed")
 		}
 	case lifecycle.Issued:
 		t.line(s.Since, ">", action(e.Action))
@@ -51,17 +51,17 @@ func (t *Timeline) status(s Step) {
 		status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses,
 	} {
 		for i := range list {
-			t.say(s.Since, list[i].Name, t.container(&list[i]))
+			t.change(s.Since, list[i].Name, t.container(&list[i]))
 		}
 	}
-	t.say(s.Since, "", string(status.Phase))
+	t.change(s.Since, "", string(status.Phase))
 }
 
-func (t *Timeline) say(at time.Duration, who, what string) {
-	if t.said[who] == what {
+func (t *Timeline) change(at time.Duration, who, what string) {
+	if t.last[who] == what {
 		return
 	}
-	t.said[who] = what
+	t.last[who] = what
 	t.line(at, "=", strings.TrimSpace(who+" "+what))
 }
 
