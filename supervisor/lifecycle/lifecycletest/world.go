@@ -11,77 +11,78 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// maxTurns bounds the decisions at one instant; a pod that needs more will never come to a fixed point.
+// maxTurns is the maximum number of decisions at one instant. A pod that needs more does not reach a fixed point.
 const maxTurns = 1000
 
-// epoch is the wall clock when a world begins.
+// epoch is the wall clock at the start of a world.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Step is one thing that happened: an event that was folded in, issued actions included, or, without one, a decision.
+// Step is one step of the simulation: an event that was folded in, including issued actions, or a decision if Event is nil.
 type Step struct {
 	Now           lifecycle.Instant
-	Since         time.Duration // since the world began
-	Supervisor    int           // which supervisor, from 1: one that has crashed may have known more than the next
+	Since         time.Duration // since the start of the world
+	Supervisor    int // number of the supervisor, from 1; after a crash the next one may have older facts
 	Before, After lifecycle.Facts
 	Event         lifecycle.Event
 	Decision      lifecycle.Decision
 }
 
-// Fault is what an absent engine does to an action.
+// Fault is how an unavailable engine affects an action.
 type Fault int
 
-// The faults: none, the engine is away, or it did what it was events and was away when it should have last so.
+// The faults: none; the engine is unavailable before the action; the engine carries it out and becomes unavailable before it
+// answers.
 const (
 	NoFault Fault = iota
 	Unavailable
 	UnavailableAfter
 )
 
-// World is one pod, the engine it lives on and the supervisor that keeps it. The fields may be set before the first
-// [World.Run]. It is not safe for concurrent use.
+// World is one pod with its engine and its supervisor. The fields may be set before the first [World.Run]. It is not safe for
+// concurrent use.
 type World struct {
 	Pod     *spec.Pod
 	Script  Script
 	Facts   lifecycle.Facts
-	Observe func(Step)                   // nil: nobody looks
-	Fault   func(lifecycle.Action) Fault // nil: none but what [World.SetUnavailable] sets
-	// LosesOutcomes is a supervisor that dies before it has written that something went well.
+	Observe func(Step) // may be nil
+	Fault   func(lifecycle.Action) Fault // nil: only what [World.SetUnavailable] sets
+	// LosesOutcomes makes the supervisor crash before it has saved a success.
 	LosesOutcomes bool
-	Delay         func() time.Duration                     // how late an event arrives; nil: at once
-	Duplicate     func() (after time.Duration, again bool) // whether an event arrives once more; nil: never
+	Delay         func() time.Duration // delay of an event; nil: none
+	Duplicate     func() (after time.Duration, again bool) // whether an event arrives twice; nil: never
 
 	engine      engine
-	images      map[string]bool // by container: the image has come without a pull
+	images      map[string]bool // by container: the image was added without a pull
 	unavailable bool
 	removed     bool
 	pulls       map[string]func(lifecycle.Event) // ends the running pull of a container
-	hooks       map[hook]func(lifecycle.Event)   // ends the running hook of a run
+	hooks       map[hook]func(lifecycle.Event) // ends the running hook of a run
 
 	workers map[lifecycle.ProbeRef]*worker
 
 	now         time.Duration
-	booted      time.Duration // when the machine was
+	booted      time.Duration // when the host was booted
 	boots       int
 	clockOffset time.Duration // of the wall clock
 
 	queue      []item
-	supervisor int // of the supervisor; what an earlier one began tells nobody
+	supervisor int // number of the running supervisor; outcomes of actions of an earlier one are dropped
 	down       bool
 	saved      lifecycle.Facts
 	savedAt    lifecycle.Instant
 	dirty      bool
-	wake       time.Duration // when the newest timer rings
+	wake       time.Duration // when the newest timer fires
 	err        error
 }
 
-// item is something to happen; what is to happen at the same instant does in the order of its arrival.
+// item is a scheduled function. Items at the same instant run in the order in which they were scheduled.
 type item struct {
 	at         time.Duration
 	do         func()
-	background bool // the supervisor does not learn of it
+	background bool // it requires no new decision
 }
 
-// New makes a world at its first instant.
+// New returns a world at its first instant.
 func New(pod *spec.Pod, script Script) *World {
 	w := &World{
 		Pod: pod, Script: script, boots: 1, supervisor: 1,
@@ -98,17 +99,17 @@ func New(pod *spec.Pod, script Script) *World {
 	return w
 }
 
-// Now is the present instant as the supervisor reads it.
+// Now returns the current instant as the supervisor reads it.
 func (w *World) Now() lifecycle.Instant {
 	return lifecycle.Instant{
 		Boot: fmt.Sprintf("boot-%d", w.boots), Mono: 10*time.Second + w.now - w.booted, Wall: epoch.Add(w.now + w.clockOffset),
 	}
 }
 
-// At does something at an instant, given as the time since the world began.
+// At schedules do at an instant, given as the time since the start of the world.
 func (w *World) At(at time.Duration, do func()) { w.enqueue(item{at: at, do: do}) }
 
-// background does something that is no reason to decide anew.
+// background schedules do without a new decision.
 func (w *World) background(at time.Duration, do func()) {
 	w.enqueue(item{at: at, do: do, background: true})
 }
@@ -121,8 +122,7 @@ func (w *World) enqueue(next item) {
 	w.queue = slices.Insert(w.queue, i, next)
 }
 
-// Run lets the world go on until an instant, given as the time since it began, and returns the first thing that was done
-// to it that must not be.
+// Run runs the world until an instant, given as the time since its start, and returns the first violation.
 func (w *World) Run(until time.Duration) error {
 	busy := 0
 	for len(w.queue) > 0 && w.queue[0].at <= until && w.err == nil {
@@ -132,7 +132,7 @@ func (w *World) Run(until time.Duration) error {
 			busy, w.now = 0, first.at
 		}
 		if busy > maxTurns {
-			w.violation("%d things happened at once", busy)
+			w.violation("%d events at one instant", busy)
 		}
 		first.do()
 		if !first.background {
@@ -147,16 +147,16 @@ func (w *World) violation(format string, args ...any) {
 	w.err = errors.Join(w.err, fmt.Errorf("at %v: "+format, append([]any{w.now}, args...)...))
 }
 
-// Wrong notes that something must not be; [World.Run] returns it.
+// Violation records a violation, which [World.Run] returns.
 func (w *World) Violation(err error) { w.violation("%w", err) }
 
-// Gone reports whether nothing of the pod is left.
+// Removed reports whether everything of the pod is removed.
 func (w *World) Removed() bool { return w.removed }
 
-// Quiet reports whether nothing will happen any more.
+// Idle reports whether nothing is scheduled.
 func (w *World) Idle() bool { return len(w.queue) == 0 }
 
-// turn decides until nothing is left to do, then saves, then begins what was decided.
+// turn decides until no action is left, saves the facts, then begins the actions.
 func (w *World) turn() {
 	if w.down || w.removed {
 		return
@@ -185,7 +185,7 @@ func (w *World) turn() {
 		}
 		return
 	}
-	w.violation("no fixed point, the last to be done is %#v", todo[len(todo)-1])
+	w.violation("no fixed point, the last action is %#v", todo[len(todo)-1])
 }
 
 func (w *World) observe(s Step) {
@@ -194,7 +194,7 @@ func (w *World) observe(s Step) {
 	}
 }
 
-// fold folds an event into the facts. What a later supervisor finds out by itself needs no write of its own.
+// fold folds an event into the facts. Events that a restarted supervisor finds by itself are not saved.
 func (w *World) fold(e lifecycle.Event) {
 	before := w.Facts
 	w.Facts = w.Facts.Apply(e)
@@ -221,7 +221,7 @@ func (w *World) save(now lifecycle.Instant) {
 	}
 }
 
-// begin carries out an action. A supervisor that dies in between leaves it undone, or done and untold.
+// begin carries out an action. If the supervisor crashes meanwhile, the action may have been carried out or not.
 func (w *World) begin(a lifecycle.Action) {
 	if c, ok := a.(lifecycle.CancelPull); ok {
 		if end := w.pulls[c.Container]; end != nil {
@@ -264,7 +264,7 @@ func (w *World) begin(a lifecycle.Action) {
 	})
 }
 
-// cancelled is the hook that an action cancels.
+// cancelled returns the action of the hook that is cancelled.
 func cancelled(c lifecycle.CancelHook) lifecycle.Action {
 	if c.Hook == lifecycle.PreStop {
 		return lifecycle.RunPreStop{Ref: c.Ref}
@@ -272,7 +272,7 @@ func cancelled(c lifecycle.CancelHook) lifecycle.Action {
 	return lifecycle.RunPostStart{Ref: c.Ref}
 }
 
-// inject carries out an action unless the engine is away.
+// inject carries out an action, subject to faults.
 func (w *World) inject(a lifecycle.Action, do func() lifecycle.Event) lifecycle.Event {
 	fault := NoFault
 	if w.Fault != nil {
@@ -286,12 +286,12 @@ func (w *World) inject(a lifecycle.Action, do func() lifecycle.Event) lifecycle.
 		e = do()
 	}
 	if fault != NoFault {
-		e = w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "the engine is away"})
+		e = w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "engine unavailable"})
 	}
 	return e
 }
 
-// tell brings an event to the supervisor that lives now, late or twice if the world is like that.
+// deliver passes an event to the supervisor that is running now, with the configured delay and duplicates.
 func (w *World) deliver(e lifecycle.Event) {
 	supervisor := w.supervisor
 	arrive := func() {
@@ -312,7 +312,7 @@ func (w *World) deliver(e lifecycle.Event) {
 	}
 }
 
-// follow begins to watch what has started.
+// follow starts to watch what was started.
 func (w *World) follow(e lifecycle.Event) {
 	switch e := e.(type) {
 	case lifecycle.ContainerStarted:
@@ -328,7 +328,7 @@ func (w *World) watchSandbox(n int) {
 	}
 }
 
-// reload makes of the facts what a file makes of them.
+// reload loads the facts from their JSON, as a restarted supervisor does.
 func (w *World) reload() {
 	data, err := json.Marshal(w.saved)
 	if err == nil {
