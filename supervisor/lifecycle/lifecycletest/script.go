@@ -25,9 +25,9 @@ type Run struct {
 	Lasts        time.Duration
 	Forever      bool // it exits only after a signal
 	Exit         lifecycle.Exit
-	IgnoresStop  bool // it ignores the stop signal
+	IgnoresStop  bool          // it ignores the stop signal
 	StopTakes    time.Duration // from the stop signal to its exit
-	IgnoresKills int // number of SIGKILLs that have no effect
+	IgnoresKills int           // number of SIGKILLs that have no effect
 
 	PostStart, PreStop Start // of its hooks
 	// Probes are the results of its probes, in order.

@@ -21,7 +21,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 type Step struct {
 	Now           lifecycle.Instant
 	Since         time.Duration // since the start of the world
-	Supervisor    int // number of the supervisor, from 1; after a crash the next one may have older facts
+	Supervisor    int           // number of the supervisor, from 1; after a crash the next one may have older facts
 	Before, After lifecycle.Facts
 	Event         lifecycle.Event
 	Decision      lifecycle.Decision
@@ -44,11 +44,11 @@ type World struct {
 	Pod     *spec.Pod
 	Script  Script
 	Facts   lifecycle.Facts
-	Observe func(Step) // may be nil
+	Observe func(Step)                   // may be nil
 	Fault   func(lifecycle.Action) Fault // nil: only what [World.SetUnavailable] sets
 	// LosesOutcomes makes the supervisor crash before it has saved a success.
 	LosesOutcomes bool
-	Delay         func() time.Duration // delay of an event; nil: none
+	Delay         func() time.Duration                     // delay of an event; nil: none
 	Duplicate     func() (after time.Duration, again bool) // whether an event arrives twice; nil: never
 
 	engine      engine
@@ -56,7 +56,7 @@ type World struct {
 	unavailable bool
 	removed     bool
 	pulls       map[string]func(lifecycle.Event) // ends the running pull of a container
-	hooks       map[hook]func(lifecycle.Event) // ends the running hook of a run
+	hooks       map[hook]func(lifecycle.Event)   // ends the running hook of a run
 
 	workers map[lifecycle.ProbeRef]*worker
 
