@@ -6,7 +6,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-func TestNoted(t *testing.T) {
+func TestRecordOnly(t *testing.T) {
 	for _, a := range []lifecycle.Action{lifecycle.StartRound{}, lifecycle.FailPod{}, lifecycle.WaitForTurn{Ref: run("app", 1)}} {
 		if !lifecycle.RecordOnly(a) {
 			t.Errorf("%T has an effect", a)

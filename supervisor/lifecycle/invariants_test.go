@@ -13,7 +13,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle/lifecycletest"
 )
 
-// invariants looks at every step of a pod's life. The list is that of docs/design/lifecycle.md.
+// invariants checks every step of a pod's life. docs/design/lifecycle.md lists the invariants.
 type invariants struct {
 	pod    *spec.Pod
 	status lifecycle.Status // the newest
@@ -25,7 +25,7 @@ func (v *invariants) wrong(format string, args ...any) {
 	v.err = errors.Join(v.err, fmt.Errorf(format, args...))
 }
 
-// step checks one step and returns what is wrong with it.
+// step checks one step and returns the violations.
 func (v *invariants) step(s lifecycletest.Step) error {
 	v.err = nil
 	switch e := s.Event.(type) {
@@ -42,7 +42,7 @@ func (v *invariants) step(s lifecycletest.Step) error {
 	return nil
 }
 
-// decision: the same arguments give the same answer and are left as they were, and no wake is in the past or now.
+// decision checks that Decide is deterministic, does not change its arguments, and wakes up in the future.
 func (v *invariants) decision(s lifecycletest.Step) {
 	before := text(s.Before) + text(v.pod)
 	again := lifecycle.Decide(v.pod, s.Before, s.Now)
@@ -65,7 +65,7 @@ func (v *invariants) decision(s lifecycletest.Step) {
 	v.ordered(s)
 }
 
-// issued: what may be asked for in the light of the facts.
+// issued checks that an action is allowed by the facts.
 func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle.Instant) {
 	stopping := !f.Stop.Requested.IsZero()
 	switch a := a.(type) {
@@ -100,7 +100,8 @@ func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle
 	}
 }
 
-// start: never two live attempts of a container, none without a sandbox, no app container before init is done.
+// start checks that a container has at most one live attempt, that it is started in a ready sandbox, and that no app container
+// is started before the init containers have completed.
 func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 	newest := f.Containers[a.Container].Newest
 	live := newest.Attempt > 0 && newest.Exited.IsZero() && newest.CreateFailed.IsZero()
@@ -138,14 +139,13 @@ func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 	}
 }
 
-// reached reports whether any container from the one at the given place among the init containers on has been asked for in
-// this round.
+// reached reports whether a later init container, or an app container, was requested in this round.
 func (v *invariants) reached(f lifecycle.Facts, from int) bool {
 	behind := append(slices.Clone(v.pod.InitContainers[from:]), v.pod.Containers...)
 	return slices.ContainsFunc(behind, func(c spec.Container) bool { return f.Containers[c.Name].Newest.Round == f.Round })
 }
 
-// started reports whether a run of a container that keeps running is past its hook and its startup probe.
+// started reports whether a sidecar has passed its postStart hook and its startup probe.
 func (v *invariants) started(c *spec.Container, r *lifecycle.Attempt) bool {
 	return !r.Started.IsZero() && r.Exited.IsZero() && v.hooked(c.Name, *r) &&
 		(c.StartupProbe == nil || r.Probes.Startup.Verdict == good)
@@ -158,7 +158,7 @@ func (v *invariants) signal(f lifecycle.Facts, ref lifecycle.Ref) {
 	}
 }
 
-// preStop: a hook before every signal, within the grace period, and not where there is none.
+// preStop checks that the hook runs before every signal, within the grace period, and not without one.
 func (v *invariants) preStop(f lifecycle.Facts, a lifecycle.RunPreStop) {
 	v.signal(f, a.Ref)
 	r := attempt(f, a.Ref)
@@ -170,7 +170,8 @@ func (v *invariants) preStop(f lifecycle.Facts, a lifecycle.RunPreStop) {
 	}
 }
 
-// stopSignal: not before the preStop hook is done or its time is over, and never with less than 2 s to go.
+// stopSignal checks that the stop signal is not sent before the preStop hook is done or the grace period has passed, and that at
+// least 2 s are left.
 func (v *invariants) stopSignal(f lifecycle.Facts, a lifecycle.StopContainer, now lifecycle.Instant) {
 	v.signal(f, a.Ref)
 	r := attempt(f, a.Ref)
@@ -187,7 +188,8 @@ func (v *invariants) stopSignal(f lifecycle.Facts, a lifecycle.StopContainer, no
 	}
 }
 
-// order: in a pod that was stopped a sidecar has no signal before everything behind it has ended, but when the time is over.
+// order checks that a sidecar in a stopped pod gets no signal before the following containers have terminated, unless the grace
+// period has passed.
 func (v *invariants) order(f lifecycle.Facts, a lifecycle.StopContainer, now lifecycle.Instant) {
 	if f.Stop.Requested.IsZero() || !now.Before(f.Stop.Deadline) {
 		return
@@ -206,7 +208,7 @@ func (v *invariants) order(f lifecycle.Facts, a lifecycle.StopContainer, now lif
 	}
 }
 
-// restartsAll reports whether any run of this round has ended with a code that a rule for all containers names.
+// restartsAll reports whether an exit in this round matches a RestartAllContainers rule.
 func (v *invariants) restartsAll(f lifecycle.Facts) bool {
 	for _, c := range append(slices.Clone(v.pod.InitContainers), v.pod.Containers...) {
 		r := f.Containers[c.Name].Newest
@@ -219,7 +221,7 @@ func (v *invariants) restartsAll(f lifecycle.Facts) bool {
 	return false
 }
 
-// ordered: probes are asked of what runs, the startup probe alone, and of what is to end for its readiness only.
+// ordered checks that probes run for running containers only, the startup probe alone, and only readiness during termination.
 func (v *invariants) ordered(s lifecycletest.Step) {
 	seen := map[lifecycle.ProbeRef]bool{}
 	for _, o := range s.Decision.Probes {
@@ -251,7 +253,7 @@ func attempt(f lifecycle.Facts, ref lifecycle.Ref) *lifecycle.Attempt {
 	return nil
 }
 
-// exact: facts are the same after a round trip through JSON.
+// exact checks that facts do not change in a round trip through JSON.
 func (v *invariants) exact(f lifecycle.Facts) {
 	var again lifecycle.Facts
 	data := text(f)
@@ -266,10 +268,10 @@ func (v *invariants) exact(f lifecycle.Facts) {
 	}
 }
 
-// statusOf: what the status says is so, and it does not go back on what it said.
+// statusOf checks that the status agrees with the facts, and that final states do not change.
 func (v *invariants) statusOf(s lifecycletest.Step) {
 	old, now := v.status, lifecycle.StatusOf(v.pod, s.After, s.Now)
-	if s.Supervisor != v.life { // what was not saved is learned again
+	if s.Supervisor != v.life { // facts that were not saved are learned again
 		old.InitContainerStatuses, old.ContainerStatuses = nil, nil
 	}
 	v.status, v.life = now, s.Supervisor
@@ -283,7 +285,7 @@ func (v *invariants) statusOf(s lifecycletest.Step) {
 		for i := range v.pod.Containers {
 			h := s.After.Containers[v.pod.Containers[i].Name]
 			r := h.Newest
-			if !r.CreateFailed.IsZero() { // it was no run: the one before counts
+			if !r.CreateFailed.IsZero() { // it was no run: the previous one counts
 				r = h.Previous
 			}
 			if r.Exited.IsZero() || r.Exit.Code != 0 {
@@ -321,7 +323,7 @@ func (v *invariants) containers(f lifecycle.Facts, phase lifecycle.Phase, old, n
 	}
 }
 
-// hooked reports whether a run's postStart hook is no hindrance to it.
+// hooked reports whether a run's postStart hook does not delay other containers.
 func (v *invariants) hooked(name string, r lifecycle.Attempt) bool {
 	for _, c := range append(slices.Clone(v.pod.InitContainers), v.pod.Containers...) {
 		if l := c.Lifecycle; c.Name == name && l != nil && l.PostStart != nil {

@@ -166,7 +166,7 @@ func (o *options) probe(kind lifecycle.ProbeKind, letters string) error {
 		o.run.Probes = map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome{}
 	}
 	for _, letter := range letters {
-		outcome, known := answers[letter]
+		outcome, known := results[letter]
 		if !known {
 			return fmt.Errorf("unknown result %q", letter)
 		}

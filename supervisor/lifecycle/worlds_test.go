@@ -13,18 +13,18 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle/lifecycletest"
 )
 
-// TestWorlds lets random pods live in random worlds: events come late and twice, the engine is away and does not say what
-// it did, the supervisor crashes, the machine boots, sandboxes die, somebody stops and deletes. When the world comes to
-// rest, so does the pod.
+// TestWorlds runs random pods in random worlds: events are late or duplicated, the engine is unavailable or does not answer, the
+// supervisor crashes, the host reboots, sandboxes are lost, pods are stopped and deleted. When the world has become idle, the
+// pod must be in a final or a stable state.
 func TestWorlds(t *testing.T) { rapid.Check(t, world) }
 
-// FuzzWorlds is [TestWorlds] for go test -fuzz; with -fuzzminimizetime 1x it does not spend its time on shorter worlds.
+// FuzzWorlds is [TestWorlds] for go test -fuzz. Use -fuzzminimizetime 1x, so that no time is spent on minimizing worlds.
 func FuzzWorlds(f *testing.F) {
 	seed(f)
 	f.Fuzz(rapid.MakeFuzz(world))
 }
 
-// seed gives the fuzzer inputs that are long enough for a whole life.
+// seed adds inputs to the fuzzer that are long enough for the whole life of a pod.
 func seed(f *testing.F) {
 	for n := range 8 {
 		r := rand.New(rand.NewPCG(uint64(n), 3))
@@ -37,8 +37,8 @@ func seed(f *testing.F) {
 }
 
 const (
-	troubleEnds = 5 * time.Minute
-	longEnough  = 3 * time.Hour
+	faultsEnd  = 5 * time.Minute
+	longEnough = 3 * time.Hour
 )
 
 func world(t *rapid.T) {
@@ -50,13 +50,13 @@ func world(t *rapid.T) {
 			w.Violation(err)
 		}
 	}
-	trouble(t, w)
+	injectFaults(t, w)
 	for range rapid.IntRange(0, 6).Draw(t, "happenings") {
-		at := drawDuration(t, troubleEnds)
-		do := drawHappening(t, w)
+		at := drawDuration(t, faultsEnd)
+		do := drawFault(t, w)
 		w.At(at, do)
 	}
-	w.At(troubleEnds, func() { w.SetUnavailable(false) })
+	w.At(faultsEnd, func() { w.SetUnavailable(false) })
 	if err := w.Run(longEnough); err != nil {
 		t.Fatal(err)
 	}
@@ -65,11 +65,11 @@ func world(t *rapid.T) {
 	}
 }
 
-// trouble makes the world unreliable for a while.
-func trouble(t *rapid.T, w *lifecycletest.World) {
+// injectFaults makes the world unreliable for a while.
+func injectFaults(t *rapid.T, w *lifecycletest.World) {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	begin := w.Now()
-	bad := func(percent int) bool { return w.Now().Wall.Sub(begin.Wall) < troubleEnds && r.IntN(100) < percent }
+	bad := func(percent int) bool { return w.Now().Wall.Sub(begin.Wall) < faultsEnd && r.IntN(100) < percent }
 	late, twice, away := drawPercent(t, "late"), drawPercent(t, "twice"), drawPercent(t, "away")
 	w.LosesOutcomes = rapid.Bool().Draw(t, "forgetful")
 	some := func() time.Duration { return time.Duration(r.Int64N(int64(3 * time.Second))) }
@@ -88,7 +88,7 @@ func trouble(t *rapid.T, w *lifecycletest.World) {
 	}
 }
 
-// atRest reports what is left to be done in a world that has been quiet for long.
+// atRest returns an error if the pod is not stable in a world that has been idle for a long time.
 func atRest(w *lifecycletest.World, s lifecycle.Status) error {
 	stopped := !w.Facts.Stop.Requested.IsZero()
 	d := lifecycle.Decide(w.Pod, w.Facts, w.Now())
@@ -148,7 +148,7 @@ func drawPod(t *rapid.T) *spec.Pod {
 	return pod
 }
 
-// drawRules gives a container that has a policy of its own rules for some exit codes.
+// drawRules adds restart rules to a container that has a restart policy of its own.
 func drawRules(t *rapid.T, c *spec.Container) {
 	if c.RestartPolicy == "" || rapid.IntRange(0, 2).Draw(t, "rules") > 0 {
 		return
@@ -159,7 +159,7 @@ func drawRules(t *rapid.T, c *spec.Container) {
 	}}
 }
 
-// drawExtras gives a container probes and hooks.
+// drawExtras adds probes and hooks to a container.
 func drawExtras(t *rapid.T, c *spec.Container) {
 	for _, kind := range kinds {
 		if rapid.IntRange(0, 3).Draw(t, "probe") > 0 {
@@ -238,7 +238,7 @@ func drawRun(t *rapid.T) lifecycletest.Run {
 	return r
 }
 
-func drawHappening(t *rapid.T, w *lifecycletest.World) func() {
+func drawFault(t *rapid.T, w *lifecycletest.World) func() {
 	off := drawDuration(t, 20*time.Second)
 	flag := rapid.Bool().Draw(t, "flag")
 	do := map[string]func(){
