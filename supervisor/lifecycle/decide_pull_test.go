@@ -17,11 +17,11 @@ func TestDecidePull(t *testing.T) {
 		{name: "failed pull is not retried before 10 s", pod: pod, past: once, now: 19.999, wake: 20},
 		{name: "failed pull is retried after 10 s at level 2", pod: pod, past: once, now: 20, want: do{pull("app", 1, 2)}},
 		{
-			name: "second failed pull is retried after 20 s", pod: pod,
+			name: "second failed pull is not retried before 20 s", pod: pod,
 			past: history{once, tick(20), pullFailed("app", 1, 2, broken), tick(30), find("app", 1)}, now: 39.999, wake: 40,
 		},
 		{
-			name: "third failed pull is retried after 40 s", pod: pod,
+			name: "second failed pull is retried after 20 s at level 3", pod: pod,
 			past: history{once, tick(20), pullFailed("app", 1, 2, broken)}, now: 40, want: do{pull("app", 1, 3)},
 		},
 		{
@@ -29,7 +29,7 @@ func TestDecidePull(t *testing.T) {
 			past: history{up(), tick(10), pullFailed("app", 1, 6, broken)}, now: 310, want: do{pull("app", 1, 6)},
 		},
 		{
-			name: "no retry before the maximum delay", pod: pod,
+			name: "first failed pull waits for its back-off", pod: pod,
 			past: history{up(), tick(10), pullFailed("app", 1, 1, broken)}, now: 10, wake: 20,
 		},
 		{name: "level is kept until 600 s after a failure", pod: pod, past: once, now: 610, want: do{pull("app", 1, 2)}},
@@ -56,7 +56,7 @@ func TestDecidePull(t *testing.T) {
 			want: do{pull("app", 2, 2)},
 		},
 		{
-			name: "failure before the first run belongs to the first run", pod: pod,
+			name: "stopping pod does not retry a failed pull", pod: pod,
 			past: history{once, tick(20), pullFailed("app", 1, 2, broken), tick(30), stopped(time.Second)}, now: 30,
 			want: do{removeSandbox(1)},
 		},

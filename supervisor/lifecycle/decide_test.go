@@ -97,11 +97,11 @@ func TestDecideSandbox(t *testing.T) {
 			past: history{tick(10), up(), tick(20), sandboxLost(1), removeSandbox(1)}, now: 20,
 		},
 		{
-			name: "failed removal is retried after 10 s", pod: app,
+			name: "failed removal is not retried before 10 s", pod: app,
 			past: history{tick(10), up(), tick(20), sandboxLost(1), failing(removeSandbox(1), oops)}, now: 29.999, wake: 30,
 		},
 		{
-			name: "failed removal is not retried before 10 s", pod: app,
+			name: "failed removal is retried after 10 s", pod: app,
 			past: history{tick(10), up(), tick(20), sandboxLost(1), failing(removeSandbox(1), oops)}, now: 30, want: do{removeSandbox(1)},
 		},
 		{

@@ -9,14 +9,58 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// TestApply folds histories and compares a part of the facts.
-func TestApply(t *testing.T) {
-	for _, row := range []struct {
-		name string
-		past history
-		part func(lifecycle.Facts) any
-		want any
-	}{
+// foldings is a table of tests of [lifecycle.Facts.Apply]. Each row folds a history and compares a part of the facts.
+type foldings []struct {
+	name string
+	past history
+	part func(lifecycle.Facts) any
+	want any
+}
+
+func (table foldings) check(t *testing.T) {
+	t.Helper()
+	for _, row := range table {
+		t.Run(row.name, func(t *testing.T) {
+			if diff := cmp.Diff(row.want, row.part(fold(row.past))); diff != "" {
+				t.Errorf("facts (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestApplyPod(t *testing.T) {
+	foldings{
+		{
+			"restart of all containers opens a round in the same sandbox",
+			history{running("app", 1), tick(5), lifecycle.StartRound{Round: 2, By: run("app", 1)}},
+			func(f lifecycle.Facts) any { return []any{f.Round, f.Restarted, f.Sandbox.N} },
+			[]any{2, 2, 0},
+		},
+		{
+			"engine is unavailable since the first event",
+			history{tick(5), engineUnavailable, tick(6), engineUnavailable},
+			func(f lifecycle.Facts) any { return f.EngineUnavailable }, at(5),
+		},
+		{
+			"engine is available again",
+			history{tick(5), engineUnavailable, tick(6), engineAvailable},
+			func(f lifecycle.Facts) any { return f.EngineUnavailable },
+			lifecycle.Instant{},
+		},
+		{
+			"newest value of a condition is kept",
+			history{setCondition("example.com/a", "False"), setCondition("example.com/b", "True"), setCondition("example.com/a", "True")},
+			func(f lifecycle.Facts) any { return f.Conditions },
+			map[lifecycle.ConditionType]lifecycle.SetCondition{
+				"example.com/a": {Status: "True", Reason: "Why", Message: "because"},
+				"example.com/b": {Status: "True", Reason: "Why", Message: "because"},
+			},
+		},
+	}.check(t)
+}
+
+func TestApplySandbox(t *testing.T) {
+	foldings{
 		{
 			"failed sandbox keeps its error", failing(startSandbox(1), oops),
 			func(f lifecycle.Facts) any { return f.Sandbox },
@@ -40,11 +84,16 @@ func TestApply(t *testing.T) {
 			[]any{lifecycle.Removal{Requested: at(2), Failed: at(2)}, "oops"},
 		},
 		{
-			"removal of an older sandbox does not count for the next one",
+			"removal of another sandbox is ignored",
 			history{up(), removeSandbox(2)},
 			func(f lifecycle.Facts) any { return f.Sandbox.Removal },
 			lifecycle.Removal{},
 		},
+	}.check(t)
+}
+
+func TestApplyRun(t *testing.T) {
+	foldings{
 		{
 			"started run records its image and IDs",
 			history{tick(2), issued("app", 1), tick(3), started("app", 1), tick(4), exited("app", 1, 3)},
@@ -64,7 +113,7 @@ func TestApply(t *testing.T) {
 			[]lifecycle.Instant{at(2.5), at(2.5)},
 		},
 		{
-			"run that exited before the boot has exit code 255",
+			"start time stays unset if the exit was observed first",
 			history{issued("app", 1), tick(-1), exited("app", 1, 0)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Started },
 			lifecycle.Instant{},
@@ -168,6 +217,11 @@ func TestApply(t *testing.T) {
 			},
 			[]any{lifecycle.Instant{}, lifecycle.Instant{}, at(9), at(1), at(9)},
 		},
+	}.check(t)
+}
+
+func TestApplyProbesAndHooks(t *testing.T) {
+	foldings{
 		{
 			"run keeps its newest verdicts",
 			history{
@@ -187,7 +241,7 @@ func TestApply(t *testing.T) {
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Probes.Startup.Verdict }, good,
 		},
 		{
-			"postStart hook records its times, limit and outcome",
+			"preStop hook records its times, limit and outcome",
 			history{
 				running("app", 1), tick(2), preStop("app", 1, 9, "X"), tick(3), cancel("app", 1, lifecycle.PreStop),
 				tick(4), cancel("app", 1, lifecycle.PreStop), failed(preStop("app", 1, 9, "X"), oops),
@@ -199,7 +253,7 @@ func TestApply(t *testing.T) {
 			[]any{lifecycle.Hook{}, at(2), time.Duration(9), lifecycle.Hook{Requested: at(2), Limit: 9, Cancelled: at(3), Done: at(4), Failed: true, Message: "oops"}, lifecycle.Reason("X")},
 		},
 		{
-			"preStop hook records its times, limit and outcome",
+			"postStart hook records its times and outcome",
 			history{running("app", 1), tick(2), postStart("app", 1), tick(3), hookDone("app", 1, lifecycle.PostStart)},
 			func(f lifecycle.Facts) any {
 				a := f.Containers["app"].Newest
@@ -238,58 +292,11 @@ func TestApply(t *testing.T) {
 			history{running("app", 1), preStop("app", 1, 9, "X"), stop("app", 1, 9)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.StopReason }, lifecycle.Reason("X"),
 		},
-		{
-			"restart of all containers opens a round in the same sandbox",
-			history{running("app", 1), tick(5), lifecycle.StartRound{Round: 2, By: run("app", 1)}},
-			func(f lifecycle.Facts) any { return []any{f.Round, f.Restarted, f.Sandbox.N} },
-			[]any{2, 2, 0},
-		},
-		{
-			"deadline stops the pod",
-			history{tick(5), failPod(9 * time.Second)},
-			func(f lifecycle.Facts) any { return f.Stop },
-			lifecycle.Stop{
-				Requested: at(5), Deadline: at(14), Grace: 9 * time.Second, By: "activeDeadlineSeconds", Reason: lifecycle.ReasonDeadlineExceeded,
-				Message: "Pod was active on the node longer than the specified deadline",
-			},
-		},
-		{
-			"deadline of a stopping pod sets only the reason",
-			history{tick(5), deleted(9 * time.Second), tick(6), failPod(time.Second)},
-			func(f lifecycle.Facts) any { return f.Stop },
-			lifecycle.Stop{
-				Requested: at(5), Deadline: at(14), Grace: 9 * time.Second, Delete: true, By: "a test", ByUser: true, Reason: lifecycle.ReasonDeadlineExceeded,
-				Message: "Pod was active on the node longer than the specified deadline",
-			},
-		},
-		{
-			"later request shortens the stop of a failed pod and adds the deletion",
-			history{tick(5), failPod(9 * time.Second), tick(6), deleted(time.Second)},
-			func(f lifecycle.Facts) any {
-				return []any{f.Stop.Requested, f.Stop.Deadline, f.Stop.Delete, f.Stop.By, f.Stop.Reason}
-			},
-			[]any{at(5), at(7), true, "activeDeadlineSeconds", lifecycle.ReasonDeadlineExceeded},
-		},
-		{
-			"engine is unavailable since the first event",
-			history{tick(5), engineUnavailable, tick(6), engineUnavailable},
-			func(f lifecycle.Facts) any { return f.EngineUnavailable }, at(5),
-		},
-		{
-			"engine is available again",
-			history{tick(5), engineUnavailable, tick(6), engineAvailable},
-			func(f lifecycle.Facts) any { return f.EngineUnavailable },
-			lifecycle.Instant{},
-		},
-		{
-			"newest value of a condition is kept",
-			history{setCondition("example.com/a", "False"), setCondition("example.com/b", "True"), setCondition("example.com/a", "True")},
-			func(f lifecycle.Facts) any { return f.Conditions },
-			map[lifecycle.ConditionType]lifecycle.SetCondition{
-				"example.com/a": {Status: "True", Reason: "Why", Message: "because"},
-				"example.com/b": {Status: "True", Reason: "Why", Message: "because"},
-			},
-		},
+	}.check(t)
+}
+
+func TestApplyPull(t *testing.T) {
+	foldings{
 		{
 			"failed pull keeps its error",
 			history{pullFailed("app", 1, 4, "")},
@@ -315,7 +322,7 @@ func TestApply(t *testing.T) {
 			lifecycle.Pull{For: 2, Requested: at(9), Failed: at(1), Level: 4, Next: 5},
 		},
 		{
-			"failure before the pull for the next run does not belong to it",
+			"failure of the previous pull does not affect the next one",
 			history{pull("app", 1, 4), tick(9), pull("app", 2, 5), failed(pull("app", 1, 4), oops)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
 			lifecycle.Pull{For: 2, Requested: at(9), Next: 5},
@@ -331,6 +338,37 @@ func TestApply(t *testing.T) {
 			history{failing(pull("app", 1, 4), away)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
 			lifecycle.Pull{For: 1, Requested: at(1), Retry: at(1), Next: 4},
+		},
+	}.check(t)
+}
+
+func TestApplyStop(t *testing.T) {
+	foldings{
+		{
+			"deadline stops the pod",
+			history{tick(5), failPod(9 * time.Second)},
+			func(f lifecycle.Facts) any { return f.Stop },
+			lifecycle.Stop{
+				Requested: at(5), Deadline: at(14), Grace: 9 * time.Second, By: "activeDeadlineSeconds", Reason: lifecycle.ReasonDeadlineExceeded,
+				Message: "Pod was active on the node longer than the specified deadline",
+			},
+		},
+		{
+			"deadline of a stopping pod sets only the reason",
+			history{tick(5), deleted(9 * time.Second), tick(6), failPod(time.Second)},
+			func(f lifecycle.Facts) any { return f.Stop },
+			lifecycle.Stop{
+				Requested: at(5), Deadline: at(14), Grace: 9 * time.Second, Delete: true, By: "a test", ByUser: true, Reason: lifecycle.ReasonDeadlineExceeded,
+				Message: "Pod was active on the node longer than the specified deadline",
+			},
+		},
+		{
+			"later request shortens the stop of a failed pod and adds the deletion",
+			history{tick(5), failPod(9 * time.Second), tick(6), deleted(time.Second)},
+			func(f lifecycle.Facts) any {
+				return []any{f.Stop.Requested, f.Stop.Deadline, f.Stop.Delete, f.Stop.By, f.Stop.Reason}
+			},
+			[]any{at(5), at(7), true, "activeDeadlineSeconds", lifecycle.ReasonDeadlineExceeded},
 		},
 		{
 			"stop requests are merged",
@@ -368,13 +406,7 @@ func TestApply(t *testing.T) {
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Removal },
 			lifecycle.Removal{Requested: at(1), Failed: at(1)},
 		},
-	} {
-		t.Run(row.name, func(t *testing.T) {
-			if diff := cmp.Diff(row.want, row.part(fold(row.past))); diff != "" {
-				t.Errorf("facts (-want +got):\n%s", diff)
-			}
-		})
-	}
+	}.check(t)
 }
 
 // TestApplyLeavesTheReceiver checks that a snapshot does not change when later events are folded.
