@@ -33,8 +33,8 @@ func TestApplyPod(t *testing.T) {
 		{
 			"restart of all containers opens a round in the same sandbox",
 			history{running("app", 1), tick(5), lifecycle.StartRound{Round: 2, By: run("app", 1)}},
-			func(f lifecycle.Facts) any { return []any{f.Round, f.Restarted, f.Sandbox.N} },
-			[]any{2, 2, 0},
+			func(f lifecycle.Facts) any { return []any{f.Round, f.Restarted, f.RestartedAt, f.Sandbox.N} },
+			[]any{2, 2, at(5), 0},
 		},
 		{
 			"engine is unavailable since the first event",
