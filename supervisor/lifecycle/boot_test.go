@@ -90,7 +90,7 @@ func TestBootedMovesEveryInstant(t *testing.T) {
 		}},
 	}
 	if zero := zeroInstants(facts); len(zero) > 0 {
-		t.Fatalf("the test does not fill %v", zero)
+		t.Fatalf("fields are not set by the test: %v", zero)
 	}
 	got := facts.Apply(lifecycle.Booted{Saved: at(5), At: lifecycle.Instant{Boot: "2", Mono: time.Second}})
 	visitInstants(got, func(path string, i lifecycle.Instant) {

@@ -56,7 +56,7 @@ func TestSince(t *testing.T) {
 		}
 	}
 	if first.Conditions[1].Status != "False" || second.Conditions[1].Status != "True" {
-		t.Error("the earlier conditions were changed")
+		t.Error("earlier conditions were changed")
 	}
 }
 
@@ -116,14 +116,14 @@ func TestInitializedStaysTrue(t *testing.T) {
 	past = append(past, exited("side", 1, 0))
 	want := first.Conditions[2]
 	if want.Type != lifecycle.PodInitialized || want.Status != "True" {
-		t.Fatalf("while the sidecar runs: %+v", want)
+		t.Fatalf("running sidecar: %+v", want)
 	}
 	if got := lifecycle.StatusOf(pod, fold(past), at(9)).Since(first.Conditions, at(9)).Conditions[2]; got != want {
-		t.Errorf("when it has ended: %+v, want %+v", got, want)
+		t.Errorf("terminated sidecar: %+v, want %+v", got, want)
 	}
 	never := lifecycle.StatusOf(pod, fold(up()), at(2)).Since(nil, at(2)).Conditions[2]
 	if got := lifecycle.StatusOf(pod, fold(past), at(9)).Since([]lifecycle.Condition{never}, at(9)).Conditions[2]; got.Status != "False" {
-		t.Errorf("of a pod that was not initialized before: %+v", got)
+		t.Errorf("pod that was not initialized before: %+v", got)
 	}
 }
 
@@ -140,9 +140,9 @@ func TestConditionsAreBounded(t *testing.T) {
 	before := text(facts)
 	after := facts.Apply(lifecycle.ConditionSet{Type: "example.com/", Status: "False", At: at(3)})
 	if after.Conditions["example.com/"].Status != "False" || len(after.Conditions) != 64 {
-		t.Errorf("a known condition was not set: %v", after.Conditions)
+		t.Errorf("existing condition was not updated: %v", after.Conditions)
 	}
 	if text(facts) != before {
-		t.Error("the facts before were changed")
+		t.Error("earlier facts were changed")
 	}
 }

@@ -40,11 +40,11 @@ func TestDecidePull(t *testing.T) {
 		},
 		{
 			name: "unavailable engine is retried after 1 s", pod: pod,
-			past: history{up(), tick(10), failing(pull("app", 1, 1), away)}, now: 10.999, wake: 11,
+			past: history{up(), tick(10), failing(pull("app", 1, 1), unavailable)}, now: 10.999, wake: 11,
 		},
 		{
 			name: "unavailable engine does not change the level", pod: pod,
-			past: history{up(), tick(10), failing(pull("app", 1, 1), away)}, now: 11, want: do{pull("app", 1, 1)},
+			past: history{up(), tick(10), failing(pull("app", 1, 1), unavailable)}, now: 11, want: do{pull("app", 1, 1)},
 		},
 		{
 			name: "every run checks its image", pod: pod,

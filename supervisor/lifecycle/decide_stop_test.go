@@ -34,17 +34,17 @@ func TestDecideStop(t *testing.T) {
 		{name: "force sends no stop signal", pod: pod, past: history{live, forced}, now: 10, want: do{kill("app", 1)}},
 		{
 			name: "failed stop signal is not retried before 1 s", pod: pod,
-			past: history{live, stopped(5 * time.Second), failing(stop("app", 1, 5*time.Second), away)}, now: 10.999, wake: 11,
+			past: history{live, stopped(5 * time.Second), failing(stop("app", 1, 5*time.Second), unavailable)}, now: 10.999, wake: 11,
 		},
 		{
 			name: "failed stop signal is retried after 1 s", pod: pod,
-			past: history{live, stopped(5 * time.Second), failing(stop("app", 1, 5*time.Second), away)}, now: 11,
+			past: history{live, stopped(5 * time.Second), failing(stop("app", 1, 5*time.Second), unavailable)}, now: 11,
 			want: do{stop("app", 1, 5*time.Second)}, wake: 15,
 		},
 		{
 			name: "retry does not extend the deadline", pod: pod,
 			past: history{
-				live, stopped(5 * time.Second), failing(stop("app", 1, 5*time.Second), away), tick(14.5), stop("app", 1, 5*time.Second),
+				live, stopped(5 * time.Second), failing(stop("app", 1, 5*time.Second), unavailable), tick(14.5), stop("app", 1, 5*time.Second),
 			},
 			now: 15, want: do{kill("app", 1)},
 		},
@@ -64,7 +64,7 @@ func TestDecideStop(t *testing.T) {
 		{name: "waits for a start in progress", pod: pod, past: history{up(), issued("app", 1), stopped(time.Second)}, now: 100},
 		{
 			name: "container of an unanswered start is killed", pod: pod,
-			past: history{up(), failing(start("app", 1, 0, 0), away), stopped(time.Second)}, now: 1, want: do{kill("app", 1)},
+			past: history{up(), failing(start("app", 1, 0, 0), unavailable), stopped(time.Second)}, now: 1, want: do{kill("app", 1)},
 		},
 		{name: "pull is cancelled", pod: pod, past: history{up(), pull("init", 1, 1), stopped(time.Second)}, now: 1, want: do{lifecycle.CancelPull{Container: "init", For: 1}}},
 		{
@@ -96,7 +96,7 @@ func TestDecideStop(t *testing.T) {
 			past: history{deleted(time.Second), lifecycle.RemovePod{}, happened(func(t lifecycle.Instant) lifecycle.Event {
 				return lifecycle.PodRemoved{At: t}
 			})},
-			now: 20, gone: true,
+			now: 20, removed: true,
 		},
 	}.check(t)
 }

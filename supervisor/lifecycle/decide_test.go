@@ -13,13 +13,13 @@ import (
 // decisions is a table of tests of [lifecycle.Decide]. Each row gives the expected actions and wake-up time at a time in seconds
 // after the boot.
 type decisions []struct {
-	name string
-	pod  *spec.Pod
-	past history
-	now  float64
-	want []lifecycle.Action
-	wake float64 // 0: never
-	gone bool
+	name    string
+	pod     *spec.Pod
+	past    history
+	now     float64
+	want    []lifecycle.Action
+	wake    float64 // 0: never
+	removed bool
 }
 
 func (table decisions) check(t *testing.T) {
@@ -28,7 +28,7 @@ func (table decisions) check(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			got := lifecycle.Decide(row.pod, fold(row.past), at(row.now))
 			got.Probes = nil // see [TestDecideProbes]
-			want := lifecycle.Decision{Actions: row.want, Removed: row.gone}
+			want := lifecycle.Decision{Actions: row.want, Removed: row.removed}
 			if row.wake > 0 {
 				want.Wake = at(row.wake)
 			}
@@ -66,15 +66,15 @@ func TestDecideSandbox(t *testing.T) {
 		{name: "failed sandbox is retried after 10 s in a new round", pod: app, past: failing1, now: 20, want: do{startSandbox(2)}},
 		{
 			name: "unavailable engine is retried after 1 s", pod: app,
-			past: history{tick(10), failing(startSandbox(1), away)}, now: 10.999, wake: 11,
+			past: history{tick(10), failing(startSandbox(1), unavailable)}, now: 10.999, wake: 11,
 		},
 		{
 			name: "unavailable engine is retried with the same sandbox", pod: app,
-			past: history{tick(10), failing(startSandbox(1), away)}, now: 11, want: do{startSandbox(1)},
+			past: history{tick(10), failing(startSandbox(1), unavailable)}, now: 11, want: do{startSandbox(1)},
 		},
 		{
 			name: "sandbox of an unanswered start is removed if the pod stops", pod: app,
-			past: history{tick(10), failing(startSandbox(1), away), stopped(time.Second)}, now: 10, want: do{removeSandbox(1)},
+			past: history{tick(10), failing(startSandbox(1), unavailable), stopped(time.Second)}, now: 10, want: do{removeSandbox(1)},
 		},
 		{
 			name: "failed sandbox needs no removal", pod: app,

@@ -36,7 +36,7 @@ func TestDecideEphemeral(t *testing.T) {
 			happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.SandboxStarted{Sandbox: 2, At: t} }),
 		}, now: 6, want: do{pull("app", 1, 1)}},
 		{name: "failed creation is retried", pod: pod, past: history{live, tick(10), pulled("d", 1), failing(start("d", 1, 0, 0), refused)}, now: 10, wake: 20},
-		{name: "start is retried if the engine was unavailable", pod: pod, past: history{live, tick(10), pulled("d", 1), failing(start("d", 1, 0, 0), away)}, now: 11, want: do{start("d", 1, 0, 0)}},
+		{name: "start is retried if the engine was unavailable", pod: pod, past: history{live, tick(10), pulled("d", 1), failing(start("d", 1, 0, 0), unavailable)}, now: 11, want: do{start("d", 1, 0, 0)}},
 		{name: "is stopped with the pod", pod: pod, past: history{live, running("d", 1), tick(10), stopped(9 * time.Second)}, now: 10, want: do{stop("app", 1, 9*time.Second), stop("d", 1, 9*time.Second)}},
 		{name: "its pull is cancelled when the pod stops", pod: pod, past: history{up(), pull("d", 1, 1), addEphemeral("e"), pull("e", 1, 1), tick(10), stopped(9 * time.Second)}, now: 10, want: do{lifecycle.CancelPull{Container: "e", For: 1}}},
 		{name: "is stopped when the pod has finished", pod: podOf(never, "app"), past: history{up(), addEphemeral("d"), running("d", 1), tick(10), ran("app", 1, 0)}, now: 10, want: do{finish("d")}},
@@ -72,7 +72,7 @@ func TestStatusEphemeral(t *testing.T) {
 	}.check(t)
 	s := lifecycle.StatusOf(app, fold(history{live, running("d", 1)}), at(2)).EphemeralContainerStatuses[0]
 	if s.Started != nil || s.Ready {
-		t.Errorf("it is started or ready: %+v", s)
+		t.Errorf("started or ready is set: %+v", s)
 	}
 }
 
@@ -83,12 +83,12 @@ func TestEphemeralAdded(t *testing.T) {
 	}
 	one, two := facts.Apply(addEphemeral("x")(at(2))), facts.Apply(addEphemeral("y")(at(2)))
 	if one.Ephemeral[1].Name != "x" || two.Ephemeral[1].Name != "y" {
-		t.Errorf("two that were added to the same facts: %v, %v", one.Ephemeral, two.Ephemeral)
+		t.Errorf("two containers added to the same facts: %v, %v", one.Ephemeral, two.Ephemeral)
 	}
 	pod := podOf(always, "app")
 	pod.EphemeralContainers = []spec.Container{{Name: "d"}, {Name: "z"}}
 	if found := facts.CatchUp(lifecycle.Found{Pod: pod}, at(2)).Ephemeral; len(found) != 2 || found[0].Image != "localhost/d" || found[1].Name != "z" {
-		t.Errorf("with those that the engine knows of: %+v", found)
+		t.Errorf("containers found in the engine: %+v", found)
 	}
 	for i := range 100 {
 		facts = facts.Apply(addEphemeral(fmt.Sprintf("d%d", i))(at(2)))

@@ -67,9 +67,9 @@ func TestApplySandbox(t *testing.T) {
 			lifecycle.Sandbox{N: 1, Requested: at(1), Failed: at(1), Failures: 1, Message: "oops"},
 		},
 		{
-			"failed sandbox records that the engine was unavailable", failing(startSandbox(1), away),
+			"failed sandbox records that the engine was unavailable", failing(startSandbox(1), unavailable),
 			func(f lifecycle.Facts) any { return f.Sandbox },
-			lifecycle.Sandbox{N: 1, Requested: at(1), Failed: at(1), Message: "away", Unavailable: true},
+			lifecycle.Sandbox{N: 1, Requested: at(1), Failed: at(1), Message: "unavailable", Unavailable: true},
 		},
 		{
 			"lost sandbox keeps its addresses",
@@ -164,7 +164,7 @@ func TestApplyRun(t *testing.T) {
 		},
 		{
 			"repeated start clears the pending retry",
-			history{failing(start("app", 1, 0, 0), away), tick(9), start("app", 1, 0, 0)},
+			history{failing(start("app", 1, 0, 0), unavailable), tick(9), start("app", 1, 0, 0)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
 			lifecycle.Attempt{Ref: run("app", 1), Sandbox: 1, Requested: at(1)},
 		},
@@ -193,11 +193,11 @@ func TestApplyRun(t *testing.T) {
 		},
 		{
 			"run exits with code 137 if its process is not found",
-			history{running("app", 1), tick(5), failing(kill("app", 1), lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "gone"})},
+			history{running("app", 1), tick(5), failing(kill("app", 1), lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "not found"})},
 			func(f lifecycle.Facts) any {
 				return []any{f.Containers["app"].Newest.Exited, f.Containers["app"].Newest.Exit}
 			},
-			[]any{at(5), lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonStatusUnknown, Message: "gone"}},
+			[]any{at(5), lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonStatusUnknown, Message: "not found"}},
 		},
 		{
 			"first stop signal sets the deadline",
@@ -230,9 +230,9 @@ func TestApplyProbesAndHooks(t *testing.T) {
 			},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Probes },
 			lifecycle.Probes{
-				Startup:   lifecycle.ProbeStatus{Verdict: good, Message: "no good", Count: 3, At: at(2)},
-				Liveness:  lifecycle.ProbeStatus{Verdict: bad, Message: "no good", Count: 3, At: at(3)},
-				Readiness: lifecycle.ProbeStatus{Verdict: bad, Message: "no good", Count: 3, At: at(4)},
+				Startup:   lifecycle.ProbeStatus{Verdict: good, Message: "failed", Count: 3, At: at(2)},
+				Liveness:  lifecycle.ProbeStatus{Verdict: bad, Message: "failed", Count: 3, At: at(3)},
+				Readiness: lifecycle.ProbeStatus{Verdict: bad, Message: "failed", Count: 3, At: at(4)},
 			},
 		},
 		{
@@ -263,14 +263,14 @@ func TestApplyProbesAndHooks(t *testing.T) {
 		},
 		{
 			"unavailable engine leaves the hook pending",
-			history{running("app", 1), tick(2), postStart("app", 1), tick(3), failed(postStart("app", 1), away)},
+			history{running("app", 1), tick(2), postStart("app", 1), tick(3), failed(postStart("app", 1), unavailable)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.PostStart },
 			lifecycle.Hook{Requested: at(2), Retry: at(3)},
 		},
 		{
 			"retried hook keeps the time of the first request",
 			history{
-				running("app", 1), tick(2), preStop("app", 1, 9, "X"), tick(3), failed(preStop("app", 1, 9, "X"), away), tick(4), preStop("app", 1, 7, "Y"),
+				running("app", 1), tick(2), preStop("app", 1, 9, "X"), tick(3), failed(preStop("app", 1, 9, "X"), unavailable), tick(4), preStop("app", 1, 7, "Y"),
 			},
 			func(f lifecycle.Facts) any {
 				a := f.Containers["app"].Newest
@@ -335,7 +335,7 @@ func TestApplyPull(t *testing.T) {
 		},
 		{
 			"unavailable engine is not a failure of the pull",
-			history{failing(pull("app", 1, 4), away)},
+			history{failing(pull("app", 1, 4), unavailable)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
 			lifecycle.Pull{For: 1, Requested: at(1), Retry: at(1), Next: 4},
 		},
@@ -416,6 +416,6 @@ func TestApplyLeavesTheReceiver(t *testing.T) {
 	facts.Apply(exited("app", 1, 1)(at(9)))
 	facts.Apply(lifecycle.Booted{Saved: at(1), At: lifecycle.Instant{Boot: "2"}})
 	if after := text(facts); after != before {
-		t.Errorf("the facts were\n%s\nand are\n%s", before, after)
+		t.Errorf("facts changed from\n%s\nto\n%s", before, after)
 	}
 }

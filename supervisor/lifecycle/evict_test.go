@@ -22,14 +22,14 @@ func TestWaitingMessageOfSandbox(t *testing.T) {
 		t.Helper()
 		s := lifecycle.StatusOf(pod, facts, at(9))
 		if diff := cmp.Diff(s.InitContainerStatuses[0].State.Waiting, s.ContainerStatuses[0].State.Waiting); diff != "" {
-			t.Errorf("the init container and the app differ:\n%s", diff)
+			t.Errorf("init container and app container differ:\n%s", diff)
 		}
 		return s.ContainerStatuses[0].State.Waiting
 	}
 	issue(1)
 	silent := &lifecycle.Waiting{Reason: lifecycle.ReasonPodInitializing}
 	if diff := cmp.Diff(silent, waiting()); diff != "" {
-		t.Errorf("at first (-want +got):\n%s", diff)
+		t.Errorf("before the start (-want +got):\n%s", diff)
 	}
 	stopping := &lifecycle.Waiting{Reason: lifecycle.ReasonPodInitializing, Message: missing.Message}
 	facts = facts.Apply(lifecycle.ActionFailed{Action: lifecycle.StartSandbox{Sandbox: 1, Round: 1}, Failure: missing, At: at(2)})
@@ -38,11 +38,11 @@ func TestWaitingMessageOfSandbox(t *testing.T) {
 	}
 	issue(2)
 	if diff := cmp.Diff(stopping, waiting()); diff != "" {
-		t.Errorf("while it is tried again (-want +got):\n%s", diff)
+		t.Errorf("during the retry (-want +got):\n%s", diff)
 	}
 	facts = facts.Apply(lifecycle.SandboxStarted{Sandbox: 2, At: at(3)})
 	if diff := cmp.Diff(silent, waiting()); diff != "" {
-		t.Errorf("once it is there (-want +got):\n%s", diff)
+		t.Errorf("ready sandbox (-want +got):\n%s", diff)
 	}
 }
 
@@ -72,12 +72,12 @@ func TestEvictedStatus(t *testing.T) {
 	}
 	// The phase becomes terminal only when no container can run any more.
 	if s := lifecycle.StatusOf(pod, facts, at(4)); s.Phase != lifecycle.PhaseRunning || s.Reason != "" || len(target(s)) > 0 {
-		t.Errorf("while it runs: %+v", s)
+		t.Errorf("running: %+v", s)
 	}
 	facts = facts.Apply(lifecycle.ContainerExited{Ref: ref, At: at(5)})
 	s := lifecycle.StatusOf(pod, facts, at(6))
 	if s.Phase != lifecycle.PhaseFailed || s.Reason != lifecycle.ReasonEvicted || s.Message != message {
-		t.Errorf("at rest: %s, %s, %q", s.Phase, s.Reason, s.Message)
+		t.Errorf("terminated: %s, %s, %q", s.Phase, s.Reason, s.Message)
 	}
 	want := []lifecycle.Condition{{Type: lifecycle.DisruptionTarget, Status: "True", Reason: "TerminationByKubelet", Message: message}}
 	if diff := cmp.Diff(want, target(s)); diff != "" {

@@ -119,8 +119,8 @@ func failed(a lifecycle.Action, f lifecycle.Failure) happened {
 	return func(t lifecycle.Instant) lifecycle.Event { return lifecycle.ActionFailed{Action: a, Failure: f, At: t} }
 }
 
-// away is the failure of an unavailable engine.
-var away = lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "away"}
+// unavailable is the failure of an unavailable engine.
+var unavailable = lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "unavailable"}
 
 func failing(a lifecycle.Action, f lifecycle.Failure) history { return history{a, failed(a, f)} }
 
@@ -175,7 +175,7 @@ const (
 func probed(name string, n int, kind lifecycle.ProbeKind, v lifecycle.Verdict) happened {
 	return func(t lifecycle.Instant) lifecycle.Event {
 		return lifecycle.ProbeChanged{
-			ProbeRef: lifecycle.ProbeRef{Ref: run(name, n), Kind: kind}, Verdict: v, Message: "no good", Count: 3, At: t,
+			ProbeRef: lifecycle.ProbeRef{Ref: run(name, n), Kind: kind}, Verdict: v, Message: "failed", Count: 3, At: t,
 		}
 	}
 }

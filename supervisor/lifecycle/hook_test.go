@@ -14,7 +14,7 @@ func TestDecidePostStart(t *testing.T) {
 	both := with(podOf(spec.RestartAlways, "app"), hook(lifecycle.PostStart), hook(lifecycle.PreStop))
 	live := history{up(), pulled("other", 1), running("app", 1)}
 	issued1 := history{live, postStart("app", 1)}
-	gone := lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "gone"}
+	notFound := lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "not found"}
 	bad := history{tick(10), issued1, failed(postStart("app", 1), oops)}
 	signal := lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: failedHook}
 	decisions{
@@ -42,10 +42,10 @@ func TestDecidePostStart(t *testing.T) {
 			},
 			now: 6,
 		},
-		{name: "unavailable engine is not retried before 1 s", pod: pod, past: history{tick(10), issued1, failed(postStart("app", 1), away)}, now: 10.999, wake: 11},
-		{name: "unavailable engine is retried after 1 s", pod: pod, past: history{tick(10), issued1, failed(postStart("app", 1), away)}, now: 11, want: do{postStart("app", 1)}},
-		{name: "retried hook is awaited", pod: pod, past: history{tick(10), issued1, failed(postStart("app", 1), away), postStart("app", 1)}, now: 99},
-		{name: "process not found is not a failure of the hook", pod: pod, past: history{tick(10), issued1, failed(postStart("app", 1), gone)}, now: 10, wake: 11},
+		{name: "unavailable engine is not retried before 1 s", pod: pod, past: history{tick(10), issued1, failed(postStart("app", 1), unavailable)}, now: 10.999, wake: 11},
+		{name: "unavailable engine is retried after 1 s", pod: pod, past: history{tick(10), issued1, failed(postStart("app", 1), unavailable)}, now: 11, want: do{postStart("app", 1)}},
+		{name: "retried hook is awaited", pod: pod, past: history{tick(10), issued1, failed(postStart("app", 1), unavailable), postStart("app", 1)}, now: 99},
+		{name: "process not found is not a failure of the hook", pod: pod, past: history{tick(10), issued1, failed(postStart("app", 1), notFound)}, now: 10, wake: 11},
 		{
 			name: "deviation 1 stop cancels the hook", pod: pod, past: history{issued1, tick(10), stopped(9 * time.Second), stop("app", 1, 9*time.Second)},
 			now: 10, want: do{cancel("app", 1, lifecycle.PostStart)}, wake: 19,
@@ -120,7 +120,7 @@ func TestDecidePreStop(t *testing.T) {
 		{name: "6 hook is cancelled once", pod: pod, past: history{signalled, cancel("app", 1, lifecycle.PreStop)}, now: 19, wake: 21},
 		{
 			name: "6 outcome of a cancelled hook is ignored", pod: pod,
-			past: history{signalled, cancel("app", 1, lifecycle.PreStop), failed(hook9, away)}, now: 19, wake: 21,
+			past: history{signalled, cancel("app", 1, lifecycle.PreStop), failed(hook9, unavailable)}, now: 19, wake: 21,
 		},
 		{name: "6 exit of the container cancels the hook", pod: pod, past: history{issued1, exited("app", 1, 0)}, now: 10, want: do{cancel("app", 1, lifecycle.PreStop), removeSandbox(1)}},
 		{
@@ -149,14 +149,14 @@ func TestDecidePreStop(t *testing.T) {
 			past: history{live, sandboxLost(1), preStop("app", 1, 30*time.Second, lifecycle.ReasonSandboxChanged), tick(12), stopped(5 * time.Second), tick(13), done}, now: 13,
 			want: do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 4 * time.Second, Reason: lifecycle.ReasonSandboxChanged}},
 		},
-		{name: "unavailable engine is not retried before 1 s", pod: pod, past: history{issued1, failed(hook9, away)}, now: 10.999, wake: 11},
-		{name: "unavailable engine is retried with the rest of the grace period", pod: pod, past: history{issued1, failed(hook9, away)}, now: 11, want: do{preStop("app", 1, 8*time.Second, lifecycle.ReasonStopped)}},
+		{name: "unavailable engine is not retried before 1 s", pod: pod, past: history{issued1, failed(hook9, unavailable)}, now: 10.999, wake: 11},
+		{name: "unavailable engine is retried with the rest of the grace period", pod: pod, past: history{issued1, failed(hook9, unavailable)}, now: 11, want: do{preStop("app", 1, 8*time.Second, lifecycle.ReasonStopped)}},
 		{
-			name: "no retry after the grace period", pod: pod, past: history{issued1, tick(18.5), failed(hook9, away)}, now: 19, want: do{stop("app", 1, 2*time.Second)},
+			name: "no retry after the grace period", pod: pod, past: history{issued1, tick(18.5), failed(hook9, unavailable)}, now: 19, want: do{stop("app", 1, 2*time.Second)},
 		},
 		{
 			name: "retry does not change the start of the grace period", pod: pod,
-			past: history{issued1, tick(12), failed(hook9, away), preStop("app", 1, time.Hour, lifecycle.ReasonStopped)}, now: 18.9, wake: 19,
+			past: history{issued1, tick(12), failed(hook9, unavailable), preStop("app", 1, time.Hour, lifecycle.ReasonStopped)}, now: 18.9, wake: 19,
 		},
 		{name: "no hook for a start without an outcome", pod: pod, past: history{up(), issued("app", 1), stopped(time.Second)}, now: 1},
 	}.check(t)

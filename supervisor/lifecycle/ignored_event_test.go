@@ -11,7 +11,7 @@ import (
 
 // TestApplyIgnoresStaleEvents checks that events about objects that do not exist or have terminated change nothing.
 func TestApplyIgnoresStaleEvents(t *testing.T) {
-	gone := lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "gone"}
+	notFound := lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "not found"}
 	refused := lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Message: "refused"}
 	secondSandbox := history{up(), tick(5), sandboxLost(1), sandboxRemoved(1), startSandbox(2)}
 	for _, row := range []struct {
@@ -57,7 +57,7 @@ func TestApplyIgnoresStaleEvents(t *testing.T) {
 		{"second stop signal", history{running("app", 1), sent("app", 1, false)}, sent("app", 1, false)},
 		{"second SIGKILL", history{running("app", 1), sent("app", 1, true)}, sent("app", 1, true)},
 		{"signal of an empty Ref", up(), func(t lifecycle.Instant) lifecycle.Event { return lifecycle.SignalSent{At: t} }},
-		{"process of a terminated run not found", ran("app", 1, 3), failed(kill("app", 1), gone)},
+		{"process of a terminated run not found", ran("app", 1, 3), failed(kill("app", 1), notFound)},
 		{"failed signal of a terminated run", ran("app", 1, 3), failed(kill("app", 1), oops)},
 		{"verdict of an older run", history{ran("app", 1, 1), running("app", 2)}, probed("app", 1, liveness, bad)},
 		{"verdict of a terminated run", ran("app", 1, 1), probed("app", 1, startup, good)},
@@ -89,7 +89,7 @@ func TestApplyIgnoresStaleEvents(t *testing.T) {
 			before := fold(row.past)
 			after := before.Apply(row.late(at(100)))
 			if diff := cmp.Diff(before, after); diff != "" {
-				t.Errorf("the facts (-before +after):\n%s", diff)
+				t.Errorf("facts (-before +after):\n%s", diff)
 			}
 		})
 	}

@@ -21,7 +21,7 @@ type invariants struct {
 	err    error
 }
 
-func (v *invariants) wrong(format string, args ...any) {
+func (v *invariants) violation(format string, args ...any) {
 	v.err = errors.Join(v.err, fmt.Errorf(format, args...))
 }
 
@@ -47,18 +47,18 @@ func (v *invariants) decision(s lifecycletest.Step) {
 	before := text(s.Before) + text(v.pod)
 	again := lifecycle.Decide(v.pod, s.Before, s.Now)
 	if !reflect.DeepEqual(again, s.Decision) {
-		v.wrong("decided %v, and then %v", s.Decision, again)
+		v.violation("decision is %v, repeated: %v", s.Decision, again)
 	}
 	if after := text(s.Before) + text(v.pod); after != before {
-		v.wrong("Decide changed its arguments")
+		v.violation("Decide changed its arguments")
 	}
 	if w := s.Decision.Wake; !w.IsZero() && !s.Now.Before(w) {
-		v.wrong("wake at %v, now is %v", w, s.Now)
+		v.violation("wake-up time %v is not after %v", w, s.Now)
 	}
 	seen := map[lifecycle.Action]bool{}
 	for _, a := range s.Decision.Actions {
 		if seen[a] {
-			v.wrong("%#v twice in one decision", a)
+			v.violation("%#v is decided twice", a)
 		}
 		seen[a] = true
 	}
@@ -71,20 +71,20 @@ func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:
 		if stopping {
-			v.wrong("a stopping pod gets a sandbox")
+			v.violation("sandbox started in a stopping pod")
 		}
 	case lifecycle.PullImage, lifecycle.FindImage:
 		if stopping {
-			v.wrong("a stopping pod wants an image")
+			v.violation("image pulled in a stopping pod")
 		}
 	case lifecycle.StartContainer:
 		if stopping {
-			v.wrong("a stopping pod starts a container")
+			v.violation("container started in a stopping pod")
 		}
 		v.start(f, a)
 	case lifecycle.RunPostStart:
 		if stopping {
-			v.wrong("a stopping pod runs a postStart hook")
+			v.violation("postStart hook run in a stopping pod")
 		}
 		v.signal(f, a.Ref)
 	case lifecycle.RunPreStop:
@@ -95,7 +95,7 @@ func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle
 		v.signal(f, a.Ref)
 	case lifecycle.RemoveContainer:
 		if r := attempt(f, a.Ref); r == nil || r.Exited.IsZero() {
-			v.wrong("%v is removed and not over", a.Ref)
+			v.violation("%v is removed but has not terminated", a.Ref)
 		}
 	}
 }
@@ -107,17 +107,17 @@ func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 	live := newest.Attempt > 0 && newest.Exited.IsZero() && newest.CreateFailed.IsZero()
 	switch again := a.Ref == newest.Ref; {
 	case again && newest.Retry.IsZero():
-		v.wrong("%v is asked for twice", a.Ref)
+		v.violation("%v is started twice", a.Ref)
 	case !again && live:
-		v.wrong("%v is asked for while %v lives", a.Ref, newest.Ref)
+		v.violation("%v is started while %v is running", a.Ref, newest.Ref)
 	case !again && a.Attempt != newest.Attempt+1:
-		v.wrong("%v comes after %v", a.Ref, newest.Ref)
+		v.violation("%v is started after %v", a.Ref, newest.Ref)
 	case a.Sandbox != f.SandboxReady() || a.Round != f.Round:
-		v.wrong("%v is asked for in sandbox %d and round %d", a, f.SandboxReady(), f.Round)
+		v.violation("%v is started in sandbox %d and round %d", a, f.SandboxReady(), f.Round)
 	}
 	if slices.ContainsFunc(f.Ephemeral, func(c spec.Container) bool { return c.Name == a.Container }) {
 		if !newest.Started.IsZero() || !newest.Exited.IsZero() {
-			v.wrong("%v is asked for, and %v has run", a, newest.Ref)
+			v.violation("%v is started although %v has completed", a, newest.Ref)
 		}
 		return
 	}
@@ -129,12 +129,12 @@ func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 		r := f.Containers[c.Name].Newest
 		if c.IsSidecar() {
 			if r.Round != f.Round || !v.started(c, &r) && !v.reached(f, i+1) {
-				v.wrong("%v is asked for before the sidecar %s has started", a.Ref, c.Name)
+				v.violation("%v is started before sidecar %s", a.Ref, c.Name)
 			}
 			continue
 		}
 		if r.Round != f.Round || r.Exited.IsZero() || r.Exit.Code != 0 || r.Exit.Reason == lifecycle.ReasonOOMKilled {
-			v.wrong("%v is asked for before %s is done", a.Ref, c.Name)
+			v.violation("%v is started before %s has completed", a.Ref, c.Name)
 		}
 	}
 }
@@ -154,7 +154,7 @@ func (v *invariants) started(c *spec.Container, r *lifecycle.Attempt) bool {
 func (v *invariants) signal(f lifecycle.Facts, ref lifecycle.Ref) {
 	r := attempt(f, ref)
 	if r == nil || !r.Exited.IsZero() || !r.CreateFailed.IsZero() || (r.Started.IsZero() && r.Retry.IsZero()) {
-		v.wrong("a signal to %v, which does not run", ref)
+		v.violation("signal to %v, which is not running", ref)
 	}
 }
 
@@ -163,10 +163,10 @@ func (v *invariants) preStop(f lifecycle.Facts, a lifecycle.RunPreStop) {
 	v.signal(f, a.Ref)
 	r := attempt(f, a.Ref)
 	if r != nil && (!r.StopRequested.IsZero() || !r.KillRequested.IsZero() || f.Stop.Force) {
-		v.wrong("the preStop hook of %v comes after a signal", a.Ref)
+		v.violation("preStop hook of %v is run after a signal", a.Ref)
 	}
 	if a.Limit <= 0 {
-		v.wrong("a preStop hook within %v", a.Limit)
+		v.violation("preStop hook has limit %v", a.Limit)
 	}
 }
 
@@ -177,14 +177,14 @@ func (v *invariants) stopSignal(f lifecycle.Facts, a lifecycle.StopContainer, no
 	r := attempt(f, a.Ref)
 	v.order(f, a, now)
 	if a.Grace < 2*time.Second {
-		v.wrong("%v has %v", a.Ref, a.Grace)
+		v.violation("%v has grace period %v", a.Ref, a.Grace)
 	}
 	if r == nil || !r.StopRequested.IsZero() || r.PreStop.Requested.IsZero() || !r.PreStop.Done.IsZero() {
 		return
 	}
 	over := !now.Before(r.TerminationRequested.Add(r.TerminationGrace)) || a.Grace == 2*time.Second && v.restartsAll(f)
 	if !over && (f.Stop.Requested.IsZero() || now.Before(f.Stop.Deadline)) {
-		v.wrong("%v gets its stop signal in the middle of its preStop hook", a.Ref)
+		v.violation("%v gets its stop signal during its preStop hook", a.Ref)
 	}
 }
 
@@ -203,7 +203,7 @@ func (v *invariants) order(f lifecycle.Facts, a lifecycle.StopContainer, now lif
 		init := slices.ContainsFunc(list, func(other spec.Container) bool { return other.Name == c.Name })
 		r := f.Containers[c.Name].Newest
 		if live := r.Attempt > 0 && r.Exited.IsZero() && r.CreateFailed.IsZero(); live && (!init || c.IsSidecar()) {
-			v.wrong("%v gets its stop signal while %v lives", a.Ref, r.Ref)
+			v.violation("%v gets its stop signal while %v is running", a.Ref, r.Ref)
 		}
 	}
 }
@@ -228,17 +228,17 @@ func (v *invariants) ordered(s lifecycletest.Step) {
 		a := attempt(s.After, o.Ref)
 		switch {
 		case seen[o.ProbeRef]:
-			v.wrong("%v twice in one decision", o.ProbeRef)
+			v.violation("%v is ordered twice", o.ProbeRef)
 		case a == nil || a.Started.IsZero() || !a.Exited.IsZero():
-			v.wrong("%v asks what does not run", o.ProbeRef)
+			v.violation("%v is ordered for a container that is not running", o.ProbeRef)
 		case o.Kind != readiness && (!s.After.Stop.Requested.IsZero() || !a.StopRequested.IsZero() || !a.PreStop.Requested.IsZero()):
-			v.wrong("%v of what is to end", o.ProbeRef)
+			v.violation("%v is ordered during termination", o.ProbeRef)
 		}
 		seen[o.ProbeRef] = true
 	}
 	for ref := range seen {
 		if ref.Kind != startup && seen[lifecycle.ProbeRef{Ref: ref.Ref, Kind: startup}] {
-			v.wrong("%v beside the startup probe", ref)
+			v.violation("%v is ordered with the startup probe", ref)
 		}
 	}
 }
@@ -258,13 +258,13 @@ func (v *invariants) exact(f lifecycle.Facts) {
 	var again lifecycle.Facts
 	data := text(f)
 	if err := json.Unmarshal([]byte(data), &again); err != nil {
-		v.wrong("read facts: %w", err)
+		v.violation("read facts: %w", err)
 	}
 	if len(f.Containers) == 0 {
 		f.Containers = nil
 	}
 	if !reflect.DeepEqual(f, again) {
-		v.wrong("facts %s\nread back as %s", data, text(again))
+		v.violation("facts %s\nread back as %s", data, text(again))
 	}
 }
 
@@ -276,10 +276,10 @@ func (v *invariants) statusOf(s lifecycletest.Step) {
 	}
 	v.status, v.life = now, s.Supervisor
 	if old.Phase.Terminal() && now.Phase != old.Phase {
-		v.wrong("the phase was %s and is %s", old.Phase, now.Phase)
+		v.violation("phase changed from %s to %s", old.Phase, now.Phase)
 	}
 	if now.Phase == lifecycle.PhaseFailed && s.After.Stop.Reason != now.Reason {
-		v.wrong("the pod failed for %q, and its status says %q", s.After.Stop.Reason, now.Reason)
+		v.violation("reason of the failure is %q, in the status %q", s.After.Stop.Reason, now.Reason)
 	}
 	if now.Phase == lifecycle.PhaseSucceeded {
 		for i := range v.pod.Containers {
@@ -289,7 +289,7 @@ func (v *invariants) statusOf(s lifecycletest.Step) {
 				r = h.Previous
 			}
 			if r.Exited.IsZero() || r.Exit.Code != 0 {
-				v.wrong("the pod has succeeded, and %s has not: %+v", v.pod.Containers[i].Name, r)
+				v.violation("pod has succeeded but %s has not: %+v", v.pod.Containers[i].Name, r)
 			}
 		}
 	}
@@ -312,13 +312,13 @@ func (v *invariants) containers(f lifecycle.Facts, phase lifecycle.Phase, old, n
 		}
 		switch {
 		case states != 1:
-			v.wrong("%s is in %d states", c.Name, states)
+			v.violation("%s has %d states", c.Name, states)
 		case runs != (state.Running != nil):
-			v.wrong("%s: running is %v, the status says %+v", c.Name, runs, state)
+			v.violation("%s: running is %v, status is %+v", c.Name, runs, state)
 		case live && phase.Terminal():
-			v.wrong("%s runs in a pod that is %s", c.Name, phase)
+			v.violation("%s is running in a pod in phase %s", c.Name, phase)
 		case len(old) > 0 && c.RestartCount < old[i].RestartCount:
-			v.wrong("%s had %d restarts and has %d", c.Name, old[i].RestartCount, c.RestartCount)
+			v.violation("restart count of %s changed from %d to %d", c.Name, old[i].RestartCount, c.RestartCount)
 		}
 	}
 }

@@ -21,47 +21,47 @@ var results = map[rune]lifecycle.ProbeOutcome{
 // consecutive failure, "?" a handler that could not run, "!" a warning, "Failure" and "Success" are verdicts.
 func TestProbe(t *testing.T) {
 	for _, row := range []struct {
-		name     string
-		kind     lifecycle.ProbeKind
-		spec     spec.Probe // differences to a period of 10 s, successThreshold 1, failureThreshold 3
-		on       float64    // when the probe starts
-		spread   time.Duration
-		holds    lifecycle.Verdict
-		takes    float64 // duration of the handler
-		results  string
-		stopping string
-		due      float64 // 0: never again
+		name    string
+		kind    lifecycle.ProbeKind
+		spec    spec.Probe // differences to a period of 10 s, successThreshold 1, failureThreshold 3
+		start   float64    // when the probe starts
+		spread  time.Duration
+		initial lifecycle.Verdict
+		takes   float64 // duration of the handler
+		results string
+		events  string
+		due     float64 // 0: never again
 	}{
-		{name: "5.2 first run is due at once", kind: liveness, on: 100, due: 100},
-		{name: "5.1 first run is due after the initial delay, counted from the start of the container", kind: liveness, spec: spec.Probe{InitialDelaySeconds: 15}, on: 103, due: 115},
-		{name: "5.1 initial delay has passed when the probe starts", kind: readiness, spec: spec.Probe{InitialDelaySeconds: 15}, on: 140, due: 140},
-		{name: "5.2 first run is due after the spread", kind: liveness, on: 500, spread: 4 * time.Second, due: 504},
-		{name: "5.2 first run is due after the longer of spread and initial delay", kind: liveness, spec: spec.Probe{InitialDelaySeconds: 15}, on: 100, spread: 4 * time.Second, due: 115},
-		{name: "5.2 runs once per period", kind: liveness, on: 100, holds: good, results: "+++", due: 130},
-		{name: "5.2 period includes the duration of the handler", kind: liveness, on: 100, takes: 4, holds: good, results: "++", due: 120},
-		{name: "5.2 handler that takes longer than the period runs again at once, without piling up", kind: liveness, on: 100, takes: 25, holds: good, results: "++", due: 150},
-		{name: "5.1 period may be fractional", kind: liveness, spec: spec.Probe{PeriodSeconds: 0.5}, on: 100, holds: good, results: "+++", due: 101.5},
-		{name: "5.2.11 verdict is unchanged below the threshold", kind: liveness, on: 100, holds: good, results: "--+", stopping: "100 -1, 110 -2", due: 130},
-		{name: "5.2.11 opposite result resets the count", kind: liveness, on: 100, holds: good, results: "--+--", stopping: "100 -1, 110 -2, 130 -1, 140 -2", due: 150},
-		{name: "5.2.12 liveness probe stops after its failure", kind: liveness, on: 100, holds: good, results: "---", stopping: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
-		{name: "5.2.12 results after the failure are ignored", kind: liveness, on: 100, holds: good, results: "-----", stopping: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
-		{name: "5.2 failureThreshold", kind: liveness, spec: spec.Probe{FailureThreshold: 1}, on: 100, holds: good, results: "-", stopping: "100 -1, 100 Failure after 1"},
-		{name: "5.2 first success of a liveness probe is no change", kind: liveness, on: 100, holds: good, results: "+", due: 110},
-		{name: "5.2.12 startup probe stops after its success", kind: startup, on: 100, results: "--+", stopping: "100 -1, 110 -2, 120 Success after 1"},
-		{name: "5.2.12 startup probe stops after its failure", kind: startup, on: 100, results: "---", stopping: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
-		{name: "5.2 startup probe has the initial delay plus failureThreshold periods", kind: startup, spec: spec.Probe{InitialDelaySeconds: 5, FailureThreshold: 2, PeriodSeconds: 3}, on: 100, results: "--", stopping: "105 -1, 108 -2, 108 Failure after 2"},
-		{name: "5.2 first failures of a readiness probe are no change", kind: readiness, on: 100, holds: bad, results: "---", stopping: "100 -1, 110 -2, 120 -3", due: 130},
-		{name: "5.2.11 readiness probe succeeds", kind: readiness, on: 100, holds: bad, results: "-++", stopping: "100 -1, 110 Success after 1", due: 130},
-		{name: "5.1 successThreshold", kind: readiness, spec: spec.Probe{SuccessThreshold: 2}, on: 100, holds: bad, results: "+-++", stopping: "110 -1, 130 Success after 2", due: 140},
-		{name: "5.2 readiness probe continues after three failures", kind: readiness, on: 100, holds: bad, results: "+---+", stopping: "100 Success after 1, 110 -1, 120 -2, 130 -3, 130 Failure after 3, 140 Success after 1", due: 150},
-		{name: "5.5 ready container stays ready until the failure threshold", kind: readiness, on: 500, holds: good, results: "--+---", stopping: "500 -1, 510 -2, 530 -1, 540 -2, 550 -3, 550 Failure after 3", due: 560},
-		{name: "5.2.10 handler error is retried three times and does not count", kind: liveness, on: 100, holds: good, results: "--???-", stopping: "100 -1, 110 -2, 120 ?, 130 -3, 130 Failure after 3"},
-		{name: "5.2.10 successful retry after a handler error emits nothing", kind: liveness, on: 100, holds: good, results: "?+", due: 110},
-		{name: "5.2.10 retry is due when the error arrived", kind: liveness, on: 100, takes: 4, holds: good, results: "?", due: 104},
-		{name: "5.2.10 result resets the count of handler errors", kind: liveness, on: 100, holds: good, results: "??+??+", due: 120},
-		{name: "5.2.10 count of handler errors starts again after the last retry", kind: liveness, on: 100, holds: good, results: "?????", stopping: "100 ?", due: 110},
-		{name: "5.2 warning is a success and is emitted", kind: startup, on: 100, results: "-!", stopping: "100 -1, 110 !, 110 Success after 1"},
-		{name: "5.2 warning resets the count of failures", kind: liveness, on: 100, holds: good, results: "--!--", stopping: "100 -1, 110 -2, 120 !, 130 -1, 140 -2", due: 150},
+		{name: "5.2 first run is due at once", kind: liveness, start: 100, due: 100},
+		{name: "5.1 first run is due after the initial delay, counted from the start of the container", kind: liveness, spec: spec.Probe{InitialDelaySeconds: 15}, start: 103, due: 115},
+		{name: "5.1 initial delay has passed when the probe starts", kind: readiness, spec: spec.Probe{InitialDelaySeconds: 15}, start: 140, due: 140},
+		{name: "5.2 first run is due after the spread", kind: liveness, start: 500, spread: 4 * time.Second, due: 504},
+		{name: "5.2 first run is due after the longer of spread and initial delay", kind: liveness, spec: spec.Probe{InitialDelaySeconds: 15}, start: 100, spread: 4 * time.Second, due: 115},
+		{name: "5.2 runs once per period", kind: liveness, start: 100, initial: good, results: "+++", due: 130},
+		{name: "5.2 period includes the duration of the handler", kind: liveness, start: 100, takes: 4, initial: good, results: "++", due: 120},
+		{name: "5.2 handler that takes longer than the period runs again at once, without piling up", kind: liveness, start: 100, takes: 25, initial: good, results: "++", due: 150},
+		{name: "5.1 period may be fractional", kind: liveness, spec: spec.Probe{PeriodSeconds: 0.5}, start: 100, initial: good, results: "+++", due: 101.5},
+		{name: "5.2.11 verdict is unchanged below the threshold", kind: liveness, start: 100, initial: good, results: "--+", events: "100 -1, 110 -2", due: 130},
+		{name: "5.2.11 opposite result resets the count", kind: liveness, start: 100, initial: good, results: "--+--", events: "100 -1, 110 -2, 130 -1, 140 -2", due: 150},
+		{name: "5.2.12 liveness probe stops after its failure", kind: liveness, start: 100, initial: good, results: "---", events: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
+		{name: "5.2.12 results after the failure are ignored", kind: liveness, start: 100, initial: good, results: "-----", events: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
+		{name: "5.2 failureThreshold", kind: liveness, spec: spec.Probe{FailureThreshold: 1}, start: 100, initial: good, results: "-", events: "100 -1, 100 Failure after 1"},
+		{name: "5.2 first success of a liveness probe is no change", kind: liveness, start: 100, initial: good, results: "+", due: 110},
+		{name: "5.2.12 startup probe stops after its success", kind: startup, start: 100, results: "--+", events: "100 -1, 110 -2, 120 Success after 1"},
+		{name: "5.2.12 startup probe stops after its failure", kind: startup, start: 100, results: "---", events: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
+		{name: "5.2 startup probe has the initial delay plus failureThreshold periods", kind: startup, spec: spec.Probe{InitialDelaySeconds: 5, FailureThreshold: 2, PeriodSeconds: 3}, start: 100, results: "--", events: "105 -1, 108 -2, 108 Failure after 2"},
+		{name: "5.2 first failures of a readiness probe are no change", kind: readiness, start: 100, initial: bad, results: "---", events: "100 -1, 110 -2, 120 -3", due: 130},
+		{name: "5.2.11 readiness probe succeeds", kind: readiness, start: 100, initial: bad, results: "-++", events: "100 -1, 110 Success after 1", due: 130},
+		{name: "5.1 successThreshold", kind: readiness, spec: spec.Probe{SuccessThreshold: 2}, start: 100, initial: bad, results: "+-++", events: "110 -1, 130 Success after 2", due: 140},
+		{name: "5.2 readiness probe continues after three failures", kind: readiness, start: 100, initial: bad, results: "+---+", events: "100 Success after 1, 110 -1, 120 -2, 130 -3, 130 Failure after 3, 140 Success after 1", due: 150},
+		{name: "5.5 ready container stays ready until the failure threshold", kind: readiness, start: 500, initial: good, results: "--+---", events: "500 -1, 510 -2, 530 -1, 540 -2, 550 -3, 550 Failure after 3", due: 560},
+		{name: "5.2.10 handler error is retried three times and does not count", kind: liveness, start: 100, initial: good, results: "--???-", events: "100 -1, 110 -2, 120 ?, 130 -3, 130 Failure after 3"},
+		{name: "5.2.10 successful retry after a handler error emits nothing", kind: liveness, start: 100, initial: good, results: "?+", due: 110},
+		{name: "5.2.10 retry is due when the error arrived", kind: liveness, start: 100, takes: 4, initial: good, results: "?", due: 104},
+		{name: "5.2.10 result resets the count of handler errors", kind: liveness, start: 100, initial: good, results: "??+??+", due: 120},
+		{name: "5.2.10 count of handler errors starts again after the last retry", kind: liveness, start: 100, initial: good, results: "?????", events: "100 ?", due: 110},
+		{name: "5.2 warning is a success and is emitted", kind: startup, start: 100, results: "-!", events: "100 -1, 110 !, 110 Success after 1"},
+		{name: "5.2 warning resets the count of failures", kind: liveness, start: 100, initial: good, results: "--!--", events: "100 -1, 110 -2, 120 !, 130 -1, 140 -2", due: 150},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := row.spec
@@ -74,22 +74,22 @@ func TestProbe(t *testing.T) {
 			}
 			ref := lifecycle.ProbeRef{Ref: run("app", 1), Kind: row.kind}
 			probe := lifecycle.NewProbe(lifecycle.ProbeOrder{
-				ProbeRef: ref, Spec: &p, Started: at(100), Initial: row.holds,
-			}, at(row.on), row.spread)
-			var stopping []string
-			now := at(row.on)
+				ProbeRef: ref, Spec: &p, Started: at(100), Initial: row.initial,
+			}, at(row.start), row.spread)
+			var texts []string
+			now := at(row.start)
 			for _, c := range row.results {
 				if due := probe.Due(); !due.IsZero() {
 					now = due.Add(time.Duration(row.takes * float64(time.Second)))
 				}
 				var events []lifecycle.Event
-				events, probe = probe.Step(now, lifecycle.ProbeResult{Outcome: results[c], Message: "no good"})
+				events, probe = probe.Step(now, lifecycle.ProbeResult{Outcome: results[c], Message: "failed"})
 				for _, e := range events {
-					stopping = append(stopping, tell(t, e, ref, now))
+					texts = append(texts, describeProbeEvent(t, e, ref, now))
 				}
 			}
-			if got := strings.Join(stopping, ", "); got != row.stopping {
-				t.Errorf("stopping\n got %s\nwant %s", got, row.stopping)
+			if got := strings.Join(texts, ", "); got != row.events {
+				t.Errorf("events\n got %s\nwant %s", got, row.events)
 			}
 			want := lifecycle.Instant{}
 			if row.due > 0 {
@@ -102,7 +102,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-func tell(t *testing.T, e lifecycle.Event, ref lifecycle.ProbeRef, now lifecycle.Instant) string {
+func describeProbeEvent(t *testing.T, e lifecycle.Event, ref lifecycle.ProbeRef, now lifecycle.Instant) string {
 	t.Helper()
 	var who lifecycle.ProbeRef
 	var when lifecycle.Instant
@@ -118,8 +118,8 @@ func tell(t *testing.T, e lifecycle.Event, ref lifecycle.ProbeRef, now lifecycle
 	case lifecycle.ProbeChanged:
 		who, when, message, what = e.ProbeRef, e.At, e.Message, fmt.Sprintf("%s after %d", e.Verdict, e.Count)
 	}
-	if who != ref || when != now || message != "no good" {
-		t.Errorf("%#v is not of %v at %v", e, ref, now)
+	if who != ref || when != now || message != "failed" {
+		t.Errorf("%#v: want ref %v and time %v", e, ref, now)
 	}
 	return fmt.Sprintf("%v %s", now.Mono.Seconds(), what)
 }
@@ -266,7 +266,7 @@ func TestVerdicts(t *testing.T) {
 	}
 	change := func(name string, kind lifecycle.ProbeKind, v lifecycle.Verdict, second float64) lifecycle.ProbeChanged {
 		return lifecycle.ProbeChanged{
-			ProbeRef: lifecycle.ProbeRef{Ref: run(name, 1), Kind: kind}, Verdict: v, Message: "no good", Count: 3, At: at(second),
+			ProbeRef: lifecycle.ProbeRef{Ref: run(name, 1), Kind: kind}, Verdict: v, Message: "failed", Count: 3, At: at(second),
 		}
 	}
 	facts := fold(past)

@@ -27,17 +27,17 @@ func TestUnresolved(t *testing.T) {
 		{"PullImage in progress", history{pull("app", 1, 3)}, do{pull("app", 1, 3)}},
 		{"PullImage succeeded", pulled("app", 1), nil},
 		{"PullImage failed", pullFailed("app", 1, 1, "X"), nil},
-		{"PullImage unanswered", failing(pull("app", 1, 3), away), nil},
+		{"PullImage unanswered", failing(pull("app", 1, 3), unavailable), nil},
 		{"PullImage cancelled", history{pull("app", 1, 3), cancelled}, do{pull("app", 1, 3), cancelled}},
 		{"StartContainer in progress", history{start("app", 1, 4, 5)}, do{start("app", 1, 4, 0)}},
 		{"StartContainer succeeded", history{issued("app", 1), started("app", 1)}, nil},
 		{"StartContainer failed", failing(start("app", 1, 0, 0), oops), nil},
 		{"StartContainer failed to create", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), nil},
-		{"StartContainer unanswered", failing(start("app", 1, 0, 0), away), nil},
+		{"StartContainer unanswered", failing(start("app", 1, 0, 0), unavailable), nil},
 		{"RunPostStart in progress", history{running("app", 1), postStart("app", 1)}, do{postStart("app", 1)}},
 		{"RunPostStart succeeded", history{running("app", 1), postStart("app", 1), hookDone("app", 1, lifecycle.PostStart)}, nil},
 		{"RunPostStart failed", history{running("app", 1), failing(postStart("app", 1), oops)}, nil},
-		{"RunPostStart unanswered", history{running("app", 1), failing(postStart("app", 1), away)}, nil},
+		{"RunPostStart unanswered", history{running("app", 1), failing(postStart("app", 1), unavailable)}, nil},
 		{"RunPostStart cancelled", history{running("app", 1), postStart("app", 1), cancel("app", 1, lifecycle.PostStart)}, nil},
 		{"RunPostStart of a terminated run", history{running("app", 1), postStart("app", 1), exited("app", 1, 1)}, nil},
 		{"RunPreStop in progress", history{running("app", 1), preStop("app", 1, 7, "X")}, do{preStop("app", 1, 7, "X")}},
@@ -98,7 +98,7 @@ func TestIdle(t *testing.T) {
 		{"new pod", nil, true},
 		{"ready sandbox", up(), false},
 		{"failed sandbox", failing(startSandbox(1), oops), true},
-		{"unanswered start of a sandbox", failing(startSandbox(1), away), false},
+		{"unanswered start of a sandbox", failing(startSandbox(1), unavailable), false},
 		{"removed sandbox", history{up(), sandboxRemoved(1)}, true},
 		{"pull in progress", history{pull("app", 1, 1)}, false},
 		{"pulled image", pulled("app", 1), true},
@@ -249,7 +249,7 @@ func TestStopSignals(t *testing.T) {
 	}
 	for _, a := range older.Unresolved() {
 		if s, is := a.(lifecycle.StopContainer); is && s.Container != "waits" && s.Container != "over" {
-			t.Errorf("%v is stopping to stop again", s.Ref)
+			t.Errorf("stop signal of %v is sent again", s.Ref)
 		}
 	}
 }

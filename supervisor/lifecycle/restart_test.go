@@ -172,16 +172,16 @@ func TestDecideRestart(t *testing.T) {
 		},
 		{
 			name: "unanswered start is retried after 1 s", pod: always,
-			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 0), away)}, now: 10.999, wake: 11,
+			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 0), unavailable)}, now: 10.999, wake: 11,
 		},
 		{
 			name: "retried start is the same run and leaves the back-off level unchanged", pod: always,
-			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 1), away)}, now: 11,
+			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 1), unavailable)}, now: 11,
 			want: do{start("app", 1, 0, 0)},
 		},
 		{
 			name: "retried start is awaited", pod: always,
-			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 0), away), start("app", 1, 0, 0)}, now: 20,
+			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 0), unavailable), start("app", 1, 0, 0)}, now: 20,
 		},
 	}.check(t)
 }

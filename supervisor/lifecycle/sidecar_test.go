@@ -65,7 +65,7 @@ func TestDecideSidecarStart(t *testing.T) {
 		{
 			name: "3 unanswered restart is retried while the app container runs", pod: pod,
 			past: history{
-				ready, running("app", 1), exited("side-b", 1, 0), pulled("side-b", 2), tick(10), failing(start("side-b", 2, 1, 1), away),
+				ready, running("app", 1), exited("side-b", 1, 0), pulled("side-b", 2), tick(10), failing(start("side-b", 2, 1, 1), unavailable),
 			}, now: 11, want: do{start("side-b", 2, 1, 0)},
 		},
 		{name: "3 completed init container without a record is not run again", pod: pod, past: history{up(), a, running("side-b", 1)}, now: 1, want: do{pull("app", 1, 1)}},

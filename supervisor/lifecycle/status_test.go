@@ -199,7 +199,7 @@ func TestStatusShortRun(t *testing.T) {
 	} {
 		s := lifecycle.StatusOf(pod, fold(row.past), at(9))
 		if end := s.ContainerStatuses[0].State.Terminated; !end.StartedAt.Equal(row.want) || !end.FinishedAt.Equal(at(8).Wall) {
-			t.Errorf("it is shown from %v to %v, want from %v", end.StartedAt, end.FinishedAt, row.want)
+			t.Errorf("status shows %v to %v, want start %v", end.StartedAt, end.FinishedAt, row.want)
 		}
 	}
 }
@@ -270,17 +270,17 @@ func TestStatusMessages(t *testing.T) {
 		}
 		resolved := w != nil && w.Reason == lifecycle.ReasonPostStartHookError // the container ran
 		if c := s.ContainerStatuses[0]; resolved != (c.Image != "localhost/app") || resolved != (c.ContainerID != "") {
-			t.Errorf("%s: %+v has an image that nobody resolved", row.name, s.ContainerStatuses[0])
+			t.Errorf("%s: %+v has an unresolved image", row.name, s.ContainerStatuses[0])
 		}
 	}
 	again := lifecycle.StatusOf(podOf(spec.RestartAlways, "app"), fold(history{up(), ran("app", 1, 42), lifecycle.StartRound{Round: 2, By: run("app", 1)}}), at(2)).ContainerStatuses[0]
 	const removed = "The container is removed because RestartAllContainers in place"
 	if again.State.Waiting.Message != removed || again.LastState.Terminated.Message != removed {
-		t.Errorf("a restart of all containers: %+v", again)
+		t.Errorf("restart of all containers: %+v", again)
 	}
 	missing := lifecycle.StatusOf(podOf(spec.RestartAlways, "app"), fold(history{stopped(1)}), at(2)).ContainerStatuses[0].State.Terminated
 	if missing.Message != "The container could not be located when the pod was terminated" || !missing.StartedAt.IsZero() {
-		t.Errorf("a missing container: %+v", missing)
+		t.Errorf("missing container: %+v", missing)
 	}
 }
 
@@ -303,7 +303,7 @@ func TestStatusLostSandbox(t *testing.T) {
 	} {
 		s := lifecycle.StatusOf(podOf(always, "app"), fold(past), at(1))
 		if w := s.ContainerStatuses[0].State.Waiting; w == nil || w.Message != want {
-			t.Errorf("it waits for %+v, want the message %q", w, want)
+			t.Errorf("waiting is %+v, want message %q", w, want)
 		}
 	}
 }
@@ -334,7 +334,7 @@ func TestStatusTerminated(t *testing.T) {
 				t.Errorf("phase, reason, message (-want +got):\n%s", diff)
 			}
 			if row.phase == lifecycle.PhaseUnknown && s.ContainerStatuses[0].State.Running == nil {
-				t.Errorf("the last known state is not shown: %+v", s.ContainerStatuses[0].State)
+				t.Errorf("last known state is not shown: %+v", s.ContainerStatuses[0].State)
 			}
 		})
 	}

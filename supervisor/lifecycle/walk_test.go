@@ -108,7 +108,7 @@ func drawFailure(t *rapid.T) lifecycle.Failure {
 
 // drawEvent draws any event, about any object.
 func drawEvent(t *rapid.T, pod *spec.Pod, now lifecycle.Instant) lifecycle.Event {
-	names := []string{"nobody"}
+	names := []string{"unknown"}
 	for _, list := range [][]spec.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
 			names = append(names, list[i].Name)
@@ -137,7 +137,7 @@ func drawEvent(t *rapid.T, pod *spec.Pod, now lifecycle.Instant) lifecycle.Event
 			Verdict:  rapid.SampledFrom([]lifecycle.Verdict{good, bad}).Draw(t, "verdict"), At: now,
 		},
 		lifecycle.StopRequested{Grace: lifecycle.Grace{Period: time.Second, Force: n == 0}, Delete: n == 1, At: now},
-		lifecycle.EphemeralAdded{Container: spec.Container{Name: rapid.SampledFrom([]string{"debug", "nobody"}).Draw(t, "added")}, At: now},
+		lifecycle.EphemeralAdded{Container: spec.Container{Name: rapid.SampledFrom([]string{"debug", "unknown"}).Draw(t, "added")}, At: now},
 		lifecycle.Booted{Saved: now, At: now},
 	}
 	return events[rapid.IntRange(0, len(events)-1).Draw(t, "event")]
@@ -161,7 +161,7 @@ func TestFactsStayBounded(t *testing.T) {
 		t.Fatalf("%d attempts, want 10001", n)
 	}
 	if late := len(text(w.Facts)); late > early+100 {
-		t.Errorf("facts of %d bytes after an hour are %d bytes after 10000 crashes: %s", early, late, text(w.Facts))
+		t.Errorf("facts have %d bytes after an hour and %d bytes after 10000 crashes: %s", early, late, text(w.Facts))
 	}
 }
 
@@ -184,6 +184,6 @@ func TestDeterministic(t *testing.T) {
 		return timeline.String()
 	}
 	if one, two := life(), life(); one != two {
-		t.Errorf("one life:\n%s\nand the same again:\n%s", one, two)
+		t.Errorf("first run:\n%s\nsecond run:\n%s", one, two)
 	}
 }

@@ -51,7 +51,7 @@ func world(t *rapid.T) {
 		}
 	}
 	injectFaults(t, w)
-	for range rapid.IntRange(0, 6).Draw(t, "happenings") {
+	for range rapid.IntRange(0, 6).Draw(t, "events") {
 		at := drawDuration(t, faultsEnd)
 		do := drawFault(t, w)
 		w.At(at, do)
@@ -60,7 +60,7 @@ func world(t *rapid.T) {
 	if err := w.Run(longEnough); err != nil {
 		t.Fatal(err)
 	}
-	if err := atRest(w, v.status); err != nil {
+	if err := checkIdle(w, v.status); err != nil {
 		t.Fatalf("after %v: %v\n%s", longEnough, err, text(w.Facts))
 	}
 }
@@ -70,8 +70,8 @@ func injectFaults(t *rapid.T, w *lifecycletest.World) {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	begin := w.Now()
 	bad := func(percent int) bool { return w.Now().Wall.Sub(begin.Wall) < faultsEnd && r.IntN(100) < percent }
-	late, twice, away := drawPercent(t, "late"), drawPercent(t, "twice"), drawPercent(t, "away")
-	w.LosesOutcomes = rapid.Bool().Draw(t, "forgetful")
+	late, twice, unavailable := drawPercent(t, "late"), drawPercent(t, "twice"), drawPercent(t, "unavailable")
+	w.LosesOutcomes = rapid.Bool().Draw(t, "losesOutcomes")
 	some := func() time.Duration { return time.Duration(r.Int64N(int64(3 * time.Second))) }
 	w.Delay = func() time.Duration {
 		if bad(late) {
@@ -81,30 +81,30 @@ func injectFaults(t *rapid.T, w *lifecycletest.World) {
 	}
 	w.Duplicate = func() (time.Duration, bool) { return 10 * some(), bad(twice) }
 	w.Fault = func(lifecycle.Action) lifecycletest.Fault {
-		if bad(away) {
+		if bad(unavailable) {
 			return lifecycletest.Fault(r.IntN(3))
 		}
 		return lifecycletest.NoFault
 	}
 }
 
-// atRest returns an error if the pod is not stable in a world that has been idle for a long time.
-func atRest(w *lifecycletest.World, s lifecycle.Status) error {
+// checkIdle returns an error if the pod is not stable in a world that has been idle for a long time.
+func checkIdle(w *lifecycletest.World, s lifecycle.Status) error {
 	stopped := !w.Facts.Stop.Requested.IsZero()
 	d := lifecycle.Decide(w.Pod, w.Facts, w.Now())
 	switch {
 	case len(d.Actions) > 0 || !d.Wake.IsZero():
-		return fmt.Errorf("there is more to do: %+v", d)
+		return fmt.Errorf("decision of an idle world: %+v", d)
 	case !w.Removed() && len(w.Facts.Unresolved()) > 0:
 		return fmt.Errorf("unresolved: %#v", w.Facts.Unresolved())
 	case w.Removed() != w.Facts.Stop.Delete:
-		return fmt.Errorf("gone is %v", w.Removed())
+		return fmt.Errorf("pod removed is %v", w.Removed())
 	case stopped && !s.Phase.Terminal():
-		return fmt.Errorf("a stopped pod is %s", s.Phase)
+		return fmt.Errorf("stopped pod is %s", s.Phase)
 	case s.Phase.Terminal() && (w.Processes() > 0 || w.Sandboxes() > 0 || !w.Facts.Idle()):
-		return fmt.Errorf("%d processes and %d sandboxes of a pod that is %s", w.Processes(), w.Sandboxes(), s.Phase)
+		return fmt.Errorf("%d processes and %d sandboxes of a pod in phase %s", w.Processes(), w.Sandboxes(), s.Phase)
 	case !s.Phase.Terminal() && (s.Phase != lifecycle.PhaseRunning || w.Processes() == 0):
-		return fmt.Errorf("%d processes of a pod that is %s", w.Processes(), s.Phase)
+		return fmt.Errorf("%d processes of a pod in phase %s", w.Processes(), s.Phase)
 	}
 	return nil
 }
@@ -217,7 +217,7 @@ func drawRun(t *rapid.T) lifecycletest.Run {
 		Start:        drawStart(t, "", lifecycle.FailureRetry, lifecycle.FailureNotCreated),
 		Lasts:        drawDuration(t, 20*time.Second),
 		Exit:         lifecycle.Exit{Code: rapid.SampledFrom([]int{0, 0, 1, 42, 137}).Draw(t, "code")},
-		IgnoresStop:  rapid.Bool().Draw(t, "deaf"),
+		IgnoresStop:  rapid.Bool().Draw(t, "ignoresStop"),
 		StopTakes:    drawDuration(t, 3*time.Second),
 		IgnoresKills: rapid.IntRange(0, 1).Draw(t, "wedged"),
 	}
@@ -242,15 +242,15 @@ func drawFault(t *rapid.T, w *lifecycletest.World) func() {
 	off := drawDuration(t, 20*time.Second)
 	flag := rapid.Bool().Draw(t, "flag")
 	do := map[string]func(){
-		"stop":   func() { w.Stop(nil, flag) },
-		"grace":  func() { w.Stop(&off, flag) },
-		"lose":   func() { w.LoseSandbox(flag) },
-		"crash":  func() { w.Crash(off) },
-		"reboot": func() { w.Reboot(off) },
-		"away":   func() { w.SetUnavailable(flag) },
-		"leap":   func() { w.JumpClock(off - 10*time.Second) },
-		"debug":  func() { w.AddEphemeral(fmt.Sprintf("debug-%d", off)) },
-		"exit":   func() { w.Exit("app-0", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) },
+		"stop":         func() { w.Stop(nil, flag) },
+		"grace":        func() { w.Stop(&off, flag) },
+		"loseSandbox":  func() { w.LoseSandbox(flag) },
+		"crash":        func() { w.Crash(off) },
+		"reboot":       func() { w.Reboot(off) },
+		"unavailable":  func() { w.SetUnavailable(flag) },
+		"jumpClock":    func() { w.JumpClock(off - 10*time.Second) },
+		"addEphemeral": func() { w.AddEphemeral(fmt.Sprintf("debug-%d", off)) },
+		"exit":         func() { w.Exit("app-0", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) },
 	}
-	return do[rapid.SampledFrom([]string{"lose", "crash", "reboot", "away", "leap", "exit", "debug", "stop", "grace"}).Draw(t, "what")]
+	return do[rapid.SampledFrom([]string{"loseSandbox", "crash", "reboot", "unavailable", "jumpClock", "exit", "addEphemeral", "stop", "grace"}).Draw(t, "what")]
 }

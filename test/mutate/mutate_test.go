@@ -146,7 +146,7 @@ func Test(t *testing.T) {
 			t.Errorf("-last %s: %v\n%s", last, err, out)
 		}
 	}
-	if _, err = mutate("-func", "nobody"); err == nil || !strings.Contains(err.Error(), "nobody") {
+	if _, err = mutate("-func", "unknown"); err == nil || !strings.Contains(err.Error(), "unknown") {
 		t.Errorf("unknown function: %v", err)
 	}
 	stale := write("stale.md", "- `missing: a → b`: equivalent\n")
