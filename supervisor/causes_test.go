@@ -20,6 +20,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // told are the kinds that a world must have told.
@@ -107,7 +108,7 @@ func TestEveryKindIsCaused(t *testing.T) {
 		{"state that is lost, and state of later versions", with(calm), nil, func(w *troubled) {
 			w.crash()
 			clear(w.disk.files)
-			w.disk.bad = []supervisor.Unusable{{Name: "p", File: "f", Err: errors.New("broken")}, {Name: "q", File: "f", Err: errors.New("later"), Kept: true}}
+			w.disk.bad = []state.Unusable{{Name: "p", File: "f", Err: errors.New("broken")}, {Name: "q", File: "f", Err: errors.New("later"), Kept: true}}
 			w.start()
 		}, told{supervisor.StateLost, supervisor.StateUnsupported}},
 		{"a pod that nobody asked for", with(calm), nil, func(w *troubled) {
@@ -149,7 +150,7 @@ func TestEveryKindIsCaused(t *testing.T) {
 			}
 		}, told{supervisor.ContainerAdded}},
 		{"a refusal", with(calm), nil, func(w *troubled) {
-			if _, err := w.Add(&spec.Pod{Name: "q", SecurityContext: unsafeContext}, supervisor.Owner{}); err == nil {
+			if _, err := w.Add(&spec.Pod{Name: "q", SecurityContext: unsafeContext}, state.Owner{}); err == nil {
 				t.Error("a forbidden sysctl was accepted")
 			}
 		}, told{supervisor.PodRejected}},

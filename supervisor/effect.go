@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 const (
@@ -33,7 +34,7 @@ type outcome func(now lifecycle.Instant) lifecycle.Event
 
 // start carries an action out beside the loop. Starts of sandboxes and containers wait until the state that holds them
 // is written; nothing that stops or takes away ever does.
-func (l *loop) start(ctx context.Context, a lifecycle.Action, saved *write) {
+func (l *loop) start(ctx context.Context, a lifecycle.Action, saved *state.Write) {
 	if lifecycle.RecordOnly(a) {
 		return
 	}
@@ -158,11 +159,11 @@ func failureOf(err error) lifecycle.Failure {
 }
 
 // perform carries out an action other than a pull.
-func (l *loop) perform(ctx context.Context, a lifecycle.Action, saved *write) (outcome, error) {
+func (l *loop) perform(ctx context.Context, a lifecycle.Action, saved *state.Write) (outcome, error) {
 	rt, uid := l.shared.runtime, l.uid
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:
-		saved.wait(ctx)
+		saved.Wait(ctx, startWait)
 		started, err := rt.StartSandbox(ctx, uid, l.whole.Load(), a)
 		return func(now lifecycle.Instant) lifecycle.Event { started.At = now; return started }, err
 	case lifecycle.FindImage:
@@ -174,7 +175,7 @@ func (l *loop) perform(ctx context.Context, a lifecycle.Action, saved *write) (o
 			return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: now}
 		}, err
 	case lifecycle.StartContainer:
-		saved.wait(ctx)
+		saved.Wait(ctx, startWait)
 		defer l.shared.turn(ctx)()
 		started, err := rt.StartContainer(ctx, uid, l.whole.Load(), a)
 		return func(now lifecycle.Instant) lifecycle.Event { started.At = now; return started }, err
@@ -311,18 +312,6 @@ func (l *loop) again(ctx context.Context, what string, err error) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// wait returns when the write is done, and after [startWait] in any case. No write (nil) is done.
-func (w *write) wait(ctx context.Context) {
-	if w == nil {
-		return
-	}
-	select {
-	case <-w.done:
-	case <-time.After(startWait):
-	case <-ctx.Done():
 	}
 }
 
