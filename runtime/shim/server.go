@@ -69,6 +69,10 @@ func (s *server) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("task service: %w", err)
 	}
+	children, err := reapFor(ctx, reaper.Default)
+	if err != nil {
+		return fmt.Errorf("task service: %w", err)
+	}
 	end.RegisterCallback(tasks.stopPause)
 	rpc, err := ttrpc.NewServer(ttrpc.WithServerHandshaker(ttrpc.UnixSocketRequireSameUser()))
 	if err != nil {
@@ -78,7 +82,7 @@ func (s *server) run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- rpc.Serve(ctx, listener) }()
 
-	err = s.loop(ctx, tasks, signals, served, end)
+	err = s.loop(ctx, tasks, children, signals, served, end)
 	return errors.Join(err, s.close(ctx, rpc, publisher))
 }
 
@@ -86,7 +90,9 @@ func (s *server) run(ctx context.Context) error {
 //
 // SIGTERM does not stop a shim that has running containers. systemd signals the whole cgroup at shutdown. The shim must outlive
 // the containers to receive their last output and their exit codes.
-func (s *server) loop(ctx context.Context, tasks *tasks, signals <-chan os.Signal, served <-chan error, end shutdown.Service) error {
+func (s *server) loop(
+	ctx context.Context, tasks *tasks, children *exitReaper, signals <-chan os.Signal, served <-chan error, end shutdown.Service,
+) error {
 	idle := time.NewTicker(orphanCheck)
 	defer idle.Stop()
 	calm := time.NewTimer(idleTime)
@@ -107,7 +113,7 @@ func (s *server) loop(ctx context.Context, tasks *tasks, signals <-chan os.Signa
 			switch sig {
 			case unix.SIGCHLD:
 				calm.Reset(idleTime)
-				if err := reaper.Reap(); err != nil {
+				if err := children.reap(); err != nil {
 					log.G(ctx).WithError(err).Error("reap children")
 				}
 			case unix.SIGTERM, unix.SIGINT:
