@@ -25,10 +25,10 @@ func TestField(t *testing.T) {
 		}
 	}
 	if got, err := d.Field("metadata.none"); err == nil {
-		t.Errorf("a field that there is not: %q", got)
+		t.Errorf("unsupported field: %q", got)
 	}
 	if got, err := (&Downward{Pod: &spec.Pod{}}).Field("status.podIP"); err != nil || got != "" {
-		t.Errorf("a pod without an address: %q, %v", got, err)
+		t.Errorf("pod without an address: %q, %v", got, err)
 	}
 }
 
@@ -72,7 +72,7 @@ func TestResource(t *testing.T) {
 	limited.Resources = spec.Resources{Limits: spec.ResourceList{"cpu": *q("3")}}
 	d := &Downward{Pod: &limited, Allocatable: machine}
 	if got, err := d.Resource("side", &spec.ResourceFieldRef{Resource: "limits.cpu"}); err != nil || got != "3" {
-		t.Errorf("a container of a pod with a limit: %q, %v", got, err)
+		t.Errorf("container of a pod with a limit: %q, %v", got, err)
 	}
 	for _, bad := range []*spec.ResourceFieldRef{{ContainerName: "none", Resource: "limits.cpu"}, {Resource: "wishes.cpu"}} {
 		if got, err := d.Resource("app", bad); err == nil {

@@ -38,7 +38,7 @@ func TestHosts(t *testing.T) {
 	const peers = "10.1.0.3\tdb\n"
 	want := "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost\n" + aliases + "\n# Pods of this machine.\n" + peers
 	if diff := cmp.Diff(want, HostNetworkHosts(pod, "127.0.0.1 localhost\n", peers)); diff != "" {
-		t.Errorf("in the machine's network (-want +got):\n%s", diff)
+		t.Errorf("in the host network (-want +got):\n%s", diff)
 	}
 	pod = &spec.Pod{Name: "web-0", Hostname: "h", Subdomain: "shop"}
 	want = local + "10.1.0.2\th.shop.default.svc.cluster.local\th\nfd00::2\th.shop.default.svc.cluster.local\th\n\n# Pods of this machine.\n" + peers
