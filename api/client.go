@@ -95,7 +95,7 @@ func (c *Client) Touch(ctx context.Context, session string) (bool, error) {
 }
 
 // Leave asks the daemon to end and leave pods as they are. It returns when the daemon has heard it.
-func (c *Client) Leave(ctx context.Context) error {
+func (c *Client) StopDaemon(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, "/v1/daemon/leave", nil, nil, nil)
 }
 

@@ -166,8 +166,8 @@ func (s *Server) touch(r *http.Request) (any, error) {
 	return struct{}{}, nil
 }
 
-func (s *Server) leave(r *http.Request) (any, error) {
-	s.o.Leave(by(r.Context(), r.UserAgent()))
+func (s *Server) stopDaemon(r *http.Request) (any, error) {
+	s.o.StopDaemon(by(r.Context(), r.UserAgent()))
 	return struct{}{}, nil
 }
 

@@ -195,7 +195,7 @@ func TestLeaveAndVersion(t *testing.T) {
 	if err != nil || v.Instance != "first" {
 		t.Errorf("version: %+v, %v", v, err)
 	}
-	if err := w.client.Leave(t.Context()); err != nil {
+	if err := w.client.StopDaemon(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if by := <-w.left; !strings.HasPrefix(by, "podstead run, pid ") {

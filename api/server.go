@@ -40,8 +40,8 @@ type Options struct {
 	LogDir  string
 	Version Version
 	// Leave is told that the daemon is to leave, and by whom. It must not block, and may be called more than once.
-	Leave func(by string)
-	Log   *slog.Logger // nil: discarded
+	StopDaemon func(by string)
+	Log        *slog.Logger // nil: discarded
 }
 
 // Server answers the clients of a daemon. It is safe for concurrent use.
@@ -74,7 +74,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 		"POST /v1/pods/{name}/ephemeral":           s.addEphemeral,
 		"PUT /v1/pods/{name}/conditions/{type...}": s.setCondition,
 		"PUT /v1/sessions/{id}":                    s.touch,
-		"POST /v1/daemon/leave":                    s.leave,
+		"POST /v1/daemon/leave":                    s.stopDaemon,
 		"GET /v1/volumes":                          s.volumes,
 		"DELETE /v1/volumes/{name}":                s.removeVolume,
 	} {

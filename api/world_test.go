@@ -68,7 +68,7 @@ func (w *world) serve(t *testing.T, instance string) {
 	t.Helper()
 	server := api.NewServer(t.Context(), api.Options{
 		Supervisor: w.supervisor, LogDir: w.logs, Version: api.Version{Version: "v0", Instance: instance},
-		Leave: func(by string) { w.left <- by },
+		StopDaemon: func(by string) { w.left <- by },
 	})
 	l, err := api.Listen(t.Context(), w.socket)
 	if err != nil {
