@@ -11,6 +11,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // testTimeout is far longer than anything takes here, even on a loaded host.
@@ -38,7 +39,7 @@ func newTestDaemon(t *testing.T, o fakeruntime.Options) *testDaemon {
 		o.LogDir = d.logs
 	}
 	d.fake = fakeruntime.New(o)
-	store, err := supervisor.NewDirStore(filepath.Join(dir, "pods"))
+	store, err := state.NewDir(filepath.Join(dir, "pods"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // pods sends the list of pods. With the parameter watch, it sends a stream of changes.
@@ -132,7 +133,7 @@ func (s *Server) create(r *http.Request) (any, error) {
 	if pod == nil {
 		return nil, &Error{Status: http.StatusBadRequest, Message: "the pod file is invalid", Problems: problems(found)}
 	}
-	owner := supervisor.Owner{Session: q.Session, Keep: q.Keep, By: requester(r)}
+	owner := state.Owner{Session: q.Session, Keep: q.Keep, By: requester(r)}
 	snapshot, err := s.o.Supervisor.Add(pod, owner)
 	if _, taken := errors.AsType[*supervisor.NameTakenError](err); taken && q.Session != "" {
 		existing, ok := s.o.Supervisor.Pod(pod.Name)

@@ -84,13 +84,13 @@ func TestAdmissionPolicy(t *testing.T) {
 
 func TestInvalidFiles(t *testing.T) {
 	for _, c := range []struct{ name, text, want, hint string }{
-		{"unknown key", "\n[engine]\nruntim = \"crun\"", "3:1: engine.runtim: unknown key", `did you mean "runtime"?`},
-		{"unknown section", "[engin]\n", "1:2: engin: unknown key", `did you mean "engine"?`},
+		{"unknown key", "\n[engine]\nruntim = \"crun\"", "3:1: engine.runtim: unknown field", `did you mean "runtime"?`},
+		{"unknown section", "[engin]\n", "1:2: engin: unknown field", `did you mean "engine"?`},
 		{
-			"key below the wrong header", "[engine]\nstateDir = \"/x\"", `2:1: engine.stateDir: "stateDir" is no key of engine, but of the whole file`,
-			"this line belongs to the whole file; move it to the top of the file, above the first [header]",
+			"key below the wrong header", "[engine]\nstateDir = \"/x\"", `2:1: engine.stateDir: "stateDir" is a field of the top level, not of engine`,
+			"move it to the top of the file, above the first [header]",
 		},
-		{"wrong type", "[images]\nmaxParallelPulls = \"2\"", `2:20: images.maxParallelPulls: want an integer, found the string "2"`, "write 2 without quotes"},
+		{"wrong type", "[images]\nmaxParallelPulls = \"2\"", `2:20: images.maxParallelPulls: must be an integer, found string "2"`, "write 2 without quotes"},
 		{"invalid duration", "[engine]\nidleTimeout = \"soon\"", `2:15: engine.idleTimeout: must be a duration greater than 0, such as "60s" or "5m"`, ""},
 		{"invalid cgroup driver", "[engine]\ncgroupDriver = \"x\"", "2:16: engine.cgroupDriver: must be one of auto, cgroupfs, systemd", ""},
 		{"number out of range", "[containerLog]\nmaxFiles = 0", "2:12: containerLog.maxFiles: must be between 2 and 1000, inclusive", ""},
@@ -98,13 +98,13 @@ func TestInvalidFiles(t *testing.T) {
 		{"relative path", "stateDir = \"x\"", "1:12: stateDir: must be an absolute path", ""},
 		{"key that is not supported yet", "[pods]\nfinishedPodTTL = \"1h\"", "2:18: pods.finishedPodTTL: not supported yet", ""},
 		{"invalid network mode", "[network]\nmode = \"host\"", "2:8: network.mode: must be one of bridge, none", ""},
-		{"invalid subnet", "[network]\nsubnets = \"10.90.0.1/22\"", "2:11: network.subnets: subnet 10.90.0.1/22: not the first address of a subnet with its length", ""},
+		{"invalid subnet", "[network]\nsubnets = \"10.90.0.1/22\"", "2:11: network.subnets: subnet 10.90.0.1/22: must be the first address of a subnet and its prefix length", ""},
 		{"invalid Pod Security level", "[policy]\npodSecurity = \"strict\"", "2:15: policy.podSecurity: must be one of privileged, baseline, restricted", ""},
 		{"relative path in a list", "[policy]\nhostPaths = [\"/\", \"srv\"]", `2:1: policy.hostPaths: "srv": must be an absolute path`, ""},
-		{"sysctl that is not namespaced", "[policy]\nallowedUnsafeSysctls = [\"kernel.panic\"]", `2:1: policy.allowedUnsafeSysctls: "kernel.panic" is no kernel parameter of a namespace`, ""},
+		{"sysctl that is not namespaced", "[policy]\nallowedUnsafeSysctls = [\"kernel.panic\"]", `2:1: policy.allowedUnsafeSysctls: "kernel.panic" is not a namespaced sysctl`, ""},
 		{"value that is not supported yet", "[containerLog]\ndriver = \"memory\"", `2:10: containerLog.driver: not supported yet: must be "file"`, ""},
 		{"external engine", "[engine]\naddress = \"/run/c.sock\"", "2:11: engine.address: not supported yet", ""},
-		{"invalid TOML", "stateDir = /x", "1:12: is not TOML", ""},
+		{"invalid TOML", "stateDir = /x", "1:12: invalid TOML", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := load(t, c.text, nil, nil)

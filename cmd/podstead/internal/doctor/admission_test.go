@@ -72,7 +72,7 @@ func TestAppArmor(t *testing.T) {
 }
 
 func TestNetworkResult(t *testing.T) {
-	finding := network.Finding{Problem: "a firewall drops packets", Cure: "open it"}
+	finding := network.Finding{Problem: "a firewall drops packets", Hint: "open it"}
 	for _, test := range []struct {
 		name     string
 		findings []network.Finding

@@ -33,7 +33,7 @@ func podNetwork(ctx context.Context, c *config.Config) result {
 func networkResult(findings []network.Finding, err error) (r result, found bool) {
 	var problems, hints []string
 	for _, f := range findings {
-		problems, hints = append(problems, f.Problem), append(hints, f.Cure)
+		problems, hints = append(problems, f.Problem), append(hints, f.Hint)
 	}
 	if err != nil {
 		problems, hints = append(problems, "diagnosis incomplete: "+err.Error()), append(hints, "run podstead doctor as root")

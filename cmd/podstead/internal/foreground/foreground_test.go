@@ -22,6 +22,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // testTimeout is far longer than anything takes here, even on a loaded host.
@@ -61,7 +62,7 @@ func (h *host) connect(ctx context.Context) error {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	store, err := supervisor.NewDirStore(filepath.Join(h.dir, "pods"))
+	store, err := state.NewDir(filepath.Join(h.dir, "pods"))
 	if err != nil {
 		return err
 	}
