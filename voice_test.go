@@ -79,7 +79,8 @@ var phrases = []phrase{
 var allowed = regexp.MustCompile(`(?i)exit status \d+` + // os/exec
 	`|already present on machine` + // kubelet: "Pulled"
 	`|Pods on (one|a) machine` + // the slogan
-	`|virtual machine`)
+	`|virtual machine` +
+	`|user nobody`)
 
 // findPhrases returns the phrases in a text, each as "line N: phrase, use replacement".
 func findPhrases(text string) []string {

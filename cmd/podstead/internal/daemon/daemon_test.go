@@ -72,9 +72,9 @@ func (h *host) start(context.Context, *config.Config, *slog.Logger) (daemon.Runt
 // run starts a daemon and waits until it is ready. The channel gets the result of the daemon.
 func (h *host) run(ctx context.Context, t *testing.T, onDemand bool, idle config.Duration) <-chan error {
 	t.Helper()
-	ready, ended := h.launch(ctx, onDemand, idle, h.start)
-	awaitReady(t, ready, ended)
-	return ended
+	ready, result := h.launch(ctx, onDemand, idle, h.start)
+	awaitReady(t, ready, result)
+	return result
 }
 
 type start func(context.Context, *config.Config, *slog.Logger) (daemon.Runtime, error)
@@ -83,9 +83,9 @@ type start func(context.Context, *config.Config, *slog.Logger) (daemon.Runtime, 
 func (h *host) launch(ctx context.Context, onDemand bool, idle config.Duration, s start) (<-chan struct{}, <-chan error) {
 	c := *h.config
 	c.Engine.IdleTimeout = idle
-	ready, ended := make(chan struct{}), make(chan error, 1)
+	ready, result := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- daemon.Run(ctx, daemon.Options{
+		result <- daemon.Run(ctx, daemon.Options{
 			Config: &c, Start: s, Version: api.Version{OnDemand: onDemand},
 			Log: slog.New(slog.DiscardHandler), Ready: func() {
 				if h.onReady != nil {
@@ -95,24 +95,24 @@ func (h *host) launch(ctx context.Context, onDemand bool, idle config.Duration, 
 			},
 		})
 	}()
-	return ready, ended
+	return ready, result
 }
 
-func awaitReady(t *testing.T, ready <-chan struct{}, ended <-chan error) {
+func awaitReady(t *testing.T, ready <-chan struct{}, result <-chan error) {
 	t.Helper()
 	select {
 	case <-ready:
-	case err := <-ended:
+	case err := <-result:
 		t.Fatalf("the daemon did not start: %v", err)
 	case <-time.After(testTimeout):
 		t.Fatal("the daemon is not ready")
 	}
 }
 
-func await(t *testing.T, ended <-chan error) {
+func await(t *testing.T, result <-chan error) {
 	t.Helper()
 	select {
-	case err := <-ended:
+	case err := <-result:
 		if err != nil {
 			t.Errorf("daemon: %v", err)
 		}
@@ -129,11 +129,11 @@ func web() api.CreateRequest {
 
 func (h *host) create(t *testing.T) api.Pod {
 	t.Helper()
-	made, err := h.client.Create(t.Context(), web())
+	created, err := h.client.Create(t.Context(), web())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made.Pod
+	return created.Pod
 }
 
 // awaitRunning waits until the container of the pod is ready.
@@ -153,16 +153,16 @@ func (h *host) awaitRunning(t *testing.T, uid string) {
 
 func TestOnDemandDaemonExitsWhenIdle(t *testing.T) {
 	h := newHost(t)
-	var made api.Created
+	var created api.Created
 	var err error
-	h.onReady = func() { made, err = h.client.Create(t.Context(), web()) }
-	ended := h.run(t.Context(), t, true, "300ms")
+	h.onReady = func() { created, err = h.client.Create(t.Context(), web()) }
+	result := h.run(t.Context(), t, true, "300ms")
 	if err != nil {
 		t.Fatal(err)
 	}
-	h.awaitRunning(t, made.Pod.Metadata.UID)
+	h.awaitRunning(t, created.Pod.Metadata.UID)
 	select {
-	case err := <-ended:
+	case err := <-result:
 		t.Fatalf("the daemon exited while a pod runs: %v", err)
 	case <-time.After(time.Second):
 	}
@@ -170,7 +170,7 @@ func TestOnDemandDaemonExitsWhenIdle(t *testing.T) {
 	if err := h.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, ended)
+	await(t, result)
 	if _, err := os.Stat(h.config.Socket); !os.IsNotExist(err) {
 		t.Errorf("the socket still exists: %v", err)
 	}
@@ -197,25 +197,25 @@ func TestDaemonIsNotIdleDuringWatch(t *testing.T) {
 		}()
 		<-watching
 	}
-	ended := h.run(t.Context(), t, true, "200ms")
+	result := h.run(t.Context(), t, true, "200ms")
 	select {
 	case err := <-failed:
 		t.Errorf("watch: %v", err)
 	case <-time.After(time.Second):
 	}
 	cancel()
-	await(t, ended)
+	await(t, result)
 }
 
 func TestPodsKeepRunningWhenServiceStops(t *testing.T) {
 	h := newHost(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	ended := h.run(ctx, t, false, "1ms")
+	result := h.run(ctx, t, false, "1ms")
 	uid := h.create(t).Metadata.UID
 	h.awaitRunning(t, uid)
 	stop()
-	await(t, ended)
+	await(t, result)
 	if len(h.fake.Running(uid)) != 1 {
 		t.Error("the container no longer runs")
 	}
@@ -224,23 +224,23 @@ func TestPodsKeepRunningWhenServiceStops(t *testing.T) {
 	}
 
 	// The next daemon recovers the pod, and a client can stop the daemon.
-	ended = h.run(t.Context(), t, false, "1ms")
+	result = h.run(t.Context(), t, false, "1ms")
 	if pod, err := h.client.Pod(t.Context(), "web"); err != nil || pod.Metadata.UID != uid {
 		t.Errorf("pod %s, %v, want %s", pod.Metadata.UID, err, uid)
 	}
 	if err := h.client.StopDaemon(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, ended)
+	await(t, result)
 }
 
 func TestServiceWithoutPodsRemovesTheNetwork(t *testing.T) {
 	h := newHost(t)
-	ended := h.run(t.Context(), t, false, "1h")
+	result := h.run(t.Context(), t, false, "1h")
 	if err := h.client.StopDaemon(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, ended)
+	await(t, result)
 	if n := h.networkRemovals.Load(); n != 1 {
 		t.Errorf("the network was removed %d times, want once", n)
 	}

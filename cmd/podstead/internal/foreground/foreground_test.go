@@ -126,13 +126,17 @@ func (s *recorder) add(record func()) {
 }
 
 func (s *recorder) Pods([]api.Pod) {}
+
 func (s *recorder) Line(pod string, l api.Line) {
 	s.add(func() { s.lines = append(s.lines, pod+"/"+l.Container+" "+l.Line) })
 }
+
 func (s *recorder) Event(e api.Event) { s.add(func() { s.events = append(s.events, e) }) }
+
 func (s *recorder) Terminated(p api.Pod) {
 	s.add(func() { s.terminated = append(s.terminated, p) })
 }
+
 func (s *recorder) Notice(message string) {
 	s.add(func() { s.notices = append(s.notices, message) })
 }
