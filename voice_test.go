@@ -243,7 +243,7 @@ func isForUsers(name string) bool {
 
 // kubernetesVersion matches the release whose semantics a text refers to. It does not match a release in which a feature changed, such as
 // "since Kubernetes 1.35".
-var kubernetesVersion = regexp.MustCompile(`(?:(since|from|until|before|in) )?(?:Kubernetes|kubelet) v?(1\.\d+)\b`)
+var kubernetesVersion = regexp.MustCompile(`(?:(since|from|until|before|in) )?(?:Kubernetes|kubelet)(?: is that of)? v?(1\.\d+)\b`)
 
 // TestKubernetesVersion checks that documentation and code refer to the release in [spec.KubernetesVersion].
 func TestKubernetesVersion(t *testing.T) {

@@ -67,7 +67,7 @@ type OutputQuery struct {
 	From       Positions
 }
 
-// Output yields lines of containers. With Follow it returns when the pod is at rest or, for [NewestRun], when that run has terminated. After
+// Output yields lines of containers. With Follow it returns when the pod is at rest or, for [NewestRun], when that run has exited. After
 // an [ErrUnavailable] there may be more lines: repeat the call with the positions of the lines that were yielded.
 func (c *Client) Output(ctx context.Context, pod string, q OutputQuery) iter.Seq2[Line, error] {
 	v := url.Values{}

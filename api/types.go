@@ -138,7 +138,7 @@ type Line struct {
 	Raw []byte `json:"raw,omitempty"`
 }
 
-// Position is a position in the output of a container: all runs before Attempt, and the first Lines of Attempt, have been read. If the start
+// Position is a position in the output of a container: all runs before Attempt, and the first Lines of Attempt, are read. If the start
 // of the log was rotated away since, the times of the first and the last line that was read determine the position.
 type Position struct {
 	Attempt int       `json:"attempt"`

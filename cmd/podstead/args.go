@@ -14,10 +14,15 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
+// commandName returns the name of a command without the name of the program.
+func commandName(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+}
+
 // noArguments rejects arguments.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage(cmd, "%s accepts no arguments, got %q", cmd.CommandPath(), args[0])
+		return usage(cmd, "%s accepts no arguments, got %q", commandName(cmd), args[0])
 	}
 	return nil
 }
@@ -26,7 +31,7 @@ func noArguments(cmd *cobra.Command, args []string) error {
 func minOneArgument(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return usage(cmd, "%s requires %s", cmd.CommandPath(), what)
+			return usage(cmd, "%s requires %s", commandName(cmd), what)
 		}
 		return nil
 	}

@@ -55,7 +55,7 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 	case f.all && !f.selection.all():
 		return usage(cmd, "--all cannot be combined with pod names or --selector")
 	case !f.all && f.selection.all():
-		return usage(cmd, "%s requires pod names, --selector or --all", cmd.CommandPath())
+		return usage(cmd, "%s requires pod names, --selector or --all", commandName(cmd))
 	}
 	grace := gracePeriod(f.grace)
 	if f.force {

@@ -55,7 +55,7 @@ func oneArgument(what string) cobra.PositionalArgs {
 			return err
 		}
 		if len(s.names) != 1 {
-			return usage(cmd, "%s requires %s", cmd.CommandPath(), what)
+			return usage(cmd, "%s requires %s", commandName(cmd), what)
 		}
 		return nil
 	}

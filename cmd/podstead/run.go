@@ -65,7 +65,7 @@ func runArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && isImage(args[0]) {
 		return &failure{
 			status: statusUsage, err: fmt.Errorf("run %s: no such file", args[0]),
-			hints: []string{"podstead runs pod files, not images: set the image in a pod file such as examples/hello.toml"},
+			hints: []string{"podstead runs pod files, not images: set the image in a pod file, such as examples/hello.toml"},
 		}
 	}
 	return minOneArgument("a pod file")(cmd, args)
