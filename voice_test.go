@@ -69,7 +69,7 @@ var phrases = []phrase{
 	{`\bof which\b`, "a sentence of its own", "the containers, of which one runs"},
 	{`\bas it should be\b`, "the expected state", "ends as it should be"},
 	{`\b(takes?|taken|took|taking) (\w+ ){0,2}?up\b`, "recover", "the next one takes them up"},
-	{`\b(runs?|run) on\b[^-\w]*($|[,.;])`, "keep running", "containers run on."},
+	{`\b(containers?|pods?|processes|and) runs? on($|[,.;])`, "keep running", "containers run on."},
 	{`\b(makes?|made) (it|them) leave\b`, "stop", "SIGTERM makes it leave"},
 	{`\b(is|are) made\b`, "is created", "It is made when a pod first names it"},
 	{`\bmakes? room\b`, "free disk space", "make room there"},
@@ -122,7 +122,7 @@ func TestFindPhrases(t *testing.T) {
 		`Container image "nginx:1.27" already present on machine`,
 		"Kubernetes-grade pods on one machine, without Kubernetes",
 		"Stop the daemon; containers keep running",
-		"runs on cgroup v2", "the pod has 3 containers", "Container exited with code 137 (OOMKilled)",
+		"the host that they run on.", "the pod has 3 containers", "Container exited with code 137 (OOMKilled)",
 	} {
 		if got := findPhrases(good); len(got) > 0 {
 			t.Errorf("%q: %q", good, got)

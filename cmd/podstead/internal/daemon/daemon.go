@@ -64,7 +64,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	// The engine would create the directory with mode 0700, but members of the group podstead must reach the socket in it. Everything else
 	// in it is not accessible to others.
-	if err := os.MkdirAll(o.Config.RunDir, 0o711); err != nil { //nolint:gosec // the comment above
+	if err := os.MkdirAll(o.Config.RunDir, 0o711); err != nil {
 		return fmt.Errorf("create runtime directory: %w", err)
 	}
 	if o.Cgroup != "" {

@@ -130,7 +130,7 @@ func (s *Starter) start(ctx context.Context) error {
 		return fmt.Errorf("start daemon: %w", err)
 	}
 	defer reports.Close()
-	cmd := exec.Command(program, s.Args...) //nolint:noctx // the daemon outlives this process
+	cmd := exec.Command(program, s.Args...) // without a context: the daemon outlives this process
 	cmd.Args[0] = "podstead"
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
