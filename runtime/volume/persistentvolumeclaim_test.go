@@ -26,12 +26,12 @@ func TestClaims(t *testing.T) {
 		filetest.Write(t, filepath.Join(s.opts.ClaimsDir, name, "deep", "file"), "data")
 	}
 	if mode := filetest.Stat(t, s.opts.ClaimsDir).Mode & 0o777; mode != 0o700 {
-		t.Errorf("the folder of claims has mode %o", mode)
+		t.Errorf("directory of claims: mode %o", mode)
 	}
 	if mode := filetest.Stat(t, filepath.Join(s.opts.ClaimsDir, "pgdata")).Mode & 0o777; mode != 0o777 {
-		t.Errorf("a claim has mode %o", mode)
+		t.Errorf("claim: mode %o", mode)
 	}
-	// What is not a claim is not one.
+	// Links to directories count as claims; files and invalid names do not.
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
 	filetest.Write(t, filepath.Join(elsewhere, "file"), "kept")
 	filetest.Symlink(t, elsewhere, filepath.Join(s.opts.ClaimsDir, "linked"))
@@ -55,14 +55,14 @@ func TestClaims(t *testing.T) {
 	if diff := cmp.Diff([]string{"linked", "pgdata", "shop.v2"}, names()); diff != "" {
 		t.Error(diff)
 	}
-	// The pod ends, the claim stays, for the next one too.
+	// The claim outlives the pod.
 	if err := s.Teardown(t.Context(), "uid-1"); err != nil {
 		t.Error(err)
 	}
 	if err := s.Prepare(t.Context(), podOf(claim("pgdata"))); err != nil || filetest.Read(t, filepath.Join(s.opts.ClaimsDir, "pgdata/deep/file")) != "data" {
-		t.Errorf("the data is gone: %v", err)
+		t.Errorf("data of the claim is missing: %v", err)
 	}
-	filetest.Write(t, filepath.Join(s.opts.ClaimsDir, removedPrefix+"pgdata", "file"), "of a crash")
+	filetest.Write(t, filepath.Join(s.opts.ClaimsDir, removedPrefix+"pgdata", "file"), "interrupted")
 	for _, name := range []string{"pgdata", "linked"} {
 		if err := s.RemoveClaim(t.Context(), name); err != nil {
 			t.Error(err)
@@ -72,13 +72,13 @@ func TestClaims(t *testing.T) {
 		t.Error(diff)
 	}
 	if left, _ := filepath.Glob(filepath.Join(s.opts.ClaimsDir, removedPrefix+"*")); len(left) > 0 {
-		t.Errorf("left: %v", left)
+		t.Errorf("unexpected files: %v", left)
 	}
 	if filetest.Read(t, filepath.Join(elsewhere, "file")) != "kept" {
-		t.Error("what a link led to was removed")
+		t.Error("the target of a link was removed")
 	}
 	if err := s.RemoveClaim(t.Context(), "pgdata"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("again: %v", err)
+		t.Errorf("repeated: %v", err)
 	}
 }
 
@@ -96,7 +96,7 @@ func TestClaimNames(t *testing.T) {
 		filetest.WantError(t, err, `volume "data": persistentvolumeclaim `)
 	}
 	if entries, _ := os.ReadDir(s.opts.ClaimsDir); len(entries) > 0 || filetest.Read(t, outside) != "kept" {
-		t.Errorf("made: %v", entries)
+		t.Errorf("created: %v", entries)
 	}
 	filetest.Write(t, filepath.Join(s.opts.ClaimsDir, "file"), "")
 	filetest.WantError(t, s.Prepare(t.Context(), podOf(claim("file"))), "is not a directory")

@@ -14,22 +14,22 @@ import (
 	"github.com/podstead/podstead/runtime/idmap"
 )
 
-// pinOfUsers makes a user namespace, with others that belong to it, and pins them. A program of many threads cannot enter a user
-// namespace, so a process is made in it that stands still, and its namespaces are set up from outside: they are the machine's
-// root's, who may do everything in them.
-func pinOfUsers(dir string, o Options) error {
+// pinWithUserNamespace creates a user namespace and namespaces that it owns, and pins them. A multithreaded process
+// cannot enter a user namespace, so a stopped process is started in it. Its namespaces are then set up by the host's
+// root, which has all capabilities in them.
+func pinWithUserNamespace(dir string, o Options) error {
 	mapping := []syscall.SysProcIDMap{{ContainerID: 0, HostID: int(o.IDs.First), Size: idmap.Size}}
 	attr := &os.ProcAttr{Sys: &syscall.SysProcAttr{
 		Cloneflags:  uintptr(o.flags()),
 		UidMappings: mapping,
 		GidMappings: mapping,
-		Ptrace:      true, // it stops before its first instruction, for as long as this thread traces it
+		Ptrace:      true, // the process stops before its first instruction while this thread traces it
 		Pdeathsig:   unix.SIGKILL,
 	}}
 	return OnOwnThread(func() (err error) {
 		process, err := os.StartProcess("/proc/self/exe", []string{"namespaces"}, attr)
 		if err != nil {
-			return fmt.Errorf("make user namespace: %w", err)
+			return fmt.Errorf("create user namespace: %w", err)
 		}
 		defer func() {
 			_, waited := process.Wait()
@@ -40,14 +40,14 @@ func pinOfUsers(dir string, o Options) error {
 		if err := OnOwnThread(func() error { return enterAndSetUp(from, o) }); err != nil {
 			return err
 		}
-		return bindAll(dir, o, from) // only what is whole is found again
+		return bindNamespaces(dir, o, from) // only after setUp, since Pin takes pinned namespaces as complete
 	})
 }
 
-// enterAndSetUp moves the calling thread into the namespaces of a folder of /proc, and prepares those.
+// enterAndSetUp moves the calling thread into the namespaces in a directory of /proc and initializes them.
 func enterAndSetUp(from string, o Options) error {
 	for _, k := range kinds {
-		if k.flag != unix.CLONE_NEWUSER && o.wants(k.flag) {
+		if k.flag != unix.CLONE_NEWUSER && o.has(k.flag) {
 			if err := enter(filepath.Join(from, k.name), k.flag); err != nil {
 				return err
 			}
@@ -69,29 +69,29 @@ func enter(path string, flag int) error {
 	return nil
 }
 
-// becomeRoot makes the calling thread, and no other of the process, the root of a pod, without any capability. To the kernel
-// parameters of an IPC namespace, that is more than the machine's root.
+// becomeRoot gives only the calling thread the user ID of the pod's root, without capabilities. The kernel allows this
+// user, but not the host's root, to write sysctls of the pod's IPC namespace.
 func becomeRoot(ids idmap.Range) error {
 	const keep = ^uintptr(0)
 	if _, _, errno := unix.RawSyscall(unix.SYS_SETRESUID, keep, uintptr(ids.First), keep); errno != 0 {
-		return fmt.Errorf("become user %d: %w", ids.First, errno)
+		return fmt.Errorf("set user ID %d: %w", ids.First, errno)
 	}
 	return nil
 }
 
-// errNoUsers is the error of a kernel that makes no user namespaces.
-var errNoUsers = errors.New("the kernel makes no user namespaces (user.max_user_namespaces is 0, or it was built without)")
+// errNoUserNamespaces means that the kernel does not support user namespaces, or that they are disabled.
+var errNoUserNamespaces = errors.New("user namespaces are not supported by the kernel, or user.max_user_namespaces is 0")
 
-// CheckUsers returns why this machine cannot make a user namespace, without making one.
+// CheckUsers reports whether the host supports user namespaces. It does not create one.
 func CheckUsers() error { return checkUsers("/proc") }
 
 func checkUsers(proc string) error {
 	text, err := os.ReadFile(filepath.Join(proc, "sys/user/max_user_namespaces"))
 	if err != nil {
-		return errNoUsers
+		return errNoUserNamespaces
 	}
 	if n, err := strconv.Atoi(strings.TrimSpace(string(text))); err != nil || n <= 0 {
-		return errNoUsers
+		return errNoUserNamespaces
 	}
 	return nil
 }

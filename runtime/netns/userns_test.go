@@ -13,8 +13,8 @@ func TestCheckUsers(t *testing.T) {
 		want error
 	}{
 		{"15000\n", nil},
-		{"0\n", errNoUsers},
-		{"", errNoUsers},
+		{"0\n", errNoUserNamespaces},
+		{"", errNoUserNamespaces},
 	} {
 		proc := t.TempDir()
 		if err := os.MkdirAll(filepath.Join(proc, "sys/user"), 0o700); err != nil {
@@ -27,7 +27,7 @@ func TestCheckUsers(t *testing.T) {
 			t.Errorf("%q: %v, want %v", test.text, err, test.want)
 		}
 	}
-	if err := checkUsers(t.TempDir()); !errors.Is(err, errNoUsers) {
-		t.Errorf("a kernel without: %v", err)
+	if err := checkUsers(t.TempDir()); !errors.Is(err, errNoUserNamespaces) {
+		t.Errorf("without the file: %v", err)
 	}
 }

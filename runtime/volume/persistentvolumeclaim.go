@@ -17,13 +17,13 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// removedPrefix begins the name of a claim that is being removed. A claim's name cannot begin like that.
+// removedPrefix is the prefix of the directory of a claim during its removal. Names of claims cannot start with it.
 const removedPrefix = ".removed-"
 
 func (s *Set) claimDir(name string) string { return filepath.Join(s.opts.ClaimsDir, name) }
 
-// prepareClaim makes the folder of a claim when it is first used, and gives it to the pod's fsGroup once for each pod and
-// boot.
+// prepareClaim creates the directory of a claim at its first use, and changes its group to the pod's fsGroup once for
+// each pod and boot.
 func (s *Set) prepareClaim(ctx context.Context, p Pod, v *spec.Volume) error {
 	claim := v.PersistentVolumeClaim
 	if err := checkClaim(claim.ClaimName); err != nil {
@@ -34,26 +34,26 @@ func (s *Set) prepareClaim(ctx context.Context, p Pod, v *spec.Volume) error {
 		return fmt.Errorf("wait for persistentvolumeclaim %q: %w", claim.ClaimName, err)
 	}
 	defer release()
-	made, err := makeDir(s.claimDir(claim.ClaimName), p.fsGroup())
-	if made {
+	created, err := createDir(s.claimDir(claim.ClaimName), p.fsGroup())
+	if created {
 		err = atomicfile.SyncDir(s.opts.ClaimsDir)
 	}
 	if err != nil {
 		return fmt.Errorf("persistentvolumeclaim %q: %w", claim.ClaimName, err)
 	}
 	gid := p.fsGroup()
-	if gid == nil || claim.ReadOnly || made {
+	if gid == nil || claim.ReadOnly || created {
 		return nil
 	}
-	if err := s.grantClaim(ctx, p, v.Name, s.claimDir(claim.ClaimName), uint32(*gid)); err != nil {
+	if err := s.setClaimOwnership(ctx, p, v.Name, s.claimDir(claim.ClaimName), uint32(*gid)); err != nil {
 		return fmt.Errorf("persistentvolumeclaim %q: %w", claim.ClaimName, err)
 	}
 	return nil
 }
 
-// grantClaim gives a claim to a group, unless that has been done for the pod. However long it takes: given up, it would
-// begin from the start.
-func (s *Set) grantClaim(ctx context.Context, p Pod, volume, dir string, gid uint32) error {
+// setClaimOwnership changes the group of a claim unless that was done for the pod. It ignores the end of ctx, since it
+// would have to start over.
+func (s *Set) setClaimOwnership(ctx context.Context, p Pod, volume, dir string, gid uint32) error {
 	if err := s.mountFiles(p.UID); err != nil {
 		return err
 	}
@@ -61,13 +61,14 @@ func (s *Set) grantClaim(ctx context.Context, p Pod, volume, dir string, gid uin
 	if _, err := os.Lstat(done); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := tree.Grant(context.WithoutCancel(ctx), dir, gid, p.onRootMismatch()); err != nil {
+	if err := tree.SetOwnership(context.WithoutCancel(ctx), dir, gid, p.onRootMismatch()); err != nil {
 		return err
 	}
 	return os.WriteFile(done, nil, 0o600)
 }
 
-// checkClaim refuses what is not the name of a claim (a DNS subdomain): it could lead out of the folder of claims.
+// checkClaim reports an invalid name of a claim. It must be a DNS subdomain, so that it cannot lead out of the directory
+// of claims.
 func checkClaim(name string) error {
 	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
 		return fmt.Errorf("persistentvolumeclaim %q: %s", name, strings.Join(wrong, ", "))
@@ -75,22 +76,22 @@ func checkClaim(name string) error {
 	return nil
 }
 
-// Claim is a persistent volume of this machine.
+// Claim is a persistent volume on this host.
 type Claim struct {
 	Name string `json:"name"`
-	Path string `json:"path"` // its folder
+	Path string `json:"path"` // its directory
 }
 
-// ListClaims returns the persistent volumes of this machine by name. Whether a pod uses one is not known here.
+// ListClaims returns the persistent volumes on this host by name. It does not check which pods use them.
 func (s *Set) ListClaims(ctx context.Context) ([]Claim, error) {
-	return alone(ctx, &s.locks, "the claims", func(context.Context) ([]Claim, error) {
+	return exclusive(ctx, &s.locks, "the claims", func(context.Context) ([]Claim, error) {
 		entries, err := os.ReadDir(s.opts.ClaimsDir)
 		if err != nil {
 			return nil, fmt.Errorf("list persistent volumes: %w", err)
 		}
 		list := make([]Claim, 0, len(entries))
 		for _, e := range entries {
-			info, err := os.Stat(s.claimDir(e.Name())) // a person may have put a link in its place
+			info, err := os.Stat(s.claimDir(e.Name())) // it may be a link created by the administrator
 			if checkClaim(e.Name()) == nil && err == nil && info.IsDir() {
 				list = append(list, Claim{Name: e.Name(), Path: s.claimDir(e.Name())})
 			}
@@ -99,14 +100,14 @@ func (s *Set) ListClaims(ctx context.Context) ([]Claim, error) {
 	})
 }
 
-// RemoveClaim removes a persistent volume and what is in it. The caller has made sure that no pod uses it. One that is not
-// there is an error that is [fs.ErrNotExist]; one on which something is mounted is refused. Once it has begun, the name
-// is free; what a crash leaves goes with the next removal.
+// RemoveClaim deletes a persistent volume and its data. The caller makes sure that no pod uses it. The error is
+// [fs.ErrNotExist] if there is none. A volume with a mount in it is refused. The name is free as soon as the removal has
+// started. After a crash, the next removal of the same name completes it.
 func (s *Set) RemoveClaim(ctx context.Context, name string) error {
 	if err := checkClaim(name); err != nil {
 		return fmt.Errorf("remove %w", err)
 	}
-	_, err := alone(ctx, &s.locks, "claim/"+name, func(ctx context.Context) (struct{}, error) {
+	_, err := exclusive(ctx, &s.locks, "claim/"+name, func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, s.removeClaim(ctx, name)
 	})
 	if err != nil {
@@ -125,7 +126,7 @@ func (s *Set) removeClaim(ctx context.Context, name string) error {
 		return fmt.Errorf("list mounts: %w", err)
 	}
 	if len(mounts) > 0 {
-		return fmt.Errorf("%s is mounted there", mounts[0].Mountpoint)
+		return fmt.Errorf("%s is a mount point", mounts[0].Mountpoint)
 	}
 	if err := os.Rename(s.claimDir(name), removed); err != nil {
 		return err
