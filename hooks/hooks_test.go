@@ -170,11 +170,11 @@ func TestCancelledHookReturns(t *testing.T) {
 			{Sleep: &spec.SleepAction{Seconds: 1e9}},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			begun := time.Now()
+			start := time.Now()
 			_, err := r.Run(ctx, "u", "192.0.2.1", &spec.Container{Name: "c"}, ref, h)
 			cancel()
-			if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Hour {
-				t.Errorf("%+v returned %v after %v", h, err, time.Since(begun))
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Hour {
+				t.Errorf("%+v returned %v after %v", h, err, time.Since(start))
 			}
 		}
 	})
@@ -183,11 +183,11 @@ func TestCancelledHookReturns(t *testing.T) {
 func TestSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, seconds := range []spec.Seconds{0, 0.5, 20} {
-			begun := time.Now()
+			start := time.Now()
 			h := &spec.LifecycleHandler{Sleep: &spec.SleepAction{Seconds: seconds}}
 			_, err := New(&execer{}, nil).Run(t.Context(), "u", "", &spec.Container{}, ref, h)
-			if err != nil || time.Since(begun) != seconds.Duration() {
-				t.Errorf("a sleep of %v s took %v and returned %v", seconds, time.Since(begun), err)
+			if err != nil || time.Since(start) != seconds.Duration() {
+				t.Errorf("a sleep of %v s took %v and returned %v", seconds, time.Since(start), err)
 			}
 		}
 	})

@@ -119,13 +119,13 @@ func TestGRPC(t *testing.T) {
 			lifecycle.ProbeFailure, "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): unknown service",
 		},
 		{
-			"nobody listens",
+			"no listener",
 			spec.GRPCAction{Port: closedPort},
 			"127.0.0.1", 0.2,
 			lifecycle.ProbeFailure, "within 200ms: context deadline exceeded",
 		},
 		{
-			"nobody answers",
+			"no response",
 			spec.GRPCAction{Port: silentPort},
 			"127.0.0.1", 0.2,
 			lifecycle.ProbeFailure, "timeout: failed to connect service",

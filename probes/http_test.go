@@ -229,11 +229,11 @@ func TestSlowResponseTimesOut(t *testing.T) {
 					servers.Go(func() { serve(server) })
 					return client, nil
 				}
-				begun := time.Now()
+				start := time.Now()
 				got := prober(nil, dial).Run(t.Context(), target("192.0.2.1", &spec.Container{}), &spec.Probe{
 					HTTPGet: &spec.HTTPGetAction{Port: spec.Port{Number: 80}}, TimeoutSeconds: 4,
 				})
-				took := time.Since(begun)
+				took := time.Since(start)
 				servers.Wait() // the client closed the connections
 				if got.Outcome != test.outcome || took != 4*time.Second {
 					t.Errorf("got %+v after %v, want %s after 4 s", got, took, test.outcome)

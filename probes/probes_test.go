@@ -128,13 +128,13 @@ func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		begun := time.Now()
+		start := time.Now()
 		e := &execer{takes: time.Hour}
 		prober(e, nil).Run(ctx, target("", &spec.Container{}), &spec.Probe{
 			Exec: &spec.ExecAction{Command: []string{"x"}}, TimeoutSeconds: 7200,
 		})
-		if len(e.ran) != 1 || time.Since(begun) != time.Second {
-			t.Errorf("ran %d times in %v, want one run of a second", len(e.ran), time.Since(begun))
+		if len(e.ran) != 1 || time.Since(start) != time.Second {
+			t.Errorf("ran %d times in %v, want one run of a second", len(e.ran), time.Since(start))
 		}
 	})
 }
@@ -153,7 +153,7 @@ func TestConcurrencyIsLimited(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := &execer{takes: test.takes}
 				p := prober(e, nil)
-				begun := time.Now()
+				start := time.Now()
 				var group sync.WaitGroup
 				for range 1000 {
 					group.Go(func() {
@@ -163,7 +163,7 @@ func TestConcurrencyIsLimited(t *testing.T) {
 					})
 				}
 				group.Wait()
-				if took := time.Since(begun); took != test.last || e.most != test.most {
+				if took := time.Since(start); took != test.last || e.most != test.most {
 					t.Errorf("took %v with %d concurrent commands, want %v with %d", took, e.most, test.last, test.most)
 				}
 			})
@@ -261,10 +261,10 @@ func TestTimeout(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			test.probe.TimeoutSeconds = 1.5
-			begun := time.Now()
+			start := time.Now()
 			got := prober(nil, swallow).Run(t.Context(), target("192.0.2.1", &spec.Container{}), &test.probe)
 			want(t, got, lifecycle.ProbeFailure, test.message)
-			if took := time.Since(begun); took != 1500*time.Millisecond {
+			if took := time.Since(start); took != 1500*time.Millisecond {
 				t.Errorf("took %v, want 1.5 s", took)
 			}
 		})

@@ -25,7 +25,7 @@ type script struct {
 	mu    sync.Mutex
 	codes []int
 	err   error
-	begun time.Time
+	start time.Time
 	asked []time.Duration
 	panic bool
 }
@@ -33,7 +33,7 @@ type script struct {
 func (s *script) Exec(context.Context, string, lifecycle.Ref, []string, time.Duration, int) (int, []byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = append(s.asked, time.Since(s.begun))
+	s.asked = append(s.asked, time.Since(s.start))
 	if s.panic {
 		panic("a bug")
 	}
@@ -75,15 +75,15 @@ func describe(events ...lifecycle.Event) string {
 
 func TestWorker(t *testing.T) {
 	for _, test := range []struct {
-		name   string
-		kind   lifecycle.ProbeKind
-		probe  spec.Probe
-		script *script
-		told   []string
-		asked  []time.Duration // seconds
+		name    string
+		kind    lifecycle.ProbeKind
+		probe   spec.Probe
+		script  *script
+		emitted []string
+		asked   []time.Duration // seconds
 	}{
 		{
-			"only a change is told", lifecycle.ProbeReadiness,
+			"only changes are emitted", lifecycle.ProbeReadiness,
 			spec.Probe{},
 			&script{codes: []int{0}},
 			[]string{"readiness is Success after 1: "},
@@ -125,12 +125,12 @@ func TestWorker(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := prober(test.script, nil)
 				o := order(test.kind, test.probe)
-				test.script.begun = time.Now()
+				test.script.start = time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), 46*time.Second)
 				defer cancel()
-				var told []string
-				p.Probe(ctx, "u", "", &spec.Container{}, o, func(events []lifecycle.Event) { told = append(told, describe(events...)) })
-				if diff := cmp.Diff(test.told, told); diff != "" {
+				var emitted []string
+				p.Probe(ctx, "u", "", &spec.Container{}, o, func(events []lifecycle.Event) { emitted = append(emitted, describe(events...)) })
+				if diff := cmp.Diff(test.emitted, emitted); diff != "" {
 					t.Errorf("events (-want +got):\n%s", diff)
 				}
 				var asked []time.Duration
@@ -179,7 +179,7 @@ func TestProbeRunsAfterSuspend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64
 		now := func() lifecycle.Instant { return instant().Add(time.Duration(slept.Load())) }
-		s := &script{codes: []int{0}, begun: time.Now()}
+		s := &script{codes: []int{0}, start: time.Now()}
 		p := New(s, now, Options{})
 		o := order(lifecycle.ProbeLiveness, spec.Probe{})
 		o.Spec.PeriodSeconds = 3600

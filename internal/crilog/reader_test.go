@@ -51,7 +51,7 @@ func TestRead(t *testing.T) {
 		{"tail over files", ReadOptions{Tail: 4}, []string{"four", "five", "six", "seven"}},
 		{"tail counts lines, not parts", ReadOptions{Tail: 6}, []string{"two", "three", "four", "five", "six", "seven"}},
 		{"tail longer than the log", ReadOptions{Tail: 100}, []string{"one", "two", "three", "four", "five", "six", "seven"}},
-		{"none of what is there", ReadOptions{Tail: -1}, nil},
+		{"no existing lines", ReadOptions{Tail: -1}, nil},
 		{"since", ReadOptions{Since: time.Date(2026, 1, 1, 0, 0, 5, 0, time.UTC)}, []string{"six", "seven"}},
 		{"since looks at the first part", ReadOptions{Since: time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC)}, []string{"four", "five", "six", "seven"}},
 		{"since and tail", ReadOptions{Tail: 2, Since: time.Date(2026, 1, 1, 0, 0, 6, 0, time.UTC)}, []string{"seven"}},

@@ -48,14 +48,14 @@ func TestCancelledRequestLeavesNoGoroutine(t *testing.T) {
 						defer cancel()
 						timeout = 0
 					}
-					begun := time.Now()
+					start := time.Now()
 					req, err := Request{Scheme: test.scheme, Host: "::1", Port: 80, UserAgent: "test"}.HTTP(ctx)
 					if err != nil {
 						t.Fatal(err)
 					}
 					_, err = New(test.dial).Do(req, timeout, 1)
-					if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 3*time.Second {
-						t.Errorf("returned %v after %v", err, time.Since(begun))
+					if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 3*time.Second {
+						t.Errorf("returned %v after %v", err, time.Since(start))
 					}
 				})
 			})

@@ -66,7 +66,7 @@ type podState struct {
 	pod       *spec.Pod
 	sandboxes map[int]bool // by number; true: ready
 	runs      map[lifecycle.Ref]*run
-	overuse   string // message of the eviction, if any
+	eviction  string // message of the eviction, if any
 }
 
 // New returns an empty engine.

@@ -32,16 +32,16 @@ func (r *Runtime) StartSandbox(
 }
 
 // WaitSandbox returns when the sandbox does not exist, or with the message of [Runtime.Overuse].
-func (r *Runtime) WaitSandbox(ctx context.Context, uid string, _ *spec.Pod, sandbox int) (overuse string, err error) {
+func (r *Runtime) WaitSandbox(ctx context.Context, uid string, _ *spec.Pod, sandbox int) (eviction string, err error) {
 	for first := true; ; first = false {
 		var ready bool
-		var overuse string
+		var eviction string
 		var changed <-chan struct{}
 		look := func() error {
 			p := r.pods[uid]
 			ready, changed = p != nil && p.sandboxes[sandbox], r.changed
 			if ready {
-				overuse = p.overuse
+				eviction = p.eviction
 			}
 			return nil
 		}
@@ -54,8 +54,8 @@ func (r *Runtime) WaitSandbox(ctx context.Context, uid string, _ *spec.Pod, sand
 			_ = look()
 			r.mu.Unlock()
 		}
-		if !ready || overuse != "" {
-			return overuse, nil
+		if !ready || eviction != "" {
+			return eviction, nil
 		}
 		select {
 		case <-changed:
@@ -70,7 +70,7 @@ func (r *Runtime) Overuse(uid, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.pods[uid]; p != nil {
-		p.overuse = message
+		p.eviction = message
 	}
 	close(r.changed)
 	r.changed = make(chan struct{})

@@ -118,7 +118,7 @@ func TestEnsureInvalidName(t *testing.T) {
 
 func TestEnsureUnreachableRegistry(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
-	const host = "127.0.0.1:1" // nobody listens there, and the port is given to nobody who asks for any
+	const host = "127.0.0.1:1" // no listener, and never assigned dynamically
 	_, err := w.store.Ensure(ctx, host+"/shop:1", "", nil)
 	wantError(t, err, image.ReasonPull, host+"/shop:1", "connection refused")
 	if !errors.Is(err, syscall.ECONNREFUSED) {

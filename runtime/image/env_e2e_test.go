@@ -248,7 +248,7 @@ func dockerRegistry(t *testing.T) (host string) {
 		for s := bufio.NewScanner(out); s.Scan(); {
 			select {
 			case lines <- s.Text():
-			default: // nobody reads any more
+			default: // no reader left
 			}
 		}
 	}()

@@ -245,14 +245,14 @@ func (s *Store) complete(ctx context.Context, rec images.Image) error {
 // name creates the record, or updates an existing one to this image.
 func (s *Store) name(ctx context.Context, rec images.Image) (images.Image, error) {
 	is := s.client.ImageService()
-	made, err := is.Create(ctx, rec)
+	updated, err := is.Create(ctx, rec)
 	if errdefs.IsAlreadyExists(err) {
-		made, err = is.Update(ctx, rec)
+		updated, err = is.Update(ctx, rec)
 	}
 	if err != nil {
 		return rec, err
 	}
-	return made, nil
+	return updated, nil
 }
 
 // cancelled returns a reader that fails after ctx is cancelled. The importer checks the context only between files, and a file

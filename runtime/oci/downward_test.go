@@ -41,7 +41,7 @@ func TestResource(t *testing.T) {
 			Requests: spec.ResourceList{"cpu": *q("250m")},
 		}}, {Name: "side"}},
 	}
-	machine := spec.ResourceList{"cpu": *q("4"), "memory": *q("8Gi"), "ephemeral-storage": *q("100Gi")}
+	host := spec.ResourceList{"cpu": *q("4"), "memory": *q("8Gi"), "ephemeral-storage": *q("100Gi")}
 	for _, test := range []struct {
 		resource, container string
 		divisor             *spec.Quantity
@@ -62,7 +62,7 @@ func TestResource(t *testing.T) {
 		{"limits.ephemeral-storage", "", q("1Gi"), "100"},
 		{"requests.ephemeral-storage", "side", nil, "0"},
 	} {
-		d := &Downward{Pod: pod, Allocatable: machine}
+		d := &Downward{Pod: pod, Allocatable: host}
 		got, err := d.Resource("app", &spec.ResourceFieldRef{ContainerName: test.container, Resource: test.resource, Divisor: test.divisor})
 		if err != nil || got != test.want {
 			t.Errorf("%s of %q by %v: %q, %v, want %q", test.resource, test.container, test.divisor, got, err, test.want)
@@ -70,7 +70,7 @@ func TestResource(t *testing.T) {
 	}
 	limited := *pod
 	limited.Resources = spec.Resources{Limits: spec.ResourceList{"cpu": *q("3")}}
-	d := &Downward{Pod: &limited, Allocatable: machine}
+	d := &Downward{Pod: &limited, Allocatable: host}
 	if got, err := d.Resource("side", &spec.ResourceFieldRef{Resource: "limits.cpu"}); err != nil || got != "3" {
 		t.Errorf("container of a pod with a limit: %q, %v", got, err)
 	}

@@ -71,7 +71,7 @@ func peerLines(peers string) string {
 	if peers == "" {
 		return ""
 	}
-	return "\n# Pods of this machine.\n" + peers
+	return "\n# Pods of this host.\n" + peers
 }
 
 func aliases(pod *spec.Pod) string {

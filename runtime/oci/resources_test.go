@@ -170,7 +170,7 @@ func TestPodLimits(t *testing.T) {
 
 // TestOOMScore tests the kubelet's formula on a host with 1000 MiB.
 func TestOOMScore(t *testing.T) {
-	const machine = 1000 << 20
+	const host = 1000 << 20
 	container := func(name string, r spec.Resources) spec.Container { return spec.Container{Name: name, Resources: r} }
 	sidecar := func(name string, r spec.Resources) spec.Container {
 		c := container(name, r)
@@ -205,7 +205,7 @@ func TestOOMScore(t *testing.T) {
 			var got []string
 			for _, list := range [][]spec.Container{test.pod.InitContainers, test.pod.Containers} {
 				for i := range list {
-					got = append(got, list[i].Name+"="+strconv.Itoa(oomScoreOf(&test.pod, &list[i], machine)))
+					got = append(got, list[i].Name+"="+strconv.Itoa(oomScoreOf(&test.pod, &list[i], host)))
 				}
 			}
 			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {

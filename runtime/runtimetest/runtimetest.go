@@ -24,7 +24,7 @@ type Runtime interface {
 	PullImage(ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64)) (bool, error)
 	FindImage(ctx context.Context, pod *spec.Pod, container string) (bool, error)
 	StartSandbox(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox) (lifecycle.SandboxStarted, error)
-	WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (overuse string, err error)
+	WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (eviction string, err error)
 	RemoveSandbox(ctx context.Context, uid string, sandbox int) error
 	RemovePod(ctx context.Context, uid string, pod *spec.Pod) error
 	Inventory(ctx context.Context) ([]lifecycle.Found, error)

@@ -376,9 +376,9 @@ func testTwoPods(w *scenario) {
 
 // waitSandbox waits for the exit of a sandbox whose pod is not evicted.
 func (w *scenario) waitSandbox(ctx context.Context, sandbox int) error {
-	overuse, err := w.Runtime.WaitSandbox(ctx, w.uid, w.pod, sandbox)
-	if overuse != "" {
-		return errors.New(overuse)
+	eviction, err := w.Runtime.WaitSandbox(ctx, w.uid, w.pod, sandbox)
+	if eviction != "" {
+		return errors.New(eviction)
 	}
 	return err
 }

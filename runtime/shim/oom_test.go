@@ -106,7 +106,7 @@ func TestOOMIsRecordedBeforeExitIsReported(t *testing.T) {
 			c := &container{bundle: bundle, created: make(chan struct{}), memory: &memory{own: &own, pod: &pod, unified: true}}
 			close(c.created)
 			tasks.containers["c"] = c
-			told := func() {
+			reported := func() {
 				if killed, err := OOMKilled(bundle); !killed || err != nil {
 					t.Errorf("exit reported before the OOM kill was recorded: %v, %v", killed, err)
 				}
@@ -118,10 +118,10 @@ func TestOOMIsRecordedBeforeExitIsReported(t *testing.T) {
 				if _, err := tasks.Wait(t.Context(), &api.WaitRequest{ID: "c"}); err != nil {
 					t.Fatal(err)
 				}
-				told()
+				reported()
 				return
 			}
-			p := tasks.watch(publisherFunc{do: told})
+			p := tasks.watch(publisherFunc{do: reported})
 			if err := p.Publish(t.Context(), "/tasks/exit", &eventsapi.TaskExit{ContainerID: "c", ID: "c", ExitStatus: 137}); err != nil {
 				t.Fatal(err)
 			}

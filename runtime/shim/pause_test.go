@@ -110,7 +110,7 @@ func TestPause(t *testing.T) {
 		},
 		{
 			name: "pinning the namespace fails", err: "pin PID namespace",
-			spec:  specs.Spec{Process: process, Annotations: map[string]string{PIDAnnotation: "/no/such/folder/pid"}},
+			spec:  specs.Spec{Process: process, Annotations: map[string]string{PIDAnnotation: "/no/such/dir/pid"}},
 			calls: []string{"create s", "kill s", "wait s", "delete s"},
 		},
 		{name: "already deleted", spec: specs.Spec{Process: process}, fails: "delete", calls: []string{"create s", "start s", "kill s", "wait s", "delete s"}},
@@ -228,7 +228,7 @@ func TestOrphansOfContainersAreKilled(t *testing.T) {
 	}{
 		{"own namespace", own, true, []string{"create a", "start a", "delete a"}},
 		{"the pod's", shared, true, []string{"create a", "start a", "kill all a", "kill all a", "delete a"}},
-		{"the machine's", specs.Spec{}, true, []string{"create a", "start a", "kill all a", "kill all a", "delete a"}},
+		{"host PID namespace", specs.Spec{}, true, []string{"create a", "start a", "kill all a", "kill all a", "delete a"}},
 		{"running", shared, false, []string{"create a", "start a", "delete a"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
