@@ -28,7 +28,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		s.reply(w, r, nil, err)
 		return
 	}
-	if q.Get("instance") != s.o.Version.Instance && after > s.o.Supervisor.Events().Born() {
+	if q.Get("instance") != s.o.Version.Instance && after > s.o.Supervisor.Events().Restored() {
 		after = 0 // a number of a daemon that nothing is known of
 	}
 	wanted := func(e *Event) bool {

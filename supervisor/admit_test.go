@@ -37,10 +37,10 @@ func TestHostPortIsTaken(t *testing.T) {
 		_, err := m.Add(server("two", 8080), state.Owner{})
 		refused, is := errors.AsType[*supervisor.RefusedError](err)
 		want := []lifecycle.Refusal{{
-			Reason: lifecycle.ReasonNodePorts, Field: "containers[0].ports[0].hostPort", Message: `host port 8080/TCP: pod "one" has it`,
-			Mend: "take another host port, or end the other pod: podstead delete one",
+			Reason: lifecycle.ReasonNodePorts, Field: "containers[0].ports[0].hostPort", Message: `host port 8080/TCP is in use by pod "one"`,
+			Mend: "use another host port, or delete the other pod: podstead delete one",
 		}}
-		if !is || refused.Pod != "two" || !cmp.Equal(want, refused.Refusals) || !strings.Contains(err.Error(), `host port 8080/TCP: pod "one" has it`) {
+		if !is || refused.Pod != "two" || !cmp.Equal(want, refused.Refusals) || !strings.Contains(err.Error(), `host port 8080/TCP is in use by pod "one"`) {
 			t.Fatalf("the second of a port: %v", err)
 		}
 		if _, known := m.Pod("two"); known {
@@ -154,7 +154,7 @@ func TestVolumeIsBeingRemoved(t *testing.T) {
 		removed := make(chan error)
 		go func() { removed <- m.RemoveVolume(t.Context(), "data") }()
 		<-begun
-		if _, err := m.Add(pod, state.Owner{}); err == nil || !strings.Contains(err.Error(), `volume "data" is being removed`) {
+		if _, err := m.Add(pod, state.Owner{}); err == nil || !strings.Contains(err.Error(), `volume "data" is being deleted`) {
 			t.Errorf("the pod was not refused: %v", err)
 		}
 		close(goOn)

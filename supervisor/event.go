@@ -3,6 +3,8 @@ package supervisor
 import (
 	"strings"
 	"time"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // Level says whether a person should worry (the type of a Kubernetes event).
@@ -181,4 +183,13 @@ func (e Entry) sentence(fields map[string]string) string {
 		pairs = append(pairs, "{"+name+"}", fields[name])
 	}
 	return strings.NewReplacer(pairs...).Replace(e.Sentence)
+}
+
+// event returns an event of this kind for a pod as a whole, without a cause.
+func (k Kind) event(now lifecycle.Instant, pod string, f fields) Event {
+	entry := table[k]
+	return Event{
+		Time: now.Wall.UTC(), Level: entry.Level, Kind: k, Reason: entry.Reason, Pod: pod,
+		Fields: f, Message: entry.sentence(f),
+	}
 }

@@ -2,62 +2,57 @@ package supervisor
 
 import (
 	"context"
-	"log/slog"
 	"slices"
 	"time"
 )
 
-// Journal keeps the events of pods over restarts of the supervisor and of the machine, as many as it has room for: those of
-// the kinds that the table says, and what led to them. It is for people. Nothing is decided by it, so that a crash may lose
-// the newest. Append and Retain are not called concurrently; Read is, with anything. Every call may block for as long as the
-// disk does.
+// Journal stores the newest events of pods across restarts of the daemon and the host: those whose [Entry] has Kept set, and the events
+// that led to them. It is for people: no decision depends on it, so a crash may lose the newest events. Append and Retain are not called
+// concurrently with each other; Read may be called at any time. Every call may block for as long as the disk does.
 type Journal interface {
-	// Load returns what is kept of all pods, in the order of their numbers. What cannot be read is left out, and said by
-	// the error beside the rest.
+	// Load returns the stored events of all pods, ordered by Seq. Beside an error it returns those that could be read.
 	Load() ([]Event, error)
-	// Read returns what is kept of the pods that had a name, in the order of their numbers; nothing is no error.
+	// Read returns the stored events of all pods that had a name, ordered by Seq. It succeeds if there are none.
 	Read(pod string) ([]Event, error)
-	// Append adds events, of any pods and in the order of their numbers. They need not be on the disk when it returns.
-	// After an error some of them may be kept; they are handed over again.
+	// Append stores events of any pods, ordered by Seq. They need not be durable when it returns. After an error some of them may be
+	// stored, and Append is called with all of them again.
 	Append(events []Event) error
-	// Retain is told which pods there are. Of the others, only the newest few need be kept.
+	// Retain receives the names of the existing pods. Of other names, the journal may delete all but the newest.
 	Retain(pods []string) error
 }
 
 const (
-	// maxCauses bounds how many events that are not kept themselves are kept with one that they led to: the newest say it
-	// all, since what fails a hundred times does so in the same way.
+	// maxCauses limits how many events without Kept are stored with the event that they led to. A failure that repeats a hundred times
+	// does so in the same way.
 	maxCauses = 8
-	// journalPause is the time before a journal that failed is tried again.
-	journalPause = time.Minute
+	// journalRetry is the time before a write to the journal is retried.
+	journalRetry = time.Minute
 )
 
-// recorder hands events to the journal, in a goroutine of its own: no loop ever waits for that.
+// recorder writes events to the journal in a goroutine of its own, so that no loop waits for the disk.
 type recorder struct {
 	ring    *Ring
 	journal Journal
 	now     Clock
-	pods    func() []string // those that there are
+	pods    func() []string // returns the names of the existing pods
 
-	seq     uint64 // of the newest event that was looked at
-	written map[uint64]bool
-	failed  bool // the newest attempt
+	seq     uint64          // of the newest event that was processed
+	written map[uint64]bool // the Seqs of the last batch
+	failed  bool            // the last write
 }
 
-// run keeps events until the context ends, and those that are there then. An event that falls out of the ring while the
-// journal hangs or fails is lost to it.
+// run writes events until ctx ends, and then the remaining ones. Events that leave the ring while the journal hangs or fails are lost.
 func (r *recorder) run(ctx context.Context) {
 	for {
 		events, _, err := r.ring.Follow(ctx, r.seq)
 		if err != nil {
 			events, _ = r.ring.Since(r.seq)
 		}
-		kept := r.keep(events)
-		if !kept && err == nil {
+		if !r.record(events) && err == nil {
 			select {
-			case <-time.After(journalPause):
+			case <-time.After(journalRetry):
 			case <-ctx.Done():
-				return // what it would not take now is lost
+				return // the events that failed are lost
 			}
 		}
 		if err != nil {
@@ -66,29 +61,29 @@ func (r *recorder) run(ctx context.Context) {
 	}
 }
 
-// keep hands over those events that are to be kept, with what led to them, and reports whether they are.
-func (r *recorder) keep(events []Event) bool {
-	born := r.ring.Born()
-	r.seq = max(r.seq, born) // what earlier lives have told, they have kept
-	events = slices.DeleteFunc(events, func(e Event) bool { return e.Seq <= born })
+// record writes the events with Kept set, and those that led to them, and reports success.
+func (r *recorder) record(events []Event) bool {
+	restored := r.ring.Restored()
+	r.seq = max(r.seq, restored) // restored events are in the journal
+	events = slices.DeleteFunc(events, func(e Event) bool { return e.Seq <= restored })
 	if len(events) == 0 {
 		return true
 	}
 	var batch []Event
-	gone := false
+	removed := false
 	marked := map[uint64]bool{}
 	for _, e := range events {
 		if !table[e.Kind].Kept {
 			continue
 		}
-		for _, c := range r.chain(e, born, marked) {
+		for _, c := range r.chain(e, restored, marked) {
 			marked[c.Seq] = true
 			batch = append(batch, c)
 		}
-		gone = gone || e.Kind == PodRemoved || e.Kind == PodRejected // either leaves a name without a pod
+		removed = removed || e.Kind == PodRemoved || e.Kind == PodRejected // the name may have no pod now
 	}
 	if len(batch) > 0 {
-		if !r.hand(batch, gone) {
+		if !r.write(batch, removed) {
 			return false
 		}
 		r.written = marked
@@ -97,12 +92,12 @@ func (r *recorder) keep(events []Event) bool {
 	return true
 }
 
-// chain is an event behind those that led to it and are not kept yet, of this life.
-func (r *recorder) chain(e Event, born uint64, marked map[uint64]bool) []Event {
+// chain returns an event after the events that led to it and are not written yet.
+func (r *recorder) chain(e Event, restored uint64, marked map[uint64]bool) []Event {
 	chain := []Event{e}
 	for len(chain) <= maxCauses {
-		cause, known := r.ring.find(chain[len(chain)-1].Cause)
-		if !known || cause.Seq <= born || table[cause.Kind].Kept || marked[cause.Seq] || r.written[cause.Seq] {
+		cause, found := r.ring.find(chain[len(chain)-1].Cause)
+		if !found || cause.Seq <= restored || table[cause.Kind].Kept || marked[cause.Seq] || r.written[cause.Seq] {
 			break
 		}
 		chain = append(chain, cause)
@@ -111,10 +106,10 @@ func (r *recorder) chain(e Event, born uint64, marked map[uint64]bool) []Event {
 	return chain
 }
 
-// hand writes a batch and reports whether that went well. That it did not is told once.
-func (r *recorder) hand(batch []Event, gone bool) bool {
+// write writes a batch and reports success. Of repeated failures it emits the first.
+func (r *recorder) write(batch []Event, removed bool) bool {
 	err := r.journal.Append(batch)
-	if err == nil && gone {
+	if err == nil && removed {
 		err = r.journal.Retain(r.pods())
 	}
 	if err != nil && !r.failed {
@@ -124,64 +119,7 @@ func (r *recorder) hand(batch []Event, gone bool) bool {
 	return err == nil
 }
 
-// restoreEvents takes up the events of earlier lives, and what of it each pod's next event follows from.
-func (s *Supervisor) restoreEvents(ctx context.Context) {
-	if s.shared.journal == nil {
-		return
-	}
-	events, err := s.shared.journal.Load()
-	if err != nil {
-		s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not take up all events of before", slog.Any("error", err))
-	}
-	s.shared.ring.restore(events)
-	for _, e := range events {
-		if e.UID == "" {
-			continue
-		}
-		if s.shared.before[e.UID] == nil {
-			s.shared.before[e.UID] = map[string]told{}
-		}
-		s.shared.before[e.UID][e.Container] = told{e.Seq, e.Kind}
-	}
-}
-
-// names are those of the pods that there are.
-func (s *Supervisor) names() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var names []string
-	for name := range s.pods {
-		names = append(names, name)
-	}
-	return names
-}
-
-// History returns the events of the pods that had a name, in the order of their numbers: those that are on disk, and the
-// newest. It waits for the disk until the context ends. What cannot be read is left out, and said by the error beside the rest.
-func (s *Supervisor) History(ctx context.Context, pod string) ([]Event, error) {
-	recent, _ := s.shared.ring.Since(0)
-	recent = slices.DeleteFunc(recent, func(e Event) bool { return e.Pod != pod })
-	if s.shared.journal == nil {
-		return recent, nil
-	}
-	type read struct {
-		events []Event
-		err    error
-	}
-	done := make(chan read, 1)
-	go func() {
-		events, err := s.shared.journal.Read(pod)
-		done <- read{events, err}
-	}()
-	select {
-	case r := <-done:
-		return merge(r.events, recent), r.err
-	case <-ctx.Done():
-		return recent, ctx.Err()
-	}
-}
-
-// merge joins two lists in the order of their numbers, each number once.
+// merge merges two lists of events, ordered by Seq and without duplicates.
 func merge(a, b []Event) []Event {
 	all := slices.Concat(a, b)
 	slices.SortStableFunc(all, bySeq)

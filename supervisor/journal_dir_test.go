@@ -173,7 +173,7 @@ func TestDirJournalSurvivesABrokenEnd(t *testing.T) {
 
 func TestDirJournalRetains(t *testing.T) {
 	j, dir := newDirJournal(t)
-	for i := range maxForgotten + 10 {
+	for i := range maxRemoved + 10 {
 		name := fmt.Sprintf("p%02d", i)
 		if err := j.Append([]Event{eventOf(uint64(i+1), name, "a")}); err != nil {
 			t.Fatal(err)

@@ -189,7 +189,7 @@ func TestNumbersGoOn(t *testing.T) {
 		if rest, missed := m.Events().Since(events[3].Seq); len(rest) != len(events)-4 || missed != 0 {
 			t.Errorf("behind the fourth there are %d of %d, %d missed", len(rest), len(events), missed)
 		}
-		if born := m.Events().Born(); born != 4_000_000_000 {
+		if born := m.Events().Restored(); born != 4_000_000_000 {
 			t.Errorf("the fifth life begins behind %d", born)
 		}
 	})

@@ -128,11 +128,11 @@ func TestPanicLosesNoEvent(t *testing.T) {
 		leave(t, s)
 		s = New(t.Context(), Options{Runtime: engine, Store: disk, Clock: clock})
 		defer leave(t, s)
-		l := s.begin(disk.last, func(*loop, lifecycle.Instant) { panic("a bug") })
+		l := s.startLoop(disk.last, func(*loop, lifecycle.Instant) { panic("a bug") })
 		synctest.Wait() // the loop pauses
 		heard := false
-		l.mailbox <- func(lifecycle.Instant) { panic("another bug") }
-		l.mailbox <- func(lifecycle.Instant) { heard = true }
+		l.mailbox <- startup{func(lifecycle.Instant) { panic("another bug") }}
+		l.mailbox <- startup{func(lifecycle.Instant) { heard = true }}
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		if p, _ := s.Pod("p"); !heard || p.Status.Phase != lifecycle.PhaseSucceeded {
@@ -155,7 +155,7 @@ func TestPanicRepeatsNoEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		s.pods["p"].mailbox <- func(lifecycle.Instant) { panic("a bug") }
+		s.pods["p"].mailbox <- startup{func(lifecycle.Instant) { panic("a bug") }}
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		events, _ := s.Events().Since(0)
@@ -185,7 +185,7 @@ func TestLeavingWhileATurnPanics(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		l := s.pods["p"]
-		l.mailbox <- func(now lifecycle.Instant) { l.fold(lifecycle.StopRequested{By: "test", At: now}, now) }
+		l.mailbox <- startup{func(now lifecycle.Instant) { l.fold(lifecycle.StopRequested{By: "test", At: now}, now) }}
 		limited, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := s.Stop(limited, "p", StopOptions{By: "test"}); !errors.Is(err, context.DeadlineExceeded) {
@@ -218,12 +218,12 @@ func TestWriteIsHeardOfThroughAFullMailbox(t *testing.T) {
 		disk.mu.Unlock()
 		l := s.pods["p"]
 		busy := make(chan struct{})
-		l.mailbox <- func(lifecycle.Instant) { l.dirty = true }
+		l.mailbox <- startup{func(lifecycle.Instant) { l.dirty = true }}
 		<-writing
-		l.mailbox <- func(lifecycle.Instant) { <-busy }
+		l.mailbox <- startup{func(lifecycle.Instant) { <-busy }}
 		synctest.Wait()
 		for range cap(l.mailbox) {
-			l.mailbox <- func(lifecycle.Instant) {}
+			l.mailbox <- startup{func(lifecycle.Instant) {}}
 		}
 		close(fails)
 		synctest.Wait()
@@ -302,7 +302,7 @@ func TestEndIsToldBeforeItIsSeen(t *testing.T) {
 		})
 		now := sh.now()
 		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(l.pod, nil), At: now}, now)
-		l.observe(now)
+		l.publish(now)
 		if !ended {
 			t.Errorf("the pod has not ended: %+v", l.snapshot.Load().Status)
 		}
@@ -331,10 +331,10 @@ func TestEffectsLeaveNothing(t *testing.T) {
 		ctx := &counted{Context: ended}
 		sh := &shared{now: bubbleClock(), log: slog.New(slog.DiscardHandler), ring: NewRing(1), store: noStore{}}
 		l := newLoop(sh, state.Pod{Pod: sleeper("5"), Facts: lifecycle.Facts{UID: "u"}}, func() {})
-		for _, limit := range slices.Repeat([]time.Duration{0, effectLimit}, 5) {
-			l.effect(ctx, limit, lifecycle.RemovePod{}, func(context.Context) (outcome, error) { return nil, nil })
+		for _, limit := range slices.Repeat([]time.Duration{0, effectTimeout}, 5) {
+			l.effects.run(ctx, limit, lifecycle.RemovePod{}, func(context.Context) (effectResult, error) { return effectResult{}, nil })
 		}
-		l.effects.Wait()
+		l.effects.running.Wait()
 		if n := ctx.hanging.Load(); n != 0 {
 			t.Errorf("%d things hang on the loop's life when all effects have ended", n)
 		}
@@ -347,7 +347,7 @@ func TestRecorderPassesOver(t *testing.T) {
 	ring.restore([]Event{{Seq: 5, Kind: PodAccepted, Pod: "p"}})
 	r := &recorder{ring: ring, pods: func() []string { return nil }}
 	events, _ := ring.Since(r.seq)
-	if !r.keep(events) {
+	if !r.record(events) {
 		t.Error("the events of an earlier life are not kept")
 	}
 	if again, _ := ring.Since(r.seq); len(again) > 0 {
@@ -367,7 +367,7 @@ func TestEndIsNotTakenBack(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		busy := make(chan struct{})
-		s.pods["p"].mailbox <- func(lifecycle.Instant) { <-busy }
+		s.pods["p"].mailbox <- startup{func(lifecycle.Instant) { <-busy }}
 		synctest.Wait()
 		engine.Crash(added.Facts.UID, "c", lifecycle.Exit{})
 		synctest.Wait()

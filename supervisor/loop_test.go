@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -92,41 +93,48 @@ func TestAddress(t *testing.T) {
 		{false, []string{"10.88.0.2", "fd00::2"}, "10.88.0.2"},
 		{true, []string{"192.0.2.1"}, "127.0.0.1"},
 	} {
-		l := &loop{
-			pod:   &spec.Pod{HostNetwork: test.host},
-			facts: lifecycle.Facts{Sandbox: lifecycle.Sandbox{IPs: test.ips}},
-		}
-		if got := l.address(); got != test.want {
+		pod, facts := &spec.Pod{HostNetwork: test.host}, lifecycle.Facts{Sandbox: lifecycle.Sandbox{IPs: test.ips}}
+		if got := address(pod, facts); got != test.want {
 			t.Errorf("the address of %+v is %q", test, got)
 		}
 	}
 }
 
-// TestDemandIsGivenUp has the loop deal with a message while the caller gives up waiting: they share nothing that the race
-// detector could object to, and a message that ends the loop was heard.
-func TestDemandIsGivenUp(t *testing.T) {
-	l := &loop{mailbox: make(chan message, 1), ended: make(chan struct{})}
+// TestRequestCancelled cancels a request while the loop handles it. The caller and the loop must share nothing that the race detector
+// objects to.
+func TestRequestCancelled(t *testing.T) {
+	box, ended := make(mailbox, 1), make(chan struct{})
+	accept := func(lifecycle.Instant) error { return nil }
+	handle := func(before func()) {
+		r, ok := (<-box).(changeRequest)
+		if !ok {
+			t.Error("the mailbox has another message than the request")
+			return
+		}
+		before()
+		r.answer <- changeAnswer{err: r.change(lifecycle.Instant{})}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
-	dealt := make(chan struct{})
+	handled := make(chan struct{})
 	go func() {
-		m := <-l.mailbox
-		cancel()
-		m(lifecycle.Instant{})
-		close(dealt)
+		handle(cancel)
+		close(handled)
 	}()
-	if heard, err := l.demand(ctx, func(lifecycle.Instant) {}); heard != (err == nil) {
-		t.Errorf("heard %v with error %v", heard, err)
+	if _, ok, err := box.request(ctx, ended, accept); ok != (err == nil) {
+		t.Errorf("handled %v with error %v", ok, err)
 	}
-	<-dealt
+	<-handled
 
+	rejected := errors.New("rejected")
 	go func() {
-		(<-l.mailbox)(lifecycle.Instant{})
-		close(l.ended)
+		handle(func() {})
+		close(ended)
 	}()
-	if heard, err := l.demand(t.Context(), func(lifecycle.Instant) {}); !heard || err != nil {
-		t.Errorf("the last message: heard %v, error %v", heard, err)
+	if a, ok, err := box.request(t.Context(), ended, func(lifecycle.Instant) error { return rejected }); !ok || err != nil || !errors.Is(a.err, rejected) {
+		t.Errorf("last message of a loop: answer %v, handled %v, error %v", a.err, ok, err)
 	}
-	if heard, err := l.demand(t.Context(), func(lifecycle.Instant) {}); heard && err == nil {
-		t.Error("a loop that has ended heard a message")
+	box = make(mailbox) // nobody receives
+	if _, ok, err := box.request(t.Context(), ended, accept); ok || err != nil {
+		t.Errorf("after the end of the loop: handled %v, error %v", ok, err)
 	}
 }

@@ -25,7 +25,7 @@ import (
 //     deleted.
 func (s *Supervisor) Recover(ctx context.Context) error {
 	s.restoreEvents(ctx)
-	defer func() { s.shared.before = nil }()
+	defer func() { s.shared.restored = nil }()
 	pods, unusable, err := s.shared.store.Load()
 	if err != nil {
 		return fmt.Errorf("load state: %w", err)
@@ -89,7 +89,7 @@ func (s *Supervisor) awaitFirstTurns(ctx context.Context) error {
 	s.mu.Unlock()
 	for _, l := range loops {
 		select {
-		case <-l.first:
+		case <-l.ready:
 		case <-l.ended:
 		case <-ctx.Done():
 			return fmt.Errorf("recover pod %q: %w", l.pod.Name, ctx.Err())
@@ -100,12 +100,12 @@ func (s *Supervisor) awaitFirstTurns(ctx context.Context) error {
 
 // recoverPod starts the loop of a pod with saved state.
 func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Checkpoint) {
-	s.begin(p, func(l *loop, now lifecycle.Instant) {
+	s.startLoop(p, func(l *loop, now lifecycle.Instant) {
 		if p.SavedAt.Boot != now.Boot {
 			l.fold(lifecycle.Booted{Saved: p.SavedAt, At: now}, now)
 		}
 		l.facts = l.facts.CatchUp(found, now)
-		l.define()
+		l.updateFullPod()
 		l.status.Conditions = p.Conditions // without the checkpoint of the probes they would seem to have changed
 		if c.At.Boot == now.Boot {
 			l.facts = c.Apply(l.facts)
@@ -114,7 +114,7 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 			}
 		}
 		l.dirty = true
-		l.tellRecovered(now)
+		l.events.at(l.facts, now).recovered()
 	})
 }
 
@@ -142,13 +142,13 @@ func (s *Supervisor) recoverFound(f lifecycle.Found, lost map[string]bool) {
 	}
 	now := s.shared.now()
 	p := state.Pod{Pod: pod, Facts: lifecycle.Facts{UID: f.UID, Accepted: now}.CatchUp(f, now)}
-	s.begin(p, func(l *loop, now lifecycle.Instant) {
+	s.startLoop(p, func(l *loop, now lifecycle.Instant) {
 		l.dirty = true
 		if stateLost {
-			l.tellRecovered(now)
+			l.events.at(l.facts, now).recovered()
 			return
 		}
-		l.tell(now, OrphanFound, "", nil)
-		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(pod, nil), Delete: true, By: "the supervisor: nobody asked for this pod", At: now}, now)
+		l.emit(now, OrphanFound, "", nil)
+		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(pod, nil), Delete: true, By: "the supervisor (orphaned containers)", At: now}, now)
 	})
 }

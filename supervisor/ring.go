@@ -7,30 +7,29 @@ import (
 	"sync"
 )
 
-// lifeSpan is how far apart the first numbers of two lives of the supervisor are. A life has fewer events than that, so that
-// a number which was lost with a life, since not all are kept on disk, is never given again.
-const lifeSpan = 1_000_000_000
+// seqRange is the distance between the first Seqs of two runs of the daemon. No run emits that many events. A Seq is therefore never
+// reused, although the journal does not have all events of a run.
+const seqRange = 1_000_000_000
 
-// Ring keeps the newest events and lets anyone follow them. A follower that falls behind by more than the ring holds
-// misses events and is told so; it never holds anybody up. Safe for concurrent use.
+// Ring keeps the newest events in memory. Any number of followers can read them. A follower that is slower than the events by more than
+// the size of the ring misses some, and learns how many; it never blocks others. Ring is safe for concurrent use.
 type Ring struct {
-	mu     sync.Mutex
-	events []Event // a circle once it is full
-	next   int     // where the next event goes
-	size   int
-	gone   uint64 // how many have made room for others
-	born   uint64 // the number before the first of this life
-	seq    uint64 // of the newest event
-	more   chan struct{}
+	mu       sync.Mutex
+	events   []Event // a ring buffer once it is full
+	next     int     // the index for the next event
+	size     int
+	dropped  uint64 // how many events were overwritten
+	restored uint64 // the Seq before the first event of this run
+	seq      uint64 // of the newest event
+	more     chan struct{}
 }
 
-// NewRing returns a ring that keeps the newest size events.
+// NewRing returns a ring for the newest size events.
 func NewRing(size int) *Ring {
 	return &Ring{size: size, more: make(chan struct{})}
 }
 
-// restore puts the events of earlier lives, in the order of their numbers, into a ring that has none yet. The numbers of
-// this life begin behind them.
+// restore adds the events of earlier runs, ordered by Seq, to an empty ring. The Seqs of this run start after theirs.
 func (r *Ring) restore(events []Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,22 +37,22 @@ func (r *Ring) restore(events []Event) {
 		return
 	}
 	newest := events[len(events)-1].Seq
-	r.born = (newest/lifeSpan + 1) * lifeSpan
-	r.seq = r.born
+	r.restored = (newest/seqRange + 1) * seqRange
+	r.seq = r.restored
 	for _, e := range events[max(0, len(events)-r.size):] {
 		r.keep(e)
 	}
 }
 
-// Born is the number behind which those of this life begin; 0: it knows of no earlier one. A number up to it is of an
-// earlier life, and those that follow it may be asked for.
-func (r *Ring) Born() uint64 {
+// Restored returns the Seq that the events of this run are greater than. Events up to it were emitted before a restart of the daemon. It
+// returns 0 if there are none.
+func (r *Ring) Restored() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.born
+	return r.restored
 }
 
-// keep puts an event into the circle. r.mu is held.
+// keep adds an event to the buffer. r.mu must be held.
 func (r *Ring) keep(e Event) {
 	if len(r.events) < r.size {
 		r.events = append(r.events, e)
@@ -61,18 +60,18 @@ func (r *Ring) keep(e Event) {
 	}
 	r.events[r.next] = e
 	r.next = (r.next + 1) % r.size
-	r.gone++
+	r.dropped++
 }
 
-// at is the n-th event from the oldest on. r.mu is held.
+// at returns the n-th event, from 0 for the oldest. r.mu must be held.
 func (r *Ring) at(n int) *Event { return &r.events[(r.next+n)%len(r.events)] }
 
-// after is how many of the events that are kept have a number of seq or less. r.mu is held.
+// after returns the index of the first event after seq. r.mu must be held.
 func (r *Ring) after(seq uint64) int {
 	return sort.Search(len(r.events), func(n int) bool { return r.at(n).Seq > seq })
 }
 
-// find returns the event of a number, if it is kept.
+// find returns the event with a Seq, if it is in the ring.
 func (r *Ring) find(seq uint64) (Event, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +81,7 @@ func (r *Ring) find(seq uint64) (Event, bool) {
 	return Event{}, false
 }
 
-// add numbers the event, keeps it, wakes the followers, and returns the number.
+// add assigns the next Seq to an event, adds it, wakes the followers, and returns the Seq.
 func (r *Ring) add(e Event) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -94,8 +93,8 @@ func (r *Ring) add(e Event) uint64 {
 	return e.Seq
 }
 
-// Since returns the events with a number greater than seq, oldest first, and how many of those are no longer kept. A
-// seq from the future, as of a supervisor that knew of other ones, counts as 0.
+// Since returns the events after seq, oldest first, and how many of those have left the ring. A seq that was not assigned yet, for example
+// by a supervisor whose journal was lost, counts as 0.
 func (r *Ring) Since(seq uint64) (events []Event, missed uint64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -107,8 +106,8 @@ func (r *Ring) since(seq uint64) (events []Event, missed uint64) {
 		seq = 0
 	}
 	first := r.after(seq)
-	if first == 0 && r.gone > 0 { // of an earlier life not all numbers were kept: no more than those that made room
-		missed = min(r.at(0).Seq-1-seq, r.gone)
+	if first == 0 && r.dropped > 0 { // the Seqs of earlier runs have gaps: at most the overwritten events were missed
+		missed = min(r.at(0).Seq-1-seq, r.dropped)
 	}
 	events = make([]Event, 0, len(r.events)-first)
 	for n := first; n < len(r.events); n++ {
@@ -117,7 +116,7 @@ func (r *Ring) since(seq uint64) (events []Event, missed uint64) {
 	return events, missed
 }
 
-// Follow is [Ring.Since] that waits until there is at least one event, or the context ends.
+// Follow is [Ring.Since], but waits until there is at least one event or ctx ends.
 func (r *Ring) Follow(ctx context.Context, seq uint64) (events []Event, missed uint64, err error) {
 	for {
 		r.mu.Lock()
@@ -135,7 +134,7 @@ func (r *Ring) Follow(ctx context.Context, seq uint64) (events []Event, missed u
 	}
 }
 
-// log writes every event of this life to the log until the context ends, and those that are there then.
+// log writes every event of this run to the log until ctx ends, and then the remaining ones.
 func (r *Ring) log(ctx context.Context, log *slog.Logger) {
 	for seq := uint64(0); ; {
 		events, missed, err := r.Follow(ctx, seq)
@@ -143,12 +142,12 @@ func (r *Ring) log(ctx context.Context, log *slog.Logger) {
 			events, missed = r.Since(seq)
 		}
 		if missed > 0 {
-			log.LogAttrs(ctx, slog.LevelWarn, "events came faster than they could be logged", slog.Uint64("missed", missed))
+			log.LogAttrs(ctx, slog.LevelWarn, "events were dropped before they could be logged", slog.Uint64("missed", missed))
 		}
-		born := r.Born()
+		restored := r.Restored()
 		for _, e := range events {
-			if seq = e.Seq; seq <= born {
-				continue // an earlier life has logged it
+			if seq = e.Seq; seq <= restored {
+				continue // logged by an earlier run
 			}
 			level := slog.LevelInfo
 			if e.Level == Warning {
