@@ -19,8 +19,8 @@ func (noStore) Load() ([]state.Pod, []state.Unusable, error) { return nil, nil, 
 func (noStore) Save(state.Pod) error                         { return nil }
 func (noStore) Delete(string) error                          { return nil }
 
-// TestPanicInATurnIsSurvived lets Decide panic, or never come to an end, for a while.
-func TestPanicInATurnIsSurvived(t *testing.T) {
+// TestPanicInTurn has a Decide that panics or never reaches a fixed point for a while.
+func TestPanicInTurn(t *testing.T) {
 	endless := func(*spec.Pod, lifecycle.Facts, lifecycle.Instant) lifecycle.Decision {
 		return lifecycle.Decision{Actions: []lifecycle.Action{lifecycle.CancelPull{Container: "none"}}}
 	}
@@ -30,9 +30,9 @@ func TestPanicInATurnIsSurvived(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				begun := time.Now()
+				started := time.Now()
 				clock := func() lifecycle.Instant {
-					return lifecycle.Instant{Boot: "b", Mono: time.Since(begun), Wall: time.Now()}
+					return lifecycle.Instant{Boot: "b", Mono: time.Since(started), Wall: time.Now()}
 				}
 				s := New(t.Context(), Options{Runtime: fakeruntime.New(fakeruntime.Options{}), Store: noStore{}, Clock: clock})
 				defer func() {
@@ -41,7 +41,7 @@ func TestPanicInATurnIsSurvived(t *testing.T) {
 					}
 				}()
 				s.shared.decide = func(p *spec.Pod, f lifecycle.Facts, now lifecycle.Instant) lifecycle.Decision {
-					if a := f.Containers["c"].Newest; !a.Started.IsZero() && time.Since(begun) < time.Minute {
+					if a := f.Containers["c"].Newest; !a.Started.IsZero() && time.Since(started) < time.Minute {
 						return fault(p, f, now)
 					}
 					return lifecycle.Decide(p, f, now)
@@ -55,7 +55,7 @@ func TestPanicInATurnIsSurvived(t *testing.T) {
 				time.Sleep(2 * time.Minute)
 				synctest.Wait()
 				if snapshot, _ := s.Pod("p"); snapshot.Status.Phase != lifecycle.PhaseSucceeded {
-					t.Errorf("the phase is %s: the pod did not go on", snapshot.Status.Phase)
+					t.Errorf("the phase is %s: the pod did not recover", snapshot.Status.Phase)
 				}
 				events, _ := s.Events().Since(0)
 				panics := 0
@@ -65,7 +65,7 @@ func TestPanicInATurnIsSurvived(t *testing.T) {
 					}
 				}
 				if panics < 2 || panics > 10 {
-					t.Errorf("%d panics were told, want one every %v", panics, panicPause)
+					t.Errorf("%d events of panics, want one every %v", panics, panicPause)
 				}
 			})
 		})

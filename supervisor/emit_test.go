@@ -23,10 +23,10 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// told are the kinds that a world must have told.
-type told []supervisor.Kind
+// emitted has the kinds that a scenario must emit.
+type emitted []supervisor.Kind
 
-// troubled is a machine on which calls of one method fail.
+// troubled is a machine on which one method of the engine can fail.
 type troubled struct {
 	*machine
 	*answers
@@ -57,7 +57,7 @@ func newTroubled(t *testing.T) *troubled {
 
 func (w *troubled) fail(method string, why lifecycle.Failure) { w.fails.Store(&trouble{method, why}) }
 
-// plain connects to a server that speaks no TLS and sends whoever asks elsewhere.
+// plain connects to an HTTP server without TLS that redirects all requests.
 func plain(context.Context, string, string) (net.Conn, error) {
 	client, server := net.Pipe()
 	go func() {
@@ -71,97 +71,97 @@ func plain(context.Context, string, string) (net.Conn, error) {
 	return client, nil
 }
 
-// with is a pod of one server, changed.
+// with returns a pod with one container, after change.
 func with(change func(*spec.Pod, *spec.Container)) *spec.Pod {
 	p := pod("p", spec.RestartAlways, "trap 'exit 0' TERM; sleep 100000 & wait")
 	change(p, &p.Containers[0])
 	return p
 }
 
-func calm(*spec.Pod, *spec.Container) {}
+func nothing(*spec.Pod, *spec.Container) {}
 
-// TestEveryKindIsCaused causes each kind of the table of events. What follows from something says from what.
-func TestEveryKindIsCaused(t *testing.T) {
+// TestEveryKindIsEmitted emits each kind of the event table, and checks the causes.
+func TestEveryKindIsEmitted(t *testing.T) {
 	minute := spec.Seconds(60)
 	get := func(scheme string) *spec.HTTPGetAction {
 		return &spec.HTTPGetAction{Port: spec.Port{Number: 80}, Path: "/", Scheme: scheme}
 	}
-	failing := func(method string, why lifecycle.Failure, want ...supervisor.Kind) cause {
-		return cause{method + " " + string(why.Reason) + string(why.Kind), with(calm), func(w *troubled) { w.fail(method, why) }, nil, want}
+	failing := func(method string, why lifecycle.Failure, want ...supervisor.Kind) scenario {
+		return scenario{method + " " + string(why.Reason) + string(why.Kind), with(nothing), func(w *troubled) { w.fail(method, why) }, nil, want}
 	}
 	ending := func(w *troubled) { w.delete("p") }
-	causes := []cause{
-		{"a success", pod("p", spec.RestartNever, "sleep 1"), nil, ending, told{
+	scenarios := []scenario{
+		{"pod succeeds", pod("p", spec.RestartNever, "sleep 1"), nil, ending, emitted{
 			supervisor.PodAccepted, supervisor.SandboxReady, supervisor.ImagePulling, supervisor.ImagePulled, supervisor.ContainerStarted,
 			supervisor.ContainerSucceeded, supervisor.PodSucceeded, supervisor.PodRemoved,
 		}},
-		{"a crash loop", pod("p", spec.RestartAlways, "sleep 1; exit 1"), nil, nil, told{supervisor.ContainerFailed, supervisor.ContainerBackOff, supervisor.ImagePresent}},
-		{"a failure", pod("p", spec.RestartNever, "exit 1"), nil, nil, told{supervisor.PodFailed}},
-		{"a stop in vain", pod("p", spec.RestartAlways, "sleep 100000"), nil, ending, told{supervisor.PodStopping, supervisor.ContainerStopping, supervisor.ContainerKilled}},
-		{"a restart of the supervisor", with(calm), nil, func(w *troubled) { w.leave(); w.start() }, told{supervisor.PodRecovered}},
-		{"a boot", with(calm), nil, func(w *troubled) {
+		{"container crashes", pod("p", spec.RestartAlways, "sleep 1; exit 1"), nil, nil, emitted{supervisor.ContainerFailed, supervisor.ContainerBackOff, supervisor.ImagePresent}},
+		{"pod fails", pod("p", spec.RestartNever, "exit 1"), nil, nil, emitted{supervisor.PodFailed}},
+		{"container ignores the stop signal", pod("p", spec.RestartAlways, "sleep 100000"), nil, ending, emitted{supervisor.PodStopping, supervisor.ContainerStopping, supervisor.ContainerKilled}},
+		{"daemon restarts", with(nothing), nil, func(w *troubled) { w.leave(); w.start() }, emitted{supervisor.PodRecovered}},
+		{"host reboots", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			w.engine.Reboot()
 			w.boot = "boot-2"
 			w.start()
-		}, told{supervisor.HostRebooted}},
-		{"state that is lost, and state of later versions", with(calm), nil, func(w *troubled) {
+		}, emitted{supervisor.HostRebooted}},
+		{"state files unreadable or of a later version", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			clear(w.disk.files)
 			w.disk.bad = []state.Unusable{{Name: "p", File: "f", Err: errors.New("broken")}, {Name: "q", File: "f", Err: errors.New("later"), Kept: true}}
 			w.start()
-		}, told{supervisor.StateLost, supervisor.StateUnsupported}},
-		{"a pod that nobody asked for", with(calm), nil, func(w *troubled) {
+		}, emitted{supervisor.StateLost, supervisor.StateUnsupported}},
+		{"orphaned containers", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			clear(w.disk.files)
 			w.start()
-			w.untilGone("p")
-		}, told{supervisor.OrphanFound}},
-		{"a sandbox that is lost, with an end that is not seen", with(calm), func(w *troubled) { w.fail("WaitContainer", lifecycle.Failure{Message: "no"}) }, func(w *troubled) {
+			w.untilRemoved("p")
+		}, emitted{supervisor.OrphanFound}},
+		{"sandbox lost, exit of the container not seen", with(nothing), func(w *troubled) { w.fail("WaitContainer", lifecycle.Failure{Message: "no"}) }, func(w *troubled) {
 			s, _ := w.Pod("p")
 			w.engine.LoseSandbox(s.Facts.UID)
-		}, told{supervisor.SandboxChanged, supervisor.ContainerSandboxChanged}},
-		{"eviction", with(calm), nil, func(w *troubled) {
+		}, emitted{supervisor.SandboxChanged, supervisor.ContainerSandboxChanged}},
+		{"pod evicted", with(nothing), nil, func(w *troubled) {
 			s, _ := w.Pod("p")
 			w.engine.Overuse(s.Facts.UID, "too much")
-		}, told{supervisor.PodEvicted}},
-		{"a deadline", with(func(p *spec.Pod, _ *spec.Container) { p.ActiveDeadlineSeconds = &minute }), nil, nil, told{supervisor.PodDeadlineExceeded}},
-		{"a restart of all", with(func(_ *spec.Pod, c *spec.Container) {
+		}, emitted{supervisor.PodEvicted}},
+		{"activeDeadlineSeconds exceeded", with(func(p *spec.Pod, _ *spec.Container) { p.ActiveDeadlineSeconds = &minute }), nil, nil, emitted{supervisor.PodDeadlineExceeded}},
+		{"all containers restarted", with(func(_ *spec.Pod, c *spec.Container) {
 			c.Command = []string{"sh", "-c", "sleep 100; exit 42"}
 			c.RestartPolicy = spec.RestartNever
 			c.RestartPolicyRules = []spec.RestartRule{{Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "In", Values: []int32{42}}}}
-		}), nil, nil, told{supervisor.PodRestarting}},
-		{"liveness", with(func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe = execProbe("bad") }), nil, nil, told{supervisor.ProbeFailed, supervisor.ContainerLivenessFailed}},
-		{"startup", with(func(_ *spec.Pod, c *spec.Container) { c.StartupProbe = execProbe("bad") }), nil, nil, told{supervisor.ContainerStartupFailed}},
-		{"a probe without a program", with(func(_ *spec.Pod, c *spec.Container) { c.ReadinessProbe = execProbe("good") }), func(w *troubled) {
+		}), nil, nil, emitted{supervisor.PodRestarting}},
+		{"liveness probe fails", with(func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe = execProbe("bad") }), nil, nil, emitted{supervisor.ProbeFailed, supervisor.ContainerLivenessFailed}},
+		{"startup probe fails", with(func(_ *spec.Pod, c *spec.Container) { c.StartupProbe = execProbe("bad") }), nil, nil, emitted{supervisor.ContainerStartupFailed}},
+		{"probe cannot run", with(func(_ *spec.Pod, c *spec.Container) { c.ReadinessProbe = execProbe("good") }), func(w *troubled) {
 			w.fails.Store(&trouble{"Exec", errors.New("no such container")})
-		}, nil, told{supervisor.ProbeErrored}},
-		{"postStart", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PostStart: execHook("bad")} }), nil, nil, told{supervisor.PostStartFailed, supervisor.ContainerPostStartFailed}},
-		{"preStop", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PreStop: execHook("bad")} }), nil, ending, told{supervisor.PreStopFailed}},
-		{"redirects and HTTPS that is HTTP", with(func(p *spec.Pod, c *spec.Container) {
+		}, nil, emitted{supervisor.ProbeErrored}},
+		{"postStart hook fails", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PostStart: execHook("bad")} }), nil, nil, emitted{supervisor.PostStartFailed, supervisor.ContainerPostStartFailed}},
+		{"preStop hook fails", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PreStop: execHook("bad")} }), nil, ending, emitted{supervisor.PreStopFailed}},
+		{"probe redirected, HTTPS hook falls back to HTTP", with(func(p *spec.Pod, c *spec.Container) {
 			p.HostNetwork = true
 			c.ReadinessProbe = execProbe("")
 			c.ReadinessProbe.Exec, c.ReadinessProbe.HTTPGet = nil, get("")
 			c.Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{HTTPGet: get("HTTPS")}}
-		}), nil, nil, told{supervisor.HookWarned, supervisor.ProbeWarned}},
-		{"an ephemeral container", with(calm), nil, func(w *troubled) {
+		}), nil, nil, emitted{supervisor.HookWarned, supervisor.ProbeWarned}},
+		{"ephemeral container added", with(nothing), nil, func(w *troubled) {
 			if err := w.AddEphemeral(w.t.Context(), "p", "", &spec.Container{Name: "d", Image: "image", Command: []string{"true"}}, "test"); err != nil {
 				t.Error(err)
 			}
-		}, told{supervisor.ContainerAdded}},
-		{"a refusal", with(calm), nil, func(w *troubled) {
+		}, emitted{supervisor.ContainerAdded}},
+		{"pod rejected", with(nothing), nil, func(w *troubled) {
 			if _, err := w.Add(&spec.Pod{Name: "q", SecurityContext: unsafeContext}, state.Owner{}); err == nil {
 				t.Error("a forbidden sysctl was accepted")
 			}
-		}, told{supervisor.PodRejected}},
-		{"a condition", with(func(p *spec.Pod, _ *spec.Container) { p.ReadinessGates = []spec.ReadinessGate{{ConditionType: "a"}} }), nil, func(w *troubled) {
+		}, emitted{supervisor.PodRejected}},
+		{"condition set", with(func(p *spec.Pod, _ *spec.Container) { p.ReadinessGates = []spec.ReadinessGate{{ConditionType: "a"}} }), nil, func(w *troubled) {
 			if err := w.SetCondition(w.t.Context(), "p", "", "a", lifecycle.SetCondition{Status: "True"}, "test"); err != nil {
 				t.Error(err)
 			}
-		}, told{supervisor.ConditionChanged}},
-		{"a disk that is full for a while", with(calm), func(w *troubled) { w.disk.fail(errors.New("full")) }, func(w *troubled) { w.disk.fail(nil) }, told{supervisor.StateNotDurable, supervisor.StateDurable}},
-		{"a journal that fails", with(calm), func(w *troubled) { w.kept.set(nil, errors.New("full")) }, nil, told{supervisor.JournalNotDurable}},
-		{"a bug", with(calm), nil, func(w *troubled) { w.bug.Store(true) }, told{supervisor.InternalError}},
+		}, emitted{supervisor.ConditionChanged}},
+		{"disk full, then not", with(nothing), func(w *troubled) { w.disk.fail(errors.New("full")) }, func(w *troubled) { w.disk.fail(nil) }, emitted{supervisor.StateNotDurable, supervisor.StateDurable}},
+		{"journal fails", with(nothing), func(w *troubled) { w.kept.set(nil, errors.New("full")) }, nil, emitted{supervisor.JournalNotDurable}},
+		{"panic in a turn", with(nothing), nil, func(w *troubled) { w.bug.Store(true) }, emitted{supervisor.InternalError}},
 		failing("StartSandbox", lifecycle.Failure{Message: "no"}, supervisor.SandboxFailed),
 		failing("StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount}, supervisor.VolumeFailed),
 		failing("StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable}, supervisor.EngineUnavailable),
@@ -171,45 +171,45 @@ func TestEveryKindIsCaused(t *testing.T) {
 		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonImageInspectError}, supervisor.ImageInspectFailed),
 		failing("StartContainer", lifecycle.Failure{Kind: lifecycle.FailureRefused}, supervisor.ContainerCreateFailed),
 		failing("StartContainer", lifecycle.Failure{Message: "no"}, supervisor.ContainerStartFailed),
-		{"a signal that cannot be sent", with(calm), nil, func(w *troubled) {
+		{"signal cannot be sent", with(nothing), nil, func(w *troubled) {
 			w.fail("StopContainer", lifecycle.Failure{Message: "no"})
 			w.delete("p")
-		}, told{supervisor.SignalFailed}},
-		{"what cannot be removed", pod("p", spec.RestartNever, "true"), nil, func(w *troubled) {
+		}, emitted{supervisor.SignalFailed}},
+		{"pod cannot be removed", pod("p", spec.RestartNever, "true"), nil, func(w *troubled) {
 			w.fail("RemovePod", lifecycle.Failure{Message: "no"})
 			if err := w.Stop(w.t.Context(), "p", supervisor.StopOptions{Delete: true}); err != nil {
 				t.Error(err)
 			}
-		}, told{supervisor.RemovalFailed}},
+		}, emitted{supervisor.RemovalFailed}},
 	}
-	caused := map[supervisor.Kind]bool{}
-	for _, c := range causes {
+	seen := map[supervisor.Kind]bool{}
+	for _, c := range scenarios {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				for kind := range c.run(t) {
-					caused[kind] = true
+					seen[kind] = true
 				}
 			})
 		})
 	}
 	for _, e := range supervisor.Entries() {
-		if !caused[e.Kind] {
-			t.Errorf("nothing causes %s", e.Kind)
+		if !seen[e.Kind] {
+			t.Errorf("no scenario emits %s", e.Kind)
 		}
 	}
 }
 
-// cause is a life of a pod that ends in events of some kinds.
-type cause struct {
+// scenario is the life of a pod that emits events of some kinds.
+type scenario struct {
 	name  string
 	pod   *spec.Pod
-	first func(*troubled) // before there is a pod; nil: nothing
-	then  func(*troubled) // when it has been there for a while; nil: nothing
-	want  told
+	first func(*troubled) // before the pod is added; may be nil
+	then  func(*troubled) // 90s after the pod was added; may be nil
+	want  emitted
 }
 
-// run lives and returns the kinds that were told, each of which must be caused by one before it, or by nothing that can be told.
-func (c *cause) run(t *testing.T) map[supervisor.Kind]bool {
+// run runs the scenario and returns the kinds that it emitted. It checks that every cause is an earlier event or, for some kinds, missing.
+func (c *scenario) run(t *testing.T) map[supervisor.Kind]bool {
 	w := newTroubled(t)
 	if c.first != nil {
 		c.first(w)
@@ -222,42 +222,42 @@ func (c *cause) run(t *testing.T) map[supervisor.Kind]bool {
 	time.Sleep(3 * time.Minute)
 	synctest.Wait()
 	events, _ := w.Events().Since(0)
-	seen, known := map[supervisor.Kind]bool{}, map[uint64]bool{0: true}
+	seen, earlier := map[supervisor.Kind]bool{}, map[uint64]bool{0: true}
 	first := []supervisor.Kind{supervisor.PodAccepted, supervisor.StateLost, supervisor.StateUnsupported, supervisor.JournalNotDurable, supervisor.PodRejected}
-	later := map[supervisor.Kind]bool{supervisor.PodRecovered: true, supervisor.OrphanFound: true} // first, of a pod that was forgotten
+	later := map[supervisor.Kind]bool{supervisor.PodRecovered: true, supervisor.OrphanFound: true} // also the first event of a pod whose state was lost
 	for _, e := range events {
 		if (e.Cause == 0) != slices.Contains(first, e.Kind) && !later[e.Kind] {
 			t.Errorf("the cause of %+v is %d", e, e.Cause)
 		}
-		if !known[e.Cause] {
-			t.Errorf("the cause of %+v is not known", e)
+		if !earlier[e.Cause] {
+			t.Errorf("the cause of %+v is not in the ring", e)
 		}
-		seen[e.Kind], known[e.Seq] = true, true
+		seen[e.Kind], earlier[e.Seq] = true, true
 	}
 	for _, kind := range c.want {
 		if !seen[kind] {
-			t.Errorf("%s is not told; the events are %v", kind, kinds(events))
+			t.Errorf("%s is not emitted; the events are %v", kind, kinds(events))
 		}
 	}
 	w.fails.Store(nil)
 	return seen
 }
 
-// TestKubeletReasons holds the reasons of the kubelet's events (kubernetes/pkg/kubelet/events) against the table: each is there,
-// or it is said why it is not.
+// TestKubeletReasons compares the event table with the reasons of the kubelet (kubernetes/pkg/kubelet/events). Each reason is in the
+// table, or the test has an explanation.
 func TestKubeletReasons(t *testing.T) {
 	const (
-		noPull    = "imagePullSecrets are refused"
-		noCluster = "there is no cluster"
-		noResize  = "there is no in-place resize"
+		noPull    = "imagePullSecrets are not supported"
+		noCluster = "not supported on a single host"
+		noResize  = "in-place resize is not supported"
 	)
 	absent := map[string]string{
 		"FailedToRetrieveImagePullSecret": noPull,
-		"FailedPodSandBoxStatus":          "the engine is away (EngineUnavailable), or the sandbox is lost (SandboxChanged)",
-		"FailedSync":                      "there is no sync that fails as a whole: each failure is told", "NetworkNotReady": "the network is made with the sandbox",
-		"FailedCreatePodContainer": "it is told as FailedCreatePodSandBox", "ExceededGracePeriod": "it is told as Killing, as a warning",
+		"FailedPodSandBoxStatus":          "emitted as EngineUnavailable or SandboxChanged",
+		"FailedSync":                      "each failure has an event of its own", "NetworkNotReady": "the network is created with the sandbox",
+		"FailedCreatePodContainer": "emitted as FailedCreatePodSandBox", "ExceededGracePeriod": "emitted as Killing, with the type Warning",
 		"Preempting": noCluster, "ResizeStarted": noResize, "ResizeCompleted": noResize, "ResizeDeferred": noResize, "ResizeInfeasible": noResize,
-		"ResizeError": noResize, "DNSConfigForming": "a file that would be cut is refused", "MissingClusterDNS": noCluster,
+		"ResizeError": noResize, "DNSConfigForming": "resolver files over the limits are rejected", "MissingClusterDNS": noCluster,
 	}
 	have := map[string]bool{}
 	for _, e := range supervisor.Entries() {
@@ -271,31 +271,30 @@ func TestKubeletReasons(t *testing.T) {
 		"ResizeDeferred", "ResizeInfeasible", "ResizeError", "DNSConfigForming", "MissingClusterDNS",
 	} {
 		if have[reason] == (absent[reason] != "") {
-			t.Errorf("%s: in the table: %v; why it is not: %q", reason, have[reason], absent[reason])
+			t.Errorf("%s: in the table: %v; explanation: %q", reason, have[reason], absent[reason])
 		}
 	}
 }
 
-// TestNoImageInTheKubeletsWords: the events of a container that cannot begin have the reasons and the messages of the kubelet's, and
-// each follows from what led to it.
-func TestNoImageInTheKubeletsWords(t *testing.T) {
+// TestEventsOfPullFailures expects the reasons and messages of the kubelet for a container that cannot start, with their causes.
+func TestEventsOfPullFailures(t *testing.T) {
 	refused := lifecycle.Failure{Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateConfigError, Message: "configmap \"x\" not found"}
 	for method, c := range map[string]struct {
 		why  lifecycle.Failure
 		want []string
 	}{
-		"a registry that refuses": {lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "refused"}, []string{
+		"registry refuses": {lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "refused"}, []string{
 			`Normal Pulling: Pulling image "localhost/i:1"`,
 			`Warning Failed: Failed to pull image "localhost/i:1": refused`,
 			"Warning Failed: Error: ErrImagePull",
 			`Normal BackOff: Back-off pulling image "localhost/i:1" for 10s`,
 			"Warning Failed: Error: ImagePullBackOff",
 		}},
-		"an image that is not here": {lifecycle.Failure{Reason: lifecycle.ReasonErrImageNeverPull, Message: "no"}, []string{
+		"image not present, pull policy Never": {lifecycle.Failure{Reason: lifecycle.ReasonErrImageNeverPull, Message: "no"}, []string{
 			`Warning ErrImageNeverPull: Container image "localhost/i:1" is not present with pull policy of Never`,
 			"Warning Failed: Error: ErrImageNeverPull",
 		}},
-		"a config map that is not there": {refused, []string{
+		"config map missing": {refused, []string{
 			`Normal Pulling: Pulling image "localhost/i:1"`,
 			`Normal Pulled: Successfully pulled image "localhost/i:1" in 0s`,
 			`Warning Failed: Error: configmap "x" not found`,
@@ -328,7 +327,7 @@ func TestNoImageInTheKubeletsWords(t *testing.T) {
 						got = append(got, string(e.Level)+" "+e.Reason+": "+e.Message)
 					}
 					if e.Kind == supervisor.ImageBackOff && events[slices.IndexFunc(events, func(o supervisor.Event) bool { return o.Seq == e.Cause })].Kind != supervisor.ImagePullFailed {
-						t.Errorf("the back-off follows from %d", e.Cause)
+						t.Errorf("the cause of the back-off is %d", e.Cause)
 					}
 				}
 				if diff := cmp.Diff(c.want, got); diff != "" {
@@ -339,8 +338,8 @@ func TestNoImageInTheKubeletsWords(t *testing.T) {
 	}
 }
 
-// TestStopAfterTheEnd: who asks for the end of a pod that has ended by itself has not ended it.
-func TestStopAfterTheEnd(t *testing.T) {
+// TestStopAfterCompletion expects that stopping a completed pod changes nothing.
+func TestStopAfterCompletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -354,17 +353,17 @@ func TestStopAfterTheEnd(t *testing.T) {
 		synctest.Wait()
 		after, _ := m.Pod("p")
 		if diff := cmp.Diff(before.Facts.Stop, after.Facts.Stop); diff != "" {
-			t.Errorf("the pod is another (-before +after the stop):\n%s", diff)
+			t.Errorf("pod (-before +after the stop):\n%s", diff)
 		}
 		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{By: "a test", Delete: true}); err != nil {
 			t.Fatal(err)
 		}
-		m.untilGone("p")
+		m.untilRemoved("p")
 	})
 }
 
-// TestSandboxGone: whether the sandbox is made again is told with its loss.
-func TestSandboxGone(t *testing.T) {
+// TestSandboxLost expects in the event of a lost sandbox whether the sandbox is re-created.
+func TestSandboxLost(t *testing.T) {
 	for policy, then := range map[spec.RestartPolicy]string{
 		spec.RestartAlways: "it will be killed and re-created", spec.RestartNever: "it is not re-created",
 	} {
@@ -379,10 +378,10 @@ func TestSandboxGone(t *testing.T) {
 			events, _ := m.Events().Since(0)
 			i := slices.IndexFunc(events, func(e supervisor.Event) bool { return e.Kind == supervisor.SandboxChanged })
 			if i < 0 && policy == spec.RestartNever {
-				return // the end of the container was heard of first, and with it that of the pod
+				return // the exit of the container was reported first, and completed the pod
 			}
 			if i < 0 || !strings.HasPrefix(events[i].Message, "Pod sandbox changed, "+then+": ") {
-				t.Errorf("%s: want that %s; the events are %+v", policy, then, events)
+				t.Errorf("%s: want an event with %q; the events are %+v", policy, then, events)
 			}
 		})
 	}
