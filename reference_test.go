@@ -7,15 +7,15 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 func eventsPage() string {
 	var b strings.Builder
-	b.WriteString("# Events\n\nMade from the table in `supervisor/event.go`. Reasons are the kubelet's where it has one; `{field}` stands for a value that the event\n" +
+	b.WriteString("# Events\n\nMade from the table in `supervisor/event/event.go`. Reasons are the kubelet's where it has one; `{field}` stands for a value that the event\n" +
 		"also carries by name. Every event tells its pod, and the event that caused it.\n\n" +
 		"| kind | type | reason | message |\n| --- | --- | --- | --- |\n")
-	for _, e := range supervisor.Entries() {
+	for _, e := range event.Entries() {
 		b.WriteString("| `" + string(e.Kind) + "` | " + string(e.Level) + " | `" + e.Reason + "` | " + e.Sentence + " |\n")
 	}
 	return b.String()

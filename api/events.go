@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // events answers with the events that are kept, oldest first: ?after= a sequence number of the daemon's ?instance=, ?since= a
@@ -75,7 +75,7 @@ func (s *Server) sendEvents(r *http.Request, out *stream, follow bool, after uin
 
 func missedEvents(n uint64) Event {
 	return Event{
-		Time: time.Now().UTC(), Level: supervisor.Warning, Kind: EventsMissed, Reason: string(EventsMissed),
+		Time: time.Now().UTC(), Level: event.Warning, Kind: EventsMissed, Reason: string(EventsMissed),
 		Fields: map[string]string{"missed": strconv.FormatUint(n, 10)}, Message: fmt.Sprintf("%d events are no longer kept", n),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -84,11 +85,11 @@ const (
 )
 
 // Event is something that happened to a pod.
-type Event = supervisor.Event
+type Event = event.Event
 
 // EventsMissed is the kind of a line that stands for events which are no longer kept. It belongs to no pod, and its field
 // "missed" is their number.
-const EventsMissed supervisor.Kind = "EventsMissed"
+const EventsMissed event.Kind = "EventsMissed"
 
 // CreateRequest asks for a pod.
 type CreateRequest struct {

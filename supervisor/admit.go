@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -58,9 +59,9 @@ func (s *Supervisor) emitRejected(pod string, refusals []lifecycle.Refusal, by s
 		}
 	}
 	why := (&RefusedError{Refusals: refusals}).why()
-	e := PodRejected.event(s.shared.now(), pod, fields{"error": why, "hint": strings.Join(hints, "; "), "by": by})
+	e := event.New(event.PodRejected, s.shared.now().Wall, pod, event.Fields{"error": why, "hint": strings.Join(hints, "; "), "by": by})
 	e.Reason = string(refusals[0].Reason)
-	s.shared.ring.add(e)
+	s.shared.ring.Add(e)
 }
 
 // portConflicts returns a refusal for each host port of a pod that another pod uses or has reserved. Pods that have completed or are being

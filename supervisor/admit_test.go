@@ -16,6 +16,7 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -181,7 +182,7 @@ func TestEviction(t *testing.T) {
 		emitted := 0
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Kind == supervisor.PodEvicted && e.Message == "too much. " && e.Reason == "Evicted" {
+			if e.Kind == event.PodEvicted && e.Message == "too much. " && e.Reason == "Evicted" {
 				emitted++
 			}
 		}
@@ -215,7 +216,7 @@ func TestMissingVolumeIsEmittedOnce(t *testing.T) {
 		emitted := 0
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Kind == supervisor.VolumeFailed {
+			if e.Kind == event.VolumeFailed {
 				emitted++
 			}
 		}

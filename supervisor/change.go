@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -109,7 +110,7 @@ func (l *loop) addEphemeral(c *spec.Container, by string, now lifecycle.Instant)
 		return refused(l.pod.Name, errTooMany)
 	}
 	l.updateFullPod()
-	l.emit(now, ContainerAdded, c.Name, fields{"container": c.Name, "by": by})
+	l.emit(now, event.ContainerAdded, c.Name, event.Fields{"container": c.Name, "by": by})
 	return nil
 }
 
@@ -120,7 +121,7 @@ func (l *loop) setCondition(t lifecycle.ConditionType, c lifecycle.SetCondition,
 	before := l.facts.Conditions[t]
 	l.fold(lifecycle.ConditionSet{Type: t, Status: c.Status, Reason: c.Reason, Message: c.Message, At: now}, now)
 	if before.Status != c.Status {
-		l.emit(now, ConditionChanged, "", fields{
+		l.emit(now, event.ConditionChanged, "", event.Fields{
 			"condition": string(t), "status": c.Status, "by": by, "reason": string(c.Reason), "message": c.Message,
 		})
 	}

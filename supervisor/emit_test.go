@@ -19,12 +19,13 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
 // emitted has the kinds that a scenario must emit.
-type emitted []supervisor.Kind
+type emitted []event.Kind
 
 // troubled is a machine on which one method of the engine can fail.
 type troubled struct {
@@ -86,103 +87,103 @@ func TestEveryKindIsEmitted(t *testing.T) {
 	get := func(scheme string) *spec.HTTPGetAction {
 		return &spec.HTTPGetAction{Port: spec.Port{Number: 80}, Path: "/", Scheme: scheme}
 	}
-	failing := func(method string, why lifecycle.Failure, want ...supervisor.Kind) scenario {
+	failing := func(method string, why lifecycle.Failure, want ...event.Kind) scenario {
 		return scenario{method + " " + string(why.Reason) + string(why.Kind), with(nothing), func(w *troubled) { w.fail(method, why) }, nil, want}
 	}
 	ending := func(w *troubled) { w.delete("p") }
 	scenarios := []scenario{
 		{"pod succeeds", pod("p", spec.RestartNever, "sleep 1"), nil, ending, emitted{
-			supervisor.PodAccepted, supervisor.SandboxReady, supervisor.ImagePulling, supervisor.ImagePulled, supervisor.ContainerStarted,
-			supervisor.ContainerSucceeded, supervisor.PodSucceeded, supervisor.PodRemoved,
+			event.PodAccepted, event.SandboxReady, event.ImagePulling, event.ImagePulled, event.ContainerStarted,
+			event.ContainerSucceeded, event.PodSucceeded, event.PodRemoved,
 		}},
-		{"container crashes", pod("p", spec.RestartAlways, "sleep 1; exit 1"), nil, nil, emitted{supervisor.ContainerFailed, supervisor.ContainerBackOff, supervisor.ImagePresent}},
-		{"pod fails", pod("p", spec.RestartNever, "exit 1"), nil, nil, emitted{supervisor.PodFailed}},
-		{"container ignores the stop signal", pod("p", spec.RestartAlways, "sleep 100000"), nil, ending, emitted{supervisor.PodStopping, supervisor.ContainerStopping, supervisor.ContainerKilled}},
-		{"daemon restarts", with(nothing), nil, func(w *troubled) { w.leave(); w.start() }, emitted{supervisor.PodRecovered}},
+		{"container crashes", pod("p", spec.RestartAlways, "sleep 1; exit 1"), nil, nil, emitted{event.ContainerFailed, event.ContainerBackOff, event.ImagePresent}},
+		{"pod fails", pod("p", spec.RestartNever, "exit 1"), nil, nil, emitted{event.PodFailed}},
+		{"container ignores the stop signal", pod("p", spec.RestartAlways, "sleep 100000"), nil, ending, emitted{event.PodStopping, event.ContainerStopping, event.ContainerKilled}},
+		{"daemon restarts", with(nothing), nil, func(w *troubled) { w.leave(); w.start() }, emitted{event.PodRecovered}},
 		{"host reboots", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			w.engine.Reboot()
 			w.boot = "boot-2"
 			w.start()
-		}, emitted{supervisor.HostRebooted}},
+		}, emitted{event.HostRebooted}},
 		{"state files unreadable or of a later version", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			clear(w.disk.files)
 			w.disk.bad = []state.Unusable{{Name: "p", File: "f", Err: errors.New("broken")}, {Name: "q", File: "f", Err: errors.New("later"), Kept: true}}
 			w.start()
-		}, emitted{supervisor.StateLost, supervisor.StateUnsupported}},
+		}, emitted{event.StateLost, event.StateUnsupported}},
 		{"orphaned containers", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			clear(w.disk.files)
 			w.start()
 			w.untilRemoved("p")
-		}, emitted{supervisor.OrphanFound}},
+		}, emitted{event.OrphanFound}},
 		{"sandbox lost, exit of the container not seen", with(nothing), func(w *troubled) { w.fail("WaitContainer", lifecycle.Failure{Message: "no"}) }, func(w *troubled) {
 			s, _ := w.Pod("p")
 			w.engine.LoseSandbox(s.Facts.UID)
-		}, emitted{supervisor.SandboxChanged, supervisor.ContainerSandboxChanged}},
+		}, emitted{event.SandboxChanged, event.ContainerSandboxChanged}},
 		{"pod evicted", with(nothing), nil, func(w *troubled) {
 			s, _ := w.Pod("p")
 			w.engine.Overuse(s.Facts.UID, "too much")
-		}, emitted{supervisor.PodEvicted}},
-		{"activeDeadlineSeconds exceeded", with(func(p *spec.Pod, _ *spec.Container) { p.ActiveDeadlineSeconds = &minute }), nil, nil, emitted{supervisor.PodDeadlineExceeded}},
+		}, emitted{event.PodEvicted}},
+		{"activeDeadlineSeconds exceeded", with(func(p *spec.Pod, _ *spec.Container) { p.ActiveDeadlineSeconds = &minute }), nil, nil, emitted{event.PodDeadlineExceeded}},
 		{"all containers restarted", with(func(_ *spec.Pod, c *spec.Container) {
 			c.Command = []string{"sh", "-c", "sleep 100; exit 42"}
 			c.RestartPolicy = spec.RestartNever
 			c.RestartPolicyRules = []spec.RestartRule{{Action: "RestartAllContainers", ExitCodes: &spec.ExitCodes{Operator: "In", Values: []int32{42}}}}
-		}), nil, nil, emitted{supervisor.PodRestarting}},
-		{"liveness probe fails", with(func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe = execProbe("bad") }), nil, nil, emitted{supervisor.ProbeFailed, supervisor.ContainerLivenessFailed}},
-		{"startup probe fails", with(func(_ *spec.Pod, c *spec.Container) { c.StartupProbe = execProbe("bad") }), nil, nil, emitted{supervisor.ContainerStartupFailed}},
+		}), nil, nil, emitted{event.PodRestarting}},
+		{"liveness probe fails", with(func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe = execProbe("bad") }), nil, nil, emitted{event.ProbeFailed, event.ContainerLivenessFailed}},
+		{"startup probe fails", with(func(_ *spec.Pod, c *spec.Container) { c.StartupProbe = execProbe("bad") }), nil, nil, emitted{event.ContainerStartupFailed}},
 		{"probe cannot run", with(func(_ *spec.Pod, c *spec.Container) { c.ReadinessProbe = execProbe("good") }), func(w *troubled) {
 			w.fails.Store(&trouble{"Exec", errors.New("no such container")})
-		}, nil, emitted{supervisor.ProbeErrored}},
-		{"postStart hook fails", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PostStart: execHook("bad")} }), nil, nil, emitted{supervisor.PostStartFailed, supervisor.ContainerPostStartFailed}},
-		{"preStop hook fails", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PreStop: execHook("bad")} }), nil, ending, emitted{supervisor.PreStopFailed}},
+		}, nil, emitted{event.ProbeErrored}},
+		{"postStart hook fails", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PostStart: execHook("bad")} }), nil, nil, emitted{event.PostStartFailed, event.ContainerPostStartFailed}},
+		{"preStop hook fails", with(func(_ *spec.Pod, c *spec.Container) { c.Lifecycle = &spec.Lifecycle{PreStop: execHook("bad")} }), nil, ending, emitted{event.PreStopFailed}},
 		{"probe redirected, HTTPS hook falls back to HTTP", with(func(p *spec.Pod, c *spec.Container) {
 			p.HostNetwork = true
 			c.ReadinessProbe = execProbe("")
 			c.ReadinessProbe.Exec, c.ReadinessProbe.HTTPGet = nil, get("")
 			c.Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{HTTPGet: get("HTTPS")}}
-		}), nil, nil, emitted{supervisor.HookWarned, supervisor.ProbeWarned}},
+		}), nil, nil, emitted{event.HookWarned, event.ProbeWarned}},
 		{"ephemeral container added", with(nothing), nil, func(w *troubled) {
 			if err := w.AddEphemeral(w.t.Context(), "p", "", &spec.Container{Name: "d", Image: "image", Command: []string{"true"}}, "test"); err != nil {
 				t.Error(err)
 			}
-		}, emitted{supervisor.ContainerAdded}},
+		}, emitted{event.ContainerAdded}},
 		{"pod rejected", with(nothing), nil, func(w *troubled) {
 			if _, err := w.Add(&spec.Pod{Name: "q", SecurityContext: unsafeContext}, state.Owner{}); err == nil {
 				t.Error("a forbidden sysctl was accepted")
 			}
-		}, emitted{supervisor.PodRejected}},
+		}, emitted{event.PodRejected}},
 		{"condition set", with(func(p *spec.Pod, _ *spec.Container) { p.ReadinessGates = []spec.ReadinessGate{{ConditionType: "a"}} }), nil, func(w *troubled) {
 			if err := w.SetCondition(w.t.Context(), "p", "", "a", lifecycle.SetCondition{Status: "True"}, "test"); err != nil {
 				t.Error(err)
 			}
-		}, emitted{supervisor.ConditionChanged}},
-		{"disk full, then not", with(nothing), func(w *troubled) { w.disk.fail(errors.New("full")) }, func(w *troubled) { w.disk.fail(nil) }, emitted{supervisor.StateNotDurable, supervisor.StateDurable}},
-		{"journal fails", with(nothing), func(w *troubled) { w.kept.set(nil, errors.New("full")) }, nil, emitted{supervisor.JournalNotDurable}},
-		{"panic in a turn", with(nothing), nil, func(w *troubled) { w.bug.Store(true) }, emitted{supervisor.InternalError}},
-		failing("StartSandbox", lifecycle.Failure{Message: "no"}, supervisor.SandboxFailed),
-		failing("StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount}, supervisor.VolumeFailed),
-		failing("StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable}, supervisor.EngineUnavailable),
-		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull}, supervisor.ImagePullFailed, supervisor.ImageBackOff, supervisor.ImageError),
-		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImageNeverPull}, supervisor.ImageNeverPull),
-		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonInvalidImageName}, supervisor.ImageInspectFailed),
-		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonImageInspectError}, supervisor.ImageInspectFailed),
-		failing("StartContainer", lifecycle.Failure{Kind: lifecycle.FailureRefused}, supervisor.ContainerCreateFailed),
-		failing("StartContainer", lifecycle.Failure{Message: "no"}, supervisor.ContainerStartFailed),
+		}, emitted{event.ConditionChanged}},
+		{"disk full, then not", with(nothing), func(w *troubled) { w.disk.fail(errors.New("full")) }, func(w *troubled) { w.disk.fail(nil) }, emitted{event.StateNotDurable, event.StateDurable}},
+		{"journal fails", with(nothing), func(w *troubled) { w.kept.set(nil, errors.New("full")) }, nil, emitted{event.JournalNotDurable}},
+		{"panic in a turn", with(nothing), nil, func(w *troubled) { w.bug.Store(true) }, emitted{event.InternalError}},
+		failing("StartSandbox", lifecycle.Failure{Message: "no"}, event.SandboxFailed),
+		failing("StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount}, event.VolumeFailed),
+		failing("StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable}, event.EngineUnavailable),
+		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull}, event.ImagePullFailed, event.ImageBackOff, event.ImageError),
+		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImageNeverPull}, event.ImageNeverPull),
+		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonInvalidImageName}, event.ImageInspectFailed),
+		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonImageInspectError}, event.ImageInspectFailed),
+		failing("StartContainer", lifecycle.Failure{Kind: lifecycle.FailureRefused}, event.ContainerCreateFailed),
+		failing("StartContainer", lifecycle.Failure{Message: "no"}, event.ContainerStartFailed),
 		{"signal cannot be sent", with(nothing), nil, func(w *troubled) {
 			w.fail("StopContainer", lifecycle.Failure{Message: "no"})
 			w.delete("p")
-		}, emitted{supervisor.SignalFailed}},
+		}, emitted{event.SignalFailed}},
 		{"pod cannot be removed", pod("p", spec.RestartNever, "true"), nil, func(w *troubled) {
 			w.fail("RemovePod", lifecycle.Failure{Message: "no"})
 			if err := w.Stop(w.t.Context(), "p", supervisor.StopOptions{Delete: true}); err != nil {
 				t.Error(err)
 			}
-		}, emitted{supervisor.RemovalFailed}},
+		}, emitted{event.RemovalFailed}},
 	}
-	seen := map[supervisor.Kind]bool{}
+	seen := map[event.Kind]bool{}
 	for _, c := range scenarios {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -192,7 +193,7 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			})
 		})
 	}
-	for _, e := range supervisor.Entries() {
+	for _, e := range event.Entries() {
 		if !seen[e.Kind] {
 			t.Errorf("no scenario emits %s", e.Kind)
 		}
@@ -209,7 +210,7 @@ type scenario struct {
 }
 
 // run runs the scenario and returns the kinds that it emitted. It checks that every cause is an earlier event or, for some kinds, missing.
-func (c *scenario) run(t *testing.T) map[supervisor.Kind]bool {
+func (c *scenario) run(t *testing.T) map[event.Kind]bool {
 	w := newTroubled(t)
 	if c.first != nil {
 		c.first(w)
@@ -222,9 +223,9 @@ func (c *scenario) run(t *testing.T) map[supervisor.Kind]bool {
 	time.Sleep(3 * time.Minute)
 	synctest.Wait()
 	events, _ := w.Events().Since(0)
-	seen, earlier := map[supervisor.Kind]bool{}, map[uint64]bool{0: true}
-	first := []supervisor.Kind{supervisor.PodAccepted, supervisor.StateLost, supervisor.StateUnsupported, supervisor.JournalNotDurable, supervisor.PodRejected}
-	later := map[supervisor.Kind]bool{supervisor.PodRecovered: true, supervisor.OrphanFound: true} // also the first event of a pod whose state was lost
+	seen, earlier := map[event.Kind]bool{}, map[uint64]bool{0: true}
+	first := []event.Kind{event.PodAccepted, event.StateLost, event.StateUnsupported, event.JournalNotDurable, event.PodRejected}
+	later := map[event.Kind]bool{event.PodRecovered: true, event.OrphanFound: true} // also the first event of a pod whose state was lost
 	for _, e := range events {
 		if (e.Cause == 0) != slices.Contains(first, e.Kind) && !later[e.Kind] {
 			t.Errorf("the cause of %+v is %d", e, e.Cause)
@@ -260,7 +261,7 @@ func TestKubeletReasons(t *testing.T) {
 		"ResizeError": noResize, "DNSConfigForming": "resolver files over the limits are rejected", "MissingClusterDNS": noCluster,
 	}
 	have := map[string]bool{}
-	for _, e := range supervisor.Entries() {
+	for _, e := range event.Entries() {
 		have[e.Reason] = true
 	}
 	for _, reason := range []string{
@@ -326,7 +327,7 @@ func TestEventsOfPullFailures(t *testing.T) {
 					if e.Container != "" {
 						got = append(got, string(e.Level)+" "+e.Reason+": "+e.Message)
 					}
-					if e.Kind == supervisor.ImageBackOff && events[slices.IndexFunc(events, func(o supervisor.Event) bool { return o.Seq == e.Cause })].Kind != supervisor.ImagePullFailed {
+					if e.Kind == event.ImageBackOff && events[slices.IndexFunc(events, func(o event.Event) bool { return o.Seq == e.Cause })].Kind != event.ImagePullFailed {
 						t.Errorf("the cause of the back-off is %d", e.Cause)
 					}
 				}
@@ -376,7 +377,7 @@ func TestSandboxLost(t *testing.T) {
 			time.Sleep(time.Minute)
 			synctest.Wait()
 			events, _ := m.Events().Since(0)
-			i := slices.IndexFunc(events, func(e supervisor.Event) bool { return e.Kind == supervisor.SandboxChanged })
+			i := slices.IndexFunc(events, func(e event.Event) bool { return e.Kind == event.SandboxChanged })
 			if i < 0 && policy == spec.RestartNever {
 				return // the exit of the container was reported first, and completed the pod
 			}

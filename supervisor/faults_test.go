@@ -12,6 +12,7 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -177,10 +178,10 @@ func TestCauseOfPodFailure(t *testing.T) {
 		synctest.Wait()
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Kind != supervisor.PodFailed {
+			if e.Kind != event.PodFailed {
 				continue
 			}
-			if cause := events[e.Cause-1]; cause.Kind != supervisor.ContainerFailed || cause.Container != "c0" {
+			if cause := events[e.Cause-1]; cause.Kind != event.ContainerFailed || cause.Container != "c0" {
 				t.Errorf("the cause of the failure of the pod is %s %s", cause.Kind, cause.Container)
 			}
 			return
@@ -198,11 +199,11 @@ func TestFullDiskIsNoCause(t *testing.T) {
 		m.untilPhase("p", lifecycle.PhaseSucceeded)
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Cause > 0 && events[e.Cause-1].Kind == supervisor.StateNotDurable {
+			if e.Cause > 0 && events[e.Cause-1].Kind == event.StateNotDurable {
 				t.Errorf("the cause of %s is the full disk", e.Kind)
 			}
 		}
-		if !slices.ContainsFunc(events, func(e supervisor.Event) bool { return e.Kind == supervisor.StateNotDurable }) {
+		if !slices.ContainsFunc(events, func(e event.Event) bool { return e.Kind == event.StateNotDurable }) {
 			t.Error("no event for the full disk")
 		}
 	})

@@ -4,6 +4,9 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+
+	"github.com/podstead/podstead/supervisor/emit"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // restoreEvents restores the events of earlier supervisors from the journal, and the causes that the next event of each pod follows from.
@@ -15,28 +18,28 @@ func (s *Supervisor) restoreEvents(ctx context.Context) {
 	if err != nil {
 		s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not restore all events", slog.Any("error", err))
 	}
-	s.shared.ring.restore(events)
+	s.shared.ring.Restore(events)
 	for _, e := range events {
 		if e.UID == "" {
 			continue
 		}
 		if s.shared.restored[e.UID] == nil {
-			s.shared.restored[e.UID] = causes{}
+			s.shared.restored[e.UID] = emit.Causes{}
 		}
-		s.shared.restored[e.UID].record(e.Container, e.Seq, e.Kind)
+		s.shared.restored[e.UID].Record(e.Container, e.Seq, e.Kind)
 	}
 }
 
 // History returns the events of all pods that had a name, ordered by Seq: those in the journal and those in memory. It waits for the disk
 // until ctx ends. Beside an error it returns the events that could be read.
-func (s *Supervisor) History(ctx context.Context, pod string) ([]Event, error) {
+func (s *Supervisor) History(ctx context.Context, pod string) ([]event.Event, error) {
 	recent, _ := s.shared.ring.Since(0)
-	recent = slices.DeleteFunc(recent, func(e Event) bool { return e.Pod != pod })
+	recent = slices.DeleteFunc(recent, func(e event.Event) bool { return e.Pod != pod })
 	if s.shared.journal == nil {
 		return recent, nil
 	}
 	type stored struct {
-		events []Event
+		events []event.Event
 		err    error
 	}
 	done := make(chan stored, 1)
@@ -46,7 +49,7 @@ func (s *Supervisor) History(ctx context.Context, pod string) ([]Event, error) {
 	}()
 	select {
 	case r := <-done:
-		return merge(r.events, recent), r.err
+		return event.Merge(r.events, recent), r.err
 	case <-ctx.Done():
 		return recent, ctx.Err()
 	}

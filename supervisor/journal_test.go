@@ -15,32 +15,33 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// journal is a [supervisor.Journal] in memory that can hang and fail.
+// journal is a [event.Journal] in memory that can hang and fail.
 type journal struct {
 	mu       sync.Mutex
-	events   []supervisor.Event
+	events   []event.Event
 	hang     chan struct{} // if not nil, Append blocks until it is closed
 	err      error
 	tries    int
 	retained [][]string
 }
 
-func (j *journal) Load() ([]supervisor.Event, error) { return j.all(), nil }
+func (j *journal) Load() ([]event.Event, error) { return j.all(), nil }
 
-func (j *journal) all() []supervisor.Event {
+func (j *journal) all() []event.Event {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.events)
 }
 
-func (j *journal) Read(pod string) ([]supervisor.Event, error) {
-	return slices.DeleteFunc(j.all(), func(e supervisor.Event) bool { return e.Pod != pod }), nil
+func (j *journal) Read(pod string) ([]event.Event, error) {
+	return slices.DeleteFunc(j.all(), func(e event.Event) bool { return e.Pod != pod }), nil
 }
 
-func (j *journal) Append(events []supervisor.Event) error {
+func (j *journal) Append(events []event.Event) error {
 	j.mu.Lock()
 	hang := j.hang
 	j.mu.Unlock()
@@ -77,7 +78,7 @@ func (j *journal) set(hang chan struct{}, err error) {
 }
 
 // kinds returns the kinds of events, with their containers.
-func kinds(events []supervisor.Event) []string {
+func kinds(events []event.Event) []string {
 	var list []string
 	for _, e := range events {
 		list = append(list, string(e.Kind)+" "+e.Container)
@@ -108,20 +109,20 @@ func TestJournalKeepsCauses(t *testing.T) {
 		a.set("live", "true")
 		synctest.Wait()
 		since := kept.all()[len(before):]
-		var notAlive supervisor.Event
+		var notAlive event.Event
 		last := 0
 		for _, e := range since {
-			if e.Kind == supervisor.ContainerLivenessFailed {
+			if e.Kind == event.ContainerLivenessFailed {
 				notAlive = e
 			}
-			if e.Kind == supervisor.ProbeFailed {
+			if e.Kind == event.ProbeFailed {
 				last++
 			}
 		}
 		if notAlive.Fields["count"] != "3" || notAlive.Fields["output"] != "dead" || last == 0 || last > 16 {
 			t.Errorf("%d failed probes and %+v are in the journal: %v", last, notAlive, kinds(since))
 		}
-		if i := slices.IndexFunc(since, func(e supervisor.Event) bool { return e.Seq == notAlive.Cause }); i < 0 || since[i].Fields["count"] != "3" {
+		if i := slices.IndexFunc(since, func(e event.Event) bool { return e.Seq == notAlive.Cause }); i < 0 || since[i].Fields["count"] != "3" {
 			t.Errorf("the causes of %+v are not in the journal: %v", notAlive, kinds(since))
 		}
 		n := len(kept.all())
@@ -156,7 +157,7 @@ func TestSeqAcrossRestarts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		earlier := map[uint64]supervisor.Event{}
+		earlier := map[uint64]event.Event{}
 		recovered := 0
 		for _, e := range events {
 			if _, twice := earlier[e.Seq]; twice || e.UID != uid {
@@ -165,10 +166,10 @@ func TestSeqAcrossRestarts(t *testing.T) {
 			if cause, found := earlier[e.Cause]; e.Cause > 0 && (!found || cause.Seq >= e.Seq) {
 				t.Errorf("the cause of %+v is not in the ring", e)
 			}
-			if e.Kind != supervisor.PodAccepted && e.Cause == 0 {
+			if e.Kind != event.PodAccepted && e.Cause == 0 {
 				t.Errorf("%+v has no cause", e)
 			}
-			if e.Kind == supervisor.PodRecovered {
+			if e.Kind == event.PodRecovered {
 				recovered++
 			}
 			earlier[e.Seq] = e
@@ -177,10 +178,10 @@ func TestSeqAcrossRestarts(t *testing.T) {
 			t.Errorf("%d recoveries, want 4: %v", recovered, kinds(events))
 		}
 		running := events[len(events)-1]
-		for running.Kind != supervisor.HostRebooted && running.Cause > 0 {
+		for running.Kind != event.HostRebooted && running.Cause > 0 {
 			running = earlier[running.Cause]
 		}
-		if running.Kind != supervisor.HostRebooted {
+		if running.Kind != event.HostRebooted {
 			t.Errorf("the newest start is not caused by the reboot: %v", kinds(events))
 		}
 		if ring, missed := m.Events().Since(0); len(ring) != len(events) || missed != 0 {
@@ -217,7 +218,7 @@ func TestJournalHangsAndFails(t *testing.T) {
 		m.untilPhase("q", lifecycle.PhaseSucceeded)
 		time.Sleep(10 * time.Minute)
 		events, _ := m.Events().Since(0)
-		emitted := slices.DeleteFunc(events, func(e supervisor.Event) bool { return e.Kind != supervisor.JournalNotDurable })
+		emitted := slices.DeleteFunc(events, func(e event.Event) bool { return e.Kind != event.JournalNotDurable })
 		if len(emitted) != 1 || emitted[0].Fields["error"] != "no space left on device" {
 			t.Errorf("events of the failure: %+v", emitted)
 		}
@@ -285,7 +286,7 @@ func TestRestoredRingSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &journal{}
 		for i := range 5000 {
-			kept.events = append(kept.events, supervisor.Event{Seq: uint64(2*i + 1), Kind: supervisor.ContainerStarted, Pod: "p", UID: fmt.Sprint(i)})
+			kept.events = append(kept.events, event.Event{Seq: uint64(2*i + 1), Kind: event.ContainerStarted, Pod: "p", UID: fmt.Sprint(i)})
 		}
 		m := newMachine(t, fakeruntime.Options{})
 		m.journal = kept
@@ -309,7 +310,7 @@ type hangingReads struct {
 	hang <-chan struct{}
 }
 
-func (h *hangingReads) Read(string) ([]supervisor.Event, error) {
+func (h *hangingReads) Read(string) ([]event.Event, error) {
 	<-h.hang
 	return nil, errors.New("too late")
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // TestKillEvent expects the grace period that a container exceeded in the event of its kill.
@@ -62,9 +63,9 @@ func TestKillEvent(t *testing.T) {
 				time.Sleep(28 * time.Second)
 				synctest.Wait()
 				events, _ := m.Events().Since(0)
-				var kills []supervisor.Event
+				var kills []event.Event
 				for _, e := range events {
-					if e.Kind == supervisor.ContainerKilled {
+					if e.Kind == event.ContainerKilled {
 						kills = append(kills, e)
 					}
 				}

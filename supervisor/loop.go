@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/emit"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -47,7 +49,7 @@ type loop struct {
 
 	facts         lifecycle.Facts
 	status        lifecycle.Status
-	events        *emitter
+	events        *emit.Emitter
 	waiting       []message // to be handled before the next decision
 	dirty         bool      // the facts must be saved before anything is started
 	checkpointDue bool      // the facts have something for the checkpoint
@@ -65,10 +67,7 @@ func newLoop(sh *shared, p state.Pod, changed func()) *loop {
 		ready:   make(chan struct{}),
 		pulling: map[string]Progress{},
 	}
-	l.events = &emitter{pod: l.pod, uid: l.uid, ring: sh.ring, causes: maps.Clone(sh.restored[l.uid])}
-	if l.events.causes == nil {
-		l.events.causes = causes{}
-	}
+	l.events = emit.New(l.pod, l.uid, sh.ring, sh.restored[l.uid])
 	l.effects = newEffects(sh, l.uid, &l.fullPod, l.mailbox, l.log)
 	l.facts = p.Facts.Apply(lifecycle.EngineFound{At: sh.now()}) // the engine counts as available until it does not answer
 	l.updateFullPod()
@@ -137,7 +136,7 @@ func (l *loop) turns(ctx context.Context) (panicked, removed bool) {
 	defer func() {
 		if r := recover(); r != nil {
 			l.log.LogAttrs(ctx, slog.LevelError, "a turn panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
-			l.emit(l.shared.now(), InternalError, "", fields{"error": fmt.Sprint(r)})
+			l.emit(l.shared.now(), event.InternalError, "", event.Fields{"error": fmt.Sprint(r)})
 			panicked = true
 		}
 	}()
@@ -189,8 +188,8 @@ func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
 		l.effectDone(ctx, m, now)
 	case pullProgress:
 		if _, pulling := l.pulling[m.container]; !pulling {
-			at := l.events.at(l.facts, now)
-			at.emit(ImagePulling, m.container, fields{"image": at.image(m.container)})
+			at := l.events.At(l.facts, now)
+			at.Emit(event.ImagePulling, m.container, event.Fields{"image": at.Image(m.container)})
 		}
 		l.pulling[m.container] = m.progress
 	case containerExited:
@@ -231,12 +230,12 @@ func (l *loop) effectDone(ctx context.Context, m effectDone, now lifecycle.Insta
 		return
 	}
 	l.engineAnswered(now)
-	event := completed(m.action, m.result, now)
-	if hook, ok := event.(lifecycle.HookFinished); ok && m.result.warning != "" {
-		l.emit(now, HookWarned, hook.Container, fields{"warning": m.result.warning})
+	e := completed(m.action, m.result, now)
+	if hook, ok := e.(lifecycle.HookFinished); ok && m.result.warning != "" {
+		l.emit(now, event.HookWarned, hook.Container, event.Fields{"warning": m.result.warning})
 	}
-	l.fold(event, now)
-	switch e := event.(type) {
+	l.fold(e, now)
+	switch e := e.(type) {
 	case lifecycle.SandboxStarted:
 		l.effects.watchSandbox(ctx, e.Sandbox)
 	case lifecycle.ContainerStarted:
@@ -255,9 +254,9 @@ func (l *loop) engineAnswered(now lifecycle.Instant) {
 func (l *loop) stateWritten(err error, now lifecycle.Instant) {
 	switch {
 	case err != nil && l.writeErr == nil:
-		l.emit(now, StateNotDurable, "", fields{"error": err.Error()})
+		l.emit(now, event.StateNotDurable, "", event.Fields{"error": err.Error()})
 	case err == nil && l.writeErr != nil:
-		l.emit(now, StateDurable, "", nil)
+		l.emit(now, event.StateDurable, "", nil)
 	}
 	l.writeErr = err
 }
@@ -306,7 +305,7 @@ func (l *loop) reconcile(ctx context.Context, now lifecycle.Instant) (sleep time
 
 // issue folds that an action is issued, and emits its event.
 func (l *loop) issue(a lifecycle.Action, now lifecycle.Instant) {
-	l.events.at(l.facts, now).action(a)
+	l.events.At(l.facts, now).Action(a)
 	l.facts = l.facts.Apply(lifecycle.Issued{Action: a, At: now})
 	switch a.(type) {
 	case lifecycle.PullImage, lifecycle.FindImage, lifecycle.CancelPull, lifecycle.CancelHook, lifecycle.RemoveContainer:
@@ -320,7 +319,7 @@ func (l *loop) issue(a lifecycle.Action, now lifecycle.Instant) {
 func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	before := l.facts
 	l.facts = l.facts.Apply(e)
-	l.events.at(l.facts, now).folded(before, e)
+	l.events.At(l.facts, now).Folded(before, e)
 	switch e.(type) {
 	case lifecycle.ProbeChanged, lifecycle.SignalSent:
 		l.checkpointDue = true // valid until the next boot: not worth a write to the disk
@@ -333,8 +332,8 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 }
 
 // emit emits an event that neither an action nor a lifecycle event leads to.
-func (l *loop) emit(now lifecycle.Instant, kind Kind, container string, f fields) {
-	l.events.at(l.facts, now).emit(kind, container, f)
+func (l *loop) emit(now lifecycle.Instant, kind event.Kind, container string, f event.Fields) {
+	l.events.At(l.facts, now).Emit(kind, container, f)
 }
 
 // save schedules the checkpoint and the state file if they are due. It returns the write of the state file; nil: there is none to wait
@@ -369,7 +368,7 @@ func (l *loop) publish(now lifecycle.Instant) {
 	before := l.status.Phase
 	l.status = lifecycle.StatusOf(l.pod, l.facts, now).Since(l.status.Conditions, now)
 	if before != "" && before != l.status.Phase {
-		l.events.at(l.facts, now).phase(l.status.Phase)
+		l.events.At(l.facts, now).Phase(l.status.Phase)
 	}
 	s := &Snapshot{
 		Pod: l.fullPod.Load(), Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: maps.Clone(l.pulling),
@@ -387,7 +386,7 @@ func (l *loop) deleteState() {
 		err = errors.Join(err, l.shared.checkpoints.Delete(l.uid))
 	}
 	if err != nil {
-		l.emit(l.shared.now(), RemovalFailed, "", fields{"what": "state file", "error": err.Error()})
+		l.emit(l.shared.now(), event.RemovalFailed, "", event.Fields{"what": "state file", "error": err.Error()})
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -159,11 +160,11 @@ func TestPanicRepeatsNoEvent(t *testing.T) {
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		events, _ := s.Events().Since(0)
-		kinds := map[Kind]int{}
+		kinds := map[event.Kind]int{}
 		for _, e := range events {
 			kinds[e.Kind]++
 		}
-		if kinds[InternalError] != 1 || kinds[ContainerStarted] != 1 || kinds[ContainerSucceeded] != 1 || kinds[PodSucceeded] != 1 {
+		if kinds[event.InternalError] != 1 || kinds[event.ContainerStarted] != 1 || kinds[event.ContainerSucceeded] != 1 || kinds[event.PodSucceeded] != 1 {
 			t.Errorf("the events are %v", kinds)
 		}
 	})
@@ -287,7 +288,7 @@ func TestAddIsNotifiedWhenVisible(t *testing.T) {
 // TestCompletionIsEmittedBeforeSnapshot expects the event of a completed pod before clients see the phase.
 func TestCompletionIsEmittedBeforeSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sh := &shared{now: bubbleClock(), ring: NewRing(16), log: slog.New(slog.DiscardHandler), store: noStore{}}
+		sh := &shared{now: bubbleClock(), ring: event.NewRing(16), log: slog.New(slog.DiscardHandler), store: noStore{}}
 		var l *loop
 		ended := false
 		l = newLoop(sh, state.Pod{Pod: sleeper("5"), Facts: lifecycle.Facts{UID: "u", Accepted: sh.now()}}, func() {
@@ -296,7 +297,7 @@ func TestCompletionIsEmittedBeforeSnapshot(t *testing.T) {
 			}
 			ended = true
 			events, _ := sh.ring.Since(0)
-			if n := len(events); n == 0 || events[n-1].Kind != PodFailed {
+			if n := len(events); n == 0 || events[n-1].Kind != event.PodFailed {
 				t.Errorf("the phase is visible, the events are %+v", events)
 			}
 		})
@@ -329,7 +330,7 @@ func TestEffectsReleaseContexts(t *testing.T) {
 		ended, end := context.WithCancel(t.Context())
 		defer end()
 		ctx := &counted{Context: ended}
-		sh := &shared{now: bubbleClock(), log: slog.New(slog.DiscardHandler), ring: NewRing(1), store: noStore{}}
+		sh := &shared{now: bubbleClock(), log: slog.New(slog.DiscardHandler), ring: event.NewRing(1), store: noStore{}}
 		l := newLoop(sh, state.Pod{Pod: sleeper("5"), Facts: lifecycle.Facts{UID: "u"}}, func() {})
 		for _, limit := range slices.Repeat([]time.Duration{0, effectTimeout}, 5) {
 			l.effects.run(ctx, limit, lifecycle.RemovePod{}, func(context.Context) (effectResult, error) { return effectResult{}, nil })
@@ -339,20 +340,6 @@ func TestEffectsReleaseContexts(t *testing.T) {
 			t.Errorf("%d functions are registered after all effects have ended", n)
 		}
 	})
-}
-
-// TestRecorderSkipsRestoredEvents expects that restored events are not written again.
-func TestRecorderSkipsRestoredEvents(t *testing.T) {
-	ring := NewRing(16)
-	ring.restore([]Event{{Seq: 5, Kind: PodAccepted, Pod: "p"}})
-	r := &recorder{ring: ring, pods: func() []string { return nil }}
-	events, _ := ring.Since(r.seq)
-	if !r.record(events) {
-		t.Error("record failed")
-	}
-	if again, _ := ring.Since(r.seq); len(again) > 0 {
-		t.Errorf("%v would be processed again", again)
-	}
 }
 
 // TestEvictionAfterCompletion expects that an eviction that arrives after the pod has completed changes nothing.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -60,7 +61,7 @@ func TestPanicInTurn(t *testing.T) {
 				events, _ := s.Events().Since(0)
 				panics := 0
 				for _, e := range events {
-					if e.Kind == InternalError {
+					if e.Kind == event.InternalError {
 						panics++
 					}
 				}

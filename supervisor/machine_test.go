@@ -20,6 +20,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -33,9 +34,9 @@ type machine struct {
 	engine      *fakeruntime.Runtime
 	disk        *disk
 	checkpoints *checkpoints
-	journal     supervisor.Journal // may be nil
-	bug         atomic.Bool        // the next reading of the clock panics
-	dial        httpget.Dial       // of probes and hooks
+	journal     event.Journal // may be nil
+	bug         atomic.Bool   // the next reading of the clock panics
+	dial        httpget.Dial  // of probes and hooks
 	boot        string
 	started     time.Time
 	*supervisor.Supervisor

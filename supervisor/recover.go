@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -40,13 +41,13 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 	}
 	lost := map[string]bool{}
 	for _, u := range unusable {
-		kind := StateLost
+		kind := event.StateLost
 		if u.Kept {
-			kind = StateUnsupported
+			kind = event.StateUnsupported
 			s.blocked[u.Name] = u.Err.Error()
 		}
 		lost[u.Name] = true
-		s.shared.ring.add(kind.event(s.shared.now(), u.Name, fields{"file": u.File, "error": u.Err.Error()}))
+		s.shared.ring.Add(event.New(kind, s.shared.now().Wall, u.Name, event.Fields{"file": u.File, "error": u.Err.Error()}))
 	}
 	checkpoints := s.loadCheckpoints(pods)
 	for _, p := range pods {
@@ -114,7 +115,7 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 			}
 		}
 		l.dirty = true
-		l.events.at(l.facts, now).recovered()
+		l.events.At(l.facts, now).Recovered()
 	})
 }
 
@@ -145,10 +146,10 @@ func (s *Supervisor) recoverFound(f lifecycle.Found, lost map[string]bool) {
 	s.startLoop(p, func(l *loop, now lifecycle.Instant) {
 		l.dirty = true
 		if stateLost {
-			l.events.at(l.facts, now).recovered()
+			l.events.At(l.facts, now).Recovered()
 			return
 		}
-		l.emit(now, OrphanFound, "", nil)
+		l.emit(now, event.OrphanFound, "", nil)
 		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(pod, nil), Delete: true, By: "the supervisor (orphaned containers)", At: now}, now)
 	})
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -67,7 +68,7 @@ func TestRejectedForAllReasons(t *testing.T) {
 			t.Fatalf("events %v, %v", events, err)
 		}
 		e := events[0]
-		if e.Kind != supervisor.PodRejected || e.Reason != "PodSecurity" || e.UID != "" || e.Fields["by"] != "a test" || e.Fields["hint"] == "" {
+		if e.Kind != event.PodRejected || e.Reason != "PodSecurity" || e.UID != "" || e.Fields["by"] != "a test" || e.Fields["hint"] == "" {
 			t.Errorf("event %+v", e)
 		}
 	})

@@ -7,6 +7,8 @@ import (
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
+	"github.com/podstead/podstead/supervisor/emit"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -22,14 +24,14 @@ type shared struct {
 	hooks       Hooks
 	store       state.Store
 	checkpoints state.Checkpoints // nil: none are kept
-	journal     Journal           // nil: none is kept
+	journal     event.Journal     // nil: none is kept
 	now         Clock
 	policy      admission.Policy
 	log         *slog.Logger
-	ring        *Ring
+	ring        *event.Ring
 	starts      chan struct{} // holds one token per start in progress
 	// restored has the causes that the journal of earlier supervisors leads to, by UID. It is nil after the recovery.
-	restored map[string]causes
+	restored map[string]emit.Causes
 	// decide is [lifecycle.Decide], except in tests.
 	decide func(*spec.Pod, lifecycle.Facts, lifecycle.Instant) lifecycle.Decision
 }

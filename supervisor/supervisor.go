@@ -9,11 +9,14 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/google/uuid"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
+	"github.com/podstead/podstead/supervisor/emit"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -25,7 +28,7 @@ type Options struct {
 	Hooks       Hooks
 	Store       state.Store
 	Checkpoints state.Checkpoints // nil: probes start again after a restart of the daemon, and stop signals may be sent twice
-	Journal     Journal           // nil: events are lost at a restart of the daemon
+	Journal     event.Journal     // nil: events are lost at a restart of the daemon
 	Clock       Clock
 	// Policy is the admission policy for new pods and ephemeral containers.
 	Policy admission.Policy
@@ -69,18 +72,19 @@ func New(ctx context.Context, o Options) *Supervisor {
 		shared: &shared{
 			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: o.Store, checkpoints: o.Checkpoints, journal: o.Journal,
 			now: o.Clock, policy: o.Policy, log: log, decide: lifecycle.Decide,
-			restored: map[string]causes{},
-			ring:     NewRing(cmp.Or(o.Events, 4096)),
+			restored: map[string]emit.Causes{},
+			ring:     event.NewRing(cmp.Or(o.Events, 4096)),
 			starts:   make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
 		},
 		ctx: ctx, cancel: cancel, stopRecording: stopRecording,
 		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, removing: map[string]int{}, blocked: map[string]string{},
 		sessions: map[string]*session{}, changed: make(chan struct{}),
 	}
-	s.recording.Go(func() { s.shared.ring.log(recording, log) })
+	s.recording.Go(func() { s.shared.ring.Log(recording, log) })
 	if o.Journal != nil {
-		r := &recorder{ring: s.shared.ring, journal: o.Journal, now: o.Clock, pods: s.names}
-		s.recording.Go(func() { r.run(recording) })
+		now := func() time.Time { return o.Clock().Wall }
+		r := event.NewRecorder(s.shared.ring, o.Journal, now, s.names)
+		s.recording.Go(func() { r.Run(recording) })
 	}
 	return s
 }
@@ -138,7 +142,7 @@ func (s *Supervisor) Add(pod *spec.Pod, owner state.Owner) (Snapshot, error) {
 	p := state.Pod{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: uuid.NewString(), Accepted: s.shared.now()}}
 	accepted := make(chan *state.Write, 1)
 	l := s.startLoop(p, func(l *loop, now lifecycle.Instant) {
-		l.emit(now, PodAccepted, "", fields{"by": owner.By})
+		l.emit(now, event.PodAccepted, "", event.Fields{"by": owner.By})
 		accepted <- l.writer.Put(l.state(now))
 	})
 	if l == nil {
@@ -216,7 +220,7 @@ func (s *Supervisor) Pod(name string) (Snapshot, bool) {
 func (s *Supervisor) Now() lifecycle.Instant { return s.shared.now() }
 
 // Events returns the newest events of all pods.
-func (s *Supervisor) Events() *Ring { return s.shared.ring }
+func (s *Supervisor) Events() *event.Ring { return s.shared.ring }
 
 // Changed returns a channel that is closed when the set of pods or the snapshot of a pod changes after the call.
 func (s *Supervisor) Changed() <-chan struct{} {

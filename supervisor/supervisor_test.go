@@ -11,6 +11,7 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -51,10 +52,10 @@ func TestCausesOfEvents(t *testing.T) {
 			}
 			chain = append(chain, string(events[seq-1].Kind))
 		}
-		if got, want := chain[len(chain)-1], string(supervisor.PodAccepted); got != want {
+		if got, want := chain[len(chain)-1], string(event.PodAccepted); got != want {
 			t.Errorf("the first cause is %s, want %s", got, want)
 		}
-		if !slices.Contains(chain, string(supervisor.ContainerBackOff)) || !slices.Contains(chain, string(supervisor.ContainerFailed)) {
+		if !slices.Contains(chain, string(event.ContainerBackOff)) || !slices.Contains(chain, string(event.ContainerFailed)) {
 			t.Errorf("the causes of a restart are %v, want an exit and a back-off", chain)
 		}
 	})

@@ -14,8 +14,8 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 const (
@@ -115,9 +115,9 @@ func refusedPods(ctx context.Context, client *api.Client, now time.Time) look {
 			return ok("none is known: no daemon runs")
 		case err != nil:
 			return look{Warn, "the daemon does not tell: " + err.Error(), "podstead daemon stop makes it leave; any command starts it again"}
-		case e.Kind == supervisor.PodRejected:
+		case e.Kind == event.PodRejected:
 			newest[e.Pod] = e
-		case e.Kind == supervisor.PodAccepted:
+		case e.Kind == event.PodAccepted:
 			delete(newest, e.Pod)
 		}
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -152,7 +153,7 @@ func (s *shown) await(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-func (s *shown) hasEvent(kind supervisor.Kind) func() bool {
+func (s *shown) hasEvent(kind event.Kind) func() bool {
 	return func() bool { return slices.ContainsFunc(s.events, func(e api.Event) bool { return e.Kind == kind }) }
 }
 
@@ -206,7 +207,7 @@ func TestRunShowsPodsToTheirEndAndTakesThemAway(t *testing.T) {
 	if diff := cmp.Diff([]string{"a/c one"}, s.lines); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
-	if len(s.ended) != 2 || !s.hasEvent(supervisor.PodFailed)() || !s.hasEvent(supervisor.PodSucceeded)() {
+	if len(s.ended) != 2 || !s.hasEvent(event.PodFailed)() || !s.hasEvent(event.PodSucceeded)() {
 		t.Errorf("%d pods ended, events %+v", len(s.ended), s.events)
 	}
 	if left := m.pods(); len(left) > 0 {
@@ -259,9 +260,9 @@ func TestRunEndsGracefullyAndThenByForce(t *testing.T) {
 	m, s := newMachine(t, fakeruntime.Options{}), newShown()
 	stops := make(chan struct{})
 	result := m.begin(foreground.Options{Show: s, Stops: stops}, file("a", "trap '' TERM; sleep 1000"))
-	s.await(t, "the start", s.hasEvent(supervisor.ContainerStarted))
+	s.await(t, "the start", s.hasEvent(event.ContainerStarted))
 	stops <- struct{}{}
-	s.await(t, "the graceful stop", s.hasEvent(supervisor.ContainerStopping))
+	s.await(t, "the graceful stop", s.hasEvent(event.ContainerStopping))
 	select {
 	case err := <-result:
 		t.Fatalf("the run has ended by one wish, although its container ignores that: %v", err)
@@ -270,7 +271,7 @@ func TestRunEndsGracefullyAndThenByForce(t *testing.T) {
 	if err := await(t, result); !errors.Is(err, foreground.ErrFailed) {
 		t.Errorf("error %v", err)
 	}
-	if !s.hasEvent(supervisor.ContainerKilled)() {
+	if !s.hasEvent(event.ContainerKilled)() {
 		t.Errorf("nothing was killed: %+v", s.events)
 	}
 }
@@ -285,7 +286,7 @@ func TestRunGivesUpAtTheThirdWish(t *testing.T) {
 	s := newShown()
 	stops := make(chan struct{})
 	result := m.begin(foreground.Options{Show: s, Stops: stops}, file("a", "sleep 1000"))
-	s.await(t, "the start", s.hasEvent(supervisor.ContainerStarted))
+	s.await(t, "the start", s.hasEvent(event.ContainerStarted))
 	for range 3 {
 		stops <- struct{}{}
 	}
@@ -328,7 +329,7 @@ func TestRunShowsWhatBecameOfAPodThatIsGone(t *testing.T) {
 	if err := await(t, result); err != nil && !errors.Is(err, foreground.ErrFailed) {
 		t.Errorf("error %v", err)
 	}
-	for _, kind := range []supervisor.Kind{supervisor.PodStopping, supervisor.ContainerSucceeded} {
+	for _, kind := range []event.Kind{event.PodStopping, event.ContainerSucceeded} {
 		if !s.hasEvent(kind)() {
 			t.Errorf("%s is not shown: %+v", kind, s.events)
 		}
@@ -339,7 +340,7 @@ func TestRunEndsTheOthersIfOneCannotBeMade(t *testing.T) {
 	m := newMachine(t, fakeruntime.Options{})
 	first := newShown()
 	kept := m.begin(foreground.Options{Show: first}, file("taken", "trap 'exit 0' TERM; sleep 1000"))
-	first.await(t, "the first pod", first.hasEvent(supervisor.ContainerStarted))
+	first.await(t, "the first pod", first.hasEvent(event.ContainerStarted))
 
 	client := api.NewClient(m.socket, "podstead run")
 	defer client.Close()

@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // Event is an event in one line, for a person.
@@ -23,7 +23,7 @@ func Event(e *api.Event) string {
 	if object != "" {
 		line += " " + object
 	}
-	if e.Level == supervisor.Warning {
+	if e.Level == event.Warning {
 		line += " warning:"
 	}
 	return Plain(line + " " + e.Message)
@@ -96,7 +96,7 @@ func (h *Human) Line(pod string, l api.Line) {
 // Event shows an event. That a container was made is no news to a person who is told at once what became of it, nor is the short word
 // for what was told at length.
 func (h *Human) Event(e api.Event) {
-	if e.Kind != supervisor.ContainerCreated && e.Kind != supervisor.ImageError {
+	if e.Kind != event.ContainerCreated && e.Kind != event.ImageError {
 		h.say(Event(&e))
 	}
 }
@@ -148,8 +148,8 @@ func (j *JSON) Line(pod string, l api.Line) {
 // Event shows an event; its own type is its level.
 func (j *JSON) Event(e api.Event) {
 	j.print(struct {
-		Type  string           `json:"type"`
-		Level supervisor.Level `json:"level"`
+		Type  string      `json:"type"`
+		Level event.Level `json:"level"`
 		api.Event
 	}{"event", e.Level, e})
 }

@@ -1,4 +1,4 @@
-package supervisor
+package event
 
 import (
 	"context"
@@ -29,20 +29,25 @@ const (
 	journalRetry = time.Minute
 )
 
-// recorder writes events to the journal in a goroutine of its own, so that no loop waits for the disk.
-type recorder struct {
+// Recorder writes the events of a ring to a journal, so that nobody else waits for the disk.
+type Recorder struct {
 	ring    *Ring
 	journal Journal
-	now     Clock
-	pods    func() []string // returns the names of the existing pods
+	now     func() time.Time
+	pods    func() []string
 
 	seq     uint64          // of the newest event that was processed
 	written map[uint64]bool // the Seqs of the last batch
 	failed  bool            // the last write
 }
 
-// run writes events until ctx ends, and then the remaining ones. Events that leave the ring while the journal hangs or fails are lost.
-func (r *recorder) run(ctx context.Context) {
+// NewRecorder returns a recorder. It calls pods for the names of the existing pods.
+func NewRecorder(ring *Ring, journal Journal, now func() time.Time, pods func() []string) *Recorder {
+	return &Recorder{ring: ring, journal: journal, now: now, pods: pods}
+}
+
+// Run writes events until ctx ends, and then the remaining ones. Events that leave the ring while the journal hangs or fails are lost.
+func (r *Recorder) Run(ctx context.Context) {
 	for {
 		events, _, err := r.ring.Follow(ctx, r.seq)
 		if err != nil {
@@ -62,7 +67,7 @@ func (r *recorder) run(ctx context.Context) {
 }
 
 // record writes the events with Kept set, and those that led to them, and reports success.
-func (r *recorder) record(events []Event) bool {
+func (r *Recorder) record(events []Event) bool {
 	restored := r.ring.Restored()
 	r.seq = max(r.seq, restored) // restored events are in the journal
 	events = slices.DeleteFunc(events, func(e Event) bool { return e.Seq <= restored })
@@ -93,7 +98,7 @@ func (r *recorder) record(events []Event) bool {
 }
 
 // chain returns an event after the events that led to it and are not written yet.
-func (r *recorder) chain(e Event, restored uint64, marked map[uint64]bool) []Event {
+func (r *Recorder) chain(e Event, restored uint64, marked map[uint64]bool) []Event {
 	chain := []Event{e}
 	for len(chain) <= maxCauses {
 		cause, found := r.ring.find(chain[len(chain)-1].Cause)
@@ -107,20 +112,20 @@ func (r *recorder) chain(e Event, restored uint64, marked map[uint64]bool) []Eve
 }
 
 // write writes a batch and reports success. Of repeated failures it emits the first.
-func (r *recorder) write(batch []Event, removed bool) bool {
+func (r *Recorder) write(batch []Event, removed bool) bool {
 	err := r.journal.Append(batch)
 	if err == nil && removed {
 		err = r.journal.Retain(r.pods())
 	}
 	if err != nil && !r.failed {
-		r.ring.add(JournalNotDurable.event(r.now(), "", fields{"error": err.Error()}))
+		r.ring.Add(New(JournalNotDurable, r.now(), "", Fields{"error": err.Error()}))
 	}
 	r.failed = err != nil
 	return err == nil
 }
 
-// merge merges two lists of events, ordered by Seq and without duplicates.
-func merge(a, b []Event) []Event {
+// Merge merges two lists of events, ordered by Seq and without duplicates.
+func Merge(a, b []Event) []Event {
 	all := slices.Concat(a, b)
 	slices.SortStableFunc(all, bySeq)
 	return slices.CompactFunc(all, func(x, y Event) bool { return x.Seq == y.Seq })

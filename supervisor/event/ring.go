@@ -1,4 +1,4 @@
-package supervisor
+package event
 
 import (
 	"context"
@@ -29,8 +29,8 @@ func NewRing(size int) *Ring {
 	return &Ring{size: size, more: make(chan struct{})}
 }
 
-// restore adds the events of earlier runs, ordered by Seq, to an empty ring. The Seqs of this run start after theirs.
-func (r *Ring) restore(events []Event) {
+// Restore adds the events of earlier runs, ordered by Seq, to an empty ring. The Seqs of this run start after theirs.
+func (r *Ring) Restore(events []Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(events) == 0 {
@@ -81,8 +81,8 @@ func (r *Ring) find(seq uint64) (Event, bool) {
 	return Event{}, false
 }
 
-// add assigns the next Seq to an event, adds it, wakes the followers, and returns the Seq.
-func (r *Ring) add(e Event) uint64 {
+// Add assigns the next Seq to an event, adds it, wakes the followers, and returns the Seq.
+func (r *Ring) Add(e Event) uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.seq++
@@ -134,8 +134,8 @@ func (r *Ring) Follow(ctx context.Context, seq uint64) (events []Event, missed u
 	}
 }
 
-// log writes every event of this run to the log until ctx ends, and then the remaining ones.
-func (r *Ring) log(ctx context.Context, log *slog.Logger) {
+// Log writes every event of this run to the log until ctx ends, and then the remaining ones.
+func (r *Ring) Log(ctx context.Context, log *slog.Logger) {
 	for seq := uint64(0); ; {
 		events, missed, err := r.Follow(ctx, seq)
 		if err != nil {

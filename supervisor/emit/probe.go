@@ -1,4 +1,4 @@
-package supervisor
+package emit
 
 import (
 	"cmp"
@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -15,7 +16,7 @@ const maxOutput = 1 << 10
 
 // probed emits the result of a probe other than a plain success. count is the number of such results in a row. Results of an older
 // attempt are ignored.
-func (e emission) probed(ref lifecycle.ProbeRef, r lifecycle.ProbeResult, count int) {
+func (e Emission) probed(ref lifecycle.ProbeRef, r lifecycle.ProbeResult, count int) {
 	if e.newest(ref.Container).Ref != ref.Ref {
 		return
 	}
@@ -25,11 +26,11 @@ func (e emission) probed(ref lifecycle.ProbeRef, r lifecycle.ProbeResult, count 
 	output := shorten(r.Message)
 	switch r.Outcome {
 	case lifecycle.ProbeFailure:
-		e.emit(ProbeFailed, ref.Container, fields{"probe": probe, "output": output, "count": strconv.Itoa(count)})
+		e.Emit(event.ProbeFailed, ref.Container, event.Fields{"probe": probe, "output": output, "count": strconv.Itoa(count)})
 	case lifecycle.ProbeError:
-		e.emit(ProbeErrored, ref.Container, fields{"probe": probe, "error": output})
+		e.Emit(event.ProbeErrored, ref.Container, event.Fields{"probe": probe, "error": output})
 	case lifecycle.ProbeWarning:
-		e.emit(ProbeWarned, ref.Container, fields{"probe": probe, "output": output})
+		e.Emit(event.ProbeWarned, ref.Container, event.Fields{"probe": probe, "output": output})
 	case lifecycle.ProbeSuccess:
 	}
 }
@@ -44,7 +45,7 @@ func shorten(output string) string {
 
 // afterProbe returns the kubelet's term for a container that is stopped because of a probe, and its statement about the restart. The
 // kubelet makes none for sidecars, which are always restarted.
-func (e emission) afterProbe(container string) (role, then string) {
+func (e Emission) afterProbe(container string) (role, then string) {
 	c := e.pod.Container(container)
 	switch {
 	case slices.ContainsFunc(e.pod.InitContainers, func(i spec.Container) bool { return i.Name == container }):
@@ -57,7 +58,7 @@ func (e emission) afterProbe(container string) (role, then string) {
 
 // addProbeResult adds the result of the probe that stops a container to the fields. A stop because of a hook has none: the output of
 // hooks is private.
-func (e emission) addProbeResult(f fields, ref lifecycle.Ref, why lifecycle.Reason) {
+func (e Emission) addProbeResult(f event.Fields, ref lifecycle.Ref, why lifecycle.Reason) {
 	probes := e.newest(ref.Container).Probes
 	result, probed := map[lifecycle.Reason]lifecycle.Probed{
 		lifecycle.ReasonLivenessProbe: probes.Liveness, lifecycle.ReasonStartupProbe: probes.Startup,

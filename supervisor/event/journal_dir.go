@@ -1,4 +1,4 @@
-package supervisor
+package event
 
 import (
 	"bytes"
@@ -102,7 +102,7 @@ func (j *DirJournal) read(name string) ([]Event, error) {
 			}
 		}
 	}
-	return merge(events, nil), errors.Join(errs...)
+	return Merge(events, nil), errors.Join(errs...)
 }
 
 // readUpTo reads the first limit bytes of a file.

@@ -1,10 +1,10 @@
-package supervisor
+// Package event has the event table, and keeps events: the newest in memory ([Ring]), and those of each pod on the disk ([Journal]). It does
+// not decide which events are emitted.
+package event
 
 import (
 	"strings"
 	"time"
-
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // Level is the severity of an event: the type of a Kubernetes event.
@@ -18,21 +18,24 @@ const (
 
 // Event is something that happened to a pod. Clients, the journal and the log receive each event once.
 type Event struct {
-	Seq       uint64            `json:"seq"`             // increases, also across restarts of the daemon, which continue at the next multiple of 1e9
-	Cause     uint64            `json:"cause,omitempty"` // the Seq of the event that led to this one; 0: none, or not known
-	Time      time.Time         `json:"time"`
-	Level     Level             `json:"type"`
-	Kind      Kind              `json:"kind"`   // the row of the table
-	Reason    string            `json:"reason"` // the kubelet's, where it has one
-	Pod       string            `json:"pod"`
-	UID       string            `json:"uid"`
-	Container string            `json:"container,omitempty"`
-	Attempt   int               `json:"attempt,omitempty"`
-	Fields    map[string]string `json:"fields,omitempty"`
-	Message   string            `json:"message"`
+	Seq       uint64    `json:"seq"`             // increases, also across restarts of the daemon, which continue at the next multiple of 1e9
+	Cause     uint64    `json:"cause,omitempty"` // the Seq of the event that led to this one; 0: none, or not known
+	Time      time.Time `json:"time"`
+	Level     Level     `json:"type"`
+	Kind      Kind      `json:"kind"`   // the row of the table
+	Reason    string    `json:"reason"` // the kubelet's, where it has one
+	Pod       string    `json:"pod"`
+	UID       string    `json:"uid"`
+	Container string    `json:"container,omitempty"`
+	Attempt   int       `json:"attempt,omitempty"`
+	Fields    Fields    `json:"fields,omitempty"`
+	Message   string    `json:"message"`
 }
 
-// Kind names a row of the table of events.
+// Fields are the values for the fields of an [Entry].
+type Fields map[string]string
+
+// Kind names a row of the event table.
 type Kind string
 
 // Entry is a row of the event table. Log lines, events in the API and the reference page are generated from it.
@@ -177,7 +180,7 @@ var table = func() map[Kind]Entry {
 }()
 
 // sentence returns the sentence with the values of the fields.
-func (e Entry) sentence(fields map[string]string) string {
+func (e Entry) sentence(fields Fields) string {
 	pairs := make([]string, 0, 2*len(e.Fields))
 	for _, name := range e.Fields {
 		pairs = append(pairs, "{"+name+"}", fields[name])
@@ -185,11 +188,11 @@ func (e Entry) sentence(fields map[string]string) string {
 	return strings.NewReplacer(pairs...).Replace(e.Sentence)
 }
 
-// event returns an event of this kind for a pod as a whole, without a cause.
-func (k Kind) event(now lifecycle.Instant, pod string, f fields) Event {
-	entry := table[k]
+// New returns an event for a pod as a whole, without a UID and a cause.
+func New(kind Kind, at time.Time, pod string, f Fields) Event {
+	entry := table[kind]
 	return Event{
-		Time: now.Wall.UTC(), Level: entry.Level, Kind: k, Reason: entry.Reason, Pod: pod,
+		Time: at.UTC(), Level: entry.Level, Kind: kind, Reason: entry.Reason, Pod: pod,
 		Fields: f, Message: entry.sentence(f),
 	}
 }

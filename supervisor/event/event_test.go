@@ -1,4 +1,4 @@
-package supervisor
+package event
 
 import (
 	"context"
@@ -65,7 +65,7 @@ func TestRing(t *testing.T) {
 		t.Errorf("an empty ring holds %v, %d missed", events, missed)
 	}
 	for range 10 {
-		r.add(Event{})
+		r.Add(Event{})
 	}
 	for _, tt := range []struct {
 		since, missed uint64
@@ -94,7 +94,7 @@ func TestRingFollow(t *testing.T) {
 		r := NewRing(4)
 		go func() {
 			time.Sleep(time.Minute)
-			r.add(Event{Pod: "p"})
+			r.Add(Event{Pod: "p"})
 		}()
 		events, missed, err := r.Follow(t.Context(), 0)
 		if err != nil || len(events) != 1 || events[0].Pod != "p" || missed != 0 {

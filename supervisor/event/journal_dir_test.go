@@ -1,4 +1,4 @@
-package supervisor
+package event
 
 import (
 	"fmt"
@@ -135,7 +135,7 @@ func TestDirJournalTruncatedLine(t *testing.T) {
 		"truncated":  func(b []byte) []byte { return b[:len(b)-10] },
 		"zero bytes": func(b []byte) []byte { return append(b[:len(b)-10], make([]byte, 4096)...) },
 		"no newline": func(b []byte) []byte { return b[:len(b)-1] },
-		"another's":  func(b []byte) []byte { return append(b, "{\"seq\":\"x\"}\n[]\nnull\n{}\n"...) },
+		"foreign":    func(b []byte) []byte { return append(b, "{\"seq\":\"x\"}\n[]\nnull\n{}\n"...) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			j, dir := newDirJournal(t)
@@ -160,7 +160,7 @@ func TestDirJournalTruncatedLine(t *testing.T) {
 				t.Fatal(err)
 			}
 			want := []uint64{1, 2, 3, 4}
-			if name == "cut" || name == "zeros" {
+			if name == "truncated" || name == "zero bytes" {
 				want = []uint64{1, 3, 4}
 			}
 			events, err := j.Load()
