@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -18,16 +17,7 @@ type RefusedError struct {
 }
 
 func (e *RefusedError) Error() string {
-	return fmt.Sprintf("pod %q rejected: %s", e.Pod, e.why())
-}
-
-// why returns all reasons on one line.
-func (e *RefusedError) why() string {
-	texts := make([]string, len(e.Refusals))
-	for i, r := range e.Refusals {
-		texts[i] = r.Error()
-	}
-	return strings.Join(texts, "; ")
+	return fmt.Sprintf("pod %q rejected: %s", e.Pod, emit.Reasons(e.Refusals))
 }
 
 // Unwrap returns the reasons.
@@ -48,20 +38,6 @@ func refused(pod string, err error) error {
 // as with Pod Security in Kubernetes, they keep running under a stricter policy.
 func (s *Supervisor) check(pod *spec.Pod) []lifecycle.Refusal {
 	return append(s.shared.policy.Check(pod), lifecycle.Refusals(s.shared.runtime.Admit(pod))...)
-}
-
-// emitRejected emits that a pod was rejected. The event has no UID, because the pod has none.
-func (s *Supervisor) emitRejected(pod string, refusals []lifecycle.Refusal, by string) {
-	var hints []string
-	for _, r := range refusals {
-		if r.Mend != "" && !slices.Contains(hints, r.Mend) {
-			hints = append(hints, r.Mend)
-		}
-	}
-	why := (&RefusedError{Refusals: refusals}).why()
-	e := event.New(event.PodRejected, s.shared.now().Wall, pod, event.Fields{"error": why, "hint": strings.Join(hints, "; "), "by": by})
-	e.Reason = string(refusals[0].Reason)
-	s.shared.ring.Add(e)
 }
 
 // portConflicts returns a refusal for each host port of a pod that another pod uses or has reserved. Pods that have completed or are being

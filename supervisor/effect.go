@@ -5,11 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
@@ -46,6 +46,12 @@ type effects struct {
 type hookRef struct {
 	lifecycle.Ref
 	kind lifecycle.HookKind
+}
+
+// activeProbe is a probe that runs.
+type activeProbe struct {
+	stop    context.CancelFunc
+	ordered bool // by the newest decision
 }
 
 func newEffects(sh *shared, uid string, pod *atomic.Pointer[spec.Pod], m mailbox, log *slog.Logger) *effects {
@@ -107,55 +113,13 @@ func (e *effects) finished(a lifecycle.Action) {
 // run calls do in a goroutine of its own, with a timeout (0: none), and sends one [effectDone]. If ctx ends, which is the context of the
 // loop, it sends nothing: the next supervisor finds out. The returned function cancels do.
 func (e *effects) run(ctx context.Context, timeout time.Duration, a lifecycle.Action, do func(context.Context) (effectResult, error)) context.CancelFunc {
-	limited, cancel := withTimeout(ctx, timeout)
+	limited, cancel := guard.WithTimeout(ctx, timeout)
 	e.running.Go(func() {
 		defer cancel()
-		result, err := guard(limited, e.log, do)
+		result, err := guard.Call(limited, cleanupTimeout, e.log, do)
 		e.mailbox.post(ctx, effectDone{a, result, err})
 	})
 	return cancel
-}
-
-// withTimeout is [context.WithTimeoutCause], where 0 means no timeout.
-func withTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
-	if timeout == 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %v", timeout))
-}
-
-// guard calls do and turns a panic into an error. It abandons do if that does not return within [cleanupTimeout] after the end of ctx.
-func guard[T any](ctx context.Context, log *slog.Logger, do func(context.Context) (T, error)) (T, error) {
-	type returned struct {
-		value T
-		err   error
-	}
-	done := make(chan returned, 1)
-	go func() {
-		defer func() {
-			if r := recover(); r != nil {
-				log.LogAttrs(ctx, slog.LevelError, "an effect panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
-				done <- returned{err: fmt.Errorf("panic: %v", r)}
-			}
-		}()
-		value, err := do(ctx)
-		if err != nil && ctx.Err() != nil {
-			err = errors.Join(context.Cause(ctx), err)
-		}
-		done <- returned{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-	}
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-time.After(cleanupTimeout):
-		var none T
-		return none, fmt.Errorf("%w, and did not return after its cancellation", context.Cause(ctx))
-	}
 }
 
 // failureOf returns the failure that an error carries. An error without one is a failed attempt.

@@ -27,7 +27,7 @@ import (
 // emitted has the kinds that a scenario must emit.
 type emitted []event.Kind
 
-// troubled is a machine on which one method of the engine can fail.
+// troubled is a host on which one method of the engine can fail.
 type troubled struct {
 	*machine
 	*answers

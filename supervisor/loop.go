@@ -60,7 +60,7 @@ type loop struct {
 
 func newLoop(sh *shared, p state.Pod, changed func()) *loop {
 	l := &loop{
-		pod: withoutEphemerals(p.Pod), uid: p.Facts.UID, owner: p.Owner, shared: sh, changed: func() {},
+		pod: withEphemerals(p.Pod, nil), uid: p.Facts.UID, owner: p.Owner, shared: sh, changed: func() {},
 		log:     sh.log.With(slog.String("pod", p.Pod.Name)),
 		mailbox: make(mailbox, 16),
 		ended:   make(chan struct{}),
@@ -74,7 +74,7 @@ func newLoop(sh *shared, p state.Pod, changed func()) *loop {
 	l.markReady = sync.OnceFunc(func() { close(l.ready) })
 	l.status.Conditions = p.Conditions
 	l.writer = state.NewWriter(sh.store, sh.checkpoints, l.uid)
-	l.publish(sh.now()) // nobody can be told of it yet
+	l.publish(sh.now()) // without a notification: the pod is not in the set yet
 	l.changed = changed
 	return l
 }

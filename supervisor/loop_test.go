@@ -134,7 +134,7 @@ func TestRequestCancelled(t *testing.T) {
 	if a, ok, err := box.request(t.Context(), ended, func(lifecycle.Instant) error { return rejected }); !ok || err != nil || !errors.Is(a.err, rejected) {
 		t.Errorf("last message of a loop: answer %v, handled %v, error %v", a.err, ok, err)
 	}
-	box = make(mailbox) // nobody receives
+	box = make(mailbox) // without a receiver
 	if _, ok, err := box.request(t.Context(), ended, accept); ok || err != nil {
 		t.Errorf("after the end of the loop: handled %v, error %v", ok, err)
 	}

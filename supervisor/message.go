@@ -11,7 +11,7 @@ import (
 // A message is something that the loop of a pod handles between two decisions, on its own goroutine. This file declares all of them:
 //
 //	message          sent by                                            reports
-//	startup          Supervisor.startLoop (supervisor.go)               nothing: it is the first message of every loop
+//	startup          Supervisor.startLoop (add.go)                      nothing: it is the first message of every loop
 //	changeRequest    Supervisor.change (change.go)                      that a client stops or changes the pod
 //	effectDone       effects.run (effect.go)                            that an action succeeded or failed
 //	pullProgress     effects.pull (effect.go)                           how much of an image was pulled

@@ -5,14 +5,6 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// withoutEphemerals returns a pod without its ephemeral containers. The loop keeps those in the facts.
-func withoutEphemerals(pod *spec.Pod) *spec.Pod {
-	if len(pod.EphemeralContainers) == 0 {
-		return pod
-	}
-	return withEphemerals(pod, nil)
-}
-
 // withEphemerals returns a copy of a pod with these ephemeral containers and no others.
 func withEphemerals(pod *spec.Pod, list []spec.Container) *spec.Pod {
 	copied := *pod

@@ -6,12 +6,6 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// activeProbe is a probe that runs.
-type activeProbe struct {
-	stop    context.CancelFunc
-	ordered bool // by the newest decision
-}
-
 // setProbes starts and stops probes so that exactly the ordered ones run.
 func (e *effects) setProbes(ctx context.Context, orders []lifecycle.ProbeOrder, address string) {
 	for _, p := range e.probes {

@@ -23,7 +23,7 @@ var unsafeContext = &spec.PodSecurityContext{Sysctls: []spec.Sysctl{{Name: "net.
 // event is emitted.
 func TestRejectedForAllReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		why := errors.New("the machine does not like it")
+		why := errors.New("not supported on this host")
 		m := newMachine(t, fakeruntime.Options{Refuse: func(pod *spec.Pod) error {
 			if pod.Name == "two" {
 				return why

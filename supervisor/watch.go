@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -32,7 +33,7 @@ func (e *effects) watchSandbox(ctx context.Context, sandbox int) {
 func (e *effects) watch(ctx context.Context, what string, wait func(context.Context) (message, error)) {
 	e.running.Go(func() {
 		for {
-			m, err := guard(ctx, e.log, wait)
+			m, err := guard.Call(ctx, cleanupTimeout, e.log, wait)
 			switch {
 			case ctx.Err() != nil:
 				return

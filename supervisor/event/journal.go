@@ -29,7 +29,7 @@ const (
 	journalRetry = time.Minute
 )
 
-// Recorder writes the events of a ring to a journal, so that nobody else waits for the disk.
+// Recorder writes the events of a ring to a journal, so that no other goroutine waits for the disk.
 type Recorder struct {
 	ring    *Ring
 	journal Journal
