@@ -13,7 +13,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // phrase is a phrase that texts for users must not contain, with its replacement.
@@ -132,7 +132,7 @@ func TestFindPhrases(t *testing.T) {
 
 // TestVoiceOfEvents checks the table of events.
 func TestVoiceOfEvents(t *testing.T) {
-	for _, e := range supervisor.Entries() {
+	for _, e := range event.Entries() {
 		t.Run(string(e.Kind), func(t *testing.T) { checkVoice(t, e.Sentence) })
 	}
 }

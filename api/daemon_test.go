@@ -11,6 +11,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -47,7 +48,7 @@ func newTestDaemon(t *testing.T, o fakeruntime.Options) *testDaemon {
 	if err != nil {
 		t.Fatal(err)
 	}
-	journal, err := supervisor.NewDirJournal(filepath.Join(dir, "events"))
+	journal, err := event.NewDirJournal(filepath.Join(dir, "events"))
 	if err != nil {
 		t.Fatal(err)
 	}

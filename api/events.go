@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // events sends the events that are kept, oldest first. Parameters: after (a sequence number of the instance), instance, since (a time),
@@ -28,7 +28,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		s.reply(w, r, nil, err)
 		return
 	}
-	if q.Get("instance") != s.o.Version.Instance && after > s.o.Supervisor.Events().Born() {
+	if q.Get("instance") != s.o.Version.Instance && after > s.o.Supervisor.Events().Restored() {
 		after = 0 // a sequence number of an unknown instance
 	}
 	selected := func(e *Event) bool {
@@ -75,7 +75,7 @@ func (s *Server) sendEvents(r *http.Request, out *stream, follow bool, after uin
 
 func missedEvents(n uint64) Event {
 	return Event{
-		Time: time.Now().UTC(), Level: supervisor.Warning, Kind: EventsMissed, Reason: string(EventsMissed),
+		Time: time.Now().UTC(), Level: event.Warning, Kind: EventsMissed, Reason: string(EventsMissed),
 		Fields: map[string]string{"missed": strconv.FormatUint(n, 10)}, Message: fmt.Sprintf("%d events are no longer kept", n),
 	}
 }

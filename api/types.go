@@ -6,6 +6,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -84,10 +85,10 @@ const (
 )
 
 // Event is an event of a pod.
-type Event = supervisor.Event
+type Event = event.Event
 
 // EventsMissed is the kind of an event that stands for events that are no longer kept. It has no pod. Its field "missed" is their number.
-const EventsMissed supervisor.Kind = "EventsMissed"
+const EventsMissed event.Kind = "EventsMissed"
 
 // CreateRequest requests a pod.
 type CreateRequest struct {

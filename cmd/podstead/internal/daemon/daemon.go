@@ -20,6 +20,7 @@ import (
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -153,7 +154,7 @@ func (o *Options) supervise(ctx context.Context, rt Runtime) (*supervisor.Superv
 	if err != nil {
 		return nil, err
 	}
-	journal, err := supervisor.NewDirJournal(filepath.Join(o.Config.StateDir, "events"))
+	journal, err := event.NewDirJournal(filepath.Join(o.Config.StateDir, "events"))
 	if err != nil {
 		return nil, err
 	}

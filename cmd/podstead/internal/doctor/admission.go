@@ -15,8 +15,8 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
-	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 const (
@@ -114,9 +114,9 @@ func rejectedPods(ctx context.Context, client *api.Client, now time.Time) result
 			return ok("unknown, the daemon is not running")
 		case err != nil:
 			return result{Warn, "list events: " + err.Error(), "restart the daemon with podstead daemon stop; containers keep running"}
-		case e.Kind == supervisor.PodRejected:
+		case e.Kind == event.PodRejected:
 			newest[e.Pod] = e
-		case e.Kind == supervisor.PodAccepted:
+		case e.Kind == event.PodAccepted:
 			delete(newest, e.Pod)
 		}
 	}

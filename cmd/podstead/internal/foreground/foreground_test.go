@@ -21,6 +21,7 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -160,7 +161,7 @@ func (s *recorder) await(t *testing.T, what string, cond func() bool) {
 	}
 }
 
-func (s *recorder) hasEvent(kind supervisor.Kind) func() bool {
+func (s *recorder) hasEvent(kind event.Kind) func() bool {
 	return func() bool { return slices.ContainsFunc(s.events, func(e api.Event) bool { return e.Kind == kind }) }
 }
 
@@ -214,7 +215,7 @@ func TestRunPrintsAndDeletesPods(t *testing.T) {
 	if diff := cmp.Diff([]string{"a/c one"}, s.lines); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
-	if len(s.terminated) != 2 || !s.hasEvent(supervisor.PodFailed)() || !s.hasEvent(supervisor.PodSucceeded)() {
+	if len(s.terminated) != 2 || !s.hasEvent(event.PodFailed)() || !s.hasEvent(event.PodSucceeded)() {
 		t.Errorf("%d pods terminated, events %+v", len(s.terminated), s.events)
 	}
 	if pods := h.pods(); len(pods) > 0 {
@@ -267,9 +268,9 @@ func TestSecondStopKillsPods(t *testing.T) {
 	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
 	stops := make(chan struct{})
 	result := h.start(foreground.Options{Printer: s, Stops: stops}, file("a", "trap '' TERM; sleep 1000"))
-	s.await(t, "the start", s.hasEvent(supervisor.ContainerStarted))
+	s.await(t, "the start", s.hasEvent(event.ContainerStarted))
 	stops <- struct{}{}
-	s.await(t, "the graceful stop", s.hasEvent(supervisor.ContainerStopping))
+	s.await(t, "the graceful stop", s.hasEvent(event.ContainerStopping))
 	select {
 	case err := <-result:
 		t.Fatalf("the run returned after one stop, although the container ignores SIGTERM: %v", err)
@@ -278,7 +279,7 @@ func TestSecondStopKillsPods(t *testing.T) {
 	if err := await(t, result); !errors.Is(err, foreground.ErrFailed) {
 		t.Errorf("error %v", err)
 	}
-	if !s.hasEvent(supervisor.ContainerKilled)() {
+	if !s.hasEvent(event.ContainerKilled)() {
 		t.Errorf("no container was killed: %+v", s.events)
 	}
 }
@@ -293,7 +294,7 @@ func TestThirdStopInterruptsRun(t *testing.T) {
 	s := newRecorder()
 	stops := make(chan struct{})
 	result := h.start(foreground.Options{Printer: s, Stops: stops}, file("a", "sleep 1000"))
-	s.await(t, "the start", s.hasEvent(supervisor.ContainerStarted))
+	s.await(t, "the start", s.hasEvent(event.ContainerStarted))
 	for range 3 {
 		stops <- struct{}{}
 	}
@@ -335,7 +336,7 @@ func TestRunPrintsEventsOfDeletedPod(t *testing.T) {
 	if err := await(t, result); err != nil && !errors.Is(err, foreground.ErrFailed) {
 		t.Errorf("error %v", err)
 	}
-	for _, kind := range []supervisor.Kind{supervisor.PodStopping, supervisor.ContainerSucceeded} {
+	for _, kind := range []event.Kind{event.PodStopping, event.ContainerSucceeded} {
 		if !s.hasEvent(kind)() {
 			t.Errorf("no event %s: %+v", kind, s.events)
 		}
@@ -346,7 +347,7 @@ func TestRunStopsOtherPodsIfOneCannotBeCreated(t *testing.T) {
 	h := newHost(t, fakeruntime.Options{})
 	first := newRecorder()
 	kept := h.start(foreground.Options{Printer: first}, file("taken", "trap 'exit 0' TERM; sleep 1000"))
-	first.await(t, "the first pod", first.hasEvent(supervisor.ContainerStarted))
+	first.await(t, "the first pod", first.hasEvent(event.ContainerStarted))
 
 	client := api.NewClient(h.socket, "podstead run")
 	defer client.Close()

@@ -10,7 +10,7 @@ import (
 	"unicode"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // Event returns an event as a line of text.
@@ -23,7 +23,7 @@ func Event(e *api.Event) string {
 	if object != "" {
 		line += " " + object
 	}
-	if e.Level == supervisor.Warning {
+	if e.Level == event.Warning {
 		line += " warning:"
 	}
 	return Plain(line + " " + e.Message)
@@ -95,7 +95,7 @@ func (t *Text) Line(pod string, l api.Line) {
 
 // Event prints an event, except ContainerCreated and ImageError, which repeat what the next or the previous event reports.
 func (t *Text) Event(e api.Event) {
-	if e.Kind != supervisor.ContainerCreated && e.Kind != supervisor.ImageError {
+	if e.Kind != event.ContainerCreated && e.Kind != event.ImageError {
 		t.printErr(Event(&e))
 	}
 }
@@ -147,8 +147,8 @@ func (j *JSON) Line(pod string, l api.Line) {
 // Event prints an event. The key "type" is taken, so the type of the event has the key "level".
 func (j *JSON) Event(e api.Event) {
 	j.print(struct {
-		Type  string           `json:"type"`
-		Level supervisor.Level `json:"level"`
+		Type  string      `json:"type"`
+		Level event.Level `json:"level"`
 		api.Event
 	}{"event", e.Level, e})
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -270,9 +270,9 @@ func TestTextPrefixesLines(t *testing.T) {
 	text.Line("a", api.Line{Container: "x", Line: "one"})
 	text.Line("b", api.Line{Container: "long", Line: "t\ufffdo", Raw: []byte("t\xffo")})
 	text.Line("a", api.Line{Container: "debug", Line: "added"})
-	text.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ContainerCreated, Message: "Container created"})
-	text.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ImageError, Message: "Error: ErrImagePull"})
-	text.Event(api.Event{Pod: "a", Container: "x", Level: supervisor.Warning, Message: "a \x1b[2J message"})
+	text.Event(api.Event{Pod: "a", Container: "x", Kind: event.ContainerCreated, Message: "Container created"})
+	text.Event(api.Event{Pod: "a", Container: "x", Kind: event.ImageError, Message: "Error: ErrImagePull"})
+	text.Event(api.Event{Pod: "a", Container: "x", Level: event.Warning, Message: "a \x1b[2J message"})
 	if got, want := out.String(), "a/x    | one\nb/long | t\xffo\ndebug | added\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}

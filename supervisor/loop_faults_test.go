@@ -13,15 +13,16 @@ import (
 
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// newest is a store that keeps what was saved last.
+// newest is a store that keeps the last state.
 type newest struct {
 	noStore
 	mu   sync.Mutex
-	save func() error // nil: nothing fails
+	save func() error // may be nil
 	last state.Pod
 }
 
@@ -41,9 +42,9 @@ func (n *newest) Save(e state.Pod) error {
 }
 
 func bubbleClock() Clock {
-	begun := time.Now()
+	started := time.Now()
 	return func() lifecycle.Instant {
-		return lifecycle.Instant{Boot: "b", Mono: time.Since(begun), Wall: time.Now()}
+		return lifecycle.Instant{Boot: "b", Mono: time.Since(started), Wall: time.Now()}
 	}
 }
 
@@ -59,8 +60,8 @@ func leave(t *testing.T, s *Supervisor) {
 	}
 }
 
-// TestChangeIsKept: a change that was answered is known to the next supervisor too, however this one ends.
-func TestChangeIsKept(t *testing.T) {
+// TestChangeIsSavedBeforeTheAnswer expects every change on the disk when the call returns.
+func TestChangeIsSavedBeforeTheAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &newest{save: func() error { time.Sleep(time.Second / 2); return nil }}
 		s := New(t.Context(), Options{Runtime: fakeruntime.New(fakeruntime.Options{}), Store: disk, Clock: bubbleClock()})
@@ -90,7 +91,7 @@ func TestChangeIsKept(t *testing.T) {
 	})
 }
 
-// TestPanicLosesNoAction lets the decision panic that follows each action, when the action is issued and not begun.
+// TestPanicLosesNoAction panics in the decision after each action, when the action is issued but not started.
 func TestPanicLosesNoAction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(t.Context(), Options{Runtime: fakeruntime.New(fakeruntime.Options{}), Store: noStore{}, Clock: bubbleClock()})
@@ -116,8 +117,8 @@ func TestPanicLosesNoAction(t *testing.T) {
 	})
 }
 
-// TestPanicLosesNoEvent lets the first message panic when a pod is taken up, and another one before those that wait.
-func TestPanicLosesNoEvent(t *testing.T) {
+// TestPanicLosesNoMessage panics in the first message after a recovery, and in one before other messages.
+func TestPanicLosesNoMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine, disk, clock := fakeruntime.New(fakeruntime.Options{}), &newest{}, bubbleClock()
 		s := New(t.Context(), Options{Runtime: engine, Store: disk, Clock: clock})
@@ -128,20 +129,20 @@ func TestPanicLosesNoEvent(t *testing.T) {
 		leave(t, s)
 		s = New(t.Context(), Options{Runtime: engine, Store: disk, Clock: clock})
 		defer leave(t, s)
-		l := s.begin(disk.last, func(*loop, lifecycle.Instant) { panic("a bug") })
+		l := s.startLoop(disk.last, func(*loop, lifecycle.Instant) { panic("a bug") })
 		synctest.Wait() // the loop pauses
-		heard := false
-		l.mailbox <- func(lifecycle.Instant) { panic("another bug") }
-		l.mailbox <- func(lifecycle.Instant) { heard = true }
+		handled := false
+		l.mailbox <- startup{func(lifecycle.Instant) { panic("another bug") }}
+		l.mailbox <- startup{func(lifecycle.Instant) { handled = true }}
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if p, _ := s.Pod("p"); !heard || p.Status.Phase != lifecycle.PhaseSucceeded {
-			t.Errorf("the pod is %s; the message behind the one that panicked was heard: %v", p.Status.Phase, heard)
+		if p, _ := s.Pod("p"); !handled || p.Status.Phase != lifecycle.PhaseSucceeded {
+			t.Errorf("the pod is %s; the message after the one that panicked was handled: %v", p.Status.Phase, handled)
 		}
 	})
 }
 
-// TestPanicRepeatsNoEvent has outcomes wait in the mailbox while the loop pauses.
+// TestPanicRepeatsNoEvent has a result in the mailbox while the loop pauses after a panic.
 func TestPanicRepeatsNoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := New(t.Context(), Options{Runtime: fakeruntime.New(fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
@@ -155,22 +156,22 @@ func TestPanicRepeatsNoEvent(t *testing.T) {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
-		s.pods["p"].mailbox <- func(lifecycle.Instant) { panic("a bug") }
+		s.pods["p"].mailbox <- startup{func(lifecycle.Instant) { panic("a bug") }}
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
 		events, _ := s.Events().Since(0)
-		kinds := map[Kind]int{}
+		kinds := map[event.Kind]int{}
 		for _, e := range events {
 			kinds[e.Kind]++
 		}
-		if kinds[InternalError] != 1 || kinds[ContainerStarted] != 1 || kinds[ContainerSucceeded] != 1 || kinds[PodSucceeded] != 1 {
+		if kinds[event.InternalError] != 1 || kinds[event.ContainerStarted] != 1 || kinds[event.ContainerSucceeded] != 1 || kinds[event.PodSucceeded] != 1 {
 			t.Errorf("the events are %v", kinds)
 		}
 	})
 }
 
-// TestLeavingWhileATurnPanics expects a stop that was heard on the disk, though the loop has not come to write it.
-func TestLeavingWhileATurnPanics(t *testing.T) {
+// TestShutdownDuringPanicPause expects that a stop is saved by the shutdown although the turn that folded it panicked.
+func TestShutdownDuringPanicPause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		disk := &newest{}
 		s := New(t.Context(), Options{Runtime: fakeruntime.New(fakeruntime.Options{}), Store: disk, Clock: bubbleClock()})
@@ -185,21 +186,21 @@ func TestLeavingWhileATurnPanics(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		l := s.pods["p"]
-		l.mailbox <- func(now lifecycle.Instant) { l.fold(lifecycle.StopRequested{By: "test", At: now}, now) }
+		l.mailbox <- startup{func(now lifecycle.Instant) { l.fold(lifecycle.StopRequested{By: "test", At: now}, now) }}
 		limited, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		if err := s.Stop(limited, "p", StopOptions{By: "test"}); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a stop that is not heard in time: %v, want the context's error", err)
+			t.Errorf("stop that is not handled in time: %v, want the error of the context", err)
 		}
 		leave(t, s)
 		if disk.last.Facts.Stop.Requested.IsZero() {
-			t.Error("the stop is not on the disk")
+			t.Error("the stop is not saved")
 		}
 	})
 }
 
-// TestWriteIsHeardOfThroughAFullMailbox fails the newest write while the loop is busy and much is told to it.
-func TestWriteIsHeardOfThroughAFullMailbox(t *testing.T) {
+// TestFailedWriteWithFullMailbox fails the newest write while the mailbox is full.
+func TestFailedWriteWithFullMailbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		writing, fails := make(chan struct{}), make(chan struct{})
 		disk := &newest{}
@@ -218,19 +219,19 @@ func TestWriteIsHeardOfThroughAFullMailbox(t *testing.T) {
 		disk.mu.Unlock()
 		l := s.pods["p"]
 		busy := make(chan struct{})
-		l.mailbox <- func(lifecycle.Instant) { l.dirty = true }
+		l.mailbox <- startup{func(lifecycle.Instant) { l.dirty = true }}
 		<-writing
-		l.mailbox <- func(lifecycle.Instant) { <-busy }
+		l.mailbox <- startup{func(lifecycle.Instant) { <-busy }}
 		synctest.Wait()
 		for range cap(l.mailbox) {
-			l.mailbox <- func(lifecycle.Instant) {}
+			l.mailbox <- startup{func(lifecycle.Instant) {}}
 		}
 		close(fails)
 		synctest.Wait()
 		close(busy)
 		synctest.Wait()
 		if p, _ := s.Pod("p"); !p.NotDurable {
-			t.Error("the pod is said to be durable, though the newest write failed")
+			t.Error("NotDurable is not set although the newest write failed")
 		}
 		disk.mu.Lock()
 		disk.save = nil
@@ -238,13 +239,13 @@ func TestWriteIsHeardOfThroughAFullMailbox(t *testing.T) {
 	})
 }
 
-// TestAddWhileLeaving lets the supervisor leave when a pod is half added.
-func TestAddWhileLeaving(t *testing.T) {
+// TestAddDuringShutdown shuts the supervisor down between the reservation of a name and the start of the loop.
+func TestAddDuringShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var s *Supervisor
 		clock, readings := bubbleClock(), 0
 		leaves := func() lifecycle.Instant {
-			if readings++; readings == 2 { // the first is of Add, which holds the lock
+			if readings++; readings == 2 { // the first reading is in Add, which holds the lock
 				leave(t, s)
 			}
 			return clock()
@@ -252,17 +253,17 @@ func TestAddWhileLeaving(t *testing.T) {
 		engine := fakeruntime.New(fakeruntime.Options{})
 		s = New(t.Context(), Options{Runtime: engine, Store: noStore{}, Clock: leaves})
 		if _, err := s.Add(sleeper("5"), state.Owner{}); !errors.Is(err, ErrLeaving) {
-			t.Errorf("adding a pod to a supervisor that has left: %v, want ErrLeaving", err)
+			t.Errorf("add during the shutdown: %v, want ErrLeaving", err)
 		}
 		synctest.Wait()
 		if calls := engine.Calls(); len(calls) > 0 || len(s.Pods()) > 0 {
-			t.Errorf("the pod was begun: %v", calls)
+			t.Errorf("the pod was started: %v", calls)
 		}
 	})
 }
 
-// TestAddedIsToldWhenItIsThere expects the word that there is another pod when readers can see it, not before.
-func TestAddedIsToldWhenItIsThere(t *testing.T) {
+// TestAddIsNotifiedWhenVisible expects that Changed fires for a new pod when Pods returns it, not earlier.
+func TestAddIsNotifiedWhenVisible(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		hangs := fakeruntime.New(fakeruntime.Options{Before: func(ctx context.Context, _ fakeruntime.Call) error {
 			<-ctx.Done()
@@ -271,7 +272,7 @@ func TestAddedIsToldWhenItIsThere(t *testing.T) {
 		s := New(t.Context(), Options{Runtime: hangs, Store: noStore{}, Clock: bubbleClock()})
 		defer leave(t, s)
 		e := state.Pod{Pod: sleeper("5"), Facts: lifecycle.Facts{UID: "u", Accepted: s.shared.now()}}
-		newLoop(s.shared, e, func() { t.Error("told before it is there") })
+		newLoop(s.shared, e, func() { t.Error("notified before the pod is visible") })
 		changed := s.Changed()
 		if _, err := s.Add(sleeper("5"), state.Owner{}); err != nil {
 			t.Fatal(err)
@@ -279,15 +280,15 @@ func TestAddedIsToldWhenItIsThere(t *testing.T) {
 		select {
 		case <-changed:
 		default:
-			t.Error("nobody was told")
+			t.Error("Changed did not fire")
 		}
 	})
 }
 
-// TestEndIsToldBeforeItIsSeen looks for the event of a pod's end when readers first see that it has ended.
-func TestEndIsToldBeforeItIsSeen(t *testing.T) {
+// TestCompletionIsEmittedBeforeSnapshot expects the event of a completed pod before clients see the phase.
+func TestCompletionIsEmittedBeforeSnapshot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		sh := &shared{now: bubbleClock(), ring: NewRing(16), log: slog.New(slog.DiscardHandler), store: noStore{}}
+		sh := &shared{now: bubbleClock(), ring: event.NewRing(16), log: slog.New(slog.DiscardHandler), store: noStore{}}
 		var l *loop
 		ended := false
 		l = newLoop(sh, state.Pod{Pod: sleeper("5"), Facts: lifecycle.Facts{UID: "u", Accepted: sh.now()}}, func() {
@@ -296,67 +297,53 @@ func TestEndIsToldBeforeItIsSeen(t *testing.T) {
 			}
 			ended = true
 			events, _ := sh.ring.Since(0)
-			if n := len(events); n == 0 || events[n-1].Kind != PodFailed {
-				t.Errorf("the pod is seen to have ended, and told is %+v", events)
+			if n := len(events); n == 0 || events[n-1].Kind != event.PodFailed {
+				t.Errorf("the phase is visible, the events are %+v", events)
 			}
 		})
 		now := sh.now()
 		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(l.pod, nil), At: now}, now)
-		l.observe(now)
+		l.publish(now)
 		if !ended {
-			t.Errorf("the pod has not ended: %+v", l.snapshot.Load().Status)
+			t.Errorf("the pod has not completed: %+v", l.snapshot.Load().Status)
 		}
 	})
 }
 
-// counted is a context that counts what hangs on its end.
+// counted is a context that counts the functions registered with AfterFunc.
 type counted struct {
 	context.Context
-	hanging atomic.Int64
+	registered atomic.Int64
 }
 
 func (c *counted) AfterFunc(f func()) func() bool {
-	c.hanging.Add(1)
+	c.registered.Add(1)
 	stop := context.AfterFunc(c.Context, f)
-	return func() bool { c.hanging.Add(-1); return stop() }
+	return func() bool { c.registered.Add(-1); return stop() }
 }
 
-func (c *counted) Value(any) any { return nil } // hides the context within from package context
+func (c *counted) Value(any) any { return nil } // hides the embedded context from package context
 
-// TestEffectsLeaveNothing carries out what a container that crashes for a year would.
-func TestEffectsLeaveNothing(t *testing.T) {
+// TestEffectsReleaseContexts expects that finished effects do not stay registered with the context of the loop.
+func TestEffectsReleaseContexts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ended, end := context.WithCancel(t.Context())
 		defer end()
 		ctx := &counted{Context: ended}
-		sh := &shared{now: bubbleClock(), log: slog.New(slog.DiscardHandler), ring: NewRing(1), store: noStore{}}
+		sh := &shared{now: bubbleClock(), log: slog.New(slog.DiscardHandler), ring: event.NewRing(1), store: noStore{}}
 		l := newLoop(sh, state.Pod{Pod: sleeper("5"), Facts: lifecycle.Facts{UID: "u"}}, func() {})
-		for _, limit := range slices.Repeat([]time.Duration{0, effectLimit}, 5) {
-			l.effect(ctx, limit, lifecycle.RemovePod{}, func(context.Context) (outcome, error) { return nil, nil })
+		for _, limit := range slices.Repeat([]time.Duration{0, effectTimeout}, 5) {
+			l.effects.run(ctx, limit, lifecycle.RemovePod{}, func(context.Context) (effectResult, error) { return effectResult{}, nil })
 		}
-		l.effects.Wait()
-		if n := ctx.hanging.Load(); n != 0 {
-			t.Errorf("%d things hang on the loop's life when all effects have ended", n)
+		l.effects.running.Wait()
+		if n := ctx.registered.Load(); n != 0 {
+			t.Errorf("%d functions are registered after all effects have ended", n)
 		}
 	})
 }
 
-// TestRecorderPassesOver what earlier lives have told: it has nothing to do until there is an event of this one.
-func TestRecorderPassesOver(t *testing.T) {
-	ring := NewRing(16)
-	ring.restore([]Event{{Seq: 5, Kind: PodAccepted, Pod: "p"}})
-	r := &recorder{ring: ring, pods: func() []string { return nil }}
-	events, _ := ring.Since(r.seq)
-	if !r.keep(events) {
-		t.Error("the events of an earlier life are not kept")
-	}
-	if again, _ := ring.Since(r.seq); len(again) > 0 {
-		t.Errorf("it would look at %v for ever", again)
-	}
-}
-
-// TestEndIsNotTakenBack: what is heard of a sandbox after the pod came to rest, and told before, changes nothing.
-func TestEndIsNotTakenBack(t *testing.T) {
+// TestEvictionAfterCompletion expects that an eviction that arrives after the pod has completed changes nothing.
+func TestEvictionAfterCompletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := fakeruntime.New(fakeruntime.Options{})
 		s := New(t.Context(), Options{Runtime: engine, Store: noStore{}, Clock: bubbleClock()})
@@ -367,7 +354,7 @@ func TestEndIsNotTakenBack(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		busy := make(chan struct{})
-		s.pods["p"].mailbox <- func(lifecycle.Instant) { <-busy }
+		s.pods["p"].mailbox <- startup{func(lifecycle.Instant) { <-busy }}
 		synctest.Wait()
 		engine.Crash(added.Facts.UID, "c", lifecycle.Exit{})
 		synctest.Wait()

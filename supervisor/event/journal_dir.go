@@ -1,4 +1,4 @@
-package supervisor
+package event
 
 import (
 	"bytes"
@@ -20,41 +20,41 @@ import (
 )
 
 const (
-	// maxJournal is the size of a file of the journal at which it makes room for another. A pod has two at most: that is a
-	// few hundred events.
+	// maxJournal is the size in bytes at which a file of the journal is rotated. A pod has at most two files, which is a few hundred
+	// events.
 	maxJournal = 64 << 10
-	// maxForgotten is how many names of pods that are gone have files.
-	maxForgotten = 32
-	// maxLine is what an event can have. Longer lines are none.
+	// maxRemoved is for how many names of removed pods the files are kept.
+	maxRemoved = 32
+	// maxLine is the maximum length of an event in bytes. Longer events are not stored.
 	maxLine = 32 << 10
 
 	journalExt = ".jsonl"
-	olderExt   = ".1" + journalExt
-	// others has the events of no pod, or of one whose name cannot be that of a file.
+	rotatedExt = ".1" + journalExt
+	// others is the file for events without a pod, and for pods whose name cannot be a file name.
 	others = "_others"
 )
 
-// journalName is what a pod's name must be to be that of a file.
+// journalName matches the pod names that can be file names.
 var journalName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,200}$`)
 
-// DirJournal is a [Journal] of one file for each name of a pod, and an older one, in one folder: a JSON object a line.
-// Nothing waits until it is on the disk, but an older file is whole before the newer one begins. A line that a loss of
-// power has broken is no event, and the next one begins after it.
+// DirJournal is a [Journal] in a directory. It has one file per pod name, with one JSON object per line, and one rotated file. Writes are
+// not synced, but a file is synced before it is rotated. A line that a power failure has truncated is ignored.
 type DirJournal struct {
 	dir string
 
 	mu    sync.Mutex
-	sizes map[string]int64 // of the newer file of a name that was written to or looked at
+	sizes map[string]int64 // of the current files that were written to, by name
 }
 
-// NewDirJournal returns a journal in the folder, which it makes.
+// NewDirJournal returns a journal in the directory, which it creates if needed.
 func NewDirJournal(dir string) (*DirJournal, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return nil, fmt.Errorf("make folder of the journal: %w", err)
+		return nil, fmt.Errorf("create journal directory: %w", err)
 	}
 	return &DirJournal{dir: dir, sizes: map[string]int64{}}, nil
 }
 
+// fileOf returns the name of the file for a pod, without extension.
 func fileOf(pod string) string {
 	if !journalName.MatchString(pod) {
 		return others
@@ -86,11 +86,11 @@ func (j *DirJournal) Read(pod string) ([]Event, error) {
 	return slices.DeleteFunc(events, func(e Event) bool { return e.Pod != pod }), err
 }
 
-// read returns the events of a name, each once, in the order of their numbers.
+// read returns the events in the files of a name, ordered by Seq and without duplicates.
 func (j *DirJournal) read(name string) ([]Event, error) {
 	var events []Event
 	var errs []error
-	for _, ext := range []string{olderExt, journalExt} {
+	for _, ext := range []string{rotatedExt, journalExt} {
 		text, err := readUpTo(filepath.Join(j.dir, name+ext), 2*maxJournal)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("read journal of %s: %w", name, err))
@@ -102,10 +102,10 @@ func (j *DirJournal) read(name string) ([]Event, error) {
 			}
 		}
 	}
-	return merge(events, nil), errors.Join(errs...)
+	return Merge(events, nil), errors.Join(errs...)
 }
 
-// readUpTo reads a file, of which no more than limit bytes can be anything of ours.
+// readUpTo reads the first limit bytes of a file.
 func readUpTo(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -136,12 +136,12 @@ func (j *DirJournal) Append(events []Event) error {
 	return errors.Join(errs...)
 }
 
-// newestLines are the last lines of a text that fit into a number of bytes.
+// newestLines returns the last lines of a text that fit into limit bytes.
 func newestLines(text []byte, limit int) []byte {
 	if len(text) <= limit {
 		return text
 	}
-	text = text[len(text)-limit-1:] // with the end of the line before, if it is one
+	text = text[len(text)-limit-1:] // begins with the newline of the previous line if the limit is at a line boundary
 	return text[bytes.IndexByte(text, '\n')+1:]
 }
 
@@ -149,13 +149,13 @@ func (j *DirJournal) append(name string, text []byte) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	path := filepath.Join(j.dir, name+journalExt)
-	size, known := j.sizes[name]
-	if st, err := os.Stat(path); !known && err == nil {
+	size, cached := j.sizes[name]
+	if st, err := os.Stat(path); !cached && err == nil {
 		size = st.Size()
-		text = append([]byte{'\n'}, text...) // behind what a crash may have left of a line
+		text = append([]byte{'\n'}, text...) // ends a line that a crash may have truncated
 	}
 	if size > 0 && size+int64(len(text)) > maxJournal {
-		if err := j.turn(name); err != nil {
+		if err := j.rotate(name); err != nil {
 			return err
 		}
 	}
@@ -168,13 +168,13 @@ func (j *DirJournal) append(name string, text []byte) error {
 		j.sizes[name] = st.Size()
 	}
 	if err != nil {
-		delete(j.sizes, name) // a part of a line may be there
+		delete(j.sizes, name) // a truncated line may have been written
 	}
 	return errors.Join(err, f.Close())
 }
 
-// turn makes the newer file of a name the older one. It is on the disk before that, so that a loss of power cannot take both.
-func (j *DirJournal) turn(name string) error {
+// rotate renames the current file of a name. It syncs the file first, so that a power failure cannot lose both files.
+func (j *DirJournal) rotate(name string) error {
 	delete(j.sizes, name)
 	path := filepath.Join(j.dir, name+journalExt)
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
@@ -183,7 +183,7 @@ func (j *DirJournal) turn(name string) error {
 	}
 	err = errors.Join(f.Sync(), f.Close())
 	if err == nil {
-		err = os.Rename(path, filepath.Join(j.dir, name+olderExt))
+		err = os.Rename(path, filepath.Join(j.dir, name+rotatedExt))
 	}
 	if err == nil {
 		err = atomicfile.SyncDir(j.dir)
@@ -206,8 +206,8 @@ func (j *DirJournal) Retain(pods []string) error {
 	names = slices.DeleteFunc(names, func(f journalFile) bool { return present[f.name] })
 	slices.SortFunc(names, func(a, b journalFile) int { return b.changed.Compare(a.changed) })
 	var errs []error
-	for _, f := range names[min(maxForgotten, len(names)):] {
-		for _, ext := range []string{olderExt, journalExt} {
+	for _, f := range names[min(maxRemoved, len(names)):] {
+		for _, ext := range []string{rotatedExt, journalExt} {
 			if err := os.Remove(filepath.Join(j.dir, f.name+ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				errs = append(errs, err)
 			}
@@ -217,25 +217,25 @@ func (j *DirJournal) Retain(pods []string) error {
 	return errors.Join(errs...)
 }
 
-// journalFile is a name that has files.
+// journalFile is a name that has one or two files.
 type journalFile struct {
 	name    string
 	changed time.Time
 }
 
-// names are those that have a newer file, or an older one alone.
+// names returns all names that have files.
 func (j *DirJournal) names() ([]journalFile, error) {
 	entries, err := os.ReadDir(j.dir)
 	if err != nil {
-		return nil, fmt.Errorf("read folder of the journal: %w", err)
+		return nil, fmt.Errorf("read journal directory: %w", err)
 	}
 	found := map[string]time.Time{}
 	for _, entry := range entries {
-		name, ours := strings.CutSuffix(entry.Name(), journalExt)
-		if !ours || !entry.Type().IsRegular() {
+		name, isJournal := strings.CutSuffix(entry.Name(), journalExt)
+		if !isJournal || !entry.Type().IsRegular() {
 			continue
 		}
-		name, _ = strings.CutSuffix(name, strings.TrimSuffix(olderExt, journalExt))
+		name, _ = strings.CutSuffix(name, strings.TrimSuffix(rotatedExt, journalExt))
 		if st, err := entry.Info(); err == nil && st.ModTime().After(found[name]) {
 			found[name] = st.ModTime()
 		}

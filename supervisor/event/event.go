@@ -1,11 +1,13 @@
-package supervisor
+// Package event has the event table, and keeps events: the newest in memory ([Ring]), and those of each pod on the disk ([Journal]). It does
+// not decide which events are emitted.
+package event
 
 import (
 	"strings"
 	"time"
 )
 
-// Level says whether a person should worry (the type of a Kubernetes event).
+// Level is the severity of an event: the type of a Kubernetes event.
 type Level string
 
 // The levels.
@@ -14,35 +16,38 @@ const (
 	Warning Level = "Warning"
 )
 
-// Event is something that happened to a pod, told once: in the log, on the API, and to whoever follows.
+// Event is something that happened to a pod. Clients, the journal and the log receive each event once.
 type Event struct {
-	Seq       uint64            `json:"seq"`             // rises, over restarts too; each life of the supervisor begins at another thousand million
-	Cause     uint64            `json:"cause,omitempty"` // the Seq of the event that led to this one; 0: not known any more
-	Time      time.Time         `json:"time"`
-	Level     Level             `json:"type"`
-	Kind      Kind              `json:"kind"`   // which row of the table
-	Reason    string            `json:"reason"` // the kubelet's word where it has one
-	Pod       string            `json:"pod"`
-	UID       string            `json:"uid"`
-	Container string            `json:"container,omitempty"`
-	Attempt   int               `json:"attempt,omitempty"`
-	Fields    map[string]string `json:"fields,omitempty"`
-	Message   string            `json:"message"`
+	Seq       uint64    `json:"seq"`             // increases, also across restarts of the daemon, which continue at the next multiple of 1e9
+	Cause     uint64    `json:"cause,omitempty"` // the Seq of the event that led to this one; 0: none, or not known
+	Time      time.Time `json:"time"`
+	Level     Level     `json:"type"`
+	Kind      Kind      `json:"kind"`   // the row of the table
+	Reason    string    `json:"reason"` // the kubelet's, where it has one
+	Pod       string    `json:"pod"`
+	UID       string    `json:"uid"`
+	Container string    `json:"container,omitempty"`
+	Attempt   int       `json:"attempt,omitempty"`
+	Fields    Fields    `json:"fields,omitempty"`
+	Message   string    `json:"message"`
 }
 
-// Kind names a row of the table of events.
+// Fields are the values for the fields of an [Entry].
+type Fields map[string]string
+
+// Kind names a row of the event table.
 type Kind string
 
-// Entry is a row of the table of events: log lines, the API's JSON and the reference page are made from it.
+// Entry is a row of the event table. Log lines, events in the API and the reference page are generated from it.
 type Entry struct {
 	Kind     Kind
 	Reason   string
 	Level    Level
 	Sentence string // with {field} for each of Fields
 	Fields   []string
-	// More are fields beside those of the sentence, which may be empty.
+	// More has fields that are not in the sentence. They may be empty.
 	More []string
-	// Kept says that the [Journal] keeps the event, with what led to it.
+	// Kept is set if the [Journal] stores the event and those that led to it. It stores other events only as causes.
 	Kept bool
 }
 
@@ -104,7 +109,7 @@ const (
 	ImageInspectFailed       Kind = "ImageInspectFailed"
 )
 
-// Entries returns the table of events, in the order of a pod's life. Where the kubelet emits the same event, Reason and Sentence
+// Entries returns the event table, in the order of the life of a pod. Where the kubelet emits the same event, Reason and Sentence
 // are the kubelet's.
 func Entries() []Entry {
 	return []Entry{
@@ -165,7 +170,7 @@ func Entries() []Entry {
 	}
 }
 
-// table is Entries by kind.
+// table has the entries by kind.
 var table = func() map[Kind]Entry {
 	byKind := map[Kind]Entry{}
 	for _, e := range Entries() {
@@ -174,11 +179,20 @@ var table = func() map[Kind]Entry {
 	return byKind
 }()
 
-// sentence fills the fields into the sentence of a kind.
-func (e Entry) sentence(fields map[string]string) string {
+// sentence returns the sentence with the values of the fields.
+func (e Entry) sentence(fields Fields) string {
 	pairs := make([]string, 0, 2*len(e.Fields))
 	for _, name := range e.Fields {
 		pairs = append(pairs, "{"+name+"}", fields[name])
 	}
 	return strings.NewReplacer(pairs...).Replace(e.Sentence)
+}
+
+// New returns an event for a pod as a whole, without a UID and a cause.
+func New(kind Kind, at time.Time, pod string, f Fields) Event {
+	entry := table[kind]
+	return Event{
+		Time: at.UTC(), Level: entry.Level, Kind: kind, Reason: entry.Reason, Pod: pod,
+		Fields: f, Message: entry.sentence(f),
+	}
 }

@@ -1,4 +1,4 @@
-package supervisor
+package event
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// TestTable walks the table of events: every kind has a row, and every row says what its fields are.
+// TestTable expects a row for every kind, and the fields of its sentence in every row.
 func TestTable(t *testing.T) {
 	file, err := parser.ParseFile(token.NewFileSet(), "event.go", nil, 0)
 	if err != nil {
@@ -50,7 +50,7 @@ func TestTable(t *testing.T) {
 		}
 		for _, more := range e.More {
 			if slices.Contains(fields, more) {
-				t.Errorf("%s: the field %s is in the sentence already", e.Kind, more)
+				t.Errorf("%s: the field %s is also in the sentence", e.Kind, more)
 			}
 		}
 		if e.Reason == "" || (e.Level != Normal && e.Level != Warning) {
@@ -65,7 +65,7 @@ func TestRing(t *testing.T) {
 		t.Errorf("an empty ring holds %v, %d missed", events, missed)
 	}
 	for range 10 {
-		r.add(Event{})
+		r.Add(Event{})
 	}
 	for _, tt := range []struct {
 		since, missed uint64
@@ -76,7 +76,7 @@ func TestRing(t *testing.T) {
 		{6, 0, []uint64{7, 8, 9, 10}},
 		{9, 0, []uint64{10}},
 		{10, 0, nil},
-		{99, 6, []uint64{7, 8, 9, 10}}, // of an earlier supervisor
+		{99, 6, []uint64{7, 8, 9, 10}}, // of a supervisor whose journal was lost
 	} {
 		events, missed := r.Since(tt.since)
 		var got []uint64
@@ -94,7 +94,7 @@ func TestRingFollow(t *testing.T) {
 		r := NewRing(4)
 		go func() {
 			time.Sleep(time.Minute)
-			r.add(Event{Pod: "p"})
+			r.Add(Event{Pod: "p"})
 		}()
 		events, missed, err := r.Follow(t.Context(), 0)
 		if err != nil || len(events) != 1 || events[0].Pod != "p" || missed != 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// notes are kept in memory, and outlive the supervisors that are started on them.
+// checkpoints is a [state.Checkpoints] in memory.
 type checkpoints struct {
 	mu    sync.Mutex
 	kept  map[string]state.Checkpoint
@@ -29,10 +29,10 @@ func (v *checkpoints) Load() (map[string]state.Checkpoint, error) {
 	return maps.Clone(v.kept), nil
 }
 
-func (v *checkpoints) Save(uid string, said state.Checkpoint) error {
+func (v *checkpoints) Save(uid string, c state.Checkpoint) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	v.kept[uid] = said
+	v.kept[uid] = c
 	v.saves++
 	return nil
 }
@@ -44,7 +44,7 @@ func (v *checkpoints) Delete(uid string) error {
 	return nil
 }
 
-// answers says what the commands of probes and hooks do, by name: the script of the newest call of [answers.set].
+// answers has the scripts that the commands of probes and hooks run, by name of the command.
 type answers struct {
 	mu      sync.Mutex
 	scripts map[string]string
@@ -90,7 +90,7 @@ func restarted(s supervisor.Snapshot) bool {
 	return s.Status.ContainerStatuses[0].RestartCount == 1 && s.Status.ContainerStatuses[0].State.Running != nil
 }
 
-// expectMessages compares the events of the pod's only container since the last call, but for its starts and exits.
+// expectMessages compares the events of the only container since the last call, except its starts and exits.
 func (m *machine) expectMessages(want ...string) {
 	m.t.Helper()
 	synctest.Wait()
@@ -118,6 +118,6 @@ func (m *machine) delete(name string) {
 	if err := m.Stop(m.t.Context(), name, supervisor.StopOptions{Delete: true, By: "test"}); err != nil {
 		m.t.Fatal(err)
 	}
-	m.untilGone(name)
+	m.untilRemoved(name)
 	synctest.Wait()
 }

@@ -18,13 +18,13 @@ func TestDeadline(t *testing.T) {
 		m.start()
 		p, limit := pod("p", spec.RestartAlways, "trap 'exit 0' TERM; sleep 100000"), spec.Seconds(90)
 		p.ActiveDeadlineSeconds = &limit
-		begun := time.Now()
+		started := time.Now()
 		m.add(p)
 		s := m.until("p", "at rest", func(s supervisor.Snapshot) bool { return s.AtRest })
-		if s.Status.Phase != lifecycle.PhaseFailed || s.Status.Reason != lifecycle.ReasonDeadlineExceeded || time.Since(begun) != 90*time.Second {
-			t.Errorf("after %v the pod is %s (%s)", time.Since(begun), s.Status.Phase, s.Status.Reason)
+		if s.Status.Phase != lifecycle.PhaseFailed || s.Status.Reason != lifecycle.ReasonDeadlineExceeded || time.Since(started) != 90*time.Second {
+			t.Errorf("after %v the pod is %s (%s)", time.Since(started), s.Status.Phase, s.Status.Reason)
 		}
-		m.expectStory("PodAccepted", "SandboxReady", "ImagePulling c0", "ImagePulled c0", "ContainerCreated c0", "ContainerStarted c0",
+		m.expectEvents("PodAccepted", "SandboxReady", "ImagePulling c0", "ImagePulled c0", "ContainerCreated c0", "ContainerStarted c0",
 			"PodDeadlineExceeded", "ContainerStopping c0", "ContainerSucceeded c0", "PodFailed")
 	})
 }
@@ -49,35 +49,35 @@ func TestSidecarAndRestartAll(t *testing.T) {
 		if s.Facts.Sandbox.N != 1 || side.RestartCount != 1 || app.RestartCount != 1 {
 			t.Errorf("sandbox %d, restarts %d and %d; want the first, and one each", s.Facts.Sandbox.N, side.RestartCount, app.RestartCount)
 		}
-		m.expectStory("PodAccepted", "SandboxReady", "ImagePulling side", "ImagePulled side", "ContainerCreated side", "ContainerStarted side",
+		m.expectEvents("PodAccepted", "SandboxReady", "ImagePulling side", "ImagePulled side", "ContainerCreated side", "ContainerStarted side",
 			"ImagePresent c0", "ContainerCreated c0", "ContainerStarted c0", "ContainerFailed c0", "ContainerStopping side", "ContainerSucceeded side", "PodRestarting",
 			"ImagePresent side", "ContainerCreated side", "ContainerStarted side", "ImagePresent c0", "ContainerCreated c0", "ContainerStarted c0")
 	})
 }
 
-func TestEngineAwayIsUnknown(t *testing.T) {
+func TestPhaseUnknownWhileEngineUnavailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		begun := time.Now()
+		started := time.Now()
 		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
-			if since := time.Since(begun); c.Method == "StartContainer" && since < 30*time.Second {
-				return lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "away"}
+			if since := time.Since(started); c.Method == "StartContainer" && since < 30*time.Second {
+				return lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "unavailable"}
 			}
 			return nil
 		}})
 		m.start()
 		m.add(pod("p", spec.RestartAlways, "sleep 100000"))
 		s := m.untilPhase("p", lifecycle.PhaseUnknown)
-		if since := time.Since(begun); s.Status.Reason != lifecycle.ReasonEngineUnavailable || since <= 10*time.Second || since > 12*time.Second {
+		if since := time.Since(started); s.Status.Reason != lifecycle.ReasonEngineUnavailable || since <= 10*time.Second || since > 12*time.Second {
 			t.Errorf("after %v the pod is Unknown (%s)", since, s.Status.Reason)
 		}
 		m.crash()
 		m.start()
 		if s, _ := m.Pod("p"); s.Status.Phase != lifecycle.PhasePending {
-			t.Errorf("a supervisor that knows nothing yet says %s", s.Status.Phase)
+			t.Errorf("the phase before the engine has answered is %s", s.Status.Phase)
 		}
 		s = m.untilPhase("p", lifecycle.PhaseRunning)
 		if s.Status.Reason != "" || !s.Facts.EngineUnavailable.IsZero() {
-			t.Errorf("the engine is back: %s, away since %v", s.Status.Reason, s.Facts.EngineUnavailable)
+			t.Errorf("engine available: reason %s, unavailable since %v", s.Status.Reason, s.Facts.EngineUnavailable)
 		}
 	})
 }

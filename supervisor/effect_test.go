@@ -14,8 +14,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// TestPowerCuts: a container that runs well is not delayed at the next boot, however often the machine loses its power.
-func TestPowerCuts(t *testing.T) {
+// TestPowerFailures expects no restart delay after a boot, however often the power fails.
+func TestPowerFailures(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -25,18 +25,18 @@ func TestPowerCuts(t *testing.T) {
 			time.Sleep(24 * time.Hour)
 			m.crash()
 			m.engine.Reboot()
-			m.boot, m.begun = fmt.Sprintf("boot-%d", n), time.Now()
+			m.boot, m.started = fmt.Sprintf("boot-%d", n), time.Now()
 			m.start()
 			m.until("p", "up", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
-			if took := time.Since(m.begun); took > 2*time.Second {
-				t.Errorf("boot %d: it was up after %v", n, took)
+			if took := time.Since(m.started); took > 2*time.Second {
+				t.Errorf("boot %d: ready after %v", n, took)
 			}
 		}
 	})
 }
 
-// TestDiskIsTriedAgain: a state that could not be written is, once the disk is well, whatever else the pod hears of.
-func TestDiskIsTriedAgain(t *testing.T) {
+// TestFailedWriteIsRetried expects that a failed write is retried although the loop handles messages all the time.
+func TestFailedWriteIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{Exec: func(lifecycle.Ref, []string) (fakeruntime.Program, bool) {
 			return fakeruntime.Read([]string{"false"}), true
@@ -44,24 +44,24 @@ func TestDiskIsTriedAgain(t *testing.T) {
 		m.start()
 		m.disk.fail(errors.New("no space left on device"))
 		p := pod("p", spec.RestartAlways, "sleep 1000000")
-		p.Containers[0].ReadinessProbe = execProbe("fails") // each answer is a message
+		p.Containers[0].ReadinessProbe = execProbe("fails") // each result is a message
 		m.add(p)
-		m.until("p", "known not to be durable", func(s supervisor.Snapshot) bool { return s.NotDurable })
+		m.until("p", "not durable", func(s supervisor.Snapshot) bool { return s.NotDurable })
 		time.Sleep(time.Minute)
 		m.disk.fail(nil)
 		time.Sleep(2 * time.Minute)
 		if s, _ := m.Pod("p"); s.NotDurable || len(m.disk.files) != 1 {
-			t.Errorf("2 minutes after the disk is well: not durable %v, %d files", s.NotDurable, len(m.disk.files))
+			t.Errorf("2 minutes after the disk recovered: not durable %v, %d files", s.NotDurable, len(m.disk.files))
 		}
 	})
 }
 
-// TestFailedRemovals: what could not be removed goes with what is removed next.
+// TestFailedRemovals expects that a later removal also removes what earlier ones could not.
 func TestFailedRemovals(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		begun := time.Now()
+		started := time.Now()
 		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
-			if c.Method == "RemoveContainer" && time.Since(begun) < time.Hour {
+			if c.Method == "RemoveContainer" && time.Since(started) < time.Hour {
 				return errors.New("disk full")
 			}
 			return nil
@@ -70,17 +70,17 @@ func TestFailedRemovals(t *testing.T) {
 		m.add(pod("p", spec.RestartAlways, "sleep 1; exit 1"))
 		time.Sleep(2 * time.Hour)
 		if found, _ := m.engine.Inventory(t.Context()); len(found) != 1 || len(found[0].Runs) > 2 {
-			t.Errorf("an hour after the last failure the engine holds %+v", found)
+			t.Errorf("an hour after the last failure the engine has %+v", found)
 		}
 	})
 }
 
-// TestEngineAnswersAWatch: an engine that was away is there when the end of what runs is told, though nothing else is asked.
-func TestEngineAnswersAWatch(t *testing.T) {
+// TestExitMarksEngineAvailable expects that the report of an exit marks the engine as available.
+func TestExitMarksEngineAvailable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
 			if c.Method == "Exec" {
-				return lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "away"}
+				return lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "unavailable"}
 			}
 			return nil
 		}})
@@ -95,24 +95,24 @@ func TestEngineAnswersAWatch(t *testing.T) {
 	})
 }
 
-// TestEphemeralOfAPodThatFinishes is refused: it would never run.
-func TestEphemeralOfAPodThatFinishes(t *testing.T) {
+// TestEphemeralOfCompletingPod expects a rejection: the container would never run.
+func TestEphemeralOfCompletingPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
 		p := pod("p", spec.RestartNever, "sleep 5")
 		p.InitContainers = []spec.Container{{Name: "side", Image: "image", RestartPolicy: spec.RestartAlways, Command: []string{"sleep", "100000"}}}
 		m.add(p)
-		time.Sleep(10 * time.Second) // the sidecar has its grace period
+		time.Sleep(10 * time.Second) // the sidecar is in its grace period
 		err := m.AddEphemeral(t.Context(), "p", "", &spec.Container{Name: "debug", Image: "image"}, "test")
 		if _, refused := errors.AsType[*supervisor.RefusedError](err); !refused {
-			t.Errorf("an ephemeral container in a pod whose work is done: %v, want a refusal", err)
+			t.Errorf("ephemeral container in a completing pod: %v, want a rejection", err)
 		}
 	})
 }
 
-// TestEphemeralsThatOnlyTheEngineKnows are taken up with all that they are.
-func TestEphemeralsThatOnlyTheEngineKnows(t *testing.T) {
+// TestEphemeralsMissingInState expects that ephemeral containers are recovered from the inventory if their write was lost.
+func TestEphemeralsMissingInState(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		pulls := make(chan struct{})
 		m := newMachine(t, fakeruntime.Options{Before: func(ctx context.Context, c fakeruntime.Call) error {

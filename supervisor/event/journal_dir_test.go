@@ -1,4 +1,4 @@
-package supervisor
+package event
 
 import (
 	"fmt"
@@ -41,7 +41,7 @@ func TestDirJournal(t *testing.T) {
 	if err := j.Append(events); err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // by this one, and by that of the next start
+	for range 2 { // by this journal, and by one that is opened again
 		all, err := j.Load()
 		if diff := cmp.Diff(events, all); diff != "" || err != nil {
 			t.Errorf("all (-want +got, %v):\n%s", err, diff)
@@ -61,8 +61,8 @@ func TestDirJournal(t *testing.T) {
 	}
 }
 
-// TestDirJournalIsBounded writes what a crash loop of years writes, and reads the newest.
-func TestDirJournalIsBounded(t *testing.T) {
+// TestDirJournalSize writes the events of a crash loop of years, and expects the newest in two small files.
+func TestDirJournalSize(t *testing.T) {
 	j, dir := newDirJournal(t)
 	size := func() (n int64) {
 		entries, err := os.ReadDir(dir)
@@ -90,7 +90,7 @@ func TestDirJournalIsBounded(t *testing.T) {
 			t.Fatalf("the files have %d bytes", n)
 		}
 		if j, _ = NewDirJournal(dir); j == nil {
-			t.Fatal("no journal")
+			t.Fatal("the journal is empty")
 		}
 	}
 	events, err := j.Read("web")
@@ -99,17 +99,16 @@ func TestDirJournalIsBounded(t *testing.T) {
 	}
 	for i, e := range events {
 		if want := seq - uint64(len(events)-1-i); e.Seq != want {
-			t.Fatalf("number %d in the place of %d", e.Seq, want)
+			t.Fatalf("Seq %d, want %d", e.Seq, want)
 		}
 	}
 	if err := j.Append([]Event{eventOf(seq+1, "web", strings.Repeat("x", maxLine))}); err != nil || size() > 2*maxJournal {
-		t.Errorf("an event that is too long: %v", err)
+		t.Errorf("append of an event over the limit: %v", err)
 	}
 }
 
-// TestDirJournalSurvivesABrokenEnd cuts the file within its last line, as a loss of power does, or fills it with zeros.
-// TestDirJournalOfALongBatch keeps the newest events of one that is longer than a file.
-func TestDirJournalOfALongBatch(t *testing.T) {
+// TestDirJournalLongBatch expects the newest events of a batch that exceeds the file size.
+func TestDirJournalLongBatch(t *testing.T) {
 	j, dir := newDirJournal(t)
 	var batch []Event
 	for seq := uint64(1); seq <= 1000; seq++ {
@@ -130,12 +129,13 @@ func TestDirJournalOfALongBatch(t *testing.T) {
 	}
 }
 
-func TestDirJournalSurvivesABrokenEnd(t *testing.T) {
+// TestDirJournalTruncatedLine truncates the last line or fills it with zeros, as a power failure does.
+func TestDirJournalTruncatedLine(t *testing.T) {
 	for name, damage := range map[string]func([]byte) []byte{
-		"cut":         func(b []byte) []byte { return b[:len(b)-10] },
-		"zeros":       func(b []byte) []byte { return append(b[:len(b)-10], make([]byte, 4096)...) },
-		"no new line": func(b []byte) []byte { return b[:len(b)-1] },
-		"another's":   func(b []byte) []byte { return append(b, "{\"seq\":\"x\"}\n[]\nnull\n{}\n"...) },
+		"truncated":  func(b []byte) []byte { return b[:len(b)-10] },
+		"zero bytes": func(b []byte) []byte { return append(b[:len(b)-10], make([]byte, 4096)...) },
+		"no newline": func(b []byte) []byte { return b[:len(b)-1] },
+		"foreign":    func(b []byte) []byte { return append(b, "{\"seq\":\"x\"}\n[]\nnull\n{}\n"...) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			j, dir := newDirJournal(t)
@@ -156,24 +156,24 @@ func TestDirJournalSurvivesABrokenEnd(t *testing.T) {
 			if err := j.Append([]Event{eventOf(3, "web", "c")}); err != nil {
 				t.Fatal(err)
 			}
-			if err := j.Append([]Event{eventOf(3, "web", "c"), eventOf(4, "web", "d")}); err != nil { // a part is handed over again
+			if err := j.Append([]Event{eventOf(3, "web", "c"), eventOf(4, "web", "d")}); err != nil { // the first is a duplicate
 				t.Fatal(err)
 			}
 			want := []uint64{1, 2, 3, 4}
-			if name == "cut" || name == "zeros" {
+			if name == "truncated" || name == "zero bytes" {
 				want = []uint64{1, 3, 4}
 			}
 			events, err := j.Load()
 			if diff := cmp.Diff(want, numbers(events)); diff != "" || err != nil {
-				t.Errorf("what is left (-want +got, %v):\n%s", err, diff)
+				t.Errorf("events (-want +got, %v):\n%s", err, diff)
 			}
 		})
 	}
 }
 
-func TestDirJournalRetains(t *testing.T) {
+func TestDirJournalRetain(t *testing.T) {
 	j, dir := newDirJournal(t)
-	for i := range maxForgotten + 10 {
+	for i := range maxRemoved + 10 {
 		name := fmt.Sprintf("p%02d", i)
 		if err := j.Append([]Event{eventOf(uint64(i+1), name, "a")}); err != nil {
 			t.Fatal(err)
@@ -191,12 +191,12 @@ func TestDirJournalRetains(t *testing.T) {
 	}
 	for name, want := range map[string]int{"p00": 1, "p01": 0, "p09": 0, "p10": 1, "p41": 1, "": 1} {
 		if events, err := j.Read(name); len(events) != want || err != nil {
-			t.Errorf("of %q %d events are left, want %d: %v", name, len(events), want, err)
+			t.Errorf("pod %q has %d events, want %d: %v", name, len(events), want, err)
 		}
 	}
 }
 
-func TestDirJournalFails(t *testing.T) {
+func TestDirJournalErrors(t *testing.T) {
 	j, dir := newDirJournal(t)
 	if err := j.Append([]Event{eventOf(1, "web", "a")}); err != nil {
 		t.Fatal(err)
@@ -208,10 +208,10 @@ func TestDirJournalFails(t *testing.T) {
 		t.Errorf("append: %v", err)
 	}
 	if events, err := j.Read("web"); len(events) != 2 || err != nil {
-		t.Errorf("what could be written: %v, %v", numbers(events), err)
+		t.Errorf("written events: %v, %v", numbers(events), err)
 	}
 	if _, err := j.Read("db"); err == nil {
-		t.Error("a file that cannot be read is no error")
+		t.Error("no error for an unreadable file")
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
@@ -219,10 +219,10 @@ func TestDirJournalFails(t *testing.T) {
 	_, loading := j.Load()
 	for what, err := range map[string]error{"append": j.Append([]Event{eventOf(4, "web", "a")}), "load": loading, "retain": j.Retain(nil)} {
 		if err == nil {
-			t.Errorf("%s works without a folder", what)
+			t.Errorf("%s: no error without the directory", what)
 		}
 	}
 	if _, err := NewDirJournal(filepath.Join(os.DevNull, "events")); err == nil {
-		t.Error("a folder below a device can be made")
+		t.Error("no error for a directory below a device")
 	}
 }
