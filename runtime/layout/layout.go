@@ -89,9 +89,14 @@ func (d Dirs) PodLogs(uid, pod string) string { return filepath.Join(d.Log, pod+
 // PodLogsPattern matches [Dirs.PodLogs] for any name of the pod.
 func (d Dirs) PodLogsPattern(uid string) string { return d.PodLogs(uid, "*") }
 
+// ContainerLogs contains the logs of a container.
+func (d Dirs) ContainerLogs(uid, pod, container string) string {
+	return filepath.Join(d.PodLogs(uid, pod), container)
+}
+
 // ContainerLog is the log of a container after this number of restarts.
 func (d Dirs) ContainerLog(uid, pod, container string, restarts int) string {
-	return filepath.Join(d.PodLogs(uid, pod), container, strconv.Itoa(restarts)+".log")
+	return filepath.Join(d.ContainerLogs(uid, pod, container), strconv.Itoa(restarts)+".log")
 }
 
 // CheckUID returns an error if a UID is not a valid name of a directory.
