@@ -10,7 +10,9 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/secrets"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -35,7 +37,7 @@ func (r *Runtime) WriteExit(ctx context.Context, uid string, ref lifecycle.Ref, 
 	if err != nil {
 		return err
 	}
-	return r.writeExit(ctx, c, exitFrom(status, time.Now()))
+	return exit.Write(ctx, c, exit.FromStatus(status, time.Now()))
 }
 
 // Left lists what the engine holds that belongs to pods: containers, sandboxes, writable layers, leases.
@@ -73,8 +75,9 @@ func (r *Runtime) Left(ctx context.Context) (left []string, err error) {
 
 // KeepProcess keeps the process of a run and does no more, as a daemon does that is killed then. It returns the file.
 func (r *Runtime) KeepProcess(uid, id string) (string, error) {
-	_, err := r.keepProcess(uid, id, shim.Process{Env: []string{"PASSWORD=s3cret"}})
-	return r.processFile(uid, id), err
+	files := secrets.NewProcessFiles(r.dirs)
+	_, err := files.Write(uid, id, shim.Process{Env: []string{"PASSWORD=s3cret"}})
+	return files.Path(uid, id), err
 }
 
 // CgroupsOf is where the container of a run lies, and the process of a sandbox, below the mounts of hierarchies.

@@ -1,4 +1,4 @@
-package runtime
+package container
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 	"github.com/podstead/podstead/runtime/oci"
 )
 
-// withUser has the user of a container looked up in the image's own files, with the groups that these give it.
+// withUser sets the user of a container, looked up in the image's /etc/passwd and /etc/group.
 func withUser(u oci.User) containerdoci.SpecOpts {
 	opts := []containerdoci.SpecOpts{withUserFiles, containerdoci.WithUser(u.Primary)}
 	if u.Member != "" {
@@ -26,7 +26,7 @@ func withUser(u oci.User) containerdoci.SpecOpts {
 	return containerdoci.Compose(append(opts, withGroups(u.Groups))...)
 }
 
-// withGroups gives a process further groups.
+// withGroups adds supplementary groups.
 func withGroups(groups []uint32) containerdoci.SpecOpts {
 	return func(_ context.Context, _ containerdoci.Client, _ *containers.Container, s *specs.Spec) error {
 		all := append(s.Process.User.AdditionalGids, groups...)
@@ -36,8 +36,8 @@ func withGroups(groups []uint32) containerdoci.SpecOpts {
 	}
 }
 
-// withUserFiles refuses an image in which users are looked up in what is no file. containerd finds that out only once it
-// has opened it, which for a FIFO takes for ever, and for a device is up to the device.
+// withUserFiles returns an error if /etc/passwd or /etc/group of the image is not a regular file. containerd opens them without a check,
+// which blocks forever for a FIFO and has side effects for a device.
 func withUserFiles(ctx context.Context, client containerdoci.Client, c *containers.Container, _ *specs.Spec) error {
 	mounts, err := client.SnapshotService(c.Snapshotter).Mounts(ctx, c.SnapshotKey)
 	if err != nil {
@@ -53,8 +53,8 @@ func withUserFiles(ctx context.Context, client containerdoci.Client, c *containe
 	})
 }
 
-// checkFile returns an error if what lies at a path below root is no file. It is not opened, links do not lead out of
-// root, and there may be nothing.
+// checkFile returns an error if a path below root exists and is not a regular file. The file is not opened, and symbolic links are resolved
+// below root.
 func checkFile(root *os.File, path string) error {
 	fd, err := unix.Openat2(int(root.Fd()), path, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
@@ -71,7 +71,7 @@ func checkFile(root *os.File, path string) error {
 		return fmt.Errorf("%s of the image: %w", path, err)
 	}
 	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
-		return fmt.Errorf("%s of the image is no file", path)
+		return fmt.Errorf("%s of the image is not a regular file", path)
 	}
 	return nil
 }
