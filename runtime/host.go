@@ -16,15 +16,15 @@ import (
 
 // warnAboutHost logs which features of containers this host does not support.
 func (r *Runtime) warnAboutHost() {
-	if !r.machine.Seccomp {
+	if !r.host.Seccomp {
 		r.log.Warn("the kernel does not support seccomp: containers run without a seccomp profile")
 	}
-	if r.opts.PidsLimit > 0 && !r.machine.Controllers.Has(cgroup.Pids) {
+	if r.opts.PidsLimit > 0 && !r.host.Controllers.Has(cgroup.Pids) {
 		r.log.Warn("the kernel does not have the cgroup controller pids: the number of processes of pods is not limited")
 	}
-	if !r.machine.Resource {
+	if !r.host.Resource {
 		r.log.Warn("the process does not have CAP_SYS_RESOURCE: resource limits of containers cannot exceed its own",
-			slog.Uint64("open_files", r.machine.OpenFiles))
+			slog.Uint64("open_files", r.host.OpenFiles))
 	}
 }
 

@@ -59,7 +59,7 @@ type Runtime struct {
 	opts    Options
 	dirs    layout.Dirs
 	log     *slog.Logger
-	machine oci.Machine
+	host    oci.Host
 	bootID  string
 	engine  *engine.Engine
 	client  *client.Client
@@ -92,7 +92,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	if _, err := osexec.LookPath(o.RuntimeBinary); err != nil {
 		return nil, fmt.Errorf("find OCI runtime: %w", err)
 	}
-	machine, err := oci.LookAtMachine()
+	host, err := oci.DetectHost()
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
@@ -100,7 +100,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
-	cgroups, err := podcgroup.New(o.CgroupDriver, o.CgroupRoot, machine.UnifiedCgroups)
+	cgroups, err := podcgroup.New(o.CgroupDriver, o.CgroupRoot, host.UnifiedCgroups)
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
@@ -116,7 +116,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		return nil, err
 	}
 	r := &Runtime{
-		opts: o, dirs: o.dirs(), log: o.Logger, machine: machine, bootID: bootID, cgroups: cgroups,
+		opts: o, dirs: o.dirs(), log: o.Logger, host: host, bootID: bootID, cgroups: cgroups,
 		config: configsource.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
 		engine: e, client: e.Client(), index: podindex.New(),
 	}
@@ -147,7 +147,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	if err := r.garbage.DeleteLeases(ctx); err != nil {
 		r.log.WarnContext(ctx, "cannot delete the leases of an earlier daemon, they will expire", slog.Any("error", err))
 	}
-	if err := r.exits.Recover(ctx, r.engine.ExitedWhileAway()); err != nil {
+	if err := r.exits.Recover(ctx, r.engine.MissedExits()); err != nil {
 		return err
 	}
 	if err := r.openNetwork(ctx); err != nil {
@@ -158,13 +158,13 @@ func (r *Runtime) compose(ctx context.Context) error {
 	}
 	r.etc = etcfiles.New(r.dirs, r.network, r.index, r.log)
 	r.sandboxes = sandbox.New(sandbox.Config{
-		Client: r.client, Engine: r.engine, Dirs: r.dirs, Cgroups: r.cgroups, Machine: r.machine, PidsLimit: r.opts.PidsLimit,
+		Client: r.client, Engine: r.engine, Dirs: r.dirs, Cgroups: r.cgroups, Host: r.host, PidsLimit: r.opts.PidsLimit,
 		Exits: r.exits, Etc: r.etc, Volumes: r.volumes, Users: r.users, Network: r.network, Index: r.index, Locks: &r.podLocks,
 		Evictions: eviction.NewMonitor(r.client, r.volumes, r.dirs, r.opts.UsageInterval, r.log),
 	})
 	r.containers = container.New(container.Config{
 		Client: r.client, Engine: r.engine, Images: r.images, Snapshotter: snapshotter, Dirs: r.dirs, Cgroups: r.cgroups,
-		Machine: r.machine, BootID: r.bootID, ConfigDir: r.opts.ConfigDir, Values: r.config, Exits: r.exits, Etc: r.etc,
+		Host: r.host, BootID: r.bootID, ConfigDir: r.opts.ConfigDir, Values: r.config, Exits: r.exits, Etc: r.etc,
 		Volumes: r.volumes, ImageVolumes: r.imageVolumes, Users: r.users, Network: r.network,
 		AppArmor: profile.KernelAppArmor(), Garbage: r.garbage, Log: r.opts.log(),
 	})

@@ -2,20 +2,20 @@ package spec
 
 import "fmt"
 
-// trapped finds keys that TOML put into the last table of the file although
-// they may have been meant for the pod: a key has the same name in both, and
-// only one of them is written. An inline table is no trap, nor is YAML. For the
-// keys that are common in containers it is a warning, and only in the table
-// that is the last one indeed: elsewhere nobody appended them.
-func trapped(root *node) Problems {
+// misplaced finds fields of a container or a probe that were probably meant for
+// the pod: in TOML, a line at the end of a file belongs to the last [header].
+// It reports fields that both tables can have, if only the inner one has it.
+// Fields that are common in containers are warnings, and only in the last table
+// of the file. Inline tables and YAML do not have this problem.
+func misplaced(root *node) Problems {
 	var problems Problems
 	last := lastHeader(root)
-	tell := func(table *node, owner, key string, warning bool) {
+	check := func(table *node, owner, key string, warning bool) {
 		c := table.child(key)
 		if c == nil || c.failed || c.header || !table.header || root.child(key) != nil || warning && table != last {
 			return
 		}
-		p := problemAt(c, fmt.Sprintf("belongs to %s; the pod's is not set: write it at the top of the file", owner), "")
+		p := problemAt(c, fmt.Sprintf("applies to %s, and is not set for the pod", owner), "set it for the pod at the top of the file")
 		p.Warning = warning
 		problems = append(problems, p)
 	}
@@ -25,13 +25,13 @@ func trapped(root *node) Problems {
 			if name := c.child("name"); name != nil && name.kind == kindString {
 				owner = fmt.Sprintf("%s %s", owner, quote(fmt.Sprint(name.value)))
 			}
-			tell(c, owner, "restartPolicy", false)
+			check(c, owner, "restartPolicy", false)
 			for _, key := range []string{"securityContext", "resources", "restartBackoff"} {
-				tell(c, owner, key, true)
+				check(c, owner, key, true)
 			}
 			for _, probe := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
 				if t := c.child(probe); t != nil {
-					tell(t, "the "+probe+" of "+owner, "terminationGracePeriodSeconds", false)
+					check(t, "the "+probe+" of "+owner, "terminationGracePeriodSeconds", false)
 				}
 			}
 		}
@@ -39,7 +39,7 @@ func trapped(root *node) Problems {
 	return problems
 }
 
-// lastHeader is the table that the last line of a TOML file is in.
+// lastHeader returns the table of the last [header] of a TOML file.
 func lastHeader(root *node) *node {
 	last := root
 	for _, c := range root.items {

@@ -43,7 +43,7 @@ type Config struct {
 	Snapshotter  string
 	Dirs         layout.Dirs
 	Cgroups      podcgroup.Groups
-	Machine      oci.Machine
+	Host         oci.Host
 	BootID       string
 	ConfigDir    string     // contains seccomp profiles
 	Values       oci.Values // config maps and secrets

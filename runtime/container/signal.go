@@ -49,7 +49,7 @@ func (s *Service) signal(
 	defer cancel()
 	c, err := s.config.Client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if errdefs.IsNotFound(err) {
-		return lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "signal container " + ref.Container + ": not found"}
+		return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "signal container " + ref.Container + ": not found"}
 	}
 	var labels map[string]string
 	if err == nil {

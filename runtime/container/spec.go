@@ -55,7 +55,7 @@ func (s *Service) input(n *creation) (oci.Input, error) {
 		Hostname: hostname, Namespaces: sandbox.Joined(pins, n.ids),
 		Files:       s.config.Etc.Mounts(n.uid, n.action.Sandbox, pins),
 		CgroupsPath: s.config.Cgroups.OCIPath(n.uid, n.id),
-		Machine:     s.config.Machine,
+		Host:        s.config.Host,
 	}
 	if in.Cgroup.Swap, in.Cgroup.OOMGroup, err = s.config.Cgroups.Features(n.uid); err != nil {
 		return oci.Input{}, err

@@ -35,7 +35,7 @@ func Failure(ctx context.Context, kind lifecycle.FailureKind, reason lifecycle.R
 
 // Refused converts err to the failure of a container that could not be created. A nil error stays nil.
 func Refused(ctx context.Context, reason lifecycle.Reason, err error) error {
-	return Failure(ctx, lifecycle.FailureRefused, reason, err)
+	return Failure(ctx, lifecycle.FailureNotCreated, reason, err)
 }
 
 // Unavailable reports whether the engine, or the shim that it called, did not answer.

@@ -74,7 +74,7 @@ func New(c Config) *Runner {
 // The timeout counts from the start of the command; 0 means none. When it expires, and when ctx ends, the command and all processes
 // that it has started are killed, and the error is context.DeadlineExceeded or that of ctx. Processes that a command with a timeout has
 // left are killed when the timeout expires. Processes that a command without a timeout has left keep running. Any other error means that
-// the command could not be run, [lifecycle.FailureGone] because the container is not running.
+// the command could not be run, [lifecycle.FailureNotFound] because the container is not running.
 func (r *Runner) Exec(
 	ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, max int,
 ) (code int, output []byte, err error) {
@@ -114,7 +114,7 @@ func (q request) String() string { return "exec in container " + q.ref.Container
 func (q request) startError(ctx context.Context, err error, exited bool) error {
 	switch {
 	case exited:
-		return enginecall.Failure(ctx, lifecycle.FailureGone, "", fmt.Errorf("%v: %w", q, err))
+		return enginecall.Failure(ctx, lifecycle.FailureNotFound, "", fmt.Errorf("%v: %w", q, err))
 	case q.timeout > 0 && errdefs.IsDeadlineExceeded(err):
 		return fmt.Errorf("%v: not started within %v: %w", q, enginecall.CreateTimeout, context.DeadlineExceeded)
 	}

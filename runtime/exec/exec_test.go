@@ -32,7 +32,7 @@ func TestStartError(t *testing.T) {
 		{name: "command with a timeout", timeout: time.Second, err: stuck, timedOut: true},
 		{name: "other error", timeout: time.Second, err: errors.New("no such file"), kind: lifecycle.FailureRetry},
 		{name: "command without a timeout", err: stuck, kind: lifecycle.FailureRetry},
-		{name: "exited container", timeout: time.Second, err: stuck, exited: true, kind: lifecycle.FailureGone},
+		{name: "exited container", timeout: time.Second, err: stuck, exited: true, kind: lifecycle.FailureNotFound},
 	} {
 		got := request{timeout: tt.timeout}.startError(t.Context(), tt.err, tt.exited)
 		failure, classified := errors.AsType[lifecycle.Failure](got)

@@ -179,7 +179,7 @@ func (n *Network) admitPort(field string, r network.Request, hostNetwork bool) e
 	refusal := lifecycle.Refusal{Reason: lifecycle.ReasonNodePorts, Field: field, Cause: errNoHostPorts}
 	if n.mode == None && !hostNetwork {
 		refusal.Message = errNoHostPorts.Error()
-		refusal.Mend = `set mode = "bridge" of [network] in podstead.toml and restart the daemon, or set hostNetwork in the pod`
+		refusal.Hint = `set mode = "bridge" of [network] in podstead.toml and restart the daemon, or set hostNetwork in the pod`
 		return refusal
 	}
 	err := n.Check(r)
@@ -192,9 +192,9 @@ func (n *Network) admitPort(field string, r network.Request, hostNetwork bool) e
 		case conflict.Holder != "":
 			return nil
 		case conflict.PID != 0:
-			refusal.Mend = fmt.Sprintf("use another host port, or stop process %d (%s)", conflict.PID, conflict.Process)
+			refusal.Hint = fmt.Sprintf("use another host port, or stop process %d (%s)", conflict.PID, conflict.Process)
 		default:
-			refusal.Mend = "use another host port, or stop the process that listens on it (find it with ss -lnp)"
+			refusal.Hint = "use another host port, or stop the process that listens on it (find it with ss -lnp)"
 		}
 	}
 	return refusal

@@ -38,7 +38,7 @@ func (s *Service) processSpec(uid string, sandbox int, pod *spec.Pod, n oci.Name
 		Program:     s.config.Engine.ShimPath(),
 		Namespaces:  n,
 		CgroupsPath: s.config.Cgroups.OCIPath(uid, record.SandboxID(uid, sandbox)),
-		Machine:     s.config.Machine,
+		Host:        s.config.Host,
 	})
 	process.Annotations = map[string]string{shim.PIDAnnotation: n.PID}
 	return process

@@ -41,7 +41,7 @@ type Config struct {
 	Engine    *engine.Engine
 	Dirs      layout.Dirs
 	Cgroups   podcgroup.Groups
-	Machine   oci.Machine
+	Host      oci.Host
 	PidsLimit int64 // processes and threads of each pod; 0: no limit
 	Exits     *exit.Recorder
 	Etc       *etcfiles.Files

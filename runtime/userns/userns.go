@@ -88,18 +88,18 @@ func (u *Users) Admit(pod *spec.Pod) error {
 	refusal := lifecycle.Refusal{Reason: lifecycle.ReasonUnexpectedAdmissionError, Field: "hostUsers"}
 	if err := netns.CheckUsers(); err != nil {
 		refusal.Message, refusal.Cause = err.Error(), err
-		refusal.Mend = "sysctl -w user.max_user_namespaces=15000, and the same in /etc/sysctl.d"
+		refusal.Hint = "sysctl -w user.max_user_namespaces=15000, and the same in /etc/sysctl.d"
 		return refusal
 	}
 	if !u.remaps {
 		refusal.Message = "the kernel or the file system of the images does not support id-mapped mounts"
-		refusal.Mend = "use Linux 5.19 or later, and a file system with id-mapped mounts (ext4, xfs, btrfs) for " + u.dirs.State
+		refusal.Hint = "use Linux 5.19 or later, and a file system with id-mapped mounts (ext4, xfs, btrfs) for " + u.dirs.State
 		return refusal
 	}
 	if err := u.openDirs(true); err != nil {
 		refusal.Message, refusal.Cause = err.Error(), err
 		if closed, is := errors.AsType[closedError](err); is {
-			refusal.Mend = "chmod o+x " + closed.dir
+			refusal.Hint = "chmod o+x " + closed.dir
 		}
 		return refusal
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/explain"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 var update = flag.Bool("update", false, "write what the stories are expected to be anew")
@@ -153,7 +154,7 @@ func TestStories(t *testing.T) {
 			w.fails.Store(nil)
 			other := pod(forAYear)
 			other.Name = "other"
-			if _, err := w.Add(other, supervisor.Owner{By: "test"}); err != nil {
+			if _, err := w.Add(other, state.Owner{By: "test"}); err != nil {
 				w.t.Fatal(err)
 			}
 			time.Sleep(25 * time.Second) // the next pull would be after 70 s
@@ -173,7 +174,7 @@ func TestStories(t *testing.T) {
 		}},
 		{"refused", pod(forAYear), func(w *world) {
 			w.fails.Store(&failure{"StartContainer", lifecycle.Failure{
-				Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateConfigError, Message: "no config map \"shop\"",
+				Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateConfigError, Message: "no config map \"shop\"",
 			}})
 			w.add()
 			time.Sleep(15 * time.Second)

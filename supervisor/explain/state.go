@@ -63,7 +63,7 @@ func (t *teller) until(name string) string {
 	} else if first != "" {
 		return "init container " + first + " is done"
 	}
-	if ahead := lifecycle.Ahead(t.snapshot.Pod, t.snapshot.Facts, name); ahead != "" {
+	if ahead := lifecycle.StartBlockedBy(t.snapshot.Pod, t.snapshot.Facts, name); ahead != "" {
 		return ahead + " is started"
 	}
 	return ""
@@ -76,9 +76,9 @@ func (t *teller) stopping(a *lifecycle.Attempt) string {
 		return fmt.Sprintf("It is being stopped; it was killed (SIGKILL) %s ago and is still there.", span(t.now.Sub(a.KillSent)))
 	case !a.StopSent.IsZero():
 		return fmt.Sprintf("It is being stopped; it was sent its stop signal %s ago.", span(t.now.Sub(a.StopSent)))
-	case !a.PreStop.Asked.IsZero() && a.PreStop.Done.IsZero():
-		return fmt.Sprintf("It is being stopped; its preStop hook has run for %s.", span(t.now.Sub(a.PreStop.Asked)))
-	case a.StopAsked.IsZero():
+	case !a.PreStop.Requested.IsZero() && a.PreStop.Done.IsZero():
+		return fmt.Sprintf("It is being stopped; its preStop hook has run for %s.", span(t.now.Sub(a.PreStop.Requested)))
+	case a.StopRequested.IsZero():
 		return "It is being stopped; it waits for what is to end before it."
 	}
 	return "It is being stopped."
@@ -106,12 +106,12 @@ func (t *teller) done(c *lifecycle.ContainerStatus) bool {
 
 // toEnd reports whether nothing of the pod is started any more.
 func (t *teller) toEnd() bool {
-	return lifecycle.Ends(t.snapshot.Pod, t.snapshot.Facts)
+	return lifecycle.Terminating(t.snapshot.Pod, t.snapshot.Facts)
 }
 
 // before is the init container that a container waits for; empty if there is none.
 func (t *teller) before(name string) string {
-	turn := lifecycle.Turn(t.snapshot.Pod, t.snapshot.Facts)
+	turn := lifecycle.NextInitContainer(t.snapshot.Pod, t.snapshot.Facts)
 	for i := range t.snapshot.Pod.InitContainers {
 		switch t.snapshot.Pod.InitContainers[i].Name {
 		case name:
@@ -224,13 +224,13 @@ func (t *teller) summary(s *Story) (string, bool) {
 		return "succeeded", true
 	case status.Phase == lifecycle.PhaseFailed && stop.Reason != "":
 		return fmt.Sprintf("failed (%s): %s", stop.Reason, strings.TrimSuffix(sentence(stop.Message), ".")), false
-	case status.Phase == lifecycle.PhaseFailed && !stop.Asked.IsZero() && !t.overBefore(stop.Asked):
+	case status.Phase == lifecycle.PhaseFailed && !stop.Requested.IsZero() && !t.overBefore(stop.Requested):
 		return "was ended" + by, true
 	case status.Phase == lifecycle.PhaseFailed:
 		return "failed" + t.culprit(s), false
 	case status.Phase == lifecycle.PhaseUnknown:
 		return "cannot be seen: the container engine cannot be reached", false
-	case !stop.Asked.IsZero():
+	case !stop.Requested.IsZero():
 		return "is to end" + by, false
 	}
 	if why := t.unready(s); why != "" {
@@ -245,7 +245,7 @@ func (t *teller) summary(s *Story) (string, bool) {
 
 // overBefore reports whether the pod's work was over before an instant.
 func (t *teller) overBefore(at lifecycle.Instant) bool {
-	end := lifecycle.WorkEnd(t.snapshot.Pod, &t.snapshot.Facts)
+	end := lifecycle.WorkFinishedAt(t.snapshot.Pod, &t.snapshot.Facts)
 	return !end.IsZero() && end.Before(at)
 }
 
