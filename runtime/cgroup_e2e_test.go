@@ -25,7 +25,7 @@ type groups struct {
 func (p *pod) groups(ref lifecycle.Ref) groups {
 	p.Helper()
 	g := groups{pod: p, places: map[string]string{}}
-	controllers, err := cgroup.LookAtControllers()
+	controllers, err := cgroup.DetectControllers()
 	if err != nil {
 		p.Fatal(err)
 	}

@@ -194,7 +194,7 @@ func TestShimIsOutsideThePod(t *testing.T) {
 // TestLimitsWithoutControllers: what the machine cannot hold is refused before anything is started.
 func TestLimitsWithoutControllers(t *testing.T) {
 	m := newMachine(t)
-	controllers, err := cgroup.LookAtControllers()
+	controllers, err := cgroup.DetectControllers()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -75,7 +75,7 @@ func TestOOMOfAChild(t *testing.T) {
 		t.Fatal(err)
 	}
 	want, says := lifecycle.Exit{Code: 3, Reason: lifecycle.ReasonOOMKilled}, "137\n"
-	if controllers, err := cgroup.LookAtControllers(); err != nil || controllers.Unified {
+	if controllers, err := cgroup.DetectControllers(); err != nil || controllers.Unified {
 		want.Code, says = 137, ""
 	}
 	if exit := p.wait(ref); exit != want || !strings.Contains("\n"+p.log(ref), "\n"+says) { // what the shell says of the kill comes by another stream

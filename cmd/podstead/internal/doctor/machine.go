@@ -86,7 +86,7 @@ func seccomp() look {
 
 // cgroups looks for the controllers that limits of pods need.
 func cgroups() look {
-	c, err := cgroup.LookAtControllers()
+	c, err := cgroup.DetectControllers()
 	if err != nil {
 		return look{Fail, err.Error(), "mount the cgroup file system at " + cgroupRoot}
 	}
