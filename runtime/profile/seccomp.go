@@ -19,7 +19,7 @@ const maxSeccompBytes = 1 << 20
 // Seccomp reads a seccomp profile of type Localhost. The name is relative to the directory seccomp/ in the configuration directory.
 func Seccomp(configDir, name string) (oci.Profile, error) {
 	path := filepath.Join(configDir, "seccomp", name)
-	text, err := configsource.InTime("file", path, func() ([]byte, error) { return readSeccomp(path) })
+	text, err := configsource.WithTimeout("file", path, func() ([]byte, error) { return readSeccomp(path) })
 	if err != nil {
 		return oci.Profile{}, fmt.Errorf("read seccomp profile: %w", err)
 	}
