@@ -30,7 +30,7 @@ import (
 
 var _ supervisor.Runtime = (*runtime.Runtime)(nil)
 
-// deadline is for what comes within a second on an idle machine.
+// deadline is for anything that takes less than a second on an idle host.
 const deadline = time.Minute
 
 // The images of test/images.
@@ -39,13 +39,13 @@ const (
 	testserver = "localhost/podstead/testserver:1"
 )
 
-// programs is where the shim and the images lie, which are made once for all tests.
+// programs is the directory of the shim and the images, which are built once for all tests.
 var programs string
 
-// What a machine without Go, such as the one of test/vm, tells the tests.
+// Variables for a host without Go, such as that of test/vm.
 const (
-	programsVariable = "PODSTEAD_TEST_PROGRAMS"      // the folder of programs that are made already
-	driverVariable   = "PODSTEAD_TEST_CGROUP_DRIVER" // who makes cgroups; cgroupfs, and systemd where no other Podstead uses it
+	programsVariable = "PODSTEAD_TEST_PROGRAMS"      // the directory of prebuilt programs
+	driverVariable   = "PODSTEAD_TEST_CGROUP_DRIVER" // the cgroup driver; systemd only if no other Podstead on the host uses it
 )
 
 func TestMain(m *testing.M) {
@@ -87,18 +87,18 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// machine is a runtime with folders and cgroups of its own.
+// machine is a simulated host: a runtime with its own directories and cgroups.
 type machine struct {
 	testing.TB
 	*runtime.Runtime
 	dir         string
 	opts        runtime.Options
-	beforeCheck func() // undoes what the test did to the machine
+	beforeCheck func() // undoes what the test has changed on the host
 }
 
 func newMachine(t testing.TB) *machine {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "rt") // short, since sockets lie in it
+	dir, err := os.MkdirTemp("/tmp", "rt") // short, because it contains sockets
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -109,7 +109,7 @@ func newMachine(t testing.TB) *machine {
 	return m
 }
 
-// pull imports an archive that has the image.
+// pull imports an archive with the image.
 func (m *machine) pull(archive, image string) {
 	m.Helper()
 	pod := &spec.Pod{ImageArchives: []string{archive}, Containers: []spec.Container{{Name: "c", Image: image}}}
@@ -125,7 +125,7 @@ func options(dir, programs string) runtime.Options {
 		LogDir:    filepath.Join(dir, "log"),
 		ShimPath:  filepath.Join(programs, shim.Name),
 		ConfigDir: filepath.Join(dir, "etc"),
-		// as systemd has it for a unit with credentials
+		// like systemd for a unit with credentials
 		CredentialsDir: filepath.Join(dir, "credentials"),
 		CgroupDriver:   runtime.CgroupDriver(cmp.Or(os.Getenv(driverVariable), string(runtime.CgroupFS))),
 		CgroupRoot:     "/podstead-test-" + filepath.Base(dir),
@@ -147,7 +147,7 @@ func (m *machine) ctx() context.Context {
 	return ctx
 }
 
-// close ends the runtime and fails where pods have left anything.
+// close closes the runtime, and fails the test if anything of a pod is left.
 func (m *machine) close() {
 	if m.Runtime == nil {
 		_ = os.RemoveAll(m.dir)
@@ -185,8 +185,7 @@ func (m *machine) close() {
 	}
 }
 
-// checkProcesses looks for processes of this machine's pods, and ends them. What cleans up after a shim may be at work for a
-// moment after the end.
+// checkProcesses checks that no process of a pod is left, and kills those that are. The cleanup after a shim may run for a moment.
 func (m *machine) checkProcesses() {
 	left := m.processes()
 	for end := time.Now().Add(deadline); len(left) > 0 && time.Now().Before(end); left = m.processes() {
@@ -200,7 +199,7 @@ func (m *machine) checkProcesses() {
 	}
 }
 
-// processes are the command lines of this machine's processes, by number.
+// processes returns the command lines of this host's processes by PID.
 func (m *machine) processes() map[int]string {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -215,7 +214,7 @@ func (m *machine) processes() map[int]string {
 		cmdline, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
 		cgroup, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cgroup"))
 		if len(cmdline) == 0 {
-			continue // a zombie, for whoever adopted it to reap
+			continue // a zombie, which its new parent must reap
 		}
 		if strings.Contains(string(cmdline), m.dir) || strings.Contains(string(cgroup), m.allCgroups()) {
 			found[pid] = string(cmdline)
@@ -224,7 +223,7 @@ func (m *machine) processes() map[int]string {
 	return found
 }
 
-// checkFiles looks for mounts, cgroups and folders of pods.
+// checkFiles checks that no mount, cgroup or directory of a pod is left.
 func (m *machine) checkFiles() {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -254,7 +253,7 @@ func (m *machine) checkFiles() {
 	}
 }
 
-// checkNetwork looks for links, addresses and rules of pods. All tests are in a network of their own.
+// checkNetwork checks that no link and no nftables table of pods is left. The tests run in their own network namespace.
 func (m *machine) checkNetwork() {
 	links, err := net.Interfaces()
 	if err != nil {

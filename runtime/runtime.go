@@ -16,14 +16,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	osexec "os/exec"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
 
+	"github.com/podstead/podstead/internal/bootid"
 	"github.com/podstead/podstead/internal/keyedmutex"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/configsource"
@@ -96,7 +95,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
-	bootID, err := readBootID()
+	bootID, err := bootid.Read()
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
@@ -203,12 +202,6 @@ func (r *Runtime) startWorkers(ctx context.Context) {
 	r.workers.Go(func() { r.garbage.Run(ctx) })
 }
 
-// readBootID returns the kernel's ID of this boot.
-func readBootID() (string, error) {
-	text, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return strings.TrimSpace(string(text)), err
-}
-
 // Close cancels pulls, kills commands, and stops the engine. Containers and their logs keep running. The next Start recovers them, after the
 // engine has stopped.
 func (r *Runtime) Close() error {
@@ -301,7 +294,7 @@ func (r *Runtime) RemoveNetwork(ctx context.Context) error { return r.network.Re
 
 // DiagnoseNetwork checks the network of a runtime for faults, whether the runtime is running or not. It changes nothing.
 func DiagnoseNetwork(ctx context.Context, o Options) ([]network.Finding, error) {
-	bootID, err := readBootID()
+	bootID, err := bootid.Read()
 	if err != nil {
 		return nil, err
 	}

@@ -24,7 +24,7 @@ func TestParseHierarchies(t *testing.T) {
 	const pureMounts = "30 22 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
 	tests := []struct {
 		name, mounts, cgroups string
-		want                 []hierarchy
+		want                  []hierarchy
 	}{
 		{"hybrid", hybridMounts, hybridCgroups, []hierarchy{
 			{"/sys/fs/cgroup/unified", "/system.slice/podstead.service", true, []string{""}},

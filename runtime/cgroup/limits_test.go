@@ -124,8 +124,8 @@ func TestSetLimitsErrors(t *testing.T) {
 	const quota, memory, none = "cpu.max", "memory.max", ""
 	for _, test := range []struct {
 		missing string
-		limits Limits
-		want   string // part of the error
+		limits  Limits
+		want    string // part of the error
 	}{
 		{quota, Limits{}, none},
 		{quota, Limits{Quota: 1000}, quota},

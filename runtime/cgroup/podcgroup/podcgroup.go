@@ -32,9 +32,9 @@ const (
 // Groups are the cgroups of all pods. They are never below the cgroup of this process, whose limits or removal would affect
 // them. A Groups is immutable and safe for concurrent use.
 type Groups struct {
-	root    string
-	systemd bool
-	unified bool
+	root      string
+	systemd   bool
+	unified   bool
 	processes string // the mount point of a hierarchy that lists the processes of containers
 }
 

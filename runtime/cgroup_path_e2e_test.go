@@ -12,7 +12,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// allCgroups begins the places of all pods below the mount of a hierarchy. systemd has one place for every runtime of a machine.
+// allCgroups returns the prefix of the cgroups of all pods, relative to a mount point. With systemd all runtimes of a host share it.
 func (m *machine) allCgroups() string {
 	if m.opts.CgroupDriver == runtime.CgroupSystemd {
 		return "/podstead.slice/podstead-"
@@ -20,7 +20,7 @@ func (m *machine) allCgroups() string {
 	return m.opts.CgroupRoot
 }
 
-// cgroup is the place of a pod below the mount of a hierarchy, with whichever driver.
+// cgroup returns the cgroup of a pod, relative to a mount point.
 func (m *machine) cgroup(uid string) string {
 	if m.opts.CgroupDriver == runtime.CgroupSystemd {
 		return m.allCgroups() + strings.ReplaceAll(uid, "-", "_") + ".slice"
@@ -28,7 +28,7 @@ func (m *machine) cgroup(uid string) string {
 	return path.Join(m.opts.CgroupRoot, uid)
 }
 
-// cgroupOf is the place of a container below the mount of a hierarchy, with whichever driver.
+// cgroupOf returns the cgroup of a container, relative to a mount point.
 func (m *machine) cgroupOf(ref lifecycle.Ref) string {
 	m.Helper()
 	id := m.idOf(ref)
@@ -38,7 +38,7 @@ func (m *machine) cgroupOf(ref lifecycle.Ref) string {
 	return path.Join(m.cgroup(uid), id)
 }
 
-// checkCgroups looks for cgroups of pods. systemd takes a slice away soon after it was stopped, and keeps the parent of all.
+// checkCgroups checks that no cgroup of a pod is left. systemd removes a slice soon after it was stopped, and keeps the parent of all.
 func (m *machine) checkCgroups() {
 	m.Helper()
 	end := time.Now()
@@ -54,7 +54,7 @@ func (m *machine) checkCgroups() {
 	}
 }
 
-// cgroupDirs are the folders of pods in all hierarchies.
+// cgroupDirs returns the cgroup directories of pods in all hierarchies.
 func (m *machine) cgroupDirs() []string {
 	m.Helper()
 	var dirs []string
