@@ -55,12 +55,12 @@ spec:
 func podFilePage(t *testing.T) string {
 	t.Helper()
 	var b strings.Builder
-	b.WriteString("# Pod file\n\nA pod file describes one pod. `podstead validate` checks it, and `podstead run` runs it. An example is `web.toml`:\n\n" +
+	b.WriteString("# Pod file\n\n```console\n$ podstead validate web.toml\n" + validateOutput("web.toml", examplePod) + "$ podstead run web.toml\n```\n\n" +
+		"A pod file describes one pod. This is `web.toml`:\n\n" +
 		"```toml\n" + examplePod + "```\n\n" +
-		"```console\n$ podstead validate web.toml\n" + validateOutput("web.toml", examplePod) + "```\n\n" +
 		"Errors have the file, the line, the column and the field, and often a hint:\n\n" +
 		"```console\n$ podstead validate web.toml\n" + validateOutput("web.toml", strings.Replace(examplePod, "hostPort", "hostport", 1)) + "```\n\n" +
-		"Names, meanings and defaults are those of the Kubernetes Pod API (`v1`). In TOML, the fields of `metadata` and `spec` are at the top\n" +
+		"Names, meanings and defaults are those of the Pod API of Kubernetes " + spec.KubernetesVersion + ". In TOML, the fields of `metadata` and `spec` are at the top\n" +
 		"level. `env` and `volumeMounts` can be lists as in Kubernetes, or tables as in the example. A field that Podstead does not support is an\n" +
 		"error, except those that only a cluster needs, such as `nodeSelector`: they are ignored with a warning.\n\n" +
 		"## Manifests in YAML and JSON\n\n" +

@@ -188,9 +188,9 @@ func TestFieldsSysctls(t *testing.T) {
 	}
 	// With an invalid value or name there is no sandbox, and nothing is left of it.
 	for _, test := range []struct{ name, value, want string }{
-		{"net.ipv4.podstead", "1", "set sysctl net.ipv4.podstead: the kernel has no such parameter"},
+		{"net.ipv4.podstead", "1", "set sysctl net.ipv4.podstead: not supported by the kernel"},
 		{"net.ipv4.tcp_syncookies", "many", `set sysctl net.ipv4.tcp_syncookies to "many": `},
-		{"kernel.panic", "1", "set sysctl kernel.panic: it belongs to no namespace of the pod's own"},
+		{"kernel.panic", "1", "set sysctl kernel.panic: not in a namespace of the pod"},
 	} {
 		other := &spec.Pod{Name: "other", SecurityContext: &spec.PodSecurityContext{Sysctls: []spec.Sysctl{{Name: test.name, Value: test.value}}}}
 		const otherUID = "0c5e4b1e-1111-4000-8000-000000000002"

@@ -51,7 +51,7 @@ hostPath.path = "` + path + `"
 	pod := m.parse(file(filepath.Join(allowed, "out")))
 	_, err := m.StartSandbox(m.ctx(), outUID, pod, lifecycle.StartSandbox{Sandbox: 1, Round: 1})
 	failure, is := errors.AsType[lifecycle.Failure](err)
-	if !is || failure.Reason != lifecycle.ReasonFailedMount || !strings.Contains(failure.Message, `leads to "/etc": the policy of this machine allows hostPaths below `+allowed) {
+	if !is || failure.Reason != lifecycle.ReasonFailedMount || !strings.Contains(failure.Message, `leads to "/etc": must be below `+allowed) {
 		t.Errorf("symbolic link to another directory: %v", err)
 	}
 	if err := m.RemovePod(m.ctx(), outUID, pod); err != nil {
@@ -66,5 +66,5 @@ hostPath.path = "` + path + `"
 	m.start()
 	again := lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}
 	_, err = p.StartContainer(p.ctx(), uid, p.Pod, lifecycle.StartContainer{Ref: again, Sandbox: 1})
-	wantFailure(t, "path that is no longer allowed", err, lifecycle.ReasonCreateConfigError, "the policy of this machine allows hostPaths below /etc")
+	wantFailure(t, "path that is no longer allowed", err, lifecycle.ReasonCreateConfigError, "must be below /etc")
 }

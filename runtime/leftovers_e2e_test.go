@@ -68,7 +68,7 @@ func TestStartWithBrokenNetwork(t *testing.T) {
 
 	other, otherUID := &spec.Pod{Name: "other"}, strings.Replace(uid, "0001", "0002", 1)
 	_, err = m.StartSandbox(m.ctx(), otherUID, other, lifecycle.StartSandbox{Sandbox: 1, Round: 1})
-	if err == nil || !strings.Contains(err.Error(), "create "+bridge+": a link of type veth with this name exists") {
+	if err == nil || !strings.Contains(err.Error(), "link "+bridge+": a link of type veth with this name exists") {
 		t.Errorf("pod that needs the network: %v", err)
 	}
 	other.HostNetwork = true

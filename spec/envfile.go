@@ -116,14 +116,14 @@ func (d *decoder) envFile(field *string, read reader, set func(key, value string
 // KEY=value, empty, or a comment that begins with #. The value is the rest of
 // the line, including quotes. Problems never contain a value.
 func parseEnvFile(text []byte, set func(key, value string) bool) (problems Problems) {
-	bad := func(line int, message, hint string) {
-		problems = append(problems, Problem{Line: line, Message: message, Hint: hint})
+	bad := func(line int, message string) {
+		problems = append(problems, Problem{Line: line, Message: message})
 	}
 	lines := bufio.NewScanner(bytes.NewReader(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))))
 	lines.Buffer(nil, maxConfigBytes+1)
 	for number := 1; lines.Scan(); number++ {
 		if !utf8.Valid(lines.Bytes()) || bytes.IndexByte(lines.Bytes(), 0) >= 0 {
-			bad(number, "must be UTF-8 text", "")
+			bad(number, "must be UTF-8 text")
 			continue
 		}
 		line := strings.TrimLeftFunc(lines.Text(), unicode.IsSpace)
@@ -133,11 +133,11 @@ func parseEnvFile(text []byte, set func(key, value string) bool) (problems Probl
 		key, value, found := strings.Cut(line, "=")
 		switch {
 		case !found:
-			bad(number, "must be KEY=value", "")
+			bad(number, "must be KEY=value")
 		case len(validation.IsConfigMapKey(key)) > 0 || len(validation.IsEnvVarName(key)) > 0:
-			bad(number, "a key must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit", "")
+			bad(number, "a key must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit")
 		case !set(key, value):
-			bad(number, "Duplicate value: "+quote(key), "")
+			bad(number, "Duplicate value: "+quote(key))
 		}
 	}
 	return problems

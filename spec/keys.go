@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 )
 
 // clusterOnly are fields of a Kubernetes pod that have no effect on a single
@@ -68,7 +67,7 @@ func (d *decoder) unknownKey(n, c *node, t reflect.Type) {
 		return
 	}
 	if inner := insideOf(t, c.key); len(inner) > 0 {
-		d.fail(c, c.keyAt, fmt.Sprintf("%s is not a field of %s", quote(c.key), d.tableName(n)), "set it in "+strings.Join(inner, " or "))
+		d.fail(c, c.keyAt, fmt.Sprintf("%s is not a field of %s", quote(c.key), d.tableName(n)), "set it in "+alternatives(inner))
 		return
 	}
 	names := n.fields.names()

@@ -71,3 +71,12 @@ func quotedList(values []string) string {
 	}
 	return strings.Join(quoted, ", ")
 }
+
+// alternatives returns the names as in "a, b or c".
+func alternatives(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}

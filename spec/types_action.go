@@ -113,7 +113,7 @@ type PodSecurityContext struct {
 	FSGroupChangePolicy string `json:"fsGroupChangePolicy,omitempty"`
 	// Namespaced kernel parameters. Unsafe ones must be allowed in the configuration (`policy.allowedUnsafeSysctls`).
 	Sysctls []Sysctl `json:"sysctls,omitempty"`
-	// Seccomp profile. Files of `Localhost` profiles are in the directory `seccomp` of the configuration. Default: `RuntimeDefault`.
+	// Seccomp profile. Files of `Localhost` profiles are in `seccomp/` of the configuration directory. Default: `RuntimeDefault`.
 	SeccompProfile *SecurityProfile `json:"seccompProfile,omitempty"`
 	// AppArmor profile. `Localhost` profiles must be loaded. Default: `RuntimeDefault`, if the host has AppArmor.
 	AppArmorProfile *SecurityProfile `json:"appArmorProfile,omitempty"`

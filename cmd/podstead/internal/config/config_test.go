@@ -98,7 +98,7 @@ func TestBadFiles(t *testing.T) {
 		{"a relative path", "stateDir = \"x\"", "1:12: stateDir: want an absolute path", ""},
 		{"what is not built", "[pods]\nfinishedPodTTL = \"1h\"", "2:18: pods.finishedPodTTL: not supported yet", ""},
 		{"a network that there is not", "[network]\nmode = \"host\"", "2:8: network.mode: want one of bridge, none", ""},
-		{"a subnet that is none", "[network]\nsubnets = \"10.90.0.1/22\"", "2:11: network.subnets: subnet 10.90.0.1/22: not the first address of a subnet with its length", ""},
+		{"a subnet that is none", "[network]\nsubnets = \"10.90.0.1/22\"", "2:11: network.subnets: subnet 10.90.0.1/22: must be the first address of a subnet and its prefix length", ""},
 		{"a level that there is not", "[policy]\npodSecurity = \"strict\"", "2:15: policy.podSecurity: want one of privileged, baseline, restricted", ""},
 		{"a relative path in a list", "[policy]\nhostPaths = [\"/\", \"srv\"]", `2:1: policy.hostPaths: "srv": want an absolute path`, ""},
 		{"a kernel parameter of the machine", "[policy]\nallowedUnsafeSysctls = [\"kernel.panic\"]", `2:1: policy.allowedUnsafeSysctls: "kernel.panic" is not a namespaced sysctl`, ""},

@@ -55,8 +55,9 @@ func configurationPage(t *testing.T) string {
 		t.Errorf("example: %v", problems)
 	}
 	var b strings.Builder
-	b.WriteString("# Configuration\n\nThe daemon and all commands read `" + DefaultPath + "`, if it exists. `--config FILE` or `PODSTEAD_CONFIG`\n" +
-		"selects another file. An example:\n\n" +
+	b.WriteString("# Configuration\n\n```console\n$ podstead daemon --config podstead.toml\n```\n\n" +
+		"The daemon and all commands read the file of `--config` or `PODSTEAD_CONFIG`. The default is `" + DefaultPath + "`, which need not\n" +
+		"exist. An example:\n\n" +
 		"```toml\n" + exampleFile + "```\n\n" +
 		"Every key has a flag and an environment variable. A flag overrides the variable, and the variable overrides the file:\n\n" +
 		"```console\n$ podstead daemon --engine-runtime crun\n$ PODSTEAD_ENGINE_RUNTIME=crun podstead daemon\n```\n\n" +
