@@ -13,7 +13,7 @@ import (
 )
 
 // allCgroups returns the prefix of the cgroups of all pods, relative to a mount point. With systemd all runtimes of a host share it.
-func (m *machine) allCgroups() string {
+func (m *testHost) allCgroups() string {
 	if m.opts.CgroupDriver == runtime.CgroupSystemd {
 		return "/podstead.slice/podstead-"
 	}
@@ -21,7 +21,7 @@ func (m *machine) allCgroups() string {
 }
 
 // cgroup returns the cgroup of a pod, relative to a mount point.
-func (m *machine) cgroup(uid string) string {
+func (m *testHost) cgroup(uid string) string {
 	if m.opts.CgroupDriver == runtime.CgroupSystemd {
 		return m.allCgroups() + strings.ReplaceAll(uid, "-", "_") + ".slice"
 	}
@@ -29,7 +29,7 @@ func (m *machine) cgroup(uid string) string {
 }
 
 // cgroupOf returns the cgroup of a container, relative to a mount point.
-func (m *machine) cgroupOf(ref lifecycle.Ref) string {
+func (m *testHost) cgroupOf(ref lifecycle.Ref) string {
 	m.Helper()
 	id := m.idOf(ref)
 	if m.opts.CgroupDriver == runtime.CgroupSystemd {
@@ -39,7 +39,7 @@ func (m *machine) cgroupOf(ref lifecycle.Ref) string {
 }
 
 // checkCgroups checks that no cgroup of a pod is left. systemd removes a slice soon after it was stopped, and keeps the parent of all.
-func (m *machine) checkCgroups() {
+func (m *testHost) checkCgroups() {
 	m.Helper()
 	end := time.Now()
 	if m.opts.CgroupDriver == runtime.CgroupSystemd {
@@ -55,7 +55,7 @@ func (m *machine) checkCgroups() {
 }
 
 // cgroupDirs returns the cgroup directories of pods in all hierarchies.
-func (m *machine) cgroupDirs() []string {
+func (m *testHost) cgroupDirs() []string {
 	m.Helper()
 	var dirs []string
 	for _, mount := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {

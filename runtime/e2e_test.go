@@ -87,8 +87,8 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// machine is a simulated host: a runtime with its own directories and cgroups.
-type machine struct {
+// testHost is a simulated host: a runtime with its own directories and cgroups.
+type testHost struct {
 	testing.TB
 	*runtime.Runtime
 	dir         string
@@ -96,13 +96,13 @@ type machine struct {
 	beforeCheck func() // undoes what the test has changed on the host
 }
 
-func newMachine(t testing.TB) *machine {
+func newTestHost(t testing.TB) *testHost {
 	t.Helper()
 	dir, err := os.MkdirTemp("/tmp", "rt") // short, because it contains sockets
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{TB: t, dir: dir, opts: options(dir, programs)}
+	m := &testHost{TB: t, dir: dir, opts: options(dir, programs)}
 	t.Cleanup(m.close)
 	m.start()
 	m.pull(filepath.Join(programs, "busybox.tar"), busybox)
@@ -110,7 +110,7 @@ func newMachine(t testing.TB) *machine {
 }
 
 // pull imports an archive with the image.
-func (m *machine) pull(archive, image string) {
+func (m *testHost) pull(archive, image string) {
 	m.Helper()
 	pod := &spec.Pod{ImageArchives: []string{archive}, Containers: []spec.Container{{Name: "c", Image: image}}}
 	if _, err := m.PullImage(m.ctx(), pod, "c", func(_, _ int64) {}); err != nil {
@@ -132,7 +132,7 @@ func options(dir, programs string) runtime.Options {
 	}
 }
 
-func (m *machine) start() {
+func (m *testHost) start() {
 	m.Helper()
 	r, err := runtime.Start(context.Background(), m.opts)
 	if err != nil {
@@ -141,14 +141,14 @@ func (m *machine) start() {
 	m.Runtime = r
 }
 
-func (m *machine) ctx() context.Context {
+func (m *testHost) ctx() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	m.Cleanup(cancel)
 	return ctx
 }
 
 // close closes the runtime, and fails the test if anything of a pod is left.
-func (m *machine) close() {
+func (m *testHost) close() {
 	if m.Runtime == nil {
 		_ = os.RemoveAll(m.dir)
 		return
@@ -186,7 +186,7 @@ func (m *machine) close() {
 }
 
 // checkProcesses checks that no process of a pod is left, and kills those that are. The cleanup after a shim may run for a moment.
-func (m *machine) checkProcesses() {
+func (m *testHost) checkProcesses() {
 	left := m.processes()
 	for end := time.Now().Add(deadline); len(left) > 0 && time.Now().Before(end); left = m.processes() {
 		<-time.After(20 * time.Millisecond)
@@ -200,7 +200,7 @@ func (m *machine) checkProcesses() {
 }
 
 // processes returns the command lines of this host's processes by PID.
-func (m *machine) processes() map[int]string {
+func (m *testHost) processes() map[int]string {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		m.Fatal(err)
@@ -224,7 +224,7 @@ func (m *machine) processes() map[int]string {
 }
 
 // checkFiles checks that no mount, cgroup or directory of a pod is left.
-func (m *machine) checkFiles() {
+func (m *testHost) checkFiles() {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		m.Fatal(err)
@@ -254,7 +254,7 @@ func (m *machine) checkFiles() {
 }
 
 // checkNetwork checks that no link and no nftables table of pods is left. The tests run in their own network namespace.
-func (m *machine) checkNetwork() {
+func (m *testHost) checkNetwork() {
 	links, err := net.Interfaces()
 	if err != nil {
 		m.Fatal(err)
@@ -283,7 +283,7 @@ func (m *machine) checkNetwork() {
 
 func TestContract(t *testing.T) {
 	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
-		m := newMachine(t)
+		m := newTestHost(t)
 		return runtimetest.Harness{
 			Runtime: m, Image: busybox, LogDir: m.opts.LogDir,
 			Reopen: func() runtimetest.Runtime {

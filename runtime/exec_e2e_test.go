@@ -55,7 +55,7 @@ func (p *pod) waitForOthers() {
 
 // execPod returns a pod with one container that sleeps.
 func execPod(t *testing.T) (*pod, lifecycle.Ref) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	c := spec.Container{Command: []string{"sleep", "100000"}, Env: []spec.EnvVar{{Name: "A", Value: "1"}}, WorkingDir: "/tmp"}
 	ref, err := p.start(c)
 	if err != nil {
@@ -202,7 +202,7 @@ func TestExecClose(t *testing.T) {
 	if err := <-done; err == nil {
 		t.Error("a killed command returned no error")
 	}
-	p.machine.start()
+	p.testHost.start()
 	p.waitForOthers()
 	if _, _, err := p.exec(ref, deadline, "true"); err != nil {
 		t.Error(err)
@@ -235,6 +235,6 @@ func TestExecAfterDaemonKill(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p.machine.start()
+	p.testHost.start()
 	wantRunning("sleep 100000", "sleep 9994", "sleep 9995")
 }

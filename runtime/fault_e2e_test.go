@@ -33,7 +33,7 @@ func (p *pod) wait(ref lifecycle.Ref) lifecycle.Exit {
 }
 
 func TestStartErrors(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{Volumes: []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}}})
+	p := newPod(newTestHost(t), &spec.Pod{Volumes: []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}}})
 	for _, test := range []struct{ command, message string }{
 		{"none", `exec: "none": executable file not found in $PATH`},
 		{"/no/such/file", "no such file or directory"},
@@ -75,7 +75,7 @@ func TestStartErrors(t *testing.T) {
 }
 
 func TestUnknownVolume(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	ref, err := p.start(spec.Container{Command: []string{"true"}, VolumeMounts: []spec.VolumeMount{{Name: "none", MountPath: "/x"}}})
 	f, _ := errors.AsType[lifecycle.Failure](err)
 	if f.Kind != lifecycle.FailureNotCreated || f.Reason != lifecycle.ReasonCreateConfigError {
@@ -96,7 +96,7 @@ func TestStartWithoutRuntime(t *testing.T) {
 
 // When a shim is killed, its containers are killed, and a new sandbox can be started.
 func TestShimKilled(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	ref, err := p.start(sh("sleep 1000"))
 	if err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func (p *pod) losesSandbox(ref lifecycle.Ref, pid int) {
 }
 
 // shimPid returns the PID of the only shim of this host.
-func (m *machine) shimPid() int {
+func (m *testHost) shimPid() int {
 	m.Helper()
 	for pid, cmdline := range m.processes() {
 		if strings.HasPrefix(cmdline, m.opts.ShimPath) && strings.Contains(cmdline, m.dir) {
@@ -145,7 +145,7 @@ func (m *machine) shimPid() int {
 
 // Containers keep running when the daemon is killed. The test starts a daemon in another process.
 func TestDaemonKilled(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func TestDaemonKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = child.Wait() // it was killed
-	p := &pod{machine: m, Pod: daemonPod()}
+	p := &pod{testHost: m, Pod: daemonPod()}
 	m.eventually("the exit of a container without a daemon", func() (string, bool) {
 		log := p.log(lifecycle.Ref{Container: "ends"})
 		return log, strings.Contains(log, "bye")
@@ -220,7 +220,7 @@ func daemon(dir string) error {
 }
 
 func TestDiskFull(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	fill, free := m.onSmallDisk()
 	p := newPod(m, &spec.Pod{})
 	fill()
@@ -237,7 +237,7 @@ func TestDiskFull(t *testing.T) {
 
 // A daemon that is killed after it has recorded an exit leaves the task.
 func TestExitWithTask(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	ref, err := p.start(sh("exit 3"))
 	if err != nil {
 		t.Fatal(err)
@@ -253,7 +253,7 @@ func TestExitWithTask(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p.machine.start()
+	p.testHost.start()
 	if exit := p.wait(ref); exit.Code != 3 {
 		t.Errorf("exit: %+v, want 3", exit)
 	}
@@ -266,7 +266,7 @@ func TestExitWithTask(t *testing.T) {
 func TestDamagedRecord(t *testing.T) {
 	for _, label := range []string{"podstead.io/attempt", "podstead.io/other"} {
 		t.Run(label, func(t *testing.T) {
-			p := newPod(newMachine(t), &spec.Pod{})
+			p := newPod(newTestHost(t), &spec.Pod{})
 			ref, err := p.start(sh("sleep 1000"))
 			if err != nil {
 				t.Fatal(err)
@@ -284,7 +284,7 @@ func TestDamagedRecord(t *testing.T) {
 
 // A pod can be stopped and removed while the disk is full, to free disk space.
 func TestDiskFullUnderContainer(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	fill, free := m.onSmallDisk()
 	p := newPod(m, &spec.Pod{Volumes: []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}}})
 	c := sh("dd if=/dev/zero of=/data/f bs=1M count=1 && touch /data/ready; trap 'exit 4' TERM; while :; do sleep 0.05; done")
@@ -311,14 +311,14 @@ func TestDiskFullUnderContainer(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p.machine.start()
+	p.testHost.start()
 	if err := p.RemovePod(p.ctx(), uid, p.Pod); err != nil {
 		t.Errorf("remove the pod: %v", err)
 	}
 }
 
 // onSmallDisk restarts the runtime with its state on a small disk. The functions fill the disk and free it.
-func (m *machine) onSmallDisk() (fill, free func()) {
+func (m *testHost) onSmallDisk() (fill, free func()) {
 	m.Helper()
 	if err := m.Close(); err != nil {
 		m.Fatal(err)

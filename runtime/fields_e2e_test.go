@@ -17,7 +17,7 @@ import (
 // comments.
 
 // parse parses a pod file in the directory of the host.
-func (m *machine) parse(text string) *spec.Pod {
+func (m *testHost) parse(text string) *spec.Pod {
 	m.Helper()
 	definition, problems := spec.Accept(filepath.Join(m.dir, "pod.toml"), []byte(text))
 	if len(problems) > 0 {
@@ -27,7 +27,7 @@ func (m *machine) parse(text string) *spec.Pod {
 }
 
 // write creates a file and its parent directories in the directory of the host.
-func (m *machine) write(name, text string, mode os.FileMode) {
+func (m *testHost) write(name, text string, mode os.FileMode) {
 	m.Helper()
 	file := filepath.Join(m.dir, name)
 	err := os.MkdirAll(filepath.Dir(file), 0o755)

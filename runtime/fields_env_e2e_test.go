@@ -44,12 +44,12 @@ env = [
 	{ name = "RES_OTHER", valueFrom.resourceFieldRef = { containerName = "other", resource = "limits.memory", divisor = "1Mi" } },
 	{ name = "RES_REQUEST", valueFrom.resourceFieldRef = { containerName = "other", resource = "requests.memory" } },
 	{ name = "CM_DOOR", valueFrom.configMapKeyRef = { name = "colors", key = "door" } },
-	{ name = "CM_DIR", valueFrom.configMapKeyRef = { name = "folder", key = "key", optional = true } },
-	{ name = "CM_NO_KEY", valueFrom.configMapKeyRef = { name = "folder", key = "none", optional = true } },
+	{ name = "CM_DIR", valueFrom.configMapKeyRef = { name = "files", key = "key", optional = true } },
+	{ name = "CM_NO_KEY", valueFrom.configMapKeyRef = { name = "files", key = "none", optional = true } },
 	{ name = "CM_NO_MAP", valueFrom.configMapKeyRef = { name = "none", key = "none", optional = true } },
 	{ name = "SEC_PASSWORD", valueFrom.secretKeyRef = { name = "db", key = "password" } },
 	{ name = "SEC_USED", value = "db:$(SEC_PASSWORD)" },
-	{ name = "SEC_NO_KEY", valueFrom.secretKeyRef = { name = "folder", key = "none", optional = true } },
+	{ name = "SEC_NO_KEY", valueFrom.secretKeyRef = { name = "files", key = "none", optional = true } },
 	{ name = "SEC_NO_SECRET", valueFrom.secretKeyRef = { name = "none", key = "none", optional = true } },
 ]
 
@@ -70,9 +70,9 @@ env.IPS.fieldRef.fieldPath = "status.podIPs"
 // fields: containers[].env[].valueFrom.resourceFieldRef.{containerName,resource,divisor}
 // fields: containers[].env[].valueFrom.{configMapKeyRef,secretKeyRef}.{name,key,optional}
 func TestFieldsEnv(t *testing.T) {
-	m := newMachine(t)
-	m.write("etc/configmaps/folder/key", "of a directory", 0o644)
-	m.write("etc/secrets/folder/key", "of a directory", 0o600)
+	m := newTestHost(t)
+	m.write("etc/configmaps/files/key", "of a directory", 0o644)
+	m.write("etc/secrets/files/key", "of a directory", 0o600)
 	definition := m.parse(envFile)
 	// Set resources without the limits that the pod file would apply to the container.
 	definition.Containers[1].Resources.Limits = spec.ResourceList{"memory": resource.MustParse("64Mi")}
@@ -111,12 +111,12 @@ env = [{ name = "A_wall", value = "$(A_door), painted" }]
 envFrom = [
 	{ prefix = "A_", configMapRef = { name = "colors" } },
 	{ configMapRef = { name = "of-a-file" } },
-	{ configMapRef = { name = "folder", optional = true } },
+	{ configMapRef = { name = "files", optional = true } },
 	{ configMapRef = { name = "none", optional = true } },
 	{ prefix = "S_", secretRef = { name = "db" } },
 	{ secretRef = { name = "of-a-file" } },
 	{ secretRef = { name = "of-systemd" } },
-	{ secretRef = { name = "folder", optional = true } },
+	{ secretRef = { name = "files", optional = true } },
 	{ secretRef = { name = "none", optional = true } },
 ]
 `
@@ -126,12 +126,12 @@ envFrom = [
 // fields: containers[].envFrom[].prefix, containers[].envFrom[].{configMapRef,secretRef}.{name,optional}
 // fields: configMaps[].{name,data,envFile}, secrets[].{name,data,envFile,credential}
 func TestFieldsEnvFrom(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.write("app.env", "# of the file\nFROM_FILE=yes\n", 0o644)
 	m.write("secret.env", "FROM_SECRET_FILE=yes\n", 0o600)
 	m.write("credentials/token", "of systemd", 0o400)
-	m.write("etc/configmaps/folder/FROM_DIR", "yes", 0o644)
-	m.write("etc/secrets/folder/FROM_SECRET_DIR", "yes", 0o600)
+	m.write("etc/configmaps/files/FROM_DIR", "yes", 0o644)
+	m.write("etc/secrets/files/FROM_SECRET_DIR", "yes", 0o600)
 	p := newPod(m, m.parse(envFromFile))
 	wantLines(t, p.run("c"), "A_door=blue", "A_wall=blue, painted", "DATA=both", "FROM_DIR=yes", "FROM_FILE=yes",
 		"FROM_SECRET_DIR=yes", "FROM_SECRET_FILE=yes", "S_password=s3cret", "token=of systemd")
@@ -142,16 +142,16 @@ func TestFieldsEnvFrom(t *testing.T) {
 // fields: containers[].env[].valueFrom.{configMapKeyRef,secretKeyRef}.{name,key,optional}
 // fields: containers[].envFrom[].{configMapRef,secretRef}.{name,optional}
 func TestFieldsMissing(t *testing.T) {
-	m := newMachine(t)
-	m.write("etc/configmaps/folder/key", "of a directory", 0o644)
-	m.write("etc/secrets/folder/key", "of a directory", 0o600)
+	m := newTestHost(t)
+	m.write("etc/configmaps/files/key", "of a directory", 0o644)
+	m.write("etc/secrets/files/key", "of a directory", 0o600)
 	m.write("etc/secrets/open/key", "s3cret", 0o644)
 	p := newPod(m, &spec.Pod{})
 	for _, test := range []struct{ line, message string }{
 		{`env.A.configMapKeyRef = { name = "none", key = "key" }`, `configmap "none" not found`},
-		{`env.A.configMapKeyRef = { name = "folder", key = "none" }`, "couldn't find key none in ConfigMap default/folder"},
+		{`env.A.configMapKeyRef = { name = "files", key = "none" }`, "couldn't find key none in ConfigMap default/files"},
 		{`env.A.secretKeyRef = { name = "none", key = "key" }`, `secret "none" not found`},
-		{`env.A.secretKeyRef = { name = "folder", key = "none" }`, "couldn't find key none in Secret default/folder"},
+		{`env.A.secretKeyRef = { name = "files", key = "none" }`, "couldn't find key none in Secret default/files"},
 		{`env.A.secretKeyRef = { name = "open", key = "key", optional = true }`, "is accessible by other users than its owner"},
 		{`envFrom = [{ configMapRef = { name = "none" } }]`, `configmap "none" not found`},
 		{`envFrom = [{ secretRef = { name = "none" } }]`, `secret "none" not found`},

@@ -57,7 +57,7 @@ volumeMounts = [{ name = "data", mountPath = "/x", subPathExpr = "$(NONE)" }]
 //
 // fields: containers[].volumeMounts[].{name,mountPath,subPath,subPathExpr,readOnly}, volumes[].name
 func TestFieldsMounts(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(mountsFile))
 	p.run("writes")
 	const refused = "Read-only file system"
@@ -68,7 +68,7 @@ func TestFieldsMounts(t *testing.T) {
 }
 
 // hostMount creates a mount on the host with another mount in it, and returns its directory.
-func (m *machine) hostMount(flags uintptr) (dir string) {
+func (m *testHost) hostMount(flags uintptr) (dir string) {
 	m.Helper()
 	dir = filepath.Join(m.dir, "host")
 	inner := filepath.Join(dir, "inner")
@@ -117,7 +117,7 @@ volumeMounts.host = { mountPath = "/host", readOnly = true, recursiveReadOnly = 
 //
 // fields: containers[].volumeMounts[].recursiveReadOnly, volumes[].hostPath.{path,type}
 func TestFieldsRecursiveReadOnly(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.hostMount(unix.MS_PRIVATE)
 	p := newPod(m, m.parse(recursiveFile))
 	wantLines(t, p.run("disabled"), "refused", "written")
@@ -162,7 +162,7 @@ image = "localhost/podstead/busybox:1"
 //
 // fields: containers[].volumeMounts[].mountPropagation
 func TestFieldsMountPropagation(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	dir := m.hostMount(unix.MS_SHARED)
 	later := filepath.Join(dir, "later")
 	if err := os.Mkdir(later, 0o755); err != nil {

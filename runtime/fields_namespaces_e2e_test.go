@@ -19,7 +19,7 @@ import (
 )
 
 // namespaceOf returns the namespace of a process.
-func (m *machine) namespaceOf(pid any, kind string) string {
+func (m *testHost) namespaceOf(pid any, kind string) string {
 	m.Helper()
 	ns, err := os.Readlink(fmt.Sprintf("/proc/%v/ns/%s", pid, kind))
 	if err != nil {
@@ -82,7 +82,7 @@ command = ["sh", "-c", '''
 //
 // fields: hostPID, hostIPC
 func TestFieldsHostPIDAndIPC(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	name := filepath.Base(m.dir)
 	m.createQueue(name)
 	shared := filepath.Join("/dev/shm", name)
@@ -168,7 +168,7 @@ func (p *pod) stopAndKill(name string) {
 }
 
 // createQueue creates a POSIX message queue in the IPC namespace of the host.
-func (m *machine) createQueue(name string) {
+func (m *testHost) createQueue(name string) {
 	m.Helper()
 	dir := m.TempDir()
 	if err := unix.Mount("mqueue", dir, "mqueue", 0, ""); err != nil {
@@ -222,7 +222,7 @@ command = ["sh", "-c", "exec 2> /dev/null; kill -TERM 1; kill -KILL 1; sleep 0.3
 //
 // fields: shareProcessNamespace
 func TestFieldsShareProcessNamespace(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(sharedFile))
 	first := p.serve("first")
 	wantLines(t, p.run("look"), "/pause ", "1", "orphan of 1", "reaped",
@@ -237,7 +237,7 @@ func TestFieldsShareProcessNamespace(t *testing.T) {
 }
 
 // pausePid returns the PID of the only pause process of this host.
-func (m *machine) pausePid() int {
+func (m *testHost) pausePid() int {
 	m.Helper()
 	for pid, cmdline := range m.processes() {
 		if cmdline == "/pause\x00" {
@@ -252,7 +252,7 @@ func (m *machine) pausePid() int {
 func TestPauseKilled(t *testing.T) {
 	for _, victim := range []string{"pause", "shim"} {
 		t.Run(victim, func(t *testing.T) {
-			m := newMachine(t)
+			m := newTestHost(t)
 			p := newPod(m, &spec.Pod{ShareProcessNamespace: true})
 			ref, err := p.start(sh("setsid sleep 100000 & sleep 100000"))
 			if err != nil {
@@ -267,7 +267,7 @@ func TestPauseKilled(t *testing.T) {
 func TestPauseKilledWithoutDaemon(t *testing.T) {
 	for _, victim := range []string{"pause", "shim", "none"} {
 		t.Run(victim, func(t *testing.T) {
-			m := newMachine(t)
+			m := newTestHost(t)
 			p := newPod(m, &spec.Pod{ShareProcessNamespace: true})
 			ref, err := p.start(sh("sleep 100000"))
 			if err != nil {
@@ -307,7 +307,7 @@ func TestPauseKilledWithoutDaemon(t *testing.T) {
 
 // The pause process exits on SIGTERM when no container needs it.
 func TestPauseTerminates(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, &spec.Pod{ShareProcessNamespace: true})
 	ref, err := p.start(sh("trap 'sleep 0.5; exit 5' TERM; echo ready; while :; do sleep 0.05; done"))
 	if err != nil {

@@ -45,7 +45,7 @@ command = ["sh", "-c", "wget -q -O - http://127.0.0.1/"]
 //
 // fields: containers[].ports[].{containerPort,hostPort,hostIP,protocol}
 func TestFieldsPorts(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(portsFile))
 	server := p.serve("server")
 	wantLines(t, p.run("neighbour"), "hello")
@@ -109,7 +109,7 @@ func (p *pod) listenInside(ref lifecycle.Ref, network, addr string) net.PacketCo
 }
 
 // bridgeAddress returns the address of the host in the pod network.
-func (m *machine) bridgeAddress() string {
+func (m *testHost) bridgeAddress() string {
 	m.Helper()
 	links, err := net.Interfaces()
 	if err != nil {

@@ -46,7 +46,7 @@ command = ["cat", "/etc/resolv.conf"]
 // fields: name, hostname, subdomain, hostAliases[].{ip,hostnames}
 // fields: dnsPolicy, dnsConfig.{nameservers,searches}, dnsConfig.options[].{name,value}
 func TestFieldsNames(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(namesFile))
 	wantLines(t, p.run("names"), "edge", "edge", "edge", "edge.shop.default.svc.cluster.local edge",
 		"10.1.2.3\tdb\tdb.local", "fd00::5\tsix")
@@ -105,7 +105,7 @@ lifecycle.stopSignal = "SIGUSR1"
 //
 // fields: containers[].{name,image,command,args,workingDir}, containers[].lifecycle.stopSignal
 func TestFieldsProcess(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
 	p := newPod(m, m.parse(processFile))
 	ref, err := p.begin("entrypoint")
@@ -163,7 +163,7 @@ terminationMessagePolicy = "FallbackToLogsOnError"
 //
 // fields: containers[].{terminationMessagePath,terminationMessagePolicy}
 func TestFieldsTerminationMessage(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(messagesFile))
 	for _, test := range []struct {
 		name string
@@ -203,7 +203,7 @@ image = { reference = "localhost/podstead/%s:1"%s }
 //
 // fields: imageArchives, containers[].{image,imagePullPolicy}, volumes[].image.{reference,pullPolicy}
 func TestFieldsImages(t *testing.T) {
-	m := newMachine(t) // has the image of busybox
+	m := newTestHost(t) // has the image of busybox
 	if out, err := exec.Command("cp", filepath.Join(programs, "testserver.tar"), filepath.Join(m.dir, "app.tar")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
@@ -260,7 +260,7 @@ command = ["sh", "-c", "readlink /proc/self/ns/net; hostname; grep -c '^10.1.2.3
 //
 // fields: hostNetwork
 func TestFieldsHostNetwork(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(hostNetworkFile))
 	network, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {

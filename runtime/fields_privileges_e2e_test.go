@@ -40,7 +40,7 @@ func ownCaps(t *testing.T) (set uint64, absent string) {
 func TestFieldsCapabilities(t *testing.T) {
 	own, absent := ownCaps(t)
 	const caps = `awk '/^Cap(Inh|Prm|Eff|Bnd|Amb)/ { printf \"%s%s\", s, $2; s = \" \" } END { print \"\" }' /proc/self/status`
-	m := newMachine(t)
+	m := newTestHost(t)
 	text := strings.NewReplacer("@caps", caps, "@absent", max(absent, "CHOWN")).Replace(capabilitiesFile)
 	p := newPod(m, m.parse(text))
 	sets := func(has, bound uint64) string { // inheritable, permitted, effective, bounding, ambient
@@ -62,7 +62,7 @@ func TestFieldsCapabilities(t *testing.T) {
 //
 // fields: containers[].securityContext.{allowPrivilegeEscalation,readOnlyRootFilesystem}
 func TestFieldsPrivileges(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(privilegesFile))
 	wantLines(t, p.run("default"), "NoNewPrivs:\t0", "written")
 	wantLines(t, p.run("limited"), "NoNewPrivs:\t1", "Read-only file system", "written")
@@ -79,7 +79,7 @@ func TestFieldsPrivileges(t *testing.T) {
 func TestFieldsPrivileged(t *testing.T) {
 	const device, node = "/dev/kmsg", "c 1 11" // a device that exists on the host only
 	own, _ := ownCaps(t)
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(strings.NewReplacer("@device", device, "@node", node).Replace(privilegedFile)))
 	hex := fmt.Sprintf("%016x", own)
 	wantLines(t, p.run("c"), "CapEff:"+hex, "CapBnd:"+hex, "NoNewPrivs:0", "Seccomp:0", "/sys rw", "/sys/fs/cgroup rw", "0", "mounted", device, "1")

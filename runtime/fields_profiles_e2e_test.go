@@ -60,7 +60,7 @@ securityContext.seccompProfile = { type = "Localhost", localhostProfile = "broke
 //
 // fields: securityContext.seccompProfile.{type,localhostProfile}, containers[].securityContext.seccompProfile.{type,localhostProfile}
 func TestFieldsSeccomp(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.write("etc/seccomp/dir/no-chmod.json", noChmod, 0o600)
 	m.write("etc/seccomp/broken.json", `{ "defaultAction": `, 0o600)
 	const look = `grep Seccomp: /proc/self/status; touch /f; chmod 600 /f 2>&1 | sed 's/.*: //'; unshare -U true 2>&1 | sed 's/.*: //'`
@@ -111,7 +111,7 @@ securityContext.appArmorProfile = { type = "Localhost", localhostProfile = "pods
 //
 // fields: securityContext.appArmorProfile.{type,localhostProfile}, containers[].securityContext.appArmorProfile.{type,localhostProfile}
 func TestFieldsAppArmor(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	const look = `cat /proc/self/attr/apparmor/current /proc/self/attr/current 2>/dev/null | head -n 1 | tr -d '\\000'; echo`
 	text := strings.ReplaceAll(appArmorFile, "@look", look)
 	p := newPod(m, m.parse(text))
@@ -177,7 +177,7 @@ func TestFieldsSysctls(t *testing.T) {
 		return values
 	}
 	before := hostValues()
-	m := newMachine(t)
+	m := newTestHost(t)
 	look := "cd /proc/sys; cat " + strings.Join(files[:4], " ") + "; cat /proc/sys/fs/mqueue/msg_max"
 	p := newPod(m, m.parse(strings.ReplaceAll(sysctlsFile, "@look", look)))
 	for _, name := range []string{"one", "two"} {
@@ -227,7 +227,7 @@ volumeMounts = { host = { mountPath = "/host", mountPropagation = "HostToContain
 //
 // fields: containers[].volumeMounts[].mountPropagation
 func TestFieldsBidirectional(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	dir := m.hostMount(unix.MS_SHARED)
 	p := newPod(m, m.parse(bidirectionalFile))
 	// Volumes are shared mounts only if the mounts of the host are.

@@ -49,7 +49,7 @@ func TestFieldsResources(t *testing.T) {
 	}
 	const page = 64 << 20
 	almost := 1000 - int(1000*page/host.Memory) // OOM score with a request of 64 MiB
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.restartWith(100)
 	for _, test := range []struct {
 		name           string
@@ -101,7 +101,7 @@ func TestFieldsResources(t *testing.T) {
 }
 
 // restartWith restarts the runtime with a limit of processes for each pod.
-func (m *machine) restartWith(pids int64) {
+func (m *testHost) restartWith(pids int64) {
 	m.Helper()
 	if err := m.Close(); err != nil {
 		m.Fatal(err)
@@ -112,7 +112,7 @@ func (m *machine) restartWith(pids int64) {
 
 // A container that exceeds its CPU limit is throttled.
 func TestCPULimitThrottles(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	c := sh("while :; do :; done")
 	c.Resources.Limits = spec.ResourceList{"cpu": quantity("50m")}
 	ref, err := p.start(c)
@@ -134,7 +134,7 @@ func TestCPULimitThrottles(t *testing.T) {
 // A fork bomb cannot exceed the limit of its pod. Other containers of the pod can start afterwards.
 func TestPidsLimit(t *testing.T) {
 	const limit = 40
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.restartWith(limit)
 	p := newPod(m, &spec.Pod{})
 	bomb, err := p.start(sh("i=0; while [ $i -lt 500 ]; do sleep 100000 & i=$((i+1)); done; echo more than allowed; sleep 100000"))
@@ -156,7 +156,7 @@ func TestPidsLimit(t *testing.T) {
 
 // The shim is not in the cgroup of its pod: the limits of the pod do not apply to it.
 func TestCgroupOfShim(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.restartWith(10) // barely enough for the container and the OCI runtime
 	p := newPod(m, &spec.Pod{Resources: spec.Resources{Limits: spec.ResourceList{"memory": quantity("32Mi"), "cpu": quantity("10m")}}})
 	ref, err := p.start(spec.Container{Command: []string{"sleep", "100000"}})
@@ -193,7 +193,7 @@ func TestCgroupOfShim(t *testing.T) {
 
 // A limit whose controller is not available is refused by admission.
 func TestLimitsWithoutControllers(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	controllers, err := cgroup.DetectControllers()
 	if err != nil {
 		t.Fatal(err)
@@ -227,7 +227,7 @@ emptyDir = {}
 //
 // fields: containers[].resources.limits
 func TestFieldsEphemeralStorage(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	for _, test := range []struct{ name, script, limit, want string }{
 		{"root", "head -c 3000000 /dev/zero > /file", "1Mi", `Container writes exceeded its local ephemeral storage limit "1Mi". `},
 		{"log", "yes 0123456789 | head -n 30000", "1Mi", `Container writes exceeded its local ephemeral storage limit "1Mi". `},

@@ -56,7 +56,7 @@ func file(text string) string { return strings.ReplaceAll(text, "@identity", ide
 //
 // fields: securityContext.{runAsUser,runAsGroup,supplementalGroups,fsGroup}, containers[].securityContext.{runAsUser,runAsGroup}
 func TestFieldsUsers(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
 	p := newPod(m, m.parse(file(usersFile)))
 	wantLines(t, p.run("pod"), "1000/1000 2000/2000 in 2000 3000 4000 5000", "1", "1000:5000")
@@ -86,7 +86,7 @@ command = ["sh", "-c", '''@identity''']
 //
 // fields: securityContext.supplementalGroupsPolicy
 func TestFieldsGroupsPolicy(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	for policy, want := range map[string]string{"Merge": "65534/65534 65534/65534 in 777 3000 65534", "Strict": "65534/65534 65534/65534 in 3000 65534"} {
 		p := newPod(m, m.parse(file(strings.ReplaceAll(policyFile, "@policy", policy))))
 		p.addToImage("etc/group", "root:x:0:\nnogroup:x:65534:\nmembers:x:777:nobody\n")
@@ -142,7 +142,7 @@ securityContext.runAsNonRoot = false
 //
 // fields: securityContext.runAsNonRoot, containers[].securityContext.runAsNonRoot
 func TestFieldsNonRoot(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
 	p := newPod(m, m.parse(nonRootFile))
 	for name, want := range map[string]string{
@@ -279,7 +279,7 @@ securityContext.privileged = false
 //
 // fields: containers[].securityContext.procMount
 func TestFieldsProcMount(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	const look = `awk '$5 ~ "^/proc/" || $5 ~ "^/sys/(firmware|devices)" { split($6, o, ","); print $5, o[1] }' /proc/self/mountinfo | sort`
 	readOnly := sh(`for f in bus fs irq sys sysrq-trigger; do [ ! -e /proc/$f ] || grep " /proc/$f ro," /proc/self/mountinfo >/dev/null || echo $f; done
 		for f in acpi scsi asound; do ls /proc/$f 2>/dev/null; done; ls /sys/firmware 2>/dev/null
@@ -312,7 +312,7 @@ const status = `exec 2>&1; grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):
 
 // Commands of probes and hooks have the privileges of their container.
 func TestExecPrivileges(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.write("etc/seccomp/no-chmod.json", noChmod, 0o600)
 	p := newPod(m, m.parse(strings.ReplaceAll(execFile, "@status", status)))
 	ref := p.serve("c")
@@ -331,7 +331,7 @@ func TestExecPrivileges(t *testing.T) {
 
 // The security context of an ephemeral container overrides that of the pod.
 func TestEphemeralPrivileges(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse("securityContext = { runAsUser = 1000, supplementalGroups = [3000] }\n[[containers]]\nname = \"c\"\nimage = \"i:1\"\n"))
 	c, problems := spec.ParseEphemeral("debug.toml", []byte(file(`
 name = "debug"

@@ -18,10 +18,10 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// newUserNamespaceMachine returns a host whose directories have the x permission for others.
-func newUserNamespaceMachine(t *testing.T) *machine {
+// newUserNamespaceHost returns a host whose directories have the x permission for others.
+func newUserNamespaceHost(t *testing.T) *testHost {
 	t.Helper()
-	m := newMachine(t)
+	m := newTestHost(t)
 	if err := os.Chmod(m.dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ image = { reference = "localhost/podstead/busybox:1" }
 
 // usersDir creates a directory on the host for a pod with a user namespace: with files of root, of a user, and of a user outside of the pod's ID
 // range, and with another file system mounted in it.
-func (m *machine) usersDir() string {
+func (m *testHost) usersDir() string {
 	m.Helper()
 	dir := filepath.Join(m.dir, "host")
 	m.write("host/private", "of root\n", 0o600)
@@ -163,7 +163,7 @@ func (m *machine) usersDir() string {
 func TestFieldsHostUsers(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shareProcessNamespace=%v", shared), func(t *testing.T) {
-			m := newUserNamespaceMachine(t)
+			m := newUserNamespaceHost(t)
 			dir := m.usersDir()
 			p := newPod(m, m.parse(fmt.Sprintf(ownUsersFile, shared, dir)))
 			first := fmt.Sprint(m.rootOf(uid))
@@ -231,7 +231,7 @@ func (p *pod) checkFromHost(name string) {
 }
 
 // rootOf returns the ID on the host of a pod's root.
-func (m *machine) rootOf(uid string) uint32 {
+func (m *testHost) rootOf(uid string) uint32 {
 	m.Helper()
 	ids, err := idmap.New(filepath.Join(m.opts.StateDir, "users.json"), "", "").Find(uid)
 	if err != nil {
@@ -242,7 +242,7 @@ func (m *machine) rootOf(uid string) uint32 {
 
 // A pod keeps its ID range after a restart of the daemon and the loss of its sandbox, until it is removed.
 func TestIDRangeOfPod(t *testing.T) {
-	m := newUserNamespaceMachine(t)
+	m := newUserNamespaceHost(t)
 	host := false
 	p := newPod(m, &spec.Pod{HostUsers: &host, Volumes: []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}}})
 	c := sh("cat /proc/self/uid_map; echo x >> /data/f; wc -l < /data/f; sleep 100000")
@@ -285,7 +285,7 @@ func TestIDRangeOfPod(t *testing.T) {
 func TestUserNamespaceRefused(t *testing.T) {
 	host := false
 	t.Run("parent directory without x permission", func(t *testing.T) {
-		m := newMachine(t) // its directory has mode 0700
+		m := newTestHost(t) // its directory has mode 0700
 		err := m.Admit(&spec.Pod{HostUsers: &host})
 		if err == nil || !strings.Contains(err.Error(), "can pass through "+m.dir) {
 			t.Errorf("admitted: %v", err)
@@ -301,7 +301,7 @@ func TestUserNamespaceRefused(t *testing.T) {
 		}
 	})
 	t.Run("file system without id-mapped mounts", func(t *testing.T) {
-		m := newUserNamespaceMachine(t)
+		m := newUserNamespaceHost(t)
 		p := newPod(m, &spec.Pod{HostUsers: &host, Volumes: []spec.Volume{{Name: "proc", HostPath: &spec.HostPathVolume{Path: "/proc/sys/kernel"}}}})
 		c := sh("id")
 		c.VolumeMounts = []spec.VolumeMount{{Name: "proc", MountPath: "/kernel"}}
@@ -312,7 +312,7 @@ func TestUserNamespaceRefused(t *testing.T) {
 
 // An unreadable file of ID ranges does not block the removal of pods. Pods that need an ID range fail.
 func TestUnreadableIDRanges(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, &spec.Pod{})
 	if got := p.output(sh("echo here")); got != "here\n" {
 		t.Fatalf("output %q", got)

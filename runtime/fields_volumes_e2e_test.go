@@ -49,7 +49,7 @@ name = "v"
 // fields: volumes[].{downwardAPI,projected.sources[].downwardAPI}.items[].fieldRef.{apiVersion,fieldPath}
 // fields: volumes[].{downwardAPI,projected.sources[].downwardAPI}.items[].resourceFieldRef.{containerName,resource,divisor}
 func TestFieldsContent(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	for _, test := range []struct {
 		volume string
 		want   []string // what the container lists
@@ -103,15 +103,15 @@ func TestFieldsContent(t *testing.T) {
 // fields: volumes[].configMap.{name,optional}, volumes[].secret.{secretName,optional}
 // fields: volumes[].{configMap,secret}.items[].key, volumes[].projected.sources[].{configMap,secret}.{name,optional}
 func TestFieldsContentMissing(t *testing.T) {
-	m := newMachine(t)
-	m.write("etc/configmaps/folder/key", "1", 0o644)
-	m.write("etc/secrets/folder/key", "1", 0o600)
+	m := newTestHost(t)
+	m.write("etc/configmaps/files/key", "1", 0o644)
+	m.write("etc/secrets/files/key", "1", 0o600)
 	p := newPod(m, &spec.Pod{})
 	for _, test := range []struct{ volume, message string }{
 		{`configMap.name = "none"`, `configmap "none" not found`},
-		{`configMap = { name = "folder", items = [{ key = "none", path = "x" }] }`, "references non-existent config key: none"},
+		{`configMap = { name = "files", items = [{ key = "none", path = "x" }] }`, "references non-existent config key: none"},
 		{`secret.secretName = "none"`, `secret "none" not found`},
-		{`secret = { secretName = "folder", items = [{ key = "none", path = "x" }] }`, "references non-existent secret key: none"},
+		{`secret = { secretName = "files", items = [{ key = "none", path = "x" }] }`, "references non-existent secret key: none"},
 		{`projected.sources = [{ configMap.name = "none" }]`, `configmap "none" not found`},
 		{`projected.sources = [{ secret.name = "none" }]`, `secret "none" not found`},
 	} {
@@ -160,7 +160,7 @@ volumeMounts = { limited = "/limited", memory = "/memory" }
 //
 // fields: volumes[].emptyDir.{medium,sizeLimit}
 func TestFieldsEmptyDir(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(emptyDirFile))
 	wantLines(t, p.run("writes"), "", "0", "1", "2048", "777", "777")
 	wantLines(t, p.run("reads"), "kept", "kept")
@@ -190,7 +190,7 @@ volumeMounts = { data = "/data", look = "/look" }
 //
 // fields: volumes[].persistentVolumeClaim.{claimName,readOnly}
 func TestFieldsClaim(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	for _, want := range [][]string{
 		{"cat: can't open '/data/file': No such file or directory", "Read-only file system"},
 		{"kept", "Read-only file system"},
@@ -212,7 +212,7 @@ func TestFieldsClaim(t *testing.T) {
 //
 // fields: volumes[].hostPath.{path,type}
 func TestFieldsHostPath(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.write("files/text", "of the host\n", 0o644)
 	p := newPod(m, m.parse(fmt.Sprintf(volumeFile, list, `hostPath = { path = "files", type = "Directory" }`)))
 	wantLines(t, p.run("c"), "./text 644 of the host")
@@ -249,7 +249,7 @@ image = { reference = "localhost/podstead/testserver:1", pullPolicy = "Never" }
 //
 // fields: volumes[].image.{reference,pullPolicy}
 func TestFieldsImageVolume(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	definition := m.parse(fmt.Sprintf(imageVolumeFile, filepath.Join(programs, "testserver.tar")))
 	if _, err := m.PullImage(m.ctx(), definition, "c", func(_, _ int64) {}); err != nil {
 		t.Fatal(err)
@@ -285,7 +285,7 @@ volumeMounts = { disk = "/disk", memory = "/memory", claim = "/claim", conf = "/
 //
 // fields: securityContext.{fsGroup,fsGroupChangePolicy}
 func TestFieldsGroup(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	always := []string{"2000", "/disk 2000 2777", "/memory 2000 2777", "/claim 2000 2777", "2000", "/conf/one 2000 440"}
 	for _, test := range []struct {
 		policy string

@@ -18,7 +18,7 @@ import (
 
 // Containers can write to the pod's files of /etc. A sparse file can be larger than memory.
 func TestHugeHosts(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	p.output(sh("truncate -s 1024G /etc/hosts"))
 	if got := p.output(sh("head -n 1 /etc/hosts")); got != "# Kubernetes-managed hosts file.\n" {
 		t.Errorf("first line of /etc/hosts in the next container: %q", got)
@@ -27,7 +27,7 @@ func TestHugeHosts(t *testing.T) {
 
 // The pod's files of /etc must not be in /run, because containers could fill it. /run is in memory and contains the sockets of the engine.
 func TestEtcIsOnDisk(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	got := p.output(sh("grep -E ' /etc/(hosts|hostname|resolv.conf) ' /proc/self/mountinfo"))
 	if n := strings.Count(got, p.opts.StateDir); n != 3 {
 		t.Errorf("the files of /etc are mounted from\n%swant %s", got, p.opts.StateDir)
@@ -36,7 +36,7 @@ func TestEtcIsOnDisk(t *testing.T) {
 
 // /etc/passwd of an image may not be a regular file. Opening a FIFO would block, and opening a device has side effects.
 func TestPasswdNotRegularFile(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	for _, test := range []struct {
 		name   string
 		create func(path string) error
@@ -79,7 +79,7 @@ func TestPasswdNotRegularFile(t *testing.T) {
 
 // During an upgrade, a shim may be killed while the program of the shim does not exist, which then cannot clean up.
 func TestShimKilledWithoutProgram(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}

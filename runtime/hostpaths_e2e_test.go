@@ -14,7 +14,7 @@ import (
 
 // With allowed host paths, a pod with a symbolic link to another directory cannot start.
 func TestAllowedHostPaths(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}

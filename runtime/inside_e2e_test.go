@@ -24,7 +24,7 @@ const uid = "0c5e4b1e-1111-4000-8000-000000000001"
 var logPrefix = regexp.MustCompile(`(?m)^\S+ \S+ [FP] `)
 
 func TestProcessInside(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{Name: "web"})
+	p := newPod(newTestHost(t), &spec.Pod{Name: "web"})
 	t.Run("environment, arguments, working directory", func(t *testing.T) {
 		c := sh(`env | sort; pwd; echo "$@"`)
 		c.Command = append(c.Command, "sh")
@@ -65,7 +65,7 @@ func TestProcessInside(t *testing.T) {
 }
 
 func TestImageInside(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
 	p := newPod(m, &spec.Pod{Name: "web"})
 	ref, err := p.start(spec.Container{Image: testserver, Env: []spec.EnvVar{{Name: "PORT", Value: "80"}}})
@@ -102,7 +102,7 @@ func TestImageInside(t *testing.T) {
 	}
 }
 
-func (m *machine) proc(pid int, file string) string {
+func (m *testHost) proc(pid int, file string) string {
 	m.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {
@@ -113,7 +113,7 @@ func (m *machine) proc(pid int, file string) string {
 
 // pidOf returns the PID of the first process of a container, with any cgroup version and driver. It is the oldest process, because PIDs are
 // reused.
-func (m *machine) pidOf(ref lifecycle.Ref) int {
+func (m *testHost) pidOf(ref lifecycle.Ref) int {
 	m.Helper()
 	path, first, oldest := m.cgroupOf(ref), 0, uint64(math.MaxUint64)
 	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
@@ -144,7 +144,7 @@ func (m *machine) pidOf(ref lifecycle.Ref) int {
 	return first
 }
 
-func (m *machine) idOf(ref lifecycle.Ref) string {
+func (m *testHost) idOf(ref lifecycle.Ref) string {
 	m.Helper()
 	found, err := m.Inventory(m.ctx())
 	if err != nil {
@@ -174,7 +174,7 @@ func TestNamespaces(t *testing.T) {
 		return all
 	}
 	host := own("net", "ipc", "uts", "pid", "mnt")
-	m := newMachine(t)
+	m := newTestHost(t)
 
 	p := newPod(m, &spec.Pod{Name: "own"})
 	one := strings.Fields(p.output(sh(look)))
@@ -206,7 +206,7 @@ func TestNamespaces(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{
+	p := newPod(newTestHost(t), &spec.Pod{
 		Name: "own", Hostname: "other",
 		HostAliases: []spec.HostAlias{{IP: "10.1.2.3", Hostnames: []string{"a", "b"}}},
 		DNSPolicy:   spec.DNSNone,
@@ -236,7 +236,7 @@ func TestFiles(t *testing.T) {
 //
 // fields: volumes[].hostPath.{path,type}
 func TestHostPath(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	dir := filepath.Join(m.dir, "host")
 	if err := os.MkdirAll(filepath.Join(dir, "dir"), 0o755); err != nil {
 		t.Fatal(err)

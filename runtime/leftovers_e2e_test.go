@@ -25,7 +25,7 @@ import (
 
 // A daemon that is killed before it creates the record of a container leaves the process file. It is removed with the pod.
 func TestProcessFileWithoutRecord(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, &spec.Pod{})
 	file, err := m.WriteProcessFile(uid, "0123456789abcdef")
 	if err != nil {
@@ -42,7 +42,7 @@ func TestProcessFileWithoutRecord(t *testing.T) {
 // If the network cannot be restored, for example because another link has the name of the bridge, the daemon starts and pods with hostNetwork run.
 // Pods that need the network fail.
 func TestStartWithBrokenNetwork(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, &spec.Pod{})
 	bridge := runtime.BridgeOf(m.opts.RunDir)
 	ip := func(args ...string) {
@@ -83,7 +83,7 @@ func TestStartWithBrokenNetwork(t *testing.T) {
 
 // A host port of another pod is no reason for admission to refuse a pod: the supervisor may be about to stop the other pod.
 func TestAdmitPortOfOtherPod(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(portsFile))
 	successor := m.parse(strings.Replace(portsFile, `name = "web"`, `name = "next"`, 1))
 	if err := m.Admit(successor); err != nil {
@@ -107,7 +107,7 @@ func TestAdmitPortOfOtherPod(t *testing.T) {
 
 // The inventory contains what is not in the engine: addresses of pods, and pods that have only volumes.
 func TestInventoryOutsideEngine(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	pod := &spec.Pod{Name: "p"}
 	started, err := m.StartSandbox(m.ctx(), uid, pod, lifecycle.StartSandbox{Sandbox: 1, Round: 1})
 	if err != nil {
@@ -143,7 +143,7 @@ func TestInventoryOutsideEngine(t *testing.T) {
 // A privileged container with Bidirectional propagation can mount a directory tree of the host in an image volume. The mounts in that tree must
 // not be unmounted when the pod is removed.
 func TestImageVolumeWithHostMounts(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	definition := m.parse(fmt.Sprintf(imageVolumeFile, filepath.Join(programs, "testserver.tar")))
 	if _, err := m.PullImage(m.ctx(), definition, "c", func(_, _ int64) {}); err != nil {
 		t.Fatal(err)
@@ -183,7 +183,7 @@ func TestImageVolumeWithHostMounts(t *testing.T) {
 // A shim that is killed while the OCI runtime creates a container leaves processes without a record, possibly in the cgroup of some hierarchies
 // only, or in its children. They are killed and the cgroups removed with the pod.
 func TestCgroupsWithoutRecord(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	if m.opts.CgroupDriver == runtime.CgroupSystemd {
 		return // systemd kills everything in the slice of a pod
 	}
@@ -212,7 +212,7 @@ func TestCgroupsWithoutRecord(t *testing.T) {
 }
 
 // startInCgroup creates a cgroup and starts a process in it.
-func (m *machine) startInCgroup(dir string) *exec.Cmd {
+func (m *testHost) startInCgroup(dir string) *exec.Cmd {
 	m.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		m.Fatal(err)
@@ -230,7 +230,7 @@ func (m *machine) startInCgroup(dir string) *exec.Cmd {
 
 // A shim that is killed while it starts leaves its pinned PID namespace. The next start of the sandbox replaces it.
 func TestPauseWithLeftPin(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	pod, start := &spec.Pod{Name: "p"}, lifecycle.StartSandbox{Sandbox: 1, Round: 1}
 	if _, err := m.StartSandbox(m.ctx(), uid, pod, start); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ func TestOOM(t *testing.T) {
 		{"limit of the pod", &spec.Pod{Resources: memory}, spec.Container{Command: eat}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := newPod(newMachine(t), test.pod)
+			p := newPod(newTestHost(t), test.pod)
 			ref, err := p.start(test.container)
 			if err != nil {
 				t.Fatal(err)
@@ -42,7 +42,7 @@ func TestOOM(t *testing.T) {
 
 // If the containers of a pod together exceed the limit of the pod, one is OOM-killed, and only that one has the reason OOMKilled.
 func TestOOMPodLimit(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{Resources: spec.Resources{Limits: spec.ResourceList{"memory": quantity("48Mi")}}})
+	p := newPod(newTestHost(t), &spec.Pod{Resources: spec.Resources{Limits: spec.ResourceList{"memory": quantity("48Mi")}}})
 	holds, err := p.start(sh("head -c 20000000 /dev/zero > /dev/shm/held && echo ready; exec sleep 100000"))
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestOOMPodLimit(t *testing.T) {
 
 // With cgroup v1 the kernel kills one process, and its parent keeps running. With v2 it kills all processes of the container.
 func TestOOMChild(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	c := sh("tail /dev/zero; echo $?; exit 3")
 	c.Resources.Limits = spec.ResourceList{"memory": quantity("32Mi")}
 	ref, err := p.start(c)
@@ -84,7 +84,7 @@ func TestOOMChild(t *testing.T) {
 
 // A daemon reports an OOM kill that happened while no daemon was running.
 func TestOOMWithoutDaemon(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	c := sh("until [ -e /go ]; do sleep 0.05; done; exec tail /dev/zero")
 	c.Resources.Limits = spec.ResourceList{"memory": quantity("32Mi")}
 	ref, err := p.start(c)
@@ -102,7 +102,7 @@ func TestOOMWithoutDaemon(t *testing.T) {
 		err := unix.Kill(pid, 0)
 		return fmt.Sprint(err), err != nil
 	})
-	p.machine.start()
+	p.testHost.start()
 	if exit := p.wait(ref); exit.Code != 137 || exit.Reason != lifecycle.ReasonOOMKilled {
 		t.Errorf("exit: %+v, want 137 OOMKilled", exit)
 	}

@@ -19,15 +19,15 @@ import (
 
 // pod is a pod on a host, with one sandbox.
 type pod struct {
-	*machine
+	*testHost
 	*spec.Pod
 	attempts int
 }
 
 // newPod starts a sandbox for a pod of the given definition. The pod is removed at the end of the test.
-func newPod(m *machine, definition *spec.Pod) *pod {
+func newPod(m *testHost, definition *spec.Pod) *pod {
 	m.Helper()
-	p := &pod{machine: m, Pod: definition}
+	p := &pod{testHost: m, Pod: definition}
 	if p.Name == "" {
 		p.Name = "p"
 	}
@@ -94,7 +94,7 @@ func (p *pod) log(ref lifecycle.Ref) string {
 func sh(script string) spec.Container { return spec.Container{Command: []string{"sh", "-c", script}} }
 
 // eventually waits for a condition. cond also returns the state that it has observed.
-func (m *machine) eventually(what string, cond func() (string, bool)) {
+func (m *testHost) eventually(what string, cond func() (string, bool)) {
 	m.Helper()
 	for end := time.Now().Add(deadline); ; <-time.After(10 * time.Millisecond) {
 		last, ok := cond()

@@ -70,7 +70,7 @@ func (b *buffer) Write(p []byte) (int, error) {
 // TestSecretsAreHidden searches all files of the host for the values of secrets, while a pod is running and after it was removed, and all errors and
 // the log. They must only be in volumes on tmpfs, and in the bundle of a running container.
 func TestSecretsAreHidden(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +129,7 @@ func TestSecretsAreHidden(t *testing.T) {
 }
 
 // searchFiles searches all files of the host for texts, except its configuration and the given directories.
-func (m *machine) searchFiles(texts []string, except ...string) {
+func (m *testHost) searchFiles(texts []string, except ...string) {
 	m.Helper()
 	skip := map[string]bool{"etc": true}
 	for _, dir := range except {

@@ -32,8 +32,10 @@ type Dirs struct {
 	Log   string // logs of containers
 }
 
-// Engine is the persistent state of the container engine, and EngineRun its runtime state.
-func (d Dirs) Engine() string    { return filepath.Join(d.State, "engine") }
+// Engine is the persistent state of the container engine.
+func (d Dirs) Engine() string { return filepath.Join(d.State, "engine") }
+
+// EngineRun is the runtime state of the container engine.
 func (d Dirs) EngineRun() string { return filepath.Join(d.Run, "engine") }
 
 // Pods contains the directory of each pod.
@@ -51,8 +53,10 @@ func (d Dirs) RunVolumes() string { return filepath.Join(d.Run, "volumes") }
 // Users is the file with the ID ranges of pods.
 func (d Dirs) Users() string { return filepath.Join(d.State, "users.json") }
 
-// NetworkState is the persistent state of the network, and NetworkLeases the addresses in use.
-func (d Dirs) NetworkState() string  { return filepath.Join(d.State, "network.json") }
+// NetworkState is the file with the persistent state of the network.
+func (d Dirs) NetworkState() string { return filepath.Join(d.State, "network.json") }
+
+// NetworkLeases is the file with the addresses in use.
 func (d Dirs) NetworkLeases() string { return filepath.Join(d.Run, "network.json") }
 
 // Etc contains the files of /etc for the containers of a sandbox. Containers can write to them without limit, therefore they

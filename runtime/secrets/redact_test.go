@@ -19,11 +19,11 @@ func TestRedact(t *testing.T) {
 		}}},
 		Containers: []spec.Container{
 			{Name: "env", Env: []spec.EnvVar{
-				{Name: "A", ValueFrom: &spec.EnvVarSource{ConfigMapKeyRef: &spec.KeyRef{Name: "gone", Key: "k"}}},
-				{Name: "B", ValueFrom: &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: "gone", Key: "k"}}},
+				{Name: "A", ValueFrom: &spec.EnvVarSource{ConfigMapKeyRef: &spec.KeyRef{Name: "missing", Key: "k"}}},
+				{Name: "B", ValueFrom: &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: "missing", Key: "k"}}},
 				{Name: "C", ValueFrom: &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: "db", Key: "password"}}},
 			}},
-			{Name: "all", EnvFrom: []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "gone"}}, {SecretRef: &spec.EnvReference{Name: "db"}}}},
+			{Name: "all", EnvFrom: []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "missing"}}, {SecretRef: &spec.EnvReference{Name: "db"}}}},
 			{Name: "unreadable", EnvFrom: []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "open"}}}},
 			{Name: "none", Env: []spec.EnvVar{{Name: "A", Value: "hunter2"}}},
 		},
