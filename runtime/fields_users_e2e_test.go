@@ -317,7 +317,7 @@ func TestUnreadableIDRanges(t *testing.T) {
 	if got := p.output(sh("echo here")); got != "here\n" {
 		t.Fatalf("output %q", got)
 	}
-	if err := os.Chmod(m.dir, 0o711); err != nil { //nolint:gosec // like /var/lib: root of a user namespace passes through
+	if err := os.Chmod(m.dir, 0o711); err != nil { // like /var/lib: root of a user namespace passes through
 		t.Fatal(err)
 	}
 	ranges := filepath.Join(m.opts.StateDir, "users.json")

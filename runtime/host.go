@@ -35,7 +35,7 @@ func recursiveReadOnly(ctx context.Context, runtime string) bool {
 	if err := unix.MountSetattr(-1, "", 0, &unix.MountAttr{}); errors.Is(err, unix.ENOSYS) {
 		return false
 	}
-	text, err := exec.CommandContext(ctx, runtime, "features").Output() //nolint:gosec // the OCI runtime that runs every container
+	text, err := exec.CommandContext(ctx, runtime, "features").Output() // the OCI runtime that runs every container
 	var features struct {
 		MountOptions []string `json:"mountOptions"`
 	}

@@ -164,7 +164,7 @@ func write(path, text string) error { return overwrite(path, text, os.O_CREATE) 
 
 // overwrite is write with flags for opening the file.
 func overwrite(path, text string, flags int) error {
-	f, err := os.OpenFile(path, os.O_RDWR|flags, 0o644) //nolint:gosec // every user of the container reads it
+	f, err := os.OpenFile(path, os.O_RDWR|flags, 0o644) // every user of the container reads it
 	if err != nil {
 		return err
 	}

@@ -97,7 +97,7 @@ func request(uid string, pod *spec.Pod, pins netns.Pins) network.Request {
 			ip = netip.Addr{} // all addresses of the host; an invalid one was refused with the pod file
 		}
 		r.Ports = append(r.Ports, network.Port{
-			HostIP: ip, HostPort: uint16(p.HostPort), ContainerPort: uint16(p.ContainerPort), Protocol: p.Protocol, //nolint:gosec // checked with the pod file
+			HostIP: ip, HostPort: uint16(p.HostPort), ContainerPort: uint16(p.ContainerPort), Protocol: p.Protocol, // checked with the pod file
 		})
 	}
 	return r
@@ -137,7 +137,7 @@ func (n *Network) PodIPs(uid string, pod *spec.Pod) []string {
 func HostIPs() []string {
 	var ips []string
 	for _, to := range []struct{ network, address string }{{"udp4", "192.0.2.1:9"}, {"udp6", "[2001:db8::1]:9"}} {
-		conn, err := net.Dial(to.network, to.address) //nolint:noctx // sends no packet and resolves no name
+		conn, err := net.Dial(to.network, to.address) // sends no packet and resolves no name
 		if err != nil {
 			continue
 		}

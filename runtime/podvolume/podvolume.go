@@ -40,11 +40,11 @@ func allocatable(dirs layout.Dirs) spec.ResourceList {
 	list := spec.ResourceList{"cpu": *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI)}
 	var memory unix.Sysinfo_t
 	if unix.Sysinfo(&memory) == nil {
-		list["memory"] = *resource.NewQuantity(int64(memory.Totalram)*int64(memory.Unit), resource.BinarySI) //nolint:gosec // no host has more
+		list["memory"] = *resource.NewQuantity(int64(memory.Totalram)*int64(memory.Unit), resource.BinarySI) // no host has more
 	}
 	var disk unix.Statfs_t
 	if unix.Statfs(dirs.State, &disk) == nil {
-		list["ephemeral-storage"] = *resource.NewQuantity(int64(disk.Blocks)*disk.Bsize, resource.BinarySI) //nolint:gosec // no host has more
+		list["ephemeral-storage"] = *resource.NewQuantity(int64(disk.Blocks)*disk.Bsize, resource.BinarySI) // no host has more
 	}
 	return list
 }

@@ -56,7 +56,7 @@ func (a AppArmor) Ensure(ctx context.Context, profile string) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, parserTimeout)
 	defer cancel()
-	load := exec.CommandContext(ctx, a.parser, "-Kr")      //nolint:gosec // the program is fixed
+	load := exec.CommandContext(ctx, a.parser, "-Kr")      // the program is fixed
 	load.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} // so that its child processes are killed with it
 	load.Cancel = func() error { return unix.Kill(-load.Process.Pid, unix.SIGKILL) }
 	load.Stdin = strings.NewReader(text)

@@ -48,7 +48,7 @@ func fakeAppArmor(t *testing.T, script string) (a AppArmor, dir string) {
 	}
 	err := os.WriteFile(a.loaded, []byte("mine-too (complain)\nmine (enforce)\n"), 0o600)
 	if err == nil {
-		err = os.WriteFile(a.parser, []byte("#!/bin/sh\ncd "+dir+"\n"+script), 0o700) //nolint:gosec // it is executed
+		err = os.WriteFile(a.parser, []byte("#!/bin/sh\ncd "+dir+"\n"+script), 0o700) // it is executed
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -33,7 +33,7 @@ func TestRedact(t *testing.T) {
 	if err := os.MkdirAll(open, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(open, "k"), []byte("hunter2"), 0o644); err != nil { //nolint:gosec // the source refuses a file that others can read
+	if err := os.WriteFile(filepath.Join(open, "k"), []byte("hunter2"), 0o644); err != nil { // the source refuses a file that others can read
 		t.Fatal(err)
 	}
 	source := configsource.Source{Dir: dir}

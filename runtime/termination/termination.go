@@ -35,7 +35,7 @@ func Create(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("create termination message file: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY|unix.O_NOFOLLOW, 0o666) //nolint:gosec // its directory is private
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY|unix.O_NOFOLLOW, 0o666) // its directory is private
 	if err != nil {
 		return fmt.Errorf("create termination message file: %w", err)
 	}

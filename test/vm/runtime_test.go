@@ -21,7 +21,7 @@ const (
 	// securityTests depend on what the kernel, and who runs the tests, can do: AppArmor, all capabilities.
 	securityTests = "TestFieldsUsers TestFieldsGroup TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsCapabilities TestFieldsPrivileges TestFieldsPrivileged " +
 		"TestFieldsProcMount TestFieldsSeccomp TestFieldsAppArmor TestFieldsSysctls TestExecPrivileges " +
-		"TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace TestUsersKept TestUsersRefused"
+		"TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace TestIDRangeOfPod TestUserNamespaceRefused"
 )
 
 // suites are those of the runtime's tests that are run in the machine, by the driver that makes cgroups. Each name stands for at least
