@@ -117,7 +117,7 @@ func TestFieldsAppArmor(t *testing.T) {
 	p := newPod(m, m.parse(text))
 	confined, unconfined, refusal := "podstead-default (enforce)", "unconfined", "AppArmor profile podstead-test-none is not loaded"
 	if !apparmor.HostSupports() {
-		confined, unconfined, refusal = "", "", "the machine has no AppArmor"
+		confined, unconfined, refusal = "", "", "the host does not support AppArmor"
 		p.SecurityContext.AppArmorProfile = &spec.SecurityProfile{Type: "Localhost", LocalhostProfile: new("podstead-default")}
 		_, err := p.begin("default")
 		wantFailure(t, "host without AppArmor", err, lifecycle.ReasonCreateConfigError, refusal)

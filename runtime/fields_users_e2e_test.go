@@ -306,7 +306,7 @@ func TestUserNamespaceRefused(t *testing.T) {
 		c := sh("id")
 		c.VolumeMounts = []spec.VolumeMount{{Name: "proc", MountPath: "/kernel"}}
 		_, err := p.start(c)
-		wantFailure(t, "volume without id-mapped mounts", err, lifecycle.ReasonCreateConfigError, "the file system (type 0x9fa0) cannot")
+		wantFailure(t, "volume without id-mapped mounts", err, lifecycle.ReasonCreateConfigError, "not supported by the file system (type 0x9fa0)")
 	})
 }
 

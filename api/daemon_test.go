@@ -14,31 +14,31 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// patience is far above what anything takes here, on a machine that is busy with other things.
-const patience = time.Minute
+// testTimeout is far longer than anything takes here, even on a loaded host.
+const testTimeout = time.Minute
 
-// world is a daemon in this process, on a fake engine.
-type world struct {
+// testDaemon is a daemon in this process, with a fake engine.
+type testDaemon struct {
 	dir, logs, socket string
 	fake              *fakeruntime.Runtime
 	supervisor        *supervisor.Supervisor
 	client            *api.Client
-	left              chan string // who asked the daemon to leave
+	stops             chan string // requesters of StopDaemon
 	closeServer       func()
 }
 
-func newWorld(t *testing.T, o fakeruntime.Options) *world {
+func newTestDaemon(t *testing.T, o fakeruntime.Options) *testDaemon {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "api")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	w := &world{dir: dir, logs: filepath.Join(dir, "logs"), socket: filepath.Join(dir, "s"), left: make(chan string, 8)}
+	d := &testDaemon{dir: dir, logs: filepath.Join(dir, "logs"), socket: filepath.Join(dir, "s"), stops: make(chan string, 8)}
 	if o.LogDir == "" {
-		o.LogDir = w.logs
+		o.LogDir = d.logs
 	}
-	w.fake = fakeruntime.New(o)
+	d.fake = fakeruntime.New(o)
 	store, err := state.NewDir(filepath.Join(dir, "pods"))
 	if err != nil {
 		t.Fatal(err)
@@ -51,39 +51,39 @@ func newWorld(t *testing.T, o fakeruntime.Options) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.supervisor = supervisor.New(t.Context(), supervisor.Options{Runtime: w.fake, Store: store, Journal: journal, Clock: clock, Events: 64})
-	if err := w.supervisor.Recover(t.Context()); err != nil {
+	d.supervisor = supervisor.New(t.Context(), supervisor.Options{Runtime: d.fake, Store: store, Journal: journal, Clock: clock, Events: 64})
+	if err := d.supervisor.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w.serve(t, "first")
+	d.serve(t, "first")
 	t.Cleanup(func() {
-		if err := w.supervisor.Leave(context.Background()); err != nil {
+		if err := d.supervisor.Leave(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
-	return w
+	return d
 }
 
-// serve begins to answer at the socket, as the named instance of the daemon.
-func (w *world) serve(t *testing.T, instance string) {
+// serve starts a server on the socket with an instance.
+func (d *testDaemon) serve(t *testing.T, instance string) {
 	t.Helper()
 	server := api.NewServer(t.Context(), api.Options{
-		Supervisor: w.supervisor, LogDir: w.logs, Version: api.Version{Version: "v0", Instance: instance},
-		Leave: func(by string) { w.left <- by },
+		Supervisor: d.supervisor, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
+		StopDaemon: func(by string) { d.stops <- by },
 	})
-	l, err := api.Listen(t.Context(), w.socket)
+	l, err := api.Listen(t.Context(), d.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
 	closed := false
-	w.closeServer = func() {
+	d.closeServer = func() {
 		if closed {
 			return
 		}
 		closed = true
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		ctx, cancel := context.WithTimeout(context.Background(), testTimeout)
 		defer cancel()
 		if err := server.Close(ctx); err != nil {
 			t.Errorf("close server: %v", err)
@@ -92,40 +92,40 @@ func (w *world) serve(t *testing.T, instance string) {
 			t.Errorf("serve: %v", err)
 		}
 	}
-	t.Cleanup(w.closeServer)
-	w.client = api.NewClient(w.socket, "podstead run")
-	t.Cleanup(w.client.Close)
+	t.Cleanup(d.closeServer)
+	d.client = api.NewClient(d.socket, "podstead run")
+	t.Cleanup(d.client.Close)
 }
 
-// file is a pod file of the given name, with more lines after it.
+// file requests a pod with a name, and with more lines in its file.
 func file(name, more string) api.CreateRequest {
 	text := fmt.Sprintf("name = %q\nimageArchives = [\"i.tar\"]\n%s", name, more)
 	return api.CreateRequest{File: "/pods/" + name + ".toml", Text: text}
 }
 
-// app is a container that runs a script.
+// app returns the lines of a container that runs a script.
 func app(name, script string) string {
 	return fmt.Sprintf("[[containers]]\nname = %q\nimage = \"i\"\ncommand = [\"sh\", \"-c\", %q]\n", name, script)
 }
 
-func (w *world) create(t *testing.T, q api.CreateRequest) api.Pod {
+func (d *testDaemon) create(t *testing.T, q api.CreateRequest) api.Pod {
 	t.Helper()
-	made, err := w.client.Create(t.Context(), q)
+	created, err := d.client.Create(t.Context(), q)
 	if err != nil {
 		t.Fatalf("create: %v", err)
 	}
-	return made.Pod
+	return created.Pod
 }
 
-// await follows the pod until cond is met, and returns it. One that was gone before it looked is [api.Deleted].
-func (w *world) await(t *testing.T, uid string, what string, cond func(api.PodChange) bool) api.Pod {
+// await waits until cond is met and returns the pod. A pod that was deleted before the watch started counts as [api.Deleted].
+func (d *testDaemon) await(t *testing.T, uid string, what string, cond func(api.PodChange) bool) api.Pod {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
 	var last api.PodChange
-	for c, err := range w.client.Watch(ctx) {
+	for c, err := range d.client.Watch(ctx) {
 		if err != nil {
-			t.Fatalf("%s: never came: %v; the last change was %+v", what, err, last)
+			t.Fatalf("no %s: %v; the last change was %+v", what, err, last)
 		}
 		if c.Type == api.Listed && last.Type == "" {
 			c.Type, c.Object.Metadata.UID = api.Deleted, uid
@@ -137,7 +137,7 @@ func (w *world) await(t *testing.T, uid string, what string, cond func(api.PodCh
 			return c.Object
 		}
 	}
-	t.Fatalf("%s: the watch ended", what)
+	t.Fatalf("no %s: end of the watch", what)
 	return api.Pod{}
 }
 
