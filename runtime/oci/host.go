@@ -52,7 +52,7 @@ func DetectHost() (Host, error) {
 	}
 	h.UnifiedCgroups = st.Type == unix.CGROUP2_SUPER_MAGIC
 	var err error
-	if h.Controllers, err = cgroup.LookAtControllers(); err != nil {
+	if h.Controllers, err = cgroup.DetectControllers(); err != nil {
 		return h, err
 	}
 	if h.HugePages, err = hugePages("/sys/kernel/mm/hugepages"); err != nil {

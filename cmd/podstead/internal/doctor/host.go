@@ -86,7 +86,7 @@ func seccomp() result {
 
 // cgroups checks the controllers that resource limits require.
 func cgroups() result {
-	c, err := cgroup.LookAtControllers()
+	c, err := cgroup.DetectControllers()
 	if err != nil {
 		return result{Fail, err.Error(), "mount the cgroup file system at " + cgroupRoot}
 	}
