@@ -222,7 +222,7 @@ func TestStorm(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), deadline, errors.New("the storm takes too long"))
 	defer cancel()
 	seen, awaitSaid := watchStorm(ctx, t)
-	random := rand.New(rand.NewPCG(40, 2)) //nolint:gosec // the same each time
+	random := rand.New(rand.NewPCG(40, 2)) // the same each time
 	var storm sync.WaitGroup
 	slots := make(chan struct{}, 6)
 	dirs := map[string]string{}

@@ -112,7 +112,7 @@ func (s *scene) until(conditions ...func() error) {
 
 // tell writes a line as an actor does. It is safe for concurrent use.
 func (s *scene) tell(name, event string) {
-	f, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666) //nolint:gosec // as actors do
+	f, err := os.OpenFile(filepath.Join(s.dir, "log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666) // as actors do
 	if err == nil {
 		_, err = fmt.Fprintf(f, "%s %s %s\n", time.Now().UTC().Format(time.RFC3339Nano), name, event)
 		err = errors.Join(err, f.Close())

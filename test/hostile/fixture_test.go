@@ -65,7 +65,7 @@ func (f *fixture) runtime() (path string) {
 	f.Check(err)
 	defer in.Close()
 	path = filepath.Join(f.Dir, "runc")
-	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // a program
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755) // a program
 	f.Check(err)
 	_, err = io.Copy(out, in)
 	f.Check(errors.Join(err, out.Close()))
@@ -84,9 +84,9 @@ func (f *fixture) victim() string { return filepath.Join(f.Dir, "victim") }
 // makeVictim makes the folder, and has the test look at its end whether it and the runtime are as they were.
 func (f *fixture) makeVictim() {
 	f.Helper()
-	f.Check(os.MkdirAll(filepath.Join(f.victim(), "deep", "deeper"), 0o755)) //nolint:gosec // it is there to be found
+	f.Check(os.MkdirAll(filepath.Join(f.victim(), "deep", "deeper"), 0o755)) // it is there to be found
 	for _, name := range []string{"a", "content", "deep/content", "deep/deeper/b"} {
-		f.Check(os.WriteFile(filepath.Join(f.victim(), name), []byte(secret), 0o644)) //nolint:gosec // it is there to be found
+		f.Check(os.WriteFile(filepath.Join(f.victim(), name), []byte(secret), 0o644)) // it is there to be found
 	}
 	before := f.tree(f.victim()) + f.tree(filepath.Join(f.Dir, "runc"))
 	f.Cleanup(func() {

@@ -43,7 +43,7 @@ func Build(ctx context.Context, dir string) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a cache
+	if err := os.MkdirAll(dir, 0o755); err != nil { // a cache
 		return Image{}, err
 	}
 	unlock, err := lock(filepath.Join(dir, "lock"))
@@ -63,11 +63,11 @@ func Build(ctx context.Context, dir string) (Image, error) {
 
 // lock waits until no other process has the lock.
 func lock(path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644) //nolint:gosec // nothing is in it
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644) // nothing is in it
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil { //nolint:gosec // a descriptor
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil { // a descriptor
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
 	return func() { _ = f.Close() }, nil // which unlocks
@@ -89,7 +89,7 @@ func build(ctx context.Context, home, kernel string) (err error) {
 	dir := home + ".new"
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	root, unpacked := filepath.Join(dir, "root"), filepath.Join(dir, "kernel")
-	if err := os.MkdirAll(unpacked, 0o755); err != nil { //nolint:gosec // a cache
+	if err := os.MkdirAll(unpacked, 0o755); err != nil { // a cache
 		return err
 	}
 	// Its mounts, of the host's /dev among them, are in a namespace of their own, so that none is left in what is to be removed.
@@ -105,7 +105,7 @@ func build(ctx context.Context, home, kernel string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(filepath.Join(root, modulesPath), 0o755); err != nil { //nolint:gosec // as Debian's
+	if err := os.Mkdir(filepath.Join(root, modulesPath), 0o755); err != nil { // as Debian's
 		return err
 	}
 	if err := os.Rename(filepath.Join(unpacked, "lib/modules", release), filepath.Join(root, modulesPath, release)); err != nil {
@@ -178,7 +178,7 @@ func keep(dir, root, unpacked, release string) error {
 		return err
 	}
 	target := filepath.Join(dir, "modules")
-	if err := os.Mkdir(target, 0o755); err != nil { //nolint:gosec // a cache
+	if err := os.Mkdir(target, 0o755); err != nil { // a cache
 		return err
 	}
 	for i, file := range files {
@@ -187,7 +187,7 @@ func keep(dir, root, unpacked, release string) error {
 			return err
 		}
 		name := fmt.Sprintf("%02d-%s", i, filepath.Base(file))
-		if err := os.WriteFile(filepath.Join(target, name), module, 0o644); err != nil { //nolint:gosec // a cache
+		if err := os.WriteFile(filepath.Join(target, name), module, 0o644); err != nil { // a cache
 			return err
 		}
 	}

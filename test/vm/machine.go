@@ -64,7 +64,7 @@ func Boot(ctx context.Context, image Image, o Options) (*Machine, error) {
 	}
 	m := &Machine{dir: o.Dir, ended: make(chan struct{})}
 	m.close = sync.OnceValue(m.kill)
-	m.qemu = exec.Command("qemu-system-x86_64", arguments(image, o, initramfs)...) //nolint:noctx // Close ends it
+	m.qemu = exec.Command("qemu-system-x86_64", arguments(image, o, initramfs)...) // Close ends it
 	if err := m.start(); err != nil {
 		return nil, fmt.Errorf("boot machine: %w", err)
 	}

@@ -20,7 +20,7 @@ var fileAttempts = map[string]attempt{
 	"device":    words(3, device),
 	"link":      words(2, func(w []string) (string, error) { return "", unix.Link(w[0], w[1]) }),
 	"symlink":   words(2, func(w []string) (string, error) { return "", unix.Symlink(w[0], w[1]) }),
-	"mkdir":     words(1, func(w []string) (string, error) { return "", os.MkdirAll(w[0], 0o755) }), //nolint:gosec // it is hostile
+	"mkdir":     words(1, func(w []string) (string, error) { return "", os.MkdirAll(w[0], 0o755) }), // it is hostile
 	"remove":    words(1, func(w []string) (string, error) { return "", unix.Unlink(w[0]) }),
 	"truncate":  words(2, truncate),
 	"handle":    words(1, handle),
@@ -141,7 +141,7 @@ func setuid(w []string) (string, error) {
 		return "", err
 	}
 	defer self.Close()
-	file, err := os.OpenFile(w[0], os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) //nolint:gosec // it is hostile
+	file, err := os.OpenFile(w[0], os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) // it is hostile
 	if err != nil {
 		return "", err
 	}
@@ -163,7 +163,7 @@ func deepen(w []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(w[0], 0o755); err != nil { //nolint:gosec // it is hostile
+	if err := os.MkdirAll(w[0], 0o755); err != nil { // it is hostile
 		return "", err
 	}
 	dir, err := unix.Open(w[0], unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

@@ -91,7 +91,7 @@ func fork(w []string) (string, error) {
 		return "", err
 	}
 	for range limit {
-		if err := exec.Command("/bin/busybox", "sleep", w[1]).Start(); err != nil { //nolint:gosec,noctx // they end by themselves
+		if err := exec.Command("/bin/busybox", "sleep", w[1]).Start(); err != nil { // they end by themselves
 			return "", err
 		}
 	}

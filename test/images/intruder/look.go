@@ -137,7 +137,7 @@ func find(w []string) (string, error) {
 	err := filepath.WalkDir(w[0], func(path string, entry os.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil //nolint:nilerr // what cannot be looked at is not found
+			return nil // what cannot be looked at is not found
 		case path == "/proc", path == "/sys":
 			return filepath.SkipDir
 		case strings.Contains(entry.Name(), w[1]):

@@ -29,7 +29,7 @@ const reach = 2 * time.Second
 
 // dial connects to an address: "tcp 10.0.0.1:80", "unix /path", "unix @abstract".
 func dial(w []string) (string, error) {
-	c, err := net.DialTimeout(w[0], w[1], reach) //nolint:noctx // it has a limit
+	c, err := net.DialTimeout(w[0], w[1], reach) // it has a limit
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return "no answer", nil
 	}
@@ -41,7 +41,7 @@ func dial(w []string) (string, error) {
 
 // ownDatagram sends a datagram as everybody does: "own-datagram ADDRESS PORT TEXT".
 func ownDatagram(w []string) (string, error) {
-	c, err := net.DialTimeout("udp", net.JoinHostPort(w[0], w[1]), reach) //nolint:noctx // it has a limit
+	c, err := net.DialTimeout("udp", net.JoinHostPort(w[0], w[1]), reach) // it has a limit
 	if err != nil {
 		return "", err
 	}
@@ -51,7 +51,7 @@ func ownDatagram(w []string) (string, error) {
 
 // listen takes an address, and keeps it.
 func listen(w []string) (string, error) {
-	l, err := net.Listen(w[0], w[1]) //nolint:noctx // for as long as this program runs
+	l, err := net.Listen(w[0], w[1]) // for as long as this program runs
 	if err == nil {
 		go func() {
 			for c, err := l.Accept(); err == nil; c, err = l.Accept() {

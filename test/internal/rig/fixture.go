@@ -81,7 +81,7 @@ func (f *Fixture) CheckLeftovers(within time.Duration, command ...string) {
 // such as "size=64m". It comes before the first daemon.
 func (f *Fixture) SmallDisk(options string) {
 	f.Helper()
-	f.Check(os.Mkdir(f.StateDir(), 0o711)) //nolint:gosec // as the daemon makes it
+	f.Check(os.Mkdir(f.StateDir(), 0o711)) // as the daemon makes it
 	f.Check(unix.Mount("small", f.StateDir(), "tmpfs", 0, "mode=0711,"+options))
 	f.disks = append(f.disks, f.StateDir())
 }

@@ -110,7 +110,7 @@ func (r *Rig) cgroups() ([]string, error) {
 	var found []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {
-			return nil //nolint:nilerr // cgroups of others come and go
+			return nil // cgroups of others come and go
 		}
 		inside := strings.TrimPrefix(path, root)
 		if containsAny(inside, marks) {

@@ -22,7 +22,7 @@ const sweepTime = time.Minute
 // clearing is asked to undo what a [Rig] does not know; it may be nil.
 func InFolder(prefix string, clearing func(dir string) error, run func() int) int {
 	dir := filepath.Join(os.TempDir(), prefix+strconv.Itoa(os.Getpid()))
-	err := errors.Join(sweepFolders(prefix, clearing), os.Mkdir(dir, 0o755), os.Setenv("TMPDIR", dir)) //nolint:gosec // containers see parts of it
+	err := errors.Join(sweepFolders(prefix, clearing), os.Mkdir(dir, 0o755), os.Setenv("TMPDIR", dir)) // containers see parts of it
 	status := 1
 	if err == nil {
 		status = run()

@@ -57,7 +57,7 @@ func New() (*Rig, error) {
 	if r.Dir, err = makeFolder(); err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(r.Dir, 0o755); err != nil { //nolint:gosec // containers see parts of it
+	if err := os.Chmod(r.Dir, 0o755); err != nil { // containers see parts of it
 		return nil, err
 	}
 	r.open()
@@ -174,7 +174,7 @@ func (r *Rig) Podstead(ctx context.Context, args ...string) (string, error) {
 // WritePod writes a pod file into the rig's folder and returns its path.
 func (r *Rig) WritePod(name, text string) (string, error) {
 	path := filepath.Join(r.Dir, name+".toml")
-	return path, os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // no secret
+	return path, os.WriteFile(path, []byte(text), 0o644) // no secret
 }
 
 // Create has the daemon, which there must be, run a pod that belongs to nobody, from a file that is written into the rig's folder.

@@ -67,7 +67,7 @@ func CheckPage(t *testing.T, page string, made func(text string) string) {
 	}
 	want := made(string(text))
 	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil { //nolint:gosec // a page
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil { // a page
 			t.Fatal(err)
 		}
 		return
