@@ -17,7 +17,7 @@ import (
 // TestMain runs the tests in a network namespace of their own. All share one daemon, but those that kill it. It fails if anything is
 // left behind.
 func TestMain(m *testing.M) {
-	os.Exit(ownnet.Main(func() int { return rig.InFolder("pcf-", nil, func() int { return run(m) }) }))
+	os.Exit(ownnet.Main(func() int { return rig.InDir("pcf-", nil, func() int { return run(m) }) }))
 }
 
 // parallel is the number of tests that run at the same time. They mostly wait.

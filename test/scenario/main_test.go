@@ -15,7 +15,7 @@ import (
 
 // TestMain runs the tests in a network of their own, and in a folder that is empty afterwards.
 func TestMain(m *testing.M) {
-	os.Exit(ownnet.Main(func() int { return rig.InFolder("pss-", unpinSpaces, m.Run) }))
+	os.Exit(ownnet.Main(func() int { return rig.InDir("pss-", unpinSpaces, m.Run) }))
 }
 
 // unpinSpaces takes away the namespaces that stand for other hosts.
