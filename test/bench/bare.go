@@ -99,7 +99,7 @@ func (b *bare) steps(ctx context.Context) error {
 
 // awaitEnd returns when the process of a descriptor has ended.
 func awaitEnd(fd int) error {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience.Milliseconds())) //nolint:gosec // a descriptor fits
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience.Milliseconds())) // a descriptor fits
 	if err == nil && n != 1 {
 		err = errors.New("it takes too long")
 	}

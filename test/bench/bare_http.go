@@ -25,7 +25,7 @@ func bareExchanges(ctx context.Context, port int32) (used time.Duration, err err
 			tick := time.NewTicker(time.Second)
 			defer tick.Stop()
 			if err := elapse(ctx, time.Duration(i)*time.Second/many); err != nil {
-				return nil //nolint:nilerr // it was told to end
+				return nil // it was told to end
 			}
 			for {
 				select {

@@ -17,7 +17,7 @@ import (
 // fsyncs counts the calls that wait for the disk in the life of a pod, from the command line, where there is a strace.
 func (b *bench) fsyncs(ctx context.Context, r *report) error {
 	if _, err := exec.LookPath("strace"); err != nil {
-		return nil //nolint:nilerr // the page says that it was not measured
+		return nil // the page says that it was not measured
 	}
 	return b.within(ctx, func(rg *rig.Rig) error {
 		file, err := rg.WritePod("true", b.podFile("true", "Never", "true", nil))

@@ -63,7 +63,7 @@ func run(ctx context.Context, out, only string, scale float64) error {
 		_, err = os.Stdout.WriteString(page)
 		return err
 	}
-	return os.WriteFile(out, []byte(page), 0o644) //nolint:gosec // documentation
+	return os.WriteFile(out, []byte(page), 0o644) // documentation
 }
 
 // bench is what all measurements share.

@@ -52,7 +52,7 @@ func copyInto(r *rig.Rig, program *string) error {
 		return err
 	}
 	*program = filepath.Join(r.Dir, filepath.Base(*program))
-	return os.WriteFile(*program, text, 0o755) //nolint:gosec // a program
+	return os.WriteFile(*program, text, 0o755) // a program
 }
 
 // usage is the memory of all parts, in MiB, with no pod, one, and many, and when all are gone again.

@@ -27,33 +27,33 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// killDaemon kills the supervisor and returns when it is dead.
-func (s *scene) killDaemon() {
+// killDaemon kills the daemon and returns when it is dead.
+func (s *testPod) killDaemon() {
 	s.Helper()
-	if err := s.stage.KillDaemon(s.ctx()); err != nil {
+	if err := s.daemon.KillDaemon(s.ctx()); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// startDaemon has a daemon that answers.
-func (s *scene) startDaemon() {
+// startDaemon starts a daemon and returns when it answers.
+func (s *testPod) startDaemon() {
 	s.Helper()
-	if _, err := s.stage.Podstead(s.ctx(), "get", "-o", "name"); err != nil {
+	if _, err := s.daemon.Podstead(s.ctx(), "get", "-o", "name"); err != nil {
 		s.Fatal(err)
 	}
 }
 
-// state is what must not change over a restart of the supervisor: all that is shown, the times at which it changed included.
-func (s *scene) state() api.PodStatus {
+// state returns the status, which a restart of the daemon must not change, including times.
+func (s *testPod) state() api.PodStatus {
 	s.Helper()
 	return s.pod().Status
 }
 
-// engine opens the engine of a stage whose daemon is dead.
-func (s *scene) engine(use func(ctx context.Context, c *client.Client) error) {
+// engine opens the container engine of a daemon that has been killed.
+func (s *testPod) engine(use func(ctx context.Context, c *client.Client) error) {
 	s.Helper()
 	e, err := engine.Start(s.ctx(), engine.Options{
-		Root: filepath.Join(s.stage.StateDir(), "engine"), State: filepath.Join(s.stage.RunDir(), "engine"), ShimPath: s.stage.Shim,
+		Root: filepath.Join(s.daemon.StateDir(), "engine"), State: filepath.Join(s.daemon.RunDir(), "engine"), ShimPath: s.daemon.Shim,
 	})
 	if err != nil {
 		s.Fatal(err)
@@ -61,41 +61,41 @@ func (s *scene) engine(use func(ctx context.Context, c *client.Client) error) {
 	s.check(errors.Join(use(namespaces.WithNamespace(s.ctx(), engine.Namespace), e.Client()), e.Close()))
 }
 
-// labelContainer is the label of a container of the engine that says of which of the pod file it is a run.
+// labelContainer is the engine's label with the name of the container in the pod file.
 const labelContainer = "podstead.io/container"
 
-// TestUnseenEnd: a container that ends in the middle of its postStart hook while there is no supervisor has ended of itself; that
-// the hook cannot be run again is not its failure.
-func TestUnseenEnd(t *testing.T) {
+// TestExitDuringPostStartHookWithoutDaemon: a container exits during its postStart hook while no daemon runs. That the hook cannot be
+// repeated is not a failure of the hook.
+func TestExitDuringPostStartHookWithoutDaemon(t *testing.T) {
 	t.Parallel()
-	g := ownStage(t)
-	s := g.play(t, "unseen", `
+	g := newDaemon(t)
+	s := g.runPod(t, "unobserved-exit", `
 [[containers]]
 @app until=end exit=3,0
 lifecycle.postStart.exec = { @PostStart-app until=go }
 `)
-	s.until(s.awake("app", "PostStart-app"))
+	s.await(s.started("app", "PostStart-app"))
 	s.killDaemon()
 	s.touch("end")
-	s.until(s.over("app", 1))
+	s.await(s.exited("app", 1))
 	s.unlink("end")
 	s.touch("go")
 	s.startDaemon()
-	s.until(s.restarted("app", 1), s.runs("app"))
+	s.await(s.restarted("app", 1), s.running("app"))
 	if end := s.container("app").LastState.Terminated; end == nil || end.ExitCode != 3 {
-		t.Errorf("the last end is %s, want 3", text(end))
+		t.Errorf("last termination %s, want exit code 3", text(end))
 	}
-	if told := s.events(event.PostStartFailed, "app"); len(told) > 0 {
-		t.Errorf("the hook is said to have failed: %v", told)
+	if failures := s.events(event.PostStartFailed, "app"); len(failures) > 0 {
+		t.Errorf("the hook was reported as failed: %v", failures)
 	}
 }
 
-// TestRow40: a supervisor that is killed, or ends and comes back, finds its pods as they were: nothing is started or ended, and
-// nothing is shown otherwise. A crash after that is followed by a restart as ever.
-func TestRow40(t *testing.T) {
+// TestDaemonRestartKeepsPods: after the daemon is killed or stopped, the next one starts and stops no container, and shows the same
+// status. A later crash still leads to a restart.
+func TestDaemonRestartKeepsPods(t *testing.T) {
 	const probes = "periodSeconds = 0.3, timeoutSeconds = 100, failureThreshold = 10000"
-	g := ownStage(t)
-	s := g.play(t, "row40", `
+	g := newDaemon(t)
+	s := g.runPod(t, "daemon-restart", `
 restartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }
 [[initContainers]]
 @init run=0s
@@ -118,44 +118,44 @@ readinessProbe = { exec = { @Readiness-both if=up }, `+probes+` }
 [[containers]]
 @crashes until=crash exit=1
 `, "up")
-	s.until(s.is(lifecycle.PodReady, "True"))
-	before, ran := s.state(), len(s.tale().runs("Readiness-both"))
-	for _, how := range []string{"killed", "killed, without the records of init", "stopped"} {
+	s.await(s.hasCondition(lifecycle.PodReady, "True"))
+	before, ran := s.state(), len(s.timeline().runs("Readiness-both"))
+	for _, how := range []string{"killed", "killed, engine records of init deleted", "stopped"} {
 		switch how {
 		case "stopped":
 			s.check(g.StopDaemon(s.ctx()))
 		default:
 			s.killDaemon()
 		}
-		if how == "killed, without the records of init" {
+		if how == "killed, engine records of init deleted" {
 			s.engine(func(ctx context.Context, c *client.Client) error {
 				return deleteRecords(ctx, c, "init")
 			})
 		}
 		s.startDaemon()
 		if diff := cmp.Diff(before, s.state()); diff != "" {
-			t.Errorf("%s, at first (-before +after):\n%s", how, diff)
+			t.Errorf("%s, right after the restart (-before +after):\n%s", how, diff)
 		}
-		s.until(s.ran("Readiness-both", ran+3)) // it is supervised
+		s.await(s.ran("Readiness-both", ran+3)) // the daemon supervises the pod again
 		if diff := cmp.Diff(before, s.state()); diff != "" {
 			t.Errorf("%s (-before +after):\n%s", how, diff)
 		}
-		ran = len(s.tale().runs("Readiness-both"))
+		ran = len(s.timeline().runs("Readiness-both"))
 	}
 	for _, name := range []string{"init", "sidecar", "plain", "startup", "readiness", "both", "crashes", "Startup-startup", "Startup-both"} {
-		s.check(s.tale().HasNotRestarted(name))
+		s.check(s.timeline().HasNotRestarted(name))
 	}
 	s.touch("crash")
-	s.until(s.restarted("crashes", 1), s.ran("crashes", 2))
+	s.await(s.restarted("crashes", 1), s.ran("crashes", 2))
 	s.unlink("crash")
-	s.counts(0, "init", "sidecar", "plain", "startup", "readiness", "both")
+	s.checkRestarts(0, "init", "sidecar", "plain", "startup", "readiness", "both")
 }
 
-// deleteRecords deletes what the engine knows of the runs of a container that have ended. There must be some.
+// deleteRecords deletes the engine's records of exited runs of a container. It fails if there are none.
 func deleteRecords(ctx context.Context, c *client.Client, name string) error {
 	all, err := c.Containers(ctx, fmt.Sprintf("labels.%q==%s", labelContainer, name))
 	if err == nil && len(all) == 0 {
-		err = fmt.Errorf("the engine knows no container %q", name)
+		err = fmt.Errorf("the engine has no container %q", name)
 	}
 	for _, one := range all {
 		task, taskErr := one.Task(ctx, nil)
@@ -168,61 +168,61 @@ func deleteRecords(ctx context.Context, c *client.Client, name string) error {
 	return err
 }
 
-// TestDeadContainers: of a container that fails often one dead run is kept, in the engine and as a log.
+// TestDeadContainers: for a container that fails often, one dead run is kept in the engine and as a log.
 func TestDeadContainers(t *testing.T) {
-	g := ownStage(t)
-	s := g.play(t, "dead", `
+	g := newDaemon(t)
+	s := g.runPod(t, "dead", `
 restartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }
 [[containers]]
 @crashes run=0.1s exit=1,1,1,1,1,1
 [[containers]]
-@lives
+@running
 `)
-	s.until(s.ran("crashes", 8), s.awake("lives"))
-	s.until(func() error { // what is over is taken away beside what runs
+	s.await(s.ran("crashes", 8), s.started("running"))
+	s.await(func() error { // dead runs are removed while others run
 		logs, err := filepath.Glob(filepath.Join(g.LogDir(), "*", "crashes", "*.log"))
 		if len(logs) > 3 || len(logs) == 0 {
-			err = errors.Join(err, fmt.Errorf("there are logs %q", logs))
+			err = errors.Join(err, fmt.Errorf("logs: %q", logs))
 		}
 		return err
 	})
 	s.killDaemon()
 	s.engine(func(ctx context.Context, c *client.Client) error {
 		all, err := c.Containers(ctx, fmt.Sprintf("labels.%q==crashes", labelContainer))
-		if len(all) == 0 || len(all) > 3 { // the newest, the one before it, and one that was being taken away
-			err = errors.Join(err, fmt.Errorf("the engine knows %d containers", len(all)))
+		if len(all) == 0 || len(all) > 3 { // the newest, the one before it, and one that is being removed
+			err = errors.Join(err, fmt.Errorf("the engine has %d containers", len(all)))
 		}
 		return err
 	})
 	s.startDaemon()
 }
 
-// TestOrphan: what the engine runs for a pod of which the supervisor knows nothing is ended, with its hook and its grace period.
+// TestOrphan: orphaned containers in the engine are stopped, with their preStop hook and grace period.
 func TestOrphan(t *testing.T) {
-	g := ownStage(t)
-	s := g.play(t, "orphan", `
+	g := newDaemon(t)
+	s := g.runPod(t, "orphan", `
 terminationGracePeriodSeconds = 100
 [[containers]]
 @app term=0.3s
 lifecycle.preStop.exec = { @PreStop-app run=0.3s }
 `)
-	s.until(s.awake("app"), s.runs("app"))
+	s.await(s.started("app"), s.running("app"))
 	s.killDaemon()
 	s.check(os.Remove(filepath.Join(g.StateDir(), "pods", "orphan.json")))
 	s.startDaemon()
-	s.until(s.told(event.OrphanFound, "", 1), s.over("app", 1))
-	s.check(s.tale().EndsBeforeSignal("PreStop-app", "app"), s.tale().HasNotRestarted("app"))
+	s.await(s.hasEvents(event.OrphanFound, "", 1), s.exited("app", 1))
+	s.check(s.timeline().EndsBeforeSignal("PreStop-app", "app"), s.timeline().HasNotRestarted("app"))
 }
 
-// TestStorm: whatever is said of pods that are created and deleted at any time, none is said to have succeeded that has not,
-// and none to have started whose turn had not come.
+// TestStorm: while pods are created and deleted concurrently, no status reports a success that did not happen, or a start before the
+// init containers are done.
 func TestStorm(t *testing.T) {
 	t.Parallel()
 	const pods = 24
-	ctx, cancel := context.WithTimeoutCause(t.Context(), deadline, errors.New("the storm takes too long"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), deadline, errors.New("timed out"))
 	defer cancel()
-	seen, awaitSaid := watchStorm(ctx, t)
-	random := rand.New(rand.NewPCG(40, 2)) //nolint:gosec // the same each time
+	stopWatch, awaitStatus := watchStorm(ctx, t)
+	random := rand.New(rand.NewPCG(40, 2)) // the same in each run
 	var storm sync.WaitGroup
 	slots := make(chan struct{}, 6)
 	dirs := map[string]string{}
@@ -243,8 +243,8 @@ terminationGracePeriodSeconds = 1
 		storm.Go(func() {
 			defer func() { <-slots }()
 			p, err := shared.create(ctx, name, text)
-			if err == nil && i%8 == 0 { // so that some come far, however slow the machine is
-				err = awaitSaid(name + "/init succeeded")
+			if err == nil && i%8 == 0 { // some pods get this far on a slow host, too
+				err = awaitStatus(name + "/init succeeded")
 			}
 			if err == nil {
 				<-time.After(life)
@@ -256,32 +256,31 @@ terminationGracePeriodSeconds = 1
 		})
 	}
 	storm.Wait()
-	said := seen()
+	said := stopWatch()
 	for name, dir := range dirs {
-		all, err := readTale(filepath.Join(dir, "log"))
+		all, err := readTimeline(filepath.Join(dir, "log"))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
 			t.Error(err)
 		}
 		for _, container := range []string{"init", "app", "long"} {
 			run, _ := all.last(container)
 			if said[name+"/"+container+" succeeded"] && run.exiting.IsZero() {
-				t.Errorf("%s of %s was said to have succeeded, and has not", container, name)
+				t.Errorf("%s of %s was reported as succeeded, but did not exit", container, name)
 			}
 		}
 		if said[name+" Succeeded"] {
-			t.Errorf("%s was said to have succeeded, with a container that never ends", name)
+			t.Errorf("%s was reported as succeeded, but one of its containers never exits", name)
 		}
 		if init, _ := all.last("init"); init.exiting.IsZero() && (said[name+"/app started"] || said[name+"/long started"]) {
-			t.Errorf("a container of %s was said to have started, and init had not ended", name)
+			t.Errorf("a container of %s was reported as started before init exited", name)
 		}
 	}
 	if !slices.ContainsFunc(slices.Collect(maps.Keys(said)), func(s string) bool { return strings.HasSuffix(s, " succeeded") }) {
-		t.Error("no container succeeded: this storm shows nothing")
+		t.Error("no container succeeded, the test shows nothing")
 	}
 }
 
-// watchStorm follows the pods of a storm. The functions that it returns end that, and return what was ever said, and wait until
-// something was said.
+// watchStorm watches all pods. end stops the watch and returns every status that was reported; await waits for one.
 func watchStorm(ctx context.Context, t *testing.T) (end func() map[string]bool, await func(what string) error) {
 	t.Helper()
 	if _, err := shared.Podstead(ctx, "get", "-o", "name"); err != nil {
@@ -300,7 +299,7 @@ func watchStorm(ctx context.Context, t *testing.T) (end func() map[string]bool, 
 				return
 			}
 			mu.Lock()
-			note(said, change)
+			record(said, change)
 			mu.Unlock()
 		}
 	})
@@ -314,7 +313,7 @@ func watchStorm(ctx context.Context, t *testing.T) (end func() map[string]bool, 
 			mu.Lock()
 			defer mu.Unlock()
 			if !said[what] {
-				return fmt.Errorf("nobody has said %s", what)
+				return fmt.Errorf("not yet reported: %s", what)
 			}
 			return nil
 		})
@@ -322,8 +321,8 @@ func watchStorm(ctx context.Context, t *testing.T) (end func() map[string]bool, 
 	return end, await
 }
 
-// note keeps what a change says.
-func note(said map[string]bool, change api.PodChange) {
+// record adds the states in a change.
+func record(said map[string]bool, change api.PodChange) {
 	p := change.Object
 	said[p.Metadata.Name+" "+string(p.Status.Phase)] = true
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {

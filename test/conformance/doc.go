@@ -1,7 +1,6 @@
-// Package conformance holds Podstead against the lifecycle of a pod as the kubelet implements it, case by case: each row of the
-// table in rows.go is a test on real containers, written as a pod file and a few assertions about who ran when.
+// Package conformance tests Podstead against the pod lifecycle of the kubelet. Each row of the table in rows.go is a test on real
+// containers: a pod file, and assertions about the order in which containers ran.
 //
-// It owns that table and the page made of it, docs/conformance.md. It knows Podstead only as its users do: through the programs
-// and the API. It must not wait for a time and then look: what is to happen is waited for, and what must not happen is ruled
-// out by something that can only come after it.
+// It owns the table and docs/conformance.md, which is generated from it. It uses Podstead through the programs and the API only. It must
+// not wait for a fixed time: it awaits what must happen, and rules out what must not happen by an event that can only follow it.
 package conformance

@@ -14,22 +14,22 @@ import (
 	"github.com/podstead/podstead/test/ownnet"
 )
 
-// TestMain runs the rows in a network of their own, on one private engine but for those that kill theirs, and fails where
-// anything of them is left.
+// TestMain runs the tests in a network namespace of their own. All share one daemon, but those that kill it. It fails if anything is
+// left behind.
 func TestMain(m *testing.M) {
-	os.Exit(ownnet.Main(func() int { return rig.InFolder("pcf-", nil, func() int { return run(m) }) }))
+	os.Exit(ownnet.Main(func() int { return rig.InDir("pcf-", nil, func() int { return run(m) }) }))
 }
 
-// atOnce is how many rows run side by side: most of the time they wait.
-const atOnce = "6"
+// parallel is the number of tests that run at the same time. They mostly wait.
+const parallel = "6"
 
-// shared is the engine of the rows that do not kill theirs.
-var shared *stage
+// shared is the daemon of the tests that do not kill it.
+var shared *testDaemon
 
 func run(m *testing.M) int {
 	flag.Parse()
 	if f := flag.Lookup("test.parallel"); f.Value.String() == f.DefValue {
-		if err := f.Value.Set(atOnce); err != nil {
+		if err := f.Value.Set(parallel); err != nil {
 			return fail(err)
 		}
 	}
@@ -37,9 +37,9 @@ func run(m *testing.M) int {
 	if err != nil {
 		return fail(err)
 	}
-	shared = &stage{r}
+	shared = &testDaemon{r}
 	status := m.Run()
-	ctx, cancel := context.WithTimeoutCause(context.Background(), deadline, errors.New("it does not go"))
+	ctx, cancel := context.WithTimeoutCause(context.Background(), deadline, errors.New("timed out waiting for cleanup"))
 	defer cancel()
 	if status == 0 {
 		if _, err = shared.Podstead(ctx, stopAll...); err == nil {

@@ -11,130 +11,132 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// often are the numbers of a probe that is to say something soon, and that a loaded machine may keep waiting. It has no time-out
-// to speak of: a test of that has its own.
+// often makes a probe answer soon, and tolerates a loaded host: the timeout is long. Timeouts have tests of their own.
 const often = "periodSeconds = 0.3, failureThreshold = 1, timeoutSeconds = 100"
 
-// TestRow09: a liveness probe that fails restarts its container, once; one that succeeds never does. The first comes after its
-// delay.
+// TestLivenessProbeRestartsContainer: a failed liveness probe restarts its container; a healthy one does not. The first probe runs after
+// its initial delay.
 //
 // fields: containers[].livenessProbe.{exec.command,initialDelaySeconds,periodSeconds,failureThreshold}
-func TestRow09(t *testing.T) {
+func TestLivenessProbeRestartsContainer(t *testing.T) {
 	t.Parallel()
-	s := play(t, shared, `
+	s := runPod(t, shared, `
 [[containers]]
-@sick
-livenessProbe = { exec = { @Liveness-sick if=health }, initialDelaySeconds = 3, `+often+` }
+@unhealthy
+livenessProbe = { exec = { @Liveness-unhealthy if=health }, initialDelaySeconds = 3, `+often+` }
 [[containers]]
-@well
-livenessProbe = { exec = { @Liveness-well if=well }, `+often+` }
+@healthy
+livenessProbe = { exec = { @Liveness-healthy if=well }, `+often+` }
 `, "well", "health")
-	s.until(s.over("Liveness-sick", 3), s.over("Liveness-well", 3))
-	s.counts(0, "sick", "well")
-	s.check(s.tale().StartsAfter("Liveness-sick", s.container("sick").State.Running.StartedAt.Add(3*time.Second)))
+	s.await(s.exited("Liveness-unhealthy", 3), s.exited("Liveness-healthy", 3))
+	s.checkRestarts(0, "unhealthy", "healthy")
+	s.check(s.timeline().StartsAfter("Liveness-unhealthy", s.container("unhealthy").State.Running.StartedAt.Add(3*time.Second)))
 	s.unlink("health")
-	s.event(event.ContainerLivenessFailed, "sick")
-	s.touch("health") // which the second run is asked for, 3 s after its start
-	s.until(s.restarted("sick", 1))
-	before := len(s.tale().runs("Liveness-sick"))
-	s.until(s.over("Liveness-sick", before+3))
-	s.counts(1, "sick")
-	s.counts(0, "well")
-	s.check(s.tale().HasNotRestarted("well"))
+	s.event(event.ContainerLivenessFailed, "unhealthy")
+	s.touch("health") // the second run is probed 3 s after its start
+	s.await(s.restarted("unhealthy", 1))
+	before := len(s.timeline().runs("Liveness-unhealthy"))
+	s.await(s.exited("Liveness-unhealthy", before+3))
+	s.checkRestarts(1, "unhealthy")
+	s.checkRestarts(0, "healthy")
+	s.check(s.timeline().HasNotRestarted("healthy"))
 }
 
-// TestRow10: what a liveness or startup probe ends, ends through its preStop hook; under Never it stays ended.
+// TestFailedProbeRunsPreStopHook: a container that fails its liveness or startup probe is stopped with its preStop hook. Under Never it
+// does not restart.
 //
 // fields: containers[].startupProbe.{exec.command,periodSeconds,failureThreshold}
-func TestRow10(t *testing.T) {
+func TestFailedProbeRunsPreStopHook(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"liveness", "startup"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			s := play(t, shared, `
+			s := runPod(t, shared, `
 restartPolicy = "Never"
 [[containers]]
 @app exit=3
 `+kind+`Probe = { exec = { @Probe-app if=well }, `+often+` }
 lifecycle.preStop.exec = { @PreStop-app run=0.5s }
 `)
-			s.ended(lifecycle.PhaseFailed)
-			all := s.tale()
-			s.check(all.HasNotRestarted("app"), all.RunTogether("app", "PreStop-app"), all.EndsBeforeSignal("PreStop-app", "app"), s.over("app", 1)())
-			s.died("app", 3, lifecycle.ReasonError)
-			s.counts(0, "app")
+			s.awaitPhase(lifecycle.PhaseFailed)
+			all := s.timeline()
+			s.check(all.HasNotRestarted("app"), all.RunTogether("app", "PreStop-app"), all.EndsBeforeSignal("PreStop-app", "app"), s.exited("app", 1)())
+			s.checkTerminated("app", 3, lifecycle.ReasonError)
+			s.checkRestarts(0, "app")
 		})
 	}
 }
 
-// TestRow11: a container is ready when its readiness probe says so, not before its delay is over, and never restarted by it.
+// TestReadinessProbe: a container becomes ready when its readiness probe succeeds, not before the initial delay. The probe never
+// restarts it.
 //
 // fields: containers[].readinessProbe.{exec.command,initialDelaySeconds,periodSeconds,failureThreshold,successThreshold}
-func TestRow11(t *testing.T) {
+func TestReadinessProbe(t *testing.T) {
 	t.Parallel()
-	t.Run("delayed", func(t *testing.T) {
+	t.Run("succeeds after its delay", func(t *testing.T) {
 		t.Parallel()
-		s := play(t, shared, `
+		s := runPod(t, shared, `
 [[containers]]
 @app
 readinessProbe = { exec = { @Readiness-app if=well }, initialDelaySeconds = 3, successThreshold = 2, `+often+` }
 `, "well")
-		s.until(s.is(lifecycle.PodReady, "True"))
+		s.await(s.hasCondition(lifecycle.PodReady, "True"))
 		c := s.container("app")
 		if at := s.condition(lifecycle.PodReady).LastTransitionTime; at.Before(c.State.Running.StartedAt.Add(3 * time.Second)) {
 			t.Errorf("started %v, ready %v", c.State.Running.StartedAt, at)
 		}
-		s.check(s.over("Readiness-app", 2)())
-		s.counts(0, "app")
+		s.check(s.exited("Readiness-app", 2)())
+		s.checkRestarts(0, "app")
 	})
-	t.Run("failing", func(t *testing.T) {
+	t.Run("fails", func(t *testing.T) {
 		t.Parallel()
-		s := play(t, shared, `
+		s := runPod(t, shared, `
 [[containers]]
 @app
 readinessProbe = { exec = { @Readiness-app if=well }, `+often+` }
 `)
-		s.until(s.over("Readiness-app", 5))
+		s.await(s.exited("Readiness-app", 5))
 		if c := s.container("app"); c.Ready || c.Started == nil || !*c.Started {
-			t.Errorf("it is shown as %s", text(c))
+			t.Errorf("container status: %s", text(c))
 		}
-		s.check(s.is(lifecycle.PodReady, "False")(), s.is(lifecycle.ContainersReady, "False")())
-		s.counts(0, "app")
-		s.check(s.tale().HasNotRestarted("app"))
+		s.check(s.hasCondition(lifecycle.PodReady, "False")(), s.hasCondition(lifecycle.ContainersReady, "False")())
+		s.checkRestarts(0, "app")
+		s.check(s.timeline().HasNotRestarted("app"))
 	})
 }
 
-// TestRow12: until the startup probe has succeeded there is no liveness probe, and after that there is.
+// TestStartupProbeGatesLivenessProbe: liveness probes begin when the startup probe has succeeded.
 //
 // fields: containers[].startupProbe.{initialDelaySeconds,successThreshold}, containers[].livenessProbe.successThreshold
-func TestRow12(t *testing.T) {
+func TestStartupProbeGatesLivenessProbe(t *testing.T) {
 	t.Parallel()
-	s := play(t, shared, `
+	s := runPod(t, shared, `
 [[containers]]
 @app
 startupProbe = { exec = { @Startup-app if=up }, initialDelaySeconds = 1, periodSeconds = 0.3, failureThreshold = 10000, successThreshold = 1, timeoutSeconds = 100 }
 livenessProbe = { exec = { @Liveness-app if=well }, successThreshold = 1, `+often+` }
 `)
-	s.until(s.over("Startup-app", 5))
+	s.await(s.exited("Startup-app", 5))
 	if c := s.container("app"); c.Ready || c.Started == nil || *c.Started {
-		t.Errorf("it is shown as %s", text(c))
+		t.Errorf("container status: %s", text(c))
 	}
-	s.check(s.tale().DoesNotStart("Liveness-app"), s.tale().HasNotRestarted("app"))
-	s.check(s.tale().StartsAfter("Startup-app", s.container("app").State.Running.StartedAt.Add(time.Second)))
-	s.counts(0, "app")
+	s.check(s.timeline().DoesNotStart("Liveness-app"), s.timeline().HasNotRestarted("app"))
+	s.check(s.timeline().StartsAfter("Startup-app", s.container("app").State.Running.StartedAt.Add(time.Second)))
+	s.checkRestarts(0, "app")
 	s.touch("up")
-	s.until(s.restarted("app", 1), s.ran("app", 2))
-	s.check(s.tale().ExitsBefore("Startup-app", "Liveness-app"))
+	s.await(s.restarted("app", 1), s.ran("app", 2))
+	s.check(s.timeline().ExitsBefore("Startup-app", "Liveness-app"))
 	s.event(event.ContainerLivenessFailed, "app")
 }
 
-// TestRow14: a command that takes too long has failed; one that has ended has said what it says, whatever it leaves behind.
+// TestExecProbeTimeout: a probe command that exceeds its timeout fails. One that exits gives its result, whatever processes it leaves
+// behind.
 //
 // fields: containers[].{livenessProbe,readinessProbe,startupProbe}.timeoutSeconds
-func TestRow14(t *testing.T) {
+func TestExecProbeTimeout(t *testing.T) {
 	t.Parallel()
 	const short = "periodSeconds = 0.3, failureThreshold = 1, timeoutSeconds = 1"
-	s := play(t, shared, `
+	s := runPod(t, shared, `
 [[containers]]
 @hangs
 livenessProbe = { exec = { @Liveness-hangs run=1h }, `+short+` }
@@ -148,20 +150,21 @@ readinessProbe = { exec = { @Readiness-unready run=1h }, `+short+` }
 @leaves
 livenessProbe = { exec = { @Liveness-leaves run=0s leave=1h exit=1 }, `+often+` }
 `)
-	s.until(s.restarted("hangs", 1), s.restarted("starts", 1), s.restarted("leaves", 1), s.told(event.ProbeFailed, "unready", 3))
+	s.await(s.restarted("hangs", 1), s.restarted("starts", 1), s.restarted("leaves", 1), s.hasEvents(event.ProbeFailed, "unready", 3))
 	if c := s.container("unready"); c.Ready || c.RestartCount != 0 {
-		t.Errorf("it is shown as %s", text(c))
+		t.Errorf("container status: %s", text(c))
 	}
 	if e := s.event(event.ProbeFailed, "hangs"); e.Message != `Liveness probe failed: command timed out: "/bin/actor Liveness-hangs run=1h" timed out after 1s` {
-		t.Errorf("the probe is told as %q", e.Message)
+		t.Errorf("probe event %q", e.Message)
 	}
 }
 
-// TestRow17: a gRPC probe succeeds with SERVING and restarts at a port where nobody answers; a TCP probe wants an open port.
-func TestRow17(t *testing.T) {
+// TestGRPCAndTCPProbes: a gRPC probe succeeds with SERVING and a TCP probe with an open port. On a wrong port both restart the
+// container.
+func TestGRPCAndTCPProbes(t *testing.T) {
 	t.Parallel()
-	p := newPartner(t)
-	s := play(t, shared, fmt.Sprintf(`
+	p := newProbeServer(t)
+	s := runPod(t, shared, fmt.Sprintf(`
 hostNetwork = true
 [[containers]]
 @serving
@@ -173,36 +176,36 @@ livenessProbe = { grpc = { port = %d }, periodSeconds = 0.3, failureThreshold = 
 @open
 livenessProbe = { tcpSocket = { port = %d }, `+often+` }
 [[containers]]
-@shut
+@closed
 livenessProbe = { tcpSocket = { port = %d }, `+often+` }
-`, p.grpcPort(), p.shutPort(), p.tcpPort(), p.shutPort()))
-	s.until(s.restarted("wrong", 1), s.restarted("shut", 1), p.asked("grpc", 3), p.asked("tcp", 3))
-	s.counts(0, "serving", "open")
-	s.check(s.tale().HasNotRestarted("serving"), s.tale().HasNotRestarted("open"))
+`, p.grpcPort(), p.closedPort(), p.tcpPort(), p.closedPort()))
+	s.await(s.restarted("wrong", 1), s.restarted("closed", 1), p.requested("grpc", 3), p.requested("tcp", 3))
+	s.checkRestarts(0, "serving", "open")
+	s.check(s.timeline().HasNotRestarted("serving"), s.timeline().HasNotRestarted("open"))
 }
 
-// TestRow18: what a probe ends has the probe's own grace period, not the pod's.
+// TestProbeGracePeriod: a container that a probe stops has the probe's grace period, not the pod's.
 //
 // fields: containers[].{livenessProbe,startupProbe}.terminationGracePeriodSeconds
-func TestRow18(t *testing.T) {
+func TestProbeGracePeriod(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"liveness", "startup"} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			s := play(t, shared, `
+			s := runPod(t, shared, `
 terminationGracePeriodSeconds = 500
 [[containers]]
 @app term=never
 `+kind+`Probe = { exec = { @Probe-app if=well }, terminationGracePeriodSeconds = 3, `+often+` }
 `)
-			s.until(s.ran("app", 2), s.restarted("app", 1)) // long before 500 s
+			s.await(s.ran("app", 2), s.restarted("app", 1)) // long before 500 s
 			kinds := map[string]event.Kind{"liveness": event.ContainerLivenessFailed, "startup": event.ContainerStartupFailed}
 			stopped, killed := s.event(kinds[kind], "app"), s.event(event.ContainerKilled, "app")
 			if grace := killed.Time.Sub(stopped.Time); grace < 2900*time.Millisecond {
-				t.Errorf("killed after %v, before its 3 s", grace)
+				t.Errorf("killed after %v, before its grace period of 3 s", grace)
 			}
 			if d := s.container("app").LastState.Terminated; d == nil || d.ExitCode != 137 {
-				t.Errorf("before: %s", text(s.container("app").LastState))
+				t.Errorf("last state: %s", text(s.container("app").LastState))
 			}
 		})
 	}

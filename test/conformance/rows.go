@@ -1,88 +1,119 @@
 package conformance
 
-// Row is a case of the table: what the kubelet does, and what is done here.
+import "slices"
+
+// Row is a case of the table: what the kubelet does, and what Podstead does.
 type Row struct {
-	// Number is the row's in the project's list of cases, or "" for one beyond it.
+	// Number is the row's number in the list of lifecycle cases, or "" for one beyond that list.
 	Number string
-	// Setup is the pod, in a few words.
+	// Setup is the pod and what happens to it.
 	Setup string
 	// Kubelet is what the kubelet of Kubernetes 1.36 does.
 	Kubelet string
-	// Differs is what is different here on purpose, and why; "" for nothing.
+	// Differs is what Podstead does differently on purpose, and why; "" for nothing.
 	Differs string
-	// Test is the name of the test that holds it, here or in test/vm. It is "" for a row that is not tested yet, and then Comes says why.
-	Test, Comes string
+	// Test is the name of the test, here or in test/vm. It is "" for a row that is not tested yet; Pending then says why.
+	Test, Pending string
 }
 
-const exactDelays = "delays are exact (the kubelet looks once a second and adds up to half), and can be set: `restartBackoff`"
+const exactDelays = "delays are exact (the kubelet checks once a second and adds jitter of up to 50%) and configurable: `restartBackoff`"
 
-// Rows returns the table. Sidecars are init containers whose own restartPolicy is Always.
+// Rows returns the table. Sidecars are init containers with restartPolicy Always.
 func Rows() []Row {
+	return slices.Concat(initRows(), restartRows(), probeRows(), stopRows(), sidecarRows(), daemonRows())
+}
+
+func initRows() []Row {
 	return []Row{
-		{"01", "three init containers, Never", "one after the other, then the regular container; the pod succeeds; nothing restarts", "", "TestRow01", ""},
-		{"02", "an init container fails, Never", "the regular container is never made and keeps waiting (PodInitializing); the pod fails", "", "TestRow02", ""},
-		{"03", "an init container fails, Always or OnFailure", "Pending; the init container is tried again with backoff; Initialized is False (ContainersNotInitialized)", exactDelays, "TestRow03", ""},
-		{"04", "the image of an init container cannot be had, Never", "the pod stays Pending, does not fail, and goes on when the image is there", "", "TestRow04", ""},
-		{"05", "a container fails for ever, Always", "restarts at once, then after delays that double; CrashLoopBackOff, with the last end beside it", exactDelays, "TestRow05", ""},
-		{"08", "the same for long", "the delays grow to their bound and no further", exactDelays, "TestRow08", ""},
-		{"09", "exec liveness probe", "a failure restarts the container once, no failure never; the first probe comes after its delay", "", "TestRow09", ""},
-		{"10", "a liveness or startup probe fails, preStop hook, Never", "the hook runs beside the container, before the signal; it is not restarted and the pod ends", "", "TestRow10", ""},
-		{"11", "readiness probe with a delay; one that fails", "not ready before the delay is over, then ready; never ready; no restart", "", "TestRow11", ""},
-		{"12", "startup and liveness probe fail", "no liveness probe before the startup probe has succeeded, then it restarts the container", "", "TestRow12", ""},
-		{
-			"14", "exec probe that takes too long; one that leaves a process behind", "a failure; the answer of the second waits until the process lets go of the output",
-			"the answer comes with the probe's own end, and what it started ends with its time-out (kubernetes#110070)", "TestRow14", "",
-		},
-		{"17", "gRPC and TCP liveness probes, right port and wrong", "no restart with SERVING and an open port; restarts at a wrong port", "", "TestRow17", ""},
-		{"18", "a probe has a grace period of its own, SIGTERM ignored", "the container is killed after the probe's, not after the pod's", "", "TestRow18", ""},
-		{
-			"20", "slow postStart hook", "runs beside its container, after the init containers; the next container waits for it",
-			"the wait keeps nothing else of the pod waiting: a stop, probes of others (kubernetes#116032)", "TestRow20", "",
-		},
-		{"21", "preStop hooks by exec, HTTP, HTTPS, sleep", "each is over before the signal, and its container lives meanwhile", "", "TestRow21", ""},
-		{"23", "preStop hook longer than the grace period, SIGTERM ignored", "the signal when the grace period is over, SIGKILL 2 s later", "", "TestRow23", ""},
-		{"24", "SIGTERM ignored", "SIGKILL at the end of the grace period: 137, Error", "", "TestRow24", ""},
-		{"26", "a pod is deleted: killed, or while its image cannot be had", "Failed, under any policy", "", "TestRow26", ""},
-		{"27", "sidecars with startup probes", "each next one waits until the probe has succeeded", "", "TestRow27", ""},
-		{"29", "sidecars at the end of a pod", "the regular containers end first, then the sidecars from the last to the first", "", "TestRow29", ""},
-		{"31", "sidecars with preStop hooks", "all hooks begin at once, before the order holds back the signals", "", "TestRow31", ""},
-		{"33", "a sidecar that runs for ever, Never or OnFailure", "it is ended when the regular containers are done; the pod succeeds", "", "TestRow33", ""},
-		{"34", "a sidecar that ends again and again, Never", "it restarts, before the regular containers start and beside them; the pod succeeds", exactDelays, "TestRow34", ""},
-		{
-			"35", "the liveness probe of a sidecar fails", "its hook runs, it restarts, nobody else is touched",
-			"the first restart is at once, those after it back off like those of a crash", "TestRow35", "",
-		},
-		{"38", "restart rules and policies of containers", "a rule goes before the container's policy, and that before the pod's", "", "TestRow38", ""},
-		{
-			"40", "the supervisor is killed or restarted beside running pods", "the same containers; counts, started and ready stay; init containers that are done are not run again",
-			"backoff is kept too", "TestRow40", "",
-		},
-		{
-			"41", "the machine loses its power and is started again",
-			"Pending; init containers, sidecars and regular containers start again in their order; restart counts rise; what has succeeded under OnFailure and what ran under Never does not run again",
-			"backoff is kept too", "TestRow41", "",
-		},
-		{
-			"42", "a manifest is edited, renamed, removed, put back", "the old pod gets its grace period, the new one starts after it",
-			"the least is done, and an invalid edit changes nothing", "", "with the folder of pod files",
-		},
-		{
-			"44", "out of memory: the main process, a child, an init container",
-			"OOMKilled; with cgroup v2 the whole container, with v1 one process (or with v2 and singleProcessOOMKill)",
-			"singleProcessOOMKill is not to be had", "TestRow44", "",
-		},
-		{"", "activeDeadlineSeconds", "Failed, DeadlineExceeded, with hooks and grace period", "", "TestActiveDeadline", ""},
+		{"01", "three init containers, Never", "they run one after the other, then the regular container; the pod succeeds; nothing restarts", "", "TestInitContainersRunInOrder", ""},
+		{"02", "an init container fails, Never", "the regular container is never created and stays waiting (PodInitializing); the pod fails", "", "TestInitFailureFailsPodUnderNever", ""},
+		{"03", "an init container fails, Always or OnFailure", "the pod is Pending; the init container restarts with back-off; Initialized is False (ContainersNotInitialized)", exactDelays, "TestInitFailureBacksOff", ""},
+		{"04", "the image of an init container is missing, Never", "the pod stays Pending, does not fail, and continues when the image is present", "", "TestMissingInitImageKeepsPodPending", ""},
 		{"", "conditions", "PodReadyToStartContainers, Initialized, ContainersReady, Ready become True in this order", "", "TestConditions", ""},
+	}
+}
+
+func restartRows() []Row {
+	return []Row{
+		{"05", "a container always fails, Always", "it restarts immediately, then after delays that double; CrashLoopBackOff, with the last termination", exactDelays, "TestCrashLoopBackOff", ""},
+		{"08", "a container fails many times, Always", "the delays double up to the cap", exactDelays, "TestCrashLoopBackOffReachesCap", ""},
+		{"38", "restart policies and rules of containers", "a matching rule takes precedence over the container's policy, and that over the pod's", "", "TestRestartRulesPrecedence", ""},
 		{
-			"", "restart rule RestartAllContainers", "all end without hooks and begin again, init containers first, in the same sandbox; all counts rise",
-			"no more than one such round a second", "TestRestartAllContainers", "",
+			"44", "out of memory: the main process, a child process, an init container",
+			"OOMKilled; with cgroup v2 the whole container, with v1 (or v2 and singleProcessOOMKill) one process",
+			"singleProcessOOMKill is not supported", "TestOOMKilled", "",
 		},
-		{"", "a sidecar whose end such a rule names, when the work is done", "the pod ends, and nothing begins again", "", "TestRestartAllContainersAtTheEnd", ""},
-		{"", "a container that fails often", "one dead container is kept for its name", "", "TestDeadContainers", ""},
-		{"", "the engine has a pod that nobody knows", "it is ended without hooks", "with the hooks and the grace period that it was started with", "TestOrphan", ""},
-		{"", "a container ends in its postStart hook while there is no supervisor", "it starts again by its policy; nothing is said of the hook", "", "TestUnseenEnd", ""},
-		{"", "pods come and go in a storm", "no status says that a container started or succeeded that did not", "", "TestStorm", ""},
-		{"", "all handlers of all probes", "HTTP, HTTPS, TCP, gRPC with host, path, headers and service: their answers decide", "", "TestProbeHandlers", ""},
-		{"", "all handlers of hooks", "HTTP, HTTPS and sleep after the start and before the end", "the answer of a hook without `host` on the machine's network counts (kubernetes#134285)", "TestHookHandlers", ""},
+		{
+			"", "restart rule RestartAllContainers", "all containers stop without hooks and start again, init containers first, in the same sandbox; all restart counts rise",
+			"at most one such restart per second", "TestRestartAllContainers", "",
+		},
+		{"", "a sidecar exits with a code of such a rule after the regular containers have completed", "the pod completes, and nothing restarts", "", "TestRestartAllContainersAfterCompletion", ""},
+		{"", "a container fails often", "one dead container is kept for each container name", "", "TestDeadContainers", ""},
+		{"", "activeDeadlineSeconds", "Failed, DeadlineExceeded, with hooks and grace period", "", "TestActiveDeadline", ""},
+	}
+}
+
+func probeRows() []Row {
+	return []Row{
+		{"09", "exec liveness probe", "a failure restarts the container, success does not; the first probe runs after its initial delay", "", "TestLivenessProbeRestartsContainer", ""},
+		{"10", "a liveness or startup probe fails, preStop hook, Never", "the hook runs beside the container, before the signal; the container does not restart and the pod fails", "", "TestFailedProbeRunsPreStopHook", ""},
+		{"11", "readiness probes: with an initial delay, and one that fails", "ready after the delay, not before; never ready; no restarts", "", "TestReadinessProbe", ""},
+		{"12", "startup and liveness probe fail", "no liveness probe before the startup probe has succeeded; then it restarts the container", "", "TestStartupProbeGatesLivenessProbe", ""},
+		{
+			"14", "exec probes: one exceeds its timeout, one leaves a process behind", "the first fails; the result of the second waits until the process closes the output",
+			"the result comes when the probe's command exits; processes that it left are killed at its timeout (kubernetes#110070)", "TestExecProbeTimeout", "",
+		},
+		{"17", "gRPC and TCP liveness probes, on the right port and a wrong one", "no restart with SERVING and an open port; restarts on a wrong port", "", "TestGRPCAndTCPProbes", ""},
+		{"18", "a probe with its own grace period, SIGTERM ignored", "the container is killed after the probe's grace period, not the pod's", "", "TestProbeGracePeriod", ""},
+		{"", "all handlers of probes", "HTTP, HTTPS, TCP and gRPC, with host, path, headers and service; the response decides", "", "TestProbeHandlers", ""},
+	}
+}
+
+func stopRows() []Row {
+	return []Row{
+		{
+			"20", "slow postStart hook", "it runs beside its container, after the init containers; the next container waits for it",
+			"it blocks nothing else of the pod, such as a stop or probes of other containers (kubernetes#116032)", "TestPostStartHookGatesNextContainer", "",
+		},
+		{"21", "preStop hooks: exec, HTTP, HTTPS, sleep", "each ends before the signal, and its container runs meanwhile", "", "TestPreStopHookRunsBeforeSignal", ""},
+		{"23", "preStop hook longer than the grace period, SIGTERM ignored", "the signal at the end of the grace period, SIGKILL 2 s later", "", "TestPreStopHookExceedsGracePeriod", ""},
+		{"24", "SIGTERM ignored", "SIGKILL at the end of the grace period: exit code 137, Error", "", "TestGracePeriodEndsWithSIGKILL", ""},
+		{"26", "a pod is deleted: its container is killed, or its image is missing", "Failed, under every restart policy", "", "TestDeletedPodFails", ""},
+		{"", "all handlers of hooks", "HTTP, HTTPS and sleep, after the start and before the stop", "the response to a hook without `host` on the host network counts (kubernetes#134285)", "TestHookHandlers", ""},
+	}
+}
+
+func sidecarRows() []Row {
+	return []Row{
+		{"27", "sidecars with startup probes", "the next container waits until the probe has succeeded", "", "TestSidecarStartupProbeGatesNextContainer", ""},
+		{"29", "a pod with sidecars stops", "the regular containers stop first, then the sidecars, the last one first", "", "TestSidecarsStopInReverseOrder", ""},
+		{"31", "sidecars with preStop hooks", "all hooks start together; the order delays the signals only", "", "TestPreStopHooksStartTogether", ""},
+		{"33", "a sidecar that runs forever, Never or OnFailure", "it is stopped when the regular containers are done; the pod succeeds", "", "TestSidecarDoesNotKeepPodRunning", ""},
+		{"34", "a sidecar that exits repeatedly, Never", "it restarts, before the regular containers start and beside them; the pod succeeds", exactDelays, "TestSidecarRestartsUnderNever", ""},
+		{
+			"35", "the liveness probe of a sidecar fails", "its hook runs, it restarts, other containers are not affected",
+			"the first restart is immediate, later ones back off as after a crash", "TestSidecarLivenessProbe", "",
+		},
+	}
+}
+
+func daemonRows() []Row {
+	return []Row{
+		{
+			"40", "the kubelet (here the daemon) is killed or restarted while pods run", "the same containers; restart counts, started and ready are kept; completed init containers do not run again",
+			"the back-off is kept, too", "TestDaemonRestartKeepsPods", "",
+		},
+		{
+			"41", "the host loses power and boots again",
+			"Pending; init containers, sidecars and regular containers start again in order; restart counts rise; what succeeded under OnFailure and what ran under Never does not run again",
+			"the back-off is kept, too", "TestPowerLossRestartsPods", "",
+		},
+		{
+			"42", "a manifest is edited, renamed, removed, put back", "the old pod is stopped with its grace period, then the new one starts",
+			"only what the edit requires is restarted, and an invalid edit changes nothing", "", "not tested yet: needs a directory of pod files",
+		},
+		{"", "the engine has containers of an unknown pod", "they are stopped without hooks", "they are stopped with the hooks and grace period that they were started with", "TestOrphan", ""},
+		{"", "a container exits during its postStart hook while the daemon is not running", "it restarts by its restart policy; no failure of the hook is reported", "", "TestExitDuringPostStartHookWithoutDaemon", ""},
+		{"", "pods are created and deleted concurrently", "no status reports a start or a success that did not happen", "", "TestStorm", ""},
 	}
 }

@@ -6,46 +6,51 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/test/internal/table"
 )
 
-// TestTable: docs/conformance.md is made of the table, and the tests that it names are there.
+// TestTable checks that docs/conformance.md is generated from the table, and that the table names exactly the tests that exist.
 //
 //	go test ./test/conformance -run TestTable -update
 func TestTable(t *testing.T) {
 	var tests []string
 	for _, row := range Rows() {
-		switch {
-		case row.Test == "" && row.Comes == "", row.Test != "" && row.Comes != "":
-			t.Errorf("row %s %q: want a test, or with what it comes", row.Number, row.Setup)
-		case row.Test != "" && row.Number != "" && row.Test != "TestRow"+row.Number:
-			t.Errorf("row %s %q: the test is named %s", row.Number, row.Setup, row.Test)
+		if (row.Test == "") == (row.Pending == "") {
+			t.Errorf("row %s %q: want a test, or why there is none", row.Number, row.Setup)
 		}
 		tests = append(tests, row.Test)
 	}
-	machine := slices.DeleteFunc(table.Tests(t, "../vm", "vm"), func(name string) bool { return !strings.HasPrefix(name, "TestRow") })
-	table.CheckTests(t, tests, append(table.Tests(t, ".", "e2e"), machine...))
-	table.CheckPage(t, "../../docs/conformance.md", func(string) string { return page(machine) })
+	inVM := table.Tests(t, "../vm", "vm")
+	inVM = slices.DeleteFunc(inVM, func(name string) bool { return !slices.Contains(tests, name) })
+	table.CheckTests(t, tests, append(table.Tests(t, ".", "e2e"), inVM...))
+	table.CheckPage(t, "../../docs/conformance.md", func(string) string { return page(inVM) })
 }
 
-// page is the table, with the names of the tests that are in a virtual machine.
-func page(machine []string) string {
+// page renders the table. inVM are the tests that run in a virtual machine.
+func page(inVM []string) string {
 	var b strings.Builder
-	b.WriteString(`# The lifecycle, case by case
+	b.WriteString(`# Pod lifecycle conformance
 
-Made from the table of [test/conformance](../test/conformance/rows.go), by its tests. Each row is a test on real containers, and its
-columns say what the kubelet does and where Podstead differs on purpose. Where nothing is said, Podstead does the same. CI runs
-all of them, and ` + "`make soak`" + ` those without a virtual machine twenty times in a row on a machine that is loaded.
+Run the tests of this table as root:
 
-| row | case | the kubelet | different here | test |
+    make e2e     # each test, on real containers
+    make vm      # the tests in a virtual machine
+    make soak    # those without a virtual machine twenty times in a row, on a loaded host
+
+Each row is a test on real containers. The columns show what the kubelet of Kubernetes ` + spec.KubernetesVersion + ` does, and where Podstead differs on
+purpose. Without a difference, Podstead does the same. The page is generated from
+[test/conformance/rows.go](../test/conformance/rows.go); CI runs all rows.
+
+| row | case | kubelet | Podstead differs | test |
 | --- | --- | --- | --- | --- |
 `)
 	for _, row := range Rows() {
 		test := "`" + row.Test + "`"
 		switch {
 		case row.Test == "":
-			test = "comes " + row.Comes
-		case slices.Contains(machine, row.Test):
+			test = row.Pending
+		case slices.Contains(inVM, row.Test):
 			test += ", in a virtual machine"
 		}
 		differs := row.Differs

@@ -9,31 +9,31 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// actor is the image of test/images in which the actors are.
+// actor is the image of the actors (test/images).
 const actor = "localhost/podstead/actor:1"
 
-// A pod file of a row names its actors in short: a line
+// Pod files in these tests have a short form for actors. A line
 //
 //	@app run=1s
 //
-// is a container of that name with its image, its part, and the folder in which the actors write; elsewhere @Liveness-app
-// if=well stands for the command of an exec probe or hook.
+// is a container with that name, the actor image, its command, and the directory for logs. Elsewhere, @Liveness-app if=well stands for
+// the command of an exec probe or hook.
 var part = regexp.MustCompile(`@([A-Za-z0-9-]+(?: [a-z]+=[^ }\n]+)*)`)
 
-// expand writes the actors of a pod file out. The top has what all pod files of rows have.
+// expand writes out the actors of a pod file, and adds what all pod files here have.
 func expand(name, archive, dir, text string) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "name = %q\nvolumes = [{ name = \"tale\", hostPath = { path = %q } }]\n", name, dir)
+	fmt.Fprintf(&b, "name = %q\nvolumes = [{ name = \"timeline\", hostPath = { path = %q } }]\n", name, dir)
 	if !strings.HasPrefix(text, "imageArchives") {
 		fmt.Fprintf(&b, "imageArchives = [%q]\n", archive)
 	}
 	if top, _, _ := strings.Cut(text, "[["); !strings.Contains(top, "restartPolicy") {
-		b.WriteString("restartPolicy = \"Always\"\n") // which has to be said where a container has one of its own
+		b.WriteString("restartPolicy = \"Always\"\n") // required where a container has a restart policy of its own
 	}
 	for row := range strings.Lines(strings.TrimLeft(text, "\n")) {
 		if trimmed := strings.TrimSpace(row); strings.HasPrefix(trimmed, "@") {
 			name, _, _ := strings.Cut(trimmed[1:], " ")
-			row = fmt.Sprintf("name = %q\nimage = %q\nvolumeMounts = { tale = \"/tale\" }\n%s", name, actor, row)
+			row = fmt.Sprintf("name = %q\nimage = %q\nvolumeMounts = { timeline = \"/timeline\" }\n%s", name, actor, row)
 		}
 		b.WriteString(part.ReplaceAllStringFunc(row, func(match string) string {
 			words := append([]string{"/bin/actor"}, strings.Fields(match[1:])...)
@@ -43,22 +43,22 @@ func expand(name, archive, dir, text string) string {
 	return b.String()
 }
 
-// TestExpand: the short form of actors.
+// TestExpand checks the short form of actors.
 func TestExpand(t *testing.T) {
-	got := expand("row", "/a.tar", "/dir", `
+	got := expand("short", "/a.tar", "/dir", `
 restartPolicy = "Never"
 [[containers]]
 @app run=1s exit=3
 readinessProbe = { exec = { @Readiness-app if=well }, periodSeconds = 1 }
 `)
-	want := `name = "row"
-volumes = [{ name = "tale", hostPath = { path = "/dir" } }]
+	want := `name = "short"
+volumes = [{ name = "timeline", hostPath = { path = "/dir" } }]
 imageArchives = ["/a.tar"]
 restartPolicy = "Never"
 [[containers]]
 name = "app"
 image = "localhost/podstead/actor:1"
-volumeMounts = { tale = "/tale" }
+volumeMounts = { timeline = "/timeline" }
 command = ["/bin/actor", "app", "run=1s", "exit=3"]
 readinessProbe = { exec = { command = ["/bin/actor", "Readiness-app", "if=well"] }, periodSeconds = 1 }
 `

@@ -50,7 +50,7 @@ func (f *flaky) failures(path string) int {
 func TestSoakProbes(t *testing.T) {
 	end := time.Now().Add(soakTime(t))
 	f := newFixture(t)
-	f.Patience = soakTime(t) + deadline
+	f.Timeout = soakTime(t) + deadline
 	answers := &flaky{asked: map[string]int{}}
 	web := httptest.NewServer(answers)
 	defer web.Close()

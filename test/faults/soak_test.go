@@ -25,7 +25,7 @@ func soakTime(t *testing.T) time.Duration {
 // TestSoakCrashLoop waits for one restart more than the test of the example does.
 func TestSoakCrashLoop(t *testing.T) {
 	f := newFixture(t)
-	f.Patience = 5 * time.Minute
+	f.Timeout = 5 * time.Minute
 	checkGaps(f, f.start(filepath.Join(f.Repository, "examples", "crash.toml")), 0, 10*time.Second, 20*time.Second, 40*time.Second)
 }
 
@@ -34,7 +34,7 @@ func TestSoakCrashLoop(t *testing.T) {
 func TestSoak(t *testing.T) {
 	end := time.Now().Add(soakTime(t))
 	f := newFixture(t)
-	f.Patience = soakTime(t) + deadline
+	f.Timeout = soakTime(t) + deadline
 	r := f.start(f.PodFile("soak", "terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.2 }\n"+
 		container("counter", counting)+container("crasher", "echo crash; exit 1")))
 	r.line("counter", 1)

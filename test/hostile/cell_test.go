@@ -12,11 +12,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestKernel: what the kernel keeps for the whole machine cannot be changed, nor most of it be read.
+// TestKernel: host-wide kernel settings cannot be changed, and most cannot be read.
 func TestKernel(t *testing.T) {
 	f := newFixture(t, options{})
 	cgroup := "/sys/fs/cgroup"
-	if _, err := os.Stat(cgroup + "/cgroup.controllers"); err != nil { // with cgroup v1 there is one for each controller
+	if _, err := os.Stat(cgroup + "/cgroup.controllers"); err != nil { // cgroup v1 has a hierarchy for each controller
 		cgroup += "/memory"
 	}
 	f.intrude("kernel", "", []try{
@@ -86,7 +86,7 @@ func TestKernel(t *testing.T) {
 	})
 }
 
-// TestDevices: a node of any device can be made, and none be opened but those that do no harm.
+// TestDevices: device nodes can be created, but only harmless devices can be opened.
 func TestDevices(t *testing.T) {
 	f := newFixture(t, options{})
 	var root unix.Stat_t
@@ -96,9 +96,9 @@ func TestDevices(t *testing.T) {
 		{"devices", "fd full mqueue null ptmx pts random shm stderr stdin stdout termination-log tty urandom zero"},
 		{disk, "EPERM"},
 		{"device b 7 0", "EPERM"},    // a loop device
-		{"device c 1 1", "EPERM"},    // the memory
-		{"device c 1 4", "EPERM"},    // the ports of I/O
-		{"device c 1 11", "EPERM"},   // the kernel's log
+		{"device c 1 1", "EPERM"},    // memory
+		{"device c 1 4", "EPERM"},    // I/O ports
+		{"device c 1 11", "EPERM"},   // the kernel log
 		{"device c 4 0", "EPERM"},    // the console
 		{"device c 10 229", "EPERM"}, // fuse
 		{"device c 10 232", "EPERM"}, // kvm
@@ -107,7 +107,7 @@ func TestDevices(t *testing.T) {
 	})
 }
 
-// TestFiles: nothing of the machine's files can be found, by no name, handle, root or mount.
+// TestFiles: no file of the host can be reached by name, file handle, root directory or mount.
 func TestFiles(t *testing.T) {
 	f := newFixture(t, options{})
 	victim := f.victim()
@@ -128,11 +128,12 @@ func TestFiles(t *testing.T) {
 		{"remove /dev/termination-log", "EBUSY"},
 		{"unmount /etc/hosts", "EPERM"},
 		{"unmount /data", "EPERM"},
-		{"chroot-up " + victim + "/a", "not found"}, // the last: it leaves the root directory
+		{"chroot-up " + victim + "/a", "not found"}, // last, because it leaves the root directory
 	})
 }
 
-// TestMounts: what is mounted in a container is what its pod file says, the pod's three files, its messages, and the kernel's own.
+// TestMounts: the mounts of a container are those of the pod file, the pod's three files, the termination log, and the kernel's file
+// systems.
 func TestMounts(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("mounts", "restartPolicy = \"Never\"\n"+play("c", "try", "mounts"))
@@ -145,15 +146,15 @@ func TestMounts(t *testing.T) {
 			switch path {
 			case "/etc/hosts", "/etc/hostname", "/etc/resolv.conf", "/dev/termination-log", "/dev/shm":
 			default:
-				f.Errorf("%s is %s of the machine", path, from)
+				f.Errorf("%s is %s of the host", path, from)
 			}
 		case strings.HasSuffix(what, " cgroup rw"), strings.HasSuffix(what, " cgroup2 rw"), strings.HasSuffix(what, " sysfs rw"):
-			f.Errorf("%s can be written to", path)
+			f.Errorf("%s is writable", path)
 		}
 	}
 }
 
-// TestProcesses: the processes of the machine and of other pods are not there, and neither are their memory and shared memory.
+// TestProcesses: processes of the host and of other pods are not visible, nor are their memory and shared memory.
 func TestProcesses(t *testing.T) {
 	f := newFixture(t, options{})
 	other := f.processOf(neighbour, "/bin/testserver")
@@ -177,7 +178,7 @@ func TestProcesses(t *testing.T) {
 	})
 }
 
-// TestSockets: no socket of the machine can be reached by its name or its path, be it abstract or not.
+// TestSockets: no socket of the host can be reached, neither by path nor by abstract name.
 func TestSockets(t *testing.T) {
 	f := newFixture(t, options{})
 	name := "@podstead-hostile-" + fmt.Sprint(os.Getpid())
@@ -201,8 +202,8 @@ func TestSockets(t *testing.T) {
 	})
 }
 
-// TestInheritance: a container's process and a command that a probe runs in it have what they are to have: three descriptors,
-// the variables of the pod file and the image, and nothing of the daemon, the shim and the runtime.
+// TestInheritance: a container's process, and the command of an exec probe, have three descriptors and the environment of the pod file
+// and the image. They inherit nothing from the daemon, the shim or the OCI runtime.
 func TestInheritance(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("heir", play("c", "stay", "descriptors self", "environment self")+`
@@ -214,25 +215,25 @@ env.MINE = "1"
 `)
 	f.Until("heir", "ready", isReady)
 	var text string
-	f.Await(func() error { // who writes first, nobody says
+	f.Await(func() error { // the order of the two outputs is undefined
 		text = f.MustRun("logs", "heir")
-		if n := strings.Count(text, "that was all\n"); n < 2 {
-			return fmt.Errorf("%d of two are done:\n%s", n, text)
+		if n := strings.Count(text, "finished\n"); n < 2 {
+			return fmt.Errorf("%d of 2 outputs are complete:\n%s", n, text)
 		}
 		return nil
 	})
 	for _, want := range []string{
 		"environment self: HOME HOSTNAME MINE PATH\n",
-		// The shell adds two, and by the mark the daemon finds what a probe has left behind.
+		// The shell adds two. By PODSTEAD_EXEC the daemon finds processes that a probe has left behind.
 		"environment self: HOME HOSTNAME MINE PATH PODSTEAD_EXEC PWD SHLVL\n",
 		"descriptors self: 0 /dev/null, 1 pipe, 2 pipe\n",
 		"descriptors self: 0 /dev/null, 1 /tmp/out, 2 pipe\n",
 	} {
 		if got := strings.Count(text, want); got != 1 {
-			f.Errorf("%q is there %d times, want once, in:\n%s", want, got, text)
+			f.Errorf("%q occurs %d times, want 1, in:\n%s", want, got, text)
 		}
 	}
 	if strings.Contains(text, secret) {
-		f.Error("the daemon's environment is in the container's")
+		f.Error("the container has the daemon's environment")
 	}
 }

@@ -23,7 +23,7 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// deadline is for what comes within seconds on an idle machine.
+// deadline is for operations that take seconds on an idle host.
 const deadline = 60 * time.Second
 
 // The images of test/images.
@@ -32,31 +32,31 @@ const (
 	intruder   = "localhost/podstead/intruder:1"
 )
 
-// fixture is a rig with a daemon, a neighbour and a folder of the machine that nobody may touch, all of which are as they were
-// when the test is over, or it fails.
+// fixture is a rig with a daemon, a neighbour pod, and a directory of the host that no container may reach. The test fails if any of
+// them has changed at its end.
 type fixture struct{ *rig.Fixture }
 
 // options of a fixture; the zero value is the default configuration.
 type options struct {
-	env  []string // settings of the daemon
-	disk string   // how small the disk of the state is, as options of a tmpfs
+	env  []string // environment of the daemon
+	disk string   // tmpfs options of a small disk for the state
 }
 
 func newFixture(t *testing.T, o options) *fixture {
 	t.Helper()
 	f := &fixture{rig.NewFixture(t, deadline, "testserver", "intruder")}
 	f.Env = append([]string{"PODSTEAD_ENGINE_RUNTIME=" + f.runtime(), markVariable + "=" + secret}, o.env...)
-	f.makeVictim() // which is looked at after leftovers
+	f.makeVictim() // checked after the leftovers
 	f.CheckLeftovers(deadline, "daemon", "stop", "--pods")
 	if o.disk != "" {
 		f.SmallDisk(o.disk)
 	}
-	f.MustRun("get") // there is a daemon from here on
+	f.MustRun("get") // starts the daemon
 	f.guardNeighbour()
 	return f
 }
 
-// runtime is a copy of the OCI runtime, which an intruder may overwrite if it can.
+// runtime returns the path of a private copy of the OCI runtime.
 func (f *fixture) runtime() (path string) {
 	f.Helper()
 	original, err := exec.LookPath("runc")
@@ -65,38 +65,38 @@ func (f *fixture) runtime() (path string) {
 	f.Check(err)
 	defer in.Close()
 	path = filepath.Join(f.Dir, "runc")
-	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755) //nolint:gosec // a program
+	out, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY, 0o755) // a program
 	f.Check(err)
 	_, err = io.Copy(out, in)
 	f.Check(errors.Join(err, out.Close()))
 	return path
 }
 
-// secret is what must not be found in a container, and markVariable is where the daemon has it.
+// secret must not be found in a container. The daemon has it in the environment variable markVariable.
 const (
-	secret       = "swordfish-of-the-machine"
+	secret       = "swordfish-of-the-host"
 	markVariable = "HOSTILE_TEST_SECRET"
 )
 
-// victim is a folder of the machine that a container has no way to.
+// victim is a directory of the host that containers cannot reach.
 func (f *fixture) victim() string { return filepath.Join(f.Dir, "victim") }
 
-// makeVictim makes the folder, and has the test look at its end whether it and the runtime are as they were.
+// makeVictim creates the directory, and checks at the end of the test that it and the OCI runtime have not changed.
 func (f *fixture) makeVictim() {
 	f.Helper()
-	f.Check(os.MkdirAll(filepath.Join(f.victim(), "deep", "deeper"), 0o755)) //nolint:gosec // it is there to be found
+	f.Check(os.MkdirAll(filepath.Join(f.victim(), "deep", "deeper"), 0o755)) // readable by everybody, if it can be reached
 	for _, name := range []string{"a", "content", "deep/content", "deep/deeper/b"} {
-		f.Check(os.WriteFile(filepath.Join(f.victim(), name), []byte(secret), 0o644)) //nolint:gosec // it is there to be found
+		f.Check(os.WriteFile(filepath.Join(f.victim(), name), []byte(secret), 0o644)) // readable by everybody, if it can be reached
 	}
 	before := f.tree(f.victim()) + f.tree(filepath.Join(f.Dir, "runc"))
 	f.Cleanup(func() {
 		if diff := gocmp.Diff(before, f.tree(f.victim())+f.tree(filepath.Join(f.Dir, "runc"))); diff != "" {
-			f.Errorf("files of the machine were changed:\n%s", diff)
+			f.Errorf("files of the host have changed:\n%s", diff)
 		}
 	})
 }
 
-// tree tells of everything below a path what a change of it would change.
+// tree lists the attributes of everything below a path.
 func (f *fixture) tree(path string) string {
 	var b strings.Builder
 	err := filepath.WalkDir(path, func(path string, _ fs.DirEntry, err error) error {
@@ -115,7 +115,7 @@ func (f *fixture) tree(path string) string {
 	return b.String()
 }
 
-// create has the daemon run a pod until it ends or is deleted. The text is what the pod file has below its name.
+// create runs a pod until it terminates or is deleted. The text follows the name in the pod file.
 func (f *fixture) create(name, text string) {
 	f.Helper()
 	f.MustCreate(name, "terminationGracePeriodSeconds = 2\n"+text)
@@ -129,7 +129,7 @@ func isReady(p *api.Pod) bool {
 	})
 }
 
-// play is a container that makes attempts and ends, or with stay goes on.
+// play is a container that makes attempts and exits, or with "stay" keeps running.
 func play(container, how string, attempts ...string) string {
 	quoted := make([]string, len(attempts))
 	for i, a := range attempts {
@@ -138,14 +138,14 @@ func play(container, how string, attempts ...string) string {
 	return fmt.Sprintf("\n[[containers]]\nname = %q\nimage = %q\nargs = [%q, %s]\n", container, intruder, how, strings.Join(quoted, ", "))
 }
 
-// outcomes are what a container's attempts have come to, by attempt.
+// outcomes returns the outcome of each attempt of a container.
 func (f *fixture) outcomes(pod, container string) map[string]string {
 	f.Helper()
 	all := map[string]string{}
 	f.Await(func() error {
 		text := f.MustRun("logs", pod, "-c", container)
-		if !strings.HasSuffix(text, "that was all\n") {
-			return fmt.Errorf("pod %s is not done:\n%s", pod, text)
+		if !strings.HasSuffix(text, "finished\n") {
+			return fmt.Errorf("pod %s has not finished:\n%s", pod, text)
 		}
 		for line := range strings.Lines(text) {
 			attempt, outcome, _ := strings.Cut(strings.TrimSpace(line), ": ")
@@ -156,11 +156,10 @@ func (f *fixture) outcomes(pod, container string) map[string]string {
 	return all
 }
 
-// try is an attempt and what must come of it, one of several with "|" between them.
+// try is an attempt and its expected outcome, or several with "|" between them.
 type try struct{ attempt, want string }
 
-// intrude makes attempts in a pod of their own and holds what came of them against what must. The text is what the pod file has
-// after the container.
+// intrude makes attempts in a pod of their own and compares the outcomes. The text follows the container in the pod file.
 func (f *fixture) intrude(name, text string, tries []try) {
 	f.Helper()
 	attempts := make([]string, len(tries))
@@ -173,12 +172,12 @@ func (f *fixture) intrude(name, text string, tries []try) {
 	f.MustRun("delete", name)
 }
 
-// compare holds what a container has told against what must have come of its attempts.
+// compare compares the outcomes of a container's attempts with the expected ones.
 func (f *fixture) compare(pod, container string, tries []try) {
 	f.Helper()
 	got := f.outcomes(pod, container)
 	for _, t := range tries {
-		if outcome := cmp.Or(got[t.attempt], "nothing was told"); !slices.Contains(strings.Split(t.want, "|"), outcome) {
+		if outcome := cmp.Or(got[t.attempt], "no outcome"); !slices.Contains(strings.Split(t.want, "|"), outcome) {
 			f.Errorf("%s: %s, want %s", t.attempt, outcome, t.want)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"testing"
 )
 
-// TestDiskIsFilled: a container can fill the disk that its writable layer, its volumes and the pod's files lie on, for there is no
-// quota. Nobody else ends or restarts for it, the daemon answers, and deleting the pod gives the room back.
-func TestDiskIsFilled(t *testing.T) {
+// TestDiskExhausted: a container can fill the disk of its writable layer, volumes and pod files, because there is no quota. No other
+// container stops or restarts, the daemon responds, and deleting the pod frees the space.
+func TestDiskExhausted(t *testing.T) {
 	f := newFixture(t, options{disk: "size=64m"})
 	f.create("filler", play("c", "stay", "fill /data/big 200", "fill /tmp/big 200", "fill /etc/hosts 200", "fill /dev/termination-log 200")+
 		"volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = {}\n")
@@ -27,13 +27,13 @@ func TestDiskIsFilled(t *testing.T) {
 	}
 	f.MustRun("get")
 	f.MustRun("delete", "filler")
-	f.create("next", play("c", "stay", "fill /tmp/small 1")) // there is room again
+	f.create("next", play("c", "stay", "fill /tmp/small 1")) // there is space again
 	f.Until("next", "ready", isReady)
 	f.compare("next", "c", []try{{"fill /tmp/small 1", "done"}})
 }
 
-// TestInodesAreTaken: the same with the number of files that the disk can have.
-func TestInodesAreTaken(t *testing.T) {
+// TestInodesExhausted: the same with the inodes of the disk.
+func TestInodesExhausted(t *testing.T) {
 	f := newFixture(t, options{disk: "size=64m,nr_inodes=1500"})
 	f.create("maker", play("c", "stay", "inodes /tmp/many 100000"))
 	f.Until("maker", "ready", isReady)
@@ -44,13 +44,13 @@ func TestInodesAreTaken(t *testing.T) {
 	f.compare("next", "c", []try{{"inodes /tmp/few 10", "done"}})
 }
 
-// TestVolumeIsFilled: an emptyDir that is larger than its sizeLimit ends its pod, be its content as deep as it may, and one in
-// memory takes no more than that.
-func TestVolumeIsFilled(t *testing.T) {
+// TestVolumeSizeLimit: a pod is evicted if an emptyDir exceeds its sizeLimit, however deep its files are. One in memory cannot exceed
+// it.
+func TestVolumeSizeLimit(t *testing.T) {
 	f := newFixture(t, options{})
 	const limited = "volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = { sizeLimit = \"8Mi\" }\n"
 	f.create("plain", play("c", "stay", "fill /data/big 20")+limited)
-	f.create("deep", play("c", "stay", "deepen /data 1500", "fill /data/d/big 20")+limited)
+	f.create("deep", play("c", "stay", "nest /data 1500", "fill /data/d/big 20")+limited)
 	for _, name := range []string{"plain", "deep"} {
 		p := f.Until(name, "evicted", ended)
 		if p.Status.Phase != "Failed" || p.Status.Reason != "Evicted" {
@@ -63,16 +63,15 @@ func TestVolumeIsFilled(t *testing.T) {
 	})
 }
 
-// TestLogIsFilled: what a container writes to its output takes no more than the log's files may have, and neither lines without
-// end nor the daemon's absence change that.
-func TestLogIsFilled(t *testing.T) {
+// TestLogSizeLimit: the log of a container does not exceed its limit, even with endless lines.
+func TestLogSizeLimit(t *testing.T) {
 	const size, files = 1 << 20, 3
 	f := newFixture(t, options{env: []string{"PODSTEAD_CONTAINER_LOG_MAX_SIZE=1Mi", fmt.Sprint("PODSTEAD_CONTAINER_LOG_MAX_FILES=", files)}})
-	f.create("spew", play("c", "stay", "spew 10 80", "spew 10 4000000", "spew 2 1"))
-	f.outcomes("spew", "c")
+	f.create("flood", play("c", "stay", "write-log 10 80", "write-log 10 4000000", "write-log 2 1"))
+	f.outcomes("flood", "c")
 	var total, count int64
 	f.Check(filepath.WalkDir(f.LogDir(), func(path string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || !strings.Contains(path, "spew_") {
+		if err != nil || entry.IsDir() || !strings.Contains(path, "flood_") {
 			return err
 		}
 		info, err := entry.Info()
@@ -82,12 +81,12 @@ func TestLogIsFilled(t *testing.T) {
 		return err
 	}))
 	if total > files*size || count > files {
-		f.Errorf("the log takes %d bytes in %d files, want %d of %d at most", total, count, files, size)
+		f.Errorf("the log has %d bytes in %d files, want at most %d files of %d bytes", total, count, files, size)
 	}
-	f.MustRun("delete", "spew")
+	f.MustRun("delete", "flood")
 }
 
-// TestForkBomb: a container can have the processes that pods.pidsLimit gives its pod and no more; deleting the pod ends them all.
+// TestForkBomb: a pod cannot exceed the number of processes that pods.pidsLimit sets. Deleting the pod kills them all.
 func TestForkBomb(t *testing.T) {
 	f := newFixture(t, options{env: []string{"PODSTEAD_PODS_PIDS_LIMIT=200"}})
 	f.create("bomb", play("c", "stay", "fork 5000 20"))
@@ -99,13 +98,13 @@ func TestForkBomb(t *testing.T) {
 	f.MustRun("delete", "bomb")
 }
 
-// TestMemoryIsEaten: who takes more memory than its limit is killed, and nobody else.
-func TestMemoryIsEaten(t *testing.T) {
+// TestMemoryLimit: a container that exceeds its memory limit is killed, and no other.
+func TestMemoryLimit(t *testing.T) {
 	f := newFixture(t, options{})
-	f.create("eater", "restartPolicy = \"Never\"\n"+play("c", "try", "eat 400")+"resources = { limits = { memory = \"64Mi\" } }\n")
+	f.create("eater", "restartPolicy = \"Never\"\n"+play("c", "try", "allocate 400")+"resources = { limits = { memory = \"64Mi\" } }\n")
 	end := f.Until("eater", "done", ended).Status.ContainerStatuses[0].State.Terminated
 	if end == nil || end.ExitCode != 137 || end.Reason != "OOMKilled" {
-		f.Errorf("it ended with %+v", end)
+		f.Errorf("terminated with %+v", end)
 	}
 	f.MustRun("delete", "eater")
 }

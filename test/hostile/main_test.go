@@ -10,7 +10,7 @@ import (
 	"github.com/podstead/podstead/test/ownnet"
 )
 
-// TestMain runs the tests in a network of their own, and in a folder that is empty afterwards.
+// TestMain runs the tests in a network namespace of their own, and in a directory that must be empty at the end.
 func TestMain(m *testing.M) {
-	os.Exit(ownnet.Main(func() int { return rig.InFolder("psh-", nil, m.Run) }))
+	os.Exit(ownnet.Main(func() int { return rig.InDir("psh-", nil, m.Run) }))
 }

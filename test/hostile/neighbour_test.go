@@ -19,10 +19,10 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// neighbour is a pod that has done nothing to anybody.
+// neighbour is a pod that must not be affected.
 const neighbour = "neighbour"
 
-// guardNeighbour starts the neighbour, and has the test look at its end whether it and the daemon have noticed anything.
+// guardNeighbour starts the neighbour, and checks at the end of the test that neither it nor the daemon was affected.
 func (f *fixture) guardNeighbour() {
 	f.Helper()
 	f.create(neighbour, fmt.Sprintf(`
@@ -52,12 +52,12 @@ emptyDir = {}
 			return
 		}
 		if now, err := f.DaemonPID(f.Ctx()); err != nil || now != daemon {
-			f.Errorf("the daemon was process %d, and is %d (%v)", daemon, now, err)
+			f.Errorf("PID of the daemon was %d, is %d (%v)", daemon, now, err)
 		}
 		now, err := f.Client().Pod(f.Ctx(), neighbour)
 		f.Check(err)
 		if diff := gocmp.Diff(before, f.stateOf(&now)); diff != "" {
-			f.Errorf("the neighbour has noticed:\n%s", diff)
+			f.Errorf("the neighbour was affected:\n%s", diff)
 		}
 		if got, err := f.ask("/whoami"); err != nil || !strings.HasPrefix(got, neighbour) {
 			f.Errorf("the neighbour answered %q, %v", got, err)
@@ -65,7 +65,7 @@ emptyDir = {}
 	})
 }
 
-// stateOf is what of a pod's status tells whether it was disturbed, with the words of warnings that there were of it.
+// stateOf returns the parts of a pod's status that show whether it was disturbed, and its warning events.
 func (f *fixture) stateOf(p *api.Pod) string {
 	f.Helper()
 	var b strings.Builder
@@ -84,7 +84,7 @@ func (f *fixture) stateOf(p *api.Pod) string {
 	return b.String()
 }
 
-// ask asks the neighbour for a page of its test server.
+// ask requests a page from the neighbour's test server.
 func (f *fixture) ask(path string, query ...string) (string, error) {
 	values := url.Values{}
 	for i := 0; i+1 < len(query); i += 2 {
@@ -109,16 +109,16 @@ func (f *fixture) ask(path string, query ...string) (string, error) {
 	return string(text), err
 }
 
-// addressOf is the IPv4 address of a pod.
+// addressOf returns the IPv4 address of a pod.
 func (f *fixture) addressOf(pod string) string {
 	f.Helper()
 	return f.Until(pod, "in the network", func(p *api.Pod) bool { return p.Status.PodIP != "" }).Status.PodIP
 }
 
-// processOf is the first process of a pod, by its program.
+// processOf returns the PID of a program in a pod.
 func (f *fixture) processOf(pod, program string) (pid int) {
 	f.Helper()
-	uid := f.Until(pod, "there", func(*api.Pod) bool { return true }).Metadata.UID
+	uid := f.Until(pod, "created", func(*api.Pod) bool { return true }).Metadata.UID
 	f.Await(func() error {
 		processes, err := f.Processes()
 		for _, p := range processes {
@@ -128,7 +128,7 @@ func (f *fixture) processOf(pod, program string) (pid int) {
 				return nil
 			}
 		}
-		return errors.Join(err, fmt.Errorf("pod %s has no process of %s", pod, program))
+		return errors.Join(err, fmt.Errorf("pod %s has no process %s", pod, program))
 	})
 	return pid
 }

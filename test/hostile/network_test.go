@@ -15,7 +15,7 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// TestNetworkControl: the links, addresses, routes and rules of a pod's network are not its containers' to change.
+// TestNetworkControl: a container cannot change the links, addresses, routes and rules of its pod's network.
 func TestNetworkControl(t *testing.T) {
 	f := newFixture(t, options{})
 	f.intrude("control", "", []try{
@@ -26,15 +26,15 @@ func TestNetworkControl(t *testing.T) {
 		{"add-route 198.51.100.0/24 eth0", "EPERM"},
 		{"firewall", "EPERM"},
 		{"write /proc/sys/net/ipv4/conf/all/route_localnet", "EROFS"},
-		{"listen tcp 127.0.0.1:80", "done"}, // of its own
+		{"listen tcp 127.0.0.1:80", "done"}, // on its own loopback
 		{"raw-socket", "done"},              // CAP_NET_RAW is in the default set, as with Docker and the kubelet
 	})
 }
 
-// TestLoopbackOfTheMachine: what listens on the machine's loopback alone is not reached from a pod: not by its own loopback, not by
-// the machine's address in the pods' network, and not by packets that are made for it, although host ports need route_localnet.
-// What listens on all addresses is reached, as with Docker.
-func TestLoopbackOfTheMachine(t *testing.T) {
+// TestHostLoopback: what listens on the host's loopback cannot be reached from a pod: not through the pod's loopback, not through the
+// host's address in the pod network, and not by crafted packets, although host ports need route_localnet. What listens on all addresses
+// can be reached, as with Docker.
+func TestHostLoopback(t *testing.T) {
 	f := newFixture(t, options{})
 	gateway := f.gateway()
 	local, wide := f.listen("127.0.0.1"), f.listen("0.0.0.0")
@@ -42,7 +42,7 @@ func TestLoopbackOfTheMachine(t *testing.T) {
 	quiet, loud := f.hear("127.0.0.1", heard), f.hear(gateway, heard)
 	f.create("loopback", "restartPolicy = \"Never\"\n"+play("c", "try",
 		fmt.Sprintf("dial tcp 127.0.0.1:%d", local), fmt.Sprintf("dial tcp %s:%d", gateway, local), fmt.Sprintf("dial tcp %s:%d", gateway, wide),
-		// A packet that comes can only come before the last, which takes the same way.
+		// Packets take the same path, so none arrives after the last.
 		fmt.Sprintf("datagram 192.0.2.1 127.0.0.1 %d %s made-up", quiet, gateway),
 		fmt.Sprintf("datagram 127.0.0.1 127.0.0.1 %d %s from-itself", quiet, gateway),
 		fmt.Sprintf("datagram 127.0.0.1 %s %d %s from-loopback", gateway, loud, gateway),
@@ -57,17 +57,16 @@ func TestLoopbackOfTheMachine(t *testing.T) {
 	f.hears(heard)
 }
 
-// TestImpersonation: a pod that pretends to be another is not heard, neither by packets that say to be of the other's address nor
-// by telling neighbours that the address is its own.
+// TestImpersonation: a pod cannot impersonate another one, neither by packets with the other's address nor by claiming that address.
 func TestImpersonation(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("ally", fmt.Sprintf("\n[[containers]]\nname = \"c\"\nimage = %q\n", testserver))
 	ally, victim := f.addressOf("ally"), f.addressOf(neighbour)
-	f.Await(func() error { // each knows then where the other is
+	f.Await(func() error { // so that each has a neighbour entry for the other
 		_, err := f.ask("/fetch", "url", "http://"+ally+":8080/whoami")
 		return err
 	})
-	before := f.knows(ally)
+	before := f.neighbourEntry(ally)
 	ally6 := f.address6Of("ally")
 	f.Await(func() error {
 		c, err := net.DialTimeout("tcp", net.JoinHostPort(ally6, "8080"), time.Second)
@@ -76,36 +75,36 @@ func TestImpersonation(t *testing.T) {
 		}
 		return err
 	})
-	before6 := f.machineKnows(ally6)
+	before6 := f.hostNeighbourEntry(ally6)
 	heard := make(chan string, 16)
 	gateway := f.gateway()
 	port := f.hear(gateway, heard)
-	place := f.placeOf(before6)
-	f.create("liar", "restartPolicy = \"Never\"\n"+play("c", "try", "claim "+ally+" "+victim, "claim "+gateway+" "+victim,
-		"claim6 "+ally6+" "+f.gateway6()+" "+gateway,
-		"wear "+ally+" fe80::1", "wear "+ally+" ::",
+	link := f.linkOf(before6)
+	f.create("impostor", "restartPolicy = \"Never\"\n"+play("c", "try", "spoof-arp "+ally+" "+victim, "spoof-arp "+gateway+" "+victim,
+		"spoof-ndp "+ally6+" "+f.gateway6()+" "+gateway,
+		"spoof-mac "+ally+" fe80::1", "spoof-mac "+ally+" ::",
 		fmt.Sprintf("datagram %s %s %d %s as-ally", ally, gateway, port, gateway),
 		fmt.Sprintf("datagram 192.0.2.1 %s %d %s as-stranger", gateway, port, gateway),
 		fmt.Sprintf("own-datagram %s %d last", gateway, port)))
-	f.Until("liar", "done", ended)
+	f.Until("impostor", "done", ended)
 	f.hears(heard)
-	f.compare("liar", "c", []try{
-		{"claim6 " + ally6 + " " + f.gateway6() + " " + gateway, "done"},
-		{"wear " + ally + " fe80::1", "done"},
-		{"wear " + ally + " ::", "done"},
+	f.compare("impostor", "c", []try{
+		{"spoof-ndp " + ally6 + " " + f.gateway6() + " " + gateway, "done"},
+		{"spoof-mac " + ally + " fe80::1", "done"},
+		{"spoof-mac " + ally + " ::", "done"},
 	})
-	if after := f.placeOf(before6); after != place {
-		f.Errorf("the bridge was made to believe that %s is behind link %d, not behind %d", ally, after, place)
+	if after := f.linkOf(before6); after != link {
+		f.Errorf("the bridge forwards for %s to link %d, want %d", ally, after, link)
 	}
-	if after := f.machineKnows(ally6); after != before6 {
-		f.Errorf("the machine was made to believe that %s is at %s, not at %s", ally6, after, before6)
+	if after := f.hostNeighbourEntry(ally6); after != before6 {
+		f.Errorf("neighbour entry of the host for %s is %s, want %s", ally6, after, before6)
 	}
-	if after := f.knows(ally); after != before {
-		f.Errorf("the neighbour was made to believe that %s is at %s, not at %s", ally, after, before)
+	if after := f.neighbourEntry(ally); after != before {
+		f.Errorf("neighbour entry of the other pod for %s is %s, want %s", ally, after, before)
 	}
 }
 
-// hears fails the test for everything that the machine hears before the last, which must come.
+// hears fails the test for each datagram that the host receives before the last one, which must arrive.
 func (f *fixture) hears(heard <-chan string) {
 	f.Helper()
 	over := f.Ctx().Done()
@@ -115,14 +114,14 @@ func (f *fixture) hears(heard <-chan string) {
 			if text == "last" {
 				return
 			}
-			f.Errorf("the machine heard %q", text)
+			f.Errorf("the host received %q", text)
 		case <-over:
-			f.Fatal("the machine heard nothing")
+			f.Fatal("the host received nothing")
 		}
 	}
 }
 
-// gateway is the machine's address in the pods' network, and gateway6 that of IPv6.
+// gateway returns the host's address in the pod network, gateway6 the IPv6 one.
 func (f *fixture) gateway() string  { return f.bridgeAddress(netlink.FAMILY_V4) }
 func (f *fixture) gateway6() string { return f.bridgeAddress(netlink.FAMILY_V6) }
 
@@ -137,19 +136,19 @@ func (f *fixture) bridgeAddress(family int) string {
 			return a.IP.String()
 		}
 	}
-	f.Fatalf("the bridge has the addresses %v", addresses)
+	f.Fatalf("addresses of the bridge: %v", addresses)
 	return ""
 }
 
-// address6Of is the IPv6 address of a pod.
+// address6Of returns the IPv6 address of a pod.
 func (f *fixture) address6Of(pod string) string {
 	f.Helper()
 	p := f.Until(pod, "in the network", func(p *api.Pod) bool { return len(p.Status.PodIPs) == 2 })
 	return p.Status.PodIPs[1].IP
 }
 
-// machineKnows is the hardware address that the machine believes a pod's address to have.
-func (f *fixture) machineKnows(address string) string {
+// hostNeighbourEntry returns the hardware address in the host's neighbour table for a pod's address.
+func (f *fixture) hostNeighbourEntry(address string) string {
 	f.Helper()
 	bridge, err := netlink.LinkByName(f.Bridge())
 	f.Check(err)
@@ -160,12 +159,12 @@ func (f *fixture) machineKnows(address string) string {
 			return n.HardwareAddr.String()
 		}
 	}
-	f.Fatalf("the machine does not know %s: %v", address, list)
+	f.Fatalf("the host has no neighbour entry for %s: %v", address, list)
 	return ""
 }
 
-// placeOf is the index of the link behind which the bridge believes a hardware address to be, by what it has learned.
-func (f *fixture) placeOf(hardware string) int {
+// linkOf returns the index of the link to which the bridge forwards for a hardware address.
+func (f *fixture) linkOf(hardware string) int {
 	f.Helper()
 	bridge, err := netlink.LinkByName(f.Bridge())
 	f.Check(err)
@@ -176,11 +175,11 @@ func (f *fixture) placeOf(hardware string) int {
 			return n.LinkIndex
 		}
 	}
-	f.Fatalf("the bridge does not know %s: %v", hardware, list)
+	f.Fatalf("the bridge has no entry for %s: %v", hardware, list)
 	return 0
 }
 
-// listen has the machine listen on a port, which it returns.
+// listen listens on a TCP port of the host and returns it.
 func (f *fixture) listen(address string) (port int) {
 	f.Helper()
 	l, err := net.Listen("tcp4", net.JoinHostPort(address, "0"))
@@ -193,7 +192,7 @@ func (f *fixture) listen(address string) (port int) {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// hear has the machine listen for datagrams on a port, which it returns.
+// hear listens for datagrams on a UDP port of the host and returns it.
 func (f *fixture) hear(address string, heard chan<- string) (port int) {
 	f.Helper()
 	c, err := net.ListenPacket("udp4", net.JoinHostPort(address, "0"))
@@ -216,8 +215,8 @@ func (f *fixture) hear(address string, heard chan<- string) (port int) {
 	return c.LocalAddr().(*net.UDPAddr).Port
 }
 
-// knows is the hardware address that the neighbour believes an address to have.
-func (f *fixture) knows(address string) string {
+// neighbourEntry returns the hardware address in the neighbour pod's ARP table for an address.
+func (f *fixture) neighbourEntry(address string) string {
 	f.Helper()
 	text, err := f.ask("/file", "path", "/proc/net/arp")
 	f.Check(err)
@@ -226,6 +225,6 @@ func (f *fixture) knows(address string) string {
 			return fields[3]
 		}
 	}
-	f.Fatalf("the neighbour does not know %s:\n%s", address, text)
+	f.Fatalf("the neighbour pod has no entry for %s:\n%s", address, text)
 	return ""
 }

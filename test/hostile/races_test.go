@@ -12,10 +12,10 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// TestLinksAreSwapped: while a container swaps folders of a shared volume against links to a folder of the machine, pods with
-// subPaths and mount points in those folders come and go. The folder of the machine is neither mounted, nor written to, nor
-// removed, and no file of it is read.
-func TestLinksAreSwapped(t *testing.T) {
+// TestSymlinkRace: while a container swaps directories of a shared volume with symbolic links to a directory of the host, pods with
+// subPaths and mount points in those directories start and stop. The host directory is neither mounted, written to nor removed, and none
+// of its files is read.
+func TestSymlinkRace(t *testing.T) {
 	f := newFixture(t, options{})
 	const volumes = `
 [[volumes]]
@@ -41,13 +41,13 @@ volumeMounts = [
   { name = "conf", mountPath = "/shared/d/conf" },
 ]
 `+volumes)
-		f.Until(name, "done or refused", func(p *api.Pod) bool {
+		f.Until(name, "done or failed to start", func(p *api.Pod) bool {
 			c := p.Status.ContainerStatuses
 			return ended(p) || len(c) > 0 && c[0].State.Waiting != nil && c[0].State.Waiting.Message != ""
 		})
-		logs, _ := f.Podstead(f.Ctx(), "logs", name) // a container that was refused has none
+		logs, _ := f.Podstead(f.Ctx(), "logs", name) // a container that did not start has none
 		if strings.Contains(logs, "deeper:") && !strings.Contains(logs, "find / deeper: nothing") {
-			f.Errorf("%s found the folder of the machine: %s", name, logs)
+			f.Errorf("%s found the directory of the host: %s", name, logs)
 		}
 		f.MustRun("delete", name, "--force")
 	}
@@ -55,12 +55,12 @@ volumeMounts = [
 	f.MustRun("volume", "rm", "shared")
 }
 
-// TestLinksAreLeft: what a pod leaves in its volumes, and swaps to the end, is removed with it, and nothing that its links lead to.
-func TestLinksAreLeft(t *testing.T) {
+// TestVolumeCleanup: what a pod leaves in its volumes, while it still swaps links, is removed with it. The targets of its links are not.
+func TestVolumeCleanup(t *testing.T) {
 	f := newFixture(t, options{})
 	for n := range 3 {
 		name := fmt.Sprint("leaver", n)
-		f.create(name, play("c", "stay", "deepen /data/deep 700", "symlink "+f.victim()+" /data/link", "symlink / /data/root", "setuid /data/suid",
+		f.create(name, play("c", "stay", "nest /data/deep 700", "symlink "+f.victim()+" /data/link", "symlink / /data/root", "setuid /data/suid",
 			"swap /data/a "+f.victim(), "swap /data/b/c "+f.victim()+"/deep", "swap /data/d "+filepath.Dir(f.Dir))+
 			"volumeMounts = { data = \"/data\" }\n[[volumes]]\nname = \"data\"\nemptyDir = {}\n")
 		f.Until(name, "ready", isReady)
@@ -69,9 +69,8 @@ func TestLinksAreLeft(t *testing.T) {
 	}
 }
 
-// TestProgramsOfVolumes: a program that a container leaves in a volume with the bit that makes it run as root lies where nobody but
-// root of the machine gets to.
-func TestProgramsOfVolumes(t *testing.T) {
+// TestSetuidFilesInVolumes: a setuid program that a container leaves in a volume is in a directory that only root of the host can enter.
+func TestSetuidFilesInVolumes(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("smuggler", play("c", "stay", "setuid /data/suid", "setuid /claim/suid", "setuid /tmp/suid")+
 		"volumeMounts = { data = \"/data\", claim = \"/claim\" }\n[[volumes]]\nname = \"data\"\nemptyDir = {}\n"+
@@ -84,18 +83,18 @@ func TestProgramsOfVolumes(t *testing.T) {
 		}
 		found++
 		if open := f.openTo(path); open {
-			f.Errorf("everybody can run %s", path)
+			f.Errorf("%s can be executed by everybody", path)
 		}
 		return nil
 	}))
 	if found < 3 {
-		f.Errorf("%d of the programs were found, want 3", found)
+		f.Errorf("found %d programs, want 3", found)
 	}
 	f.MustRun("delete", "smuggler")
 	f.MustRun("volume", "rm", "claim")
 }
 
-// openTo reports whether all folders on the way to a path below the rig's can be gone through by everybody.
+// openTo reports whether everybody can enter all directories that lead to a path below the rig's directory.
 func (f *fixture) openTo(path string) bool {
 	f.Helper()
 	for dir := filepath.Dir(path); dir != f.Dir; dir = filepath.Dir(dir) {

@@ -9,20 +9,20 @@ import (
 	"github.com/podstead/podstead/test/internal/table"
 )
 
-// What is between these lines of the page is made of the table.
+// The part of the page between these lines is generated from the table.
 const (
 	begin = "<!-- hostile:begin -->\n"
 	end   = "<!-- hostile:end -->\n"
 )
 
-// TestTable: the section of docs/security.md is made of the table, and the table names all tests that there are.
+// TestTable checks that the table in docs/security.md is generated from the rows, and that the rows name exactly the tests that exist.
 //
 //	go test ./test/hostile -run TestTable -update
 func TestTable(t *testing.T) {
 	var tests []string
 	for _, row := range Rows() {
 		if row.Test == "" || row.Tries == "" || row.Here == "" {
-			t.Errorf("row %q: want what it tries and what comes of it, and a test", row.Tries)
+			t.Errorf("row %q: want an attempt, an outcome and a test", row.Tries)
 		}
 		tests = append(tests, row.Test)
 	}
@@ -31,7 +31,7 @@ func TestTable(t *testing.T) {
 		before, rest, hasBegin := strings.Cut(text, begin)
 		_, after, hasEnd := strings.Cut(rest, end)
 		if !hasBegin || !hasEnd {
-			t.Fatalf("the page has not both lines %q and %q", begin, end)
+			t.Fatalf("the page lacks the lines %q and %q", begin, end)
 		}
 		return before + begin + section() + end + after
 	})
@@ -39,7 +39,7 @@ func TestTable(t *testing.T) {
 
 func section() string {
 	var b strings.Builder
-	b.WriteString("| a container with root inside | here | Docker | kubelet and containerd | test |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("| attempt of a container with root inside | Podstead | Docker | kubelet and containerd | test |\n| --- | --- | --- | --- | --- |\n")
 	for _, row := range Rows() {
 		const same = "the same"
 		fmt.Fprintf(&b, "| %s | %s | %s | %s | `%s` |\n", row.Tries, row.Here, cmp.Or(row.Docker, same), cmp.Or(row.Kubelet, same), row.Test)

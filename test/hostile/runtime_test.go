@@ -15,13 +15,13 @@ import (
 	"github.com/podstead/podstead/runtime/shim"
 )
 
-// TestRuntimeIsHunted: while probes run commands in a container, one of its processes lies in wait for the runtime's, to overwrite
-// its program (CVE-2019-5736: a probe's command is a script for /proc/self/exe, so it runs the runtime itself) and to find the
-// machine's files by what it holds open (CVE-2024-21626).
-func TestRuntimeIsHunted(t *testing.T) {
+// TestRuntimeBinaryProtected: while probes run commands in a container, one of its processes waits for processes of the OCI runtime. It
+// tries to overwrite the runtime's binary (CVE-2019-5736; the probe's command is a script for /proc/self/exe, which makes the runtime
+// run itself), and to reach files of the host through the runtime's open files (CVE-2024-21626).
+func TestRuntimeBinaryProtected(t *testing.T) {
 	f := newFixture(t, options{})
 	mounts, volumes := libraries()
-	f.create("hunter", play("c", "try", "hunt "+f.victim()+"/a", "await /tmp/enough", "hunted")+mounts+`
+	f.create("attacker", play("c", "try", "watch-runtime "+f.victim()+"/a", "await /tmp/enough", "runtime-access")+mounts+`
   [containers.readinessProbe]
   exec = { command = ["/bin/runtime"] }
   periodSeconds = 0.2
@@ -35,30 +35,30 @@ func TestRuntimeIsHunted(t *testing.T) {
 `+volumes)
 	var met string
 	f.Await(func() error {
-		text := f.MustRun("logs", "hunter")
-		_, after, found := strings.Cut(text, "hunted: ")
+		text := f.MustRun("logs", "attacker")
+		_, after, found := strings.Cut(text, "runtime-access: ")
 		if !found {
-			return fmt.Errorf("the hunt goes on: %s", text)
+			return fmt.Errorf("not finished: %s", text)
 		}
 		met, _, _ = strings.Cut(after, "\n")
 		return nil
 	})
-	events := f.MustRun("events", "hunter")
-	f.MustRun("delete", "hunter")
+	events := f.MustRun("events", "attacker")
+	f.MustRun("delete", "attacker")
 	seen := false
 	for thing := range strings.SplitSeq(met, ", ") {
 		if strings.Contains(thing, "and wrote") || strings.Contains(thing, "reached") {
 			f.Error(thing)
 		}
 		program, saw := strings.CutPrefix(thing, "saw ")
-		seen = seen || saw && !strings.HasPrefix(program, "/bin/") // the runtime's own has another name with each version of it
+		seen = seen || saw && !strings.HasPrefix(program, "/bin/") // the runtime has another name in each version
 	}
 	if !seen {
-		f.Errorf("the runtime was not met, but: %s\n%s", met, events)
+		f.Errorf("no process of the OCI runtime was seen, only: %s\n%s", met, events)
 	}
 }
 
-// libraries are volumes with what a runtime needs that is not linked statically, which an intruder has in its image.
+// libraries returns volumes with the shared libraries of a runtime that is not linked statically.
 func libraries() (mounts, volumes string) {
 	mounts = "volumeMounts = {"
 	for i, dir := range []string{"/lib", "/lib64"} {
@@ -70,8 +70,8 @@ func libraries() (mounts, volumes string) {
 	return strings.TrimSuffix(mounts, ",") + " }\n", volumes
 }
 
-// TestWorkingDirectory: a working directory that is a descriptor of the runtime leads to no folder of the machine (CVE-2024-21626),
-// neither that of a container nor that of a command in it.
+// TestWorkingDirectory: a working directory that is a file descriptor of the OCI runtime does not lead to the host (CVE-2024-21626),
+// neither for a container nor for a command in it.
 func TestWorkingDirectory(t *testing.T) {
 	f := newFixture(t, options{})
 	var text strings.Builder
@@ -85,7 +85,7 @@ func TestWorkingDirectory(t *testing.T) {
 	for _, c := range p.Status.ContainerStatuses {
 		end := c.State.Terminated
 		if end == nil || end.Reason != "StartError" { // it must not even start
-			f.Errorf("%s ended with %+v and told %v", c.Name, end, f.outcomes("descriptors", c.Name))
+			f.Errorf("container %s terminated with %+v, outcomes %v", c.Name, end, f.outcomes("descriptors", c.Name))
 		}
 	}
 	f.MustRun("delete", "descriptors")
@@ -103,19 +103,18 @@ workingDir = "/tmp/here"
 	f.Await(func() error {
 		events := f.MustRun("events", "links")
 		if !strings.Contains(events, "chdir to cwd") {
-			return fmt.Errorf("no probe has failed:\n%s", events)
+			return fmt.Errorf("no probe has failed yet:\n%s", events)
 		}
 		return nil
 	})
-	if told := f.MustRun("logs", "links"); strings.Contains(told, ": found") {
-		f.Error(told)
+	if log := f.MustRun("logs", "links"); strings.Contains(log, ": found") {
+		f.Error(log)
 	}
 	f.MustRun("delete", "links")
 }
 
-// TestSurface: what the daemon and the shims have open to others: sockets that root alone may use, none of them abstract (where a
-// container in the machine's network would find them: CVE-2020-15257), no port, and no folder or file that others may read or
-// write, but those that containers are shown.
+// TestSurface: the daemon and the shims have sockets for root only, none of them abstract (a container on the host network could reach
+// those: CVE-2020-15257), no port, and no file or directory that others can read or write, except those that containers see.
 func TestSurface(t *testing.T) {
 	f := newFixture(t, options{})
 	f.Until(neighbour, "ready", isReady)
@@ -133,21 +132,21 @@ func TestSurface(t *testing.T) {
 		}
 	}
 	if joined := strings.Join(kinds, " "); !strings.Contains(joined, "podstead ") && !strings.HasSuffix(joined, "podstead") || !strings.Contains(joined, shim.Name) {
-		f.Errorf("there are %v, want a daemon and a shim", kinds)
+		f.Errorf("processes %v, want a daemon and a shim", kinds)
 	}
 	for dir, mode := range map[string]os.FileMode{f.StateDir(): 0o711, f.RunDir(): 0o711, f.LogDir(): 0o750} {
 		info, err := os.Stat(dir)
 		f.Check(err)
 		if info.Mode().Perm()&^mode != 0 {
-			f.Errorf("%s has the mode %v, want %v at most", dir, info.Mode().Perm(), mode)
+			f.Errorf("mode of %s is %v, want at most %v", dir, info.Mode().Perm(), mode)
 		}
 	}
 }
 
-// socket is a line of the kernel's tables.
+// socket is an entry of the kernel's socket tables.
 type socket struct{ table, address, inode string }
 
-// socketsOf are the listening and named sockets that a process holds.
+// socketsOf returns the listening and the named sockets of a process.
 func (f *fixture) socketsOf(pid int) (list []socket) {
 	f.Helper()
 	held := map[string]bool{}
@@ -174,14 +173,14 @@ func (f *fixture) socketsOf(pid int) (list []socket) {
 	return list
 }
 
-// checkSocket fails the test for a socket that somebody other than root can reach.
+// checkSocket fails the test for a socket that a user other than root can reach.
 func (f *fixture) checkSocket(owner string, s socket) {
 	f.Helper()
 	if s.table != "unix" || strings.HasPrefix(s.address, "@") {
 		f.Errorf("%s has the %s socket %s", owner, s.table, s.address)
 		return
 	}
-	s.address = strings.TrimSuffix(s.address, "~") // the daemon renames its own when it listens
+	s.address = strings.TrimSuffix(s.address, "~") // the daemon renames its socket when it listens
 	var stat unix.Stat_t
 	if err := unix.Stat(s.address, &stat); err != nil {
 		f.Errorf("%s has the socket %s: %v", owner, s.address, err)
@@ -196,12 +195,12 @@ func (f *fixture) checkSocket(owner string, s socket) {
 			return
 		}
 	}
-	f.Errorf("%s has the socket %s, which everybody can use", owner, s.address)
+	f.Errorf("%s has the socket %s, which everybody can connect to", owner, s.address)
 }
 
-// TestWords: what a container says is told as what it is: a line of its log that looks like another entry stays one line of this
-// container and this time, and what it leaves as its last words brings no escape codes to who looks.
-func TestWords(t *testing.T) {
+// TestOutputEscaping: output that looks like a log entry stays one line of this container with its real time. Commands print a
+// termination message without its escape codes.
+func TestOutputEscaping(t *testing.T) {
 	f := newFixture(t, options{})
 	const forged = "2020-01-01T00:00:00.000000000Z stderr F forged"
 	f.create("words", "restartPolicy = \"Never\"\n"+fmt.Sprintf(`
@@ -213,7 +212,7 @@ command = ["sh", "-c", "echo %s; printf 'half\\rover\\033[2J\\n'; printf 'last\\
 	p := f.Until("words", "done", ended)
 	end := p.Status.ContainerStatuses[0].State.Terminated
 	if end == nil || !strings.HasPrefix(end.Message, "last") || len(end.Message) > 4096 {
-		f.Fatalf("the container ended with %+v", end)
+		f.Fatalf("container terminated with %+v", end)
 	}
 	var forgeries int
 	for line := range strings.Lines(f.MustRun("logs", "words", "--timestamps")) {
@@ -225,18 +224,18 @@ command = ["sh", "-c", "echo %s; printf 'half\\rover\\033[2J\\n'; printf 'last\\
 		}
 	}
 	if forgeries != 1 {
-		f.Errorf("the forged entry is there %d times, want 1", forgeries)
+		f.Errorf("the forged entry occurs %d times, want 1", forgeries)
 	}
 	for _, command := range [][]string{{"get"}, {"get", "words"}, {"events", "words"}, {"why", "words"}, {"get", "words", "-o", "json"}} {
-		if told := f.MustRun(command...); strings.ContainsAny(told, "\x1b\x07\r") {
-			f.Errorf("podstead %v tells %q", command, told)
+		if out := f.MustRun(command...); strings.ContainsAny(out, "\x1b\x07\r") {
+			f.Errorf("podstead %v prints %q", command, out)
 		}
 	}
 	f.MustRun("delete", "words")
 }
 
-// TestLastWords: the file of a container's last words cannot be made anything but a file, and no more of it is read than is told.
-func TestLastWords(t *testing.T) {
+// TestTerminationLog: the termination log cannot be replaced, and at most 4096 bytes of it are read.
+func TestTerminationLog(t *testing.T) {
 	f := newFixture(t, options{})
 	f.create("last", "restartPolicy = \"Never\"\n"+play("c", "try",
 		"remove /dev/termination-log", "truncate /dev/termination-log 1024", "link /dev/termination-log /tmp/link", "truncate /etc/hosts 1024"))
@@ -247,9 +246,9 @@ func TestLastWords(t *testing.T) {
 		{"link /dev/termination-log /tmp/link", "EXDEV"},
 	})
 	if end := p.Status.ContainerStatuses[0].State.Terminated; end == nil || len(end.Message) > 4096 {
-		f.Errorf("the container ended with %+v", end)
+		f.Errorf("container terminated with %+v", end)
 	}
-	f.create("after", play("c", "stay", "wait 1ms")) // a neighbour more: the hosts files of all pods are written
+	f.create("after", play("c", "stay", "wait 1ms")) // another pod: the hosts files of all pods are rewritten
 	f.Until("after", "ready", func(p *api.Pod) bool { return isReady(p) })
 	f.MustRun("delete", "last", "after")
 }

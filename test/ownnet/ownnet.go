@@ -26,7 +26,7 @@ func Main(run func() int) int {
 		}
 		return run()
 	}
-	cmd := exec.Command(os.Args[0], os.Args[1:]...) //nolint:gosec,noctx // this very program, for as long as it takes
+	cmd := exec.Command(os.Args[0], os.Args[1:]...) // this very program, for as long as it takes
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), inside+"=1")
 	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}

@@ -1,6 +1,6 @@
-// Package scenario uses pods as their owners do: many at once, with a network, host ports, volumes, config and secrets, through
-// the real program. What must hold: everything arrives in the container, follows its source where it should, is hidden where it
-// must be, and is gone without a trace afterwards.
+// Package scenario uses pods as their owners do, through the real programs: many at once, with networking, host ports, volumes, config
+// maps and secrets. Everything must arrive in the container, follow its source where it should, be hidden where it must, and be removed
+// completely afterwards.
 //
-// Its tests need root. They run in a network namespace of their own, and nothing of them reaches the machine's network.
+// The tests need root. They run in a network namespace of their own and do not affect the host's network.
 package scenario

@@ -21,7 +21,7 @@ import (
 
 const fifty = 50
 
-// report is what each of the fifty containers writes: what it sees of everything that its pod was given.
+// report is the script of each of the fifty containers: it prints everything that its pod was given.
 const report = `echo "host $(hostname) env $color $S_password $POD_IP uid $POD_UID"
 echo "eth0 $(ip -4 -o addr show eth0 | awk '{print $4}' | cut -d/ -f1)"
 echo "map $(cat /conf/color) secret $(cat /secret/password) $(stat -L -c %a /secret/password)"
@@ -32,7 +32,7 @@ for m in disk memory claim; do echo "$m $(cat /$m/word) $(awk -v m=/$m '$2 == m 
 echo "host $(cat /host/word)"
 mkdir /www; hostname > /www/index.html; httpd -p 8080 -h /www; echo done` + idle
 
-// want is the report of a pod.
+// want returns the expected report of a pod.
 func want(p *api.Pod) string {
 	name := p.Metadata.Name
 	return strings.NewReplacer("NAME", name, "UID", p.Metadata.UID, "IP", p.Status.PodIP).Replace(`host NAME env blue hunter2 IP uid UID
@@ -48,7 +48,7 @@ done
 `)
 }
 
-// one is the pod file of one of the fifty; every fifth has a host port.
+// one returns the pod file of one of the fifty pods. Every fifth has a host port.
 func (f *fixture) one(i int) string {
 	port := ""
 	if i%5 == 0 {
@@ -103,14 +103,14 @@ downwardAPI = { items = [{ path = "name", fieldRef = { fieldPath = "metadata.nam
 `, filepath.Join(f.Dir, "host"), i)
 }
 
-// TestFiftyPods: fifty pods with everything that a pod can have start together, each finds all of it, and nothing is left of
-// them but their claims.
+// TestFiftyPods: fifty pods that use all features start together, and each sees what it was given. After their deletion only their
+// claims are left.
 func TestFiftyPods(t *testing.T) {
 	f := newFixture(t)
 	f.write("etc/configmaps/shop/color", "blue")
 	f.write("etc/secrets/db/password", "hunter2")
 	f.write("host/word", "word\n")
-	f.start("fifty-99", f.one(99)) // makes what stays
+	f.start("fifty-99", f.one(99)) // creates files that stay
 	f.line("fifty-99", "done")
 	f.MustRun("delete", "fifty-99", "--grace-period", "2")
 	f.Await(f.noPods)
@@ -136,10 +136,10 @@ func TestFiftyPods(t *testing.T) {
 		p := f.running(name)
 		f.line(name, "done")
 		if diff := cmp.Diff(want(&p), f.logs(name)); diff != "" {
-			t.Errorf("pod %s does not see what it was given (-want +got):\n%s", name, diff)
+			t.Errorf("report of pod %s (-want +got):\n%s", name, diff)
 		}
 		if other := addresses[p.Status.PodIP]; other != "" {
-			t.Errorf("%s and %s have the same address %s", name, other, p.Status.PodIP)
+			t.Errorf("pods %s and %s have the same address %s", name, other, p.Status.PodIP)
 		}
 		addresses[p.Status.PodIP] = name
 		places := []string{p.Status.PodIP + ":8080"}
@@ -150,7 +150,7 @@ func TestFiftyPods(t *testing.T) {
 			f.Await(func() error {
 				got, err := space("").get(f.Ctx(), "http://"+place)
 				if err == nil && got != name {
-					t.Errorf("%s answered %q, want %s", place, got, name)
+					t.Errorf("response of %s: %q, want %s", place, got, name)
 				}
 				return err
 			})
@@ -165,22 +165,22 @@ func TestFiftyPods(t *testing.T) {
 	}
 	f.checkClaims(claims)
 	f.Await(func() error {
-		stories := filepath.Join(f.StateDir(), "events") // of the last pods, a bounded number, for who asks why
-		known := func(path string) bool { return before[path] || filepath.Dir(path) == stories }
-		if left := slices.DeleteFunc(f.files(), known); len(left) > 0 {
+		history := filepath.Join(f.StateDir(), "events") // the events of a bounded number of deleted pods are kept for `podstead why`
+		expected := func(path string) bool { return before[path] || filepath.Dir(path) == history }
+		if left := slices.DeleteFunc(f.files(), expected); len(left) > 0 {
 			return fmt.Errorf("files are left:\n%s", strings.Join(left, "\n"))
 		}
 		return nil
 	})
 	f.Await(func() error {
 		if now := f.descriptors(); now > descriptors+10 {
-			return fmt.Errorf("the daemon had %d descriptors open, and has %d", descriptors, now)
+			return fmt.Errorf("open descriptors of the daemon: were %d, are %d", descriptors, now)
 		}
 		return nil
 	})
 }
 
-// checkClaims wants just these volumes, each with what its pod has written, and removes them.
+// checkClaims checks that exactly these volumes exist, each with its pod's file, and removes them.
 func (f *fixture) checkClaims(claims []string) {
 	f.Helper()
 	slices.Sort(claims)
@@ -192,7 +192,7 @@ func (f *fixture) checkClaims(claims []string) {
 		number := strings.TrimPrefix(v.Name, "claim-")
 		text, err := os.ReadFile(filepath.Join(f.StateDir(), "volumes", v.Name, "word"))
 		if err != nil || string(text) != "fifty-"+number+"\n" || len(v.Pods) > 0 {
-			f.Errorf("volume %s holds %q, %v, and is named by %v", v.Name, text, err, v.Pods)
+			f.Errorf("volume %s contains %q, %v, and is used by %v", v.Name, text, err, v.Pods)
 		}
 		f.Check(f.Client().RemoveVolume(f.Ctx(), v.Name))
 	}
@@ -201,11 +201,11 @@ func (f *fixture) checkClaims(claims []string) {
 	}
 }
 
-// noPods says what the daemon still has of pods: in its leases, links and maps.
+// noPods returns an error if the daemon still has pods, or network leases, links and map elements of pods.
 func (f *fixture) noPods() error {
 	list, err := f.Client().Pods(f.Ctx())
 	if err == nil && len(list.Items) > 0 {
-		err = fmt.Errorf("there are %d pods", len(list.Items))
+		err = fmt.Errorf("%d pods exist", len(list.Items))
 	}
 	links, linksErr := f.PodLinks()
 	elements, elementsErr := f.Elements()
@@ -215,12 +215,12 @@ func (f *fixture) noPods() error {
 		leasesErr = json.Unmarshal(text, &leases)
 	}
 	if len(links)+len(elements)+len(leases.Leases) > 0 {
-		err = errors.Join(err, fmt.Errorf("there are the links %v, the elements %v and the leases %v", links, elements, leases.Leases))
+		err = errors.Join(err, fmt.Errorf("links %v, elements %v, leases %v", links, elements, leases.Leases))
 	}
 	return errors.Join(err, linksErr, elementsErr, leasesErr)
 }
 
-// files are the paths of all files of the rig's state, but for what the engine has of images, and for the rig's own.
+// files returns the paths of all files of the rig's state, except image content.
 func (f *fixture) files() (paths []string) {
 	f.Helper()
 	for _, dir := range []string{f.StateDir(), f.RunDir(), f.LogDir()} {
@@ -240,7 +240,7 @@ func (f *fixture) files() (paths []string) {
 	return paths
 }
 
-// descriptors is how many the daemon has open.
+// descriptors returns the number of open descriptors of the daemon.
 func (f *fixture) descriptors() int {
 	f.Helper()
 	pid, err := f.DaemonPID(f.Ctx())

@@ -16,7 +16,7 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// deadline is for what comes within seconds on an idle machine.
+// deadline is for operations that take seconds on an idle host.
 const deadline = 40 * time.Second
 
 // The images of test/images.
@@ -25,18 +25,18 @@ const (
 	testserver = "localhost/podstead/testserver:1"
 )
 
-// fixture is a rig with a daemon that looks for leftovers at the end of its test.
+// fixture is a rig with a daemon. It checks for leftovers at the end of its test.
 type fixture struct{ *rig.Fixture }
 
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{rig.NewFixture(t, deadline, "busybox", "testserver")}
 	f.CheckLeftovers(deadline, "daemon", "stop", "--pods")
-	f.MustRun("get") // there is a daemon from here on
+	f.MustRun("get") // starts the daemon
 	return f
 }
 
-// of is the fixture for a part of its test.
+// of returns the fixture for a subtest.
 func (f *fixture) of(t *testing.T) *fixture { return &fixture{f.Of(t)} }
 
 // running waits until all containers of a pod run.
@@ -56,13 +56,13 @@ func (f *fixture) start(name, text string) api.Pod {
 	return f.running(name)
 }
 
-// logs is what a container has written in its present run.
+// logs returns the output of a container's current run.
 func (f *fixture) logs(pod string, more ...string) string {
 	f.Helper()
 	return f.MustRun(append([]string{"logs", pod}, more...)...)
 }
 
-// event waits for an event of a pod with a reason, and a message that has the text.
+// event waits for an event of a pod with this reason and a message that contains text.
 func (f *fixture) event(pod, reason, text string) {
 	f.Helper()
 	f.Await(func() error {
@@ -78,40 +78,40 @@ func (f *fixture) event(pod, reason, text string) {
 	})
 }
 
-// line waits until a pod of one container has written a line that begins so, and returns the rest of it.
-func (f *fixture) line(pod, beginning string) (rest string) {
+// line waits until the only container of a pod has written a line with this prefix, and returns the rest of the line.
+func (f *fixture) line(pod, prefix string) (rest string) {
 	f.Helper()
 	f.Await(func() error {
 		text := f.logs(pod)
 		for line := range strings.Lines(text) {
-			if after, found := strings.CutPrefix(line, beginning); found && strings.HasSuffix(line, "\n") {
+			if after, found := strings.CutPrefix(line, prefix); found && strings.HasSuffix(line, "\n") {
 				rest = strings.TrimSpace(after)
 				return nil
 			}
 		}
-		return fmt.Errorf("pod %s has no line that begins with %q, but:\n%s", pod, beginning, text)
+		return fmt.Errorf("pod %s has no line with prefix %q:\n%s", pod, prefix, text)
 	})
 	return rest
 }
 
-// write writes a file below the rig's folder that only root reads, and the folders that it lies in.
+// write writes a file below the rig's directory that only root can read, and creates its parent directories.
 func (f *fixture) write(name, text string) (path string) {
 	f.Helper()
 	path = filepath.Join(f.Dir, name)
-	f.Check(os.MkdirAll(filepath.Dir(path), 0o755)) //nolint:gosec // what is secret is the file
+	f.Check(os.MkdirAll(filepath.Dir(path), 0o755)) // the files are private
 	f.Check(os.WriteFile(path, []byte(text), 0o600))
 	return path
 }
 
-// shell is a container of a pod file that runs a script.
+// shell returns a container that runs a script.
 func shell(name, script string) string {
 	return fmt.Sprintf("\n[[containers]]\nname = %q\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\n", name, busybox, script)
 }
 
-// server is a container of a pod file that is the test server.
+// server returns a container that runs the test server.
 func server(name string) string {
 	return fmt.Sprintf("\n[[containers]]\nname = %q\nimage = %q\n", name, testserver)
 }
 
-// idle keeps a shell alive until it is told to end.
+// idle keeps a shell running until SIGTERM.
 const idle = "; trap 'exit 0' TERM; while :; do sleep 0.1; done"

@@ -20,25 +20,25 @@ import (
 	"github.com/google/nftables"
 )
 
-// web is the container that has host ports.
+// web returns a container with host ports.
 func web() string {
 	return server("c") + fmt.Sprintf("ports = [{ containerPort = 8080, hostPort = 18080 }, { containerPort = 8080, hostPort = 18080, protocol = \"UDP\" },"+
-		" { containerPort = 8080, hostPort = 18081, hostIP = %q }]\n", machine4)
+		" { containerPort = 8080, hostPort = 18081, hostIP = %q }]\n", host4)
 }
 
-// answers waits until a host port answers to a space as the pod, which sees whom it should; "" stands for anybody.
+// answers waits until a host port answers from a network namespace as this pod, and reports this client address; "" matches any.
 func (f *fixture) answers(from space, network, address, pod, sees string) {
 	f.Helper()
 	f.Await(func() error {
 		got, err := from.whoami(f.Ctx(), network, address)
 		if name, seen, _ := strings.Cut(got, " "); err == nil && (name != pod || sees != "" && seen != sees) {
-			err = fmt.Errorf("%s %s answered %q, want %q seen from %q", network, address, got, pod, sees)
+			err = fmt.Errorf("response of %s %s: %q, want pod %q and client %q", network, address, got, pod, sees)
 		}
 		return err
 	})
 }
 
-// TestHostPorts: every way to a host port leads into the pod.
+// TestHostPorts: a host port can be reached from the host, another host, another pod and the pod itself.
 func TestHostPorts(t *testing.T) {
 	f := newFixture(t)
 	outside := f.uplink()
@@ -46,41 +46,41 @@ func TestHostPorts(t *testing.T) {
 	other := f.start("other", server("c"))
 	for _, network := range []string{"tcp", "udp"} {
 		f.answers("", network, "127.0.0.1:18080", "web", "")
-		f.answers("", network, machine4+":18080", "web", "")
-		f.answers(outside, network, machine4+":18080", "web", outside4)
-		f.answers(outside, network, "["+machine6+"]:18080", "web", outside6)
+		f.answers("", network, host4+":18080", "web", "")
+		f.answers(outside, network, host4+":18080", "web", outside4)
+		f.answers(outside, network, "["+host6+"]:18080", "web", outside6)
 	}
-	f.answers(outside, "tcp", machine4+":18081", "web", outside4)
+	f.answers(outside, "tcp", host4+":18081", "web", outside4)
 	for _, ip := range []string{other.Status.PodIP, p.Status.PodIP} { // another pod, and the pod itself
-		for _, machine := range []string{machine4, "[" + machine6 + "]"} {
-			if got := f.inside(ip, "/fetch", "url", "http://"+machine+":18080/whoami"); !strings.HasPrefix(got, "web ") {
-				t.Errorf("from %s, %s answered %q over TCP", ip, machine, got)
+		for _, host := range []string{host4, "[" + host6 + "]"} {
+			if got := f.inside(ip, "/fetch", "url", "http://"+host+":18080/whoami"); !strings.HasPrefix(got, "web ") {
+				t.Errorf("from %s over TCP, %s answered %q", ip, host, got)
 			}
-			if got := f.inside(ip, "/datagram", "to", machine+":18080"); !strings.HasPrefix(got, "web ") {
-				t.Errorf("from %s, %s answered %q over UDP", ip, machine, got)
+			if got := f.inside(ip, "/datagram", "to", host+":18080"); !strings.HasPrefix(got, "web ") {
+				t.Errorf("from %s over UDP, %s answered %q", ip, host, got)
 			}
 		}
 	}
-	for _, closed := range []string{"127.0.0.1:18081", "[" + machine6 + "]:18081"} { // the port is on another address
+	for _, closed := range []string{"127.0.0.1:18081", "[" + host6 + "]:18081"} { // the port is on another address
 		if got, err := space("").whoami(f.Ctx(), "tcp", closed); err == nil {
 			t.Errorf("%s answered %q", closed, got)
 		}
 	}
 	if out, err := space("").get(f.Ctx(), "http://"+p.Status.PodIP+":8080/fetch?url=http://"+outside4+":1/"); err == nil || !strings.Contains(err.Error(), "refused") {
-		t.Errorf("from the pod, a closed port outside answered %q, %v", out, err)
+		t.Errorf("from the pod, a closed port of another host: %q, %v, want refused", out, err)
 	}
 	f.MustRun("delete", "web", "--grace-period", "2")
-	if got, err := outside.whoami(f.Ctx(), "tcp", machine4+":18080"); err == nil {
-		t.Errorf("after the pod is gone its port answered %q", got)
+	if got, err := outside.whoami(f.Ctx(), "tcp", host4+":18080"); err == nil {
+		t.Errorf("after the pod was deleted its port answered %q", got)
 	}
 	again := f.start("web", web())
 	if was, is := p.Status.PodIPs, again.Status.PodIPs; fmt.Sprint(was) != fmt.Sprint(is) {
-		t.Errorf("the pod had the addresses %v, and has %v after it was run again", was, is)
+		t.Errorf("addresses were %v, are %v after the pod was created again", was, is)
 	}
-	f.answers(outside, "udp", machine4+":18080", "web", outside4)
+	f.answers(outside, "udp", host4+":18080", "web", outside4)
 }
 
-// TestHostPortConflict: a port that is taken is refused before anything starts, and the message says who has it.
+// TestHostPortConflict: a pod whose host port is in use is rejected before anything starts. The message names the user of the port.
 func TestHostPortConflict(t *testing.T) {
 	f := newFixture(t)
 	f.uplink()
@@ -89,11 +89,11 @@ func TestHostPortConflict(t *testing.T) {
 	f.Check(err)
 	t.Cleanup(func() { _ = l.Close() })
 	for _, test := range []struct{ name, ports, want string }{
-		{"tcp", `{ containerPort = 80, hostPort = 18080 }`, `host port 18080/TCP is in use by pod "web"`},
-		{"udp", `{ containerPort = 80, hostPort = 18080, protocol = "UDP" }`, `host port 18080/UDP is in use by pod "web"`},
-		{"address", `{ containerPort = 80, hostPort = 18080, hostIP = "127.0.0.1" }`, `in use by pod "web"`},
-		{"one-of-all", `{ containerPort = 80, hostPort = 18081 }`, `in use by pod "web"`},
-		{"process", `{ containerPort = 80, hostPort = 18090 }`, fmt.Sprintf("(process %d) listens there", os.Getpid())},
+		{"tcp", `{ containerPort = 80, hostPort = 18080 }`, `host port 18080/TCP: pod "web" has it`},
+		{"udp", `{ containerPort = 80, hostPort = 18080, protocol = "UDP" }`, `host port 18080/UDP: pod "web" has it`},
+		{"address", `{ containerPort = 80, hostPort = 18080, hostIP = "127.0.0.1" }`, `pod "web" has it`},
+		{"one-of-all", `{ containerPort = 80, hostPort = 18081 }`, `pod "web" has it`},
+		{"process", `{ containerPort = 80, hostPort = 18090 }`, fmt.Sprintf("(process %d)", os.Getpid())},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			f := f.of(t)
@@ -101,15 +101,15 @@ func TestHostPortConflict(t *testing.T) {
 			out, err := f.Podstead(f.Ctx(), "run", file)
 			var exit *exec.ExitError
 			if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), `pod "second" is refused`) {
-				t.Errorf("it ended with %v and wrote %q, want status 1 and %q", err, out, test.want)
+				t.Errorf("podstead run: %v, output %q, want exit code 1 and %q", err, out, test.want)
 			}
 			if pods := f.MustRun("get", "-o", "name"); pods != "pod/web\n" {
-				t.Errorf("there are the pods %q", pods)
+				t.Errorf("pods: %q", pods)
 			}
-			begun := regexp.MustCompile(`(?m)^.*second.*$`).FindAllString(f.MustRun("events"), -1)
-			begun = slices.DeleteFunc(begun, func(line string) bool { return strings.Contains(line, "Pod rejected: NodePorts: ") })
-			if len(begun) > 0 {
-				t.Errorf("something was begun: %q", begun)
+			events := regexp.MustCompile(`(?m)^.*second.*$`).FindAllString(f.MustRun("events"), -1)
+			events = slices.DeleteFunc(events, func(line string) bool { return strings.Contains(line, "Pod rejected: NodePorts: ") })
+			if len(events) > 0 {
+				t.Errorf("other events of the rejected pod: %q", events)
 			}
 		})
 	}
@@ -117,17 +117,17 @@ func TestHostPortConflict(t *testing.T) {
 	f.answers("", "tcp", "127.0.0.1:18081", "third", "")
 }
 
-// TestConnectionsOutliveTheDaemon: a kill of the daemon and its restart interrupt no connection, close no port and change no
-// address.
-func TestConnectionsOutliveTheDaemon(t *testing.T) {
+// TestConnectionsSurviveDaemonRestart: when the daemon is killed and restarted, connections are not interrupted, ports stay open and
+// addresses do not change.
+func TestConnectionsSurviveDaemonRestart(t *testing.T) {
 	f := newFixture(t)
 	outside := f.uplink()
 	was := f.start("web", web())
-	f.answers(outside, "tcp", machine4+":18080", "web", outside4)
+	f.answers(outside, "tcp", host4+":18080", "web", outside4)
 	ctx, cancel := context.WithCancel(f.Ctx())
 	defer cancel()
 	client := &http.Client{Transport: &http.Transport{DialContext: outside.dial}}
-	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+machine4+":18080/dribble", nil)
+	q, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+host4+":18080/dribble", nil)
 	f.Check(err)
 	res, err := client.Do(q)
 	f.Check(err)
@@ -136,38 +136,38 @@ func TestConnectionsOutliveTheDaemon(t *testing.T) {
 		t.Helper()
 		read := make(chan error, 1)
 		go func() {
-			_, err := io.ReadFull(res.Body, make([]byte, 2)) // one a second, so the second is sent from now on
+			_, err := io.ReadFull(res.Body, make([]byte, 2)) // one byte per second, so the second byte is sent from now on
 			read <- err
 		}()
 		select {
 		case err := <-read:
 			if err != nil {
-				t.Fatalf("%s the connection broke: %v", when, err)
+				t.Fatalf("%s: connection failed: %v", when, err)
 			}
 		case <-time.After(deadline):
-			t.Fatalf("%s the connection is dead", when)
+			t.Fatalf("%s: no data on the connection", when)
 		}
 		for _, network := range []string{"tcp", "udp"} {
-			f.answers(outside, network, machine4+":18080", "web", outside4)
+			f.answers(outside, network, host4+":18080", "web", outside4)
 			f.answers("", network, "127.0.0.1:18080", "web", "")
 		}
 	}
-	works("at first")
+	works("before")
 	f.MustKillDaemon()
 	works("without a daemon")
 	f.MustRun("get")
 	is := f.running("web")
 	works("with the next daemon")
 	if fmt.Sprint(was.Status.PodIPs) != fmt.Sprint(is.Status.PodIPs) || was.Metadata.UID != is.Metadata.UID {
-		t.Errorf("the pod had %v, and has %v", was.Status.PodIPs, is.Status.PodIPs)
+		t.Errorf("addresses were %v, are %v", was.Status.PodIPs, is.Status.PodIPs)
 	}
-	if _, err := f.Podstead(f.Ctx(), "run", f.PodFile("second", web())); err == nil || !strings.Contains(err.Error(), `in use by pod "web"`) {
-		t.Errorf("the next daemon does not know who has the port: %v", err)
+	if _, err := f.Podstead(f.Ctx(), "run", f.PodFile("second", web())); err == nil || !strings.Contains(err.Error(), `pod "web" has it`) {
+		t.Errorf("the new daemon accepted a host port that is in use: %v", err)
 	}
 }
 
-// TestDockersFirewall: where iptables drops what is forwarded, as with Docker and ufw, pods reach the outside and are reached.
-func TestDockersFirewall(t *testing.T) {
+// TestDockerFirewall: pods work where iptables drops forwarded packets, as with Docker and ufw.
+func TestDockerFirewall(t *testing.T) {
 	f := newFixture(t)
 	outside := f.uplink()
 	docker := f.docker()
@@ -177,33 +177,33 @@ func TestDockersFirewall(t *testing.T) {
 	works := func(when string) {
 		t.Helper()
 		for _, network := range []string{"tcp", "udp"} {
-			f.answers(outside, network, machine4+":18080", "web", outside4)
-			f.answers(outside, network, "["+machine6+"]:18080", "web", outside6)
+			f.answers(outside, network, host4+":18080", "web", outside4)
+			f.answers(outside, network, "["+host6+"]:18080", "web", outside6)
 		}
 		for _, ip := range []string{outside4, "[" + outside6 + "]"} {
 			if got := f.inside(p.Status.PodIP, "/fetch", "url", "http://"+ip+":"+echo+"/"); got != "outside" {
-				t.Errorf("%s a server outside answered %q", when, got)
+				t.Errorf("%s: a server on another host answered %q", when, got)
 			}
 		}
 	}
-	works("at first")
-	docker() // Docker is restarted, and writes its chains anew
+	works("before")
+	docker() // as a restart of Docker does
 	f.start("next", server("c"))
-	works("after the firewall was written anew")
+	works("after the firewall was recreated")
 	docker()
 	f.MustKillDaemon()
 	f.MustRun("get")
 	works("after a restart of the daemon")
 }
 
-// docker makes the chains that drop what is forwarded, and returns what makes them anew.
-func (f *fixture) docker() (again func()) {
+// docker creates iptables chains that drop forwarded packets, and returns a function that recreates them.
+func (f *fixture) docker() (recreate func()) {
 	f.Helper()
 	c, err := nftables.New()
 	f.Check(err)
 	drop := nftables.ChainPolicyDrop
 	families := []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6}
-	again = func() {
+	recreate = func() {
 		f.Helper()
 		for _, family := range families {
 			table := c.AddTable(&nftables.Table{Name: "filter", Family: family})
@@ -216,7 +216,7 @@ func (f *fixture) docker() (again func()) {
 		}
 		f.Check(c.Flush())
 	}
-	again()
+	recreate()
 	f.Cleanup(func() {
 		for _, family := range families {
 			c.DelTable(&nftables.Table{Name: "filter", Family: family})
@@ -225,10 +225,10 @@ func (f *fixture) docker() (again func()) {
 			f.Error(err)
 		}
 	})
-	return again
+	return recreate
 }
 
-// listen serves the page "outside" in a space until the test ends, and returns its port.
+// listen serves the page "outside" in a network namespace until the test ends, and returns its port.
 func (f *fixture) listen(s space) (port string, err error) {
 	var l net.Listener
 	err = s.do(func() (err error) {

@@ -13,12 +13,12 @@ import (
 	"github.com/podstead/podstead/test/ownnet"
 )
 
-// TestMain runs the tests in a network of their own, and in a folder that is empty afterwards.
+// TestMain runs the tests in a network namespace of their own, and in a directory that must be empty at the end.
 func TestMain(m *testing.M) {
-	os.Exit(ownnet.Main(func() int { return rig.InFolder("pss-", unpinSpaces, m.Run) }))
+	os.Exit(ownnet.Main(func() int { return rig.InDir("pss-", unpinSpaces, m.Run) }))
 }
 
-// unpinSpaces takes away the namespaces that stand for other hosts.
+// unpinSpaces removes the network namespaces of other hosts.
 func unpinSpaces(dir string) error {
 	spaces, err := filepath.Glob(filepath.Join(dir, "*", "space-*"))
 	for _, space := range spaces {

@@ -17,20 +17,20 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// addresses are those of a pod that must have one of each family.
+// addresses returns the addresses of a pod, which must have one of each family.
 func (f *fixture) addresses(p *api.Pod) (ip4, ip6 string) {
 	f.Helper()
 	if len(p.Status.PodIPs) != 2 {
-		f.Fatalf("pod %s has the addresses %v, want one of each family", p.Metadata.Name, p.Status.PodIPs)
+		f.Fatalf("addresses of pod %s: %v, want one of each family", p.Metadata.Name, p.Status.PodIPs)
 	}
 	ip4, ip6 = p.Status.PodIPs[0].IP, p.Status.PodIPs[1].IP
 	if !netip.MustParseAddr(ip4).Is4() || !netip.MustParseAddr(ip6).Is6() || p.Status.PodIP != ip4 {
-		f.Fatalf("pod %s has the addresses %v and shows %s, want IPv4 first", p.Metadata.Name, p.Status.PodIPs, p.Status.PodIP)
+		f.Fatalf("addresses of pod %s: %v, podIP %s, want IPv4 first", p.Metadata.Name, p.Status.PodIPs, p.Status.PodIP)
 	}
 	return ip4, ip6
 }
 
-// hosts waits until the /etc/hosts that a test server sees satisfies a condition.
+// hosts waits until the /etc/hosts of a test server satisfies a condition.
 func (f *fixture) hosts(ip, what string, ok func(names map[string][]string) bool) {
 	f.Helper()
 	f.Await(func() error {
@@ -44,13 +44,13 @@ func (f *fixture) hosts(ip, what string, ok func(names map[string][]string) bool
 			}
 		}
 		if err == nil && !ok(names) {
-			err = fmt.Errorf("/etc/hosts is not yet one %s:\n%s", what, text)
+			err = fmt.Errorf("/etc/hosts is not %s:\n%s", what, text)
 		}
 		return err
 	})
 }
 
-// TestNeighbours: pods reach each other by name, over both families, as soon as they are there and as long as they are.
+// TestNeighbours: pods reach each other by name, over both address families, for as long as they exist.
 func TestNeighbours(t *testing.T) {
 	f := newFixture(t)
 	alpha := f.start("alpha", "hostAliases = [{ ip = \"192.0.2.7\", hostnames = [\"gamma\", \"elsewhere\"] }]\n"+server("c"))
@@ -67,15 +67,15 @@ func TestNeighbours(t *testing.T) {
 		f.hosts(alpha4, "with "+name, func(names map[string][]string) bool { return slices.Equal(names[name], both) })
 		for network, from := range map[string]string{"tcp4": alpha4, "tcp6": alpha6} {
 			if got, want := f.inside(alpha4, "/fetch", "network", network, "url", "http://"+name+":8080/whoami"), "shop-0 "+from; got != want {
-				t.Errorf("alpha asks %s over %s: it answered %q, want %q", name, network, got, want)
+				t.Errorf("from alpha, %s over %s answered %q, want %q", name, network, got, want)
 			}
 		}
 		if got, want := f.inside(alpha4, "/datagram", "to", name+":8080"), "shop-0 "; !strings.HasPrefix(got, want) {
-			t.Errorf("alpha asks %s over UDP: it answered %q, want %q", name, got, want)
+			t.Errorf("from alpha, %s over UDP answered %q, want %q", name, got, want)
 		}
 	}
 	if got, want := f.inside(beta4, "/fetch", "url", "http://alpha:8080/whoami"), "alpha "; !strings.HasPrefix(got, want) {
-		t.Errorf("beta asks alpha: it answered %q, want %q", got, want)
+		t.Errorf("from beta, alpha answered %q, want %q", got, want)
 	}
 	f.hosts(beta4, "with its full name first", func(names map[string][]string) bool {
 		return slices.Equal(names["shop-0.shop.default.svc.cluster.local"], both) && slices.Equal(names["shop-0"], both)
@@ -89,23 +89,23 @@ func TestNeighbours(t *testing.T) {
 	f.hosts(beta4, "with gamma", func(names map[string][]string) bool { return slices.Equal(names["gamma"], []string{gamma4, gamma6}) })
 
 	f.MustRun("delete", "beta", "gamma", "--grace-period", "1")
-	f.hosts(alpha4, "without those that have gone", func(names map[string][]string) bool {
+	f.hosts(alpha4, "without deleted pods", func(names map[string][]string) bool {
 		return names["beta"] == nil && names["shop-0"] == nil && slices.Equal(names["gamma"], []string{"192.0.2.7"})
 	})
 	if now := f.hostsFile(alpha.Metadata.UID); now != file {
-		t.Errorf("the file of alpha's container was inode %d, and is %d", file, now)
+		t.Errorf("inode of alpha's /etc/hosts was %d, is %d", file, now)
 	}
 	if c := f.running("alpha").Status.ContainerStatuses[0]; c.RestartCount != 0 {
 		t.Errorf("alpha was restarted: %+v", c)
 	}
 }
 
-// hostsFile is the inode of the /etc/hosts that a running container of a pod sees.
+// hostsFile returns the inode of /etc/hosts in a running container of a pod.
 func (f *fixture) hostsFile(uid string) (inode uint64) {
 	f.Helper()
 	processes, err := f.Processes()
 	f.Check(err)
-	err = errors.New("the pod has no process of the test server")
+	err = errors.New("the pod has no test server process")
 	for _, p := range processes {
 		groups, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", p.PID))
 		if !strings.Contains(string(groups), uid) || !strings.HasPrefix(p.Command, "/bin/testserver") {

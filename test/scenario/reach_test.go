@@ -24,13 +24,13 @@ import (
 
 type containerStatus = lifecycle.ContainerStatus
 
-// space is a network namespace by its path; the empty one is that of the test, which is the machine to the pods.
+// space is the path of a network namespace. The empty one is that of the test, which is the host for the pods.
 type space string
 
-// reach is how long one attempt to reach somebody may take.
+// reach is the timeout of one connection attempt.
 const reach = 5 * time.Second
 
-// do runs what it is given in the space, on a thread that ends with it.
+// do runs work in the network namespace, on a thread of its own.
 func (s space) do(work func() error) error {
 	if s == "" {
 		return work()
@@ -48,7 +48,7 @@ func (s space) do(work func() error) error {
 	})
 }
 
-// dial connects from the space to an address that is a number.
+// dial connects from the network namespace to a numeric address.
 func (s space) dial(ctx context.Context, network, address string) (c net.Conn, err error) {
 	err = s.do(func() (err error) {
 		c, err = (&net.Dialer{Timeout: reach}).DialContext(ctx, network, address)
@@ -57,7 +57,7 @@ func (s space) dial(ctx context.Context, network, address string) (c net.Conn, e
 	return c, err
 }
 
-// get asks for a page and returns it. Every request has a connection of its own.
+// get requests a page and returns it. Every request has a connection of its own.
 func (s space) get(ctx context.Context, page string) (string, error) {
 	client := &http.Client{Timeout: 3 * reach, Transport: &http.Transport{DialContext: s.dial, DisableKeepAlives: true}}
 	q, err := http.NewRequestWithContext(ctx, http.MethodGet, page, nil)
@@ -76,7 +76,7 @@ func (s space) get(ctx context.Context, page string) (string, error) {
 	return strings.TrimSpace(string(text)), err
 }
 
-// whoami asks a test server over tcp or udp who it is, and whom it sees: "<host name> <address>".
+// whoami asks a test server over tcp or udp for its host name and the client's address: "<host name> <address>".
 func (s space) whoami(ctx context.Context, network, address string) (string, error) {
 	if network == "tcp" {
 		return s.get(ctx, "http://"+address+"/whoami")
@@ -98,7 +98,7 @@ func (s space) whoami(ctx context.Context, network, address string) (string, err
 	return strings.TrimSpace(string(answer[:n])), err
 }
 
-// page is a page of a test server in a pod, at the pod's own address, which the machine reaches.
+// page returns the URL of a test server's page at a pod's address.
 func page(ip, path string, query ...string) string {
 	values := url.Values{}
 	for i := 0; i+1 < len(query); i += 2 {
@@ -107,7 +107,7 @@ func page(ip, path string, query ...string) string {
 	return "http://" + net.JoinHostPort(ip, "8080") + path + "?" + values.Encode()
 }
 
-// inside asks the test server of a pod for a page, and tries again until it answers.
+// inside requests a page from the test server of a pod, and retries until it answers.
 func (f *fixture) inside(ip, path string, query ...string) (answer string) {
 	f.Helper()
 	f.Await(func() (err error) {
@@ -117,7 +117,7 @@ func (f *fixture) inside(ip, path string, query ...string) (answer string) {
 	return answer
 }
 
-// space makes a network namespace that ends with the test.
+// space creates a network namespace, which is removed with the test.
 func (f *fixture) space(name string) space {
 	f.Helper()
 	dir := filepath.Join(f.Dir, "space-"+name)
@@ -131,13 +131,13 @@ func (f *fixture) space(name string) space {
 	return space(pins.Network)
 }
 
-// The machine and another host, on a network that both are in.
+// Addresses of the host and of another host, in a network of both.
 const (
-	machine4, outside4 = "198.51.100.1", "198.51.100.2"
-	machine6, outside6 = "2001:db8:1::1", "2001:db8:1::2"
+	host4, outside4 = "198.51.100.1", "198.51.100.2"
+	host6, outside6 = "2001:db8:1::1", "2001:db8:1::2"
 )
 
-// uplink links the machine with another host, which knows no way to the pods, and returns that host.
+// uplink connects the host with another host, which has no route to the pods, and returns that host's network namespace.
 func (f *fixture) uplink() (outside space) {
 	f.Helper()
 	outside = f.space("outside")
@@ -154,14 +154,14 @@ func (f *fixture) uplink() (outside space) {
 			f.Error(err)
 		}
 	})
-	f.Check(address("up0", machine4+"/24", machine6+"/64"))
+	f.Check(address("up0", host4+"/24", host6+"/64"))
 	f.Check(netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(outside4)}))
 	f.Check(netlink.RouteAdd(&netlink.Route{Gw: net.ParseIP(outside6)}))
 	f.Check(outside.do(func() error { return address("up1", outside4+"/24", outside6+"/64") }))
 	return outside
 }
 
-// address gives a link of the calling thread's namespace addresses, and sets it up.
+// address adds addresses to a link in the calling thread's network namespace, and sets the link up.
 func address(name string, addresses ...string) error {
 	h, err := netlink.NewHandle()
 	if err != nil {
@@ -179,7 +179,7 @@ func address(name string, addresses ...string) error {
 		}
 		a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
 		if p.Addr().Is6() {
-			a.Flags = unix.IFA_F_NODAD // or it could not be used for a second
+			a.Flags = unix.IFA_F_NODAD // otherwise duplicate address detection takes a second
 		}
 		if err := h.AddrAdd(link, a); err != nil {
 			return fmt.Errorf("add %s to %s: %w", text, name, err)

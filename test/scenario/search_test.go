@@ -19,17 +19,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forms are the ways in which each value may be written.
+// forms returns the encodings in which each value may occur.
 func (h hidden) forms() map[string][]string {
 	forms := map[string][]string{}
 	for name, value := range map[string]string{
-		"inline": h.inline, "envFile": h.envFile, "folder": h.folder, "credential": h.credential, "program": h.program,
+		"inline": h.inline, "envFile": h.envFile, "directory": h.directory, "credential": h.credential, "program": h.program,
 	} {
 		list := []string{value, strings.Trim(strconv.Quote(value), `"`), url.QueryEscape(value), hex.EncodeToString([]byte(value))}
 		if text, err := json.Marshal(value); err == nil {
 			list = append(list, strings.Trim(string(text), `"`))
 		}
-		for shift := range 3 { // within a longer text, base64 has three ways to write it; the edges depend on what is beside it
+		for shift := range 3 { // base64 has three encodings of a value within a longer text; the edges depend on what surrounds it
 			text := base64.StdEncoding.EncodeToString([]byte(strings.Repeat("x", shift) + value))
 			list = append(list, text[4:len(text)-4])
 		}
@@ -39,47 +39,47 @@ func (h hidden) forms() map[string][]string {
 	return forms
 }
 
-// place is a file, or files, that may hold secrets.
+// place is a file or directory that may contain secrets.
 type place struct {
-	pattern string // of [filepath.Match]; a folder stands for all that is in it
-	secrets []string
-	ok      func(path string) bool
-	passing bool // it is there for a moment only, and need not be seen
-	reason  string
+	pattern   string // a pattern of [filepath.Match]; a directory includes all files in it
+	secrets   []string
+	ok        func(path string) bool
+	transient bool // exists for a moment only, and need not be found
+	reason    string
 }
 
-// places are all of them.
+// places returns all of them.
 func (f *fixture) places() []place {
-	every := []string{"inline", "envFile", "folder", "credential", "program"}
+	every := []string{"inline", "envFile", "directory", "credential", "program"}
 	bundles := filepath.Join(f.RunDir(), "engine", "io.containerd.runtime.v2.task", "podstead")
 	return []place{{
 		pattern: filepath.Join(f.StateDir(), "pods", "keeper.json"), secrets: []string{"inline", "envFile", "program"}, ok: private,
-		reason: "without the values of the pod file the pod could not start again",
+		reason: "the daemon restarts the pod from it",
 	}, {
-		pattern: filepath.Join(f.StateDir(), "pods", ".podstead-tmp-keeper.json-*"), secrets: []string{"inline", "envFile", "program"}, ok: private, passing: true,
-		reason: "this is the file above until it is on the disk, or until the next start of a daemon that was killed before",
+		pattern: filepath.Join(f.StateDir(), "pods", ".podstead-tmp-keeper.json-*"), secrets: []string{"inline", "envFile", "program"}, ok: private, transient: true,
+		reason: "the file above before it is renamed; left over if the daemon is killed, until it starts again",
 	}, {
 		pattern: filepath.Join(bundles, "*", "config.json"), secrets: every, ok: private,
-		reason: "the OCI runtime reads the environment and the arguments of a container there",
+		reason: "the OCI runtime reads a container's environment and arguments from it",
 	}, {
 		pattern: filepath.Join(f.RunDir(), "volumes", "*", "files"), secrets: every, ok: inMemory,
-		reason: "these are the volumes of secrets, on a tmpfs",
+		reason: "secret volumes, on a tmpfs",
 	}, {
-		pattern: filepath.Join(f.RunDir(), "process", "*"), secrets: every, ok: private, passing: true,
-		reason: "the shim is given the environment and the arguments here, and they are gone when it has them",
+		pattern: filepath.Join(f.RunDir(), "process", "*"), secrets: every, ok: private, transient: true,
+		reason: "the environment and arguments for the shim, removed when it has read them",
 	}, {
-		pattern: filepath.Join(bundles, "*", "log.json"), secrets: []string{"program"}, ok: enclosed, passing: true,
-		reason: "the OCI runtime says here which program it did not find, until the container that did not start is taken away",
+		pattern: filepath.Join(bundles, "*", "log.json"), secrets: []string{"program"}, ok: enclosed, transient: true,
+		reason: "the OCI runtime reports a missing program here, until the container that failed to start is removed",
 	}}
 }
 
-// private reports whether only root reads a file, unless it has gone meanwhile.
+// private reports whether only root can read a file. A file that was removed meanwhile counts as private.
 func private(path string) bool {
 	info, err := os.Stat(path)
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().Perm() == 0o600
 }
 
-// enclosed reports whether only root reaches a file, since the folder that it lies in is private.
+// enclosed reports whether only root can reach a file, because its directory is private.
 func enclosed(path string) bool {
 	info, err := os.Stat(filepath.Dir(path))
 	return errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().Perm()&0o007 == 0
@@ -94,30 +94,30 @@ func isOn(path string, magic int64) bool {
 	return unix.Statfs(path, &stat) == nil && stat.Type == magic
 }
 
-// keepsNothing looks through all files for secrets that lie where they need not.
+// keepsNothing checks that no file outside of the expected places contains secrets.
 func (f *fixture) keepsNothing(h hidden) {
 	f.Helper()
 	used := f.keeps(h, f.places())
 	for _, p := range f.places() {
-		if !used[p.pattern] && !p.passing { // then the search has not seen it, or the exception is not needed
-			f.Errorf("no secret lies in %s, where it may: %s", p.pattern, p.reason)
+		if !used[p.pattern] && !p.transient { // the search has missed it, or the exception is not needed
+			f.Errorf("no secret found in %s, where one is expected: %s", p.pattern, p.reason)
 		}
 	}
 }
 
-// keeps fails the test for each file with a secret that is not in one of the places, and returns which of those have one.
+// keeps fails the test for each file with a secret that is not in one of the places. It returns the places that have one.
 func (f *fixture) keeps(h hidden, places []place) (used map[string]bool) {
 	f.Helper()
 	used = map[string]bool{}
 	forms := h.forms()
 	for _, dir := range []string{f.StateDir(), f.RunDir(), f.LogDir()} {
 		f.Check(filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
-			if err != nil || !entry.Type().IsRegular() || isOn(path, unix.NSFS_MAGIC) { // that is a namespace
-				return gone(err)
+			if err != nil || !entry.Type().IsRegular() || isOn(path, unix.NSFS_MAGIC) { // pinned namespaces
+				return ignoreNotExist(err)
 			}
 			text, err := os.ReadFile(path)
 			if err != nil {
-				return gone(err)
+				return ignoreNotExist(err)
 			}
 			for name, list := range forms {
 				if !slices.ContainsFunc(list, func(form string) bool { return bytes.Contains(text, []byte(form)) }) {
@@ -125,7 +125,7 @@ func (f *fixture) keeps(h hidden, places []place) (used map[string]bool) {
 				}
 				i := slices.IndexFunc(places, func(p place) bool { return p.has(path) && slices.Contains(p.secrets, name) })
 				if i < 0 || !places[i].ok(path) {
-					f.Errorf("the secret %q lies in %s", name, path)
+					f.Errorf("secret %q found in %s", name, path)
 				} else {
 					used[places[i].pattern] = true
 				}
@@ -136,7 +136,7 @@ func (f *fixture) keeps(h hidden, places []place) (used map[string]bool) {
 	return used
 }
 
-// has reports whether a file is the place, or lies in it.
+// has reports whether a file is the place or is in it.
 func (p place) has(path string) bool {
 	for ; len(path) > 1; path = filepath.Dir(path) {
 		if match, err := filepath.Match(p.pattern, path); match && err == nil {
@@ -146,8 +146,8 @@ func (p place) has(path string) bool {
 	return false
 }
 
-// gone forgives that a file has gone meanwhile.
-func gone(err error) error {
+// ignoreNotExist ignores that a file was removed meanwhile.
+func ignoreNotExist(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

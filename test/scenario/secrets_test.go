@@ -14,10 +14,10 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// hidden are the values of the secrets of the test, by where they come from.
-type hidden struct{ inline, envFile, folder, credential, program string }
+// hidden are the secret values of the test, by source.
+type hidden struct{ inline, envFile, directory, credential, program string }
 
-// newHidden makes values that are nowhere else. That of the table has characters that are written otherwise within quotes.
+// newHidden creates unique values. The inline one has characters that are escaped in quotes.
 func newHidden() hidden {
 	random := rand.New(rand.NewPCG(3, 3))
 	value := func() string {
@@ -31,21 +31,21 @@ func newHidden() hidden {
 	return hidden{value() + `"\'<` + value(), value(), value(), value(), value()}
 }
 
-// sum is what the container writes of what it sees: it shows that everything arrived, and tells nothing.
+// sum is the expected output of the container: it shows that all values arrived without revealing them.
 func (h hidden) sum() string {
-	every := h.inline + h.envFile + h.folder + h.credential
+	every := h.inline + h.envFile + h.directory + h.credential
 	return fmt.Sprintf("%x", sha256.Sum256([]byte(every+every+every)))
 }
 
 const (
-	// sees hashes the secrets that come as variables, one as an argument, and as files of both kinds of volumes.
-	sees = `f() { printf %s "$1$E_word$FOLDER$CREDENTIAL"; cat /inline/word /env/word /folder/word /credential/shop.word; cat /all/inline /all/env /all/folder /all/credential; }
+	// sees prints a hash of the secrets in environment variables, in an argument, and in files of both kinds of volumes.
+	sees = `f() { printf %s "$1$E_word$DIRECTORY$CREDENTIAL"; cat /inline/word /env/word /directory/word /credential/shop.word; cat /all/inline /all/env /all/directory /all/credential; }
 f "$1" | sha256sum | sed 's/^/sum /'`
 	volumes = `env.INLINE.secretKeyRef = { name = "inline", key = "word" }
-env.FOLDER.secretKeyRef = { name = "folder", key = "word" }
+env.DIRECTORY.secretKeyRef = { name = "directory", key = "word" }
 env.CREDENTIAL.secretKeyRef = { name = "credential", key = "shop.word" }
 envFrom = [{ prefix = "E_", secretRef = { name = "env" } }]
-volumeMounts = { inline = "/inline", env = "/env", folder = "/folder", credential = "/credential", all = "/all" }
+volumeMounts = { inline = "/inline", env = "/env", directory = "/directory", credential = "/credential", all = "/all" }
 
 [[containers]]
 name = "wrong"
@@ -60,8 +60,8 @@ secret = { secretName = "inline" }
 name = "env"
 secret = { secretName = "env" }
 [[volumes]]
-name = "folder"
-secret = { secretName = "folder" }
+name = "directory"
+secret = { secretName = "directory" }
 [[volumes]]
 name = "credential"
 secret = { secretName = "credential" }
@@ -72,13 +72,13 @@ secret = { name = "inline", items = [{ key = "word", path = "inline" }] }
 [[volumes.projected.sources]]
 secret = { name = "env", items = [{ key = "word", path = "env" }] }
 [[volumes.projected.sources]]
-secret = { name = "folder", items = [{ key = "word", path = "folder" }] }
+secret = { name = "directory", items = [{ key = "word", path = "directory" }] }
 [[volumes.projected.sources]]
 secret = { name = "credential", items = [{ key = "shop.word", path = "credential" }] }
 `
 )
 
-// pod is the file of a pod that uses all of the secrets, and goes on with a script.
+// pod returns the file of a pod that uses all secrets, and then runs a script.
 func (h hidden) pod(envFile, top, then string) string {
 	return top + "restartBackoff = { initialSeconds = 0.5, maxSeconds = 1 }\n" + fmt.Sprintf(`
 [[secrets]]
@@ -102,22 +102,22 @@ args = ["$(INLINE)"]
 `, h.inline, envFile, h.program, busybox, sees+then) + volumes
 }
 
-// TestSecretsAreNowhere: secrets arrive in the container, and are found nowhere else but where they have to be.
-func TestSecretsAreNowhere(t *testing.T) {
+// TestSecretsAreNotStored: secrets arrive in the container, and are found only where they must be.
+func TestSecretsAreNotStored(t *testing.T) {
 	f := newFixture(t)
 	h := newHidden()
-	f.write("etc/secrets/folder/word", h.folder)
+	f.write("etc/secrets/directory/word", h.directory)
 	f.write("credentials/shop.word", h.credential)
 	envFile := f.write("word.env", "word="+h.envFile+"\n")
 	f.Check(f.StopDaemon(f.Ctx()))
 	f.Env = append(f.Env, "CREDENTIALS_DIRECTORY="+filepath.Join(f.Dir, "credentials"))
 	f.MustRun("get")
 
-	for _, format := range [][]string{{"-o", "json"}, nil} { // a foreground run, to its end
+	for _, format := range [][]string{{"-o", "json"}, nil} { // a foreground run, until the pod has terminated
 		file := f.PodFile("once", h.pod(envFile, "restartPolicy = \"Never\"\n", ""))
 		out, err := f.everything(append([]string{"run", file}, format...)...)
 		if err == nil || !strings.Contains(out, "sum "+h.sum()) && !strings.Contains(out, h.sum()) {
-			t.Fatalf("the run is to fail, after all secrets have arrived: %v\n%s", err, out)
+			t.Fatalf("the run must fail after all secrets have arrived: %v\n%s", err, out)
 		}
 		f.hides(h, "podstead run", out)
 	}
@@ -131,7 +131,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		})
 		f.Await(func() error {
 			if text := f.logs("keeper", "-c", "c"); text != "sum "+h.sum()+"  -\n" {
-				return fmt.Errorf("%s not all secrets have arrived, it wrote:\n%s", when, text)
+				return fmt.Errorf("%s: not all secrets have arrived:\n%s", when, text)
 			}
 			return nil
 		})
@@ -143,7 +143,7 @@ func TestSecretsAreNowhere(t *testing.T) {
 		f.keepsNothing(h)
 	}
 	var first string
-	seen("at first", func(id string) bool { first = id; return true })
+	seen("before", func(id string) bool { first = id; return true })
 	same := func(id string) bool { return id == first }
 	f.Check(f.StopDaemon(f.Ctx()))
 	f.MustRun("get")
@@ -156,10 +156,10 @@ func TestSecretsAreNowhere(t *testing.T) {
 	f.MustRun("get")
 	seen("after a loss of power", func(id string) bool { return id != first })
 	f.MustRun("delete", "keeper", "--grace-period", "1")
-	f.keeps(h, nil) // not even where it had to be
+	f.keeps(h, nil) // not even where they had to be
 }
 
-// everything runs a command and returns all that it wrote.
+// everything runs a command and returns its standard output and error.
 func (f *fixture) everything(args ...string) (string, error) {
 	f.Helper()
 	ctx, cancel := context.WithTimeout(f.Ctx(), deadline)
@@ -168,7 +168,7 @@ func (f *fixture) everything(args ...string) (string, error) {
 	return string(out), err
 }
 
-// tellsNothing looks through what each command says.
+// tellsNothing checks that no command prints a secret.
 func (f *fixture) tellsNothing(h hidden) {
 	f.Helper()
 	file := filepath.Join(f.Dir, "keeper.toml")
@@ -189,7 +189,7 @@ func (f *fixture) tellsNothing(h hidden) {
 		{"run", file},
 		{"version"},
 	} {
-		out, _ := f.everything(args...) // some must fail, and say no more for that
+		out, _ := f.everything(args...) // some must fail
 		f.hides(h, "podstead "+strings.Join(args, " "), out)
 	}
 	list, err := f.Client().Pods(f.Ctx())
@@ -197,13 +197,13 @@ func (f *fixture) tellsNothing(h hidden) {
 	f.hides(h, "the API", fmt.Sprintf("%+v", list))
 }
 
-// hides wants none of the values in a text.
+// hides checks that a text contains none of the values.
 func (f *fixture) hides(h hidden, what, text string) {
 	f.Helper()
 	for name, forms := range h.forms() {
 		for _, form := range forms {
 			if strings.Contains(text, form) {
-				f.Errorf("%s tells the secret %q as %q:\n%s", what, name, form, text)
+				f.Errorf("%s prints secret %q as %q:\n%s", what, name, form, text)
 			}
 		}
 	}

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// wholeSurface is a pod that uses everything that the daemon keeps files for.
-const wholeSurface = `
+// surfacePod is a pod that uses everything for which the daemon keeps files.
+const surfacePod = `
 secrets = [{ name = "inline", data = { word = "Kq7-surface-secret" } }]
 configMaps = [{ name = "conf", data = { word = "no secret" } }]
 volumes = [
@@ -36,12 +36,12 @@ volumeMounts = { secret = "/secret", conf = "/conf", disk = "/disk", memory = "/
 readinessProbe = { periodSeconds = 1, exec = { command = ["test", "-f", "/disk/f"] } }
 `
 
-// TestSurface looks at every file of a daemon with a pod, as somebody on the machine who is not root would: nothing can be
-// written, no socket but the API's is there, that for its group alone, and no secret can be read. What lies in a folder that only root
-// can enter is out of reach, whatever its own mode is; the folders of the machine above the daemon's own count as open.
+// TestSurface checks every file of a daemon with a pod for users other than root: no file is writable, the API socket is the only socket
+// that can be opened, by its group only, and no secret is readable. Files in a directory that only root can enter are out of reach,
+// whatever their mode. The directories above the daemon's count as open.
 func TestSurface(t *testing.T) {
 	f := newFixture(t)
-	f.start("surface", wholeSurface)
+	f.start("surface", surfacePod)
 	seen := map[string]int{}
 	for _, root := range []string{f.StateDir(), f.RunDir(), f.LogDir()} {
 		err := surface(root, func(path string, info fs.FileInfo, within bool) error { return f.inspect(path, info, within, seen) })
@@ -51,13 +51,14 @@ func TestSurface(t *testing.T) {
 	}
 	for _, kind := range []string{"the API's socket", "a secret out of reach", "a file in reach"} {
 		if seen[kind] == 0 {
-			t.Errorf("%s was not found: the test looks at the wrong place", kind)
+			t.Errorf("%s was not found, the test checks the wrong directories", kind)
 		}
 	}
-	t.Logf("looked at %v", seen)
+	t.Logf("checked %v", seen)
 }
 
-// surface visits what is below a folder, with whether somebody who is not root may get to it. What goes away meanwhile is left out.
+// surface visits everything below a directory, with whether users other than root can reach it. Files that are removed meanwhile are
+// skipped.
 func surface(root string, visit func(path string, info fs.FileInfo, within bool) error) error {
 	var errs []error
 	var walk func(path string, within bool)
@@ -84,17 +85,17 @@ func surface(root string, visit func(path string, info fs.FileInfo, within bool)
 	return errors.Join(errs...)
 }
 
-// inspect is an error where somebody who is not root may do what is root's alone.
+// inspect returns an error if users other than root can do what only root may.
 func (f *fixture) inspect(path string, info fs.FileInfo, within bool, seen map[string]int) error {
 	perm, problem := info.Mode().Perm(), ""
-	switch info.Mode().Type() { //nolint:exhaustive // the others are nobody's to open
+	switch info.Mode().Type() { //nolint:exhaustive // other types cannot be opened
 	case fs.ModeSymlink:
 		return nil
 	case fs.ModeSocket:
 		switch {
 		case path == f.Socket():
 			if seen["the API's socket"]++; perm != 0o660 || !within {
-				problem = "the API's socket is not 0660, or its group does not get to it"
+				problem = "the API's socket is not 0660, or its group cannot reach it"
 			}
 		case within && perm&0o022 != 0:
 			problem = "a socket can be connected to"
@@ -114,10 +115,10 @@ func (f *fixture) inspect(path string, info fs.FileInfo, within bool, seen map[s
 		}
 	}
 	if problem == "" && within && info.Mode().Type() != fs.ModeSocket && perm&0o022 != 0 {
-		problem = "it can be written"
+		problem = "writable"
 	}
 	if problem == "" && within && info.Mode()&(fs.ModeSetuid|fs.ModeSetgid) != 0 && info.Mode().IsRegular() {
-		problem = "it runs as root for anybody"
+		problem = "set-user-ID program"
 	}
 	if problem != "" {
 		return fmt.Errorf("%s (%v): %s", path, info.Mode(), problem)
@@ -125,7 +126,7 @@ func (f *fixture) inspect(path string, info fs.FileInfo, within bool, seen map[s
 	return nil
 }
 
-// holdsSecret looks for the secret of the test in a file.
+// holdsSecret reports whether a file contains the test's secret.
 func holdsSecret(path string, info fs.FileInfo) (bool, error) {
 	if info.Size() > 16<<20 { // a program
 		return false, nil

@@ -15,8 +15,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// follower reads two keys of each volume, which always change together, from one update at a time, and writes each value that
-// it has not seen and each pair that is none. When the gate opens, it writes what else it was given.
+// follower is a script that reads two keys of each volume, which always change together, from one version of the volume. It prints each
+// new value, and each pair that differs. When the gate opens, it prints its other sources.
 const follower = `
 look() {
 	cd -P /$1/..data 2>/dev/null || return
@@ -32,7 +32,7 @@ while ! [ -e /gate/open ]; do look map; look secret; done
 echo "sub $(cat /one) env $A"
 while :; do sleep 0.1; done`
 
-// source is a folder of a config map or secret that is replaced as a whole: its name is a link.
+// source is the directory of a config map or secret. It is a symbolic link, so that it can be replaced atomically.
 type source struct {
 	f    *fixture
 	link string
@@ -41,11 +41,11 @@ type source struct {
 func (f *fixture) source(kind, name string) source {
 	f.Helper()
 	s := source{f, filepath.Join(f.Dir, "etc", kind, name)}
-	f.Check(os.MkdirAll(filepath.Dir(s.link), 0o755)) //nolint:gosec // what is secret is the files
+	f.Check(os.MkdirAll(filepath.Dir(s.link), 0o755)) // the files are private
 	return s
 }
 
-// put gives both keys the value, in one step.
+// put sets both keys to the value, atomically.
 func (s source) put(value int) error {
 	dir := fmt.Sprintf("%s.%d", s.link, value)
 	err := os.Mkdir(dir, 0o700)
@@ -63,7 +63,7 @@ func (s source) put(value int) error {
 	return err
 }
 
-// TestVolumesFollow: volumes follow their sources, whole updates at a time, while files of a subPath and variables stay.
+// TestVolumesFollow: volumes follow their sources with atomic updates. Files of a subPath and environment variables do not change.
 func TestVolumesFollow(t *testing.T) {
 	f := newFixture(t)
 	sources := []source{f.source("configmaps", "pair"), f.source("secrets", "pair")}
@@ -90,7 +90,7 @@ hostPath = { path = %q }
 	f.line("follower", "map 0")
 	f.line("follower", "secret 0")
 
-	// The sources change all the time, so that an update that reads them in two steps would show.
+	// The sources change constantly, so that an update that is not atomic would show.
 	var writing sync.WaitGroup
 	stop := make(chan struct{})
 	var wrong error
@@ -113,7 +113,7 @@ hostPath = { path = %q }
 	f.Await(func() error {
 		text := f.logs("follower")
 		if maps, secrets := strings.Count(text, "map "), strings.Count(text, "secret "); maps < 2 || secrets < 2 {
-			return fmt.Errorf("the volumes have not followed:\n%s", text)
+			return fmt.Errorf("the volumes have not been updated:\n%s", text)
 		}
 		return nil
 	})
@@ -127,14 +127,14 @@ hostPath = { path = %q }
 	f.line("follower", "secret 1000000")
 	f.write("gate/open", "")
 	if got, want := f.line("follower", "sub "), "0 env 0"; got != want {
-		t.Errorf("its subPath and its variable are %q, want %q", got, want)
+		t.Errorf("subPath and environment variable: %q, want %q", got, want)
 	}
 	if text := f.logs("follower"); strings.Contains(text, "mix") {
-		t.Errorf("a reader saw half of two updates:\n%s", text)
+		t.Errorf("a reader saw parts of two updates:\n%s", text)
 	}
 }
 
-// waits returns a condition: the only container waits with the reason and a message that has the text.
+// waits returns a condition: the only container is waiting with this reason and a message that contains text.
 func waits(reason lifecycle.Reason, text string) func(*api.Pod) bool {
 	return func(p *api.Pod) bool {
 		w := p.Status.ContainerStatuses[0].State.Waiting
@@ -142,7 +142,7 @@ func waits(reason lifecycle.Reason, text string) func(*api.Pod) bool {
 	}
 }
 
-// TestPodsWaitForTheirConfig: what is missing keeps a container from its start and says so, until it is there.
+// TestPodsWaitForTheirConfig: a missing source keeps a container waiting with a message, until it exists.
 func TestPodsWaitForTheirConfig(t *testing.T) {
 	for _, test := range []struct {
 		name, pod string
@@ -177,13 +177,13 @@ func TestPodsWaitForTheirConfig(t *testing.T) {
 			f.write(test.file, "here")
 			p := f.running("late")
 			if c := p.Status.ContainerStatuses[0]; c.RestartCount != 0 {
-				t.Errorf("a wait counted as a restart: %+v", c)
+				t.Errorf("waiting was counted as a restart: %+v", c)
 			}
 		})
 	}
 }
 
-// TestSizeLimits: an emptyDir on disk that is larger than it may be ends the pod, one in memory cannot be.
+// TestSizeLimits: a pod is evicted if an emptyDir on disk exceeds its sizeLimit. One in memory cannot exceed it.
 func TestSizeLimits(t *testing.T) {
 	f := newFixture(t)
 	f.MustCreate("greedy", shell("c", "head -c 4194304 /dev/zero > /scratch/x"+idle)+
@@ -191,17 +191,17 @@ func TestSizeLimits(t *testing.T) {
 	f.start("bounded", shell("c", "dd if=/dev/zero of=/memory/x bs=4k 2>&1; echo size $(stat -c %s /memory/x)"+idle)+
 		"volumeMounts = { memory = \"/memory\" }\n[[volumes]]\nname = \"memory\"\nemptyDir = { medium = \"Memory\", sizeLimit = \"1Mi\" }\n")
 	if got, want := f.line("bounded", "size"), "1048576"; got != want {
-		t.Errorf("in memory there is room for %s bytes, want %s", got, want)
+		t.Errorf("size of the volume in memory: %s bytes, want %s", got, want)
 	}
 	if text := f.logs("bounded"); !strings.Contains(text, "No space left on device") {
-		t.Errorf("the container is not told that there is no room:\n%s", text)
+		t.Errorf("the container got no error:\n%s", text)
 	}
 	p := f.Until("greedy", "evicted", func(p *api.Pod) bool { return p.Status.Phase == lifecycle.PhaseFailed && p.Status.AtRest })
 	if p.Status.Reason != "Evicted" || !strings.Contains(p.Status.Message, `EmptyDir volume "scratch" exceeds the limit "1Mi"`) {
-		t.Errorf("the pod failed with %s: %s", p.Status.Reason, p.Status.Message)
+		t.Errorf("reason %s: %s", p.Status.Reason, p.Status.Message)
 	}
 	f.event("greedy", "Evicted", `EmptyDir volume "scratch" exceeds the limit "1Mi"`)
 	if b := f.running("bounded"); b.Status.Phase != lifecycle.PhaseRunning {
-		t.Errorf("the other pod is %s", b.Status.Phase)
+		t.Errorf("phase of the other pod: %s", b.Status.Phase)
 	}
 }

@@ -1,10 +1,10 @@
-// Package vm boots a Debian of its own in QEMU and runs Podstead's tests in it. It is for what a development machine or a CI's does not
-// have: cgroup v2 and nothing else with all its controllers, systemd as the init, every capability.
+// Package vm boots a Debian in QEMU and runs Podstead's tests in it. It provides what development hosts and CI often do not have: only
+// cgroup v2, with all controllers; systemd as init; all capabilities.
 //
-// It owns the machine's image, which is made of Debian's packages and kept below .cache/vm, and the QEMU processes that it starts. A
-// machine has no network and no KVM: it is emulated, four or five times slower than its host. What is written in it is gone with it,
-// unless it was given a disk of its own. The package must not know what its users run, and it installs nothing on the host: .ci/deps vm
-// does.
+// It owns the image of the virtual machine, which is built from Debian packages and cached in .cache/vm, and the QEMU processes that it
+// starts. A virtual machine has no network and no KVM: it is emulated, four or five times slower than its host. Its file system is
+// discarded with it, unless it has a disk of its own. The package must not depend on what its users run. It installs nothing on the
+// host: .ci/deps vm does.
 //
-// The tests themselves have the build tag vm: make vm.
+// The tests have the build tag vm: make vm.
 package vm

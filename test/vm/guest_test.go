@@ -12,23 +12,23 @@ import (
 	"github.com/podstead/podstead/test/vm"
 )
 
-// guest is a machine that runs the scripts of tests.
+// guest is a virtual machine that runs the scripts of tests.
 type guest struct{ *vm.Machine }
 
-// boot starts a machine, whose files are in dir. With a disk it is one of its own; see [vm.Options].
+// boot starts a virtual machine, whose files are in dir. With disk it has a disk of its own; see [vm.Options].
 func boot(ctx context.Context, dir, disk string) (guest, error) {
 	m, err := vm.Boot(ctx, parts.image, vm.Options{Dir: dir, Agent: parts.agent, Payload: parts.payload, Disk: disk})
 	return guest{m}, err
 }
 
-// install puts the programs into a machine that was booted for the first time.
+// install copies the programs into a virtual machine that was booted for the first time.
 func (g guest) install(ctx context.Context) error {
 	return g.Run(ctx, os.Stderr, vm.Command{Timeout: deadline, Args: []string{
 		"sh", "-ec", "mkdir " + payload + "; tar -C " + payload + " -xf /dev/vdb; ln -s " + payload + "/podstead /usr/local/bin/podstead; modprobe -a " + drivers,
 	}})
 }
 
-// sh runs a script in the machine and returns what it writes. The test fails where the script does.
+// sh runs a script in the virtual machine and returns its output. The test fails if the script fails.
 func (g guest) sh(t *testing.T, script string) string {
 	t.Helper()
 	out, err := g.try(t, script)
@@ -38,16 +38,16 @@ func (g guest) sh(t *testing.T, script string) string {
 	return out
 }
 
-// try runs a script in the machine, as far as its first command that fails.
+// try runs a script in the virtual machine until its first command that fails.
 func (g guest) try(t *testing.T, script string) (string, error) {
 	t.Helper()
 	var out strings.Builder
-	ctx := context.WithoutCancel(t.Context()) // for what a failed test wants to know at its end
+	ctx := context.WithoutCancel(t.Context()) // also works while a failed test collects its logs
 	err := g.Run(ctx, &out, vm.Command{Args: []string{"sh", "-ec", script}, Timeout: deadline})
 	return out.String(), err
 }
 
-// eventually waits until a script in the machine succeeds.
+// eventually retries a script in the virtual machine until it succeeds.
 func (g guest) eventually(t *testing.T, what, script string) {
 	t.Helper()
 	for end := time.Now().Add(deadline); ; <-time.After(100 * time.Millisecond) {
@@ -56,7 +56,7 @@ func (g guest) eventually(t *testing.T, what, script string) {
 			return
 		}
 		if time.Now().After(end) {
-			t.Fatalf("%s: did not come; last seen: %v\n%s", what, err, out)
+			t.Fatalf("timed out waiting for: %s: %v\n%s", what, err, out)
 		}
 	}
 }

@@ -13,25 +13,25 @@ import (
 )
 
 const (
-	// buildTimeout is for downloading a hundred packages and unpacking them.
+	// buildTimeout is for downloading and unpacking a hundred packages.
 	buildTimeout = 10 * time.Minute
-	diskSize     = 2 << 30 // of a sparse file, of which a sixth is used
+	diskSize     = 2 << 30 // a sparse file, of which a sixth is used
 	machineID    = "0123456789abcdef0123456789abcdef"
 )
 
-// Image is what machines boot from. Machines do not change it.
+// Image is what virtual machines boot from. They do not change it.
 type Image struct {
 	Disk   string // the root file system, ext4
 	Kernel string
-	// modules are the drivers without which the kernel has no disk and no port, in the order in which they are to be loaded.
+	// modules are the drivers that the kernel needs for its disks and its port, in load order.
 	modules []string
 }
 
-// initModules are loaded before there is a root file system.
+// initModules are loaded before the root file system is mounted.
 var initModules = []string{"virtio_pci", "virtio_blk", "virtio_console", "virtio-rng", "overlay"}
 
-// Build returns the image of Debian's present packages. It is made if dir, the folder of images, does not have it, and takes the place
-// of those that dir has. One process at a time builds below dir; others wait.
+// Build returns the image for Debian's current packages. It builds the image if dir does not have it, and removes other images from dir.
+// Only one process at a time builds in dir; others wait.
 func Build(ctx context.Context, dir string) (Image, error) {
 	ctx, cancel := context.WithTimeout(ctx, buildTimeout)
 	defer cancel()
@@ -43,7 +43,7 @@ func Build(ctx context.Context, dir string) (Image, error) {
 	if err != nil {
 		return Image{}, err
 	}
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // a cache
+	if err := os.MkdirAll(dir, 0o755); err != nil { // a cache
 		return Image{}, err
 	}
 	unlock, err := lock(filepath.Join(dir, "lock"))
@@ -61,19 +61,19 @@ func Build(ctx context.Context, dir string) (Image, error) {
 	return openImage(home)
 }
 
-// lock waits until no other process has the lock.
+// lock waits until no other process holds the lock.
 func lock(path string) (unlock func(), err error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644) //nolint:gosec // nothing is in it
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644) // empty
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil { //nolint:gosec // a descriptor
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil { // a descriptor fits into an int
 		return nil, errors.Join(fmt.Errorf("lock %s: %w", path, err), f.Close())
 	}
-	return func() { _ = f.Close() }, nil // which unlocks
+	return func() { _ = f.Close() }, nil // closing unlocks
 }
 
-// removeImages removes images of other packages, and what a build that was killed has left.
+// removeImages removes images of other package versions, and what a killed build left.
 func removeImages(dir string) error {
 	entries, err := os.ReadDir(dir)
 	for _, e := range entries {
@@ -84,15 +84,15 @@ func removeImages(dir string) error {
 	return err
 }
 
-// build makes an image in a folder beside home, and names it home when all of it is there.
+// build makes an image in a temporary directory and renames it to home when it is complete.
 func build(ctx context.Context, home, kernel string) (err error) {
 	dir := home + ".new"
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	root, unpacked := filepath.Join(dir, "root"), filepath.Join(dir, "kernel")
-	if err := os.MkdirAll(unpacked, 0o755); err != nil { //nolint:gosec // a cache
+	if err := os.MkdirAll(unpacked, 0o755); err != nil { // a cache
 		return err
 	}
-	// Its mounts, of the host's /dev among them, are in a namespace of their own, so that none is left in what is to be removed.
+	// mmdebstrap mounts the host's /dev. In a mount namespace of its own, no mount is left in the directories that are removed.
 	if _, err := output(ctx, "unshare", "--mount", "mmdebstrap", "--mode=root", "--variant=essential", "--quiet", "--include="+strings.Join(guestPackages, ","),
 		"--aptopt=APT::Install-Recommends \"false\"", "--dpkgopt=path-exclude=/usr/share/doc/*", "--dpkgopt=path-exclude=/usr/share/man/*",
 		"--dpkgopt=path-exclude=/usr/share/locale/*", suite, root); err != nil {
@@ -105,7 +105,7 @@ func build(ctx context.Context, home, kernel string) (err error) {
 	if err != nil {
 		return err
 	}
-	if err := os.Mkdir(filepath.Join(root, modulesPath), 0o755); err != nil { //nolint:gosec // as Debian's
+	if err := os.Mkdir(filepath.Join(root, modulesPath), 0o755); err != nil { // as in Debian
 		return err
 	}
 	if err := os.Rename(filepath.Join(unpacked, "lib/modules", release), filepath.Join(root, modulesPath, release)); err != nil {
@@ -126,7 +126,7 @@ func build(ctx context.Context, home, kernel string) (err error) {
 	return errors.Join(os.RemoveAll(root), os.RemoveAll(unpacked), os.Rename(dir, home))
 }
 
-// unpackKernel downloads the kernel's package into dir and unpacks it there, without installing it.
+// unpackKernel downloads the kernel package into dir and unpacks it there, without installing it.
 func unpackKernel(ctx context.Context, dir, name string) error {
 	if _, err := output(ctx, "env", "--chdir="+dir, "apt-get", "-qq", "-o", "APT::Sandbox::User=root", "download", name); err != nil {
 		return err
@@ -145,25 +145,25 @@ func onlyEntry(dir string) (string, error) {
 		return "", err
 	}
 	if len(entries) != 1 {
-		return "", fmt.Errorf("%s has %d entries instead of one", dir, len(entries))
+		return "", fmt.Errorf("%s has %d entries, want 1", dir, len(entries))
 	}
 	return entries[0].Name(), nil
 }
 
-// configure writes the few files that differ from Debian's: the machine was booted before, and its name is known.
+// configure writes the files that differ from Debian's, so that the first boot is not special.
 func configure(root string) error {
 	var errs []error
 	for name, text := range map[string]string{
 		"machine-id": machineID + "\n", "hostname": "podstead-vm\n", "hosts": "127.0.0.1 localhost podstead-vm\n", "fstab": "", "resolv.conf": "",
 	} {
 		path := filepath.Join(root, "etc", name)
-		_ = os.Remove(path) // which may be a link
+		_ = os.Remove(path) // it may be a link
 		errs = append(errs, os.WriteFile(path, []byte(text), 0o644))
 	}
 	return errors.Join(errs...)
 }
 
-// keep puts beside the disk what the machine needs before it has one: the kernel and the first modules.
+// keep puts beside the disk what the virtual machine needs before it has a root file system: the kernel and the first modules.
 func keep(dir, root, unpacked, release string) error {
 	if err := os.Rename(filepath.Join(unpacked, "boot/vmlinuz-"+release), filepath.Join(dir, "vmlinuz")); err != nil {
 		return err
@@ -178,7 +178,7 @@ func keep(dir, root, unpacked, release string) error {
 		return err
 	}
 	target := filepath.Join(dir, "modules")
-	if err := os.Mkdir(target, 0o755); err != nil { //nolint:gosec // a cache
+	if err := os.Mkdir(target, 0o755); err != nil { // a cache
 		return err
 	}
 	for i, file := range files {
@@ -187,7 +187,7 @@ func keep(dir, root, unpacked, release string) error {
 			return err
 		}
 		name := fmt.Sprintf("%02d-%s", i, filepath.Base(file))
-		if err := os.WriteFile(filepath.Join(target, name), module, 0o644); err != nil { //nolint:gosec // a cache
+		if err := os.WriteFile(filepath.Join(target, name), module, 0o644); err != nil { // a cache
 			return err
 		}
 	}
@@ -206,13 +206,13 @@ func makeDisk(ctx context.Context, disk, root string) error {
 	return err
 }
 
-// CopyDisk makes a copy of the disk, as sparse as that, for a machine that is to keep what it writes.
+// CopyDisk makes a sparse copy of the disk, for a virtual machine that keeps what it writes.
 func (i Image) CopyDisk(ctx context.Context, path string) error {
 	_, err := output(ctx, "cp", "--sparse=always", "--reflink=auto", i.Disk, path)
 	return err
 }
 
-// openImage returns the image that lies in home.
+// openImage returns the image in home.
 func openImage(home string) (Image, error) {
 	modules, err := filepath.Glob(filepath.Join(home, "modules", "*")) // sorted
 	if err != nil {

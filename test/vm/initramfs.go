@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// loadOrder lists the files of the modules and of those that they need, needed ones first, by the contents of a modules.dep: lines of
-// "file: file…" in which a module's needs are in the reverse of the order of loading.
+// loadOrder returns the files of the modules and of those that they need, needed ones first. A line of modules.dep is "file: file…",
+// with the needed modules in reverse load order.
 func loadOrder(modulesDep string, names []string) ([]string, error) {
 	needs := map[string][]string{}
 	files := map[string]string{}
@@ -39,7 +39,7 @@ func loadOrder(modulesDep string, names []string) ([]string, error) {
 	return order, nil
 }
 
-// archive is a cpio archive in the form "newc", which the kernel unpacks as its first root file system.
+// archive is a cpio archive of the format "newc", which the kernel unpacks as its initial root file system.
 type archive struct {
 	bytes.Buffer
 	entries int
@@ -50,13 +50,13 @@ const (
 	modeFile = 0o100755
 )
 
-// add appends a file, or a folder.
+// add appends a file or a directory.
 func (a *archive) add(name string, mode int, content []byte) {
 	a.entries++
 	if name == trailer {
 		a.entries = 0
 	}
-	// magic, inode, mode, uid, gid, links, time, size, device (2), device of the node (2), length of the name with its zero, check
+	// magic, inode, mode, uid, gid, links, time, size, device (2), device node (2), length of the name with its NUL, checksum
 	fmt.Fprintf(a, "070701%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X%08X",
 		a.entries, mode, 0, 0, 1, 0, len(content), 0, 0, 0, 0, len(name)+1, 0)
 	a.WriteString(name + "\x00")
@@ -70,7 +70,7 @@ const trailer = "TRAILER!!!"
 
 func (a *archive) pad() { a.Write(make([]byte, -a.Len()&3)) }
 
-// writeInitramfs writes an initramfs with the agent as its init and the modules' files.
+// writeInitramfs writes an initramfs with the agent as its init, and the modules.
 func writeInitramfs(path, agent string, modules []string) error {
 	var a archive
 	program, err := os.ReadFile(agent)

@@ -26,11 +26,11 @@ kernel/block/virtio_blk.ko: kernel/virtio/virtio_ring.ko kernel/virtio/virtio.ko
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if _, err := loadOrder(dep, []string{"floppy"}); err == nil || !strings.Contains(err.Error(), "floppy") {
-		t.Errorf("a module that is not there: %v", err)
+		t.Errorf("a module that does not exist: %v", err)
 	}
 }
 
-// The archive holds the agent and the modules, in the form that the kernel unpacks.
+// TestInitramfs checks that the archive holds the agent and the modules, in the format that the kernel unpacks.
 func TestInitramfs(t *testing.T) {
 	dir := t.TempDir()
 	agent, module := filepath.Join(dir, "agent"), filepath.Join(dir, "00-a.ko")
@@ -76,11 +76,11 @@ runc:
 		t.Errorf("%v, (-want +got):\n%s", err, diff)
 	}
 	if _, err := candidates("nothing:\n  Candidate: (none)\n"); err == nil || !strings.Contains(err.Error(), "nothing") {
-		t.Errorf("a package that is not there: %v", err)
+		t.Errorf("a package that does not exist: %v", err)
 	}
 }
 
-// A payload is as long as a disk can be.
+// TestPayload checks that the size of a payload is a multiple of the sector size.
 func TestPayload(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "f"), bytes.Repeat([]byte("x"), 700), 0o600); err != nil {
@@ -98,6 +98,6 @@ func TestPayload(t *testing.T) {
 		t.Errorf("%q, %v", out, err)
 	}
 	if err := WritePayload(disk, filepath.Join(dir, "none")); err == nil {
-		t.Error("a folder that is not there is no error")
+		t.Error("no error for a directory that does not exist")
 	}
 }

@@ -21,14 +21,14 @@ import (
 )
 
 const (
-	// bootTimeout is for the first answer, which takes ten seconds on an idle machine.
+	// bootTimeout is for the first response, which takes ten seconds on an idle host.
 	bootTimeout = 3 * time.Minute
-	// answerMargin is how much later than the agent the host gives a command up.
+	// answerMargin is how much longer than the agent the host waits for a command.
 	answerMargin = 30 * time.Second
 	memory       = 2048 // MiB
 )
 
-// kernelArguments make the boot fast, and the cgroups those of v2 alone.
+// kernelArguments make the boot fast and enable cgroup v2 only.
 const kernelArguments = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr audit=0 tsc=reliable no_timer_check " +
 	"systemd.unified_cgroup_hierarchy=1 systemd.show_status=0 systemd.mask=getty@tty1.service systemd.mask=serial-getty@ttyS0.service " +
 	"systemd.mask=apparmor.service systemd.mask=systemd-update-utmp.service systemd.mask=systemd-journal-flush.service"
@@ -37,7 +37,7 @@ const kernelArguments = "console=ttyS0 quiet panic=-1 mitigations=off nokaslr au
 type Machine struct {
 	dir   string
 	qemu  *exec.Cmd
-	ended chan struct{} // closed when QEMU has ended, by whatever cause
+	ended chan struct{} // closed when QEMU has exited
 	close func() error  // once
 
 	mu      sync.Mutex
@@ -46,17 +46,18 @@ type Machine struct {
 	id      int
 }
 
-// Options say what a machine is made of. All but Disk are required.
+// Options configure a virtual machine. All but Disk are required.
 type Options struct {
-	Dir     string // of the machine's files, with a short path since a socket lies there; the console's output is Dir/console
+	Dir     string // directory of the virtual machine's files, with a short path because it contains a socket; the console output is Dir/console
 	Agent   string // the program of test/vm/agent
 	Payload string // a file, the second disk
-	// Disk is the first disk where what is written is to stay: a copy of the image's, see [Image.CopyDisk]. Without one it is the image's,
-	// and what is written is gone with the machine.
+	// Disk is the first disk if its changes are to be kept: a copy of the image's, see [Image.CopyDisk]. Without one the image's disk is
+	// used, and changes are discarded.
 	Disk string
 }
 
-// Boot starts a machine from the image and returns when it runs commands. It lives until [Machine.Close], or until this process ends.
+// Boot starts a virtual machine from the image and returns when it runs commands. It runs until [Machine.Close], or until this process
+// exits.
 func Boot(ctx context.Context, image Image, o Options) (*Machine, error) {
 	initramfs := filepath.Join(o.Dir, "initramfs")
 	if err := writeInitramfs(initramfs, o.Agent, image.modules); err != nil {
@@ -64,7 +65,7 @@ func Boot(ctx context.Context, image Image, o Options) (*Machine, error) {
 	}
 	m := &Machine{dir: o.Dir, ended: make(chan struct{})}
 	m.close = sync.OnceValue(m.kill)
-	m.qemu = exec.Command("qemu-system-x86_64", arguments(image, o, initramfs)...) //nolint:noctx // Close ends it
+	m.qemu = exec.Command("qemu-system-x86_64", arguments(image, o, initramfs)...) // Close stops it
 	if err := m.start(); err != nil {
 		return nil, fmt.Errorf("boot machine: %w", err)
 	}
@@ -77,7 +78,7 @@ func Boot(ctx context.Context, image Image, o Options) (*Machine, error) {
 	return m, nil
 }
 
-// arguments are QEMU's. A /dev/kvm is not used, since on a machine that is emulated itself it is slower than TCG, if it works at all.
+// arguments returns QEMU's arguments. KVM is not used: on a host that is emulated itself it is slower than TCG, if it works at all.
 func arguments(image Image, o Options, initramfs string) []string {
 	root := "if=none,id=root,format=raw,cache=unsafe,file=" + o.Disk
 	if o.Disk == "" {
@@ -96,7 +97,7 @@ func arguments(image Image, o Options, initramfs string) []string {
 	}
 }
 
-// start starts QEMU so that it dies with this process.
+// start starts QEMU so that it is killed when this process exits.
 func (m *Machine) start() error {
 	log, err := os.Create(filepath.Join(m.dir, "qemu"))
 	if err != nil {
@@ -106,7 +107,7 @@ func (m *Machine) start() error {
 	m.qemu.SysProcAttr = &unix.SysProcAttr{Setpgid: true, Pdeathsig: unix.SIGKILL}
 	started := make(chan error)
 	go func() {
-		runtime.LockOSThread() // the signal comes when this thread ends
+		runtime.LockOSThread() // the parent death signal is sent when this thread exits
 		defer runtime.UnlockOSThread()
 		defer close(m.ended)
 		defer log.Close()
@@ -119,7 +120,7 @@ func (m *Machine) start() error {
 	return <-started
 }
 
-// meet connects to the agent and waits for its first answer.
+// meet connects to the agent and waits for its first response.
 func (m *Machine) meet(ctx context.Context) error {
 	t := time.NewTicker(20 * time.Millisecond)
 	defer t.Stop()
@@ -132,14 +133,14 @@ func (m *Machine) meet(ctx context.Context) error {
 		select {
 		case <-t.C:
 		case <-m.ended:
-			return errors.New("qemu has ended")
+			return errors.New("qemu has exited")
 		case <-ctx.Done():
 			return fmt.Errorf("connect to the agent: %w", ctx.Err())
 		}
 	}
 }
 
-// ExitError is a command that has ended with something else than 0.
+// ExitError is a command that failed.
 type ExitError struct {
 	Args []string
 	wire.End
@@ -147,11 +148,11 @@ type ExitError struct {
 
 func (e *ExitError) Error() string { return fmt.Sprintf("run %v: %s", e.Args, e.End.Error) }
 
-// Command is a program to run in a machine; see [Machine.Run].
+// Command is a program to run in a virtual machine; see [Machine.Run].
 type Command = wire.Command
 
-// Run runs a command as root in the machine to its end and writes its output, as it comes, to w. Its error is an [ExitError] where the
-// command failed. The end of ctx, or no answer for some time after the command's timeout, makes the machine unusable.
+// Run runs a command as root in the virtual machine and copies its output to w as it comes. The error is an [ExitError] if the command
+// failed. If ctx is done, or the agent does not respond in time after the command's timeout, the virtual machine is unusable.
 func (m *Machine) Run(ctx context.Context, w io.Writer, c Command) error {
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout+answerMargin)
 	defer cancel()
@@ -171,8 +172,8 @@ func (m *Machine) Run(ctx context.Context, w io.Writer, c Command) error {
 	return nil
 }
 
-// Close kills the machine, as a loss of power does: of its own disk it keeps what it had written and not what it was about to. It
-// returns when the machine has ended. Closing it again says the same.
+// Close kills the virtual machine, like a loss of power: its own disk keeps what was written, without what was still buffered. It
+// returns when QEMU has exited. Further calls return the same result.
 func (m *Machine) Close() error { return m.close() }
 
 func (m *Machine) kill() error {
@@ -187,7 +188,7 @@ func (m *Machine) kill() error {
 	return err
 }
 
-// tail is the end of a file.
+// tail returns the end of a file.
 func tail(path string) string {
 	text, err := os.ReadFile(path)
 	if err != nil {

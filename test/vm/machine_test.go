@@ -9,7 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The machine has what the other tests are run in it for: cgroup v2 alone with the controllers, systemd, every capability.
+// TestMachine checks that the virtual machine has what the other tests need: cgroup v2 only, with its controllers, systemd, and all
+// capabilities.
 func TestMachine(t *testing.T) {
 	got := strings.Split(strings.TrimSpace(machine.sh(t, `stat -f -c %T /sys/fs/cgroup
 		cat /sys/fs/cgroup/cgroup.controllers

@@ -16,20 +16,20 @@ import (
 	"github.com/podstead/podstead/test/vm"
 )
 
-// payload is where the programs lie in the machine.
+// payload is the directory of the programs in the virtual machine.
 const payload = "/payload"
 
-// deadline is for what comes within seconds on an idle machine.
+// deadline is for operations that take seconds on an idle host.
 const deadline = 2 * time.Minute
 
-// drivers are loaded before the tests. The kernel would load them for the first pod, which takes longer in an emulated machine than
-// Podstead waits for a network anywhere.
+// drivers are loaded before the tests. Loading them on demand for the first pod takes longer in an emulated machine than Podstead waits
+// for a network.
 const drivers = "overlay veth bridge nf_tables nft_chain_nat nft_ct nft_fib_inet nft_masq nft_nat nft_redir nft_reject_inet"
 
-// machine is the one that tests share which leave no more behind than they found. Booting takes longer than most of them.
+// machine is shared by the tests that leave nothing behind. Booting takes longer than most of them.
 var machine guest
 
-// parts are what machines are made of.
+// parts are what virtual machines are built from.
 var parts struct {
 	image          vm.Image
 	agent, payload string
@@ -46,9 +46,9 @@ func TestMain(m *testing.M) {
 
 func runTests(m *testing.M) (status int, err error) {
 	if os.Geteuid() != 0 {
-		return 1, errors.New("these tests need root: they make a root file system")
+		return 1, errors.New("these tests must run as root: they build a root file system")
 	}
-	dir, err := os.MkdirTemp("", "vm") // short, since a socket lies in it
+	dir, err := os.MkdirTemp("", "vm") // short, because it contains a socket
 	if err != nil {
 		return 1, err
 	}
@@ -75,11 +75,11 @@ func runTests(m *testing.M) (status int, err error) {
 	if err := machine.install(ctx); err != nil {
 		return 1, err
 	}
-	fmt.Fprintf(os.Stderr, "machine: built in %.0f s, booted in %.0f s\n", built.Sub(start).Seconds(), time.Since(built).Seconds())
+	fmt.Fprintf(os.Stderr, "virtual machine: built in %.0f s, booted in %.0f s\n", built.Sub(start).Seconds(), time.Since(built).Seconds())
 	return m.Run(), nil
 }
 
-// buildPayload compiles the agent, and what the tests run in the machine, for a machine without a compiler.
+// buildPayload compiles the agent, and the programs and tests that run in the virtual machine.
 func buildPayload(ctx context.Context, repository, dir, agent, disk string) error {
 	tree := filepath.Join(dir, "payload")
 	for _, args := range [][]string{

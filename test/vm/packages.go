@@ -15,19 +15,19 @@ import (
 const (
 	suite       = "bookworm"
 	kernelMeta  = "linux-image-cloud-amd64"
-	recipe      = "1" // another one for an image that is made in another way of the same packages
+	recipe      = "1" // changed when an image is built differently from the same packages
 	modulesPath = "usr/lib/modules"
 )
 
-// guestPackages are what the machine has beside Debian's essential packages.
+// guestPackages are what the virtual machine has beside Debian's essential packages.
 var guestPackages = []string{"apparmor", "dbus", "iproute2", "kmod", "mount", "nftables", "procps", "runc", "systemd", "systemd-sysv"}
 
-// output runs a program of the host to its end and returns what it wrote. The error of one that failed tells what it said last.
+// output runs a program on the host and returns its output. The error has the end of its standard error.
 func output(ctx context.Context, name string, args ...string) (string, error) {
 	cmd := exec.CommandContext(ctx, name, args...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
-	cmd.WaitDelay = 10 * time.Second // for children that hold the output
+	cmd.WaitDelay = 10 * time.Second // for children that keep the output open
 	out, err := cmd.Output()
 	if err != nil {
 		said := strings.TrimSpace(stderr.String())
@@ -36,7 +36,7 @@ func output(ctx context.Context, name string, args ...string) (string, error) {
 	return string(out), nil
 }
 
-// kernelPackage is the package of the kernel that Debian has now.
+// kernelPackage returns the name of Debian's current kernel package.
 func kernelPackage(ctx context.Context) (string, error) {
 	out, err := output(ctx, "apt-cache", "depends", "--important", kernelMeta)
 	if err != nil {
@@ -50,7 +50,7 @@ func kernelPackage(ctx context.Context) (string, error) {
 	return "", fmt.Errorf("find kernel: %s depends on none", kernelMeta)
 }
 
-// imageKey names an image by the versions of the packages that it is made of.
+// imageKey names an image after the versions of its packages.
 func imageKey(ctx context.Context, kernel string) (string, error) {
 	out, err := output(ctx, "apt-cache", append([]string{"policy", kernel}, guestPackages...)...)
 	if err != nil {
@@ -61,13 +61,13 @@ func imageKey(ctx context.Context, kernel string) (string, error) {
 		return "", err
 	}
 	if len(versions) != len(guestPackages)+1 {
-		return "", fmt.Errorf("look for packages: apt knows only %v: run apt-get update", versions)
+		return "", fmt.Errorf("find packages: apt has only %v: run apt-get update", versions)
 	}
 	sum := sha256.Sum256([]byte(recipe + "\n" + strings.Join(versions, "\n")))
 	return hex.EncodeToString(sum[:6]), nil
 }
 
-// candidates reads "name version" of each package out of what apt-cache policy says, sorted.
+// candidates parses the output of apt-cache policy into a sorted list of "name version".
 func candidates(policy string) ([]string, error) {
 	var versions []string
 	name := ""
@@ -75,7 +75,7 @@ func candidates(policy string) ([]string, error) {
 		text := strings.TrimSpace(line)
 		if version, ok := strings.CutPrefix(text, "Candidate: "); ok {
 			if version == "(none)" {
-				return nil, fmt.Errorf("look for packages: apt has no %s", name)
+				return nil, fmt.Errorf("find packages: apt has no %s", name)
 			}
 			versions = append(versions, name+" "+version)
 		} else if !strings.HasPrefix(line, " ") {

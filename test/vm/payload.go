@@ -7,10 +7,10 @@ import (
 	"os"
 )
 
-// sector is what the size of a disk is a multiple of.
+// sector is the unit of a disk's size.
 const sector = 512
 
-// WritePayload writes what is in a folder as a tar that can be a disk, which the machine sees as /dev/vdb.
+// WritePayload writes a directory as a tar archive that can be attached as a disk. The virtual machine sees it as /dev/vdb.
 func WritePayload(path, dir string) (err error) {
 	f, err := os.Create(path)
 	if err != nil {

@@ -17,19 +17,18 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// lib is what the scripts of containers have in common. They write down that they begin, and wait for files, in a folder that a boot
-// takes away.
+// lib is shared by the scripts of containers. They record that they started, and wait for files, in a directory that a boot clears.
 const lib = `begin() { echo $1 >> /data/begun; }
 await() { until [ -e /data/$1 ]; do sleep 0.2; done; }
 serve() { trap 'exit 0' TERM; while :; do sleep 1 & wait; done; }
 `
 
-// podFile is the file of a pod.
+// podFile returns a pod file.
 func podFile(name, more string, containers ...string) string {
 	return fmt.Sprintf("name = %q\nimageArchives = [%q]\n%s\n", name, payload+"/busybox.tar", more) + strings.Join(containers, "")
 }
 
-// container is one of a pod's "containers" or "initContainers". Its name is that under which it writes down that it began.
+// container returns one of a pod's "containers" or "initContainers". It records its name when it starts.
 func container(list, name, script, more string) string {
 	return fmt.Sprintf(`[[%s]]
 name = %q
@@ -45,7 +44,7 @@ mountPath = "/data"
 const data = `volumes = [{ name = "data", hostPath = { path = "/run/data", type = "DirectoryOrCreate" } }, { name = "scratch", emptyDir = {} }, { name = "memory", emptyDir = { medium = "Memory" } }]
 `
 
-// volumes are mounts of an init container's, of what is looked into after the boot.
+// volumes are mounts of an init container, which are checked after the boot.
 const volumes = `[[initContainers.volumeMounts]]
 name = "scratch"
 mountPath = "/scratch"
@@ -53,9 +52,9 @@ mountPath = "/scratch"
 name = "memory"
 mountPath = "/memory"`
 
-// rebooted are the pods that lose their machine, each in another state.
+// rebooted are the pods that are running when the power is cut, each in another state.
 var rebooted = map[string]string{
-	// runs, after init containers and a sidecar
+	// running, after init containers and a sidecar
 	"order": podFile("order", data+`restartPolicy = "Always"`+"\nterminationGracePeriodSeconds = 1",
 		container("initContainers", "one", "await one", ""),
 		container("initContainers", "two", "for v in scratch memory; do [ ! -e /$v/mark ] || begin $v; echo kept | dd of=/$v/mark conv=fsync; done", volumes),
@@ -64,22 +63,22 @@ startupProbe = { exec = { command = ["test", "-e", "/up"] }, periodSeconds = 1, 
 		container("initContainers", "three", "", ""),
 		container("containers", "app", "exec httpd -f -p 80", `readinessProbe = { tcpSocket = { port = 80 }, periodSeconds = 1, timeoutSeconds = 60 }`),
 		container("containers", "aide", "serve", "")),
-	// has done one half of its work
+	// one of two containers has completed
 	"batch": podFile("batch", data+`restartPolicy = "OnFailure"`+"\nterminationGracePeriodSeconds = 1",
 		container("containers", "done", "", ""), container("containers", "works", "serve", "")),
-	// may not run twice
+	// must not run twice
 	"once": podFile("once", data+`restartPolicy = "Never"`, container("containers", "only", "serve", "")),
-	// waits an hour for its fourth run
+	// backs off for an hour before its fourth run
 	"crash": podFile("crash", data+"restartBackoff = { initialSeconds = 1, factor = 3600, maxSeconds = 3600 }", container("containers", "fails", "exit 1", "")),
-	// is being deleted
+	// being deleted
 	"leaving": podFile("leaving", data+"terminationGracePeriodSeconds = 600",
 		container("containers", "leaves", "serve", `lifecycle.preStop.exec.command = ["sh", "-c", "echo hook >> /data/begun; sleep 600"]`)),
 }
 
-// TestRow41: the machine loses its power and is started again. Everything begins anew in its order, what is done and what may not run
-// twice is left alone, and what was known is known.
-func TestRow41(t *testing.T) {
-	dir, err := os.MkdirTemp("", "vm") // short, since sockets lie in it
+// TestPowerLossRestartsPods cuts the power and boots again. Everything starts again in order; what has completed or must not run twice
+// does not; state and events are kept.
+func TestPowerLossRestartsPods(t *testing.T) {
+	dir, err := os.MkdirTemp("", "vm") // short, because it contains sockets
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -95,7 +94,7 @@ func TestRow41(t *testing.T) {
 	first := power(t, filepath.Join(dir, "1"), disk)
 	settle(t, first)
 	before, doctor, store := first.pods(t), first.doctor(t), first.store(t)
-	if err := first.Close(); err != nil { // the cut
+	if err := first.Close(); err != nil { // the power is cut
 		t.Fatal(err)
 	}
 
@@ -107,7 +106,7 @@ func TestRow41(t *testing.T) {
 	second.begun(t, "two", "side")
 	second.open(t, "side")
 	second.begun(t, "three", "aide")
-	second.eventually(t, "all that is to run runs", running+"! grep -q ^leaving /tmp/get")
+	second.eventually(t, "all pods that restart are running", running+"! grep -q ^leaving /tmp/get")
 	after := second.pods(t)
 	checkBegun(t, second)
 	checkOrder(t, before["order"], after["order"])
@@ -122,7 +121,7 @@ func TestRow41(t *testing.T) {
 	checkEnd(t, second)
 }
 
-// power starts the machine of a disk.
+// power boots a virtual machine with a disk.
 func power(t *testing.T, dir, disk string) guest {
 	t.Helper()
 	if err := os.Mkdir(dir, 0o700); err != nil {
@@ -145,13 +144,13 @@ func power(t *testing.T, dir, disk string) guest {
 	return g
 }
 
-// running is a script that succeeds when the pods are as they come to be.
+// running is a script that succeeds when the pods are in their expected state.
 const running = `podstead get > /tmp/get; cat /tmp/get
 grep -q '^order  *3/3  *Running ' /tmp/get; grep -q '^batch .*Completed\|^batch  *1/2 ' /tmp/get
 grep -q '^crash .* CrashLoopBackOff ' /tmp/get
 `
 
-// settle installs Podstead as a service that starts with the machine, and brings its pods to where the power is cut.
+// settle installs Podstead as a service that starts at boot, and brings the pods into the state in which the power is cut.
 func settle(t *testing.T, g guest) {
 	t.Helper()
 	if err := g.install(t.Context()); err != nil {
@@ -168,7 +167,7 @@ func settle(t *testing.T, g guest) {
 	for path, text := range files {
 		script += "cat > " + path + " <<'E'\n" + text + "E\n"
 	}
-	g.sh(t, script+"systemctl daemon-reload; systemctl enable podstead; sync; systemctl start podstead") // what was installed long ago is on the disk
+	g.sh(t, script+"systemctl daemon-reload; systemctl enable podstead; sync; systemctl start podstead") // sync: the installation is on the disk
 	g.open(t, "one")
 	g.open(t, "side")
 	g.sh(t, payload+"/keep /root/*.toml")
@@ -179,7 +178,7 @@ func settle(t *testing.T, g guest) {
 	g.begun(t, "hook")
 }
 
-// begun waits until each of these, which are expressions, has begun in this boot. Each has the time of all.
+// begun waits until each of these, which are regular expressions, has started since the boot. Each has the whole timeout.
 func (g guest) begun(t *testing.T, names ...string) {
 	t.Helper()
 	for _, name := range names {
@@ -187,13 +186,13 @@ func (g guest) begun(t *testing.T, names ...string) {
 	}
 }
 
-// open lets a container pass that waits for it.
+// open lets the container pass that waits for this gate.
 func (g guest) open(t *testing.T, gate string) {
 	t.Helper()
 	g.sh(t, "echo open_"+gate+" >> /run/data/begun; touch /run/data/"+gate)
 }
 
-// pods are all of the machine, by name.
+// pods returns all pods, by name.
 func (g guest) pods(t *testing.T) map[string]api.Pod {
 	t.Helper()
 	text := g.sh(t, "podstead get -o json")
@@ -208,7 +207,7 @@ func (g guest) pods(t *testing.T) map[string]api.Pod {
 	return pods
 }
 
-// doctor is what `podstead doctor` thinks of the machine.
+// doctor returns the grades of `podstead doctor`.
 func (g guest) doctor(t *testing.T) map[string]string {
 	t.Helper()
 	text := g.sh(t, "podstead doctor -o json")
@@ -223,30 +222,30 @@ func (g guest) doctor(t *testing.T) map[string]string {
 	return grades
 }
 
-// store lists the files of images with their checksums: blobs, and what they were unpacked to.
+// store lists the files of images with their checksums: blobs, and the snapshots that they were unpacked to.
 func (g guest) store(t *testing.T) []string {
 	t.Helper()
 	lines := strings.Split(g.sh(t, `cd /var/lib/podstead/engine; find io.containerd.content.v1.content/blobs io.containerd.snapshotter.v1.overlayfs/snapshots/1/fs -type f | sort | xargs sha256sum`), "\n")
 	for _, line := range lines {
 		if sum, path, _ := strings.Cut(line, "  "); strings.Contains(path, "/blobs/") && filepath.Base(path) != sum {
-			t.Errorf("the content of %s is %s", path, sum)
+			t.Errorf("checksum of %s: %s", path, sum)
 		}
 	}
 	return lines
 }
 
-// checkInit looks at the pods when the first init container of one runs again.
+// checkInit checks the pods while the first init container of one runs again.
 func checkInit(t *testing.T, pods map[string]api.Pod) {
 	t.Helper()
 	status := pods["order"].Status
 	if status.Phase != lifecycle.PhasePending {
-		t.Errorf("the phase is %s while an init container runs", status.Phase)
+		t.Errorf("phase %s while an init container runs, want Pending", status.Phase)
 	}
 	var conditions []string
 	for _, c := range status.Conditions {
 		conditions = append(conditions, fmt.Sprintf("%s %s", c.Type, c.Status))
 	}
-	// As with the kubelet, a pod of which an app container has run stays initialized.
+	// As with the kubelet, a pod stays initialized once a regular container has run.
 	want := []string{"PodScheduled True", "PodReadyToStartContainers True", "Initialized True", "ContainersReady False", "Ready False"}
 	if diff := cmp.Diff(want, conditions); diff != "" {
 		t.Errorf("conditions while an init container runs (-want +got):\n%s", diff)
@@ -255,21 +254,21 @@ func checkInit(t *testing.T, pods map[string]api.Pod) {
 		want := "PodInitializing"
 		switch c.Name {
 		case "one":
-			want = "runs"
+			want = "running"
 		case "app", "aide":
 			want = "Unknown 255"
 		}
 		if got := stateOf(c); got != want {
-			t.Errorf("while the first init container runs again, %s is %q, want %q", c.Name, got, want)
+			t.Errorf("while the first init container runs again: %s is %q, want %q", c.Name, got, want)
 		}
 	}
 }
 
-// stateOf is the state of a container in a few words.
+// stateOf returns the state of a container in a few words.
 func stateOf(c lifecycle.ContainerStatus) string {
 	switch {
 	case c.State.Running != nil:
-		return "runs"
+		return "running"
 	case c.State.Terminated != nil:
 		return endOf(c.State)
 	case c.State.Waiting != nil && c.State.Waiting.Message != "":
@@ -287,50 +286,50 @@ func endOf(s lifecycle.State) string {
 	return fmt.Sprintf("%s %d", s.Terminated.Reason, s.Terminated.ExitCode)
 }
 
-// checkBegun looks at what began after the boot, and in which order.
+// checkBegun checks what started after the boot, and in which order.
 func checkBegun(t *testing.T, g guest) {
 	t.Helper()
 	begun := strings.Fields(g.sh(t, "cat /run/data/begun"))
 	for _, name := range []string{"done", "only", "fails", "leaves", "hook", "memory"} {
 		if slices.Contains(begun, name) {
-			t.Errorf("%s is there after the boot", name)
+			t.Errorf("%s started again after the boot", name)
 		}
 	}
 	begun = slices.DeleteFunc(begun, func(name string) bool { return name == "works" }) // of another pod
 	want := []string{"one", "open_one", "two", "scratch", "side", "open_side", "three", "app", "aide"}
 	if diff := cmp.Diff(want, begun); diff != "" {
-		t.Errorf("what began after the boot (-want +got):\n%s", diff)
+		t.Errorf("containers started after the boot (-want +got):\n%s", diff)
 	}
 }
 
-// checkOrder looks at the pod that runs as it did before.
+// checkOrder checks the pod that runs as before.
 func checkOrder(t *testing.T, before, after api.Pod) {
 	t.Helper()
 	if before.Metadata.UID != after.Metadata.UID {
-		t.Errorf("the pod was %s and is %s", before.Metadata.UID, after.Metadata.UID)
+		t.Errorf("pod UID was %s, is %s", before.Metadata.UID, after.Metadata.UID)
 	}
 	if !before.Status.StartTime.Equal(after.Status.StartTime) {
-		t.Errorf("the pod began at %s and now at %s", before.Status.StartTime, after.Status.StartTime)
+		t.Errorf("start time was %s, is %s", before.Status.StartTime, after.Status.StartTime)
 	}
 	var got []string
 	for _, c := range slices.Concat(after.Status.InitContainerStatuses, after.Status.ContainerStatuses) {
-		got = append(got, fmt.Sprintf("%s: %s, restarts %d, before %s", c.Name, stateOf(c), c.RestartCount, endOf(c.LastState)))
+		got = append(got, fmt.Sprintf("%s: %s, restarts %d, last %s", c.Name, stateOf(c), c.RestartCount, endOf(c.LastState)))
 	}
 	want := []string{
-		"one: Completed 0, restarts 1, before Completed 0", "two: Completed 0, restarts 1, before Completed 0",
-		"side: runs, restarts 1, before Unknown 255", "three: Completed 0, restarts 1, before Completed 0",
-		"aide: runs, restarts 1, before Unknown 255", "app: runs, restarts 1, before Unknown 255",
+		"one: Completed 0, restarts 1, last Completed 0", "two: Completed 0, restarts 1, last Completed 0",
+		"side: running, restarts 1, last Unknown 255", "three: Completed 0, restarts 1, last Completed 0",
+		"aide: running, restarts 1, last Unknown 255", "app: running, restarts 1, last Unknown 255",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("containers (-want +got):\n%s", diff)
 	}
 }
 
-// checkOthers looks at the pods that do not begin anew as a whole.
+// checkOthers checks the pods that do not restart as a whole.
 func checkOthers(t *testing.T, before, after map[string]api.Pod) {
 	t.Helper()
 	if _, there := after["leaving"]; there {
-		t.Error("a pod that was being deleted is there")
+		t.Error("a pod that was being deleted still exists")
 	}
 	describe := func(pod api.Pod) []string {
 		lines := []string{pod.Metadata.UID, string(pod.Status.Phase)}
@@ -342,7 +341,7 @@ func checkOthers(t *testing.T, before, after map[string]api.Pod) {
 	uid := func(name string) string { return before[name].Metadata.UID }
 	waits := "CrashLoopBackOff (back-off 1h0m0s restarting failed container=fails pod=crash_default(" + uid("crash") + "))"
 	for name, want := range map[string][]string{
-		"batch": {uid("batch"), "Running", "done: Completed 0, restarts 0", "works: runs, restarts 1"},
+		"batch": {uid("batch"), "Running", "done: Completed 0, restarts 0", "works: running, restarts 1"},
 		"once":  {uid("once"), "Failed", "only: Unknown 255, restarts 0"},
 		"crash": {uid("crash"), "Running", "fails: " + waits + ", restarts 2"},
 	} {
@@ -352,7 +351,7 @@ func checkOthers(t *testing.T, before, after map[string]api.Pod) {
 	}
 }
 
-// checkWords looks at what people are told.
+// checkWords checks that `podstead why` names the reboot.
 func checkWords(t *testing.T, g guest) {
 	t.Helper()
 	for _, pod := range []string{"order", "batch", "once", "crash", "leaving"} {
@@ -363,7 +362,7 @@ func checkWords(t *testing.T, g guest) {
 	g.sh(t, "podstead logs once")
 }
 
-// checkEnd takes the pods away and looks for what is left of them, also of those before the cut.
+// checkEnd deletes the pods and checks that nothing is left, also of the time before the cut.
 func checkEnd(t *testing.T, g guest) {
 	t.Helper()
 	g.sh(t, "podstead delete --all --force")

@@ -15,23 +15,23 @@ import (
 )
 
 const (
-	// resourceTests depend on the kernel's and the init's way with cgroups.
+	// resourceTests depend on how the kernel and the init system handle cgroups.
 	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit " +
-		"TestOOM TestOOMPodLimit TestOOMChild TestOOMWithoutDaemon TestProcessInside TestShimKilled"
-	// securityTests depend on what the kernel, and who runs the tests, can do: AppArmor, all capabilities.
+		"TestOOM TestOOMOfThePod TestOOMOfAChild TestOOMWhileAway TestProcessInside TestShimKilled"
+	// securityTests depend on what the kernel supports and on the capabilities of the tests: AppArmor, all capabilities.
 	securityTests = "TestFieldsUsers TestFieldsGroup TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsCapabilities TestFieldsPrivileges TestFieldsPrivileged " +
 		"TestFieldsProcMount TestFieldsSeccomp TestFieldsAppArmor TestFieldsSysctls TestExecPrivileges " +
 		"TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace TestIDRangeOfPod TestUserNamespaceRefused"
 )
 
-// suites are those of the runtime's tests that are run in the machine, by the driver that makes cgroups. Each name stands for at least
-// one test, and may be an expression.
+// suites are the runtime tests that run in the virtual machine, by cgroup driver. Each name matches at least one test and may be a
+// regular expression.
 var suites = []struct{ driver, tests string }{
 	{"cgroupfs", resourceTests + " " + securityTests},
 	{"systemd", resourceTests + " TestExecKillsProcesses TestDaemonKilled"},
 }
 
-// TestRuntime runs tests of the runtime in the machine. They are the ones that run on other machines too.
+// TestRuntime runs tests of package runtime in the virtual machine. They run on other hosts, too.
 func TestRuntime(t *testing.T) {
 	for _, suite := range suites {
 		t.Run(suite.driver, func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestRuntime(t *testing.T) {
 			err := machine.Run(t.Context(), io.MultiWriter(&said, os.Stdout), vm.Command{
 				Args: []string{payload + "/runtime.test", "-test.v", "-test.timeout=14m", "-test.run=^(" + strings.ReplaceAll(suite.tests, " ", "|") + ")$"},
 				Env:  []string{"PODSTEAD_TEST_PROGRAMS=" + payload, "PODSTEAD_TEST_CGROUP_DRIVER=" + suite.driver},
-				// more than the tests', which then say where they are
+				// longer than the tests' own timeout, which reports where they hang
 				Timeout: 15 * time.Minute,
 			})
 			if err != nil {

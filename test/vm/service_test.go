@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The daemon as a service of systemd, which makes the cgroups.
+// service is the systemd unit of the daemon, with the systemd cgroup driver.
 const service = `[Service]
 Type=notify
 ExecStart=` + payload + `/podstead daemon --engine-cgroup-driver systemd
@@ -36,8 +36,8 @@ readinessProbe = { exec = { command = ["test", "-e", "/data/up"] }, periodSecond
 livenessProbe = { exec = { command = ["true"] }, periodSeconds = 5, timeoutSeconds = 30 }
 `
 
-// TestService: an init container that lacks memory is killed for it and tried again, the pod outlives its daemon, which systemd runs,
-// and nothing of it is left to systemd at the end.
+// TestService: an init container is OOM-killed and restarts; the pod survives a restart of its daemon by systemd; no unit is left at the
+// end.
 func TestService(t *testing.T) {
 	machine.sh(t, `mkdir -p /root/data; cat > /run/systemd/system/podstead.service <<'E'
 `+service+`E
@@ -56,38 +56,38 @@ systemctl start podstead
 		t.Helper()
 		machine.eventually(t, what, `podstead get life > /tmp/life; grep -q ' `+is+` ' /tmp/life || { cat /tmp/life; false; }`)
 	}
-	ready("the pod is ready, as the probe in it says", "1/1")
+	ready("the pod is ready by its probe", "1/1")
 	before := look(t)
 	if want := "1 OOMKilled 137"; before.init != want {
-		t.Errorf("the init container was restarted, and had ended, as %q, want %q", before.init, want)
+		t.Errorf("restarts and last state of the init container: %q, want %q", before.init, want)
 	}
 	units := strings.Fields(machine.sh(t, `systemctl list-units --plain --no-legend 'podstead*.scope' 'podstead-*.slice' | cut -d ' ' -f 1`))
 	if len(units) != 3 || !strings.HasPrefix(before.place, "/podstead.slice/podstead-") || !strings.HasSuffix(before.place, ".scope") {
-		t.Errorf("units %v, the container is in %s, want a scope for it and one for the shim in a slice", units, before.place)
+		t.Errorf("units %v, cgroup of the container %s, want a slice with two scopes: container and shim", units, before.place)
 	}
 
 	daemon := machine.sh(t, `systemctl show -P MainPID podstead`)
 	machine.sh(t, `systemctl kill --signal=KILL --kill-whom=main podstead`)
 	machine.eventually(t, "systemd starts the daemon again", `now=$(systemctl show -P MainPID podstead); echo $now
 		systemctl is-active podstead && [ "$now" != 0 -a "$now" != `+strings.TrimSpace(daemon)+` ]`)
-	ready("the new daemon knows the pod", "1/1")
+	ready("the new daemon reports the pod", "1/1")
 	machine.sh(t, `systemctl daemon-reload; rm /root/data/up`)
-	ready("the new daemon's probe sees the difference", "0/1")
+	ready("the new daemon's probe fails", "0/1")
 	if after := look(t); after != before {
 		t.Errorf("the pod was %+v and is %+v", before, after)
 	}
 
 	machine.sh(t, `podstead delete life; cat /root/data/bye; systemctl stop podstead; ! systemctl is-failed podstead`)
-	machine.eventually(t, "nothing is left to systemd", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*'; systemctl --failed --no-legend
+	machine.eventually(t, "no unit is left", `left=$(systemctl list-units --all --plain --no-legend 'podstead-*'; systemctl --failed --no-legend
 		find /sys/fs/cgroup -name '*podstead*' -not -path '*/podstead.slice'
 		ip -o link | grep -v ' lo:' || true; nft list tables; pgrep -x podstead || true); echo "$left"; [ -z "$left" ]`)
 }
 
-// seen is what must not change of a container when its daemon does.
+// seen is what must not change for a container when its daemon restarts.
 type seen struct {
 	id, place, pid string
 	restarts       int
-	init           string // how often the init container was restarted, and why
+	init           string // restart count and last state of the init container
 }
 
 func look(t *testing.T) seen {

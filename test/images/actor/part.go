@@ -79,7 +79,7 @@ const log = "log"
 
 // tell writes a line. Lines of several actors do not mix: each is one write to the end of the file.
 func (p *part) tell(event string) error {
-	f, err := os.OpenFile(p.at(log), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666) //nolint:gosec // actors may have different users
+	f, err := os.OpenFile(p.at(log), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666) // actors may have different users
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (p *part) leaveBehind() error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(self, p.name+"-left", "run="+p.leave.String()) //nolint:gosec,noctx // it outlives this process on purpose
+	cmd := exec.Command(self, p.name+"-left", "run="+p.leave.String()) // it outlives this process on purpose
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd.Start()
 }
@@ -122,7 +122,7 @@ func (p *part) eatMemory() error {
 		if err != nil {
 			return err
 		}
-		err = exec.Command(self, p.name+"-child", "eat=self").Run() //nolint:gosec,noctx // it ends by the kernel
+		err = exec.Command(self, p.name+"-child", "eat=self").Run() // it ends by the kernel
 		if _, killed := errors.AsType[*exec.ExitError](err); !killed {
 			return fmt.Errorf("child was not killed: %v", err) //nolint:errorlint // there may be none
 		}

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fileAttempts are those on files and devices.
+// fileAttempts are attempts on files and devices.
 var fileAttempts = map[string]attempt{
 	"read":      words(1, read),
 	"write":     words(1, write),
@@ -20,17 +20,17 @@ var fileAttempts = map[string]attempt{
 	"device":    words(3, device),
 	"link":      words(2, func(w []string) (string, error) { return "", unix.Link(w[0], w[1]) }),
 	"symlink":   words(2, func(w []string) (string, error) { return "", unix.Symlink(w[0], w[1]) }),
-	"mkdir":     words(1, func(w []string) (string, error) { return "", os.MkdirAll(w[0], 0o755) }), //nolint:gosec // it is hostile
+	"mkdir":     words(1, func(w []string) (string, error) { return "", os.MkdirAll(w[0], 0o755) }), // writable by others on purpose
 	"remove":    words(1, func(w []string) (string, error) { return "", unix.Unlink(w[0]) }),
 	"truncate":  words(2, truncate),
 	"handle":    words(1, handle),
 	"chroot-up": words(1, chrootUp),
 	"above":     words(1, above),
 	"setuid":    words(1, setuid),
-	"deepen":    words(2, deepen),
+	"nest":      words(2, nest),
 }
 
-// read tells how much of a file can be read, up to a page.
+// read returns how much of a file can be read, up to a page.
 func read(w []string) (string, error) {
 	fd, err := unix.Open(w[0], unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -41,7 +41,7 @@ func read(w []string) (string, error) {
 	return fmt.Sprint(max(n, 0), " bytes"), err
 }
 
-// write opens a file for writing and writes nothing.
+// write opens a file for writing, but writes nothing.
 func write(w []string) (string, error) {
 	fd, err := unix.Open(w[0], unix.O_WRONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -50,13 +50,13 @@ func write(w []string) (string, error) {
 	return "", unix.Close(fd)
 }
 
-// list tells how many entries a folder has.
+// list returns the number of entries of a directory.
 func list(w []string) (string, error) {
 	entries, err := os.ReadDir(w[0])
 	return fmt.Sprint(len(entries), " entries"), err
 }
 
-// device makes a node of a device ("b 254 0") and opens it for reading.
+// device creates a device node ("b 254 0") and opens it for reading.
 func device(w []string) (string, error) {
 	major, err := strconv.ParseUint(w[1], 10, 32)
 	if err != nil {
@@ -72,13 +72,13 @@ func device(w []string) (string, error) {
 	}
 	node := filepath.Join(os.TempDir(), "node-"+w[0]+w[1]+"-"+w[2])
 	if err := unix.Mknod(node, kind|0o600, int(unix.Mkdev(uint32(major), uint32(minor)))); err != nil {
-		return "", fmt.Errorf("make node: %w", err)
+		return "", fmt.Errorf("create node: %w", err)
 	}
 	defer os.Remove(node)
 	return read([]string{node})
 }
 
-// truncate makes a file so many GiB long, which takes nothing on a disk.
+// truncate makes a file so many GiB long. It takes no space on disk.
 func truncate(w []string) (string, error) {
 	size, err := strconv.ParseInt(w[1], 10, 32)
 	if err != nil {
@@ -87,7 +87,7 @@ func truncate(w []string) (string, error) {
 	return "", unix.Truncate(w[0], size<<30)
 }
 
-// handle opens the root of the file system that a path lies on by a handle, as CVE-2014-3519 ("shocker") did.
+// handle opens the root of the file system of a path by a file handle, as CVE-2014-3519 ("shocker") did.
 func handle(w []string) (string, error) {
 	dir, err := unix.Open(w[0], unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -101,8 +101,7 @@ func handle(w []string) (string, error) {
 	return "", unix.Close(fd)
 }
 
-// chrootUp leaves a root directory by the old trick of a process that has its working directory outside of it, and looks for a
-// path of the machine there.
+// chrootUp leaves the root directory through a working directory outside of it, and looks for a path of the host there.
 func chrootUp(w []string) (string, error) {
 	self, err := unix.Open("/", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -119,11 +118,11 @@ func chrootUp(w []string) (string, error) {
 	if err := unix.Fchdir(self); err != nil {
 		return "", err
 	}
-	found, lookErr := above(w)
-	return found, errors.Join(lookErr, unix.Chroot("."))
+	found, aboveErr := above(w)
+	return found, errors.Join(aboveErr, unix.Chroot("."))
 }
 
-// above looks for an absolute path of the machine above the working directory, where one lies outside of every root.
+// above looks for an absolute path of the host above the working directory, which may be outside of every root.
 func above(w []string) (string, error) {
 	for up := range 20 {
 		fd, err := unix.Open("./"+strings.Repeat("../", up)+strings.TrimPrefix(w[0], "/"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -134,14 +133,14 @@ func above(w []string) (string, error) {
 	return "not found", nil
 }
 
-// setuid leaves a program with the bit set that makes it run as root, a copy of this one, and tells its mode.
+// setuid creates a copy of this program with the set-user-ID bit, and returns its mode.
 func setuid(w []string) (string, error) {
 	self, err := os.Open("/proc/self/exe")
 	if err != nil {
 		return "", err
 	}
 	defer self.Close()
-	file, err := os.OpenFile(w[0], os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) //nolint:gosec // it is hostile
+	file, err := os.OpenFile(w[0], os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) // readable by others on purpose
 	if err != nil {
 		return "", err
 	}
@@ -157,13 +156,13 @@ func setuid(w []string) (string, error) {
 	return info.Mode().String(), nil
 }
 
-// deepen makes so many folders in each other. Their path is longer than any that the kernel takes.
-func deepen(w []string) (string, error) {
+// nest creates so many nested directories. Their path is longer than the kernel's limit.
+func nest(w []string) (string, error) {
 	depth, err := strconv.Atoi(w[1])
 	if err != nil {
 		return "", err
 	}
-	if err := os.MkdirAll(w[0], 0o755); err != nil { //nolint:gosec // it is hostile
+	if err := os.MkdirAll(w[0], 0o755); err != nil { // readable by others on purpose
 		return "", err
 	}
 	dir, err := unix.Open(w[0], unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)

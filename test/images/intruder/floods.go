@@ -14,20 +14,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// floods take what there is of something. Each has a bound of its own, so that a machine without limits stays usable.
+// floods exhaust a resource. Each has a limit of its own, so that a host without limits stays usable.
 var floods = map[string]attempt{
-	"fill":   words(2, fill),
-	"inodes": words(2, inodes),
-	"eat":    words(1, eat),
-	"fork":   words(2, fork),
-	"spew":   words(2, spew),
-	"wait":   words(1, wait),
-	"await":  words(1, await),
+	"fill":      words(2, fill),
+	"inodes":    words(2, inodes),
+	"allocate":  words(1, allocate),
+	"fork":      words(2, fork),
+	"write-log": words(2, writeLog),
+	"wait":      words(1, wait),
+	"await":     words(1, await),
 }
 
 const mib = 1 << 20
 
-// fill writes so many MiB at most into a file, and says how it ended.
+// fill writes at most so many MiB into a file.
 func fill(w []string) (string, error) {
 	limit, err := strconv.Atoi(w[1])
 	if err != nil {
@@ -46,7 +46,7 @@ func fill(w []string) (string, error) {
 	return "", nil
 }
 
-// inodes makes so many empty files at most in a folder.
+// inodes creates at most so many empty files in a directory.
 func inodes(w []string) (string, error) {
 	limit, err := strconv.Atoi(w[1])
 	if err != nil {
@@ -65,11 +65,11 @@ func inodes(w []string) (string, error) {
 	return "", nil
 }
 
-// eaten keeps what was eaten.
-var eaten [][]byte
+// allocated keeps the memory in use.
+var allocated [][]byte
 
-// eat takes so many MiB of memory.
-func eat(w []string) (string, error) {
+// allocate allocates so many MiB of memory.
+func allocate(w []string) (string, error) {
 	limit, err := strconv.Atoi(w[0])
 	if err != nil {
 		return "", err
@@ -79,27 +79,27 @@ func eat(w []string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		eaten = append(eaten, block)
+		allocated = append(allocated, block)
 	}
 	return "", nil
 }
 
-// fork starts so many processes at most that sleep so many seconds, and says why it could not go on.
+// fork starts at most so many processes, which sleep for so many seconds.
 func fork(w []string) (string, error) {
 	limit, err := strconv.Atoi(w[0])
 	if err != nil {
 		return "", err
 	}
 	for range limit {
-		if err := exec.Command("/bin/busybox", "sleep", w[1]).Start(); err != nil { //nolint:gosec,noctx // they end by themselves
+		if err := exec.Command("/bin/busybox", "sleep", w[1]).Start(); err != nil { // they exit by themselves
 			return "", err
 		}
 	}
 	return "", nil
 }
 
-// spew writes so many MiB to the output, in lines of so many bytes.
-func spew(w []string) (string, error) {
+// writeLog writes so many MiB to standard output, in lines of so many bytes.
+func writeLog(w []string) (string, error) {
 	limit, err := strconv.Atoi(w[0])
 	if err != nil {
 		return "", err
@@ -126,7 +126,7 @@ func wait(w []string) (string, error) {
 	return "", err
 }
 
-// await goes on when there is a file.
+// await waits for a file.
 func await(w []string) (string, error) {
 	for {
 		if _, err := os.Stat(w[0]); err == nil {

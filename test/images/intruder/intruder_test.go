@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestOutcome: an attempt is told as what came of it, an error by its name.
+// TestOutcome: the outcome of an attempt is a word, an error its name.
 func TestOutcome(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -27,7 +27,7 @@ func TestOutcome(t *testing.T) {
 		{"truncate " + file + " x", `strconv.ParseInt: parsing "x": invalid syntax`},
 		{"fill " + dir + "/big 1", "done"},
 		{"inodes " + dir + "/many 10", "done"},
-		{"deepen " + dir + "/deep 20", "done"},
+		{"nest " + dir + "/deep 20", "done"},
 		{"setuid " + dir + "/suid", "urwxr-xr-x"},
 		{"find " + dir + " suid", dir + "/suid"},
 		{"find " + dir + " none", "nothing"},
@@ -43,20 +43,20 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestPackets: what is made has the checksums that a receiver looks at.
+// TestPackets: packets have the checksums that a receiver verifies.
 func TestPackets(t *testing.T) {
 	v4 := netip.MustParseAddr("192.0.2.1")
 	p := packet(v4, netip.MustParseAddr("192.0.2.2"), 7, "text")
 	if got := checksum(p[:20]); got != 0 {
-		t.Errorf("the checksum of the header comes to %#x", got)
+		t.Errorf("checksum over the header: %#x, want 0", got)
 	}
 	if length := binary.BigEndian.Uint16(p[2:]); int(length) != len(p) || string(p[28:]) != "text" {
-		t.Errorf("the packet % x says to have %d bytes", p, length)
+		t.Errorf("packet % x has length field %d", p, length)
 	}
 	from, to := netip.MustParseAddr("2001:db8::1"), netip.MustParseAddr("2001:db8::2")
 	p = packet6(from, to, []byte{136, 0, 0, 0, 0x60, 0, 0, 0})
 	pseudo := append(append(from.AsSlice(), to.AsSlice()...), 0, 0, 0, 8, 0, 0, 0, 58)
 	if got := checksum(append(pseudo, p[40:]...)); got != 0 {
-		t.Errorf("the checksum of the message comes to %#x", got)
+		t.Errorf("checksum over the message: %#x, want 0", got)
 	}
 }

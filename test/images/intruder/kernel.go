@@ -11,9 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kernelAttempts are those on what the kernel keeps for the whole machine, and on other processes. Those that would change
-// something are made so that they change nothing where they succeed: with what holds already, or with arguments that are wrong in
-// a way that is looked at after the permission.
+// kernelAttempts are attempts on host-wide kernel state and on other processes. If they succeed they change nothing: they set what is
+// already set, or have invalid arguments that the kernel checks after the permission.
 var kernelAttempts = map[string]attempt{
 	"mount": words(2, mount),
 	"remount": words(1, func(w []string) (string, error) {
@@ -48,7 +47,7 @@ var kernelAttempts = map[string]attempt{
 	"pivot":      words(0, raw(unix.SYS_PIVOT_ROOT, 0, 0, 0)),
 }
 
-// raw makes a system call with these arguments, the second of which is 0.
+// raw makes a system call with these arguments. The second argument is 0.
 func raw(number, a, c, d uintptr) attempt {
 	return func([]string) (string, error) {
 		fd, _, errno := unix.Syscall6(number, a, 0, c, d, 0, 0)
@@ -59,7 +58,7 @@ func raw(number, a, c, d uintptr) attempt {
 	}
 }
 
-// mount mounts a file system of a type ("cgroup:memory" has an option) at a folder that it makes.
+// mount mounts a file system of a type ("cgroup:memory" has an option) at a directory that it creates.
 func mount(w []string) (string, error) {
 	if err := os.MkdirAll(w[1], 0o700); err != nil {
 		return "", err
@@ -78,7 +77,7 @@ var namespaces = map[string]int{
 	"user": unix.CLONE_NEWUSER, "mount": unix.CLONE_NEWNS, "net": unix.CLONE_NEWNET, "pid": unix.CLONE_NEWPID, "cgroup": unix.CLONE_NEWCGROUP,
 }
 
-// unshare makes a namespace, on a thread that ends with it.
+// unshare creates a namespace, on a thread that exits afterwards.
 func unshare(w []string) (string, error) {
 	return "", onThread(func() error { return unix.Unshare(namespaces[w[0]]) })
 }
@@ -93,7 +92,7 @@ func enter(w []string) (string, error) {
 	return "", onThread(func() error { return unix.Setns(fd, 0) })
 }
 
-// onThread does something on a thread that nothing else will use.
+// onThread runs work on a thread that is not used again.
 func onThread(work func() error) error {
 	done := make(chan error)
 	go func() {
@@ -119,7 +118,7 @@ func openTree(w []string) (string, error) {
 	return "", unix.Close(fd)
 }
 
-// signalTo asks whether a process, by its number on the machine, could be signalled.
+// signalTo checks whether a process, by its PID on the host, could be signalled.
 func signalTo(w []string) (string, error) {
 	pid, err := strconv.Atoi(w[0])
 	if err != nil {
@@ -128,7 +127,7 @@ func signalTo(w []string) (string, error) {
 	return "", unix.Kill(pid, 0)
 }
 
-// trace takes hold of a process with ptrace, and lets it go.
+// trace attaches to a process with ptrace.
 func trace(w []string) (string, error) {
 	pid, err := strconv.Atoi(w[0])
 	if err != nil {
@@ -138,11 +137,11 @@ func trace(w []string) (string, error) {
 		if err := unix.PtraceSeize(pid); err != nil {
 			return err
 		}
-		return errors.New("it can be traced")
+		return errors.New("can be traced")
 	})
 }
 
-// peek reads a word of a process' memory.
+// peek reads a word of a process's memory.
 func peek(w []string) (string, error) {
 	pid, err := strconv.Atoi(w[0])
 	if err != nil {
@@ -155,12 +154,12 @@ func peek(w []string) (string, error) {
 	return "", err
 }
 
-// clock sets the machine's clock to what it shows, with an error in it that the kernel finds after the permission.
+// clock sets the host's clock to an invalid time, which the kernel checks after the permission.
 func clock([]string) (string, error) {
 	return "", unix.ClockSettime(unix.CLOCK_REALTIME, &unix.Timespec{Sec: -1, Nsec: -1})
 }
 
-// kernelLog asks for the size of the kernel's log.
+// kernelLog requests the size of the kernel log.
 func kernelLog([]string) (string, error) {
 	n, err := unix.Klogctl(10, nil)
 	return fmt.Sprint(n, " bytes"), err

@@ -9,8 +9,8 @@ import (
 	"strings"
 )
 
-// looks tell what there is.
-var looks = map[string]attempt{
+// inspections return what is visible.
+var inspections = map[string]attempt{
 	"descriptors":  words(1, descriptors),
 	"environment":  words(1, environment),
 	"processes":    words(0, processes),
@@ -21,7 +21,7 @@ var looks = map[string]attempt{
 	"find":         words(2, find),
 }
 
-// descriptors are what the open descriptors of a process lead to, without their numbers in the kernel.
+// descriptors returns the targets of a process's open descriptors, without inode numbers.
 func descriptors(w []string) (string, error) {
 	var all []string
 	for i := range 1024 {
@@ -33,7 +33,7 @@ func descriptors(w []string) (string, error) {
 			return "", err
 		}
 		kind, _, _ := strings.Cut(target, ":[")
-		// Go's own: what it waits by, and its looks at the limit of its processors.
+		// The Go runtime has descriptors for epoll and for the CPU limit of its cgroup.
 		if i < 3 || !strings.HasPrefix(kind, "anon_inode:") && !strings.HasPrefix(kind, "/sys/fs/cgroup/") {
 			all = append(all, fmt.Sprintf("%d %s", i, kind))
 		}
@@ -41,7 +41,7 @@ func descriptors(w []string) (string, error) {
 	return strings.Join(all, ", "), nil
 }
 
-// environment are the names of the variables that a process was started with.
+// environment returns the names of the environment variables of a process.
 func environment(w []string) (string, error) {
 	text, err := os.ReadFile("/proc/" + w[0] + "/environ")
 	if err != nil {
@@ -56,7 +56,7 @@ func environment(w []string) (string, error) {
 	return strings.Join(names, " "), nil
 }
 
-// processes are the programs of all processes that can be seen.
+// processes returns the programs of all visible processes.
 func processes([]string) (string, error) {
 	var all []string
 	files, err := filepath.Glob("/proc/[0-9]*/comm")
@@ -69,8 +69,7 @@ func processes([]string) (string, error) {
 	return strings.Join(all, " "), err
 }
 
-// mounts are the places where something is mounted, each with its type, and with its way within its file system where that is
-// not the root of it.
+// mounts returns all mount points with their type, and the path within their file system unless that is its root.
 func mounts([]string) (string, error) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -83,7 +82,7 @@ func mounts([]string) (string, error) {
 		before, after, _ := strings.Cut(lines.Text(), " - ")
 		fields, kind := strings.Fields(before), strings.Fields(after)
 		if len(fields) < 6 || len(kind) == 0 {
-			return "", fmt.Errorf("what is %q?", lines.Text())
+			return "", fmt.Errorf("parse mountinfo: %q", lines.Text())
 		}
 		access, _, _ := strings.Cut(fields[5], ",")
 		entry := fields[4] + " " + kind[0] + " " + access
@@ -95,7 +94,7 @@ func mounts([]string) (string, error) {
 	return strings.Join(all, ", "), lines.Err()
 }
 
-// capabilities is a set of this process' ("CapEff"), as the kernel writes it.
+// capabilities returns a capability set of this process ("CapEff") in the kernel's format.
 func capabilities(w []string) (string, error) {
 	text, err := os.ReadFile("/proc/self/status")
 	for line := range strings.Lines(string(text)) {
@@ -106,7 +105,7 @@ func capabilities(w []string) (string, error) {
 	return "", err
 }
 
-// sockets are the names of all unix sockets in this network.
+// sockets returns the names of all unix sockets in this network namespace.
 func sockets([]string) (string, error) {
 	text, err := os.ReadFile("/proc/net/unix")
 	var all []string
@@ -121,7 +120,7 @@ func sockets([]string) (string, error) {
 	return strings.Join(all, " "), err
 }
 
-// devices are the names in /dev.
+// devices returns the names in /dev.
 func devices([]string) (string, error) {
 	entries, err := os.ReadDir("/dev")
 	var all []string
@@ -131,13 +130,13 @@ func devices([]string) (string, error) {
 	return strings.Join(all, " "), err
 }
 
-// find looks below a folder for files whose names have a part, on any file system but the kernel's own.
+// find looks below a directory for files whose names contain a string. It skips /proc and /sys.
 func find(w []string) (string, error) {
 	var all []string
 	err := filepath.WalkDir(w[0], func(path string, entry os.DirEntry, err error) error {
 		switch {
 		case err != nil:
-			return nil //nolint:nilerr // what cannot be looked at is not found
+			return nil // not accessible, so not found
 		case path == "/proc", path == "/sys":
 			return filepath.SkipDir
 		case strings.Contains(entry.Name(), w[1]):

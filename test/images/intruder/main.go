@@ -1,16 +1,15 @@
-// Command intruder plays a hostile container: it tries what a process that has been taken over would try, and says what came of
-// it. Nothing that it does harms a machine that keeps it in: what is opened for writing is not written to, and all that it fills,
-// makes or eats has a bound.
+// Command intruder is a hostile container: it makes the attempts of a compromised process and prints their outcomes. On a host that
+// contains it, it does no harm: files opened for writing are not written to, and everything that it creates or allocates has a limit.
 //
-//	intruder try ATTEMPT...    makes each attempt, one argument each, in their order
-//	intruder stay ATTEMPT...   the same, and then goes on until SIGTERM
+//	intruder try ATTEMPT...    makes each attempt, one argument each, in order
+//	intruder stay ATTEMPT...   the same, and then runs until SIGTERM
 //
-// An attempt is a name and its words, such as "write /proc/sys/kernel/core_pattern". Of each there is one line
+// An attempt is a name and its arguments, such as "write /proc/sys/kernel/core_pattern". It prints one line for each:
 //
 //	ATTEMPT: OUTCOME
 //
-// where the outcome is "done", what was found, or the name of the error: "EROFS". Attempts that go on for a while, such as
-// "swap", do so beside those that follow. The last line is "that was all".
+// The outcome is "done", what was found, or the name of the error, such as "EROFS". Attempts that take time, such as "swap", continue in
+// the background. The last line is "finished".
 package main
 
 import (
@@ -25,14 +24,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// attempt makes one attempt. What it returns is one line: what was found, or "" for what has nothing to tell.
+// attempt makes one attempt. It returns what was found in one line, or "".
 type attempt func(words []string) (string, error)
 
-// attempts are all that there are, by name.
+// attempts are all attempts, by name.
 var attempts = map[string]attempt{}
 
 func init() {
-	for _, group := range []map[string]attempt{fileAttempts, kernelAttempts, looks, networkAttempts, packetAttempts, floods, races} {
+	for _, group := range []map[string]attempt{fileAttempts, kernelAttempts, inspections, networkAttempts, packetAttempts, floods, races} {
 		maps.Copy(attempts, group)
 	}
 }
@@ -41,19 +40,19 @@ func main() {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
 	if len(os.Args) < 2 || os.Args[1] != "try" && os.Args[1] != "stay" {
-		fmt.Fprintln(os.Stderr, "intruder: want try or stay, and attempts")
+		fmt.Fprintln(os.Stderr, "usage: intruder try|stay ATTEMPT...")
 		os.Exit(64)
 	}
 	for _, line := range os.Args[2:] {
 		fmt.Println(line + ": " + outcome(line))
 	}
-	fmt.Println("that was all")
+	fmt.Println("finished")
 	if os.Args[1] == "stay" {
 		<-term
 	}
 }
 
-// outcome makes an attempt and says in a word what came of it.
+// outcome makes an attempt and returns its outcome.
 func outcome(line string) string {
 	words := strings.Fields(line)
 	if len(words) == 0 || attempts[words[0]] == nil {
@@ -72,7 +71,7 @@ func outcome(line string) string {
 	return found
 }
 
-// words wraps an attempt that needs so many words.
+// words wraps an attempt that needs so many arguments.
 func words(n int, a attempt) attempt {
 	return func(words []string) (string, error) {
 		if len(words) != n {

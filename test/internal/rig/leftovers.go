@@ -19,13 +19,13 @@ import (
 	"github.com/podstead/podstead/runtime/engine"
 )
 
-// Process is a process of the rig: a daemon, a shim, a command, or a process of a container.
+// Process is a process of the rig: a daemon, a shim, a command, or a container's process.
 type Process struct {
 	PID     int
 	Command string
 }
 
-// Processes are those that are the rig's own now. One that comes or goes meanwhile may be missed.
+// Processes returns the rig's processes. It may miss one that starts or exits meanwhile.
 func (r *Rig) Processes() ([]Process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -40,7 +40,7 @@ func (r *Rig) Processes() ([]Process, error) {
 		}
 		dir := filepath.Join("/proc", entry.Name())
 		command, err := os.ReadFile(filepath.Join(dir, "cmdline"))
-		if err != nil || len(command) == 0 { // gone, a zombie, or the kernel's
+		if err != nil || len(command) == 0 { // exited, a zombie, or a kernel thread
 			continue
 		}
 		if r.owns(dir, marks) {
@@ -50,8 +50,8 @@ func (r *Rig) Processes() ([]Process, error) {
 	return found, nil
 }
 
-// owns reports whether a process works in the rig's folders, was given them, has its root there, or is in a cgroup of
-// one of its pods.
+// owns reports whether a process has the rig's directory in its arguments or environment, has its root there, or is in a cgroup of one
+// of its pods.
 func (r *Rig) owns(proc string, marks []string) bool {
 	for _, file := range []string{"cmdline", "environ"} {
 		if text, _ := os.ReadFile(filepath.Join(proc, file)); strings.Contains(string(text), r.Dir+"/") {
@@ -71,7 +71,7 @@ func (r *Rig) owns(proc string, marks []string) bool {
 	return false
 }
 
-// podMarks are what the names of the cgroups of the rig's pods have in them: the UID or, with systemd, another form of it.
+// podMarks returns the strings in the names of the pods' cgroups: the UID and, for systemd, its escaped form.
 func (r *Rig) podMarks() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -82,7 +82,7 @@ func (r *Rig) podMarks() []string {
 	return marks
 }
 
-// mounts are the mount points in the rig's folder, the innermost first.
+// mounts returns the mount points in the rig's directory, the innermost first.
 func (r *Rig) mounts() ([]string, error) {
 	f, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -99,18 +99,18 @@ func (r *Rig) mounts() ([]string, error) {
 	return found, nil
 }
 
-// cgroupDepth is how far below its hierarchy's root the cgroup of a pod lies at most: podstead.slice/podstead-<uid>.slice
-// in a hierarchy such as /sys/fs/cgroup/cpu,cpuacct.
+// cgroupDepth is the maximum depth of a pod's cgroup: podstead.slice/podstead-<uid>.slice in a hierarchy such as
+// /sys/fs/cgroup/cpu,cpuacct.
 const cgroupDepth = 4
 
-// cgroups are those of the rig's pods, the innermost last.
+// cgroups returns the cgroups of the rig's pods, the innermost last.
 func (r *Rig) cgroups() ([]string, error) {
 	const root = "/sys/fs/cgroup"
 	marks := r.podMarks()
 	var found []string
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || !entry.IsDir() {
-			return nil //nolint:nilerr // cgroups of others come and go
+			return nil // cgroups of other programs may disappear
 		}
 		inside := strings.TrimPrefix(path, root)
 		if containsAny(inside, marks) {
@@ -123,9 +123,8 @@ func (r *Rig) cgroups() ([]string, error) {
 	return found, err
 }
 
-// Leftovers tells what pods and daemons have left: processes, mounts, cgroups, links, rules, files, and records of the engine,
-// which it starts for that. It is meant for a rig whose pods are gone and whose daemon has ended. Images stay: they are no
-// leftover.
+// Leftovers returns what pods and daemons have left: processes, mounts, cgroups, links, rules, files, and records of the engine, which
+// it starts for that. The rig's pods must be removed and its daemon stopped. Images are not leftovers.
 func (r *Rig) Leftovers(ctx context.Context) ([]string, error) {
 	var left []string
 	processes, err := r.Processes()
@@ -152,7 +151,7 @@ func (r *Rig) Leftovers(ctx context.Context) ([]string, error) {
 		filepath.Join(r.StateDir(), "engine", "io.containerd.sandbox.controller.v1.shim", engine.Namespace),
 		filepath.Join(r.StateDir(), "engine", "tmpmounts"),
 	} {
-		entries, _ := os.ReadDir(dir) // a folder that was never made is empty
+		entries, _ := os.ReadDir(dir) // a directory may not exist
 		for _, e := range entries {
 			left = append(left, "file "+filepath.Join(dir, e.Name()))
 		}
@@ -163,7 +162,7 @@ func (r *Rig) Leftovers(ctx context.Context) ([]string, error) {
 	return r.records(ctx)
 }
 
-// records are what the engine knows besides images: containers, sandboxes, leases, and writable snapshots.
+// records returns the engine's records other than images: containers, sandboxes, leases, and writable snapshots.
 func (r *Rig) records(ctx context.Context) ([]string, error) {
 	if _, err := os.Stat(filepath.Join(r.StateDir(), "engine")); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -197,7 +196,7 @@ func (r *Rig) records(ctx context.Context) ([]string, error) {
 	return left, errors.Join(containersErr, sandboxesErr, leasesErr, snapshotsErr, e.Close())
 }
 
-// AwaitNoLeftovers returns when nothing is left. The error tells what is.
+// AwaitNoLeftovers waits until nothing is left. The error lists what is.
 func (r *Rig) AwaitNoLeftovers(ctx context.Context) error {
 	return Await(ctx, func() error {
 		left, err := r.Leftovers(ctx)
@@ -208,14 +207,13 @@ func (r *Rig) AwaitNoLeftovers(ctx context.Context) error {
 	})
 }
 
-// Close ends everything of the rig by force and takes its folder away. It is for the end of a test, also of one that
-// failed; it says nothing about what it finds.
+// Close kills all processes of the rig and removes its directory. It is for the end of a test, including a failed one.
 func (r *Rig) Close(ctx context.Context) error {
 	return errors.Join(r.CutPower(ctx), os.RemoveAll(r.Dir))
 }
 
-// CutPower ends everything of the rig that the machine's end would end: processes, mounts, cgroups, the network, and the folder of
-// what is void after a boot. The ID of the boot stays.
+// CutPower simulates a loss of power: it removes the rig's processes, mounts, cgroups, network, and the directory for runtime state,
+// which is cleared at boot. The boot ID does not change.
 func (r *Rig) CutPower(ctx context.Context) error {
 	r.client.Close()
 	err := Await(ctx, r.killAll)
@@ -232,11 +230,11 @@ func (r *Rig) CutPower(ctx context.Context) error {
 	return errors.Join(err, mountsErr, cgroupsErr, r.removeNetwork(), os.RemoveAll(r.RunDir()))
 }
 
-// killAll kills the rig's processes; its error says that there were some.
+// killAll kills the rig's processes. It returns an error if there were any.
 func (r *Rig) killAll() error {
 	processes, err := r.Processes()
 	for _, p := range processes {
-		err = errors.Join(err, fmt.Errorf("process %d is not dead yet: %s", p.PID, p.Command))
+		err = errors.Join(err, fmt.Errorf("process %d is still running: %s", p.PID, p.Command))
 		_ = unix.Kill(p.PID, unix.SIGKILL)
 	}
 	return err

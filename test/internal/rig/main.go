@@ -13,30 +13,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweepTime is for what tests that were killed have left.
+// sweepTime is the timeout for removing what killed tests have left.
 const sweepTime = time.Minute
 
-// InFolder calls run with all temporary files of this process below a folder of its own, and returns its status, which is a
-// failure where the folder is not empty afterwards. The folder's name is a prefix, short since the paths of sockets are, and
-// the process: so what tests have left that were killed is found, and cleared away first. Of a folder that is about to go,
-// clearing is asked to undo what a [Rig] does not know; it may be nil.
-func InFolder(prefix string, clearing func(dir string) error, run func() int) int {
+// InDir calls run with TMPDIR set to a new directory, and returns its exit code; it is not 0 if the directory is not empty afterwards.
+// The directory's name is the prefix, which must be short because of socket paths, and the PID. This finds the directories of killed
+// tests, which are removed first. cleanup removes what a [Rig] does not know in such a directory; it may be nil.
+func InDir(prefix string, cleanup func(dir string) error, run func() int) int {
 	dir := filepath.Join(os.TempDir(), prefix+strconv.Itoa(os.Getpid()))
-	err := errors.Join(sweepFolders(prefix, clearing), os.Mkdir(dir, 0o755), os.Setenv("TMPDIR", dir)) //nolint:gosec // containers see parts of it
+	err := errors.Join(sweepDirs(prefix, cleanup), os.Mkdir(dir, 0o755), os.Setenv("TMPDIR", dir)) // containers need access to parts of it
 	status := 1
 	if err == nil {
 		status = run()
-		err = os.Remove(dir) // it is empty, or something is left
+		err = os.Remove(dir) // fails if something is left
 	}
 	if err != nil {
-		fmt.Fprintln(os.Stderr, "test folder:", err)
+		fmt.Fprintln(os.Stderr, "test directory:", err)
 		return max(status, 1)
 	}
 	return status
 }
 
-// sweepFolders clears away the folders of processes that are gone.
-func sweepFolders(prefix string, clearing func(dir string) error) error {
+// sweepDirs removes the directories of processes that do not exist any more.
+func sweepDirs(prefix string, cleanup func(dir string) error) error {
 	left, err := filepath.Glob(filepath.Join(os.TempDir(), prefix+"*"))
 	ctx, cancel := context.WithTimeout(context.Background(), sweepTime)
 	defer cancel()
@@ -46,8 +45,8 @@ func sweepFolders(prefix string, clearing func(dir string) error) error {
 			continue
 		}
 		err = errors.Join(err, Sweep(ctx, dir))
-		if clearing != nil {
-			err = errors.Join(err, clearing(dir))
+		if cleanup != nil {
+			err = errors.Join(err, cleanup(dir))
 		}
 		err = errors.Join(err, os.RemoveAll(dir))
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/podstead/podstead/runtime"
 )
 
-// Bridge is the name of the bridge of the rig's pods, and of their nftables table.
+// Bridge returns the name of the bridge of the rig's pods, and of their nftables table.
 func (r *Rig) Bridge() string { return runtime.BridgeOf(r.RunDir()) }
 
-// links are the bridge and the links of pods: those that are in it, and those that are named after a pod.
+// links returns the bridge, its ports, and the links that are named after a pod.
 func (r *Rig) links() ([]netlink.Link, error) {
 	all, err := netlink.LinkList()
 	if err != nil {
@@ -35,7 +35,7 @@ func (r *Rig) links() ([]netlink.Link, error) {
 	}), nil
 }
 
-// Elements are those of the maps of host ports, as text. There are none without a table.
+// Elements returns the elements of the host port maps as text, if there is a table.
 func (r *Rig) Elements() ([]string, error) {
 	c, err := nftables.New()
 	if err != nil {
@@ -60,12 +60,12 @@ func (r *Rig) Elements() ([]string, error) {
 func (r *Rig) tables(c *nftables.Conn) ([]*nftables.Table, error) {
 	all, err := c.ListTables()
 	if err != nil {
-		return nil, fmt.Errorf("list tables of nftables: %w", err)
+		return nil, fmt.Errorf("list nftables tables: %w", err)
 	}
 	return slices.DeleteFunc(all, func(t *nftables.Table) bool { return t.Name != r.Bridge() }), nil
 }
 
-// PodLinks are the names of the links of pods, without the bridge.
+// PodLinks returns the names of the pods' links, without the bridge.
 func (r *Rig) PodLinks() ([]string, error) {
 	links, err := r.links()
 	var names []string
@@ -77,7 +77,7 @@ func (r *Rig) PodLinks() ([]string, error) {
 	return names, err
 }
 
-// network tells what is left of the network of pods: links, tables, and rules elsewhere.
+// network returns what is left of the pod network: links, tables, and rules in other tables.
 func (r *Rig) network() ([]string, error) {
 	links, err := r.links()
 	var left []string
@@ -94,16 +94,16 @@ func (r *Rig) network() ([]string, error) {
 	}
 	rules, rulesErr := r.rules(c)
 	for _, rule := range rules {
-		left = append(left, fmt.Sprintf("rule %d of chain %s of table %s", rule.Handle, rule.Chain.Name, rule.Table.Name))
+		left = append(left, fmt.Sprintf("rule %d of chain %s in table %s", rule.Handle, rule.Chain.Name, rule.Table.Name))
 	}
 	return left, errors.Join(err, tablesErr, rulesErr)
 }
 
-// rules are those of iptables' FORWARD chains that name the bridge.
+// rules returns the rules in iptables' FORWARD chains that name the bridge.
 func (r *Rig) rules(c *nftables.Conn) ([]*nftables.Rule, error) {
 	chains, err := c.ListChains()
 	if err != nil {
-		return nil, fmt.Errorf("list chains of nftables: %w", err)
+		return nil, fmt.Errorf("list nftables chains: %w", err)
 	}
 	var found []*nftables.Rule
 	for _, chain := range chains {
@@ -121,7 +121,7 @@ func (r *Rig) rules(c *nftables.Conn) ([]*nftables.Rule, error) {
 	return found, err
 }
 
-// removeNetwork takes away what network tells of.
+// removeNetwork removes what network returns.
 func (r *Rig) removeNetwork() error {
 	links, err := r.links()
 	for _, l := range links {

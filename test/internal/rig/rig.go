@@ -1,5 +1,5 @@
-// Package rig is a private Podstead for tests and measurements: the real programs, with folders of their own. It knows
-// what belongs to it on the machine, so it can say what was left behind, and clear it away.
+// Package rig is a private Podstead for tests and benchmarks: the real programs with directories of their own. It finds everything on
+// the host that belongs to it, so it can report leftovers and remove them.
 package rig
 
 import (
@@ -24,13 +24,13 @@ import (
 
 // Rig is a private Podstead.
 type Rig struct {
-	// Dir holds everything of the rig: StateDir, RunDir, LogDir, and what its user puts there.
+	// Dir contains everything of the rig: StateDir, RunDir, LogDir, and files of its user.
 	Dir string
-	// Repository is the root of the repository that the programs were made from.
+	// Repository is the root of the repository from which the programs were built.
 	Repository string
-	// Program is the podstead binary, Shim what its containers run under.
+	// Program is the podstead binary, Shim the binary of the shim.
 	Program, Shim string
-	// Env is added to the environment of every command, in the form "name=value".
+	// Env is added to the environment of every command, as "name=value".
 	Env []string
 
 	client *api.Client
@@ -39,7 +39,7 @@ type Rig struct {
 	uids map[string]bool
 }
 
-// New makes the folder of a rig for the programs that make build has put into bin of the [Repository].
+// New creates the directory of a rig. It uses the programs that make build has built in bin of the [Repository].
 func New() (*Rig, error) {
 	repository, err := Repository()
 	if err != nil {
@@ -48,16 +48,16 @@ func New() (*Rig, error) {
 	r := &Rig{Repository: repository, Program: filepath.Join(repository, "bin", "podstead"), Shim: filepath.Join(repository, "bin", shim.Name)}
 	for _, program := range []string{r.Program, r.Shim} {
 		if _, err := os.Stat(program); err != nil {
-			return nil, fmt.Errorf("find programs: %w (make build builds them)", err)
+			return nil, fmt.Errorf("find programs: %w (run make build)", err)
 		}
 	}
 	if os.Geteuid() != 0 {
-		return nil, errors.New("containers need root")
+		return nil, errors.New("must run as root")
 	}
-	if r.Dir, err = makeFolder(); err != nil {
+	if r.Dir, err = makeDir(); err != nil {
 		return nil, err
 	}
-	if err := os.Chmod(r.Dir, 0o755); err != nil { //nolint:gosec // containers see parts of it
+	if err := os.Chmod(r.Dir, 0o755); err != nil { // containers need access to parts of it
 		return nil, err
 	}
 	r.open()
@@ -69,8 +69,8 @@ func (r *Rig) open() {
 	r.uids = map[string]bool{}
 }
 
-// makeFolder makes a folder with a short name, since sockets lie in it.
-func makeFolder() (string, error) {
+// makeDir creates a directory with a short name, because it contains sockets.
+func makeDir() (string, error) {
 	for {
 		dir := filepath.Join(os.TempDir(), fmt.Sprintf("r%05x", rand.IntN(1<<20)))
 		if err := os.Mkdir(dir, 0o700); !errors.Is(err, fs.ErrExist) {
@@ -79,16 +79,16 @@ func makeFolder() (string, error) {
 	}
 }
 
-// Sweep clears away the rigs below a folder, whose makers were killed.
+// Sweep removes the rigs below a directory whose processes were killed.
 func Sweep(ctx context.Context, dir string) error {
-	rigs, err := filepath.Glob(filepath.Join(dir, "r?????")) // as makeFolder names them
+	rigs, err := filepath.Glob(filepath.Join(dir, "r?????")) // as makeDir names them
 	for _, path := range rigs {
 		if info, statErr := os.Lstat(path); statErr == nil && !info.IsDir() {
-			continue // a temporary file of runc's
+			continue // a temporary file of runc
 		}
 		r := &Rig{Dir: path}
 		r.open()
-		pods, _ := filepath.Glob(filepath.Join(r.RunDir(), "ns", "*")) // the folders of pods have their UIDs as names
+		pods, _ := filepath.Glob(filepath.Join(r.RunDir(), "ns", "*")) // named after pod UIDs
 		for _, pod := range pods {
 			r.Saw(filepath.Base(pod))
 		}
@@ -97,7 +97,7 @@ func Sweep(ctx context.Context, dir string) error {
 	return err
 }
 
-// Repository finds the root of the repository above the working directory.
+// Repository returns the root of the repository that contains the working directory.
 func Repository() (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
@@ -115,25 +115,25 @@ func Repository() (string, error) {
 	}
 }
 
-// StateDir is the folder of what lasts.
+// StateDir returns the directory for persistent state.
 func (r *Rig) StateDir() string { return filepath.Join(r.Dir, "lib") }
 
-// RunDir is the folder of what is void after a boot.
+// RunDir returns the directory for runtime state, which is cleared at boot.
 func (r *Rig) RunDir() string { return filepath.Join(r.Dir, "r") }
 
-// LogDir is the folder of the containers' logs.
+// LogDir returns the directory for container logs.
 func (r *Rig) LogDir() string { return filepath.Join(r.Dir, "log") }
 
-// ConfigDir is the folder of the folders of config maps and secrets.
+// ConfigDir returns the directory that contains configmaps/ and secrets/.
 func (r *Rig) ConfigDir() string { return filepath.Join(r.Dir, "etc") }
 
-// Socket is the API's.
+// Socket returns the path of the API socket.
 func (r *Rig) Socket() string { return filepath.Join(r.RunDir(), "podstead.sock") }
 
-// DaemonLog is where daemons that were started on demand write.
+// DaemonLog returns the path of the log of daemons that are started on demand.
 func (r *Rig) DaemonLog() string { return filepath.Join(r.StateDir(), "daemon.log") }
 
-// EndOfLog is the end of DaemonLog, or why it cannot be read.
+// EndOfLog returns the end of DaemonLog, or the error of reading it.
 func (r *Rig) EndOfLog() string {
 	text, err := os.ReadFile(r.DaemonLog())
 	if err != nil {
@@ -143,15 +143,15 @@ func (r *Rig) EndOfLog() string {
 	return strings.Join(lines[max(0, len(lines)-60):], "\n")
 }
 
-// Archive is the archive of an image of test/images, such as "busybox".
+// Archive returns the path of an image archive of test/images, such as "busybox".
 func (r *Rig) Archive(image string) string {
 	return filepath.Join(r.Repository, "examples", "images", image+".tar")
 }
 
-// Client calls the rig's daemon, if there is one.
+// Client returns a client of the rig's daemon.
 func (r *Rig) Client() *api.Client { return r.client }
 
-// Command is podstead with the arguments, for the rig's folders. It is not started, and its context's end kills it.
+// Command returns a podstead command with the rig's directories, not started. It is killed when ctx is done.
 func (r *Rig) Command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, r.Program, args...)
 	cmd.Dir = r.Dir
@@ -162,7 +162,7 @@ func (r *Rig) Command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// Podstead runs a command to its end and returns what it wrote. The error of one that failed tells what it said.
+// Podstead runs a podstead command and returns its output. The error has its standard error.
 func (r *Rig) Podstead(ctx context.Context, args ...string) (string, error) {
 	out, err := r.Command(ctx, args...).Output()
 	if exit, failed := errors.AsType[*exec.ExitError](err); failed {
@@ -171,14 +171,14 @@ func (r *Rig) Podstead(ctx context.Context, args ...string) (string, error) {
 	return string(out), err
 }
 
-// WritePod writes a pod file into the rig's folder and returns its path.
+// WritePod writes a pod file into the rig's directory and returns its path.
 func (r *Rig) WritePod(name, text string) (string, error) {
 	path := filepath.Join(r.Dir, name+".toml")
-	return path, os.WriteFile(path, []byte(text), 0o644) //nolint:gosec // no secret
+	return path, os.WriteFile(path, []byte(text), 0o644) // no secret
 }
 
-// Create has the daemon, which there must be, run a pod that belongs to nobody, from a file that is written into the rig's folder.
-// It is safe for concurrent use.
+// Create writes a pod file into the rig's directory and creates the pod, without an owner. A daemon must be running. It is safe for
+// concurrent use.
 func (r *Rig) Create(ctx context.Context, name, text string) (api.Pod, error) {
 	path, err := r.WritePod(name, text)
 	if err != nil {
@@ -195,9 +195,8 @@ func (r *Rig) Create(ctx context.Context, name, text string) (api.Pod, error) {
 	return made.Pod, nil
 }
 
-// Saw tells the rig the UID of a pod of its own, which it cannot know of pods that are gone. An empty one, as of a pod that
-// was not made, is none: it would be found in the name of every cgroup of the machine, and [Rig.Close] would kill all that
-// runs. It is safe for concurrent use.
+// Saw records the UID of a pod of this rig, so that leftovers of removed pods are found. It ignores an invalid UID: an empty one would
+// match every cgroup of the host, and [Rig.Close] would kill all processes. It is safe for concurrent use.
 func (r *Rig) Saw(uid string) {
 	if uuid.Validate(uid) != nil {
 		return
@@ -207,13 +206,13 @@ func (r *Rig) Saw(uid string) {
 	r.uids[uid] = true
 }
 
-// StopDaemon ends the daemon, if there is one. Containers run on.
+// StopDaemon stops the daemon, if there is one. Containers keep running.
 func (r *Rig) StopDaemon(ctx context.Context) error {
 	_, err := r.Podstead(ctx, "daemon", "stop")
 	return err
 }
 
-// DaemonPID is the process of the daemon that answers.
+// DaemonPID returns the PID of the daemon that answers.
 func (r *Rig) DaemonPID(ctx context.Context) (int, error) {
 	v, err := r.client.Version(ctx)
 	return v.PID, err
@@ -235,14 +234,13 @@ func Kill(ctx context.Context, pid int) error {
 	}
 	return Await(ctx, func() error {
 		if IsAlive(pid) {
-			return fmt.Errorf("process %d is not dead yet", pid)
+			return fmt.Errorf("process %d is still running", pid)
 		}
 		return nil
 	})
 }
 
-// IsAlive reports whether a process runs. One that is dead and not reaped does not, but for one that has threads left: they hold
-// its files and its locks until they have ended, too.
+// IsAlive reports whether a process runs. A zombie does not, unless it has other threads: those still hold its files and locks.
 func IsAlive(pid int) bool {
 	dir := fmt.Sprintf("/proc/%d", pid)
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
@@ -250,16 +248,16 @@ func IsAlive(pid int) bool {
 		return false
 	}
 	threads, _ := os.ReadDir(filepath.Join(dir, "task"))
-	_, state, _ := strings.Cut(string(stat), ") ") // behind the name, which may hold anything
+	_, state, _ := strings.Cut(string(stat), ") ") // after the name, which may contain anything
 	return len(threads) > 1 || !strings.HasPrefix(state, "Z")
 }
 
-// lookAgain is the pause between two looks of Await.
-const lookAgain = 20 * time.Millisecond
+// pollInterval is the interval of Await.
+const pollInterval = 20 * time.Millisecond
 
-// Await returns when the condition holds. The error after the context's end tells why it did not hold last.
+// Await waits until the condition holds. If ctx is done first, the error includes the last one of the condition.
 func Await(ctx context.Context, holds func() error) error {
-	t := time.NewTicker(lookAgain)
+	t := time.NewTicker(pollInterval)
 	defer t.Stop()
 	for {
 		err := holds()

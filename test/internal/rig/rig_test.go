@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What is the rig's is killed in the end, so nothing else may be taken for it.
+// TestOnlyUIDsMark: only valid UIDs identify processes of the rig, because it kills those.
 func TestOnlyUIDsMark(t *testing.T) {
 	r := &Rig{Dir: t.TempDir(), uids: map[string]bool{}}
 	for _, uid := range []string{"", "-", "a", "podstead"} {
@@ -32,10 +32,10 @@ func TestOnlyUIDsMark(t *testing.T) {
 	}
 }
 
-// headlessVariable has this program end its first thread, and go on until its input ends.
+// headlessVariable makes this program exit its first thread and run until the end of its input.
 const headlessVariable = "RIG_TEST_HEADLESS"
 
-func init() { // which runs on the first thread
+func init() { // runs on the first thread
 	if os.Getenv(headlessVariable) != "" {
 		go func() {
 			_, _ = io.Copy(io.Discard, os.Stdin)
@@ -45,9 +45,9 @@ func init() { // which runs on the first thread
 	}
 }
 
-// A process shows as a zombie as soon as its first thread has ended. What it has locked is free when all have.
+// TestIsAlive: a process is shown as a zombie when its first thread has exited. Its locks are released when all threads have.
 func TestIsAlive(t *testing.T) {
-	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test waited too long"))
+	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Minute, errors.New("the test timed out"))
 	defer cancel()
 	cmd := exec.CommandContext(ctx, os.Args[0])
 	cmd.Env = append(os.Environ(), headlessVariable+"=1")
@@ -61,21 +61,21 @@ func TestIsAlive(t *testing.T) {
 	pid := cmd.Process.Pid
 	if err := Await(ctx, func() error {
 		if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); !strings.Contains(string(stat), ") Z ") {
-			return fmt.Errorf("no zombie: %s, %w", stat, err)
+			return fmt.Errorf("not a zombie: %s, %w", stat, err)
 		}
 		return nil
 	}); err != nil {
 		t.Error(err)
 	}
 	if !IsAlive(pid) {
-		t.Error("a process with a thread is said to be dead")
+		t.Error("a process with a running thread is reported as dead")
 	}
 	if err := in.Close(); err != nil {
 		t.Error(err)
 	}
 	if err := Await(ctx, func() error {
 		if IsAlive(pid) {
-			return errors.New("a process without threads is said to be alive")
+			return errors.New("a process without threads is reported as alive")
 		}
 		return nil
 	}); err != nil {
@@ -85,6 +85,6 @@ func TestIsAlive(t *testing.T) {
 		t.Error(err)
 	}
 	if IsAlive(pid) {
-		t.Error("a process that was reaped is said to be alive")
+		t.Error("a reaped process is reported as alive")
 	}
 }

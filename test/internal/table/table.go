@@ -1,5 +1,5 @@
-// Package table holds the table of a suite against the suite's tests, and against the page of the documentation that is made of it.
-// It is for the tests of the suites' own folders.
+// Package table checks the table of a test suite against its tests, and against the documentation page that is generated from it. It is
+// for the tests of those suites.
 package table
 
 import (
@@ -16,27 +16,27 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-var update = flag.Bool("update", false, "write the page anew that is made of the table")
+var update = flag.Bool("update", false, "update the page that is generated from the table")
 
-// CheckTests fails the test unless the tests that rows name are just those that are there. A row may have none, "".
-func CheckTests(t *testing.T, named, there []string) {
+// CheckTests fails the test unless the tests that rows name are exactly those that exist. A row may name none, "".
+func CheckTests(t *testing.T, named, existing []string) {
 	t.Helper()
 	for _, name := range named {
-		if name != "" && !slices.Contains(there, name) {
-			t.Errorf("there is no test %s", name)
+		if name != "" && !slices.Contains(existing, name) {
+			t.Errorf("test %s does not exist", name)
 		}
 	}
-	for _, name := range there {
+	for _, name := range existing {
 		if !slices.Contains(named, name) {
-			t.Errorf("no row of the table has the test %s", name)
+			t.Errorf("no row of the table names test %s", name)
 		}
 	}
 }
 
-// Tests are the names of a folder's tests in files that have the build tag first.
-func Tests(t *testing.T, folder, tag string) []string {
+// Tests returns the names of a directory's tests in files whose build tag begins with tag.
+func Tests(t *testing.T, dir, tag string) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(folder, "*_test.go"))
+	files, err := filepath.Glob(filepath.Join(dir, "*_test.go"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,21 +58,22 @@ func Tests(t *testing.T, folder, tag string) []string {
 	return tests
 }
 
-// CheckPage fails the test unless a page is what made makes of it. With the flag -update it is written anew.
-func CheckPage(t *testing.T, page string, made func(text string) string) {
+// CheckPage fails the test unless a page is up to date. generate returns the new content for the current one. With the flag -update the
+// page is written.
+func CheckPage(t *testing.T, page string, generate func(text string) string) {
 	t.Helper()
 	text, err := os.ReadFile(page)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := made(string(text))
+	want := generate(string(text))
 	if *update {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil { //nolint:gosec // a page
+		if err := os.WriteFile(page, []byte(want), 0o644); err != nil { // documentation
 			t.Fatal(err)
 		}
 		return
 	}
 	if diff := cmp.Diff(want, string(text)); diff != "" {
-		t.Errorf("%s is not what the table says (go test -run %s -update writes it):\n%s", page, t.Name(), diff)
+		t.Errorf("%s is not up to date, run go test -run %s -update (-want +got):\n%s", page, t.Name(), diff)
 	}
 }

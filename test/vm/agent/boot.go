@@ -115,11 +115,11 @@ func install(root string) error {
 	}
 	units := filepath.Join(root, "run/systemd/system")
 	wants := filepath.Join(units, "basic.target.wants")
-	if err := os.MkdirAll(wants, 0o755); err != nil { //nolint:gosec // systemd's own are so
+	if err := os.MkdirAll(wants, 0o755); err != nil { // systemd's own are so
 		return err
 	}
 	const name = "host-agent.service"
-	if err := os.WriteFile(filepath.Join(units, name), []byte(service), 0o644); err != nil { //nolint:gosec // as other units
+	if err := os.WriteFile(filepath.Join(units, name), []byte(service), 0o644); err != nil { // as other units
 		return err
 	}
 	return os.Symlink("../"+name, filepath.Join(wants, name))
@@ -131,7 +131,7 @@ func copyFile(to, from string) error {
 		return err
 	}
 	defer r.Close()
-	w, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) //nolint:gosec // a program
+	w, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o755) // a program
 	if err != nil {
 		return err
 	}

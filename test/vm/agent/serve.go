@@ -32,7 +32,7 @@ func serve(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
 	}
-	port := os.NewFile(uintptr(fd), path) //nolint:gosec // a descriptor
+	port := os.NewFile(uintptr(fd), path) // a descriptor
 	defer port.Close()
 	return answer(ctx, port)
 }
@@ -75,7 +75,7 @@ func run(ctx context.Context, c wire.Command, out io.Writer) wire.End {
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...) //nolint:gosec // that is what it is for
+	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...) // that is what it is for
 	cmd.Env = append(os.Environ(), c.Env...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -19,35 +19,35 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// partner is who the probes and hooks of a pod with the machine's network ask: servers of the test, which answer well unless
-// they are told to be ill.
-type partner struct {
+// probeServer is what the probes and hooks of a pod with hostNetwork connect to: servers of the test that are healthy until unhealthy is
+// set.
+type probeServer struct {
 	grpc_health_v1.UnimplementedHealthServer
 	t                *testing.T
-	ill              atomic.Bool
+	unhealthy        atomic.Bool
 	plain, encrypted *httptest.Server
 	tcp, rpc         net.Listener
-	shut             int // a port that is taken, and nobody listens at
+	closed           int // a port that is bound, but not listened on
 
-	mu     sync.Mutex
-	counts map[string]int // how often each was asked
-	onWeb  func(r *http.Request)
+	mu            sync.Mutex
+	counts        map[string]int // requests by server
+	onRequestFunc func(r *http.Request)
 }
 
-// The request that a web server of a partner answers well, and nothing else.
+// The request that a web server answers with success.
 const (
-	webPath   = "/well/known?by=podstead"
-	webHeader = "X-Partner"
+	webPath   = "/healthz?from=podstead"
+	webHeader = "X-Test"
 	webValue  = "somebody"
-	webHost   = "partner.example"
+	webHost   = "probe.example"
 )
 
-func newPartner(t *testing.T) *partner {
+func newProbeServer(t *testing.T) *probeServer {
 	t.Helper()
-	p := &partner{t: t, counts: map[string]int{}}
+	p := &probeServer{t: t, counts: map[string]int{}}
 	p.plain = httptest.NewServer(http.HandlerFunc(p.serveHTTP))
 	p.encrypted = httptest.NewTLSServer(http.HandlerFunc(p.serveHTTP))
-	p.tcp, p.rpc, p.shut = listen(t), listen(t), occupy(t)
+	p.tcp, p.rpc, p.closed = listen(t), listen(t), reservePort(t)
 	rpc := grpc.NewServer()
 	grpc_health_v1.RegisterHealthServer(rpc, p)
 	var done sync.WaitGroup
@@ -72,8 +72,8 @@ func listen(t *testing.T) net.Listener {
 	return l
 }
 
-// occupy takes a port until the test is over, and does not listen.
-func occupy(t *testing.T) (port int) {
+// reservePort binds a port until the test is over, and does not listen.
+func reservePort(t *testing.T) (port int) {
 	t.Helper()
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -92,45 +92,45 @@ func occupy(t *testing.T) (port int) {
 
 func portOf(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
-func (p *partner) grpcPort() int  { return portOf(p.rpc) }
-func (p *partner) tcpPort() int   { return portOf(p.tcp) }
-func (p *partner) shutPort() int  { return p.shut }
-func (p *partner) httpPort() int  { return portOf(p.plain.Listener) }
-func (p *partner) httpsPort() int { return portOf(p.encrypted.Listener) }
+func (p *probeServer) grpcPort() int   { return portOf(p.rpc) }
+func (p *probeServer) tcpPort() int    { return portOf(p.tcp) }
+func (p *probeServer) closedPort() int { return p.closed }
+func (p *probeServer) httpPort() int   { return portOf(p.plain.Listener) }
+func (p *probeServer) httpsPort() int  { return portOf(p.encrypted.Listener) }
 
-// asked holds when a server was asked at least so often.
-func (p *partner) asked(server string, times int) func() error {
+// requested holds when a server got at least so many requests.
+func (p *probeServer) requested(server string, times int) func() error {
 	return func() error {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		if n := p.counts[server]; n < times {
-			return fmt.Errorf("%s was asked %d times, not yet %d", server, n, times)
+			return fmt.Errorf("%s got %d requests, want %d", server, n, times)
 		}
 		return nil
 	}
 }
 
-// answer has a function called with each web request before it is answered.
-func (p *partner) answer(f func(r *http.Request)) {
+// onRequest has a function called with each web request before the response.
+func (p *probeServer) onRequest(f func(r *http.Request)) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.onWeb = f
+	p.onRequestFunc = f
 }
 
-func (p *partner) count(server string) {
+func (p *probeServer) count(server string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts[server]++
 }
 
-func (p *partner) serveHTTP(w http.ResponseWriter, r *http.Request) {
+func (p *probeServer) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	p.mu.Lock()
-	onWeb := p.onWeb
+	onRequestFunc := p.onRequestFunc
 	p.mu.Unlock()
-	if onWeb != nil {
-		onWeb(r)
+	if onRequestFunc != nil {
+		onRequestFunc(r)
 	}
-	good := !p.ill.Load() && r.URL.RequestURI() == webPath && r.Header.Get(webHeader) == webValue && r.Host == webHost
+	good := !p.unhealthy.Load() && r.URL.RequestURI() == webPath && r.Header.Get(webHeader) == webValue && r.Host == webHost
 	if !good {
 		w.WriteHeader(http.StatusServiceUnavailable)
 	}
@@ -141,7 +141,7 @@ func (p *partner) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	p.count(server)
 }
 
-func (p *partner) serveTCP() {
+func (p *probeServer) serveTCP() {
 	for {
 		c, err := p.tcp.Accept()
 		if err != nil {
@@ -152,14 +152,14 @@ func (p *partner) serveTCP() {
 	}
 }
 
-// Check knows the service "" and "well".
-func (p *partner) Check(_ context.Context, q *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
+// Check implements the health service for the services "" and "healthy".
+func (p *probeServer) Check(_ context.Context, q *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
 	defer p.count("grpc")
-	if s := q.GetService(); s != "" && s != "well" {
+	if s := q.GetService(); s != "" && s != "healthy" {
 		return nil, status.Error(codes.NotFound, "unknown service")
 	}
 	answer := grpc_health_v1.HealthCheckResponse_SERVING
-	if p.ill.Load() {
+	if p.unhealthy.Load() {
 		answer = grpc_health_v1.HealthCheckResponse_NOT_SERVING
 	}
 	return &grpc_health_v1.HealthCheckResponse{Status: answer}, nil

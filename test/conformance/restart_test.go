@@ -13,64 +13,64 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// TestRow05: a container that always fails starts again at once, and then after a delay that doubles; meanwhile it is shown as
-// backing off, with how it ended.
-func TestRow05(t *testing.T) {
+// TestCrashLoopBackOff: a container that always fails restarts immediately, and then after delays that double. Meanwhile it is waiting
+// with CrashLoopBackOff and its last termination.
+func TestCrashLoopBackOff(t *testing.T) {
 	t.Parallel()
-	s := play(t, shared, `
+	s := runPod(t, shared, `
 restartBackoff = { initialSeconds = 1, maxSeconds = 300 }
 [[containers]]
 @app exit=1 run=0s
 `)
-	s.check(slower(s, "app", time.Second, 300*time.Second, 3))
+	s.check(checkBackOff(s, "app", time.Second, 300*time.Second, 3))
 	var c lifecycle.ContainerStatus
-	s.until(func() error { // the delay after the fifth run is 8 s, and those after it are longer
+	s.await(func() error { // the delay after the fifth run is 8 s, and those after it are longer
 		c = s.container("app")
 		if c.State.Waiting == nil || c.State.Waiting.Reason != lifecycle.ReasonCrashLoopBackOff || c.RestartCount < 4 {
-			return fmt.Errorf("it is shown as %s", text(c))
+			return fmt.Errorf("not in CrashLoopBackOff: %s", text(c))
 		}
 		return nil
 	})
 	want := fmt.Sprintf("back-off %v restarting failed container=app pod=%s_default(%s)", time.Second<<(c.RestartCount-1), s.name, s.uid)
 	if got := c.State.Waiting.Message; got != want {
-		t.Errorf("while it waits: %q, want %q", got, want)
+		t.Errorf("waiting message %q, want %q", got, want)
 	}
 	if d := c.LastState.Terminated; d == nil || d.ExitCode != 1 || d.Reason != lifecycle.ReasonError {
-		t.Errorf("before: %s", text(c.LastState))
+		t.Errorf("last state: %s", text(c.LastState))
 	}
 	if p := s.pod(); p.Status.Phase != lifecycle.PhaseRunning {
-		t.Errorf("the phase is %s", p.Status.Phase)
+		t.Errorf("phase %s, want Running", p.Status.Phase)
 	}
 }
 
-// TestRow08: the delay grows no further than its bound.
-func TestRow08(t *testing.T) {
+// TestCrashLoopBackOffReachesCap: the delay does not exceed maxSeconds.
+func TestCrashLoopBackOffReachesCap(t *testing.T) {
 	t.Parallel()
-	s := play(t, shared, `
+	s := runPod(t, shared, `
 restartBackoff = { initialSeconds = 0.2, maxSeconds = 1 }
 [[containers]]
 @app exit=1 run=0s
 `)
-	s.check(slower(s, "app", 200*time.Millisecond, time.Second, 1))
-	s.until(s.ran("app", 8), func() error {
-		told := s.events(event.ContainerBackOff, "app")
-		if n := len(told); n == 0 || told[n-1].Attempt < 7 {
-			return errors.New("no delay is told of the seventh run or a later one")
+	s.check(checkBackOff(s, "app", 200*time.Millisecond, time.Second, 1))
+	s.await(s.ran("app", 8), func() error {
+		events := s.events(event.ContainerBackOff, "app")
+		if n := len(events); n == 0 || events[n-1].Attempt < 7 {
+			return errors.New("no back-off event after the seventh run or a later one")
 		}
 		return nil
 	})
-	s.check(slower(s, "app", 200*time.Millisecond, time.Second, 1))
+	s.check(checkBackOff(s, "app", 200*time.Millisecond, time.Second, 1))
 }
 
-// TestRow38: a rule that an exit code matches goes before the container's policy, and that before the pod's.
+// TestRestartRulesPrecedence: a matching rule takes precedence over the container's restart policy, and that over the pod's.
 //
 // fields: containers[].restartPolicy, containers[].restartPolicyRules[].{action,exitCodes.operator,exitCodes.values}
-func TestRow38(t *testing.T) {
+func TestRestartRulesPrecedence(t *testing.T) {
 	t.Parallel()
 	const often = "restartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"
 	t.Run("Never", func(t *testing.T) {
 		t.Parallel()
-		s := play(t, shared, `
+		s := runPod(t, shared, `
 restartPolicy = "Never"
 `+often+`
 [[containers]]
@@ -87,16 +87,16 @@ restartPolicy = "OnFailure"
 [[containers]]
 @pods exit=42 run=0s
 `)
-		s.ended(lifecycle.PhaseFailed)
-		s.counts(2, "in", "own")
-		s.counts(1, "not-in")
-		s.counts(0, "pods")
-		s.died("in", 1, lifecycle.ReasonError)
-		s.died("pods", 42, lifecycle.ReasonError)
+		s.awaitPhase(lifecycle.PhaseFailed)
+		s.checkRestarts(2, "in", "own")
+		s.checkRestarts(1, "not-in")
+		s.checkRestarts(0, "pods")
+		s.checkTerminated("in", 1, lifecycle.ReasonError)
+		s.checkTerminated("pods", 42, lifecycle.ReasonError)
 	})
 	t.Run("Always", func(t *testing.T) {
 		t.Parallel()
-		s := play(t, shared, `
+		s := runPod(t, shared, `
 restartPolicy = "Always"
 `+often+`
 [[containers]]
@@ -105,20 +105,20 @@ restartPolicy = "Never"
 [[containers]]
 @pods exit=0 run=0s
 `)
-		s.until(s.restarted("pods", 3), s.over("own", 1))
-		s.counts(0, "own")
-		s.died("own", 1, lifecycle.ReasonError)
+		s.await(s.restarted("pods", 3), s.exited("own", 1))
+		s.checkRestarts(0, "own")
+		s.checkTerminated("own", 1, lifecycle.ReasonError)
 	})
 }
 
-// TestRestartAllContainers: an exit that such a rule matches ends everything without hooks and begins again with the init
-// containers, in the same sandbox; all count it. The end of a sidecar that a rule matches too is no cause, as it comes of that, or of
-// the end of the pod.
+// TestRestartAllContainers: an exit that matches such a rule stops all containers without hooks and starts them again in the same
+// sandbox, init containers first. All restart counts rise. A sidecar that is stopped by this restart, or with the pod, does not trigger
+// another one.
 //
 // fields: containers[].restartPolicyRules[].action
 func TestRestartAllContainers(t *testing.T) {
 	t.Parallel()
-	s := play(t, shared, `
+	s := runPod(t, shared, `
 restartPolicy = "Never"
 [[initContainers]]
 @init run=0s
@@ -134,29 +134,29 @@ lifecycle.preStop.exec = { @PreStop-app run=0s }
 restartPolicy = "Never"
 restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator = "In", values = [42] } }]
 `)
-	s.until(s.over("source", 2), s.ran("app", 2))
+	s.await(s.exited("source", 2), s.ran("app", 2))
 	s.touch("over")
-	s.ended(lifecycle.PhaseSucceeded)
-	all := s.tale()
+	s.awaitPhase(lifecycle.PhaseSucceeded)
+	all := s.timeline()
 	for _, name := range []string{"init", "sidecar", "app", "source"} {
-		s.counts(1, name)
+		s.checkRestarts(1, name)
 		if n := len(all.runs(name)); n != 2 {
-			t.Errorf("%s ran %d times", name, n)
+			t.Errorf("%s ran %d times, want 2", name, n)
 		}
 	}
 	s.check(all.DoesNotStart("PreStop-app"))
 	if n := len(s.events(event.SandboxReady, "")); n != 1 {
-		t.Errorf("there were %d sandboxes", n)
+		t.Errorf("%d sandboxes, want 1", n)
 	}
 	if by := s.event(event.PodRestarting, "").Fields["container"]; by != "source" {
-		t.Errorf("all restarted because of %s", by)
+		t.Errorf("restart requested by %s, want source", by)
 	}
 }
 
-// TestRestartAllContainersAtTheEnd: a pod whose work is done ends, also if a sidecar then goes with a code that its rule names.
-func TestRestartAllContainersAtTheEnd(t *testing.T) {
+// TestRestartAllContainersAfterCompletion: a pod that is done completes, even if a sidecar then exits with a code that its rule matches.
+func TestRestartAllContainersAfterCompletion(t *testing.T) {
 	t.Parallel()
-	s := play(t, shared, `
+	s := runPod(t, shared, `
 restartPolicy = "Never"
 [[initContainers]]
 @sidecar exit=42
@@ -165,44 +165,44 @@ restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator 
 [[containers]]
 @app until=over
 `)
-	s.until(s.awake("sidecar", "app"))
+	s.await(s.started("sidecar", "app"))
 	s.touch("over")
-	s.ended(lifecycle.PhaseSucceeded)
-	s.counts(0, "sidecar", "app")
-	s.died("sidecar", 42, lifecycle.ReasonError)
+	s.awaitPhase(lifecycle.PhaseSucceeded)
+	s.checkRestarts(0, "sidecar", "app")
+	s.checkTerminated("sidecar", 42, lifecycle.ReasonError)
 }
 
-// TestActiveDeadline: a pod that has lived too long ends as Failed, with its hooks and its grace period.
+// TestActiveDeadline: a pod that exceeds activeDeadlineSeconds fails, with its hooks and grace period.
 //
 // fields: activeDeadlineSeconds
 func TestActiveDeadline(t *testing.T) {
 	t.Parallel()
-	s := play(t, shared, `
+	s := runPod(t, shared, `
 activeDeadlineSeconds = 20
 terminationGracePeriodSeconds = 60
 [[containers]]
 @app term=0.5s
 lifecycle.preStop.exec = { @PreStop-app run=0.5s }
 `)
-	p := s.ended(lifecycle.PhaseFailed)
+	p := s.awaitPhase(lifecycle.PhaseFailed)
 	if p.Status.Reason != lifecycle.ReasonDeadlineExceeded || p.Status.Message != "Pod was active on the node longer than the specified deadline" {
 		t.Errorf("reason %s, %q", p.Status.Reason, p.Status.Message)
 	}
-	if lived := s.event(event.PodDeadlineExceeded, "").Time.Sub(s.event(event.PodAccepted, "").Time); lived < 19900*time.Millisecond {
-		t.Errorf("it was ended after %v", lived)
+	if active := s.event(event.PodDeadlineExceeded, "").Time.Sub(s.event(event.PodAccepted, "").Time); active < 19900*time.Millisecond {
+		t.Errorf("stopped after %v, want 20 s", active)
 	}
-	if len(s.tale().runs("app")) > 0 { // it was accepted, but had to wait for the machine
-		s.check(s.tale().EndsBeforeSignal("PreStop-app", "app"), s.over("app", 1)())
+	if len(s.timeline().runs("app")) > 0 { // on a slow host the deadline may pass before the container starts
+		s.check(s.timeline().EndsBeforeSignal("PreStop-app", "app"), s.exited("app", 1)())
 	}
 	if killed := s.events(event.ContainerKilled, ""); len(killed) > 0 {
 		t.Errorf("killed: %+v", killed)
 	}
 }
 
-// TestConditions: the conditions of a pod become True in their order, each when its time has come.
+// TestConditions: the conditions of a pod become True in order.
 func TestConditions(t *testing.T) {
 	t.Parallel()
-	s := play(t, shared, `
+	s := runPod(t, shared, `
 [[initContainers]]
 @init until=initialized
 [[containers]]
@@ -217,22 +217,22 @@ readinessProbe = { exec = { @Readiness-app if=ready }, periodSeconds = 0.3, time
 				if i < n {
 					want = "True"
 				}
-				err = errors.Join(err, s.is(kind, want)())
+				err = errors.Join(err, s.hasCondition(kind, want)())
 			}
 			return err
 		}
 	}
-	s.until(s.ran("init", 1), firstAre(1))
+	s.await(s.ran("init", 1), firstAre(1))
 	s.touch("initialized")
-	s.until(s.ran("Readiness-app", 2), firstAre(2))
+	s.await(s.ran("Readiness-app", 2), firstAre(2))
 	s.touch("ready")
-	s.until(firstAre(4))
+	s.await(firstAre(4))
 	var last time.Time
 	var kinds []string
 	for _, kind := range order {
 		c := s.condition(kind)
 		if c.LastTransitionTime.Before(last) {
-			t.Errorf("%s became True before what comes before it", kind)
+			t.Errorf("%s became True before the condition that precedes it", kind)
 		}
 		last = c.LastTransitionTime
 		kinds = append(kinds, string(c.Type)+"="+c.Status)
