@@ -37,7 +37,9 @@ var agentPattern = regexp.MustCompile(`^podstead( [a-z]{1,16}){0,2}$`)
 type Options struct {
 	Supervisor *supervisor.Supervisor
 	// LogDir is where the logs of containers are, as <LogDir>/<pod>_<uid>/<container>/<restart count>.log.
-	LogDir  string
+	LogDir string
+	// Secrets are the secrets whose values are redacted in explanations; nil: none.
+	Secrets SecretSource
 	Version Version
 	// Leave is told that the daemon is to leave, and by whom. It must not block, and may be called more than once.
 	Leave func(by string)

@@ -366,8 +366,8 @@ func TestStories(t *testing.T) {
 				w := newWorld(t)
 				w.pod = test.pod
 				test.live(w)
-				s := w.story()
-				got, path := w.text(s), filepath.Join("testdata", test.name+".txt")
+				e := w.explanation()
+				got, path := w.report(&e), filepath.Join("testdata", test.name+".txt")
 				if *update {
 					if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 						t.Fatal(err)
@@ -389,10 +389,12 @@ func TestStories(t *testing.T) {
 func TestRefused(t *testing.T) {
 	refused := supervisor.Event{Seq: 3, Kind: supervisor.PodRejected, Pod: "web", Fields: map[string]string{"error": "NodePorts: taken", "hint": "take another"}}
 	for _, before := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.PodAccepted, Pod: "web", UID: "u"}, {Seq: 2, Kind: supervisor.PodRemoved, Pod: "web", UID: "u"}}} {
-		s, known := explain.Gone(append(before, refused))
-		want := "was refused: NodePorts: taken; to mend it, take another"
-		if !known || s.Pod != "web" || s.UID != "" || s.Well || s.Summary != want || len(s.Steps) != 1 || s.Steps[0].Text != "the pod was refused: NodePorts: taken" {
-			t.Errorf("after %v: %+v", before, s)
+		e, known := explain.ForDeletedPod(append(before, refused))
+		e.Render(time.Time{})
+		want := "web was rejected: NodePorts: taken.\nhint: take another\n"
+		got := e.Report(time.Time{})
+		if !known || e.UID != "" || e.Healthy || e.State != explain.PodRejected || !strings.HasPrefix(got, want) {
+			t.Errorf("after %v:\n%s", before, got)
 		}
 	}
 }

@@ -12,7 +12,7 @@ import (
 
 func TestNothingIsKnown(t *testing.T) {
 	for _, events := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.StateUnsupported, Pod: "web"}}} {
-		if s, known := explain.Gone(events); known {
+		if s, known := explain.ForDeletedPod(events); known {
 			t.Errorf("of %v: %+v", events, s)
 		}
 	}
@@ -28,10 +28,11 @@ func TestSandboxIsLost(t *testing.T) {
 		before, _ := w.Pod("web")
 		w.engine.LoseSandbox(before.Facts.UID)
 		time.Sleep(time.Minute)
-		text := w.text(w.story())
-		for _, want := range []string{"the pod's sandbox was lost: ", "it exited with 137 (SIGKILL)", "it was started again", "app was restarted once"} {
+		e := w.explanation()
+		text := w.report(&e)
+		for _, want := range []string{"Pod sandbox changed, it will be killed and re-created: ", "Container exited with code 137 (Error)", "Container started", "web restarted once because the pod sandbox changed"} {
 			if !strings.Contains(text, want) {
-				t.Errorf("without %q the story is\n%s", want, text)
+				t.Errorf("want %q in\n%s", want, text)
 			}
 		}
 	})

@@ -107,50 +107,26 @@ func (w *world) stop(o supervisor.StopOptions) {
 	}
 }
 
-// story is the story of the pod now.
-func (w *world) story() explain.Story {
+// explanation explains the pod as it is now.
+func (w *world) explanation() explain.Explanation {
 	synctest.Wait()
 	events, err := w.History(w.t.Context(), "web")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s, there := w.Pod("web")
-	if there {
-		return explain.Of(&s, events, w.now())
+	if s, exists := w.Pod("web"); exists {
+		return explain.ForPod(&s, events, w.now())
 	}
-	gone, known := explain.Gone(events)
+	e, known := explain.ForDeletedPod(events)
 	if !known {
-		w.t.Fatal("nothing is known of the pod")
+		w.t.Fatal("no event of the pod is stored")
 	}
-	return gone
+	return e
 }
 
-// text writes a story down, with times since the beginning.
-func (w *world) text(s explain.Story) string {
-	var b strings.Builder
-	line := func(indent string, step explain.Step) {
-		fmt.Fprintf(&b, "%s%v %s", indent, step.Time.Sub(w.begun).Round(time.Millisecond), step.Text)
-		if step.Seen > 0 {
-			fmt.Fprintf(&b, " (%d times)", step.Seen)
-		}
-		b.WriteString("\n")
-	}
-	fmt.Fprintf(&b, "%s %s. (well: %v)\n", s.Pod, s.Summary, s.Well)
-	for _, c := range s.Containers {
-		fmt.Fprintf(&b, "%s, %d restarts. %s", c.Name, c.Restarts, c.Now)
-		if !c.Next.IsZero() {
-			fmt.Fprintf(&b, " Next: %v", c.Next.Sub(w.begun).Round(time.Millisecond))
-		}
-		b.WriteString("\n")
-		for _, r := range c.Told {
-			fmt.Fprintf(&b, "  because %s\n", r.Why)
-			for _, step := range r.Steps {
-				line("    ", step)
-			}
-		}
-	}
-	for _, step := range s.Steps {
-		line("", step)
-	}
-	return b.String()
+// report renders an explanation. A bubble begins at midnight, so its times are those since the beginning.
+func (w *world) report(e *explain.Explanation) string {
+	now := w.now().Wall.UTC()
+	e.Render(now)
+	return strings.ReplaceAll(fmt.Sprintf("healthy: %v\n%s", e.Healthy, e.Report(now)), e.UID, "UID")
 }

@@ -115,6 +115,8 @@ type Exit struct {
 	Code    int    `json:"code"`
 	Reason  Reason `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+	// MemoryPeak is the most memory that the container has used, in bytes; 0: not known.
+	MemoryPeak int64 `json:"memoryPeakBytes,omitempty"`
 }
 
 // Removal is the taking away of something that has ended.

@@ -18,6 +18,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/hooks"
 	"github.com/podstead/podstead/probes"
+	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/supervisor"
 )
@@ -180,7 +181,8 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) error {
 	o.Version.Instance = uuid.NewString()
 	server := api.NewServer(ctx, api.Options{
 		Supervisor: s, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log,
-		Leave: func(by string) { end(errors.New("asked by " + by)) },
+		Secrets: configsource.Source{Dir: o.Config.ConfigDir, Credentials: os.Getenv("CREDENTIALS_DIRECTORY")},
+		Leave:   func(by string) { end(errors.New("asked by " + by)) },
 	})
 	l, err := api.Listen(ctx, o.Config.Socket)
 	if err != nil {

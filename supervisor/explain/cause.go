@@ -1,0 +1,148 @@
+package explain
+
+import (
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// causeOf is the cause that an event is for a container, by the kind of the event and its fields.
+func (b *builder) causeOf(e *supervisor.Event, name string, started time.Time) *Cause {
+	c := Cause{Kind: causeKinds[e.Kind], Container: name, Role: b.role(name), Time: e.Time}
+	switch e.Kind {
+	case supervisor.ContainerLivenessFailed, supervisor.ContainerStartupFailed:
+		c.Failures, _ = strconv.Atoi(e.Fields["count"])
+		c.Output = e.Fields["output"]
+	case supervisor.ContainerStopping:
+		switch lifecycle.Reason(e.Fields["why"]) {
+		case lifecycle.ReasonPodFinished:
+			c.Kind = PodFinished
+		case lifecycle.ReasonRestartingAllContainers:
+			c.Kind = RestartAll
+		default:
+			c.Grace = e.Fields["grace"]
+		}
+	case supervisor.ContainerKilled:
+		c.Grace = e.Fields["grace"]
+	case supervisor.ContainerSucceeded, supervisor.ContainerFailed:
+		c.Exit = exitOf(e, started)
+		c.Kind = exitKind(c.Exit)
+	case supervisor.PodRestarting:
+		c.ByContainer, c.ByRole = e.Fields["container"], b.role(e.Fields["container"])
+		code, err := strconv.Atoi(e.Fields["code"])
+		if err == nil {
+			c.Exit = &Exit{Code: code, Signal: signalOf(code)}
+		}
+	case supervisor.PodStopping:
+		c.By, c.Grace = e.Fields["by"], e.Fields["grace"]
+	case supervisor.PodDeadlineExceeded:
+		c.Reason, c.Message = lifecycle.ReasonDeadlineExceeded, e.Message
+	case supervisor.ContainerPostStartFailed, supervisor.HostRebooted: // the event has no more
+	default:
+		c.Reason, c.Message, c.Image = lifecycle.Reason(e.Fields["reason"]), e.Fields["error"], e.Fields["image"]
+	}
+	return &c
+}
+
+// causeKinds are the kinds of causes by the kinds of events.
+var causeKinds = map[supervisor.Kind]CauseKind{
+	supervisor.ContainerLivenessFailed:  LivenessFailed,
+	supervisor.ContainerStartupFailed:   StartupFailed,
+	supervisor.ContainerPostStartFailed: PostStartFailed,
+	supervisor.ContainerSandboxChanged:  SandboxChanged,
+	supervisor.SandboxChanged:           SandboxChanged,
+	supervisor.ContainerStopping:        StopRequested,
+	supervisor.PodStopping:              StopRequested,
+	supervisor.ContainerKilled:          Killed,
+	supervisor.ContainerCreateFailed:    CreateFailed,
+	supervisor.ContainerStartFailed:     StartFailed,
+	supervisor.ImagePullFailed:          ImageFailed,
+	supervisor.ImageInspectFailed:       ImageFailed,
+	supervisor.ImageNeverPull:           ImageFailed,
+	supervisor.HostRebooted:             HostRebooted,
+	supervisor.PodRestarting:            RestartAll,
+	supervisor.PodEvicted:               Evicted,
+	supervisor.PodDeadlineExceeded:      DeadlineExceeded,
+}
+
+// exitKind is the kind of cause that an exit is.
+func exitKind(x *Exit) CauseKind {
+	switch x.Reason {
+	case lifecycle.ReasonOOMKilled:
+		return OOMKilled
+	case lifecycle.ReasonUnknown, lifecycle.ReasonStatusUnknown:
+		return ExitUnknown
+	case lifecycle.ReasonStartError:
+		return StartFailed
+	default:
+		return Exited
+	}
+}
+
+// causeOfAttempt is why a run stopped or exited, by the facts alone: the events may have been lost or dropped.
+func (b *builder) causeOfAttempt(a *lifecycle.Attempt) *Cause {
+	c := Cause{Container: a.Container, Role: b.role(a.Container), Time: a.StopAsked.Wall.UTC()}
+	switch a.StopReason {
+	case lifecycle.ReasonLivenessProbe:
+		c.Kind, c.Failures, c.Output = LivenessFailed, a.Probes.Liveness.Count, a.Probes.Liveness.Message
+	case lifecycle.ReasonStartupProbe:
+		c.Kind, c.Failures, c.Output = StartupFailed, a.Probes.Startup.Count, a.Probes.Startup.Message
+	case lifecycle.ReasonFailedPostStartHook:
+		c.Kind, c.Message = PostStartFailed, a.PostStart.Message
+	case lifecycle.ReasonSandboxChanged:
+		c.Kind, c.Message = SandboxChanged, b.snapshot.Facts.Opened.Message
+	case lifecycle.ReasonRestartingAllContainers:
+		c.Kind = RestartAll
+		c.ByContainer = b.snapshot.Facts.Opened.By.Container
+		c.ByRole = b.role(c.ByContainer)
+	case lifecycle.ReasonPodFinished:
+		c.Kind = PodFinished
+	case lifecycle.ReasonStopped:
+		return b.stopCause()
+	default:
+		if a.Exited.IsZero() {
+			return nil
+		}
+		c.Exit, c.Time, c.Message = exitOfAttempt(a), a.Exited.Wall.UTC(), a.Exit.Message
+		if c.Kind = exitKind(c.Exit); c.Kind != StartFailed {
+			c.Message = ""
+		}
+	}
+	return &c
+}
+
+// stopCause is why the pod is stopped or was.
+func (b *builder) stopCause() *Cause {
+	stop := &b.snapshot.Facts.Stop
+	c := &Cause{Kind: StopRequested, Time: stop.Asked.Wall.UTC(), By: stop.By, Reason: stop.Reason, Message: stop.Message}
+	if !stop.Force && stop.Grace > 0 {
+		c.Grace = stop.Grace.String()
+	}
+	switch stop.Reason {
+	case lifecycle.ReasonDeadlineExceeded:
+		c.Kind = DeadlineExceeded
+	case lifecycle.ReasonEvicted:
+		c.Kind = Evicted
+	}
+	return c
+}
+
+// exitOfAttempt is how a run exited.
+func exitOfAttempt(a *lifecycle.Attempt) *Exit {
+	return &Exit{
+		Code: a.Exit.Code, Signal: signalOf(a.Exit.Code), Reason: a.Exit.Reason,
+		StartedAt: a.Started.Wall.UTC(), FinishedAt: a.Exited.Wall.UTC(),
+	}
+}
+
+// signalOf is the name of the signal that an exit code stands for, empty if it stands for none.
+func signalOf(code int) string {
+	if code <= 128 {
+		return ""
+	}
+	return unix.SignalName(unix.Signal(code - 128))
+}
