@@ -21,7 +21,7 @@ import (
 
 const (
 	// userAgent is the kubelet's, of the release whose contract is kept.
-	userAgent = "kube-lifecycle/1.36"
+	userAgent = "kube-lifecycle/" + spec.KubernetesVersion
 	// maxOutput is how much of an answer is read, and of a command's output kept, in bytes.
 	maxOutput = 10 << 10
 )

@@ -20,7 +20,7 @@ import (
 
 const (
 	// userAgent is the kubelet's, of the release whose contract is kept: applications look for "kube-probe/".
-	userAgent = "kube-probe/1.36"
+	userAgent = "kube-probe/" + spec.KubernetesVersion
 	// maxOutput is how much of an answer is read or kept, in bytes.
 	maxOutput = 10 << 10
 	// turnWait bounds how long a probe waits for others of its kind. The limit is on stampedes, not on probes: those

@@ -40,7 +40,7 @@ func (r *Runtime) StartContainer(
 	if err := checkUID(uid); err != nil {
 		return none, refused(ctx, lifecycle.ReasonCreateContainerError, err)
 	}
-	release, err := r.locks.acquire(ctx, uid+"/"+a.Container)
+	release, err := r.locks.Lock(ctx, uid+"/"+a.Container)
 	if err != nil {
 		// Something else is still done with the container. Nothing has failed, and it is tried again soon.
 		return none, fail(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("wait for container %s: %w", a.Container, err))

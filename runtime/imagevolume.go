@@ -59,7 +59,7 @@ func (r *Runtime) mountImages(ctx context.Context, uid string, pod *spec.Pod, c 
 }
 
 func (r *Runtime) mountImage(ctx context.Context, uid, dir, key, reference string, n oci.Namespaces) error {
-	release, err := r.locks.acquire(ctx, dir)
+	release, err := r.locks.Lock(ctx, dir)
 	if err != nil {
 		return err
 	}

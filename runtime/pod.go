@@ -28,7 +28,7 @@ func (r *Runtime) RemovePod(ctx context.Context, uid string, _ *spec.Pod) error 
 	if err := checkUID(uid); err != nil {
 		return err
 	}
-	release, err := r.locks.acquire(ctx, uid)
+	release, err := r.locks.Lock(ctx, uid)
 	if err != nil {
 		return err
 	}

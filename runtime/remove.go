@@ -57,7 +57,7 @@ func (r *Runtime) endOlder(ctx context.Context, uid, container string) error {
 func (r *Runtime) RemoveContainer(ctx context.Context, uid string, _ *spec.Pod, ref lifecycle.Ref) error {
 	ctx, cancel := limit(ctx, removeTimeout)
 	defer cancel()
-	release, err := r.locks.acquire(ctx, uid+"/"+ref.Container)
+	release, err := r.locks.Lock(ctx, uid+"/"+ref.Container)
 	if err != nil {
 		return err
 	}

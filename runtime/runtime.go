@@ -45,6 +45,7 @@ import (
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/internal/keyedmutex"
 	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
@@ -160,7 +161,7 @@ type Runtime struct {
 	remaps   bool // the snapshotter can id-map
 	known    *knownPods
 	gone     collector
-	locks    locks
+	locks    keyedmutex.Mutex
 	hosts    sync.Mutex // held while an /etc/hosts is written
 	// workers keep volumes and names up to date until stop is called.
 	workers sync.WaitGroup

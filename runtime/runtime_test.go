@@ -8,10 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/containerd/containerd/v2/core/containers"
@@ -275,48 +273,6 @@ func TestExceeded(t *testing.T) {
 	}
 }
 
-func TestLocks(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var l locks
-		release, err := l.acquire(t.Context(), "a")
-		if err != nil {
-			t.Fatal(err)
-		}
-		other, err := l.acquire(t.Context(), "b")
-		if err != nil {
-			t.Fatal(err)
-		}
-		other()
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if _, err := l.acquire(ctx, "a"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("a lock that is held: %v", err)
-		}
-		holders := 0
-		var group sync.WaitGroup
-		for range 10 {
-			group.Go(func() {
-				release, err := l.acquire(t.Context(), "a")
-				if err != nil {
-					t.Error(err)
-					return
-				}
-				if holders++; holders != 1 {
-					t.Error("two hold one lock")
-				}
-				time.Sleep(time.Millisecond)
-				holders--
-				release()
-			})
-		}
-		release()
-		group.Wait()
-		if len(l.held) > 0 {
-			t.Errorf("locks that nobody holds: %v", l.held)
-		}
-	})
-}
-
 func TestWriteChanged(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "hosts")
 	for _, test := range []struct {
@@ -344,7 +300,7 @@ func TestWriteChanged(t *testing.T) {
 // A container that something else is done with has not failed.
 func TestStartWaitsForItsTurn(t *testing.T) {
 	var r Runtime
-	release, err := r.locks.acquire(t.Context(), "u/c")
+	release, err := r.locks.Lock(t.Context(), "u/c")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func (r *Runtime) startSandbox(ctx context.Context, uid string, pod *spec.Pod, s
 	if err := checkUID(uid); err != nil {
 		return nil, err
 	}
-	release, err := r.locks.acquire(ctx, uid)
+	release, err := r.locks.Lock(ctx, uid)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +135,7 @@ func (r *Runtime) WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sa
 // meetSandbox finds a sandbox and begins to keep its pod up to date. It waits for whoever removes the sandbox: a pod that became
 // known in the middle of that would stay so.
 func (r *Runtime) meetSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (*engine.Sandbox, error) {
-	release, err := r.locks.acquire(ctx, uid)
+	release, err := r.locks.Lock(ctx, uid)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, uid string, sandbox int) er
 	if err := checkUID(uid); err != nil {
 		return err
 	}
-	release, err := r.locks.acquire(ctx, uid)
+	release, err := r.locks.Lock(ctx, uid)
 	if err != nil {
 		return err
 	}

@@ -2,26 +2,24 @@ package supervisor
 
 import (
 	"fmt"
-	"os"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/bootid"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Clock reads the time. It is called once a turn of a loop.
+// Clock reads the time. A loop calls it once per turn.
 type Clock func() lifecycle.Instant
 
-// SystemClock returns the clock of this boot of the machine: CLOCK_BOOTTIME, which goes on through suspend and knows of
-// no leaps, and the wall clock beside it.
+// SystemClock returns the clock of the current boot. Mono is CLOCK_BOOTTIME, which never leaps and also advances while the host is
+// suspended. Wall is the wall clock.
 func SystemClock() (Clock, error) {
-	raw, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	boot, err := bootid.Read()
 	if err != nil {
-		return nil, fmt.Errorf("read boot ID: %w", err)
+		return nil, err
 	}
-	boot := strings.TrimSpace(string(raw))
 	var ts unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
 		return nil, fmt.Errorf("read CLOCK_BOOTTIME: %w", err)
@@ -29,7 +27,7 @@ func SystemClock() (Clock, error) {
 	return func() lifecycle.Instant {
 		var ts unix.Timespec
 		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
-			panic(fmt.Sprintf("CLOCK_BOOTTIME worked before: %v", err))
+			panic(fmt.Sprintf("read CLOCK_BOOTTIME: %v", err)) // it was readable above
 		}
 		return lifecycle.Instant{Boot: boot, Mono: time.Duration(ts.Nano()), Wall: time.Now()}
 	}, nil

@@ -50,12 +50,6 @@ type StartSandbox struct {
 }
 
 func (a StartSandbox) issued(f *Facts, at Instant) {
-	if f.Opened.Round != a.Round { // else an engine that was away is asked again
-		f.Opened = Opened{Round: a.Round, Reason: ReasonFirstStart, At: at}
-		if f.Sandbox.N > 0 {
-			f.Opened.Reason, f.Opened.Message = ReasonSandboxChanged, f.Sandbox.Message
-		}
-	}
 	f.Round = a.Round
 	next := Sandbox{N: a.Sandbox, Asked: at}
 	if s := &f.Sandbox; s.Failures > 0 { // it is tried again for the same reason

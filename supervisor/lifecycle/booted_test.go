@@ -24,7 +24,6 @@ func TestBooted(t *testing.T) {
 	})
 	got := full.Apply(lifecycle.Booted{Saved: at(10), At: boot})
 	want := full
-	want.Opened.At = moved(1, 9)
 	want.Accepted = moved(1, 9+boot.Wall.Sub(at(10).Wall).Seconds()) // the wall clock has gone on
 	want.Sandbox.Asked, want.Sandbox.Ready = moved(1, 9), moved(1, 9)
 	want.Sandbox.Lost, want.Sandbox.Message = boot, "the machine was restarted"
@@ -81,7 +80,7 @@ func TestBootedMovesEveryInstant(t *testing.T) {
 		Unsent: old, Exited: old, Removal: removal,
 	}
 	facts := lifecycle.Facts{
-		Opened: lifecycle.Opened{At: old}, Away: old,
+		RestartedAt: old, Away: old,
 		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Asked: old, Deadline: old},
 		Sandbox: lifecycle.Sandbox{Asked: old, Ready: old, Lost: old, Failed: old, Removal: removal},
 		Containers: map[string]lifecycle.Container{"app": {

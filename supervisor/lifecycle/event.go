@@ -247,7 +247,7 @@ func (f *Facts) rebase(move func(*Instant)) {
 	}
 	for _, t := range []*Instant{
 		&f.Accepted, &f.Stop.Asked, &f.Stop.Deadline,
-		&f.Sandbox.Asked, &f.Sandbox.Ready, &f.Sandbox.Lost, &f.Sandbox.Failed, &f.Opened.At, &f.Away,
+		&f.Sandbox.Asked, &f.Sandbox.Ready, &f.Sandbox.Lost, &f.Sandbox.Failed, &f.RestartedAt, &f.Away,
 	} {
 		move(t)
 	}

@@ -11,17 +11,17 @@ import (
 // touched. A Facts value is immutable: [Facts.Apply] returns another one, so a snapshot may be read by anyone. Its size
 // is bounded by the number of containers, not by how often they ran.
 type Facts struct {
-	UID        string               `json:"uid"`
-	Accepted   Instant              `json:"accepted,omitzero"` // status.startTime
-	Round      int                  `json:"round"`
-	Sandbox    Sandbox              `json:"sandbox,omitzero"`
-	Stop       Stop                 `json:"stop,omitzero"`
-	Containers map[string]Container `json:"containers,omitempty"` // by name
-	Removal    Removal              `json:"removal,omitzero"`     // of the whole pod, after it was deleted
-	Opened     Opened               `json:"opened,omitzero"`      // the present round
-	Restarted  int                  `json:"restarted,omitempty"`  // the newest round that was opened in place; 0: none
-	Ephemeral  []spec.Container     `json:"ephemeral,omitempty"`  // in the order in which they were added
-	Away       Instant              `json:"away,omitzero"`        // since when the engine cannot be reached
+	UID         string               `json:"uid"`
+	Accepted    Instant              `json:"accepted,omitzero"` // status.startTime
+	Round       int                  `json:"round"`
+	Sandbox     Sandbox              `json:"sandbox,omitzero"`
+	Stop        Stop                 `json:"stop,omitzero"`
+	Containers  map[string]Container `json:"containers,omitempty"` // by name
+	Removal     Removal              `json:"removal,omitzero"`     // of the whole pod, after it was deleted
+	Restarted   int                  `json:"restarted,omitempty"`  // the newest round that was opened in place; 0: none
+	RestartedAt Instant              `json:"restartedAt,omitzero"` // when that round was opened
+	Ephemeral   []spec.Container     `json:"ephemeral,omitempty"`  // in the order in which they were added
+	Away        Instant              `json:"away,omitzero"`        // since when the engine cannot be reached
 
 	Conditions map[ConditionType]SetCondition `json:"conditions,omitempty"` // that others have set
 }

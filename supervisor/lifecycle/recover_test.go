@@ -170,7 +170,7 @@ func TestCatchUp(t *testing.T) {
 			},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 4, lifecycle.Sandbox{N: 2, Asked: now, Ready: now}
-				f.Restarted, f.Opened = 4, lifecycle.Opened{Round: 4, Reason: lifecycle.ReasonRestartingAllContainers, At: now}
+				f.Restarted, f.RestartedAt = 4, now
 				f.Containers = map[string]lifecycle.Container{
 					"a": {Newest: live(found("a", 4, 2, 2, 1)), Previous: ended(live(found("a", 3, 2, 1, 0)))}, "b": {Newest: live(found("b", 3, 2, 1, 0))},
 				}
@@ -179,7 +179,7 @@ func TestCatchUp(t *testing.T) {
 		{
 			name: "also in a sandbox that is known", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 2, 1, 2, 1)}},
 			want: func(f *lifecycle.Facts) {
-				f.Round, f.Restarted, f.Opened = 2, 2, lifecycle.Opened{Round: 2, Reason: lifecycle.ReasonRestartingAllContainers, At: now}
+				f.Round, f.Restarted, f.RestartedAt = 2, 2, now
 				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 2, 1, 2, 1)), Previous: ended(knownRun)}}
 			},
 		},
@@ -224,12 +224,6 @@ func TestCatchUp(t *testing.T) {
 			got := want.CatchUp(row.found, now)
 			if row.want != nil {
 				row.want(&want)
-			}
-			if want.Opened.Round != want.Round { // a sandbox has opened the round
-				want.Opened = lifecycle.Opened{Round: want.Round, Reason: lifecycle.ReasonFirstStart, At: now}
-				if row.past != nil {
-					want.Opened.Reason = lifecycle.ReasonSandboxChanged
-				}
 			}
 			if diff := cmp.Diff(want, got); diff != "" {
 				t.Errorf("facts (-want +got):\n%s", diff)

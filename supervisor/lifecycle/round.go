@@ -21,8 +21,7 @@ type BeginRound struct {
 }
 
 func (a BeginRound) issued(f *Facts, at Instant) {
-	f.Round, f.Restarted = a.Round, a.Round
-	f.Opened = Opened{Round: a.Round, Reason: ReasonRestartingAllContainers, By: a.By, At: at}
+	f.Round, f.Restarted, f.RestartedAt = a.Round, a.Round, at
 }
 
 func (BeginRound) failed(*Facts, Failure, Instant) {}
@@ -61,10 +60,10 @@ func (p *plan) restartAll() bool {
 // earliestRound is when another round may begin in place: there is no backoff (contract 4.2), but a pace, so that a pod
 // which asks at once is not begun again without end.
 func (p *plan) earliestRound() Instant {
-	if p.facts.Opened.Reason != ReasonRestartingAllContainers {
+	if p.facts.Restarted != p.facts.Round {
 		return Instant{}
 	}
-	return p.facts.Opened.At.Add(sandboxPace)
+	return p.facts.RestartedAt.Add(sandboxPace)
 }
 
 // restartAllBy returns the run whose end asks for a restart of all containers, the first one if several do; the zero Ref:
