@@ -100,8 +100,8 @@ func (s *Server) explain(ctx context.Context, snapshot *supervisor.Snapshot, lin
 	events, _ := s.o.Supervisor.History(ctx, snapshot.Pod.Name)
 	e := explain.ForPod(snapshot, events, s.o.Supervisor.Now())
 	for i := range e.Containers {
-		if c := &e.Containers[i]; c.Evidence != nil && lines > 0 {
-			c.Evidence.Log = s.lastLines(ctx, snapshot, c.Name, c.Evidence.Run, lines)
+		if c := &e.Containers[i]; c.Evidence != nil {
+			c.AddLog(s.lastLines(ctx, snapshot, c.Name, c.Evidence.Run, max(lines, 1)), lines)
 		}
 	}
 	if values, err := s.secretsOf(snapshot.Pod); err != nil {

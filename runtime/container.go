@@ -67,7 +67,7 @@ func (r *Runtime) StartContainer(
 	}
 	if err != nil {
 		err = fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, r.conceal(pod, a.Container, err))
-		return none, r.undo(ctx, c, err)
+		return none, r.undo(ctx, c, withArchitectures(err, run.Architecture))
 	}
 	return startedOf(run), nil
 }
@@ -137,6 +137,7 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 	labels[labelMessage] = messageLabel(c)
 	labels[labelBoot] = r.boot
 	labels[labelImageID] = img.ConfigDigest
+	labels[labelImageArch] = config.Architecture
 	labels[labelStopSignal] = config.Config.StopSignal
 	labels[labelLog] = r.logPath(uid, pod.Name, a)
 	maps.DeleteFunc(labels, func(_, v string) bool { return v == "" })

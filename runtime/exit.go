@@ -96,7 +96,7 @@ func (r *Runtime) ended(ctx context.Context, c client.Container) (exit, error) {
 		r.log.WarnContext(ctx, "it is not known whether memory was a container's end", slog.String("container", c.ID()), slog.Any("error", err))
 	}
 	if killed {
-		e.Reason = lifecycle.ReasonOOMKilled
+		e.Reason, e.MemoryPeak = lifecycle.ReasonOOMKilled, r.engine.MemoryPeak(c.ID())
 	}
 	r.settle(ctx, c, e)
 	return e, nil
@@ -267,7 +267,7 @@ func (r *Runtime) takeUpExits(ctx context.Context) error {
 		e := exitFrom(away.Status, away.At)
 		// The exit is on disk before the note that memory was its cause. A shim that was killed in between has written none.
 		if away.OOMKilled || r.notedOOM(ctx, c) || r.cgroups.oomKilled(record.Labels[labelUID], id) {
-			e.Reason = lifecycle.ReasonOOMKilled
+			e.Reason, e.MemoryPeak = lifecycle.ReasonOOMKilled, max(away.MemoryPeak, r.engine.MemoryPeak(id))
 		}
 		r.settle(ctx, c, e)
 	}

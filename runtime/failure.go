@@ -3,6 +3,8 @@ package runtime
 import (
 	"context"
 	"errors"
+	"fmt"
+	goruntime "runtime"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -41,6 +43,17 @@ func refused(ctx context.Context, reason lifecycle.Reason, err error) error {
 func isAway(err error) bool {
 	return errdefs.IsUnavailable(err) || errors.Is(err, ttrpc.ErrClosed) || errors.Is(err, image.ErrClosed) ||
 		strings.Contains(err.Error(), ttrpc.ErrClosed.Error()) // from the far side of a call it comes as text only
+}
+
+// withArchitectures adds the architectures of the image and of the host to the failure of a program that the host cannot execute.
+// An OCI runtime that notices it only after the start reports it in the container's log.
+func withArchitectures(err error, image string) error {
+	f, ok := errors.AsType[lifecycle.Failure](err)
+	if !ok || image == "" || !strings.Contains(f.Message, unix.ENOEXEC.Error()) {
+		return err
+	}
+	f.Message += fmt.Sprintf(" (image architecture %s, host architecture %s)", image, goruntime.GOARCH)
+	return f
 }
 
 // message is what a person is told of an error: the cause, without the layers of the engine that it came through.

@@ -29,6 +29,7 @@ const (
 	labelRestarts   = "podstead.io/restarts"
 	labelSpecHash   = "podstead.io/spec-hash"
 	labelImageID    = "podstead.io/image-id"
+	labelImageArch  = "podstead.io/image-architecture"
 	labelStopSignal = "podstead.io/image-stop-signal"
 	labelLog        = "podstead.io/log"
 	labelMessage    = "podstead.io/termination-message" // see messagePolicy
@@ -84,13 +85,13 @@ func runOf(c containers.Container) (lifecycle.Run, error) {
 			},
 			Sandbox: number(labelSandbox), Restarts: number(labelRestarts),
 		},
-		ID: c.ID, Image: c.Image, ImageID: c.Labels[labelImageID],
+		ID: c.ID, Image: c.Image, ImageID: c.Labels[labelImageID], Architecture: c.Labels[labelImageArch],
 	}
 	return run, bad
 }
 
 func startedOf(run lifecycle.Run) lifecycle.ContainerStarted {
-	return lifecycle.ContainerStarted{Ref: run.Ref, ID: run.ID, Image: run.Image, ImageID: run.ImageID}
+	return lifecycle.ContainerStarted{Ref: run.Ref, ID: run.ID, Image: run.Image, ImageID: run.ImageID, Architecture: run.Architecture}
 }
 
 // withDefinition keeps the pod's definition with the container.

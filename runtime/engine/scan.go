@@ -30,12 +30,20 @@ type Exit struct {
 	At time.Time
 	// OOMKilled says that the kernel has killed a process of it for want of memory.
 	OOMKilled bool
+	// MemoryPeak is the most memory that an OOM-killed container has used, in bytes; 0: not known.
+	MemoryPeak int64
 }
 
 // OOMKilled reports whether the kernel has killed a process of a container that has ended, and whose task was not deleted yet,
 // for want of memory.
 func (e *Engine) OOMKilled(id string) (bool, error) {
 	return shim.OOMKilled(filepath.Join(e.opt.State, taskPlugin, Namespace, id))
+}
+
+// MemoryPeak is the most memory that an OOM-killed container has used, in bytes, for as long as [Engine.OOMKilled] reports the kill;
+// 0: not known.
+func (e *Engine) MemoryPeak(id string) int64 {
+	return shim.MemoryPeak(filepath.Join(e.opt.State, taskPlugin, Namespace, id))
 }
 
 // ExitedWhileAway tells the containers whose tasks this engine's predecessor had, and that exited before this engine
@@ -71,6 +79,7 @@ func scanBundles(state, shimPath string) (map[string]*Exit, error) {
 			}
 			if x, err := runc.ReadExitStatus(bundle); err == nil {
 				exits[id] = &Exit{Status: uint32(x.Status), At: x.Timestamp}
+				exits[id].MemoryPeak = shim.MemoryPeak(bundle)
 				if exits[id].OOMKilled, err = shim.OOMKilled(bundle); err != nil {
 					return nil, fmt.Errorf("scan bundles: %w", err)
 				}

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -30,10 +31,25 @@ func OOMKilled(bundle string) (bool, error) {
 	return err == nil, err
 }
 
+// MemoryPeak is the most memory that an OOM-killed container has used, in bytes, by its bundle; 0: not known.
+func MemoryPeak(bundle string) int64 {
+	text, err := os.ReadFile(filepath.Join(bundle, oomFile))
+	if err != nil {
+		return 0
+	}
+	peak, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		return 0 // of an older version
+	}
+	return peak
+}
+
 // group is a cgroup that counts.
 type group interface {
 	// OOMKills is how many processes were killed; an [fs.ErrNotExist] where the cgroup is gone.
 	OOMKills() (int64, error)
+	// MemoryPeak is the most memory that was used, in bytes; 0: not known.
+	MemoryPeak() int64
 }
 
 // memory is what is known of a container's use of memory that matters after its end.
@@ -44,6 +60,7 @@ type memory struct {
 	heard   atomic.Bool // the kernel has told of an OOM kill, or with cgroup v1 of want of memory
 	asked   atomic.Bool // somebody wanted the container to be killed
 	once    sync.Once
+	peak    atomic.Int64 // when the kernel last reported an OOM kill: the cgroup may be removed before the exit is reported
 }
 
 // oomLedger finds out whether the kernel has killed a container for want of memory. As long as the container's cgroup is there,
@@ -130,6 +147,7 @@ func (t *tasks) heardOOM(id string) {
 	defer t.mu.Unlock()
 	if c := t.containers[id]; c != nil && c.memory != nil {
 		c.memory.heard.Store(true)
+		c.memory.peak.Store(c.memory.own.MemoryPeak())
 	}
 }
 
@@ -148,7 +166,8 @@ func (t *tasks) recordOOM(ctx context.Context, id string, status uint32) {
 	m.once.Do(func() {
 		killed, err := t.oom.ended(m, status)
 		if killed {
-			err = errors.Join(err, os.WriteFile(filepath.Join(c.bundle, oomFile), nil, 0o600))
+			peak := strconv.FormatInt(max(m.own.MemoryPeak(), m.peak.Load()), 10)
+			err = errors.Join(err, os.WriteFile(filepath.Join(c.bundle, oomFile), []byte(peak), 0o600))
 		}
 		if err != nil {
 			log.G(ctx).WithError(err).WithField("id", id).Error("find out whether memory was the cause of the end")

@@ -31,6 +31,8 @@ func (c *counter) OOMKills() (int64, error) {
 	return int64(*c), nil
 }
 
+func (c *counter) MemoryPeak() int64 { return int64(max(*c, 0)) << 20 }
+
 // publisherFunc is called with each event.
 type publisherFunc struct {
 	containerdshim.Publisher

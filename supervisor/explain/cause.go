@@ -94,11 +94,9 @@ func (b *builder) causeOfAttempt(a *lifecycle.Attempt) *Cause {
 	case lifecycle.ReasonFailedPostStartHook:
 		c.Kind, c.Message = PostStartFailed, a.PostStart.Message
 	case lifecycle.ReasonSandboxChanged:
-		c.Kind, c.Message = SandboxChanged, b.snapshot.Facts.Opened.Message
+		c.Kind, c.Message = SandboxChanged, b.snapshot.Facts.Sandbox.Message
 	case lifecycle.ReasonRestartingAllContainers:
 		c.Kind = RestartAll
-		c.ByContainer = b.snapshot.Facts.Opened.By.Container
-		c.ByRole = b.role(c.ByContainer)
 	case lifecycle.ReasonPodFinished:
 		c.Kind = PodFinished
 	case lifecycle.ReasonStopped:

@@ -1,8 +1,12 @@
 package explain
 
 import (
+	"runtime"
 	"slices"
 	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -263,7 +267,7 @@ func (b *builder) failed(a *lifecycle.Attempt) bool {
 
 // evidence is what a failed run has left.
 func (b *builder) evidence(a *lifecycle.Attempt) *Evidence {
-	e := Evidence{Run: a.Restarts, TerminationMessage: a.Exit.Message}
+	e := Evidence{Run: a.Restarts, TerminationMessage: a.Exit.Message, imageArchitecture: a.Architecture}
 	switch a.StopReason {
 	case lifecycle.ReasonLivenessProbe:
 		e.Probe, e.ProbeOutput = "liveness", a.Probes.Liveness.Message
@@ -278,6 +282,20 @@ func (b *builder) evidence(a *lifecycle.Attempt) *Evidence {
 		}
 	}
 	return &e
+}
+
+// AddLog adds the last lines of the log of the failed run to a container that has [Evidence], and shows at most n of them. With at
+// least one line it recognizes a program that the host cannot execute, as the OCI runtime reports it in the log.
+func (c *Container) AddLog(lines []string, n int) {
+	if c.Evidence == nil || len(lines) == 0 {
+		return
+	}
+	c.Evidence.Log = lines[max(0, len(lines)-n):]
+	unexecutable := strings.HasSuffix(strings.TrimRight(lines[len(lines)-1], " \""), unix.ENOEXEC.Error())
+	if unexecutable && c.Cause != nil && c.Cause.Kind == Exited && c.Evidence.imageArchitecture != "" {
+		c.Cause.Kind = ExecFormat
+		c.Cause.ImageArchitecture, c.Cause.HostArchitecture = c.Evidence.imageArchitecture, runtime.GOARCH
+	}
 }
 
 // definition is the definition of a container of the pod; nil if it has none of that name.

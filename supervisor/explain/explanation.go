@@ -85,6 +85,7 @@ const (
 	CreateFailed        CauseKind = "CreateFailed"        // Reason, Message
 	StartFailed         CauseKind = "StartFailed"         // Message
 	HostRebooted        CauseKind = "HostRebooted"        //
+	ExecFormat          CauseKind = "ExecFormat"          // Exit, ImageArchitecture, HostArchitecture
 	RestartAll          CauseKind = "RestartAll"          // ByContainer, Exit: of the container whose rule applied
 	StopRequested       CauseKind = "StopRequested"       // By, Grace
 	PodFinished         CauseKind = "PodFinished"         // the containers that this one serves are done
@@ -107,17 +108,21 @@ type Cause struct {
 	Role      Role      `json:"role,omitempty"`      // of Container
 	Time      time.Time `json:"time,omitzero"`
 
-	Reason      lifecycle.Reason `json:"reason,omitempty"` // the kubelet's, such as ErrImagePull
-	Message     string           `json:"message,omitempty"`
-	Hint        string           `json:"hint,omitempty"`
-	Image       string           `json:"image,omitempty"`
-	Failures    int              `json:"failures,omitempty"` // of the probe, in a row
-	Output      string           `json:"output,omitempty"`   // the last one of the probe
-	Exit        *Exit            `json:"exit,omitempty"`
-	Grace       string           `json:"grace,omitempty"` // the grace period
-	By          string           `json:"by,omitempty"`    // who requested it
-	ByContainer string           `json:"byContainer,omitempty"`
-	ByRole      Role             `json:"byRole,omitempty"`
+	Reason  lifecycle.Reason `json:"reason,omitempty"` // the kubelet's, such as ErrImagePull
+	Message string           `json:"message,omitempty"`
+	Hint    string           `json:"hint,omitempty"`
+	Image   string           `json:"image,omitempty"`
+	// The architectures of the image and of the host, which cannot execute the container's program.
+	ImageArchitecture string `json:"imageArchitecture,omitempty"`
+	HostArchitecture  string `json:"hostArchitecture,omitempty"`
+
+	Failures    int    `json:"failures,omitempty"` // of the probe, in a row
+	Output      string `json:"output,omitempty"`   // the last one of the probe
+	Exit        *Exit  `json:"exit,omitempty"`
+	Grace       string `json:"grace,omitempty"` // the grace period
+	By          string `json:"by,omitempty"`    // who requested it
+	ByContainer string `json:"byContainer,omitempty"`
+	ByRole      Role   `json:"byRole,omitempty"`
 	// Earlier is why the container had not run by then.
 	Earlier *Cause `json:"earlier,omitempty"`
 }
@@ -137,13 +142,15 @@ type Exit struct {
 type Evidence struct {
 	// Run is the restart count of the run, as `podstead logs` and the log files number runs.
 	Run int `json:"run"`
-	// Log are the last lines of its log. The caller of [ForPod] adds them.
+	// Log are the last lines of its log, see [Container.AddLog].
 	Log                []string `json:"log,omitempty"`
 	TerminationMessage string   `json:"terminationMessage,omitempty"`
 	Probe              string   `json:"probe,omitempty"` // that failed: liveness or startup
 	ProbeOutput        string   `json:"probeOutput,omitempty"`
 	MemoryLimit        int64    `json:"memoryLimitBytes,omitempty"` // of an OOM-killed run
 	MemoryPeak         int64    `json:"memoryPeakBytes,omitempty"`  // of an OOM-killed run
+
+	imageArchitecture string
 }
 
 // Entry is one event of a timeline.

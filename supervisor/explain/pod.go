@@ -209,7 +209,7 @@ func neverStarted(e *Explanation) *Cause {
 
 // failures are the kinds of causes that are failures of a container or of what it needs.
 var failures = map[CauseKind]bool{
-	ImageFailed: true, VolumeFailed: true, SandboxFailed: true, CreateFailed: true, StartFailed: true, Exited: true, OOMKilled: true,
+	ImageFailed: true, VolumeFailed: true, SandboxFailed: true, CreateFailed: true, StartFailed: true, Exited: true, ExecFormat: true, OOMKilled: true,
 	ExitUnknown: true, LivenessFailed: true, StartupFailed: true, PostStartFailed: true, Killed: true,
 }
 

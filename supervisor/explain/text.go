@@ -125,7 +125,7 @@ func (e *Explanation) container(name string) *Container {
 
 // exits are the kinds of causes by which a container exits, so that it is restarted.
 var exits = map[CauseKind]bool{
-	Exited: true, OOMKilled: true, ExitUnknown: true, Killed: true, LivenessFailed: true, StartupFailed: true, PostStartFailed: true,
+	Exited: true, ExecFormat: true, OOMKilled: true, ExitUnknown: true, Killed: true, LivenessFailed: true, StartupFailed: true, PostStartFailed: true,
 }
 
 func (w *writer) notReady() string {
@@ -300,6 +300,12 @@ func (w *writer) clause(c *Cause, subject string) string {
 		return fmt.Sprintf("%s exited with %s%s", subject, code(c.Exit, " (", ")"), after(c.Exit))
 	case OOMKilled:
 		return w.oomKilled(c, subject)
+	case ExecFormat:
+		text := owned("command", subject) + " cannot be executed (exec format error): "
+		if c.ImageArchitecture == c.HostArchitecture {
+			return text + "image and host have the architecture " + c.HostArchitecture + ", a script needs a #! line"
+		}
+		return text + fmt.Sprintf("the image is for %s, the host is %s", c.ImageArchitecture, c.HostArchitecture)
 	case ExitUnknown:
 		return fmt.Sprintf("%s disappeared, its exit code is unknown (%s)", subject, c.Exit.Reason)
 	case Killed:

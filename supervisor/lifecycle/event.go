@@ -87,7 +87,9 @@ type ContainerStarted struct {
 	ID      string // the engine's
 	Image   string // the name that the engine resolved
 	ImageID string // its digest
-	At      Instant
+	// Architecture is that of the image, such as amd64; empty: not known.
+	Architecture string
+	At           Instant
 }
 
 func (e ContainerStarted) apply(f *Facts) {
@@ -95,7 +97,7 @@ func (e ContainerStarted) apply(f *Facts) {
 		if !a.live() || !a.Started.IsZero() {
 			return
 		}
-		a.Started, a.ID, a.Image, a.ImageID = e.At, e.ID, e.Image, e.ImageID
+		a.Started, a.ID, a.Image, a.ImageID, a.Architecture = e.At, e.ID, e.Image, e.ImageID, e.Architecture
 		a.Exit = Exit{} // why it was refused before
 	})
 }

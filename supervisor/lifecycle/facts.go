@@ -87,7 +87,9 @@ type Attempt struct {
 	Refused  Instant `json:"refused,omitzero"` // it could not be created: there is no record of it, and it counts as no run
 	Image    string  `json:"image,omitempty"`
 	ImageID  string  `json:"imageID,omitempty"`
-	ID       string  `json:"id,omitempty"` // the engine's ID
+	// Architecture is that of the image; empty: not known.
+	Architecture string `json:"imageArchitecture,omitempty"`
+	ID           string `json:"id,omitempty"` // the engine's ID
 
 	PostStart Hook   `json:"postStart,omitzero"`
 	Probes    Probes `json:"probes,omitzero"`

@@ -123,6 +123,8 @@ type Run struct {
 	ID      string
 	Image   string
 	ImageID string
+	// Architecture is that of the image; empty: not known.
+	Architecture string
 }
 
 // CatchUp folds in what the engine holds and the facts do not know of: ephemeral containers, and sandboxes and runs newer than their newest. For a
@@ -160,7 +162,7 @@ func (f Facts) CatchUp(found Found, now Instant) Facts {
 			f = f.Apply(ContainerExited{Ref: newest.Ref, Exit: Exit{Code: 137, Reason: ReasonStatusUnknown}, At: now})
 		}
 		f = f.Apply(Issued{Action: r.StartContainer, At: now})
-		f = f.Apply(ContainerStarted{Ref: r.Ref, ID: r.ID, Image: r.Image, ImageID: r.ImageID, At: now})
+		f = f.Apply(ContainerStarted{Ref: r.Ref, ID: r.ID, Image: r.Image, ImageID: r.ImageID, Architecture: r.Architecture, At: now})
 	}
 	return f
 }
