@@ -143,11 +143,15 @@ func (l *oomLedger) unaccounted(m *memory) (int64, error) {
 
 // heardOOM notes what the kernel tells while a container runs.
 func (t *tasks) heardOOM(id string) {
+	var m *memory
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if c := t.containers[id]; c != nil && c.memory != nil {
-		c.memory.heard.Store(true)
-		c.memory.peak.Store(c.memory.own.MemoryPeak())
+	if c := t.containers[id]; c != nil {
+		m = c.memory
+	}
+	t.mu.Unlock()
+	if m != nil {
+		m.heard.Store(true)
+		m.peak.Store(m.own.MemoryPeak())
 	}
 }
 

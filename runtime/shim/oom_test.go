@@ -113,6 +113,9 @@ func TestOOMIsWrittenBeforeItIsTold(t *testing.T) {
 				if killed, err := OOMKilled(bundle); !killed || err != nil {
 					t.Errorf("it is told, and not written down: %v, %v", killed, err)
 				}
+				if peak := MemoryPeak(bundle); peak != 1<<20 {
+					t.Errorf("the peak is %d bytes", peak)
+				}
 			}
 			if killed, err := OOMKilled(bundle); killed || err != nil {
 				t.Errorf("before its end: %v, %v", killed, err)
@@ -138,7 +141,8 @@ func TestOOMIsWrittenBeforeItIsTold(t *testing.T) {
 // Who asks for the kill of a container, or is told of one, is noted.
 func TestOOMHeardAndAsked(t *testing.T) {
 	tasks, _, _ := newTest(t)
-	m := &memory{}
+	own := counter(1)
+	m := &memory{own: &own}
 	tasks.containers["c"] = &container{memory: m}
 	for _, r := range []*api.KillRequest{{ID: "c", Signal: 15}, {ID: "c", ExecID: "e", Signal: 9}, {ID: "other", Signal: 9}} {
 		if _, err := tasks.Kill(t.Context(), r); err != nil || m.asked.Load() {
@@ -160,7 +164,7 @@ func TestOOMHeardAndAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !m.heard.Load() {
-		t.Error("not heard")
+	if !m.heard.Load() || m.peak.Load() != 1<<20 {
+		t.Errorf("heard %v, peak %d", m.heard.Load(), m.peak.Load())
 	}
 }

@@ -272,7 +272,8 @@ func (w *writer) waiting(c *Container) string {
 		}
 		text += fmt.Sprintf(", next %s at %s (in %s)", what, clock(c.Next, w.now), span(c.Next.Sub(w.now), time.Second))
 	}
-	if clause := w.clause(c.Cause, "it"); clause != "" {
+	exited := c.Cause.Kind == Exited || c.Cause.Kind == OOMKilled
+	if clause := w.clause(c.Cause, "it"); clause != "" && !(exited && c.Evidence != nil) { // which has the exit
 		text += ". " + capital(clause)
 	}
 	return sentence(text)

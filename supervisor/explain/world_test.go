@@ -2,7 +2,9 @@ package explain_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -30,6 +32,9 @@ type world struct {
 	fails  atomic.Pointer[failure] // what calls of a method end in
 	probe  atomic.Pointer[string]  // the script of every probe and hook
 	slow   atomic.Bool             // a start of a container takes 10 s
+	log    []string                // the last lines of the log of each failed run
+
+	architecture string // of the image of app; empty: not known
 	*supervisor.Supervisor
 }
 
@@ -115,13 +120,33 @@ func (w *world) explanation() explain.Explanation {
 		w.t.Fatal(err)
 	}
 	if s, exists := w.Pod("web"); exists {
-		return explain.ForPod(&s, events, w.now())
+		if w.architecture != "" {
+			s.Facts.Containers = maps.Clone(s.Facts.Containers)
+			app := s.Facts.Containers["app"]
+			app.Newest.Architecture = w.architecture
+			s.Facts.Containers["app"] = app
+		}
+		e := explain.ForPod(&s, events, w.now())
+		for i := range e.Containers {
+			e.Containers[i].AddLog(w.log, 3)
+		}
+		return e
 	}
 	e, known := explain.ForDeletedPod(events)
 	if !known {
 		w.t.Fatal("no event of the pod is stored")
 	}
 	return e
+}
+
+// json is an explanation as a program gets it. The UID of the pod is random.
+func (w *world) json(e *explain.Explanation) string {
+	e.Render(w.now().Wall.UTC())
+	text, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return strings.ReplaceAll(string(text), e.UID, "UID") + "\n"
 }
 
 // report renders an explanation. A bubble begins at midnight, so its times are those since the beginning.
