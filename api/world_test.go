@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor"
 )
@@ -68,7 +69,8 @@ func (w *world) serve(t *testing.T, instance string) {
 	t.Helper()
 	server := api.NewServer(t.Context(), api.Options{
 		Supervisor: w.supervisor, LogDir: w.logs, Version: api.Version{Version: "v0", Instance: instance},
-		Leave: func(by string) { w.left <- by },
+		Secrets: configsource.Source{Dir: filepath.Join(w.dir, "config")},
+		Leave:   func(by string) { w.left <- by },
 	})
 	l, err := api.Listen(t.Context(), w.socket)
 	if err != nil {

@@ -24,7 +24,9 @@ func (e *Explanation) Report(now time.Time) string {
 			c.report(b, now)
 		}
 	}
-	e.reportTimeline(b, now)
+	if e.State != PodRejected { // whose only event has the text above
+		e.reportTimeline(b, now)
+	}
 	return b.String()
 }
 
@@ -125,7 +127,7 @@ func (e *Explanation) reportTimeline(b *strings.Builder, now time.Time) {
 		if l.Count > 1 {
 			text += fmt.Sprintf(" (%d times)", l.Count)
 		}
-		if len(e.Containers) == 1 {
+		if len(e.Containers) < 2 {
 			fmt.Fprintf(table, "  %s\t%s\n", clock(l.Time, now), text)
 			continue
 		}
