@@ -134,6 +134,7 @@ func exitOfAttempt(a *lifecycle.Attempt) *Exit {
 	return &Exit{
 		Code: a.Exit.Code, Signal: signalOf(a.Exit.Code), Reason: a.Exit.Reason,
 		StartedAt: a.Started.Wall.UTC(), FinishedAt: a.Exited.Wall.UTC(),
+		GraceExceeded: !a.KillSent.IsZero() && a.StopReason != "",
 	}
 }
 

@@ -103,7 +103,9 @@ const (
 
 // Cause is why a container or a pod is in its state. Fields that its kind does not have are zero.
 type Cause struct {
-	Kind      CauseKind `json:"kind"`
+	Kind CauseKind `json:"kind"`
+	// Text is the cause as a clause, for a person. [Explanation.Render] sets it.
+	Text      string    `json:"text"`
 	Container string    `json:"container,omitempty"` // in which the cause lies; empty: the pod
 	Role      Role      `json:"role,omitempty"`      // of Container
 	Time      time.Time `json:"time,omitzero"`
@@ -136,6 +138,8 @@ type Exit struct {
 	Meaning    string    `json:"meaning,omitempty"`
 	StartedAt  time.Time `json:"startedAt,omitzero"` // zero: not known, or never started
 	FinishedAt time.Time `json:"finishedAt,omitzero"`
+	// GraceExceeded says that the container did not stop within its grace period and was sent SIGKILL.
+	GraceExceeded bool `json:"graceExceeded,omitempty"`
 }
 
 // Evidence is what a failed run has left. Fields that are not known are zero.
@@ -166,7 +170,6 @@ type Entry struct {
 
 // Run is how one run of a container ended, or why a start was delayed, and what followed.
 type Run struct {
-	Text      string  `json:"text"` // the cause, for a person
 	Cause     *Cause  `json:"cause,omitempty"`
 	Exit      *Exit   `json:"exit,omitempty"` // nil: it has not exited, or never started
 	Restarted bool    `json:"restarted"`      // the container was started after this
@@ -177,7 +180,7 @@ type Run struct {
 type Container struct {
 	Name string `json:"name"`
 	Role Role   `json:"role"`
-	// Text is the state in one line, without the container's name.
+	// Text is the state in one line, without the container's name and the cause.
 	Text        string           `json:"text"`
 	State       ContainerState   `json:"state"`
 	Reason      lifecycle.Reason `json:"reason,omitempty"` // of the status: CrashLoopBackOff, OOMKilled

@@ -21,7 +21,7 @@ func (e *Explanation) Report(now time.Time) string {
 	}
 	for i := range e.Containers {
 		if c := &e.Containers[i]; c.Notable() {
-			c.report(b, now)
+			e.reportContainer(b, c, now)
 		}
 	}
 	if e.State != PodRejected { // whose only event has the text above
@@ -30,12 +30,19 @@ func (e *Explanation) Report(now time.Time) string {
 	return b.String()
 }
 
-func (c *Container) report(b *strings.Builder, now time.Time) {
+func (e *Explanation) reportContainer(b *strings.Builder, c *Container, now time.Time) {
 	fmt.Fprintf(b, "\n%s: %s", capital(named(c.Role, c.Name)), c.Text)
 	if c.Restarts > 0 {
 		fmt.Fprintf(b, " Restarts: %d.", c.Restarts)
 	}
 	fmt.Fprintln(b)
+	if e.showsCause(c) {
+		label := "Cause"
+		if c.settled() {
+			label = "Last restart"
+		}
+		fmt.Fprintf(b, "  %s: %s\n", label, (&writer{e: e, now: now}).clause(c.Cause, "it"))
+	}
 	for _, line := range c.evidence(now) {
 		fmt.Fprintln(b, "  "+line)
 	}
@@ -43,10 +50,29 @@ func (c *Container) report(b *strings.Builder, now time.Time) {
 		fmt.Fprintln(b, "  Earlier restarts:")
 		for _, r := range c.Runs[:n] {
 			if r.Cause != nil {
-				fmt.Fprintf(b, "    %s  %s\n", clock(r.Cause.Time, now), capital(r.Text))
+				fmt.Fprintf(b, "    %s  %s\n", clock(r.Cause.Time, now), (&writer{e: e, now: now}).clause(r.Cause, "it"))
 			}
 		}
 	}
+}
+
+// showsCause reports whether the cause of a container has a line of its own: it is neither the root cause, which the first line has, nor
+// the last exit, which the evidence has.
+func (e *Explanation) showsCause(c *Container) bool {
+	if c.Cause == nil || hidden[c.Cause.Kind] || c.State == Completed && c.Restarts == 0 || c.State == Deleted {
+		return false
+	}
+	if c.Evidence != nil && (c.Cause.Kind == Exited || c.Cause.Kind == OOMKilled) {
+		return false
+	}
+	root := e.Cause
+	return root == nil || root.Kind != c.Cause.Kind || root.Container != c.Cause.Container && root.ByContainer != c.Cause.ByContainer ||
+		!root.Time.Equal(c.Cause.Time)
+}
+
+// hidden are the kinds of causes that the state of a container, or of the pod, has already.
+var hidden = map[CauseKind]bool{
+	StopRequested: true, DeadlineExceeded: true, Evicted: true, Creating: true, InitRunning: true, EngineUnavailable: true, ContainersCompleted: true,
 }
 
 // evidence is what is known of the last failure, in lines.

@@ -19,22 +19,23 @@ func (e *Explanation) Render(now time.Time) {
 		c := &e.Containers[i]
 		c.Text = w.container(c)
 		c.LastExit.render()
-		c.Cause.render()
+		w.render(c.Cause)
 		for r := range c.Runs {
-			c.Runs[r].Text = w.clause(c.Runs[r].Cause, "it")
 			c.Runs[r].Exit.render()
-			c.Runs[r].Cause.render()
+			w.render(c.Runs[r].Cause)
 		}
 	}
-	e.Cause.render()
+	w.render(e.Cause)
 	e.Text = e.Pod + w.pod()
 }
 
-func (c *Cause) render() {
-	if c != nil {
-		c.Exit.render()
-		c.Earlier.render()
+func (w *writer) render(c *Cause) {
+	if c == nil {
+		return
 	}
+	c.Exit.render()
+	w.render(c.Earlier)
+	c.Text = w.clause(c, subject(c))
 }
 
 func (x *Exit) render() {
@@ -216,79 +217,48 @@ func (w *writer) stageOf(c *Container) string {
 	return "stop in progress"
 }
 
-// container is the state of a container, without its name.
+// container is the state of a container, without its name and its cause.
 func (w *writer) container(c *Container) string {
+	text := texts[c.State]
 	switch c.State {
-	case Waiting:
-		return w.waiting(c)
-	case Starting:
-		if c.Cause.Kind == Creating {
-			return "Starting: " + string(c.Reason) + "."
+	case Waiting, Starting:
+		if c.Reason != "" {
+			text += ": " + string(c.Reason)
 		}
-		return "Starting: " + sentence(w.clause(c.Cause, "it"))
+		if !c.Next.IsZero() {
+			what := "attempt"
+			if c.Cause != nil && (exits[c.Cause.Kind] || c.Cause.Kind == StartFailed) {
+				what = "restart"
+			}
+			text += fmt.Sprintf(", next %s at %s (in %s)", what, clock(c.Next, w.now), span(c.Next.Sub(w.now), time.Second))
+		}
 	case Running:
-		return w.running(c)
-	case Stopping:
-		text := "Stopping: " + w.stageOf(c) + "."
-		if c.Cause != nil && failures[c.Cause.Kind] {
-			text += " " + sentence(capital(w.clause(c.Cause, "it")))
+		switch {
+		case c.Ready:
+			text += " and ready"
+		case c.Role != Ephemeral && (c.Cause == nil || c.Cause.Kind != InitRunning):
+			text += ", not ready"
 		}
-		return text
-	case Restarting:
-		return "Restarting: " + sentence(w.clause(c.Cause, "it"))
+	case Stopping:
+		text += ": " + w.stageOf(c)
 	case Completed:
 		if c.Reason == lifecycle.ReasonOOMKilled {
-			return "Completed (exit code 0), a process in it was OOM-killed."
+			text += ", a process in it was OOM-killed"
 		}
-		return "Completed (exit code 0)."
 	case Failed, Stopped:
-		text := string(c.State) + " (exit " + code(c.LastExit, ", ", "") + ")."
-		if c.Cause != nil && c.Cause.Kind != Exited && (c.State == Failed || c.Cause.Kind == PodFinished || c.Cause.Kind == SandboxChanged) {
-			text += " " + sentence(capital(w.clause(c.Cause, "it")))
+		text += " (exit " + code(c.LastExit, ", ", "") + ")"
+		if c.LastExit != nil && c.LastExit.GraceExceeded {
+			text += ", did not stop in time, killed (SIGKILL)"
 		}
-		return text
-	case NotStarted:
-		text := "Never started."
-		if c.Cause != nil && failures[c.Cause.Kind] {
-			text += " " + sentence(capital(w.clause(c.Cause, "it")))
-		}
-		return text
-	case Deleted:
-		return "Deleted."
-	case Unknown:
+	default: // the state has no more
 	}
-	return "Unknown."
+	return text + "."
 }
 
-func (w *writer) waiting(c *Container) string {
-	text := "Waiting"
-	if c.Reason != "" {
-		text += ": " + string(c.Reason)
-	}
-	if !c.Next.IsZero() {
-		what := "attempt"
-		if exits[c.Cause.Kind] {
-			what = "restart"
-		}
-		text += fmt.Sprintf(", next %s at %s (in %s)", what, clock(c.Next, w.now), span(c.Next.Sub(w.now), time.Second))
-	}
-	exited := c.Cause.Kind == Exited || c.Cause.Kind == OOMKilled
-	if clause := w.clause(c.Cause, "it"); clause != "" && !(exited && c.Evidence != nil) { // which has the exit
-		text += ". " + capital(clause)
-	}
-	return sentence(text)
-}
-
-func (w *writer) running(c *Container) string {
-	switch {
-	case c.Cause == nil && c.Role == Ephemeral, c.Cause != nil && c.Cause.Kind == InitRunning:
-		return "Running."
-	case c.Cause == nil:
-		return "Running and ready."
-	case c.Ready:
-		return "Running and ready. " + sentence("Last restarted because "+w.clause(c.Cause, "it"))
-	}
-	return "Running, not ready: " + sentence(w.clause(c.Cause, "it"))
+// texts are the states of containers.
+var texts = map[ContainerState]string{
+	Waiting: "Waiting", Starting: "Starting", Running: "Running", Stopping: "Stopping", Restarting: "Restarting",
+	Completed: "Completed (exit code 0)", Failed: "Failed", Stopped: "Stopped", NotStarted: "Never started", Deleted: "Deleted", Unknown: "Unknown",
 }
 
 // clause is a cause as a clause. The subject is the container in which it lies: "it" after the container was named.
@@ -464,6 +434,8 @@ func meaning(x *Exit) string {
 	switch {
 	case x.Reason == lifecycle.ReasonOOMKilled && x.Signal == "SIGKILL":
 		return "SIGKILL: killed by the kernel, out of memory"
+	case x.GraceExceeded:
+		return "SIGKILL: did not stop in time, killed"
 	case x.Signal != "" && signals[x.Signal] != "":
 		return x.Signal + ": " + signals[x.Signal]
 	case x.Signal != "":
@@ -563,8 +535,14 @@ func span(d, precision time.Duration) string {
 	return d.Round(precision).String()
 }
 
-// quantity is a number of bytes as pod files have it.
-func quantity(bytes int64) string { return resource.NewQuantity(bytes, resource.BinarySI).String() }
+// quantity is a number of bytes as pod files have it, or else in Mi.
+func quantity(bytes int64) string {
+	const mi = 1 << 20
+	if bytes > mi && bytes%mi != 0 {
+		return fmt.Sprintf("%.1fMi", float64(bytes)/mi)
+	}
+	return resource.NewQuantity(bytes, resource.BinarySI).String()
+}
 
 // clock is a time in the time zone of now, without the date if that is today.
 func clock(t, now time.Time) string {
