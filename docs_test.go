@@ -15,9 +15,9 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-var update = flag.Bool("update", false, "write docs/reference anew")
+var update = flag.Bool("update", false, "update the generated pages of docs")
 
-// TestReference: the pages of docs/reference are made from the code.
+// TestReference compares the pages of docs/reference with the code. This updates them:
 //
 //	go test -run TestReference -update .
 func TestReference(t *testing.T) {
@@ -32,12 +32,12 @@ func TestReference(t *testing.T) {
 			}
 		}
 		if diff := cmp.Diff(want, readFile(t, name)); diff != "" {
-			t.Errorf("%s is not what the code says (go test -run TestReference -update . writes it):\n%s", name, diff)
+			t.Errorf("%s is not up to date, run go test -run TestReference -update . (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-// TestExamples: every example is a pod file without a fault or a warning.
+// TestExamples checks that every example is a valid pod file without warnings.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob("examples/*.toml")
 	if err != nil || len(files) < 4 {
@@ -50,7 +50,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestLinks: a link of a page to a file of this repository leads somewhere.
+// TestLinks checks that links between files of the repository are not broken.
 func TestLinks(t *testing.T) {
 	target := regexp.MustCompile(`\]\(([^)\s]+)\)`)
 	err := walk(func(name string) error {
@@ -73,7 +73,7 @@ func TestLinks(t *testing.T) {
 	}
 }
 
-// TestDependencies: docs/dependencies.md says of each module that our code imports what it is for, and of no other.
+// TestDependencies checks that docs/dependencies.md has a row for each module that the code imports directly, and no other row.
 func TestDependencies(t *testing.T) {
 	var required []string
 	for line := range strings.SplitSeq(readFile(t, "go.mod"), "\n") {
@@ -81,7 +81,7 @@ func TestDependencies(t *testing.T) {
 			required = append(required, words[0])
 		}
 	}
-	direct := map[string]string{} // module to a file that imports it
+	direct := map[string]string{} // module to the first file that imports it
 	for _, s := range goFiles(t) {
 		for _, imported := range s.imports {
 			best := ""
@@ -99,17 +99,17 @@ func TestDependencies(t *testing.T) {
 	for _, match := range regexp.MustCompile("(?m)^\\| `([^`]+)` \\| [^|]+ \\| [^|]+ \\| [^|]+ \\|$").FindAllStringSubmatch(readFile(t, "docs/dependencies.md"), -1) {
 		explained[match[1]] = true
 		if direct[match[1]] == "" {
-			t.Errorf("docs/dependencies.md explains %s, which nothing imports", match[1])
+			t.Errorf("docs/dependencies.md has a row for %s, which no file imports", match[1])
 		}
 	}
 	for mod, file := range direct {
 		if !explained[mod] {
-			t.Errorf("docs/dependencies.md has no line for %s, imported by %s (what for, what instead, how alive)", mod, file)
+			t.Errorf("docs/dependencies.md has no row for %s, imported by %s: add its purpose, the alternative and its maintenance", mod, file)
 		}
 	}
 }
 
-// TestMakeHelp: help lists every target, and every target is phony or said to be.
+// TestMakeHelp checks that make help lists every target and that every target is phony.
 func TestMakeHelp(t *testing.T) {
 	makefile := readFile(t, "Makefile")
 	phony := strings.Fields(regexp.MustCompile(`(?m)^\.PHONY:(.*)$`).FindStringSubmatch(makefile)[1])
@@ -117,7 +117,7 @@ func TestMakeHelp(t *testing.T) {
 	for _, match := range regexp.MustCompile(`(?m)^([a-z0-9-]+):([^=\n].*)?$`).FindAllStringSubmatch(makefile, -1) {
 		targets = append(targets, match[1])
 		if !strings.Contains(match[2], "## ") {
-			t.Errorf("Makefile: %s has no \"## what it does\"", match[1])
+			t.Errorf("Makefile: target %s has no description after \"## \"", match[1])
 		}
 	}
 	slices.Sort(phony)

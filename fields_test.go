@@ -16,46 +16,46 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// TestFields: docs/fields.md names, for each field of a pod file, a test that sees it work in a real container, or says that the
-// field is refused.
+// TestFields checks that every field of a pod file is covered by a test on real containers or rejected as unsupported.
+// docs/fields.md lists the tests.
 //
-// A test says what it proves in lines of its doc comment, a testscript in comments above its first file:
+// A test lists the fields that it covers in its doc comment, a testscript in a comment above its first file:
 //
 //	fields: name, containers[].env[].{name,value}
 //
-// The page is written anew by
+// This updates the page:
 //
 //	go test -run TestFields -update .
 func TestFields(t *testing.T) {
-	fields, proofs := fieldsOf(t), proofsOf(t)
-	for _, problem := range fieldProblems(fields, proofs) {
+	fields, tests := fieldsOf(t), coverageOf(t)
+	for _, problem := range fieldProblems(fields, tests) {
 		t.Error(problem)
 	}
 	const name = "docs/fields.md"
-	want := fieldsPage(fields, proofs, machineTests(t))
+	want := fieldsPage(fields, tests, vmTests(t))
 	if *update {
 		if err := os.WriteFile(name, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if diff := cmp.Diff(want, readFile(t, name)); diff != "" {
-		t.Errorf("%s is not what the tests say (go test -run TestFields -update . writes it):\n%s", name, diff)
+		t.Errorf("%s is not up to date, run go test -run TestFields -update . (-want +got):\n%s", name, diff)
 	}
 }
 
-// podField is a field of a pod file that holds a value, or one that is refused with all that is in it.
+// podField is a field of a pod file with a value, or a rejected field with everything in it.
 type podField struct {
-	path    string // such as "containers[].env[].name"
-	refused bool
+	path     string // such as "containers[].env[].name"
+	rejected bool
 }
 
-// neverAllowed are the fields that have a place in the types and none in a pod, each with a pod file that says so.
+// neverAllowed are fields of the types that are not valid anywhere in a pod, each with a pod file that sets it.
 var neverAllowed = map[string]string{
 	"containers[].readinessProbe.terminationGracePeriodSeconds": "[[containers]]\nname = \"c\"\nimage = \"i:1\"\n" +
 		"readinessProbe = { exec = { command = [\"true\"] }, terminationGracePeriodSeconds = 1 }\n",
 }
 
-// TestNeverAllowed: what the page calls refused because it has no place in a pod is refused.
+// TestNeverAllowed checks that the fields of neverAllowed are rejected.
 func TestNeverAllowed(t *testing.T) {
 	for field, text := range neverAllowed {
 		name := field[strings.LastIndex(field, ".")+1:]
@@ -64,28 +64,28 @@ func TestNeverAllowed(t *testing.T) {
 			return slices.ContainsFunc(problems, func(p spec.Problem) bool { return !p.Warning && strings.HasSuffix(p.Path, name) })
 		}
 		if !problemAt(text) {
-			t.Errorf("%s is not refused", field)
+			t.Errorf("%s is not rejected", field)
 		}
 	}
 }
 
-// proof is a test on real containers.
-type proof struct {
+// coverage is a test on real containers with the fields that it covers.
+type coverage struct {
 	name, file string
 	fields     []string
 }
 
-// fieldsOf lists the fields in the order of the reference. Init containers have those of containers.
+// fieldsOf lists the fields in the order of the reference. Init containers have the fields of containers.
 func fieldsOf(t *testing.T) []podField {
 	t.Helper()
 	p := specTypes(t)
-	refused := map[string]bool{}
+	rejected := map[string]bool{}
 	for _, line := range p.unsupported {
 		field, _, _ := strings.Cut(line, "=")
-		refused[field] = true
+		rejected[field] = true
 	}
 	for field := range neverAllowed {
-		refused[field] = true
+		rejected[field] = true
 	}
 	var fields []podField
 	var walk func(structure, prefix string)
@@ -93,8 +93,8 @@ func fieldsOf(t *testing.T) []podField {
 		for _, field := range p.fields(structure) {
 			at := prefix + jsonName(field)
 			inside := elementName(field.Type)
-			if refused[at] || !p.isStruct(inside) || at == "initContainers" {
-				fields = append(fields, podField{at, refused[at]})
+			if rejected[at] || !p.isStruct(inside) || at == "initContainers" {
+				fields = append(fields, podField{at, rejected[at]})
 				continue
 			}
 			if _, list := field.Type.(*ast.ArrayType); list {
@@ -104,22 +104,22 @@ func fieldsOf(t *testing.T) []podField {
 		}
 	}
 	walk("Pod", "")
-	for line := range refused {
+	for line := range rejected {
 		if !slices.Contains(fields, podField{line, true}) {
-			t.Errorf("%s is no field, or is in one that is refused", line)
+			t.Errorf("%s is not a field, or is in a rejected field", line)
 		}
 	}
 	return fields
 }
 
-// proofsOf are the tests on real containers that say what they prove, in the order of their files.
-func proofsOf(t *testing.T) []proof {
+// coverageOf returns the tests on real containers that list fields, in the order of their files.
+func coverageOf(t *testing.T) []coverage {
 	t.Helper()
-	var proofs []proof
-	add := func(p proof, lines []string) {
-		p.fields = provedBy(lines)
-		if len(p.fields) > 0 {
-			proofs = append(proofs, p)
+	var tests []coverage
+	add := func(c coverage, comment []string) {
+		c.fields = coveredBy(comment)
+		if len(c.fields) > 0 {
+			tests = append(tests, c)
 		}
 	}
 	for _, s := range goFiles(t) {
@@ -133,12 +133,12 @@ func proofsOf(t *testing.T) []proof {
 			}
 			lines := strings.Split(f.Doc.Text(), "\n")
 			if f.Recv != nil || !strings.HasPrefix(f.Name.Name, "Test") {
-				if len(provedBy(lines)) > 0 {
-					t.Errorf("%s: %s says what fields it proves, and is no test", s.path, f.Name.Name)
+				if len(coveredBy(lines)) > 0 {
+					t.Errorf("%s: %s lists fields, but is not a test", s.path, f.Name.Name)
 				}
 				continue
 			}
-			add(proof{name: f.Name.Name, file: s.path}, lines)
+			add(coverage{name: f.Name.Name, file: s.path}, lines)
 		}
 	}
 	scripts, err := filepath.Glob("cmd/podstead/testdata/e2e/*.txtar")
@@ -154,13 +154,13 @@ func proofsOf(t *testing.T) []proof {
 			}
 		}
 		file := filepath.ToSlash(script)
-		add(proof{name: path.Base(file), file: file}, comments)
+		add(coverage{name: path.Base(file), file: file}, comments)
 	}
-	return proofs
+	return tests
 }
 
-// provedBy reads the lines of a comment that name fields.
-func provedBy(comment []string) []string {
+// coveredBy returns the fields in the lines of a comment that begin with "fields: ".
+func coveredBy(comment []string) []string {
 	var fields []string
 	for _, line := range comment {
 		list, ok := strings.CutPrefix(line, "fields: ")
@@ -176,7 +176,7 @@ func provedBy(comment []string) []string {
 
 var braces = regexp.MustCompile(`\{([^{}]*)\}`)
 
-// expandBraces writes a.{b,c} out as a.b and a.c, as a shell does.
+// expandBraces expands a.{b,c} to a.b and a.c.
 func expandBraces(pattern string) []string {
 	at := braces.FindStringSubmatchIndex(pattern)
 	if at == nil {
@@ -189,51 +189,51 @@ func expandBraces(pattern string) []string {
 	return out
 }
 
-// fieldProblems are the fields of which the page would tell nothing, and the proofs of what is no field.
-func fieldProblems(fields []podField, proofs []proof) []string {
+// fieldProblems returns the fields that no test covers, and the entries of tests that are not fields.
+func fieldProblems(fields []podField, tests []coverage) []string {
 	var problems []string
-	proved := map[string]bool{}
-	for _, p := range proofs {
-		for _, name := range p.fields {
-			proved[name] = true
-			if problem := proofProblem(fields, name); problem != "" {
-				problems = append(problems, p.name+" proves "+name+", which "+problem)
+	covered := map[string]bool{}
+	for _, c := range tests {
+		for _, name := range c.fields {
+			covered[name] = true
+			if problem := entryProblem(fields, name); problem != "" {
+				problems = append(problems, c.name+" covers "+name+", which "+problem)
 			}
 		}
 	}
 	for _, f := range fields {
-		if !f.refused && !proved[f.path] {
-			problems = append(problems, fmt.Sprintf("no test on real containers proves %s, and spec/unsupported.go does not refuse it: "+
-				`let one see it work, with "fields: %s" in its doc comment`, f.path, f.path))
+		if !f.rejected && !covered[f.path] {
+			problems = append(problems, fmt.Sprintf("no test on real containers covers %s, and spec/unsupported.go does not list it: "+
+				`add a test with "fields: %s" in its doc comment`, f.path, f.path))
 		}
 	}
 	return problems
 }
 
-// proofProblem says what is wrong with a name in a proof.
-func proofProblem(fields []podField, name string) string {
+// entryProblem returns why a name is not an entry of a list of covered fields, or "".
+func entryProblem(fields []podField, name string) string {
 	isIn := func(name, table string) bool {
 		return strings.HasPrefix(name, table+".") || strings.HasPrefix(name, table+"[].")
 	}
 	for _, f := range fields {
 		switch {
-		case f.refused && (name == f.path || isIn(name, f.path)):
-			return "is refused: " + f.path
+		case f.rejected && (name == f.path || isIn(name, f.path)):
+			return "is rejected: " + f.path
 		case name == f.path:
 			return ""
 		case isIn(f.path, name):
-			return "is a table: name the fields in it that the test sees work, such as " + f.path
+			return "is a table: list the fields in it that the test covers, such as " + f.path
 		}
 	}
-	return "is no field of a pod file"
+	return "is not a field of a pod file"
 }
 
-// machineTests are the tests of runtime that test/vm runs once more in its machine, each of which must exist.
-func machineTests(t *testing.T) []string {
+// vmTests returns the tests of runtime that test/vm runs in its virtual machine. Each of them must exist.
+func vmTests(t *testing.T) []string {
 	t.Helper()
 	var all []string
 	for _, s := range goFiles(t) {
-		if !s.isE2E || s.dir != "runtime" {
+		if !s.isE2E || !within(s.dir, "runtime") {
 			continue
 		}
 		for _, decl := range s.file.Decls {
@@ -243,36 +243,36 @@ func machineTests(t *testing.T) []string {
 		}
 	}
 	const list = "test/vm/runtime_test.go"
-	inMachine := regexp.MustCompile(`\bTest\w+`).FindAllString(strings.Join(regexp.MustCompile(`"[^"]*"`).FindAllString(readFile(t, list), -1), " "), -1)
-	if len(inMachine) == 0 {
-		t.Errorf("%s names no test", list)
+	inVM := regexp.MustCompile(`\bTest\w+`).FindAllString(strings.Join(regexp.MustCompile(`"[^"]*"`).FindAllString(readFile(t, list), -1), " "), -1)
+	if len(inVM) == 0 {
+		t.Errorf("%s lists no tests", list)
 	}
-	for _, name := range inMachine {
+	for _, name := range inVM {
 		if !slices.Contains(all, name) {
-			t.Errorf("%s names %s, which is no test of runtime", list, name)
+			t.Errorf("%s lists %s, which is not a test of runtime", list, name)
 		}
 	}
-	return inMachine
+	return inVM
 }
 
-func fieldsPage(fields []podField, proofs []proof, inMachine []string) string {
+func fieldsPage(fields []podField, tests []coverage, inVM []string) string {
 	var b strings.Builder
-	b.WriteString("# The fields of a pod file, and what proves them\n\n" +
-		"Made from the types of package `spec` and from the tests that run real containers: each field has at least one that sees it work,\n" +
-		"from inside of a container wherever it can be seen there. What is not supported yet is refused with an error, never ignored.\n" +
-		"[The pod file](reference/pod-file.md) says what the fields mean. Init containers have the fields of containers.\n\n" +
-		"The tests run where they are started, which is mostly cgroup v1. Those with **v2** are run once more in [a machine](testing.md#a-machine-of-its-own)\n" +
-		"with cgroup v2 and nothing else.\n\n" +
-		"| field | proved by |\n| --- | --- |\n")
+	b.WriteString("# Test coverage of fields\n\n`go test -run TestFields -update .` generates this page from the types of package `spec` and the tests on real containers. Each\n" +
+		"supported field has at least one test that observes its effect, if possible from inside the container. Fields that are not supported\n" +
+		"are rejected with an error, never ignored. [Pod file](reference/pod-file.md) describes the fields. Init containers have the fields of\n" +
+		"containers.\n\n" +
+		"The tests use the cgroup version of the host that they run on. Those with **v2** also run in [a virtual machine](testing.md#virtual-machine)\n" +
+		"with cgroup v2 only.\n\n" +
+		"| Field | Tests |\n| --- | --- |\n")
 	for _, f := range fields {
 		var by []string
-		if f.refused {
-			by = []string{"*refused*, with all that is in it"}
+		if f.rejected {
+			by = []string{"*rejected*, with everything in it"}
 		}
-		for _, p := range proofs {
+		for _, p := range tests {
 			if slices.Contains(p.fields, f.path) {
 				link := fmt.Sprintf("[%s](../%s)", p.name, p.file)
-				if path.Dir(p.file) == "runtime" && slices.Contains(inMachine, p.name) {
+				if within(path.Dir(p.file), "runtime") && slices.Contains(inVM, p.name) {
 					link += " **v2**"
 				}
 				by = append(by, link)
@@ -283,29 +283,29 @@ func fieldsPage(fields []podField, proofs []proof, inMachine []string) string {
 	return b.String()
 }
 
-// TestFieldProblems: a proof that proves nothing is found, and so is a field that nobody proves.
+// TestFieldProblems checks that fields without tests and wrong entries of tests are reported.
 func TestFieldProblems(t *testing.T) {
 	fields := []podField{{"name", false}, {"containers[].env[].name", false}, {"containers[].env[].value", false}, {"resources", true}}
 	for _, test := range []struct {
 		comment string
-		want    []string // the beginnings of the problems
+		want    []string // prefixes of the problems
 	}{
 		{"fields: name, containers[].env[].{name,value}", nil},
-		{"fields: name containers[].env[].name", []string{"no test on real containers proves containers[].env[].value,"}},
-		{"proves fields: name", []string{
-			"no test on real containers proves name,", "no test on real containers proves containers[].env[].name,",
-			"no test on real containers proves containers[].env[].value,",
+		{"fields: name containers[].env[].name", []string{"no test on real containers covers containers[].env[].value,"}},
+		{"covers fields: name", []string{
+			"no test on real containers covers name,", "no test on real containers covers containers[].env[].name,",
+			"no test on real containers covers containers[].env[].value,",
 		}},
-		{"fields: {name,names},containers[].{env[].name,env[].value}", []string{"TestX proves names, which is no field"}},
-		{"fields: name, containers[].env, containers[].env[].{name,value}", []string{"TestX proves containers[].env, which is a table:"}},
-		{"fields: name, containers[].env[].{name,value}, resources", []string{"TestX proves resources, which is refused"}},
-		{"fields: name, containers[].env[].{name,value}, resources.limits", []string{"TestX proves resources.limits, which is refused"}},
+		{"fields: {name,names},containers[].{env[].name,env[].value}", []string{"TestX covers names, which is not a field"}},
+		{"fields: name, containers[].env, containers[].env[].{name,value}", []string{"TestX covers containers[].env, which is a table:"}},
+		{"fields: name, containers[].env[].{name,value}, resources", []string{"TestX covers resources, which is rejected"}},
+		{"fields: name, containers[].env[].{name,value}, resources.limits", []string{"TestX covers resources.limits, which is rejected"}},
 		{"fields: name, containers[].env[].{name,value}{", []string{
-			"TestX proves containers[].env[].name{,", "TestX proves containers[].env[].value{,",
-			"no test on real containers proves containers[].env[].name,", "no test on real containers proves containers[].env[].value,",
+			"TestX covers containers[].env[].name{,", "TestX covers containers[].env[].value{,",
+			"no test on real containers covers containers[].env[].name,", "no test on real containers covers containers[].env[].value,",
 		}},
 	} {
-		got := fieldProblems(fields, []proof{{name: "TestX", fields: provedBy([]string{"TestX: why.", test.comment})}})
+		got := fieldProblems(fields, []coverage{{name: "TestX", fields: coveredBy([]string{"TestX: why.", test.comment})}})
 		if !slices.EqualFunc(got, test.want, strings.HasPrefix) {
 			t.Errorf("%s: problems %q, want %q", test.comment, got, test.want)
 		}

@@ -7,36 +7,97 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 )
 
 func eventsPage() string {
 	var b strings.Builder
-	b.WriteString("# Events\n\nMade from the table in `supervisor/event.go`. Reasons are the kubelet's where it has one; `{field}` stands for a value that the event\n" +
-		"also carries by name. Every event tells its pod, and the event that caused it.\n\n" +
-		"| kind | type | reason | message |\n| --- | --- | --- | --- |\n")
+	b.WriteString("# Events\n\n" +
+		"`podstead events` shows the events of all pods, and `podstead events POD` those of one pod. This page lists every kind of event. It is\n" +
+		"generated from the table in `supervisor/event.go`. Reasons are those of the kubelet if it has one; `{field}` is a field of the event.\n" +
+		"Every event names its pod and the event that caused it.\n\n" +
+		"| Kind | Type | Reason | Message |\n| --- | --- | --- | --- |\n")
 	for _, e := range supervisor.Entries() {
 		b.WriteString("| `" + string(e.Kind) + "` | " + string(e.Level) + " | `" + e.Reason + "` | " + e.Sentence + " |\n")
 	}
 	return b.String()
 }
 
-// podFilePage lists the fields of a pod file from the types of package spec and their comments.
+// Examples of docs/reference/pod-file.md. podFilePage parses them.
+const (
+	examplePod = `restartPolicy = "OnFailure"
+
+[[containers]]
+name = "web"
+image = "nginx:1.27"
+env.TZ = "UTC"
+ports = [{ containerPort = 80, hostPort = 8080 }]
+volumeMounts.html = "/usr/share/nginx/html"
+
+[[volumes]]
+name = "html"
+hostPath.path = "html"
+`
+	exampleManifest = `apiVersion: v1
+kind: Pod
+metadata:
+  name: web
+spec:
+  nodeSelector: {disk: ssd}
+  containers:
+  - name: web
+    image: nginx:1.27
+`
+)
+
+// podFilePage lists the fields of a pod file, from the types of package spec and their comments.
 func podFilePage(t *testing.T) string {
 	t.Helper()
-	p := specTypes(t)
 	var b strings.Builder
-	b.WriteString("# The pod file\n\nMade from the types of package `spec`. Names and meanings are those of the Kubernetes Pod API (`v1`), with `metadata` and `spec` flattened\n" +
-		"into the top level. Fields that are not supported yet are refused, unless they say\n" +
-		"what leaving them out means.\n")
+	b.WriteString("# Pod file\n\n```console\n$ podstead validate web.toml\n" + validateOutput("web.toml", examplePod) + "$ podstead run web.toml\n```\n\n" +
+		"A pod file describes one pod. This is `web.toml`:\n\n" +
+		"```toml\n" + examplePod + "```\n\n" +
+		"Errors have the file, the line, the column and the field, and often a hint:\n\n" +
+		"```console\n$ podstead validate web.toml\n" + validateOutput("web.toml", strings.Replace(examplePod, "hostPort", "hostport", 1)) + "```\n\n" +
+		"Names, meanings and defaults are those of the Pod API of Kubernetes " + spec.KubernetesVersion + ". In TOML, the fields of `metadata` and `spec` are at the top\n" +
+		"level. `env` and `volumeMounts` can be lists as in Kubernetes, or tables as in the example. A field that Podstead does not support is an\n" +
+		"error, except those that only a cluster needs, such as `nodeSelector`: they are ignored with a warning.\n\n" +
+		"## Manifests in YAML and JSON\n\n" +
+		"A file with the extension `.yaml`, `.yml` or `.json` is a Kubernetes manifest of one Pod, such as `web.yaml`:\n\n" +
+		"```yaml\n" + exampleManifest + "```\n\n" +
+		"```console\n$ podstead validate web.yaml\n" + validateOutput("web.yaml", exampleManifest) + "```\n\n" +
+		"All fields below can be set in a manifest too. `name`, `labels` and `annotations` are in `metadata`, everything else is in `spec`.\n\n" +
+		"## Fields\n\nThis part is generated from the types of package `spec`.\n")
+	p := specTypes(t)
 	refused := p.refused(t)
 	for _, name := range p.order() {
-		p.section(&b, name, refused)
+		p.section(t, &b, name, refused)
 	}
 	return b.String()
 }
 
-// specTypes are the types of package spec.
+// validateOutput returns what podstead validate prints for a file.
+func validateOutput(file, text string) string {
+	var b strings.Builder
+	_, problems := spec.Parse(file, []byte(text))
+	for _, p := range problems {
+		b.WriteString(p.String())
+		if p.Warning {
+			b.WriteString(" (warning)")
+		}
+		b.WriteString("\n")
+		if p.Hint != "" {
+			b.WriteString("hint: " + p.Hint + "\n")
+		}
+	}
+	if len(problems.Errors()) == 0 {
+		b.WriteString(file + ": ok\n")
+	}
+	return b.String()
+}
+
+// specTypes returns the types of package spec.
 func specTypes(t *testing.T) *typePage {
 	t.Helper()
 	p := &typePage{types: map[string]*ast.TypeSpec{}, docs: map[string]string{}, values: map[string][]string{}}
@@ -51,7 +112,7 @@ func specTypes(t *testing.T) *typePage {
 	return p
 }
 
-// typePage collects the declarations that the page is made from.
+// typePage has the declarations for the page.
 type typePage struct {
 	types       map[string]*ast.TypeSpec
 	docs        map[string]string   // by type
@@ -100,7 +161,7 @@ func (p *typePage) value(s *ast.ValueSpec) {
 	}
 }
 
-// order is Pod and every struct that it reaches, in the order of their first use.
+// order returns Pod and every struct that it contains, in the order of their first use.
 func (p *typePage) order() []string {
 	ordered := []string{"Pod"}
 	for i := 0; i < len(ordered); i++ {
@@ -122,7 +183,7 @@ func (p *typePage) isStruct(name string) bool {
 	return ok && len(fields.Fields.List) > 0 && fields.Fields.List[0].Tag != nil
 }
 
-// fields are those that a file can set.
+// fields returns the fields that a file can set.
 func (p *typePage) fields(name string) []*ast.Field {
 	var out []*ast.Field
 	s, ok := p.types[name].Type.(*ast.StructType)
@@ -137,7 +198,7 @@ func (p *typePage) fields(name string) []*ast.Field {
 	return out
 }
 
-// refused is the list of what is not supported yet, as "Type.field".
+// refused returns the fields that are not supported yet, as "Type.field".
 func (p *typePage) refused(t *testing.T) map[string]bool {
 	t.Helper()
 	refused := map[string]bool{}
@@ -156,13 +217,17 @@ func (p *typePage) refused(t *testing.T) map[string]bool {
 	return refused
 }
 
-func (p *typePage) section(b *strings.Builder, name string, refused map[string]bool) {
-	fields := p.fields(name)
-	b.WriteString("\n## " + name + "\n\n" + forUsers(p.docs[name], fields) + "\n\n| field | value | |\n| --- | --- | --- |\n")
-	for _, field := range fields {
-		doc := forUsers(field.Doc.Text(), fields)
+func (p *typePage) section(t *testing.T, b *strings.Builder, name string, refused map[string]bool) {
+	t.Helper()
+	intro, _, _ := strings.Cut(p.docs[name], "\n\n")
+	b.WriteString("\n### " + name + "\n\n" + withoutGoNames(intro) + "\n\n| Field | Type | Description |\n| --- | --- | --- |\n")
+	for _, field := range p.fields(name) {
+		doc := withoutGoNames(field.Doc.Text())
+		if doc == "" {
+			t.Errorf("spec: field %s of %s has no comment: write its description, default and allowed values", field.Names[0].Name, name)
+		}
 		if refused[name+"."+jsonName(field)] {
-			doc = strings.TrimSpace("*Not supported yet.* " + doc)
+			doc = "Not supported yet. " + doc
 		}
 		b.WriteString("| `" + jsonName(field) + "` | " + p.valueOf(field.Type) + " | " + strings.ReplaceAll(doc, "|", `\|`) + " |\n")
 	}
@@ -170,20 +235,15 @@ func (p *typePage) section(b *strings.Builder, name string, refused map[string]b
 
 var goName = regexp.MustCompile(`\[[A-Z][A-Za-z.]*\]`)
 
-// forUsers makes a Go comment read as one about the file: fields by their names there, and no sentence that points into the code.
-func forUsers(doc string, fields []*ast.Field) string {
+// withoutGoNames joins the lines of a Go comment and removes the sentences with Go names in brackets, which are for programmers.
+func withoutGoNames(doc string) string {
 	var kept []string
 	for sentence := range strings.SplitAfterSeq(strings.Join(strings.Fields(doc), " "), ". ") {
 		if !goName.MatchString(sentence) {
 			kept = append(kept, strings.TrimSpace(sentence))
 		}
 	}
-	doc = strings.ReplaceAll(strings.Join(kept, " "), " is nil for ", " left out means ")
-	for _, field := range fields {
-		name := regexp.MustCompile(`\b` + field.Names[0].Name + `\b`)
-		doc = name.ReplaceAllString(doc, "`"+jsonName(field)+"`")
-	}
-	return doc
+	return strings.Join(kept, " ")
 }
 
 func jsonName(field *ast.Field) string {
@@ -210,13 +270,23 @@ func (p *typePage) valueOf(e ast.Expr) string {
 	case *ast.StarExpr:
 		return p.valueOf(e.X)
 	case *ast.ArrayType:
-		return "list of " + p.valueOf(e.Elt)
+		return "list of " + plural(p.valueOf(e.Elt))
 	case *ast.MapType:
-		return "table of " + p.valueOf(e.Value)
+		return "table of " + plural(p.valueOf(e.Value))
 	case *ast.Ident:
 		return p.named(e.Name)
 	}
 	return ""
+}
+
+func plural(name string) string {
+	switch name {
+	case "string", "number":
+		return name + "s"
+	case "quantity":
+		return "quantities"
+	}
+	return name
 }
 
 func (p *typePage) named(name string) string {
@@ -228,9 +298,11 @@ func (p *typePage) named(name string) string {
 	case name == "Sensitive":
 		return "string"
 	case name == "bool":
-		return "true or false"
+		return "boolean"
 	case strings.HasPrefix(name, "int"), name == "float64":
 		return "number"
+	case name == "Port":
+		return "number or string"
 	case p.types[name] != nil:
 		switch underlying := p.types[name].Type.(type) {
 		case *ast.MapType:

@@ -1,5 +1,4 @@
-// Package podstead_test holds the repository against its own rules: what it says about itself, who may import whom, and what must
-// not be in it. It needs no root and no network.
+// Package podstead_test checks the repository: documentation, imports, names, sizes and comments. It needs no root and no network.
 package podstead_test
 
 import (
@@ -23,14 +22,16 @@ const module = "github.com/podstead/podstead"
 
 // source is a Go file of the module.
 type source struct {
-	path    string // from the root, with slashes
-	dir     string // its package's folder; "." is the root
+	path    string // relative to the root, with slashes
+	dir     string // directory of its package; "." is the root
 	isTest  bool
 	isE2E   bool // needs root
 	text    string
 	file    *ast.File
 	imports []string
 }
+
+func (s source) lines() int { return strings.Count(s.text, "\n") }
 
 var fset = token.NewFileSet()
 
@@ -63,7 +64,7 @@ var sources = sync.OnceValues(func() ([]source, error) {
 	return all, err
 })
 
-// walk calls visit for each file that belongs to the repository.
+// walk calls visit for each file of the repository.
 func walk(visit func(name string) error) error {
 	return filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
 		switch {
@@ -91,7 +92,7 @@ func goFiles(t *testing.T) []source {
 	return slices.DeleteFunc(slices.Clone(all), func(s source) bool { return strings.Contains(s.path, "/testdata/") })
 }
 
-// TestPackageDocs: a package says what it is for before anyone reads its code.
+// TestPackageDocs checks that every package has a package comment.
 func TestPackageDocs(t *testing.T) {
 	documented := map[string]bool{}
 	for _, s := range goFiles(t) {
@@ -109,96 +110,6 @@ func TestPackageDocs(t *testing.T) {
 	}
 }
 
-// arrows are the imports that must not be. A path ends with "$" where its sub-packages are not meant.
-var arrows = []struct {
-	from   string // folders, separated by spaces
-	never  string // imports, separated by spaces
-	reason string
-}{
-	{"spec", module, "spec is the bottom: it imports nothing of ours"},
-	{"supervisor", ours("runtime probes hooks"), "the supervisor owns its interfaces; cmd joins them with the edges"},
-	{"supervisor/admission", ours("supervisor$ supervisor/explain internal"), "policy is a pure function of a pod's definition"},
-	{"supervisor", ours("api"), "api imports the supervisor, not the reverse"},
-	{"api", ours("runtime probes hooks"), "api speaks of the supervisor only; cmd wires the edges"},
-	{"runtime probes hooks", ours("supervisor$ api"), "edges know spec and lifecycle, not who calls them"},
-	{"runtime probes hooks", ours("runtime probes hooks"), "no arrow between the edges"},
-	{"internal", ours("spec supervisor runtime probes hooks api"), "internal serves all and knows none of them"},
-	{"spec supervisor runtime probes hooks api internal", ours("cmd"), "nothing imports cmd"},
-	{"spec supervisor probes hooks api cmd internal", "github.com/containerd/", "only runtime knows containerd"},
-	{"supervisor runtime probes hooks api", "github.com/BurntSushi/ github.com/pelletier/", "only spec knows TOML"},
-}
-
-func ours(folders string) string {
-	return module + "/" + strings.ReplaceAll(folders, " ", " "+module+"/")
-}
-
-// TestArrows is depguard's twin: it needs no linter, and its reasons are for people.
-func TestArrows(t *testing.T) {
-	for _, s := range goFiles(t) {
-		if s.isTest {
-			continue
-		}
-		for _, arrow := range arrows {
-			for from := range strings.FieldsSeq(arrow.from) {
-				if !within(s.dir, from) {
-					continue
-				}
-				for _, imported := range s.imports {
-					for never := range strings.FieldsSeq(arrow.never) {
-						if reaches(imported, never) && !within(imported, module+"/"+from) {
-							t.Errorf("%s imports %s: %s", s.path, imported, arrow.reason)
-						}
-					}
-				}
-			}
-		}
-	}
-}
-
-func within(dir, tree string) bool {
-	return dir == tree || strings.HasPrefix(dir, tree+"/")
-}
-
-func reaches(imported, pattern string) bool {
-	if exact, ok := strings.CutSuffix(pattern, "$"); ok {
-		return imported == exact
-	}
-	if strings.HasSuffix(pattern, "/") {
-		return strings.HasPrefix(imported, pattern)
-	}
-	return within(imported, pattern)
-}
-
-// TestLifecycleIsPure: the core decides; it reads no clock, no file and no environment, and so it imports almost nothing.
-func TestLifecycleIsPure(t *testing.T) {
-	allowed := []string{"cmp", "errors", "fmt", "maps", "math", "slices", "strconv", "strings", "time", module + "/spec"}
-	found := false
-	for _, s := range goFiles(t) {
-		if s.dir != "supervisor/lifecycle" || s.isTest {
-			continue
-		}
-		found = true
-		for _, imported := range s.imports {
-			if !slices.Contains(allowed, imported) {
-				t.Errorf("%s imports %s: lifecycle takes values and gives values; it may import %s", s.path, imported, strings.Join(allowed, ", "))
-			}
-		}
-		ast.Inspect(s.file, func(n ast.Node) bool {
-			selector, ok := n.(*ast.SelectorExpr)
-			if !ok {
-				return true
-			}
-			if name := selectorName(selector); slices.Contains([]string{"time.Now", "time.Since", "time.Until", "time.After", "time.NewTimer", "time.NewTicker"}, name) {
-				t.Errorf("%s: %s: lifecycle is told the time", fset.Position(n.Pos()), name)
-			}
-			return true
-		})
-	}
-	if !found {
-		t.Error("supervisor/lifecycle has no files")
-	}
-}
-
 func selectorName(s *ast.SelectorExpr) string {
 	if id, ok := s.X.(*ast.Ident); ok {
 		return id.Name + "." + s.Sel.Name
@@ -206,7 +117,7 @@ func selectorName(s *ast.SelectorExpr) string {
 	return ""
 }
 
-// TestNoReplace: a replace directive holds for this repository and for nobody who installs from it.
+// TestNoReplace checks that go.mod has no replace directives: go install ignores them for users.
 func TestNoReplace(t *testing.T) {
 	for _, name := range []string{"go.mod", "tools/go.mod"} {
 		for n, line := range strings.Split(readFile(t, name), "\n") {
@@ -217,7 +128,7 @@ func TestNoReplace(t *testing.T) {
 	}
 }
 
-// TestRootTests: a test on real containers fails where it cannot run. Skipped, it would be green everywhere and run nowhere.
+// TestRootTests checks that tests on real containers fail, instead of being skipped, if they cannot run.
 func TestRootTests(t *testing.T) {
 	for _, s := range goFiles(t) {
 		if !s.isE2E {
@@ -229,14 +140,14 @@ func TestRootTests(t *testing.T) {
 				return true
 			}
 			if name := selector.Sel.Name; name == "Skip" || name == "Skipf" || name == "SkipNow" {
-				t.Errorf("%s: %s in a test that needs root: fail and say what is missing", fset.Position(n.Pos()), name)
+				t.Errorf("%s: %s in a test that needs root: fail with the missing requirement", fset.Position(n.Pos()), name)
 			}
 			return true
 		})
 	}
 }
 
-// TestNoSleep: whoever sleeps waits too long or not long enough. In a synctest bubble sleeping costs nothing and is exact.
+// TestNoSleep checks that nothing waits by time.Sleep, except in a synctest bubble, where the clock is virtual.
 func TestNoSleep(t *testing.T) {
 	for _, s := range goFiles(t) {
 		if slices.Contains(s.imports, "testing/synctest") {
@@ -244,67 +155,199 @@ func TestNoSleep(t *testing.T) {
 		}
 		ast.Inspect(s.file, func(n ast.Node) bool {
 			if selector, ok := n.(*ast.SelectorExpr); ok && selectorName(selector) == "time.Sleep" {
-				t.Errorf("%s: time.Sleep: wait for the condition itself", fset.Position(n.Pos()))
+				t.Errorf("%s: time.Sleep: wait for the condition, or for ctx.Done", fset.Position(n.Pos()))
 			}
 			return true
 		})
 	}
 }
 
-// TestSize: a file or a function that has grown past these is several.
+// TestSize checks the length of files and functions.
 func TestSize(t *testing.T) {
-	const fileLines, testLines, functionLines = 500, 900, 90
+	const fileLines, testFileLines, functionLines, testFunctionLines = 400, 500, 60, 150
 	for _, s := range goFiles(t) {
-		limit := fileLines
+		fileLimit, functionLimit := fileLines, functionLines
 		if s.isTest {
-			limit = testLines
+			fileLimit, functionLimit = testFileLines, testFunctionLines
 		}
-		if lines := strings.Count(s.text, "\n"); lines > limit {
-			t.Errorf("%s: %d lines, want at most %d", s.path, lines, limit)
+		if lines := s.lines(); lines > fileLimit {
+			t.Errorf("%s: %d lines, limit %d", s.path, lines, fileLimit)
 		}
 		for _, decl := range s.file.Decls {
 			f, ok := decl.(*ast.FuncDecl)
-			if !ok || s.isTest {
+			if !ok {
 				continue
 			}
-			if lines := fset.Position(f.End()).Line - fset.Position(f.Pos()).Line + 1; lines > functionLines {
-				t.Errorf("%s: %s has %d lines, want at most %d", fset.Position(f.Pos()), f.Name.Name, lines, functionLines)
+			if lines := fset.Position(f.End()).Line - fset.Position(f.Pos()).Line + 1; lines > functionLimit {
+				t.Errorf("%s: %s has %d lines, limit %d", fset.Position(f.Pos()), f.Name.Name, lines, functionLimit)
 			}
 		}
 	}
 }
 
-// TestNames: such a name says that nobody knows what belongs into the package.
-func TestNames(t *testing.T) {
+// largePackages are the packages over 2,000 lines, without tests, each with its one purpose.
+var largePackages = map[string]string{
+	"spec":                 "the pod file: types, decoding, defaults, validation",
+	"supervisor/lifecycle": "the decision what to do with a pod, a pure function of facts",
+}
+
+func TestPackageSize(t *testing.T) {
+	const limit = 2000
+	lines := map[string]int{}
+	for _, s := range goFiles(t) {
+		if !s.isTest {
+			lines[s.dir] += s.lines()
+		}
+	}
+	for dir, n := range lines {
+		if n > limit && largePackages[dir] == "" {
+			t.Errorf("%s: %d lines, limit %d: divide the package by purpose, or add its purpose to largePackages", dir, n, limit)
+		}
+	}
+	for dir := range largePackages {
+		if lines[dir] <= limit {
+			t.Errorf("largePackages: %s has %d lines: remove the entry", dir, lines[dir])
+		}
+	}
+}
+
+// TestPackageNames rejects package names that do not tell what the package provides.
+func TestPackageNames(t *testing.T) {
 	for _, s := range goFiles(t) {
 		for name := range strings.SplitSeq(s.dir, "/") {
 			if slices.Contains([]string{"util", "utils", "common", "types", "pkg", "helper", "helpers", "misc", "base"}, name) {
-				t.Errorf("%s: a package is named for what it provides, not %q", s.path, name)
+				t.Errorf("%s: name the package after what it provides, not %q", s.path, name)
 			}
 		}
 	}
 }
 
-// TestNoLeftovers: what is unfinished is an issue, not a comment; and no file tells of the machine that it was written on.
-func TestNoLeftovers(t *testing.T) {
-	here, err := os.Getwd()
-	if err != nil {
-		t.Fatal(err)
+// TestTestNames rejects names of tests that are numbers in another document, and names of subtests that are only clear after the
+// subtest before.
+func TestTestNames(t *testing.T) {
+	number := regexp.MustCompile(`^(Test|Fuzz|Benchmark)(Row|Case|Issue|Bug|Step|Part)?_?[0-9]`)
+	context := regexp.MustCompile(`(?i)\b(once|and not (earlier|later|before)|as it should( be)?)$|^(and|then|again|so|but) |^(again|then)$`)
+	for _, s := range goFiles(t) {
+		if !s.isTest {
+			continue
+		}
+		for _, decl := range s.file.Decls {
+			if f, ok := decl.(*ast.FuncDecl); ok && f.Recv == nil && number.MatchString(f.Name.Name) {
+				t.Errorf("%s: %s: name the case that is tested", fset.Position(f.Pos()), f.Name.Name)
+			}
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if name := subtestName(n); context.MatchString(strings.TrimSuffix(name, " at once")) {
+				t.Errorf("%s: subtest %q: name the case that is tested", fset.Position(n.Pos()), name)
+			}
+			return true
+		})
 	}
-	unfinished := regexp.MustCompile(`\b(TODO|FIXME|XXX)\b`)
+}
+
+// subtestName returns the literal name in t.Run(name, ...), or the first string of a row of a table, or "".
+func subtestName(n ast.Node) string {
+	var first ast.Expr
+	switch n := n.(type) {
+	case *ast.CallExpr:
+		if selector, ok := n.Fun.(*ast.SelectorExpr); ok && selector.Sel.Name == "Run" && len(n.Args) == 2 {
+			first = n.Args[0]
+		}
+	case *ast.CompositeLit:
+		if n.Type == nil && len(n.Elts) > 1 {
+			first = n.Elts[0]
+		}
+	}
+	if pair, ok := first.(*ast.KeyValueExpr); ok {
+		if key, ok := pair.Key.(*ast.Ident); !ok || key.Name != "name" {
+			return ""
+		}
+		first = pair.Value
+	}
+	literal, ok := first.(*ast.BasicLit)
+	if !ok || literal.Kind != token.STRING {
+		return ""
+	}
+	name, err := strconv.Unquote(literal.Value)
+	if err != nil {
+		return ""
+	}
+	return name
+}
+
+// TestNoLint checks that //nolint is for linters that .golangci.yml enables. nolintlint checks that it has an explanation.
+func TestNoLint(t *testing.T) {
+	config := readFile(t, ".golangci.yml")
+	_, list, _ := strings.Cut(config, "\n  enable:")
+	list, _, _ = strings.Cut(list, "\n  settings:")
+	var enabled []string
+	for _, match := range regexp.MustCompile(`(?m)^    - ([a-z]+)`).FindAllStringSubmatch(list, -1) {
+		enabled = append(enabled, match[1])
+	}
+	if !slices.Contains(enabled, "errcheck") {
+		t.Fatalf("enabled linters %q: .golangci.yml has another form than expected", enabled)
+	}
+	nolint := regexp.MustCompile(`^//nolint:([a-z,]+)`)
 	for _, s := range goFiles(t) {
 		for _, group := range s.file.Comments {
 			for _, comment := range group.List {
-				if s.path != "repo_test.go" && unfinished.MatchString(strings.ReplaceAll(comment.Text, "context.TODO", "")) {
-					t.Errorf("%s: %s", fset.Position(comment.Pos()), comment.Text)
+				match := nolint.FindStringSubmatch(comment.Text)
+				if match == nil {
+					continue
+				}
+				for linter := range strings.SplitSeq(match[1], ",") {
+					if !slices.Contains(enabled, linter) {
+						t.Errorf("%s: //nolint for %s, which is not enabled", fset.Position(comment.Pos()), linter)
+					}
 				}
 			}
 		}
 	}
+}
+
+// TestComments checks that comments have no TODO, since open work is in issues, and refer to documents of the repository only.
+func TestComments(t *testing.T) {
+	unfinished := regexp.MustCompile(`\b(TODO|FIXME|XXX)\b`)
+	page := regexp.MustCompile(`\b[\w./-]+\.md\b`)
+	issue := regexp.MustCompile(`(?i)(\w+\s+)?\bissue [0-9]+`)
+	for _, s := range goFiles(t) {
+		if s.path == "repo_test.go" {
+			continue
+		}
+		for _, group := range s.file.Comments {
+			text := strings.ReplaceAll(group.Text(), "context.TODO", "")
+			if unfinished.MatchString(text) {
+				t.Errorf("%s: unfinished: %s", fset.Position(group.Pos()), text)
+			}
+			for _, name := range page.FindAllString(text, -1) {
+				if !exists(name) && !exists(path.Join(s.dir, name)) && !exists(path.Join("docs", name)) {
+					t.Errorf("%s: the comment refers to %s, which is not in the repository", fset.Position(group.Pos()), name)
+				}
+			}
+			for _, match := range issue.FindAllString(text, -1) {
+				if !strings.HasPrefix(strings.ToLower(match), "kubernetes ") {
+					t.Errorf("%s: the comment refers to %q: name the project, as in kubernetes#99425", fset.Position(group.Pos()), match)
+				}
+			}
+		}
+	}
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// TestNoLocalPaths checks that no file contains the path of this working copy.
+func TestNoLocalPaths(t *testing.T) {
+	here, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
 	err = walk(func(name string) error {
 		text, err := os.ReadFile(name)
 		if err == nil && strings.Contains(string(text), here+"/") {
-			err = fmt.Errorf("%s names the folder of this checkout, %s", name, here)
+			err = fmt.Errorf("%s contains the path of this working copy, %s", name, here)
 		}
 		return err
 	})

@@ -21,7 +21,7 @@ func podOf(s *supervisor.Snapshot) Pod {
 			AtRest: s.AtRest, NotDurable: s.NotDurable,
 		},
 	}
-	if stop := &s.Facts.Stop; stop.Wanted {
+	if stop := &s.Facts.Stop; stop.ByUser {
 		end, grace := seconds(stop.Deadline.Wall), int64(math.Ceil(stop.Grace.Seconds()))
 		p.Metadata.DeletionTimestamp, p.Metadata.DeletionGracePeriodSeconds = &end, &grace
 	}

@@ -131,7 +131,7 @@ func (c *containerOutput) await(ctx context.Context, cond func(*supervisor.Snaps
 func newestRun(s *supervisor.Snapshot, container string) (restarts int, any bool) {
 	h := s.Facts.Containers[container]
 	for _, a := range [...]*lifecycle.Attempt{&h.Newest, &h.Previous} {
-		if a.N() > 0 && a.Refused.IsZero() {
+		if a.N() > 0 && a.CreateFailed.IsZero() {
 			return a.Restarts, true
 		}
 	}

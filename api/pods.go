@@ -15,6 +15,7 @@ import (
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // pods answers with the list of pods or, with ?watch, with a stream of their changes.
@@ -121,7 +122,7 @@ func (s *Server) create(r *http.Request) (any, error) {
 	if pod == nil {
 		return nil, &Error{Status: http.StatusBadRequest, Message: "the pod file is wrong", Problems: problems(found)}
 	}
-	owner := supervisor.Owner{Session: q.Session, Keep: q.Keep, By: by(r.Context(), r.UserAgent())}
+	owner := state.Owner{Session: q.Session, Keep: q.Keep, By: by(r.Context(), r.UserAgent())}
 	snapshot, err := s.o.Supervisor.Add(pod, owner)
 	if _, taken := errors.AsType[*supervisor.NameTakenError](err); taken && q.Session != "" {
 		existing, ok := s.o.Supervisor.Pod(pod.Name)

@@ -12,6 +12,7 @@ import (
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // patience is far above what anything takes here, on a machine that is busy with other things.
@@ -39,7 +40,7 @@ func newWorld(t *testing.T, o fakeruntime.Options) *world {
 		o.LogDir = w.logs
 	}
 	w.fake = fakeruntime.New(o)
-	store, err := supervisor.NewDirStore(filepath.Join(dir, "pods"))
+	store, err := state.NewDir(filepath.Join(dir, "pods"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,7 +51,7 @@ func order(kind lifecycle.ProbeKind, s spec.Probe) lifecycle.ProbeOrder {
 		lifecycle.ProbeReadiness: lifecycle.VerdictFailure, lifecycle.ProbeLiveness: lifecycle.VerdictSuccess,
 	}[kind]
 	return lifecycle.ProbeOrder{
-		ProbeRef: lifecycle.ProbeRef{Ref: ref, Kind: kind}, Spec: &s, Started: instant(), Holds: holds,
+		ProbeRef: lifecycle.ProbeRef{Ref: ref, Kind: kind}, Spec: &s, Started: instant(), Initial: holds,
 	}
 }
 

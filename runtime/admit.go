@@ -45,7 +45,7 @@ func (r *Runtime) admitPort(field string, request network.Request, host bool) er
 	refusal := lifecycle.Refusal{Reason: lifecycle.ReasonNodePorts, Field: field, Cause: errNoHostPorts}
 	if r.opts.NetworkMode == NetworkNone && !host {
 		refusal.Message = errNoHostPorts.Error()
-		refusal.Mend = `set mode = "bridge" of [network] in podstead.toml and restart the daemon, or hostNetwork in the pod`
+		refusal.Hint = `set mode = "bridge" of [network] in podstead.toml and restart the daemon, or hostNetwork in the pod`
 		return refusal
 	}
 	err := r.network.Check(request)
@@ -58,9 +58,9 @@ func (r *Runtime) admitPort(field string, request network.Request, host bool) er
 		case taken.Holder != "":
 			return nil
 		case taken.PID != 0:
-			refusal.Mend = fmt.Sprintf("take another host port, or end process %d (%s)", taken.PID, taken.Process)
+			refusal.Hint = fmt.Sprintf("take another host port, or end process %d (%s)", taken.PID, taken.Process)
 		default:
-			refusal.Mend = "take another host port, or end the process that listens there: ss -lnp tells it"
+			refusal.Hint = "take another host port, or end the process that listens there: ss -lnp tells it"
 		}
 	}
 	return refusal

@@ -15,6 +15,7 @@ import (
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -37,13 +38,13 @@ func (r *Runtime) startNetwork(ctx context.Context) error {
 	if r.network, err = network.New(ctx, networkOptions(r.opts, r.boot)); err != nil {
 		return err
 	}
-	records, err := r.sandboxes(ctx)
+	records, err := record.Sandboxes(ctx, r.client)
 	if err != nil {
 		return err
 	}
 	var live []string
 	for _, s := range records {
-		live = append(live, s.Labels[labelUID])
+		live = append(live, s.Labels[record.LabelUID])
 	}
 	if err := r.network.Reconcile(ctx, live); err != nil {
 		r.log.WarnContext(ctx, "the network is not as it should be", slog.Any("error", err))
@@ -111,14 +112,14 @@ var errNoHostPorts = errors.New(`host ports need network mode "bridge", or hostN
 func (r *Runtime) neighbours(ctx context.Context) {
 	for {
 		changed := r.network.Changed()
-		for uid, p := range r.known.all() {
-			if err := r.renewHosts(r.etcDir(uid, p.sandbox), uid, p.pod); err != nil {
-				r.log.WarnContext(ctx, "a pod does not see its neighbours", slog.String("pod", p.pod.Name), slog.Any("error", err))
+		for uid, p := range r.index.All() {
+			if err := r.renewHosts(r.etcDir(uid, p.Sandbox), uid, p.Pod); err != nil {
+				r.log.WarnContext(ctx, "a pod does not see its neighbours", slog.String("pod", p.Pod.Name), slog.Any("error", err))
 			}
 		}
 		select {
 		case <-changed:
-		case <-r.known.changed:
+		case <-r.index.Changed():
 		case <-ctx.Done():
 			return
 		}

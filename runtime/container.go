@@ -15,9 +15,12 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/runtime/termination"
 	"github.com/podstead/podstead/runtime/volume"
@@ -35,15 +38,15 @@ func (r *Runtime) StartContainer(
 	ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer,
 ) (lifecycle.ContainerStarted, error) {
 	var none lifecycle.ContainerStarted
-	ctx, cancel := limit(ctx, createTimeout)
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.CreateTimeout)
 	defer cancel()
-	if err := checkUID(uid); err != nil {
-		return none, refused(ctx, lifecycle.ReasonCreateContainerError, err)
+	if err := layout.CheckUID(uid); err != nil {
+		return none, enginecall.Refused(ctx, lifecycle.ReasonCreateContainerError, err)
 	}
 	release, err := r.locks.Lock(ctx, uid+"/"+a.Container)
 	if err != nil {
 		// Something else is still done with the container. Nothing has failed, and it is tried again soon.
-		return none, fail(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("wait for container %s: %w", a.Container, err))
+		return none, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("wait for container %s: %w", a.Container, err))
 	}
 	defer release()
 	c, err := r.adopt(ctx, uid, a.Ref)
@@ -51,42 +54,42 @@ func (r *Runtime) StartContainer(
 		c, err = r.create(ctx, uid, pod, a)
 	}
 	if err != nil {
-		return none, refused(ctx, lifecycle.ReasonCreateContainerError, err)
+		return none, enginecall.Refused(ctx, lifecycle.ReasonCreateContainerError, err)
 	}
-	record, err := info(ctx, c)
+	info, err := record.Info(ctx, c)
 	if err != nil {
-		return none, fail(ctx, lifecycle.FailureUnavailable, "", err)
+		return none, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", err)
 	}
-	run, err := runOf(record)
+	run, err := record.Run(info)
 	if err != nil {
-		return none, refused(ctx, lifecycle.ReasonCreateContainerError, err)
+		return none, enginecall.Refused(ctx, lifecycle.ReasonCreateContainerError, err)
 	}
-	err = r.begin(ctx, pod, c, record.Labels)
+	err = r.begin(ctx, pod, c, info.Labels)
 	if err == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		err = fmt.Errorf("it was started too late: %w", ctx.Err()) // whoever asked has given it up, and would not look after it
 	}
 	if err != nil {
-		err = fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, r.conceal(pod, a.Container, err))
-		return none, r.undo(ctx, c, withArchitectures(err, run.Architecture))
+		err = enginecall.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, r.conceal(pod, a.Container, err))
+		return none, r.undo(ctx, c, enginecall.WithArchitectures(err, run.Architecture))
 	}
-	return startedOf(run), nil
+	return lifecycle.ContainerStarted{Ref: run.Ref, ID: run.ID, Image: run.Image, ImageID: run.ImageID, Architecture: run.Architecture}, nil
 }
 
 // adopt returns the container of a run if it is there and has, or had, a task: created, running or ended. What was begun
 // and has none is taken away.
 func (r *Runtime) adopt(ctx context.Context, uid string, ref lifecycle.Ref) (client.Container, error) {
-	c, err := r.client.LoadContainer(ctx, containerID(uid, ref))
+	c, err := r.client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if errdefs.IsNotFound(err) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	record, err := info(ctx, c)
+	info, err := record.Info(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	if record.Labels[labelExit] != "" {
+	if info.Labels[record.LabelExit] != "" {
 		return c, nil
 	}
 	_, err = r.task(ctx, c)
@@ -103,13 +106,13 @@ func (r *Runtime) adopt(ctx context.Context, uid string, ref lifecycle.Ref) (cli
 func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer) (client.Container, error) {
 	if err := r.endOlder(ctx, uid, a.Container); err != nil {
 		// The old run is as it was: nothing has failed yet, and it is tried again soon.
-		return nil, fail(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("end the former run: %w", err))
+		return nil, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("end the former run: %w", err))
 	}
 	c, err := find(pod, a.Container)
 	if err != nil {
 		return nil, err
 	}
-	sandbox, err := r.engine.LoadSandbox(ctx, sandboxID(uid, a.Sandbox))
+	sandbox, err := r.engine.LoadSandbox(ctx, record.SandboxID(uid, a.Sandbox))
 	if err != nil {
 		return nil, err
 	}
@@ -127,29 +130,29 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 	}
 	user, err := oci.UserOf(pod, c, uid, config.Config.User)
 	if err != nil {
-		return nil, refused(ctx, lifecycle.ReasonCreateConfigError, err)
+		return nil, enginecall.Refused(ctx, lifecycle.ReasonCreateConfigError, err)
 	}
 	s, err := r.spec(ctx, uid, pod, c, a, config.Config, ids)
 	if err != nil {
 		return nil, errors.Join(err, r.giveUp(ctx, uid, a.Ref))
 	}
-	labels := runLabels(uid, pod, a, c)
-	labels[labelMessage] = messageLabel(c)
-	labels[labelBoot] = r.boot
-	labels[labelImageID] = img.ConfigDigest
-	labels[labelImageArch] = config.Architecture
-	labels[labelStopSignal] = config.Config.StopSignal
-	labels[labelLog] = r.logPath(uid, pod.Name, a)
+	labels := record.Labels(uid, pod, a, c)
+	labels[record.LabelMessage] = messageLabel(c)
+	labels[record.LabelBoot] = r.boot
+	labels[record.LabelImageID] = img.ConfigDigest
+	labels[record.LabelImageArch] = config.Architecture
+	labels[record.LabelStopSignal] = config.Config.StopSignal
+	labels[record.LabelLog] = r.logPath(uid, pod.Name, a)
 	maps.DeleteFunc(labels, func(_, v string) bool { return v == "" })
 
-	id := containerID(uid, a.Ref)
+	id := record.ContainerID(uid, a.Ref)
 	make := func() (client.Container, error) {
 		return sandbox.NewContainer(ctx, id,
 			client.WithSnapshotter(r.opts.Images.Snapshotter),
 			client.WithNewSnapshot(id, r.images.Handle(img), remapped(ids)...),
 			client.WithSpec(s, withUser(user)),
 			client.WithContainerLabels(labels),
-			withDefinition(pod),
+			record.WithDefinition(pod),
 		)
 	}
 	made, err := make()
@@ -169,9 +172,9 @@ func (r *Runtime) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 
 // giveUp takes away what was prepared for a run that was not created.
 func (r *Runtime) giveUp(ctx context.Context, uid string, ref lifecycle.Ref) error {
-	ctx, cancel := whole(ctx, undoTimeout)
+	ctx, cancel := enginecall.Detached(ctx, enginecall.UndoTimeout)
 	defer cancel()
-	return r.release(ctx, uid, containerID(uid, ref), ref.Container)
+	return r.release(ctx, uid, record.ContainerID(uid, ref), ref.Container)
 }
 
 // release takes away the files and mounts that a run was shown.
@@ -184,7 +187,7 @@ func (r *Runtime) release(ctx context.Context, uid, id, container string) error 
 }
 
 func (r *Runtime) removeSnapshot(ctx context.Context, id string) error {
-	ctx, cancel := whole(ctx, undoTimeout)
+	ctx, cancel := enginecall.Detached(ctx, enginecall.UndoTimeout)
 	defer cancel()
 	err := r.client.SnapshotService(r.opts.Images.Snapshotter).Remove(ctx, id)
 	if err != nil && !errdefs.IsNotFound(err) {
@@ -209,17 +212,17 @@ func (r *Runtime) spec(
 			return nil, err
 		}
 	}
-	id := containerID(uid, a.Ref)
+	id := record.ContainerID(uid, a.Ref)
 	pins := netns.Paths(r.sandboxDir(uid, a.Sandbox), namespacesOf(pod, ids))
 	in := oci.Input{
 		ID: id, Pod: pod, Container: c, Image: image,
 		Hostname: hostname, Namespaces: joined(pins, ids),
 		Files:       filesOf(etc, pins),
-		CgroupsPath: r.cgroups.spec(uid, id),
-		Machine:     r.machine,
+		CgroupsPath: r.cgroups.OCIPath(uid, id),
+		Host:        r.machine,
 	}
 	var err error
-	if in.Cgroup, err = r.cgroups.shows(uid); err != nil {
+	if in.Cgroup.Swap, in.Cgroup.OOMGroup, err = r.cgroups.Features(uid); err != nil {
 		return nil, err
 	}
 	if c.TerminationMessagePath != "" {
@@ -236,7 +239,7 @@ func (r *Runtime) spec(
 	if errors.Is(err, oci.ErrNoCommand) {
 		return nil, err
 	}
-	return s, refused(ctx, lifecycle.ReasonCreateConfigError, err)
+	return s, enginecall.Refused(ctx, lifecycle.ReasonCreateConfigError, err)
 }
 
 // configure completes a specification by what comes from elsewhere: variables, volumes, secrets. Its errors are those of the
@@ -286,20 +289,20 @@ func (r *Runtime) configure(ctx context.Context, uid string, in oci.Input) (*spe
 
 // begin brings a container to where its process has been started: it may be there already.
 func (r *Runtime) begin(ctx context.Context, pod *spec.Pod, c client.Container, labels map[string]string) error {
-	if labels[labelExit] != "" {
+	if labels[record.LabelExit] != "" {
 		return nil
 	}
-	ctx, cancel := whole(ctx, createTimeout)
+	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
 	defer cancel()
-	ids, err := r.idsOf(labels[labelUID], pod)
+	ids, err := r.idsOf(labels[record.LabelUID], pod)
 	if err != nil {
 		return err
 	}
 	task, err := c.Task(ctx, nil)
 	if errdefs.IsNotFound(err) {
-		task, err = c.NewTask(ctx, engine.LogTo(labels[labelLog], r.logOptions()), withOwner(ids)...)
+		task, err = c.NewTask(ctx, engine.LogTo(labels[record.LabelLog], r.logOptions()), withOwner(ids)...)
 	}
-	err = errors.Join(err, r.dropProcess(labels[labelUID], c.ID())) // also after a daemon that was killed before it came to that
+	err = errors.Join(err, r.dropProcess(labels[record.LabelUID], c.ID())) // also after a daemon that was killed before it came to that
 	if err != nil {
 		return err
 	}

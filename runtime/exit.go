@@ -12,6 +12,8 @@ import (
 	"github.com/containerd/errdefs"
 	"github.com/containerd/errdefs/pkg/errgrpc"
 
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -26,7 +28,7 @@ type exit struct {
 
 // exitOf reads the exit that a container's labels tell, if they do.
 func exitOf(labels map[string]string) (exit, bool) {
-	text, ok := labels[labelExit]
+	text, ok := labels[record.LabelExit]
 	if !ok {
 		return exit{}, false
 	}
@@ -44,7 +46,7 @@ func unknown(why string) exit {
 
 // lost is the end of a container that has no task and wrote no exit down: it died with its shim, or with the machine.
 func (r *Runtime) lost(labels map[string]string) exit {
-	if labels[labelBoot] != r.boot {
+	if labels[record.LabelBoot] != r.boot {
 		return unknown("the machine was restarted")
 	}
 	return exit{lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError, Message: "its sandbox was lost"}, time.Now()}
@@ -55,29 +57,29 @@ func (r *Runtime) lost(labels map[string]string) exit {
 func (r *Runtime) WaitContainer(
 	ctx context.Context, uid string, ref lifecycle.Ref,
 ) (lifecycle.Exit, time.Time, error) {
-	ctx = inNamespace(ctx)
-	c, err := r.client.LoadContainer(ctx, containerID(uid, ref))
+	ctx = enginecall.Context(ctx)
+	c, err := r.client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if errdefs.IsNotFound(err) {
 		e := lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonStatusUnknown, Message: "the container was not found"}
 		return e, time.Now(), nil
 	}
 	if err != nil {
-		return lifecycle.Exit{}, time.Time{}, fail(ctx, lifecycle.FailureRetry, "", err)
+		return lifecycle.Exit{}, time.Time{}, enginecall.Failure(ctx, lifecycle.FailureRetry, "", err)
 	}
 	e, err := r.ended(ctx, c)
 	if err != nil {
-		return lifecycle.Exit{}, time.Time{}, fail(ctx, lifecycle.FailureRetry, "", err)
+		return lifecycle.Exit{}, time.Time{}, enginecall.Failure(ctx, lifecycle.FailureRetry, "", err)
 	}
 	return r.withMessage(ctx, c, e.Exit), e.At, nil
 }
 
 // ended waits for the end of a container and writes it down.
 func (r *Runtime) ended(ctx context.Context, c client.Container) (exit, error) {
-	record, err := info(ctx, c)
+	info, err := record.Info(ctx, c)
 	if err != nil {
 		return exit{}, err
 	}
-	if e, ok := exitOf(record.Labels); ok {
+	if e, ok := exitOf(info.Labels); ok {
 		return e, nil
 	}
 	task, err := r.task(ctx, c)
@@ -104,9 +106,9 @@ func (r *Runtime) ended(ctx context.Context, c client.Container) (exit, error) {
 
 // isOver reports whether a run is known to have no process any more.
 func (r *Runtime) isOver(ctx context.Context, uid string, ref lifecycle.Ref) bool {
-	ctx, cancel := limit(ctx, signalTimeout)
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.SignalTimeout)
 	defer cancel()
-	c, err := r.client.LoadContainer(ctx, containerID(uid, ref))
+	c, err := r.client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	var task client.Task
 	if err == nil {
 		task, err = c.Task(ctx, nil)
@@ -145,11 +147,11 @@ func (r *Runtime) task(ctx context.Context, c client.Container) (client.Task, er
 		}
 		_, pidsErr := r.client.TaskService().ListPids(ctx, &tasks.ListPidsRequest{ContainerID: c.ID()})
 		if errdefs.IsNotFound(errgrpc.ToNative(pidsErr)) {
-			record, infoErr := info(ctx, c)
+			info, infoErr := record.Info(ctx, c)
 			if infoErr != nil {
 				return nil, infoErr
 			}
-			if err := r.cgroups.kill(ctx, record.Labels[labelUID], c.ID()); err != nil {
+			if err := r.cgroups.Kill(ctx, info.Labels[record.LabelUID], c.ID()); err != nil {
 				return nil, err
 			}
 			return nil, err
@@ -197,7 +199,7 @@ func exitFrom(status uint32, at time.Time) exit {
 // settle writes an exit down and deletes the task, in this order: who is killed in between finds the exit. An exit is
 // none the less true if that fails, on a full disk for example. Until the task is deleted the shim tells it again.
 func (r *Runtime) settle(ctx context.Context, c client.Container, e exit) {
-	ctx, cancel := whole(ctx, settleTimeout)
+	ctx, cancel := enginecall.Detached(ctx, enginecall.RecordExitTimeout)
 	defer cancel()
 	err := r.writeExit(ctx, c, e)
 	if err == nil {
@@ -225,7 +227,7 @@ func (r *Runtime) writeExit(ctx context.Context, c client.Container, e exit) err
 	if err != nil {
 		return err
 	}
-	if _, err := c.SetLabels(ctx, map[string]string{labelExit: string(text)}); err != nil && !errdefs.IsNotFound(err) {
+	if _, err := c.SetLabels(ctx, map[string]string{record.LabelExit: string(text)}); err != nil && !errdefs.IsNotFound(err) {
 		return fmt.Errorf("write exit down: %w", err)
 	}
 	return nil
@@ -238,7 +240,7 @@ func (r *Runtime) end(ctx context.Context, c client.Container) error {
 	if err == nil {
 		err = kill(ctx, task)
 	}
-	if err != nil && !errdefs.IsNotFound(err) && !isAway(err) {
+	if err != nil && !errdefs.IsNotFound(err) && !enginecall.Unavailable(err) {
 		return err
 	}
 	if _, err := r.ended(ctx, c); err != nil {
@@ -249,7 +251,7 @@ func (r *Runtime) end(ctx context.Context, c client.Container) error {
 
 // takeUpExits writes down how containers ended while no engine ran: the engine itself tells it only until its next start.
 func (r *Runtime) takeUpExits(ctx context.Context) error {
-	for id, away := range r.engine.ExitedWhileAway() {
+	for id, away := range r.engine.MissedExits() {
 		c, err := r.client.LoadContainer(ctx, id)
 		if errdefs.IsNotFound(err) {
 			continue
@@ -257,16 +259,16 @@ func (r *Runtime) takeUpExits(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		record, err := info(ctx, c)
+		info, err := record.Info(ctx, c)
 		if err != nil {
 			return err
 		}
-		if _, known := exitOf(record.Labels); known {
+		if _, known := exitOf(info.Labels); known {
 			continue
 		}
 		e := exitFrom(away.Status, away.At)
 		// The exit is on disk before the note that memory was its cause. A shim that was killed in between has written none.
-		if away.OOMKilled || r.notedOOM(ctx, c) || r.cgroups.oomKilled(record.Labels[labelUID], id) {
+		if away.OOMKilled || r.notedOOM(ctx, c) || r.cgroups.OOMKilled(info.Labels[record.LabelUID], id) {
 			e.Reason, e.MemoryPeak = lifecycle.ReasonOOMKilled, max(away.MemoryPeak, r.engine.MemoryPeak(id))
 		}
 		r.settle(ctx, c, e)
@@ -277,7 +279,7 @@ func (r *Runtime) takeUpExits(ctx context.Context) error {
 // notedOOM reports whether the shim of a container that has ended has noted that memory was the cause. A shim that lives may be
 // about to: it answers a wait when it has.
 func (r *Runtime) notedOOM(ctx context.Context, c client.Container) bool {
-	ctx, cancel := limit(ctx, settleTimeout)
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.RecordExitTimeout)
 	defer cancel()
 	if task, err := c.Task(ctx, nil); err == nil {
 		if done, err := task.Wait(ctx); err == nil {

@@ -9,27 +9,29 @@ import (
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"google.golang.org/protobuf/types/known/anypb"
 
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // Damage overwrites a label of a run's record, and its pod's definition.
 func (r *Runtime) Damage(ctx context.Context, uid string, ref lifecycle.Ref, label string) error {
-	ctx = inNamespace(ctx)
-	record, err := r.client.ContainerService().Get(ctx, containerID(uid, ref))
+	ctx = enginecall.Context(ctx)
+	info, err := r.client.ContainerService().Get(ctx, record.ContainerID(uid, ref))
 	if err != nil {
 		return err
 	}
-	record.Labels[label] = "damaged"
-	record.Extensions[podExtension] = &anypb.Any{TypeUrl: podExtension, Value: []byte("damaged")}
-	_, err = r.client.ContainerService().Update(ctx, record)
+	info.Labels[label] = "damaged"
+	info.Extensions[record.PodExtension] = &anypb.Any{TypeUrl: record.PodExtension, Value: []byte("damaged")}
+	_, err = r.client.ContainerService().Update(ctx, info)
 	return err
 }
 
 // WriteExit writes an exit down and does no more, as a daemon does that is killed then.
 func (r *Runtime) WriteExit(ctx context.Context, uid string, ref lifecycle.Ref, status uint32) error {
-	ctx = inNamespace(ctx)
-	c, err := r.client.LoadContainer(ctx, containerID(uid, ref))
+	ctx = enginecall.Context(ctx)
+	c, err := r.client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if err != nil {
 		return err
 	}
@@ -38,7 +40,7 @@ func (r *Runtime) WriteExit(ctx context.Context, uid string, ref lifecycle.Ref, 
 
 // Left lists what the engine holds that belongs to pods: containers, sandboxes, writable layers, leases.
 func (r *Runtime) Left(ctx context.Context) (left []string, err error) {
-	ctx = inNamespace(ctx)
+	ctx = enginecall.Context(ctx)
 	containers, err := r.client.Containers(ctx)
 	if err != nil {
 		return nil, err
@@ -46,7 +48,7 @@ func (r *Runtime) Left(ctx context.Context) (left []string, err error) {
 	for _, c := range containers {
 		left = append(left, "container "+c.ID())
 	}
-	sandboxes, err := r.sandboxes(ctx)
+	sandboxes, err := record.Sandboxes(ctx, r.client)
 	if err != nil {
 		return nil, err
 	}
@@ -77,5 +79,5 @@ func (r *Runtime) KeepProcess(uid, id string) (string, error) {
 
 // CgroupsOf is where the container of a run lies, and the process of a sandbox, below the mounts of hierarchies.
 func (r *Runtime) CgroupsOf(uid string, ref lifecycle.Ref, sandbox int) (container, process string) {
-	return r.cgroups.dir(uid, containerID(uid, ref)), r.cgroups.dir(uid, sandboxID(uid, sandbox))
+	return r.cgroups.Container(uid, record.ContainerID(uid, ref)), r.cgroups.Container(uid, record.SandboxID(uid, sandbox))
 }

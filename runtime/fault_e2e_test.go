@@ -78,7 +78,7 @@ func TestUnknownVolume(t *testing.T) {
 	p := newPod(newMachine(t), &spec.Pod{})
 	ref, err := p.start(spec.Container{Command: []string{"true"}, VolumeMounts: []spec.VolumeMount{{Name: "none", MountPath: "/x"}}})
 	f, _ := errors.AsType[lifecycle.Failure](err)
-	if f.Kind != lifecycle.FailureRefused || f.Reason != lifecycle.ReasonCreateConfigError {
+	if f.Kind != lifecycle.FailureNotCreated || f.Reason != lifecycle.ReasonCreateConfigError {
 		t.Errorf("a volume that the pod has not: %#v", err)
 	}
 	if err := p.RemoveContainer(p.ctx(), uid, p.Pod, ref); err != nil {
@@ -226,7 +226,7 @@ func TestDiskFull(t *testing.T) {
 	fill()
 	ref, err := p.start(sh("sleep 1000"))
 	f, _ := errors.AsType[lifecycle.Failure](err)
-	if f.Kind != lifecycle.FailureRefused || !strings.Contains(f.Message, "the disk is full") {
+	if f.Kind != lifecycle.FailureNotCreated || !strings.Contains(f.Message, "the disk is full") {
 		t.Errorf("start on a full disk: %#v", err)
 	}
 	free()

@@ -68,7 +68,7 @@ func TestUsersInNoFile(t *testing.T) {
 			}
 			_, err = p.start(sh("true"))
 			f, _ := errors.AsType[lifecycle.Failure](err)
-			if f.Kind != lifecycle.FailureRefused || !strings.Contains(f.Message, "/etc/passwd") {
+			if f.Kind != lifecycle.FailureNotCreated || !strings.Contains(f.Message, "/etc/passwd") {
 				t.Errorf("got %#v, want a refusal that names /etc/passwd", err)
 			}
 			if err := os.Rename(passwd+".true", passwd); err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -15,7 +16,7 @@ import (
 func (r *Runtime) PullImage(
 	ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64),
 ) (pulled bool, err error) {
-	ctx = inNamespace(ctx)
+	ctx = enginecall.Context(ctx)
 	c, err := find(pod, container)
 	if err != nil {
 		return false, fmt.Errorf("pull image: %w", err)
@@ -43,7 +44,7 @@ func (r *Runtime) PullImage(
 // FindImage reports whether the image of a container is here, and those of the volumes that it mounts, so that their policies want no
 // pull.
 func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, container string) (here bool, err error) {
-	ctx = inNamespace(ctx)
+	ctx = enginecall.Context(ctx)
 	c, err := find(pod, container)
 	if err != nil {
 		return false, fmt.Errorf("find image: %w", err)
@@ -62,9 +63,9 @@ func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, container string
 
 func imageFailure(ctx context.Context, err error) error {
 	if e, ok := errors.AsType[*image.Error](err); ok {
-		return lifecycle.Failure{Reason: lifecycle.Reason(e.Reason), Message: message(e)}
+		return lifecycle.Failure{Reason: lifecycle.Reason(e.Reason), Message: enginecall.Message(e)}
 	}
-	return fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonErrImagePull, err)
+	return enginecall.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonErrImagePull, err)
 }
 
 // find returns the container of this name, which may be an init container or an ephemeral one.

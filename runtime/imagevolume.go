@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 )
@@ -24,7 +25,7 @@ func (r *Runtime) imageDir(uid, name string) string {
 	return filepath.Join(r.opts.RunDir, "images", uid, name)
 }
 
-func viewKey(uid, name string) string { return hash("image volume", uid, name) }
+func viewKey(uid, name string) string { return record.Hash("image volume", uid, name) }
 
 // imageVolumes returns the volumes of images that a container mounts.
 func imageVolumes(pod *spec.Pod, c *spec.Container) []*spec.Volume {
@@ -75,7 +76,7 @@ func (r *Runtime) mountImage(ctx context.Context, uid, dir, key, reference strin
 			return imageErr
 		}
 		opts := append(remapped(n.IDs), snapshots.WithLabels(map[string]string{
-			labelUID: uid, "containerd.io/gc.root": time.Now().UTC().Format(time.RFC3339),
+			record.LabelUID: uid, "containerd.io/gc.root": time.Now().UTC().Format(time.RFC3339),
 		}))
 		mounts, err = s.View(ctx, key, img.Snapshot, opts...)
 	}
@@ -141,7 +142,7 @@ func (r *Runtime) removeImages(ctx context.Context, uid string) error {
 	err = s.Walk(ctx, func(_ context.Context, i snapshots.Info) error {
 		views = append(views, i.Name)
 		return nil
-	}, fmt.Sprintf("labels.%q==%q", labelUID, uid))
+	}, fmt.Sprintf("labels.%q==%q", record.LabelUID, uid))
 	for _, name := range views {
 		if e := s.Remove(ctx, name); e != nil && !errdefs.IsNotFound(e) {
 			err = errors.Join(err, fmt.Errorf("remove view of image: %w", e))

@@ -93,7 +93,7 @@ func TestAdmitBesideAPod(t *testing.T) {
 	}
 	nextUID := strings.Replace(uid, "0001", "0002", 1)
 	_, err := m.StartSandbox(m.ctx(), nextUID, successor, lifecycle.StartSandbox{Sandbox: 1, Round: 1})
-	if err == nil || !strings.Contains(err.Error(), `pod "web" has it`) {
+	if err == nil || !strings.Contains(err.Error(), `in use by pod "web"`) {
 		t.Errorf("started beside: %v", err)
 	}
 	if err := m.RemoveSandbox(m.ctx(), uid, 1); err != nil {

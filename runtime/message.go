@@ -7,6 +7,7 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/termination"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -33,14 +34,14 @@ func (r *Runtime) messageFile(uid, container, id string) string {
 // withMessage adds what the container has left as its termination message. It is read anew each time: labels have no room for
 // it, and the file stays as long as the record.
 func (r *Runtime) withMessage(ctx context.Context, c client.Container, e lifecycle.Exit) lifecycle.Exit {
-	record, err := info(ctx, c)
+	info, err := record.Info(ctx, c)
 	var policy messagePolicy
-	if err != nil || json.Unmarshal([]byte(record.Labels[labelMessage]), &policy) != nil {
+	if err != nil || json.Unmarshal([]byte(info.Labels[record.LabelMessage]), &policy) != nil {
 		return e // of a record that an older version made
 	}
-	text, err := termination.Read(r.messageFile(record.Labels[labelUID], record.Labels[labelContainer], c.ID()))
+	text, err := termination.Read(r.messageFile(info.Labels[record.LabelUID], info.Labels[record.LabelContainer], c.ID()))
 	if err == nil && text == "" && policy.Log && e.Code != 0 {
-		text, err = termination.FromLog(ctx, record.Labels[labelLog])
+		text, err = termination.FromLog(ctx, info.Labels[record.LabelLog])
 	}
 	if err != nil {
 		text = err.Error()

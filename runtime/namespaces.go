@@ -6,6 +6,7 @@ import (
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
 )
@@ -37,8 +38,8 @@ func (r *Runtime) sandboxSpec(uid string, sandbox int, pod *spec.Pod, n oci.Name
 	s := oci.Pause(oci.PauseInput{
 		Program:     r.engine.ShimPath(),
 		Namespaces:  n,
-		CgroupsPath: r.cgroups.spec(uid, sandboxID(uid, sandbox)),
-		Machine:     r.machine,
+		CgroupsPath: r.cgroups.OCIPath(uid, record.SandboxID(uid, sandbox)),
+		Host:        r.machine,
 	})
 	s.Annotations = map[string]string{shim.PIDAnnotation: n.PID}
 	return s

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 )
@@ -112,23 +113,23 @@ func (r *Runtime) containerDisk(ctx context.Context, uid string, pod *spec.Pod) 
 			dirs[list[i].Name] = []string{filepath.Join(r.podLogs(uid, pod.Name), list[i].Name)}
 		}
 	}
-	runs, err := r.containersOf(ctx, uid)
+	runs, err := record.Containers(ctx, r.client, uid)
 	if err != nil {
 		return nil, err
 	}
 	for _, c := range runs {
-		record, err := info(ctx, c)
+		info, err := record.Info(ctx, c)
 		if err != nil {
 			return nil, err
 		}
-		name := record.Labels[labelContainer]
+		name := info.Labels[record.LabelContainer]
 		if dirs[name] == nil { // one that was added to the running pod
 			dirs[name] = []string{filepath.Join(r.podLogs(uid, pod.Name), name)}
 		}
-		if record.Labels[labelExit] != "" {
+		if info.Labels[record.LabelExit] != "" {
 			continue
 		}
-		layer, err := r.writableLayer(ctx, record.Snapshotter, record.SnapshotKey)
+		layer, err := r.writableLayer(ctx, info.Snapshotter, info.SnapshotKey)
 		if err != nil {
 			return nil, err
 		}

@@ -16,16 +16,19 @@ import (
 	"github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/containerd/errdefs"
 
+	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // RemovePod takes away everything of a pod, running or not.
 func (r *Runtime) RemovePod(ctx context.Context, uid string, _ *spec.Pod) error {
-	ctx, cancel := limit(ctx, removeTimeout)
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.RemoveTimeout)
 	defer cancel()
-	if err := checkUID(uid); err != nil {
+	if err := layout.CheckUID(uid); err != nil {
 		return err
 	}
 	release, err := r.locks.Lock(ctx, uid)
@@ -34,7 +37,7 @@ func (r *Runtime) RemovePod(ctx context.Context, uid string, _ *spec.Pod) error 
 	}
 	defer release()
 	if err := r.removePod(ctx, uid); err != nil {
-		return fail(ctx, lifecycle.FailureRetry, "", fmt.Errorf("remove pod: %w", err))
+		return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("remove pod: %w", err))
 	}
 	return nil
 }
@@ -42,7 +45,7 @@ func (r *Runtime) RemovePod(ctx context.Context, uid string, _ *spec.Pod) error 
 // removePod ends everything, and then takes files away before records: on a full disk, that makes the space which it
 // takes to forget the records.
 func (r *Runtime) removePod(ctx context.Context, uid string) error {
-	list, err := r.containersOf(ctx, uid)
+	list, err := record.Containers(ctx, r.client, uid)
 	if err != nil {
 		return err
 	}
@@ -76,7 +79,7 @@ func (r *Runtime) removePod(ctx context.Context, uid string) error {
 			return err
 		}
 	}
-	if err := r.cgroups.remove(ctx, uid); err != nil {
+	if err := r.cgroups.Remove(ctx, uid); err != nil {
 		return err
 	}
 	err = r.ids.Release(uid)
@@ -89,13 +92,13 @@ func (r *Runtime) removePod(ctx context.Context, uid string) error {
 
 // sandboxNumbers lists the sandboxes of a pod of which anything is left: with the engine, or in the sandbox's folder.
 func (r *Runtime) sandboxNumbers(ctx context.Context, uid string) ([]int, error) {
-	records, err := r.sandboxes(ctx)
+	records, err := record.Sandboxes(ctx, r.client)
 	if err != nil {
 		return nil, err
 	}
 	var numbers []int
 	for _, s := range records {
-		if n, err := strconv.Atoi(s.Labels[labelSandbox]); err == nil && s.Labels[labelUID] == uid {
+		if n, err := strconv.Atoi(s.Labels[record.LabelSandbox]); err == nil && s.Labels[record.LabelUID] == uid {
 			numbers = append(numbers, n)
 		}
 	}
@@ -123,7 +126,7 @@ func (r *Runtime) sandboxes(ctx context.Context) ([]sandbox.Sandbox, error) {
 // Inventory returns every pod that the engine holds anything of, or that has volumes, sorted by UID. The definition of one that
 // has no container is nil. A record that cannot be read is left out: the other pods must not be lost for it.
 func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
-	ctx, cancel := limit(ctx, inventoryTimeout)
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.InventoryTimeout)
 	defer cancel()
 	pods := map[string]*lifecycle.Found{}
 	err := r.findSandboxes(ctx, pods)
@@ -134,7 +137,7 @@ func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
 		err = r.findVolumes(ctx, pods)
 	}
 	if err != nil {
-		return nil, fail(ctx, lifecycle.FailureRetry, "", fmt.Errorf("take inventory: %w", err))
+		return nil, enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("take inventory: %w", err))
 	}
 	found := make([]lifecycle.Found, 0, len(pods))
 	for _, f := range pods {
@@ -155,17 +158,17 @@ func entry(pods map[string]*lifecycle.Found, uid string) *lifecycle.Found {
 }
 
 func (r *Runtime) findSandboxes(ctx context.Context, pods map[string]*lifecycle.Found) error {
-	records, err := r.sandboxes(ctx)
+	records, err := record.Sandboxes(ctx, r.client)
 	if err != nil {
 		return err
 	}
 	for _, s := range records {
-		n, err := strconv.Atoi(s.Labels[labelSandbox])
-		if err != nil || s.Labels[labelUID] == "" {
+		n, err := strconv.Atoi(s.Labels[record.LabelSandbox])
+		if err != nil || s.Labels[record.LabelUID] == "" {
 			r.log.WarnContext(ctx, "a sandbox is not ours, or its record is damaged", slog.String("sandbox", s.ID))
 			continue
 		}
-		f := entry(pods, s.Labels[labelUID])
+		f := entry(pods, s.Labels[record.LabelUID])
 		if n < f.Sandbox {
 			continue
 		}
@@ -179,24 +182,24 @@ func (r *Runtime) findSandboxes(ctx context.Context, pods map[string]*lifecycle.
 }
 
 func (r *Runtime) findRuns(ctx context.Context, pods map[string]*lifecycle.Found) error {
-	list, err := r.client.ContainerService().List(ctx, fmt.Sprintf("labels.%q", labelUID))
+	list, err := r.client.ContainerService().List(ctx, fmt.Sprintf("labels.%q", record.LabelUID))
 	if err != nil {
 		return err
 	}
 	// The newest one last: its definition is the one that counts.
 	slices.SortFunc(list, func(a, b containers.Container) int { return a.CreatedAt.Compare(b.CreatedAt) })
 	for _, c := range list {
-		run, err := runOf(c)
+		run, err := record.Run(c)
 		if err != nil {
 			r.log.WarnContext(ctx, "a container is not ours, or its record is damaged", slog.Any("error", err))
 			continue
 		}
-		f := entry(pods, c.Labels[labelUID])
+		f := entry(pods, c.Labels[record.LabelUID])
 		f.Runs = append(f.Runs, run)
 		if run.Sandbox > f.Sandbox {
 			f.Sandbox, f.Ready = run.Sandbox, false // it is gone, and has left this container
 		}
-		pod, err := definitionOf(c)
+		pod, err := record.Definition(c)
 		if err != nil {
 			r.log.WarnContext(ctx, "a pod's definition is lost", slog.Any("error", err))
 			continue

@@ -8,6 +8,8 @@ import (
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/errdefs"
 
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -15,7 +17,7 @@ import (
 // undo takes away a container whose process could not be started, and returns the cause, with what could not be taken
 // away.
 func (r *Runtime) undo(ctx context.Context, c client.Container, cause error) error {
-	ctx, cancel := whole(ctx, undoTimeout)
+	ctx, cancel := enginecall.Detached(ctx, enginecall.UndoTimeout)
 	defer cancel()
 	err := r.end(ctx, c)
 	if err == nil {
@@ -34,16 +36,16 @@ func (r *Runtime) undo(ctx context.Context, c client.Container, cause error) err
 
 // endOlder kills every run of a container that has not ended.
 func (r *Runtime) endOlder(ctx context.Context, uid, container string) error {
-	list, err := r.containersOf(ctx, uid)
+	list, err := record.Containers(ctx, r.client, uid)
 	if err != nil {
 		return err
 	}
 	for _, c := range list {
-		record, err := info(ctx, c)
+		info, err := record.Info(ctx, c)
 		if err != nil {
 			return err
 		}
-		if record.Labels[labelContainer] != container || record.Labels[labelExit] != "" {
+		if info.Labels[record.LabelContainer] != container || info.Labels[record.LabelExit] != "" {
 			continue
 		}
 		if err := r.end(ctx, c); err != nil {
@@ -55,7 +57,7 @@ func (r *Runtime) endOlder(ctx context.Context, uid, container string) error {
 
 // RemoveContainer takes away what is left of a run that has ended, and of older ones of its container. One that runs is an error.
 func (r *Runtime) RemoveContainer(ctx context.Context, uid string, _ *spec.Pod, ref lifecycle.Ref) error {
-	ctx, cancel := limit(ctx, removeTimeout)
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.RemoveTimeout)
 	defer cancel()
 	release, err := r.locks.Lock(ctx, uid+"/"+ref.Container)
 	if err != nil {
@@ -63,24 +65,24 @@ func (r *Runtime) RemoveContainer(ctx context.Context, uid string, _ *spec.Pod, 
 	}
 	defer release()
 	if err := r.removeUpTo(ctx, uid, ref); err != nil {
-		return fail(ctx, lifecycle.FailureRetry, "", fmt.Errorf("remove container %s: %w", ref.Container, err))
+		return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("remove container %s: %w", ref.Container, err))
 	}
 	return nil
 }
 
 // removeUpTo takes away the runs of a container up to one.
 func (r *Runtime) removeUpTo(ctx context.Context, uid string, ref lifecycle.Ref) error {
-	list, err := r.containersOf(ctx, uid)
+	list, err := record.Containers(ctx, r.client, uid)
 	if err != nil {
 		return err
 	}
 	var errs []error
 	for _, c := range list {
-		record, err := info(ctx, c)
+		info, err := record.Info(ctx, c)
 		if err != nil {
 			return err
 		}
-		run, err := runOf(record)
+		run, err := record.Run(info)
 		if err == nil && run.Container == ref.Container && run.Attempt <= ref.Attempt {
 			err = r.remove(ctx, c)
 		}
@@ -95,14 +97,14 @@ func (r *Runtime) remove(ctx context.Context, c client.Container) error {
 	if err := deleteTask(ctx, c); err != nil {
 		return err
 	}
-	record, err := info(ctx, c)
+	info, err := record.Info(ctx, c)
 	if err != nil {
 		return err
 	}
-	if err := removeLog(record.Labels[labelLog]); err != nil {
+	if err := removeLog(info.Labels[record.LabelLog]); err != nil {
 		return err
 	}
-	if err := r.release(ctx, record.Labels[labelUID], c.ID(), record.Labels[labelContainer]); err != nil {
+	if err := r.release(ctx, info.Labels[record.LabelUID], c.ID(), info.Labels[record.LabelContainer]); err != nil {
 		return err
 	}
 	if err := c.Delete(ctx, client.WithSnapshotCleanup); err != nil && !errdefs.IsNotFound(err) {

@@ -35,44 +35,42 @@ import (
 	"log/slog"
 	"net/netip"
 	"os"
-	"os/exec"
+	osexec "os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
-	"github.com/containerd/containerd/v2/pkg/namespaces"
 
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/internal/keyedmutex"
 	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/exec"
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/podindex"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/volume"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// The time limits of calls to the engine, so that what hangs becomes a failure that can be seen. None is meant to be
-// reached: each is many times what a loaded machine with a slow disk takes.
+// The cgroup drivers.
 const (
-	// createTimeout is for starting a container or a sandbox, as the kubelet has it for its requests.
-	createTimeout = 2 * time.Minute
-	// removeTimeout is for taking away anything: files are unlinked, and processes have been killed but may be stuck in
-	// the kernel.
-	removeTimeout = 2 * time.Minute
-	// signalTimeout is for a signal: one start of the OCI runtime. It is short because a stop waits for it.
-	signalTimeout = 30 * time.Second
-	// settleTimeout is for writing down an exit and deleting its task, whose log is drained first.
-	settleTimeout = time.Minute
-	// undoTimeout is for taking away what is half made, when the time for making it may be over.
-	undoTimeout = 30 * time.Second
-	// inventoryTimeout is for listing what there is.
-	inventoryTimeout = time.Minute
+	CgroupAuto    = podcgroup.Auto
+	CgroupFS      = podcgroup.Cgroupfs
+	CgroupSystemd = podcgroup.Systemd
 )
+
+// CgroupDriver is what creates the cgroups of containers.
+type CgroupDriver = podcgroup.Driver
 
 // Options say where the runtime lives and how it works. ShimPath is required; the zero value of anything else is its
 // default.
@@ -85,8 +83,8 @@ type Options struct {
 	ShimPath string
 	// RuntimeBinary is the OCI runtime, a name or a path; runc.
 	RuntimeBinary string
-	// CgroupDriver says who makes cgroups; CgroupAuto.
-	CgroupDriver CgroupDriver
+	// CgroupDriver says who makes cgroups; podcgroup.Auto.
+	CgroupDriver podcgroup.Driver
 	// CgroupRoot is the parent of all pods' cgroups where no systemd makes them; /podstead.
 	CgroupRoot string
 	// PidsLimit is how many processes and threads a pod may have; 0: any.
@@ -122,7 +120,7 @@ func BridgeOf(runDir string) string {
 	if runDir == defaultRunDir {
 		return network.DefaultBridge
 	}
-	return "podstead" + hash(runDir)[:6]
+	return "podstead" + record.Hash(runDir)[:6]
 }
 
 func (o Options) withDefaults() Options {
@@ -135,7 +133,7 @@ func (o Options) withDefaults() Options {
 	o.RefreshInterval = cmp.Or(o.RefreshInterval, 10*time.Second)
 	o.UsageInterval = cmp.Or(o.UsageInterval, 10*time.Second)
 	o.RuntimeBinary = cmp.Or(o.RuntimeBinary, "runc")
-	o.CgroupDriver = cmp.Or(o.CgroupDriver, CgroupAuto)
+	o.CgroupDriver = cmp.Or(o.CgroupDriver, podcgroup.Auto)
 	o.CgroupRoot = cmp.Or(o.CgroupRoot, "/podstead")
 	o.Images.Snapshotter = cmp.Or(o.Images.Snapshotter, "overlayfs")
 	o.Logger = cmp.Or(o.Logger, slog.Default())
@@ -145,46 +143,48 @@ func (o Options) withDefaults() Options {
 // Runtime is the supervisor's Runtime. It is safe for concurrent use.
 type Runtime struct {
 	opts    Options
+	dirs    layout.Dirs
 	log     *slog.Logger
 	engine  *engine.Engine
 	client  *client.Client
 	images  *image.Store
-	machine oci.Machine
+	machine oci.Host
 	// appArmor is where the kernel's profiles are.
 	appArmor appArmor
-	cgroups  cgroups
+	cgroups  podcgroup.Groups
 	boot     string // the kernel's ID of this boot
 	config   configsource.Source
 	volumes  *volume.Set
 	network  *network.Network
 	ids      *idmap.Ranges
 	remaps   bool // the snapshotter can id-map
-	known    *knownPods
+	index    *podindex.Index
 	gone     collector
 	locks    keyedmutex.Mutex
 	hosts    sync.Mutex // held while an /etc/hosts is written
 	// workers keep volumes and names up to date until stop is called.
 	workers sync.WaitGroup
 	stop    context.CancelFunc
-	execs   *execs
+	execs   *exec.Runner
 }
 
 // Start starts the engine, takes up the containers that run already, and returns when everything works. Values of ctx
 // reach the engine, its end does not: see [Runtime.Close].
 func Start(ctx context.Context, o Options) (*Runtime, error) {
 	o = o.withDefaults()
-	if _, err := exec.LookPath(o.RuntimeBinary); err != nil {
+	if _, err := osexec.LookPath(o.RuntimeBinary); err != nil {
 		return nil, fmt.Errorf("find OCI runtime: %w", err)
 	}
-	machine, err := oci.LookAtMachine()
+	machine, err := oci.DetectHost()
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
+	dirs := layout.Dirs{State: o.StateDir, Run: o.RunDir, Log: o.LogDir}
 	boot, err := bootID()
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
-	groups, err := newCgroups(o, machine.UnifiedCgroups)
+	groups, err := podcgroup.New(o.CgroupDriver, o.CgroupRoot, machine.UnifiedCgroups)
 	if err != nil {
 		return nil, fmt.Errorf("start runtime: %w", err)
 	}
@@ -193,7 +193,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		State:         filepath.Join(o.RunDir, "engine"),
 		ShimPath:      o.ShimPath,
 		Runtime:       o.RuntimeBinary,
-		SystemdCgroup: groups.systemd,
+		SystemdCgroup: groups.Systemd(),
 		Log:           o.Logger,
 	})
 	if err != nil {
@@ -201,18 +201,21 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	}
 	r := &Runtime{
 		ids:   idmap.New(filepath.Join(o.StateDir, "users.json"), "/etc/subuid", "/etc/subgid"),
-		known: newKnownPods(), gone: newCollector(), config: configsource.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
-		opts: o, log: o.Logger, machine: machine, appArmor: kernelAppArmor, cgroups: groups, boot: boot,
-		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images), execs: newExecs(),
+		index: podindex.New(), gone: newCollector(), config: configsource.Source{Dir: o.ConfigDir, Credentials: o.CredentialsDir},
+		opts: o, dirs: dirs, log: o.Logger, machine: machine, appArmor: kernelAppArmor, cgroups: groups, boot: boot,
+		engine: e, client: e.Client(), images: image.New(e.Client(), o.Images),
 	}
+	r.execs = exec.New(exec.Config{
+		Client: r.client, Cgroups: groups, Dir: r.dirs.Exec(), Environment: r.environmentOf, Exited: r.isOver, Log: r.log,
+	})
 	r.warnOfLimits()
-	r.remaps = r.canRemap(inNamespace(ctx))
-	if err := r.dropLeases(inNamespace(ctx)); err != nil {
+	r.remaps = r.canRemap(enginecall.Context(ctx))
+	if err := r.dropLeases(enginecall.Context(ctx)); err != nil {
 		r.log.WarnContext(ctx, "leases of a former daemon are left", slog.Any("error", err)) // until they expire
 	}
-	err = r.takeUpExits(inNamespace(ctx))
+	err = r.takeUpExits(enginecall.Context(ctx))
 	if err == nil {
-		err = r.startNetwork(inNamespace(ctx))
+		err = r.startNetwork(enginecall.Context(ctx))
 	}
 	if err == nil {
 		r.volumes, err = volume.New(r.config, volume.Options{
@@ -225,12 +228,12 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 		return nil, errors.Join(fmt.Errorf("start runtime: %w", err), r.Close())
 	}
 	var working context.Context
-	working, r.stop = context.WithCancel(context.WithoutCancel(inNamespace(ctx)))
+	working, r.stop = context.WithCancel(context.WithoutCancel(enginecall.Context(ctx)))
 	r.workers.Go(func() { r.neighbours(working) })
 	r.workers.Go(func() { r.refresh(working) })
 	r.workers.Go(func() { r.collect(working) })
-	if err := r.endFormerExecs(inNamespace(ctx)); err != nil {
-		r.log.WarnContext(ctx, "commands of a former daemon are left in containers", slog.Any("error", err))
+	if err := r.execs.KillLeft(enginecall.Context(ctx)); err != nil {
+		r.log.WarnContext(ctx, "cannot kill the commands of an earlier daemon", slog.Any("error", err))
 	}
 	return r, nil
 }
@@ -262,33 +265,24 @@ func (r *Runtime) Close() error {
 		r.stop()
 		r.workers.Wait()
 	}
-	r.execs.close()
+	r.execs.Close()
 	r.images.Close()
-	err := r.cgroups.close()
+	err := r.cgroups.Close()
 	if r.network != nil {
 		err = errors.Join(err, r.network.Close())
 	}
 	return errors.Join(err, r.engine.Close())
 }
 
-// limit returns a context for calls to the engine, which end in time.
-func limit(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(inNamespace(ctx), d)
-}
-
-// whole returns a context for a call that changes the engine in several steps: it ends in time, but not with ctx. What is
-// given up between two steps takes longer to clean up than to finish.
-func whole(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(ctx), d)
-}
-
-// inNamespace returns a context for calls to the engine.
-func inNamespace(ctx context.Context) context.Context {
-	return namespaces.WithNamespace(ctx, engine.Namespace)
-}
-
-func (r *Runtime) podDir(uid string) string { return filepath.Join(r.opts.StateDir, "pods", uid) }
+func (r *Runtime) podDir(uid string) string { return r.dirs.Pod(uid) }
 
 func (r *Runtime) logOptions() crilog.Options {
 	return crilog.Options{MaxBytes: r.opts.LogMaxSize, Keep: r.opts.LogMaxFiles}
+}
+
+// Exec runs a command in a container; see [exec.Runner.Exec].
+func (r *Runtime) Exec(
+	ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, max int,
+) (code int, output []byte, err error) {
+	return r.execs.Exec(ctx, uid, ref, command, timeout, max)
 }

@@ -4,22 +4,17 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/containerd/containerd/v2/core/containers"
-	"github.com/containerd/errdefs"
-	"github.com/containerd/ttrpc"
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -58,53 +53,6 @@ func TestParseSignal(t *testing.T) {
 	}
 }
 
-func TestFail(t *testing.T) {
-	given := lifecycle.Failure{Kind: lifecycle.FailureRefused, Reason: "R", Message: "m"}
-	for _, test := range []struct {
-		name string
-		err  error
-		want error
-	}{
-		{"nothing", nil, nil},
-		{"an error", errors.New("e"), lifecycle.Failure{Kind: lifecycle.FailureGone, Reason: "X", Message: "e"}},
-		{"classified before", fmt.Errorf("around: %w", given), given},
-		{
-			"the engine is away", fmt.Errorf("a: %w", errdefs.ErrUnavailable),
-			lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "a: unavailable"},
-		},
-		{
-			"the shim is away", errors.New("far: " + ttrpc.ErrClosed.Error()),
-			lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "far: ttrpc: closed"},
-		},
-		{
-			"the disk is full", fmt.Errorf("write /x: %w", unix.ENOSPC),
-			lifecycle.Failure{Kind: lifecycle.FailureGone, Reason: "X", Message: "the disk is full: write /x: no space left on device"},
-		},
-		{
-			"the layers of the engine",
-			errors.New(`failed to create task for container: failed to create shim task: OCI runtime create failed: runc create failed: ` +
-				`unable to start container process: exec: "x": executable file not found in $PATH: unknown`),
-			lifecycle.Failure{Kind: lifecycle.FailureGone, Reason: "X", Message: `exec: "x": executable file not found in $PATH`},
-		},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, fail(t.Context(), lifecycle.FailureGone, "X", test.err)); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if got := fail(ctx, lifecycle.FailureGone, "X", context.Canceled); !errors.Is(got, context.Canceled) {
-		t.Errorf("a call that was given up: got %v, want its own error", got)
-	}
-	ctx, cancel = context.WithTimeout(t.Context(), -1)
-	defer cancel()
-	if _, ok := errors.AsType[lifecycle.Failure](fail(ctx, lifecycle.FailureGone, "X", ctx.Err())); !ok {
-		t.Error("the end of a time limit is no failure")
-	}
-}
-
 func TestExitFrom(t *testing.T) {
 	at := time.Now().Add(-time.Hour).Round(0)
 	if diff := cmp.Diff(exit{lifecycle.Exit{Code: 0, Reason: lifecycle.ReasonCompleted}, at}, exitFrom(0, at)); diff != "" {
@@ -118,64 +66,15 @@ func TestExitFrom(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, ok := exitOf(map[string]string{labelExit: string(text)})
+	got, ok := exitOf(map[string]string{record.LabelExit: string(text)})
 	if diff := cmp.Diff(e, got); diff != "" || !ok {
 		t.Errorf("read back: %v (-want +got):\n%s", ok, diff)
 	}
-	if got, ok := exitOf(map[string]string{labelExit: "{"}); !ok || got.Reason != lifecycle.ReasonUnknown || got.Code != 255 {
+	if got, ok := exitOf(map[string]string{record.LabelExit: "{"}); !ok || got.Reason != lifecycle.ReasonUnknown || got.Code != 255 {
 		t.Errorf("an exit that cannot be read: %+v, %v; want one that is not known", got, ok)
 	}
 	if _, ok := exitOf(nil); ok {
 		t.Error("no label is no exit")
-	}
-}
-
-func TestRecord(t *testing.T) {
-	pod := &spec.Pod{Name: "web", Containers: []spec.Container{{Name: "app", Hash: "v1:x"}}}
-	a := lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "app", Round: 2, Attempt: 3}, Sandbox: 4, Restarts: 5}
-	c := containers.Container{ID: "id", Image: "i", Labels: runLabels("u", pod, a, &pod.Containers[0])}
-	c.Labels[labelImageID] = "sha256:1"
-	got, err := runOf(c)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if diff := cmp.Diff(lifecycle.Run{StartContainer: a, ID: "id", Image: "i", ImageID: "sha256:1"}, got); diff != "" {
-		t.Errorf("(-want +got):\n%s", diff)
-	}
-	c.Labels[labelAttempt] = "x"
-	if _, err := runOf(c); err == nil {
-		t.Error("a label that is no number is no error")
-	}
-
-	if err := withDefinition(pod)(t.Context(), nil, &c); err != nil {
-		t.Fatal(err)
-	}
-	kept, err := definitionOf(c)
-	if diff := cmp.Diff(pod, kept); diff != "" || err != nil {
-		t.Errorf("definition: %v (-want +got):\n%s", err, diff)
-	}
-	if _, err := definitionOf(containers.Container{}); err == nil {
-		t.Error("a missing definition is no error")
-	}
-}
-
-func TestIDs(t *testing.T) {
-	ref := lifecycle.Ref{Container: "c", Round: 1, Attempt: 11}
-	ids := map[string]bool{
-		containerID("u", ref): true, containerID("v", ref): true, sandboxID("u", 1): true, sandboxID("u", 11): true,
-		containerID("u", lifecycle.Ref{Container: "c", Round: 11, Attempt: 1}): true,
-		containerID("u", lifecycle.Ref{Container: "d", Round: 1, Attempt: 11}): true,
-	}
-	if len(ids) != 6 {
-		t.Errorf("IDs %v are not one for each run", ids)
-	}
-	for _, uid := range []string{"", ".", "..", "a/b", "/a", "../a"} {
-		if checkUID(uid) == nil {
-			t.Errorf("UID %q was taken", uid)
-		}
-	}
-	if err := checkUID("0c5e4b1e-1111"); err != nil {
-		t.Error(err)
 	}
 }
 
@@ -186,49 +85,6 @@ func TestUsagePause(t *testing.T) {
 	} {
 		if got := usagePause(10*time.Second, took); got != want {
 			t.Errorf("after %v: %v, want %v", took, got, want)
-		}
-	}
-}
-
-func TestCgroups(t *testing.T) {
-	g, err := newCgroups(Options{CgroupDriver: CgroupFS, CgroupRoot: "/podstead"}, true)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if g.spec("u-1", "id") != "/podstead/u-1/id" || g.shim("u-1") != "/podstead/u-1-shim" || g.dir("u-1", "id") != "/podstead/u-1/id" {
-		t.Errorf("cgroupfs: %s, %s, %s", g.spec("u-1", "id"), g.shim("u-1"), g.dir("u-1", "id"))
-	}
-	if g, err = newCgroups(Options{CgroupDriver: CgroupSystemd}, true); err != nil {
-		t.Fatal(err)
-	}
-	if g.spec("u-1", "id") != "podstead-u_1.slice:podstead:id" || g.shim("u-1") != "" ||
-		g.dir("u-1", "id") != "/podstead.slice/podstead-u_1.slice/podstead-id.scope" {
-		t.Errorf("systemd: %s, %s, %s", g.spec("u-1", "id"), g.shim("u-1"), g.dir("u-1", "id"))
-	}
-	if _, err := newCgroups(Options{CgroupDriver: "none"}, true); err == nil {
-		t.Error("a driver that there is not was taken")
-	}
-}
-
-// TestSliceLimits: what systemd is told of a pod's limits.
-func TestSliceLimits(t *testing.T) {
-	const accounting = "CPUAccounting=true MemoryAccounting=true TasksAccounting=true "
-	for _, test := range []struct {
-		limits  cgroup.Limits
-		unified bool
-		want    string
-	}{
-		{cgroup.Limits{Shares: 1024, Quota: 50_000, Memory: 4096, Pids: 9}, true, "CPUQuotaPerSecUSec=@t 500000 TasksMax=@t 9 CPUWeight=@t 39 MemoryMax=@t 4096"},
-		{cgroup.Limits{Shares: 1024, Quota: 50_000, Memory: 4096, Pids: 9}, false, "CPUQuotaPerSecUSec=@t 500000 TasksMax=@t 9 CPUShares=@t 1024 MemoryLimit=@t 4096"},
-		{cgroup.Limits{Quota: 1001}, false, "CPUQuotaPerSecUSec=@t 20000 TasksMax=@t 18446744073709551615 CPUShares=@t 2 MemoryLimit=@t 18446744073709551615"},
-		{cgroup.Limits{}, true, "CPUQuotaPerSecUSec=@t 18446744073709551615 TasksMax=@t 18446744073709551615 CPUWeight=@t 1 MemoryMax=@t 18446744073709551615"},
-	} {
-		var got []string
-		for _, p := range sliceLimits(test.limits, test.unified) {
-			got = append(got, p.Name+"="+p.Value.String())
-		}
-		if diff := cmp.Diff(accounting+test.want, strings.Join(got, " ")); diff != "" {
-			t.Errorf("%+v (-want +got):\n%s", test.limits, diff)
 		}
 	}
 }

@@ -16,9 +16,12 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/netns"
 	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -38,17 +41,17 @@ func (r *Runtime) etcDir(uid string, sandbox int) string {
 func (r *Runtime) StartSandbox(
 	ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox,
 ) (lifecycle.SandboxStarted, error) {
-	ctx, cancel := limit(ctx, createTimeout)
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.CreateTimeout)
 	defer cancel()
 	ips, err := r.startSandbox(ctx, uid, pod, a.Sandbox)
 	if err != nil {
-		return lifecycle.SandboxStarted{}, fail(ctx, lifecycle.FailureRetry, "", err)
+		return lifecycle.SandboxStarted{}, enginecall.Failure(ctx, lifecycle.FailureRetry, "", err)
 	}
 	return lifecycle.SandboxStarted{Sandbox: a.Sandbox, IPs: ips}, nil
 }
 
 func (r *Runtime) startSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) ([]string, error) {
-	if err := checkUID(uid); err != nil {
+	if err := layout.CheckUID(uid); err != nil {
 		return nil, err
 	}
 	release, err := r.locks.Lock(ctx, uid)
@@ -57,16 +60,16 @@ func (r *Runtime) startSandbox(ctx context.Context, uid string, pod *spec.Pod, s
 	}
 	defer release()
 	if err := r.prepareVolumes(ctx, uid, pod); err != nil { // nothing of it has to be undone
-		return nil, fail(ctx, lifecycle.FailureRetry, lifecycle.ReasonFailedMount, err)
+		return nil, enginecall.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonFailedMount, err)
 	}
-	ctx, cancel := whole(ctx, createTimeout)
+	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
 	defer cancel()
 	ips, err := r.makeSandbox(ctx, uid, pod, sandbox)
 	if err == nil {
-		r.known.put(uid, pod, sandbox)
+		r.index.Put(uid, pod, sandbox)
 		return ips, nil
 	}
-	undoing, cancelUndo := whole(ctx, undoTimeout)
+	undoing, cancelUndo := enginecall.Detached(ctx, enginecall.UndoTimeout)
 	defer cancelUndo()
 	if undo := r.removeSandbox(undoing, uid, sandbox); undo != nil {
 		err = fmt.Errorf("%w (and what was made of it is left: %w)", err, undo)
@@ -89,17 +92,17 @@ func (r *Runtime) makeSandbox(ctx context.Context, uid string, pod *spec.Pod, sa
 		err = r.writeFiles(r.etcDir(uid, sandbox), uid, pod, ids)
 	}
 	if err == nil {
-		err = r.cgroups.bound(ctx, uid, oci.PodLimits(pod, r.opts.PidsLimit))
+		err = r.cgroups.Limit(ctx, uid, oci.PodLimits(pod, r.opts.PidsLimit))
 	}
 	if err == nil {
-		s, err = r.engine.StartSandbox(ctx, sandboxID(uid, sandbox), engine.SandboxOptions{
-			Labels: map[string]string{labelUID: uid, labelPod: pod.Name, labelSandbox: strconv.Itoa(sandbox)},
-			Cgroup: r.cgroups.shim(uid),
+		s, err = r.engine.StartSandbox(ctx, record.SandboxID(uid, sandbox), engine.SandboxOptions{
+			Labels: map[string]string{record.LabelUID: uid, record.LabelPod: pod.Name, record.LabelSandbox: strconv.Itoa(sandbox)},
+			Cgroup: r.cgroups.Shim(uid),
 			Spec:   r.sandboxSpec(uid, sandbox, pod, joined(pins, ids)),
 		})
 	}
 	if err == nil {
-		err = r.cgroups.place(ctx, uid, sandbox, s.Pid())
+		err = r.cgroups.PlaceShim(ctx, uid, sandbox, s.Pid())
 	}
 	return ips, err
 }
@@ -107,14 +110,14 @@ func (r *Runtime) makeSandbox(ctx context.Context, uid string, pod *spec.Pod, sa
 // WaitSandbox returns when the sandbox's shim has ended, or with a message when the pod has used more than it may. Until it
 // is removed, the sandbox's volumes and names of neighbours are kept up to date. It has no time limit.
 func (r *Runtime) WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (overuse string, err error) {
-	ctx, cancel := context.WithCancel(inNamespace(ctx))
+	ctx, cancel := context.WithCancel(enginecall.Context(ctx))
 	defer cancel()
 	s, err := r.meetSandbox(ctx, uid, pod, sandbox)
 	if errdefs.IsNotFound(err) {
 		return "", nil
 	}
 	if err != nil {
-		return "", fail(ctx, lifecycle.FailureRetry, "", err)
+		return "", enginecall.Failure(ctx, lifecycle.FailureRetry, "", err)
 	}
 	type result struct {
 		overuse string
@@ -140,18 +143,18 @@ func (r *Runtime) meetSandbox(ctx context.Context, uid string, pod *spec.Pod, sa
 		return nil, err
 	}
 	defer release()
-	s, err := r.engine.LoadSandbox(ctx, sandboxID(uid, sandbox))
+	s, err := r.engine.LoadSandbox(ctx, record.SandboxID(uid, sandbox))
 	if err == nil {
-		r.known.put(uid, pod, sandbox)
+		r.index.Put(uid, pod, sandbox)
 	}
 	return s, err
 }
 
 // RemoveSandbox kills what runs in the sandbox, ends its shim, and takes its namespaces away.
 func (r *Runtime) RemoveSandbox(ctx context.Context, uid string, sandbox int) error {
-	ctx, cancel := limit(ctx, removeTimeout)
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.RemoveTimeout)
 	defer cancel()
-	if err := checkUID(uid); err != nil {
+	if err := layout.CheckUID(uid); err != nil {
 		return err
 	}
 	release, err := r.locks.Lock(ctx, uid)
@@ -159,36 +162,36 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, uid string, sandbox int) er
 		return err
 	}
 	defer release()
-	return fail(ctx, lifecycle.FailureRetry, "", r.removeSandbox(ctx, uid, sandbox))
+	return enginecall.Failure(ctx, lifecycle.FailureRetry, "", r.removeSandbox(ctx, uid, sandbox))
 }
 
 // removeSandbox is RemoveSandbox for callers that hold the pod's lock.
 func (r *Runtime) removeSandbox(ctx context.Context, uid string, sandbox int) error {
-	list, err := r.containersOf(ctx, uid)
+	list, err := record.Containers(ctx, r.client, uid)
 	if err != nil {
 		return err
 	}
 	var inside []client.Container
 	for _, c := range list {
-		record, err := info(ctx, c)
+		info, err := record.Info(ctx, c)
 		if err != nil {
 			return err
 		}
-		if record.Labels[labelSandbox] == strconv.Itoa(sandbox) {
+		if info.Labels[record.LabelSandbox] == strconv.Itoa(sandbox) {
 			inside = append(inside, c)
 		}
 	}
 	if err := r.endAll(ctx, inside); err != nil {
 		return err
 	}
-	if err := r.engine.RemoveSandbox(ctx, sandboxID(uid, sandbox)); err != nil {
+	if err := r.engine.RemoveSandbox(ctx, record.SandboxID(uid, sandbox)); err != nil {
 		return err
 	}
 	// The shim has ended its process, if it had one; one that was killed in the middle of making it has not.
-	if err := r.cgroups.kill(ctx, uid, sandboxID(uid, sandbox)); err != nil {
+	if err := r.cgroups.Kill(ctx, uid, record.SandboxID(uid, sandbox)); err != nil {
 		return err
 	}
-	r.known.drop(uid, sandbox)
+	r.index.Remove(uid, sandbox)
 	if err := os.RemoveAll(r.etcDir(uid, sandbox)); err != nil {
 		return err
 	}
@@ -199,7 +202,7 @@ func (r *Runtime) removeSandbox(ctx context.Context, uid string, sandbox int) er
 	if err != nil || !last {
 		return err
 	}
-	return r.cgroups.remove(ctx, uid)
+	return r.cgroups.Remove(ctx, uid)
 }
 
 // endAll ends containers at the same time. A dead shim cannot end while the engine knows of its containers.

@@ -12,6 +12,8 @@ import (
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -52,7 +54,7 @@ func parseSignal(s string) (syscall.Signal, error) {
 // exit is on its way.
 func (r *Runtime) StopContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error {
 	return r.signal(ctx, uid, ref, func(ctx context.Context, task client.Task, labels map[string]string) error {
-		name := cmp.Or(labels[labelStopSignal], "SIGTERM")
+		name := cmp.Or(labels[record.LabelStopSignal], "SIGTERM")
 		if c, err := find(pod, ref.Container); err == nil && c.Lifecycle != nil {
 			name = cmp.Or(c.Lifecycle.StopSignal, name)
 		}
@@ -74,11 +76,11 @@ func (r *Runtime) KillContainer(ctx context.Context, uid string, ref lifecycle.R
 func (r *Runtime) signal(
 	ctx context.Context, uid string, ref lifecycle.Ref, send func(context.Context, client.Task, map[string]string) error,
 ) error {
-	ctx, cancel := limit(ctx, signalTimeout)
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.SignalTimeout)
 	defer cancel()
-	c, err := r.client.LoadContainer(ctx, containerID(uid, ref))
+	c, err := r.client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if errdefs.IsNotFound(err) {
-		return lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "signal container " + ref.Container + ": it was not found"}
+		return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "signal container " + ref.Container + ": it was not found"}
 	}
 	var labels map[string]string
 	if err == nil {
@@ -92,7 +94,7 @@ func (r *Runtime) signal(
 		err = send(ctx, task, labels)
 	}
 	if err != nil && !errdefs.IsNotFound(err) {
-		return fail(ctx, lifecycle.FailureRetry, "", fmt.Errorf("signal container %s: %w", ref.Container, err))
+		return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("signal container %s: %w", ref.Container, err))
 	}
 	return nil
 }

@@ -116,18 +116,18 @@ func (r *Runtime) admitUsers(pod *spec.Pod) error {
 	refusal := lifecycle.Refusal{Reason: lifecycle.ReasonUnexpectedAdmissionError, Field: "hostUsers"}
 	if err := netns.CheckUsers(); err != nil {
 		refusal.Message, refusal.Cause = err.Error(), err
-		refusal.Mend = "sysctl -w user.max_user_namespaces=15000, and the same in /etc/sysctl.d"
+		refusal.Hint = "sysctl -w user.max_user_namespaces=15000, and the same in /etc/sysctl.d"
 		return refusal
 	}
 	if !r.remaps {
 		refusal.Message = "the kernel, or the file system of the images, cannot id-map their layers"
-		refusal.Mend = "use Linux 5.19 or later, and a file system that can be id-mapped (ext4, xfs, btrfs) for " + r.opts.StateDir
+		refusal.Hint = "use Linux 5.19 or later, and a file system that can be id-mapped (ext4, xfs, btrfs) for " + r.opts.StateDir
 		return refusal
 	}
 	if err := r.openToUsers(true); err != nil {
 		refusal.Message, refusal.Cause = err.Error(), err
 		if closed, is := errors.AsType[closedError](err); is {
-			refusal.Mend = "chmod o+x " + closed.dir
+			refusal.Hint = "chmod o+x " + closed.dir
 		}
 		return refusal
 	}

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
@@ -79,11 +80,11 @@ func (r *Runtime) refresh(ctx context.Context) {
 			return
 		}
 		failed := map[string]string{}
-		for uid, p := range r.known.all() {
-			if err := r.refreshPod(ctx, uid, p.pod); err != nil && ctx.Err() == nil {
+		for uid, p := range r.index.All() {
+			if err := r.refreshPod(ctx, uid, p.Pod); err != nil && ctx.Err() == nil {
 				failed[uid] = err.Error()
 				if told[uid] != err.Error() {
-					r.log.WarnContext(ctx, "volumes are not up to date", slog.String("pod", p.pod.Name), slog.Any("error", err))
+					r.log.WarnContext(ctx, "volumes are not up to date", slog.String("pod", p.Pod.Name), slog.Any("error", err))
 				}
 			}
 		}
@@ -95,7 +96,7 @@ func (r *Runtime) refreshPod(ctx context.Context, uid string, pod *spec.Pod) err
 	if !hasContent(pod) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, createTimeout)
+	ctx, cancel := context.WithTimeout(ctx, enginecall.CreateTimeout)
 	defer cancel()
 	d, err := r.downwardOf(uid, pod, nil)
 	if err == nil {

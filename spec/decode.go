@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"fmt"
 	"math"
 	"reflect"
 	"slices"
@@ -10,23 +11,23 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// decoder fills structs from nodes and remembers where every value came from:
-// by the address of the field, so that a check names a place by naming the
-// field it looks at.
+// decoder fills structs from nodes. It keeps the node of every field by the
+// field's address, so that a check refers to a position by a pointer to the
+// field.
 type decoder struct {
 	problems Problems
 	at       map[any]*node
 	yaml     bool
-	subject  string // what the top level is of; empty for the pod
+	subject  string // name of the top-level table in messages; empty means the pod
 }
 
-// entry is the address of a value of a map, which has none of its own.
+// entry stands for the address of a map value: map values are not addressable.
 type entry struct {
 	m   any // pointer to the map
 	key string
 }
 
-// fieldSet finds the fields of a struct by the keys of its table.
+// fieldSet maps the keys of a table to the indexes of the struct's fields.
 type fieldSet map[string]int
 
 func (s fieldSet) names() []string {
@@ -38,7 +39,7 @@ func (s fieldSet) names() []string {
 	return names
 }
 
-// fieldsOf are the keys that a table of a struct type may have.
+// fieldsOf returns the keys that the table of a struct type can have.
 func fieldsOf(t reflect.Type) fieldSet {
 	fields := fieldSet{}
 	for i := range t.NumField() {
@@ -102,15 +103,15 @@ func (d *decoder) array(n *node, v reflect.Value) {
 	elements := n.items
 	switch {
 	case n.kind == kindTable && n.header && v.Type().Elem().Kind() == reflect.Struct:
-		d.fail(n, n.keyAt, "want an array of tables, found a table", "write [["+n.name()+"]] instead of ["+n.name()+"]")
-		elements = []*node{n} // and tell what else is wrong in it
+		d.fail(n, n.keyAt, "must be an array of tables, found table", "write [["+n.name()+"]] instead of ["+n.name()+"]")
+		elements = []*node{n} // report the other problems of the table too
 	case n.kind != kindArray:
 		d.mismatch(n, arrayOf(v.Type().Elem()))
 		return
 	}
 	if len(elements) == 0 {
-		v.SetZero() // whatever the default is
-		return      // nil, so that the JSON is the same after a round trip
+		v.SetZero() // the array replaces a default
+		return      // nil, so that a JSON round trip changes nothing
 	}
 	v.Set(reflect.MakeSlice(v.Type(), len(elements), len(elements)))
 	for i, c := range elements {
@@ -118,7 +119,7 @@ func (d *decoder) array(n *node, v reflect.Value) {
 	}
 }
 
-// name is the key of a table as a header spells it.
+// name returns the dotted key of a table, as in its header.
 func (n *node) name() string {
 	var keys []string
 	for ; n != nil; n = n.parent {
@@ -166,7 +167,7 @@ func (d *decoder) scalar(n *node, v reflect.Value) {
 		case !ok || n.kind != kindString:
 			d.mismatch(n, "a string")
 		case strings.ContainsRune(s, 0):
-			d.fail(n, n.at, "must not hold a NUL character", "")
+			d.fail(n, n.at, "must not contain a NUL character", "")
 		default:
 			v.SetString(s)
 		}
@@ -174,7 +175,7 @@ func (d *decoder) scalar(n *node, v reflect.Value) {
 		if b, ok := n.value.(bool); ok {
 			v.SetBool(b)
 		} else {
-			d.mismatch(n, "true or false")
+			d.mismatch(n, "a boolean")
 		}
 	case reflect.Float64:
 		if f, ok := d.number(n); ok {
@@ -186,7 +187,8 @@ func (d *decoder) scalar(n *node, v reflect.Value) {
 		case !ok:
 			d.mismatch(n, "an integer")
 		case v.OverflowInt(i):
-			d.fail(n, n.at, "is out of range: "+clip(n.text), "")
+			limit := int64(math.MaxInt64) >> (64 - v.Type().Bits())
+			d.fail(n, n.at, inRange(-limit-1, limit), "")
 		default:
 			v.SetInt(i)
 		}
@@ -208,24 +210,32 @@ func (d *decoder) number(n *node) (float64, bool) {
 	return 0, false
 }
 
-// maxSeconds is what a Kubernetes field of seconds can hold.
+// inRange is the message for a number out of range, as in Kubernetes' validation.
+func inRange(low, high int64) string {
+	return fmt.Sprintf("must be between %d and %d, inclusive", low, high)
+}
+
+// maxSeconds is the maximum of Kubernetes fields in seconds (int32).
 const maxSeconds = math.MaxInt32
 
 func (d *decoder) seconds(n *node, s *Seconds, f float64) {
 	switch {
 	case f < 0:
-		d.fail(n, n.at, "must not be negative", "")
+		d.fail(n, n.at, notNegative, "")
 	case f > maxSeconds:
-		d.fail(n, n.at, "must be at most "+strconv.Itoa(maxSeconds)+" seconds", "")
+		d.fail(n, n.at, "must be less than or equal to "+strconv.Itoa(maxSeconds), "")
 	case f > 0 && Seconds(f).Duration() == 0:
-		d.fail(n, n.at, "is shorter than a nanosecond", "")
+		d.fail(n, n.at, "must be 0 or at least 1 nanosecond", "")
 	default:
 		*s = Seconds(f)
 	}
 }
 
-// maxQuantityText keeps huge exponents from the library, which computes with
-// all their digits.
+// notNegative is Kubernetes' message for a negative number.
+const notNegative = "must be greater than or equal to 0"
+
+// maxQuantityText is the maximum length of a quantity. The library computes
+// with all digits of an exponent.
 const maxQuantityText = 32
 
 func (d *decoder) quantity(n *node, q *Quantity) {
@@ -240,15 +250,15 @@ func (d *decoder) quantity(n *node, q *Quantity) {
 		return
 	}
 	if len(text) > maxQuantityText || hugeExponent(text) {
-		d.fail(n, n.at, "is out of range: "+clip(text), "")
+		d.fail(n, n.at, "Invalid value: "+quote(text)+": out of range", "")
 		return
 	}
 	parsed, err := resource.ParseQuantity(text)
 	switch {
 	case err != nil:
-		d.fail(n, n.at, "is not a quantity: "+clip(text), `write a number with a unit, such as "250m", "64Mi" or 1.5`)
+		d.fail(n, n.at, "Invalid value: "+quote(text)+": must be a quantity", `write a number with a unit, such as "250m", "64Mi" or 1.5`)
 	case parsed.Sign() < 0:
-		d.fail(n, n.at, "must not be negative", "")
+		d.fail(n, n.at, notNegative, "")
 	default:
 		*q = parsed
 		n.canonical = strconv.Quote(q.String())
@@ -264,23 +274,25 @@ func hugeExponent(text string) bool {
 	return err == nil && (exponent > 18 || exponent < -18)
 }
 
+const badPort = "must be a port number between 1 and 65535, inclusive, or a port name"
+
 func (d *decoder) port(n *node, p *Port) {
 	switch x := n.value.(type) {
 	case int64:
 		if x < 1 || x > 65535 {
-			d.fail(n, n.at, "must be a port from 1 to 65535 or the name of one", "")
+			d.fail(n, n.at, badPort, "")
 			return
 		}
 		p.Number = int32(x)
 	case string:
-		// Kubernetes takes "8080" for the number too.
+		// Kubernetes accepts a number in quotes.
 		if i, err := strconv.Atoi(x); err == nil && i >= 1 && i <= 65535 {
 			p.Number = int32(i)
 			n.canonical = strconv.Itoa(i)
 			return
 		}
 		if p.Name = x; x == "" {
-			d.fail(n, n.at, "must be a port from 1 to 65535 or the name of one", "")
+			d.fail(n, n.at, badPort, "")
 		}
 	default:
 		d.mismatch(n, "a port number or name")

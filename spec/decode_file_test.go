@@ -17,18 +17,18 @@ func TestDecode(t *testing.T) {
 		t.Errorf("decoded %+v, want %+v", c, want)
 	}
 	if !f.Has(&c.Root) || f.Has(&c.Idle) {
-		t.Error("Has does not tell what the file sets")
+		t.Error("Has: want true for root and false for idleSeconds")
 	}
-	f.Bad(&c.Idle, "is not told: the file does not set it", "")
+	f.Bad(&c.Idle, "not reported: the file does not set the field", "")
 	f.Bad(&c.Root, "must be absolute", "write /var")
-	f.Bad(&c.Root, "is not told: it has a problem", "")
-	want := "podstead.toml:2:8: root: must be absolute\nhint: write /var\npodstead.toml:3:1: rot: unknown key\nhint: did you mean \"root\"?\n"
+	f.Bad(&c.Root, "not reported: the field has a problem already", "")
+	want := "podstead.toml:2:8: root: must be absolute\nhint: write /var\npodstead.toml:3:1: rot: unknown field\nhint: did you mean \"root\"?\n"
 	if got := report(f.Problems()); got != want {
-		t.Errorf("told:\n%s\nwant:\n%s", got, want)
+		t.Errorf("problems:\n%s\nwant:\n%s", got, want)
 	}
-	for text, words := range map[string]string{"a = ": "not TOML", strings.Repeat("#", maxFileBytes+1): "larger than"} {
+	for text, words := range map[string]string{"a = ": "invalid TOML", strings.Repeat("#", maxFileBytes+1): "larger than"} {
 		if got := report(Decode("podstead.toml", []byte(text), &config{}).Problems()); !strings.Contains(got, words) {
-			t.Errorf("told %q, want %q", got, words)
+			t.Errorf("problems %q, want %q", got, words)
 		}
 	}
 }

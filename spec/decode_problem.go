@@ -16,20 +16,19 @@ func warnAt(n *node, message string) Problem {
 	return p
 }
 
-// fail tells one problem of a value, and keeps later checks from telling what
-// only follows from it.
+// fail reports a problem of a value and suppresses later problems of the same
+// value.
 func (d *decoder) fail(n *node, at position, message, hint string) {
 	n.failed = true
 	d.problems = append(d.problems, Problem{Line: at.line, Column: at.column, Path: n.path(), Message: message, Hint: hint})
 }
 
 func (d *decoder) mismatch(n *node, want string) {
-	d.fail(n, n.at, fmt.Sprintf("want %s, found %s", want, n.describe()), d.rewritten(n, want))
+	d.fail(n, n.at, fmt.Sprintf("must be %s, found %s", want, n.describe()), d.rewriteHint(n, want))
 }
 
-// rewritten is a hint that shows the value in the form that was wanted, where
-// there is an obvious one.
-func (d *decoder) rewritten(n *node, want string) string {
+// rewriteHint shows the value in the required form, if there is an obvious one.
+func (d *decoder) rewriteHint(n *node, want string) string {
 	s, isString := n.value.(string)
 	var value string
 	switch {
@@ -39,7 +38,7 @@ func (d *decoder) rewritten(n *node, want string) string {
 		value = strconv.Quote(n.text)
 	case want == "an array of strings" && isString && len(s) <= 64:
 		value = "[" + strings.Join(words(s), ", ") + "]"
-	case (want == "an integer" || want == "a number") && isString && isNumber(s), want == "true or false" && (s == "true" || s == "false"):
+	case (want == "an integer" || want == "a number") && isString && isNumber(s), want == "a boolean" && (s == "true" || s == "false"):
 		return "write " + s + " without quotes"
 	default:
 		return ""
@@ -63,8 +62,8 @@ func isNumber(s string) bool {
 	return err == nil && len(s) < 20
 }
 
-// words splits a command at spaces into quoted words, unless its quotes or a
-// character of the shell make that a guess.
+// words splits a command at spaces into quoted words. It does not split a
+// command with quotes or shell metacharacters.
 func words(s string) []string {
 	fields := strings.Fields(s)
 	if len(fields) == 0 || strings.ContainsAny(s, "\"'`\\$|&;<>*?") {

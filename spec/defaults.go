@@ -7,16 +7,16 @@ import (
 	"strconv"
 )
 
-// The kubelet's restart backoff.
+// kubeletBackoff is the restart back-off of the kubelet (MaxContainerBackOff).
 var kubeletBackoff = Backoff{InitialSeconds: 10, MaxSeconds: 300, Factor: 2, ResetAfterSeconds: 600}
 
-// IsSidecar tells an init container that keeps running beside the pod's own
-// containers (KEP-753). It is meaningful for init containers only.
+// IsSidecar reports whether an init container is a sidecar: it keeps running
+// beside the app containers (KEP-753). Call it for init containers only.
 func (c *Container) IsSidecar() bool { return c.RestartPolicy == RestartAlways }
 
-// BackoffOf resolves the restart backoff of a container of this pod: a number
-// is the container's, else the pod's, else the kubelet's. InitialSeconds never
-// exceeds MaxSeconds.
+// BackoffOf returns the restart back-off of a container of this pod. Each number
+// is that of the container, else of the pod, else of the kubelet. InitialSeconds
+// is at most MaxSeconds.
 func (p *Pod) BackoffOf(c *Container) Backoff {
 	b := kubeletBackoff
 	for _, over := range []*Backoff{p.RestartBackoff, c.RestartBackoff} {
@@ -40,8 +40,8 @@ func (p *Pod) BackoffOf(c *Container) Backoff {
 	return b
 }
 
-// defaulter fills in what a file leaves out, as the Kubernetes API server does:
-// before validation, and with zero counted as left out where Kubernetes does.
+// defaulter sets the defaults before validation, as the Kubernetes API server
+// does. A zero counts as unset where it does in Kubernetes.
 type defaulter struct {
 	pod  *Pod
 	root *node
@@ -68,7 +68,7 @@ func (d *defaulter) run(fileName string) {
 	}
 }
 
-// clusterDNS are the policies that there is no cluster for.
+// clusterDNS are the policies that become Default, since there is no cluster DNS.
 var clusterDNS = []DNSPolicy{"", "ClusterFirst", "ClusterFirstWithHostNet"}
 
 func (d *defaulter) container(c *Container) {
@@ -108,7 +108,7 @@ func (h *HTTPGetAction) setDefaults() {
 	}
 }
 
-// setDefaults makes a limit the request where there is none.
+// setDefaults sets each missing request to the limit.
 func (r *Resources) setDefaults() {
 	if len(r.Limits) == 0 {
 		return
@@ -147,8 +147,8 @@ func setDefault[T comparable](p *T, value T) {
 	}
 }
 
-// resolve makes the relative paths of a file absolute. The hash holds the
-// result: the same text in another folder is another file.
+// resolve makes relative paths absolute. The hash contains the absolute paths:
+// the same text in another directory has another hash.
 func (d *decoder) resolve(p *Pod) {
 	absolute := func(field *string) {
 		n := d.at[field]

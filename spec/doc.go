@@ -1,15 +1,14 @@
-// Package spec is the pod file: its types, its strict decoding, its defaults
-// and every check of it.
+// Package spec defines the pod file: its types, strict decoding, defaults and
+// validation.
 //
 // One file describes one pod. Names, nesting, defaults and meanings are those
 // of the Kubernetes Pod API (v1) with metadata and spec flattened into the top
-// level. [Parse] reads TOML and, for .yaml and .json files, a Pod manifest. It
-// reports all problems of a file at once, each with line and column, and
-// returns a pod only if there is no error among them: whoever holds a [Pod]
-// from Parse may rely on it being valid, with every default filled in and
-// every relative path resolved.
+// level. [Parse] reads TOML and, for .yaml, .yml and .json files, a Pod
+// manifest. It reports all problems of a file at once, each with line and
+// column. It returns a pod only if none of them is an error, so a [Pod] from
+// Parse is valid, has all defaults and only absolute paths.
 //
-// The package owns the vocabulary that everything above it shares. It imports
-// nothing of Podstead, keeps no state, starts no goroutine, and reads no file
-// but the one that [ParseFile] is given.
+// All other packages share these types. The package imports no other package of
+// Podstead, keeps no state and starts no goroutine. The only files that it reads
+// are the argument of [ParseFile] and, in [Accept], the env files of the pod.
 package spec

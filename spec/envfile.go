@@ -18,26 +18,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// maxConfigBytes is what a config map or secret may hold, as in Kubernetes.
+// maxConfigBytes is the maximum size of a config map or secret in Kubernetes
+// (v1.MaxSecretSize).
 const maxConfigBytes = 1 << 20
 
-// Accept is [Parse] for a pod that is about to run: it also reads the envFile
-// of each inline config map and secret, whose keys join Data and whose content
-// counts for the pod's hash. What is wrong with such a file is a problem with
-// that file's name and line.
+// Accept is [Parse] for a pod that is to run. It also reads the envFile of each
+// inline config map and secret: its keys are added to Data, and its content is
+// part of the pod's hash. A problem of an env file has the name and the line of
+// that file.
 func Accept(file string, data []byte) (*Pod, Problems) {
 	return parse(file, data, unsupported, readEnvFile)
 }
 
-// readEnvFile reads a whole file that may be as long as a config map, and the
-// mode that it has.
+// readEnvFile returns the content and the mode of a file of at most
+// maxConfigBytes.
 func readEnvFile(path string) ([]byte, fs.FileMode, error) {
-	info, err := os.Stat(path) // an open FIFO would wait for its writer
+	info, err := os.Stat(path) // opening a FIFO would block
 	if err != nil {
 		return nil, 0, err
 	}
 	if !info.Mode().IsRegular() {
-		return nil, 0, errors.New("not a file")
+		return nil, 0, errors.New("not a regular file")
 	}
 	f, err := os.Open(path)
 	if err != nil {
@@ -46,12 +47,12 @@ func readEnvFile(path string) ([]byte, fs.FileMode, error) {
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
 	if err == nil && len(text) > maxConfigBytes {
-		err = fmt.Errorf("longer than %d bytes", maxConfigBytes)
+		err = fmt.Errorf("larger than %d bytes", maxConfigBytes)
 	}
 	return text, info.Mode().Perm(), err
 }
 
-// envFiles reads the env files of the pod into the tables that name them.
+// envFiles adds the variables of the env files to the config maps and secrets.
 func (d *decoder) envFiles(p *Pod, read reader) {
 	for i := range p.ConfigMaps {
 		c := &p.ConfigMaps[i]
@@ -79,15 +80,15 @@ func (d *decoder) envFiles(p *Pod, read reader) {
 			return true
 		})
 		if n := d.at[&s.EnvFile]; mode&0o077 != 0 && n != nil {
-			w := warnAt(n, fmt.Sprintf("others than its owner may read the secret (mode %04o)", mode))
-			w.Hint = "chmod 600 " + printable(s.EnvFile)
+			w := warnAt(n, fmt.Sprintf("the secret is accessible to group or others (mode %04o)", mode))
+			w.Hint = "run chmod 600 " + printable(s.EnvFile)
 			d.problems = append(d.problems, w)
 		}
 	}
 }
 
-// envFile reads one file and hands out its variables; set reports false for a
-// key that is taken. It returns the mode of the file.
+// envFile reads one file and calls set for each variable. set returns false if
+// the key exists already. envFile returns the mode of the file.
 func (d *decoder) envFile(field *string, read reader, set func(key, value string) bool) fs.FileMode {
 	n := d.at[field]
 	if n == nil || n.failed || *field == "" {
@@ -111,18 +112,18 @@ func (d *decoder) envFile(field *string, read reader, set func(key, value string
 	return mode
 }
 
-// parseEnvFile reads a file in the format of `kubectl create --from-env-file`:
-// a line is KEY=value, empty, or a comment that begins with #. A value is what
-// follows, up to the end of the line, quotes included. No problem quotes one.
+// parseEnvFile parses the format of kubectl create --from-env-file: a line is
+// KEY=value, empty, or a comment that begins with #. The value is the rest of
+// the line, including quotes. Problems never contain a value.
 func parseEnvFile(text []byte, set func(key, value string) bool) (problems Problems) {
-	bad := func(line int, message, hint string) {
-		problems = append(problems, Problem{Line: line, Message: message, Hint: hint})
+	bad := func(line int, message string) {
+		problems = append(problems, Problem{Line: line, Message: message})
 	}
 	lines := bufio.NewScanner(bytes.NewReader(bytes.TrimPrefix(text, []byte("\xef\xbb\xbf"))))
 	lines.Buffer(nil, maxConfigBytes+1)
 	for number := 1; lines.Scan(); number++ {
 		if !utf8.Valid(lines.Bytes()) || bytes.IndexByte(lines.Bytes(), 0) >= 0 {
-			bad(number, "is not text in UTF-8", "")
+			bad(number, "must be UTF-8 text")
 			continue
 		}
 		line := strings.TrimLeftFunc(lines.Text(), unicode.IsSpace)
@@ -132,11 +133,11 @@ func parseEnvFile(text []byte, set func(key, value string) bool) (problems Probl
 		key, value, found := strings.Cut(line, "=")
 		switch {
 		case !found:
-			bad(number, "want KEY=value", "a line without a value sets nothing")
+			bad(number, "must be KEY=value")
 		case len(validation.IsConfigMapKey(key)) > 0 || len(validation.IsEnvVarName(key)) > 0:
-			bad(number, "the name before = must be of letters, digits, '_', '-' or '.', and not begin with a digit", "")
+			bad(number, "a key must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit")
 		case !set(key, value):
-			bad(number, "the key "+quote(key)+" is set twice", "")
+			bad(number, "Duplicate value: "+quote(key))
 		}
 	}
 	return problems

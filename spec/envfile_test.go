@@ -17,18 +17,18 @@ func TestParseEnvFile(t *testing.T) {
 		problems   []string
 	}{
 		{"empty", "", nil, nil},
-		{"values are what follows", "A=1\nB= 2 \nC='x'\nD=a=b\nE=\n", map[string]string{"A": "1", "B": " 2 ", "C": "'x'", "D": "a=b", "E": ""}, nil},
+		{"value is the rest of the line", "A=1\nB= 2 \nC='x'\nD=a=b\nE=\n", map[string]string{"A": "1", "B": " 2 ", "C": "'x'", "D": "a=b", "E": ""}, nil},
 		{"comments and empty lines", "# A=1\n\n  # B=1\n  C=1\n", map[string]string{"C": "1"}, nil},
-		{"of Windows", "\xef\xbb\xbfA=1\r\nB=2\r\n", map[string]string{"A": "1", "B": "2"}, nil},
-		{"no newline at the end", "A=1", map[string]string{"A": "1"}, nil},
-		{"names", "a.b-c_D9=1\n", map[string]string{"a.b-c_D9": "1"}, nil},
-		{"every problem, and no value", "1A=topsecret\nB C=topsecret\n=topsecret\ntopsecret\nA=1\nA=topsecret\n\xff=topsecret\n", map[string]string{"A": "1"}, []string{
-			"1: the name before = must be of letters, digits, '_', '-' or '.', and not begin with a digit",
-			"2: the name before = must be of letters, digits, '_', '-' or '.', and not begin with a digit",
-			"3: the name before = must be of letters, digits, '_', '-' or '.', and not begin with a digit",
-			"4: want KEY=value",
-			`6: the key "A" is set twice`,
-			"7: is not text in UTF-8",
+		{"byte order mark and CRLF", "\xef\xbb\xbfA=1\r\nB=2\r\n", map[string]string{"A": "1", "B": "2"}, nil},
+		{"no newline at the end of file", "A=1", map[string]string{"A": "1"}, nil},
+		{"all characters of keys", "a.b-c_D9=1\n", map[string]string{"a.b-c_D9": "1"}, nil},
+		{"all problems, without values", "1A=topsecret\nB C=topsecret\n=topsecret\ntopsecret\nA=1\nA=topsecret\n\xff=topsecret\n", map[string]string{"A": "1"}, []string{
+			"1: a key must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit",
+			"2: a key must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit",
+			"3: a key must consist of alphabetic characters, digits, '_', '-', or '.', and must not start with a digit",
+			"4: must be KEY=value",
+			`6: Duplicate value: "A"`,
+			"7: must be UTF-8 text",
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -43,7 +43,7 @@ func TestParseEnvFile(t *testing.T) {
 			}) {
 				problems = append(problems, fmt.Sprintf("%d: %s", p.Line, p.Message))
 				if strings.Contains(p.Message+p.Hint, "topsecret") {
-					t.Errorf("line %d: the problem tells a value: %s", p.Line, p.Message)
+					t.Errorf("line %d: the problem contains a value: %s", p.Line, p.Message)
 				}
 			}
 			if test.want == nil {
@@ -97,17 +97,17 @@ secrets = [{ name = "s", envFile = "s.env" }]
 		change func()
 		want   string
 	}{
-		{"a key that is not there", func() { write("s.env", "OTHER=hunter2\n", 0o600) }, `web.toml:2:`},
-		{"a key that is taken", func() { write("c.env", "\nx=2\n", 0o644) }, `c.env:2:1: the key "x" is set twice`},
-		{"too long", func() { write("c.env", strings.Repeat("#", maxConfigBytes+1), 0o644) }, "longer than 1048576 bytes"},
-		{"a folder", func() { _ = os.Remove(filepath.Join(dir, "c.env")); _ = os.Mkdir(filepath.Join(dir, "c.env"), 0o700) }, "not a file"},
-		{"not there", func() { _ = os.Remove(filepath.Join(dir, "c.env")) }, "web.toml:3:"},
+		{"missing key", func() { write("s.env", "OTHER=hunter2\n", 0o600) }, `web.toml:2:`},
+		{"duplicate key", func() { write("c.env", "\nx=2\n", 0o644) }, `c.env:2:1: Duplicate value: "x"`},
+		{"file too large", func() { write("c.env", strings.Repeat("#", maxConfigBytes+1), 0o644) }, "larger than 1048576 bytes"},
+		{"directory", func() { _ = os.Remove(filepath.Join(dir, "c.env")); _ = os.Mkdir(filepath.Join(dir, "c.env"), 0o700) }, "not a regular file"},
+		{"missing file", func() { _ = os.Remove(filepath.Join(dir, "c.env")) }, "web.toml:3:"},
 	} {
 		write("s.env", "KEY=hunter2\n", 0o600)
 		test.change()
 		pod, problems := Accept(name, []byte(file))
 		if pod != nil || !strings.Contains(problems.Error(), test.want) || strings.Contains(problems.Error(), "hunter2") {
-			t.Errorf("%s: got %v, want one that says %q", test.name, problems, test.want)
+			t.Errorf("%s: got %v, want %q", test.name, problems, test.want)
 		}
 	}
 	_ = os.RemoveAll(filepath.Join(dir, "c.env"))
@@ -118,6 +118,6 @@ secrets = [{ name = "s", envFile = "s.env" }]
 	}
 	pod, problems := Accept(name, []byte(file))
 	if pod == nil || len(problems) != 1 || !problems[0].Warning || !strings.Contains(problems[0].Message, "(mode 0644)") {
-		t.Errorf("a secret that others can read: got %v, want a warning", problems)
+		t.Errorf("secret file with mode 0644: got %v, want a warning", problems)
 	}
 }

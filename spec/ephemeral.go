@@ -2,11 +2,11 @@ package spec
 
 import "reflect"
 
-// ParseEphemeral reads one container that is to be added to a running pod
-// (v1.EphemeralContainer): a TOML file with the keys of a container's table at
-// the top level. What it refers to is looked for in the pod, which stays as it
-// is. Whether its name is free is not checked here. The container is nil if one
-// of the problems is an error.
+// ParseEphemeral reads an ephemeral container for a running pod
+// (v1.EphemeralContainer): a TOML file with the fields of a container at the top
+// level. References are checked against the pod, which is not modified. The
+// caller checks that the name is unique. The container is nil if one of the
+// problems is an error.
 func ParseEphemeral(file string, data []byte, pod *Pod) (*Container, Problems) {
 	if len(data) > maxFileBytes {
 		return nil, tooLarge.problems().in(file)
@@ -17,13 +17,13 @@ func ParseEphemeral(file string, data []byte, pod *Pod) (*Container, Problems) {
 	}
 	problems := expandContainer(root)
 	d := &decoder{at: map[any]*node{}, subject: "a container"}
-	whole := *pod
-	whole.EphemeralContainers = make([]Container, 1)
-	c := &whole.EphemeralContainers[0]
+	extended := *pod
+	extended.EphemeralContainers = make([]Container, 1)
+	c := &extended.EphemeralContainers[0]
 	d.decode(root, reflect.ValueOf(c).Elem())
 	c.Hash = hash(root)
-	(&defaulter{pod: &whole}).container(c)
-	v := &validator{decoder: d, pod: &whole, root: root, whole: true}
+	(&defaulter{pod: &extended}).container(c)
+	v := &validator{decoder: d, pod: &extended, root: root, hasEnvFiles: true}
 	v.collect()
 	v.ephemeral(c)
 	problems = append(append(problems, d.problems...), unsupportedBelow(root, "containers[]")...).in(file)
@@ -33,8 +33,8 @@ func ParseEphemeral(file string, data []byte, pod *Pod) (*Container, Problems) {
 	return c, problems
 }
 
-// ephemeral checks a container that runs once, beside whatever the pod is at, so
-// that nothing can depend on it.
+// ephemeral checks an ephemeral container. It runs once, at any phase of the
+// pod, so it has none of the fields that others depend on.
 func (v *validator) ephemeral(c *Container) {
 	v.required(c, "name", c.Name == "")
 	v.name(&c.Name, dnsLabel)
@@ -43,6 +43,6 @@ func (v *validator) ephemeral(c *Container) {
 		&c.Ports, &c.Resources, &c.LivenessProbe, &c.ReadinessProbe, &c.StartupProbe, &c.Lifecycle,
 		&c.RestartPolicy, &c.RestartPolicyRules, &c.RestartBackoff,
 	} {
-		v.bad(field, "an ephemeral container cannot have this")
+		v.bad(field, "Forbidden: cannot be set for an Ephemeral Container")
 	}
 }

@@ -18,22 +18,22 @@ image = "a:1"
 	}
 	for _, test := range []struct {
 		name, text string
-		want       []string // the problems; none: it is accepted
+		want       []string // problems; nil if the file is valid
 	}{
-		{name: "all that it needs", text: "name = \"d\"\nimage = \"b:1\"\ncommand = [\"sh\"]\nenv.A = \"1\"\nvolumeMounts.data = \"/data\"\n"},
-		{"nothing", "", []string{"d.toml:1:1: name: is required", "d.toml:1:1: image: is required"}},
-		{"no container", "name = \"d\"\nimage = \"b\"\nimages = \"c\"\n", []string{"d.toml:3:1: images: unknown key"}},
-		{"no TOML", "name =\n", []string{"d.toml:1:7: is not TOML: unexpected character U+000A at start of value"}},
-		{"a name that is none", "name = \"A\"\nimage = \"b\"\n", []string{`d.toml:1:8: name: "A": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character`}},
-		{"a volume of another pod", "name = \"d\"\nimage = \"b\"\nvolumeMounts.logs = \"/l\"\n", []string{`d.toml:3:14: volumeMounts.logs: there is no volume "logs"`}},
-		{"what is not built yet", "name = \"d\"\nimage = \"b\"\ntty = true\n", []string{"d.toml:3:1: tty: not supported yet"}},
+		{name: "valid", text: "name = \"d\"\nimage = \"b:1\"\ncommand = [\"sh\"]\nenv.A = \"1\"\nvolumeMounts.data = \"/data\"\n"},
+		{"empty file", "", []string{"d.toml:1:1: name: Required value", "d.toml:1:1: image: Required value"}},
+		{"unknown field", "name = \"d\"\nimage = \"b\"\nimages = \"c\"\n", []string{"d.toml:3:1: images: unknown field"}},
+		{"invalid TOML", "name =\n", []string{"d.toml:1:7: invalid TOML: unexpected character U+000A at start of value"}},
+		{"invalid name", "name = \"A\"\nimage = \"b\"\n", []string{`d.toml:1:8: name: Invalid value: "A": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character`}},
+		{"volume not in the pod", "name = \"d\"\nimage = \"b\"\nvolumeMounts.logs = \"/l\"\n", []string{`d.toml:3:14: volumeMounts.logs: Not found: volume "logs"`}},
+		{"field not supported yet", "name = \"d\"\nimage = \"b\"\ntty = true\n", []string{"d.toml:3:1: tty: not supported yet"}},
 		{
-			"what others would depend on", "name = \"d\"\nimage = \"b\"\nrestartPolicy = \"Always\"\nports = [{ containerPort = 1 }]\nlifecycle = { preStop = { sleep = { seconds = 1 } } }\n" +
+			"fields of app containers", "name = \"d\"\nimage = \"b\"\nrestartPolicy = \"Always\"\nports = [{ containerPort = 1 }]\nlifecycle = { preStop = { sleep = { seconds = 1 } } }\n" +
 				"livenessProbe = { exec = { command = [\"true\"] } }\n", []string{
-				"d.toml:3:17: restartPolicy: an ephemeral container cannot have this",
-				"d.toml:4:1: ports: an ephemeral container cannot have this",
-				"d.toml:5:13: lifecycle: an ephemeral container cannot have this",
-				"d.toml:6:17: livenessProbe: an ephemeral container cannot have this",
+				"d.toml:3:17: restartPolicy: Forbidden: cannot be set for an Ephemeral Container",
+				"d.toml:4:1: ports: Forbidden: cannot be set for an Ephemeral Container",
+				"d.toml:5:13: lifecycle: Forbidden: cannot be set for an Ephemeral Container",
+				"d.toml:6:17: livenessProbe: Forbidden: cannot be set for an Ephemeral Container",
 			},
 		},
 	} {

@@ -2,8 +2,8 @@ package spec
 
 import "iter"
 
-// expand rewrites the two + tables of containers into the Kubernetes arrays, in
-// the file's order, before anything looks at them:
+// expand rewrites the table forms of env and volumeMounts into the Kubernetes
+// arrays, in the order of the file:
 //
 //	env.NAME = "value"                   env[].name, env[].value
 //	env.NAME.secretKeyRef = {...}        env[].name, env[].valueFrom.secretKeyRef
@@ -34,8 +34,8 @@ func expandContainer(c *node) Problems {
 	return problems
 }
 
-// toArray yields, for each key of a table, the element that takes its place and
-// the key's value.
+// toArray turns a table into an array. It yields the new element and the value
+// of each key.
 func toArray(n *node) iter.Seq2[*node, *node] {
 	values := n.items
 	n.kind, n.items, n.index = kindArray, nil, nil
@@ -53,7 +53,7 @@ func toArray(n *node) iter.Seq2[*node, *node] {
 	}
 }
 
-// put adds a part that the file does not spell out: its path is the entry's.
+// put adds a field that is not written in the file. Its path is that of n.
 func (n *node) put(key string, c *node) {
 	n.add(key, c)
 	c.segment = ""
@@ -78,7 +78,7 @@ func expandMount(e, value *node) Problems {
 	var problems Problems
 	for _, c := range value.items {
 		if c.key == "name" {
-			problems = append(problems, problemAt(c, "the key of the table is the volume's name already", "delete this line"))
+			problems = append(problems, problemAt(c, "Forbidden: the key of the table is the name of the volume", "delete this line"))
 			continue
 		}
 		e.add(c.key, c)

@@ -2,7 +2,7 @@ package spec
 
 import "fmt"
 
-// Container returns the container of this name among the init, the app and the ephemeral containers, or nil. It points into the pod.
+// Container returns the init, app or ephemeral container with a name, or nil. The result points into the pod.
 func (p *Pod) Container(name string) *Container {
 	for c := range p.everyContainer() {
 		if c.Name == name {
@@ -12,7 +12,7 @@ func (p *Pod) Container(name string) *Container {
 	return nil
 }
 
-// PortNumber returns the number of a port that a probe or a hook of this container names, from 1 to 65535.
+// PortNumber resolves the port of a probe or a hook of the container to a number from 1 to 65535.
 func (c *Container) PortNumber(p Port) (int, error) {
 	number := p.Number
 	if p.Name != "" {
@@ -23,11 +23,11 @@ func (c *Container) PortNumber(p Port) (int, error) {
 			}
 		}
 		if number == 0 {
-			return 0, fmt.Errorf("container %s: it has no port %q", c.Name, p.Name)
+			return 0, fmt.Errorf("container %q: port %q not found", c.Name, p.Name)
 		}
 	}
 	if number < 1 || number > 65535 {
-		return 0, fmt.Errorf("container %s: %d is no port number", c.Name, number)
+		return 0, fmt.Errorf("container %q: port %d: must be between 1 and 65535, inclusive", c.Name, number)
 	}
 	return int(number), nil
 }

@@ -21,9 +21,9 @@ func TestPortNumber(t *testing.T) {
 		{Port{Number: 80}, 80, ""},
 		{Port{Number: 65535}, 65535, ""},
 		{Port{Name: "web"}, 8080, ""},
-		{Port{Name: "none"}, 0, `container c: it has no port "none"`},
-		{Port{}, 0, "container c: 0 is no port number"},
-		{Port{Number: 65536}, 0, "container c: 65536 is no port number"},
+		{Port{Name: "none"}, 0, `container "c": port "none" not found`},
+		{Port{}, 0, `container "c": port 0: must be between 1 and 65535, inclusive`},
+		{Port{Number: 65536}, 0, `container "c": port 65536: must be between 1 and 65535, inclusive`},
 	} {
 		got, err := c.PortNumber(test.port)
 		if text := errorText(err); got != test.want || text != test.err {

@@ -12,7 +12,7 @@ import (
 	pelletier "github.com/pelletier/go-toml/v2"
 )
 
-// breaks are what YAML takes for the end of a line.
+// breaks replaces the line breaks of YAML.
 var breaks = strings.NewReplacer("\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 
 func addFiles(f *testing.F, add func(name string, data []byte)) {
@@ -30,9 +30,9 @@ func addFiles(f *testing.F, add func(name string, data []byte)) {
 	}
 }
 
-// FuzzParse holds that no input panics or hangs, that every problem has a place
-// inside the file and nothing that moves a terminal, and that an accepted pod
-// survives its JSON.
+// FuzzParse checks that no input panics or hangs, that every problem has a
+// position in the file and no control characters, and that a valid pod is the
+// same after a JSON round trip.
 func FuzzParse(f *testing.F) {
 	addFiles(f, func(name string, data []byte) {
 		f.Add(data, strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".json"))
@@ -44,7 +44,7 @@ func FuzzParse(f *testing.F) {
 		}
 		pod, problems := parse(file, data, nothingUnsupported, nil)
 		if (pod == nil) != (len(problems.Errors()) > 0) {
-			t.Fatalf("the pod is %v with problems:\n%v", pod, problems)
+			t.Fatalf("pod %v with problems:\n%v", pod, problems)
 		}
 		lines := strings.Count(breaks.Replace(string(data)), "\n") + 2
 		for _, p := range problems {
@@ -67,13 +67,13 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(pod, again.WithSecretValues(pod.SecretValues())); diff != "" {
-			t.Errorf("not the same after a round trip (-want +got):\n%s", diff)
+			t.Errorf("JSON round trip (-want +got):\n%s", diff)
 		}
 	})
 }
 
-// FuzzSameAsBurntSushi holds that the tree of places fits the values: both
-// libraries accept the same files, and see the same shape in them.
+// FuzzSameAsBurntSushi checks that the syntax tree and the values match: both
+// libraries accept the same files and read the same keys.
 func FuzzSameAsBurntSushi(f *testing.F) {
 	addFiles(f, func(name string, data []byte) {
 		if strings.HasSuffix(name, ".toml") {
@@ -82,7 +82,7 @@ func FuzzSameAsBurntSushi(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if len(data) > 4096 || invalidUTF8(data) >= 0 {
-			return // within the limits, which BurntSushi does not have
+			return // stay within the limits, which BurntSushi/toml does not have
 		}
 		root, syntax := readTOML(data)
 		if syntax != nil && (strings.Contains(syntax.message, "levels deep") || strings.Contains(syntax.message, "bytes")) {
@@ -91,11 +91,11 @@ func FuzzSameAsBurntSushi(f *testing.F) {
 		var values map[string]any
 		_, err := toml.Decode(string(data), &values)
 		if err == nil && syntax != nil && syntax.message == errShape.Error() {
-			// BurntSushi lets some redefinitions pass; ask go-toml.
+			// BurntSushi/toml accepts some redefinitions; compare with go-toml.
 			err = pelletier.Unmarshal(data, &map[string]any{})
 		}
 		if (err == nil) != (syntax == nil) {
-			t.Fatalf("BurntSushi says %v, the tree says %v", err, syntax)
+			t.Fatalf("BurntSushi/toml: %v, syntax tree: %v", err, syntax)
 		}
 		if err == nil && len(root.items) != len(values) {
 			t.Fatalf("%d keys in the tree, %d in the values", len(root.items), len(values))

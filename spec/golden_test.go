@@ -12,7 +12,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files of testdata/bad")
 
-// TestBadFiles holds, for files with one fault each, what the user is told.
+// TestBadFiles compares the problems of invalid files with the golden files.
 func TestBadFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/bad/*.toml")
 	if err != nil || len(files) < 20 {
@@ -44,14 +44,14 @@ func TestBadFiles(t *testing.T) {
 				t.Fatal(err)
 			}
 			if diff := cmp.Diff(string(want), got); diff != "" {
-				t.Errorf("told otherwise than %s (-want +got):\n%s", golden, diff)
+				t.Errorf("problems differ from %s (-want +got):\n%s", golden, diff)
 			}
 		})
 	}
 }
 
-// TestGoodFiles holds files that use everything and must have no problem but
-// what is not built yet.
+// TestGoodFiles checks that valid files with all fields have no problems, except
+// fields that are not supported yet.
 func TestGoodFiles(t *testing.T) {
 	files, err := filepath.Glob("testdata/good/*")
 	if err != nil || len(files) == 0 {
@@ -65,7 +65,7 @@ func TestGoodFiles(t *testing.T) {
 			}
 			pod, problems := parse(file, data, nothingUnsupported, nil)
 			if pod == nil || len(problems) > 0 {
-				t.Errorf("problems in a good file:\n%v", problems)
+				t.Errorf("problems in a valid file:\n%v", problems)
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func TestGoodFiles(t *testing.T) {
 
 func nothingUnsupported(*node) Problems { return nil }
 
-// report shows problems as the command line does.
+// report formats problems as the command line does.
 func report(problems Problems) string {
 	var b strings.Builder
 	for _, p := range problems {

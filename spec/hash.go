@@ -9,11 +9,11 @@ import (
 	"strings"
 )
 
-// hashVersion is raised when the canonical form below changes, so that a new
-// version of the program knows an old hash for what it is.
+// hashVersion changes with the canonical form, so that hashes of different
+// versions are never equal.
 const hashVersion = "v1:"
 
-// hash digests the canonical form of what a table of the file sets.
+// hash returns the digest of the canonical form of a table of the file.
 func hash(n *node) string {
 	var b strings.Builder
 	canonical(&b, n)
@@ -22,7 +22,7 @@ func hash(n *node) string {
 }
 
 // canonical writes a node with sorted keys. The order of an array is
-// part of its meaning, an empty array says the same as none.
+// significant; an empty array is equal to an unset one.
 func canonical(b *strings.Builder, n *node) {
 	switch {
 	case n.canonical != "":
@@ -73,6 +73,6 @@ func canonicalScalar(value any) string {
 	case bool:
 		return strconv.FormatBool(v)
 	default:
-		return "null" // dates, which no field takes
+		return "null" // dates: no field accepts them
 	}
 }

@@ -7,11 +7,10 @@ import (
 	"testing"
 )
 
-// TestHostileFiles holds that what a file of the largest size can ask for stays
-// in proportion to it: the memory of a parse is bounded, and no file makes a
-// problem of every byte.
+// TestHostileFiles checks that the memory of a parse is bounded for hostile files
+// of the maximum size.
 func TestHostileFiles(t *testing.T) {
-	const limit = 512 << 20 // bytes allocated in all, not at once
+	const limit = 512 << 20 // total bytes allocated
 	many := func(format string) string {
 		var b strings.Builder
 		for i := 0; b.Len() < maxFileBytes-100; i++ {
@@ -51,7 +50,7 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// aliases is the bomb that doubles with each line.
+// aliases is a YAML bomb: each line has eight aliases of the line before.
 func aliases(lines int) string {
 	var b strings.Builder
 	b.WriteString("  l0: &l0 [x, x, x, x, x, x, x, x]\n")

@@ -5,19 +5,18 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 )
 
-// clusterOnly are fields of a Kubernetes pod that mean nothing on one machine:
-// they are accepted with a warning.
+// clusterOnly are fields of a Kubernetes pod that have no effect on a single
+// host. They are accepted with a warning.
 var clusterOnly = setOf("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName",
 	"serviceAccountName", "automountServiceAccountToken", "enableServiceLinks", "priorityClassName")
 
 var manifestOnly = setOf("apiVersion", "kind", "metadata", "namespace", "spec", "status")
 
-// omitted are the fields of Kubernetes that a pod file does not have, by table.
-// A test holds that these, clusterOnly and the fields of the types are together
-// all fields that there are.
+// omitted lists the fields of Kubernetes that a pod file cannot set, by table.
+// TestFieldsAreKubernetes checks that omitted, clusterOnly and the fields of the
+// types are all fields of the Pod API.
 var omitted = map[reflect.Type][]string{
 	reflect.TypeFor[Pod](): {
 		"ephemeralContainers", "evictionResponders", "hostnameOverride", "nodeName", "os", "overhead", "preemptionPolicy",
@@ -47,36 +46,41 @@ var omitted = map[reflect.Type][]string{
 	},
 }
 
-// unknownKey tells a key c that the table n, of type t, does not have.
+// unknownKey reports a key c that the table n, of type t, does not have.
 func (d *decoder) unknownKey(n, c *node, t reflect.Type) {
 	if t == reflect.TypeFor[Pod]() && clusterOnly[c.key] {
 		c.ignored = true
-		d.problems = append(d.problems, warnAt(c, "means nothing on one machine; it is left out"))
+		d.problems = append(d.problems, warnAt(c, ignoredField))
 		return
 	}
 	if slices.Contains(omitted[t], c.key) {
-		d.fail(c, c.keyAt, "known to Kubernetes, not supported here", "")
+		d.fail(c, c.keyAt, "not supported on a single host", "")
 		return
 	}
 	if t == reflect.TypeFor[Pod]() && manifestOnly[c.key] {
-		d.fail(c, c.keyAt, "is a key of manifests, not of pod files", "the fields of metadata and spec are written at the top level")
+		d.fail(c, c.keyAt, "is a field of manifests, not of pod files", "write the fields of metadata and spec at the top level")
 		return
 	}
 	if owner := enclosing(n, c.key); owner != nil {
 		owner.meant = append(owner.meant, c.key)
-		d.fail(c, c.keyAt, fmt.Sprintf("%s is no key of %s, but of %s", quote(c.key), d.tableName(n), d.tableName(owner)), d.moveHint(n, owner))
+		d.fail(c, c.keyAt, fmt.Sprintf("%s is a field of %s, not of %s", quote(c.key), d.tableName(owner), d.tableName(n)), d.moveHint(n, owner))
 		return
 	}
 	if inner := insideOf(t, c.key); len(inner) > 0 {
-		d.fail(c, c.keyAt, fmt.Sprintf("%s is no key of %s", quote(c.key), d.tableName(n)), "it is a key of "+strings.Join(inner, " or "))
+		d.fail(c, c.keyAt, fmt.Sprintf("%s is not a field of %s", quote(c.key), d.tableName(n)), "set it in "+alternatives(inner))
 		return
 	}
 	names := n.fields.names()
 	n.meant = append(n.meant, nearest(c.key, names))
-	d.fail(c, c.keyAt, "unknown key", didYouMean(c.key, names))
+	d.fail(c, c.keyAt, unknownField, didYouMean(c.key, names))
 }
 
-// enclosing is the nearest table around n that has the key.
+const (
+	unknownField = "unknown field" // as in Kubernetes' strict decoding
+	ignoredField = "ignored: not supported on a single host"
+)
+
+// enclosing returns the innermost table around n that has the key, or nil.
 func enclosing(n *node, key string) *node {
 	for n = n.parent; n != nil; n = n.parent {
 		if _, ok := n.fields[key]; ok {
@@ -86,7 +90,7 @@ func enclosing(n *node, key string) *node {
 	return nil
 }
 
-// insideOf are the keys of a table under which it has tables with the key.
+// insideOf returns the keys of the tables in a table of type t that have the key.
 func insideOf(t reflect.Type, key string) []string {
 	var inner []string
 	for name, i := range fieldsOf(t) {
@@ -108,14 +112,15 @@ func (d *decoder) tableName(n *node) string {
 	return cmp.Or(n.path(), d.subject, "the pod")
 }
 
-// moveHint says where a line goes that was meant for the table owner, which
-// encloses n.
+// moveHint tells where to move a line from the table n to the enclosing table
+// owner.
 func (d *decoder) moveHint(n, owner *node) string {
-	if d.yaml || !n.header {
-		return "move it there"
+	switch {
+	case d.yaml || !n.header:
+		return "move it to " + d.tableName(owner)
+	case owner.parent == nil:
+		return "move it to the top of the file, above the first [header]"
+	default:
+		return fmt.Sprintf("move it above the header [%s]", n.name())
 	}
-	if owner.parent == nil {
-		return "this line belongs to " + d.tableName(owner) + "; move it to the top of the file, above the first [header]"
-	}
-	return fmt.Sprintf("this line belongs to that table; move it above its header [%s]", n.name())
 }

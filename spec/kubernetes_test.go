@@ -10,14 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// additions are the + fields of PODFILE.md: not in Kubernetes at all.
+// additions are the fields of a pod file that PodSpec and Container do not have:
+// fields of metadata, and extensions of Podstead.
 var additions = map[reflect.Type][]string{
 	reflect.TypeFor[Pod]():       {"annotations", "configMaps", "imageArchives", "labels", "name", "restartBackoff", "secrets", "waitFor"},
 	reflect.TypeFor[Container](): {"restartBackoff"},
 }
 
-// TestFieldsAreKubernetes holds that every table has the fields of its
-// Kubernetes type, less the omitted ones and more the additions.
+// TestFieldsAreKubernetes checks that every table has the fields of its
+// Kubernetes type, except the omitted ones, and the additions.
 func TestFieldsAreKubernetes(t *testing.T) {
 	for _, test := range []struct {
 		ours, theirs reflect.Type
@@ -90,13 +91,13 @@ func TestFieldsAreKubernetes(t *testing.T) {
 		}
 		for _, name := range theirs {
 			if !slices.Contains(ours, name) {
-				t.Errorf("%s.%s of Kubernetes is neither known nor omitted", test.ours, name)
+				t.Errorf("%s.%s of Kubernetes is neither supported nor omitted", test.ours, name)
 			}
 		}
 	}
 }
 
-// jsonNames are the fields of a Kubernetes type, embedded ones flattened.
+// jsonNames returns the fields of a Kubernetes type, including embedded ones.
 func jsonNames(t reflect.Type) []string {
 	var names []string
 	for f := range t.Fields() {
@@ -110,7 +111,7 @@ func jsonNames(t reflect.Type) []string {
 	return names
 }
 
-// TestMetadataIsKubernetes holds the names that manifests may have in metadata.
+// TestMetadataIsKubernetes checks that all fields of ObjectMeta are handled.
 func TestMetadataIsKubernetes(t *testing.T) {
 	for _, name := range jsonNames(reflect.TypeFor[metav1.ObjectMeta]()) {
 		if !objectMetaKeys[name] && !slices.Contains(metadataKeys, name) {
@@ -119,7 +120,7 @@ func TestMetadataIsKubernetes(t *testing.T) {
 	}
 }
 
-// TestValuesAreKubernetes holds the words of the enumerations.
+// TestValuesAreKubernetes checks the values of enumerations.
 func TestValuesAreKubernetes(t *testing.T) {
 	for _, pair := range [][2]string{
 		{string(RestartAlways), string(corev1.RestartPolicyAlways)},

@@ -22,48 +22,47 @@ const (
 	kindNull
 )
 
-// String is the kind with its article, as messages need it.
+// String is the kind as it appears in messages.
 func (k kind) String() string {
-	return [...]string{"a table", "an array", "a string", "an integer", "a float", "a boolean", "a date", "nothing"}[k]
+	return [...]string{"table", "array", "string", "integer", "float", "boolean", "date", "null"}[k]
 }
 
-// position counts lines, and bytes within a line, from 1.
+// position is a line and the byte within the line, both from 1.
 type position struct{ line, column int }
 
-// node is one value of a file with its place. TOML and YAML are both read into
-// nodes, so that everything after the reading exists once.
+// node is one value of a file with its position. TOML and YAML are both read
+// into nodes, and everything after that is common to both.
 type node struct {
 	kind   kind
 	parent *node
 	depth  int
 
-	// key is the field's name in the Pod API, segment what the path shows: the
-	// two differ where a + table was expanded.
+	// key is the field's name in the Pod API, segment its name in the path. They
+	// differ where the table form of an array was expanded, see expand.
 	key     string
 	segment string
 	at      position // of the value
-	keyAt   position // of its key; the same as at where there is none
+	keyAt   position // of its key; equal to at if it has no key
 
 	value any    // string, int64, float64 or bool
-	text  string // a number or boolean as it was written
-	// canonical replaces the value in the hash, for values that have several
-	// spellings; empty for none.
+	text  string // source text of a number or boolean
+	// canonical replaces the value in the hash, for values with several
+	// spellings; empty means the value itself.
 	canonical string
 
 	items []*node          // in the order of the file
 	index map[string]*node // of a table
 
-	label   string   // of an expanded value, what the file wrote before "="
-	fields  fieldSet // of a table that was decoded, its known keys
-	header  bool     // opened by a [header]: the lines after it land here
-	failed  bool     // told as a problem already; do not tell it again
-	ignored bool     // means nothing on one machine; not part of the hash
-	meant   []string // known keys that misspelled ones of this table seem to mean
+	label   string   // of an expanded value, its key in the file
+	fields  fieldSet // of a decoded table, its known keys
+	header  bool     // opened by a [header]: the lines after it belong to it
+	failed  bool     // has a problem; suppresses further ones
+	ignored bool     // not supported on a single host; not part of the hash
+	meant   []string // known keys nearest to the misspelled keys of this table
 }
 
-// Limits that keep reading linear in the size of the file. The TOML library
-// keeps the full path of every key, so the product of the last two bounds its
-// memory.
+// Limits that bound the cost of reading a hostile file. BurntSushi/toml keeps
+// the full path of every key, so maxNodes*maxPathBytes bounds its memory.
 const (
 	maxFileBytes = 1 << 20
 	maxDepth     = 32
@@ -79,7 +78,7 @@ func newTable(parent *node) *node {
 	return t
 }
 
-// child is nil if the table has no such key.
+// child returns the value of a key, or nil if the table does not have the key.
 func (n *node) child(key string) *node {
 	if n == nil {
 		return nil
@@ -102,7 +101,7 @@ func (n *node) appendItem(c *node) {
 	n.items = append(n.items, c)
 }
 
-// path is the field as the file wrote it, such as containers[0].env.NAME.
+// path is the field as written in the file, such as containers[0].env.NAME.
 func (n *node) path() string {
 	var segments []string
 	for ; n != nil; n = n.parent {
@@ -115,7 +114,8 @@ func (n *node) path() string {
 	return strings.TrimPrefix(b.String(), ".")
 }
 
-// isSecret tells that the value must not be quoted.
+// isSecret reports whether the value is secret data, which no message may
+// contain.
 func (n *node) isSecret() bool {
 	for ; n != nil && n.parent != nil; n = n.parent {
 		if n.key == "data" && n.parent.parent != nil && n.parent.parent.key == "secrets" {
@@ -125,19 +125,18 @@ func (n *node) isSecret() bool {
 	return false
 }
 
-// describe is what the value is, for "want ..., found ...".
+// describe returns the kind and the value, for "must be ..., found ...".
 func (n *node) describe() string {
 	if n.value == nil || n.isSecret() {
 		return n.kind.String()
 	}
 	if s, ok := n.value.(string); ok {
-		return "the string " + quote(s)
+		return "string " + quote(s)
 	}
 	if n.text == "" {
 		return n.kind.String()
 	}
-	_, noun, _ := strings.Cut(n.kind.String(), " ")
-	return "the " + noun + " " + clip(n.text)
+	return n.kind.String() + " " + clip(n.text)
 }
 
 var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
@@ -149,7 +148,7 @@ func printableKey(key string) string {
 	return quote(key)
 }
 
-// quote escapes whatever a terminal could take for a command, and clips.
+// quote returns s in quotes, with control characters escaped, and clipped.
 func quote(s string) string {
 	const limit = 80
 	if len(s) <= limit {
@@ -162,7 +161,7 @@ func quote(s string) string {
 	return fmt.Sprintf("%q...", s[:cut])
 }
 
-// clip shows text that is plain already, or quotes it.
+// clip returns s as it is if it is short and plain, else quoted.
 func clip(s string) string {
 	if len(s) <= 40 && strconv.Quote(s) == `"`+s+`"` {
 		return s

@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// Parse reads a pod file, or for a name that ends in .yaml, .yml or .json a Pod
-// manifest. Relative paths in it are seen from the folder of file, which itself
-// is not read. The pod is nil if one of the problems is an error. Parse is safe
-// for concurrent use.
+// Parse reads a pod file or, if the name of file ends in .yaml, .yml or .json,
+// a Pod manifest. It does not open file: the name is for messages and for
+// relative paths, which are relative to its directory. The pod is nil if one of
+// the problems is an error. Parse is safe for concurrent use.
 func Parse(file string, data []byte) (*Pod, Problems) {
 	return parse(file, data, unsupported, nil)
 }
 
-// ParseFile reads and parses one file. The error is about the reading alone; it
-// wraps that of the operating system.
+// ParseFile reads and parses one file. The error wraps the operating system's
+// error if the file cannot be read; everything else is a problem.
 func ParseFile(path string) (*Pod, Problems, error) {
 	f, err := os.Open(path)
 	if err != nil {
@@ -35,11 +35,11 @@ func ParseFile(path string) (*Pod, Problems, error) {
 	return pod, problems, nil
 }
 
-// reader reads an env file. Where it is nil, env files are not looked at.
+// reader reads an env file. With a nil reader, env files are not read.
 type reader func(path string) ([]byte, fs.FileMode, error)
 
-// parse takes the pass that refuses what is not built yet as an argument, so
-// that the checks of those fields are tested before the fields work.
+// parse takes the pass that rejects unsupported fields as an argument. Tests
+// leave it out to cover the validation of those fields.
 func parse(file string, data []byte, refuse func(*node) Problems, read reader) (*Pod, Problems) {
 	pod, problems := parseTree(file, data, refuse, read)
 	problems = problems.in(file)
@@ -55,7 +55,7 @@ func parseTree(file string, data []byte, refuse func(*node) Problems, read reade
 	}
 	absolute, err := filepath.Abs(file)
 	if err != nil {
-		return nil, Problems{{Line: 1, Column: 1, Message: "has no absolute path: " + printable(err.Error())}}
+		return nil, Problems{{Line: 1, Column: 1, Message: "cannot determine the absolute path: " + printable(err.Error())}}
 	}
 	extension := filepath.Ext(absolute)
 	isYAML := extension == ".yaml" || extension == ".yml" || extension == ".json"
@@ -81,10 +81,10 @@ func parseTree(file string, data []byte, refuse func(*node) Problems, read reade
 	}
 	d.hashes(root, pod)
 	(&defaulter{pod: pod, root: root}).run(strings.TrimSuffix(filepath.Base(absolute), extension))
-	v := &validator{decoder: d, pod: pod, root: root, whole: read != nil}
+	v := &validator{decoder: d, pod: pod, root: root, hasEnvFiles: read != nil}
 	v.run()
 	if !isYAML {
-		problems = append(problems, trapped(root)...)
+		problems = append(problems, misplaced(root)...)
 	}
 	return pod, slices.Concat(problems, d.problems, refuse(root))
 }

@@ -6,7 +6,7 @@ import (
 	"net/netip"
 )
 
-// HostPorts returns the ports of all containers that are ports of the machine.
+// HostPorts returns the ports of all containers that have a host port.
 func (p *Pod) HostPorts() []ContainerPort {
 	var ports []ContainerPort
 	for _, port := range p.HostPortFields() {
@@ -15,7 +15,7 @@ func (p *Pod) HostPorts() []ContainerPort {
 	return ports
 }
 
-// HostPortFields yields the ports of [Pod.HostPorts], each with the path of its hostPort in the pod file.
+// HostPortFields yields the ports of [Pod.HostPorts] with the path of the hostPort field.
 func (p *Pod) HostPortFields() iter.Seq2[string, ContainerPort] {
 	lists := []struct {
 		name       string
@@ -34,8 +34,8 @@ func (p *Pod) HostPortFields() iter.Seq2[string, ContainerPort] {
 	}
 }
 
-// Overlaps reports whether two host ports cannot both be had: the same number and protocol, on an address that both have.
-// No address means all of them, 0.0.0.0 all of IPv4 and :: all of IPv6.
+// Overlaps reports whether two host ports conflict: they have the same number and protocol, and a common address.
+// No address means all addresses, 0.0.0.0 all IPv4 addresses and :: all IPv6 addresses.
 func (p ContainerPort) Overlaps(q ContainerPort) bool {
 	if p.HostPort != q.HostPort || p.Protocol != q.Protocol {
 		return false

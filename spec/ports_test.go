@@ -47,7 +47,7 @@ func TestHostPorts(t *testing.T) {
 	if !slices.Equal(fields, want) {
 		t.Errorf("fields %q, want %q", fields, want)
 	}
-	for range pod.HostPortFields() { // who has seen enough is told no more
+	for range pod.HostPortFields() { // must not panic: the iterator stops
 		break
 	}
 }

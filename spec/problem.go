@@ -7,20 +7,20 @@ import (
 	"strings"
 )
 
-// Problem is one thing that is wrong with a pod file, or, as a Warning, worth
-// telling. Nothing in it holds a control character or a secret's value.
+// Problem is an error or a warning about a pod file. It contains no control
+// characters and no values of secrets.
 type Problem struct {
 	File         string
 	Line, Column int // from 1
-	// Path is the field as the file wrote it, empty for the file as a whole.
+	// Path is the field as written in the file; empty means the whole file.
 	Path    string
 	Message string
-	// Hint is what to do about it; it may be empty.
+	// Hint tells how to fix it, in the imperative; it may be empty.
 	Hint    string
 	Warning bool
 }
 
-// String is "file:line:col: path: message", without the hint.
+// String returns "file:line:col: path: message", without the hint.
 func (p Problem) String() string {
 	if p.Path == "" {
 		return fmt.Sprintf("%s:%d:%d: %s", p.File, p.Line, p.Column, p.Message)
@@ -31,7 +31,7 @@ func (p Problem) String() string {
 // Problems are all problems of a file, sorted by line.
 type Problems []Problem
 
-// Error is one line a problem, warnings included.
+// Error returns one line per problem, including warnings.
 func (ps Problems) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {
@@ -40,14 +40,14 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Errors are the problems that make the file unusable.
+// Errors returns the problems that make the file invalid.
 func (ps Problems) Errors() Problems { return ps.filter(false) }
 
-// Warnings are the problems beside which the pod runs.
+// Warnings returns the problems that do not prevent the pod from running.
 func (ps Problems) Warnings() Problems { return ps.filter(true) }
 
-// in names the file of the problems that are in no other, and sorts them, those
-// of other files last.
+// in sets the file of the problems that have none, and sorts them by position.
+// Problems of other files come last.
 func (ps Problems) in(file string) Problems {
 	own := printable(file)
 	for i := range ps {

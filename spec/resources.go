@@ -6,30 +6,30 @@ import (
 	"maps"
 )
 
-// The resources that pod files know, by their names in Kubernetes. A pod as a whole can have the first two.
+// The supported resources, by their names in Kubernetes. Pod-level resources are cpu and memory only (KEP-2837).
 const (
 	ResourceCPU              = "cpu"
 	ResourceMemory           = "memory"
 	ResourceEphemeralStorage = "ephemeral-storage"
 )
 
-// resourceNames are the resources that can be requested and limited, podResourceNames those of a pod as a whole (KEP-2837).
+// resourceNames are the resources of a container, podResourceNames those of a pod.
 var (
 	resourceNames    = []string{ResourceCPU, ResourceMemory, ResourceEphemeralStorage}
 	podResourceNames = []string{ResourceCPU, ResourceMemory}
 )
 
-// QOSClass is how well a pod is protected from the others of its machine, as status.qosClass of Kubernetes.
+// QOSClass is the quality of service class of a pod (status.qosClass).
 type QOSClass string
 
-// The classes, the best protected first.
+// The QoS classes, from the last to the first to be evicted.
 const (
-	QOSGuaranteed QOSClass = "Guaranteed" // cpu and memory have limits everywhere, and the requests are the same
+	QOSGuaranteed QOSClass = "Guaranteed" // all containers have limits of cpu and memory, equal to the requests
 	QOSBurstable  QOSClass = "Burstable"
-	QOSBestEffort QOSClass = "BestEffort" // neither requests nor limits
+	QOSBestEffort QOSClass = "BestEffort" // no requests and no limits
 )
 
-// QOS is the class of the pod. What the pod has as a whole decides it alone, where it has anything.
+// QOS returns the class of the pod. Pod-level resources take precedence over those of the containers.
 func (p *Pod) QOS() QOSClass {
 	lists := []Resources{p.Resources}
 	if !p.hasOwnResources() {
@@ -38,7 +38,7 @@ func (p *Pod) QOS() QOSClass {
 			lists = append(lists, c.Resources)
 		}
 	}
-	if nothingIn(lists) {
+	if noneSet(lists) {
 		return QOSBestEffort
 	}
 	for _, r := range lists {
@@ -52,8 +52,8 @@ func (p *Pod) QOS() QOSClass {
 	return QOSGuaranteed
 }
 
-// nothingIn reports whether no list has an amount of what classes are made of.
-func nothingIn(lists []Resources) bool {
+// noneSet reports whether no list has cpu or memory.
+func noneSet(lists []Resources) bool {
 	for _, r := range lists {
 		for _, name := range podResourceNames {
 			limit, request := r.Limits[name], r.Requests[name]
@@ -65,10 +65,10 @@ func nothingIn(lists []Resources) bool {
 	return true
 }
 
-// hasOwnResources reports whether the pod as a whole requests or limits anything.
+// hasOwnResources reports whether the pod has pod-level resources.
 func (p *Pod) hasOwnResources() bool { return len(p.Resources.Requests)+len(p.Resources.Limits) > 0 }
 
-// ownContainers yields the init containers, then the containers: those that can have resources.
+// ownContainers yields the init containers, then the containers. Ephemeral containers cannot have resources.
 func (p *Pod) ownContainers() iter.Seq[*Container] {
 	return func(yield func(*Container) bool) {
 		for _, list := range [][]Container{p.InitContainers, p.Containers} {
@@ -81,25 +81,25 @@ func (p *Pod) ownContainers() iter.Seq[*Container] {
 	}
 }
 
-// Request is how much of a resource the pod as a whole asks for: its own request, else what its containers ask for
-// together. It is zero where nobody asks.
+// Request returns the pod's request of a resource: the pod-level request, else the aggregate of its containers. Zero means
+// none.
 func (p *Pod) Request(name string) Quantity {
 	if own, set := p.Resources.Requests[name]; set {
 		return own
 	}
-	return p.together(func(c *Container) Quantity { return c.Resources.Requests[name] })
+	return p.aggregate(func(c *Container) Quantity { return c.Resources.Requests[name] })
 }
 
-// Limit is how much of a resource the pod as a whole may use: its own limit, else what the limits of its containers add up
-// to, of those that have one. It is zero where there is none.
+// Limit returns the pod's limit of a resource: the pod-level limit, else the aggregate of the containers that have a limit.
+// Zero means none.
 func (p *Pod) Limit(name string) Quantity {
 	if own, set := p.Resources.Limits[name]; set {
 		return own
 	}
-	return p.together(func(c *Container) Quantity { return c.Resources.Limits[name] })
+	return p.aggregate(func(c *Container) Quantity { return c.Resources.Limits[name] })
 }
 
-// LimitFields are the paths of the pod file that limit a resource, such as containers[0].resources.limits.cpu.
+// LimitFields returns the paths of the fields that limit a resource, such as containers[0].resources.limits.cpu.
 func (p *Pod) LimitFields(name string) []string {
 	var fields []string
 	add := func(where string, r Resources) {
@@ -117,8 +117,8 @@ func (p *Pod) LimitFields(name string) []string {
 	return fields
 }
 
-// Bound is the limit that holds for all containers together: the pod's own, or that of its containers if every one of them
-// has one. It is zero where the pod as a whole is not bounded (the kubelet's rule for the cgroup of a pod).
+// Bound returns the limit of the pod's cgroup: the pod-level limit, or the aggregate of its containers if all of them have a
+// limit. Zero means no limit (kubelet: ResourceConfigForPod).
 func (p *Pod) Bound(name string) Quantity {
 	if _, own := p.Resources.Limits[name]; !own {
 		for c := range p.ownContainers() {
@@ -130,13 +130,13 @@ func (p *Pod) Bound(name string) Quantity {
 	return p.Limit(name)
 }
 
-// together adds up what containers have at the same time: the containers with all sidecars, or an init container with the
-// sidecars before it, whatever is more (KEP-753).
-func (p *Pod) together(of func(*Container) Quantity) Quantity {
+// aggregate returns the maximum that the containers have at the same time: all containers and sidecars, or an init container
+// and the sidecars before it (KEP-753).
+func (p *Pod) aggregate(of func(*Container) Quantity) Quantity {
 	var sidecars, atStart Quantity
 	for i := range p.InitContainers {
 		c := &p.InitContainers[i]
-		amount := sidecars.DeepCopy() // an amount may share memory with the pod's
+		amount := sidecars.DeepCopy() // a Quantity can share memory with the pod's
 		amount.Add(of(c))
 		if amount.Cmp(atStart) > 0 {
 			atStart = amount.DeepCopy()
@@ -155,8 +155,8 @@ func (p *Pod) together(of func(*Container) Quantity) Quantity {
 	return running
 }
 
-// defaultPodRequests fills in the requests of a pod that has resources as a whole: what its containers ask for together,
-// else its limit. Those of the containers are filled in before.
+// defaultPodRequests sets the pod-level requests of a pod with pod-level resources: the aggregate of its containers, else the
+// limit. The requests of the containers must have their defaults already.
 func (p *Pod) defaultPodRequests() {
 	if !p.hasOwnResources() {
 		return
@@ -175,7 +175,7 @@ func (p *Pod) defaultPodRequests() {
 	}
 }
 
-// requests reports whether the pod or a container says how much of a resource it asks for, be it nothing.
+// requests reports whether the pod or a container sets a request of a resource, including 0.
 func (p *Pod) requests(name string) bool {
 	_, set := p.Resources.Requests[name]
 	for c := range p.ownContainers() {

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// resourcesFile is a pod file with resources of the pod, of its init containers and of its containers, as inline tables. An
+// resourcesFile returns a pod file with resources of the pod, its init containers and its containers, as inline tables. An
 // init container whose table ends with "S" is a sidecar.
 func resourcesFile(pod string, inits, apps []string) string {
 	file := "name = \"web\"\nrestartPolicy = \"Always\"\n"
@@ -29,7 +29,7 @@ func resourcesFile(pod string, inits, apps []string) string {
 	return file
 }
 
-// TestPodResources holds the kubelet's sums, bounds and classes (component-helpers' resource helpers, and the QOS classes).
+// TestPodResources checks aggregates, cgroup limits and QoS classes (k8s.io/component-helpers/resource; kubelet: GetPodQOS).
 func TestPodResources(t *testing.T) {
 	const (
 		none  = `{}`
@@ -44,28 +44,28 @@ func TestPodResources(t *testing.T) {
 		name        string
 		pod         string
 		inits, apps []string
-		want        string // class; requests of cpu and memory; limits; bounds
+		want        string // class; cpu and memory of requests, limits and cgroup limits
 	}{
-		{"nothing", "", nil, list{none}, "BestEffort 0 0 0 0 0 0"},
-		{"empty of the pod", none, nil, list{none, none}, "BestEffort 0 0 0 0 0 0"},
-		{"disk is none of a class", "", nil, list{`{ limits = { ephemeral-storage = "1Gi" } }`}, "BestEffort 0 0 0 0 0 0"},
-		{"limits are the requests", "", nil, list{small}, "Guaranteed 100m 64Mi 100m 64Mi 100m 64Mi"},
-		{"they add up", "", nil, list{small, large}, "Guaranteed 1100m 1088Mi 1100m 1088Mi 1100m 1088Mi"},
-		{"a request only", "", nil, list{ask}, "Burstable 100m 0 0 0 0 0"},
-		{"a limit of one kind", "", nil, list{cpu}, "Burstable 500m 0 500m 0 500m 0"},
-		{"less asked than allowed", "", nil, list{less}, "Burstable 100m 1Mi 500m 1Gi 500m 1Gi"},
-		{"one without: no bound", "", nil, list{small, none}, "Burstable 100m 64Mi 100m 64Mi 0 0"},
-		{"one without memory", "", nil, list{small, cpu}, "Burstable 600m 64Mi 600m 64Mi 600m 0"},
-		{"a large init container", "", list{large}, list{small}, "Guaranteed 1 1Gi 1 1Gi 1 1Gi"},
-		{"a small init container", "", list{small}, list{large}, "Guaranteed 1 1Gi 1 1Gi 1 1Gi"},
-		{"an init container without", "", list{none}, list{small}, "Burstable 100m 64Mi 100m 64Mi 0 0"},
-		{"a sidecar adds up", "", list{small + "S"}, list{large}, "Guaranteed 1100m 1088Mi 1100m 1088Mi 1100m 1088Mi"},
-		{"an init container beside a sidecar", "", list{small + "S", large}, list{small}, "Guaranteed 1100m 1088Mi 1100m 1088Mi 1100m 1088Mi"},
-		{"an init container before a sidecar", "", list{large, small + "S"}, list{small}, "Guaranteed 1 1Gi 1 1Gi 1 1Gi"},
-		{"of the pod alone", large, nil, list{none}, "Guaranteed 1 1Gi 1 1Gi 1 1Gi"},
-		{"the pod's request is what containers ask for", large, nil, list{ask}, "Burstable 100m 1Gi 1 1Gi 1 1Gi"},
-		{"the pod's limit is one of two", cpu, nil, list{small, none}, "Burstable 100m 64Mi 500m 64Mi 500m 0"},
-		{"the pod's over the containers'", large, nil, list{small, small}, "Burstable 200m 128Mi 1 1Gi 1 1Gi"},
+		{"no resources", "", nil, list{none}, "BestEffort 0 0 0 0 0 0"},
+		{"empty pod-level resources", none, nil, list{none, none}, "BestEffort 0 0 0 0 0 0"},
+		{"ephemeral-storage does not count for the class", "", nil, list{`{ limits = { ephemeral-storage = "1Gi" } }`}, "BestEffort 0 0 0 0 0 0"},
+		{"limits only", "", nil, list{small}, "Guaranteed 100m 64Mi 100m 64Mi 100m 64Mi"},
+		{"two containers", "", nil, list{small, large}, "Guaranteed 1100m 1088Mi 1100m 1088Mi 1100m 1088Mi"},
+		{"request only", "", nil, list{ask}, "Burstable 100m 0 0 0 0 0"},
+		{"cpu limit only", "", nil, list{cpu}, "Burstable 500m 0 500m 0 500m 0"},
+		{"requests below limits", "", nil, list{less}, "Burstable 100m 1Mi 500m 1Gi 500m 1Gi"},
+		{"one container without limits", "", nil, list{small, none}, "Burstable 100m 64Mi 100m 64Mi 0 0"},
+		{"one container without memory limit", "", nil, list{small, cpu}, "Burstable 600m 64Mi 600m 64Mi 600m 0"},
+		{"large init container", "", list{large}, list{small}, "Guaranteed 1 1Gi 1 1Gi 1 1Gi"},
+		{"small init container", "", list{small}, list{large}, "Guaranteed 1 1Gi 1 1Gi 1 1Gi"},
+		{"init container without limits", "", list{none}, list{small}, "Burstable 100m 64Mi 100m 64Mi 0 0"},
+		{"sidecar", "", list{small + "S"}, list{large}, "Guaranteed 1100m 1088Mi 1100m 1088Mi 1100m 1088Mi"},
+		{"init container after a sidecar", "", list{small + "S", large}, list{small}, "Guaranteed 1100m 1088Mi 1100m 1088Mi 1100m 1088Mi"},
+		{"init container before a sidecar", "", list{large, small + "S"}, list{small}, "Guaranteed 1 1Gi 1 1Gi 1 1Gi"},
+		{"pod-level resources only", large, nil, list{none}, "Guaranteed 1 1Gi 1 1Gi 1 1Gi"},
+		{"pod-level limits, container request", large, nil, list{ask}, "Burstable 100m 1Gi 1 1Gi 1 1Gi"},
+		{"pod-level cpu limit only", cpu, nil, list{small, none}, "Burstable 100m 64Mi 500m 64Mi 500m 0"},
+		{"pod-level limits above those of containers", large, nil, list{small, small}, "Burstable 200m 128Mi 1 1Gi 1 1Gi"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			p := mustParse(t, "web.toml", resourcesFile(test.pod, test.inits, test.apps))
@@ -82,6 +82,6 @@ func TestPodResources(t *testing.T) {
 		})
 	}
 	if class := (&Pod{}).QOS(); class != QOSBestEffort {
-		t.Errorf("a pod without containers is %s", class)
+		t.Errorf("QoS class of a pod without containers: %s", class)
 	}
 }

@@ -6,14 +6,14 @@ import (
 	"slices"
 )
 
-// hidden is what is printed where a secret's value would be.
+// hidden is printed in place of the value of a secret.
 const hidden = "[hidden]"
 
-// Sensitive is a value of a secret. It prints as nothing that tells it, in any
-// format and in JSON; a conversion to string is what reveals it.
+// Sensitive is a value of a secret. It is hidden in every format of package fmt
+// and in JSON; only a conversion to string reveals it.
 type Sensitive string
 
-// String hides the value from package fmt and everything that is built on it.
+// String hides the value from package fmt.
 func (Sensitive) String() string { return hidden }
 
 // GoString hides the value from the verb %#v.
@@ -22,29 +22,29 @@ func (Sensitive) GoString() string { return hidden }
 // MarshalText hides the value from every encoder.
 func (Sensitive) MarshalText() ([]byte, error) { return []byte(hidden), nil }
 
-// SecretData are the values of an inline secret by key. Its JSON is the sorted
-// list of the keys: a pod that was read back from JSON has lost the values, and
-// gets them from whoever kept them by [Pod.WithSecretValues].
+// SecretData maps the keys of an inline secret to its values. Its JSON is the
+// sorted list of the keys. A pod that is read from JSON has no values;
+// [Pod.WithSecretValues] adds them again.
 type SecretData map[string]Sensitive
 
-// MarshalJSON writes the keys alone.
+// MarshalJSON writes the keys only.
 func (d SecretData) MarshalJSON() ([]byte, error) {
 	return json.Marshal(slices.Sorted(maps.Keys(d)))
 }
 
-// UnmarshalJSON reads a list of keys, of which nothing is kept.
+// UnmarshalJSON accepts a list of keys and discards it.
 func (d *SecretData) UnmarshalJSON(text []byte) error {
 	*d = nil
 	var keys []string
 	return json.Unmarshal(text, &keys)
 }
 
-// Lost reports whether the pod was read back from JSON, so that the values that
-// this secret had are not here.
+// Lost reports whether the values are missing because the pod was read from
+// JSON.
 func (s *Secret) Lost() bool { return s.Data == nil && s.Credential == "" }
 
-// SecretValues returns the values of all inline secrets, by secret and key, for
-// the one place that has to keep them; nil if there are none.
+// SecretValues returns the values of all inline secrets by secret and key, to be
+// stored separately from the pod; nil if there are none.
 func (p *Pod) SecretValues() map[string]map[string]string {
 	var all map[string]map[string]string
 	for i := range p.Secrets {
@@ -64,16 +64,16 @@ func (p *Pod) SecretValues() map[string]map[string]string {
 	return all
 }
 
-// WithSecretValues returns a pod that was read back from JSON with the values
-// that [Pod.SecretValues] gave before. The receiver is left as it was.
+// WithSecretValues returns a copy of a pod that was read from JSON, with the
+// values that [Pod.SecretValues] returned. It does not modify the receiver.
 func (p *Pod) WithSecretValues(all map[string]map[string]string) *Pod {
 	if len(all) == 0 {
 		return p
 	}
-	whole := *p
-	whole.Secrets = slices.Clone(p.Secrets)
-	for i := range whole.Secrets {
-		s := &whole.Secrets[i]
+	restored := *p
+	restored.Secrets = slices.Clone(p.Secrets)
+	for i := range restored.Secrets {
+		s := &restored.Secrets[i]
 		values, known := all[s.Name]
 		if !known {
 			continue
@@ -83,5 +83,5 @@ func (p *Pod) WithSecretValues(all map[string]map[string]string) *Pod {
 			s.Data[key] = Sensitive(value)
 		}
 	}
-	return &whole
+	return &restored
 }

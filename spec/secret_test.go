@@ -16,7 +16,7 @@ containers = [{ name = "a", image = "i" }]
 secrets = [{ name = "db", data = { password = "hunter2", user = "bob" } }, { name = "tls", credential = "c" }]
 `
 
-func TestSecretsAreNotPrinted(t *testing.T) {
+func TestSecretsAreHidden(t *testing.T) {
 	pod, problems := Parse("web.toml", []byte(secretFile))
 	if pod == nil {
 		t.Fatal(problems)
@@ -36,16 +36,16 @@ func TestSecretsAreNotPrinted(t *testing.T) {
 	} {
 		for _, secret := range []string{"hunter2", "bob", "68756e74657232"} {
 			if strings.Contains(got, secret) {
-				t.Errorf("it tells %q: %s", secret, got)
+				t.Errorf("secret %q in %s", secret, got)
 			}
 		}
 	}
 	if !strings.Contains(string(text), `"data":["password","user"]`) {
-		t.Errorf("the keys are not told: %s", text)
+		t.Errorf("the keys are missing: %s", text)
 	}
 }
 
-func TestSecretsComeBack(t *testing.T) {
+func TestSecretValuesRoundTrip(t *testing.T) {
 	pod, problems := Parse("web.toml", []byte(secretFile))
 	if pod == nil {
 		t.Fatal(problems)
@@ -59,7 +59,7 @@ func TestSecretsComeBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !back.Secrets[0].Lost() || back.Secrets[1].Lost() {
-		t.Errorf("lost: %v, %v; want the inline values lost, and nothing of a credential", back.Secrets[0].Lost(), back.Secrets[1].Lost())
+		t.Errorf("lost: %v, %v; want true for inline values, false for a credential", back.Secrets[0].Lost(), back.Secrets[1].Lost())
 	}
 	whole := back.WithSecretValues(pod.SecretValues())
 	if diff := cmp.Diff(pod, whole); diff != "" {
@@ -69,6 +69,6 @@ func TestSecretsComeBack(t *testing.T) {
 		t.Error("the receiver was changed")
 	}
 	if (&Pod{}).SecretValues() != nil || back.WithSecretValues(nil) != &back {
-		t.Error("a pod without secrets is not what it was")
+		t.Error("a pod without secrets changed")
 	}
 }

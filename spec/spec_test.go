@@ -34,8 +34,8 @@ func readGood(t *testing.T, name string) *Pod {
 	return mustParse(t, file, string(data))
 }
 
-// TestRoundTrip holds that a pod comes back from its JSON as it was: the state
-// file is read without defaulting.
+// TestRoundTrip checks that a pod is the same after a JSON round trip: state
+// files are read without defaulting.
 func TestRoundTrip(t *testing.T) {
 	for _, name := range []string{"everything.toml", "web.toml", "manifest.yaml"} {
 		want := readGood(t, name)
@@ -48,18 +48,19 @@ func TestRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		if diff := cmp.Diff(want, got.WithSecretValues(want.SecretValues())); diff != "" {
-			t.Errorf("%s: not the same after a round trip (-want +got):\n%s", name, diff)
+			t.Errorf("%s: JSON round trip (-want +got):\n%s", name, diff)
 		}
 	}
 }
 
-// TestNoEmptyCollections holds what the round trip rests on: what is empty is nil.
+// TestNoEmptyCollections checks that empty collections are nil, which the JSON
+// round trip needs.
 func TestNoEmptyCollections(t *testing.T) {
 	p := mustParse(t, "web.toml", "name = \"web\"\nlabels = {}\nvolumes = []\nresources = { limits = {} }\n"+
 		podTail+"args = []\nenv = {}\n")
 	c := p.Containers[0]
 	if p.Labels != nil || p.Volumes != nil || p.Resources.Limits != nil || c.Args != nil || c.Env != nil {
-		t.Errorf("something empty is not nil: %+v", p)
+		t.Errorf("an empty collection is not nil: %+v", p)
 	}
 }
 
@@ -99,15 +100,15 @@ func TestBackoffOf(t *testing.T) {
 		pod, container *Backoff
 		want           Backoff
 	}{
-		{"the kubelet's", nil, nil, kubelet},
-		{"empty tables change nothing", &Backoff{}, &Backoff{}, kubelet},
-		{"the pod's", &Backoff{InitialSeconds: 1, Factor: 3}, nil, Backoff{1, 300, 3, 600}},
+		{"defaults of the kubelet", nil, nil, kubelet},
+		{"empty tables", &Backoff{}, &Backoff{}, kubelet},
+		{"pod", &Backoff{InitialSeconds: 1, Factor: 3}, nil, Backoff{1, 300, 3, 600}},
 		{
-			"the container's before the pod's, number by number",
+			"container before pod for each number",
 			&Backoff{InitialSeconds: 1, MaxSeconds: 5}, &Backoff{InitialSeconds: 2, ResetAfterSeconds: 7},
 			Backoff{2, 5, 2, 7},
 		},
-		{"never begins above the maximum", &Backoff{MaxSeconds: 4}, nil, Backoff{4, 4, 2, 600}},
+		{"initial at most maximum", &Backoff{MaxSeconds: 4}, nil, Backoff{4, 4, 2, 600}},
 	} {
 		p := &Pod{RestartBackoff: test.pod}
 		if got := p.BackoffOf(&Container{RestartBackoff: test.container}); got != test.want {
@@ -115,7 +116,7 @@ func TestBackoffOf(t *testing.T) {
 		}
 	}
 	if kubeletBackoff != kubelet {
-		t.Error("resolving changed the defaults")
+		t.Error("BackoffOf changed the defaults")
 	}
 }
 
@@ -149,26 +150,26 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("defaults (-want +got):\n%s", diff)
 	}
 	if cpu := c.Resources.Requests["cpu"]; cpu.MilliValue() != 100 {
-		t.Errorf("the written request became %s", cpu.String())
+		t.Errorf("the request became %s", cpu.String())
 	}
 }
 
-func TestWrittenZeroIsNoDefault(t *testing.T) {
+func TestZeroGracePeriod(t *testing.T) {
 	p := mustParse(t, "web.toml", "terminationGracePeriodSeconds = 0\n"+podTail)
 	if p.TerminationGracePeriodSeconds != 0 {
 		t.Errorf("a grace period of 0 became %v", p.TerminationGracePeriodSeconds)
 	}
 }
 
-func TestBadFileName(t *testing.T) {
+func TestInvalidFileName(t *testing.T) {
 	_, problems := Parse("/tmp/My Pod\n.toml", []byte(podTail))
 	if len(problems) != 1 || problems[0].Path != "name" || strings.Contains(problems.Error(), "\n") {
 		t.Errorf("got %q", problems.Error())
 	}
 }
 
-// TestTableForms holds that the + tables of a container are the Kubernetes
-// arrays by another spelling, and the hash says so too.
+// TestTableForms checks that the table forms of env and volumeMounts give the
+// same pod and the same hash as the Kubernetes arrays.
 func TestTableForms(t *testing.T) {
 	tables := mustParse(t, "web.toml", appWith("env.B = \"1\"\nenv.A.fieldRef.fieldPath = \"metadata.name\"\n"+
 		"volumeMounts = { v = \"/v\", w = { mountPath = \"/w\", readOnly = true } }\n"+twoVolumes))
@@ -179,8 +180,9 @@ func TestTableForms(t *testing.T) {
 	}
 }
 
-// TestBothForms: one container may have the array, and the next the table in dotted keys, of which no key is lost.
-func TestBothForms(t *testing.T) {
+// TestArrayAndTableFormInOneFile checks that no key is lost if one container has the array form of env and the next the table form
+// with dotted keys.
+func TestArrayAndTableFormInOneFile(t *testing.T) {
 	const container = "[[containers]]\nname = %q\nimage = \"i\"\n"
 	p := mustParse(t, "web.toml", fmt.Sprintf(container, "array")+"env = [{ name = \"A\", value = \"1\" }]\n"+
 		fmt.Sprintf(container, "table")+"env.B = \"2\"\nenv.C = \"3\"\nenv.D.fieldRef.fieldPath = \"metadata.name\"\n")
@@ -189,7 +191,7 @@ func TestBothForms(t *testing.T) {
 		t.Errorf("variables of the second container (-want +got):\n%s", diff)
 	}
 	if _, problems := Parse("web.toml", []byte("a = [{}]\n[[b]]\nc = [1]\n[[b]]\nc.d = 1\nc.d = 2\n")); len(problems) == 0 {
-		t.Error("a key that is there twice is taken")
+		t.Error("a duplicate key is accepted")
 	}
 }
 
@@ -204,36 +206,36 @@ func TestHash(t *testing.T) {
 		name, file, text   string
 		samePod, sameFirst bool
 	}{
-		{"the same by another spelling", "/a/web.toml", strings.ReplaceAll(appWith("resources = { limits = { cpu = 0.5 } }\nargs = [] # none\n"), "30", "30.0"), true, true},
-		{"a cluster's field", "/a/web.toml", "nodeSelector = {}\n" + appWith("resources.limits.cpu = 0.5"), true, true},
-		{"the default written", "/a/web.toml", "dnsPolicy = \"Default\"\n" + appWith("resources.limits.cpu = 0.5"), false, true},
-		{"another value of the pod", "/a/web.toml", strings.ReplaceAll(appWith("resources.limits.cpu = 0.5"), "30", "30.5"), false, true},
-		{"another value of the container", "/a/web.toml", appWith("resources.limits.cpu = 0.25"), false, false},
-		{"a string for a number", "/a/web.toml", strings.Replace(appWith("resources.limits.cpu = 0.5\nenv.A = \"1\""), "\"1\"", "\"true\"", 1), false, false},
+		{"same values in other notation", "/a/web.toml", strings.ReplaceAll(appWith("resources = { limits = { cpu = 0.5 } }\nargs = [] # none\n"), "30", "30.0"), true, true},
+		{"ignored field", "/a/web.toml", "nodeSelector = {}\n" + appWith("resources.limits.cpu = 0.5"), true, true},
+		{"explicit default", "/a/web.toml", "dnsPolicy = \"Default\"\n" + appWith("resources.limits.cpu = 0.5"), false, true},
+		{"other value of the pod", "/a/web.toml", strings.ReplaceAll(appWith("resources.limits.cpu = 0.5"), "30", "30.5"), false, true},
+		{"other value of the container", "/a/web.toml", appWith("resources.limits.cpu = 0.25"), false, false},
+		{"other value of env", "/a/web.toml", strings.Replace(appWith("resources.limits.cpu = 0.5\nenv.A = \"1\""), "\"1\"", "\"true\"", 1), false, false},
 	} {
 		p := mustParse(t, test.file, test.text)
 		if same := p.Hash == base.Hash; same != test.samePod {
-			t.Errorf("%s: the pod's hash is the same: %v", test.name, same)
+			t.Errorf("%s: equal pod hash: %v", test.name, same)
 		}
 		if same := p.Containers[0].Hash == base.Containers[0].Hash; same != test.sameFirst {
-			t.Errorf("%s: the container's hash is the same: %v", test.name, same)
+			t.Errorf("%s: equal container hash: %v", test.name, same)
 		}
 	}
-	// The same text means another folder when it is in another folder.
+	// A relative path depends on the directory of the file.
 	relative := volume("hostPath.path = \"data\"\n")
 	if mustParse(t, "/a/web.toml", relative).Hash == mustParse(t, "/b/web.toml", relative).Hash {
-		t.Error("relative paths from two folders have the same hash")
+		t.Error("relative paths in two directories have the same hash")
 	}
 	if manifest, file := mustParse(t, "a.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec: {containers: [{name: app, image: busybox}]}\n"),
 		mustParse(t, "a.toml", "name = \"web\"\n"+podTail); manifest.Hash != file.Hash {
-		t.Error("a manifest and the pod file of the same content have different hashes")
+		t.Error("a manifest and a pod file with the same content have different hashes")
 	}
 }
 
-// TestUnsupported holds the list against the good files: each of its fields is
-// one that a file can have, and each is refused.
+// TestUnsupported checks that each entry of notSupportedYet is a field, and that
+// it is rejected.
 func TestUnsupported(t *testing.T) {
-	told := map[string]bool{}
+	listed := map[string]bool{}
 	for _, name := range []string{"everything.toml", "interactive.toml"} {
 		file := filepath.Join("testdata", "good", name)
 		data, err := os.ReadFile(file)
@@ -243,22 +245,22 @@ func TestUnsupported(t *testing.T) {
 		_, _ = parse(file, data, func(root *node) Problems {
 			for _, line := range notSupportedYet {
 				field, _, _ := strings.Cut(line, "=")
-				told[field] = told[field] || has(root, field)
+				listed[field] = listed[field] || has(root, field)
 			}
 			if len(unsupported(root)) == 0 {
-				t.Errorf("%s: nothing is refused", name)
+				t.Errorf("%s: no field is rejected", name)
 			}
 			return nil
 		}, nil)
 	}
 	for _, line := range notSupportedYet {
-		if field, _, _ := strings.Cut(line, "="); !told[field] {
-			t.Errorf("%s: no good file has it; is it a field?", field)
+		if field, _, _ := strings.Cut(line, "="); !listed[field] {
+			t.Errorf("%s: not in a file of testdata/good; is it a field?", field)
 		}
 	}
 }
 
-// has tells whether a file sets a field that is written as in the list.
+// has reports whether a file sets a field, in the notation of notSupportedYet.
 func has(n *node, field string) bool {
 	if field == "" {
 		return true
@@ -279,8 +281,9 @@ func has(n *node, field string) bool {
 	return c != nil && has(c, strings.TrimPrefix(field[end:], "."))
 }
 
-// TestInert holds that a value that asks for nothing is no reason to refuse.
-func TestInert(t *testing.T) {
+// TestValuesWithoutEffect checks that unsupported fields are accepted with a value
+// that has no effect.
+func TestValuesWithoutEffect(t *testing.T) {
 	file := "name = \"web\"\nhostPID = false\nhostUsers = true\npriority = 0\nresources = {}\nsecurityContext = {}\n" +
 		podTail + "stdin = false\nenvFrom = []\nterminationMessagePolicy = \"File\"\n[[volumes]]\nname = \"v\"\nemptyDir.medium = \"\"\n"
 	if pod, problems := Parse("web.toml", []byte(file)); pod == nil {
@@ -293,8 +296,8 @@ func TestInert(t *testing.T) {
 	}
 }
 
-// TestSupportedNow holds what issue 2 needs against the list.
-func TestSupportedNow(t *testing.T) {
+// TestSupported checks that a file with common fields has no problems.
+func TestSupported(t *testing.T) {
 	file := `name = "web"
 labels = { app = "web" }
 annotations = { note = "x" }
@@ -351,7 +354,7 @@ func TestParseFile(t *testing.T) {
 		t.Errorf("got %+v, %v, %v", p, problems, err)
 	}
 	if _, _, err := ParseFile(filepath.Dir(file)); err == nil {
-		t.Error("a folder was read")
+		t.Error("a directory was read")
 	}
 }
 
@@ -360,13 +363,14 @@ func TestNearest(t *testing.T) {
 		"imgae": "image", "IMAGE": "image", "livenesProbe": "livenessProbe", "liveness": "", "x": "", "": "", strings.Repeat("a", 100): "",
 	} {
 		if got := nearest(name, []string{"image", "livenessProbe", "name"}); got != want {
-			t.Errorf("%q is taken for %q, want %q", name, got, want)
+			t.Errorf("nearest to %q: %q, want %q", name, got, want)
 		}
 	}
 }
 
-// TestNothingPrintsControlCharacters holds that hostile text reaches no terminal.
-func TestNothingPrintsControlCharacters(t *testing.T) {
+// TestProblemsHaveNoControlCharacters checks that hostile text cannot control the
+// terminal.
+func TestProblemsHaveNoControlCharacters(t *testing.T) {
 	const escape = `\u001b[2J`
 	for _, file := range []string{
 		`"` + escape + `" = 1`, `name = "` + escape + `"`, `restartPolicy = "` + escape + `"`,
@@ -376,7 +380,7 @@ func TestNothingPrintsControlCharacters(t *testing.T) {
 	} {
 		_, problems := parse("web\x1b.toml", []byte(file), nothingUnsupported, nil)
 		if text := report(problems); text == "" || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' }) {
-			t.Errorf("%q is told as %q", file, text)
+			t.Errorf("%q: problem %q", file, text)
 		}
 	}
 }

@@ -4,14 +4,14 @@ import (
 	"strings"
 )
 
-// nearest is the known name that a misspelled one most likely means, or "".
+// nearest returns the known name that is most similar to a misspelled one, or "".
 func nearest(name string, known []string) string {
-	const longest = 64 // bounds the work; no known name is longer
+	const longest = 64 // bounds the cost; no known name is longer
 	if name == "" || len(name) > longest {
 		return ""
 	}
 	lower := strings.ToLower(name)
-	best, distance := "", len(name)/3+2 // the first distance that is too far
+	best, distance := "", len(name)/3+2 // results must be below this distance
 	for _, k := range known {
 		if d := editDistance(lower, strings.ToLower(k), distance); d < distance {
 			best, distance = k, d
@@ -20,7 +20,7 @@ func nearest(name string, known []string) string {
 	return best
 }
 
-// didYouMean is a hint that names the nearest known name, or "".
+// didYouMean returns a hint with the nearest known name, or "".
 func didYouMean(name string, known []string) string {
 	if k := nearest(name, known); k != "" {
 		return "did you mean " + quote(k) + "?"
@@ -28,8 +28,8 @@ func didYouMean(name string, known []string) string {
 	return ""
 }
 
-// editDistance counts inserted, deleted, replaced and swapped bytes; limit
-// stands for anything at or above it.
+// editDistance is the number of inserted, deleted, replaced and transposed
+// bytes, at most limit.
 func editDistance(a, b string, limit int) int {
 	if len(a)-len(b) >= limit || len(b)-len(a) >= limit {
 		return limit
@@ -63,15 +63,20 @@ func setOf(names ...string) map[string]bool {
 	return set
 }
 
-// either joins allowed values as a sentence does.
-func either(values []string) string {
+// quotedList returns the values in quotes, with commas between them.
+func quotedList(values []string) string {
 	quoted := make([]string, 0, len(values))
 	for _, v := range values {
 		quoted = append(quoted, quote(v))
 	}
-	if len(quoted) < 2 {
-		return strings.Join(quoted, "")
+	return strings.Join(quoted, ", ")
+}
+
+// alternatives returns the names as in "a, b or c".
+func alternatives(names []string) string {
+	last := len(names) - 1
+	if last < 1 {
+		return strings.Join(names, "")
 	}
-	last := len(quoted) - 1
-	return strings.Join(quoted[:last], ", ") + " or " + quoted[last]
+	return strings.Join(names[:last], ", ") + " or " + names[last]
 }

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// safeSysctls are the kernel parameters that any pod may set: each belongs to one of the pod's own namespaces, and none
-// lets a pod harm another, or use more than it is given. They are Kubernetes' (its pod security standards and the kubelet's
-// list), without its look at the kernel's version: where the kernel has not got one, the sandbox says so.
+// safeSysctls are the sysctls that any pod can set: they are namespaced and cannot affect other pods. The list is that of the
+// Pod Security Standards and of the kubelet (sysctl.SafeSysctlAllowlist). Unlike the kubelet, Podstead does not check the
+// kernel version: if the kernel does not have a sysctl, the creation of the sandbox fails.
 var safeSysctls = []string{
 	"kernel.shm_rmid_forced",
 	"net.ipv4.ip_local_port_range",
@@ -23,9 +23,9 @@ var safeSysctls = []string{
 	"net.ipv4.tcp_wmem",
 }
 
-// SysctlName is the name of a kernel parameter with dots between its parts, of which a part may hold a slash, as in
-// "net.ipv4.conf.eno2/100.rp_filter". The first separator tells how a name is written: after a slash, dots and slashes
-// change places; else it stays as it is (sysctl.d(5), and the kubelet).
+// SysctlName returns the name of a sysctl with dots as separators. A part can contain a slash, as in
+// "net.ipv4.conf.eno2/100.rp_filter". If the first separator of the argument is a slash, dots and slashes are swapped
+// (sysctl.d(5); Kubernetes: NormalizeName).
 func SysctlName(name string) string {
 	if i := strings.IndexAny(name, "./"); i < 0 || name[i] == '.' {
 		return name
@@ -33,7 +33,7 @@ func SysctlName(name string) string {
 	return swapSeparators(name)
 }
 
-// SysctlPath is the path of a kernel parameter below /proc/sys.
+// SysctlPath returns the path of a sysctl below /proc/sys.
 func SysctlPath(name string) string { return swapSeparators(SysctlName(name)) }
 
 func swapSeparators(name string) string {
@@ -48,8 +48,8 @@ func swapSeparators(name string) string {
 	}, name)
 }
 
-// SysctlNamespace is the kind of namespace that a kernel parameter, in either spelling, belongs to: "net", "ipc", or "" for
-// one of the machine as a whole, which no pod can have a value of its own of.
+// SysctlNamespace returns the kind of namespace of a sysctl: "net", "ipc", or "" if it is not namespaced. A pod cannot set the
+// latter.
 func SysctlNamespace(name string) string {
 	name = SysctlName(name)
 	switch {
@@ -62,8 +62,8 @@ func SysctlNamespace(name string) string {
 	return ""
 }
 
-// UnsafeSysctls are the names (in the form of [SysctlName], in the order of the file) of
-// the kernel parameters that the pod sets and that are not on the safe list: it may run only where they are allowed.
+// UnsafeSysctls returns the sysctls of the pod that are not on the safe list, in the form of [SysctlName] and in the order of
+// the file. Admission rejects the pod unless the configuration allows them.
 func (p *Pod) UnsafeSysctls() []string {
 	if p.SecurityContext == nil {
 		return nil

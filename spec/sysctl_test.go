@@ -29,14 +29,14 @@ func TestSysctlNames(t *testing.T) {
 
 func TestUnsafeSysctls(t *testing.T) {
 	if got := (&Pod{}).UnsafeSysctls(); got != nil {
-		t.Errorf("of a pod that sets none: %q", got)
+		t.Errorf("pod without sysctls: %q", got)
 	}
 	p := &Pod{SecurityContext: &PodSecurityContext{}}
 	for _, name := range safeSysctls {
 		p.SecurityContext.Sysctls = append(p.SecurityContext.Sysctls, Sysctl{Name: name}, Sysctl{Name: SysctlPath(name)})
 	}
 	if got := p.UnsafeSysctls(); got != nil {
-		t.Errorf("of a pod that sets those of the safe list: %q", got)
+		t.Errorf("pod with safe sysctls: %q", got)
 	}
 	p.SecurityContext.Sysctls = []Sysctl{
 		{Name: "net/core/somaxconn"}, {Name: "net.ipv4.tcp_syncookies"}, {Name: "kernel.msgmax"}, {Name: "kernel.panic"},

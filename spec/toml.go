@@ -15,7 +15,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 )
 
-// syntaxError is a file that cannot be read as TOML or YAML at all.
+// syntaxError is a problem after which nothing of a file can be read.
 type syntaxError struct {
 	at            position
 	message, hint string
@@ -27,18 +27,23 @@ func (e *syntaxError) problems() Problems {
 	return Problems{{Line: e.at.line, Column: e.at.column, Message: e.message, Hint: e.hint}}
 }
 
-var tooLarge = &syntaxError{at: position{1, 1}, message: fmt.Sprintf("is larger than %d bytes", maxFileBytes)}
+var tooLarge = &syntaxError{at: position{1, 1}, message: fmt.Sprintf("file is larger than %d bytes", maxFileBytes)}
 
-// errShape means that a definition contradicts an earlier one. The value library
-// tells most of them in better words, but lets some pass.
-var errShape = errors.New("is not TOML: the key contradicts an earlier definition")
+// errShape means that a definition contradicts an earlier one. BurntSushi/toml
+// has better messages for most of these cases, but accepts some of them.
+var errShape = errors.New("invalid TOML: the key conflicts with an earlier definition")
 
-// readTOML gives the values as BurntSushi/toml reads them, at the places where
-// go-toml saw them. The places come first: their limits keep a hostile file
-// away from the value library, which has none.
+// readTOML returns the values that BurntSushi/toml decodes at the positions that
+// the syntax tree of go-toml has. It parses the file twice, for two reasons:
+//
+//   - BurntSushi/toml has no public position of a value: MetaData has keys and
+//     types only, and ParseError the position of syntax errors only.
+//   - BurntSushi/toml has no limits. The tree is read first and has limits for
+//     depth, key length and number of values, so that a hostile file does not
+//     reach the decoder (TestHostileFiles).
 func readTOML(data []byte) (*node, *syntaxError) {
 	if at := invalidUTF8(data); at >= 0 {
-		return nil, &syntaxError{at: positionAt(lineStarts(data), at), message: "is not valid UTF-8"}
+		return nil, &syntaxError{at: positionAt(lineStarts(data), at), message: "file must be valid UTF-8"}
 	}
 	r := &tomlReader{data: data, lines: lineStarts(data), root: newTable(nil)}
 	r.root.at = position{1, 1}
@@ -53,19 +58,21 @@ func readTOML(data []byte) (*node, *syntaxError) {
 	if r.shape != nil {
 		return nil, r.shape
 	}
-	n := fill(r.root, values)
-	if n != nil {
-		n = r.fillAgain()
+	mismatch := fill(r.root, values)
+	if mismatch != nil {
+		mismatch = r.refill()
 	}
-	if n != nil {
-		return nil, &syntaxError{at: n.at, message: "is not understood by both TOML readers alike"}
+	if mismatch != nil {
+		return nil, &syntaxError{at: mismatch.at, message: "invalid TOML: the value does not match the syntax tree"}
 	}
 	return r.root, nil
 }
 
-// fillAgain fills the tree with the values that go-toml reads. BurntSushi/toml 1.6.0 loses keys of a table that is written with
-// dotted keys, where an earlier element of the same array of tables has an array by the table's name: env of two containers.
-func (r *tomlReader) fillAgain() *node {
+// refill fills the tree with the values that go-toml decodes, where those of BurntSushi/toml do not match the tree.
+// BurntSushi/toml 1.6.0 loses keys of a table with dotted keys if an earlier element of the same array of tables has an array
+// under the name of the table, for example env of two containers (TestArrayAndTableFormInOneFile). This third pass is for such
+// files only.
+func (r *tomlReader) refill() *node {
 	var values map[string]any
 	if err := pelletier.Unmarshal(r.data, &values); err != nil {
 		return r.root
@@ -104,7 +111,7 @@ func (r *tomlReader) read() *syntaxError {
 		if limit, ok := errors.AsType[*syntaxError](err); ok {
 			return limit
 		}
-		// Go on: the limits must have seen the whole file.
+		// Continue: the limits must be checked for the whole file.
 		if r.shape == nil {
 			key := e.Key()
 			key.Next()
@@ -124,11 +131,11 @@ func (r *tomlReader) read() *syntaxError {
 var bareString = regexp.MustCompile(`^\s*([A-Za-z0-9_.-]+)\s*=\s*([A-Za-z/.][^"'\[\]{}#]*?)\s*(#.*)?$`)
 
 func (r *tomlReader) syntaxError(offset int, message string) *syntaxError {
-	e := &syntaxError{at: r.positionAt(offset), message: "is not TOML: " + message}
+	e := &syntaxError{at: r.positionAt(offset), message: "invalid TOML: " + message}
 	start := r.lines[e.at.line-1]
 	line, _, _ := bytes.Cut(r.data[start:], []byte("\n"))
 	if m := bareString.FindSubmatch(line); m != nil && len(line) < 200 {
-		e.hint = fmt.Sprintf("a string needs quotes: write %s = %q", m[1], m[2])
+		e.hint = fmt.Sprintf("put strings in quotes: %s = %q", m[1], m[2])
 	}
 	return e
 }
@@ -136,13 +143,14 @@ func (r *tomlReader) syntaxError(offset int, message string) *syntaxError {
 func (r *tomlReader) valueError(err error) *syntaxError {
 	var parse toml.ParseError
 	if !errors.As(err, &parse) {
-		return &syntaxError{at: position{1, 1}, message: "is not TOML: " + printable(err.Error())}
+		return &syntaxError{at: position{1, 1}, message: "invalid TOML: " + printable(err.Error())}
 	}
 	offset := min(max(parse.Position.Start, 0), len(r.data))
-	return &syntaxError{at: r.positionAt(offset), message: "is not TOML: " + strings.TrimSuffix(printable(parse.Message), ".")}
+	return &syntaxError{at: r.positionAt(offset), message: "invalid TOML: " + strings.TrimSuffix(printable(parse.Message), ".")}
 }
 
-// header finds or makes the table that a [header] or [[header]] opens.
+// header returns the table that a [header] or [[header]] opens, and creates it
+// if necessary.
 func (r *tomlReader) header(e *unstable.Node) (*node, error) {
 	t := r.root
 	bytes := 0
@@ -162,7 +170,8 @@ func (r *tomlReader) header(e *unstable.Node) (*node, error) {
 	return nil, errShape
 }
 
-// open makes c, the last step of a header below t, the open table.
+// open handles the last key of a header below t: it returns c for a [header] and
+// a new element for a [[header]].
 func (r *tomlReader) open(t, c *node, key *unstable.Node, array bool) (*node, error) {
 	at := r.position(key)
 	if !array {
@@ -173,7 +182,7 @@ func (r *tomlReader) open(t, c *node, key *unstable.Node, array bool) (*node, er
 		return c, nil
 	}
 	list := t.child(string(key.Data))
-	if list.kind == kindTable { // made by this very step
+	if list.kind == kindTable { // created by step for this header
 		if len(list.items) > 0 {
 			return nil, errShape
 		}
@@ -186,12 +195,12 @@ func (r *tomlReader) open(t, c *node, key *unstable.Node, array bool) (*node, er
 	return item, r.count(item)
 }
 
-// step goes from a table to the table under one key, the last one of an array,
-// and makes it if it is not there.
+// step returns the table under a key of t: a new one if the key does not exist,
+// the last element if it is an array.
 func (r *tomlReader) step(t *node, key *unstable.Node, pathBytes int) (*node, error) {
 	at := r.position(key)
 	if pathBytes > maxPathBytes {
-		return nil, &syntaxError{at: at, message: fmt.Sprintf("a key is longer than %d bytes", maxPathBytes)}
+		return nil, &syntaxError{at: at, message: fmt.Sprintf("key must not be longer than %d bytes", maxPathBytes)}
 	}
 	c := t.child(string(key.Data))
 	if c == nil {
@@ -224,7 +233,7 @@ func (r *tomlReader) keyValue(t *node, e *unstable.Node) error {
 		}
 		at := r.position(key)
 		if bytes > maxPathBytes {
-			return &syntaxError{at: at, message: fmt.Sprintf("a key is longer than %d bytes", maxPathBytes)}
+			return &syntaxError{at: at, message: fmt.Sprintf("key must not be longer than %d bytes", maxPathBytes)}
 		}
 		v := &node{at: at, keyAt: at, depth: t.depth + 1}
 		if t.child(string(key.Data)) != nil {
@@ -236,7 +245,7 @@ func (r *tomlReader) keyValue(t *node, e *unstable.Node) error {
 	return errShape
 }
 
-// setValue gives a node its kind and items; fill adds the scalars.
+// setValue sets the kind and the items of a node. fill sets the scalars later.
 func (r *tomlReader) setValue(v *node, n *unstable.Node) error {
 	if err := r.count(v); err != nil {
 		return err
@@ -273,16 +282,24 @@ func (r *tomlReader) setValue(v *node, n *unstable.Node) error {
 
 func (r *tomlReader) count(n *node) error {
 	if r.nodes++; r.nodes > maxNodes {
-		return &syntaxError{at: n.at, message: fmt.Sprintf("has more than %d keys and values", maxNodes)}
+		return tooManyNodes(n)
 	}
 	if n.depth > maxDepth {
-		return &syntaxError{at: n.at, message: fmt.Sprintf("is nested more than %d levels deep", maxDepth)}
+		return tooDeep(n)
 	}
 	return nil
 }
 
-// fill sets the scalars of a tree; it returns a node whose shape the values do
-// not share, nil if there is none.
+func tooManyNodes(n *node) *syntaxError {
+	return &syntaxError{at: n.at, message: fmt.Sprintf("file must not have more than %d keys and values", maxNodes)}
+}
+
+func tooDeep(n *node) *syntaxError {
+	return &syntaxError{at: n.at, message: fmt.Sprintf("must not be nested more than %d levels deep", maxDepth)}
+}
+
+// fill sets the scalars of a tree. It returns the first node whose shape differs
+// from that of the values, or nil.
 func fill(n *node, value any) *node {
 	switch v := value.(type) {
 	case map[string]any:
@@ -371,7 +388,7 @@ func invalidUTF8(data []byte) int {
 	return -1
 }
 
-// printable escapes the control characters of a library's message.
+// printable escapes the control characters of a message.
 func printable(s string) string {
 	q := fmt.Sprintf("%q", s)
 	if len(q) == len(s)+2 {

@@ -2,112 +2,152 @@ package spec
 
 import "iter"
 
-// Pod is one pod file, flattened as the file is. Its JSON is what the state
-// file keeps and reads back unchanged. A Pod that [Parse] returned is shared
-// and must not be modified.
+// Pod is a pod file. It has the fields of metadata and spec of a Kubernetes Pod in one table.
+//
+// Its JSON is part of the state file and is read back unchanged. A Pod that [Parse] returned is shared and must not be modified.
+//
+// docs/reference/pod-file.md is generated from the comments of types and fields in this package: of a type the first paragraph, of
+// a field all sentences but those with a Go name in brackets.
 type Pod struct {
-	// Name is a DNS label; the file's base name where the file gives none.
-	Name        string            `json:"name"`
-	Labels      map[string]string `json:"labels,omitempty"`
+	// Name of the pod, a DNS label. Default: the base name of the pod file.
+	Name string `json:"name"`
+	// Labels for selectors (`-l`) and the downward API.
+	Labels map[string]string `json:"labels,omitempty"`
+	// Annotations for tools and the downward API, at most 256 KiB in total.
 	Annotations map[string]string `json:"annotations,omitempty"`
 
+	// When the containers of the pod are restarted. Default: `Always`.
 	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
-	// TerminationGracePeriodSeconds is 30 unless written; zero is a value.
+	// Time to stop before the containers are killed; 0 kills them at once. Default: 30.
 	TerminationGracePeriodSeconds Seconds `json:"terminationGracePeriodSeconds"`
-	// ActiveDeadlineSeconds is nil for no deadline, else greater than zero.
+	// Time since the start after which the pod fails, greater than 0. Default: no limit.
 	ActiveDeadlineSeconds *Seconds `json:"activeDeadlineSeconds,omitempty"`
-	// RestartBackoff holds only what the file sets; use [Pod.BackoffOf].
+	// Restart back-off of all containers that do not set their own. Default: that of the kubelet. [Pod.BackoffOf] resolves it.
 	RestartBackoff *Backoff `json:"restartBackoff,omitempty"`
 
+	// Containers that run one after the other before `containers`; those with `restartPolicy = "Always"` are sidecars.
 	InitContainers []Container `json:"initContainers,omitempty"`
-	Containers     []Container `json:"containers,omitempty"`
-	Volumes        []Volume    `json:"volumes,omitempty"`
+	// Containers of the pod. At least one is required, at most 64 including init containers.
+	Containers []Container `json:"containers,omitempty"`
+	// Volumes that containers can mount.
+	Volumes []Volume `json:"volumes,omitempty"`
 
-	// EphemeralContainers were added to the running pod; no file has them, nor
-	// the state: whoever keeps them beside the pod puts them here for others.
+	// Ephemeral containers were added to the running pod. They are neither in the file nor in the state; callers that
+	// keep them set this field on a copy.
 	EphemeralContainers []Container `json:"ephemeralContainers,omitempty" podfile:"-"`
 
-	// ImageArchives are absolute paths of OCI or Docker archives to import
-	// before the pod starts.
+	// OCI or Docker archives to import before the pod starts. Relative paths are relative to the pod file.
 	ImageArchives []string `json:"imageArchives,omitempty"`
-	// WaitFor names what must be true before the pod starts, as "kind:object".
+	// Conditions to wait for before the pod starts: `pod:NAME:ready`, `pod:NAME:succeeded`, `path:PATH`, `mount:PATH`,
+	// `dns:NAME`, `network-online`, `time-synced`.
 	WaitFor []string `json:"waitFor,omitempty"`
-	// ConfigMaps and Secrets are the inline tables of the file.
+	// Inline config maps. They take precedence over the files of the same name on the host.
 	ConfigMaps []ConfigMap `json:"configMaps,omitempty"`
-	Secrets    []Secret    `json:"secrets,omitempty"`
+	// Inline secrets. They take precedence over the files of the same name on the host.
+	Secrets []Secret `json:"secrets,omitempty"`
 
-	HostNetwork           bool `json:"hostNetwork,omitempty"`
-	HostPID               bool `json:"hostPID,omitempty"`
-	HostIPC               bool `json:"hostIPC,omitempty"`
+	// Use the network namespace of the host. Default: false.
+	HostNetwork bool `json:"hostNetwork,omitempty"`
+	// Use the PID namespace of the host. Default: false.
+	HostPID bool `json:"hostPID,omitempty"`
+	// Use the IPC namespace of the host. Default: false.
+	HostIPC bool `json:"hostIPC,omitempty"`
+	// Share one PID namespace among all containers. Default: false.
 	ShareProcessNamespace bool `json:"shareProcessNamespace,omitempty"`
-	// HostUsers is nil for the default, true: no user namespace of its own.
-	HostUsers   *bool       `json:"hostUsers,omitempty"`
-	Hostname    string      `json:"hostname,omitempty"`
-	Subdomain   string      `json:"subdomain,omitempty"`
+	// False runs the pod in a user namespace. Default: true.
+	HostUsers *bool `json:"hostUsers,omitempty"`
+	// Host name in the pod, a DNS label. Default: the name of the pod.
+	Hostname string `json:"hostname,omitempty"`
+	// Subdomain of the host name, a DNS label. Default: none.
+	Subdomain string `json:"subdomain,omitempty"`
+	// Additional lines of /etc/hosts.
 	HostAliases []HostAlias `json:"hostAliases,omitempty"`
-	// DNSPolicy is DNSDefault or DNSNone: ClusterFirst is taken as Default.
-	DNSPolicy DNSPolicy  `json:"dnsPolicy,omitempty"`
+	// Base of /etc/resolv.conf. `ClusterFirst` and `ClusterFirstWithHostNet` are accepted as `Default`. Default: `Default`.
+	DNSPolicy DNSPolicy `json:"dnsPolicy,omitempty"`
+	// Additions to /etc/resolv.conf.
 	DNSConfig *DNSConfig `json:"dnsConfig,omitempty"`
 
-	SecurityContext  *PodSecurityContext `json:"securityContext,omitempty"`
-	ReadinessGates   []ReadinessGate     `json:"readinessGates,omitempty"`
-	ImagePullSecrets []ObjectReference   `json:"imagePullSecrets,omitempty"`
-	RuntimeClassName string              `json:"runtimeClassName,omitempty"`
-	Priority         *int32              `json:"priority,omitempty"`
-	// Resources bounds the pod as a whole.
+	// Security settings of the pod and defaults for its containers.
+	SecurityContext *PodSecurityContext `json:"securityContext,omitempty"`
+	// Additional conditions for readiness.
+	ReadinessGates []ReadinessGate `json:"readinessGates,omitempty"`
+	// Secrets with credentials for registries.
+	ImagePullSecrets []ObjectReference `json:"imagePullSecrets,omitempty"`
+	// Runtime class of the pod.
+	RuntimeClassName string `json:"runtimeClassName,omitempty"`
+	// Priority of the pod.
+	Priority *int32 `json:"priority,omitempty"`
+	// Pod-level requests and limits of `cpu` and `memory` (KEP-2837).
 	Resources Resources `json:"resources,omitzero"`
 
-	// Dir is the absolute folder of the pod file.
+	// Absolute directory of the pod file.
 	Dir string `json:"podFileDir,omitempty" podfile:"-"`
-	// Hash is "v1:" and a digest over what the file sets, before defaulting.
-	// Files that mean the same by a different spelling have the same hash.
+	// Hash is "v1:" and a digest of what the file sets, before defaulting. Files with equal values have equal hashes,
+	// independent of notation.
 	Hash string `json:"specHash,omitempty" podfile:"-"`
 }
 
-// Container is one entry of initContainers or containers.
+// Container is an entry of initContainers or containers.
 type Container struct {
-	Name  string `json:"name"`
+	// Name of the container, a DNS label that is unique in the pod. Required.
+	Name string `json:"name"`
+	// Image reference, such as `nginx:1.27`. Required.
 	Image string `json:"image"`
-	// ImagePullPolicy is empty where the file does not say: the default depends
-	// on the tag and on whether an archive brought the image.
+	// When to pull the image. Default: `Always` for the tag `latest`, unless an archive has the image, else `IfNotPresent`. It is
+	// empty after [Parse]: the default is resolved at pull time.
 	ImagePullPolicy PullPolicy `json:"imagePullPolicy,omitempty"`
-	// Command replaces the image's entrypoint, Args its arguments.
-	Command      []string        `json:"command,omitempty"`
-	Args         []string        `json:"args,omitempty"`
-	WorkingDir   string          `json:"workingDir,omitempty"`
-	Env          []EnvVar        `json:"env,omitempty"`
-	EnvFrom      []EnvFrom       `json:"envFrom,omitempty"`
-	Ports        []ContainerPort `json:"ports,omitempty"`
-	Resources    Resources       `json:"resources,omitzero"`
-	VolumeMounts []VolumeMount   `json:"volumeMounts,omitempty"`
+	// Entrypoint, not run in a shell; `$(NAME)` is expanded. Default: the entrypoint of the image.
+	Command []string `json:"command,omitempty"`
+	// Arguments of the entrypoint; `$(NAME)` is expanded. Default: the command of the image, unless `command` is set.
+	Args []string `json:"args,omitempty"`
+	// Working directory, an absolute path. Default: that of the image.
+	WorkingDir string `json:"workingDir,omitempty"`
+	// Environment variables, as a list or as a table `env.NAME = "value"`.
+	Env []EnvVar `json:"env,omitempty"`
+	// Config maps and secrets whose keys become environment variables.
+	EnvFrom []EnvFrom `json:"envFrom,omitempty"`
+	// Ports of the container. A port without `hostPort` is informational.
+	Ports []ContainerPort `json:"ports,omitempty"`
+	// Requests and limits of `cpu`, `memory` and `ephemeral-storage`.
+	Resources Resources `json:"resources,omitzero"`
+	// Mounts, as a list or as a table `volumeMounts.VOLUME = "/path"`.
+	VolumeMounts []VolumeMount `json:"volumeMounts,omitempty"`
 
-	LivenessProbe  *Probe     `json:"livenessProbe,omitempty"`
-	ReadinessProbe *Probe     `json:"readinessProbe,omitempty"`
-	StartupProbe   *Probe     `json:"startupProbe,omitempty"`
-	Lifecycle      *Lifecycle `json:"lifecycle,omitempty"`
+	// Restarts the container when it fails. Default: none.
+	LivenessProbe *Probe `json:"livenessProbe,omitempty"`
+	// Determines whether the container is ready. Default: none.
+	ReadinessProbe *Probe `json:"readinessProbe,omitempty"`
+	// Delays the other probes until it succeeds. Default: none.
+	StartupProbe *Probe `json:"startupProbe,omitempty"`
+	// Hooks and stop signal.
+	Lifecycle *Lifecycle `json:"lifecycle,omitempty"`
 
-	// RestartPolicy is empty for the pod's; Always on an init container makes it
-	// a sidecar.
+	// When the container is restarted; `Always` makes an init container a sidecar. Default: that of the pod.
 	RestartPolicy RestartPolicy `json:"restartPolicy,omitempty"`
-	// RestartPolicyRules are tried in order before RestartPolicy (KEP-5307).
+	// Rules by exit code, tried in order before `restartPolicy`, which is then required (KEP-5307). At most 20.
 	RestartPolicyRules []RestartRule `json:"restartPolicyRules,omitempty"`
-	// RestartBackoff holds only what the file sets; use [Pod.BackoffOf].
+	// Restart back-off of the container. Default: that of the pod. [Pod.BackoffOf] resolves it.
 	RestartBackoff *Backoff `json:"restartBackoff,omitempty"`
 
-	SecurityContext          *SecurityContext         `json:"securityContext,omitempty"`
-	TerminationMessagePath   string                   `json:"terminationMessagePath,omitempty"`
+	// Security settings of the container. They override those of the pod.
+	SecurityContext *SecurityContext `json:"securityContext,omitempty"`
+	// File in the container with the termination message. Default: `/dev/termination-log`.
+	TerminationMessagePath string `json:"terminationMessagePath,omitempty"`
+	// Source of the termination message. Default: `File`.
 	TerminationMessagePolicy TerminationMessagePolicy `json:"terminationMessagePolicy,omitempty"`
 
-	// Stdin, StdinOnce and TTY are refused by the unsupported pass.
-	Stdin     bool `json:"stdin,omitempty"`
+	// Keep standard input open.
+	Stdin bool `json:"stdin,omitempty"`
+	// Close standard input after the first attach.
 	StdinOnce bool `json:"stdinOnce,omitempty"`
-	TTY       bool `json:"tty,omitempty"`
+	// Allocate a terminal.
+	TTY bool `json:"tty,omitempty"`
 
-	// Hash is "v1:" and a digest over this container's table alone.
+	// Hash is "v1:" and a digest of the table of this container.
 	Hash string `json:"specHash,omitempty" podfile:"-"`
 }
 
-// RestartPolicy says after which ends a container starts again.
+// RestartPolicy tells when a container is restarted after it exited.
 type RestartPolicy string
 
 // The restart policies of a pod and of a container.
@@ -117,17 +157,17 @@ const (
 	RestartNever     RestartPolicy = "Never"
 )
 
-// PullPolicy says when an image is asked for at its registry.
+// PullPolicy tells when an image is pulled.
 type PullPolicy string
 
-// The pull policies; the empty one is resolved at pull time.
+// The pull policies. An empty policy is resolved at pull time.
 const (
 	PullAlways       PullPolicy = "Always"
 	PullIfNotPresent PullPolicy = "IfNotPresent"
 	PullNever        PullPolicy = "Never"
 )
 
-// TerminationMessagePolicy says where the message of an ended container is from.
+// TerminationMessagePolicy is the source of the termination message of a container.
 type TerminationMessagePolicy string
 
 // The termination message policies.
@@ -139,99 +179,129 @@ const (
 	defaultConfigFileMode            int32                    = 0o644
 )
 
-// Backoff paces restarts: the first is immediate, the next waits
-// InitialSeconds, each further one Factor times longer up to MaxSeconds. A run
-// of at least ResetAfterSeconds forgets all of it.
+// Backoff is a restart back-off. The first restart is immediate, the second is delayed by `initialSeconds`, and each further
+// one by `factor` times the delay before.
 type Backoff struct {
-	InitialSeconds    Seconds `json:"initialSeconds,omitempty"`
-	MaxSeconds        Seconds `json:"maxSeconds,omitempty"`
-	Factor            float64 `json:"factor,omitempty"`
+	// Delay of the second restart, greater than 0. Default: 10.
+	InitialSeconds Seconds `json:"initialSeconds,omitempty"`
+	// Maximum delay, greater than 0. Default: 300.
+	MaxSeconds Seconds `json:"maxSeconds,omitempty"`
+	// Growth of the delay, at least 1. Default: 2.
+	Factor float64 `json:"factor,omitempty"`
+	// Run time after which the back-off is reset, greater than 0. Default: 600.
 	ResetAfterSeconds Seconds `json:"resetAfterSeconds,omitempty"`
 }
 
-// RestartRule overrides the container's restart policy for some exit codes.
+// RestartRule overrides the restart policy of a container for a set of exit codes.
 type RestartRule struct {
-	// Action is "Restart" or "RestartAllContainers".
-	Action    string     `json:"action,omitempty"`
+	// `Restart` restarts the container, `RestartAllContainers` all containers of the pod. Required.
+	Action string `json:"action,omitempty"`
+	// Exit codes of the rule. Required.
 	ExitCodes *ExitCodes `json:"exitCodes,omitempty"`
 }
 
-// ExitCodes is a set of exit codes or, with the operator "NotIn", all others.
+// ExitCodes is a set of exit codes.
 type ExitCodes struct {
-	Operator string  `json:"operator,omitempty"`
-	Values   []int32 `json:"values,omitempty"`
+	// `In` or `NotIn`. Required.
+	Operator string `json:"operator,omitempty"`
+	// Exit codes, at most 255. Required.
+	Values []int32 `json:"values,omitempty"`
 }
 
-// EnvVar sets one variable, either to Value, in which $(NAME) is expanded when
-// the container starts, or from ValueFrom.
+// EnvVar is an environment variable. It has either a value or a source.
 type EnvVar struct {
-	Name      string        `json:"name"`
-	Value     string        `json:"value,omitempty"`
+	// Name of the variable. Required.
+	Name string `json:"name"`
+	// Value; `$(NAME)` is expanded, `$$(NAME)` gives `$(NAME)`. Default: empty.
+	Value string `json:"value,omitempty"`
+	// Source of the value. Default: none.
 	ValueFrom *EnvVarSource `json:"valueFrom,omitempty"`
 }
 
-// EnvVarSource has exactly one field set.
+// EnvVarSource is the source of an environment variable. Exactly one field is set.
 type EnvVarSource struct {
-	FieldRef         *FieldRef         `json:"fieldRef,omitempty"`
+	// Field of the pod.
+	FieldRef *FieldRef `json:"fieldRef,omitempty"`
+	// Request or limit of a container.
 	ResourceFieldRef *ResourceFieldRef `json:"resourceFieldRef,omitempty"`
-	ConfigMapKeyRef  *KeyRef           `json:"configMapKeyRef,omitempty"`
-	SecretKeyRef     *KeyRef           `json:"secretKeyRef,omitempty"`
+	// Key of a config map.
+	ConfigMapKeyRef *KeyRef `json:"configMapKeyRef,omitempty"`
+	// Key of a secret.
+	SecretKeyRef *KeyRef `json:"secretKeyRef,omitempty"`
 }
 
-// FieldRef selects a field of the pod itself, such as "metadata.name".
+// FieldRef selects a field of the pod.
 type FieldRef struct {
+	// `v1`. Default: `v1`.
 	APIVersion string `json:"apiVersion,omitempty"`
-	FieldPath  string `json:"fieldPath"`
+	// `metadata.name`, `metadata.namespace`, `metadata.uid`, `metadata.labels['KEY']`, `metadata.annotations['KEY']`; in env also
+	// `spec.nodeName`, `spec.serviceAccountName`, `status.hostIP`, `status.hostIPs`, `status.podIP`, `status.podIPs`; in volumes
+	// also `metadata.labels`, `metadata.annotations`. Required.
+	FieldPath string `json:"fieldPath"`
 }
 
-// ResourceFieldRef selects a request or limit of a container.
+// ResourceFieldRef selects a request or a limit of a container.
 type ResourceFieldRef struct {
-	// ContainerName is empty in env for the container itself.
+	// Name of the container. Required in volumes. Default in env: the container itself.
 	ContainerName string `json:"containerName,omitempty"`
-	Resource      string `json:"resource"`
-	// Divisor is nil for one.
+	// `limits.` or `requests.` and `cpu`, `memory` or `ephemeral-storage`. Required.
+	Resource string `json:"resource"`
+	// Unit of the value; the result is rounded up. Default: 1.
 	Divisor *Quantity `json:"divisor,omitempty"`
 }
 
-// KeyRef selects one key of a config map or secret.
+// KeyRef selects a key of a config map or a secret.
 type KeyRef struct {
-	Name     string `json:"name"`
-	Key      string `json:"key"`
-	Optional bool   `json:"optional,omitempty"`
+	// Name of the object. Required.
+	Name string `json:"name"`
+	// Key in the object. Required.
+	Key string `json:"key"`
+	// Start the container without the variable if the object or the key does not exist. Default: false.
+	Optional bool `json:"optional,omitempty"`
 }
 
-// EnvFrom sets a variable for every key of a config map or secret; exactly one
-// of the two references is set.
+// EnvFrom sets a variable for each key of a config map or a secret. Exactly one of the two references is set.
 type EnvFrom struct {
-	Prefix       string        `json:"prefix,omitempty"`
+	// Prefix of the variables. Default: empty.
+	Prefix string `json:"prefix,omitempty"`
+	// Config map.
 	ConfigMapRef *EnvReference `json:"configMapRef,omitempty"`
-	SecretRef    *EnvReference `json:"secretRef,omitempty"`
+	// Secret.
+	SecretRef *EnvReference `json:"secretRef,omitempty"`
 }
 
-// EnvReference names a config map or secret that may be allowed to be absent.
+// EnvReference names a config map or a secret.
 type EnvReference struct {
-	Name     string `json:"name"`
-	Optional bool   `json:"optional,omitempty"`
+	// Name of the object. Required.
+	Name string `json:"name"`
+	// Start the container without the variables if the object does not exist. Default: false.
+	Optional bool `json:"optional,omitempty"`
 }
 
-// ObjectReference names an object of the pod's namespace.
+// ObjectReference names an object.
 type ObjectReference struct {
+	// Name of the object. Required.
 	Name string `json:"name"`
 }
 
-// ContainerPort declares a port. Without HostPort it only documents and names it.
+// ContainerPort is a port of a container. A port with a host port is forwarded from the host.
 type ContainerPort struct {
-	Name          string   `json:"name,omitempty"`
-	ContainerPort int32    `json:"containerPort"`
-	HostPort      int32    `json:"hostPort,omitempty"`
-	HostIP        string   `json:"hostIP,omitempty"`
-	Protocol      Protocol `json:"protocol,omitempty"`
+	// Name of the port for probes and hooks, unique in the container. Default: none.
+	Name string `json:"name,omitempty"`
+	// Port in the pod, 1 to 65535. Required.
+	ContainerPort int32 `json:"containerPort"`
+	// Port of the host, 1 to 65535. Default: none; with `hostNetwork`, `containerPort`.
+	HostPort int32 `json:"hostPort,omitempty"`
+	// IP address of the host port. Default: all addresses of the host.
+	HostIP string `json:"hostIP,omitempty"`
+	// Transport protocol. Default: `TCP`.
+	Protocol Protocol `json:"protocol,omitempty"`
 }
 
-// Protocol is a transport protocol of a port.
+// Protocol is the transport protocol of a port.
 type Protocol string
 
-// The transport protocols; TCP is the default.
+// The transport protocols.
 const (
 	ProtocolTCP  Protocol = "TCP"
 	ProtocolUDP  Protocol = "UDP"
@@ -240,48 +310,57 @@ const (
 
 // ReadinessGate is a condition that must be True before the pod is ready.
 type ReadinessGate struct {
+	// Type of the condition, a qualified name. Required.
 	ConditionType string `json:"conditionType"`
 }
 
-// HostAlias is one line of /etc/hosts.
+// HostAlias is a line of /etc/hosts.
 type HostAlias struct {
-	IP        string   `json:"ip"`
+	// IP address. Required.
+	IP string `json:"ip"`
+	// Host names of the address. Required.
 	Hostnames []string `json:"hostnames,omitempty"`
 }
 
-// DNSPolicy says where resolv.conf begins.
+// DNSPolicy is the base of the pod's resolv.conf.
 type DNSPolicy string
 
-// The DNS policies: the machine's resolv.conf, or only what dnsConfig says.
+// The DNS policies: the resolv.conf of the host, or dnsConfig only.
 const (
 	DNSDefault DNSPolicy = "Default"
 	DNSNone    DNSPolicy = "None"
 )
 
-// DNSConfig is merged into what the DNS policy gives.
+// DNSConfig is merged with the result of the DNS policy.
 type DNSConfig struct {
-	Nameservers []string    `json:"nameservers,omitempty"`
-	Searches    []string    `json:"searches,omitempty"`
-	Options     []DNSOption `json:"options,omitempty"`
+	// IP addresses of DNS servers, at most 3. Required with `dnsPolicy = "None"`.
+	Nameservers []string `json:"nameservers,omitempty"`
+	// Search domains, at most 32.
+	Searches []string `json:"searches,omitempty"`
+	// Resolver options.
+	Options []DNSOption `json:"options,omitempty"`
 }
 
-// DNSOption is an option of resolv.conf, written name:value where it has one.
+// DNSOption is an option of resolv.conf.
 type DNSOption struct {
-	Name  string  `json:"name"`
+	// Name of the option, such as `ndots`. Required.
+	Name string `json:"name"`
+	// Value of the option. Default: none.
 	Value *string `json:"value,omitempty"`
 }
 
-// Resources are quantities by resource name: cpu, memory, ephemeral-storage.
+// Resources are requests and limits. The keys are `cpu`, `memory` and `ephemeral-storage`.
 type Resources struct {
+	// Requested amounts, such as `cpu = "250m"`. Default: the limits.
 	Requests ResourceList `json:"requests,omitempty"`
-	Limits   ResourceList `json:"limits,omitempty"`
+	// Maximum amounts, such as `memory = "64Mi"`. Default: no limits.
+	Limits ResourceList `json:"limits,omitempty"`
 }
 
 // ResourceList holds quantities by resource name.
 type ResourceList map[string]Quantity
 
-// everyContainer yields the init containers, then the containers, then those
-// that were added.
+// everyContainer yields the init containers, the app containers and the ephemeral containers.
 func (p *Pod) everyContainer() iter.Seq[*Container] {
 	return func(yield func(*Container) bool) {
 		for _, list := range [][]Container{p.InitContainers, p.Containers, p.EphemeralContainers} {

@@ -1,131 +1,169 @@
 package spec
 
-// Probe asks a container how it is; exactly one of the handlers is set. Every
-// number is filled in after parsing.
+// Probe checks a container periodically. Exactly one of the handlers is set.
 type Probe struct {
-	Exec      *ExecAction      `json:"exec,omitempty"`
-	HTTPGet   *HTTPGetAction   `json:"httpGet,omitempty"`
+	// Command that must exit with 0.
+	Exec *ExecAction `json:"exec,omitempty"`
+	// HTTP request that must be answered with a status from 200 to 399.
+	HTTPGet *HTTPGetAction `json:"httpGet,omitempty"`
+	// TCP connection that must be accepted.
 	TCPSocket *TCPSocketAction `json:"tcpSocket,omitempty"`
-	GRPC      *GRPCAction      `json:"grpc,omitempty"`
+	// gRPC health check that must return SERVING.
+	GRPC *GRPCAction `json:"grpc,omitempty"`
 
+	// Delay after the start of the container. Default: 0.
 	InitialDelaySeconds Seconds `json:"initialDelaySeconds,omitempty"`
-	PeriodSeconds       Seconds `json:"periodSeconds,omitempty"`
-	TimeoutSeconds      Seconds `json:"timeoutSeconds,omitempty"`
-	SuccessThreshold    int32   `json:"successThreshold,omitempty"`
-	FailureThreshold    int32   `json:"failureThreshold,omitempty"`
-	// TerminationGracePeriodSeconds is nil for the pod's, else greater than zero.
+	// Interval between two probes. Default: 10.
+	PeriodSeconds Seconds `json:"periodSeconds,omitempty"`
+	// Timeout of one probe. Default: 1.
+	TimeoutSeconds Seconds `json:"timeoutSeconds,omitempty"`
+	// Consecutive successes to succeed after a failure; must be 1 for liveness and startup probes. Default: 1.
+	SuccessThreshold int32 `json:"successThreshold,omitempty"`
+	// Consecutive failures to fail. Default: 3.
+	FailureThreshold int32 `json:"failureThreshold,omitempty"`
+	// Grace period after a failure of the probe, greater than 0; not for readiness probes. Default: that of the pod.
 	TerminationGracePeriodSeconds *Seconds `json:"terminationGracePeriodSeconds,omitempty"`
 }
 
-// Lifecycle holds the hooks of a container and the signal that asks it to end.
+// Lifecycle has the hooks and the stop signal of a container.
 type Lifecycle struct {
+	// Runs after the container started. If it fails, the container is killed. Default: none.
 	PostStart *LifecycleHandler `json:"postStart,omitempty"`
-	PreStop   *LifecycleHandler `json:"preStop,omitempty"`
-	// StopSignal is empty for the image's, which defaults to SIGTERM.
+	// Runs before the stop signal, within the grace period. Default: none.
+	PreStop *LifecycleHandler `json:"preStop,omitempty"`
+	// Signal that stops the container, such as `SIGINT`. Default: that of the image, else `SIGTERM`.
 	StopSignal string `json:"stopSignal,omitempty"`
 }
 
-// LifecycleHandler has exactly one field set.
+// LifecycleHandler is the action of a hook. Exactly one field is set.
 type LifecycleHandler struct {
-	Exec    *ExecAction    `json:"exec,omitempty"`
+	// Command to run in the container.
+	Exec *ExecAction `json:"exec,omitempty"`
+	// HTTP request to send.
 	HTTPGet *HTTPGetAction `json:"httpGet,omitempty"`
-	Sleep   *SleepAction   `json:"sleep,omitempty"`
+	// Time to wait.
+	Sleep *SleepAction `json:"sleep,omitempty"`
 }
 
-// ExecAction runs a command in the container, without a shell.
+// ExecAction runs a command in the container.
 type ExecAction struct {
+	// Command and arguments, not run in a shell. Required.
 	Command []string `json:"command,omitempty"`
 }
 
-// HTTPGetAction sends a request; Host is empty for the pod's address.
+// HTTPGetAction sends an HTTP GET request.
 type HTTPGetAction struct {
-	Path        string       `json:"path,omitempty"`
-	Port        Port         `json:"port"`
-	Host        string       `json:"host,omitempty"`
-	Scheme      string       `json:"scheme,omitempty"`
+	// Path and query. Default: `/`.
+	Path string `json:"path,omitempty"`
+	// Number, or name of a port of the container. Required.
+	Port Port `json:"port"`
+	// Host to connect to. Default: the address of the pod.
+	Host string `json:"host,omitempty"`
+	// `HTTP` or `HTTPS`; certificates are not verified. Default: `HTTP`.
+	Scheme string `json:"scheme,omitempty"`
+	// Headers of the request.
 	HTTPHeaders []HTTPHeader `json:"httpHeaders,omitempty"`
 }
 
-// HTTPHeader is one header line; a name may come more than once.
+// HTTPHeader is a header of a request. A name can occur more than once.
 type HTTPHeader struct {
-	Name  string `json:"name"`
+	// Name of the header. Required.
+	Name string `json:"name"`
+	// Value of the header. Default: empty.
 	Value string `json:"value"`
 }
 
-// TCPSocketAction opens a connection; Host is empty for the pod's address.
+// TCPSocketAction opens a TCP connection.
 type TCPSocketAction struct {
-	Port Port   `json:"port"`
+	// Number, or name of a port of the container. Required.
+	Port Port `json:"port"`
+	// Host to connect to. Default: the address of the pod.
 	Host string `json:"host,omitempty"`
 }
 
-// GRPCAction asks the gRPC health service; Service may be empty.
+// GRPCAction calls the gRPC health service (grpc.health.v1.Health).
 type GRPCAction struct {
-	Port    int32  `json:"port"`
+	// Port number. Required.
+	Port int32 `json:"port"`
+	// Service in the request. Default: empty.
 	Service string `json:"service,omitempty"`
 }
 
-// SleepAction waits; zero seconds are allowed.
+// SleepAction waits.
 type SleepAction struct {
+	// Time to wait, at most the grace period of the pod; 0 is allowed. Required.
 	Seconds Seconds `json:"seconds"`
 }
 
-// PodSecurityContext applies to every container that does not say otherwise.
+// PodSecurityContext has security settings of the pod. Containers can override those that SecurityContext has too.
 type PodSecurityContext struct {
-	// RunAsUser is nil for the image's user.
+	// UID of the processes. Default: the user of the image.
 	RunAsUser *int64 `json:"runAsUser,omitempty"`
-	// RunAsGroup is nil for the group that the image's /etc/passwd gives RunAsUser (0 where it does not), or the image's group.
+	// Primary GID of the processes. Default: with `runAsUser`, its group in /etc/passwd of the image or 0; else the group of the image.
 	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
-	// RunAsNonRoot refuses to start as root, or as a user of whom only a name is known.
+	// Reject containers that would run as root, or as a user with a name but no known UID. Default: false.
 	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`
-	// SupplementalGroups are further groups of every process.
+	// Supplementary GIDs of the processes.
 	SupplementalGroups []int64 `json:"supplementalGroups,omitempty"`
-	// SupplementalGroupsPolicy is "Merge", also where it is empty: with the user's groups from the image's /etc/group; or
-	// "Strict": without them (KEP-3619).
+	// `Merge` adds the groups of the user in /etc/group of the image, `Strict` does not (KEP-3619). Default: `Merge`.
 	SupplementalGroupsPolicy string `json:"supplementalGroupsPolicy,omitempty"`
-	FSGroup                  *int64 `json:"fsGroup,omitempty"`
-	FSGroupChangePolicy      string `json:"fsGroupChangePolicy,omitempty"`
-	// Sysctls are set when the pod starts. Those that are not on Kubernetes' safe list must be allowed by the machine.
+	// GID that owns the volumes of the pod, and supplementary GID of the processes. Default: none.
+	FSGroup *int64 `json:"fsGroup,omitempty"`
+	// `Always` changes the ownership of volumes at every start, `OnRootMismatch` if their root differs. Default: `Always`.
+	FSGroupChangePolicy string `json:"fsGroupChangePolicy,omitempty"`
+	// Namespaced kernel parameters. Unsafe ones must be allowed in the configuration (`policy.allowedUnsafeSysctls`).
 	Sysctls []Sysctl `json:"sysctls,omitempty"`
-	// SeccompProfile is nil for RuntimeDefault. The file of a Localhost profile lies in the folder seccomp of the configuration.
+	// Seccomp profile. Files of `Localhost` profiles are in `seccomp/` of the configuration directory. Default: `RuntimeDefault`.
 	SeccompProfile *SecurityProfile `json:"seccompProfile,omitempty"`
-	// AppArmorProfile is nil for RuntimeDefault, which is none on a machine without AppArmor. A Localhost profile must be loaded.
+	// AppArmor profile. `Localhost` profiles must be loaded. Default: `RuntimeDefault`, if the host has AppArmor.
 	AppArmorProfile *SecurityProfile `json:"appArmorProfile,omitempty"`
 }
 
-// SecurityContext is a container's own; a field that is nil or empty is the pod's.
+// SecurityContext has security settings of a container. Fields that the pod has too default to those of the pod.
 type SecurityContext struct {
-	// Privileged gives all capabilities and devices, hides nothing of /proc and /sys, and drops the default profiles.
+	// All capabilities and devices, no masked paths and no default profiles. Default: false.
 	Privileged *bool `json:"privileged,omitempty"`
-	// AllowPrivilegeEscalation is true unless it is set; false stops setuid programs and file capabilities (no_new_privs).
-	AllowPrivilegeEscalation *bool         `json:"allowPrivilegeEscalation,omitempty"`
-	Capabilities             *Capabilities `json:"capabilities,omitempty"`
-	RunAsUser                *int64        `json:"runAsUser,omitempty"`
-	RunAsGroup               *int64        `json:"runAsGroup,omitempty"`
-	RunAsNonRoot             *bool         `json:"runAsNonRoot,omitempty"`
-	// ReadOnlyRootFilesystem leaves volumes as they are.
+	// False sets no_new_privs, which disables setuid programs and file capabilities. Default: true.
+	AllowPrivilegeEscalation *bool `json:"allowPrivilegeEscalation,omitempty"`
+	// Capabilities to add and to drop.
+	Capabilities *Capabilities `json:"capabilities,omitempty"`
+	// UID of the processes. Default: that of the pod.
+	RunAsUser *int64 `json:"runAsUser,omitempty"`
+	// Primary GID of the processes. Default: that of the pod.
+	RunAsGroup *int64 `json:"runAsGroup,omitempty"`
+	// Reject the container if it would run as root. Default: that of the pod.
+	RunAsNonRoot *bool `json:"runAsNonRoot,omitempty"`
+	// Mount the root filesystem read-only; volumes are not affected. Default: false.
 	ReadOnlyRootFilesystem *bool `json:"readOnlyRootFilesystem,omitempty"`
-	// ProcMount is "Default", also where it is empty, or "Unmasked": nothing of /proc and /sys is hidden or read-only.
-	ProcMount       string           `json:"procMount,omitempty"`
-	SeccompProfile  *SecurityProfile `json:"seccompProfile,omitempty"`
+	// `Default`, or `Unmasked` for /proc and /sys without masked and read-only paths; requires `hostUsers = false`. Default: `Default`.
+	ProcMount string `json:"procMount,omitempty"`
+	// Seccomp profile. Default: that of the pod.
+	SeccompProfile *SecurityProfile `json:"seccompProfile,omitempty"`
+	// AppArmor profile. Default: that of the pod.
 	AppArmorProfile *SecurityProfile `json:"appArmorProfile,omitempty"`
 }
 
-// Capabilities are names without the prefix CAP_; ALL stands for every one that
-// the daemon has. ALL is added before it is dropped, and both before the others.
+// Capabilities are Linux capabilities without the prefix CAP_. `ALL` means all capabilities of the daemon; it is applied before
+// the others.
 type Capabilities struct {
-	Add  []string `json:"add,omitempty"`
+	// Capabilities to add to the default set, such as `NET_ADMIN`.
+	Add []string `json:"add,omitempty"`
+	// Capabilities to drop, such as `ALL`.
 	Drop []string `json:"drop,omitempty"`
 }
 
-// SecurityProfile selects a seccomp or AppArmor profile: RuntimeDefault,
-// Unconfined, or Localhost with the profile's name.
+// SecurityProfile selects a seccomp or an AppArmor profile.
 type SecurityProfile struct {
-	Type             string  `json:"type"`
+	// `RuntimeDefault`, `Unconfined` or `Localhost`. Required.
+	Type string `json:"type"`
+	// Seccomp: path of the profile file. AppArmor: name of the loaded profile. Required for `Localhost`, not allowed otherwise.
 	LocalhostProfile *string `json:"localhostProfile,omitempty"`
 }
 
-// Sysctl is a kernel parameter of the pod's namespaces.
+// Sysctl is a kernel parameter in the namespaces of the pod.
 type Sysctl struct {
-	Name  string `json:"name"`
+	// Name with dots or slashes, such as `net.core.somaxconn`. Required.
+	Name string `json:"name"`
+	// Value. Required.
 	Value string `json:"value"`
 }

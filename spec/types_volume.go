@@ -1,37 +1,47 @@
 package spec
 
-// Volume is a named source of files; exactly one of the source fields is set.
+// Volume is a volume of the pod. Exactly one of the sources is set.
 type Volume struct {
-	Name                  string             `json:"name"`
-	EmptyDir              *EmptyDirVolume    `json:"emptyDir,omitempty"`
-	HostPath              *HostPathVolume    `json:"hostPath,omitempty"`
-	PersistentVolumeClaim *ClaimVolume       `json:"persistentVolumeClaim,omitempty"`
-	ConfigMap             *ConfigMapVolume   `json:"configMap,omitempty"`
-	Secret                *SecretVolume      `json:"secret,omitempty"`
-	Projected             *ProjectedVolume   `json:"projected,omitempty"`
-	DownwardAPI           *DownwardAPIVolume `json:"downwardAPI,omitempty"`
-	Image                 *ImageVolume       `json:"image,omitempty"`
+	// Name of the volume, a DNS label that is unique in the pod. Required.
+	Name string `json:"name"`
+	// Empty directory that is deleted with the pod.
+	EmptyDir *EmptyDirVolume `json:"emptyDir,omitempty"`
+	// File or directory of the host.
+	HostPath *HostPathVolume `json:"hostPath,omitempty"`
+	// Named volume on this host that outlives the pod.
+	PersistentVolumeClaim *ClaimVolume `json:"persistentVolumeClaim,omitempty"`
+	// Keys of a config map as files.
+	ConfigMap *ConfigMapVolume `json:"configMap,omitempty"`
+	// Keys of a secret as files in a tmpfs.
+	Secret *SecretVolume `json:"secret,omitempty"`
+	// Several sources in one directory.
+	Projected *ProjectedVolume `json:"projected,omitempty"`
+	// Fields of the pod as files.
+	DownwardAPI *DownwardAPIVolume `json:"downwardAPI,omitempty"`
+	// Read-only content of an image.
+	Image *ImageVolume `json:"image,omitempty"`
 }
 
-// EmptyDirVolume begins empty and lives as long as the pod's UID.
+// EmptyDirVolume is an empty directory. It is kept across restarts of containers and deleted with the pod.
 type EmptyDirVolume struct {
-	// Medium is "" for the disk or "Memory" for a tmpfs.
+	// `Memory` for a tmpfs, empty for the disk. Default: empty.
 	Medium string `json:"medium,omitempty"`
-	// SizeLimit is nil for no limit.
+	// Maximum size; the pod is evicted if a volume on the disk exceeds it. Default: no limit.
 	SizeLimit *Quantity `json:"sizeLimit,omitempty"`
 }
 
-// HostPathVolume is a path of the machine.
+// HostPathVolume is a file or directory of the host.
 type HostPathVolume struct {
-	// Path is absolute after parsing; a relative one is seen from the pod file.
-	Path string       `json:"path"`
+	// Path on the host; a relative path is relative to the pod file. Required.
+	Path string `json:"path"`
+	// Check or creation before the mount. Default: neither.
 	Type HostPathType `json:"type,omitempty"`
 }
 
-// HostPathType says what must be, or is made, at a host path before a mount.
+// HostPathType tells what must exist at a host path, or is created there, before the mount.
 type HostPathType string
 
-// The host path types; the empty one checks nothing.
+// The host path types. The empty type checks nothing.
 const (
 	HostPathUnset             HostPathType = ""
 	HostPathDirectoryOrCreate HostPathType = "DirectoryOrCreate"
@@ -43,108 +53,146 @@ const (
 	HostPathBlockDevice       HostPathType = "BlockDevice"
 )
 
-// ClaimVolume is a folder of this machine that outlives the pod.
+// ClaimVolume is a named volume on this host. It is created on first use and outlives the pod.
 type ClaimVolume struct {
+	// Name of the volume. Required.
 	ClaimName string `json:"claimName"`
-	ReadOnly  bool   `json:"readOnly,omitempty"`
+	// Mount the volume read-only. Default: false.
+	ReadOnly bool `json:"readOnly,omitempty"`
 }
 
-// ConfigMapVolume shows the keys of a config map as files.
+// ConfigMapVolume has the keys of a config map as files.
 type ConfigMapVolume struct {
-	Name        string      `json:"name"`
-	Items       []KeyToPath `json:"items,omitempty"`
-	DefaultMode *int32      `json:"defaultMode,omitempty"`
-	Optional    bool        `json:"optional,omitempty"`
+	// Name of the config map. Required.
+	Name string `json:"name"`
+	// Keys and their paths. Default: all keys, each as a file of its name.
+	Items []KeyToPath `json:"items,omitempty"`
+	// Mode of the files, 0 to 0o777. Default: 0o644.
+	DefaultMode *int32 `json:"defaultMode,omitempty"`
+	// Start the pod if the config map or a key does not exist. Default: false.
+	Optional bool `json:"optional,omitempty"`
 }
 
-// SecretVolume shows the keys of a secret as files of a tmpfs.
+// SecretVolume has the keys of a secret as files in a tmpfs.
 type SecretVolume struct {
-	SecretName  string      `json:"secretName"`
-	Items       []KeyToPath `json:"items,omitempty"`
-	DefaultMode *int32      `json:"defaultMode,omitempty"`
-	Optional    bool        `json:"optional,omitempty"`
+	// Name of the secret. Required.
+	SecretName string `json:"secretName"`
+	// Keys and their paths. Default: all keys, each as a file of its name.
+	Items []KeyToPath `json:"items,omitempty"`
+	// Mode of the files, 0 to 0o777. Default: 0o644.
+	DefaultMode *int32 `json:"defaultMode,omitempty"`
+	// Start the pod if the secret or a key does not exist. Default: false.
+	Optional bool `json:"optional,omitempty"`
 }
 
-// KeyToPath puts one key at a relative path; Mode is nil for the default mode.
+// KeyToPath maps a key to a file.
 type KeyToPath struct {
-	Key  string `json:"key"`
+	// Key in the object. Required.
+	Key string `json:"key"`
+	// Relative path of the file, without `..`. Required.
 	Path string `json:"path"`
+	// Mode of the file, 0 to 0o777. Default: `defaultMode` of the volume.
 	Mode *int32 `json:"mode,omitempty"`
 }
 
-// ProjectedVolume puts several sources into one folder.
+// ProjectedVolume has several sources in one directory.
 type ProjectedVolume struct {
-	Sources     []Projection `json:"sources,omitempty"`
-	DefaultMode *int32       `json:"defaultMode,omitempty"`
+	// Sources of the files. Required.
+	Sources []Projection `json:"sources,omitempty"`
+	// Mode of the files, 0 to 0o777. Default: 0o644.
+	DefaultMode *int32 `json:"defaultMode,omitempty"`
 }
 
-// Projection has exactly one field set.
+// Projection is a source of a projected volume. Exactly one field is set.
 type Projection struct {
-	ConfigMap   *KeyProjection      `json:"configMap,omitempty"`
-	Secret      *KeyProjection      `json:"secret,omitempty"`
+	// Config map.
+	ConfigMap *KeyProjection `json:"configMap,omitempty"`
+	// Secret.
+	Secret *KeyProjection `json:"secret,omitempty"`
+	// Fields of the pod.
 	DownwardAPI *DownwardProjection `json:"downwardAPI,omitempty"`
 }
 
-// KeyProjection projects a config map or secret; no items means every key.
+// KeyProjection projects the keys of a config map or a secret.
 type KeyProjection struct {
-	Name     string      `json:"name"`
-	Items    []KeyToPath `json:"items,omitempty"`
-	Optional bool        `json:"optional,omitempty"`
+	// Name of the object. Required.
+	Name string `json:"name"`
+	// Keys and their paths. Default: all keys, each as a file of its name.
+	Items []KeyToPath `json:"items,omitempty"`
+	// Start the pod if the object or a key does not exist. Default: false.
+	Optional bool `json:"optional,omitempty"`
 }
 
 // DownwardProjection projects fields of the pod.
 type DownwardProjection struct {
+	// Files and their fields.
 	Items []DownwardFile `json:"items,omitempty"`
 }
 
-// DownwardAPIVolume shows fields of the pod as files.
+// DownwardAPIVolume has fields of the pod as files.
 type DownwardAPIVolume struct {
-	Items       []DownwardFile `json:"items,omitempty"`
-	DefaultMode *int32         `json:"defaultMode,omitempty"`
+	// Files and their fields.
+	Items []DownwardFile `json:"items,omitempty"`
+	// Mode of the files, 0 to 0o777. Default: 0o644.
+	DefaultMode *int32 `json:"defaultMode,omitempty"`
 }
 
-// DownwardFile is one file; exactly one of the two references is set.
+// DownwardFile is a file of the downward API. Exactly one of the two references is set.
 type DownwardFile struct {
-	Path             string            `json:"path"`
-	FieldRef         *FieldRef         `json:"fieldRef,omitempty"`
+	// Relative path of the file, without `..`. Required.
+	Path string `json:"path"`
+	// Field of the pod.
+	FieldRef *FieldRef `json:"fieldRef,omitempty"`
+	// Request or limit of a container.
 	ResourceFieldRef *ResourceFieldRef `json:"resourceFieldRef,omitempty"`
-	Mode             *int32            `json:"mode,omitempty"`
+	// Mode of the file, 0 to 0o777. Default: `defaultMode` of the volume.
+	Mode *int32 `json:"mode,omitempty"`
 }
 
-// ImageVolume is the read-only root of an image.
+// ImageVolume is the read-only content of an image.
 type ImageVolume struct {
-	Reference  string     `json:"reference,omitempty"`
+	// Image reference. Required.
+	Reference string `json:"reference,omitempty"`
+	// When to pull the image. Default: as `imagePullPolicy` of containers.
 	PullPolicy PullPolicy `json:"pullPolicy,omitempty"`
 }
 
-// VolumeMount shows a volume of the pod in a container.
+// VolumeMount mounts a volume of the pod in a container.
 type VolumeMount struct {
-	Name      string `json:"name"`
+	// Name of the volume. Required.
+	Name string `json:"name"`
+	// Absolute path in the container, without `:`, unique in the container. Required.
 	MountPath string `json:"mountPath"`
-	// SubPath is a relative path inside the volume; SubPathExpr is the same with
-	// $(NAME) expanded. At most one of them is set.
-	SubPath     string `json:"subPath,omitempty"`
+	// Relative path in the volume, without `..`. Default: the root of the volume.
+	SubPath string `json:"subPath,omitempty"`
+	// As `subPath`, with `$(NAME)` expanded. Excludes `subPath`.
 	SubPathExpr string `json:"subPathExpr,omitempty"`
-	ReadOnly    bool   `json:"readOnly,omitempty"`
-	// RecursiveReadOnly is "" or Disabled, IfPossible, Enabled.
+	// Mount read-only. Default: false.
+	ReadOnly bool `json:"readOnly,omitempty"`
+	// `Disabled`, `IfPossible` or `Enabled`: read-only mounts below the volume; the last two require `readOnly`. Default: `Disabled`.
 	RecursiveReadOnly string `json:"recursiveReadOnly,omitempty"`
-	// MountPropagation is "" or None, HostToContainer, Bidirectional.
+	// `None`, `HostToContainer` or `Bidirectional`; the last requires a privileged container. Default: `None`.
 	MountPropagation string `json:"mountPropagation,omitempty"`
 }
 
-// ConfigMap is an inline config map. EnvFile, an absolute path after parsing,
-// is read when the pod is accepted, and its keys join Data.
+// ConfigMap is an inline config map. It exists for this pod only.
 type ConfigMap struct {
-	Name    string            `json:"name"`
-	Data    map[string]string `json:"data,omitempty"`
-	EnvFile string            `json:"envFile,omitempty"`
+	// Name of the config map. Required.
+	Name string `json:"name"`
+	// Values by key.
+	Data map[string]string `json:"data,omitempty"`
+	// File with lines KEY=value, as for `kubectl create --from-env-file`; its keys are added to `data` when the pod is created.
+	EnvFile string `json:"envFile,omitempty"`
 }
 
-// Secret is an inline secret. No problem ever quotes a value of Data.
+// Secret is an inline secret. It exists for this pod only. Messages never contain its values.
 type Secret struct {
-	Name    string     `json:"name"`
-	Data    SecretData `json:"data,omitempty"`
-	EnvFile string     `json:"envFile,omitempty"`
-	// Credential names a systemd credential that holds the secret.
+	// Name of the secret. Required.
+	Name string `json:"name"`
+	// Values by key, in plain text.
+	Data SecretData `json:"data,omitempty"`
+	// File with lines KEY=value, as for `kubectl create --from-env-file`; its keys are added to `data` when the pod is created.
+	EnvFile string `json:"envFile,omitempty"`
+	// Name of a systemd credential of the daemon with the value; the key is the name of the credential. Excludes `data` and `envFile`.
 	Credential string `json:"credential,omitempty"`
 }

@@ -2,10 +2,9 @@ package spec
 
 import "strings"
 
-// notSupportedYet lists the fields whose behaviour is not built yet, as
-// field=value, where the value is one that asks for nothing and is let through.
-// Container fields stand for those of init containers too. The list shrinks
-// until it is empty; nothing on it is read and ignored.
+// notSupportedYet lists the fields that are not implemented. A value after "="
+// is accepted because it has no effect. Fields of containers include those of
+// init containers. Every other value is an error, never ignored.
 var notSupportedYet = []string{
 	"imagePullSecrets=[]",
 	"priority=0",
@@ -17,16 +16,18 @@ var notSupportedYet = []string{
 	"containers[].tty=false",
 }
 
+const attachHint = "remove the field: attach is not supported"
+
 var unsupportedHints = map[string]string{
-	"containers[].stdin":     "there is no attach",
-	"containers[].stdinOnce": "there is no attach",
-	"containers[].tty":       "there is no attach",
+	"containers[].stdin":     attachHint,
+	"containers[].stdinOnce": attachHint,
+	"containers[].tty":       attachHint,
 }
 
-// unsupported refuses every field of the list that a file sets.
+// unsupported reports every field of notSupportedYet that a file sets.
 func unsupported(root *node) Problems { return unsupportedBelow(root, "") }
 
-// unsupportedBelow is unsupported of the part of a pod file that stands at a path of the list.
+// unsupportedBelow does the same for a part of a pod file; at is its path in notSupportedYet.
 func unsupportedBelow(root *node, at string) Problems {
 	inert := make(map[string]string, len(notSupportedYet))
 	for _, line := range notSupportedYet {

@@ -11,24 +11,27 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 )
 
-// validator checks a pod that is decoded and defaulted. A check names the field
-// that it looks at by its address; the decoder knows its place.
+// validator checks a pod after decoding and defaulting. Checks refer to a field
+// by its address, from which the decoder has the position.
+//
+// Messages are those of Kubernetes' validation (k8s.io/kubernetes/pkg/apis/core/validation
+// and field.Error) where it has the same rule.
 type validator struct {
 	*decoder
 	pod  *Pod
 	root *node
 
 	sources map[string]*Volume // by name
-	// The keys of inline config maps and secrets, by name; those of which not all
-	// keys are known are left out.
+	// The keys of inline config maps and secrets, by name. An object is left out
+	// if its env file has not been read.
 	configMaps, secrets map[string][]string
-	whole               bool // env files have been read
+	hasEnvFiles         bool // env files have been read
 }
 
 func (v *validator) run() {
 	v.collect()
 	v.metadata()
-	v.podPolicies()
+	v.podFields()
 	v.hostAndDNS()
 	v.podSecurity(v.pod.SecurityContext)
 	v.podResources()
@@ -37,8 +40,8 @@ func (v *validator) run() {
 	v.containers()
 }
 
-// bad tells a problem of the value of a field. A value has one problem at most;
-// a field that the file does not set has none.
+// bad reports a problem of the value of a field. It reports at most one problem
+// per value, and none for a field that the file does not set.
 func (v *validator) bad(field any, format string, args ...any) {
 	v.badHint(field, "", format, args...)
 }
@@ -50,7 +53,7 @@ func (v *validator) badHint(field any, hint, format string, args ...any) {
 	}
 	v.fail(n, n.at, fmt.Sprintf(format, args...), hint)
 	if n.kind == kindTable || n.kind == kindArray {
-		n.failed = false // several things can be wrong with what holds several
+		n.failed = false // a table or an array can have several problems
 	}
 }
 
@@ -64,7 +67,7 @@ func (v *validator) warn(field any, format string, args ...any) {
 	})
 }
 
-// required tells that a table lacks a key, or that its value is empty.
+// required reports a key that a table does not have, or that is empty.
 func (v *validator) required(table any, key string, empty bool) {
 	n := v.at[table]
 	if !empty || n == nil || n.kind != kindTable || slices.Contains(n.meant, key) {
@@ -74,17 +77,17 @@ func (v *validator) required(table any, key string, empty bool) {
 		switch {
 		case c.failed:
 		case c.kind == kindInteger:
-			v.fail(c, c.at, "must not be 0", "")
+			v.fail(c, c.at, "must be greater than 0", "")
 		default:
 			v.fail(c, c.at, "must not be empty", "")
 		}
 		return
 	}
 	path := strings.TrimPrefix(n.path()+"."+key, ".")
-	v.problems = append(v.problems, Problem{Line: n.keyAt.line, Column: n.keyAt.column, Path: path, Message: "is required"})
+	v.problems = append(v.problems, Problem{Line: n.keyAt.line, Column: n.keyAt.column, Path: path, Message: "Required value"})
 }
 
-// oneOf checks an enumeration; empty is left to the caller.
+// oneOf checks the value of an enumeration. It accepts the empty value.
 func oneOf[T ~string](v *validator, field *T, allowed ...T) {
 	if *field == "" || slices.Contains(allowed, *field) {
 		return
@@ -93,7 +96,28 @@ func oneOf[T ~string](v *validator, field *T, allowed ...T) {
 	for i, a := range allowed {
 		names[i] = string(a)
 	}
-	v.badHint(field, didYouMean(string(*field), names), "must be %s, not %s", either(names), quote(string(*field)))
+	v.unsupportedValue(field, string(*field), names)
+}
+
+// invalid reports a value with the reason why it is invalid.
+func (v *validator) invalid(field any, value, reason string) {
+	v.bad(field, "Invalid value: %s: %s", quote(value), reason)
+}
+
+// duplicate reports a value that an earlier element of a list has too.
+func (v *validator) duplicate(field any, value string) {
+	v.bad(field, "Duplicate value: %s", quote(value))
+}
+
+func (v *validator) unsupportedValue(field any, value string, supported []string) {
+	v.badHint(field, didYouMean(value, supported), "Unsupported value: %s: supported values: %s", quote(value), quotedList(supported))
+}
+
+// tooMany reports a list with more than limit items.
+func (v *validator) tooMany(list any, length, limit int) {
+	if length > limit {
+		v.bad(list, "Too many: %d: must have at most %d items", length, limit)
+	}
 }
 
 // exactlyOne checks a union by the keys that its table has.
@@ -108,29 +132,31 @@ func (v *validator) exactlyOne(table any, keys ...string) {
 		case slices.Contains(keys, c.key):
 			set = append(set, c.key)
 		case c.failed:
-			return // a misspelled or unsupported one was told already
+			return // an unknown or unsupported field is reported already
 		}
 	}
 	switch {
 	case len(set) == 0:
-		v.bad(table, "needs one of %s", either(keys))
+		v.bad(table, "Required value: must specify one of %s", quotedList(keys))
 	case len(set) > 1:
-		v.bad(table, "has %s; only one is allowed", strings.Join(set, " and "))
+		v.bad(table, "Forbidden: may not specify more than one of %s", quotedList(set))
 	}
 }
 
-// name checks a field with one of the rules of the Kubernetes library.
+// name checks a field with a rule of k8s.io/apimachinery/pkg/util/validation. It
+// accepts the empty value.
 func (v *validator) name(field *string, rule func(string) []string) {
 	if *field == "" {
 		return
 	}
-	if told := rule(*field); len(told) > 0 {
-		v.bad(field, "%s: %s", quote(*field), sentence(told[0]))
+	if reasons := rule(*field); len(reasons) > 0 {
+		v.invalid(field, *field, withoutExample(reasons[0]))
 	}
 }
 
-// sentence takes the example and the pattern away from a library's message.
-func sentence(message string) string {
+// withoutExample removes the example and the regular expression from a message
+// of the library.
+func withoutExample(message string) string {
 	message, _, _ = strings.Cut(message, " (e.g.")
 	message, _, _ = strings.Cut(message, " (regex")
 	return message
@@ -139,7 +165,7 @@ func sentence(message string) string {
 func dnsLabel(s string) []string     { return validation.IsDNS1123Label(s) }
 func dnsSubdomain(s string) []string { return validation.IsDNS1123Subdomain(s) }
 
-// unique tells a value that an earlier element of a list has too.
+// unique finds duplicates in a list.
 type unique map[string]bool
 
 func (u unique) seen(key string) bool {
@@ -150,33 +176,42 @@ func (u unique) seen(key string) bool {
 
 func (v *validator) ip(field *string) {
 	if _, err := netip.ParseAddr(*field); err != nil || strings.Contains(*field, "%") {
-		v.bad(field, "must be an IP address, not %s", quote(*field))
+		v.invalid(field, *field, "must be a valid IP address")
 	}
 }
 
-// image checks a reference as Kubernetes does, but here, not when it is pulled:
-// the file is at fault, so the file is refused.
+// image checks the syntax of an image reference. The kubelet checks it when it
+// pulls the image (InvalidImageName).
 func (v *validator) image(field *string) {
 	if *field == "" {
 		return
 	}
 	if _, err := reference.ParseNormalizedNamed(*field); err != nil {
-		v.bad(field, "is not an image reference: %s: %s", quote(*field), printable(err.Error()))
+		v.invalid(field, *field, "must be an image reference: "+printable(err.Error()))
 	}
 }
 
-// inside checks a path that must stay inside the folder that it is seen from.
-func (v *validator) inside(field *string) {
+// relativePath checks a path that must not leave its base directory.
+func (v *validator) relativePath(field *string) {
 	switch {
 	case *field == "":
 	case path.IsAbs(*field):
-		v.bad(field, "must be a relative path, not %s", quote(*field))
+		v.invalid(field, *field, "must be a relative path")
 	case slices.Contains(strings.Split(*field, "/"), ".."):
-		v.bad(field, "must not contain \"..\"")
+		v.invalid(field, *field, noBackstep)
 	}
 }
 
-// unknownName tells a reference to nothing.
-func (v *validator) unknownName(field any, what, name string, known []string) {
-	v.badHint(field, didYouMean(name, known), "there is no %s %s", what, quote(name))
+const noBackstep = "must not contain '..'"
+
+// absolutePath accepts the empty value.
+func (v *validator) absolutePath(field *string) {
+	if *field != "" && !path.IsAbs(*field) {
+		v.invalid(field, *field, "must be an absolute path")
+	}
+}
+
+// notFound reports a reference to an object of a kind that does not exist.
+func (v *validator) notFound(field any, kind, name string, known []string) {
+	v.badHint(field, didYouMean(name, known), "Not found: %s %s", kind, quote(name))
 }

@@ -13,11 +13,11 @@ func (v *validator) probes(c *Container) {
 	v.probe(c, c.ReadinessProbe)
 	v.probe(c, c.StartupProbe)
 	if p := c.ReadinessProbe; p != nil && p.TerminationGracePeriodSeconds != nil {
-		v.bad(p.TerminationGracePeriodSeconds, "a readiness probe ends no container")
+		v.bad(p.TerminationGracePeriodSeconds, "Forbidden: must not be set for readinessProbes")
 	}
 	for _, p := range []*Probe{c.LivenessProbe, c.StartupProbe} {
 		if p != nil && p.SuccessThreshold != 1 {
-			v.bad(&p.SuccessThreshold, "must be 1 for liveness and startup")
+			v.bad(&p.SuccessThreshold, "Invalid value: %d: must be 1 for liveness and startup probes", p.SuccessThreshold)
 		}
 	}
 }
@@ -38,7 +38,7 @@ func (v *validator) probe(c *Container, p *Probe) {
 	}
 	for _, threshold := range []*int32{&p.SuccessThreshold, &p.FailureThreshold} {
 		if *threshold < 0 {
-			v.bad(threshold, "must not be negative")
+			v.bad(threshold, notNegative)
 		}
 	}
 	v.positive(p.TerminationGracePeriodSeconds)
@@ -61,12 +61,12 @@ func (v *validator) httpGet(c *Container, h *HTTPGetAction) {
 		v.required(header, "name", header.Name == "")
 		v.name(&header.Name, validation.IsHTTPHeaderName)
 		if strings.ContainsAny(header.Value, "\r\n") {
-			v.bad(&header.Value, "must be one line")
+			v.bad(&header.Value, "must not contain line breaks")
 		}
 	}
 }
 
-// port checks that a port is there, and that a named one exists.
+// port checks that a port is set, and that the container has a port of that name.
 func (v *validator) port(c *Container, table any, p *Port) {
 	v.required(table, "port", *p == Port{})
 	if p.Name == "" {
@@ -79,7 +79,7 @@ func (v *validator) port(c *Container, table any, p *Port) {
 		}
 	}
 	if !slices.Contains(known, p.Name) {
-		v.unknownName(p, "port", p.Name, known)
+		v.notFound(p, "port", p.Name, known)
 	}
 }
 
@@ -96,7 +96,7 @@ func (v *validator) lifecycle(c *Container) {
 		v.exec(hook.Exec)
 		v.httpGet(c, hook.HTTPGet)
 		if s := hook.Sleep; s != nil && s.Seconds > v.pod.TerminationGracePeriodSeconds {
-			v.bad(&s.Seconds, "must not be longer than terminationGracePeriodSeconds, %v", v.pod.TerminationGracePeriodSeconds)
+			v.bad(&s.Seconds, "must be less than or equal to terminationGracePeriodSeconds (%v)", v.pod.TerminationGracePeriodSeconds)
 		} else if s != nil {
 			n := v.at[s]
 			v.required(s, "seconds", n != nil && n.child("seconds") == nil)
@@ -107,11 +107,11 @@ func (v *validator) lifecycle(c *Container) {
 		if long := "SIG" + strings.ToUpper(l.StopSignal); slices.Contains(signals, long) {
 			hint = "did you mean " + quote(long) + "?"
 		}
-		v.badHint(&l.StopSignal, hint, "%s is no signal", quote(l.StopSignal))
+		v.badHint(&l.StopSignal, hint, "Unsupported value: %s: must be a Linux signal such as \"SIGTERM\"", quote(l.StopSignal))
 	}
 }
 
-// signals are the stop signals of Kubernetes on Linux (KEP-4960).
+// signals are the stop signals that Kubernetes supports on Linux (KEP-4960).
 var signals = func() []string {
 	names := strings.Fields(`SIGABRT SIGALRM SIGBUS SIGCHLD SIGCLD SIGCONT SIGFPE SIGHUP SIGILL SIGINT SIGIO SIGIOT
 		SIGKILL SIGPIPE SIGPOLL SIGPROF SIGPWR SIGQUIT SIGSEGV SIGSTKFLT SIGSTOP SIGSYS SIGTERM SIGTRAP SIGTSTP

@@ -2,7 +2,6 @@ package spec
 
 import (
 	"fmt"
-	"path"
 	"slices"
 	"strings"
 
@@ -21,17 +20,17 @@ func (v *validator) containers() {
 		if len(p.InitContainers) > maxContainers {
 			field = &p.InitContainers
 		}
-		v.bad(field, "a pod has at most %d containers, not %d", maxContainers, count)
-		return // what else is wrong with so many is not worth a screen each
+		v.bad(field, "Too many: %d: must have at most %d containers, including init containers", count, maxContainers)
+		return // do not report the problems of every one of them
 	}
 	v.required(p, "containers", len(p.Containers) == 0)
 	names := unique{}
-	var hostPorts []ContainerPort // of the containers before
+	var hostPorts []ContainerPort // of the preceding containers
 	for c := range p.everyContainer() {
 		v.required(c, "name", c.Name == "")
 		v.name(&c.Name, dnsLabel)
 		if c.Name != "" && names.seen(c.Name) {
-			v.bad(&c.Name, "the name %s is taken by an earlier container", quote(c.Name))
+			v.duplicate(&c.Name, c.Name)
 		}
 		v.container(c, &hostPorts)
 	}
@@ -44,9 +43,7 @@ func (v *validator) container(c *Container, hostPorts *[]ContainerPort) {
 	v.required(c, "image", c.Image == "")
 	v.image(&c.Image)
 	oneOf(v, &c.ImagePullPolicy, PullAlways, PullIfNotPresent, PullNever)
-	if c.WorkingDir != "" && !path.IsAbs(c.WorkingDir) {
-		v.bad(&c.WorkingDir, "must be an absolute path, not %s", quote(c.WorkingDir))
-	}
+	v.absolutePath(&c.WorkingDir)
 	v.environment(c)
 	v.ports(c, hostPorts)
 	v.resources(&c.Resources, resourceNames)
@@ -55,21 +52,22 @@ func (v *validator) container(c *Container, hostPorts *[]ContainerPort) {
 	v.lifecycle(c)
 	v.restart(c)
 	v.security(c)
-	if !path.IsAbs(c.TerminationMessagePath) {
-		v.bad(&c.TerminationMessagePath, "must be an absolute path, not %s", quote(c.TerminationMessagePath))
-	}
+	v.absolutePath(&c.TerminationMessagePath)
 	oneOf(v, &c.TerminationMessagePolicy, TerminationMessageFile, TerminationMessageFallbackToLogs)
 }
 
-// initContainer checks what only a container that keeps running may have.
+// initContainer checks the fields that only app containers and sidecars can have.
 func (v *validator) initContainer(c *Container) {
 	if c.IsSidecar() {
 		return
 	}
-	const hint = `restartPolicy = "Always" makes it a sidecar, which may have one`
+	const (
+		forbidden = "Forbidden: may not be set for init containers without restartPolicy=Always"
+		hint      = `set restartPolicy = "Always" to make it a sidecar`
+	)
 	for _, probe := range []**Probe{&c.LivenessProbe, &c.ReadinessProbe, &c.StartupProbe} {
 		if *probe != nil {
-			v.badHint(probe, hint, "an init container cannot have a probe")
+			v.badHint(probe, hint, forbidden)
 		}
 	}
 	if c.Lifecycle == nil {
@@ -77,11 +75,11 @@ func (v *validator) initContainer(c *Container) {
 	}
 	for _, hook := range []**LifecycleHandler{&c.Lifecycle.PostStart, &c.Lifecycle.PreStop} {
 		if *hook != nil {
-			v.badHint(hook, hint, "an init container cannot have a hook")
+			v.badHint(hook, hint, forbidden)
 		}
 	}
 	if c.Lifecycle.StopSignal != "" {
-		v.badHint(&c.Lifecycle.StopSignal, hint, "an init container cannot have a stop signal of its own")
+		v.badHint(&c.Lifecycle.StopSignal, hint, forbidden)
 	}
 }
 
@@ -89,11 +87,9 @@ func (v *validator) restart(c *Container) {
 	oneOf(v, &c.RestartPolicy, RestartAlways, RestartOnFailure, RestartNever)
 	v.backoff(c.RestartBackoff)
 	rules := c.RestartPolicyRules
-	if len(rules) > maxRestartRules {
-		v.bad(&c.RestartPolicyRules, "must have at most %d entries, not %d", maxRestartRules, len(rules))
-	}
+	v.tooMany(&c.RestartPolicyRules, len(rules), maxRestartRules)
 	if len(rules) > 0 && c.RestartPolicy == "" {
-		v.bad(&c.RestartPolicyRules, "needs restartPolicy of the same container")
+		v.bad(&c.RestartPolicyRules, "must specify restartPolicy when restart rules are used")
 	}
 	for i := range rules {
 		rule := &rules[i]
@@ -106,13 +102,11 @@ func (v *validator) restart(c *Container) {
 		v.required(codes, "operator", codes.Operator == "")
 		oneOf(v, &codes.Operator, "In", "NotIn")
 		v.required(codes, "values", len(codes.Values) == 0)
-		if len(codes.Values) > maxExitCodes {
-			v.bad(&codes.Values, "must have at most %d entries, not %d", maxExitCodes, len(codes.Values))
-		}
+		v.tooMany(&codes.Values, len(codes.Values), maxExitCodes)
 		seen := unique{}
 		for j := range codes.Values {
 			if seen.seen(fmt.Sprint(codes.Values[j])) {
-				v.bad(&codes.Values[j], "%d is listed twice", codes.Values[j])
+				v.bad(&codes.Values[j], "Duplicate value: %d", codes.Values[j])
 			}
 		}
 	}
@@ -125,13 +119,13 @@ func (v *validator) environment(c *Container) {
 		v.required(e, "name", e.Name == "")
 		v.name(&e.Name, validation.IsRelaxedEnvVarName)
 		if e.Name != "" && names.seen(e.Name) {
-			v.warn(&e.Name, "%s is set twice; the last one wins", quote(e.Name))
+			v.warn(&e.Name, "hides previous definition of %s", quote(e.Name))
 		}
 		if e.ValueFrom == nil {
 			continue
 		}
 		if e.Value != "" {
-			v.bad(&e.Value, "cannot be set together with valueFrom")
+			v.bad(&e.Value, "Forbidden: may not be specified when valueFrom is set")
 		}
 		v.valueFrom(e.ValueFrom)
 	}
@@ -182,20 +176,20 @@ var (
 
 func (v *validator) fieldRef(ref *FieldRef, fields []string) {
 	if ref.APIVersion != "" && ref.APIVersion != "v1" {
-		v.bad(&ref.APIVersion, `must be "v1"`)
+		v.unsupportedValue(&ref.APIVersion, ref.APIVersion, []string{"v1"})
 	}
 	v.required(ref, "fieldPath", ref.FieldPath == "")
 	if ref.FieldPath == "" || slices.Contains(fields, ref.FieldPath) {
 		return
 	}
 	if m, ok := subscript(ref.FieldPath); ok {
-		if told := validation.IsQualifiedName(strings.ToLower(m)); len(told) > 0 {
-			v.bad(&ref.FieldPath, "%s: %s", quote(m), sentence(told[0]))
+		if reasons := validation.IsQualifiedName(strings.ToLower(m)); len(reasons) > 0 {
+			v.invalid(&ref.FieldPath, m, withoutExample(reasons[0]))
 		}
 		return
 	}
 	allowed := slices.Concat(fields, []string{"metadata.labels['KEY']", "metadata.annotations['KEY']"})
-	v.badHint(&ref.FieldPath, didYouMean(ref.FieldPath, allowed), "must be %s, not %s", either(allowed), quote(ref.FieldPath))
+	v.unsupportedValue(&ref.FieldPath, ref.FieldPath, allowed)
 }
 
 // subscript is KEY of metadata.labels['KEY'] or metadata.annotations['KEY'].
@@ -225,7 +219,7 @@ func (v *validator) resourceFieldRef(ref *ResourceFieldRef) {
 		known = append(known, c.Name)
 	}
 	if !slices.Contains(known, ref.ContainerName) {
-		v.unknownName(&ref.ContainerName, "container", ref.ContainerName, known)
+		v.notFound(&ref.ContainerName, "container", ref.ContainerName, known)
 	}
 }
 
@@ -242,23 +236,23 @@ func (v *validator) ports(c *Container, hostPorts *[]ContainerPort) {
 		}
 		v.name(&p.Name, validation.IsValidPortName)
 		if p.Name != "" && names.seen(p.Name) {
-			v.bad(&p.Name, "the name %s is taken by an earlier port", quote(p.Name))
+			v.duplicate(&p.Name, p.Name)
 		}
 		if numbers.seen(fmt.Sprintf("%d/%s", p.ContainerPort, p.Protocol)) {
-			v.warn(&p.ContainerPort, "%d/%s is listed twice", p.ContainerPort, p.Protocol)
+			v.warn(&p.ContainerPort, "duplicate port definition %d/%s", p.ContainerPort, p.Protocol)
 		}
 		if p.HostPort == 0 {
 			continue
 		}
 		if v.pod.HostNetwork && p.HostPort != p.ContainerPort {
-			v.bad(&p.HostPort, "must be the same as containerPort with hostNetwork")
+			v.bad(&p.HostPort, "must match containerPort when hostNetwork is true")
 		}
 		if slices.ContainsFunc(*hostPorts, p.Overlaps) {
 			field := &p.HostPort
 			if v.at[field] == nil {
 				field = &p.ContainerPort
 			}
-			v.bad(field, "the port %d/%s of the host is taken by an earlier port", p.HostPort, p.Protocol)
+			v.bad(field, "Duplicate value: host port %d/%s", p.HostPort, p.Protocol)
 		}
 		*hostPorts = append(*hostPorts, *p)
 	}
@@ -266,6 +260,6 @@ func (v *validator) ports(c *Container, hostPorts *[]ContainerPort) {
 
 func (v *validator) portNumber(field *int32) {
 	if *field < 0 || *field > 65535 || *field == 0 && v.at[field] != nil {
-		v.bad(field, "must be a port from 1 to 65535")
+		v.bad(field, "%s", inRange(1, 65535))
 	}
 }

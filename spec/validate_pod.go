@@ -17,7 +17,7 @@ const (
 	maxSearchBytes     = 2048
 )
 
-// collect finds what other fields refer to.
+// collect indexes the objects that other fields refer to.
 func (v *validator) collect() {
 	p := v.pod
 	v.sources = make(map[string]*Volume, len(p.Volumes))
@@ -26,7 +26,7 @@ func (v *validator) collect() {
 	}
 	v.configMaps = make(map[string][]string, len(p.ConfigMaps))
 	for _, c := range p.ConfigMaps {
-		if c.EnvFile == "" || v.whole {
+		if c.EnvFile == "" || v.hasEnvFiles {
 			v.configMaps[c.Name] = slices.Sorted(maps.Keys(c.Data))
 		}
 	}
@@ -35,7 +35,7 @@ func (v *validator) collect() {
 		switch {
 		case s.Credential != "":
 			v.secrets[s.Name] = []string{s.Credential}
-		case s.EnvFile == "" || v.whole:
+		case s.EnvFile == "" || v.hasEnvFiles:
 			v.secrets[s.Name] = slices.Sorted(maps.Keys(s.Data))
 		}
 	}
@@ -44,11 +44,11 @@ func (v *validator) collect() {
 func (v *validator) metadata() {
 	p := v.pod
 	if v.root.child("name") == nil {
-		if told := dnsLabel(p.Name); len(told) > 0 {
+		if reasons := dnsLabel(p.Name); len(reasons) > 0 {
 			v.problems = append(v.problems, Problem{
 				Line: v.root.at.line, Column: v.root.at.column, Path: "name",
-				Message: "the file's name " + quote(p.Name) + " cannot be the pod's: " + sentence(told[0]),
-				Hint:    `write name = "..." at the top of the file`,
+				Message: "Invalid value: " + quote(p.Name) + " (from the file name): " + withoutExample(reasons[0]),
+				Hint:    `set name at the top of the file`,
 			})
 		}
 	} else {
@@ -57,25 +57,25 @@ func (v *validator) metadata() {
 	}
 	for key, value := range p.Labels {
 		at := entry{&p.Labels, key}
-		if told := validation.IsQualifiedName(key); len(told) > 0 {
-			v.bad(at, "the key: %s", sentence(told[0]))
-		} else if told := validation.IsValidLabelValue(value); len(told) > 0 {
-			v.bad(at, "%s: %s", quote(value), sentence(told[0]))
+		if reasons := validation.IsQualifiedName(key); len(reasons) > 0 {
+			v.invalid(at, key, withoutExample(reasons[0]))
+		} else if reasons := validation.IsValidLabelValue(value); len(reasons) > 0 {
+			v.invalid(at, value, withoutExample(reasons[0]))
 		}
 	}
 	total := 0
 	for key, value := range p.Annotations {
 		total += len(key) + len(value)
-		if told := validation.IsQualifiedName(strings.ToLower(key)); len(told) > 0 {
-			v.bad(entry{&p.Annotations, key}, "the key: %s", sentence(told[0]))
+		if reasons := validation.IsQualifiedName(strings.ToLower(key)); len(reasons) > 0 {
+			v.invalid(entry{&p.Annotations, key}, key, withoutExample(reasons[0]))
 		}
 	}
 	if total > maxAnnotationBytes {
-		v.bad(&p.Annotations, "must hold at most %d bytes together, not %d", maxAnnotationBytes, total)
+		v.bad(&p.Annotations, "Too long: may not be more than %d bytes in total", maxAnnotationBytes)
 	}
 }
 
-func (v *validator) podPolicies() {
+func (v *validator) podFields() {
 	p := v.pod
 	oneOf(v, &p.RestartPolicy, RestartAlways, RestartOnFailure, RestartNever)
 	v.positive(p.ActiveDeadlineSeconds)
@@ -98,7 +98,7 @@ func (v *validator) podPolicies() {
 		case *archive == "":
 			v.bad(archive, "must not be empty")
 		case seen.seen(filepath.Clean(*archive)):
-			v.bad(archive, "is listed twice")
+			v.duplicate(archive, *archive)
 		}
 	}
 	for i := range p.WaitFor {
@@ -108,10 +108,10 @@ func (v *validator) podPolicies() {
 
 func qualifiedName(s string) []string { return validation.IsQualifiedName(s) }
 
-// positive checks an optional number of seconds for which zero makes no sense.
+// positive checks an optional number of seconds that must not be 0.
 func (v *validator) positive(s *Seconds) {
 	if s != nil && *s == 0 {
-		v.bad(s, "must be greater than zero")
+		v.bad(s, "must be greater than 0")
 	}
 }
 
@@ -123,7 +123,7 @@ func (v *validator) backoff(b *Backoff) {
 		v.positive(s)
 	}
 	if b.Factor < 1 {
-		v.bad(&b.Factor, "must be 1 or more")
+		v.bad(&b.Factor, "must be greater than or equal to 1")
 	}
 }
 
@@ -133,25 +133,25 @@ func (v *validator) waitFor(field *string) {
 	switch kind {
 	case "network-online", "time-synced":
 		if hasObject {
-			v.bad(field, "%s takes no object", quote(kind))
+			v.invalid(field, *field, "must be "+quote(kind)+" without an object")
 		}
 	case "pod":
 		name, state, _ := strings.Cut(object, ":")
-		if told := dnsLabel(name); len(told) > 0 || state != "ready" && state != "succeeded" {
-			v.bad(field, `must be "pod:NAME:ready" or "pod:NAME:succeeded", not %s`, quote(*field))
+		if reasons := dnsLabel(name); len(reasons) > 0 || state != "ready" && state != "succeeded" {
+			v.invalid(field, *field, `must be "pod:NAME:ready" or "pod:NAME:succeeded"`)
 		} else if name == v.pod.Name {
-			v.bad(field, "the pod would wait for itself")
+			v.invalid(field, *field, "must not be the pod itself")
 		}
 	case "path", "mount":
 		if !filepath.IsAbs(object) {
-			v.bad(field, `must be "%s:" and an absolute path, not %s`, kind, quote(*field))
+			v.invalid(field, *field, `must be "`+kind+`:" and an absolute path`)
 		}
 	case "dns":
 		if len(dnsSubdomain(object)) > 0 {
-			v.bad(field, `must be "dns:" and a host name, not %s`, quote(*field))
+			v.invalid(field, *field, `must be "dns:" and a host name`)
 		}
 	default:
-		v.badHint(field, didYouMean(kind, kinds), "must begin with %s, not %s", either(kinds), quote(kind))
+		v.unsupportedValue(field, kind, kinds)
 	}
 }
 
@@ -160,10 +160,10 @@ func (v *validator) hostAndDNS() {
 	v.name(&p.Hostname, dnsLabel)
 	v.name(&p.Subdomain, dnsLabel)
 	if p.HostPID && p.ShareProcessNamespace {
-		v.bad(&p.ShareProcessNamespace, "cannot be true together with hostPID")
+		v.bad(&p.ShareProcessNamespace, "Forbidden: shareProcessNamespace and hostPID cannot both be enabled")
 	}
 	if p.HostUsers != nil && !*p.HostUsers && (p.HostNetwork || p.HostPID || p.HostIPC) {
-		v.bad(p.HostUsers, "cannot be false together with hostNetwork, hostPID or hostIPC")
+		v.bad(p.HostUsers, "Forbidden: hostNetwork, hostPID and hostIPC cannot be used when hostUsers is false")
 	}
 	for i := range p.HostAliases {
 		alias := &p.HostAliases[i]
@@ -176,10 +176,10 @@ func (v *validator) hostAndDNS() {
 	}
 	if p.DNSPolicy != DNSDefault && p.DNSPolicy != DNSNone {
 		allowed := []string{"Default", "None", "ClusterFirst"}
-		v.badHint(&p.DNSPolicy, didYouMean(string(p.DNSPolicy), allowed), "must be %s, not %s", either(allowed), quote(string(p.DNSPolicy)))
+		v.unsupportedValue(&p.DNSPolicy, string(p.DNSPolicy), allowed)
 	}
 	if p.DNSPolicy == DNSNone && (p.DNSConfig == nil || len(p.DNSConfig.Nameservers) == 0) {
-		v.bad(&p.DNSPolicy, "needs dnsConfig.nameservers")
+		v.bad(&p.DNSPolicy, "must provide at least one DNS nameserver in dnsConfig.nameservers when dnsPolicy is None")
 	}
 	if p.DNSConfig != nil {
 		v.dnsConfig(p.DNSConfig)
@@ -195,19 +195,19 @@ func (v *validator) host(field *string) {
 
 func (v *validator) dnsConfig(c *DNSConfig) {
 	if len(c.Nameservers) > maxNameservers {
-		v.bad(&c.Nameservers, "must have at most %d entries, not %d", maxNameservers, len(c.Nameservers))
+		v.bad(&c.Nameservers, "must not have more than %d nameservers", maxNameservers)
 	}
 	for i := range c.Nameservers {
 		v.ip(&c.Nameservers[i])
 	}
 	if length := len(strings.Join(c.Searches, " ")); len(c.Searches) > maxSearches || length > maxSearchBytes {
-		v.bad(&c.Searches, "must have at most %d entries and %d characters", maxSearches, maxSearchBytes)
+		v.bad(&c.Searches, "must not have more than %d search paths or %d characters (including spaces)", maxSearches, maxSearchBytes)
 	}
 	for i := range c.Searches {
 		search := strings.TrimSuffix(c.Searches[i], ".")
-		// "." alone is the root.
-		if told := validation.IsDNS1123SubdomainWithUnderscore(search); len(told) > 0 && c.Searches[i] != "." {
-			v.bad(&c.Searches[i], "%s: %s", quote(c.Searches[i]), sentence(told[0]))
+		// "." is the root of the DNS.
+		if reasons := validation.IsDNS1123SubdomainWithUnderscore(search); len(reasons) > 0 && c.Searches[i] != "." {
+			v.invalid(&c.Searches[i], c.Searches[i], withoutExample(reasons[0]))
 		}
 	}
 	for i := range c.Options {
@@ -235,9 +235,9 @@ func (v *validator) inlineObjects() {
 		v.inlineObject(s, &s.Name, names)
 		dataKeys(v, &s.Data)
 		if s.Credential != "" && (len(s.Data) > 0 || s.EnvFile != "") {
-			v.bad(&s.Credential, "cannot be set together with data or envFile")
+			v.bad(&s.Credential, "Forbidden: may not be specified when data or envFile is set")
 		}
-		// A credential is a file of $CREDENTIALS_DIRECTORY.
+		// A credential is a file in $CREDENTIALS_DIRECTORY, see systemd.exec(5).
 		v.name(&s.Credential, validation.IsConfigMapKey)
 	}
 }
@@ -246,14 +246,14 @@ func (v *validator) inlineObject(table any, name *string, names unique) {
 	v.required(table, "name", *name == "")
 	v.name(name, dnsSubdomain)
 	if *name != "" && names.seen(*name) {
-		v.bad(name, "the name %s is taken by an earlier one", quote(*name))
+		v.duplicate(name, *name)
 	}
 }
 
 func dataKeys[M ~map[string]V, V any](v *validator, data *M) {
 	for key := range *data {
-		if told := validation.IsConfigMapKey(key); len(told) > 0 {
-			v.bad(entry{data, key}, "the key: %s", sentence(told[0]))
+		if reasons := validation.IsConfigMapKey(key); len(reasons) > 0 {
+			v.invalid(entry{data, key}, key, withoutExample(reasons[0]))
 		}
 	}
 }

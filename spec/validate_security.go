@@ -36,20 +36,20 @@ func (v *validator) sysctl(s *Sysctl, seen unique) {
 	switch {
 	case name == "":
 	case len(name) > 253 || !sysctlName.MatchString(s.Name):
-		v.bad(&s.Name, "%s is no name of a kernel parameter", quote(s.Name))
+		v.invalid(&s.Name, s.Name, "must be the name of a sysctl, such as \"kernel.shm_rmid_forced\"")
 	case seen.seen(name):
-		v.bad(&s.Name, "%s is set twice", quote(s.Name))
+		v.duplicate(&s.Name, s.Name)
 	case v.pod.HostNetwork && namespace == "net":
-		v.bad(&s.Name, "cannot be set together with hostNetwork")
+		v.invalid(&s.Name, s.Name, "may not be specified when hostNetwork is true")
 	case v.pod.HostIPC && namespace == "ipc":
-		v.bad(&s.Name, "cannot be set together with hostIPC")
+		v.invalid(&s.Name, s.Name, "may not be specified when hostIPC is true")
 	}
 }
 
 // id checks a user or group ID.
 func (v *validator) id(id *int64) {
 	if id != nil && (*id < 0 || *id > math.MaxInt32) {
-		v.bad(id, "must be from 0 to %d", math.MaxInt32)
+		v.bad(id, "%s", inRange(0, math.MaxInt32))
 	}
 }
 
@@ -63,10 +63,10 @@ func (v *validator) profile(p *SecurityProfile) {
 	case p.Type == "Localhost":
 		v.required(p, "localhostProfile", p.LocalhostProfile == nil || *p.LocalhostProfile == "")
 		if p.LocalhostProfile != nil {
-			v.inside(p.LocalhostProfile)
+			v.relativePath(p.LocalhostProfile)
 		}
 	case p.LocalhostProfile != nil:
-		v.bad(p.LocalhostProfile, `needs type "Localhost"`)
+		v.bad(p.LocalhostProfile, "may only be set when type is Localhost")
 	}
 }
 
@@ -81,7 +81,7 @@ func (v *validator) security(c *Container) {
 	v.profile(s.AppArmorProfile)
 	oneOf(v, &s.ProcMount, "Default", "Unmasked")
 	if s.ProcMount == "Unmasked" && (v.pod.HostUsers == nil || *v.pod.HostUsers) {
-		v.bad(&s.ProcMount, `"Unmasked" needs hostUsers = false`)
+		v.invalid(&s.ProcMount, s.ProcMount, "hostUsers must be false to use Unmasked")
 	}
 	if s.Capabilities != nil {
 		for _, list := range [][]string{s.Capabilities.Add, s.Capabilities.Drop} {
@@ -94,10 +94,10 @@ func (v *validator) security(c *Container) {
 		return
 	}
 	if privileged(c) {
-		v.bad(s.AllowPrivilegeEscalation, "cannot be false together with privileged")
+		v.bad(s.AllowPrivilegeEscalation, "cannot set allowPrivilegeEscalation to false and privileged to true")
 	}
 	if s.Capabilities != nil && slices.Contains(s.Capabilities.Add, "SYS_ADMIN") {
-		v.bad(s.AllowPrivilegeEscalation, "cannot be false together with the capability SYS_ADMIN")
+		v.bad(s.AllowPrivilegeEscalation, "cannot set allowPrivilegeEscalation to false and capabilities.add SYS_ADMIN")
 	}
 }
 
@@ -106,10 +106,10 @@ func (v *validator) capability(field *string) {
 		return
 	}
 	name := strings.TrimPrefix(strings.ToUpper(*field), "CAP_")
-	v.badHint(field, didYouMean(name, capabilities), "%s is no capability", quote(*field))
+	v.badHint(field, didYouMean(name, capabilities), "Unsupported value: %s: must be a Linux capability without the prefix CAP_, or \"ALL\"", quote(*field))
 }
 
-// capabilities are those of Linux 6.1, without the prefix CAP_, and ALL.
+// capabilities are the capabilities of Linux 6.1 without the prefix CAP_, and ALL.
 var capabilities = strings.Fields(`ALL AUDIT_CONTROL AUDIT_READ AUDIT_WRITE BLOCK_SUSPEND BPF CHECKPOINT_RESTORE CHOWN
 	DAC_OVERRIDE DAC_READ_SEARCH FOWNER FSETID IPC_LOCK IPC_OWNER KILL LEASE LINUX_IMMUTABLE MAC_ADMIN MAC_OVERRIDE MKNOD
 	NET_ADMIN NET_BIND_SERVICE NET_BROADCAST NET_RAW PERFMON SETFCAP SETGID SETPCAP SETUID SYSLOG SYS_ADMIN SYS_BOOT

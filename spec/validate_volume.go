@@ -13,7 +13,7 @@ func (v *validator) volumes() {
 		v.required(vol, "name", vol.Name == "")
 		v.name(&vol.Name, dnsLabel)
 		if vol.Name != "" && names.seen(vol.Name) {
-			v.bad(&vol.Name, "the name %s is taken by an earlier volume", quote(vol.Name))
+			v.duplicate(&vol.Name, vol.Name)
 		}
 		v.exactlyOne(vol, "emptyDir", "hostPath", "persistentVolumeClaim", "configMap", "secret", "projected", "downwardAPI", "image")
 		v.volumeSource(vol)
@@ -23,9 +23,9 @@ func (v *validator) volumes() {
 func (v *validator) volumeSource(vol *Volume) {
 	if s := vol.EmptyDir; s != nil {
 		if strings.HasPrefix(s.Medium, "HugePages") {
-			v.bad(&s.Medium, "huge pages are known to Kubernetes, not supported here")
+			v.bad(&s.Medium, "huge pages are not supported")
 		} else if s.Medium != "" && s.Medium != "Memory" {
-			v.badHint(&s.Medium, didYouMean(s.Medium, []string{"Memory"}), `must be "" or "Memory", not %s`, quote(s.Medium))
+			v.unsupportedValue(&s.Medium, s.Medium, []string{"", "Memory"})
 		}
 	}
 	if s := vol.HostPath; s != nil {
@@ -61,10 +61,10 @@ func (v *validator) volumeSource(vol *Volume) {
 
 func (v *validator) hostPath(s *HostPathVolume) {
 	v.required(s, "path", s.Path == "")
-	// A relative path was joined and cleaned; its text is looked at instead.
+	// A relative path is joined and cleaned already. Check the text of an absolute one.
 	if n := v.at[&s.Path]; n != nil && n.kind == kindString {
 		if text, ok := n.value.(string); ok && path.IsAbs(text) && slices.Contains(strings.Split(text, "/"), "..") {
-			v.bad(&s.Path, `must not contain ".."`)
+			v.invalid(&s.Path, text, noBackstep)
 		}
 	}
 	oneOf(v, &s.Type, HostPathDirectoryOrCreate, HostPathDirectory, HostPathFileOrCreate, HostPathFile,
@@ -96,14 +96,14 @@ func (v *validator) keyProjection(k *KeyProjection, inline map[string][]string, 
 	v.keyFiles(k.Items, nil, v.keysOf(inline, k.Name, k.Optional), paths)
 }
 
-// keysOf are the keys of an inline object, or nil where they are not known or
-// may be absent.
+// keysOf returns the keys of an inline object. It returns nil if they are not
+// known or may be absent.
 func (v *validator) keysOf(inline map[string][]string, name string, optional bool) []string {
 	keys, known := inline[name]
 	if !known || optional {
 		return nil
 	}
-	return append(slices.Clone(keys), "") // never nil, and "" is told as missing already
+	return append(slices.Clone(keys), "") // never nil; required reports an empty key
 }
 
 func (v *validator) keyFiles(items []KeyToPath, mode *int32, keys []string, paths unique) {
@@ -118,23 +118,23 @@ func (v *validator) keyFiles(items []KeyToPath, mode *int32, keys []string, path
 	}
 }
 
-// key checks a key against those of an inline object, nil for not known.
+// key checks that an inline object has a key. With nil keys it checks nothing.
 func (v *validator) key(field *string, keys []string) {
 	if keys != nil && !slices.Contains(keys, *field) {
-		v.unknownName(field, "key", *field, keys)
+		v.notFound(field, "key", *field, keys)
 	}
 }
 
 func (v *validator) file(field *string, paths unique) {
-	v.inside(field)
+	v.relativePath(field)
 	if *field != "" && paths.seen(path.Clean(*field)) {
-		v.bad(field, "the path %s is taken by an earlier file", quote(*field))
+		v.duplicate(field, *field)
 	}
 }
 
 func (v *validator) mode(m *int32) {
 	if m != nil && (*m < 0 || *m > 0o777) {
-		v.badHint(m, "an octal number begins with 0o, as in 0o644", "must be a file mode from 0 to 0o777")
+		v.badHint(m, "write octal numbers with 0o, such as 0o644", "must be a number between 0 and 0o777 (octal), both inclusive")
 	}
 }
 
@@ -166,22 +166,22 @@ func (v *validator) mounts(c *Container) {
 				known = append(known, name)
 			}
 			slices.Sort(known)
-			v.unknownName(&m.Name, "volume", m.Name, known)
+			v.notFound(&m.Name, "volume", m.Name, known)
 		}
 		v.required(m, "mountPath", m.MountPath == "")
 		v.mountPath(&m.MountPath, paths)
-		v.inside(&m.SubPath)
-		v.inside(&m.SubPathExpr)
+		v.relativePath(&m.SubPath)
+		v.relativePath(&m.SubPathExpr)
 		if m.SubPath != "" && m.SubPathExpr != "" {
-			v.bad(&m.SubPathExpr, "cannot be set together with subPath")
+			v.bad(&m.SubPathExpr, "subPathExpr and subPath are mutually exclusive")
 		}
 		oneOf(v, &m.MountPropagation, "None", "HostToContainer", "Bidirectional")
 		if m.MountPropagation == "Bidirectional" && !privileged(c) {
-			v.bad(&m.MountPropagation, `"Bidirectional" needs securityContext.privileged`)
+			v.bad(&m.MountPropagation, "Forbidden: Bidirectional mount propagation is available only to privileged containers")
 		}
 		if m.MountPropagation == "Bidirectional" && v.pod.HostUsers != nil && !*v.pod.HostUsers {
-			// The kernel lets no mount out of a mount namespace that belongs to a user namespace.
-			v.bad(&m.MountPropagation, `cannot be "Bidirectional" together with hostUsers = false`)
+			// Mounts do not propagate out of a mount namespace that a user namespace owns (mount_namespaces(7)).
+			v.bad(&m.MountPropagation, "Forbidden: Bidirectional mount propagation is not available when hostUsers is false")
 		}
 		v.recursiveReadOnly(m)
 	}
@@ -196,13 +196,13 @@ func (v *validator) mountPath(field *string, paths unique) {
 	switch p := *field; {
 	case p == "":
 	case !path.IsAbs(p):
-		v.bad(field, "must be an absolute path, not %s", quote(p))
+		v.invalid(field, p, "must be an absolute path")
 	case strings.Contains(p, ":"):
-		v.bad(field, "must not contain a colon")
+		v.invalid(field, p, "must not contain ':'")
 	case path.Clean(p) == "/":
-		v.bad(field, "must not be the root of the container")
+		v.invalid(field, p, "must not be the root directory of the container")
 	case paths.seen(path.Clean(p)):
-		v.bad(field, "the path %s is taken by an earlier mount", quote(p))
+		v.invalid(field, p, "must be unique")
 	}
 }
 
@@ -212,9 +212,9 @@ func (v *validator) recursiveReadOnly(m *VolumeMount) {
 		return
 	}
 	if !m.ReadOnly {
-		v.bad(&m.RecursiveReadOnly, "needs readOnly = true")
+		v.bad(&m.RecursiveReadOnly, "Forbidden: may only be specified when readOnly is true")
 	}
 	if m.MountPropagation != "" && m.MountPropagation != "None" {
-		v.bad(&m.RecursiveReadOnly, `needs mountPropagation "None"`)
+		v.bad(&m.RecursiveReadOnly, "Forbidden: may only be specified when mountPropagation is None or not specified")
 	}
 }

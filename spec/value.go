@@ -10,11 +10,11 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Seconds is a span of time in seconds; fractions are allowed.
+// Seconds is a duration in seconds; fractions are allowed.
 type Seconds float64
 
-// Duration rounds to the nearest nanosecond. What does not fit becomes the
-// longest duration there is.
+// Duration rounds to the nearest nanosecond. Values out of range become the
+// maximum duration.
 func (s Seconds) Duration() time.Duration {
 	ns := math.Round(float64(s) * float64(time.Second))
 	if ns >= math.MaxInt64 {
@@ -23,18 +23,18 @@ func (s Seconds) Duration() time.Duration {
 	return time.Duration(ns)
 }
 
-// Quantity is a Kubernetes quantity such as "250m" or "64Mi". Compare two with
-// Cmp, not with ==: the same amount has several representations in memory.
+// Quantity is a Kubernetes quantity such as "250m" or "64Mi". Compare with Cmp,
+// not with ==: equal amounts can have different representations.
 type Quantity = resource.Quantity
 
-// Port is a number, or the name of a port of the same container. In JSON it is
-// a number or a string, as in Kubernetes.
+// Port is a port number or the name of a port of the same container. In JSON it
+// is a number or a string (intstr.IntOrString in Kubernetes).
 type Port struct {
 	Number int32
-	Name   string // empty where Number is set
+	Name   string // empty if Number is set
 }
 
-// String is the port as the file wrote it.
+// String returns the number or the name.
 func (p Port) String() string {
 	if p.Name != "" {
 		return p.Name

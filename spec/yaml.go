@@ -12,9 +12,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// readYAML reads a Pod manifest and flattens it: the keys of metadata and spec
-// become keys of the root, with paths that still say where they are written.
-// JSON is read by the same rules. The warnings are about what it leaves out.
+// readYAML reads a Pod manifest in YAML or JSON and flattens it: the fields of
+// metadata and spec become fields of the root and keep their paths. Warnings
+// name the fields that it ignores.
 func readYAML(data []byte) (*node, Problems, *syntaxError) {
 	doc, err := yamlDocument(data)
 	if err != nil {
@@ -26,7 +26,7 @@ func readYAML(data []byte) (*node, Problems, *syntaxError) {
 		return nil, nil, err
 	}
 	if manifest.kind != kindTable {
-		return nil, nil, &syntaxError{at: manifest.at, message: "is not a Pod manifest: want a mapping, found " + manifest.kind.String()}
+		return nil, nil, &syntaxError{at: manifest.at, message: "not a Pod manifest: must be a mapping, found " + manifest.kind.String()}
 	}
 	return flatten(manifest)
 }
@@ -38,7 +38,7 @@ func yamlDocument(data []byte) (*yaml.Node, *syntaxError) {
 	decoder := yaml.NewDecoder(strings.NewReader(string(data)))
 	var doc, second yaml.Node
 	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
-		start.message = "is empty"
+		start.message = "file is empty"
 		return nil, start
 	} else if err != nil {
 		message := strings.TrimPrefix(err.Error(), "yaml: ")
@@ -47,16 +47,16 @@ func yamlDocument(data []byte) (*yaml.Node, *syntaxError) {
 			start.at.line = max(start.at.line, 1)
 			message = strings.Replace(message, m[0], "", 1)
 		}
-		start.message = "is not YAML: " + printable(message)
+		start.message = "invalid YAML: " + printable(message)
 		return nil, start
 	}
 	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		start.message = "holds more than one document; write one Pod a file"
+		start.message, start.hint = "file has more than one document", "write one Pod per file"
 		start.at = position{max(second.Line, 1), max(second.Column, 1)}
 		return nil, start
 	}
 	if len(doc.Content) == 0 {
-		start.message = "is empty"
+		start.message = "file is empty"
 		return nil, start
 	}
 	return doc.Content[0], nil
@@ -65,8 +65,8 @@ func yamlDocument(data []byte) (*yaml.Node, *syntaxError) {
 type yamlReader struct{ nodes int }
 
 func (r *yamlReader) read(n *node, y *yaml.Node) *syntaxError {
-	// An alias counts again wherever it is used, and is as deep as its use:
-	// both limits hold for what a few lines of aliases can blow up to.
+	// An alias counts at every use, at the depth of the use, so that the limits
+	// hold for the expanded document.
 	for y.Kind == yaml.AliasNode {
 		y = y.Alias
 	}
@@ -75,10 +75,10 @@ func (r *yamlReader) read(n *node, y *yaml.Node) *syntaxError {
 		n.keyAt = n.at
 	}
 	if r.nodes++; r.nodes > maxNodes {
-		return &syntaxError{at: n.at, message: fmt.Sprintf("has more than %d keys and values", maxNodes)}
+		return tooManyNodes(n)
 	}
 	if n.depth > maxDepth {
-		return &syntaxError{at: n.at, message: fmt.Sprintf("is nested more than %d levels deep", maxDepth)}
+		return tooDeep(n)
 	}
 	switch y.Kind {
 	case yaml.MappingNode:
@@ -104,12 +104,12 @@ func (r *yamlReader) readMapping(n *node, y *yaml.Node) *syntaxError {
 		key, value := y.Content[i], y.Content[i+1]
 		at := position{max(key.Line, 1), max(key.Column, 1)}
 		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
-			return &syntaxError{at: at, message: "a key is not a plain string"}
+			return &syntaxError{at: at, message: "key must be a plain string"}
 		}
 		if n.child(key.Value) != nil {
-			return &syntaxError{at: at, message: fmt.Sprintf("the key %s is written twice", quote(key.Value))}
+			return &syntaxError{at: at, message: "duplicate key " + quote(key.Value)}
 		}
-		if value.ShortTag() == "!!null" { // the same as not written, as in Kubernetes
+		if value.ShortTag() == "!!null" { // the same as unset, as in Kubernetes
 			continue
 		}
 		c := &node{keyAt: at}
@@ -139,16 +139,16 @@ func readScalar(n *node, y *yaml.Node) *syntaxError {
 		n.value = v
 	case "!!null":
 		n.kind = kindNull
-	default: // dates too are strings in a manifest
+	default: // in a manifest a date is a string
 		n.kind, n.value = kindString, y.Value
 	}
 	if err != nil {
-		return &syntaxError{at: n.at, message: "is not YAML: cannot read " + quote(y.Value)}
+		return &syntaxError{at: n.at, message: "invalid YAML: cannot read " + quote(y.Value)}
 	}
 	return nil
 }
 
-// flatten makes the root of a pod file of a Pod manifest.
+// flatten returns a Pod manifest in the form of a pod file.
 func flatten(manifest *node) (*node, Problems, *syntaxError) {
 	if err := isPod(manifest); err != nil {
 		return nil, nil, err
@@ -161,12 +161,12 @@ func flatten(manifest *node) (*node, Problems, *syntaxError) {
 		case "apiVersion", "kind":
 		case "metadata", "spec":
 			if c.kind != kindTable {
-				return nil, nil, &syntaxError{at: c.at, message: fmt.Sprintf("%s: want a table, found %s", c.key, c.describe())}
+				return nil, nil, &syntaxError{at: c.at, message: fmt.Sprintf("%s: must be a mapping, found %s", c.key, c.describe())}
 			}
 		case "status":
-			problems = append(problems, warnAt(c, "is what a cluster observed; it is left out"))
+			problems = append(problems, warnAt(c, "ignored: status is read-only"))
 		default:
-			problems = append(problems, problemAt(c, "is not a field of a manifest", didYouMean(c.key, manifestKeys)))
+			problems = append(problems, problemAt(c, unknownField, didYouMean(c.key, manifestKeys)))
 		}
 	}
 	for _, c := range items(manifest.child("metadata")) {
@@ -175,13 +175,13 @@ func flatten(manifest *node) (*node, Problems, *syntaxError) {
 			adopt(root, c)
 		case "namespace":
 			if c.value != "default" {
-				problems = append(problems, warnAt(c, "is left out: there is one namespace, \"default\""))
+				problems = append(problems, warnAt(c, `ignored: the only namespace is "default"`))
 			}
 		default:
 			if objectMetaKeys[c.key] {
-				problems = append(problems, warnAt(c, "means nothing on one machine; it is left out"))
+				problems = append(problems, warnAt(c, ignoredField))
 			} else {
-				problems = append(problems, problemAt(c, "unknown key", didYouMean(c.key, metadataKeys)))
+				problems = append(problems, problemAt(c, unknownField, didYouMean(c.key, metadataKeys)))
 			}
 		}
 	}
@@ -191,7 +191,7 @@ func flatten(manifest *node) (*node, Problems, *syntaxError) {
 	for _, c := range items(manifest.child("spec")) {
 		switch c.key {
 		case "name", "labels", "annotations":
-			problems = append(problems, problemAt(c, "unknown key", "this line belongs to metadata"))
+			problems = append(problems, problemAt(c, unknownField, "move it to metadata"))
 		default:
 			adopt(root, c)
 		}
@@ -199,8 +199,7 @@ func flatten(manifest *node) (*node, Problems, *syntaxError) {
 	return root, problems, nil
 }
 
-// adopt makes c reachable from the root, while its path stays that of its own
-// parent.
+// adopt adds c to the fields of the root. Its path stays that of its parent.
 func adopt(root, c *node) {
 	root.items = append(root.items, c)
 	root.index[c.key] = c
@@ -218,7 +217,7 @@ var (
 	metadataKeys = []string{"name", "labels", "annotations", "namespace"}
 )
 
-// objectMetaKeys are the fields of Kubernetes metadata that only an API server uses.
+// objectMetaKeys are the fields of ObjectMeta that have no effect without an API server.
 var objectMetaKeys = setOf("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers",
 	"generateName", "generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid")
 
@@ -234,11 +233,11 @@ func isPod(manifest *node) *syntaxError {
 	case kind == "Pod" && version == "v1":
 		return nil
 	case kind == "Pod":
-		return &syntaxError{at: manifest.at, message: `is not a Pod of apiVersion "v1"`}
+		return &syntaxError{at: manifest.at, message: "not a Pod manifest: apiVersion must be v1"}
 	case kind == nil:
-		return &syntaxError{at: manifest.at, message: "is not a Pod manifest: it has no kind", hint: `a manifest begins with apiVersion: v1 and kind: Pod`}
+		return &syntaxError{at: manifest.at, message: "not a Pod manifest: kind: Required value", hint: "begin the manifest with apiVersion: v1 and kind: Pod"}
 	default:
-		name, _ := kind.(string) // what is no string is told as an empty one
-		return &syntaxError{at: manifest.child("kind").at, message: fmt.Sprintf("is a %s, not a Pod: a pod file or a manifest of kind Pod is needed", clip(name))}
+		name, _ := kind.(string) // empty if it is not a string
+		return &syntaxError{at: manifest.child("kind").at, message: fmt.Sprintf(`not a Pod manifest: kind: Unsupported value: %s: supported values: "Pod"`, quote(name))}
 	}
 }

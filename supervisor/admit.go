@@ -55,8 +55,8 @@ func (s *Supervisor) admissible(pod *spec.Pod) []lifecycle.Refusal {
 func (s *Supervisor) tellRefused(pod string, refusals []lifecycle.Refusal, by string) {
 	var hints []string
 	for _, r := range refusals {
-		if r.Mend != "" && !slices.Contains(hints, r.Mend) {
-			hints = append(hints, r.Mend)
+		if r.Hint != "" && !slices.Contains(hints, r.Hint) {
+			hints = append(hints, r.Hint)
 		}
 	}
 	why := (&RefusedError{Refusals: refusals}).why()
@@ -80,7 +80,7 @@ func (s *Supervisor) conflicts(pod *spec.Pod) []lifecycle.Refusal {
 			list = append(list, lifecycle.Refusal{
 				Reason: lifecycle.ReasonNodePorts, Field: field,
 				Message: fmt.Sprintf("host port %d/%s: pod %q has it", port.HostPort, port.Protocol, other.Name),
-				Mend:    fmt.Sprintf("take another host port, or end the other pod: podstead delete %s", other.Name),
+				Hint:    fmt.Sprintf("take another host port, or end the other pod: podstead delete %s", other.Name),
 			})
 		}
 	}
@@ -95,7 +95,7 @@ func (s *Supervisor) holders(but string) []*spec.Pod {
 		other := s.adding[name]
 		if l != nil {
 			now := l.snapshot.Load()
-			if now.Status.Phase.Terminal() || !now.Facts.Stop.Asked.IsZero() {
+			if now.Status.Phase.Terminal() || !now.Facts.Stop.Requested.IsZero() {
 				continue
 			}
 			other = now.Pod
@@ -160,8 +160,8 @@ func (s *Supervisor) vanishing(pod *spec.Pod) []lifecycle.Refusal {
 	for i := range pod.Volumes {
 		if claim := pod.Volumes[i].PersistentVolumeClaim; claim != nil && s.removing[claim.ClaimName] > 0 {
 			list = append(list, lifecycle.Refusal{
-				Reason: lifecycle.ReasonVolumeVanishing, Field: fmt.Sprintf("volumes[%d].persistentVolumeClaim.claimName", i),
-				Message: fmt.Sprintf("volume %q is being removed", claim.ClaimName), Mend: "try again when it is gone",
+				Reason: lifecycle.ReasonVolumeTerminating, Field: fmt.Sprintf("volumes[%d].persistentVolumeClaim.claimName", i),
+				Message: fmt.Sprintf("volume %q is being removed", claim.ClaimName), Hint: "try again when it is gone",
 			})
 		}
 	}

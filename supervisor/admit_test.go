@@ -17,6 +17,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // server is a pod that runs until it is stopped, with a host port.
@@ -33,11 +34,11 @@ func TestHostPortIsTaken(t *testing.T) {
 		m.start()
 		m.add(server("one", 8080))
 		m.add(server("other", 8081))
-		_, err := m.Add(server("two", 8080), supervisor.Owner{})
+		_, err := m.Add(server("two", 8080), state.Owner{})
 		refused, is := errors.AsType[*supervisor.RefusedError](err)
 		want := []lifecycle.Refusal{{
 			Reason: lifecycle.ReasonNodePorts, Field: "containers[0].ports[0].hostPort", Message: `host port 8080/TCP: pod "one" has it`,
-			Mend: "take another host port, or end the other pod: podstead delete one",
+			Hint: "take another host port, or end the other pod: podstead delete one",
 		}}
 		if !is || refused.Pod != "two" || !cmp.Equal(want, refused.Refusals) || !strings.Contains(err.Error(), `host port 8080/TCP: pod "one" has it`) {
 			t.Fatalf("the second of a port: %v", err)
@@ -51,7 +52,7 @@ func TestHostPortIsTaken(t *testing.T) {
 		}
 		m.add(server("two", 8080))
 		m.untilPhase("one", lifecycle.PhaseFailed)
-		if _, err := m.Add(server("three", 8080), supervisor.Owner{}); err == nil {
+		if _, err := m.Add(server("three", 8080), state.Owner{}); err == nil {
 			t.Error("the successor's port was given away")
 		}
 	})
@@ -65,7 +66,7 @@ func TestHostPortOfTwoAtOnce(t *testing.T) {
 		errs := make(chan error, 10)
 		for i := range 10 {
 			added.Go(func() {
-				_, err := m.Add(server("p"+string(rune('0'+i)), 8080), supervisor.Owner{})
+				_, err := m.Add(server("p"+string(rune('0'+i)), 8080), state.Owner{})
 				errs <- err
 			})
 		}
@@ -88,7 +89,7 @@ func TestMachineRefuses(t *testing.T) {
 		why := errors.New("host port 22/TCP: sshd (process 7) listens there")
 		m := newMachine(t, fakeruntime.Options{Refuse: func(*spec.Pod) error { return why }})
 		m.start()
-		if _, err := m.Add(server("one", 22), supervisor.Owner{}); !errors.Is(err, why) {
+		if _, err := m.Add(server("one", 22), state.Owner{}); !errors.Is(err, why) {
 			t.Errorf("error %v, want %v", err, why)
 		}
 	})
@@ -153,7 +154,7 @@ func TestVolumeIsBeingRemoved(t *testing.T) {
 		removed := make(chan error)
 		go func() { removed <- m.RemoveVolume(t.Context(), "data") }()
 		<-begun
-		if _, err := m.Add(pod, supervisor.Owner{}); err == nil || !strings.Contains(err.Error(), `volume "data" is being removed`) {
+		if _, err := m.Add(pod, state.Owner{}); err == nil || !strings.Contains(err.Error(), `volume "data" is being removed`) {
 			t.Errorf("the pod was not refused: %v", err)
 		}
 		close(goOn)

@@ -13,22 +13,23 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // notes are kept in memory, and outlive the supervisors that are started on them.
-type notes struct {
+type checkpoints struct {
 	mu    sync.Mutex
-	kept  map[string]supervisor.Note
+	kept  map[string]state.Checkpoint
 	saves int
 }
 
-func (v *notes) Load() (map[string]supervisor.Note, error) {
+func (v *checkpoints) Load() (map[string]state.Checkpoint, error) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return maps.Clone(v.kept), nil
 }
 
-func (v *notes) Save(uid string, said supervisor.Note) error {
+func (v *checkpoints) Save(uid string, said state.Checkpoint) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.kept[uid] = said
@@ -36,7 +37,7 @@ func (v *notes) Save(uid string, said supervisor.Note) error {
 	return nil
 }
 
-func (v *notes) Delete(uid string) error {
+func (v *checkpoints) Delete(uid string) error {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	delete(v.kept, uid)

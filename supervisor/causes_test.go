@@ -20,6 +20,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // told are the kinds that a world must have told.
@@ -107,7 +108,7 @@ func TestEveryKindIsCaused(t *testing.T) {
 		{"state that is lost, and state of later versions", with(calm), nil, func(w *troubled) {
 			w.crash()
 			clear(w.disk.files)
-			w.disk.bad = []supervisor.Unusable{{Name: "p", File: "f", Err: errors.New("broken")}, {Name: "q", File: "f", Err: errors.New("later"), Kept: true}}
+			w.disk.bad = []state.Unusable{{Name: "p", File: "f", Err: errors.New("broken")}, {Name: "q", File: "f", Err: errors.New("later"), Kept: true}}
 			w.start()
 		}, told{supervisor.StateLost, supervisor.StateUnsupported}},
 		{"a pod that nobody asked for", with(calm), nil, func(w *troubled) {
@@ -149,7 +150,7 @@ func TestEveryKindIsCaused(t *testing.T) {
 			}
 		}, told{supervisor.ContainerAdded}},
 		{"a refusal", with(calm), nil, func(w *troubled) {
-			if _, err := w.Add(&spec.Pod{Name: "q", SecurityContext: unsafeContext}, supervisor.Owner{}); err == nil {
+			if _, err := w.Add(&spec.Pod{Name: "q", SecurityContext: unsafeContext}, state.Owner{}); err == nil {
 				t.Error("a forbidden sysctl was accepted")
 			}
 		}, told{supervisor.PodRejected}},
@@ -168,7 +169,7 @@ func TestEveryKindIsCaused(t *testing.T) {
 		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImageNeverPull}, supervisor.ImageNeverPull),
 		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonInvalidImageName}, supervisor.ImageInspectFailed),
 		failing("PullImage", lifecycle.Failure{Reason: lifecycle.ReasonImageInspectError}, supervisor.ImageInspectFailed),
-		failing("StartContainer", lifecycle.Failure{Kind: lifecycle.FailureRefused}, supervisor.ContainerCreateFailed),
+		failing("StartContainer", lifecycle.Failure{Kind: lifecycle.FailureNotCreated}, supervisor.ContainerCreateFailed),
 		failing("StartContainer", lifecycle.Failure{Message: "no"}, supervisor.ContainerStartFailed),
 		{"a signal that cannot be sent", with(calm), nil, func(w *troubled) {
 			w.fail("StopContainer", lifecycle.Failure{Message: "no"})
@@ -278,7 +279,7 @@ func TestKubeletReasons(t *testing.T) {
 // TestNoImageInTheKubeletsWords: the events of a container that cannot begin have the reasons and the messages of the kubelet's, and
 // each follows from what led to it.
 func TestNoImageInTheKubeletsWords(t *testing.T) {
-	refused := lifecycle.Failure{Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateConfigError, Message: "configmap \"x\" not found"}
+	refused := lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateConfigError, Message: "configmap \"x\" not found"}
 	for method, c := range map[string]struct {
 		why  lifecycle.Failure
 		want []string
@@ -303,7 +304,7 @@ func TestNoImageInTheKubeletsWords(t *testing.T) {
 		t.Run(method, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				at := "PullImage"
-				if c.why.Kind == lifecycle.FailureRefused {
+				if c.why.Kind == lifecycle.FailureNotCreated {
 					at = "StartContainer"
 				}
 				m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, call fakeruntime.Call) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // ContainerTakenError says that a pod has a container of that name already.
@@ -42,7 +43,7 @@ func (s *Supervisor) AddEphemeral(ctx context.Context, name, uid string, c *spec
 		switch _, known := l.facts.Containers[c.Name]; {
 		case known, l.whole.Load().Container(c.Name) != nil:
 			return &ContainerTakenError{name, c.Name}
-		case lifecycle.Ends(l.pod, l.facts):
+		case lifecycle.Terminating(l.pod, l.facts):
 			return refused(name, errEnding)
 		}
 		if list := l.shared.policy.CheckEphemeral(l.pod, c); len(list) > 0 {
@@ -88,7 +89,7 @@ func (s *Supervisor) change(ctx context.Context, verb, name, uid string, do func
 		return fmt.Errorf("%s pod %q: %w", verb, name, ErrNotFound)
 	}
 	var failed error
-	var saved *write
+	var saved *state.Write
 	heard, err := l.demand(ctx, func(now lifecycle.Instant) {
 		if failed = do(l, now); failed == nil {
 			saved = l.save(now)
@@ -99,7 +100,7 @@ func (s *Supervisor) change(ctx context.Context, verb, name, uid string, do func
 	case err != nil:
 		return fmt.Errorf("%s pod %q: %w", verb, name, err)
 	case heard:
-		saved.wait(ctx)
+		saved.Wait(ctx, startWait)
 		return failed
 	case s.ctx.Err() != nil:
 		return ErrLeaving

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 const (
@@ -33,8 +34,8 @@ type outcome func(now lifecycle.Instant) lifecycle.Event
 
 // start carries an action out beside the loop. Starts of sandboxes and containers wait until the state that holds them
 // is written; nothing that stops or takes away ever does.
-func (l *loop) start(ctx context.Context, a lifecycle.Action, saved *write) {
-	if lifecycle.Noted(a) {
+func (l *loop) start(ctx context.Context, a lifecycle.Action, saved *state.Write) {
+	if lifecycle.RecordOnly(a) {
 		return
 	}
 	limit := effectLimit
@@ -88,7 +89,7 @@ func (l *loop) effect(ctx context.Context, limit time.Duration, a lifecycle.Acti
 				failure := failureOf(err)
 				l.fold(lifecycle.ActionFailed{Action: a, Failure: failure, At: now}, now)
 				if failure.Kind == lifecycle.FailureUnavailable {
-					l.fold(lifecycle.EngineLost{At: now}, now)
+					l.fold(lifecycle.EngineUnavailable{At: now}, now)
 				}
 				return
 			}
@@ -103,8 +104,8 @@ func (l *loop) effect(ctx context.Context, limit time.Duration, a lifecycle.Acti
 
 // found folds in that the engine has answered, if it was away.
 func (l *loop) found(now lifecycle.Instant) {
-	if !l.facts.Away.IsZero() {
-		l.fold(lifecycle.EngineFound{At: now}, now)
+	if !l.facts.EngineUnavailable.IsZero() {
+		l.fold(lifecycle.EngineAvailable{At: now}, now)
 	}
 }
 
@@ -158,23 +159,23 @@ func failureOf(err error) lifecycle.Failure {
 }
 
 // perform carries out an action other than a pull.
-func (l *loop) perform(ctx context.Context, a lifecycle.Action, saved *write) (outcome, error) {
+func (l *loop) perform(ctx context.Context, a lifecycle.Action, saved *state.Write) (outcome, error) {
 	rt, uid := l.shared.runtime, l.uid
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:
-		saved.wait(ctx)
+		saved.Wait(ctx, startWait)
 		started, err := rt.StartSandbox(ctx, uid, l.whole.Load(), a)
 		return func(now lifecycle.Instant) lifecycle.Event { started.At = now; return started }, err
 	case lifecycle.FindImage:
 		here, err := rt.FindImage(ctx, l.whole.Load(), a.Container)
 		if err == nil && !here {
-			err = lifecycle.Failure{Kind: lifecycle.FailureGone}
+			err = lifecycle.Failure{Kind: lifecycle.FailureNotFound}
 		}
 		return func(now lifecycle.Instant) lifecycle.Event {
 			return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: now}
 		}, err
 	case lifecycle.StartContainer:
-		saved.wait(ctx)
+		saved.Wait(ctx, startWait)
 		defer l.shared.turn(ctx)()
 		started, err := rt.StartContainer(ctx, uid, l.whole.Load(), a)
 		return func(now lifecycle.Instant) lifecycle.Event { started.At = now; return started }, err
@@ -311,18 +312,6 @@ func (l *loop) again(ctx context.Context, what string, err error) bool {
 		return true
 	case <-ctx.Done():
 		return false
-	}
-}
-
-// wait returns when the write is done, and after [startWait] in any case. No write (nil) is done.
-func (w *write) wait(ctx context.Context) {
-	if w == nil {
-		return
-	}
-	select {
-	case <-w.done:
-	case <-time.After(startWait):
-	case <-ctx.Done():
 	}
 }
 

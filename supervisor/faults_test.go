@@ -13,6 +13,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 func count(story []string, line string) int {
@@ -85,7 +86,7 @@ func TestExitIsToldWhoeverFindsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
 			if c.Method == "StopContainer" {
-				return lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "not found"}
+				return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "not found"}
 			}
 			return nil
 		}})
@@ -155,7 +156,7 @@ func TestLostClientIsToldOnce(t *testing.T) {
 		m.start()
 		p := pod("p", spec.RestartAlways, "sleep 100000")
 		p.TerminationGracePeriodSeconds = 600
-		if _, err := m.Add(p, supervisor.Owner{Session: "s"}); err != nil {
+		if _, err := m.Add(p, state.Owner{Session: "s"}); err != nil {
 			t.Fatal(err)
 		}
 		m.untilGone("p")
@@ -228,7 +229,7 @@ func TestLaterVersionIsLeftAloneUnnamed(t *testing.T) {
 		m.until("p", "ready", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
 		m.crash()
 		clear(m.disk.files)
-		m.disk.bad = []supervisor.Unusable{{Name: "p", File: "p.json", Err: errors.New("written by a later version"), Kept: true}}
+		m.disk.bad = []state.Unusable{{Name: "p", File: "p.json", Err: errors.New("written by a later version"), Kept: true}}
 		m.Supervisor = supervisor.New(t.Context(), supervisor.Options{Runtime: unnamed{m.engine}, Store: m.disk, Clock: m.clock})
 		m.seen = 0
 		if err := m.Recover(t.Context()); err != nil {
@@ -245,7 +246,7 @@ func TestLaterVersionIsLeftAloneUnnamed(t *testing.T) {
 func TestUnreadableStateIsToldOfThoughNothingIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
-		m.disk.bad = []supervisor.Unusable{{Name: "p", File: "p.json.unreadable", Err: errors.New("unexpected end")}}
+		m.disk.bad = []state.Unusable{{Name: "p", File: "p.json.unreadable", Err: errors.New("unexpected end")}}
 		m.start()
 		m.expectStory("StateLost")
 		if events, _ := m.Events().Since(0); events[0].Pod != "p" {

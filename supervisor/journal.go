@@ -124,8 +124,8 @@ func (r *recorder) hand(batch []Event, gone bool) bool {
 	return err == nil
 }
 
-// remember takes up the events of earlier lives, and what of it each pod's next event follows from.
-func (s *Supervisor) remember(ctx context.Context) {
+// restoreEvents takes up the events of earlier lives, and what of it each pod's next event follows from.
+func (s *Supervisor) restoreEvents(ctx context.Context) {
 	if s.shared.journal == nil {
 		return
 	}

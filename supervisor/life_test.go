@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // newest is a store that keeps what was saved last.
@@ -21,10 +22,10 @@ type newest struct {
 	noStore
 	mu   sync.Mutex
 	save func() error // nil: nothing fails
-	last Envelope
+	last state.Pod
 }
 
-func (n *newest) Save(e Envelope) error {
+func (n *newest) Save(e state.Pod) error {
 	n.mu.Lock()
 	save := n.save
 	n.mu.Unlock()
@@ -71,7 +72,7 @@ func TestChangeIsKept(t *testing.T) {
 		}
 		pod := sleeper("1000")
 		pod.ReadinessGates = []spec.ReadinessGate{{ConditionType: "door"}}
-		if _, err := s.Add(pod, Owner{}); err != nil || kept().UID == "" {
+		if _, err := s.Add(pod, state.Owner{}); err != nil || kept().UID == "" {
 			t.Errorf("the pod: %v", err)
 		}
 		time.Sleep(time.Minute)
@@ -83,7 +84,7 @@ func TestChangeIsKept(t *testing.T) {
 			t.Errorf("the condition: %v", err)
 		}
 		time.Sleep(time.Minute)
-		if err := s.Stop(t.Context(), "p", StopOptions{}); err != nil || kept().Stop.Asked.IsZero() {
+		if err := s.Stop(t.Context(), "p", StopOptions{}); err != nil || kept().Stop.Requested.IsZero() {
 			t.Errorf("the stop: %v", err)
 		}
 	})
@@ -105,7 +106,7 @@ func TestPanicLosesNoAction(t *testing.T) {
 			panics = max(panics, issued-1)
 			return d
 		}
-		if _, err := s.Add(sleeper("5"), Owner{}); err != nil {
+		if _, err := s.Add(sleeper("5"), state.Owner{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(10 * time.Minute)
@@ -120,7 +121,7 @@ func TestPanicLosesNoEvent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine, disk, clock := fakeruntime.New(fakeruntime.Options{}), &newest{}, bubbleClock()
 		s := New(t.Context(), Options{Runtime: engine, Store: disk, Clock: clock})
-		if _, err := s.Add(sleeper("50"), Owner{}); err != nil {
+		if _, err := s.Add(sleeper("50"), state.Owner{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -150,7 +151,7 @@ func TestPanicRepeatsNoEvent(t *testing.T) {
 			return nil
 		}}), Store: noStore{}, Clock: bubbleClock()})
 		defer leave(t, s)
-		if _, err := s.Add(sleeper("50"), Owner{}); err != nil {
+		if _, err := s.Add(sleeper("50"), state.Owner{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -174,12 +175,12 @@ func TestLeavingWhileATurnPanics(t *testing.T) {
 		disk := &newest{}
 		s := New(t.Context(), Options{Runtime: fakeruntime.New(fakeruntime.Options{}), Store: disk, Clock: bubbleClock()})
 		s.shared.decide = func(p *spec.Pod, f lifecycle.Facts, now lifecycle.Instant) lifecycle.Decision {
-			if !f.Stop.Asked.IsZero() {
+			if !f.Stop.Requested.IsZero() {
 				panic("a bug")
 			}
 			return lifecycle.Decide(p, f, now)
 		}
-		if _, err := s.Add(sleeper("100000"), Owner{}); err != nil {
+		if _, err := s.Add(sleeper("100000"), state.Owner{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -191,7 +192,7 @@ func TestLeavingWhileATurnPanics(t *testing.T) {
 			t.Errorf("a stop that is not heard in time: %v, want the context's error", err)
 		}
 		leave(t, s)
-		if disk.last.Facts.Stop.Asked.IsZero() {
+		if disk.last.Facts.Stop.Requested.IsZero() {
 			t.Error("the stop is not on the disk")
 		}
 	})
@@ -204,7 +205,7 @@ func TestWriteIsHeardOfThroughAFullMailbox(t *testing.T) {
 		disk := &newest{}
 		s := New(t.Context(), Options{Runtime: fakeruntime.New(fakeruntime.Options{}), Store: disk, Clock: bubbleClock()})
 		defer leave(t, s)
-		if _, err := s.Add(sleeper("100000"), Owner{}); err != nil {
+		if _, err := s.Add(sleeper("100000"), state.Owner{}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Second)
@@ -250,7 +251,7 @@ func TestAddWhileLeaving(t *testing.T) {
 		}
 		engine := fakeruntime.New(fakeruntime.Options{})
 		s = New(t.Context(), Options{Runtime: engine, Store: noStore{}, Clock: leaves})
-		if _, err := s.Add(sleeper("5"), Owner{}); !errors.Is(err, ErrLeaving) {
+		if _, err := s.Add(sleeper("5"), state.Owner{}); !errors.Is(err, ErrLeaving) {
 			t.Errorf("adding a pod to a supervisor that has left: %v, want ErrLeaving", err)
 		}
 		synctest.Wait()
@@ -269,10 +270,10 @@ func TestAddedIsToldWhenItIsThere(t *testing.T) {
 		}})
 		s := New(t.Context(), Options{Runtime: hangs, Store: noStore{}, Clock: bubbleClock()})
 		defer leave(t, s)
-		e := Envelope{Pod: sleeper("5"), Facts: lifecycle.Facts{UID: "u", Accepted: s.shared.now()}}
+		e := state.Pod{Pod: sleeper("5"), Facts: lifecycle.Facts{UID: "u", Accepted: s.shared.now()}}
 		newLoop(s.shared, e, func() { t.Error("told before it is there") })
 		changed := s.Changed()
-		if _, err := s.Add(sleeper("5"), Owner{}); err != nil {
+		if _, err := s.Add(sleeper("5"), state.Owner{}); err != nil {
 			t.Fatal(err)
 		}
 		select {
@@ -289,7 +290,7 @@ func TestEndIsToldBeforeItIsSeen(t *testing.T) {
 		sh := &shared{now: bubbleClock(), ring: NewRing(16), log: slog.New(slog.DiscardHandler), store: noStore{}}
 		var l *loop
 		ended := false
-		l = newLoop(sh, Envelope{Pod: sleeper("5"), Facts: lifecycle.Facts{UID: "u", Accepted: sh.now()}}, func() {
+		l = newLoop(sh, state.Pod{Pod: sleeper("5"), Facts: lifecycle.Facts{UID: "u", Accepted: sh.now()}}, func() {
 			if !l.snapshot.Load().Status.Phase.Terminal() {
 				return
 			}
@@ -329,7 +330,7 @@ func TestEffectsLeaveNothing(t *testing.T) {
 		defer end()
 		ctx := &counted{Context: ended}
 		sh := &shared{now: bubbleClock(), log: slog.New(slog.DiscardHandler), ring: NewRing(1), store: noStore{}}
-		l := newLoop(sh, Envelope{Pod: sleeper("5"), Facts: lifecycle.Facts{UID: "u"}}, func() {})
+		l := newLoop(sh, state.Pod{Pod: sleeper("5"), Facts: lifecycle.Facts{UID: "u"}}, func() {})
 		for _, limit := range slices.Repeat([]time.Duration{0, effectLimit}, 5) {
 			l.effect(ctx, limit, lifecycle.RemovePod{}, func(context.Context) (outcome, error) { return nil, nil })
 		}
@@ -337,39 +338,6 @@ func TestEffectsLeaveNothing(t *testing.T) {
 		if n := ctx.hanging.Load(); n != 0 {
 			t.Errorf("%d things hang on the loop's life when all effects have ended", n)
 		}
-	})
-}
-
-// kept are [Notes] of one pod.
-type kept struct {
-	Notes
-	saved []Note
-}
-
-func (k *kept) Save(_ string, said Note) error {
-	k.saved = append(k.saved, said)
-	return nil
-}
-
-// TestNoteOvertakesState: what holds until the next boot is kept while the disk takes its time.
-func TestNoteOvertakesState(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		hangs, notes := make(chan struct{}), &kept{}
-		w := newWriter(&newest{save: func() error { <-hangs; return nil }}, notes, "uid")
-		ctx, stop := context.WithCancel(t.Context())
-		var running sync.WaitGroup
-		running.Go(func() { w.run(ctx, func(error) {}) })
-		written := w.put(Envelope{})
-		synctest.Wait()
-		w.note(Note{Signals: []lifecycle.SignalSent{{}}})
-		synctest.Wait()
-		if len(notes.saved) != 1 {
-			t.Errorf("%v was noted while a state was being written, want one", notes.saved)
-		}
-		stop()
-		close(hangs)
-		running.Wait()
-		<-written.done
 	})
 }
 
@@ -393,7 +361,7 @@ func TestEndIsNotTakenBack(t *testing.T) {
 		engine := fakeruntime.New(fakeruntime.Options{})
 		s := New(t.Context(), Options{Runtime: engine, Store: noStore{}, Clock: bubbleClock()})
 		defer leave(t, s)
-		added, err := s.Add(sleeper("100000"), Owner{})
+		added, err := s.Add(sleeper("100000"), state.Owner{})
 		if err != nil {
 			t.Fatal(err)
 		}

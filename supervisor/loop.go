@@ -15,6 +15,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 const (
@@ -34,11 +35,11 @@ type message func(now lifecycle.Instant)
 type loop struct {
 	pod     *spec.Pod
 	uid     string
-	owner   Owner
+	owner   state.Owner
 	shared  *shared
 	log     *slog.Logger
 	mailbox chan message
-	writer  *writer
+	writer  *state.Writer
 	changed func()        // tells the set that the snapshot is another one
 	ended   chan struct{} // closed when run has returned
 	first   chan struct{} // closed after the first turn: from then on the snapshot is of this life
@@ -48,41 +49,41 @@ type loop struct {
 	whole    atomic.Pointer[spec.Pod] // pod with the ephemeral containers, for all but the decisions
 	effects  sync.WaitGroup           // everything that was started and can post
 
-	facts      lifecycle.Facts
-	status     lifecycle.Status
-	waiting    []message                     // to be done before the next decision
-	dirty      bool                          // the facts hold what must be on disk before anything is started
-	newest     map[string]told               // the newest event of each container, and of the pod as ""
-	pulls      map[string]context.CancelFunc // by container
-	pulling    map[string]Progress           // by container
-	hooks      map[hookRef]context.CancelFunc
-	probes     map[lifecycle.ProbeRef]*probing
-	unnoted    bool               // the facts hold what a note has to be taken of
-	sandboxEnd context.CancelFunc // ends the watch of the sandbox
-	notDurable error              // of the newest write
-	saved      lifecycle.Instant  // when that was handed over
+	facts         lifecycle.Facts
+	status        lifecycle.Status
+	waiting       []message                     // to be done before the next decision
+	dirty         bool                          // the facts hold what must be on disk before anything is started
+	newest        map[string]told               // the newest event of each container, and of the pod as ""
+	pulls         map[string]context.CancelFunc // by container
+	pulling       map[string]Progress           // by container
+	hooks         map[hookRef]context.CancelFunc
+	probes        map[lifecycle.ProbeRef]*probing
+	checkpointDue bool               // the facts hold what a note has to be taken of
+	sandboxEnd    context.CancelFunc // ends the watch of the sandbox
+	notDurable    error              // of the newest write
+	saved         lifecycle.Instant  // when that was handed over
 }
 
 // shared is what all loops have in common.
 type shared struct {
-	runtime Runtime
-	prober  Prober
-	hooks   Hooks
-	store   Store
-	notes   Notes   // nil: they are not kept
-	journal Journal // nil: there is none
-	now     Clock
-	policy  admission.Policy
-	log     *slog.Logger
-	ring    *Ring
-	starts  chan struct{} // holds a token for each start under way
+	runtime     Runtime
+	prober      Prober
+	hooks       Hooks
+	store       state.Store
+	checkpoints state.Checkpoints // nil: they are not kept
+	journal     Journal           // nil: there is none
+	now         Clock
+	policy      admission.Policy
+	log         *slog.Logger
+	ring        *Ring
+	starts      chan struct{} // holds a token for each start under way
 	// before is the newest event of earlier lives, by UID and container; nil once the pods are taken up.
 	before map[string]map[string]told
 	// decide is [lifecycle.Decide], but in a test.
 	decide func(*spec.Pod, lifecycle.Facts, lifecycle.Instant) lifecycle.Decision
 }
 
-func newLoop(sh *shared, e Envelope, changed func()) *loop {
+func newLoop(sh *shared, e state.Pod, changed func()) *loop {
 	l := &loop{
 		pod: withoutEphemerals(e.Pod), uid: e.Facts.UID, owner: e.Owner, shared: sh, changed: func() {},
 		log:     sh.log.With(slog.String("pod", e.Pod.Name)),
@@ -98,11 +99,11 @@ func newLoop(sh *shared, e Envelope, changed func()) *loop {
 	if l.newest == nil {
 		l.newest = map[string]told{}
 	}
-	l.facts = e.Facts.Apply(lifecycle.EngineFound{At: sh.now()}) // until this life learns otherwise
+	l.facts = e.Facts.Apply(lifecycle.EngineAvailable{At: sh.now()}) // until this life learns otherwise
 	l.define()
 	l.begun = sync.OnceFunc(func() { close(l.first) })
 	l.status.Conditions = e.Conditions
-	l.writer = newWriter(sh.store, sh.notes, l.uid)
+	l.writer = state.NewWriter(sh.store, sh.checkpoints, l.uid)
 	l.observe(sh.now()) // of which nobody can know yet
 	l.changed = changed
 	return l
@@ -115,11 +116,11 @@ func (l *loop) run(ctx context.Context, begin message) (gone bool) {
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	ctx, stop := context.WithCancel(ctx)
 	var writer sync.WaitGroup
-	writer.Go(func() { l.writer.run(writing, func(err error) { l.stored(ctx, err) }) })
+	writer.Go(func() { l.writer.Run(writing, func(err error) { l.stored(ctx, err) }) })
 	defer func() {
 		stop()
 		if !gone {
-			l.writer.put(l.envelope(l.shared.now()))
+			l.writer.Put(l.state(l.shared.now()))
 		}
 		stopWriting()
 		writer.Wait()
@@ -221,7 +222,7 @@ func (l *loop) settle(ctx context.Context, now lifecycle.Instant) (sleep time.Du
 		if !d.Wake.IsZero() {
 			sleep = min(sleep, d.Wake.Sub(now))
 		}
-		return sleep, d.Gone
+		return sleep, d.Removed
 	}
 	panic(fmt.Sprintf("%d decisions in a row each had something to do, the last %T", maxTurns, actions[len(actions)-1]))
 }
@@ -245,8 +246,8 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	l.tellEvent(before, e, now)
 	switch e.(type) {
 	case lifecycle.ProbeChanged, lifecycle.SignalSent:
-		l.unnoted = true // which holds until the next boot at most: no disk is kept awake for it
-	case lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineLost, lifecycle.EngineFound:
+		l.checkpointDue = true // which holds until the next boot at most: no disk is kept awake for it
+	case lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineUnavailable, lifecycle.EngineAvailable:
 	case lifecycle.ImagePulled, lifecycle.ContainerRemoved:
 		// As above: a restarted supervisor carries the action out again and learns the same.
 	default:
@@ -300,22 +301,22 @@ func (l *loop) offer(m message) {
 }
 
 // save hands the state to the writer if it has to be on disk, and returns the write; nil: there is none to wait for.
-func (l *loop) save(now lifecycle.Instant) *write {
-	if l.unnoted {
-		l.unnoted = false
-		l.writer.note(Note{
-			At: now, Probes: l.facts.Verdicts(), Signals: l.facts.Signalled(), Conditions: l.conditions(now),
+func (l *loop) save(now lifecycle.Instant) *state.Write {
+	if l.checkpointDue {
+		l.checkpointDue = false
+		l.writer.Checkpoint(state.Checkpoint{
+			At: now, Probes: l.facts.Verdicts(), Signals: l.facts.StopSignals(), Conditions: l.conditions(now),
 		})
 	}
 	if !l.dirty {
 		return nil
 	}
 	l.dirty, l.saved = false, now
-	return l.writer.put(l.envelope(now))
+	return l.writer.Put(l.state(now))
 }
 
-func (l *loop) envelope(now lifecycle.Instant) Envelope {
-	return Envelope{SavedAt: now, Pod: l.pod, Owner: l.owner, Facts: l.facts, Conditions: l.conditions(now)}
+func (l *loop) state(now lifecycle.Instant) state.Pod {
+	return state.Pod{SavedAt: now, Pod: l.pod, Owner: l.owner, Facts: l.facts, Conditions: l.conditions(now)}
 }
 
 // conditions are those of the present facts, changed at this instant if they are others than before.
@@ -340,8 +341,8 @@ func (l *loop) stored(ctx context.Context, err error) {
 // forget takes away the state file of a pod of which nothing else is left.
 func (l *loop) forget() {
 	err := l.shared.store.Delete(l.pod.Name)
-	if l.shared.notes != nil {
-		err = errors.Join(err, l.shared.notes.Delete(l.uid))
+	if l.shared.checkpoints != nil {
+		err = errors.Join(err, l.shared.checkpoints.Delete(l.uid))
 	}
 	if err != nil {
 		l.tell(l.shared.now(), RemovalFailed, "", fields{"what": "state file", "error": err.Error()})
@@ -364,7 +365,7 @@ func (l *loop) progress(container string, p Progress, now lifecycle.Instant) {
 // Snapshot is a pod at one moment. It is immutable.
 type Snapshot struct {
 	Pod        *spec.Pod
-	Owner      Owner
+	Owner      state.Owner
 	Facts      lifecycle.Facts
 	Status     lifecycle.Status
 	Pulling    map[string]Progress // of the containers whose image is being fetched
@@ -386,7 +387,7 @@ func (l *loop) observe(now lifecycle.Instant) {
 	}
 	s := &Snapshot{
 		Pod: l.whole.Load(), Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: maps.Clone(l.pulling),
-		AtRest: l.status.Phase.Terminal() && l.facts.AtRest(), NotDurable: l.notDurable != nil,
+		AtRest: l.status.Phase.Terminal() && l.facts.Idle(), NotDurable: l.notDurable != nil,
 	}
 	if old := l.snapshot.Swap(s); old == nil || !same(old, s) {
 		l.changed()

@@ -9,13 +9,14 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 type noStore struct{}
 
-func (noStore) Load() ([]Envelope, []Unusable, error) { return nil, nil, nil }
-func (noStore) Save(Envelope) error                   { return nil }
-func (noStore) Delete(string) error                   { return nil }
+func (noStore) Load() ([]state.Pod, []state.Unusable, error) { return nil, nil, nil }
+func (noStore) Save(state.Pod) error                         { return nil }
+func (noStore) Delete(string) error                          { return nil }
 
 // TestPanicInATurnIsSurvived lets Decide panic, or never come to an end, for a while.
 func TestPanicInATurnIsSurvived(t *testing.T) {
@@ -47,7 +48,7 @@ func TestPanicInATurnIsSurvived(t *testing.T) {
 				pod := &spec.Pod{Name: "p", RestartPolicy: spec.RestartNever, Containers: []spec.Container{
 					{Name: "c", Image: "i", Command: []string{"sleep", "5"}},
 				}}
-				if _, err := s.Add(pod, Owner{}); err != nil {
+				if _, err := s.Add(pod, state.Owner{}); err != nil {
 					t.Fatal(err)
 				}
 				time.Sleep(2 * time.Minute)

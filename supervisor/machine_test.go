@@ -21,22 +21,23 @@ import (
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // machine is a machine in a bubble: an engine and a disk that outlive the supervisors that are started on it.
 type machine struct {
-	policy  admission.Policy
-	t       *testing.T
-	engine  *fakeruntime.Runtime
-	disk    *disk
-	notes   *notes
-	journal supervisor.Journal // nil: there is none
-	bug     atomic.Bool        // the next reading of the clock panics
-	dial    httpget.Dial       // of probes and hooks
-	boot    string
-	begun   time.Time
+	policy      admission.Policy
+	t           *testing.T
+	engine      *fakeruntime.Runtime
+	disk        *disk
+	checkpoints *checkpoints
+	journal     supervisor.Journal // nil: there is none
+	bug         atomic.Bool        // the next reading of the clock panics
+	dial        httpget.Dial       // of probes and hooks
+	boot        string
+	begun       time.Time
 	*supervisor.Supervisor
 	seen   uint64        // the newest event that story has returned
 	struck chan struct{} // closed when the supervisor was killed by a hook; nil: nobody does that
@@ -44,8 +45,8 @@ type machine struct {
 
 func newMachine(t *testing.T, o fakeruntime.Options) *machine {
 	m := &machine{
-		t: t, engine: fakeruntime.New(o), disk: &disk{files: map[string]supervisor.Envelope{}},
-		notes: &notes{kept: map[string]supervisor.Note{}}, boot: "boot-1", begun: time.Now(),
+		t: t, engine: fakeruntime.New(o), disk: &disk{files: map[string]state.Pod{}},
+		checkpoints: &checkpoints{kept: map[string]state.Checkpoint{}}, boot: "boot-1", begun: time.Now(),
 	}
 	t.Cleanup(m.leave)
 	return m
@@ -63,7 +64,7 @@ func (m *machine) start() {
 	m.t.Helper()
 	m.Supervisor = supervisor.New(m.t.Context(), supervisor.Options{
 		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: hooks.New(m.engine, m.dial),
-		Store: m.disk, Notes: m.notes, Journal: m.journal, Clock: m.clock, Policy: m.policy,
+		Store: m.disk, Checkpoints: m.checkpoints, Journal: m.journal, Clock: m.clock, Policy: m.policy,
 	})
 	m.seen = 0
 	if err := m.Recover(m.t.Context()); err != nil {
@@ -102,7 +103,7 @@ func (m *machine) revive() {
 
 func (m *machine) add(pod *spec.Pod) supervisor.Snapshot {
 	m.t.Helper()
-	s, err := m.Add(pod, supervisor.Owner{})
+	s, err := m.Add(pod, state.Owner{})
 	if err != nil {
 		m.t.Fatal(err)
 	}
@@ -181,25 +182,25 @@ func (m *machine) expectStory(want ...string) {
 // disk is a store in memory that can hang, fail, and die.
 type disk struct {
 	mu    sync.Mutex
-	files map[string]supervisor.Envelope
-	bad   []supervisor.Unusable
+	files map[string]state.Pod
+	bad   []state.Unusable
 	dead  bool
 	err   error
 	hang  chan struct{} // not nil: saves wait for it
 	saves int
 }
 
-func (d *disk) Load() ([]supervisor.Envelope, []supervisor.Unusable, error) {
+func (d *disk) Load() ([]state.Pod, []state.Unusable, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	var list []supervisor.Envelope
+	var list []state.Pod
 	for _, e := range d.files {
 		list = append(list, e)
 	}
 	return list, d.bad, d.err
 }
 
-func (d *disk) Save(e supervisor.Envelope) error {
+func (d *disk) Save(e state.Pod) error {
 	d.mu.Lock()
 	hang := d.hang
 	d.mu.Unlock()

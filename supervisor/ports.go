@@ -58,7 +58,7 @@ type Sandboxes interface {
 // Containers starts, watches, signals and takes away containers.
 type Containers interface {
 	// StartContainer creates and starts a run, or finds it created, running or ended. Before a run begins, any older
-	// run of the same container has ended. The kinds of failure are told apart: [lifecycle.FailureRefused] where nothing
+	// run of the same container has ended. The kinds of failure are told apart: [lifecycle.FailureNotCreated] where nothing
 	// was created, else the process could not be started.
 	StartContainer(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer) (lifecycle.ContainerStarted, error)
 	// WaitContainer returns when the process has ended, and when by the wall clock. A run that is not there is one that

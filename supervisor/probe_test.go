@@ -17,6 +17,7 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 func TestReadiness(t *testing.T) {
@@ -48,8 +49,8 @@ func TestReadiness(t *testing.T) {
 			t.Error("readiness has restarted the container")
 		}
 		m.delete("p")
-		if asked := a.count("ready"); asked == 0 || len(m.notes.kept) != 0 {
-			t.Errorf("asked %d times; kept of a pod that is gone: %v", asked, m.notes.kept)
+		if asked := a.count("ready"); asked == 0 || len(m.checkpoints.kept) != 0 {
+			t.Errorf("asked %d times; kept of a pod that is gone: %v", asked, m.checkpoints.kept)
 		}
 		before := a.count("ready")
 		time.Sleep(time.Hour)
@@ -127,9 +128,9 @@ func TestVerdictsOverRestart(t *testing.T) {
 		for _, end := range []func(){m.crash, m.leave, m.crash} {
 			end()
 			asked := a.count("startup")
-			m.notes.kept["gone"] = supervisor.Note{}
+			m.checkpoints.kept["gone"] = state.Checkpoint{}
 			m.start()
-			if _, kept := m.notes.kept["gone"]; kept {
+			if _, kept := m.checkpoints.kept["gone"]; kept {
 				t.Error("the notes of a pod that is gone are kept")
 			}
 			for range 30 {

@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 func TestTakenUpAsItWas(t *testing.T) {
@@ -230,7 +231,7 @@ func TestStateLost(t *testing.T) {
 		}
 		m.crash()
 		clear(m.disk.files)
-		m.disk.bad = []supervisor.Unusable{{Name: "known", File: "known.json.unreadable", Err: errors.New("unexpected end")}}
+		m.disk.bad = []state.Unusable{{Name: "known", File: "known.json.unreadable", Err: errors.New("unexpected end")}}
 		m.start()
 		time.Sleep(time.Minute)
 		if s, known := m.Pod("known"); !known || !s.Status.ContainerStatuses[0].Ready || s.Status.ContainerStatuses[0].RestartCount != 0 {
@@ -253,14 +254,14 @@ func TestLaterVersionIsLeftAlone(t *testing.T) {
 		s := m.until("p", "ready", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
 		m.crash()
 		clear(m.disk.files)
-		m.disk.bad = []supervisor.Unusable{{Name: "p", File: "p.json", Err: errors.New("written by a later version"), Kept: true}}
+		m.disk.bad = []state.Unusable{{Name: "p", File: "p.json", Err: errors.New("written by a later version"), Kept: true}}
 		m.start()
 		time.Sleep(time.Hour)
 		if len(m.engine.Running(s.Facts.UID)) != 1 {
 			t.Error("its container was touched")
 		}
 		var taken *supervisor.NameTakenError
-		if _, err := m.Add(pod("p", spec.RestartNever, "true"), supervisor.Owner{}); !errors.As(err, &taken) {
+		if _, err := m.Add(pod("p", spec.RestartNever, "true"), state.Owner{}); !errors.As(err, &taken) {
 			t.Errorf("adding a pod of that name: %v, want a NameTakenError", err)
 		}
 	})

@@ -12,6 +12,7 @@ import (
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // unsafeContext sets a kernel parameter that is not on the safe list.
@@ -41,7 +42,7 @@ func TestRefusedForEverything(t *testing.T) {
 		two := server("two", 8080)
 		two.SecurityContext = unsafeContext
 		two.Volumes = []spec.Volume{{Name: "h", HostPath: &spec.HostPathVolume{Path: "/etc"}}}
-		_, err := m.Add(two, supervisor.Owner{By: "a test"})
+		_, err := m.Add(two, state.Owner{By: "a test"})
 		refused, is := errors.AsType[*supervisor.RefusedError](err)
 		if !is || !errors.Is(err, why) {
 			t.Fatalf("error %v", err)
@@ -92,7 +93,7 @@ func TestStricterPolicyLetsRun(t *testing.T) {
 		if now.Facts.UID != before.Facts.UID {
 			t.Errorf("it is another pod")
 		}
-		if _, err := m.Add(server("two", 8081), supervisor.Owner{}); err == nil {
+		if _, err := m.Add(server("two", 8081), state.Owner{}); err == nil {
 			t.Error("the policy does not hold for a pod that comes")
 		}
 	})

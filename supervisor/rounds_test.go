@@ -76,8 +76,8 @@ func TestEngineAwayIsUnknown(t *testing.T) {
 			t.Errorf("a supervisor that knows nothing yet says %s", s.Status.Phase)
 		}
 		s = m.untilPhase("p", lifecycle.PhaseRunning)
-		if s.Status.Reason != "" || !s.Facts.Away.IsZero() {
-			t.Errorf("the engine is back: %s, away since %v", s.Status.Reason, s.Facts.Away)
+		if s.Status.Reason != "" || !s.Facts.EngineUnavailable.IsZero() {
+			t.Errorf("the engine is back: %s, away since %v", s.Status.Reason, s.Facts.EngineUnavailable)
 		}
 	})
 }

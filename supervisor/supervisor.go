@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"runtime"
 	"slices"
 	"sync"
@@ -16,18 +15,19 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // Options are what a [Supervisor] is made of. Runtime, Store and Clock are needed, and Prober and Hooks for pods that have
 // probes and hooks.
 type Options struct {
-	Runtime Runtime
-	Prober  Prober
-	Hooks   Hooks
-	Store   Store
-	Notes   Notes   // nil: after a restart of the supervisor probes are asked again, and signals sent again
-	Journal Journal // nil: events are forgotten with the supervisor
-	Clock   Clock
+	Runtime     Runtime
+	Prober      Prober
+	Hooks       Hooks
+	Store       state.Store
+	Checkpoints state.Checkpoints // nil: after a restart of the supervisor probes are asked again, and signals sent again
+	Journal     Journal           // nil: events are forgotten with the supervisor
+	Clock       Clock
 	// Policy is what pods that come may ask for.
 	Policy admission.Policy
 	Log    *slog.Logger // nil: discarded
@@ -68,7 +68,7 @@ func New(ctx context.Context, o Options) *Supervisor {
 	ctx, cancel := context.WithCancel(logging)
 	s := &Supervisor{
 		shared: &shared{
-			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: o.Store, notes: o.Notes, journal: o.Journal, now: o.Clock, policy: o.Policy, log: log, decide: lifecycle.Decide,
+			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: o.Store, checkpoints: o.Checkpoints, journal: o.Journal, now: o.Clock, policy: o.Policy, log: log, decide: lifecycle.Decide,
 			before: map[string]map[string]told{},
 			ring:   NewRing(cmp.Or(o.Events, 4096)),
 			starts: make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
@@ -101,124 +101,8 @@ func (e *NameTakenError) Error() string {
 	return fmt.Sprintf("pod %q exists: %s", e.Name, e.Holder)
 }
 
-// Recover loads the state of an earlier supervisor, compares it with what the engine holds, and takes the pods up. It
-// is called once, before anything else. The assumptions, each with a test in recover_test.go or test/faults:
-//
-//  1. The supervisor may have been killed at any instruction: what was issued may have happened.
-//  2. The engine may hold newer sandboxes and runs than the state on disk knows of, if a write was lost.
-//  3. The machine may have been restarted: the boot ID tells.
-//  4. A state file may be unreadable: it is set aside, and the pod taken up from what the engine holds.
-//  5. A state file may be of a later version: it and its pod are left alone, and the name is taken.
-//  6. The engine may hold a pod that no state speaks of: it is ended, with its grace period.
-func (s *Supervisor) Recover(ctx context.Context) error {
-	s.remember(ctx)
-	defer func() { s.shared.before = nil }()
-	envelopes, unusable, err := s.shared.store.Load()
-	if err != nil {
-		return fmt.Errorf("load state: %w", err)
-	}
-	list, err := s.shared.runtime.Inventory(ctx)
-	if err != nil {
-		return fmt.Errorf("look at the engine: %w", err)
-	}
-	found := map[string]lifecycle.Found{}
-	for _, f := range list {
-		found[f.UID] = f
-	}
-	lost := map[string]bool{}
-	for _, u := range unusable {
-		kind := StateLost
-		if u.Kept {
-			kind = StateUnsupported
-			s.blocked[u.Name] = u.Err.Error()
-		}
-		lost[u.Name] = true
-		s.shared.ring.add(kind.event(s.shared.now(), u.Name, fields{"file": u.File, "error": u.Err.Error()}))
-	}
-	notes := s.loadNotes(envelopes)
-	for _, e := range envelopes {
-		s.takeUp(e, found[e.Facts.UID], notes[e.Facts.UID])
-		delete(found, e.Facts.UID)
-	}
-	for _, f := range found {
-		s.takeUpFound(f, lost)
-	}
-	return s.begun(ctx)
-}
-
-// begun waits until every pod has had its first turn: before that it shows what was saved, which a boot has made untrue.
-func (s *Supervisor) begun(ctx context.Context) error {
-	s.mu.Lock()
-	loops := slices.Collect(maps.Values(s.pods))
-	s.mu.Unlock()
-	for _, l := range loops {
-		select {
-		case <-l.first:
-		case <-l.ended:
-		case <-ctx.Done():
-			return fmt.Errorf("take up pod %q: %w", l.pod.Name, ctx.Err())
-		}
-	}
-	return nil
-}
-
-// takeUp starts the loop of a pod whose state was read.
-func (s *Supervisor) takeUp(e Envelope, found lifecycle.Found, n Note) {
-	s.begin(e, func(l *loop, now lifecycle.Instant) {
-		if e.SavedAt.Boot != now.Boot {
-			l.fold(lifecycle.Booted{Saved: e.SavedAt, At: now}, now)
-		}
-		l.facts = l.facts.CatchUp(found, now)
-		l.define()
-		l.status.Conditions = e.Conditions // without what the probes have said they seem to have changed
-		if n.At.Boot == now.Boot {
-			l.facts = n.onto(l.facts)
-			if e.SavedAt.Boot != n.At.Boot || !n.At.Before(e.SavedAt) {
-				l.status.Conditions = n.Conditions
-			}
-		}
-		l.dirty = true
-		l.tellRecovered(now)
-	})
-}
-
-// takeUpFound deals with a pod that only the engine knows: its state was lost, or there never was one.
-func (s *Supervisor) takeUpFound(f lifecycle.Found, lost map[string]bool) {
-	pod := f.Pod
-	switch {
-	case pod == nil && len(s.blocked) > 0:
-		return // it may be of one that is left alone
-	case pod == nil: // no container tells what the pod was: there is nothing to end with care
-		pod = &spec.Pod{Name: "orphan-" + f.UID, RestartPolicy: spec.RestartNever}
-	}
-	if _, blocked := s.blocked[pod.Name]; blocked {
-		return
-	}
-	wasKnown := lost[pod.Name]
-	s.mu.Lock()
-	_, taken := s.pods[pod.Name]
-	s.mu.Unlock()
-	if taken {
-		copied := *pod
-		copied.Name = pod.Name + "-" + f.UID
-		pod = &copied
-		wasKnown = false
-	}
-	now := s.shared.now()
-	e := Envelope{Pod: pod, Facts: lifecycle.Facts{UID: f.UID, Accepted: now}.CatchUp(f, now)}
-	s.begin(e, func(l *loop, now lifecycle.Instant) {
-		l.dirty = true
-		if wasKnown {
-			l.tellRecovered(now)
-			return
-		}
-		l.tell(now, OrphanFound, "", nil)
-		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(pod, nil), Delete: true, By: "the supervisor: nobody asked for this pod", At: now}, now)
-	})
-}
-
 // begin starts the loop of a pod, whose name must be free or reserved. It returns nil if the supervisor is about to leave.
-func (s *Supervisor) begin(e Envelope, first func(*loop, lifecycle.Instant)) *loop {
+func (s *Supervisor) begin(e state.Pod, first func(*loop, lifecycle.Instant)) *loop {
 	l := newLoop(s.shared, e, s.notify)
 	defer s.notify()
 	s.mu.Lock()
@@ -246,22 +130,22 @@ func (s *Supervisor) begin(e Envelope, first func(*loop, lifecycle.Instant)) *lo
 // Add accepts a pod and starts it. When it returns the pod is on disk, so that whoever was told of it finds it again, unless
 // the disk fails, or hangs for 10 s. A name that is taken is a [*NameTakenError], one that the machine, its policy
 // or the other pods do not let run a [*RefusedError].
-func (s *Supervisor) Add(pod *spec.Pod, owner Owner) (Snapshot, error) {
+func (s *Supervisor) Add(pod *spec.Pod, owner state.Owner) (Snapshot, error) {
 	if err := s.reserve(pod, owner.By); err != nil {
 		return Snapshot{}, err
 	}
-	e := Envelope{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: uuid.NewString(), Accepted: s.shared.now()}}
-	accepted := make(chan *write, 1)
+	e := state.Pod{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: uuid.NewString(), Accepted: s.shared.now()}}
+	accepted := make(chan *state.Write, 1)
 	l := s.begin(e, func(l *loop, now lifecycle.Instant) {
 		l.tell(now, PodAccepted, "", fields{"by": owner.By})
-		accepted <- l.writer.put(l.envelope(now))
+		accepted <- l.writer.Put(l.state(now))
 	})
 	if l == nil {
 		return Snapshot{}, ErrLeaving
 	}
 	select {
 	case saved := <-accepted:
-		saved.wait(s.ctx)
+		saved.Wait(s.ctx, startWait)
 	case <-l.ended:
 	}
 	return *l.snapshot.Load(), nil

@@ -12,6 +12,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 func TestPodSucceeds(t *testing.T) {
@@ -133,10 +134,10 @@ func TestNameTaken(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
-		if _, err := m.Add(pod("p", spec.RestartAlways, "sleep 1000"), supervisor.Owner{By: "podstead run, pid 7"}); err != nil {
+		if _, err := m.Add(pod("p", spec.RestartAlways, "sleep 1000"), state.Owner{By: "podstead run, pid 7"}); err != nil {
 			t.Fatal(err)
 		}
-		_, err := m.Add(pod("p", spec.RestartAlways, "true"), supervisor.Owner{})
+		_, err := m.Add(pod("p", spec.RestartAlways, "true"), state.Owner{})
 		taken, is := errors.AsType[*supervisor.NameTakenError](err)
 		if !is || taken.Name != "p" || !strings.Contains(taken.Holder, "podstead run, pid 7") {
 			t.Errorf("adding it again: %v, want a NameTakenError that names the holder", err)
@@ -148,7 +149,7 @@ func TestLostClientEndsItsPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
-		if _, err := m.Add(pod("p", spec.RestartAlways, "sleep 100000"), supervisor.Owner{Session: "s"}); err != nil {
+		if _, err := m.Add(pod("p", spec.RestartAlways, "sleep 100000"), state.Owner{Session: "s"}); err != nil {
 			t.Fatal(err)
 		}
 		m.add(pod("other", spec.RestartAlways, "sleep 100000"))
@@ -161,16 +162,16 @@ func TestLostClientEndsItsPods(t *testing.T) {
 		m.leave() // the daemon is upgraded: the session goes on
 		m.start()
 		time.Sleep(supervisor.SessionTimeout - time.Second)
-		if s, known := m.Pod("p"); !known || !s.Facts.Stop.Asked.IsZero() {
+		if s, known := m.Pod("p"); !known || !s.Facts.Stop.Requested.IsZero() {
 			t.Fatal("the pod was ended before its client was silent for long enough")
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if s, _ := m.Pod("p"); s.Facts.Stop.Asked.IsZero() {
+		if s, _ := m.Pod("p"); s.Facts.Stop.Requested.IsZero() {
 			t.Error("the pod goes on though its client is lost")
 		}
 		m.untilGone("p")
-		if s, _ := m.Pod("other"); !s.Facts.Stop.Asked.IsZero() {
+		if s, _ := m.Pod("other"); !s.Facts.Stop.Requested.IsZero() {
 			t.Error("a pod without a session was ended")
 		}
 		time.Sleep(2 * supervisor.SessionTimeout)
@@ -185,7 +186,7 @@ func TestLostClientKeepsWhatItWantedKept(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
 		for name, command := range map[string]string{"done": "true", "goes-on": "sleep 100000"} {
-			if _, err := m.Add(pod(name, spec.RestartNever, command), supervisor.Owner{Session: "s", Keep: true}); err != nil {
+			if _, err := m.Add(pod(name, spec.RestartNever, command), state.Owner{Session: "s", Keep: true}); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -66,19 +66,19 @@ func (l *loop) tellAction(a lifecycle.Action, now lifecycle.Instant) {
 	switch a := a.(type) {
 	case lifecycle.RunPreStop:
 		l.tellStopping(a.Ref, a.Reason, a.Limit, now)
-	case lifecycle.AwaitTurn:
+	case lifecycle.WaitForTurn:
 		l.tellStopping(a.Ref, a.Reason, a.Limit, now)
 	case lifecycle.StopContainer:
 		l.tellStopping(a.Ref, a.Reason, a.Grace, now)
 	case lifecycle.KillContainer:
-		if l.facts.Containers[a.Container].Newest.KillAsked.IsZero() {
+		if l.facts.Containers[a.Container].Newest.KillRequested.IsZero() {
 			l.tellKilled(a.Ref, now)
 		}
-	case lifecycle.BeginRound:
+	case lifecycle.StartRound:
 		l.tellBecause(now, l.newest[a.By.Container].seq, PodRestarting, "", fields{
 			"container": a.By.Container, "code": strconv.Itoa(l.facts.Containers[a.By.Container].Newest.Exit.Code),
 		})
-	case lifecycle.EndPod:
+	case lifecycle.FailPod:
 		l.tell(now, PodDeadlineExceeded, "", nil)
 	}
 }
@@ -87,7 +87,7 @@ func (l *loop) tellAction(a lifecycle.Action, now lifecycle.Instant) {
 func (l *loop) tellKilled(ref lifecycle.Ref, now lifecycle.Instant) {
 	f := fields{"container": ref.Container, "cause": "is stopped without a grace period"}
 	run := l.facts.Containers[ref.Container].Newest
-	if grace := cmp.Or(run.EndGrace, run.StopGrace); grace > 0 {
+	if grace := cmp.Or(run.TerminationGrace, run.StopGrace); grace > 0 {
 		f["grace"] = grace.Round(time.Millisecond).String()
 		f["cause"] = "did not stop within its grace period of " + f["grace"]
 	}
@@ -128,7 +128,7 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 	case lifecycle.SandboxLost:
 		if l.facts.Sandbox.Lost == e.At {
 			then := "it will be killed and re-created" // the kubelet's words
-			if lifecycle.Ends(l.pod, l.facts) {
+			if lifecycle.Terminating(l.pod, l.facts) {
 				then = "it is not re-created"
 			}
 			l.tell(now, SandboxChanged, "", fields{"error": e.Message, "then": then})
@@ -150,7 +150,7 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 			l.tellExit(e.Container, e.Exit, now)
 		}
 	case lifecycle.StopRequested:
-		if before.Stop == l.facts.Stop || (l.status.Phase.Terminal() && before.AtRest()) {
+		if before.Stop == l.facts.Stop || (l.status.Phase.Terminal() && before.Idle()) {
 			return // nothing new, or nothing left to end
 		}
 		grace := l.facts.Stop.Deadline.Sub(now)
@@ -159,7 +159,7 @@ func (l *loop) tellEvent(before lifecycle.Facts, e lifecycle.Event, now lifecycl
 		}
 		l.tell(now, PodStopping, "", fields{"grace": grace.Round(time.Millisecond).String(), "by": e.By})
 	case lifecycle.PodEvicted:
-		if before.Stop.Asked.IsZero() {
+		if before.Stop.Requested.IsZero() {
 			l.tell(now, PodEvicted, "", fields{"error": e.Message})
 		}
 	case lifecycle.PodRemoved:
@@ -215,7 +215,7 @@ func (l *loop) tellBackOff(container string, now lifecycle.Instant) {
 func (l *loop) tellFailure(before lifecycle.Facts, e lifecycle.ActionFailed, now lifecycle.Instant) {
 	why := fields{"error": e.Failure.Message, "reason": string(e.Failure.Reason)}
 	if e.Failure.Kind == lifecycle.FailureUnavailable {
-		if l.facts.Away.IsZero() { // it is asked again every second
+		if l.facts.EngineUnavailable.IsZero() { // it is asked again every second
 			l.tell(now, EngineUnavailable, "", fields{"error": e.Failure.Message})
 		}
 		return
@@ -235,7 +235,7 @@ func (l *loop) tellFailure(before lifecycle.Facts, e lifecycle.ActionFailed, now
 			l.tellPullFailure(a.Container, why, now)
 		}
 	case lifecycle.StartContainer:
-		if e.Failure.Kind == lifecycle.FailureRefused {
+		if e.Failure.Kind == lifecycle.FailureNotCreated {
 			l.tell(now, ContainerCreateFailed, a.Container, why)
 			return
 		}
@@ -290,7 +290,7 @@ func (l *loop) tellSignal(before lifecycle.Facts, ref lifecycle.Ref, why lifecyc
 	switch {
 	case l.hasEnded(before, ref.Container):
 		l.tellExit(ref.Container, l.facts.Containers[ref.Container].Newest.Exit, now)
-	case why.Kind != lifecycle.FailureGone && l.newest[ref.Container].kind != SignalFailed:
+	case why.Kind != lifecycle.FailureNotFound && l.newest[ref.Container].kind != SignalFailed:
 		l.tell(now, SignalFailed, ref.Container, fields{"container": ref.Container, "error": why.Message})
 	}
 }

@@ -46,7 +46,7 @@ func shorten(output string) string {
 // tellHook tells of a hook that has failed. One that was given up, for which the time was over, or whose run has ended is
 // no news. Why it has failed is not told: it may hold what the container has written.
 func (l *loop) tellHook(kind Kind, ref lifecycle.Ref, h lifecycle.Hook, now lifecycle.Instant) {
-	inTime := h.Limit == 0 || now.Before(h.Asked.Add(h.Limit))
+	inTime := h.Limit == 0 || now.Before(h.Requested.Add(h.Limit))
 	if l.facts.Containers[ref.Container].Newest.Ref == ref && h.Failed && h.Cancelled.IsZero() && inTime {
 		l.tell(now, kind, ref.Container, nil)
 	}
@@ -68,7 +68,7 @@ func (l *loop) afterProbe(container string) (role, then string) {
 // addVerdict adds what a probe has said to the fields of the end that it leads to.
 func (l *loop) addVerdict(f fields, ref lifecycle.Ref, why lifecycle.Reason) {
 	probes := l.facts.Containers[ref.Container].Newest.Probes
-	probed, asked := map[lifecycle.Reason]lifecycle.Probed{
+	probed, asked := map[lifecycle.Reason]lifecycle.ProbeStatus{
 		lifecycle.ReasonLivenessProbe: probes.Liveness, lifecycle.ReasonStartupProbe: probes.Startup,
 	}[why]
 	if asked { // what a hook says is told nobody

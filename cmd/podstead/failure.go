@@ -138,8 +138,8 @@ func (f *failure) answered(e *api.Error) {
 		f.hints = append(f.hints, e.Hint)
 	}
 	for _, r := range e.Refusals {
-		if r.Mend != "" && !slices.Contains(f.hints, r.Mend) {
-			f.hints = append(f.hints, r.Mend)
+		if r.Hint != "" && !slices.Contains(f.hints, r.Hint) {
+			f.hints = append(f.hints, r.Hint)
 		}
 	}
 }

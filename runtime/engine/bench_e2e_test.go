@@ -11,7 +11,7 @@ import (
 )
 
 func BenchmarkContainerLife(b *testing.B) {
-	w := newWorld(b)
+	w := newEnv(b)
 	e := w.start()
 	defer w.stop(e)
 	s := w.sandbox(e, "pod")
@@ -24,7 +24,7 @@ func BenchmarkContainerLife(b *testing.B) {
 }
 
 func BenchmarkSandbox(b *testing.B) {
-	w := newWorld(b)
+	w := newEnv(b)
 	e := w.start()
 	defer w.stop(e)
 	for b.Loop() {
@@ -33,11 +33,10 @@ func BenchmarkSandbox(b *testing.B) {
 	}
 }
 
-// BenchmarkShimMemory measures what a pod's shim costs: its share of memory among ten of them, with no, one and five
-// containers.
+// BenchmarkShimMemory measures the memory (PSS) of a shim among ten of them, with zero, one and five containers.
 func BenchmarkShimMemory(b *testing.B) {
 	const pods = 10
-	w := newWorld(b)
+	w := newEnv(b)
 	e := w.start()
 	defer w.stop(e)
 	var sandboxes []*Sandbox
@@ -59,14 +58,14 @@ func BenchmarkShimMemory(b *testing.B) {
 				cs = append(cs, w.run(s, fmt.Sprintf("c%d-%d", i, have), "while :; do echo x; sleep 1; done"))
 			}
 		}
-		<-time.After(15 * time.Second) // a quiet shim gives memory back
+		<-time.After(15 * time.Second) // an idle shim returns memory to the kernel
 		sum := 0
 		for _, s := range sandboxes {
 			sum += pss(b, s.Pid())
 		}
 		kib[n] = float64(sum / pods)
 	}
-	for b.Loop() { // the measures are the metrics, which the loop's beginning would forget
+	for b.Loop() { // b.Loop resets metrics when it starts, so report them inside
 		continue
 	}
 	for n, v := range kib {
@@ -74,7 +73,7 @@ func BenchmarkShimMemory(b *testing.B) {
 	}
 }
 
-// pss is a process's share of memory in KiB.
+// pss returns a process's proportional set size in KiB.
 func pss(t testing.TB, pid int) int {
 	b, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {

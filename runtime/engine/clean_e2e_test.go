@@ -13,13 +13,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// checkClean removes the world's folder, and fails where something of it is left on the machine.
-func (w *world) checkClean() {
+// checkClean removes the environment's directory. It fails if processes, mounts or cgroups remain on the host.
+func (w *env) checkClean() {
 	t := w.t
 	for _, pid := range w.processes() {
-		t.Errorf("process %d is left: %s", pid, cmdline(pid))
+		t.Errorf("process %d remains: %s", pid, cmdline(pid))
 		_ = unix.Kill(pid, unix.SIGKILL)
-		w.eventually("its death", func() (string, bool) { return cmdline(pid), cmdline(pid) == "" })
+		w.eventually("process exit", func() (string, bool) { return cmdline(pid), cmdline(pid) == "" })
 	}
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -27,7 +27,7 @@ func (w *world) checkClean() {
 	}
 	for line := range strings.Lines(string(mounts)) {
 		if strings.Contains(line, w.dir) {
-			t.Errorf("mount is left: %s", line)
+			t.Errorf("mount remains: %s", line)
 			_ = unix.Unmount(strings.Fields(line)[4], unix.MNT_DETACH)
 		}
 	}
@@ -37,8 +37,8 @@ func (w *world) checkClean() {
 	}
 }
 
-// removeCgroups removes the world's cgroup, and fails where it has others.
-func (w *world) removeCgroups() {
+// removeCgroups removes the environment's cgroup. It fails if the cgroup has children.
+func (w *env) removeCgroups() {
 	hierarchies, err := filepath.Glob("/sys/fs/cgroup/*" + w.cgroup)
 	if err != nil {
 		w.t.Fatal(err)
@@ -53,7 +53,7 @@ func (w *world) removeCgroups() {
 		})
 		for _, dir := range dirs {
 			if dir != top {
-				w.t.Errorf("cgroup is left: %s", dir)
+				w.t.Errorf("cgroup remains: %s", dir)
 			}
 			w.eventually("removal of cgroup "+dir, func() (string, bool) {
 				err := os.Remove(dir)
@@ -63,9 +63,8 @@ func (w *world) removeCgroups() {
 	}
 }
 
-// processes lists the processes that belong to this world: shims, and what runs in its containers. Dead ones that
-// wait to be reaped are not counted.
-func (w *world) processes() []int {
+// processes lists the processes of this environment: shims and the processes in their containers, without zombies.
+func (w *env) processes() []int {
 	var pids []int
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -87,8 +86,8 @@ func (w *world) processes() []int {
 	return pids
 }
 
-// shims lists the processes of this world that are shims.
-func (w *world) shims() []int {
+// shims lists the shim processes of this environment.
+func (w *env) shims() []int {
 	var pids []int
 	for _, pid := range w.processes() {
 		if strings.Contains(cmdline(pid), " -namespace ") {

@@ -12,20 +12,20 @@ import (
 	"os/exec"
 )
 
-// plan is what a daemon of another process is to do.
+// plan is what a daemon in another process does.
 type plan struct {
 	Dir, Shim string
-	Scripts   map[string]string // by container, all in the sandbox "pod"
+	Scripts   map[string]string // by container name, all in the sandbox "pod"
 }
 
-// daemon is the other process: it runs an engine with some containers, and is there to be killed.
+// daemon runs an engine with containers in another process. Tests kill it.
 func daemon(text string) error {
 	var p plan
 	if err := json.Unmarshal([]byte(text), &p); err != nil {
 		return err
 	}
 	shimPath = p.Shim
-	ctx, w := context.Background(), worldIn(p.Dir)
+	ctx, w := context.Background(), envIn(p.Dir)
 	e, err := Start(ctx, w.options())
 	if err != nil {
 		return err
@@ -44,7 +44,7 @@ func daemon(text string) error {
 }
 
 // spawnDaemon starts a daemon, which prints a line when its containers run.
-func (w *world) spawnDaemon(scripts map[string]string) (*exec.Cmd, io.Reader) {
+func (w *env) spawnDaemon(scripts map[string]string) (*exec.Cmd, io.Reader) {
 	w.t.Helper()
 	text, err := json.Marshal(plan{w.dir, shimPath, scripts})
 	if err != nil {
@@ -68,7 +68,7 @@ func (w *world) spawnDaemon(scripts map[string]string) (*exec.Cmd, io.Reader) {
 }
 
 // startDaemon starts a daemon and returns when its containers run.
-func (w *world) startDaemon(scripts map[string]string) *os.Process {
+func (w *env) startDaemon(scripts map[string]string) *os.Process {
 	w.t.Helper()
 	cmd, out := w.spawnDaemon(scripts)
 	line, err := bufio.NewReader(out).ReadString('\n')
@@ -78,8 +78,8 @@ func (w *world) startDaemon(scripts map[string]string) *os.Process {
 	return cmd.Process
 }
 
-// kill kills a process that we started, and waits for its end.
-func (w *world) kill(p *os.Process) {
+// kill kills a process that the test started and waits for its exit.
+func (w *env) kill(p *os.Process) {
 	w.t.Helper()
 	if err := p.Kill(); err != nil {
 		w.t.Fatal(err)

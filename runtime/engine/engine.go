@@ -1,9 +1,9 @@
-// Package engine is containerd inside this process: the parts of its server that pods need, without a CRI and without
-// a listener but the one through which shims report events.
+// Package engine runs the parts of containerd that pods need inside this process. There is no CRI, and the only listener is the
+// one to which shims report events.
 //
-// It owns containerd's folders, the lock on them, and the shims' processes through package shim. It knows containers
-// and sandboxes, and nothing of pods. Shims and containers outlive the engine: one that is started on the same folders
-// takes them up again.
+// The package owns containerd's directories, the lock on them and, through package shim, the shim processes. It manages
+// containers and sandboxes and has no notion of pods. Shims and containers outlive the engine. An engine that starts on the same
+// directories reconnects to them.
 package engine
 
 import (
@@ -24,30 +24,31 @@ import (
 	"github.com/containerd/containerd/v2/version"
 )
 
-// Namespace is the containerd namespace of everything that is ours.
+// Namespace is the containerd namespace of all objects that Podstead creates.
 const Namespace = "podstead"
 
-// maxSocketDir is the longest folder that a shim's socket fits in: its name has 64 characters, and 106 is the limit.
+// maxSocketDir is the maximum length of the directory for shim sockets: a socket path has at most 106 characters, and the name
+// takes 64 and a slash.
 const maxSocketDir = 41
 
-// Options say where the engine lives and what it runs. Root, State and ShimPath are required.
+// Options configure an engine. Root, State and ShimPath are required.
 type Options struct {
-	// Root is the folder of what lasts: images, snapshots, metadata. Absolute.
+	// Root is the absolute path of the directory for persistent data: images, snapshots, metadata.
 	Root string
-	// State is the folder of what is void after a boot: bundles, sockets, runc's state. Absolute, not Root, and short:
-	// at most 39 characters, because sockets lie in it.
+	// State is the absolute path of the directory for runtime state, cleared at boot: bundles, sockets, runc's state. It must
+	// differ from Root and have at most 39 characters, because it contains sockets.
 	State string
-	// ShimPath is the absolute path of the shim's program. Of shims that run already, whose program is gone, it is the
-	// new program.
+	// ShimPath is the absolute path of the shim binary. It also replaces the binary of running shims whose own binary no longer
+	// exists.
 	ShimPath string
-	// ShimEnv is added to the environment of the shims, in the form "name=value".
+	// ShimEnv is added to the environment of shims, in the form "name=value".
 	ShimEnv []string
-	// Runtime is the OCI runtime's program, a name or a path. Empty is runc.
+	// Runtime is the name or path of the OCI runtime's binary. The default is runc.
 	Runtime string
-	// SystemdCgroup has the runtime make cgroups through systemd.
+	// SystemdCgroup makes the OCI runtime create cgroups through systemd.
 	SystemdCgroup bool
-	// Log takes containerd's own warnings and errors; nil is slog.Default(). containerd has one log for each process,
-	// so the last engine started decides.
+	// Log receives containerd's warnings and errors. The default is slog.Default(). containerd has one logger per process, so the
+	// last engine that starts determines it.
 	Log *slog.Logger
 }
 
@@ -59,14 +60,14 @@ type Engine struct {
 	controller sandbox.Controller
 	lock       *lock
 	cancel     context.CancelFunc
-	away       map[string]Exit
+	missed     map[string]Exit
 }
 
-// Start starts containerd, takes up the shims that run already, and returns when it is ready for use. Another process
-// on the same root is an [ErrInUse].
+// Start starts containerd, reconnects to running shims and returns when the engine is ready. If another process uses the same
+// root, the error is an [ErrInUse].
 //
-// Values of ctx reach containerd, but its cancellation does not: containerd's start cannot be cancelled. Only
-// [Engine.Close] ends it.
+// Values of ctx reach containerd, its cancellation does not: containerd's start cannot be cancelled. Only [Engine.Close] stops
+// the engine.
 func Start(ctx context.Context, o Options) (*Engine, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -95,13 +96,13 @@ func (e *Engine) start(ctx context.Context) error {
 		return err
 	}
 	if err := mount.SetTempMountLocation(filepath.Join(e.opt.Root, "tmpmounts")); err != nil {
-		return fmt.Errorf("prepare folder for mounts: %w", err)
+		return fmt.Errorf("prepare directory for temporary mounts: %w", err)
 	}
 	if _, err := mount.CleanupTempMounts(0); err != nil {
-		return fmt.Errorf("clean up mounts: %w", err)
+		return fmt.Errorf("clean up temporary mounts: %w", err)
 	}
 	if err := sweep(e.opt.Root, e.opt.State); err != nil {
-		e.opt.Log.WarnContext(ctx, "something of a former engine is left", slog.Any("error", err))
+		e.opt.Log.WarnContext(ctx, "cannot remove leftovers of a previous engine", slog.Any("error", err))
 	}
 	found, err := load(func() error {
 		e.server, err = server.New(ctx, e.config())
@@ -112,62 +113,62 @@ func (e *Engine) start(ctx context.Context) error {
 	}
 	e.client, e.controller = found.client, found.controller
 	if err := sweepSnapshots(ctx, found.cleaners); err != nil {
-		e.opt.Log.WarnContext(ctx, "something of a former engine is left", slog.Any("error", err))
+		e.opt.Log.WarnContext(ctx, "cannot remove leftovers of a previous engine", slog.Any("error", err))
 	}
 	if err := e.server.Start(ctx); err != nil {
 		return err
 	}
 	e.server.Wait()
-	// containerd leaves it to the group, but whoever can write here can forge exits.
+	// containerd lets the group write to the socket, but a writer can forge exit events.
 	if err := os.Chmod(e.ttrpcAddress(), 0o600); err != nil {
 		return err
 	}
-	e.away, err = e.exitedWhileAway(bundles, time.Now())
+	e.missed, err = e.missedExits(bundles, time.Now())
 	return err
 }
 
 func (e *Engine) config() *srvconfig.Config {
-	// A shim that does not answer in time is taken for dead, and its containers are killed. A loaded machine is no
-	// reason for that, so these are far above containerd's 5 seconds.
-	const patience = "1m"
+	// containerd kills the containers of a shim that does not answer in time. A host under load must not cause that, so the
+	// timeouts are far above containerd's default of 5 seconds.
+	const shimTimeout = "1m"
 	return &srvconfig.Config{
 		Version: version.ConfigVersion,
 		Root:    e.opt.Root,
 		State:   e.opt.State,
 		Plugins: map[string]any{
-			// Nothing listens here. Shims derive the names of their sockets from it.
+			// No server listens on this address. Shims derive the names of their sockets from it.
 			"io.containerd.server.v1.grpc":  map[string]any{"address": e.grpcAddress()},
 			"io.containerd.server.v1.ttrpc": map[string]any{"address": e.ttrpcAddress()},
 			"io.containerd.shim.v1.manager": map[string]any{"env": e.opt.ShimEnv, "socket_dir": e.socketDir()},
-			// By default the writable layers of containers that are gone stay on the disk until a hundred other things have
-			// changed. Those that go together are taken away together.
+			// The default threshold keeps the writable layers of deleted containers on disk until a hundred other objects have
+			// changed. The delay groups deletions.
 			"io.containerd.gc.v1.scheduler": map[string]any{"deletion_threshold": 1, "schedule_delay": "2s"},
 		},
 		Timeouts: map[string]string{
-			"io.containerd.timeout.shim.load":     patience,
-			"io.containerd.timeout.shim.cleanup":  patience,
-			"io.containerd.timeout.shim.shutdown": patience,
-			"io.containerd.timeout.task.state":    patience,
+			"io.containerd.timeout.shim.load":     shimTimeout,
+			"io.containerd.timeout.shim.cleanup":  shimTimeout,
+			"io.containerd.timeout.shim.shutdown": shimTimeout,
+			"io.containerd.timeout.task.state":    shimTimeout,
 		},
 		RequiredPlugins: []string{string(accessType) + "." + accessID, "io.containerd.server.v1.ttrpc"},
 	}
 }
 
-// Client is containerd's client, in memory. Calls without a namespace are in [Namespace]. Its sandbox functions do not
-// work; those of the engine do.
+// Client is containerd's in-memory client. Calls without a namespace use [Namespace]. Its sandbox functions do not work. Use
+// those of the engine.
 func (e *Engine) Client() *client.Client { return e.client }
 
-// ShimPath is the program of the shims, an absolute path.
+// ShimPath is the absolute path of the shim binary.
 func (e *Engine) ShimPath() string { return e.opt.ShimPath }
 
-// BundleDirs are the folders in which the bundles of containers and sandboxes lie, below which their roots are mounted. The engine
-// lets nobody else pass through them when it starts; for containers in user namespaces, whoever starts those has to.
+// BundleDirs are the directories that contain the bundles of containers and sandboxes, with the mount points of their root file
+// systems. The engine denies access to other users when it starts. To run containers in user namespaces, the caller must grant
+// it.
 func (e *Engine) BundleDirs() []string {
 	return []string{filepath.Join(e.opt.State, taskPlugin, Namespace), filepath.Join(e.opt.State, sandboxPlugin, Namespace)}
 }
 
-// RuntimeOptions are the options that containers are to be created with; see [client.WithRuntime]. [Sandbox.NewContainer]
-// does so.
+// RuntimeOptions are the options to create containers with; see [client.WithRuntime]. [Sandbox.NewContainer] sets them.
 func (e *Engine) RuntimeOptions() *options.Options {
 	return &options.Options{
 		BinaryName:    e.opt.Runtime,
@@ -176,10 +177,10 @@ func (e *Engine) RuntimeOptions() *options.Options {
 	}
 }
 
-// Close stops containerd and frees the folders. Shims, containers and their logs go on.
+// Close stops containerd and releases the directories. Shims, containers and their logs keep running.
 //
-// It is meant for the end of the process: containerd's connections to the shims cannot be closed without having it
-// take the shims for dead, so they stay until then.
+// Call it at the end of the process: containerd's connections to the shims stay open until then, because closing them makes
+// containerd treat the shims as dead.
 func (e *Engine) Close() error { return e.stop() }
 
 func (e *Engine) stop() error {
@@ -204,19 +205,19 @@ func (e *Engine) ttrpcAddress() string { return filepath.Join(e.opt.State, "ttrp
 func (o *Options) check() error {
 	for _, p := range []struct{ name, path string }{{"root", o.Root}, {"state", o.State}, {"shim", o.ShimPath}} {
 		if !filepath.IsAbs(p.path) {
-			return fmt.Errorf("start engine: %s %q is not an absolute path", p.name, p.path)
+			return fmt.Errorf("start engine: %s %q must be an absolute path", p.name, p.path)
 		}
 	}
 	if filepath.Clean(o.Root) == filepath.Clean(o.State) {
-		return fmt.Errorf("start engine: root and state are the same folder, %s", o.Root)
+		return fmt.Errorf("start engine: root and state must be different directories, both are %s", o.Root)
 	}
 	if n := len(filepath.Join(o.State, "s")); n > maxSocketDir {
-		return fmt.Errorf("start engine: state %s is %d characters too long for sockets in it", o.State, n-maxSocketDir)
+		return fmt.Errorf("start engine: state %s must be %d characters shorter, because it contains sockets", o.State, n-maxSocketDir)
 	}
 	if st, err := os.Stat(o.ShimPath); err != nil {
 		return fmt.Errorf("start engine: shim: %w", err)
 	} else if st.IsDir() || st.Mode()&0o111 == 0 {
-		return fmt.Errorf("start engine: shim %s is not a program", o.ShimPath)
+		return fmt.Errorf("start engine: shim %s is not an executable file", o.ShimPath)
 	}
 	if o.Log == nil {
 		o.Log = slog.Default()
@@ -224,13 +225,13 @@ func (o *Options) check() error {
 	return nil
 }
 
-// privateDir makes a folder that nobody else may enter.
+// privateDir creates a directory that only its owner can enter.
 func privateDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make folder: %w", err)
+		return fmt.Errorf("create directory: %w", err)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
-		return fmt.Errorf("make folder private: %w", err)
+		return fmt.Errorf("set directory mode: %w", err)
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ import (
 	"github.com/podstead/podstead/internal/crilog"
 )
 
-func TestContainersShareTheSandboxesShim(t *testing.T) {
-	w := newWorld(t)
+func TestContainersShareShimOfSandbox(t *testing.T) {
+	w := newEnv(t)
 	e := w.start()
 	defer w.stop(e)
 	s := w.sandbox(e, "pod")
@@ -61,9 +61,8 @@ func TestContainersShareTheSandboxesShim(t *testing.T) {
 	}
 }
 
-// The sandbox's life is the shim's, with or without containers.
-func TestSandboxLife(t *testing.T) {
-	w := newWorld(t)
+func TestSandboxLifecycle(t *testing.T) {
+	w := newEnv(t)
 	e := w.start()
 	defer w.stop(e)
 	ctx := ctxOf(t)
@@ -93,17 +92,16 @@ func TestSandboxLife(t *testing.T) {
 		t.Errorf("wait: %v", err)
 	}
 	if err := s.Wait(ctx); err != nil {
-		t.Errorf("wait for what is gone: %v", err)
+		t.Errorf("wait for a removed sandbox: %v", err)
 	}
-	if ids, err := e.SandboxIDs(ctx); err != nil || len(ids) != 0 {
-		t.Errorf("left: %v, %v", ids, err)
+	if n := w.sandboxRecords(e); n != 0 {
+		t.Errorf("got %d sandbox records, want none", n)
 	}
-	w.remove(e, "pod") // twice is no error
+	w.remove(e, "pod") // removing it again succeeds
 }
 
-// A container that cannot be started tells why, and leaves nothing but its sandbox.
-func TestStartError(t *testing.T) {
-	w := newWorld(t)
+func TestFailedStartReportsCauseAndLeavesNoContainer(t *testing.T) {
+	w := newEnv(t)
 	e := w.start()
 	defer w.stop(e)
 	s := w.sandbox(e, "pod")
@@ -115,9 +113,8 @@ func TestStartError(t *testing.T) {
 	w.delete(w.run(s, "good", "sleep 1000"))
 }
 
-// Killing the shim ends its containers, with an event each, and everything can be begun anew.
-func TestShimKilled(t *testing.T) {
-	w := newWorld(t)
+func TestKilledShimEndsContainersWithEvents(t *testing.T) {
+	w := newEnv(t)
 	e := w.start()
 	defer w.stop(e)
 	ctx := ctxOf(t)
@@ -150,7 +147,7 @@ func TestShimKilled(t *testing.T) {
 	}
 	for _, c := range []*container{a, b} {
 		if st := <-c.exit; st.Error() == nil {
-			t.Errorf("wait for %s: got %d, want an error: nobody knows", c.ID(), st.ExitCode())
+			t.Errorf("wait for %s: got %d, want an error, the exit code is unknown", c.ID(), st.ExitCode())
 		}
 		if err := c.record.Delete(ctx); err != nil {
 			t.Error(err)
@@ -164,9 +161,9 @@ func TestShimKilled(t *testing.T) {
 	w.remove(e, "pod")
 }
 
-// SIGTERM to the whole cgroup, as at shutdown: the shim outlives its containers, so their exits are known.
-func TestShimOutlivesItsContainersAtSigterm(t *testing.T) {
-	w := newWorld(t)
+// systemd sends SIGTERM to the whole cgroup at shutdown.
+func TestShimOutlivesContainersAfterSIGTERM(t *testing.T) {
+	w := newEnv(t)
 	e := w.start()
 	defer w.stop(e)
 	s := w.sandbox(e, "pod")
@@ -183,7 +180,7 @@ func TestShimOutlivesItsContainersAtSigterm(t *testing.T) {
 	if err := c.Kill(ctxOf(t), unix.SIGTERM); err != nil {
 		t.Fatal(err)
 	}
-	// The shim ends with its last container, so either tells the status.
+	// The shim exits with its last container, so the exit code arrives by either way.
 	select {
 	case ev := <-exits:
 		if x := exitEvent(t, ev); x.ExitStatus != 9 {
@@ -204,9 +201,8 @@ func TestShimOutlivesItsContainersAtSigterm(t *testing.T) {
 	}
 }
 
-// The same program may be daemon and shim.
-func TestMultiCallShim(t *testing.T) {
-	w := newWorld(t)
+func TestDaemonBinaryAsShim(t *testing.T) {
+	w := newEnv(t)
 	old := shimPath
 	shimPath = os.Args[0]
 	defer func() { shimPath = old }()
@@ -221,9 +217,8 @@ func TestMultiCallShim(t *testing.T) {
 	w.delete(c)
 }
 
-// A disk that is full does not stop a container, and the log tells what it lacks.
-func TestDiskFull(t *testing.T) {
-	w := newWorld(t)
+func TestDiskFullDoesNotStopContainer(t *testing.T) {
+	w := newEnv(t)
 	logs := filepath.Join(w.dir, "log")
 	if err := os.Mkdir(logs, 0o700); err != nil {
 		t.Fatal(err)
@@ -264,13 +259,12 @@ func TestDiskFull(t *testing.T) {
 		return strings.Contains(string(l.Text), "could not be written and are lost: no space left on device")
 	})
 	if !notice {
-		t.Errorf("no notice in %d lines", len(lines))
+		t.Errorf("no notice about lost output in %d lines", len(lines))
 	}
 }
 
-// Close ends all that is ours, and an engine that follows finds containers, sandbox and log going on.
-func TestCloseLeavesContainers(t *testing.T) {
-	w := newWorld(t)
+func TestCloseKeepsContainersRunning(t *testing.T) {
+	w := newEnv(t)
 	e := w.start()
 	s := w.sandbox(e, "pod")
 	c := w.run(s, "a", "while :; do sleep 0.1; done")
@@ -295,16 +289,15 @@ func TestCloseLeavesContainers(t *testing.T) {
 	if s2.Pid() != s.Pid() || c2.Pid() != c.Pid() {
 		t.Errorf("processes: got %d and %d, want %d and %d", s2.Pid(), c2.Pid(), s.Pid(), c.Pid())
 	}
-	if len(e2.ExitedWhileAway()) != 0 {
-		t.Errorf("exited: %v", e2.ExitedWhileAway())
+	if len(e2.MissedExits()) != 0 {
+		t.Errorf("missed exits: %v", e2.MissedExits())
 	}
 	w.delete(c2)
 	w.remove(e2, "pod")
 }
 
-// Nothing of containerd's goes to the process's own outputs, and its sockets are private.
-func TestQuietAndPrivate(t *testing.T) {
-	w := newWorld(t)
+func TestNoOutputAndPrivateSockets(t *testing.T) {
+	w := newEnv(t)
 	var log strings.Builder
 	o := w.options()
 	o.Log = slog.New(slog.NewTextHandler(&log, nil))

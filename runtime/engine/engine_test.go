@@ -35,12 +35,12 @@ func TestOptionsCheck(t *testing.T) {
 		{"good", Options{Root: "/r", State: "/s", ShimPath: program}, ""},
 		{"longest state", Options{Root: "/r", State: "/" + strings.Repeat("s", 38), ShimPath: program}, ""},
 		{"state too long", Options{Root: "/r", State: "/" + strings.Repeat("s", 41), ShimPath: program}, "3 characters too long"},
-		{"no root", Options{State: "/s", ShimPath: program}, `root "" is not an absolute path`},
-		{"relative state", Options{Root: "/r", State: "s", ShimPath: program}, `state "s" is not an absolute path`},
-		{"one folder", Options{Root: "/r/", State: "/r", ShimPath: program}, "the same folder"},
+		{"no root", Options{State: "/s", ShimPath: program}, `root "" must be an absolute path`},
+		{"relative state", Options{Root: "/r", State: "s", ShimPath: program}, `state "s" must be an absolute path`},
+		{"same directory", Options{Root: "/r/", State: "/r", ShimPath: program}, "must be different directories"},
 		{"no shim", Options{Root: "/r", State: "/s", ShimPath: program + "x"}, "no such file"},
-		{"shim is no program", Options{Root: "/r", State: "/s", ShimPath: plain}, "is not a program"},
-		{"shim is a folder", Options{Root: "/r", State: "/s", ShimPath: filepath.Dir(plain)}, "is not a program"},
+		{"shim is no program", Options{Root: "/r", State: "/s", ShimPath: plain}, "is not an executable file"},
+		{"shim is a directory", Options{Root: "/r", State: "/s", ShimPath: filepath.Dir(plain)}, "is not an executable file"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -77,7 +77,7 @@ func TestLock(t *testing.T) {
 	}
 }
 
-// A child that the killed holder was just starting has the lock for a moment longer.
+// A child that a killed holder has just forked keeps the lock until its exec.
 func TestLockOfDeadProcess(t *testing.T) {
 	dead := exec.Command("true")
 	if err := dead.Run(); err != nil {
@@ -156,18 +156,18 @@ func TestScanBundles(t *testing.T) {
 		}
 	}
 
-	// containerd has found no shim for one, and deleted its bundle.
+	// containerd deletes a bundle without a shim.
 	if err := os.RemoveAll(filepath.Join(state, tasks, "torn")); err != nil {
 		t.Fatal(err)
 	}
 	now := time.Now()
 	e := &Engine{opt: Options{State: state}}
-	away, err := e.exitedWhileAway(got, now)
+	missed, err := e.missedExits(got, now)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(map[string]Exit{"ended": *want["ended"], "oom": *want["oom"], "torn": {Status: 137, At: now}}, away); diff != "" {
-		t.Errorf("away (-want +got)\n%s", diff)
+	if diff := cmp.Diff(map[string]Exit{"ended": *want["ended"], "oom": *want["oom"], "torn": {Status: 137, At: now}}, missed); diff != "" {
+		t.Errorf("missed exits (-want +got)\n%s", diff)
 	}
 }
 
@@ -212,7 +212,7 @@ func TestProcessWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := gone.wait(t.Context()); err != nil {
-		t.Errorf("gone: got %v", err)
+		t.Errorf("reaped: got %v", err)
 	}
 }
 

@@ -12,14 +12,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrInUse is the error of an engine whose folder another process has. Pid is that process, or 0 where it cannot be
-// told.
+// ErrInUse is the error of [Start] if another process uses the root directory. Pid is that process, or 0 if it is unknown.
 type ErrInUse struct {
 	Path string
 	Pid  int
 }
 
-// Error names the folder's lock and who has it.
+// Error names the lock file and the process.
 func (e *ErrInUse) Error() string {
 	if e.Pid == 0 {
 		return fmt.Sprintf("engine is in use by another process (lock %s)", e.Path)
@@ -27,13 +26,13 @@ func (e *ErrInUse) Error() string {
 	return fmt.Sprintf("engine is in use by process %d (lock %s)", e.Pid, e.Path)
 }
 
-// lock is held by the one process that may use an engine's folders. containerd has a lock of its own, but waits for it
-// without end and does not say for whom.
+// lock is held by the one process that may use an engine's directories. containerd has a lock of its own, but waits for it
+// without a timeout and does not name the holder.
 type lock struct{ file *os.File }
 
-// ghostTimeout bounds the wait for a lock whose holder is dead. Until its exec, a child that the holder was just starting
-// when it was killed has the lock, too.
-const ghostTimeout = 10 * time.Second
+// deadHolderTimeout bounds the wait for a lock whose holder is dead. A child that the holder forked just before it was killed
+// keeps the lock until its exec.
+const deadHolderTimeout = 10 * time.Second
 
 func takeLock(path string) (*lock, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
@@ -53,13 +52,13 @@ func takeLock(path string) (*lock, error) {
 	return &lock{file: f}, nil
 }
 
-// flock locks the file, and waits for that only while the process that wrote its ID there is dead.
+// flock locks the file. It waits only while the process recorded in the file is dead.
 func flock(f *os.File) error {
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
-	for begun := time.Now(); ; <-tick.C {
+	for start := time.Now(); ; <-tick.C {
 		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-		if !errors.Is(err, unix.EWOULDBLOCK) || time.Since(begun) > ghostTimeout {
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Since(start) > deadHolderTimeout {
 			return err
 		}
 		if pid := holder(f); pid == 0 || !errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
@@ -73,7 +72,7 @@ func writePid(f *os.File) error {
 	return err
 }
 
-// holder is the process whose ID stands in the file, or 0 if it was read just while being written.
+// holder returns the process ID recorded in the file, or 0 if the file is being written.
 func holder(f *os.File) int {
 	b := make([]byte, 20)
 	n, err := f.ReadAt(b, 0)
@@ -87,11 +86,11 @@ func holder(f *os.File) int {
 	return pid
 }
 
-// release frees the lock. The file stays: to remove it would let two processes lock two files of one name.
+// release releases the lock. The file stays: after its removal two processes could lock two files of the same name.
 func (l *lock) release() error {
 	if l == nil {
 		return nil
 	}
-	// To close it would not do while a child between fork and exec has the file, too.
+	// Closing the file is not enough: a child between fork and exec has it open too.
 	return errors.Join(unix.Flock(int(l.file.Fd()), unix.LOCK_UN), l.file.Close())
 }

@@ -9,24 +9,24 @@ import (
 	"github.com/sirupsen/logrus"
 )
 
-// redirectLog has containerd's log, which is logrus's standard one, go to l from warnings upwards. containerd reports
-// each of its steps at level info; ours are told by events.
+// redirectLog sends containerd's log, which is logrus's standard logger, to l from level warning upwards. containerd logs every
+// step at level info. Podstead reports those as events.
 func redirectLog(l *slog.Logger) {
 	logger := log.L.Logger
 	logger.SetOutput(io.Discard)
-	logger.SetFormatter(silent{})
+	logger.SetFormatter(discardFormatter{})
 	logger.SetLevel(logrus.WarnLevel)
 	logger.ReplaceHooks(logrus.LevelHooks{})
 	logger.AddHook(slogHook{l.With(slog.String("component", "containerd"))})
 }
 
-// silent formats nothing, since all is said in the hook.
-type silent struct{}
+// discardFormatter formats nothing. The hook does the output.
+type discardFormatter struct{}
 
 // Format implements logrus.Formatter.
-func (silent) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
+func (discardFormatter) Format(*logrus.Entry) ([]byte, error) { return nil, nil }
 
-// slogHook hands entries of logrus to slog.
+// slogHook forwards log entries to slog.
 type slogHook struct{ to *slog.Logger }
 
 // Levels implements logrus.Hook.
@@ -34,16 +34,16 @@ func (slogHook) Levels() []logrus.Level {
 	return []logrus.Level{logrus.PanicLevel, logrus.FatalLevel, logrus.ErrorLevel, logrus.WarnLevel}
 }
 
-// harmless is what containerd warns of in the normal course of things.
-var harmless = map[string]bool{
-	"copy shim log":                     true, // a shim has ended
+// ignored are warnings that containerd logs in normal operation.
+var ignored = map[string]bool{
+	"copy shim log":                     true, // a shim exited
 	"copy shim log after reload":        true,
-	"failed check for fsverity support": true, // few file systems have it, and we do not use it
+	"failed check for fsverity support": true, // few file systems support it, and Podstead does not use it
 }
 
 // Fire implements logrus.Hook.
 func (h slogHook) Fire(e *logrus.Entry) error {
-	if harmless[e.Message] {
+	if ignored[e.Message] {
 		return nil
 	}
 	level := slog.LevelError
@@ -59,7 +59,7 @@ func (h slogHook) Fire(e *logrus.Entry) error {
 	}
 	ctx := e.Context
 	if ctx == nil {
-		ctx = context.Background() //nolint:forbidigo // logrus has none, and slog wants one
+		ctx = context.Background() //nolint:forbidigo // a logrus entry may have no context, slog requires one
 	}
 	h.to.LogAttrs(ctx, level, e.Message, attrs...) //nolint:sloglint // the message is containerd's
 	return nil

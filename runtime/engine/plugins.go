@@ -12,27 +12,28 @@ import (
 	"github.com/containerd/plugin/registry"
 )
 
-// accessType and accessID name the plug-in through which we get hold of the others. It is loaded last.
+// accessType and accessID name the plug-in that gives the engine access to the others. It is loaded last.
 const (
 	accessType plugin.Type = "io.podstead.engine.v1"
 	accessID   string      = "access"
 )
 
-// access is what the engine takes out of containerd's plug-ins.
+// access is what the engine uses of containerd's plug-ins.
 type access struct {
 	client     *client.Client
 	controller sandbox.Controller
 	cleaners   []snapshots.Cleaner
 }
 
-// loading serves one start of containerd: its registry is global to the process, and so is the way out of it.
+// loading serializes starts of containerd: its plug-in registry is global to the process, and so is the result of the access
+// plug-in.
 var loading struct {
 	sync.Mutex
 	registered bool
 	got        access
 }
 
-// load runs start, which loads the plug-ins, and returns what the access plug-in found.
+// load runs start, which loads the plug-ins, and returns what the access plug-in collected.
 func load(start func() error) (access, error) {
 	loading.Lock()
 	defer loading.Unlock()
@@ -60,7 +61,7 @@ func load(start func() error) (access, error) {
 }
 
 func newAccess(ic *plugin.InitContext) (access, error) {
-	// The client in memory has no sandbox controllers of its own: see Engine.StartSandbox.
+	// The in-memory client has no sandbox controllers of its own; see Engine.StartSandbox.
 	c, err := client.New("", client.WithInMemoryServices(ic), client.WithDefaultNamespace(Namespace))
 	if err != nil {
 		return access{}, err
@@ -71,7 +72,7 @@ func newAccess(ic *plugin.InitContext) (access, error) {
 	}
 	controller, ok := p.(sandbox.Controller)
 	if !ok {
-		return access{}, fmt.Errorf("sandbox controller is a %T", p)
+		return access{}, fmt.Errorf("sandbox controller has the unexpected type %T", p)
 	}
 	snapshotters, err := ic.GetByType(plugins.SnapshotPlugin)
 	if err != nil {

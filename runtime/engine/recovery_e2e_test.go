@@ -38,9 +38,9 @@ func exitEvent(t testing.TB, ev *events.Envelope) *eventsapi.TaskExit {
 	return x
 }
 
-// The daemon is killed; another one takes up what runs, learns what ended meanwhile, and no line is missing.
-func TestDaemonKilled(t *testing.T) {
-	w := newWorld(t)
+// The next daemon reconnects to running containers, learns of exits in between, and no log line is lost.
+func TestNextDaemonRecoversContainers(t *testing.T) {
+	w := newEnv(t)
 	d := w.startDaemon(map[string]string{"counter": counting, "ends": waiting})
 	w.kill(d)
 	killed := time.Now()
@@ -56,19 +56,19 @@ func TestDaemonKilled(t *testing.T) {
 
 	e := w.start()
 	defer w.stop(e)
-	if got := e.ExitedWhileAway(); len(got) != 1 || got["ends"].Status != 7 || got["ends"].At.Before(killed) || got["ends"].At.After(back) {
-		t.Errorf("exited while away: %v", got)
+	if got := e.MissedExits(); len(got) != 1 || got["ends"].Status != 7 || got["ends"].At.Before(killed) || got["ends"].At.After(back) {
+		t.Errorf("missed exits: %v", got)
 	}
 	ends := w.load(e, "ends")
 	if st, err := ends.Status(ctxOf(t)); err != nil || st.Status != client.Stopped || st.ExitStatus != 7 {
-		t.Errorf("status of what ended: %+v, %v", st, err)
+		t.Errorf("status of the exited container: %+v, %v", st, err)
 	}
 	if got := w.exited(ends); got != 7 {
-		t.Errorf("exit of what ended: %d", got)
+		t.Errorf("exit of the exited container: %d", got)
 	}
 	counter := w.load(e, "counter")
 	if st, err := counter.Status(ctxOf(t)); err != nil || st.Status != client.Running {
-		t.Errorf("status of what runs: %+v, %v", st, err)
+		t.Errorf("status of the running container: %+v, %v", st, err)
 	}
 	if err := counter.Kill(ctxOf(t), unix.SIGKILL); err != nil {
 		t.Fatal(err)
@@ -91,14 +91,13 @@ func TestDaemonKilled(t *testing.T) {
 		}
 	}
 	if away == 0 {
-		t.Errorf("none of %d lines is from the time without daemon", len(lines))
+		t.Errorf("none of %d lines was written without a daemon", len(lines))
 	}
-	t.Logf("%d lines, %d of them without daemon", len(lines), away)
+	t.Logf("%d lines, %d of them without a daemon", len(lines), away)
 }
 
-// The shim dies while no daemon looks: its containers are ended and told.
-func TestShimKilledWhileAway(t *testing.T) {
-	w := newWorld(t)
+func TestShimKilledWithoutDaemonEndsContainers(t *testing.T) {
+	w := newEnv(t)
 	d := w.startDaemon(map[string]string{"doomed": "sleep 1000"})
 	w.kill(d)
 	for _, pid := range w.shims() {
@@ -109,14 +108,14 @@ func TestShimKilledWhileAway(t *testing.T) {
 	}
 	e := w.start()
 	defer w.stop(e)
-	if got := e.ExitedWhileAway(); len(got) != 1 || got["doomed"].Status != 137 {
-		t.Errorf("exited while away: %v", got)
+	if got := e.MissedExits(); len(got) != 1 || got["doomed"].Status != 137 {
+		t.Errorf("missed exits: %v", got)
 	}
 	if _, err := e.LoadSandbox(ctxOf(t), "pod"); !errdefs.IsNotFound(err) {
 		t.Errorf("sandbox: %v", err)
 	}
-	if ids, err := e.SandboxIDs(ctxOf(t)); err != nil || len(ids) != 1 {
-		t.Errorf("sandboxes: %v, %v", ids, err)
+	if n := w.sandboxRecords(e); n != 1 {
+		t.Errorf("got %d sandbox records, want 1", n)
 	}
 	record, err := e.Client().LoadContainer(ctxOf(t), "doomed")
 	if err != nil {
@@ -131,10 +130,10 @@ func TestShimKilledWhileAway(t *testing.T) {
 	w.remove(e, "pod")
 }
 
-// The daemon is killed at any moment of its start and of the making of sandbox and containers: whoever comes next can
-// clean all up.
-func TestDaemonKilledAnywhere(t *testing.T) {
-	w := newWorld(t)
+// The daemon is killed at various moments of its start and of the creation of sandbox and containers. The next engine can remove
+// everything.
+func TestDaemonKilledDuringStart(t *testing.T) {
+	w := newEnv(t)
 	for round := range 25 {
 		cmd, _ := w.spawnDaemon(map[string]string{"a": "sleep 1000", "b": "exit 0"})
 		<-time.After(time.Duration(round) * 12 * time.Millisecond)
@@ -160,15 +159,11 @@ func TestDaemonKilledAnywhere(t *testing.T) {
 				t.Errorf("round %d: container %s: %v", round, record.ID(), err)
 			}
 		}
-		ids, err := e.SandboxIDs(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("round %d: %d sandboxes, %d containers, away %v", round, len(ids), len(records), e.ExitedWhileAway())
+		t.Logf("round %d: %d sandboxes, %d containers, missed exits %v", round, w.sandboxRecords(e), len(records), e.MissedExits())
 		w.remove(e, "pod")
 		w.stop(e)
-		// A shim whose address was not written down yet ends by itself.
-		w.eventually("end of all processes", func() (string, bool) {
+		// A shim whose address was not recorded exits by itself.
+		w.eventually("exit of all processes", func() (string, bool) {
 			var left []string
 			for _, pid := range w.processes() {
 				left = append(left, cmdline(pid))
@@ -178,9 +173,8 @@ func TestDaemonKilledAnywhere(t *testing.T) {
 	}
 }
 
-// An upgrade has moved the shim's program while it was running.
-func TestShimProgramMoved(t *testing.T) {
-	w := newWorld(t)
+func TestShimBinaryMovedWhileRunning(t *testing.T) {
+	w := newEnv(t)
 	old := shimPath
 	defer func() { shimPath = old }()
 	program, err := os.ReadFile(old)
@@ -211,14 +205,13 @@ func TestShimProgramMoved(t *testing.T) {
 	w.remove(e, "pod")
 }
 
-// Two processes do not share an engine's folders, and the second one says who has them.
-func TestInUse(t *testing.T) {
-	w := newWorld(t)
+func TestSecondEngineReportsHolderOfLock(t *testing.T) {
+	w := newEnv(t)
 	d := w.startDaemon(nil)
 	_, err := Start(t.Context(), w.options())
 	var inUse *ErrInUse
 	if !errors.As(err, &inUse) || inUse.Pid != d.Pid || !strings.Contains(err.Error(), strconv.Itoa(d.Pid)) {
-		t.Errorf("got %v, want in use by %d", err, d.Pid)
+		t.Errorf("got %v, want an ErrInUse of process %d", err, d.Pid)
 	}
 	w.kill(d)
 	e := w.start()
@@ -226,10 +219,10 @@ func TestInUse(t *testing.T) {
 	w.stop(e)
 }
 
-// A loss of power may leave the folder of a snapshot of which the record was not written yet: the next one of that number is made
-// none the less.
-func TestFolderOfALostSnapshot(t *testing.T) {
-	w := newWorld(t)
+// Power loss can leave the directory of a snapshot whose record was not written. The next snapshot of that number is still
+// created.
+func TestDirectoryOfSnapshotWithoutRecord(t *testing.T) {
+	w := newEnv(t)
 	e := w.start()
 	prepare := func(key string) error {
 		_, err := e.Client().SnapshotService("overlayfs").Prepare(ctxOf(t), key, "")

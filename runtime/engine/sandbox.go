@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
@@ -23,25 +22,25 @@ import (
 	"github.com/podstead/podstead/runtime/shim"
 )
 
-// clearTimeout bounds the wait for what is left of a sandbox to end by itself.
-const clearTimeout = 10 * time.Second
+// cleanupTimeout bounds the cleanup after a shim: its socket and its cgroup.
+const cleanupTimeout = 10 * time.Second
 
-// cgroupLabel keeps the place of a sandbox's shim, for its removal.
+// cgroupLabel stores the cgroup of a sandbox's shim for its removal.
 const cgroupLabel = "podstead.io/shim-cgroup"
 
-// SandboxOptions are what a sandbox is made with. The zero value is usable.
+// SandboxOptions configure a new sandbox. The zero value is usable.
 type SandboxOptions struct {
-	// Labels are kept with the sandbox's record.
+	// Labels are stored in the sandbox's record.
 	Labels map[string]string
-	// Cgroup is where the sandbox's shim is to live, relative to the root of the cgroup hierarchies. It is made, and
-	// removed after the shim has ended; its parents stay. Empty is the cgroup of this process.
+	// Cgroup is the cgroup of the sandbox's shim, relative to the root of the cgroup hierarchies. It is created, and removed
+	// after the shim has exited. Its parents stay. Empty means the cgroup of this process.
 	Cgroup string
-	// Spec has a process for the sandbox that is to be PID 1 of a namespace for its containers; see [shim.PIDAnnotation]. It
-	// lives as long as the shim, and the shim no longer than it. Nil is a sandbox that needs none.
+	// Spec contains a process for the sandbox that becomes PID 1 of a namespace for its containers; see [shim.PIDAnnotation].
+	// Shim and process exit together. Nil means no process.
 	Spec *specs.Spec
 }
 
-// Sandbox is a shim: the process that a pod's containers share. It holds no namespaces.
+// Sandbox is a shim, the process that the containers of a pod share. It holds no namespaces.
 type Sandbox struct {
 	e         *Engine
 	id        string
@@ -50,8 +49,8 @@ type Sandbox struct {
 	createdAt time.Time
 }
 
-// StartSandbox starts a shim for a new sandbox. If there is a live sandbox of this ID it is taken as it is; what is
-// left of a dead one is cleaned up first.
+// StartSandbox starts a shim for a sandbox. A live sandbox with this ID is returned unchanged. Leftovers of a dead one are
+// removed first.
 func (e *Engine) StartSandbox(ctx context.Context, id string, o SandboxOptions) (*Sandbox, error) {
 	ctx = namespaces.WithNamespace(ctx, Namespace)
 	if s, err := e.LoadSandbox(ctx, id); err == nil {
@@ -60,14 +59,14 @@ func (e *Engine) StartSandbox(ctx context.Context, id string, o SandboxOptions) 
 		return nil, err
 	}
 	if err := e.removeSandbox(ctx, id); err != nil {
-		return nil, fmt.Errorf("start sandbox %s: clean up the former one: %w", id, err)
+		return nil, fmt.Errorf("start sandbox %s: remove the previous one: %w", id, err)
 	}
 	record, err := e.newRecord(id, o)
 	if err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", id, err)
 	}
-	// The record comes first: containerd, should we be killed in between, ends shims without one when it comes back,
-	// and ours does not heed it once it is a sandbox.
+	// The record is created first. If the engine is killed in between, containerd stops shims without a record when it starts
+	// again, but a shim that has become a sandbox ignores that.
 	store := e.client.SandboxStore()
 	if _, err := store.Create(ctx, record); err != nil {
 		return nil, fmt.Errorf("start sandbox %s: %w", id, err)
@@ -92,7 +91,7 @@ func (e *Engine) newRecord(id string, o SandboxOptions) (sandbox.Sandbox, error)
 	}
 	process := o.Spec
 	if process == nil {
-		process = &specs.Spec{Version: specs.Version} // containerd's launcher of shims reads one
+		process = &specs.Spec{Version: specs.Version} // containerd reads one when it starts a shim
 	}
 	spec, err := typeurl.MarshalAny(process)
 	if err != nil {
@@ -117,7 +116,7 @@ func (e *Engine) newRecord(id string, o SandboxOptions) (sandbox.Sandbox, error)
 	}, nil
 }
 
-// LoadSandbox returns a sandbox whose shim is alive, and else an error that [errdefs.IsNotFound].
+// LoadSandbox returns a sandbox whose shim is alive. Otherwise the error satisfies [errdefs.IsNotFound].
 func (e *Engine) LoadSandbox(ctx context.Context, id string) (*Sandbox, error) {
 	ctx = namespaces.WithNamespace(ctx, Namespace)
 	record, err := e.client.SandboxStore().Get(ctx, id)
@@ -131,37 +130,23 @@ func (e *Engine) LoadSandbox(ctx context.Context, id string) (*Sandbox, error) {
 	return &Sandbox{e: e, id: id, pid: int(status.Pid), labels: record.Labels, createdAt: status.CreatedAt}, nil
 }
 
-// status asks the shim. Its error is NotFound where there is none, where it is dead, and where it was started but never
-// told to be a sandbox.
+// status queries the shim. The error is NotFound if there is no shim, if it is dead, or if it started but CreateSandbox never
+// reached it.
 func (e *Engine) status(ctx context.Context, id string) (sandbox.ControllerStatus, error) {
 	s, err := e.controller.Status(ctx, id, false)
 	switch {
 	case errors.Is(err, ttrpc.ErrClosed):
-		return s, fmt.Errorf("its shim has died: %w", errdefs.ErrNotFound)
+		return s, fmt.Errorf("shim is dead: %w", errdefs.ErrNotFound)
 	case err != nil:
 		return s, errgrpc.ToNative(err)
 	case s.Pid == 0:
-		return s, fmt.Errorf("it has no shim: %w", errdefs.ErrNotFound)
+		return s, fmt.Errorf("no shim: %w", errdefs.ErrNotFound)
 	}
 	return s, nil
 }
 
-// SandboxIDs lists the sandboxes that were started and not shut down, those whose shim has died included, sorted.
-func (e *Engine) SandboxIDs(ctx context.Context) ([]string, error) {
-	records, err := e.client.SandboxStore().List(namespaces.WithNamespace(ctx, Namespace))
-	if err != nil {
-		return nil, fmt.Errorf("list sandboxes: %w", err)
-	}
-	ids := make([]string, len(records))
-	for i, r := range records {
-		ids[i] = r.ID
-	}
-	slices.Sort(ids)
-	return ids, nil
-}
-
-// RemoveSandbox shuts a sandbox down whose shim may be alive or dead, and forgets it. It is no error if there is none.
-// A sandbox that still has containers is refused with an error that [errdefs.IsFailedPrecondition].
+// RemoveSandbox shuts down a sandbox, whose shim may be alive or dead, and deletes its record. It succeeds if there is no such
+// sandbox. If the sandbox has containers, the error satisfies [errdefs.IsFailedPrecondition].
 func (e *Engine) RemoveSandbox(ctx context.Context, id string) error {
 	if err := e.removeSandbox(namespaces.WithNamespace(ctx, Namespace), id); err != nil {
 		return fmt.Errorf("remove sandbox %s: %w", id, err)
@@ -178,10 +163,10 @@ func (e *Engine) removeSandbox(ctx context.Context, id string) error {
 	if err != nil {
 		return err
 	}
-	if err := e.endShim(ctx, id); err != nil {
+	if err := e.stopShim(ctx, id); err != nil {
 		return err
 	}
-	if err := e.clearPlace(ctx, id, record.Labels[cgroupLabel]); err != nil {
+	if err := e.removeRemains(ctx, id, record.Labels[cgroupLabel]); err != nil {
 		return err
 	}
 	if err := store.Delete(ctx, id); err != nil && !errdefs.IsNotFound(err) {
@@ -190,9 +175,9 @@ func (e *Engine) removeSandbox(ctx context.Context, id string) error {
 	return nil
 }
 
-// endShim ends the shim of a sandbox, if there is one, and returns when its process and containerd's memory of it are
-// gone.
-func (e *Engine) endShim(ctx context.Context, id string) error {
+// stopShim stops the shim of a sandbox, if there is one. It returns when the process has exited and containerd has released the
+// shim.
+func (e *Engine) stopShim(ctx context.Context, id string) error {
 	var p processHandle
 	if status, err := e.status(ctx, id); err == nil {
 		if p, err = openProcess(int(status.Pid)); err != nil {
@@ -203,15 +188,15 @@ func (e *Engine) endShim(ctx context.Context, id string) error {
 		return err
 	}
 	if err := e.controller.Shutdown(ctx, id); err != nil && !errdefs.IsNotFound(err) {
-		// A shim that dies in this moment does not answer. One that still does has refused.
+		// A shim that is just exiting does not answer. A shim that still answers has refused.
 		if _, gone := e.status(ctx, id); gone == nil {
 			return err
 		}
 	}
 	if err := p.wait(ctx); err != nil {
-		return fmt.Errorf("wait for its shim's end: %w", err)
+		return fmt.Errorf("wait for shim to exit: %w", err)
 	}
-	// containerd notices the death of a shim by itself, cleans up, and only then forgets it.
+	// containerd detects the exit of a shim by itself, cleans up, and releases it last.
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -221,22 +206,22 @@ func (e *Engine) endShim(ctx context.Context, id string) error {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():
-			return fmt.Errorf("wait for its shim to be cleaned up: %w", ctx.Err())
+			return fmt.Errorf("wait for containerd to clean up shim: %w", ctx.Err())
 		}
 	}
 }
 
-// clearPlace removes the cgroup of a shim that has ended. There may be one more, or even one that is still being
-// started, which an engine that was killed knew and we do not.
-func (e *Engine) clearPlace(ctx context.Context, id, place string) error {
-	ctx, cancel := context.WithTimeout(ctx, clearTimeout)
+// removeRemains removes the socket and the cgroup of a shim that has exited. It also stops other shims of this ID: a killed
+// engine can leave one, possibly still starting, that this engine has no record of.
+func (e *Engine) removeRemains(ctx context.Context, id, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		err := shim.Retire(ctx, e.socketDir(), e.grpcAddress(), id)
-		if err == nil && place != "" {
-			err = cgroup.Remove(place)
+		if err == nil && path != "" {
+			err = cgroup.Remove(path)
 		}
 		if err == nil {
 			return nil
@@ -252,16 +237,16 @@ func (e *Engine) clearPlace(ctx context.Context, id, place string) error {
 // ID is the sandbox's ID.
 func (s *Sandbox) ID() string { return s.id }
 
-// Pid is the shim's process.
+// Pid is the process ID of the shim.
 func (s *Sandbox) Pid() int { return s.pid }
 
-// CreatedAt is when the sandbox was made.
+// CreatedAt is the creation time of the sandbox.
 func (s *Sandbox) CreatedAt() time.Time { return s.createdAt }
 
-// Labels are those of [SandboxOptions], for reading.
+// Labels are those of [SandboxOptions]. They must not be modified.
 func (s *Sandbox) Labels() map[string]string { return s.labels }
 
-// NewContainer makes the record of a container that is to run under this sandbox's shim.
+// NewContainer creates the record of a container that runs under this sandbox's shim.
 func (s *Sandbox) NewContainer(ctx context.Context, id string, opts ...client.NewContainerOpts) (client.Container, error) {
 	ours := []client.NewContainerOpts{
 		client.WithRuntime(s.e.opt.ShimPath, s.e.RuntimeOptions()),
@@ -270,14 +255,14 @@ func (s *Sandbox) NewContainer(ctx context.Context, id string, opts ...client.Ne
 	return s.e.client.NewContainer(namespaces.WithNamespace(ctx, Namespace), id, append(ours, opts...)...)
 }
 
-// Wait returns nil when the shim's process has ended, for whatever reason, and else ctx's error.
+// Wait returns nil when the shim has exited, for whatever reason, or the error of ctx.
 func (s *Sandbox) Wait(ctx context.Context) error {
 	p, err := openProcess(s.pid)
 	if err != nil {
 		return fmt.Errorf("wait for sandbox %s: %w", s.id, err)
 	}
 	defer p.close()
-	// The process ID could have come to another process. A shim that answers now is the one that was opened.
+	// The process ID may have been reused before it was opened. If the shim answers now, it is the process that was opened.
 	if _, err := s.e.LoadSandbox(ctx, s.id); errdefs.IsNotFound(err) {
 		return nil
 	}
@@ -287,8 +272,8 @@ func (s *Sandbox) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Shutdown is [Engine.RemoveSandbox] of this sandbox.
+// Shutdown calls [Engine.RemoveSandbox] for this sandbox.
 func (s *Sandbox) Shutdown(ctx context.Context) error { return s.e.RemoveSandbox(ctx, s.id) }
 
-// LogTo has a new task's output written to a log by its shim; see [client.Container.NewTask] and package crilog.
+// LogTo makes the shim write the output of a new task to a log file; see [client.Container.NewTask] and package crilog.
 func LogTo(path string, o crilog.Options) cio.Creator { return cio.LogURI(shim.LogURI(path, o)) }

@@ -13,9 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// sweep takes away what containerd leaves when it is killed, and does not look for afterwards: folders of temporary mounts,
-// bundles that it has renamed to delete them, and, after a boot, the working folders of bundles that are gone. Nothing is
-// mounted there any more, and no engine runs.
+// sweep removes what containerd leaves behind when it is killed and never removes later: directories of temporary mounts, bundles
+// that it renamed to delete them and, after a boot, work directories of bundles that no longer exist. No engine may be running
+// and no file system may be mounted there.
 func sweep(root, state string) error {
 	var errs []error
 	mounts, err := filepath.Glob(filepath.Join(root, "tmpmounts", "containerd-mount*"))
@@ -28,7 +28,7 @@ func sweep(root, state string) error {
 	bundles, err := filepath.Glob(filepath.Join(state, "io.containerd.runtime.v2.task", "*", ".*"))
 	errs = append(errs, err)
 	for _, dir := range bundles {
-		// One whose rootfs is not an empty folder may still be mounted: containerd unmounts it before the renaming.
+		// A rootfs that is not empty may still be mounted. containerd unmounts it before it renames the bundle.
 		if err := os.Remove(filepath.Join(dir, "rootfs")); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
 			continue
@@ -42,12 +42,12 @@ func sweep(root, state string) error {
 	return nil
 }
 
-// sweepSnapshots takes away the folders of snapshots that have no record. After a loss of power that may be a folder with the number
-// that the next record gets, which would then not be made. Nothing makes snapshots yet.
+// sweepSnapshots removes the directories of snapshots without a record. Power loss can leave one with the number that the next
+// snapshot gets, whose creation would then fail. It must run before the first snapshot is created.
 func sweepSnapshots(ctx context.Context, cleaners []snapshots.Cleaner) error {
 	var errs []error
 	for _, c := range cleaners {
-		if err := c.Cleanup(ctx); !errdefs.IsNotFound(err) { // so it is where there never was a snapshot
+		if err := c.Cleanup(ctx); !errdefs.IsNotFound(err) { // NotFound: there never was a snapshot
 			errs = append(errs, err)
 		}
 	}
@@ -57,13 +57,13 @@ func sweepSnapshots(ctx context.Context, cleaners []snapshots.Cleaner) error {
 	return nil
 }
 
-// sweepWork takes away the working folders that no bundle has. containerd looks for those only where a bundle is left.
+// sweepWork removes the work directories that have no bundle. containerd removes them only together with a bundle.
 func sweepWork(root, state string) error {
 	var errs []error
 	for _, plugin := range []string{taskPlugin, sandboxPlugin} {
-		folders, err := filepath.Glob(filepath.Join(root, plugin, Namespace, "*"))
+		dirs, err := filepath.Glob(filepath.Join(root, plugin, Namespace, "*"))
 		errs = append(errs, err)
-		for _, dir := range folders {
+		for _, dir := range dirs {
 			_, err := os.Lstat(filepath.Join(state, plugin, Namespace, filepath.Base(dir)))
 			if errors.Is(err, fs.ErrNotExist) {
 				err = os.RemoveAll(dir)

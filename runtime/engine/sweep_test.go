@@ -24,16 +24,16 @@ func TestSweep(t *testing.T) {
 		}
 	}
 	if err := sweep(root, state); err == nil {
-		t.Error("a bundle whose rootfs is not empty is no error")
+		t.Error("sweep of a bundle whose rootfs is not empty succeeded")
 	}
 	for _, dir := range gone {
 		if _, err := os.Stat(dir); err == nil {
-			t.Errorf("%s is left", dir)
+			t.Errorf("%s was not removed", dir)
 		}
 	}
 	for _, dir := range kept {
 		if _, err := os.Stat(dir); err != nil {
-			t.Errorf("%s is gone", dir)
+			t.Errorf("%s was removed", dir)
 		}
 	}
 }

@@ -74,7 +74,7 @@ func (r *Runtime) StartContainer(
 
 func refused(format string, args ...any) lifecycle.Failure {
 	return lifecycle.Failure{
-		Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateContainerError,
+		Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateContainerError,
 		Message: "create container: " + fmt.Sprintf(format, args...),
 	}
 }
@@ -148,7 +148,7 @@ func (r *Runtime) signal(ctx context.Context, method, uid string, ref lifecycle.
 	return r.do(ctx, call, func() error {
 		run := r.run(uid, ref)
 		if run == nil {
-			return lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "signal container: not found"}
+			return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "signal container: not found"}
 		}
 		r.advance(run)
 		send(run)

@@ -19,10 +19,10 @@ func (r *Runtime) Exec(
 	err = r.do(ctx, call, func() error {
 		run := r.run(uid, ref)
 		if run == nil {
-			return lifecycle.Failure{Kind: lifecycle.FailureGone, Message: what + ": not found"}
+			return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: what + ": not found"}
 		}
 		if r.advance(run); run.ended {
-			return lifecycle.Failure{Kind: lifecycle.FailureGone, Message: what + ": it has ended"}
+			return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: what + ": it has ended"}
 		}
 		if r.options.Exec != nil {
 			if p, ok := r.options.Exec(ref, command); ok {

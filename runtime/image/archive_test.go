@@ -81,7 +81,7 @@ func each(t *testing.T, data []byte, visit func(*tar.Header, []byte)) {
 }
 
 // digests gives all content of the image, layers first.
-func (w *world) digests(ctx context.Context, t *testing.T, img image.Image) (list []digest.Digest) {
+func (w *env) digests(ctx context.Context, t *testing.T, img image.Image) (list []digest.Digest) {
 	t.Helper()
 	m, err := images.Manifest(ctx, w.client.ContentStore(), img.Target, platforms.Default())
 	if err != nil {

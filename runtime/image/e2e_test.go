@@ -21,7 +21,7 @@ import (
 )
 
 func TestRunningContainerKeepsItsLayers(t *testing.T) {
-	ctx, r := newRig(t)
+	ctx, r := newHostEnv(t)
 	r.start(ctx, t)
 	if _, err := r.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
 		t.Fatal(err)
@@ -69,7 +69,7 @@ func TestRunningContainerKeepsItsLayers(t *testing.T) {
 }
 
 func TestKillDuringUnpack(t *testing.T) {
-	ctx, r := newRig(t)
+	ctx, r := newHostEnv(t)
 	archive := save(t, large("shop:1", 32<<20))
 	r.runUntil(ctx, t, archive, func() bool {
 		files, err := filepath.Glob(filepath.Join(r.dir, "root/io.containerd.snapshotter.v1.overlayfs/snapshots/*/fs/bin/server"))
@@ -94,7 +94,7 @@ func TestKillDuringUnpack(t *testing.T) {
 }
 
 func TestKillDuringImport(t *testing.T) {
-	ctx, r := newRig(t)
+	ctx, r := newHostEnv(t)
 	archive := save(t, large("shop:1", 32<<20))
 	r.runUntil(ctx, t, archive, func() bool {
 		files, err := filepath.Glob(filepath.Join(r.dir, "root/io.containerd.content.v1.content/ingest/*/data"))
@@ -114,7 +114,7 @@ func TestKillDuringImport(t *testing.T) {
 }
 
 func TestKillDuringPullIsResumed(t *testing.T) {
-	ctx, r := newRig(t)
+	ctx, r := newHostEnv(t)
 	reg := newRegistry(t)
 	reg.push(t, large("shop:1", 8<<20))
 	ref := reg.host + "/shop:1"
@@ -156,7 +156,7 @@ func TestKillDuringPullIsResumed(t *testing.T) {
 }
 
 func TestPullFromDockerRegistry(t *testing.T) {
-	ctx, r := newRig(t)
+	ctx, r := newHostEnv(t)
 	r.start(ctx, t)
 	ref := dockerRegistry(t) + "/team/shop:1"
 	list, err := r.store.ImportFile(ctx, save(t, sample(ref, "1")))

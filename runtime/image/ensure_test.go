@@ -61,7 +61,7 @@ func TestEnsurePolicy(t *testing.T) {
 		{name: "the default of an archive without a tag, too", tag: "", archived: true, unpowered: true, want: local},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, w := newWorld(t, image.Options{})
+			ctx, w := newEnv(t, image.Options{})
 			reg := newRegistry(t)
 			tag := c.tag
 			if tag == "" {
@@ -107,7 +107,7 @@ func TestEnsurePolicy(t *testing.T) {
 }
 
 func TestEnsureInvalidName(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	for _, ref := range []string{"", "UPPER", "a b", "shop:", "shop@sha256:1", "http://shop"} {
 		_, err := w.store.Ensure(ctx, ref, "", nil)
 		wantError(t, err, image.ReasonInvalidName, "parse image name")
@@ -117,7 +117,7 @@ func TestEnsureInvalidName(t *testing.T) {
 }
 
 func TestEnsureUnreachableRegistry(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	const host = "127.0.0.1:1" // nobody listens there, and the port is given to nobody who asks for any
 	_, err := w.store.Ensure(ctx, host+"/shop:1", "", nil)
 	wantError(t, err, image.ReasonPull, host+"/shop:1", "connection refused")
@@ -130,14 +130,14 @@ func TestEnsureUnreachableRegistry(t *testing.T) {
 }
 
 func TestEnsureUnknownImage(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	reg := newRegistry(t)
 	_, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil)
 	wantError(t, err, image.ReasonPull, reg.host+"/shop:1", "not found")
 }
 
 func TestUnpackIsSynced(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	reg := newRegistry(t)
 	reg.push(t, sample("shop:1", "1"))
 	if _, err := w.store.ImportFile(ctx, save(t, sample("till:1", "2"))); err != nil {
@@ -157,7 +157,7 @@ func TestUnpackIsSynced(t *testing.T) {
 func TestDamagedContentIsPulledAgain(t *testing.T) {
 	for _, part := range []string{"first layer", "second layer", "config", "manifest"} {
 		t.Run(part, func(t *testing.T) {
-			ctx, w := newWorld(t, image.Options{})
+			ctx, w := newEnv(t, image.Options{})
 			reg := newRegistry(t)
 			reg.push(t, sample("shop:1", "1"))
 			ref := reg.host + "/shop:1"
@@ -183,7 +183,7 @@ func TestDamagedContentIsPulledAgain(t *testing.T) {
 }
 
 func TestUnpackedImageNeedsNoLayers(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	list, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1")))
 	if err != nil {
 		t.Fatal(err)
@@ -202,7 +202,7 @@ func TestUnpackedImageNeedsNoLayers(t *testing.T) {
 }
 
 func TestFailedUnpackKeepsGoodContent(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	list, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1")))
 	if err != nil {
 		t.Fatal(err)
@@ -217,7 +217,7 @@ func TestFailedUnpackKeepsGoodContent(t *testing.T) {
 }
 
 func TestKilledUnpackIsFinishedAndCleanedUp(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +259,7 @@ func TestKilledUnpackIsFinishedAndCleanedUp(t *testing.T) {
 }
 
 func TestCancelledUnpackLetsOthersGoOn(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
 		t.Fatal(err)
 	}
@@ -297,7 +297,7 @@ func TestCancelledUnpackLetsOthersGoOn(t *testing.T) {
 }
 
 func TestCancelledWorkEndsBeforeTheNextBegins(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
 		t.Fatal(err)
 	}
@@ -332,7 +332,7 @@ func TestCancelledWorkEndsBeforeTheNextBegins(t *testing.T) {
 }
 
 func TestListShowsDamagedImages(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	list, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"), sample("till:1", "2")))
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,8 @@
 package image
 
 import (
+	"context"
+	"io"
 	"testing"
 	"time"
 )
@@ -27,4 +29,9 @@ func WaitForWaiters(t *testing.T, s *Store, n int) {
 			t.Fatalf("%d callers wait, want %d", waiting, n)
 		}
 	}
+}
+
+// Load imports an archive from a reader, so that a test can act in the middle of it.
+func (s *Store) Load(ctx context.Context, r io.Reader) ([]Image, error) {
+	return s.load(ctx, r, "test")
 }

@@ -24,9 +24,6 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// origin of a stream, which cannot be recognised when it comes again.
-const originStream = "stream"
-
 // ImportFile adds the images of an archive to this machine, under the names
 // that it gives them, as Import does. A file that was imported before and has
 // not changed since is not read again, as long as all its images are here. It
@@ -37,26 +34,6 @@ func (s *Store) ImportFile(ctx context.Context, name string) ([]Image, error) {
 		return nil, fail(ctx, ReasonPull, "import image archive", name, err)
 	}
 	return list, nil
-}
-
-// Import adds the images of an archive in the OCI or the Docker layout, which
-// may be compressed. Short names are completed as in a pod file: busybox:1 is
-// docker.io/library/busybox:1. A name that is taken stands for the new image
-// from then on. It is an *Error, or that of ctx.
-func (s *Store) Import(ctx context.Context, r io.Reader) ([]Image, error) {
-	list, err := s.importStream(ctx, r)
-	if err != nil {
-		return nil, fail(ctx, ReasonPull, "import image archive", "-", err)
-	}
-	return list, nil
-}
-
-func (s *Store) importStream(ctx context.Context, r io.Reader) ([]Image, error) {
-	if err := s.imports.Acquire(ctx, 1); err != nil {
-		return nil, err
-	}
-	defer s.imports.Release(1)
-	return s.load(ctx, r, originStream)
 }
 
 func (s *Store) importFile(ctx context.Context, name string) ([]Image, error) {

@@ -34,7 +34,7 @@ func names(list []image.Image) []string {
 func TestImportLayouts(t *testing.T) {
 	short, full := sample("shop:1", "1"), sample("localhost/shop:2", "2")
 	oci := func(w io.Writer) error { return ocitar.WriteOCI(w, short, full) }
-	for name, write := range map[string]func(io.Writer) error{
+	for name, layout := range map[string]func(io.Writer) error{
 		"oci":    oci,
 		"docker": func(w io.Writer) error { return ocitar.WriteDocker(w, short, full) },
 		"compressed": func(w io.Writer) error {
@@ -43,12 +43,12 @@ func TestImportLayouts(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, w := newWorld(t, image.Options{})
+			ctx, w := newEnv(t, image.Options{})
 			var buf bytes.Buffer
-			if err := write(&buf); err != nil {
+			if err := layout(&buf); err != nil {
 				t.Fatal(err)
 			}
-			list, err := w.store.Import(ctx, &buf)
+			list, err := w.store.ImportFile(ctx, write(t, buf.Bytes()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -103,7 +103,7 @@ func TestImportErrors(t *testing.T) {
 		{"without a layer", write(t, without(t, good.Bytes(), 0)), "layer sha256:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			ctx, w := newWorld(t, image.Options{})
+			ctx, w := newEnv(t, image.Options{})
 			_, err := w.store.ImportFile(ctx, c.file)
 			var e *image.Error
 			if !errors.As(err, &e) || e.Reason != image.ReasonPull {
@@ -121,7 +121,7 @@ func TestImportErrors(t *testing.T) {
 }
 
 func TestImportFileSkipsWhatIsHere(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	file := save(t, sample("shop:1", "1"), sample("till:1", "1"))
 	load := func() {
 		t.Helper()
@@ -174,7 +174,7 @@ func TestChangedArchiveIsImported(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, w := newWorld(t, image.Options{})
+			ctx, w := newEnv(t, image.Options{})
 			file := save(t, plain("1"))
 			for _, version := range []string{"1", "2"} {
 				if _, err := w.store.ImportFile(ctx, file); err != nil {
@@ -196,7 +196,7 @@ func TestChangedArchiveIsImported(t *testing.T) {
 }
 
 func TestImportReplacesDamagedContent(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	file := save(t, sample("shop:1", "1"))
 	list, err := w.store.ImportFile(ctx, file)
 	if err != nil {
@@ -222,7 +222,7 @@ func TestImportReplacesDamagedContent(t *testing.T) {
 }
 
 func TestImportIsCancelledInsideAFile(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	ctx, cancel := context.WithCancel(ctx)
 	img := sample("shop:1", "1")
 	img.Gzip = false
@@ -232,13 +232,13 @@ func TestImportIsCancelledInsideAFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := io.MultiReader(io.LimitReader(&buf, 700), cancelReader(cancel), &buf)
-	if _, err := w.store.Import(ctx, r); !errors.Is(err, context.Canceled) {
+	if _, err := w.store.Load(ctx, r); !errors.Is(err, context.Canceled) {
 		t.Errorf("import with a context that ended: %v", err)
 	}
 }
 
 func TestImportDoesNotContinueAnotherArchive(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	// What a kill in the middle of an import leaves: unfinished content that
 	// is named by its path in the archive alone.
 	archive := save(t, sample("shop:1", "1"))
@@ -267,7 +267,7 @@ func TestImportDoesNotContinueAnotherArchive(t *testing.T) {
 }
 
 func TestDigestFindsImageOfArchive(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	list, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1")))
 	if err != nil {
 		t.Fatal(err)
@@ -282,7 +282,7 @@ func TestDigestFindsImageOfArchive(t *testing.T) {
 }
 
 func TestRemoveFreesContentAndLayers(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func TestRemoveFreesContentAndLayers(t *testing.T) {
 }
 
 func TestImageWithoutLayers(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	empty := ocitar.Image{Name: "empty:1", Config: ocispec.ImageConfig{Cmd: []string{"/x"}}}
 	if _, err := w.store.ImportFile(ctx, save(t, empty)); err != nil {
 		t.Fatal(err)

@@ -120,20 +120,3 @@ func (s *Store) holds(ctx context.Context, lease leases.Lease) bool {
 	list, err := s.client.LeasesService().ListResources(ctx, lease)
 	return err != nil || len(list) > 0
 }
-
-// DropPartial forgets the downloads that did not end, and releases their
-// leases. Nothing may be pulled or imported meanwhile.
-func (s *Store) DropPartial(ctx context.Context) error {
-	lm := s.client.LeasesService()
-	list, err := lm.List(ctx, fmt.Sprintf("labels.%q", labelLease))
-	if err != nil {
-		return fmt.Errorf("list leases of images: %w", err)
-	}
-	var errs []error
-	for _, l := range list {
-		if err := lm.Delete(ctx, l, leases.SynchronousDelete); err != nil && !errdefs.IsNotFound(err) {
-			errs = append(errs, fmt.Errorf("release content of %q: %w", l.Labels[labelLease], err))
-		}
-	}
-	return errors.Join(errs...)
-}

@@ -29,7 +29,7 @@ func TestPullEndsWhenTheRegistryStalls(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			ctx, w := newWorld(t, image.Options{StallTimeout: stall})
+			ctx, w := newEnv(t, image.Options{StallTimeout: stall})
 			reg := newRegistry(t)
 			reg.push(t, large("shop:1", 2<<20))
 			reg.intercept(hook(reg))
@@ -38,7 +38,7 @@ func TestPullEndsWhenTheRegistryStalls(t *testing.T) {
 		})
 	}
 	t.Run("no answer to TCP", func(t *testing.T) {
-		ctx, w := newWorld(t, image.Options{StallTimeout: stall})
+		ctx, w := newEnv(t, image.Options{StallTimeout: stall})
 		l, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
 		if err != nil {
 			t.Fatal(err)
@@ -52,7 +52,7 @@ func TestPullEndsWhenTheRegistryStalls(t *testing.T) {
 func TestSlowRegistryIsNoStall(t *testing.T) {
 	t.Parallel()
 	const stall = patience / 10
-	ctx, w := newWorld(t, image.Options{StallTimeout: stall})
+	ctx, w := newEnv(t, image.Options{StallTimeout: stall})
 	reg := newRegistry(t)
 	reg.push(t, sample("shop:1", "1"))
 	reg.intercept(func(w http.ResponseWriter, r *http.Request) bool {
@@ -83,7 +83,7 @@ func TestSlowRegistryIsNoStall(t *testing.T) {
 }
 
 func TestPullIsCancelledAtOnce(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{StallTimeout: time.Hour})
+	ctx, w := newEnv(t, image.Options{StallTimeout: time.Hour})
 	ctx, cancel := context.WithCancel(ctx)
 	reg := newRegistry(t)
 	reached := make(chan struct{}, 10)
@@ -103,7 +103,7 @@ func TestPullIsCancelledAtOnce(t *testing.T) {
 }
 
 func TestSameImageIsPulledOnce(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	reg := newRegistry(t)
 	reg.push(t, sample("shop:1", "1"))
 	const callers = 5
@@ -129,7 +129,7 @@ func TestSameImageIsPulledOnce(t *testing.T) {
 }
 
 func TestPullAfterACancelledOneStartsAnew(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{StallTimeout: time.Hour})
+	ctx, w := newEnv(t, image.Options{StallTimeout: time.Hour})
 	reg := newRegistry(t)
 	reg.push(t, sample("shop:1", "1"))
 	reached := make(chan struct{}, 10)
@@ -157,7 +157,7 @@ func TestPullAfterACancelledOneStartsAnew(t *testing.T) {
 }
 
 func TestParallelPullsAreLimited(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{MaxParallelPulls: 2})
+	ctx, w := newEnv(t, image.Options{MaxParallelPulls: 2})
 	reg := newRegistry(t)
 	const pulls = 5
 	var now, most atomic.Int32
@@ -202,7 +202,7 @@ func TestParallelPullsAreLimited(t *testing.T) {
 }
 
 func TestProgress(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	reg := newRegistry(t)
 	reg.push(t, large("shop:1", 2<<20))
 	release := make(chan struct{})
@@ -234,7 +234,7 @@ func TestProgress(t *testing.T) {
 
 func TestFailedPullIsResumed(t *testing.T) {
 	t.Parallel()
-	ctx, w := newWorld(t, image.Options{StallTimeout: patience / 10})
+	ctx, w := newEnv(t, image.Options{StallTimeout: patience / 10})
 	reg := newRegistry(t)
 	reg.push(t, large("shop:1", 2<<20))
 	reg.intercept(halfBlob(reg, func(r *http.Request) { <-r.Context().Done() }))
@@ -265,30 +265,8 @@ func TestFailedPullIsResumed(t *testing.T) {
 	}
 }
 
-func TestDropPartial(t *testing.T) {
-	t.Parallel()
-	ctx, w := newWorld(t, image.Options{StallTimeout: patience / 10})
-	reg := newRegistry(t)
-	reg.push(t, large("shop:1", 2<<20))
-	reg.intercept(halfBlob(reg, func(r *http.Request) { <-r.Context().Done() }))
-	if _, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil); err == nil {
-		t.Fatal("half a layer made an image")
-	}
-	partial, err := w.client.ContentStore().ListStatuses(ctx)
-	if err != nil || len(partial) == 0 || w.leases(ctx, t) != 1 {
-		t.Fatalf("kept of the failed pull: %v, %d leases, %v", partial, w.leases(ctx, t), err)
-	}
-	if err := w.store.DropPartial(ctx); err != nil {
-		t.Fatal(err)
-	}
-	partial, err = w.client.ContentStore().ListStatuses(ctx)
-	if err != nil || len(partial) > 0 || w.leases(ctx, t) > 0 || w.blobs(ctx, t) > 0 {
-		t.Errorf("left: %v, %d leases, %d blobs, %v", partial, w.leases(ctx, t), w.blobs(ctx, t), err)
-	}
-}
-
 func TestWrongBytesAreNotResumed(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{})
+	ctx, w := newEnv(t, image.Options{})
 	reg := newRegistry(t)
 	reg.push(t, large("shop:1", 2<<20))
 	ref := reg.host + "/shop:1"
@@ -326,7 +304,7 @@ func TestHangingMirrorGivesWay(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(host, "hosts.toml"), []byte(hosts), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, w := newWorld(t, image.Options{CertsDir: certs, StallTimeout: patience / 20})
+	ctx, w := newEnv(t, image.Options{CertsDir: certs, StallTimeout: patience / 20})
 	img, err := w.store.Ensure(ctx, "registry.example/shop:1", "", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -337,7 +315,7 @@ func TestHangingMirrorGivesWay(t *testing.T) {
 }
 
 func TestCloseEndsPulls(t *testing.T) {
-	ctx, w := newWorld(t, image.Options{StallTimeout: time.Hour})
+	ctx, w := newEnv(t, image.Options{StallTimeout: time.Hour})
 	reg := newRegistry(t)
 	reached := make(chan struct{}, 10)
 	reg.intercept(func(w http.ResponseWriter, r *http.Request) bool {

@@ -14,7 +14,7 @@
 //     the layers. A removal in that moment makes the creation fail with "not
 //     found", and the next attempt pulls again.
 //   - Work in progress is held by a lease. It outlives a pull that failed or was
-//     killed, so that the next one resumes; see Store.DropPartial.
+//     killed, so that the next one resumes.
 package image
 
 import (

@@ -1,15 +1,18 @@
-// Package network is the pod network of one machine: a bridge, a veth pair and addresses for each pod, masquerading, and
-// host ports. It needs no program and no daemon beside it: links are made by netlink and packets are translated by one
-// nftables table.
+// Package network sets up the pod network of one host: a bridge, a veth pair and addresses for each pod, masquerading,
+// and host ports. It needs no other program: links are created by netlink, and packets are translated by nftables.
 //
-// It owns the bridge with everything on it, a table of the bridge's name, two rules with its name as their comment in the
-// FORWARD chain of iptables where there is one, a few sysctls, and two files: the leases, which are void after a boot, and
-// what lasts: the subnets and the last address of each pod. So two of them live on one machine, with two bridges. It must not make or remove network namespaces, and knows neither containerd nor pod files.
+// It owns the bridge with its links, two nftables tables with the bridge's name, two rules in each FORWARD chain of
+// iptables, a few sysctls, and two files: the leases of this boot, and the state that persists (subnets and last
+// addresses of pods). Two networks with different bridges can coexist on one host. The package must not create or remove
+// network namespaces, and does not depend on containerd or pod files.
 //
-// What is on the machine can always be derived from the leases, and a lease is written before anything is made for it. So
-// after a crash at any point either [Network.Setup] is called again for the same pod and completes it, or
-// [Network.Reconcile] and [Network.Teardown] take it away. Where the leases are lost, those of pods that run are read off
-// their links.
+// A lease is saved before anything is created for it, so everything on the host can be derived from the leases. After a
+// crash, either [Network.Setup] for the same pod completes the setup, or [Network.Reconcile] and [Network.Teardown]
+// remove it. If the lease file is lost, leases of running pods are recovered from their links.
 //
-// Host ports on [::1] are not served: the kernel cannot translate them. Names and "localhost" work by 127.0.0.1.
+// Host ports on [::1] are not supported, since the kernel cannot translate them. "localhost" works through 127.0.0.1.
+//
+// Packages below it: subnet (address arithmetic), hostport (host ports and their listeners), lease (address allocation
+// and the two files), kernel (netlink, nftables and sysctls of a network namespace), ruleset (nftables rules) and
+// diagnose (checks of the host). They do not refer to this package.
 package network

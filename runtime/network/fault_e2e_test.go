@@ -19,13 +19,14 @@ import (
 	"github.com/google/nftables/expr"
 	"github.com/google/nftables/userdata"
 
+	"github.com/podstead/podstead/runtime/network/kernel"
 	"github.com/podstead/podstead/spec"
 )
 
-var errFault = errors.New("made to fail")
+var errFault = errors.New("injected fault")
 
-// faultAt has the step with a number not happen: the process ends there (crash), or it fails. Steps of the worker are not
-// counted. The result says whether there is such a step.
+// faultAt makes the step with a number fail, or with crash, panic. Steps of workers do not count. It reports whether
+// there is such a step.
 func (w *world) faultAt(number int, crash bool, do func()) (name string, reached bool) {
 	w.t.Helper()
 	count := 0
@@ -46,23 +47,23 @@ func (w *world) faultAt(number int, crash bool, do func()) (name string, reached
 		if p := recover(); p != nil && p != errFault { //nolint:errorlint // it is that very value
 			panic(p)
 		}
-		eventually(w.t, w.workersRest)
+		eventually(w.t, w.workersIdle)
 		w.fault = nil
 	}()
 	do()
 	return name, reached
 }
 
-func (w *world) workersRest() error {
+func (w *world) workersIdle() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if len(w.leaving) > 0 || w.busy[removeLinks] {
+	if len(w.removals) > 0 || w.busy[removeLinks] {
 		return errors.New("links are being removed")
 	}
 	return nil
 }
 
-// Wherever the process ends during Setup, either Setup again completes it, or Reconcile leaves nothing.
+// After a crash at any step of Setup, a repeated Setup completes it, or Reconcile removes it.
 func TestCrashInSetup(t *testing.T) {
 	w := newWorld(t)
 	for step := 0; ; step++ {
@@ -79,34 +80,34 @@ func TestCrashInSetup(t *testing.T) {
 				t.Fatalf("after a crash before %q: %v", name, err)
 			}
 			serve(t, p.NetnsPath, r.UID, "tcp", ":80")
-			wantAnswer(t, "after a crash before "+name, w.outside, "tcp", machine4+":8080", r.UID, "")
+			wantAnswer(t, "after a crash before "+name, w.outside, "tcp", host4+":8080", r.UID, "")
 		}
 		check(t, w.Reconcile(t.Context(), nil))
-		eventually(t, w.anythingLeft)
-		w.restart() // so that the next one makes all that pods share
+		eventually(t, w.leftovers)
+		w.restart() // so that the next Setup creates the base again
 		if !reached {
 			if step < 8 {
-				t.Errorf("there were %d steps only", step)
+				t.Errorf("only %d steps", step)
 			}
 			return
 		}
 	}
 }
 
-// Where a step of a first Setup fails, nothing is left; where one of a repeated Setup does, the pod keeps what it has.
+// A failed first Setup leaves nothing. A failed repeated Setup leaves the pod as it was.
 func TestFailureInSetup(t *testing.T) {
 	w := newWorld(t)
 	for step := 0; ; step++ {
 		r := Request{UID: "u" + strconv.Itoa(step), PodName: "web", NetnsPath: w.pin("p" + strconv.Itoa(step)), Ports: []Port{tcp(8080, 80)}}
 		name, reached := w.faultAt(step, false, func() {
 			if _, err := w.try(r); err != nil && !errors.Is(err, errFault) {
-				t.Errorf("Setup failed by itself: %v", err)
+				t.Errorf("Setup: %v", err)
 			}
 		})
 		if !reached {
 			return
 		}
-		if err := w.anythingLeft(); err != nil {
+		if err := w.leftovers(); err != nil {
 			t.Errorf("after a failure in %q: %v", name, err)
 		}
 		if peers := w.Peers(); len(peers) > 0 {
@@ -116,89 +117,94 @@ func TestFailureInSetup(t *testing.T) {
 		check(t, err)
 		serve(t, p.NetnsPath, r.UID, "tcp", ":80")
 		w.faultAt(step, false, func() { _, _ = w.try(r) })
-		wantAnswer(t, "repeated Setup that failed in "+name, w.outside, "tcp", machine4+":8080", r.UID, "")
+		wantAnswer(t, "after a repeated Setup failed in "+name, w.outside, "tcp", host4+":8080", r.UID, "")
 		check(t, w.Teardown(t.Context(), r.UID))
-		eventually(t, w.anythingLeft)
+		eventually(t, w.leftovers)
 		w.restart()
 	}
 }
 
-// Wherever the process ends during Teardown, Reconcile leaves nothing.
+// After a crash at any step of Teardown, Reconcile removes the pod's network.
 func TestCrashInTeardown(t *testing.T) {
 	w := newWorld(t)
 	for step := 0; ; step++ {
 		uid := "u" + strconv.Itoa(step)
 		w.pod(uid, tcp(8080, 80))
 		_, reached := w.faultAt(step, true, func() { _ = w.Teardown(t.Context(), uid) })
-		if !reached { // the worker is what is killed
-			eventually(t, w.anythingLeft)
+		if !reached { // the worker crashes
+			eventually(t, w.leftovers)
 			w.pod(uid, tcp(8080, 80))
 			w.fault = func(step string) error {
 				return map[string]error{"remove link": errFault}[step]
 			}
 			check(t, w.Teardown(t.Context(), uid))
-			eventually(t, w.workersRest)
-			if err := w.anythingLeft(); err == nil {
-				t.Error("a link that could not be removed left no lease")
+			eventually(t, w.workersIdle)
+			if err := w.leftovers(); err == nil {
+				t.Error("the lease of a link that could not be removed is gone")
 			}
 		}
 		w.restart()
 		check(t, w.Reconcile(t.Context(), nil))
-		eventually(t, w.anythingLeft)
+		eventually(t, w.leftovers)
 		if !reached {
 			return
 		}
 	}
 }
 
-// Where a step of Teardown fails, the next call does it, also while other pods keep the ruleset from being written anew; and no
-// Setup that comes before leads a port to who is gone.
+// After a failed step of Teardown, a second Teardown completes it, also while other pods use the network. A Setup before
+// that does not forward a port to the old pod.
 func TestFailureInTeardown(t *testing.T) {
 	w := newWorld(t)
-	w.pod("stays")
+	w.pod("other")
 	for i := 0; ; i++ { // each step twice
 		uid, other := "u"+strconv.Itoa(i), "other"+strconv.Itoa(i)
 		w.pod(uid, tcp(8080, 80))
 		name, reached := w.faultAt(i/2, false, func() { _ = w.Teardown(t.Context(), uid) })
 		if i%2 == 0 {
 			check(t, w.Teardown(t.Context(), uid))
-			eventually(t, w.workersRest)
+			eventually(t, w.workersIdle)
 			if left := w.elements(); len(left) > 0 {
 				t.Errorf("Teardown after a failure in %q left host ports: %v", name, left)
 			}
 		}
 		p := w.pod(other, tcp(8080, 80))
 		serve(t, p.NetnsPath, other, "tcp", ":80")
-		wantAnswer(t, "after a failure in "+name, w.outside, "tcp", machine4+":8080", other, "")
+		wantAnswer(t, "after a failure in "+name, w.outside, "tcp", host4+":8080", other, "")
 		check(t, w.Teardown(t.Context(), other))
 		check(t, w.Teardown(t.Context(), uid))
 		if left := w.elements(); len(left) > 0 {
-			t.Errorf("after a failure in %q host ports are left: %v", name, left)
+			t.Errorf("host ports are left after a failure in %q: %v", name, left)
 		}
 		if !reached {
 			break
 		}
 	}
-	check(t, w.Teardown(t.Context(), "stays"))
-	eventually(t, w.anythingLeft)
+	check(t, w.Teardown(t.Context(), "other"))
+	eventually(t, w.leftovers)
 }
 
-// elements are those of both maps of ports.
+// elements returns the elements of both port maps.
 func (w *world) elements() (all []nftables.SetElement) {
 	w.t.Helper()
-	release, err := w.lock(w.t.Context())
+	c, err := w.namespace.Nftables()
 	check(w.t, err)
-	defer release()
-	for _, f := range families {
-		elements, err := w.elementsOf(w.t.Context(), f)
+	defer func() { check(w.t, c.CloseLasting()) }()
+	t := &nftables.Table{Family: nftables.TableFamilyINet, Name: w.Network.opts.Bridge}
+	for name, address := range map[string]nftables.SetDatatype{"ports4": nftables.TypeIPAddr, "ports6": nftables.TypeIP6Addr} {
+		elements, err := c.GetSetElements(&nftables.Set{
+			Table: t, Name: name, IsMap: true, Concatenation: true,
+			KeyType:  nftables.MustConcatSetType(address, nftables.TypeInetProto, nftables.TypeInetService),
+			DataType: nftables.MustConcatSetType(address, nftables.TypeInetService),
+		})
 		check(w.t, err)
 		all = append(all, elements...)
 	}
 	return all
 }
 
-// A context that has ended stops Setup, and what was made is taken away nevertheless.
-func TestContextEnds(t *testing.T) {
+// Canceling the context stops Setup, which still cleans up.
+func TestSetupCanceled(t *testing.T) {
 	w := newWorld(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	w.fault = func(step string) error {
@@ -209,18 +215,18 @@ func TestContextEnds(t *testing.T) {
 	}
 	r := Request{UID: "u", PodName: "web", NetnsPath: w.pin("u"), Ports: []Port{tcp(8080, 80)}}
 	if _, err := w.Setup(ctx, r); !errors.Is(err, context.Canceled) {
-		t.Errorf("Setup returned %v, want its context's end", err)
+		t.Errorf("Setup: %v, want context.Canceled", err)
 	}
-	eventually(t, w.anythingLeft)
-	r.NetnsPath = filepath.Join(w.dir, "nowhere")
+	eventually(t, w.leftovers)
+	r.NetnsPath = filepath.Join(w.dir, "missing")
 	if _, err := w.Setup(t.Context(), r); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("Setup without a namespace returned %v", err)
+		t.Errorf("Setup without a namespace: %v", err)
 	}
-	eventually(t, w.anythingLeft)
+	eventually(t, w.leftovers)
 }
 
-// Many pods at once, twice over: each has its own addresses, and nothing is left of them.
-func TestMany(t *testing.T) {
+// Pods that are set up concurrently have distinct addresses, get the same ones again, and leave nothing.
+func TestConcurrentSetup(t *testing.T) {
 	w := newWorld(t)
 	const pods = 50
 	paths := make([]string, pods)
@@ -243,7 +249,7 @@ func TestMany(t *testing.T) {
 				mu.Lock()
 				for _, ip := range result.IPs {
 					if other := seen[ip]; other != "" && other != r.PodName {
-						t.Errorf("%s and %s have the address %s", other, r.PodName, ip)
+						t.Errorf("%s and %s both have address %s", other, r.PodName, ip)
 					}
 					seen[ip] = r.PodName
 				}
@@ -254,29 +260,30 @@ func TestMany(t *testing.T) {
 			})
 		}
 		all.Wait()
-		eventually(t, w.anythingLeft)
+		eventually(t, w.leftovers)
 	}
 	if len(seen) != 2*pods {
-		t.Errorf("%d addresses were used, want %d: each pod keeps its own", len(seen), 2*pods)
+		t.Errorf("%d addresses were used, want %d", len(seen), 2*pods)
 	}
 }
 
-// Somebody flushes the whole ruleset, or takes the bridge away: the next Setup, or Reconcile, puts it right for all pods.
-func TestOthersTakeAway(t *testing.T) {
+// After another program has flushed the rules or deleted the bridge, the next Setup or Reconcile restores them for all
+// pods.
+func TestRestoreAfterExternalDeletion(t *testing.T) {
 	w := newWorld(t)
 	web := w.pod("web", tcp(8080, 80))
 	serve(t, web.NetnsPath, "web", "tcp", ":80")
 	flush := func() {
-		c, err := w.place.nft()
+		c, err := w.namespace.Nftables()
 		check(t, err)
 		defer func() { check(t, c.CloseLasting()) }()
 		c.FlushRuleset()
 		check(t, c.Flush())
 	}
 	flush()
-	wantSilence(t, "without a ruleset", w.outside, "tcp", machine4+":8080")
+	wantSilence(t, "without a ruleset", w.outside, "tcp", host4+":8080")
 	w.pod("next")
-	wantAnswer(t, "after the next pod", w.outside, "tcp", machine4+":8080", "web", "")
+	wantAnswer(t, "after the next pod", w.outside, "tcp", host4+":8080", "web", "")
 	flush()
 	check(t, w.Teardown(t.Context(), "next"))
 	bridge, err := w.links.LinkByName(DefaultBridge)
@@ -285,19 +292,19 @@ func TestOthersTakeAway(t *testing.T) {
 	check(t, w.Reconcile(t.Context(), []string{"web"}))
 	_, err = w.try(web.Request)
 	check(t, err)
-	wantAnswer(t, "after Reconcile and Setup", w.outside, "tcp", machine4+":8080", "web", "")
+	wantAnswer(t, "after Reconcile and Setup", w.outside, "tcp", host4+":8080", "web", "")
 }
 
-// Docker and ufw have iptables drop what is forwarded. Pods pass, before and after the chain is rewritten, and Remove
-// leaves only what was there.
+// With the policy drop in FORWARD, as set by Docker and ufw, pods are reachable, also after the chain was flushed. Remove
+// deletes only the network's own rules.
 func TestForwardDrop(t *testing.T) {
 	w := newWorld(t)
-	c, err := w.place.nft()
+	c, err := w.namespace.Nftables()
 	check(t, err)
 	defer func() { check(t, c.CloseLasting()) }()
 	var chains []*nftables.Chain
 	for _, f := range []nftables.TableFamily{nftables.TableFamilyIPv4, nftables.TableFamilyIPv6} {
-		chains = append(chains, dropForward(c, &nftables.Table{Family: f, Name: "filter"}, "FORWARD"))
+		chains = append(chains, addDropChain(c, &nftables.Table{Family: f, Name: "filter"}, "FORWARD"))
 	}
 	check(t, c.Flush())
 	web := w.pod("web", tcp(8080, 80))
@@ -305,8 +312,8 @@ func TestForwardDrop(t *testing.T) {
 	serve(t, web.NetnsPath, "web", "tcp", ":80")
 	serve(t, w.outside, "out", "tcp", ":1234")
 	reach := func(when string) {
-		wantAnswer(t, "host port "+when, w.outside, "tcp", machine4+":8080", "web", "")
-		wantAnswer(t, "host port "+when, w.outside, "tcp", "["+machine6+"]:8080", "web", "")
+		wantAnswer(t, "host port "+when, w.outside, "tcp", host4+":8080", "web", "")
+		wantAnswer(t, "host port "+when, w.outside, "tcp", "["+host6+"]:8080", "web", "")
 		wantAnswer(t, "outside "+when, web.NetnsPath, "tcp", outside4+":1234", "out", "")
 		wantAnswer(t, "pod "+when, other.NetnsPath, "tcp", web.IPs[0].String()+":80", "web", "")
 	}
@@ -318,80 +325,84 @@ func TestForwardDrop(t *testing.T) {
 		rules, err := c.GetRules(ch.Table, ch)
 		check(t, err)
 		if len(rules) != 3 {
-			t.Errorf("chain FORWARD has %d rules, want two more than one", len(rules))
+			t.Errorf("chain FORWARD has %d rules, want 3", len(rules))
 		}
 		c.FlushChain(ch)
 	}
 	check(t, c.Flush())
 	if got, err := w.Diagnose(t.Context()); len(got) > 0 || err != nil {
-		t.Errorf("diagnosed %v, %v", got, err)
+		t.Errorf("findings: %v, %v", got, err)
 	}
 	w.pod("third")
 	reach("after a flush of FORWARD")
-	addOwnRule(c, chains[0])
+	addForeignRule(c, chains[0])
 	check(t, c.Flush())
-	w.leaveNothing()
+	w.removeAll()
 	for i, ch := range chains {
 		rules, err := c.GetRules(ch.Table, ch)
 		check(t, err)
 		if len(rules) != 1-i {
-			t.Errorf("after Remove chain FORWARD has %d rules, want %d", len(rules), 1-i)
+			t.Errorf("chain FORWARD has %d rules after Remove, want %d", len(rules), 1-i)
 		}
 	}
 }
 
-// dropForward makes a chain as iptables does, with a rule of somebody's and the policy drop.
-func dropForward(c *firewall, t *nftables.Table, name string) *nftables.Chain {
+// addDropChain adds a chain as iptables does, with a foreign rule and the policy drop.
+func addDropChain(c *kernel.Nftables, t *nftables.Table, name string) *nftables.Chain {
 	policy := nftables.ChainPolicyDrop
 	c.AddTable(t)
 	ch := c.AddChain(&nftables.Chain{
 		Name: name, Table: t, Type: nftables.ChainTypeFilter, Policy: &policy,
 		Hooknum: nftables.ChainHookForward, Priority: nftables.ChainPriorityFilter,
 	})
-	addOwnRule(c, ch)
+	addForeignRule(c, ch)
 	return ch
 }
 
-func addOwnRule(c *firewall, ch *nftables.Chain) {
+func addForeignRule(c *kernel.Nftables, ch *nftables.Chain) {
 	c.AddRule(&nftables.Rule{
 		Table: ch.Table, Chain: ch, Exprs: []expr.Any{&expr.Counter{}},
-		UserData: userdata.AppendString(nil, userdata.TypeComment, "somebody's"),
+		UserData: userdata.AppendString(nil, userdata.TypeComment, "foreign"),
 	})
 }
 
-// What Setup cannot pass, Diagnose tells.
+// Diagnose reports what Setup does not correct.
 func TestDiagnose(t *testing.T) {
 	w := newWorld(t)
 	if got, err := w.Diagnose(t.Context()); len(got) > 0 || err != nil {
-		t.Fatalf("on a fresh machine: %v, %v", got, err)
+		t.Fatalf("findings on a new host: %v, %v", got, err)
 	}
 	w.pod("web")
-	c, err := w.place.nft()
+	c, err := w.namespace.Nftables()
 	check(t, err)
 	defer func() { check(t, c.CloseLasting()) }()
-	dropForward(c, &nftables.Table{Family: nftables.TableFamilyINet, Name: "site"}, "forward")
+	addDropChain(c, &nftables.Table{Family: nftables.TableFamilyINet, Name: "site"}, "forward")
 	check(t, c.Flush())
 	inside := netip.PrefixFrom(w.subnets[0].Addr(), 25)
-	in(t, w.machine, func() error {
-		return errors.Join(setSysctl("ipv4/ip_forward", "0"), addRoute(inside.String(), outside4))
+	in(t, w.host, func() error {
+		return errors.Join(kernel.SetSysctl("ipv4/ip_forward", "0"), addRoute(inside.String(), outside4))
 	})
 	got, err := w.Diagnose(t.Context())
 	check(t, err)
 	want := []string{"net.ipv4.ip_forward", "chain inet site forward", "overlaps " + inside.String()}
 	for i, f := range got {
-		if i >= len(want) || !strings.Contains(f.Problem, want[i]) || f.Cure == "" {
-			t.Errorf("found %+v", f)
+		if i >= len(want) || !strings.Contains(f.Problem, want[i]) || f.Hint == "" {
+			t.Errorf("unexpected finding %+v", f)
 		}
 	}
 	if len(got) != len(want) {
 		t.Errorf("%d findings, want %d", len(got), len(want))
 	}
 	site := &nftables.Table{Family: nftables.TableFamilyINet, Name: "site"}
-	c.InsertRule(w.acceptRule(&nftables.Chain{Name: "forward", Table: site}, expr.MetaKeyIIFNAME))
+	c.InsertRule(&nftables.Rule{Table: site, Chain: &nftables.Chain{Name: "forward", Table: site}, Exprs: []expr.Any{
+		&expr.Meta{Key: expr.MetaKeyIIFNAME, Register: 1},
+		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: append([]byte(DefaultBridge), 0)},
+		&expr.Verdict{Kind: expr.VerdictAccept},
+	}})
 	check(t, c.Flush())
 	again, err := w.Diagnose(t.Context())
 	check(t, err)
 	if diff := cmp.Diff(len(got)-1, len(again)); diff != "" {
-		t.Errorf("after the cure of one: %v", again)
+		t.Errorf("findings after adding a rule: %v", again)
 	}
 }

@@ -5,34 +5,31 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"hash/fnv"
 	"io/fs"
 	"net/netip"
 	"strings"
 
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/network/hostport"
+	"github.com/podstead/podstead/runtime/network/kernel"
+	"github.com/podstead/podstead/runtime/network/ruleset"
+	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
 // podLink is the name of a pod's link in its own namespace.
 const podLink = "eth0"
 
-// linkPrefix begins the names of the links to pods of a bridge.
-func linkPrefix(bridge string) string {
-	h := fnv.New32a()
-	_, _ = h.Write([]byte(bridge)) // never fails
-	return fmt.Sprintf("ps%04x", h.Sum32()&0xffff)
-}
-
-// newLinkName is a name that no link had: one that is being removed cannot be taken for a new one. It has 14 of the 15
-// characters that the kernel allows.
+// newLinkName returns a random name, so that a link that is being removed is never mistaken for a new one. It has 14 of
+// at most 15 characters.
 func newLinkName(bridge string) string {
 	var random [4]byte
 	_, _ = rand.Read(random[:]) // never fails
-	return linkPrefix(bridge) + fmt.Sprintf("%x", random)
+	return ruleset.LinkPrefix(bridge) + fmt.Sprintf("%x", random)
 }
 
-// alias is what a link says of itself, so that leases can be read off the links when their file is lost.
+// alias returns the alias of a link, from which a lost lease is recovered.
 func alias(bridge, uid string, ips []netip.Addr) string {
 	words := []string{bridge, uid}
 	for _, ip := range ips {
@@ -57,15 +54,15 @@ func parseAlias(text, bridge string) (uid string, ips []netip.Addr, ok bool) {
 	return words[1], ips, true
 }
 
-// connect links a pod's namespace to the bridge, or finds it linked.
-func (n *Network) connect(ctx context.Context, uid, netnsPath string, l *lease) error {
-	pod, err := openNamespace(netnsPath)
+// connect creates the link between a pod's namespace and the bridge, or verifies it.
+func (n *Network) connect(ctx context.Context, uid, netnsPath string, l *attachment) error {
+	pod, err := kernel.Open(netnsPath)
 	if err != nil {
 		return err
 	}
-	defer func() { _ = pod.close() }() // it was only read
+	defer func() { _ = pod.Close() }() // the file is only read
 	var outer netlink.Link
-	err = n.step(ctx, "make link", func() error {
+	err = n.step(ctx, "create link", func() error {
 		outer, err = n.ensureLink(pod, l)
 		return err
 	})
@@ -76,60 +73,60 @@ func (n *Network) connect(ctx context.Context, uid, netnsPath string, l *lease) 
 		return errors.Join(
 			n.links.LinkSetAlias(outer, alias(n.opts.Bridge, uid, l.IPs)),
 			n.links.LinkSetMasterByIndex(outer, n.base.bridge),
-			n.links.LinkSetHairpin(outer, true), // with br_netfilter a pod's packets to its own host port stay in the bridge
+			n.links.LinkSetHairpin(outer, true), // with br_netfilter, packets of a pod to its own host port stay on the bridge
 			n.links.LinkSetUp(outer),
 		)
 	})
 	if err != nil {
 		return err
 	}
-	return n.step(ctx, "set up link in the pod", func() error {
-		return pod.do(func() error { return n.configure(l) })
+	return n.step(ctx, "configure link in the pod", func() error {
+		return pod.Do(func() error { return n.configure(l) })
 	})
 }
 
-// ensureLink finds the veth pair of a lease or makes it. One that leads to another namespace, such as to the pod's last
-// sandbox, is replaced.
-func (n *Network) ensureLink(pod namespace, l *lease) (netlink.Link, error) {
+// ensureLink finds the veth pair of a lease or creates it. One that leads to another namespace, such as that of the pod's
+// last sandbox, is replaced.
+func (n *Network) ensureLink(pod kernel.Namespace, l *attachment) (netlink.Link, error) {
 	outer, err := n.links.LinkByName(l.Link)
 	switch {
-	case isNotFound(err):
+	case kernel.IsLinkNotFound(err):
 	case err != nil:
-		return nil, fmt.Errorf("look for %s: %w", l.Link, err)
+		return nil, fmt.Errorf("get link %s: %w", l.Link, err)
 	default:
-		leads, err := leadsTo(outer, pod)
+		leads, err := isPairedWith(outer, pod)
 		if leads || err != nil {
 			return outer, err
 		}
-		if err := n.links.LinkDel(outer); err != nil && !isGone(err) {
-			return nil, fmt.Errorf("remove %s: %w", l.Link, err)
+		if err := n.links.LinkDel(outer); err != nil && !kernel.IsNotFound(err) {
+			return nil, fmt.Errorf("remove link %s: %w", l.Link, err)
 		}
 	}
 	attrs := netlink.NewLinkAttrs()
 	attrs.Name, attrs.MTU = l.Link, n.base.mtu
 	veth := netlink.NewVeth(attrs)
-	veth.PeerName, veth.PeerHardwareAddr, veth.PeerNamespace = podLink, hardwareAddr(l.IPs[0]), netlink.NsFd(int(pod.file.Fd()))
+	veth.PeerName, veth.PeerHardwareAddr, veth.PeerNamespace = podLink, subnet.HardwareAddr(l.IPs[0]), netlink.NsFd(int(pod.Fd()))
 	if err := n.links.LinkAdd(veth); err != nil {
-		return nil, fmt.Errorf("add %s: %w", l.Link, err)
+		return nil, fmt.Errorf("add link %s: %w", l.Link, err)
 	}
 	return veth, nil
 }
 
-// leadsTo reports whether the other end of a link is the pod's.
-func leadsTo(outer netlink.Link, pod namespace) (bool, error) {
+// isPairedWith reports whether the other end of a link is the pod's.
+func isPairedWith(outer netlink.Link, pod kernel.Namespace) (bool, error) {
 	leads := false
-	err := pod.do(func() error {
-		h, err := namespace{}.links()
+	err := pod.Do(func() error {
+		h, err := kernel.Namespace{}.Netlink()
 		if err != nil {
 			return err
 		}
 		defer h.Close()
 		inner, err := h.LinkByName(podLink)
-		if isNotFound(err) {
+		if kernel.IsLinkNotFound(err) {
 			return nil
 		}
 		if err != nil {
-			return fmt.Errorf("look for %s: %w", podLink, err)
+			return fmt.Errorf("get link %s: %w", podLink, err)
 		}
 		leads = inner.Attrs().ParentIndex == outer.Attrs().Index && outer.Attrs().ParentIndex == inner.Attrs().Index
 		return nil
@@ -137,51 +134,52 @@ func leadsTo(outer netlink.Link, pod namespace) (bool, error) {
 	return leads, err
 }
 
-// configure gives the pod's link its addresses and routes. The calling thread is in the pod's namespace.
-func (n *Network) configure(l *lease) error {
-	h, err := namespace{}.links()
+// configure sets the addresses and routes of the pod's link. The calling thread is in the pod's namespace.
+func (n *Network) configure(l *attachment) error {
+	h, err := kernel.Namespace{}.Netlink()
 	if err != nil {
 		return err
 	}
 	defer h.Close()
 	if len(l.IPs) > 1 {
-		// Another pod is no router (CVE-2020-10749), and a link that hears its own questions would refuse its address.
+		// Pods must not act as routers (CVE-2020-10749). With hairpin mode, a link receives its own duplicate address
+		// detection and would reject its address.
 		for _, s := range [][2]string{{"disable_ipv6", "0"}, {"accept_ra", "0"}, {"accept_dad", "0"}} {
-			if err := setSysctl("ipv6/conf/"+podLink+"/"+s[0], s[1]); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			if err := kernel.SetSysctl("ipv6/conf/"+podLink+"/"+s[0], s[1]); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return err
 			}
 		}
 	}
 	inner, err := h.LinkByName(podLink)
 	if err != nil {
-		return fmt.Errorf("look for %s: %w", podLink, err)
+		return fmt.Errorf("get link %s: %w", podLink, err)
 	}
 	for i, ip := range l.IPs {
-		a := &netlink.Addr{IPNet: ipNet(ip, n.subnets[i].Bits()), Flags: flagsFor(ip)}
+		a := &netlink.Addr{IPNet: subnet.IPNet(ip, n.subnets[i].Bits()), Flags: flagsFor(ip)}
 		if err := h.AddrAdd(inner, a); err != nil && !errors.Is(err, unix.EEXIST) {
 			return fmt.Errorf("add address %s: %w", ip, err)
 		}
 	}
 	if err := h.LinkSetUp(inner); err != nil {
-		return fmt.Errorf("set %s up: %w", podLink, err)
+		return fmt.Errorf("set link %s up: %w", podLink, err)
 	}
 	for i := range l.IPs {
-		gateway := at(n.subnets[i], gatewayNumber)
+		gateway := subnet.At(n.subnets[i], subnet.GatewayNumber)
 		route := &netlink.Route{LinkIndex: inner.Attrs().Index, Gw: gateway.AsSlice()}
 		if err := h.RouteReplace(route); err != nil {
-			return fmt.Errorf("add route by %s: %w", gateway, err)
+			return fmt.Errorf("add route via %s: %w", gateway, err)
 		}
 	}
 	return nil
 }
 
-// forgetFlows makes the kernel forget what it knows of UDP senders to the host ports: it would go on to send their packets
-// where it sent the first of them, which was not to this pod.
-func (n *Network) forgetFlows(ports []Port) error {
-	for i, kind := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
+// deleteUDPFlows deletes tracked UDP flows to the host ports. Otherwise the kernel would send further packets of these
+// flows to their old destination instead of the pod.
+func (n *Network) deleteUDPFlows(ports []Port) error {
+	for _, kind := range []netlink.InetFamily{unix.AF_INET, unix.AF_INET6} {
 		var filters []netlink.CustomConntrackFilter
 		for _, p := range ports {
-			if protocols[p.Protocol] != unix.IPPROTO_UDP || !p.serves(families[i].is4) {
+			if hostport.ProtocolNumber(p.Protocol) != unix.IPPROTO_UDP || !p.Serves(kind == unix.AF_INET) {
 				continue
 			}
 			f := &netlink.ConntrackFilter{}
@@ -193,7 +191,7 @@ func (n *Network) forgetFlows(ports []Port) error {
 				err = f.AddIP(netlink.ConntrackOrigDstIP, p.HostIP.AsSlice())
 			}
 			if err != nil {
-				return fmt.Errorf("choose flows to %s: %w", p, err)
+				return fmt.Errorf("select flows to %s: %w", p, err)
 			}
 			filters = append(filters, f)
 		}
@@ -208,7 +206,7 @@ func (n *Network) deleteFlows(kind netlink.InetFamily, filters []netlink.CustomC
 	if len(filters) == 0 {
 		return nil
 	}
-	h, err := n.place.flows()
+	h, err := n.namespace.Conntrack()
 	if err != nil {
 		return err
 	}

@@ -5,66 +5,71 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"net/netip"
 	"slices"
 	"sync"
 
 	"github.com/vishvananda/netlink"
+
+	"github.com/podstead/podstead/runtime/network/diagnose"
+	"github.com/podstead/podstead/runtime/network/kernel"
+	"github.com/podstead/podstead/runtime/network/lease"
+	"github.com/podstead/podstead/runtime/network/ruleset"
+	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
-// DefaultBridge is the name of the bridge unless another is asked for.
+// DefaultBridge is the default name of the bridge.
 const DefaultBridge = "podstead0"
 
-// Options say where a network is.
+// Options configure a network.
 type Options struct {
-	// StateFile, on disk, holds what lasts over boots. LeaseFile, in /run, holds what is void after one. Both are needed;
-	// folders are made.
+	// StateFile, on disk, persists across boots. LeaseFile, in /run, is valid for one boot. Both are required. Their
+	// directories are created.
 	StateFile, LeaseFile string
-	// BootID is the kernel's of this boot. Leases of another are void.
+	// BootID is the kernel's boot ID. Leases of another boot are ignored.
 	BootID string
-	// Bridge is the name of the bridge, of the nftables table, and the comment on rules elsewhere; at most 15 letters,
-	// digits, "-" and "_". Empty means DefaultBridge.
+	// Bridge is the name of the bridge and of the nftables tables, and the comment on rules in other tables. It has at
+	// most 15 letters, digits, "-" and "_". Empty means DefaultBridge.
 	Bridge string
-	// Subnets are one of IPv4 and, if wanted, one of IPv6. Empty means: chosen at the first Setup, such that they overlap
-	// no address and no route of the machine, and kept from then on.
+	// Subnets are one IPv4 subnet and optionally one IPv6 subnet. Empty means that the first Setup chooses subnets that
+	// overlap no address and no route of the host. The choice persists.
 	Subnets []netip.Prefix
-	// NetnsPath is the network namespace that is "the machine". Empty means that of this process.
+	// NetnsPath is the network namespace of the host. Empty means that of this process.
 	NetnsPath string
-	// Log is told what nobody's call returns. Nil means nothing is told.
+	// Log receives errors of background work and other warnings. Nil discards them.
 	Log *slog.Logger
 }
 
-// Network is the pod network. Its methods are safe for concurrent use. Each change waits for the one before it, as long as
-// its context says.
+// Network is the pod network. It is safe for concurrent use. Changes are serialized; waiting callers return when their
+// context ends.
 type Network struct {
-	opts  Options
-	log   *slog.Logger
-	place namespace
-	links *netlink.Handle // used by the holder of turn only
+	opts      Options
+	log       *slog.Logger
+	namespace kernel.Namespace
+	links     *netlink.Handle // used only with lock held
 
-	turn chan struct{} // held during a change
+	sem chan struct{} // the semaphore of lock
 
-	// mu guards what follows. It is never held while something waits. Only the holder of turn writes leases and subnets.
-	mu      sync.Mutex
-	leases  map[string]*lease
-	subnets []netip.Prefix // in use: those of the bridge
-	changed chan struct{}
-	leaving []departure // links to be removed
-	closed  bool
-	state   stateFile
-	unsaved bool // state is newer than its file
-	workers sync.WaitGroup
-	busy    map[work]bool
+	// mu guards the fields below. It is never held during I/O. Only the holder of lock writes leases and subnets.
+	mu       sync.Mutex
+	leases   map[string]*attachment
+	subnets  []netip.Prefix // those of the bridge, while it is in use
+	changed  chan struct{}
+	removals []linkRemoval // links to be removed
+	closed   bool
+	state    lease.State
+	unsaved  bool // state is newer than its file
+	workers  sync.WaitGroup
+	busy     map[work]bool
 
-	// base and firewall are for the holder of turn. base is nil until this process has made sure of what all pods need.
-	base     *base
-	firewall *firewall
+	// base and rules are used only with lock held. base is nil until this process has verified what all pods share.
+	base  *base
+	rules *ruleset.Ruleset
 
-	fault func(step string) error // tests make a step fail, or end the process there; nil otherwise
+	fault func(step string) error // lets tests fail or crash a step; nil otherwise
 }
 
-// work is a kind of thing that is done beside the callers, by one goroutine each.
+// work is a kind of background work. One goroutine runs for each kind.
 type work string
 
 const (
@@ -72,8 +77,8 @@ const (
 	saveState   work = "save state"
 )
 
-// New reads the state of a network and changes nothing on the machine. Leases that cannot be read are replaced by what the
-// links of the pods show. The caller calls Close.
+// New reads the state of a network. It does not change the host. If the leases cannot be read, they are recovered from
+// the links of pods. The caller calls Close.
 func New(ctx context.Context, o Options) (*Network, error) {
 	if o.Bridge == "" {
 		o.Bridge = DefaultBridge
@@ -84,30 +89,31 @@ func New(ctx context.Context, o Options) (*Network, error) {
 	if err := o.check(); err != nil {
 		return nil, fmt.Errorf("set up network: %w", err)
 	}
-	if err := prepareFolders(o.StateFile, o.LeaseFile); err != nil {
+	if err := lease.PrepareDirs(o.StateFile, o.LeaseFile); err != nil {
 		return nil, err
 	}
 	n := &Network{
 		opts: o, log: o.Log,
-		turn: make(chan struct{}, 1), changed: make(chan struct{}), busy: map[work]bool{},
+		sem: make(chan struct{}, 1), changed: make(chan struct{}), busy: map[work]bool{},
 	}
 	var err error
-	if n.state, err = loadState(ctx, o.Log, o.StateFile); err != nil {
+	if n.state, err = lease.LoadState(ctx, o.Log, o.StateFile); err != nil {
 		return nil, err
 	}
-	file, found, err := loadLeases(ctx, o.Log, o.LeaseFile, o.BootID)
+	file, found, err := lease.Load(ctx, o.Log, o.LeaseFile, o.BootID)
 	if err != nil {
 		return nil, err
 	}
-	n.leases, n.subnets = file.Leases, file.Subnets
-	if n.place, err = openNamespace(o.NetnsPath); err != nil {
+	n.leases, n.subnets = attachments(file.Leases), file.Subnets
+	if n.namespace, err = kernel.Open(o.NetnsPath); err != nil {
 		return nil, err
 	}
-	if n.links, err = n.place.links(); err != nil {
-		return nil, errors.Join(err, n.place.close())
+	n.rules = ruleset.New(n.namespace, o.Bridge, o.Log)
+	if n.links, err = n.namespace.Netlink(); err != nil {
+		return nil, errors.Join(err, n.namespace.Close())
 	}
 	if !found {
-		if err := n.adopt(ctx); err != nil {
+		if err := n.recoverLeases(ctx); err != nil {
 			return nil, errors.Join(err, n.Close())
 		}
 	}
@@ -116,44 +122,44 @@ func New(ctx context.Context, o Options) (*Network, error) {
 
 func (o *Options) check() error {
 	if o.StateFile == "" || o.LeaseFile == "" || o.BootID == "" {
-		return errors.New("a state file, a lease file and the boot ID are needed")
+		return errors.New("state file, lease file and boot ID are required")
 	}
 	if len(o.Bridge) > 15 {
-		return fmt.Errorf("bridge %q: a name has at most 15 characters", o.Bridge)
+		return fmt.Errorf("bridge %q: must be at most 15 characters", o.Bridge)
 	}
 	for _, r := range o.Bridge {
 		if (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && (r < '0' || r > '9') && r != '-' && r != '_' {
-			return fmt.Errorf("bridge %q: letters, digits, - and _ make a name", o.Bridge)
+			return fmt.Errorf("bridge %q: must consist of letters, digits, '-' and '_'", o.Bridge)
 		}
 	}
-	return checkSubnets(o.Subnets)
+	return subnet.Check(o.Subnets)
 }
 
-// Close waits for what is done beside the callers, and lets go of the machine; pods keep their network. No other method
-// may be called after it.
+// Close waits for background work and closes the connections to the kernel. Pods keep their network. No other method may
+// be called afterwards.
 func (n *Network) Close() error {
 	n.mu.Lock()
 	n.closed = true
 	n.mu.Unlock()
 	n.workers.Wait()
 	n.links.Close()
-	return errors.Join(n.closeNFT(), n.place.close())
+	return errors.Join(n.rules.Close(), n.namespace.Close())
 }
 
-// lock waits for the turn of the caller, who calls release once.
+// lock serializes changes. The caller calls release exactly once.
 func (n *Network) lock(ctx context.Context) (release func(), err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
 	select {
-	case n.turn <- struct{}{}:
-		return func() { <-n.turn }, nil
+	case n.sem <- struct{}{}:
+		return func() { <-n.sem }, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 }
 
-// step does something to the machine, after ctx has been asked.
+// step runs one step of a change, unless ctx has ended.
 func (n *Network) step(ctx context.Context, name string, do func() error) error {
 	if err := ctx.Err(); err != nil {
 		return fmt.Errorf("%s: %w", name, err)
@@ -169,7 +175,7 @@ func (n *Network) step(ctx context.Context, name string, do func() error) error 
 	return nil
 }
 
-// start has a kind of work done by a goroutine, unless one is at it. mu is held.
+// start runs background work in a goroutine unless that kind is running. The caller holds mu.
 func (n *Network) start(kind work, do func()) {
 	if n.busy[kind] || n.closed {
 		return
@@ -178,21 +184,24 @@ func (n *Network) start(kind work, do func()) {
 	n.workers.Go(do)
 }
 
-// announce tells those who wait for a change of the peers. mu is held.
-func (n *Network) announce() {
+// notify wakes those who wait for a change of the peers. The caller holds mu.
+func (n *Network) notify() {
 	close(n.changed)
 	n.changed = make(chan struct{})
 }
 
-// saveLeases writes the leases, with the turn held. /run is memory, so this takes no longer than the other steps.
+// saveLeases writes the leases. The caller holds lock. /run is in memory, so this is fast.
 func (n *Network) saveLeases() error {
 	n.mu.Lock()
-	file := leaseFile{Version: fileVersion, BootID: n.opts.BootID, Subnets: n.subnets, Leases: maps.Clone(n.leases)}
+	file := lease.File{BootID: n.opts.BootID, Subnets: n.subnets, Leases: make(map[string]*lease.Lease, len(n.leases))}
+	for uid, l := range n.leases {
+		file.Leases[uid] = &l.Lease
+	}
 	n.mu.Unlock()
-	return writeJSON(n.opts.LeaseFile, file)
+	return file.Write(n.opts.LeaseFile)
 }
 
-// saveStateSoon writes what lasts, beside the callers: the disk may be slow, and a pod's last address is a kindness.
+// saveStateSoon writes the state in the background: the disk may be slow, and losing the last addresses does no harm.
 func (n *Network) saveStateSoon() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -212,8 +221,17 @@ func (n *Network) writeState() {
 		s := n.state
 		s.Subnets, s.Addresses = slices.Clone(s.Subnets), slices.Clone(s.Addresses)
 		n.mu.Unlock()
-		if err := writeJSON(n.opts.StateFile, s); err != nil {
-			n.log.Warn("the addresses of pods cannot be kept", slog.Any("error", err))
+		if err := s.Write(n.opts.StateFile); err != nil {
+			n.log.Warn("last addresses of pods could not be saved", slog.Any("error", err))
 		}
 	}
+}
+
+// Diagnose checks the host for conditions that break the pod network. It changes nothing. Errors of checks that could not
+// run are joined, and the findings of the other checks are returned beside them.
+func (n *Network) Diagnose(ctx context.Context) ([]Finding, error) {
+	n.mu.Lock()
+	t := diagnose.Target{Namespace: n.namespace, Bridge: n.opts.Bridge, Subnets: slices.Clone(n.subnets), InUse: n.inUse()}
+	n.mu.Unlock()
+	return diagnose.Run(ctx, t)
 }

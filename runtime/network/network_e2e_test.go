@@ -13,20 +13,22 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/runtime/network/kernel"
+	"github.com/podstead/podstead/runtime/network/lease"
 	"github.com/podstead/podstead/spec"
 )
 
-// All the ways to a pod, with and without br_netfilter in them: it sends packets that stay on the bridge through the
-// translation of addresses too.
-func TestReach(t *testing.T) {
+// All paths to a pod work with and without br_netfilter, which applies address translation to packets that stay on the
+// bridge.
+func TestReachability(t *testing.T) {
 	for _, bridgeNetfilter := range []string{"0", "1"} {
 		t.Run("bridge-nf-call="+bridgeNetfilter, func(t *testing.T) {
 			w := newWorld(t)
-			in(t, w.machine, func() error {
-				if err := setSysctl("bridge/bridge-nf-call-ip6tables", bridgeNetfilter); err != nil {
+			in(t, w.host, func() error {
+				if err := kernel.SetSysctl("bridge/bridge-nf-call-ip6tables", bridgeNetfilter); err != nil {
 					return err
 				}
-				return setSysctl("bridge/bridge-nf-call-iptables", bridgeNetfilter)
+				return kernel.SetSysctl("bridge/bridge-nf-call-iptables", bridgeNetfilter)
 			})
 			web := w.pod("web", tcp(8080, 80), Port{HostPort: 5353, ContainerPort: 53, Protocol: spec.ProtocolUDP},
 				Port{HostIP: netip.MustParseAddr(second4), HostPort: 9090, ContainerPort: 80},
@@ -38,94 +40,94 @@ func TestReach(t *testing.T) {
 			}
 			serve(t, w.outside, "out", "tcp", "[::]:1234")
 			if len(web.IPs) != 2 || !web.IPs[0].Is4() || !web.IPs[1].Is6() {
-				t.Fatalf("the pod has %v, want an address of each family", web.IPs)
+				t.Fatalf("addresses %v, want one of each family", web.IPs)
 			}
 			web4, web6 := web.IPs[0].String(), web.IPs[1].String()
 			other4, other6 := other.IPs[0].String(), other.IPs[1].String()
 			wantAnswer(t, "pod to pod", other.NetnsPath, "tcp", net.JoinHostPort(web4, "80"), "web", other4)
 			wantAnswer(t, "pod to pod", other.NetnsPath, "tcp", net.JoinHostPort(web6, "80"), "web", other6)
-			wantAnswer(t, "machine to pod", w.machine, "tcp", net.JoinHostPort(web4, "80"), "web", "")
-			wantAnswer(t, "machine to pod", w.machine, "tcp", net.JoinHostPort(web6, "80"), "web", "")
-			wantAnswer(t, "pod to outside", other.NetnsPath, "tcp", outside4+":1234", "out", machine4)
-			wantAnswer(t, "pod to outside", other.NetnsPath, "tcp", "["+outside6+"]:1234", "out", machine6)
+			wantAnswer(t, "host to pod", w.host, "tcp", net.JoinHostPort(web4, "80"), "web", "")
+			wantAnswer(t, "host to pod", w.host, "tcp", net.JoinHostPort(web6, "80"), "web", "")
+			wantAnswer(t, "pod to outside", other.NetnsPath, "tcp", outside4+":1234", "out", host4)
+			wantAnswer(t, "pod to outside", other.NetnsPath, "tcp", "["+outside6+"]:1234", "out", host6)
 			gateway := w.Gateways()[0].String()
 			for _, p := range []struct{ network, port string }{{"tcp", "8080"}, {"udp", "5353"}} {
-				for _, host := range []string{machine4, second4, machine6, gateway} {
+				for _, host := range []string{host4, second4, host6, gateway} {
 					addr := net.JoinHostPort(host, p.port)
-					from := map[bool]string{true: outside6, false: outside4}[host == machine6]
+					from := map[bool]string{true: outside6, false: outside4}[host == host6]
 					if host != gateway {
 						wantAnswer(t, "host port from outside", w.outside, p.network, addr, "web", from)
 					}
-					wantAnswer(t, "host port from the machine", w.machine, p.network, addr, "web", "")
+					wantAnswer(t, "host port from the host", w.host, p.network, addr, "web", "")
 					wantAnswer(t, "host port from another pod", other.NetnsPath, p.network, addr, "web", "")
 					wantAnswer(t, "host port from the pod itself", web.NetnsPath, p.network, addr, "web", "")
 				}
-				wantAnswer(t, "host port from loopback", w.machine, p.network, "127.0.0.1:"+p.port, "web", "")
-				wantAnswer(t, "host port from loopback", w.machine, p.network, "127.1.2.3:"+p.port, "web", "")
+				wantAnswer(t, "host port from loopback", w.host, p.network, "127.0.0.1:"+p.port, "web", "")
+				wantAnswer(t, "host port from loopback", w.host, p.network, "127.1.2.3:"+p.port, "web", "")
 			}
 			wantAnswer(t, "port on one address", w.outside, "tcp", second4+":9090", "web", outside4)
-			wantSilence(t, "port on one address by another", w.outside, "tcp", machine4+":9090")
-			wantSilence(t, "port on one address by loopback", w.machine, "tcp", "127.0.0.1:9090")
-			wantAnswer(t, "port on loopback", w.machine, "tcp", "127.0.0.1:7070", "web", "")
-			wantSilence(t, "port on loopback by another address", w.machine, "tcp", machine4+":7070")
-			wantSilence(t, "[::1], which is documented not to be served", w.machine, "tcp", "[::1]:8080")
+			wantSilence(t, "port on one address via another", w.outside, "tcp", host4+":9090")
+			wantSilence(t, "port on one address via loopback", w.host, "tcp", "127.0.0.1:9090")
+			wantAnswer(t, "port on loopback", w.host, "tcp", "127.0.0.1:7070", "web", "")
+			wantSilence(t, "port on loopback via another address", w.host, "tcp", host4+":7070")
+			wantSilence(t, "[::1], which is not supported", w.host, "tcp", "[::1]:8080")
 		})
 	}
 }
 
-// What is not published is not reached from outside, by one who knows the way.
+// Ports that are not published cannot be reached from outside, even with a route to the pods.
 func TestUnpublishedPorts(t *testing.T) {
 	w := newWorld(t)
 	web := w.pod("web", tcp(8080, 80))
 	serve(t, web.NetnsPath, "web", "tcp", ":80")
 	for i, s := range w.subnets {
-		in(t, w.outside, func() error { return addRoute(s.String(), []string{machine4, machine6}[i]) })
+		in(t, w.outside, func() error { return addRoute(s.String(), []string{host4, host6}[i]) })
 	}
 	wantSilence(t, "pod from outside", w.outside, "tcp", net.JoinHostPort(web.IPs[0].String(), "80"))
 	wantSilence(t, "pod from outside", w.outside, "tcp", net.JoinHostPort(web.IPs[1].String(), "80"))
-	wantAnswer(t, "host port", w.outside, "tcp", machine4+":8080", "web", "")
+	wantAnswer(t, "host port", w.outside, "tcp", host4+":8080", "web", "")
 }
 
-// The machine's loopback is not reached by the outside nor by a pod, whatever their routes: neither a host port on it, nor
-// a process of the machine. Answers would have no way back, so this looks at what arrives.
-func TestLoopbackIsGuarded(t *testing.T) {
+// Neither the outside nor a pod can reach the host's loopback, whatever their routes: neither a host port on it nor a
+// process of the host. Replies would have no route back, so the test checks what arrives.
+func TestLoopbackGuard(t *testing.T) {
 	w := newWorld(t)
 	udp := func(host, container uint16) Port {
 		return Port{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: host, ContainerPort: container, Protocol: spec.ProtocolUDP}
 	}
 	web, hostile := w.pod("web", udp(7070, 53)), w.pod("hostile")
-	in(t, w.machine, func() error { // else the kernel itself would drop what pretends to be local
-		return setSysctl("ipv4/conf/"+DefaultBridge+"/accept_local", "1")
+	in(t, w.host, func() error { // otherwise the kernel itself would drop packets with a local source
+		return kernel.SetSysctl("ipv4/conf/"+DefaultBridge+"/accept_local", "1")
 	})
 	for _, c := range []struct{ listens, addr, target string }{
 		{web.NetnsPath, ":53", "127.0.0.1:7070"},
-		{w.machine, "127.0.0.1:2222", "127.0.0.1:2222"},
-		{w.machine, ":2223", w.Gateways()[0].String() + ":2223"}, // from 127.0.0.1, says the pod
+		{w.host, "127.0.0.1:2222", "127.0.0.1:2222"},
+		{w.host, ":2223", w.Gateways()[0].String() + ":2223"}, // with the spoofed source 127.0.0.1
 	} {
 		var arrive net.PacketConn
 		in(t, c.listens, func() (err error) {
 			arrive, err = net.ListenPacket("udp4", c.addr)
 			return err
 		})
-		for _, from := range []struct{ path, via string }{{w.outside, machine4}, {hostile.NetnsPath, w.Gateways()[0].String()}} {
+		for _, from := range []struct{ path, via string }{{w.outside, host4}, {hostile.NetnsPath, w.Gateways()[0].String()}} {
 			if from.path == w.outside && !strings.HasPrefix(c.target, "127.") {
-				continue // it knows no way there
+				continue // it has no route to the pods
 			}
 			in(t, from.path, func() error {
-				return errors.Join(loopbackLeadsOut(from.via), send("127.0.0.1", c.target, "bad"))
+				return errors.Join(routeLoopbackTo(from.via), send("127.0.0.1", c.target, "bad"))
 			})
-			in(t, w.machine, func() error { return send("", c.target, "good") })
+			in(t, w.host, func() error { return send("", c.target, "good") })
 			buffer := make([]byte, 100)
 			check(t, arrive.SetReadDeadline(time.Now().Add(time.Minute)))
 			if n, _, err := arrive.ReadFrom(buffer); err != nil || string(buffer[:n]) != "good" {
-				t.Errorf("%s got %q by %s, %v; want what the machine has sent", c.target, buffer[:n], from.via, err)
+				t.Errorf("%s received %q via %s, %v; want only the packet of the host", c.target, buffer[:n], from.via, err)
 			}
 		}
 		check(t, arrive.Close())
 	}
 }
 
-// send sends a packet from the namespace of the calling thread, and from an address unless that is empty.
+// send sends a packet from the namespace of the calling thread, and from an address unless it is empty.
 func send(from, addr, text string) error {
 	d := net.Dialer{LocalAddr: &net.UDPAddr{IP: net.ParseIP(from)}, Control: freeBind}
 	c, err := d.Dial("udp4", addr)
@@ -136,7 +138,8 @@ func send(from, addr, text string) error {
 	return errors.Join(err, c.Close())
 }
 
-// Repeated, Setup changes nothing; after a restart all is as before, and what belongs to no live pod goes.
+// A repeated Setup changes nothing. After a restart, pods are reachable as before, and Reconcile removes pods that are
+// not live.
 func TestRestart(t *testing.T) {
 	w := newWorld(t)
 	web, gone := w.pod("web", tcp(8080, 80)), w.pod("gone", tcp(8081, 80))
@@ -149,24 +152,24 @@ func TestRestart(t *testing.T) {
 		}
 		w.restart()
 		check(t, w.Reconcile(t.Context(), []string{"web"}))
-		wantAnswer(t, "after a restart", w.outside, "tcp", machine4+":8080", "web", "")
+		wantAnswer(t, "after a restart", w.outside, "tcp", host4+":8080", "web", "")
 		if peers := w.Peers(); len(peers) != 1 || peers[0].UID != "web" {
-			t.Errorf("the peers are %v, want web", peers)
+			t.Errorf("peers %v, want web", peers)
 		}
 	}
-	wantSilence(t, "host port of a pod that is gone", w.outside, "tcp", machine4+":8081")
+	wantSilence(t, "host port of a deleted pod", w.outside, "tcp", host4+":8081")
 	eventually(t, func() error {
 		release, err := w.lock(t.Context())
 		check(t, err)
 		defer release()
 		if w.takenAddresses()(gone.IPs[0]) {
-			return errors.New("the address of the pod that is gone is taken still")
+			return errors.New("the address of the deleted pod is still in use")
 		}
 		return nil
 	})
 }
 
-// A new sandbox of a pod has a new namespace, and is reached by the old address.
+// A new sandbox of a pod gets a new link and keeps its address.
 func TestNewSandbox(t *testing.T) {
 	w := newWorld(t)
 	web := w.pod("web", tcp(8080, 80))
@@ -178,7 +181,7 @@ func TestNewSandbox(t *testing.T) {
 		t.Errorf("in a new sandbox (-old +new):\n%s", diff)
 	}
 	serve(t, next.NetnsPath, "new", "tcp", ":80")
-	wantAnswer(t, "new sandbox", w.outside, "tcp", machine4+":8080", "new", "")
+	wantAnswer(t, "new sandbox", w.outside, "tcp", host4+":8080", "new", "")
 
 	check(t, w.Teardown(t.Context(), "web"))
 	next.NetnsPath = w.pin("web3")
@@ -189,7 +192,7 @@ func TestNewSandbox(t *testing.T) {
 	}
 }
 
-// A pod that replaces another has its address, and nobody's ARP cache is in the way.
+// A pod that replaces another gets its address, and ARP caches stay valid.
 func TestReplacement(t *testing.T) {
 	w := newWorld(t)
 	old, other := w.pod("db"), w.pod("other")
@@ -198,7 +201,7 @@ func TestReplacement(t *testing.T) {
 	wantAnswer(t, "the old pod", other.NetnsPath, "tcp", addr, "old", "")
 	w.pod("third")
 	check(t, w.Teardown(t.Context(), "db"))
-	w.restart() // its name is kept on disk
+	w.restart() // the address of the pod name is saved
 	next, err := w.try(Request{UID: "another", PodName: "db", NetnsPath: w.pin("new")})
 	check(t, err)
 	if diff := cmp.Diff(old.IPs, next.IPs, compareAddr); diff != "" {
@@ -208,72 +211,70 @@ func TestReplacement(t *testing.T) {
 	wantAnswer(t, "the new pod", other.NetnsPath, "tcp", addr, "new", "")
 }
 
-// Teardown does not wait for the link, and until that is gone its address is nobody's.
+// Teardown does not wait for the removal of the link. The address is not reused before that.
 func TestTeardownDoesNotWait(t *testing.T) {
 	w := newWorld(t)
 	first := w.pod("first", tcp(8080, 80))
-	let := make(chan struct{})
+	unblock := make(chan struct{})
 	w.fault = func(step string) error {
 		if step == "remove link" {
-			<-let
+			<-unblock
 		}
 		return nil
 	}
 	check(t, w.Teardown(t.Context(), "first"))
-	for w.opts.Subnets = nil; len(w.state.Addresses) > 0; {
-		w.state.Addresses = nil // so that only the lease keeps it
-	}
+	w.state.Addresses = nil                  // so that only the lease reserves the address
 	second := w.pod("second", tcp(8080, 80)) // the host port is free at once
 	if second.IPs[0] == first.IPs[0] {
-		t.Errorf("%s was given to another while its link is there", first.IPs[0])
+		t.Errorf("%s was reused before its link was removed", first.IPs[0])
 	}
-	close(let)
+	close(unblock)
 	eventually(t, func() error {
 		release, err := w.lock(t.Context())
 		check(t, err)
 		defer release()
 		if w.leases["first"] != nil {
-			return errors.New("the lease of a pod that is gone stays")
+			return errors.New("the lease of the deleted pod is left")
 		}
 		return nil
 	})
 	w.state.Addresses = nil
 	if third := w.pod("third"); third.IPs[0] != first.IPs[0] {
-		t.Errorf("the third pod has %s, want %s, which is free again", third.IPs[0], first.IPs[0])
+		t.Errorf("third pod: address %s, want %s", third.IPs[0], first.IPs[0])
 	}
 }
 
-// Pods of another boot are no more, and neither are their leases.
-func TestAnotherBoot(t *testing.T) {
+// Leases of another boot are ignored.
+func TestReboot(t *testing.T) {
 	w := newWorld(t)
 	web := w.pod("web", tcp(8080, 80))
 	check(t, w.Teardown(t.Context(), "web"))
-	eventually(t, w.anythingLeft)
+	eventually(t, w.leftovers)
 	check(t, w.Remove(t.Context()))
-	w.put("web", &lease{Pod: "web", IPs: web.IPs, Link: "psgone", Ports: web.Ports}) // as a power cut leaves it
+	w.setLease("web", &attachment{Lease: lease.Lease{Pod: "web", IPs: web.IPs, Link: "psgone", Ports: web.Ports}}) // as after a power failure
 	w.subnets = w.state.Subnets
 	check(t, w.saveLeases())
 	w.opts.BootID = "the next boot"
 	w.restart()
 	if peers := w.Peers(); len(peers) != 0 {
-		t.Errorf("after a boot the peers are %v", peers)
+		t.Errorf("peers after a reboot: %v", peers)
 	}
-	check(t, w.Check(Request{UID: "new", PodName: "new", NetnsPath: w.machine, Ports: web.Ports}))
+	check(t, w.Check(Request{UID: "new", PodName: "new", NetnsPath: w.host, Ports: web.Ports}))
 	again := w.pod("web")
 	if diff := cmp.Diff(web.IPs, again.IPs, compareAddr); diff != "" {
-		t.Errorf("addresses over a boot (-before +after):\n%s", diff)
+		t.Errorf("addresses after a reboot (-before +after):\n%s", diff)
 	}
 }
 
-// Without its file the leases of pods that run are read off the machine.
-func TestLeasesAreLost(t *testing.T) {
+// Without the lease file, leases of running pods are recovered from the host.
+func TestRecoverLeases(t *testing.T) {
 	for _, content := range []string{"", "{", `{"version":1,"bootID":"this boot"}`} {
 		t.Run("file "+content, func(t *testing.T) {
 			w := newWorld(t)
 			ports := []Port{
 				{HostPort: 8080, ContainerPort: 80, Protocol: spec.ProtocolTCP},
 				{HostIP: netip.IPv4Unspecified(), HostPort: 81, ContainerPort: 80, Protocol: spec.ProtocolTCP},
-				{HostIP: netip.MustParseAddr(machine6), HostPort: 82, ContainerPort: 80, Protocol: spec.ProtocolTCP},
+				{HostIP: netip.MustParseAddr(host6), HostPort: 82, ContainerPort: 80, Protocol: spec.ProtocolTCP},
 			}
 			web := w.pod("web", ports...)
 			w.pod("gone", tcp(8081, 80))
@@ -285,13 +286,13 @@ func TestLeasesAreLost(t *testing.T) {
 			}
 			w.restart()
 			check(t, w.Reconcile(t.Context(), []string{"web"}))
-			wantAnswer(t, "pod without a lease file", w.outside, "tcp", machine4+":8080", "web", "")
-			wantAnswer(t, "pod without a lease file", w.outside, "tcp", machine4+":81", "web", "")
-			wantAnswer(t, "pod without a lease file", w.outside, "tcp", "["+machine6+"]:82", "web", "")
-			wantSilence(t, "host port of a pod that is gone", w.outside, "tcp", machine4+":8081")
+			wantAnswer(t, "pod without a lease file", w.outside, "tcp", host4+":8080", "web", "")
+			wantAnswer(t, "pod without a lease file", w.outside, "tcp", host4+":81", "web", "")
+			wantAnswer(t, "pod without a lease file", w.outside, "tcp", "["+host6+"]:82", "web", "")
+			wantSilence(t, "host port of a deleted pod", w.outside, "tcp", host4+":8081")
 			for _, p := range ports {
 				if err := w.Check(Request{UID: "x", PodName: "x", Ports: []Port{p}}); err == nil {
-					t.Errorf("%s is held no more", p)
+					t.Errorf("host port %s is not reserved", p)
 				}
 			}
 			again, err := w.try(web.Request)
@@ -300,7 +301,7 @@ func TestLeasesAreLost(t *testing.T) {
 				t.Errorf("Setup again (-first +second):\n%s", diff)
 			}
 			if peers := w.Peers(); len(peers) != 1 || peers[0].PodName != "web" {
-				t.Errorf("the peers are %v, want web", peers)
+				t.Errorf("peers %v, want web", peers)
 			}
 		})
 	}

@@ -5,18 +5,20 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
-// Changed returns a channel that is closed at the next change of the peers. Take it before Peers, so that no change is lost
-// between the two.
+// Changed returns a channel that is closed at the next change of the peers. Call it before Peers, so that no change in
+// between is missed.
 func (n *Network) Changed() <-chan struct{} {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.changed
 }
 
-// Peers are all pods of the machine that have their network, sorted by name. A pod's own name belongs to it: where another
-// has it as its host name, it does not count there, and neither does localhost.
+// Peers returns all pods with a network, sorted by name. A pod name belongs to that pod: it is left out of the names of
+// other pods, and so is localhost.
 func (n *Network) Peers() []Peer {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -31,7 +33,7 @@ func (n *Network) Peers() []Peer {
 		}
 		p := Peer{UID: uid, PodName: l.Pod, IPs: slices.Clone(l.IPs), Names: []string{l.Pod}}
 		if l.Link == "" {
-			p.IPs = gateways(n.subnets)
+			p.IPs = subnet.Gateways(n.subnets)
 		}
 		for _, name := range l.Names {
 			if name != "" && !owners[name] && !slices.Contains(p.Names, name) {
@@ -46,8 +48,7 @@ func (n *Network) Peers() []Peer {
 	return peers
 }
 
-// Hosts are the lines of /etc/hosts that name the peers, but for the pod with this UID, whose own lines are another's
-// matter.
+// Hosts returns the lines of /etc/hosts for the peers, except for the pod with this UID.
 func Hosts(peers []Peer, uid string) string {
 	var b strings.Builder
 	for _, p := range peers {
@@ -61,10 +62,10 @@ func Hosts(peers []Peer, uid string) string {
 	return b.String()
 }
 
-// Gateways are the machine's addresses on the bridge, IPv4 first: pods reach the machine there. There are none before the
-// first pod has been set up.
+// Gateways returns the host's addresses on the bridge, IPv4 first. Pods reach the host there. There are none before the
+// first Setup.
 func (n *Network) Gateways() []netip.Addr {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return gateways(n.subnets)
+	return subnet.Gateways(n.subnets)
 }

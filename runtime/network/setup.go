@@ -7,20 +7,21 @@ import (
 	"slices"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/podstead/podstead/runtime/network/lease"
+	"github.com/podstead/podstead/runtime/network/ruleset"
 )
 
-// patience is how long a pod waits for the address that it had last, while the link that has it is being removed.
-const patience = 2 * time.Second
+// removalTimeout bounds the wait for the removal of the link that has the pod's last address.
+const removalTimeout = 2 * time.Second
 
-// undoTimeout bounds what is done after a Setup that failed.
-const undoTimeout = 10 * time.Second
+// rollbackTimeout bounds the cleanup after a failed Setup.
+const rollbackTimeout = 10 * time.Second
 
-// Setup gives a pod its network, or finds that it has it: repeated with the same request it completes whatever a crash has
-// left, and gives the same addresses. Where the first Setup of a pod fails, what it made is taken away. The error is a
-// *ConflictError where another has one of the host ports; see Check.
+// Setup sets up the network of a pod. It is idempotent: repeated with the same request, it completes a setup that was
+// interrupted, and returns the same addresses. If the first Setup of a pod fails, it is rolled back. The error is a
+// *ConflictError if a host port is in use; see Check.
 //
-// It takes about a millisecond, and up to patience longer where a pod of the same name is still leaving.
+// It takes about a millisecond, and up to removalTimeout longer while a pod of the same name is being removed.
 func (n *Network) Setup(ctx context.Context, r Request) (Result, error) {
 	result, err := n.setUp(ctx, r)
 	if err != nil {
@@ -33,7 +34,7 @@ func (n *Network) setUp(ctx context.Context, r Request) (Result, error) {
 	if err := r.check(); err != nil {
 		return Result{}, err
 	}
-	release, err := n.lockFor(ctx, r)
+	release, err := n.lockAfterRemoval(ctx, r)
 	if err != nil {
 		return Result{}, err
 	}
@@ -52,46 +53,46 @@ func (n *Network) setUp(ctx context.Context, r Request) (Result, error) {
 			return Result{}, err
 		}
 	}
-	l, err := n.plan(r, old)
+	l, err := n.planLease(r, old)
 	if err != nil {
 		return Result{}, err
 	}
-	n.put(r.UID, l)
+	n.setLease(r.UID, l)
 	err = n.step(ctx, "save leases", n.saveLeases)
 	if err == nil && l.Link != "" {
-		err = n.build(ctx, r, l, old)
+		err = n.apply(ctx, r, l, old)
 	}
 	if err != nil {
-		return Result{}, n.undo(ctx, r.UID, old, err)
+		return Result{}, n.rollback(ctx, r.UID, old, err)
 	}
-	n.show(l)
+	n.addPeer(l)
 	return Result{IPs: slices.Clone(l.IPs)}, nil
 }
 
-// lockFor waits for the turn, and before it for the departure of what the pod had before: its last sandbox, or the pod
-// that it replaces and whose address it is to have.
-func (n *Network) lockFor(ctx context.Context, r Request) (release func(), err error) {
+// lockAfterRemoval waits for the removal of the links of the pod's last sandbox and of a pod with the same name, whose
+// address it reuses. Then it locks.
+func (n *Network) lockAfterRemoval(ctx context.Context, r Request) (release func(), err error) {
 	for waited := false; ; waited = true {
 		if release, err = n.lock(ctx); err != nil {
 			return nil, err
 		}
-		uid, l := n.departing(r)
+		uid, l := n.findLeaving(r)
 		switch {
 		case l == nil, waited && uid != r.UID:
 			return release, nil
 		case waited:
 			release()
-			return nil, fmt.Errorf("the link %s of its last sandbox cannot be removed", l.Link)
+			return nil, fmt.Errorf("link %s of the last sandbox could not be removed", l.Link)
 		}
-		tried := n.removeLink(uid, l)
+		removal := n.removeLink(uid, l)
 		release()
-		if err := await(ctx, tried, patience); err != nil {
+		if err := await(ctx, removal, removalTimeout); err != nil {
 			return nil, err
 		}
 	}
 }
 
-// await waits for the channel's end. The limit is no error, the end of ctx is.
+// await waits until the channel is closed. Reaching the limit is no error; the end of ctx is.
 func await(ctx context.Context, done <-chan struct{}, limit time.Duration) error {
 	limited, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -102,8 +103,8 @@ func await(ctx context.Context, done <-chan struct{}, limit time.Duration) error
 	return ctx.Err()
 }
 
-// departing finds a lease of the pod whose link is being removed: under its UID, or else its name.
-func (n *Network) departing(r Request) (string, *lease) {
+// findLeaving finds a lease whose link is being removed, by the pod's UID, or else by its name.
+func (n *Network) findLeaving(r Request) (string, *attachment) {
 	if l := n.leases[r.UID]; l != nil {
 		if l.Leaving {
 			return r.UID, l
@@ -118,15 +119,18 @@ func (n *Network) departing(r Request) (string, *lease) {
 	return "", nil
 }
 
-// plan makes the lease that the pod is to have. It has the addresses and the link of its old one, if that has any.
-func (n *Network) plan(r Request, old *lease) (*lease, error) {
-	l := &lease{Pod: r.PodName, Names: slices.Clone(r.Names), Ports: slices.Clone(r.Ports), hidden: true}
+// planLease returns the new lease of a pod. It keeps the addresses and the link of the old one.
+func (n *Network) planLease(r Request, old *attachment) (*attachment, error) {
+	l := &attachment{
+		Lease:  lease.Lease{Pod: r.PodName, Names: slices.Clone(r.Names), Ports: slices.Clone(r.Ports)},
+		hidden: true,
+	}
 	if old != nil {
 		l.hidden = old.hidden
 	}
 	if r.NetnsPath == "" {
 		if old != nil && old.Link != "" {
-			return nil, errors.New("it has a network of its own")
+			return nil, errors.New("pod has a network of its own, not that of the host")
 		}
 		return l, nil
 	}
@@ -138,7 +142,7 @@ func (n *Network) plan(r Request, old *lease) (*lease, error) {
 	last := slices.Clone(n.state.Addresses)
 	n.mu.Unlock()
 	taken := n.takenAddresses()
-	ips, err := allocate(n.subnets, r.PodName, taken, last)
+	ips, err := lease.Allocate(n.subnets, r.PodName, taken, last)
 	if err != nil {
 		return nil, err
 	}
@@ -146,67 +150,74 @@ func (n *Network) plan(r Request, old *lease) (*lease, error) {
 	return l, nil
 }
 
-// build makes what the lease says.
-func (n *Network) build(ctx context.Context, r Request, l, old *lease) error {
-	if err := n.step(ctx, "vouch", func() error { return n.vouch(ctx, l) }); err != nil {
+// apply creates what the lease describes.
+func (n *Network) apply(ctx context.Context, r Request, l, old *attachment) error {
+	if err := n.step(ctx, "allow sender", func() error { return n.allowSender(ctx, l) }); err != nil {
 		return err
 	}
 	if err := n.connect(ctx, r.UID, r.NetnsPath, l); err != nil {
-		n.base = nil // perhaps somebody took the bridge away
+		n.base = nil // the bridge may have been deleted
 		return err
 	}
 	if err := n.step(ctx, "publish ports", func() error { return n.publish(ctx, l, old) }); err != nil {
 		return err
 	}
-	return n.step(ctx, "forget flows", func() error { return n.forgetFlows(l.Ports) })
+	return n.step(ctx, "delete UDP flows", func() error { return n.deleteUDPFlows(l.Ports) })
 }
 
-// publish leads the lease's host ports to the pod.
-func (n *Network) publish(ctx context.Context, l, old *lease) error {
-	if old != nil && !slices.Equal(old.Ports, l.Ports) {
-		return n.writeRuleset(ctx)
+// allowSender lets the link of a pod send from the pod's addresses. The caller holds lock, and base is not nil.
+func (n *Network) allowSender(ctx context.Context, l *attachment) error {
+	if !n.base.guarded {
+		return nil
 	}
-	err := n.changePorts(ctx, l, connAdd)
-	if errors.Is(err, errRulesetLost) {
-		return n.writeRuleset(ctx)
+	err := n.rules.AddSenders(ctx, l.endpoint())
+	if errors.Is(err, ruleset.ErrStale) {
+		n.base.guarded, err = n.rules.WriteGuard(ctx, n.endpoints())
 	}
 	return err
 }
 
-// undo takes away what a first Setup has made. What a pod had before it keeps.
-func (n *Network) undo(ctx context.Context, uid string, old *lease, cause error) error {
+// publish forwards the pod's host ports.
+func (n *Network) publish(ctx context.Context, l, old *attachment) error {
+	if old != nil && !slices.Equal(old.Ports, l.Ports) {
+		return n.rules.Write(ctx, n.endpoints(), n.subnets)
+	}
+	err := n.rules.AddPorts(ctx, l.endpoint())
+	if errors.Is(err, ruleset.ErrStale) {
+		return n.rules.Write(ctx, n.endpoints(), n.subnets)
+	}
+	return err
+}
+
+// rollback removes what a first Setup has created. After a repeated Setup, the pod keeps its old lease.
+func (n *Network) rollback(ctx context.Context, uid string, old *attachment, cause error) error {
 	if old != nil {
-		n.put(uid, old)
+		n.setLease(uid, old)
 		return cause
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoTimeout)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rollbackTimeout)
 	defer cancel()
-	if err := n.depart(ctx, uid); err != nil {
-		return fmt.Errorf("%w (and what was made of it is left: %w)", cause, err)
+	if err := n.tearDown(ctx, uid); err != nil {
+		return fmt.Errorf("%w; roll back: %w", cause, err)
 	}
 	return cause
 }
 
-// put sets the lease of a pod.
-func (n *Network) put(uid string, l *lease) {
+// setLease sets the lease of a pod.
+func (n *Network) setLease(uid string, l *attachment) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.leases[uid] = l
 }
 
-// show makes a pod that is set up a peer, and remembers its address.
-func (n *Network) show(l *lease) {
+// addPeer makes a pod visible to others and remembers its address.
+func (n *Network) addPeer(l *attachment) {
 	n.mu.Lock()
 	l.hidden = false
-	n.announce()
-	news := len(l.IPs) > 0 && n.state.remember(l.Pod, l.IPs[0])
+	n.notify()
+	changed := len(l.IPs) > 0 && n.state.Remember(l.Pod, l.IPs[0])
 	n.mu.Unlock()
-	if news {
+	if changed {
 		n.saveStateSoon()
 	}
-}
-
-// isGone reports whether an error of netlink says that there is no such thing.
-func isGone(err error) bool {
-	return isNotFound(err) || errors.Is(err, unix.ENOENT)
 }

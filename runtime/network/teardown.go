@@ -9,62 +9,55 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/google/nftables"
 	"github.com/vishvananda/netlink"
+
+	"github.com/podstead/podstead/runtime/network/kernel"
+	"github.com/podstead/podstead/runtime/network/ruleset"
 )
 
-// departure is a link to be removed, with the pod that had it.
-type departure struct{ uid, link string }
+// linkRemoval is a link to be removed, and the UID of its pod, if any.
+type linkRemoval struct{ uid, link string }
 
-func connAdd(c *firewall, s *nftables.Set, e []nftables.SetElement) error {
-	return c.SetAddElements(s, e)
-}
-
-func connDelete(c *firewall, s *nftables.Set, e []nftables.SetElement) error {
-	return c.SetDeleteElements(s, e)
-}
-
-// Teardown takes a pod's network away: its host ports when it returns, its link soon after, since the kernel takes long to
-// remove one. Only then its address may be another's. A pod that has no network is no error.
+// Teardown removes the network of a pod. It returns after the removal of the host ports. The link is removed in the
+// background, since that is slow in the kernel; until then its address is not reused. A pod without a network is no
+// error.
 func (n *Network) Teardown(ctx context.Context, uid string) error {
 	release, err := n.lock(ctx)
 	if err == nil {
 		defer release()
-		err = n.depart(ctx, uid)
+		err = n.tearDown(ctx, uid)
 	}
 	if err != nil {
-		return fmt.Errorf("take down network of pod %s: %w", uid, err)
+		return fmt.Errorf("tear down network of pod %s: %w", uid, err)
 	}
 	return nil
 }
 
-// depart ends a lease but for its link. The turn is held. Repeated, it does again whatever may not have been done.
-func (n *Network) depart(ctx context.Context, uid string) error {
+// tearDown removes everything but the link of a lease. The caller holds lock. It is idempotent.
+func (n *Network) tearDown(ctx context.Context, uid string) error {
 	l := n.leases[uid]
 	if l == nil {
 		return nil
 	}
-	gone := *l
-	gone.Leaving, gone.tried = true, nil
+	leaving := *l
+	leaving.Leaving, leaving.removal = true, nil
 	n.mu.Lock()
 	if l.Link == "" {
 		delete(n.leases, uid)
 	} else if !l.Leaving {
-		n.leases[uid] = &gone
+		n.leases[uid] = &leaving
 	}
-	n.announce()
+	n.notify()
 	n.mu.Unlock()
 	var errs []error
 	errs = append(errs, n.step(ctx, "save leases", n.saveLeases))
 	if l.Link != "" {
-		was := gone
-		was.Leaving = false
-		err := n.step(ctx, "withdraw ports", func() error { return n.withdraw(ctx, &was) })
+		err := n.step(ctx, "unpublish ports", func() error { return n.unpublish(ctx, l) })
 		if err == nil {
-			err = n.step(ctx, "disown", func() error { return n.disown(ctx, &was) })
+			err = n.step(ctx, "revoke sender", func() error { return n.revokeSender(ctx, l) })
 		}
 		if err != nil {
-			// The lease stays, so that the next call does it; and should a Setup come before, it writes the ruleset anew.
+			// The lease stays, so that the next call completes it. A Setup before that writes all rules again.
 			n.base = nil
 			return errors.Join(append(errs, err)...)
 		}
@@ -73,55 +66,67 @@ func (n *Network) depart(ctx context.Context, uid string) error {
 	return errors.Join(errs...)
 }
 
-// withdraw deletes the elements of a lease's ports. Where they cannot be deleted the map is not what it should be, and is
-// written anew.
-func (n *Network) withdraw(ctx context.Context, was *lease) error {
-	err := n.changePorts(ctx, was, connDelete)
-	if errors.Is(err, errRulesetLost) {
-		if there, err := n.tableExists(ctx); !there {
+// unpublish deletes a pod's host ports. If they cannot be deleted because the map has changed, all rules are written
+// again.
+func (n *Network) unpublish(ctx context.Context, l *attachment) error {
+	err := n.rules.DeletePorts(ctx, l.endpoint())
+	if errors.Is(err, ruleset.ErrStale) {
+		if exists, err := n.rules.Exists(ctx); !exists {
 			return err
 		}
-		return n.writeRuleset(ctx)
+		return n.rules.Write(ctx, n.endpoints(), n.subnets)
 	}
 	return err
 }
 
-// removeLink has the link of a leaving pod removed beside the callers. The channel is closed when that was tried.
-func (n *Network) removeLink(uid string, l *lease) <-chan struct{} {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if l.tried != nil {
-		select {
-		case <-l.tried: // without success, or it would not be here
-		default:
-			return l.tried
+// revokeSender reverts allowSender.
+func (n *Network) revokeSender(ctx context.Context, l *attachment) error {
+	err := n.rules.DeleteSenders(ctx, l.endpoint())
+	if errors.Is(err, ruleset.ErrStale) {
+		if found, err := n.rules.GuardExists(ctx); !found {
+			return err
 		}
+		_, err = n.rules.WriteGuard(ctx, n.endpoints())
 	}
-	l.tried = make(chan struct{})
-	n.leaving = append(n.leaving, departure{uid, l.Link})
-	n.start(removeLinks, n.removeLinks)
-	return l.tried
+	return err
 }
 
-// removeLinks is the worker that removes links, one after the other: the kernel would not do two at a time.
+// removeLink queues the link of a leaving pod for removal. The channel is closed after the attempt.
+func (n *Network) removeLink(uid string, l *attachment) <-chan struct{} {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if l.removal != nil {
+		select {
+		case <-l.removal: // without success, or it would not be here
+		default:
+			return l.removal
+		}
+	}
+	l.removal = make(chan struct{})
+	n.removals = append(n.removals, linkRemoval{uid, l.Link})
+	n.start(removeLinks, n.removeLinks)
+	return l.removal
+}
+
+// removeLinks removes queued links one by one, since the kernel serializes removals.
 func (n *Network) removeLinks() {
 	for {
 		n.mu.Lock()
-		if len(n.leaving) == 0 {
+		if len(n.removals) == 0 {
 			n.busy[removeLinks] = false
 			n.mu.Unlock()
 			return
 		}
-		next := n.leaving[0]
-		n.leaving = n.leaving[1:]
+		next := n.removals[0]
+		n.removals = n.removals[1:]
 		n.mu.Unlock()
 		err := n.deleteLink(next.link)
 		if err != nil {
-			n.log.Warn("the link of a pod that is gone cannot be removed; its address stays taken",
+			n.log.Warn("link of a deleted pod could not be removed, its address stays reserved",
 				slog.String("uid", next.uid), slog.String("link", next.link), slog.Any("error", err))
 		}
 		if next.uid != "" {
-			n.departed(next.uid, err == nil)
+			n.finishRemoval(next.uid, err == nil)
 		}
 	}
 }
@@ -132,7 +137,7 @@ func (n *Network) deleteLink(name string) error {
 			return err
 		}
 	}
-	h, err := n.place.links() // not that of the callers, who would wait for the answer
+	h, err := n.namespace.Netlink() // a connection of its own, since callers would wait for the reply
 	if err != nil {
 		return err
 	}
@@ -141,16 +146,16 @@ func (n *Network) deleteLink(name string) error {
 	if err == nil {
 		err = h.LinkDel(link)
 	}
-	if err != nil && !isGone(err) {
+	if err != nil && !kernel.IsNotFound(err) {
 		return fmt.Errorf("remove link %s: %w", name, err)
 	}
 	return nil
 }
 
-// departed ends a lease whose link has been tried to remove.
-func (n *Network) departed(uid string, removed bool) {
-	n.turn <- struct{}{} // every holder is done within its time limits
-	defer func() { <-n.turn }()
+// finishRemoval deletes the lease of a removed link.
+func (n *Network) finishRemoval(uid string, removed bool) {
+	n.sem <- struct{}{} // each holder is bounded by timeouts
+	defer func() { <-n.sem }()
 	n.mu.Lock()
 	l := n.leases[uid]
 	if removed {
@@ -159,15 +164,15 @@ func (n *Network) departed(uid string, removed bool) {
 	n.mu.Unlock()
 	if removed {
 		if err := n.saveLeases(); err != nil {
-			n.log.Warn("the leases of the network cannot be kept", slog.Any("error", err))
+			n.log.Warn("leases of the pod network could not be saved", slog.Any("error", err))
 		}
 	}
-	close(l.tried)
+	close(l.removal)
 }
 
-// Reconcile takes away what belongs to no pod of live, which are UIDs: leases with their host ports and links, and links
-// without a lease. For the others it makes sure of what all pods need. Call it once after New, before the first Setup, and
-// again whenever something may have been lost, such as after another program has flushed the ruleset.
+// Reconcile removes what belongs to none of the live pods, given by UID: leases with their host ports and links, and
+// links without a lease. For live pods it restores what all pods share. Call it once after New, before the first Setup,
+// and whenever something may have been lost, such as after a flush of the nftables rules.
 func (n *Network) Reconcile(ctx context.Context, live []string) error {
 	release, err := n.lock(ctx)
 	if err == nil {
@@ -188,7 +193,7 @@ func (n *Network) reconcile(ctx context.Context, live []string) error {
 	}
 	for _, uid := range uids {
 		if n.leases[uid].Leaving || !slices.Contains(live, uid) {
-			errs = append(errs, n.depart(ctx, uid))
+			errs = append(errs, n.tearDown(ctx, uid))
 		}
 	}
 	links, err := n.podLinks()
@@ -199,13 +204,13 @@ func (n *Network) reconcile(ctx context.Context, live []string) error {
 		name := link.Attrs().Name
 		if !n.hasLink(name) {
 			n.mu.Lock()
-			n.leaving = append(n.leaving, departure{link: name})
+			n.removals = append(n.removals, linkRemoval{link: name})
 			n.start(removeLinks, n.removeLinks)
 			n.mu.Unlock()
 		}
 	}
-	there, err := n.tableExists(ctx)
-	if errs = append(errs, err); there || n.inUse() {
+	exists, err := n.rules.Exists(ctx)
+	if errs = append(errs, err); exists || n.inUse() {
 		n.base = nil
 		errs = append(errs, n.ensureBase(ctx))
 	}
@@ -221,18 +226,18 @@ func (n *Network) hasLink(name string) bool {
 	return false
 }
 
-// podLinks are the machine's ends of all veth pairs that are ours by name.
+// podLinks returns the host's ends of all veth pairs of this network.
 func (n *Network) podLinks() ([]netlink.Link, error) {
-	all, err := whole(n.links.LinkList)
+	all, err := kernel.Dump(n.links.LinkList)
 	if err != nil {
 		return nil, fmt.Errorf("list links: %w", err)
 	}
 	return slices.DeleteFunc(all, func(l netlink.Link) bool {
-		return l.Type() != "veth" || !strings.HasPrefix(l.Attrs().Name, linkPrefix(n.opts.Bridge))
+		return l.Type() != "veth" || !strings.HasPrefix(l.Attrs().Name, ruleset.LinkPrefix(n.opts.Bridge))
 	}), nil
 }
 
-// takenAddresses is the set of addresses that are somebody's.
+// takenAddresses returns a function that reports whether an address is leased.
 func (n *Network) takenAddresses() func(netip.Addr) bool {
 	taken := map[netip.Addr]bool{}
 	for _, l := range n.leases {
@@ -243,8 +248,8 @@ func (n *Network) takenAddresses() func(netip.Addr) bool {
 	return func(a netip.Addr) bool { return taken[a] }
 }
 
-// Remove takes the bridge, the ruleset and what was put into other firewalls away. It waits for links that are being removed, and it
-// is an error if a pod has its network still. The sysctls stay: who else relies on them by now cannot be known.
+// Remove removes the bridge and all rules. It waits for links that are being removed. It is an error if a pod still has
+// its network. Sysctls are not reset, since other programs may rely on them.
 func (n *Network) Remove(ctx context.Context) error {
 	if err := n.remove(ctx); err != nil {
 		return fmt.Errorf("remove network: %w", err)
@@ -258,21 +263,21 @@ func (n *Network) remove(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		var tried <-chan struct{}
+		var removal <-chan struct{}
 		for uid, l := range n.leases {
 			if !l.Leaving {
 				release()
-				return fmt.Errorf("pod %q has it", l.Pod)
+				return fmt.Errorf("in use by pod %q", l.Pod)
 			}
-			tried = n.removeLink(uid, l)
+			removal = n.removeLink(uid, l)
 		}
-		if tried == nil {
+		if removal == nil {
 			defer release()
 			return n.removeBase(ctx)
 		}
 		release()
 		select {
-		case <-tried:
+		case <-removal:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -281,23 +286,13 @@ func (n *Network) remove(ctx context.Context) error {
 
 func (n *Network) removeBase(ctx context.Context) error {
 	n.base = nil
-	errs := []error{n.unpassFirewalls(ctx)}
-	for _, t := range []*nftables.Table{n.table(), n.guardTable()} {
-		there, err := n.hasTable(ctx, t.Family)
-		if there {
-			err = n.nft(ctx, func(c *firewall) error {
-				c.DelTable(t)
-				return c.Flush()
-			})
-		}
-		errs = append(errs, err)
-	}
+	errs := []error{n.rules.Delete(ctx)}
 	bridge, err := n.links.LinkByName(n.opts.Bridge)
 	if err == nil {
 		err = n.links.LinkDel(bridge)
 	}
-	if err != nil && !isGone(err) {
-		errs = append(errs, fmt.Errorf("remove %s: %w", n.opts.Bridge, err))
+	if err != nil && !kernel.IsNotFound(err) {
+		errs = append(errs, fmt.Errorf("remove link %s: %w", n.opts.Bridge, err))
 	}
 	n.mu.Lock()
 	n.subnets = nil

@@ -8,25 +8,25 @@ import (
 	"net/netip"
 	"syscall"
 
-	"github.com/google/go-cmp/cmp"
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
-)
 
-var compareAddr = cmp.Comparer(func(a, b netip.Addr) bool { return a == b })
+	"github.com/podstead/podstead/runtime/network/kernel"
+	"github.com/podstead/podstead/runtime/network/subnet"
+)
 
 // addRoute adds a route in the namespace of the calling thread.
 func addRoute(dst, via string) error {
-	h, err := namespace{}.links()
+	h, err := kernel.Namespace{}.Netlink()
 	if err != nil {
 		return err
 	}
 	defer h.Close()
 	p := netip.MustParsePrefix(dst)
-	return h.RouteAdd(&netlink.Route{Dst: ipNet(p.Addr(), p.Bits()), Gw: net.ParseIP(via)})
+	return h.RouteAdd(&netlink.Route{Dst: subnet.IPNet(p.Addr(), p.Bits()), Gw: net.ParseIP(via)})
 }
 
-// freeBind lets a socket be bound to an address that no route knows as local.
+// freeBind allows a socket to bind to an address that is not local.
 func freeBind(_, _ string, c syscall.RawConn) error {
 	var err error
 	refused := c.Control(func(fd uintptr) {
@@ -35,9 +35,9 @@ func freeBind(_, _ string, c syscall.RawConn) error {
 	return errors.Join(refused, err)
 }
 
-// loopbackLeadsOut makes the namespace of the calling thread send packets to 127.0.0.1 to a neighbour.
-func loopbackLeadsOut(via string) error {
-	h, err := namespace{}.links()
+// routeLoopbackTo makes the namespace of the calling thread send packets for 127.0.0.1 to a neighbour.
+func routeLoopbackTo(via string) error {
+	h, err := kernel.Namespace{}.Netlink()
 	if err != nil {
 		return err
 	}
@@ -48,7 +48,7 @@ func loopbackLeadsOut(via string) error {
 	}
 	for _, l := range links {
 		if l.Attrs().Name != "lo" {
-			if err := setSysctl("ipv4/conf/"+l.Attrs().Name+"/route_localnet", "1"); err != nil {
+			if err := kernel.SetSysctl("ipv4/conf/"+l.Attrs().Name+"/route_localnet", "1"); err != nil {
 				return err
 			}
 		}
@@ -67,5 +67,5 @@ func loopbackLeadsOut(via string) error {
 			return err
 		}
 	}
-	return h.RouteReplace(&netlink.Route{Dst: ipNet(netip.MustParseAddr("127.0.0.1"), 32), Gw: net.ParseIP(via)})
+	return h.RouteReplace(&netlink.Route{Dst: subnet.IPNet(netip.MustParseAddr("127.0.0.1"), 32), Gw: net.ParseIP(via)})
 }

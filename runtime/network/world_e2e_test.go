@@ -22,9 +22,11 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/network/kernel"
+	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
-// worldPrefix begins the folders of tests; the number of the process follows.
+// worldPrefix is the prefix of test directories. The process ID follows.
 const worldPrefix = "/tmp/psnet-"
 
 func TestMain(m *testing.M) {
@@ -33,13 +35,13 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	sweep()
-	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil { // opens what Go's runtime keeps open
+	if l, err := net.Listen("tcp", "127.0.0.1:0"); err == nil { // opens the descriptors that the Go runtime keeps open
 		_ = l.Close()
 	}
 	os.Exit(m.Run())
 }
 
-// sweep clears away what tests left that were killed.
+// sweep removes what killed tests left.
 func sweep() {
 	left, _ := filepath.Glob(worldPrefix + "*")
 	for _, dir := range left {
@@ -55,20 +57,20 @@ func sweep() {
 	}
 }
 
-// world is a machine, an outside that it is linked with, and pods, each a network namespace.
+// world is a host, an outside network, and pods, each in a network namespace.
 type world struct {
-	t                *testing.T
-	dir              string
-	machine, outside string
-	opts             Options
+	t             *testing.T
+	dir           string
+	host, outside string
+	opts          Options
 	*Network
 }
 
 // The addresses of the uplink.
 const (
-	machine4, outside4 = "198.51.100.1", "198.51.100.2"
-	machine6, outside6 = "2001:db8:1::1", "2001:db8:1::2"
-	second4            = "198.51.100.9" // the machine's too
+	host4, outside4 = "198.51.100.1", "198.51.100.2"
+	host6, outside6 = "2001:db8:1::1", "2001:db8:1::2"
+	second4         = "198.51.100.9" // also of the host
 )
 
 func newWorld(t *testing.T) *world {
@@ -81,27 +83,27 @@ func newWorld(t *testing.T) *world {
 		check(t, os.RemoveAll(dir))
 		eventually(t, func() error {
 			if now := openFiles(t); now > files {
-				return fmt.Errorf("%d files are open, %d were at the start", now, files)
+				return fmt.Errorf("%d open files, %d at the start", now, files)
 			}
 			return nil
 		})
 		goleak.VerifyNone(t)
 	})
-	w.machine, w.outside = w.pin("machine"), w.pin("outside")
+	w.host, w.outside = w.pin("host"), w.pin("outside")
 	w.uplink()
 	w.opts = Options{
 		StateFile: filepath.Join(dir, "state", "network.json"), LeaseFile: filepath.Join(dir, "run", "network.json"),
-		BootID: "this boot", NetnsPath: w.machine,
+		BootID: "this boot", NetnsPath: w.host,
 	}
 	w.open()
 	t.Cleanup(func() {
-		w.leaveNothing()
+		w.removeAll()
 		check(t, w.Close())
 	})
 	return w
 }
 
-// pin makes a network namespace.
+// pin creates a network namespace.
 func (w *world) pin(name string) string {
 	w.t.Helper()
 	dir := filepath.Join(w.dir, "ns-"+name)
@@ -115,7 +117,7 @@ func (w *world) pin(name string) string {
 	return pins.Network
 }
 
-// open takes the network up, as a supervisor that starts.
+// open opens the network, as a daemon that starts.
 func (w *world) open() {
 	w.t.Helper()
 	var err error
@@ -129,16 +131,16 @@ func (w *world) restart() {
 	w.open()
 }
 
-// leaveNothing ends all pods and finds what is left of them.
-func (w *world) leaveNothing() {
+// removeAll tears down all pods and reports what is left.
+func (w *world) removeAll() {
 	w.t.Helper()
 	ctx := context.WithoutCancel(w.t.Context())
-	eventually(w.t, w.workersRest) // which read fault
+	eventually(w.t, w.workersIdle) // they read fault
 	w.fault = nil
 	check(w.t, w.Reconcile(ctx, nil))
-	eventually(w.t, w.anythingLeft)
+	eventually(w.t, w.leftovers)
 	check(w.t, w.Remove(ctx))
-	in(w.t, w.machine, func() error {
+	in(w.t, w.host, func() error {
 		links, err := os.ReadDir("/proc/self/task/" + strconv.Itoa(unix.Gettid()) + "/net/dev_snmp6")
 		for _, l := range links {
 			if l.Name() != "lo" && l.Name() != "up0" && !strings.HasPrefix(l.Name(), "other") {
@@ -147,13 +149,13 @@ func (w *world) leaveNothing() {
 		}
 		return err
 	})
-	if there, err := w.tableExists(ctx); there || err != nil {
+	if exists, err := w.rules.Exists(ctx); exists || err != nil {
 		w.t.Errorf("the table is left: %v", err)
 	}
 }
 
-// anythingLeft finds links, elements and leases.
-func (w *world) anythingLeft() error {
+// leftovers reports links, elements and leases that are left.
+func (w *world) leftovers() error {
 	release, err := w.lock(context.Background())
 	if err != nil {
 		return err
@@ -165,15 +167,10 @@ func (w *world) anythingLeft() error {
 	for _, l := range links {
 		errs = append(errs, fmt.Errorf("link %s is left", l.Attrs().Name))
 	}
-	there, err := w.tableExists(context.Background())
+	exists, err := w.rules.Exists(context.Background())
 	errs = append(errs, err)
-	for _, f := range families {
-		if !there {
-			break
-		}
-		elements, err := w.elementsOf(context.Background(), f)
-		errs = append(errs, err)
-		for _, e := range elements {
+	if exists {
+		for _, e := range w.elements() {
 			errs = append(errs, fmt.Errorf("element %x: %x is left", e.Key, e.Val))
 		}
 	}
@@ -183,14 +180,14 @@ func (w *world) anythingLeft() error {
 	return errors.Join(errs...)
 }
 
-// uplink links the machine with the outside. The outside knows no way to the pods.
+// uplink links the host with the outside, which has no route to the pods.
 func (w *world) uplink() {
 	w.t.Helper()
-	out, err := openNamespace(w.outside)
+	out, err := kernel.Open(w.outside)
 	check(w.t, err)
-	defer out.close()
-	in(w.t, w.machine, func() error {
-		h, err := namespace{}.links()
+	defer out.Close()
+	in(w.t, w.host, func() error {
+		h, err := kernel.Namespace{}.Netlink()
 		if err != nil {
 			return err
 		}
@@ -198,15 +195,15 @@ func (w *world) uplink() {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name, attrs.MTU = "up0", 1400
 		veth := netlink.NewVeth(attrs)
-		veth.PeerName, veth.PeerNamespace = "up1", netlink.NsFd(int(out.file.Fd()))
+		veth.PeerName, veth.PeerNamespace = "up1", netlink.NsFd(int(out.Fd()))
 		return errors.Join(
-			h.LinkAdd(veth), setSysctl("ipv4/ip_forward", "0"), setSysctl("ipv6/conf/up0/accept_ra", "1"),
-			address(h, "up0", machine4+"/24", second4+"/24", machine6+"/64"),
+			h.LinkAdd(veth), kernel.SetSysctl("ipv4/ip_forward", "0"), kernel.SetSysctl("ipv6/conf/up0/accept_ra", "1"),
+			address(h, "up0", host4+"/24", second4+"/24", host6+"/64"),
 			h.RouteAdd(&netlink.Route{Gw: net.ParseIP(outside4)}), h.RouteAdd(&netlink.Route{Gw: net.ParseIP(outside6)}),
 		)
 	})
 	in(w.t, w.outside, func() error {
-		h, err := namespace{}.links()
+		h, err := kernel.Namespace{}.Netlink()
 		if err != nil {
 			return err
 		}
@@ -222,20 +219,20 @@ func address(h *netlink.Handle, link string, addresses ...string) error {
 	}
 	for _, a := range addresses {
 		p := netip.MustParsePrefix(a)
-		if err := h.AddrAdd(l, &netlink.Addr{IPNet: ipNet(p.Addr(), p.Bits()), Flags: flagsFor(p.Addr())}); err != nil {
+		if err := h.AddrAdd(l, &netlink.Addr{IPNet: subnet.IPNet(p.Addr(), p.Bits()), Flags: flagsFor(p.Addr())}); err != nil {
 			return err
 		}
 	}
 	return h.LinkSetUp(l)
 }
 
-// pod is one that is set up.
+// pod is a pod with a network.
 type pod struct {
 	Request
 	Result
 }
 
-// pod sets one up in a namespace of its own. The name is the UID too.
+// pod sets up a pod in a new namespace. The name is also the UID.
 func (w *world) pod(name string, ports ...Port) pod {
 	w.t.Helper()
 	p, err := w.try(Request{UID: name, PodName: name, NetnsPath: w.pin(name), Ports: ports})
@@ -253,13 +250,13 @@ func tcp(host, container uint16) Port { return Port{HostPort: host, ContainerPor
 // in runs f in a namespace.
 func in(t *testing.T, path string, f func() error) {
 	t.Helper()
-	n, err := openNamespace(path)
+	n, err := kernel.Open(path)
 	check(t, err)
-	defer n.close()
-	check(t, n.do(f))
+	defer n.Close()
+	check(t, n.Do(f))
 }
 
-// serve answers on a port of a namespace, until the test ends, with "name peer's-address".
+// serve answers on a port in a namespace with "<name> <client address>" until the test ends.
 func serve(t *testing.T, path, name, network, addr string) {
 	t.Helper()
 	in(t, path, func() error {
@@ -305,14 +302,14 @@ func answer(name string, from net.Addr) string {
 	return name + " " + host + "\n"
 }
 
-// ask dials from a namespace and returns the answer. It tries once, and waits not long for one that does not come.
+// ask dials from a namespace once and returns the answer.
 func ask(t *testing.T, path, network, addr string, wait time.Duration) (string, error) {
 	t.Helper()
-	n, err := openNamespace(path)
+	n, err := kernel.Open(path)
 	check(t, err)
-	defer n.close()
+	defer n.Close()
 	var c net.Conn
-	if err := n.do(func() (err error) {
+	if err := n.Do(func() (err error) {
 		c, err = (&net.Dialer{Timeout: wait}).Dial(network, addr)
 		return err
 	}); err != nil {
@@ -329,7 +326,7 @@ func ask(t *testing.T, path, network, addr string, wait time.Duration) (string, 
 	return strings.TrimSpace(line), err
 }
 
-// wantAnswer asks and compares; from is the address that the server must see, or "" if any will do.
+// wantAnswer compares an answer. from is the address that the server must see, or "" for any.
 func wantAnswer(t *testing.T, what, path, network, addr, server, from string) {
 	t.Helper()
 	got, err := ask(t, path, network, addr, time.Minute)
@@ -339,7 +336,7 @@ func wantAnswer(t *testing.T, what, path, network, addr, server, from string) {
 	}
 }
 
-// wantSilence asks where nothing may answer.
+// wantSilence expects no answer.
 func wantSilence(t *testing.T, what, path, network, addr string) {
 	t.Helper()
 	if got, err := ask(t, path, network, addr, 300*time.Millisecond); err == nil {

@@ -31,9 +31,9 @@ func TestCheckResources(t *testing.T) {
 		},
 	} {
 		var got []string
-		for _, r := range (Machine{Controllers: test.has}).CheckResources(pod) {
+		for _, r := range (Host{Controllers: test.has}).CheckResources(pod) {
 			got = append(got, r.Field)
-			if r.Mend == "" || r.Message == "" {
+			if r.Hint == "" || r.Message == "" {
 				t.Errorf("%s: %+v says too little", name, r)
 			}
 		}

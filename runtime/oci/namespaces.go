@@ -30,7 +30,7 @@ func namespacesOf(in *Input) []specs.LinuxNamespace {
 	}
 	list = append(list, specs.LinuxNamespace{Type: specs.MountNamespace})
 	list = append(list, in.joined()...)
-	if in.Machine.UnifiedCgroups && !Privileged(in.Container) { // as the CRI has it
+	if in.Host.UnifiedCgroups && !Privileged(in.Container) { // as the CRI has it
 		list = append(list, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
 	return list

@@ -36,7 +36,7 @@ func TestNamespaces(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in := input()
-			in.Pod, in.Namespaces, in.Machine.UnifiedCgroups = &test.pod, test.paths, test.unified
+			in.Pod, in.Namespaces, in.Host.UnifiedCgroups = &test.pod, test.paths, test.unified
 			if diff := cmp.Diff(test.want, build(t, in).Linux.Namespaces); diff != "" {
 				t.Errorf("namespaces (-want +got):\n%s", diff)
 			}
@@ -47,7 +47,7 @@ func TestNamespaces(t *testing.T) {
 // A pause begins a PID namespace, joins the rest of the pod's, and has nothing else.
 func TestPauseSpec(t *testing.T) {
 	s := Pause(PauseInput{
-		Program: "/usr/bin/shim", CgroupsPath: "/pods/web/pause", Machine: Machine{Seccomp: true, Resource: true, UnifiedCgroups: true},
+		Program: "/usr/bin/shim", CgroupsPath: "/pods/web/pause", Host: Host{Seccomp: true, Resource: true, UnifiedCgroups: true},
 		Namespaces: Namespaces{Network: "/ns/net", IPC: "/ns/ipc", UTS: "/ns/uts", PID: "/ns/pid"},
 	})
 	want := []specs.LinuxNamespace{

@@ -21,7 +21,7 @@ type PauseInput struct {
 	Namespaces
 	// CgroupsPath is in the form that the runtime's cgroup driver wants.
 	CgroupsPath string
-	Machine     Machine
+	Host        Host
 }
 
 // Pause returns the specification of a process whose PID namespace, a new one, is for the containers of a pod. Since they see it,
@@ -29,7 +29,7 @@ type PauseInput struct {
 // part that cannot be written to; the pod's namespaces; no capability, no right of the machine's root, no environment but its own.
 func Pause(in PauseInput) *specs.Spec {
 	in.PID = "" // it begins a new one
-	score := in.Machine.oomScore(oomScorePause)
+	score := in.Host.oomScore(oomScorePause)
 	s := &specs.Spec{
 		Version: version,
 		Root:    &specs.Root{Path: "rootfs", Readonly: true},
@@ -54,10 +54,10 @@ func Pause(in PauseInput) *specs.Spec {
 		},
 	}
 	in.users(s.Linux)
-	if in.Machine.UnifiedCgroups {
+	if in.Host.UnifiedCgroups {
 		s.Linux.Namespaces = append(s.Linux.Namespaces, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
-	if in.Machine.Seccomp {
+	if in.Host.Seccomp {
 		s.Linux.Seccomp = seccomp.DefaultProfile(s)
 	}
 	return s

@@ -61,7 +61,7 @@ func limitOf(pod *spec.Pod, c *spec.Container, name string) spec.Quantity {
 // limit puts a container's requests and limits into its resources. What no controller of the machine can hold is left out:
 // [Machine.CheckResources] has refused such limits.
 func limit(r *specs.LinuxResources, in *Input) {
-	has := in.Machine.Controllers.Has
+	has := in.Host.Controllers.Has
 	request, asked := in.Container.Resources.Requests[spec.ResourceCPU]
 	most := limitOf(in.Pod, in.Container, spec.ResourceCPU)
 	if !asked {
@@ -83,7 +83,7 @@ func limit(r *specs.LinuxResources, in *Input) {
 		r.Pids = &specs.LinuxPids{Limit: &unlimited}
 	}
 	if has(cgroup.HugeTLB) {
-		for _, size := range in.Machine.HugePages {
+		for _, size := range in.Host.HugePages {
 			r.HugepageLimits = append(r.HugepageLimits, specs.LinuxHugepageLimit{Pagesize: size})
 		}
 	}
@@ -94,11 +94,11 @@ func limitMemory(r *specs.LinuxResources, in *Input) {
 	quantity := limitOf(in.Pod, in.Container, spec.ResourceMemory)
 	if bytes := quantity.Value(); bytes > 0 {
 		r.Memory = &specs.LinuxMemory{Limit: &bytes}
-		if in.Cgroup.Swap && !in.Machine.UnifiedCgroups {
+		if in.Cgroup.Swap && !in.Host.UnifiedCgroups {
 			r.Memory.Swap = &bytes // with cgroup v1, that is both together
 		}
 	}
-	if !in.Machine.UnifiedCgroups {
+	if !in.Host.UnifiedCgroups {
 		return
 	}
 	r.Unified = map[string]string{}
@@ -163,7 +163,7 @@ func isSidecar(pod *spec.Pod, c *spec.Container) bool {
 
 // CheckResources returns why the machine cannot hold the limits of a pod: it lacks a controller for them. Requests without one
 // are no reason: they promise nothing that another pod could take.
-func (m Machine) CheckResources(pod *spec.Pod) []lifecycle.Refusal {
+func (h Host) CheckResources(pod *spec.Pod) []lifecycle.Refusal {
 	var refused []lifecycle.Refusal
 	for _, r := range []struct {
 		name, lacks, mend string
@@ -171,11 +171,11 @@ func (m Machine) CheckResources(pod *spec.Pod) []lifecycle.Refusal {
 	}{
 		{
 			spec.ResourceCPU, "CPU bandwidth control (the cgroup controller cpu)",
-			"use a kernel with CONFIG_CFS_BANDWIDTH, or delegate the controller cpu to podstead", m.Controllers.Has(cgroup.CPU) && m.Controllers.Bandwidth,
+			"use a kernel with CONFIG_CFS_BANDWIDTH, or delegate the controller cpu to podstead", h.Controllers.Has(cgroup.CPU) && h.Controllers.Bandwidth,
 		},
 		{
 			spec.ResourceMemory, "the cgroup controller memory",
-			"boot with the kernel parameter cgroup_enable=memory, or delegate the controller memory to podstead", m.Controllers.Has(cgroup.Memory),
+			"boot with the kernel parameter cgroup_enable=memory, or delegate the controller memory to podstead", h.Controllers.Has(cgroup.Memory),
 		},
 	} {
 		if r.held {
@@ -183,7 +183,7 @@ func (m Machine) CheckResources(pod *spec.Pod) []lifecycle.Refusal {
 		}
 		for _, field := range pod.LimitFields(r.name) {
 			refused = append(refused, lifecycle.Refusal{
-				Reason: lifecycle.ReasonUnexpectedAdmissionError, Field: field, Message: "this machine lacks " + r.lacks, Mend: r.mend,
+				Reason: lifecycle.ReasonUnexpectedAdmissionError, Field: field, Message: "this machine lacks " + r.lacks, Hint: r.mend,
 			})
 		}
 	}

@@ -63,13 +63,13 @@ func TestLimit(t *testing.T) {
 		}
 		return m
 	}
-	v1 := Machine{Controllers: cgroup.Controllers{Names: []string{"cpu", "memory", "pids"}}, HugePages: []string{"2MB"}}
-	v2 := Machine{UnifiedCgroups: true, Controllers: cgroup.Controllers{Unified: true, Names: []string{"cpu", "memory", "hugetlb"}}, HugePages: []string{"2MB", "1GB"}}
-	without := Machine{UnifiedCgroups: true, Controllers: cgroup.Controllers{Unified: true, Names: []string{"io"}}, HugePages: []string{"2MB"}}
+	v1 := Host{Controllers: cgroup.Controllers{Names: []string{"cpu", "memory", "pids"}}, HugePages: []string{"2MB"}}
+	v2 := Host{UnifiedCgroups: true, Controllers: cgroup.Controllers{Unified: true, Names: []string{"cpu", "memory", "hugetlb"}}, HugePages: []string{"2MB", "1GB"}}
+	without := Host{UnifiedCgroups: true, Controllers: cgroup.Controllers{Unified: true, Names: []string{"io"}}, HugePages: []string{"2MB"}}
 	huge := []specs.LinuxHugepageLimit{{Pagesize: "2MB"}, {Pagesize: "1GB"}}
 	for _, test := range []struct {
 		name     string
-		machine  Machine
+		host     Host
 		pod      spec.Resources
 		resource spec.Resources
 		shows    PodCgroup
@@ -116,8 +116,8 @@ func TestLimit(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			pod := &spec.Pod{Resources: test.pod, Containers: []spec.Container{{Name: "app", Resources: test.resource}}}
 			var got specs.LinuxResources
-			limit(&got, &Input{Pod: pod, Container: &pod.Containers[0], Machine: test.machine, Cgroup: test.shows})
-			if test.machine.Controllers.Has(cgroup.Pids) {
+			limit(&got, &Input{Pod: pod, Container: &pod.Containers[0], Host: test.host, Cgroup: test.shows})
+			if test.host.Controllers.Has(cgroup.Pids) {
 				test.want.Pids = &specs.LinuxPids{Limit: new(int64(-1))}
 			}
 			if diff := cmp.Diff(test.want, got); diff != "" {

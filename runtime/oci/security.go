@@ -50,7 +50,7 @@ func secure(s *specs.Spec, in *Input) error {
 	if Privileged(in.Container) {
 		privilege(s, in)
 	} else {
-		caps, err := capabilities(c.Capabilities, s.Process.Capabilities.Bounding, in.Machine.Capabilities)
+		caps, err := capabilities(c.Capabilities, s.Process.Capabilities.Bounding, in.Host.Capabilities)
 		if err != nil {
 			return err
 		}
@@ -66,7 +66,7 @@ func secure(s *specs.Spec, in *Input) error {
 
 // privilege gives a container all that this process can do, and the machine's devices.
 func privilege(s *specs.Spec, in *Input) {
-	grant(s.Process, in.Machine.Capabilities)
+	grant(s.Process, in.Host.Capabilities)
 	s.Linux.MaskedPaths, s.Linux.ReadonlyPaths = nil, nil
 	for i := range s.Mounts {
 		if m := &s.Mounts[i]; m.Type == "sysfs" || m.Type == "cgroup" {
@@ -129,9 +129,9 @@ func seccompOf(s *specs.Spec, in *Input) (*specs.LinuxSeccomp, error) {
 		return nil, nil
 	case p != nil && p.Type == profileUnconfined:
 		return nil, nil
-	case !in.Machine.Seccomp && p == nil:
+	case !in.Host.Seccomp && p == nil:
 		return nil, nil
-	case !in.Machine.Seccomp:
+	case !in.Host.Seccomp:
 		return nil, fmt.Errorf("seccomp profile %s: the kernel has no seccomp", p.Type)
 	case p != nil && p.Type == profileLocalhost:
 		profile, err := parseSeccomp(in.Seccomp.Text, s.Process.Capabilities.Bounding)
@@ -158,11 +158,11 @@ func appArmorOf(in *Input) (string, error) {
 	case kind == profileUnconfined:
 		return "", nil
 	case kind != profileLocalhost:
-		if !in.Machine.AppArmor || Privileged(in.Container) {
+		if !in.Host.AppArmor || Privileged(in.Container) {
 			return "", nil
 		}
 		return DefaultAppArmor, nil
-	case !in.Machine.AppArmor:
+	case !in.Host.AppArmor:
 		return "", errors.New("AppArmor profile Localhost: the machine has no AppArmor")
 	case p.LocalhostProfile == nil || *p.LocalhostProfile == "":
 		return "", errors.New("AppArmor profile Localhost: it has no name")

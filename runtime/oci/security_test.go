@@ -20,7 +20,7 @@ var machineCaps = []string{"CAP_CHOWN", "CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_S
 func secured(c spec.SecurityContext) Input {
 	in := input()
 	in.Container.SecurityContext = &c
-	in.Machine.Capabilities = machineCaps
+	in.Host.Capabilities = machineCaps
 	return in
 }
 
@@ -104,7 +104,7 @@ func TestPrivileged(t *testing.T) {
 		SeccompProfile:  &spec.SecurityProfile{Type: "Localhost", LocalhostProfile: new("not-read.json")},
 		AppArmorProfile: &spec.SecurityProfile{Type: "RuntimeDefault"},
 	})
-	in.Machine.UnifiedCgroups, in.Machine.AppArmor = true, true
+	in.Host.UnifiedCgroups, in.Host.AppArmor = true, true
 	in.Devices = []specs.LinuxDevice{{Path: "/dev/fuse", Type: "c", Major: 10, Minor: 229}}
 	if name := LocalhostSeccomp(in.Pod, in.Container); name != "" {
 		t.Errorf("a profile to read: %s", name)
@@ -174,7 +174,7 @@ func TestSeccompOf(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			in := secured(spec.SecurityContext{SeccompProfile: test.own})
 			in.Pod.SecurityContext = &spec.PodSecurityContext{SeccompProfile: test.pod}
-			in.Machine.Seccomp = !test.none
+			in.Host.Seccomp = !test.none
 			in.Seccomp = Profile{Path: "/seccomp/p.json", Text: []byte(test.text)}
 			s, err := Spec(namespaces.WithNamespace(t.Context(), "test"), in)
 			if (err != nil) != (test.err != "") || err != nil && !strings.Contains(err.Error(), test.err) {
@@ -225,7 +225,7 @@ func TestAppArmorOf(t *testing.T) {
 		for _, has := range []bool{true, false} {
 			in := secured(spec.SecurityContext{AppArmorProfile: test.own, Privileged: &test.privileged})
 			in.Pod.SecurityContext = &spec.PodSecurityContext{AppArmorProfile: test.pod}
-			in.Machine.AppArmor = has
+			in.Host.AppArmor = has
 			got, err := appArmorOf(&in)
 			if err != nil {
 				got = err.Error()

@@ -46,7 +46,7 @@ type Input struct {
 	// CgroupsPath is in the form that the runtime's cgroup driver wants.
 	CgroupsPath string
 	Cgroup      PodCgroup
-	Machine     Machine
+	Host        Host
 }
 
 // Spec returns the specification of a container, but for the user, which only the image's own files can tell.
@@ -68,9 +68,9 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	case in.Image.WorkingDir != "":
 		p.Cwd = in.Image.WorkingDir
 	}
-	files := in.Machine.openFiles()
+	files := in.Host.openFiles()
 	p.Rlimits = []specs.POSIXRlimit{{Type: "RLIMIT_NOFILE", Hard: files, Soft: files}}
-	score := in.Machine.oomScore(oomScoreOf(in.Pod, in.Container, in.Machine.Memory))
+	score := in.Host.oomScore(oomScoreOf(in.Pod, in.Container, in.Host.Memory))
 	p.OOMScoreAdj = &score
 	limit(s.Linux.Resources, &in)
 	s.Linux.CgroupsPath = in.CgroupsPath

@@ -22,7 +22,7 @@ func input() Input {
 		Hostname: "web", Namespaces: Namespaces{Network: "/ns/net", IPC: "/ns/ipc", UTS: "/ns/uts"},
 		Files:       []File{{"/dev/shm", "/ns/shm"}, {"/etc/hosts", "/ns/hosts"}},
 		CgroupsPath: "/pods/web/id",
-		Machine:     Machine{Seccomp: true, Resource: true, NrOpen: 1 << 30},
+		Host:        Host{Seccomp: true, Resource: true, NrOpen: 1 << 30},
 	}
 }
 
@@ -54,18 +54,18 @@ func TestSpec(t *testing.T) {
 
 func TestSpecFollowsMachine(t *testing.T) {
 	for _, test := range []struct {
-		name    string
-		machine Machine
-		files   uint64
-		score   int
+		name  string
+		host  Host
+		files uint64
+		score int
 	}{
-		{"all", Machine{Resource: true, NrOpen: 1 << 30, OpenFiles: 1024, OOMScoreAdj: -500}, 1 << 20, 1000},
-		{"the kernel's limit", Machine{Resource: true, NrOpen: 4096, OpenFiles: 1024}, 4096, 1000},
-		{"without CAP_SYS_RESOURCE", Machine{NrOpen: 1 << 30, OpenFiles: 20000}, 20000, 1000},
+		{"all", Host{Resource: true, NrOpen: 1 << 30, OpenFiles: 1024, OOMScoreAdj: -500}, 1 << 20, 1000},
+		{"the kernel's limit", Host{Resource: true, NrOpen: 4096, OpenFiles: 1024}, 4096, 1000},
+		{"without CAP_SYS_RESOURCE", Host{NrOpen: 1 << 30, OpenFiles: 20000}, 20000, 1000},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in := input()
-			in.Machine = test.machine
+			in.Host = test.host
 			s := build(t, in)
 			if l := s.Process.Rlimits; len(l) != 1 || l[0].Soft != test.files || l[0].Hard != test.files {
 				t.Errorf("limits %+v, want %d open files", l, test.files)
@@ -79,12 +79,12 @@ func TestSpecFollowsMachine(t *testing.T) {
 		})
 	}
 	in := input()
-	in.Machine.UnifiedCgroups, in.Network, in.UTS = true, "", ""
+	in.Host.UnifiedCgroups, in.Network, in.UTS = true, "", ""
 	want := []specs.LinuxNamespace{{Type: "pid"}, {Type: "mount"}, {Type: "ipc", Path: "/ns/ipc"}, {Type: "cgroup"}}
 	if diff := cmp.Diff(want, build(t, in).Linux.Namespaces); diff != "" {
 		t.Errorf("namespaces in the machine's network, with cgroup v2 (-want +got):\n%s", diff)
 	}
-	if m := (Machine{OOMScoreAdj: 200}); m.oomScore(-500) != 200 || m.oomScore(300) != 300 {
+	if m := (Host{OOMScoreAdj: 200}); m.oomScore(-500) != 200 || m.oomScore(300) != 300 {
 		t.Error("without CAP_SYS_RESOURCE a score is only raised")
 	}
 }
@@ -92,11 +92,11 @@ func TestSpecFollowsMachine(t *testing.T) {
 // A container's own number of processes is unlimited, and that is said where there is somebody to tell.
 func TestPidsAreUnlimited(t *testing.T) {
 	in := input()
-	in.Machine.Controllers.Names = []string{cgroup.Pids}
+	in.Host.Controllers.Names = []string{cgroup.Pids}
 	if pids := build(t, in).Linux.Resources.Pids; pids == nil || pids.Limit == nil || *pids.Limit != -1 {
 		t.Errorf("limit of processes %+v, want -1", pids)
 	}
-	in.Machine.Controllers.Names = []string{cgroup.CPU}
+	in.Host.Controllers.Names = []string{cgroup.CPU}
 	if pids := build(t, in).Linux.Resources.Pids; pids != nil {
 		t.Errorf("limit of processes %+v without a controller that could hold it", pids)
 	}
@@ -157,12 +157,12 @@ func TestMounts(t *testing.T) {
 	}
 }
 
-func TestLookAtMachine(t *testing.T) {
-	m, err := LookAtMachine()
+func TestDetectHost(t *testing.T) {
+	h, err := DetectHost()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if m.NrOpen == 0 || m.OpenFiles == 0 {
-		t.Errorf("machine %+v has no limits", m)
+	if h.NrOpen == 0 || h.OpenFiles == 0 {
+		t.Errorf("host %+v has no limits", h)
 	}
 }

@@ -78,12 +78,12 @@ func testCancelledExec(w *world) {
 func testExecError(w *world) {
 	w.shell("exit 1")
 	_, _, err := w.exec(deadline, 100, "true")
-	w.wantFailure(err, lifecycle.FailureGone, "", "container c")
+	w.wantFailure(err, lifecycle.FailureNotFound, "", "container c")
 	w.sandbox(1)
 	w.start(start(1))
 	w.exit(attempt(1))
 	_, _, err = w.exec(deadline, 100, "true")
-	w.wantFailure(err, lifecycle.FailureGone, "", "container c")
+	w.wantFailure(err, lifecycle.FailureNotFound, "", "container c")
 
 	w.pod.Containers[0] = w.container("c", "echo ready; sleep 1000")
 	w.start(start(2))

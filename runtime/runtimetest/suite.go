@@ -109,8 +109,8 @@ func testKill(w *world) {
 
 func testSignalsTooLate(w *world) {
 	w.shell("exit 5")
-	w.wantFailure(w.Runtime.StopContainer(w.ctx(), w.uid, w.pod, attempt(1)), lifecycle.FailureGone, "", "not found")
-	w.wantFailure(w.Runtime.KillContainer(w.ctx(), w.uid, attempt(1)), lifecycle.FailureGone, "", "not found")
+	w.wantFailure(w.Runtime.StopContainer(w.ctx(), w.uid, w.pod, attempt(1)), lifecycle.FailureNotFound, "", "not found")
+	w.wantFailure(w.Runtime.KillContainer(w.ctx(), w.uid, attempt(1)), lifecycle.FailureNotFound, "", "not found")
 	w.sandbox(1)
 	w.start(start(1))
 	w.wantExit(attempt(1), 5, lifecycle.ReasonError)
@@ -136,14 +136,14 @@ func testStartError(w *world) {
 func testRefused(w *world) {
 	w.shell("true")
 	_, err := w.Runtime.StartContainer(w.ctx(), w.uid, w.pod, start(1))
-	w.wantFailure(err, lifecycle.FailureRefused, lifecycle.ReasonCreateContainerError, "sandbox")
+	w.wantFailure(err, lifecycle.FailureNotCreated, lifecycle.ReasonCreateContainerError, "sandbox")
 	w.sandbox(1)
 	w.pod.Containers[0].Image = "localhost/podstead/none:1"
 	_, err = w.Runtime.StartContainer(w.ctx(), w.uid, w.pod, start(1))
-	w.wantFailure(err, lifecycle.FailureRefused, lifecycle.ReasonCreateContainerError, "localhost/podstead/none:1")
+	w.wantFailure(err, lifecycle.FailureNotCreated, lifecycle.ReasonCreateContainerError, "localhost/podstead/none:1")
 	unknown := lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "x", Round: 1, Attempt: 1}, Sandbox: 1}
 	_, err = w.Runtime.StartContainer(w.ctx(), w.uid, w.pod, unknown)
-	w.wantFailure(err, lifecycle.FailureRefused, lifecycle.ReasonCreateContainerError, "x")
+	w.wantFailure(err, lifecycle.FailureNotCreated, lifecycle.ReasonCreateContainerError, "x")
 }
 
 func testStopBeforeStart(w *world) {
@@ -287,7 +287,7 @@ func testNextSandbox(w *world) {
 	w.must(w.Runtime.RemoveSandbox(w.ctx(), w.uid, 1))
 	w.wantRunning(second.Ref)
 	_, err := w.Runtime.StartContainer(w.ctx(), w.uid, w.pod, start(3))
-	w.wantFailure(err, lifecycle.FailureRefused, lifecycle.ReasonCreateContainerError, "sandbox") // the first one
+	w.wantFailure(err, lifecycle.FailureNotCreated, lifecycle.ReasonCreateContainerError, "sandbox") // the first one
 }
 
 func testInventory(w *world) {

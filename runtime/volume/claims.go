@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -28,7 +29,7 @@ func (s *Set) prepareClaim(ctx context.Context, p Pod, v *spec.Volume) error {
 	if err := checkClaim(claim.ClaimName); err != nil {
 		return err
 	}
-	release, err := s.locks.acquire(ctx, "claim/"+claim.ClaimName)
+	release, err := s.locks.Lock(ctx, "claim/"+claim.ClaimName)
 	if err != nil {
 		return fmt.Errorf("wait for persistentvolumeclaim %q: %w", claim.ClaimName, err)
 	}
@@ -60,7 +61,7 @@ func (s *Set) grantClaim(ctx context.Context, p Pod, volume, dir string, gid uin
 	if _, err := os.Lstat(done); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if err := grantTree(context.WithoutCancel(ctx), dir, gid, p.onRootMismatch()); err != nil {
+	if err := tree.Grant(context.WithoutCancel(ctx), dir, gid, p.onRootMismatch()); err != nil {
 		return err
 	}
 	return os.WriteFile(done, nil, 0o600)
@@ -116,7 +117,7 @@ func (s *Set) RemoveClaim(ctx context.Context, name string) error {
 
 func (s *Set) removeClaim(ctx context.Context, name string) error {
 	removed := filepath.Join(s.opts.ClaimsDir, removedPrefix+name)
-	if err := removeTree(ctx, removed); err != nil {
+	if err := tree.Remove(ctx, removed); err != nil {
 		return err
 	}
 	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(s.claimDir(name)))
@@ -132,5 +133,5 @@ func (s *Set) removeClaim(ctx context.Context, name string) error {
 	if err := atomicfile.SyncDir(s.opts.ClaimsDir); err != nil {
 		return err
 	}
-	return removeTree(ctx, removed)
+	return tree.Remove(ctx, removed)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/runtime/volume/filetest"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -22,21 +23,21 @@ func TestClaims(t *testing.T) {
 		if err := s.Prepare(t.Context(), podOf(claim(name))); err != nil {
 			t.Fatal(err)
 		}
-		write(t, filepath.Join(s.opts.ClaimsDir, name, "deep", "file"), "data")
+		filetest.Write(t, filepath.Join(s.opts.ClaimsDir, name, "deep", "file"), "data")
 	}
-	if mode := statOf(t, s.opts.ClaimsDir).Mode & 0o777; mode != 0o700 {
+	if mode := filetest.Stat(t, s.opts.ClaimsDir).Mode & 0o777; mode != 0o700 {
 		t.Errorf("the folder of claims has mode %o", mode)
 	}
-	if mode := statOf(t, filepath.Join(s.opts.ClaimsDir, "pgdata")).Mode & 0o777; mode != 0o777 {
+	if mode := filetest.Stat(t, filepath.Join(s.opts.ClaimsDir, "pgdata")).Mode & 0o777; mode != 0o777 {
 		t.Errorf("a claim has mode %o", mode)
 	}
 	// What is not a claim is not one.
 	elsewhere := filepath.Join(t.TempDir(), "elsewhere")
-	write(t, filepath.Join(elsewhere, "file"), "kept")
-	symlink(t, elsewhere, filepath.Join(s.opts.ClaimsDir, "linked"))
-	write(t, filepath.Join(s.opts.ClaimsDir, "file"), "")
-	mkdir(t, filepath.Join(s.opts.ClaimsDir, "Not_A_Name"))
-	mkdir(t, filepath.Join(s.opts.ClaimsDir, ".pgdata.new"))
+	filetest.Write(t, filepath.Join(elsewhere, "file"), "kept")
+	filetest.Symlink(t, elsewhere, filepath.Join(s.opts.ClaimsDir, "linked"))
+	filetest.Write(t, filepath.Join(s.opts.ClaimsDir, "file"), "")
+	filetest.Mkdir(t, filepath.Join(s.opts.ClaimsDir, "Not_A_Name"))
+	filetest.Mkdir(t, filepath.Join(s.opts.ClaimsDir, ".pgdata.new"))
 	names := func() []string {
 		t.Helper()
 		list, err := s.ListClaims(t.Context())
@@ -58,10 +59,10 @@ func TestClaims(t *testing.T) {
 	if err := s.Teardown(t.Context(), "uid-1"); err != nil {
 		t.Error(err)
 	}
-	if err := s.Prepare(t.Context(), podOf(claim("pgdata"))); err != nil || read(t, filepath.Join(s.opts.ClaimsDir, "pgdata/deep/file")) != "data" {
+	if err := s.Prepare(t.Context(), podOf(claim("pgdata"))); err != nil || filetest.Read(t, filepath.Join(s.opts.ClaimsDir, "pgdata/deep/file")) != "data" {
 		t.Errorf("the data is gone: %v", err)
 	}
-	write(t, filepath.Join(s.opts.ClaimsDir, removedPrefix+"pgdata", "file"), "of a crash")
+	filetest.Write(t, filepath.Join(s.opts.ClaimsDir, removedPrefix+"pgdata", "file"), "of a crash")
 	for _, name := range []string{"pgdata", "linked"} {
 		if err := s.RemoveClaim(t.Context(), name); err != nil {
 			t.Error(err)
@@ -73,7 +74,7 @@ func TestClaims(t *testing.T) {
 	if left, _ := filepath.Glob(filepath.Join(s.opts.ClaimsDir, removedPrefix+"*")); len(left) > 0 {
 		t.Errorf("left: %v", left)
 	}
-	if read(t, filepath.Join(elsewhere, "file")) != "kept" {
+	if filetest.Read(t, filepath.Join(elsewhere, "file")) != "kept" {
 		t.Error("what a link led to was removed")
 	}
 	if err := s.RemoveClaim(t.Context(), "pgdata"); !errors.Is(err, fs.ErrNotExist) {
@@ -84,19 +85,19 @@ func TestClaims(t *testing.T) {
 func TestClaimNames(t *testing.T) {
 	s := newSet(t, nil)
 	outside := filepath.Join(filepath.Dir(s.opts.ClaimsDir), "outside")
-	write(t, outside, "kept")
+	filetest.Write(t, outside, "kept")
 	for _, name := range []string{"", ".", "..", "../outside", "a/b", "/etc", ".removed-x", "A", "a_b"} {
-		wantError(t, s.RemoveClaim(t.Context(), name), "remove persistentvolumeclaim ")
-		wantError(t, s.Prepare(t.Context(), podOf(claim(name))), `volume "data": persistentvolumeclaim `)
+		filetest.WantError(t, s.RemoveClaim(t.Context(), name), "remove persistentvolumeclaim ")
+		filetest.WantError(t, s.Prepare(t.Context(), podOf(claim(name))), `volume "data": persistentvolumeclaim `)
 		pod := podOf(claim(name))
 		_, err := s.Mounts(t.Context(), pod, Request{Run: "run", Container: &spec.Container{
 			VolumeMounts: []spec.VolumeMount{{Name: "data", MountPath: "/data"}},
 		}})
-		wantError(t, err, `volume "data": persistentvolumeclaim `)
+		filetest.WantError(t, err, `volume "data": persistentvolumeclaim `)
 	}
-	if entries, _ := os.ReadDir(s.opts.ClaimsDir); len(entries) > 0 || read(t, outside) != "kept" {
+	if entries, _ := os.ReadDir(s.opts.ClaimsDir); len(entries) > 0 || filetest.Read(t, outside) != "kept" {
 		t.Errorf("made: %v", entries)
 	}
-	write(t, filepath.Join(s.opts.ClaimsDir, "file"), "")
-	wantError(t, s.Prepare(t.Context(), podOf(claim("file"))), "is not a directory")
+	filetest.Write(t, filepath.Join(s.opts.ClaimsDir, "file"), "")
+	filetest.WantError(t, s.Prepare(t.Context(), podOf(claim("file"))), "is not a directory")
 }

@@ -4,12 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/volume/atomicwriter"
+	"github.com/podstead/podstead/runtime/volume/mountpoint"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -25,11 +25,11 @@ func (s *Set) prepareContent(p Pod, v *spec.Volume) error {
 	}
 	dir := s.path(p.UID, v)
 	content, err := collect(s.values, p, v)
-	if err != nil && written(dir) {
+	if err != nil && atomicwriter.Written(dir) {
 		return nil
 	}
 	if err == nil {
-		_, err = writer{p.fsGroup()}.write(dir, content)
+		_, err = atomicwriter.Writer{GID: p.fsGroup()}.Write(dir, content)
 	}
 	return err
 }
@@ -37,25 +37,20 @@ func (s *Set) prepareContent(p Pod, v *spec.Volume) error {
 // updateContent writes a volume anew, if it has been written before.
 func (s *Set) updateContent(p Pod, v *spec.Volume) (changed bool, err error) {
 	dir := s.path(p.UID, v)
-	if !written(dir) {
+	if !atomicwriter.Written(dir) {
 		return false, nil
 	}
 	content, err := collect(s.values, p, v)
 	if err != nil {
 		return false, err
 	}
-	return writer{p.fsGroup()}.write(dir, content)
-}
-
-func written(dir string) bool {
-	_, err := os.Lstat(filepath.Join(dir, dataLink))
-	return err == nil
+	return atomicwriter.Writer{GID: p.fsGroup()}.Write(dir, content)
 }
 
 // mountFiles makes the tmpfs of a pod that its written volumes lie on: secrets never reach a disk, and what is written
 // from a source is gone after a boot, when the source may say something else.
 func (s *Set) mountFiles(uid string) error {
-	return ensureTmpfs(s.filesDir(uid), unix.MS_NOSUID|unix.MS_NODEV, "mode=0700")
+	return mountpoint.EnsureTmpfs(s.filesDir(uid), unix.MS_NOSUID|unix.MS_NODEV, "mode=0700")
 }
 
 // missingObject is a config map or secret that is not there (yet).
@@ -71,12 +66,12 @@ type collector struct {
 	values Values
 	pod    Pod
 	mode   fs.FileMode // of files whose item gives none
-	files  files
+	files  atomicwriter.Files
 }
 
 // collect returns the files of a volume, or every problem of its sources.
-func collect(values Values, p Pod, v *spec.Volume) (files, error) {
-	c := collector{values: values, pod: p, files: files{}}
+func collect(values Values, p Pod, v *spec.Volume) (atomicwriter.Files, error) {
+	c := collector{values: values, pod: p, files: atomicwriter.Files{}}
 	var err error
 	switch {
 	case v.ConfigMap != nil:
@@ -155,7 +150,7 @@ func explain(kind, name string, optional bool, err error) error {
 func (c *collector) keys(missing string, values map[string][]byte, items []spec.KeyToPath, optional bool) error {
 	if len(items) == 0 {
 		for key, value := range values {
-			c.files[key] = file{value, c.mode}
+			c.files[key] = atomicwriter.File{Content: value, Mode: c.mode}
 		}
 		return nil
 	}
@@ -163,7 +158,7 @@ func (c *collector) keys(missing string, values map[string][]byte, items []spec.
 		value, ok := values[item.Key]
 		switch {
 		case ok:
-			c.files[path.Clean(item.Path)] = file{value, c.itemMode(item.Mode)}
+			c.files[path.Clean(item.Path)] = atomicwriter.File{Content: value, Mode: c.itemMode(item.Mode)}
 		case !optional:
 			return fmt.Errorf(missing, item.Key)
 		}
@@ -195,7 +190,7 @@ func (c *collector) fields(items []spec.DownwardFile) error {
 			failed = append(failed, fmt.Errorf("downward API file %q: %w", item.Path, err))
 			continue
 		}
-		c.files[path.Clean(item.Path)] = file{[]byte(value), c.itemMode(item.Mode)}
+		c.files[path.Clean(item.Path)] = atomicwriter.File{Content: []byte(value), Mode: c.itemMode(item.Mode)}
 	}
 	return failed.err()
 }

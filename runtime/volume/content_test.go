@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/runtime/volume/filetest"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -99,13 +100,13 @@ func TestCollect(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			content, err := collect(values, podOf(), &test.volume)
-			wantError(t, err, test.err)
+			filetest.WantError(t, err, test.err)
 			if test.err != "" {
 				return
 			}
 			got := map[string]string{}
 			for name, f := range content {
-				got[name] = "0" + mode3(f.mode) + " " + string(f.content)
+				got[name] = "0" + mode3(f.Mode) + " " + string(f.Content)
 			}
 			if test.want == nil {
 				test.want = map[string]string{}

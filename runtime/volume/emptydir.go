@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/podstead/podstead/runtime/volume/mountpoint"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -28,7 +29,7 @@ func (s *Set) prepareEmptyDir(p Pod, v *spec.Volume) error {
 	} else {
 		data += fmt.Sprintf(",mode=2777,gid=%d", *gid)
 	}
-	return ensureTmpfs(dir, 0, data)
+	return mountpoint.EnsureTmpfs(dir, 0, data)
 }
 
 // makeDir makes a folder for a volume and gives it to the fsGroup. That happens once: from then on its mode is the

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/volume/filetest"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -69,12 +70,12 @@ func TestMemorySize(t *testing.T) {
 func TestMakeDir(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	dir := filepath.Join(t.TempDir(), "data")
-	mkdir(t, filepath.Join(filepath.Dir(dir), ".data.new"))
+	filetest.Mkdir(t, filepath.Join(filepath.Dir(dir), ".data.new"))
 	gid := int64(os.Getgid())
 	if made, err := makeDir(dir, &gid); !made || err != nil {
 		t.Fatalf("makeDir: %v, %v", made, err)
 	}
-	if s := statOf(t, dir); s.Mode != unix.S_IFDIR|unix.S_ISGID|0o777 || int64(s.Gid) != gid {
+	if s := filetest.Stat(t, dir); s.Mode != unix.S_IFDIR|unix.S_ISGID|0o777 || int64(s.Gid) != gid {
 		t.Errorf("mode %o, group %d", s.Mode, s.Gid)
 	}
 	if err := os.Chmod(dir, 0); err != nil {
@@ -83,20 +84,20 @@ func TestMakeDir(t *testing.T) {
 	if made, err := makeDir(dir, nil); made || err != nil {
 		t.Errorf("again: %v, %v", made, err)
 	}
-	if s := statOf(t, dir); s.Mode != unix.S_IFDIR {
+	if s := filetest.Stat(t, dir); s.Mode != unix.S_IFDIR {
 		t.Errorf("the container's mode became %o", s.Mode)
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(dir)); len(entries) != 1 {
 		t.Errorf("left: %v", entries)
 	}
 	file := filepath.Join(t.TempDir(), "file")
-	write(t, file, "")
+	filetest.Write(t, file, "")
 	_, err := makeDir(file, nil)
-	wantError(t, err, "is not a directory")
+	filetest.WantError(t, err, "is not a directory")
 	nowhere := filepath.Join(t.TempDir(), "link")
-	symlink(t, "nowhere", nowhere)
+	filetest.Symlink(t, "nowhere", nowhere)
 	_, err = makeDir(nowhere, nil)
-	wantError(t, err, "not a directory")
+	filetest.WantError(t, err, "not a directory")
 	_, err = makeDir(filepath.Join(t.TempDir(), "no", "parent"), nil)
-	wantError(t, err, "no such file")
+	filetest.WantError(t, err, "no such file")
 }

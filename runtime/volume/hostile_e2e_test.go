@@ -19,6 +19,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/volume/filetest"
+	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -28,14 +30,14 @@ func TestMountsRace(t *testing.T) {
 	pod := podOf(spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}})
 	clean(t, s, pod.UID)
 	prepare(t, s, pod)
-	outside := mkdir(t, filepath.Join(t.TempDir(), "outside", "deep"))
+	outside := filetest.Mkdir(t, filepath.Join(t.TempDir(), "outside", "deep"))
 	disk := s.path(pod.UID, &pod.Spec.Volumes[0])
-	mkdir(t, filepath.Join(disk, "a", "deep"))
-	symlink(t, filepath.Dir(outside), filepath.Join(disk, "b"))
-	forbidden := statOf(t, outside).Ino
+	filetest.Mkdir(t, filepath.Join(disk, "a", "deep"))
+	filetest.Symlink(t, filepath.Dir(outside), filepath.Join(disk, "b"))
+	forbidden := filetest.Stat(t, outside).Ino
 	var group sync.WaitGroup
 	stop := make(chan struct{})
-	swap(t, &group, stop, filepath.Join(disk, "a"), filepath.Join(disk, "b"))
+	filetest.Swap(t, &group, stop, filepath.Join(disk, "a"), filepath.Join(disk, "b"))
 	end := time.Now().Add(wholeTime)
 	mounted, refused := 0, 0
 	for n := 0; n < 300 || (mounted == 0 || refused == 0) && time.Now().Before(end); n++ {
@@ -48,7 +50,7 @@ func TestMountsRace(t *testing.T) {
 		}
 		mounted++
 		for _, m := range list {
-			if statOf(t, m.Source).Ino == forbidden {
+			if filetest.Stat(t, m.Source).Ino == forbidden {
 				t.Fatal("what is outside was mounted")
 			}
 		}
@@ -69,13 +71,13 @@ func TestPropagation(t *testing.T) {
 	base := t.TempDir()
 	shared := tmpfsAt(t, filepath.Join(base, "shared"), unix.MS_SHARED)
 	private := tmpfsAt(t, filepath.Join(base, "private"), unix.MS_PRIVATE)
-	slave := mkdir(t, filepath.Join(base, "slave"))
+	slave := filetest.Mkdir(t, filepath.Join(base, "slave"))
 	if err := errors.Join(unix.Mount(shared, slave, "", unix.MS_BIND, ""), unix.Mount("", slave, "", unix.MS_SLAVE, "")); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(slave, unix.MNT_DETACH) })
-	mkdir(t, filepath.Join(shared, "sub", "inner"))
-	mkdir(t, filepath.Join(private, "sub"))
+	filetest.Mkdir(t, filepath.Join(shared, "sub", "inner"))
+	filetest.Mkdir(t, filepath.Join(private, "sub"))
 	host := func(name, path string) spec.Volume {
 		return spec.Volume{Name: name, HostPath: &spec.HostPathVolume{Path: path, Type: spec.HostPathDirectory}}
 	}
@@ -96,7 +98,7 @@ func TestPropagation(t *testing.T) {
 				{Name: test.volume, MountPath: "/x", SubPath: sub, MountPropagation: test.propagation},
 			}}})
 			t.Logf("%s of %q %q", test.propagation, test.volume, sub)
-			wantError(t, err, test.err)
+			filetest.WantError(t, err, test.err)
 		}
 	}
 	// What the machine mounts later comes to those that ask for it; what is mounted there goes back only where asked.
@@ -105,7 +107,7 @@ func TestPropagation(t *testing.T) {
 	}
 	sources := mountsOf(t, s, pod, "run", mount("None"), mount("HostToContainer"), mount("Bidirectional"))
 	inner := tmpfsAt(t, filepath.Join(shared, "sub", "inner"), unix.MS_SHARED)
-	write(t, filepath.Join(inner, "file"), "kept")
+	filetest.Write(t, filepath.Join(inner, "file"), "kept")
 	var saw []bool
 	for _, source := range sources {
 		_, err := os.Stat(filepath.Join(source, "inner", "file"))
@@ -115,7 +117,7 @@ func TestPropagation(t *testing.T) {
 		t.Errorf("who sees a new mount:\n%s", diff)
 	}
 	for i, want := range []bool{false, false, true} {
-		place := mkdir(t, filepath.Join(sources[i], "back"))
+		place := filetest.Mkdir(t, filepath.Join(sources[i], "back"))
 		if err := unix.Mount("tmpfs", place, "tmpfs", 0, ""); err != nil {
 			t.Fatal(err)
 		}
@@ -126,7 +128,7 @@ func TestPropagation(t *testing.T) {
 	if err := s.Release(t.Context(), pod.UID, "run"); err != nil {
 		t.Error(err)
 	}
-	if read(t, filepath.Join(inner, "file")) != "kept" {
+	if filetest.Read(t, filepath.Join(inner, "file")) != "kept" {
 		t.Error("the machine's mount went with the container's")
 	}
 }
@@ -138,8 +140,8 @@ func TestTeardown(t *testing.T) {
 	s := newSet(t, values)
 	machine := tmpfsAt(t, filepath.Join(t.TempDir(), "machine"), unix.MS_SHARED)
 	below := tmpfsAt(t, filepath.Join(machine, "below"), unix.MS_SHARED)
-	write(t, filepath.Join(machine, "file"), "kept")
-	write(t, filepath.Join(below, "file"), "kept")
+	filetest.Write(t, filepath.Join(machine, "file"), "kept")
+	filetest.Write(t, filepath.Join(below, "file"), "kept")
 	pod := podOf(
 		spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}},
 		spec.Volume{Name: "cache", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory"}},
@@ -149,15 +151,15 @@ func TestTeardown(t *testing.T) {
 	)
 	prepare(t, s, pod)
 	kept := filepath.Join(s.opts.ClaimsDir, "pgdata", "file")
-	write(t, kept, "kept")
+	filetest.Write(t, kept, "kept")
 	mountsOf(t, s, pod, "run", spec.VolumeMount{Name: "host", MountPath: "/h", SubPath: "below", MountPropagation: "Bidirectional"},
 		spec.VolumeMount{Name: "data", MountPath: "/claim", SubPath: "sub"})
 	mountsOf(t, s, pod, "left-by-a-crash", spec.VolumeMount{Name: "data", MountPath: "/d", SubPath: "sub"})
 
 	disk := s.path(pod.UID, &pod.Spec.Volumes[0])
-	symlink(t, machine, filepath.Join(disk, "link"))
-	inside, again := mkdir(t, filepath.Join(disk, "inside")), mkdir(t, filepath.Join(disk, "sub", "again"))
-	hidden := mkdir(t, filepath.Join(disk, "hidden"))
+	filetest.Symlink(t, machine, filepath.Join(disk, "link"))
+	inside, again := filetest.Mkdir(t, filepath.Join(disk, "inside")), filetest.Mkdir(t, filepath.Join(disk, "sub", "again"))
+	hidden := filetest.Mkdir(t, filepath.Join(disk, "hidden"))
 	if err := errors.Join(
 		unix.Mount(machine, hidden, "", unix.MS_BIND|unix.MS_REC, ""),
 		unix.Mount("tmpfs", hidden, "tmpfs", 0, ""),
@@ -180,7 +182,7 @@ func TestTeardown(t *testing.T) {
 	}
 	wantNothing(t, s, pod.UID)
 	for _, path := range []string{filepath.Join(machine, "file"), filepath.Join(below, "file"), kept} {
-		if read(t, path) != "kept" {
+		if filetest.Read(t, path) != "kept" {
 			t.Errorf("%s was changed", path)
 		}
 	}
@@ -197,16 +199,16 @@ func TestTeardown(t *testing.T) {
 
 // What is mounted is never removed, even if nobody knows of the mount.
 func TestRemoveStopsAtMounts(t *testing.T) {
-	tree := mkdir(t, filepath.Join(t.TempDir(), "tree"))
+	dir := filetest.Mkdir(t, filepath.Join(t.TempDir(), "tree"))
 	other := filepath.Join(t.TempDir(), "other")
-	write(t, filepath.Join(other, "file"), "kept")
-	place := mkdir(t, filepath.Join(tree, "a", "place"))
+	filetest.Write(t, filepath.Join(other, "file"), "kept")
+	place := filetest.Mkdir(t, filepath.Join(dir, "a", "place"))
 	if err := unix.Mount(other, place, "", unix.MS_BIND, ""); err != nil { // of the same file system
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(place, unix.MNT_DETACH) })
-	wantError(t, removeTree(t.Context(), tree), "something is mounted in it")
-	if read(t, filepath.Join(other, "file")) != "kept" {
+	filetest.WantError(t, tree.Remove(t.Context(), dir), "something is mounted in it")
+	if filetest.Read(t, filepath.Join(other, "file")) != "kept" {
 		t.Error("what was mounted was removed")
 	}
 }
@@ -289,7 +291,7 @@ func TestKilled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := read(t, list[0].Source); got != "red" || len(mountsBelow(t, s.runDir(pod.UID))) != 5 {
+			if got := filetest.Read(t, list[0].Source); got != "red" || len(mountsBelow(t, s.runDir(pod.UID))) != 5 {
 				t.Errorf("after kill %d: %q, %v", i, got, mountsBelow(t, s.runDir(pod.UID)))
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/podstead/podstead/runtime/volume/filetest"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -15,10 +16,10 @@ func TestHostPath(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	mkdir(t, filepath.Join(dir, "dir"))
-	write(t, filepath.Join(dir, "file"), "")
-	symlink(t, "file", filepath.Join(dir, "link"))
-	symlink(t, "loop", filepath.Join(dir, "loop"))
+	filetest.Mkdir(t, filepath.Join(dir, "dir"))
+	filetest.Write(t, filepath.Join(dir, "file"), "")
+	filetest.Symlink(t, "file", filepath.Join(dir, "link"))
+	filetest.Symlink(t, "loop", filepath.Join(dir, "loop"))
 	listener, err := net.Listen("unix", filepath.Join(dir, "socket"))
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +61,7 @@ func TestHostPath(t *testing.T) {
 		pod := podOf(spec.Volume{Name: "v", HostPath: &spec.HostPathVolume{Path: path, Type: test.kind}})
 		err := s.Prepare(t.Context(), pod)
 		t.Logf("%s of type %q: %v", test.path, test.kind, err)
-		wantError(t, err, test.want)
+		filetest.WantError(t, err, test.want)
 		if test.want != "" {
 			continue
 		}

@@ -17,6 +17,7 @@ import (
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/volume/filetest"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -99,7 +100,7 @@ func mountsBelow(t *testing.T, dir string) []string {
 // tmpfsAt mounts a tmpfs with a propagation, until the test's end.
 func tmpfsAt(t *testing.T, dir string, propagation uintptr) string {
 	t.Helper()
-	mkdir(t, dir)
+	filetest.Mkdir(t, dir)
 	if err := errors.Join(unix.Mount("tmpfs", dir, "tmpfs", 0, ""), unix.Mount("", dir, "", propagation, "")); err != nil {
 		t.Fatal(err)
 	}

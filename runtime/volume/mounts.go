@@ -14,6 +14,8 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/volume/mountpoint"
+	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -107,7 +109,7 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 		source = target
 	}
 	if r.UserNamespace != "" {
-		if options, err = keepFlags(source, options); err != nil {
+		if options, err = mountpoint.KeepFlags(source, options); err != nil {
 			return specs.Mount{}, err
 		}
 	}
@@ -122,7 +124,7 @@ func (s *Set) open(uid string, v *spec.Volume, r Request) (source string, fd int
 		if fd, err = s.openAllowed(v.HostPath); err != nil {
 			return "", -1, err
 		}
-		if source, err = os.Readlink(fdPath(fd)); err != nil {
+		if source, err = os.Readlink(tree.FdPath(fd)); err != nil {
 			unix.Close(fd)
 			return "", -1, err
 		}
@@ -218,7 +220,7 @@ func checkPropagation(fd int, source, propagation string) error {
 	if propagation == "" || propagation == "None" {
 		return nil
 	}
-	m, err := mountOf(fd)
+	m, err := mountpoint.Of(fd)
 	if err != nil {
 		return err
 	}
@@ -234,9 +236,9 @@ func checkPropagation(fd int, source, propagation string) error {
 
 // pinBelow mounts what a subPath names below a volume at a path of ours. Mounts below it are not seen there, as with the kubelet.
 func pinBelow(volume int, sub, target string, mustExist bool, m *spec.VolumeMount, users string) error {
-	open := openOrMake
+	open := tree.OpenOrCreate
 	if mustExist {
-		open = openBelow
+		open = tree.OpenBelow
 	}
 	fd, err := open(volume, sub)
 	if err != nil {
@@ -251,9 +253,9 @@ func pinBelow(volume int, sub, target string, mustExist bool, m *spec.VolumeMoun
 func pin(fd int, target string, m *spec.VolumeMount, recursive uintptr, users string) error {
 	var err error
 	if users != "" {
-		err = bindMapped(fd, target, recursive, users)
+		err = mountpoint.BindMapped(fd, target, recursive, users)
 	} else {
-		err = bind(fd, target, recursive)
+		err = mountpoint.Bind(fd, target, recursive)
 	}
 	if err != nil {
 		return err

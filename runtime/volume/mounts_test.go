@@ -8,6 +8,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
+	"github.com/podstead/podstead/runtime/volume/filetest"
+	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -53,7 +55,7 @@ func TestOptions(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			s := &Set{opts: Options{RecursiveReadOnly: !test.old}}
 			got, err := s.options(&test.volume, &test.mount)
-			wantError(t, err, test.err)
+			filetest.WantError(t, err, test.err)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Error(diff)
 			}
@@ -82,9 +84,9 @@ func TestRootPropagation(t *testing.T) {
 // Volumes as a whole need no mount of ours: their sources are told in the order of the container's mounts.
 func TestMounts(t *testing.T) {
 	s := newSet(t, nil)
-	host, image := mkdir(t, filepath.Join(t.TempDir(), "host")), t.TempDir()
+	host, image := filetest.Mkdir(t, filepath.Join(t.TempDir(), "host")), t.TempDir()
 	link := filepath.Join(t.TempDir(), "link")
-	symlink(t, host, link)
+	filetest.Symlink(t, host, link)
 	pod := podOf(
 		spec.Volume{Name: "disk", EmptyDir: &spec.EmptyDirVolume{}},
 		spec.Volume{Name: "host", HostPath: &spec.HostPathVolume{Path: link, Type: spec.HostPathDirectory}},
@@ -95,7 +97,7 @@ func TestMounts(t *testing.T) {
 	if err := s.Prepare(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	if err := removeTree(t.Context(), filepath.Join(host, "made")); err != nil { // it is made again for each container
+	if err := tree.Remove(t.Context(), filepath.Join(host, "made")); err != nil { // it is made again for each container
 		t.Fatal(err)
 	}
 	request := Request{Run: "run", Images: map[string]string{"image": image}, Container: &spec.Container{Name: "app", VolumeMounts: []spec.VolumeMount{
@@ -133,12 +135,12 @@ func TestMounts(t *testing.T) {
 		request.Container = &spec.Container{Name: "app", VolumeMounts: []spec.VolumeMount{test.mount}}
 		_, err := s.Mounts(t.Context(), pod, request)
 		t.Logf("%s: %v", name, err)
-		wantError(t, err, test.err)
+		filetest.WantError(t, err, test.err)
 	}
 	request.Images = nil
 	request.Container = &spec.Container{VolumeMounts: []spec.VolumeMount{{Name: "image"}}}
 	_, err = s.Mounts(t.Context(), pod, request)
-	wantError(t, err, `volume "image": image "tools" is not mounted`)
+	filetest.WantError(t, err, `volume "image": image "tools" is not mounted`)
 	if err := errors.Join(s.Release(t.Context(), pod.UID, "run"), s.Release(t.Context(), pod.UID, "never")); err != nil {
 		t.Error(err)
 	}

@@ -3,7 +3,6 @@ package volume
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/internal/keyedmutex"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -58,7 +58,7 @@ func (o Options) withDefaults() (Options, error) {
 type Set struct {
 	values Values
 	opts   Options
-	locks  locks
+	locks  keyedmutex.Mutex
 }
 
 // New returns the volumes below the folders of o, which it makes where they are missing, for root alone.
@@ -144,13 +144,13 @@ func do[T any](ctx context.Context, s *Set, uid string, f func(context.Context) 
 }
 
 // alone runs f while it holds the lock of this name, which f keeps if ctx ends before it does.
-func alone[T any](ctx context.Context, l *locks, name string, f func(context.Context) (T, error)) (T, error) {
+func alone[T any](ctx context.Context, l *keyedmutex.Mutex, name string, f func(context.Context) (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error
 	}
 	var none T
-	release, err := l.acquire(ctx, name)
+	release, err := l.Lock(ctx, name)
 	if err != nil {
 		return none, fmt.Errorf("wait for what is under way with the volumes of %s: %w", name, err)
 	}
@@ -188,14 +188,4 @@ func (p problems) err() error {
 		return nil
 	}
 	return p
-}
-
-// ignore is err unless it is one of those.
-func ignore(err error, these ...error) error {
-	for _, e := range these {
-		if errors.Is(err, e) {
-			return nil
-		}
-	}
-	return err
 }

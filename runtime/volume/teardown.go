@@ -8,6 +8,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+
+	"github.com/podstead/podstead/runtime/volume/mountpoint"
+	"github.com/podstead/podstead/runtime/volume/tree"
 )
 
 // Release unmounts what was mounted for a run of a container. The run must have ended, or never have begun; it is no error
@@ -29,12 +32,12 @@ func (s *Set) release(ctx context.Context, uid, run string) error {
 // clearDir unmounts and removes a folder of ours. It stays if something is still mounted in it.
 func clearDir(ctx context.Context, dir string) error {
 	if _, err := os.Lstat(dir); err != nil {
-		return ignore(err, fs.ErrNotExist)
+		return tree.Ignore(err, fs.ErrNotExist)
 	}
-	if err := unmountBelow(dir); err != nil {
+	if err := mountpoint.Unmount(dir); err != nil {
 		return err
 	}
-	return removeTree(ctx, dir)
+	return tree.Remove(ctx, dir)
 }
 
 // Teardown takes away the volumes of a pod, none of whose containers may run any more. Paths of the machine, persistent
@@ -74,3 +77,8 @@ func (s *Set) UIDs(ctx context.Context) ([]string, error) {
 		return slices.Compact(uids), nil
 	})
 }
+
+// Unmount unmounts a folder and everything below it, for volumes that are not of this package: what a container has mounted there
+// leaves its peers first, so that no mount of the machine goes with it. The path must hold no symbolic link. It is no error if
+// nothing is mounted.
+func Unmount(dir string) error { return mountpoint.Unmount(dir) }

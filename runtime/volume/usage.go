@@ -7,8 +7,7 @@ import (
 	"io/fs"
 	"math"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -32,7 +31,7 @@ func (u Usage) Exceeded() (message string, exceeded bool) {
 	case u.Limit.Sign() <= 0:
 		return "", false
 	case u.Deep:
-		return fmt.Sprintf("EmptyDir volume %q cannot be held to the limit %q: %v. ", u.Volume, u.Limit.String(), errTooDeep), true
+		return fmt.Sprintf("EmptyDir volume %q cannot be held to the limit %q: %v. ", u.Volume, u.Limit.String(), tree.ErrTooDeep), true
 	case u.Limit.CmpInt64(u.Bytes) >= 0:
 		return "", false
 	}
@@ -52,11 +51,11 @@ func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
 			if v.EmptyDir == nil || v.EmptyDir.Medium != "" || v.EmptyDir.SizeLimit == nil && whole.Sign() <= 0 {
 				continue
 			}
-			bytes, err := diskUsage(ctx, s.path(p.UID, v))
+			bytes, err := tree.DiskUsage(ctx, s.path(p.UID, v))
 			if errors.Is(err, fs.ErrNotExist) {
 				continue // it is not made yet
 			}
-			deep := errors.Is(err, errTooDeep)
+			deep := errors.Is(err, tree.ErrTooDeep)
 			if err != nil && !deep {
 				failed = append(failed, fmt.Errorf("volume %q: %w", v.Name, err))
 			}
@@ -89,9 +88,9 @@ func (s *Set) DiskUsage(ctx context.Context, uid string, dirs ...string) (int64,
 	return measure(ctx, s, uid, func(ctx context.Context) (int64, error) {
 		var total int64
 		for _, dir := range dirs {
-			bytes, err := diskUsage(ctx, dir)
+			bytes, err := tree.DiskUsage(ctx, dir)
 			switch {
-			case errors.Is(err, errTooDeep):
+			case errors.Is(err, tree.ErrTooDeep):
 				return Endless, nil
 			case err != nil && !errors.Is(err, fs.ErrNotExist):
 				return 0, err
@@ -100,24 +99,4 @@ func (s *Set) DiskUsage(ctx context.Context, uid string, dirs ...string) (int64,
 		}
 		return total, nil
 	})
-}
-
-// blockBytes is the unit of a file's blocks, whatever its file system's is.
-const blockBytes = 512
-
-// diskUsage is what a tree takes on disk, in bytes.
-func diskUsage(ctx context.Context, dir string) (int64, error) {
-	var total int64
-	seen := map[uint64]bool{} // files with several names; walk stays on one file system
-	err := walk(ctx, dir, func(_ int, stat *unix.Stat_t) error {
-		if stat.Nlink > 1 && stat.Mode&unix.S_IFMT != unix.S_IFDIR {
-			if seen[stat.Ino] {
-				return nil
-			}
-			seen[stat.Ino] = true
-		}
-		total += stat.Blocks * blockBytes
-		return nil
-	})
-	return total, err
 }

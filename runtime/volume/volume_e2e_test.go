@@ -13,6 +13,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/volume/atomicwriter"
+	"github.com/podstead/podstead/runtime/volume/filetest"
+	"github.com/podstead/podstead/runtime/volume/mountpoint"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -30,10 +33,10 @@ func TestMemory(t *testing.T) {
 	clean(t, s, pod.UID)
 	prepare(t, s, pod)
 	dir := s.path(pod.UID, &volume)
-	if got := statOf(t, dir); got.Mode != unix.S_IFDIR|0o777 || got.Gid != 0 || fileSystem(t, dir) != unix.TMPFS_MAGIC {
+	if got := filetest.Stat(t, dir); got.Mode != unix.S_IFDIR|0o777 || got.Gid != 0 || fileSystem(t, dir) != unix.TMPFS_MAGIC {
 		t.Errorf("mode %o, group %d, file system %x", got.Mode, got.Gid, fileSystem(t, dir))
 	}
-	write(t, filepath.Join(dir, "small"), "kept")
+	filetest.Write(t, filepath.Join(dir, "small"), "kept")
 	if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, 2<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
 		t.Errorf("2 MiB in a volume of 1 MiB: %v", err)
 	}
@@ -41,14 +44,14 @@ func TestMemory(t *testing.T) {
 		t.Fatal(err)
 	}
 	prepare(t, s, pod)
-	if read(t, filepath.Join(dir, "small")) != "kept" || statOf(t, dir).Mode != unix.S_IFDIR|0o700 || len(mountsBelow(t, dir)) != 1 {
+	if filetest.Read(t, filepath.Join(dir, "small")) != "kept" || filetest.Stat(t, dir).Mode != unix.S_IFDIR|0o700 || len(mountsBelow(t, dir)) != 1 {
 		t.Error("the second Prepare did not leave the volume as it was")
 	}
 	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil { // as after a boot
 		t.Fatal(err)
 	}
 	prepare(t, s, withGroup(pod))
-	if got := statOf(t, dir); got.Mode != unix.S_IFDIR|unix.S_ISGID|0o777 || got.Gid != group {
+	if got := filetest.Stat(t, dir); got.Mode != unix.S_IFDIR|unix.S_ISGID|0o777 || got.Gid != group {
 		t.Errorf("after a boot, for a group: mode %o, group %d", got.Mode, got.Gid)
 	}
 	if list, err := s.Usage(t.Context(), pod); err != nil || len(list) != 0 {
@@ -60,15 +63,15 @@ func TestMemory(t *testing.T) {
 func TestMountTmpfs(t *testing.T) {
 	dir := t.TempDir()
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
-	if err := mountTmpfs(dir, unix.MS_NODEV, "size=64k,mode=0711", "no-such-option"); err != nil {
+	if err := mountpoint.MountTmpfs(dir, unix.MS_NODEV, "size=64k,mode=0711", "no-such-option"); err != nil {
 		t.Fatal(err)
 	}
 	var s unix.Statfs_t
-	if err := unix.Statfs(dir, &s); err != nil || s.Blocks*uint64(s.Bsize) != 64<<10 || statOf(t, dir).Mode != unix.S_IFDIR|0o711 {
-		t.Errorf("%d blocks of %d, mode %o: %v", s.Blocks, s.Bsize, statOf(t, dir).Mode, err)
+	if err := unix.Statfs(dir, &s); err != nil || s.Blocks*uint64(s.Bsize) != 64<<10 || filetest.Stat(t, dir).Mode != unix.S_IFDIR|0o711 {
+		t.Errorf("%d blocks of %d, mode %o: %v", s.Blocks, s.Bsize, filetest.Stat(t, dir).Mode, err)
 	}
-	wantError(t, mountTmpfs(t.TempDir(), 0, "size=many", "noswap"), "invalid argument")
-	wantError(t, mountTmpfs(filepath.Join(dir, "none"), 0, "size=1m", "noswap"), "no such file")
+	filetest.WantError(t, mountpoint.MountTmpfs(t.TempDir(), 0, "size=many", "noswap"), "invalid argument")
+	filetest.WantError(t, mountpoint.MountTmpfs(filepath.Join(dir, "none"), 0, "size=1m", "noswap"), "no such file")
 }
 
 func contentPod() Pod {
@@ -108,11 +111,11 @@ func TestContent(t *testing.T) {
 	for path, want := range map[string]uint32{
 		s.runDir(pod.UID): 0o700, dir: 0o700, dir + "/db": unix.S_ISGID | 0o755, dir + "/db/..data/password": 0o440, dir + "/conf/..data/color": 0o644,
 	} {
-		if got := statOf(t, path); got.Mode&^unix.S_IFMT != want || got.Uid != 0 {
+		if got := filetest.Stat(t, path); got.Mode&^unix.S_IFMT != want || got.Uid != 0 {
 			t.Errorf("%s: mode %o, owner %d, want %o", path, got.Mode&^unix.S_IFMT, got.Uid, want)
 		}
 	}
-	if got := statOf(t, dir+"/db/..data/password").Gid; got != group {
+	if got := filetest.Stat(t, dir+"/db/..data/password").Gid; got != group {
 		t.Errorf("the secret belongs to group %d", got)
 	}
 	check := func(step string, color, password string) {
@@ -120,7 +123,7 @@ func TestContent(t *testing.T) {
 		for path, want := range map[string]string{
 			"conf/color": color, "all/color": color, "db/password": password, "all/password": password, "info/name": "field metadata.name",
 		} {
-			if got := read(t, filepath.Join(dir, path)); got != want {
+			if got := filetest.Read(t, filepath.Join(dir, path)); got != want {
 				t.Errorf("%s: %s is %q, want %q", step, path, got, want)
 			}
 		}
@@ -131,7 +134,7 @@ func TestContent(t *testing.T) {
 		if changed != wantChange {
 			t.Errorf("%s: changed %v: %v", step, changed, err)
 		}
-		wantError(t, err, want)
+		filetest.WantError(t, err, want)
 	}
 	check("first", "red", "old")
 	update("nothing", false, "")
@@ -143,13 +146,13 @@ func TestContent(t *testing.T) {
 		delete(values.secrets, "db")
 	})
 	update("a missing source", true, `volume "db": secret "db" not found; volume "all": secret "db" not found`)
-	if got := read(t, dir+"/conf/color") + read(t, dir+"/all/color") + read(t, dir+"/db/password"); got != "greenblueold" {
+	if got := filetest.Read(t, dir+"/conf/color") + filetest.Read(t, dir+"/all/color") + filetest.Read(t, dir+"/db/password"); got != "greenblueold" {
 		t.Errorf("a missing source: %s", got)
 	}
 	prepare(t, s, pod) // a container starts again: what there is stays good enough
 	_ = unix.Unmount(dir, unix.MNT_DETACH)
 	update("after a boot", false, "")
-	wantError(t, s.Prepare(t.Context(), pod), `volume "db": secret "db" not found`)
+	filetest.WantError(t, s.Prepare(t.Context(), pod), `volume "db": secret "db" not found`)
 }
 
 func TestSubPath(t *testing.T) {
@@ -190,8 +193,8 @@ func TestSubPath(t *testing.T) {
 	}
 	run := filepath.Join(s.subPathsDir(pod.UID), "run")
 	disk := s.path(pod.UID, &pod.Spec.Volumes[1])
-	write(t, filepath.Join(run, "3", "file"), "logged")
-	if read(t, filepath.Join(disk, "log", "web", "file")) != "logged" || statOf(t, filepath.Join(disk, "log", "web")).Mode != unix.S_IFDIR|0o777 {
+	filetest.Write(t, filepath.Join(run, "3", "file"), "logged")
+	if filetest.Read(t, filepath.Join(disk, "log", "web", "file")) != "logged" || filetest.Stat(t, filepath.Join(disk, "log", "web")).Mode != unix.S_IFDIR|0o777 {
 		t.Error("the subPath is not in the volume, or not with its mode")
 	}
 	if _, err := os.Stat(filepath.Join(disk, "users", "$(NAME)")); err != nil {
@@ -201,7 +204,7 @@ func TestSubPath(t *testing.T) {
 	if changed, err := s.Update(t.Context(), pod); !changed || err != nil {
 		t.Errorf("update: %v, %v", changed, err)
 	}
-	if got := read(t, filepath.Join(run, "0")) + " " + read(t, filepath.Join(s.filesDir(pod.UID), "conf", "color")); got != "red blue" {
+	if got := filetest.Read(t, filepath.Join(run, "0")) + " " + filetest.Read(t, filepath.Join(s.filesDir(pod.UID), "conf", "color")); got != "red blue" {
 		t.Errorf("the subPath and the volume after an update: %s", got)
 	}
 	mountsOf(t, s, pod, "other", spec.VolumeMount{Name: "data", MountPath: "/data", SubPath: "other"})
@@ -214,11 +217,11 @@ func TestSubPath(t *testing.T) {
 		t.Errorf("after Release: %v", list)
 	}
 	// An error leaves nothing of the mounts before it.
-	symlink(t, "/etc", filepath.Join(disk, "escape"))
+	filetest.Symlink(t, "/etc", filepath.Join(disk, "escape"))
 	request.Run = "fails"
 	request.Container.VolumeMounts = append(mounts, spec.VolumeMount{Name: "data", MountPath: "/etc2", SubPath: "escape/x"})
 	_, err := s.Mounts(t.Context(), pod, request)
-	wantError(t, err, `volume "data": failed to prepare subPath for volumeMount "data" of container "app": subpath "escape/x" not within volume path`)
+	filetest.WantError(t, err, `volume "data": failed to prepare subPath for volumeMount "data" of container "app": subpath "escape/x" not within volume path`)
 	if list := mountsBelow(t, s.subPathsDir(pod.UID)); len(list) != 1 {
 		t.Errorf("after an error: %v", list)
 	}
@@ -237,7 +240,7 @@ func TestDevices(t *testing.T) {
 		{spec.HostPathBlockDevice, ""}, {spec.HostPathCharDevice, block + " is not a character device"},
 	} {
 		pod := podOf(spec.Volume{Name: "v", HostPath: &spec.HostPathVolume{Path: block, Type: test.kind}})
-		wantError(t, s.Prepare(t.Context(), pod), test.want)
+		filetest.WantError(t, s.Prepare(t.Context(), pod), test.want)
 	}
 }
 
@@ -246,15 +249,15 @@ func TestClaimForGroup(t *testing.T) {
 	s := newSet(t, nil)
 	dir := filepath.Join(s.opts.ClaimsDir, "pgdata")
 	outside := filepath.Join(t.TempDir(), "outside")
-	write(t, outside, "")
+	filetest.Write(t, outside, "")
 	prepare(t, s, podOf(claim("pgdata")))
-	write(t, filepath.Join(dir, "deep", "file"), "")
-	symlink(t, outside, filepath.Join(dir, "link"))
+	filetest.Write(t, filepath.Join(dir, "deep", "file"), "")
+	filetest.Symlink(t, outside, filepath.Join(dir, "link"))
 	mounted := tmpfsAt(t, filepath.Join(dir, "mounted"), unix.MS_PRIVATE)
-	write(t, filepath.Join(mounted, "file"), "")
+	filetest.Write(t, filepath.Join(mounted, "file"), "")
 	groups := func() (file, link, linked, mount uint32) {
-		return statOf(t, filepath.Join(dir, "deep", "file")).Gid, statOf(t, filepath.Join(dir, "link")).Gid,
-			statOf(t, outside).Gid, statOf(t, filepath.Join(mounted, "file")).Gid
+		return filetest.Stat(t, filepath.Join(dir, "deep", "file")).Gid, filetest.Stat(t, filepath.Join(dir, "link")).Gid,
+			filetest.Stat(t, outside).Gid, filetest.Stat(t, filepath.Join(mounted, "file")).Gid
 	}
 	readOnly := withGroup(podOf(claim("pgdata")))
 	readOnly.UID = "uid-read-only"
@@ -289,7 +292,7 @@ func TestClaimForGroup(t *testing.T) {
 	fresh.UID = "uid-fresh"
 	clean(t, s, fresh.UID)
 	prepare(t, s, fresh)
-	if got := statOf(t, filepath.Join(s.opts.ClaimsDir, "fresh")); got.Mode != unix.S_IFDIR|unix.S_ISGID|0o777 || got.Gid != group {
+	if got := filetest.Stat(t, filepath.Join(s.opts.ClaimsDir, "fresh")); got.Mode != unix.S_IFDIR|unix.S_ISGID|0o777 || got.Gid != group {
 		t.Errorf("a new claim: mode %o, group %d", got.Mode, got.Gid)
 	}
 }
@@ -299,10 +302,10 @@ func TestRemoveMountedClaim(t *testing.T) {
 	s := newSet(t, nil)
 	for _, place := range []string{"disk", "pgdata/mounted"} {
 		mounted := tmpfsAt(t, filepath.Join(s.opts.ClaimsDir, place), unix.MS_PRIVATE)
-		write(t, filepath.Join(mounted, "file"), "kept")
+		filetest.Write(t, filepath.Join(mounted, "file"), "kept")
 		name, _, _ := strings.Cut(place, "/")
-		wantError(t, s.RemoveClaim(t.Context(), name), mounted+" is mounted there")
-		if read(t, filepath.Join(mounted, "file")) != "kept" {
+		filetest.WantError(t, s.RemoveClaim(t.Context(), name), mounted+" is mounted there")
+		if filetest.Read(t, filepath.Join(mounted, "file")) != "kept" {
 			t.Error("what was mounted was removed")
 		}
 	}
@@ -311,7 +314,7 @@ func TestRemoveMountedClaim(t *testing.T) {
 // A volume that does not fit leaves what was there, and no garbage that would keep the next from fitting.
 func TestNoSpace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
-	mkdir(t, dir)
+	filetest.Mkdir(t, dir)
 	if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "size=256k"); err != nil {
 		t.Fatal(err)
 	}
@@ -321,16 +324,16 @@ func TestNoSpace(t *testing.T) {
 		bytes int
 		want  error
 	}{{10, nil}, {300 << 10, unix.ENOSPC}, {100 << 10, nil}, {300 << 10, unix.ENOSPC}, {110 << 10, nil}, {100 << 10, nil}} {
-		write(t, filepath.Join(volume, "..2026_01_01_00_00_00.crash", "a"), strings.Repeat("x", 40<<10))
+		filetest.Write(t, filepath.Join(volume, "..2026_01_01_00_00_00.crash", "a"), strings.Repeat("x", 40<<10))
 		before, _ := os.ReadFile(filepath.Join(volume, "a"))
 		text := strings.Repeat("x", step.bytes)
-		if _, err := (writer{}).write(volume, content("a", text)); !errors.Is(err, step.want) {
+		if _, err := (atomicwriter.Writer{}).Write(volume, atomicwriter.Files{"a": {Content: []byte(text), Mode: 0o644}}); !errors.Is(err, step.want) {
 			t.Errorf("%d bytes: %v", step.bytes, err)
 		}
 		if step.want != nil {
 			text = string(before)
 		}
-		if got := read(t, filepath.Join(volume, "a")); got != text {
+		if got := filetest.Read(t, filepath.Join(volume, "a")); got != text {
 			t.Errorf("%d bytes: the file has %d, want %d", step.bytes, len(got), len(text))
 		}
 		if hidden := glob(t, filepath.Join(volume, "..*")); len(hidden) != 2 {

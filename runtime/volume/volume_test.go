@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/podstead/podstead/runtime/volume/filetest"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -92,57 +92,6 @@ func podOf(volumes ...spec.Volume) Pod {
 	}
 }
 
-func write(t *testing.T, path, text string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func mkdir(t *testing.T, path string) string {
-	t.Helper()
-	if err := os.MkdirAll(path, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func symlink(t *testing.T, to, path string) {
-	t.Helper()
-	if err := os.Symlink(to, path); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func read(t *testing.T, path string) string {
-	t.Helper()
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-func statOf(t *testing.T, path string) unix.Stat_t {
-	t.Helper()
-	var s unix.Stat_t
-	if err := unix.Lstat(path, &s); err != nil {
-		t.Fatalf("stat %s: %v", path, err)
-	}
-	return s
-}
-
-// wantError fails unless err says want; "" stands for no error.
-func wantError(t *testing.T, err error, want string) {
-	t.Helper()
-	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
-		t.Errorf("error: %v, want %q", err, want)
-	}
-}
-
 // While a call is stuck in the kernel, its caller and everybody else for the pod come back in time, other pods are not
 // touched, and what was stuck finishes alone.
 func TestStuck(t *testing.T) {
@@ -196,7 +145,7 @@ func TestNames(t *testing.T) {
 			}
 		}
 		volume := podOf(spec.Volume{Name: uid, EmptyDir: &spec.EmptyDirVolume{}})
-		wantError(t, s.Prepare(t.Context(), volume), "is not a name")
+		filetest.WantError(t, s.Prepare(t.Context(), volume), "is not a name")
 	}
 }
 
@@ -216,14 +165,14 @@ func TestPrepareTellsAll(t *testing.T) {
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
-	if mode := statOf(t, s.path("uid-1", &pod.Spec.Volumes[1])).Mode; mode != unix.S_IFDIR|0o777 {
+	if mode := filetest.Stat(t, s.path("uid-1", &pod.Spec.Volumes[1])).Mode; mode != unix.S_IFDIR|0o777 {
 		t.Errorf("the emptyDir has mode %o", mode)
 	}
 }
 
 func TestNewFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
-	write(t, file, "")
+	filetest.Write(t, file, "")
 	if _, err := New(nil, Options{DataDir: file, RunDir: file, ClaimsDir: file}); err == nil {
 		t.Error("volumes were kept in a file")
 	}
@@ -245,18 +194,18 @@ func TestBlocked(t *testing.T) {
 		{Name: "data", ConfigMap: &spec.ConfigMapVolume{Name: "shop"}},
 	} {
 		s := newSet(t, values)
-		write(t, s.runDir("uid-1"), "")
-		write(t, filepath.Join(s.opts.DataDir, "uid-1"), "")
-		wantError(t, s.Prepare(t.Context(), podOf(volume)), `volume "data": mkdir `)
+		filetest.Write(t, s.runDir("uid-1"), "")
+		filetest.Write(t, filepath.Join(s.opts.DataDir, "uid-1"), "")
+		filetest.WantError(t, s.Prepare(t.Context(), podOf(volume)), `volume "data": mkdir `)
 	}
 	s := newSet(t, values)
 	volume := spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}
 	if err := s.Prepare(t.Context(), podOf(volume)); err != nil {
 		t.Fatal(err)
 	}
-	write(t, s.subPathsDir("uid-1"), "")
+	filetest.Write(t, s.subPathsDir("uid-1"), "")
 	_, err := s.Mounts(t.Context(), podOf(volume), Request{Run: "run", Container: &spec.Container{
 		VolumeMounts: []spec.VolumeMount{{Name: "data", MountPath: "/data", SubPath: "a"}},
 	}})
-	wantError(t, err, "not a directory")
+	filetest.WantError(t, err, "not a directory")
 }

@@ -1,9 +1,11 @@
-// Package admission says what a machine lets pods ask for: a level of the Pod Security Standards, the folders below which
-// hostPath volumes may lie, and the kernel parameters beyond the safe ones.
+// Package admission decides whether a pod may run on this host. It checks a level of the Pod Security Standards, the
+// directories that hostPath volumes may use, and sysctls.
 //
-// It is pure: it looks at the definition of a pod and at nothing else, so that a definition has one answer. What only the
-// machine can tell, such as where a symbolic link leads, is looked at where the thing is used (package volume). It decides
-// about a pod that comes; one that runs is let alone, whatever the policy has become.
+// [Policy] is the value of the [policy] table of podstead.toml.
+//
+// The checks are pure functions of the pod's definition, so the same definition always has the same result. Checks that
+// need the host, such as the target of a symbolic link, are made where the object is used (package volume). Admission
+// applies to new pods only: a running pod is not affected by a change of the policy.
 package admission
 
 import (
@@ -17,31 +19,33 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Level is a level of the Pod Security Standards. The empty one is [Privileged].
+// Level is a level of the Pod Security Standards. The empty level means [Privileged].
 type Level string
 
-// The levels, each with all that the one before it asks for.
+// The levels. Each includes the checks of the previous one.
 const (
-	Privileged Level = "privileged" // asks for nothing
-	Baseline   Level = "baseline"   // no known way out of a container
-	Restricted Level = "restricted" // what is held good practice for a container
+	Privileged Level = "privileged" // no checks
+	Baseline   Level = "baseline"   // prevents known privilege escalations
+	Restricted Level = "restricted" // current best practices for hardening pods
 )
 
-// Levels are all levels, the mildest first.
+// Levels returns the names of all levels, the least restrictive first.
 func Levels() []string { return []string{string(Privileged), string(Baseline), string(Restricted)} }
 
-// Policy is what a machine lets pods ask for. The zero value asks for no level, lets hostPath volumes lie anywhere, and
-// allows the safe kernel parameters only.
+// Policy is the admission policy of a host. The zero value checks no level, allows hostPath volumes everywhere, and allows
+// only safe sysctls.
 type Policy struct {
 	PodSecurity Level `json:"podSecurity,omitempty"`
-	// HostPaths are absolute folders below which hostPath volumes may lie. Nil: anywhere; empty: nowhere.
+	// HostPaths are the absolute paths of the directories that hostPath volumes may use, including what is below them.
+	// Nil: all directories; empty: none.
 	HostPaths []string `json:"hostPaths"`
-	// UnsafeSysctls are names of kernel parameters that pods may set beside the safe ones, or beginnings of names with "*"
-	// behind (the kubelet's --allowed-unsafe-sysctls).
+	// UnsafeSysctls are the names of unsafe sysctls that pods may set, or patterns that end in "*" (the kubelet's
+	// --allowed-unsafe-sysctls).
 	UnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty"`
 }
 
-// Check returns everything for which the policy refuses a pod, in the order of the standards' controls; nothing: it may run.
+// Check returns all violations of the policy by a pod, in the order of the standards' controls. If there are none, the pod
+// is admitted.
 func (p Policy) Check(pod *spec.Pod) []lifecycle.Refusal {
 	r := &review{pod: pod}
 	r.podSecurity(p.PodSecurity)
@@ -50,15 +54,17 @@ func (p Policy) Check(pod *spec.Pod) []lifecycle.Refusal {
 	return r.refusals
 }
 
-// CheckEphemeral is [Policy.Check] for a container that is added to a pod, which was accepted under whatever policy held then.
+// CheckEphemeral is [Policy.Check] for a container that is added to a running pod. Violations by the pod itself are
+// ignored: it was admitted under an earlier policy.
 func (p Policy) CheckEphemeral(pod *spec.Pod, c *spec.Container) []lifecycle.Refusal {
 	whole := *pod
-	whole.EphemeralContainers = []spec.Container{inheriting(pod, *c)}
+	whole.EphemeralContainers = []spec.Container{withPodDefaults(pod, *c)}
 	return slices.DeleteFunc(p.Check(&whole), func(r lifecycle.Refusal) bool { return !strings.HasPrefix(r.Field, ephemeral) })
 }
 
-// inheriting is a container that says itself what it has from its pod, for which it then answers itself.
-func inheriting(pod *spec.Pod, c spec.Container) spec.Container {
+// withPodDefaults copies the security settings that a container inherits from its pod into the container, so that they are
+// checked as its own.
+func withPodDefaults(pod *spec.Pod, c spec.Container) spec.Container {
 	if pod.SecurityContext == nil {
 		return c
 	}
@@ -73,7 +79,7 @@ func inheriting(pod *spec.Pod, c spec.Container) spec.Container {
 
 const ephemeral = "ephemeralContainers["
 
-// review is one look at a pod.
+// review collects the violations by one pod.
 type review struct {
 	pod      *spec.Pod
 	refusals []lifecycle.Refusal
@@ -85,23 +91,23 @@ func (r *review) hostPaths(allowed []string) {
 	}
 	for i := range r.pod.Volumes {
 		v := r.pod.Volumes[i].HostPath
-		if v == nil || slices.ContainsFunc(allowed, func(dir string) bool { return Below(v.Path, dir) }) {
+		if v == nil || slices.ContainsFunc(allowed, func(dir string) bool { return below(v.Path, dir) }) {
 			continue
 		}
-		want := "the policy of this machine allows no hostPath"
+		requirement := "hostPath volumes are forbidden on this host"
 		if len(allowed) > 0 {
-			want = "the policy of this machine allows hostPaths below " + strings.Join(allowed, ", ")
+			requirement = "must be in a directory that is allowed on this host: " + strings.Join(allowed, ", ")
 		}
 		r.refusals = append(r.refusals, lifecycle.Refusal{
 			Reason: lifecycle.ReasonHostPathForbidden, Field: fmt.Sprintf("volumes[%d].hostPath.path", i),
-			Message: fmt.Sprintf("%q: %s", v.Path, want),
-			Mend:    "use a persistentVolumeClaim, or add the folder to hostPaths of [policy] in podstead.toml and restart the daemon",
+			Message: fmt.Sprintf("%q: %s", v.Path, requirement),
+			Hint:    "use a persistentVolumeClaim, or add the directory to hostPaths in [policy] of podstead.toml and restart the daemon",
 		})
 	}
 }
 
-// Below reports whether an absolute path is a folder or lies below it, by its letters alone: links are not followed.
-func Below(name, dir string) bool {
+// below reports whether the absolute path name is dir or below it. It compares the text and does not follow links.
+func below(name, dir string) bool {
 	name, dir = path.Clean(name), path.Clean(dir)
 	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
 }
@@ -110,46 +116,44 @@ func (r *review) sysctls(allowed []string) {
 	unsafe := r.pod.UnsafeSysctls()
 	for i := range unsafe {
 		name := unsafe[i]
-		if MatchSysctl(allowed, name) {
+		if matchSysctl(allowed, name) {
 			continue
 		}
 		refusal := lifecycle.Refusal{
 			Reason: lifecycle.ReasonSysctlForbidden, Field: r.sysctlField(name),
-			Message: fmt.Sprintf("forbidden sysctl: %q not allowlisted", name), // the kubelet's words
-			Mend:    fmt.Sprintf("add %q to allowedUnsafeSysctls of [policy] in podstead.toml and restart the daemon", name),
+			Message: fmt.Sprintf("forbidden sysctl: %q not allowlisted", name), // the kubelet's message
+			Hint:    fmt.Sprintf("add %q to allowedUnsafeSysctls in [policy] of podstead.toml and restart the daemon", name),
 		}
 		if spec.SysctlNamespace(name) == "" {
-			refusal.Message = fmt.Sprintf("forbidden sysctl: %q belongs to the machine, of which pods have no value of their own", name)
-			refusal.Mend = fmt.Sprintf("take it out of the pod, and set it for the machine: sysctl -w %s=...", name)
+			refusal.Message = fmt.Sprintf("forbidden sysctl: %q is not namespaced, it applies to the whole host", name)
+			refusal.Hint = fmt.Sprintf("remove it from the pod and set it on the host: sysctl -w %s=...", name)
 		}
 		r.refusals = append(r.refusals, refusal)
 	}
 }
 
-// sysctlField is the path of the kernel parameter of a name in the form of [spec.SysctlName].
+// sysctlField returns the field path of a sysctl. The name has the form of [spec.SysctlName].
 func (r *review) sysctlField(name string) string {
 	list := r.pod.SecurityContext.Sysctls
 	i := slices.IndexFunc(list, func(s spec.Sysctl) bool { return spec.SysctlName(s.Name) == name })
 	return fmt.Sprintf("securityContext.sysctls[%d].name", i)
 }
 
-// MatchSysctl reports whether one of the patterns, of [Policy.UnsafeSysctls], allows a kernel parameter that belongs to a
-// namespace.
-func MatchSysctl(patterns []string, name string) bool {
+// matchSysctl reports whether one of the patterns, as in [Policy.UnsafeSysctls], allows a namespaced sysctl.
+func matchSysctl(patterns []string, name string) bool {
 	return spec.SysctlNamespace(name) != "" && slices.ContainsFunc(patterns, func(pattern string) bool {
-		if beginning, open := strings.CutSuffix(pattern, "*"); open {
-			return strings.HasPrefix(name, spec.SysctlName(beginning))
+		if prefix, wildcard := strings.CutSuffix(pattern, "*"); wildcard {
+			return strings.HasPrefix(name, spec.SysctlName(prefix))
 		}
 		return spec.SysctlName(pattern) == name
 	})
 }
 
-// CheckSysctlPattern says what is wrong with a pattern of [Policy.UnsafeSysctls]: all that it stands for must belong to a
-// namespace, as with the kubelet.
+// CheckSysctlPattern validates a pattern of [Policy.UnsafeSysctls]. As in the kubelet, it must match namespaced sysctls only.
 func CheckSysctlPattern(pattern string) error {
-	beginning, _ := strings.CutSuffix(pattern, "*")
-	if beginning == "" || strings.Contains(beginning, "*") || spec.SysctlNamespace(beginning) == "" {
-		return fmt.Errorf("%q is no kernel parameter of a namespace: want net.*, kernel.shm*, kernel.msg*, kernel.sem, fs.mqueue.*, or names among these", pattern)
+	prefix, _ := strings.CutSuffix(pattern, "*")
+	if prefix == "" || strings.Contains(prefix, "*") || spec.SysctlNamespace(prefix) == "" {
+		return fmt.Errorf("%q is not a namespaced sysctl: must match net.*, kernel.shm*, kernel.msg*, kernel.sem or fs.mqueue.*", pattern)
 	}
 	return nil
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// safe is a pod that every level lets run.
+// safe returns a pod that every level admits.
 func safe() *spec.Pod {
 	return &spec.Pod{
 		Name: "p",
@@ -23,77 +23,78 @@ func safe() *spec.Pod {
 			Name:            "c",
 			Ports:           []spec.ContainerPort{{ContainerPort: 80}},
 			LivenessProbe:   &spec.Probe{HTTPGet: &spec.HTTPGetAction{Port: spec.Port{Number: 80}}},
-			SecurityContext: tight(),
+			SecurityContext: secure(),
 		}},
 		Volumes: []spec.Volume{{Name: "v", EmptyDir: &spec.EmptyDirVolume{}}},
 	}
 }
 
-func tight() *spec.SecurityContext {
+func secure() *spec.SecurityContext {
 	return &spec.SecurityContext{
 		AllowPrivilegeEscalation: new(false),
 		Capabilities:             &spec.Capabilities{Drop: []string{"ALL"}, Add: []string{"NET_BIND_SERVICE"}},
 	}
 }
 
-// TestControls: each way to break a control is refused by its level and by those above it, in its field, and by none below.
+// TestControls checks that each violation is denied at its level and the stricter ones, in the right field, and admitted at the
+// others.
 func TestControls(t *testing.T) {
 	const c = "containers[0].securityContext."
 	for _, test := range []struct {
 		control string
-		level   Level // that asks for it
+		level   Level // the least restrictive level that denies it
 		change  func(p *spec.Pod, c *spec.Container)
 		want    string // field: message
 	}{
-		{"Host Namespaces", Baseline, func(p *spec.Pod, _ *spec.Container) { p.HostNetwork = true }, `hostNetwork: found true, want false or nothing`},
-		{"Host Namespaces", Baseline, func(p *spec.Pod, _ *spec.Container) { p.HostPID = true }, `hostPID: found true, want false or nothing`},
-		{"Host Namespaces", Baseline, func(p *spec.Pod, _ *spec.Container) { p.HostIPC = true }, `hostIPC: found true, want false or nothing`},
-		{"Privileged Containers", Baseline, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Privileged = new(true) }, c + `privileged: found true, want false or nothing`},
+		{"Host Namespaces", Baseline, func(p *spec.Pod, _ *spec.Container) { p.HostNetwork = true }, `hostNetwork: true: must be false or unset`},
+		{"Host Namespaces", Baseline, func(p *spec.Pod, _ *spec.Container) { p.HostPID = true }, `hostPID: true: must be false or unset`},
+		{"Host Namespaces", Baseline, func(p *spec.Pod, _ *spec.Container) { p.HostIPC = true }, `hostIPC: true: must be false or unset`},
+		{"Privileged Containers", Baseline, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Privileged = new(true) }, c + `privileged: true: must be false or unset`},
 		{"Capabilities", Baseline, func(_ *spec.Pod, c *spec.Container) {
 			c.SecurityContext.Capabilities.Add = []string{"NET_BIND_SERVICE", "NET_RAW"}
-		}, c + `capabilities.add[1]: found "NET_RAW", want `},
-		{"Capabilities", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Capabilities.Add = []string{"CHOWN"} }, c + `capabilities.add[0]: found "CHOWN", want "NET_BIND_SERVICE"`},
-		{"Capabilities", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Capabilities.Drop = []string{"CHOWN"} }, c + `capabilities.drop: found no "ALL", want ["ALL"]`},
-		{"Capabilities", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Capabilities = nil }, c + `capabilities.drop: found no "ALL", want ["ALL"]`},
+		}, c + `capabilities.add[1]: "NET_RAW": must be `},
+		{"Capabilities", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Capabilities.Add = []string{"CHOWN"} }, c + `capabilities.add[0]: "CHOWN": must be "NET_BIND_SERVICE"`},
+		{"Capabilities", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Capabilities.Drop = []string{"CHOWN"} }, c + `capabilities.drop: must include "ALL"`},
+		{"Capabilities", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.Capabilities = nil }, c + `capabilities.drop: must include "ALL"`},
 		{"HostPath Volumes", Baseline, func(p *spec.Pod, _ *spec.Container) {
 			p.Volumes = append(p.Volumes, spec.Volume{Name: "h", HostPath: &spec.HostPathVolume{Path: "/srv"}})
-		}, `volumes[1].hostPath: found "/srv", want another kind of volume`},
-		{"Host Ports", Baseline, func(_ *spec.Pod, c *spec.Container) { c.Ports[0].HostPort = 8080 }, `containers[0].ports[0].hostPort: found 8080, want 0 or nothing`},
-		{"Host Probes / Lifecycle Hooks", Baseline, func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe.HTTPGet.Host = "10.0.0.1" }, `containers[0].livenessProbe.httpGet.host: found "10.0.0.1", want "" or nothing`},
+		}, `volumes[1].hostPath: "/srv": hostPath volumes are forbidden`},
+		{"Host Ports", Baseline, func(_ *spec.Pod, c *spec.Container) { c.Ports[0].HostPort = 8080 }, `containers[0].ports[0].hostPort: 8080: must be 0 or unset`},
+		{"Host Probes / Lifecycle Hooks", Baseline, func(_ *spec.Pod, c *spec.Container) { c.LivenessProbe.HTTPGet.Host = "10.0.0.1" }, `containers[0].livenessProbe.httpGet.host: "10.0.0.1": must be empty or unset`},
 		{"Host Probes / Lifecycle Hooks", Baseline, func(_ *spec.Pod, c *spec.Container) {
 			c.ReadinessProbe = &spec.Probe{TCPSocket: &spec.TCPSocketAction{Host: "h"}}
-		}, `containers[0].readinessProbe.tcpSocket.host: found "h", want "" or nothing`},
+		}, `containers[0].readinessProbe.tcpSocket.host: "h": must be empty or unset`},
 		{"Host Probes / Lifecycle Hooks", Baseline, func(_ *spec.Pod, c *spec.Container) {
 			c.Lifecycle = &spec.Lifecycle{PreStop: &spec.LifecycleHandler{HTTPGet: &spec.HTTPGetAction{Host: "h"}}}
-		}, `containers[0].lifecycle.preStop.httpGet.host: found "h", want "" or nothing`},
+		}, `containers[0].lifecycle.preStop.httpGet.host: "h": must be empty or unset`},
 		{"AppArmor", Baseline, func(p *spec.Pod, _ *spec.Container) {
 			p.SecurityContext.AppArmorProfile = &spec.SecurityProfile{Type: "Unconfined"}
-		}, `securityContext.appArmorProfile.type: found "Unconfined", want one of RuntimeDefault, Localhost`},
+		}, `securityContext.appArmorProfile.type: "Unconfined": must be RuntimeDefault or Localhost`},
 		{"AppArmor", Baseline, func(_ *spec.Pod, c *spec.Container) {
 			c.SecurityContext.AppArmorProfile = &spec.SecurityProfile{Type: "Unconfined"}
-		}, c + `appArmorProfile.type: found "Unconfined", want one of RuntimeDefault, Localhost`},
+		}, c + `appArmorProfile.type: "Unconfined": must be RuntimeDefault or Localhost`},
 		{"AppArmor", Baseline, func(p *spec.Pod, _ *spec.Container) {
 			p.Annotations = map[string]string{appArmorAnnotation + "c": "unconfined"}
-		}, `annotations.` + appArmorAnnotation + `c: found "unconfined", want `},
-		{"/proc Mount Type", Baseline, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.ProcMount = "Unmasked" }, c + `procMount: found "Unmasked", want "Default" or nothing`},
+		}, `annotations.` + appArmorAnnotation + `c: "unconfined": must be runtime/default or localhost/<profile>`},
+		{"/proc Mount Type", Baseline, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.ProcMount = "Unmasked" }, c + `procMount: "Unmasked": must be Default or unset`},
 		{"/proc Mount Type", Restricted, func(p *spec.Pod, c *spec.Container) {
 			p.HostUsers, c.SecurityContext.ProcMount = new(false), "Unmasked"
-		}, c + `procMount: found "Unmasked", want "Default" or nothing`},
-		{"Seccomp", Baseline, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.SeccompProfile.Type = "Unconfined" }, `securityContext.seccompProfile.type: found "Unconfined", want one of RuntimeDefault, Localhost`},
+		}, c + `procMount: "Unmasked": must be Default or unset`},
+		{"Seccomp", Baseline, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.SeccompProfile.Type = "Unconfined" }, `securityContext.seccompProfile.type: "Unconfined": must be RuntimeDefault or Localhost`},
 		{"Seccomp", Baseline, func(_ *spec.Pod, c *spec.Container) {
 			c.SecurityContext.SeccompProfile = &spec.SecurityProfile{Type: "Unconfined"}
-		}, c + `seccompProfile.type: found "Unconfined", want one of RuntimeDefault, Localhost`},
-		{"Seccomp", Restricted, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.SeccompProfile = nil }, c + `seccompProfile: found nothing, nor in the pod, want type = `},
-		{"Sysctls", Baseline, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.Sysctls[0].Name = "kernel.msgmax" }, `securityContext.sysctls[0].name: found "kernel.msgmax", want one of `},
-		{"Privilege Escalation", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.AllowPrivilegeEscalation = nil }, c + `allowPrivilegeEscalation: found nothing, want false`},
-		{"Privilege Escalation", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.AllowPrivilegeEscalation = new(true) }, c + `allowPrivilegeEscalation: found true, want false`},
-		{"Running as Non-root", Restricted, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.RunAsNonRoot = nil }, c + `runAsNonRoot: found nothing, nor in the pod, want true in one of them`},
+		}, c + `seccompProfile.type: "Unconfined": must be RuntimeDefault or Localhost`},
+		{"Seccomp", Restricted, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.SeccompProfile = nil }, c + `seccompProfile: must be set in the pod or the container`},
+		{"Sysctls", Baseline, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.Sysctls[0].Name = "kernel.msgmax" }, `securityContext.sysctls[0].name: "kernel.msgmax": must be one of `},
+		{"Privilege Escalation", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.AllowPrivilegeEscalation = nil }, c + `allowPrivilegeEscalation: must be false`},
+		{"Privilege Escalation", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.AllowPrivilegeEscalation = new(true) }, c + `allowPrivilegeEscalation: true: must be false`},
+		{"Running as Non-root", Restricted, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.RunAsNonRoot = nil }, c + `runAsNonRoot: must be true in the pod or the container`},
 		{"Running as Non-root", Restricted, func(p *spec.Pod, c *spec.Container) {
 			p.SecurityContext.RunAsNonRoot, c.SecurityContext.RunAsNonRoot = new(false), new(true)
-		}, `securityContext.runAsNonRoot: found false, want true`},
-		{"Running as Non-root", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.RunAsNonRoot = new(false) }, c + `runAsNonRoot: found false, want true`},
-		{"Running as Non-root user", Restricted, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.RunAsUser = new(int64(0)) }, `securityContext.runAsUser: found 0, want another user or nothing`},
-		{"Running as Non-root user", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.RunAsUser = new(int64(0)) }, c + `runAsUser: found 0, want another user or nothing`},
+		}, `securityContext.runAsNonRoot: false: must be true`},
+		{"Running as Non-root", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.RunAsNonRoot = new(false) }, c + `runAsNonRoot: false: must be true`},
+		{"Running as Non-root user", Restricted, func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.RunAsUser = new(int64(0)) }, `securityContext.runAsUser: 0: must not be 0`},
+		{"Running as Non-root user", Restricted, func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.RunAsUser = new(int64(0)) }, c + `runAsUser: 0: must not be 0`},
 	} {
 		t.Run(test.control+"/"+test.want[:strings.IndexAny(test.want, ":")], func(t *testing.T) {
 			pod := safe()
@@ -105,7 +106,7 @@ func TestControls(t *testing.T) {
 				}
 				for _, r := range got {
 					text := r.Field + ": " + r.Message
-					if r.Reason != lifecycle.ReasonPodSecurity || !strings.HasPrefix(text, test.want) || !strings.Contains(text, ", "+test.control+")") || r.Mend == "" {
+					if r.Reason != lifecycle.ReasonPodSecurity || !strings.HasPrefix(text, test.want) || !strings.Contains(text, ", "+test.control+")") || r.Hint == "" {
 						t.Errorf("%s: %+v, want %s by %s", level, r, test.want, test.control)
 					}
 				}
@@ -114,38 +115,38 @@ func TestControls(t *testing.T) {
 	}
 }
 
-// TestAllowed: what the standards let through, the strictest level does.
-func TestAllowed(t *testing.T) {
+// TestRestrictedAdmits checks that the restricted level does not deny more than the standards do.
+func TestRestrictedAdmits(t *testing.T) {
 	for name, change := range map[string]func(p *spec.Pod, c *spec.Container){
-		"as it is": func(*spec.Pod, *spec.Container) {},
-		"seccomp of the container": func(p *spec.Pod, c *spec.Container) {
+		"unchanged": func(*spec.Pod, *spec.Container) {},
+		"seccomp profile set in the container": func(p *spec.Pod, c *spec.Container) {
 			p.SecurityContext.SeccompProfile, c.SecurityContext.SeccompProfile = nil, &spec.SecurityProfile{Type: localhost}
 		},
-		"non-root of the container": func(p *spec.Pod, c *spec.Container) {
+		"runAsNonRoot set in the container": func(p *spec.Pod, c *spec.Container) {
 			p.SecurityContext.RunAsNonRoot, c.SecurityContext.RunAsNonRoot = nil, new(true)
 		},
-		"a user": func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.RunAsUser = new(int64(1000)) },
-		"root of a user namespace": func(p *spec.Pod, c *spec.Container) {
+		"non-root user": func(p *spec.Pod, _ *spec.Container) { p.SecurityContext.RunAsUser = new(int64(1000)) },
+		"root in a user namespace": func(p *spec.Pod, c *spec.Container) {
 			p.HostUsers, p.SecurityContext.RunAsNonRoot, c.SecurityContext.RunAsUser = new(false), nil, new(int64(0))
 		},
-		"apparmor of the runtime": func(p *spec.Pod, c *spec.Container) {
+		"AppArmor profile RuntimeDefault": func(p *spec.Pod, c *spec.Container) {
 			c.SecurityContext.AppArmorProfile = &spec.SecurityProfile{Type: runtimeDefault}
 			p.Annotations = map[string]string{appArmorAnnotation + "c": "localhost/x"}
 		},
-		"procMount in words": func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.ProcMount = "Default" },
+		"procMount Default": func(_ *spec.Pod, c *spec.Container) { c.SecurityContext.ProcMount = "Default" },
 	} {
 		t.Run(name, func(t *testing.T) {
 			pod := safe()
 			change(pod, &pod.Containers[0])
 			if got := (Policy{PodSecurity: Restricted}).Check(pod); len(got) > 0 {
-				t.Errorf("refused: %v", got)
+				t.Errorf("denied: %v", got)
 			}
 		})
 	}
 }
 
-// TestEveryContainerCounts, and all refusals are told at once.
-func TestEveryContainerCounts(t *testing.T) {
+// TestAllViolationsOfAllContainers checks that all kinds of containers are checked, and that all violations are returned.
+func TestAllViolationsOfAllContainers(t *testing.T) {
 	pod := &spec.Pod{
 		HostPID: true, InitContainers: []spec.Container{{Name: "i"}}, Containers: []spec.Container{{Name: "c"}}, EphemeralContainers: []spec.Container{{Name: "e"}},
 		Volumes:         []spec.Volume{{Name: "h", HostPath: &spec.HostPathVolume{Path: "/etc"}}},
@@ -171,16 +172,16 @@ func TestEveryContainerCounts(t *testing.T) {
 	}
 }
 
-func TestEphemeral(t *testing.T) {
-	loose := &spec.Pod{HostNetwork: true, Containers: []spec.Container{{Name: "c"}}, SecurityContext: safe().SecurityContext}
+func TestEphemeralIgnoresViolationsOfThePod(t *testing.T) {
+	insecure := &spec.Pod{HostNetwork: true, Containers: []spec.Container{{Name: "c"}}, SecurityContext: safe().SecurityContext}
 	p := Policy{PodSecurity: Restricted}
-	if got := p.CheckEphemeral(loose, &spec.Container{Name: "e", SecurityContext: tight()}); len(got) > 0 {
-		t.Errorf("a container is refused for what its pod is: %v", got)
+	if got := p.CheckEphemeral(insecure, &spec.Container{Name: "e", SecurityContext: secure()}); len(got) > 0 {
+		t.Errorf("the container is denied because of its pod: %v", got)
 	}
-	if got := p.CheckEphemeral(loose, &spec.Container{Name: "e"}); len(got) != 2 || got[0].Field != "ephemeralContainers[0].securityContext.capabilities.drop" {
-		t.Errorf("a loose container: %v", got)
+	if got := p.CheckEphemeral(insecure, &spec.Container{Name: "e"}); len(got) != 2 || got[0].Field != "ephemeralContainers[0].securityContext.capabilities.drop" {
+		t.Errorf("insecure container: %v", got)
 	}
-	if len(loose.EphemeralContainers) > 0 {
+	if len(insecure.EphemeralContainers) > 0 {
 		t.Error("the pod was changed")
 	}
 }
@@ -207,7 +208,7 @@ func TestHostPaths(t *testing.T) {
 			t.Errorf("%s below %q: %v", test.path, test.allowed, got)
 		}
 		for _, r := range got {
-			if r.Reason != lifecycle.ReasonHostPathForbidden || r.Field != "volumes[1].hostPath.path" || r.Mend == "" || !strings.Contains(r.Message, strings.Join(test.allowed, ", ")) {
+			if r.Reason != lifecycle.ReasonHostPathForbidden || r.Field != "volumes[1].hostPath.path" || r.Hint == "" || !strings.Contains(r.Message, strings.Join(test.allowed, ", ")) {
 				t.Errorf("%+v", r)
 			}
 		}
@@ -228,7 +229,7 @@ func TestSysctls(t *testing.T) {
 		{"net.core.somaxconn", []string{"net/core/somaxconn"}, true},
 		{"net.core.somaxconn", []string{"net.core.som"}, false},
 		{"kernel.msgmax", []string{"net.*", "kernel.msg*"}, true},
-		{"kernel.panic", []string{"kernel.panic", "*"}, false}, // it would be the machine's
+		{"kernel.panic", []string{"kernel.panic", "*"}, false}, // not namespaced
 	} {
 		pod := &spec.Pod{SecurityContext: &spec.PodSecurityContext{Sysctls: []spec.Sysctl{{Name: test.name, Value: "1"}}}}
 		got := Policy{UnsafeSysctls: test.allowed}.Check(pod)
@@ -236,7 +237,7 @@ func TestSysctls(t *testing.T) {
 			t.Errorf("%s with %q: %v", test.name, test.allowed, got)
 		}
 		for _, r := range got {
-			if r.Reason != lifecycle.ReasonSysctlForbidden || r.Field != "securityContext.sysctls[0].name" || !strings.Contains(r.Mend, spec.SysctlName(test.name)) {
+			if r.Reason != lifecycle.ReasonSysctlForbidden || r.Field != "securityContext.sysctls[0].name" || !strings.Contains(r.Hint, spec.SysctlName(test.name)) {
 				t.Errorf("%+v", r)
 			}
 		}
@@ -251,13 +252,14 @@ func TestSysctls(t *testing.T) {
 	}
 }
 
-// What an ephemeral container has from its pod counts as its own: it may come when the policy has become stricter than the pod.
+// TestEphemeralInherits checks settings that an ephemeral container inherits from its pod. The policy may have become stricter
+// since the pod was admitted.
 func TestEphemeralInherits(t *testing.T) {
 	pod := &spec.Pod{Containers: []spec.Container{{Name: "c"}}, SecurityContext: &spec.PodSecurityContext{
 		RunAsUser: new(int64(0)), RunAsNonRoot: new(false),
 		SeccompProfile: &spec.SecurityProfile{Type: "Unconfined"}, AppArmorProfile: &spec.SecurityProfile{Type: "Unconfined"},
 	}}
-	bare := tight()
+	bare := secure()
 	bare.RunAsNonRoot, bare.SeccompProfile = nil, nil
 	var got []string
 	for _, r := range (Policy{PodSecurity: Restricted}).CheckEphemeral(pod, &spec.Container{Name: "e", SecurityContext: bare}) {
@@ -266,10 +268,10 @@ func TestEphemeralInherits(t *testing.T) {
 	if diff := cmp.Diff([]string{"appArmorProfile.type", "seccompProfile.type", "runAsNonRoot", "runAsUser"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	own := tight()
+	own := secure()
 	own.RunAsUser, own.RunAsNonRoot, own.SeccompProfile = new(int64(1)), new(true), &spec.SecurityProfile{Type: "RuntimeDefault"}
 	own.AppArmorProfile = own.SeccompProfile
 	if got := (Policy{PodSecurity: Restricted}).CheckEphemeral(pod, &spec.Container{Name: "e", SecurityContext: own}); len(got) > 0 {
-		t.Errorf("one that says otherwise: %v", got)
+		t.Errorf("container with its own settings: %v", got)
 	}
 }

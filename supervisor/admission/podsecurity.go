@@ -12,196 +12,201 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// control is one of the Pod Security Standards, which a test holds against the library that Kubernetes itself uses.
+// control is one control of the Pod Security Standards. TestPodSecurityMatchesKubernetes compares the controls with
+// k8s.io/pod-security-admission.
 type control struct {
-	title string // the standards' own
-	// baseline and restricted look at a pod; the stricter one, where there is one, stands for both. Nil: the level asks for
-	// nothing more.
-	baseline, restricted func(*look)
+	title string // the title in the standards
+	// baseline and restricted check a pod. If restricted is set, it includes the checks of baseline. Nil: no check at this
+	// level.
+	baseline, restricted func(*check)
 }
 
-// controls are those of the standards' latest version (1.37), in their order. Of what they ask, a pod file has neither
-// Windows' host processes nor SELinux options, and no volumes of clusters.
+// controls are the controls of the latest version of the standards (1.37), in their order. Windows HostProcess, SELinux
+// options and the volume types of clusters are missing because pod files do not support them.
 var controls = []control{
-	{"Host Namespaces", (*look).hostNamespaces, nil},
-	{"Privileged Containers", (*look).privileged, nil},
-	{"Capabilities", (*look).capabilities, (*look).fewCapabilities},
-	{"HostPath Volumes", (*look).hostPathVolumes, nil},
-	{"Host Ports", (*look).hostPorts, nil},
-	{"Host Probes / Lifecycle Hooks", (*look).handlerHosts, nil},
-	{"AppArmor", (*look).appArmor, nil},
-	{"/proc Mount Type", (*look).procMountOfMachine, (*look).procMount},
-	{"Seccomp", (*look).seccomp, (*look).seccompSet},
-	{"Sysctls", (*look).safeSysctls, nil},
-	{"Privilege Escalation", nil, (*look).escalation},
-	{"Running as Non-root", nil, (*look).nonRoot},
-	{"Running as Non-root user", nil, (*look).nonRootUser},
+	{"Host Namespaces", (*check).hostNamespaces, nil},
+	{"Privileged Containers", (*check).privileged, nil},
+	{"Capabilities", (*check).capabilities, (*check).restrictedCapabilities},
+	{"HostPath Volumes", (*check).hostPathVolumes, nil},
+	{"Host Ports", (*check).hostPorts, nil},
+	{"Host Probes / Lifecycle Hooks", (*check).handlerHosts, nil},
+	{"AppArmor", (*check).appArmor, nil},
+	{"/proc Mount Type", (*check).baselineProcMount, (*check).procMount},
+	{"Seccomp", (*check).seccomp, (*check).restrictedSeccomp},
+	{"Sysctls", (*check).sysctlNames, nil},
+	{"Privilege Escalation", nil, (*check).escalation},
+	{"Running as Non-root", nil, (*check).nonRoot},
+	{"Running as Non-root user", nil, (*check).nonRootUser},
 }
 
-// podSecurity holds a pod against a level.
+// podSecurity checks the pod against a level.
 func (r *review) podSecurity(level Level) {
 	if level != Baseline && level != Restricted {
 		return
 	}
-	for _, c := range controls {
-		c.run(r, level)
+	for _, control := range controls {
+		control.run(r, level)
 	}
 }
 
-// run makes the look of the control that a level, which is not [Privileged], asks for.
+// run runs the check of the control at a level other than [Privileged].
 func (c control) run(r *review, level Level) {
-	asks, check := Baseline, c.baseline
+	violated, run := Baseline, c.baseline
 	if level == Restricted && c.restricted != nil {
-		asks, check = Restricted, c.restricted
+		violated, run = Restricted, c.restricted
 	}
-	if check != nil {
-		check(&look{r, asks, c.title})
+	if run != nil {
+		run(&check{r, violated, c.title})
 	}
 }
 
-// look is that of one control.
-type look struct {
+// check is the check of one control.
+type check struct {
 	*review
 	level Level
 	title string
 }
 
-// refuse says what was found in a field, in words or quoted, and what is wanted there.
-func (l *look) refuse(field, found, want string) {
-	l.refusals = append(l.refusals, lifecycle.Refusal{
+// deny adds a violation. The value is as in the pod file; it is empty if the field is not set.
+func (c *check) deny(field, value, requirement string) {
+	if value != "" {
+		requirement = value + ": " + requirement
+	}
+	c.refusals = append(c.refusals, lifecycle.Refusal{
 		Reason: lifecycle.ReasonPodSecurity, Field: field,
-		Message: fmt.Sprintf("found %s, want %s (pod security %q, %s)", found, want, l.level, l.title),
-		Mend:    "change the pod, or podSecurity of [policy] in podstead.toml, and restart the daemon",
+		Message: fmt.Sprintf("%s (violates \"%s:latest\", %s)", requirement, c.level, c.title),
+		Hint:    "change the pod, or podSecurity in [policy] of podstead.toml, and restart the daemon",
 	})
 }
 
-// containers calls do with the path and the security context, which is never nil, of every container.
-func (l *look) containers(do func(at string, c *spec.Container, s *spec.SecurityContext)) {
+// containers calls do for every container, with its field path and its security context, which is never nil.
+func (c *check) containers(do func(at string, container *spec.Container, s *spec.SecurityContext)) {
 	for _, list := range []struct {
 		name       string
 		containers []spec.Container
-	}{{"initContainers[", l.pod.InitContainers}, {"containers[", l.pod.Containers}, {ephemeral, l.pod.EphemeralContainers}} {
+	}{{"initContainers[", c.pod.InitContainers}, {"containers[", c.pod.Containers}, {ephemeral, c.pod.EphemeralContainers}} {
 		for i := range list.containers {
-			c := &list.containers[i]
-			do(list.name+strconv.Itoa(i)+"].", c, cmp.Or(c.SecurityContext, &spec.SecurityContext{}))
+			container := &list.containers[i]
+			do(list.name+strconv.Itoa(i)+"].", container, cmp.Or(container.SecurityContext, &spec.SecurityContext{}))
 		}
 	}
 }
 
-// podContext is the pod's security context, never nil.
-func (l *look) podContext() *spec.PodSecurityContext {
-	return cmp.Or(l.pod.SecurityContext, &spec.PodSecurityContext{})
+// podContext returns the pod's security context, never nil.
+func (c *check) podContext() *spec.PodSecurityContext {
+	return cmp.Or(c.pod.SecurityContext, &spec.PodSecurityContext{})
 }
 
-// ownUsers reports whether root of the pod is not root of the machine, for which the standards ask less since 1.35 (KEP-127).
-func (l *look) ownUsers() bool { return l.pod.HostUsers != nil && !*l.pod.HostUsers }
+// userNamespace reports whether the pod has a user namespace of its own, for which the standards are relaxed since 1.35
+// (KEP-127).
+func (c *check) userNamespace() bool { return c.pod.HostUsers != nil && !*c.pod.HostUsers }
 
-func (l *look) hostNamespaces() {
+func (c *check) hostNamespaces() {
 	for _, n := range []struct {
 		field string
 		set   bool
-	}{{"hostNetwork", l.pod.HostNetwork}, {"hostPID", l.pod.HostPID}, {"hostIPC", l.pod.HostIPC}} {
+	}{{"hostNetwork", c.pod.HostNetwork}, {"hostPID", c.pod.HostPID}, {"hostIPC", c.pod.HostIPC}} {
 		if n.set {
-			l.refuse(n.field, "true", "false or nothing")
+			c.deny(n.field, "true", "must be false or unset")
 		}
 	}
 }
 
-func (l *look) privileged() {
-	l.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
+func (c *check) privileged() {
+	c.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
 		if isTrue(s.Privileged) {
-			l.refuse(at+"securityContext.privileged", "true", "false or nothing")
+			c.deny(at+"securityContext.privileged", "true", "must be false or unset")
 		}
 	})
 }
 
-// baselineCapabilities are those that containers have by default, without NET_RAW.
+// baselineCapabilities are the default capabilities of a container except NET_RAW.
 var baselineCapabilities = []string{
 	"AUDIT_WRITE", "CHOWN", "DAC_OVERRIDE", "FOWNER", "FSETID", "KILL", "MKNOD", "NET_BIND_SERVICE", "SETFCAP", "SETGID", "SETPCAP",
 	"SETUID", "SYS_CHROOT",
 }
 
-func (l *look) capabilities() { l.addedCapabilities(baselineCapabilities) }
+func (c *check) capabilities() { c.addedCapabilities(baselineCapabilities) }
 
-func (l *look) addedCapabilities(allowed []string) {
-	l.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
+func (c *check) addedCapabilities(allowed []string) {
+	c.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
 		if s.Capabilities == nil {
 			return
 		}
 		for i, name := range s.Capabilities.Add {
 			if !slices.Contains(allowed, name) {
-				l.refuse(fmt.Sprintf("%ssecurityContext.capabilities.add[%d]", at, i), strconv.Quote(name), either(allowed))
+				c.deny(fmt.Sprintf("%ssecurityContext.capabilities.add[%d]", at, i), strconv.Quote(name), "must be "+oneOf(allowed))
 			}
 		}
 	})
 }
 
-func (l *look) fewCapabilities() {
-	l.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
+func (c *check) restrictedCapabilities() {
+	c.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
 		if s.Capabilities == nil || !slices.Contains(s.Capabilities.Drop, "ALL") {
-			l.refuse(at+"securityContext.capabilities.drop", "no \"ALL\"", `["ALL"]`)
+			c.deny(at+"securityContext.capabilities.drop", "", `must include "ALL"`)
 		}
 	})
-	l.addedCapabilities([]string{"NET_BIND_SERVICE"})
+	c.addedCapabilities([]string{"NET_BIND_SERVICE"})
 }
 
-func (l *look) hostPathVolumes() {
-	for i := range l.pod.Volumes {
-		if v := l.pod.Volumes[i].HostPath; v != nil {
-			l.refuse(fmt.Sprintf("volumes[%d].hostPath", i), strconv.Quote(v.Path), "another kind of volume")
+func (c *check) hostPathVolumes() {
+	for i := range c.pod.Volumes {
+		if v := c.pod.Volumes[i].HostPath; v != nil {
+			c.deny(fmt.Sprintf("volumes[%d].hostPath", i), strconv.Quote(v.Path), "hostPath volumes are forbidden")
 		}
 	}
 }
 
-func (l *look) hostPorts() {
-	l.containers(func(at string, c *spec.Container, _ *spec.SecurityContext) {
-		for i := range c.Ports {
-			if port := c.Ports[i].HostPort; port != 0 {
-				l.refuse(fmt.Sprintf("%sports[%d].hostPort", at, i), strconv.Itoa(int(port)), "0 or nothing")
+func (c *check) hostPorts() {
+	c.containers(func(at string, container *spec.Container, _ *spec.SecurityContext) {
+		for i := range container.Ports {
+			if port := container.Ports[i].HostPort; port != 0 {
+				c.deny(fmt.Sprintf("%sports[%d].hostPort", at, i), strconv.Itoa(int(port)), "must be 0 or unset")
 			}
 		}
 	})
 }
 
-func (l *look) handlerHosts() {
-	l.containers(func(at string, c *spec.Container, _ *spec.SecurityContext) {
+func (c *check) handlerHosts() {
+	c.containers(func(at string, container *spec.Container, _ *spec.SecurityContext) {
 		for _, p := range []struct {
 			field string
 			probe *spec.Probe
-		}{{"livenessProbe", c.LivenessProbe}, {"readinessProbe", c.ReadinessProbe}, {"startupProbe", c.StartupProbe}} {
+		}{{"livenessProbe", container.LivenessProbe}, {"readinessProbe", container.ReadinessProbe}, {"startupProbe", container.StartupProbe}} {
 			if p.probe == nil {
 				continue
 			}
-			l.handlerHost(at+p.field, p.probe.HTTPGet)
+			c.handlerHost(at+p.field, p.probe.HTTPGet)
 			if tcp := p.probe.TCPSocket; tcp != nil && tcp.Host != "" {
-				l.refuse(at+p.field+".tcpSocket.host", strconv.Quote(tcp.Host), `"" or nothing`)
+				c.deny(at+p.field+".tcpSocket.host", strconv.Quote(tcp.Host), "must be empty or unset")
 			}
 		}
-		if c.Lifecycle == nil {
+		if container.Lifecycle == nil {
 			return
 		}
 		for _, h := range []struct {
 			field   string
 			handler *spec.LifecycleHandler
-		}{{"lifecycle.postStart", c.Lifecycle.PostStart}, {"lifecycle.preStop", c.Lifecycle.PreStop}} {
+		}{{"lifecycle.postStart", container.Lifecycle.PostStart}, {"lifecycle.preStop", container.Lifecycle.PreStop}} {
 			if h.handler != nil {
-				l.handlerHost(at+h.field, h.handler.HTTPGet)
+				c.handlerHost(at+h.field, h.handler.HTTPGet)
 			}
 		}
 	})
 }
 
-func (l *look) handlerHost(at string, get *spec.HTTPGetAction) {
+func (c *check) handlerHost(at string, get *spec.HTTPGetAction) {
 	if get != nil && get.Host != "" {
-		l.refuse(at+".httpGet.host", strconv.Quote(get.Host), `"" or nothing`)
+		c.deny(at+".httpGet.host", strconv.Quote(get.Host), "must be empty or unset")
 	}
 }
 
 const (
 	runtimeDefault = "RuntimeDefault"
 	localhost      = "Localhost"
-	// appArmorAnnotation is how AppArmor profiles were named before they had a field. It has no effect here, and the standards
-	// look at it still.
+	// appArmorAnnotation is the prefix of the annotation that the field appArmorProfile replaced. It has no effect here, but
+	// the standards still check it.
 	appArmorAnnotation = "container.apparmor.security.beta.kubernetes.io/"
 )
 
@@ -209,62 +214,62 @@ func confined(p *spec.SecurityProfile) bool {
 	return p != nil && (p.Type == runtimeDefault || p.Type == localhost)
 }
 
-// profile refuses a profile that is set and does not confine.
-func (l *look) profile(field string, p *spec.SecurityProfile) {
+// profile denies a profile that is set and does not confine the container.
+func (c *check) profile(field string, p *spec.SecurityProfile) {
 	if p != nil && !confined(p) {
-		l.refuse(field+".type", strconv.Quote(p.Type), either([]string{runtimeDefault, localhost}))
+		c.deny(field+".type", strconv.Quote(p.Type), "must be RuntimeDefault or Localhost")
 	}
 }
 
-func (l *look) appArmor() {
-	l.profile("securityContext.appArmorProfile", l.podContext().AppArmorProfile)
-	l.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
-		l.profile(at+"securityContext.appArmorProfile", s.AppArmorProfile)
+func (c *check) appArmor() {
+	c.profile("securityContext.appArmorProfile", c.podContext().AppArmorProfile)
+	c.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
+		c.profile(at+"securityContext.appArmorProfile", s.AppArmorProfile)
 	})
-	for _, name := range slices.Sorted(maps.Keys(l.pod.Annotations)) {
-		value := l.pod.Annotations[name]
+	for _, name := range slices.Sorted(maps.Keys(c.pod.Annotations)) {
+		value := c.pod.Annotations[name]
 		if strings.HasPrefix(name, appArmorAnnotation) && value != "" && value != "runtime/default" && !strings.HasPrefix(value, "localhost/") {
-			l.refuse("annotations."+name, strconv.Quote(value), `"runtime/default", or "localhost/" and a name`)
+			c.deny("annotations."+name, strconv.Quote(value), "must be runtime/default or localhost/<profile>")
 		}
 	}
 }
 
-func (l *look) procMountOfMachine() {
-	if !l.ownUsers() {
-		l.procMount()
+func (c *check) baselineProcMount() {
+	if !c.userNamespace() {
+		c.procMount()
 	}
 }
 
-func (l *look) procMount() {
-	l.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
+func (c *check) procMount() {
+	c.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
 		if s.ProcMount != "" && s.ProcMount != "Default" {
-			l.refuse(at+"securityContext.procMount", strconv.Quote(s.ProcMount), `"Default" or nothing`)
+			c.deny(at+"securityContext.procMount", strconv.Quote(s.ProcMount), "must be Default or unset")
 		}
 	})
 }
 
-func (l *look) seccomp() {
-	l.profile("securityContext.seccompProfile", l.podContext().SeccompProfile)
-	l.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
-		l.profile(at+"securityContext.seccompProfile", s.SeccompProfile)
+func (c *check) seccomp() {
+	c.profile("securityContext.seccompProfile", c.podContext().SeccompProfile)
+	c.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
+		c.profile(at+"securityContext.seccompProfile", s.SeccompProfile)
 	})
 }
 
-// seccompSet asks for a profile in writing, though the default here is one that the standards allow: the pod is to be as safe
-// elsewhere.
-func (l *look) seccompSet() {
-	l.seccomp()
-	if l.podContext().SeccompProfile != nil { // refused above, or good for all
+// restrictedSeccomp requires an explicit profile, although the default of Podstead is RuntimeDefault: the
+// standards require the same security of the pod elsewhere.
+func (c *check) restrictedSeccomp() {
+	c.seccomp()
+	if c.podContext().SeccompProfile != nil { // checked above, and inherited by all containers
 		return
 	}
-	l.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
+	c.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
 		if s.SeccompProfile == nil {
-			l.refuse(at+"securityContext.seccompProfile", "nothing, nor in the pod", `type = "RuntimeDefault" or "Localhost" in one of them`)
+			c.deny(at+"securityContext.seccompProfile", "", "must be set in the pod or the container, with type RuntimeDefault or Localhost")
 		}
 	})
 }
 
-// standardSysctls are the kernel parameters that the standards let pods set, by these spellings.
+// standardSysctls are the sysctls that the standards allow, in this spelling only.
 var standardSysctls = []string{
 	"kernel.shm_rmid_forced", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports", "net.ipv4.ip_unprivileged_port_start",
 	"net.ipv4.ping_group_range", "net.ipv4.tcp_fin_timeout", "net.ipv4.tcp_keepalive_intvl", "net.ipv4.tcp_keepalive_probes",
@@ -272,64 +277,64 @@ var standardSysctls = []string{
 	"net.ipv4.tcp_syncookies", "net.ipv4.tcp_wmem",
 }
 
-func (l *look) safeSysctls() {
-	list := l.podContext().Sysctls
+func (c *check) sysctlNames() {
+	list := c.podContext().Sysctls
 	for i := range list {
 		if name := list[i].Name; !slices.Contains(standardSysctls, name) {
-			l.refuse(fmt.Sprintf("securityContext.sysctls[%d].name", i), strconv.Quote(name), either(standardSysctls))
+			c.deny(fmt.Sprintf("securityContext.sysctls[%d].name", i), strconv.Quote(name), "must be "+oneOf(standardSysctls))
 		}
 	}
 }
 
-func (l *look) escalation() {
-	l.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
+func (c *check) escalation() {
+	c.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
 		if s.AllowPrivilegeEscalation == nil || *s.AllowPrivilegeEscalation {
-			l.refuse(at+"securityContext.allowPrivilegeEscalation", written(s.AllowPrivilegeEscalation), "false")
+			c.deny(at+"securityContext.allowPrivilegeEscalation", formatBool(s.AllowPrivilegeEscalation), "must be false")
 		}
 	})
 }
 
-func (l *look) nonRoot() {
-	if l.ownUsers() {
+func (c *check) nonRoot() {
+	if c.userNamespace() {
 		return
 	}
-	pod := l.podContext().RunAsNonRoot
+	pod := c.podContext().RunAsNonRoot
 	if pod != nil && !*pod {
-		l.refuse("securityContext.runAsNonRoot", "false", "true")
+		c.deny("securityContext.runAsNonRoot", "false", "must be true")
 	}
-	l.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
+	c.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) {
 		switch own := s.RunAsNonRoot; {
 		case own != nil && !*own:
-			l.refuse(at+"securityContext.runAsNonRoot", "false", "true")
+			c.deny(at+"securityContext.runAsNonRoot", "false", "must be true")
 		case own == nil && pod == nil:
-			l.refuse(at+"securityContext.runAsNonRoot", "nothing, nor in the pod", "true in one of them")
+			c.deny(at+"securityContext.runAsNonRoot", "", "must be true in the pod or the container")
 		}
 	})
 }
 
-func (l *look) nonRootUser() {
-	if l.ownUsers() {
+func (c *check) nonRootUser() {
+	if c.userNamespace() {
 		return
 	}
 	root := func(field string, user *int64) {
 		if user != nil && *user == 0 {
-			l.refuse(field+".runAsUser", "0", "another user or nothing")
+			c.deny(field+".runAsUser", "0", "must not be 0")
 		}
 	}
-	root("securityContext", l.podContext().RunAsUser)
-	l.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) { root(at+"securityContext", s.RunAsUser) })
+	root("securityContext", c.podContext().RunAsUser)
+	c.containers(func(at string, _ *spec.Container, s *spec.SecurityContext) { root(at+"securityContext", s.RunAsUser) })
 }
 
 func isTrue(b *bool) bool { return b != nil && *b }
 
-func written(b *bool) string {
+func formatBool(b *bool) string {
 	if b == nil {
-		return "nothing"
+		return ""
 	}
 	return strconv.FormatBool(*b)
 }
 
-func either(values []string) string {
+func oneOf(values []string) string {
 	if len(values) == 1 {
 		return strconv.Quote(values[0])
 	}

@@ -13,8 +13,8 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// theirs are the library's checks by control and level; "" stands for those of which a pod file has no field.
-var theirs = map[standards.CheckID]string{
+// upstreamChecks maps the checks of k8s.io/pod-security-admission to controls; "" means that pod files have no such field.
+var upstreamChecks = map[standards.CheckID]string{
 	"hostNamespaces":             "Host Namespaces",
 	"privileged":                 "Privileged Containers",
 	"capabilities_baseline":      "Capabilities",
@@ -37,31 +37,31 @@ var theirs = map[standards.CheckID]string{
 	"runAsUser":                 "Running as Non-root user",
 }
 
-// TestAsKubernetesHasIt holds every control against the library that the API server admits pods by, over random pods. A check
-// that the library has and the table has not is a newer version of the standards.
-func TestAsKubernetesHasIt(t *testing.T) {
+// TestPodSecurityMatchesKubernetes compares every control with the library of the API server, for random pods. It fails if a
+// newer version of the standards has additional checks.
+func TestPodSecurityMatchesKubernetes(t *testing.T) {
 	checks := standards.DefaultChecks()
 	ids := map[standards.CheckID]bool{}
 	for _, c := range checks {
 		ids[c.ID] = true
-		if _, known := theirs[c.ID]; !known {
-			t.Errorf("the standards have a check %s", c.ID)
+		if _, known := upstreamChecks[c.ID]; !known {
+			t.Errorf("check %s of the standards is missing", c.ID)
 		}
 	}
-	if len(ids) != len(theirs) {
-		t.Errorf("the standards have %d checks, not %d", len(ids), len(theirs))
+	if len(ids) != len(upstreamChecks) {
+		t.Errorf("the standards have %d checks, the table has %d", len(ids), len(upstreamChecks))
 	}
-	seen := map[string]int{} // how often each control refused: none may be left out
+	seen := map[string]int{} // violations of each control: every control must be exercised
 	rapid.Check(t, func(t *rapid.T) {
 		pod := drawPod(t)
-		meta, theirPod := toKubernetes(t, pod)
+		meta, upstreamPod := toKubernetes(t, pod)
 		for _, level := range []Level{Baseline, Restricted} {
-			want := refusedByKubernetes(checks, level, meta, theirPod)
+			want := deniedByKubernetes(checks, level, meta, upstreamPod)
 			for _, c := range controls {
 				r := &review{pod: pod}
 				c.run(r, level)
 				if got := len(r.refusals) > 0; got != want[c.title] {
-					t.Fatalf("%s, %s: refused %v, by Kubernetes %v", level, c.title, got, want[c.title])
+					t.Fatalf("%s, %s: denied %v, by Kubernetes %v", level, c.title, got, want[c.title])
 				}
 				if len(r.refusals) > 0 {
 					seen[c.title]++
@@ -71,13 +71,13 @@ func TestAsKubernetesHasIt(t *testing.T) {
 	})
 	for _, c := range controls {
 		if seen[c.title] == 0 {
-			t.Errorf("%s was never refused: the pods are not random enough", c.title)
+			t.Errorf("%s was never violated: the random pods do not cover it", c.title)
 		}
 	}
 }
 
-// refusedByKubernetes are the controls of the newest version by which a pod is refused.
-func refusedByKubernetes(checks []standards.Check, level Level, meta *metav1.ObjectMeta, pod *corev1.PodSpec) map[string]bool {
+// deniedByKubernetes returns the controls of the newest version that a pod violates.
+func deniedByKubernetes(checks []standards.Check, level Level, meta *metav1.ObjectMeta, pod *corev1.PodSpec) map[string]bool {
 	newest := func(c standards.Check) standards.VersionedCheck { return c.Versions[len(c.Versions)-1] }
 	overridden := map[standards.CheckID]bool{}
 	for _, c := range checks {
@@ -85,19 +85,19 @@ func refusedByKubernetes(checks []standards.Check, level Level, meta *metav1.Obj
 			overridden[id] = overridden[id] || level == Restricted
 		}
 	}
-	refused := map[string]bool{}
+	denied := map[string]bool{}
 	for _, c := range checks {
 		if string(c.Level) == string(Restricted) && level != Restricted || overridden[c.ID] {
 			continue
 		}
 		if !newest(c).CheckPod(meta, pod).Allowed {
-			refused[theirs[c.ID]] = true
+			denied[upstreamChecks[c.ID]] = true
 		}
 	}
-	return refused
+	return denied
 }
 
-// toKubernetes is a pod as Kubernetes has it: the names of the fields are the same.
+// toKubernetes converts a pod to the API type. The field names are the same.
 func toKubernetes(t *rapid.T, pod *spec.Pod) (*metav1.ObjectMeta, *corev1.PodSpec) {
 	text, err := json.Marshal(pod)
 	if err != nil {

@@ -85,7 +85,7 @@ func exitKind(x *Exit) CauseKind {
 
 // causeOfAttempt is why a run stopped or exited, by the facts alone: the events may have been lost or dropped.
 func (b *builder) causeOfAttempt(a *lifecycle.Attempt) *Cause {
-	c := Cause{Container: a.Container, Role: b.role(a.Container), Time: a.StopAsked.Wall.UTC()}
+	c := Cause{Container: a.Container, Role: b.role(a.Container), Time: a.StopRequested.Wall.UTC()}
 	switch a.StopReason {
 	case lifecycle.ReasonLivenessProbe:
 		c.Kind, c.Failures, c.Output = LivenessFailed, a.Probes.Liveness.Count, a.Probes.Liveness.Message
@@ -116,7 +116,7 @@ func (b *builder) causeOfAttempt(a *lifecycle.Attempt) *Cause {
 // stopCause is why the pod is stopped or was.
 func (b *builder) stopCause() *Cause {
 	stop := &b.snapshot.Facts.Stop
-	c := &Cause{Kind: StopRequested, Time: stop.Asked.Wall.UTC(), By: stop.By, Reason: stop.Reason, Message: stop.Message}
+	c := &Cause{Kind: StopRequested, Time: stop.Requested.Wall.UTC(), By: stop.By, Reason: stop.Reason, Message: stop.Message}
 	if !stop.Force && stop.Grace > 0 {
 		c.Grace = stop.Grace.String()
 	}

@@ -88,9 +88,9 @@ func (c *Container) setStage(a *lifecycle.Attempt) {
 		c.Stage, c.StageSince = StageKilled, a.KillSent.Wall.UTC()
 	case !a.StopSent.IsZero():
 		c.Stage, c.StageSince = StageSignalSent, a.StopSent.Wall.UTC()
-	case !a.PreStop.Asked.IsZero() && a.PreStop.Done.IsZero():
-		c.Stage, c.StageSince = StagePreStop, a.PreStop.Asked.Wall.UTC()
-	case a.StopAsked.IsZero():
+	case !a.PreStop.Requested.IsZero() && a.PreStop.Done.IsZero():
+		c.Stage, c.StageSince = StagePreStop, a.PreStop.Requested.Wall.UTC()
+	case a.StopRequested.IsZero():
 		c.Stage = StageWaiting
 	}
 }
@@ -120,7 +120,7 @@ func (b *builder) setWaiting(c *Container, w *lifecycle.Waiting, record *lifecyc
 	newest := &record.Newest
 	c.State = Waiting
 	switch {
-	case b.snapshot.AtRest, newest.Attempt == 0 && lifecycle.Ends(b.snapshot.Pod, b.snapshot.Facts):
+	case b.snapshot.AtRest, newest.Attempt == 0 && lifecycle.Terminating(b.snapshot.Pod, b.snapshot.Facts):
 		c.State, c.Cause = NotStarted, b.exitCause(c, newest)
 	case !newest.Started.IsZero() && newest.Exited.IsZero():
 		c.State = Starting
@@ -132,9 +132,9 @@ func (b *builder) setWaiting(c *Container, w *lifecycle.Waiting, record *lifecyc
 		c.Cause = b.newCause(c, ImageFailed)
 		c.Cause.Image, c.Cause.Reason, c.Cause.Message = b.image(c.Name), record.Pull.Reason, record.Pull.Message
 		c.Cause.Time = record.Pull.Failed.Wall.UTC()
-	case !newest.Refused.IsZero():
+	case !newest.CreateFailed.IsZero():
 		c.Cause = b.newCause(c, CreateFailed)
-		c.Cause.Reason, c.Cause.Message, c.Cause.Time = w.Reason, w.Message, newest.Refused.Wall.UTC()
+		c.Cause.Reason, c.Cause.Message, c.Cause.Time = w.Reason, w.Message, newest.CreateFailed.Wall.UTC()
 	case b.snapshot.Status.Phase == lifecycle.PhaseUnknown:
 		c.Cause = b.engineCause()
 	case b.sandboxCause() != nil:
@@ -182,7 +182,7 @@ func (b *builder) dependency(c *Container) *Cause {
 	}
 	first := b.initBefore(c.Name)
 	if first == "" {
-		first = lifecycle.Ahead(b.snapshot.Pod, b.snapshot.Facts, c.Name)
+		first = lifecycle.StartBlockedBy(b.snapshot.Pod, b.snapshot.Facts, c.Name)
 	}
 	if first == "" {
 		return nil
@@ -194,7 +194,7 @@ func (b *builder) dependency(c *Container) *Cause {
 
 // initBefore is the init container that a container waits for; empty if there is none.
 func (b *builder) initBefore(name string) string {
-	turn := lifecycle.Turn(b.snapshot.Pod, b.snapshot.Facts)
+	turn := lifecycle.NextInitContainer(b.snapshot.Pod, b.snapshot.Facts)
 	for i := range b.snapshot.Pod.InitContainers {
 		switch b.snapshot.Pod.InitContainers[i].Name {
 		case name:
@@ -256,7 +256,7 @@ func (b *builder) failed(a *lifecycle.Attempt) bool {
 	}
 	switch a.StopReason {
 	case "":
-		return a.KillAsked.IsZero() && a.Exit.Reason != lifecycle.ReasonStartError // a start error is in the cause
+		return a.KillRequested.IsZero() && a.Exit.Reason != lifecycle.ReasonStartError // a start error is in the cause
 	case lifecycle.ReasonLivenessProbe, lifecycle.ReasonStartupProbe, lifecycle.ReasonFailedPostStartHook:
 		return true
 	case lifecycle.ReasonStopped:

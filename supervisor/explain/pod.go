@@ -137,13 +137,13 @@ func (b *builder) setPodState(e *Explanation) {
 	case status.Phase == lifecycle.PhaseFailed && stop.Reason != "":
 		e.State, e.Cause = PodFailed, b.stopCause()
 		e.Cause.Earlier = neverStarted(e)
-	case status.Phase == lifecycle.PhaseFailed && !stop.Asked.IsZero() && !b.doneBefore(stop.Asked):
+	case status.Phase == lifecycle.PhaseFailed && !stop.Requested.IsZero() && !b.doneBefore(stop.Requested):
 		e.State, e.Healthy, e.Cause = PodStopped, true, b.stopCause()
 	case status.Phase == lifecycle.PhaseFailed:
 		e.State, e.Cause = PodFailed, culprit(e)
 	case status.Phase == lifecycle.PhaseUnknown:
 		e.State, e.Cause = PodUnknown, b.engineCause()
-	case !stop.Asked.IsZero():
+	case !stop.Requested.IsZero():
 		e.State, e.Cause = PodStopping, b.stopCause()
 	case b.ready():
 		e.State = PodReady
@@ -155,7 +155,7 @@ func (b *builder) setPodState(e *Explanation) {
 
 // doneBefore reports whether the pod's containers had completed or failed before an instant.
 func (b *builder) doneBefore(at lifecycle.Instant) bool {
-	end := lifecycle.WorkEnd(b.snapshot.Pod, &b.snapshot.Facts)
+	end := lifecycle.WorkFinishedAt(b.snapshot.Pod, &b.snapshot.Facts)
 	return !end.IsZero() && end.Before(at)
 }
 
@@ -173,7 +173,7 @@ func (b *builder) condition() lifecycle.Condition {
 
 // engineCause is why the state of the pod is not known.
 func (b *builder) engineCause() *Cause {
-	cause := Cause{Kind: EngineUnavailable, Time: b.snapshot.Facts.Away.Wall.UTC()}
+	cause := Cause{Kind: EngineUnavailable, Time: b.snapshot.Facts.EngineUnavailable.Wall.UTC()}
 	for i := range b.events {
 		if e := &b.events[i]; e.Kind == supervisor.EngineUnavailable {
 			cause.Message = e.Fields["error"]

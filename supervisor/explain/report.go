@@ -41,7 +41,7 @@ func (e *Explanation) reportContainer(b *strings.Builder, c *Container, now time
 		if c.settled() {
 			label = "Last restart"
 		}
-		fmt.Fprintf(b, "  %s: %s\n", label, (&writer{e: e, now: now}).clause(c.Cause, "it"))
+		fmt.Fprintf(b, "  %s: %s\n", label, capital((&writer{e: e, now: now}).clause(c.Cause, "it")))
 	}
 	for _, line := range c.evidence(now) {
 		fmt.Fprintln(b, "  "+line)
@@ -50,7 +50,7 @@ func (e *Explanation) reportContainer(b *strings.Builder, c *Container, now time
 		fmt.Fprintln(b, "  Earlier restarts:")
 		for _, r := range c.Runs[:n] {
 			if r.Cause != nil {
-				fmt.Fprintf(b, "    %s  %s\n", clock(r.Cause.Time, now), (&writer{e: e, now: now}).clause(r.Cause, "it"))
+				fmt.Fprintf(b, "    %s  %s\n", clock(r.Cause.Time, now), capital((&writer{e: e, now: now}).clause(r.Cause, "it")))
 			}
 		}
 	}
@@ -59,7 +59,7 @@ func (e *Explanation) reportContainer(b *strings.Builder, c *Container, now time
 // showsCause reports whether the cause of a container has a line of its own: it is neither the root cause, which the first line has, nor
 // the last exit, which the evidence has.
 func (e *Explanation) showsCause(c *Container) bool {
-	if c.Cause == nil || hidden[c.Cause.Kind] || c.State == Completed && c.Restarts == 0 || c.State == Deleted {
+	if c.Cause == nil || hidden[c.Cause.Kind] || c.State == Completed && c.Cause.Kind == Exited || c.State == Deleted {
 		return false
 	}
 	if c.Evidence != nil && (c.Cause.Kind == Exited || c.Cause.Kind == OOMKilled) {

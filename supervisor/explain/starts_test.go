@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 func TestStarts(t *testing.T) {
@@ -28,7 +28,7 @@ func TestStarts(t *testing.T) {
 			w.fails.Store(nil)
 			other := pod(forever)
 			other.Name = "other"
-			if _, err := w.Add(other, supervisor.Owner{By: "test"}); err != nil {
+			if _, err := w.Add(other, state.Owner{By: "test"}); err != nil {
 				w.t.Fatal(err)
 			}
 			time.Sleep(25 * time.Second) // the next pull would be after 70 s
@@ -55,7 +55,7 @@ func TestStarts(t *testing.T) {
 		}},
 		{"create-container-config-error", pod(forever), func(w *world) {
 			w.fails.Store(&failure{"StartContainer", lifecycle.Failure{
-				Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateConfigError, Message: "no config map \"shop\"",
+				Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateConfigError, Message: "no config map \"shop\"",
 			}})
 			w.add()
 			time.Sleep(15 * time.Second)

@@ -19,6 +19,7 @@ import (
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/explain"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // world is a supervisor on an engine in memory, in a bubble.
@@ -76,7 +77,7 @@ func (w *world) now() lifecycle.Instant {
 }
 
 func (w *world) start() {
-	store, err := supervisor.NewDirStore(filepath.Join(w.dir, "pods"))
+	store, err := state.NewDir(filepath.Join(w.dir, "pods"))
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func (w *world) start() {
 }
 
 func (w *world) add() {
-	if _, err := w.Add(w.pod, supervisor.Owner{By: "test"}); err != nil {
+	if _, err := w.Add(w.pod, state.Owner{By: "test"}); err != nil {
 		w.t.Fatal(err)
 	}
 }

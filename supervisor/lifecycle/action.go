@@ -5,37 +5,39 @@ import (
 	"time"
 )
 
-// Action is something to be done in the world. It is a comparable value. It ends in exactly one event, and may be
-// carried out again after a crash: whoever carries it out adopts what it finds.
+// Action is one operation to carry out. It is a comparable value. Every action has exactly one outcome event. It may be carried
+// out again after a crash, so its implementation must adopt what already exists.
 type Action interface {
-	// issued folds in that the action was handed out.
+	// issued folds in that the action was issued.
 	issued(f *Facts, at Instant)
-	// failed folds in that it did not succeed.
+	// failed folds in that the action failed.
 	failed(f *Facts, why Failure, at Instant)
 }
 
-// FailureKind says what is to be done about a failure.
+// FailureKind classifies a failure by how it is handled.
 type FailureKind string
 
 const (
-	// FailureRetry is a failed attempt: it backs off and is tried again.
+	// FailureRetry is a failed attempt. It is retried with back-off.
 	FailureRetry FailureKind = ""
-	// FailureUnavailable is the absence of the engine: it counts as no failure, and is looked at again soon.
+	// FailureUnavailable means that the container engine is unavailable. It does not count as a failed attempt and is retried
+	// after a second.
 	FailureUnavailable FailureKind = "Unavailable"
-	// FailureRefused is a container that could not be created, so that it left no record and was no run.
-	FailureRefused FailureKind = "Refused"
-	// FailureGone is something that the action speaks of and that is not there.
-	FailureGone FailureKind = "Gone"
+	// FailureNotCreated means that the container could not be created. The engine has no record of it, and it does not count as
+	// a run.
+	FailureNotCreated FailureKind = "NotCreated"
+	// FailureNotFound means that the object of the action does not exist.
+	FailureNotFound FailureKind = "NotFound"
 )
 
-// Failure is why an action did not succeed, classified by what is to be done about it.
+// Failure is the error of an action, classified by how it is handled.
 type Failure struct {
 	Kind    FailureKind `json:"kind,omitempty"`
-	Reason  Reason      `json:"reason,omitempty"` // the kubelet's word, shown in the container's state
+	Reason  Reason      `json:"reason,omitempty"` // the kubelet's reason, shown in the container's state
 	Message string      `json:"message,omitempty"`
 }
 
-// Error makes a Failure an error, so that the edge that knows can classify it once.
+// Error implements error, so that the runtime classifies an error once, where it occurs.
 func (f Failure) Error() string {
 	if f.Reason == "" {
 		return f.Message
@@ -43,7 +45,7 @@ func (f Failure) Error() string {
 	return string(f.Reason) + ": " + f.Message
 }
 
-// StartSandbox makes the pod's sandbox and opens a round.
+// StartSandbox creates the pod's sandbox and opens a round.
 type StartSandbox struct {
 	Sandbox int
 	Round   int
@@ -51,8 +53,8 @@ type StartSandbox struct {
 
 func (a StartSandbox) issued(f *Facts, at Instant) {
 	f.Round = a.Round
-	next := Sandbox{N: a.Sandbox, Asked: at}
-	if s := &f.Sandbox; s.Failures > 0 { // it is tried again for the same reason
+	next := Sandbox{N: a.Sandbox, Requested: at}
+	if s := &f.Sandbox; s.Failures > 0 { // a retry keeps the reason of the failures
 		next.Failures, next.Reason, next.Message = s.Failures, s.Reason, s.Message
 	}
 	f.Sandbox = next
@@ -74,12 +76,12 @@ func (a StartSandbox) failed(f *Facts, why Failure, at Instant) {
 	}
 }
 
-// RemoveSandbox takes the sandbox away, whatever is left of it.
+// RemoveSandbox removes the sandbox and what is left of it.
 type RemoveSandbox struct{ Sandbox int }
 
 func (a RemoveSandbox) issued(f *Facts, at Instant) {
 	if f.Sandbox.N == a.Sandbox {
-		f.Sandbox.Removal = Removal{Asked: at}
+		f.Sandbox.Removal = Removal{Requested: at}
 	}
 }
 
@@ -90,16 +92,16 @@ func (a RemoveSandbox) failed(f *Facts, why Failure, at Instant) {
 	}
 }
 
-// PullImage makes a container's image available by its policy, before a run of it.
+// PullImage makes a container's image available according to its pull policy, before a run of the container.
 type PullImage struct {
 	Container string
-	For       int // the attempt that it is made for
-	Level     int // the backoff level that a failure leads to
+	For       int // number of the attempt that needs the image
+	Level     int // back-off level after a failure
 }
 
 func (a PullImage) issued(f *Facts, at Instant) {
 	c := f.Containers[a.Container]
-	next := Pull{For: a.For, Asked: at, Next: a.Level, Failed: c.Pull.Failed, Level: c.Pull.Level}
+	next := Pull{For: a.For, Requested: at, Next: a.Level, Failed: c.Pull.Failed, Level: c.Pull.Level}
 	if c.Pull.For == a.For {
 		next.Reason, next.Message = c.Pull.Reason, c.Pull.Message
 	}
@@ -110,8 +112,8 @@ func (a PullImage) issued(f *Facts, at Instant) {
 func (a PullImage) failed(f *Facts, why Failure, at Instant) {
 	f.updatePull(a.Container, a.For, func(p *Pull) {
 		switch {
-		case !p.Cancelled.IsZero(): // no failure of the image
-			p.For, p.Asked = 0, Instant{}
+		case !p.Cancelled.IsZero(): // cancelled, not failed
+			p.For, p.Requested = 0, Instant{}
 			return
 		case why.Kind == FailureUnavailable:
 			p.Retry = at
@@ -121,11 +123,11 @@ func (a PullImage) failed(f *Facts, why Failure, at Instant) {
 	})
 }
 
-// FindImage looks whether the image of a container has come without it, while its next pull waits. No registry is asked. It
-// ends in [ImagePulled], or fails where the image is not here, or has to be pulled by its policy.
+// FindImage checks whether the image of a container has become available locally while the next pull is backing off. It does not
+// contact a registry. It ends in [ImagePulled], or fails if the image is not present or its pull policy requires a pull.
 type FindImage struct {
 	Container string
-	For       int // the attempt that it is looked for
+	For       int // number of the attempt that needs the image
 }
 
 func (a FindImage) issued(f *Facts, at Instant) {
@@ -133,13 +135,13 @@ func (a FindImage) issued(f *Facts, at Instant) {
 	if c.Pull.For != a.For {
 		c.Pull = Pull{For: a.For, Failed: c.Pull.Failed, Level: c.Pull.Level}
 	}
-	c.Pull.Looked = at
+	c.Pull.Checked = at
 	f.Containers[a.Container] = c
 }
 
 func (FindImage) failed(*Facts, Failure, Instant) {}
 
-// CancelPull ends a running [PullImage] early; the pull's own outcome is the only event that follows.
+// CancelPull cancels a running [PullImage]. Its only outcome is that of the pull.
 type CancelPull struct {
 	Container string
 	For       int
@@ -155,13 +157,13 @@ func (CancelPull) failed(*Facts, Failure, Instant) {}
 type StartContainer struct {
 	Ref
 	Sandbox  int
-	Restarts int // the restartCount of this run
-	Backoff  int // the backoff level that granting it leads to
+	Restarts int // restartCount of this run
+	Backoff  int // back-off level after this start; 0 leaves the level unchanged
 }
 
 func (a StartContainer) issued(f *Facts, at Instant) {
 	c := f.Containers[a.Container]
-	if c.Newest.Ref == a.Ref { // the engine was away: asked again
+	if c.Newest.Ref == a.Ref { // retried because the engine was unavailable
 		c.Newest.Retry = Instant{}
 		f.Containers[a.Container] = c
 		return
@@ -172,8 +174,8 @@ func (a StartContainer) issued(f *Facts, at Instant) {
 	if a.Backoff > 0 {
 		c.Backoff = Backoff{Level: a.Backoff, Granted: at}
 	}
-	next := Attempt{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts, Asked: at}
-	if !c.Newest.Refused.IsZero() && c.Newest.Round == a.Round { // it is tried again for the same reason
+	next := Attempt{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts, Requested: at}
+	if !c.Newest.CreateFailed.IsZero() && c.Newest.Round == a.Round { // a retry keeps the reason of the failure
 		next.Exit = c.Newest.Exit
 	}
 	c.Newest = next
@@ -186,81 +188,91 @@ func (a StartContainer) failed(f *Facts, why Failure, at Instant) {
 		case !r.live() || !r.Started.IsZero():
 		case why.Kind == FailureUnavailable:
 			r.Retry = at
-		case why.Kind == FailureRefused:
-			r.Refused, r.Exit = at, Exit{Reason: cmp.Or(why.Reason, ReasonCreateContainerError), Message: why.Message}
+		case why.Kind == FailureNotCreated:
+			r.CreateFailed, r.Exit = at, Exit{Reason: cmp.Or(why.Reason, ReasonCreateContainerError), Message: why.Message}
 		default:
 			r.Exited, r.Exit = at, Exit{Code: 128, Reason: ReasonStartError, Message: why.Message}
 		}
 	})
 }
 
-// StopContainer sends a running container its stop signal: lifecycle.stopSignal, else the image's, else SIGTERM.
+// StopContainer sends the stop signal to a running container: lifecycle.stopSignal, else the image's stop signal, else SIGTERM.
 type StopContainer struct {
 	Ref
-	Grace  time.Duration // from now to SIGKILL
+	Grace  time.Duration // from the stop signal to SIGKILL
 	Reason Reason
 }
 
 func (a StopContainer) issued(f *Facts, at Instant) {
 	f.update(a.Ref, func(r *Attempt) {
-		if r.StopAsked.IsZero() {
-			r.StopAsked, r.StopGrace = at, a.Grace
-			r.stopFor(a.Reason)
+		if r.StopRequested.IsZero() {
+			r.StopRequested, r.StopGrace = at, a.Grace
+			r.setStopReason(a.Reason)
 		}
-		r.Unsent = Instant{}
+		r.SignalFailed = Instant{}
 	})
 }
 
-func (a StopContainer) failed(f *Facts, why Failure, at Instant) { unsent(f, a.Ref, why, at) }
+func (a StopContainer) failed(f *Facts, why Failure, at Instant) { signalFailed(f, a.Ref, why, at) }
 
-// KillContainer sends SIGKILL to a container and all that it started.
+// KillContainer sends SIGKILL to all processes of a container.
 type KillContainer struct{ Ref }
 
 func (a KillContainer) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r *Attempt) { r.KillAsked, r.Unsent = at, Instant{} })
+	f.update(a.Ref, func(r *Attempt) { r.KillRequested, r.SignalFailed = at, Instant{} })
 }
 
-func (a KillContainer) failed(f *Facts, why Failure, at Instant) { unsent(f, a.Ref, why, at) }
+func (a KillContainer) failed(f *Facts, why Failure, at Instant) { signalFailed(f, a.Ref, why, at) }
 
-// unsent folds in that a signal could not be sent; where that is so because nothing is there to signal, the run is over.
-func unsent(f *Facts, ref Ref, why Failure, at Instant) {
+// signalFailed folds in that a signal could not be sent. If the process does not exist, the run has terminated.
+func signalFailed(f *Facts, ref Ref, why Failure, at Instant) {
 	f.update(ref, func(r *Attempt) {
 		switch {
 		case !r.live():
-		case why.Kind == FailureGone:
+		case why.Kind == FailureNotFound:
 			r.Exited, r.Exit = at, Exit{Code: 137, Reason: ReasonStatusUnknown, Message: why.Message}
 		default:
-			r.Unsent = at
+			r.SignalFailed = at
 		}
 	})
 }
 
-// RemoveContainer takes away what a run that is over has left: its record, its writable layer, its log.
+// RemoveContainer removes a terminated run: its record, its writable layer and its log.
 type RemoveContainer struct{ Ref }
 
 func (a RemoveContainer) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r *Attempt) { r.Removal = Removal{Asked: at} })
+	f.update(a.Ref, func(r *Attempt) { r.Removal = Removal{Requested: at} })
 }
 
 func (a RemoveContainer) failed(f *Facts, _ Failure, at Instant) {
 	f.update(a.Ref, func(r *Attempt) { r.Removal.fail(at) })
 }
 
-// RemovePod takes away all that is left of a pod that has ended: containers, volumes of its own, logs.
+// RemovePod removes everything that is left of a terminated pod: containers, pod-local volumes, logs.
 type RemovePod struct{}
 
-func (RemovePod) issued(f *Facts, at Instant) { f.Removal = Removal{Asked: at} }
+func (RemovePod) issued(f *Facts, at Instant) { f.Removal = Removal{Requested: at} }
 
 func (RemovePod) failed(f *Facts, _ Failure, at Instant) { f.Removal.fail(at) }
 
-// fail notes that the removal has to be tried again.
+// fail records that the removal must be retried.
 func (r *Removal) fail(at Instant) {
 	if r.Done.IsZero() {
 		r.Failed = at
 	}
 }
 
-// pending reports whether a removal was asked for and has no outcome yet.
+// pending reports whether the removal was requested and has no outcome yet.
 func (r *Removal) pending() bool {
-	return !r.Asked.IsZero() && r.Failed.IsZero() && r.Done.IsZero()
+	return !r.Requested.IsZero() && r.Failed.IsZero() && r.Done.IsZero()
+}
+
+// RecordOnly reports whether an action only records a decision in the facts. Such an action has no effect outside of the facts
+// and no outcome event.
+func RecordOnly(a Action) bool {
+	switch a.(type) {
+	case StartRound, FailPod, WaitForTurn:
+		return true
+	}
+	return false
 }

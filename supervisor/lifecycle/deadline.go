@@ -1,42 +1,41 @@
 package lifecycle
 
-import (
-	"time"
-)
+import "time"
 
-// deadlineMessage is the kubelet's sentence for a pod that outlived its activeDeadlineSeconds.
+// deadlineMessage is the kubelet's message for a pod that exceeded its activeDeadlineSeconds.
 const deadlineMessage = "Pod was active on the node longer than the specified deadline"
 
-// EndPod ends the pod as failed, with the grace period of its own (activeDeadlineSeconds, contract 7.5). One that is asked to
-// end already keeps the grace period that it has. It has no effect outside of the facts: see [Noted].
-type EndPod struct {
+// FailPod terminates the pod as Failed within its grace period (activeDeadlineSeconds, contract 7.5). A pod that is stopping
+// keeps its grace period. See [RecordOnly].
+type FailPod struct {
 	Reason  Reason
 	Message string
 	Grace   time.Duration
 }
 
-func (a EndPod) issued(f *Facts, at Instant) {
-	if f.Stop.Asked.IsZero() {
+func (a FailPod) issued(f *Facts, at Instant) {
+	if f.Stop.Requested.IsZero() {
 		f.Stop.within(a.Grace, "activeDeadlineSeconds", at)
 	}
 	f.Stop.Reason, f.Stop.Message = a.Reason, a.Message
 }
 
-func (EndPod) failed(*Facts, Failure, Instant) {}
+func (FailPod) failed(*Facts, Failure, Instant) {}
 
-// expired ends a pod whose time is over, and reports whether it does. The time begins when the pod was accepted, covers
-// pulls and init containers too, and the end of the pod until nothing of it runs (contract 2.1, what overrides the phase).
-func (p *plan) expired() bool {
+// failExpired fails a pod that exceeded its activeDeadlineSeconds, and reports whether it did. The deadline counts from
+// acceptance, includes image pulls and init containers, and applies to a terminating pod until no process is left (contract
+// 2.1).
+func (p *plan) failExpired() bool {
 	limit, stop := p.pod.ActiveDeadlineSeconds, &p.facts.Stop
 	if limit == nil || stop.Reason != "" {
 		return false
 	}
-	if Ends(p.pod, *p.facts) && !p.facts.anyLive() {
+	if Terminating(p.pod, *p.facts) && !p.facts.anyLive() {
 		return false
 	}
 	if !p.due(p.facts.Accepted.Add(limit.Duration())) {
 		return false
 	}
-	p.do(EndPod{Reason: ReasonDeadlineExceeded, Message: deadlineMessage, Grace: EffectiveGrace(p.pod, nil).Period})
+	p.do(FailPod{Reason: ReasonDeadlineExceeded, Message: deadlineMessage, Grace: EffectiveGrace(p.pod, nil).Period})
 	return true
 }

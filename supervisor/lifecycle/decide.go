@@ -2,66 +2,51 @@ package lifecycle
 
 import (
 	"slices"
-	"time"
 
 	"github.com/podstead/podstead/spec"
 )
 
-// The fixed delays of the contract; what a pod file can set is in [spec.Backoff].
-const (
-	// retryDelay is how long what failed for a reason of its own waits to be tried again (the kubelet's backOffPeriod,
-	// without its jitter).
-	retryDelay = 10 * time.Second
-	// unavailableDelay is how long to wait before an engine that was away is asked again.
-	unavailableDelay = time.Second
-	// sandboxPace is the least time from one start of a sandbox to the next (the pace of the kubelet's relist), so that
-	// one which is lost at once is not made again without end; and from one round that begins in place to the next.
-	sandboxPace = time.Second
-	// killRepeat is how long a killed process may go on before it is killed again.
-	killRepeat = 10 * time.Second
-)
-
-// Decision is what [Decide] found. It says nothing of the status: see [StatusOf].
+// Decision is the result of [Decide]. It does not contain the status: see [StatusOf].
 type Decision struct {
-	Actions []Action     // to be done now, in this order
-	Probes  []ProbeOrder // which probes are to be on, and no others
-	Wake    Instant      // when to decide again if nothing happens before; zero: only an event changes anything
-	Gone    bool         // nothing of the pod is left, and nothing will ever happen to it again
+	Actions []Action     // to be carried out now, in this order
+	Probes  []ProbeOrder // the probes that must run, and no others
+	Wake    Instant      // when to decide again if no event arrives before; zero: only an event can change the decision
+	Removed bool         // everything of the pod is removed; no further decision is needed
 }
 
-// Decide says what a pod needs now. It is pure: the same arguments give the same answer. Every action in the answer is
-// to be folded in as [Issued] before the next call, or it is given again.
+// Decide returns what the pod needs now. It is a pure function. Fold in every returned action as [Issued] before the next call,
+// or it is returned again.
 func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 	p := plan{pod: pod, facts: &f, now: now}
 	if !f.Removal.Done.IsZero() {
-		p.decision.Gone = true
+		p.decision.Removed = true
 		return p.decision
 	}
-	p.tidy() // before a start, which forgets the run that is reaped
+	p.cleanUp() // before a start, which drops the run that is removed here
 	switch {
-	case p.expired():
-	case !f.Stop.Asked.IsZero():
-		p.end(ReasonStopped)
+	case p.failExpired():
+	case !f.Stop.Requested.IsZero():
+		p.terminate(ReasonStopped)
 	case finished(pod, &f):
-		p.end(ReasonPodFinished)
+		p.terminate(ReasonPodFinished)
 	case p.restartAll():
 	default:
 		if !p.sandbox() {
 			break
 		}
-		p.ephemerals()
-		if p.inits() {
-			p.apps()
+		p.ephemeralContainers()
+		if p.initContainers() {
+			p.appContainers()
 		}
 	}
 	p.probes()
-	if !f.Away.IsZero() && !f.unknown(now) && !f.AtRest() {
-		p.due(f.Away.Add(awayLimit + 1)) // the status will say so
+	if !f.EngineUnavailable.IsZero() && !f.phaseUnknown(now) && !f.Idle() {
+		p.due(f.EngineUnavailable.Add(unavailableLimit + 1)) // wake up when the phase becomes Unknown
 	}
 	return p.decision
 }
 
-// plan is one decision in the making.
+// plan is a decision under construction.
 type plan struct {
 	pod      *spec.Pod
 	facts    *Facts
@@ -71,7 +56,7 @@ type plan struct {
 
 func (p *plan) do(a Action) { p.decision.Actions = append(p.decision.Actions, a) }
 
-// due reports whether the instant has come; if not, it is a reason to wake.
+// due reports whether the instant has passed. If not, the decision wakes up then.
 func (p *plan) due(t Instant) bool {
 	if p.now.Before(t) {
 		p.decision.Wake = earlier(p.decision.Wake, t)
@@ -80,8 +65,8 @@ func (p *plan) due(t Instant) bool {
 	return true
 }
 
-// sandbox makes sure that there is a sandbox to start containers in, and reports whether there is. One that was lost is
-// taken away first, and before that whatever still runs in it.
+// sandbox ensures that there is a sandbox to start containers in, and reports whether it is ready. Before a lost sandbox is
+// removed, the containers that still run in it are stopped.
 func (p *plan) sandbox() bool {
 	s := &p.facts.Sandbox
 	switch {
@@ -94,27 +79,27 @@ func (p *plan) sandbox() bool {
 		if p.due(s.Failed.Add(unavailableDelay)) {
 			p.do(StartSandbox{Sandbox: s.N, Round: p.facts.Round})
 		}
-	case s.standing():
+	case s.mayExist():
 		if p.removable(&s.Removal) {
 			p.do(RemoveSandbox{Sandbox: s.N})
 		}
 	case !s.Failed.IsZero() && !p.due(s.Failed.Add(sandboxDelay(s))):
-	case s.N > 0 && !p.due(s.Asked.Add(sandboxPace)):
+	case s.N > 0 && !p.due(s.Requested.Add(sandboxPace)):
 	default:
 		p.do(StartSandbox{Sandbox: s.N + 1, Round: p.facts.Round + 1})
 	}
 	return false
 }
 
-// inits brings the init containers forward, one after another, and reports whether all of them have had their turn in this
-// round: an init container that is done, a sidecar that is started. Sidecars whose turn is over are kept running.
-func (p *plan) inits() bool {
-	turn := Turn(p.pod, *p.facts)
+// initContainers starts the init containers, one after another, and reports whether all have passed in this round: init
+// containers completed, sidecars started. It keeps the sidecars that have passed running.
+func (p *plan) initContainers() bool {
+	turn := NextInitContainer(p.pod, *p.facts)
 	for i := range p.pod.InitContainers {
 		c := &p.pod.InitContainers[i]
 		h := p.facts.Containers[c.Name]
 		if c.IsSidecar() || c.Name == turn {
-			p.keep(c, &h)
+			p.ensureRunning(c, &h)
 		}
 		if c.Name == turn {
 			return false
@@ -123,19 +108,21 @@ func (p *plan) inits() bool {
 	return true
 }
 
-// Turn is the init container whose turn it is in this round, for which all behind it wait; empty if all have had theirs.
-func Turn(pod *spec.Pod, f Facts) string {
+// NextInitContainer returns the init container that the following ones wait for in this round; empty if all have passed (the
+// kubelet's findNextInitContainerToRun).
+func NextInitContainer(pod *spec.Pod, f Facts) string {
 	for i := reached(pod, &f); i < len(pod.InitContainers); i++ {
 		c := &pod.InitContainers[i]
-		if a := f.Containers[c.Name].Newest; !passed(c, &a, f.Round) {
+		if a := f.Containers[c.Name].Newest; !initPassed(c, &a, f.Round) {
 			return c.Name
 		}
 	}
 	return ""
 }
 
-// reached is how many init containers are known to have had their turn in this round. Who was asked for proves it for
-// those before, as a record of a finished init container may be gone; an app container proves it for all.
+// reached returns how many init containers are known to have passed in this round. A run of an init container proves it for
+// those before, because the record of a completed init container may have been removed; a run of an app container proves it for
+// all.
 func reached(pod *spec.Pod, f *Facts) int {
 	for i := range pod.Containers {
 		if f.Containers[pod.Containers[i].Name].Newest.Round == f.Round {
@@ -151,58 +138,61 @@ func reached(pod *spec.Pod, f *Facts) int {
 	return newest
 }
 
-// keep looks after a container that is to run: one that lives, or the way to its next run.
-func (p *plan) keep(c *spec.Container, h *Container) {
+// ensureRunning checks a running container, or takes the next step towards its next run.
+func (p *plan) ensureRunning(c *spec.Container, h *Container) {
 	if h.Newest.live() {
-		p.attend(c, &h.Newest)
+		p.checkRunning(c, &h.Newest)
 	} else {
-		p.run(c, h, true)
+		p.startNext(c, h, true)
 	}
 }
 
-// apps brings the app containers forward. The first start of each in a round waits for the outcome of those before it,
-// their postStart hooks included, so that they start in the order of the file; a restart waits for nobody.
-func (p *plan) apps() {
+// appContainers starts the app containers. The first start of each in a round waits for the outcome of the previous ones,
+// postStart hooks included, so that they start in the order of the pod file. Restarts do not wait.
+func (p *plan) appContainers() {
 	blocked := false
 	for i := range p.pod.Containers {
 		c := &p.pod.Containers[i]
 		h := p.facts.Containers[c.Name]
 		a := &h.Newest
-		first := p.facts.first(a)
+		first := p.facts.firstInRound(a)
 		switch {
 		case a.live():
-			p.attend(c, a)
-		case p.facts.counts(a) && !restarts(p.pod, c, a):
+			p.checkRunning(c, a)
+		case p.facts.countsAsTerminated(a) && !shouldRestart(p.pod, c, a):
 		default:
-			p.run(c, &h, !first || !blocked)
+			p.startNext(c, &h, !first || !blocked)
 		}
-		blocked = blocked || p.facts.holdsUp(c) || (first && p.begun(c.Name))
+		blocked = blocked || p.facts.startInProgress(c) || (first && p.planned(c.Name))
 	}
 }
 
-// first reports whether an app container has not run in this round yet, as far as is known.
-func (f *Facts) first(a *Attempt) bool { return a.Round != f.Round || (!a.ran() && a.Refused.IsZero()) }
-
-// holdsUp reports whether the first start of an app container in this round is under way, its image and its postStart hook included.
-func (f *Facts) holdsUp(c *spec.Container) bool {
-	h := f.Containers[c.Name]
-	a := &h.Newest
-	return a.hooking(c) && h.Previous.Round != a.Round || f.first(a) && (a.live() || h.Pull.inFlight())
+// firstInRound reports whether an app container is not known to have run in this round yet.
+func (f *Facts) firstInRound(a *Attempt) bool {
+	return a.Round != f.Round || (!a.ran() && a.CreateFailed.IsZero())
 }
 
-// Ahead is the app container for whose start one that is behind it in the file waits; empty if it waits for none.
-func Ahead(pod *spec.Pod, f Facts, container string) string {
+// startInProgress reports whether the first start of an app container in this round is in progress, including its image pull and
+// its postStart hook.
+func (f *Facts) startInProgress(c *spec.Container) bool {
+	h := f.Containers[c.Name]
+	a := &h.Newest
+	return a.postStartPending(c) && h.Previous.Round != a.Round || f.firstInRound(a) && (a.live() || h.Pull.inFlight())
+}
+
+// StartBlockedBy returns the app container whose start the given one waits for; empty if it waits for none.
+func StartBlockedBy(pod *spec.Pod, f Facts, container string) string {
 	own := slices.IndexFunc(pod.Containers, func(c spec.Container) bool { return c.Name == container })
 	for i := range max(own, 0) {
-		if f.holdsUp(&pod.Containers[i]) {
+		if f.startInProgress(&pod.Containers[i]) {
 			return pod.Containers[i].Name
 		}
 	}
 	return ""
 }
 
-// begun reports whether this very decision pulls the image of a container, or starts it.
-func (p *plan) begun(name string) bool {
+// planned reports whether this decision pulls the image of a container or starts it.
+func (p *plan) planned(name string) bool {
 	for _, a := range p.decision.Actions {
 		switch a := a.(type) {
 		case PullImage:
@@ -218,31 +208,31 @@ func (p *plan) begun(name string) bool {
 	return false
 }
 
-// attend looks after a run that lives: one whose start had no outcome because the engine was away is asked for again, one
-// that has just started gets its postStart hook, and one that has to end does.
-func (p *plan) attend(c *spec.Container, a *Attempt) {
-	switch why := a.doomed(); {
+// checkRunning retries a start that failed because the engine was unavailable, runs the postStart hook of a run that has just
+// started, and stops a run that must stop.
+func (p *plan) checkRunning(c *spec.Container, a *Attempt) {
+	switch why := a.mustStop(); {
 	case why != "":
 		p.stop(c, a, why, true)
 	case a.Started.IsZero():
 		if !a.Retry.IsZero() && p.due(a.Retry.Add(unavailableDelay)) {
 			p.do(StartContainer{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts})
 		}
-	case a.hooking(c):
-		if p.askable(&a.PostStart) {
+	case a.postStartPending(c):
+		if p.hookDue(&a.PostStart) {
 			p.do(RunPostStart{Ref: a.Ref})
 		}
 	}
 }
 
-// askable reports whether a hook is to be asked for: it was not yet, or the engine was away a while ago.
-func (p *plan) askable(h *Hook) bool {
-	return h.Asked.IsZero() || (!h.Retry.IsZero() && p.due(h.Retry.Add(unavailableDelay)))
+// hookDue reports whether a hook must be run: it was not run yet, or its retry is due after the engine was unavailable.
+func (p *plan) hookDue(h *Hook) bool {
+	return h.Requested.IsZero() || (!h.Retry.IsZero() && p.due(h.Retry.Add(unavailableDelay)))
 }
 
-// run brings a container that does not run one step towards its next run: wait out the backoff, have its image, start.
-// Its image may be fetched before it may start.
-func (p *plan) run(c *spec.Container, h *Container, mayStart bool) {
+// startNext takes the next step towards the next run of a container: wait for the back-off, get the image, start. The image may
+// be pulled before mayStart is true.
+func (p *plan) startNext(c *spec.Container, h *Container, mayStart bool) {
 	at, level := restartDue(p.pod, p.facts, c, h)
 	if !p.due(at) {
 		return
@@ -265,7 +255,7 @@ func (p *plan) run(c *spec.Container, h *Container, mayStart bool) {
 	})
 }
 
-// pull asks for the image of the given attempt, unless it is on its way or backs off.
+// pull pulls the image for the given attempt, unless a pull is in progress or backs off.
 func (p *plan) pull(name string, pull *Pull, attempt int) {
 	switch {
 	case pull.inFlight():
@@ -279,10 +269,10 @@ func (p *plan) pull(name string, pull *Pull, attempt int) {
 	p.do(PullImage{Container: name, For: attempt, Level: pullLevel(pull, p.now)})
 }
 
-// find looks for an image whose pull backs off: it may have come with another pod, or from an archive. Only pulls have to wait
-// (contract 4.4).
+// find checks for an image whose pull backs off: another pod may have pulled it, or it was imported from an archive. Only pulls
+// back off (contract 4.4).
 func (p *plan) find(name string, pull *Pull, attempt int) {
-	if pull.For != attempt || p.due(later(pull.Failed, pull.Looked).Add(retryDelay)) {
+	if pull.For != attempt || p.due(later(pull.Failed, pull.Checked).Add(retryDelay)) {
 		p.do(FindImage{Container: name, For: attempt})
 	}
 }

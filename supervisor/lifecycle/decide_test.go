@@ -28,7 +28,7 @@ func (table decisions) check(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			got := lifecycle.Decide(row.pod, fold(row.past), at(row.now))
 			got.Probes = nil // see [TestDecideProbes]
-			want := lifecycle.Decision{Actions: row.want, Gone: row.gone}
+			want := lifecycle.Decision{Actions: row.want, Removed: row.gone}
 			if row.wake > 0 {
 				want.Wake = at(row.wake)
 			}
@@ -145,7 +145,7 @@ func TestDecideSandbox(t *testing.T) {
 		{
 			name: "nor if a run was refused", pod: never,
 			past: history{
-				up(), pulled("app", 1), failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused}), lost(1),
+				up(), pulled("app", 1), failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), lost(1),
 				sandboxRemoved(1),
 			},
 			now: 20, want: do{startSandbox(2)},
@@ -202,7 +202,7 @@ func TestDecideInit(t *testing.T) {
 		{
 			name: "even if the earlier round refused it", pod: always,
 			past: history{
-				up(), tick(10), pulled("init-a", 1), failing(start("init-a", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused}),
+				up(), tick(10), pulled("init-a", 1), failing(start("init-a", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}),
 				round2, pulled("init-a", 2),
 			},
 			now: 11, want: do{lifecycle.StartContainer{Ref: a2, Sandbox: 2}},
@@ -215,81 +215,6 @@ func TestDecideInit(t *testing.T) {
 			name: "one of an earlier round does not", pod: always,
 			past: history{up(), asked("app", 1), started("app", 1), exited("app", 1, 1), tick(10), round2}, now: 11,
 			want: do{pull("init-a", 1, 1)},
-		},
-	}.check(t)
-}
-
-func TestDecideRestart(t *testing.T) {
-	always := podOf(spec.RestartAlways, "app")
-	paced := podOf(spec.RestartAlways, "app")
-	paced.RestartBackoff = &spec.Backoff{InitialSeconds: 3}
-	crashed := history{up(), tick(10), ran("app", 1, 1), tick(20), running("app", 2)}
-	again := history{crashed, exited("app", 2, 0), reap("app", 1)}
-	refused := history{up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused})}
-	decisions{
-		{name: "the first restart is immediate", pod: always, past: history{up(), ran("app", 1, 0)}, now: 1, want: do{pull("app", 2, 1)}},
-		{
-			name: "and leads to level 1", pod: always,
-			past: history{up(), ran("app", 1, 0), pulled("app", 2)}, now: 1, want: do{start("app", 2, 1, 1)},
-		},
-		{name: "the second waits 10 s from the end of the run, whatever its code", pod: always, past: again, now: 29.999, wake: 30},
-		{name: "and no longer", pod: always, past: again, now: 30, want: do{pull("app", 3, 1)}},
-		{
-			name: "and leads to level 2", pod: always,
-			past: history{again, tick(30), pulled("app", 3)}, now: 30, want: do{start("app", 3, 2, 2)},
-		},
-		{
-			name: "a pod can set the delay", pod: paced, past: history{again, tick(23), pulled("app", 3)}, now: 23,
-			want: do{start("app", 3, 2, 2)},
-		},
-		{
-			name: "a run that ended 600 s after it was granted keeps the level", pod: always,
-			past: history{crashed, tick(620), exited("app", 2, 1), reap("app", 1)}, now: 620, wake: 630,
-		},
-		{
-			name: "one that ended later begins anew", pod: always,
-			past: history{crashed, tick(620.001), exited("app", 2, 1), reap("app", 1), pulled("app", 3)}, now: 620.001,
-			want: do{start("app", 3, 2, 1)},
-		},
-		{name: "a refused run is tried again after 10 s", pod: always, past: refused, now: 19.999, wake: 20},
-		{
-			name: "in a new sandbox at once", pod: always,
-			past: history{refused, tick(11), lost(1), sandboxRemoved(1), startSandbox(2), happened(func(t lifecycle.Instant) lifecycle.Event {
-				return lifecycle.SandboxStarted{Sandbox: 2, At: t}
-			})}, now: 11, want: do{pull("app", 2, 1)},
-		},
-		{
-			name: "and counts as no restart", pod: always,
-			past: history{refused, tick(20), pulled("app", 2)}, now: 20, want: do{start("app", 2, 0, 0)},
-		},
-		{
-			name: "OnFailure restarts a failure", pod: podOf(spec.RestartOnFailure, "app"),
-			past: history{up(), ran("app", 1, 1)}, now: 1, want: do{pull("app", 2, 1)},
-		},
-		{
-			name: "and no success", pod: podOf(spec.RestartOnFailure, "app", "other"),
-			past: history{up(), ran("app", 1, 0), running("other", 1)}, now: 1,
-		},
-		{
-			name: "Never restarts nothing", pod: podOf(spec.RestartNever, "app", "other"),
-			past: history{up(), ran("app", 1, 1), running("other", 1)}, now: 1,
-		},
-		{
-			name: "a pod of which nothing is left to run ends", pod: podOf(spec.RestartNever, "app"),
-			past: history{up(), ran("app", 1, 1)}, now: 1, want: do{removeSandbox(1)},
-		},
-		{
-			name: "a start that an absent engine did not answer is asked for again after 1 s", pod: always,
-			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 0), away)}, now: 10.999, wake: 11,
-		},
-		{
-			name: "as the same run, with no claim on the backoff", pod: always,
-			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 1), away)}, now: 11,
-			want: do{start("app", 1, 0, 0)},
-		},
-		{
-			name: "and then waited for", pod: always,
-			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 0), away), start("app", 1, 0, 0)}, now: 20,
 		},
 	}.check(t)
 }
@@ -325,7 +250,7 @@ func TestDecideOrder(t *testing.T) {
 		},
 		{
 			name: "nor for a start that was refused", pod: pod,
-			past: history{up(), tick(10), pulled("b", 1), failing(start("b", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused}), pulled("a", 1)},
+			past: history{up(), tick(10), pulled("b", 1), failing(start("b", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), pulled("a", 1)},
 			now:  10, want: do{start("a", 1, 0, 0)}, wake: 20,
 		},
 		{
@@ -340,61 +265,6 @@ func TestDecideOrder(t *testing.T) {
 		{
 			name: "nor for a restart", pod: pod,
 			past: history{up(), ran("b", 1, 1), pull("b", 2, 1), pulled("a", 1)}, now: 1, want: do{start("a", 1, 0, 0)},
-		},
-	}.check(t)
-}
-
-func TestDecidePull(t *testing.T) {
-	pod := podOf(spec.RestartAlways, "app")
-	const broken, absent = lifecycle.ReasonErrImagePull, lifecycle.ReasonErrImageNeverPull
-	once := history{up(), tick(10), pullFailed("app", 1, 1, broken)}
-	decisions{
-		{name: "a running pull is waited for", pod: pod, past: history{up(), pull("app", 1, 1)}, now: 5000},
-		{name: "a failed one waits 10 s", pod: pod, past: once, now: 19.999, wake: 20},
-		{name: "and leads to level 2", pod: pod, past: once, now: 20, want: do{pull("app", 1, 2)}},
-		{
-			name: "the next waits 20 s", pod: pod,
-			past: history{once, tick(20), pullFailed("app", 1, 2, broken), tick(30), find("app", 1)}, now: 39.999, wake: 40,
-		},
-		{
-			name: "and so on", pod: pod,
-			past: history{once, tick(20), pullFailed("app", 1, 2, broken)}, now: 40, want: do{pull("app", 1, 3)},
-		},
-		{
-			name: "up to 300 s and level 6", pod: pod,
-			past: history{up(), tick(10), pullFailed("app", 1, 6, broken)}, now: 310, want: do{pull("app", 1, 6)},
-		},
-		{
-			name: "and until then", pod: pod,
-			past: history{up(), tick(10), pullFailed("app", 1, 1, broken)}, now: 10, wake: 20,
-		},
-		{name: "600 s after a failure the level holds", pod: pod, past: once, now: 610, want: do{pull("app", 1, 2)}},
-		{name: "later it does not", pod: pod, past: once, now: 610.001, want: do{pull("app", 1, 1)}},
-		{
-			name: "what asks no registry is looked at every 10 s", pod: pod,
-			past: history{up(), tick(10), pullFailed("app", 1, 5, absent)}, now: 10, wake: 20,
-		},
-		{
-			name: "an absent engine is asked again after 1 s", pod: pod,
-			past: history{up(), tick(10), failing(pull("app", 1, 1), away)}, now: 10.999, wake: 11,
-		},
-		{
-			name: "which is no failure", pod: pod,
-			past: history{up(), tick(10), failing(pull("app", 1, 1), away)}, now: 11, want: do{pull("app", 1, 1)},
-		},
-		{
-			name: "every run looks for its image", pod: pod,
-			past: history{up(), ran("app", 1, 1)}, now: 1, want: do{pull("app", 2, 1)},
-		},
-		{
-			name: "a failure of long ago does not delay it", pod: pod,
-			past: history{once, tick(20), running("app", 1), tick(25), exited("app", 1, 1)}, now: 25,
-			want: do{pull("app", 2, 2)},
-		},
-		{
-			name: "a failure before anything ran is the newest run's own", pod: pod,
-			past: history{once, tick(20), pullFailed("app", 1, 2, broken), tick(30), stopped(time.Second)}, now: 30,
-			want: do{removeSandbox(1)},
 		},
 	}.check(t)
 }

@@ -1,18 +1,18 @@
 // Package lifecycle decides what a pod needs.
 //
-// [Facts] is what is known of a pod: times and outcomes, never states. [Facts.Apply] folds one [Event] into them and
-// holds no policy; [Decide] turns pod, facts and the present [Instant] into a [Decision] and holds no memory;
-// [StatusOf] computes what a person is shown. None of them reads a clock, starts a goroutine, logs, or touches the
-// world, so the same arguments give the same answer, and time is a value.
+// [Facts] is what is known about a pod: times and outcomes, never states. [Facts.Apply] folds one [Event] into the facts and
+// makes no decision. [Decide] computes a [Decision] from the pod, the facts and the current [Instant], and keeps no state.
+// [StatusOf] computes the status that users see. All of them are pure functions: they read no clock, start no goroutine, write
+// no log and do no I/O.
 //
-// A pod lives in rounds. The first sandbox opens round 1; the loss of a sandbox (a reboot, a killed shim) opens the
-// next, in which every init container runs again. A run of a container is an [Attempt]; it names its round and its
-// sandbox, and its number never comes back in the life of the pod, so whatever arrives late speaks of an attempt that
-// is over, and changes nothing.
+// The life of a pod is divided into rounds. The first sandbox opens round 1. A new sandbox, after a reboot or a killed shim,
+// opens the next round, in which every init container runs again. So does a restart of all containers, in the same sandbox. A
+// run of a container is an [Attempt]. It refers to its round and its sandbox, and its number is unique within the pod, so a late
+// event refers to an attempt that has terminated and changes nothing.
 //
-// What an action sets in motion ends in exactly one event: a success of its own type, or [ActionFailed]. Until then
-// [Facts.Unresolved] names the action, and after a crash of the supervisor it is carried out again: every effect
-// adopts what it finds.
+// Every action has exactly one outcome event: the event of its success, or [ActionFailed]. Until then [Facts.Unresolved] returns
+// the action. After a crash of the supervisor it is carried out again, so its implementation must adopt what already exists.
 //
-// The rules are the kubelet's (docs/design/lifecycle.md names the sources); the package imports nothing of ours but spec.
+// The rules are those of the kubelet. In comments, "contract 4.1" is a section of docs/design/kubelet-contract.md, and
+// "deviation 5" is a row of docs/design/deviations.md. The package imports no other package of Podstead but spec.
 package lifecycle

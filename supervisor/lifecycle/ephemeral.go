@@ -6,12 +6,12 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// maxEphemeral bounds the ephemeral containers of a pod over its life; their records stay.
+// maxEphemeral is the maximum number of ephemeral containers over the life of a pod. Their records are kept.
 const maxEphemeral = 64
 
-// EphemeralAdded adds an ephemeral container to the pod (v1.EphemeralContainer): it runs once, beside whatever the pod is
-// at, and nothing else depends on it. It has no probes, hooks or policy of its own, and its name is none of the pod's: who
-// adds it knows the pod and has checked that. One that was added before, and the 65th, are not taken in.
+// EphemeralAdded adds an ephemeral container to the pod (v1.EphemeralContainer). It runs once and nothing depends on it. It has
+// no probes, no hooks and no restart policy. The caller must have checked that its name is not used by another container of the
+// pod. A name that was added before and the 65th container are ignored.
 type EphemeralAdded struct {
 	Container spec.Container
 	At        Instant
@@ -23,23 +23,24 @@ func (e EphemeralAdded) apply(f *Facts) {
 	}
 }
 
-// ephemeral reports whether a name is that of an ephemeral container.
+// ephemeral reports whether an ephemeral container has the given name.
 func (f *Facts) ephemeral(name string) bool {
 	return slices.ContainsFunc(f.Ephemeral, func(c spec.Container) bool { return c.Name == name })
 }
 
-// ephemerals starts the ephemeral containers that have not run yet, whatever else is waited for in the sandbox.
-func (p *plan) ephemerals() {
+// ephemeralContainers starts the ephemeral containers that have not run yet. They do not wait for other containers.
+func (p *plan) ephemeralContainers() {
 	for i := range p.facts.Ephemeral {
 		c := &p.facts.Ephemeral[i]
 		if h := p.facts.Containers[c.Name]; h.Newest.live() || !h.Newest.ran() {
-			p.keep(c, &h)
+			p.ensureRunning(c, &h)
 		}
 	}
 }
 
-// stopEphemerals stops what runs of them, and returns how many there are. They have no turn, and nobody waits for them.
-func (p *plan) stopEphemerals(why Reason) int {
+// stopEphemeralContainers stops the ephemeral containers and returns how many are running. They are stopped at once, and no
+// other container waits for them.
+func (p *plan) stopEphemeralContainers(why Reason) int {
 	busy := 0
 	for i := range p.facts.Ephemeral {
 		c := &p.facts.Ephemeral[i]

@@ -19,7 +19,7 @@ func TestDecideEphemeral(t *testing.T) {
 	pod := podOf(always, "init", "app")
 	live := history{up(), ran("init", 1, 0), running("app", 1), debug("d")}
 	rules := with(podOf(never, "side", "app"), own(never, rule(restartAll, "In", 42)))
-	refused := lifecycle.Failure{Kind: lifecycle.FailureRefused}
+	refused := lifecycle.Failure{Kind: lifecycle.FailureNotCreated}
 	finish := func(name string) lifecycle.StopContainer {
 		return lifecycle.StopContainer{Ref: run(name, 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonPodFinished}
 	}
@@ -47,7 +47,7 @@ func TestDecideEphemeral(t *testing.T) {
 		},
 		{
 			name: "4.2 a restart of all containers leaves it alone", pod: rules, past: history{up(), debug("d"), running("d", 1), ran("side", 1, 0), ran("app", 1, 42)}, now: 1,
-			want: do{lifecycle.BeginRound{Round: 2, By: run("app", 1)}},
+			want: do{lifecycle.StartRound{Round: 2, By: run("app", 1)}},
 		},
 	}.check(t)
 }
@@ -65,7 +65,7 @@ func TestStatusEphemeral(t *testing.T) {
 		{"one that never ran waits to the end", podOf(never, "app"), history{up(), ran("app", 1, 0), debug("d")}, 1, "Succeeded; app Completed(0); d ContainerCreating"},
 		{
 			"4.2 a restart of all containers leaves its end as it was", rules,
-			history{up(), debug("d"), ran("d", 1, 3), ran("app", 1, 42), lifecycle.BeginRound{Round: 2, By: run("app", 1)}},
+			history{up(), debug("d"), ran("d", 1, 3), ran("app", 1, 42), lifecycle.StartRound{Round: 2, By: run("app", 1)}},
 			1,
 			"Running; app RestartingAllContainers after RestartingAllContainers(137) +1; d Error(3)",
 		},

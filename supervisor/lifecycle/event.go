@@ -2,13 +2,13 @@ package lifecycle
 
 import "time"
 
-// Event is something that has happened to a pod. Each names what it speaks of, and the instant at which it was seen.
+// Event is something that happened to a pod. It names its object and the instant at which it was observed.
 type Event interface {
-	// apply folds the event into facts that the caller owns.
+	// apply folds the event into f, which the caller owns.
 	apply(f *Facts)
 }
 
-// Issued says that an action was handed out: it may have happened.
+// Issued reports that an action was issued, so it may have been carried out.
 type Issued struct {
 	Action Action
 	At     Instant
@@ -16,7 +16,7 @@ type Issued struct {
 
 func (e Issued) apply(f *Facts) { e.Action.issued(f, e.At) }
 
-// ActionFailed ends an action that did not succeed.
+// ActionFailed is the outcome of an action that failed.
 type ActionFailed struct {
 	Action  Action
 	Failure Failure
@@ -25,10 +25,10 @@ type ActionFailed struct {
 
 func (e ActionFailed) apply(f *Facts) { e.Action.failed(f, e.Failure, e.At) }
 
-// SandboxStarted ends a [StartSandbox]: network, IPC and UTS namespaces are there, and containers can be started.
+// SandboxStarted is the outcome of [StartSandbox]: the network, IPC and UTS namespaces exist, and containers can be started.
 type SandboxStarted struct {
 	Sandbox int
-	IPs     []string // none for a pod without a network of its own
+	IPs     []string // empty for a pod without a pod network
 	At      Instant
 }
 
@@ -39,7 +39,7 @@ func (e SandboxStarted) apply(f *Facts) {
 	}
 }
 
-// SandboxLost says that a sandbox is gone that nobody took away.
+// SandboxLost reports that a sandbox no longer exists although it was not removed.
 type SandboxLost struct {
 	Sandbox int
 	Message string
@@ -47,12 +47,12 @@ type SandboxLost struct {
 }
 
 func (e SandboxLost) apply(f *Facts) {
-	if f.Sandbox.N == e.Sandbox && f.Sandbox.standing() && f.Sandbox.Lost.IsZero() {
+	if f.Sandbox.N == e.Sandbox && f.Sandbox.mayExist() && f.Sandbox.Lost.IsZero() {
 		f.Sandbox.Lost, f.Sandbox.Message = e.At, e.Message
 	}
 }
 
-// SandboxRemoved ends a [RemoveSandbox].
+// SandboxRemoved is the outcome of [RemoveSandbox].
 type SandboxRemoved struct {
 	Sandbox int
 	At      Instant
@@ -64,12 +64,12 @@ func (e SandboxRemoved) apply(f *Facts) {
 	}
 }
 
-// ImagePulled ends a [PullImage] or a [FindImage]: the image is here, unpacked.
+// ImagePulled is the outcome of [PullImage] or [FindImage]: the image is present and unpacked.
 type ImagePulled struct {
 	Container string
-	For       int           // the attempt that it was made for
-	Pulled    bool          // false: it was present already
-	Took      time.Duration // to fetch it, or to find it
+	For       int           // number of the attempt that needs the image
+	Pulled    bool          // false: the image was present already
+	Took      time.Duration // duration of the pull or the check
 	At        Instant
 }
 
@@ -81,13 +81,13 @@ func (e ImagePulled) apply(f *Facts) {
 	}
 }
 
-// ContainerStarted ends a [StartContainer]: the process runs, or has run.
+// ContainerStarted is the outcome of [StartContainer]: the process is running, or has run and exited.
 type ContainerStarted struct {
 	Ref
-	ID      string // the engine's
-	Image   string // the name that the engine resolved
-	ImageID string // its digest
-	// Architecture is that of the image, such as amd64; empty: not known.
+	ID      string // the engine's ID
+	Image   string // the image name that the engine resolved
+	ImageID string // the image digest
+	// Architecture is that of the image, such as amd64. It is empty if unknown.
 	Architecture string
 	At           Instant
 }
@@ -98,12 +98,13 @@ func (e ContainerStarted) apply(f *Facts) {
 			return
 		}
 		a.Started, a.ID, a.Image, a.ImageID, a.Architecture = e.At, e.ID, e.Image, e.ImageID, e.Architecture
-		a.Exit = Exit{} // why it was refused before
+		a.Exit = Exit{} // the reason of an earlier failure to create
 	})
 }
 
-// ContainerExited says that the process of a run has ended, or, with the reasons ContainerStatusUnknown and Unknown,
-// that it is gone and nobody knows how. A run started no later than it ended, though it was seen to later.
+// ContainerExited reports that the process of a run exited. With the reasons ContainerStatusUnknown and Unknown it reports that
+// the process no longer exists and its exit code is unknown. It may arrive before the start is observed; the start time is then
+// corrected to the exit time.
 type ContainerExited struct {
 	Ref
 	Exit Exit
@@ -121,7 +122,7 @@ func (e ContainerExited) apply(f *Facts) {
 	})
 }
 
-// SignalSent ends a [StopContainer] or, with Kill set, a [KillContainer].
+// SignalSent is the outcome of [StopContainer] or, if Kill is set, of [KillContainer].
 type SignalSent struct {
 	Ref
 	Kill bool    `json:"kill,omitempty"`
@@ -138,7 +139,7 @@ func (e SignalSent) apply(f *Facts) {
 	})
 }
 
-// ContainerRemoved ends a [RemoveContainer].
+// ContainerRemoved is the outcome of [RemoveContainer].
 type ContainerRemoved struct {
 	Ref
 	At Instant
@@ -148,13 +149,13 @@ func (e ContainerRemoved) apply(f *Facts) {
 	f.update(e.Ref, func(a *Attempt) { set(&a.Removal.Done, e.At) })
 }
 
-// PodRemoved ends a [RemovePod]: nothing of the pod is left.
+// PodRemoved is the outcome of [RemovePod]: everything of the pod is removed.
 type PodRemoved struct{ At Instant }
 
 func (e PodRemoved) apply(f *Facts) { set(&f.Removal.Done, e.At) }
 
-// StopRequested asks the pod to end. Grace is the effective grace period ([EffectiveGrace]); a later request can
-// shorten what is left of it, never lengthen it.
+// StopRequested requests to stop the pod. Grace is the effective grace period ([EffectiveGrace]). A later request can shorten
+// the remaining period, never extend it.
 type StopRequested struct {
 	Grace  Grace
 	Delete bool
@@ -164,105 +165,30 @@ type StopRequested struct {
 
 func (e StopRequested) apply(f *Facts) {
 	f.Stop.within(e.Grace.Period, e.By, e.At)
-	f.Stop.Wanted = true
+	f.Stop.ByUser = true
 	f.Stop.Force = f.Stop.Force || e.Grace.Force
 	f.Stop.Delete = f.Stop.Delete || e.Delete
 }
 
-// PodEvicted says that the pod has used more than it may, and is to end as failed (the kubelet's local eviction).
+// PodEvicted reports that the pod exceeded a limit and must terminate as Failed (the kubelet's local eviction).
 type PodEvicted struct {
-	Message string // what it has used, and of how much
+	Message string // the resource, its usage and its limit
 	At      Instant
 }
 
 func (e PodEvicted) apply(f *Facts) {
-	if f.Stop.Asked.IsZero() {
+	if f.Stop.Requested.IsZero() {
 		f.Stop.Reason, f.Stop.Message = ReasonEvicted, e.Message
 	}
 	f.Stop.within(evictionGrace, "the supervisor", e.At)
 }
 
-// within ends the pod within a period. What is left of an earlier one is shortened, never lengthened.
+// within sets the deadline of the stop. It can shorten an earlier deadline, never extend it.
 func (s *Stop) within(period time.Duration, by string, at Instant) {
-	if s.Asked.IsZero() {
-		s.Asked, s.By = at, by
+	if s.Requested.IsZero() {
+		s.Requested, s.By = at, by
 	}
 	if end := at.Add(period); s.Deadline.IsZero() || end.Before(s.Deadline) {
 		s.Deadline, s.Grace = end, period
-	}
-}
-
-// Booted says that the machine has been started anew since the facts were saved: sandboxes and processes are gone.
-// Every instant is moved into the present boot as if the machine had not been off, so that a backoff waits for the rest
-// of its delay; but the pod has grown older by what the wall clock says, the only one that went on. That the machine ended what ran
-// is no crash, and delays no restart. Saved is the last instant of the earlier boot that is known.
-type Booted struct {
-	Saved Instant
-	At    Instant
-}
-
-func (e Booted) apply(f *Facts) {
-	f.rebase(func(t *Instant) {
-		if !t.IsZero() {
-			since := min(t.Mono-e.Saved.Mono, 0)
-			*t = Instant{Boot: e.At.Boot, Mono: e.At.Mono + since, Wall: t.Wall}
-		}
-	})
-	if !f.Accepted.IsZero() {
-		f.Accepted.Mono -= max(e.At.Wall.Sub(e.Saved.Wall), 0)
-	}
-	for name, c := range f.Containers {
-		if c.Newest.live() {
-			c.Backoff = Backoff{}
-			c.Newest.Exited, c.Newest.Exit = e.At, Exit{Code: 255, Reason: ReasonUnknown, Message: "the machine was restarted"}
-		}
-		if c.Pull.inFlight() {
-			c.Pull.Asked = Instant{}
-		}
-		f.Containers[name] = c
-	}
-	if f.Sandbox.standing() {
-		set(&f.Sandbox.Lost, e.At)
-		f.Sandbox.Message = "the machine was restarted"
-	}
-}
-
-// rebase moves every instant of the facts.
-func (f *Facts) rebase(move func(*Instant)) {
-	removal := func(r *Removal) { move(&r.Asked); move(&r.Failed); move(&r.Done) }
-	attempt := func(a *Attempt) {
-		for _, t := range []*Instant{
-			&a.Asked, &a.Retry, &a.Started, &a.Refused, &a.EndAsked, &a.StopAsked, &a.StopSent, &a.KillAsked, &a.KillSent, &a.Unsent,
-			&a.Exited,
-		} {
-			move(t)
-		}
-		for _, h := range []*Hook{&a.PostStart, &a.PreStop} {
-			for _, t := range []*Instant{&h.Asked, &h.Retry, &h.Cancelled, &h.Done} {
-				move(t)
-			}
-		}
-		for _, p := range []*Probed{&a.Probes.Startup, &a.Probes.Liveness, &a.Probes.Readiness} {
-			move(&p.At)
-		}
-		removal(&a.Removal)
-	}
-	for _, t := range []*Instant{
-		&f.Accepted, &f.Stop.Asked, &f.Stop.Deadline,
-		&f.Sandbox.Asked, &f.Sandbox.Ready, &f.Sandbox.Lost, &f.Sandbox.Failed, &f.RestartedAt, &f.Away,
-	} {
-		move(t)
-	}
-	removal(&f.Sandbox.Removal)
-	removal(&f.Removal)
-	for name, c := range f.Containers {
-		attempt(&c.Newest)
-		attempt(&c.Previous)
-		for _, t := range []*Instant{
-			&c.Pull.Asked, &c.Pull.Cancelled, &c.Pull.Done, &c.Pull.Failed, &c.Pull.Looked, &c.Pull.Retry, &c.Backoff.Granted,
-		} {
-			move(t)
-		}
-		f.Containers[name] = c
 	}
 }

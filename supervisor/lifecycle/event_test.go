@@ -20,24 +20,24 @@ func TestApply(t *testing.T) {
 		{
 			"a sandbox keeps why it failed", failing(startSandbox(1), oops),
 			func(f lifecycle.Facts) any { return f.Sandbox },
-			lifecycle.Sandbox{N: 1, Asked: at(1), Failed: at(1), Failures: 1, Message: "oops"},
+			lifecycle.Sandbox{N: 1, Requested: at(1), Failed: at(1), Failures: 1, Message: "oops"},
 		},
 		{
 			"and whether that was the engine's absence", failing(startSandbox(1), away),
 			func(f lifecycle.Facts) any { return f.Sandbox },
-			lifecycle.Sandbox{N: 1, Asked: at(1), Failed: at(1), Message: "away", Unavailable: true},
+			lifecycle.Sandbox{N: 1, Requested: at(1), Failed: at(1), Message: "away", Unavailable: true},
 		},
 		{
 			"a sandbox keeps its addresses when it is lost",
 			history{up(), tick(2), lost(1)},
 			func(f lifecycle.Facts) any { return f.Sandbox },
-			lifecycle.Sandbox{N: 1, Asked: at(1), Ready: at(1), Lost: at(2), Message: "killed", IPs: []string{"10.0.0.2", "fd00::2"}},
+			lifecycle.Sandbox{N: 1, Requested: at(1), Ready: at(1), Lost: at(2), Message: "killed", IPs: []string{"10.0.0.2", "fd00::2"}},
 		},
 		{
 			"and why it could not be taken away",
 			history{up(), tick(2), failing(removeSandbox(1), oops)},
 			func(f lifecycle.Facts) any { return []any{f.Sandbox.Removal, f.Sandbox.Message} },
-			[]any{lifecycle.Removal{Asked: at(2), Failed: at(2)}, "oops"},
+			[]any{lifecycle.Removal{Requested: at(2), Failed: at(2)}, "oops"},
 		},
 		{
 			"the removal of an older sandbox is not that of this one",
@@ -50,7 +50,7 @@ func TestApply(t *testing.T) {
 			history{tick(2), asked("app", 1), tick(3), started("app", 1), tick(4), exited("app", 1, 3)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
 			lifecycle.Attempt{
-				Ref: run("app", 1), Sandbox: 1, Asked: at(2), Started: at(3), Image: "app:1", ImageID: "sha256:app", ID: "app-id",
+				Ref: run("app", 1), Sandbox: 1, Requested: at(2), Started: at(3), Image: "app:1", ImageID: "sha256:app", ID: "app-id",
 				Exited: at(4), Exit: lifecycle.Exit{Code: 3, Reason: lifecycle.ReasonError},
 			},
 		},
@@ -71,7 +71,7 @@ func TestApply(t *testing.T) {
 		},
 		{
 			"what runs was refused no more",
-			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateContainerError}), start("app", 2, 0, 0), started("app", 2)},
+			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateContainerError}), start("app", 2, 0, 0), started("app", 2)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Exit },
 			lifecycle.Exit{},
 		},
@@ -87,7 +87,7 @@ func TestApply(t *testing.T) {
 		},
 		{
 			"unless it was refused",
-			history{ran("app", 1, 3), failing(start("app", 2, 1, 1), lifecycle.Failure{Kind: lifecycle.FailureRefused}), running("app", 3)},
+			history{ran("app", 1, 3), failing(start("app", 2, 1, 1), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), running("app", 3)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Previous.Ref }, run("app", 1),
 		},
 		{
@@ -117,34 +117,34 @@ func TestApply(t *testing.T) {
 			"which forgets that it has to be asked for again",
 			history{failing(start("app", 1, 0, 0), away), tick(9), start("app", 1, 0, 0)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
-			lifecycle.Attempt{Ref: run("app", 1), Sandbox: 1, Asked: at(1)},
+			lifecycle.Attempt{Ref: run("app", 1), Sandbox: 1, Requested: at(1)},
 		},
 		{
 			"a start that failed is a run that ended with 128",
 			history{failing(start("app", 1, 0, 0), oops)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
 			lifecycle.Attempt{
-				Ref: run("app", 1), Sandbox: 1, Asked: at(1), Exited: at(1),
+				Ref: run("app", 1), Sandbox: 1, Requested: at(1), Exited: at(1),
 				Exit: lifecycle.Exit{Code: 128, Reason: lifecycle.ReasonStartError, Message: "oops"},
 			},
 		},
 		{
 			"a refusal has a reason",
-			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused, Message: "no"})},
+			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Message: "no"})},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest },
 			lifecycle.Attempt{
-				Ref: run("app", 1), Sandbox: 1, Asked: at(1), Refused: at(1),
+				Ref: run("app", 1), Sandbox: 1, Requested: at(1), CreateFailed: at(1),
 				Exit: lifecycle.Exit{Reason: lifecycle.ReasonCreateContainerError, Message: "no"},
 			},
 		},
 		{
 			"or the one that it was given",
-			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateConfigError})},
+			history{failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateConfigError})},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Exit.Reason }, lifecycle.ReasonCreateConfigError,
 		},
 		{
 			"a signal to nothing ends a run with 137",
-			history{running("app", 1), tick(5), failing(kill("app", 1), lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "gone"})},
+			history{running("app", 1), tick(5), failing(kill("app", 1), lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "gone"})},
 			func(f lifecycle.Facts) any {
 				return []any{f.Containers["app"].Newest.Exited, f.Containers["app"].Newest.Exit}
 			},
@@ -155,7 +155,7 @@ func TestApply(t *testing.T) {
 			history{running("app", 1), stop("app", 1, time.Minute), tick(9), failing(stop("app", 1, time.Hour), oops), stop("app", 1, time.Hour), sent("app", 1, false)},
 			func(f lifecycle.Facts) any {
 				a := f.Containers["app"].Newest
-				return []any{a.StopAsked, a.StopGrace, a.StopReason, a.StopSent, a.Unsent}
+				return []any{a.StopRequested, a.StopGrace, a.StopReason, a.StopSent, a.SignalFailed}
 			},
 			[]any{at(1), time.Minute, lifecycle.ReasonStopped, at(9), lifecycle.Instant{}},
 		},
@@ -164,7 +164,7 @@ func TestApply(t *testing.T) {
 			history{running("app", 1), kill("app", 1), sent("app", 1, true), tick(9), failing(kill("app", 1), oops)},
 			func(f lifecycle.Facts) any {
 				a := f.Containers["app"].Newest
-				return []any{a.StopAsked, a.StopSent, a.KillAsked, a.KillSent, a.Unsent}
+				return []any{a.StopRequested, a.StopSent, a.KillRequested, a.KillSent, a.SignalFailed}
 			},
 			[]any{lifecycle.Instant{}, lifecycle.Instant{}, at(9), at(1), at(9)},
 		},
@@ -176,9 +176,9 @@ func TestApply(t *testing.T) {
 			},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Probes },
 			lifecycle.Probes{
-				Startup:   lifecycle.Probed{Verdict: good, Message: "no good", Count: 3, At: at(2)},
-				Liveness:  lifecycle.Probed{Verdict: bad, Message: "no good", Count: 3, At: at(3)},
-				Readiness: lifecycle.Probed{Verdict: bad, Message: "no good", Count: 3, At: at(4)},
+				Startup:   lifecycle.ProbeStatus{Verdict: good, Message: "no good", Count: 3, At: at(2)},
+				Liveness:  lifecycle.ProbeStatus{Verdict: bad, Message: "no good", Count: 3, At: at(3)},
+				Readiness: lifecycle.ProbeStatus{Verdict: bad, Message: "no good", Count: 3, At: at(4)},
 			},
 		},
 		{
@@ -194,9 +194,9 @@ func TestApply(t *testing.T) {
 			},
 			func(f lifecycle.Facts) any {
 				a := f.Containers["app"].Newest
-				return []any{a.PostStart, a.EndAsked, a.EndGrace, a.PreStop, a.StopReason}
+				return []any{a.PostStart, a.TerminationRequested, a.TerminationGrace, a.PreStop, a.StopReason}
 			},
-			[]any{lifecycle.Hook{}, at(2), time.Duration(9), lifecycle.Hook{Asked: at(2), Limit: 9, Cancelled: at(3), Done: at(4), Failed: true, Message: "oops"}, lifecycle.Reason("X")},
+			[]any{lifecycle.Hook{}, at(2), time.Duration(9), lifecycle.Hook{Requested: at(2), Limit: 9, Cancelled: at(3), Done: at(4), Failed: true, Message: "oops"}, lifecycle.Reason("X")},
 		},
 		{
 			"so has the other one",
@@ -205,13 +205,13 @@ func TestApply(t *testing.T) {
 				a := f.Containers["app"].Newest
 				return []any{a.PostStart, a.PreStop}
 			},
-			[]any{lifecycle.Hook{Asked: at(2), Done: at(3)}, lifecycle.Hook{}},
+			[]any{lifecycle.Hook{Requested: at(2), Done: at(3)}, lifecycle.Hook{}},
 		},
 		{
 			"an absent engine is no end of a hook",
 			history{running("app", 1), tick(2), postStart("app", 1), tick(3), failed(postStart("app", 1), away)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.PostStart },
-			lifecycle.Hook{Asked: at(2), Retry: at(3)},
+			lifecycle.Hook{Requested: at(2), Retry: at(3)},
 		},
 		{
 			"which is asked again with the time of the first request",
@@ -220,16 +220,16 @@ func TestApply(t *testing.T) {
 			},
 			func(f lifecycle.Facts) any {
 				a := f.Containers["app"].Newest
-				return []any{a.PreStop, a.EndAsked, a.EndGrace}
+				return []any{a.PreStop, a.TerminationRequested, a.TerminationGrace}
 			},
-			[]any{lifecycle.Hook{Asked: at(2), Limit: 9}, at(2), time.Duration(9)},
+			[]any{lifecycle.Hook{Requested: at(2), Limit: 9}, at(2), time.Duration(9)},
 		},
 		{
 			"a turn that is waited for has a time too",
 			history{running("app", 1), tick(2), await("app", 9, "X"), tick(3), await("app", 7, "Y"), preStop("app", 1, 5, "Z")},
 			func(f lifecycle.Facts) any {
 				a := f.Containers["app"].Newest
-				return []any{a.EndAsked, a.EndGrace, a.StopReason, a.PreStop.Asked}
+				return []any{a.TerminationRequested, a.TerminationGrace, a.StopReason, a.PreStop.Requested}
 			},
 			[]any{at(2), time.Duration(9), lifecycle.Reason("X"), at(3)},
 		},
@@ -240,7 +240,7 @@ func TestApply(t *testing.T) {
 		},
 		{
 			"a new round in place is remembered",
-			history{running("app", 1), tick(5), lifecycle.BeginRound{Round: 2, By: run("app", 1)}},
+			history{running("app", 1), tick(5), lifecycle.StartRound{Round: 2, By: run("app", 1)}},
 			func(f lifecycle.Facts) any { return []any{f.Round, f.Restarted, f.Sandbox.N} },
 			[]any{2, 2, 0},
 		},
@@ -249,7 +249,7 @@ func TestApply(t *testing.T) {
 			history{tick(5), endPod(9 * time.Second)},
 			func(f lifecycle.Facts) any { return f.Stop },
 			lifecycle.Stop{
-				Asked: at(5), Deadline: at(14), Grace: 9 * time.Second, By: "activeDeadlineSeconds", Reason: lifecycle.ReasonDeadlineExceeded,
+				Requested: at(5), Deadline: at(14), Grace: 9 * time.Second, By: "activeDeadlineSeconds", Reason: lifecycle.ReasonDeadlineExceeded,
 				Message: "Pod was active on the node longer than the specified deadline",
 			},
 		},
@@ -258,7 +258,7 @@ func TestApply(t *testing.T) {
 			history{tick(5), deleted(9 * time.Second), tick(6), endPod(time.Second)},
 			func(f lifecycle.Facts) any { return f.Stop },
 			lifecycle.Stop{
-				Asked: at(5), Deadline: at(14), Grace: 9 * time.Second, Delete: true, By: "a test", Wanted: true, Reason: lifecycle.ReasonDeadlineExceeded,
+				Requested: at(5), Deadline: at(14), Grace: 9 * time.Second, Delete: true, By: "a test", ByUser: true, Reason: lifecycle.ReasonDeadlineExceeded,
 				Message: "Pod was active on the node longer than the specified deadline",
 			},
 		},
@@ -266,19 +266,19 @@ func TestApply(t *testing.T) {
 			"which a later wish can shorten, and turn into a removal",
 			history{tick(5), endPod(9 * time.Second), tick(6), deleted(time.Second)},
 			func(f lifecycle.Facts) any {
-				return []any{f.Stop.Asked, f.Stop.Deadline, f.Stop.Delete, f.Stop.By, f.Stop.Reason}
+				return []any{f.Stop.Requested, f.Stop.Deadline, f.Stop.Delete, f.Stop.By, f.Stop.Reason}
 			},
 			[]any{at(5), at(7), true, "activeDeadlineSeconds", lifecycle.ReasonDeadlineExceeded},
 		},
 		{
 			"the engine is away since the first word of it",
 			history{tick(5), engineLost, tick(6), engineLost},
-			func(f lifecycle.Facts) any { return f.Away }, at(5),
+			func(f lifecycle.Facts) any { return f.EngineUnavailable }, at(5),
 		},
 		{
 			"until it is back",
 			history{tick(5), engineLost, tick(6), engineFound},
-			func(f lifecycle.Facts) any { return f.Away },
+			func(f lifecycle.Facts) any { return f.EngineUnavailable },
 			lifecycle.Instant{},
 		},
 		{
@@ -294,31 +294,31 @@ func TestApply(t *testing.T) {
 			"a failed pull has a reason",
 			history{pullFailed("app", 1, 4, "")},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
-			lifecycle.Pull{For: 1, Asked: at(1), Failed: at(1), Level: 4, Next: 4, Reason: lifecycle.ReasonErrImagePull, Message: "no"},
+			lifecycle.Pull{For: 1, Requested: at(1), Failed: at(1), Level: 4, Next: 4, Reason: lifecycle.ReasonErrImagePull, Message: "no"},
 		},
 		{
 			"which stays while it is tried again",
 			history{pullFailed("app", 1, 4, "X"), tick(9), pull("app", 1, 5)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
-			lifecycle.Pull{For: 1, Asked: at(9), Failed: at(1), Level: 4, Next: 5, Reason: "X", Message: "no"},
+			lifecycle.Pull{For: 1, Requested: at(9), Failed: at(1), Level: 4, Next: 5, Reason: "X", Message: "no"},
 		},
 		{
 			"until that succeeds",
 			history{pullFailed("app", 1, 4, "X"), tick(9), pulled("app", 1)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
-			lifecycle.Pull{For: 1, Asked: at(9), Done: at(9), Failed: at(1), Level: 4, Next: 1},
+			lifecycle.Pull{For: 1, Requested: at(9), Done: at(9), Failed: at(1), Level: 4, Next: 1},
 		},
 		{
 			"or another run's begins",
 			history{pullFailed("app", 1, 4, "X"), tick(9), pull("app", 2, 5)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
-			lifecycle.Pull{For: 2, Asked: at(9), Failed: at(1), Level: 4, Next: 5},
+			lifecycle.Pull{For: 2, Requested: at(9), Failed: at(1), Level: 4, Next: 5},
 		},
 		{
 			"of which an earlier one's failure is none",
 			history{pull("app", 1, 4), tick(9), pull("app", 2, 5), failed(pull("app", 1, 4), oops)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
-			lifecycle.Pull{For: 2, Asked: at(9), Next: 5},
+			lifecycle.Pull{For: 2, Requested: at(9), Next: 5},
 		},
 		{
 			"a cancelled pull did not happen",
@@ -330,13 +330,13 @@ func TestApply(t *testing.T) {
 			"an absent engine is no failure of the image",
 			history{failing(pull("app", 1, 4), away)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Pull },
-			lifecycle.Pull{For: 1, Asked: at(1), Retry: at(1), Next: 4},
+			lifecycle.Pull{For: 1, Requested: at(1), Retry: at(1), Next: 4},
 		},
 		{
 			"a stop adds up",
 			history{stopped(time.Minute), tick(5), deleted(time.Second), forced},
 			func(f lifecycle.Facts) any { return f.Stop },
-			lifecycle.Stop{Asked: at(1), Deadline: at(5), Force: true, Delete: true, By: "a test", Wanted: true},
+			lifecycle.Stop{Requested: at(1), Deadline: at(5), Force: true, Delete: true, By: "a test", ByUser: true},
 		},
 		{
 			"the grace period that is in force is the one that is over first",
@@ -348,25 +348,25 @@ func TestApply(t *testing.T) {
 			"an eviction is not what somebody wanted",
 			history{tick(5), happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.PodEvicted{Message: "full", At: t} })},
 			func(f lifecycle.Facts) any { return f.Stop },
-			lifecycle.Stop{Asked: at(5), Deadline: at(6), Grace: time.Second, By: "the supervisor", Reason: lifecycle.ReasonEvicted, Message: "full"},
+			lifecycle.Stop{Requested: at(5), Deadline: at(6), Grace: time.Second, By: "the supervisor", Reason: lifecycle.ReasonEvicted, Message: "full"},
 		},
 		{
 			"a removal that failed is noted",
 			history{lifecycle.RemovePod{}, tick(2), failed(lifecycle.RemovePod{}, oops)},
 			func(f lifecycle.Facts) any { return f.Removal },
-			lifecycle.Removal{Asked: at(1), Failed: at(2)},
+			lifecycle.Removal{Requested: at(1), Failed: at(2)},
 		},
 		{
 			"until it is asked for again",
 			history{lifecycle.RemovePod{}, failed(lifecycle.RemovePod{}, oops), tick(2), lifecycle.RemovePod{}},
 			func(f lifecycle.Facts) any { return f.Removal },
-			lifecycle.Removal{Asked: at(2)},
+			lifecycle.Removal{Requested: at(2)},
 		},
 		{
 			"so is that of a run",
 			history{ran("app", 1, 1), failing(reap("app", 1), oops)},
 			func(f lifecycle.Facts) any { return f.Containers["app"].Newest.Removal },
-			lifecycle.Removal{Asked: at(1), Failed: at(1)},
+			lifecycle.Removal{Requested: at(1), Failed: at(1)},
 		},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -97,7 +97,7 @@ func TestSandboxForgets(t *testing.T) {
 	} {
 		facts = facts.Apply(e)
 	}
-	if diff := cmp.Diff(lifecycle.Sandbox{N: 2, Asked: at(3)}, facts.Sandbox); diff != "" {
+	if diff := cmp.Diff(lifecycle.Sandbox{N: 2, Requested: at(3)}, facts.Sandbox); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 }

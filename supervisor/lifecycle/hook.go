@@ -6,32 +6,32 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// HookKind says at which end of a run a hook is.
+// HookKind is the kind of a lifecycle hook.
 type HookKind string
 
-// The hooks (v1.Lifecycle).
+// Lifecycle hooks (v1.Lifecycle).
 const (
 	PostStart HookKind = "postStart"
 	PreStop   HookKind = "preStop"
 )
 
-// Hook is what is known of one hook of a run.
+// Hook is what is known about one hook of a run.
 type Hook struct {
-	Asked     Instant       `json:"asked,omitzero"`  // for the first time
-	Limit     time.Duration `json:"limit,omitempty"` // from then on; 0: none
-	Retry     Instant       `json:"retry,omitzero"`  // when an engine that was away, or found no process, is to be asked again
+	Requested Instant       `json:"requested,omitzero"` // for the first time
+	Limit     time.Duration `json:"limit,omitempty"`    // timeout, counted from Requested; 0: none
+	Retry     Instant       `json:"retry,omitzero"`     // since when a retry is pending because the engine was unavailable or the process was not found
 	Cancelled Instant       `json:"cancelled,omitzero"`
 	Done      Instant       `json:"done,omitzero"`
-	Failed    bool          `json:"failed,omitempty"` // done, and not well
+	Failed    bool          `json:"failed,omitempty"` // it failed; Done is set too
 	Message   string        `json:"message,omitempty"`
 }
 
-// inFlight reports whether the hook was asked for and has no outcome yet.
-func (h *Hook) inFlight() bool { return !h.Asked.IsZero() && h.Done.IsZero() && h.Retry.IsZero() }
+// inFlight reports whether the hook was requested and has no outcome yet.
+func (h *Hook) inFlight() bool { return !h.Requested.IsZero() && h.Done.IsZero() && h.Retry.IsZero() }
 
-func (h *Hook) ask(limit time.Duration, at Instant) {
-	if h.Asked.IsZero() {
-		h.Asked, h.Limit = at, limit
+func (h *Hook) request(limit time.Duration, at Instant) {
+	if h.Requested.IsZero() {
+		h.Requested, h.Limit = at, limit
 	}
 	h.Retry = Instant{}
 }
@@ -39,19 +39,19 @@ func (h *Hook) ask(limit time.Duration, at Instant) {
 func (h *Hook) fail(why Failure, at Instant) {
 	switch {
 	case !h.inFlight():
-	case (why.Kind == FailureUnavailable || why.Kind == FailureGone) && h.Cancelled.IsZero():
-		h.Retry = at // of a process that is gone the end is on its way
+	case (why.Kind == FailureUnavailable || why.Kind == FailureNotFound) && h.Cancelled.IsZero():
+		h.Retry = at // if the process was not found, its exit event will follow
 	default:
 		h.Done, h.Failed, h.Message = at, true, why.Message
 	}
 }
 
-// RunPostStart runs the postStart hook of a run that has just started. It has no time limit, as in the kubelet; the end
-// of the run, or of the pod, cancels it.
+// RunPostStart runs the postStart hook of a run that has just started. It has no timeout, as in the kubelet. The termination of
+// the run or of the pod cancels it.
 type RunPostStart struct{ Ref }
 
 func (a RunPostStart) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r *Attempt) { r.PostStart.ask(0, at) })
+	f.update(a.Ref, func(r *Attempt) { r.PostStart.request(0, at) })
 }
 
 func (a RunPostStart) failed(f *Facts, why Failure, at Instant) {
@@ -62,18 +62,18 @@ func (a RunPostStart) failed(f *Facts, why Failure, at Instant) {
 	})
 }
 
-// RunPreStop begins the end of a run with its preStop hook. The stop signal follows when the hook has an outcome, or the
-// time is over; a hook that is not done then is cancelled.
+// RunPreStop begins the termination of a run with its preStop hook. The stop signal follows when the hook has an outcome, or
+// when the grace period has passed; the hook is cancelled then.
 type RunPreStop struct {
 	Ref
-	Limit  time.Duration // what is left of the grace period
-	Reason Reason        // why the run is to end
+	Limit  time.Duration // the remaining grace period
+	Reason Reason        // why the run is stopped
 }
 
 func (a RunPreStop) issued(f *Facts, at Instant) {
 	f.update(a.Ref, func(r *Attempt) {
-		r.PreStop.ask(a.Limit, at)
-		r.endWithin(a.Limit, a.Reason, at)
+		r.PreStop.request(a.Limit, at)
+		r.startTermination(a.Limit, a.Reason, at)
 	})
 }
 
@@ -85,21 +85,21 @@ func (a RunPreStop) failed(f *Facts, why Failure, at Instant) {
 	})
 }
 
-// AwaitTurn begins the end of a sidecar that has no preStop hook, and whose turn to have the stop signal has not come: its
-// grace period runs meanwhile. It has no effect outside of the facts: see [Noted].
-type AwaitTurn struct {
+// WaitForTurn begins the termination of a sidecar without a preStop hook that must wait for other containers before it gets its
+// stop signal. Its grace period counts meanwhile. See [RecordOnly].
+type WaitForTurn struct {
 	Ref
-	Limit  time.Duration // what is left of the grace period
+	Limit  time.Duration // the remaining grace period
 	Reason Reason
 }
 
-func (a AwaitTurn) issued(f *Facts, at Instant) {
-	f.update(a.Ref, func(r *Attempt) { r.endWithin(a.Limit, a.Reason, at) })
+func (a WaitForTurn) issued(f *Facts, at Instant) {
+	f.update(a.Ref, func(r *Attempt) { r.startTermination(a.Limit, a.Reason, at) })
 }
 
-func (AwaitTurn) failed(*Facts, Failure, Instant) {}
+func (WaitForTurn) failed(*Facts, Failure, Instant) {}
 
-// CancelHook ends a running hook early; the hook's own outcome is the only event that follows.
+// CancelHook cancels a running hook. Its only outcome is that of the hook.
 type CancelHook struct {
 	Ref
 	Hook HookKind
@@ -111,7 +111,7 @@ func (a CancelHook) issued(f *Facts, at Instant) {
 
 func (CancelHook) failed(*Facts, Failure, Instant) {}
 
-// HookFinished ends a [RunPostStart] or a [RunPreStop] that went well.
+// HookFinished is the outcome of a successful [RunPostStart] or [RunPreStop].
 type HookFinished struct {
 	Ref
 	Hook HookKind
@@ -137,49 +137,49 @@ func hasPostStart(c *spec.Container) bool { return c.Lifecycle != nil && c.Lifec
 
 func hasPreStop(c *spec.Container) bool { return c.Lifecycle != nil && c.Lifecycle.PreStop != nil }
 
-// hooking reports whether the run is one whose postStart hook has no outcome yet, not even a failed one.
-func (a *Attempt) hooking(c *spec.Container) bool {
+// postStartPending reports whether the postStart hook of a running container has no outcome yet.
+func (a *Attempt) postStartPending(c *spec.Container) bool {
 	return a.running() && hasPostStart(c) && a.PostStart.Done.IsZero()
 }
 
-// up reports whether the process runs and its postStart hook has succeeded: until then the container counts as being
+// up reports whether the process is running and its postStart hook has succeeded. Before that, the container counts as being
 // created (contract 6).
 func (a *Attempt) up(c *spec.Container) bool {
 	return a.running() && (!hasPostStart(c) || (!a.PostStart.Done.IsZero() && !a.PostStart.Failed))
 }
 
-// started is status.started: up, and past its startup probe.
+// started is status.started: up, and the startup probe has succeeded.
 func (a *Attempt) started(c *spec.Container) bool {
 	return a.up(c) && (c.StartupProbe == nil || a.Probes.Startup.Verdict == VerdictSuccess)
 }
 
-// ready is status.ready of a container that keeps running.
+// ready is status.ready of a running container.
 func (a *Attempt) ready(c *spec.Container) bool {
 	return a.started(c) && (c.ReadinessProbe == nil || a.Probes.Readiness.Verdict == VerdictSuccess)
 }
 
-// ending reports whether the run is being brought to its end.
-func (a *Attempt) ending() bool {
-	return !a.EndAsked.IsZero() || !a.StopAsked.IsZero() || !a.KillAsked.IsZero()
+// terminating reports whether the run is being stopped.
+func (a *Attempt) terminating() bool {
+	return !a.TerminationRequested.IsZero() || !a.StopRequested.IsZero() || !a.KillRequested.IsZero()
 }
 
-// endWithin notes that the end of the run has begun; the first word counts.
-func (a *Attempt) endWithin(grace time.Duration, why Reason, at Instant) {
-	if a.EndAsked.IsZero() {
-		a.EndAsked, a.EndGrace = at, grace
+// startTermination records when the termination of the run began. Later calls do not change it.
+func (a *Attempt) startTermination(grace time.Duration, why Reason, at Instant) {
+	if a.TerminationRequested.IsZero() {
+		a.TerminationRequested, a.TerminationGrace = at, grace
 	}
-	a.stopFor(why)
+	a.setStopReason(why)
 }
 
-// stopFor notes why the run is brought to its end; the first reason counts.
-func (a *Attempt) stopFor(why Reason) {
+// setStopReason records why the run is stopped. Later calls do not change it.
+func (a *Attempt) setStopReason(why Reason) {
 	if a.StopReason == "" {
 		a.StopReason = why
 	}
 }
 
-// doomed is why a run that lives has to end though the pod goes on; empty if it has not.
-func (a *Attempt) doomed() Reason {
+// mustStop returns why a run must stop although its pod continues; empty if it need not.
+func (a *Attempt) mustStop() Reason {
 	switch {
 	case a.StopReason != "":
 		return a.StopReason

@@ -14,7 +14,7 @@ func TestDecidePostStart(t *testing.T) {
 	both := with(podOf(spec.RestartAlways, "app"), hook(lifecycle.PostStart), hook(lifecycle.PreStop))
 	live := history{up(), pulled("other", 1), running("app", 1)}
 	asked1 := history{live, postStart("app", 1)}
-	gone := lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "gone"}
+	gone := lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "gone"}
 	bad := history{tick(10), asked1, failed(postStart("app", 1), oops)}
 	signal := lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: failedHook}
 	decisions{
@@ -93,7 +93,7 @@ func TestAhead(t *testing.T) {
 		{"nor an image of one", history{first, ran("other", 1, 1), pull("other", 2, 1)}, "last", ""},
 		{"one of another kind waits for nobody", history{up(), pull("app", 1, 1)}, "debug", ""},
 	} {
-		if got := lifecycle.Ahead(pod, fold(row.past), row.container); got != row.want {
+		if got := lifecycle.StartBlockedBy(pod, fold(row.past), row.container); got != row.want {
 			t.Errorf("%s: %s waits for %q, want %q", row.name, row.container, got, row.want)
 		}
 	}

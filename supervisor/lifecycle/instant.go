@@ -2,13 +2,13 @@ package lifecycle
 
 import "time"
 
-// Instant is one reading of the clock: a duration on the monotonic clock that goes on through suspend
-// (CLOCK_BOOTTIME), with the boot that it counts from, and the wall clock beside it for display only. Order and
-// differences follow Mono, so that a wall clock that leaps changes nothing. Two instants compare only within one boot;
-// the facts of an earlier boot are moved into the present one by [Booted]. The zero Instant is "never".
+// Instant is one reading of the clock: the monotonic clock that includes suspend (CLOCK_BOOTTIME), the boot that it counts from,
+// and the wall clock for display only. Comparisons and differences use Mono, so that changes of the wall clock have no effect.
+// Two instants can be compared only within one boot; [Booted] moves the facts of an earlier boot into the current one. The zero
+// Instant means "never".
 type Instant struct {
-	Boot string        `json:"boot"` // the kernel's boot ID; not empty but in the zero Instant
-	Mono time.Duration `json:"mono"` // since that boot; negative for what was before it
+	Boot string        `json:"boot"` // the kernel's boot ID; empty only in the zero Instant
+	Mono time.Duration `json:"mono"` // since that boot; negative for instants before it
 	Wall time.Time     `json:"wall"`
 }
 
@@ -20,13 +20,13 @@ func (t Instant) Add(d time.Duration) Instant {
 	return Instant{Boot: t.Boot, Mono: t.Mono + d, Wall: t.Wall.Add(d)}
 }
 
-// Sub returns how long after u the instant is.
+// Sub returns the duration from u to t.
 func (t Instant) Sub(u Instant) time.Duration { return t.Mono - u.Mono }
 
 // Before reports whether the instant is earlier than u.
 func (t Instant) Before(u Instant) bool { return t.Mono < u.Mono }
 
-// earlier returns the earlier of two instants, where "never" is later than all.
+// earlier returns the earlier of two instants, where "never" is later than all others.
 func earlier(t, u Instant) Instant {
 	if t.IsZero() || (!u.IsZero() && u.Before(t)) {
 		return u

@@ -67,7 +67,7 @@ func (v *invariants) decision(s lifecycletest.Step) {
 
 // issued: what may be asked for in the light of the facts.
 func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle.Instant) {
-	stopping := !f.Stop.Asked.IsZero()
+	stopping := !f.Stop.Requested.IsZero()
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:
 		if stopping {
@@ -103,7 +103,7 @@ func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle
 // start: never two live attempts of a container, none without a sandbox, no app container before init is done.
 func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 	newest := f.Containers[a.Container].Newest
-	live := newest.Attempt > 0 && newest.Exited.IsZero() && newest.Refused.IsZero()
+	live := newest.Attempt > 0 && newest.Exited.IsZero() && newest.CreateFailed.IsZero()
 	switch again := a.Ref == newest.Ref; {
 	case again && newest.Retry.IsZero():
 		v.wrong("%v is asked for twice", a.Ref)
@@ -153,7 +153,7 @@ func (v *invariants) started(c *spec.Container, r *lifecycle.Attempt) bool {
 
 func (v *invariants) signal(f lifecycle.Facts, ref lifecycle.Ref) {
 	r := attempt(f, ref)
-	if r == nil || !r.Exited.IsZero() || !r.Refused.IsZero() || (r.Started.IsZero() && r.Retry.IsZero()) {
+	if r == nil || !r.Exited.IsZero() || !r.CreateFailed.IsZero() || (r.Started.IsZero() && r.Retry.IsZero()) {
 		v.wrong("a signal to %v, which does not run", ref)
 	}
 }
@@ -162,7 +162,7 @@ func (v *invariants) signal(f lifecycle.Facts, ref lifecycle.Ref) {
 func (v *invariants) preStop(f lifecycle.Facts, a lifecycle.RunPreStop) {
 	v.signal(f, a.Ref)
 	r := attempt(f, a.Ref)
-	if r != nil && (!r.StopAsked.IsZero() || !r.KillAsked.IsZero() || f.Stop.Force) {
+	if r != nil && (!r.StopRequested.IsZero() || !r.KillRequested.IsZero() || f.Stop.Force) {
 		v.wrong("the preStop hook of %v comes after a signal", a.Ref)
 	}
 	if a.Limit <= 0 {
@@ -178,29 +178,29 @@ func (v *invariants) stopSignal(f lifecycle.Facts, a lifecycle.StopContainer, no
 	if a.Grace < 2*time.Second {
 		v.wrong("%v has %v", a.Ref, a.Grace)
 	}
-	if r == nil || !r.StopAsked.IsZero() || r.PreStop.Asked.IsZero() || !r.PreStop.Done.IsZero() {
+	if r == nil || !r.StopRequested.IsZero() || r.PreStop.Requested.IsZero() || !r.PreStop.Done.IsZero() {
 		return
 	}
-	over := !now.Before(r.EndAsked.Add(r.EndGrace)) || a.Grace == 2*time.Second && v.restartsAll(f)
-	if !over && (f.Stop.Asked.IsZero() || now.Before(f.Stop.Deadline)) {
+	over := !now.Before(r.TerminationRequested.Add(r.TerminationGrace)) || a.Grace == 2*time.Second && v.restartsAll(f)
+	if !over && (f.Stop.Requested.IsZero() || now.Before(f.Stop.Deadline)) {
 		v.wrong("%v gets its stop signal in the middle of its preStop hook", a.Ref)
 	}
 }
 
 // order: in a pod that was stopped a sidecar has no signal before everything behind it has ended, but when the time is over.
 func (v *invariants) order(f lifecycle.Facts, a lifecycle.StopContainer, now lifecycle.Instant) {
-	if f.Stop.Asked.IsZero() || !now.Before(f.Stop.Deadline) {
+	if f.Stop.Requested.IsZero() || !now.Before(f.Stop.Deadline) {
 		return
 	}
 	list := v.pod.InitContainers
 	i := slices.IndexFunc(list, func(c spec.Container) bool { return c.Name == a.Container && c.IsSidecar() })
-	if r := f.Containers[a.Container].Newest; i < 0 || !r.EndAsked.IsZero() && !now.Before(r.EndAsked.Add(r.EndGrace)) {
+	if r := f.Containers[a.Container].Newest; i < 0 || !r.TerminationRequested.IsZero() && !now.Before(r.TerminationRequested.Add(r.TerminationGrace)) {
 		return
 	}
 	for _, c := range append(slices.Clone(list[i+1:]), v.pod.Containers...) {
 		init := slices.ContainsFunc(list, func(other spec.Container) bool { return other.Name == c.Name })
 		r := f.Containers[c.Name].Newest
-		if live := r.Attempt > 0 && r.Exited.IsZero() && r.Refused.IsZero(); live && (!init || c.IsSidecar()) {
+		if live := r.Attempt > 0 && r.Exited.IsZero() && r.CreateFailed.IsZero(); live && (!init || c.IsSidecar()) {
 			v.wrong("%v gets its stop signal while %v lives", a.Ref, r.Ref)
 		}
 	}
@@ -229,7 +229,7 @@ func (v *invariants) ordered(s lifecycletest.Step) {
 			v.wrong("%v twice in one decision", o.ProbeRef)
 		case a == nil || a.Started.IsZero() || !a.Exited.IsZero():
 			v.wrong("%v asks what does not run", o.ProbeRef)
-		case o.Kind != readiness && (!s.After.Stop.Asked.IsZero() || !a.StopAsked.IsZero() || !a.PreStop.Asked.IsZero()):
+		case o.Kind != readiness && (!s.After.Stop.Requested.IsZero() || !a.StopRequested.IsZero() || !a.PreStop.Requested.IsZero()):
 			v.wrong("%v of what is to end", o.ProbeRef)
 		}
 		seen[o.ProbeRef] = true
@@ -283,7 +283,7 @@ func (v *invariants) statusOf(s lifecycletest.Step) {
 		for i := range v.pod.Containers {
 			h := s.After.Containers[v.pod.Containers[i].Name]
 			r := h.Newest
-			if !r.Refused.IsZero() { // it was no run: the one before counts
+			if !r.CreateFailed.IsZero() { // it was no run: the one before counts
 				r = h.Previous
 			}
 			if r.Exited.IsZero() || r.Exit.Code != 0 {

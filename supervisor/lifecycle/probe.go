@@ -6,68 +6,66 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// probeTries is how often a handler that cannot run is asked before that is told (maxProbeRetries of the kubelet).
+// probeTries is how often a handler that could not run is tried before an event is emitted (the kubelet's maxProbeRetries).
 const probeTries = 3
 
-// Verdict is what a probe has made of the answers of its handler.
+// Verdict is the result of a probe after its thresholds (the kubelet's results.Result).
 type Verdict string
 
-// The verdicts; the empty one says that the probe has come to none yet.
+// The verdicts; empty if the probe has not reached one yet.
 const (
 	VerdictSuccess Verdict = "Success"
 	VerdictFailure Verdict = "Failure"
 )
 
-// ProbeRef names one probe of one run.
+// ProbeRef identifies one probe of one run.
 type ProbeRef struct {
 	Ref
 	Kind ProbeKind `json:"kind"`
 }
 
-// ProbeOrder says that a probe is to be on. Two orders with the same ProbeRef speak of the same probe: one that is on
-// goes on as it is. The handler's time limit is Spec.TimeoutSeconds.
+// ProbeOrder states that a probe must run. An order with the same ProbeRef as before means that the probe continues. The timeout
+// of the handler is Spec.TimeoutSeconds.
 type ProbeOrder struct {
 	ProbeRef
 	Spec    *spec.Probe
-	Started Instant // of the run; the initial delay counts from here
-	Holds   Verdict // what holds before the first answer, so that only a change is told
+	Started Instant // start of the run; the initial delay counts from here
+	Initial Verdict // the verdict before the first result (the kubelet's initialValue); only a change is reported
 }
 
-// Probe is the schedule and the counters of one probe of one run; a value. They begin at zero with the run and end with
-// it. Whoever runs the handler asks [Probe.Due] when to, and hands the answer to [Probe.Step].
+// Probe is the schedule and the counters of one probe of one run. It is a value. The caller runs the handler at [Probe.Due] and
+// passes its result to [Probe.Step].
 type Probe struct {
-	order ProbeOrder
-	due   Instant
-	holds Verdict
-	last  Verdict // of the newest answer that counts
-	run   int     // answers in a row that were like it
-	tries int     // answers in a row that count for nothing
-	held  bool    // a verdict was reached after which nobody is asked any more
+	order  ProbeOrder
+	due    Instant
+	result Verdict
+	last   Verdict // of the newest result that counts
+	run    int     // number of consecutive results like last
+	tries  int     // consecutive errors of the handler, which do not count
+	final  bool    // a verdict was reached after which the probe stops
 }
 
-// NewProbe begins a probe that is switched on now. Its first answer is due when the initial delay is over, and not
-// before the spread is, which keeps the probes of a supervisor that has just come up from being asked all at once
-// (contract 5.2: a random part of the period; else 0).
+// NewProbe returns a probe that starts now. Its first run is due after the initial delay and after the spread, a random part of
+// the period that keeps a restarted supervisor from running all probes at once (contract 5.2).
 func NewProbe(order ProbeOrder, now Instant, spread time.Duration) Probe {
 	return Probe{
-		order: order, holds: order.Holds,
+		order: order, result: order.Initial,
 		due: later(order.Started.Add(order.Spec.InitialDelaySeconds.Duration()), now.Add(spread)),
 	}
 }
 
-// Due returns when the handler is to run next. Never ([Instant.IsZero]) says that it is not to run again for this run.
+// Due returns when the handler must run next. The zero Instant means that it must not run again.
 func (p Probe) Due() Instant {
-	if p.held {
+	if p.final {
 		return Instant{}
 	}
 	return p.due
 }
 
-// Step takes in an answer that came now. It returns the probe as it goes on, and what the loop is to be told, in order:
-// nothing in most cases, [ProbeFailed] or [ProbeWarned] for an answer that a person is told of, [ProbeChanged] for a
-// verdict that is another one.
+// Step processes a result that arrived now. It returns the events to emit, in order, and the updated probe. Most results produce
+// no event. [ProbeFailed] and [ProbeWarned] report a single result, [ProbeChanged] a change of the verdict.
 func (p Probe) Step(now Instant, r ProbeResult) ([]Event, Probe) {
-	if p.held {
+	if p.final {
 		return nil, p
 	}
 	if r.Outcome == ProbeError {
@@ -85,7 +83,7 @@ func (p Probe) Step(now Instant, r ProbeResult) ([]Event, Probe) {
 	return p.count(now, r)
 }
 
-// count takes in an answer that counts.
+// count processes a result that counts towards a threshold.
 func (p Probe) count(now Instant, r ProbeResult) ([]Event, Probe) {
 	verdict, threshold := VerdictSuccess, int(p.order.Spec.SuccessThreshold)
 	if r.Outcome == ProbeFailure {
@@ -95,45 +93,45 @@ func (p Probe) count(now Instant, r ProbeResult) ([]Event, Probe) {
 		p.last, p.run = verdict, 0
 	}
 	p.run++
-	var told []Event
+	var events []Event
 	if r.Outcome == ProbeFailure {
-		told = append(told, ProbeFailed{ProbeRef: p.order.ProbeRef, Result: r, Count: p.run, At: now})
+		events = append(events, ProbeFailed{ProbeRef: p.order.ProbeRef, Result: r, Count: p.run, At: now})
 	}
 	if r.Outcome == ProbeWarning {
-		told = append(told, ProbeWarned{ProbeRef: p.order.ProbeRef, Result: r, At: now})
+		events = append(events, ProbeWarned{ProbeRef: p.order.ProbeRef, Result: r, At: now})
 	}
-	if p.run < threshold || verdict == p.holds {
-		return told, p
+	if p.run < threshold || verdict == p.result {
+		return events, p
 	}
-	p.holds = verdict
-	p.held = final(p.order.Kind, verdict)
-	return append(told, ProbeChanged{
+	p.result = verdict
+	p.final = isFinal(p.order.Kind, verdict)
+	return append(events, ProbeChanged{
 		ProbeRef: p.order.ProbeRef, Verdict: verdict, Message: r.Message, Count: p.run, At: now,
 	}), p
 }
 
-// final reports whether a verdict stands until the end of the run (contract 5.2, step 12).
-func final(kind ProbeKind, v Verdict) bool {
+// isFinal reports whether a verdict stands until the end of the run (contract 5.2, step 12).
+func isFinal(kind ProbeKind, v Verdict) bool {
 	return (kind == ProbeStartup && v != "") || (kind == ProbeLiveness && v == VerdictFailure)
 }
 
-// Probed is the newest verdict of one probe of a run.
-type Probed struct {
+// ProbeStatus is the newest verdict of one probe of a run.
+type ProbeStatus struct {
 	Verdict Verdict `json:"verdict,omitempty"`
-	Message string  `json:"message,omitempty"` // of the last answer that led to it
-	Count   int     `json:"count,omitempty"`   // how many answers in a row did
+	Message string  `json:"message,omitempty"` // of the last result that led to it
+	Count   int     `json:"count,omitempty"`   // number of consecutive results that led to it
 	At      Instant `json:"at,omitzero"`
 }
 
-// Probes are the newest verdicts of the probes of a run.
+// Probes contains the newest verdicts of the probes of a run.
 type Probes struct {
-	Startup   Probed `json:"startup,omitzero"`
-	Liveness  Probed `json:"liveness,omitzero"`
-	Readiness Probed `json:"readiness,omitzero"`
+	Startup   ProbeStatus `json:"startup,omitzero"`
+	Liveness  ProbeStatus `json:"liveness,omitzero"`
+	Readiness ProbeStatus `json:"readiness,omitzero"`
 }
 
-// of returns the verdict of a kind; nil if there is no such kind.
-func (p *Probes) of(kind ProbeKind) *Probed {
+// of returns the status of the given kind; nil if the kind is unknown.
+func (p *Probes) of(kind ProbeKind) *ProbeStatus {
 	switch kind {
 	case ProbeStartup:
 		return &p.Startup
@@ -145,7 +143,7 @@ func (p *Probes) of(kind ProbeKind) *Probed {
 	return nil
 }
 
-// ProbeChanged says that a probe has come to another verdict than the one that held.
+// ProbeChanged reports a change of the verdict of a probe.
 type ProbeChanged struct {
 	ProbeRef
 	Verdict Verdict `json:"verdict"`
@@ -157,24 +155,24 @@ type ProbeChanged struct {
 func (e ProbeChanged) apply(f *Facts) {
 	f.update(e.Ref, func(a *Attempt) {
 		p := a.Probes.of(e.Kind)
-		if p != nil && a.live() && !final(e.Kind, p.Verdict) && !e.At.Before(p.At) {
-			*p = Probed{Verdict: e.Verdict, Message: e.Message, Count: e.Count, At: e.At}
+		if p != nil && a.live() && !isFinal(e.Kind, p.Verdict) && !e.At.Before(p.At) {
+			*p = ProbeStatus{Verdict: e.Verdict, Message: e.Message, Count: e.Count, At: e.At}
 		}
 	})
 }
 
-// ProbeFailed tells of an answer that was no success, or of a handler that could not run (contract 5.2: Unhealthy is
-// told of every attempt). It changes no fact: what follows from it comes as [ProbeChanged].
+// ProbeFailed reports a failure, or a handler that could not run (contract 5.2: every attempt emits Unhealthy). It changes no
+// fact; a changed verdict is reported by [ProbeChanged].
 type ProbeFailed struct {
 	ProbeRef
 	Result ProbeResult
-	Count  int // failures in a row, this one included; 0 if the handler could not run
+	Count  int // consecutive failures including this one; 0 if the handler could not run
 	At     Instant
 }
 
 func (ProbeFailed) apply(*Facts) {}
 
-// ProbeWarned tells of a success with a warning. It changes no fact.
+// ProbeWarned reports a success with a warning. It changes no fact.
 type ProbeWarned struct {
 	ProbeRef
 	Result ProbeResult
@@ -183,8 +181,8 @@ type ProbeWarned struct {
 
 func (ProbeWarned) apply(*Facts) {}
 
-// Verdicts returns the verdicts of the probes of what runs, sorted by container, as the events that bring them about:
-// what a supervisor keeps until the next boot, and folds into the facts that it finds on disk.
+// Verdicts returns the probe verdicts of the running containers, sorted by container, as events. The supervisor keeps them until
+// the next boot, and folds them into the facts that it loads after a restart.
 func (f Facts) Verdicts() []ProbeChanged {
 	var list []ProbeChanged
 	for _, name := range f.names() {

@@ -1,34 +1,34 @@
 package lifecycle
 
-// ProbeKind says what a probe is asked for.
+// ProbeKind is the kind of a probe.
 type ProbeKind string
 
-// The kinds of probes, by what they decide.
+// The kinds of probes.
 const (
-	// ProbeStartup holds the other two back until it succeeds; its failure ends the run.
+	// ProbeStartup delays the other two until it succeeds. If it fails, the container is stopped.
 	ProbeStartup ProbeKind = "startup"
-	// ProbeLiveness ends the run when it fails.
+	// ProbeLiveness stops the container if it fails.
 	ProbeLiveness ProbeKind = "liveness"
-	// ProbeReadiness makes the container ready or not, and ends nothing.
+	// ProbeReadiness determines whether the container is ready.
 	ProbeReadiness ProbeKind = "readiness"
 )
 
-// ProbeOutcome is how one answer of a handler is to be taken.
+// ProbeOutcome classifies one result of a handler.
 type ProbeOutcome string
 
 // The outcomes of a handler.
 const (
 	ProbeSuccess ProbeOutcome = "Success"
-	// ProbeWarning is a success with something to be told, such as a redirect to another host.
+	// ProbeWarning is a success with a warning, such as a redirect to another host.
 	ProbeWarning ProbeOutcome = "Warning"
 	ProbeFailure ProbeOutcome = "Failure"
-	// ProbeError says that the handler itself could not run: it counts for nothing, as in the kubelet. It is asked again
-	// at once, up to three times in all.
+	// ProbeError means that the handler could not run. It does not count, as in the kubelet. The handler is tried again at once,
+	// up to three times.
 	ProbeError ProbeOutcome = "Error"
 )
 
-// ProbeResult is one answer of a probe's handler. Message says what was wrong, in the handler's words, without the name
-// of the probe; it is empty for a plain success.
+// ProbeResult is one result of a probe's handler. Message is the handler's error or output without the name of the probe; it is
+// empty for a success without a warning.
 type ProbeResult struct {
 	Outcome ProbeOutcome `json:"outcome"`
 	Message string       `json:"message,omitempty"`

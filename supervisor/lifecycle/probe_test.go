@@ -74,7 +74,7 @@ func TestProbe(t *testing.T) {
 			}
 			ref := lifecycle.ProbeRef{Ref: run("app", 1), Kind: row.kind}
 			probe := lifecycle.NewProbe(lifecycle.ProbeOrder{
-				ProbeRef: ref, Spec: &p, Started: at(100), Holds: row.holds,
+				ProbeRef: ref, Spec: &p, Started: at(100), Initial: row.holds,
 			}, at(row.on), row.spread)
 			var told []string
 			now := at(row.on)
@@ -166,7 +166,7 @@ func TestDecideProbes(t *testing.T) {
 			facts := fold(row.past)
 			var got []string
 			for _, o := range lifecycle.Decide(row.pod, facts, at(2)).Probes {
-				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s", o.Kind, o.Holds)))
+				got = append(got, strings.TrimSpace(fmt.Sprintf("%s %s", o.Kind, o.Initial)))
 				newest := facts.Containers["app"].Newest
 				if o.Ref != newest.Ref || o.Started != newest.Started || o.Spec != specOf(&row.pod.Containers[0], o.Kind) {
 					t.Errorf("order %+v", o)

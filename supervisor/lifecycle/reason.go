@@ -1,6 +1,6 @@
 package lifecycle
 
-// Reason is a machine-readable cause in CamelCase: the kubelet's word where it has one.
+// Reason is a machine-readable cause in CamelCase: the kubelet's reason where it has one.
 type Reason string
 
 // Reasons of a waiting container.
@@ -19,13 +19,13 @@ const (
 	ReasonPostStartHookError   Reason = "PostStartHookError"
 )
 
-// Reasons of a sandbox that cannot be made.
+// Reasons of a failed sandbox start.
 const (
-	// ReasonFailedMount is a volume that cannot be had yet: it is waited for.
+	// ReasonFailedMount means that a volume cannot be mounted yet. Mounting it is retried.
 	ReasonFailedMount Reason = "FailedMount"
 )
 
-// ofRegistry reports whether a pull failed because of the registry, so that it backs off.
+// ofRegistry reports whether a pull failed because of the registry. Such pulls back off.
 func (r Reason) ofRegistry() bool { return r == ReasonErrImagePull }
 
 // Reasons of a terminated container.
@@ -34,8 +34,8 @@ const (
 	ReasonError         Reason = "Error"
 	ReasonOOMKilled     Reason = "OOMKilled"
 	ReasonStartError    Reason = "StartError"
-	ReasonUnknown       Reason = "Unknown"                // exit code 255: the engine lost it
-	ReasonStatusUnknown Reason = "ContainerStatusUnknown" // exit code 137: it ran, and is not there
+	ReasonUnknown       Reason = "Unknown"                // exit code 255: the engine lost the container
+	ReasonStatusUnknown Reason = "ContainerStatusUnknown" // exit code 137: the container ran and no longer exists
 )
 
 // Reasons of conditions.
@@ -46,7 +46,7 @@ const (
 	ReasonPodFailed                Reason = "PodFailed"
 	ReasonTerminationByKubelet     Reason = "TerminationByKubelet"
 	ReasonReadinessGatesNotReady   Reason = "ReadinessGatesNotReady"
-	// ReasonAllContainersRestarting is that of AllContainersRestarting (KEP-5532).
+	// ReasonAllContainersRestarting is the reason of the condition AllContainersRestarting (KEP-5532).
 	ReasonAllContainersRestarting Reason = "RestartAllContainersStarted"
 )
 
@@ -54,28 +54,27 @@ const (
 const (
 	ReasonDeadlineExceeded  Reason = "DeadlineExceeded"
 	ReasonEngineUnavailable Reason = "EngineUnavailable"
-	ReasonEvicted           Reason = "Evicted" // it has used more than it may
+	ReasonEvicted           Reason = "Evicted" // it exceeded a limit
 )
 
-// ReasonRestartingAllContainers is that of a container which a restart of all containers has ended or begins again, and of
-// the stop between the two.
+// ReasonRestartingAllContainers is the reason of a container that a restart of all containers stops or starts again.
 const ReasonRestartingAllContainers Reason = "RestartingAllContainers"
 
-// restartingAllMessage is what the kubelet says of such a container.
+// restartingAllMessage is the kubelet's message for such a container.
 const restartingAllMessage = "The container is removed because RestartAllContainers in place"
 
 // Reasons to stop a container.
 const (
-	// ReasonStopped is a stop that somebody asked for.
+	// ReasonStopped means that the pod is stopping.
 	ReasonStopped Reason = "Stopped"
-	// ReasonPodFinished is the end of what is left of a pod whose containers are done.
+	// ReasonPodFinished means that the pod has finished; the remaining containers are stopped.
 	ReasonPodFinished Reason = "PodFinished"
-	// ReasonSandboxChanged is the loss of the sandbox that the container ran in.
+	// ReasonSandboxChanged means that the sandbox of the container was lost.
 	ReasonSandboxChanged Reason = "SandboxChanged"
-	// ReasonLivenessProbe is a liveness probe that failed for good.
+	// ReasonLivenessProbe means that the liveness probe reached its failure threshold.
 	ReasonLivenessProbe Reason = "LivenessProbe"
-	// ReasonStartupProbe is a startup probe that failed for good.
+	// ReasonStartupProbe means that the startup probe reached its failure threshold.
 	ReasonStartupProbe Reason = "StartupProbe"
-	// ReasonFailedPostStartHook is a postStart hook that failed.
+	// ReasonFailedPostStartHook means that the postStart hook failed.
 	ReasonFailedPostStartHook Reason = "FailedPostStartHook"
 )

@@ -7,9 +7,9 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Unresolved returns the actions that were issued and have no outcome, in a fixed order: after a crash of the
-// supervisor each may or may not have happened, and each is carried out again. What was to be told to a process (the
-// stop signal, SIGKILL) keeps its deadline. This is the recovery table of docs/design/recovery.md.
+// Unresolved returns the actions that were issued and have no outcome, in a fixed order. After a crash of the supervisor each of
+// them may have happened or not, so each is carried out again. The deadlines of stop signals and SIGKILL are unchanged. This
+// implements the recovery table of docs/design/recovery.md.
 func (f Facts) Unresolved() []Action {
 	var todo []Action
 	if f.Sandbox.inFlight() {
@@ -36,10 +36,10 @@ func (f Facts) Unresolved() []Action {
 			switch {
 			case a.Started.IsZero() && a.Retry.IsZero():
 				todo = append(todo, StartContainer{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts})
-			case !a.Unsent.IsZero(): // it has its outcome, and is sent again when it is time
-			case !a.KillAsked.IsZero() && a.KillSent.IsZero():
+			case !a.SignalFailed.IsZero(): // it has an outcome; Decide sends the signal again when the retry is due
+			case !a.KillRequested.IsZero() && a.KillSent.IsZero():
 				todo = append(todo, KillContainer{Ref: a.Ref})
-			case !a.StopAsked.IsZero() && a.StopSent.IsZero():
+			case !a.StopRequested.IsZero() && a.StopSent.IsZero():
 				todo = append(todo, StopContainer{Ref: a.Ref, Grace: a.StopGrace, Reason: a.StopReason})
 			}
 		}
@@ -55,8 +55,8 @@ func (f Facts) Unresolved() []Action {
 	return todo
 }
 
-// Live returns the runs whose process may exist and was seen to start, sorted by name: after a restart of the
-// supervisor each has to be waited for again.
+// Live returns the runs that were started and may still have a process, sorted by name. After a restart of the supervisor it
+// must wait for each of them again.
 func (f Facts) Live() []Ref {
 	var refs []Ref
 	for _, name := range f.names() {
@@ -67,9 +67,9 @@ func (f Facts) Live() []Ref {
 	return refs
 }
 
-// Signalled returns the stop signals that were sent to what runs, sorted by container, as the events that tell of it: what a
-// supervisor keeps until the next boot, so that the next one sends none of them again.
-func (f Facts) Signalled() []SignalSent {
+// StopSignals returns the stop signals that were sent to running containers, sorted by container, as events. The supervisor
+// keeps them until the next boot, so that it sends none of them again after a restart.
+func (f Facts) StopSignals() []SignalSent {
 	var list []SignalSent
 	for _, name := range f.names() {
 		if a := f.Containers[name].Newest; a.running() && !a.StopSent.IsZero() {
@@ -79,7 +79,7 @@ func (f Facts) Signalled() []SignalSent {
 	return list
 }
 
-// SandboxReady returns the number of the sandbox that containers run in, or 0 while there is none.
+// SandboxReady returns the number of the sandbox that containers run in, or 0 if there is none.
 func (f Facts) SandboxReady() int {
 	if f.Sandbox.ready() {
 		return f.Sandbox.N
@@ -97,17 +97,17 @@ func (f Facts) names() []string {
 	return names
 }
 
-// Found is what the engine holds of a pod, told by the labels of what it holds.
+// Found is what the engine has of a pod, according to the labels of its sandboxes and containers.
 type Found struct {
 	UID     string
-	Pod     *spec.Pod // the definition that the newest container was made from; nil if there is none
-	Sandbox int       // the newest sandbox's number; 0: none is known
-	Ready   bool      // it is there
+	Pod     *spec.Pod // the definition that the newest container was created from; nil if there is none
+	Sandbox int       // number of the newest sandbox; 0: none is known
+	Ready   bool      // the sandbox exists
 	IPs     []string
 	Runs    []Run // in any order
 }
 
-// rounds returns the first and the newest round of the runs in a sandbox; 0: it has none.
+// rounds returns the first and the newest round of the runs in a sandbox; 0 if it has none.
 func (f Found) rounds(sandbox int) (first, newest int) {
 	for _, r := range f.Runs {
 		if r.Sandbox == sandbox {
@@ -117,7 +117,7 @@ func (f Found) rounds(sandbox int) (first, newest int) {
 	return first, newest
 }
 
-// Run is a container that the engine holds.
+// Run is a container of the engine.
 type Run struct {
 	StartContainer
 	ID      string
@@ -127,9 +127,9 @@ type Run struct {
 	Architecture string
 }
 
-// CatchUp folds in what the engine holds and the facts do not know of: ephemeral containers, and sandboxes and runs newer than their newest. For a
-// pod whose own record is lost these are all, and the facts begin with no more than a UID and an instant. How long ago
-// anything was is not known, so it is as of now; what has ended is found out by waiting for it, as after any restart.
+// CatchUp folds in what the engine has and the facts do not: ephemeral containers, and newer sandboxes and runs. If the state
+// file of the pod is lost, this recovers the whole pod from facts that contain only a UID and an instant. The times of the past
+// are not known, so all of it happens now. Exits are found by waiting for the runs, as after every restart.
 func (f Facts) CatchUp(found Found, now Instant) Facts {
 	if found.Pod != nil {
 		for _, c := range found.Pod.EphemeralContainers {
@@ -146,11 +146,11 @@ func (f Facts) CatchUp(found Found, now Instant) Facts {
 		if found.Ready && found.Sandbox == sandbox {
 			f = f.Apply(SandboxStarted{Sandbox: found.Sandbox, IPs: found.IPs, At: now})
 		} else {
-			f = f.Apply(SandboxLost{Sandbox: sandbox, Message: "the sandbox was not found", At: now})
+			f = f.Apply(SandboxLost{Sandbox: sandbox, Message: "sandbox not found", At: now})
 		}
 	}
-	if newest > f.Round { // all containers were restarted in it
-		f = f.Apply(Issued{Action: BeginRound{Round: newest}, At: now})
+	if newest > f.Round { // all containers were restarted in this sandbox
+		f = f.Apply(Issued{Action: StartRound{Round: newest}, At: now})
 	}
 	runs := slices.SortedFunc(slices.Values(found.Runs), func(a, b Run) int { return cmp.Compare(a.Attempt, b.Attempt) })
 	for _, r := range runs {
@@ -158,7 +158,7 @@ func (f Facts) CatchUp(found Found, now Instant) Facts {
 		if r.Attempt <= newest.N() {
 			continue
 		}
-		if newest.live() { // its successor would not be there
+		if newest.live() { // a newer run exists, so this one has exited
 			f = f.Apply(ContainerExited{Ref: newest.Ref, Exit: Exit{Code: 137, Reason: ReasonStatusUnknown}, At: now})
 		}
 		f = f.Apply(Issued{Action: r.StartContainer, At: now})
@@ -167,12 +167,12 @@ func (f Facts) CatchUp(found Found, now Instant) Facts {
 	return f
 }
 
-// AtRest reports whether nothing of the pod runs, is under way, or stands: no process, no pull, no sandbox.
-func (f Facts) AtRest() bool {
+// Idle reports whether the pod has no process, no pull and no sandbox.
+func (f Facts) Idle() bool {
 	for _, c := range f.Containers {
 		if c.Newest.live() || c.Pull.inFlight() {
 			return false
 		}
 	}
-	return !f.Sandbox.standing()
+	return !f.Sandbox.mayExist()
 }

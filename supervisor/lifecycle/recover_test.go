@@ -6,7 +6,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -33,7 +32,7 @@ func TestUnresolved(t *testing.T) {
 		{"a start, which has its backoff", history{start("app", 1, 4, 5)}, do{start("app", 1, 4, 0)}},
 		{"a run that has started", history{asked("app", 1), started("app", 1)}, nil},
 		{"a start that failed", failing(start("app", 1, 0, 0), oops), nil},
-		{"one that was refused", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused}), nil},
+		{"one that was refused", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), nil},
 		{"one that the engine did not answer", failing(start("app", 1, 0, 0), away), nil},
 		{"a postStart hook", history{running("app", 1), postStart("app", 1)}, do{postStart("app", 1)}},
 		{"one that is done", history{running("app", 1), postStart("app", 1), hooked("app", 1, lifecycle.PostStart)}, nil},
@@ -106,7 +105,7 @@ func TestAtRest(t *testing.T) {
 		{"a start", asked("app", 1), false},
 		{"an end", ran("app", 1, 1), true},
 	} {
-		if got := fold(row.past).AtRest(); got != row.want {
+		if got := fold(row.past).Idle(); got != row.want {
 			t.Errorf("%s: %v, want %v", row.name, got, row.want)
 		}
 	}
@@ -125,7 +124,7 @@ func TestCatchUp(t *testing.T) {
 	now := at(50)
 	live := func(r lifecycle.Run) lifecycle.Attempt {
 		return lifecycle.Attempt{
-			Ref: r.Ref, Sandbox: r.Sandbox, Restarts: r.Restarts, Asked: now, Started: now, ID: "id", Image: "image", ImageID: "digest",
+			Ref: r.Ref, Sandbox: r.Sandbox, Restarts: r.Restarts, Requested: now, Started: now, ID: "id", Image: "image", ImageID: "digest",
 		}
 	}
 	ended := func(a lifecycle.Attempt) lifecycle.Attempt {
@@ -135,7 +134,7 @@ func TestCatchUp(t *testing.T) {
 	known := history{up(), asked("app", 1), started("app", 1)}
 	knownRun := fold(known).Containers["app"].Newest
 	sandbox := func(n int) lifecycle.Sandbox {
-		return lifecycle.Sandbox{N: n, Asked: now, Lost: now, Message: "the sandbox was not found"}
+		return lifecycle.Sandbox{N: n, Requested: now, Lost: now, Message: "sandbox not found"}
 	}
 	for _, row := range []struct {
 		name  string
@@ -149,7 +148,7 @@ func TestCatchUp(t *testing.T) {
 			name:  "a sandbox of round 1, and the runs in it, in the order of their attempts",
 			found: lifecycle.Found{Sandbox: 1, Ready: true, IPs: []string{"10.0.0.3"}, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1), found("app", 1, 1, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
-				f.Round, f.Sandbox = 1, lifecycle.Sandbox{N: 1, Asked: now, Ready: now, IPs: []string{"10.0.0.3"}}
+				f.Round, f.Sandbox = 1, lifecycle.Sandbox{N: 1, Requested: now, Ready: now, IPs: []string{"10.0.0.3"}}
 				f.Containers = map[string]lifecycle.Container{"app": {
 					Newest: live(found("app", 1, 1, 2, 1)), Previous: ended(live(found("app", 1, 1, 1, 0))),
 				}}
@@ -158,7 +157,7 @@ func TestCatchUp(t *testing.T) {
 		{
 			name: "the round is that of the newest run", found: lifecycle.Found{Sandbox: 4, Ready: true, Runs: []lifecycle.Run{found("a", 7, 4, 1, 0), found("b", 6, 3, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
-				f.Round, f.Sandbox = 7, lifecycle.Sandbox{N: 4, Asked: now, Ready: now}
+				f.Round, f.Sandbox = 7, lifecycle.Sandbox{N: 4, Requested: now, Ready: now}
 				f.Containers = map[string]lifecycle.Container{
 					"a": {Newest: live(found("a", 7, 4, 1, 0))}, "b": {Newest: live(found("b", 6, 3, 1, 0))},
 				}
@@ -169,7 +168,7 @@ func TestCatchUp(t *testing.T) {
 				Sandbox: 2, Ready: true, Runs: []lifecycle.Run{found("b", 2, 1, 0, 0), found("a", 4, 2, 2, 1), found("a", 3, 2, 1, 0), found("b", 3, 2, 1, 0)},
 			},
 			want: func(f *lifecycle.Facts) {
-				f.Round, f.Sandbox = 4, lifecycle.Sandbox{N: 2, Asked: now, Ready: now}
+				f.Round, f.Sandbox = 4, lifecycle.Sandbox{N: 2, Requested: now, Ready: now}
 				f.Restarted, f.RestartedAt = 4, now
 				f.Containers = map[string]lifecycle.Container{
 					"a": {Newest: live(found("a", 4, 2, 2, 1)), Previous: ended(live(found("a", 3, 2, 1, 0)))}, "b": {Newest: live(found("b", 3, 2, 1, 0))},
@@ -232,80 +231,6 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-func TestEffectiveGrace(t *testing.T) {
-	seconds := func(s float64) *time.Duration {
-		d := time.Duration(s * float64(time.Second))
-		return &d
-	}
-	for _, row := range []struct {
-		own  spec.Seconds
-		asks *time.Duration
-		want lifecycle.Grace
-	}{
-		{30, nil, lifecycle.Grace{Period: 30 * time.Second}},
-		{0, nil, lifecycle.Grace{Period: time.Second}},
-		{30, seconds(5), lifecycle.Grace{Period: 5 * time.Second}},
-		{30, seconds(50), lifecycle.Grace{Period: 50 * time.Second}},
-		{30, seconds(0.5), lifecycle.Grace{Period: time.Second}},
-		{30, seconds(-7), lifecycle.Grace{Period: time.Second}},
-		{30, seconds(0), lifecycle.Grace{Force: true}},
-	} {
-		if got := lifecycle.EffectiveGrace(&spec.Pod{TerminationGracePeriodSeconds: row.own}, row.asks); got != row.want {
-			t.Errorf("of %v, asked %v: %+v, want %+v", row.own, row.asks, got, row.want)
-		}
-	}
-}
-
-func TestDelays(t *testing.T) {
-	always := podOf(spec.RestartAlways, "init", "app")
-	init2 := history{up(), tick(10), ran("init", 1, 1), ran("init", 2, 1)}
-	app2 := history{up(), ran("init", 1, 0), tick(10), ran("app", 1, 0), ran("app", 2, 0)}
-	for _, row := range []struct {
-		name      string
-		pod       *spec.Pod
-		past      history
-		container string
-		now       float64
-		want      time.Duration
-	}{
-		{"a container that never ran", always, up(), "app", 1, 0},
-		{"a first crash", always, history{up(), ran("init", 1, 1)}, "init", 1, 0},
-		{"a second one", always, init2, "init", 12, 10 * time.Second},
-		{"when it is over", always, init2, "init", 21, 0},
-		{"of an app container", always, app2, "app", 12, 10 * time.Second},
-		{"while it runs", always, history{app2, running("app", 3)}, "app", 12, 0},
-		{"a success of an init container", always, history{up(), tick(10), ran("init", 1, 1), ran("init", 2, 0)}, "init", 10, 0},
-		{"a success under OnFailure", podOf(spec.RestartOnFailure, "app", "b"), history{up(), ran("app", 1, 1), ran("app", 2, 0)}, "app", 1, 0},
-		{"in a stopping pod", always, history{app2, stopped(1)}, "app", 12, 0},
-		{"in a pod that has ended", podOf(spec.RestartNever, "init", "app"), history{up(), ran("init", 1, 1), ran("init", 2, 1)}, "init", 1, 0},
-	} {
-		if got := lifecycle.RestartDelay(row.pod, fold(row.past), row.container, at(row.now)); got != row.want {
-			t.Errorf("%s: %v, want %v", row.name, got, row.want)
-		}
-	}
-	for reason, want := range map[lifecycle.Reason]time.Duration{
-		lifecycle.ReasonErrImagePull: 40 * time.Second, lifecycle.ReasonErrImageNeverPull: 10 * time.Second,
-	} {
-		if got := lifecycle.PullDelay(fold(pullFailed("app", 1, 3, reason)), "app"); got != want {
-			t.Errorf("%s: %v, want %v", reason, got, want)
-		}
-	}
-	if got := lifecycle.PullDelay(fold(nil), "app"); got != 0 {
-		t.Errorf("no pull: %v", got)
-	}
-}
-
-func TestFailureIsAnError(t *testing.T) {
-	for want, f := range map[string]lifecycle.Failure{
-		"no such image":               {Message: "no such image"},
-		"ErrImagePull: no such image": {Reason: lifecycle.ReasonErrImagePull, Message: "no such image"},
-	} {
-		if got := f.Error(); got != want {
-			t.Errorf("%q, want %q", got, want)
-		}
-	}
-}
-
 // TestSignalled: which stop signals are kept until the next boot.
 func TestSignalled(t *testing.T) {
 	told := func(name string) history { return history{running(name, 1), stop(name, 1, 9*time.Second)} }
@@ -313,7 +238,7 @@ func TestSignalled(t *testing.T) {
 	facts := fold(history{
 		before, tick(2), sent("b", 1, false), sent("a", 1, false), sent("over", 1, false), exited("over", 1, 0), sent("killed", 1, true),
 	})
-	got := facts.Signalled()
+	got := facts.StopSignals()
 	want := []lifecycle.SignalSent{{Ref: run("a", 1), At: at(2)}, {Ref: run("b", 1), At: at(2)}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("signals (-want +got):\n%s", diff)

@@ -2,36 +2,36 @@ package lifecycle
 
 import "errors"
 
-// Reasons for which a pod is refused before anything of it starts.
+// Reasons for which the admission of a pod fails.
 const (
-	// ReasonPodSecurity is a field that the machine's level of the Pod Security Standards does not allow.
+	// ReasonPodSecurity means that a field violates the host's Pod Security level.
 	ReasonPodSecurity Reason = "PodSecurity"
-	// ReasonHostPathForbidden is a hostPath volume outside of the folders that the machine's policy names.
+	// ReasonHostPathForbidden means that a hostPath volume is outside of the allowed directories.
 	ReasonHostPathForbidden Reason = "HostPathForbidden"
-	// ReasonSysctlForbidden is a kernel parameter that is neither safe nor allowed (the kubelet's word).
+	// ReasonSysctlForbidden means that a sysctl is neither safe nor allowed (the kubelet's reason).
 	ReasonSysctlForbidden Reason = "SysctlForbidden"
-	// ReasonNodePorts is a host port that another has (the kubelet's word).
+	// ReasonNodePorts means that a host port is in use (the kubelet's reason).
 	ReasonNodePorts Reason = "NodePorts"
-	// ReasonVolumeVanishing is a persistent volume that is being removed.
-	ReasonVolumeVanishing Reason = "VolumeVanishing"
-	// ReasonUnexpectedAdmissionError is any other (the kubelet's word).
+	// ReasonVolumeTerminating means that a persistent volume is being deleted.
+	ReasonVolumeTerminating Reason = "VolumeTerminating"
+	// ReasonUnexpectedAdmissionError is any other error (the kubelet's reason).
 	ReasonUnexpectedAdmissionError Reason = "UnexpectedAdmissionError"
 )
 
-// Refusal is one thing for which a pod may not run on this machine. Whoever refuses tells all of them, joined.
+// Refusal is one reason why a pod may not run on this host. Admission returns all of them, joined.
 type Refusal struct {
 	Reason Reason `json:"reason"`
-	// Field is the path of the field as the pod file has it, such as containers[0].securityContext.privileged; it may be empty.
+	// Field is the path of the field in the pod file, such as containers[0].securityContext.privileged. It may be empty.
 	Field string `json:"field,omitempty"`
-	// Message is what is found, what is allowed, and who says so.
+	// Message states the value, and what is allowed.
 	Message string `json:"message"`
-	// Mend is what a person can do about it; it may be empty.
-	Mend string `json:"mend,omitempty"`
-	// Cause is the error behind it, if there is one, for [errors.Is].
+	// Hint is what the user can do about it, in the imperative. It may be empty.
+	Hint string `json:"hint,omitempty"`
+	// Cause is the underlying error for [errors.Is], if there is one.
 	Cause error `json:"-"`
 }
 
-// Error is reason, field and message, without a reason that says nothing.
+// Error returns the reason, the field and the message. It omits [ReasonUnexpectedAdmissionError].
 func (r Refusal) Error() string {
 	text := r.Message
 	if r.Field != "" {
@@ -43,11 +43,11 @@ func (r Refusal) Error() string {
 	return string(r.Reason) + ": " + text
 }
 
-// Unwrap is the cause.
+// Unwrap returns the cause.
 func (r Refusal) Unwrap() error { return r.Cause }
 
-// Refusals are the refusals that an error holds, alone, wrapped or joined. An error that is none becomes one, with
-// [ReasonUnexpectedAdmissionError]; nil has none.
+// Refusals returns the refusals in an error, which may be wrapped or joined. Any other error becomes a refusal with
+// [ReasonUnexpectedAdmissionError]. nil has none.
 func Refusals(err error) []Refusal {
 	if err == nil {
 		return nil

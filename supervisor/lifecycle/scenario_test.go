@@ -134,8 +134,8 @@ func (s *scenario) happening(at time.Duration, what string, o options) error {
 	do, known := map[string]func(){
 		"stop":   func() { s.Stop(o.grace, o.set["delete"]) },
 		"lose":   func() { s.LoseSandbox(o.set["kill"]) },
-		"away":   func() { s.Away(true) },
-		"back":   func() { s.Away(false) },
+		"away":   func() { s.SetUnavailable(true) },
+		"back":   func() { s.SetUnavailable(false) },
 		"crash":  func() { s.Crash(o.off) },
 		"reboot": func() { s.Reboot(o.off) },
 		"leap":   func() { s.Leap(o.off) },
@@ -218,7 +218,7 @@ func parse(words []string) (options, error) {
 			o.run.Failure.Reason = lifecycle.Reason(value)
 		case "refused":
 			o.run.Failure = &lifecycle.Failure{
-				Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateContainerError, Message: value,
+				Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateContainerError, Message: value,
 			}
 		case "delete", "kill":
 			o.set[key] = true

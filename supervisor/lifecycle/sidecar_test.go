@@ -207,3 +207,31 @@ func TestDecideSidecarEnd(t *testing.T) {
 		},
 	}.check(t)
 }
+
+func TestStatusSidecars(t *testing.T) {
+	pod := podOf(never, "side", "init", "app")
+	side := history{up(), running("side", 1)}
+	all := history{side, ran("init", 1, 0), running("app", 1)}
+	gated := within(podOf(never, "side", "app"), "side", probe(startup), probe(readiness))
+	round2 := history{lost(1), sandboxRemoved(1), startSandbox(2)}
+	again := lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "side", Round: 2, Attempt: 2}, Sandbox: 2, Restarts: 1}
+	runsAgain := happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.ContainerStarted{Ref: again.Ref, At: t} })
+	statuses{
+		{"2.1 a pod whose sidecar runs and whose app does not is Pending", pod, side, 1, "Pending; side Running ready; init PodInitializing; app PodInitializing"},
+		{"2.1 it runs when the app does", pod, all, 1, "Running; side Running ready; init Completed(0) ready; app Running ready"},
+		{"2.1 with a sidecar that waits to run for the first time it is Pending", pod, history{up(), pulled("side", 1), asked("side", 1)}, 1, "Pending; side PodInitializing; init PodInitializing; app PodInitializing"},
+		{"2.1 or with one that is not started", gated, side, 1, "Pending; side Running not started; app PodInitializing"},
+		{"2.1 before the app has run", gated, history{side, probed("side", 1, startup, good)}, 1, "Pending; side Running; app PodInitializing"},
+		{"2.1 not after that", gated, history{side, probed("side", 1, startup, good), running("app", 1), exited("side", 1, 1), running("side", 2)}, 1, "Running; side Running after Error(1) +1 not started; app Running ready"},
+		{"2.1 nor while the app is started again, too", gated, history{side, probed("side", 1, startup, good), ran("app", 1, 1), start("app", 2, 1, 1), exited("side", 1, 1), running("side", 2)}, 1, "Running; side Running after Error(1) +1 not started; app Error(1)"},
+		{"2.1 but in a new round", within(podOf(always, "side", "app"), "side", probe(startup)), history{side, probed("side", 1, startup, good), ran("app", 1, 3), exited("side", 1, 3), round2, again, runsAgain}, 1, "Pending; side Running after Error(3) +1 not started; app Error(3)"},
+		{"2.1 one that begins again does not make it Pending", pod, history{all, exited("side", 1, 0)}, 1, "Running; side Completed(0); init Completed(0) ready; app Running ready"},
+		{"4.3 it backs off whatever it said", pod, history{up(), ran("side", 1, 0), running("side", 2), ran("init", 1, 0), running("app", 1), exited("side", 2, 0)}, 2, "Running; side CrashLoopBackOff after Completed(0) +1; init Completed(0) ready; app Running ready"},
+		{"2.1 a pod of which only sidecars run on runs", pod, history{all, exited("app", 1, 0)}, 1, "Running; side Running ready; init Completed(0) ready; app Completed(0)"},
+		{"2.1 their codes do not decide", pod, history{all, exited("app", 1, 0), exited("side", 1, 137)}, 1, "Succeeded; side Error(137); init Completed(0) ready; app Completed(0)"},
+		{"2.1 nor do their successes", pod, history{all, exited("app", 1, 3), exited("side", 1, 0)}, 1, "Failed; side Completed(0); init Completed(0) ready; app Error(3)"},
+		{"3 a new round knows nothing of them but their restarts", podOf(always, "side", "app"), history{up(), ran("side", 1, 1), ran("side", 2, 1), ran("app", 1, 1), tick(5), round2}, 5, "Pending; side PodInitializing +1; app Error(1)"},
+		{"5.4 a sidecar that is not ready", gated, history{side, probed("side", 1, startup, good), running("app", 1), probed("side", 1, readiness, bad)}, 1, "Running; side Running; app Running ready"},
+		{"2.3 one that never ran waits to the end", podOf(never, "init", "side", "app"), history{up(), ran("init", 1, 1)}, 1, "Failed; init Error(1); side PodInitializing; app PodInitializing"},
+	}.check(t)
+}

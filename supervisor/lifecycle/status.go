@@ -9,7 +9,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Phase is where the pod stands in its life (v1.PodPhase).
+// Phase is v1.PodPhase.
 type Phase string
 
 // The phases.
@@ -18,14 +18,14 @@ const (
 	PhaseRunning   Phase = "Running"
 	PhaseSucceeded Phase = "Succeeded"
 	PhaseFailed    Phase = "Failed"
-	// PhaseUnknown is that of a pod whose engine cannot be reached (DEVIATIONS 20).
+	// PhaseUnknown means that the container engine is unavailable (deviation 20).
 	PhaseUnknown Phase = "Unknown"
 )
 
-// Terminal reports whether the phase is for good.
+// Terminal reports whether the phase is final.
 func (p Phase) Terminal() bool { return p == PhaseSucceeded || p == PhaseFailed }
 
-// Status is what a person and a script are shown; its JSON is v1.PodStatus.
+// Status is the status of a pod. Its JSON is v1.PodStatus.
 type Status struct {
 	Phase                 Phase             `json:"phase"`
 	Reason                Reason            `json:"reason,omitempty"`
@@ -87,10 +87,10 @@ type Terminated struct {
 	ContainerID string    `json:"containerID,omitempty"`
 }
 
-// StatusOf computes the status of a pod. The times in it are wall time in whole seconds, as in Kubernetes; the
-// conditions carry no transition times yet: [Status.Since] fills them in.
+// StatusOf computes the status of a pod. Times are wall clock times in whole seconds, as in Kubernetes. The conditions have no
+// transition times yet: see [Status.Since].
 func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
-	v := view{pod: pod, facts: &f, now: now, ended: Ends(pod, f)}
+	v := view{pod: pod, facts: &f, now: now, ended: Terminating(pod, f)}
 	s := Status{StartTime: stamp(f.Accepted), QOSClass: pod.QOS()}
 	for i := range pod.InitContainers {
 		c := &pod.InitContainers[i]
@@ -110,8 +110,8 @@ func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
 	switch {
 	case s.Phase == PhaseFailed:
 		s.Reason, s.Message = f.Stop.Reason, f.Stop.Message
-	case s.Phase != PhaseSucceeded && f.unknown(now):
-		s.Phase, s.Reason, s.Message = PhaseUnknown, ReasonEngineUnavailable, "The container engine cannot be reached"
+	case s.Phase != PhaseSucceeded && f.phaseUnknown(now):
+		s.Phase, s.Reason, s.Message = PhaseUnknown, ReasonEngineUnavailable, "Container engine unavailable"
 	}
 	for _, ip := range f.Sandbox.IPs {
 		s.PodIPs = append(s.PodIPs, PodIP{IP: ip})
@@ -120,10 +120,10 @@ func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
 	return s
 }
 
-// stamp is an instant as the status shows it.
+// stamp returns the time of an instant as it is shown in the status.
 func stamp(t Instant) time.Time { return t.Wall.UTC().Truncate(time.Second) }
 
-// role is what a container is to its pod.
+// role is the kind of a container in its pod.
 type role int
 
 const (
@@ -133,7 +133,7 @@ const (
 	roleEphemeral
 )
 
-// roleOf is the role of one of a pod's init containers.
+// roleOf returns the role of an init container.
 func roleOf(c *spec.Container) role {
 	if c.IsSidecar() {
 		return roleSidecar
@@ -141,43 +141,43 @@ func roleOf(c *spec.Container) role {
 	return roleInit
 }
 
-// view is one status in the making.
+// view is a status under construction.
 type view struct {
 	pod   *spec.Pod
 	facts *Facts
 	now   Instant
-	ended bool // nothing is started any more
+	ended bool // the pod is terminating: no container is started any more
 }
 
-// atRest reports whether the pod is to end and nothing of it can run.
-func (v *view) atRest() bool {
+// allStopped reports whether the pod is terminating and no container can run.
+func (v *view) allStopped() bool {
 	return v.ended && !v.facts.anyLive()
 }
 
-// records returns the newest run of a container that left a record, and the one before it. A new round knows nothing of
-// the init containers of an earlier one but how often they ran.
+// records returns the newest run that has a record, and the run before it. In a new round, the only information left of the init
+// containers of an earlier round is the number of their restarts.
 func (v *view) records(h *Container, r role) (newest, before *Attempt) {
 	newest, before = &h.Newest, &h.Previous
 	if !newest.ran() {
 		newest, before = before, &Attempt{}
 	}
-	if (r == roleInit || r == roleSidecar) && !v.ended && newest.Round != v.facts.Round && !v.facts.void(newest) {
+	if (r == roleInit || r == roleSidecar) && !v.ended && newest.Round != v.facts.Round && !v.facts.wasReset(newest) {
 		newest, before = &Attempt{Restarts: newest.Restarts}, &Attempt{}
 	}
 	return newest, before
 }
 
-// initialized reports whether the app containers' turn has come in this round or an earlier one.
+// initialized reports whether all init containers have passed, in this round or an earlier one.
 func (v *view) initialized() bool {
 	for i := range v.pod.Containers {
 		h := v.facts.Containers[v.pod.Containers[i].Name]
-		if h.Newest.ran() || h.Pull.For > 0 || !h.Pull.Cancelled.IsZero() { // once initialized, always
+		if h.Newest.ran() || h.Pull.For > 0 || !h.Pull.Cancelled.IsZero() { // Initialized never becomes False again
 			return true
 		}
 	}
 	for i := range v.pod.InitContainers {
 		c := &v.pod.InitContainers[i]
-		if a := v.facts.Containers[c.Name].Newest; !passed(c, &a, v.facts.Round) {
+		if a := v.facts.Containers[c.Name].Newest; !initPassed(c, &a, v.facts.Round) {
 			return false
 		}
 	}
@@ -194,7 +194,7 @@ func (v *view) container(c *spec.Container, r role) ContainerStatus {
 	if newest.Image != "" {
 		s.Image = newest.Image
 	}
-	if v.facts.void(newest) { // a restart of all containers counts from its beginning
+	if v.facts.wasReset(newest) { // the restart of all containers counts as soon as it is triggered
 		s.RestartCount++
 	}
 	waiting := v.waiting(c, &h, newest, r)
@@ -203,7 +203,7 @@ func (v *view) container(c *spec.Container, r role) ContainerStatus {
 		s.State, s.LastState = State{Waiting: v.creating()}, v.terminated(before)
 	case newest.running():
 		s.State, s.LastState = State{Running: &Running{StartedAt: stamp(newest.Started)}}, v.terminated(before)
-	case newest.over() && waiting == nil:
+	case newest.terminated() && waiting == nil:
 		s.State, s.LastState = v.terminated(newest), v.terminated(before)
 	case waiting == nil:
 		s.State = State{Terminated: &Terminated{
@@ -219,49 +219,49 @@ func (v *view) container(c *spec.Container, r role) ContainerStatus {
 	started := newest.started(c)
 	s.Started, s.Ready = &started, newest.ready(c)
 	if r == roleInit {
-		s.Ready = v.facts.counts(newest) && !initFailed(newest.Exit)
+		s.Ready = v.facts.countsAsTerminated(newest) && !initFailed(newest.Exit)
 	}
 	return s
 }
 
-// missing reports whether a container without a run counts as lost in a pod that came to rest, as TerminatePod of the kubelet has
-// it: the first init container, for it was its turn, and an app container whose turn had come.
+// missing reports whether a container without a run has status ContainerStatusUnknown in a terminated pod, as TerminatePod of
+// the kubelet has it: the first init container, and app containers if the pod was initialized.
 func (v *view) missing(c *spec.Container, r role) bool {
 	inits := v.pod.InitContainers
 	if r != roleApp {
 		return r != roleEphemeral && c == &inits[0]
 	}
-	if len(inits) > 0 && !inits[len(inits)-1].IsSidecar() { // before which a sidecar may have ended since
+	if len(inits) > 0 && !inits[len(inits)-1].IsSidecar() { // a sidecar at the end of the list may have terminated since
 		last := v.facts.Containers[inits[len(inits)-1].Name].Newest
-		return last.over() && !initFailed(last.Exit) || v.initialized()
+		return last.terminated() && !initFailed(last.Exit) || v.initialized()
 	}
 	return v.initialized()
 }
 
-// waiting says what a container that does not run waits for; nil if it waits for nothing, so that its last end is what
-// there is to see, or, of a pod that came to rest when it was the container's turn to run, that it is missing.
+// waiting returns why a container that is not running waits. It returns nil if the container is not waiting, so that its last
+// termination is shown, or if it is missing in a terminated pod.
 func (v *view) waiting(c *spec.Container, h *Container, record *Attempt, r role) *Waiting {
 	next, pull := &h.Newest, &h.Pull
 	switch {
-	case record.over() && !v.again(c, record, r):
+	case record.terminated() && !v.runsAgain(c, record, r):
 		return nil
-	case !record.over() && v.atRest() && v.missing(c, r):
+	case !record.terminated() && v.allStopped() && v.missing(c, r):
 		return nil
 	case pull.Reason != "" && pull.For > next.N():
 		return pullWaiting(c, pull)
 	case !next.ran() && next.Exit.Reason != "" && next.Round == v.facts.Round:
 		return &Waiting{Reason: next.Exit.Reason, Message: next.Exit.Message}
-	case v.facts.void(record):
+	case v.facts.wasReset(record):
 		return &Waiting{Reason: ReasonRestartingAllContainers, Message: restartingAllMessage}
-	case next.over() && record == next:
+	case next.terminated() && record == next:
 		return v.backingOff(c, h)
-	case record.over():
-		return v.underWay(c, h, record)
+	case record.terminated():
+		return v.restartInProgress(c, h, record)
 	}
 	return v.creating()
 }
 
-// creating is what a container waits for that is about to run, its postStart hook included.
+// creating is the state of a container that is about to run, including its postStart hook.
 func (v *view) creating() *Waiting {
 	w := &Waiting{Reason: ReasonContainerCreating}
 	if len(v.pod.InitContainers) > 0 {
@@ -273,27 +273,14 @@ func (v *view) creating() *Waiting {
 	return w
 }
 
-// again reports whether a run that is over is followed by another.
-func (v *view) again(c *spec.Container, a *Attempt, r role) bool {
-	switch {
-	case v.ended || r == roleEphemeral:
-		return false
-	case v.facts.void(a) || r == roleSidecar:
-		return true
-	case r == roleInit:
-		return initFailed(a.Exit)
-	}
-	return restarts(v.pod, c, a)
-}
-
-// backingOff shows the delay of a restart, until that run is asked for, and nothing where there is none.
+// backingOff returns the back-off of a restart, until the restart is issued; nil if there is no delay.
 func (v *view) backingOff(c *spec.Container, h *Container) *Waiting {
 	due, _ := restartDue(v.pod, v.facts, c, h)
 	delay := due.Sub(h.Newest.Exited)
 	if delay <= 0 {
 		return nil
 	}
-	if a := &h.Newest; v.waited(c, h, &h.Previous) == 0 {
+	if a := &h.Newest; v.waitedDelay(c, h, &h.Previous) == 0 {
 		switch {
 		case a.Exit.Reason == ReasonStartError:
 			return &Waiting{Reason: ReasonRunContainerError, Message: a.Exit.Message}
@@ -304,20 +291,20 @@ func (v *view) backingOff(c *spec.Container, h *Container) *Waiting {
 	return v.crashLoop(c, delay)
 }
 
-// underWay shows, while a restart has no outcome, what it has waited for: its delay, and nothing where there was none, so that
-// the last end is what there is to see. The kubelet's reason stays until the start has gone well too.
-func (v *view) underWay(c *spec.Container, h *Container, last *Attempt) *Waiting {
-	if delay := v.waited(c, h, last); delay > 0 {
+// restartInProgress returns the back-off before a restart that has no outcome yet; nil if there was none, so that the last
+// termination is shown. The kubelet shows the reason until the start has succeeded, too.
+func (v *view) restartInProgress(c *spec.Container, h *Container, last *Attempt) *Waiting {
+	if delay := v.waitedDelay(c, h, last); delay > 0 {
 		return v.crashLoop(c, delay)
 	}
 	return nil
 }
 
-// waited is the delay that the newest start waited out after the run before it; 0: none.
-func (v *view) waited(c *spec.Container, h *Container, before *Attempt) time.Duration {
+// waitedDelay returns the back-off between the previous run and the newest start; 0 if there was none.
+func (v *view) waitedDelay(c *spec.Container, h *Container, before *Attempt) time.Duration {
 	b, level := restartBackoff(v.pod, c), h.Backoff.Level
 	if limit := b.delay(level); b.next(level) == level && h.Backoff.Granted.Sub(before.Exited) >= limit {
-		return limit // the level does not tell the first time from the next
+		return limit // at the limit, the level is the same for the first and for later delays
 	}
 	return b.delay(level - 1)
 }
@@ -327,7 +314,7 @@ func (v *view) crashLoop(c *spec.Container, delay time.Duration) *Waiting {
 		"back-off %v restarting failed container=%s pod=%s_default(%s)", delay, c.Name, v.pod.Name, v.facts.UID)}
 }
 
-// pullWaiting shows a failed pull: the first time as what it was, after that as a back-off.
+// pullWaiting returns the state of a failed pull: its error for the first failure, ImagePullBackOff afterwards.
 func pullWaiting(c *spec.Container, pull *Pull) *Waiting {
 	if pull.Level <= 1 || !pull.Reason.ofRegistry() {
 		return &Waiting{Reason: pull.Reason, Message: pull.Message}
@@ -338,17 +325,17 @@ func pullWaiting(c *spec.Container, pull *Pull) *Waiting {
 	}
 }
 
-// terminated is the state that a run which is over leaves, and no state for any other. One that a restart of all
-// containers has made void says that, and not how it ended (contract 4.2).
+// terminated returns the state of a terminated run, and no state for any other. For a run that was reset by a restart of all
+// containers it shows the reset, not the exit code (contract 4.2).
 func (v *view) terminated(a *Attempt) State {
-	if !a.over() {
+	if !a.terminated() {
 		return State{}
 	}
 	t := Terminated{
 		ExitCode: a.Exit.Code, Reason: a.Exit.Reason, Message: v.message(a.Exit.Message),
 		StartedAt: stamp(a.Started), FinishedAt: stamp(a.Exited), ContainerID: containerID(a.ID),
 	}
-	if v.facts.void(a) {
+	if v.facts.wasReset(a) {
 		t.ExitCode, t.Reason, t.Message = 137, ReasonRestartingAllContainers, restartingAllMessage
 	}
 	return State{Terminated: &t}

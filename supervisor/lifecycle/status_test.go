@@ -61,7 +61,7 @@ func hookFailed(name string, n int) history {
 
 func TestStatus(t *testing.T) {
 	always, onFailure, never := spec.RestartAlways, spec.RestartOnFailure, spec.RestartNever
-	refused := lifecycle.Failure{Kind: lifecycle.FailureRefused, Reason: lifecycle.ReasonCreateConfigError}
+	refused := lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateConfigError}
 	const broken, absent = lifecycle.ReasonErrImagePull, lifecycle.ReasonErrImageNeverPull
 	round2 := history{lost(1), sandboxRemoved(1), startSandbox(2)}
 	twice := history{up(), ran("app", 1, 1), running("app", 2)}
@@ -259,7 +259,7 @@ func TestStatusMessages(t *testing.T) {
 	}{
 		{"first pull", pullFailed("app", 1, 1, lifecycle.ReasonErrImagePull), "no"},
 		{"later pull", pullFailed("app", 1, 2, lifecycle.ReasonErrImagePull), `Back-off pulling image "localhost/app": ErrImagePull: no`},
-		{"refusal", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureRefused, Message: "no"}), "no"},
+		{"refusal", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated, Message: "no"}), "no"},
 		{"postStart", history{ran("app", 1, 1), hookFailed("app", 2), exited("app", 2, 143)}, "oops"},
 		{"start", history{failing(start("app", 1, 0, 0), oops), failing(start("app", 2, 1, 1), oops)}, "oops"},
 	} {
@@ -273,7 +273,7 @@ func TestStatusMessages(t *testing.T) {
 			t.Errorf("%s: %+v has an image that nobody resolved", row.name, s.ContainerStatuses[0])
 		}
 	}
-	again := lifecycle.StatusOf(podOf(spec.RestartAlways, "app"), fold(history{up(), ran("app", 1, 42), lifecycle.BeginRound{Round: 2, By: run("app", 1)}}), at(2)).ContainerStatuses[0]
+	again := lifecycle.StatusOf(podOf(spec.RestartAlways, "app"), fold(history{up(), ran("app", 1, 42), lifecycle.StartRound{Round: 2, By: run("app", 1)}}), at(2)).ContainerStatuses[0]
 	const removed = "The container is removed because RestartAllContainers in place"
 	if again.State.Waiting.Message != removed || again.LastState.Terminated.Message != removed {
 		t.Errorf("a restart of all containers: %+v", again)
@@ -281,57 +281,6 @@ func TestStatusMessages(t *testing.T) {
 	missing := lifecycle.StatusOf(podOf(spec.RestartAlways, "app"), fold(history{stopped(1)}), at(2)).ContainerStatuses[0].State.Terminated
 	if missing.Message != "The container could not be located when the pod was terminated" || !missing.StartedAt.IsZero() {
 		t.Errorf("a missing container: %+v", missing)
-	}
-}
-
-func TestConditions(t *testing.T) {
-	pod := podOf(spec.RestartNever, "init-a", "init-b", "x", "y")
-	inits := history{ran("init-a", 1, 0), ran("init-b", 1, 0)}
-	for _, row := range []struct {
-		name string
-		past history
-		want string // sandbox, initialized, containers ready
-	}{
-		{"nothing", nil, "False; False ContainersNotInitialized [init-a init-b]; False ContainersNotReady [x y]"},
-		{"a sandbox", up(), "True; False ContainersNotInitialized [init-a init-b]; False ContainersNotReady [x y]"},
-		{"one done", history{up(), ran("init-a", 1, 0)}, "True; False ContainersNotInitialized [init-b]; False ContainersNotReady [x y]"},
-		{"all done", history{up(), inits}, "True; True; False ContainersNotReady [x y]"},
-		{"one ready", history{up(), inits, running("y", 1)}, "True; True; False ContainersNotReady [x]"},
-		{"all ready", history{up(), inits, running("x", 1), running("y", 1)}, "True; True; True"},
-		{"lost", history{up(), inits, running("x", 1), running("y", 1), lost(1)}, "False; True; True"},
-		{"succeeded", history{up(), inits, ran("x", 1, 0), ran("y", 1, 0)}, "True; True PodCompleted; False PodCompleted"},
-		{"failed", history{up(), inits, ran("x", 1, 0), ran("y", 1, 1)}, "True; True; False PodFailed"},
-		{"failed in init", history{up(), ran("init-a", 1, 1)}, "True; False ContainersNotInitialized [init-a init-b]; False PodFailed"},
-		{"in its past", history{up(), ran("x", 1, 1), asked("x", 2)}, "True; True; False ContainersNotReady [x y]"},
-		{"or so far that an app container's image was looked for", history{up(), pull("x", 1, 1)}, "True; True; False ContainersNotReady [x y]"},
-	} {
-		s := lifecycle.StatusOf(pod, fold(row.past), at(5))
-		var got []string
-		for _, c := range s.Conditions[1:4] {
-			_, names, _ := strings.Cut(c.Message, ": ")
-			got = append(got, strings.TrimSpace(strings.Join([]string{c.Status, string(c.Reason), names}, " ")))
-		}
-		if text := strings.ReplaceAll(strings.Join(got, "; "), "  ", " "); text != row.want {
-			t.Errorf("%s:\n got %s\nwant %s", row.name, text, row.want)
-		}
-	}
-}
-
-func TestSince(t *testing.T) {
-	pod := podOf(spec.RestartAlways, "app")
-	first := lifecycle.StatusOf(pod, fold(nil), at(1)).Since(nil, at(1.9))
-	second := lifecycle.StatusOf(pod, fold(up()), at(5)).Since(first.Conditions, at(5))
-	want := map[lifecycle.ConditionType]time.Time{
-		lifecycle.PodScheduled: at(1).Wall, lifecycle.PodReadyToStartContainers: at(5).Wall, lifecycle.PodInitialized: at(1).Wall,
-		lifecycle.ContainersReady: at(1).Wall, lifecycle.PodReady: at(1).Wall,
-	}
-	for _, c := range second.Conditions {
-		if !c.LastTransitionTime.Equal(want[c.Type]) {
-			t.Errorf("%s changed at %v, want %v", c.Type, c.LastTransitionTime, want[c.Type])
-		}
-	}
-	if first.Conditions[1].Status != "False" || second.Conditions[1].Status != "True" {
-		t.Error("the earlier conditions were changed")
 	}
 }
 
@@ -345,54 +294,47 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// TestBackoffMessages: what is said of a delay is said of it until the run that waits for it begins.
-func TestBackoffMessages(t *testing.T) {
-	pod := podOf(spec.RestartAlways, "app")
-	crashed := func(level int, granted, ended float64) history { // a run at a level, and the end of the one that it led to
-		return history{up(), ran("app", 1, 1), tick(granted), start("app", 2, 1, level), running("app", 2), tick(ended), exited("app", 2, 1)}
-	}
-	for _, row := range []struct {
-		name string
-		past history
-		now  float64
-		want string
-	}{
-		{"the first delay", crashed(1, 0, 1), 2, "back-off 10s"},
-		{"when it is over", crashed(1, 0, 1), 11, "back-off 10s"},
-		{"when its run was asked for", history{crashed(1, 0, 1), tick(11), start("app", 3, 2, 2)}, 11, "back-off 10s"},
-		{"late", history{crashed(1, 0, 1), tick(14), start("app", 3, 2, 2)}, 14, "back-off 10s"},
-		{"the last before the limit", history{crashed(5, 0, 1), tick(161), start("app", 3, 2, 6)}, 161, "back-off 2m40s"},
-		{"the limit", history{crashed(6, 0, 1), tick(301), start("app", 3, 2, 6)}, 301, "back-off 5m0s"},
+// TestStatusOfALostSandbox: that one was lost is no reason why the next is not there; that it could not be made is.
+func TestStatusOfALostSandbox(t *testing.T) {
+	for want, past := range map[string]history{
+		"":     {up(), lost(1)},
+		"oops": {startSandbox(1), failed(startSandbox(1), oops)},
 	} {
-		w := lifecycle.StatusOf(pod, fold(row.past), at(row.now)).ContainerStatuses[0].State.Waiting
-		want := row.want + " restarting failed container=app pod=" + pod.Name + "_default("
-		if w == nil || w.Reason != lifecycle.ReasonCrashLoopBackOff || !strings.HasPrefix(w.Message, want) {
-			t.Errorf("%s: %+v, want %q", row.name, w, want)
+		s := lifecycle.StatusOf(podOf(always, "app"), fold(past), at(1))
+		if w := s.ContainerStatuses[0].State.Waiting; w == nil || w.Message != want {
+			t.Errorf("it waits for %+v, want the message %q", w, want)
 		}
 	}
 }
 
-// TestRunsAgain: whose end is not the end.
-func TestRunsAgain(t *testing.T) {
-	always, never := podOf(spec.RestartAlways, "init", "side", "app"), podOf(spec.RestartNever, "init", "side", "app")
-	initialized := history{up(), ran("init", 1, 0), running("side", 1)}
+func TestStatusEnds(t *testing.T) {
+	live := history{up(), running("app", 1)}
+	app := podOf(always, "app")
 	for _, row := range []struct {
-		name, container string
-		pod             *spec.Pod
+		name            string
 		past            history
-		want            bool
+		now             float64
+		phase           lifecycle.Phase
+		reason, message string
 	}{
-		{"an app container", "app", always, history{initialized, ran("app", 1, 0)}, true},
-		{"not under Never", "app", never, history{initialized, ran("app", 1, 1)}, false},
-		{"a sidecar under Never", "side", never, history{initialized, running("app", 1), exited("side", 1, 0)}, true},
-		{"not when the others are done", "side", never, history{initialized, ran("app", 1, 1), exited("side", 1, 0)}, false},
-		{"an init container that failed", "init", always, history{up(), ran("init", 1, 1)}, true},
-		{"not one that is done", "init", always, initialized, false},
-		{"nor in a pod that is to end", "app", always, history{initialized, ran("app", 1, 1), stopped(time.Minute)}, false},
-		{"nor what is none of the pod's", "other", always, initialized, false},
+		{"7.5 a pod that its deadline ends runs on till it has ended", history{live, endPod(time.Minute)}, 2, "Running", "", ""},
+		{"7.5 and has failed then, whatever its containers say", history{live, endPod(time.Minute), exited("app", 1, 0)}, 2, "Failed", "DeadlineExceeded", "Pod was active on the node longer than the specified deadline"},
+		{"7.5 a stop alone is no reason", history{live, stopped(time.Minute), exited("app", 1, 1)}, 2, "Failed", "", ""},
+		{"DEVIATIONS 20 for 10 s an absent engine is nothing", history{live, tick(10), engineLost}, 20, "Running", "", ""},
+		{"DEVIATIONS 20 after that nobody knows", history{live, tick(10), engineLost}, 20.001, "Unknown", "EngineUnavailable", "Container engine unavailable"},
+		{"DEVIATIONS 20 until it is back", history{live, tick(10), engineLost, engineFound}, 30, "Running", "", ""},
+		{"DEVIATIONS 20 a pod that has failed stays so", history{live, tick(5), stopped(1), exited("app", 1, 1), tick(10), engineLost}, 30, "Failed", "", ""},
+		{"DEVIATIONS 20 and one that has succeeded", history{live, tick(5), stopped(1), exited("app", 1, 0), tick(10), engineLost}, 30, "Succeeded", "", ""},
 	} {
-		if got := lifecycle.RunsAgain(row.pod, fold(row.past), row.container); got != row.want {
-			t.Errorf("%s: %v", row.name, got)
-		}
+		t.Run(row.name, func(t *testing.T) {
+			s := lifecycle.StatusOf(app, fold(row.past), at(row.now))
+			got := []string{string(s.Phase), string(s.Reason), s.Message}
+			if diff := cmp.Diff([]string{string(row.phase), row.reason, row.message}, got); diff != "" {
+				t.Errorf("phase, reason, message (-want +got):\n%s", diff)
+			}
+			if row.phase == lifecycle.PhaseUnknown && s.ContainerStatuses[0].State.Running == nil {
+				t.Errorf("the last known state is not shown: %+v", s.ContainerStatuses[0].State)
+			}
+		})
 	}
 }

@@ -102,7 +102,7 @@ func answer(t *rapid.T, a lifecycle.Action, now lifecycle.Instant) lifecycle.Eve
 
 func drawFailure(t *rapid.T) lifecycle.Failure {
 	return lifecycle.Failure{Kind: rapid.SampledFrom([]lifecycle.FailureKind{
-		lifecycle.FailureRetry, lifecycle.FailureUnavailable, lifecycle.FailureRefused, lifecycle.FailureGone,
+		lifecycle.FailureRetry, lifecycle.FailureUnavailable, lifecycle.FailureNotCreated, lifecycle.FailureNotFound,
 	}).Draw(t, "kind")}
 }
 

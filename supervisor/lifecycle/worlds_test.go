@@ -56,7 +56,7 @@ func world(t *rapid.T) {
 		do := drawHappening(t, w)
 		w.At(at, do)
 	}
-	w.At(troubleEnds, func() { w.Away(false) })
+	w.At(troubleEnds, func() { w.SetUnavailable(false) })
 	if err := w.Run(longEnough); err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func trouble(t *rapid.T, w *lifecycletest.World) {
 
 // atRest reports what is left to be done in a world that has been quiet for long.
 func atRest(w *lifecycletest.World, s lifecycle.Status) error {
-	stopped := !w.Facts.Stop.Asked.IsZero()
+	stopped := !w.Facts.Stop.Requested.IsZero()
 	d := lifecycle.Decide(w.Pod, w.Facts, w.Now())
 	switch {
 	case len(d.Actions) > 0 || !d.Wake.IsZero():
@@ -101,7 +101,7 @@ func atRest(w *lifecycletest.World, s lifecycle.Status) error {
 		return fmt.Errorf("gone is %v", w.Gone())
 	case stopped && !s.Phase.Terminal():
 		return fmt.Errorf("a stopped pod is %s", s.Phase)
-	case s.Phase.Terminal() && (w.Processes() > 0 || w.Sandboxes() > 0 || !w.Facts.AtRest()):
+	case s.Phase.Terminal() && (w.Processes() > 0 || w.Sandboxes() > 0 || !w.Facts.Idle()):
 		return fmt.Errorf("%d processes and %d sandboxes of a pod that is %s", w.Processes(), w.Sandboxes(), s.Phase)
 	case !s.Phase.Terminal() && (s.Phase != lifecycle.PhaseRunning || w.Processes() == 0):
 		return fmt.Errorf("%d processes of a pod that is %s", w.Processes(), s.Phase)
@@ -214,7 +214,7 @@ func drawStart(t *rapid.T, reason lifecycle.Reason, kinds ...lifecycle.FailureKi
 
 func drawRun(t *rapid.T) lifecycletest.Run {
 	r := lifecycletest.Run{
-		Start:  drawStart(t, "", lifecycle.FailureRetry, lifecycle.FailureRefused),
+		Start:  drawStart(t, "", lifecycle.FailureRetry, lifecycle.FailureNotCreated),
 		Lasts:  drawDuration(t, 20*time.Second),
 		Exit:   lifecycle.Exit{Code: rapid.SampledFrom([]int{0, 0, 1, 42, 137}).Draw(t, "code")},
 		Deaf:   rapid.Bool().Draw(t, "deaf"),
@@ -247,7 +247,7 @@ func drawHappening(t *rapid.T, w *lifecycletest.World) func() {
 		"lose":   func() { w.LoseSandbox(flag) },
 		"crash":  func() { w.Crash(off) },
 		"reboot": func() { w.Reboot(off) },
-		"away":   func() { w.Away(flag) },
+		"away":   func() { w.SetUnavailable(flag) },
 		"leap":   func() { w.Leap(off - 10*time.Second) },
 		"debug":  func() { w.Debug(fmt.Sprintf("debug-%d", off)) },
 		"exit":   func() { w.Exit("app-0", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) },

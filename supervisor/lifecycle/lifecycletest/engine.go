@@ -41,7 +41,7 @@ func (w *World) prepare(a lifecycle.Action) (time.Duration, func() lifecycle.Eve
 	case lifecycle.FindImage:
 		return 0, func() lifecycle.Event {
 			if !w.images[a.Container] {
-				return w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "not here"})
+				return w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "not here"})
 			}
 			return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: w.Now()}
 		}
@@ -143,7 +143,7 @@ func (w *World) signal(a lifecycle.Action, ref lifecycle.Ref, kill bool) lifecyc
 	p := w.engine.processes[ref]
 	switch {
 	case p == nil || p.over:
-		return w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "no such process"})
+		return w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "no such process"})
 	case kill && p.Wedged > 0:
 		p.Wedged--
 	case kill:

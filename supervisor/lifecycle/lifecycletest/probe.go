@@ -97,7 +97,7 @@ func (w *World) runHook(a lifecycle.Action, h hook, limit time.Duration) (time.D
 	return takes, func() lifecycle.Event {
 		switch p := w.engine.processes[h.ref]; {
 		case p == nil || p.over:
-			return w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureGone, Message: "no such process"})
+			return w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "no such process"})
 		case late:
 			return w.failed(a, lifecycle.Failure{Message: "not done in time"})
 		case s.Failure != nil:

@@ -31,7 +31,7 @@ func (t *Timeline) Observe(s Step) {
 			return // the next decision follows at the same instant
 		}
 		t.status(s)
-		if s.Decision.Gone {
+		if s.Decision.Removed {
 			t.line(s.Since, "=", "gone")
 		}
 	case lifecycle.Issued:
@@ -118,18 +118,18 @@ func action(a lifecycle.Action) string {
 		return "RunPostStart " + ref(a.Ref)
 	case lifecycle.RunPreStop:
 		return fmt.Sprintf("RunPreStop %s limit %v, %s", ref(a.Ref), a.Limit, a.Reason)
-	case lifecycle.AwaitTurn:
-		return fmt.Sprintf("AwaitTurn %s limit %v, %s", ref(a.Ref), a.Limit, a.Reason)
+	case lifecycle.WaitForTurn:
+		return fmt.Sprintf("WaitForTurn %s limit %v, %s", ref(a.Ref), a.Limit, a.Reason)
 	case lifecycle.CancelHook:
 		return fmt.Sprintf("CancelHook %s %s", ref(a.Ref), a.Hook)
 	case lifecycle.RemoveContainer:
 		return "RemoveContainer " + ref(a.Ref)
 	case lifecycle.RemovePod:
 		return "RemovePod"
-	case lifecycle.BeginRound:
-		return fmt.Sprintf("BeginRound %d, because of %s", a.Round, ref(a.By))
-	case lifecycle.EndPod:
-		return fmt.Sprintf("EndPod %s, grace %v", a.Reason, a.Grace)
+	case lifecycle.StartRound:
+		return fmt.Sprintf("StartRound %d, because of %s", a.Round, ref(a.By))
+	case lifecycle.FailPod:
+		return fmt.Sprintf("FailPod %s, grace %v", a.Reason, a.Grace)
 	}
 	return fmt.Sprintf("%T", a)
 }

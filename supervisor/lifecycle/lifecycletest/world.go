@@ -33,8 +33,8 @@ type Fault int
 // The faults: none, the engine is away, or it did what it was told and was away when it should have said so.
 const (
 	NoFault Fault = iota
-	Away
-	AwayAfter
+	Unavailable
+	UnavailableAfter
 )
 
 // World is one pod, the engine it lives on and the supervisor that keeps it. The fields may be set before the first
@@ -44,7 +44,7 @@ type World struct {
 	Script  Script
 	Facts   lifecycle.Facts
 	Observe func(Step)                   // nil: nobody looks
-	Fault   func(lifecycle.Action) Fault // nil: none but what [World.Away] sets
+	Fault   func(lifecycle.Action) Fault // nil: none but what [World.SetUnavailable] sets
 	// Forgetful is a supervisor that dies before it has written that something went well.
 	Forgetful bool
 	Lag       func() time.Duration                     // how late an event arrives; nil: at once
@@ -171,7 +171,7 @@ func (w *World) turn() {
 		if len(d.Actions) > 0 {
 			continue
 		}
-		w.gone = d.Gone
+		w.gone = d.Removed
 		w.probes(d.Probes)
 		w.save(now)
 		for _, a := range todo {
@@ -236,7 +236,7 @@ func (w *World) begin(a lifecycle.Action) {
 		}
 		return
 	}
-	if lifecycle.Noted(a) {
+	if lifecycle.RecordOnly(a) {
 		return
 	}
 	life, ended := w.life, false
@@ -277,10 +277,10 @@ func (w *World) faulty(a lifecycle.Action, do func() lifecycle.Event) lifecycle.
 		fault = w.Fault(a)
 	}
 	if w.away {
-		fault = Away
+		fault = Unavailable
 	}
 	var e lifecycle.Event
-	if fault != Away {
+	if fault != Unavailable {
 		e = do()
 	}
 	if fault != NoFault {

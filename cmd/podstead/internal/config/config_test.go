@@ -84,13 +84,13 @@ func TestPolicy(t *testing.T) {
 
 func TestBadFiles(t *testing.T) {
 	for _, c := range []struct{ name, text, want, hint string }{
-		{"an unknown key", "\n[engine]\nruntim = \"crun\"", "3:1: engine.runtim: unknown key", `did you mean "runtime"?`},
-		{"an unknown section", "[engin]\n", "1:2: engin: unknown key", `did you mean "engine"?`},
+		{"an unknown key", "\n[engine]\nruntim = \"crun\"", "3:1: engine.runtim: unknown field", `did you mean "runtime"?`},
+		{"an unknown section", "[engin]\n", "1:2: engin: unknown field", `did you mean "engine"?`},
 		{
-			"a key below the wrong header", "[engine]\nstateDir = \"/x\"", `2:1: engine.stateDir: "stateDir" is no key of engine, but of the whole file`,
-			"this line belongs to the whole file; move it to the top of the file, above the first [header]",
+			"a key below the wrong header", "[engine]\nstateDir = \"/x\"", `2:1: engine.stateDir: "stateDir" is a field of the top level, not of engine`,
+			"move it to the top of the file, above the first [header]",
 		},
-		{"a wrong type", "[images]\nmaxParallelPulls = \"2\"", `2:20: images.maxParallelPulls: want an integer, found the string "2"`, "write 2 without quotes"},
+		{"a wrong type", "[images]\nmaxParallelPulls = \"2\"", `2:20: images.maxParallelPulls: must be an integer, found string "2"`, "write 2 without quotes"},
 		{"a bad value", "[engine]\nidleTimeout = \"soon\"", `2:15: engine.idleTimeout: want a duration above zero, such as "60s" or "5m"`, ""},
 		{"one that is not among the values", "[engine]\ncgroupDriver = \"x\"", "2:16: engine.cgroupDriver: want one of auto, cgroupfs, systemd", ""},
 		{"a number out of range", "[containerLog]\nmaxFiles = 0", "2:12: containerLog.maxFiles: want 2 to 1000", ""},
@@ -101,10 +101,10 @@ func TestBadFiles(t *testing.T) {
 		{"a subnet that is none", "[network]\nsubnets = \"10.90.0.1/22\"", "2:11: network.subnets: subnet 10.90.0.1/22: not the first address of a subnet with its length", ""},
 		{"a level that there is not", "[policy]\npodSecurity = \"strict\"", "2:15: policy.podSecurity: want one of privileged, baseline, restricted", ""},
 		{"a relative path in a list", "[policy]\nhostPaths = [\"/\", \"srv\"]", `2:1: policy.hostPaths: "srv": want an absolute path`, ""},
-		{"a kernel parameter of the machine", "[policy]\nallowedUnsafeSysctls = [\"kernel.panic\"]", `2:1: policy.allowedUnsafeSysctls: "kernel.panic" is no kernel parameter of a namespace`, ""},
+		{"a kernel parameter of the machine", "[policy]\nallowedUnsafeSysctls = [\"kernel.panic\"]", `2:1: policy.allowedUnsafeSysctls: "kernel.panic" is not a namespaced sysctl`, ""},
 		{"a value that is not built", "[containerLog]\ndriver = \"memory\"", `2:10: containerLog.driver: not supported yet: only "file" is`, ""},
 		{"another engine", "[engine]\naddress = \"/run/c.sock\"", "2:11: engine.address: not supported yet", ""},
-		{"no TOML", "stateDir = /x", "1:12: is not TOML", ""},
+		{"no TOML", "stateDir = /x", "1:12: invalid TOML", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := from(t, c.text, nil, nil)

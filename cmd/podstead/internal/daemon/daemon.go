@@ -21,6 +21,7 @@ import (
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 const (
@@ -141,7 +142,7 @@ func (o *Options) askToLeave(ctx context.Context) (asked, stays bool) {
 
 // supervise takes up the pods that are there.
 func (o *Options) supervise(ctx context.Context, rt Runtime) (*supervisor.Supervisor, error) {
-	store, err := supervisor.NewDirStore(filepath.Join(o.Config.StateDir, "pods"))
+	store, err := state.NewDir(filepath.Join(o.Config.StateDir, "pods"))
 	if err != nil {
 		return nil, err
 	}
@@ -149,7 +150,7 @@ func (o *Options) supervise(ctx context.Context, rt Runtime) (*supervisor.Superv
 	if err != nil {
 		return nil, err
 	}
-	notes, err := supervisor.NewDirNotes(filepath.Join(o.Config.RunDir, "pods"))
+	checkpoints, err := state.NewCheckpointDir(filepath.Join(o.Config.RunDir, "pods"))
 	if err != nil {
 		return nil, err
 	}
@@ -159,7 +160,7 @@ func (o *Options) supervise(ctx context.Context, rt Runtime) (*supervisor.Superv
 	}
 	s := supervisor.New(ctx, supervisor.Options{
 		Runtime: rt, Prober: probes.New(rt, clock, probes.Options{}), Hooks: hooks.New(rt, nil),
-		Store: store, Notes: notes, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
+		Store: store, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
 		Policy: o.Config.Policy.OfPods(),
 	})
 	if err := s.Recover(ctx); err != nil {

@@ -33,7 +33,7 @@ func podNetwork(ctx context.Context, c *config.Config) look {
 func networkLook(findings []network.Finding, err error) (l look, bad bool) {
 	var problems, cures []string
 	for _, f := range findings {
-		problems, cures = append(problems, f.Problem), append(cures, f.Cure)
+		problems, cures = append(problems, f.Problem), append(cures, f.Hint)
 	}
 	if err != nil {
 		problems, cures = append(problems, "not everything could be looked at: "+err.Error()), append(cures, "run it as root")

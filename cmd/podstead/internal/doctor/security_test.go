@@ -72,7 +72,7 @@ func TestAppArmor(t *testing.T) {
 
 // What was found is told, and so is what kept the rest from being looked at.
 func TestNetworkFindingsAndError(t *testing.T) {
-	finding := network.Finding{Problem: "a firewall is in the way", Cure: "open it"}
+	finding := network.Finding{Problem: "a firewall is in the way", Hint: "open it"}
 	for _, test := range []struct {
 		name     string
 		findings []network.Finding

@@ -22,6 +22,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 // patience is far above what anything takes here, on a machine that is busy with other things.
@@ -61,7 +62,7 @@ func (m *machine) connect(ctx context.Context) error {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	store, err := supervisor.NewDirStore(filepath.Join(m.dir, "pods"))
+	store, err := state.NewDir(filepath.Join(m.dir, "pods"))
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func TestExplanation(t *testing.T) {
 			Timeline: []explain.Entry{{Time: at(14, 0, 0).AddDate(0, 0, -1), Message: "Host has been rebooted\x1b[2J", Count: 3, Seq: 1}},
 		}, `web restarted twice because its liveness probe failed 3 times (HTTP 500). Next restart in 40s.
 
-Container "app": Waiting: CrashLoopBackOff, next restart at 14:05:12 (in 40s). Its liveness probe failed 3 times (HTTP 500). Restarts: 2.
+Container "app": Waiting: CrashLoopBackOff, next restart at 14:05:12 (in 40s). Restarts: 2.
   Last exit: code 143 (SIGTERM: terminated on request), after 3m10s, at 14:04:12
   Liveness probe: HTTP 500
   Last log lines:

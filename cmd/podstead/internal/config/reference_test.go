@@ -1,0 +1,116 @@
+package config
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/spec"
+)
+
+var update = flag.Bool("update", false, "update docs/reference/configuration.md")
+
+const (
+	referencePage = "../../../../docs/reference/configuration.md"
+
+	// exampleFile is the example of the page. TestReference parses it.
+	exampleFile = `logDir = "/srv/podstead/log"
+
+[engine]
+runtime = "crun"
+
+[policy]
+podSecurity = "baseline"
+hostPaths = ["/srv", "/etc/localtime"]
+`
+)
+
+// TestReference compares docs/reference/configuration.md with the settings. This updates the page:
+//
+//	go test ./cmd/podstead/internal/config -run TestReference -update
+func TestReference(t *testing.T) {
+	want := configurationPage(t)
+	if *update {
+		if err := os.WriteFile(referencePage, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := os.ReadFile(referencePage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, string(got)); diff != "" {
+		t.Errorf("%s is not up to date, run go test ./cmd/podstead/internal/config -run TestReference -update (-want +got):\n%s", referencePage, diff)
+	}
+}
+
+func configurationPage(t *testing.T) string {
+	t.Helper()
+	if problems := spec.Decode("podstead.toml", []byte(exampleFile), &Config{}).Problems(); len(problems) > 0 {
+		t.Errorf("example: %v", problems)
+	}
+	var b strings.Builder
+	b.WriteString("# Configuration\n\n```console\n$ podstead daemon --config podstead.toml\n```\n\n" +
+		"The daemon and all commands read the file of `--config` or `PODSTEAD_CONFIG`. The default is `" + DefaultPath + "`, which need not\n" +
+		"exist. An example:\n\n" +
+		"```toml\n" + exampleFile + "```\n\n" +
+		"Every key has a flag and an environment variable. A flag overrides the variable, and the variable overrides the file:\n\n" +
+		"```console\n$ podstead daemon --engine-runtime crun\n$ PODSTEAD_ENGINE_RUNTIME=crun podstead daemon\n```\n\n" +
+		"Values of flags and variables are not quoted. A list has commas between its elements.\n\n" +
+		"The file is checked as strictly as a [pod file](pod-file.md). An unknown key is an error:\n\n" +
+		"```console\n$ podstead get --config podstead.toml\n" + problemsOf(strings.Replace(exampleFile, "runtime", "runtme", 1)) + "```\n\n" +
+		"## Keys\n\nThis part is generated from the settings in package `config`. A key `section.key` is `key` in the table `[section]`.\n\n" +
+		"| Key | Type | Default | Flag | Environment variable | Description |\n| --- | --- | --- | --- | --- | --- |\n")
+	var unsupported []string
+	for _, s := range settings() {
+		if !slices.ContainsFunc(Settings(), func(public Setting) bool { return public.Key == s.Key }) {
+			unsupported = append(unsupported, "`"+s.Key+"`")
+			continue
+		}
+		if s.Help == "" {
+			t.Errorf("setting %s has no description", s.Key)
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | `--%s` | `%s` | %s |\n", s.Key, typeOf(s), code(s.Default), s.Flag, s.Env, strings.ReplaceAll(s.Help, "|", `\|`))
+	}
+	b.WriteString("\n## Keys that are not supported yet\n\nAn error, unless the value has no effect: " + strings.Join(unsupported, ", ") + ".\n")
+	return b.String()
+}
+
+// problemsOf returns the problems of a file as commands print them.
+func problemsOf(text string) string {
+	var b strings.Builder
+	for _, p := range spec.Decode("podstead.toml", []byte(text), &Config{}).Problems() {
+		b.WriteString(p.String() + "\n")
+		if p.Hint != "" {
+			b.WriteString("hint: " + p.Hint + "\n")
+		}
+	}
+	return b.String()
+}
+
+func typeOf(s Setting) string {
+	switch s.field(&Config{}).(type) {
+	case *[]string:
+		return "list of strings"
+	case *Duration:
+		return "duration"
+	case *int64:
+		return "integer"
+	case *spec.Quantity:
+		return "quantity"
+	default:
+		return "string"
+	}
+}
+
+func code(text string) string {
+	if text == "" {
+		return ""
+	}
+	return "`" + text + "`"
+}

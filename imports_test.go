@@ -1,0 +1,152 @@
+package podstead_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// importRules are the only list of forbidden imports between packages; docs/design/architecture.md explains them. A rule holds for
+// whole subtrees, so that it covers packages that are added later. Tests may import anything.
+//
+// The linter has no second list (depguard): it cannot express subtrees with exceptions, and does not run in go test.
+var importRules = []struct {
+	from   string // directories; "runtime/" means the packages below runtime, without runtime itself
+	except string // directories in from for which the rule does not hold
+	never  string // import paths; "runtime$" means runtime without the packages below it
+	reason string
+}{
+	{from: "spec", never: module, reason: "all other packages import spec"},
+	{from: "supervisor", never: ours("runtime probes hooks"), reason: "supervisor declares the interfaces that it needs, cmd connects them"},
+	{from: "supervisor", never: ours("api"), reason: "api imports supervisor"},
+	{from: "supervisor/", except: "supervisor/explain", never: ours("supervisor$"), reason: "supervisor imports the packages below it"},
+	{from: "supervisor/", never: ours("supervisor/explain"), reason: "explain reads the events of supervisor; only clients of the API import it"},
+	{from: "api", never: ours("runtime probes hooks"), reason: "api depends on supervisor only, cmd connects the rest"},
+	{from: "runtime probes hooks", never: ours("supervisor$ supervisor/admission supervisor/explain api"), reason: "the edges depend on spec and lifecycle, not on their callers"},
+	{from: "runtime probes hooks", never: ours("runtime probes hooks"), reason: "the edges do not depend on each other, cmd connects them"},
+	{from: "runtime/", never: ours("runtime$"), reason: "runtime composes the packages below it"},
+	{from: "runtime/network/", never: ours("runtime/network$"), reason: "network composes the packages below it"},
+	{from: "internal", never: ours("spec supervisor runtime probes hooks api"), reason: "internal packages do not depend on pods"},
+	{from: "spec supervisor runtime probes hooks api internal", never: ours("cmd test"), reason: "cmd and test are programs"},
+	{from: "spec supervisor probes hooks api cmd internal", never: "github.com/containerd/", reason: "only runtime imports containerd"},
+	{from: "supervisor runtime probes hooks api cmd internal", never: "github.com/BurntSushi/ github.com/pelletier/", reason: "only spec imports TOML parsers"},
+}
+
+// pure lists the packages that compute values from values, with all imports that they may have. They read no clock (forbidigo in
+// .golangci.yml), no file and no environment.
+var pure = map[string][]string{
+	"supervisor/lifecycle": {"cmp", "errors", "fmt", "maps", "math", "slices", "strconv", "strings", "time", module + "/spec"},
+	"supervisor/admission": {
+		"cmp", "fmt", "maps", "path", "slices", "strconv", "strings", module + "/spec", module + "/supervisor/lifecycle",
+	},
+}
+
+func ours(directories string) string {
+	return module + "/" + strings.ReplaceAll(directories, " ", " "+module+"/")
+}
+
+func TestImports(t *testing.T) {
+	for _, s := range goFiles(t) {
+		if s.isTest {
+			continue
+		}
+		for _, imported := range s.imports {
+			if reason := forbidden(s.dir, imported); reason != "" {
+				t.Errorf("%s imports %s: %s", s.path, imported, reason)
+			}
+		}
+	}
+}
+
+// forbidden returns why a package in dir must not import a path, or "".
+func forbidden(dir, imported string) string {
+	for _, rule := range importRules {
+		if slices.ContainsFunc(strings.Fields(rule.except), func(except string) bool { return within(dir, except) }) {
+			continue
+		}
+		for from := range strings.FieldsSeq(rule.from) {
+			if !inRule(dir, from) || within(imported, module+"/"+from) {
+				continue
+			}
+			for never := range strings.FieldsSeq(rule.never) {
+				if reaches(imported, never) && imported != module+"/"+dir && !within(imported, module+"/"+dir) {
+					return rule.reason
+				}
+			}
+		}
+	}
+	return ""
+}
+
+func inRule(dir, from string) bool {
+	if below, ok := strings.CutSuffix(from, "/"); ok {
+		return dir != below && within(dir, below)
+	}
+	return within(dir, from)
+}
+
+func within(dir, tree string) bool {
+	return dir == tree || strings.HasPrefix(dir, tree+"/")
+}
+
+func reaches(imported, pattern string) bool {
+	if exact, ok := strings.CutSuffix(pattern, "$"); ok {
+		return imported == exact
+	}
+	if strings.HasSuffix(pattern, "/") {
+		return strings.HasPrefix(imported, pattern)
+	}
+	return within(imported, pattern)
+}
+
+// TestForbiddenImports checks the evaluation of importRules.
+func TestForbiddenImports(t *testing.T) {
+	for _, test := range []struct {
+		dir, imported string
+		want          bool
+	}{
+		{"spec", module + "/internal/expand", true},
+		{"spec", "github.com/containerd/errdefs", true},
+		{"runtime", "github.com/containerd/errdefs", false},
+		{"runtime", module + "/runtime/volume", false},
+		{"runtime/volume", module + "/runtime/oci", false},
+		{"runtime/volume", module + "/runtime", true},
+		{"runtime/network/lease", module + "/runtime/network", true},
+		{"runtime/network/lease", module + "/runtime/network/subnet", false},
+		{"runtime/new/part", module + "/api", true},
+		{"runtime", module + "/supervisor/lifecycle", false},
+		{"runtime", module + "/supervisor", true},
+		{"probes", module + "/hooks", true},
+		{"supervisor/state", module + "/supervisor", true},
+		{"supervisor/explain", module + "/supervisor", false},
+		{"supervisor/state", module + "/supervisor/lifecycle", false},
+		{"supervisor/lifecycle/lifecycletest", module + "/supervisor/lifecycle", false},
+		{"cmd/podstead", module + "/runtime", false},
+		{"cmd/podstead", "github.com/BurntSushi/toml", true},
+	} {
+		if got := forbidden(test.dir, test.imported); (got != "") != test.want {
+			t.Errorf("%s imports %s: forbidden %q, want %v", test.dir, test.imported, got, test.want)
+		}
+	}
+}
+
+func TestPurePackages(t *testing.T) {
+	found := map[string]bool{}
+	for _, s := range goFiles(t) {
+		allowed, ok := pure[s.dir]
+		if !ok || s.isTest {
+			continue
+		}
+		found[s.dir] = true
+		for _, imported := range s.imports {
+			if !slices.Contains(allowed, imported) {
+				t.Errorf("%s imports %s: the package may import only %s", s.path, imported, strings.Join(allowed, ", "))
+			}
+		}
+	}
+	for dir := range pure {
+		if !found[dir] {
+			t.Errorf("%s has no files", dir)
+		}
+	}
+}

@@ -1,0 +1,192 @@
+// Package podcgroup creates, limits and removes the cgroups of pods, with cgroupfs or with systemd.
+//
+// The cgroup of a container is <root>/<uid>/<container ID> in every hierarchy, and the shim of the pod is in <root>/<uid>-shim.
+// With systemd, each pod has a slice below podstead.slice, and each container and each shim has a scope.
+package podcgroup
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/proctree"
+)
+
+// Driver is what creates the cgroups of containers.
+type Driver string
+
+// The cgroup drivers.
+const (
+	Auto     Driver = "auto"     // systemd if the host was booted with it, else cgroupfs
+	Cgroupfs Driver = "cgroupfs" // the OCI runtime and the shim create cgroups
+	Systemd  Driver = "systemd"  // systemd creates a slice for each pod and a scope for each container
+)
+
+// Groups are the cgroups of all pods. They are never below the cgroup of this process, whose limits or removal would affect
+// them. A Groups is immutable and safe for concurrent use.
+type Groups struct {
+	root    string
+	systemd bool
+	unified bool
+	lists   string // the mount point of a hierarchy that lists the processes of containers
+}
+
+// New returns the cgroups below root. The root is not used with systemd. Unified means that the host has cgroup v2 only.
+func New(driver Driver, root string, unified bool) (Groups, error) {
+	g := Groups{root: root, unified: unified}
+	var err error
+	if g.lists, err = cgroup.Lists(); err != nil {
+		return g, err
+	}
+	switch driver {
+	case Auto:
+		_, err := os.Stat("/run/systemd/system") // sd_booted(3)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return g, fmt.Errorf("detect systemd: %w", err)
+		}
+		g.systemd = err == nil
+	case Systemd:
+		g.systemd = true
+	case Cgroupfs:
+	default:
+		return g, fmt.Errorf("cgroup driver %q is not supported: must be auto, cgroupfs or systemd", driver)
+	}
+	return g, nil
+}
+
+// Systemd reports whether systemd creates the cgroups.
+func (g Groups) Systemd() bool { return g.systemd }
+
+// OCIPath returns the cgroup of a container in the form of the OCI runtime specification (linux.cgroupsPath).
+func (g Groups) OCIPath(uid, id string) string {
+	if g.systemd {
+		return slice(uid) + ":" + unitPrefix + ":" + id
+	}
+	return path.Join(g.root, uid, id)
+}
+
+// Shim returns the cgroup in which the shim of a pod is started. It is empty with systemd, where [Groups.PlaceShim] moves the shim
+// afterwards. The shim is not in the pod's cgroup: the pod's limits do not apply to it, and it is not OOM-killed for the pod.
+func (g Groups) Shim(uid string) string {
+	if g.systemd {
+		return ""
+	}
+	return path.Join(g.root, uid+"-shim")
+}
+
+// PlaceShim moves a new shim to its cgroup, unless it was started there.
+func (g Groups) PlaceShim(ctx context.Context, uid string, sandbox, pid int) error {
+	if g.systemd {
+		return startScope(ctx, uid, sandbox, pid)
+	}
+	return nil
+}
+
+// Limit creates the cgroup of a pod if it does not exist, and sets its limits. With systemd the files are written too, because
+// older versions of systemd do not support every limit, and round others.
+func (g Groups) Limit(ctx context.Context, uid string, l cgroup.Limits) error {
+	if g.systemd {
+		if err := startSlice(ctx, uid, l, g.unified); err != nil {
+			return err
+		}
+	}
+	return cgroup.Bound(g.pod(uid), l)
+}
+
+// Features reports whether the cgroup of a pod can limit swap, and whether it can kill all its processes when one is out of memory.
+func (g Groups) Features(uid string) (swap, oomGroup bool, err error) {
+	has := func(name string) (bool, error) {
+		_, err := os.Stat(filepath.Join(g.memory(), g.pod(uid), name))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return false, err
+		}
+		return err == nil, nil
+	}
+	swapFile := "memory.memsw.limit_in_bytes"
+	if g.unified {
+		swapFile = "memory.swap.max"
+	}
+	swap, err1 := has(swapFile)
+	oomGroup, err2 := has("memory.oom.group")
+	return swap, oomGroup, errors.Join(err1, err2)
+}
+
+// Remove removes the cgroup of a pod. If it has processes or children, the error is EBUSY.
+func (g Groups) Remove(ctx context.Context, uid string) error {
+	if g.systemd {
+		return stopSlice(ctx, uid)
+	}
+	return cgroup.Remove(g.pod(uid))
+}
+
+// Close removes the root if no pod is left.
+func (g Groups) Close() error {
+	if g.systemd {
+		return nil
+	}
+	err := cgroup.Remove(g.root)
+	if errors.Is(err, unix.EBUSY) || errors.Is(err, unix.ENOTEMPTY) {
+		return nil
+	}
+	return err
+}
+
+// Kill kills the processes of a container, or of a sandbox's process, that has no shim, and removes its cgroup. Otherwise the
+// cgroup of the pod could not be removed. An OCI runtime that was killed may have created the cgroup in some hierarchies only.
+func (g Groups) Kill(ctx context.Context, uid, id string) error {
+	dirs, err := cgroup.Dirs(g.Container(uid, id))
+	for _, dir := range dirs {
+		all := proctree.Tree{Cgroup: dir, Belongs: func(string) bool { return true }}
+		err = errors.Join(err, all.Kill(ctx))
+		if err == nil && !g.systemd { // systemd removes an empty scope
+			err = cgroup.RemoveTree(dir)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("kill processes of container %s: %w", id, err)
+	}
+	return nil
+}
+
+// Container returns the cgroup of a container, relative to the mount point of a hierarchy.
+func (g Groups) Container(uid, id string) string {
+	if g.systemd {
+		return path.Join(g.pod(uid), unitPrefix+"-"+id+".scope")
+	}
+	return path.Join(g.pod(uid), id)
+}
+
+// ProcessDir returns the directory of a container's cgroup in a hierarchy that lists its processes.
+func (g Groups) ProcessDir(uid, id string) string {
+	return filepath.Join(g.lists, g.Container(uid, id))
+}
+
+// OOMKilled reports whether the kernel has OOM-killed a process of a container, if the container's cgroup still exists. It is for a
+// container whose shim could not record this.
+func (g Groups) OOMKilled(uid, id string) bool {
+	kills, err := cgroup.MemoryGroupIn(filepath.Join(g.memory(), g.Container(uid, id)), g.unified).OOMKills()
+	return err == nil && kills > 0
+}
+
+// pod returns the cgroup of a pod, which contains those of its containers.
+func (g Groups) pod(uid string) string {
+	if g.systemd {
+		return path.Join("/", unitPrefix+".slice", slice(uid))
+	}
+	return path.Join(g.root, uid)
+}
+
+// memory returns the mount point of the hierarchy with the memory controller.
+func (g Groups) memory() string {
+	if g.unified {
+		return "/sys/fs/cgroup"
+	}
+	return "/sys/fs/cgroup/memory"
+}

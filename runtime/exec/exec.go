@@ -1,0 +1,248 @@
+// Package exec runs commands in containers, for exec probes and lifecycle hooks.
+//
+// A command is marked by a variable in its environment, so that all processes that it has started can be found and killed, also by
+// the next daemon.
+package exec
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/errdefs"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/proctree"
+	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+const (
+	// drainTimeout is how long the rest of the output of an exited command is waited for, if a process that it has left holds it
+	// open.
+	drainTimeout = 100 * time.Millisecond
+	// killTimeout is for killing the processes of a command, which may be stuck in the kernel.
+	killTimeout = 10 * time.Second
+	// cancelTimeout is how long a cancelled call waits until its command has been killed.
+	cancelTimeout = 2 * time.Second
+)
+
+// Cgroups finds the cgroups of containers.
+type Cgroups interface {
+	// ProcessDir returns a directory that lists the processes of a container.
+	ProcessDir(uid, id string) string
+}
+
+// Config is what a [Runner] needs. All fields are required.
+type Config struct {
+	Client  *client.Client
+	Cgroups Cgroups
+	// Dir contains the FIFOs of commands. It is removed when the daemon starts.
+	Dir string
+	// Environment returns the environment of a container, with the values of secrets.
+	Environment func(id string, s *specs.Spec) ([]string, error)
+	// Exited reports whether a container has no process.
+	Exited func(ctx context.Context, uid string, ref lifecycle.Ref) bool
+	Log    *slog.Logger
+}
+
+// Runner runs commands. It is safe for concurrent use.
+type Runner struct {
+	Config
+	marks marks
+
+	mu      sync.Mutex
+	closed  bool
+	running sync.WaitGroup
+	closing chan struct{} // closed when all commands must be killed
+}
+
+// New returns a runner.
+func New(c Config) *Runner {
+	return &Runner{Config: c, marks: newMarks(), closing: make(chan struct{})}
+}
+
+// Exec runs a command as the container's user and with the container's environment. It returns when the first process of the command
+// has exited, with the exit code and the output: standard output followed by standard error, truncated to max bytes.
+//
+// The timeout counts from the start of the command; 0 means none. When it expires, and when ctx ends, the command and all processes
+// that it has started are killed, and the error is context.DeadlineExceeded or that of ctx. Processes that a command with a timeout has
+// left are killed when the timeout expires. Processes that a command without a timeout has left keep running. Any other error means that
+// the command could not be run, [lifecycle.FailureNotFound] because the container is not running.
+func (r *Runner) Exec(
+	ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, max int,
+) (code int, output []byte, err error) {
+	done := make(chan result, 1)
+	q := request{uid: uid, ref: ref, command: command, timeout: timeout, max: max}
+	if !r.begin(func() { r.run(enginecall.Context(ctx), q, done) }) {
+		return 0, nil, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", errors.New("exec: the runtime is closed"))
+	}
+	select {
+	case a := <-done:
+		return a.code, a.output, a.err
+	case <-ctx.Done():
+	}
+	late := time.NewTimer(cancelTimeout)
+	defer late.Stop()
+	select {
+	case a := <-done:
+		return a.code, a.output, a.err
+	case <-late.C:
+		return 0, nil, context.Cause(ctx)
+	}
+}
+
+// request is a command to run.
+type request struct {
+	uid     string
+	ref     lifecycle.Ref
+	command []string
+	timeout time.Duration
+	max     int
+}
+
+func (q request) String() string { return "exec in container " + q.ref.Container }
+
+// startError is the error of a command that could not be started. If starting a command with a timeout exceeds the engine's timeout,
+// it has also exceeded its own.
+func (q request) startError(ctx context.Context, err error, exited bool) error {
+	switch {
+	case exited:
+		return enginecall.Failure(ctx, lifecycle.FailureNotFound, "", fmt.Errorf("%v: %w", q, err))
+	case q.timeout > 0 && errdefs.IsDeadlineExceeded(err):
+		return fmt.Errorf("%v: not started within %v: %w", q, enginecall.CreateTimeout, context.DeadlineExceeded)
+	}
+	return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: %w", q, err))
+}
+
+// result is what [Runner.Exec] returns.
+type result struct {
+	code   int
+	output []byte
+	err    error
+}
+
+// run runs a command until it and all processes that must be killed with it have exited. It sends the result earlier, as soon as it is
+// known.
+func (r *Runner) run(ctx context.Context, q request, done chan<- result) {
+	x, err := r.start(ctx, q)
+	if err != nil {
+		done <- result{err: q.startError(ctx, err, r.Exited(ctx, q.uid, q.ref))}
+		return
+	}
+	var left bool
+	defer func() { x.delete(ctx, left) }()
+	var expired <-chan time.Time // nil: never
+	if q.timeout > 0 {
+		timer := time.NewTimer(q.timeout)
+		defer timer.Stop()
+		expired = timer.C
+	}
+	select {
+	case status := <-x.exited:
+		if err := status.Error(); err != nil {
+			done <- result{err: enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("%v: wait: %w", q, err))}
+			x.kill(ctx)
+			return
+		}
+		x.drain()
+		done <- result{code: int(status.ExitCode()), output: x.output(q.max)}
+		left = r.waitForOthers(ctx, x, expired)
+	case <-expired:
+		x.kill(ctx)
+		done <- result{err: fmt.Errorf("%v: not done within %v: %w", q, q.timeout, context.DeadlineExceeded)}
+	case <-ctx.Done():
+		x.kill(ctx)
+		done <- result{err: fmt.Errorf("%v: %w", q, context.Cause(ctx))}
+	case <-r.closing:
+		x.kill(ctx)
+		done <- result{err: enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("%v: the runtime is closed", q))}
+	}
+}
+
+// waitForOthers waits for the processes that an exited command has left: until its timeout, after which they are killed, or, for a command
+// without a timeout, until they have closed the output. It reports whether processes are left that may still write, because the runner
+// is closed.
+func (r *Runner) waitForOthers(ctx context.Context, x *execution, expired <-chan time.Time) (left bool) {
+	if expired == nil {
+		select {
+		case <-x.outputClosed:
+			return false
+		case <-r.closing:
+			return true
+		}
+	}
+	if processes, err := x.tree.Processes(); err == nil && len(processes) == 0 {
+		return false
+	}
+	select {
+	case <-expired:
+	case <-r.closing:
+	}
+	x.kill(ctx)
+	return false
+}
+
+// begin calls run in a goroutine. It reports false if the runner is closed.
+func (r *Runner) begin(run func()) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return false
+	}
+	r.running.Go(run)
+	return true
+}
+
+// Close kills all running commands and waits for their exit. It gives up after a timeout, so that an engine that does not answer can be
+// closed.
+func (r *Runner) Close() {
+	r.mu.Lock()
+	if !r.closed {
+		r.closed = true
+		close(r.closing)
+	}
+	r.mu.Unlock()
+	ended := make(chan struct{})
+	go func() {
+		r.running.Wait()
+		close(ended)
+	}()
+	late := time.NewTimer(killTimeout)
+	defer late.Stop()
+	select {
+	case <-ended:
+	case <-late.C:
+	}
+}
+
+// KillLeft kills the commands that an earlier daemon has left when it was killed. The processes of a command with a timeout are all killed,
+// those of a command without one only if its first process is running.
+func (r *Runner) KillLeft(ctx context.Context) error {
+	err := os.RemoveAll(r.Dir)
+	list, listErr := r.Client.Containers(ctx, fmt.Sprintf("labels.%q", record.LabelUID))
+	if err = errors.Join(err, listErr); err != nil {
+		return fmt.Errorf("kill commands of an earlier daemon: %w", err)
+	}
+	ctx, cancel := enginecall.WithTimeout(ctx, killTimeout)
+	defer cancel()
+	for _, c := range list {
+		info, infoErr := record.Info(ctx, c)
+		if infoErr != nil || info.Labels[record.LabelExit] != "" {
+			continue
+		}
+		cgroup := r.Cgroups.ProcessDir(info.Labels[record.LabelUID], c.ID())
+		left, leftErr := r.marks.left(cgroup)
+		err = errors.Join(err, leftErr)
+		for _, m := range left {
+			err = errors.Join(err, proctree.Tree{Cgroup: cgroup, Belongs: m.is}.Kill(ctx))
+		}
+	}
+	return err
+}

@@ -1,0 +1,159 @@
+package exec
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/cio"
+	"github.com/containerd/errdefs"
+
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/proctree"
+	"github.com/podstead/podstead/runtime/record"
+)
+
+// execution is a command that was started.
+type execution struct {
+	log            *slog.Logger
+	process        client.Process
+	exited         <-chan client.ExitStatus
+	stopWaiting    context.CancelFunc
+	outputClosed   <-chan struct{} // closed when no process holds the output open
+	stdout, stderr *capture
+	tree           proctree.Tree
+}
+
+// start starts a command. It is not interrupted when ctx ends: a process that is started in part cannot be found.
+func (r *Runner) start(ctx context.Context, q request) (_ *execution, err error) {
+	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
+	defer cancel()
+	c, err := r.Client.LoadContainer(ctx, record.ContainerID(q.uid, q.ref))
+	if err != nil {
+		return nil, err
+	}
+	task, err := c.Task(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.Spec(ctx)
+	if err != nil {
+		return nil, err
+	}
+	env, err := r.Environment(c.ID(), s)
+	if err != nil {
+		return nil, err
+	}
+	mark := r.marks.next(q.timeout > 0)
+	p := *s.Process
+	p.Args, p.Terminal = q.command, false
+	p.Env = append(slices.Clone(env), proctree.MarkVariable+"="+mark.String())
+
+	x := &execution{log: r.Log, stdout: newCapture(q.max), stderr: newCapture(q.max)}
+	streams := cio.NewCreator(cio.WithStreams(nil, x.stdout, x.stderr), cio.WithFIFODir(r.Dir))
+	if x.process, err = task.Exec(ctx, mark.String(), &p, streams); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			_, undone := x.process.Delete(ctx)
+			err = errors.Join(err, undone)
+		}
+	}()
+	waiting, stopWaiting := context.WithCancel(context.WithoutCancel(ctx))
+	x.stopWaiting = stopWaiting
+	if x.exited, err = x.process.Wait(waiting); err == nil {
+		err = x.process.Start(ctx)
+	}
+	if err != nil {
+		stopWaiting()
+		return nil, err
+	}
+	x.tree = proctree.Tree{Cgroup: r.Cgroups.ProcessDir(q.uid, c.ID()), Belongs: mark.is, Leader: int(x.process.Pid())}
+	closed := make(chan struct{})
+	x.outputClosed = closed
+	go func() {
+		x.process.IO().Wait()
+		close(closed)
+	}()
+	return x, nil
+}
+
+// drain waits for the rest of the output, with a timeout because a process that was left may hold it open.
+func (x *execution) drain() {
+	t := time.NewTimer(drainTimeout)
+	defer t.Stop()
+	select {
+	case <-x.outputClosed:
+	case <-t.C:
+	}
+}
+
+func (x *execution) output(max int) []byte {
+	out := append(x.stdout.bytes(), x.stderr.bytes()...)
+	return out[:min(len(out), max)]
+}
+
+// kill kills all processes that the command has started.
+func (x *execution) kill(ctx context.Context) {
+	ctx, cancel := enginecall.Detached(ctx, killTimeout)
+	defer cancel()
+	if err := x.tree.Kill(ctx); err != nil {
+		x.log.WarnContext(ctx, "cannot kill the processes of a command", slog.Any("error", err))
+	}
+}
+
+// delete removes the command from the engine and from disk. While processes are left that may write, the engine would wait for them, and
+// close their output in the end. Then only this side of the streams is closed.
+func (x *execution) delete(ctx context.Context, left bool) {
+	ctx, cancel := enginecall.Detached(ctx, enginecall.UndoTimeout)
+	defer cancel()
+	defer x.stopWaiting()
+	var err error
+	if !left {
+		select {
+		case <-x.exited: // closed, or the exit status: the process can be deleted
+		case <-ctx.Done():
+		}
+		if _, err = x.process.Delete(ctx); err == nil {
+			return
+		}
+	}
+	// If the container was removed, the engine has no record of the process. The streams must be closed here.
+	streams := x.process.IO()
+	streams.Cancel()
+	streams.Wait()
+	_ = streams.Close()
+	if err != nil && !errdefs.IsNotFound(err) && !enginecall.Unavailable(err) {
+		x.log.WarnContext(ctx, "cannot clean up after a command", slog.Any("error", err))
+	}
+}
+
+// capture keeps the beginning of what is written to it, and drops the rest.
+type capture struct {
+	mu   sync.Mutex
+	kept []byte
+	room int
+}
+
+func newCapture(max int) *capture { return &capture{room: max} }
+
+// Write implements io.Writer. It never fails.
+func (c *capture) Write(b []byte) (int, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(len(b), c.room)
+	c.kept = append(c.kept, b[:n]...)
+	c.room -= n
+	return len(b), nil
+}
+
+func (c *capture) bytes() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.kept)
+}

@@ -1,0 +1,69 @@
+package exec
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/google/uuid"
+
+	"github.com/podstead/podstead/runtime/proctree"
+)
+
+// marks gives each command of this daemon its mark.
+type marks struct {
+	instance string // distinguishes the commands of this daemon from those of earlier ones
+	number   *atomic.Uint64
+}
+
+func newMarks() marks { return marks{instance: uuid.NewString()[:8], number: new(atomic.Uint64)} }
+
+func (m marks) next(limited bool) mark {
+	return mark{instance: m.instance, number: m.number.Add(1), limited: limited}
+}
+
+// left lists the commands in a cgroup that an earlier daemon has started and that must be killed. The first process of a command leads a
+// session.
+func (m marks) left(cgroup string) ([]mark, error) {
+	processes, err := proctree.List(cgroup)
+	if err != nil {
+		return nil, err
+	}
+	var list []mark
+	for _, p := range processes {
+		found, ok := parseMark(p.Mark)
+		if ok && found.instance != m.instance && (found.limited || p.Session == p.PID) && !slices.Contains(list, found) {
+			list = append(list, found)
+		}
+	}
+	return list, nil
+}
+
+// mark identifies a command in the environment of its processes, see [proctree.MarkVariable].
+type mark struct {
+	instance string
+	number   uint64
+	limited  bool // the command has a timeout, which also applies to the processes that it leaves
+}
+
+func (m mark) String() string {
+	kind := "hook"
+	if m.limited {
+		kind = "probe"
+	}
+	return m.instance + "-" + strconv.FormatUint(m.number, 10) + "-" + kind
+}
+
+func (m mark) is(text string) bool { return text == m.String() }
+
+// parseMark is the reverse of [mark.String].
+func parseMark(text string) (mark, bool) {
+	parts := strings.Split(text, "-")
+	if len(parts) != 3 {
+		return mark{}, false
+	}
+	number, err := strconv.ParseUint(parts[1], 10, 64)
+	m := mark{instance: parts[0], number: number, limited: parts[2] == "probe"}
+	return m, err == nil && m.String() == text
+}

@@ -1,0 +1,273 @@
+//go:build e2e
+
+package image_test
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/containerd/v2/core/mount"
+	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/image"
+)
+
+const overlay = "overlayfs"
+
+// daemonEnv makes the test binary a daemon that gets an image and can be
+// killed. It holds the engine's folder, and refEnv the image or its archive.
+const (
+	daemonEnv = "PODSTEAD_IMAGE_TEST_DAEMON"
+	refEnv    = "PODSTEAD_IMAGE_TEST_REF"
+)
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(daemonEnv); dir != "" {
+		if err := daemon(dir, os.Getenv(refEnv)); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+func daemon(dir, ref string) error {
+	ctx := namespaces.WithNamespace(context.Background(), engine.Namespace)
+	e, err := startEngine(ctx, dir)
+	if err != nil {
+		return err
+	}
+	store := image.New(e.Client(), image.Options{})
+	if strings.HasSuffix(ref, ".tar") {
+		list, err := store.ImportFile(ctx, ref)
+		if err != nil {
+			return err
+		}
+		ref = list[0].Name
+	}
+	_, err = store.Ensure(ctx, ref, "", nil)
+	return err
+}
+
+// startEngine needs a shim's program and never runs it: no container starts here.
+func startEngine(ctx context.Context, dir string) (*engine.Engine, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return engine.Start(ctx, engine.Options{Root: filepath.Join(dir, "root"), State: filepath.Join(dir, "run"), ShimPath: self})
+}
+
+// rig is a folder for an engine, and one that runs in it after start.
+type hostEnv struct {
+	dir    string
+	engine *engine.Engine
+	store  *image.Store
+}
+
+func newHostEnv(t *testing.T) (context.Context, *hostEnv) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		t.Fatal("this test needs root")
+	}
+	dir, err := os.MkdirTemp("/tmp", "img")
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &hostEnv{dir: dir}
+	t.Cleanup(func() {
+		mounts, err := os.ReadFile("/proc/self/mountinfo")
+		if err != nil {
+			t.Error(err)
+		}
+		for line := range strings.Lines(string(mounts)) {
+			if strings.Contains(line, dir) {
+				t.Errorf("mount is left: %s", line)
+				if err := mount.UnmountAll(strings.Fields(line)[4], 0); err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return namespaces.WithNamespace(t.Context(), engine.Namespace), r
+}
+
+func (r *hostEnv) start(ctx context.Context, t *testing.T) {
+	t.Helper()
+	e, err := startEngine(ctx, r.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.engine, r.store = e, image.New(e.Client(), image.Options{})
+	t.Cleanup(func() {
+		r.store.Close()
+		if err := e.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// runUntil starts a daemon that gets the image, kills it once reached says so,
+// and starts an engine on what it left.
+func (r *hostEnv) runUntil(ctx context.Context, t *testing.T, ref string, reached func() bool) {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), daemonEnv+"="+r.dir, refEnv+"="+ref)
+	cmd.Stderr = os.Stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- cmd.Wait() }()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(patience)
+	for !reached() {
+		select {
+		case <-tick.C:
+		case err := <-ended:
+			t.Fatalf("the daemon ended before it was killed: %v", err)
+		case <-deadline:
+			_ = cmd.Process.Kill()
+			t.Fatal("the daemon did not come so far in time")
+		}
+	}
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-ended; err == nil {
+		t.Fatal("the daemon had done its work when it was killed")
+	}
+	r.start(ctx, t)
+}
+
+// collect has containerd collect its garbage.
+func (r *hostEnv) collect(ctx context.Context, t *testing.T) {
+	t.Helper()
+	lm := r.engine.Client().LeasesService()
+	l, err := lm.Create(ctx, leases.WithRandomID())
+	if err == nil {
+		err = lm.Delete(ctx, l, leases.SynchronousDelete)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (r *hostEnv) snapshots(ctx context.Context, t *testing.T) (keys []string) {
+	t.Helper()
+	err := r.engine.Client().SnapshotService(overlay).Walk(ctx, func(_ context.Context, i snapshots.Info) error {
+		keys = append(keys, i.Name)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return keys
+}
+
+// read gives a file of a snapshot by way of a mount. Without a lease the view
+// would be gone with the next collection of garbage, which any removal starts.
+func (r *hostEnv) read(ctx context.Context, t *testing.T, key, name string) (data []byte) {
+	t.Helper()
+	ctx, done, err := r.engine.Client().WithLease(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sn := r.engine.Client().SnapshotService(overlay)
+	mounts, err := sn.View(ctx, "read", key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = mount.WithReadonlyTempMount(ctx, mounts, func(root string) (err error) {
+		data, err = os.ReadFile(filepath.Join(root, name))
+		return err
+	})
+	if err = errors.Join(err, sn.Remove(ctx, "read"), done(ctx)); err != nil {
+		t.Fatal(err)
+	}
+	return data
+}
+
+func (r *hostEnv) wantNoLeases(ctx context.Context, t *testing.T) {
+	t.Helper()
+	list, err := r.engine.Client().LeasesService().List(ctx)
+	if err != nil || len(list) > 0 {
+		t.Errorf("leases are left: %v, %v", list, err)
+	}
+}
+
+// dockerRegistry starts Debian's docker-registry on a loopback address.
+func dockerRegistry(t *testing.T) (host string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	host = l.Addr().String()
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	config := filepath.Join(dir, "config.yml")
+	text := fmt.Sprintf("version: 0.1\nlog: {level: info}\nstorage: {filesystem: {rootdirectory: %s}}\nhttp: {addr: %q}\n", dir, host)
+	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("docker-registry", "serve", config)
+	out, err := cmd.StderrPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatalf("start docker-registry: %v (Debian: apt-get install docker-registry)", err)
+	}
+	lines := make(chan string, 100)
+	go func() {
+		defer close(lines)
+		for s := bufio.NewScanner(out); s.Scan(); {
+			select {
+			case lines <- s.Text():
+			default: // nobody reads any more
+			}
+		}
+	}()
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	deadline := time.After(patience)
+	for {
+		select {
+		case line, ok := <-lines:
+			if !ok {
+				t.Fatal("docker-registry ended")
+			}
+			if strings.Contains(line, "listening on") {
+				return host
+			}
+		case <-deadline:
+			t.Fatal("docker-registry does not listen in time")
+		}
+	}
+}

@@ -1,0 +1,301 @@
+package image_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	introspectionapi "github.com/containerd/containerd/api/services/introspection/v1"
+	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/content"
+	"github.com/containerd/containerd/v2/core/diff"
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/introspection"
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/containerd/v2/core/metadata"
+	"github.com/containerd/containerd/v2/core/mount"
+	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/containerd/v2/pkg/archive"
+	"github.com/containerd/containerd/v2/pkg/archive/compression"
+	"github.com/containerd/containerd/v2/pkg/namespaces"
+	"github.com/containerd/containerd/v2/plugins/content/local"
+	"github.com/containerd/containerd/v2/plugins/snapshots/native"
+	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	bolt "go.etcd.io/bbolt"
+
+	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/test/ocitar"
+)
+
+// patience is how long a test waits for what must happen.
+const patience = 30 * time.Second
+
+// world is containerd's metadata, content and native snapshots in a folder,
+// with an applier that needs no root: all of containerd that images touch.
+type env struct {
+	dir     string
+	client  *containerd.Client
+	store   *image.Store
+	db      *metadata.DB
+	applier *applier
+}
+
+// newEnv gives a world and a context of its namespace, which ends with the test.
+func newEnv(t *testing.T, opts image.Options) (context.Context, *env) {
+	t.Helper()
+	w := &env{dir: t.TempDir(), applier: &applier{}}
+	blobs, err := local.NewLabeledStore(filepath.Join(w.dir, "content"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sn, err := native.NewSnapshotter(filepath.Join(w.dir, "native"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bdb, err := bolt.Open(filepath.Join(w.dir, "meta.db"), 0o600, &bolt.Options{NoSync: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.db = metadata.NewDB(bdb, blobs, map[string]snapshots.Snapshotter{"native": sn})
+	ctx := namespaces.WithNamespace(t.Context(), "test")
+	if err := w.db.Init(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.applier.content = w.db.ContentStore()
+	w.client, err = containerd.New("", containerd.WithServices(
+		containerd.WithContentStore(w.db.ContentStore()),
+		containerd.WithImageStore(collectingImages{metadata.NewImageStore(w.db), w.db}),
+		containerd.WithSnapshotters(w.db.Snapshotters()),
+		containerd.WithLeasesService(collectingLeases{metadata.NewLeaseManager(w.db), w.db}),
+		containerd.WithDiffService(w.applier),
+		containerd.WithIntrospectionService(plugins{}),
+	))
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts.Snapshotter = "native"
+	w.store = image.New(w.client, opts)
+	t.Cleanup(func() {
+		w.store.Close()
+		if err := errors.Join(w.client.Close(), sn.Close(), bdb.Close()); err != nil {
+			t.Error(err)
+		}
+	})
+	return ctx, w
+}
+
+// collect runs the garbage collector, which a real containerd does by itself.
+func (w *env) collect(ctx context.Context, t *testing.T) {
+	t.Helper()
+	if _, err := w.db.GarbageCollect(ctx); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// blobs counts the content that is there, snapshots the unpacked layers and
+// what is being unpacked.
+func (w *env) blobs(ctx context.Context, t *testing.T) (n int) {
+	t.Helper()
+	count := func(content.Info) error { n++; return nil }
+	if err := w.client.ContentStore().Walk(ctx, count); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (w *env) snapshots(ctx context.Context, t *testing.T) (n int) {
+	t.Helper()
+	count := func(context.Context, snapshots.Info) error { n++; return nil }
+	if err := w.client.SnapshotService("native").Walk(ctx, count); err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+func (w *env) leases(ctx context.Context, t *testing.T) int {
+	t.Helper()
+	list, err := w.client.LeasesService().List(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(list)
+}
+
+// damage overwrites content on disk behind containerd's back, as a power cut can.
+func (w *env) damage(t *testing.T, d digest.Digest) {
+	t.Helper()
+	name := filepath.Join(w.dir, "content/blobs", d.Algorithm().String(), d.Encoded())
+	fi, err := os.Stat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(name, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(name, make([]byte, fi.Size()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// read gives a file of the unpacked image.
+func (w *env) read(ctx context.Context, t *testing.T, img image.Image, name string) string {
+	t.Helper()
+	sn := w.client.SnapshotService("native")
+	mounts, err := sn.View(ctx, "read-"+t.Name(), img.Snapshot)
+	if err != nil {
+		t.Fatalf("view the snapshot of %s: %v", img.Name, err)
+	}
+	data, err := os.ReadFile(filepath.Join(mounts[0].Source, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sn.Remove(ctx, "read-"+t.Name()); err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// applier unpacks layers into the folders of the native snapshotter.
+type applier struct {
+	content content.Provider
+
+	mu      sync.Mutex
+	applied int
+	synced  int                         // of those, how many with an fsync asked for
+	before  func(context.Context) error // called before each, if not nil
+}
+
+func (a *applier) Apply(ctx context.Context, d ocispec.Descriptor, m []mount.Mount, opts ...diff.ApplyOpt) (ocispec.Descriptor, error) {
+	var config diff.ApplyConfig
+	for _, o := range opts {
+		if err := o(ctx, d, &config); err != nil {
+			return ocispec.Descriptor{}, err
+		}
+	}
+	a.mu.Lock()
+	a.applied++
+	if config.SyncFs {
+		a.synced++
+	}
+	before := a.before
+	a.mu.Unlock()
+	if before != nil {
+		if err := before(ctx); err != nil {
+			return ocispec.Descriptor{}, err
+		}
+	}
+	ra, err := a.content.ReaderAt(ctx, d)
+	if err != nil {
+		return ocispec.Descriptor{}, err
+	}
+	defer ra.Close()
+	plain, err := compression.DecompressStream(content.NewReader(ra))
+	if err != nil {
+		return ocispec.Descriptor{}, err
+	}
+	defer plain.Close()
+	digester := digest.Canonical.Digester()
+	if _, err := archive.Apply(ctx, m[0].Source, tee(plain, digester.Hash()), archive.WithNoSameOwner()); err != nil {
+		return ocispec.Descriptor{}, err
+	}
+	return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageLayer, Digest: digester.Digest()}, nil
+}
+
+func (a *applier) Compare(context.Context, []mount.Mount, []mount.Mount, ...diff.Opt) (ocispec.Descriptor, error) {
+	return ocispec.Descriptor{}, errors.New("nothing here compares")
+}
+
+func (a *applier) counts() (applied, synced int) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.applied, a.synced
+}
+
+// collectingImages and collectingLeases collect garbage where it is asked for,
+// as the services of containerd do over the metadata.
+type collectingImages struct {
+	images.Store
+	db *metadata.DB
+}
+
+func (c collectingImages) Delete(ctx context.Context, name string, opts ...images.DeleteOpt) error {
+	var o images.DeleteOptions
+	for _, opt := range opts {
+		if err := opt(ctx, &o); err != nil {
+			return err
+		}
+	}
+	err := c.Store.Delete(ctx, name, opts...)
+	if err == nil && o.Synchronous {
+		_, err = c.db.GarbageCollect(ctx)
+	}
+	return err
+}
+
+type collectingLeases struct {
+	leases.Manager
+	db *metadata.DB
+}
+
+func (c collectingLeases) Delete(ctx context.Context, l leases.Lease, opts ...leases.DeleteOpt) error {
+	var o leases.DeleteOptions
+	for _, opt := range opts {
+		if err := opt(ctx, &o); err != nil {
+			return err
+		}
+	}
+	err := c.Manager.Delete(ctx, l, opts...)
+	if err == nil && o.Synchronous {
+		_, err = c.db.GarbageCollect(ctx)
+	}
+	return err
+}
+
+// plugins says what a pull asks of a snapshotter.
+type plugins struct{ introspection.Service }
+
+func (plugins) Plugins(context.Context, ...string) (*introspectionapi.PluginsResponse, error) {
+	return &introspectionapi.PluginsResponse{Plugins: []*introspectionapi.Plugin{{ID: "native"}}}, nil
+}
+
+// sample is an image of two layers whose files say which version it is.
+func sample(name, version string) ocitar.Image {
+	return ocitar.Image{
+		Name: name,
+		Gzip: true,
+		Config: ocispec.ImageConfig{
+			User: "nobody", Env: []string{"VERSION=" + version},
+			Entrypoint: []string{"/bin/server"}, Cmd: []string{"-v"}, WorkingDir: "/srv", StopSignal: "SIGINT",
+		},
+		Layers: []ocitar.Layer{
+			{{Path: "bin", Mode: fs.ModeDir | 0o755}, {Path: "bin/server", Mode: 0o755, Data: bytes.Repeat([]byte("server"), 1000)}},
+			{{Path: "version", Mode: 0o644, Data: []byte(version)}},
+		},
+	}
+}
+
+// save writes an archive with the images and gives its name.
+func save(t *testing.T, images ...ocitar.Image) string {
+	t.Helper()
+	var buf bytes.Buffer
+	if err := ocitar.WriteOCI(&buf, images...); err != nil {
+		t.Fatal(err)
+	}
+	return write(t, buf.Bytes())
+}
+
+func write(t *testing.T, data []byte) string {
+	t.Helper()
+	name := filepath.Join(t.TempDir(), "archive.tar")
+	if err := os.WriteFile(name, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return name
+}

@@ -1,0 +1,103 @@
+// Package layout defines the files and directories of the runtime on disk:
+//
+//	<State>/engine               images, snapshots, metadata
+//	<State>/pods/<uid>/volumes   volumes of the pod
+//	<State>/pods/<uid>/etc       files of /etc for the containers of each sandbox
+//	<State>/pods/<uid>/messages  termination messages of containers
+//	<State>/volumes              persistent volumes
+//	<State>/network.json         subnets of the network, and the last addresses of pods
+//	<State>/users.json           ID ranges of pods with a user namespace
+//	<Run>/engine                 bundles and sockets
+//	<Run>/process/<uid>          arguments and variables with secrets, until the shim has read them
+//	<Run>/exec                   output of commands
+//	<Run>/ns/<uid>/<sandbox>     pinned namespaces and /dev/shm
+//	<Run>/volumes/<uid>          volumes in memory; see package volume
+//	<Run>/images/<uid>/<volume>  mounted images of image volumes
+//	<Run>/network.json           addresses and host ports of pods
+//	<Log>/<pod>_<uid>/<container>/<restarts>.log
+//
+// The directories of a pod are named after its UID, which is never reused.
+package layout
+
+import (
+	"fmt"
+	"path/filepath"
+	"strconv"
+)
+
+// Dirs are the three base directories.
+type Dirs struct {
+	State string // persistent state
+	Run   string // runtime state, cleared at boot
+	Log   string // logs of containers
+}
+
+// Engine is the persistent state of the container engine, and EngineRun its runtime state.
+func (d Dirs) Engine() string    { return filepath.Join(d.State, "engine") }
+func (d Dirs) EngineRun() string { return filepath.Join(d.Run, "engine") }
+
+// Pods contains the directory of each pod.
+func (d Dirs) Pods() string { return filepath.Join(d.State, "pods") }
+
+// Pod is the persistent state of a pod.
+func (d Dirs) Pod(uid string) string { return filepath.Join(d.Pods(), uid) }
+
+// PersistentVolumes contains the persistent volumes.
+func (d Dirs) PersistentVolumes() string { return filepath.Join(d.State, "volumes") }
+
+// RunVolumes contains the volumes of pods that are in memory.
+func (d Dirs) RunVolumes() string { return filepath.Join(d.Run, "volumes") }
+
+// Users is the file with the ID ranges of pods.
+func (d Dirs) Users() string { return filepath.Join(d.State, "users.json") }
+
+// NetworkState is the persistent state of the network, and NetworkLeases the addresses in use.
+func (d Dirs) NetworkState() string  { return filepath.Join(d.State, "network.json") }
+func (d Dirs) NetworkLeases() string { return filepath.Join(d.Run, "network.json") }
+
+// Etc contains the files of /etc for the containers of a sandbox. Containers can write to them without limit, therefore they
+// are on disk and not in /run.
+func (d Dirs) Etc(uid string, sandbox int) string {
+	return filepath.Join(d.Pod(uid), "etc", strconv.Itoa(sandbox))
+}
+
+// Message is the file that a container sees at its terminationMessagePath.
+func (d Dirs) Message(uid, container, id string) string {
+	return filepath.Join(d.Pod(uid), "messages", container, id)
+}
+
+// Sandboxes contains the directory of each sandbox of a pod.
+func (d Dirs) Sandboxes(uid string) string { return filepath.Join(d.Run, "ns", uid) }
+
+// Sandbox contains the pinned namespaces of a sandbox.
+func (d Dirs) Sandbox(uid string, sandbox int) string {
+	return filepath.Join(d.Sandboxes(uid), strconv.Itoa(sandbox))
+}
+
+// Processes contains the process files of the containers of a pod.
+func (d Dirs) Processes(uid string) string { return filepath.Join(d.Run, "process", uid) }
+
+// Exec contains the FIFOs of commands.
+func (d Dirs) Exec() string { return filepath.Join(d.Run, "exec") }
+
+// Images contains the mount points of the image volumes of a pod.
+func (d Dirs) Images(uid string) string { return filepath.Join(d.Run, "images", uid) }
+
+// PodLogs contains the logs of a pod.
+func (d Dirs) PodLogs(uid, pod string) string { return filepath.Join(d.Log, pod+"_"+uid) }
+
+// PodLogsPattern matches [Dirs.PodLogs] for any name of the pod.
+func (d Dirs) PodLogsPattern(uid string) string { return d.PodLogs(uid, "*") }
+
+// ContainerLog is the log of a container after this number of restarts.
+func (d Dirs) ContainerLog(uid, pod, container string, restarts int) string {
+	return filepath.Join(d.PodLogs(uid, pod), container, strconv.Itoa(restarts)+".log")
+}
+
+// CheckUID returns an error if a UID is not a valid name of a directory.
+func CheckUID(uid string) error {
+	if uid == "" || uid == "." || uid == ".." || uid != filepath.Base(uid) {
+		return fmt.Errorf("pod UID %q is not a valid directory name", uid)
+	}
+	return nil
+}

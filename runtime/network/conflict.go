@@ -1,0 +1,89 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/podstead/podstead/runtime/network/hostport"
+)
+
+// Check reports whether the host ports of a pod are free. The error is a *ConflictError if a port is in use. It reserves
+// nothing; Setup checks again.
+//
+// A port on which a process of the host listens is refused too, since packets would no longer reach that process. The
+// kubelet does not check this, and CNI's portmap silently takes over the port. The check is best effort: it applies to
+// pods without a lease and with a network of their own, and misses processes that start to listen later.
+func (n *Network) Check(r Request) error {
+	if err := r.check(); err != nil {
+		return err
+	}
+	if err := n.conflict(r.UID, r.Ports); err != nil {
+		return err
+	}
+	n.mu.Lock()
+	_, known := n.leases[r.UID]
+	n.mu.Unlock()
+	if known || r.NetnsPath == "" {
+		return nil
+	}
+	return n.listeners(r.Ports)
+}
+
+// conflict finds another pod with one of the ports.
+func (n *Network) conflict(uid string, ports []Port) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for other, l := range n.leases {
+		if other == uid || l.Leaving {
+			continue
+		}
+		for _, p := range ports {
+			if slices.ContainsFunc(l.Ports, p.Overlaps) {
+				return &ConflictError{Port: p, Holder: l.Pod, HolderUID: other}
+			}
+		}
+	}
+	return nil
+}
+
+// listeners finds a process of the host that listens on one of the ports.
+func (n *Network) listeners(ports []Port) error {
+	if len(ports) == 0 {
+		return nil
+	}
+	return n.namespace.Do(func() error {
+		for _, p := range ports {
+			taken, err := hostport.InUse(p)
+			if err != nil {
+				return err
+			}
+			if taken {
+				pid, process := hostport.Listener(p)
+				return &ConflictError{Port: p, PID: pid, Process: process}
+			}
+		}
+		return nil
+	})
+}
+
+// ConflictError means that a host port is in use by a pod or a process.
+type ConflictError struct {
+	// Port is the requested port.
+	Port Port
+	// Holder and HolderUID are the pod that uses the port. They are empty if a process listens on it.
+	Holder, HolderUID string
+	// PID and Process identify the process, or are zero if it was not found.
+	PID     int
+	Process string
+}
+
+func (e *ConflictError) Error() string {
+	switch {
+	case e.Holder != "":
+		return fmt.Sprintf("host port %s: in use by pod %q", e.Port, e.Holder)
+	case e.PID != 0:
+		return fmt.Sprintf("host port %s: in use by %s (process %s)", e.Port, e.Process, strconv.Itoa(e.PID))
+	}
+	return fmt.Sprintf("host port %s: in use by a process of the host", e.Port)
+}

@@ -1,0 +1,151 @@
+// Package lease allocates addresses to pods and saves them: leases in a file for the current boot, and subnets and last
+// addresses in a file that persists. It does not access the network.
+package lease
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/runtime/network/hostport"
+	"github.com/podstead/podstead/runtime/network/subnet"
+)
+
+// fileVersion is the version of both files.
+const fileVersion = 1
+
+// File is the lease file. It is valid until the next boot.
+type File struct {
+	Version int               `json:"version"`
+	BootID  string            `json:"bootID"`
+	Subnets []netip.Prefix    `json:"subnets,omitempty"`
+	Leases  map[string]*Lease `json:"leases"` // by pod UID
+}
+
+// Lease is what a pod has of the network. It is saved before anything is created for it.
+type Lease struct {
+	Pod   string          `json:"pod"`
+	Names []string        `json:"names,omitempty"`
+	IPs   []netip.Addr    `json:"ips,omitempty"`  // none with hostNetwork
+	Link  string          `json:"link,omitempty"` // the host's end of the veth pair
+	Ports []hostport.Port `json:"ports,omitempty"`
+	// Leaving means that the pod was torn down and only its link is left.
+	Leaving bool `json:"leaving,omitempty"`
+}
+
+// readJSON reads a file into v. A missing file leaves v unchanged. A file that cannot be parsed or fails validate is
+// renamed to "<path>.damaged", and a warning is logged.
+func readJSON(ctx context.Context, log *slog.Logger, path string, v any, validate func() error) error {
+	raw, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read network state: %w", err)
+	}
+	if err = json.Unmarshal(raw, v); err == nil {
+		err = validate()
+	}
+	if err == nil || errors.Is(err, ErrNewerVersion) {
+		return err
+	}
+	aside := path + ".damaged"
+	if renamed := os.Rename(path, aside); renamed != nil {
+		return fmt.Errorf("read network state: %w; rename the damaged file: %w", err, renamed)
+	}
+	log.WarnContext(ctx, "damaged network state file was renamed",
+		slog.String("file", aside), slog.Any("error", err))
+	return nil
+}
+
+// ErrNewerVersion is returned for a file that a later version wrote. Such a file is never overwritten.
+var ErrNewerVersion = errors.New("written by a later version of podstead")
+
+func write(path string, v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("write network state: %w", err)
+	}
+	return atomicfile.Write(path, append(raw, '\n'), 0o600)
+}
+
+// Load reads the leases. ok is false if there are no readable leases of this boot.
+func Load(ctx context.Context, log *slog.Logger, path, bootID string) (f File, ok bool, err error) {
+	valid := false
+	err = readJSON(ctx, log, path, &f, func() error {
+		if f.Version != fileVersion {
+			return fmt.Errorf("version %d is not supported", f.Version)
+		}
+		if err := f.check(); err != nil {
+			return err
+		}
+		valid = true
+		return nil
+	})
+	if err != nil {
+		return File{}, false, err
+	}
+	if !valid || f.BootID != bootID {
+		return File{Version: fileVersion, BootID: bootID, Leases: map[string]*Lease{}}, false, nil
+	}
+	return f, true, nil
+}
+
+// check validates the file.
+func (f *File) check() error {
+	if f.Leases == nil {
+		return errors.New("leases are missing")
+	}
+	if err := subnet.Check(f.Subnets); err != nil {
+		return err
+	}
+	seen := map[netip.Addr]string{}
+	for uid, l := range f.Leases {
+		if l == nil || l.Pod == "" || (len(l.IPs) == 0) != (l.Link == "") {
+			return fmt.Errorf("lease of pod %s: incomplete", uid)
+		}
+		for _, ip := range l.IPs {
+			if other, twice := seen[ip]; twice {
+				return fmt.Errorf("lease of pod %s: address %s is also leased to pod %s", uid, ip, other)
+			}
+			if !slices.ContainsFunc(f.Subnets, func(s netip.Prefix) bool { return s.Contains(ip) }) {
+				return fmt.Errorf("lease of pod %s: address %s is in no subnet", uid, ip)
+			}
+			seen[ip] = uid
+		}
+		for _, p := range l.Ports {
+			if err := p.Validate(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// PrepareDirs creates the directories of the files and removes temporary files of interrupted writes.
+func PrepareDirs(files ...string) error {
+	for _, file := range files {
+		dir := filepath.Dir(file)
+		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // names of pods are no secret
+			return fmt.Errorf("create directory of network state: %w", err)
+		}
+		if err := atomicfile.SweepOf(file); err != nil {
+			return fmt.Errorf("clean up directory of network state: %w", err)
+		}
+	}
+	return nil
+}
+
+// Write saves the leases of this boot.
+func (f File) Write(path string) error {
+	f.Version = fileVersion
+	return write(path, f)
+}

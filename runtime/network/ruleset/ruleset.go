@@ -1,0 +1,139 @@
+// Package ruleset writes the nftables rules of a pod network: translation of host ports, masquerading, filtering of
+// forwarded packets, and the guard against spoofed senders.
+//
+// It owns two tables with the bridge's name, one of family inet and one of family bridge, and the rules with the bridge's
+// name as comment in the FORWARD chains of iptables. It keeps no state: callers pass the endpoints. It must not make links
+// or addresses.
+package ruleset
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"log/slog"
+	"net/netip"
+
+	"github.com/google/nftables"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/network/hostport"
+	"github.com/podstead/podstead/runtime/network/kernel"
+)
+
+// Endpoint is a pod with an address of its own.
+type Endpoint struct {
+	Link  string       // the host's end of the veth pair
+	IPs   []netip.Addr // IPv4 first
+	Ports []hostport.Port
+}
+
+// Ruleset is the rules of one network. It is not safe for concurrent use.
+type Ruleset struct {
+	namespace kernel.Namespace
+	bridge    string
+	log       *slog.Logger
+	conn      *kernel.Nftables // nil until it is needed, and after an error
+}
+
+// New returns the rules for a bridge in a network namespace. It changes nothing. The caller calls Close.
+func New(namespace kernel.Namespace, bridge string, log *slog.Logger) *Ruleset {
+	return &Ruleset{namespace: namespace, bridge: bridge, log: log}
+}
+
+// Close closes the connection to the kernel. The rules stay.
+func (r *Ruleset) Close() error {
+	if r.conn == nil {
+		return nil
+	}
+	c := r.conn
+	r.conn = nil
+	return c.CloseLasting()
+}
+
+// ErrStale means that the rules in the kernel differ from those written, such as after "nft flush ruleset". The caller
+// writes them again.
+var ErrStale = errors.New("the nftables rules were changed by another program")
+
+// LinkPrefix is the prefix of the names of the host's ends of veth pairs on a bridge. The guard applies to these links.
+func LinkPrefix(bridge string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(bridge)) // never fails
+	return fmt.Sprintf("ps%04x", h.Sum32()&0xffff)
+}
+
+// Exists reports whether the table with the port translation exists.
+func (r *Ruleset) Exists(ctx context.Context) (bool, error) {
+	return r.hasTable(ctx, nftables.TableFamilyINet)
+}
+
+// GuardExists reports whether the table with the guard exists.
+func (r *Ruleset) GuardExists(ctx context.Context) (bool, error) {
+	return r.hasTable(ctx, nftables.TableFamilyBridge)
+}
+
+func (r *Ruleset) hasTable(ctx context.Context, f nftables.TableFamily) (found bool, err error) {
+	err = r.do(ctx, func(c *nftables.Conn) error {
+		_, err := c.ListTableOfFamily(r.bridge, f)
+		if errors.Is(err, unix.ENOENT) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("get table %s: %w", r.bridge, err)
+		}
+		found = true
+		return nil
+	})
+	return found, err
+}
+
+// Delete deletes both tables and the rules in the chains of iptables. It is no error if there are none.
+func (r *Ruleset) Delete(ctx context.Context) error {
+	errs := []error{r.deleteForwardRules(ctx)}
+	for _, t := range []*nftables.Table{r.table(), r.guardTable()} {
+		found, err := r.hasTable(ctx, t.Family)
+		if found {
+			err = r.do(ctx, func(c *nftables.Conn) error {
+				c.DelTable(t)
+				return c.Flush()
+			})
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// do calls f with the connection to nftables. The connection is kept: closing one after a deletion blocks for about 10 ms
+// until the kernel has freed the memory. After an error it is closed, since unread replies may be left in it.
+func (r *Ruleset) do(ctx context.Context, f func(*nftables.Conn) error) error {
+	err := ctx.Err()
+	if err == nil && r.conn == nil {
+		r.conn, err = r.namespace.Nftables()
+	}
+	if err != nil {
+		return err
+	}
+	if err = r.conn.ExtendDeadline(); err == nil {
+		err = f(r.conn.Conn)
+	}
+	if err != nil {
+		return errors.Join(err, r.Close())
+	}
+	return nil
+}
+
+// changeElements adds elements to a set or deletes them.
+type changeElements func(*nftables.Conn, *nftables.Set, []nftables.SetElement) error
+
+var (
+	addElements    changeElements = (*nftables.Conn).SetAddElements
+	deleteElements changeElements = (*nftables.Conn).SetDeleteElements
+)
+
+// staleError returns ErrStale for an error that means a missing or unexpected table, set or element, else err.
+func staleError(err error) error {
+	if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EEXIST) || errors.Is(err, unix.EBUSY) {
+		return ErrStale
+	}
+	return err
+}

@@ -1,0 +1,62 @@
+package subnet
+
+import (
+	"encoding/binary"
+	"net"
+	"net/netip"
+)
+
+// PrefixOf converts an address with a mask to its subnet.
+func PrefixOf(n *net.IPNet) (netip.Prefix, bool) {
+	if n == nil {
+		return netip.Prefix{}, false
+	}
+	a, ok := netip.AddrFromSlice(n.IP)
+	if !ok {
+		return netip.Prefix{}, false
+	}
+	ones, bits := n.Mask.Size()
+	if a = a.Unmap(); a.BitLen() != bits {
+		return netip.Prefix{}, false
+	}
+	return netip.PrefixFrom(a, ones).Masked(), true
+}
+
+// IPNet returns an address with a prefix length, as netlink takes it.
+func IPNet(a netip.Addr, bits int) *net.IPNet {
+	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(bits, a.BitLen())}
+}
+
+// At returns the address with a number in a subnet.
+func At(s netip.Prefix, number uint32) netip.Addr {
+	raw := s.Addr().AsSlice()
+	low := raw[len(raw)-4:]
+	binary.BigEndian.PutUint32(low, binary.BigEndian.Uint32(low)|number)
+	a, _ := netip.AddrFromSlice(raw)
+	return a
+}
+
+// Number is the inverse of At.
+func Number(s netip.Prefix, a netip.Addr) uint32 {
+	raw, first := a.AsSlice(), s.Addr().AsSlice()
+	return binary.BigEndian.Uint32(raw[len(raw)-4:]) - binary.BigEndian.Uint32(first[len(first)-4:])
+}
+
+// GatewayNumber is the number of the host's address in each subnet.
+const GatewayNumber = 1
+
+// Gateways returns the host's addresses on the bridge.
+func Gateways(subnets []netip.Prefix) []netip.Addr {
+	var all []netip.Addr
+	for _, s := range subnets {
+		all = append(all, At(s, GatewayNumber))
+	}
+	return all
+}
+
+// HardwareAddr returns the hardware address of a link with an IPv4 address. A pod that takes over the address of another
+// also takes over the hardware address, so ARP caches stay valid.
+func HardwareAddr(a netip.Addr) net.HardwareAddr {
+	raw := a.As4()
+	return append(net.HardwareAddr{0x0a, 0x58}, raw[:]...)
+}

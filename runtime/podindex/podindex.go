@@ -1,0 +1,60 @@
+// Package podindex keeps the pods that have a sandbox. Their volumes and /etc/hosts are updated while they run.
+package podindex
+
+import (
+	"maps"
+	"sync"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// Index holds pods by UID. It is safe for concurrent use.
+type Index struct {
+	mu      sync.Mutex
+	pods    map[string]Pod
+	changed chan struct{}
+}
+
+// Pod is a pod and its newest sandbox.
+type Pod struct {
+	Pod     *spec.Pod
+	Sandbox int
+}
+
+// New returns an empty index.
+func New() *Index {
+	return &Index{pods: map[string]Pod{}, changed: make(chan struct{}, 1)}
+}
+
+// Changed receives a value after one or more calls of [Index.Put]. It is for a single reader.
+func (x *Index) Changed() <-chan struct{} { return x.changed }
+
+// Put adds a pod, or replaces the one with an older sandbox.
+func (x *Index) Put(uid string, pod *spec.Pod, sandbox int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.pods[uid].Sandbox > sandbox {
+		return
+	}
+	x.pods[uid] = Pod{pod, sandbox}
+	select {
+	case x.changed <- struct{}{}:
+	default:
+	}
+}
+
+// Remove removes a pod, unless it has a newer sandbox.
+func (x *Index) Remove(uid string, sandbox int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.pods[uid].Sandbox <= sandbox {
+		delete(x.pods, uid)
+	}
+}
+
+// All returns a copy of the index.
+func (x *Index) All() map[string]Pod {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return maps.Clone(x.pods)
+}

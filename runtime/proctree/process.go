@@ -1,0 +1,119 @@
+package proctree
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// MarkVariable is the environment variable that marks the processes of a command. It must be the last variable of the command.
+const MarkVariable = "PODSTEAD_EXEC"
+
+// maxEnviron limits how many bytes of an environment are searched for the mark.
+const maxEnviron = 4 << 20
+
+// Process is a running process.
+type Process struct {
+	PID, Session int
+	Mark         string // the value of [MarkVariable]; "" if it is not set
+	parent       int
+	started      string // in clock ticks; identifies the process together with the PID
+}
+
+// String returns the PID.
+func (p Process) String() string { return strconv.Itoa(p.PID) }
+
+// kill sends SIGKILL to the process, unless its PID has been reused.
+func (p Process) kill() {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err != nil {
+		return // it has exited
+	}
+	defer unix.Close(fd)
+	if now, running := read(p.PID); running && now.started == p.started {
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // it may have exited by itself
+	}
+}
+
+// List returns the running processes of a cgroup and its descendants. A cgroup that does not exist has none.
+func List(cgroup string) ([]Process, error) {
+	var list []Process
+	err := filepath.WalkDir(cgroup, func(dir string, entry fs.DirEntry, err error) error {
+		if isRemoved(err) {
+			return nil
+		}
+		if err != nil || !entry.IsDir() {
+			return err
+		}
+		text, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+		if isRemoved(err) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for p := range strings.FieldsSeq(string(text)) {
+			pid, err := strconv.Atoi(p)
+			if err != nil || pid <= 0 { // 0 is a process of another PID namespace
+				continue
+			}
+			if found, running := read(pid); running {
+				list = append(list, found)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("list processes: %w", err)
+	}
+	return list, nil
+}
+
+// isRemoved reports whether a cgroup or a process does not exist, possibly because it was removed while it was read.
+func isRemoved(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENODEV) || errors.Is(err, unix.ESRCH)
+}
+
+// read reads a process from /proc. It reports false for one that has exited.
+func read(pid int) (p Process, running bool) {
+	dir := filepath.Join("/proc", strconv.Itoa(pid))
+	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
+	if err != nil {
+		return p, false
+	}
+	// pid (name) state parent group session …, where the name may contain anything; the start time is field 22 of proc(5).
+	fields := strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+		return p, false
+	}
+	p.PID = pid
+	p.parent, _ = strconv.Atoi(fields[1]) // always digits, see proc(5)
+	p.Session, _ = strconv.Atoi(fields[3])
+	p.started = fields[19]
+	p.Mark = readMark(filepath.Join(dir, "environ"))
+	return p, true
+}
+
+// readMark returns the mark in an environment file. If the file cannot be read, the process has exited and the mark is empty.
+func readMark(path string) string {
+	f, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	text, _ := io.ReadAll(io.LimitReader(f, maxEnviron)) // use what was read before the process exited
+	for variable := range bytes.SplitSeq(text, []byte{0}) {
+		if value, ok := bytes.CutPrefix(variable, []byte(MarkVariable+"=")); ok {
+			return string(value)
+		}
+	}
+	return ""
+}

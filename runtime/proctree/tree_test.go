@@ -1,0 +1,118 @@
+package proctree
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// fakeCgroup returns a directory that lists processes like a cgroup.
+func fakeCgroup(t *testing.T, pids ...int) string {
+	t.Helper()
+	dir := t.TempDir()
+	var text strings.Builder
+	for _, pid := range pids {
+		fmt.Fprintln(&text, pid)
+	}
+	child := filepath.Join(dir, "child")
+	if err := os.Mkdir(child, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, cgroup := range []string{dir, child} {
+		if err := os.WriteFile(filepath.Join(cgroup, "cgroup.procs"), []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text.Reset()
+	}
+	return dir
+}
+
+// startSleep starts a process with this mark, and kills it at the end of the test.
+func startSleep(t *testing.T, mark string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("sleep", "1000")
+	cmd.Env = append(os.Environ(), MarkVariable+"="+mark)
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	// Between fork and exec, the process has the environment of the test.
+	for end := time.Now().Add(time.Minute); ; <-time.After(time.Millisecond) {
+		p, running := read(cmd.Process.Pid)
+		if p.Mark == mark {
+			return cmd
+		}
+		if time.Now().After(end) {
+			t.Fatalf("the process has the mark %q, running: %v", p.Mark, running)
+		}
+	}
+}
+
+func is(mark string) func(string) bool { return func(m string) bool { return m == mark } }
+
+func TestTree(t *testing.T) {
+	const mark = "0123abcd-7-probe"
+	marked, other := startSleep(t, mark), startSleep(t, mark+"1")
+	cgroup := fakeCgroup(t, marked.Process.Pid, other.Process.Pid, 0, 1<<30)
+	for _, test := range []struct {
+		name string
+		tree Tree
+		want []int
+	}{
+		{"by the mark", Tree{Cgroup: cgroup, Belongs: is(mark)}, []int{marked.Process.Pid}},
+		{"by the leader", Tree{Cgroup: cgroup, Belongs: is("none"), Leader: other.Process.Pid}, []int{other.Process.Pid}},
+		{
+			"by the parent",
+			Tree{Cgroup: cgroup, Belongs: is("none"), Leader: os.Getpid()},
+			[]int{marked.Process.Pid, other.Process.Pid},
+		},
+		{"cgroup does not exist", Tree{Cgroup: cgroup + "-none", Belongs: is(mark)}, nil},
+	} {
+		processes, err := test.tree.Processes()
+		var got []int
+		for _, p := range processes {
+			got = append(got, p.PID)
+		}
+		if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+			t.Errorf("%s: %v (-want +got):\n%s", test.name, err, diff)
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := (Tree{Cgroup: cgroup, Belongs: is(mark)}).Kill(ctx); err != nil {
+		t.Error(err)
+	}
+	if err := marked.Wait(); err == nil || err.Error() != "signal: killed" {
+		t.Errorf("the marked process exited with %v, want signal: killed", err)
+	}
+	if p, running := read(other.Process.Pid); !running {
+		t.Errorf("process %v of another command was killed", p)
+	}
+	ctx, cancel = context.WithCancel(ctx)
+	cancel()
+	if err := (Tree{Cgroup: cgroup, Belongs: is(mark), Leader: other.Process.Pid}).Kill(ctx); err == nil ||
+		!strings.Contains(err.Error(), "kill processes ["+strconv.Itoa(other.Process.Pid)+"]") {
+		t.Errorf("cancelled kill: %v, want the processes that are left", err)
+	}
+}
+
+func TestKillReusedPID(t *testing.T) {
+	other := startSleep(t, "x")
+	p, _ := read(other.Process.Pid)
+	p.started = "1"
+	p.kill()
+	if _, running := read(other.Process.Pid); !running {
+		t.Error("a process was killed that reuses the PID")
+	}
+}

@@ -1,0 +1,139 @@
+// Package record defines what the container engine stores about pods: the IDs, labels and extensions of containers and
+// sandboxes. Everything that is needed to find a pod after a restart of the daemon is in these records.
+package record
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/core/sandbox"
+	"github.com/containerd/typeurl/v2"
+	"google.golang.org/protobuf/types/known/anypb"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// The labels of containers and sandboxes.
+const (
+	LabelUID        = "podstead.io/uid"
+	LabelPod        = "podstead.io/pod"
+	LabelSandbox    = "podstead.io/sandbox"
+	LabelContainer  = "podstead.io/container"
+	LabelRound      = "podstead.io/round"
+	LabelAttempt    = "podstead.io/attempt"
+	LabelRestarts   = "podstead.io/restarts"
+	LabelSpecHash   = "podstead.io/spec-hash"
+	LabelImageID    = "podstead.io/image-id"
+	LabelImageArch  = "podstead.io/image-architecture"
+	LabelStopSignal = "podstead.io/image-stop-signal"
+	LabelLog        = "podstead.io/log"
+	LabelMessage    = "podstead.io/termination-message" // see exit.MessageLabel
+	LabelBoot       = "podstead.io/boot"                // the kernel's boot ID when the container was created
+	LabelExit       = "podstead.io/exit"                // an [exit.Exit] as JSON; set when the container has exited
+)
+
+// PodExtension is the extension of a container that holds the pod's definition as JSON.
+const PodExtension = "podstead.io/pod"
+
+// ContainerID returns the engine's ID of a container. It is derived from the UID and ref, so that a repeated action finds the
+// container.
+func ContainerID(uid string, ref lifecycle.Ref) string {
+	return Hash("container", uid, ref.Container, strconv.Itoa(ref.Round), strconv.Itoa(ref.Attempt))
+}
+
+// SandboxID returns the engine's ID of a sandbox.
+func SandboxID(uid string, sandbox int) string { return Hash("sandbox", uid, strconv.Itoa(sandbox)) }
+
+// Hash returns a hexadecimal hash of parts, 64 characters.
+func Hash(parts ...string) string {
+	return fmt.Sprintf("%x", sha256.Sum256([]byte(strings.Join(parts, "\x00"))))
+}
+
+// Labels returns the labels of the container that a starts.
+func Labels(uid string, pod *spec.Pod, a lifecycle.StartContainer, c *spec.Container) map[string]string {
+	return map[string]string{
+		LabelUID: uid, LabelPod: pod.Name, LabelContainer: a.Container, LabelSpecHash: c.Hash,
+		LabelSandbox: strconv.Itoa(a.Sandbox), LabelRound: strconv.Itoa(a.Round),
+		LabelAttempt: strconv.Itoa(a.Attempt), LabelRestarts: strconv.Itoa(a.Restarts),
+	}
+}
+
+// Run reads a run from the record of its container.
+func Run(c containers.Container) (lifecycle.Run, error) {
+	var bad error
+	number := func(label string) int {
+		n, err := strconv.Atoi(c.Labels[label])
+		if err != nil {
+			bad = fmt.Errorf("container %s: label %s: %w", c.ID, label, err)
+		}
+		return n
+	}
+	run := lifecycle.Run{
+		StartContainer: lifecycle.StartContainer{
+			Ref: lifecycle.Ref{
+				Container: c.Labels[LabelContainer], Round: number(LabelRound), Attempt: number(LabelAttempt),
+			},
+			Sandbox: number(LabelSandbox), Restarts: number(LabelRestarts),
+		},
+		ID: c.ID, Image: c.Image, ImageID: c.Labels[LabelImageID], Architecture: c.Labels[LabelImageArch],
+	}
+	return run, bad
+}
+
+// WithDefinition stores the pod's definition in the record of a container.
+func WithDefinition(pod *spec.Pod) client.NewContainerOpts {
+	return func(_ context.Context, _ *client.Client, c *containers.Container) error {
+		data, err := json.Marshal(pod)
+		if err != nil {
+			return fmt.Errorf("store pod definition: %w", err)
+		}
+		if c.Extensions == nil {
+			c.Extensions = map[string]typeurl.Any{}
+		}
+		c.Extensions[PodExtension] = &anypb.Any{TypeUrl: PodExtension, Value: data}
+		return nil
+	}
+}
+
+// Definition returns the pod's definition from the record of a container.
+func Definition(c containers.Container) (*spec.Pod, error) {
+	stored, ok := c.Extensions[PodExtension]
+	if !ok {
+		return nil, fmt.Errorf("container %s: no pod definition", c.ID)
+	}
+	pod := new(spec.Pod)
+	if err := json.Unmarshal(stored.GetValue(), pod); err != nil {
+		return nil, fmt.Errorf("container %s: pod definition: %w", c.ID, err)
+	}
+	return pod, nil
+}
+
+// Info returns the record of a container as it was when the container was loaded.
+func Info(ctx context.Context, c client.Container) (containers.Container, error) {
+	return c.Info(ctx, client.WithoutRefreshedMetadata)
+}
+
+// Containers lists the containers of a pod, in no particular order.
+func Containers(ctx context.Context, c *client.Client, uid string) ([]client.Container, error) {
+	list, err := c.Containers(ctx, fmt.Sprintf("labels.%q==%q", LabelUID, uid))
+	if err != nil {
+		return nil, fmt.Errorf("list containers: %w", err)
+	}
+	return list, nil
+}
+
+// Sandboxes lists the sandboxes of all pods, in no particular order.
+func Sandboxes(ctx context.Context, c *client.Client) ([]sandbox.Sandbox, error) {
+	list, err := c.SandboxStore().List(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list sandboxes: %w", err)
+	}
+	return list, nil
+}

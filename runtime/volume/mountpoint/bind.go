@@ -1,0 +1,38 @@
+package mountpoint
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/volume/tree"
+)
+
+// bind mounts what a descriptor stands for at a path that it makes, a file or a folder. Mounts below it are seen there with MS_REC
+// only.
+func Bind(fd int, target string, recursive uintptr) error {
+	if err := makeTarget(fd, target); err != nil {
+		return err
+	}
+	if err := unix.Mount(tree.FdPath(fd), target, "", unix.MS_BIND|recursive, ""); err != nil {
+		return fmt.Errorf("bind mount: %w", err)
+	}
+	return nil
+}
+
+// makeTarget makes a path on which what a descriptor stands for can be mounted.
+func makeTarget(fd int, target string) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o700); err != nil {
+		return err
+	}
+	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return os.Mkdir(target, 0o700)
+	}
+	return os.WriteFile(target, nil, 0o600)
+}

@@ -1,0 +1,112 @@
+package tree
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxOpen is how many folders are open at the same time while a tree is removed. Deeper ones are moved up.
+const maxOpen = 64
+
+// Remove removes a folder, a file or a link, and what is in it. It follows no link and leaves alone what is mounted
+// below, with an error. A tree may be of any depth. It is no error if there is nothing.
+func Remove(ctx context.Context, path string) error {
+	parent, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	defer unix.Close(parent)
+	r := remover{top: -1}
+	if err := r.remove(ctx, parent, filepath.Base(path), 0); err != nil {
+		return fmt.Errorf("remove %s: %w", path, err)
+	}
+	return nil
+}
+
+// remover removes one tree.
+type remover struct {
+	top   int // the descriptor of the tree's root
+	moved int // counts the folders that were moved up
+}
+
+func (r *remover) remove(ctx context.Context, parent int, name string, depth int) error {
+	err := unix.Unlinkat(parent, name, 0)
+	if !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.EPERM) {
+		return Ignore(err, fs.ErrNotExist)
+	}
+	fd, opened := unix.Openat2(parent, name, &unix.OpenHow{
+		Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_NOFOLLOW | unix.O_CLOEXEC, Resolve: resolveEntry,
+	})
+	switch {
+	case errors.Is(opened, fs.ErrNotExist):
+		return nil
+	case errors.Is(opened, unix.EXDEV):
+		return errors.New("something is mounted in it")
+	case errors.Is(opened, unix.ENOTDIR), errors.Is(opened, unix.ELOOP):
+		return err // it is no folder, and cannot be removed
+	case opened != nil:
+		return opened
+	}
+	dir := os.NewFile(uintptr(fd), name)
+	defer dir.Close()
+	if depth == 0 {
+		r.top = fd
+	}
+	if err := r.empty(ctx, dir, depth); err != nil {
+		return err
+	}
+	return Ignore(unix.Unlinkat(parent, name, unix.AT_REMOVEDIR), fs.ErrNotExist)
+}
+
+// empty removes what is in a folder. It reads from the beginning until nothing is left: what is removed while a folder is
+// read may hide others.
+func (r *remover) empty(ctx context.Context, dir *os.File, depth int) error {
+	for {
+		if _, err := dir.Seek(0, io.SeekStart); err != nil {
+			return err
+		}
+		names, err := dir.Readdirnames(512)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if depth >= maxOpen {
+				err = r.moveUp(int(dir.Fd()), name)
+			} else {
+				err = r.remove(ctx, int(dir.Fd()), name, depth+1)
+			}
+			if err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// moveUp moves an entry to the root of the tree, where the reader will find it.
+func (r *remover) moveUp(parent int, name string) error {
+	for {
+		r.moved++
+		to := ".deep-" + strconv.Itoa(r.moved)
+		err := unix.Renameat2(parent, name, r.top, to, unix.RENAME_NOREPLACE)
+		if !errors.Is(err, fs.ErrExist) {
+			return Ignore(err, fs.ErrNotExist)
+		}
+	}
+}

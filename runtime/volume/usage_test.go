@@ -1,0 +1,132 @@
+package volume
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/runtime/volume/filetest"
+	"github.com/podstead/podstead/runtime/volume/tree"
+	"github.com/podstead/podstead/spec"
+)
+
+func TestUsage(t *testing.T) {
+	s := newSet(t, nil)
+	pod := podOf(
+		spec.Volume{Name: "limited", EmptyDir: &spec.EmptyDirVolume{SizeLimit: quantity("1Mi")}},
+		spec.Volume{Name: "free", EmptyDir: &spec.EmptyDirVolume{}},
+		spec.Volume{Name: "zero", EmptyDir: &spec.EmptyDirVolume{SizeLimit: quantity("0")}},
+	)
+	if list, err := s.Usage(t.Context(), pod); err != nil || len(list) != 0 {
+		t.Errorf("before they are made: %v, %v", list, err)
+	}
+	if err := s.Prepare(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	exceeded := func() (string, int64) {
+		t.Helper()
+		list, err := s.Usage(t.Context(), pod)
+		if err != nil || len(list) != 2 || list[0].Volume != "limited" || list[1].Volume != "zero" {
+			t.Fatalf("usage: %+v, %v", list, err)
+		}
+		if message, over := list[1].Exceeded(); over {
+			t.Errorf("a limit of zero: %s", message)
+		}
+		message, over := list[0].Exceeded()
+		if over != (message != "") {
+			t.Errorf("exceeded: %v, %q", over, message)
+		}
+		return message, list[0].Bytes
+	}
+	dir := s.path(pod.UID, &pod.Spec.Volumes[0])
+	filetest.Write(t, filepath.Join(dir, "deep", "file"), strings.Repeat("x", 600<<10))
+	if err := os.Link(filepath.Join(dir, "deep", "file"), filepath.Join(dir, "again")); err != nil {
+		t.Fatal(err)
+	}
+	big := filepath.Join(t.TempDir(), "big")
+	filetest.Write(t, big, strings.Repeat("x", 2<<20))
+	filetest.Symlink(t, big, filepath.Join(dir, "link"))
+	filetest.Symlink(t, filepath.Dir(big), filepath.Join(dir, "folder"))
+	if message, bytes := exceeded(); message != "" || bytes < 600<<10 || bytes >= 1<<20 {
+		t.Errorf("%d bytes: %q", bytes, message)
+	}
+	filetest.Write(t, filepath.Join(dir, "more"), strings.Repeat("x", 600<<10))
+	message, _ := exceeded()
+	if want := `Usage of EmptyDir volume "limited" exceeds the limit "1Mi". `; message != want {
+		t.Errorf("got  %q\nwant %q", message, want)
+	}
+	if err := os.Remove(filepath.Join(dir, "more")); err != nil {
+		t.Fatal(err)
+	}
+	if message, _ := exceeded(); message != "" {
+		t.Errorf("less again: %q", message)
+	}
+	filetest.DeepTree(t, filepath.Join(dir, "abyss"), tree.MaxDepth+1) // what is in it nobody would find
+	message, _ = exceeded()
+	if want := `EmptyDir volume "limited" cannot be held to the limit "1Mi": there are more than 512 folders in each other. `; message != want {
+		t.Errorf("got  %q\nwant %q", message, want)
+	}
+	if bytes, err := s.DiskUsage(t.Context(), pod.UID, dir); bytes != Endless || err != nil {
+		t.Errorf("a folder that nobody can walk takes %d bytes, %v", bytes, err)
+	}
+	if err := s.Teardown(t.Context(), pod.UID); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestUsageOfALimitedPod: where the pod as a whole is limited, every volume counts, and any folder of the pod can be measured.
+func TestUsageOfALimitedPod(t *testing.T) {
+	s := newSet(t, nil)
+	pod := podOf(
+		spec.Volume{Name: "free", EmptyDir: &spec.EmptyDirVolume{}},
+		spec.Volume{Name: "memory", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory"}},
+	)
+	pod.Spec.Containers = []spec.Container{{
+		Name: "c", Resources: spec.Resources{Limits: spec.ResourceList{spec.ResourceEphemeralStorage: *quantity("1Mi")}},
+	}}
+	dir := s.path(pod.UID, &pod.Spec.Volumes[0])
+	filetest.Write(t, filepath.Join(dir, "file"), strings.Repeat("x", 64<<10))
+	list, err := s.Usage(t.Context(), pod)
+	if err != nil || len(list) != 1 || list[0].Volume != "free" || list[0].Bytes < 64<<10 {
+		t.Errorf("usage: %+v, %v", list, err)
+	}
+	for _, u := range list {
+		if message, over := u.Exceeded(); over {
+			t.Errorf("without a limit of its own: %s", message)
+		}
+	}
+	bytes, err := s.DiskUsage(t.Context(), pod.UID, dir, filepath.Join(dir, "none"), dir)
+	if err != nil || bytes < 128<<10 {
+		t.Errorf("twice a folder, and one that is not there: %d, %v", bytes, err)
+	}
+	if _, err := s.DiskUsage(t.Context(), pod.UID, filepath.Join(dir, "file")); err == nil {
+		t.Error("a file is taken for a folder")
+	}
+}
+
+// TestUsageBesideWork: containers do not wait for a measurement, which takes as long as one of them wants it to, nor the reverse.
+func TestUsageBesideWork(t *testing.T) {
+	s := newSet(t, nil)
+	pod := podOf()
+	release, err := s.locks.Lock(t.Context(), "pod/"+pod.UID) // as while a volume is prepared
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer release()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if _, err := s.Usage(ctx, pod); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.DiskUsage(ctx, pod.UID, t.TempDir()); err != nil {
+		t.Error(err)
+	}
+	for _, bad := range []string{"", "a/b"} {
+		if _, err := s.DiskUsage(ctx, bad); err == nil {
+			t.Errorf("the UID %q was taken", bad)
+		}
+	}
+}

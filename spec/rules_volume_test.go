@@ -1,0 +1,74 @@
+package spec
+
+import "testing"
+
+// TestVolumeRules checks the rules for volumes.
+func TestVolumeRules(t *testing.T) {
+	checkRules(t, []rule{
+		{volume("emptyDir = {}\n[[volumes]]\nname = \"v\"\nemptyDir = {}"), "volumes[1].name", "Duplicate value"},
+		{volume(`emptyDir.medium = "memory"`), "volumes[0].emptyDir.medium", "Unsupported value"},
+		{volume(`emptyDir.medium = "HugePages-2Mi"`), "volumes[0].emptyDir.medium", "huge pages"},
+		{volume(`hostPath = {}`), "volumes[0].hostPath.path", "Required value"},
+		{volume(`hostPath.path = "/srv/../etc"`), "volumes[0].hostPath.path", "'..'"},
+		{volume(`hostPath = { path = "/srv", type = "Dir" }`), "volumes[0].hostPath.type", "Unsupported value"},
+		{volume(`persistentVolumeClaim.claimName = "../a"`), "volumes[0].persistentVolumeClaim.claimName", "subdomain"},
+		{volume(`configMap = { items = [] }`), "volumes[0].configMap.name", "Required value"},
+		{volume(`configMap = { name = "a", defaultMode = 644 }`), "volumes[0].configMap.defaultMode", "0o777"},
+		{volume(`secret = { secretName = "a", items = [{ key = "a", path = "/b" }] }`), "volumes[0].secret.items[0].path", "relative"},
+		{volume(`secret = { secretName = "a", items = [{ key = "a", path = "../b" }] }`), "volumes[0].secret.items[0].path", "'..'"},
+		{volume(`secret = { secretName = "a", items = [{ key = "a", path = "b" }, { key = "c", path = "./b" }] }`), "volumes[0].secret.items[1].path", "Duplicate value"},
+		{volume("secret = { secretName = \"a\", items = [{ key = \"pasword\", path = \"b\" }] }\n[[secrets]]\nname = \"a\"\ndata.password = \"x\""), "volumes[0].secret.items[0].key", "Not found: key"},
+		{volume(`projected = {}`), "volumes[0].projected.sources", "Required value"},
+		{volume(`projected.sources = [{ serviceAccountToken = {} }]`), "volumes[0].projected.sources[0].serviceAccountToken", "not supported on a single host"},
+		{volume(`downwardAPI.items = [{ path = "a" }]`), "volumes[0].downwardAPI.items[0]", "must specify one of"},
+		{volume(`downwardAPI.items = [{ path = "a", resourceFieldRef.resource = "limits.cpu" }]`), "volumes[0].downwardAPI.items[0].resourceFieldRef.containerName", "Required value"},
+		{volume(`image.reference = "A"`), "volumes[0].image.reference", "must be an image reference"},
+		{volume(`nfs = { server = "a" }`), "volumes[0].nfs", "not supported on a single host"},
+	})
+}
+
+// TestMountRules checks the rules for volumeMounts of the second container.
+func TestMountRules(t *testing.T) {
+	checkRules(t, []rule{
+		{mount(`{ mountPath = "/a" }`), "containers[1].volumeMounts[0].name", "Required value"},
+		{mount(`{ name = "v" }`), "containers[1].volumeMounts[0].mountPath", "Required value"},
+		{mount(`{ name = "v", mountPath = "a" }`), "containers[1].volumeMounts[0].mountPath", "absolute"},
+		{mount(`{ name = "v", mountPath = "/a:b" }`), "containers[1].volumeMounts[0].mountPath", "':'"},
+		{mount(`{ name = "v", mountPath = "//" }`), "containers[1].volumeMounts[0].mountPath", "root"},
+		{mount(`{ name = "v", mountPath = "/a", subPath = "../b" }`), "containers[1].volumeMounts[0].subPath", "'..'"},
+		{mount(`{ name = "v", mountPath = "/a", subPath = "b", subPathExpr = "c" }`), "containers[1].volumeMounts[0].subPathExpr", "mutually exclusive"},
+		{mount(`{ name = "v", mountPath = "/a", mountPropagation = "Bidirectional" }`), "containers[1].volumeMounts[0].mountPropagation", "privileged"},
+		{
+			"hostUsers = false\n" + mount(`{ name = "v", mountPath = "/a", mountPropagation = "Bidirectional" }`) + "securityContext.privileged = true\n",
+			"containers[1].volumeMounts[0].mountPropagation", "hostUsers",
+		},
+		{mount(`{ name = "v", mountPath = "/a", recursiveReadOnly = "Enabled" }`), "containers[1].volumeMounts[0].recursiveReadOnly", "readOnly"},
+		{mount(`{ name = "v", mountPath = "/a", readOnly = true, mountPropagation = "HostToContainer", recursiveReadOnly = "Enabled" }`), "containers[1].volumeMounts[0].recursiveReadOnly", "mountPropagation"},
+		{appWith("volumeMounts.v = { name = \"v\", mountPath = \"/a\" }\n[[volumes]]\nname = \"v\"\nemptyDir = {}"), "containers[0].volumeMounts.v.name", "name of the volume"},
+		{appWith("volumeMounts.v = 1\n[[volumes]]\nname = \"v\"\nemptyDir = {}"), "containers[0].volumeMounts.v", "must be a string"},
+	})
+}
+
+// TestSecurityRules checks the rules for security contexts.
+func TestSecurityRules(t *testing.T) {
+	checkRules(t, []rule{
+		{podSecurity(`runAsUser = -1`), "securityContext.runAsUser", "between 0 and"},
+		{podSecurity(`supplementalGroups = [4294967296]`), "securityContext.supplementalGroups[0]", "between 0 and"},
+		{podSecurity(`supplementalGroups = 1`), "securityContext.supplementalGroups", "an array of integers"},
+		{podSecurity(`fsGroupChangePolicy = "Never"`), "securityContext.fsGroupChangePolicy", "Unsupported value"},
+		{podSecurity(`sysctls = [{ name = "A", value = "1" }]`), "securityContext.sysctls[0].name", "sysctl"},
+		{podSecurity(`sysctls = [{ name = "net.a", value = "1" }, { name = "net/a", value = "1" }]`), "securityContext.sysctls[1].name", "Duplicate value"},
+		{"hostNetwork = true\n" + podSecurity(`sysctls = [{ name = "net.a", value = "1" }]`), "securityContext.sysctls[0].name", "hostNetwork"},
+		{"hostIPC = true\n" + podSecurity(`sysctls = [{ name = "kernel.shmmax", value = "1" }]`), "securityContext.sysctls[0].name", "hostIPC"},
+		{podSecurity(`seLinuxOptions = {}`), "securityContext.seLinuxOptions", "not supported on a single host"},
+		{podSecurity(`seccompProfile = {}`), "securityContext.seccompProfile.type", "Required value"},
+		{podSecurity(`seccompProfile = { type = "Localhost" }`), "securityContext.seccompProfile.localhostProfile", "Required value"},
+		{podSecurity(`seccompProfile = { type = "Localhost", localhostProfile = "../a" }`), "securityContext.seccompProfile.localhostProfile", "'..'"},
+		{podSecurity(`seccompProfile = { type = "Unconfined", localhostProfile = "a" }`), "securityContext.seccompProfile.localhostProfile", "Localhost"},
+		{security(`capabilities.add = ["CAP_KILL"]`), "containers[0].securityContext.capabilities.add[0]", "Linux capability"},
+		{security(`procMount = "Unmasked"`), "containers[0].securityContext.procMount", "hostUsers"},
+		{security("privileged = true\nallowPrivilegeEscalation = false"), "containers[0].securityContext.allowPrivilegeEscalation", "privileged"},
+		{security("capabilities.add = [\"SYS_ADMIN\"]\nallowPrivilegeEscalation = false"), "containers[0].securityContext.allowPrivilegeEscalation", "SYS_ADMIN"},
+		{security(`privileged = "yes"`), "containers[0].securityContext.privileged", "must be a boolean"},
+	})
+}

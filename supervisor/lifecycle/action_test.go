@@ -1,0 +1,33 @@
+package lifecycle_test
+
+import (
+	"testing"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+func TestNoted(t *testing.T) {
+	for _, a := range []lifecycle.Action{lifecycle.StartRound{}, lifecycle.FailPod{}, lifecycle.WaitForTurn{Ref: run("app", 1)}} {
+		if !lifecycle.RecordOnly(a) {
+			t.Errorf("%T has an effect", a)
+		}
+		before := fold(history{running("app", 1)})
+		if after := before.Apply(lifecycle.ActionFailed{Action: a, Failure: oops, At: at(2)}); text(after) != text(before) {
+			t.Errorf("%T can fail: %s", a, text(after))
+		}
+	}
+	if lifecycle.RecordOnly(lifecycle.RemovePod{}) {
+		t.Error("RemovePod has no effect")
+	}
+}
+
+func TestFailureIsAnError(t *testing.T) {
+	for want, f := range map[string]lifecycle.Failure{
+		"no such image":               {Message: "no such image"},
+		"ErrImagePull: no such image": {Reason: lifecycle.ReasonErrImagePull, Message: "no such image"},
+	} {
+		if got := f.Error(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

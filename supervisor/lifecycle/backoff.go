@@ -1,0 +1,160 @@
+package lifecycle
+
+import (
+	"math"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// backoff is a delay that grows with each consecutive failure.
+type backoff struct {
+	initial, limit, reset time.Duration
+	factor                float64
+}
+
+// pullBackoff is the back-off of image pulls (contract 4.4).
+var pullBackoff = backoff{initial: 10 * time.Second, limit: 300 * time.Second, reset: 600 * time.Second, factor: 2}
+
+// mountBackoff is the back-off of volumes that cannot be mounted yet. Its limit is about the interval at which the kubelet
+// retries, so that a long wait does not write to the disk more often.
+var mountBackoff = backoff{initial: time.Second, limit: 2 * time.Minute, factor: 2}
+
+// sandboxDelay is the delay after a failed sandbox start.
+func sandboxDelay(s *Sandbox) time.Duration {
+	if s.Reason == ReasonFailedMount {
+		return mountBackoff.delay(s.Failures)
+	}
+	return retryDelay
+}
+
+func restartBackoff(pod *spec.Pod, c *spec.Container) backoff {
+	b := pod.BackoffOf(c)
+	return backoff{
+		initial: b.InitialSeconds.Duration(), limit: b.MaxSeconds.Duration(),
+		reset: b.ResetAfterSeconds.Duration(), factor: b.Factor,
+	}
+}
+
+// delay returns the delay at a level: 0 at level 0, the initial delay at level 1.
+func (b backoff) delay(level int) time.Duration {
+	if level <= 0 {
+		return 0
+	}
+	return time.Duration(min(float64(b.initial)*math.Pow(b.factor, float64(level-1)), float64(b.limit)))
+}
+
+// next returns the level after the given one. The level stops growing when the delay does, so that it stays bounded.
+func (b backoff) next(level int) int {
+	if b.delay(level+1) == b.delay(level) {
+		return level
+	}
+	return level + 1
+}
+
+// restartDue returns when a container that is not running may be started, and the back-off level after that start. Level 0
+// leaves the level unchanged. The delay counts from the exit of the last run. There is no delay for the first restart, for a
+// restart after a run that lasted longer than the reset time, counted from when its start was granted (contract 4.3), and for a
+// restart of all containers (contract 4.2).
+func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at Instant, level int) {
+	a := &h.Newest
+	switch {
+	case a.N() == 0 || f.wasReset(a) || f.triggersRestartAll(c, a):
+		return Instant{}, 0
+	case a.Round != f.Round && (isInit(pod, c) || !a.CreateFailed.IsZero()):
+		return Instant{}, 0 // a new round runs its init containers again, and a failed creation in an earlier round concerned a sandbox that no longer exists
+	case !a.CreateFailed.IsZero():
+		return a.CreateFailed.Add(retryDelay), 0
+	}
+	b := restartBackoff(pod, c)
+	if h.Backoff.Level == 0 || a.Exited.Sub(h.Backoff.Granted) > b.reset {
+		return a.Exited, 1
+	}
+	return a.Exited.Add(b.delay(h.Backoff.Level)), b.next(h.Backoff.Level)
+}
+
+// pullDelay is the delay after a failed pull. A failure that did not involve a registry, such as ErrImageNeverPull, is retried
+// at a fixed interval.
+func pullDelay(pull *Pull) time.Duration {
+	if pull.Reason != "" && !pull.Reason.ofRegistry() {
+		return retryDelay
+	}
+	return pullBackoff.delay(pull.Level)
+}
+
+// pullLevel is the back-off level after a failure of a pull that is issued now.
+func pullLevel(pull *Pull, now Instant) int {
+	if pull.Level == 0 || now.Sub(pull.Failed) > pullBackoff.reset {
+		return 1
+	}
+	return pullBackoff.next(pull.Level)
+}
+
+// isInit reports whether c is an init container of the pod.
+func isInit(pod *spec.Pod, c *spec.Container) bool {
+	for i := range pod.InitContainers {
+		if pod.InitContainers[i].Name == c.Name {
+			return true
+		}
+	}
+	return false
+}
+
+// RestartDelay returns the back-off between the exit of a container and its next run. It is 0 if there is no next run, no delay,
+// or the delay has passed.
+func RestartDelay(pod *spec.Pod, f Facts, container string, now Instant) time.Duration {
+	h := f.Containers[container]
+	c := pod.Container(container)
+	if c == nil || !h.Newest.terminated() || !RunsAgain(pod, f, container) {
+		return 0
+	}
+	due, _ := restartDue(pod, &f, c, &h)
+	if !now.Before(due) {
+		return 0
+	}
+	return due.Sub(h.Newest.Exited)
+}
+
+// PullDelay returns the delay before the container's image is pulled again, counted from the newest failure.
+func PullDelay(f Facts, container string) time.Duration {
+	pull := f.Containers[container].Pull
+	return pullDelay(&pull)
+}
+
+// NextTry returns the time until the next attempt at what a container is waiting for: its sandbox, its image, its creation or
+// its next run. It returns false if the container is not waiting, or if the attempt is in progress.
+func NextTry(pod *spec.Pod, f Facts, container string, now Instant) (in time.Duration, known bool) {
+	if Terminating(pod, f) {
+		return 0, false
+	}
+	h := f.Containers[container]
+	due := Instant{}
+	switch s, pull := &f.Sandbox, &h.Pull; {
+	case s.Failures > 0 && !s.ready() && !s.inFlight():
+		due = s.Failed.Add(sandboxDelay(s))
+	case pull.Reason != "" && pull.For > h.Newest.N() && !pull.inFlight():
+		due = pull.Failed.Add(pullDelay(pull))
+	case !h.Newest.CreateFailed.IsZero() && h.Newest.Round == f.Round:
+		due = h.Newest.CreateFailed.Add(retryDelay)
+	default:
+		delay := RestartDelay(pod, f, container, now)
+		if delay == 0 {
+			return 0, false
+		}
+		due = h.Newest.Exited.Add(delay)
+	}
+	return max(due.Sub(now), 0), true
+}
+
+// Fixed delays. The configurable ones are in [spec.Backoff].
+const (
+	// retryDelay is the delay before a failed operation is retried (the kubelet's backOffPeriod, without its jitter).
+	retryDelay = 10 * time.Second
+	// unavailableDelay is the delay before an unavailable engine is tried again.
+	unavailableDelay = time.Second
+	// sandboxPace is the minimum interval between two starts of a sandbox (the interval of the kubelet's relist), and between
+	// two restarts of all containers. It bounds the rate at which a sandbox that is lost at once is created again.
+	sandboxPace = time.Second
+	// killRepeat is the interval at which SIGKILL is sent again while the process exists.
+	killRepeat = 10 * time.Second
+)

@@ -1,0 +1,76 @@
+package lifecycle
+
+// Booted reports that the host was rebooted after the facts were saved, so sandboxes and processes no longer exist. Every
+// instant is moved into the current boot as if no time had passed between the two boots, so that a back-off continues with the
+// rest of its delay. The age of the pod is the exception: it grows by the time that passed on the wall clock, the only clock
+// that continued. A reboot is not a crash and delays no restart. Saved is the last known instant of the earlier boot.
+type Booted struct {
+	Saved Instant
+	At    Instant
+}
+
+func (e Booted) apply(f *Facts) {
+	f.rebase(func(t *Instant) {
+		if !t.IsZero() {
+			since := min(t.Mono-e.Saved.Mono, 0)
+			*t = Instant{Boot: e.At.Boot, Mono: e.At.Mono + since, Wall: t.Wall}
+		}
+	})
+	if !f.Accepted.IsZero() {
+		f.Accepted.Mono -= max(e.At.Wall.Sub(e.Saved.Wall), 0)
+	}
+	for name, c := range f.Containers {
+		if c.Newest.live() {
+			c.Backoff = Backoff{}
+			c.Newest.Exited, c.Newest.Exit = e.At, Exit{Code: 255, Reason: ReasonUnknown, Message: "the host was rebooted"}
+		}
+		if c.Pull.inFlight() {
+			c.Pull.Requested = Instant{}
+		}
+		f.Containers[name] = c
+	}
+	if f.Sandbox.mayExist() {
+		set(&f.Sandbox.Lost, e.At)
+		f.Sandbox.Message = "the host was rebooted"
+	}
+}
+
+// rebase applies move to every instant of the facts.
+func (f *Facts) rebase(move func(*Instant)) {
+	removal := func(r *Removal) { move(&r.Requested); move(&r.Failed); move(&r.Done) }
+	attempt := func(a *Attempt) {
+		for _, t := range []*Instant{
+			&a.Requested, &a.Retry, &a.Started, &a.CreateFailed, &a.TerminationRequested, &a.StopRequested, &a.StopSent, &a.KillRequested, &a.KillSent, &a.SignalFailed,
+			&a.Exited,
+		} {
+			move(t)
+		}
+		for _, h := range []*Hook{&a.PostStart, &a.PreStop} {
+			for _, t := range []*Instant{&h.Requested, &h.Retry, &h.Cancelled, &h.Done} {
+				move(t)
+			}
+		}
+		for _, p := range []*ProbeStatus{&a.Probes.Startup, &a.Probes.Liveness, &a.Probes.Readiness} {
+			move(&p.At)
+		}
+		removal(&a.Removal)
+	}
+	for _, t := range []*Instant{
+		&f.Accepted, &f.Stop.Requested, &f.Stop.Deadline,
+		&f.Sandbox.Requested, &f.Sandbox.Ready, &f.Sandbox.Lost, &f.Sandbox.Failed, &f.RestartedAt, &f.EngineUnavailable,
+	} {
+		move(t)
+	}
+	removal(&f.Sandbox.Removal)
+	removal(&f.Removal)
+	for name, c := range f.Containers {
+		attempt(&c.Newest)
+		attempt(&c.Previous)
+		for _, t := range []*Instant{
+			&c.Pull.Requested, &c.Pull.Cancelled, &c.Pull.Done, &c.Pull.Failed, &c.Pull.Checked, &c.Pull.Retry, &c.Backoff.Granted,
+		} {
+			move(t)
+		}
+		f.Containers[name] = c
+	}
+}

@@ -1,0 +1,110 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+func TestBooted(t *testing.T) {
+	boot := lifecycle.Instant{Boot: "2", Mono: 100 * time.Second, Wall: time.Unix(2_000_000_000, 0).UTC()}
+	moved := func(seconds, back float64) lifecycle.Instant {
+		return lifecycle.Instant{Boot: "2", Mono: boot.Mono - time.Duration(back*float64(time.Second)), Wall: at(seconds).Wall}
+	}
+	full := fold(history{
+		up(), ran("app", 1, 1), tick(2), pulled("app", 2), asked("app", 2), tick(3), started("app", 2), tick(4),
+		stopped(time.Minute), stop("app", 2, time.Minute), tick(5), sent("app", 2, false), tick(6), kill("app", 2),
+		sent("app", 2, true), failed(kill("app", 2), oops), pull("app", 3, 1), tick(7), reap("app", 1),
+		failed(reap("app", 1), oops), removeSandbox(1), failed(removeSandbox(1), oops),
+		lifecycle.RemovePod{},
+		failed(lifecycle.RemovePod{}, oops),
+	})
+	got := full.Apply(lifecycle.Booted{Saved: at(10), At: boot})
+	want := full
+	want.Accepted = moved(1, 9+boot.Wall.Sub(at(10).Wall).Seconds()) // the wall clock has gone on
+	want.Sandbox.Requested, want.Sandbox.Ready = moved(1, 9), moved(1, 9)
+	want.Sandbox.Lost, want.Sandbox.Message = boot, "the host was rebooted"
+	want.Sandbox.Removal = lifecycle.Removal{Requested: moved(7, 3), Failed: moved(7, 3)}
+	want.Stop.Requested, want.Stop.Deadline = moved(4, 6), moved(64, 0) // a running grace is void
+	want.Removal = want.Sandbox.Removal
+	c := full.Containers["app"]
+	c.Previous.Requested, c.Previous.Started, c.Previous.Exited = moved(1, 9), moved(1, 9), moved(1, 9)
+	c.Previous.Removal = want.Removal
+	c.Newest.Requested, c.Newest.Started = moved(2, 8), moved(3, 7)
+	c.Newest.StopRequested, c.Newest.StopSent = moved(4, 6), moved(5, 5)
+	c.Newest.KillRequested, c.Newest.KillSent, c.Newest.SignalFailed = moved(6, 4), moved(6, 4), moved(6, 4)
+	c.Newest.Exited = boot
+	c.Newest.Exit = lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown, Message: "the host was rebooted"}
+	c.Pull.Requested = lifecycle.Instant{} // it has ended with its boot
+	c.Backoff = lifecycle.Backoff{}        // the machine's end is no crash
+	want.Containers = map[string]lifecycle.Container{"app": c}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("facts after the boot (-want +got):\n%s", diff)
+	}
+}
+
+// TestBootedAge: a pod is older by what the wall clock says after a boot, unless that has leapt back. What it had leapt before does
+// not matter.
+func TestBootedAge(t *testing.T) {
+	accepted := at(3)
+	accepted.Wall = time.Unix(0, 0)
+	facts := lifecycle.Facts{Accepted: accepted}
+	for _, tt := range []struct {
+		name string
+		wall time.Duration // after the last instant that is known
+		want time.Duration
+	}{
+		{"the machine was off for an hour", time.Hour, time.Hour + 7*time.Second},
+		{"the clock was set back by a year", -8760 * time.Hour, 7 * time.Second},
+	} {
+		boot := lifecycle.Instant{Boot: "2", Mono: 20 * time.Second, Wall: at(10).Wall.Add(tt.wall)}
+		got := facts.Apply(lifecycle.Booted{Saved: at(10), At: boot}).Accepted
+		if age := boot.Sub(got); age != tt.want || got.Boot != "2" || !got.Wall.Equal(accepted.Wall) {
+			t.Errorf("%s: the pod is %v old, want %v (%+v)", tt.name, age, tt.want, got)
+		}
+	}
+}
+
+// TestBootedMovesEveryInstant leaves no instant of the earlier boot behind, wherever a field is added.
+func TestBootedMovesEveryInstant(t *testing.T) {
+	old := at(3)
+	removal := lifecycle.Removal{Requested: old, Failed: old, Done: old}
+	hook := lifecycle.Hook{Requested: old, Retry: old, Cancelled: old, Done: old}
+	probed := lifecycle.ProbeStatus{At: old}
+	attempt := lifecycle.Attempt{
+		PostStart: hook, PreStop: hook, Probes: lifecycle.Probes{Startup: probed, Liveness: probed, Readiness: probed},
+		Requested: old, Retry: old, Started: old, TerminationRequested: old, CreateFailed: old, StopRequested: old, StopSent: old, KillRequested: old, KillSent: old,
+		SignalFailed: old, Exited: old, Removal: removal,
+	}
+	facts := lifecycle.Facts{
+		RestartedAt: old, EngineUnavailable: old,
+		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Requested: old, Deadline: old},
+		Sandbox: lifecycle.Sandbox{Requested: old, Ready: old, Lost: old, Failed: old, Removal: removal},
+		Containers: map[string]lifecycle.Container{"app": {
+			Newest: attempt, Previous: attempt, Backoff: lifecycle.Backoff{Granted: old},
+			Pull: lifecycle.Pull{Requested: old, Cancelled: old, Done: old, Failed: old, Checked: old, Retry: old},
+		}},
+	}
+	if zero := zeroInstants(facts); len(zero) > 0 {
+		t.Fatalf("the test does not fill %v", zero)
+	}
+	got := facts.Apply(lifecycle.Booted{Saved: at(5), At: lifecycle.Instant{Boot: "2", Mono: time.Second}})
+	visitInstants(got, func(path string, i lifecycle.Instant) {
+		if i.Boot != "2" || i.Mono != -time.Second || !i.Wall.Equal(old.Wall) {
+			t.Errorf("%s is %v", path, i)
+		}
+	})
+}
+
+func zeroInstants(f lifecycle.Facts) []string {
+	var zero []string
+	visitInstants(f, func(path string, i lifecycle.Instant) {
+		if i.IsZero() {
+			zero = append(zero, path)
+		}
+	})
+	return zero
+}

@@ -1,0 +1,41 @@
+package lifecycle_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+func TestDecideDeadline(t *testing.T) {
+	pod := func(policy spec.RestartPolicy, names ...string) *spec.Pod {
+		p := with(podOf(policy, names...), hook(lifecycle.PreStop))
+		limit := spec.Seconds(99.5) // the pods of these tables are accepted at 1 s
+		p.ActiveDeadlineSeconds = &limit
+		return p
+	}
+	app := pod(always, "app")
+	live := history{up(), running("app", 1)}
+	limit := 30 * time.Second
+	ending := history{live, tick(50), stopped(time.Minute), preStop("app", 1, time.Minute, lifecycle.ReasonStopped)}
+	evicted := happened(func(t lifecycle.Instant) lifecycle.Event { return lifecycle.PodEvicted{Message: "full", At: t} })
+	side := pod(never, "side", "app")
+	work := history{up(), running("side", 1), ran("app", 1, 0)}
+	decisions{
+		{name: "7.5 it is waited for", pod: app, past: live, now: 100.499, wake: 100.5},
+		{name: "7.5 then the pod ends, with its own grace", pod: app, past: live, now: 100.5, want: do{endPod(limit)}},
+		{name: "7.5 through preStop", pod: app, past: history{live, tick(100.5), endPod(limit)}, now: 100.5, want: do{preStop("app", 1, limit, lifecycle.ReasonStopped)}},
+		{name: "7.5 it covers pulls", pod: app, past: history{up(), pull("app", 1, 1)}, now: 101, want: do{endPod(limit)}},
+		{name: "7.5 and a sandbox that does not come", pod: app, past: history{startSandbox(1)}, now: 101, want: do{endPod(limit)}},
+		{name: "7.5 and init containers", pod: pod(never, "init", "app"), past: history{up(), running("init", 1)}, now: 101, want: do{endPod(limit)}},
+		{name: "7.5 a pod that is done has none", pod: pod(never, "app"), past: history{up(), ran("app", 1, 0)}, now: 101, want: do{removeSandbox(1)}},
+		{name: "7.5 nor one without", pod: podOf(always, "app"), past: live, now: 1e6},
+		{name: "7.5 nor one that was stopped and has ended", pod: app, past: history{live, tick(100), stopped(limit), exited("app", 1, 0)}, now: 101, want: do{removeSandbox(1)}},
+		{name: "2.1 it holds while the pod is being ended", pod: app, past: ending, now: 100.499, wake: 100.5},
+		{name: "2.1 which has failed by it then", pod: app, past: ending, now: 100.5, want: do{endPod(limit)}},
+		{name: "2.1 once", pod: app, past: history{ending, tick(100.5), endPod(limit)}, now: 101, wake: 110},
+		{name: "2.1 and while sidecars end behind the work", pod: side, past: history{work, await("side", limit, lifecycle.ReasonPodFinished)}, now: 101, want: do{endPod(limit)}},
+		{name: "2.1 not after another limit", pod: app, past: history{live, tick(100), evicted, preStop("app", 1, time.Second, lifecycle.ReasonStopped)}, now: 100.9, wake: 101},
+	}.check(t)
+}

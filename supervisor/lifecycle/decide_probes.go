@@ -1,0 +1,43 @@
+package lifecycle
+
+import (
+	"cmp"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// probes selects the probes to run (contract 5.2 and 5.6): the startup probe until it has a result, then the others. While a
+// container or the pod is terminating, only readiness probes run, for sidecars too (deviation 12).
+func (p *plan) probes() {
+	for _, list := range [...][]spec.Container{p.pod.InitContainers, p.pod.Containers} {
+		for i := range list {
+			c := &list[i]
+			h := p.facts.Containers[c.Name]
+			if h.Newest.up(c) {
+				p.probesOf(c, &h.Newest)
+			}
+		}
+	}
+}
+
+func (p *plan) probesOf(c *spec.Container, a *Attempt) {
+	terminating := a.terminating() || !p.facts.Stop.Requested.IsZero()
+	switch started := a.started(c); {
+	case started && !terminating && a.Probes.Liveness.Verdict != VerdictFailure:
+		p.probe(ProbeLiveness, c.LivenessProbe, a, VerdictSuccess)
+	case !started && !terminating && a.Probes.Startup.Verdict == "":
+		p.probe(ProbeStartup, c.StartupProbe, a, "")
+	}
+	if a.started(c) {
+		p.probe(ProbeReadiness, c.ReadinessProbe, a, cmp.Or(a.Probes.Readiness.Verdict, VerdictFailure))
+	}
+}
+
+func (p *plan) probe(kind ProbeKind, s *spec.Probe, a *Attempt, initial Verdict) {
+	if s == nil {
+		return
+	}
+	p.decision.Probes = append(p.decision.Probes, ProbeOrder{
+		ProbeRef: ProbeRef{Ref: a.Ref, Kind: kind}, Spec: s, Started: a.Started, Initial: initial,
+	})
+}

@@ -1,0 +1,187 @@
+package lifecycle_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// TestRestartRules says whether a container that ended so runs again, by its own policy and rules (4.1).
+func TestRestartRules(t *testing.T) {
+	in42, notIn42 := rule(again, "In", 1, 42), rule(again, "NotIn", 0, 42)
+	for _, row := range []struct {
+		pod   spec.RestartPolicy
+		own   spec.RestartPolicy
+		rules []spec.RestartRule
+		code  int
+		want  bool
+	}{
+		{always, "", nil, 0, true},
+		{never, "", nil, 1, false},
+		{never, always, nil, 0, true},
+		{always, never, nil, 1, false},
+		{always, onFailure, nil, 0, false},
+		{always, onFailure, nil, 1, true},
+		{never, onFailure, nil, 1, true},
+		{always, never, []spec.RestartRule{in42}, 42, true},
+		{always, never, []spec.RestartRule{in42}, 2, false},
+		{never, onFailure, []spec.RestartRule{in42}, 2, true},
+		{always, never, []spec.RestartRule{notIn42}, 42, false},
+		{always, never, []spec.RestartRule{notIn42}, 0, false},
+		{always, never, []spec.RestartRule{notIn42}, 1, true},
+		{always, never, []spec.RestartRule{rule(again, "In", 3), in42}, 42, true},
+		{always, never, []spec.RestartRule{rule(again, "In", 0)}, 0, true},
+	} {
+		t.Run(fmt.Sprintf("4.1 pod %s, own %s, rules %d, code %d", row.pod, row.own, len(row.rules), row.code), func(t *testing.T) {
+			pod := with(podOf(row.pod, "app", "other"), own(row.own, row.rules...))
+			d := lifecycle.Decide(pod, fold(history{up(), ran("app", 1, row.code), running("other", 1)}), at(1))
+			if got := len(d.Actions) == 1 && d.Actions[0] == pull("app", 2, 1); got != row.want || len(d.Actions) > 1 {
+				t.Errorf("decided %v, want a restart: %v", d.Actions, row.want)
+			}
+		})
+	}
+}
+
+func TestDecideOwnPolicy(t *testing.T) {
+	liveKill := func(policy spec.RestartPolicy) *spec.Pod {
+		return with(podOf(always, "app", "other"), own(policy, rule(again, "In", 42)), probe(liveness))
+	}
+	killed := func(code int) history {
+		return history{
+			up(), running("other", 1), running("app", 1), probed("app", 1, liveness, bad),
+			lifecycle.StopContainer{Ref: run("app", 1), Reason: lifecycle.ReasonLivenessProbe},
+			exited("app", 1, code),
+		}
+	}
+	initOwn := func(policy spec.RestartPolicy, rules ...spec.RestartRule) *spec.Pod {
+		return within(podOf(always, "init", "app"), "init", own(policy, rules...))
+	}
+	crashed := history{up(), ran("app", 1, 1), tick(5), lost(1)}
+	decisions{
+		{name: "5.2 a probe's kill follows the container's policy first", pod: liveKill(never), past: killed(1), now: 1},
+		{name: "5.2 but what it said as it went is looked at too", pod: liveKill(never), past: killed(42), now: 1, want: do{pull("app", 2, 1)}},
+		{name: "5.2 under its own OnFailure it runs again", pod: liveKill(onFailure), past: killed(0), now: 1, want: do{pull("app", 2, 1)}},
+		{name: "3 an init container with its own Never ends the pod", pod: initOwn(never), past: history{up(), ran("init", 1, 1)}, now: 1, want: do{removeSandbox(1)}},
+		{name: "4.1 unless a rule says otherwise", pod: initOwn(never, rule(again, "In", 1)), past: history{up(), ran("init", 1, 1)}, now: 1, want: do{pull("init", 2, 1)}},
+		{name: "4.1 which it does not about a success", pod: initOwn(never, rule(again, "In", 0)), past: history{up(), ran("init", 1, 0)}, now: 1, want: do{pull("app", 1, 1)}},
+		{
+			name: "3 one with its own OnFailure is tried again under Never", pod: within(podOf(never, "init", "app"), "init", own(onFailure)),
+			past: history{up(), ran("init", 1, 1)}, now: 1, want: do{pull("init", 2, 1)},
+		},
+		{name: "3 a lost sandbox is the end of a pod that never runs twice", pod: podOf(never, "app", "other"), past: crashed, now: 5, want: do{removeSandbox(1)}},
+		{
+			name: "3 whatever the pod's policy", pod: with(within(podOf(always, "app", "other"), "other", own(never)), own(never)), past: history{crashed, sandboxRemoved(1)}, now: 6,
+		},
+		{
+			name: "3 not if one of its containers may", pod: within(podOf(never, "app", "other"), "other", own(onFailure)), past: history{crashed, sandboxRemoved(1)}, now: 6,
+			want: do{startSandbox(2)},
+		},
+		{
+			name: "3 by a rule too", pod: within(podOf(never, "app", "other"), "other", own(never, rule(again, "In", 42))), past: history{crashed, sandboxRemoved(1)}, now: 6,
+			want: do{startSandbox(2)},
+		},
+	}.check(t)
+}
+
+// TestRunsAgain: whose end is not the end.
+func TestRunsAgain(t *testing.T) {
+	always, never := podOf(spec.RestartAlways, "init", "side", "app"), podOf(spec.RestartNever, "init", "side", "app")
+	initialized := history{up(), ran("init", 1, 0), running("side", 1)}
+	for _, row := range []struct {
+		name, container string
+		pod             *spec.Pod
+		past            history
+		want            bool
+	}{
+		{"an app container", "app", always, history{initialized, ran("app", 1, 0)}, true},
+		{"not under Never", "app", never, history{initialized, ran("app", 1, 1)}, false},
+		{"a sidecar under Never", "side", never, history{initialized, running("app", 1), exited("side", 1, 0)}, true},
+		{"not when the others are done", "side", never, history{initialized, ran("app", 1, 1), exited("side", 1, 0)}, false},
+		{"an init container that failed", "init", always, history{up(), ran("init", 1, 1)}, true},
+		{"not one that is done", "init", always, initialized, false},
+		{"nor in a pod that is to end", "app", always, history{initialized, ran("app", 1, 1), stopped(time.Minute)}, false},
+		{"nor what is none of the pod's", "other", always, initialized, false},
+	} {
+		if got := lifecycle.RunsAgain(row.pod, fold(row.past), row.container); got != row.want {
+			t.Errorf("%s: %v", row.name, got)
+		}
+	}
+}
+
+func TestDecideRestart(t *testing.T) {
+	always := podOf(spec.RestartAlways, "app")
+	paced := podOf(spec.RestartAlways, "app")
+	paced.RestartBackoff = &spec.Backoff{InitialSeconds: 3}
+	crashed := history{up(), tick(10), ran("app", 1, 1), tick(20), running("app", 2)}
+	again := history{crashed, exited("app", 2, 0), reap("app", 1)}
+	refused := history{up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated})}
+	decisions{
+		{name: "the first restart is immediate", pod: always, past: history{up(), ran("app", 1, 0)}, now: 1, want: do{pull("app", 2, 1)}},
+		{
+			name: "and leads to level 1", pod: always,
+			past: history{up(), ran("app", 1, 0), pulled("app", 2)}, now: 1, want: do{start("app", 2, 1, 1)},
+		},
+		{name: "the second waits 10 s from the end of the run, whatever its code", pod: always, past: again, now: 29.999, wake: 30},
+		{name: "and no longer", pod: always, past: again, now: 30, want: do{pull("app", 3, 1)}},
+		{
+			name: "and leads to level 2", pod: always,
+			past: history{again, tick(30), pulled("app", 3)}, now: 30, want: do{start("app", 3, 2, 2)},
+		},
+		{
+			name: "a pod can set the delay", pod: paced, past: history{again, tick(23), pulled("app", 3)}, now: 23,
+			want: do{start("app", 3, 2, 2)},
+		},
+		{
+			name: "a run that ended 600 s after it was granted keeps the level", pod: always,
+			past: history{crashed, tick(620), exited("app", 2, 1), reap("app", 1)}, now: 620, wake: 630,
+		},
+		{
+			name: "one that ended later begins anew", pod: always,
+			past: history{crashed, tick(620.001), exited("app", 2, 1), reap("app", 1), pulled("app", 3)}, now: 620.001,
+			want: do{start("app", 3, 2, 1)},
+		},
+		{name: "a refused run is tried again after 10 s", pod: always, past: refused, now: 19.999, wake: 20},
+		{
+			name: "in a new sandbox at once", pod: always,
+			past: history{refused, tick(11), lost(1), sandboxRemoved(1), startSandbox(2), happened(func(t lifecycle.Instant) lifecycle.Event {
+				return lifecycle.SandboxStarted{Sandbox: 2, At: t}
+			})}, now: 11, want: do{pull("app", 2, 1)},
+		},
+		{
+			name: "and counts as no restart", pod: always,
+			past: history{refused, tick(20), pulled("app", 2)}, now: 20, want: do{start("app", 2, 0, 0)},
+		},
+		{
+			name: "OnFailure restarts a failure", pod: podOf(spec.RestartOnFailure, "app"),
+			past: history{up(), ran("app", 1, 1)}, now: 1, want: do{pull("app", 2, 1)},
+		},
+		{
+			name: "and no success", pod: podOf(spec.RestartOnFailure, "app", "other"),
+			past: history{up(), ran("app", 1, 0), running("other", 1)}, now: 1,
+		},
+		{
+			name: "Never restarts nothing", pod: podOf(spec.RestartNever, "app", "other"),
+			past: history{up(), ran("app", 1, 1), running("other", 1)}, now: 1,
+		},
+		{
+			name: "a pod of which nothing is left to run ends", pod: podOf(spec.RestartNever, "app"),
+			past: history{up(), ran("app", 1, 1)}, now: 1, want: do{removeSandbox(1)},
+		},
+		{
+			name: "a start that an absent engine did not answer is asked for again after 1 s", pod: always,
+			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 0), away)}, now: 10.999, wake: 11,
+		},
+		{
+			name: "as the same run, with no claim on the backoff", pod: always,
+			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 1), away)}, now: 11,
+			want: do{start("app", 1, 0, 0)},
+		},
+		{
+			name: "and then waited for", pod: always,
+			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 0), away), start("app", 1, 0, 0)}, now: 20,
+		},
+	}.check(t)
+}

@@ -1,0 +1,105 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Checkpoint is the part of a pod's state that is valid until the next boot only: probe results, the stop signals that were sent,
+// and the conditions at that time. It changes often, so it is not written to the disk.
+type Checkpoint struct {
+	At         lifecycle.Instant        `json:"at"`
+	Probes     []lifecycle.ProbeChanged `json:"probes,omitempty"`
+	Signals    []lifecycle.SignalSent   `json:"signals,omitempty"`
+	Conditions []lifecycle.Condition    `json:"conditions,omitempty"` // for their transition times
+}
+
+// Apply folds the checkpoint into the facts of the state file.
+func (c Checkpoint) Apply(f lifecycle.Facts) lifecycle.Facts {
+	for _, result := range c.Probes {
+		f = f.Apply(result)
+	}
+	for _, sent := range c.Signals {
+		f = f.Apply(sent)
+	}
+	return f
+}
+
+// Checkpoints stores checkpoints across restarts of the daemon. With them status.started and status.ready do not flip, and no stop
+// signal is sent twice. Calls for one pod are never concurrent.
+type Checkpoints interface {
+	// Load returns all checkpoints by the UID of the pod. Beside an error it returns those that could be read.
+	Load() (map[string]Checkpoint, error)
+	// Save replaces the checkpoint of a pod.
+	Save(uid string, c Checkpoint) error
+	// Delete removes the checkpoint of a pod. It succeeds if there is none.
+	Delete(uid string) error
+}
+
+// CheckpointDir is a [Checkpoints] with one JSON file per pod. Its directory should be on a tmpfs: nothing is synced.
+type CheckpointDir struct{ dir string }
+
+// NewCheckpointDir returns checkpoints in the directory, which it creates if needed.
+func NewCheckpointDir(dir string) (*CheckpointDir, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create checkpoint directory: %w", err)
+	}
+	return &CheckpointDir{dir: dir}, nil
+}
+
+func (d *CheckpointDir) path(uid string) string { return filepath.Join(d.dir, uid+".json") }
+
+// Load implements [Checkpoints]. A file that cannot be read yields an empty checkpoint and an error.
+func (d *CheckpointDir) Load() (map[string]Checkpoint, error) {
+	if err := atomicfile.Sweep(d.dir); err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		return nil, fmt.Errorf("read checkpoint directory: %w", err)
+	}
+	all := map[string]Checkpoint{}
+	var errs []error
+	for _, entry := range entries {
+		uid, isCheckpoint := strings.CutSuffix(entry.Name(), ".json")
+		if !isCheckpoint || !entry.Type().IsRegular() {
+			continue
+		}
+		var c Checkpoint
+		data, err := os.ReadFile(d.path(uid))
+		if err == nil {
+			err = json.Unmarshal(data, &c)
+		}
+		if err != nil {
+			c = Checkpoint{}
+			errs = append(errs, fmt.Errorf("read checkpoint of pod %s: %w", uid, err))
+		}
+		all[uid] = c
+	}
+	return all, errors.Join(errs...)
+}
+
+// Save implements [Checkpoints].
+func (d *CheckpointDir) Save(uid string, c Checkpoint) error {
+	data, err := json.Marshal(c)
+	if err != nil {
+		return fmt.Errorf("encode checkpoint: %w", err)
+	}
+	return atomicfile.WriteVolatile(d.path(uid), data, 0o600)
+}
+
+// Delete implements [Checkpoints].
+func (d *CheckpointDir) Delete(uid string) error {
+	if err := os.Remove(d.path(uid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package state_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
+)
+
+func TestCheckpointDir(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run", "pods")
+	v, err := state.NewCheckpointDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := lifecycle.Instant{Boot: "b", Mono: time.Minute, Wall: time.Unix(1, 0).UTC()}
+	said := state.Checkpoint{
+		At: at,
+		Probes: []lifecycle.ProbeChanged{{
+			ProbeRef: lifecycle.ProbeRef{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}, Kind: lifecycle.ProbeReadiness},
+			Verdict:  lifecycle.VerdictSuccess, Count: 1, At: at,
+		}},
+		Signals:    []lifecycle.SignalSent{{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}, At: at}},
+		Conditions: []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "True", LastTransitionTime: at.Wall}},
+	}
+	for _, uid := range []string{"u1", "u2"} {
+		if err := v.Save(uid, said); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		if err := v.Delete("u2"); err != nil {
+			t.Error(err)
+		}
+	}
+	for name, text := range map[string]string{"bad.json": "{", "other.txt": "x"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := v.Load()
+	if err == nil {
+		t.Error("a file that cannot be read was no error")
+	}
+	if diff := cmp.Diff(map[string]state.Checkpoint{"u1": said, "bad": {}}, all); diff != "" {
+		t.Errorf("loaded (-want +got):\n%s", diff)
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Load(); err == nil {
+		t.Error("a folder that is gone was no error")
+	}
+	if err := v.Save("u1", said); err == nil {
+		t.Error("a folder that is gone was no error")
+	}
+	if err := os.WriteFile(dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Delete("u1"); err == nil {
+		t.Error("a file in the place of the folder was no error")
+	}
+	if _, err := state.NewCheckpointDir(dir); err == nil {
+		t.Error("a file in the place of the folder was no error")
+	}
+}

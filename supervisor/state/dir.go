@@ -1,0 +1,94 @@
+package state
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/podstead/podstead/internal/atomicfile"
+)
+
+// Dir is a [Store] with one JSON file per pod in a directory.
+type Dir struct{ dir string }
+
+// NewDir returns a store in the directory, which it creates if needed.
+func NewDir(dir string) (*Dir, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create state directory: %w", err)
+	}
+	return &Dir{dir: dir}, nil
+}
+
+func (d *Dir) path(name string) string { return filepath.Join(d.dir, name+".json") }
+
+// Load implements [Store]. It renames files that cannot be parsed, so that the next Save of the same name does not overwrite them.
+func (d *Dir) Load() (pods []Pod, unusable []Unusable, err error) {
+	if err := atomicfile.Sweep(d.dir); err != nil {
+		return nil, nil, err
+	}
+	entries, err := os.ReadDir(d.dir)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read state directory: %w", err)
+	}
+	for _, entry := range entries {
+		name, isState := strings.CutSuffix(entry.Name(), ".json")
+		if !isState || !entry.Type().IsRegular() {
+			continue
+		}
+		p, err := d.read(name)
+		switch {
+		case errors.Is(err, errLater):
+			unusable = append(unusable, Unusable{Name: name, File: d.path(name), Err: err, Kept: true})
+		case err != nil:
+			renamed := d.path(name) + ".unreadable"
+			err = errors.Join(err, os.Rename(d.path(name), renamed))
+			unusable = append(unusable, Unusable{Name: name, File: renamed, Err: err})
+		default:
+			pods = append(pods, p)
+		}
+	}
+	return pods, unusable, nil
+}
+
+var errLater = errors.New("written by a later version")
+
+func (d *Dir) read(name string) (Pod, error) {
+	data, err := os.ReadFile(d.path(name))
+	if err != nil {
+		return Pod{}, err
+	}
+	var head struct {
+		Version int `json:"version"`
+	}
+	if err := json.Unmarshal(data, &head); err != nil {
+		return Pod{}, err
+	}
+	if head.Version > version {
+		return Pod{}, fmt.Errorf("%w: the file has version %d, at most %d is supported", errLater, head.Version, version)
+	}
+	var p Pod
+	if err := json.Unmarshal(data, &p); err != nil {
+		return Pod{}, err
+	}
+	if p.Version < 1 || p.Pod == nil || p.Pod.Name != name || p.Facts.UID == "" || p.SavedAt.IsZero() {
+		return Pod{}, fmt.Errorf("not the state of pod %q", name)
+	}
+	p.Pod, p.Secrets = p.Pod.WithSecretValues(p.Secrets), nil
+	return p, nil
+}
+
+// Save implements [Store].
+func (d *Dir) Save(p Pod) error {
+	p.Version, p.Secrets = version, p.Pod.SecretValues()
+	data, err := json.Marshal(p)
+	if err != nil {
+		return fmt.Errorf("encode state: %w", err)
+	}
+	return atomicfile.Write(d.path(p.Pod.Name), data, 0o600)
+}
+
+// Delete implements [Store].
+func (d *Dir) Delete(name string) error { return atomicfile.Remove(d.path(name)) }

@@ -1,0 +1,65 @@
+package state
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+func TestDir(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pods")
+	store, err := NewDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := lifecycle.Instant{Boot: "b", Mono: time.Hour, Wall: time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)}
+	facts := lifecycle.Facts{UID: "u", Accepted: now}.
+		Apply(lifecycle.Issued{Action: lifecycle.StartSandbox{Sandbox: 1, Round: 1}, At: now}).
+		Apply(lifecycle.SandboxStarted{Sandbox: 1, IPs: []string{"10.0.0.1"}, At: now})
+	pod := &spec.Pod{Name: "web", Secrets: []spec.Secret{{Name: "db", Data: spec.SecretData{"password": "hunter2"}}, {Name: "tls", Credential: "c"}}}
+	want := Pod{Version: version, SavedAt: now, Pod: pod, Owner: Owner{Session: "s", By: "me"}, Facts: facts}
+	if err := store.Save(want); err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, content string) {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("cut.json", `{"version":1,"po`)
+	write("other.json", `{"version":1,"savedAt":{"boot":"b"},"pod":{"name":"web"},"facts":{"uid":"u"}}`)
+	write("later.json", `{"version":2,"pods":[]}`)
+	write("later.txt", "not ours")
+	pods, unusable, err := store.Load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(pods) != 1 {
+		t.Fatalf("%d pods were loaded", len(pods))
+	}
+	if diff := cmp.Diff(want, pods[0], cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("the envelope that was saved and the one that was loaded differ:\n%s", diff)
+	}
+	if len(unusable) != 3 {
+		t.Fatalf("unusable: %v", unusable)
+	}
+	for _, u := range unusable {
+		if _, err := os.Stat(u.File); err != nil || u.Err == nil || u.Kept != (u.Name == "later") || strings.HasSuffix(u.File, ".unreadable") == u.Kept {
+			t.Errorf("unusable: %+v, stat: %v", u, err)
+		}
+	}
+	if err := store.Delete("web"); err != nil {
+		t.Fatal(err)
+	}
+	if pods, unusable, _ := store.Load(); len(pods) != 0 || len(unusable) != 1 {
+		t.Errorf("the second time %v and %v were loaded, want the later version alone", pods, unusable)
+	}
+}

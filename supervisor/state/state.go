@@ -1,0 +1,59 @@
+// Package state stores what the supervisor must find again after a restart, in two places for each pod:
+//   - the state file ([Pod]) survives a reboot and a power failure. It holds the definition of the pod and the facts.
+//   - the checkpoint ([Checkpoint]) survives a restart of the daemon but not of the host. It holds what changes often.
+//
+// The package does not interpret the facts: the supervisor merges state file, checkpoint and the inventory of the container engine.
+package state
+
+import (
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// version is the version of the state file that this binary writes.
+const version = 1
+
+// Pod is the content of the state file of a pod.
+type Pod struct {
+	Version    int                   `json:"version"`
+	SavedAt    lifecycle.Instant     `json:"savedAt"`
+	Pod        *spec.Pod             `json:"pod"`
+	Secrets    secretValues          `json:"secrets,omitempty"`
+	Owner      Owner                 `json:"owner"`
+	Facts      lifecycle.Facts       `json:"facts"`
+	Conditions []lifecycle.Condition `json:"conditions,omitempty"` // for their transition times
+}
+
+// secretValues are the values of the pod's inline secrets, which the JSON of a pod omits. The state file is the only file that
+// contains them. Without them the pod could not be restarted.
+type secretValues map[string]map[string]string
+
+// String keeps the values out of logs and error messages.
+func (secretValues) String() string { return "[hidden]" }
+
+// Owner is the client that a pod was created by.
+type Owner struct {
+	Session string `json:"session,omitempty"` // of the `podstead run` that the pod is deleted with
+	Keep    bool   `json:"keep,omitempty"`    // completed pods are kept when the session ends
+	By      string `json:"by,omitempty"`      // for people: "podstead run, pid 4711, uid 0"
+}
+
+// Store stores state files. Calls for one name are never concurrent. Every call may block for as long as the disk does.
+type Store interface {
+	// Load returns all usable state files, and those that cannot be used.
+	Load() (pods []Pod, unusable []Unusable, err error)
+	// Save replaces the state file of the pod's name. It is durable when Save returns.
+	Save(p Pod) error
+	// Delete removes the state file of a name. It succeeds if there is none.
+	Delete(name string) error
+}
+
+// Unusable is a state file that could not be used.
+type Unusable struct {
+	Name string // of the pod
+	File string // the path of the file after Load
+	Err  error
+	// Kept is set if a later version has written the file. It is left unchanged, and the pod's name is blocked. Other unusable files
+	// are renamed.
+	Kept bool
+}

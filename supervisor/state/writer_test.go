@@ -1,0 +1,90 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// slowStore is a store whose writes block until released, and then fail with err.
+type slowStore struct {
+	Store
+	release chan struct{}
+	err     error
+	saved   []Pod
+}
+
+func (s *slowStore) Save(p Pod) error {
+	<-s.release
+	s.saved = append(s.saved, p)
+	return s.err
+}
+
+// recorded is a [Checkpoints] of one pod.
+type recorded struct {
+	Checkpoints
+	saved []Checkpoint
+}
+
+func (r *recorded) Save(_ string, c Checkpoint) error {
+	r.saved = append(r.saved, c)
+	return nil
+}
+
+// TestCheckpointWhileStateIsWritten expects that a hanging disk does not delay checkpoints, which are on a tmpfs.
+func TestCheckpointWhileStateIsWritten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, checkpoints := &slowStore{release: make(chan struct{})}, &recorded{}
+		w := NewWriter(store, checkpoints, "uid")
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { w.Run(ctx, func(error) {}) })
+		written := w.Put(Pod{})
+		synctest.Wait()
+		w.Checkpoint(Checkpoint{Signals: []lifecycle.SignalSent{{}}})
+		synctest.Wait()
+		if len(checkpoints.saved) != 1 {
+			t.Errorf("%d checkpoints were saved while a state was being written, want 1", len(checkpoints.saved))
+		}
+		stop()
+		close(store.release)
+		running.Wait()
+		<-written.done
+	})
+}
+
+func TestWriterSavesNewestStateOnly(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &slowStore{release: make(chan struct{}), err: errors.New("no space left on device")}
+		w := NewWriter(store, nil, "uid")
+		ctx, stop := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		var reports []error
+		running.Go(func() { w.Run(ctx, func(err error) { reports = append(reports, err) }) })
+		w.Put(Pod{Owner: Owner{By: "first"}})
+		synctest.Wait() // the first write hangs
+		replaced, last := w.Put(Pod{Owner: Owner{By: "second"}}), w.Put(Pod{Owner: Owner{By: "third"}})
+		begun := time.Now()
+		last.Wait(t.Context(), time.Minute)
+		if waited := time.Since(begun); waited != time.Minute {
+			t.Errorf("waited %v for a write that hangs, want the timeout of 1m", waited)
+		}
+		close(store.release)
+		replaced.Wait(t.Context(), time.Minute)
+		stop()
+		running.Wait()
+		if len(store.saved) != 2 || store.saved[1].Owner.By != "third" || len(reports) != 2 || reports[1] == nil {
+			t.Errorf("saved %+v, reports %v; want the first and the third state and an error for each", store.saved, reports)
+		}
+	})
+}
+
+func TestNoWriteToWaitFor(t *testing.T) {
+	var none *Write
+	none.Wait(t.Context(), time.Hour)
+}
