@@ -77,7 +77,7 @@ func TestWords(t *testing.T) {
 		want       wordsOf
 		events     []string
 	}{
-		{"no-image", always + away, wordsOf{"ImagePull", "ErrImagePull: pull image \"" + nowhere + "\"", "next attempt at "}, []string{
+		{"no-image", always + away, wordsOf{"ImagePull", "ErrImagePull: failed to resolve reference \"" + nowhere + "\"", "next attempt at "}, []string{
 			"Pulling: Pulling image \"" + nowhere + "\"\n", "Failed: Failed to pull image \"" + nowhere + "\": ", "Failed: Error: ErrImagePull\n",
 			"BackOff: Back-off pulling image \"" + nowhere + "\"", "Failed: Error: ImagePullBackOff\n",
 		}},
