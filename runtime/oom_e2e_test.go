@@ -78,7 +78,14 @@ func TestOOMOfAChild(t *testing.T) {
 	if controllers, err := cgroup.LookAtControllers(); err != nil || controllers.Unified {
 		want.Code, says = 137, ""
 	}
-	if exit := p.wait(ref); exit != want || !strings.Contains("\n"+p.log(ref), "\n"+says) { // what the shell says of the kill comes by another stream
+	exit := p.wait(ref)
+	if peak := exit.MemoryPeak; peak < 16<<20 || peak > 32<<20 {
+		if _, err := os.Stat("/sys/fs/cgroup/memory.peak"); err == nil || peak != 0 { // the kernel may not report it
+			t.Errorf("the memory peak is %d bytes", peak)
+		}
+	}
+	exit.MemoryPeak = 0
+	if exit != want || !strings.Contains("\n"+p.log(ref), "\n"+says) { // what the shell says of the kill comes by another stream
 		t.Errorf("exit: %+v, want %+v; it wrote %q", exit, want, p.log(ref))
 	}
 }

@@ -3,7 +3,7 @@
 // [ForPod] derives a typed [Explanation] from a pod's facts, its status and its stored events, so an explanation survives
 // restarts of the daemon and of the host. [ForDeletedPod] uses the events alone. The caller adds the log lines of failed
 // runs, removes the values of secrets with [Explanation.Redact], and calls [Explanation.Render] last. All English text is in
-// text.go; nothing in this package or its callers branches on it.
+// text.go, with its phrases in words.go; nothing in this package or its callers branches on it.
 //
 // The package is pure and safe for concurrent use: the same arguments give the same explanation.
 package explain

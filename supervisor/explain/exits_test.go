@@ -30,91 +30,91 @@ func TestExits(t *testing.T) {
 	once.RestartPolicy = spec.RestartNever
 	limited.Containers[0].Resources.Limits = spec.ResourceList{spec.ResourceMemory: resource.MustParse("64Mi")}
 	explains(t, []scenario{
-		{"crash-loop", pod("sleep 3; exit 1"), func(w *world) { w.add(); time.Sleep(10 * time.Minute) }},
+		{"crash-loop", pod("sleep 3; exit 1"), func(w *world) { w.add(); w.sleep(10 * time.Minute) }},
 		{"crash-loop-daemon-restart", pod("sleep 3; exit 1"), func(w *world) {
 			w.add()
-			time.Sleep(2 * time.Minute)
+			w.sleep(2 * time.Minute)
 			w.leave()
-			time.Sleep(time.Second)
+			w.sleep(time.Second)
 			w.start()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
 		{"exit-while-daemon-down", pod("sleep 100; exit 1"), func(w *world) {
 			w.add()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 			w.leave()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 			w.start()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
 		{"restart-in-progress", pod("sleep 3; exit 1"), func(w *world) {
 			w.add()
-			time.Sleep(time.Second)
+			w.sleep(time.Second)
 			w.slow.Store(true)
-			time.Sleep(3 * time.Second)
+			w.sleep(3 * time.Second)
 		}},
 		{"oom-killed", pod(forever), func(w *world) {
 			w.add()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 			s, _ := w.Pod("web")
 			w.engine.Crash(s.Facts.UID, "app", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonOOMKilled})
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
 		{"oom-killed-memory-limit", limited, func(w *world) {
 			w.log = []string{"loading index", "allocating 64 MiB"}
 			w.add()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 			s, _ := w.Pod("web")
 			w.engine.Crash(s.Facts.UID, "app", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonOOMKilled, MemoryPeak: 64 << 20})
-			time.Sleep(time.Second)
+			w.sleep(time.Second)
 		}},
 		{"command-not-found", pod("exit 127"), func(w *world) {
 			w.log = []string{"sh: serve: not found"}
 			w.add()
-			time.Sleep(time.Second)
+			w.sleep(time.Second)
 		}},
-		{"segmentation-fault", pod("sleep 3; exit 139"), func(w *world) { w.add(); time.Sleep(5 * time.Second) }},
+		{"segmentation-fault", pod("sleep 3; exit 139"), func(w *world) { w.add(); w.sleep(5 * time.Second) }},
 		{"termination-message", once, func(w *world) {
 			w.log = []string{"one", "two", "three", "four"}
 			w.add()
-			time.Sleep(5 * time.Second)
+			w.sleep(5 * time.Second)
 			s, _ := w.Pod("web")
 			w.engine.Crash(s.Facts.UID, "app", lifecycle.Exit{Code: 2, Message: "cannot open /data/db:\npermission denied"})
-			time.Sleep(time.Second)
+			w.sleep(time.Second)
 		}},
 		{"exec-format-error-other-architecture", pod("exit 255"), func(w *world) {
 			w.log = []string{"exec /bin/app: exec format error"}
 			w.architecture = "arm64"
 			w.add()
-			time.Sleep(time.Second)
+			w.sleep(time.Second)
 		}},
 		{"oom-killed-child-process", pod(forever), func(w *world) {
 			w.add()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 			s, _ := w.Pod("web")
 			w.engine.Crash(s.Facts.UID, "app", lifecycle.Exit{Reason: lifecycle.ReasonOOMKilled})
-			time.Sleep(time.Second)
+			w.sleep(time.Second)
 		}},
-		{"failed", never, func(w *world) { w.add(); time.Sleep(time.Minute) }},
+		{"failed", never, func(w *world) { w.add(); w.sleep(time.Minute) }},
 		{"failed-daemon-restart", never, func(w *world) {
 			w.add()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 			w.leave()
-			time.Sleep(time.Second)
+			w.sleep(time.Second)
 			w.start()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
-		{"one-container-completed", half, func(w *world) { w.add(); time.Sleep(time.Minute) }},
+		{"one-container-completed", half, func(w *world) { w.add(); w.sleep(time.Minute) }},
 		{"ephemeral-container", all, func(w *world) {
 			w.add()
-			time.Sleep(7 * time.Second) // once
+			w.sleep(7 * time.Second) // once
 			debug := spec.Container{Name: "debug", Image: "i:1", Command: []string{"sh", "-c", "sleep 1; exit 3"}}
 			if err := w.AddEphemeral(w.t.Context(), "web", "", &debug, "test"); err != nil {
 				w.t.Fatal(err)
 			}
-			time.Sleep(4 * time.Second) // and again
+			w.sleep(4 * time.Second) // and again
 		}},
-		{"restart-all-containers", all, func(w *world) { w.add(); time.Sleep(9 * time.Second) }},
+		{"restart-all-containers", all, func(w *world) { w.add(); w.sleep(9 * time.Second) }},
 		{"host-reboot", pod(forever), (*world).reboot},
 		{"host-reboot-init-container", initialized, (*world).reboot},
 	})

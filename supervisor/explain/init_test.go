@@ -25,17 +25,17 @@ func TestInitContainers(t *testing.T) {
 	migrating := pod(server)
 	migrating.InitContainers = []spec.Container{{Name: "migrate", Image: "registry.example/migrate:2", ImagePullPolicy: spec.PullNever}}
 	explains(t, []scenario{
-		{"init-container-running", staged("sleep 100"), func(w *world) { w.add(); time.Sleep(time.Minute) }},
-		{"init-container-failed", staged("sleep 2; exit 4"), func(w *world) { w.add(); time.Sleep(time.Minute) }},
-		{"init-container-failed-sidecar-stopping", stubborn(staged("sleep 2; exit 4")), func(w *world) { w.add(); time.Sleep(5 * time.Second) }},
-		{"init-container-image-never-pull", migrating, func(w *world) { w.add(); time.Sleep(time.Second) }},
+		{"init-container-running", staged("sleep 100"), func(w *world) { w.add(); w.sleep(time.Minute) }},
+		{"init-container-failed", staged("sleep 2; exit 4"), func(w *world) { w.add(); w.sleep(time.Minute) }},
+		{"init-container-failed-sidecar-stopping", stubborn(staged("sleep 2; exit 4")), func(w *world) { w.add(); w.sleep(5 * time.Second) }},
+		{"init-container-image-never-pull", migrating, func(w *world) { w.add(); w.sleep(time.Second) }},
 		{"sidecar-image-pull", staged("sleep 100"), func(w *world) {
 			w.fails.Store(&failure{"PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "connection refused"}})
 			w.add()
-			time.Sleep(time.Second)
+			w.sleep(time.Second)
 		}},
-		{"sidecar-crash-loop-during-init", crashing, func(w *world) { w.add(); time.Sleep(5 * time.Second) }},
-		{"restart-all-containers-by-init-container", again, func(w *world) { w.add(); time.Sleep(9 * time.Second) }},
-		{"restart-all-containers-init-running", everything, func(w *world) { w.add(); time.Sleep(10 * time.Second) }},
+		{"sidecar-crash-loop-during-init", crashing, func(w *world) { w.add(); w.sleep(5 * time.Second) }},
+		{"restart-all-containers-by-init-container", again, func(w *world) { w.add(); w.sleep(9 * time.Second) }},
+		{"restart-all-containers-init-running", everything, func(w *world) { w.add(); w.sleep(10 * time.Second) }},
 	})
 }

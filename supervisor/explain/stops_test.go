@@ -30,98 +30,98 @@ func TestStops(t *testing.T) {
 	explains(t, []scenario{
 		{"evicted", pod(server), func(w *world) {
 			w.add()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 			s, _ := w.Pod("web")
 			w.engine.Overuse(s.Facts.UID, "Usage of EmptyDir volume \"data\" exceeds the limit \"64Mi\".")
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
-		{"deadline", expiring, func(w *world) { w.add(); time.Sleep(2 * time.Minute) }},
+		{"deadline", expiring, func(w *world) { w.add(); w.sleep(2 * time.Minute) }},
 		{"stop", pod(server), func(w *world) {
 			w.add()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 			w.stop(supervisor.StopOptions{})
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
 		{"deleted", pod("sleep 100; exit 3"), func(w *world) {
 			w.add()
-			time.Sleep(2 * time.Minute)
+			w.sleep(2 * time.Minute)
 			w.stop(supervisor.StopOptions{Delete: true})
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
 		{"stop-after-init-container-failed", stubborn(staged("sleep 2; exit 4")), func(w *world) {
 			w.add()
-			time.Sleep(5 * time.Second)
+			w.sleep(5 * time.Second)
 			w.stop(supervisor.StopOptions{})
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
 		{"stop-init-container-running", staged("sleep 100"), func(w *world) {
 			w.add()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 			w.stop(supervisor.StopOptions{})
-			time.Sleep(time.Second)
+			w.sleep(time.Second)
 		}},
 		{"deadline-image-not-pulled", unpulled, func(w *world) {
 			w.fails.Store(&failure{"PullImage", lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "connection refused"}})
 			w.add()
-			time.Sleep(2 * time.Minute)
+			w.sleep(2 * time.Minute)
 		}},
 		{"stop-during-init", early, func(w *world) {
 			w.add()
-			time.Sleep(time.Second)
+			w.sleep(time.Second)
 			w.stop(supervisor.StopOptions{})
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
 		{"stop-image-never-pull", missing, func(w *world) {
 			w.add()
-			time.Sleep(15 * time.Second)
+			w.sleep(15 * time.Second)
 			w.stop(supervisor.StopOptions{})
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
 		{"stop-init-image-never-pull", missingInit, func(w *world) {
 			w.add()
-			time.Sleep(15 * time.Second)
+			w.sleep(15 * time.Second)
 			w.stop(supervisor.StopOptions{})
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
 		{"stop-during-start", pod(server), func(w *world) {
 			w.slow.Store(true)
 			w.add()
-			time.Sleep(time.Second)
+			w.sleep(time.Second)
 			w.stop(supervisor.StopOptions{})
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
 		{"stop-after-one-container-completed", half, func(w *world) {
 			w.add()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 			w.stop(supervisor.StopOptions{})
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
 		{"stop-prestop-hook-running", slowEnd, func(w *world) {
 			w.probes("sleep 5")
 			w.add()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 			w.stop(supervisor.StopOptions{})
-			time.Sleep(3 * time.Second)
+			w.sleep(3 * time.Second)
 		}},
 		{"stop-signal-sent", slowEnd, func(w *world) {
 			w.probes("sleep 5")
 			w.add()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 			w.stop(supervisor.StopOptions{})
-			time.Sleep(7 * time.Second)
+			w.sleep(7 * time.Second)
 		}},
 		{"stop-without-grace-period", pod(forever), func(w *world) {
 			w.add()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 			var none time.Duration
 			w.stop(supervisor.StopOptions{Grace: &none})
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
 		{"stop-exit-0", pod("trap 'exit 0' TERM; sleep 31536000"), func(w *world) {
 			w.add()
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 			w.stop(supervisor.StopOptions{})
-			time.Sleep(time.Minute)
+			w.sleep(time.Minute)
 		}},
 	})
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// world is a supervisor on an engine in memory, in a bubble.
+// world is a supervisor on an engine in memory, in a synctest bubble.
 type world struct {
 	t      *testing.T
 	engine *fakeruntime.Runtime
@@ -112,6 +112,9 @@ func (w *world) stop(o supervisor.StopOptions) {
 		w.t.Fatal(err)
 	}
 }
+
+// sleep lets time pass in the bubble.
+func (*world) sleep(d time.Duration) { time.Sleep(d) }
 
 // explanation explains the pod as it is now.
 func (w *world) explanation() explain.Explanation {
