@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files")
 
-// reboot restarts the machine beside a pod that has run for an hour.
+// reboot reboots the host after the pod has run for an hour.
 func (w *world) reboot() {
 	w.add()
 	time.Sleep(time.Hour)
@@ -81,8 +81,8 @@ func golden(t *testing.T, name, got string) {
 	}
 }
 
-// A pod that was refused, after one of its name that ran, or never was.
-func TestRefused(t *testing.T) {
+// A pod may be rejected after another of its name was deleted.
+func TestRejected(t *testing.T) {
 	refused := supervisor.Event{Seq: 3, Kind: supervisor.PodRejected, Pod: "web", Fields: map[string]string{"error": "NodePorts: taken", "hint": "take another"}}
 	for _, before := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.PodAccepted, Pod: "web", UID: "u"}, {Seq: 2, Kind: supervisor.PodRemoved, Pod: "web", UID: "u"}}} {
 		e, known := explain.ForDeletedPod(append(before, refused))

@@ -10,7 +10,7 @@ import (
 	"github.com/podstead/podstead/supervisor/explain"
 )
 
-func TestNothingIsKnown(t *testing.T) {
+func TestDeletedPodWithoutEvents(t *testing.T) {
 	for _, events := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.StateUnsupported, Pod: "web"}}} {
 		if s, known := explain.ForDeletedPod(events); known {
 			t.Errorf("of %v: %+v", events, s)
@@ -18,8 +18,8 @@ func TestNothingIsKnown(t *testing.T) {
 	}
 }
 
-// TestSandboxIsLost: whether the loss or the end of the container is seen first is chance, and both are told.
-func TestSandboxIsLost(t *testing.T) {
+// Whether the loss of the sandbox or the exit of the container is seen first is chance. The timeline has both.
+func TestSandboxLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.pod = pod("sleep 31536000")

@@ -22,7 +22,7 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// world is a supervisor on an engine in memory, in a synctest bubble.
+// world is a supervisor with the fake runtime, in a synctest bubble.
 type world struct {
 	t      *testing.T
 	engine *fakeruntime.Runtime
@@ -30,7 +30,7 @@ type world struct {
 	pod    *spec.Pod
 	boot   string
 	begun  time.Time
-	fails  atomic.Pointer[failure] // what calls of a method end in
+	fails  atomic.Pointer[failure] // returned by the calls of a method; nil: none fails
 	probe  atomic.Pointer[string]  // the script of every probe and hook
 	slow   atomic.Bool             // a start of a container takes 10 s
 	log    []string                // the last lines of the log of each failed run
@@ -87,7 +87,7 @@ func (w *world) start() {
 	}
 	w.Supervisor = supervisor.New(context.WithoutCancel(w.t.Context()), supervisor.Options{
 		Runtime: w.engine, Prober: probes.New(w.engine, w.now, probes.Options{}), Hooks: hooks.New(w.engine, nil),
-		Store: store, Journal: journal, Clock: w.now, Events: 24, // a ring that soon forgets, but not what happens while the disk is busy
+		Store: store, Journal: journal, Clock: w.now, Events: 24, // so few that the journal is needed
 	})
 	if err := w.Recover(w.t.Context()); err != nil {
 		w.t.Fatal(err)
