@@ -32,19 +32,19 @@ secret = { secretName = "inline" }
 `
 
 func TestWhyShowsEvidenceWithoutSecrets(t *testing.T) {
-	w := newWorld(t, fakeruntime.Options{})
-	secret := filepath.Join(w.dir, "config", "secrets", "db")
+	d := newTestDaemon(t, fakeruntime.Options{})
+	secret := filepath.Join(d.dir, "config", "secrets", "db")
 	if err := os.MkdirAll(secret, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(secret, "key"), []byte("planted-file-value\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	uid := w.create(t, file("leaky", leaky)).Metadata.UID
-	w.await(t, uid, "the pod at rest", atRest)
+	uid := d.create(t, file("leaky", leaky)).Metadata.UID
+	d.await(t, uid, "pod at rest", atRest)
 	logOf := func(lines int) []string {
 		t.Helper()
-		e, err := w.client.Why(t.Context(), "leaky", lines)
+		e, err := d.client.Why(t.Context(), "leaky", lines)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -73,7 +73,7 @@ func TestWhyShowsEvidenceWithoutSecrets(t *testing.T) {
 		t.Errorf("with a secret that cannot be read: %q", got)
 	}
 	for _, lines := range []int{-1, 1001} {
-		if e, err := w.client.Why(t.Context(), "leaky", lines); err == nil {
+		if e, err := d.client.Why(t.Context(), "leaky", lines); err == nil {
 			t.Errorf("%d lines: %+v", lines, e)
 		}
 	}

@@ -6,18 +6,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // causeOf is the cause that an event is for a container, by the kind of the event and its fields.
-func (b *builder) causeOf(e *supervisor.Event, name string, started time.Time) *Cause {
+func (b *builder) causeOf(e *event.Event, name string, started time.Time) *Cause {
 	c := Cause{Kind: causeKinds[e.Kind], Container: name, Role: b.role(name), Time: e.Time}
 	switch e.Kind {
-	case supervisor.ContainerLivenessFailed, supervisor.ContainerStartupFailed:
+	case event.ContainerLivenessFailed, event.ContainerStartupFailed:
 		c.Failures, _ = strconv.Atoi(e.Fields["count"])
 		c.Output = e.Fields["output"]
-	case supervisor.ContainerStopping:
+	case event.ContainerStopping:
 		switch lifecycle.Reason(e.Fields["why"]) {
 		case lifecycle.ReasonPodFinished:
 			c.Kind = PodFinished
@@ -26,22 +26,22 @@ func (b *builder) causeOf(e *supervisor.Event, name string, started time.Time) *
 		default:
 			c.Grace = e.Fields["grace"]
 		}
-	case supervisor.ContainerKilled:
+	case event.ContainerKilled:
 		c.Grace = e.Fields["grace"]
-	case supervisor.ContainerSucceeded, supervisor.ContainerFailed:
+	case event.ContainerSucceeded, event.ContainerFailed:
 		c.Exit = exitOf(e, started)
 		c.Kind = exitKind(c.Exit)
-	case supervisor.PodRestarting:
+	case event.PodRestarting:
 		c.ByContainer, c.ByRole = e.Fields["container"], b.role(e.Fields["container"])
 		code, err := strconv.Atoi(e.Fields["code"])
 		if err == nil {
 			c.Exit = &Exit{Code: code, Signal: signalOf(code)}
 		}
-	case supervisor.PodStopping:
+	case event.PodStopping:
 		c.By, c.Grace = e.Fields["by"], e.Fields["grace"]
-	case supervisor.PodDeadlineExceeded:
+	case event.PodDeadlineExceeded:
 		c.Reason, c.Message = lifecycle.ReasonDeadlineExceeded, e.Message
-	case supervisor.ContainerPostStartFailed, supervisor.HostRebooted: // the event has no more
+	case event.ContainerPostStartFailed, event.HostRebooted: // the event has no more
 	default:
 		c.Reason, c.Message, c.Image = lifecycle.Reason(e.Fields["reason"]), e.Fields["error"], e.Fields["image"]
 	}
@@ -49,24 +49,24 @@ func (b *builder) causeOf(e *supervisor.Event, name string, started time.Time) *
 }
 
 // causeKinds are the kinds of causes by the kinds of events.
-var causeKinds = map[supervisor.Kind]CauseKind{
-	supervisor.ContainerLivenessFailed:  LivenessFailed,
-	supervisor.ContainerStartupFailed:   StartupFailed,
-	supervisor.ContainerPostStartFailed: PostStartFailed,
-	supervisor.ContainerSandboxChanged:  SandboxChanged,
-	supervisor.SandboxChanged:           SandboxChanged,
-	supervisor.ContainerStopping:        StopRequested,
-	supervisor.PodStopping:              StopRequested,
-	supervisor.ContainerKilled:          Killed,
-	supervisor.ContainerCreateFailed:    CreateFailed,
-	supervisor.ContainerStartFailed:     StartFailed,
-	supervisor.ImagePullFailed:          ImageFailed,
-	supervisor.ImageInspectFailed:       ImageFailed,
-	supervisor.ImageNeverPull:           ImageFailed,
-	supervisor.HostRebooted:             HostRebooted,
-	supervisor.PodRestarting:            RestartAll,
-	supervisor.PodEvicted:               Evicted,
-	supervisor.PodDeadlineExceeded:      DeadlineExceeded,
+var causeKinds = map[event.Kind]CauseKind{
+	event.ContainerLivenessFailed:  LivenessFailed,
+	event.ContainerStartupFailed:   StartupFailed,
+	event.ContainerPostStartFailed: PostStartFailed,
+	event.ContainerSandboxChanged:  SandboxChanged,
+	event.SandboxChanged:           SandboxChanged,
+	event.ContainerStopping:        StopRequested,
+	event.PodStopping:              StopRequested,
+	event.ContainerKilled:          Killed,
+	event.ContainerCreateFailed:    CreateFailed,
+	event.ContainerStartFailed:     StartFailed,
+	event.ImagePullFailed:          ImageFailed,
+	event.ImageInspectFailed:       ImageFailed,
+	event.ImageNeverPull:           ImageFailed,
+	event.HostRebooted:             HostRebooted,
+	event.PodRestarting:            RestartAll,
+	event.PodEvicted:               Evicted,
+	event.PodDeadlineExceeded:      DeadlineExceeded,
 }
 
 // exitKind is the kind of cause that an exit is.

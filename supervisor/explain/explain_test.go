@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/explain"
 )
 
@@ -83,8 +83,8 @@ func golden(t *testing.T, name, got string) {
 
 // A pod may be rejected after another of its name was deleted.
 func TestRejected(t *testing.T) {
-	refused := supervisor.Event{Seq: 3, Kind: supervisor.PodRejected, Pod: "web", Fields: map[string]string{"error": "NodePorts: taken", "hint": "take another"}}
-	for _, before := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.PodAccepted, Pod: "web", UID: "u"}, {Seq: 2, Kind: supervisor.PodRemoved, Pod: "web", UID: "u"}}} {
+	refused := event.Event{Seq: 3, Kind: event.PodRejected, Pod: "web", Fields: map[string]string{"error": "NodePorts: taken", "hint": "take another"}}
+	for _, before := range [][]event.Event{nil, {{Seq: 1, Kind: event.PodAccepted, Pod: "web", UID: "u"}, {Seq: 2, Kind: event.PodRemoved, Pod: "web", UID: "u"}}} {
 		e, known := explain.ForDeletedPod(append(before, refused))
 		e.Render(time.Time{})
 		want := "web was rejected: NodePorts: taken.\nhint: take another\n"

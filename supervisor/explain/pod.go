@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -14,13 +15,13 @@ const recent = time.Hour
 // builder computes one explanation.
 type builder struct {
 	snapshot *supervisor.Snapshot // nil: the pod was deleted
-	events   []supervisor.Event
+	events   []event.Event
 	now      lifecycle.Instant
 }
 
 // ForPod explains a pod that exists. The events are those of its name, in the order of their numbers; those of another UID
 // are ignored.
-func ForPod(s *supervisor.Snapshot, events []supervisor.Event, now lifecycle.Instant) Explanation {
+func ForPod(s *supervisor.Snapshot, events []event.Event, now lifecycle.Instant) Explanation {
 	b := builder{snapshot: s, events: ofUID(events, s.Facts.UID), now: now}
 	e := Explanation{Pod: s.Pod.Name, UID: s.Facts.UID, StopBy: s.Facts.Stop.By, Timeline: b.podTimeline()}
 	for _, list := range [...][]lifecycle.ContainerStatus{
@@ -45,8 +46,8 @@ func ForPod(s *supervisor.Snapshot, events []supervisor.Event, now lifecycle.Ins
 
 // ForDeletedPod explains the newest pod of a name that was deleted or rejected, by its events. It returns false if no event
 // of it is stored.
-func ForDeletedPod(events []supervisor.Event) (Explanation, bool) {
-	if n := len(events); n > 0 && events[n-1].Kind == supervisor.PodRejected {
+func ForDeletedPod(events []event.Event) (Explanation, bool) {
+	if n := len(events); n > 0 && events[n-1].Kind == event.PodRejected {
 		return rejected(&events[n-1]), true
 	}
 	last := len(events) - 1
@@ -87,13 +88,13 @@ func (c *Cause) dropOutput() {
 func (b *builder) setDeletedCause(e *Explanation) {
 	failed := false
 	for i := range b.events {
-		switch event := &b.events[i]; event.Kind {
-		case supervisor.PodEvicted, supervisor.PodDeadlineExceeded:
-			e.Cause = b.causeOf(event, "", time.Time{})
-		case supervisor.PodFailed:
+		switch ev := &b.events[i]; ev.Kind {
+		case event.PodEvicted, event.PodDeadlineExceeded:
+			e.Cause = b.causeOf(ev, "", time.Time{})
+		case event.PodFailed:
 			failed = e.StopBy == ""
-		case supervisor.PodStopping:
-			e.StopBy = event.Fields["by"]
+		case event.PodStopping:
+			e.StopBy = ev.Fields["by"]
 		default:
 		}
 	}
@@ -105,18 +106,18 @@ func (b *builder) setDeletedCause(e *Explanation) {
 }
 
 // rejected explains a pod that was not admitted.
-func rejected(event *supervisor.Event) Explanation {
+func rejected(newest *event.Event) Explanation {
 	var t timeline
 	return Explanation{
-		Pod: event.Pod, State: PodRejected, Timeline: t.with(event).entries(),
+		Pod: newest.Pod, State: PodRejected, Timeline: t.with(newest).entries(),
 		Cause: &Cause{
-			Kind: AdmissionRejected, Time: event.Time, Reason: lifecycle.Reason(event.Reason), Message: event.Fields["error"], Hint: event.Fields["hint"],
+			Kind: AdmissionRejected, Time: newest.Time, Reason: lifecycle.Reason(newest.Reason), Message: newest.Fields["error"], Hint: newest.Fields["hint"],
 		},
 	}
 }
 
-func ofUID(events []supervisor.Event, uid string) []supervisor.Event {
-	var own []supervisor.Event
+func ofUID(events []event.Event, uid string) []event.Event {
+	var own []event.Event
 	for i := range events {
 		if events[i].UID == uid {
 			own = append(own, events[i])
@@ -175,7 +176,7 @@ func (b *builder) condition() lifecycle.Condition {
 func (b *builder) engineCause() *Cause {
 	cause := Cause{Kind: EngineUnavailable, Time: b.snapshot.Facts.EngineUnavailable.Wall.UTC()}
 	for i := range b.events {
-		if e := &b.events[i]; e.Kind == supervisor.EngineUnavailable {
+		if e := &b.events[i]; e.Kind == event.EngineUnavailable {
 			cause.Message = e.Fields["error"]
 		}
 	}

@@ -6,7 +6,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -19,67 +19,67 @@ const (
 
 // onContainer are the kinds of events of a container that are part of its timeline. The value says that the event is not a cause:
 // it follows from one, or comes with it.
-var onContainer = map[supervisor.Kind]bool{
-	supervisor.ContainerLivenessFailed:  false,
-	supervisor.ContainerStartupFailed:   false,
-	supervisor.ContainerPostStartFailed: false,
-	supervisor.ContainerSandboxChanged:  false,
-	supervisor.ContainerStopping:        false,
-	supervisor.ContainerKilled:          false,
-	supervisor.ContainerSucceeded:       false,
-	supervisor.ContainerFailed:          false,
-	supervisor.ContainerCreateFailed:    false,
-	supervisor.ContainerStartFailed:     false,
-	supervisor.ImagePullFailed:          false,
-	supervisor.ImageInspectFailed:       false,
-	supervisor.ImageNeverPull:           false,
-	supervisor.PreStopFailed:            true,
-	supervisor.SignalFailed:             true,
-	supervisor.ContainerBackOff:         true,
-	supervisor.ContainerAdded:           true,
-	supervisor.ContainerStarted:         true,
+var onContainer = map[event.Kind]bool{
+	event.ContainerLivenessFailed:  false,
+	event.ContainerStartupFailed:   false,
+	event.ContainerPostStartFailed: false,
+	event.ContainerSandboxChanged:  false,
+	event.ContainerStopping:        false,
+	event.ContainerKilled:          false,
+	event.ContainerSucceeded:       false,
+	event.ContainerFailed:          false,
+	event.ContainerCreateFailed:    false,
+	event.ContainerStartFailed:     false,
+	event.ImagePullFailed:          false,
+	event.ImageInspectFailed:       false,
+	event.ImageNeverPull:           false,
+	event.PreStopFailed:            true,
+	event.SignalFailed:             true,
+	event.ContainerBackOff:         true,
+	event.ContainerAdded:           true,
+	event.ContainerStarted:         true,
 }
 
 // onAll are the kinds of events of a pod that are part of the timelines of its containers, with the same value.
-var onAll = map[supervisor.Kind]bool{
-	supervisor.HostRebooted:        false,
-	supervisor.SandboxChanged:      false,
-	supervisor.PodRestarting:       false,
-	supervisor.PodStopping:         false,
-	supervisor.PodEvicted:          false,
-	supervisor.PodDeadlineExceeded: false,
-	supervisor.PodRecovered:        true,
-	supervisor.EngineUnavailable:   true,
+var onAll = map[event.Kind]bool{
+	event.HostRebooted:        false,
+	event.SandboxChanged:      false,
+	event.PodRestarting:       false,
+	event.PodStopping:         false,
+	event.PodEvicted:          false,
+	event.PodDeadlineExceeded: false,
+	event.PodRecovered:        true,
+	event.EngineUnavailable:   true,
 }
 
 // onPod are the kinds of events that are part of the timeline of a pod.
-var onPod = map[supervisor.Kind]bool{
-	supervisor.PodRejected:         true,
-	supervisor.PodRecovered:        true,
-	supervisor.HostRebooted:        true,
-	supervisor.SandboxFailed:       true,
-	supervisor.SandboxChanged:      true,
-	supervisor.VolumeFailed:        true,
-	supervisor.PodRestarting:       true,
-	supervisor.PodStopping:         true,
-	supervisor.PodEvicted:          true,
-	supervisor.PodDeadlineExceeded: true,
-	supervisor.PodSucceeded:        true,
-	supervisor.PodFailed:           true,
-	supervisor.PodRemoved:          true,
-	supervisor.RemovalFailed:       true,
-	supervisor.StateLost:           true,
-	supervisor.StateNotDurable:     true,
-	supervisor.OrphanFound:         true,
-	supervisor.EngineUnavailable:   true,
-	supervisor.InternalError:       true,
+var onPod = map[event.Kind]bool{
+	event.PodRejected:         true,
+	event.PodRecovered:        true,
+	event.HostRebooted:        true,
+	event.SandboxFailed:       true,
+	event.SandboxChanged:      true,
+	event.VolumeFailed:        true,
+	event.PodRestarting:       true,
+	event.PodStopping:         true,
+	event.PodEvicted:          true,
+	event.PodDeadlineExceeded: true,
+	event.PodSucceeded:        true,
+	event.PodFailed:           true,
+	event.PodRemoved:          true,
+	event.RemovalFailed:       true,
+	event.StateLost:           true,
+	event.StateNotDurable:     true,
+	event.OrphanFound:         true,
+	event.EngineUnavailable:   true,
+	event.InternalError:       true,
 }
 
 // restartsAll are the kinds of events after which all containers of a pod start again.
-var restartsAll = map[supervisor.Kind]bool{supervisor.HostRebooted: true, supervisor.SandboxChanged: true, supervisor.PodRestarting: true}
+var restartsAll = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true}
 
 // endsPod are the kinds of events after which no container of a pod is started.
-var endsPod = map[supervisor.Kind]bool{supervisor.PodStopping: true, supervisor.PodEvicted: true, supervisor.PodDeadlineExceeded: true}
+var endsPod = map[event.Kind]bool{event.PodStopping: true, event.PodEvicted: true, event.PodDeadlineExceeded: true}
 
 // timeline is a list of events in which equal ones in a row are one entry.
 type timeline []row
@@ -87,10 +87,10 @@ type timeline []row
 // row is an entry with the last event that it stands for.
 type row struct {
 	Entry
-	event *supervisor.Event
+	event *event.Event
 }
 
-func (t timeline) with(e *supervisor.Event) timeline {
+func (t timeline) with(e *event.Event) timeline {
 	if n := len(t); n > 0 {
 		if last := &t[n-1]; last.event.Kind == e.Kind && maps.Equal(last.event.Fields, e.Fields) {
 			last.Count++
@@ -105,7 +105,7 @@ func (t timeline) with(e *supervisor.Event) timeline {
 
 // ordered moves an exit that happened while the daemon did not run before the event that says that the daemon is back.
 func (t timeline) ordered() timeline {
-	for i := len(t) - 1; i > 0 && t[i-1].event.Kind == supervisor.PodRecovered && t[i].Time.Before(t[i-1].Time); i-- {
+	for i := len(t) - 1; i > 0 && t[i-1].event.Kind == event.PodRecovered && t[i].Time.Before(t[i-1].Time); i-- {
 		t[i-1], t[i] = t[i], t[i-1]
 	}
 	return t
@@ -127,9 +127,9 @@ func (b *builder) podTimeline() []Entry {
 		e := &b.events[i]
 		switch {
 		case e.Container != "":
-		case e.Kind == supervisor.SandboxReady:
+		case e.Kind == event.SandboxReady:
 			t = slices.DeleteFunc(t, func(r row) bool {
-				return r.event.Kind == supervisor.SandboxFailed || r.event.Kind == supervisor.VolumeFailed
+				return r.event.Kind == event.SandboxFailed || r.event.Kind == event.VolumeFailed
 			})
 		case onPod[e.Kind]:
 			t = t.with(e)
@@ -164,16 +164,16 @@ func (b *builder) runs(name string, neverRestarted bool) []Run {
 		if e.Container == "" {
 			follows, known = onAll[e.Kind]
 		}
-		if !known || e.Container != "" && e.Container != name || added && e.Kind == supervisor.PodRestarting {
+		if !known || e.Container != "" && e.Container != name || added && e.Kind == event.PodRestarting {
 			continue
 		}
-		if e.Kind == supervisor.ContainerAdded { // what happened before does not concern the container
+		if e.Kind == event.ContainerAdded { // what happened before does not concern the container
 			added, p = true, period{}
 		}
 		p.rows = p.rows.with(e).ordered()
 		p.eventful = p.eventful || !follows && (e.Container != "" || !neverStarted)
 		podEnds = podEnds || e.Container == "" && endsPod[e.Kind]
-		if e.Kind == supervisor.ContainerStarted && !podEnds {
+		if e.Kind == event.ContainerStarted && !podEnds {
 			finish()
 			p, neverStarted = period{started: e.Time}, false
 		}
@@ -199,12 +199,12 @@ func (b *builder) run(name string, p *period) Run {
 		switch {
 		case r.Cause == nil && !follows:
 			r.Cause = b.causeOf(e, name, p.started)
-			if e.Kind == supervisor.ContainerSucceeded {
+			if e.Kind == event.ContainerSucceeded {
 				completed = e.Seq
 			}
 		case completed > 0 && r.Restarted && all && e.Cause != completed:
 			r.Cause, completed = b.causeOf(e, name, p.started), 0
-		case e.Kind == supervisor.PodRestarting && r.Cause != nil && r.Cause.Kind == RestartAll: // it names the container
+		case e.Kind == event.PodRestarting && r.Cause != nil && r.Cause.Kind == RestartAll: // it names the container
 			r.Cause = b.causeOf(e, name, p.started)
 		}
 	}
@@ -212,12 +212,12 @@ func (b *builder) run(name string, p *period) Run {
 }
 
 // exited are the kinds of events that say that a run exited.
-var exited = map[supervisor.Kind]bool{supervisor.ContainerSucceeded: true, supervisor.ContainerFailed: true}
+var exited = map[event.Kind]bool{event.ContainerSucceeded: true, event.ContainerFailed: true}
 
 // restarted reports whether the container was started at the end of the period.
 func (p *period) restarted() bool {
 	n := len(p.rows)
-	return n > 0 && p.rows[n-1].event.Kind == supervisor.ContainerStarted
+	return n > 0 && p.rows[n-1].event.Kind == event.ContainerStarted
 }
 
 // untilExit drops what happened to the pod after the last exit of a container that is not restarted. What killed the container
@@ -225,10 +225,10 @@ func (p *period) restarted() bool {
 func untilExit(entries []Entry, exit *Exit) []Entry {
 	killed := exit != nil && (exit.Signal == "SIGKILL" || exit.Code == 255)
 	for n := len(entries); n > 0; n-- {
-		switch kind := supervisor.Kind(entries[n-1].Kind); {
-		case exited[kind], kind == supervisor.ContainerStartFailed:
+		switch kind := event.Kind(entries[n-1].Kind); {
+		case exited[kind], kind == event.ContainerStartFailed:
 			return entries[:n]
-		case killed && kind != supervisor.PodRecovered && kind != supervisor.HostRebooted:
+		case killed && kind != event.PodRecovered && kind != event.HostRebooted:
 			return entries[:n]
 		}
 	}
@@ -239,7 +239,7 @@ func untilExit(entries []Entry, exit *Exit) []Entry {
 func (b *builder) starts(name string) int {
 	n := 0
 	for i := range b.events {
-		if e := &b.events[i]; e.Container == name && e.Kind == supervisor.ContainerStarted {
+		if e := &b.events[i]; e.Container == name && e.Kind == event.ContainerStarted {
 			n++
 		}
 	}
@@ -247,9 +247,9 @@ func (b *builder) starts(name string) int {
 }
 
 // exitOf is the exit that an event reports.
-func exitOf(e *supervisor.Event, started time.Time) *Exit {
+func exitOf(e *event.Event, started time.Time) *Exit {
 	x := Exit{StartedAt: started, FinishedAt: e.Time, Reason: lifecycle.Reason(e.Fields["reason"])}
-	if x.Code, _ = strconv.Atoi(e.Fields["code"]); e.Kind == supervisor.ContainerSucceeded {
+	if x.Code, _ = strconv.Atoi(e.Fields["code"]); e.Kind == event.ContainerSucceeded {
 		x.Code, x.Reason = 0, lifecycle.ReasonCompleted
 	}
 	x.Signal = signalOf(x.Code)

@@ -22,7 +22,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/engine"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
 )
@@ -85,7 +85,7 @@ lifecycle.postStart.exec = { @PostStart-app until=go }
 	if end := s.container("app").LastState.Terminated; end == nil || end.ExitCode != 3 {
 		t.Errorf("the last end is %s, want 3", text(end))
 	}
-	if told := s.events(supervisor.PostStartFailed, "app"); len(told) > 0 {
+	if told := s.events(event.PostStartFailed, "app"); len(told) > 0 {
 		t.Errorf("the hook is said to have failed: %v", told)
 	}
 }
@@ -210,7 +210,7 @@ lifecycle.preStop.exec = { @PreStop-app run=0.3s }
 	s.killDaemon()
 	s.check(os.Remove(filepath.Join(g.StateDir(), "pods", "orphan.json")))
 	s.startDaemon()
-	s.until(s.told(supervisor.OrphanFound, "", 1), s.over("app", 1))
+	s.until(s.told(event.OrphanFound, "", 1), s.over("app", 1))
 	s.check(s.tale().EndsBeforeSignal("PreStop-app", "app"), s.tale().HasNotRestarted("app"))
 }
 

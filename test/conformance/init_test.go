@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -100,8 +100,8 @@ restartBackoff = { initialSeconds = 0.3, maxSeconds = 300 }
 func slower(s *scene, name string, first, most time.Duration, told int) error {
 	s.Helper()
 	delayAfter := func(run int) time.Duration { return min(first<<max(run-2, 0), most) } // of the second run and later ones
-	s.until(s.told(supervisor.ContainerBackOff, name, told), s.ran(name, told+2))
-	for _, e := range s.events(supervisor.ContainerBackOff, name) {
+	s.until(s.told(event.ContainerBackOff, name, told), s.ran(name, told+2))
+	for _, e := range s.events(event.ContainerBackOff, name) {
 		if got := e.Fields["delay"]; e.Attempt < 2 || got != delayAfter(e.Attempt).String() {
 			return fmt.Errorf("%s: the delay after run %d is %s, want %v, and none after the first", name, e.Attempt, got, delayAfter(e.Attempt))
 		}
@@ -137,14 +137,14 @@ restartPolicy = "Never"
 		t.Errorf("the phase is %s", p.Status.Phase)
 	}
 	s.until(s.waits("late", lifecycle.ReasonImagePullBackOff)) // when it has failed again, after 10 s
-	again := s.events(supervisor.ImagePullFailed, "late")
+	again := s.events(event.ImagePullFailed, "late")
 	s.check(s.over("init", 1)(), s.tale().DoesNotStart("late"), s.tale().DoesNotStart("app"))
 
 	archive := filepath.Join(s.dir, "late.tar")
 	s.check(nameAnew(shared.Archive("actor"), archive, late))
 	fix := shared.play(t, s.name+"-fix", "imageArchives = [\""+archive+"\"]\n[[containers]]\n"+container)
 	s.ended(lifecycle.PhaseSucceeded)
-	came, found := fix.event(supervisor.ImagePresent, "late").Time, s.event(supervisor.ImagePresent, "late").Time
+	came, found := fix.event(event.ImagePresent, "late").Time, s.event(event.ImagePresent, "late").Time
 	if early := came.Sub(again[len(again)-1].Time) < 4*time.Second; early && found.Sub(came) > 15*time.Second {
 		t.Errorf("it was found %v after it had come: only a pull waits for 20 s", found.Sub(came))
 	}

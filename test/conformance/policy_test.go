@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -53,7 +53,7 @@ restartBackoff = { initialSeconds = 0.2, maxSeconds = 1 }
 `)
 	s.check(slower(s, "app", 200*time.Millisecond, time.Second, 1))
 	s.until(s.ran("app", 8), func() error {
-		told := s.events(supervisor.ContainerBackOff, "app")
+		told := s.events(event.ContainerBackOff, "app")
 		if n := len(told); n == 0 || told[n-1].Attempt < 7 {
 			return errors.New("no delay is told of the seventh run or a later one")
 		}
@@ -145,10 +145,10 @@ restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator 
 		}
 	}
 	s.check(all.DoesNotStart("PreStop-app"))
-	if n := len(s.events(supervisor.SandboxReady, "")); n != 1 {
+	if n := len(s.events(event.SandboxReady, "")); n != 1 {
 		t.Errorf("there were %d sandboxes", n)
 	}
-	if by := s.event(supervisor.PodRestarting, "").Fields["container"]; by != "source" {
+	if by := s.event(event.PodRestarting, "").Fields["container"]; by != "source" {
 		t.Errorf("all restarted because of %s", by)
 	}
 }
@@ -188,13 +188,13 @@ lifecycle.preStop.exec = { @PreStop-app run=0.5s }
 	if p.Status.Reason != lifecycle.ReasonDeadlineExceeded || p.Status.Message != "Pod was active on the node longer than the specified deadline" {
 		t.Errorf("reason %s, %q", p.Status.Reason, p.Status.Message)
 	}
-	if lived := s.event(supervisor.PodDeadlineExceeded, "").Time.Sub(s.event(supervisor.PodAccepted, "").Time); lived < 19900*time.Millisecond {
+	if lived := s.event(event.PodDeadlineExceeded, "").Time.Sub(s.event(event.PodAccepted, "").Time); lived < 19900*time.Millisecond {
 		t.Errorf("it was ended after %v", lived)
 	}
 	if len(s.tale().runs("app")) > 0 { // it was accepted, but had to wait for the machine
 		s.check(s.tale().EndsBeforeSignal("PreStop-app", "app"), s.over("app", 1)())
 	}
-	if killed := s.events(supervisor.ContainerKilled, ""); len(killed) > 0 {
+	if killed := s.events(event.ContainerKilled, ""); len(killed) > 0 {
 		t.Errorf("killed: %+v", killed)
 	}
 }

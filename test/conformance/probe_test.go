@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -33,7 +33,7 @@ livenessProbe = { exec = { @Liveness-well if=well }, `+often+` }
 	s.counts(0, "sick", "well")
 	s.check(s.tale().StartsAfter("Liveness-sick", s.container("sick").State.Running.StartedAt.Add(3*time.Second)))
 	s.unlink("health")
-	s.event(supervisor.ContainerLivenessFailed, "sick")
+	s.event(event.ContainerLivenessFailed, "sick")
 	s.touch("health") // which the second run is asked for, 3 s after its start
 	s.until(s.restarted("sick", 1))
 	before := len(s.tale().runs("Liveness-sick"))
@@ -125,7 +125,7 @@ livenessProbe = { exec = { @Liveness-app if=well }, successThreshold = 1, `+ofte
 	s.touch("up")
 	s.until(s.restarted("app", 1), s.ran("app", 2))
 	s.check(s.tale().ExitsBefore("Startup-app", "Liveness-app"))
-	s.event(supervisor.ContainerLivenessFailed, "app")
+	s.event(event.ContainerLivenessFailed, "app")
 }
 
 // TestRow14: a command that takes too long has failed; one that has ended has said what it says, whatever it leaves behind.
@@ -148,11 +148,11 @@ readinessProbe = { exec = { @Readiness-unready run=1h }, `+short+` }
 @leaves
 livenessProbe = { exec = { @Liveness-leaves run=0s leave=1h exit=1 }, `+often+` }
 `)
-	s.until(s.restarted("hangs", 1), s.restarted("starts", 1), s.restarted("leaves", 1), s.told(supervisor.ProbeFailed, "unready", 3))
+	s.until(s.restarted("hangs", 1), s.restarted("starts", 1), s.restarted("leaves", 1), s.told(event.ProbeFailed, "unready", 3))
 	if c := s.container("unready"); c.Ready || c.RestartCount != 0 {
 		t.Errorf("it is shown as %s", text(c))
 	}
-	if e := s.event(supervisor.ProbeFailed, "hangs"); e.Message != `Liveness probe failed: command timed out: "/bin/actor Liveness-hangs run=1h" timed out after 1s` {
+	if e := s.event(event.ProbeFailed, "hangs"); e.Message != `Liveness probe failed: command timed out: "/bin/actor Liveness-hangs run=1h" timed out after 1s` {
 		t.Errorf("the probe is told as %q", e.Message)
 	}
 }
@@ -196,8 +196,8 @@ terminationGracePeriodSeconds = 500
 `+kind+`Probe = { exec = { @Probe-app if=well }, terminationGracePeriodSeconds = 3, `+often+` }
 `)
 			s.until(s.ran("app", 2), s.restarted("app", 1)) // long before 500 s
-			kinds := map[string]supervisor.Kind{"liveness": supervisor.ContainerLivenessFailed, "startup": supervisor.ContainerStartupFailed}
-			stopped, killed := s.event(kinds[kind], "app"), s.event(supervisor.ContainerKilled, "app")
+			kinds := map[string]event.Kind{"liveness": event.ContainerLivenessFailed, "startup": event.ContainerStartupFailed}
+			stopped, killed := s.event(kinds[kind], "app"), s.event(event.ContainerKilled, "app")
 			if grace := killed.Time.Sub(stopped.Time); grace < 2900*time.Millisecond {
 				t.Errorf("killed after %v, before its 3 s", grace)
 			}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
 )
@@ -165,7 +165,7 @@ func (s *scene) condition(kind lifecycle.ConditionType) lifecycle.Condition {
 }
 
 // events are those of a kind about a container, "" for any.
-func (s *scene) events(kind supervisor.Kind, container string) (all []api.Event) {
+func (s *scene) events(kind event.Kind, container string) (all []api.Event) {
 	s.Helper()
 	for e, err := range s.stage.Client().Events(s.ctx(), &api.EventQuery{UID: s.uid}) {
 		if err != nil {
@@ -179,7 +179,7 @@ func (s *scene) events(kind supervisor.Kind, container string) (all []api.Event)
 }
 
 // event is the first of a kind about a container, which is waited for.
-func (s *scene) event(kind supervisor.Kind, container string) api.Event {
+func (s *scene) event(kind event.Kind, container string) api.Event {
 	s.Helper()
 	s.until(s.told(kind, container, 1))
 	return s.events(kind, container)[0]
@@ -283,7 +283,7 @@ func (s *scene) restarted(name string, times int) func() error {
 }
 
 // told holds when there are at least so many events of a kind about a container.
-func (s *scene) told(kind supervisor.Kind, container string, times int) func() error {
+func (s *scene) told(kind event.Kind, container string, times int) func() error {
 	return func() error {
 		s.Helper()
 		if n := len(s.events(kind, container)); n < times {

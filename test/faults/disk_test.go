@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // TestDiskFull: what cannot be written is told, does not keep a pod from ending, and is made up for when there is room again.
@@ -25,11 +25,11 @@ func TestDiskFull(t *testing.T) {
 	if err := unix.Kill(f.process("trap"), unix.SIGUSR1); err != nil { // an exit is to be remembered
 		t.Fatal(err)
 	}
-	r.event(supervisor.StateNotDurable)
-	r.event(supervisor.ContainerFailed)
+	r.event(event.StateNotDurable)
+	r.event(event.ContainerFailed)
 	release()
 	r.line("c", 2) // it was started again, as it had to be
-	r.event(supervisor.StateDurable)
+	r.event(event.StateDurable)
 	fill(0)
 	r.interrupt()
 	if status := r.status(); status != 0 {
@@ -45,7 +45,7 @@ func TestDiskFullForImage(t *testing.T) {
 	f.MustRun("get")
 	fill(512 << 10)
 	r := f.start(f.PodFile("p", "restartPolicy = \"Never\"\n"+container("c", "echo up")))
-	failed := r.event(supervisor.ImagePullFailed)
+	failed := r.event(event.ImagePullFailed)
 	if !strings.Contains(failed.Message, "no space left on device") {
 		t.Errorf("the failure is told as %q", failed.Message)
 	}

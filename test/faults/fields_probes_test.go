@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/health"
 	"google.golang.org/grpc/health/grpc_health_v1"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // probeKinds are the fields of a container that hold probes.
@@ -133,7 +133,7 @@ func TestFieldsProbeHandlers(t *testing.T) {
 		r.until("the command of "+name, func() bool { return slices.Contains(r.lines(name), kind) })
 	}
 	f.awaitReady("hosted", "grpc-liveness grpc-readiness grpc-startup")
-	if failed := r.events(supervisor.ProbeFailed); len(failed) > 0 {
+	if failed := r.events(event.ProbeFailed); len(failed) > 0 {
 		t.Errorf("a probe failed: %+v", failed)
 	}
 	r.interrupt()
@@ -181,14 +181,14 @@ func TestFieldsProbeNumbers(t *testing.T) {
 		numbered("slow-readiness", "readinessProbe", port, pace+"failureThreshold = 1")
 	begun := time.Now()
 	r := f.start(f.PodFile("numbers", text))
-	for kind, ended := range map[string]supervisor.Kind{"fails-liveness": supervisor.ContainerLivenessFailed, "fails-startup": supervisor.ContainerStartupFailed} {
+	for kind, ended := range map[string]event.Kind{"fails-liveness": event.ContainerLivenessFailed, "fails-startup": event.ContainerStartupFailed} {
 		r.until(kind+" starts again", func() bool { return r.starts(kind) >= 2 }) // long before the pod's own grace period is over
 		failures := 0
 		for _, i := range r.all() {
 			if i.Kind == ended && i.Container == kind {
 				break
 			}
-			if i.Kind == supervisor.ProbeFailed && i.Container == kind {
+			if i.Kind == event.ProbeFailed && i.Container == kind {
 				failures++
 			}
 		}
@@ -208,7 +208,7 @@ func TestFieldsProbeNumbers(t *testing.T) {
 		return nil
 	})
 	for _, i := range r.all() {
-		if strings.HasPrefix(i.Container, "slow-") && i.Kind == supervisor.ProbeFailed {
+		if strings.HasPrefix(i.Container, "slow-") && i.Kind == event.ProbeFailed {
 			t.Errorf("the timeout of %s came too soon: %s", i.Container, i.Message)
 		}
 	}
@@ -281,7 +281,7 @@ func TestFieldsHooks(t *testing.T) {
 	f.awaitCalls(&c, "http /postStart us")
 	started := func(name string) time.Time {
 		r.until("the start of "+name, func() bool { return r.starts(name) > 0 })
-		all := r.events(supervisor.ContainerStarted)
+		all := r.events(event.ContainerStarted)
 		return all[slices.IndexFunc(all, func(i item) bool { return i.Container == name })].Time
 	}
 	if waited := started("runs").Sub(started("sleeps")); waited < 1400*time.Millisecond {
@@ -292,7 +292,7 @@ func TestFieldsHooks(t *testing.T) {
 		t.Errorf("exit status %d", status)
 	}
 	f.awaitCalls(&c, "http /preStop us")
-	asked := r.event(supervisor.PodStopping).Time
+	asked := r.event(event.PodStopping).Time
 	for _, i := range r.all() {
 		if i.Container == "sleeps" && i.Line == "term" && i.Time.Sub(asked) < 1400*time.Millisecond {
 			t.Errorf("the signal came %v after the stop, the preStop hook sleeps 1.5 s", i.Time.Sub(asked))

@@ -9,7 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // TestFieldsRules: a container's own policy counts before the pod's, and its rules before that.
@@ -83,8 +83,8 @@ func TestFieldsSidecar(t *testing.T) {
 func TestFieldsDeadline(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("p", "activeDeadlineSeconds = 1.5\nterminationGracePeriodSeconds = 2\n"+container("c", idle)))
-	r.event(supervisor.PodDeadlineExceeded)
-	r.event(supervisor.PodFailed)
+	r.event(event.PodDeadlineExceeded)
+	r.event(event.PodFailed)
 	if status := r.status(); status != 1 {
 		t.Errorf("exit status %d", status)
 	}

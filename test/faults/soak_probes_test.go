@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // flaky answers probes: of every five answers to a path two are failures. It counts them.
@@ -120,7 +120,7 @@ func checkToldOnce(t *testing.T, r *run, answers *flaky) {
 			t.Fatalf("event %d, %s, comes after event %d", i.Seq, i.Kind, seq)
 		}
 		seq = i.Seq
-		if i.Kind != supervisor.ProbeFailed {
+		if i.Kind != event.ProbeFailed {
 			continue
 		}
 		failures[i.Container]++

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -27,10 +27,10 @@ func TestShimKilled(t *testing.T) {
 	if got := r.lines("prepare"); !slices.Equal(got, []string{"prepared", "prepared"}) {
 		t.Errorf("the init container wrote %q, want it to have run twice", got)
 	}
-	if lost := r.event(supervisor.ContainerFailed); lost.Container != "work" || lost.Fields["code"] != "137" {
+	if lost := r.event(event.ContainerFailed); lost.Container != "work" || lost.Fields["code"] != "137" {
 		t.Errorf("the lost container: %+v", lost)
 	}
-	r.event(supervisor.SandboxChanged)
+	r.event(event.SandboxChanged)
 	r.interrupt()
 	if status := r.status(); status != 0 {
 		t.Errorf("exit status %d", status)
@@ -48,7 +48,7 @@ func TestContainerIgnoresStop(t *testing.T) {
 	if status := r.status(); status != 1 {
 		t.Errorf("exit status %d, want 1: it was killed", status)
 	}
-	asked, killed, dead := r.event(supervisor.PodStopping), r.event(supervisor.ContainerKilled), r.event(supervisor.ContainerFailed)
+	asked, killed, dead := r.event(event.PodStopping), r.event(event.ContainerKilled), r.event(event.ContainerFailed)
 	if grace := killed.Time.Sub(asked.Time); grace < 1900*time.Millisecond {
 		t.Errorf("killed after %v, the grace period is 2 s", grace)
 	}

@@ -89,10 +89,10 @@ func TestHostPortConflict(t *testing.T) {
 	f.Check(err)
 	t.Cleanup(func() { _ = l.Close() })
 	for _, test := range []struct{ name, ports, want string }{
-		{"tcp", `{ containerPort = 80, hostPort = 18080 }`, `host port 18080/TCP: pod "web" has it`},
-		{"udp", `{ containerPort = 80, hostPort = 18080, protocol = "UDP" }`, `host port 18080/UDP: pod "web" has it`},
-		{"address", `{ containerPort = 80, hostPort = 18080, hostIP = "127.0.0.1" }`, `pod "web" has it`},
-		{"one-of-all", `{ containerPort = 80, hostPort = 18081 }`, `pod "web" has it`},
+		{"tcp", `{ containerPort = 80, hostPort = 18080 }`, `host port 18080/TCP is in use by pod "web"`},
+		{"udp", `{ containerPort = 80, hostPort = 18080, protocol = "UDP" }`, `host port 18080/UDP is in use by pod "web"`},
+		{"address", `{ containerPort = 80, hostPort = 18080, hostIP = "127.0.0.1" }`, `in use by pod "web"`},
+		{"one-of-all", `{ containerPort = 80, hostPort = 18081 }`, `in use by pod "web"`},
 		{"process", `{ containerPort = 80, hostPort = 18090 }`, fmt.Sprintf("(process %d) listens there", os.Getpid())},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -107,7 +107,7 @@ func TestHostPortConflict(t *testing.T) {
 				t.Errorf("there are the pods %q", pods)
 			}
 			begun := regexp.MustCompile(`(?m)^.*second.*$`).FindAllString(f.MustRun("events"), -1)
-			begun = slices.DeleteFunc(begun, func(line string) bool { return strings.Contains(line, "Pod is refused: NodePorts: ") })
+			begun = slices.DeleteFunc(begun, func(line string) bool { return strings.Contains(line, "Pod rejected: NodePorts: ") })
 			if len(begun) > 0 {
 				t.Errorf("something was begun: %q", begun)
 			}
@@ -161,7 +161,7 @@ func TestConnectionsOutliveTheDaemon(t *testing.T) {
 	if fmt.Sprint(was.Status.PodIPs) != fmt.Sprint(is.Status.PodIPs) || was.Metadata.UID != is.Metadata.UID {
 		t.Errorf("the pod had %v, and has %v", was.Status.PodIPs, is.Status.PodIPs)
 	}
-	if _, err := f.Podstead(f.Ctx(), "run", f.PodFile("second", web())); err == nil || !strings.Contains(err.Error(), `pod "web" has it`) {
+	if _, err := f.Podstead(f.Ctx(), "run", f.PodFile("second", web())); err == nil || !strings.Contains(err.Error(), `in use by pod "web"`) {
 		t.Errorf("the next daemon does not know who has the port: %v", err)
 	}
 }

@@ -73,7 +73,7 @@ func TestHostNetwork(t *testing.T) {
 
 	// Its port is the machine's, so another pod cannot have it.
 	out, err := f.Podstead(f.Ctx(), "run", f.PodFile("second", server("c")+"ports = [{ containerPort = 8080, hostPort = 8080 }]\n"))
-	if err == nil || !strings.Contains(err.Error(), "pod \"machine\" has it") {
+	if err == nil || !strings.Contains(err.Error(), "in use by pod \"machine\"") {
 		t.Errorf("its port was not refused to another: %v\n%s", err, out)
 	}
 	other := f.start("other", server("c"))

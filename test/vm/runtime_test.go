@@ -17,18 +17,18 @@ import (
 const (
 	// resourceTests depend on the kernel's and the init's way with cgroups.
 	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit " +
-		"TestOOM TestOOMOfThePod TestOOMOfAChild TestOOMWhileAway TestProcessInside TestShimKilled"
+		"TestOOM TestOOMPodLimit TestOOMChild TestOOMWithoutDaemon TestProcessInside TestShimKilled"
 	// securityTests depend on what the kernel, and who runs the tests, can do: AppArmor, all capabilities.
 	securityTests = "TestFieldsUsers TestFieldsGroup TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsCapabilities TestFieldsPrivileges TestFieldsPrivileged " +
-		"TestFieldsProcMount TestFieldsSeccomp TestFieldsAppArmor TestFieldsSysctls TestSecurityOfExec " +
-		"TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace TestUsersKept TestUsersRefused"
+		"TestFieldsProcMount TestFieldsSeccomp TestFieldsAppArmor TestFieldsSysctls TestExecPrivileges " +
+		"TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace TestIDRangeOfPod TestUserNamespaceRefused"
 )
 
 // suites are those of the runtime's tests that are run in the machine, by the driver that makes cgroups. Each name stands for at least
 // one test, and may be an expression.
 var suites = []struct{ driver, tests string }{
 	{"cgroupfs", resourceTests + " " + securityTests},
-	{"systemd", resourceTests + " TestExecLeavesNothing TestDaemonKilled"},
+	{"systemd", resourceTests + " TestExecKillsProcesses TestDaemonKilled"},
 }
 
 // TestRuntime runs tests of the runtime in the machine. They are the ones that run on other machines too.
