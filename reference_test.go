@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 func eventsPage() string {
@@ -18,7 +18,7 @@ func eventsPage() string {
 		"generated from the table in `supervisor/event.go`. Reasons are those of the kubelet if it has one; `{field}` is a field of the event.\n" +
 		"Every event names its pod and the event that caused it.\n\n" +
 		"| Kind | Type | Reason | Message |\n| --- | --- | --- | --- |\n")
-	for _, e := range supervisor.Entries() {
+	for _, e := range event.Entries() {
 		b.WriteString("| `" + string(e.Kind) + "` | " + string(e.Level) + " | `" + e.Reason + "` | " + e.Sentence + " |\n")
 	}
 	return b.String()

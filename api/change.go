@@ -13,22 +13,22 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// maxConditionMessage bounds the reason and the message of a condition, in bytes: both are kept with the pod's state.
+// maxConditionMessage is the maximum size of the reason and the message of a condition, in bytes. Both are part of the pod's state.
 const maxConditionMessage = 4 << 10
 
-// EphemeralRequest asks for an ephemeral container in a running pod.
+// EphemeralRequest requests an ephemeral container in a running pod.
 type EphemeralRequest struct {
-	// File names the text in what is told of it. Text is TOML, with the keys of a container's table at the top level.
+	// File is the name of the file in problems. Text is TOML, with the keys of a container at the top level.
 	File string `json:"file"`
 	Text string `json:"text"`
-	// UID, if set, says which pod of the name.
+	// UID, if set, restricts the request to the pod with this UID.
 	UID string `json:"-"`
 }
 
-// AddEphemeral adds an ephemeral container to a running pod, and returns the pod that has it. It is never restarted, and stays
-// until the pod is deleted. A name that is taken, or a pod that has ended, is an [*Error] of status 409.
-func (c *Client) AddEphemeral(ctx context.Context, pod string, q EphemeralRequest) (made Created, err error) {
-	return made, c.call(ctx, http.MethodPost, podPath(pod)+"/ephemeral", ofUID(q.UID), q, &made)
+// AddEphemeral adds an ephemeral container to a running pod, and returns the pod. The container is never restarted, and remains until the
+// pod is deleted. If the name is taken or the pod has terminated, it returns an [*Error] with status 409.
+func (c *Client) AddEphemeral(ctx context.Context, pod string, q EphemeralRequest) (created Created, err error) {
+	return created, c.call(ctx, http.MethodPost, podPath(pod)+"/ephemeral", uidQuery(q.UID), q, &created)
 }
 
 // ConditionRequest sets a condition of a pod.
@@ -36,17 +36,17 @@ type ConditionRequest struct {
 	Status  string           `json:"status"` // "True", "False" or "Unknown"
 	Reason  lifecycle.Reason `json:"reason,omitempty"`
 	Message string           `json:"message,omitempty"`
-	// UID, if set, says which pod of the name.
+	// UID, if set, restricts the request to the pod with this UID.
 	UID string `json:"-"`
 }
 
-// SetCondition sets a condition that one of the pod's readiness gates waits for. The pod is ready when all of them are True and
-// its containers are ready. A condition that no gate waits for is an [*Error] of status 404.
+// SetCondition sets the condition of a readiness gate of the pod, and returns the pod. If the pod has no readiness gate with the
+// condition type, it returns an [*Error] with status 404.
 func (c *Client) SetCondition(ctx context.Context, pod, conditionType string, q ConditionRequest) (p Pod, err error) {
-	return p, c.call(ctx, http.MethodPut, podPath(pod)+"/conditions/"+conditionType, ofUID(q.UID), q, &p)
+	return p, c.call(ctx, http.MethodPut, podPath(pod)+"/conditions/"+conditionType, uidQuery(q.UID), q, &p)
 }
 
-func ofUID(uid string) url.Values {
+func uidQuery(uid string) url.Values {
 	if uid == "" {
 		return nil
 	}
@@ -64,9 +64,9 @@ func (s *Server) addEphemeral(r *http.Request) (any, error) {
 	}
 	c, found := spec.ParseEphemeral(filepath.Base(q.File), []byte(q.Text), snapshot.Pod)
 	if c == nil {
-		return nil, &Error{Status: http.StatusBadRequest, Message: "the container is wrong", Problems: problems(found)}
+		return nil, &Error{Status: http.StatusBadRequest, Message: "the ephemeral container is invalid", Problems: problems(found)}
 	}
-	if err := s.o.Supervisor.AddEphemeral(r.Context(), snapshot.Pod.Name, snapshot.Facts.UID, c, by(r.Context(), r.UserAgent())); err != nil {
+	if err := s.o.Supervisor.AddEphemeral(r.Context(), snapshot.Pod.Name, snapshot.Facts.UID, c, requester(r)); err != nil {
 		return nil, err
 	}
 	if snapshot, err = s.lookUp(r); err != nil {
@@ -82,17 +82,17 @@ func (s *Server) setCondition(r *http.Request) (any, error) {
 	}
 	switch {
 	case !slices.Contains([]string{"True", "False", "Unknown"}, q.Status):
-		return nil, failure(http.StatusBadRequest, "status %q: want True, False or Unknown", q.Status)
+		return nil, failure(http.StatusBadRequest, "status %q: must be one of True, False, Unknown", q.Status)
 	case len(q.Message)+len(q.Reason) > maxConditionMessage, !utf8.ValidString(q.Message), !utf8.ValidString(string(q.Reason)):
-		return nil, failure(http.StatusBadRequest, "reason and message: want up to %d bytes of UTF-8", maxConditionMessage)
+		return nil, failure(http.StatusBadRequest, "reason and message: must be at most %d bytes of UTF-8", maxConditionMessage)
 	}
 	snapshot, err := s.lookUp(r)
 	if err != nil {
 		return nil, err
 	}
 	c := lifecycle.SetCondition{Status: q.Status, Reason: q.Reason, Message: q.Message}
-	kind := lifecycle.ConditionType(r.PathValue("type"))
-	if err := s.o.Supervisor.SetCondition(r.Context(), snapshot.Pod.Name, snapshot.Facts.UID, kind, c, by(r.Context(), r.UserAgent())); err != nil {
+	conditionType := lifecycle.ConditionType(r.PathValue("type"))
+	if err := s.o.Supervisor.SetCondition(r.Context(), snapshot.Pod.Name, snapshot.Facts.UID, conditionType, c, requester(r)); err != nil {
 		return nil, err
 	}
 	if snapshot, err = s.lookUp(r); err != nil {

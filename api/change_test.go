@@ -14,58 +14,58 @@ import (
 )
 
 func TestEphemeralContainer(t *testing.T) {
-	w := newWorld(t, fakeruntime.Options{})
-	uid := w.create(t, file("web", app("main", "trap 'exit 0' TERM; sleep 1000"))).Metadata.UID
-	w.await(t, uid, "the container ready", ready)
+	d := newTestDaemon(t, fakeruntime.Options{})
+	uid := d.create(t, file("web", app("main", "trap 'exit 0' TERM; sleep 1000"))).Metadata.UID
+	d.await(t, uid, "container ready", ready)
 	q := api.EphemeralRequest{File: "debug.toml", UID: uid, Text: "name = \"debug\"\nimage = \"i\"\ncommand = [\"sh\", \"-c\", \"echo seen; sleep 0.1; exit 7\"]\n"}
-	made, err := w.client.AddEphemeral(t.Context(), "web", q)
-	if err != nil || len(made.Pod.Spec.EphemeralContainers) != 1 || len(made.Pod.Status.EphemeralContainerStatuses) != 1 {
-		t.Fatalf("%+v, %v", made, err)
+	created, err := d.client.AddEphemeral(t.Context(), "web", q)
+	if err != nil || len(created.Pod.Spec.EphemeralContainers) != 1 || len(created.Pod.Status.EphemeralContainerStatuses) != 1 {
+		t.Fatalf("%+v, %v", created, err)
 	}
-	pod := w.await(t, uid, "its end", func(c api.PodChange) bool {
+	pod := d.await(t, uid, "termination of the container", func(c api.PodChange) bool {
 		s := c.Object.Status.EphemeralContainerStatuses
 		return len(s) == 1 && s[0].State.Terminated != nil
 	})
 	if end := pod.Status.EphemeralContainerStatuses[0]; end.State.Terminated.ExitCode != 7 || end.RestartCount != 0 || end.Ready {
-		t.Errorf("it ended as %+v", end)
+		t.Errorf("status of the ephemeral container: %+v", end)
 	}
 	for _, query := range []api.OutputQuery{{}, {Runs: api.NewestRun, Containers: []string{"debug"}}} {
-		if got, _ := w.read(t, "web", query, -1); !slices.Equal(got, []string{"debug/0 stdout: seen"}) {
-			t.Errorf("the output of %v: %q", query.Containers, got)
+		if got, _ := d.read(t, "web", query, -1); !slices.Equal(got, []string{"debug/0 stdout: seen"}) {
+			t.Errorf("output of %v: %q", query.Containers, got)
 		}
 	}
 	if main := pod.Status.ContainerStatuses[0]; !main.Ready || main.RestartCount != 0 {
-		t.Errorf("the pod's own container: %+v", main)
+		t.Errorf("status of the app container: %+v", main)
 	}
 	for text, want := range map[string]int{
 		q.Text: http.StatusConflict, "name = \"main\"\nimage = \"i\"\n": http.StatusConflict, "name = \"x\"\n": http.StatusBadRequest,
 	} {
-		_, err := w.client.AddEphemeral(t.Context(), "web", api.EphemeralRequest{File: "debug.toml", Text: text})
+		_, err := d.client.AddEphemeral(t.Context(), "web", api.EphemeralRequest{File: "debug.toml", Text: text})
 		if !isStatus(err, want) {
 			t.Errorf("%q: %v, want %d", text, err, want)
 		}
 		if e, _ := errors.AsType[*api.Error](err); want == http.StatusBadRequest && (len(e.Problems) != 1 || e.Problems[0].Path != "image") {
-			t.Errorf("%q: the problems are %+v", text, e.Problems)
+			t.Errorf("%q: problems %+v", text, e.Problems)
 		}
 	}
 	q.UID = "another"
-	if _, err := w.client.AddEphemeral(t.Context(), "web", q); !isStatus(err, http.StatusNotFound) {
-		t.Errorf("of another UID: %v", err)
+	if _, err := d.client.AddEphemeral(t.Context(), "web", q); !isStatus(err, http.StatusNotFound) {
+		t.Errorf("other UID: %v, want 404", err)
 	}
-	if err := w.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
+	if err := d.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.client.AddEphemeral(t.Context(), "web", api.EphemeralRequest{File: "d", Text: "name = \"late\"\nimage = \"i\"\n"}); !isStatus(err, http.StatusConflict) {
-		t.Errorf("to a pod that ends: %v", err)
+	if _, err := d.client.AddEphemeral(t.Context(), "web", api.EphemeralRequest{File: "d", Text: "name = \"late\"\nimage = \"i\"\n"}); !isStatus(err, http.StatusConflict) {
+		t.Errorf("terminating pod: %v, want 409", err)
 	}
-	w.await(t, uid, "the pod at rest", atRest)
+	d.await(t, uid, "pod at rest", atRest)
 }
 
-func TestConditionOfAReadinessGate(t *testing.T) {
-	w := newWorld(t, fakeruntime.Options{})
+func TestConditionOfReadinessGate(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
 	q := file("web", "readinessGates = [{ conditionType = \"example.org/door\" }]\n"+app("main", "trap 'exit 0' TERM; sleep 1000"))
-	uid := w.create(t, q).Metadata.UID
-	is := func(status string, reason lifecycle.Reason) func(api.PodChange) bool {
+	uid := d.create(t, q).Metadata.UID
+	readyIs := func(status string, reason lifecycle.Reason) func(api.PodChange) bool {
 		return func(c api.PodChange) bool {
 			for _, k := range c.Object.Status.Conditions {
 				if k.Type == lifecycle.PodReady {
@@ -75,60 +75,60 @@ func TestConditionOfAReadinessGate(t *testing.T) {
 			return false
 		}
 	}
-	w.await(t, uid, "a pod that waits for its gate", is("False", lifecycle.ReasonReadinessGatesNotReady))
+	d.await(t, uid, "pod that waits for its readiness gate", readyIs("False", lifecycle.ReasonReadinessGatesNotReady))
 	for _, status := range []string{"True", "False", "Unknown", "True"} {
-		pod, err := w.client.SetCondition(t.Context(), "web", "example.org/door", api.ConditionRequest{Status: status, Reason: "Why", Message: "because", UID: uid})
+		pod, err := d.client.SetCondition(t.Context(), "web", "example.org/door", api.ConditionRequest{Status: status, Reason: "Why", Message: "because", UID: uid})
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := is("False", lifecycle.ReasonReadinessGatesNotReady)
+		want := readyIs("False", lifecycle.ReasonReadinessGatesNotReady)
 		if status == "True" {
-			want = is("True", "")
+			want = readyIs("True", "")
 		}
 		if !want(api.PodChange{Object: pod}) {
-			t.Errorf("with the condition %s: %+v", status, pod.Status.Conditions)
+			t.Errorf("condition %s: %+v", status, pod.Status.Conditions)
 		}
 		last := pod.Status.Conditions[len(pod.Status.Conditions)-1]
 		if last.Type != "example.org/door" || last.Status != status || last.Reason != "Why" || last.Message != "because" {
-			t.Errorf("the condition is %+v", last)
+			t.Errorf("condition %+v", last)
 		}
 	}
-	if _, err := w.client.SetCondition(t.Context(), "web", "Ready", api.ConditionRequest{Status: "True"}); !isStatus(err, http.StatusNotFound) {
-		t.Errorf("a condition that no gate waits for: %v", err)
+	if _, err := d.client.SetCondition(t.Context(), "web", "Ready", api.ConditionRequest{Status: "True"}); !isStatus(err, http.StatusNotFound) {
+		t.Errorf("condition without a readiness gate: %v, want 404", err)
 	}
-	told := 0
-	for e, err := range w.client.Events(t.Context(), &api.EventQuery{UID: uid}) {
+	changes := 0
+	for e, err := range d.client.Events(t.Context(), &api.EventQuery{UID: uid}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if e.Kind == "ConditionChanged" {
-			told++
+			changes++
 			if !strings.HasPrefix(e.Fields["by"], "podstead run, pid ") {
-				t.Errorf("%+v does not say who asked", e)
+				t.Errorf("%+v: no requester", e)
 			}
 		}
 	}
-	if told != 4 {
-		t.Errorf("%d changes are told, want 4", told)
+	if changes != 4 {
+		t.Errorf("%d events ConditionChanged, want 4", changes)
 	}
 }
 
 func TestWhy(t *testing.T) {
-	w := newWorld(t, fakeruntime.Options{})
-	uid := w.create(t, file("bad", "restartPolicy = \"Never\"\n"+app("main", "exit 3"))).Metadata.UID
-	w.await(t, uid, "the pod at rest", atRest)
-	good := w.create(t, file("good", app("main", "trap 'exit 0' TERM; sleep 1000"))).Metadata.UID
-	w.await(t, good, "the container ready", ready)
-	list, err := w.client.WhyAll(t.Context())
+	d := newTestDaemon(t, fakeruntime.Options{})
+	uid := d.create(t, file("bad", "restartPolicy = \"Never\"\n"+app("main", "exit 3"))).Metadata.UID
+	d.await(t, uid, "pod at rest", atRest)
+	good := d.create(t, file("good", app("main", "trap 'exit 0' TERM; sleep 1000"))).Metadata.UID
+	d.await(t, good, "container ready", ready)
+	list, err := d.client.WhyAll(t.Context())
 	if err != nil || len(list.Items) != 2 || list.Items[0].Well || !list.Items[1].Well {
 		t.Errorf("%+v, %v", list, err)
 	}
-	if err := w.client.Stop(t.Context(), "bad", api.StopOptions{Delete: true}); err != nil {
+	if err := d.client.Stop(t.Context(), "bad", api.StopOptions{Delete: true}); err != nil {
 		t.Fatal(err)
 	}
-	for limit := time.After(patience); ; {
-		changed := w.supervisor.Changed()
-		if _, known := w.supervisor.Pod("bad"); !known {
+	for limit := time.After(testTimeout); ; {
+		changed := d.supervisor.Changed()
+		if _, known := d.supervisor.Pod("bad"); !known {
 			break
 		}
 		select {
@@ -137,7 +137,7 @@ func TestWhy(t *testing.T) {
 			t.Fatal("the pod is still there")
 		}
 	}
-	story, err := w.client.Why(t.Context(), "bad")
+	story, err := d.client.Why(t.Context(), "bad")
 	if err != nil || story.UID != uid || story.Summary != "is gone" || len(story.Containers) != 1 || len(story.Containers[0].Told) != 1 {
 		t.Errorf("of a pod that is gone: %+v, %v", story, err)
 	}

@@ -14,36 +14,36 @@ import (
 )
 
 const (
-	// dialLimit is what the kernel has to connect two processes of one machine.
-	dialLimit = 5 * time.Second
-	// answerLimit is what the daemon has for a call; above [callLimit], so that it is the daemon who says what took long.
-	answerLimit = callLimit + 10*time.Second
+	// dialTimeout bounds the connection to the socket.
+	dialTimeout = 5 * time.Second
+	// clientTimeout bounds a call. It is longer than [callTimeout], so that the daemon reports which operation timed out.
+	clientTimeout = callTimeout + 10*time.Second
 )
 
-// Client calls a daemon over its socket. Its errors are an [*Error], or wrap [ErrUnavailable] or the context's. It is safe for
-// concurrent use.
+// Client sends requests to the daemon over its socket. Its errors are an [*Error], or wrap [ErrUnavailable] or the error of the context.
+// It is safe for concurrent use.
 type Client struct {
 	socket string
 	agent  string
 	http   *http.Client
 }
 
-// NewClient returns a client of the daemon at the socket. The agent is the command that calls, such as "podstead run"; the
-// daemon names it where it says who asked for something.
+// NewClient returns a client for the daemon at the socket. The agent is the calling command, such as "podstead run". The daemon reports it
+// as the requester in events.
 func NewClient(socket, agent string) *Client {
 	dial := func(ctx context.Context, _, _ string) (net.Conn, error) {
-		return (&net.Dialer{Timeout: dialLimit}).DialContext(ctx, "unix", socket)
+		return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, "unix", socket)
 	}
 	return &Client{socket: socket, agent: agent, http: &http.Client{Transport: &http.Transport{DialContext: dial}}}
 }
 
-// Socket is the path of the daemon's socket.
+// Socket returns the path of the daemon's socket.
 func (c *Client) Socket() string { return c.socket }
 
-// Close ends the connections that no call uses.
+// Close closes idle connections. Calls in progress are not affected.
 func (c *Client) Close() { c.http.CloseIdleConnections() }
 
-// Version asks who is there.
+// Version returns the version of the daemon.
 func (c *Client) Version(ctx context.Context) (v Version, err error) {
 	return v, c.call(ctx, http.MethodGet, "/v1/version", nil, nil, &v)
 }
@@ -58,19 +58,20 @@ func (c *Client) Pod(ctx context.Context, name string) (p Pod, err error) {
 	return p, c.call(ctx, http.MethodGet, podPath(name), nil, nil, &p)
 }
 
-// Create adds a pod. A call whose answer was lost may be repeated if it is of a session.
-func (c *Client) Create(ctx context.Context, q CreateRequest) (made Created, err error) {
-	return made, c.call(ctx, http.MethodPost, "/v1/pods", nil, q, &made)
+// Create creates a pod. With a session it is idempotent: a call whose response was lost can be repeated.
+func (c *Client) Create(ctx context.Context, q CreateRequest) (created Created, err error) {
+	return created, c.call(ctx, http.MethodPost, "/v1/pods", nil, q, &created)
 }
 
-// StopOptions say how a pod is to end.
+// StopOptions are the options of [Client.Stop].
 type StopOptions struct {
-	UID    string         // if set, only this pod, not another of the same name
-	Grace  *time.Duration // nil: the pod's own; 0: by force
-	Delete bool           // take everything of it away afterwards
+	UID    string         // if set, only the pod with this UID is stopped
+	Grace  *time.Duration // nil: the grace period of the pod; 0: kill immediately
+	Delete bool           // delete the pod after it has terminated
 }
 
-// Stop asks a pod to end, and returns when a daemon after this one will know. It does not wait for the end. Asked again it can shorten the grace period, and add the deletion.
+// Stop requests the stop of a pod. It returns when the request is saved, and does not wait until the pod has terminated. A second call
+// can shorten the grace period and add the deletion.
 func (c *Client) Stop(ctx context.Context, name string, o StopOptions) error {
 	q := url.Values{}
 	if o.UID != "" {
@@ -85,25 +86,25 @@ func (c *Client) Stop(ctx context.Context, name string, o StopOptions) error {
 	return c.call(ctx, http.MethodDelete, podPath(name), q, nil, nil)
 }
 
-// Touch is a session's sign of life. It reports whether the session has any pods.
+// Touch sends a heartbeat of a session. It reports whether the session has any pods.
 func (c *Client) Touch(ctx context.Context, session string) (bool, error) {
 	err := c.call(ctx, http.MethodPut, "/v1/sessions/"+url.PathEscape(session), nil, nil, nil)
-	if e, answered := errors.AsType[*Error](err); answered && e.Status == http.StatusNotFound {
+	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusNotFound {
 		return false, nil
 	}
 	return err == nil, err
 }
 
-// Leave asks the daemon to end and leave pods as they are. It returns when the daemon has heard it.
-func (c *Client) Leave(ctx context.Context) error {
+// StopDaemon requests the stop of the daemon; containers keep running. It does not wait until the daemon has exited.
+func (c *Client) StopDaemon(ctx context.Context) error {
 	return c.call(ctx, http.MethodPost, "/v1/daemon/leave", nil, nil, nil)
 }
 
 func podPath(name string) string { return "/v1/pods/" + url.PathEscape(name) }
 
-// call sends a request with in as its body, if that is not nil, and decodes the answer to out, if that is not nil.
+// call sends a request with the body in and decodes the response into out. Both may be nil.
 func (c *Client) call(ctx context.Context, method, path string, q url.Values, in, out any) error {
-	limited, cancel := context.WithTimeout(ctx, answerLimit)
+	limited, cancel := context.WithTimeout(ctx, clientTimeout)
 	defer cancel()
 	r, err := c.do(limited, method, path, q, in)
 	if err != nil {
@@ -142,7 +143,7 @@ func (c *Client) do(ctx context.Context, method, path string, q url.Values, in a
 	return c.http.Do(r)
 }
 
-// unavailable classifies an error of the connection.
+// unavailable wraps an error of the connection in [ErrUnavailable], unless the context has ended.
 func (c *Client) unavailable(ctx context.Context, err error) error {
 	if err == nil {
 		return nil
@@ -151,7 +152,7 @@ func (c *Client) unavailable(ctx context.Context, err error) error {
 		return ctx.Err()
 	}
 	if u, wrapped := errors.AsType[*url.Error](err); wrapped {
-		err = u.Err // without the URL, which says nothing to a person
+		err = u.Err // the URL is not that of a server, but of a socket
 	}
 	return fmt.Errorf("%w: %w", ErrUnavailable, err)
 }

@@ -12,31 +12,30 @@ import (
 	"time"
 )
 
-// Watch yields every pod as [Added], a change that says [Listed], and then each change, until the context ends or the daemon
-// is gone.
+// Watch yields every pod as [Added], one change of type [Listed], and then every change, until the context ends or the connection is lost.
 func (c *Client) Watch(ctx context.Context) iter.Seq2[PodChange, error] {
 	return streamOf[PodChange](ctx, c, "/v1/pods", url.Values{"watch": {"true"}}, nil)
 }
 
-// EventQuery says which events are wanted. The zero value is all that are kept.
+// EventQuery selects events. The zero value selects all events that are kept.
 type EventQuery struct {
 	Follow   bool
 	Pod, UID string
 	Since    time.Time
-	// Instance and After are the place after which to go on, as [EventQuery.Advance] keeps it.
+	// Instance and After are the position of the last event that was read. [EventQuery.Advance] updates them.
 	Instance string
 	After    uint64
 }
 
-// Advance counts an event as read, so that the next call with the query goes on behind it.
+// Advance marks an event as read. The next call with the query continues after it.
 func (q *EventQuery) Advance(e Event) {
 	if e.Seq > 0 {
 		q.After = e.Seq
 	}
 }
 
-// Events yields events, oldest first. What the daemon no longer keeps is told by one of the kind [EventsMissed]. The query's
-// Instance is set to the daemon's.
+// Events yields events, oldest first. An event of kind [EventsMissed] stands for events that the daemon no longer keeps. Events sets the
+// Instance of the query.
 func (c *Client) Events(ctx context.Context, q *EventQuery) iter.Seq2[Event, error] {
 	v := url.Values{}
 	if q.Follow {
@@ -58,18 +57,18 @@ func (c *Client) Events(ctx context.Context, q *EventQuery) iter.Seq2[Event, err
 	return streamOf[Event](ctx, c, "/v1/events", v, func(h http.Header) { q.Instance = h.Get(instanceHeader) })
 }
 
-// OutputQuery says which output of a pod is wanted. The zero value is all that is kept of every container.
+// OutputQuery selects output of a pod. The zero value selects all output that is kept, of all containers.
 type OutputQuery struct {
 	UID        string
 	Containers []string // none: all
 	Runs       OutputRuns
 	Follow     bool
-	Tail       *int // the number of lines at the end of each run's; nil: all
+	Tail       *int // number of lines from the end of each run; nil: all
 	From       Positions
 }
 
-// Output yields lines of containers. If it follows, it ends when the pod is at rest or, of the newest run alone, when that is
-// over; an error that is [ErrUnavailable] says that there may be more, behind the positions of what was yielded.
+// Output yields lines of containers. With Follow it returns when the pod is at rest or, for [NewestRun], when that run has exited. After
+// an [ErrUnavailable] there may be more lines: repeat the call with the positions of the lines that were yielded.
 func (c *Client) Output(ctx context.Context, pod string, q OutputQuery) iter.Seq2[Line, error] {
 	v := url.Values{}
 	if q.UID != "" {
@@ -95,8 +94,9 @@ func (c *Client) Output(ctx context.Context, pod string, q OutputQuery) iter.Seq
 	return streamOf[Line](ctx, c, podPath(pod)+"/output", v, nil)
 }
 
-// streamOf calls and yields one value a line. The last value may be an error.
-func streamOf[T any](ctx context.Context, c *Client, path string, q url.Values, head func(http.Header)) iter.Seq2[T, error] {
+// streamOf sends a request and yields the JSON values of the response. An error is the last value. The function onHeader, if it is not nil,
+// is called with the header of the response.
+func streamOf[T any](ctx context.Context, c *Client, path string, q url.Values, onHeader func(http.Header)) iter.Seq2[T, error] {
 	return func(yield func(T, error) bool) {
 		var none T
 		ctx, cancel := context.WithCancel(ctx)
@@ -111,8 +111,8 @@ func streamOf[T any](ctx context.Context, c *Client, path string, q url.Values, 
 			yield(none, readError(r))
 			return
 		}
-		if head != nil {
-			head(r.Header)
+		if onHeader != nil {
+			onHeader(r.Header)
 		}
 		for lines := json.NewDecoder(r.Body); ; {
 			var v T

@@ -7,7 +7,7 @@ import (
 	"github.com/podstead/podstead/supervisor"
 )
 
-// podOf is a snapshot in kubectl's shape.
+// podOf converts a snapshot to the structure that kubectl prints.
 func podOf(s *supervisor.Snapshot) Pod {
 	p := Pod{
 		Kind: "Pod", APIVersion: "v1",
@@ -28,5 +28,5 @@ func podOf(s *supervisor.Snapshot) Pod {
 	return p
 }
 
-// seconds is a time as Kubernetes shows it.
+// seconds returns a time with the precision of metav1.Time.
 func seconds(t time.Time) time.Time { return t.UTC().Truncate(time.Second) }

@@ -1,9 +1,8 @@
-// Package api is how everyone outside the daemon speaks with it: HTTP and JSON over a unix socket. It owns the types on the
-// wire, which have the shape that kubectl prints, the [Server] in front of a supervisor, and the [Client], which is all that
-// the commands use.
+// Package api is the API of the daemon: HTTP and JSON over a unix socket. It has the types, with the structure that kubectl prints, the
+// [Server], which serves the API of a supervisor, and the [Client], which all commands use.
 //
-// Streams are one JSON value a line. One that ends as it should ends its response; one that is broken off, because the
-// daemon leaves, breaks its connection, so that a client can tell the two apart and come back for the rest.
+// A stream is a response with one JSON value per line. A stream that is complete ends the response. A stream that is interrupted because
+// the daemon stops closes the connection without ending the response, so that the client notices and can reconnect.
 //
-// The package decides nothing about pods and knows no container engine.
+// The package makes no decisions about pods and does not depend on a container engine.
 package api

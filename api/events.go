@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
-// events answers with the events that are kept, oldest first: ?after= a sequence number of the daemon's ?instance=, ?since= a
-// time, of ?pod= by name and ?uid=. With ?follow it goes on with those to come.
+// events sends the events that are kept, oldest first. Parameters: after (a sequence number of the instance), instance, since (a time),
+// pod (a name), uid, and follow, which continues with new events.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	follow, err := flag(q, "follow")
@@ -23,26 +23,26 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		s.reply(w, r, nil, err)
 		return
 	}
-	since, err := moment(q, "since")
+	since, err := timestamp(q, "since")
 	if err != nil {
 		s.reply(w, r, nil, err)
 		return
 	}
-	if q.Get("instance") != s.o.Version.Instance && after > s.o.Supervisor.Events().Born() {
-		after = 0 // a number of a daemon that nothing is known of
+	if q.Get("instance") != s.o.Version.Instance && after > s.o.Supervisor.Events().Restored() {
+		after = 0 // a sequence number of an unknown instance
 	}
-	wanted := func(e *Event) bool {
+	selected := func(e *Event) bool {
 		return (q.Get("pod") == "" || q.Get("pod") == e.Pod) && (q.Get("uid") == "" || q.Get("uid") == e.UID) && !e.Time.Before(since)
 	}
 	w.Header().Set(instanceHeader, s.o.Version.Instance)
 	out := newStream(w)
-	out.done(s.sendEvents(r, out, follow, after, wanted))
+	out.done(s.sendEvents(r, out, follow, after, selected))
 }
 
-// instanceHeader tells which daemon the sequence numbers of events belong to.
+// instanceHeader is the header with the instance that the sequence numbers of events belong to.
 const instanceHeader = "Podstead-Instance"
 
-func (s *Server) sendEvents(r *http.Request, out *stream, follow bool, after uint64, wanted func(*Event) bool) error {
+func (s *Server) sendEvents(r *http.Request, out *stream, follow bool, after uint64, selected func(*Event) bool) error {
 	ring := s.o.Supervisor.Events()
 	events, missed := ring.Since(after)
 	for following := false; ; following = true {
@@ -53,7 +53,7 @@ func (s *Server) sendEvents(r *http.Request, out *stream, follow bool, after uin
 		}
 		for _, e := range events {
 			after = e.Seq
-			if !wanted(&e) {
+			if !selected(&e) {
 				continue
 			}
 			if err := out.send(e); err != nil {
@@ -75,7 +75,7 @@ func (s *Server) sendEvents(r *http.Request, out *stream, follow bool, after uin
 
 func missedEvents(n uint64) Event {
 	return Event{
-		Time: time.Now().UTC(), Level: supervisor.Warning, Kind: EventsMissed, Reason: string(EventsMissed),
+		Time: time.Now().UTC(), Level: event.Warning, Kind: EventsMissed, Reason: string(EventsMissed),
 		Fields: map[string]string{"missed": strconv.FormatUint(n, 10)}, Message: fmt.Sprintf("%d events are no longer kept", n),
 	}
 }

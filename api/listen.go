@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
+	"net/http"
 	"os"
 	"os/user"
 	"path/filepath"
@@ -16,26 +17,26 @@ import (
 )
 
 const (
-	// maxSocketPath is what the kernel takes (108 with the final zero), less one for the name that a socket is made under.
+	// maxSocketPath is the maximum length of a path: sun_path of unix(7) has 108 bytes, less the final zero and the suffix of the temporary
+	// name.
 	maxSocketPath = 106
-	// group is the group whose members may use the socket. They are as powerful as root on this machine.
+	// group is the group whose members have access to the socket. This makes them equivalent to root.
 	group = "podstead"
 )
 
-// CheckSocket says what is wrong with a path as that of the daemon's socket.
+// CheckSocket validates the path of the daemon's socket.
 func CheckSocket(path string) error {
 	switch {
 	case !filepath.IsAbs(path):
-		return fmt.Errorf("socket %q: not an absolute path", path)
+		return fmt.Errorf("socket %q: must be an absolute path", path)
 	case len(path) > maxSocketPath:
-		return fmt.Errorf("socket %s: path too long: it has %d bytes, a socket's path can have %d", path, len(path), maxSocketPath)
+		return fmt.Errorf("socket %s: path too long: must be at most %d bytes, has %d", path, maxSocketPath, len(path))
 	}
 	return nil
 }
 
-// Listen opens the daemon's socket, which root and the members of the group podstead may use. A socket that nobody listens
-// on any more is replaced; the caller holds the daemon's lock, so that nobody else replaces it at the same time. Closing the
-// listener removes the socket.
+// Listen listens on the daemon's socket, which is accessible to root and to members of the group podstead. It replaces a stale socket. The
+// caller must hold the daemon's lock, so that no other daemon replaces the socket concurrently. Closing the listener removes the socket.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := CheckSocket(path); err != nil {
 		return nil, err
@@ -43,27 +44,27 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	if err := stale(ctx, path); err != nil {
+	if err := checkReplaceable(ctx, path); err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	// It is made under another name, so that nobody can connect before it has its permissions.
-	made := path + "~"
-	if err := os.Remove(made); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	// The socket is created under a temporary name, so that no process can connect before the permissions are set.
+	temporary := path + "~"
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
-	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: made, Net: "unix"})
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: temporary, Net: "unix"})
 	if err != nil {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	l.SetUnlinkOnClose(false)
-	if err := errors.Join(permit(made), os.Rename(made, path)); err != nil {
+	if err := errors.Join(setPermissions(temporary), os.Rename(temporary, path)); err != nil {
 		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), l.Close())
 	}
 	return &listener{l, path}, nil
 }
 
-// stale reports, as an error, anything at the path that must not be replaced.
-func stale(ctx context.Context, path string) error {
+// checkReplaceable returns an error if the path is not a socket, or if a process listens on the socket.
+func checkReplaceable(ctx context.Context, path string) error {
 	st, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -72,7 +73,7 @@ func stale(ctx context.Context, path string) error {
 		return err
 	}
 	if st.Mode().Type() != fs.ModeSocket {
-		return errors.New("there is something that is no socket")
+		return errors.New("file exists and is not a socket")
 	}
 	ctx, cancel := context.WithTimeout(ctx, time.Second)
 	defer cancel()
@@ -83,10 +84,11 @@ func stale(ctx context.Context, path string) error {
 	case err == nil:
 		_ = c.Close()
 	}
-	return errors.New("another process listens there")
+	return errors.New("another process is listening on the socket")
 }
 
-func permit(path string) error {
+// setPermissions gives the group access to the socket, if the group exists.
+func setPermissions(path string) error {
 	if g, err := user.LookupGroup(group); err == nil {
 		gid, err := strconv.Atoi(g.Gid)
 		if err != nil {
@@ -99,7 +101,7 @@ func permit(path string) error {
 	return os.Chmod(path, 0o660)
 }
 
-// listener removes the socket's path when it is closed.
+// listener removes the socket when it is closed.
 type listener struct {
 	net.Listener
 	path string
@@ -113,7 +115,7 @@ func (l *listener) Close() error {
 	return errors.Join(err, l.Listener.Close())
 }
 
-// peer is the process at the other end of a connection.
+// peer is the process that connected to the socket.
 type peer struct {
 	pid int32
 	uid uint32
@@ -121,7 +123,7 @@ type peer struct {
 
 type peerKey struct{}
 
-// withPeer puts the peer of a connection into the context of its requests.
+// withPeer adds the peer of a connection to the context of its requests.
 func withPeer(ctx context.Context, c net.Conn) context.Context {
 	conn, ok := c.(*net.UnixConn)
 	if !ok {
@@ -132,23 +134,24 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 		return ctx
 	}
 	var cred *unix.Ucred
-	var known error
+	var credErr error
 	if err := raw.Control(func(fd uintptr) {
-		cred, known = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil || known != nil {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil || credErr != nil {
 		return ctx
 	}
 	return context.WithValue(ctx, peerKey{}, peer{cred.Pid, cred.Uid})
 }
 
-// by says who asks, in the words of the event: the kernel knows the process, and the process says which command it is.
-func by(ctx context.Context, agent string) string {
-	who := "a client"
-	if agentPattern.MatchString(agent) {
-		who = agent
+// requester returns who sent a request, as events show it: the command that the client claims to be, and the process ID and the user ID
+// from the kernel.
+func requester(r *http.Request) string {
+	name := "a client"
+	if agent := r.UserAgent(); agentPattern.MatchString(agent) {
+		name = agent
 	}
-	if p, known := ctx.Value(peerKey{}).(peer); known {
-		who += fmt.Sprintf(", pid %d, uid %d", p.pid, p.uid)
+	if p, ok := r.Context().Value(peerKey{}).(peer); ok {
+		name += fmt.Sprintf(", pid %d, uid %d", p.pid, p.uid)
 	}
-	return who
+	return name
 }

@@ -17,22 +17,22 @@ func TestListen(t *testing.T) {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 
-	t.Run("whose path is too long", func(t *testing.T) {
+	t.Run("path too long", func(t *testing.T) {
 		_, err := api.Listen(t.Context(), filepath.Join(dir, strings.Repeat("x", 120)))
-		if err == nil || !strings.Contains(err.Error(), "path too long: it has ") {
+		if err == nil || !strings.Contains(err.Error(), "path too long: must be at most ") {
 			t.Errorf("error %v", err)
 		}
 	})
-	t.Run("where a file is", func(t *testing.T) {
+	t.Run("path of a regular file", func(t *testing.T) {
 		path := filepath.Join(dir, "file")
 		if err := os.WriteFile(path, nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := api.Listen(t.Context(), path); err == nil || !strings.Contains(err.Error(), "no socket") {
+		if _, err := api.Listen(t.Context(), path); err == nil || !strings.Contains(err.Error(), "not a socket") {
 			t.Errorf("error %v", err)
 		}
 	})
-	t.Run("where somebody listens", func(t *testing.T) {
+	t.Run("socket in use", func(t *testing.T) {
 		path := filepath.Join(dir, "live")
 		l, err := api.Listen(t.Context(), path)
 		if err != nil {
@@ -43,11 +43,11 @@ func TestListen(t *testing.T) {
 		if err != nil || st.Mode().Perm() != 0o660 {
 			t.Errorf("mode %v, %v, want 0660", st.Mode(), err)
 		}
-		if _, err := api.Listen(t.Context(), path); err == nil || !strings.Contains(err.Error(), "another process listens") {
+		if _, err := api.Listen(t.Context(), path); err == nil || !strings.Contains(err.Error(), "another process is listening") {
 			t.Errorf("error %v", err)
 		}
 	})
-	t.Run("where nobody listens any more", func(t *testing.T) {
+	t.Run("stale socket", func(t *testing.T) {
 		path := filepath.Join(dir, "stale")
 		old, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 		if err != nil {
@@ -65,7 +65,7 @@ func TestListen(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := os.Lstat(path); !os.IsNotExist(err) {
-			t.Errorf("the closed socket is still there: %v", err)
+			t.Errorf("the socket still exists after Close: %v", err)
 		}
 	})
 }

@@ -15,23 +15,23 @@ import (
 	"github.com/podstead/podstead/supervisor"
 )
 
-// OutputRuns says which runs of a container the output is wanted of. The previous one is, as for kubectl, the one that the status shows
-// as lastState: of a container that waits for its next start, its newest.
+// OutputRuns selects runs of a container. As in kubectl, the previous run is the one in lastState. For a container in back-off that is the
+// newest run.
 type OutputRuns string
 
-// The choices of runs.
+// The selections of runs.
 const (
 	AllRuns     OutputRuns = ""
 	NewestRun   OutputRuns = "newest"
 	PreviousRun OutputRuns = "previous"
 )
 
-// outputQuery is what a client wants of a pod's output.
+// outputQuery is the query of an output request.
 type outputQuery struct {
 	containers []string // empty: all
 	runs       OutputRuns
 	follow     bool
-	tail       int // of each run; 0: all
+	tail       int // of each run; 0: all, -1: none
 	from       Positions
 }
 
@@ -48,7 +48,7 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 	}
 	o.runs = OutputRuns(q.Get("runs"))
 	if !slices.Contains([]OutputRuns{AllRuns, NewestRun, PreviousRun}, o.runs) {
-		return o, failure(http.StatusBadRequest, "runs=%q: want newest or previous", o.runs)
+		return o, failure(http.StatusBadRequest, "runs=%q: must be one of newest, previous", o.runs)
 	}
 	if text := q.Get("from"); text != "" {
 		if err := json.Unmarshal([]byte(text), &o.from); err != nil {
@@ -65,7 +65,7 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 		if !slices.Contains(names, name) {
 			return o, &Error{
 				Status: http.StatusNotFound, Message: "pod " + strconv.Quote(pod.Name) + " has no container " + strconv.Quote(name),
-				Hint: "its containers are " + strings.Join(names, ", "),
+				Hint: "use one of " + strings.Join(names, ", "),
 			}
 		}
 	}
@@ -75,9 +75,8 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 	return o, nil
 }
 
-// output answers with what containers of a pod have written: of each the lines in their order and, without ?follow, one
-// container after the other. With ?follow it goes on until the pod is at rest, or the one run that was asked for is over,
-// and all was sent.
+// output sends the output of containers. The lines of each container are in order. Without the parameter follow, it sends one container
+// after the other. With follow, it continues until the pod is at rest or the selected run has terminated.
 func (s *Server) output(w http.ResponseWriter, r *http.Request) {
 	snapshot, err := s.lookUp(r)
 	if err != nil {
@@ -90,7 +89,7 @@ func (s *Server) output(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	for _, name := range q.containers {
-		if _, known := previousRun(&snapshot, name); q.runs == PreviousRun && !known {
+		if _, ok := previousRun(&snapshot, name); q.runs == PreviousRun && !ok {
 			s.reply(w, r, nil, noPreviousRun(name, snapshot.Pod.Name))
 			return
 		}
@@ -104,27 +103,27 @@ func (s *Server) sendOutput(ctx context.Context, out *stream, snapshot *supervis
 	defer cancel()
 	readers, ctx := errgroup.WithContext(ctx)
 	if !q.follow {
-		readers.SetLimit(1) // one after the other
+		readers.SetLimit(1) // one container after the other
 	}
 	lines := make(chan Line, 64)
-	ended := make(chan error, 1)
+	result := make(chan error, 1)
 	go func() {
 		for _, name := range q.containers {
 			c := containerOutput{server: s, pod: snapshot.Pod.Name, uid: snapshot.Facts.UID, name: name, query: q, lines: lines}
 			readers.Go(func() error { return c.send(ctx) })
 		}
-		ended <- readers.Wait()
+		result <- readers.Wait()
 		close(lines)
 	}()
 	err := out.copy(lines)
 	cancel()
-	if reading := <-ended; err == nil {
-		err = reading
+	if readErr := <-result; err == nil {
+		err = readErr
 	}
 	return err
 }
 
-// copy sends lines until there are no more, and hands them over whenever there is none at the moment.
+// copy sends lines until the channel is closed. It flushes the response whenever no line is available.
 func (s *stream) copy(lines <-chan Line) error {
 	for {
 		var l Line
@@ -146,7 +145,7 @@ func (s *stream) copy(lines <-chan Line) error {
 	}
 }
 
-// unique returns the names, each once, in their order.
+// unique removes duplicates and keeps the order.
 func unique(names []string) []string {
 	var list []string
 	for _, name := range names {

@@ -17,7 +17,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// containerOutput sends what one container of a pod has written, run by run.
+// containerOutput sends the output of one container, run by run.
 type containerOutput struct {
 	server   *Server
 	pod, uid string
@@ -27,42 +27,42 @@ type containerOutput struct {
 }
 
 func (c *containerOutput) send(ctx context.Context) error {
-	from, known := c.query.from[c.name]
+	from, resume := c.query.from[c.name]
 	first, last, err := c.runs(ctx)
 	if err != nil {
 		return err
 	}
-	if known {
+	if resume {
 		first = max(first, from.Attempt)
 	}
 	for n := first; last < 0 || n <= last; n++ {
-		switch begun, err := c.begun(ctx, n); {
+		switch started, err := c.awaitRun(ctx, n); {
 		case err != nil:
 			return err
-		case !begun:
+		case !started:
 			return nil
 		}
-		at := Position{}
+		position := Position{}
 		if n == from.Attempt {
-			at = from
+			position = from
 		}
-		if err := c.run(ctx, n, at); err != nil {
+		if err := c.sendRun(ctx, n, position); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// runs gives the restart counts of the first and of the last run that are wanted; the last is -1 for "until the pod rests".
+// runs returns the restart counts of the first and the last selected run. The last one is -1 for all runs until the pod is at rest.
 func (c *containerOutput) runs(ctx context.Context) (first, last int, err error) {
-	newest, any, previous, ended := -1, false, -1, false
-	if s := c.look(); s != nil {
-		newest, any = newestRun(s, c.name)
-		previous, ended = previousRun(s, c.name)
+	newest, hasNewest, previous, hasPrevious := -1, false, -1, false
+	if s := c.snapshot(); s != nil {
+		newest, hasNewest = newestRun(s, c.name)
+		previous, hasPrevious = previousRun(s, c.name)
 	}
 	switch c.query.runs {
 	case PreviousRun:
-		if !ended {
+		if !hasPrevious {
 			return 0, 0, noPreviousRun(c.name, c.pod)
 		}
 		return previous, previous, nil
@@ -71,7 +71,7 @@ func (c *containerOutput) runs(ctx context.Context) (first, last int, err error)
 	case AllRuns:
 	}
 	first, err = c.oldestLog()
-	if !c.query.follow && !any {
+	if !c.query.follow && !hasNewest {
 		return 0, 0, errors.Join(err, ctx.Err())
 	}
 	if c.query.follow {
@@ -80,7 +80,7 @@ func (c *containerOutput) runs(ctx context.Context) (first, last int, err error)
 	return first, newest, err
 }
 
-// oldestLog is the restart count of the oldest run whose log is kept.
+// oldestLog returns the restart count of the oldest run whose log is kept.
 func (c *containerOutput) oldestLog() (int, error) {
 	entries, err := os.ReadDir(c.dir())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -103,8 +103,8 @@ func (c *containerOutput) dir() string {
 	return filepath.Join(c.server.o.LogDir, c.pod+"_"+c.uid, c.name)
 }
 
-// look returns the pod as it is, nil if it is gone.
-func (c *containerOutput) look() *supervisor.Snapshot {
+// snapshot returns the state of the pod, nil if the pod is deleted.
+func (c *containerOutput) snapshot() *supervisor.Snapshot {
 	s, ok := c.server.o.Supervisor.Pod(c.pod)
 	if !ok || s.Facts.UID != c.uid {
 		return nil
@@ -112,11 +112,11 @@ func (c *containerOutput) look() *supervisor.Snapshot {
 	return &s
 }
 
-// await waits until cond is met, or the context ends.
+// await waits until cond is met or the context ends.
 func (c *containerOutput) await(ctx context.Context, cond func(*supervisor.Snapshot) bool) error {
 	for {
 		changed := c.server.o.Supervisor.Changed()
-		if cond(c.look()) {
+		if cond(c.snapshot()) {
 			return nil
 		}
 		select {
@@ -127,8 +127,8 @@ func (c *containerOutput) await(ctx context.Context, cond func(*supervisor.Snaps
 	}
 }
 
-// newestRun is the restart count of the newest run of a container that has, or is about to have, a log.
-func newestRun(s *supervisor.Snapshot, container string) (restarts int, any bool) {
+// newestRun returns the restart count of the newest run of a container that has, or is about to have, a log.
+func newestRun(s *supervisor.Snapshot, container string) (restarts int, found bool) {
 	h := s.Facts.Containers[container]
 	for _, a := range [...]*lifecycle.Attempt{&h.Newest, &h.Previous} {
 		if a.N() > 0 && a.CreateFailed.IsZero() {
@@ -138,8 +138,8 @@ func newestRun(s *supervisor.Snapshot, container string) (restarts int, any bool
 	return 0, false
 }
 
-// previousRun is the restart count of the run that the status shows as a container's last state.
-func previousRun(s *supervisor.Snapshot, container string) (restarts int, known bool) {
+// previousRun returns the restart count of the run in the lastState of a container.
+func previousRun(s *supervisor.Snapshot, container string) (restarts int, found bool) {
 	for _, list := range [...][]lifecycle.ContainerStatus{s.Status.InitContainerStatuses, s.Status.ContainerStatuses} {
 		for i := range list {
 			last := list[i].LastState.Terminated
@@ -161,20 +161,20 @@ func noPreviousRun(container, pod string) error {
 	return failure(http.StatusNotFound, "container %q of pod %q has no previous run", container, pod)
 }
 
-// begun waits until run n begins, and reports false if it never will.
-func (c *containerOutput) begun(ctx context.Context, n int) (begun bool, err error) {
+// awaitRun waits until run n has started. It reports false if the run never starts.
+func (c *containerOutput) awaitRun(ctx context.Context, n int) (started bool, err error) {
 	err = c.await(ctx, func(s *supervisor.Snapshot) bool {
 		if s != nil {
-			newest, any := newestRun(s, c.name)
-			begun = any && newest >= n
+			newest, found := newestRun(s, c.name)
+			started = found && newest >= n
 		}
-		return begun || s == nil || s.AtRest || !c.query.follow
+		return started || s == nil || s.AtRest || !c.query.follow
 	})
-	return begun, err
+	return started, err
 }
 
-// over reports whether run n has ended, so that its log is complete.
-func over(s *supervisor.Snapshot, container string, n int) bool {
+// logComplete reports whether run n has terminated, so that its log is complete.
+func logComplete(s *supervisor.Snapshot, container string, n int) bool {
 	if s == nil || s.AtRest {
 		return true
 	}
@@ -182,22 +182,22 @@ func over(s *supervisor.Snapshot, container string, n int) bool {
 	return newest.Restarts > n || (newest.Restarts == n && !newest.Exited.IsZero())
 }
 
-// run sends the lines of run n behind the position, until the run is over if that is wanted.
-func (c *containerOutput) run(ctx context.Context, n int, from Position) error {
+// sendRun sends the lines of run n after the position. With follow, it returns when the run has terminated.
+func (c *containerOutput) sendRun(ctx context.Context, n int, from Position) error {
 	o := crilog.ReadOptions{Tail: c.query.tail}
 	if from.Lines > 0 {
 		o.Tail = 0
 	}
 	if c.query.follow {
-		ended := make(chan struct{})
+		complete := make(chan struct{})
 		waiting, stop := context.WithCancel(ctx)
 		defer stop()
 		go func() {
-			if c.await(waiting, func(s *supervisor.Snapshot) bool { return over(s, c.name, n) }) == nil {
-				close(ended)
+			if c.await(waiting, func(s *supervisor.Snapshot) bool { return logComplete(s, c.name, n) }) == nil {
+				close(complete)
 			}
 		}()
-		o.Until = ended
+		o.Until = complete
 	}
 	skip := skipper{from: from}
 	for e, err := range crilog.Read(ctx, filepath.Join(c.dir(), strconv.Itoa(n)+".log"), o) {
@@ -220,21 +220,20 @@ func (c *containerOutput) run(ctx context.Context, n int, from Position) error {
 	return nil
 }
 
-// skipper leaves out the lines that were read before: by their number or, if the beginning of the log has been rotated away
-// since, by their time.
+// skipper skips the lines before a position, by their number. If the start of the log was rotated away since, it skips them by time.
 type skipper struct {
 	from   Position
-	seen   int
+	lines  int // read so far
 	byTime bool
 }
 
 func (s *skipper) skip(e crilog.Entry) bool {
-	s.seen++
-	if s.seen == 1 {
+	s.lines++
+	if s.lines == 1 {
 		s.byTime = !e.Time.Equal(s.from.First)
 	}
 	if s.byTime {
 		return s.from.Lines > 0 && !e.Time.After(s.from.Last)
 	}
-	return s.seen <= s.from.Lines
+	return s.lines <= s.from.Lines
 }

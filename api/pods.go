@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/url"
@@ -18,7 +17,7 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// pods answers with the list of pods or, with ?watch, with a stream of their changes.
+// pods sends the list of pods. With the parameter watch, it sends a stream of changes.
 func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
 	watch, err := flag(r.URL.Query(), "watch")
 	if err == nil && watch {
@@ -33,39 +32,15 @@ func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
 	s.reply(w, r, list, err)
 }
 
-// watch sends what there is, and then every change. What changes back before it could be sent is never seen.
+// watch sends all pods and then every change. A change that is reverted before it is sent is not reported.
 func (s *Server) watch(r *http.Request, out *stream) error {
-	type sent struct {
-		pod  Pod
-		text []byte
-	}
-	known := map[string]sent{} // by UID
+	w := watcher{}
 	for first := true; ; first = false {
 		changed := s.o.Supervisor.Changed()
-		gone := maps.Clone(known)
-		var changes []PodChange
-		for _, snapshot := range s.o.Supervisor.Pods() {
-			pod := podOf(&snapshot)
-			text, err := json.Marshal(pod)
-			if err != nil {
-				return err
-			}
-			before, seen := known[pod.Metadata.UID]
-			delete(gone, pod.Metadata.UID)
-			switch {
-			case !seen:
-				changes = append(changes, PodChange{Added, pod})
-			case !bytes.Equal(before.text, text):
-				changes = append(changes, PodChange{Modified, pod})
-			}
-			known[pod.Metadata.UID] = sent{pod, text}
+		changes, err := w.changes(s.o.Supervisor.Pods())
+		if err != nil {
+			return err
 		}
-		var deleted []PodChange // first: one that was there before may have the name of another
-		for uid, p := range gone {
-			delete(known, uid)
-			deleted = append(deleted, PodChange{Deleted, p.pod})
-		}
-		changes = append(deleted, changes...)
 		if first {
 			changes = append(changes, PodChange{Type: Listed})
 		}
@@ -85,7 +60,43 @@ func (s *Server) watch(r *http.Request, out *stream) error {
 	}
 }
 
-// lookUp finds the pod that the path names and, if there is ?uid=, only that one of the name.
+// watcher holds the pods that a watch has sent, by UID.
+type watcher map[string]sentPod
+
+type sentPod struct {
+	pod  Pod
+	text []byte
+}
+
+// changes returns the changes since the last call. Deletions come first: a new pod can have the name of a deleted one.
+func (w watcher) changes(snapshots []supervisor.Snapshot) ([]PodChange, error) {
+	removed := maps.Clone(w)
+	var changes []PodChange
+	for _, snapshot := range snapshots {
+		pod := podOf(&snapshot)
+		text, err := json.Marshal(pod)
+		if err != nil {
+			return nil, err
+		}
+		last, sent := w[pod.Metadata.UID]
+		delete(removed, pod.Metadata.UID)
+		switch {
+		case !sent:
+			changes = append(changes, PodChange{Added, pod})
+		case !bytes.Equal(last.text, text):
+			changes = append(changes, PodChange{Modified, pod})
+		}
+		w[pod.Metadata.UID] = sentPod{pod, text}
+	}
+	var deleted []PodChange
+	for uid, p := range removed {
+		delete(w, uid)
+		deleted = append(deleted, PodChange{Deleted, p.pod})
+	}
+	return append(deleted, changes...), nil
+}
+
+// lookUp returns the pod in the path of a request. With the parameter uid, the pod must have that UID.
 func (s *Server) lookUp(r *http.Request) (supervisor.Snapshot, error) {
 	name, uid := r.PathValue("name"), r.URL.Query().Get("uid")
 	snapshot, ok := s.o.Supervisor.Pod(name)
@@ -103,26 +114,26 @@ func (s *Server) get(r *http.Request) (any, error) {
 	return podOf(&snapshot), nil
 }
 
-// sessionPattern is what a client may call its session.
+// sessionPattern is the pattern of session IDs.
 var sessionPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// create adds a pod. Asked again by the same session for the same, as by a client that lost the answer, it finds it.
+// create creates a pod. If the session has created the same pod before, as when the response was lost, it returns that pod.
 func (s *Server) create(r *http.Request) (any, error) {
 	var q CreateRequest
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
 		return nil, failure(http.StatusBadRequest, "read request: %v", err)
 	}
 	if !filepath.IsAbs(q.File) {
-		return nil, failure(http.StatusBadRequest, "pod file %q: not an absolute path", q.File)
+		return nil, failure(http.StatusBadRequest, "pod file %q: must be an absolute path", q.File)
 	}
 	if q.Session != "" && !sessionPattern.MatchString(q.Session) {
-		return nil, failure(http.StatusBadRequest, "session %q: want up to 64 letters, digits and dashes", q.Session)
+		return nil, failure(http.StatusBadRequest, "session %q: must be 1 to 64 letters, digits and dashes", q.Session)
 	}
 	pod, found := spec.Accept(q.File, []byte(q.Text))
 	if pod == nil {
-		return nil, &Error{Status: http.StatusBadRequest, Message: "the pod file is wrong", Problems: problems(found)}
+		return nil, &Error{Status: http.StatusBadRequest, Message: "the pod file is invalid", Problems: problems(found)}
 	}
-	owner := state.Owner{Session: q.Session, Keep: q.Keep, By: by(r.Context(), r.UserAgent())}
+	owner := state.Owner{Session: q.Session, Keep: q.Keep, By: requester(r)}
 	snapshot, err := s.o.Supervisor.Add(pod, owner)
 	if _, taken := errors.AsType[*supervisor.NameTakenError](err); taken && q.Session != "" {
 		existing, ok := s.o.Supervisor.Pod(pod.Name)
@@ -142,14 +153,14 @@ func (s *Server) stop(r *http.Request) (any, error) {
 		return nil, err
 	}
 	q := r.URL.Query()
-	o := supervisor.StopOptions{UID: snapshot.Facts.UID, By: by(r.Context(), r.UserAgent())}
+	o := supervisor.StopOptions{UID: snapshot.Facts.UID, By: requester(r)}
 	if o.Delete, err = flag(q, "delete"); err != nil {
 		return nil, err
 	}
 	if text := q.Get("grace"); text != "" {
 		grace, err := time.ParseDuration(text)
 		if err != nil || grace < 0 {
-			return nil, failure(http.StatusBadRequest, "grace=%q: want a duration such as 30s", text)
+			return nil, failure(http.StatusBadRequest, "grace=%q: must be a duration, such as 30s", text)
 		}
 		o.Grace = &grace
 	}
@@ -159,7 +170,7 @@ func (s *Server) stop(r *http.Request) (any, error) {
 	return struct{}{}, nil
 }
 
-// touch takes a session's sign of life. That the session has no pods is told as 404.
+// touch receives a heartbeat of a session. It returns 404 if the session has no pods.
 func (s *Server) touch(r *http.Request) (any, error) {
 	if id := r.PathValue("id"); !s.o.Supervisor.Touch(id) {
 		return nil, failure(http.StatusNotFound, "session %q has no pods", id)
@@ -167,43 +178,43 @@ func (s *Server) touch(r *http.Request) (any, error) {
 	return struct{}{}, nil
 }
 
-func (s *Server) leave(r *http.Request) (any, error) {
-	s.o.Leave(by(r.Context(), r.UserAgent()))
+func (s *Server) stopDaemon(r *http.Request) (any, error) {
+	s.o.StopDaemon(requester(r))
 	return struct{}{}, nil
 }
 
-// flag reads a parameter that is set by being there, as in ?watch or ?watch=true.
+// flag reads a boolean parameter. Without a value, as in ?watch, it is true.
 func flag(q url.Values, name string) (bool, error) {
 	if !q.Has(name) || q.Get(name) == "" {
 		return q.Has(name), nil
 	}
 	v, err := strconv.ParseBool(q.Get(name))
 	if err != nil {
-		return false, failure(http.StatusBadRequest, "%s=%q: want true or false", name, q.Get(name))
+		return false, failure(http.StatusBadRequest, "%s=%q: must be true or false", name, q.Get(name))
 	}
 	return v, nil
 }
 
-// number reads a parameter that is a count.
+// number reads a parameter that is a number, 0 if it is missing.
 func number(q url.Values, name string) (uint64, error) {
 	if !q.Has(name) {
 		return 0, nil
 	}
 	n, err := strconv.ParseUint(q.Get(name), 10, 63)
 	if err != nil {
-		return 0, failure(http.StatusBadRequest, "%s=%q: want a number", name, q.Get(name))
+		return 0, failure(http.StatusBadRequest, "%s=%q: must be a non-negative integer", name, q.Get(name))
 	}
 	return n, nil
 }
 
-// moment reads a parameter that is a time.
-func moment(q url.Values, name string) (time.Time, error) {
+// timestamp reads a parameter that is a time in RFC 3339, the zero time if it is missing.
+func timestamp(q url.Values, name string) (time.Time, error) {
 	if !q.Has(name) {
 		return time.Time{}, nil
 	}
 	t, err := time.Parse(time.RFC3339Nano, q.Get(name))
 	if err != nil {
-		return time.Time{}, fmt.Errorf("%w", failure(http.StatusBadRequest, "%s=%q: want a time such as 2026-01-02T15:04:05Z", name, q.Get(name)))
+		return time.Time{}, failure(http.StatusBadRequest, "%s=%q: must be a time, such as 2026-01-02T15:04:05Z", name, q.Get(name))
 	}
 	return t, nil
 }

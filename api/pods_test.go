@@ -17,12 +17,12 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-func TestPodHasTheShapeOfKubectl(t *testing.T) {
-	w := newWorld(t, fakeruntime.Options{})
+func TestPodHasTheStructureOfKubectl(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
 	q := file("web", "restartPolicy = \"Never\"\n[labels]\napp = \"web\"\n"+app("main", "exit 0"))
-	uid := w.create(t, q).Metadata.UID
-	w.await(t, uid, "the pod at rest", atRest)
-	pod, err := w.client.Pod(t.Context(), "web")
+	uid := d.create(t, q).Metadata.UID
+	d.await(t, uid, "pod at rest", atRest)
+	pod, err := d.client.Pod(t.Context(), "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func TestPodHasTheShapeOfKubectl(t *testing.T) {
 		t.Errorf("labels (-want +got):\n%s", diff)
 	}
 	for _, key := range []string{"name", "labels", "annotations", "podFileDir"} {
-		if _, there := got.Spec[key]; there {
-			t.Errorf("spec has %q, which belongs into metadata", key)
+		if _, found := got.Spec[key]; found {
+			t.Errorf("spec has the key %q", key)
 		}
 	}
 	if got.Spec["restartPolicy"] != "Never" || got.Spec["containers"] == nil {
@@ -66,13 +66,13 @@ func TestPodHasTheShapeOfKubectl(t *testing.T) {
 	}
 }
 
-func TestCreateTellsWhatIsWrongWithTheFile(t *testing.T) {
-	w := newWorld(t, fakeruntime.Options{})
+func TestCreateReturnsProblems(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
 	q := file("web", "restartPolici = \"Never\"\n"+app("main", "exit 0"))
-	_, err := w.client.Create(t.Context(), q)
-	e, answered := errors.AsType[*api.Error](err)
-	if !answered || e.Status != http.StatusBadRequest {
-		t.Fatalf("create: %v, want an answer of 400", err)
+	_, err := d.client.Create(t.Context(), q)
+	e, ok := errors.AsType[*api.Error](err)
+	if !ok || e.Status != http.StatusBadRequest {
+		t.Fatalf("create: %v, want 400", err)
 	}
 	_, want := spec.Parse(q.File, []byte(q.Text))
 	var got spec.Problems
@@ -80,91 +80,91 @@ func TestCreateTellsWhatIsWrongWithTheFile(t *testing.T) {
 		got = append(got, spec.Problem(p))
 	}
 	if diff := cmp.Diff(want, got); diff != "" || len(want) == 0 {
-		t.Errorf("not the problems that Parse finds (-want +got):\n%s", diff)
+		t.Errorf("problems differ from those of spec.Parse (-want +got):\n%s", diff)
 	}
 }
 
-func TestNameThatIsTaken(t *testing.T) {
-	w := newWorld(t, fakeruntime.Options{})
+func TestNameTaken(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
 	q := file("web", app("main", "sleep 1000"))
 	q.Session = "one"
-	first := w.create(t, q)
-	if again := w.create(t, q); again.Metadata.UID != first.Metadata.UID {
-		t.Errorf("the session that asks again has another pod: %s, not %s", again.Metadata.UID, first.Metadata.UID)
+	first := d.create(t, q)
+	if second := d.create(t, q); second.Metadata.UID != first.Metadata.UID {
+		t.Errorf("second call of the same session: pod %s, want %s", second.Metadata.UID, first.Metadata.UID)
 	}
 	q.Session = "two"
-	_, err := w.client.Create(t.Context(), q)
-	e, answered := errors.AsType[*api.Error](err)
-	if !answered || e.Status != http.StatusConflict {
-		t.Fatalf("create: %v, want an answer of 409", err)
+	_, err := d.client.Create(t.Context(), q)
+	e, ok := errors.AsType[*api.Error](err)
+	if !ok || e.Status != http.StatusConflict {
+		t.Fatalf("create: %v, want 409", err)
 	}
 	holder := fmt.Sprintf("podstead run, pid %d, uid %d", os.Getpid(), os.Getuid())
 	if !strings.Contains(e.Message, holder) {
-		t.Errorf("%q does not name the holder, %q", e.Message, holder)
+		t.Errorf("%q does not contain the owner, %q", e.Message, holder)
 	}
 }
 
 func TestStop(t *testing.T) {
-	w := newWorld(t, fakeruntime.Options{})
-	uid := w.create(t, file("web", app("main", "sleep 1000"))).Metadata.UID
-	w.await(t, uid, "the container ready", ready)
-	if err := w.client.Stop(t.Context(), "web", api.StopOptions{UID: "another"}); !isStatus(err, http.StatusNotFound) {
-		t.Errorf("stop of another UID: %v, want 404", err)
+	d := newTestDaemon(t, fakeruntime.Options{})
+	uid := d.create(t, file("web", app("main", "sleep 1000"))).Metadata.UID
+	d.await(t, uid, "container ready", ready)
+	if err := d.client.Stop(t.Context(), "web", api.StopOptions{UID: "another"}); !isStatus(err, http.StatusNotFound) {
+		t.Errorf("stop with another UID: %v, want 404", err)
 	}
-	// The process ignores its stop signal, so that only the second call ends it within this test.
-	asked := time.Now()
-	if err := w.client.Stop(t.Context(), "web", api.StopOptions{UID: uid}); err != nil {
+	// The process ignores its stop signal, so that it runs until the call with a grace period of 0.
+	requested := time.Now()
+	if err := d.client.Stop(t.Context(), "web", api.StopOptions{UID: uid}); err != nil {
 		t.Fatal(err)
 	}
-	pod := w.await(t, uid, "the deletion timestamp", func(c api.PodChange) bool { return c.Object.Metadata.DeletionTimestamp != nil })
+	pod := d.await(t, uid, "deletionTimestamp", func(c api.PodChange) bool { return c.Object.Metadata.DeletionTimestamp != nil })
 	const grace, rounding = 30 * time.Second, time.Second
-	if at := *pod.Metadata.DeletionTimestamp; at.Before(asked.Add(grace-rounding)) || at.After(time.Now().Add(grace)) {
-		t.Errorf("the pod is to end at %v, want its grace period of 30 s after %v", at, asked)
+	if at := *pod.Metadata.DeletionTimestamp; at.Before(requested.Add(grace-rounding)) || at.After(time.Now().Add(grace)) {
+		t.Errorf("deletionTimestamp %v, want %v after %v", at, grace, requested)
 	}
 	if by := pod.Status.StoppedBy; !strings.HasPrefix(by, "podstead run, pid ") {
 		t.Errorf("stopped by %q", by)
 	}
 	if grace := pod.Metadata.DeletionGracePeriodSeconds; grace == nil || *grace != 30 {
-		t.Errorf("the grace period in force is %v, want 30 s", grace)
+		t.Errorf("deletionGracePeriodSeconds %v, want 30", grace)
 	}
 	for _, shorter := range []time.Duration{12500 * time.Millisecond, time.Minute} { // a longer one changes nothing
-		if err := w.client.Stop(t.Context(), "web", api.StopOptions{Grace: &shorter}); err != nil {
+		if err := d.client.Stop(t.Context(), "web", api.StopOptions{Grace: &shorter}); err != nil {
 			t.Fatal(err)
 		}
-		w.await(t, uid, "the shorter grace period", func(c api.PodChange) bool { return *c.Object.Metadata.DeletionGracePeriodSeconds == 13 })
+		d.await(t, uid, "shorter grace period", func(c api.PodChange) bool { return *c.Object.Metadata.DeletionGracePeriodSeconds == 13 })
 	}
 	now := time.Duration(0)
-	if err := w.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
+	if err := d.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
 		t.Fatal(err)
 	}
-	w.await(t, uid, "the end of the pod", deleted)
-	if _, err := w.client.Pod(t.Context(), "web"); !isStatus(err, http.StatusNotFound) {
+	d.await(t, uid, "deletion of the pod", deleted)
+	if _, err := d.client.Pod(t.Context(), "web"); !isStatus(err, http.StatusNotFound) {
 		t.Errorf("get: %v, want 404", err)
 	}
 }
 
-// TestDeletionTimestamp: a pod that ends at its deadline is not being deleted, until somebody asks for its end, too.
+// TestDeletionTimestamp checks that a pod that exceeded its deadline has no deletion timestamp until a client stops it.
 func TestDeletionTimestamp(t *testing.T) {
-	w := newWorld(t, fakeruntime.Options{})
-	// One whose deadline comes before its container runs has ended then. The first that has not is asked.
+	d := newTestDaemon(t, fakeruntime.Options{})
+	// On a loaded host a short deadline can pass before the container runs. Then the test tries the next deadline.
 	for _, limit := range []float64{0.1, 1, 5, 20} {
-		uid := w.create(t, file("web", fmt.Sprintf("activeDeadlineSeconds = %g\n", limit)+app("main", "sleep 1000"))).Metadata.UID
-		pod := w.await(t, uid, "the deadline", func(c api.PodChange) bool { return c.Object.Status.StoppedBy != "" })
+		uid := d.create(t, file("web", fmt.Sprintf("activeDeadlineSeconds = %g\n", limit)+app("main", "sleep 1000"))).Metadata.UID
+		pod := d.await(t, uid, "deadline exceeded", func(c api.PodChange) bool { return c.Object.Status.StoppedBy != "" })
 		if at, grace := pod.Metadata.DeletionTimestamp, pod.Metadata.DeletionGracePeriodSeconds; at != nil || grace != nil {
-			t.Errorf("a pod whose time is over is to be deleted at %v, in %v s", at, grace)
+			t.Errorf("deletionTimestamp %v and deletionGracePeriodSeconds %v, want none", at, grace)
 		}
-		runs := pod.Status.ContainerStatuses[0].State.Running != nil // and will for its grace period
-		if err := w.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
+		runs := pod.Status.ContainerStatuses[0].State.Running != nil // until the end of the grace period
+		if err := d.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		if runs {
-			w.await(t, uid, "the deletion timestamp", func(c api.PodChange) bool { return c.Object.Metadata.DeletionTimestamp != nil })
+			d.await(t, uid, "deletionTimestamp", func(c api.PodChange) bool { return c.Object.Metadata.DeletionTimestamp != nil })
 		}
 		now := time.Duration(0)
-		if err := w.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
+		if err := d.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
 			t.Fatal(err)
 		}
-		w.await(t, uid, "the end of the pod", deleted)
+		d.await(t, uid, "deletion of the pod", deleted)
 		if runs {
 			return
 		}
@@ -173,39 +173,39 @@ func TestDeletionTimestamp(t *testing.T) {
 }
 
 func isStatus(err error, status int) bool {
-	e, answered := errors.AsType[*api.Error](err)
-	return answered && e.Status == status
+	e, ok := errors.AsType[*api.Error](err)
+	return ok && e.Status == status
 }
 
 func TestSessions(t *testing.T) {
-	w := newWorld(t, fakeruntime.Options{})
+	d := newTestDaemon(t, fakeruntime.Options{})
 	q := file("web", app("main", "sleep 1000"))
 	q.Session = "one"
-	w.create(t, q)
+	d.create(t, q)
 	for session, want := range map[string]bool{"one": true, "two": false} {
-		if got, err := w.client.Touch(t.Context(), session); got != want || err != nil {
+		if got, err := d.client.Touch(t.Context(), session); got != want || err != nil {
 			t.Errorf("touch session %s: %v, %v, want %v", session, got, err, want)
 		}
 	}
 }
 
-func TestLeaveAndVersion(t *testing.T) {
-	w := newWorld(t, fakeruntime.Options{})
-	v, err := w.client.Version(t.Context())
+func TestVersionAndStopDaemon(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
+	v, err := d.client.Version(t.Context())
 	if err != nil || v.Instance != "first" {
 		t.Errorf("version: %+v, %v", v, err)
 	}
-	if err := w.client.Leave(t.Context()); err != nil {
+	if err := d.client.StopDaemon(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if by := <-w.left; !strings.HasPrefix(by, "podstead run, pid ") {
-		t.Errorf("leave by %q", by)
+	if by := <-d.stops; !strings.HasPrefix(by, "podstead run, pid ") {
+		t.Errorf("stop requested by %q", by)
 	}
 }
 
-func TestWhatCannotBeAnswered(t *testing.T) {
-	w := newWorld(t, fakeruntime.Options{})
-	h := &http.Client{Transport: dial(w.socket)}
+func TestInvalidRequests(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
+	h := &http.Client{Transport: dial(d.socket)}
 	for _, c := range []struct {
 		method, path, body string
 		want               int
@@ -244,9 +244,9 @@ func TestWhatCannotBeAnswered(t *testing.T) {
 	}
 }
 
-func TestReaderThatDoesNotReadHoldsNobodyUp(t *testing.T) {
-	w := newWorld(t, fakeruntime.Options{})
-	h := &http.Client{Transport: dial(w.socket)}
+func TestSlowReaderDoesNotBlockOthers(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
+	h := &http.Client{Transport: dial(d.socket)}
 	for _, path := range []string{"/v1/pods?watch", "/v1/events?follow"} {
 		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://podstead"+path, http.NoBody)
 		if err != nil {
@@ -259,9 +259,9 @@ func TestReaderThatDoesNotReadHoldsNobodyUp(t *testing.T) {
 		defer answer.Body.Close()
 	}
 	for i := range 50 {
-		uid := w.create(t, file(fmt.Sprintf("pod-%d", i), "restartPolicy = \"Never\"\n"+app("main", "exit 0"))).Metadata.UID
+		uid := d.create(t, file(fmt.Sprintf("pod-%d", i), "restartPolicy = \"Never\"\n"+app("main", "exit 0"))).Metadata.UID
 		if i%10 == 0 {
-			w.await(t, uid, "a pod at rest", atRest)
+			d.await(t, uid, "pod at rest", atRest)
 		}
 	}
 }

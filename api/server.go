@@ -18,50 +18,50 @@ import (
 )
 
 const (
-	// readLimit is what a client has to send a request's head, and then its body.
-	readLimit = 10 * time.Second
-	// writeLimit is what a client has to take an answer, or the next lines of a stream. A slower one is cut off.
-	writeLimit = 30 * time.Second
-	// callLimit bounds what a request that is no stream may take.
-	callLimit = time.Minute
-	// historyLimit is what the disk has to give the events of a pod.
+	// readTimeout bounds reading the header of a request, and then its body.
+	readTimeout = 10 * time.Second
+	// writeTimeout bounds writing a response, or the next lines of a stream. A slower client is disconnected.
+	writeTimeout = 30 * time.Second
+	// callTimeout bounds a request that is not a stream.
+	callTimeout = time.Minute
+	// historyLimit bounds reading the events of a pod from disk.
 	historyLimit = 5 * time.Second
-	// maxBody is above what a pod file may have, in the longest spelling of JSON.
+	// maxBody is the maximum size of a request. It is larger than a pod file of maximum size as a JSON string with every character escaped.
 	maxBody = 8 << 20
 )
 
-// agentPattern is what a client may call itself.
+// agentPattern is the pattern of agents that are reported as requesters.
 var agentPattern = regexp.MustCompile(`^podstead( [a-z]{1,16}){0,2}$`)
 
-// Options are what a [Server] is made of. Supervisor and Leave are needed.
+// Options are the options of a [Server]. Supervisor and StopDaemon are required.
 type Options struct {
 	Supervisor *supervisor.Supervisor
-	// LogDir is where the logs of containers are, as <LogDir>/<pod>_<uid>/<container>/<restart count>.log.
+	// LogDir is the directory of container logs: <LogDir>/<pod>_<uid>/<container>/<restart count>.log.
 	LogDir  string
 	Version Version
-	// Leave is told that the daemon is to leave, and by whom. It must not block, and may be called more than once.
-	Leave func(by string)
-	Log   *slog.Logger // nil: discarded
+	// StopDaemon is called with the requester when a client stops the daemon. It must not block, and may be called more than once.
+	StopDaemon func(by string)
+	Log        *slog.Logger // nil: discarded
 }
 
-// Server answers the clients of a daemon. It is safe for concurrent use.
+// Server serves the API of a supervisor. It is safe for concurrent use.
 type Server struct {
-	o    Options
-	http *http.Server
-	end  context.CancelFunc // ends all streams
+	o      Options
+	http   *http.Server
+	cancel context.CancelFunc // ends all streams
 
 	mu       sync.Mutex
-	requests int           // under way
-	moved    chan struct{} // closed when a request begins or ends
+	requests int           // in progress
+	changed  chan struct{} // closed when a request starts or completes
 }
 
-// NewServer returns a server; [Server.Serve] begins its work.
+// NewServer returns a server. It serves no requests until [Server.Serve] is called.
 func NewServer(ctx context.Context, o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &Server{o: o, moved: make(chan struct{})}
-	ctx, s.end = context.WithCancel(context.WithoutCancel(ctx))
+	s := &Server{o: o, changed: make(chan struct{})}
+	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	mux := http.NewServeMux()
 	for pattern, call := range map[string]func(*http.Request) (any, error){
 		"GET /v1/health":                           func(*http.Request) (any, error) { return struct{}{}, nil },
@@ -74,21 +74,21 @@ func NewServer(ctx context.Context, o Options) *Server {
 		"POST /v1/pods/{name}/ephemeral":           s.addEphemeral,
 		"PUT /v1/pods/{name}/conditions/{type...}": s.setCondition,
 		"PUT /v1/sessions/{id}":                    s.touch,
-		"POST /v1/daemon/leave":                    s.leave,
+		"POST /v1/daemon/leave":                    s.stopDaemon,
 		"GET /v1/volumes":                          s.volumes,
 		"DELETE /v1/volumes/{name}":                s.removeVolume,
 	} {
-		mux.HandleFunc(pattern, s.answer(call))
+		mux.HandleFunc(pattern, s.handle(call))
 	}
 	mux.HandleFunc("GET /v1/pods", s.pods)
 	mux.HandleFunc("GET /v1/events", s.events)
 	mux.HandleFunc("GET /v1/pods/{name}/output", s.output)
-	mux.HandleFunc("/", s.answer(func(r *http.Request) (any, error) {
-		return nil, failure(http.StatusNotFound, "there is no %s %s", r.Method, r.URL.Path)
+	mux.HandleFunc("/", s.handle(func(r *http.Request) (any, error) {
+		return nil, failure(http.StatusNotFound, "unknown endpoint %s %s", r.Method, r.URL.Path)
 	}))
 	s.http = &http.Server{
 		Handler:           s.count(mux),
-		ReadHeaderTimeout: readLimit,
+		ReadHeaderTimeout: readTimeout,
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
@@ -98,7 +98,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 	return s
 }
 
-// Serve answers on the listener until [Server.Close], and closes the listener.
+// Serve serves requests until [Server.Close], and closes the listener.
 func (s *Server) Serve(l net.Listener) error {
 	err := s.http.Serve(l)
 	if errors.Is(err, http.ErrServerClosed) {
@@ -107,10 +107,9 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Close ends the contexts of all requests, which breaks streams off, waits for the answers for as long as its own context
-// allows, and closes the listener.
+// Close closes the listener, interrupts all streams, and waits until requests in progress complete or ctx ends.
 func (s *Server) Close(ctx context.Context) error {
-	s.end()
+	s.cancel()
 	err := s.http.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return s.http.Close()
@@ -118,33 +117,33 @@ func (s *Server) Close(ctx context.Context) error {
 	return err
 }
 
-// Busy reports whether any request is under way, and gives a channel that is closed when one begins or ends after that.
-func (s *Server) Busy() (busy bool, moved <-chan struct{}) {
+// Busy reports whether a request is in progress. The channel is closed when the next request starts or completes.
+func (s *Server) Busy() (busy bool, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.requests > 0, s.moved
+	return s.requests > 0, s.changed
 }
 
-// count keeps account of the requests that are under way.
+// count counts the requests in progress.
 func (s *Server) count(next http.Handler) http.Handler {
-	move := func(n int) {
+	add := func(n int) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		s.requests += n
-		close(s.moved)
-		s.moved = make(chan struct{})
+		close(s.changed)
+		s.changed = make(chan struct{})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		move(1)
-		defer move(-1)
+		add(1)
+		defer add(-1)
 		next.ServeHTTP(w, r)
 	})
 }
 
-// answer makes a handler of a call that is no stream.
-func (s *Server) answer(call func(*http.Request) (any, error)) http.HandlerFunc {
+// handle returns the handler of a call that is not a stream.
+func (s *Server) handle(call func(*http.Request) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		ctx, cancel := context.WithTimeout(r.Context(), callLimit)
+		ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 		defer cancel()
 		control := http.NewResponseController(w)
 		body, err := readBody(control, http.MaxBytesReader(w, r.Body, maxBody))
@@ -159,18 +158,17 @@ func (s *Server) answer(call func(*http.Request) (any, error)) http.HandlerFunc 
 	}
 }
 
-// readBody reads the body of a request in time. After that there is no time limit for reads: one that waits is how the
-// server notices that the client is gone.
+// readBody reads the body of a request. Afterwards it clears the read deadline: net/http notices a closed connection by a pending read.
 func readBody(control *http.ResponseController, r io.Reader) ([]byte, error) {
-	_ = control.SetReadDeadline(time.Now().Add(readLimit))
+	_ = control.SetReadDeadline(time.Now().Add(readTimeout))
 	body, err := io.ReadAll(r)
 	_ = control.SetReadDeadline(time.Time{})
 	return body, err
 }
 
-// reply writes an answer or, if there is one, the error.
+// reply writes the response: the error if it is not nil, otherwise the value.
 func (s *Server) reply(w http.ResponseWriter, r *http.Request, v any, err error) {
-	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeLimit))
+	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		e := asError(err)
@@ -180,34 +178,34 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, v any, err error)
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(v); err != nil {
-		s.o.Log.LogAttrs(r.Context(), slog.LevelDebug, "answer not taken", slog.Any("error", err))
+		s.o.Log.LogAttrs(r.Context(), slog.LevelDebug, "write response", slog.Any("error", err))
 	}
 }
 
-// asError classifies an error by what the client is to do about it.
+// asError returns the response for an error.
 func asError(err error) *Error {
 	var taken *supervisor.NameTakenError
-	var refused *supervisor.RefusedError
+	var rejected *supervisor.RefusedError
 	var used *supervisor.VolumeInUseError
 	var container *supervisor.ContainerTakenError
 	var condition *supervisor.ConditionUnknownError
-	e, ours := errors.AsType[*Error](err)
+	e, ok := errors.AsType[*Error](err)
 	switch {
-	case ours:
+	case ok:
 		return e
-	case errors.As(err, &refused):
-		return refusal(refused)
+	case errors.As(err, &rejected):
+		return rejection(rejected)
 	case errors.As(err, &taken), errors.As(err, &used), errors.As(err, &container):
 		return failure(http.StatusConflict, "%v", err)
 	case errors.As(err, &condition), errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return failure(http.StatusNotFound, "%v", err)
 	case errors.Is(err, supervisor.ErrLeaving), errors.Is(err, context.Canceled):
-		return failure(http.StatusServiceUnavailable, "the daemon is about to leave")
+		return failure(http.StatusServiceUnavailable, "the daemon is stopping")
 	}
 	return failure(http.StatusInternalServerError, "%v", err)
 }
 
-// stream is an answer of one JSON value a line.
+// stream is a response with one JSON value per line.
 type stream struct {
 	control *http.ResponseController
 	enc     *json.Encoder
@@ -220,25 +218,25 @@ func newStream(w http.ResponseWriter) *stream {
 	return s
 }
 
-// send writes one value, which may stay in a buffer until flush.
+// send writes a value to the buffer of the response.
 func (s *stream) send(v any) error {
-	if err := s.control.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
+	if err := s.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
 	return s.enc.Encode(v)
 }
 
-// flush hands over what was sent.
+// flush sends buffered values to the client.
 func (s *stream) flush() error {
-	if err := s.control.SetWriteDeadline(time.Now().Add(writeLimit)); err != nil {
+	if err := s.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil {
 		return err
 	}
 	return s.control.Flush()
 }
 
-// done ends a stream: with nil as it should be, else by breaking the connection.
+// done ends a stream. With an error it closes the connection, so that the client notices that the stream is incomplete.
 func (s *stream) done(err error) {
 	if err != nil {
-		panic(http.ErrAbortHandler) // net/http's way to break a response off
+		panic(http.ErrAbortHandler) // net/http aborts the response
 	}
 }

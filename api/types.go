@@ -6,10 +6,11 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Pod is a pod as kubectl shows one.
+// Pod is a pod in the structure that kubectl prints.
 type Pod struct {
 	Kind       string    `json:"kind"`
 	APIVersion string    `json:"apiVersion"`
@@ -18,16 +19,16 @@ type Pod struct {
 	Status     PodStatus `json:"status"`
 }
 
-// PodList is a list of pods as kubectl shows one.
+// PodList is a list of pods in the structure that kubectl prints.
 type PodList struct {
 	Kind       string `json:"kind"`
 	APIVersion string `json:"apiVersion"`
 	Items      []Pod  `json:"items"`
 }
 
-// Metadata identifies a pod. As in Kubernetes a deletion timestamp is the end of the grace period of a pod that
-// somebody has stopped or deleted, and the grace period beside it is in whole seconds, rounded up; one that ends at its deadline, or is
-// evicted, has neither.
+// Metadata is the part of metav1.ObjectMeta that podstead has. As in Kubernetes, DeletionTimestamp is the end of the grace period of a pod
+// that a client has stopped or deleted. DeletionGracePeriodSeconds is rounded up. A pod that exceeded its deadline or was evicted has
+// neither.
 type Metadata struct {
 	Name              string            `json:"name"`
 	UID               string            `json:"uid"`
@@ -39,11 +40,11 @@ type Metadata struct {
 	DeletionGracePeriodSeconds *int64 `json:"deletionGracePeriodSeconds,omitempty"`
 }
 
-// PodSpec is the pod file with its defaults, without what [Metadata] has.
+// PodSpec is the pod file with defaults, without the fields of [Metadata].
 type PodSpec struct {
 	spec.Pod
 
-	// These hide the fields of the pod that have their place elsewhere.
+	// These hide the fields of spec.Pod that are in Metadata, or internal.
 	Name        hidden `json:"name,omitzero"`
 	Labels      hidden `json:"labels,omitzero"`
 	Annotations hidden `json:"annotations,omitzero"`
@@ -52,23 +53,23 @@ type PodSpec struct {
 
 type hidden struct{}
 
-// PodStatus is v1.PodStatus and what only Podstead knows.
+// PodStatus is v1.PodStatus with additional fields.
 type PodStatus struct {
 	lifecycle.Status
 
-	// Owner says on whose behalf the pod runs, for a person.
+	// Owner is the requester that created the pod, such as "podstead run, pid 7, uid 0".
 	Owner string `json:"owner,omitempty"`
-	// StoppedBy says who asked the pod to end, for a person.
+	// StoppedBy is the requester that stopped the pod.
 	StoppedBy string `json:"stoppedBy,omitempty"`
-	// Pulling holds, by container, the pulls of images that are under way.
+	// Pulling is the progress of image pulls, by container.
 	Pulling map[string]supervisor.Progress `json:"pulling,omitempty"`
-	// AtRest says that nothing of the pod runs, and nothing will of itself.
+	// AtRest reports that no container runs and none will be started.
 	AtRest bool `json:"atRest"`
-	// NotDurable says that the newest state could not be written.
+	// NotDurable reports that the current state could not be saved.
 	NotDurable bool `json:"notDurable,omitempty"`
 }
 
-// PodChange is a line of a watch. The types are kubectl's.
+// PodChange is a value of a watch. The types are those of kubectl.
 type PodChange struct {
 	Type   string `json:"type"`
 	Object Pod    `json:"object"`
@@ -79,30 +80,29 @@ const (
 	Added    = "ADDED"
 	Modified = "MODIFIED"
 	Deleted  = "DELETED"
-	// Listed comes once, without a pod, when all that there were have been [Added].
+	// Listed is sent once, without a pod, after all existing pods were sent as [Added].
 	Listed = "BOOKMARK"
 )
 
-// Event is something that happened to a pod.
-type Event = supervisor.Event
+// Event is an event of a pod.
+type Event = event.Event
 
-// EventsMissed is the kind of a line that stands for events which are no longer kept. It belongs to no pod, and its field
-// "missed" is their number.
-const EventsMissed supervisor.Kind = "EventsMissed"
+// EventsMissed is the kind of an event that stands for events that are no longer kept. It has no pod. Its field "missed" is their number.
+const EventsMissed event.Kind = "EventsMissed"
 
-// CreateRequest asks for a pod.
+// CreateRequest requests a pod.
 type CreateRequest struct {
-	// File is the absolute path that the text was read from: relative paths in the text are seen from its folder. The
-	// daemon does not read it, but the env files that the text names.
+	// File is the absolute path of the pod file. Relative paths in the text are relative to its directory. The daemon does not read the
+	// file, but it reads the env files that the text refers to.
 	File string `json:"file"`
 	Text string `json:"text"`
-	// Session, if set, is the client that the pod ends with.
+	// Session, if set, is the session of the client. The daemon stops the pod when the session expires.
 	Session string `json:"session,omitempty"`
-	// Keep says that what has ended with the session is not taken away.
+	// Keep reports that a pod is not deleted after its session has expired and it has terminated.
 	Keep bool `json:"keep,omitempty"`
 }
 
-// Created is the pod that a [CreateRequest] led to, and what was worth telling about its file.
+// Created is the response to a [CreateRequest]: the pod, and the warnings about its file.
 type Created struct {
 	Pod      Pod       `json:"pod"`
 	Warnings []Problem `json:"warnings,omitempty"`
@@ -119,7 +119,7 @@ type Problem struct {
 	Warning bool   `json:"warning,omitempty"`
 }
 
-// problems puts the problems of a file in the form of the wire.
+// problems converts the problems of a file.
 func problems(list spec.Problems) []Problem {
 	out := make([]Problem, len(list))
 	for i, p := range list {
@@ -132,15 +132,15 @@ func problems(list spec.Problems) []Problem {
 type Line struct {
 	Container string    `json:"container"`
 	Stream    string    `json:"stream"` // stdout or stderr
-	Time      time.Time `json:"time"`   // at which the line began
+	Time      time.Time `json:"time"`   // of the first byte
 	Attempt   int       `json:"attempt"`
 	Line      string    `json:"line"`
-	// Raw is the line where it is no UTF-8, which JSON cannot hold.
+	// Raw is the line if it is not valid UTF-8, which JSON cannot represent.
 	Raw []byte `json:"raw,omitempty"`
 }
 
-// Position is how much of a container's output was read: all runs before Attempt, and the first Lines of that. Times find
-// the place in a log whose beginning has been rotated away since.
+// Position is a position in the output of a container: all runs before Attempt, and the first Lines of Attempt, are read. If the start
+// of the log was rotated away since, the times of the first and the last line that was read determine the position.
 type Position struct {
 	Attempt int       `json:"attempt"`
 	Lines   int       `json:"lines"`
@@ -148,10 +148,10 @@ type Position struct {
 	Last    time.Time `json:"last"`
 }
 
-// Positions is how much of a pod's output was read, by container.
+// Positions are positions in the output of a pod, by container.
 type Positions map[string]Position
 
-// Advance counts a line as read.
+// Advance marks a line as read.
 func (p Positions) Advance(l Line) {
 	at := p[l.Container]
 	if at.Attempt != l.Attempt || at.Lines == 0 {
@@ -162,16 +162,15 @@ func (p Positions) Advance(l Line) {
 	p[l.Container] = at
 }
 
-// Version says who answers.
+// Version is the version of the daemon.
 type Version struct {
 	Version    string `json:"version"`
 	Containerd string `json:"containerd"`
 	Runtime    string `json:"runtime"`
 	PID        int    `json:"pid"`
-	OnDemand   bool   `json:"onDemand"` // started by a command, ends when nobody needs it
-	// Policy is what pods may ask for.
+	OnDemand   bool   `json:"onDemand"` // started by a command, exits when it is idle
+	// Policy is the configuration of admission.
 	Policy *admission.Policy `json:"policy,omitempty"`
-	// Instance is another one after each start of the daemon. Sequence numbers of events go on over restarts, but for those
-	// of a daemon whose journal is lost.
+	// Instance is unique for each start of the daemon. Sequence numbers of events continue after a restart, unless the journal is lost.
 	Instance string `json:"instance"`
 }

@@ -8,10 +8,10 @@ import (
 	"github.com/podstead/podstead/supervisor"
 )
 
-// Volume is a persistent volume of the daemon's machine, with the pods that name it.
+// Volume is a persistent volume of this host, with the pods that use it.
 type Volume = supervisor.Volume
 
-// VolumeList is all persistent volumes.
+// VolumeList is the list of persistent volumes.
 type VolumeList struct {
 	Items []Volume `json:"items"`
 }
@@ -21,7 +21,7 @@ func (c *Client) Volumes(ctx context.Context) (list VolumeList, err error) {
 	return list, c.call(ctx, http.MethodGet, "/v1/volumes", nil, nil, &list)
 }
 
-// RemoveVolume removes a persistent volume with what is in it. One that a pod names is refused.
+// RemoveVolume deletes a persistent volume and its data. If a pod uses the volume, it returns an [*Error] with status 409.
 func (c *Client) RemoveVolume(ctx context.Context, name string) error {
 	return c.call(ctx, http.MethodDelete, "/v1/volumes/"+url.PathEscape(name), nil, nil, nil)
 }

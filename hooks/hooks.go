@@ -1,8 +1,8 @@
-// Package hooks runs what a container asks to be run after its start and before its stop: a command, an HTTP request, or
-// a pause, as the kubelet does (Kubernetes: Lifecycle).
+// Package hooks runs the lifecycle hooks of containers, postStart and preStop (command, HTTP request, sleep), as the kubelet
+// does.
 //
-// It owns the handlers. When a hook is run, how long it may take, and what its failure means is decided elsewhere: a
-// hook ends when its context does, and leaves nothing behind then.
+// It owns the handlers. The caller decides when a hook runs, how long it may take, and what a failure means. A hook returns when
+// its context is cancelled and leaves no connection, goroutine or process.
 package hooks
 
 import (
@@ -20,17 +20,17 @@ import (
 )
 
 const (
-	// userAgent is the kubelet's, of the release whose contract is kept.
+	// userAgent is that of the supported kubelet release.
 	userAgent = "kube-lifecycle/" + spec.KubernetesVersion
-	// maxOutput is how much of an answer is read, and of a command's output kept, in bytes.
+	// maxOutput is the maximum size of a response that is read and of output that is kept, in bytes.
 	maxOutput = 10 << 10
 )
 
 // Execer runs commands in containers.
 type Execer interface {
-	// Exec runs a command in a run of a container that is running, and returns as soon as the command's first process
-	// has ended, with what it has written, cut to max bytes. The command and all that it has started are killed when the
-	// timeout (0: none) is over, or when ctx ends. An error says that the command was not run to its end.
+	// Exec runs a command in a running container and returns when the command's first process has exited, with its output,
+	// truncated to max bytes. The command and its children are killed when the timeout (0 for none) has expired or ctx is
+	// cancelled. An error means that the command was not run to completion.
 	Exec(ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, max int) (code int, output []byte, err error)
 }
 
@@ -40,12 +40,12 @@ type Runner struct {
 	http *httpget.Client
 }
 
-// New returns a runner that runs commands by exec, and makes connections by dial (nil: the machine's own network).
+// New returns a runner that runs commands with exec and connects with dial. If dial is nil, it uses the host network.
 func New(exec Execer, dial httpget.Dial) *Runner { return &Runner{exec: exec, http: httpget.New(dial)} }
 
-// Run runs a hook of a run of a container to its end. The address is that of the pod, which may have none (""). There is
-// no time limit but that of ctx. A command has failed if its status is not zero, a request only if it was not answered:
-// the status of the answer does not count. The warning, if it is not empty, is for people, like an error.
+// Run runs a hook of a container to completion. The address is that of the pod, empty if it has none. Only ctx limits the time. A
+// command fails if its exit code is not zero. A request fails only without a response: the status is ignored. The warning, if not
+// empty, is for people, as an error is.
 func (r *Runner) Run(
 	ctx context.Context, uid, address string, c *spec.Container, ref lifecycle.Ref, h *spec.LifecycleHandler,
 ) (warning string, err error) {
@@ -57,30 +57,30 @@ func (r *Runner) Run(
 	case h.Sleep != nil:
 		return "", sleep(ctx, h.Sleep.Seconds.Duration())
 	}
-	return "", errors.New("run hook: it has no handler")
+	return "", errors.New("run hook: no handler specified")
 }
 
 func (r *Runner) command(ctx context.Context, uid string, ref lifecycle.Ref, e *spec.ExecAction) error {
 	code, output, err := r.exec.Exec(ctx, uid, ref, e.Command, 0, maxOutput)
 	if err != nil {
-		return fmt.Errorf("run hook's command: %w", err)
+		return fmt.Errorf("run command of hook: %w", err)
 	}
 	if code != 0 {
-		return fmt.Errorf("run hook's command: it ended with status %d: %q", code, output)
+		return fmt.Errorf("run command of hook: exit code %d: %q", code, output)
 	}
 	return nil
 }
 
-// httpGet sends a request. One by HTTPS that is answered in plain HTTP is sent again that way, without what only an
-// encrypted connection may carry.
+// httpGet sends a request. If the response to an HTTPS request is plain HTTP, the request is repeated by HTTP without its
+// credentials.
 func (r *Runner) httpGet(ctx context.Context, address string, c *spec.Container, h *spec.HTTPGetAction) (warning string, err error) {
 	host := cmp.Or(h.Host, address)
 	if host == "" {
-		return "", errors.New("send hook's request: the pod has no address")
+		return "", errors.New("send request of hook: pod has no IP address")
 	}
 	port, err := c.PortNumber(h.Port)
 	if err != nil {
-		return "", fmt.Errorf("send hook's request: %w", err)
+		return "", fmt.Errorf("send request of hook: %w", err)
 	}
 	headers := make([]httpget.Header, len(h.HTTPHeaders))
 	for i, header := range h.HTTPHeaders {
@@ -90,7 +90,7 @@ func (r *Runner) httpGet(ctx context.Context, address string, c *spec.Container,
 		Scheme: h.Scheme, Host: host, Port: port, Path: "/" + strings.TrimPrefix(h.Path, "/"), Headers: headers, UserAgent: userAgent,
 	}.HTTP(ctx)
 	if err != nil {
-		return "", fmt.Errorf("send hook's request: %w", err)
+		return "", fmt.Errorf("send request of hook: %w", err)
 	}
 	err = r.send(req)
 	if errors.Is(err, http.ErrSchemeMismatch) {
@@ -102,15 +102,15 @@ func (r *Runner) httpGet(ctx context.Context, address string, c *spec.Container,
 		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("send hook's request: %w", err)
+		return "", fmt.Errorf("send request of hook: %w", err)
 	}
 	return "", nil
 }
 
-// send sends a request and reads some of the answer, so that a server which logs broken connections has none to log.
+// send sends a request and reads part of the response, so that servers which log broken connections have none to log.
 func (r *Runner) send(req *http.Request) error {
 	_, err := r.http.Do(req, 0, maxOutput)
-	return err // the answer has come, and that is all that counts
+	return err // any response is a success
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

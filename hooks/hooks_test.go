@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var ref = lifecycle.Ref{Container: "c", Round: 1, Attempt: 3}
 
-// execer answers each command as it says, and remembers the newest.
+// execer returns a fixed result for every command and records the last one.
 type execer struct {
 	code    int
 	output  string
@@ -48,8 +48,8 @@ func TestExec(t *testing.T) {
 		err    string
 	}{
 		{"status 0", execer{output: "hello"}, ""},
-		{"status 3", execer{code: 3, output: "oh no"}, `run hook's command: it ended with status 3: "oh no"`},
-		{"not run", execer{err: errors.New("no such program")}, "run hook's command: no such program"},
+		{"exit code 3", execer{code: 3, output: "injected output"}, `run command of hook: exit code 3: "injected output"`},
+		{"not run", execer{err: errors.New("no such program")}, "run command of hook: no such program"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := New(&test.execer, nil)
@@ -57,7 +57,7 @@ func TestExec(t *testing.T) {
 			c := &spec.Container{Name: "c", Env: []spec.EnvVar{{Name: "NAME", Value: "x"}}}
 			_, err := r.Run(t.Context(), "u", "", c, ref, h)
 			check(t, err, test.err)
-			// The variables of a hook's command are the shell's affair, and it takes as long as it takes.
+			// Variables in a hook's command are not expanded, and there is no timeout.
 			want := execer{uid: "u", ref: ref, command: []string{"echo", "$(NAME)"}}
 			got := test.execer
 			if got.uid != want.uid || got.ref != want.ref || got.timeout != 0 || !cmp.Equal(got.command, want.command) {
@@ -112,19 +112,19 @@ func TestHTTPGet(t *testing.T) {
 		{name: "any status is a success", action: spec.HTTPGetAction{Port: port(plain), Path: "/?status=500"}, uri: "/?status=500"},
 		{name: "https, certificate not checked", action: spec.HTTPGetAction{Port: port(secure), Scheme: "HTTPS"}, uri: "/"},
 		{
-			name:   "https that is http: again without authorization",
+			name:   "https to an http server is repeated without authorization",
 			action: spec.HTTPGetAction{Port: port(plain), Scheme: "HTTPS", HTTPHeaders: authorized}, uri: "/",
 			header: http.Header{
 				"User-Agent": {"kube-lifecycle/1.36"}, "Accept": {"*/*"}, "Connection": {"close"}, "X-A": {"1", "2"},
 			},
 			warning: "request to HTTPS lifecycle hook " + plain.Listener.Addr().String() + " got HTTP response, retry with HTTP succeeded",
 		},
-		{name: "own host", action: spec.HTTPGetAction{Port: port(plain), Host: "127.0.0.1"}, address: "192.0.2.1", uri: "/"},
-		{name: "no address", action: spec.HTTPGetAction{Port: port(plain)}, address: "none", err: "the pod has no address"},
+		{name: "host in the action", action: spec.HTTPGetAction{Port: port(plain), Host: "127.0.0.1"}, address: "192.0.2.1", uri: "/"},
+		{name: "pod without an address", action: spec.HTTPGetAction{Port: port(plain)}, address: "none", err: "pod has no IP address"},
 		{name: "unknown port", action: spec.HTTPGetAction{Port: spec.Port{Name: "web"}}, err: `it has no port "web"`},
 		{name: "no port", action: spec.HTTPGetAction{}, err: "0 is no port number"},
 		{name: "bad path", action: spec.HTTPGetAction{Port: port(plain), Path: "/%zz"}, uri: "/%25zz"},
-		{name: "no host", action: spec.HTTPGetAction{Port: port(plain), Host: "a b"}, err: "make request"},
+		{name: "invalid host", action: spec.HTTPGetAction{Port: port(plain), Host: "a b"}, err: "create request"},
 		{name: "refused", action: spec.HTTPGetAction{Port: spec.Port{Number: closedPort}}, err: "connection refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -141,7 +141,7 @@ func TestHTTPGet(t *testing.T) {
 				t.Errorf("warning %q, want %q", warning, test.warning)
 			}
 			if (got == nil) != (test.uri == "") || got != nil && got.RequestURI != test.uri {
-				t.Fatalf("the server was asked %+v, want %q", got, test.uri)
+				t.Fatalf("the server received %+v, want %q", got, test.uri)
 			}
 			if test.header != nil {
 				if diff := cmp.Diff(test.header, got.Header); diff != "" {
@@ -152,11 +152,11 @@ func TestHTTPGet(t *testing.T) {
 	}
 }
 
-// closedPort is a port on which nobody listens, and which is given to nobody who asks for any.
+// closedPort is a port without a listener. It is never assigned dynamically.
 const closedPort = 1
 
-// A hook has no time limit of its own; the end of its context ends it, whatever the server does.
-func TestEnd(t *testing.T) {
+// A hook has no timeout of its own. Cancellation of its context ends it, whatever the server does.
+func TestCancelledHookReturns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		silent := func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()
@@ -170,11 +170,11 @@ func TestEnd(t *testing.T) {
 			{Sleep: &spec.SleepAction{Seconds: 1e9}},
 		} {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
-			begun := time.Now()
+			start := time.Now()
 			_, err := r.Run(ctx, "u", "192.0.2.1", &spec.Container{Name: "c"}, ref, h)
 			cancel()
-			if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != time.Hour {
-				t.Errorf("%+v ended with %v after %v", h, err, time.Since(begun))
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != time.Hour {
+				t.Errorf("%+v returned %v after %v", h, err, time.Since(start))
 			}
 		}
 	})
@@ -183,11 +183,11 @@ func TestEnd(t *testing.T) {
 func TestSleep(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, seconds := range []spec.Seconds{0, 0.5, 20} {
-			begun := time.Now()
+			start := time.Now()
 			h := &spec.LifecycleHandler{Sleep: &spec.SleepAction{Seconds: seconds}}
 			_, err := New(&execer{}, nil).Run(t.Context(), "u", "", &spec.Container{}, ref, h)
-			if err != nil || time.Since(begun) != seconds.Duration() {
-				t.Errorf("a sleep of %v s took %v and ended with %v", seconds, time.Since(begun), err)
+			if err != nil || time.Since(start) != seconds.Duration() {
+				t.Errorf("a sleep of %v s took %v and returned %v", seconds, time.Since(start), err)
 			}
 		}
 	})
@@ -195,5 +195,5 @@ func TestSleep(t *testing.T) {
 
 func TestNoHandler(t *testing.T) {
 	_, err := New(&execer{}, nil).Run(t.Context(), "u", "", &spec.Container{}, ref, &spec.LifecycleHandler{})
-	check(t, err, "it has no handler")
+	check(t, err, "no handler specified")
 }

@@ -12,12 +12,12 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// command runs a command in the container; status 0 is a success. References to variables that the container's env
-// gives a value are replaced before, those to any other variable are not (Kubernetes: ExecAction.command).
+// command runs a command in the container. Exit code 0 is a success. References to variables that the container's env defines are
+// expanded, others are kept (Kubernetes: ExecAction.command).
 func (p *Prober) command(ctx context.Context, t Target, e *spec.ExecAction, timeout time.Duration) lifecycle.ProbeResult {
 	vars := map[string]string{}
 	for _, v := range t.Container.Env {
-		delete(vars, v.Name) // the later one counts, also where its value is not known here
+		delete(vars, v.Name) // the later one wins, even if its value is unknown here
 		if v.ValueFrom == nil {
 			vars[v.Name] = v.Value
 		}

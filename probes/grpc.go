@@ -19,8 +19,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// grpc asks the health service of the container, without TLS, for the service that the probe names. SERVING is a success,
-// anything else a failure. Connecting and asking share the timeout.
+// grpc checks the service named by the probe at the container's gRPC health service, without TLS. SERVING is a success, other
+// states are failures. The timeout includes the connection.
 func (p *Prober) grpc(ctx context.Context, t Target, g *spec.GRPCAction, timeout time.Duration) lifecycle.ProbeResult {
 	host, err := t.host("")
 	if err != nil {
@@ -47,7 +47,7 @@ func (p *Prober) grpc(ctx context.Context, t Target, g *spec.GRPCAction, timeout
 	if err := connect(ctx, conn); err != nil {
 		return failed(fmt.Sprintf("timeout: failed to connect service %q within %v: %v", address, timeout, err))
 	}
-	answer, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: g.Service})
+	response, err := grpc_health_v1.NewHealthClient(conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: g.Service})
 	switch {
 	case status.Code(err) == codes.Unimplemented:
 		return failed("error: this server does not implement the grpc health protocol (grpc.health.v1.Health): " + status.Convert(err).Message())
@@ -55,13 +55,13 @@ func (p *Prober) grpc(ctx context.Context, t Target, g *spec.GRPCAction, timeout
 		return failed(fmt.Sprintf("timeout: health rpc did not complete within %v", timeout))
 	case err != nil:
 		return failed(fmt.Sprintf("error: health rpc probe failed: %v", err))
-	case answer.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING:
-		return failed(fmt.Sprintf("service unhealthy (responded with %q)", answer.GetStatus()))
+	case response.GetStatus() != grpc_health_v1.HealthCheckResponse_SERVING:
+		return failed(fmt.Sprintf("service unhealthy (responded with %q)", response.GetStatus()))
 	}
 	return succeeded()
 }
 
-// connect returns when the connection is there. While the server refuses it, it tries again, as the kubelet does.
+// connect waits for the connection. While the server refuses it, connect retries, as the kubelet does.
 func connect(ctx context.Context, conn *grpc.ClientConn) error {
 	conn.Connect()
 	for {
@@ -76,7 +76,7 @@ func connect(ctx context.Context, conn *grpc.ClientConn) error {
 				return ctx.Err()
 			}
 		case connectivity.Shutdown:
-			return errors.New("the connection was shut down")
+			return errors.New("connection was shut down")
 		}
 	}
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// agent remembers who asked.
+// agent is a health server that records the user agent of requests.
 type agent struct {
 	*health.Server
-	userAgent atomic.Value // of type string
+	userAgent atomic.Value // string
 }
 
 func (a *agent) Check(ctx context.Context, r *grpc_health_v1.HealthCheckRequest) (*grpc_health_v1.HealthCheckResponse, error) {
@@ -31,12 +31,12 @@ func (a *agent) Check(ctx context.Context, r *grpc_health_v1.HealthCheckRequest)
 		<-ctx.Done()
 		return nil, status.FromContextError(ctx.Err()).Err()
 	case "broken":
-		return nil, status.Error(codes.Internal, "oh no")
+		return nil, status.Error(codes.Internal, "injected failure")
 	}
 	return a.Server.Check(ctx, r)
 }
 
-// serve runs a gRPC server on an address, with a health service if there is one, and returns its port.
+// serve runs a gRPC server, with a health service if there is one, and returns its port.
 func serve(t *testing.T, address string, a *agent) int32 {
 	l, port := listen(t, address)
 	s := grpc.NewServer()
@@ -104,7 +104,7 @@ func TestGRPC(t *testing.T) {
 			"broken",
 			spec.GRPCAction{Port: port, Service: "broken"},
 			"127.0.0.1", 10,
-			lifecycle.ProbeFailure, "error: health rpc probe failed: rpc error: code = Internal desc = oh no",
+			lifecycle.ProbeFailure, "error: health rpc probe failed: rpc error: code = Internal desc = injected failure",
 		},
 		{
 			"hanging",
@@ -119,13 +119,13 @@ func TestGRPC(t *testing.T) {
 			lifecycle.ProbeFailure, "error: this server does not implement the grpc health protocol (grpc.health.v1.Health): unknown service",
 		},
 		{
-			"nobody listens",
+			"no listener",
 			spec.GRPCAction{Port: closedPort},
 			"127.0.0.1", 0.2,
 			lifecycle.ProbeFailure, "within 200ms: context deadline exceeded",
 		},
 		{
-			"nobody answers",
+			"no response",
 			spec.GRPCAction{Port: silentPort},
 			"127.0.0.1", 0.2,
 			lifecycle.ProbeFailure, "timeout: failed to connect service",
@@ -138,12 +138,12 @@ func TestGRPC(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := prober(nil, nil).Ask(t.Context(), target(test.address, &spec.Container{}),
+			got := prober(nil, nil).Run(t.Context(), target(test.address, &spec.Container{}),
 				&spec.Probe{GRPC: &test.action, TimeoutSeconds: test.timeout})
 			want(t, got, test.outcome, test.message)
 		})
 	}
 	if by, _ := a.userAgent.Load().(string); !strings.HasPrefix(by, "kube-probe/1.36") {
-		t.Errorf("the server was asked by %q", by)
+		t.Errorf("user agent %q", by)
 	}
 }

@@ -11,8 +11,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// httpGet sends a request. A status from 200 to 399 is a success, and a redirect that was not followed one with a
-// warning. What the server says never reaches the message of a failure: it may be confidential (Kubernetes issue 99425).
+// httpGet sends a request. A status from 200 to 399 is a success, and a redirect that was not followed a success with a warning.
+// The failure message never contains the body, which may be confidential (kubernetes#99425).
 func (p *Prober) httpGet(ctx context.Context, t Target, h *spec.HTTPGetAction, timeout time.Duration) lifecycle.ProbeResult {
 	host, port, err := t.endpoint(h.Host, h.Port)
 	if err != nil {
@@ -28,17 +28,17 @@ func (p *Prober) httpGet(ctx context.Context, t Target, h *spec.HTTPGetAction, t
 	if err != nil {
 		return errored(err)
 	}
-	answer, err := p.http.Do(req, timeout, maxOutput)
+	response, err := p.http.Do(req, timeout, maxOutput)
 	if err != nil {
 		return failed(err.Error())
 	}
 	switch {
-	case answer.BodyErr != nil:
-		return errored(fmt.Errorf("read answer: %w", answer.BodyErr))
-	case answer.Status < http.StatusOK || answer.Status >= http.StatusBadRequest:
-		return failed(fmt.Sprintf("HTTP probe failed with statuscode: %d", answer.Status))
-	case answer.Status >= http.StatusMultipleChoices:
-		return warned("Probe terminated redirects, Response body: " + string(answer.Body))
+	case response.BodyErr != nil:
+		return errored(fmt.Errorf("read response: %w", response.BodyErr))
+	case response.Status < http.StatusOK || response.Status >= http.StatusBadRequest:
+		return failed(fmt.Sprintf("HTTP probe failed with statuscode: %d", response.Status))
+	case response.Status >= http.StatusMultipleChoices:
+		return warned("Probe terminated redirects, Response body: " + string(response.Body))
 	}
 	return succeeded()
 }

@@ -22,7 +22,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// web answers /N with status N, and misbehaves on request. It tells every request to seen.
+// web responds to /N with status N, and with errors on request. It passes every request to seen.
 func web(seen func(*http.Request)) http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
@@ -115,21 +115,21 @@ func TestHTTPGet(t *testing.T) {
 		},
 		{name: "redirect to another host", action: spec.HTTPGetAction{Path: elsewhere}, outcome: lifecycle.ProbeWarning, message: "Probe terminated redirects"},
 		{name: "9 redirects", action: spec.HTTPGetAction{Path: "/hops?n=9"}, outcome: lifecycle.ProbeSuccess},
-		{name: "too many redirects", action: spec.HTTPGetAction{Path: "/hops?n=10"}, outcome: lifecycle.ProbeFailure, message: "stopped after 10 redirects"},
+		{name: "10 redirects", action: spec.HTTPGetAction{Path: "/hops?n=10"}, outcome: lifecycle.ProbeFailure, message: "stopped after 10 redirects"},
 		{name: "https", action: spec.HTTPGetAction{Port: portOf(secure), Scheme: "HTTPS"}, outcome: lifecycle.ProbeSuccess},
 		{name: "https by HTTP/2", action: spec.HTTPGetAction{Port: portOf(two), Scheme: "HTTPS"}, outcome: lifecycle.ProbeSuccess},
-		{name: "https that is http", action: spec.HTTPGetAction{Scheme: "HTTPS"}, outcome: lifecycle.ProbeFailure, message: "server gave HTTP response to HTTPS client"},
+		{name: "https to an http server", action: spec.HTTPGetAction{Scheme: "HTTPS"}, outcome: lifecycle.ProbeFailure, message: "server gave HTTP response to HTTPS client"},
 		{name: "named port", action: spec.HTTPGetAction{Port: spec.Port{Name: "web"}}, outcome: lifecycle.ProbeSuccess},
 		{name: "IPv6", action: spec.HTTPGetAction{Port: portOf(six)}, address: "::1", outcome: lifecycle.ProbeSuccess},
-		{name: "own host", action: spec.HTTPGetAction{Host: "127.0.0.1"}, address: "192.0.2.1", outcome: lifecycle.ProbeSuccess},
-		{name: "64 MiB of answer", action: spec.HTTPGetAction{Path: "/huge"}, outcome: lifecycle.ProbeSuccess},
+		{name: "host in the action", action: spec.HTTPGetAction{Host: "127.0.0.1"}, address: "192.0.2.1", outcome: lifecycle.ProbeSuccess},
+		{name: "body of 64 MiB", action: spec.HTTPGetAction{Path: "/huge"}, outcome: lifecycle.ProbeSuccess},
 		{
-			name: "2 MiB of header", action: spec.HTTPGetAction{Path: "/header"}, outcome: lifecycle.ProbeFailure,
+			name: "header of 2 MiB", action: spec.HTTPGetAction{Path: "/header"}, outcome: lifecycle.ProbeFailure,
 			message: "server response headers exceeded 1048576 bytes",
 		},
-		{name: "answer cut off", action: spec.HTTPGetAction{Path: "/cut"}, outcome: lifecycle.ProbeError, message: "read answer: unexpected EOF"},
-		{name: "no host", action: spec.HTTPGetAction{Host: "a b"}, outcome: lifecycle.ProbeError, message: "make request"},
-		{name: "refused", action: spec.HTTPGetAction{Port: spec.Port{Number: closedPort}}, outcome: lifecycle.ProbeFailure, message: "connect: connection refused"},
+		{name: "truncated body", action: spec.HTTPGetAction{Path: "/cut"}, outcome: lifecycle.ProbeError, message: "read response: unexpected EOF"},
+		{name: "invalid host", action: spec.HTTPGetAction{Host: "a b"}, outcome: lifecycle.ProbeError, message: "create request"},
+		{name: "connection refused", action: spec.HTTPGetAction{Port: spec.Port{Number: closedPort}}, outcome: lifecycle.ProbeFailure, message: "connect: connection refused"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if test.action.Port == (spec.Port{}) {
@@ -138,8 +138,8 @@ func TestHTTPGet(t *testing.T) {
 			if test.address == "" {
 				test.address = "127.0.0.1"
 			}
-			t.Setenv("HTTP_PROXY", "http://192.0.2.1:1") // there is none for probes
-			got := prober(nil, nil).Ask(t.Context(), target(test.address, c), &spec.Probe{HTTPGet: &test.action, TimeoutSeconds: 10})
+			t.Setenv("HTTP_PROXY", "http://192.0.2.1:1") // probes use no proxy
+			got := prober(nil, nil).Run(t.Context(), target(test.address, c), &spec.Probe{HTTPGet: &test.action, TimeoutSeconds: 10})
 			want(t, got, test.outcome, test.message)
 		})
 	}
@@ -161,7 +161,7 @@ func TestHTTPHeaders(t *testing.T) {
 			want: http.Header{"User-Agent": {"kube-probe/1.36"}, "Accept": {"*/*"}, "Connection": {"close"}},
 		},
 		{
-			name: "given", path: "/to?url=/200", // the custom Host is kept over the redirect
+			name: "given", path: "/to?url=/200", // a redirect keeps the custom Host
 			headers: []spec.HTTPHeader{
 				{Name: "host", Value: "example.com"},
 				{Name: "user-agent", Value: "me"},
@@ -176,14 +176,14 @@ func TestHTTPHeaders(t *testing.T) {
 			},
 		},
 		{
-			name: "empty ones are not sent", host: server.Listener.Addr().String(),
+			name: "empty headers are not sent", host: server.Listener.Addr().String(),
 			headers: []spec.HTTPHeader{{Name: "User-Agent"}, {Name: "Accept"}},
 			want:    http.Header{"Connection": {"close"}},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			action := &spec.HTTPGetAction{Port: portOf(server), Path: test.path, HTTPHeaders: test.headers}
-			want(t, prober(nil, nil).Ask(t.Context(), target("127.0.0.1", &spec.Container{}),
+			want(t, prober(nil, nil).Run(t.Context(), target("127.0.0.1", &spec.Container{}),
 				&spec.Probe{HTTPGet: action, TimeoutSeconds: 10}), lifecycle.ProbeSuccess, "")
 			if test.path != "" {
 				test.want["Referer"] = []string{"http://" + server.Listener.Addr().String() + test.path}
@@ -199,8 +199,8 @@ func TestHTTPHeaders(t *testing.T) {
 	}
 }
 
-// A server that answers a byte a second is cut off by the timeout, in its header and in its body.
-func TestDribble(t *testing.T) {
+// A slow server is cut off by the timeout, in its header and in its body.
+func TestSlowResponseTimesOut(t *testing.T) {
 	for _, test := range []struct {
 		name, at, answer string
 		outcome          lifecycle.ProbeOutcome
@@ -229,12 +229,12 @@ func TestDribble(t *testing.T) {
 					servers.Go(func() { serve(server) })
 					return client, nil
 				}
-				begun := time.Now()
-				got := prober(nil, dial).Ask(t.Context(), target("192.0.2.1", &spec.Container{}), &spec.Probe{
+				start := time.Now()
+				got := prober(nil, dial).Run(t.Context(), target("192.0.2.1", &spec.Container{}), &spec.Probe{
 					HTTPGet: &spec.HTTPGetAction{Port: spec.Port{Number: 80}}, TimeoutSeconds: 4,
 				})
-				took := time.Since(begun)
-				servers.Wait() // the connections were closed
+				took := time.Since(start)
+				servers.Wait() // the client closed the connections
 				if got.Outcome != test.outcome || took != 4*time.Second {
 					t.Errorf("got %+v after %v, want %s after 4 s", got, took, test.outcome)
 				}

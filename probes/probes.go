@@ -1,9 +1,8 @@
-// Package probes asks containers how they are: by a command, an HTTP request, a connection, or a gRPC health check, as
-// the kubelet does (Kubernetes: Probe).
+// Package probes runs the probes of containers (command, HTTP request, TCP connection, gRPC health check) as the kubelet does.
 //
-// It owns the handlers and the workers that run them in their rhythm. What an answer means for the container is decided
-// in package lifecycle, and nothing here keeps a count. A handler takes no longer than the probe's timeoutSeconds, each
-// time, and leaves nothing behind: no connection, no goroutine, no process.
+// It owns the handlers and the workers that run them periodically. Package lifecycle decides what a result means for the
+// container, and counts results. A handler takes at most the probe's timeoutSeconds and leaves no connection, goroutine or
+// process.
 package probes
 
 import (
@@ -19,33 +18,32 @@ import (
 )
 
 const (
-	// userAgent is the kubelet's, of the release whose contract is kept: applications look for "kube-probe/".
+	// userAgent is that of the supported kubelet release. Applications look for "kube-probe/".
 	userAgent = "kube-probe/" + spec.KubernetesVersion
-	// maxOutput is how much of an answer is read or kept, in bytes.
+	// maxOutput is the maximum size of a response that is read or kept, in bytes.
 	maxOutput = 10 << 10
-	// turnWait bounds how long a probe waits for others of its kind. The limit is on stampedes, not on probes: those
-	// that hang must not keep the rest from running.
-	turnWait = time.Second
+	// slotWait bounds how long a probe waits for a free slot. Slots smooth bursts of probes. Hanging probes must not block the
+	// others.
+	slotWait = time.Second
 )
 
 // Execer runs commands in containers.
 type Execer interface {
-	// Exec runs a command in a run of a container that is running, and returns as soon as the command's first process
-	// has ended, with what it has written to its standard output followed by its standard error, cut to max bytes. The
-	// command and all that it has started are killed when the timeout (0: none) is over, which counts from its start, or
-	// when ctx ends. An error that is a context.DeadlineExceeded says that the timeout was over; any other, that the
-	// command could not be run.
+	// Exec runs a command in a running container and returns when the command's first process has exited, with its standard
+	// output followed by its standard error, truncated to max bytes. The command and its children are killed when the timeout,
+	// counted from its start (0 for none), has expired or ctx is cancelled. The error is context.DeadlineExceeded if the timeout
+	// expired. Other errors mean that the command could not be run.
 	Exec(ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, max int) (code int, output []byte, err error)
 }
 
-// Options say how a [Prober] differs from the usual one.
+// Options configure a [Prober]. The zero value is usable.
 type Options struct {
-	// Dial makes the connections; nil is for the machine's own network.
+	// Dial opens connections. The default uses the host network.
 	Dial httpget.Dial
-	// Parallel is how many handlers of one kind (commands, connections) run at the same time, unless they wait for
-	// longer than a second; 0 is for 8 commands and 64 connections.
+	// Parallel is the number of handlers of one kind (commands, connections) that run concurrently, unless they have waited for
+	// more than a second. The default is 8 for commands and 64 for connections.
 	Parallel int
-	// Random returns a number from 0 to 1, exclusively; nil is for the usual source of them.
+	// Random returns a number in [0, 1). The default is the usual random source.
 	Random func() float64
 }
 
@@ -57,11 +55,11 @@ type Prober struct {
 	random   func() float64
 	dial     httpget.Dial
 	http     *httpget.Client
-	commands turns
-	network  turns
+	commands slots
+	network  slots
 }
 
-// New returns a prober that runs commands by exec and reads the clock now.
+// New returns a prober that runs commands with exec and reads the clock with now.
 func New(exec Execer, now func() lifecycle.Instant, o Options) *Prober {
 	if o.Dial == nil {
 		o.Dial = httpget.Dialer().DialContext
@@ -71,32 +69,32 @@ func New(exec Execer, now func() lifecycle.Instant, o Options) *Prober {
 	}
 	return &Prober{
 		exec: exec, now: now, born: now(), random: o.Random, dial: o.Dial, http: httpget.New(o.Dial),
-		commands: make(turns, cmp.Or(o.Parallel, 8)),
-		network:  make(turns, cmp.Or(o.Parallel, 64)),
+		commands: make(slots, cmp.Or(o.Parallel, 8)),
+		network:  make(slots, cmp.Or(o.Parallel, 64)),
 	}
 }
 
-// Target is whom a probe asks.
+// Target is the container to probe.
 type Target struct {
 	UID       string
-	Address   string // of the pod; empty while it has none
+	Address   string // of the pod, empty if it has none
 	Ref       lifecycle.Ref
 	Container *spec.Container
 }
 
-// Ask runs the handler of a probe once, when it is its turn. It ends early with ctx, and then its result means nothing. A
-// handler that panics could not do its work.
-func (p *Prober) Ask(ctx context.Context, t Target, probe *spec.Probe) (r lifecycle.ProbeResult) {
+// Run runs the handler of a probe once, when a slot is free. It returns early when ctx is cancelled, with a meaningless result. A
+// panic in a handler is a probe error.
+func (p *Prober) Run(ctx context.Context, t Target, probe *spec.Probe) (r lifecycle.ProbeResult) {
 	defer func() {
 		if cause := recover(); cause != nil {
 			r = errored(fmt.Errorf("panic: %v", cause))
 		}
 	}()
-	turns := p.network
+	slots := p.network
 	if probe.Exec != nil {
-		turns = p.commands
+		slots = p.commands
 	}
-	defer turns.take(ctx)()
+	defer slots.acquire(ctx)()
 	timeout := probe.TimeoutSeconds.Duration()
 	switch {
 	case probe.Exec != nil:
@@ -108,18 +106,18 @@ func (p *Prober) Ask(ctx context.Context, t Target, probe *spec.Probe) (r lifecy
 	case probe.GRPC != nil:
 		return p.grpc(ctx, t, probe.GRPC, timeout)
 	}
-	return failed("the probe has no handler")
+	return failed("probe has no handler")
 }
 
-// host is where a handler finds its container: at the host that it names, or else in its pod.
+// host returns the host of a handler: the one in the action, or else the pod.
 func (t Target) host(named string) (string, error) {
 	if host := cmp.Or(named, t.Address); host != "" {
 		return host, nil
 	}
-	return "", fmt.Errorf("container %s: its pod has no address yet", t.Ref.Container)
+	return "", fmt.Errorf("container %s: pod has no IP address", t.Ref.Container)
 }
 
-// endpoint is the host and the port that a handler asks: the named host, or else the pod, and a port that may be named too.
+// endpoint returns the host and port of a handler. The host is the one in the action, or else the pod. The port may be named.
 func (t Target) endpoint(named string, port spec.Port) (host string, number int, err error) {
 	if host, err = t.host(named); err != nil {
 		return "", 0, err
@@ -144,21 +142,21 @@ func errored(err error) lifecycle.ProbeResult {
 	return lifecycle.ProbeResult{Outcome: lifecycle.ProbeError, Message: err.Error()}
 }
 
-// turns holds a token for each handler that runs.
-type turns chan struct{}
+// slots holds a token for each running handler.
+type slots chan struct{}
 
-// take waits for a turn, not longer than [turnWait], and returns what gives it back.
-func (t turns) take(ctx context.Context) (giveBack func()) {
+// acquire waits for a free slot for at most [slotWait] and returns a function that releases it.
+func (s slots) acquire(ctx context.Context) (release func()) {
 	select {
-	case t <- struct{}{}:
-		return func() { <-t }
+	case s <- struct{}{}:
+		return func() { <-s }
 	default:
 	}
-	timer := time.NewTimer(turnWait)
+	timer := time.NewTimer(slotWait)
 	defer timer.Stop()
 	select {
-	case t <- struct{}{}:
-		return func() { <-t }
+	case s <- struct{}{}:
+		return func() { <-s }
 	case <-timer.C:
 	case <-ctx.Done():
 	}

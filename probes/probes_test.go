@@ -23,7 +23,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var ref = lifecycle.Ref{Container: "c", Round: 1, Attempt: 3}
 
-// execer answers every command as it says, and remembers them.
+// execer returns a fixed result for every command and records the commands.
 type execer struct {
 	code    int
 	output  string
@@ -32,7 +32,7 @@ type execer struct {
 	mu      sync.Mutex
 	ran     [][]string
 	running int
-	most    int // that ran at the same time
+	most    int // maximum number of concurrent commands
 }
 
 func (e *execer) Exec(
@@ -106,7 +106,7 @@ func TestExec(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				got := prober(test.execer, nil).Ask(t.Context(), target("", c), &spec.Probe{
+				got := prober(test.execer, nil).Run(t.Context(), target("", c), &spec.Probe{
 					Exec: &spec.ExecAction{Command: command}, TimeoutSeconds: 2,
 				})
 				want(t, got, test.outcome, test.message)
@@ -123,48 +123,48 @@ func TestExec(t *testing.T) {
 	}
 }
 
-// The end of the context ends a probe, which is then not tried again.
+// Cancellation of the context ends a probe without a retry.
 func TestCancelled(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		begun := time.Now()
+		start := time.Now()
 		e := &execer{takes: time.Hour}
-		prober(e, nil).Ask(ctx, target("", &spec.Container{}), &spec.Probe{
+		prober(e, nil).Run(ctx, target("", &spec.Container{}), &spec.Probe{
 			Exec: &spec.ExecAction{Command: []string{"x"}}, TimeoutSeconds: 7200,
 		})
-		if len(e.ran) != 1 || time.Since(begun) != time.Second {
-			t.Errorf("ran %d times for %v, want once for a second", len(e.ran), time.Since(begun))
+		if len(e.ran) != 1 || time.Since(start) != time.Second {
+			t.Errorf("ran %d times in %v, want one run of a second", len(e.ran), time.Since(start))
 		}
 	})
 }
 
-// A thousand probes at the same moment run a few at a time; those that hang hold the others up for a second at most.
-func TestTurns(t *testing.T) {
+// Of a thousand concurrent probes a few run at a time. Hanging probes delay the others by at most one second.
+func TestConcurrencyIsLimited(t *testing.T) {
 	for _, test := range []struct {
 		name        string
 		takes, last time.Duration
 		most        int
 	}{
-		{"quick ones take turns", 4 * time.Millisecond, 500 * time.Millisecond, 8},
+		{"quick ones take slots", 4 * time.Millisecond, 500 * time.Millisecond, 8},
 		{"slow ones do not starve the rest", time.Minute, time.Minute + time.Second, 1000},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				e := &execer{takes: test.takes}
 				p := prober(e, nil)
-				begun := time.Now()
+				start := time.Now()
 				var group sync.WaitGroup
 				for range 1000 {
 					group.Go(func() {
-						p.Ask(t.Context(), target("", &spec.Container{}), &spec.Probe{
+						p.Run(t.Context(), target("", &spec.Container{}), &spec.Probe{
 							Exec: &spec.ExecAction{Command: []string{"x"}}, TimeoutSeconds: 100,
 						})
 					})
 				}
 				group.Wait()
-				if took := time.Since(begun); took != test.last || e.most != test.most {
-					t.Errorf("took %v with %d at the same time, want %v with %d", took, e.most, test.last, test.most)
+				if took := time.Since(start); took != test.last || e.most != test.most {
+					t.Errorf("took %v with %d concurrent commands, want %v with %d", took, e.most, test.last, test.most)
 				}
 			})
 		})
@@ -177,8 +177,8 @@ func TestNoAddress(t *testing.T) {
 		{TCPSocket: &spec.TCPSocketAction{Port: spec.Port{Number: 80}}},
 		{GRPC: &spec.GRPCAction{Port: 80}},
 	} {
-		got := prober(&execer{}, nil).Ask(t.Context(), target("", &spec.Container{}), probe)
-		want(t, got, lifecycle.ProbeError, "container c: its pod has no address yet")
+		got := prober(&execer{}, nil).Run(t.Context(), target("", &spec.Container{}), probe)
+		want(t, got, lifecycle.ProbeError, "container c: pod has no IP address")
 	}
 }
 
@@ -187,17 +187,17 @@ func TestUnknownPort(t *testing.T) {
 		{HTTPGet: &spec.HTTPGetAction{Port: spec.Port{Name: "web"}}},
 		{TCPSocket: &spec.TCPSocketAction{Port: spec.Port{Name: "web"}}},
 	} {
-		got := prober(&execer{}, nil).Ask(t.Context(), target("127.0.0.1", &spec.Container{Name: "c"}), probe)
+		got := prober(&execer{}, nil).Run(t.Context(), target("127.0.0.1", &spec.Container{Name: "c"}), probe)
 		want(t, got, lifecycle.ProbeError, `container c: it has no port "web"`)
 	}
 }
 
 func TestNoHandler(t *testing.T) {
-	got := prober(&execer{}, nil).Ask(t.Context(), target("", &spec.Container{}), &spec.Probe{})
-	want(t, got, lifecycle.ProbeFailure, "the probe has no handler")
+	got := prober(&execer{}, nil).Run(t.Context(), target("", &spec.Container{}), &spec.Probe{})
+	want(t, got, lifecycle.ProbeFailure, "probe has no handler")
 }
 
-// listen returns a listener on an address of this machine, and its port.
+// listen returns a listener on an address of this host, and its port.
 func listen(t *testing.T, address string) (net.Listener, int32) {
 	t.Helper()
 	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
@@ -208,7 +208,7 @@ func listen(t *testing.T, address string) (net.Listener, int32) {
 	return l, int32(l.Addr().(*net.TCPAddr).Port)
 }
 
-// closedPort is a port on which nobody listens, and which is given to nobody who asks for any.
+// closedPort is a port without a listener. It is never assigned dynamically.
 const closedPort = 1
 
 func TestTCPSocket(t *testing.T) {
@@ -232,13 +232,13 @@ func TestTCPSocket(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := prober(nil, nil).Ask(t.Context(), target(test.address, c), &spec.Probe{TCPSocket: &test.action, TimeoutSeconds: 10})
+			got := prober(nil, nil).Run(t.Context(), target(test.address, c), &spec.Probe{TCPSocket: &test.action, TimeoutSeconds: 10})
 			want(t, got, test.outcome, test.message)
 		})
 	}
 }
 
-// A network that swallows everything costs a probe its timeout, and no more.
+// A network that drops all packets delays a probe by its timeout.
 func TestTimeout(t *testing.T) {
 	swallow := func(ctx context.Context, _, _ string) (net.Conn, error) {
 		<-ctx.Done()
@@ -261,10 +261,10 @@ func TestTimeout(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			test.probe.TimeoutSeconds = 1.5
-			begun := time.Now()
-			got := prober(nil, swallow).Ask(t.Context(), target("192.0.2.1", &spec.Container{}), &test.probe)
+			start := time.Now()
+			got := prober(nil, swallow).Run(t.Context(), target("192.0.2.1", &spec.Container{}), &test.probe)
 			want(t, got, lifecycle.ProbeFailure, test.message)
-			if took := time.Since(begun); took != 1500*time.Millisecond {
+			if took := time.Since(start); took != 1500*time.Millisecond {
 				t.Errorf("took %v, want 1.5 s", took)
 			}
 		})

@@ -22,6 +22,6 @@ func (p *Prober) tcpSocket(ctx context.Context, t Target, s *spec.TCPSocketActio
 	if err != nil {
 		return failed(err.Error())
 	}
-	_ = conn.Close() // the answer was that it opened
+	_ = conn.Close() // the connection itself is the result
 	return succeeded()
 }

@@ -8,15 +8,14 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// longestSleep bounds how long a worker waits without a look at the clock: timers stand still while the machine is
-// suspended, the clock does not.
-const longestSleep = time.Minute
+// maxSleep bounds how long a worker waits without reading the clock. Timers stop while the host is suspended, the clock does not.
+const maxSleep = time.Minute
 
-// Probe is the worker of one probe of one run: it asks in the rhythm of [lifecycle.Probe], tells what that makes of the
-// answers, and nothing else, and returns when ctx ends or nobody needs to be asked any more. The address is that of the
-// pod, which may have none (""). tell may block, until ctx ends at most.
+// Probe is the worker of one probe of one run. It runs the handler on the schedule of [lifecycle.Probe] and passes the resulting
+// events to emit. It returns when ctx is cancelled or no further probing is needed. The address is that of the pod, empty if it
+// has none. emit may block until ctx is cancelled.
 func (p *Prober) Probe(
-	ctx context.Context, uid, address string, c *spec.Container, o lifecycle.ProbeOrder, tell func([]lifecycle.Event),
+	ctx context.Context, uid, address string, c *spec.Container, o lifecycle.ProbeOrder, emit func([]lifecycle.Event),
 ) {
 	t := Target{UID: uid, Address: address, Ref: o.Ref, Container: c}
 	timer := time.NewTimer(0)
@@ -27,26 +26,26 @@ func (p *Prober) Probe(
 		if due.IsZero() || !p.sleep(ctx, timer, due) {
 			return
 		}
-		answer := p.Ask(ctx, t, o.Spec)
+		result := p.Run(ctx, t, o.Spec)
 		if ctx.Err() != nil {
 			return
 		}
-		var told []lifecycle.Event
-		told, probe = probe.Step(p.now(), answer)
-		if len(told) > 0 {
-			tell(told)
+		var events []lifecycle.Event
+		events, probe = probe.Step(p.now(), result)
+		if len(events) > 0 {
+			emit(events)
 		}
 	}
 }
 
-// sleep waits until it is due, and reports false if ctx ends before.
+// sleep waits until due. It returns false if ctx is cancelled first.
 func (p *Prober) sleep(ctx context.Context, timer *time.Timer, due lifecycle.Instant) bool {
 	for {
 		left := due.Sub(p.now())
 		if left <= 0 {
 			return ctx.Err() == nil
 		}
-		timer.Reset(min(left, longestSleep))
+		timer.Reset(min(left, maxSleep))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
@@ -55,8 +54,8 @@ func (p *Prober) sleep(ctx context.Context, timer *time.Timer, due lifecycle.Ins
 	}
 }
 
-// spread is how long the first answer of a probe is put off: while the supervisor is younger than the probe's period, the
-// probes of what ran before it would all be asked at once.
+// spread returns the delay of a probe's first run. After a restart of the supervisor the probes of running containers would all
+// be due at once, so they are spread over their period.
 func (p *Prober) spread(o lifecycle.ProbeOrder) time.Duration {
 	period := o.Spec.PeriodSeconds.Duration()
 	if !o.Started.Before(p.born) || p.now().Sub(p.born) >= period {

@@ -20,12 +20,12 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// script answers commands in turn, the last one for ever, and notes when it was asked.
+// script returns a sequence of results, the last one repeatedly, and records when it was called.
 type script struct {
 	mu    sync.Mutex
 	codes []int
 	err   error
-	begun time.Time
+	start time.Time
 	asked []time.Duration
 	panic bool
 }
@@ -33,7 +33,7 @@ type script struct {
 func (s *script) Exec(context.Context, string, lifecycle.Ref, []string, time.Duration, int) (int, []byte, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.asked = append(s.asked, time.Since(s.begun))
+	s.asked = append(s.asked, time.Since(s.start))
 	if s.panic {
 		panic("a bug")
 	}
@@ -55,35 +55,35 @@ func order(kind lifecycle.ProbeKind, s spec.Probe) lifecycle.ProbeOrder {
 	}
 }
 
-// tale is what events that are told together say, in short.
-func tale(events ...lifecycle.Event) string {
-	var said []string
+// describe formats events for comparison.
+func describe(events ...lifecycle.Event) string {
+	var lines []string
 	for _, e := range events {
 		switch e := e.(type) {
 		case lifecycle.ProbeChanged:
-			said = append(said, fmt.Sprintf("%s is %s after %d: %s", e.Kind, e.Verdict, e.Count, e.Message))
+			lines = append(lines, fmt.Sprintf("%s is %s after %d: %s", e.Kind, e.Verdict, e.Count, e.Message))
 		case lifecycle.ProbeFailed:
-			said = append(said, fmt.Sprintf("%s %s %d: %s", e.Kind, e.Result.Outcome, e.Count, e.Result.Message))
+			lines = append(lines, fmt.Sprintf("%s %s %d: %s", e.Kind, e.Result.Outcome, e.Count, e.Result.Message))
 		case lifecycle.ProbeWarned:
-			said = append(said, fmt.Sprintf("%s warns: %s", e.Kind, e.Result.Message))
+			lines = append(lines, fmt.Sprintf("%s warns: %s", e.Kind, e.Result.Message))
 		default:
-			said = append(said, fmt.Sprintf("%T", e))
+			lines = append(lines, fmt.Sprintf("%T", e))
 		}
 	}
-	return strings.Join(said, "; ")
+	return strings.Join(lines, "; ")
 }
 
 func TestWorker(t *testing.T) {
 	for _, test := range []struct {
-		name   string
-		kind   lifecycle.ProbeKind
-		probe  spec.Probe
-		script *script
-		told   []string
-		asked  []time.Duration // in seconds
+		name    string
+		kind    lifecycle.ProbeKind
+		probe   spec.Probe
+		script  *script
+		emitted []string
+		asked   []time.Duration // seconds
 	}{
 		{
-			"only a change is told", lifecycle.ProbeReadiness,
+			"only changes are emitted", lifecycle.ProbeReadiness,
 			spec.Probe{},
 			&script{codes: []int{0}},
 			[]string{"readiness is Success after 1: "},
@@ -125,62 +125,61 @@ func TestWorker(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				p := prober(test.script, nil)
 				o := order(test.kind, test.probe)
-				test.script.begun = time.Now()
+				test.script.start = time.Now()
 				ctx, cancel := context.WithTimeout(t.Context(), 46*time.Second)
 				defer cancel()
-				var told []string
-				p.Probe(ctx, "u", "", &spec.Container{}, o, func(events []lifecycle.Event) { told = append(told, tale(events...)) })
-				if diff := cmp.Diff(test.told, told); diff != "" {
-					t.Errorf("told (-want +got):\n%s", diff)
+				var emitted []string
+				p.Probe(ctx, "u", "", &spec.Container{}, o, func(events []lifecycle.Event) { emitted = append(emitted, describe(events...)) })
+				if diff := cmp.Diff(test.emitted, emitted); diff != "" {
+					t.Errorf("events (-want +got):\n%s", diff)
 				}
 				var asked []time.Duration
 				for _, at := range test.script.asked {
 					asked = append(asked, at/time.Second)
 				}
 				if diff := cmp.Diff(test.asked, asked); diff != "" {
-					t.Errorf("asked after seconds (-want +got):\n%s", diff)
+					t.Errorf("probed after seconds (-want +got):\n%s", diff)
 				}
 			})
 		})
 	}
 }
 
-// After a restart of the supervisor the probes of what runs are spread over their period. What starts later, and what
-// starts when the supervisor is older than that, is asked at once.
+// After a restart of the supervisor the probes of running containers are spread over their period. Containers that start later
+// are probed at once, and so are all if the supervisor is older than the period.
 func TestSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		before := order(lifecycle.ProbeLiveness, spec.Probe{})
 		time.Sleep(time.Hour)
 		p := New(nil, instant, Options{Random: func() float64 { return 0.7 }})
 		if got := p.spread(before); got != 7*time.Second {
-			t.Errorf("a probe of what ran before is put off by %v, want 7 s", got)
+			t.Errorf("a probe of an older run is delayed by %v, want 7 s", got)
 		}
 		if got := p.spread(order(lifecycle.ProbeLiveness, spec.Probe{})); got != 0 {
-			t.Errorf("a probe of a new run is put off by %v", got)
+			t.Errorf("a probe of a new run is delayed by %v", got)
 		}
 		time.Sleep(10 * time.Second)
 		if got := p.spread(before); got != 0 {
-			t.Errorf("with an old supervisor a probe is put off by %v", got)
+			t.Errorf("with an old supervisor a probe is delayed by %v", got)
 		}
 	})
 }
 
-// A probe that is ended in the middle of an answer tells nothing of it.
-func TestEndedProbe(t *testing.T) {
+func TestCancelledProbeEmitsNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		defer cancel()
 		prober(&execer{takes: time.Hour}, nil).Probe(ctx, "u", "", &spec.Container{}, order(lifecycle.ProbeLiveness, spec.Probe{}),
-			func(events []lifecycle.Event) { t.Errorf("told %s", tale(events...)) })
+			func(events []lifecycle.Event) { t.Errorf("emitted %s", describe(events...)) })
 	})
 }
 
-// The clock goes on while the machine sleeps, timers do not: a probe is asked soon after it wakes.
-func TestSuspended(t *testing.T) {
+// The clock continues while the host is suspended, timers do not. A probe must run soon after the resume.
+func TestProbeRunsAfterSuspend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var slept atomic.Int64
 		now := func() lifecycle.Instant { return instant().Add(time.Duration(slept.Load())) }
-		s := &script{codes: []int{0}, begun: time.Now()}
+		s := &script{codes: []int{0}, start: time.Now()}
 		p := New(s, now, Options{})
 		o := order(lifecycle.ProbeLiveness, spec.Probe{})
 		o.Spec.PeriodSeconds = 3600
@@ -189,13 +188,12 @@ func TestSuspended(t *testing.T) {
 		time.AfterFunc(90*time.Second, func() { slept.Store(int64(2 * time.Hour)) })
 		p.Probe(ctx, "u", "", &spec.Container{}, o, func([]lifecycle.Event) {})
 		if len(s.asked) < 2 || s.asked[1] != 2*time.Minute {
-			t.Errorf("asked after %v, want again after 2 minutes", s.asked)
+			t.Errorf("probed after %v, want a run after 2 minutes", s.asked)
 		}
 	})
 }
 
-// Six hours of thirty probes leave no more goroutines than half a minute of them.
-func TestSoak(t *testing.T) {
+func TestNoGoroutineLeak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dial := func(context.Context, string, string) (net.Conn, error) {
 			client, server := net.Pipe()
@@ -233,7 +231,7 @@ func TestSoak(t *testing.T) {
 		}
 		before := settled()
 		time.Sleep(6 * time.Hour)
-		if after := settled(); after > before+4 { // those of a probe that is just asked
+		if after := settled(); after > before+4 { // goroutines of a running probe
 			stacks := make([]byte, 1<<16)
 			t.Errorf("%d goroutines after six hours, %d before\n%s", after, before, strings.TrimSpace(string(stacks[:runtime.Stack(stacks, true)])))
 		}

@@ -14,18 +14,18 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// groups finds the cgroups of a container by one of its processes, whatever the version and the driver are. With cgroup v1 each
-// controller has one.
+// groups are the cgroups of a container, found by one of its processes, with any cgroup version and driver. With cgroup v1 there is one for each
+// controller.
 type groups struct {
 	*pod
 	unified bool
-	places  map[string]string // by controller; "" with v2
+	paths   map[string]string // by controller; "" with v2
 }
 
 func (p *pod) groups(ref lifecycle.Ref) groups {
 	p.Helper()
-	g := groups{pod: p, places: map[string]string{}}
-	controllers, err := cgroup.LookAtControllers()
+	g := groups{pod: p, paths: map[string]string{}}
+	controllers, err := cgroup.DetectControllers()
 	if err != nil {
 		p.Fatal(err)
 	}
@@ -33,21 +33,21 @@ func (p *pod) groups(ref lifecycle.Ref) groups {
 	for line := range strings.Lines(p.proc(p.pidOf(ref), "cgroup")) {
 		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
 		for name := range strings.SplitSeq(parts[1], ",") {
-			g.places[name] = parts[2]
+			g.paths[name] = parts[2]
 		}
 	}
 	return g
 }
 
-// dir is the container's folder of a controller.
+// dir returns the directory of the container's cgroup for a controller.
 func (g groups) dir(controller string) string {
 	if g.unified {
-		return filepath.Join("/sys/fs/cgroup", g.places[""])
+		return filepath.Join("/sys/fs/cgroup", g.paths[""])
 	}
-	return filepath.Join("/sys/fs/cgroup", controller, g.places[controller])
+	return filepath.Join("/sys/fs/cgroup", controller, g.paths[controller])
 }
 
-// read is what a file of a cgroup says, without the end of its line; "none" where there is no such file.
+// read returns the content of a file of a cgroup without the newline; "none" if the file does not exist.
 func (g groups) read(dir, file string) string {
 	g.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, file))
@@ -60,9 +60,9 @@ func (g groups) read(dir, file string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// held is what a cgroup holds: CPU time in a period of 100 ms, memory, both with swap, processes. The folder of a controller is
-// dir's, or with pod the one above.
-func (g groups) held(pod bool) string {
+// limits returns the limits of a cgroup: CPU time in a period of 100 ms, memory, memory with swap, processes. The cgroup is that of the container,
+// or its parent, that of the pod.
+func (g groups) limits(pod bool) string {
 	g.Helper()
 	at := func(controller string) string {
 		if pod {
@@ -85,7 +85,7 @@ func (g groups) held(pod bool) string {
 		bytes := func(file string) string {
 			n, err := strconv.ParseInt(g.read(at("memory"), file), 10, 64)
 			if err == nil && n > math.MaxInt64-1<<20 {
-				return "max" // in whole pages
+				return "max" // rounded to pages
 			}
 			return strconv.FormatInt(n, 10)
 		}
@@ -94,8 +94,8 @@ func (g groups) held(pod bool) string {
 	return fmt.Sprintf("cpu %s memory %s swap %s pids %s", cpu, memory, swap, g.read(at("pids"), "pids.max"))
 }
 
-// shares are what a cgroup has of CPU time, as shares of cgroup v1. With v2 there are weights: the pod's by the kubelet's line, those
-// of containers by a curve of the OCI runtime, in newer ones another than in older ones.
+// hasShares reports whether a cgroup has these shares of CPU time. cgroup v2 has weights: the kubelet computes the pod's with a linear function, and
+// the OCI runtime those of containers, newer versions with a different function than older ones.
 func (g groups) hasShares(pod bool, shares uint64) bool {
 	g.Helper()
 	dir := g.dir("cpu")
@@ -105,8 +105,8 @@ func (g groups) hasShares(pod bool, shares uint64) bool {
 	if !g.unified {
 		return g.read(dir, "cpu.shares") == strconv.FormatUint(shares, 10)
 	}
-	weight, line := g.read(dir, "cpu.weight"), strconv.FormatUint(cgroup.PodWeight(shares), 10)
+	weight, linear := g.read(dir, "cpu.weight"), strconv.FormatUint(cgroup.PodWeight(shares), 10)
 	l := math.Log2(float64(shares))
 	curve := strconv.Itoa(int(math.Ceil(math.Pow(10, (l*l+125*l)/612-7.0/34))))
-	return weight == line || !pod && weight == curve
+	return weight == linear || !pod && weight == curve
 }

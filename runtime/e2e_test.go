@@ -30,7 +30,7 @@ import (
 
 var _ supervisor.Runtime = (*runtime.Runtime)(nil)
 
-// deadline is for what comes within a second on an idle machine.
+// deadline is for anything that takes less than a second on an idle host.
 const deadline = time.Minute
 
 // The images of test/images.
@@ -39,13 +39,13 @@ const (
 	testserver = "localhost/podstead/testserver:1"
 )
 
-// programs is where the shim and the images lie, which are made once for all tests.
+// programs is the directory of the shim and the images, which are built once for all tests.
 var programs string
 
-// What a machine without Go, such as the one of test/vm, tells the tests.
+// Variables for a host without Go, such as that of test/vm.
 const (
-	programsVariable = "PODSTEAD_TEST_PROGRAMS"      // the folder of programs that are made already
-	driverVariable   = "PODSTEAD_TEST_CGROUP_DRIVER" // who makes cgroups; cgroupfs, and systemd where no other Podstead uses it
+	programsVariable = "PODSTEAD_TEST_PROGRAMS"      // the directory of prebuilt programs
+	driverVariable   = "PODSTEAD_TEST_CGROUP_DRIVER" // the cgroup driver; systemd only if no other Podstead on the host uses it
 )
 
 func TestMain(m *testing.M) {
@@ -87,30 +87,30 @@ func runTests(m *testing.M) int {
 	return m.Run()
 }
 
-// machine is a runtime with folders and cgroups of its own.
-type machine struct {
+// testHost is a simulated host: a runtime with its own directories and cgroups.
+type testHost struct {
 	testing.TB
 	*runtime.Runtime
 	dir         string
 	opts        runtime.Options
-	beforeCheck func() // undoes what the test did to the machine
+	beforeCheck func() // undoes what the test has changed on the host
 }
 
-func newMachine(t testing.TB) *machine {
+func newTestHost(t testing.TB) *testHost {
 	t.Helper()
-	dir, err := os.MkdirTemp("/tmp", "rt") // short, since sockets lie in it
+	dir, err := os.MkdirTemp("/tmp", "rt") // short, because it contains sockets
 	if err != nil {
 		t.Fatal(err)
 	}
-	m := &machine{TB: t, dir: dir, opts: options(dir, programs)}
+	m := &testHost{TB: t, dir: dir, opts: options(dir, programs)}
 	t.Cleanup(m.close)
 	m.start()
 	m.pull(filepath.Join(programs, "busybox.tar"), busybox)
 	return m
 }
 
-// pull imports an archive that has the image.
-func (m *machine) pull(archive, image string) {
+// pull imports an archive with the image.
+func (m *testHost) pull(archive, image string) {
 	m.Helper()
 	pod := &spec.Pod{ImageArchives: []string{archive}, Containers: []spec.Container{{Name: "c", Image: image}}}
 	if _, err := m.PullImage(m.ctx(), pod, "c", func(_, _ int64) {}); err != nil {
@@ -125,14 +125,14 @@ func options(dir, programs string) runtime.Options {
 		LogDir:    filepath.Join(dir, "log"),
 		ShimPath:  filepath.Join(programs, shim.Name),
 		ConfigDir: filepath.Join(dir, "etc"),
-		// as systemd has it for a unit with credentials
+		// like systemd for a unit with credentials
 		CredentialsDir: filepath.Join(dir, "credentials"),
 		CgroupDriver:   runtime.CgroupDriver(cmp.Or(os.Getenv(driverVariable), string(runtime.CgroupFS))),
 		CgroupRoot:     "/podstead-test-" + filepath.Base(dir),
 	}
 }
 
-func (m *machine) start() {
+func (m *testHost) start() {
 	m.Helper()
 	r, err := runtime.Start(context.Background(), m.opts)
 	if err != nil {
@@ -141,14 +141,14 @@ func (m *machine) start() {
 	m.Runtime = r
 }
 
-func (m *machine) ctx() context.Context {
+func (m *testHost) ctx() context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	m.Cleanup(cancel)
 	return ctx
 }
 
-// close ends the runtime and fails where pods have left anything.
-func (m *machine) close() {
+// close closes the runtime, and fails the test if anything of a pod is left.
+func (m *testHost) close() {
 	if m.Runtime == nil {
 		_ = os.RemoveAll(m.dir)
 		return
@@ -185,9 +185,8 @@ func (m *machine) close() {
 	}
 }
 
-// checkProcesses looks for processes of this machine's pods, and ends them. What cleans up after a shim may be at work for a
-// moment after the end.
-func (m *machine) checkProcesses() {
+// checkProcesses checks that no process of a pod is left, and kills those that are. The cleanup after a shim may run for a moment.
+func (m *testHost) checkProcesses() {
 	left := m.processes()
 	for end := time.Now().Add(deadline); len(left) > 0 && time.Now().Before(end); left = m.processes() {
 		<-time.After(20 * time.Millisecond)
@@ -200,8 +199,8 @@ func (m *machine) checkProcesses() {
 	}
 }
 
-// processes are the command lines of this machine's processes, by number.
-func (m *machine) processes() map[int]string {
+// processes returns the command lines of this host's processes by PID.
+func (m *testHost) processes() map[int]string {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
 		m.Fatal(err)
@@ -215,7 +214,7 @@ func (m *machine) processes() map[int]string {
 		cmdline, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cmdline"))
 		cgroup, _ := os.ReadFile(filepath.Join("/proc", e.Name(), "cgroup"))
 		if len(cmdline) == 0 {
-			continue // a zombie, for whoever adopted it to reap
+			continue // a zombie, which its new parent must reap
 		}
 		if strings.Contains(string(cmdline), m.dir) || strings.Contains(string(cgroup), m.allCgroups()) {
 			found[pid] = string(cmdline)
@@ -224,8 +223,8 @@ func (m *machine) processes() map[int]string {
 	return found
 }
 
-// checkFiles looks for mounts, cgroups and folders of pods.
-func (m *machine) checkFiles() {
+// checkFiles checks that no mount, cgroup or directory of a pod is left.
+func (m *testHost) checkFiles() {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		m.Fatal(err)
@@ -254,8 +253,8 @@ func (m *machine) checkFiles() {
 	}
 }
 
-// checkNetwork looks for links, addresses and rules of pods. All tests are in a network of their own.
-func (m *machine) checkNetwork() {
+// checkNetwork checks that no link and no nftables table of pods is left. The tests run in their own network namespace.
+func (m *testHost) checkNetwork() {
 	links, err := net.Interfaces()
 	if err != nil {
 		m.Fatal(err)
@@ -284,7 +283,7 @@ func (m *machine) checkNetwork() {
 
 func TestContract(t *testing.T) {
 	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
-		m := newMachine(t)
+		m := newTestHost(t)
 		return runtimetest.Harness{
 			Runtime: m, Image: busybox, LogDir: m.opts.LogDir,
 			Reopen: func() runtimetest.Runtime {

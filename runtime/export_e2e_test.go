@@ -10,12 +10,14 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/secrets"
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Damage overwrites a label of a run's record, and its pod's definition.
+// Damage overwrites a label and the pod definition in the record of a container.
 func (r *Runtime) Damage(ctx context.Context, uid string, ref lifecycle.Ref, label string) error {
 	ctx = enginecall.Context(ctx)
 	info, err := r.client.ContainerService().Get(ctx, record.ContainerID(uid, ref))
@@ -28,17 +30,17 @@ func (r *Runtime) Damage(ctx context.Context, uid string, ref lifecycle.Ref, lab
 	return err
 }
 
-// WriteExit writes an exit down and does no more, as a daemon does that is killed then.
+// WriteExit records an exit without deleting the task, like a daemon that is killed in between.
 func (r *Runtime) WriteExit(ctx context.Context, uid string, ref lifecycle.Ref, status uint32) error {
 	ctx = enginecall.Context(ctx)
 	c, err := r.client.LoadContainer(ctx, record.ContainerID(uid, ref))
 	if err != nil {
 		return err
 	}
-	return r.writeExit(ctx, c, exitFrom(status, time.Now()))
+	return exit.Write(ctx, c, exit.FromStatus(status, time.Now()))
 }
 
-// Left lists what the engine holds that belongs to pods: containers, sandboxes, writable layers, leases.
+// Left lists what the engine has of pods: containers, sandboxes, writable layers, leases.
 func (r *Runtime) Left(ctx context.Context) (left []string, err error) {
 	ctx = enginecall.Context(ctx)
 	containers, err := r.client.Containers(ctx)
@@ -71,13 +73,15 @@ func (r *Runtime) Left(ctx context.Context) (left []string, err error) {
 	return left, err
 }
 
-// KeepProcess keeps the process of a run and does no more, as a daemon does that is killed then. It returns the file.
-func (r *Runtime) KeepProcess(uid, id string) (string, error) {
-	_, err := r.keepProcess(uid, id, shim.Process{Env: []string{"PASSWORD=s3cret"}})
-	return r.processFile(uid, id), err
+// WriteProcessFile writes the process file of a container without creating the container, like a daemon that is killed in between. It returns the
+// file.
+func (r *Runtime) WriteProcessFile(uid, id string) (string, error) {
+	files := secrets.NewProcessFiles(r.dirs)
+	_, err := files.Write(uid, id, shim.Process{Env: []string{"PASSWORD=s3cret"}})
+	return files.Path(uid, id), err
 }
 
-// CgroupsOf is where the container of a run lies, and the process of a sandbox, below the mounts of hierarchies.
+// CgroupsOf returns the cgroup of a container and that of the sandbox's process, relative to a mount point.
 func (r *Runtime) CgroupsOf(uid string, ref lifecycle.Ref, sandbox int) (container, process string) {
 	return r.cgroups.Container(uid, record.ContainerID(uid, ref)), r.cgroups.Container(uid, record.SandboxID(uid, sandbox))
 }

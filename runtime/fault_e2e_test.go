@@ -22,7 +22,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// wait returns how a container ended.
+// wait waits for the exit of a container.
 func (p *pod) wait(ref lifecycle.Ref) lifecycle.Exit {
 	p.Helper()
 	exit, _, err := p.WaitContainer(p.ctx(), uid, ref)
@@ -33,7 +33,7 @@ func (p *pod) wait(ref lifecycle.Ref) lifecycle.Exit {
 }
 
 func TestStartErrors(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{Volumes: []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}}})
+	p := newPod(newTestHost(t), &spec.Pod{Volumes: []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}}})
 	for _, test := range []struct{ command, message string }{
 		{"none", `exec: "none": executable file not found in $PATH`},
 		{"/no/such/file", "no such file or directory"},
@@ -43,16 +43,16 @@ func TestStartErrors(t *testing.T) {
 		ref, err := p.start(spec.Container{Command: []string{test.command}})
 		f, _ := errors.AsType[lifecycle.Failure](err)
 		if f.Kind != lifecycle.FailureRetry || f.Reason != lifecycle.ReasonStartError || !strings.Contains(f.Message, test.message) {
-			// runc 1.1 tells of a folder as of a file without permission
+			// runc 1.1 reports a directory as a file without permission
 			if test.command != "/tmp" || !strings.Contains(f.Message, "permission denied") {
 				t.Errorf("%s: %#v, want a start error with %q", test.command, err, test.message)
 			}
 		}
 		if logs, _ := os.ReadDir(filepath.Join(p.opts.LogDir, p.Name+"_"+uid, ref.Container)); len(logs) > 0 {
-			t.Errorf("%s: a log is left: %v", test.command, logs)
+			t.Errorf("%s: a log was left: %v", test.command, logs)
 		}
 	}
-	// What is no program is found out by the kernel, after the start.
+	// The kernel detects an invalid program after the start.
 	c := sh("echo text > /data/f; chmod +x /data/f; exec /data/f")
 	c.VolumeMounts = []spec.VolumeMount{{Name: "data", MountPath: "/data"}}
 	ref, err := p.start(c)
@@ -63,23 +63,23 @@ func TestStartErrors(t *testing.T) {
 	ref, err = p.start(spec.Container{Command: []string{"/data/f"}, VolumeMounts: c.VolumeMounts})
 	if err == nil {
 		if exit := p.wait(ref); exit.Code == 0 || !strings.Contains(p.log(ref), "exec format error") {
-			t.Errorf("a file that is no program: %+v with log %q", exit, p.log(ref))
+			t.Errorf("invalid program: %+v with log %q", exit, p.log(ref))
 		}
 	} else if !strings.Contains(err.Error(), "exec format error") {
-		t.Errorf("a file that is no program: %v", err)
+		t.Errorf("invalid program: %v", err)
 	}
 	found, err := p.Inventory(p.ctx())
 	if err != nil || len(found) != 1 || len(found[0].Runs) > 2 {
-		t.Errorf("left of containers that could not be started: %+v, %v", found, err)
+		t.Errorf("containers that could not be started are left: %+v, %v", found, err)
 	}
 }
 
 func TestUnknownVolume(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	ref, err := p.start(spec.Container{Command: []string{"true"}, VolumeMounts: []spec.VolumeMount{{Name: "none", MountPath: "/x"}}})
 	f, _ := errors.AsType[lifecycle.Failure](err)
 	if f.Kind != lifecycle.FailureNotCreated || f.Reason != lifecycle.ReasonCreateConfigError {
-		t.Errorf("a volume that the pod has not: %#v", err)
+		t.Errorf("unknown volume: %#v", err)
 	}
 	if err := p.RemoveContainer(p.ctx(), uid, p.Pod, ref); err != nil {
 		t.Error(err)
@@ -90,13 +90,13 @@ func TestStartWithoutRuntime(t *testing.T) {
 	dir := t.TempDir()
 	_, err := runtime.Start(t.Context(), runtime.Options{StateDir: dir, RunDir: dir, RuntimeBinary: "no-such-runtime"})
 	if !errors.Is(err, exec.ErrNotFound) || !strings.Contains(err.Error(), "no-such-runtime") {
-		t.Errorf("got %v, want an error that names the missing program", err)
+		t.Errorf("got %v, want an error with the name of the program", err)
 	}
 }
 
-// A killed shim takes its containers along, and a new sandbox can follow.
+// When a shim is killed, its containers are killed, and a new sandbox can be started.
 func TestShimKilled(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	ref, err := p.start(sh("sleep 1000"))
 	if err != nil {
 		t.Fatal(err)
@@ -104,8 +104,8 @@ func TestShimKilled(t *testing.T) {
 	p.losesSandbox(ref, p.shimPid())
 }
 
-// losesSandbox kills a process that a sandbox does not live without: the container is told, nothing of it is left, and another
-// sandbox can follow.
+// losesSandbox kills a process that a sandbox needs. The exit of its container is reported, nothing of the container is left, and a new sandbox can
+// be started.
 func (p *pod) losesSandbox(ref lifecycle.Ref, pid int) {
 	p.Helper()
 	lost := make(chan error, 1)
@@ -131,21 +131,21 @@ func (p *pod) losesSandbox(ref lifecycle.Ref, pid int) {
 	}
 }
 
-// shimPid finds the one shim of this machine.
-func (m *machine) shimPid() int {
+// shimPid returns the PID of the only shim of this host.
+func (m *testHost) shimPid() int {
 	m.Helper()
 	for pid, cmdline := range m.processes() {
 		if strings.HasPrefix(cmdline, m.opts.ShimPath) && strings.Contains(cmdline, m.dir) {
 			return pid
 		}
 	}
-	m.Fatal("there is no shim")
+	m.Fatal("no shim is running")
 	return 0
 }
 
-// TestDaemonKilled has another process start containers, and kills it.
+// Containers keep running when the daemon is killed. The test starts a daemon in another process.
 func TestDaemonKilled(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -162,14 +162,14 @@ func TestDaemonKilled(t *testing.T) {
 	}
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if line != "ready\n" {
-		t.Fatalf("the daemon says %q, %v", line, err)
+		t.Fatalf("the daemon wrote %q, %v", line, err)
 	}
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	_ = child.Wait() // it was killed
-	p := &pod{machine: m, Pod: daemonPod()}
-	m.eventually("a container ends while nobody is there", func() (string, bool) {
+	p := &pod{testHost: m, Pod: daemonPod()}
+	m.eventually("the exit of a container without a daemon", func() (string, bool) {
 		log := p.log(lifecycle.Ref{Container: "ends"})
 		return log, strings.Contains(log, "bye")
 	})
@@ -179,7 +179,7 @@ func TestDaemonKilled(t *testing.T) {
 	}
 	lines := func() int { return strings.Count(p.log(lifecycle.Ref{Container: "counts"}), "\n") }
 	before := lines()
-	m.eventually("the other one goes on", func() (string, bool) { return fmt.Sprint(lines()), lines() > before+5 })
+	m.eventually("the other container keeps running", func() (string, bool) { return fmt.Sprint(lines()), lines() > before+5 })
 	for i, n := range strings.Fields(p.log(lifecycle.Ref{Container: "counts"})) {
 		if n != strconv.Itoa(i) {
 			t.Fatalf("line %d of the log is %s", i, n)
@@ -197,7 +197,7 @@ func daemonPod() *spec.Pod {
 	}}
 }
 
-// daemon is the process that TestDaemonKilled kills. It returns only with an error.
+// daemon is the process that TestDaemonKilled kills. It always returns an error.
 func daemon(dir string) error {
 	ctx := context.Background()
 	r, err := runtime.Start(ctx, options(dir, os.Getenv("PODSTEAD_TEST_PROGRAMS")))
@@ -216,11 +216,11 @@ func daemon(dir string) error {
 	}
 	fmt.Println("ready")
 	<-time.After(10 * deadline)
-	return errors.New("nobody killed the daemon")
+	return errors.New("the daemon was not killed")
 }
 
 func TestDiskFull(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	fill, free := m.onSmallDisk()
 	p := newPod(m, &spec.Pod{})
 	fill()
@@ -231,19 +231,19 @@ func TestDiskFull(t *testing.T) {
 	}
 	free()
 	if _, err := p.StartContainer(p.ctx(), uid, p.Pod, lifecycle.StartContainer{Ref: ref, Sandbox: 1}); err != nil {
-		t.Errorf("start when there is space again: %v", err)
+		t.Errorf("start with free disk space: %v", err)
 	}
 }
 
-// A daemon that is killed after it has written an exit down, and before it has deleted the task, leaves both.
+// A daemon that is killed after it has recorded an exit leaves the task.
 func TestExitWithTask(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	ref, err := p.start(sh("exit 3"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	bundle := filepath.Join(p.opts.RunDir, "engine/io.containerd.runtime.v2.task/podstead", p.idOf(ref))
-	p.eventually("the container ends", func() (string, bool) {
+	p.eventually("the exit of the container", func() (string, bool) {
 		text, err := os.ReadFile(filepath.Join(bundle, "exit.json"))
 		return fmt.Sprint(string(text), err), err == nil
 	})
@@ -253,7 +253,7 @@ func TestExitWithTask(t *testing.T) {
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p.machine.start()
+	p.testHost.start()
 	if exit := p.wait(ref); exit.Code != 3 {
 		t.Errorf("exit: %+v, want 3", exit)
 	}
@@ -262,11 +262,11 @@ func TestExitWithTask(t *testing.T) {
 	}
 }
 
-// A record that cannot be read takes its own pod along, and no other.
+// An invalid record does not hide its pod.
 func TestDamagedRecord(t *testing.T) {
 	for _, label := range []string{"podstead.io/attempt", "podstead.io/other"} {
 		t.Run(label, func(t *testing.T) {
-			p := newPod(newMachine(t), &spec.Pod{})
+			p := newPod(newTestHost(t), &spec.Pod{})
 			ref, err := p.start(sh("sleep 1000"))
 			if err != nil {
 				t.Fatal(err)
@@ -282,14 +282,14 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
-// A pod can be watched, stopped and removed while the disk is full: that is how a person makes space.
+// A pod can be stopped and removed while the disk is full, to free disk space.
 func TestDiskFullUnderContainer(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	fill, free := m.onSmallDisk()
 	p := newPod(m, &spec.Pod{Volumes: []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}}})
 	c := sh("dd if=/dev/zero of=/data/f bs=1M count=1 && touch /data/ready; trap 'exit 4' TERM; while :; do sleep 0.05; done")
 	c.VolumeMounts = []spec.VolumeMount{{Name: "data", MountPath: "/data"}}
-	ends, err := p.start(c)
+	stopped, err := p.start(c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -302,23 +302,23 @@ func TestDiskFullUnderContainer(t *testing.T) {
 	})
 	fill()
 	defer free()
-	if err := p.StopContainer(p.ctx(), uid, p.Pod, ends); err != nil {
+	if err := p.StopContainer(p.ctx(), uid, p.Pod, stopped); err != nil {
 		t.Errorf("stop a container: %v", err)
 	}
-	if exit := p.wait(ends); exit.Code != 4 {
+	if exit := p.wait(stopped); exit.Code != 4 {
 		t.Errorf("exit: %+v, want 4", exit)
 	}
 	if err := p.Close(); err != nil {
 		t.Fatal(err)
 	}
-	p.machine.start()
+	p.testHost.start()
 	if err := p.RemovePod(p.ctx(), uid, p.Pod); err != nil {
 		t.Errorf("remove the pod: %v", err)
 	}
 }
 
-// onSmallDisk restarts the runtime with its state on a small disk, which can be filled and freed again.
-func (m *machine) onSmallDisk() (fill, free func()) {
+// onSmallDisk restarts the runtime with its state on a small disk. The functions fill the disk and free it.
+func (m *testHost) onSmallDisk() (fill, free func()) {
 	m.Helper()
 	if err := m.Close(); err != nil {
 		m.Fatal(err)

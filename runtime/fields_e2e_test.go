@@ -13,11 +13,11 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// The tests of fields write pod files, as users do, and look from inside of the containers. What each proves stands in its
-// comment: docs/fields.md is made of that.
+// The tests of fields use pod files and check the result inside the containers. docs/fields.md is generated from the lines "fields:" in their
+// comments.
 
-// parse reads a pod file that lies in the machine's folder.
-func (m *machine) parse(text string) *spec.Pod {
+// parse parses a pod file in the directory of the host.
+func (m *testHost) parse(text string) *spec.Pod {
 	m.Helper()
 	definition, problems := spec.Accept(filepath.Join(m.dir, "pod.toml"), []byte(text))
 	if len(problems) > 0 {
@@ -26,8 +26,8 @@ func (m *machine) parse(text string) *spec.Pod {
 	return definition
 }
 
-// write makes a file below the machine's folder, with those that it lies in.
-func (m *machine) write(name, text string, mode os.FileMode) {
+// write creates a file and its parent directories in the directory of the host.
+func (m *testHost) write(name, text string, mode os.FileMode) {
 	m.Helper()
 	file := filepath.Join(m.dir, name)
 	err := os.MkdirAll(filepath.Dir(file), 0o755)
@@ -46,7 +46,7 @@ func (p *pod) begin(name string) (lifecycle.Ref, error) {
 	return ref, err
 }
 
-// run runs a container of the pod file to its end, which must be with 0, and returns what it has written.
+// run starts a container of the pod file, waits for its exit, which must be with 0, and returns its output.
 func (p *pod) run(name string) string {
 	p.Helper()
 	ref, err := p.begin(name)
@@ -70,7 +70,7 @@ func (p *pod) serve(name string) lifecycle.Ref {
 	return ref
 }
 
-// wantFailure wants a container not to be started, for a reason and with a part of a message.
+// wantFailure checks the reason of a failure and a part of its message.
 func wantFailure(t testing.TB, what string, err error, reason lifecycle.Reason, message string) {
 	t.Helper()
 	if f, _ := errors.AsType[lifecycle.Failure](err); f.Reason != reason || !strings.Contains(f.Message, message) {

@@ -53,22 +53,22 @@ command = ["true"]
 volumeMounts = [{ name = "data", mountPath = "/x", subPathExpr = "$(NONE)" }]
 `
 
-// TestFieldsMounts: which part of which volume is seen where, and whether it can be written.
+// TestFieldsMounts tests paths, sub-paths and read-only mounts of volumes.
 //
 // fields: containers[].volumeMounts[].{name,mountPath,subPath,subPathExpr,readOnly}, volumes[].name
 func TestFieldsMounts(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(mountsFile))
 	p.run("writes")
 	const refused = "Read-only file system"
 	wantLines(t, p.run("reads"), "deep", "deep", "deep", "other", refused, refused, "777")
 	wantLines(t, p.run("after"), "./a/b/file", "./a/b/x", "./not/there/by-us")
 	_, err := p.begin("unset")
-	wantFailure(t, "a variable that is not set", err, lifecycle.ReasonCreateConfigError, "missing value for NONE")
+	wantFailure(t, "unset variable", err, lifecycle.ReasonCreateConfigError, "missing value for NONE")
 }
 
-// hostMount is a folder of the machine that is a mount of its own, with another mount in it.
-func (m *machine) hostMount(flags uintptr) (dir string) {
+// hostMount creates a mount on the host with another mount in it, and returns its directory.
+func (m *testHost) hostMount(flags uintptr) (dir string) {
 	m.Helper()
 	dir = filepath.Join(m.dir, "host")
 	inner := filepath.Join(dir, "inner")
@@ -113,11 +113,11 @@ command = ["sh", "-c", "touch /host/inner/z 2>&1 | sed 's/.*: //'"]
 volumeMounts.host = { mountPath = "/host", readOnly = true, recursiveReadOnly = "IfPossible" }
 `
 
-// TestFieldsRecursiveReadOnly: what is mounted in a volume is read-only with it, or not. The machine's runtime can do it.
+// TestFieldsRecursiveReadOnly tests whether mounts in a read-only volume are read-only. The OCI runtime of the host must support it.
 //
 // fields: containers[].volumeMounts[].recursiveReadOnly, volumes[].hostPath.{path,type}
 func TestFieldsRecursiveReadOnly(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.hostMount(unix.MS_PRIVATE)
 	p := newPod(m, m.parse(recursiveFile))
 	wantLines(t, p.run("disabled"), "refused", "written")
@@ -158,11 +158,11 @@ name = "last"
 image = "localhost/podstead/busybox:1"
 `
 
-// TestFieldsMountPropagation: whether a mount that the machine makes later is seen. Bidirectional needs a privileged container.
+// TestFieldsMountPropagation tests whether a container sees later mounts of the host. Bidirectional needs a privileged container.
 //
 // fields: containers[].volumeMounts[].mountPropagation
 func TestFieldsMountPropagation(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	dir := m.hostMount(unix.MS_SHARED)
 	later := filepath.Join(dir, "later")
 	if err := os.Mkdir(later, 0o755); err != nil {
@@ -178,7 +178,7 @@ func TestFieldsMountPropagation(t *testing.T) {
 	}
 	p.run("goes-on")
 	if out := p.outputOf(none); out != "ready\n" {
-		t.Errorf("without propagation the container sees %q", out)
+		t.Errorf("without propagation: output %q", out)
 	}
 	wantLines(t, p.outputOf(slave), "ready", "seen")
 	wantLines(t, p.run("shared"), " shared:")
@@ -191,7 +191,7 @@ func TestFieldsMountPropagation(t *testing.T) {
 		c.VolumeMounts = []spec.VolumeMount{{Name: "host", MountPath: "/host", MountPropagation: mode}}
 		_, err := p.start(c)
 		if wantFailure(t, mode, err, lifecycle.ReasonCreateConfigError, "is not a shared"); err != nil && !strings.Contains(err.Error(), dir) {
-			t.Errorf("%s: the error names no path: %v", mode, err)
+			t.Errorf("%s: the error does not contain the path: %v", mode, err)
 		}
 	}
 }

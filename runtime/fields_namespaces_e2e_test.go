@@ -18,8 +18,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// namespaceOf is the namespace of a kind that a process is in.
-func (m *machine) namespaceOf(pid any, kind string) string {
+// namespaceOf returns the namespace of a process.
+func (m *testHost) namespaceOf(pid any, kind string) string {
 	m.Helper()
 	ns, err := os.Readlink(fmt.Sprintf("/proc/%v/ns/%s", pid, kind))
 	if err != nil {
@@ -28,7 +28,7 @@ func (m *machine) namespaceOf(pid any, kind string) string {
 	return ns
 }
 
-// inCgroup lists the processes that a container's cgroup holds, by number: what runs there whatever a container can see.
+// inCgroup returns the PIDs on the host of the processes in a container's cgroup.
 func (p *pod) inCgroup(ref lifecycle.Ref) []string {
 	p.Helper()
 	for _, hierarchy := range []string{"/sys/fs/cgroup/pids", "/sys/fs/cgroup"} {
@@ -40,22 +40,22 @@ func (p *pod) inCgroup(ref lifecycle.Ref) []string {
 	return nil
 }
 
-// wantNobody wants all processes of a container to end, and soon: it has ended itself.
-func (p *pod) wantNobody(ref lifecycle.Ref) {
+// wantNoProcess waits until all processes of an exited container have exited.
+func (p *pod) wantNoProcess(ref lifecycle.Ref) {
 	p.Helper()
-	p.eventually("the end of a container's children", func() (string, bool) {
+	p.eventually("the exit of a container's children", func() (string, bool) {
 		left := p.inCgroup(ref)
 		return fmt.Sprint(left), len(left) == 0
 	})
 }
 
-// endings are two containers. One ends and leaves children, of which one has got rid of its parent, its session and its environment
-// and holds the log open; the other stays until it is told to end.
-const endings = `
+// exitingContainers are two containers. The first exits and leaves children; one of them has another parent, session and environment, and holds
+// the log open. The second runs until it is stopped.
+const exitingContainers = `
 [[containers]]
 name = "leaves"
 image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", "env -i setsid sh -c 'while :; do sleep 1; done' & sleep 100000 & echo begun; exit 3"]
+command = ["sh", "-c", "env -i setsid sh -c 'while :; do sleep 1; done' & sleep 100000 & echo started; exit 3"]
 
 [[containers]]
 name = "stays"
@@ -76,17 +76,17 @@ command = ["sh", "-c", '''
 	cat /proc/%d/comm
 	cat /dev/shm/%[2]s; echo from the container > /dev/shm/%[2]s
 	[ -e /dev/mqueue/%[2]s ] && echo queue''']
-` + endings
+` + exitingContainers
 
-// TestFieldsHostPIDAndIPC: a pod in the machine's own namespaces. What a container leaves behind there ends with it.
+// TestFieldsHostPIDAndIPC tests a pod in the namespaces of the host. Processes that a container leaves there are killed.
 //
 // fields: hostPID, hostIPC
 func TestFieldsHostPIDAndIPC(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	name := filepath.Base(m.dir)
-	m.makeQueue(name)
+	m.createQueue(name)
 	shared := filepath.Join("/dev/shm", name)
-	if err := os.WriteFile(shared, []byte("from the machine\n"), 0o600); err != nil {
+	if err := os.WriteFile(shared, []byte("from the host\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.Remove(shared) })
@@ -97,78 +97,78 @@ func TestFieldsHostPIDAndIPC(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantLines(t, p.run("look"), m.namespaceOf("self", "pid"), m.namespaceOf("self", "ipc"),
-		strings.TrimSpace(string(comm)), "from the machine", "queue")
+		strings.TrimSpace(string(comm)), "from the host", "queue")
 	if text, err := os.ReadFile(shared); string(text) != "from the container\n" {
-		t.Errorf("in the machine's shared memory: %q, %v", text, err)
+		t.Errorf("shared memory of the host: %q, %v", text, err)
 	}
-	p.endsWithChildren("leaves")
-	p.stopsAndIsKilled("stays")
+	p.exitsWithChildren("leaves")
+	p.stopAndKill("stays")
 }
 
-// endsWithChildren runs a container that leaves children: they end with it, and neither its end nor its log waits for them. It
-// is over within milliseconds, which may be before its start is.
-func (p *pod) endsWithChildren(name string) {
+// exitsWithChildren runs a container that leaves children. They are killed, and neither the exit nor the log waits for them. The container may exit
+// before StartContainer returns.
+func (p *pod) exitsWithChildren(name string) {
 	p.Helper()
 	for attempt := 1; attempt <= 5; attempt++ {
 		ref := lifecycle.Ref{Container: name, Round: 1, Attempt: attempt}
-		p.endsWithChildrenOnce(lifecycle.StartContainer{Ref: ref, Sandbox: 1})
+		p.exitWithChildren(lifecycle.StartContainer{Ref: ref, Sandbox: 1})
 		if err := p.RemoveContainer(p.ctx(), uid, p.Pod, ref); err != nil {
 			p.Error(err)
 		}
 	}
 }
 
-func (p *pod) endsWithChildrenOnce(a lifecycle.StartContainer) {
+func (p *pod) exitWithChildren(a lifecycle.StartContainer) {
 	p.Helper()
 	name, ref := a.Container, a.Ref
 	if _, err := p.StartContainer(p.ctx(), uid, p.Pod, a); err != nil {
 		p.Fatal(err)
 	}
 	if exit := p.wait(ref); exit.Code != 3 || exit.Reason != lifecycle.ReasonError {
-		p.Errorf("%s: it ended with %+v, want 3", name, exit)
+		p.Errorf("%s: exit %+v, want code 3", name, exit)
 	}
-	p.wantNobody(ref)
-	if log := p.log(ref); log != "begun\n" {
+	p.wantNoProcess(ref)
+	if log := p.log(ref); log != "started\n" {
 		p.Errorf("%s: log %q", name, log)
 	}
 }
 
-// stopsAndIsKilled stops a container that exits with 5 then, and kills a second run of it with what it has started.
-func (p *pod) stopsAndIsKilled(name string) {
+// stopAndKill stops a container, which exits with 5, and kills a second run of it and its children.
+func (p *pod) stopAndKill(name string) {
 	p.Helper()
 	ref := p.serve(name)
 	if err := p.StopContainer(p.ctx(), uid, p.Pod, ref); err != nil {
 		p.Fatal(err)
 	}
 	if exit := p.wait(ref); exit.Code != 5 {
-		p.Errorf("%s: stopped, it ended with %+v, want 5", name, exit)
+		p.Errorf("%s: exit after stop: %+v, want code 5", name, exit)
 	}
 	again := lifecycle.StartContainer{Ref: lifecycle.Ref{Container: name, Round: 1, Attempt: 2}, Sandbox: 1, Restarts: 1}
 	if _, err := p.StartContainer(p.ctx(), uid, p.Pod, again); err != nil {
 		p.Fatal(err)
 	}
-	// A command that outlasts its time ends, with all that it has started, and nothing else does.
+	// A command that exceeds its timeout is killed with its children, and nothing else.
 	if _, out, err := p.exec(again.Ref, 200*time.Millisecond, "setsid sleep 100000 & sleep 100000"); err == nil {
-		p.Errorf("%s: a command that never ends: %q", name, out)
+		p.Errorf("%s: command without end: no error, output %q", name, out)
 	}
-	p.eventually("the end of the command", func() (string, bool) {
-		living := p.living()
-		return fmt.Sprintf("%q", living), !slices.ContainsFunc(living, func(l string) bool { return strings.Contains(l, "100000") })
+	p.eventually("the exit of the command", func() (string, bool) {
+		running := p.running()
+		return fmt.Sprintf("%q", running), !slices.ContainsFunc(running, func(l string) bool { return strings.Contains(l, "100000") })
 	})
 	if code, out, err := p.exec(again.Ref, 0, "setsid sleep 100000 >/dev/null 2>&1 & echo left"); code != 0 || out != "left\n" || err != nil {
-		p.Errorf("%s: a command that leaves a child: %d, %q, %v", name, code, out, err)
+		p.Errorf("%s: command that leaves a child: %d, %q, %v", name, code, out, err)
 	}
 	if err := p.KillContainer(p.ctx(), uid, again.Ref); err != nil {
 		p.Fatal(err)
 	}
 	if exit := p.wait(again.Ref); exit.Code != 137 {
-		p.Errorf("%s: killed, it ended with %+v, want 137", name, exit)
+		p.Errorf("%s: exit after kill: %+v, want code 137", name, exit)
 	}
-	p.wantNobody(again.Ref)
+	p.wantNoProcess(again.Ref)
 }
 
-// makeQueue makes a POSIX message queue in the machine's IPC namespace.
-func (m *machine) makeQueue(name string) {
+// createQueue creates a POSIX message queue in the IPC namespace of the host.
+func (m *testHost) createQueue(name string) {
 	m.Helper()
 	dir := m.TempDir()
 	if err := unix.Mount("mqueue", dir, "mqueue", 0, ""); err != nil {
@@ -195,7 +195,7 @@ shareProcessNamespace = true
 [[containers]]
 name = "first"
 image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", "echo ready; exec sleep 98765"] # which has no child that looks as it does for a moment
+command = ["sh", "-c", "echo ready; exec sleep 98765"] # exec: the shell must not be a second match
 
 [[containers]]
 name = "look"
@@ -203,7 +203,7 @@ image = "localhost/podstead/busybox:1"
 command = ["sh", "-c", '''
 	tr '\0' ' ' < /proc/1/cmdline; echo
 	ps | grep -c '[s]leep 98765'
-	sh -c 'sleep 100000 & echo "$!" > /orphan' # whose parent has ended
+	sh -c 'sleep 100000 & echo "$!" > /orphan' # its parent has exited
 	awk '$1 == "PPid:" { print "orphan of " $2 }' /proc/$(cat /orphan)/status
 	kill $(cat /orphan)
 	until ! [ -e /proc/$(cat /orphan) ]; do sleep 0.05; done; echo reaped
@@ -212,47 +212,47 @@ command = ["sh", "-c", '''
 	readlink /proc/self/ns/pid''']
 
 [[containers]]
-name = "curious"
+name = "signals"
 image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", "exec 2> /dev/null; kill -TERM 1; kill -KILL 1; sleep 0.3; echo still here"] # AppArmor refuses both
-` + endings
+command = ["sh", "-c", "exec 2> /dev/null; kill -TERM 1; kill -KILL 1; sleep 0.3; echo still here"] # AppArmor denies both
+` + exitingContainers
 
-// TestFieldsShareProcessNamespace: the containers of a pod see each other's processes. The first process is ours: it takes care
-// of orphans, has nothing to be taken from it, and ends for nobody inside.
+// TestFieldsShareProcessNamespace tests that containers of a pod see each other's processes. The first process of the namespace reaps orphans, has no
+// privileges, and cannot be killed by a container.
 //
 // fields: shareProcessNamespace
 func TestFieldsShareProcessNamespace(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(sharedFile))
 	first := p.serve("first")
 	wantLines(t, p.run("look"), "/pause ", "1", "orphan of 1", "reaped",
 		"Uid: 65535 65535 65535 65535", "CapBnd: 0000000000000000", "NoNewPrivs: 1", "Seccomp: 2",
 		m.namespaceOf(m.pidOf(first), "pid"))
-	p.endsWithChildren("leaves")
-	p.stopsAndIsKilled("stays")
-	wantLines(t, p.run("curious"), "still here")
+	p.exitsWithChildren("leaves")
+	p.stopAndKill("stays")
+	wantLines(t, p.run("signals"), "still here")
 	if code, out, err := p.exec(first, 0, "echo here"); code != 0 || err != nil {
-		t.Errorf("in the container beside it all: %d, %q, %v", code, out, err)
+		t.Errorf("in the other container: %d, %q, %v", code, out, err)
 	}
 }
 
-// pausePid finds the pause of the one pod of this machine.
-func (m *machine) pausePid() int {
+// pausePid returns the PID of the only pause process of this host.
+func (m *testHost) pausePid() int {
 	m.Helper()
 	for pid, cmdline := range m.processes() {
 		if cmdline == "/pause\x00" {
 			return pid
 		}
 	}
-	m.Fatalf("there is no pause among %v", m.processes())
+	m.Fatalf("no pause process in %v", m.processes())
 	return 0
 }
 
-// The end of the pause is the end of the sandbox: its containers are told, nothing of them is left, and another sandbox can follow.
+// When the pause process is killed, the sandbox is lost: its containers exit, nothing of them is left, and a new sandbox can be started.
 func TestPauseKilled(t *testing.T) {
 	for _, victim := range []string{"pause", "shim"} {
 		t.Run(victim, func(t *testing.T) {
-			m := newMachine(t)
+			m := newTestHost(t)
 			p := newPod(m, &spec.Pod{ShareProcessNamespace: true})
 			ref, err := p.start(sh("setsid sleep 100000 & sleep 100000"))
 			if err != nil {
@@ -263,11 +263,11 @@ func TestPauseKilled(t *testing.T) {
 	}
 }
 
-// What dies while no daemon is there is found by the next one.
-func TestPauseKilledWhileAway(t *testing.T) {
-	for _, victim := range []string{"pause", "shim", "nobody"} {
+// The next daemon detects that the pause process or the shim was killed while no daemon was running.
+func TestPauseKilledWithoutDaemon(t *testing.T) {
+	for _, victim := range []string{"pause", "shim", "none"} {
 		t.Run(victim, func(t *testing.T) {
-			m := newMachine(t)
+			m := newTestHost(t)
 			p := newPod(m, &spec.Pod{ShareProcessNamespace: true})
 			ref, err := p.start(sh("sleep 100000"))
 			if err != nil {
@@ -277,22 +277,22 @@ func TestPauseKilledWhileAway(t *testing.T) {
 			if err := m.Close(); err != nil {
 				t.Fatal(err)
 			}
-			if victim != "nobody" {
+			if victim != "none" {
 				err := unix.Kill(map[string]int{"pause": pause, "shim": shim}[victim], unix.SIGKILL)
 				if err != nil {
 					t.Fatal(err)
 				}
-				m.eventually("the end of the shim", func() (string, bool) {
+				m.eventually("the exit of the shim", func() (string, bool) {
 					err := unix.Kill(shim, 0)
 					return fmt.Sprint(err), err != nil
 				})
 			}
 			m.start()
 			found, err := m.Inventory(m.ctx())
-			if err != nil || len(found) != 1 || found[0].Ready != (victim == "nobody") {
+			if err != nil || len(found) != 1 || found[0].Ready != (victim == "none") {
 				t.Fatalf("inventory: %+v, %v", found, err)
 			}
-			if victim == "nobody" {
+			if victim == "none" {
 				if code, out, err := p.exec(ref, 0, "[ -e /proc/1 ] && echo alive"); code != 0 || out != "alive\n" {
 					t.Errorf("%d, %q, %v", code, out, err)
 				}
@@ -305,15 +305,15 @@ func TestPauseKilledWhileAway(t *testing.T) {
 	}
 }
 
-// A pause ends by SIGTERM when nobody is left that needs it.
-func TestPauseEnds(t *testing.T) {
-	m := newMachine(t)
+// The pause process exits on SIGTERM when no container needs it.
+func TestPauseTerminates(t *testing.T) {
+	m := newTestHost(t)
 	p := newPod(m, &spec.Pod{ShareProcessNamespace: true})
 	ref, err := p.start(sh("trap 'sleep 0.5; exit 5' TERM; echo ready; while :; do sleep 0.05; done"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.eventually("it is ready", func() (string, bool) { log := p.log(ref); return log, log == "ready\n" })
+	p.eventually("the container to be ready", func() (string, bool) { log := p.log(ref); return log, log == "ready\n" })
 	lost := make(chan error, 1)
 	ctx := p.ctx()
 	go func() { _, err := p.WaitSandbox(ctx, uid, p.Pod, 1); lost <- err }()
@@ -323,7 +323,7 @@ func TestPauseEnds(t *testing.T) {
 		}
 	}
 	if exit := p.wait(ref); exit.Code != 5 {
-		t.Errorf("exit: %+v, want the container's own, 5", exit)
+		t.Errorf("exit: %+v, want code 5 of the container", exit)
 	}
 	if err := <-lost; err != nil {
 		t.Errorf("wait for the sandbox: %v", err)

@@ -41,25 +41,25 @@ image = "localhost/podstead/busybox:1"
 command = ["sh", "-c", "wget -q -O - http://127.0.0.1/"]
 `
 
-// TestFieldsPorts: which ports of the machine lead to which of the pod's, by which addresses, in which protocol.
+// TestFieldsPorts tests which ports, addresses and protocols of the host lead to ports of the pod.
 //
 // fields: containers[].ports[].{containerPort,hostPort,hostIP,protocol}
 func TestFieldsPorts(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(portsFile))
 	server := p.serve("server")
 	wantLines(t, p.run("neighbour"), "hello")
 
 	gateway := m.bridgeAddress()
 	for _, addr := range []string{"127.0.0.1:8080", gateway + ":8080", "127.0.0.1:7070"} {
-		m.eventually("an answer of "+addr, func() (string, bool) {
+		m.eventually("a response from "+addr, func() (string, bool) {
 			text, err := get(addr)
 			return fmt.Sprintf("%q, %v", text, err), text == "hello\n"
 		})
 	}
 	for _, addr := range []string{gateway + ":7070", "127.0.0.1:80", "127.0.0.1:5353"} {
 		if text, err := get(addr); !errors.Is(err, unix.ECONNREFUSED) {
-			t.Errorf("%s answers %q, %v; want it refused", addr, text, err)
+			t.Errorf("%s: response %q, %v; want connection refused", addr, text, err)
 		}
 	}
 	packets := p.listenInside(server, "udp4", ":53")
@@ -77,7 +77,7 @@ func TestFieldsPorts(t *testing.T) {
 		t.Fatal(err)
 	}
 	if n, _, err := packets.ReadFrom(text); err != nil || string(text[:n]) != "by UDP" {
-		t.Errorf("by UDP comes %q, %v", text[:n], err)
+		t.Errorf("UDP packet %q, %v", text[:n], err)
 	}
 	if err := p.KillContainer(p.ctx(), uid, server); err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestFieldsPorts(t *testing.T) {
 	p.wait(server)
 }
 
-// listenInside listens for packets in the network of a container that runs.
+// listenInside listens for packets in the network namespace of a running container.
 func (p *pod) listenInside(ref lifecycle.Ref, network, addr string) net.PacketConn {
 	p.Helper()
 	var conn net.PacketConn
@@ -108,8 +108,8 @@ func (p *pod) listenInside(ref lifecycle.Ref, network, addr string) net.PacketCo
 	return conn
 }
 
-// bridgeAddress is that of the machine in the pods' network.
-func (m *machine) bridgeAddress() string {
+// bridgeAddress returns the address of the host in the pod network.
+func (m *testHost) bridgeAddress() string {
 	m.Helper()
 	links, err := net.Interfaces()
 	if err != nil {
@@ -126,11 +126,11 @@ func (m *machine) bridgeAddress() string {
 			}
 		}
 	}
-	m.Fatalf("no link of %v has an address of pods", links)
+	m.Fatalf("no link of %v has an address of the pod network", links)
 	return ""
 }
 
-// get asks a server for its page.
+// get requests the page of a server.
 func get(addr string) (string, error) {
 	ctx, cancel := context.WithTimeout(context.Background(), deadline)
 	defer cancel()

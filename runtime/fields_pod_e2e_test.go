@@ -41,12 +41,12 @@ image = "localhost/podstead/busybox:1"
 command = ["cat", "/etc/resolv.conf"]
 `
 
-// TestFieldsNames: what a pod is called, whom it knows, and whom it asks.
+// TestFieldsNames tests host names, host aliases and DNS.
 //
 // fields: name, hostname, subdomain, hostAliases[].{ip,hostnames}
 // fields: dnsPolicy, dnsConfig.{nameservers,searches}, dnsConfig.options[].{name,value}
 func TestFieldsNames(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(namesFile))
 	wantLines(t, p.run("names"), "edge", "edge", "edge", "edge.shop.default.svc.cluster.local edge",
 		"10.1.2.3\tdb\tdb.local", "fd00::5\tsix")
@@ -68,11 +68,11 @@ func TestFieldsNames(t *testing.T) {
 	p = newPod(m, m.parse(strings.NewReplacer("hostname = \"edge\"\n", "", `"None"`, `"Default"`, "nameservers =", "#").Replace(namesFile)))
 	names, dns := p.run("names"), p.run("dns")
 	if !strings.HasPrefix(names, "web\nweb\nweb\nweb.shop.default.svc.cluster.local web\n") {
-		t.Errorf("without a hostname, the name of the pod is it; the container sees\n%s", names)
+		t.Errorf("without a hostname, want the name of the pod; the container sees\n%s", names)
 	}
 	for _, server := range servers[:min(len(servers), 3)] {
 		if !strings.Contains(dns, server+"\n") {
-			t.Errorf("with the policy Default, resolv.conf has no %q of the machine:\n%s", server, dns)
+			t.Errorf("with the policy Default, resolv.conf lacks %q of the host:\n%s", server, dns)
 		}
 	}
 	if !strings.Contains(dns, "example.org local") || strings.Contains(dns, "10.0.0.1") {
@@ -91,7 +91,7 @@ name = "command"
 image = "localhost/podstead/busybox:1"
 command = ["sh", "-c", 'echo "$0 $@"; pwd']
 args = ["zero", "$(A)", "$$(A)", "two words"]
-workingDir = "/made/for/me"
+workingDir = "/created/dir"
 env.A = "1"
 
 [[containers]]
@@ -101,11 +101,11 @@ command = ["sh", "-c", "trap 'echo USR1; exit 0' USR1; trap 'echo TERM; exit 1' 
 lifecycle.stopSignal = "SIGUSR1"
 `
 
-// TestFieldsProcess: which program runs, where, and by what it is asked to end.
+// TestFieldsProcess tests the command, the working directory and the stop signal.
 //
 // fields: containers[].{name,image,command,args,workingDir}, containers[].lifecycle.stopSignal
 func TestFieldsProcess(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
 	p := newPod(m, m.parse(processFile))
 	ref, err := p.begin("entrypoint")
@@ -113,9 +113,9 @@ func TestFieldsProcess(t *testing.T) {
 		t.Fatal(err)
 	}
 	if exit, log := p.wait(ref), p.log(ref); exit.Code != 2 || !strings.Contains(log, "flag provided but not defined: -no-such-flag") {
-		t.Errorf("the image's program with other arguments ended with %+v and wrote\n%s", exit, log)
+		t.Errorf("the image's program with other arguments: exit %+v, output\n%s", exit, log)
 	}
-	wantLines(t, p.run("command"), "zero 1 $(A) two words", "/made/for/me")
+	wantLines(t, p.run("command"), "zero 1 $(A) two words", "/created/dir")
 	stopped := p.serve("stopped")
 	if err := p.StopContainer(p.ctx(), uid, p.Pod, stopped); err != nil {
 		t.Fatal(err)
@@ -159,11 +159,11 @@ command = ["sh", "-c", "echo to the log"]
 terminationMessagePolicy = "FallbackToLogsOnError"
 `
 
-// TestFieldsTerminationMessage: what is told of a container after its end.
+// TestFieldsTerminationMessage tests the termination messages of containers.
 //
 // fields: containers[].{terminationMessagePath,terminationMessagePolicy}
 func TestFieldsTerminationMessage(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(messagesFile))
 	for _, test := range []struct {
 		name string
@@ -181,7 +181,7 @@ func TestFieldsTerminationMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := p.wait(ref); got != test.want {
-			t.Errorf("%s: it ended with %+v, want %+v", test.name, got, test.want)
+			t.Errorf("%s: exit %+v, want %+v", test.name, got, test.want)
 		}
 	}
 }
@@ -199,24 +199,24 @@ name = "img"
 image = { reference = "localhost/podstead/%s:1"%s }
 `
 
-// TestFieldsImages: where images come from, and when a registry is asked. There is none here, so who asks one fails.
+// TestFieldsImages tests image archives and pull policies. There is no registry, so that every request to one fails.
 //
 // fields: imageArchives, containers[].{image,imagePullPolicy}, volumes[].image.{reference,pullPolicy}
 func TestFieldsImages(t *testing.T) {
-	m := newMachine(t) // with the image of busybox
+	m := newTestHost(t) // has the image of busybox
 	if out, err := exec.Command("cp", filepath.Join(programs, "testserver.tar"), filepath.Join(m.dir, "app.tar")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	const mount = `volumeMounts = { img = "/img" }`
 	for _, test := range []struct {
 		container, image, volume string
-		reason                   lifecycle.Reason // empty where all is there
+		reason                   lifecycle.Reason // empty if no pull is needed
 	}{
 		{"", "busybox", "", ""},
 		{`imagePullPolicy = "Never"`, "busybox", "", ""},
 		{`imagePullPolicy = "IfNotPresent"`, "busybox", "", ""},
 		{`imagePullPolicy = "Always"`, "busybox", "", "ErrImagePull"},
-		{"", "none", "", ""}, // nothing mounts it
+		{"", "none", "", ""}, // not mounted
 		{mount, "busybox", "", ""},
 		{mount, "busybox", `, pullPolicy = "Always"`, "ErrImagePull"},
 		{mount, "none", `, pullPolicy = "Never"`, lifecycle.ReasonErrImageNeverPull},
@@ -234,14 +234,14 @@ func TestFieldsImages(t *testing.T) {
 	p := newPod(m, &spec.Pod{})
 	p.Containers = m.parse("[[containers]]\nname = \"c\"\nimage = \"localhost/podstead/none:1\"\nimagePullPolicy = \"Never\"\n").Containers
 	_, err := m.PullImage(m.ctx(), p.Pod, "c", func(_, _ int64) {})
-	wantFailure(t, "an image that is nowhere", err, lifecycle.ReasonErrImageNeverPull, "localhost/podstead/none:1")
+	wantFailure(t, "missing image", err, lifecycle.ReasonErrImageNeverPull, "localhost/podstead/none:1")
 	p.Containers = m.parse(fmt.Sprintf(imageFile, `args = ["-no-such-flag"]`, "busybox", "")).Containers
 	ref, err := p.begin("c")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if exit := p.wait(ref); exit.Code != 2 { // that program's, of that image, of the archive
-		t.Errorf("the program of the archive's image ended with %+v:\n%s", exit, p.log(ref))
+	if exit := p.wait(ref); exit.Code != 2 { // exit code of the program in the archive's image
+		t.Errorf("the program of the archive's image: exit %+v, output\n%s", exit, p.log(ref))
 	}
 }
 
@@ -256,11 +256,11 @@ image = "localhost/podstead/busybox:1"
 command = ["sh", "-c", "readlink /proc/self/ns/net; hostname; grep -c '^10.1.2.3' /etc/hosts"]
 `
 
-// TestFieldsHostNetwork: a pod in the machine's network has its name too.
+// TestFieldsHostNetwork tests that a pod in the network of the host also has its host name.
 //
 // fields: hostNetwork
 func TestFieldsHostNetwork(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(hostNetworkFile))
 	network, err := os.Readlink("/proc/self/ns/net")
 	if err != nil {

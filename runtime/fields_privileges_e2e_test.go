@@ -14,7 +14,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// ownCaps are the capabilities of this process, as a set and, of those that it has not got, the name of one.
+// ownCaps returns the capabilities of this process as a set, and the name of one that it lacks.
 func ownCaps(t *testing.T) (set uint64, absent string) {
 	t.Helper()
 	status, err := os.Open("/proc/self/status")
@@ -33,14 +33,14 @@ func ownCaps(t *testing.T) (set uint64, absent string) {
 	return set, absent
 }
 
-// TestFieldsCapabilities: the sets that may be had, are permitted and are in effect are the default's with what is added and
-// without what is dropped. None is inherited or ambient, so another user than root has them in reach and none in effect.
+// TestFieldsCapabilities tests the bounding, permitted and effective sets: the default set with added and without dropped capabilities. The
+// inheritable and ambient sets are empty, so that a user other than root has only the bounding set.
 //
 // fields: containers[].securityContext.capabilities.{add,drop}
 func TestFieldsCapabilities(t *testing.T) {
 	own, absent := ownCaps(t)
 	const caps = `awk '/^Cap(Inh|Prm|Eff|Bnd|Amb)/ { printf \"%s%s\", s, $2; s = \" \" } END { print \"\" }' /proc/self/status`
-	m := newMachine(t)
+	m := newTestHost(t)
 	text := strings.NewReplacer("@caps", caps, "@absent", max(absent, "CHOWN")).Replace(capabilitiesFile)
 	p := newPod(m, m.parse(text))
 	sets := func(has, bound uint64) string { // inheritable, permitted, effective, bounding, ambient
@@ -54,15 +54,15 @@ func TestFieldsCapabilities(t *testing.T) {
 	wantLines(t, p.run("user"), sets(0, defaultCaps|capNetAdmin))
 	if absent != "" {
 		_, err := p.begin("absent")
-		wantFailure(t, "a capability that nobody has", err, lifecycle.ReasonCreateConfigError, "capability "+absent+" cannot be added")
+		wantFailure(t, "unavailable capability", err, lifecycle.ReasonCreateConfigError, "capability "+absent+" cannot be added")
 	}
 }
 
-// TestFieldsPrivileges: who may not gain privileges does not by a setuid program, and a root that is read-only leaves volumes alone.
+// TestFieldsPrivileges tests privilege escalation by a setuid program, and a read-only root file system with writable volumes.
 //
 // fields: containers[].securityContext.{allowPrivilegeEscalation,readOnlyRootFilesystem}
 func TestFieldsPrivileges(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(privilegesFile))
 	wantLines(t, p.run("default"), "NoNewPrivs:\t0", "written")
 	wantLines(t, p.run("limited"), "NoNewPrivs:\t1", "Read-only file system", "written")
@@ -72,14 +72,14 @@ func TestFieldsPrivileges(t *testing.T) {
 	wantLines(t, p.run("no-suid"), "1")
 }
 
-// TestFieldsPrivileged: a privileged container has all that the daemon has: capabilities, devices, a /sys that can be written
-// to, nothing hidden, no filter.
+// TestFieldsPrivileged tests that a privileged container has the capabilities of the daemon, all devices, a writable /sys, no masked paths, and no
+// seccomp profile.
 //
 // fields: containers[].securityContext.privileged
 func TestFieldsPrivileged(t *testing.T) {
-	const device, node = "/dev/kmsg", "c 1 11" // one that machines have and containers have not
+	const device, node = "/dev/kmsg", "c 1 11" // a device that exists on the host only
 	own, _ := ownCaps(t)
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(strings.NewReplacer("@device", device, "@node", node).Replace(privilegedFile)))
 	hex := fmt.Sprintf("%016x", own)
 	wantLines(t, p.run("c"), "CapEff:"+hex, "CapBnd:"+hex, "NoNewPrivs:0", "Seccomp:0", "/sys rw", "/sys/fs/cgroup rw", "0", "mounted", device, "1")

@@ -15,12 +15,12 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// noChmod is a profile that lets everything be done but changing modes.
+// noChmod is a seccomp profile that denies only chmod.
 const noChmod = `{ "defaultAction": "SCMP_ACT_ALLOW", "syscalls": [
 	{ "names": ["chmod", "fchmod", "fchmodat", "fchmodat2"], "action": "SCMP_ACT_ERRNO", "errnoRet": 95 }] }`
 
 const seccompFileOfPod = `
-securityContext.seccompProfile = { type = "Localhost", localhostProfile = "folder/no-chmod.json" }
+securityContext.seccompProfile = { type = "Localhost", localhostProfile = "dir/no-chmod.json" }
 
 [[containers]]
 name = "pod"
@@ -56,13 +56,12 @@ image = "localhost/podstead/busybox:1"
 securityContext.seccompProfile = { type = "Localhost", localhostProfile = "broken.json" }
 `
 
-// TestFieldsSeccomp: which system calls a container may make. With the default filter it cannot have a user namespace, but with
-// the capability for it.
+// TestFieldsSeccomp tests seccomp profiles. The default profile denies user namespaces, unless the container has CAP_SYS_ADMIN.
 //
 // fields: securityContext.seccompProfile.{type,localhostProfile}, containers[].securityContext.seccompProfile.{type,localhostProfile}
 func TestFieldsSeccomp(t *testing.T) {
-	m := newMachine(t)
-	m.write("etc/seccomp/folder/no-chmod.json", noChmod, 0o600)
+	m := newTestHost(t)
+	m.write("etc/seccomp/dir/no-chmod.json", noChmod, 0o600)
 	m.write("etc/seccomp/broken.json", `{ "defaultAction": `, 0o600)
 	const look = `grep Seccomp: /proc/self/status; touch /f; chmod 600 /f 2>&1 | sed 's/.*: //'; unshare -U true 2>&1 | sed 's/.*: //'`
 	p := newPod(m, m.parse(strings.ReplaceAll(seccompFileOfPod, "@look", look)))
@@ -71,15 +70,15 @@ func TestFieldsSeccomp(t *testing.T) {
 	wantLines(t, p.run("unconfined"), "Seccomp:\t0")
 	wantLines(t, p.run("admin"), "Seccomp:\t2")
 
-	// What is put right is seen at the next try.
+	// The next attempt uses the corrected file.
 	_, err := p.begin("missing")
-	wantFailure(t, "no profile", err, lifecycle.ReasonCreateConfigError, filepath.Join(m.dir, "etc/seccomp/none.json")+": no such file or directory")
+	wantFailure(t, "missing profile", err, lifecycle.ReasonCreateConfigError, filepath.Join(m.dir, "etc/seccomp/none.json")+": no such file or directory")
 	m.write("etc/seccomp/none.json", noChmod, 0o600)
 	if _, err := p.begin("missing"); err != nil {
 		t.Error(err)
 	}
 	_, err = p.begin("broken")
-	wantFailure(t, "no JSON", err, lifecycle.ReasonCreateConfigError, filepath.Join(m.dir, "etc/seccomp/broken.json")+": read JSON: unexpected end")
+	wantFailure(t, "invalid JSON", err, lifecycle.ReasonCreateConfigError, filepath.Join(m.dir, "etc/seccomp/broken.json")+": read JSON: unexpected end")
 }
 
 const appArmorFile = `
@@ -108,21 +107,20 @@ command = ["sh", "-c", "@look"]
 securityContext.appArmorProfile = { type = "Localhost", localhostProfile = "podstead-default" }
 `
 
-// TestFieldsAppArmor: the profile that the kernel holds a container to. On a machine without AppArmor there is none, and one
-// that is asked for by its name is refused.
+// TestFieldsAppArmor tests AppArmor profiles. On a host without AppArmor there is no profile, and a profile of type Localhost is refused.
 //
 // fields: securityContext.appArmorProfile.{type,localhostProfile}, containers[].securityContext.appArmorProfile.{type,localhostProfile}
 func TestFieldsAppArmor(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	const look = `cat /proc/self/attr/apparmor/current /proc/self/attr/current 2>/dev/null | head -n 1 | tr -d '\\000'; echo`
 	text := strings.ReplaceAll(appArmorFile, "@look", look)
 	p := newPod(m, m.parse(text))
 	confined, unconfined, refusal := "podstead-default (enforce)", "unconfined", "AppArmor profile podstead-test-none is not loaded"
 	if !apparmor.HostSupports() {
-		confined, unconfined, refusal = "", "", "the machine has no AppArmor"
+		confined, unconfined, refusal = "", "", "the host does not support AppArmor"
 		p.SecurityContext.AppArmorProfile = &spec.SecurityProfile{Type: "Localhost", LocalhostProfile: new("podstead-default")}
 		_, err := p.begin("default")
-		wantFailure(t, "a pod without AppArmor", err, lifecycle.ReasonCreateConfigError, refusal)
+		wantFailure(t, "host without AppArmor", err, lifecycle.ReasonCreateConfigError, refusal)
 		p.SecurityContext.AppArmorProfile = &spec.SecurityProfile{Type: "RuntimeDefault"}
 	}
 	if got := strings.TrimSpace(p.run("default")); got != confined {
@@ -132,10 +130,10 @@ func TestFieldsAppArmor(t *testing.T) {
 		t.Errorf("unconfined: %q, want %q", got, unconfined)
 	}
 	_, err := p.begin("local")
-	wantFailure(t, "a profile that is not there", err, lifecycle.ReasonCreateConfigError, refusal)
+	wantFailure(t, "missing profile", err, lifecycle.ReasonCreateConfigError, refusal)
 	if apparmor.HostSupports() {
 		if got := strings.TrimSpace(p.run("loaded")); got != confined {
-			t.Errorf("the machine's: %q, want %q", got, confined)
+			t.Errorf("profile loaded on the host: %q, want %q", got, confined)
 		}
 	}
 }
@@ -161,14 +159,14 @@ image = "localhost/podstead/busybox:1"
 command = ["sh", "-c", "@look"]
 `
 
-// TestFieldsSysctls: the pod's kernel parameters are those of all its containers, and of nobody else.
+// TestFieldsSysctls tests that sysctls apply to all containers of the pod, and not to the host.
 //
 // fields: securityContext.sysctls[].{name,value}
 func TestFieldsSysctls(t *testing.T) {
 	files := []string{
 		"net/ipv4/ip_unprivileged_port_start", "net/ipv4/ip_local_port_range", "kernel/shm_rmid_forced", "kernel/msgmax", "fs/mqueue/msg_max",
 	}
-	machine := func() (values []string) {
+	hostValues := func() (values []string) {
 		for _, f := range files {
 			text, err := os.ReadFile(filepath.Join("/proc/sys", f))
 			if err != nil {
@@ -178,21 +176,21 @@ func TestFieldsSysctls(t *testing.T) {
 		}
 		return values
 	}
-	before := machine()
-	m := newMachine(t)
+	before := hostValues()
+	m := newTestHost(t)
 	look := "cd /proc/sys; cat " + strings.Join(files[:4], " ") + "; cat /proc/sys/fs/mqueue/msg_max"
 	p := newPod(m, m.parse(strings.ReplaceAll(sysctlsFile, "@look", look)))
 	for _, name := range []string{"one", "two"} {
 		wantLines(t, p.run(name), "1024", "20000\t30000", "1", "4096", "20")
 	}
-	if after := machine(); strings.Join(before, "") != strings.Join(after, "") {
-		t.Errorf("the machine's were changed: %q, before: %q", after, before)
+	if after := hostValues(); strings.Join(before, "") != strings.Join(after, "") {
+		t.Errorf("the values of the host changed: %q, before: %q", after, before)
 	}
-	// With a value that the kernel does not take, or a name that it does not know, there is no sandbox, and nothing is left of one.
+	// With an invalid value or name there is no sandbox, and nothing is left of it.
 	for _, test := range []struct{ name, value, want string }{
-		{"net.ipv4.podstead", "1", "set sysctl net.ipv4.podstead: the kernel has no such parameter"},
+		{"net.ipv4.podstead", "1", "set sysctl net.ipv4.podstead: not supported by the kernel"},
 		{"net.ipv4.tcp_syncookies", "many", `set sysctl net.ipv4.tcp_syncookies to "many": `},
-		{"kernel.panic", "1", "set sysctl kernel.panic: it belongs to no namespace of the pod's own"},
+		{"kernel.panic", "1", "set sysctl kernel.panic: not in a namespace of the pod"},
 	} {
 		other := &spec.Pod{Name: "other", SecurityContext: &spec.PodSecurityContext{Sysctls: []spec.Sysctl{{Name: test.name, Value: test.value}}}}
 		const otherUID = "0c5e4b1e-1111-4000-8000-000000000002"
@@ -224,18 +222,18 @@ command = ["sh", "-c", "ls /host/made /own/made; touch /go/on"]
 volumeMounts = { host = { mountPath = "/host", mountPropagation = "HostToContainer" }, own = { mountPath = "/own", mountPropagation = "HostToContainer" }, go = "/go" }
 `
 
-// TestFieldsBidirectional: what a privileged container mounts in a volume appears in the machine, and in the pod's other
-// containers; the pod's own volumes go with all that is mounted in them, and nothing is left of them.
+// TestFieldsBidirectional tests that a mount in a volume by a privileged container appears on the host and in other containers of the pod. Volumes
+// of the pod are removed with the mounts in them.
 //
 // fields: containers[].volumeMounts[].mountPropagation
 func TestFieldsBidirectional(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	dir := m.hostMount(unix.MS_SHARED)
 	p := newPod(m, m.parse(bidirectionalFile))
-	// A machine whose mounts are shared has volumes that are; this one's need not be.
+	// Volumes are shared mounts only if the mounts of the host are.
 	own, err := filepath.Glob(filepath.Join(m.opts.RunDir, "volumes", uid, "*", "own"))
 	if err != nil || len(own) != 1 {
-		t.Fatalf("the volume in memory: %v, %v", own, err)
+		t.Fatalf("volume in memory: %v, %v", own, err)
 	}
 	if err := unix.Mount("", own[0], "", unix.MS_SHARED, ""); err != nil {
 		t.Fatal(err)
@@ -243,13 +241,13 @@ func TestFieldsBidirectional(t *testing.T) {
 	ref := p.serve("c")
 	for _, seen := range []string{filepath.Join(dir, "made/again"), filepath.Join(own[0], "made/seen")} {
 		if _, err := os.Stat(seen); err != nil {
-			t.Errorf("what the container has mounted does not appear in the machine: %v", err)
+			t.Errorf("the mount of the container does not appear on the host: %v", err)
 		}
 	}
 	wantLines(t, p.run("sees"), "/host/made:", "again", "", "/own/made:", "seen")
 	p.outputOf(ref)
 	if _, err := os.Stat(filepath.Join(dir, "made/again")); !os.IsNotExist(err) {
-		t.Errorf("what the container has unmounted is there: %v", err)
+		t.Errorf("the mount was not removed on the host: %v", err)
 	}
-	// The end of the test removes the pod and wants no mount below the machine's folder.
+	// The cleanup of the test removes the pod and checks that no mount is left.
 }

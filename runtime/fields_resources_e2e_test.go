@@ -16,7 +16,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// resourceFile has a container with resources, and another with others.
+// resourceFile has a pod and two containers with resources.
 const resourceFile = `
 resources = %s
 
@@ -32,7 +32,7 @@ image = "localhost/podstead/busybox:1"
 resources = %s
 `
 
-// TestFieldsResources: what the kernel holds a container and its pod to, and how it ranks them when memory is short.
+// TestFieldsResources tests the cgroup limits of containers and pods, and their OOM scores.
 //
 // fields: containers[].resources.{limits,requests}, resources.{limits,requests}
 func TestFieldsResources(t *testing.T) {
@@ -43,18 +43,18 @@ func TestFieldsResources(t *testing.T) {
 		asks  = `{ requests = { cpu = "100m", memory = "1Mi" } }`
 		mem   = `{ limits = { memory = "64Mi" } }`
 	)
-	machine, err := oci.DetectHost()
+	host, err := oci.DetectHost()
 	if err != nil {
 		t.Fatal(err)
 	}
 	const page = 64 << 20
-	almost := 1000 - int(1000*page/machine.Memory) // of one that asks for 64 MiB
-	m := newMachine(t)
+	almost := 1000 - int(1000*page/host.Memory) // OOM score with a request of 64 MiB
+	m := newTestHost(t)
 	m.restartWith(100)
 	for _, test := range []struct {
 		name           string
 		pod, a, b      string
-		container, all string // what is held
+		container, all string // the limits of the container and of the pod
 		shares, sum    uint64
 		score          int
 	}{
@@ -76,21 +76,21 @@ func TestFieldsResources(t *testing.T) {
 			p := newPod(m, m.parse(fmt.Sprintf(resourceFile, test.pod, test.a, test.b)))
 			ref := p.serve("a")
 			g := p.groups(ref)
-			if got := g.held(false); got != test.container {
-				t.Errorf("the container is held to %q, want %q", got, test.container)
+			if got := g.limits(false); got != test.container {
+				t.Errorf("limits of the container: %q, want %q", got, test.container)
 			}
-			if got := g.held(true); got != test.all {
-				t.Errorf("the pod is held to %q, want %q", got, test.all)
+			if got := g.limits(true); got != test.all {
+				t.Errorf("limits of the pod: %q, want %q", got, test.all)
 			}
 			if !g.hasShares(false, test.shares) || !g.hasShares(true, test.sum) {
-				t.Errorf("CPU time is not shared as %d of %d", test.shares, test.sum)
+				t.Errorf("CPU shares are not %d for the container and %d for the pod", test.shares, test.sum)
 			}
 			if group := g.read(g.dir("memory"), "memory.oom.group"); g.unified != (group == "1") {
 				t.Errorf("memory.oom.group is %s", group)
 			}
 			score := test.score
-			if !machine.Resource {
-				score = max(score, machine.OOMScoreAdj)
+			if !host.Resource {
+				score = max(score, host.OOMScoreAdj)
 			}
 			wantLines(t, p.log(ref), strconv.Itoa(score), "ready")
 			if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
@@ -100,8 +100,8 @@ func TestFieldsResources(t *testing.T) {
 	}
 }
 
-// restartWith starts the runtime anew, with a limit of processes for each pod.
-func (m *machine) restartWith(pids int64) {
+// restartWith restarts the runtime with a limit of processes for each pod.
+func (m *testHost) restartWith(pids int64) {
 	m.Helper()
 	if err := m.Close(); err != nil {
 		m.Fatal(err)
@@ -110,9 +110,9 @@ func (m *machine) restartWith(pids int64) {
 	m.start()
 }
 
-// A container that wants more CPU time than it may have is made to wait.
+// A container that exceeds its CPU limit is throttled.
 func TestCPULimitThrottles(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	c := sh("while :; do :; done")
 	c.Resources.Limits = spec.ResourceList{"cpu": quantity("50m")}
 	ref, err := p.start(c)
@@ -120,7 +120,7 @@ func TestCPULimitThrottles(t *testing.T) {
 		t.Fatal(err)
 	}
 	g := p.groups(ref)
-	p.eventually("it is throttled", func() (string, bool) {
+	p.eventually("the container to be throttled", func() (string, bool) {
 		stat := g.read(g.dir("cpu"), "cpu.stat")
 		for line := range strings.Lines(stat) {
 			if n, is := strings.CutPrefix(strings.TrimSpace(line), "nr_throttled "); is {
@@ -131,10 +131,10 @@ func TestCPULimitThrottles(t *testing.T) {
 	})
 }
 
-// A container that starts as many processes as it can has what its pod may have, and no more; others go on starting theirs.
+// A fork bomb cannot exceed the limit of its pod. Other containers of the pod can start afterwards.
 func TestPidsLimit(t *testing.T) {
 	const limit = 40
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.restartWith(limit)
 	p := newPod(m, &spec.Pod{})
 	bomb, err := p.start(sh("i=0; while [ $i -lt 500 ]; do sleep 100000 & i=$((i+1)); done; echo more than allowed; sleep 100000"))
@@ -142,22 +142,22 @@ func TestPidsLimit(t *testing.T) {
 		t.Fatal(err)
 	}
 	if exit, log := p.wait(bomb), p.log(bomb); exit.Code != 2 || !strings.Contains(log, "can't fork") {
-		t.Errorf("it ended with %+v and wrote\n%s", exit, log)
+		t.Errorf("exit %+v, output\n%s", exit, log)
 	}
-	held, err := p.start(sh("echo ready; sleep 100000"))
+	other, err := p.start(sh("echo ready; sleep 100000"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	g := p.groups(held)
+	g := p.groups(other)
 	if got := g.read(filepath.Dir(g.dir("pids")), "pids.max"); got != strconv.Itoa(limit) {
-		t.Errorf("the pod may have %s processes", got)
+		t.Errorf("limit of processes of the pod: %s", got)
 	}
 }
 
-// The shim is not in its pod's cgroup: it takes nothing of the pod's limits, and is not starved or killed for what the pod does.
-func TestShimIsOutsideThePod(t *testing.T) {
-	m := newMachine(t)
-	m.restartWith(10) // hardly room for the container and the OCI runtime in it
+// The shim is not in the cgroup of its pod: the limits of the pod do not apply to it.
+func TestCgroupOfShim(t *testing.T) {
+	m := newTestHost(t)
+	m.restartWith(10) // barely enough for the container and the OCI runtime
 	p := newPod(m, &spec.Pod{Resources: spec.Resources{Limits: spec.ResourceList{"memory": quantity("32Mi"), "cpu": quantity("10m")}}})
 	ref, err := p.start(spec.Container{Command: []string{"sleep", "100000"}})
 	if err != nil {
@@ -165,36 +165,36 @@ func TestShimIsOutsideThePod(t *testing.T) {
 	}
 	pid := m.shimPid()
 	g := p.groups(ref)
-	around := map[string]bool{}
-	for _, place := range g.places {
-		if strings.Contains(place, p.idOf(ref)) {
-			around[place[:strings.LastIndex(place, "/")]] = true
+	pods := map[string]bool{}
+	for _, path := range g.paths {
+		if strings.Contains(path, p.idOf(ref)) {
+			pods[path[:strings.LastIndex(path, "/")]] = true
 		}
 	}
-	if len(around) == 0 {
-		t.Fatalf("the container is in %v", g.places)
+	if len(pods) == 0 {
+		t.Fatalf("the container is in %v", g.paths)
 	}
 	for line := range strings.Lines(m.proc(pid, "cgroup")) {
-		place := strings.SplitN(strings.TrimSpace(line), ":", 3)[2]
-		for pod := range around {
-			if place == pod || strings.HasPrefix(place, pod+"/") {
-				t.Errorf("the shim is in %s, the pod in %s", place, pod)
+		path := strings.SplitN(strings.TrimSpace(line), ":", 3)[2]
+		for pod := range pods {
+			if path == pod || strings.HasPrefix(path, pod+"/") {
+				t.Errorf("the shim is in %s, the pod in %s", path, pod)
 			}
 		}
 	}
 	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
 		t.Fatal(err)
 	}
-	p.eventually("the end of the shim", func() (string, bool) { // and newMachine's close looks for its cgroup
+	p.eventually("the exit of the shim", func() (string, bool) { // the cleanup checks its cgroup
 		err := unix.Kill(pid, 0)
 		return fmt.Sprint(err), err != nil
 	})
 }
 
-// TestLimitsWithoutControllers: what the machine cannot hold is refused before anything is started.
+// A limit whose controller is not available is refused by admission.
 func TestLimitsWithoutControllers(t *testing.T) {
-	m := newMachine(t)
-	controllers, err := cgroup.LookAtControllers()
+	m := newTestHost(t)
+	controllers, err := cgroup.DetectControllers()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -223,11 +223,11 @@ name = "v"
 emptyDir = {}
 `
 
-// TestFieldsEphemeralStorage: what a container has written to its root and its log, and a pod with its volumes, has a bound.
+// TestFieldsEphemeralStorage tests the limits of the writable layer and the log of a container, and of a pod with its volumes.
 //
 // fields: containers[].resources.limits
 func TestFieldsEphemeralStorage(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	for _, test := range []struct{ name, script, limit, want string }{
 		{"root", "head -c 3000000 /dev/zero > /file", "1Mi", `Container writes exceeded its local ephemeral storage limit "1Mi". `},
 		{"log", "yes 0123456789 | head -n 30000", "1Mi", `Container writes exceeded its local ephemeral storage limit "1Mi". `},
@@ -238,7 +238,7 @@ func TestFieldsEphemeralStorage(t *testing.T) {
 			p.serve("writes")
 			got, err := p.WaitSandbox(p.ctx(), uid, p.Pod, 1)
 			if got != test.want || err != nil {
-				t.Errorf("told is %q, %v; want %q", got, err, test.want)
+				t.Errorf("message %q, %v; want %q", got, err, test.want)
 			}
 			if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
 				t.Fatal(err)
@@ -247,7 +247,7 @@ func TestFieldsEphemeralStorage(t *testing.T) {
 	}
 }
 
-// quantity is an amount that is known to be one.
+// quantity parses a valid quantity.
 func quantity(text string) spec.Quantity {
 	var q spec.Quantity
 	if err := q.UnmarshalJSON([]byte(strconv.Quote(text))); err != nil {

@@ -13,9 +13,9 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Who runs, with what rights, behind which filters: all of it as the container's own /proc/self shows it.
+// Users, privileges and seccomp, as /proc/self in the container shows them.
 
-// identity is the line of users and groups of a process: real and effective ID, and the groups, in the order of their numbers.
+// identity prints the users and groups of a process: real and effective IDs, and the groups in numerical order.
 const identity = `awk '/^Uid:/ { u = $2 "/" $3 } /^Gid:/ { g = $2 "/" $3 } /^Groups:/ { $1 = ""; gs = $0 } END { print u, g, "in" gs }' /proc/self/status`
 
 const usersFile = `
@@ -49,14 +49,14 @@ volumeMounts = { tools = "/tools" }
 securityContext = { runAsUser = 0 }
 `
 
-// file is a pod file with the words that stand for scripts written out.
+// file returns a pod file with its placeholders replaced by scripts.
 func file(text string) string { return strings.ReplaceAll(text, "@identity", identity) }
 
-// TestFieldsUsers: a container's user and group are its own, or else the pod's, and it is in the pod's groups.
+// TestFieldsUsers tests the user and groups of containers, with defaults from the pod.
 //
 // fields: securityContext.{runAsUser,runAsGroup,supplementalGroups,fsGroup}, containers[].securityContext.{runAsUser,runAsGroup}
 func TestFieldsUsers(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
 	p := newPod(m, m.parse(file(usersFile)))
 	wantLines(t, p.run("pod"), "1000/1000 2000/2000 in 2000 3000 4000 5000", "1", "1000:5000")
@@ -64,7 +64,7 @@ func TestFieldsUsers(t *testing.T) {
 	p.run("install")
 	wantLines(t, p.run("own-user"), "65534/65534 2000/2000 in 2000 3000 4000 5000")
 
-	// Without a group from the pod, it is the one that the image's /etc/passwd gives the user, or 0.
+	// Without a group in the pod, it is that of the user in the image's /etc/passwd, or 0.
 	p.SecurityContext = nil
 	for user, want := range map[int64]string{65534: "65534/65534 65534/65534 in 65534", 12345: "12345/12345 0/0 in 0", 0: "0/0 0/0 in 0"} {
 		c := sh(identity)
@@ -82,11 +82,11 @@ image = "localhost/podstead/busybox:1"
 command = ["sh", "-c", '''@identity''']
 `
 
-// TestFieldsGroupsPolicy: the groups that the image gives the user are added to the pod's, or are not.
+// TestFieldsGroupsPolicy tests whether groups of the image are added to those of the pod.
 //
 // fields: securityContext.supplementalGroupsPolicy
 func TestFieldsGroupsPolicy(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	for policy, want := range map[string]string{"Merge": "65534/65534 65534/65534 in 777 3000 65534", "Strict": "65534/65534 65534/65534 in 3000 65534"} {
 		p := newPod(m, m.parse(file(strings.ReplaceAll(policyFile, "@policy", policy))))
 		p.addToImage("etc/group", "root:x:0:\nnogroup:x:65534:\nmembers:x:777:nobody\n")
@@ -97,7 +97,7 @@ func TestFieldsGroupsPolicy(t *testing.T) {
 	}
 }
 
-// addToImage changes a file of the only image that is unpacked.
+// addToImage appends to a file of the only unpacked image.
 func (p *pod) addToImage(name, text string) {
 	p.Helper()
 	files, err := filepath.Glob(filepath.Join(p.opts.StateDir, "engine/io.containerd.snapshotter.v1.overlayfs/snapshots/*/fs", name))
@@ -138,11 +138,11 @@ command = ["id", "-u"]
 securityContext.runAsNonRoot = false
 `
 
-// TestFieldsNonRoot: what would be root, or might be, is not started, and says why; it is tried again, so a fixed image helps.
+// TestFieldsNonRoot tests that a container that would or might run as root is refused, and that a corrected image is used by the next attempt.
 //
 // fields: securityContext.runAsNonRoot, containers[].securityContext.runAsNonRoot
 func TestFieldsNonRoot(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
 	p := newPod(m, m.parse(nonRootFile))
 	for name, want := range map[string]string{
@@ -198,7 +198,7 @@ image = "localhost/podstead/busybox:1"
 securityContext.capabilities.add = ["@absent"]
 `
 
-// defaultCaps are the capabilities of containers that ask for nothing.
+// defaultCaps are the default capabilities of containers.
 const (
 	defaultCaps = uint64(0xa80425fb)
 	capChown    = uint64(1) << 0
@@ -275,12 +275,11 @@ command = ["sh", "-c", '''
 securityContext.privileged = false
 `
 
-// TestFieldsProcMount: what is hidden of /proc, and what cannot be written to; all of it can where nothing is masked. (A pod file
-// may say so only of a pod with users of its own.)
+// TestFieldsProcMount tests masked and read-only paths of /proc. (A pod file can use Unmasked only with a user namespace.)
 //
 // fields: containers[].securityContext.procMount
 func TestFieldsProcMount(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	const look = `awk '$5 ~ "^/proc/" || $5 ~ "^/sys/(firmware|devices)" { split($6, o, ","); print $5, o[1] }' /proc/self/mountinfo | sort`
 	readOnly := sh(`for f in bus fs irq sys sysrq-trigger; do [ ! -e /proc/$f ] || grep " /proc/$f ro," /proc/self/mountinfo >/dev/null || echo $f; done
 		for f in acpi scsi asound; do ls /proc/$f 2>/dev/null; done; ls /sys/firmware 2>/dev/null
@@ -292,7 +291,7 @@ func TestFieldsProcMount(t *testing.T) {
 	wantLines(t, p.output(unmasked), "1")
 }
 
-// execFile has a container whose every right is not the default.
+// execFile has a container without default privileges.
 const execFile = `
 [[containers]]
 name = "c"
@@ -308,16 +307,16 @@ capabilities = { drop = ["ALL"], add = ["CHOWN"] }
 seccompProfile = { type = "Localhost", localhostProfile = "no-chmod.json" }
 `
 
-// status shows all that says what a process may do.
+// status prints the privileges of a process.
 const status = `exec 2>&1; grep -E '^(Uid|Gid|Groups|Cap...|NoNewPrivs|Seccomp):' /proc/self/status; cd /tmp; touch /x; touch /dev/shm/f; chmod 600 /dev/shm/f; true`
 
-// TestSecurityOfExec: probes and hooks run commands with the rights of their container, and no others.
-func TestSecurityOfExec(t *testing.T) {
-	m := newMachine(t)
+// Commands of probes and hooks have the privileges of their container.
+func TestExecPrivileges(t *testing.T) {
+	m := newTestHost(t)
 	m.write("etc/seccomp/no-chmod.json", noChmod, 0o600)
 	p := newPod(m, m.parse(strings.ReplaceAll(execFile, "@status", status)))
 	ref := p.serve("c")
-	want := strings.TrimSuffix(p.log(ref), "ready\n") // one stream, so that its lines are in order
+	want := strings.TrimSuffix(p.log(ref), "ready\n") // one stream keeps the order of lines
 	code, got, err := p.exec(ref, time.Minute, status)
 	if err != nil || code != 0 {
 		t.Fatalf("exit %d, %v", code, err)
@@ -325,14 +324,14 @@ func TestSecurityOfExec(t *testing.T) {
 	wantLines(t, got, strings.Split(strings.TrimSuffix(want, "\n"), "\n")...)
 	for _, part := range []string{"Uid:\t1000\t", "Gid:\t2000\t", "CapBnd:\t0000000000000001", "NoNewPrivs:\t1", "Seccomp:\t2"} {
 		if !strings.Contains(got, part) {
-			t.Errorf("the command has no %q:\n%s", part, got)
+			t.Errorf("%q is missing in the status of the command:\n%s", part, got)
 		}
 	}
 }
 
-// TestSecurityOfEphemeral: a container that is added to a running pod has a security context too, over the pod's.
-func TestSecurityOfEphemeral(t *testing.T) {
-	m := newMachine(t)
+// The security context of an ephemeral container overrides that of the pod.
+func TestEphemeralPrivileges(t *testing.T) {
+	m := newTestHost(t)
 	p := newPod(m, m.parse("securityContext = { runAsUser = 1000, supplementalGroups = [3000] }\n[[containers]]\nname = \"c\"\nimage = \"i:1\"\n"))
 	c, problems := spec.ParseEphemeral("debug.toml", []byte(file(`
 name = "debug"

@@ -18,10 +18,10 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// newUsersMachine is a machine through whose folders anybody may pass.
-func newUsersMachine(t *testing.T) *machine {
+// newUserNamespaceHost returns a host whose directories have the x permission for others.
+func newUserNamespaceHost(t *testing.T) *testHost {
 	t.Helper()
-	m := newMachine(t)
+	m := newTestHost(t)
 	if err := os.Chmod(m.dir, 0o711); err != nil {
 		t.Fatal(err)
 	}
@@ -130,11 +130,11 @@ persistentVolumeClaim = { claimName = "users" }
 [[volumes]]
 name = "image"
 image = { reference = "localhost/podstead/busybox:1" }
-` + endings
+` + exitingContainers
 
-// usersFolder is a folder of the machine for a pod with users of its own: with files of root's, of a user's and of one who is none
-// of the pod's, and with another file system below.
-func (m *machine) usersFolder() string {
+// usersDir creates a directory on the host for a pod with a user namespace: with files of root, of a user, and of a user outside of the pod's ID
+// range, and with another file system mounted in it.
+func (m *testHost) usersDir() string {
 	m.Helper()
 	dir := filepath.Join(m.dir, "host")
 	m.write("host/private", "of root\n", 0o600)
@@ -156,15 +156,15 @@ func (m *machine) usersFolder() string {
 	return dir
 }
 
-// TestFieldsHostUsers: a pod with users of its own. Its root is none of the machine's, and owns in its volumes what root owns; a
-// file system below one is not mapped.
+// TestFieldsHostUsers tests a pod with a user namespace. Its root is not the root of the host, and owns the files of root in its volumes. A file system
+// that is mounted in a volume is not mapped.
 //
 // fields: hostUsers
 func TestFieldsHostUsers(t *testing.T) {
 	for _, shared := range []bool{false, true} {
 		t.Run(fmt.Sprintf("shareProcessNamespace=%v", shared), func(t *testing.T) {
-			m := newUsersMachine(t)
-			dir := m.usersFolder()
+			m := newUserNamespaceHost(t)
+			dir := m.usersDir()
 			p := newPod(m, m.parse(fmt.Sprintf(ownUsersFile, shared, dir)))
 			first := fmt.Sprint(m.rootOf(uid))
 			wantLines(t, p.run("ids"), "0 "+first+" 65536", "0 "+first+" 65536", "0", "0:0", "0:0", "0:0", "users", "81", "1", "1", "1",
@@ -174,13 +174,13 @@ func TestFieldsHostUsers(t *testing.T) {
 				"of root", "0 host/private", "1234 host/user", "65534 host/stranger", "0 file", "65534 host/below/f", "1",
 				"0", "0", "0", "0", "0", "1", "1", "1")
 			p.wantOwners(dir)
-			p.endsWithChildren("leaves")
-			p.usersOutside("stays")
+			p.exitsWithChildren("leaves")
+			p.checkFromHost("stays")
 		})
 	}
 }
 
-// wantOwners wants what the containers have made in volumes to belong to whom it would belong without users of their own.
+// wantOwners checks that files in volumes have the owners that they would have without a user namespace.
 func (p *pod) wantOwners(dir string) {
 	p.Helper()
 	volumes := filepath.Join(p.opts.StateDir, "pods", uid, "volumes")
@@ -190,49 +190,48 @@ func (p *pod) wantOwners(dir string) {
 	} {
 		var s unix.Stat_t
 		if err := unix.Stat(file, &s); err != nil || s.Uid != owner {
-			p.Errorf("%s belongs to %d, want %d: %v", file, s.Uid, owner, err)
+			p.Errorf("owner of %s: %d, want %d: %v", file, s.Uid, owner, err)
 		}
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "private")); string(text) != "changed\n" {
-		p.Errorf("root's file: %q, %v", text, err)
+		p.Errorf("file of root: %q, %v", text, err)
 	}
 }
 
-// usersOutside looks at a container from outside: no process in there is one of the machine's root, its commands included, and
-// all namespaces belong to the pod's.
-func (p *pod) usersOutside(name string) {
+// checkFromHost checks a container from the host: no process, including commands, runs as root of the host, and none is in a namespace of the host.
+func (p *pod) checkFromHost(name string) {
 	p.Helper()
 	ref := p.serve(name)
 	root := p.rootOf(uid)
 	if code, out, err := p.exec(ref, 0, "id -u; cat /proc/self/uid_map; sleep 100000 >/dev/null 2>&1 &"); code != 0 || err != nil ||
 		!strings.HasPrefix(out, "0\n") || !strings.Contains(out, fmt.Sprint(root)) {
-		p.Errorf("a command: %d, %q, %v", code, out, err)
+		p.Errorf("command: %d, %q, %v", code, out, err)
 	}
 	pids := p.inCgroup(ref)
 	if len(pids) < 2 {
-		p.Errorf("in the container: %v", pids)
+		p.Errorf("processes of the container: %v", pids)
 	}
 	for _, pid := range pids {
 		var s unix.Stat_t
 		if err := unix.Stat("/proc/"+pid, &s); err == nil && s.Uid != root {
-			p.Errorf("process %s is user %d's, want %d", pid, s.Uid, root)
+			p.Errorf("user of process %s: %d, want %d", pid, s.Uid, root)
 		}
 	}
 	pid := p.pidOf(ref)
 	for _, kind := range []string{"user", "net", "ipc", "uts", "pid", "mnt"} {
 		if p.namespaceOf(pid, kind) == p.namespaceOf("self", kind) {
-			p.Errorf("it is in the machine's %s namespace", kind)
+			p.Errorf("the container is in the %s namespace of the host", kind)
 		}
 	}
 	if err := p.KillContainer(p.ctx(), uid, ref); err != nil {
 		p.Fatal(err)
 	}
 	p.wait(ref)
-	p.wantNobody(ref)
+	p.wantNoProcess(ref)
 }
 
-// rootOf is the machine's id of a pod's root.
-func (m *machine) rootOf(uid string) uint32 {
+// rootOf returns the ID on the host of a pod's root.
+func (m *testHost) rootOf(uid string) uint32 {
 	m.Helper()
 	ids, err := idmap.New(filepath.Join(m.opts.StateDir, "users.json"), "", "").Find(uid)
 	if err != nil {
@@ -241,9 +240,9 @@ func (m *machine) rootOf(uid string) uint32 {
 	return ids.First
 }
 
-// A pod keeps its users over a restart of the daemon and the loss of its sandbox, and gives them back.
-func TestUsersKept(t *testing.T) {
-	m := newUsersMachine(t)
+// A pod keeps its ID range after a restart of the daemon and the loss of its sandbox, until it is removed.
+func TestIDRangeOfPod(t *testing.T) {
+	m := newUserNamespaceHost(t)
 	host := false
 	p := newPod(m, &spec.Pod{HostUsers: &host, Volumes: []spec.Volume{{Name: "data", EmptyDir: &spec.EmptyDirVolume{}}}})
 	c := sh("cat /proc/self/uid_map; echo x >> /data/f; wc -l < /data/f; sleep 100000")
@@ -269,7 +268,7 @@ func TestUsersKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if again := m.rootOf(uid); again != root {
-		t.Errorf("its root was %d and is %d", root, again)
+		t.Errorf("root was %d and is %d", root, again)
 	}
 	if code, out, err := p.exec(second.Ref, 0, "until [ $(wc -l < /data/f) = 2 ]; do sleep 0.05; done; stat -c %u /data/f"); code != 0 || out != "0\n" {
 		t.Errorf("in the second sandbox: %d, %q, %v", code, out, err)
@@ -278,51 +277,51 @@ func TestUsersKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(filepath.Join(m.opts.StateDir, "users.json")); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("without pods, users are kept: %v", err)
+		t.Errorf("the file of ID ranges is left without pods: %v", err)
 	}
 }
 
-// What cannot be done is refused before anything starts, or told as what it is; nothing runs as the machine's root instead.
-func TestUsersRefused(t *testing.T) {
+// A user namespace that the host does not support is refused.
+func TestUserNamespaceRefused(t *testing.T) {
 	host := false
-	t.Run("a folder on the way", func(t *testing.T) {
-		m := newMachine(t) // in a folder that is root's alone
+	t.Run("parent directory without x permission", func(t *testing.T) {
+		m := newTestHost(t) // its directory has mode 0700
 		err := m.Admit(&spec.Pod{HostUsers: &host})
 		if err == nil || !strings.Contains(err.Error(), "can pass through "+m.dir) {
 			t.Errorf("admitted: %v", err)
 		}
 		if err := m.Admit(&spec.Pod{}); err != nil {
-			t.Errorf("a pod without users of its own: %v", err)
+			t.Errorf("pod without a user namespace: %v", err)
 		}
 		if err := os.Chmod(m.dir, 0o711); err != nil {
 			t.Fatal(err)
 		}
 		if err := m.Admit(&spec.Pod{HostUsers: &host}); err != nil {
-			t.Errorf("a machine that can: %v", err)
+			t.Errorf("directory with x permission: %v", err)
 		}
 	})
-	t.Run("a file system", func(t *testing.T) {
-		m := newUsersMachine(t)
+	t.Run("file system without id-mapped mounts", func(t *testing.T) {
+		m := newUserNamespaceHost(t)
 		p := newPod(m, &spec.Pod{HostUsers: &host, Volumes: []spec.Volume{{Name: "proc", HostPath: &spec.HostPathVolume{Path: "/proc/sys/kernel"}}}})
 		c := sh("id")
 		c.VolumeMounts = []spec.VolumeMount{{Name: "proc", MountPath: "/kernel"}}
 		_, err := p.start(c)
-		wantFailure(t, "a volume that cannot be id-mapped", err, lifecycle.ReasonCreateConfigError, "the file system (type 0x9fa0) cannot")
+		wantFailure(t, "volume without id-mapped mounts", err, lifecycle.ReasonCreateConfigError, "not supported by the file system (type 0x9fa0)")
 	})
 }
 
-// A record of users that cannot be read keeps nobody from going, and nobody gets users by it.
-func TestUsersUnreadable(t *testing.T) {
-	m := newMachine(t)
+// An unreadable file of ID ranges does not block the removal of pods. Pods that need an ID range fail.
+func TestUnreadableIDRanges(t *testing.T) {
+	m := newTestHost(t)
 	p := newPod(m, &spec.Pod{})
 	if got := p.output(sh("echo here")); got != "here\n" {
 		t.Fatalf("output %q", got)
 	}
-	if err := os.Chmod(m.dir, 0o711); err != nil { //nolint:gosec // as /var/lib is: users of pods pass through
+	if err := os.Chmod(m.dir, 0o711); err != nil { // like /var/lib: root of a user namespace passes through
 		t.Fatal(err)
 	}
-	record := filepath.Join(m.opts.StateDir, "users.json")
-	if err := os.WriteFile(record, []byte("{"), 0o600); err != nil {
+	ranges := filepath.Join(m.opts.StateDir, "users.json")
+	if err := os.WriteFile(ranges, []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
@@ -330,10 +329,10 @@ func TestUsersUnreadable(t *testing.T) {
 	}
 	host := false
 	_, err := m.StartSandbox(m.ctx(), uid, &spec.Pod{Name: "p", HostUsers: &host}, lifecycle.StartSandbox{Sandbox: 2})
-	if err == nil || !strings.Contains(err.Error(), record) {
-		t.Errorf("a pod with users of its own: %v, want an error that names the file", err)
+	if err == nil || !strings.Contains(err.Error(), ranges) {
+		t.Errorf("pod with a user namespace: %v, want an error with the path of the file", err)
 	}
-	if err := os.Remove(record); err != nil {
+	if err := os.Remove(ranges); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// list shows the files of a folder: path, mode, content.
+// list prints the files of a directory: path, mode, content.
 const list = `cd /v; find . -follow -type f -not -path '*/..*' | sort | while read -r f; do echo "$f $(stat -L -c %a $f) $(cat $f)"; done`
 
 // volumeFile has a container that lists the volume v.
@@ -37,7 +37,7 @@ name = "v"
 %s
 `
 
-// TestFieldsContent: the files of the volumes that are written from config maps, secrets and the pod's own fields.
+// TestFieldsContent tests the files of configMap, secret, projected and downwardAPI volumes.
 //
 // fields: name, labels, annotations, configMaps[].{name,data}, secrets[].{name,data}
 // fields: volumes[].configMap.{name,defaultMode,optional}, volumes[].secret.{secretName,defaultMode,optional}
@@ -49,7 +49,7 @@ name = "v"
 // fields: volumes[].{downwardAPI,projected.sources[].downwardAPI}.items[].fieldRef.{apiVersion,fieldPath}
 // fields: volumes[].{downwardAPI,projected.sources[].downwardAPI}.items[].resourceFieldRef.{containerName,resource,divisor}
 func TestFieldsContent(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	for _, test := range []struct {
 		volume string
 		want   []string // what the container lists
@@ -86,7 +86,7 @@ func TestFieldsContent(t *testing.T) {
 		] }`, []string{`./annotations 400 note="free text"`, "./bytes 400 67108864", `./labels 400 app="shop"`, "./memory 400 64", "./pod/name 644 pod", "./pod/uid 400 " + uid}},
 	} {
 		definition := m.parse(fmt.Sprintf(volumeFile, list, test.volume))
-		// The file cannot say this yet; what is told of it is the same.
+		// Set resources without the limits that the pod file would apply to the container.
 		definition.Containers[0].Resources.Limits = spec.ResourceList{"memory": resource.MustParse("64Mi")}
 		p := newPod(m, definition)
 		if got := strings.TrimSuffix(p.run("c"), "\n"); got != strings.Join(test.want, "\n") {
@@ -98,20 +98,20 @@ func TestFieldsContent(t *testing.T) {
 	}
 }
 
-// TestFieldsContentMissing: a pod waits for what is not there and must be, and its files cannot be written by it.
+// TestFieldsContentMissing tests the failures for missing content, and that the files are read-only.
 //
 // fields: volumes[].configMap.{name,optional}, volumes[].secret.{secretName,optional}
 // fields: volumes[].{configMap,secret}.items[].key, volumes[].projected.sources[].{configMap,secret}.{name,optional}
 func TestFieldsContentMissing(t *testing.T) {
-	m := newMachine(t)
-	m.write("etc/configmaps/folder/key", "1", 0o644)
-	m.write("etc/secrets/folder/key", "1", 0o600)
+	m := newTestHost(t)
+	m.write("etc/configmaps/files/key", "1", 0o644)
+	m.write("etc/secrets/files/key", "1", 0o600)
 	p := newPod(m, &spec.Pod{})
 	for _, test := range []struct{ volume, message string }{
 		{`configMap.name = "none"`, `configmap "none" not found`},
-		{`configMap = { name = "folder", items = [{ key = "none", path = "x" }] }`, "references non-existent config key: none"},
+		{`configMap = { name = "files", items = [{ key = "none", path = "x" }] }`, "references non-existent config key: none"},
 		{`secret.secretName = "none"`, `secret "none" not found`},
-		{`secret = { secretName = "folder", items = [{ key = "none", path = "x" }] }`, "references non-existent secret key: none"},
+		{`secret = { secretName = "files", items = [{ key = "none", path = "x" }] }`, "references non-existent secret key: none"},
 		{`projected.sources = [{ configMap.name = "none" }]`, `configmap "none" not found`},
 		{`projected.sources = [{ secret.name = "none" }]`, `secret "none" not found`},
 	} {
@@ -156,23 +156,23 @@ command = ["sh", "-c", "head -c 200000 /dev/zero > /limited/file; sync; dd if=/d
 volumeMounts = { limited = "/limited", memory = "/memory" }
 `
 
-// TestFieldsEmptyDir: a folder that begins empty, is the pod's, on disk or in memory, of at most a size.
+// TestFieldsEmptyDir tests emptyDir volumes on disk and in memory, with and without a size limit.
 //
 // fields: volumes[].emptyDir.{medium,sizeLimit}
 func TestFieldsEmptyDir(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	p := newPod(m, m.parse(emptyDirFile))
 	wantLines(t, p.run("writes"), "", "0", "1", "2048", "777", "777")
 	wantLines(t, p.run("reads"), "kept", "kept")
 	wantLines(t, p.run("fills"), "No space left on device")
-	overuse, err := p.WaitSandbox(p.ctx(), uid, p.Pod, 1)
-	if err != nil || !strings.Contains(overuse, `"limited"`) || !strings.Contains(overuse, "64Ki") {
-		t.Errorf("of a volume that is too large is told %q, %v", overuse, err)
+	evicted, err := p.WaitSandbox(p.ctx(), uid, p.Pod, 1)
+	if err != nil || !strings.Contains(evicted, `"limited"`) || !strings.Contains(evicted, "64Ki") {
+		t.Errorf("eviction message %q, %v", evicted, err)
 	}
 	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
 		t.Fatal(err)
 	}
-	p = newPod(m, m.parse(emptyDirFile)) // of which the files begin anew
+	p = newPod(m, m.parse(emptyDirFile)) // a new pod with the same name has empty volumes
 	wantLines(t, p.run("writes"), "", "0", "1", "2048", "777", "777")
 }
 
@@ -186,11 +186,11 @@ command = ["sh", "-c", 'cat /data/file; touch /look/x 2>&1 | sed "s/.*: //"; ech
 volumeMounts = { data = "/data", look = "/look" }
 `
 
-// TestFieldsClaim: a folder that outlives its pods.
+// TestFieldsClaim tests a persistent volume, which outlives its pods.
 //
 // fields: volumes[].persistentVolumeClaim.{claimName,readOnly}
 func TestFieldsClaim(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	for _, want := range [][]string{
 		{"cat: can't open '/data/file': No such file or directory", "Read-only file system"},
 		{"kept", "Read-only file system"},
@@ -204,26 +204,26 @@ func TestFieldsClaim(t *testing.T) {
 	}
 	text, err := os.ReadFile(filepath.Join(m.opts.StateDir, "volumes", "pgdata", "file"))
 	if err != nil || string(text) != "kept\nkept\nkept\n" {
-		t.Errorf("the folder of the claim has %q, %v", text, err)
+		t.Errorf("content of the persistent volume: %q, %v", text, err)
 	}
 }
 
-// TestFieldsHostPath: a relative path is seen from the pod file, and a type makes what is not there.
+// TestFieldsHostPath tests paths relative to the pod file, and types that create the path.
 //
 // fields: volumes[].hostPath.{path,type}
 func TestFieldsHostPath(t *testing.T) {
-	m := newMachine(t)
-	m.write("files/text", "of the machine\n", 0o644)
+	m := newTestHost(t)
+	m.write("files/text", "of the host\n", 0o644)
 	p := newPod(m, m.parse(fmt.Sprintf(volumeFile, list, `hostPath = { path = "files", type = "Directory" }`)))
-	wantLines(t, p.run("c"), "./text 644 of the machine")
+	wantLines(t, p.run("c"), "./text 644 of the host")
 	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
 		t.Fatal(err)
 	}
-	p = newPod(m, m.parse(fmt.Sprintf(volumeFile, "echo of the pod > /v/text", `hostPath = { path = "made/deep", type = "DirectoryOrCreate" }`)))
+	p = newPod(m, m.parse(fmt.Sprintf(volumeFile, "echo of the pod > /v/text", `hostPath = { path = "created/deep", type = "DirectoryOrCreate" }`)))
 	p.run("c")
-	text, err := os.ReadFile(filepath.Join(m.dir, "made/deep/text"))
+	text, err := os.ReadFile(filepath.Join(m.dir, "created/deep/text"))
 	if err != nil || string(text) != "of the pod\n" {
-		t.Errorf("the machine sees %q, %v", text, err)
+		t.Errorf("content on the host: %q, %v", text, err)
 	}
 }
 
@@ -245,11 +245,11 @@ name = "img"
 image = { reference = "localhost/podstead/testserver:1", pullPolicy = "Never" }
 `
 
-// TestFieldsImageVolume: the files of an image, to be read and not to be run.
+// TestFieldsImageVolume tests that the files of an image volume are read-only and not executable.
 //
 // fields: volumes[].image.{reference,pullPolicy}
 func TestFieldsImageVolume(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	definition := m.parse(fmt.Sprintf(imageVolumeFile, filepath.Join(programs, "testserver.tar")))
 	if _, err := m.PullImage(m.ctx(), definition, "c", func(_, _ int64) {}); err != nil {
 		t.Fatal(err)
@@ -281,15 +281,15 @@ command = ["sh", "-c", '''
 volumeMounts = { disk = "/disk", memory = "/memory", claim = "/claim", conf = "/conf" }
 `
 
-// TestFieldsGroup: the group that a pod's volumes belong to, and when a claim's files are gone through.
+// TestFieldsGroup tests the group of volumes, and when the files of a persistent volume are changed.
 //
 // fields: securityContext.{fsGroup,fsGroupChangePolicy}
 func TestFieldsGroup(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	always := []string{"2000", "/disk 2000 2777", "/memory 2000 2777", "/claim 2000 2777", "2000", "/conf/one 2000 440"}
 	for _, test := range []struct {
 		policy string
-		old    []string // the group of the file that the pod before has given to another
+		old    []string // the group of a file that the previous pod has changed
 	}{
 		{"Always", nil},
 		{"OnRootMismatch", []string{"old 0"}},

@@ -16,31 +16,30 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// The pod's files of /etc are the containers' to write. A container can make one larger than any memory, for nothing.
+// Containers can write to the pod's files of /etc. A sparse file can be larger than memory.
 func TestHugeHosts(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	p.output(sh("truncate -s 1024G /etc/hosts"))
 	if got := p.output(sh("head -n 1 /etc/hosts")); got != "# Kubernetes-managed hosts file.\n" {
-		t.Errorf("the next container finds %q in its hosts", got)
+		t.Errorf("first line of /etc/hosts in the next container: %q", got)
 	}
 }
 
-// What containers write to the pod's files of /etc must not fill /run, which is memory and holds the engine's sockets.
+// The pod's files of /etc must not be in /run, because containers could fill it. /run is in memory and contains the sockets of the engine.
 func TestEtcIsOnDisk(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+	p := newPod(newTestHost(t), &spec.Pod{})
 	got := p.output(sh("grep -E ' /etc/(hosts|hostname|resolv.conf) ' /proc/self/mountinfo"))
 	if n := strings.Count(got, p.opts.StateDir); n != 3 {
 		t.Errorf("the files of /etc are mounted from\n%swant %s", got, p.opts.StateDir)
 	}
 }
 
-// An image may have anything in the place of the files that users are looked up in. To open a FIFO takes for ever, and
-// to open a device does whatever the device does.
-func TestUsersInNoFile(t *testing.T) {
-	m := newMachine(t)
+// /etc/passwd of an image may not be a regular file. Opening a FIFO would block, and opening a device has side effects.
+func TestPasswdNotRegularFile(t *testing.T) {
+	m := newTestHost(t)
 	for _, test := range []struct {
-		name string
-		make func(path string) error
+		name   string
+		create func(path string) error
 	}{
 		{"fifo", func(path string) error { return unix.Mkfifo(path, 0o644) }},
 		{"link to a device", func(path string) error { return os.Symlink("/dev/zero", path) }},
@@ -63,13 +62,13 @@ func TestUsersInNoFile(t *testing.T) {
 			if err := os.Rename(passwd, passwd+".true"); err != nil {
 				t.Fatal(err)
 			}
-			if err := test.make(passwd); err != nil {
+			if err := test.create(passwd); err != nil {
 				t.Fatal(err)
 			}
 			_, err = p.start(sh("true"))
 			f, _ := errors.AsType[lifecycle.Failure](err)
 			if f.Kind != lifecycle.FailureNotCreated || !strings.Contains(f.Message, "/etc/passwd") {
-				t.Errorf("got %#v, want a refusal that names /etc/passwd", err)
+				t.Errorf("got %#v, want an error with /etc/passwd", err)
 			}
 			if err := os.Rename(passwd+".true", passwd); err != nil {
 				t.Fatal(err)
@@ -78,9 +77,9 @@ func TestUsersInNoFile(t *testing.T) {
 	}
 }
 
-// A shim's program that is gone, in the middle of an upgrade, cannot clean up after a shim that dies then.
+// During an upgrade, a shim may be killed while the program of the shim does not exist, which then cannot clean up.
 func TestShimKilledWithoutProgram(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -111,7 +110,7 @@ func TestShimKilledWithoutProgram(t *testing.T) {
 	if err := p.RemovePod(p.ctx(), uid, p.Pod); err != nil {
 		t.Error(err)
 	}
-	// The upgrade goes on.
+	// Complete the upgrade.
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -12,10 +12,9 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// TestConfinedHostPath: with hostPaths of the policy, a container sees what lies below them, and a link that leads out keeps its pod
-// from starting, whatever its pod file says.
-func TestConfinedHostPath(t *testing.T) {
-	m := newMachine(t)
+// With allowed host paths, a pod with a symbolic link to another directory cannot start.
+func TestAllowedHostPaths(t *testing.T) {
+	m := newTestHost(t)
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -42,24 +41,24 @@ hostPath.path = "` + path + `"
 	}
 	p := newPod(m, m.parse(file(filepath.Join(allowed, "web"))))
 	if got := strings.TrimSpace(p.run("c")); got != "hello" {
-		t.Errorf("it saw %q", got)
+		t.Errorf("output %q", got)
 	}
 	if text, err := os.ReadFile(filepath.Join(allowed, "web", "new")); string(text) != "more\n" {
-		t.Errorf("what it wrote: %q, %v", text, err)
+		t.Errorf("file written by the container: %q, %v", text, err)
 	}
 
 	outUID := strings.Replace(uid, "0001", "0002", 1)
 	pod := m.parse(file(filepath.Join(allowed, "out")))
 	_, err := m.StartSandbox(m.ctx(), outUID, pod, lifecycle.StartSandbox{Sandbox: 1, Round: 1})
 	failure, is := errors.AsType[lifecycle.Failure](err)
-	if !is || failure.Reason != lifecycle.ReasonFailedMount || !strings.Contains(failure.Message, `leads to "/etc": the policy of this machine allows hostPaths below `+allowed) {
-		t.Errorf("a link that leads out: %v", err)
+	if !is || failure.Reason != lifecycle.ReasonFailedMount || !strings.Contains(failure.Message, `leads to "/etc": must be below `+allowed) {
+		t.Errorf("symbolic link to another directory: %v", err)
 	}
 	if err := m.RemovePod(m.ctx(), outUID, pod); err != nil {
 		t.Error(err)
 	}
 
-	// A container that comes back under a stricter policy is looked at again.
+	// The check is repeated when a container restarts after a change of the configuration.
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -67,5 +66,5 @@ hostPath.path = "` + path + `"
 	m.start()
 	again := lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}
 	_, err = p.StartContainer(p.ctx(), uid, p.Pod, lifecycle.StartContainer{Ref: again, Sandbox: 1})
-	wantFailure(t, "what is no longer allowed", err, lifecycle.ReasonCreateConfigError, "the policy of this machine allows hostPaths below /etc")
+	wantFailure(t, "path that is no longer allowed", err, lifecycle.ReasonCreateConfigError, "must be below /etc")
 }

@@ -5,19 +5,22 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/podstead/podstead/runtime/container"
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/imagevolume"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// PullImage makes the image of a container available, and those of the volumes that it mounts. It has no time limit: the image store ends pulls that make no
-// progress. It calls progress for the first time when a registry is about to be asked, and not at all where none is.
+// PullImage pulls the image of a container according to its pull policy, and the images of the volumes that the container mounts. Archives of
+// the pod are imported first. It has no timeout: the image store cancels a pull without progress. It calls progress before the first request
+// to a registry, and not at all without one.
 func (r *Runtime) PullImage(
-	ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64),
+	ctx context.Context, pod *spec.Pod, name string, progress func(done, total int64),
 ) (pulled bool, err error) {
 	ctx = enginecall.Context(ctx)
-	c, err := find(pod, container)
+	c, err := container.Find(pod, name)
 	if err != nil {
 		return false, fmt.Errorf("pull image: %w", err)
 	}
@@ -26,13 +29,14 @@ func (r *Runtime) PullImage(
 			return false, imageFailure(ctx, err)
 		}
 	}
-	img, err := r.images.Ensure(ctx, c.Image, c.ImagePullPolicy, func(p image.Progress) { progress(p.Bytes, p.TotalBytes) })
+	report := func(p image.Progress) { progress(p.Bytes, p.TotalBytes) }
+	img, err := r.images.Ensure(ctx, c.Image, c.ImagePullPolicy, report)
 	if err != nil {
 		return false, imageFailure(ctx, err)
 	}
 	pulled = img.Pulled
-	for _, v := range imageVolumes(pod, c) {
-		img, err := r.images.Ensure(ctx, v.Image.Reference, v.Image.PullPolicy, func(p image.Progress) { progress(p.Bytes, p.TotalBytes) })
+	for _, v := range imagevolume.Of(pod, c) {
+		img, err := r.images.Ensure(ctx, v.Image.Reference, v.Image.PullPolicy, report)
 		if err != nil {
 			return false, imageFailure(ctx, err)
 		}
@@ -41,24 +45,24 @@ func (r *Runtime) PullImage(
 	return pulled, nil
 }
 
-// FindImage reports whether the image of a container is here, and those of the volumes that it mounts, so that their policies want no
-// pull.
-func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, container string) (here bool, err error) {
+// FindImage reports whether the image of a container and the images of the volumes that it mounts are present, so that no pull is needed
+// according to their pull policies. It makes no request to a registry.
+func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, name string) (present bool, err error) {
 	ctx = enginecall.Context(ctx)
-	c, err := find(pod, container)
+	c, err := container.Find(pod, name)
 	if err != nil {
 		return false, fmt.Errorf("find image: %w", err)
 	}
-	here, err = r.images.Find(ctx, c.Image, c.ImagePullPolicy)
-	for _, v := range imageVolumes(pod, c) {
-		if here && err == nil {
-			here, err = r.images.Find(ctx, v.Image.Reference, v.Image.PullPolicy)
+	present, err = r.images.Find(ctx, c.Image, c.ImagePullPolicy)
+	for _, v := range imagevolume.Of(pod, c) {
+		if present && err == nil {
+			present, err = r.images.Find(ctx, v.Image.Reference, v.Image.PullPolicy)
 		}
 	}
 	if err != nil {
 		return false, imageFailure(ctx, err)
 	}
-	return here, nil
+	return present, nil
 }
 
 func imageFailure(ctx context.Context, err error) error {
@@ -66,12 +70,4 @@ func imageFailure(ctx context.Context, err error) error {
 		return lifecycle.Failure{Reason: lifecycle.Reason(e.Reason), Message: enginecall.Message(e)}
 	}
 	return enginecall.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonErrImagePull, err)
-}
-
-// find returns the container of this name, which may be an init container or an ephemeral one.
-func find(pod *spec.Pod, name string) (*spec.Container, error) {
-	if c := pod.Container(name); c != nil {
-		return c, nil
-	}
-	return nil, fmt.Errorf("pod %s has no container %s", pod.Name, name)
 }

@@ -24,15 +24,15 @@ const uid = "0c5e4b1e-1111-4000-8000-000000000001"
 var logPrefix = regexp.MustCompile(`(?m)^\S+ \S+ [FP] `)
 
 func TestProcessInside(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{Name: "web"})
-	t.Run("environment, arguments, folder", func(t *testing.T) {
+	p := newPod(newTestHost(t), &spec.Pod{Name: "web"})
+	t.Run("environment, arguments, working directory", func(t *testing.T) {
 		c := sh(`env | sort; pwd; echo "$@"`)
 		c.Command = append(c.Command, "sh")
 		c.Args = []string{"$(B)", "$$(B)", "$(NONE)"}
-		c.WorkingDir = "/made/for/me"
+		c.WorkingDir = "/created/dir"
 		c.Env = []spec.EnvVar{{Name: "A", Value: "1"}, {Name: "B", Value: "$(A)2"}, {Name: "HOME", Value: "/h"}}
-		wantLines(t, p.output(c), "A=1", "B=12", "HOME=/h", "HOSTNAME=web", "PATH=/bin", "PWD=/made/for/me", "SHLVL=1",
-			"/made/for/me", "12 $(B) $(NONE)")
+		wantLines(t, p.output(c), "A=1", "B=12", "HOME=/h", "HOSTNAME=web", "PATH=/bin", "PWD=/created/dir", "SHLVL=1",
+			"/created/dir", "12 $(B) $(NONE)")
 	})
 	t.Run("privileges", func(t *testing.T) {
 		wantLines(t, p.output(sh(`grep -E '^(Cap(Inh|Prm|Eff|Bnd|Amb)|NoNewPrivs|Seccomp|Groups):' /proc/self/status | tr -d '\t'
@@ -40,16 +40,16 @@ func TestProcessInside(t *testing.T) {
 			"Groups:0 ", "CapInh:0000000000000000", "CapPrm:00000000a80425fb", "CapEff:00000000a80425fb",
 			"CapBnd:00000000a80425fb", "CapAmb:0000000000000000", "NoNewPrivs:0", "Seccomp:2", "0", "1000")
 	})
-	t.Run("nothing of ours is open", func(t *testing.T) {
-		wantLines(t, p.output(sh(`ls /proc/self/fd`)), "0", "1", "2", "3") // 3 is the folder itself
+	t.Run("no inherited file descriptor", func(t *testing.T) {
+		wantLines(t, p.output(sh(`ls /proc/self/fd`)), "0", "1", "2", "3") // 3 is the directory
 	})
 	t.Run("cgroup", func(t *testing.T) {
 		out := p.output(sh(`cat /proc/self/cgroup`))
-		place := p.cgroup(uid) + "/"
+		parent := p.cgroup(uid) + "/"
 		for line := range strings.Lines(out) {
 			if strings.Contains(line, ":memory:") || strings.Contains(line, ":pids:") || strings.HasPrefix(line, "0::/") && len(out) == len(line) {
-				if !strings.Contains(line, place) && !strings.HasPrefix(line, "0::/\n") {
-					t.Errorf("cgroup %q is not below %s", line, place)
+				if !strings.Contains(line, parent) && !strings.HasPrefix(line, "0::/\n") {
+					t.Errorf("cgroup %q is not below %s", line, parent)
 				}
 			}
 		}
@@ -65,33 +65,33 @@ func TestProcessInside(t *testing.T) {
 }
 
 func TestImageInside(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
 	p := newPod(m, &spec.Pod{Name: "web"})
 	ref, err := p.start(spec.Container{Image: testserver, Env: []spec.EnvVar{{Name: "PORT", Value: "80"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	// A user who is not root listens on port 80, and SIGINT, the image's stop signal, ends the server.
-	m.eventually("the server listens", func() (string, bool) {
+	// A user other than root can listen on port 80. The server exits on SIGINT, the stop signal of the image.
+	m.eventually("the server to listen", func() (string, bool) {
 		log := p.log(ref)
 		return log, strings.Contains(log, ":80")
 	})
 	pid := m.pidOf(ref)
 	status := m.proc(pid, "status")
 	if !regexp.MustCompile(`(?m)^Uid:\t65534\t`).MatchString(status) || !strings.Contains(status, "CapEff:\t0000000000000000") {
-		t.Errorf("the image's user does not run it:\n%s", status)
+		t.Errorf("the process does not run as the user of the image:\n%s", status)
 	}
 	if got := m.proc(pid, "cmdline"); got != "/bin/testserver\x00-dir\x00/srv\x00" {
 		t.Errorf("command line: %q", got)
 	}
 	if got, _ := os.Readlink(fmt.Sprintf("/proc/%d/cwd", pid)); !strings.HasSuffix(got, "/srv") {
-		t.Errorf("working folder: %s", got)
+		t.Errorf("working directory: %s", got)
 	}
 	env := m.proc(pid, "environ")
 	for _, want := range []string{"GREETING=from the image\x00", "PORT=80\x00", "HOSTNAME=web\x00"} {
 		if !strings.Contains(env, want) {
-			t.Errorf("environment %q has no %q", env, want)
+			t.Errorf("environment %q lacks %q", env, want)
 		}
 	}
 	if err := m.StopContainer(m.ctx(), uid, p.Pod, ref); err != nil {
@@ -102,7 +102,7 @@ func TestImageInside(t *testing.T) {
 	}
 }
 
-func (m *machine) proc(pid int, file string) string {
+func (m *testHost) proc(pid int, file string) string {
 	m.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/%s", pid, file))
 	if err != nil {
@@ -111,31 +111,31 @@ func (m *machine) proc(pid int, file string) string {
 	return string(text)
 }
 
-// pidOf is the first process of a container, whatever the version of cgroups and their driver are: the oldest, since numbers come
-// again.
-func (m *machine) pidOf(ref lifecycle.Ref) int {
+// pidOf returns the PID of the first process of a container, with any cgroup version and driver. It is the oldest process, because PIDs are
+// reused.
+func (m *testHost) pidOf(ref lifecycle.Ref) int {
 	m.Helper()
-	place, first, born := m.cgroupOf(ref), 0, uint64(math.MaxUint64)
+	path, first, oldest := m.cgroupOf(ref), 0, uint64(math.MaxUint64)
 	files, err := filepath.Glob("/proc/[0-9]*/cgroup")
 	if err != nil {
 		m.Fatal(err)
 	}
 	for _, file := range files {
-		text, _ := os.ReadFile(file) // it may have ended
-		if !strings.Contains(string(text), place) {
+		text, _ := os.ReadFile(file) // the process may have exited
+		if !strings.Contains(string(text), path) {
 			continue
 		}
 		stat, _ := os.ReadFile(filepath.Join(filepath.Dir(file), "stat"))
-		_, after, _ := strings.Cut(string(stat), ") ") // the name in parentheses is one without such an end, in our images
+		_, after, _ := strings.Cut(string(stat), ") ") // process names of the test images do not contain ") "
 		fields := strings.Fields(after)
-		const start = 22 - 3 // proc(5): the 22nd field, of which the first two are cut off
+		const start = 22 - 3 // proc(5): field 22, without the first two
 		if len(fields) <= start {
 			continue
 		}
 		at, err1 := strconv.ParseUint(fields[start], 10, 64)
 		pid, err2 := strconv.Atoi(filepath.Base(filepath.Dir(file)))
-		if err1 == nil && err2 == nil && (at < born || at == born && pid < first) {
-			first, born = pid, at
+		if err1 == nil && err2 == nil && (at < oldest || at == oldest && pid < first) {
+			first, oldest = pid, at
 		}
 	}
 	if first == 0 {
@@ -144,7 +144,7 @@ func (m *machine) pidOf(ref lifecycle.Ref) int {
 	return first
 }
 
-func (m *machine) idOf(ref lifecycle.Ref) string {
+func (m *testHost) idOf(ref lifecycle.Ref) string {
 	m.Helper()
 	found, err := m.Inventory(m.ctx())
 	if err != nil {
@@ -161,7 +161,7 @@ func (m *machine) idOf(ref lifecycle.Ref) string {
 	return ""
 }
 
-// TestNamespaces: which namespaces are the pod's, the container's, the machine's.
+// TestNamespaces tests which namespaces belong to the pod, the container and the host.
 //
 // fields: hostNetwork
 func TestNamespaces(t *testing.T) {
@@ -174,19 +174,19 @@ func TestNamespaces(t *testing.T) {
 		return all
 	}
 	host := own("net", "ipc", "uts", "pid", "mnt")
-	m := newMachine(t)
+	m := newTestHost(t)
 
 	p := newPod(m, &spec.Pod{Name: "own"})
 	one := strings.Fields(p.output(sh(look)))
 	two := strings.Fields(p.output(sh(look)))
 	for i, name := range []string{"net", "ipc", "uts"} {
 		if one[i] != two[i] || one[i] == host[name] {
-			t.Errorf("%s namespace: %s and %s, the machine's is %s", name, one[i], two[i], host[name])
+			t.Errorf("%s namespace: %s and %s, that of the host is %s", name, one[i], two[i], host[name])
 		}
 	}
 	for i, name := range []string{"pid", "mnt"} {
 		if i += 3; one[i] == host[name] || two[i] == host[name] {
-			t.Errorf("%s namespace: %s and %s, the machine's is the same", name, one[i], two[i])
+			t.Errorf("%s namespace: %s and %s, want other than that of the host", name, one[i], two[i])
 		}
 	}
 	wantLines(t, p.output(sh(`hostname; cat /etc/hostname; ls /sys/class/net; cat /sys/class/net/lo/flags
@@ -198,7 +198,7 @@ func TestNamespaces(t *testing.T) {
 	p = newPod(m, &spec.Pod{Name: "host", HostNetwork: true})
 	got := strings.Fields(p.output(sh(look)))
 	if got[0] != host["net"] || got[2] != host["uts"] || got[1] == host["ipc"] {
-		t.Errorf("namespaces of a hostNetwork pod: %v, the machine's are %v", got, host)
+		t.Errorf("namespaces of a hostNetwork pod: %v, those of the host are %v", got, host)
 	}
 	name, _ := os.Hostname()
 	wantLines(t, p.output(sh(`hostname; echo $HOSTNAME; cat /etc/hostname; head -1 /etc/hosts`)), name, name, name,
@@ -206,7 +206,7 @@ func TestNamespaces(t *testing.T) {
 }
 
 func TestFiles(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{
+	p := newPod(newTestHost(t), &spec.Pod{
 		Name: "own", Hostname: "other",
 		HostAliases: []spec.HostAlias{{IP: "10.1.2.3", Hostnames: []string{"a", "b"}}},
 		DNSPolicy:   spec.DNSNone,
@@ -217,7 +217,7 @@ func TestFiles(t *testing.T) {
 		"search example.org", "nameserver 10.0.0.1",
 		"2", "", "# Entries added by HostAliases.", "10.1.2.3\ta\tb", "644")
 	if out := p.output(sh(`cat /etc/hosts`)); strings.Contains(out, "mine") {
-		t.Errorf("/etc/hosts was not written anew:\n%s", out)
+		t.Errorf("/etc/hosts was not rewritten:\n%s", out)
 	}
 
 	mount := func(path string, readOnly bool) []spec.VolumeMount {
@@ -232,11 +232,11 @@ func TestFiles(t *testing.T) {
 	wantLines(t, p.output(c), "kept", "shared", "Read-only file system")
 }
 
-// TestHostPath: what a path must be, or is made, by its type.
+// TestHostPath tests the types of hostPath volumes.
 //
 // fields: volumes[].hostPath.{path,type}
 func TestHostPath(t *testing.T) {
-	m := newMachine(t)
+	m := newTestHost(t)
 	dir := filepath.Join(m.dir, "host")
 	if err := os.MkdirAll(filepath.Join(dir, "dir"), 0o755); err != nil {
 		t.Fatal(err)
@@ -256,20 +256,20 @@ func TestHostPath(t *testing.T) {
 	for _, test := range []struct {
 		path    string
 		kind    spec.HostPathType
-		refused string // part of what the pod waits for; empty where the container runs
+		refused string // part of the failure message; empty if the container runs
 		sees    string
 	}{
-		{"made1/deep", spec.HostPathUnset, "", "directory"},
+		{"created1/deep", spec.HostPathUnset, "", "directory"},
 		{"file", spec.HostPathUnset, "", "regular file"},
 		{"link", spec.HostPathFile, "", "regular file"},
 		{"dir", spec.HostPathDirectory, "", "directory"},
 		{"file", spec.HostPathDirectory, "is not a directory", ""},
 		{"none", spec.HostPathDirectory, "does not exist", ""},
-		{"made2/deep", spec.HostPathDirectoryOrCreate, "", "directory"},
+		{"created2/deep", spec.HostPathDirectoryOrCreate, "", "directory"},
 		{"file", spec.HostPathDirectoryOrCreate, "is not a directory", ""},
 		{"file", spec.HostPathFile, "", "regular file"},
 		{"dir", spec.HostPathFile, "is not a file", ""},
-		{"made-file", spec.HostPathFileOrCreate, "", "regular empty file"},
+		{"created-file", spec.HostPathFileOrCreate, "", "regular empty file"},
 		{"none/file", spec.HostPathFileOrCreate, "no such file or directory", ""},
 		{"socket", spec.HostPathSocket, "", "socket"},
 		{"file", spec.HostPathSocket, "is not a socket", ""},

@@ -23,12 +23,11 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// A daemon that is killed between keeping a run's secrets and making its record leaves a file that nothing names. It goes with
-// the pod; newMachine's close looks for it.
-func TestSecretsOfARunWithoutARecord(t *testing.T) {
-	m := newMachine(t)
+// A daemon that is killed before it creates the record of a container leaves the process file. It is removed with the pod.
+func TestProcessFileWithoutRecord(t *testing.T) {
+	m := newTestHost(t)
 	p := newPod(m, &spec.Pod{})
-	file, err := m.KeepProcess(uid, "0123456789abcdef")
+	file, err := m.WriteProcessFile(uid, "0123456789abcdef")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -36,14 +35,14 @@ func TestSecretsOfARunWithoutARecord(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := os.Stat(file); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the secrets of a removed pod are left: %v", err)
+		t.Errorf("the process file of a removed pod is left: %v", err)
 	}
 }
 
-// What cannot be put right in the network (here: somebody's link has the bridge's name) keeps no daemon from its start, nor a
-// pod in the machine's network; a pod that wants a network is told.
-func TestStartBesideABrokenNetwork(t *testing.T) {
-	m := newMachine(t)
+// If the network cannot be restored, for example because another link has the name of the bridge, the daemon starts and pods with hostNetwork run.
+// Pods that need the network fail.
+func TestStartWithBrokenNetwork(t *testing.T) {
+	m := newTestHost(t)
 	p := newPod(m, &spec.Pod{})
 	bridge := runtime.BridgeOf(m.opts.RunDir)
 	ip := func(args ...string) {
@@ -60,7 +59,7 @@ func TestStartBesideABrokenNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	ip("link", "del", bridge)
-	ip("link", "add", bridge, "type", "veth", "peer", "name", "stranger")
+	ip("link", "add", bridge, "type", "veth", "peer", "name", "other")
 	m.start()
 	if err := p.KillContainer(m.ctx(), uid, ref); err != nil {
 		t.Error(err)
@@ -69,12 +68,12 @@ func TestStartBesideABrokenNetwork(t *testing.T) {
 
 	other, otherUID := &spec.Pod{Name: "other"}, strings.Replace(uid, "0001", "0002", 1)
 	_, err = m.StartSandbox(m.ctx(), otherUID, other, lifecycle.StartSandbox{Sandbox: 1, Round: 1})
-	if err == nil || !strings.Contains(err.Error(), "another link with the name "+bridge) {
-		t.Errorf("a pod that wants a network: %v", err)
+	if err == nil || !strings.Contains(err.Error(), "link "+bridge+": a link of type veth with this name exists") {
+		t.Errorf("pod that needs the network: %v", err)
 	}
 	other.HostNetwork = true
 	if _, err := m.StartSandbox(m.ctx(), otherUID, other, lifecycle.StartSandbox{Sandbox: 2, Round: 1}); err != nil {
-		t.Errorf("a pod in the machine's network: %v", err)
+		t.Errorf("pod with hostNetwork: %v", err)
 	}
 	if err := m.RemovePod(m.ctx(), otherUID, other); err != nil {
 		t.Error(err)
@@ -82,34 +81,33 @@ func TestStartBesideABrokenNetwork(t *testing.T) {
 	ip("link", "del", bridge)
 }
 
-// A host port that a pod has refuses no other: the supervisor knows whether that pod is about to end, and the successor waits
-// until it has. A port on which a process of the machine listens refuses.
-func TestAdmitBesideAPod(t *testing.T) {
-	m := newMachine(t)
+// A host port of another pod is no reason for admission to refuse a pod: the supervisor may be about to stop the other pod.
+func TestAdmitPortOfOtherPod(t *testing.T) {
+	m := newTestHost(t)
 	p := newPod(m, m.parse(portsFile))
 	successor := m.parse(strings.Replace(portsFile, `name = "web"`, `name = "next"`, 1))
 	if err := m.Admit(successor); err != nil {
-		t.Errorf("refused: %v", err)
+		t.Errorf("admission: %v", err)
 	}
 	nextUID := strings.Replace(uid, "0001", "0002", 1)
 	_, err := m.StartSandbox(m.ctx(), nextUID, successor, lifecycle.StartSandbox{Sandbox: 1, Round: 1})
 	if err == nil || !strings.Contains(err.Error(), `in use by pod "web"`) {
-		t.Errorf("started beside: %v", err)
+		t.Errorf("start while the port is in use: %v", err)
 	}
 	if err := m.RemoveSandbox(m.ctx(), uid, 1); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := m.StartSandbox(m.ctx(), nextUID, successor, lifecycle.StartSandbox{Sandbox: 1, Round: 1}); err != nil {
-		t.Errorf("its turn: %v", err)
+		t.Errorf("start after the other pod has stopped: %v", err)
 	}
 	if err := p.RemovePod(m.ctx(), nextUID, successor); err != nil {
 		t.Error(err)
 	}
 }
 
-// What the engine does not know of a pod is found nevertheless: its addresses, and the volumes of one that waits for another.
-func TestInventoryBesideTheEngine(t *testing.T) {
-	m := newMachine(t)
+// The inventory contains what is not in the engine: addresses of pods, and pods that have only volumes.
+func TestInventoryOutsideEngine(t *testing.T) {
+	m := newTestHost(t)
 	pod := &spec.Pod{Name: "p"}
 	started, err := m.StartSandbox(m.ctx(), uid, pod, lifecycle.StartSandbox{Sandbox: 1, Round: 1})
 	if err != nil {
@@ -142,10 +140,10 @@ func TestInventoryBesideTheEngine(t *testing.T) {
 	}
 }
 
-// A privileged container with Bidirectional propagation may mount the machine's own tree in the volume of an image. What is
-// mounted in that tree stays when the pod goes.
-func TestImageVolumeWithTheMachinesMounts(t *testing.T) {
-	m := newMachine(t)
+// A privileged container with Bidirectional propagation can mount a directory tree of the host in an image volume. The mounts in that tree must
+// not be unmounted when the pod is removed.
+func TestImageVolumeWithHostMounts(t *testing.T) {
+	m := newTestHost(t)
 	definition := m.parse(fmt.Sprintf(imageVolumeFile, filepath.Join(programs, "testserver.tar")))
 	if _, err := m.PullImage(m.ctx(), definition, "c", func(_, _ int64) {}); err != nil {
 		t.Fatal(err)
@@ -161,12 +159,12 @@ func TestImageVolumeWithTheMachinesMounts(t *testing.T) {
 			t.Fatalf("mount %s on %s: %v", source, target, err)
 		}
 	}
-	for _, dir := range []string{tree, inner} { // as the machine's / and its /proc
+	for _, dir := range []string{tree, inner} { // like / and /proc of the host
 		if err := os.Mkdir(dir, 0o700); err != nil {
 			t.Fatal(err)
 		}
 		mount("tmpfs", dir, "tmpfs", 0)
-		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // it may be gone: that is the test's failure
+		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) }) // if it does not exist, the test has failed
 		mount("", dir, "", unix.MS_SHARED)
 	}
 	mount("", image, "", unix.MS_SHARED)
@@ -175,46 +173,46 @@ func TestImageVolumeWithTheMachinesMounts(t *testing.T) {
 		t.Error(err)
 	}
 	if is, err := mountinfo.Mounted(inner); !is || err != nil {
-		t.Errorf("what was mounted on the machine is gone with the pod: %v", err)
+		t.Errorf("a mount of the host was removed with the pod: %v", err)
 	}
 	if _, err := os.Stat(filepath.Dir(image)); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the image's folder is left: %v", err)
+		t.Errorf("the directory of the image volumes is left: %v", err)
 	}
 }
 
-// A shim that is killed while the OCI runtime makes something leaves processes of which nobody knows but their cgroups, and maybe in
-// some hierarchies only, or deeper. They end with the pod; newMachine's close looks for the cgroups.
-func TestCgroupsWithoutARecord(t *testing.T) {
-	m := newMachine(t)
+// A shim that is killed while the OCI runtime creates a container leaves processes without a record, possibly in the cgroup of some hierarchies
+// only, or in its children. They are killed and the cgroups removed with the pod.
+func TestCgroupsWithoutRecord(t *testing.T) {
+	m := newTestHost(t)
 	if m.opts.CgroupDriver == runtime.CgroupSystemd {
-		return // which ends all that is in the slice of a pod
+		return // systemd kills everything in the slice of a pod
 	}
 	p := newPod(m, &spec.Pod{})
 	ref, err := p.start(sh("exit 0"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.wait(ref) // its record is there, its task and its cgroup are not
+	p.wait(ref) // its record exists, but not its task and its cgroup
 	container, process := m.CgroupsOf(uid, ref, 1)
-	hierarchy := "/sys/fs/cgroup/freezer" // where nobody looks first
+	hierarchy := "/sys/fs/cgroup/freezer" // a hierarchy that is not used to find processes
 	if _, err := os.Stat(hierarchy); err != nil {
 		hierarchy = "/sys/fs/cgroup"
 	}
 	left := []*exec.Cmd{
-		m.leave(filepath.Join(hierarchy, container, "below")), m.leave(filepath.Join(hierarchy, process)),
+		m.startInCgroup(filepath.Join(hierarchy, container, "below")), m.startInCgroup(filepath.Join(hierarchy, process)),
 	}
 	if err := m.RemovePod(m.ctx(), uid, p.Pod); err != nil {
 		t.Error(err)
 	}
 	for _, c := range left {
 		if err := c.Wait(); err == nil || c.ProcessState.Sys().(syscall.WaitStatus).Signal() != unix.SIGKILL {
-			t.Errorf("a process that was left: %v", err)
+			t.Errorf("process without a record: %v", err)
 		}
 	}
 }
 
-// leave starts a process in a cgroup, which it makes.
-func (m *machine) leave(dir string) *exec.Cmd {
+// startInCgroup creates a cgroup and starts a process in it.
+func (m *testHost) startInCgroup(dir string) *exec.Cmd {
 	m.Helper()
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		m.Fatal(err)
@@ -230,9 +228,9 @@ func (m *machine) leave(dir string) *exec.Cmd {
 	return c
 }
 
-// A shim that dies before it is a sandbox leaves the PID namespace that it has pinned. The next one of that number pins its own.
-func TestPauseBesideALeftPin(t *testing.T) {
-	m := newMachine(t)
+// A shim that is killed while it starts leaves its pinned PID namespace. The next start of the sandbox replaces it.
+func TestPauseWithLeftPin(t *testing.T) {
+	m := newTestHost(t)
 	pod, start := &spec.Pod{Name: "p"}, lifecycle.StartSandbox{Sandbox: 1, Round: 1}
 	if _, err := m.StartSandbox(m.ctx(), uid, pod, start); err != nil {
 		t.Fatal(err)
@@ -249,7 +247,7 @@ func TestPauseBesideALeftPin(t *testing.T) {
 	if err := unix.Kill(shim, unix.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	m.eventually("the end of the shim", func() (string, bool) {
+	m.eventually("the exit of the shim", func() (string, bool) {
 		err := unix.Kill(shim, 0)
 		return fmt.Sprint(err), err != nil
 	})

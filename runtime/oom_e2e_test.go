@@ -15,7 +15,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// TestOOM: a container of which the kernel kills the main process, for want of its own memory or its pod's.
+// TestOOM tests a container whose first process is OOM-killed, because of its own limit or that of the pod.
 func TestOOM(t *testing.T) {
 	memory := spec.Resources{Limits: spec.ResourceList{"memory": quantity("32Mi")}}
 	eat := []string{"tail", "/dev/zero"}
@@ -24,11 +24,11 @@ func TestOOM(t *testing.T) {
 		pod       *spec.Pod
 		container spec.Container
 	}{
-		{"its own limit", &spec.Pod{}, spec.Container{Command: eat, Resources: memory}},
-		{"the pod's", &spec.Pod{Resources: memory}, spec.Container{Command: eat}},
+		{"limit of the container", &spec.Pod{}, spec.Container{Command: eat, Resources: memory}},
+		{"limit of the pod", &spec.Pod{Resources: memory}, spec.Container{Command: eat}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			p := newPod(newMachine(t), test.pod)
+			p := newPod(newTestHost(t), test.pod)
 			ref, err := p.start(test.container)
 			if err != nil {
 				t.Fatal(err)
@@ -40,15 +40,14 @@ func TestOOM(t *testing.T) {
 	}
 }
 
-// TestOOMOfThePod: what containers of a pod take together has a bound of its own. The one that takes more is killed, and it is
-// known of that one alone.
-func TestOOMOfThePod(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{Resources: spec.Resources{Limits: spec.ResourceList{"memory": quantity("48Mi")}}})
+// If the containers of a pod together exceed the limit of the pod, one is OOM-killed, and only that one has the reason OOMKilled.
+func TestOOMPodLimit(t *testing.T) {
+	p := newPod(newTestHost(t), &spec.Pod{Resources: spec.Resources{Limits: spec.ResourceList{"memory": quantity("48Mi")}}})
 	holds, err := p.start(sh("head -c 20000000 /dev/zero > /dev/shm/held && echo ready; exec sleep 100000"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.eventually("it holds memory", func() (string, bool) { log := p.log(holds); return log, log == "ready\n" })
+	p.eventually("the container to allocate memory", func() (string, bool) { log := p.log(holds); return log, log == "ready\n" })
 	eats := spec.Container{Command: []string{"tail", "/dev/zero"}, Resources: spec.Resources{Limits: spec.ResourceList{"memory": quantity("44Mi")}}}
 	ref, err := p.start(eats)
 	if err != nil {
@@ -61,31 +60,31 @@ func TestOOMOfThePod(t *testing.T) {
 		t.Fatal(err)
 	}
 	if exit := p.wait(holds); exit.Code != 137 || exit.Reason != lifecycle.ReasonError {
-		t.Errorf("the other's exit: %+v, want 137 Error", exit)
+		t.Errorf("exit of the other container: %+v, want 137 Error", exit)
 	}
 }
 
-// TestOOMOfAChild: with cgroup v1 the kernel kills one process, and its parent goes on; with v2 the whole container, at once.
-func TestOOMOfAChild(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+// With cgroup v1 the kernel kills one process, and its parent keeps running. With v2 it kills all processes of the container.
+func TestOOMChild(t *testing.T) {
+	p := newPod(newTestHost(t), &spec.Pod{})
 	c := sh("tail /dev/zero; echo $?; exit 3")
 	c.Resources.Limits = spec.ResourceList{"memory": quantity("32Mi")}
 	ref, err := p.start(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, says := lifecycle.Exit{Code: 3, Reason: lifecycle.ReasonOOMKilled}, "137\n"
-	if controllers, err := cgroup.LookAtControllers(); err != nil || controllers.Unified {
-		want.Code, says = 137, ""
+	want, output := lifecycle.Exit{Code: 3, Reason: lifecycle.ReasonOOMKilled}, "137\n"
+	if controllers, err := cgroup.DetectControllers(); err != nil || controllers.Unified {
+		want.Code, output = 137, ""
 	}
-	if exit := p.wait(ref); exit != want || !strings.Contains("\n"+p.log(ref), "\n"+says) { // what the shell says of the kill comes by another stream
-		t.Errorf("exit: %+v, want %+v; it wrote %q", exit, want, p.log(ref))
+	if exit := p.wait(ref); exit != want || !strings.Contains("\n"+p.log(ref), "\n"+output) { // the shell's message about the kill is in another stream
+		t.Errorf("exit: %+v, want %+v; output %q", exit, want, p.log(ref))
 	}
 }
 
-// TestOOMWhileAway: the daemon learns why a container ended while there was none.
-func TestOOMWhileAway(t *testing.T) {
-	p := newPod(newMachine(t), &spec.Pod{})
+// A daemon reports an OOM kill that happened while no daemon was running.
+func TestOOMWithoutDaemon(t *testing.T) {
+	p := newPod(newTestHost(t), &spec.Pod{})
 	c := sh("until [ -e /go ]; do sleep 0.05; done; exec tail /dev/zero")
 	c.Resources.Limits = spec.ResourceList{"memory": quantity("32Mi")}
 	ref, err := p.start(c)
@@ -99,11 +98,11 @@ func TestOOMWhileAway(t *testing.T) {
 	if err := os.WriteFile(fmt.Sprintf("/proc/%d/root/go", pid), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p.eventually("its end", func() (string, bool) {
+	p.eventually("the exit of the container", func() (string, bool) {
 		err := unix.Kill(pid, 0)
 		return fmt.Sprint(err), err != nil
 	})
-	p.machine.start()
+	p.testHost.start()
 	if exit := p.wait(ref); exit.Code != 137 || exit.Reason != lifecycle.ReasonOOMKilled {
 		t.Errorf("exit: %+v, want 137 OOMKilled", exit)
 	}

@@ -17,17 +17,17 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// pod is a pod on a machine, with one sandbox.
+// pod is a pod on a host, with one sandbox.
 type pod struct {
-	*machine
+	*testHost
 	*spec.Pod
 	attempts int
 }
 
 // newPod starts a sandbox for a pod of the given definition. The pod is removed at the end of the test.
-func newPod(m *machine, definition *spec.Pod) *pod {
+func newPod(m *testHost, definition *spec.Pod) *pod {
 	m.Helper()
-	p := &pod{machine: m, Pod: definition}
+	p := &pod{testHost: m, Pod: definition}
 	if p.Name == "" {
 		p.Name = "p"
 	}
@@ -60,7 +60,7 @@ func (p *pod) start(c spec.Container) (lifecycle.Ref, error) {
 	return ref, err
 }
 
-// output runs a container to its end and returns what it wrote. It must end with 0.
+// output runs a container and returns its output. The container must exit with 0.
 func (p *pod) output(c spec.Container) string {
 	p.Helper()
 	ref, err := p.start(c)
@@ -70,7 +70,7 @@ func (p *pod) output(c spec.Container) string {
 	return p.outputOf(ref)
 }
 
-// outputOf is what a container writes until its end, which must be with 0.
+// outputOf waits for the exit of a container, which must be with 0, and returns its output.
 func (p *pod) outputOf(ref lifecycle.Ref) string {
 	p.Helper()
 	exit := p.wait(ref)
@@ -81,7 +81,7 @@ func (p *pod) outputOf(ref lifecycle.Ref) string {
 	return out
 }
 
-// log is what a container wrote, without the log's own words.
+// log returns the output of a container from its log, without the prefixes of the log format.
 func (p *pod) log(ref lifecycle.Ref) string {
 	p.Helper()
 	text, err := os.ReadFile(filepath.Join(p.opts.LogDir, p.Name+"_"+uid, ref.Container, "0.log"))
@@ -93,8 +93,8 @@ func (p *pod) log(ref lifecycle.Ref) string {
 
 func sh(script string) spec.Container { return spec.Container{Command: []string{"sh", "-c", script}} }
 
-// eventually waits for a condition, which says what it saw.
-func (m *machine) eventually(what string, cond func() (string, bool)) {
+// eventually waits for a condition. cond also returns the state that it has observed.
+func (m *testHost) eventually(what string, cond func() (string, bool)) {
 	m.Helper()
 	for end := time.Now().Add(deadline); ; <-time.After(10 * time.Millisecond) {
 		last, ok := cond()
@@ -102,7 +102,7 @@ func (m *machine) eventually(what string, cond func() (string, bool)) {
 			return
 		}
 		if time.Now().After(end) {
-			m.Fatalf("%s: did not come; last seen: %s", what, last)
+			m.Fatalf("timeout: %s; last state: %s", what, last)
 		}
 	}
 }

@@ -20,25 +20,25 @@ import (
 const secretsFile = `
 secrets = [{ name = "inline", data = { password = "Oz7-inline-value", pin = "q%7" } }]
 volumes = [
-	{ name = "v", secret = { secretName = "folder" } },
+	{ name = "v", secret = { secretName = "files" } },
 	{ name = "d", emptyDir = {} },
 ]
 
 [[containers]]
 name = "runs"
 image = "localhost/podstead/busybox:1"
-command = ["sh", "-c", 'test "$1" = "$A-x" && cat /v/key > /dev/null && echo begun && while :; do sleep 1; done', "sh", "$(A)-x"]
+command = ["sh", "-c", 'test "$1" = "$A-x" && cat /v/key > /dev/null && echo started && while :; do sleep 1; done', "sh", "$(A)-x"]
 env.A.secretKeyRef = { name = "inline", key = "password" }
 env.PIN.secretKeyRef = { name = "inline", key = "pin" }
-envFrom = [{ prefix = "F_", secretRef = { name = "folder" } }]
+envFrom = [{ prefix = "F_", secretRef = { name = "files" } }]
 volumeMounts = [{ name = "v", mountPath = "/v" }]
 
 [[containers]]
-name = "not-there"
+name = "missing"
 image = "localhost/podstead/busybox:1"
 command = ["$(A)/$(F_key)"]
 env.A.secretKeyRef = { name = "inline", key = "password" }
-envFrom = [{ prefix = "F_", secretRef = { name = "folder" } }]
+envFrom = [{ prefix = "F_", secretRef = { name = "files" } }]
 
 [[containers]]
 name = "short"
@@ -55,7 +55,7 @@ volumeMounts = [{ name = "d", mountPath = "/d", subPathExpr = "$(UP)/$(A)" }]
 env.UP = ".."
 `
 
-// buffer is a log that is written and read at the same time.
+// buffer is a log for concurrent use.
 type buffer struct {
 	mu   sync.Mutex
 	text bytes.Buffer
@@ -67,25 +67,25 @@ func (b *buffer) Write(p []byte) (int, error) {
 	return b.text.Write(p)
 }
 
-// TestSecretsAreNowhere looks for the values of secrets in all that a machine keeps of a pod, while it runs and after it was
-// removed, in every error and in the log. They are where they must be: in volumes on tmpfs, and in the bundle of a container that runs.
-func TestSecretsAreNowhere(t *testing.T) {
-	m := newMachine(t)
+// TestSecretsAreHidden searches all files of the host for the values of secrets, while a pod is running and after it was removed, and all errors and
+// the log. They must only be in volumes on tmpfs, and in the bundle of a running container.
+func TestSecretsAreHidden(t *testing.T) {
+	m := newTestHost(t)
 	if err := m.Close(); err != nil {
 		t.Fatal(err)
 	}
 	log := &buffer{}
 	m.opts.Logger = slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	m.start()
-	secrets := []string{"Oz7-inline-value", "Oz7-folder-value", "q%7"}
-	m.write("etc/secrets/folder/key", secrets[1], 0o600)
+	secrets := []string{"Oz7-inline-value", "Oz7-file-value", "q%7"}
+	m.write("etc/secrets/files/key", secrets[1], 0o600)
 	p := newPod(m, m.parse(secretsFile))
-	told := &bytes.Buffer{}
+	text := &bytes.Buffer{}
 	for _, c := range []struct {
 		name   string
 		reason lifecycle.Reason
 	}{
-		{"not-there", lifecycle.ReasonStartError}, {"short", lifecycle.ReasonStartError}, {"wrong-path", lifecycle.ReasonCreateConfigError},
+		{"missing", lifecycle.ReasonStartError}, {"short", lifecycle.ReasonStartError}, {"wrong-path", lifecycle.ReasonCreateConfigError},
 	} {
 		_, err := p.begin(c.name)
 		f, is := errors.AsType[lifecycle.Failure](err)
@@ -93,18 +93,18 @@ func TestSecretsAreNowhere(t *testing.T) {
 			t.Errorf("%s: error %v, want the reason %s", c.name, err, c.reason)
 			continue
 		}
-		told.WriteString(f.Message + "\n")
+		text.WriteString(f.Message + "\n")
 	}
 	ref, err := p.begin("runs")
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.eventually("the container's start", func() (string, bool) { out := p.log(ref); return out, out == "begun\n" })
+	m.eventually("the start of the container", func() (string, bool) { out := p.log(ref); return out, out == "started\n" })
 	found, err := m.Inventory(m.ctx())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.NewEncoder(told).Encode(found); err != nil {
+	if err := json.NewEncoder(text).Encode(found); err != nil {
 		t.Fatal(err)
 	}
 	bundles := filepath.Join("run", "engine", "io.containerd.runtime.v2.task")
@@ -120,24 +120,24 @@ func TestSecretsAreNowhere(t *testing.T) {
 	m.searchFiles(secrets)
 	log.mu.Lock()
 	defer log.mu.Unlock()
-	told.Write(log.text.Bytes())
+	text.Write(log.text.Bytes())
 	for _, s := range secrets {
-		if strings.Contains(told.String(), s) {
-			t.Errorf("%q was told:\n%s", s, told)
+		if strings.Contains(text.String(), s) {
+			t.Errorf("%q is in an error, the inventory or the log:\n%s", s, text)
 		}
 	}
 }
 
-// searchFiles looks for texts in all files of the machine but its configuration and those below the folders.
-func (m *machine) searchFiles(texts []string, but ...string) {
+// searchFiles searches all files of the host for texts, except its configuration and the given directories.
+func (m *testHost) searchFiles(texts []string, except ...string) {
 	m.Helper()
 	skip := map[string]bool{"etc": true}
-	for _, dir := range but {
+	for _, dir := range except {
 		skip[dir] = true
 	}
 	err := filepath.WalkDir(m.dir, func(path string, d fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil // gone meanwhile
+			return nil // removed meanwhile
 		}
 		if err != nil {
 			return err
@@ -157,7 +157,7 @@ func (m *machine) searchFiles(texts []string, but ...string) {
 		}
 		for _, text := range texts {
 			if bytes.Contains(content, []byte(text)) {
-				m.Errorf("%s tells %q", relative, text)
+				m.Errorf("%s contains %q", relative, text)
 			}
 		}
 		return nil

@@ -16,11 +16,12 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// server is a pod that runs until it is stopped, with a host port.
+// server returns a pod with a host port that runs until it is stopped.
 func server(name string, port int32) *spec.Pod {
 	pod := sleeper("100000")
 	pod.Name = name
@@ -28,7 +29,7 @@ func server(name string, port int32) *spec.Pod {
 	return pod
 }
 
-func TestHostPortIsTaken(t *testing.T) {
+func TestHostPortInUse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -37,28 +38,28 @@ func TestHostPortIsTaken(t *testing.T) {
 		_, err := m.Add(server("two", 8080), state.Owner{})
 		refused, is := errors.AsType[*supervisor.RefusedError](err)
 		want := []lifecycle.Refusal{{
-			Reason: lifecycle.ReasonNodePorts, Field: "containers[0].ports[0].hostPort", Message: `host port 8080/TCP: pod "one" has it`,
-			Hint: "take another host port, or end the other pod: podstead delete one",
+			Reason: lifecycle.ReasonNodePorts, Field: "containers[0].ports[0].hostPort", Message: `host port 8080/TCP is in use by pod "one"`,
+			Hint: "use another host port, or delete the other pod: podstead delete one",
 		}}
-		if !is || refused.Pod != "two" || !cmp.Equal(want, refused.Refusals) || !strings.Contains(err.Error(), `host port 8080/TCP: pod "one" has it`) {
-			t.Fatalf("the second of a port: %v", err)
+		if !is || refused.Pod != "two" || !cmp.Equal(want, refused.Refusals) || !strings.Contains(err.Error(), `host port 8080/TCP is in use by pod "one"`) {
+			t.Fatalf("second pod with the host port: %v", err)
 		}
-		if _, known := m.Pod("two"); known {
-			t.Error("a refused pod is there")
+		if _, exists := m.Pod("two"); exists {
+			t.Error("the rejected pod exists")
 		}
-		// A pod that is about to end holds up nobody: its successor is accepted, and waits for the port where it is made.
+		// A pod that is being stopped does not block its successor, which waits for the port when its sandbox is created.
 		if err := m.Stop(t.Context(), "one", supervisor.StopOptions{By: "a test"}); err != nil {
 			t.Fatal(err)
 		}
 		m.add(server("two", 8080))
 		m.untilPhase("one", lifecycle.PhaseFailed)
 		if _, err := m.Add(server("three", 8080), state.Owner{}); err == nil {
-			t.Error("the successor's port was given away")
+			t.Error("the port of the successor was given to another pod")
 		}
 	})
 }
 
-func TestHostPortOfTwoAtOnce(t *testing.T) {
+func TestHostPortOfConcurrentPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -79,12 +80,12 @@ func TestHostPortOfTwoAtOnce(t *testing.T) {
 			}
 		}
 		if accepted != 1 {
-			t.Errorf("%d pods were accepted for one port", accepted)
+			t.Errorf("%d pods were accepted for one host port, want 1", accepted)
 		}
 	})
 }
 
-func TestMachineRefuses(t *testing.T) {
+func TestHostRejectsPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		why := errors.New("host port 22/TCP: sshd (process 7) listens there")
 		m := newMachine(t, fakeruntime.Options{Refuse: func(*spec.Pod) error { return why }})
@@ -113,32 +114,31 @@ func TestVolumes(t *testing.T) {
 		}
 		err = m.RemoveVolume(t.Context(), "data")
 		if used, is := errors.AsType[*supervisor.VolumeInUseError](err); !is || used.Pod != pod.Name {
-			t.Errorf("removed under a pod: %v", err)
+			t.Errorf("removal of a volume in use: %v", err)
 		}
 		if err := m.Stop(t.Context(), pod.Name, supervisor.StopOptions{Delete: true}); err != nil {
 			t.Fatal(err)
 		}
-		m.untilGone(pod.Name)
+		m.untilRemoved(pod.Name)
 		if err := m.RemoveVolume(t.Context(), "data"); err != nil {
 			t.Error(err)
 		}
 		if err := m.RemoveVolume(t.Context(), "data"); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("removed again: %v", err)
+			t.Errorf("second removal: %v", err)
 		}
 		if list, err := m.Volumes(t.Context()); err != nil || len(list) != 0 {
-			t.Errorf("left: %v, %v", list, err)
+			t.Errorf("remaining volumes: %v, %v", list, err)
 		}
 	})
 }
 
-// A pod that names a volume in the middle of its removal is refused: the volume would be taken from under it.
-func TestVolumeIsBeingRemoved(t *testing.T) {
+func TestPodWithVolumeInRemovalIsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		begun, goOn := make(chan struct{}), make(chan struct{})
+		started, resume := make(chan struct{}), make(chan struct{})
 		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
 			if c.Method == "RemoveVolume" {
-				close(begun)
-				<-goOn
+				close(started)
+				<-resume
 			}
 			return nil
 		}})
@@ -150,14 +150,14 @@ func TestVolumeIsBeingRemoved(t *testing.T) {
 		if err := m.Stop(t.Context(), pod.Name, supervisor.StopOptions{Delete: true}); err != nil {
 			t.Fatal(err)
 		}
-		m.untilGone(pod.Name)
+		m.untilRemoved(pod.Name)
 		removed := make(chan error)
 		go func() { removed <- m.RemoveVolume(t.Context(), "data") }()
-		<-begun
-		if _, err := m.Add(pod, state.Owner{}); err == nil || !strings.Contains(err.Error(), `volume "data" is being removed`) {
-			t.Errorf("the pod was not refused: %v", err)
+		<-started
+		if _, err := m.Add(pod, state.Owner{}); err == nil || !strings.Contains(err.Error(), `volume "data" is being deleted`) {
+			t.Errorf("the pod was not rejected: %v", err)
 		}
-		close(goOn)
+		close(resume)
 		if err := <-removed; err != nil {
 			t.Error(err)
 		}
@@ -166,7 +166,7 @@ func TestVolumeIsBeingRemoved(t *testing.T) {
 	})
 }
 
-// A pod that uses more than it may ends as failed, whatever its restart policy.
+// TestEviction expects that an evicted pod fails, whatever its restart policy is.
 func TestEviction(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
@@ -179,21 +179,21 @@ func TestEviction(t *testing.T) {
 		if s.Status.Reason != lifecycle.ReasonEvicted || s.Status.Message != "too much. " {
 			t.Errorf("status: %s, %q", s.Status.Reason, s.Status.Message)
 		}
-		told := 0
+		emitted := 0
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Kind == supervisor.PodEvicted && e.Message == "too much. " && e.Reason == "Evicted" {
-				told++
+			if e.Kind == event.PodEvicted && e.Message == "too much. " && e.Reason == "Evicted" {
+				emitted++
 			}
 		}
-		if told != 1 {
-			t.Errorf("it was told %d times", told)
+		if emitted != 1 {
+			t.Errorf("emitted %d times, want once", emitted)
 		}
 	})
 }
 
-// What a pod waits for is told once, and not again for as long as it is the same.
-func TestVolumeIsWaitedFor(t *testing.T) {
+// TestMissingVolumeIsEmittedOnce expects one event for a volume that stays missing.
+func TestMissingVolumeIsEmittedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var missing atomic.Bool
 		missing.Store(true)
@@ -209,19 +209,19 @@ func TestVolumeIsWaitedFor(t *testing.T) {
 		s := m.until(pod.Name, "waiting", func(s supervisor.Snapshot) bool { return s.Facts.Sandbox.Failures > 0 })
 		time.Sleep(10 * time.Minute)
 		if w := s.Status.ContainerStatuses[0].State.Waiting; w == nil || w.Reason != lifecycle.ReasonContainerCreating || !strings.Contains(w.Message, `"shop" not found`) {
-			t.Errorf("it waits: %+v", w)
+			t.Errorf("waiting state: %+v", w)
 		}
 		missing.Store(false)
 		m.untilPhase(pod.Name, lifecycle.PhaseRunning)
-		told := 0
+		emitted := 0
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Kind == supervisor.VolumeFailed {
-				told++
+			if e.Kind == event.VolumeFailed {
+				emitted++
 			}
 		}
-		if told != 1 {
-			t.Errorf("it was told %d times", told)
+		if emitted != 1 {
+			t.Errorf("emitted %d times, want once", emitted)
 		}
 	})
 }

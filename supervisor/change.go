@@ -5,20 +5,21 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/state"
 )
 
-// ContainerTakenError says that a pod has a container of that name already.
+// ContainerTakenError reports that a pod already has a container of that name.
 type ContainerTakenError struct{ Pod, Container string }
 
 func (e *ContainerTakenError) Error() string {
-	return fmt.Sprintf("pod %q has a container %q", e.Pod, e.Container)
+	return fmt.Sprintf("pod %q already has a container %q", e.Pod, e.Container)
 }
 
-// ConditionUnknownError says that no readiness gate of a pod waits for a condition.
+// ConditionUnknownError reports that a pod has no readiness gate for a condition.
 type ConditionUnknownError struct {
 	Pod  string
 	Type lifecycle.ConditionType
@@ -28,99 +29,101 @@ func (e *ConditionUnknownError) Error() string {
 	return fmt.Sprintf("pod %q has no readiness gate %q", e.Pod, e.Type)
 }
 
-// Errors for which a container is not added, in a [*RefusedError].
+// Reasons for which an ephemeral container is rejected, in a [*RefusedError].
 var (
-	errEnding  = errors.New("it has ended, or is about to")
-	errTooMany = errors.New("it has as many ephemeral containers as a pod can have")
+	errCompleted = errors.New("the pod has completed or is being stopped")
+	errTooMany   = errors.New("the pod has the maximum number of ephemeral containers")
 )
 
-// AddEphemeral adds an ephemeral container to the pod of a name and, if that is set, of a UID, and returns when readers see
-// it; it starts at once, beside whatever the pod is at. A name that is taken is a [*ContainerTakenError], and a pod that
-// can have no more, or has ended, or a container that the policy does not allow, a [*RefusedError]. by says who asks, for a person.
+// StopOptions are options of [Supervisor.Stop].
+type StopOptions struct {
+	UID    string         // empty: the pod of the name, whatever its UID
+	Grace  *time.Duration // nil: the grace period of the pod; 0: none
+	Delete bool           // delete the pod after it has stopped
+	By     string         // the client, for people
+}
+
+// Stop stops a pod. It returns when the request is saved and visible in [Supervisor.Pods]; it does not wait until the pod has stopped.
+// Further calls can shorten the grace period and add Delete. A pod that has completed does not change, except by Delete. If the pod does
+// not exist, the error is [ErrNotFound]. After [ErrLeaving] the pod is unchanged. After the error of ctx it may be stopped.
+func (s *Supervisor) Stop(ctx context.Context, name string, o StopOptions) error {
+	return s.change(ctx, "stop", name, o.UID, func(l *loop, now lifecycle.Instant) error { return l.stop(o, now) })
+}
+
+// AddEphemeral adds an ephemeral container to a pod. It returns when the container is saved and visible in [Supervisor.Pods]. The
+// container starts independently of the other containers. An empty uid matches any pod of the name; by is the client, for people. The
+// error is a [*ContainerTakenError] for a name in use. It is a [*RefusedError] if the admission policy forbids the container, or if the
+// pod has completed or has the maximum number of ephemeral containers.
 func (s *Supervisor) AddEphemeral(ctx context.Context, name, uid string, c *spec.Container, by string) error {
-	return s.change(ctx, "change", name, uid, func(l *loop, now lifecycle.Instant) error {
-		before := len(l.facts.Ephemeral)
-		switch _, known := l.facts.Containers[c.Name]; {
-		case known, l.whole.Load().Container(c.Name) != nil:
-			return &ContainerTakenError{name, c.Name}
-		case lifecycle.Terminating(l.pod, l.facts):
-			return refused(name, errEnding)
-		}
-		if list := l.shared.policy.CheckEphemeral(l.pod, c); len(list) > 0 {
-			return &RefusedError{Pod: name, Refusals: list}
-		}
-		l.fold(lifecycle.EphemeralAdded{Container: *c, At: now}, now)
-		if len(l.facts.Ephemeral) == before {
-			return refused(name, errTooMany)
-		}
-		l.define()
-		l.tell(now, ContainerAdded, c.Name, fields{"container": c.Name, "by": by})
-		return nil
-	})
+	return s.change(ctx, "change", name, uid, func(l *loop, now lifecycle.Instant) error { return l.addEphemeral(c, by, now) })
 }
 
-// SetCondition sets a condition that a readiness gate of the pod waits for; any other is a [*ConditionUnknownError]. The UID,
-// if it is set, says which pod of the name. by says who asks, for a person.
+// SetCondition sets a condition that a readiness gate of the pod waits for. The error is a [*ConditionUnknownError] for any other
+// condition. An empty uid matches any pod of the name; by is the client, for people.
 func (s *Supervisor) SetCondition(ctx context.Context, name, uid string, t lifecycle.ConditionType, c lifecycle.SetCondition, by string) error {
-	return s.change(ctx, "change", name, uid, func(l *loop, now lifecycle.Instant) error {
-		if !slices.ContainsFunc(l.pod.ReadinessGates, func(g spec.ReadinessGate) bool { return g.ConditionType == string(t) }) {
-			return &ConditionUnknownError{name, t}
-		}
-		before := l.facts.Conditions[t]
-		l.fold(lifecycle.ConditionSet{Type: t, Status: c.Status, Reason: c.Reason, Message: c.Message, At: now}, now)
-		if before.Status != c.Status {
-			defer func(was told) { l.newest[""] = was }(l.newest[""]) // the pod does nothing because of it
-			l.tell(now, ConditionChanged, "", fields{
-				"condition": string(t), "status": c.Status, "by": by, "reason": string(c.Reason), "message": c.Message,
-			})
-		}
-		return nil
-	})
+	return s.change(ctx, "change", name, uid, func(l *loop, now lifecycle.Instant) error { return l.setCondition(t, c, by, now) })
 }
 
-// change lets the loop of a pod do something that may be refused, and returns when it is kept, so that what was told to be
-// done outlives the supervisor; or after 10 s, where the disk hangs, and also where it fails: that is an event of its own. verb is
-// for the errors.
-func (s *Supervisor) change(ctx context.Context, verb, name, uid string, do func(*loop, lifecycle.Instant) error) error {
+// change sends a [changeRequest] to the loop of a pod. It returns when the change is saved, so that it survives the supervisor. It waits
+// for the disk for [startTimeout] at most; that writing failed is no error, but an event. The verb is for error messages.
+func (s *Supervisor) change(ctx context.Context, verb, name, uid string, change func(*loop, lifecycle.Instant) error) error {
 	s.mu.Lock()
 	l := s.pods[name]
 	s.mu.Unlock()
 	if l == nil || (uid != "" && l.uid != uid) {
 		return fmt.Errorf("%s pod %q: %w", verb, name, ErrNotFound)
 	}
-	var failed error
-	var saved *state.Write
-	heard, err := l.demand(ctx, func(now lifecycle.Instant) {
-		if failed = do(l, now); failed == nil {
-			saved = l.save(now)
-			l.observe(now) // whoever asked sees it from now on
-		}
-	})
+	answer, handled, err := l.mailbox.request(ctx, l.ended, func(now lifecycle.Instant) error { return change(l, now) })
 	switch {
 	case err != nil:
 		return fmt.Errorf("%s pod %q: %w", verb, name, err)
-	case heard:
-		saved.Wait(ctx, startWait)
-		return failed
+	case handled:
+		answer.saved.Wait(ctx, startTimeout)
+		return answer.err
 	case s.ctx.Err() != nil:
 		return ErrLeaving
 	}
 	return fmt.Errorf("%s pod %q: %w", verb, name, ErrNotFound)
 }
 
-// withoutEphemerals is a pod as its file has it: the facts hold the ephemeral containers.
-func withoutEphemerals(pod *spec.Pod) *spec.Pod {
-	if len(pod.EphemeralContainers) == 0 {
-		return pod
+func (l *loop) stop(o StopOptions, now lifecycle.Instant) error {
+	if l.status.Phase.Terminal() && !o.Delete {
+		return nil // it has completed, and not because of this request
 	}
-	own := *pod
-	own.EphemeralContainers = nil
-	return &own
+	l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(l.pod, o.Grace), Delete: o.Delete, By: o.By, At: now}, now)
+	return nil
 }
 
-// define makes the ephemeral containers of the facts known to all but the decisions.
-func (l *loop) define() {
-	whole := *l.pod
-	whole.EphemeralContainers = l.facts.Ephemeral
-	l.whole.Store(&whole)
+func (l *loop) addEphemeral(c *spec.Container, by string, now lifecycle.Instant) error {
+	before := len(l.facts.Ephemeral)
+	switch _, taken := l.facts.Containers[c.Name]; {
+	case taken, l.fullPod.Load().Container(c.Name) != nil:
+		return &ContainerTakenError{l.pod.Name, c.Name}
+	case lifecycle.Terminating(l.pod, l.facts):
+		return refused(l.pod.Name, errCompleted)
+	}
+	if list := l.shared.policy.CheckEphemeral(l.pod, c); len(list) > 0 {
+		return &RefusedError{Pod: l.pod.Name, Refusals: list}
+	}
+	l.fold(lifecycle.EphemeralAdded{Container: *c, At: now}, now)
+	if len(l.facts.Ephemeral) == before {
+		return refused(l.pod.Name, errTooMany)
+	}
+	l.updateFullPod()
+	l.emit(now, event.ContainerAdded, c.Name, event.Fields{"container": c.Name, "by": by})
+	return nil
+}
+
+func (l *loop) setCondition(t lifecycle.ConditionType, c lifecycle.SetCondition, by string, now lifecycle.Instant) error {
+	if !slices.ContainsFunc(l.pod.ReadinessGates, func(g spec.ReadinessGate) bool { return g.ConditionType == string(t) }) {
+		return &ConditionUnknownError{l.pod.Name, t}
+	}
+	before := l.facts.Conditions[t]
+	l.fold(lifecycle.ConditionSet{Type: t, Status: c.Status, Reason: c.Reason, Message: c.Message, At: now}, now)
+	if before.Status != c.Status {
+		l.emit(now, event.ConditionChanged, "", event.Fields{
+			"condition": string(t), "status": c.Status, "by": by, "reason": string(c.Reason), "message": c.Message,
+		})
+	}
+	return nil
 }

@@ -14,18 +14,18 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// TestStatusOverRestart: a restart of the supervisor changes nothing of the status of what runs on, the times included at which
-// its conditions have changed: by a start, which is kept on disk, and by probes, which are kept until the next boot.
-func TestStatusOverRestart(t *testing.T) {
-	const after = 7 * time.Second // between two things that happen, and not by the period of a probe
+// TestStatusAfterDaemonRestart expects the same status after a restart of the daemon, including the transition times of the conditions. A
+// start is in the state file, probe results are in the checkpoint.
+func TestStatusAfterDaemonRestart(t *testing.T) {
+	const after = 7 * time.Second // not a multiple of the probe period
 	for _, row := range []struct {
 		name    string
-		answers []string // of the readiness probe, one after the other
+		answers []string // of the readiness probe, in order
 	}{
 		{"no probe", nil},
 		{"ready", []string{"true"}},
-		{"ready late", []string{"exit 1", "true"}},
-		{"not ready any more", []string{"true", "exit 1"}},
+		{"ready after a failure", []string{"exit 1", "true"}},
+		{"no longer ready", []string{"true", "exit 1"}},
 		{"ready again", []string{"true", "exit 1", "true"}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
@@ -37,7 +37,7 @@ func TestStatusOverRestart(t *testing.T) {
 				p.Containers = append(p.Containers, p.Containers[0])
 				c := &p.Containers[1]
 				c.Name, c.StartupProbe, c.LivenessProbe = "c1", execProbe("good"), execProbe("late")
-				c.LivenessProbe.InitialDelaySeconds = 60 // its verdict is the newest, and changes nothing
+				c.LivenessProbe.InitialDelaySeconds = 60 // its result is the newest, but changes no condition
 				if row.answers != nil {
 					c.ReadinessProbe = execProbe("ready")
 					a.set("ready", row.answers[0])
@@ -58,7 +58,7 @@ func TestStatusOverRestart(t *testing.T) {
 						synctest.Wait()
 						s, _ := m.Pod("p")
 						if diff := cmp.Diff(before.Status, s.Status); diff != "" {
-							t.Fatalf("the status is another (-before +after the restart):\n%s", diff)
+							t.Fatalf("status (-before +after the restart):\n%s", diff)
 						}
 						time.Sleep(after)
 					}
@@ -68,9 +68,9 @@ func TestStatusOverRestart(t *testing.T) {
 	}
 }
 
-// TestSignalsOverRestart: a restart of the supervisor sends no stop signal again. A process may take the second one for an order
-// to give up at once.
-func TestSignalsOverRestart(t *testing.T) {
+// TestNoSecondSignalAfterDaemonRestart expects one stop signal across restarts of the daemon. Many programs exit without cleanup at the
+// second one.
+func TestNoSecondSignalAfterDaemonRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{Program: func(*spec.Pod, lifecycle.StartContainer) (fakeruntime.Program, bool) {
 			return fakeruntime.Program{Runs: fakeruntime.Forever, Term: fakeruntime.Term{Takes: 20 * time.Second}}, true
@@ -95,9 +95,8 @@ func TestSignalsOverRestart(t *testing.T) {
 	})
 }
 
-// TestNotesBesideADiskThatHangs: what probes have said waits for no disk, and is known to the next supervisor though the newest
-// state is not.
-func TestNotesBesideADiskThatHangs(t *testing.T) {
+// TestCheckpointWhileDiskHangs expects probe results after a restart although the newest state was not saved.
+func TestCheckpointWhileDiskHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAnswers(map[string]string{"ready": "exit 1"})
 		m := newMachine(t, fakeruntime.Options{Exec: a.program})

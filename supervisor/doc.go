@@ -1,5 +1,6 @@
-// Package supervisor keeps pods as their files want them: one loop for each pod, which asks [lifecycle.Decide] what the
-// pod needs, carries the actions out through the small interfaces below, and folds what comes of them into the pod's
-// facts. It owns the set of pods, their state on disk, the events and their causes. It knows neither containerd nor
-// HTTP nor TOML; cmd joins it with those who do.
+// Package supervisor runs pods: it keeps each pod as its definition requires. Each pod has a loop, which asks [lifecycle.Decide] what to
+// do, carries the actions out through the interfaces of ports.go, and folds the results into the facts of the pod.
+//
+// The package owns the set of pods, their state and their events. It must not import containerd, HTTP or TOML; cmd connects it to the
+// packages that do.
 package supervisor

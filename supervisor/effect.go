@@ -5,152 +5,124 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"runtime/debug"
+	"sync"
+	"sync/atomic"
 	"time"
 
+	"github.com/podstead/podstead/internal/guard"
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
 const (
-	// effectLimit ends an effect that hangs. A pull has none: it may take as long as it makes progress, which the
-	// runtime watches.
-	effectLimit = 2 * time.Minute
-	// signalLimit is shorter: the next signal waits for it.
-	signalLimit = 10 * time.Second
-	// cleanupTime is what an effect whose context has ended has to clean up before it is given up.
-	cleanupTime = 5 * time.Second
-	// lookAgain is the pause before something is asked again that could not be found out.
-	lookAgain = time.Second
-	// startWait bounds how long a start waits for its turn, and for the disk. A limit on stampedes must not become one
-	// on pods; and with a disk that hangs it is better to run than to be sure.
-	startWait = 10 * time.Second
-	// progressPause is the least time between two words of progress.
-	progressPause = 250 * time.Millisecond
+	// effectTimeout applies to all effects except pulls and hooks. The runtime ends a pull that makes no progress.
+	effectTimeout = 2 * time.Minute
+	// signalTimeout is shorter, because the next signal waits for it.
+	signalTimeout = 10 * time.Second
+	// cleanupTimeout is the time for an effect to return after its context has ended. After that it is abandoned.
+	cleanupTimeout = 5 * time.Second
+	// progressInterval is the least time between two reports of the progress of a pull.
+	progressInterval = 250 * time.Millisecond
 )
 
-// outcome makes the event that an effect ends in, as of the instant at which the loop learns of it.
-type outcome func(now lifecycle.Instant) lifecycle.Event
+// effects carries out the actions of one pod, watches what runs, and reports the results to the mailbox of the pod's loop. Its methods
+// belong to the goroutine of the loop and do not block: the work is done in other goroutines.
+type effects struct {
+	shared  *shared
+	uid     string
+	pod     *atomic.Pointer[spec.Pod] // with ephemeral containers
+	mailbox mailbox
+	log     *slog.Logger
 
-// start carries an action out beside the loop. Starts of sandboxes and containers wait until the state that holds them
-// is written; nothing that stops or takes away ever does.
-func (l *loop) start(ctx context.Context, a lifecycle.Action, saved *state.Write) {
+	running       sync.WaitGroup                // the goroutines, which may send messages
+	pulls         map[string]context.CancelFunc // by container
+	hooks         map[hookRef]context.CancelFunc
+	probes        map[lifecycle.ProbeRef]*activeProbe
+	cancelSandbox context.CancelFunc // stops the watch of the sandbox; may be nil
+}
+
+// hookRef names one hook of one attempt.
+type hookRef struct {
+	lifecycle.Ref
+	kind lifecycle.HookKind
+}
+
+// activeProbe is a probe that runs.
+type activeProbe struct {
+	stop    context.CancelFunc
+	ordered bool // by the newest decision
+}
+
+func newEffects(sh *shared, uid string, pod *atomic.Pointer[spec.Pod], m mailbox, log *slog.Logger) *effects {
+	return &effects{
+		shared: sh, uid: uid, pod: pod, mailbox: m, log: log,
+		pulls:  map[string]context.CancelFunc{},
+		hooks:  map[hookRef]context.CancelFunc{},
+		probes: map[lifecycle.ProbeRef]*activeProbe{},
+	}
+}
+
+// start carries out an action in the background. Starts of sandboxes and containers wait until the state is saved. Stops and removals
+// do not. The address is that of the pod, for hooks.
+func (e *effects) start(ctx context.Context, a lifecycle.Action, address string, saved *state.Write) {
 	if lifecycle.RecordOnly(a) {
 		return
 	}
-	limit := effectLimit
+	timeout := effectTimeout
 	switch a := a.(type) {
 	case lifecycle.CancelPull:
-		if cancel := l.pulls[a.Container]; cancel != nil {
+		if cancel := e.pulls[a.Container]; cancel != nil {
 			cancel()
 		}
 		return
 	case lifecycle.CancelHook:
-		if cancel := l.hooks[hookRef{a.Ref, a.Hook}]; cancel != nil {
+		if cancel := e.hooks[hookRef{a.Ref, a.Hook}]; cancel != nil {
 			cancel()
 		}
 		return
 	case lifecycle.RunPostStart:
-		l.hook(ctx, a, hookRef{a.Ref, lifecycle.PostStart}, 0)
+		e.startHook(ctx, a, hookRef{a.Ref, lifecycle.PostStart}, address, 0)
 		return
 	case lifecycle.RunPreStop:
-		l.hook(ctx, a, hookRef{a.Ref, lifecycle.PreStop}, a.Limit)
+		e.startHook(ctx, a, hookRef{a.Ref, lifecycle.PreStop}, address, a.Limit)
 		return
 	case lifecycle.PullImage:
-		l.pulls[a.Container] = l.effect(ctx, 0, a, func(ctx context.Context) (outcome, error) { return l.pull(ctx, a) })
+		e.pulls[a.Container] = e.run(ctx, 0, a, func(ctx context.Context) (effectResult, error) { return e.pull(ctx, a) })
 		return
 	case lifecycle.RemoveSandbox:
-		if l.sandboxEnd != nil {
-			l.sandboxEnd()
+		if e.cancelSandbox != nil {
+			e.cancelSandbox()
 		}
 	case lifecycle.StopContainer, lifecycle.KillContainer:
-		limit = signalLimit
+		timeout = signalTimeout
 	}
-	l.effect(ctx, limit, a, func(ctx context.Context) (outcome, error) { return l.perform(ctx, a, saved) })
+	e.run(ctx, timeout, a, func(ctx context.Context) (effectResult, error) { return e.perform(ctx, a, saved) })
 }
 
-// effect runs do in a goroutine of its own, within the limit (0: none), and posts the one event that it ends in. When
-// ctx, the loop's, has ended, nothing is posted: the next supervisor finds out. The function it returns ends do early.
-func (l *loop) effect(ctx context.Context, limit time.Duration, a lifecycle.Action, do func(context.Context) (outcome, error)) context.CancelFunc {
-	limited, cancel := within(ctx, limit)
-	l.effects.Go(func() {
+// finished forgets the hook that an action has run.
+func (e *effects) finished(a lifecycle.Action) {
+	switch a := a.(type) {
+	case lifecycle.RunPostStart:
+		delete(e.hooks, hookRef{a.Ref, lifecycle.PostStart})
+	case lifecycle.RunPreStop:
+		delete(e.hooks, hookRef{a.Ref, lifecycle.PreStop})
+	}
+}
+
+// run calls do in a goroutine of its own, with a timeout (0: none), and sends one [effectDone]. If ctx ends, which is the context of the
+// loop, it sends nothing: the next supervisor finds out. The returned function cancels do.
+func (e *effects) run(ctx context.Context, timeout time.Duration, a lifecycle.Action, do func(context.Context) (effectResult, error)) context.CancelFunc {
+	limited, cancel := guard.WithTimeout(ctx, timeout)
+	e.running.Go(func() {
 		defer cancel()
-		o, err := l.guard(limited, do)
-		l.post(ctx, func(now lifecycle.Instant) {
-			switch a := a.(type) {
-			case lifecycle.PullImage:
-				delete(l.pulling, a.Container)
-			case lifecycle.RunPostStart:
-				delete(l.hooks, hookRef{a.Ref, lifecycle.PostStart})
-			case lifecycle.RunPreStop:
-				delete(l.hooks, hookRef{a.Ref, lifecycle.PreStop})
-			}
-			if err != nil {
-				failure := failureOf(err)
-				l.fold(lifecycle.ActionFailed{Action: a, Failure: failure, At: now}, now)
-				if failure.Kind == lifecycle.FailureUnavailable {
-					l.fold(lifecycle.EngineUnavailable{At: now}, now)
-				}
-				return
-			}
-			l.found(now)
-			event := o(now)
-			l.fold(event, now)
-			l.follow(ctx, event)
-		})
+		result, err := guard.Call(limited, cleanupTimeout, e.log, do)
+		e.mailbox.post(ctx, effectDone{a, result, err})
 	})
 	return cancel
 }
 
-// found folds in that the engine has answered, if it was away.
-func (l *loop) found(now lifecycle.Instant) {
-	if !l.facts.EngineUnavailable.IsZero() {
-		l.fold(lifecycle.EngineAvailable{At: now}, now)
-	}
-}
-
-// within returns a context that ends after the limit (0: none).
-func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
-	if limit == 0 {
-		return context.WithCancel(ctx)
-	}
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("not done within %v", limit))
-}
-
-// guard calls do, survives its panic, and gives it up if it does not return after its context has ended.
-func (l *loop) guard(ctx context.Context, do func(context.Context) (outcome, error)) (outcome, error) {
-	type result struct {
-		outcome outcome
-		err     error
-	}
-	done := make(chan result, 1)
-	go func() {
-		defer func() {
-			if r := recover(); r != nil {
-				l.log.LogAttrs(ctx, slog.LevelError, "an effect panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
-				done <- result{err: fmt.Errorf("panic: %v", r)}
-			}
-		}()
-		o, err := do(ctx)
-		if err != nil && ctx.Err() != nil {
-			err = errors.Join(context.Cause(ctx), err)
-		}
-		done <- result{o, err}
-	}()
-	select {
-	case r := <-done:
-		return r.outcome, r.err
-	case <-ctx.Done():
-	}
-	select {
-	case r := <-done:
-		return r.outcome, r.err
-	case <-time.After(cleanupTime):
-		return nil, fmt.Errorf("%w, and it does not end", context.Cause(ctx))
-	}
-}
-
-// failureOf classifies an error; what the edge did not classify is a failed attempt.
+// failureOf returns the failure that an error carries. An error without one is a failed attempt.
 func failureOf(err error) lifecycle.Failure {
 	if f, classified := errors.AsType[lifecycle.Failure](err); classified {
 		return f
@@ -158,170 +130,100 @@ func failureOf(err error) lifecycle.Failure {
 	return lifecycle.Failure{Message: err.Error()}
 }
 
-// perform carries out an action other than a pull.
-func (l *loop) perform(ctx context.Context, a lifecycle.Action, saved *state.Write) (outcome, error) {
-	rt, uid := l.shared.runtime, l.uid
+// perform carries out an action that is neither a pull nor a hook.
+func (e *effects) perform(ctx context.Context, a lifecycle.Action, saved *state.Write) (r effectResult, err error) {
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:
-		saved.Wait(ctx, startWait)
-		started, err := rt.StartSandbox(ctx, uid, l.whole.Load(), a)
-		return func(now lifecycle.Instant) lifecycle.Event { started.At = now; return started }, err
+		saved.Wait(ctx, startTimeout)
+		r.sandbox, err = e.shared.runtime.StartSandbox(ctx, e.uid, e.pod.Load(), a)
+		return r, err
 	case lifecycle.FindImage:
-		here, err := rt.FindImage(ctx, l.whole.Load(), a.Container)
-		if err == nil && !here {
+		present, err := e.shared.runtime.FindImage(ctx, e.pod.Load(), a.Container)
+		if err == nil && !present {
 			err = lifecycle.Failure{Kind: lifecycle.FailureNotFound}
 		}
-		return func(now lifecycle.Instant) lifecycle.Event {
-			return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: now}
-		}, err
+		return r, err
 	case lifecycle.StartContainer:
-		saved.Wait(ctx, startWait)
-		defer l.shared.turn(ctx)()
-		started, err := rt.StartContainer(ctx, uid, l.whole.Load(), a)
-		return func(now lifecycle.Instant) lifecycle.Event { started.At = now; return started }, err
+		saved.Wait(ctx, startTimeout)
+		defer e.shared.acquireStart(ctx)()
+		r.container, err = e.shared.runtime.StartContainer(ctx, e.uid, e.pod.Load(), a)
+		return r, err
 	case lifecycle.StopContainer:
-		return func(now lifecycle.Instant) lifecycle.Event { return lifecycle.SignalSent{Ref: a.Ref, At: now} },
-			rt.StopContainer(ctx, uid, l.whole.Load(), a.Ref)
+		return r, e.shared.runtime.StopContainer(ctx, e.uid, e.pod.Load(), a.Ref)
 	case lifecycle.KillContainer:
-		return func(now lifecycle.Instant) lifecycle.Event {
-			return lifecycle.SignalSent{Ref: a.Ref, Kill: true, At: now}
-		}, rt.KillContainer(ctx, uid, a.Ref)
+		return r, e.shared.runtime.KillContainer(ctx, e.uid, a.Ref)
 	case lifecycle.RemoveContainer:
-		return func(now lifecycle.Instant) lifecycle.Event { return lifecycle.ContainerRemoved{Ref: a.Ref, At: now} },
-			rt.RemoveContainer(ctx, uid, l.whole.Load(), a.Ref)
+		return r, e.shared.runtime.RemoveContainer(ctx, e.uid, e.pod.Load(), a.Ref)
 	case lifecycle.RemoveSandbox:
-		return func(now lifecycle.Instant) lifecycle.Event {
-			return lifecycle.SandboxRemoved{Sandbox: a.Sandbox, At: now}
-		}, rt.RemoveSandbox(ctx, uid, a.Sandbox)
+		return r, e.shared.runtime.RemoveSandbox(ctx, e.uid, a.Sandbox)
 	case lifecycle.RemovePod:
-		return func(now lifecycle.Instant) lifecycle.Event { return lifecycle.PodRemoved{At: now} },
-			rt.RemovePod(ctx, uid, l.whole.Load())
+		return r, e.shared.runtime.RemovePod(ctx, e.uid, e.pod.Load())
 	}
-	return nil, fmt.Errorf("no effect for %T", a)
+	return r, fmt.Errorf("no effect for %T", a)
 }
 
-// pull carries out a pull and tells of its beginning, if a registry is asked, and of its progress.
-func (l *loop) pull(ctx context.Context, a lifecycle.PullImage) (outcome, error) {
+// pull carries out a pull and sends [pullProgress]: the first report for certain, later ones if there is room in the mailbox. There are
+// none if the image is present.
+func (e *effects) pull(ctx context.Context, a lifecycle.PullImage) (effectResult, error) {
 	begun := time.Now()
-	var told time.Time
-	pulled, err := l.shared.runtime.PullImage(ctx, l.whole.Load(), a.Container, func(done, total int64) {
-		say := func(now lifecycle.Instant) { l.progress(a.Container, Progress{Done: done, Total: total}, now) }
+	var reported time.Time
+	pulled, err := e.shared.runtime.PullImage(ctx, e.pod.Load(), a.Container, func(done, total int64) {
+		progress := pullProgress{a.Container, Progress{Done: done, Total: total}}
 		switch {
-		case ctx.Err() != nil: // a pull that was given up says nothing more
+		case ctx.Err() != nil: // cancelled
 			return
-		case told.IsZero():
-			l.post(ctx, say)
-		case time.Since(told) < progressPause:
+		case reported.IsZero():
+			e.mailbox.post(ctx, progress)
+		case time.Since(reported) < progressInterval:
 			return
 		default:
-			l.offer(say)
+			e.mailbox.offer(progress)
 		}
-		told = time.Now()
+		reported = time.Now()
 	})
-	took := time.Since(begun)
-	return func(now lifecycle.Instant) lifecycle.Event {
-		return lifecycle.ImagePulled{Container: a.Container, For: a.For, Pulled: pulled, Took: took, At: now}
-	}, err
+	return effectResult{pulled: pulled, took: time.Since(begun)}, err
 }
 
-// follow keeps an eye on what an event says is there now.
-func (l *loop) follow(ctx context.Context, e lifecycle.Event) {
-	switch e := e.(type) {
-	case lifecycle.SandboxStarted:
-		l.watchSandbox(ctx, e.Sandbox)
-	case lifecycle.ContainerStarted:
-		l.watchContainer(ctx, e.Ref)
+// startHook runs a hook in the background, with a timeout (0: none).
+func (e *effects) startHook(ctx context.Context, a lifecycle.Action, h hookRef, address string, timeout time.Duration) {
+	c := e.pod.Load().Container(h.Container)
+	handler := c.Lifecycle.PostStart
+	if h.kind == lifecycle.PreStop {
+		handler = c.Lifecycle.PreStop
 	}
-}
-
-// resume takes up what an earlier supervisor left: actions without an outcome are carried out again, and what runs is
-// watched.
-func (l *loop) resume(ctx context.Context) {
-	for _, a := range l.facts.Unresolved() {
-		l.start(ctx, a, nil)
-	}
-	for _, ref := range l.facts.Live() {
-		l.watchContainer(ctx, ref)
-	}
-	if n := l.facts.SandboxReady(); n > 0 {
-		l.watchSandbox(ctx, n)
-	}
-}
-
-// watchContainer waits for the end of a run.
-func (l *loop) watchContainer(ctx context.Context, ref lifecycle.Ref) {
-	l.watch(ctx, "wait for container "+ref.Container, func(ctx context.Context) (outcome, error) {
-		exit, at, err := l.shared.runtime.WaitContainer(ctx, l.uid, ref)
-		return func(now lifecycle.Instant) lifecycle.Event {
-			return lifecycle.ContainerExited{Ref: ref, Exit: exit, At: past(now, at)}
-		}, err
+	e.hooks[h] = e.run(ctx, timeout, a, func(ctx context.Context) (effectResult, error) {
+		warning, err := e.shared.hooks.Run(ctx, e.uid, address, c, h.Ref, handler)
+		return effectResult{warning: warning}, err
 	})
 }
 
-// past is the instant at which the wall clock showed at, as well as that can be told; never after now.
-func past(now lifecycle.Instant, at time.Time) lifecycle.Instant {
-	if at.IsZero() || at.After(now.Wall) {
-		return now
+// completed returns the event of an action that succeeded.
+func completed(a lifecycle.Action, r effectResult, now lifecycle.Instant) lifecycle.Event {
+	switch a := a.(type) {
+	case lifecycle.StartSandbox:
+		r.sandbox.At = now
+		return r.sandbox
+	case lifecycle.FindImage:
+		return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: now}
+	case lifecycle.PullImage:
+		return lifecycle.ImagePulled{Container: a.Container, For: a.For, Pulled: r.pulled, Took: r.took, At: now}
+	case lifecycle.StartContainer:
+		r.container.At = now
+		return r.container
+	case lifecycle.StopContainer:
+		return lifecycle.SignalSent{Ref: a.Ref, At: now}
+	case lifecycle.KillContainer:
+		return lifecycle.SignalSent{Ref: a.Ref, Kill: true, At: now}
+	case lifecycle.RunPostStart:
+		return lifecycle.HookFinished{Ref: a.Ref, Hook: lifecycle.PostStart, At: now}
+	case lifecycle.RunPreStop:
+		return lifecycle.HookFinished{Ref: a.Ref, Hook: lifecycle.PreStop, At: now}
+	case lifecycle.RemoveContainer:
+		return lifecycle.ContainerRemoved{Ref: a.Ref, At: now}
+	case lifecycle.RemoveSandbox:
+		return lifecycle.SandboxRemoved{Sandbox: a.Sandbox, At: now}
+	case lifecycle.RemovePod:
+		return lifecycle.PodRemoved{At: now}
 	}
-	return now.Add(-now.Wall.Sub(at))
-}
-
-// watchSandbox waits for the loss of a sandbox, or for a reason to evict its pod, until the loop takes it away itself.
-func (l *loop) watchSandbox(ctx context.Context, sandbox int) {
-	ctx, l.sandboxEnd = context.WithCancel(ctx)
-	l.watch(ctx, "watch sandbox", func(ctx context.Context) (outcome, error) {
-		overuse, err := l.shared.runtime.WaitSandbox(ctx, l.uid, l.whole.Load(), sandbox)
-		return func(now lifecycle.Instant) lifecycle.Event {
-			if overuse != "" {
-				return lifecycle.PodEvicted{Message: overuse, At: now}
-			}
-			return lifecycle.SandboxLost{Sandbox: sandbox, Message: "the sandbox's process has ended", At: now}
-		}, err
-	})
-}
-
-// watch waits for something to end and posts that. While that is not known, it asks again; once ctx has ended, it posts
-// nothing.
-func (l *loop) watch(ctx context.Context, what string, wait func(context.Context) (outcome, error)) {
-	l.effects.Go(func() {
-		for {
-			o, err := l.guard(ctx, wait)
-			switch {
-			case ctx.Err() != nil:
-				return
-			case err == nil:
-				l.post(ctx, func(now lifecycle.Instant) {
-					if ctx.Err() == nil {
-						l.found(now)
-						l.fold(o(now), now)
-					}
-				})
-				return
-			case !l.again(ctx, what, err):
-				return
-			}
-		}
-	})
-}
-
-// again waits before another look, and reports whether to take it.
-func (l *loop) again(ctx context.Context, what string, err error) bool {
-	l.log.LogAttrs(ctx, slog.LevelWarn, "looking again", slog.String("what", what), slog.Any("error", err))
-	select {
-	case <-time.After(lookAgain):
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-// turn waits for a turn to start a container, not longer than [startWait], and returns what gives it back.
-func (s *shared) turn(ctx context.Context) (giveBack func()) {
-	select {
-	case s.starts <- struct{}{}:
-		return func() { <-s.starts }
-	case <-time.After(startWait):
-	case <-ctx.Done():
-	}
-	return func() {}
+	panic(fmt.Sprintf("no event for %T", a))
 }

@@ -12,13 +12,14 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-func count(story []string, line string) int {
+func count(events []string, line string) int {
 	n := 0
-	for _, s := range story {
+	for _, s := range events {
 		if s == line {
 			n++
 		}
@@ -26,7 +27,7 @@ func count(story []string, line string) int {
 	return n
 }
 
-func TestPanicInAWatchIsSurvived(t *testing.T) {
+func TestPanicInWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var panicked sync.Map
 		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
@@ -47,7 +48,7 @@ func TestPanicInAWatchIsSurvived(t *testing.T) {
 	})
 }
 
-func TestStopIsNotLostByLeaving(t *testing.T) {
+func TestStopDuringShutdown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -57,17 +58,17 @@ func TestStopIsNotLostByLeaving(t *testing.T) {
 		m.leave()
 		for range 20 {
 			if err := old.Stop(t.Context(), "p", supervisor.StopOptions{By: "test"}); !errors.Is(err, supervisor.ErrLeaving) {
-				t.Fatalf("a stop that nobody hears any more: %v, want ErrLeaving", err)
+				t.Fatalf("stop after the shutdown: %v, want ErrLeaving", err)
 			}
 		}
 	})
 }
 
-func TestPullingEndsWithThePull(t *testing.T) {
+func TestPullingAfterFailedPull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{After: func(_ context.Context, c fakeruntime.Call) error {
 			if c.Method == "PullImage" {
-				return lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "the engine is away"}
+				return lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "engine unavailable"}
 			}
 			return nil
 		}})
@@ -75,14 +76,14 @@ func TestPullingEndsWithThePull(t *testing.T) {
 		p := pod("p", spec.RestartAlways, "true")
 		p.Containers[0].ImagePullPolicy = spec.PullAlways
 		m.add(p)
-		time.Sleep(500 * time.Millisecond) // before it is tried again
+		time.Sleep(500 * time.Millisecond) // before the retry
 		if s, _ := m.Pod("p"); len(s.Pulling) > 0 {
-			t.Errorf("%v is told of though nothing is pulled", s.Pulling)
+			t.Errorf("pulling %v, want none", s.Pulling)
 		}
 	})
 }
 
-func TestExitIsToldWhoeverFindsIt(t *testing.T) {
+func TestExitFoundByKill(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
 			if c.Method == "StopContainer" {
@@ -98,34 +99,34 @@ func TestExitIsToldWhoeverFindsIt(t *testing.T) {
 		}
 		m.until("p", "at rest", func(s supervisor.Snapshot) bool { return s.AtRest })
 		synctest.Wait()
-		if story := m.story(); count(story, "ContainerFailed c0") != 1 {
-			t.Errorf("the events are %v, want the end of c0 once", story)
+		if events := m.emitted(); count(events, "ContainerFailed c0") != 1 {
+			t.Errorf("the events are %v, want the exit of c0 once", events)
 		}
 	})
 }
 
-// TestWhatGoesOnIsToldOnce lets things fail every second for a while, and expects room for other pods in the ring.
-func TestWhatGoesOnIsToldOnce(t *testing.T) {
+// TestRepeatedFailuresAreEmittedOnce expects one event for a failure that repeats every second.
+func TestRepeatedFailuresAreEmittedOnce(t *testing.T) {
 	for name, tt := range map[string]struct {
 		fails string
 		why   lifecycle.Failure
 		once  []string
 	}{
-		"an engine that is away": {
-			"StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "away"}, []string{"EngineUnavailable"},
+		"engine unavailable": {
+			"StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "unavailable"}, []string{"EngineUnavailable"},
 		},
-		"signals that cannot be sent": {
+		"stop signals fail": {
 			"StopContainer", lifecycle.Failure{Message: "no"}, []string{"ContainerStopping c0", "SignalFailed c0"},
 		},
-		"kills that cannot be sent": {
+		"kills fail": {
 			"KillContainer", lifecycle.Failure{Message: "no"}, []string{"ContainerKilled c0", "SignalFailed c0"},
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				begun, calls := time.Now(), 0
+				started, calls := time.Now(), 0
 				m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
-					if c.Method == tt.fails && time.Since(begun) < time.Minute {
+					if c.Method == tt.fails && time.Since(started) < time.Minute {
 						calls++
 						return tt.why
 					}
@@ -139,10 +140,10 @@ func TestWhatGoesOnIsToldOnce(t *testing.T) {
 				}
 				m.until("p", "at rest", func(s supervisor.Snapshot) bool { return s.AtRest })
 				synctest.Wait()
-				story := m.story()
+				events := m.emitted()
 				for _, line := range tt.once {
-					if count(story, line) != 1 {
-						t.Errorf("after %d calls the events are %v, want %s once", calls, story, line)
+					if count(events, line) != 1 {
+						t.Errorf("after %d calls the events are %v, want %s once", calls, events, line)
 					}
 				}
 			})
@@ -150,7 +151,7 @@ func TestWhatGoesOnIsToldOnce(t *testing.T) {
 	}
 }
 
-func TestLostClientIsToldOnce(t *testing.T) {
+func TestStopOfDisconnectedClientIsEmittedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -159,17 +160,16 @@ func TestLostClientIsToldOnce(t *testing.T) {
 		if _, err := m.Add(p, state.Owner{Session: "s"}); err != nil {
 			t.Fatal(err)
 		}
-		m.untilGone("p")
+		m.untilRemoved("p")
 		synctest.Wait()
-		if story := m.story(); count(story, "PodStopping") != 1 {
-			t.Errorf("the events are %v, want the stop once", story)
+		if events := m.emitted(); count(events, "PodStopping") != 1 {
+			t.Errorf("the events are %v, want the stop once", events)
 		}
 	})
 }
 
-// TestEndNamesItsCause expects the exit that a pod failed by behind its failure, and the person who stopped it, not the
-// disk, behind a stop.
-func TestEndNamesItsCause(t *testing.T) {
+// TestCauseOfPodFailure expects the exit of the failed container as the cause.
+func TestCauseOfPodFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -178,19 +178,19 @@ func TestEndNamesItsCause(t *testing.T) {
 		synctest.Wait()
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Kind != supervisor.PodFailed {
+			if e.Kind != event.PodFailed {
 				continue
 			}
-			if cause := events[e.Cause-1]; cause.Kind != supervisor.ContainerFailed || cause.Container != "c0" {
-				t.Errorf("the pod failed because of %s %s", cause.Kind, cause.Container)
+			if cause := events[e.Cause-1]; cause.Kind != event.ContainerFailed || cause.Container != "c0" {
+				t.Errorf("the cause of the failure of the pod is %s %s", cause.Kind, cause.Container)
 			}
 			return
 		}
-		t.Error("that the pod failed was not told")
+		t.Error("no event for the failure of the pod")
 	})
 }
 
-func TestDiskIsNoCause(t *testing.T) {
+func TestFullDiskIsNoCause(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -199,17 +199,17 @@ func TestDiskIsNoCause(t *testing.T) {
 		m.untilPhase("p", lifecycle.PhaseSucceeded)
 		events, _ := m.Events().Since(0)
 		for _, e := range events {
-			if e.Cause > 0 && events[e.Cause-1].Kind == supervisor.StateNotDurable {
-				t.Errorf("%s is caused by a disk that is full", e.Kind)
+			if e.Cause > 0 && events[e.Cause-1].Kind == event.StateNotDurable {
+				t.Errorf("the cause of %s is the full disk", e.Kind)
 			}
 		}
-		if !slices.ContainsFunc(events, func(e supervisor.Event) bool { return e.Kind == supervisor.StateNotDurable }) {
-			t.Error("that the disk is full was not told")
+		if !slices.ContainsFunc(events, func(e event.Event) bool { return e.Kind == event.StateNotDurable }) {
+			t.Error("no event for the full disk")
 		}
 	})
 }
 
-// unnamed is an engine that holds sandboxes alone, whose pods it cannot name.
+// unnamed is an engine with sandboxes but without containers, so that it cannot name the pods.
 type unnamed struct{ *fakeruntime.Runtime }
 
 func (u unnamed) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
@@ -220,8 +220,8 @@ func (u unnamed) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
 	return list, err
 }
 
-// TestLaterVersionIsLeftAloneUnnamed has a pod of a later version that has no container yet: its sandbox may be any pod's.
-func TestLaterVersionIsLeftAloneUnnamed(t *testing.T) {
+// TestLaterStateFileKeepsUnnamedSandbox has a state file of a later version and a sandbox that may belong to it.
+func TestLaterStateFileKeepsUnnamedSandbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -237,18 +237,18 @@ func TestLaterVersionIsLeftAloneUnnamed(t *testing.T) {
 		}
 		time.Sleep(time.Hour)
 		if len(m.engine.Running(uid)) != 1 {
-			t.Error("its sandbox was touched")
+			t.Error("the sandbox was removed")
 		}
-		m.expectStory("StateUnsupported")
+		m.expectEvents("StateUnsupported")
 	})
 }
 
-func TestUnreadableStateIsToldOfThoughNothingIsLeft(t *testing.T) {
+func TestUnreadableStateWithoutContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.disk.bad = []state.Unusable{{Name: "p", File: "p.json.unreadable", Err: errors.New("unexpected end")}}
 		m.start()
-		m.expectStory("StateLost")
+		m.expectEvents("StateLost")
 		if events, _ := m.Events().Since(0); events[0].Pod != "p" {
 			t.Errorf("the event is %+v", events[0])
 		}

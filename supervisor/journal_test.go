@@ -15,32 +15,33 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// journal is kept in memory, and outlives the supervisors that are started on it. It can hang and fail.
+// journal is a [event.Journal] in memory that can hang and fail.
 type journal struct {
 	mu       sync.Mutex
-	events   []supervisor.Event
-	hang     chan struct{} // not nil: appends wait for it
+	events   []event.Event
+	hang     chan struct{} // if not nil, Append blocks until it is closed
 	err      error
 	tries    int
 	retained [][]string
 }
 
-func (j *journal) Load() ([]supervisor.Event, error) { return j.all(), nil }
+func (j *journal) Load() ([]event.Event, error) { return j.all(), nil }
 
-func (j *journal) all() []supervisor.Event {
+func (j *journal) all() []event.Event {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	return slices.Clone(j.events)
 }
 
-func (j *journal) Read(pod string) ([]supervisor.Event, error) {
-	return slices.DeleteFunc(j.all(), func(e supervisor.Event) bool { return e.Pod != pod }), nil
+func (j *journal) Read(pod string) ([]event.Event, error) {
+	return slices.DeleteFunc(j.all(), func(e event.Event) bool { return e.Pod != pod }), nil
 }
 
-func (j *journal) Append(events []supervisor.Event) error {
+func (j *journal) Append(events []event.Event) error {
 	j.mu.Lock()
 	hang := j.hang
 	j.mu.Unlock()
@@ -76,8 +77,8 @@ func (j *journal) set(hang chan struct{}, err error) {
 	j.hang, j.err = hang, err
 }
 
-// kinds are those of events, each with its container.
-func kinds(events []supervisor.Event) []string {
+// kinds returns the kinds of events, with their containers.
+func kinds(events []event.Event) []string {
 	var list []string
 	for _, e := range events {
 		list = append(list, string(e.Kind)+" "+e.Container)
@@ -85,8 +86,9 @@ func kinds(events []supervisor.Event) []string {
 	return list
 }
 
-// TestJournalKeepsWhatLedToARestart has a container that is never ready, whose liveness probe fails in the end.
-func TestJournalKeepsWhatLedToARestart(t *testing.T) {
+// TestJournalKeepsCauses has a container that is never ready, and later fails its liveness probe. The journal must have the probe failures
+// before the restart, but not all others.
+func TestJournalKeepsCauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAnswers(map[string]string{"live": "true", "ready": "echo no; exit 1"})
 		kept := &journal{}
@@ -100,40 +102,40 @@ func TestJournalKeepsWhatLedToARestart(t *testing.T) {
 		synctest.Wait()
 		before := kinds(kept.all())
 		if diff := cmp.Diff([]string{"PodAccepted ", "SandboxReady ", "ImagePulling c0", "ImagePulled c0", "ContainerStarted c0"}, before); diff != "" {
-			t.Errorf("of a pod to which nothing happens but that it is not ready (-want +got):\n%s", diff)
+			t.Errorf("events of a pod that is not ready (-want +got):\n%s", diff)
 		}
 		a.set("live", "echo dead; exit 1")
 		m.until("p", "restarted", restarted)
 		a.set("live", "true")
 		synctest.Wait()
 		since := kept.all()[len(before):]
-		var notAlive supervisor.Event
+		var notAlive event.Event
 		last := 0
 		for _, e := range since {
-			if e.Kind == supervisor.ContainerLivenessFailed {
+			if e.Kind == event.ContainerLivenessFailed {
 				notAlive = e
 			}
-			if e.Kind == supervisor.ProbeFailed {
+			if e.Kind == event.ProbeFailed {
 				last++
 			}
 		}
 		if notAlive.Fields["count"] != "3" || notAlive.Fields["output"] != "dead" || last == 0 || last > 16 {
-			t.Errorf("%d failed probes and %+v are kept, of %v", last, notAlive, kinds(since))
+			t.Errorf("%d failed probes and %+v are in the journal: %v", last, notAlive, kinds(since))
 		}
-		if i := slices.IndexFunc(since, func(e supervisor.Event) bool { return e.Seq == notAlive.Cause }); i < 0 || since[i].Fields["count"] != "3" {
-			t.Errorf("what led to %+v is not kept: %v", notAlive, kinds(since))
+		if i := slices.IndexFunc(since, func(e event.Event) bool { return e.Seq == notAlive.Cause }); i < 0 || since[i].Fields["count"] != "3" {
+			t.Errorf("the causes of %+v are not in the journal: %v", notAlive, kinds(since))
 		}
 		n := len(kept.all())
 		time.Sleep(24 * time.Hour)
 		synctest.Wait()
 		if now := kept.all(); len(now) != n {
-			t.Errorf("an idle day writes %v", kinds(now[n:]))
+			t.Errorf("an idle day added %v to the journal", kinds(now[n:]))
 		}
 	})
 }
 
-// TestNumbersGoOn restarts the supervisor and the machine: no number is given twice, and each cause is found.
-func TestNumbersGoOn(t *testing.T) {
+// TestSeqAcrossRestarts restarts the daemon and the host. It expects unique Seqs, and causes that are in the journal.
+func TestSeqAcrossRestarts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.journal = &journal{}
@@ -155,48 +157,48 @@ func TestNumbersGoOn(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		known := map[uint64]supervisor.Event{}
+		earlier := map[uint64]event.Event{}
 		recovered := 0
 		for _, e := range events {
-			if _, twice := known[e.Seq]; twice || e.UID != uid {
-				t.Errorf("%+v: its number was given before, or it is of another pod", e)
+			if _, twice := earlier[e.Seq]; twice || e.UID != uid {
+				t.Errorf("%+v: duplicate Seq, or event of another pod", e)
 			}
-			if cause, found := known[e.Cause]; e.Cause > 0 && (!found || cause.Seq >= e.Seq) {
-				t.Errorf("the cause of %+v is not known", e)
+			if cause, found := earlier[e.Cause]; e.Cause > 0 && (!found || cause.Seq >= e.Seq) {
+				t.Errorf("the cause of %+v is not in the ring", e)
 			}
-			if e.Kind != supervisor.PodAccepted && e.Cause == 0 {
+			if e.Kind != event.PodAccepted && e.Cause == 0 {
 				t.Errorf("%+v has no cause", e)
 			}
-			if e.Kind == supervisor.PodRecovered {
+			if e.Kind == event.PodRecovered {
 				recovered++
 			}
-			known[e.Seq] = e
+			earlier[e.Seq] = e
 		}
 		if recovered != 4 {
-			t.Errorf("%d restarts of the supervisor are told, want 4: %v", recovered, kinds(events))
+			t.Errorf("%d recoveries, want 4: %v", recovered, kinds(events))
 		}
 		running := events[len(events)-1]
-		for running.Kind != supervisor.HostRebooted && running.Cause > 0 {
-			running = known[running.Cause]
+		for running.Kind != event.HostRebooted && running.Cause > 0 {
+			running = earlier[running.Cause]
 		}
-		if running.Kind != supervisor.HostRebooted {
-			t.Errorf("the boot has not led to the newest start: %v", kinds(events))
+		if running.Kind != event.HostRebooted {
+			t.Errorf("the newest start is not caused by the reboot: %v", kinds(events))
 		}
 		if ring, missed := m.Events().Since(0); len(ring) != len(events) || missed != 0 {
 			t.Errorf("the ring has %d events and missed %d, want all %d", len(ring), missed, len(events))
 		}
-		// A follower of an earlier life goes on where it was.
+		// A follower continues after a restart where it stopped.
 		if rest, missed := m.Events().Since(events[3].Seq); len(rest) != len(events)-4 || missed != 0 {
-			t.Errorf("behind the fourth there are %d of %d, %d missed", len(rest), len(events), missed)
+			t.Errorf("after the fourth event: %d of %d events, %d missed", len(rest), len(events), missed)
 		}
-		if born := m.Events().Born(); born != 4_000_000_000 {
-			t.Errorf("the fifth life begins behind %d", born)
+		if first := m.Events().Restored(); first != 4_000_000_000 {
+			t.Errorf("the Seqs of the fifth run start after %d", first)
 		}
 	})
 }
 
-// TestJournalHoldsNobodyUp lets the journal hang and fail: pods go on, it is told once, and what fell behind is kept after all.
-func TestJournalHoldsNobodyUp(t *testing.T) {
+// TestJournalHangsAndFails expects that pods run on, that the failure is emitted once, and that the events are written later.
+func TestJournalHangsAndFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &journal{}
 		m := newMachine(t, fakeruntime.Options{})
@@ -207,7 +209,7 @@ func TestJournalHoldsNobodyUp(t *testing.T) {
 		m.add(pod("p", spec.RestartNever, "sleep 5"))
 		m.untilPhase("p", lifecycle.PhaseSucceeded)
 		if n := len(kept.all()); n > 0 {
-			t.Errorf("%d events are kept by a journal that hangs", n)
+			t.Errorf("%d events were written by a journal that hangs", n)
 		}
 		kept.set(nil, errors.New("no space left on device"))
 		close(hang)
@@ -216,12 +218,12 @@ func TestJournalHoldsNobodyUp(t *testing.T) {
 		m.untilPhase("q", lifecycle.PhaseSucceeded)
 		time.Sleep(10 * time.Minute)
 		events, _ := m.Events().Since(0)
-		told := slices.DeleteFunc(events, func(e supervisor.Event) bool { return e.Kind != supervisor.JournalNotDurable })
-		if len(told) != 1 || told[0].Fields["error"] != "no space left on device" {
-			t.Errorf("the failure is told as %+v", told)
+		emitted := slices.DeleteFunc(events, func(e event.Event) bool { return e.Kind != event.JournalNotDurable })
+		if len(emitted) != 1 || emitted[0].Fields["error"] != "no space left on device" {
+			t.Errorf("events of the failure: %+v", emitted)
 		}
 		if n := kept.tried(); n > 25 {
-			t.Errorf("it was tried %d times in twenty minutes", n)
+			t.Errorf("%d attempts in twenty minutes", n)
 		}
 		kept.set(nil, nil)
 		time.Sleep(2 * time.Minute)
@@ -232,13 +234,13 @@ func TestJournalHoldsNobodyUp(t *testing.T) {
 				want = slices.Replace(want, 2, 4, "ImagePresent c0")
 			}
 			if diff := cmp.Diff(want, kinds(events)); diff != "" || err != nil {
-				t.Errorf("of pod %s, after all (-want +got, %v):\n%s", name, err, diff)
+				t.Errorf("events of pod %s (-want +got, %v):\n%s", name, err, diff)
 			}
 		}
 	})
 }
 
-func TestHistoryIsReadWithoutTheDisk(t *testing.T) {
+func TestHistoryWhileDiskHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &journal{}
 		m := newMachine(t, fakeruntime.Options{})
@@ -250,13 +252,13 @@ func TestHistoryIsReadWithoutTheDisk(t *testing.T) {
 		defer cancel()
 		events, err := m.History(ctx, "p")
 		if len(events) == 0 || err == nil {
-			t.Errorf("with a disk that hangs: %v, %v", kinds(events), err)
+			t.Errorf("history: %v, %v", kinds(events), err)
 		}
 	})
 }
 
-// TestJournalForgetsTheGone is told which pods are left when one is gone.
-func TestJournalForgetsTheGone(t *testing.T) {
+// TestJournalRetain expects the names of the existing pods in Retain after a pod was removed.
+func TestJournalRetain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &journal{}
 		m := newMachine(t, fakeruntime.Options{})
@@ -268,47 +270,47 @@ func TestJournalForgetsTheGone(t *testing.T) {
 		if err := m.Stop(t.Context(), "goes", supervisor.StopOptions{Delete: true, By: "test"}); err != nil {
 			t.Fatal(err)
 		}
-		m.untilGone("goes")
+		m.untilRemoved("goes")
 		synctest.Wait()
 		if len(kept.retained) != 1 || !slices.Contains(kept.retained[0], "stays") {
-			t.Errorf("told to retain %v", kept.retained)
+			t.Errorf("retained: %v", kept.retained)
 		}
 		events, _ := m.History(t.Context(), "goes")
 		if got := kinds(events); len(got) == 0 || got[len(got)-1] != "PodRemoved " {
-			t.Errorf("the story of a pod that is gone: %v", got)
+			t.Errorf("history of a removed pod: %v", got)
 		}
 	})
 }
 
-func TestRestoredRingIsBounded(t *testing.T) {
+func TestRestoredRingSize(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := &journal{}
 		for i := range 5000 {
-			kept.events = append(kept.events, supervisor.Event{Seq: uint64(2*i + 1), Kind: supervisor.ContainerStarted, Pod: "p", UID: fmt.Sprint(i)})
+			kept.events = append(kept.events, event.Event{Seq: uint64(2*i + 1), Kind: event.ContainerStarted, Pod: "p", UID: fmt.Sprint(i)})
 		}
 		m := newMachine(t, fakeruntime.Options{})
 		m.journal = kept
 		m.start()
 		events, missed := m.Events().Since(0)
 		if len(events) != 4096 || events[0].Seq != 2*904+1 || missed != 0 {
-			t.Errorf("%d events from %d on, %d missed", len(events), events[0].Seq, missed)
+			t.Errorf("%d events from Seq %d, %d missed", len(events), events[0].Seq, missed)
 		}
 		m.add(pod("p", spec.RestartNever, "sleep 5"))
 		m.untilPhase("p", lifecycle.PhaseSucceeded)
 		synctest.Wait()
 		if events, missed := m.Events().Since(2*904 + 1); len(events) != 4096 || missed == 0 || events[4095].Seq < 1_000_000_000 {
-			t.Errorf("%d events up to %d, %d missed", len(events), events[len(events)-1].Seq, missed)
+			t.Errorf("%d events up to Seq %d, %d missed", len(events), events[len(events)-1].Seq, missed)
 		}
 	})
 }
 
-// hangingReads is a journal whose disk hangs when it is read.
+// hangingReads is a journal whose Read hangs.
 type hangingReads struct {
 	*journal
 	hang <-chan struct{}
 }
 
-func (h *hangingReads) Read(string) ([]supervisor.Event, error) {
+func (h *hangingReads) Read(string) ([]event.Event, error) {
 	<-h.hang
 	return nil, errors.New("too late")
 }

@@ -6,189 +6,161 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"reflect"
 	"runtime/debug"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/admission"
+	"github.com/podstead/podstead/supervisor/emit"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
 const (
-	// longestSleep bounds how long a loop waits without a look at the clock: timers stand still while the machine is
-	// suspended, the clock of the facts does not.
-	longestSleep = time.Minute
-	// maxTurns bounds the decisions without an event between them. They come to a fixed point in a handful.
-	maxTurns = 1000
-	// panicPause keeps a pod whose turns panic from using up a core.
+	// maxSleep limits how long a loop waits without reading the clock. Go timers stop while the host is suspended, the clock of the facts
+	// does not.
+	maxSleep = time.Minute
+	// maxDecisions limits the decisions of one turn. They normally reach a fixed point after a few.
+	maxDecisions = 1000
+	// panicPause limits the CPU time of a pod whose turns panic.
 	panicPause = 10 * time.Second
 )
 
-// message is something that the loop does between two decisions, on its own goroutine.
-type message func(now lifecycle.Instant)
-
-// loop keeps one pod as it should be. Its goroutine alone touches what stands below facts; others read the snapshot.
+// loop runs one pod. A turn handles the messages in the mailbox, decides what to do, starts the actions and publishes a snapshot. All
+// fields below facts belong to the goroutine of run.
 type loop struct {
-	pod     *spec.Pod
+	pod     *spec.Pod // without ephemeral containers, for decisions
 	uid     string
 	owner   state.Owner
 	shared  *shared
 	log     *slog.Logger
-	mailbox chan message
+	mailbox mailbox
 	writer  *state.Writer
-	changed func()        // tells the set that the snapshot is another one
+	effects *effects
+	changed func()        // reports a new snapshot
 	ended   chan struct{} // closed when run has returned
-	first   chan struct{} // closed after the first turn: from then on the snapshot is of this life
-	begun   func()        // closes first
+	ready   chan struct{} // closed after the first turn: until then the snapshot is that of an earlier supervisor
 
-	snapshot atomic.Pointer[Snapshot]
-	whole    atomic.Pointer[spec.Pod] // pod with the ephemeral containers, for all but the decisions
-	effects  sync.WaitGroup           // everything that was started and can post
+	snapshot  atomic.Pointer[Snapshot]
+	fullPod   atomic.Pointer[spec.Pod] // with ephemeral containers, for everything but decisions
+	markReady func()                   // closes ready
 
 	facts         lifecycle.Facts
 	status        lifecycle.Status
-	waiting       []message                     // to be done before the next decision
-	dirty         bool                          // the facts hold what must be on disk before anything is started
-	newest        map[string]told               // the newest event of each container, and of the pod as ""
-	pulls         map[string]context.CancelFunc // by container
-	pulling       map[string]Progress           // by container
-	hooks         map[hookRef]context.CancelFunc
-	probes        map[lifecycle.ProbeRef]*probing
-	checkpointDue bool               // the facts hold what a note has to be taken of
-	sandboxEnd    context.CancelFunc // ends the watch of the sandbox
-	notDurable    error              // of the newest write
-	saved         lifecycle.Instant  // when that was handed over
+	events        *emit.Emitter
+	waiting       []message // to be handled before the next decision
+	dirty         bool      // the facts must be saved before anything is started
+	checkpointDue bool      // the facts have something for the checkpoint
+	pulling       map[string]Progress
+	writeErr      error             // of the newest write
+	savedAt       lifecycle.Instant // when that was scheduled
 }
 
-// shared is what all loops have in common.
-type shared struct {
-	runtime     Runtime
-	prober      Prober
-	hooks       Hooks
-	store       state.Store
-	checkpoints state.Checkpoints // nil: they are not kept
-	journal     Journal           // nil: there is none
-	now         Clock
-	policy      admission.Policy
-	log         *slog.Logger
-	ring        *Ring
-	starts      chan struct{} // holds a token for each start under way
-	// before is the newest event of earlier lives, by UID and container; nil once the pods are taken up.
-	before map[string]map[string]told
-	// decide is [lifecycle.Decide], but in a test.
-	decide func(*spec.Pod, lifecycle.Facts, lifecycle.Instant) lifecycle.Decision
-}
-
-func newLoop(sh *shared, e state.Pod, changed func()) *loop {
+func newLoop(sh *shared, p state.Pod, changed func()) *loop {
 	l := &loop{
-		pod: withoutEphemerals(e.Pod), uid: e.Facts.UID, owner: e.Owner, shared: sh, changed: func() {},
-		log:     sh.log.With(slog.String("pod", e.Pod.Name)),
-		mailbox: make(chan message, 16),
+		pod: withEphemerals(p.Pod, nil), uid: p.Facts.UID, owner: p.Owner, shared: sh, changed: func() {},
+		log:     sh.log.With(slog.String("pod", p.Pod.Name)),
+		mailbox: make(mailbox, 16),
 		ended:   make(chan struct{}),
-		first:   make(chan struct{}),
-		newest:  maps.Clone(sh.before[e.Facts.UID]),
-		pulls:   map[string]context.CancelFunc{},
+		ready:   make(chan struct{}),
 		pulling: map[string]Progress{},
-		hooks:   map[hookRef]context.CancelFunc{},
-		probes:  map[lifecycle.ProbeRef]*probing{},
 	}
-	if l.newest == nil {
-		l.newest = map[string]told{}
-	}
-	l.facts = e.Facts.Apply(lifecycle.EngineAvailable{At: sh.now()}) // until this life learns otherwise
-	l.define()
-	l.begun = sync.OnceFunc(func() { close(l.first) })
-	l.status.Conditions = e.Conditions
+	l.events = emit.New(l.pod, l.uid, sh.ring, sh.restored[l.uid])
+	l.effects = newEffects(sh, l.uid, &l.fullPod, l.mailbox, l.log)
+	l.facts = p.Facts.Apply(lifecycle.EngineAvailable{At: sh.now()}) // the engine counts as available until it does not answer
+	l.updateFullPod()
+	l.markReady = sync.OnceFunc(func() { close(l.ready) })
+	l.status.Conditions = p.Conditions
 	l.writer = state.NewWriter(sh.store, sh.checkpoints, l.uid)
-	l.observe(sh.now()) // of which nobody can know yet
+	l.publish(sh.now()) // without a notification: the pod is not in the set yet
 	l.changed = changed
 	return l
 }
 
-// run lives until the pod is gone or the context ends, which leaves containers as they are. It returns when all that it
-// started has ended and the newest state is written, and reports whether the pod is gone.
-func (l *loop) run(ctx context.Context, begin message) (gone bool) {
+// run runs the pod until it is removed or ctx ends, which leaves its containers running. When it returns, all effects have ended and the
+// newest state is saved. It reports whether the pod was removed.
+func (l *loop) run(ctx context.Context, first startup) (removed bool) {
 	defer close(l.ended)
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	ctx, stop := context.WithCancel(ctx)
 	var writer sync.WaitGroup
-	writer.Go(func() { l.writer.Run(writing, func(err error) { l.stored(ctx, err) }) })
+	writer.Go(func() {
+		l.writer.Run(writing, func(err error) { l.mailbox.post(ctx, stateWritten{err}) })
+	})
 	defer func() {
 		stop()
-		if !gone {
+		if !removed {
 			l.writer.Put(l.state(l.shared.now()))
 		}
 		stopWriting()
 		writer.Wait()
-		if gone {
-			l.forget()
+		if removed {
+			l.deleteState()
 		}
 	}()
-	l.waiting = []message{begin}
+	l.waiting = []message{first}
 	for {
-		if gone = l.live(ctx); gone || ctx.Err() != nil {
-			return gone
+		if removed = l.runUntilPanic(ctx); removed || ctx.Err() != nil {
+			return removed
 		}
 	}
 }
 
-// live turns until the pod is gone, the context ends, or a turn panics, and ends what it started. What a turn that
-// panicked has issued or was told may be lost, so that the next life begins as after a restart of the supervisor: it
-// carries out again what has no outcome, and watches what runs.
-func (l *loop) live(ctx context.Context) (gone bool) {
+// runUntilPanic takes turns until the pod is removed, ctx ends, or a turn panics, and then ends all effects. A panic may lose what the
+// turn has started or received. The next call therefore continues like a restarted supervisor: it repeats actions without a result and
+// watches what runs.
+func (l *loop) runUntilPanic(ctx context.Context) (removed bool) {
 	ctx, stop := context.WithCancel(ctx)
-	defer l.effects.Wait()
+	defer l.effects.running.Wait()
 	defer stop()
-	clear(l.probes) // those of a life before this one have ended with it
+	clear(l.effects.probes) // the probes of the call before have ended
 	for len(l.mailbox) > 0 {
 		l.waiting = append(l.waiting, <-l.mailbox)
 	}
-	panicked, gone := l.turns(ctx)
+	panicked, removed := l.turns(ctx)
 	if panicked {
 		select {
 		case <-time.After(panicPause):
 		case <-ctx.Done():
 		}
 	}
-	return gone
+	return removed
 }
 
-// turns runs until the pod is gone, the context ends, or a turn panics. It survives that: the facts, being immutable,
-// are as they were before the fold that panicked.
-func (l *loop) turns(ctx context.Context) (panicked, gone bool) {
-	defer l.begun()
+// turns takes turns until the pod is removed or ctx ends. It recovers from a panic: facts are immutable, so they are those before the
+// event that panicked.
+func (l *loop) turns(ctx context.Context) (panicked, removed bool) {
+	defer l.markReady()
 	defer func() {
 		if r := recover(); r != nil {
 			l.log.LogAttrs(ctx, slog.LevelError, "a turn panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
-			l.tell(l.shared.now(), InternalError, "", fields{"error": fmt.Sprint(r)})
+			l.emit(l.shared.now(), event.InternalError, "", event.Fields{"error": fmt.Sprint(r)})
 			panicked = true
 		}
 	}()
-	timer := time.NewTimer(longestSleep)
+	timer := time.NewTimer(maxSleep)
 	defer timer.Stop()
 	for resumed := false; ; {
 		now := l.shared.now() // the only clock reading of the turn
 		for len(l.waiting) > 0 {
 			m := l.waiting[0]
-			l.waiting = l.waiting[1:] // gone if it panics, but not those behind it
-			m(now)
+			l.waiting = l.waiting[1:] // a message that panics is lost, the ones behind it are not
+			l.handle(ctx, m, now)
 		}
 		if !resumed {
 			l.resume(ctx)
 			resumed = true
 		}
-		if l.notDurable != nil && now.Sub(l.saved) >= longestSleep {
+		if l.writeErr != nil && now.Sub(l.savedAt) >= maxSleep {
 			l.dirty = true // the disk may have recovered
 		}
-		sleep, gone := l.settle(ctx, now)
-		if gone {
+		sleep, removed := l.reconcile(ctx, now)
+		if removed {
 			return false, true
 		}
-		l.begun()
+		l.markReady()
 		timer.Reset(sleep)
 		select {
 		case m := <-l.mailbox:
@@ -200,10 +172,114 @@ func (l *loop) turns(ctx context.Context) (panicked, gone bool) {
 	}
 }
 
-// settle decides until nothing is left to do, starts the effects, publishes, and says how long to sleep.
-func (l *loop) settle(ctx context.Context, now lifecycle.Instant) (sleep time.Duration, gone bool) {
+// handle handles one message.
+func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
+	switch m := m.(type) {
+	case startup:
+		m.prepare(now)
+	case changeRequest:
+		var a changeAnswer
+		if a.err = m.change(now); a.err == nil {
+			a.saved = l.save(now)
+			l.publish(now) // the client sees its change from now on
+		}
+		m.answer <- a
+	case effectDone:
+		l.effectDone(ctx, m, now)
+	case pullProgress:
+		if _, pulling := l.pulling[m.container]; !pulling {
+			at := l.events.At(l.facts, now)
+			at.Emit(event.ImagePulling, m.container, event.Fields{"image": at.Image(m.container)})
+		}
+		l.pulling[m.container] = m.progress
+	case containerExited:
+		if !m.stale() {
+			l.engineAnswered(now)
+			l.fold(m.event(now), now)
+		}
+	case sandboxEnded:
+		if !m.stale() {
+			l.engineAnswered(now)
+			l.fold(m.event(now), now)
+		}
+	case probeEvents:
+		if !m.stale() {
+			for _, e := range m.events {
+				l.fold(e, now)
+			}
+		}
+	case stateWritten:
+		l.stateWritten(m.err, now)
+	default:
+		panic(fmt.Sprintf("no handler for message %T", m))
+	}
+}
+
+// effectDone folds the result of an action, and watches what the action has started.
+func (l *loop) effectDone(ctx context.Context, m effectDone, now lifecycle.Instant) {
+	if pull, ok := m.action.(lifecycle.PullImage); ok {
+		delete(l.pulling, pull.Container)
+	}
+	l.effects.finished(m.action)
+	if m.err != nil {
+		failure := failureOf(m.err)
+		l.fold(lifecycle.ActionFailed{Action: m.action, Failure: failure, At: now}, now)
+		if failure.Kind == lifecycle.FailureUnavailable {
+			l.fold(lifecycle.EngineUnavailable{At: now}, now)
+		}
+		return
+	}
+	l.engineAnswered(now)
+	e := completed(m.action, m.result, now)
+	if hook, ok := e.(lifecycle.HookFinished); ok && m.result.warning != "" {
+		l.emit(now, event.HookWarned, hook.Container, event.Fields{"warning": m.result.warning})
+	}
+	l.fold(e, now)
+	switch e := e.(type) {
+	case lifecycle.SandboxStarted:
+		l.effects.watchSandbox(ctx, e.Sandbox)
+	case lifecycle.ContainerStarted:
+		l.effects.watchContainer(ctx, e.Ref)
+	}
+}
+
+// engineAnswered folds that the container engine is available again, if it was not.
+func (l *loop) engineAnswered(now lifecycle.Instant) {
+	if !l.facts.EngineUnavailable.IsZero() {
+		l.fold(lifecycle.EngineAvailable{At: now}, now)
+	}
+}
+
+// stateWritten remembers the result of the newest write, and emits a change between success and failure.
+func (l *loop) stateWritten(err error, now lifecycle.Instant) {
+	switch {
+	case err != nil && l.writeErr == nil:
+		l.emit(now, event.StateNotDurable, "", event.Fields{"error": err.Error()})
+	case err == nil && l.writeErr != nil:
+		l.emit(now, event.StateDurable, "", nil)
+	}
+	l.writeErr = err
+}
+
+// resume continues what an earlier supervisor or a turn that panicked has left: it repeats actions without a result, and watches what
+// runs.
+func (l *loop) resume(ctx context.Context) {
+	for _, a := range l.facts.Unresolved() {
+		l.effects.start(ctx, a, address(l.pod, l.facts), nil)
+	}
+	for _, ref := range l.facts.Live() {
+		l.effects.watchContainer(ctx, ref)
+	}
+	if n := l.facts.SandboxReady(); n > 0 {
+		l.effects.watchSandbox(ctx, n)
+	}
+}
+
+// reconcile decides until nothing is left to do, saves the state, starts the actions, and publishes a snapshot. It returns how long to
+// sleep, and whether the pod is removed.
+func (l *loop) reconcile(ctx context.Context, now lifecycle.Instant) (sleep time.Duration, removed bool) {
 	var actions []lifecycle.Action
-	for range maxTurns {
+	for range maxDecisions {
 		d := l.shared.decide(l.pod, l.facts, now)
 		for _, a := range d.Actions {
 			l.issue(a, now)
@@ -214,93 +290,54 @@ func (l *loop) settle(ctx context.Context, now lifecycle.Instant) (sleep time.Du
 		}
 		saved := l.save(now)
 		for _, a := range actions {
-			l.start(ctx, a, saved)
+			l.effects.start(ctx, a, address(l.pod, l.facts), saved)
 		}
-		l.probe(ctx, d.Probes)
-		l.observe(now)
-		sleep = longestSleep
+		l.effects.setProbes(ctx, d.Probes, address(l.pod, l.facts))
+		l.publish(now)
+		sleep = maxSleep
 		if !d.Wake.IsZero() {
 			sleep = min(sleep, d.Wake.Sub(now))
 		}
 		return sleep, d.Removed
 	}
-	panic(fmt.Sprintf("%d decisions in a row each had something to do, the last %T", maxTurns, actions[len(actions)-1]))
+	panic(fmt.Sprintf("no fixed point after %d decisions, last action %T", maxDecisions, actions[len(actions)-1]))
 }
 
-// issue folds in that an action is handed out, and tells of it.
+// issue folds that an action is issued, and emits its event.
 func (l *loop) issue(a lifecycle.Action, now lifecycle.Instant) {
-	l.tellAction(a, now)
+	l.events.At(l.facts, now).Action(a)
 	l.facts = l.facts.Apply(lifecycle.Issued{Action: a, At: now})
 	switch a.(type) {
 	case lifecycle.PullImage, lifecycle.FindImage, lifecycle.CancelPull, lifecycle.CancelHook, lifecycle.RemoveContainer:
-		// Found out again by doing it again; the next write holds it too.
+		// Not worth a write of its own: after a restart of the daemon the action is repeated.
 	default:
 		l.dirty = true
 	}
 }
 
-// fold folds in an event, and tells of it.
+// fold folds a lifecycle event, and emits its event.
 func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	before := l.facts
 	l.facts = l.facts.Apply(e)
-	l.tellEvent(before, e, now)
+	l.events.At(l.facts, now).Folded(before, e)
 	switch e.(type) {
 	case lifecycle.ProbeChanged, lifecycle.SignalSent:
-		l.checkpointDue = true // which holds until the next boot at most: no disk is kept awake for it
+		l.checkpointDue = true // valid until the next boot: not worth a write to the disk
 	case lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineUnavailable, lifecycle.EngineAvailable:
 	case lifecycle.ImagePulled, lifecycle.ContainerRemoved:
-		// As above: a restarted supervisor carries the action out again and learns the same.
+		// Not worth a write of its own: after a restart of the daemon the action is repeated with the same result.
 	default:
 		l.dirty = true
 	}
 }
 
-// post hands the loop a message, unless the context ends first.
-func (l *loop) post(ctx context.Context, m message) {
-	select {
-	case l.mailbox <- m:
-	case <-ctx.Done():
-	}
+// emit emits an event that neither an action nor a lifecycle event leads to.
+func (l *loop) emit(now lifecycle.Instant, kind event.Kind, container string, f event.Fields) {
+	l.events.At(l.facts, now).Emit(kind, container, f)
 }
 
-// demand hands the loop a message and waits until it was dealt with. It was not heard if the loop ended before.
-func (l *loop) demand(ctx context.Context, m message) (heard bool, err error) {
-	done := make(chan struct{}) // a loop that hears the message after ctx has ended shares nothing else with this call
-	ask := func(now lifecycle.Instant) {
-		m(now)
-		close(done)
-	}
-	select {
-	case l.mailbox <- ask:
-	case <-l.ended:
-		return false, nil
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-	select {
-	case <-done:
-		return true, nil
-	case <-l.ended:
-	case <-ctx.Done():
-		return false, ctx.Err()
-	}
-	select {
-	case <-done: // with its last message
-		return true, nil
-	default:
-		return false, nil
-	}
-}
-
-// offer hands the loop a message if it has room, and never blocks.
-func (l *loop) offer(m message) {
-	select {
-	case l.mailbox <- m:
-	default:
-	}
-}
-
-// save hands the state to the writer if it has to be on disk, and returns the write; nil: there is none to wait for.
+// save schedules the checkpoint and the state file if they are due. It returns the write of the state file; nil: there is none to wait
+// for.
 func (l *loop) save(now lifecycle.Instant) *state.Write {
 	if l.checkpointDue {
 		l.checkpointDue = false
@@ -311,91 +348,47 @@ func (l *loop) save(now lifecycle.Instant) *state.Write {
 	if !l.dirty {
 		return nil
 	}
-	l.dirty, l.saved = false, now
+	l.dirty, l.savedAt = false, now
 	return l.writer.Put(l.state(now))
 }
 
+// state returns the content of the state file.
 func (l *loop) state(now lifecycle.Instant) state.Pod {
 	return state.Pod{SavedAt: now, Pod: l.pod, Owner: l.owner, Facts: l.facts, Conditions: l.conditions(now)}
 }
 
-// conditions are those of the present facts, changed at this instant if they are others than before.
+// conditions returns the conditions of the current facts. Those that differ from the published ones have changed now.
 func (l *loop) conditions(now lifecycle.Instant) []lifecycle.Condition {
 	return lifecycle.StatusOf(l.pod, l.facts, now).Since(l.status.Conditions, now).Conditions
 }
 
-// stored is told the outcome of every write, on the writer's goroutine.
-func (l *loop) stored(ctx context.Context, err error) {
-	l.post(ctx, func(now lifecycle.Instant) {
-		defer func(was told) { l.newest[""] = was }(l.newest[""]) // the disk is no cause of what the pod does next
-		switch {
-		case err != nil && l.notDurable == nil:
-			l.tell(now, StateNotDurable, "", fields{"error": err.Error()})
-		case err == nil && l.notDurable != nil:
-			l.tell(now, StateDurable, "", nil)
-		}
-		l.notDurable = err
-	})
+// publish computes the status and publishes a snapshot, if it differs from the last one. It emits a terminal phase first, so that a client
+// that sees the phase finds the event.
+func (l *loop) publish(now lifecycle.Instant) {
+	before := l.status.Phase
+	l.status = lifecycle.StatusOf(l.pod, l.facts, now).Since(l.status.Conditions, now)
+	if before != "" && before != l.status.Phase {
+		l.events.At(l.facts, now).Phase(l.status.Phase)
+	}
+	s := &Snapshot{
+		Pod: l.fullPod.Load(), Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: maps.Clone(l.pulling),
+		AtRest: l.status.Phase.Terminal() && l.facts.Idle(), NotDurable: l.writeErr != nil,
+	}
+	if old := l.snapshot.Swap(s); old == nil || !old.same(s) {
+		l.changed()
+	}
 }
 
-// forget takes away the state file of a pod of which nothing else is left.
-func (l *loop) forget() {
+// deleteState deletes the state file and the checkpoint of a removed pod.
+func (l *loop) deleteState() {
 	err := l.shared.store.Delete(l.pod.Name)
 	if l.shared.checkpoints != nil {
 		err = errors.Join(err, l.shared.checkpoints.Delete(l.uid))
 	}
 	if err != nil {
-		l.tell(l.shared.now(), RemovalFailed, "", fields{"what": "state file", "error": err.Error()})
+		l.emit(l.shared.now(), event.RemovalFailed, "", event.Fields{"what": "state file", "error": err.Error()})
 	}
 }
 
-// Progress is how far the pull of an image is, in bytes. Total grows as more of the image becomes known.
-type Progress struct {
-	Done  int64 `json:"done"`
-	Total int64 `json:"total"`
-}
-
-func (l *loop) progress(container string, p Progress, now lifecycle.Instant) {
-	if _, known := l.pulling[container]; !known {
-		l.tell(now, ImagePulling, container, fields{"image": l.image(container)})
-	}
-	l.pulling[container] = p
-}
-
-// Snapshot is a pod at one moment. It is immutable.
-type Snapshot struct {
-	Pod        *spec.Pod
-	Owner      state.Owner
-	Facts      lifecycle.Facts
-	Status     lifecycle.Status
-	Pulling    map[string]Progress // of the containers whose image is being fetched
-	AtRest     bool                // nothing of the pod runs, and nothing will of itself
-	NotDurable bool                // the newest state could not be written
-}
-
-// observe computes the status, tells of a terminal phase, and publishes the snapshot if it is another one: who sees an end finds
-// it told.
-func (l *loop) observe(now lifecycle.Instant) {
-	before := l.status.Phase
-	l.status = lifecycle.StatusOf(l.pod, l.facts, now).Since(l.status.Conditions, now)
-	switch {
-	case before == "" || before == l.status.Phase:
-	case l.status.Phase == lifecycle.PhaseSucceeded:
-		l.tellBecause(now, l.latest(), PodSucceeded, "", nil)
-	case l.status.Phase == lifecycle.PhaseFailed:
-		l.tellBecause(now, l.latest(), PodFailed, "", nil)
-	}
-	s := &Snapshot{
-		Pod: l.whole.Load(), Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: maps.Clone(l.pulling),
-		AtRest: l.status.Phase.Terminal() && l.facts.Idle(), NotDurable: l.notDurable != nil,
-	}
-	if old := l.snapshot.Swap(s); old == nil || !same(old, s) {
-		l.changed()
-	}
-}
-
-// same reports whether two snapshots of a pod show a reader the same.
-func same(a, b *Snapshot) bool {
-	return a.AtRest == b.AtRest && a.NotDurable == b.NotDurable && a.Facts.Stop == b.Facts.Stop &&
-		maps.Equal(a.Pulling, b.Pulling) && reflect.DeepEqual(a.Status, b.Status)
-}
+// updateFullPod adds the ephemeral containers of the facts to the pod that everything but the decisions uses.
+func (l *loop) updateFullPod() { l.fullPod.Store(withEphemerals(l.pod, l.facts.Ephemeral)) }

@@ -2,12 +2,14 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -18,8 +20,8 @@ func (noStore) Load() ([]state.Pod, []state.Unusable, error) { return nil, nil, 
 func (noStore) Save(state.Pod) error                         { return nil }
 func (noStore) Delete(string) error                          { return nil }
 
-// TestPanicInATurnIsSurvived lets Decide panic, or never come to an end, for a while.
-func TestPanicInATurnIsSurvived(t *testing.T) {
+// TestPanicInTurn has a Decide that panics or never reaches a fixed point for a while.
+func TestPanicInTurn(t *testing.T) {
 	endless := func(*spec.Pod, lifecycle.Facts, lifecycle.Instant) lifecycle.Decision {
 		return lifecycle.Decision{Actions: []lifecycle.Action{lifecycle.CancelPull{Container: "none"}}}
 	}
@@ -29,9 +31,9 @@ func TestPanicInATurnIsSurvived(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				begun := time.Now()
+				started := time.Now()
 				clock := func() lifecycle.Instant {
-					return lifecycle.Instant{Boot: "b", Mono: time.Since(begun), Wall: time.Now()}
+					return lifecycle.Instant{Boot: "b", Mono: time.Since(started), Wall: time.Now()}
 				}
 				s := New(t.Context(), Options{Runtime: fakeruntime.New(fakeruntime.Options{}), Store: noStore{}, Clock: clock})
 				defer func() {
@@ -40,7 +42,7 @@ func TestPanicInATurnIsSurvived(t *testing.T) {
 					}
 				}()
 				s.shared.decide = func(p *spec.Pod, f lifecycle.Facts, now lifecycle.Instant) lifecycle.Decision {
-					if a := f.Containers["c"].Newest; !a.Started.IsZero() && time.Since(begun) < time.Minute {
+					if a := f.Containers["c"].Newest; !a.Started.IsZero() && time.Since(started) < time.Minute {
 						return fault(p, f, now)
 					}
 					return lifecycle.Decide(p, f, now)
@@ -54,17 +56,17 @@ func TestPanicInATurnIsSurvived(t *testing.T) {
 				time.Sleep(2 * time.Minute)
 				synctest.Wait()
 				if snapshot, _ := s.Pod("p"); snapshot.Status.Phase != lifecycle.PhaseSucceeded {
-					t.Errorf("the phase is %s: the pod did not go on", snapshot.Status.Phase)
+					t.Errorf("the phase is %s: the pod did not recover", snapshot.Status.Phase)
 				}
 				events, _ := s.Events().Since(0)
 				panics := 0
 				for _, e := range events {
-					if e.Kind == InternalError {
+					if e.Kind == event.InternalError {
 						panics++
 					}
 				}
 				if panics < 2 || panics > 10 {
-					t.Errorf("%d panics were told, want one every %v", panics, panicPause)
+					t.Errorf("%d events of panics, want one every %v", panics, panicPause)
 				}
 			})
 		})
@@ -92,41 +94,48 @@ func TestAddress(t *testing.T) {
 		{false, []string{"10.88.0.2", "fd00::2"}, "10.88.0.2"},
 		{true, []string{"192.0.2.1"}, "127.0.0.1"},
 	} {
-		l := &loop{
-			pod:   &spec.Pod{HostNetwork: test.host},
-			facts: lifecycle.Facts{Sandbox: lifecycle.Sandbox{IPs: test.ips}},
-		}
-		if got := l.address(); got != test.want {
+		pod, facts := &spec.Pod{HostNetwork: test.host}, lifecycle.Facts{Sandbox: lifecycle.Sandbox{IPs: test.ips}}
+		if got := address(pod, facts); got != test.want {
 			t.Errorf("the address of %+v is %q", test, got)
 		}
 	}
 }
 
-// TestDemandIsGivenUp has the loop deal with a message while the caller gives up waiting: they share nothing that the race
-// detector could object to, and a message that ends the loop was heard.
-func TestDemandIsGivenUp(t *testing.T) {
-	l := &loop{mailbox: make(chan message, 1), ended: make(chan struct{})}
+// TestRequestCancelled cancels a request while the loop handles it. The caller and the loop must share nothing that the race detector
+// objects to.
+func TestRequestCancelled(t *testing.T) {
+	box, ended := make(mailbox, 1), make(chan struct{})
+	accept := func(lifecycle.Instant) error { return nil }
+	handle := func(before func()) {
+		r, ok := (<-box).(changeRequest)
+		if !ok {
+			t.Error("the mailbox has another message than the request")
+			return
+		}
+		before()
+		r.answer <- changeAnswer{err: r.change(lifecycle.Instant{})}
+	}
 	ctx, cancel := context.WithCancel(t.Context())
-	dealt := make(chan struct{})
+	handled := make(chan struct{})
 	go func() {
-		m := <-l.mailbox
-		cancel()
-		m(lifecycle.Instant{})
-		close(dealt)
+		handle(cancel)
+		close(handled)
 	}()
-	if heard, err := l.demand(ctx, func(lifecycle.Instant) {}); heard != (err == nil) {
-		t.Errorf("heard %v with error %v", heard, err)
+	if _, ok, err := box.request(ctx, ended, accept); ok != (err == nil) {
+		t.Errorf("handled %v with error %v", ok, err)
 	}
-	<-dealt
+	<-handled
 
+	rejected := errors.New("rejected")
 	go func() {
-		(<-l.mailbox)(lifecycle.Instant{})
-		close(l.ended)
+		handle(func() {})
+		close(ended)
 	}()
-	if heard, err := l.demand(t.Context(), func(lifecycle.Instant) {}); !heard || err != nil {
-		t.Errorf("the last message: heard %v, error %v", heard, err)
+	if a, ok, err := box.request(t.Context(), ended, func(lifecycle.Instant) error { return rejected }); !ok || err != nil || !errors.Is(a.err, rejected) {
+		t.Errorf("last message of a loop: answer %v, handled %v, error %v", a.err, ok, err)
 	}
-	if heard, err := l.demand(t.Context(), func(lifecycle.Instant) {}); heard && err == nil {
-		t.Error("a loop that has ended heard a message")
+	box = make(mailbox) // without a receiver
+	if _, ok, err := box.request(t.Context(), ended, accept); ok || err != nil {
+		t.Errorf("after the end of the loop: handled %v, error %v", ok, err)
 	}
 }

@@ -20,33 +20,34 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// machine is a machine in a bubble: an engine and a disk that outlive the supervisors that are started on it.
+// machine is a host in a synctest bubble. Its engine and disk survive restarts of the supervisor.
 type machine struct {
 	policy      admission.Policy
 	t           *testing.T
 	engine      *fakeruntime.Runtime
 	disk        *disk
 	checkpoints *checkpoints
-	journal     supervisor.Journal // nil: there is none
-	bug         atomic.Bool        // the next reading of the clock panics
-	dial        httpget.Dial       // of probes and hooks
+	journal     event.Journal // may be nil
+	bug         atomic.Bool   // the next reading of the clock panics
+	dial        httpget.Dial  // of probes and hooks
 	boot        string
-	begun       time.Time
+	started     time.Time
 	*supervisor.Supervisor
-	seen   uint64        // the newest event that story has returned
-	struck chan struct{} // closed when the supervisor was killed by a hook; nil: nobody does that
+	seen   uint64        // the Seq of the newest event that emitted has returned
+	killed chan struct{} // closed when a hook of the fake runtime kills the supervisor; may be nil
 }
 
 func newMachine(t *testing.T, o fakeruntime.Options) *machine {
 	m := &machine{
 		t: t, engine: fakeruntime.New(o), disk: &disk{files: map[string]state.Pod{}},
-		checkpoints: &checkpoints{kept: map[string]state.Checkpoint{}}, boot: "boot-1", begun: time.Now(),
+		checkpoints: &checkpoints{kept: map[string]state.Checkpoint{}}, boot: "boot-1", started: time.Now(),
 	}
 	t.Cleanup(m.leave)
 	return m
@@ -56,10 +57,10 @@ func (m *machine) clock() lifecycle.Instant {
 	if m.bug.Swap(false) {
 		panic("a bug")
 	}
-	return lifecycle.Instant{Boot: m.boot, Mono: time.Since(m.begun), Wall: time.Now()}
+	return lifecycle.Instant{Boot: m.boot, Mono: time.Since(m.started), Wall: time.Now()}
 }
 
-// start starts a supervisor and lets it take up what an earlier one left.
+// start starts a supervisor and recovers the pods.
 func (m *machine) start() {
 	m.t.Helper()
 	m.Supervisor = supervisor.New(m.t.Context(), supervisor.Options{
@@ -72,7 +73,7 @@ func (m *machine) start() {
 	}
 }
 
-// leave ends the supervisor as an upgrade does.
+// leave shuts the supervisor down, as an upgrade does.
 func (m *machine) leave() {
 	if m.Supervisor == nil {
 		return
@@ -85,7 +86,7 @@ func (m *machine) leave() {
 	m.Supervisor = nil
 }
 
-// crash ends the supervisor so that nothing it does from now on reaches the disk.
+// crash shuts the supervisor down without any further write to the disk.
 func (m *machine) crash() {
 	m.disk.kill()
 	m.leave()
@@ -94,10 +95,10 @@ func (m *machine) crash() {
 	m.disk.mu.Unlock()
 }
 
-// revive starts another supervisor after one was struck.
-func (m *machine) revive() {
+// restartKilled starts a supervisor after the last one was killed.
+func (m *machine) restartKilled() {
 	m.crash()
-	m.struck = nil
+	m.killed = nil
 	m.start()
 }
 
@@ -110,20 +111,20 @@ func (m *machine) add(pod *spec.Pod) supervisor.Snapshot {
 	return s
 }
 
-// until lets time pass until the pod is as wanted.
+// until waits until wanted returns true for the pod.
 func (m *machine) until(name, what string, wanted func(supervisor.Snapshot) bool) supervisor.Snapshot {
 	m.t.Helper()
 	deadline := time.Now().Add(time.Hour)
 	for {
 		changed := m.Changed()
-		s, known := m.Pod(name)
-		if known && wanted(s) {
+		s, exists := m.Pod(name)
+		if exists && wanted(s) {
 			return s
 		}
 		select {
 		case <-changed:
-		case <-m.struck:
-			m.revive()
+		case <-m.killed:
+			m.restartKilled()
 		case <-time.After(time.Until(deadline)):
 			m.t.Fatalf("pod %s is not %s within an hour; its status is %+v", name, what, s.Status)
 		}
@@ -135,33 +136,33 @@ func (m *machine) untilPhase(name string, phase lifecycle.Phase) supervisor.Snap
 	return m.until(name, string(phase), func(s supervisor.Snapshot) bool { return s.Status.Phase == phase })
 }
 
-func (m *machine) untilGone(name string) {
+func (m *machine) untilRemoved(name string) {
 	m.t.Helper()
-	if !m.untilGoneOrStruck(name) {
-		m.t.Fatal("the supervisor was struck")
+	if !m.untilRemovedOrKilled(name) {
+		m.t.Fatal("the supervisor was killed")
 	}
 }
 
-func (m *machine) untilGoneOrStruck(name string) (gone bool) {
+func (m *machine) untilRemovedOrKilled(name string) (removed bool) {
 	m.t.Helper()
 	for {
 		changed := m.Changed()
-		if _, known := m.Pod(name); !known {
+		if _, exists := m.Pod(name); !exists {
 			return true
 		}
 		select {
 		case <-changed:
-		case <-m.struck:
-			m.revive()
+		case <-m.killed:
+			m.restartKilled()
 			return false
 		case <-time.After(time.Hour):
-			m.t.Fatalf("pod %s is still there after an hour", name)
+			m.t.Fatalf("pod %s is not removed after an hour", name)
 		}
 	}
 }
 
-// story returns the kinds of the events since the last call, each with its container.
-func (m *machine) story() []string {
+// emitted returns the kinds of the events since the last call, with their containers.
+func (m *machine) emitted() []string {
 	events, _ := m.Events().Since(m.seen)
 	var lines []string
 	for _, e := range events {
@@ -171,22 +172,22 @@ func (m *machine) story() []string {
 	return lines
 }
 
-func (m *machine) expectStory(want ...string) {
+func (m *machine) expectEvents(want ...string) {
 	m.t.Helper()
 	synctest.Wait()
-	if got := m.story(); !slices.Equal(got, want) {
-		m.t.Errorf("the events are\n\t%s\nwant\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
+	if got := m.emitted(); !slices.Equal(got, want) {
+		m.t.Errorf("events:\n\t%s\nwant:\n\t%s", strings.Join(got, "\n\t"), strings.Join(want, "\n\t"))
 	}
 }
 
-// disk is a store in memory that can hang, fail, and die.
+// disk is a [state.Store] in memory that can hang, fail, or drop writes.
 type disk struct {
 	mu    sync.Mutex
 	files map[string]state.Pod
 	bad   []state.Unusable
 	dead  bool
 	err   error
-	hang  chan struct{} // not nil: saves wait for it
+	hang  chan struct{} // if not nil, Save blocks until it is closed
 	saves int
 }
 
@@ -226,7 +227,7 @@ func (d *disk) Delete(name string) error {
 	return nil
 }
 
-// kill makes all that follows as if the writer had been killed now.
+// kill drops all further writes, as if the process had been killed.
 func (d *disk) kill() {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -8,83 +8,82 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Runtime is what the supervisor needs of a container engine. Every method may be called again after a crash, with the
-// same arguments: it adopts what it finds, and taking away what is not there succeeds. All are safe for concurrent use,
-// end when their context does, and return a [lifecycle.Failure] where the caller is to act on the kind of the failure.
-// The instants of the events that they return are left zero.
+// Runtime is what the supervisor requires of a container engine. All methods are idempotent: after a crash they are called again with the
+// same arguments and adopt what exists. Removing something that does not exist succeeds. All methods are safe for concurrent use and
+// return when their context ends. They return a [lifecycle.Failure] if the caller must know the kind of the failure. The instants of the
+// returned events are zero.
 type Runtime interface {
 	Images
 	Sandboxes
 	Containers
 	Volumes
-	// Admit returns why the pod cannot run on this machine as it is now, as [lifecycle.Refusal]s that are joined; nil if it
-	// can. It does not block.
+	// Admit returns why the pod cannot run on this host at present, as joined [lifecycle.Refusal]s. It returns nil if the pod can run, and
+	// does not block.
 	Admit(pod *spec.Pod) error
 }
 
-// Volumes are the persistent volumes of the machine, which outlive every pod.
+// Volumes are the persistent volumes of the host. They are independent of pods.
 type Volumes interface {
-	// Volumes returns their names, sorted.
+	// Volumes returns the names of the volumes, sorted.
 	Volumes(ctx context.Context) ([]string, error)
-	// RemoveVolume removes one with what is in it. One that is not there is an [io/fs.ErrNotExist].
+	// RemoveVolume deletes a volume and its data. The error is [io/fs.ErrNotExist] if it does not exist.
 	RemoveVolume(ctx context.Context, name string) error
 }
 
-// Images makes images available.
+// Images provides images.
 type Images interface {
-	// PullImage makes the image of a container available, by its pull policy, with the archives of the pod imported
-	// first, and reports whether anything had to be fetched. It may take as long as it makes progress, and tells of it,
-	// in bytes and of a total that may grow, if it fetches anything; progress is never nil and does not block.
+	// PullImage provides the image of a container according to its pull policy, after importing the image archives of the pod. It reports
+	// whether it fetched anything. It has no deadline as long as it makes progress. It calls progress with bytes if it fetches anything;
+	// the total may grow. progress is never nil and does not block.
 	PullImage(ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64)) (pulled bool, err error)
-	// FindImage reports whether the image of a container is here, so that its pull policy wants no pull. No registry is asked.
-	FindImage(ctx context.Context, pod *spec.Pod, container string) (here bool, err error)
+	// FindImage reports whether the container can start without a pull, because the image is present. It does not contact a registry.
+	FindImage(ctx context.Context, pod *spec.Pod, container string) (present bool, err error)
 }
 
-// Sandboxes makes, watches and takes away sandboxes.
+// Sandboxes creates, watches and removes pod sandboxes.
 type Sandboxes interface {
-	// StartSandbox makes the sandbox, or finds it ready. A sandbox that it could not make, it has taken away.
+	// StartSandbox creates the sandbox, or adopts it if it is ready. If it fails, it has removed what it created.
 	StartSandbox(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox) (lifecycle.SandboxStarted, error)
-	// WaitSandbox returns when the sandbox is gone, or, with a message, when the pod has used more than it may. An error says
-	// that it is not known.
-	WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (overuse string, err error)
-	// RemoveSandbox takes the sandbox away, and kills whatever still runs in it.
+	// WaitSandbox returns when the sandbox is lost or, with the reason in eviction, when the pod has exceeded a limit and must be evicted.
+	// After an error neither is known.
+	WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (eviction string, err error)
+	// RemoveSandbox removes the sandbox and kills all processes in it.
 	RemoveSandbox(ctx context.Context, uid string, sandbox int) error
-	// RemovePod takes away everything of a pod that has ended.
+	// RemovePod removes all resources of a pod that has stopped.
 	RemovePod(ctx context.Context, uid string, pod *spec.Pod) error
-	// Inventory returns every pod that the engine holds anything of.
+	// Inventory returns all pods that the engine has resources of.
 	Inventory(ctx context.Context) ([]lifecycle.Found, error)
 }
 
-// Containers starts, watches, signals and takes away containers.
+// Containers starts, watches, signals and removes containers.
 type Containers interface {
-	// StartContainer creates and starts a run, or finds it created, running or ended. Before a run begins, any older
-	// run of the same container has ended. The kinds of failure are told apart: [lifecycle.FailureNotCreated] where nothing
-	// was created, else the process could not be started.
+	// StartContainer creates and starts an attempt, or adopts it if it is created, running or exited. All older attempts of the container
+	// have exited before the new one starts. The error is a [lifecycle.FailureNotCreated] if nothing was created; otherwise the process could
+	// not be started.
 	StartContainer(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer) (lifecycle.ContainerStarted, error)
-	// WaitContainer returns when the process has ended, and when by the wall clock. A run that is not there is one that
-	// ended with ContainerStatusUnknown. An error says that it is not known whether the process runs.
+	// WaitContainer returns when the process has exited, and the wall time of the exit. For an attempt that does not exist it returns the
+	// reason ContainerStatusUnknown. After an error it is not known whether the process runs.
 	WaitContainer(ctx context.Context, uid string, ref lifecycle.Ref) (exit lifecycle.Exit, at time.Time, err error)
-	// StopContainer sends the stop signal: lifecycle.stopSignal, else the image's, else SIGTERM.
+	// StopContainer sends the stop signal: lifecycle.stopSignal, or that of the image, or SIGTERM.
 	StopContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error
-	// KillContainer sends SIGKILL to everything in the container.
+	// KillContainer sends SIGKILL to all processes of the container.
 	KillContainer(ctx context.Context, uid string, ref lifecycle.Ref) error
-	// RemoveContainer takes away the records, the writable layers and the logs of a run that has ended and of all older ones of
-	// its container, of which a removal may have failed.
+	// RemoveContainer removes the records, writable layers and logs of an exited attempt and of all older attempts of the container, whose
+	// removal may have failed.
 	RemoveContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error
 }
 
-// Prober asks containers how they are. It is safe for concurrent use.
+// Prober probes containers. It is safe for concurrent use.
 type Prober interface {
-	// Probe runs one probe of a run for as long as ctx lasts, or until nobody needs to be asked any more, and tells the
-	// events of each [lifecycle.Probe.Step] that has any, together: the last may follow from the others. The address is
-	// that of the pod, which may have none (""). tell may block, until ctx ends at most.
-	Probe(ctx context.Context, uid, address string, c *spec.Container, o lifecycle.ProbeOrder, tell func([]lifecycle.Event))
+	// Probe runs one probe of an attempt until ctx ends or the result is final. It calls report with the events of each
+	// [lifecycle.Probe.Step] that has any. The events of one step belong together: the last may follow from the others. The address is
+	// that of the pod, or "" if it has none. report may block until ctx ends.
+	Probe(ctx context.Context, uid, address string, c *spec.Container, o lifecycle.ProbeOrder, report func([]lifecycle.Event))
 }
 
-// Hooks runs what containers want to be run after their start and before their stop. It is safe for concurrent use.
+// Hooks runs the postStart and preStop hooks of containers. It is safe for concurrent use.
 type Hooks interface {
-	// Run runs a hook to its end, and gives it up when ctx ends. The address is that of the pod, which may have none ("").
-	// The warning, if it is not empty, is for people. The error never reaches an event: it may hold what the container has
-	// written.
+	// Run runs a hook until it returns or ctx ends. The address is that of the pod, or "" if it has none. A warning that is not empty is
+	// emitted as an event. The error is not: it may contain output of the container.
 	Run(ctx context.Context, uid, address string, c *spec.Container, ref lifecycle.Ref, h *spec.LifecycleHandler) (warning string, err error)
 }

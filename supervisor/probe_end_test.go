@@ -8,12 +8,13 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// What becomes of a container that a probe ends is told in the kubelet's words: that it will be restarted only where its policy,
-// or else the pod's, says so, and of a sidecar nothing.
-func TestWhatAProbeEnds(t *testing.T) {
+// TestEventOfProbeStop expects the kubelet's message for a container that a probe stops. It announces a restart only if the restart policy
+// of the container, or of the pod, demands one, and never for a sidecar.
+func TestEventOfProbeStop(t *testing.T) {
 	const app, sidecar = "c0", "side"
 	for _, test := range []struct {
 		name           string
@@ -28,15 +29,15 @@ func TestWhatAProbeEnds(t *testing.T) {
 			"Container c0 failed liveness probe", "Container c0 failed startup probe", lifecycle.PhaseFailed,
 		},
 		{
-			"its own Never", spec.RestartAlways, spec.RestartNever, app,
+			"Never of the container", spec.RestartAlways, spec.RestartNever, app,
 			"Container c0 failed liveness probe", "Container c0 failed startup probe", lifecycle.PhaseFailed,
 		},
 		{
-			"its own OnFailure", spec.RestartNever, spec.RestartOnFailure, app,
+			"OnFailure of the container", spec.RestartNever, spec.RestartOnFailure, app,
 			"Container c0 failed liveness probe, will be restarted", "Container c0 failed startup probe, will be restarted", "",
 		},
 		{
-			"a sidecar", spec.RestartNever, spec.RestartAlways, sidecar,
+			"sidecar", spec.RestartNever, spec.RestartAlways, sidecar,
 			"Init container side failed liveness probe", "Init container side failed startup probe", "",
 		},
 	} {
@@ -59,7 +60,7 @@ func TestWhatAProbeEnds(t *testing.T) {
 						c.StartupProbe = execProbe("probe")
 					}
 					m.add(p)
-					m.until("p", "the end of the container", func(s supervisor.Snapshot) bool {
+					m.until("p", "restarted or completed", func(s supervisor.Snapshot) bool {
 						if test.on == sidecar {
 							return s.Status.InitContainerStatuses[0].RestartCount == 1
 						}
@@ -67,14 +68,14 @@ func TestWhatAProbeEnds(t *testing.T) {
 						return c.RestartCount == 1 || s.Status.Phase.Terminal()
 					})
 					events, _ := m.Events().Since(0)
-					var told []string
+					var emitted []string
 					for _, e := range events {
 						if e.Reason == "Killing" && e.Container == test.on {
-							told = append(told, e.Message)
+							emitted = append(emitted, e.Message)
 						}
 					}
-					if len(told) != 1 || told[0] != want {
-						t.Errorf("told %q, want once %q", told, want)
+					if len(emitted) != 1 || emitted[0] != want {
+						t.Errorf("emitted %q, want %q once", emitted, want)
 					}
 					if s, _ := m.Pod("p"); test.phase != "" && s.Status.Phase != test.phase {
 						t.Errorf("the phase is %s, want %s", s.Status.Phase, test.phase)
@@ -85,9 +86,9 @@ func TestWhatAProbeEnds(t *testing.T) {
 	}
 }
 
-// TestProbeIsTheCauseOfItsEnd has two probes of a container fail at the same moments, many times over: the end that one of them
-// leads to follows from its failure, not from the other's.
-func TestProbeIsTheCauseOfItsEnd(t *testing.T) {
+// TestProbeIsTheCauseOfItsStop has two probes of a container that fail at the same moments. The cause of the stop must be the failure of the
+// liveness probe.
+func TestProbeIsTheCauseOfItsStop(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const containers = 30
 		a := newAnswers(map[string]string{"live": "echo dead; exit 1", "ready": "echo no; exit 1"})
@@ -102,16 +103,16 @@ func TestProbeIsTheCauseOfItsEnd(t *testing.T) {
 		events, _ := m.Events().Since(0)
 		ends := 0
 		for _, e := range events {
-			if e.Kind != supervisor.ContainerLivenessFailed {
+			if e.Kind != event.ContainerLivenessFailed {
 				continue
 			}
 			ends++
 			if cause := events[e.Cause-1]; cause.Container != e.Container || cause.Fields["probe"] != "Liveness" || cause.Fields["count"] != "3" {
-				t.Errorf("%s was ended because of %s of %s %v", e.Container, cause.Kind, cause.Container, cause.Fields)
+				t.Errorf("the cause of the stop of %s is %s of %s %v", e.Container, cause.Kind, cause.Container, cause.Fields)
 			}
 		}
 		if ends != containers {
-			t.Errorf("%d containers were ended by their probes, want %d", ends, containers)
+			t.Errorf("%d containers were stopped by their probes, want %d", ends, containers)
 		}
 	})
 }

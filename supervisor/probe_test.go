@@ -41,21 +41,21 @@ func TestReadiness(t *testing.T) {
 		m.expectMessages("Warning Unhealthy: Readiness probe errored and resulted in unknown state: exec in container c0: " +
 			`exec: "/no/such/program": executable file not found in $PATH`)
 		if now := m.saves(); now != saves {
-			t.Errorf("%d states were written for probes", now-saves)
+			t.Errorf("%d writes of the state because of probes, want none", now-saves)
 		}
 		a.set("ready", "true")
 		m.until("p", "ready", ready)
 		if s, _ := m.Pod("p"); s.Status.ContainerStatuses[0].RestartCount != 0 {
-			t.Error("readiness has restarted the container")
+			t.Error("the readiness probe restarted the container")
 		}
 		m.delete("p")
 		if asked := a.count("ready"); asked == 0 || len(m.checkpoints.kept) != 0 {
-			t.Errorf("asked %d times; kept of a pod that is gone: %v", asked, m.checkpoints.kept)
+			t.Errorf("probed %d times; checkpoints of removed pods: %v", asked, m.checkpoints.kept)
 		}
 		before := a.count("ready")
 		time.Sleep(time.Hour)
 		if after := a.count("ready"); after != before {
-			t.Errorf("asked %d times after the pod was gone", after-before)
+			t.Errorf("probed %d times after the pod was removed", after-before)
 		}
 	})
 }
@@ -97,14 +97,14 @@ func TestLivenessAndStartup(t *testing.T) {
 				test.arrange(&p.Containers[0])
 				for _, probe := range []*spec.Probe{p.Containers[0].LivenessProbe, p.Containers[0].StartupProbe} {
 					if probe != nil {
-						probe.InitialDelaySeconds = 5 // so that the second run has not been asked yet
+						probe.InitialDelaySeconds = 5 // so that the second attempt is not probed yet
 					}
 				}
 				m.add(p)
 				m.until("p", "restarted", restarted)
 				m.expectMessages(test.want...)
 				if n := a.count("never"); n != 0 {
-					t.Errorf("%d probes ran that the startup probe holds back", n)
+					t.Errorf("%d probes ran before the startup probe succeeded", n)
 				}
 				if hooked := p.Containers[0].Lifecycle != nil; hooked != (a.count("hook") == 1) {
 					t.Errorf("the hook ran %d times", a.count("hook"))
@@ -114,8 +114,8 @@ func TestLivenessAndStartup(t *testing.T) {
 	}
 }
 
-// A restart of the supervisor, by a kill or an upgrade, flips neither started nor ready, and tells nothing of it.
-func TestVerdictsOverRestart(t *testing.T) {
+// TestProbeResultsAfterDaemonRestart expects that a restart of the daemon changes neither started nor ready, and emits nothing about them.
+func TestProbeResultsAfterDaemonRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAnswers(map[string]string{"startup": "true", "ready": "true"})
 		m := newMachine(t, fakeruntime.Options{Exec: a.program})
@@ -131,7 +131,7 @@ func TestVerdictsOverRestart(t *testing.T) {
 			m.checkpoints.kept["gone"] = state.Checkpoint{}
 			m.start()
 			if _, kept := m.checkpoints.kept["gone"]; kept {
-				t.Error("the notes of a pod that is gone are kept")
+				t.Error("the checkpoint of a removed pod is kept")
 			}
 			for range 30 {
 				s, _ := m.Pod("p")
@@ -141,16 +141,16 @@ func TestVerdictsOverRestart(t *testing.T) {
 				time.Sleep(time.Second)
 			}
 			if now := a.count("startup"); now != asked {
-				t.Error("the startup probe was asked again")
+				t.Error("the startup probe ran again")
 			}
-			m.expectStory("PodRecovered")
+			m.expectEvents("PodRecovered")
 		}
 		m.crash()
-		m.boot, m.begun = "boot-2", time.Now()
+		m.boot, m.started = "boot-2", time.Now()
 		m.engine.Reboot()
 		m.start()
 		if s, _ := m.Pod("p"); ready(s) {
-			t.Error("the pod is ready after a restart of the machine")
+			t.Error("the pod is ready after a reboot without a probe")
 		}
 		m.until("p", "ready", ready)
 	})
@@ -158,16 +158,15 @@ func TestVerdictsOverRestart(t *testing.T) {
 
 func TestHooks(t *testing.T) {
 	for _, test := range []struct {
-		name             string
-		postStart        string
-		preStop          string
-		runsFor          time.Duration // before it is stopped
-		grace            spec.Seconds
-		takes            time.Duration // from the stop to the end
-		want             []string
-		posts, pres      int
-		restarts         int
-		waitsForPostHook bool
+		name        string
+		postStart   string
+		preStop     string
+		runsFor     time.Duration // before the stop
+		grace       spec.Seconds
+		takes       time.Duration // from the stop until it has stopped
+		want        []string
+		posts, pres int
+		restarts    int
 	}{
 		{
 			name: "both succeed", postStart: "sleep 2", preStop: "sleep 3", runsFor: time.Minute, grace: 30, takes: 3 * time.Second,
@@ -181,11 +180,11 @@ func TestHooks(t *testing.T) {
 			}, posts: 2, pres: 2, restarts: 1,
 		},
 		{
-			name: "a postStart that hangs holds no stop up", postStart: "sleep 100000", preStop: "true", runsFor: time.Hour, grace: 30,
+			name: "hanging postStart does not delay the stop", postStart: "sleep 100000", preStop: "true", runsFor: time.Hour, grace: 30,
 			want: []string{"Normal Killing: Stopping container c0"}, posts: 1, pres: 1,
 		},
 		{
-			name: "a preStop that hangs ends with the grace period", postStart: "true", preStop: "sleep 100000", runsFor: time.Minute,
+			name: "hanging preStop is cancelled after the grace period", postStart: "true", preStop: "sleep 100000", runsFor: time.Minute,
 			grace: 10, takes: 10 * time.Second,
 			want: []string{"Normal Killing: Stopping container c0"}, posts: 1, pres: 1,
 		},
@@ -206,12 +205,12 @@ func TestHooks(t *testing.T) {
 				p.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: execHook("post"), PreStop: execHook("pre")}
 				m.add(p)
 				time.Sleep(test.runsFor)
-				begun := time.Now()
+				started := time.Now()
 				if err := m.Stop(t.Context(), "p", supervisor.StopOptions{By: "test"}); err != nil {
 					t.Fatal(err)
 				}
 				s := m.until("p", "at rest", func(s supervisor.Snapshot) bool { return s.AtRest })
-				if took := time.Since(begun); took != test.takes {
+				if took := time.Since(started); took != test.takes {
 					t.Errorf("the stop took %v, want %v", took, test.takes)
 				}
 				m.expectMessages(test.want...)
@@ -226,8 +225,8 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// A hook that was under way when the supervisor was killed runs again: at least once.
-func TestHookOverCrash(t *testing.T) {
+// TestHookAfterCrash expects that a hook that was running when the supervisor was killed runs again.
+func TestHookAfterCrash(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAnswers(map[string]string{"post": "sleep 60"})
 		m := newMachine(t, fakeruntime.Options{Exec: a.program})
@@ -242,12 +241,12 @@ func TestHookOverCrash(t *testing.T) {
 		if n := a.count("post"); n != 2 {
 			t.Errorf("the hook ran %d times, want twice", n)
 		}
-		m.expectStory("PodRecovered")
+		m.expectEvents("PodRecovered")
 	})
 }
 
-// Requests go to the pod: to this machine, for a pod in its network, with the port by its name.
-func TestRequests(t *testing.T) {
+// TestHTTPRequests expects probes and hooks at the address of the pod, or of the host for hostNetwork, with named ports.
+func TestHTTPRequests(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex
 		asked := map[string]int{}
@@ -294,14 +293,14 @@ func TestRequests(t *testing.T) {
 		defer mu.Unlock()
 		for _, want := range []string{"127.0.0.1:8080/moved", "127.0.0.1:8080/post", "127.0.0.1:8080/pre"} {
 			if asked[want] != 1 {
-				t.Errorf("asked %v, want each once", asked)
+				t.Errorf("requests %v, want each once", asked)
 			}
 		}
 	})
 }
 
-// What a probe says is cut, so that one that fails for ever does not fill the memory.
-func TestLongOutput(t *testing.T) {
+// TestLongProbeOutput expects that the output of a probe is truncated in events.
+func TestLongProbeOutput(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAnswers(map[string]string{"ready": "echo " + strings.Repeat("é", 5000) + "; exit 1"})
 		m := newMachine(t, fakeruntime.Options{Exec: a.program})
@@ -314,7 +313,8 @@ func TestLongOutput(t *testing.T) {
 	})
 }
 
-// Six hours of ten containers with thirty probes, some of which fail and hang, leave no more goroutines than a minute.
+// TestProbeSoak runs ten containers with thirty probes, some failing or hanging, for six hours. It expects no more goroutines than after a
+// minute.
 func TestProbeSoak(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a := newAnswers(map[string]string{"good": "true", "bad": "exit 1", "slow": "sleep 100"})
@@ -327,7 +327,7 @@ func TestProbeSoak(t *testing.T) {
 			c.ReadinessProbe = execProbe([]string{"good", "bad", "slow"}[i%3])
 		}
 		m.add(p)
-		// All probes have the same period, so that nothing runs but workers in the middle of it.
+		// All probes have the same period, so that only workers run in the middle of it.
 		time.Sleep(time.Minute + 5*time.Second)
 		synctest.Wait()
 		before, asked := runtime.NumGoroutine(), a.count("good")
@@ -337,7 +337,7 @@ func TestProbeSoak(t *testing.T) {
 			t.Errorf("%d goroutines after six hours, %d before", after, before)
 		}
 		if n := a.count("good") - asked; n != 14*6*360 { // ten liveness and four readiness probes
-			t.Errorf("asked %d times", n)
+			t.Errorf("probed %d times", n)
 		}
 		if s, _ := m.Pod("p"); !ready(s) || s.Status.ContainerStatuses[1].Ready {
 			t.Errorf("the status is %+v", s.Status)

@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -25,7 +26,7 @@ import (
 //     deleted.
 func (s *Supervisor) Recover(ctx context.Context) error {
 	s.restoreEvents(ctx)
-	defer func() { s.shared.before = nil }()
+	defer func() { s.shared.restored = nil }()
 	pods, unusable, err := s.shared.store.Load()
 	if err != nil {
 		return fmt.Errorf("load state: %w", err)
@@ -40,13 +41,13 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 	}
 	lost := map[string]bool{}
 	for _, u := range unusable {
-		kind := StateLost
+		kind := event.StateLost
 		if u.Kept {
-			kind = StateUnsupported
+			kind = event.StateUnsupported
 			s.blocked[u.Name] = u.Err.Error()
 		}
 		lost[u.Name] = true
-		s.shared.ring.add(kind.event(s.shared.now(), u.Name, fields{"file": u.File, "error": u.Err.Error()}))
+		s.shared.ring.Add(event.New(kind, s.shared.now().Wall, u.Name, event.Fields{"file": u.File, "error": u.Err.Error()}))
 	}
 	checkpoints := s.loadCheckpoints(pods)
 	for _, p := range pods {
@@ -89,7 +90,7 @@ func (s *Supervisor) awaitFirstTurns(ctx context.Context) error {
 	s.mu.Unlock()
 	for _, l := range loops {
 		select {
-		case <-l.first:
+		case <-l.ready:
 		case <-l.ended:
 		case <-ctx.Done():
 			return fmt.Errorf("recover pod %q: %w", l.pod.Name, ctx.Err())
@@ -100,12 +101,12 @@ func (s *Supervisor) awaitFirstTurns(ctx context.Context) error {
 
 // recoverPod starts the loop of a pod with saved state.
 func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Checkpoint) {
-	s.begin(p, func(l *loop, now lifecycle.Instant) {
+	s.startLoop(p, func(l *loop, now lifecycle.Instant) {
 		if p.SavedAt.Boot != now.Boot {
 			l.fold(lifecycle.Booted{Saved: p.SavedAt, At: now}, now)
 		}
 		l.facts = l.facts.CatchUp(found, now)
-		l.define()
+		l.updateFullPod()
 		l.status.Conditions = p.Conditions // without the checkpoint of the probes they would seem to have changed
 		if c.At.Boot == now.Boot {
 			l.facts = c.Apply(l.facts)
@@ -114,7 +115,7 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 			}
 		}
 		l.dirty = true
-		l.tellRecovered(now)
+		l.events.At(l.facts, now).Recovered()
 	})
 }
 
@@ -142,13 +143,13 @@ func (s *Supervisor) recoverFound(f lifecycle.Found, lost map[string]bool) {
 	}
 	now := s.shared.now()
 	p := state.Pod{Pod: pod, Facts: lifecycle.Facts{UID: f.UID, Accepted: now}.CatchUp(f, now)}
-	s.begin(p, func(l *loop, now lifecycle.Instant) {
+	s.startLoop(p, func(l *loop, now lifecycle.Instant) {
 		l.dirty = true
 		if stateLost {
-			l.tellRecovered(now)
+			l.events.At(l.facts, now).Recovered()
 			return
 		}
-		l.tell(now, OrphanFound, "", nil)
-		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(pod, nil), Delete: true, By: "the supervisor: nobody asked for this pod", At: now}, now)
+		l.emit(now, event.OrphanFound, "", nil)
+		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(pod, nil), Delete: true, By: "the supervisor (orphaned containers)", At: now}, now)
 	})
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-func TestTakenUpAsItWas(t *testing.T) {
+func TestRecoverRunningPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -31,50 +31,50 @@ func TestTakenUpAsItWas(t *testing.T) {
 			after, _ := m.Pod("p")
 			if got, want := after.Status.ContainerStatuses[0], before.Status.ContainerStatuses[0]; got.ContainerID != want.ContainerID ||
 				got.RestartCount != 0 || !got.Ready {
-				t.Errorf("after a restart of the supervisor the container is %+v, before it was %+v", got, want)
+				t.Errorf("after the restart the container is %+v, want %+v", got, want)
 			}
 			if len(m.engine.Running(after.Facts.UID)) != 1 {
-				t.Errorf("%v run", m.engine.Running(after.Facts.UID))
+				t.Errorf("running: %v", m.engine.Running(after.Facts.UID))
 			}
-			m.expectStory("PodRecovered")
+			m.expectEvents("PodRecovered")
 		}
 		m.engine.Crash(before.Facts.UID, "c0", lifecycle.Exit{Code: 1})
 		m.until("p", "restarted", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].RestartCount == 1 })
 	})
 }
 
-func TestExitWhileNobodyWatched(t *testing.T) {
+func TestExitDuringDaemonRestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
 		m.add(pod("p", spec.RestartNever, "sleep 60; exit 4"))
 		m.until("p", "ready", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
-		begun := time.Now()
+		started := time.Now()
 		m.crash()
 		time.Sleep(time.Hour)
 		m.start()
 		s := m.untilPhase("p", lifecycle.PhaseFailed)
 		end := s.Status.ContainerStatuses[0].State.Terminated
-		if end.ExitCode != 4 || end.FinishedAt.Sub(begun) > 2*time.Minute {
-			t.Errorf("the end is %+v, want code 4 a minute after the start at %v", end, begun)
+		if end.ExitCode != 4 || end.FinishedAt.Sub(started) > 2*time.Minute {
+			t.Errorf("the exit is %+v, want code 4 one minute after the start at %v", end, started)
 		}
 	})
 }
 
-// TestKillPoints kills the supervisor before and after every call of a pod's life, so that the effect has happened or
-// not and nobody knows, and expects the same end as without: the recovery table of the design, row by row and more.
+// TestKillPoints kills the supervisor before and after every call to the engine in the life of a pod. The effect has happened or not, and the
+// supervisor does not know. It expects the same result as without a kill.
 func TestKillPoints(t *testing.T) {
-	calls := life(t, strike{})
+	calls := life(t, killPoint{})
 	if len(calls) < 25 {
-		t.Fatalf("the life took %d calls, too few to tell anything", len(calls))
+		t.Fatalf("the pod needed %d calls, too few for this test", len(calls))
 	}
 	rows := map[string]bool{}
 	for i, method := range calls {
 		rows[method] = true
-		t.Run(fmt.Sprintf("before %s, call %d", method, i+1), func(t *testing.T) { life(t, strike{at: i + 1}) })
-		t.Run(fmt.Sprintf("after %s, call %d", method, i+1), func(t *testing.T) { life(t, strike{at: i + 1, after: true}) })
-		t.Run(fmt.Sprintf("after %s, call %d, with the last writes lost", method, i+1), func(t *testing.T) {
-			life(t, strike{at: i + 1, after: true, lost: 8})
+		t.Run(fmt.Sprintf("before %s, call %d", method, i+1), func(t *testing.T) { life(t, killPoint{at: i + 1}) })
+		t.Run(fmt.Sprintf("after %s, call %d", method, i+1), func(t *testing.T) { life(t, killPoint{at: i + 1, after: true}) })
+		t.Run(fmt.Sprintf("after %s, call %d, last writes lost", method, i+1), func(t *testing.T) {
+			life(t, killPoint{at: i + 1, after: true, lost: 8})
 		})
 	}
 	for _, method := range []string{
@@ -82,27 +82,27 @@ func TestKillPoints(t *testing.T) {
 		"RemoveContainer", "RemoveSandbox", "RemovePod",
 	} {
 		if !rows[method] {
-			t.Errorf("no life was struck at %s", method)
+			t.Errorf("no kill at %s", method)
 		}
 	}
 }
 
-// strike says when a supervisor is killed: at which of its calls to the engine (0: never), before or after the effect,
-// and with how many calls before that its writes no longer reached the disk.
-type strike struct {
+// killPoint is when a supervisor is killed: at which of its calls to the engine (0: never), before or after the effect, and how many calls
+// earlier writes stop to reach the disk.
+type killPoint struct {
 	at, lost int
 	after    bool
 }
 
-// life lets a pod run through everything that needs an action, kills the supervisor as k says, and checks that the pod
-// got what it would have got without. It returns the calls until the kill.
-func life(t *testing.T, k strike) (calls []string) {
+// life runs a pod through everything that needs an action, kills the supervisor at k, and checks that the result is the same as without the
+// kill. It returns the calls until the kill.
+func life(t *testing.T, k killPoint) (calls []string) {
 	synctest.Test(t, func(t *testing.T) {
 		var m *machine
 		kill := func(ctx context.Context) error {
 			m.disk.kill()
-			close(m.struck)
-			<-ctx.Done() // nobody hears the answer
+			close(m.killed)
+			<-ctx.Done() // the result is lost
 			return ctx.Err()
 		}
 		var mu sync.Mutex
@@ -138,7 +138,7 @@ func life(t *testing.T, k strike) (calls []string) {
 				return nil
 			},
 		})
-		m.struck = make(chan struct{})
+		m.killed = make(chan struct{})
 		m.start()
 		p := pod("p", spec.RestartAlways, "sleep 1000000", "sleep 5; exit 1")
 		p.InitContainers = []spec.Container{{Name: "init", Image: "image", Command: []string{"sh", "-c", "sleep 3; echo once"}}}
@@ -147,32 +147,32 @@ func life(t *testing.T, k strike) (calls []string) {
 			return s.Status.ContainerStatuses[1].RestartCount == 2 && s.Status.ContainerStatuses[0].Ready
 		})
 		if c := s.Status.InitContainerStatuses[0]; c.RestartCount != 0 || c.State.Terminated == nil {
-			t.Errorf("the init container is %+v, want it to have run once", c)
+			t.Errorf("the init container is %+v, want one attempt", c)
 		}
 		if c := s.Status.ContainerStatuses[0]; c.RestartCount != 0 {
-			t.Errorf("container c0 is %+v, want it to run on", c)
+			t.Errorf("container c0 is %+v, want it running", c)
 		}
 		time.Sleep(time.Minute)
 		if running := m.engine.Running(s.Facts.UID); len(running) > 2 {
-			t.Errorf("%v run", running)
+			t.Errorf("running: %v", running)
 		}
 		ten := 10 * time.Second
-		for known := true; known; _, known = m.Pod("p") { // a client whose request was lost repeats it
+		for exists := true; exists; _, exists = m.Pod("p") { // the client repeats a lost request
 			err := m.Stop(t.Context(), "p", supervisor.StopOptions{Grace: &ten, Delete: true, By: "test"})
-			if err != nil && !errors.Is(err, supervisor.ErrNotFound) { // which it may be since the first request
+			if err != nil && !errors.Is(err, supervisor.ErrNotFound) { // after a request that was handled
 				t.Fatal(err)
 			}
-			m.untilGoneOrStruck("p")
+			m.untilRemovedOrKilled("p")
 		}
 		synctest.Wait()
 		if found, _ := m.engine.Inventory(t.Context()); len(found) > 0 {
-			t.Errorf("the engine still holds %+v", found)
+			t.Errorf("the engine still has %+v", found)
 		}
 		if len(m.disk.files) > 0 {
-			t.Errorf("the disk still holds %v", m.disk.files)
+			t.Errorf("the disk still has %v", m.disk.files)
 		}
 		if waits := k.at > 0 && calls[k.at-1] == "WaitSandbox"; k.at > 0 && !done && !waits {
-			t.Error("the supervisor was never struck")
+			t.Error("the supervisor was never killed")
 		}
 	})
 	return calls
@@ -194,12 +194,12 @@ func TestReboot(t *testing.T) {
 		if s.Facts.Round != 2 || s.Status.ContainerStatuses[0].RestartCount != 1 || s.Status.InitContainerStatuses[0].RestartCount != 1 {
 			t.Errorf("after a reboot: round %d, %+v", s.Facts.Round, s.Status)
 		}
-		m.expectStory("HostRebooted", "PodRecovered", "SandboxReady", "ImagePresent init", "ContainerCreated init", "ContainerStarted init",
+		m.expectEvents("HostRebooted", "PodRecovered", "SandboxReady", "ImagePresent init", "ContainerCreated init", "ContainerStarted init",
 			"ContainerSucceeded init", "ImagePresent c0", "ContainerCreated c0", "ContainerStarted c0")
 	})
 }
 
-func TestStopHoldsOverAReboot(t *testing.T) {
+func TestStopBeforeReboot(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -234,19 +234,19 @@ func TestStateLost(t *testing.T) {
 		m.disk.bad = []state.Unusable{{Name: "known", File: "known.json.unreadable", Err: errors.New("unexpected end")}}
 		m.start()
 		time.Sleep(time.Minute)
-		if s, known := m.Pod("known"); !known || !s.Status.ContainerStatuses[0].Ready || s.Status.ContainerStatuses[0].RestartCount != 0 {
-			t.Errorf("the pod whose state was lost is %+v", s.Status)
+		if s, exists := m.Pod("known"); !exists || !s.Status.ContainerStatuses[0].Ready || s.Status.ContainerStatuses[0].RestartCount != 0 {
+			t.Errorf("the pod with the lost state is %+v", s.Status)
 		}
-		if _, known := m.Pod("orphan"); known {
-			t.Error("the pod that no state spoke of goes on")
+		if _, exists := m.Pod("orphan"); exists {
+			t.Error("the orphaned pod still runs")
 		}
-		if story := m.story(); !slices.Contains(story, "StateLost") || !slices.Contains(story, "OrphanFound") {
-			t.Errorf("the events are %v", story)
+		if events := m.emitted(); !slices.Contains(events, "StateLost") || !slices.Contains(events, "OrphanFound") {
+			t.Errorf("the events are %v", events)
 		}
 	})
 }
 
-func TestLaterVersionIsLeftAlone(t *testing.T) {
+func TestLaterStateFileKeepsContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -258,50 +258,50 @@ func TestLaterVersionIsLeftAlone(t *testing.T) {
 		m.start()
 		time.Sleep(time.Hour)
 		if len(m.engine.Running(s.Facts.UID)) != 1 {
-			t.Error("its container was touched")
+			t.Error("the container was stopped or removed")
 		}
 		var taken *supervisor.NameTakenError
 		if _, err := m.Add(pod("p", spec.RestartNever, "true"), state.Owner{}); !errors.As(err, &taken) {
-			t.Errorf("adding a pod of that name: %v, want a NameTakenError", err)
+			t.Errorf("add with the blocked name: %v, want a NameTakenError", err)
 		}
 	})
 }
 
-func TestDiskThatHangsOrFails(t *testing.T) {
+func TestDiskHangsAndFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
 		m.disk.hang = make(chan struct{})
 		m.add(pod("p", spec.RestartAlways, "trap 'exit 0' TERM; sleep 100000 & wait"))
 		s := m.until("p", "ready", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
-		begun := time.Now()
+		started := time.Now()
 		answered := make(chan error, 1)
 		go func() { answered <- m.Stop(t.Context(), "p", supervisor.StopOptions{By: "test"}) }()
 		m.until("p", "at rest", func(s supervisor.Snapshot) bool { return s.AtRest })
-		if took := time.Since(begun); took > 0 {
-			t.Errorf("a stop waited %v for the disk", took)
+		if took := time.Since(started); took > 0 {
+			t.Errorf("the stop signal waited %v for the disk", took)
 		}
-		if err := <-answered; err != nil || time.Since(begun) != 10*time.Second {
-			t.Errorf("the stop was answered after %v: %v, want 10 s for the disk", time.Since(begun), err)
+		if err := <-answered; err != nil || time.Since(started) != 10*time.Second {
+			t.Errorf("Stop returned after %v: %v, want 10 s", time.Since(started), err)
 		}
 		if len(m.engine.Running(s.Facts.UID)) != 0 {
-			t.Error("it still runs")
+			t.Error("the container still runs")
 		}
 		m.disk.fail(errors.New("no space left on device"))
 		close(m.disk.hang)
-		m.until("p", "known not to be durable", func(s supervisor.Snapshot) bool { return s.NotDurable })
-		if story := m.story(); !slices.Contains(story, "StateNotDurable") {
-			t.Errorf("the events are %v", story)
+		m.until("p", "not durable", func(s supervisor.Snapshot) bool { return s.NotDurable })
+		if events := m.emitted(); !slices.Contains(events, "StateNotDurable") {
+			t.Errorf("the events are %v", events)
 		}
 		m.disk.fail(nil)
 		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{Delete: true, By: "test"}); err != nil {
 			t.Fatal(err)
 		}
-		m.untilGone("p")
+		m.untilRemoved("p")
 	})
 }
 
-func TestOnePodsTroubleIsItsOwn(t *testing.T) {
+func TestHangingPodDoesNotDelayOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{Before: func(ctx context.Context, c fakeruntime.Call) error {
 			if c.Container == "c0" && c.Method == "StartContainer" {
@@ -315,15 +315,15 @@ func TestOnePodsTroubleIsItsOwn(t *testing.T) {
 		well := pod("well", spec.RestartNever, "sleep 5")
 		well.Containers[0].Name = "c"
 		m.add(well)
-		begun := time.Now()
+		started := time.Now()
 		m.untilPhase("well", lifecycle.PhaseSucceeded)
-		if took := time.Since(begun); took > time.Minute {
-			t.Errorf("a pod beside one that hangs took %v", took)
+		if took := time.Since(started); took > time.Minute {
+			t.Errorf("the other pod took %v", took)
 		}
 	})
 }
 
-func TestPanicInAnEffectIsAFailure(t *testing.T) {
+func TestPanicInEffect(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		panics := 2
 		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
@@ -336,13 +336,13 @@ func TestPanicInAnEffectIsAFailure(t *testing.T) {
 		m.start()
 		m.add(pod("p", spec.RestartNever, "true"))
 		m.untilPhase("p", lifecycle.PhaseSucceeded)
-		if story := m.story(); len(story) < 3 || story[1] != "SandboxFailed" || story[2] != "SandboxFailed" {
-			t.Errorf("the events are %v", story)
+		if events := m.emitted(); len(events) < 3 || events[1] != "SandboxFailed" || events[2] != "SandboxFailed" {
+			t.Errorf("the events are %v", events)
 		}
 	})
 }
 
-func TestAcceptedIsOnDisk(t *testing.T) {
+func TestAddIsSaved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -353,18 +353,18 @@ func TestAcceptedIsOnDisk(t *testing.T) {
 	})
 }
 
-func TestFailedWriteIsRepeated(t *testing.T) {
+func TestFailedWriteIsRetriedWhileIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
 		m.disk.fail(errors.New("no space left on device"))
 		m.add(pod("p", spec.RestartAlways, "sleep 100000"))
-		m.until("p", "known not to be durable", func(s supervisor.Snapshot) bool { return s.NotDurable })
+		m.until("p", "not durable", func(s supervisor.Snapshot) bool { return s.NotDurable })
 		m.disk.fail(nil)
-		time.Sleep(2 * time.Minute) // in which nothing happens to the pod
+		time.Sleep(2 * time.Minute) // without a message for the pod
 		synctest.Wait()
 		if s, _ := m.Pod("p"); s.NotDurable {
-			t.Error("the state is not durable though the disk has recovered")
+			t.Error("the state is not durable although the disk has recovered")
 		}
 		m.crash()
 		m.start()
@@ -372,8 +372,8 @@ func TestFailedWriteIsRepeated(t *testing.T) {
 	})
 }
 
-// TestSilentPullIsTold: that a registry is asked is told before it answers.
-func TestSilentPullIsTold(t *testing.T) {
+// TestPullIsEmittedAtStart expects the event of a pull before the registry answers.
+func TestPullIsEmittedAtStart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{Before: func(ctx context.Context, c fakeruntime.Call) error {
 			if c.Method == "PullImage" {
@@ -385,6 +385,6 @@ func TestSilentPullIsTold(t *testing.T) {
 		m.start()
 		m.add(pod("p", spec.RestartAlways, "true"))
 		synctest.Wait()
-		m.expectStory("PodAccepted", "SandboxReady", "ImagePulling c0")
+		m.expectEvents("PodAccepted", "SandboxReady", "ImagePulling c0")
 	})
 }

@@ -11,18 +11,19 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// unsafeContext sets a kernel parameter that is not on the safe list.
+// unsafeContext sets an unsafe sysctl.
 var unsafeContext = &spec.PodSecurityContext{Sysctls: []spec.Sysctl{{Name: "net.core.somaxconn", Value: "1024"}}}
 
-// A pod is refused for all that is wrong with it at once: by the policy, the machine, other pods. Nothing of it starts, nothing
-// is kept, and an event tells of it.
-func TestRefusedForEverything(t *testing.T) {
+// TestRejectedForAllReasons expects all reasons in one rejection: of the policy, the host and other pods. Nothing is started or saved, and an
+// event is emitted.
+func TestRejectedForAllReasons(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		why := errors.New("the machine does not like it")
+		why := errors.New("not supported on this host")
 		m := newMachine(t, fakeruntime.Options{Refuse: func(pod *spec.Pod) error {
 			if pod.Name == "two" {
 				return why
@@ -60,21 +61,21 @@ func TestRefusedForEverything(t *testing.T) {
 			t.Errorf("(-want +got):\n%s", diff)
 		}
 		if _, there := m.Pod("two"); there || len(m.engine.Calls()) != calls {
-			t.Errorf("the pod is there, or the engine was asked: %v", m.engine.Calls()[calls:])
+			t.Errorf("the pod exists, or the engine was called: %v", m.engine.Calls()[calls:])
 		}
 		events, err := m.History(t.Context(), "two")
 		if err != nil || len(events) != 1 {
 			t.Fatalf("events %v, %v", events, err)
 		}
 		e := events[0]
-		if e.Kind != supervisor.PodRejected || e.Reason != "PodSecurity" || e.UID != "" || e.Fields["by"] != "a test" || e.Fields["hint"] == "" {
+		if e.Kind != event.PodRejected || e.Reason != "PodSecurity" || e.UID != "" || e.Fields["by"] != "a test" || e.Fields["hint"] == "" {
 			t.Errorf("event %+v", e)
 		}
 	})
 }
 
-// A pod that runs goes on under a policy that would refuse it, over a restart of its containers too.
-func TestStricterPolicyLetsRun(t *testing.T) {
+// TestRunningPodUnderStricterPolicy expects that a running pod is not checked again, not even for a restart of its containers.
+func TestRunningPodUnderStricterPolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -91,15 +92,15 @@ func TestStricterPolicyLetsRun(t *testing.T) {
 			return len(c) == 1 && c[0].RestartCount > 1 && c[0].State.Running != nil
 		})
 		if now.Facts.UID != before.Facts.UID {
-			t.Errorf("it is another pod")
+			t.Errorf("the pod was replaced")
 		}
 		if _, err := m.Add(server("two", 8081), state.Owner{}); err == nil {
-			t.Error("the policy does not hold for a pod that comes")
+			t.Error("the policy does not apply to new pods")
 		}
 	})
 }
 
-func TestEphemeralContainerIsRefused(t *testing.T) {
+func TestEphemeralContainerIsRejected(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.policy = admission.Policy{PodSecurity: admission.Baseline}
@@ -115,7 +116,7 @@ func TestEphemeralContainerIsRefused(t *testing.T) {
 		}
 		c.SecurityContext = nil
 		if err := m.AddEphemeral(t.Context(), name, "", c, "a test"); err != nil {
-			t.Errorf("one that is allowed: %v", err)
+			t.Errorf("allowed ephemeral container: %v", err)
 		}
 	})
 }

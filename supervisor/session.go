@@ -8,55 +8,55 @@ import (
 	"time"
 )
 
-// SessionTimeout is how long a session may be silent before its pods end. It is longer than a restart of the
-// supervisor, which a client survives.
+// SessionTimeout is how long a client may be silent before the pods of its session are stopped. It is longer than a restart of the daemon,
+// which clients survive.
 const SessionTimeout = 30 * time.Second
 
-// session is a client whose pods end with it, like a `podstead run` in a terminal.
+// session is a client whose pods stop when it disconnects, such as `podstead run` in a terminal.
 type session struct {
-	seen chan struct{} // takes a sign of life
+	keepalive chan struct{}
 }
 
-// attend begins to listen for a session's signs of life, if there is a session and nobody listens. s.mu is held.
-func (s *Supervisor) attend(id string) {
+// watchSession starts to watch a session, if id is not empty and the session is not watched yet. s.mu must be held.
+func (s *Supervisor) watchSession(id string) {
 	if id == "" || s.sessions[id] != nil || s.leaving {
 		return
 	}
-	listener := &session{seen: make(chan struct{}, 1)}
-	s.sessions[id] = listener
-	s.loops.Go(func() { s.listen(s.ctx, id, listener) })
+	watched := &session{keepalive: make(chan struct{}, 1)}
+	s.sessions[id] = watched
+	s.loops.Go(func() { s.runSession(s.ctx, id, watched) })
 }
 
-// Touch is a session's sign of life. It reports whether the session has any pods.
+// Touch keeps a session alive. It reports whether the session has pods.
 func (s *Supervisor) Touch(id string) bool {
 	s.mu.Lock()
-	listener := s.sessions[id]
+	watched := s.sessions[id]
 	s.mu.Unlock()
-	if listener == nil {
+	if watched == nil {
 		return false
 	}
 	select {
-	case listener.seen <- struct{}{}:
+	case watched.keepalive <- struct{}{}:
 	default:
 	}
 	return true
 }
 
-// listen ends the pods of a session that was silent for too long, and returns when it has none left.
-func (s *Supervisor) listen(ctx context.Context, id string, listener *session) {
-	silence := time.NewTimer(SessionTimeout)
-	defer silence.Stop()
+// runSession stops the pods of a session that times out. It returns when the session has no pods left.
+func (s *Supervisor) runSession(ctx context.Context, id string, watched *session) {
+	timeout := time.NewTimer(SessionTimeout)
+	defer timeout.Stop()
 	for {
 		select {
-		case <-listener.seen:
-		case <-silence.C:
-			s.end(ctx, id)
+		case <-watched.keepalive:
+		case <-timeout.C:
+			s.stopSession(ctx, id)
 		case <-ctx.Done():
 			return
 		}
-		silence.Reset(SessionTimeout)
+		timeout.Reset(SessionTimeout)
 		s.mu.Lock()
-		if len(s.ofSession(id)) == 0 { // none that still has to end
+		if len(s.sessionPods(id)) == 0 {
 			delete(s.sessions, id)
 			s.mu.Unlock()
 			return
@@ -65,8 +65,8 @@ func (s *Supervisor) listen(ctx context.Context, id string, listener *session) {
 	}
 }
 
-// ofSession returns the pods of a session, but for those that have ended and are kept. s.mu is held.
-func (s *Supervisor) ofSession(id string) []Snapshot {
+// sessionPods returns the pods of a session, except those that have completed and are kept. s.mu must be held.
+func (s *Supervisor) sessionPods(id string) []Snapshot {
 	var pods []Snapshot
 	for _, l := range s.pods {
 		if l == nil || l.owner.Session != id {
@@ -79,17 +79,17 @@ func (s *Supervisor) ofSession(id string) []Snapshot {
 	return pods
 }
 
-func (s *Supervisor) end(ctx context.Context, id string) {
+func (s *Supervisor) stopSession(ctx context.Context, id string) {
 	s.mu.Lock()
-	pods := s.ofSession(id)
+	pods := s.sessionPods(id)
 	s.mu.Unlock()
 	var stops sync.WaitGroup
 	defer stops.Wait()
 	for _, p := range pods {
 		stops.Go(func() {
-			err := s.Stop(ctx, p.Pod.Name, StopOptions{UID: p.Facts.UID, Delete: !p.Owner.Keep, By: "the supervisor: the client was lost"})
+			err := s.Stop(ctx, p.Pod.Name, StopOptions{UID: p.Facts.UID, Delete: !p.Owner.Keep, By: "the supervisor (client disconnected)"})
 			if err != nil && !errors.Is(err, ErrNotFound) {
-				s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not end a pod whose client was lost",
+				s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not stop a pod whose client disconnected",
 					slog.String("pod", p.Pod.Name), slog.Any("error", err))
 			}
 		})

@@ -11,6 +11,7 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -26,12 +27,12 @@ func TestPodSucceeds(t *testing.T) {
 		if s.Status.Phase != lifecycle.PhaseSucceeded {
 			t.Errorf("the phase is %s", s.Status.Phase)
 		}
-		m.expectStory("PodAccepted", "SandboxReady", "ImagePulling init", "ImagePulled init", "ContainerCreated init", "ContainerStarted init",
+		m.expectEvents("PodAccepted", "SandboxReady", "ImagePulling init", "ImagePulled init", "ContainerCreated init", "ContainerStarted init",
 			"ContainerSucceeded init", "ImagePresent c0", "ContainerCreated c0", "ContainerStarted c0", "ContainerSucceeded c0", "PodSucceeded")
 	})
 }
 
-func TestEventsNameTheirCause(t *testing.T) {
+func TestCausesOfEvents(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -44,18 +45,18 @@ func TestEventsNameTheirCause(t *testing.T) {
 		if missed != 0 {
 			t.Fatalf("%d events are missing", missed)
 		}
-		var chain []string // from the last event back to the first
+		var chain []string // from the last event to the first
 		for seq := events[len(events)-1].Seq; seq != 0; seq = events[seq-1].Cause {
 			if len(chain) > len(events) || events[seq-1].Cause >= seq {
-				t.Fatalf("event %d is caused by %d", seq, events[seq-1].Cause)
+				t.Fatalf("the cause of event %d is %d", seq, events[seq-1].Cause)
 			}
 			chain = append(chain, string(events[seq-1].Kind))
 		}
-		if got, want := chain[len(chain)-1], string(supervisor.PodAccepted); got != want {
+		if got, want := chain[len(chain)-1], string(event.PodAccepted); got != want {
 			t.Errorf("the first cause is %s, want %s", got, want)
 		}
-		if !slices.Contains(chain, string(supervisor.ContainerBackOff)) || !slices.Contains(chain, string(supervisor.ContainerFailed)) {
-			t.Errorf("a restart's causes are %v: no exit or no back-off among them", chain)
+		if !slices.Contains(chain, string(event.ContainerBackOff)) || !slices.Contains(chain, string(event.ContainerFailed)) {
+			t.Errorf("the causes of a restart are %v, want an exit and a back-off", chain)
 		}
 	})
 }
@@ -66,15 +67,15 @@ func TestStop(t *testing.T) {
 		name    string
 		command string
 		grace   *time.Duration
-		again   *time.Duration // asked for one second after the first
+		again   *time.Duration // of a second request one second later
 		within  time.Duration
 		code    int
 	}{
-		{"a process that obeys ends at once", "trap 'exit 0' TERM; sleep 1000 & wait", nil, nil, 0, 0},
-		{"one that ignores the signal is killed when its grace is over", "sleep 1000", nil, nil, 30 * time.Second, 137},
-		{"a shorter grace is honoured", "sleep 1000", &five, nil, 5 * time.Second, 137},
-		{"a second request shortens it", "sleep 1000", nil, &five, 6 * time.Second, 137},
-		{"force ends it at once", "sleep 1000", nil, &zero, time.Second, 137},
+		{"process exits at the stop signal", "trap 'exit 0' TERM; sleep 1000 & wait", nil, nil, 0, 0},
+		{"process ignores the stop signal", "sleep 1000", nil, nil, 30 * time.Second, 137},
+		{"shorter grace period requested", "sleep 1000", &five, nil, 5 * time.Second, 137},
+		{"grace period shortened by a second request", "sleep 1000", nil, &five, 6 * time.Second, 137},
+		{"grace period 0", "sleep 1000", nil, &zero, time.Second, 137},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -82,7 +83,7 @@ func TestStop(t *testing.T) {
 				m.start()
 				m.add(pod("p", spec.RestartAlways, tt.command))
 				m.until("p", "ready", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
-				begun := time.Now()
+				started := time.Now()
 				stop := func(grace *time.Duration) {
 					if err := m.Stop(t.Context(), "p", supervisor.StopOptions{Grace: grace, By: "test"}); err != nil {
 						t.Fatal(err)
@@ -94,7 +95,7 @@ func TestStop(t *testing.T) {
 					stop(tt.again)
 				}
 				s := m.until("p", "at rest", func(s supervisor.Snapshot) bool { return s.AtRest })
-				if took := time.Since(begun); took != tt.within {
+				if took := time.Since(started); took != tt.within {
 					t.Errorf("it took %v, want %v", took, tt.within)
 				}
 				if code := s.Status.ContainerStatuses[0].State.Terminated.ExitCode; code != tt.code {
@@ -105,7 +106,7 @@ func TestStop(t *testing.T) {
 	}
 }
 
-func TestDeleteLeavesNothing(t *testing.T) {
+func TestDelete(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -114,18 +115,18 @@ func TestDeleteLeavesNothing(t *testing.T) {
 		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{Delete: true, By: "test"}); err != nil {
 			t.Fatal(err)
 		}
-		m.untilGone("p")
+		m.untilRemoved("p")
 		synctest.Wait()
 		if found, _ := m.engine.Inventory(t.Context()); len(found) > 0 {
-			t.Errorf("the engine still holds %+v", found)
+			t.Errorf("the engine still has %+v", found)
 		}
 		if len(m.disk.files) > 0 {
-			t.Errorf("the disk still holds %v", m.disk.files)
+			t.Errorf("the disk still has %v", m.disk.files)
 		}
 		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{}); !errors.Is(err, supervisor.ErrNotFound) {
-			t.Errorf("stopping it again: %v, want ErrNotFound", err)
+			t.Errorf("second stop: %v, want ErrNotFound", err)
 		}
-		m.add(pod("p", spec.RestartNever, "true")) // the name is free
+		m.add(pod("p", spec.RestartNever, "true")) // the name can be used again
 		m.untilPhase("p", lifecycle.PhaseSucceeded)
 	})
 }
@@ -140,12 +141,12 @@ func TestNameTaken(t *testing.T) {
 		_, err := m.Add(pod("p", spec.RestartAlways, "true"), state.Owner{})
 		taken, is := errors.AsType[*supervisor.NameTakenError](err)
 		if !is || taken.Name != "p" || !strings.Contains(taken.Holder, "podstead run, pid 7") {
-			t.Errorf("adding it again: %v, want a NameTakenError that names the holder", err)
+			t.Errorf("second add: %v, want a NameTakenError with the holder", err)
 		}
 	})
 }
 
-func TestLostClientEndsItsPods(t *testing.T) {
+func TestSessionTimeoutStopsPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -156,32 +157,32 @@ func TestLostClientEndsItsPods(t *testing.T) {
 		for range 10 {
 			time.Sleep(supervisor.SessionTimeout - time.Second)
 			if !m.Touch("s") {
-				t.Fatal("the session is not known")
+				t.Fatal("the session does not exist")
 			}
 		}
-		m.leave() // the daemon is upgraded: the session goes on
+		m.leave() // the session survives an upgrade of the daemon
 		m.start()
 		time.Sleep(supervisor.SessionTimeout - time.Second)
 		if s, known := m.Pod("p"); !known || !s.Facts.Stop.Requested.IsZero() {
-			t.Fatal("the pod was ended before its client was silent for long enough")
+			t.Fatal("the pod was stopped before the session timeout")
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
 		if s, _ := m.Pod("p"); s.Facts.Stop.Requested.IsZero() {
-			t.Error("the pod goes on though its client is lost")
+			t.Error("the pod runs after the session timeout")
 		}
-		m.untilGone("p")
+		m.untilRemoved("p")
 		if s, _ := m.Pod("other"); !s.Facts.Stop.Requested.IsZero() {
-			t.Error("a pod without a session was ended")
+			t.Error("a pod without a session was stopped")
 		}
 		time.Sleep(2 * supervisor.SessionTimeout)
 		if m.Touch("s") {
-			t.Error("the session is known though it has no pods")
+			t.Error("the session exists without pods")
 		}
 	})
 }
 
-func TestLostClientKeepsWhatItWantedKept(t *testing.T) {
+func TestSessionTimeoutKeepsPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
@@ -193,11 +194,11 @@ func TestLostClientKeepsWhatItWantedKept(t *testing.T) {
 		time.Sleep(5 * supervisor.SessionTimeout)
 		for _, name := range []string{"done", "goes-on"} {
 			if s, known := m.Pod(name); !known || !s.AtRest {
-				t.Errorf("pod %s: known %v, %+v; want it kept, and at rest", name, known, s.Status)
+				t.Errorf("pod %s: exists %v, %+v; want it kept and at rest", name, known, s.Status)
 			}
 		}
 		if m.Touch("s") {
-			t.Error("the session is known though none of its pods has to end")
+			t.Error("the session exists without running pods")
 		}
 	})
 }

@@ -1,5 +1,4 @@
-// Command containerd-shim-podstead-v1 is the process that each pod's containers run under. The podstead daemon starts
-// it; see package shim.
+// Command containerd-shim-podstead-v1 is the containerd shim of a pod. The podstead daemon starts one for each pod; see package shim.
 package main
 
 import (

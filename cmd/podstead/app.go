@@ -16,15 +16,15 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 )
 
-// app is the program with what it is given from outside.
+// app is the program with its inputs and outputs.
 type app struct {
 	in       io.Reader
 	out, err io.Writer
-	// start starts the daemon's engine.
+	// start starts the daemon's container engine.
 	start func(context.Context, *config.Config, logger) (daemon.Runtime, error)
 }
 
-// run carries out a command line and returns the exit status.
+// run executes a command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root() //nolint:contextcheck // a command has its context from ExecuteContext
 	root.SetArgs(args)
@@ -38,42 +38,66 @@ func (a *app) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "podstead",
 		Short: "Kubernetes-grade pods on one machine, without Kubernetes",
-		Long: `Podstead runs pods on one machine: files that say which containers belong together, in which order
-they start, when they are restarted and how they end, with the names and meanings of the Kubernetes Pod API.
+		Long: `Podstead runs pods on a single host with the semantics of the Kubernetes Pod API. A pod file defines the
+containers of a pod, their start order, probes, restart policy and volumes.
 
-Every command is a client of the daemon. It is started on demand, and ends when nobody needs it.`,
+Every command is a client of the daemon. A command starts the daemon if it is not running. A daemon that was
+started this way exits when it is idle.`,
+		Example: `  # Check that this host can run pods
+  podstead doctor
+
+  # Run a pod in the foreground
+  podstead run examples/hello.toml
+
+  # Explain why pods restarted, failed or are waiting
+  podstead why`,
 		Args:                       cobra.ArbitraryArgs,
 		SuggestionsMinimumDistance: 2,
-		RunE:                       unknown,
+		RunE:                       runRoot,
 		SilenceUsage:               true,
 		SilenceErrors:              true,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%w", err) })
 	flags := root.PersistentFlags()
 	flags.SortFlags = false
-	flags.String("config", "", "configuration file (default "+config.DefaultPath+"; PODSTEAD_CONFIG)")
+	flags.String("config", "", "configuration `file` (default "+config.DefaultPath+"; PODSTEAD_CONFIG)")
 	for _, s := range config.Settings() {
 		if s.Global {
-			flags.String(s.Flag, "", describe(&s))
+			flags.Var(&settingFlag{kind: s.Kind()}, s.Flag, settingHelp(&s))
 		}
 	}
 	root.AddCommand(
 		a.runCommand(), a.validateCommand(), a.getCommand(), a.logsCommand(), a.eventsCommand(), a.whyCommand(), a.deleteCommand(), a.volumeCommand(),
 		a.daemonCommand(), a.doctorCommand(), a.versionCommand(),
 	)
-	root.AddCommand(habits()...)
+	root.AddCommand(hintCommands()...)
 	return root
 }
 
-// describe is the help of a setting's flag.
-func describe(s *config.Setting) string {
-	if s.Default == "" {
-		return s.Help + " (" + s.Env + ")"
-	}
-	return s.Help + " (default " + s.Default + "; " + s.Env + ")"
+// settingFlag holds the text of a setting's flag. Package config parses it.
+type settingFlag struct{ text, kind string }
+
+// String returns the text.
+func (f *settingFlag) String() string { return f.text }
+
+// Set sets the text.
+func (f *settingFlag) Set(text string) error {
+	f.text = text
+	return nil
 }
 
-// config reads the settings of a command.
+// Type is the placeholder for the value in the help.
+func (f *settingFlag) Type() string { return f.kind }
+
+// settingHelp returns the help of a setting's flag, with its default and its environment variable.
+func settingHelp(s *config.Setting) string {
+	if s.DefaultHelp == "" {
+		return s.Help + " (" + s.Env + ")"
+	}
+	return s.Help + " (default " + s.DefaultHelp + "; " + s.Env + ")"
+}
+
+// config loads the configuration of a command.
 func (a *app) config(cmd *cobra.Command) (*config.Config, error) {
 	file, err := cmd.Flags().GetString("config")
 	if err != nil {
@@ -96,7 +120,7 @@ func (a *app) config(cmd *cobra.Command) (*config.Config, error) {
 	return c, api.CheckSocket(c.Socket)
 }
 
-// connect returns how to reach the daemon, without reaching for it yet.
+// connect returns a starter for the daemon. It does not connect yet.
 func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 	c, err := a.config(cmd)
 	if err != nil {
@@ -117,11 +141,11 @@ func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 		Client: api.NewClient(c.Socket, cmd.CommandPath()),
 		Args:   args,
 		Log:    filepath.Join(c.StateDir, "daemon.log"),
-		Say:    func(message string) { a.note("%s", message) },
+		Notify: func(message string) { a.note("%s", message) },
 	}, nil
 }
 
-// client returns a client of a daemon that answers.
+// client returns a client of the daemon, and starts the daemon if it is not running.
 func (a *app) client(cmd *cobra.Command) (*api.Client, error) {
 	s, err := a.connect(cmd)
 	if err != nil {
@@ -130,7 +154,7 @@ func (a *app) client(cmd *cobra.Command) (*api.Client, error) {
 	return s.Client, s.Connect(cmd.Context())
 }
 
-// colour reports whether the output is for a person who sees colours.
+// colour reports whether stdout is a terminal that shows colours (https://no-color.org).
 func (a *app) colour() bool {
 	f, ok := a.out.(*os.File)
 	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))

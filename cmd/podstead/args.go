@@ -14,63 +14,76 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// noArguments refuses arguments.
+// commandName returns the name of a command without the name of the program.
+func commandName(cmd *cobra.Command) string {
+	return strings.TrimPrefix(cmd.CommandPath(), cmd.Root().Name()+" ")
+}
+
+// noArguments rejects arguments.
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage(cmd, "%s takes no arguments, found %q", cmd.CommandPath(), args[0])
+		return usage(cmd, "%s accepts no arguments, got %q", commandName(cmd), args[0])
 	}
 	return nil
 }
 
-// someArguments wants at least one.
-func someArguments(what string) cobra.PositionalArgs {
+// minOneArgument requires at least one argument; what names it in the error.
+func minOneArgument(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 {
-			return usage(cmd, "%s needs %s", cmd.CommandPath(), what)
+			return usage(cmd, "%s requires %s", commandName(cmd), what)
 		}
 		return nil
 	}
 }
 
-// formats adds the flag -o with the formats that a command has.
-func formats(cmd *cobra.Command, format *string, known ...string) {
-	cmd.Flags().StringVarP(format, "output", "o", "", "format: "+strings.Join(known, ", "))
+// formats adds the flag -o and rejects formats that are not supported.
+func formats(cmd *cobra.Command, format *string, supported ...string) {
+	list := strings.Join(supported, ", ")
+	cmd.Flags().StringVarP(format, "output", "o", "", "output `format`: "+list+" (default text)")
 	check := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		if *format != "" && !slices.Contains(known, *format) {
-			return usage(cmd, "there is no format %q: want %s", *format, strings.Join(known, ", "))
+		if *format != "" && !slices.Contains(supported, *format) {
+			return usage(cmd, "output format %q is not supported: must be one of %s", *format, list)
 		}
 		if check != nil {
 			return check(cmd, args)
 		}
 		return nil
 	}
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(known, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(supported, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// selection is which pods a command is for.
+// graceFlag adds the flag --grace-period. A negative value stands for the grace period of the pod.
+func graceFlag(cmd *cobra.Command, seconds *int) {
+	const name = "grace-period"
+	cmd.Flags().IntVar(seconds, name, -1, "`seconds` between the stop signal and SIGKILL, at least 1 (default terminationGracePeriodSeconds of the pod)")
+	cmd.Flags().Lookup(name).DefValue = "0" // keeps "(default -1)" out of the help
+}
+
+// selection holds the pods that a command applies to.
 type selection struct {
-	names    []string // none: all that the labels match
+	names    []string // empty: all pods that the labels select
 	labels   string
 	selector labels.Selector
 }
 
 func (s *selection) flags(cmd *cobra.Command) {
-	cmd.Flags().StringVarP(&s.labels, "selector", "l", "", "only pods with these labels, such as app=web")
+	cmd.Flags().StringVarP(&s.labels, "selector", "l", "", "`labels` that pods must have, such as app=web")
 }
 
-// read takes the names as kubectl has them too: pods, pod/NAME.
+// read reads the names in the forms of kubectl: NAME, pod NAME, pod/NAME.
 func (s *selection) read(cmd *cobra.Command, args []string) error {
-	kinds := []string{"pod", "pods", "po"}
-	if len(args) > 0 && slices.Contains(kinds, args[0]) {
+	resources := []string{"pod", "pods", "po"}
+	if len(args) > 0 && slices.Contains(resources, args[0]) {
 		args = args[1:]
 	}
 	for _, arg := range args {
-		kind, name, has := strings.Cut(arg, "/")
-		if has && !slices.Contains(kinds, kind) {
-			return usage(cmd, "%q: there are only pods", arg)
+		resource, name, found := strings.Cut(arg, "/")
+		if found && !slices.Contains(resources, resource) {
+			return usage(cmd, "%q: resource type %q is not supported: must be pod", arg, resource)
 		}
-		if !has {
+		if !found {
 			name = arg
 		}
 		s.names = append(s.names, name)
@@ -83,16 +96,16 @@ func (s *selection) read(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// all says that nothing narrows the selection.
+// all reports whether neither names nor labels restrict the selection.
 func (s *selection) all() bool { return len(s.names) == 0 && s.labels == "" }
 
 func (s *selection) has(p *api.Pod) bool {
 	return (len(s.names) == 0 || slices.Contains(s.names, p.Metadata.Name)) && s.selector.Matches(labels.Set(p.Metadata.Labels))
 }
 
-// of picks the pods and says which names there are none of.
-func (s *selection) of(list []api.Pod) (picked []api.Pod, err error) {
-	picked = slices.DeleteFunc(slices.Clone(list), func(p api.Pod) bool { return !s.has(&p) })
+// of returns the selected pods. The error lists the names that do not exist; it does not affect the pods that do.
+func (s *selection) of(list []api.Pod) (selected []api.Pod, err error) {
+	selected = slices.DeleteFunc(slices.Clone(list), func(p api.Pod) bool { return !s.has(&p) })
 	var missing []error
 	for _, name := range s.names {
 		if !slices.ContainsFunc(list, func(p api.Pod) bool { return p.Metadata.Name == name }) {
@@ -100,12 +113,12 @@ func (s *selection) of(list []api.Pod) (picked []api.Pod, err error) {
 		}
 	}
 	if len(missing) > 0 {
-		return picked, &failure{status: statusNotFound, err: errors.Join(missing...)}
+		return selected, &failure{status: statusNotFound, err: errors.Join(missing...)}
 	}
-	return picked, nil
+	return selected, nil
 }
 
-// completePods completes names of pods, if a daemon answers.
+// completePods completes names of pods if the daemon is running.
 func (a *app) completePods(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
 	s, err := a.connect(cmd)
 	if err != nil {
@@ -124,12 +137,12 @@ func (a *app) completePods(cmd *cobra.Command, args []string, prefix string) ([]
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
-// completeFiles completes pod files.
+// completeFiles completes names of pod files.
 func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 	return []string{"toml", "yaml", "yml", "json"}, cobra.ShellCompDirectiveFilterFileExt
 }
 
-// isImage reports whether somebody seems to mean an image where a pod file is wanted.
+// isImage reports whether an argument looks like an image reference rather than a pod file.
 func isImage(arg string) bool {
 	_, err := os.Stat(arg)
 	return errors.Is(err, fs.ErrNotExist) && !strings.HasSuffix(arg, ".toml") && !strings.HasSuffix(arg, ".yaml") &&

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -19,29 +20,31 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
 )
 
-type (
-	logger       = *slog.Logger
-	daemonPlaces = config.Config
-)
+type logger = *slog.Logger
 
 func (a *app) daemonCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "daemon",
-		Short: "Run the supervisor with its engine in the foreground",
-		Long: `The daemon supervises pods, with the container engine in its own process. There is one for each machine.
-A service manager runs it, or a command starts it on demand.
+		Short: "Run the daemon in the foreground",
+		Long: `Run the daemon, with its embedded container engine, in the foreground. It supervises all pods of this host. Only one
+daemon can run on a host. Run it as a service, or let commands start it on demand.
 
-SIGTERM makes it leave: containers run on, and the next daemon takes them up.`,
+SIGTERM stops the daemon. Containers keep running, and the next daemon recovers them.`,
+		Example: `  # Run the daemon as a systemd service does
+  podstead daemon --engine-cgroup-driver systemd
+
+  # Enforce the baseline Pod Security Standard
+  podstead daemon --policy-pod-security baseline`,
 		Args: noArguments,
 		RunE: a.daemon,
 	}
 	cmd.Flags().SortFlags = false
 	for _, s := range config.Settings() {
 		if !s.Global {
-			cmd.Flags().String(s.Flag, "", describe(&s))
+			cmd.Flags().Var(&settingFlag{kind: s.Kind()}, s.Flag, settingHelp(&s))
 		}
 	}
-	cmd.Flags().Bool("on-demand", false, "end when nobody needs it, and tell on descriptor 3 how the start went")
+	cmd.Flags().Bool("on-demand", false, "exit when idle, and report the result of the start on file descriptor 3")
 	_ = cmd.Flags().MarkHidden("on-demand")
 	cmd.AddCommand(a.daemonStopCommand())
 	return cmd
@@ -63,7 +66,7 @@ func (a *app) daemon(cmd *cobra.Command, _ []string) error {
 		c = &config.Config{}
 	}
 	if err != nil {
-		f := explainDaemon(err, *c)
+		f := explainDaemon(err, c)
 		reporter.Failed(f.Error(), f.hints, f.status)
 		if f.status == ondemand.StatusInUse {
 			f.status = statusFailed
@@ -77,7 +80,7 @@ func (a *app) serve(ctx context.Context, c *config.Config, onDemand bool, report
 	unix.Umask(0o022)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
-	policy := c.Policy.OfPods()
+	policy := c.Policy.Admission()
 	v := api.Version{
 		Version: version, Containerd: containerdVersion(), Runtime: c.Engine.Runtime, PID: os.Getpid(), OnDemand: onDemand, Policy: &policy,
 	}
@@ -91,7 +94,7 @@ func (a *app) serve(ctx context.Context, c *config.Config, onDemand bool, report
 	return daemon.Run(ctx, o)
 }
 
-// containerdVersion is that of the engine in this program.
+// containerdVersion returns the version of the embedded containerd.
 func containerdVersion() string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {
@@ -107,44 +110,51 @@ func (a *app) daemonStopCommand() *cobra.Command {
 	var pods bool
 	cmd := &cobra.Command{
 		Use:   "stop",
-		Short: "Make the daemon leave; containers run on",
-		Long: `The daemon ends, and containers run on without supervision until the next one takes them up.
+		Short: "Stop the daemon; containers keep running",
+		Long: `Stop the daemon. Containers keep running without supervision until a daemon is started again and recovers them.
 
-With --pods every pod is ended and taken away before, within its grace period.`,
+With --pods, all pods are first stopped within their grace period and deleted.`,
+		Example: `  # Stop the daemon, for example to upgrade it
+  podstead daemon stop
+
+  # Delete all pods and stop the daemon
+  podstead daemon stop --pods`,
 		Args: noArguments,
 	}
-	cmd.Flags().BoolVar(&pods, "pods", false, "end all pods first")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		s, err := a.connect(cmd)
-		if err != nil {
-			return err
-		}
-		if pods { // those that a lost daemon has left, too
-			if err := s.Connect(cmd.Context()); err != nil {
-				return err
-			}
-			if err := a.endPods(cmd.Context(), s.Client); err != nil {
-				return err
-			}
-		}
-		v, err := s.Client.Version(cmd.Context())
-		if errors.Is(err, api.ErrUnavailable) && !errors.Is(err, os.ErrPermission) {
-			a.note("no daemon is running")
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return leave(cmd.Context(), s.Client, v.PID)
-	}
+	cmd.Flags().BoolVar(&pods, "pods", false, "stop and delete all pods first")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.daemonStop(cmd, pods) }
 	return cmd
 }
 
-// leaveLimit is what a daemon has to leave; above what it gives its own parts.
-const leaveLimit = time.Minute
+func (a *app) daemonStop(cmd *cobra.Command, pods bool) error {
+	s, err := a.connect(cmd)
+	if err != nil {
+		return err
+	}
+	if pods { // starts a daemon if none is running: a daemon that was killed leaves its pods behind
+		if err := s.Connect(cmd.Context()); err != nil {
+			return err
+		}
+		if err := a.deleteAll(cmd.Context(), s.Client); err != nil {
+			return err
+		}
+	}
+	v, err := s.Client.Version(cmd.Context())
+	if errors.Is(err, api.ErrUnavailable) && !errors.Is(err, os.ErrPermission) {
+		a.note("no daemon is running")
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return stopDaemon(cmd.Context(), s.Client, v.PID)
+}
 
-// leave asks the daemon to leave and waits until its process has ended.
-func leave(ctx context.Context, client *api.Client, pid int) error {
+// daemonStopTimeout is longer than the daemon gives its own parts to stop.
+const daemonStopTimeout = time.Minute
+
+// stopDaemon stops the daemon and waits until its process has exited.
+func stopDaemon(ctx context.Context, client *api.Client, pid int) error {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
 		return nil
@@ -153,13 +163,13 @@ func leave(ctx context.Context, client *api.Client, pid int) error {
 		return err
 	}
 	defer unix.Close(fd)
-	if err := client.Leave(ctx); err != nil {
+	if err := client.StopDaemon(ctx); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, leaveLimit)
+	ctx, cancel := context.WithTimeout(ctx, daemonStopTimeout)
 	defer cancel()
 	for ctx.Err() == nil {
-		// In slices, so that the context is heeded.
+		// Poll in intervals of 200 ms, to notice the end of the context.
 		n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 200)
 		if err != nil && !errors.Is(err, unix.EINTR) {
 			return err
@@ -168,11 +178,11 @@ func leave(ctx context.Context, client *api.Client, pid int) error {
 			return nil
 		}
 	}
-	return &failure{status: statusTimeout, err: errors.New("stop daemon: it has heard it and does not end")}
+	return &failure{status: statusTimeout, err: fmt.Errorf("stop daemon: process %d did not exit within %v", pid, daemonStopTimeout)}
 }
 
-// endPods ends and takes away all pods.
-func (a *app) endPods(ctx context.Context, client *api.Client) error {
+// deleteAll stops and deletes all pods.
+func (a *app) deleteAll(ctx context.Context, client *api.Client) error {
 	list, err := client.Pods(ctx)
 	if err != nil {
 		return err

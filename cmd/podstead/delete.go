@@ -24,18 +24,26 @@ func (a *app) deleteCommand() *cobra.Command {
 	var f deleteFlags
 	cmd := &cobra.Command{
 		Use:   "delete POD...",
-		Short: "End pods and take them away",
-		Long: `The pods end within their grace period, and then nothing of them is left but images. A pod that still belongs to a
-podstead run ends for that command too.`,
+		Short: "Stop and delete pods",
+		Long: `Stop pods within their grace period, then delete their containers, logs and state. Images and persistent volumes
+are kept. A podstead run whose pods are deleted exits.`,
+		Example: `  # Delete a pod
+  podstead delete web
+
+  # Delete the pods with a label, and do not wait
+  podstead delete -l app=shop --wait=false
+
+  # Kill and delete all pods
+  podstead delete --all --force`,
 		ValidArgsFunction: a.completePods,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.delete(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
 	f.flags(cmd)
-	cmd.Flags().BoolVar(&f.all, "all", false, "all pods")
-	cmd.Flags().IntVar(&f.grace, "grace-period", -1, "seconds from the stop signal to SIGKILL, 1 at least (default the pod's own)")
-	cmd.Flags().BoolVar(&f.force, "force", false, "SIGKILL at once")
-	cmd.Flags().BoolVar(&f.wait, "wait", true, "wait until they are gone")
+	cmd.Flags().BoolVar(&f.all, "all", false, "delete all pods")
+	graceFlag(cmd, &f.grace)
+	cmd.Flags().BoolVar(&f.force, "force", false, "kill containers immediately, without a grace period")
+	cmd.Flags().BoolVar(&f.wait, "wait", true, "wait until the pods are deleted")
 	return cmd
 }
 
@@ -43,10 +51,13 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 	if err := f.read(cmd, args); err != nil {
 		return err
 	}
-	if f.selection.all() != f.all {
-		return usage(cmd, "name pods, or give labels with -l, or --all")
+	switch {
+	case f.all && !f.selection.all():
+		return usage(cmd, "--all cannot be combined with pod names or --selector")
+	case !f.all && f.selection.all():
+		return usage(cmd, "%s requires pod names, --selector or --all", commandName(cmd))
 	}
-	grace := seconds(f.grace)
+	grace := gracePeriod(f.grace)
 	if f.force {
 		grace = new(time.Duration)
 	}
@@ -65,27 +76,32 @@ func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
 	return missing
 }
 
-// remove asks for the deletion of pods, and waits until they are gone if it is to.
+// remove deletes pods and, if wait is set, waits until they are deleted.
 func (a *app) remove(ctx context.Context, client *api.Client, pods []api.Pod, grace *time.Duration, wait bool) error {
-	waiting := map[string]string{} // the names, by UID
-	for i, err := range ask(ctx, client, pods, grace) {
+	waiting := map[string]string{} // UID to name
+	for i, err := range requestDeletion(ctx, client, pods, grace) {
 		name := pods[i].Metadata.Name
-		if e, answered := errors.AsType[*api.Error](err); answered && e.Status == http.StatusNotFound {
-			continue // it went by itself
+		if e, ok := errors.AsType[*api.Error](err); ok && e.Status == http.StatusNotFound {
+			continue // deleted since it was listed
 		}
 		if err != nil {
 			return fmt.Errorf("delete pod %q: %w", name, err)
 		}
 		waiting[pods[i].Metadata.UID] = name
 		if !wait {
-			fmt.Fprintf(a.out, "pod/%s is to end\n", name)
+			fmt.Fprintf(a.out, "pod/%s terminating\n", name)
 		}
 	}
 	if !wait || len(waiting) == 0 {
 		return nil
 	}
-	gone := func(uid string) {
-		if name, was := waiting[uid]; was {
+	return a.awaitDeletion(ctx, client, waiting)
+}
+
+// awaitDeletion waits until pods, given as UID to name, are deleted, and prints each.
+func (a *app) awaitDeletion(ctx context.Context, client *api.Client, waiting map[string]string) error {
+	deleted := func(uid string) {
+		if name, ok := waiting[uid]; ok {
 			delete(waiting, uid)
 			fmt.Fprintf(a.out, "pod/%s deleted\n", name)
 		}
@@ -98,12 +114,12 @@ func (a *app) remove(ctx context.Context, client *api.Client, pods []api.Pod, gr
 		switch uid := change.Object.Metadata.UID; change.Type {
 		case api.Listed:
 			for uid := range waiting {
-				if !present[uid] { // before the watch began
-					gone(uid)
+				if !present[uid] { // deleted before the watch started
+					deleted(uid)
 				}
 			}
 		case api.Deleted:
-			gone(uid)
+			deleted(uid)
 		default:
 			present[uid] = true
 		}
@@ -114,15 +130,16 @@ func (a *app) remove(ctx context.Context, client *api.Client, pods []api.Pod, gr
 	return nil
 }
 
-// ask asks for the deletion of all pods at once, since an answer waits for the disk, and returns what was answered for each.
-func ask(ctx context.Context, client *api.Client, pods []api.Pod, grace *time.Duration) []error {
+// requestDeletion requests the deletion of all pods and returns one error for each. The requests run in parallel, because each
+// response waits until the daemon has saved the pod's state.
+func requestDeletion(ctx context.Context, client *api.Client, pods []api.Pod, grace *time.Duration) []error {
 	errs := make([]error, len(pods))
-	var asked sync.WaitGroup
+	var requests sync.WaitGroup
 	for i, p := range pods {
-		asked.Go(func() {
+		requests.Go(func() {
 			errs[i] = client.Stop(ctx, p.Metadata.Name, api.StopOptions{UID: p.Metadata.UID, Grace: grace, Delete: true})
 		})
 	}
-	asked.Wait()
+	requests.Wait()
 	return errs
 }

@@ -14,11 +14,16 @@ func (a *app) doctorCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Look whether this machine has what pods need",
-		Long: `Every check says what it found and, where something is missing, how to mend it. Nothing is changed, and no daemon is
-started.
+		Short: "Check that this host can run pods",
+		Long: `Check that this host can run pods. Every check reports what it found and, where something is missing, a hint.
+Nothing is changed, and no daemon is started.
 
-Exit status: 0 pods can run, 1 they cannot.`,
+Exit codes: 0 pods can run, 1 pods cannot run.`,
+		Example: `  # Check this host
+  podstead doctor
+
+  # List the checks that failed
+  podstead doctor -o json | jq '.[] | select(.grade == "fail")'`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd, format) },
 	}
@@ -31,7 +36,7 @@ func (a *app) doctor(cmd *cobra.Command, format string) error {
 	if err != nil {
 		return err
 	}
-	findings := doctor.Look(cmd.Context(), c, api.NewClient(c.Socket, cmd.CommandPath()), version)
+	findings := doctor.Run(cmd.Context(), c, api.NewClient(c.Socket, cmd.CommandPath()), version)
 	if format == "json" {
 		if err := a.encode(format, findings); err != nil {
 			return err
@@ -41,7 +46,7 @@ func (a *app) doctor(cmd *cobra.Command, format string) error {
 	}
 	failed := func(f doctor.Finding) bool { return f.Grade == doctor.Fail }
 	if i := slices.IndexFunc(findings, failed); i >= 0 {
-		return &failure{status: statusFailed, err: fmt.Errorf("pods cannot run on this machine: %s: %s", findings[i].Check, findings[i].Detail)}
+		return &failure{status: statusFailed, err: fmt.Errorf("this host cannot run pods: %s: %s", findings[i].Check, findings[i].Detail)}
 	}
 	return nil
 }
@@ -54,8 +59,8 @@ func (a *app) printFindings(findings []doctor.Finding) {
 			grade = "\x1b[" + colours[f.Grade] + "m" + grade + "\x1b[0m"
 		}
 		fmt.Fprintf(a.out, "%s  %-16s %s\n", grade, f.Check, f.Detail)
-		if f.Mend != "" {
-			fmt.Fprintf(a.out, "      %-16s mend: %s\n", "", f.Mend)
+		if f.Hint != "" {
+			fmt.Fprintf(a.out, "      hint: %s\n", f.Hint)
 		}
 	}
 }

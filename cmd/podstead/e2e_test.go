@@ -13,10 +13,10 @@ import (
 	"github.com/podstead/podstead/test/ownnet"
 )
 
-func init() { around = ownnet.Main }
+func init() { wrapRun = ownnet.Main }
 
-// TestReal types the same commands on real containers, with the programs that `make build` has made.
-func TestReal(t *testing.T) {
+// TestE2EScripts runs the scripts in testdata/e2e on real containers, with the programs that `make build` writes to bin.
+func TestE2EScripts(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Fatal("containers need root")
 	}
@@ -34,11 +34,11 @@ func TestReal(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/e2e", UpdateScripts: *update, RequireExplicitExec: true,
 		Setup: func(env *testscript.Env) error {
-			if err := places(env); err != nil {
+			if err := setupScript(env); err != nil {
 				return err
 			}
 			env.Setenv("PATH", bin+":"+env.Getenv("PATH"))
-			env.Defer(func() { // for a script that failed; another has stopped its daemon itself
+			env.Defer(func() { // a script that failed may not have stopped its daemon
 				stop := exec.Command(filepath.Join(bin, "podstead"), "daemon", "stop", "--pods")
 				stop.Env = env.Vars
 				if out, err := stop.CombinedOutput(); err != nil {
@@ -46,7 +46,7 @@ func TestReal(t *testing.T) {
 				}
 			})
 			env.Setenv("EXAMPLES", filepath.Join(env.Getenv("REPO"), "examples"))
-			return os.Chmod(env.Getenv("MACHINE"), 0o755)
+			return os.Chmod(env.Getenv("TESTDIR"), 0o755)
 		},
 	})
 }

@@ -17,15 +17,23 @@ func (a *app) eventsCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "events [POD]",
-		Short: "Show what has happened to pods",
-		Long: `The events that the daemon keeps, oldest first: of all pods, or of one. Each has a number, and that of the event
-which caused it (in -o json).`,
+		Short: "List events of pods",
+		Long: `List the events of all pods, or of one pod, oldest first. With -o json, every event has a sequence number and the
+number of the event that caused it.`,
+		Example: `  # List the events of all pods
+  podstead events
+
+  # List the events of a pod in the last 10 minutes
+  podstead events web --since 10m
+
+  # Wait for new events and print them as JSON
+  podstead events --follow -o json`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completePods,
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().BoolVarP(&q.Follow, "follow", "f", false, "go on and show what happens")
-	cmd.Flags().DurationVar(&since, "since", 0, "only what is not older, such as 10m")
+	cmd.Flags().BoolVarP(&q.Follow, "follow", "f", false, "wait for new events and show them")
+	cmd.Flags().DurationVar(&since, "since", 0, "show events newer than this `duration`, such as 10m (default all)")
 	formats(cmd, &format, "json")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var s selection

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
@@ -21,16 +22,16 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// The exit statuses of every command.
+// The exit codes of all commands.
 const (
 	statusFailed      = 1
-	statusUsage       = 2 // the command line, the configuration or a pod file is wrong
+	statusUsage       = 2 // the command line, the configuration or a pod file is invalid
 	statusNotFound    = 3
 	statusUnavailable = 4
 	statusTimeout     = 5
 )
 
-// failure is an error with what a person can do about it.
+// failure is an error with its exit code and hints for the user.
 type failure struct {
 	status int
 	err    error
@@ -40,20 +41,20 @@ type failure struct {
 func (f *failure) Error() string { return f.err.Error() }
 func (f *failure) Unwrap() error { return f.err }
 
-// usage is an error of the command line.
+// usage returns an error of the command line.
 func usage(cmd *cobra.Command, format string, args ...any) error {
 	return &failure{
 		status: statusUsage, err: fmt.Errorf(format, args...),
-		hints: []string{"see " + cmd.CommandPath() + " --help"},
+		hints: []string{"run " + cmd.CommandPath() + " --help for usage"},
 	}
 }
 
-// note tells a person something that is no error.
+// note prints a line to stderr, prefixed with the name of the program.
 func (a *app) note(format string, args ...any) {
 	fmt.Fprintf(a.err, "podstead: "+format+"\n", args...)
 }
 
-// report tells a person what went wrong, if anything, and returns the exit status.
+// report prints an error with its problems and hints, and returns the exit code.
 func (a *app) report(err error) int {
 	if err == nil {
 		return 0
@@ -76,7 +77,7 @@ func (a *app) report(err error) int {
 	return f.status
 }
 
-// problem tells what is wrong with a file.
+// problem prints a problem of a file.
 func (a *app) problem(p api.Problem) {
 	text := spec.Problem(p).String()
 	if p.Warning {
@@ -88,7 +89,7 @@ func (a *app) problem(p api.Problem) {
 	}
 }
 
-// problemsOf are the problems of files that an error holds.
+// problemsOf returns the problems of files that an error wraps.
 func problemsOf(err error) []api.Problem {
 	if e, ok := errors.AsType[*api.Error](err); ok {
 		return e.Problems
@@ -101,17 +102,17 @@ func problemsOf(err error) []api.Problem {
 	return problems
 }
 
-// explain gives an error its exit status and its hints.
+// explain returns the exit code and the hints of an error.
 func explain(err error) *failure {
 	f := &failure{status: statusFailed, err: err}
-	if own, ok := errors.AsType[*failure](err); ok {
-		f.status, f.hints = own.status, own.hints
+	if wrapped, ok := errors.AsType[*failure](err); ok {
+		f.status, f.hints = wrapped.status, wrapped.hints
 	}
 	if _, ok := errors.AsType[spec.Problems](err); ok {
-		f.err = nil // the problems say it
+		f.err = nil // report prints the problems
 	}
 	if e, ok := errors.AsType[*api.Error](err); ok {
-		f.answered(e)
+		f.apply(e)
 	}
 	if e, ok := errors.AsType[*ondemand.Error](err); ok {
 		f.hints = append(f.hints, e.Hints...)
@@ -127,7 +128,8 @@ func explain(err error) *failure {
 	return f
 }
 
-func (f *failure) answered(e *api.Error) {
+// apply sets the exit code and the hints of an error response.
+func (f *failure) apply(e *api.Error) {
 	switch e.Status {
 	case http.StatusNotFound:
 		f.status = statusNotFound
@@ -144,8 +146,8 @@ func (f *failure) answered(e *api.Error) {
 	}
 }
 
-// explainDaemon gives an error of the daemon's start its exit status and its hints.
-func explainDaemon(err error, c daemonPlaces) *failure {
+// explainDaemon returns the exit code and the hints of an error of the daemon.
+func explainDaemon(err error, c *config.Config) *failure {
 	f := explain(err)
 	if f.status == statusFailed {
 		f.status = statusUnavailable
@@ -154,15 +156,15 @@ func explainDaemon(err error, c daemonPlaces) *failure {
 	switch {
 	case inUse:
 		f.status = ondemand.StatusInUse
-		f.hints = append(f.hints, fmt.Sprintf("there is one daemon for each machine; look at process %d, or end it with podstead daemon stop", e.Pid))
+		f.hints = append(f.hints, fmt.Sprintf("only one daemon can run on a host: use it, or stop process %d with podstead daemon stop", e.Pid))
 	case errors.Is(err, daemon.ErrNotRoot):
-		f.hints = append(f.hints, "run it as root, such as with sudo")
+		f.hints = append(f.hints, "run podstead as root, for example with sudo")
 	case errors.Is(err, daemon.ErrNoRuntime):
-		f.hints = append(f.hints, "install runc (Debian: apt-get install runc), or name another with PODSTEAD_ENGINE_RUNTIME")
+		f.hints = append(f.hints, "install runc (Debian: apt-get install runc), or set another OCI runtime with PODSTEAD_ENGINE_RUNTIME")
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		f.hints = append(f.hints, "make room on the file systems of "+c.StateDir+", "+c.RunDir+" and "+c.LogDir+"; podstead doctor shows what is left")
+		f.hints = append(f.hints, "free disk space in "+c.StateDir+", "+c.RunDir+" and "+c.LogDir+"; podstead doctor shows how much is free")
 	case errors.Is(err, os.ErrPermission):
-		f.hints = append(f.hints, "podstead doctor says what this machine does not allow")
+		f.hints = append(f.hints, "run podstead doctor to see what this host does not permit")
 	}
 	return f
 }

@@ -23,11 +23,16 @@ func (a *app) getCommand() *cobra.Command {
 	var f getFlags
 	cmd := &cobra.Command{
 		Use:   "get [POD...]",
-		Short: "Show pods",
-		Long: `A table of all pods, or of those that are named. The formats json and yaml have the shape that kubectl has for
-them: a Pod if one is named, else a PodList.`,
-		Example: `  podstead get
+		Short: "List pods",
+		Long: `List all pods, or the named ones, in a table. The formats json and yaml have the structure that kubectl prints: a Pod
+if exactly one name is given, otherwise a PodList.`,
+		Example: `  # List all pods
+  podstead get
+
+  # Print a pod as JSON
   podstead get web -o json
+
+  # List the pods with a label, and watch them
   podstead get -l app=shop --watch`,
 		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -42,7 +47,7 @@ them: a Pod if one is named, else a PodList.`,
 	}
 	cmd.Flags().SortFlags = false
 	f.flags(cmd)
-	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "go on and show every change")
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "watch for changes after listing the pods")
 	formats(cmd, &f.format, "wide", "json", "yaml", "name")
 	return cmd
 }
@@ -87,7 +92,7 @@ func (a *app) get(cmd *cobra.Command, f *getFlags) error {
 	return missing
 }
 
-// encode prints a value as JSON, indented, or as YAML.
+// encode prints a value as indented JSON or as YAML.
 func (a *app) encode(format string, v any) error {
 	text, err := json.MarshalIndent(v, "", "    ")
 	if err == nil && format == "yaml" {
@@ -100,7 +105,7 @@ func (a *app) encode(format string, v any) error {
 	return err
 }
 
-// watch shows the pods and then every change, until it is interrupted.
+// watch lists the pods and then prints every change, until the context ends.
 func (a *app) watch(cmd *cobra.Command, f *getFlags) error {
 	client, err := a.client(cmd)
 	if err != nil {
@@ -114,15 +119,15 @@ func (a *app) watch(cmd *cobra.Command, f *getFlags) error {
 		if change.Type == api.Listed || !f.has(&change.Object) {
 			continue
 		}
-		if err := a.show1(&table, f.format, &change.Object); err != nil {
+		if err := a.printChange(&table, f.format, &change.Object); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// show1 shows one pod of a watch.
-func (a *app) show1(table *view.Watch, format string, p *api.Pod) error {
+// printChange prints a pod of a watch.
+func (a *app) printChange(table *view.Watch, format string, p *api.Pod) error {
 	switch format {
 	case "json":
 		text, err := json.Marshal(p)

@@ -14,7 +14,7 @@ type logsFlags struct {
 	containers []string
 	follow     bool
 	previous   bool
-	stamps     bool
+	timestamps bool
 	tail       int
 }
 
@@ -22,25 +22,32 @@ func (a *app) logsCommand() *cobra.Command {
 	var f logsFlags
 	cmd := &cobra.Command{
 		Use:   "logs POD",
-		Short: "Show what the containers of a pod have written",
-		Long: `The output of the newest run of each container of the pod, or of those that are named. With more than one container
-each line has its container before it.`,
-		Example: `  podstead logs web
-  podstead logs web -c app --previous`,
+		Short: "Show logs of containers",
+		Long: `Show the logs of the current run of every container of a pod, or of the containers given with -c. If the logs of
+several containers are shown, each line is prefixed with the name of its container.`,
+		Example: `  # Show the logs of all containers of a pod
+  podstead logs web
+
+  # Show the logs of the previous run of a container
+  podstead logs web -c app --previous
+
+  # Show the last 20 lines and follow the logs
+  podstead logs web --tail 20 --follow`,
 		Args:              oneArgument("a pod"),
 		ValidArgsFunction: a.completePods,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.logs(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringSliceVarP(&f.containers, "container", "c", nil, "only these containers")
-	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "go on until the pod has ended")
-	cmd.Flags().BoolVarP(&f.previous, "previous", "p", false, "of the previous run, which get shows as lastState")
-	cmd.Flags().IntVar(&f.tail, "tail", -1, "only so many lines of the end (default all)")
-	cmd.Flags().BoolVar(&f.stamps, "timestamps", false, "with the time of each line")
+	cmd.Flags().StringSliceVarP(&f.containers, "container", "c", nil, "`names` of containers, comma-separated (default all)")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow the logs until the pod terminates")
+	cmd.Flags().BoolVarP(&f.previous, "previous", "p", false, "show the logs of the previous run, the one in lastState")
+	cmd.Flags().IntVar(&f.tail, "tail", -1, "`number` of lines to show from the end of the logs (default all)")
+	cmd.Flags().Lookup("tail").DefValue = "0" // keeps "(default -1)" out of the help
+	cmd.Flags().BoolVar(&f.timestamps, "timestamps", false, "prefix each line with its time")
 	return cmd
 }
 
-// oneArgument wants exactly one; a kind such as "pod" before it does not count.
+// oneArgument requires exactly one argument, apart from a resource type such as "pod" before it.
 func oneArgument(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		var s selection
@@ -48,7 +55,7 @@ func oneArgument(what string) cobra.PositionalArgs {
 			return err
 		}
 		if len(s.names) != 1 {
-			return usage(cmd, "%s needs %s", cmd.CommandPath(), what)
+			return usage(cmd, "%s requires %s", commandName(cmd), what)
 		}
 		return nil
 	}
@@ -56,7 +63,7 @@ func oneArgument(what string) cobra.PositionalArgs {
 
 func (a *app) logs(cmd *cobra.Command, args []string, f *logsFlags) error {
 	if f.previous && f.follow {
-		return usage(cmd, "--previous is of a run that is over: there is nothing to follow")
+		return usage(cmd, "--previous and --follow cannot be combined: the previous run has terminated")
 	}
 	var s selection
 	if err := s.read(cmd, args); err != nil {
@@ -78,27 +85,27 @@ func (a *app) logs(cmd *cobra.Command, args []string, f *logsFlags) error {
 		q.Tail = &f.tail
 	}
 	all := len(pod.Spec.InitContainers) + len(pod.Spec.Containers) + len(pod.Spec.EphemeralContainers)
-	several := len(f.containers) > 1 || len(f.containers) == 0 && all > 1
+	prefix := len(f.containers) > 1 || len(f.containers) == 0 && all > 1
 	for l, err := range client.Output(cmd.Context(), pod.Metadata.Name, q) {
 		if err != nil {
 			return err
 		}
-		if err := a.logLine(l, several, f.stamps); err != nil {
+		if err := a.logLine(l, prefix, f.timestamps); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (a *app) logLine(l api.Line, several, stamps bool) error {
+func (a *app) logLine(l api.Line, prefix, timestamps bool) error {
 	text := l.Line
 	if l.Raw != nil {
 		text = string(l.Raw)
 	}
-	if stamps {
+	if timestamps {
 		text = l.Time.Format(time.RFC3339Nano) + " " + text
 	}
-	if several {
+	if prefix {
 		text = "[" + l.Container + "] " + text
 	}
 	_, err := fmt.Fprintln(a.out, text)

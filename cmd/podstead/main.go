@@ -1,4 +1,4 @@
-// Command podstead runs pods on one machine. See package documentation of its parts below internal, and docs/.
+// Command podstead runs pods on a single host. It is the command line, the daemon and, if it is invoked as such, the shim.
 package main
 
 import (
@@ -9,7 +9,7 @@ import (
 	"github.com/podstead/podstead/runtime/shim"
 )
 
-// version is set by the build.
+// version is set by the linker.
 var version = "devel"
 
 func main() {

@@ -16,21 +16,21 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 )
 
-var update = flag.Bool("update", false, "write what the scripts expect anew")
+var update = flag.Bool("update", false, "update the scripts and the reference page")
 
-// fake is an engine in memory: a daemon of a test forgets its containers when it ends.
-type fake struct{ *fakeruntime.Runtime }
+// fakeEngine is an engine in memory. Its containers are lost when the daemon exits.
+type fakeEngine struct{ *fakeruntime.Runtime }
 
-func (fake) Close() error { return nil }
+func (fakeEngine) Close() error { return nil }
 
 func TestMain(m *testing.M) {
-	if signal.Ignored(os.Interrupt) { // as behind nohup: what a script starts must hear it again
+	if signal.Ignored(os.Interrupt) { // as under nohup: child processes would inherit it, and scripts send SIGINT to them
 		signal.Notify(make(chan os.Signal, 1), os.Interrupt)
 	}
 	testscript.Main(wrapped{m}, map[string]func(){
 		"podstead": func() {
 			start := func(_ context.Context, c *config.Config, _ logger) (daemon.Runtime, error) {
-				return fake{fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir})}, nil
+				return fakeEngine{fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir})}, nil
 			}
 			a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, start: start}
 			os.Exit(a.run(context.Background(), os.Args[1:]))
@@ -38,31 +38,31 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// wrapped runs the tests in what those on real containers need around them.
+// wrapped runs the tests inside [wrapRun].
 type wrapped struct{ *testing.M }
 
-func (w wrapped) Run() int { return around(w.M.Run) }
+func (w wrapped) Run() int { return wrapRun(w.M.Run) }
 
-// around is replaced where tests need more.
-var around = func(run func() int) int { return run() }
+// wrapRun is replaced by tests on real containers, which need a network namespace.
+var wrapRun = func(run func() int) int { return run() }
 
-// TestScripts types commands as a person does, on an engine in memory.
+// TestScripts runs the scripts in testdata/script on an engine in memory.
 func TestScripts(t *testing.T) {
-	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: places, UpdateScripts: *update, RequireExplicitExec: true})
+	testscript.Run(t, testscript.Params{Dir: "testdata/script", Setup: setupScript, UpdateScripts: *update, RequireExplicitExec: true})
 }
 
-// places gives a script a machine of its own, with short paths: a socket lies in one. Its daemon is stopped in the end.
-func places(env *testscript.Env) error {
-	dir, err := os.MkdirTemp("", "p") // short: sockets lie below it
+// setupScript creates the directories of a script's daemon, and sets the environment variables that commands use them by.
+func setupScript(env *testscript.Env) error {
+	dir, err := os.MkdirTemp("", "p") // the path of a socket in it must be short
 	if err != nil {
 		return err
 	}
-	env.Setenv("MACHINE", dir)
+	env.Setenv("TESTDIR", dir)
 	env.Setenv("PODSTEAD_STATE_DIR", filepath.Join(dir, "lib"))
 	env.Setenv("PODSTEAD_RUN_DIR", filepath.Join(dir, "r"))
 	env.Setenv("PODSTEAD_LOG_DIR", filepath.Join(dir, "log"))
 	env.Setenv("PODSTEAD_CONFIG", filepath.Join(dir, "podstead.toml"))
-	// Should a script's own stop fail. The next command may take its time on a busy machine.
+	// Stops the daemon of a script that failed. It is longer than the time between two commands on a loaded host.
 	env.Setenv("PODSTEAD_ENGINE_IDLE_TIMEOUT", "1m")
 	env.Setenv("NO_COLOR", "1")
 	repo, err := filepath.Abs("../..")

@@ -11,15 +11,33 @@ import (
 
 const referencePage = "../../docs/reference/commands.md"
 
-// TestReference holds the page of the commands against their help. With -update it writes the page.
+// introduction is the part of the reference page before the commands.
+const introduction = `
+Generated from the help of the commands by ` + "`go test ./cmd/podstead -run TestReference -update`" + `.
+
+| exit code | meaning |
+| --- | --- |
+| 0 | success |
+| 1 | failure |
+| 2 | the command line, the configuration or a pod file is invalid |
+| 3 | no such pod or container |
+| 4 | the daemon or the container engine is unavailable |
+| 5 | timed out |
+
+Flags that show an environment variable can also be set by that variable, or by a key of ` + "`/etc/podstead/podstead.toml`" + `. The flag takes
+precedence over the variable, and the variable over the file.
+`
+
+// TestReference compares the reference page of the commands with their help. With -update it writes the page.
 func TestReference(t *testing.T) {
 	var b strings.Builder
-	b.WriteString("# Commands\n\nMade from the program by `go test ./cmd/podstead -run TestReference -update`.\n\n" +
-		"Exit status, everywhere: 0 done; 1 it failed; 2 the command line, the configuration or a pod file is wrong; 3 no such pod or\n" +
-		"container; 4 the daemon or the engine cannot be reached; 5 timed out. Every flag of a path has an environment variable and a key of\n" +
-		"`/etc/podstead/podstead.toml` too: the flag goes before the variable, that before the file.\n")
-	root := (&app{}).root()
-	describeCommands(&b, root)
+	b.WriteString("# Commands\n\n```console\n$ podstead --help\n")
+	a := &app{out: &b, err: &b}
+	if code := a.run(t.Context(), []string{"--help"}); code != 0 {
+		t.Fatalf("podstead --help: exit code %d", code)
+	}
+	b.WriteString("```\n" + introduction)
+	writeCommands(&b, a.root())
 	want := b.String()
 	if *update {
 		if err := os.WriteFile(referencePage, []byte(want), 0o644); err != nil {
@@ -31,24 +49,52 @@ func TestReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	if string(got) != want {
-		t.Errorf("%s is not what the program says: run the test with -update", referencePage)
+		t.Errorf("%s differs from the help of the commands: run the test with -update", referencePage)
 	}
 }
 
-func describeCommands(b *strings.Builder, cmd *cobra.Command) {
+// TestHelp checks that every command has a description and examples with comments, and that short descriptions have no full stop.
+func TestHelp(t *testing.T) {
+	var check func(cmd *cobra.Command)
+	check = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			check(c)
+		}
+		if cmd.Hidden {
+			return
+		}
+		if cmd.Short == "" || strings.HasSuffix(cmd.Short, ".") {
+			t.Errorf("%s: short description %q, want a phrase without full stop", cmd.CommandPath(), cmd.Short)
+		}
+		if !strings.HasSuffix(cmd.Long, ".") {
+			t.Errorf("%s: description %q, want sentences", cmd.CommandPath(), cmd.Long)
+		}
+		if n := strings.Count(cmd.Example, "  # "); n < 2 {
+			t.Errorf("%s: %d examples with comments, want at least 2", cmd.CommandPath(), n)
+		}
+	}
+	check((&app{}).root())
+}
+
+func writeCommands(b *strings.Builder, cmd *cobra.Command) {
 	for _, c := range cmd.Commands() {
 		if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
 			continue
 		}
-		fmt.Fprintf(b, "\n## %s\n\n%s\n\n```text\n%s\n", c.CommandPath(), c.Long, c.UseLine())
+		fmt.Fprintf(b, "\n## %s\n\n%s\n\n```sh\n%s\n```\n\n```text\n%s\n", c.CommandPath(), c.Long, unindent(c.Example), c.UseLine())
 		if flags := c.LocalNonPersistentFlags(); flags.HasAvailableFlags() {
 			fmt.Fprintf(b, "\n%s", flags.FlagUsages())
 		}
 		b.WriteString("```\n")
-		describeCommands(b, c)
+		writeCommands(b, c)
 	}
 	if !cmd.HasParent() {
-		fmt.Fprintf(b, "\n## Flags of all commands\n\n```text\n%s```\n", cmd.PersistentFlags().FlagUsages())
-		b.WriteString("\n`podstead completion bash|zsh|fish` prints a completion script; names of pods are completed from the daemon.\n")
+		b.WriteString("\n## podstead completion\n\nPrint a completion script for bash, zsh, fish or powershell. Names of pods are completed from the daemon.\n\n" +
+			"```sh\n# Load completions for bash\nsource <(podstead completion bash)\n```\n")
 	}
+}
+
+// unindent removes the indentation of examples.
+func unindent(example string) string {
+	return strings.TrimPrefix(strings.ReplaceAll(example, "\n  ", "\n"), "  ")
 }

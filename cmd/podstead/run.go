@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 
@@ -32,24 +34,29 @@ func (a *app) runCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run FILE...",
 		Short: "Run pods in the foreground",
-		Long: `The pods of the files run until they have ended, or this command is told to end: Ctrl-C or SIGTERM ends
-them gracefully, a second one at once. What their containers write comes on stdout, each line after its
-container's name, and what happens to them on stderr.
+		Long: `Run the pods of the given files and wait until they terminate. The output of containers goes to stdout, each line
+prefixed with the name of its container. Events go to stderr.
 
-A daemon that is lost meanwhile is started again, and the pods run on. If this command itself is lost, its
-pods are ended after 30 seconds.
+Ctrl-C or SIGTERM stops the pods within their grace period. A second one kills them. If the daemon exits, it is
+restarted and the pods keep running. If this command is killed, the daemon stops its pods after 30 seconds.
 
-Exit status: 0 every pod succeeded, 1 one failed, 2 a file is wrong, 4 no daemon, 5 timed out.`,
-		Example: `  podstead run examples/hello.toml
-  podstead run web.toml db.toml --timeout 10m`,
+Exit codes: 0 all pods succeeded, 1 a pod failed, 2 a pod file is invalid, 4 the daemon is unavailable, 5 timed out.`,
+		Example: `  # Run a pod and show its output
+  podstead run examples/hello.toml
+
+  # Run two pods for at most 10 minutes
+  podstead run web.toml db.toml --timeout 10m
+
+  # Keep the pod after it has terminated
+  podstead run job.toml --rm=false`,
 		Args:              runArguments,
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runPods(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().BoolVar(&f.remove, "rm", true, "take pods away that have ended; --rm=false keeps them for get and logs")
-	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "end the pods after this time, with status 5")
-	cmd.Flags().IntVar(&f.grace, "grace-period", -1, "seconds from a stop to SIGKILL, 1 at least (default the pod's own)")
+	cmd.Flags().BoolVar(&f.remove, "rm", true, "delete terminated pods; --rm=false keeps them for get, logs and why")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "stop the pods after this `duration`, such as 10m, and exit with code 5 (default none)")
+	graceFlag(cmd, &f.grace)
 	formats(cmd, &f.format, "json")
 	return cmd
 }
@@ -58,10 +65,10 @@ func runArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && isImage(args[0]) {
 		return &failure{
 			status: statusUsage, err: fmt.Errorf("run %s: no such file", args[0]),
-			hints: []string{"podstead runs pod files, not images: write the image into one (see examples/hello.toml) and run that"},
+			hints: []string{"podstead runs pod files, not images: set the image in a pod file, such as examples/hello.toml"},
 		}
 	}
-	return someArguments("a pod file")(cmd, args)
+	return minOneArgument("a pod file")(cmd, args)
 }
 
 func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
@@ -85,44 +92,47 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	ctx, cancel := context.WithCancel(cmd.Context())
 	defer cancel()
 	stops := make(chan struct{})
-	go func() {
-		for {
-			select {
-			case <-signals:
-			case <-ctx.Done():
-				return
-			}
-			select {
-			case stops <- struct{}{}:
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	go forward(ctx, signals, stops)
 	return foreground.Run(ctx, foreground.Options{
-		Daemon: s.Client, Connect: s.Connect, Show: a.show(f.format), Session: uuid.NewString(), Keep: !f.remove,
-		Grace: seconds(f.grace), Stops: stops, Timeout: f.timeout,
+		Daemon: s.Client, Connect: s.Connect, Printer: a.printer(f.format), Session: uuid.NewString(), Keep: !f.remove,
+		Grace: gracePeriod(f.grace), Stops: stops, Timeout: f.timeout,
 	}, requests)
 }
 
-// seconds is a grace period that was given; nil for none. None at all is what force is for, so that 0 is a second, as kubectl
-// has it.
-func seconds(n int) *time.Duration {
+// forward sends a value to stops for each signal, until the context ends.
+func forward(ctx context.Context, signals <-chan os.Signal, stops chan<- struct{}) {
+	for {
+		select {
+		case <-signals:
+		case <-ctx.Done():
+			return
+		}
+		select {
+		case stops <- struct{}{}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// gracePeriod returns the duration of a --grace-period, nil if it is negative. As in kubectl, 0 becomes 1 second: only --force kills
+// immediately.
+func gracePeriod(n int) *time.Duration {
 	if n < 0 {
 		return nil
 	}
-	d := time.Duration(min(max(n, 1), math.MaxInt32)) * time.Second // no more than a pod file can say
+	d := time.Duration(min(max(n, 1), math.MaxInt32)) * time.Second // the limit of terminationGracePeriodSeconds
 	return &d
 }
 
-func (a *app) show(format string) foreground.Show {
+func (a *app) printer(format string) foreground.Printer {
 	if format == "json" {
 		return &view.JSON{Out: a.out, Err: a.err}
 	}
-	return &view.Human{Out: a.out, Err: a.err, Colour: a.colour()}
+	return &view.Text{Out: a.out, Err: a.err, Colour: a.colour()}
 }
 
-// readFiles reads pod files and checks them, as the daemon does, so that nothing is started for a file that is wrong.
+// readFiles reads and checks pod files. Nothing is started if one of them is invalid.
 func (a *app) readFiles(paths []string) ([]api.CreateRequest, error) {
 	var requests []api.CreateRequest
 	var errs []error
@@ -137,29 +147,20 @@ func (a *app) readFiles(paths []string) ([]api.CreateRequest, error) {
 		case err != nil:
 			errs = append(errs, err)
 		case names[pod.Name] != "":
-			errs = append(errs, fmt.Errorf("%s: pod %q is in %s too", path, pod.Name, names[pod.Name]))
+			errs = append(errs, fmt.Errorf("%s: pod %q is already defined in %s", path, pod.Name, names[pod.Name]))
 		default:
 			names[pod.Name] = path
 			requests = append(requests, api.CreateRequest{File: absolute, Text: text})
 		}
 	}
 	if len(errs) > 0 {
-		return nil, wrongFiles(errs)
+		return nil, invalidFiles(errs)
 	}
 	return requests, nil
 }
 
-// wrongFiles is the error of files that are wrong, of which the problems have been told already.
-func wrongFiles(errs []error) error {
-	told := errs[:0]
-	for _, err := range errs {
-		if !errors.Is(err, errTold) {
-			told = append(told, err)
-		}
-	}
-	f := &failure{status: statusUsage, err: errors.Join(told...)}
-	if f.err == nil {
-		f.err = errTold
-	}
-	return f
+// invalidFiles joins the errors of pod files, without those whose problems were printed before.
+func invalidFiles(errs []error) error {
+	errs = slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, errInvalidFile) })
+	return &failure{status: statusUsage, err: cmp.Or(errors.Join(errs...), errInvalidFile)}
 }

@@ -11,18 +11,23 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// errTold stands for problems that a person has been told already.
-var errTold = errors.New("the pod file is wrong")
+// errInvalidFile is the error of a pod file whose problems are printed already.
+var errInvalidFile = errors.New("the pod file is invalid")
 
 func (a *app) validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check pod files",
-		Long: `The files are checked by the code that run and the daemon use, and all that is wrong is told, with file, line and
-column. Nothing is started, and no daemon is needed.
+		Long: `Check pod files with the code that podstead run uses. All problems are printed with file, line and column. Nothing
+is started, and no daemon is needed.
 
-Exit status: 0 every file is good, 2 one is wrong.`,
-		Args:              someArguments("a pod file"),
+Exit codes: 0 all files are valid, 2 a file is invalid.`,
+		Example: `  # Check a pod file
+  podstead validate web.toml
+
+  # Check all pod files of a directory
+  podstead validate pods/*.toml`,
+		Args:              minOneArgument("a pod file"),
 		ValidArgsFunction: completeFiles,
 		RunE: func(_ *cobra.Command, args []string) error {
 			var errs []error
@@ -34,14 +39,14 @@ Exit status: 0 every file is good, 2 one is wrong.`,
 				fmt.Fprintf(a.out, "%s: ok\n", path)
 			}
 			if len(errs) > 0 {
-				return wrongFiles(errs)
+				return invalidFiles(errs)
 			}
 			return nil
 		},
 	}
 }
 
-// readFile reads a pod file and tells what is worth telling of it. The error of one that is wrong is [errTold].
+// readFile reads a pod file and prints its problems and warnings. The error of an invalid file wraps [errInvalidFile].
 func (a *app) readFile(path string) (*spec.Pod, string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -52,7 +57,7 @@ func (a *app) readFile(path string) (*spec.Pod, string, error) {
 		a.problem(api.Problem(p))
 	}
 	if pod == nil {
-		return nil, "", fmt.Errorf("%s: %w", path, errTold)
+		return nil, "", fmt.Errorf("%s: %w", path, errInvalidFile)
 	}
 	return pod, string(text), nil
 }

@@ -11,24 +11,33 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/spec"
 )
 
-// versions are those of the program, of what is in it, and of the daemon that runs.
+// versions are the versions of the program and of its parts.
 type versions struct {
 	Version    string       `json:"version"`
+	Kubernetes string       `json:"kubernetes"` // whose pod semantics the program follows
 	Containerd string       `json:"containerd"`
 	Runtime    string       `json:"runtime"`
-	Daemon     *api.Version `json:"daemon,omitempty"` // absent: none is running
+	Daemon     *api.Version `json:"daemon,omitempty"` // nil: no daemon is running
 }
 
 func (a *app) versionCommand() *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Show the versions of podstead, containerd and the OCI runtime",
-		Long:  "No daemon is started for it; of one that runs, its version is shown too.",
-		Args:  noArguments,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return a.version(cmd, format) },
+		Short: "Show version information",
+		Long: `Show the versions of podstead, the embedded containerd, the OCI runtime and, if it is running, the daemon. "Kubernetes
+semantics" is the Kubernetes release whose pod semantics podstead follows. No daemon is started.`,
+		Example: `  # Show all versions
+  podstead version
+
+  # Print the Kubernetes release whose pod semantics podstead follows
+  podstead version -o json | jq -r .kubernetes`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.version(cmd, format) },
 	}
 	formats(cmd, &format, "json", "yaml")
 	return cmd
@@ -39,7 +48,10 @@ func (a *app) version(cmd *cobra.Command, format string) error {
 	if err != nil {
 		return err
 	}
-	v := versions{Version: version, Containerd: containerdVersion(), Runtime: runtimeVersion(cmd.Context(), c.Engine.Runtime)}
+	v := versions{
+		Version: version, Kubernetes: "v" + spec.KubernetesVersion, Containerd: containerdVersion(),
+		Runtime: runtimeVersion(cmd.Context(), c.Engine.Runtime),
+	}
 	daemon, err := api.NewClient(c.Socket, cmd.CommandPath()).Version(cmd.Context())
 	switch {
 	case err == nil:
@@ -50,14 +62,19 @@ func (a *app) version(cmd *cobra.Command, format string) error {
 	if format != "" {
 		return a.encode(format, v)
 	}
-	fmt.Fprintf(a.out, "podstead    %s\ncontainerd  %s (embedded)\nruntime     %s\n", v.Version, v.Containerd, v.Runtime)
-	if v.Daemon != nil {
-		fmt.Fprintf(a.out, "daemon      %s, process %d\n", v.Daemon.Version, v.Daemon.PID)
+	rows := [][]string{
+		{"podstead", v.Version},
+		{"Kubernetes semantics", v.Kubernetes},
+		{"containerd", v.Containerd + " (embedded)"},
+		{"OCI runtime", v.Runtime},
 	}
-	return nil
+	if v.Daemon != nil {
+		rows = append(rows, []string{"daemon", fmt.Sprintf("%s, pid %d", v.Daemon.Version, v.Daemon.PID)})
+	}
+	return view.Columns(a.out, rows)
 }
 
-// runtimeVersion asks the OCI runtime for its version.
+// runtimeVersion returns the first line that the OCI runtime prints for --version, or its name with the error.
 func runtimeVersion(ctx context.Context, program string) string {
 	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
 	defer cancel()

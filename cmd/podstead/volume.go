@@ -14,13 +14,18 @@ import (
 func (a *app) volumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "volume",
-		Short: "Show and remove persistent volumes",
-		Long: `A persistent volume is what persistentVolumeClaim of a pod file names: a folder of this machine that outlives its pods.
-It is made when a pod first names it.`,
+		Short: "Manage persistent volumes",
+		Long: `List and delete persistent volumes. A persistent volume is a directory on this host that keeps its data when pods are
+deleted. It is created by the first pod that uses it with persistentVolumeClaim.`,
+		Example: `  # List persistent volumes
+  podstead volume ls
+
+  # Delete a persistent volume and its data
+  podstead volume rm pgdata`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usage(cmd, "there is no command %q", "volume "+args[0])
+				return usage(cmd, "%w", unknownCommand(cmd, args[0]))
 			}
 			return cmd.Help()
 		},
@@ -34,9 +39,15 @@ func (a *app) volumeListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "ls",
 		Aliases: []string{"list"},
-		Short:   "List the persistent volumes and the pods that name them",
-		Args:    noArguments,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return a.listVolumes(cmd, format) },
+		Short:   "List persistent volumes",
+		Long:    "List the persistent volumes of this host and the pods that use them.",
+		Example: `  # List persistent volumes
+  podstead volume ls
+
+  # Print the names only
+  podstead volume ls -o name`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.listVolumes(cmd, format) },
 	}
 	formats(cmd, &format, "json", "yaml", "name")
 	return cmd
@@ -74,12 +85,15 @@ func (a *app) listVolumes(cmd *cobra.Command, format string) error {
 func (a *app) volumeRemoveCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "rm VOLUME...",
-		Short: "Remove persistent volumes with all that is in them",
-		Long:  "A volume that a pod names is not removed: delete the pod first. What was in a volume cannot be had again.",
+		Short: "Delete persistent volumes and their data permanently",
+		Long:  "Delete persistent volumes and their data permanently. A volume that a pod uses cannot be deleted; delete the pod first.",
+		Example: `  # Delete a persistent volume
+  podstead volume rm pgdata
+
+  # Delete several persistent volumes
+  podstead volume rm pgdata uploads`,
+		Args: minOneArgument("a volume"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage(cmd, "name volumes")
-			}
 			client, err := a.client(cmd)
 			if err != nil {
 				return err
@@ -90,7 +104,7 @@ func (a *app) volumeRemoveCommand() *cobra.Command {
 					errs = append(errs, err)
 					continue
 				}
-				fmt.Fprintf(a.out, "volume %q removed\n", name)
+				fmt.Fprintf(a.out, "volume/%s deleted\n", name)
 			}
 			return errors.Join(errs...)
 		},

@@ -1,5 +1,6 @@
-// Package atomicfile writes files that a crash leaves whole: either the old content or the new one. With [Write], which is
-// for what lasts, that holds for a loss of power too, and the new content is there once the call has returned. It owns no file and keeps no state; every durable file of ours goes through it.
+// Package atomicfile writes files atomically: after a crash a file has either the old or the new content. With [Write], for
+// persistent files, this includes power failure, and the new content is on disk when the call returns. The package keeps no
+// state. All durable files of Podstead are written with it.
 package atomicfile
 
 import (
@@ -11,11 +12,11 @@ import (
 	"strings"
 )
 
-// prefix marks the temporary files of this package, so that those of a crash can be told from other files.
+// prefix marks the temporary files of this package, so that leftovers of a crash can be identified.
 const prefix = ".podstead-tmp-"
 
-// Write replaces the content of the file at path. The file's folder must exist and be on one file system with it. It
-// blocks until the data and the name are on the disk, which a slow or hanging disk can make arbitrarily long.
+// Write replaces the content of the file at path. The file's directory must exist and be on the same file system. Write blocks
+// until data and name are on disk, which can take arbitrarily long on a slow or hanging disk.
 func Write(path string, data []byte, mode fs.FileMode) error {
 	if err := write(path, data, mode, (*os.File).Sync); err != nil {
 		return err
@@ -23,7 +24,7 @@ func Write(path string, data []byte, mode fs.FileMode) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// WriteVolatile is [Write] for a file that only has to survive its writer: it waits for no disk.
+// WriteVolatile is like [Write] for a file that must survive only a crash of its writer. It does not wait for the disk.
 func WriteVolatile(path string, data []byte, mode fs.FileMode) error {
 	return write(path, data, mode, func(*os.File) error { return nil })
 }
@@ -56,7 +57,7 @@ func fill(f *os.File, data []byte, mode fs.FileMode, sync func(*os.File) error) 
 	return errors.Join(err, f.Close())
 }
 
-// Remove takes the file at path away, durably. A file that is not there is no error.
+// Remove removes the file at path durably. It succeeds if the file does not exist.
 func Remove(path string) error {
 	if err := ignore(os.Remove(path), fs.ErrNotExist); err != nil {
 		return err
@@ -64,20 +65,20 @@ func Remove(path string) error {
 	return SyncDir(filepath.Dir(path))
 }
 
-// SyncDir makes the names in a folder durable.
+// SyncDir syncs a directory, so that changes of its entries are durable.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
-		return fmt.Errorf("sync folder: %w", err)
+		return fmt.Errorf("sync directory: %w", err)
 	}
 	return errors.Join(d.Sync(), d.Close())
 }
 
-// Sweep takes away the temporary files that a crash has left in a folder. Nobody else may be writing there.
+// Sweep removes the temporary files that a crash left in a directory. There must be no other writers in the directory.
 func Sweep(dir string) error { return sweep(dir, prefix) }
 
-// SweepOf takes away the temporary files that a crash has left of the file at path, in a folder that others write to as well.
-// Nobody else may be writing that file. A folder that does not exist has none.
+// SweepOf removes the temporary files that a crash left of the file at path. The directory may have other writers, the file may
+// not. A missing directory is not an error.
 func SweepOf(path string) error {
 	return ignore(sweep(filepath.Dir(path), prefix+filepath.Base(path)+"-"), fs.ErrNotExist)
 }
@@ -85,7 +86,7 @@ func SweepOf(path string) error {
 func sweep(dir, prefix string) error {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		return fmt.Errorf("sweep: %w", err)
+		return fmt.Errorf("remove temporary files: %w", err)
 	}
 	var errs []error
 	for _, e := range entries {

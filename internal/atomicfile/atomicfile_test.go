@@ -24,7 +24,7 @@ func testWrite(t *testing.T, write func(string, []byte, fs.FileMode) error) {
 		}
 		got, err := os.ReadFile(path)
 		if err != nil || string(got) != content {
-			t.Errorf("after writing %q the file holds %q, %v", content, got, err)
+			t.Errorf("after writing %q the file contains %q, %v", content, got, err)
 		}
 	}
 	info, err := os.Stat(path)
@@ -32,11 +32,11 @@ func testWrite(t *testing.T, write func(string, []byte, fs.FileMode) error) {
 		t.Errorf("mode is %v, %v; want 0600", info.Mode(), err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
-		t.Errorf("the folder holds %v, want the file alone", entries)
+		t.Errorf("the directory contains %v, want the file alone", entries)
 	}
 }
 
-func TestWriteFailureLeavesTheOldContent(t *testing.T) {
+func TestFailedWriteKeepsOldContent(t *testing.T) {
 	for name, write := range writers {
 		t.Run(name, func(t *testing.T) { testWriteFailure(t, write) })
 	}
@@ -44,18 +44,18 @@ func TestWriteFailureLeavesTheOldContent(t *testing.T) {
 
 func testWriteFailure(t *testing.T, write func(string, []byte, fs.FileMode) error) {
 	dir := t.TempDir()
-	path := filepath.Join(dir, "taken") // a folder cannot be replaced by a file
+	path := filepath.Join(dir, "taken") // a directory cannot be replaced by a file
 	if err := os.Mkdir(path, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if err := write(path, []byte("x"), 0o600); err == nil {
-		t.Error("replacing a folder succeeded")
+		t.Error("replacing a directory succeeded")
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 {
-		t.Errorf("the folder holds %v: the temporary file was left", entries)
+		t.Errorf("the directory contains %v, want no temporary file", entries)
 	}
 	if err := write(filepath.Join(dir, "absent", "file"), nil, 0o600); err == nil {
-		t.Error("writing into a folder that does not exist succeeded")
+		t.Error("writing to a missing directory succeeded")
 	}
 }
 
@@ -71,15 +71,15 @@ func TestRemoveAndSweep(t *testing.T) {
 		t.Fatal(err)
 	}
 	if entries, _ := os.ReadDir(dir); len(entries) != 1 || entries[0].Name() != "file" {
-		t.Errorf("after Sweep the folder holds %v, want the file alone", entries)
+		t.Errorf("after Sweep the directory contains %v, want the file alone", entries)
 	}
-	for range 2 { // the second time it is not there
+	for range 2 { // the second time it does not exist
 		if err := Remove(path); err != nil {
 			t.Error(err)
 		}
 	}
 	if err := Sweep(filepath.Join(dir, "absent")); err == nil {
-		t.Error("sweeping a folder that does not exist succeeded")
+		t.Error("sweeping a missing directory succeeded")
 	}
 }
 
@@ -96,18 +96,17 @@ func TestSweepOf(t *testing.T) {
 	}
 	entries, _ := os.ReadDir(dir)
 	if len(entries) != 2 || entries[0].Name() != prefix+"other.json-1" || entries[1].Name() != "network.json" {
-		t.Errorf("after SweepOf the folder holds %v, want the file and what is another's", entries)
+		t.Errorf("after SweepOf the directory contains %v, want the file and what is another's", entries)
 	}
 	if err := SweepOf(filepath.Join(dir, "absent", "file")); err != nil {
 		t.Error(err)
 	}
 }
 
-// The names of temporary files are those that are swept.
-func TestSweepFindsWhatWriteLeaves(t *testing.T) {
+func TestSweepRemovesLeftoversOfWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "state.json")
 	crash := func(f *os.File) error {
-		if err := os.WriteFile(f.Name()+"7", nil, 0o600); err != nil { // as if by a write that was killed
+		if err := os.WriteFile(f.Name()+"7", nil, 0o600); err != nil { // as left by a killed write
 			t.Fatal(err)
 		}
 		return nil
@@ -119,6 +118,6 @@ func TestSweepFindsWhatWriteLeaves(t *testing.T) {
 		t.Fatal(err)
 	}
 	if entries, _ := os.ReadDir(filepath.Dir(path)); len(entries) != 1 {
-		t.Errorf("the folder holds %v, want the file alone", entries)
+		t.Errorf("the directory contains %v, want the file alone", entries)
 	}
 }

@@ -1,13 +1,12 @@
-// Package crilog writes and reads the logs of containers in the format of the Kubernetes CRI: one line of the file is
+// Package crilog writes and reads container logs in the CRI format. A line of the file is
 //
 //	2026-01-02T03:04:05.123456789Z stdout F text of the line
 //
-// with the time at which the line was read from the container, the stream it came from, and F for a full line or P
-// for a part that the next entry of the same stream continues. It owns the format, the rotation and nothing else:
-// whose log it is, and where it lies, is its caller's business.
+// with the time at which the line was read from the container, its stream, and F for a full line or P for a part that the next
+// entry of the same stream continues. The package owns the format and the rotation. The caller determines the path.
 //
-// A log is the file at its path and, once rotated, the older files beside it: path.1 is the youngest of them. Entries
-// are never divided between two files.
+// A log is the file at its path and, after rotation, the older files path.1 (the newest of them), path.2 and so on. Entries are
+// never split between two files.
 package crilog
 
 import (
@@ -17,21 +16,21 @@ import (
 	"time"
 )
 
-// Stream says which of a container's two outputs an entry came from.
+// Stream is the output stream of an entry.
 type Stream string
 
-// The streams of a container, in the words of the CRI.
+// The streams of a container, as named by the CRI.
 const (
 	Stdout Stream = "stdout"
 	Stderr Stream = "stderr"
 )
 
 const (
-	// maxPart is the length of the longest text in one entry, in bytes; a longer line is divided. It is containerd's
-	// and the kubelet's value.
+	// maxPart is the maximum length of the text of an entry, in bytes. Longer lines are split. containerd and the kubelet use the
+	// same value.
 	maxPart = 16 << 10
 
-	// timeFormat is RFC 3339 in UTC with a fixed number of digits, so that entries sort as text.
+	// timeFormat is RFC 3339 in UTC with a fixed number of digits, so that entries sort lexically.
 	timeFormat = "2006-01-02T15:04:05.000000000Z"
 )
 
@@ -39,7 +38,7 @@ const (
 type Entry struct {
 	Time   time.Time
 	Stream Stream
-	// Partial says that the container's line goes on in the next entry of this stream.
+	// Partial is true if the next entry of this stream continues the line.
 	Partial bool
 	// Text is the line without its newline. It is valid until the next entry is read.
 	Text []byte
@@ -47,14 +46,14 @@ type Entry struct {
 
 var errFormat = errors.New("not in CRI log format")
 
-// Parse reads one line of a log file, without its newline. The entry's text points into line. It takes what every
-// writer of the format writes: times with any zone and precision, and further tags after the first, divided by colons.
+// Parse parses one line of a log file, without its newline. The entry's text refers to line. It accepts every valid entry: times
+// with any zone and precision, and further colon-separated tags after the first.
 func Parse(line []byte) (Entry, error) {
 	stamp, rest, ok1 := bytes.Cut(line, []byte{' '})
 	stream, rest, ok2 := bytes.Cut(rest, []byte{' '})
 	tags, text, ok3 := bytes.Cut(rest, []byte{' '})
 	if !ok1 || !ok2 || !ok3 {
-		// An empty line may have lost the space after its tags to an editor.
+		// An editor may have removed the space after the tags of an empty line.
 		if !ok1 || !ok2 || len(tags) != 1 {
 			return Entry{}, errFormat
 		}
@@ -83,7 +82,7 @@ func Parse(line []byte) (Entry, error) {
 	return e, nil
 }
 
-// appendEntry appends one line of the file to b. The stamp is formatted by the caller, which has one for many lines.
+// appendEntry appends one line of the file to b. The caller formats the time stamp, because it uses one for many lines.
 func appendEntry(b, stamp []byte, s Stream, partial bool, text []byte) []byte {
 	b = append(b, stamp...)
 	b = append(b, ' ')

@@ -18,12 +18,12 @@ func TestParse(t *testing.T) {
 	}{
 		{name: "full", line: "2026-01-02T03:04:05.000000678Z stdout F hello", want: Entry{at, Stdout, false, []byte("hello")}},
 		{name: "partial", line: "2026-01-02T03:04:05.000000678Z stderr P he", want: Entry{at, Stderr, true, []byte("he")}},
-		{name: "spaces belong to the text", line: "2026-01-02T03:04:05.000000678Z stdout F  a b ", want: Entry{at, Stdout, false, []byte(" a b ")}},
+		{name: "leading and trailing spaces", line: "2026-01-02T03:04:05.000000678Z stdout F  a b ", want: Entry{at, Stdout, false, []byte(" a b ")}},
 		{name: "empty line", line: "2026-01-02T03:04:05.000000678Z stdout F ", want: Entry{at, Stdout, false, []byte{}}},
 		{name: "empty line whose last space was trimmed", line: "2026-01-02T03:04:05.000000678Z stdout F", want: Entry{Time: at, Stream: Stdout}},
 		{name: "other zone", line: "2026-01-02T05:04:05.000000678+02:00 stdout F x", want: Entry{at, Stdout, false, []byte("x")}},
 		{name: "more tags", line: "2026-01-02T03:04:05.000000678Z stdout P:new x", want: Entry{at, Stdout, true, []byte("x")}},
-		{name: "nothing", line: "", bad: true},
+		{name: "empty", line: "", bad: true},
 		{name: "no tag", line: "2026-01-02T03:04:05Z stdout", bad: true},
 		{name: "unknown tag", line: "2026-01-02T03:04:05Z stdout X x", bad: true},
 		{name: "unknown stream", line: "2026-01-02T03:04:05Z stdin F x", bad: true},
@@ -45,7 +45,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// FuzzParse holds that no line panics, and that what is parsed is written back as it was read.
+// FuzzParse tests that no line causes a panic and that parsed entries are written back unchanged.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte("2026-01-02T03:04:05.000000678Z stdout F hello"))
 	f.Add([]byte("2026-01-02T03:04:05Z stderr P:x:y \xff\x00"))
@@ -67,7 +67,7 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzCopy holds that any output comes back as it went in, however it is divided.
+// FuzzCopy tests that any output is read back unchanged, however it is split.
 func FuzzCopy(f *testing.F) {
 	f.Add([]byte("a\nb\n\nno end"), 3)
 	f.Add([]byte(strings.Repeat("x", 3*maxPart)+"\n"), 5000)
@@ -93,7 +93,7 @@ func FuzzCopy(f *testing.F) {
 		}
 		want := out
 		if len(out) > 0 && out[len(out)-1] != '\n' {
-			want = append(bytes.Clone(out), '\n') // the end of the output ends its line
+			want = append(bytes.Clone(out), '\n') // EOF terminates the line
 		}
 		if !bytes.Equal(want, got) {
 			t.Fatalf("got %q, want %q", got, want)

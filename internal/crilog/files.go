@@ -12,14 +12,14 @@ import (
 	"slices"
 )
 
-// openAll opens the files of the log. It goes from the youngest to the oldest, the way that rotation moves them: one
-// that moves meanwhile is met twice, never missed.
+// openAll opens the files of the log from the newest to the oldest, in the direction in which rotation moves them. A file that
+// moves meanwhile is found twice, never missed.
 func (r *reader) openAll() error {
 	rotatedFiles, err := filepath.Glob(globQuote(r.path) + ".[0-9]*")
 	if err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
-	// One more, for a rotation that goes on now.
+	// One more for a rotation in progress.
 	for i := range len(rotatedFiles) + 2 {
 		f, err := os.Open(rotated(r.path, i))
 		if errors.Is(err, fs.ErrNotExist) {
@@ -40,7 +40,7 @@ func (r *reader) openAll() error {
 	return nil
 }
 
-// successor opens the file that was begun after the current one, or returns nil if the current one is the newest.
+// successor opens the file that follows the current one, or returns nil if the current one is the newest.
 func (r *reader) successor() (*os.File, error) {
 	cur, err := r.files[0].Stat()
 	if err != nil {
@@ -50,7 +50,7 @@ func (r *reader) successor() (*os.File, error) {
 		st, err := os.Stat(rotated(r.path, i))
 		if errors.Is(err, fs.ErrNotExist) {
 			if i == 0 {
-				continue // between two files
+				continue // rotation in progress
 			}
 			return nil, errRotatedAway
 		}
@@ -65,12 +65,12 @@ func (r *reader) successor() (*os.File, error) {
 		}
 		next, err := os.Open(rotated(r.path, i-1))
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil // not begun yet: look again when something happens
+			return nil, nil // not created yet, retried after the next notification
 		}
 		if err != nil {
 			return nil, fmt.Errorf("read log: %w", err)
 		}
-		// Files move from the oldest on, so if the current one has not moved its successor has not either.
+		// Rotation starts with the oldest file. If the current file has not moved, its successor has not moved either.
 		if st, err := os.Stat(rotated(r.path, i)); err == nil && os.SameFile(cur, st) {
 			return next, nil
 		}
@@ -91,7 +91,7 @@ func sameFile(a, b *os.File) bool {
 	return errA == nil && errB == nil && os.SameFile(sa, sb)
 }
 
-// globQuote takes their meaning from the characters of a path that Glob would interpret.
+// globQuote escapes the characters that Glob would interpret.
 func globQuote(path string) string {
 	var b []byte
 	for _, c := range []byte(path) {
@@ -103,7 +103,7 @@ func globQuote(path string) string {
 	return string(b)
 }
 
-// skipToTail leaves out what is before the last lines that are wanted.
+// skipToTail skips what precedes the requested last lines.
 func (r *reader) skipToTail() error {
 	if r.opt.Tail == 0 {
 		return nil
@@ -127,10 +127,10 @@ func (r *reader) skipToTail() error {
 	return nil
 }
 
-// tail finds where the last lines of a file begin: need of them, or all n if they are fewer.
+// tail returns the offset of the last lines of a file: need of them, or all n if there are fewer.
 func tail(f *os.File, need int) (n int, start int64, err error) {
 	var (
-		ends []int64 // of the last need+1 lines, a ring
+		ends []int64 // end offsets of the last need+1 lines, a ring buffer
 		end  int64
 		in   = bufio.NewReaderSize(io.NewSectionReader(f, 0, 1<<62), 64<<10)
 	)

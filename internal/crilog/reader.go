@@ -12,24 +12,24 @@ import (
 	"time"
 )
 
-// maxLine bounds what a reader keeps of one line, in bytes. A longer one comes in parts.
+// maxLine bounds the memory for one line, in bytes. A longer line is returned in parts.
 const maxLine = 1 << 20
 
-// ReadOptions say what [Read] yields. The zero value is all that is there.
+// ReadOptions select what [Read] returns. The zero value selects all lines.
 type ReadOptions struct {
-	// Tail, if positive, is the number of lines at the log's end to begin with. A negative one is none.
+	// Tail, if positive, is the number of lines at the end of the log to start with. If negative, existing lines are skipped.
 	Tail int
-	// Since leaves out what is older.
+	// Since skips older lines.
 	Since time.Time
-	// Until, if it is not nil, has the reader wait for more at the end of the log until Until is closed and all that
-	// was written before is read: the end of a container's run.
+	// Until, if not nil, makes Read wait for more lines at the end of the log until Until is closed and everything written before
+	// is read. Close it when the container has exited.
 	Until <-chan struct{}
 }
 
-// Read yields the lines of the log at path from its oldest file on, each with the time of its first part and without
-// its newline; an entry that is Partial is a part of more than 1 MiB of a line. A line's Text is valid until the next
-// one. What is not in CRI format is left out, and a log without a file is an empty one. Rotation loses and repeats
-// nothing, unless files are rotated away faster than they are read. The last value may be an error: the file's, or ctx's.
+// Read yields the lines of the log at path, starting with its oldest file, each with the time of its first part and without its
+// newline. A Partial entry is a part of a line of more than 1 MiB. The Text is valid until the next iteration. Lines that are not
+// in CRI format are skipped. A missing file is an empty log. Rotation causes no lost or repeated lines, unless files are removed
+// faster than they are read. The last value may be an error of a file or of ctx.
 func Read(ctx context.Context, path string, o ReadOptions) iter.Seq2[Entry, error] {
 	return func(yield func(Entry, error) bool) {
 		r := reader{path: path, opt: o, parts: map[Stream]*Entry{}, yield: yield}
@@ -41,8 +41,8 @@ func Read(ctx context.Context, path string, o ReadOptions) iter.Seq2[Entry, erro
 }
 
 var (
-	errStopped     = errors.New("stopped")      // whoever takes the lines wants no more
-	errRotatedAway = errors.New("rotated away") // the current file is none of the log's any more
+	errStopped     = errors.New("stopped")      // the consumer stopped the iteration
+	errRotatedAway = errors.New("rotated away") // the current file was removed from the log
 )
 
 // reader reads one log.
@@ -51,14 +51,14 @@ type reader struct {
 	opt   ReadOptions
 	yield func(Entry, error) bool
 
-	files  []*os.File // to be read, the oldest first
-	offset int64      // of buf in files[0]
-	buf    []byte     // read, and not yet taken
+	files  []*os.File // files to read, the oldest first
+	offset int64      // offset of buf in files[0]
+	buf    []byte     // read but not yet consumed
 	parts  map[Stream]*Entry
 }
 
 func (r *reader) run(ctx context.Context) error {
-	// The watch comes before the first look, so that nothing falls between.
+	// The watch starts before the first read, so that no change is missed.
 	w := r.watch()
 	defer w.close()
 	if err := r.openAll(); err != nil {
@@ -101,7 +101,7 @@ func (r *reader) readAll(ctx context.Context) error {
 			if err != nil || next == nil {
 				return err
 			}
-			// Between the end that we saw and the rotation more may have come.
+			// Lines may have been written between EOF and the rotation.
 			if err := r.readFile(ctx); err != nil {
 				return errors.Join(err, next.Close())
 			}
@@ -111,14 +111,14 @@ func (r *reader) readAll(ctx context.Context) error {
 	}
 }
 
-// next goes on to the next file.
+// next continues with the next file.
 func (r *reader) next() {
 	_ = r.files[0].Close()
 	r.files = slices.Delete(r.files, 0, 1)
 	r.offset, r.buf = 0, r.buf[:0]
 }
 
-// readFile takes all whole lines up to the end of the current file.
+// readFile consumes all complete lines up to the end of the current file.
 func (r *reader) readFile(ctx context.Context) error {
 	for {
 		if err := ctx.Err(); err != nil {
@@ -133,7 +133,7 @@ func (r *reader) readFile(ctx context.Context) error {
 			return err
 		}
 		if errors.Is(err, io.EOF) {
-			r.buf = r.buf[:0] // what has no end yet is read again: its writer may take it back, and write something else
+			r.buf = r.buf[:0] // an incomplete line is read again, because the writer may truncate and rewrite it
 			return r.checkTruncated()
 		}
 		if err != nil {
@@ -142,7 +142,7 @@ func (r *reader) readFile(ctx context.Context) error {
 	}
 }
 
-// checkTruncated goes back in a file that has become shorter than the lines that were taken from it.
+// checkTruncated rewinds a file that is shorter than what was consumed.
 func (r *reader) checkTruncated() error {
 	st, err := r.files[0].Stat()
 	if err != nil {
@@ -152,7 +152,7 @@ func (r *reader) checkTruncated() error {
 	return nil
 }
 
-// takeLines takes the whole lines out of the buffer.
+// takeLines consumes the complete lines in the buffer.
 func (r *reader) takeLines() error {
 	rest := r.buf
 	var err error
@@ -165,14 +165,14 @@ func (r *reader) takeLines() error {
 		rest = after
 	}
 	if len(rest) > maxLine {
-		rest = nil // not written by us
+		rest = nil // not written by this package
 	}
 	r.offset += int64(len(r.buf) - len(rest))
 	r.buf = r.buf[:copy(r.buf, rest)]
 	return err
 }
 
-// take takes one line of a file.
+// take consumes one line of a file.
 func (r *reader) take(line []byte) error {
 	e, err := Parse(line)
 	if err != nil {
@@ -194,7 +194,7 @@ func (r *reader) take(line []byte) error {
 	return r.send(*part)
 }
 
-// flush sends what the log ends with: a line without its end.
+// flush returns an incomplete line at the end of the log.
 func (r *reader) flush() error {
 	for _, s := range []Stream{Stdout, Stderr} {
 		if part := r.parts[s]; part != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// texts reads a log's lines.
+// texts returns a log's lines.
 func texts(t testing.TB, path string, o ReadOptions) []string {
 	t.Helper()
 	var got []string
@@ -51,7 +51,7 @@ func TestRead(t *testing.T) {
 		{"tail over files", ReadOptions{Tail: 4}, []string{"four", "five", "six", "seven"}},
 		{"tail counts lines, not parts", ReadOptions{Tail: 6}, []string{"two", "three", "four", "five", "six", "seven"}},
 		{"tail longer than the log", ReadOptions{Tail: 100}, []string{"one", "two", "three", "four", "five", "six", "seven"}},
-		{"none of what is there", ReadOptions{Tail: -1}, nil},
+		{"no existing lines", ReadOptions{Tail: -1}, nil},
 		{"since", ReadOptions{Since: time.Date(2026, 1, 1, 0, 0, 5, 0, time.UTC)}, []string{"six", "seven"}},
 		{"since looks at the first part", ReadOptions{Since: time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC)}, []string{"four", "five", "six", "seven"}},
 		{"since and tail", ReadOptions{Tail: 2, Since: time.Date(2026, 1, 1, 0, 0, 6, 0, time.UTC)}, []string{"seven"}},
@@ -87,8 +87,7 @@ func TestReadEndsWithoutNewline(t *testing.T) {
 	}
 }
 
-// A line without end does not fill the memory.
-func TestReadDividesEndlessLine(t *testing.T) {
+func TestReadSplitsEndlessLine(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	w := open(t, path, Options{})
 	copyAll(t, w, Stdout, strings.Repeat("x", 3*maxLine)+"\n")
@@ -107,7 +106,7 @@ func TestReadDividesEndlessLine(t *testing.T) {
 	}
 }
 
-// A follower sees each line once and in order, while two writers' lines rotate the log as fast as they can.
+// A follower reads each line once and in order, while two writers cause frequent rotation.
 func TestFollowOverRotation(t *testing.T) {
 	const lines = 20000
 	path := filepath.Join(t.TempDir(), "later/0.log")
@@ -133,13 +132,13 @@ func TestFollowOverRotation(t *testing.T) {
 		}
 		read <- next
 	}()
-	// Enough files for all: a reader may lose what is rotated away.
+	// Keep enough files, because a reader may lose files that are removed.
 	w := open(t, path, Options{MaxBytes: 20000, Keep: 1000})
 	copyAll(t, w, Stdout, "line 0\n")
 	select {
 	case <-started:
 	case <-time.After(time.Minute):
-		t.Fatal("the follower saw nothing")
+		t.Fatal("the follower read nothing")
 	}
 	var wg sync.WaitGroup
 	for s, first := range map[Stream]int{Stdout: 1, Stderr: 0} {
@@ -156,8 +155,7 @@ func TestFollowOverRotation(t *testing.T) {
 	}
 }
 
-// A follower that is too slow for the rotation goes on with what is left, and ends.
-func TestFollowLosesOnlyWhatIsRotatedAway(t *testing.T) {
+func TestSlowFollowerLosesOnlyRemovedFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	w := open(t, path, Options{MaxBytes: 1000, Keep: 2})
 	copyAll(t, w, Stdout, "first\n")
@@ -179,7 +177,7 @@ func TestFollowLosesOnlyWhatIsRotatedAway(t *testing.T) {
 	}
 }
 
-// What a writer could write only in part, and took back, does not confuse a follower.
+// The writer truncates a line that it could write only partially.
 func TestFollowOverTruncation(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	const whole, torn = "2026-01-01T00:00:00Z stdout F whole\n", "2026-01-01T00:00:00Z stdout F to"

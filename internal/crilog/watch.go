@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	// pollWatched is how often a follower looks although nothing was reported: not every file system reports.
+	// pollWatched is the polling interval of a follower with a watch. Not every file system sends notifications.
 	pollWatched = 2 * time.Second
-	// pollBlind is how often it looks where it could not watch: there is no folder yet, or no watch is left.
-	pollBlind = 200 * time.Millisecond
+	// pollUnwatched is the polling interval without a watch: the directory does not exist, or the limit of watches is reached.
+	pollUnwatched = 200 * time.Millisecond
 )
 
-// watcher wakes a follower.
+// watcher notifies a follower.
 type watcher struct {
 	dir    string
-	notify *fsnotify.Watcher // nil where there is nothing to wait for
+	notify *fsnotify.Watcher // nil without a watch
 	added  bool
 }
 
@@ -38,10 +38,10 @@ func (w *watcher) add() {
 	}
 }
 
-// wait returns when the log may have more, or until is closed.
+// wait returns when the log may have more lines, or until is closed.
 func (w *watcher) wait(ctx context.Context, until <-chan struct{}) error {
 	w.add()
-	poll := pollBlind
+	poll := pollUnwatched
 	var events chan fsnotify.Event
 	var errs chan error
 	if w.added {
@@ -52,13 +52,13 @@ func (w *watcher) wait(ctx context.Context, until <-chan struct{}) error {
 	defer t.Stop()
 	select {
 	case <-events:
-	case <-errs: //nolint:errcheck // too many events: look
+	case <-errs: //nolint:errcheck // event overflow: read again
 	case <-t.C:
 	case <-until:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	// What was reported until now is covered by the look that follows.
+	// The read that follows covers all notifications until now.
 	for {
 		select {
 		case <-events:

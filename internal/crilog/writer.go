@@ -20,19 +20,19 @@ const (
 )
 
 const (
-	// readSize is what one read takes from a container's pipe: half of what the pipe holds, so that the container can
-	// fill the other half meanwhile.
+	// readSize is the size of one read from a container's pipe: half of the pipe's capacity, so that the container can fill the
+	// other half meanwhile.
 	readSize = 32 << 10
 
-	// flushSize bounds what many short lines, each with its time, can grow to before they are written.
+	// flushSize bounds the output buffer, since many short lines grow by their time stamps.
 	flushSize = 64 << 10
 )
 
-// Options are the limits of a log. The zero value has the defaults of Kubernetes.
+// Options limit the size of a log. The zero value has the defaults of Kubernetes.
 type Options struct {
-	// MaxBytes is the size at which a file is rotated; 0 is [DefaultMaxBytes].
+	// MaxBytes is the size at which a file is rotated. The default is [DefaultMaxBytes].
 	MaxBytes int64
-	// Keep is the number of files of a log, the one being written included; 0 is [DefaultKeep].
+	// Keep is the number of files of a log, including the current one. The default is [DefaultKeep].
 	Keep int
 }
 
@@ -48,46 +48,46 @@ func (o Options) withDefaults() Options {
 
 // Writer is a container's log, open for writing. Both streams of the container share it. It is safe for concurrent use.
 //
-// A log never holds its container up: what cannot be written (the disk is full, the folder is gone) is dropped and
-// counted, and a line in the log says so as soon as it can be written again.
+// A log never blocks its container. Lines that cannot be written (disk full, directory removed) are dropped and counted. An entry
+// in the log reports them as soon as it can be written again.
 type Writer struct {
 	path string
 	opt  Options
 	now  func() time.Time
 
 	mu   sync.Mutex
-	file *os.File // nil when it could not be opened
+	file *os.File // nil if it could not be opened
 	size int64
 	lost loss
 }
 
-// loss counts what was dropped since the log was last writable.
+// loss counts what was dropped since the last successful write.
 type loss struct {
 	lines, bytes int
 	since        time.Time
 	cause        error
 }
 
-// Open opens the log at path, an absolute one, and makes its folder. It appends to a log that is there. A file that
-// cannot be opened now is tried again with each write, so the only error is a path that is not absolute.
+// Open opens the log at path, which must be absolute, and creates its directory. It appends to an existing log. A file that
+// cannot be opened now is tried again on each write, so the only error is a relative path.
 func Open(path string, o Options) (*Writer, error) {
 	if !filepath.IsAbs(path) {
-		return nil, fmt.Errorf("open log %q: path is not absolute", path)
+		return nil, fmt.Errorf("open log %q: path must be absolute", path)
 	}
 	w := &Writer{path: path, opt: o.withDefaults(), now: time.Now}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	// The first write reports what is wrong, in the log itself.
+	// The first write reports the error in the log.
 	_ = w.open()
 	return w, nil
 }
 
-// Copy copies what a container writes to r into the log until r ends, one entry a line. It never stops for a log that
-// cannot be written; the error is r's, and nil at its end.
+// Copy copies what a container writes to r into the log until EOF, one entry per line. It continues if the log cannot be written.
+// The error is that of r, nil on EOF.
 func (w *Writer) Copy(r io.Reader, s Stream) error {
 	in := make([]byte, readSize)
 	var out []byte
-	held := 0 // bytes at the start of in that belong to an unfinished line
+	held := 0 // bytes of an incomplete line at the start of in
 	for {
 		n, err := r.Read(in[held:])
 		held += n
@@ -102,8 +102,8 @@ func (w *Writer) Copy(r io.Reader, s Stream) error {
 	}
 }
 
-// append appends to out the entries of what is in in, and moves an unfinished line to in's start. That line's length
-// is at most maxPart, so half of a reader's buffer is always free.
+// append appends the entries of the data in in to out, and moves an incomplete line to the start of in. The length of that line
+// is at most maxPart, so at least half of the buffer is free.
 func (w *Writer) append(out []byte, s Stream, in []byte, end bool) (_ []byte, held int) {
 	var buf [len(timeFormat)]byte
 	stamp := w.now().UTC().AppendFormat(buf[:0], timeFormat)
@@ -131,7 +131,7 @@ func (w *Writer) append(out []byte, s Stream, in []byte, end bool) (_ []byte, he
 	return out, 0
 }
 
-// Close closes the file, after a last attempt to tell of what was lost. What is written afterwards opens it again.
+// Close closes the file after a last attempt to report dropped lines. A later write opens it again.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -146,7 +146,7 @@ func (w *Writer) Close() error {
 	return err
 }
 
-// flush writes whole entries, rotating before if they do not fit. It drops and counts them if it cannot.
+// flush writes complete entries. It rotates first if they do not fit, and drops and counts them on an error.
 func (w *Writer) flush(b []byte) {
 	if len(b) == 0 {
 		return
@@ -164,7 +164,7 @@ func (w *Writer) flush(b []byte) {
 	w.lost.bytes += len(b)
 	w.lost.cause = err
 	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		w.lost.cause = e.Err // the log's readers need not know where it lies
+		w.lost.cause = e.Err // without the path, which readers of the log need not see
 	}
 }
 
@@ -184,7 +184,7 @@ func (w *Writer) write(b []byte) error {
 	}
 	n, err := w.file.Write(b)
 	if err != nil {
-		// No half entries. Where this fails too, opening the file ends the line.
+		// Remove a partial entry. If this fails too, the next open terminates the line.
 		if n > 0 {
 			_ = w.file.Truncate(w.size)
 		}
@@ -197,7 +197,7 @@ func (w *Writer) write(b []byte) error {
 	return nil
 }
 
-// notice is the entry that tells what is missing before it.
+// notice returns the entry that reports dropped lines.
 func (l loss) notice(now time.Time) []byte {
 	text := fmt.Sprintf("podstead: %d lines (%d bytes) of the log since %s could not be written and are lost: %v",
 		l.lines, l.bytes, l.since.UTC().Format(timeFormat), l.cause)
@@ -222,7 +222,7 @@ func (w *Writer) open() error {
 	return nil
 }
 
-// endLine ends a line that a loss of power or a failed truncation has left unfinished, and returns the file's size.
+// endLine terminates a line that a power failure or failed truncation left incomplete, and returns the file's size.
 func endLine(f *os.File) (int64, error) {
 	st, err := f.Stat()
 	if err != nil {
@@ -243,8 +243,8 @@ func endLine(f *os.File) (int64, error) {
 	return size + int64(n), err
 }
 
-// rotate moves path to path.1, path.1 to path.2 and so on, from the oldest to the youngest: followers rely on a file
-// having moved on before the next one takes its name.
+// rotate moves path to path.1, path.1 to path.2 and so on, starting with the oldest. Followers rely on a file having moved before
+// the next one takes its name.
 func (w *Writer) rotate() error {
 	if err := w.file.Close(); err != nil {
 		w.file = nil
@@ -266,7 +266,7 @@ func (w *Writer) rotate() error {
 	return w.open()
 }
 
-// rotated is the name of the log's i-th file; 0 is the one being written.
+// rotated returns the name of the log's i-th file. 0 is the current one.
 func rotated(path string, i int) string {
 	if i == 0 {
 		return path

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// chunks is a reader that yields a few bytes at a time, as a pipe does.
+// chunks is a reader that returns a few bytes at a time, as a pipe does.
 type chunks struct {
 	rest []byte
 	size int
@@ -27,7 +27,7 @@ func (c *chunks) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// open opens a log whose clock stands still.
+// open opens a log with a stopped clock.
 func open(t testing.TB, path string, o Options) *Writer {
 	t.Helper()
 	w, err := Open(path, o)
@@ -86,7 +86,7 @@ func TestWriterAppendsAfterTornLine(t *testing.T) {
 func TestWriterRotates(t *testing.T) {
 	tests := []struct {
 		keep  int
-		files []string // the last line of each, the youngest first
+		files []string // the last line of each file, the newest first
 	}{
 		{1, []string{"line 29"}},
 		{3, []string{"line 29", "line 26", "line 23"}},
@@ -117,8 +117,8 @@ func TestWriterRotates(t *testing.T) {
 	}
 }
 
-// A log that cannot be written costs its container nothing, and says later what is missing.
-func TestWriterDropsWhatCannotBeWritten(t *testing.T) {
+// A log that cannot be written does not block the container, and reports later what is missing.
+func TestWriterDropsUnwritableLines(t *testing.T) {
 	tests := []struct {
 		name, cause   string
 		spoil, repair func(t *testing.T, path string)
@@ -129,7 +129,7 @@ func TestWriterDropsWhatCannotBeWritten(t *testing.T) {
 			repair: func(t *testing.T, path string) { remove(t, path) },
 		},
 		{
-			name: "no folder", cause: "not a directory",
+			name: "no directory", cause: "not a directory",
 			spoil: func(t *testing.T, path string) {
 				if err := os.WriteFile(filepath.Dir(path), nil, 0o600); err != nil {
 					t.Fatal(err)
@@ -154,7 +154,7 @@ func TestWriterDropsWhatCannotBeWritten(t *testing.T) {
 			}
 			for _, want := range []string{"3 lines (141 bytes)", "since 2026-01-02T02:04:05.000000000Z", "are lost: " + tt.cause} {
 				if !strings.Contains(got[0], want) {
-					t.Errorf("notice %q does not say %q", got[0], want)
+					t.Errorf("notice %q does not contain %q", got[0], want)
 				}
 			}
 		})

@@ -1,11 +1,11 @@
-// Package expand replaces the references to variables that Kubernetes allows in commands, arguments and values:
-// $(NAME). It owns the syntax, and does not know where variables come from.
+// Package expand replaces references to variables, $(NAME), in commands, arguments and values as Kubernetes does. It owns the
+// syntax, not the variables.
 package expand
 
 import "strings"
 
-// Expand replaces each $(NAME) by the variable of that name, and $$ by a single $. A reference to what is not defined,
-// an unclosed one, and any other $ stay as they are.
+// Expand replaces each $(NAME) by the value of the variable, and $$ by a single $. A reference to an undefined variable, an
+// unclosed reference and any other $ are kept.
 func Expand(s string, vars map[string]string) string {
 	var b strings.Builder
 	for {

@@ -1,8 +1,7 @@
-// Package httpget sends GET requests into pods as the kubelet sends those of probes and lifecycle hooks.
+// Package httpget sends GET requests to pods as the kubelet does for probes and lifecycle hooks.
 //
-// It owns how such a request looks and how the connection for it is made: one connection for each request, closed with
-// it; no proxy, no compression, no check of certificates; redirects followed on the first request's host only. It does
-// not judge what comes back.
+// It owns the form of such a request and its connection: one connection per request, closed afterwards; no proxy, no compression,
+// no certificate verification; redirects followed only on the host of the first request. It does not interpret the response.
 package httpget
 
 import (
@@ -23,29 +22,29 @@ import (
 )
 
 const (
-	// maxRedirects is what the kubelet follows.
+	// maxRedirects is the kubelet's limit.
 	maxRedirects = 10
-	// maxHeader bounds what a server can make the client keep in memory, in bytes.
+	// maxHeader bounds the memory for a response header, in bytes.
 	maxHeader = 1 << 20
 )
 
-// Header is one header line. A name may come more than once.
+// Header is one header line. A name may occur more than once.
 type Header struct{ Name, Value string }
 
-// Request is a request as a pod file describes it.
+// Request is a request as defined in a pod file.
 type Request struct {
-	Scheme  string // in any case; empty for http
-	Host    string // a name or an address, an IPv6 one without brackets
+	Scheme  string // case-insensitive, http if empty
+	Host    string // a name or an address, IPv6 without brackets
 	Port    int
-	Path    string // with a query, if it has one
+	Path    string // may include a query
 	Headers []Header
-	// UserAgent is sent unless a header says another one, or an empty one for none.
+	// UserAgent is sent unless a header sets another one. An empty header removes it.
 	UserAgent string
 }
 
-// HTTP returns the request for package net/http. Its errors are about the request itself: nothing was sent.
+// HTTP returns the request for package net/http. An error means that the request is invalid.
 func (r Request) HTTP(ctx context.Context) (*http.Request, error) {
-	// What cannot be parsed is passed as it is, as the kubelet does: whether it means anything is the server's affair.
+	// A path that cannot be parsed is sent unchanged, as the kubelet does. The server decides about it.
 	u, err := url.Parse(r.Path)
 	if err != nil {
 		u = &url.URL{Path: r.Path}
@@ -57,7 +56,7 @@ func (r Request) HTTP(ctx context.Context) (*http.Request, error) {
 	u.Host = net.JoinHostPort(r.Host, strconv.Itoa(r.Port))
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
 	if err != nil {
-		return nil, fmt.Errorf("make request: %w", err)
+		return nil, fmt.Errorf("create request: %w", err)
 	}
 	for _, h := range r.Headers {
 		req.Header.Add(h.Name, h.Value)
@@ -75,11 +74,11 @@ func (r Request) HTTP(ctx context.Context) (*http.Request, error) {
 	return req, nil
 }
 
-// Dial makes a connection; see [net.Dialer.DialContext].
+// Dial opens a connection; see [net.Dialer.DialContext].
 type Dial func(ctx context.Context, network, address string) (net.Conn, error)
 
-// Dialer makes the connections of probes and hooks. None lingers for longer than a second after its end, so that
-// frequent ones do not use up the ports.
+// Dialer returns the dialer for probes and hooks. Its connections linger for at most one second, so that frequent probes do not
+// exhaust ports.
 func Dialer() *net.Dialer {
 	return &net.Dialer{KeepAlive: -1, Control: func(_, _ string, c syscall.RawConn) error {
 		var err error
@@ -89,17 +88,17 @@ func Dialer() *net.Dialer {
 	}}
 }
 
-// Client sends requests. It keeps nothing from one to the next, and is safe for concurrent use.
+// Client sends requests. It keeps no state between requests and is safe for concurrent use.
 type Client struct{ transport *http.Transport }
 
-// New returns a client whose connections dial makes; nil is [Dialer].
+// New returns a client that connects with dial. The default is [Dialer].
 func New(dial Dial) *Client {
 	if dial == nil {
 		dial = Dialer().DialContext
 	}
 	return &Client{&http.Transport{
 		DialContext:            bound(dial),
-		TLSClientConfig:        &tls.Config{InsecureSkipVerify: true}, // the container's certificate is for others
+		TLSClientConfig:        &tls.Config{InsecureSkipVerify: true}, // the kubelet does not verify it either
 		ForceAttemptHTTP2:      true,
 		DisableKeepAlives:      true,
 		DisableCompression:     true,
@@ -107,40 +106,40 @@ func New(dial Dial) *Client {
 	}}
 }
 
-// Answer is the last answer to a request.
-type Answer struct {
+// Response is the final response to a request.
+type Response struct {
 	Status int
-	Body   []byte // as much as was asked for
+	Body   []byte // at most the requested number of bytes
 	// BodyErr is why the rest of the body could not be read.
 	BodyErr error
 }
 
-// Do sends a request and reads the answer, up to max bytes of its body. The timeout, if it is not zero, is for the whole
-// exchange, as the request's context is. When Do returns, nothing of the exchange is left.
-func (c *Client) Do(req *http.Request, timeout time.Duration, max int64) (Answer, error) {
+// Do sends a request and reads the response, with at most max bytes of its body. The timeout, if not zero, and the request's
+// context bound the whole exchange. When Do returns, its goroutines and connections are gone.
+func (c *Client) Do(req *http.Request, timeout time.Duration, max int64) (Response, error) {
 	until, end := context.WithCancel(context.WithoutCancel(req.Context()))
 	defer end()
 	client := http.Client{Transport: c.transport, CheckRedirect: follow, Timeout: timeout}
 	res, err := client.Do(req.WithContext(context.WithValue(req.Context(), exchange{}, until)))
 	if err != nil {
-		return Answer{}, err
+		return Response{}, err
 	}
 	defer res.Body.Close()
 	body, err := io.ReadAll(io.LimitReader(res.Body, max))
-	return Answer{Status: res.StatusCode, Body: body, BodyErr: err}, nil
+	return Response{Status: res.StatusCode, Body: body, BodyErr: err}, nil
 }
 
-// exchange is the key of the context that ends with an exchange. A transport connects, and agrees on encryption, beside
-// the request that it is for, and goes on with both when the request has ended.
+// exchange is the key of the exchange's context. A transport connects and performs the TLS handshake in a goroutine of its own,
+// which continues after the request has ended.
 type exchange struct{}
 
-// bound returns dial with the end of the exchange as the end of the attempt and of the connection.
+// bound returns dial with connection attempt and connection bounded by the exchange.
 func bound(dial Dial) Dial {
 	return func(ctx context.Context, network, address string) (net.Conn, error) {
 		until, _ := ctx.Value(exchange{}).(context.Context)
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(until, cancel)() //nolint:contextcheck // it came with ctx, and ends at another time
+		defer context.AfterFunc(until, cancel)() //nolint:contextcheck // from ctx, but cancelled separately
 		conn, err := dial(ctx, network, address)
 		if err == nil {
 			context.AfterFunc(until, func() { _ = conn.Close() }) //nolint:contextcheck // as above
@@ -149,7 +148,7 @@ func bound(dial Dial) Dial {
 	}
 }
 
-// follow stops at a redirect to another host, whose answer is then the redirect itself, and after too many.
+// follow stops at a redirect to another host, which then is the response, and after too many redirects.
 func follow(req *http.Request, via []*http.Request) error {
 	if req.URL.Hostname() != via[0].URL.Hostname() {
 		return http.ErrUseLastResponse

@@ -19,12 +19,12 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// A request that is over leaves nothing behind, whatever it was doing: connecting, agreeing on encryption, waiting.
-// (A goroutine that is left fails the bubble.)
-func TestNothingIsLeft(t *testing.T) {
+// A finished or cancelled request leaves no goroutine, whether it was connecting, in the TLS handshake, or waiting. A remaining
+// goroutine fails the synctest bubble.
+func TestCancelledRequestLeavesNoGoroutine(t *testing.T) {
 	pipe := func(context.Context, string, string) (net.Conn, error) {
 		client, server := net.Pipe()
-		go func() { _, _ = io.Copy(io.Discard, server) }() // until the client closes
+		go func() { _, _ = io.Copy(io.Discard, server) }() // until the client closes the connection
 		return client, nil
 	}
 	for _, test := range []struct {
@@ -48,14 +48,14 @@ func TestNothingIsLeft(t *testing.T) {
 						defer cancel()
 						timeout = 0
 					}
-					begun := time.Now()
+					start := time.Now()
 					req, err := Request{Scheme: test.scheme, Host: "::1", Port: 80, UserAgent: "test"}.HTTP(ctx)
 					if err != nil {
 						t.Fatal(err)
 					}
 					_, err = New(test.dial).Do(req, timeout, 1)
-					if !errors.Is(err, context.DeadlineExceeded) || time.Since(begun) != 3*time.Second {
-						t.Errorf("ended with %v after %v", err, time.Since(begun))
+					if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 3*time.Second {
+						t.Errorf("returned %v after %v", err, time.Since(start))
 					}
 				})
 			})
@@ -63,7 +63,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// An answer is read up to the limit, and what a server sends for ever is not waited for.
+// The body is read up to the limit, without waiting for the rest.
 func TestEndlessBody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dial := func(context.Context, string, string) (net.Conn, error) {
@@ -91,11 +91,11 @@ func TestEndlessBody(t *testing.T) {
 
 func TestBadRequest(t *testing.T) {
 	if _, err := (Request{Scheme: "h t", Host: "x", Port: 80}).HTTP(t.Context()); err == nil {
-		t.Error("a scheme with a blank was accepted")
+		t.Error("a scheme with a space was accepted")
 	}
 }
 
-// A request on the wire, with a redirect that is followed and one that is not. The tests of probes and hooks have the rest.
+// This test covers the request and redirects. The tests of probes and hooks cover the rest.
 func TestWire(t *testing.T) {
 	var seen []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -111,7 +111,7 @@ func TestWire(t *testing.T) {
 	}))
 	defer server.Close()
 	port := server.Listener.Addr().(*net.TCPAddr).Port
-	get := func(path string, headers ...Header) (Answer, error) {
+	get := func(path string, headers ...Header) (Response, error) {
 		req, err := Request{Host: "127.0.0.1", Port: port, Path: path, Headers: headers, UserAgent: "test"}.HTTP(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -122,12 +122,12 @@ func TestWire(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	if want := []string{"me/here  test", "me/elsewhere  test"}; !slices.Equal(seen, want) {
-		t.Errorf("the server was asked %q, want %q", seen, want)
+		t.Errorf("the server received %q, want %q", seen, want)
 	}
 	if _, err := get("/%zz"); err == nil || !strings.Contains(err.Error(), "stopped after 10 redirects") {
-		t.Errorf("redirected for ever: %v", err)
+		t.Errorf("endless redirects: %v", err)
 	}
 	if want := net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) + "/%25zz */* test"; seen[2] != want {
-		t.Errorf("the server was asked %q, want %q", seen[2], want)
+		t.Errorf("the server received %q, want %q", seen[2], want)
 	}
 }

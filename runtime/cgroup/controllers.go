@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// The controllers that limits need.
+// The controllers that set limits.
 const (
 	CPU     = "cpu"
 	Memory  = "memory"
@@ -18,35 +18,35 @@ const (
 	HugeTLB = "hugetlb"
 )
 
-// bandwidthFile is there where the kernel can bound CPU time (CONFIG_CFS_BANDWIDTH).
+// bandwidthFile exists if the kernel can limit CPU time (CONFIG_CFS_BANDWIDTH).
 const bandwidthFile = "/proc/sys/kernel/sched_cfs_bandwidth_slice_us"
 
-// Controllers are those of a machine. The zero value has none.
+// Controllers are the controllers of a host. The zero value has none.
 type Controllers struct {
-	// Unified says that there is cgroup v2 and no controller of v1.
+	// Unified means that the host has cgroup v2 only.
 	Unified bool
-	// Names are those that cgroups can have. In a hybrid they are those of v1: containers lie there.
+	// Names are the available controllers. On a hybrid host they are those of v1, which containers use.
 	Names []string
-	// Bandwidth says that the controller cpu can bound CPU time, and not only share it out.
+	// Bandwidth means that the controller cpu can limit CPU time, not only distribute it by shares.
 	Bandwidth bool
 }
 
-// Has reports whether there is a controller.
+// Has reports whether a controller is available.
 func (c Controllers) Has(name string) bool { return slices.Contains(c.Names, name) }
 
-// LookAtControllers finds out which controllers the machine has.
-func LookAtControllers() (Controllers, error) {
+// DetectControllers returns the controllers of the host.
+func DetectControllers() (Controllers, error) {
 	hs, err := hierarchies()
 	if err != nil {
-		return Controllers{}, fmt.Errorf("look at cgroup controllers: %w", err)
+		return Controllers{}, fmt.Errorf("detect cgroup controllers: %w", err)
 	}
 	c, err := controllersOf(hs)
 	if err != nil {
-		return c, fmt.Errorf("look at cgroup controllers: %w", err)
+		return c, fmt.Errorf("detect cgroup controllers: %w", err)
 	}
 	_, err = os.Stat(bandwidthFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return c, fmt.Errorf("look at cgroup controllers: %w", err)
+		return c, fmt.Errorf("detect cgroup controllers: %w", err)
 	}
 	c.Bandwidth = err == nil
 	return c, nil

@@ -1,7 +1,6 @@
-// Package cgroup is what Podstead itself does with the kernel's control groups, on cgroup v1, hybrid and pure v2: which
-// controllers there are, where a process lies, the cgroups of pods with their limits, and whether the kernel has killed for
-// want of memory.
+// Package cgroup reads and writes the kernel's control groups, on cgroup v1, hybrid and v2: available controllers, the cgroup of a process,
+// creation, limits and removal of cgroups, and OOM kills.
 //
-// It owns the files of the cgroup file systems that Podstead writes. Those of containers are the OCI runtime's, and those of
-// slices systemd's. It knows nothing of pods; paths are relative to the root of the hierarchies.
+// The cgroups of containers are written by the OCI runtime, and slices by systemd. This package does not depend on pods, see package podcgroup.
+// Paths of cgroups are relative to the mount points of the hierarchies.
 package cgroup

@@ -12,18 +12,18 @@ import (
 	"strings"
 )
 
-// hierarchy is a mounted cgroup hierarchy: the one of cgroup v2, or one of several of v1.
+// hierarchy is a mounted cgroup hierarchy: that of cgroup v2, or one of v1.
 type hierarchy struct {
-	mount string // where it is mounted
-	own   string // the cgroup of this process, from the mount's root
+	mount string // the mount point
+	own   string // the cgroup of this process, relative to the mount point
 	v2    bool
-	names []string // v1: its controllers, or name=…
+	names []string // v1: controllers, or name=…
 }
 
-// Join makes the cgroup at path, which is relative to the root of the hierarchies, and moves this process there.
+// Join creates the cgroup at path and moves this process to it.
 //
-// With cgroup v1 there is a hierarchy for each controller, and to join one costs some milliseconds each. Since the
-// purpose is to leave the cgroup of a service, this process stays where it is in those where it lies at the root.
+// cgroup v1 has a hierarchy for each controller, and joining a cgroup takes some milliseconds in each. The purpose is to leave the cgroup of a
+// service, therefore hierarchies in which this process is in the root cgroup are skipped.
 func Join(path string) error {
 	hs, err := hierarchies()
 	if err != nil {
@@ -41,8 +41,8 @@ func Join(path string) error {
 	return nil
 }
 
-// Remove removes the cgroup at path from every hierarchy. It is no error if there is none; one that has
-// processes or children is.
+// Remove removes the cgroup at path from every hierarchy. It is no error if the cgroup does not exist. It is an error if it has processes or
+// children.
 func Remove(path string) error {
 	hs, err := hierarchies()
 	if err != nil {
@@ -57,27 +57,27 @@ func Remove(path string) error {
 	return errors.Join(errs...)
 }
 
-// Lists is where a hierarchy is mounted in which every container has a cgroup, and that lists its processes therefore: the one of
-// memory, where there is one.
-func Lists() (string, error) {
+// ProcessMount returns the mount point of a hierarchy in which every container has a cgroup, so that it lists the container's processes: that of
+// the memory controller, if there is one.
+func ProcessMount() (string, error) {
 	hs, err := hierarchies()
 	if err != nil {
-		return "", fmt.Errorf("look at cgroups: %w", err)
+		return "", fmt.Errorf("detect cgroups: %w", err)
 	}
-	return lists(hs), nil
+	return processMount(hs), nil
 }
 
-func lists(hs []hierarchy) string {
+func processMount(hs []hierarchy) string {
 	best := hs[0]
 	for _, h := range hs {
-		if best.v2 || slices.Contains(h.names, Memory) { // the v2 of a hybrid has no controllers, and older OCI runtimes do not use it
+		if best.v2 || slices.Contains(h.names, Memory) { // on a hybrid host v2 has no controllers, and older OCI runtimes do not use it
 			best = h
 		}
 	}
 	return best.mount
 }
 
-// Dirs are the folders that the cgroup at path has: one in each hierarchy in which it was made.
+// Dirs returns the directories of the cgroup at path, one for each hierarchy in which it exists.
 func Dirs(path string) ([]string, error) {
 	hs, err := hierarchies()
 	if err != nil {
@@ -96,7 +96,7 @@ func Dirs(path string) ([]string, error) {
 	return dirs, nil
 }
 
-// RemoveTree removes a folder of a cgroup with all below it. It is no error if there is none; one with processes is.
+// RemoveTree removes the directory of a cgroup and its descendants. It is no error if it does not exist. It is an error if it has processes.
 func RemoveTree(dir string) error {
 	err := os.Remove(dir)
 	if err == nil || errors.Is(err, fs.ErrNotExist) {
@@ -106,7 +106,7 @@ func RemoveTree(dir string) error {
 	if listErr != nil {
 		return errors.Join(err, listErr)
 	}
-	for _, c := range children { // its files go with it
+	for _, c := range children { // files are removed with the directory
 		if c.IsDir() {
 			if err := RemoveTree(filepath.Join(dir, c.Name())); err != nil {
 				return err
@@ -129,11 +129,11 @@ func (h hierarchy) join(path string) error {
 			return err
 		}
 	}
-	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0) // 0 is the writer
+	return os.WriteFile(filepath.Join(dir, "cgroup.procs"), []byte("0"), 0) // 0 is the writing process
 }
 
-// inheritCpuset gives each cgroup of path its parent's processors and memory nodes: in v1 a new one has none, and can
-// have no processes.
+// inheritCpuset copies the processors and memory nodes of the parent to each cgroup of path. In v1 a new cgroup has none, and cannot have
+// processes without.
 func inheritCpuset(root, path string) error {
 	dir := root
 	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
@@ -159,7 +159,7 @@ func inheritCpuset(root, path string) error {
 	return nil
 }
 
-// hierarchies lists the mounted hierarchies with the place of this process in each.
+// hierarchies returns the mounted hierarchies with the cgroup of this process in each.
 func hierarchies() ([]hierarchy, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -176,12 +176,12 @@ func hierarchies() ([]hierarchy, error) {
 	return hs, nil
 }
 
-// parseHierarchies joins the contents of /proc/self/mountinfo and /proc/self/cgroup.
+// parseHierarchies parses the contents of /proc/self/mountinfo and /proc/self/cgroup.
 func parseHierarchies(mountinfo, cgroup string) []hierarchy {
-	places := map[string]string{} // by the comma-joined controllers; "" is v2
+	own := map[string]string{} // cgroup of the process by comma-separated controllers; "" is v2
 	for lines := bufio.NewScanner(strings.NewReader(cgroup)); lines.Scan(); {
 		if f := strings.SplitN(lines.Text(), ":", 3); len(f) == 3 {
-			places[f[1]] = f[2]
+			own[f[1]] = f[2]
 		}
 	}
 	var hs []hierarchy
@@ -200,9 +200,9 @@ func parseHierarchies(mountinfo, cgroup string) []hierarchy {
 			continue
 		}
 		options := strings.Split(right[2], ",")
-		for names, place := range places {
+		for names, path := range own {
 			if h.v2 == (names == "") && (h.v2 || containsAll(options, strings.Split(names, ","))) {
-				h.own = place
+				h.own = path
 				h.names = strings.Split(names, ",")
 				hs = append(hs, h)
 				break

@@ -16,17 +16,17 @@ func TestParseHierarchies(t *testing.T) {
 33 30 0:29 / /sys/fs/cgroup/cpu,cpuacct rw - cgroup cgroup rw,cpu,cpuacct
 34 30 0:30 / /sys/fs/cgroup/cpuset rw - cgroup cgroup rw,cpuset
 `
-	const hybridPlaces = `3:cpuset:/
+	const hybridCgroups = `3:cpuset:/
 2:cpu,cpuacct:/system.slice
 1:name=systemd:/system.slice/podstead.service
 0::/system.slice/podstead.service
 `
 	const pureMounts = "30 22 0:26 / /sys/fs/cgroup rw shared:4 - cgroup2 cgroup2 rw,nsdelegate\n"
 	tests := []struct {
-		name, mounts, places string
-		want                 []hierarchy
+		name, mounts, cgroups string
+		want                  []hierarchy
 	}{
-		{"hybrid", hybridMounts, hybridPlaces, []hierarchy{
+		{"hybrid", hybridMounts, hybridCgroups, []hierarchy{
 			{"/sys/fs/cgroup/unified", "/system.slice/podstead.service", true, []string{""}},
 			{"/sys/fs/cgroup/systemd", "/system.slice/podstead.service", false, []string{"name=systemd"}},
 			{"/sys/fs/cgroup/cpu,cpuacct", "/system.slice", false, []string{"cpu", "cpuacct"}},
@@ -35,11 +35,11 @@ func TestParseHierarchies(t *testing.T) {
 		{"pure v2", pureMounts, "0::/user.slice\n", []hierarchy{{"/sys/fs/cgroup", "/user.slice", true, []string{""}}}},
 		{"mounted twice", pureMounts + pureMounts, "0::/\n", []hierarchy{{"/sys/fs/cgroup", "/", true, []string{""}}}},
 		{"none", "22 1 8:1 / / rw - ext4 /dev/sda1 rw\n", "", nil},
-		{"nonsense", "a b\n\n1 2 3 4 /x - cgroup2\n", "::\n", nil},
+		{"invalid lines", "a b\n\n1 2 3 4 /x - cgroup2\n", "::\n", nil},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got := parseHierarchies(tt.mounts, tt.places)
+			got := parseHierarchies(tt.mounts, tt.cgroups)
 			if diff := cmp.Diff(tt.want, got, cmp.AllowUnexported(hierarchy{})); diff != "" {
 				t.Errorf("(-want +got)\n%s", diff)
 			}
@@ -47,8 +47,7 @@ func TestParseHierarchies(t *testing.T) {
 	}
 }
 
-// TestLists: processes are listed also where there is no controller for memory.
-func TestLists(t *testing.T) {
+func TestProcessMount(t *testing.T) {
 	v1 := func(names ...string) hierarchy { return hierarchy{mount: "/" + names[0], names: names} }
 	v2 := hierarchy{mount: "/unified", v2: true, names: []string{""}}
 	for want, hs := range map[string][]hierarchy{
@@ -57,13 +56,12 @@ func TestLists(t *testing.T) {
 		"/cpu":     {v2, v1("cpu", "cpuacct"), v1("pids")},
 		"/pids":    {v1("pids"), v2},
 	} {
-		if got := lists(hs); got != want {
+		if got := processMount(hs); got != want {
 			t.Errorf("%v: %s, want %s", hs, got, want)
 		}
 	}
 }
 
-// TestRemoveTree: cgroups go from the innermost to the outermost, and one that cannot go is told.
 func TestRemoveTree(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "a")
@@ -72,13 +70,13 @@ func TestRemoveTree(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	for range 2 { // the second time there is none
+	for range 2 { // the second time it does not exist
 		if err := RemoveTree(dir); err != nil {
 			t.Fatal(err)
 		}
 	}
-	busy := filepath.Join(tree(t, map[string]string{"a/b/process": ""}), "a")
+	busy := filepath.Join(writeFiles(t, map[string]string{"a/b/process": ""}), "a")
 	if err := RemoveTree(busy); err == nil {
-		t.Error("one that is in use was removed")
+		t.Error("a cgroup with processes was removed")
 	}
 }

@@ -11,41 +11,41 @@ import (
 	"strings"
 )
 
-// Period is the time in which a Quota may be used up, in microseconds: the kubelet's and the kernel's default.
+// Period is the period of a Quota in microseconds. It is the default of the kubelet and of the kernel.
 const Period = 100_000
 
-// Limits bound a cgroup with all that is below it. The zero value bounds nothing, but a cgroup without shares has the least.
+// Limits are the limits of a cgroup and its descendants. The zero value has no limits, and the minimum of shares.
 type Limits struct {
-	// Shares say how CPU time is divided where there is not enough, as cpu.shares of cgroup v1: 2 to 262144.
+	// Shares is the relative share of CPU time under contention, as cpu.shares of cgroup v1: 2 to 262144.
 	Shares uint64
-	// Quota is the CPU time in microseconds that may be used in each Period, on all processors together; 0: any.
+	// Quota is the CPU time in microseconds in each Period, summed over all processors; 0: no limit.
 	Quota int64
-	// Memory is in bytes; 0: any.
+	// Memory is in bytes; 0: no limit.
 	Memory int64
-	// Pids is how many processes and threads there may be; 0: any.
+	// Pids is the number of processes and threads; 0: no limit.
 	Pids int64
 }
 
-// MinShares and MaxShares are the kernel's bounds of shares.
+// MinShares and MaxShares are the kernel's limits of shares.
 const (
 	MinShares = 2
 	MaxShares = 262144
 )
 
-// PodWeight is the cpu.weight of cgroup v2 that the kubelet gives a pod of these shares: 2 becomes 1, and 262144 10000, with a
-// straight line between. (The OCI runtimes take another curve for containers.)
+// PodWeight returns the cpu.weight of cgroup v2 that the kubelet sets for a pod with these shares: a linear mapping of 2…262144 to 1…10000. (OCI
+// runtimes use a different curve for containers.)
 func PodWeight(shares uint64) uint64 {
 	shares = min(max(shares, MinShares), MaxShares)
 	return 1 + (shares-MinShares)*9999/(MaxShares-MinShares)
 }
 
-// setting is a file of a controller with what is to be in it.
+// setting is a file of a controller and its content.
 type setting struct {
 	controller, file, value string
-	optional                bool // a kernel that lacks the file does as it says
+	optional                bool // a kernel without the file behaves as if it had this content
 }
 
-// settings are the files of a cgroup with these limits, in the order in which they are written.
+// settings returns the files of a cgroup with these limits, in the order in which they must be written.
 func (l Limits) settings(unified bool) []setting {
 	number := func(n int64, none string) string {
 		if n <= 0 {
@@ -67,50 +67,50 @@ func (l Limits) settings(unified bool) []setting {
 		{CPU, "cpu.shares", strconv.FormatUint(shares, 10), false},
 		{CPU, "cpu.cfs_period_us", period, l.Quota <= 0},
 		{CPU, "cpu.cfs_quota_us", number(l.Quota, "-1"), l.Quota <= 0},
-		// Before Linux 5.11 a cgroup bounds what is below it only if it is told to, while there is nothing yet.
+		// Before Linux 5.11, the limit applies to descendants only if this is set before they exist.
 		{Memory, "memory.use_hierarchy", "1", true},
 		{Memory, "memory.limit_in_bytes", number(l.Memory, "-1"), false},
 		{Pids, "pids.max", number(l.Pids, "max"), false},
 	}
 }
 
-// Bound makes the cgroup at path, if it is not there, and bounds it. Limits whose controller the machine has not are left out:
-// whether that is allowed is the caller's to say.
-func Bound(path string, l Limits) error {
+// SetLimits creates the cgroup at path if it does not exist, and sets its limits. Limits whose controller is not available are skipped; the caller
+// decides whether that is acceptable.
+func SetLimits(path string, l Limits) error {
 	hs, err := hierarchies()
 	if err != nil {
-		return fmt.Errorf("bound cgroup %s: %w", path, err)
+		return fmt.Errorf("set limits of cgroup %s: %w", path, err)
 	}
-	if err := bound(hs, path, l); err != nil {
-		return fmt.Errorf("bound cgroup %s: %w", path, err)
+	if err := setLimits(hs, path, l); err != nil {
+		return fmt.Errorf("set limits of cgroup %s: %w", path, err)
 	}
 	return nil
 }
 
-func bound(hs []hierarchy, path string, l Limits) error {
+func setLimits(hs []hierarchy, path string, l Limits) error {
 	c, err := controllersOf(hs)
 	if err != nil {
 		return err
 	}
 	for _, h := range hs {
 		if h.v2 != c.Unified {
-			continue // the v2 of a hybrid, which has no controllers
+			continue // v2 on a hybrid host, which has no controllers
 		}
-		held := slices.DeleteFunc(l.settings(c.Unified), func(s setting) bool {
+		settings := slices.DeleteFunc(l.settings(c.Unified), func(s setting) bool {
 			return !slices.Contains(h.names, s.controller) && (!c.Unified || !c.Has(s.controller))
 		})
-		if len(held) == 0 {
+		if len(settings) == 0 {
 			continue
 		}
 		if err := os.MkdirAll(filepath.Join(h.mount, path), 0o755); err != nil {
 			return err
 		}
 		if c.Unified {
-			if err := enable(h.mount, path, held); err != nil {
+			if err := enable(h.mount, path, settings); err != nil {
 				return err
 			}
 		}
-		for _, s := range held {
+		for _, s := range settings {
 			err := write(filepath.Join(h.mount, path, s.file), s.value)
 			if err != nil && (!s.optional || !errors.Is(err, fs.ErrNotExist)) {
 				return err
@@ -120,7 +120,7 @@ func bound(hs []hierarchy, path string, l Limits) error {
 	return nil
 }
 
-// enable lets the cgroup at path have the controllers of settings: each of its parents has to pass them on.
+// enable enables the controllers of settings for the cgroup at path, in each of its parents (cgroup.subtree_control).
 func enable(mount, path string, settings []setting) error {
 	dir := mount
 	for name := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
@@ -129,10 +129,10 @@ func enable(mount, path string, settings []setting) error {
 		if err != nil {
 			return err
 		}
-		passed := strings.Fields(string(have))
+		enabled := strings.Fields(string(have))
 		var more []string
 		for _, s := range settings {
-			if !slices.Contains(passed, s.controller) && !slices.Contains(more, "+"+s.controller) {
+			if !slices.Contains(enabled, s.controller) && !slices.Contains(more, "+"+s.controller) {
 				more = append(more, "+"+s.controller)
 			}
 		}
@@ -146,7 +146,7 @@ func enable(mount, path string, settings []setting) error {
 	return nil
 }
 
-// write writes to a file of the kernel, which is there or not.
+// write writes to a file of the kernel. The file is not created.
 func write(file, value string) error {
 	f, err := os.OpenFile(file, os.O_WRONLY, 0)
 	if err != nil {

@@ -11,16 +11,14 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestPodWeight holds the kubelet's line from shares to weights.
 func TestPodWeight(t *testing.T) {
 	for shares, want := range map[uint64]uint64{0: 1, 2: 1, 28: 1, 29: 2, 102: 4, 1024: 39, 2048: 79, 262144: 10000, 1 << 40: 10000} {
 		if got := PodWeight(shares); got != want {
-			t.Errorf("%d shares: %d, want %d", shares, got, want)
+			t.Errorf("%d shares: weight %d, want %d", shares, got, want)
 		}
 	}
 }
 
-// TestSettings: which files say what.
 func TestSettings(t *testing.T) {
 	all := Limits{Shares: 512, Quota: 50_000, Memory: 64 << 20, Pids: 100}
 	for _, test := range []struct {
@@ -30,10 +28,10 @@ func TestSettings(t *testing.T) {
 		want    string
 	}{
 		{"v2", all, true, "cpu.weight=20 cpu.max=50000 100000 memory.max=67108864 pids.max=100"},
-		{"v2, none", Limits{}, true, "cpu.weight=1 cpu.max=max 100000? memory.max=max pids.max=max"},
+		{"v2, no limits", Limits{}, true, "cpu.weight=1 cpu.max=max 100000? memory.max=max pids.max=max"},
 		{"v1", all, false, "cpu.shares=512 cpu.cfs_period_us=100000 cpu.cfs_quota_us=50000 memory.use_hierarchy=1? " +
 			"memory.limit_in_bytes=67108864 pids.max=100"},
-		{"v1, none", Limits{}, false, "cpu.shares=2 cpu.cfs_period_us=100000? cpu.cfs_quota_us=-1? memory.use_hierarchy=1? " +
+		{"v1, no limits", Limits{}, false, "cpu.shares=2 cpu.cfs_period_us=100000? cpu.cfs_quota_us=-1? memory.use_hierarchy=1? " +
 			"memory.limit_in_bytes=-1 pids.max=max"},
 		{"too many shares", Limits{Shares: 1 << 30}, false, "cpu.shares=262144 cpu.cfs_period_us=100000? cpu.cfs_quota_us=-1? " +
 			"memory.use_hierarchy=1? memory.limit_in_bytes=-1 pids.max=max"},
@@ -54,8 +52,8 @@ func TestSettings(t *testing.T) {
 	}
 }
 
-// tree makes files below a folder, and returns it.
-func tree(t *testing.T, files map[string]string) string {
+// writeFiles creates files in a temporary directory, and returns the directory.
+func writeFiles(t *testing.T, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range files {
@@ -70,7 +68,7 @@ func tree(t *testing.T, files map[string]string) string {
 	return dir
 }
 
-// wantFiles compares files below a folder, each from its first byte.
+// wantFiles compares the content of files in a directory.
 func wantFiles(t *testing.T, dir string, want map[string]string) {
 	t.Helper()
 	for name, text := range want {
@@ -81,14 +79,14 @@ func wantFiles(t *testing.T, dir string, want map[string]string) {
 	}
 }
 
-// TestBoundV2: every parent passes the controllers on that are there and needed, and the rest is left out.
-func TestBoundV2(t *testing.T) {
-	dir := tree(t, map[string]string{
+// Every parent enables the controllers that are available and needed. Limits of other controllers are skipped.
+func TestSetLimitsV2(t *testing.T) {
+	dir := writeFiles(t, map[string]string{
 		"cgroup.controllers": "cpuset cpu memory\n", "cgroup.subtree_control": "cpu memory\n", "pods/cgroup.subtree_control": "",
 		"pods/uid/cpu.weight": "", "pods/uid/cpu.max": "", "pods/uid/memory.max": "", "pods/uid/pids.max": "",
 	})
 	hs := []hierarchy{{mount: dir, v2: true, names: []string{""}}}
-	if err := bound(hs, "/pods/uid", Limits{Shares: 1024, Memory: 4096, Pids: 9}); err != nil {
+	if err := setLimits(hs, "/pods/uid", Limits{Shares: 1024, Memory: 4096, Pids: 9}); err != nil {
 		t.Fatal(err)
 	}
 	wantFiles(t, dir, map[string]string{
@@ -97,9 +95,9 @@ func TestBoundV2(t *testing.T) {
 	})
 }
 
-// TestBoundV1: each controller has its hierarchy, and those without limits are left alone.
-func TestBoundV1(t *testing.T) {
-	dir := tree(t, map[string]string{
+// Each controller has its own hierarchy. Hierarchies without limits are not changed.
+func TestSetLimitsV1(t *testing.T) {
+	dir := writeFiles(t, map[string]string{
 		"cpu/p/cpu.shares": "", "cpu/p/cpu.cfs_period_us": "", "cpu/p/cpu.cfs_quota_us": "", "memory/p/memory.limit_in_bytes": "",
 		"unified/cgroup.controllers": "hugetlb", "freezer/tasks": "",
 	})
@@ -108,7 +106,7 @@ func TestBoundV1(t *testing.T) {
 		hs = append(hs, hierarchy{mount: filepath.Join(dir, name), names: []string{name}})
 	}
 	hs = append(hs, hierarchy{mount: filepath.Join(dir, "unified"), v2: true, names: []string{""}})
-	if err := bound(hs, "/p", Limits{Shares: 4, Quota: 1000}); err != nil {
+	if err := setLimits(hs, "/p", Limits{Shares: 4, Quota: 1000}); err != nil {
 		t.Fatal(err)
 	}
 	wantFiles(t, dir, map[string]string{
@@ -116,20 +114,20 @@ func TestBoundV1(t *testing.T) {
 	})
 	for _, none := range []string{"freezer/p", "unified/p"} {
 		if _, err := os.Stat(filepath.Join(dir, none)); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s was made", none)
+			t.Errorf("%s was created", none)
 		}
 	}
 }
 
-// A limit that cannot be written is an error; what a kernel lacks and nobody asked for is none.
-func TestBoundFails(t *testing.T) {
-	const quota, memory, free = "cpu.max", "memory.max", ""
+// A limit that cannot be written is an error. A missing file for a limit that is not set is no error.
+func TestSetLimitsErrors(t *testing.T) {
+	const quota, memory, none = "cpu.max", "memory.max", ""
 	for _, test := range []struct {
-		lacks  string
-		limits Limits
-		want   string // part of the error
+		missing string
+		limits  Limits
+		want    string // part of the error
 	}{
-		{quota, Limits{}, free},
+		{quota, Limits{}, none},
 		{quota, Limits{Quota: 1000}, quota},
 		{memory, Limits{}, memory},
 	} {
@@ -137,20 +135,20 @@ func TestBoundFails(t *testing.T) {
 			"cgroup.controllers": "cpu memory", "cgroup.subtree_control": "cpu memory",
 			"p/cpu.weight": "", "p/cpu.max": "", "p/memory.max": "",
 		}
-		delete(files, "p/"+test.lacks)
-		err := bound([]hierarchy{{mount: tree(t, files), v2: true}}, "/p", test.limits)
-		if (err != nil) != (test.want != free) || err != nil && !strings.Contains(err.Error(), test.want) {
-			t.Errorf("without %s, with %+v: %v", test.lacks, test.limits, err)
+		delete(files, "p/"+test.missing)
+		err := setLimits([]hierarchy{{mount: writeFiles(t, files), v2: true}}, "/p", test.limits)
+		if (err != nil) != (test.want != none) || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("without %s, with %+v: %v", test.missing, test.limits, err)
 		}
 	}
-	err := bound([]hierarchy{{mount: tree(t, map[string]string{"cgroup.controllers": "cpu"}), v2: true}}, "/p", Limits{})
+	err := setLimits([]hierarchy{{mount: writeFiles(t, map[string]string{"cgroup.controllers": "cpu"}), v2: true}}, "/p", Limits{})
 	if err == nil || !strings.Contains(err.Error(), "subtree_control") {
-		t.Errorf("a parent that passes nothing on: %v", err)
+		t.Errorf("parent without cgroup.subtree_control: %v", err)
 	}
 }
 
 func TestControllers(t *testing.T) {
-	dir := tree(t, map[string]string{"cgroup.controllers": "cpu io pids\n"})
+	dir := writeFiles(t, map[string]string{"cgroup.controllers": "cpu io pids\n"})
 	unified := hierarchy{mount: dir, v2: true, names: []string{""}}
 	for _, test := range []struct {
 		name string
@@ -173,15 +171,15 @@ func TestControllers(t *testing.T) {
 		}
 	}
 	if _, err := controllersOf([]hierarchy{{mount: filepath.Join(dir, "none"), v2: true}}); err == nil {
-		t.Error("a hierarchy that is not there has controllers")
+		t.Error("a hierarchy that does not exist has controllers")
 	}
-	if c, err := LookAtControllers(); err != nil || len(c.Names) == 0 && !c.Unified {
-		t.Errorf("this machine: %+v, %v", c, err)
+	if c, err := DetectControllers(); err != nil || len(c.Names) == 0 && !c.Unified {
+		t.Errorf("controllers of this host: %+v, %v", c, err)
 	}
 }
 
 func TestOOMKills(t *testing.T) {
-	dir := tree(t, map[string]string{
+	dir := writeFiles(t, map[string]string{
 		"v1/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", "old/memory.oom_control": "oom_kill_disable 0\nunder_oom 1\n",
 		"v2/memory.events": "low 0\nhigh 0\nmax 12\noom 2\noom_kill 1\noom_group_kill 1\n", "bad/memory.events": "oom_kill many\n",
 	})
@@ -207,6 +205,6 @@ func TestOOMKills(t *testing.T) {
 		}
 	}
 	if _, err := MemoryGroupOf(-1); err == nil {
-		t.Error("no process has a cgroup")
+		t.Error("a process that does not exist has a cgroup")
 	}
 }

@@ -13,23 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MemoryGroup is a cgroup in the hierarchy that has the memory controller.
+// MemoryGroup is a cgroup in the hierarchy with the memory controller.
 type MemoryGroup struct {
 	dir     string
 	unified bool
 }
 
-// MemoryGroupOf is the one that a process lies in. Without the controller there is none, which is an [fs.ErrNotExist].
+// MemoryGroupOf returns the cgroup of a process. If the memory controller is not available, the error is [fs.ErrNotExist].
 func MemoryGroupOf(pid int) (MemoryGroup, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		return MemoryGroup{}, err
 	}
-	places, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	cgroups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
 		return MemoryGroup{}, err
 	}
-	hs := parseHierarchies(string(mounts), string(places))
+	hs := parseHierarchies(string(mounts), string(cgroups))
 	for _, h := range hs {
 		if h.v2 && len(hs) == 1 || slices.Contains(h.names, Memory) {
 			return MemoryGroup{filepath.Join(h.mount, h.own), h.v2}, nil
@@ -38,33 +38,33 @@ func MemoryGroupOf(pid int) (MemoryGroup, error) {
 	return MemoryGroup{}, fmt.Errorf("find memory cgroup of process %d: %w", pid, fs.ErrNotExist)
 }
 
-// MemoryGroupIn is the one in a folder of a hierarchy that has the memory controller.
+// MemoryGroupIn returns the cgroup with this directory.
 func MemoryGroupIn(dir string, unified bool) MemoryGroup { return MemoryGroup{dir, unified} }
 
-// Parent is the one above.
+// Parent returns the parent cgroup.
 func (m MemoryGroup) Parent() MemoryGroup { return MemoryGroup{filepath.Dir(m.dir), m.unified} }
 
-// Unified says that it is one of cgroup v2, whose OOMKills are also those of all below it.
+// Unified reports whether it is a cgroup of v2. Its OOM kills include those of its descendants.
 func (m MemoryGroup) Unified() bool { return m.unified }
 
-// OOMKills is how many processes of the cgroup the kernel has killed for want of memory, be it the cgroup's, its parents' or
-// the machine's. The kernel counts before it kills. The error of a cgroup that is gone is an [fs.ErrNotExist].
+// OOMKills returns the number of processes of the cgroup that the kernel has OOM-killed, because the cgroup, a parent or the host was out of memory.
+// The kernel increments the number before it kills. If the cgroup was removed, the error is [fs.ErrNotExist].
 func (m MemoryGroup) OOMKills() (int64, error) {
 	name := "memory.oom_control"
 	if m.unified {
 		name = "memory.events"
 	}
 	text, err := os.ReadFile(filepath.Join(m.dir, name))
-	if errors.Is(err, unix.ENODEV) { // it was removed meanwhile
+	if errors.Is(err, unix.ENODEV) { // removed while it was read
 		err = fs.ErrNotExist
 	}
 	if err != nil {
-		return 0, fmt.Errorf("look for OOM kills: %w", err)
+		return 0, fmt.Errorf("read OOM kills: %w", err)
 	}
 	for line := range bytes.Lines(text) {
 		if key, count, _ := bytes.Cut(bytes.TrimSpace(line), []byte(" ")); string(key) == "oom_kill" {
 			return strconv.ParseInt(string(count), 10, 64)
 		}
 	}
-	return 0, nil // before Linux 4.13 nobody counts
+	return 0, nil // before Linux 4.13 there is no counter
 }

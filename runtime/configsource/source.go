@@ -1,11 +1,10 @@
-// Package configsource finds the config maps and secrets of pods, which a cluster keeps in its API server and a machine in files.
+// Package configsource reads the config maps and secrets of pods. A cluster stores them in the API server, Podstead in files.
 //
-// What a name stands for comes from the first of: the inline table of the pod file; a folder with one file a key,
-// <Dir>/configmaps/<name> or <Dir>/secrets/<name>; of a secret that names one, a systemd credential. Folders and
-// credentials are read anew each time: what changes is seen by whoever asks next.
+// A config map or a secret comes from the first of these sources that has it: the inline table of the pod file; the directory
+// <Dir>/configmaps/<name> or <Dir>/secrets/<name> with one file for each key; for a secret with a credential, the systemd credential. Directories
+// and credentials are read on every call. The package has no cache.
 //
-// The package reads, and keeps nothing. A file system that does not answer is given up after [Patience]. Errors name files and
-// keys, and never tell a value.
+// Reads have a timeout, see [WithTimeout]. Errors contain names of files and keys, but never a value.
 package configsource
 
 import (
@@ -24,49 +23,48 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// maxBytes is what a config map or a secret may hold in all, as in Kubernetes.
+// maxBytes is the maximum size of a config map or a secret, as in Kubernetes.
 const maxBytes = 1 << 20
 
-// Source is where config maps and secrets of this machine are. Its methods are safe for concurrent use.
+// Source is the location of config maps and secrets. Its methods are safe for concurrent use.
 type Source struct {
-	// Dir holds the folders configmaps and secrets; /etc/podstead by default. Empty: there is none.
+	// Dir contains the directories configmaps/ and secrets/; empty: none.
 	Dir string
-	// Credentials is the folder of systemd's credentials, $CREDENTIALS_DIRECTORY; empty: there is none.
+	// Credentials is the directory of systemd credentials, $CREDENTIALS_DIRECTORY; empty: none.
 	Credentials string
 }
 
-// NotFoundError says that there is no config map or secret of a name. It is [fs.ErrNotExist].
+// NotFoundError reports that a config map or a secret does not exist. It matches [fs.ErrNotExist].
 type NotFoundError struct {
 	Kind string // "configmap" or "secret"
 	Name string
 }
 
-// Error is the kubelet's.
+// Error returns the kubelet's message.
 func (e *NotFoundError) Error() string { return fmt.Sprintf("%s %q not found", e.Kind, e.Name) }
 
-// Is makes it [fs.ErrNotExist].
+// Is matches [fs.ErrNotExist].
 func (*NotFoundError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// ConfigMap returns the values of a config map by key. One that is not there is a [*NotFoundError]. The caller must not
-// change what it gets.
+// ConfigMap returns the values of a config map by key. If it does not exist, the error is a [*NotFoundError]. The caller must not modify the
+// result.
 func (s Source) ConfigMap(pod *spec.Pod, name string) (map[string][]byte, error) {
 	for i := range pod.ConfigMaps {
 		if c := &pod.ConfigMaps[i]; c.Name == name {
 			return bytesOf(c.Data), nil
 		}
 	}
-	return InTime("configmap", name, func() (map[string][]byte, error) { return s.folder("configmap", name, 0o777) })
+	return WithTimeout("configmap", name, func() (map[string][]byte, error) { return s.dir("configmap", name, 0o777) })
 }
 
-// Secret returns the values of a secret by key. One that is not there is a [*NotFoundError]. The caller must not change
-// what it gets.
+// Secret returns the values of a secret by key. If it does not exist, the error is a [*NotFoundError]. The caller must not modify the result.
 func (s Source) Secret(pod *spec.Pod, name string) (map[string][]byte, error) {
 	i := slices.IndexFunc(pod.Secrets, func(s spec.Secret) bool { return s.Name == name })
 	switch {
 	case i < 0:
-		return InTime("secret", name, func() (map[string][]byte, error) { return s.folder("secret", name, 0o700) })
+		return WithTimeout("secret", name, func() (map[string][]byte, error) { return s.dir("secret", name, 0o700) })
 	case pod.Secrets[i].Credential != "":
-		return InTime("secret", name, func() (map[string][]byte, error) { return s.credential(name, pod.Secrets[i].Credential) })
+		return WithTimeout("secret", name, func() (map[string][]byte, error) { return s.credential(name, pod.Secrets[i].Credential) })
 	case pod.Secrets[i].Lost():
 		return nil, fmt.Errorf("secret %q: its values were lost with the state of the pod: create the pod again", name)
 	}
@@ -81,28 +79,28 @@ func bytesOf[V ~string](data map[string]V) map[string][]byte {
 	return values
 }
 
-// replacements is how often a folder may be replaced while it is read, before that is an error.
-const replacements = 100
+// maxReplacements is how often a directory may be replaced while it is read.
+const maxReplacements = 100
 
-// folder reads a folder of one file a key, none of which may have a permission outside of allowed. It may be a link, or have its
-// files in a folder to which ..data is a link, as the volumes of a cluster do: where such a link has come to lead elsewhere
-// meanwhile, it is read again. So values of two states are never mixed.
-func (s Source) folder(kind, name string, allowed fs.FileMode) (map[string][]byte, error) {
-	if s.Dir == "" || len(validation.IsDNS1123Subdomain(name)) > 0 { // it could lead out of the folder
+// dir reads a directory with one file for each key. Files with a permission outside of allowed are an error. The directory may be a symbolic link, or
+// have its files in a directory that ..data links to, as the volumes of Kubernetes. If such a link is changed meanwhile, the directory is read
+// again. The values of two states are never mixed.
+func (s Source) dir(kind, name string, allowed fs.FileMode) (map[string][]byte, error) {
+	if s.Dir == "" || len(validation.IsDNS1123Subdomain(name)) > 0 { // a path outside of the directory
 		return nil, &NotFoundError{Kind: kind, Name: name}
 	}
 	dir := filepath.Join(s.Dir, kind+"s", name)
-	for range replacements {
+	for range maxReplacements {
 		real := resolve(dir)
-		values, err := readFolder(kind, name, real, allowed)
+		values, err := readDir(kind, name, real, allowed)
 		if resolve(dir) == real {
 			return values, err
 		}
 	}
-	return nil, fmt.Errorf("%s %q: %s is replaced again and again", kind, name, dir)
+	return nil, fmt.Errorf("%s %q: %s is replaced continuously", kind, name, dir)
 }
 
-// resolve is the folder that a folder of values leads to now.
+// resolve returns the directory that contains the files of a directory now.
 func resolve(dir string) string {
 	for _, path := range []string{filepath.Join(dir, "..data"), dir} {
 		if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -112,9 +110,8 @@ func resolve(dir string) string {
 	return dir
 }
 
-// readFolder reads a folder once. What cannot be a key is no file of it: folders, and names such as those that editors and atomic
-// replacements leave beside a file.
-func readFolder(kind, name, dir string, allowed fs.FileMode) (map[string][]byte, error) {
+// readDir reads a directory once. Entries that are not keys are ignored: directories, and the temporary files of editors and of atomic replacements.
+func readDir(kind, name, dir string, allowed fs.FileMode) (map[string][]byte, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, &NotFoundError{Kind: kind, Name: name}
@@ -130,7 +127,7 @@ func readFolder(kind, name, dir string, allowed fs.FileMode) (map[string][]byte,
 		}
 		value, err := read(filepath.Join(dir, key), allowed, left)
 		switch {
-		case errors.Is(err, errFolder), errors.Is(err, fs.ErrNotExist): // taken away since
+		case errors.Is(err, errIsDir), errors.Is(err, fs.ErrNotExist): // or removed meanwhile
 			continue
 		case err != nil:
 			return nil, fmt.Errorf("%s %q: %w", kind, name, err)
@@ -141,7 +138,7 @@ func readFolder(kind, name, dir string, allowed fs.FileMode) (map[string][]byte,
 	return values, nil
 }
 
-// credential reads a secret of one key, its own name, that systemd has given this process.
+// credential reads a systemd credential as a secret with one key, the name of the credential.
 func (s Source) credential(name, credential string) (map[string][]byte, error) {
 	if s.Credentials == "" {
 		return nil, fmt.Errorf("secret %q: credential %s: %w", name, credential, errNoCredentials)
@@ -153,32 +150,32 @@ func (s Source) credential(name, credential string) (map[string][]byte, error) {
 	return map[string][]byte{credential: value}, nil
 }
 
-// errNoCredentials is [fs.ErrNotExist], so that an optional secret is left out.
-var errNoCredentials = fmt.Errorf("the daemon was given no credentials by systemd: %w", fs.ErrNotExist)
+// errNoCredentials matches [fs.ErrNotExist], so that an optional secret is ignored.
+var errNoCredentials = fmt.Errorf("the daemon has no systemd credentials: %w", fs.ErrNotExist)
 
-var errFolder = errors.New("is a folder")
+var errIsDir = errors.New("is a directory")
 
-// read reads a file of at most limit bytes that has no permission outside of allowed.
+// read reads a file of at most limit bytes without permissions outside of allowed.
 func read(path string, allowed fs.FileMode, limit int) ([]byte, error) {
-	info, err := os.Stat(path) // an open FIFO would wait for its writer
+	info, err := os.Stat(path) // opening a FIFO would block
 	switch {
 	case err != nil:
 		return nil, err
 	case info.IsDir():
-		return nil, fmt.Errorf("%s %w", path, errFolder)
+		return nil, fmt.Errorf("%s %w", path, errIsDir)
 	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("%s is not a file", path)
+		return nil, fmt.Errorf("%s is not a regular file", path)
 	case info.Mode().Perm()&^allowed != 0:
-		return nil, fmt.Errorf("%s can be read by others than its owner (mode %04o): chmod 600", path, info.Mode().Perm())
+		return nil, fmt.Errorf("%s is accessible by other users than its owner (mode %04o): chmod 600", path, info.Mode().Perm())
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may be a FIFO by now
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0) // it may have been replaced by a FIFO
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	value, err := io.ReadAll(io.LimitReader(f, int64(limit)+1))
 	if err == nil && len(value) > limit {
-		err = fmt.Errorf("%s makes it longer than %d bytes", path, maxBytes)
+		err = fmt.Errorf("%s exceeds the maximum of %d bytes for all keys", path, maxBytes)
 	}
 	return value, err
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// source returns one whose folders hold the files, by path; a path that ends in a slash is a folder.
+// source returns a source with these files, by path. A path that ends in a slash is a directory.
 func source(t *testing.T, files map[string]string) Source {
 	t.Helper()
 	dir := t.TempDir()
@@ -41,7 +41,7 @@ func source(t *testing.T, files map[string]string) Source {
 func TestValues(t *testing.T) {
 	s := source(t, map[string]string{
 		"configmaps/shop/color": "blue\n", "configmaps/shop/.hidden": "h", "configmaps/shop/color~": "old",
-		"configmaps/shop/sub/x": "x", "configmaps/empty/": "", "configmaps/both/a": "folder", "secrets/db/password": "hunter2", "secrets/both/a": "folder",
+		"configmaps/shop/sub/x": "x", "configmaps/empty/": "", "configmaps/both/a": "directory", "secrets/db/password": "hunter2", "secrets/both/a": "directory",
 		"credentials/shop.tls": "key",
 	})
 	pod := &spec.Pod{
@@ -88,10 +88,10 @@ func TestValues(t *testing.T) {
 		})
 	}
 	if _, err := (Source{}).Secret(pod, "tls"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a credential without a folder of them: %v", err)
+		t.Errorf("credential without a directory of credentials: %v", err)
 	}
 	if _, err := (Source{}).ConfigMap(pod, "shop"); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a config map without a folder of them: %v", err)
+		t.Errorf("config map without a directory: %v", err)
 	}
 }
 
@@ -102,8 +102,8 @@ func TestUnusableFiles(t *testing.T) {
 		want   string
 	}{
 		{"readable by others", func(path string) error { return os.Chmod(path, 0o640) }, "(mode 0640): chmod 600"},
-		{"too long", func(path string) error { return os.Truncate(path, maxBytes) }, "makes it longer than 1048576 bytes"},
-		{"a FIFO", func(path string) error { return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)) }, "is not a file"},
+		{"too large", func(path string) error { return os.Truncate(path, maxBytes) }, "exceeds the maximum of 1048576 bytes"},
+		{"FIFO", func(path string) error { return errors.Join(os.Remove(path), unix.Mkfifo(path, 0o600)) }, "is not a regular file"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := source(t, map[string]string{"secrets/db/a": "hunter2", "secrets/db/b": "hunter2"})
@@ -118,9 +118,8 @@ func TestUnusableFiles(t *testing.T) {
 	}
 }
 
-// TestReplacedFolder replaces folders in one step, in both ways that are usual, while they are read: values that change together are
-// never seen apart.
-func TestReplacedFolder(t *testing.T) {
+// A directory is replaced atomically while it is read, in both usual ways. Values of two states must not be mixed.
+func TestReplacedDirectory(t *testing.T) {
 	s := source(t, map[string]string{
 		"configmaps/linked.0/a": "0", "configmaps/linked.0/b": "0", "configmaps/linked.1/a": "1", "configmaps/linked.1/b": "1",
 		"configmaps/inside/..0/a": "0", "configmaps/inside/..0/b": "0", "configmaps/inside/..1/a": "1", "configmaps/inside/..1/b": "1",
@@ -160,7 +159,7 @@ func TestReplacedFolder(t *testing.T) {
 		for _, name := range []string{"linked", "inside"} {
 			got, err := s.ConfigMap(&spec.Pod{}, name)
 			if err != nil || len(got) != 2 || len(got["a"]) != 1 || string(got["a"]) != string(got["b"]) {
-				t.Fatalf("%s: %q, %v, want two values that are equal", name, got, err)
+				t.Fatalf("%s: %q, %v, want two equal values", name, got, err)
 			}
 		}
 	}

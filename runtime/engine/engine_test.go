@@ -34,7 +34,7 @@ func TestOptionsCheck(t *testing.T) {
 	}{
 		{"good", Options{Root: "/r", State: "/s", ShimPath: program}, ""},
 		{"longest state", Options{Root: "/r", State: "/" + strings.Repeat("s", 38), ShimPath: program}, ""},
-		{"state too long", Options{Root: "/r", State: "/" + strings.Repeat("s", 41), ShimPath: program}, "3 characters too long"},
+		{"state too long", Options{Root: "/r", State: "/" + strings.Repeat("s", 41), ShimPath: program}, "must be 3 characters shorter"},
 		{"no root", Options{State: "/s", ShimPath: program}, `root "" must be an absolute path`},
 		{"relative state", Options{Root: "/r", State: "s", ShimPath: program}, `state "s" must be an absolute path`},
 		{"same directory", Options{Root: "/r/", State: "/r", ShimPath: program}, "must be different directories"},

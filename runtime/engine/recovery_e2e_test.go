@@ -47,7 +47,7 @@ func TestNextDaemonRecoversContainers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(w.rootfs, "tmp/go"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	w.eventually("exit while nobody looks", func() (string, bool) {
+	w.eventually("exit without a daemon", func() (string, bool) {
 		_, err := os.Stat(filepath.Join(w.options().State, taskPlugin, Namespace, "ends/exit.json"))
 		return fmt.Sprint(err), err == nil
 	})

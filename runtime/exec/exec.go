@@ -54,8 +54,8 @@ type Config struct {
 
 // Runner runs commands. It is safe for concurrent use.
 type Runner struct {
-	Config
-	marks marks
+	config Config
+	marks  marks
 
 	mu      sync.Mutex
 	closed  bool
@@ -65,7 +65,7 @@ type Runner struct {
 
 // New returns a runner.
 func New(c Config) *Runner {
-	return &Runner{Config: c, marks: newMarks(), closing: make(chan struct{})}
+	return &Runner{config: c, marks: newMarks(), closing: make(chan struct{})}
 }
 
 // Exec runs a command as the container's user and with the container's environment. It returns when the first process of the command
@@ -133,7 +133,7 @@ type result struct {
 func (r *Runner) run(ctx context.Context, q request, done chan<- result) {
 	x, err := r.start(ctx, q)
 	if err != nil {
-		done <- result{err: q.startError(ctx, err, r.Exited(ctx, q.uid, q.ref))}
+		done <- result{err: q.startError(ctx, err, r.config.Exited(ctx, q.uid, q.ref))}
 		return
 	}
 	var left bool
@@ -225,8 +225,8 @@ func (r *Runner) Close() {
 // KillLeft kills the commands that an earlier daemon has left when it was killed. The processes of a command with a timeout are all killed,
 // those of a command without one only if its first process is running.
 func (r *Runner) KillLeft(ctx context.Context) error {
-	err := os.RemoveAll(r.Dir)
-	list, listErr := r.Client.Containers(ctx, fmt.Sprintf("labels.%q", record.LabelUID))
+	err := os.RemoveAll(r.config.Dir)
+	list, listErr := r.config.Client.Containers(ctx, fmt.Sprintf("labels.%q", record.LabelUID))
 	if err = errors.Join(err, listErr); err != nil {
 		return fmt.Errorf("kill commands of an earlier daemon: %w", err)
 	}
@@ -237,7 +237,7 @@ func (r *Runner) KillLeft(ctx context.Context) error {
 		if infoErr != nil || info.Labels[record.LabelExit] != "" {
 			continue
 		}
-		cgroup := r.Cgroups.ProcessDir(info.Labels[record.LabelUID], c.ID())
+		cgroup := r.config.Cgroups.ProcessDir(info.Labels[record.LabelUID], c.ID())
 		left, leftErr := r.marks.left(cgroup)
 		err = errors.Join(err, leftErr)
 		for _, m := range left {

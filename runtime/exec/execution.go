@@ -32,7 +32,7 @@ type execution struct {
 func (r *Runner) start(ctx context.Context, q request) (_ *execution, err error) {
 	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
 	defer cancel()
-	c, err := r.Client.LoadContainer(ctx, record.ContainerID(q.uid, q.ref))
+	c, err := r.config.Client.LoadContainer(ctx, record.ContainerID(q.uid, q.ref))
 	if err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (r *Runner) start(ctx context.Context, q request) (_ *execution, err error)
 	if err != nil {
 		return nil, err
 	}
-	env, err := r.Environment(c.ID(), s)
+	env, err := r.config.Environment(c.ID(), s)
 	if err != nil {
 		return nil, err
 	}
@@ -53,8 +53,8 @@ func (r *Runner) start(ctx context.Context, q request) (_ *execution, err error)
 	p.Args, p.Terminal = q.command, false
 	p.Env = append(slices.Clone(env), proctree.MarkVariable+"="+mark.String())
 
-	x := &execution{log: r.Log, stdout: newCapture(q.max), stderr: newCapture(q.max)}
-	streams := cio.NewCreator(cio.WithStreams(nil, x.stdout, x.stderr), cio.WithFIFODir(r.Dir))
+	x := &execution{log: r.config.Log, stdout: newCapture(q.max), stderr: newCapture(q.max)}
+	streams := cio.NewCreator(cio.WithStreams(nil, x.stdout, x.stderr), cio.WithFIFODir(r.config.Dir))
 	if x.process, err = task.Exec(ctx, mark.String(), &p, streams); err != nil {
 		return nil, err
 	}
@@ -73,7 +73,7 @@ func (r *Runner) start(ctx context.Context, q request) (_ *execution, err error)
 		stopWaiting()
 		return nil, err
 	}
-	x.tree = proctree.Tree{Cgroup: r.Cgroups.ProcessDir(q.uid, c.ID()), Belongs: mark.is, Leader: int(x.process.Pid())}
+	x.tree = proctree.Tree{Cgroup: r.config.Cgroups.ProcessDir(q.uid, c.ID()), Belongs: mark.is, Leader: int(x.process.Pid())}
 	closed := make(chan struct{})
 	x.outputClosed = closed
 	go func() {

@@ -18,13 +18,13 @@ type run struct {
 	program         Program
 
 	started time.Time
-	written int       // lines of the program's output that are in the log
-	ends    time.Time // when it ends by what is known now; zero: never
+	written int       // number of output lines written to the log
+	ends    time.Time // currently expected exit time, zero for never
 	exit    lifecycle.Exit
 	ended   bool
 }
 
-// StartContainer creates and starts a run, or finds it. An older run of the same container that still runs is killed.
+// StartContainer creates and starts a run, or returns an existing one. It kills an older run of the same container.
 func (r *Runtime) StartContainer(
 	ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer,
 ) (lifecycle.ContainerStarted, error) {
@@ -62,7 +62,7 @@ func (r *Runtime) StartContainer(
 			return lifecycle.Failure{Reason: lifecycle.ReasonStartError, Message: program.StartError}
 		}
 		if program.Runs != Forever {
-			n.ends, n.exit = n.started.Add(program.Runs), reasoned(program.Exit)
+			n.ends, n.exit = n.started.Add(program.Runs), withReason(program.Exit)
 		}
 		p.runs[a.Ref] = n
 		r.advance(n)
@@ -88,7 +88,7 @@ func (r *Runtime) program(pod *spec.Pod, c *spec.Container, a lifecycle.StartCon
 	return Read(slices.Concat(c.Command, c.Args))
 }
 
-// WaitContainer returns when the process has ended.
+// WaitContainer returns when the process has exited.
 func (r *Runtime) WaitContainer(
 	ctx context.Context, uid string, ref lifecycle.Ref,
 ) (exit lifecycle.Exit, at time.Time, err error) {
@@ -116,7 +116,7 @@ func (r *Runtime) WaitContainer(
 	}
 }
 
-// wait returns when there was a change, or the time has come; a zero time never does.
+// wait returns after a change or at the time until. A zero time never comes.
 func wait(ctx context.Context, changed <-chan struct{}, until time.Time) error {
 	var due <-chan time.Time
 	if !until.IsZero() {
@@ -133,12 +133,12 @@ func wait(ctx context.Context, changed <-chan struct{}, until time.Time) error {
 	return nil
 }
 
-// StopContainer sends the stop signal, which the process handles as [Program.Term] says.
+// StopContainer sends the stop signal, which the process handles as defined by [Program.Term].
 func (r *Runtime) StopContainer(ctx context.Context, uid string, _ *spec.Pod, ref lifecycle.Ref) error {
 	return r.signal(ctx, "StopContainer", uid, ref, func(run *run) { run.terminate(time.Now()) })
 }
 
-// KillContainer ends the process with 137.
+// KillContainer kills the process. Its exit code is 137.
 func (r *Runtime) KillContainer(ctx context.Context, uid string, ref lifecycle.Ref) error {
 	return r.signal(ctx, "KillContainer", uid, ref, func(run *run) { run.kill(time.Now()) })
 }
@@ -157,8 +157,7 @@ func (r *Runtime) signal(ctx context.Context, method, uid string, ref lifecycle.
 	})
 }
 
-// Crash ends the newest run of a container at once, as if its process had ended by itself. It reports whether there was
-// one to end.
+// Crash terminates the newest run of a container, as if its process had exited by itself. It reports whether a run was running.
 func (r *Runtime) Crash(uid, container string, exit lifecycle.Exit) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -168,7 +167,7 @@ func (r *Runtime) Crash(uid, container string, exit lifecycle.Exit) bool {
 	}
 	for _, run := range p.runs {
 		if r.advance(run); run.Container == container && !run.ended {
-			run.end(time.Now(), reasoned(exit))
+			run.end(time.Now(), withReason(exit))
 			r.notify()
 			return true
 		}
@@ -176,7 +175,7 @@ func (r *Runtime) Crash(uid, container string, exit lifecycle.Exit) bool {
 	return false
 }
 
-// RemoveContainer takes away the record and the log of a run that has ended.
+// RemoveContainer removes the record and the log of a run that has exited.
 func (r *Runtime) RemoveContainer(ctx context.Context, uid string, pod *spec.Pod, ref lifecycle.Ref) error {
 	call := Call{Method: "RemoveContainer", UID: uid, Container: ref.Container, Attempt: ref.Attempt}
 	return r.do(ctx, call, func() error {
@@ -189,7 +188,7 @@ func (r *Runtime) RemoveContainer(ctx context.Context, uid string, pod *spec.Pod
 				continue
 			}
 			if r.advance(run); !run.ended {
-				return fmt.Errorf("remove container %s: it still runs", ref.Container)
+				return fmt.Errorf("remove container %s: still running", ref.Container)
 			}
 			if err := r.removeLog(uid, pod, run); err != nil {
 				return err
@@ -200,7 +199,7 @@ func (r *Runtime) RemoveContainer(ctx context.Context, uid string, pod *spec.Pod
 	})
 }
 
-// Running returns the runs of a pod whose process runs, sorted.
+// Running returns the running runs of a pod, sorted.
 func (r *Runtime) Running(uid string) []lifecycle.Ref {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -235,18 +234,18 @@ func (n *run) event() lifecycle.ContainerStarted {
 	return lifecycle.ContainerStarted{Ref: n.Ref, ID: n.id(n.uid), Image: n.image, ImageID: imageID(n.image)}
 }
 
-// terminate is SIGTERM.
+// terminate delivers SIGTERM.
 func (n *run) terminate(now time.Time) {
 	if n.ended || n.program.Term.Ignored {
 		return
 	}
 	if by := now.Add(n.program.Term.Takes); n.ends.IsZero() || by.Before(n.ends) {
-		n.ends, n.exit = by, reasoned(lifecycle.Exit{Code: n.program.Term.Code})
+		n.ends, n.exit = by, withReason(lifecycle.Exit{Code: n.program.Term.Code})
 	}
 }
 
-// kill is SIGKILL.
-func (n *run) kill(now time.Time) { n.end(now, reasoned(lifecycle.Exit{Code: 137})) }
+// kill delivers SIGKILL.
+func (n *run) kill(now time.Time) { n.end(now, withReason(lifecycle.Exit{Code: 137})) }
 
 func (n *run) end(now time.Time, exit lifecycle.Exit) {
 	if !n.ended {
@@ -254,8 +253,8 @@ func (n *run) end(now time.Time, exit lifecycle.Exit) {
 	}
 }
 
-// reasoned fills in the reason that an exit code gives.
-func reasoned(e lifecycle.Exit) lifecycle.Exit {
+// withReason sets the reason that corresponds to the exit code.
+func withReason(e lifecycle.Exit) lifecycle.Exit {
 	if e.Reason == "" {
 		e.Reason = lifecycle.ReasonError
 		if e.Code == 0 {

@@ -8,8 +8,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Exec runs a command in a run: what it does is said by [Options.Exec], or read from the command by [Read]. It ends
-// with its container, with 137.
+// Exec runs a command in a run. [Options.Exec] defines its behavior, or else [Read]. If the container exits first, the exit code
+// is 137.
 func (r *Runtime) Exec(
 	ctx context.Context, uid string, ref lifecycle.Ref, command []string, timeout time.Duration, max int,
 ) (code int, output []byte, err error) {
@@ -22,7 +22,7 @@ func (r *Runtime) Exec(
 			return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: what + ": not found"}
 		}
 		if r.advance(run); run.ended {
-			return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: what + ": it has ended"}
+			return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: what + ": container has exited"}
 		}
 		if r.options.Exec != nil {
 			if p, ok := r.options.Exec(ref, command); ok {
@@ -56,14 +56,14 @@ func (r *Runtime) Exec(
 	return program.Exit.Code, output[:min(len(output), max)], nil
 }
 
-// elapse lets a command run for this long, and reports whether its container ended meanwhile.
+// elapse lets a command run for this time and reports whether its container exited meanwhile.
 func (r *Runtime) elapse(ctx context.Context, uid string, ref lifecycle.Ref, runs, timeout time.Duration) (ended bool, err error) {
 	if timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, timeout)
 		defer cancel()
 	}
-	var until time.Time // zero: for ever
+	var until time.Time // zero for never
 	if runs != Forever {
 		until = time.Now().Add(runs)
 	}

@@ -1,12 +1,12 @@
-// Package fakeruntime is a container engine in memory, for the tests of whatever drives one. It has the shape of
-// supervisor.Runtime and passes the contract suite of package runtimetest that the real one passes.
+// Package fakeruntime is an in-memory container engine for tests. It implements supervisor.Runtime and passes the contract suite
+// of package runtimetest, as the real runtime does.
 //
-// A [Runtime] is the world: what a supervisor that was killed leaves behind is still there for the next one that is
-// given the same value. It starts no goroutine, reads time only from package time and, without [Options.LogDir], does no
-// input or output, so that it works in a bubble of testing/synctest, where a container that runs for a day takes no time.
+// A [Runtime] holds all state: a supervisor that is given the Runtime of a killed one finds what that left. It starts no
+// goroutine, reads time only from package time and, without [Options.LogDir], does no I/O. So it works in a testing/synctest
+// bubble, where a container that runs for a day takes no time.
 //
-// What a process does is read from its command (see [Read]) or said by [Options.Program]; [Options.Before] and
-// [Options.After] make calls fail, hang, take time, or lose their answer.
+// The behavior of a process is read from its command (see [Read]) or set by [Options.Program]. [Options.Before] and
+// [Options.After] make calls fail, hang, take time, or lose their response.
 package fakeruntime
 
 import (
@@ -19,28 +19,28 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Options says how a Runtime differs from one where everything works at once. None of the functions may call the
-// Runtime; [Options.Before] and [Options.After] may block.
+// Options configure a Runtime. By default everything succeeds at once. None of the functions may call the Runtime.
+// [Options.Before] and [Options.After] may block.
 type Options struct {
-	// Program says what the process of a run does. It may be nil, or return false: [Read] says it then.
+	// Program returns the behavior of the process of a run. If it is nil or returns false, [Read] determines it.
 	Program func(pod *spec.Pod, a lifecycle.StartContainer) (Program, bool)
-	// Exec says what a command does that is run in a container. It may be nil, or return false: [Read] says it then.
+	// Exec returns the behavior of a command run in a container. If it is nil or returns false, [Read] determines it.
 	Exec func(ref lifecycle.Ref, command []string) (Program, bool)
-	// Before is called at the beginning of every call, without a lock held; its error becomes the call's, and
-	// nothing happened then. A call takes as long as it does, and one that waits for ctx hangs.
+	// Before is called at the start of every call, without a lock held. If it returns an error, the call fails with it and has no
+	// effect. The call takes as long as Before, and hangs if Before waits for ctx.
 	Before func(ctx context.Context, c Call) error
-	// After is called when a call has done its work; its error becomes the call's: it happened, and the answer was lost.
+	// After is called when a call has had its effect. If it returns an error, the call fails with it: the response was lost.
 	After func(ctx context.Context, c Call) error
-	// Refuse says which pods [Runtime.Admit] refuses; nil: none.
+	// Refuse returns the error of [Runtime.Admit] for a pod. Nil admits all pods.
 	Refuse func(pod *spec.Pod) error
-	// Images are there before anything was pulled.
+	// Images are present from the start.
 	Images []string
-	// LogDir is where the logs of containers are written, as <LogDir>/<pod>_<uid>/<container>/<restarts>.log in CRI
-	// format; empty for no logs.
+	// LogDir is the directory for logs of containers, <LogDir>/<pod>_<uid>/<container>/<restarts>.log in CRI format. Empty means
+	// no logs.
 	LogDir string
 }
 
-// Call is one call of a method of the Runtime. What the method is not told is zero.
+// Call is one call of a method of the Runtime. Fields that the method has no argument for are zero.
 type Call struct {
 	Method    string
 	UID       string
@@ -49,27 +49,27 @@ type Call struct {
 	Sandbox   int
 }
 
-// Runtime is an engine in memory. Its methods are safe for concurrent use.
+// Runtime is an in-memory engine. Its methods are safe for concurrent use.
 type Runtime struct {
 	options Options
 
 	mu      sync.Mutex
-	changed chan struct{} // closed and replaced when anything that somebody may wait for has changed
+	changed chan struct{} // closed and replaced on every change that a caller can wait for
 	images  []string
 	volumes []string             // persistent, sorted
 	pods    map[string]*podState // by UID
 	calls   []Call
 }
 
-// podState is what the engine holds of one pod.
+// podState is the engine's state of one pod.
 type podState struct {
 	pod       *spec.Pod
 	sandboxes map[int]bool // by number; true: ready
 	runs      map[lifecycle.Ref]*run
-	overuse   string // what has been used too much
+	eviction  string // message of the eviction, if any
 }
 
-// New returns an engine that holds nothing.
+// New returns an empty engine.
 func New(o Options) *Runtime {
 	return &Runtime{
 		options: o,
@@ -79,14 +79,14 @@ func New(o Options) *Runtime {
 	}
 }
 
-// Calls returns every call so far, in the order in which they began.
+// Calls returns all calls in the order in which they started.
 func (r *Runtime) Calls() []Call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.calls)
 }
 
-// do is the frame of every call: it records it, and runs act with the lock held between the two hooks.
+// do wraps every call: it records the call and runs act between the two hooks with the lock held.
 func (r *Runtime) do(ctx context.Context, c Call, act func() error) error {
 	r.mu.Lock()
 	r.calls = append(r.calls, c)
@@ -108,13 +108,13 @@ func (r *Runtime) do(ctx context.Context, c Call, act func() error) error {
 	return err
 }
 
-// notify wakes whoever waits for a change; the caller holds the lock.
+// notify wakes all waiters. The caller holds the lock.
 func (r *Runtime) notify() {
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// FindImage reports whether the image of a container is here, so that its policy wants no pull.
+// FindImage reports whether the image of a container is present, so that its policy requires no pull.
 func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, container string) (here bool, err error) {
 	err = r.do(ctx, Call{Method: "FindImage", Container: container}, func() error {
 		c := pod.Container(container)
@@ -124,8 +124,8 @@ func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, container string
 	return here, err
 }
 
-// PullImage makes the image of a container available: it is fetched where the policy wants that, and a pod with
-// archives has all of its images from them.
+// PullImage makes the image of a container available. It is pulled if the policy requires it. A pod with archives gets all its
+// images from them.
 func (r *Runtime) PullImage(
 	ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64),
 ) (pulled bool, err error) {

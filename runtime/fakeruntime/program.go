@@ -14,40 +14,39 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Forever is how long a process runs that ends only by a signal.
+// Forever is the run time of a process that exits only on a signal.
 const Forever time.Duration = math.MaxInt64
 
-// Program is what the process of a run does. The zero value ends at once with 0.
+// Program is the behavior of the process of a run. The zero value exits at once with 0.
 type Program struct {
-	Runs   time.Duration  // from its start to its own end, or [Forever]
-	Exit   lifecycle.Exit // of its own end; a reason is filled in where there is none
+	Runs   time.Duration  // time until it exits by itself, or [Forever]
+	Exit   lifecycle.Exit // exit without a signal; a missing reason is set
 	Term   Term
-	Output []Line // in the order of time
+	Output []Line // ordered by time
 
-	// StartError, where it is not empty, is why the process cannot be started.
+	// StartError, if not empty, is why the process cannot be started.
 	StartError string
-	// Refused, where it is not nil, is why the container cannot be created.
+	// Refused, if not nil, is why the container cannot be created.
 	Refused *lifecycle.Failure
 }
 
-// Term is how a process takes its stop signal. The zero value ends at once with 0.
+// Term is how a process handles its stop signal. The zero value exits at once with 0.
 type Term struct {
 	Ignored bool
 	Takes   time.Duration
 	Code    int
 }
 
-// Line is something that a process writes.
+// Line is a line of output.
 type Line struct {
-	After  time.Duration // since the process started
+	After  time.Duration // time since the start of the process
 	Stderr bool
 	Text   string
 }
 
-// Read says what a command does, for the few commands that tests are written in: true, false, sleep, echo, and sh -c
-// with a list of those, exit, wait, and trap for TERM, divided by semicolons, ampersands and ends of lines. As in a
-// container, the first process ignores a SIGTERM that it has no trap for. Without a command it is a server that ends
-// with 0 when it is told to. Any other command is not found.
+// Read interprets the commands used in tests: true, false, sleep, echo, and sh -c with a list of those, exit, wait, and trap for
+// TERM, separated by semicolons, ampersands and newlines. As in a container, the first process ignores SIGTERM without a trap.
+// Without a command it is a server that exits with 0 on the stop signal. Any other command is not found.
 func Read(argv []string) Program {
 	if len(argv) == 0 {
 		return Program{Runs: Forever}
@@ -58,7 +57,7 @@ func Read(argv []string) Program {
 		script = argv[2]
 	}
 	for statement := range strings.FieldsFuncSeq(script, func(c rune) bool { return c == ';' || c == '\n' }) {
-		// What is sent to the background is waited for by the wait that follows.
+		// A background command is waited for by the wait that follows it.
 		ended, err := p.statement(strings.TrimSuffix(strings.TrimSpace(statement), "& wait"))
 		if err != nil {
 			return Program{StartError: err.Error()}
@@ -70,7 +69,7 @@ func Read(argv []string) Program {
 	return p
 }
 
-// statement adds what one statement does, and reports whether it is the last.
+// statement adds one statement and reports whether it is the last.
 func (p *Program) statement(s string) (ended bool, err error) {
 	words := strings.Fields(s)
 	if len(words) == 0 {
@@ -101,7 +100,7 @@ func (p *Program) statement(s string) (ended bool, err error) {
 	return false, nil
 }
 
-// trap reads trap ” TERM and trap 'exit N' TERM.
+// trap parses trap ” TERM and trap 'exit N' TERM.
 func (p *Program) trap(s string) error {
 	action := strings.Trim(strings.TrimSuffix(strings.TrimPrefix(s, "trap "), " TERM"), `'"`)
 	p.Term = Term{Ignored: true}
@@ -116,8 +115,8 @@ func (p *Program) trap(s string) error {
 	return nil
 }
 
-// advance brings a run to the present: it writes the output that is due and ends the process whose end has come. It
-// returns when there is something to do next, or zero for never. The caller holds the lock.
+// advance updates a run to the current time: it writes the output that is due and terminates the process at its exit time. It
+// returns the time of the next change, or zero for never. The caller holds the lock.
 func (r *Runtime) advance(n *run) time.Time {
 	if n.ended {
 		return time.Time{}
@@ -148,7 +147,7 @@ func (r *Runtime) logPath(uid, pod string, n *run) string {
 	return filepath.Join(r.podLogs(uid, pod), n.Container, strconv.Itoa(n.Restarts)+".log")
 }
 
-// log writes a line. As with a real shim, a log that cannot be written does not stop the container.
+// log writes a line. As with the real shim, a log that cannot be written does not stop the container.
 func (r *Runtime) log(n *run, at time.Time, l Line) {
 	if r.options.LogDir == "" {
 		return

@@ -10,7 +10,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// StartSandbox makes the sandbox, or finds it ready.
+// StartSandbox creates the sandbox, or returns an existing ready one.
 func (r *Runtime) StartSandbox(
 	ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox,
 ) (lifecycle.SandboxStarted, error) {
@@ -31,17 +31,17 @@ func (r *Runtime) StartSandbox(
 	return lifecycle.SandboxStarted{Sandbox: a.Sandbox}, nil
 }
 
-// WaitSandbox returns when the sandbox is gone, or with what [Runtime.Overuse] said of the pod.
-func (r *Runtime) WaitSandbox(ctx context.Context, uid string, _ *spec.Pod, sandbox int) (overuse string, err error) {
+// WaitSandbox returns when the sandbox does not exist, or with the message of [Runtime.Overuse].
+func (r *Runtime) WaitSandbox(ctx context.Context, uid string, _ *spec.Pod, sandbox int) (eviction string, err error) {
 	for first := true; ; first = false {
 		var ready bool
-		var overuse string
+		var eviction string
 		var changed <-chan struct{}
 		look := func() error {
 			p := r.pods[uid]
 			ready, changed = p != nil && p.sandboxes[sandbox], r.changed
 			if ready {
-				overuse = p.overuse
+				eviction = p.eviction
 			}
 			return nil
 		}
@@ -54,8 +54,8 @@ func (r *Runtime) WaitSandbox(ctx context.Context, uid string, _ *spec.Pod, sand
 			_ = look()
 			r.mu.Unlock()
 		}
-		if !ready || overuse != "" {
-			return overuse, nil
+		if !ready || eviction != "" {
+			return eviction, nil
 		}
 		select {
 		case <-changed:
@@ -65,18 +65,18 @@ func (r *Runtime) WaitSandbox(ctx context.Context, uid string, _ *spec.Pod, sand
 	}
 }
 
-// Overuse has a pod use more than it may, which its sandbox's watchers are told.
+// Overuse evicts a pod: the watchers of its sandbox receive the message.
 func (r *Runtime) Overuse(uid, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.pods[uid]; p != nil {
-		p.overuse = message
+		p.eviction = message
 	}
 	close(r.changed)
 	r.changed = make(chan struct{})
 }
 
-// RemoveSandbox takes the sandbox away, and kills whatever still runs in it.
+// RemoveSandbox removes the sandbox and kills its running containers.
 func (r *Runtime) RemoveSandbox(ctx context.Context, uid string, sandbox int) error {
 	return r.do(ctx, Call{Method: "RemoveSandbox", UID: uid, Sandbox: sandbox}, func() error {
 		if p := r.pods[uid]; p != nil {
@@ -87,7 +87,7 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, uid string, sandbox int) er
 	})
 }
 
-// endSandbox kills what runs in a sandbox, and the sandbox itself; the caller holds the lock.
+// endSandbox kills a sandbox and its running containers. The caller holds the lock.
 func (r *Runtime) endSandbox(p *podState, sandbox int) {
 	for _, run := range p.runs {
 		if run.Sandbox == sandbox {
@@ -101,7 +101,7 @@ func (r *Runtime) endSandbox(p *podState, sandbox int) {
 	r.notify()
 }
 
-// RemovePod takes away everything of a pod.
+// RemovePod removes everything of a pod.
 func (r *Runtime) RemovePod(ctx context.Context, uid string, pod *spec.Pod) error {
 	return r.do(ctx, Call{Method: "RemovePod", UID: uid}, func() error {
 		if p := r.pods[uid]; p != nil {
@@ -115,7 +115,7 @@ func (r *Runtime) RemovePod(ctx context.Context, uid string, pod *spec.Pod) erro
 	})
 }
 
-// Inventory returns every pod that the engine holds anything of, sorted by UID.
+// Inventory returns every pod with any state in the engine, sorted by UID.
 func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
 	var all []lifecycle.Found
 	err := r.do(ctx, Call{Method: "Inventory"}, func() error {
@@ -140,7 +140,7 @@ func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
 	return all, err
 }
 
-// LoseSandbox ends the newest sandbox of a pod with everything in it, as a killed shim does.
+// LoseSandbox terminates the newest sandbox of a pod with its containers, as a killed shim does.
 func (r *Runtime) LoseSandbox(uid string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -149,7 +149,7 @@ func (r *Runtime) LoseSandbox(uid string) {
 	}
 }
 
-// Reboot ends everything that runs, and nobody knows how it ended. Containers' records and images stay.
+// Reboot terminates everything that runs, with unknown exit codes. Records of containers and images are kept.
 func (r *Runtime) Reboot() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

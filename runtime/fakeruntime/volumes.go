@@ -9,7 +9,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Admit refuses what [Options.Refuse] refuses.
+// Admit rejects the pods that [Options.Refuse] rejects.
 func (r *Runtime) Admit(pod *spec.Pod) error {
 	if r.options.Refuse == nil {
 		return nil
@@ -17,14 +17,14 @@ func (r *Runtime) Admit(pod *spec.Pod) error {
 	return r.options.Refuse(pod)
 }
 
-// Volumes returns the persistent volumes that pods have named, and that were not removed since.
+// Volumes returns the persistent volumes that pods have used and that were not removed.
 func (r *Runtime) Volumes(context.Context) ([]string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Clone(r.volumes), nil
 }
 
-// RemoveVolume forgets a persistent volume.
+// RemoveVolume removes a persistent volume.
 func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
 	return r.do(ctx, Call{Method: "RemoveVolume"}, func() error {
 		i := slices.Index(r.volumes, name)
@@ -36,7 +36,7 @@ func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
 	})
 }
 
-// claim makes the persistent volumes of a pod; the caller holds the lock.
+// claim creates the persistent volumes of a pod. The caller holds the lock.
 func (r *Runtime) claim(pod *spec.Pod) {
 	for i := range pod.Volumes {
 		if c := pod.Volumes[i].PersistentVolumeClaim; c != nil && !slices.Contains(r.volumes, c.ClaimName) {
@@ -46,5 +46,5 @@ func (r *Runtime) claim(pod *spec.Pod) {
 	slices.Sort(r.volumes)
 }
 
-// RemoveNetwork does nothing: pods of the fake have none.
+// RemoveNetwork does nothing: the fake has no network.
 func (r *Runtime) RemoveNetwork(context.Context) error { return nil }

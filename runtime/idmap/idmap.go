@@ -1,8 +1,8 @@
-// Package idmap says which users and groups of the machine the users of a pod are that has a user namespace of its own
-// (hostUsers of Kubernetes, KEP-127). It owns the file in which that is kept, and makes no namespace.
+// Package idmap allocates ranges of user and group IDs to pods with a user namespace (hostUsers = false, KEP-127). It
+// owns the file with the allocations and does not create namespaces.
 //
-// Each such pod has [Size] ids for itself, from its first start until it is removed. What a volume holds belongs to the ids that
-// the containers see, not to those of the machine: volumes are mounted id-mapped. So a range may go to another pod afterwards.
+// Each pod has [Size] IDs from its first start until it is deleted. Volumes are mounted id-mapped, so their files are
+// owned by the IDs inside the container. A range can therefore be reused by another pod.
 package idmap
 
 import (
@@ -20,19 +20,20 @@ import (
 	"github.com/podstead/podstead/internal/atomicfile"
 )
 
-// Size is how many users, and as many groups, a pod has: Kubernetes' idsPerPod.
+// Size is the number of user IDs, and of group IDs, of a pod: idsPerPod of the kubelet.
 const Size = 1 << 16
 
-// fileVersion is that of the file.
+// fileVersion is the version of the file format.
 const fileVersion = 1
 
-// Range is the ids of a pod. The zero value is none: the pod has the machine's.
+// Range is the range of IDs of a pod. The zero value means the IDs of the host.
 type Range struct {
-	// First is the machine's id of the pod's root, the user and the group.
+	// First is the host's user and group ID of the pod's root.
 	First uint32
 }
 
-// Mappings are the range as the OCI runtime and the snapshotter take it, for users and for groups alike; nil for none.
+// Mappings returns the range as the OCI runtime and the snapshotter take it, both for users and groups; nil for the zero
+// value.
 func (r Range) Mappings() []specs.LinuxIDMapping {
 	if r.First == 0 {
 		return nil
@@ -40,38 +41,40 @@ func (r Range) Mappings() []specs.LinuxIDMapping {
 	return []specs.LinuxIDMapping{{ContainerID: 0, HostID: r.First, Size: Size}}
 }
 
-// Ranges are those of all pods. It is safe for concurrent use by one process; two must not use one file.
+// Ranges are the ranges of all pods. It is safe for concurrent use by one process. Two processes must not use the same
+// file.
 type Ranges struct {
 	file           string
 	subUID, subGID string
 
 	mu     sync.Mutex
 	loaded bool
-	pods   map[string]uint32 // the first id, by UID
+	pods   map[string]uint32 // first ID by pod UID
 }
 
-// file is what is kept.
+// file is the content of the file.
 type file struct {
 	Version int               `json:"version"`
 	Pods    map[string]uint32 `json:"pods"`
 }
 
-// New returns the ranges that are kept in a file, which need not be there; its folder is made. The files with subordinate ids, see
-// subuid(5), are looked at when a range is given out. Every file is read only when it is needed: whoever has no such pod misses
-// none.
+// New returns the ranges saved in a file. The file may be missing, and its directory is created. The files with
+// subordinate IDs, see subuid(5), are read when a range is allocated. No file is read before it is needed, so hosts
+// without such pods do not need them.
 func New(file, subUID, subGID string) *Ranges {
 	return &Ranges{file: file, subUID: subUID, subGID: subGID}
 }
 
-// ErrUnreadable says that it cannot be read who has which range. No range is given out or taken back then.
-var ErrUnreadable = errors.New("read user ids")
+// ErrUnreadable means that the file cannot be read. No range is allocated or released then.
+var ErrUnreadable = errors.New("read user IDs")
 
-// Allocate gives a pod its range, the same at each call until [Ranges.Release]. It is on the disk when it returns.
+// Allocate returns the range of a pod. It is the same until [Ranges.Release]. It is saved on disk before Allocate
+// returns.
 func (r *Ranges) Allocate(uid string) (Range, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.load(); err != nil {
-		return Range{}, fmt.Errorf("allocate user ids: %w", err)
+		return Range{}, fmt.Errorf("allocate user IDs: %w", err)
 	}
 	if first, ok := r.pods[uid]; ok {
 		return Range{first}, nil
@@ -84,32 +87,32 @@ func (r *Ranges) Allocate(uid string) (Range, error) {
 		}
 	}
 	if err != nil {
-		return Range{}, fmt.Errorf("allocate user ids: %w", err)
+		return Range{}, fmt.Errorf("allocate user IDs: %w", err)
 	}
 	return Range{first}, nil
 }
 
-// Find returns the range of a pod. One that has none is an error.
+// Find returns the range of a pod. It is an error if the pod has none.
 func (r *Ranges) Find(uid string) (Range, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.load(); err != nil {
-		return Range{}, fmt.Errorf("find user ids: %w", err)
+		return Range{}, fmt.Errorf("find user IDs: %w", err)
 	}
 	first, ok := r.pods[uid]
 	if !ok {
-		return Range{}, fmt.Errorf("find user ids: pod %s has none", uid)
+		return Range{}, fmt.Errorf("find user IDs: pod %s has none", uid)
 	}
 	return Range{first}, nil
 }
 
-// Release takes the range of a pod back, of which nothing may be left. It is no error if it has none, and an [ErrUnreadable] if
-// that cannot be known.
+// Release releases the range of a pod, which must have no processes left. It is no error if the pod has none, and
+// [ErrUnreadable] if the file cannot be read.
 func (r *Ranges) Release(uid string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.load(); err != nil {
-		return fmt.Errorf("release user ids: %w", err)
+		return fmt.Errorf("release user IDs: %w", err)
 	}
 	first, ok := r.pods[uid]
 	if !ok {
@@ -118,12 +121,12 @@ func (r *Ranges) Release(uid string) error {
 	delete(r.pods, uid)
 	if err := r.save(); err != nil {
 		r.pods[uid] = first
-		return fmt.Errorf("release user ids: %w", err)
+		return fmt.Errorf("release user IDs: %w", err)
 	}
 	return nil
 }
 
-// free finds the lowest range that no pod has.
+// free returns the lowest free range.
 func (r *Ranges) free() (uint32, error) {
 	allowed, err := pool(r.subUID, r.subGID)
 	if err != nil {
@@ -131,7 +134,7 @@ func (r *Ranges) free() (uint32, error) {
 	}
 	taken := make(map[uint32]bool, len(r.pods))
 	for _, first := range r.pods {
-		taken[first/Size], taken[(first+Size-1)/Size] = true, true // one that was given out from another pool may lie across two
+		taken[first/Size], taken[(first+Size-1)/Size] = true, true // a range from an earlier configuration may overlap two
 	}
 	n := 0
 	for first := range allowed {
@@ -140,10 +143,10 @@ func (r *Ranges) free() (uint32, error) {
 			return first, nil
 		}
 	}
-	return 0, fmt.Errorf("all %d ranges that %s and %s leave to pods are taken", n, r.subUID, r.subGID)
+	return 0, fmt.Errorf("all %d ranges allowed by %s and %s are in use", n, r.subUID, r.subGID)
 }
 
-// load reads the file, once. One of a later version is left as it is.
+// load reads the file once. It does not change a file of a later version.
 func (r *Ranges) load() error {
 	if r.loaded {
 		return nil
@@ -158,7 +161,7 @@ func (r *Ranges) load() error {
 	case err != nil:
 		return fmt.Errorf("%w: %s: %w", ErrUnreadable, r.file, err)
 	case f.Version != fileVersion:
-		return fmt.Errorf("%w: %s: its version is %d, not %d", ErrUnreadable, r.file, f.Version, fileVersion)
+		return fmt.Errorf("%w: %s: version %d is not supported", ErrUnreadable, r.file, f.Version)
 	}
 	r.pods = maps.Clone(f.Pods)
 	if r.pods == nil {

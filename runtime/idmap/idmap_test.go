@@ -13,13 +13,13 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// ranges are ranges in a folder of the test's, with files of subordinate ids.
+// ranges returns ranges in a temporary directory with these files of subordinate IDs.
 func ranges(t *testing.T, subUID, subGID string) *Ranges {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{"subuid": subUID, "subgid": subGID} {
 		if text == "" {
-			continue // a machine without
+			continue // the file is missing
 		}
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -48,21 +48,21 @@ func TestAllocate(t *testing.T) {
 	if again := mustAllocate(t, r, "b"); again != b || b == Size {
 		t.Errorf("b has %d, then %d", b, again)
 	}
-	after := New(r.file, r.subUID, r.subGID) // another daemon
+	after := New(r.file, r.subUID, r.subGID) // after a restart
 	if got, err := after.Find("b"); err != nil || got.First != b {
 		t.Errorf("after a restart: %+v, %v, want %d", got, err, b)
 	}
 	if got := mustAllocate(t, after, "c"); got == Size || got == b {
-		t.Errorf("c has the range of another pod, %d", got)
+		t.Errorf("c has range %d of another pod", got)
 	}
 	if err := after.Release("a"); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := after.Find("a"); err == nil {
-		t.Error("a has a range after its release")
+		t.Error("a has a range after Release")
 	}
 	if got := mustAllocate(t, after, "d"); got != Size {
-		t.Errorf("d has %d, want the one that is free", got)
+		t.Errorf("d has %d, want the free range", got)
 	}
 	for _, uid := range []string{"b", "c", "d", "none"} {
 		if err := after.Release(uid); err != nil {
@@ -70,11 +70,11 @@ func TestAllocate(t *testing.T) {
 		}
 	}
 	if _, err := os.Stat(r.file); !os.IsNotExist(err) {
-		t.Errorf("without pods a file is left: %v", err)
+		t.Errorf("file exists without pods: %v", err)
 	}
 }
 
-func TestAllocateAtOnce(t *testing.T) {
+func TestConcurrentAllocate(t *testing.T) {
 	r := ranges(t, "", "")
 	var (
 		all sync.WaitGroup
@@ -106,17 +106,17 @@ func TestPool(t *testing.T) {
 		want           []uint32 // the first three
 		err            string
 	}{
-		{name: "nobody has subordinate ids", want: []uint32{m, 2 * m, 3 * m}},
-		{name: "a user has some", subUID: "me:100000:65536\n", want: []uint32{3 * m, 4 * m, 5 * m}},
-		{name: "a group has some", subGID: "me:131072:10\nyou:196608:1\n", want: []uint32{m, 4 * m, 5 * m}},
-		{name: "lines without meaning", subUID: "# me\nme:x:1\nme:1\n\nme:131072:0\n", want: []uint32{m, 2 * m, 3 * m}},
+		{name: "no subordinate IDs", want: []uint32{m, 2 * m, 3 * m}},
+		{name: "subordinate IDs of a user", subUID: "me:100000:65536\n", want: []uint32{3 * m, 4 * m, 5 * m}},
+		{name: "subordinate IDs of a group", subGID: "me:131072:10\nyou:196608:1\n", want: []uint32{m, 4 * m, 5 * m}},
+		{name: "invalid lines", subUID: "# me\nme:x:1\nme:1\n\nme:131072:0\n", want: []uint32{m, 2 * m, 3 * m}},
 		{
-			name: "pods have their own", subUID: "podstead:200000:200000\nme:65536:65536\n", subGID: "podstead:200000:200000\n",
+			name: "subordinate IDs for pods", subUID: "podstead:200000:200000\nme:65536:65536\n", subGID: "podstead:200000:200000\n",
 			want: []uint32{4 * m, 5 * m},
 		},
-		{name: "two of their own", subUID: "podstead:655360:65536\npodstead:65536:65536\n", subGID: "podstead:65536:65536\npodstead:655360:65536\n", want: []uint32{m, 10 * m}},
-		{name: "never the machine's own users", subUID: "podstead:0:131072\n", subGID: "podstead:0:131072\n", want: []uint32{m}},
-		{name: "users without groups", subUID: "podstead:65536:65536\n", err: "not the same"},
+		{name: "two ranges for pods", subUID: "podstead:655360:65536\npodstead:65536:65536\n", subGID: "podstead:65536:65536\npodstead:655360:65536\n", want: []uint32{m, 10 * m}},
+		{name: "system users are excluded", subUID: "podstead:0:131072\n", subGID: "podstead:0:131072\n", want: []uint32{m}},
+		{name: "user IDs without group IDs", subUID: "podstead:65536:65536\n", err: "must be equal"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := ranges(t, test.subUID, test.subGID)
@@ -135,7 +135,7 @@ func TestPool(t *testing.T) {
 				t.Errorf("ranges (-want +got):\n%s", diff)
 			}
 			if last := got[len(got)-1]; uint64(last)+Size > limit {
-				t.Errorf("the last range begins at %d", last)
+				t.Errorf("last range starts at %d", last)
 			}
 		})
 	}
@@ -153,9 +153,9 @@ func TestExhausted(t *testing.T) {
 	mustAllocate(t, r, "b")
 }
 
-// What cannot be read is not overwritten, and what cannot be written is not given out.
-func TestBrokenFile(t *testing.T) {
-	for name, text := range map[string]string{"damaged": "{", "a later version": `{"version":9,"pods":{"a":65536}}`} {
+// A file that cannot be read is not overwritten, and a range that cannot be saved is not allocated.
+func TestUnusableFile(t *testing.T) {
+	for name, text := range map[string]string{"damaged": "{", "of a later version": `{"version":9,"pods":{"a":65536}}`} {
 		t.Run(name, func(t *testing.T) {
 			r := ranges(t, "", "")
 			if err := os.MkdirAll(filepath.Dir(r.file), 0o700); err != nil {
@@ -171,20 +171,20 @@ func TestBrokenFile(t *testing.T) {
 				t.Errorf("errors %v, %v, %v", allocated, found, released)
 			}
 			if now, _ := os.ReadFile(r.file); string(now) != text {
-				t.Errorf("the file holds %q", now)
+				t.Errorf("file content %q", now)
 			}
 		})
 	}
 	r := ranges(t, "", "")
-	if err := os.WriteFile(filepath.Dir(r.file), nil, 0o600); err != nil { // a file in the folder's place
+	if err := os.WriteFile(filepath.Dir(r.file), nil, 0o600); err != nil { // a file in place of the directory
 		t.Fatal(err)
 	}
 	r.loaded, r.pods = true, map[string]uint32{"a": Size}
 	if got, err := r.Allocate("b"); err == nil {
-		t.Errorf("a range that was not kept: %+v", got)
+		t.Errorf("allocated without saving: %+v", got)
 	}
 	if err := r.Release("a"); err == nil {
-		t.Error("a range was taken back, and is not")
+		t.Error("Release without saving succeeded")
 	}
 	if got, err := r.Find("a"); err != nil || got.First != Size {
 		t.Errorf("after that: %+v, %v", got, err)

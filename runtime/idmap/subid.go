@@ -11,20 +11,20 @@ import (
 	"strings"
 )
 
-// owner is the user whose subordinate ids are for pods, as "kubelet" is for the kubelet's.
-const owner = "podstead"
+// subIDOwner is the user whose subordinate IDs are for pods, like "kubelet" for the kubelet.
+const subIDOwner = "podstead"
 
-// limit is the end of the ids that are used: some programs take an id for a signed number.
+// limit is the end of the IDs that are used, since some programs use signed numbers.
 const limit = 1 << 31
 
-// span is ids from a first one up to, not including, an end.
+// span is a half-open interval of IDs.
 type span struct{ first, end uint64 }
 
 func (s span) overlaps(o span) bool { return s.first < o.end && o.first < s.end }
 
-// pool yields the first ids of the ranges that pods can have, in ascending order: those within the subordinate ids of the user
-// podstead, or, where there are none, those that are nobody's subordinate ids. Ranges lie on multiples of [Size] (KEP-127), so those
-// of two pools are the same or do not overlap.
+// pool yields the first IDs of available ranges in ascending order: those within the subordinate IDs of the user
+// podstead, or if there are none, those that are subordinate IDs of no user. Ranges start at multiples of [Size]
+// (KEP-127), so ranges of different pools are equal or disjoint.
 func pool(subUID, subGID string) (iter.Seq[uint32], error) {
 	users, err := readSubIDs(subUID)
 	if err != nil {
@@ -34,9 +34,9 @@ func pool(subUID, subGID string) (iter.Seq[uint32], error) {
 	if err != nil {
 		return nil, err
 	}
-	ours := users[owner]
-	if !slices.Equal(ours, groups[owner]) {
-		return nil, fmt.Errorf("the subordinate ids of user %s in %s and %s are not the same", owner, subUID, subGID)
+	ours := users[subIDOwner]
+	if !slices.Equal(ours, groups[subIDOwner]) {
+		return nil, fmt.Errorf("subordinate IDs of user %s must be equal in %s and %s", subIDOwner, subUID, subGID)
 	}
 	var reserved []span
 	if len(ours) == 0 {
@@ -58,8 +58,7 @@ func pool(subUID, subGID string) (iter.Seq[uint32], error) {
 	}, nil
 }
 
-// readSubIDs reads a file of subordinate ids by their owners. One that is not there has none; a line that means nothing gives
-// nobody any.
+// readSubIDs returns the subordinate IDs in a file by owner. A missing file is empty. Invalid lines are ignored.
 func readSubIDs(path string) (map[string][]span, error) {
 	text, err := os.ReadFile(path)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

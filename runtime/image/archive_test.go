@@ -16,14 +16,14 @@ import (
 	"github.com/podstead/podstead/runtime/image"
 )
 
-// entries gives the names in a tar file.
+// entries returns the names in a tar file.
 func entries(t *testing.T, data []byte) (names []string) {
 	t.Helper()
 	each(t, data, func(h *tar.Header, _ []byte) { names = append(names, h.Name) })
 	return names
 }
 
-// without gives the tar file without its n-th entry.
+// without returns the tar file without its n-th entry.
 func without(t *testing.T, data []byte, n int) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -40,7 +40,7 @@ func without(t *testing.T, data []byte, n int) []byte {
 	return buf.Bytes()
 }
 
-// tarOf gives a tar file of one file.
+// tarOf returns a tar file with one file.
 func tarOf(t *testing.T, name, body string) []byte {
 	t.Helper()
 	var buf bytes.Buffer
@@ -80,7 +80,7 @@ func each(t *testing.T, data []byte, visit func(*tar.Header, []byte)) {
 	}
 }
 
-// digests gives all content of the image, layers first.
+// digests returns the digests of all content of the image, layers first.
 func (w *env) digests(ctx context.Context, t *testing.T, img image.Image) (list []digest.Digest) {
 	t.Helper()
 	m, err := images.Manifest(ctx, w.client.ContentStore(), img.Target, platforms.Default())
@@ -93,7 +93,7 @@ func (w *env) digests(ctx context.Context, t *testing.T, img image.Image) (list 
 	return append(list, m.Config.Digest, img.Target.Digest)
 }
 
-// cancelReader is an empty reader that calls f when it is reached.
+// cancelReader returns an empty reader that calls f when it is read.
 func cancelReader(f func()) io.Reader {
 	return readerFunc(func([]byte) (int, error) { f(); return 0, io.EOF })
 }

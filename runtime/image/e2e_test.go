@@ -64,7 +64,7 @@ func TestRunningContainerKeepsItsLayers(t *testing.T) {
 	}
 	r.collect(ctx, t)
 	if keys := r.snapshots(ctx, t); len(keys) > 0 {
-		t.Errorf("without the container these snapshots are left: %q", keys)
+		t.Errorf("snapshots remain after the removal of the container: %q", keys)
 	}
 }
 
@@ -150,7 +150,7 @@ func TestKillDuringPullIsResumed(t *testing.T) {
 		t.Errorf("%d bytes were unpacked", n)
 	}
 	if !resumed.Load() {
-		t.Error("the whole layer was asked for again")
+		t.Error("the whole layer was requested again")
 	}
 	r.wantNoLeases(ctx, t)
 }
@@ -184,7 +184,7 @@ func TestPullFromDockerRegistry(t *testing.T) {
 		t.Errorf("version %q", got)
 	}
 	if _, err := r.store.Ensure(ctx, strings.Replace(ref, "shop:1", "shop:2", 1), "", nil); err == nil || !strings.Contains(err.Error(), "not found") {
-		t.Errorf("a tag that is not there: %v", err)
+		t.Errorf("unknown tag: %v", err)
 	}
 	r.wantNoLeases(ctx, t)
 }

@@ -11,16 +11,13 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Ensure gives the image of ref, unpacked and ready to start containers from,
-// and pulls it if policy says so. The empty policy is Always for the tag latest
-// (also where no tag is written) and IfNotPresent for any other tag, for a
-// digest, and for what came from an archive. With Always a pull that fails is an
-// error even where the image is here; any policy but Never replaces an image
-// whose content is damaged.
+// Ensure returns the image of ref, unpacked, and pulls it if policy requires that. The empty policy means Always for the tag
+// latest or no tag, and IfNotPresent for other tags, digests and images from archives. With Always a failed pull is an error even
+// if the image is present. Every policy except Never replaces an image whose content is damaged.
 //
-// Its error is an *Error, that of ctx, which ends the wait at once, or ErrClosed. Calls for the
-// same image share one pull, which is cancelled with the last of them. progress
-// may be nil; it is called in the goroutine of the caller, first when a registry is about to be asked, then while layers come.
+// The error is an *Error, the error of ctx, or ErrClosed. Cancellation of ctx ends the wait at once. Calls for the same image
+// share one pull, which is cancelled when the last of them returns. progress may be nil. It is called in the caller's goroutine,
+// first before the registry is contacted, then while layers arrive.
 func (s *Store) Ensure(ctx context.Context, ref string, policy spec.PullPolicy, progress func(Progress)) (Image, error) {
 	name, tag, err := parse(ref)
 	if err != nil {
@@ -56,7 +53,7 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy spec.PullPolicy, 
 	return img, err
 }
 
-// Find reports whether the image of ref is here, unpacked, so that a policy wants no pull of it.
+// Find reports whether the image of ref is present and unpacked, so that policy requires no pull.
 func (s *Store) Find(ctx context.Context, ref string, policy spec.PullPolicy) (bool, error) {
 	name, tag, err := parse(ref)
 	if err != nil {
@@ -74,7 +71,7 @@ func (s *Store) Find(ctx context.Context, ref string, policy spec.PullPolicy) (b
 	return err == nil, ctx.Err()
 }
 
-// pullShared pulls an image together with all who want it now.
+// pullShared pulls an image, or joins a pull of it.
 func (s *Store) pullShared(ctx context.Context, ref, name string, progress func(Progress)) (Image, error) {
 	if progress != nil {
 		progress(Progress{})
@@ -87,7 +84,7 @@ func (s *Store) pullShared(ctx context.Context, ref, name string, progress func(
 	return img, nil
 }
 
-// resolve gives the policy that an empty one stands for.
+// resolve returns the effective policy for an empty one.
 func resolve(policy spec.PullPolicy, tag string, archived bool) spec.PullPolicy {
 	switch {
 	case policy != "":
@@ -103,7 +100,7 @@ func neverPull(ref string, damage error) error {
 	if damage != nil {
 		return &Error{
 			Reason: ReasonNeverPull, Err: damage,
-			Message: fmt.Sprintf("image %q has to be pulled again, against its pull policy of Never: %v", ref, damage),
+			Message: fmt.Sprintf("image %q must be pulled again, but its pull policy is Never: %v", ref, damage),
 		}
 	}
 	return &Error{
@@ -112,8 +109,8 @@ func neverPull(ref string, damage error) error {
 	}
 }
 
-// lookup finds the record of a full name. A name by digest is also answered by
-// another name of the same repository, since that is how archives bring it.
+// lookup returns the record of a full name. A name with a digest also matches another name of the same repository, because
+// archives contain tags.
 func (s *Store) lookup(ctx context.Context, name string) (images.Image, bool, error) {
 	is := s.client.ImageService()
 	rec, err := is.Get(ctx, name)
@@ -136,8 +133,7 @@ func (s *Store) lookup(ctx context.Context, name string) (images.Image, bool, er
 	return images.Image{}, false, nil
 }
 
-// ready gives an image of this machine, unpacked. The error is errDamaged where
-// only new content helps.
+// ready returns an image of this host, unpacked. The error is errDamaged if only new content helps.
 func (s *Store) ready(ctx context.Context, rec images.Image) (Image, error) {
 	img, err := s.describe(ctx, rec)
 	if err == nil {

@@ -37,28 +37,28 @@ func TestEnsurePolicy(t *testing.T) {
 		failed = "ErrImagePull"
 	)
 	for _, c := range []struct {
-		name      string
-		tag       string
-		policy    spec.PullPolicy
-		archived  bool // an archive brought version local
-		pulled    bool // a pull did
-		unpowered bool // the registry is off
-		want      string
+		name     string
+		tag      string
+		policy   spec.PullPolicy
+		archived bool // version local was imported from an archive
+		pulled   bool // version local was pulled
+		offline  bool // the registry is stopped
+		want     string
 	}{
-		{name: "nothing here is pulled", tag: ":1", want: remote},
-		{name: "Never and nothing here", tag: ":1", policy: spec.PullNever, want: gone},
-		{name: "Never takes what is here", tag: ":1", policy: spec.PullNever, pulled: true, want: local},
-		{name: "Never takes what an archive brought", tag: ":1", policy: spec.PullNever, archived: true, want: local},
-		{name: "IfNotPresent does not ask again", tag: ":1", policy: spec.PullIfNotPresent, pulled: true, want: local},
-		{name: "IfNotPresent holds for latest", tag: ":latest", policy: spec.PullIfNotPresent, pulled: true, want: local},
-		{name: "Always asks again", tag: ":1", policy: spec.PullAlways, pulled: true, want: remote},
-		{name: "Always replaces what an archive brought", tag: ":1", policy: spec.PullAlways, archived: true, want: remote},
-		{name: "Always fails without a registry, image or not", tag: ":1", policy: spec.PullAlways, pulled: true, unpowered: true, want: failed},
-		{name: "the default of a tag is IfNotPresent", tag: ":1", pulled: true, unpowered: true, want: local},
-		{name: "the default of latest is Always", tag: ":latest", pulled: true, want: remote},
-		{name: "the default of no tag is Always", tag: "", pulled: true, want: remote},
-		{name: "the default of an archive is IfNotPresent, even for latest", tag: ":latest", archived: true, unpowered: true, want: local},
-		{name: "the default of an archive without a tag, too", tag: "", archived: true, unpowered: true, want: local},
+		{name: "missing image is pulled", tag: ":1", want: remote},
+		{name: "Never with a missing image", tag: ":1", policy: spec.PullNever, want: gone},
+		{name: "Never with a present image", tag: ":1", policy: spec.PullNever, pulled: true, want: local},
+		{name: "Never with an image from an archive", tag: ":1", policy: spec.PullNever, archived: true, want: local},
+		{name: "IfNotPresent with a present image", tag: ":1", policy: spec.PullIfNotPresent, pulled: true, want: local},
+		{name: "IfNotPresent with tag latest", tag: ":latest", policy: spec.PullIfNotPresent, pulled: true, want: local},
+		{name: "Always pulls a present image", tag: ":1", policy: spec.PullAlways, pulled: true, want: remote},
+		{name: "Always replaces an image from an archive", tag: ":1", policy: spec.PullAlways, archived: true, want: remote},
+		{name: "Always with a present image and no registry", tag: ":1", policy: spec.PullAlways, pulled: true, offline: true, want: failed},
+		{name: "default for a tag is IfNotPresent", tag: ":1", pulled: true, offline: true, want: local},
+		{name: "default for latest is Always", tag: ":latest", pulled: true, want: remote},
+		{name: "default without a tag is Always", tag: "", pulled: true, want: remote},
+		{name: "default for latest from an archive is IfNotPresent", tag: ":latest", archived: true, offline: true, want: local},
+		{name: "default without a tag from an archive is IfNotPresent", tag: "", archived: true, offline: true, want: local},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, w := newEnv(t, image.Options{})
@@ -79,7 +79,7 @@ func TestEnsurePolicy(t *testing.T) {
 				}
 			}
 			reg.push(t, sample("shop"+tag, remote))
-			if c.unpowered {
+			if c.offline {
 				reg.intercept(hangUp)
 			}
 			if here, err := w.store.Find(ctx, reg.host+"/shop"+c.tag, c.policy); here != (c.want == local) || err != nil {
@@ -118,14 +118,14 @@ func TestEnsureInvalidName(t *testing.T) {
 
 func TestEnsureUnreachableRegistry(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
-	const host = "127.0.0.1:1" // nobody listens there, and the port is given to nobody who asks for any
+	const host = "127.0.0.1:1" // no listener, and never assigned dynamically
 	_, err := w.store.Ensure(ctx, host+"/shop:1", "", nil)
 	wantError(t, err, image.ReasonPull, host+"/shop:1", "connection refused")
 	if !errors.Is(err, syscall.ECONNREFUSED) {
-		t.Errorf("%v hides its cause", err)
+		t.Errorf("%v does not wrap its cause", err)
 	}
 	if n := w.leases(ctx, t); n != 0 {
-		t.Errorf("%d leases hold nothing", n)
+		t.Errorf("%d leases without content remain", n)
 	}
 }
 
@@ -148,9 +148,9 @@ func TestUnpackIsSynced(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Four layers, of which both images share one.
+	// The images have two layers each and share one.
 	if applied, synced := w.applier.counts(); applied != 3 || synced != 3 {
-		t.Errorf("%d layers were unpacked, %d of them to disk, want 3 and 3", applied, synced)
+		t.Errorf("%d layers were unpacked, %d of them synced, want 3 and 3", applied, synced)
 	}
 }
 
@@ -161,7 +161,7 @@ func TestDamagedContentIsPulledAgain(t *testing.T) {
 			reg := newRegistry(t)
 			reg.push(t, sample("shop:1", "1"))
 			ref := reg.host + "/shop:1"
-			// From an archive, so that there is content and nothing unpacked.
+			// The image comes from an archive, so there is content but nothing is unpacked.
 			list, err := w.store.ImportFile(ctx, save(t, sample(ref, "1")))
 			if err != nil {
 				t.Fatal(err)
@@ -216,16 +216,15 @@ func TestFailedUnpackKeepsGoodContent(t *testing.T) {
 	}
 }
 
-func TestKilledUnpackIsFinishedAndCleanedUp(t *testing.T) {
+func TestKilledUnpackIsFinishedByNextStore(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
 		t.Fatal(err)
 	}
-	// The store is closed in the middle of a layer and the applier, as a
-	// killed process, has no chance to remove what it began.
-	begun := make(chan struct{})
+	// The store is closed in the middle of a layer. Like a killed process, the applier cannot remove what it has written.
+	started := make(chan struct{})
 	w.applier.before = func(ctx context.Context) error {
-		close(begun)
+		close(started)
 		<-ctx.Done()
 		return ctx.Err()
 	}
@@ -234,7 +233,7 @@ func TestKilledUnpackIsFinishedAndCleanedUp(t *testing.T) {
 		_, err := w.store.Ensure(ctx, "shop:1", "", nil)
 		ended <- err
 	}()
-	<-begun
+	<-started
 	w.store.Close()
 	if err := <-ended; !errors.Is(err, image.ErrClosed) {
 		t.Errorf("unpacking with a store that closes: %v", err)
@@ -258,14 +257,14 @@ func TestKilledUnpackIsFinishedAndCleanedUp(t *testing.T) {
 	}
 }
 
-func TestCancelledUnpackLetsOthersGoOn(t *testing.T) {
+func TestCancelledUnpackContinuesForOtherCallers(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
 		t.Fatal(err)
 	}
-	begun, release := make(chan struct{}, 2), make(chan struct{})
+	started, release := make(chan struct{}, 2), make(chan struct{})
 	w.applier.before = func(ctx context.Context) error {
-		begun <- struct{}{}
+		started <- struct{}{}
 		select {
 		case <-release:
 			return nil
@@ -283,37 +282,37 @@ func TestCancelledUnpackLetsOthersGoOn(t *testing.T) {
 	}
 	first, cancel := context.WithTimeoutCause(ctx, time.Hour, errors.New("an hour"))
 	one := ensure(first)
-	<-begun
+	<-started
 	two := ensure(ctx)
 	image.WaitForWaiters(t, w.store, 2)
 	cancel()
 	if err := <-one; !errors.Is(err, context.Canceled) {
-		t.Errorf("the cancelled one ended with %v", err)
+		t.Errorf("the cancelled call returned %v", err)
 	}
 	close(release)
 	if err := <-two; err != nil {
-		t.Errorf("the other one ended with %v", err)
+		t.Errorf("the other call returned %v", err)
 	}
 }
 
-func TestCancelledWorkEndsBeforeTheNextBegins(t *testing.T) {
+func TestCancelledWorkReturnsBeforeNextStarts(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
 		t.Fatal(err)
 	}
-	begun, release := make(chan struct{}, 10), make(chan struct{})
-	w.applier.before = func(ctx context.Context) error { // it is as deaf as a disk that hangs
-		begun <- struct{}{}
+	started, release := make(chan struct{}, 10), make(chan struct{})
+	w.applier.before = func(ctx context.Context) error { // ignores ctx, as I/O on a hanging disk does
+		started <- struct{}{}
 		<-release
 		return ctx.Err()
 	}
 	first, cancel := context.WithCancel(ctx)
 	go func() {
-		<-begun
+		<-started
 		cancel()
 	}()
 	if _, err := w.store.Ensure(first, "shop:1", "", nil); !errors.Is(err, context.Canceled) {
-		t.Fatalf("the cancelled one ended with %v", err)
+		t.Fatalf("the cancelled call returned %v", err)
 	}
 	next := make(chan error, 1)
 	go func() {
@@ -327,7 +326,7 @@ func TestCancelledWorkEndsBeforeTheNextBegins(t *testing.T) {
 	}
 	close(release)
 	if err := <-next; err != nil {
-		t.Errorf("the next one ended with %v", err)
+		t.Errorf("the next call returned %v", err)
 	}
 }
 

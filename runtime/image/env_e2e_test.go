@@ -26,8 +26,8 @@ import (
 
 const overlay = "overlayfs"
 
-// daemonEnv makes the test binary a daemon that gets an image and can be
-// killed. It holds the engine's folder, and refEnv the image or its archive.
+// daemonEnv turns the test binary into a daemon that ensures an image and is killed by the test. Its value is the engine's
+// directory. refEnv is the image or its archive.
 const (
 	daemonEnv = "PODSTEAD_IMAGE_TEST_DAEMON"
 	refEnv    = "PODSTEAD_IMAGE_TEST_REF"
@@ -62,7 +62,7 @@ func daemon(dir, ref string) error {
 	return err
 }
 
-// startEngine needs a shim's program and never runs it: no container starts here.
+// startEngine requires the path of a shim, but never runs it: no container starts here.
 func startEngine(ctx context.Context, dir string) (*engine.Engine, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -71,7 +71,7 @@ func startEngine(ctx context.Context, dir string) (*engine.Engine, error) {
 	return engine.Start(ctx, engine.Options{Root: filepath.Join(dir, "root"), State: filepath.Join(dir, "run"), ShimPath: self})
 }
 
-// rig is a folder for an engine, and one that runs in it after start.
+// hostEnv is a directory for an engine, and an engine in it after start.
 type hostEnv struct {
 	dir    string
 	engine *engine.Engine
@@ -95,7 +95,7 @@ func newHostEnv(t *testing.T) (context.Context, *hostEnv) {
 		}
 		for line := range strings.Lines(string(mounts)) {
 			if strings.Contains(line, dir) {
-				t.Errorf("mount is left: %s", line)
+				t.Errorf("mount remains: %s", line)
 				if err := mount.UnmountAll(strings.Fields(line)[4], 0); err != nil {
 					t.Error(err)
 				}
@@ -123,8 +123,8 @@ func (r *hostEnv) start(ctx context.Context, t *testing.T) {
 	})
 }
 
-// runUntil starts a daemon that gets the image, kills it once reached says so,
-// and starts an engine on what it left.
+// runUntil starts a daemon that ensures the image, kills it when reached returns true, and starts an engine on the same
+// directory.
 func (r *hostEnv) runUntil(ctx context.Context, t *testing.T, ref string, reached func() bool) {
 	t.Helper()
 	self, err := os.Executable()
@@ -141,27 +141,27 @@ func (r *hostEnv) runUntil(ctx context.Context, t *testing.T, ref string, reache
 	go func() { ended <- cmd.Wait() }()
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
-	deadline := time.After(patience)
+	deadline := time.After(timeout)
 	for !reached() {
 		select {
 		case <-tick.C:
 		case err := <-ended:
-			t.Fatalf("the daemon ended before it was killed: %v", err)
+			t.Fatalf("the daemon exited before it was killed: %v", err)
 		case <-deadline:
 			_ = cmd.Process.Kill()
-			t.Fatal("the daemon did not come so far in time")
+			t.Fatal("the daemon did not get that far in time")
 		}
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	if err := <-ended; err == nil {
-		t.Fatal("the daemon had done its work when it was killed")
+		t.Fatal("the daemon had finished when it was killed")
 	}
 	r.start(ctx, t)
 }
 
-// collect has containerd collect its garbage.
+// collect runs containerd's garbage collector.
 func (r *hostEnv) collect(ctx context.Context, t *testing.T) {
 	t.Helper()
 	lm := r.engine.Client().LeasesService()
@@ -186,8 +186,8 @@ func (r *hostEnv) snapshots(ctx context.Context, t *testing.T) (keys []string) {
 	return keys
 }
 
-// read gives a file of a snapshot by way of a mount. Without a lease the view
-// would be gone with the next collection of garbage, which any removal starts.
+// read returns a file of a snapshot through a mount. Without a lease the next garbage collection, which any removal starts, would
+// delete the view.
 func (r *hostEnv) read(ctx context.Context, t *testing.T, key, name string) (data []byte) {
 	t.Helper()
 	ctx, done, err := r.engine.Client().WithLease(ctx)
@@ -213,7 +213,7 @@ func (r *hostEnv) wantNoLeases(ctx context.Context, t *testing.T) {
 	t.Helper()
 	list, err := r.engine.Client().LeasesService().List(ctx)
 	if err != nil || len(list) > 0 {
-		t.Errorf("leases are left: %v, %v", list, err)
+		t.Errorf("leases remain: %v, %v", list, err)
 	}
 }
 
@@ -248,7 +248,7 @@ func dockerRegistry(t *testing.T) (host string) {
 		for s := bufio.NewScanner(out); s.Scan(); {
 			select {
 			case lines <- s.Text():
-			default: // nobody reads any more
+			default: // no reader left
 			}
 		}
 	}()
@@ -256,18 +256,18 @@ func dockerRegistry(t *testing.T) (host string) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
 	})
-	deadline := time.After(patience)
+	deadline := time.After(timeout)
 	for {
 		select {
 		case line, ok := <-lines:
 			if !ok {
-				t.Fatal("docker-registry ended")
+				t.Fatal("docker-registry exited")
 			}
 			if strings.Contains(line, "listening on") {
 				return host
 			}
 		case <-deadline:
-			t.Fatal("docker-registry does not listen in time")
+			t.Fatal("docker-registry is not listening in time")
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -34,11 +35,10 @@ import (
 	"github.com/podstead/podstead/test/ocitar"
 )
 
-// patience is how long a test waits for what must happen.
-const patience = 30 * time.Second
+// timeout bounds the wait for conditions in tests.
+const timeout = 30 * time.Second
 
-// world is containerd's metadata, content and native snapshots in a folder,
-// with an applier that needs no root: all of containerd that images touch.
+// env is containerd's metadata, content and native snapshots in a directory, with an applier that needs no root.
 type env struct {
 	dir     string
 	client  *containerd.Client
@@ -47,7 +47,7 @@ type env struct {
 	applier *applier
 }
 
-// newEnv gives a world and a context of its namespace, which ends with the test.
+// newEnv returns an env and a context with its namespace, which is cancelled after the test.
 func newEnv(t *testing.T, opts image.Options) (context.Context, *env) {
 	t.Helper()
 	w := &env{dir: t.TempDir(), applier: &applier{}}
@@ -91,7 +91,7 @@ func newEnv(t *testing.T, opts image.Options) (context.Context, *env) {
 	return ctx, w
 }
 
-// collect runs the garbage collector, which a real containerd does by itself.
+// collect runs the garbage collector, which containerd runs by itself.
 func (w *env) collect(ctx context.Context, t *testing.T) {
 	t.Helper()
 	if _, err := w.db.GarbageCollect(ctx); err != nil {
@@ -99,8 +99,7 @@ func (w *env) collect(ctx context.Context, t *testing.T) {
 	}
 }
 
-// blobs counts the content that is there, snapshots the unpacked layers and
-// what is being unpacked.
+// blobs counts the content. snapshots counts the unpacked layers and those being unpacked.
 func (w *env) blobs(ctx context.Context, t *testing.T) (n int) {
 	t.Helper()
 	count := func(content.Info) error { n++; return nil }
@@ -128,7 +127,7 @@ func (w *env) leases(ctx context.Context, t *testing.T) int {
 	return len(list)
 }
 
-// damage overwrites content on disk behind containerd's back, as a power cut can.
+// damage overwrites content on disk, as a power failure can.
 func (w *env) damage(t *testing.T, d digest.Digest) {
 	t.Helper()
 	name := filepath.Join(w.dir, "content/blobs", d.Algorithm().String(), d.Encoded())
@@ -144,7 +143,7 @@ func (w *env) damage(t *testing.T, d digest.Digest) {
 	}
 }
 
-// read gives a file of the unpacked image.
+// read returns a file of the unpacked image.
 func (w *env) read(ctx context.Context, t *testing.T, img image.Image, name string) string {
 	t.Helper()
 	sn := w.client.SnapshotService("native")
@@ -162,14 +161,14 @@ func (w *env) read(ctx context.Context, t *testing.T, img image.Image, name stri
 	return string(data)
 }
 
-// applier unpacks layers into the folders of the native snapshotter.
+// applier unpacks layers into the directories of the native snapshotter.
 type applier struct {
 	content content.Provider
 
 	mu      sync.Mutex
 	applied int
-	synced  int                         // of those, how many with an fsync asked for
-	before  func(context.Context) error // called before each, if not nil
+	synced  int                         // number of layers applied with sync
+	before  func(context.Context) error // called before each layer, if not nil
 }
 
 func (a *applier) Apply(ctx context.Context, d ocispec.Descriptor, m []mount.Mount, opts ...diff.ApplyOpt) (ocispec.Descriptor, error) {
@@ -202,14 +201,14 @@ func (a *applier) Apply(ctx context.Context, d ocispec.Descriptor, m []mount.Mou
 	}
 	defer plain.Close()
 	digester := digest.Canonical.Digester()
-	if _, err := archive.Apply(ctx, m[0].Source, tee(plain, digester.Hash()), archive.WithNoSameOwner()); err != nil {
+	if _, err := archive.Apply(ctx, m[0].Source, io.TeeReader(plain, digester.Hash()), archive.WithNoSameOwner()); err != nil {
 		return ocispec.Descriptor{}, err
 	}
 	return ocispec.Descriptor{MediaType: ocispec.MediaTypeImageLayer, Digest: digester.Digest()}, nil
 }
 
 func (a *applier) Compare(context.Context, []mount.Mount, []mount.Mount, ...diff.Opt) (ocispec.Descriptor, error) {
-	return ocispec.Descriptor{}, errors.New("nothing here compares")
+	return ocispec.Descriptor{}, errors.New("not implemented")
 }
 
 func (a *applier) counts() (applied, synced int) {
@@ -218,8 +217,7 @@ func (a *applier) counts() (applied, synced int) {
 	return a.applied, a.synced
 }
 
-// collectingImages and collectingLeases collect garbage where it is asked for,
-// as the services of containerd do over the metadata.
+// collectingImages and collectingLeases run the garbage collector on synchronous deletions, as containerd's services do.
 type collectingImages struct {
 	images.Store
 	db *metadata.DB
@@ -258,14 +256,14 @@ func (c collectingLeases) Delete(ctx context.Context, l leases.Lease, opts ...le
 	return err
 }
 
-// plugins says what a pull asks of a snapshotter.
+// plugins returns what a pull needs to know of the snapshotter.
 type plugins struct{ introspection.Service }
 
 func (plugins) Plugins(context.Context, ...string) (*introspectionapi.PluginsResponse, error) {
 	return &introspectionapi.PluginsResponse{Plugins: []*introspectionapi.Plugin{{ID: "native"}}}, nil
 }
 
-// sample is an image of two layers whose files say which version it is.
+// sample returns an image of two layers whose files contain its version.
 func sample(name, version string) ocitar.Image {
 	return ocitar.Image{
 		Name: name,
@@ -281,7 +279,7 @@ func sample(name, version string) ocitar.Image {
 	}
 }
 
-// save writes an archive with the images and gives its name.
+// save writes an archive with the images and returns its path.
 func save(t *testing.T, images ...ocitar.Image) string {
 	t.Helper()
 	var buf bytes.Buffer

@@ -6,24 +6,24 @@ import (
 	"fmt"
 )
 
-// The reasons of an Error, in the words of a container's waiting state.
+// The reasons of an Error, as in a container's waiting state.
 const (
-	// ReasonPull: the registry did not answer, or the image did not come, or it
-	// could not be unpacked. With containerd the kubelet has this one word for all.
+	// ReasonPull: the registry did not answer, the pull failed or the image could not be unpacked. The kubelet with containerd
+	// uses this reason for all of these.
 	ReasonPull = "ErrImagePull"
-	// ReasonNeverPull: the image is not here, and the policy forbids to pull it.
+	// ReasonNeverPull: the image is not present and the policy forbids pulling it.
 	ReasonNeverPull = "ErrImageNeverPull"
 	// ReasonInvalidName: the reference cannot be parsed. Only another pod file helps.
 	ReasonInvalidName = "InvalidImageName"
-	// ReasonInspect: what is on this machine could not be looked at.
+	// ReasonInspect: the state on this host cannot be read.
 	ReasonInspect = "ImageInspectError"
 )
 
-// Error is why there is no image for a container.
+// Error explains why a container has no image.
 type Error struct {
 	// Reason is one of the constants of this package.
 	Reason string
-	// Message is a sentence for a person. It names the image.
+	// Message is for people. It contains the name of the image.
 	Message string
 	// Err is the cause. It may be nil.
 	Err error
@@ -31,12 +31,11 @@ type Error struct {
 
 func (e *Error) Error() string { return e.Message }
 
-// Unwrap gives the cause.
+// Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// fail gives cause as an *Error, with the operation and the reference before it.
-// It leaves alone what is one already and what is no fault of the image: the
-// end of ctx or of the store.
+// fail wraps cause in an *Error, with the operation and the reference. It returns an *Error unchanged, and also cancellation and
+// ErrClosed, which are not faults of the image.
 func fail(ctx context.Context, reason, operation, ref string, cause error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("%s %q: %w", operation, ref, context.Cause(ctx))

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// WaitForWaiters waits until n callers share the work that is under way.
+// WaitForWaiters waits until n callers share running work.
 func WaitForWaiters(t *testing.T, s *Store, n int) {
 	t.Helper()
 	deadline := time.After(30 * time.Second)
@@ -16,7 +16,7 @@ func WaitForWaiters(t *testing.T, s *Store, n int) {
 	for {
 		waiting := 0
 		s.flights.mu.Lock()
-		for _, fl := range s.flights.air {
+		for _, fl := range s.flights.running {
 			waiting += fl.waiters
 		}
 		s.flights.mu.Unlock()

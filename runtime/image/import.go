@@ -24,10 +24,10 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// ImportFile adds the images of an archive to this machine, under the names
-// that it gives them, as Import does. A file that was imported before and has
-// not changed since is not read again, as long as all its images are here. It
-// is an *Error, or that of ctx.
+// ImportFile adds the images of an archive in the OCI or Docker layout, which may be compressed. Short names are completed as in
+// a pod file: busybox:1 is docker.io/library/busybox:1. A name that exists refers to the new image afterwards. A file that was
+// imported before and has not changed is not read again while all its images are present. The error is an *Error or the error of
+// ctx.
 func (s *Store) ImportFile(ctx context.Context, name string) ([]Image, error) {
 	list, err := s.importFile(ctx, name)
 	if err != nil {
@@ -37,7 +37,7 @@ func (s *Store) ImportFile(ctx context.Context, name string) ([]Image, error) {
 }
 
 func (s *Store) importFile(ctx context.Context, name string) ([]Image, error) {
-	// To open a FIFO for reading waits for a writer, and no context ends that.
+	// Opening a FIFO for reading blocks until there is a writer, and ctx cannot interrupt that.
 	f, err := os.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
@@ -57,8 +57,7 @@ func (s *Store) importFile(ctx context.Context, name string) ([]Image, error) {
 	return s.load(ctx, f, origin)
 }
 
-// fingerprint tells one state of one file from any other without reading it.
-// The inode's change time is part of it, for nobody can set that back.
+// fingerprint identifies the state of a file without reading it. It includes the inode's change time, which cannot be set back.
 func fingerprint(f *os.File) (string, error) {
 	fi, err := f.Stat()
 	if err != nil {
@@ -77,8 +76,8 @@ func fingerprint(f *os.File) (string, error) {
 	return fmt.Sprintf("%x", h.Sum(nil)), nil
 }
 
-// imported gives the images of an archive of this origin, or none where one of
-// them is gone, stands for something else now, or is incomplete.
+// imported returns the images of the archive with this fingerprint. It returns none if one of them was removed, is incomplete, or
+// its name refers to another image.
 func (s *Store) imported(ctx context.Context, origin string) ([]Image, error) {
 	records, err := s.client.ImageService().List(ctx, fmt.Sprintf("labels.%q", labelArchive))
 	if err != nil {
@@ -115,9 +114,8 @@ func (s *Store) imported(ctx context.Context, origin string) ([]Image, error) {
 	return list, nil
 }
 
-// load reads an archive. The caller holds s.imports: containerd's importer
-// names unfinished content by its path in the archive and would continue that
-// of another one, so no two may run and what a kill left behind goes first.
+// load reads an archive. The caller holds s.imports. containerd's importer names unfinished content by its path in the archive
+// and would continue that of another archive. So only one import may run, and leftovers of a killed one are removed first.
 func (s *Store) load(ctx context.Context, r io.Reader, origin string) (list []Image, err error) {
 	cs := s.client.ContentStore()
 	stale, err := cs.ListStatuses(ctx, "ref~=^tar-")
@@ -164,7 +162,7 @@ func (s *Store) loadLeased(ctx context.Context, r io.Reader, origin string) ([]I
 			return nil, fmt.Errorf("image %q: %w", rec.Name, err)
 		}
 	}
-	// Names come last, so that an archive is taken as a whole or not at all.
+	// Names are set last, so that an archive is imported completely or not at all.
 	label := map[string]string{labelArchive: fmt.Sprintf("%s/%d", origin, len(records))}
 	var list []Image
 	for _, rec := range records {
@@ -181,24 +179,24 @@ func (s *Store) loadLeased(ctx context.Context, r io.Reader, origin string) ([]I
 	return list, nil
 }
 
-// unreadable says in words what tar's errors mean here.
+// unreadable describes tar's errors for an archive.
 func unreadable(err error) error {
 	switch {
 	case errors.Is(err, tar.ErrHeader), err.Error() == "unrecognized image format":
 		return fmt.Errorf("not an image archive in the OCI or Docker layout: %w", err)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
-		return fmt.Errorf("not an image archive, or only the beginning of one: %w", err)
+		return fmt.Errorf("not an image archive, or truncated: %w", err)
 	default:
 		return err
 	}
 }
 
-// named gives a record for each manifest of the index that has a name.
+// named returns a record for each manifest of the index that has a name.
 func named(index ocispec.Index) ([]images.Image, error) {
 	var records []images.Image
 	for _, m := range index.Manifests {
 		name := m.Annotations[images.AnnotationImageName]
-		// The OCI annotation is often a tag alone, which names no image.
+		// The OCI annotation is often only a tag, which is not an image name.
 		if ref := m.Annotations[ocispec.AnnotationRefName]; name == "" && strings.ContainsAny(ref, "/:@") {
 			name = ref
 		}
@@ -212,13 +210,13 @@ func named(index ocispec.Index) ([]images.Image, error) {
 		records = append(records, images.Image{Name: full.String(), Target: m})
 	}
 	if len(records) == 0 {
-		return nil, errors.New("no image in it has a name: save it by name, as in docker save NAME:TAG")
+		return nil, errors.New("no image in the archive has a name: save it with a name, for example docker save NAME:TAG")
 	}
 	return records, nil
 }
 
-// complete makes sure that the image is whole and for this machine, and labels
-// its content so that the garbage collector keeps it.
+// complete checks that the image is complete and for this host's platform. It labels the content so that the garbage collector
+// keeps it.
 func (s *Store) complete(ctx context.Context, rec images.Image) error {
 	cs := s.client.ContentStore()
 	children := images.FilterPlatforms(images.ChildrenHandler(cs), s.platform)
@@ -234,7 +232,7 @@ func (s *Store) complete(ctx context.Context, rec images.Image) error {
 		return err
 	}
 	if !s.platform.Match(p) {
-		return fmt.Errorf("it is for %s, this machine is %s", platforms.Format(p), platforms.DefaultString())
+		return fmt.Errorf("image is for platform %s, this host is %s", platforms.Format(p), platforms.DefaultString())
 	}
 	for _, d := range manifest.Layers {
 		if _, err := cs.Info(ctx, d.Digest); err != nil {
@@ -244,21 +242,21 @@ func (s *Store) complete(ctx context.Context, rec images.Image) error {
 	return nil
 }
 
-// name makes the record, or lets the one that is there stand for this image.
+// name creates the record, or updates an existing one to this image.
 func (s *Store) name(ctx context.Context, rec images.Image) (images.Image, error) {
 	is := s.client.ImageService()
-	made, err := is.Create(ctx, rec)
+	updated, err := is.Create(ctx, rec)
 	if errdefs.IsAlreadyExists(err) {
-		made, err = is.Update(ctx, rec)
+		updated, err = is.Update(ctx, rec)
 	}
 	if err != nil {
 		return rec, err
 	}
-	return made, nil
+	return updated, nil
 }
 
-// cancelled gives a reader that fails once ctx has ended: the importer looks at
-// the context only between files, and one file may be gigabytes.
+// cancelled returns a reader that fails after ctx is cancelled. The importer checks the context only between files, and a file
+// can have gigabytes.
 func cancelled(ctx context.Context, r io.Reader) io.Reader {
 	return readerFunc(func(b []byte) (int, error) {
 		if err := ctx.Err(); err != nil {

@@ -20,9 +20,6 @@ import (
 	"github.com/podstead/podstead/test/ocitar"
 )
 
-// tee gives a reader that copies what is read.
-func tee(r io.Reader, w io.Writer) io.Reader { return io.TeeReader(r, w) }
-
 func names(list []image.Image) []string {
 	var out []string
 	for _, img := range list {
@@ -56,7 +53,7 @@ func TestImportLayouts(t *testing.T) {
 				t.Errorf("names (-want +got):\n%s", diff)
 			}
 			if n := w.leases(ctx, t); n != 0 {
-				t.Errorf("%d leases are left of the import", n)
+				t.Errorf("%d leases remain after the import", n)
 			}
 			w.collect(ctx, t)
 			img, err := w.store.Ensure(ctx, "shop:1", "", nil)
@@ -89,17 +86,17 @@ func TestImportErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, c := range []struct{ name, file, want string }{
-		{"no file", filepath.Join(t.TempDir(), "none.tar"), "no such file"},
-		{"a folder", t.TempDir(), "not a regular file"},
-		{"a FIFO that nobody writes to", fifo, "not a regular file"},
+		{"missing file", filepath.Join(t.TempDir(), "none.tar"), "no such file"},
+		{"directory", t.TempDir(), "not a regular file"},
+		{"FIFO without a writer", fifo, "not a regular file"},
 		{"empty", write(t, nil), "not an image archive"},
 		{"text", write(t, []byte("hello\n")), "not an image archive"},
 		{"long text", write(t, bytes.Repeat([]byte("hello\n"), 1000)), "not an image archive in the OCI or Docker layout"},
-		{"a tar of something else", write(t, tarOf(t, "readme", "hello")), "not an image archive in the OCI or Docker layout"},
-		{"cut off", write(t, good.Bytes()[:good.Len()/2]), "only the beginning"},
-		{"without names", save(t, sample("", "1")), "no image in it has a name"},
-		{"a bad name", save(t, sample("UPPER:1", "1")), `image name "UPPER:1"`},
-		{"another machine's", save(t, foreign), "linux/s390x"},
+		{"tar of other files", write(t, tarOf(t, "readme", "hello")), "not an image archive in the OCI or Docker layout"},
+		{"truncated", write(t, good.Bytes()[:good.Len()/2]), "truncated"},
+		{"without names", save(t, sample("", "1")), "no image in the archive has a name"},
+		{"invalid name", save(t, sample("UPPER:1", "1")), `image name "UPPER:1"`},
+		{"other platform", save(t, foreign), "linux/s390x"},
 		{"without a layer", write(t, without(t, good.Bytes(), 0)), "layer sha256:"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -114,13 +111,13 @@ func TestImportErrors(t *testing.T) {
 			}
 			w.collect(ctx, t)
 			if list, err := w.store.List(ctx); err != nil || len(list) > 0 || w.blobs(ctx, t) > 0 || w.leases(ctx, t) > 0 {
-				t.Errorf("left behind: images %v, %d blobs, %d leases, %v", names(list), w.blobs(ctx, t), w.leases(ctx, t), err)
+				t.Errorf("remaining: images %v, %d blobs, %d leases, %v", names(list), w.blobs(ctx, t), w.leases(ctx, t), err)
 			}
 		})
 	}
 }
 
-func TestImportFileSkipsWhatIsHere(t *testing.T) {
+func TestImportFileSkipsUnchangedArchive(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	file := save(t, sample("shop:1", "1"), sample("till:1", "1"))
 	load := func() {
@@ -131,9 +128,8 @@ func TestImportFileSkipsWhatIsHere(t *testing.T) {
 		}
 	}
 	load()
-	// A file that is opened but not read keeps its time of access, which says
-	// nothing on most machines. The time of the records does: a new import
-	// would update them.
+	// Access times are not reliable, because most hosts mount with relatime. A second import would update the time of the
+	// records.
 	updated := func(name string) time.Time {
 		t.Helper()
 		rec, err := w.client.ImageService().Get(ctx, name)
@@ -153,7 +149,7 @@ func TestImportFileSkipsWhatIsHere(t *testing.T) {
 	}
 	load()
 	if _, err := w.store.Ensure(ctx, "till:1", "Never", nil); err != nil {
-		t.Errorf("a removed image did not come back: %v", err)
+		t.Errorf("a removed image was not imported again: %v", err)
 	}
 }
 
@@ -204,7 +200,7 @@ func TestImportReplacesDamagedContent(t *testing.T) {
 	}
 	for _, d := range w.digests(ctx, t, list[0]) {
 		w.damage(t, d)
-		// The first attempt finds the damage, the next import mends it.
+		// The first attempt detects the damage, the next import repairs it.
 		if _, err := w.store.Ensure(ctx, "shop:1", "Never", nil); err == nil {
 			t.Fatalf("an image with damaged %s was accepted", d)
 		}
@@ -221,7 +217,7 @@ func TestImportReplacesDamagedContent(t *testing.T) {
 	}
 }
 
-func TestImportIsCancelledInsideAFile(t *testing.T) {
+func TestImportIsCancelledWithinFile(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	ctx, cancel := context.WithCancel(ctx)
 	img := sample("shop:1", "1")
@@ -233,14 +229,13 @@ func TestImportIsCancelledInsideAFile(t *testing.T) {
 	}
 	r := io.MultiReader(io.LimitReader(&buf, 700), cancelReader(cancel), &buf)
 	if _, err := w.store.Load(ctx, r); !errors.Is(err, context.Canceled) {
-		t.Errorf("import with a context that ended: %v", err)
+		t.Errorf("import with a cancelled context: %v", err)
 	}
 }
 
 func TestImportDoesNotContinueAnotherArchive(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
-	// What a kill in the middle of an import leaves: unfinished content that
-	// is named by its path in the archive alone.
+	// A killed import leaves unfinished content that is named only by its path in the archive.
 	archive := save(t, sample("shop:1", "1"))
 	data, err := os.ReadFile(archive)
 	if err != nil {
@@ -297,7 +292,7 @@ func TestRemoveFreesContentAndLayers(t *testing.T) {
 		t.Fatal(err)
 	}
 	if b, s := w.blobs(ctx, t), w.snapshots(ctx, t); b != 0 || s != 0 {
-		t.Errorf("%d blobs and %d snapshots are left", b, s)
+		t.Errorf("%d blobs and %d snapshots remain", b, s)
 	}
 	if err := w.store.Remove(ctx, "shop:1"); err == nil || !strings.Contains(err.Error(), "not found") {
 		t.Errorf("second removal: %v", err)

@@ -9,8 +9,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The store may leave nothing running behind, and containerd's own words about
-// failures that are meant are noise here.
+// The store must not leave goroutines. containerd's log is discarded, because the tests provoke failures.
 func TestMain(m *testing.M) {
 	if err := log.SetLevel("error"); err != nil {
 		panic(err)

@@ -11,25 +11,24 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// progressInterval is how often a pull is looked at.
+// progressInterval is the interval between progress reports of a pull.
 const progressInterval = 200 * time.Millisecond
 
-// Progress is how far the download of an image is. All of it is zero until a
-// place among the parallel pulls is free and the registry has said what the
-// image consists of. What is on this machine already counts as done.
+// Progress is the progress of a pull. It is zero until one of the parallel pulls is free and the registry has sent the manifest.
+// Content that is present counts as done.
 type Progress struct {
 	Bytes, TotalBytes int64
-	Layers            int // whole ones
+	Layers            int // complete layers
 	TotalLayers       int
 }
 
-// tracker learns the parts of an image while it is pulled.
+// tracker records the parts of an image while it is pulled.
 type tracker struct {
 	mu    sync.Mutex
 	parts []ocispec.Descriptor
 }
 
-// wrap notes what h names as parts. Only a manifest has parts worth counting.
+// wrap records the children that h returns. Only a manifest has children that are counted.
 func (t *tracker) wrap(h images.Handler) images.Handler {
 	return images.HandlerFunc(func(ctx context.Context, d ocispec.Descriptor) ([]ocispec.Descriptor, error) {
 		children, err := h.Handle(ctx, d)
@@ -42,10 +41,9 @@ func (t *tracker) wrap(h images.Handler) images.Handler {
 	})
 }
 
-// look counts what has arrived in cs. A part that is neither there nor under
-// way has not begun, or is not needed because its layer is unpacked; the end
-// of the pull tells them apart.
-func (t *tracker) look(ctx context.Context, cs content.Store) Progress {
+// progress counts what has arrived in cs. A part that is neither present nor in progress has not started, or is not needed
+// because its layer is unpacked. Which of them applies is known at the end of the pull.
+func (t *tracker) progress(ctx context.Context, cs content.Store) Progress {
 	t.mu.Lock()
 	parts := t.parts
 	t.mu.Unlock()
@@ -68,7 +66,7 @@ func (t *tracker) look(ctx context.Context, cs content.Store) Progress {
 	return p
 }
 
-// report calls report at intervals until ctx ends.
+// report calls report at intervals until ctx is cancelled.
 func (t *tracker) report(ctx context.Context, cs content.Store, report func(Progress)) {
 	tick := time.NewTicker(progressInterval)
 	defer tick.Stop()
@@ -77,7 +75,7 @@ func (t *tracker) report(ctx context.Context, cs content.Store, report func(Prog
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			report(t.look(ctx, cs))
+			report(t.progress(ctx, cs))
 		}
 	}
 }

@@ -14,15 +14,15 @@ import (
 )
 
 const (
-	// labelLease is on the leases of this package.
+	// labelLease marks the leases of this package.
 	labelLease = "podstead.io/image-work"
-	// partialTTL is how long the content of a pull that failed is kept.
+	// partialTTL is how long the content of a failed pull is kept.
 	partialTTL = 7 * 24 * time.Hour
-	// cleanupTimeout bounds what is done after a context has ended.
+	// cleanupTimeout bounds cleanup after a context was cancelled.
 	cleanupTimeout = 10 * time.Second
 )
 
-// pull gets an image of a full name from its registry and unpacks it.
+// pull pulls an image by its full name and unpacks it.
 func (s *Store) pull(ctx context.Context, name string, report func(Progress)) (Image, error) {
 	if err := s.pulls.Acquire(ctx, 1); err != nil {
 		return Image{}, err
@@ -60,62 +60,59 @@ func (s *Store) pull(ctx context.Context, name string, report func(Progress)) (I
 	return img, err
 }
 
-// unpack makes snapshots of the layers that have none.
+// unpack creates the missing snapshots of the layers.
 func (s *Store) unpack(ctx context.Context, img Image) error {
 	return s.leased(ctx, "unpack "+img.Snapshot, resume, func(ctx context.Context) error {
 		return s.Handle(img).Unpack(ctx, s.opts.Snapshotter, durable)
 	})
 }
 
-// durable writes each layer to disk before its snapshot is recorded. Without
-// it a power cut leaves a record of files that are empty, and nothing that
-// would tell.
+// durable syncs each layer to disk before its snapshot is recorded. Otherwise a power failure can leave a record of empty files,
+// which nothing would detect.
 func durable(_ context.Context, c *containerd.UnpackConfig) error {
 	c.ApplyOpts = append(c.ApplyOpts, diff.WithSyncFs(true))
 	return nil
 }
 
-// leftover says what becomes of unfinished content when work fails.
+// leftover is what happens to unfinished content when work fails.
 type leftover bool
 
 const (
-	resume  leftover = true  // it is kept, for the next attempt goes on from there
-	discard leftover = false // it is of no use
+	resume  leftover = true  // kept, the next attempt resumes from it
+	discard leftover = false // deleted
 )
 
-// leased runs work with a lease that is named after it, which holds what is not
-// yet part of an image: partial downloads, and a snapshot that is unpacked to.
-// After a kill the lease is still there, and the next work of the name takes it
-// over.
+// leased runs work with a lease named id. The lease holds what is not yet part of an image: partial downloads, and a snapshot
+// being unpacked. After a kill the lease still exists, and the next work with this id takes it over.
 func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(context.Context) error) error {
 	lm := s.client.LeasesService()
 	lease := leases.Lease{ID: "podstead-image-" + digest.FromString(id).Encoded()}
 	_, err := lm.Create(ctx, leases.WithID(lease.ID), leases.WithExpiration(partialTTL),
 		leases.WithLabel(labelLease, id))
 	if err != nil && !errdefs.IsAlreadyExists(err) {
-		return fmt.Errorf("lease content: %w", err)
+		return fmt.Errorf("create lease for content: %w", err)
 	}
 	err = work(leases.WithLease(ctx, lease.ID))
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cleanupTimeout)
 	defer cancel()
 	var opts []leases.DeleteOpt
 	if err != nil {
-		// A wrong digest shows at the end, and the same bytes would be resumed.
+		// A wrong digest is detected at the end, and resuming would keep the same bytes.
 		if rest == resume && !errdefs.IsFailedPrecondition(err) && s.holds(ctx, lease) {
 			return err
 		}
 		opts = append(opts, leases.SynchronousDelete)
 	}
 	if derr := lm.Delete(ctx, lease, opts...); derr != nil && !errdefs.IsNotFound(derr) {
-		return errors.Join(err, fmt.Errorf("release content: %w", derr))
+		return errors.Join(err, fmt.Errorf("recreate lease for content: %w", derr))
 	}
 	return err
 }
 
-// Owns reports whether a lease is of this package: it keeps content that is not part of an image yet.
+// Owns reports whether a lease was created by this package, for content that is not yet part of an image.
 func Owns(l leases.Lease) bool { return l.Labels[labelLease] != "" }
 
-// holds tells whether a lease is worth keeping.
+// holds reports whether a lease has resources.
 func (s *Store) holds(ctx context.Context, lease leases.Lease) bool {
 	list, err := s.client.LeasesService().ListResources(ctx, lease)
 	return err != nil || len(list) > 0

@@ -20,7 +20,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-func TestPullEndsWhenTheRegistryStalls(t *testing.T) {
+func TestPullFailsWhenRegistryStalls(t *testing.T) {
 	const stall = 300 * time.Millisecond
 	for name, hook := range map[string]func(*registry) func(http.ResponseWriter, *http.Request) bool{
 		"no answer": func(*registry) func(http.ResponseWriter, *http.Request) bool { return silence },
@@ -39,7 +39,7 @@ func TestPullEndsWhenTheRegistryStalls(t *testing.T) {
 	}
 	t.Run("no answer to TCP", func(t *testing.T) {
 		ctx, w := newEnv(t, image.Options{StallTimeout: stall})
-		l, err := net.Listen("tcp", "127.0.0.1:0") // nobody accepts
+		l, err := net.Listen("tcp", "127.0.0.1:0") // no accept loop
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -49,9 +49,9 @@ func TestPullEndsWhenTheRegistryStalls(t *testing.T) {
 	})
 }
 
-func TestSlowRegistryIsNoStall(t *testing.T) {
+func TestSlowRegistryIsNotStalled(t *testing.T) {
 	t.Parallel()
-	const stall = patience / 10
+	const stall = timeout / 10
 	ctx, w := newEnv(t, image.Options{StallTimeout: stall})
 	reg := newRegistry(t)
 	reg.push(t, sample("shop:1", "1"))
@@ -65,7 +65,7 @@ func TestSlowRegistryIsNoStall(t *testing.T) {
 		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
 		tick := time.NewTicker(stall / 10)
 		defer tick.Stop()
-		step := len(data)/15 + 1 // in all longer than a stall
+		step := len(data)/15 + 1 // longer in total than the stall timeout
 		for chunk := range slices.Chunk(data, step) {
 			<-tick.C
 			if _, err := w.Write(chunk); err != nil {
@@ -98,7 +98,7 @@ func TestPullIsCancelledAtOnce(t *testing.T) {
 	_, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil)
 	var e *image.Error
 	if !errors.Is(err, context.Canceled) || errors.As(err, &e) {
-		t.Errorf("cancelled pull gave %v, which must be the context's error and no *Error", err)
+		t.Errorf("cancelled pull returned %v, want the context's error and no *Error", err)
 	}
 }
 
@@ -124,11 +124,11 @@ func TestSameImageIsPulledOnce(t *testing.T) {
 		}
 	}
 	if n := reg.count(http.MethodHead, "manifests"); n != 1 {
-		t.Errorf("%d callers asked the registry %d times for the name", callers, n)
+		t.Errorf("%d callers requested the name %d times from the registry", callers, n)
 	}
 }
 
-func TestPullAfterACancelledOneStartsAnew(t *testing.T) {
+func TestPullAfterCancelledPullStartsAgain(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{StallTimeout: time.Hour})
 	reg := newRegistry(t)
 	reg.push(t, sample("shop:1", "1"))
@@ -183,7 +183,7 @@ func TestParallelPullsAreLimited(t *testing.T) {
 		}()
 	}
 	image.WaitForWaiters(t, w.store, pulls)
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for now.Load() < 2 {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d pulls run, want 2", now.Load())
@@ -213,7 +213,7 @@ func TestProgress(t *testing.T) {
 		seen = append(seen, p)
 		if !released && p.Bytes > 1<<20 {
 			released = true
-			reg.intercept(nil) // the connection breaks; the client asks for the rest
+			reg.intercept(nil) // the connection is broken and the client requests the rest
 			close(release)
 		}
 	})
@@ -221,7 +221,7 @@ func TestProgress(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := image.Progress{}
-	for i, p := range seen { // the first says that it begins
+	for i, p := range seen { // the first report announces the pull
 		if p.Bytes < last.Bytes || p.Bytes > p.TotalBytes || p.Layers > p.TotalLayers || p.TotalLayers != 2 && i > 0 {
 			t.Errorf("progress %+v after %+v", p, last)
 		}
@@ -234,13 +234,13 @@ func TestProgress(t *testing.T) {
 
 func TestFailedPullIsResumed(t *testing.T) {
 	t.Parallel()
-	ctx, w := newEnv(t, image.Options{StallTimeout: patience / 10})
+	ctx, w := newEnv(t, image.Options{StallTimeout: timeout / 10})
 	reg := newRegistry(t)
 	reg.push(t, large("shop:1", 2<<20))
 	reg.intercept(halfBlob(reg, func(r *http.Request) { <-r.Context().Done() }))
 	ref := reg.host + "/shop:1"
 	if _, err := w.store.Ensure(ctx, ref, "", nil); err == nil {
-		t.Fatal("half a layer made an image")
+		t.Fatal("an incomplete pull succeeded")
 	}
 	w.collect(ctx, t)
 	var ranges atomic.Int32
@@ -255,17 +255,17 @@ func TestFailedPullIsResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	if ranges.Load() != 1 {
-		t.Errorf("%d requests asked for the rest of a layer, want 1", ranges.Load())
+		t.Errorf("%d requests for the rest of a layer, want 1", ranges.Load())
 	}
 	if got := w.read(ctx, t, img, "version"); got != "large" {
 		t.Errorf("version %q", got)
 	}
 	if n := w.leases(ctx, t); n != 0 {
-		t.Errorf("%d leases are left", n)
+		t.Errorf("%d leases remain", n)
 	}
 }
 
-func TestWrongBytesAreNotResumed(t *testing.T) {
+func TestCorruptDownloadIsNotResumed(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	reg := newRegistry(t)
 	reg.push(t, large("shop:1", 2<<20))
@@ -286,11 +286,11 @@ func TestWrongBytesAreNotResumed(t *testing.T) {
 	wantError(t, err, image.ReasonPull, "digest")
 	reg.intercept(nil)
 	if _, err := w.store.Ensure(ctx, ref, "", nil); err != nil {
-		t.Errorf("after an answer with wrong bytes: %v", err)
+		t.Errorf("after a corrupt download: %v", err)
 	}
 }
 
-func TestHangingMirrorGivesWay(t *testing.T) {
+func TestHangingMirrorIsSkipped(t *testing.T) {
 	t.Parallel()
 	reg, mirror := newRegistry(t), newRegistry(t)
 	reg.push(t, sample("shop:1", "1"))
@@ -304,17 +304,17 @@ func TestHangingMirrorGivesWay(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(host, "hosts.toml"), []byte(hosts), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	ctx, w := newEnv(t, image.Options{CertsDir: certs, StallTimeout: patience / 20})
+	ctx, w := newEnv(t, image.Options{CertsDir: certs, StallTimeout: timeout / 20})
 	img, err := w.store.Ensure(ctx, "registry.example/shop:1", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if got := w.read(ctx, t, img, "version"); got != "1" || mirror.count(http.MethodHead, "manifests") == 0 {
-		t.Errorf("version %q, the mirror was asked %d times", got, mirror.count(http.MethodHead, "manifests"))
+		t.Errorf("version %q, %d requests to the mirror", got, mirror.count(http.MethodHead, "manifests"))
 	}
 }
 
-func TestCloseEndsPulls(t *testing.T) {
+func TestCloseCancelsPulls(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{StallTimeout: time.Hour})
 	reg := newRegistry(t)
 	reached := make(chan struct{}, 10)
@@ -330,9 +330,9 @@ func TestCloseEndsPulls(t *testing.T) {
 	<-reached
 	w.store.Close()
 	if err := <-ended; !errors.Is(err, image.ErrClosed) {
-		t.Errorf("the pull ended with %v", err)
+		t.Errorf("the pull returned %v", err)
 	}
 	if _, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil); !errors.Is(err, image.ErrClosed) {
-		t.Errorf("a pull with a closed store gave %v", err)
+		t.Errorf("a pull with a closed store returned %v", err)
 	}
 }

@@ -6,10 +6,8 @@ import (
 	"github.com/distribution/reference"
 )
 
-// parse gives the full name of an image and the tag that it was asked by:
-// "busybox" becomes docker.io/library/busybox:latest. A reference by digest has
-// no tag, and one that is written beside the digest is dropped, since the
-// digest decides. The error is an *Error.
+// parse returns the full name of an image and the tag it was requested with: busybox becomes docker.io/library/busybox:latest. A
+// reference with a digest has no tag. A tag before the digest is dropped, because the digest decides. The error is an *Error.
 func parse(ref string) (name, tag string, err error) {
 	named, err := reference.ParseDockerRef(ref)
 	if err != nil {
@@ -24,8 +22,7 @@ func parse(ref string) (name, tag string, err error) {
 	return named.String(), tag, nil
 }
 
-// repository gives a full name without its tag or digest, and the digest where
-// it has one.
+// repository returns a full name without its tag or digest, and the digest, if any.
 func repository(name string) (repo, digest string) {
 	named, err := reference.ParseNormalizedNamed(name)
 	if err != nil {

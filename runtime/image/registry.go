@@ -12,14 +12,14 @@ import (
 	"github.com/containerd/containerd/v2/core/remotes/docker/config"
 )
 
-// resolver finds images as containerd's hosts.toml convention says; one on a
-// loopback address may speak plain HTTP. release closes its idle connections.
+// resolver resolves images by containerd's hosts.toml convention. A registry on a loopback address may use plain HTTP. release
+// closes its idle connections.
 func (s *Store) resolver(ctx context.Context) (r remotes.Resolver, release func()) {
 	var clients []*http.Client
 	opts := config.HostOptions{UpdateClient: func(c *http.Client) error {
 		t, ok := c.Transport.(*http.Transport)
 		if !ok {
-			return errors.New("registry client has no transport of its own")
+			return errors.New("registry client has no http.Transport")
 		}
 		limit(t, s.opts.StallTimeout)
 		clients = append(clients, c)
@@ -36,9 +36,8 @@ func (s *Store) resolver(ctx context.Context) (r remotes.Resolver, release func(
 	}
 }
 
-// limit bounds how long t waits for the next byte in every phase of a request.
-// The limit is on the connection and not on the whole pull, so that a mirror
-// that hangs gives way to the next host.
+// limit bounds how long t waits for the next byte in every phase of a request. The limit is per connection and not for the whole
+// pull, so that a hanging mirror is given up for the next host.
 func limit(t *http.Transport, stall time.Duration) {
 	t.TLSHandshakeTimeout = min(t.TLSHandshakeTimeout, stall)
 	t.ResponseHeaderTimeout = stall
@@ -50,27 +49,26 @@ func limit(t *http.Transport, stall time.Duration) {
 		if err != nil {
 			return nil, err
 		}
-		return &impatientConn{Conn: c, stall: stall}, nil
+		return &stallConn{Conn: c, stall: stall}, nil
 	}
 }
 
-// impatientConn is a connection whose reads fail when nothing comes for too
-// long. Bytes that come slowly are no stall.
-type impatientConn struct {
+// stallConn is a connection whose reads fail if no data arrives for the stall timeout. Slow data is not a stall.
+type stallConn struct {
 	net.Conn
 	stall time.Duration
 }
 
-func (c *impatientConn) Read(b []byte) (int, error) {
+func (c *stallConn) Read(b []byte) (int, error) {
 	if err := c.SetReadDeadline(time.Now().Add(c.stall)); err != nil {
 		return 0, err
 	}
 	return c.Conn.Read(b)
 }
 
-// Write begins the wait anew: the transport reads an idle connection ahead of
-// the next request, whose answer must not be charged with the idle time.
-func (c *impatientConn) Write(b []byte) (int, error) {
+// Write restarts the timeout. The transport reads an idle connection ahead of the next request, whose response must not be
+// charged with the idle time.
+func (c *stallConn) Write(b []byte) (int, error) {
 	if err := c.SetReadDeadline(time.Now().Add(c.stall)); err != nil {
 		return 0, err
 	}

@@ -21,14 +21,13 @@ import (
 	"github.com/podstead/podstead/test/ocitar"
 )
 
-// registry serves images on a loopback address over plain HTTP, and counts
-// what is asked. A hook may do something else instead.
+// registry serves images on a loopback address over plain HTTP and counts requests. A hook can replace the response.
 type registry struct {
 	host string
 
 	mu    sync.Mutex
-	blobs map[string][]byte             // by digest
-	tags  map[string]ocispec.Descriptor // by repository:tag
+	blobs map[string][]byte             // key: digest
+	tags  map[string]ocispec.Descriptor // key: repository:tag
 	asked []string
 	hook  func(w http.ResponseWriter, r *http.Request) (done bool)
 }
@@ -42,7 +41,7 @@ func newRegistry(t *testing.T) *registry {
 	return reg
 }
 
-// push makes the images available; their names are of the form repository:tag.
+// push adds images with names of the form repository:tag.
 func (reg *registry) push(t *testing.T, images ...ocitar.Image) {
 	t.Helper()
 	var buf bytes.Buffer
@@ -83,7 +82,7 @@ func (reg *registry) intercept(hook func(http.ResponseWriter, *http.Request) boo
 	reg.hook = hook
 }
 
-// count tells how often a request of this method and kind came.
+// count returns the number of requests of this method and kind.
 func (reg *registry) count(method, kind string) (n int) {
 	reg.mu.Lock()
 	defer reg.mu.Unlock()
@@ -127,31 +126,30 @@ func (reg *registry) serve(w http.ResponseWriter, r *http.Request) {
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))
 }
 
-// hangUp breaks the connection instead of an answer.
+// hangUp closes the connection without a response.
 func hangUp(w http.ResponseWriter, _ *http.Request) bool {
 	panic(http.ErrAbortHandler)
 }
 
-// silence answers nothing until the client is gone.
+// silence sends no response until the client disconnects.
 func silence(_ http.ResponseWriter, r *http.Request) bool {
 	<-r.Context().Done()
 	return true
 }
 
-// large is a sample whose first layer has size bytes, in the archive and unpacked.
+// large returns a sample whose first layer has size bytes, compressed and unpacked.
 func large(name string, size int) ocitar.Image {
 	img := sample(name, "large")
 	img.Gzip = false
 	img.Layers[0][1].Data = make([]byte, size)
 	rng := rand.NewChaCha8([32]byte{})
 	if _, err := rng.Read(img.Layers[0][1].Data); err != nil {
-		panic(err) // it cannot fail
+		panic(err) // cannot fail
 	}
 	return img
 }
 
-// halfBlob answers a request for a large blob with its beginning, and then
-// calls rest.
+// halfBlob sends the first half of a large blob and then calls rest.
 func halfBlob(reg *registry, rest func(*http.Request)) func(http.ResponseWriter, *http.Request) bool {
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		reg.mu.Lock()

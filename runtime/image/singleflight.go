@@ -6,53 +6,49 @@ import (
 	"sync"
 )
 
-// ErrClosed is what Ensure gives when the store is closed, also in the middle
-// of a pull. It says nothing about the image.
+// ErrClosed is the error of Ensure after Close, also during a pull. It is not a fault of the image.
 var ErrClosed = errors.New("image store is closed")
 
-// work fetches or unpacks an image. Whatever it reports reaches all who wait.
+// work pulls or unpacks an image. Its reports reach all callers that share it.
 type work func(ctx context.Context, report func(Progress)) (Image, error)
 
-// flights shares work under a key between those who ask for it at the same
-// time. The zero value is ready for use.
+// flights shares work under a key between concurrent callers. The zero value is usable.
 type flights struct {
-	mu     sync.Mutex
-	closed bool
-	air    map[string]*flight
+	mu      sync.Mutex
+	closed  bool
+	running map[string]*flight
 }
 
-// flight is one piece of work under way. What changes is guarded by the
-// mutex of its flights; the result may be read once done is closed.
+// flight is one work in progress. The mutex of its flights guards it. The result may be read after done is closed.
 type flight struct {
 	cancel context.CancelFunc
-	done   chan struct{} // closed at the end
+	done   chan struct{} // closed when the work returns
 
 	waiters   int
-	abandoned bool // cancelled, for all waiters have left
+	abandoned bool // cancelled because no waiter is left
 	progress  Progress
-	changed   chan struct{} // closed and replaced with each new progress
+	changed   chan struct{} // closed and replaced with each progress report
 
 	img Image
 	err error
 }
 
-// do gives the outcome of the work of this key, which it begins if nobody has,
-// or the end of ctx at once. The work goes on for as long as anyone waits for
-// it. It calls progress, which may be nil, in this goroutine and only before it
-// returns, so a slow one holds up nobody else.
+// do returns the result of the work of this key, and starts it if it is not running. It returns at once when ctx is cancelled.
+// The work runs while at least one caller waits. progress may be nil. It is called in this goroutine and only before do returns,
+// so a slow progress function delays no other caller.
 func (f *flights) do(ctx context.Context, key string, w work, progress func(Progress)) (Image, error) {
-	fl, err := f.board(ctx, key, w)
+	fl, err := f.join(ctx, key, w)
 	if err != nil {
 		return Image{}, err
 	}
-	var told Progress
+	var reported Progress
 	for {
 		f.mu.Lock()
 		now, changed := fl.progress, fl.changed
 		f.mu.Unlock()
-		if progress != nil && now != told {
+		if progress != nil && now != reported {
 			progress(now)
-			told = now
+			reported = now
 		}
 		select {
 		case <-fl.done:
@@ -65,16 +61,16 @@ func (f *flights) do(ctx context.Context, key string, w work, progress func(Prog
 	}
 }
 
-// board joins the flight of key or starts one. One that was cancelled because
-// all had left it must end first: both would write to the same partial content.
-func (f *flights) board(ctx context.Context, key string, w work) (*flight, error) {
+// join joins the flight of key or starts one. A cancelled flight must end first, because both would write to the same partial
+// content.
+func (f *flights) join(ctx context.Context, key string, w work) (*flight, error) {
 	for {
 		f.mu.Lock()
 		if f.closed {
 			f.mu.Unlock()
 			return nil, ErrClosed
 		}
-		fl, ok := f.air[key]
+		fl, ok := f.running[key]
 		if !ok {
 			fl = f.start(ctx, key, w)
 		}
@@ -92,15 +88,15 @@ func (f *flights) board(ctx context.Context, key string, w work) (*flight, error
 	}
 }
 
-// start begins the work with the values of ctx, but not with its end: those who
-// join later must not lose it to the first one's. The caller holds the mutex.
+// start starts the work with the values of ctx, but not its cancellation: callers that join later must not lose the work when the
+// first one is cancelled. The caller holds the mutex.
 func (f *flights) start(ctx context.Context, key string, w work) *flight {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	fl := &flight{cancel: cancel, done: make(chan struct{}), changed: make(chan struct{})}
-	if f.air == nil {
-		f.air = map[string]*flight{}
+	if f.running == nil {
+		f.running = map[string]*flight{}
 	}
-	f.air[key] = fl
+	f.running[key] = fl
 	go func() {
 		defer cancel()
 		img, err := w(ctx, func(p Progress) { f.publish(fl, p) })
@@ -110,7 +106,7 @@ func (f *flights) start(ctx context.Context, key string, w work) *flight {
 			err = ErrClosed
 		}
 		fl.img, fl.err = img, err
-		delete(f.air, key)
+		delete(f.running, key)
 		close(fl.done)
 	}()
 	return fl
@@ -127,7 +123,7 @@ func (f *flights) publish(fl *flight, p Progress) {
 	fl.changed = make(chan struct{})
 }
 
-// leave cancels the work with its last waiter.
+// leave cancels the work when its last waiter leaves.
 func (f *flights) leave(fl *flight) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,12 +134,12 @@ func (f *flights) leave(fl *flight) {
 	}
 }
 
-// close cancels all work and waits for its end.
+// close cancels all work and waits for it to return.
 func (f *flights) close() {
 	f.mu.Lock()
 	f.closed = true
 	var ends []<-chan struct{}
-	for _, fl := range f.air {
+	for _, fl := range f.running {
 		fl.cancel()
 		ends = append(ends, fl.done)
 	}

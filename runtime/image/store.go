@@ -1,20 +1,16 @@
-// Package image keeps the images of pods: imported from archives, pulled from
-// registries by the rules of imagePullPolicy, unpacked, described, removed. It
-// owns the images, content and unpacked layers of the containerd namespace
-// that its contexts name. It starts no container and decides no retry.
+// Package image manages the images of pods: import from archives, pull from registries by imagePullPolicy, unpacking,
+// description, removal. It owns the images, content and unpacked layers of the containerd namespace that its contexts name. It
+// starts no container and decides no retry.
 //
-// What keeps what alive, as containerd's garbage collector sees it:
+// What keeps what alive for containerd's garbage collector:
 //
-//   - An image record holds its content, and the content of its config holds
-//     the unpacked layers, by labels that are set before the record is.
-//   - A container record holds its own snapshot and, through it, the layers
-//     below. So an image may be removed or replaced while containers of it
-//     run. They need no lease.
-//   - Between Ensure and the record of a container nothing but the image holds
-//     the layers. A removal in that moment makes the creation fail with "not
-//     found", and the next attempt pulls again.
-//   - Work in progress is held by a lease. It outlives a pull that failed or was
-//     killed, so that the next one resumes.
+//   - An image record holds its content, and the content of its config holds the unpacked layers, by labels that are set before
+//     the record is created.
+//   - A container record holds its own snapshot and, through it, the layers below. So an image may be removed or replaced while
+//     containers of it run. They need no lease.
+//   - Between Ensure and the creation of a container record only the image holds the layers. If the image is removed in between,
+//     the creation fails with "not found", and the next attempt pulls again.
+//   - A lease holds work in progress. It survives a failed or killed pull, so that the next one resumes.
 package image
 
 import (
@@ -30,37 +26,34 @@ import (
 	"golang.org/x/sync/semaphore"
 )
 
-// labelArchive is on each image that an archive brought. Its value tells the
-// file, so that an unchanged one need not be read again; see fingerprint.
+// labelArchive marks images that were imported from an archive. Its value identifies the file, so that an unchanged file is not
+// read again; see fingerprint.
 const labelArchive = "podstead.io/image-archive"
 
-// Options are what a Store can be told. The zero value is ready for use.
+// Options configure a Store. The zero value is usable.
 type Options struct {
-	// Snapshotter unpacks the layers; empty means overlayfs.
+	// Snapshotter unpacks the layers. The default is overlayfs.
 	Snapshotter string
-	// MaxParallelPulls is the number of images pulled at the same time; 0 means 2.
+	// MaxParallelPulls is the maximum number of concurrent pulls. The default is 2.
 	MaxParallelPulls int
-	// CertsDir holds a folder for each registry with its hosts.toml, as
-	// containerd's. Empty means that there is none.
+	// CertsDir contains a directory for each registry with its hosts.toml, as in containerd. Empty means none.
 	CertsDir string
-	// StallTimeout ends a pull whose registry sends nothing for so long; 0
-	// means 30 seconds.
+	// StallTimeout aborts a pull whose registry sends nothing for this time. The default is 30 seconds.
 	StallTimeout time.Duration
 }
 
-// Store gives the images of one containerd. It is safe for concurrent use.
-// Each method takes a context that names a containerd namespace: the default
-// one of a client does not reach the services of an engine in this process.
+// Store manages the images of one containerd. It is safe for concurrent use. Each method takes a context that names a containerd
+// namespace, because the default namespace of a client does not reach the services of an engine in this process.
 type Store struct {
 	client   *containerd.Client
 	opts     Options
 	platform platforms.MatchComparer
 	pulls    *semaphore.Weighted
-	imports  *semaphore.Weighted // one at a time; see Store.Import
+	imports  *semaphore.Weighted // one at a time; see load
 	flights  flights
 }
 
-// New gives a store over client, which must outlive it. Close it.
+// New returns a store that uses client, which must outlive it. Close the store after use.
 func New(client *containerd.Client, opts Options) *Store {
 	if opts.Snapshotter == "" {
 		opts.Snapshotter = "overlayfs"
@@ -80,34 +73,32 @@ func New(client *containerd.Client, opts Options) *Store {
 	}
 }
 
-// Close cancels all pulls and waits for their end. What they have fetched stays
-// for the next store. Ensure fails after it.
+// Close cancels all pulls and waits for them to return. Partial downloads are kept for the next store. Afterwards Ensure fails.
 func (s *Store) Close() { s.flights.close() }
 
-// Image is an image of this machine: what a name stood for when it was looked up.
+// Image is an image of this host, as the name referred to it when it was looked up.
 type Image struct {
 	// Name is the full reference: docker.io/library/busybox:1.36.
 	Name string
-	// Target is the manifest or the index that the name stands for.
+	// Target is the manifest or index that the name refers to.
 	Target ocispec.Descriptor
-	// ConfigDigest identifies the image itself, whatever it is named and
-	// however its layers are compressed: the ID that kubectl shows.
+	// ConfigDigest identifies the image independent of its name and the compression of its layers. It is the image ID that
+	// kubectl shows.
 	ConfigDigest string
-	// Snapshot is the key of the unpacked image, the parent of its containers'
-	// snapshots. It is empty for an image without layers.
+	// Snapshot is the key of the unpacked image, the parent of its containers' snapshots. It is empty for an image without
+	// layers.
 	Snapshot string
-	// Size is that of the packed content, in bytes.
+	// Size is the size of the compressed content in bytes.
 	Size int64
-	// FromArchive tells that no registry brought it.
+	// FromArchive is true if the image was imported from an archive.
 	FromArchive bool
-	// Pulled tells that the call that gave this value asked a registry.
+	// Pulled is true if the call that returned this value contacted a registry.
 	Pulled bool
-	// CreatedAt is when its name came to this machine.
+	// CreatedAt is the time when the name was created on this host.
 	CreatedAt time.Time
 }
 
-// List gives all images in no certain order. One whose content is damaged has
-// neither ConfigDigest nor Snapshot.
+// List returns all images in unspecified order. An image with damaged content has no ConfigDigest and no Snapshot.
 func (s *Store) List(ctx context.Context) ([]Image, error) {
 	records, err := s.client.ImageService().List(ctx)
 	if err != nil {
@@ -124,9 +115,8 @@ func (s *Store) List(ctx context.Context) ([]Image, error) {
 	return list, nil
 }
 
-// Remove takes the name of an image away and waits until what nothing else
-// holds is gone from disk. Containers of the image run on. An image that is
-// not there is an error of errdefs.ErrNotFound.
+// Remove removes the name of an image and waits until unreferenced content is deleted from disk. Containers of the image keep
+// running. The error for an unknown image is errdefs.ErrNotFound.
 func (s *Store) Remove(ctx context.Context, ref string) error {
 	name, _, err := parse(ref)
 	if err != nil {
@@ -138,8 +128,8 @@ func (s *Store) Remove(ctx context.Context, ref string) error {
 	return nil
 }
 
-// Config gives what the image says of its containers: entrypoint, command,
-// environment, user, working directory, stop signal.
+// Config returns the image's configuration for containers: entrypoint, command, environment, user, working directory, stop
+// signal.
 func (s *Store) Config(ctx context.Context, img Image) (ocispec.Image, error) {
 	config, err := s.Handle(img).Spec(ctx)
 	if err != nil {
@@ -148,14 +138,13 @@ func (s *Store) Config(ctx context.Context, img Image) (ocispec.Image, error) {
 	return config, nil
 }
 
-// Handle gives the image as containerd's client knows it, for the options of
-// NewContainer.
+// Handle returns the image as a type of containerd's client, for the options of NewContainer.
 func (s *Store) Handle(img Image) containerd.Image {
 	return containerd.NewImageWithPlatform(s.client, images.Image{Name: img.Name, Target: img.Target}, s.platform)
 }
 
-// describe reads what is known of an image. With an error, which is one of
-// missing or unreadable content, the fields that need no content are still set.
+// describe reads the properties of an image. If content is missing or unreadable it returns an error, and the fields that need no
+// content are still set.
 func (s *Store) describe(ctx context.Context, rec images.Image) (Image, error) {
 	_, archived := rec.Labels[labelArchive]
 	img := Image{Name: rec.Name, Target: rec.Target, FromArchive: archived, CreatedAt: rec.CreatedAt}

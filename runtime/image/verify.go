@@ -15,7 +15,7 @@ import (
 
 var errDamaged = errors.New("content is damaged")
 
-// unpacked tells whether containers can be made of the image.
+// unpacked reports whether containers can be created from the image.
 func (s *Store) unpacked(ctx context.Context, img Image) (bool, error) {
 	if img.Snapshot == "" {
 		return true, nil
@@ -27,17 +27,15 @@ func (s *Store) unpacked(ctx context.Context, img Image) (bool, error) {
 	return err == nil, err
 }
 
-// missing counts the blobs of the image that are not here. An image that is
-// unpacked can do without its layers.
+// missing counts the blobs of the image that are not present. An unpacked image does not need its layers.
 func (s *Store) missing(ctx context.Context, target ocispec.Descriptor) (int, error) {
 	_, _, _, missing, err := images.Check(ctx, s.client.ContentStore(), target, s.platform)
 	return len(missing), err
 }
 
-// verify reads all content of the image, removes what does not match its
-// digest, and tells whether anything is wrong or missing. Damaged content has
-// to go from the disk before new content can come: whoever writes a digest that
-// is there already is told that it need not.
+// verify reads all content of the image, removes what does not match its digest, and reports whether anything is damaged or
+// missing. Damaged content must be deleted from disk before it can be fetched again: containerd reports an existing digest as
+// present.
 func (s *Store) verify(ctx context.Context, rec images.Image) (bad bool, err error) {
 	cs := s.client.ContentStore()
 	children := images.FilterPlatforms(images.ChildrenHandler(cs), s.platform)
@@ -67,8 +65,8 @@ func (s *Store) verify(ctx context.Context, rec images.Image) (bad bool, err err
 	return n > 0, err
 }
 
-// collect runs containerd's garbage collector and waits for it. There is no
-// call for that, but the removal of any lease can ask for it.
+// collect runs containerd's garbage collector and waits for it. There is no call for that, but a synchronous deletion of a lease
+// does it.
 func (s *Store) collect(ctx context.Context) error {
 	lm := s.client.LeasesService()
 	lease, err := lm.Create(ctx, leases.WithRandomID(), leases.WithExpiration(cleanupTimeout))
@@ -81,7 +79,7 @@ func (s *Store) collect(ctx context.Context) error {
 	return nil
 }
 
-// intact tells whether content is what its digest says.
+// intact reports whether content matches its digest.
 func intact(ctx context.Context, cs content.Store, d ocispec.Descriptor) (bool, error) {
 	ra, err := cs.ReaderAt(ctx, d)
 	if err != nil {

@@ -32,8 +32,10 @@ type Dirs struct {
 	Log   string // logs of containers
 }
 
-// Engine is the persistent state of the container engine, and EngineRun its runtime state.
-func (d Dirs) Engine() string    { return filepath.Join(d.State, "engine") }
+// Engine is the persistent state of the container engine.
+func (d Dirs) Engine() string { return filepath.Join(d.State, "engine") }
+
+// EngineRun is the runtime state of the container engine.
 func (d Dirs) EngineRun() string { return filepath.Join(d.Run, "engine") }
 
 // Pods contains the directory of each pod.
@@ -51,8 +53,10 @@ func (d Dirs) RunVolumes() string { return filepath.Join(d.Run, "volumes") }
 // Users is the file with the ID ranges of pods.
 func (d Dirs) Users() string { return filepath.Join(d.State, "users.json") }
 
-// NetworkState is the persistent state of the network, and NetworkLeases the addresses in use.
-func (d Dirs) NetworkState() string  { return filepath.Join(d.State, "network.json") }
+// NetworkState is the file with the persistent state of the network.
+func (d Dirs) NetworkState() string { return filepath.Join(d.State, "network.json") }
+
+// NetworkLeases is the file with the addresses in use.
 func (d Dirs) NetworkLeases() string { return filepath.Join(d.Run, "network.json") }
 
 // Etc contains the files of /etc for the containers of a sandbox. Containers can write to them without limit, therefore they
@@ -89,9 +93,14 @@ func (d Dirs) PodLogs(uid, pod string) string { return filepath.Join(d.Log, pod+
 // PodLogsPattern matches [Dirs.PodLogs] for any name of the pod.
 func (d Dirs) PodLogsPattern(uid string) string { return d.PodLogs(uid, "*") }
 
+// ContainerLogs contains the logs of a container.
+func (d Dirs) ContainerLogs(uid, pod, container string) string {
+	return filepath.Join(d.PodLogs(uid, pod), container)
+}
+
 // ContainerLog is the log of a container after this number of restarts.
 func (d Dirs) ContainerLog(uid, pod, container string, restarts int) string {
-	return filepath.Join(d.PodLogs(uid, pod), container, strconv.Itoa(restarts)+".log")
+	return filepath.Join(d.ContainerLogs(uid, pod, container), strconv.Itoa(restarts)+".log")
 }
 
 // CheckUID returns an error if a UID is not a valid name of a directory.

@@ -1,9 +1,9 @@
-// Package netns makes the namespaces that the containers of a pod share, and keeps them without a process: each is pinned
-// by a bind mount in a folder of the sandbox. It owns what lies in that folder: user, net, ipc, uts, and shm, the file system
-// for shared memory that belongs to the IPC namespace. A PID namespace is as old as its first process: whoever starts that
-// pins it beside the others, as pid.
+// Package netns creates the namespaces that the containers of a pod share and keeps them without a process: each is
+// pinned by a bind mount in the sandbox directory. It owns these files: user, net, ipc, uts, and shm, the file system for
+// shared memory that belongs to the IPC namespace. A PID namespace ends with its first process, so the shim, which starts
+// that process, pins it as pid.
 //
-// The mounts are made in the mount namespace of this process, so that must be the one that runtimes see.
+// The mounts are created in the mount namespace of this process, which must be that of the OCI runtime.
 package netns
 
 import (
@@ -20,38 +20,38 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// shmBytes is the size of /dev/shm, shared by the containers of a pod: Kubernetes' and Docker's.
+// shmBytes is the size of /dev/shm, shared by the containers of a pod. It is the default of Kubernetes and Docker.
 const shmBytes = 64 << 20
 
-// Options say which namespaces a pod has of its own.
+// Options select the namespaces of a pod. The others are those of the host.
 type Options struct {
-	// HostIPC leaves the pod in the machine's IPC namespace, with the machine's /dev/shm.
+	// HostIPC selects the IPC namespace of the host and its /dev/shm.
 	HostIPC bool
-	// PID says that somebody pins a PID namespace.
+	// PID means that the caller pins a PID namespace.
 	PID bool
-	// IDs are a user namespace that the others belong to. It excludes HostIPC; the network must be the pod's own.
+	// IDs are the IDs of a user namespace that owns the others. It excludes HostIPC and requires Network.
 	IDs idmap.Range
-	// Network is a network namespace with its loopback up.
+	// Network creates a network namespace with its loopback up.
 	Network bool
-	// Hostname is the host name in a UTS namespace of the pod's own; empty for the machine's namespace.
+	// Hostname is the host name in the pod's UTS namespace. Empty means the namespace of the host.
 	Hostname string
-	// Sysctls are the kernel parameters to be set in the pod's own namespaces, after what every pod's are.
+	// Sysctls are set in the pod's namespaces after the defaults of every pod.
 	Sysctls []spec.Sysctl
 }
 
-// Pins are the paths of what is pinned. Those of namespaces that are not the pod's own are empty; Shm is the machine's then.
+// Pins are the paths of the pinned namespaces. A path is empty for a namespace of the host. Shm is then the host's.
 type Pins struct{ User, Network, IPC, UTS, PID, Shm string }
 
-// machineShm is the /dev/shm of the machine's IPC namespace.
-const machineShm = "/dev/shm"
+// hostShm is the shared memory of the host's IPC namespace.
+const hostShm = "/dev/shm"
 
-// kinds are the namespaces that can be pinned, by the name of their file.
+// kinds are the namespaces that Pin creates, by file name.
 var kinds = []struct {
 	name string
 	flag int
 }{{"user", unix.CLONE_NEWUSER}, {"net", unix.CLONE_NEWNET}, {"ipc", unix.CLONE_NEWIPC}, {"uts", unix.CLONE_NEWUTS}}
 
-func (o Options) wants(flag int) bool {
+func (o Options) has(flag int) bool {
 	switch flag {
 	case unix.CLONE_NEWUSER:
 		return o.IDs.First != 0
@@ -63,9 +63,9 @@ func (o Options) wants(flag int) bool {
 	return !o.HostIPC
 }
 
-// Paths are where the namespaces of a sandbox are pinned.
+// Paths returns the paths at which Pin pins the namespaces of a sandbox.
 func Paths(dir string, o Options) Pins {
-	p := Pins{Shm: machineShm}
+	p := Pins{Shm: hostShm}
 	if !o.HostIPC {
 		p.IPC, p.Shm = filepath.Join(dir, "ipc"), filepath.Join(dir, "shm")
 	}
@@ -84,12 +84,13 @@ func Paths(dir string, o Options) Pins {
 	return p
 }
 
-// Pin makes the namespaces, but for a PID namespace, and pins them in dir, which it makes too, or finds all of them pinned there. Where it fails, or finds only some,
-// it takes away what there is; the rest of dir is left alone.
+// Pin creates the namespaces except a PID namespace and pins them in dir, which it creates too. If all are already pinned
+// there, it returns their paths. If only some are, it replaces them. After an error it unpins everything; other files in
+// dir are left alone.
 func Pin(dir string, o Options) (Pins, error) {
-	if whole, err := pinned(dir, o); err != nil {
+	if complete, err := pinned(dir, o); err != nil {
 		return Pins{}, fmt.Errorf("pin namespaces: %w", err)
-	} else if whole {
+	} else if complete {
 		return Paths(dir, o), nil
 	}
 	err := Unpin(dir)
@@ -112,12 +113,12 @@ func pin(dir string, o Options) error {
 		}
 	}
 	if o.IDs.First != 0 {
-		return pinOfUsers(dir, o)
+		return pinWithUserNamespace(dir, o)
 	}
 	return OnOwnThread(func() error { return enterAndPin(dir, o) })
 }
 
-// mountShm mounts a tmpfs that belongs to the pod's root. Files in there belong to whoever makes them.
+// mountShm mounts a tmpfs owned by the pod's root.
 func mountShm(shm string, ids idmap.Range) error {
 	if err := os.MkdirAll(shm, 0o700); err != nil {
 		return err
@@ -129,15 +130,15 @@ func mountShm(shm string, ids idmap.Range) error {
 	return nil
 }
 
-// OnOwnThread runs f on a thread that ends with it. That is never the main thread: it would not end but stay in the new
-// namespaces for as long as the process lives, and /proc/self would show them as the process's own.
+// OnOwnThread runs f on a thread that exits afterwards. It never uses the main thread, which would not exit but stay in
+// the new namespaces, and /proc/self would show these as the namespaces of the process.
 func OnOwnThread(f func() error) error {
 	done := make(chan error, 1)
 	go func() {
 		runtime.LockOSThread()
 		if unix.Gettid() == unix.Getpid() {
 			defer runtime.UnlockOSThread()
-			done <- OnOwnThread(f) // which cannot come to this thread as long as it is locked
+			done <- OnOwnThread(f) // runs on another thread while this one is locked
 			return
 		}
 		done <- f()
@@ -145,7 +146,7 @@ func OnOwnThread(f func() error) error {
 	return <-done
 }
 
-// enterAndPin moves the calling thread into new namespaces and pins those.
+// enterAndPin moves the calling thread into new namespaces and pins them.
 func enterAndPin(dir string, o Options) error {
 	if err := unix.Unshare(o.flags()); err != nil {
 		return fmt.Errorf("unshare: %w", err)
@@ -153,20 +154,20 @@ func enterAndPin(dir string, o Options) error {
 	if err := setUp(o); err != nil {
 		return err
 	}
-	return bindAll(dir, o, fmt.Sprintf("/proc/self/task/%d/ns", unix.Gettid()))
+	return bindNamespaces(dir, o, fmt.Sprintf("/proc/self/task/%d/ns", unix.Gettid()))
 }
 
-// flags are the namespaces as the kernel knows them.
+// flags returns the clone flags of the namespaces.
 func (o Options) flags() (flags int) {
 	for _, k := range kinds {
-		if o.wants(k.flag) {
+		if o.has(k.flag) {
 			flags |= k.flag
 		}
 	}
 	return flags
 }
 
-// setUp prepares the namespaces of the calling thread.
+// setUp initializes the namespaces of the calling thread.
 func setUp(o Options) error {
 	if o.Network {
 		if err := setUpNetwork(); err != nil {
@@ -175,16 +176,16 @@ func setUp(o Options) error {
 	}
 	if o.Hostname != "" {
 		if err := unix.Sethostname([]byte(o.Hostname)); err != nil {
-			return fmt.Errorf("set host name: %w", err)
+			return fmt.Errorf("set hostname: %w", err)
 		}
 	}
 	return setSysctls(o)
 }
 
-// bindAll pins the namespaces that lie in a folder of /proc.
-func bindAll(dir string, o Options, from string) error {
+// bindNamespaces pins the namespaces in a directory of /proc.
+func bindNamespaces(dir string, o Options, from string) error {
 	for _, k := range kinds {
-		if !o.wants(k.flag) {
+		if !o.has(k.flag) {
 			continue
 		}
 		file := filepath.Join(dir, k.name)
@@ -198,8 +199,8 @@ func bindAll(dir string, o Options, from string) error {
 	return nil
 }
 
-// setUpNetwork prepares the network namespace of the calling thread: loopback up, and what the CRI lets every process of
-// a pod do, whose network is its own: listen on any port, and ping.
+// setUpNetwork initializes the network namespace of the calling thread: loopback up, and the sysctls that the CRI plug-in
+// of containerd sets for pods with their own network, so that unprivileged processes can bind any port and ping.
 func setUpNetwork() error {
 	socket, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -226,14 +227,14 @@ func setUpNetwork() error {
 	return nil
 }
 
-// pinned reports whether everything is pinned in dir.
+// pinned reports whether all namespaces are pinned in dir.
 func pinned(dir string, o Options) (bool, error) {
 	paths := Paths(dir, o)
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
 	for _, path := range []string{paths.User, paths.Network, paths.IPC, paths.UTS, paths.Shm} {
-		if path == "" || path == machineShm {
+		if path == "" || path == hostShm {
 			continue
 		}
 		if mounted, err := isMounted(path); !mounted {
@@ -243,27 +244,26 @@ func pinned(dir string, o Options) (bool, error) {
 	return true, nil
 }
 
-// isMounted reports whether path is a mount of a namespace or of a tmpfs.
+// isMounted reports whether path is a mount of a namespace or a tmpfs.
 func isMounted(path string) (bool, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(path, &s); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	} else if err != nil {
-		return false, fmt.Errorf("look at %s: %w", path, err)
+		return false, fmt.Errorf("stat %s: %w", path, err)
 	}
 	if s.Type != unix.NSFS_MAGIC && s.Type != unix.TMPFS_MAGIC {
 		return false, nil
 	}
-	// The folder itself may lie on a tmpfs.
+	// The directory itself may be on a tmpfs.
 	var own, parent unix.Stat_t
 	if err := errors.Join(unix.Lstat(path, &own), unix.Lstat(filepath.Dir(path), &parent)); err != nil {
-		return false, fmt.Errorf("look at %s: %w", path, err)
+		return false, fmt.Errorf("stat %s: %w", path, err)
 	}
 	return own.Dev != parent.Dev, nil
 }
 
-// Unpin takes away what is pinned in dir. It is no error if there is nothing. A namespace goes on while a process is in
-// it.
+// Unpin unpins the namespaces in dir. It is no error if there are none. A namespace persists while a process is in it.
 func Unpin(dir string) error {
 	var errs []error
 	for _, name := range []string{"user", "net", "ipc", "uts", "pid", "shm"} {

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// namespaces lists the network namespaces that threads of this process are in.
+// namespaces returns the network namespaces of the threads of this process.
 func namespaces(t *testing.T) map[string]bool {
 	t.Helper()
 	paths, err := filepath.Glob("/proc/self/task/*/ns/net")
@@ -35,7 +35,7 @@ func namespaces(t *testing.T) map[string]bool {
 	}
 	all := map[string]bool{}
 	for _, p := range paths {
-		if ns, err := os.Readlink(p); err == nil { // else the thread has just ended
+		if ns, err := os.Readlink(p); err == nil { // otherwise the thread has exited
 			all[ns] = true
 		}
 	}
@@ -57,7 +57,7 @@ func TestPin(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := Options{Network: true, Hostname: "inside"}
-	for range 50 { // often enough to meet the main thread
+	for range 50 { // enough to run on the main thread
 		dir := filepath.Join(t.TempDir(), "sandbox")
 		pins, err := Pin(dir, o)
 		if err != nil {
@@ -66,7 +66,7 @@ func TestPin(t *testing.T) {
 		t.Cleanup(func() { _ = Unpin(dir) })
 		first := inode(t, pins.Network)
 		if pins, err = Pin(dir, o); err != nil || inode(t, pins.Network) != first {
-			t.Errorf("the second Pin did not find the first one's: %v", err)
+			t.Errorf("a second Pin returned other namespaces: %v", err)
 		}
 		for range 2 {
 			if err := Unpin(dir); err != nil {
@@ -78,19 +78,19 @@ func TestPin(t *testing.T) {
 		}
 	}
 	if now, _ := os.Readlink("/proc/self/ns/net"); now != own {
-		t.Errorf("this process moved from %s to %s", own, now)
+		t.Errorf("the network namespace of the process changed from %s to %s", own, now)
 	}
-	end := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(time.Minute)
 	for len(namespaces(t)) > 1 {
-		if time.Now().After(end) {
-			t.Fatalf("threads have stayed in other namespaces: %v", namespaces(t))
+		if time.Now().After(deadline) {
+			t.Fatalf("threads are left in other namespaces: %v", namespaces(t))
 		}
 		<-time.After(10 * time.Millisecond)
 	}
 }
 
-// What is half there is made anew.
-func TestPinHalf(t *testing.T) {
+// Pin replaces an incomplete set of namespaces.
+func TestPinReplacesIncomplete(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sandbox")
 	t.Cleanup(func() { _ = Unpin(dir) })
 	pins, err := Pin(dir, Options{Network: true, Hostname: "inside"})
@@ -98,7 +98,7 @@ func TestPinHalf(t *testing.T) {
 		t.Fatal(err)
 	}
 	first := inode(t, pins.Network)
-	hold, err := os.Open(pins.Network) // so that its number is not given to the next one
+	hold, err := os.Open(pins.Network) // so that the inode number is not reused
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,7 @@ func TestPinHalf(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pins, err = Pin(dir, Options{Network: true, Hostname: "inside"}); err != nil || inode(t, pins.Network) == first {
-		t.Errorf("half of the namespaces were taken for all: %v", err)
+		t.Errorf("an incomplete set of namespaces was not replaced: %v", err)
 	}
 	if err := Unpin(dir); err != nil {
 		t.Error(err)
@@ -118,19 +118,19 @@ func TestPinHalf(t *testing.T) {
 	}
 }
 
-// A folder that cannot be made leaves nothing.
+// An error leaves nothing pinned.
 func TestPinFails(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "file")
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Pin(filepath.Join(dir, "sandbox"), Options{}); err == nil {
-		t.Error("namespaces were pinned in a file")
+		t.Error("no error for a file in place of a directory")
 	}
 }
 
-// TestSysctls: the pod's parameters are in what is pinned, over those that every pod has, and not in the machine; one that is
-// not the pod's own is refused, and nothing stays pinned.
+// The pod's sysctls are set in its namespaces after the defaults, and not on the host. Others are refused, and then
+// nothing stays pinned.
 func TestSysctls(t *testing.T) {
 	sysctl := func(name, value string) spec.Sysctl { return spec.Sysctl{Name: name, Value: value} }
 	const port, shm = "net.ipv4.ip_unprivileged_port_start", "kernel.shm_rmid_forced"
@@ -140,13 +140,13 @@ func TestSysctls(t *testing.T) {
 		sysctls []spec.Sysctl
 		err     string
 	}{
-		{name: "both", network: true, sysctls: []spec.Sysctl{sysctl(port, "77"), sysctl("kernel/shm_rmid_forced", "1")}},
-		{name: "the machine's network", sysctls: []spec.Sysctl{sysctl(shm, "1")}},
-		{name: "a parameter of the machine's network", sysctls: []spec.Sysctl{sysctl(shm, "1"), sysctl(port, "77")}, err: "no namespace of the pod's own"},
-		{name: "a parameter of the machine", network: true, sysctls: []spec.Sysctl{sysctl("vm.swappiness", "1")}, err: "no namespace of the pod's own"},
-		{name: "a path out of the folder", network: true, sysctls: []spec.Sysctl{sysctl("net///////.//vm/swappiness", "1")}, err: "no such parameter"},
-		{name: "none of the kernel's", network: true, sysctls: []spec.Sysctl{sysctl("net.none", "1")}, err: "no such parameter"},
-		{name: "a value that is none", network: true, sysctls: []spec.Sysctl{sysctl(port, "x")}, err: `to "x": `},
+		{name: "network and IPC", network: true, sysctls: []spec.Sysctl{sysctl(port, "77"), sysctl("kernel/shm_rmid_forced", "1")}},
+		{name: "IPC with host network", sysctls: []spec.Sysctl{sysctl(shm, "1")}},
+		{name: "network with host network", sysctls: []spec.Sysctl{sysctl(shm, "1"), sysctl(port, "77")}, err: "not in a namespace of the pod"},
+		{name: "not namespaced", network: true, sysctls: []spec.Sysctl{sysctl("vm.swappiness", "1")}, err: "not in a namespace of the pod"},
+		{name: "path traversal", network: true, sysctls: []spec.Sysctl{sysctl("net///////.//vm/swappiness", "1")}, err: "not supported by the kernel"},
+		{name: "unknown", network: true, sysctls: []spec.Sysctl{sysctl("net.none", "1")}, err: "not supported by the kernel"},
+		{name: "invalid value", network: true, sysctls: []spec.Sysctl{sysctl(port, "x")}, err: `to "x": `},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "sandbox")
@@ -173,14 +173,14 @@ func TestSysctls(t *testing.T) {
 					t.Errorf("%s in the namespace: %q, want %q", s.Name, got, s.Value)
 				}
 				if text, err := os.ReadFile(filepath.Join("/proc/sys", spec.SysctlPath(s.Name))); err != nil || strings.TrimSpace(string(text)) == s.Value {
-					t.Errorf("%s in the machine: %q, %v", s.Name, text, err)
+					t.Errorf("%s on the host: %q, %v", s.Name, text, err)
 				}
 			}
 		})
 	}
 }
 
-// readIn reads a kernel parameter in a namespace.
+// readIn reads a sysctl in a namespace.
 func readIn(t *testing.T, namespace, path string) string {
 	t.Helper()
 	var text []byte
@@ -202,7 +202,7 @@ func readIn(t *testing.T, namespace, path string) string {
 	return strings.TrimSpace(string(text))
 }
 
-// A pod in the machine's IPC namespace has the machine's shared memory, and nothing of that is unpinned.
+// A pod in the host's IPC namespace uses its shared memory, which Unpin does not unmount.
 func TestPinHostIPC(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sandbox")
 	t.Cleanup(func() { _ = Unpin(dir) })
@@ -216,7 +216,7 @@ func TestPinHostIPC(t *testing.T) {
 		}
 		for _, name := range []string{"ipc", "shm", "pid"} {
 			if _, err := os.Lstat(filepath.Join(dir, name)); !errors.Is(err, fs.ErrNotExist) {
-				t.Errorf("%+v: %s is there: %v", o, name, err)
+				t.Errorf("%+v: %s exists: %v", o, name, err)
 			}
 		}
 		if err := Unpin(dir); err != nil {
@@ -224,12 +224,12 @@ func TestPinHostIPC(t *testing.T) {
 		}
 	}
 	if mounted, err := isMounted("/dev/shm"); !mounted || err != nil {
-		t.Errorf("the machine's shared memory: %v, %v", mounted, err)
+		t.Errorf("/dev/shm of the host is mounted: %v, %v", mounted, err)
 	}
 }
 
-// Namespaces that belong to a user namespace: set up like any others, and the machine's root is nobody in there.
-func TestPinUsers(t *testing.T) {
+// Namespaces owned by a user namespace are initialized like any others.
+func TestPinUserNamespace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "sandbox")
 	t.Cleanup(func() { _ = Unpin(dir) })
 	o := Options{Network: true, Hostname: "inside", IDs: idmap.Range{First: 7 * idmap.Size}}
@@ -239,11 +239,11 @@ func TestPinUsers(t *testing.T) {
 	}
 	first := inode(t, pins.User)
 	if pins, err = Pin(dir, o); err != nil || inode(t, pins.User) != first {
-		t.Errorf("the second Pin did not find the first one's: %v", err)
+		t.Errorf("a second Pin returned other namespaces: %v", err)
 	}
 	for _, path := range []string{pins.Network, pins.IPC, pins.UTS} {
 		if got := ownerOf(t, path); got != first {
-			t.Errorf("%s belongs to user namespace %d, not %d", path, got, first)
+			t.Errorf("%s is owned by user namespace %d, want %d", path, got, first)
 		}
 	}
 	out, err := exec.Command("nsenter", "--net="+pins.Network, "--uts="+pins.UTS, "--user="+pins.User, "sh", "-c",
@@ -257,7 +257,7 @@ func TestPinUsers(t *testing.T) {
 	}
 	var shm unix.Stat_t
 	if err := unix.Stat(pins.Shm, &shm); err != nil || shm.Uid != o.IDs.First || shm.Gid != o.IDs.First {
-		t.Errorf("shared memory belongs to %d:%d, %v", shm.Uid, shm.Gid, err)
+		t.Errorf("owner of shared memory %d:%d, %v", shm.Uid, shm.Gid, err)
 	}
 	if err := Unpin(dir); err != nil {
 		t.Error(err)
@@ -266,11 +266,11 @@ func TestPinUsers(t *testing.T) {
 		t.Errorf("after Unpin: %v", err)
 	}
 	if err := CheckUsers(); err != nil {
-		t.Errorf("a machine that can: %v", err)
+		t.Errorf("CheckUsers: %v", err)
 	}
 }
 
-// ownerOf is the number of the user namespace that a namespace belongs to.
+// ownerOf returns the inode of the user namespace that owns a namespace.
 func ownerOf(t *testing.T, path string) uint64 {
 	t.Helper()
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0)

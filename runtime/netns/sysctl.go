@@ -14,11 +14,11 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// setSysctls sets the pod's kernel parameters, in its order, in the namespaces that the calling thread is in. So they hold for
-// every container of the pod from the first one on, and for as long as the namespaces are pinned.
+// setSysctls sets the pod's sysctls in order, in the namespaces of the calling thread. They apply to all containers of
+// the pod while the namespaces are pinned.
 //
-// In a user namespace, the kernel lets the machine's root write to those of the network, and the pod's root to those of IPC. So these
-// come last, and the thread has become the pod's root afterwards.
+// With a user namespace, the kernel allows the host's root to write sysctls of the network namespace, and the pod's root
+// to write those of the IPC namespace. The latter are set last, since the thread then stays the pod's root.
 func setSysctls(o Options) error {
 	list := slices.Clone(o.Sysctls)
 	if o.IDs.First != 0 {
@@ -39,7 +39,7 @@ func setSysctls(o Options) error {
 	return nil
 }
 
-// ipcLast orders parameters of IPC behind the others.
+// ipcLast is a sort key that orders sysctls of the IPC namespace last.
 func ipcLast(s spec.Sysctl) int {
 	if spec.SysctlNamespace(spec.SysctlName(s.Name)) == "ipc" {
 		return 1
@@ -50,20 +50,20 @@ func ipcLast(s spec.Sysctl) int {
 func setSysctl(o Options, s spec.Sysctl) error {
 	name := spec.SysctlName(s.Name)
 	if !o.ownsSysctl(name) {
-		return fmt.Errorf("set sysctl %s: it belongs to no namespace of the pod's own", name)
+		return fmt.Errorf("set sysctl %s: not in a namespace of the pod", name)
 	}
 	path := filepath.Join("/proc/sys", filepath.Join("/", spec.SysctlPath(name)))
 	err := writeSysctl(path, s.Value)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return fmt.Errorf("set sysctl %s: the kernel has no such parameter", name)
+		return fmt.Errorf("set sysctl %s: not supported by the kernel", name)
 	case err != nil:
 		return fmt.Errorf("set sysctl %s to %q: %w", name, s.Value, err)
 	}
 	return nil
 }
 
-// writeSysctl writes to a file that is there, in one piece.
+// writeSysctl writes to an existing file with one call.
 func writeSysctl(path, value string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -73,13 +73,13 @@ func writeSysctl(path, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// ownsSysctl reports whether a parameter is one of the pod's own namespaces: any other would be changed for the whole machine.
+// ownsSysctl reports whether a sysctl belongs to a namespace of the pod. Any other would change the host.
 func (o Options) ownsSysctl(name string) bool {
 	switch spec.SysctlNamespace(name) {
 	case "net":
-		return o.wants(unix.CLONE_NEWNET)
+		return o.has(unix.CLONE_NEWNET)
 	case "ipc":
-		return o.wants(unix.CLONE_NEWIPC)
+		return o.has(unix.CLONE_NEWIPC)
 	}
 	return false
 }

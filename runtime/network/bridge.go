@@ -170,7 +170,8 @@ func (n *Network) ensureBridge(b *base) error {
 	if kernel.IsLinkNotFound(err) {
 		attrs := netlink.NewLinkAttrs()
 		attrs.Name = n.opts.Bridge
-		attrs.HardwareAddr = subnet.HardwareAddr(subnet.At(n.subnets[0], subnet.GatewayNumber)) // otherwise it changes with the links of pods, and ARP caches become stale
+		// Without a fixed address it changes with the links of pods, and ARP caches become stale.
+		attrs.HardwareAddr = subnet.HardwareAddr(subnet.At(n.subnets[0], subnet.GatewayNumber))
 		if err := n.links.LinkAdd(&netlink.Bridge{LinkAttrs: attrs}); err != nil {
 			return fmt.Errorf("add link %s: %w", n.opts.Bridge, err)
 		}
@@ -180,7 +181,7 @@ func (n *Network) ensureBridge(b *base) error {
 		return fmt.Errorf("get link %s: %w", n.opts.Bridge, err)
 	}
 	if link.Type() != "bridge" {
-		return fmt.Errorf("create %s: a link of type %s with this name exists", n.opts.Bridge, link.Type())
+		return fmt.Errorf("link %s: a link of type %s with this name exists", n.opts.Bridge, link.Type())
 	}
 	if b.mtu, err = n.uplinkMTU(); err != nil {
 		return err

@@ -142,7 +142,7 @@ func send(from, addr, text string) error {
 // not live.
 func TestRestart(t *testing.T) {
 	w := newWorld(t)
-	web, gone := w.pod("web", tcp(8080, 80)), w.pod("gone", tcp(8081, 80))
+	web, stale := w.pod("web", tcp(8080, 80)), w.pod("stale", tcp(8081, 80))
 	serve(t, web.NetnsPath, "web", "tcp", ":80")
 	for range 2 {
 		again, err := w.try(web.Request)
@@ -162,7 +162,7 @@ func TestRestart(t *testing.T) {
 		release, err := w.lock(t.Context())
 		check(t, err)
 		defer release()
-		if w.takenAddresses()(gone.IPs[0]) {
+		if w.takenAddresses()(stale.IPs[0]) {
 			return errors.New("the address of the deleted pod is still in use")
 		}
 		return nil
@@ -277,7 +277,7 @@ func TestRecoverLeases(t *testing.T) {
 				{HostIP: netip.MustParseAddr(host6), HostPort: 82, ContainerPort: 80, Protocol: spec.ProtocolTCP},
 			}
 			web := w.pod("web", ports...)
-			w.pod("gone", tcp(8081, 80))
+			w.pod("stale", tcp(8081, 80))
 			serve(t, web.NetnsPath, "web", "tcp", ":80")
 			if content == "" {
 				check(t, os.Remove(w.opts.LeaseFile))

@@ -33,11 +33,11 @@ func (n *Network) recoverLeases(ctx context.Context) error {
 	taken := n.takenAddresses()
 	for _, link := range links {
 		uid, ips, ok := parseAlias(link.Attrs().Alias, n.opts.Bridge)
-		sensible := ok && n.leases[uid] == nil && len(ips) <= len(n.subnets)
+		valid := ok && n.leases[uid] == nil && len(ips) <= len(n.subnets)
 		for i, ip := range ips {
-			sensible = sensible && n.subnets[i].Contains(ip) && !taken(ip)
+			valid = valid && n.subnets[i].Contains(ip) && !taken(ip)
 		}
-		if sensible {
+		if valid {
 			n.leases[uid] = &attachment{Lease: lease.Lease{Pod: uid, IPs: ips, Link: link.Attrs().Name, Ports: ports[ips[0]]}}
 			taken = n.takenAddresses()
 		}

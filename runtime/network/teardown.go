@@ -97,7 +97,7 @@ func (n *Network) removeLink(uid string, l *attachment) <-chan struct{} {
 	defer n.mu.Unlock()
 	if l.removal != nil {
 		select {
-		case <-l.removal: // without success, or it would not be here
+		case <-l.removal: // the last attempt failed
 		default:
 			return l.removal
 		}

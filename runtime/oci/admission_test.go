@@ -10,7 +10,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// TestCheckResources: a limit that nothing can hold is refused, with its field and what a person can do; a request is not.
+// TestCheckResources tests that unsupported limits are rejected with the field and a hint, and requests are accepted.
 func TestCheckResources(t *testing.T) {
 	limits := spec.ResourceList{"cpu": resource.MustParse("1"), "memory": resource.MustParse("64Mi")}
 	pod := &spec.Pod{
@@ -34,7 +34,7 @@ func TestCheckResources(t *testing.T) {
 		for _, r := range (Host{Controllers: test.has}).CheckResources(pod) {
 			got = append(got, r.Field)
 			if r.Hint == "" || r.Message == "" {
-				t.Errorf("%s: %+v says too little", name, r)
+				t.Errorf("%s: %+v lacks a message or a hint", name, r)
 			}
 		}
 		if diff := cmp.Diff(test.want, got); diff != "" {

@@ -13,19 +13,20 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Downward is what a pod can be told of itself and its machine, by environment variables and by files (the downward API).
+// Downward contains what the downward API can provide to a pod about itself and the host, in environment variables and files.
 type Downward struct {
 	Pod *spec.Pod
 	UID string
-	// PodIPs and HostIPs are the addresses of the pod and of the machine, the preferred one first.
+	// PodIPs and HostIPs are the addresses of the pod and of the host, the preferred one first.
 	PodIPs, HostIPs []string
-	// NodeName is the machine's host name.
+	// NodeName is the host name of the host.
 	NodeName string
-	// Allocatable is what the machine has, by the name of the resource: what a container that has no limit is told.
+	// Allocatable is the capacity of the host by resource name. It is the value for a limit that is not set.
 	Allocatable spec.ResourceList
 }
 
-// Field is the value of a field by its path, as in fieldRef. What the pod does not have (a label, an address) is empty.
+// Field returns the value of a field by its path, as in fieldRef. A field that the pod does not have (a label, an address) is
+// empty.
 func (d *Downward) Field(path string) (string, error) {
 	switch path {
 	case "metadata.name":
@@ -40,7 +41,7 @@ func (d *Downward) Field(path string) (string, error) {
 		return formatMap(d.Pod.Annotations), nil
 	case "spec.nodeName":
 		return d.NodeName, nil
-	case "spec.serviceAccountName": // nobody gives one to a pod that no API server knows
+	case "spec.serviceAccountName": // without an API server there are no service accounts
 		return "", nil
 	case "status.podIP":
 		return first(d.PodIPs), nil
@@ -66,7 +67,7 @@ func first(list []string) string {
 	return list[0]
 }
 
-// formatMap writes a map as the kubelet does for a file: a line for each key, sorted, with the value quoted.
+// formatMap formats a map as the kubelet does for a file: one line for each key, sorted, with the value quoted.
 func formatMap(m map[string]string) string {
 	lines := make([]string, 0, len(m))
 	for _, key := range slices.Sorted(maps.Keys(m)) {
@@ -75,9 +76,9 @@ func formatMap(m map[string]string) string {
 	return strings.Join(lines, "\n")
 }
 
-// Resource is the request or limit of a container that a resourceFieldRef asks for, in units of its divisor and rounded up.
-// A limit that is not set is the pod's, else what the machine has; a request that is not set is zero. The container of a
-// reference that names none is the given one.
+// Resource returns the request or limit selected by a resourceFieldRef, in units of its divisor and rounded up. For a limit that
+// is not set it is the limit of the pod, or else the capacity of the host. A request that is not set is zero. If the reference
+// names no container, container is used.
 func (d *Downward) Resource(container string, ref *spec.ResourceFieldRef) (string, error) {
 	if ref.ContainerName != "" {
 		container = ref.ContainerName

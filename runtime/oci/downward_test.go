@@ -25,10 +25,10 @@ func TestField(t *testing.T) {
 		}
 	}
 	if got, err := d.Field("metadata.none"); err == nil {
-		t.Errorf("a field that there is not: %q", got)
+		t.Errorf("unsupported field: %q", got)
 	}
 	if got, err := (&Downward{Pod: &spec.Pod{}}).Field("status.podIP"); err != nil || got != "" {
-		t.Errorf("a pod without an address: %q, %v", got, err)
+		t.Errorf("pod without an address: %q, %v", got, err)
 	}
 }
 
@@ -41,7 +41,7 @@ func TestResource(t *testing.T) {
 			Requests: spec.ResourceList{"cpu": *q("250m")},
 		}}, {Name: "side"}},
 	}
-	machine := spec.ResourceList{"cpu": *q("4"), "memory": *q("8Gi"), "ephemeral-storage": *q("100Gi")}
+	host := spec.ResourceList{"cpu": *q("4"), "memory": *q("8Gi"), "ephemeral-storage": *q("100Gi")}
 	for _, test := range []struct {
 		resource, container string
 		divisor             *spec.Quantity
@@ -62,7 +62,7 @@ func TestResource(t *testing.T) {
 		{"limits.ephemeral-storage", "", q("1Gi"), "100"},
 		{"requests.ephemeral-storage", "side", nil, "0"},
 	} {
-		d := &Downward{Pod: pod, Allocatable: machine}
+		d := &Downward{Pod: pod, Allocatable: host}
 		got, err := d.Resource("app", &spec.ResourceFieldRef{ContainerName: test.container, Resource: test.resource, Divisor: test.divisor})
 		if err != nil || got != test.want {
 			t.Errorf("%s of %q by %v: %q, %v, want %q", test.resource, test.container, test.divisor, got, err, test.want)
@@ -70,9 +70,9 @@ func TestResource(t *testing.T) {
 	}
 	limited := *pod
 	limited.Resources = spec.Resources{Limits: spec.ResourceList{"cpu": *q("3")}}
-	d := &Downward{Pod: &limited, Allocatable: machine}
+	d := &Downward{Pod: &limited, Allocatable: host}
 	if got, err := d.Resource("side", &spec.ResourceFieldRef{Resource: "limits.cpu"}); err != nil || got != "3" {
-		t.Errorf("a container of a pod with a limit: %q, %v", got, err)
+		t.Errorf("container of a pod with a limit: %q, %v", got, err)
 	}
 	for _, bad := range []*spec.ResourceFieldRef{{ContainerName: "none", Resource: "limits.cpu"}, {Resource: "wishes.cpu"}} {
 		if got, err := d.Resource("app", bad); err == nil {

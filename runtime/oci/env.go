@@ -12,13 +12,13 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// defaultPath is the search path of a container whose image sets none.
+// defaultPath is the PATH of a container whose image sets none.
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Expand is [expand.Expand].
 func Expand(s string, vars map[string]string) string { return expand.Expand(s, vars) }
 
-// Values gives config maps and secrets by name. What is not there is an [fs.ErrNotExist].
+// Values returns config maps and secrets by name. The error for a missing one is an [fs.ErrNotExist].
 type Values interface {
 	ConfigMap(pod *spec.Pod, name string) (map[string][]byte, error)
 	Secret(pod *spec.Pod, name string) (map[string][]byte, error)
@@ -30,7 +30,7 @@ type Variables struct {
 	values map[string]string
 }
 
-// Map returns the variables by name. It must not be changed.
+// Map returns the variables by name. It must not be modified.
 func (v Variables) Map() map[string]string { return v.values }
 
 func (v *Variables) set(name, value string) {
@@ -40,9 +40,9 @@ func (v *Variables) set(name, value string) {
 	v.values[name] = value
 }
 
-// Resolve finds the variables of a container in their order: those of envFrom, then those of env. A value sees those before
-// it, by their latest value, and not those of the image; what comes from elsewhere is not expanded. Of two with the same
-// name the later one counts. What may be missing is left out.
+// Resolve returns the variables of a container in their order: first envFrom, then env. A value can refer to earlier variables,
+// with their latest value, but not to those of the image. Values from other sources are not expanded. If a name occurs twice, the
+// later one wins. Missing optional variables are left out.
 func Resolve(c *spec.Container, d *Downward, values Values) (Variables, error) {
 	vars := Variables{values: map[string]string{}}
 	for i := range c.EnvFrom {
@@ -66,7 +66,7 @@ func Resolve(c *spec.Container, d *Downward, values Values) (Variables, error) {
 	return vars, nil
 }
 
-// addAll sets a variable for each key of a config map or a secret.
+// addAll sets a variable for each key of a config map or secret.
 func (v *Variables) addAll(from *spec.EnvFrom, pod *spec.Pod, values Values) error {
 	get, ref := values.ConfigMap, from.ConfigMapRef
 	if ref == nil {
@@ -85,7 +85,7 @@ func (v *Variables) addAll(from *spec.EnvFrom, pod *spec.Pod, values Values) err
 	return nil
 }
 
-// valueFrom finds a value that comes from elsewhere; found is false for one that is missing and may be.
+// valueFrom returns a value from another source. found is false if the value is missing and optional.
 func valueFrom(c *spec.Container, from *spec.EnvVarSource, d *Downward, values Values) (value string, found bool, err error) {
 	switch {
 	case from.FieldRef != nil:
@@ -118,8 +118,8 @@ func valueOf(
 	return string(value), found, nil
 }
 
-// environment is the whole environment of a process: what every container has, the image's, the container's, each
-// overriding those before it. A variable stays at the place of its first definition.
+// environment returns the complete environment of a process: the defaults, then the image's, then the container's variables.
+// Later ones override earlier ones and keep the position of the first.
 func environment(hostname string, image []string, vars Variables) []string {
 	all := append([]string{defaultPath, "HOSTNAME=" + hostname}, image...)
 	for _, name := range vars.names {
@@ -130,7 +130,7 @@ func environment(hostname string, image []string, vars Variables) []string {
 	for _, v := range all {
 		name, _, ok := strings.Cut(v, "=")
 		if !ok {
-			continue // an image may name a variable without a value: it sets nothing
+			continue // an image may contain a name without a value, which sets nothing
 		}
 		if i, defined := place[name]; defined {
 			merged[i] = v
@@ -142,8 +142,8 @@ func environment(hostname string, image []string, vars Variables) []string {
 	return merged
 }
 
-// arguments are the program and its arguments: the container's command replaces the image's entrypoint and drops its
-// command; the container's args replace the image's command.
+// arguments returns the program and its arguments. The container's command replaces the image's entrypoint and drops its command.
+// The container's args replace the image's command.
 func arguments(c *spec.Container, vars Variables, entrypoint, cmd []string) []string {
 	expand := func(list []string) []string {
 		out := make([]string, len(list))

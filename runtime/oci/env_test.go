@@ -17,7 +17,7 @@ func TestExpand(t *testing.T) {
 		{"plain", "plain"},
 		{"$(A)", "1"},
 		{"x$(A)y$(A)z", "x1y1z"},
-		{"$(B)", "$(A)"}, // what was put in is not looked at again
+		{"$(B)", "$(A)"}, // a replaced value is not expanded again
 		{"$(EMPTY)", ""},
 		{"$(odd name)", "o"},
 		{"$(NONE)", "$(NONE)"},
@@ -30,7 +30,7 @@ func TestExpand(t *testing.T) {
 		{"$A", "$A"},
 		{"${A}", "${A}"},
 		{"$(A", "$(A"},
-		{"$(A$(A)", "$(A$(A)"}, // the name goes up to the first closing one
+		{"$(A$(A)", "$(A$(A)"}, // the name ends at the first closing parenthesis
 		{"$($$", "$($"},
 		{"a$", "a$"},
 		{"$$A", "$A"},
@@ -103,7 +103,7 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// resolved are the variables of a container that needs nothing from elsewhere.
+// resolved returns the variables of a container without other sources.
 func resolved(t *testing.T, env []spec.EnvVar) Variables {
 	t.Helper()
 	vars, err := Resolve(&spec.Container{Env: env}, &Downward{Pod: &spec.Pod{}}, nil)
@@ -113,7 +113,7 @@ func resolved(t *testing.T, env []spec.EnvVar) Variables {
 	return vars
 }
 
-// stored are config maps and secrets by name.
+// stored contains config maps and secrets by name.
 type stored struct{ configMaps, secrets map[string]map[string][]byte }
 
 func (s stored) ConfigMap(_ *spec.Pod, name string) (map[string][]byte, error) {
@@ -176,8 +176,8 @@ func TestResolve(t *testing.T) {
 			[]string{"A=a$(B)", "B=b", "KEY=hunter2"},
 			"",
 		},
-		{"a missing source", []spec.EnvFrom{{ConfigMapRef: &spec.EnvReference{Name: "n"}}}, nil, nil, `configmap "n" not found`},
-		{"a missing secret", []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "n"}}}, nil, nil, `secret "n" not found`},
+		{"missing config map", []spec.EnvFrom{{ConfigMapRef: &spec.EnvReference{Name: "n"}}}, nil, nil, `configmap "n" not found`},
+		{"missing secret", []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "n"}}}, nil, nil, `secret "n" not found`},
 		{"a source that may be missing", []spec.EnvFrom{{SecretRef: &spec.EnvReference{Name: "n", Optional: true}}}, nil, nil, ""},
 		{
 			"keys", nil,
@@ -187,7 +187,7 @@ func TestResolve(t *testing.T) {
 		},
 		{"a missing key", nil, []spec.EnvVar{{Name: "X", ValueFrom: configMap("c", "N", false)}}, nil, "couldn't find key N in ConfigMap default/c"},
 		{"a missing key of a secret", nil, []spec.EnvVar{{Name: "X", ValueFrom: secret("s", "N", false)}}, nil, "couldn't find key N in Secret default/s"},
-		{"a key of a missing secret", nil, []spec.EnvVar{{Name: "X", ValueFrom: secret("n", "N", false)}}, nil, `secret "n" not found`},
+		{"key of a missing secret", nil, []spec.EnvVar{{Name: "X", ValueFrom: secret("n", "N", false)}}, nil, `secret "n" not found`},
 		{
 			"what may be missing is not set, and does not unset", nil,
 			[]spec.EnvVar{{Name: "X", Value: "1"}, {Name: "X", ValueFrom: configMap("c", "N", true)}, {Name: "Y", ValueFrom: secret("n", "N", true)}, {Name: "Z", Value: "$(Y)"}},

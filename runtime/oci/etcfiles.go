@@ -8,7 +8,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// The limits of resolv.conf that the kubelet keeps: what is over them is left out.
+// The kubelet's limits of resolv.conf. What exceeds them is omitted.
 const (
 	maxNameservers   = 3
 	maxSearches      = 32
@@ -16,8 +16,8 @@ const (
 	maxSearchesTotal = 2048
 )
 
-// Hostname is the name of a pod that has a host name of its own: the one that it asks for, else its name, cut to what a
-// host name may be.
+// Hostname returns the host name of a pod with its own UTS namespace: the field hostname or the pod's name, truncated to the
+// length of a host name.
 func Hostname(pod *spec.Pod) string {
 	name := pod.Hostname
 	if name == "" {
@@ -29,11 +29,10 @@ func Hostname(pod *spec.Pod) string {
 	return name
 }
 
-// domain is what the names of pods with a subdomain end in, as in a cluster that was not told otherwise.
+// domain is the suffix of the names of pods with a subdomain, with Kubernetes' default cluster domain.
 const domain = ".default.svc.cluster.local"
 
-// Names are those by which a pod is known in its own network, the longest first: the full name of one with a subdomain, and
-// its host name.
+// Names returns the names of a pod in its network, the longest first: the full name of a pod with a subdomain, and its host name.
 func Names(pod *spec.Pod) []string {
 	names := []string{Hostname(pod)}
 	if pod.Subdomain != "" {
@@ -42,8 +41,8 @@ func Names(pod *spec.Pod) []string {
 	return names
 }
 
-// Hosts is the /etc/hosts of a pod with a network of its own, with the lines that name its peers after the pod's own. Until
-// it has an address, its own name is the loopback's.
+// Hosts returns the /etc/hosts of a pod with its own network, followed by the lines of its peers. Before the pod has an address,
+// its name resolves to the loopback address.
 func Hosts(pod *spec.Pod, ips []string, peers string) string {
 	var b strings.Builder
 	b.WriteString("# Kubernetes-managed hosts file.\n" +
@@ -59,20 +58,20 @@ func Hosts(pod *spec.Pod, ips []string, peers string) string {
 	for _, ip := range ips {
 		b.WriteString(ip + "\t" + strings.Join(Names(pod), "\t") + "\n")
 	}
-	return b.String() + aliases(pod) + others(peers)
+	return b.String() + aliases(pod) + peerLines(peers)
 }
 
-// HostNetworkHosts is the /etc/hosts of a pod in the machine's network: the machine's file, the pod's aliases, its peers.
-func HostNetworkHosts(pod *spec.Pod, machine, peers string) string {
-	return "# Kubernetes-managed hosts file (host network).\n" + machine + aliases(pod) + others(peers)
+// HostNetworkHosts returns the /etc/hosts of a pod in the host network: the host's file, the pod's aliases, its peers.
+func HostNetworkHosts(pod *spec.Pod, host, peers string) string {
+	return "# Kubernetes-managed hosts file (host network).\n" + host + aliases(pod) + peerLines(peers)
 }
 
-// others are the peers, after what the pod itself says: of two lines for one name the first counts.
-func others(peers string) string {
+// peerLines returns the lines of the peers. They come after the pod's own lines, because the first line for a name wins.
+func peerLines(peers string) string {
 	if peers == "" {
 		return ""
 	}
-	return "\n# Pods of this machine.\n" + peers
+	return "\n# Pods of this host.\n" + peers
 }
 
 func aliases(pod *spec.Pod) string {
@@ -87,11 +86,11 @@ func aliases(pod *spec.Pod) string {
 	return b.String()
 }
 
-// Resolv is the /etc/resolv.conf of a pod, made of the machine's and of the pod's DNS configuration as its policy says.
-func Resolv(pod *spec.Pod, machine string) string {
+// Resolv returns the /etc/resolv.conf of a pod, built from the host's file and the pod's dnsConfig according to its dnsPolicy.
+func Resolv(pod *spec.Pod, host string) string {
 	var r resolv
 	if pod.DNSPolicy != spec.DNSNone {
-		r = parseResolv(machine)
+		r = parseResolv(host)
 	}
 	if c := pod.DNSConfig; c != nil {
 		r.servers = append(r.servers, c.Nameservers...)
@@ -103,7 +102,7 @@ func Resolv(pod *spec.Pod, machine string) string {
 	return r.String()
 }
 
-// OnlyLoopbackDNS reports whether every server of a resolv.conf is on a loopback, and there is one.
+// OnlyLoopbackDNS reports whether a resolv.conf has name servers and all of them are on loopback addresses.
 func OnlyLoopbackDNS(text string) bool {
 	servers := parseResolv(text).servers
 	for _, s := range servers {
@@ -114,10 +113,10 @@ func OnlyLoopbackDNS(text string) bool {
 	return len(servers) > 0
 }
 
-// resolv is what a resolv.conf says.
+// resolv is a parsed resolv.conf.
 type resolv struct{ servers, searches, options []string }
 
-// parseResolv reads a resolv.conf as the resolver does: of several search lines the last one counts.
+// parseResolv parses a resolv.conf as the resolver does: the last of several search lines wins.
 func parseResolv(text string) resolv {
 	var r resolv
 	for line := range strings.Lines(text) {
@@ -163,7 +162,7 @@ func (r *resolv) setOption(name string, value *string) {
 	r.options = append(r.options, option)
 }
 
-// String is the file, without what is there twice or goes over a limit.
+// String formats the file without duplicates and within the limits.
 func (r resolv) String() string {
 	var searches []string
 	total := -1
@@ -190,7 +189,7 @@ func (r resolv) String() string {
 	return b.String()
 }
 
-// unique returns the list without repetitions, in the order of first appearance.
+// unique returns the list without duplicates, in the order of first occurrence.
 func unique(list []string) []string {
 	var out []string
 	for _, s := range list {

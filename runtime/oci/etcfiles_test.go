@@ -36,12 +36,12 @@ func TestHosts(t *testing.T) {
 		t.Errorf("with an address and aliases (-want +got):\n%s", diff)
 	}
 	const peers = "10.1.0.3\tdb\n"
-	want := "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost\n" + aliases + "\n# Pods of this machine.\n" + peers
+	want := "# Kubernetes-managed hosts file (host network).\n127.0.0.1 localhost\n" + aliases + "\n# Pods of this host.\n" + peers
 	if diff := cmp.Diff(want, HostNetworkHosts(pod, "127.0.0.1 localhost\n", peers)); diff != "" {
-		t.Errorf("in the machine's network (-want +got):\n%s", diff)
+		t.Errorf("in the host network (-want +got):\n%s", diff)
 	}
 	pod = &spec.Pod{Name: "web-0", Hostname: "h", Subdomain: "shop"}
-	want = local + "10.1.0.2\th.shop.default.svc.cluster.local\th\nfd00::2\th.shop.default.svc.cluster.local\th\n\n# Pods of this machine.\n" + peers
+	want = local + "10.1.0.2\th.shop.default.svc.cluster.local\th\nfd00::2\th.shop.default.svc.cluster.local\th\n\n# Pods of this host.\n" + peers
 	if diff := cmp.Diff(want, Hosts(pod, []string{"10.1.0.2", "fd00::2"}, peers)); diff != "" {
 		t.Errorf("with a subdomain and peers (-want +got):\n%s", diff)
 	}
@@ -49,7 +49,7 @@ func TestHosts(t *testing.T) {
 
 func TestResolv(t *testing.T) {
 	value := func(s string) *string { return &s }
-	const machine = "# comment\nnameserver 10.0.0.1\nnameserver 10.0.0.2\nsearch old.org\nsearch example.org. corp\n" +
+	const host = "# comment\nnameserver 10.0.0.1\nnameserver 10.0.0.2\nsearch old.org\nsearch example.org. corp\n" +
 		"options ndots:2 rotate\nsortlist 1.2.3.4\n"
 	for _, test := range []struct {
 		name   string
@@ -58,7 +58,7 @@ func TestResolv(t *testing.T) {
 		want   string
 	}{
 		{
-			"the machine's", spec.DNSDefault, nil,
+			"Default", spec.DNSDefault, nil,
 			"search example.org corp\nnameserver 10.0.0.1\nnameserver 10.0.0.2\noptions ndots:2 rotate\n",
 		},
 		{
@@ -80,7 +80,7 @@ func TestResolv(t *testing.T) {
 		{"nothing", spec.DNSNone, nil, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got := Resolv(&spec.Pod{DNSPolicy: test.policy, DNSConfig: test.config}, machine)
+			got := Resolv(&spec.Pod{DNSPolicy: test.policy, DNSConfig: test.config}, host)
 			if diff := cmp.Diff(test.want, got); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}

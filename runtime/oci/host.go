@@ -16,44 +16,43 @@ import (
 	"github.com/podstead/podstead/runtime/cgroup"
 )
 
-// maxOpenFiles is how many files a process of a container may have open, which is what containers are used to.
+// maxOpenFiles is the limit of open files of a container's processes, the customary value of container engines.
 const maxOpenFiles = 1 << 20
 
-// Machine is what the machine and this process can do, as far as it decides what a container gets.
+// Host describes the features of the host and of this process that affect the specification of containers.
 type Host struct {
-	// Seccomp says that the kernel filters system calls.
+	// Seccomp is true if the kernel supports seccomp filters.
 	Seccomp bool
-	// AppArmor says that the kernel has AppArmor, and the machine the program that loads its profiles.
+	// AppArmor is true if the kernel supports AppArmor and the host has the program that loads profiles.
 	AppArmor bool
-	// Capabilities are those of this process, such as CAP_CHOWN: no container can have others.
+	// Capabilities are those of this process, such as CAP_CHOWN. Containers cannot have others.
 	Capabilities []string
-	// UnifiedCgroups says that there is cgroup v2 and nothing else.
+	// UnifiedCgroups is true if the host has only cgroup v2.
 	UnifiedCgroups bool
-	// Controllers are what cgroups can hold limits with.
+	// Controllers are the available cgroup controllers.
 	Controllers cgroup.Controllers
-	// Memory is what the machine has, in bytes.
+	// Memory is the size of the host's memory in bytes.
 	Memory int64
-	// HugePages are the sizes of huge pages that the kernel has, such as "2MB".
+	// HugePages are the sizes of huge pages that the kernel supports, such as "2MB".
 	HugePages []string
-	// Resource says that this process has CAP_SYS_RESOURCE. Without it limits can only be lowered, and OOM scores only
-	// raised.
+	// Resource is true if this process has CAP_SYS_RESOURCE. Without it limits can only be lowered and OOM scores only raised.
 	Resource bool
-	// OpenFiles is the hard limit of this process for open files, and NrOpen the kernel's for any process.
+	// OpenFiles is the hard limit of this process for open files. NrOpen is the kernel's limit for any process.
 	OpenFiles, NrOpen uint64
-	// OOMScoreAdj is that of this process.
+	// OOMScoreAdj is the OOM score adjustment of this process.
 	OOMScoreAdj int
 }
 
-// DetectHost finds out what the machine and this process can do.
+// DetectHost detects the features of the host and of this process.
 func DetectHost() (Host, error) {
 	h := Host{Seccomp: hasSeccomp(), AppArmor: apparmor.HostSupports()}
 	var st unix.Statfs_t
 	if err := unix.Statfs("/sys/fs/cgroup", &st); err != nil {
-		return h, fmt.Errorf("look at cgroups: %w", err)
+		return h, fmt.Errorf("detect cgroups: %w", err)
 	}
 	h.UnifiedCgroups = st.Type == unix.CGROUP2_SUPER_MAGIC
 	var err error
-	if h.Controllers, err = cgroup.LookAtControllers(); err != nil {
+	if h.Controllers, err = cgroup.DetectControllers(); err != nil {
 		return h, err
 	}
 	if h.HugePages, err = hugePages("/sys/kernel/mm/hugepages"); err != nil {
@@ -61,12 +60,12 @@ func DetectHost() (Host, error) {
 	}
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err != nil {
-		return h, fmt.Errorf("look at memory: %w", err)
+		return h, fmt.Errorf("detect memory: %w", err)
 	}
-	h.Memory = int64(info.Totalram) * int64(info.Unit) //nolint:gosec // no machine has more
+	h.Memory = int64(info.Totalram) * int64(info.Unit) //nolint:gosec // no host has more
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
-		return h, fmt.Errorf("look at the limit of open files: %w", err)
+		return h, fmt.Errorf("read limit of open files: %w", err)
 	}
 	h.OpenFiles = limit.Max
 	nr, err := readInt("/proc/sys/fs/nr_open")
@@ -78,26 +77,27 @@ func DetectHost() (Host, error) {
 		return h, err
 	}
 	if h.Capabilities, err = cap.Current(); err != nil {
-		return h, fmt.Errorf("look at capabilities: %w", err)
+		return h, fmt.Errorf("read capabilities: %w", err)
 	}
 	h.Resource = slices.Contains(h.Capabilities, "CAP_SYS_RESOURCE")
 	return h, nil
 }
 
-// hugePages lists the sizes of huge pages by the names of their folders, hugepages-2048kB for example, as cgroups name them.
+// hugePages lists the sizes of huge pages in the form that cgroups use. It reads them from the names of directories such as
+// hugepages-2048kB.
 func hugePages(dir string) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // a kernel without
+		return nil, nil // kernel without huge pages
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look at huge pages: %w", err)
+		return nil, fmt.Errorf("detect huge pages: %w", err)
 	}
 	var sizes []string
 	for _, e := range entries {
 		var size uint64
 		if _, err := fmt.Sscanf(e.Name(), "hugepages-%dkB", &size); err != nil {
-			return nil, fmt.Errorf("look at huge pages: %s: %w", e.Name(), err)
+			return nil, fmt.Errorf("detect huge pages: %s: %w", e.Name(), err)
 		}
 		unit := 0
 		for ; size >= 1024 && size%1024 == 0 && unit < 2; unit++ {
@@ -120,13 +120,13 @@ func readInt(path string) (int, error) {
 	return n, nil
 }
 
-// hasSeccomp asks for a filter at an address that is none: a kernel that has filters looks there.
+// hasSeccomp installs a filter at an invalid address. A kernel with support for filters returns EFAULT.
 func hasSeccomp() bool {
 	err := unix.Prctl(unix.PR_SET_SECCOMP, unix.SECCOMP_MODE_FILTER, 0, 0, 0)
 	return errors.Is(err, unix.EFAULT)
 }
 
-// openFiles is the limit of open files that a container gets.
+// openFiles returns the limit of open files for a container.
 func (h Host) openFiles() uint64 {
 	limit := min(maxOpenFiles, h.NrOpen)
 	if !h.Resource {
@@ -135,7 +135,7 @@ func (h Host) openFiles() uint64 {
 	return limit
 }
 
-// oomScore is the OOM score that a container gets where this one is wanted.
+// oomScore returns the OOM score adjustment that can be set if want is requested.
 func (h Host) oomScore(want int) int {
 	if !h.Resource {
 		return max(want, h.OOMScoreAdj)

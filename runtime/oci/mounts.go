@@ -8,12 +8,11 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// mounts lists the mounts of a container in an order in which none hides another: what every container has, then the
-// container's volumes and the pod's files, those nearer to the root first. A volume takes the place of what is mounted at
-// the same path otherwise.
+// mounts lists the mounts of a container in an order in which none hides another: the default mounts, then the container's
+// volumes and the pod's files, ordered by depth. A volume replaces another mount at the same path.
 func mounts(in *Input, defaults []specs.Mount) []specs.Mount {
 	volumes := slices.Clone(in.Mounts)
-	over := map[string]bool{"/run": true} // containerd's client adds a tmpfs there, which the CRI does not have
+	over := map[string]bool{"/run": true} // containerd's client mounts a tmpfs there, the CRI plug-in does not
 	for _, v := range volumes {
 		over[v.Destination] = true
 	}

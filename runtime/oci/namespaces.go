@@ -6,22 +6,21 @@ import (
 	"github.com/podstead/podstead/runtime/idmap"
 )
 
-// Namespaces are the paths of the pod's namespaces that its containers join. An empty one is the machine's, but for PID: then each
-// container has its own, unless the pod asks for the machine's (hostPID).
+// Namespaces are the paths of the pod's namespaces that its containers join. An empty path means the namespace of the host. For
+// PID it means one per container, unless the pod sets hostPID.
 type Namespaces struct {
 	Network, IPC, UTS, PID string
-	// User is the user namespace that the others belong to, and IDs are what it maps.
+	// User is the user namespace that owns the others. IDs are its mappings.
 	User string
 	IDs  idmap.Range
 }
 
-// users puts the mappings of the user namespace, if there is one, where the OCI runtime looks for them, although it joins one that
-// is there.
+// users sets the mappings of the user namespace, if there is one. The OCI runtime requires them even to join an existing one.
 func (n Namespaces) users(s *specs.Linux) {
 	s.UIDMappings, s.GIDMappings = n.IDs.Mappings(), n.IDs.Mappings()
 }
 
-// namespacesOf lists the namespaces of a container: its own for mounts and, unless the pod says otherwise, for processes, the
+// namespacesOf lists the namespaces of a container: its own for mounts and, unless the pod shares it, for processes, and the
 // pod's for the rest.
 func namespacesOf(in *Input) []specs.LinuxNamespace {
 	var list []specs.LinuxNamespace
@@ -30,13 +29,13 @@ func namespacesOf(in *Input) []specs.LinuxNamespace {
 	}
 	list = append(list, specs.LinuxNamespace{Type: specs.MountNamespace})
 	list = append(list, in.joined()...)
-	if in.Host.UnifiedCgroups && !Privileged(in.Container) { // as the CRI has it
+	if in.Host.UnifiedCgroups && !Privileged(in.Container) { // as in containerd's CRI plug-in
 		list = append(list, specs.LinuxNamespace{Type: specs.CgroupNamespace})
 	}
 	return list
 }
 
-// joined lists the namespaces that are there.
+// joined lists the existing namespaces to join.
 func (n Namespaces) joined() []specs.LinuxNamespace {
 	var list []specs.LinuxNamespace
 	for _, ns := range []specs.LinuxNamespace{

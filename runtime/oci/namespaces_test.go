@@ -32,7 +32,7 @@ func TestNamespaces(t *testing.T) {
 			name: "shareProcessNamespace", pod: spec.Pod{ShareProcessNamespace: true}, paths: shared,
 			want: []specs.LinuxNamespace{mount, {Type: "pid", Path: "/ns/pid"}, network, ipc, uts},
 		},
-		{name: "all of the machine", pod: spec.Pod{HostPID: true, HostIPC: true, HostNetwork: true}, want: []specs.LinuxNamespace{mount}},
+		{name: "all of the host", pod: spec.Pod{HostPID: true, HostIPC: true, HostNetwork: true}, want: []specs.LinuxNamespace{mount}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in := input()
@@ -44,8 +44,7 @@ func TestNamespaces(t *testing.T) {
 	}
 }
 
-// A pause begins a PID namespace, joins the rest of the pod's, and has nothing else.
-func TestPauseSpec(t *testing.T) {
+func TestPauseCreatesOnlyPIDNamespace(t *testing.T) {
 	s := Pause(PauseInput{
 		Program: "/usr/bin/shim", CgroupsPath: "/pods/web/pause", Host: Host{Seccomp: true, Resource: true, UnifiedCgroups: true},
 		Namespaces: Namespaces{Network: "/ns/net", IPC: "/ns/ipc", UTS: "/ns/uts", PID: "/ns/pid"},

@@ -8,25 +8,25 @@ import (
 )
 
 const (
-	// pauseUser is nobody: the user and the group of Kubernetes' own pause.
+	// pauseUser is the user and group nobody, as in Kubernetes' pause image.
 	pauseUser = 65535
-	// oomScorePause is the kubelet's for it: the containers go first.
+	// oomScorePause is the kubelet's value for the pause container, so that the kernel kills containers first.
 	oomScorePause = -998
 )
 
-// PauseInput is what the specification of a pod's pause is made of.
+// PauseInput is the input for the specification of a pod's pause process.
 type PauseInput struct {
-	// Program is an executable file that is package pause under that package's name.
+	// Program is an executable file that runs package pause when started as "pause".
 	Program string
 	Namespaces
-	// CgroupsPath is in the form that the runtime's cgroup driver wants.
+	// CgroupsPath is in the form that the OCI runtime's cgroup driver requires.
 	CgroupsPath string
 	Host        Host
 }
 
-// Pause returns the specification of a process whose PID namespace, a new one, is for the containers of a pod. Since they see it,
-// it has nothing that they could take from it: an empty root, which is to be mounted on "rootfs", of which its program is a
-// part that cannot be written to; the pod's namespaces; no capability, no right of the machine's root, no environment but its own.
+// Pause returns the specification of a process that creates the PID namespace for the containers of a pod. The containers can see
+// the process, so it has nothing that they could use: an empty root file system, to be mounted on "rootfs", with its read-only
+// program; the pod's namespaces; no capabilities, no privileges of the host's root user, no inherited environment.
 func Pause(in PauseInput) *specs.Spec {
 	in.PID = "" // it begins a new one
 	score := in.Host.oomScore(oomScorePause)

@@ -8,28 +8,28 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// The kubelet's OOM scores (its package qos): what the kernel adds to a process when it looks for one to kill, from -1000 to
-// 1000.
+// The OOM score adjustments of the kubelet (package qos), from -1000 to 1000. The kernel adds them when it selects a process to
+// kill.
 const (
 	oomScoreGuaranteed = -997
 	oomScoreBestEffort = 1000
-	// A burstable pod is never as safe as a guaranteed one, nor as unsafe as a best-effort one.
+	// A burstable pod is never as safe as a guaranteed pod and never as unsafe as a best-effort pod.
 	oomScoreLeast, oomScoreMost = 1000 + oomScoreGuaranteed, oomScoreBestEffort - 1
 )
 
-// minQuota is the least CPU time in a period that the kernel takes, in microseconds.
+// minQuota is the minimum CPU quota per period that the kernel accepts, in microseconds.
 const minQuota = 1000
 
-// PodCgroup is what the cgroup of the container's pod shows: files that kernels have or lack.
+// PodCgroup describes files of the pod's cgroup that exist only in some kernels.
 type PodCgroup struct {
-	// Swap says that swap can be bounded: memory.memsw.limit_in_bytes, or memory.swap.max with cgroup v2.
+	// Swap is true if swap can be limited: memory.memsw.limit_in_bytes, or memory.swap.max with cgroup v2.
 	Swap bool
-	// OOMGroup says that the kernel can kill a cgroup as a whole: memory.oom.group, which only cgroup v2 has.
+	// OOMGroup is true if the kernel can kill all processes of a cgroup: memory.oom.group, only in cgroup v2.
 	OOMGroup bool
 }
 
-// PodLimits are those of the cgroup in which all containers of a pod lie, by the kubelet's rule: what the pod has as a whole,
-// else the sum of its containers if every one has a limit. pids is how many processes it may have; 0: any.
+// PodLimits returns the limits of the pod's cgroup by the kubelet's rule: the limits of the pod, or else the sum of its
+// containers if all of them have one. pids is the maximum number of processes, 0 for unlimited.
 func PodLimits(pod *spec.Pod, pids int64) cgroup.Limits {
 	cpu, most, memory := pod.Request(spec.ResourceCPU), pod.Bound(spec.ResourceCPU), pod.Bound(spec.ResourceMemory)
 	return cgroup.Limits{
@@ -37,12 +37,12 @@ func PodLimits(pod *spec.Pod, pids int64) cgroup.Limits {
 	}
 }
 
-// sharesOf are the cpu.shares of so many thousandths of a processor.
+// sharesOf converts millicores to cpu.shares.
 func sharesOf(milli int64) uint64 {
-	return uint64(min(max(milli*1024/1000, cgroup.MinShares), cgroup.MaxShares)) //nolint:gosec // it is positive
+	return uint64(min(max(milli*1024/1000, cgroup.MinShares), cgroup.MaxShares)) //nolint:gosec // positive
 }
 
-// quotaOf is the CPU time in a period of so many thousandths of a processor; 0: any.
+// quotaOf converts millicores to a CPU quota per period, 0 for unlimited.
 func quotaOf(milli int64) int64 {
 	if milli <= 0 {
 		return 0
@@ -50,7 +50,7 @@ func quotaOf(milli int64) int64 {
 	return max(milli*cgroup.Period/1000, minQuota)
 }
 
-// limitOf is the limit of a container: its own, else that of its pod as a whole. It is zero where there is none.
+// limitOf returns the limit of a container, or else that of its pod. It is zero if there is none.
 func limitOf(pod *spec.Pod, c *spec.Container, name string) spec.Quantity {
 	if own := c.Resources.Limits[name]; own.Sign() > 0 {
 		return own
@@ -58,8 +58,8 @@ func limitOf(pod *spec.Pod, c *spec.Container, name string) spec.Quantity {
 	return pod.Resources.Limits[name]
 }
 
-// limit puts a container's requests and limits into its resources. What no controller of the machine can hold is left out:
-// [Machine.CheckResources] has refused such limits.
+// limit sets a container's requests and limits in its resources. It omits limits that no controller of the host supports.
+// [Host.CheckResources] rejects pods with such limits.
 func limit(r *specs.LinuxResources, in *Input) {
 	has := in.Host.Controllers.Has
 	request, asked := in.Container.Resources.Requests[spec.ResourceCPU]
@@ -79,7 +79,7 @@ func limit(r *specs.LinuxResources, in *Input) {
 		limitMemory(r, in)
 	}
 	if has(cgroup.Pids) {
-		unlimited := int64(-1) // which is to be said: systemd gives a scope a limit of its own (DefaultTasksMax)
+		unlimited := int64(-1) // explicit, because systemd sets a default limit for scopes (DefaultTasksMax)
 		r.Pids = &specs.LinuxPids{Limit: &unlimited}
 	}
 	if has(cgroup.HugeTLB) {
@@ -89,13 +89,13 @@ func limit(r *specs.LinuxResources, in *Input) {
 	}
 }
 
-// limitMemory bounds memory, allows no swap, and has all processes of a container die where the kernel kills one.
+// limitMemory limits memory, disables swap, and makes the kernel kill all processes of a container together on OOM.
 func limitMemory(r *specs.LinuxResources, in *Input) {
 	quantity := limitOf(in.Pod, in.Container, spec.ResourceMemory)
 	if bytes := quantity.Value(); bytes > 0 {
 		r.Memory = &specs.LinuxMemory{Limit: &bytes}
 		if in.Cgroup.Swap && !in.Host.UnifiedCgroups {
-			r.Memory.Swap = &bytes // with cgroup v1, that is both together
+			r.Memory.Swap = &bytes // with cgroup v1 the sum of memory and swap
 		}
 	}
 	if !in.Host.UnifiedCgroups {
@@ -110,7 +110,7 @@ func limitMemory(r *specs.LinuxResources, in *Input) {
 	}
 }
 
-// oomScoreOf is the OOM score of a container on a machine with so many bytes of memory.
+// oomScoreOf returns the OOM score adjustment of a container on a host with this many bytes of memory.
 func oomScoreOf(pod *spec.Pod, c *spec.Container, memory int64) int {
 	switch pod.QOS() {
 	case spec.QOSGuaranteed:
@@ -134,7 +134,8 @@ func oomScoreOf(pod *spec.Pod, c *spec.Container, memory int64) int {
 	return min(max(score, oomScoreLeast), oomScoreMost)
 }
 
-// unassigned is each container's share of the memory that the pod requests as a whole beyond what they request (KEP-2837).
+// unassigned returns each container's share of the pod's memory request that exceeds the sum of its containers' requests
+// (KEP-2837).
 func unassigned(pod *spec.Pod) int64 {
 	own, containers := pod.Resources.Requests[spec.ResourceMemory], len(pod.InitContainers)+len(pod.Containers)
 	if own.Sign() <= 0 || containers == 0 {
@@ -151,7 +152,7 @@ func memoryRequest(c *spec.Container) int64 {
 	return q.Value()
 }
 
-// isSidecar reports whether a container is a sidecar of the pod; an app container may have the same restart policy.
+// isSidecar reports whether a container is a sidecar of the pod. An app container may have the same restart policy.
 func isSidecar(pod *spec.Pod, c *spec.Container) bool {
 	for i := range pod.InitContainers {
 		if pod.InitContainers[i].Name == c.Name {
@@ -161,8 +162,8 @@ func isSidecar(pod *spec.Pod, c *spec.Container) bool {
 	return false
 }
 
-// CheckResources returns why the machine cannot hold the limits of a pod: it lacks a controller for them. Requests without one
-// are no reason: they promise nothing that another pod could take.
+// CheckResources returns why the host cannot enforce the limits of a pod: a controller is missing. Requests need no controller,
+// because they reserve nothing that another pod could use.
 func (h Host) CheckResources(pod *spec.Pod) []lifecycle.Refusal {
 	var refused []lifecycle.Refusal
 	for _, r := range []struct {
@@ -183,7 +184,7 @@ func (h Host) CheckResources(pod *spec.Pod) []lifecycle.Refusal {
 		}
 		for _, field := range pod.LimitFields(r.name) {
 			refused = append(refused, lifecycle.Refusal{
-				Reason: lifecycle.ReasonUnexpectedAdmissionError, Field: field, Message: "this machine lacks " + r.lacks, Hint: r.mend,
+				Reason: lifecycle.ReasonUnexpectedAdmissionError, Field: field, Message: "this host has no " + r.lacks, Hint: r.mend,
 			})
 		}
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// amounts are a list of resources, from words such as cpu=1.
+// amounts parses a list of resources such as "cpu=1".
 func amounts(words string) spec.ResourceList {
 	list := spec.ResourceList{}
 	for word := range strings.FieldsSeq(words) {
@@ -25,7 +25,7 @@ func amounts(words string) spec.ResourceList {
 	return list
 }
 
-// with are resources of these requests and limits. Here nobody has made limits requests.
+// with returns resources without defaulted requests.
 func with(requests, limits string) spec.Resources {
 	return spec.Resources{Requests: amounts(requests), Limits: amounts(limits)}
 }
@@ -46,7 +46,7 @@ func TestQuota(t *testing.T) {
 	}
 }
 
-// TestLimit: what the OCI runtime is told of a container's resources, on machines of several kinds.
+// TestLimit tests the resources in the specification on hosts with different controllers.
 func TestLimit(t *testing.T) {
 	const mib = int64(1 << 20)
 	cpu := func(shares uint64, quota int64) *specs.LinuxCPU {
@@ -127,7 +127,7 @@ func TestLimit(t *testing.T) {
 	}
 }
 
-// Devices stay as they were: the default specification forbids all that is not allowed.
+// Devices are kept, because the default specification denies all that are not allowed.
 func TestLimitKeepsDevices(t *testing.T) {
 	s := build(t, input())
 	if len(s.Linux.Resources.Devices) == 0 || s.Linux.Resources.Devices[0].Allow {
@@ -135,7 +135,6 @@ func TestLimitKeepsDevices(t *testing.T) {
 	}
 }
 
-// TestPodLimits: what is written to the cgroup of a pod.
 func TestPodLimits(t *testing.T) {
 	for _, test := range []struct {
 		name string
@@ -169,9 +168,9 @@ func TestPodLimits(t *testing.T) {
 	}
 }
 
-// TestOOMScore holds the kubelet's formula, on a machine of 1000 MiB.
+// TestOOMScore tests the kubelet's formula on a host with 1000 MiB.
 func TestOOMScore(t *testing.T) {
-	const machine = 1000 << 20
+	const host = 1000 << 20
 	container := func(name string, r spec.Resources) spec.Container { return spec.Container{Name: name, Resources: r} }
 	sidecar := func(name string, r spec.Resources) spec.Container {
 		c := container(name, r)
@@ -206,7 +205,7 @@ func TestOOMScore(t *testing.T) {
 			var got []string
 			for _, list := range [][]spec.Container{test.pod.InitContainers, test.pod.Containers} {
 				for i := range list {
-					got = append(got, list[i].Name+"="+strconv.Itoa(oomScoreOf(&test.pod, &list[i], machine)))
+					got = append(got, list[i].Name+"="+strconv.Itoa(oomScoreOf(&test.pod, &list[i], host)))
 				}
 			}
 			if diff := cmp.Diff(test.want, strings.Join(got, " ")); diff != "" {
@@ -216,7 +215,7 @@ func TestOOMScore(t *testing.T) {
 	}
 	burstable := &spec.Pod{Containers: []spec.Container{container("a", asks("100Mi"))}}
 	if got := oomScoreOf(burstable, &burstable.Containers[0], 0); got != oomScoreMost {
-		t.Errorf("on a machine of unknown memory: %d", got)
+		t.Errorf("on a host of unknown memory: %d", got)
 	}
 }
 
@@ -232,12 +231,12 @@ func TestHugePages(t *testing.T) {
 		t.Errorf("%v (-want +got):\n%s", err, diff)
 	}
 	if got, err := hugePages(filepath.Join(dir, "none")); len(got) > 0 || err != nil {
-		t.Errorf("a kernel without: %v, %v", got, err)
+		t.Errorf("kernel without huge pages: %v, %v", got, err)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "small"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := hugePages(dir); err == nil {
-		t.Error("a folder of another kind is taken for pages")
+		t.Error("a directory with another name was accepted")
 	}
 }

@@ -12,44 +12,44 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// seccompFile is a seccomp profile as a file holds it: the runtime specification's form, which the kubelet's users write, with
-// what Docker's form adds to it. Other keys are comments.
+// seccompFile is a seccomp profile file: the format of the runtime specification, as the kubelet uses it, with Docker's
+// extensions. Other keys are ignored.
 type seccompFile struct {
 	specs.LinuxSeccomp
 	ArchMap  []seccompArch `json:"archMap"`
 	Syscalls []seccompRule `json:"syscalls"`
 }
 
-// seccompArch is an architecture with those whose programs it runs too.
+// seccompArch is an architecture with the architectures whose programs it can run.
 type seccompArch struct {
 	Architecture     specs.Arch   `json:"architecture"`
 	SubArchitectures []specs.Arch `json:"subArchitectures"`
 }
 
-// seccompRule is a rule that may hold for some containers and machines only.
+// seccompRule is a rule that may apply only to some containers and hosts.
 type seccompRule struct {
 	specs.LinuxSyscall
-	Name     string           `json:"name"` // one name, in old files
+	Name     string           `json:"name"` // a single name, in old files
 	Includes seccompCondition `json:"includes"`
 	Excludes seccompCondition `json:"excludes"`
 }
 
-// seccompCondition is about a container's capabilities, and the machine's architecture (in Go's words) and kernel.
+// seccompCondition is a condition on a container's capabilities, and on the host's architecture (as GOARCH) and kernel.
 type seccompCondition struct {
 	Caps      []string `json:"caps"`
 	Arches    []string `json:"arches"`
 	MinKernel string   `json:"minKernel"`
 }
 
-// parseSeccomp makes a filter of the text of a profile, for a container with these capabilities. Conditions are looked at, as
-// Docker does: containerd drops them, so that a rule for a few containers holds for all.
+// parseSeccomp converts a profile to a filter for a container with these capabilities. It evaluates conditions, as Docker does.
+// containerd drops them, so that a conditional rule applies to all containers.
 func parseSeccomp(text []byte, caps []string) (*specs.LinuxSeccomp, error) {
 	var file seccompFile
 	if err := json.Unmarshal(text, &file); err != nil {
 		return nil, fmt.Errorf("read JSON: %w", err)
 	}
 	if !isSeccompAction(file.DefaultAction) {
-		return nil, fmt.Errorf("defaultAction must be one of SCMP_ACT_*, not %q", file.DefaultAction)
+		return nil, fmt.Errorf("defaultAction must be one of SCMP_ACT_*, got %q", file.DefaultAction)
 	}
 	profile := file.LinuxSeccomp
 	profile.Syscalls = nil
@@ -70,15 +70,15 @@ func parseSeccomp(text []byte, caps []string) (*specs.LinuxSeccomp, error) {
 		}
 		switch {
 		case len(rule.Names) == 0:
-			return nil, fmt.Errorf("syscalls[%d]: it names no system call", i)
+			return nil, fmt.Errorf("syscalls[%d]: names is required", i)
 		case !isSeccompAction(rule.Action):
-			return nil, fmt.Errorf("syscalls[%d]: action must be one of SCMP_ACT_*, not %q", i, rule.Action)
+			return nil, fmt.Errorf("syscalls[%d]: action must be one of SCMP_ACT_*, got %q", i, rule.Action)
 		}
-		holds, err := rule.holds(caps)
+		applies, err := rule.applies(caps)
 		if err != nil {
 			return nil, fmt.Errorf("syscalls[%d]: %w", i, err)
 		}
-		if holds {
+		if applies {
 			profile.Syscalls = append(profile.Syscalls, rule.LinuxSyscall)
 		}
 	}
@@ -89,8 +89,8 @@ func isSeccompAction(a specs.LinuxSeccompAction) bool {
 	return strings.HasPrefix(string(a), "SCMP_ACT_")
 }
 
-// holds reports whether a rule holds here: all that it includes is so, and nothing that it excludes.
-func (r *seccompRule) holds(caps []string) (bool, error) {
+// applies reports whether a rule applies: all of its includes are met and none of its excludes.
+func (r *seccompRule) applies(caps []string) (bool, error) {
 	has := func(c string) bool { return slices.Contains(caps, c) }
 	newer, err := sinceKernel(r.Includes.MinKernel)
 	if err != nil {
@@ -111,19 +111,19 @@ func (r *seccompRule) holds(caps []string) (bool, error) {
 	return true, nil
 }
 
-// sinceKernel reports whether the kernel is of a version, such as "4.8", or later. The empty one any kernel is.
+// sinceKernel reports whether the kernel has at least this version, such as "4.8". The empty version matches every kernel.
 func sinceKernel(version string) (bool, error) {
 	if version == "" {
 		return true, nil
 	}
 	var v kernelversion.KernelVersion
 	if n, err := fmt.Sscanf(version, "%d.%d", &v.Kernel, &v.Major); n != 2 || err != nil {
-		return false, fmt.Errorf("minKernel must be a version such as \"4.8\", not %q", version)
+		return false, fmt.Errorf("minKernel must be a version such as \"4.8\", got %q", version)
 	}
 	return kernelversion.GreaterEqualThan(v)
 }
 
-// nativeArch is the architecture of this machine in seccomp's words.
+// nativeArch returns the architecture of this host as a seccomp constant.
 func nativeArch() specs.Arch {
 	return map[string]specs.Arch{
 		"386": specs.ArchX86, "amd64": specs.ArchX86_64, "arm": specs.ArchARM, "arm64": specs.ArchAARCH64,

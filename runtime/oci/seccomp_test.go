@@ -10,7 +10,7 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// rules are the names of the system calls of which a profile has a rule.
+// rules returns the names of the system calls in a profile.
 func rules(p *specs.LinuxSeccomp) []string {
 	var names []string
 	for _, rule := range p.Syscalls {
@@ -40,7 +40,7 @@ func TestParseSeccomp(t *testing.T) {
 	}
 }
 
-// TestParseDockersSeccomp: a rule of Docker's form holds where its conditions do.
+// TestParseDockersSeccomp tests the conditions of Docker's format.
 func TestParseDockersSeccomp(t *testing.T) {
 	const form = `{ "defaultAction": "SCMP_ACT_ERRNO",
 		"archMap": [{ "architecture": "SCMP_ARCH_NONE" }, { "architecture": %q, "subArchitectures": ["SCMP_ARCH_SUB"] }],
@@ -82,10 +82,10 @@ func TestParseSeccompErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		``:                                    "read JSON",
 		`[]`:                                  "read JSON",
-		`{"defaultAction": "allow"}`:          `defaultAction must be one of SCMP_ACT_*, not "allow"`,
+		`{"defaultAction": "allow"}`:          `defaultAction must be one of SCMP_ACT_*, got "allow"`,
 		`{"defaultAction": 1}`:                "read JSON",
 		`{"defaultAction": "SCMP_ACT_LOG"} x`: "read JSON",
-		`{"defaultAction": "SCMP_ACT_LOG", "syscalls": [{}]}`:                                                                        "syscalls[0]: it names no system call",
+		`{"defaultAction": "SCMP_ACT_LOG", "syscalls": [{}]}`:                                                                        "syscalls[0]: names is required",
 		`{"defaultAction": "SCMP_ACT_LOG", "syscalls": [{"names": ["a"]}]}`:                                                          `syscalls[0]: action must be`,
 		`{"defaultAction": "SCMP_ACT_LOG", "architectures": ["a"], "archMap": [{"architecture": "b"}]}`:                              "together with archMap",
 		`{"defaultAction": "SCMP_ACT_LOG", "syscalls": [{"name": "a", "action": "SCMP_ACT_LOG", "includes": {"minKernel": "new"}}]}`: `minKernel must be a version`,

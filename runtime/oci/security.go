@@ -12,24 +12,24 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// The types of profiles (v1.SeccompProfileType, v1.AppArmorProfileType).
+// The profile types (v1.SeccompProfileType, v1.AppArmorProfileType).
 const (
 	profileDefault    = "RuntimeDefault"
 	profileUnconfined = "Unconfined"
 	profileLocalhost  = "Localhost"
 )
 
-// Profile is the text of a seccomp profile and where it is from.
+// Profile is the text of a seccomp profile and the path of its file.
 type Profile struct {
 	Path string
 	Text []byte
 }
 
-// Privileged says whether a container has everything that this process has (v1.SecurityContext.Privileged).
+// Privileged reports whether a container is privileged (v1.SecurityContext.Privileged).
 func Privileged(c *spec.Container) bool { return isTrue(contextOf(c).Privileged) }
 
-// LocalhostSeccomp is the name of the file that a container's seccomp profile is to be read from, "" where it is not of the
-// type Localhost, or the container is privileged and has none.
+// LocalhostSeccomp returns the name of the file with a container's seccomp profile. It is empty if the type is not Localhost or
+// the container is privileged.
 func LocalhostSeccomp(pod *spec.Pod, c *spec.Container) string {
 	p := cmp.Or(contextOf(c).SeccompProfile, podContextOf(pod).SeccompProfile)
 	if Privileged(c) || p == nil || p.Type != profileLocalhost || p.LocalhostProfile == nil {
@@ -38,8 +38,8 @@ func LocalhostSeccomp(pod *spec.Pod, c *spec.Container) string {
 	return *p.LocalhostProfile
 }
 
-// secure gives a container the privileges that its security context says, in the order in which containerd's CRI plug-in does:
-// what is privileged beats its own capabilities, and the default seccomp profile is made for the capabilities that come out.
+// secure applies a container's security context in the same order as containerd's CRI plug-in: privileged overrides the
+// container's capabilities, and the default seccomp profile depends on the resulting capabilities.
 func secure(s *specs.Spec, in *Input) error {
 	c := contextOf(in.Container)
 	s.Process.NoNewPrivileges = c.AllowPrivilegeEscalation != nil && !*c.AllowPrivilegeEscalation
@@ -64,7 +64,7 @@ func secure(s *specs.Spec, in *Input) error {
 	return err
 }
 
-// privilege gives a container all that this process can do, and the machine's devices.
+// privilege gives a container all capabilities of this process and the host's devices.
 func privilege(s *specs.Spec, in *Input) {
 	grant(s.Process, in.Host.Capabilities)
 	s.Linux.MaskedPaths, s.Linux.ReadonlyPaths = nil, nil
@@ -83,24 +83,25 @@ func privilege(s *specs.Spec, in *Input) {
 	s.Linux.Resources.Devices = []specs.LinuxDeviceCgroup{{Allow: true, Access: "rwm"}}
 }
 
-// grant gives a process capabilities. None is ambient or inheritable: what a user who is not root is to keep of them is not
-// defined (kubernetes #56374).
+// grant sets the capabilities of a process. None is ambient or inheritable: which ones a non-root user keeps is not specified
+// (kubernetes#56374).
 func grant(p *specs.Process, caps []string) {
 	p.Capabilities = &specs.LinuxCapabilities{
 		Bounding: slices.Clone(caps), Effective: slices.Clone(caps), Permitted: slices.Clone(caps),
 	}
 }
 
-// capabilities are those of a container that is not privileged: ALL is added, then ALL is dropped, then the others are added,
-// then dropped. What this process does not have it cannot give away; that is an error where a container asks for it by name.
-func capabilities(c *spec.Capabilities, defaults, machine []string) ([]string, error) {
+// capabilities returns those of a container that is not privileged: ALL is added, then ALL is dropped, then the others are added,
+// then dropped. A container cannot get capabilities that this process does not have. That is an error if the container adds them
+// by name.
+func capabilities(c *spec.Capabilities, defaults, host []string) ([]string, error) {
 	caps := slices.Clone(defaults)
 	if c == nil {
 		return caps, nil
 	}
 	const all = "ALL"
 	if slices.Contains(c.Add, all) {
-		caps = slices.Clone(machine)
+		caps = slices.Clone(host)
 	}
 	if slices.Contains(c.Drop, all) {
 		caps = nil
@@ -110,8 +111,8 @@ func capabilities(c *spec.Capabilities, defaults, machine []string) ([]string, e
 		if name == all || slices.Contains(caps, full) {
 			continue
 		}
-		if !slices.Contains(machine, full) {
-			return nil, fmt.Errorf("capability %s cannot be added: this machine's containers cannot have it", name)
+		if !slices.Contains(host, full) {
+			return nil, fmt.Errorf("capability %s cannot be added: containers on this host cannot have it", name)
 		}
 		caps = append(caps, full)
 	}
@@ -120,8 +121,8 @@ func capabilities(c *spec.Capabilities, defaults, machine []string) ([]string, e
 	}), nil
 }
 
-// seccompOf is the filter of system calls of a container whose capabilities are known. Where nobody asks for one it is the
-// default, but on a kernel that has none.
+// seccompOf returns the seccomp filter of a container whose capabilities are set. Without a profile it is the default filter, or
+// none if the kernel does not support seccomp.
 func seccompOf(s *specs.Spec, in *Input) (*specs.LinuxSeccomp, error) {
 	p := cmp.Or(contextOf(in.Container).SeccompProfile, podContextOf(in.Pod).SeccompProfile)
 	switch {
@@ -132,7 +133,7 @@ func seccompOf(s *specs.Spec, in *Input) (*specs.LinuxSeccomp, error) {
 	case !in.Host.Seccomp && p == nil:
 		return nil, nil
 	case !in.Host.Seccomp:
-		return nil, fmt.Errorf("seccomp profile %s: the kernel has no seccomp", p.Type)
+		return nil, fmt.Errorf("seccomp profile %s: the kernel does not support seccomp", p.Type)
 	case p != nil && p.Type == profileLocalhost:
 		profile, err := parseSeccomp(in.Seccomp.Text, s.Process.Capabilities.Bounding)
 		if err != nil {
@@ -143,11 +144,11 @@ func seccompOf(s *specs.Spec, in *Input) (*specs.LinuxSeccomp, error) {
 	return seccomp.DefaultProfile(s), nil
 }
 
-// DefaultAppArmor is the name of the AppArmor profile of containers that ask for no other.
+// DefaultAppArmor is the name of the AppArmor profile of containers that select no other.
 const DefaultAppArmor = "podstead-default"
 
-// appArmorOf is the name of the AppArmor profile of a container, "" for none. The default is none where the machine has no
-// AppArmor, and for privileged containers.
+// appArmorOf returns the name of the AppArmor profile of a container, empty for none. The default is none for privileged
+// containers and on a host without AppArmor.
 func appArmorOf(in *Input) (string, error) {
 	p := cmp.Or(contextOf(in.Container).AppArmorProfile, podContextOf(in.Pod).AppArmorProfile)
 	kind := profileDefault
@@ -163,9 +164,9 @@ func appArmorOf(in *Input) (string, error) {
 		}
 		return DefaultAppArmor, nil
 	case !in.Host.AppArmor:
-		return "", errors.New("AppArmor profile Localhost: the machine has no AppArmor")
+		return "", errors.New("AppArmor profile Localhost: the host does not support AppArmor")
 	case p.LocalhostProfile == nil || *p.LocalhostProfile == "":
-		return "", errors.New("AppArmor profile Localhost: it has no name")
+		return "", errors.New("AppArmor profile Localhost: localhostProfile is required")
 	}
 	return *p.LocalhostProfile, nil
 }

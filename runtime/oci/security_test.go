@@ -13,14 +13,14 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// machineCaps are those of a daemon that is not all-powerful.
-var machineCaps = []string{"CAP_CHOWN", "CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_SYS_TIME"}
+// hostCaps are the capabilities of a daemon that does not have all.
+var hostCaps = []string{"CAP_CHOWN", "CAP_NET_ADMIN", "CAP_SYS_ADMIN", "CAP_SYS_TIME"}
 
-// secured is an input whose container has a security context.
+// secured returns an input whose container has a security context.
 func secured(c spec.SecurityContext) Input {
 	in := input()
 	in.Container.SecurityContext = &c
-	in.Host.Capabilities = machineCaps
+	in.Host.Capabilities = hostCaps
 	return in
 }
 
@@ -33,19 +33,19 @@ func TestCapabilities(t *testing.T) {
 		want      []string
 		err       string
 	}{
-		{name: "nothing", want: list("CAP_CHOWN", "CAP_KILL")},
+		{name: "defaults", want: list("CAP_CHOWN", "CAP_KILL")},
 		{name: "add", add: list("SYS_TIME", "CHOWN"), want: list("CAP_CHOWN", "CAP_KILL", "CAP_SYS_TIME")},
 		{name: "drop", drop: list("CHOWN", "SYS_TIME"), want: list("CAP_KILL")},
 		{name: "drop all", drop: list("ALL"), want: nil},
-		{name: "drop all, then add", add: list("SYS_TIME", "KILL"), drop: list("ALL"), err: "capability KILL cannot be added"},
-		{name: "drop all, then add what there is", add: list("SYS_TIME"), drop: list("ALL"), want: list("CAP_SYS_TIME")},
-		{name: "add all, then drop", add: list("ALL"), drop: list("SYS_ADMIN"), want: list("CAP_CHOWN", "CAP_NET_ADMIN", "CAP_SYS_TIME")},
+		{name: "drop all and add an unavailable one", add: list("SYS_TIME", "KILL"), drop: list("ALL"), err: "capability KILL cannot be added"},
+		{name: "drop all and add an available one", add: list("SYS_TIME"), drop: list("ALL"), want: list("CAP_SYS_TIME")},
+		{name: "add all and drop one", add: list("ALL"), drop: list("SYS_ADMIN"), want: list("CAP_CHOWN", "CAP_NET_ADMIN", "CAP_SYS_TIME")},
 		{name: "add all and drop all", add: list("ALL", "SYS_TIME"), drop: list("ALL"), want: list("CAP_SYS_TIME")},
 		{name: "add and drop the same", add: list("SYS_TIME"), drop: list("SYS_TIME"), want: list("CAP_CHOWN", "CAP_KILL")},
-		{name: "add what the machine has not", add: list("SYS_RESOURCE"), err: "capability SYS_RESOURCE cannot be added"},
+		{name: "add one that the host does not have", add: list("SYS_RESOURCE"), err: "capability SYS_RESOURCE cannot be added"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			got, err := capabilities(&spec.Capabilities{Add: test.add, Drop: test.drop}, defaults, machineCaps)
+			got, err := capabilities(&spec.Capabilities{Add: test.add, Drop: test.drop}, defaults, hostCaps)
 			if (err != nil) != (test.err != "") || err != nil && !strings.Contains(err.Error(), test.err) {
 				t.Fatalf("error %v, want %q", err, test.err)
 			}
@@ -64,7 +64,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// TestPaths: what is hidden of /proc and /sys is the kubelet's list.
+// TestPaths compares the masked and read-only paths with the kubelet's list.
 func TestPaths(t *testing.T) {
 	s := build(t, secured(spec.SecurityContext{ProcMount: "Default"}))
 	throttle := regexp.MustCompile(`^/sys/devices/system/cpu/cpu[0-9]+/thermal_throttle$`)
@@ -107,10 +107,10 @@ func TestPrivileged(t *testing.T) {
 	in.Host.UnifiedCgroups, in.Host.AppArmor = true, true
 	in.Devices = []specs.LinuxDevice{{Path: "/dev/fuse", Type: "c", Major: 10, Minor: 229}}
 	if name := LocalhostSeccomp(in.Pod, in.Container); name != "" {
-		t.Errorf("a profile to read: %s", name)
+		t.Errorf("profile file of a privileged container: %s", name)
 	}
 	s := build(t, in)
-	if diff := cmp.Diff(machineCaps, s.Process.Capabilities.Effective); diff != "" || len(s.Process.Capabilities.Ambient) > 0 {
+	if diff := cmp.Diff(hostCaps, s.Process.Capabilities.Effective); diff != "" || len(s.Process.Capabilities.Ambient) > 0 {
 		t.Errorf("capabilities (-want +got):\n%s", diff)
 	}
 	if s.Linux.Seccomp != nil || s.Process.ApparmorProfile != "" || len(s.Linux.MaskedPaths)+len(s.Linux.ReadonlyPaths) > 0 {
@@ -130,7 +130,7 @@ func TestPrivileged(t *testing.T) {
 	}
 	for _, ns := range s.Linux.Namespaces {
 		if ns.Type == specs.CgroupNamespace {
-			t.Error("it has a cgroup namespace, and not the machine's")
+			t.Error("it has its own cgroup namespace, want the host's")
 		}
 	}
 	s = build(t, secured(spec.SecurityContext{Privileged: new(false)}))
@@ -139,7 +139,7 @@ func TestPrivileged(t *testing.T) {
 	}
 }
 
-// mounting finds the rule of mount(2) in a filter: the default one lets those call it who have CAP_SYS_ADMIN.
+// mounting reports whether a filter has a rule for mount(2). The default filter allows it only with CAP_SYS_ADMIN.
 func mounting(s *specs.LinuxSeccomp) bool {
 	return s != nil && slices.ContainsFunc(s.Syscalls, func(rule specs.LinuxSyscall) bool {
 		return slices.Contains(rule.Names, "mount") && rule.Action == specs.ActAllow
@@ -154,22 +154,22 @@ func TestSeccompOf(t *testing.T) {
 	for _, test := range []struct {
 		name     string
 		pod, own *spec.SecurityProfile
-		none     bool // the kernel has no seccomp
+		none     bool // the kernel does not support seccomp
 		text     string
 		def      specs.LinuxSeccompAction // the default action; "" for no filter
 		err      string
 	}{
-		{name: "by default", def: specs.ActErrno},
-		{name: "by default without seccomp", none: true},
-		{name: "the pod's", pod: profile("Unconfined")},
-		{name: "the container's over the pod's", pod: profile("Unconfined"), own: profile("RuntimeDefault"), def: specs.ActErrno},
-		{name: "asked for without seccomp", own: profile("RuntimeDefault"), none: true, err: "profile RuntimeDefault: the kernel has no seccomp"},
-		{name: "a file without seccomp", own: profile("Localhost"), none: true, err: "profile Localhost: the kernel has no seccomp"},
+		{name: "default", def: specs.ActErrno},
+		{name: "default without seccomp", none: true},
+		{name: "profile of the pod", pod: profile("Unconfined")},
+		{name: "profile of the container overrides the pod's", pod: profile("Unconfined"), own: profile("RuntimeDefault"), def: specs.ActErrno},
+		{name: "RuntimeDefault without seccomp", own: profile("RuntimeDefault"), none: true, err: "profile RuntimeDefault: the kernel does not support seccomp"},
+		{name: "Localhost without seccomp", own: profile("Localhost"), none: true, err: "profile Localhost: the kernel does not support seccomp"},
 		{name: "unconfined without seccomp", own: profile("Unconfined"), none: true},
-		{name: "a file", own: profile("Localhost"), text: text, def: specs.ActAllow},
-		{name: "a file of the pod", pod: profile("Localhost"), text: text, def: specs.ActAllow},
-		{name: "no JSON", own: profile("Localhost"), text: "{", err: "seccomp profile /seccomp/p.json: read JSON: unexpected end"},
-		{name: "no profile", own: profile("Localhost"), text: "{}", err: `/seccomp/p.json: defaultAction must be one of SCMP_ACT_*, not ""`},
+		{name: "Localhost", own: profile("Localhost"), text: text, def: specs.ActAllow},
+		{name: "Localhost of the pod", pod: profile("Localhost"), text: text, def: specs.ActAllow},
+		{name: "invalid JSON", own: profile("Localhost"), text: "{", err: "seccomp profile /seccomp/p.json: read JSON: unexpected end"},
+		{name: "empty profile", own: profile("Localhost"), text: "{}", err: `/seccomp/p.json: defaultAction must be one of SCMP_ACT_*, got ""`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			in := secured(spec.SecurityContext{SeccompProfile: test.own})
@@ -193,11 +193,11 @@ func TestSeccompOf(t *testing.T) {
 		})
 	}
 	if mounting(build(t, secured(spec.SecurityContext{})).Linux.Seccomp) {
-		t.Error("the default filter lets everybody mount")
+		t.Error("the default filter allows mount without CAP_SYS_ADMIN")
 	}
 	add := spec.SecurityContext{Capabilities: &spec.Capabilities{Add: []string{"SYS_ADMIN"}}}
 	if !mounting(build(t, secured(add)).Linux.Seccomp) {
-		t.Error("the default filter was not made for the container's capabilities")
+		t.Error("the default filter does not match the container's capabilities")
 	}
 }
 
@@ -210,17 +210,17 @@ func TestAppArmorOf(t *testing.T) {
 		name       string
 		pod, own   *spec.SecurityProfile
 		privileged bool
-		with       string // the profile where the machine has AppArmor, or the error
+		with       string // the profile or error on a host with AppArmor
 		without    string
 	}{
-		{name: "nobody says anything", with: DefaultAppArmor},
+		{name: "not set", with: DefaultAppArmor},
 		{name: "privileged", privileged: true},
-		{name: "the default", own: profile("RuntimeDefault"), with: DefaultAppArmor},
+		{name: "RuntimeDefault", own: profile("RuntimeDefault"), with: DefaultAppArmor},
 		{name: "unconfined", pod: profile("Unconfined")},
-		{name: "the container's over the pod's", pod: profile("Unconfined"), own: profile("RuntimeDefault"), with: DefaultAppArmor},
-		{name: "the machine's", own: local("mine"), with: "mine", without: "the machine has no AppArmor"},
-		{name: "the machine's, privileged", own: local("mine"), privileged: true, with: "mine", without: "the machine has no AppArmor"},
-		{name: "no name", pod: local(""), with: "it has no name", without: "the machine has no AppArmor"},
+		{name: "profile of the container overrides the pod's", pod: profile("Unconfined"), own: profile("RuntimeDefault"), with: DefaultAppArmor},
+		{name: "Localhost", own: local("mine"), with: "mine", without: "the host does not support AppArmor"},
+		{name: "Localhost, privileged", own: local("mine"), privileged: true, with: "mine", without: "the host does not support AppArmor"},
+		{name: "Localhost without a name", pod: local(""), with: "localhostProfile is required", without: "the host does not support AppArmor"},
 	} {
 		for _, has := range []bool{true, false} {
 			in := secured(spec.SecurityContext{AppArmorProfile: test.own, Privileged: &test.privileged})

@@ -13,47 +13,47 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// version is the version of the runtime specification that a container is written in. Nothing of a later one is used,
-// and crun refuses versions that it does not know.
+// version is the version of the runtime specification. crun rejects versions that are newer than itself, and no newer feature is
+// used.
 const version = "1.0.2"
 
-// ErrNoCommand is the error of a container that says no program, of an image that says none either.
+// ErrNoCommand is returned if neither the container nor its image sets a command.
 var ErrNoCommand = errors.New("no command specified")
 
-// File is a path of the machine that is shown to containers of the pod.
+// File is a file of the host that is mounted into the pod's containers.
 type File struct{ Path, Source string }
 
-// Input is what the specification of a container is made of.
+// Input is the input for the specification of a container.
 type Input struct {
 	ID        string
 	Pod       *spec.Pod
 	Container *spec.Container
 	Image     imagespec.ImageConfig
-	// Hostname is that of the UTS namespace that the container runs in.
+	// Hostname is the host name in the container's UTS namespace.
 	Hostname string
 	Namespaces
-	// Variables are those that the container's definition sets.
+	// Variables are those of the container's definition.
 	Variables Variables
 	// Mounts are those of the container's volumes.
 	Mounts []specs.Mount
-	// Propagation is that of the container's root, "" for private, where a mount needs another one.
+	// Propagation is the mount propagation of the container's root, if a mount requires another one than private.
 	Propagation string
-	// Files are shown unless the container mounts a volume at their path.
+	// Files are mounted unless the container mounts a volume at their path.
 	Files []File
-	// Seccomp is the profile that [LocalhostSeccomp] names, and Devices are the machine's, which only privileged containers get.
+	// Seccomp is the profile named by [LocalhostSeccomp]. Devices are the host's devices for privileged containers.
 	Seccomp Profile
 	Devices []specs.LinuxDevice
-	// CgroupsPath is in the form that the runtime's cgroup driver wants.
+	// CgroupsPath is in the form that the OCI runtime's cgroup driver requires.
 	CgroupsPath string
 	Cgroup      PodCgroup
 	Host        Host
 }
 
-// Spec returns the specification of a container, but for the user, which only the image's own files can tell.
+// Spec returns the specification of a container without the user, which depends on files in the image.
 func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	s, err := oci.GenerateSpec(ctx, nil, &containers.Container{ID: in.ID})
 	if err != nil {
-		return nil, fmt.Errorf("make the default specification: %w", err)
+		return nil, fmt.Errorf("generate default specification: %w", err)
 	}
 	s.Version = version
 	s.Mounts = mounts(&in, s.Mounts)
@@ -82,7 +82,7 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 	return s, nil
 }
 
-// Process returns the arguments and the environment of a container, which are all of it that depends on its variables.
+// Process returns the arguments and the environment of a container, the parts that depend on its variables.
 func Process(in *Input) (args, env []string) {
 	return arguments(in.Container, in.Variables, in.Image.Entrypoint, in.Image.Cmd), environment(in.Hostname, in.Image.Env, in.Variables)
 }

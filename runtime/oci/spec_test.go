@@ -38,7 +38,7 @@ func build(t *testing.T, in Input) *specs.Spec {
 func TestSpec(t *testing.T) {
 	s := build(t, input())
 	if s.Version != "1.0.2" || s.Process.Cwd != "/srv" || s.Process.NoNewPrivileges || s.Linux.CgroupsPath != "/pods/web/id" {
-		t.Errorf("version %s, folder %s, no new privileges %v, cgroup %s", s.Version, s.Process.Cwd, s.Process.NoNewPrivileges, s.Linux.CgroupsPath)
+		t.Errorf("version %s, working directory %s, no new privileges %v, cgroup %s", s.Version, s.Process.Cwd, s.Process.NoNewPrivileges, s.Linux.CgroupsPath)
 	}
 	want := []specs.LinuxNamespace{
 		{Type: "pid"}, {Type: "mount"}, {Type: "network", Path: "/ns/net"}, {Type: "ipc", Path: "/ns/ipc"}, {Type: "uts", Path: "/ns/uts"},
@@ -52,7 +52,7 @@ func TestSpec(t *testing.T) {
 	}
 }
 
-func TestSpecFollowsMachine(t *testing.T) {
+func TestSpecDependsOnHost(t *testing.T) {
 	for _, test := range []struct {
 		name  string
 		host  Host
@@ -74,7 +74,7 @@ func TestSpecFollowsMachine(t *testing.T) {
 				t.Errorf("OOM score %d, want %d", *s.Process.OOMScoreAdj, test.score)
 			}
 			if s.Linux.Seccomp != nil {
-				t.Error("a filter of system calls on a kernel without seccomp")
+				t.Error("got a seccomp filter on a kernel without seccomp")
 			}
 		})
 	}
@@ -82,14 +82,14 @@ func TestSpecFollowsMachine(t *testing.T) {
 	in.Host.UnifiedCgroups, in.Network, in.UTS = true, "", ""
 	want := []specs.LinuxNamespace{{Type: "pid"}, {Type: "mount"}, {Type: "ipc", Path: "/ns/ipc"}, {Type: "cgroup"}}
 	if diff := cmp.Diff(want, build(t, in).Linux.Namespaces); diff != "" {
-		t.Errorf("namespaces in the machine's network, with cgroup v2 (-want +got):\n%s", diff)
+		t.Errorf("namespaces in the host network, with cgroup v2 (-want +got):\n%s", diff)
 	}
 	if m := (Host{OOMScoreAdj: 200}); m.oomScore(-500) != 200 || m.oomScore(300) != 300 {
-		t.Error("without CAP_SYS_RESOURCE a score is only raised")
+		t.Error("the score was lowered without CAP_SYS_RESOURCE")
 	}
 }
 
-// A container's own number of processes is unlimited, and that is said where there is somebody to tell.
+// The limit of processes is explicitly unlimited if the host has the controller.
 func TestPidsAreUnlimited(t *testing.T) {
 	in := input()
 	in.Host.Controllers.Names = []string{cgroup.Pids}
@@ -98,7 +98,7 @@ func TestPidsAreUnlimited(t *testing.T) {
 	}
 	in.Host.Controllers.Names = []string{cgroup.CPU}
 	if pids := build(t, in).Linux.Resources.Pids; pids != nil {
-		t.Errorf("limit of processes %+v without a controller that could hold it", pids)
+		t.Errorf("limit of processes %+v without the controller", pids)
 	}
 }
 
@@ -110,7 +110,7 @@ func TestNoCommand(t *testing.T) {
 	}
 }
 
-// at returns what is mounted at a path, last to first.
+// at returns the mounts at a path, last to first.
 func at(s *specs.Spec, path string) []string {
 	var sources []string
 	for _, m := range s.Mounts {
@@ -153,7 +153,7 @@ func TestMounts(t *testing.T) {
 	}
 	in.Mounts = []specs.Mount{volume("/etc/hosts/d", "/data"), volume("/etc", "/host")}
 	if s = build(t, in); index("/etc") > index("/etc/hosts") || index("/etc/hosts") > index("/etc/hosts/d") {
-		t.Errorf("a volume at /etc hides the pod's files: %v", s.Mounts)
+		t.Errorf("a volume at /etc hides the files of the pod: %v", s.Mounts)
 	}
 }
 

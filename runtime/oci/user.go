@@ -10,28 +10,28 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// User is as whom a container runs, in the words of an image's configuration: names are those of the image's own files.
+// User is the user of a container in the form of an image's configuration. Names refer to files in the image.
 type User struct {
-	// Primary is a user, or a user and a group with a colon between, each a name or a number. A user alone has the group
-	// that the image's /etc/passwd gives it, or 0.
+	// Primary is a user, or user:group, each a name or a number. A user without a group has the group from the image's
+	// /etc/passwd, or 0.
 	Primary string
-	// Member is the user whose groups in the image's /etc/group the process is given too; "" for none of them.
+	// Member is the user whose groups in the image's /etc/group are added. Empty means none.
 	Member string
-	// Groups are further groups of the process, sorted and without duplicates.
+	// Groups are supplemental groups, sorted and without duplicates.
 	Groups []uint32
 }
 
-// UserOf says as whom a container runs whose image says imageUser ("" for root), and refuses one that would be root, or might
-// be, where runAsNonRoot forbids it. The rules and the words are the kubelet's, but that an image's group is kept, as Docker
-// does: the kubelet forgets it (kubernetes #61967). The pod's UID is told in the error.
+// UserOf returns the user of a container with an image whose user is imageUser (empty for root). It rejects a container that runs
+// as root, or may do so, if runAsNonRoot is set. Rules and messages are the kubelet's, except that the image's group is kept, as
+// Docker does. The kubelet drops it (kubernetes#61967). The error contains uid.
 func UserOf(pod *spec.Pod, c *spec.Container, uid, imageUser string) (User, error) {
-	own, whole := contextOf(c), podContextOf(pod)
+	own, podCtx := contextOf(c), podContextOf(pod)
 	name, group, _ := strings.Cut(imageUser, ":")
 	if name == "" {
 		name = "0"
 	}
-	id := cmp.Or(own.RunAsUser, whole.RunAsUser)
-	if nonRoot := cmp.Or(own.RunAsNonRoot, whole.RunAsNonRoot); nonRoot != nil && *nonRoot {
+	id := cmp.Or(own.RunAsUser, podCtx.RunAsUser)
+	if nonRoot := cmp.Or(own.RunAsNonRoot, podCtx.RunAsNonRoot); nonRoot != nil && *nonRoot {
 		if problem := mayBeRoot(id, name); problem != "" {
 			return User{}, fmt.Errorf("%s (pod: \"%s_default(%s)\", container: %s)", problem, pod.Name, uid, c.Name)
 		}
@@ -40,28 +40,28 @@ func UserOf(pod *spec.Pod, c *spec.Container, uid, imageUser string) (User, erro
 		name, group = strconv.FormatInt(*id, 10), ""
 	}
 	u := User{Primary: name, Member: name}
-	if id := cmp.Or(own.RunAsGroup, whole.RunAsGroup); id != nil {
+	if id := cmp.Or(own.RunAsGroup, podCtx.RunAsGroup); id != nil {
 		group = strconv.FormatInt(*id, 10)
 	}
 	if group != "" {
 		u.Primary += ":" + group
 	}
-	if whole.SupplementalGroupsPolicy == "Strict" {
+	if podCtx.SupplementalGroupsPolicy == "Strict" {
 		u.Member = ""
 	}
-	for _, id := range whole.SupplementalGroups {
+	for _, id := range podCtx.SupplementalGroups {
 		u.Groups = append(u.Groups, uint32(id)) //nolint:gosec // the pod file was checked
 	}
-	if whole.FSGroup != nil {
-		u.Groups = append(u.Groups, uint32(*whole.FSGroup)) //nolint:gosec // the pod file was checked
+	if podCtx.FSGroup != nil {
+		u.Groups = append(u.Groups, uint32(*podCtx.FSGroup)) //nolint:gosec // the pod file was checked
 	}
 	slices.Sort(u.Groups)
 	u.Groups = slices.Compact(u.Groups)
 	return u, nil
 }
 
-// mayBeRoot says why a container that must not be root's may be: id is what the pod says, or nil, and image what its image
-// says.
+// mayBeRoot returns why a container with runAsNonRoot may run as root. id is the user of the pod file, or nil, and image the user
+// of the image.
 func mayBeRoot(id *int64, image string) string {
 	number, err := strconv.ParseInt(image, 10, 64)
 	switch {
@@ -77,7 +77,7 @@ func mayBeRoot(id *int64, image string) string {
 	return ""
 }
 
-// contextOf is a container's own security context, an empty one for none.
+// contextOf returns a container's security context, or an empty one.
 func contextOf(c *spec.Container) *spec.SecurityContext {
 	if c.SecurityContext == nil {
 		return &spec.SecurityContext{}
@@ -85,7 +85,7 @@ func contextOf(c *spec.Container) *spec.SecurityContext {
 	return c.SecurityContext
 }
 
-// podContextOf is a pod's security context, an empty one for none.
+// podContextOf returns a pod's security context, or an empty one.
 func podContextOf(pod *spec.Pod) *spec.PodSecurityContext {
 	if pod.SecurityContext == nil {
 		return &spec.PodSecurityContext{}

@@ -1,9 +1,8 @@
-// Package pause is the first process of a PID namespace that the containers of a pod share (shareProcessNamespace of
-// Kubernetes). It reaps the processes that containers orphan, and is all that keeps the namespace: with it every process
-// in there ends, by the kernel's hand.
+// Package pause is PID 1 of a PID namespace that the containers of a pod share (shareProcessNamespace). It reaps orphaned
+// processes and keeps the namespace alive. When it exits, the kernel kills every process in the namespace.
 //
-// It is the shim's own program under another name, so that it takes no memory of its own for its code. The package must import
-// next to nothing, and knows nothing of containers: whoever runs it makes the namespace.
+// It is the shim binary under another name, so that its code takes no additional memory. The package must have few imports and
+// has no notion of containers. The caller creates the namespace.
 package pause
 
 import (
@@ -16,38 +15,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Name is by what name the program is to be started to be a pause.
+// Name is the program name (argv[0]) that selects the pause process.
 const Name = "pause"
 
-// alone is how often a pause that is to end looks whether it is the last one.
-const alone = 100 * time.Millisecond
+// aloneInterval is the interval at which a terminating pause checks whether other processes remain.
+const aloneInterval = 100 * time.Millisecond
 
-// Invoked reports whether a process with these arguments, os.Args, is meant to be a pause.
+// Invoked reports whether a process with these arguments (os.Args) is a pause process.
 func Invoked(args []string) bool { return len(args) == 1 && filepath.Base(args[0]) == Name }
 
-// Main is the program. It returns the exit status.
+// Main is the main function. It returns the exit code.
 //
-// SIGTERM and SIGINT end it, once it is the only process in its namespace: whoever stops a pod's cgroup as a whole, like
-// systemd at shutdown, signals it together with the containers, whose last moments it must not cut short. SIGKILL from outside
-// ends it, and them, at once.
+// On SIGTERM and SIGINT it exits once it is the only process in its namespace. systemd signals the whole cgroup of a pod at
+// shutdown, and the pause process must not shorten the containers' termination. SIGKILL from outside terminates it and them at
+// once.
 func Main() int {
 	signals := make(chan os.Signal, 8)
 	signal.Notify(signals, unix.SIGCHLD, unix.SIGTERM, unix.SIGINT)
 	if os.Getpid() != 1 {
-		return 2 // it would reap nobody, and end with nobody
+		return 2 // not PID 1: it would reap nothing and keep no namespace
 	}
-	var look <-chan time.Time
+	var check <-chan time.Time
 	for {
 		select {
 		case sig := <-signals:
 			if sig == unix.SIGCHLD {
 				reap()
-			} else if look == nil {
-				tick := time.NewTicker(alone)
+			} else if check == nil {
+				tick := time.NewTicker(aloneInterval)
 				defer tick.Stop()
-				look = tick.C
+				check = tick.C
 			}
-		case <-look:
+		case <-check:
 			if isAlone() {
 				return 0
 			}
@@ -55,7 +54,7 @@ func Main() int {
 	}
 }
 
-// reap takes leave of every child that has ended.
+// reap reaps all exited children.
 func reap() {
 	for {
 		pid, err := unix.Wait4(-1, nil, unix.WNOHANG, nil)
@@ -65,5 +64,5 @@ func reap() {
 	}
 }
 
-// isAlone asks whether there is any other process that could be signalled, allowed or not.
+// isAlone reports whether no other process can be signalled, with or without permission.
 func isAlone() bool { return errors.Is(unix.Kill(-1, 0), unix.ESRCH) }

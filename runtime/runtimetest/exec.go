@@ -10,12 +10,12 @@ import (
 )
 
 // exec runs a script in the first run of "c".
-func (w *world) exec(timeout time.Duration, max int, script string) (int, string, error) {
+func (w *scenario) exec(timeout time.Duration, max int, script string) (int, string, error) {
 	code, output, err := w.Runtime.Exec(w.ctx(), w.uid, attempt(1), []string{"sh", "-c", script}, timeout, max)
 	return code, string(output), err
 }
 
-func testExec(w *world) {
+func testExec(w *scenario) {
 	w.shell("echo ready; sleep 1000")
 	w.sandbox(1)
 	w.start(start(1))
@@ -35,7 +35,7 @@ func testExec(w *world) {
 		for _, timeout := range []time.Duration{0, deadline} {
 			code, output, err := w.exec(timeout, test.max, test.script)
 			if code != test.code || output != test.output || err != nil {
-				w.Errorf("%q ended with %d, %q, %v, want %d, %q", test.script, code, output, err, test.code, test.output)
+				w.Errorf("%q exited with %d, %q, %v, want %d, %q", test.script, code, output, err, test.code, test.output)
 			}
 		}
 	}
@@ -45,18 +45,18 @@ func testExec(w *world) {
 	}
 }
 
-func testExecTimeout(w *world) {
+func testExecTimeout(w *scenario) {
 	w.shell("echo ready; sleep 1000")
 	w.sandbox(1)
 	w.start(start(1))
 	w.ready(0)
 	if _, _, err := w.exec(100*time.Millisecond, 100, "sleep 1000"); !errors.Is(err, context.DeadlineExceeded) {
-		w.Errorf("got %v, want that the deadline is exceeded", err)
+		w.Errorf("got %v, want context.DeadlineExceeded", err)
 	}
 	w.wantRunning(attempt(1))
 }
 
-func testCancelledExec(w *world) {
+func testCancelledExec(w *scenario) {
 	w.shell("echo ready; sleep 1000")
 	w.sandbox(1)
 	w.start(start(1))
@@ -69,13 +69,13 @@ func testCancelledExec(w *world) {
 		}()
 		_, _, err := w.Runtime.Exec(ctx, w.uid, attempt(1), []string{"sleep", "1000"}, 0, 100)
 		if !errors.Is(err, context.Canceled) {
-			w.Errorf("given up after %v: got %v", after, err)
+			w.Errorf("cancelled after %v: got %v", after, err)
 		}
 	}
 	w.wantRunning(attempt(1))
 }
 
-func testExecError(w *world) {
+func testExecError(w *scenario) {
 	w.shell("exit 1")
 	_, _, err := w.exec(deadline, 100, "true")
 	w.wantFailure(err, lifecycle.FailureNotFound, "", "container c")
@@ -92,10 +92,10 @@ func testExecError(w *world) {
 	w.wantFailure(err, lifecycle.FailureRetry, "", `exec: "/no/such/program"`)
 }
 
-func testExecEnd(w *world) {
+func testExecEnd(w *scenario) {
 	w.shell("echo ready; sleep 1000")
 	w.sandbox(1)
-	// A command that the kill comes before cannot be run: on a loaded machine it takes a while until it runs.
+	// If the kill comes first, the command cannot be run. On a host under load it takes a while to start.
 	var err error
 	for i, head := range []time.Duration{300 * time.Millisecond, time.Second, 4 * time.Second, 15 * time.Second} {
 		run := attempt(i + 1)
@@ -117,5 +117,5 @@ func testExecEnd(w *world) {
 			return
 		}
 	}
-	w.Errorf("the command could not be run: %v", err)
+	w.Errorf("the command did not start: %v", err)
 }

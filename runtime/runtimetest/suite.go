@@ -14,22 +14,22 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-func testImages(w *world) {
+func testImages(w *scenario) {
 	w.shell("true")
 	pull := func() (bool, error) { return w.Runtime.PullImage(w.ctx(), w.pod, "c", func(_, _ int64) {}) }
 	for range 2 {
 		if pulled, err := pull(); pulled || err != nil {
-			w.Errorf("pull of an image that is there: %v, %v", pulled, err)
+			w.Errorf("pull of a present image: %v, %v", pulled, err)
 		}
 	}
 	find := func(want bool) {
 		if here, err := w.Runtime.FindImage(w.ctx(), w.pod, "c"); here != want || err != nil {
-			w.Errorf("look for image %s, policy %q: %v, %v", w.pod.Containers[0].Image, w.pod.Containers[0].ImagePullPolicy, here, err)
+			w.Errorf("find image %s, policy %q: %v, %v", w.pod.Containers[0].Image, w.pod.Containers[0].ImagePullPolicy, here, err)
 		}
 	}
 	find(true)
 	w.pod.Containers[0].ImagePullPolicy = spec.PullAlways
-	find(false) // what has to be pulled is not here
+	find(false) // an image that must be pulled is not found
 	w.pod.Containers[0].Image, w.pod.Containers[0].ImagePullPolicy = "localhost/podstead/none:1", spec.PullNever
 	find(false)
 	_, err := pull()
@@ -37,7 +37,7 @@ func testImages(w *world) {
 	w.pod = nil
 }
 
-func testLife(w *world) {
+func testLife(w *scenario) {
 	w.shell("echo one; echo two >&2; sleep 0.2; exit 3")
 	w.sandbox(1)
 	w.sandbox(1)
@@ -53,10 +53,10 @@ func testLife(w *world) {
 	again, atAgain, err := w.Runtime.WaitContainer(w.ctx(), w.uid, attempt(1))
 	w.must(err)
 	if again != one || !atAgain.Equal(at) {
-		w.Errorf("the second wait told %+v at %v, the first %+v at %v", again, atAgain, one, at)
+		w.Errorf("the second wait returned %+v at %v, the first %+v at %v", again, atAgain, one, at)
 	}
 	if diff := cmp.Diff(first, w.start(start(1))); diff != "" {
-		w.Errorf("a start of what has ended found another run (-first +last):\n%s", diff)
+		w.Errorf("a start of an exited run found another run (-first +last):\n%s", diff)
 	}
 	if log := w.log(0); !strings.Contains(log, " stdout F one\n") || !strings.Contains(log, " stderr F two\n") {
 		w.Errorf("log:\n%s", log)
@@ -72,7 +72,7 @@ func testLife(w *world) {
 	w.wantExit(attempt(2), 3, lifecycle.ReasonError)
 }
 
-func testInit(w *world) {
+func testInit(w *scenario) {
 	w.shell("true")
 	w.pod.InitContainers = []spec.Container{w.container("i", "exit 7")}
 	w.sandbox(1)
@@ -83,7 +83,7 @@ func testInit(w *world) {
 	w.wantExit(attempt(1), 0, lifecycle.ReasonCompleted)
 }
 
-func testStop(w *world) {
+func testStop(w *scenario) {
 	w.shell("trap 'exit 4' TERM; echo ready; sleep 1000 & wait")
 	w.sandbox(1)
 	w.start(start(1))
@@ -94,7 +94,7 @@ func testStop(w *world) {
 	w.wantExit(attempt(1), 4, lifecycle.ReasonError)
 }
 
-func testKill(w *world) {
+func testKill(w *scenario) {
 	w.shell("trap '' TERM; echo ready; sleep 1000")
 	w.sandbox(1)
 	w.start(start(1))
@@ -107,7 +107,7 @@ func testKill(w *world) {
 	w.wantExit(attempt(1), 137, lifecycle.ReasonError)
 }
 
-func testSignalsTooLate(w *world) {
+func testSignalsTooLate(w *scenario) {
 	w.shell("exit 5")
 	w.wantFailure(w.Runtime.StopContainer(w.ctx(), w.uid, w.pod, attempt(1)), lifecycle.FailureNotFound, "", "not found")
 	w.wantFailure(w.Runtime.KillContainer(w.ctx(), w.uid, attempt(1)), lifecycle.FailureNotFound, "", "not found")
@@ -119,7 +119,7 @@ func testSignalsTooLate(w *world) {
 	w.wantExit(attempt(1), 5, lifecycle.ReasonError)
 }
 
-func testStartError(w *world) {
+func testStartError(w *scenario) {
 	w.shell("")
 	w.pod.Containers[0].Command = []string{"/no/such/program"}
 	w.sandbox(1)
@@ -128,12 +128,12 @@ func testStartError(w *world) {
 		w.wantFailure(err, lifecycle.FailureRetry, lifecycle.ReasonStartError, "/no/such/program")
 	}
 	if runs := w.inventory()[0].Runs; len(runs) > 0 {
-		w.Errorf("left of a container that could not be started: %+v", runs)
+		w.Errorf("remaining after a failed start: %+v", runs)
 	}
 	w.must(w.Runtime.RemoveContainer(w.ctx(), w.uid, w.pod, attempt(1)))
 }
 
-func testRefused(w *world) {
+func testRefused(w *scenario) {
 	w.shell("true")
 	_, err := w.Runtime.StartContainer(w.ctx(), w.uid, w.pod, start(1))
 	w.wantFailure(err, lifecycle.FailureNotCreated, lifecycle.ReasonCreateContainerError, "sandbox")
@@ -146,7 +146,7 @@ func testRefused(w *world) {
 	w.wantFailure(err, lifecycle.FailureNotCreated, lifecycle.ReasonCreateContainerError, "x")
 }
 
-func testStopBeforeStart(w *world) {
+func testStopBeforeStart(w *scenario) {
 	w.shell("trap '' TERM; echo ready; sleep 1000")
 	w.sandbox(1)
 	w.start(start(1))
@@ -156,7 +156,7 @@ func testStopBeforeStart(w *world) {
 	w.wantRunning(attempt(2))
 }
 
-func testRemoveRunning(w *world) {
+func testRemoveRunning(w *scenario) {
 	w.shell("echo ready; sleep 1000")
 	w.sandbox(1)
 	w.start(start(1))
@@ -166,7 +166,7 @@ func testRemoveRunning(w *world) {
 	w.wantRunning(attempt(1))
 }
 
-func testStartTwice(w *world) {
+func testStartTwice(w *scenario) {
 	w.shell("echo ready; sleep 1000")
 	w.sandbox(1)
 	var got [2]lifecycle.ContainerStarted
@@ -180,7 +180,7 @@ func testStartTwice(w *world) {
 	w.must(errs[0])
 	w.must(errs[1])
 	if diff := cmp.Diff(got[0], got[1]); diff != "" {
-		w.Errorf("two starts of one run (-one +other):\n%s", diff)
+		w.Errorf("concurrent starts of one run (-one +other):\n%s", diff)
 	}
 	w.ready(0)
 	if runs := w.inventory()[0].Runs; len(runs) != 1 {
@@ -191,8 +191,8 @@ func testStartTwice(w *world) {
 	}
 }
 
-// testCancelledStart gives a start up at many of its steps. The next one has one process, as if nothing had been.
-func testCancelledStart(w *world) {
+// testCancelledStart cancels a start at many of its steps. The next start still results in one process.
+func testCancelledStart(w *scenario) {
 	w.shell("echo ready; sleep 1000")
 	w.sandbox(1)
 	for n := 1; n <= 12; n++ {
@@ -200,15 +200,15 @@ func testCancelledStart(w *world) {
 		_, err := w.Runtime.StartContainer(ctx, w.uid, w.pod, start(n))
 		cancel()
 		if runs := w.inventory()[0].Runs; err != nil && len(runs) > 0 {
-			w.Errorf("after a start that ended with %v: runs %+v, want none", err, runs)
+			w.Errorf("after a start that returned %v: runs %+v, want none", err, runs)
 		}
 		w.start(start(n))
 		w.ready(n - 1)
 		if lines := strings.Count(w.log(n-1), "ready"); lines != 1 {
-			w.Errorf("after a start that ended with %v, the log has %d lines", err, lines)
+			w.Errorf("after a start that returned %v, the log has %d lines", err, lines)
 		}
 		if runs := w.inventory()[0].Runs; len(runs) != 1 {
-			w.Errorf("after a start that ended with %v: runs %+v", err, runs)
+			w.Errorf("after a start that returned %v: runs %+v", err, runs)
 		}
 		w.must(w.Runtime.KillContainer(w.ctx(), w.uid, attempt(n)))
 		w.wantExit(attempt(n), 137, lifecycle.ReasonError)
@@ -216,8 +216,8 @@ func testCancelledStart(w *world) {
 	}
 }
 
-// testRemoveOlder: a removal takes away what an earlier one has left, and no later run.
-func testRemoveOlder(w *world) {
+// testRemoveOlder tests that a removal removes the leftovers of an earlier one, and no later run.
+func testRemoveOlder(w *scenario) {
 	w.shell("echo there")
 	w.pod.InitContainers = []spec.Container{w.container("i", "true")}
 	w.sandbox(1)
@@ -234,14 +234,14 @@ func testRemoveOlder(w *world) {
 		left = append(left, run.Ref)
 	}
 	if len(left) != 2 || !slices.Contains(left, other) || !slices.Contains(left, attempt(3)) {
-		w.Errorf("after the removal there are %v", left)
+		w.Errorf("remaining after the removal: %v", left)
 	}
 	if w.log(0)+w.log(1) != "" || w.log(2) == "" {
 		w.Errorf("the logs are %q, %q and %q", w.log(0), w.log(1), w.log(2))
 	}
 }
 
-func testRemoveSandbox(w *world) {
+func testRemoveSandbox(w *scenario) {
 	w.shell("trap '' TERM; echo ready; sleep 1000")
 	w.sandbox(1)
 	w.start(start(1))
@@ -265,7 +265,7 @@ func testRemoveSandbox(w *world) {
 	w.must(w.Runtime.RemoveContainer(w.ctx(), w.uid, w.pod, attempt(1)))
 }
 
-func testRemovePod(w *world) {
+func testRemovePod(w *scenario) {
 	w.shell("trap '' TERM; echo ready; sleep 1000")
 	w.sandbox(1)
 	w.start(start(1))
@@ -275,7 +275,7 @@ func testRemovePod(w *world) {
 	w.wantExit(attempt(1), 137, lifecycle.ReasonStatusUnknown)
 }
 
-func testNextSandbox(w *world) {
+func testNextSandbox(w *scenario) {
 	w.shell("echo ready; sleep 1000")
 	w.sandbox(1)
 	w.start(start(1))
@@ -283,17 +283,17 @@ func testNextSandbox(w *world) {
 	w.sandbox(2)
 	second := lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "c", Round: 2, Attempt: 2}, Sandbox: 2, Restarts: 1}
 	w.start(second)
-	// A late repetition of the removal does not touch the sandbox that has come after.
+	// A late retry of the removal does not affect the next sandbox.
 	w.must(w.Runtime.RemoveSandbox(w.ctx(), w.uid, 1))
 	w.wantRunning(second.Ref)
 	_, err := w.Runtime.StartContainer(w.ctx(), w.uid, w.pod, start(3))
-	w.wantFailure(err, lifecycle.FailureNotCreated, lifecycle.ReasonCreateContainerError, "sandbox") // the first one
+	w.wantFailure(err, lifecycle.FailureNotCreated, lifecycle.ReasonCreateContainerError, "sandbox") // the first sandbox
 }
 
-func testInventory(w *world) {
+func testInventory(w *scenario) {
 	w.shell("echo ready; sleep 1000")
 	if found := w.inventory(); len(found) > 0 {
-		w.Fatalf("inventory of nothing: %+v", found)
+		w.Fatalf("inventory of an empty runtime: %+v", found)
 	}
 	w.sandbox(1)
 	one := w.start(start(1))
@@ -311,7 +311,7 @@ func testInventory(w *world) {
 	}
 }
 
-func testReopen(w *world) {
+func testReopen(w *scenario) {
 	w.shell("echo ready; sleep 1000")
 	w.pod.Containers = append(w.pod.Containers, w.container("d", "sleep 0.5; exit 6"), w.container("e", "exit 8"))
 	w.sandbox(1)
@@ -340,7 +340,7 @@ func testReopen(w *world) {
 	w.wantExit(attempt(1), 137, lifecycle.ReasonError)
 }
 
-func testCancelledWait(w *world) {
+func testCancelledWait(w *scenario) {
 	w.shell("echo ready; sleep 1000")
 	w.sandbox(1)
 	w.start(start(1))
@@ -348,21 +348,21 @@ func testCancelledWait(w *world) {
 	ended := make(chan error, 2)
 	go func() { _, _, err := w.Runtime.WaitContainer(ctx, w.uid, attempt(1)); ended <- err }()
 	go func() { ended <- w.waitSandbox(ctx, 1) }()
-	<-time.After(50 * time.Millisecond) // until both wait, most likely
+	<-time.After(50 * time.Millisecond) // long enough for both to wait, usually
 	cancel()
 	for range 2 {
 		if err := <-ended; err == nil {
-			w.Error("a wait that was given up told an end")
+			w.Error("a cancelled wait returned an exit")
 		}
 	}
 	w.wantRunning(attempt(1))
 }
 
-func testTwoPods(w *world) {
+func testTwoPods(w *scenario) {
 	w.shell("echo ready; sleep 1000")
 	w.sandbox(1)
 	w.start(start(1))
-	other := &world{T: w.T, Harness: w.Harness, uid: "0c5e4b1e-0000-4000-8000-000000000002"}
+	other := &scenario{T: w.T, Harness: w.Harness, uid: "0c5e4b1e-0000-4000-8000-000000000002"}
 	other.shell("exit 9")
 	other.sandbox(1)
 	other.start(start(1))
@@ -374,11 +374,11 @@ func testTwoPods(w *world) {
 	}
 }
 
-// waitSandbox waits for the end of a sandbox of a pod that never uses too much.
-func (w *world) waitSandbox(ctx context.Context, sandbox int) error {
-	overuse, err := w.Runtime.WaitSandbox(ctx, w.uid, w.pod, sandbox)
-	if overuse != "" {
-		return errors.New(overuse)
+// waitSandbox waits for the exit of a sandbox whose pod is not evicted.
+func (w *scenario) waitSandbox(ctx context.Context, sandbox int) error {
+	eviction, err := w.Runtime.WaitSandbox(ctx, w.uid, w.pod, sandbox)
+	if eviction != "" {
+		return errors.New(eviction)
 	}
 	return err
 }

@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holdOutput keeps the pipes of a command's output open until release is called, so that its start finds a reader even if the
-// daemon, which is to read them, is killed at that moment. containerd's service would wait half a minute for another reader, and
-// whoever asks for the container's processes or for the end of any of them would wait with it: the next daemon cannot start meanwhile.
+// holdOutput keeps the output FIFOs of an exec open until release is called, so that its start finds a reader even if the daemon,
+// which is the reader, is killed at that moment. Otherwise containerd's service waits half a minute for a reader while it holds
+// the container's lock. Every request for the container's processes waits too, and the next daemon cannot start.
 //
-// What cannot be opened is left to the start, which says what it lacks.
+// A FIFO that cannot be opened is ignored here. The start reports the error.
 func (t *tasks) holdOutput(ctx context.Context, r *api.StartRequest) (release func()) {
 	var held []*os.File
 	release = func() {
 		for _, f := range held {
-			_ = f.Close() // nothing was written to it here
+			_ = f.Close() // opened to hold it, never written
 		}
 	}
 	state, err := t.State(ctx, &api.StateRequest{ID: r.ID, ExecID: r.ExecID})
@@ -30,7 +30,7 @@ func (t *tasks) holdOutput(ctx context.Context, r *api.StartRequest) (release fu
 		if err != nil || info.Mode().Type() != fs.ModeNamedPipe {
 			continue
 		}
-		// Both directions: with one, this would wait itself, or fail.
+		// Opening for reading or writing alone would block or fail without a peer.
 		if f, err := os.OpenFile(path, os.O_RDWR|unix.O_NONBLOCK, 0); err == nil {
 			held = append(held, f)
 		}

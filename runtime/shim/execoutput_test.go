@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// writingRunc starts commands whose output nobody has opened for reading, because the daemon that was to was killed.
+// writingRunc is a task service that starts commands whose output no daemon has opened for reading.
 type writingRunc struct {
 	api.TTRPCTaskService
 	state api.StateResponse
@@ -19,7 +19,7 @@ type writingRunc struct {
 
 func (w *writingRunc) State(_ context.Context, r *api.StateRequest) (*api.StateResponse, error) {
 	if r.ID != "a" || r.ExecID != "probe" {
-		return nil, errors.New("another process")
+		return nil, errors.New("unknown process")
 	}
 	return &w.state, nil
 }
@@ -28,7 +28,7 @@ func (w *writingRunc) Start(context.Context, *api.StartRequest) (*api.StartRespo
 	return &api.StartResponse{Pid: 7}, errors.Join(opens(w.state.Stdout), opens(w.state.Stderr))
 }
 
-// opens tells whether somebody would read what is written to a pipe.
+// opens reports whether a pipe has a reader.
 func opens(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -37,7 +37,7 @@ func opens(path string) error {
 	return f.Close()
 }
 
-func TestExecOfADaemonThatIsGone(t *testing.T) {
+func TestExecStartsWithoutReaderOfOutput(t *testing.T) {
 	dir := t.TempDir()
 	stdout, stderr := filepath.Join(dir, "stdout"), filepath.Join(dir, "stderr")
 	for _, path := range []string{stdout, stderr} {
@@ -48,16 +48,16 @@ func TestExecOfADaemonThatIsGone(t *testing.T) {
 	tasks, _, _ := newTest(t)
 	tasks.TTRPCTaskService = &writingRunc{state: api.StateResponse{Stdout: stdout, Stderr: stderr}}
 	if _, err := tasks.Start(t.Context(), &api.StartRequest{ID: "a", ExecID: "probe"}); err != nil {
-		t.Errorf("the start waits for a reader: %v", err)
+		t.Errorf("no reader during the start: %v", err)
 	}
 	if err := opens(stdout); !errors.Is(err, unix.ENXIO) {
-		t.Errorf("the pipe is held open after the start: %v", err)
+		t.Errorf("the pipe is still open after the start: %v", err)
 	}
-	// What cannot be opened, and what is no pipe, is the start's own business.
+	// A file that cannot be opened or is no pipe does not fail the start.
 	if err := errors.Join(os.Remove(stdout), os.Remove(stderr), os.WriteFile(stderr, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := tasks.Start(t.Context(), &api.StartRequest{ID: "a", ExecID: "probe"}); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("the start without a pipe: %v", err)
+		t.Errorf("start without a pipe: %v", err)
 	}
 }

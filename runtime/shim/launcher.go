@@ -20,13 +20,14 @@ import (
 	"github.com/podstead/podstead/runtime/cgroup"
 )
 
-// launcher is containerd's handling of a shim's start and of what is left of a dead one, with two differences.
+// launcher is containerd's handling of the start of a shim and of the cleanup after a dead one, with two differences; see Start
+// and Stop.
 type launcher struct {
 	containerdshim.Shim
 }
 
-// Start starts a shim. One that is to live in a cgroup (the option ShimCgroup) is born there: this process, which ends
-// when the shim runs, moves first.
+// Start starts a shim. With the option ShimCgroup the shim starts in that cgroup: this process, which exits when the shim runs,
+// joins it first.
 func (l launcher) Start(ctx context.Context, p *bootapi.BootstrapParams) (*bootapi.BootstrapResult, error) {
 	var o options.Options
 	found, err := p.FindExtension(&o)
@@ -37,17 +38,17 @@ func (l launcher) Start(ctx context.Context, p *bootapi.BootstrapParams) (*boota
 		if err := cgroup.Join(o.ShimCgroup); err != nil {
 			return nil, err
 		}
-		p.Extensions = nil // or containerd, which knows one hierarchy only, would move the shim once more
+		p.Extensions = nil // otherwise containerd moves the shim again, in one hierarchy only
 	}
-	// Whoever asks for a new shim knows of no old one, but containerd would return one that still listens.
+	// The caller has no record of an old shim, but containerd would return one that still listens.
 	if err := Retire(ctx, p.GetSocketDir(), p.GetContainerdGrpcAddress(), p.GetInstanceID()); err != nil {
 		return nil, err
 	}
 	return l.Shim.Start(ctx, p)
 }
 
-// Stop cleans up what is left of a container without a shim, or of a sandbox. containerd calls it after every deletion
-// too, where nothing is left: it does not start runc then, which takes longer than all the rest of a deletion.
+// Stop cleans up after a container without a shim, or after a sandbox. containerd also calls it after every deletion, when
+// nothing remains. It does not run runc then, because that takes longer than the rest of the deletion.
 func (l launcher) Stop(ctx context.Context, id string) (containerdshim.StopStatus, error) {
 	var none containerdshim.StopStatus
 	ns, err := namespaces.NamespaceRequired(ctx)
@@ -72,7 +73,7 @@ func (l launcher) Stop(ctx context.Context, id string) (containerdshim.StopStatu
 			return l.Shim.Stop(ctx, id)
 		}
 	}
-	// Without options runc was never called; without its folder it has nothing left.
+	// Without options runc was never called. Without its state directory runc has nothing to clean up.
 	if err := mount.UnmountRecursive(filepath.Join(bundle, "rootfs"), 0); err != nil {
 		return none, err
 	}

@@ -20,11 +20,11 @@ import (
 	"github.com/podstead/podstead/internal/crilog"
 )
 
-// logScheme marks an output that the shim writes to a log of its own.
+// logScheme marks an output that the shim writes to a log file.
 const logScheme = "podstead-log"
 
-// LogURI is the standard output of a container whose log the shim is to write to path, an absolute one, in the format
-// of package crilog. Both streams go there.
+// LogURI returns the standard output of a container whose log the shim writes to path, an absolute path, in the format of package
+// crilog. It stands for both streams.
 func LogURI(path string, o crilog.Options) *url.URL {
 	u := &url.URL{Scheme: logScheme, Path: path}
 	q := url.Values{}
@@ -38,11 +38,11 @@ func LogURI(path string, o crilog.Options) *url.URL {
 	return u
 }
 
-// parseLogURI is the reverse of [LogURI]; ok is false for an output that is not ours.
+// parseLogURI is the reverse of [LogURI]. It returns false for an output with another scheme.
 func parseLogURI(s string) (path string, o crilog.Options, ok bool, err error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != logScheme {
-		return "", o, false, nil //nolint:nilerr // containerd judges what is not ours
+		return "", o, false, nil //nolint:nilerr // containerd validates other schemes
 	}
 	q := u.Query()
 	if v := q.Get("max"); v != "" {
@@ -58,17 +58,16 @@ func parseLogURI(s string) (path string, o crilog.Options, ok bool, err error) {
 	return u.Path, o, true, nil
 }
 
-// logs takes the output of one container to its log. The zero value and nil are a container that has none of ours.
+// logs copies the output of one container to its log file. Nil is a container without a log file.
 type logs struct {
 	writer *crilog.Writer
 	pumps  sync.WaitGroup
-	// held keeps the FIFOs open for writing until the container has opened them: a FIFO that nobody has open for
-	// writing is at its end.
+	// held keeps the FIFOs open for writing until the container has opened them. A FIFO without a writer is at EOF.
 	held []*os.File
 }
 
-// openLogs prepares the log of a container that is about to be created, and puts in the place of its URI the FIFOs
-// that runc's side copies the container's pipes to.
+// openLogs opens the log file of a container that is about to be created. It replaces the URI in the request by the FIFOs that
+// the OCI runtime's side copies the container's pipes to.
 func openLogs(ctx context.Context, r *api.CreateTaskRequest) (_ *logs, err error) {
 	path, o, ours, err := parseLogURI(r.Stdout)
 	if !ours {
@@ -95,18 +94,18 @@ func openLogs(ctx context.Context, r *api.CreateTaskRequest) (_ *logs, err error
 	if r.Stdout, err = l.pump(ctx, r.Bundle, crilog.Stdout); err != nil {
 		return nil, err
 	}
-	r.Stderr = "" // a terminal has one stream
+	r.Stderr = "" // a terminal has one output stream
 	if !r.Terminal {
 		r.Stderr, err = l.pump(ctx, r.Bundle, crilog.Stderr)
 	}
 	return l, err
 }
 
-// pump makes a FIFO and begins to copy what comes out of it to the log.
+// pump creates a FIFO and starts to copy it to the log.
 func (l *logs) pump(ctx context.Context, bundle string, s crilog.Stream) (string, error) {
 	path := filepath.Join(bundle, string(s))
 	if err := unix.Mkfifo(path, 0o600); err != nil && !errors.Is(err, unix.EEXIST) {
-		return "", fmt.Errorf("make fifo %s: %w", path, err)
+		return "", fmt.Errorf("create fifo %s: %w", path, err)
 	}
 	r, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -126,7 +125,7 @@ func (l *logs) pump(ctx context.Context, bundle string, s crilog.Stream) (string
 	return path, nil
 }
 
-// created says that the container has its ends of the FIFOs, or will never have them.
+// created closes the write ends. Call it when the container has opened the FIFOs or its creation has failed.
 func (l *logs) created() {
 	if l == nil {
 		return
@@ -137,7 +136,7 @@ func (l *logs) created() {
 	l.held = nil
 }
 
-// drain waits until all output of a deleted container is in its log, or for the timeout.
+// drain waits until all output of a deleted container is in its log, for at most the timeout.
 func (l *logs) drain(timeout time.Duration) {
 	if l == nil {
 		return

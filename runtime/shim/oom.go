@@ -16,12 +16,12 @@ import (
 	"github.com/podstead/podstead/runtime/cgroup"
 )
 
-// oomFile is in the bundle of a container of which the kernel has killed a process for want of memory. It is there before
-// anybody is told of the container's end.
+// oomFile is created in the bundle of a container if the kernel OOM-killed one of its processes. It exists before the exit is
+// reported.
 const oomFile = "oom-killed"
 
-// OOMKilled reports whether the shim has written down that the kernel has killed a process of a container, by its bundle, for
-// want of memory. It says nothing of a container that has not ended.
+// OOMKilled reports whether the shim recorded an OOM kill for the container with this bundle. The result is meaningless while the
+// container runs.
 func OOMKilled(bundle string) (bool, error) {
 	_, err := os.Stat(filepath.Join(bundle, oomFile))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,38 +30,39 @@ func OOMKilled(bundle string) (bool, error) {
 	return err == nil, err
 }
 
-// group is a cgroup that counts.
+// group is a cgroup with memory counters.
 type group interface {
-	// OOMKills is how many processes were killed; an [fs.ErrNotExist] where the cgroup is gone.
+	// OOMKills returns the number of OOM-killed processes. The error is [fs.ErrNotExist] if the cgroup was removed.
 	OOMKills() (int64, error)
 }
 
-// memory is what is known of a container's use of memory that matters after its end.
+// memory is what must be recorded of a container's memory use to explain its exit.
 type memory struct {
-	own, pod group // the container's cgroup, and the one around it
-	// unified says that pod counts the kills of all containers, those whose cgroups are gone too.
-	unified bool
-	heard   atomic.Bool // the kernel has told of an OOM kill, or with cgroup v1 of want of memory
-	asked   atomic.Bool // somebody wanted the container to be killed
-	once    sync.Once
+	own, pod group // the container's cgroup and its parent
+	// unified is true for cgroup v2, where the counter of pod includes all containers, also those whose cgroups were removed.
+	unified   bool
+	notified  atomic.Bool // the kernel reported an OOM kill, with cgroup v1 an OOM condition
+	requested atomic.Bool // a client requested SIGKILL
+	once      sync.Once
 }
 
-// oomLedger finds out whether the kernel has killed a container for want of memory. As long as the container's cgroup is there,
-// it says so. But systemd removes a scope as soon as its last process has ended, before anybody can look. What the cgroup of
-// the pod has counted and no container accounts for tells then: the kernel counts before it kills.
+// oomLedger determines whether the kernel OOM-killed a process of a container. While the container's cgroup exists, its counter
+// is exact. But systemd removes a scope as soon as its last process has exited, often before it can be read. Then the kills that
+// the pod's cgroup counted and that no container accounts for are attributed to the container. The kernel increments the counter
+// before it kills.
 //
-// The zero value is for the containers of one pod.
+// One ledger serves the containers of one pod. The zero value is usable.
 type oomLedger struct {
 	mu        sync.Mutex
-	accounted int64 // kills that the pod's cgroup has counted in containers that have ended
+	accounted int64 // kills in the pod's counter that belong to containers that have exited
 	live      map[*memory]struct{}
 }
 
-// watch begins to account for a container, by its process; nil where the machine has no memory controller.
+// watch starts to account for a container, given its process. It returns nil if the host has no memory controller.
 func (l *oomLedger) watch(pid int) (*memory, error) {
 	own, err := cgroup.MemoryGroupOf(pid)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil // or the process has ended, which its creation is about to tell
+		return nil, nil // or the process has exited, which its creation reports
 	}
 	if err != nil {
 		return nil, err
@@ -80,8 +81,9 @@ func (l *oomLedger) add(m *memory) {
 	l.live[m] = struct{}{}
 }
 
-// ended reports whether the kernel has killed a process of a container that has ended with a status. It is to be asked once.
-func (l *oomLedger) ended(m *memory, status uint32) (bool, error) {
+// exited reports whether the kernel OOM-killed a process of a container that exited with this status. It must be called once per
+// container.
+func (l *oomLedger) exited(m *memory, status uint32) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.live, m)
@@ -93,27 +95,27 @@ func (l *oomLedger) ended(m *memory, status uint32) (bool, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	killed := status == 128+uint32(unix.SIGKILL) && !m.asked.Load()
+	killed := status == 128+uint32(unix.SIGKILL) && !m.requested.Load()
 	if !m.unified {
-		return killed && m.heard.Load(), nil // the kernel tells every container of a pod that lacks memory
+		return killed && m.notified.Load(), nil // cgroup v1 notifies every container of a pod that is out of memory
 	}
 	unknown, err := l.unaccounted(m)
 	if err != nil {
-		return m.heard.Load(), err
+		return m.notified.Load(), err
 	}
-	if m.heard.Load() || killed && unknown > 0 {
+	if m.notified.Load() || killed && unknown > 0 {
 		l.accounted += unknown
 		return true, nil
 	}
 	return false, nil
 }
 
-// unaccounted is how many kills the pod's cgroup has counted in containers that are gone and were not asked yet. The caller
-// holds the lock.
+// unaccounted returns the kills in the pod's counter that belong to containers whose cgroups were removed before they were read.
+// The caller holds the lock.
 func (l *oomLedger) unaccounted(m *memory) (int64, error) {
 	unknown, err := m.pod.OOMKills()
 	if err != nil {
-		return 0, fmt.Errorf("ask the pod's cgroup: %w", err)
+		return 0, fmt.Errorf("read cgroup of pod: %w", err)
 	}
 	unknown -= l.accounted
 	for other := range l.live {
@@ -124,16 +126,17 @@ func (l *oomLedger) unaccounted(m *memory) (int64, error) {
 	return unknown, nil
 }
 
-// heardOOM notes what the kernel tells while a container runs.
-func (t *tasks) heardOOM(id string) {
+// oomNotified records the kernel's OOM notification for a running container.
+func (t *tasks) oomNotified(id string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if c := t.containers[id]; c != nil && c.memory != nil {
-		c.memory.heard.Store(true)
+		c.memory.notified.Store(true)
 	}
 }
 
-// recordOOM writes down, before the end of a container is told, whether memory was the cause. Whoever comes later finds it so.
+// recordOOM determines whether a container was OOM-killed and records it in the bundle. It runs before the exit is reported, so
+// that every client finds the record.
 func (t *tasks) recordOOM(ctx context.Context, id string, status uint32) {
 	c := t.settled(ctx, id)
 	if c == nil {
@@ -146,12 +149,12 @@ func (t *tasks) recordOOM(ctx context.Context, id string, status uint32) {
 		return
 	}
 	m.once.Do(func() {
-		killed, err := t.oom.ended(m, status)
+		killed, err := t.oom.exited(m, status)
 		if killed {
 			err = errors.Join(err, os.WriteFile(filepath.Join(c.bundle, oomFile), nil, 0o600))
 		}
 		if err != nil {
-			log.G(ctx).WithError(err).WithField("id", id).Error("find out whether memory was the cause of the end")
+			log.G(ctx).WithError(err).WithField("id", id).Error("determine whether the container was OOM-killed")
 		}
 	})
 }

@@ -19,26 +19,26 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// PIDAnnotation of a sandbox's specification names the file on which the PID namespace of the sandbox's process is pinned
-// by a bind mount. Its folder must be there.
+// PIDAnnotation of a sandbox's specification is the path of the file to which the PID namespace of the sandbox's process is
+// bind-mounted. Its directory must exist.
 const PIDAnnotation = "podstead.io/pid-namespace"
 
-// sandboxProcess is the process of a sandbox, where it has one: a container of the OCI runtime that lies in the sandbox's bundle and
-// has the sandbox's ID, so that whoever cleans up after a dead shim finds it. It is known to this shim alone: none of its
-// events goes out. The zero value is a sandbox without.
+// sandboxProcess is the process of a sandbox that has one. It is a container of the OCI runtime with the sandbox's bundle and ID,
+// so that the cleanup after a dead shim finds it. Only this shim has a record of it, and its events are not published. The zero
+// value is a sandbox without a process.
 //
-// Its end is that of the sandbox, and it takes every process of the PID namespace along.
+// When it exits, the sandbox ends, and the kernel kills every process of the PID namespace.
 type sandboxProcess struct {
 	id     string
-	ending bool // its end is wanted
+	ending bool // its exit was requested
 }
 
-// startPause starts the process of a sandbox, if the specification in its bundle has one, and pins its PID namespace. What it
-// could not finish it takes away.
+// startPause starts the process of a sandbox, if the specification in its bundle has one, and pins its PID namespace. On an error
+// it removes what it created.
 func (t *tasks) startPause(ctx context.Context, r *sandboxapi.CreateSandboxRequest) error {
 	text, err := os.ReadFile(filepath.Join(r.BundlePath, "config.json"))
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // containerd writes one only where there is something to say
+		return nil // containerd writes one only if the sandbox has a specification
 	}
 	if err != nil {
 		return fmt.Errorf("read specification of sandbox: %w", err)
@@ -61,19 +61,19 @@ func (t *tasks) startPause(ctx context.Context, r *sandboxapi.CreateSandboxReque
 	if err != nil {
 		return fmt.Errorf("create process of sandbox: %w", err)
 	}
-	// Until it is started nothing can end the process, so its number is its own.
+	// The process cannot exit before it is started, so its PID is still its own.
 	err = pinPID(created.Pid, spec.Annotations[PIDAnnotation])
 	if err == nil {
 		_, err = t.TTRPCTaskService.Start(ctx, &api.StartRequest{ID: r.SandboxID})
 	}
 	if err != nil {
-		return errors.Join(fmt.Errorf("start process of sandbox: %w", err), t.endPause(ctx))
+		return errors.Join(fmt.Errorf("start process of sandbox: %w", err), t.stopPause(ctx))
 	}
 	return nil
 }
 
-// rootOf is the root of a sandbox's process, which holds nothing but the places of its mounts. It belongs to the root of the
-// user namespace: nobody else could make those.
+// rootOf returns the root file system of a sandbox's process, which contains only mount points. It belongs to the root of the
+// user namespace, since other users cannot create them.
 func rootOf(spec *specs.Spec) []*types.Mount {
 	options := []string{"nosuid", "nodev", "size=64k", "mode=0755"}
 	if spec.Linux != nil {
@@ -91,13 +91,13 @@ func rootOf(spec *specs.Spec) []*types.Mount {
 	return []*types.Mount{{Type: "tmpfs", Source: "pause", Options: options}}
 }
 
-// pinPID keeps the PID namespace of a process by a bind mount: a path below /proc would mean another process's as soon as this
-// one has ended.
+// pinPID keeps the PID namespace of a process by a bind mount. A path in /proc would refer to another process as soon as the PID
+// is reused.
 func pinPID(pid uint32, file string) error {
 	if file == "" {
 		return nil
 	}
-	// A shim that was killed, or given up, before it could say so has left its own.
+	// A shim that was killed before it reported the mount can leave one here.
 	err := unix.Unmount(file, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
 	if err != nil && !errors.Is(err, unix.EINVAL) && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("pin PID namespace: unmount %s: %w", file, err)
@@ -111,8 +111,8 @@ func pinPID(pid uint32, file string) error {
 	return nil
 }
 
-// endPause kills the process of the sandbox and takes away what is left of it. It is no error if there is none.
-func (t *tasks) endPause(ctx context.Context) error {
+// stopPause kills the process of the sandbox and removes its container. It succeeds if there is none.
+func (t *tasks) stopPause(ctx context.Context) error {
 	t.mu.Lock()
 	id := t.pause.id
 	t.pause.ending = true
@@ -130,7 +130,7 @@ func (t *tasks) endPause(ctx context.Context) error {
 		_, err = t.TTRPCTaskService.Delete(ctx, &api.DeleteRequest{ID: id})
 	}
 	if err = notFoundIsDone(err); err != nil {
-		return fmt.Errorf("end process of sandbox: %w", err)
+		return fmt.Errorf("stop process of sandbox: %w", err)
 	}
 	return nil
 }
@@ -142,13 +142,13 @@ func notFoundIsDone(err error) error {
 	return err
 }
 
-// ofContainer is what events of containers have in common.
-type ofContainer interface{ GetContainerID() string }
+// containerEvent is implemented by all events of containers.
+type containerEvent interface{ GetContainerID() string }
 
-// private reports whether an event is one of the sandbox's process, and ends the sandbox if it is the end of a process that
-// was not to end: with the PID namespace gone, the containers are being killed by the kernel, and none can start.
+// private reports whether an event belongs to the sandbox's process. If it is an exit that was not requested, it ends the
+// sandbox: without the PID namespace the kernel kills the containers, and none can start.
 func (t *tasks) private(event any) bool {
-	e, ok := event.(ofContainer)
+	e, ok := event.(containerEvent)
 	t.mu.Lock()
 	ours := ok && t.pause.id == e.GetContainerID()
 	ending := t.pause.ending

@@ -21,35 +21,35 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 )
 
-// tellingRunc writes down what is asked of it, and fails where it is told to.
-type tellingRunc struct {
+// recordingRunc records the requests it receives and fails the configured one.
+type recordingRunc struct {
 	*fakeRunc
 	calls   []string
 	fails   string
-	stopped bool // its containers have ended
+	stopped bool // its containers have exited
 	root    []string
 }
 
-func (f *tellingRunc) call(name, id string) error {
+func (f *recordingRunc) call(name, id string) error {
 	f.calls = append(f.calls, name+" "+id)
 	if name == f.fails {
-		return errgrpc.ToGRPC(errors.New("no luck"))
+		return errgrpc.ToGRPC(errors.New("injected failure"))
 	}
 	return nil
 }
 
-func (f *tellingRunc) Create(_ context.Context, r *api.CreateTaskRequest) (*api.CreateTaskResponse, error) {
+func (f *recordingRunc) Create(_ context.Context, r *api.CreateTaskRequest) (*api.CreateTaskResponse, error) {
 	for _, m := range r.Rootfs {
 		f.root = append(f.root, m.Options...)
 	}
 	return &api.CreateTaskResponse{Pid: uint32(os.Getpid())}, f.call("create", r.ID)
 }
 
-func (f *tellingRunc) Start(_ context.Context, r *api.StartRequest) (*api.StartResponse, error) {
+func (f *recordingRunc) Start(_ context.Context, r *api.StartRequest) (*api.StartResponse, error) {
 	return &api.StartResponse{}, f.call("start", r.ID)
 }
 
-func (f *tellingRunc) Kill(_ context.Context, r *api.KillRequest) (*emptypb.Empty, error) {
+func (f *recordingRunc) Kill(_ context.Context, r *api.KillRequest) (*emptypb.Empty, error) {
 	name := "kill"
 	if r.All {
 		name = "kill all"
@@ -57,25 +57,25 @@ func (f *tellingRunc) Kill(_ context.Context, r *api.KillRequest) (*emptypb.Empt
 	return &emptypb.Empty{}, f.call(name, r.ID)
 }
 
-func (f *tellingRunc) Wait(_ context.Context, r *api.WaitRequest) (*api.WaitResponse, error) {
+func (f *recordingRunc) Wait(_ context.Context, r *api.WaitRequest) (*api.WaitResponse, error) {
 	return &api.WaitResponse{}, f.call("wait", r.ID)
 }
 
-func (f *tellingRunc) Delete(_ context.Context, r *api.DeleteRequest) (*api.DeleteResponse, error) {
+func (f *recordingRunc) Delete(_ context.Context, r *api.DeleteRequest) (*api.DeleteResponse, error) {
 	if err := f.call("delete", r.ID); err != nil {
 		return nil, errgrpc.ToGRPC(errdefs.ErrNotFound)
 	}
 	return &api.DeleteResponse{}, nil
 }
 
-func (f *tellingRunc) State(context.Context, *api.StateRequest) (*api.StateResponse, error) {
+func (f *recordingRunc) State(context.Context, *api.StateRequest) (*api.StateResponse, error) {
 	if f.stopped {
 		return &api.StateResponse{Status: task.Status_STOPPED}, nil
 	}
 	return &api.StateResponse{Status: task.Status_RUNNING}, nil
 }
 
-// bundle is a folder with a specification.
+// bundle returns a directory with a specification.
 func bundle(t *testing.T, s *specs.Spec) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -96,38 +96,38 @@ func TestPause(t *testing.T) {
 		spec  specs.Spec
 		fails string
 		err   string
-		calls []string // until the end
+		calls []string // in order
 	}{
 		{name: "none", calls: nil},
 		{name: "one", spec: specs.Spec{Process: process}, calls: []string{"create s", "start s", "kill s", "wait s", "delete s"}},
 		{
-			name: "it cannot be created", spec: specs.Spec{Process: process}, fails: "create", err: "create process of sandbox",
+			name: "create fails", spec: specs.Spec{Process: process}, fails: "create", err: "create process of sandbox",
 			calls: []string{"create s", "kill s", "wait s", "delete s"},
 		},
 		{
-			name: "it cannot be started", spec: specs.Spec{Process: process}, fails: "start", err: "start process of sandbox",
+			name: "start fails", spec: specs.Spec{Process: process}, fails: "start", err: "start process of sandbox",
 			calls: []string{"create s", "start s", "kill s", "wait s", "delete s"},
 		},
 		{
-			name: "its namespace cannot be kept", err: "pin PID namespace",
-			spec:  specs.Spec{Process: process, Annotations: map[string]string{PIDAnnotation: "/no/such/folder/pid"}},
+			name: "pinning the namespace fails", err: "pin PID namespace",
+			spec:  specs.Spec{Process: process, Annotations: map[string]string{PIDAnnotation: "/no/such/dir/pid"}},
 			calls: []string{"create s", "kill s", "wait s", "delete s"},
 		},
-		{name: "it is gone already", spec: specs.Spec{Process: process}, fails: "delete", calls: []string{"create s", "start s", "kill s", "wait s", "delete s"}},
+		{name: "already deleted", spec: specs.Spec{Process: process}, fails: "delete", calls: []string{"create s", "start s", "kill s", "wait s", "delete s"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			svc, fake, _ := newTest(t)
-			f := &tellingRunc{fakeRunc: fake, fails: test.fails}
+			f := &recordingRunc{fakeRunc: fake, fails: test.fails}
 			svc.TTRPCTaskService = f
 			_, err := svc.sandbox.CreateSandbox(t.Context(), &sandboxapi.CreateSandboxRequest{SandboxID: "s", BundlePath: bundle(t, &test.spec)})
 			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
 				t.Errorf("create: %v, want %q", err, test.err)
 			}
 			if svc.sandbox.exists() != (test.err == "") {
-				t.Errorf("it is a sandbox: %v", svc.sandbox.exists())
+				t.Errorf("sandbox exists: %v", svc.sandbox.exists())
 			}
-			if test.err == "" || test.fails == "create" { // after another failure it was ended at once
-				if err := svc.endPause(t.Context()); err != nil {
+			if test.err == "" || test.fails == "create" { // after another failure it was stopped at once
+				if err := svc.stopPause(t.Context()); err != nil {
 					t.Error(err)
 				}
 			}
@@ -138,19 +138,19 @@ func TestPause(t *testing.T) {
 	}
 }
 
-func TestPauseThatDoesNotEnd(t *testing.T) {
+func TestPauseCannotBeKilled(t *testing.T) {
 	svc, fake, _ := newTest(t)
-	svc.TTRPCTaskService = &tellingRunc{fakeRunc: fake, fails: "kill"}
+	svc.TTRPCTaskService = &recordingRunc{fakeRunc: fake, fails: "kill"}
 	r := &sandboxapi.CreateSandboxRequest{SandboxID: "s", BundlePath: bundle(t, &specs.Spec{Process: &specs.Process{}})}
 	if _, err := svc.sandbox.CreateSandbox(t.Context(), r); err != nil {
 		t.Fatal(err)
 	}
-	if err := svc.endPause(t.Context()); err == nil || !strings.Contains(err.Error(), "no luck") {
+	if err := svc.stopPause(t.Context()); err == nil || !strings.Contains(err.Error(), "injected failure") {
 		t.Errorf("end: %v", err)
 	}
 }
 
-// Nobody outside hears of the pause, and its end is the sandbox's.
+// Events of the pause process are not published, and its exit ends the sandbox.
 func TestPauseEvents(t *testing.T) {
 	for _, test := range []struct {
 		name    string
@@ -158,13 +158,13 @@ func TestPauseEvents(t *testing.T) {
 		running bool
 		ends    bool
 	}{
-		{name: "it dies", ends: true},
-		{name: "it dies under a container", running: true},
-		{name: "it is ended", ending: true},
+		{name: "dies", ends: true},
+		{name: "dies under a running container", running: true},
+		{name: "exit requested", ending: true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			svc, fake, end := newTest(t)
-			svc.TTRPCTaskService = &tellingRunc{fakeRunc: fake}
+			svc.TTRPCTaskService = &recordingRunc{fakeRunc: fake}
 			r := &sandboxapi.CreateSandboxRequest{SandboxID: "s", BundlePath: bundle(t, &specs.Spec{Process: &specs.Process{}})}
 			if _, err := svc.sandbox.CreateSandbox(t.Context(), r); err != nil {
 				t.Fatal(err)
@@ -173,13 +173,13 @@ func TestPauseEvents(t *testing.T) {
 				svc.mustCreate(t, &api.CreateTaskRequest{ID: "a", Bundle: bundle(t, &specs.Spec{})})
 			}
 			if test.ending {
-				if err := svc.endPause(t.Context()); err != nil {
+				if err := svc.stopPause(t.Context()); err != nil {
 					t.Fatal(err)
 				}
 			}
 			for _, e := range []any{&eventsapi.TaskStart{ContainerID: "s"}, &eventsapi.TaskExit{ContainerID: "s", ID: "s"}} {
 				if err := fake.events.Publish(t.Context(), "/tasks", e); err != nil {
-					t.Errorf("%T went out", e)
+					t.Errorf("%T was published", e)
 				}
 			}
 			if test.ends {
@@ -187,22 +187,22 @@ func TestPauseEvents(t *testing.T) {
 			}
 			if test.running {
 				if ended(end) {
-					t.Error("the shim ended under a container")
+					t.Error("the shim shut down under a running container")
 				}
 				fake.exitAll(t)
 				<-end.Done()
 			}
 			if test.ending && svc.terminating {
-				t.Error("an end that was wanted was taken for a death")
+				t.Error("a requested exit ended the sandbox")
 			}
 		})
 	}
 }
 
-// The root of a pause in a user namespace belongs to that namespace's root.
+// The root file system of a pause process in a user namespace belongs to that namespace's root.
 func TestPauseRoot(t *testing.T) {
 	svc, fake, _ := newTest(t)
-	f := &tellingRunc{fakeRunc: fake}
+	f := &recordingRunc{fakeRunc: fake}
 	svc.TTRPCTaskService = f
 	s := &specs.Spec{Process: &specs.Process{}, Linux: &specs.Linux{
 		UIDMappings: []specs.LinuxIDMapping{{HostID: 65536, Size: 65536}}, GIDMappings: []specs.LinuxIDMapping{{HostID: 131072, Size: 65536}},
@@ -215,9 +215,9 @@ func TestPauseRoot(t *testing.T) {
 	}
 }
 
-// What a container leaves behind in a PID namespace that goes on is ended, when it has ended before its start was over and before
-// it is deleted.
-func TestOrphansOfContainers(t *testing.T) {
+// Remaining processes of a container in a shared PID namespace are killed if the first process exits before Start returns, and
+// before the container is deleted.
+func TestOrphansOfContainersAreKilled(t *testing.T) {
 	own := specs.Spec{Linux: &specs.Linux{Namespaces: []specs.LinuxNamespace{{Type: specs.PIDNamespace}}}}
 	shared := specs.Spec{Linux: &specs.Linux{Namespaces: []specs.LinuxNamespace{{Type: specs.PIDNamespace, Path: "/ns/pid"}}}}
 	for _, test := range []struct {
@@ -228,12 +228,12 @@ func TestOrphansOfContainers(t *testing.T) {
 	}{
 		{"own namespace", own, true, []string{"create a", "start a", "delete a"}},
 		{"the pod's", shared, true, []string{"create a", "start a", "kill all a", "kill all a", "delete a"}},
-		{"the machine's", specs.Spec{}, true, []string{"create a", "start a", "kill all a", "kill all a", "delete a"}},
+		{"host PID namespace", specs.Spec{}, true, []string{"create a", "start a", "kill all a", "kill all a", "delete a"}},
 		{"running", shared, false, []string{"create a", "start a", "delete a"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			svc, fake, _ := newTest(t)
-			f := &tellingRunc{fakeRunc: fake, stopped: test.stopped}
+			f := &recordingRunc{fakeRunc: fake, stopped: test.stopped}
 			svc.TTRPCTaskService = f
 			svc.mustCreate(t, &api.CreateTaskRequest{ID: "a", Bundle: bundle(t, &test.spec)})
 			if _, err := svc.Start(t.Context(), &api.StartRequest{ID: "a"}); err != nil {

@@ -12,22 +12,22 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// ProcessAnnotation of a container names a file with its [Process]. What is in it takes the place of what the container's
-// specification says, which the engine keeps on disk and shows to whoever asks.
+// ProcessAnnotation of a container is the path of a file with its [Process]. It replaces the process in the container's
+// specification, which the engine stores on disk and returns to clients.
 const ProcessAnnotation = "podstead.io/process"
 
-// Process is what of a process may hold secrets.
+// Process is the part of a process that may contain secrets.
 type Process struct {
 	Args []string `json:"args"`
 	Env  []string `json:"env"`
 }
 
-// completeProcess puts the process into the specification in a bundle, if it lies elsewhere.
+// completeProcess puts the process into the specification in a bundle, if the specification has the annotation.
 func completeProcess(bundle string) error {
 	path := filepath.Join(bundle, "config.json")
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // the OCI runtime says what it misses
+		return nil // the OCI runtime reports what is missing
 	}
 	if err != nil || !bytes.Contains(text, []byte(ProcessAnnotation)) {
 		return err
@@ -52,7 +52,7 @@ func completeProcess(bundle string) error {
 	if text, err = json.Marshal(&spec); err != nil {
 		return err
 	}
-	// The file is there, with its mode; who is killed here starts with another bundle.
+	// The file keeps its mode when it is rewritten, so set it first. A shim killed in between is replaced with a new bundle.
 	if err := os.Chmod(path, 0o600); err != nil {
 		return err
 	}

@@ -13,12 +13,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// retireTimeout bounds the wait for the answer of a shim that is to be retired.
+// retireTimeout bounds the wait for a response of the shim and for its exit.
 const retireTimeout = 10 * time.Second
 
-// Retire kills the shim that listens on the socket of this ID, and removes the socket; it is no error if there is none.
-// It is for a shim that was lost: a daemon that is killed between a shim's start and the moment when its address is
-// written down leaves one that would be taken for the next shim of its ID. The context carries containerd's namespace.
+// Retire kills the shim that listens on the socket of this ID and removes the socket. It succeeds if there is none. It is for
+// lost shims: a daemon killed between the start of a shim and the recording of its address leaves a shim that containerd would
+// take for the next shim of this ID. The context carries containerd's namespace.
 func Retire(ctx context.Context, socketDir, daemonAddress, id string) error {
 	address, err := containerdshim.CreateSocketAddress(ctx, socketDir, daemonAddress, id, false)
 	if err != nil {
@@ -39,7 +39,7 @@ func Retire(ctx context.Context, socketDir, daemonAddress, id string) error {
 	defer client.Close()
 	resp, err := api.NewTTRPCTaskClient(client).Connect(ctx, &api.ConnectRequest{ID: id})
 	if errors.Is(err, ttrpc.ErrClosed) {
-		return removeSocket(address) // it has just ended
+		return removeSocket(address) // it has just exited
 	}
 	if err != nil {
 		return fmt.Errorf("retire shim %s: %w", id, err)
@@ -48,7 +48,7 @@ func Retire(ctx context.Context, socketDir, daemonAddress, id string) error {
 		return fmt.Errorf("retire shim %s: kill process %d: %w", id, resp.ShimPid, err)
 	}
 	if err := client.UserOnCloseWait(ctx); err != nil {
-		return fmt.Errorf("retire shim %s: wait for the end of process %d: %w", id, resp.ShimPid, err)
+		return fmt.Errorf("retire shim %s: wait for process %d to exit: %w", id, resp.ShimPid, err)
 	}
 	return removeSocket(address)
 }

@@ -15,14 +15,14 @@ import (
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 
-// The states of a sandbox, in the words of the CRI.
+// The states of a sandbox, as named by the CRI.
 const (
 	sandboxReady    = "SANDBOX_READY"
 	sandboxNotReady = "SANDBOX_NOTREADY"
 )
 
-// sandbox serves the sandbox API for the one sandbox of this shim, which is the shim itself: it begins with
-// CreateSandbox and ends with the process.
+// sandbox serves the sandbox API for the one sandbox of this shim. The shim is the sandbox: it starts with CreateSandbox and ends
+// with the process.
 type sandbox struct {
 	tasks   *tasks
 	stopped chan struct{} // closed by StopSandbox
@@ -45,7 +45,7 @@ func (s *sandbox) exists() bool {
 	return s.id != ""
 }
 
-// check returns an error where the sandbox is another one or was not created.
+// check returns an error if the sandbox has another ID or was not created.
 func (s *sandbox) check(id string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -55,8 +55,8 @@ func (s *sandbox) check(id string) error {
 	return nil
 }
 
-// CreateSandbox makes the process a sandbox. Namespaces are the engine's business, but for a PID namespace, which needs a
-// process: the one that the specification in the sandbox's bundle has, if any, is started.
+// CreateSandbox turns the shim into a sandbox. The engine owns the namespaces except a PID namespace, which needs a process. If
+// the specification in the sandbox's bundle has a process, CreateSandbox starts it.
 func (s *sandbox) CreateSandbox(ctx context.Context, r *api.CreateSandboxRequest) (*api.CreateSandboxResponse, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -70,7 +70,7 @@ func (s *sandbox) CreateSandbox(ctx context.Context, r *api.CreateSandboxRequest
 	return &api.CreateSandboxResponse{}, nil
 }
 
-// StartSandbox tells the sandbox's process, the shim.
+// StartSandbox returns the sandbox's process, which is the shim.
 func (s *sandbox) StartSandbox(_ context.Context, r *api.StartSandboxRequest) (*api.StartSandboxResponse, error) {
 	if err := s.check(r.SandboxID); err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (s *sandbox) StartSandbox(_ context.Context, r *api.StartSandboxRequest) (*
 	return &api.StartSandboxResponse{Pid: pid(), CreatedAt: timestamppb.New(s.createdAt)}, nil
 }
 
-// Platform tells which containers can run here.
+// Platform returns the platform of the containers that can run here.
 func (s *sandbox) Platform(_ context.Context, r *api.PlatformRequest) (*api.PlatformResponse, error) {
 	if err := s.check(r.SandboxID); err != nil {
 		return nil, err
@@ -86,7 +86,7 @@ func (s *sandbox) Platform(_ context.Context, r *api.PlatformRequest) (*api.Plat
 	return &api.PlatformResponse{Platform: &types.Platform{OS: runtime.GOOS, Architecture: runtime.GOARCH}}, nil
 }
 
-// StopSandbox ends every WaitSandbox, and no process.
+// StopSandbox makes every WaitSandbox return. It stops no process.
 func (s *sandbox) StopSandbox(_ context.Context, r *api.StopSandboxRequest) (*api.StopSandboxResponse, error) {
 	if err := s.check(r.SandboxID); err != nil {
 		return nil, err
@@ -100,7 +100,7 @@ func (s *sandbox) StopSandbox(_ context.Context, r *api.StopSandboxRequest) (*ap
 	return &api.StopSandboxResponse{}, nil
 }
 
-// WaitSandbox returns after StopSandbox or ShutdownSandbox. A shim that dies ends it with its connection.
+// WaitSandbox returns after StopSandbox or ShutdownSandbox. If the shim dies, the connection is closed.
 func (s *sandbox) WaitSandbox(ctx context.Context, r *api.WaitSandboxRequest) (*api.WaitSandboxResponse, error) {
 	if err := s.check(r.SandboxID); err != nil {
 		return nil, err
@@ -117,7 +117,7 @@ func (s *sandbox) WaitSandbox(ctx context.Context, r *api.WaitSandboxRequest) (*
 	return &api.WaitSandboxResponse{ExitedAt: timestamppb.New(s.stoppedAt)}, nil
 }
 
-// SandboxStatus tells the shim's process ID and whether the sandbox was stopped.
+// SandboxStatus returns the shim's process ID and whether the sandbox was stopped.
 func (s *sandbox) SandboxStatus(_ context.Context, r *api.SandboxStatusRequest) (*api.SandboxStatusResponse, error) {
 	if err := s.check(r.SandboxID); err != nil {
 		return nil, err
@@ -131,13 +131,13 @@ func (s *sandbox) SandboxStatus(_ context.Context, r *api.SandboxStatusRequest) 
 	return resp, nil
 }
 
-// PingSandbox answers.
+// PingSandbox does nothing.
 func (s *sandbox) PingSandbox(_ context.Context, r *api.PingRequest) (*api.PingResponse, error) {
 	return &api.PingResponse{}, s.check(r.SandboxID)
 }
 
-// ShutdownSandbox ends the shim. It refuses while there are containers, since nobody would be left to reap them; a
-// sandbox that was never created may always be shut down.
+// ShutdownSandbox stops the shim. It fails while containers exist, since no process would reap them. A sandbox that was never
+// created can always be shut down.
 func (s *sandbox) ShutdownSandbox(_ context.Context, r *api.ShutdownSandboxRequest) (*api.ShutdownSandboxResponse, error) {
 	if s.exists() {
 		if err := s.check(r.SandboxID); err != nil {
@@ -151,12 +151,12 @@ func (s *sandbox) ShutdownSandbox(_ context.Context, r *api.ShutdownSandboxReque
 	return &api.ShutdownSandboxResponse{}, nil
 }
 
-// SandboxMetrics has nothing to tell: the engine measures pods by their cgroups.
+// SandboxMetrics returns no metrics. The engine reads those of pods from their cgroups.
 func (s *sandbox) SandboxMetrics(_ context.Context, r *api.SandboxMetricsRequest) (*api.SandboxMetricsResponse, error) {
 	return &api.SandboxMetricsResponse{}, s.check(r.SandboxID)
 }
 
-// UpdateSandbox has nothing to change.
+// UpdateSandbox is a no-op: a sandbox has nothing to update.
 func (s *sandbox) UpdateSandbox(_ context.Context, r *api.UpdateSandboxRequest) (*api.UpdateSandboxResponse, error) {
 	return &api.UpdateSandboxResponse{}, s.check(r.SandboxID)
 }

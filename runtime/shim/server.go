@@ -21,33 +21,33 @@ import (
 )
 
 const (
-	// listenerFD is where the «start» action left the socket that the shim is to serve.
+	// listenerFD is the file descriptor on which the start action passes the socket to serve.
 	listenerFD = 3
 
-	// orphanCheck is how often an empty shim looks whether anybody still knows of it.
+	// orphanCheck is the interval at which a shim without containers checks that the daemon still has a record of it.
 	orphanCheck = 30 * time.Second
 
-	// quiet is how long no process ended, an OCI runtime's for example, before the shim gives unused memory back.
-	quiet = 10 * time.Second
+	// idleTime is how long no child may have exited, such as an OCI runtime, before the shim returns unused memory to the kernel.
+	idleTime = 10 * time.Second
 
-	// endTimeout bounds each step of the shim's end: the last events, and the answer to the request to end.
+	// endTimeout bounds each step of the shutdown: publishing the last events, and answering the shutdown request.
 	endTimeout = 2 * time.Second
 )
 
-// server is a shim that serves.
+// server is a shim that serves requests.
 type server struct {
 	namespace, id string
 	debug         bool
 }
 
 func (s *server) run(ctx context.Context) error {
-	// Containers' processes become the shim's children before the first of them exists.
+	// The shim must be a subreaper before the first process of a container exists.
 	signals := make(chan os.Signal, 64)
 	signal.Notify(signals, unix.SIGCHLD, unix.SIGPIPE, unix.SIGTERM, unix.SIGINT)
 	if err := reaper.SetSubreaper(1); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
 	}
-	// There is a shim for each pod, and it is idle for nearly all of its life.
+	// Each pod has a shim, and shims are idle nearly all the time.
 	debug.SetGCPercent(40)
 	runtime.GOMAXPROCS(2)
 	if err := s.setLog(); err != nil {
@@ -69,7 +69,11 @@ func (s *server) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("task service: %w", err)
 	}
-	end.RegisterCallback(tasks.endPause)
+	children, err := reapFor(ctx, reaper.Default)
+	if err != nil {
+		return fmt.Errorf("task service: %w", err)
+	}
+	end.RegisterCallback(tasks.stopPause)
 	rpc, err := ttrpc.NewServer(ttrpc.WithServerHandshaker(ttrpc.UnixSocketRequireSameUser()))
 	if err != nil {
 		return err
@@ -78,18 +82,20 @@ func (s *server) run(ctx context.Context) error {
 	served := make(chan error, 1)
 	go func() { served <- rpc.Serve(ctx, listener) }()
 
-	err = s.loop(ctx, tasks, signals, served, end)
+	err = s.loop(ctx, tasks, children, signals, served, end)
 	return errors.Join(err, s.close(ctx, rpc, publisher))
 }
 
-// loop handles signals until the shim is told to end.
+// loop handles signals until the shim shuts down.
 //
-// SIGTERM does not end a shim that has running containers. Whoever stops pods as a whole, like systemd at shutdown,
-// signals it together with the containers: it must outlive them to take their last output and their exit statuses.
-func (s *server) loop(ctx context.Context, tasks *tasks, signals <-chan os.Signal, served <-chan error, end shutdown.Service) error {
+// SIGTERM does not stop a shim that has running containers. systemd signals the whole cgroup at shutdown. The shim must outlive
+// the containers to receive their last output and their exit codes.
+func (s *server) loop(
+	ctx context.Context, tasks *tasks, children *exitReaper, signals <-chan os.Signal, served <-chan error, end shutdown.Service,
+) error {
 	idle := time.NewTicker(orphanCheck)
 	defer idle.Stop()
-	calm := time.NewTimer(quiet)
+	calm := time.NewTimer(idleTime)
 	defer calm.Stop()
 	for {
 		select {
@@ -106,19 +112,19 @@ func (s *server) loop(ctx context.Context, tasks *tasks, signals <-chan os.Signa
 		case sig := <-signals:
 			switch sig {
 			case unix.SIGCHLD:
-				calm.Reset(quiet)
-				if err := reaper.Reap(); err != nil {
+				calm.Reset(idleTime)
+				if err := children.reap(); err != nil {
 					log.G(ctx).WithError(err).Error("reap children")
 				}
 			case unix.SIGTERM, unix.SIGINT:
 				tasks.terminate()
 			}
-			// SIGPIPE is caught so that a log which nobody reads does not kill the shim.
+			// SIGPIPE is caught so that a log without a reader does not kill the shim.
 		}
 	}
 }
 
-// close lets the last events go out and the request to end be answered.
+// close publishes the last events and answers the shutdown request.
 func (s *server) close(ctx context.Context, rpc *ttrpc.Server, publisher *containerdshim.RemoteEventsPublisher) error {
 	timeout := time.NewTimer(endTimeout)
 	defer timeout.Stop()
@@ -134,8 +140,8 @@ func (s *server) close(ctx context.Context, rpc *ttrpc.Server, publisher *contai
 	return nil
 }
 
-// setLog makes the daemon's standard error the shim's, by way of a FIFO of the bundle that the daemon opens each time
-// it starts.
+// setLog connects standard error to the FIFO in the bundle from which the daemon reads the shim's log. The daemon reopens the
+// FIFO each time it starts.
 func (s *server) setLog() error {
 	level := log.WarnLevel
 	if s.debug {
@@ -144,7 +150,7 @@ func (s *server) setLog() error {
 	if err := errors.Join(log.SetLevel(level), log.SetFormat(log.TextFormat)); err != nil {
 		return err
 	}
-	// Open for both, the FIFO waits for no reader, and keeps what is written while the daemon is away.
+	// Opened for reading and writing, the FIFO needs no reader and buffers output while the daemon is not running.
 	fd, err := unix.Open("log", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
@@ -152,15 +158,15 @@ func (s *server) setLog() error {
 	if err := unix.Dup3(fd, int(os.Stderr.Fd()), 0); err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
-	log.L.Logger.SetOutput(lossy(fd))
+	log.L.Logger.SetOutput(lossyWriter(fd))
 	return nil
 }
 
-// lossy writes to a file descriptor that does not block, and drops what it does not take.
-type lossy int
+// lossyWriter writes to a non-blocking file descriptor and drops what does not fit.
+type lossyWriter int
 
-// Write implements io.Writer. It never fails.
-func (fd lossy) Write(b []byte) (int, error) {
+// Write implements io.Writer. It never returns an error.
+func (fd lossyWriter) Write(b []byte) (int, error) {
 	_, _ = unix.Write(int(fd), b)
 	return len(b), nil
 }

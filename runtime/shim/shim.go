@@ -1,15 +1,13 @@
-// Package shim is the program that stands between the engine and a pod's containers: containerd's shim for runc, made
-// of containerd's own packages, with three differences.
+// Package shim is the process between the engine and a pod's containers. It is containerd's shim for runc, built from
+// containerd's packages, with three differences.
 //
-//   - It serves the sandbox API, and is itself the sandbox: one process for each pod, which all containers of the pod
-//     share and which lives while the pod does, with or without containers. There is a pause process only where the
-//     containers share a PID namespace (see package pause).
-//   - It writes the containers' logs itself (see [LogURI]), so that they go on while the daemon is away.
-//   - An exited container stays known to it until it is deleted, so that a daemon which comes back still learns its
-//     exit status.
+//   - It implements the sandbox API and is itself the sandbox. All containers of a pod share one shim, which lives as long as the
+//     pod, with or without containers. There is a pause process only if the containers share a PID namespace (see package pause).
+//   - It writes the log files of containers (see [LogURI]), so logging continues while the daemon is not running.
+//   - It keeps an exited container until the container is deleted, so a restarted daemon can read its exit code.
 //
-// The package owns the shim's process. It knows nothing of pods, and the engine's process uses only its constants and
-// the cgroup functions.
+// The package owns the shim process. It has no notion of pods. The engine's process uses only its constants and [Retire],
+// [LogURI] and [OOMKilled].
 package shim
 
 import (
@@ -28,14 +26,14 @@ import (
 	"github.com/podstead/podstead/runtime/pause"
 )
 
-// Name is the name of the shim's program, and of any link to a program that is to act as one.
+// Name is the name of the shim binary, and of a link to a multi-call binary that acts as the shim.
 const Name = "containerd-shim-podstead-v1"
 
-// runtimeName is what the shim calls itself in its logs.
+// runtimeName is the name of the shim in its logs.
 const runtimeName = "io.containerd.podstead.v1"
 
-// Invoked reports whether a process with these arguments, os.Args, is meant to be the shim: by its name, or by the
-// arguments that containerd and the shim itself pass to a shim whatever its name is.
+// Invoked reports whether a process with these arguments (os.Args) is meant to be the shim: by its name, or by the arguments that
+// containerd and the shim pass to a shim of any name.
 func Invoked(args []string) bool {
 	if len(args) == 0 {
 		return false
@@ -49,8 +47,9 @@ func Invoked(args []string) bool {
 	return len(args) > 1 && (args[1] == "-namespace" || args[1] == "-info")
 }
 
-// Main is the shim's program: it starts a shim, cleans up after a dead one, is one or is a sandbox's pause, as os.Args says. It returns the
-// exit status of the process, or does not return, and expects a process that has done nothing else.
+// Main is the main function of the shim binary. Depending on os.Args it starts a shim, cleans up after a dead one, runs as shim,
+// or runs as the pause process of a sandbox. It returns the exit code of the process or does not return. It must be called before
+// anything else.
 func Main(ctx context.Context) int {
 	if pause.Invoked(os.Args) {
 		return pause.Main()
@@ -61,7 +60,7 @@ func Main(ctx context.Context) int {
 		return 2
 	}
 	if server == nil {
-		// «start», «delete», -info and -v: containerd's own handling, which ends the process where it fails.
+		// Actions start and delete, and flags -info and -v: containerd's own code, which exits the process on errors.
 		containerdshim.RunShim(ctx, launcher{manager.NewShimManager(runtimeName)})
 		return 0
 	}
@@ -72,7 +71,7 @@ func Main(ctx context.Context) int {
 	return 0
 }
 
-// parseServer reads the arguments of a shim that is to serve, and returns nil for any other task.
+// parseServer reads the arguments of a shim that serves requests. It returns nil for other actions.
 func parseServer(args []string) (*server, error) {
 	var (
 		s     server

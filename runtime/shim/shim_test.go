@@ -41,7 +41,7 @@ func TestParseServer(t *testing.T) {
 		{name: "delete", args: []string{"-namespace", "n", "-id", "i", "-bundle", "/b", "delete"}},
 		{name: "info", args: []string{"-info"}},
 		{name: "version", args: []string{"-v"}},
-		{name: "by a person", args: nil, bad: true},
+		{name: "no arguments", args: nil, bad: true},
 		{name: "unknown", args: []string{"-nonsense"}, bad: true},
 	}
 	for _, tt := range tests {

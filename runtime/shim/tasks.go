@@ -24,41 +24,41 @@ import (
 )
 
 const (
-	// drainTimeout bounds how long the deletion of a container waits for the end of its log: a disk may hang.
+	// drainTimeout bounds how long the deletion of a container waits for the rest of its log. Writes to a failing disk can hang.
 	drainTimeout = 5 * time.Second
 
-	// runtimeTimeout bounds one run of the OCI runtime. It is no hurry: what is interrupted leaves half a container.
+	// runtimeTimeout bounds one run of the OCI runtime. It is long because an interrupted run leaves an incomplete container.
 	runtimeTimeout = 2 * time.Minute
 )
 
-// tasks is containerd's task service for runc with what is ours around it.
+// tasks is containerd's task service for runc with Podstead's additions.
 type tasks struct {
 	api.TTRPCTaskService
 	sandbox *sandbox
 	end     shutdown.Service
-	born    time.Time
+	started time.Time
 
 	oom oomLedger
 
 	mu          sync.Mutex
 	containers  map[string]*container
-	running     int  // containers that were created and have not exited yet
-	terminating bool // SIGTERM came, or the pause ended: end with the last running container
+	running     int  // containers that were created and have not exited
+	terminating bool // SIGTERM or exit of the pause process: shut down after the last running container
 	pause       sandboxProcess
 }
 
-// container is a container that was not deleted by request yet.
+// container is a container that was not deleted by a request.
 type container struct {
 	bundle  string
 	logs    *logs
-	created chan struct{} // closed when its creation is over
-	orphans bool          // its processes outlive its first one: that is not the first of a PID namespace
-	memory  *memory       // nil until then, and where the machine accounts for none
+	created chan struct{} // closed when Create has succeeded or failed
+	orphans bool          // its first process is not PID 1 of a namespace, so the others can outlive it
+	memory  *memory       // nil until created, and on a host without memory controller
 }
 
-// newTasks returns a service that is complete when it has its TTRPCTaskService, whose events go through watch.
+// newTasks returns a service that still needs its TTRPCTaskService, whose events must be published through watch.
 func newTasks(end shutdown.Service) *tasks {
-	t := &tasks{end: end, born: time.Now(), containers: map[string]*container{}}
+	t := &tasks{end: end, started: time.Now(), containers: map[string]*container{}}
 	t.sandbox = newSandbox(t)
 	return t
 }
@@ -68,13 +68,13 @@ func (t *tasks) register(s *ttrpc.Server) {
 	t.sandbox.register(s)
 }
 
-// uninterrupted is a context for the OCI runtime that does not end with its request. A daemon that is killed takes its
-// requests with it, but a runtime killed in the middle leaves processes and cgroups that nobody knows of.
+// uninterrupted returns a context for the OCI runtime that is not cancelled with its request. Requests end when the daemon is
+// killed, but a runtime killed midway leaves processes and cgroups that no component has a record of.
 func uninterrupted(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithTimeout(context.WithoutCancel(ctx), runtimeTimeout)
 }
 
-// Create creates a container, and takes its output where it goes to one of our logs.
+// Create creates a container and connects its output to its log file.
 func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.CreateTaskResponse, error) {
 	ctx, cancel := uninterrupted(ctx)
 	defer cancel()
@@ -100,7 +100,7 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	}
 	watched, err := t.oom.watch(int(resp.Pid))
 	if err != nil {
-		log.G(ctx).WithError(err).Error("an OOM kill will not be noticed")
+		log.G(ctx).WithError(err).Error("watch memory cgroup: OOM kills of the container will not be detected")
 	}
 	t.mu.Lock()
 	c.memory = watched
@@ -109,8 +109,8 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	return resp, nil
 }
 
-// settled waits for the end of a container's creation: a daemon that was killed in the middle of it comes back and
-// asks for a container that is just being made.
+// settled waits until the creation of a container has succeeded or failed. A daemon that was killed during the creation asks for
+// the container when it restarts.
 func (t *tasks) settled(ctx context.Context, id string) *container {
 	t.mu.Lock()
 	c := t.containers[id]
@@ -140,21 +140,21 @@ func (t *tasks) Start(ctx context.Context, r *api.StartRequest) (*api.StartRespo
 		return t.TTRPCTaskService.Start(ctx, r)
 	}
 	resp, err := t.TTRPCTaskService.Start(ctx, r)
-	if err == nil && t.ended(ctx, r.ID) {
-		t.endOrphans(ctx, r.ID)
+	if err == nil && t.exited(ctx, r.ID) {
+		t.killOrphans(ctx, r.ID)
 	}
 	return resp, err
 }
 
-// ended reports whether the first process of a container has ended.
-func (t *tasks) ended(ctx context.Context, id string) bool {
+// exited reports whether the first process of a container has exited.
+func (t *tasks) exited(ctx context.Context, id string) bool {
 	state, err := t.State(ctx, &api.StateRequest{ID: id})
 	return err == nil && state.Status == task.Status_STOPPED
 }
 
-// endOrphans kills what the first process of a container has left behind where nothing else does: in the machine's PID namespace,
-// or the pod's. The inner service does so too, but not for one that has ended before its start was over.
-func (t *tasks) endOrphans(ctx context.Context, id string) {
+// killOrphans kills the processes that the first process of a container has left, if the kernel does not: in the PID namespace of
+// the host or the pod. The inner service does this too, but not if the first process exits before Start returns.
+func (t *tasks) killOrphans(ctx context.Context, id string) {
 	t.mu.Lock()
 	c := t.containers[id]
 	t.mu.Unlock()
@@ -163,21 +163,23 @@ func (t *tasks) endOrphans(ctx context.Context, id string) {
 	}
 	_, err := t.TTRPCTaskService.Kill(ctx, &api.KillRequest{ID: id, Signal: uint32(unix.SIGKILL), All: true})
 	if err = errgrpc.ToNative(err); err != nil && !errdefs.IsNotFound(err) {
-		log.G(ctx).WithError(err).WithField("container", id).Warn("end what a container has left behind")
+		log.G(ctx).WithError(err).WithField("container", id).Warn("kill remaining processes of the container")
 	}
 }
 
-// watch returns p, watched for the exits of containers. The inner service publishes an exit only once its status is on
-// disk, so the shim may end then.
-func (t *tasks) watch(p containerdshim.Publisher) containerdshim.Publisher { return watched{p, t} }
+// watch returns p with a hook for exits of containers. The inner service publishes an exit after its status is on disk, so the
+// shim may shut down then.
+func (t *tasks) watch(p containerdshim.Publisher) containerdshim.Publisher {
+	return watchingPublisher{p, t}
+}
 
-type watched struct {
+type watchingPublisher struct {
 	containerdshim.Publisher
 	tasks *tasks
 }
 
 // Publish implements containerd's publisher.
-func (w watched) Publish(ctx context.Context, topic string, e events.Event) error {
+func (w watchingPublisher) Publish(ctx context.Context, topic string, e events.Event) error {
 	if w.tasks.private(e) {
 		return nil
 	}
@@ -187,16 +189,16 @@ func (w watched) Publish(ctx context.Context, topic string, e events.Event) erro
 		w.tasks.recordOOM(ctx, exit.ContainerID, exit.ExitStatus)
 	}
 	if oom, is := e.(*eventsapi.TaskOOM); is {
-		w.tasks.heardOOM(oom.ContainerID)
+		w.tasks.oomNotified(oom.ContainerID)
 	}
 	err := w.Publisher.Publish(ctx, topic, e)
 	if isExit {
-		w.tasks.exited()
+		w.tasks.countExit()
 	}
 	return err
 }
 
-// Wait waits for the end of a container or an exec. When it returns, it is written down whether memory was the cause.
+// Wait waits for the exit of a container or an exec. When it returns, the OOM kill, if any, is recorded.
 func (t *tasks) Wait(ctx context.Context, r *api.WaitRequest) (*api.WaitResponse, error) {
 	resp, err := t.TTRPCTaskService.Wait(ctx, r)
 	if err == nil && r.ExecID == "" {
@@ -210,16 +212,16 @@ func (t *tasks) Kill(ctx context.Context, r *api.KillRequest) (*emptypb.Empty, e
 	if r.ExecID == "" && unix.Signal(r.Signal) == unix.SIGKILL {
 		t.mu.Lock()
 		if c := t.containers[r.ID]; c != nil && c.memory != nil {
-			c.memory.asked.Store(true)
+			c.memory.requested.Store(true)
 		}
 		t.mu.Unlock()
 	}
 	return t.TTRPCTaskService.Kill(ctx, r)
 }
 
-// exited counts the exit of a container, which may come before its creation has returned. It ends the shim if that was
-// asked for and this was the last one.
-func (t *tasks) exited() {
+// countExit counts the exit of a container, which may occur before its Create has returned. It shuts the shim down if it is
+// terminating and this was the last container.
+func (t *tasks) countExit() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.running--
@@ -228,7 +230,7 @@ func (t *tasks) exited() {
 	}
 }
 
-// terminate ends the shim when its last container has exited, or at once without one.
+// terminate shuts the shim down when its last container has exited, or at once if there is none.
 func (t *tasks) terminate() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -238,13 +240,13 @@ func (t *tasks) terminate() {
 	}
 }
 
-// Delete deletes a container or an exec that has exited. A container's log is complete when it returns.
+// Delete deletes a container or an exec that has exited. When it returns, the container's log is complete.
 func (t *tasks) Delete(ctx context.Context, r *api.DeleteRequest) (*api.DeleteResponse, error) {
 	ctx, cancel := uninterrupted(ctx)
 	defer cancel()
 	c := t.settled(ctx, r.ID)
-	if r.ExecID == "" && t.ended(ctx, r.ID) {
-		t.endOrphans(ctx, r.ID) // before the inner service waits for the end of the output that they hold open
+	if r.ExecID == "" && t.exited(ctx, r.ID) {
+		t.killOrphans(ctx, r.ID) // the inner service waits for the output, which they keep open
 	}
 	resp, err := t.TTRPCTaskService.Delete(ctx, r)
 	if err != nil || r.ExecID != "" || c == nil {
@@ -255,9 +257,9 @@ func (t *tasks) Delete(ctx context.Context, r *api.DeleteRequest) (*api.DeleteRe
 	return resp, nil
 }
 
-// Pids lists a container's processes. An exited container that is not deleted yet still lists its first one, as a
-// zombie would be: containerd, when it comes back, takes a container without processes for a leak, and deletes it with
-// its exit status unread. The sandbox lists the shim, for the same reason.
+// Pids lists a container's processes. For an exited container that is not deleted it lists the first process, as a zombie would
+// be listed: on restart containerd deletes a container without processes as a leak, and its exit code is lost. For the same
+// reason the sandbox lists the shim.
 func (t *tasks) Pids(ctx context.Context, r *api.PidsRequest) (*api.PidsResponse, error) {
 	if t.sandbox.exists() && t.sandbox.check(r.ID) == nil {
 		return &api.PidsResponse{Processes: []*task.ProcessInfo{{Pid: pid()}}}, nil
@@ -274,8 +276,7 @@ func (t *tasks) Pids(ctx context.Context, r *api.PidsRequest) (*api.PidsResponse
 	return &api.PidsResponse{Processes: []*task.ProcessInfo{{Pid: state.Pid}}}, nil
 }
 
-// Shutdown is what containerd asks of a shim each time it has deleted a container. A sandbox ends by
-// ShutdownSandbox only.
+// Shutdown is called by containerd after each deletion of a container. A sandbox only shuts down on ShutdownSandbox.
 func (t *tasks) Shutdown(ctx context.Context, r *api.ShutdownRequest) (*emptypb.Empty, error) {
 	if t.sandbox.exists() {
 		return &emptypb.Empty{}, nil
@@ -283,8 +284,8 @@ func (t *tasks) Shutdown(ctx context.Context, r *api.ShutdownRequest) (*emptypb.
 	return t.TTRPCTaskService.Shutdown(ctx, r)
 }
 
-// remaining is the number of containers that were not deleted. One whose bundle is gone was deleted behind our back:
-// containerd kills what it has given up by a process of its own.
+// remaining returns the number of containers that were not deleted. A container without a bundle was deleted by containerd's
+// cleanup process, without a request.
 func (t *tasks) remaining() int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -297,16 +298,16 @@ func (t *tasks) remaining() int {
 	return n
 }
 
-// orphaned reports whether nobody can know of this shim any more: the daemon was killed before it had written the
-// shim's address down, or has given the shim up and removed its bundle.
+// orphaned reports whether no daemon can have a record of this shim: the daemon was killed before it recorded the shim's address,
+// or it dropped the shim and removed its bundle.
 func (t *tasks) orphaned() bool {
 	if t.remaining() > 0 {
 		return false
 	}
 	if !t.sandbox.exists() {
-		return time.Since(t.born) > orphanCheck
+		return time.Since(t.started) > orphanCheck
 	}
-	// The working directory is the bundle. A removed one can still be opened, but not found in itself.
+	// The working directory is the bundle. A removed directory can still be opened, but its files are not found.
 	_, err := os.Stat("bootstrap.json")
 	return errors.Is(err, fs.ErrNotExist)
 }

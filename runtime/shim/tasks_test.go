@@ -23,10 +23,10 @@ import (
 	"github.com/podstead/podstead/internal/crilog"
 )
 
-// fakeRunc is a task service whose containers say something at once, and exit when they are told to.
+// fakeRunc is a task service whose containers write a line at once and exit on request.
 type fakeRunc struct {
 	api.TTRPCTaskService
-	creating  chan struct{} // if not nil, a creation lasts until it is closed
+	creating  chan struct{} // if not nil, Create blocks until it is closed
 	createErr error
 	output    string
 	exit      chan struct{}
@@ -62,13 +62,13 @@ func (f *fakeRunc) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.C
 	return &api.CreateTaskResponse{Pid: 7}, nil
 }
 
-// exitAll ends the container, of which there is one at most.
+// exitAll makes the container exit, if there is one. There is at most one.
 func (f *fakeRunc) exitAll(t *testing.T) {
 	t.Helper()
 	close(f.exit)
 	for _, id := range []string{"an exec", "a"} {
 		if err := f.events.Publish(t.Context(), "/tasks/exit", &eventsapi.TaskExit{ContainerID: "a", ID: id}); err == nil {
-			t.Error("the event went somewhere")
+			t.Error("the event was published")
 		}
 	}
 }
@@ -116,7 +116,7 @@ func newTest(t *testing.T) (*tasks, *fakeRunc, shutdown.Service) {
 	return svc, f, end
 }
 
-// noEvents is a daemon that is away.
+// noEvents is a publisher without a daemon.
 type noEvents struct{ containerdshim.Publisher }
 
 func (noEvents) Publish(context.Context, string, events.Event) error { return errdefs.ErrUnavailable }
@@ -144,8 +144,7 @@ func ended(end shutdown.Service) bool {
 	}
 }
 
-// A container's log is whole when its deletion returns, and nothing is left open.
-func TestDeleteDrainsLogs(t *testing.T) {
+func TestDeleteCompletesLogAndClosesPipes(t *testing.T) {
 	svc, runc, _ := newTest(t)
 	runc.output = "some line\n"
 	path := filepath.Join(t.TempDir(), "app/0.log")
@@ -165,7 +164,7 @@ func TestDeleteDrainsLogs(t *testing.T) {
 		t.Errorf("got %v", lines)
 	}
 	if len(svc.containers) != 0 {
-		t.Errorf("left: %v", svc.containers)
+		t.Errorf("containers remain: %v", svc.containers)
 	}
 }
 
@@ -183,14 +182,14 @@ func TestCreateFails(t *testing.T) {
 				t.Errorf("got %v", err)
 			}
 			if len(svc.containers) != 0 {
-				t.Errorf("left: %v", svc.containers)
+				t.Errorf("containers remain: %v", svc.containers)
 			}
 		})
 	}
 }
 
-// A request that ends early, because its daemon was killed, does not end the creation. Whoever comes back meanwhile and
-// asks for the container waits for it.
+// A request that is cancelled, because its daemon was killed, does not interrupt the creation. A later request for the container
+// waits for it.
 func TestCreateIsNotInterrupted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		svc, runc, _ := newTest(t)
@@ -214,9 +213,9 @@ func TestCreateIsNotInterrupted(t *testing.T) {
 		synctest.Wait()
 		select {
 		case err := <-created:
-			t.Fatalf("creation ended with its request: %v", err)
+			t.Fatalf("creation was cancelled with its request: %v", err)
 		case n := <-listed:
-			t.Fatalf("listed %d processes before the end of the creation", n)
+			t.Fatalf("listed %d processes before the creation finished", n)
 		default:
 		}
 		close(runc.creating)
@@ -229,7 +228,7 @@ func TestCreateIsNotInterrupted(t *testing.T) {
 	})
 }
 
-// containerd asks for the processes when it comes back, and deletes a container that has none.
+// containerd lists processes when it restarts, and deletes a container that has none.
 func TestPidsOfExitedContainer(t *testing.T) {
 	svc, runc, _ := newTest(t)
 	svc.mustCreate(t, &api.CreateTaskRequest{ID: "a"})
@@ -252,7 +251,7 @@ func TestPidsOfExitedContainer(t *testing.T) {
 	}
 }
 
-func TestShutdownIsTheSandboxes(t *testing.T) {
+func TestShutdownIsLeftToSandbox(t *testing.T) {
 	svc, runc, end := newTest(t)
 	if _, err := svc.Shutdown(t.Context(), &api.ShutdownRequest{}); err != nil || runc.shutdowns != 1 {
 		t.Errorf("without sandbox: %v, %d", err, runc.shutdowns)
@@ -294,7 +293,7 @@ func TestTerminate(t *testing.T) {
 			svc.terminate()
 			synctest.Wait()
 			if ended(end) {
-				t.Error("ended under a running container")
+				t.Error("shut down under a running container")
 			}
 			runc.exitAll(t)
 			<-end.Done()

@@ -1,8 +1,8 @@
-// Package termination keeps the termination messages of containers: the file that a container is shown at its
-// terminationMessagePath, and what is told of it, or of the end of its log, once it has ended.
+// Package termination creates and reads the termination messages of containers: the file that a container sees at its
+// terminationMessagePath, or the end of its log.
 //
-// Limits are the kubelet's (getTerminationMessage of its kuberuntime); that of a whole pod is the status' own. A container may make
-// anything of its file; no more of it is read than is told.
+// The limits are the kubelet's (kuberuntime: getTerminationMessage). The limit for all containers of a pod is applied to the pod's status. A
+// container can write anything to its file, therefore no more of it is read than is returned.
 package termination
 
 import (
@@ -23,28 +23,28 @@ import (
 )
 
 const (
-	// maxMessage is what is read of a file, from its end.
+	// maxMessage is how many bytes are read from the end of a file.
 	maxMessage = 4096
-	// maxLogLines and maxLogBytes are what is read of a log, from its end.
+	// maxLogLines and maxLogBytes are how much is read from the end of a log.
 	maxLogLines = 80
 	maxLogBytes = 2048
 )
 
-// Create makes the empty file of a run, which any user of the container may write to, or leaves the one that is there.
+// Create creates the empty file of a container, which any user of the container can write to. An existing file is kept.
 func Create(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("create termination message file: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY|unix.O_NOFOLLOW, 0o666) //nolint:gosec // its folder is private
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY|unix.O_NOFOLLOW, 0o666) // its directory is private
 	if err != nil {
 		return fmt.Errorf("create termination message file: %w", err)
 	}
 	defer f.Close()
-	return f.Chmod(0o666) // whatever the umask is
+	return f.Chmod(0o666) // regardless of the umask
 }
 
-// Read returns the message in a file: its last 4096 bytes. A file that is not there, or that cannot be read, is an empty
-// message, or an error to be told in its place.
+// Read returns the message in a file: its last 4096 bytes. A file that does not exist is an empty message. The text of an error is shown in place
+// of the message.
 func Read(path string) (string, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -68,7 +68,7 @@ func Read(path string) (string, error) {
 	return clip(string(text)), nil
 }
 
-// FromLog returns the end of a container's log: of the last 80 lines the last 2048 bytes.
+// FromLog returns the end of a container's log: at most 80 lines and 2048 bytes.
 func FromLog(ctx context.Context, path string) (string, error) {
 	var text []byte
 	for entry, err := range crilog.Read(ctx, path, crilog.ReadOptions{Tail: maxLogLines}) {
@@ -84,7 +84,7 @@ func FromLog(ctx context.Context, path string) (string, error) {
 	return clip(string(text)), nil
 }
 
-// clip replaces what is no text, and cuts the rest to the length of a message.
+// clip replaces invalid UTF-8, and truncates the text to the length of a message.
 func clip(text string) string {
 	limit := maxMessage
 	text = strings.ToValidUTF8(text, "\uFFFD")

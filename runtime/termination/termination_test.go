@@ -13,22 +13,22 @@ import (
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app", "1")
 	if text, err := Read(path); text != "" || err != nil {
-		t.Errorf("a file that is not there: %q, %v", text, err)
+		t.Errorf("missing file: %q, %v", text, err)
 	}
 	if err := Create(path); err != nil {
 		t.Fatal(err)
 	}
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o666 {
-		t.Errorf("the file: %v, %v", info, err)
+		t.Errorf("created file: %v, %v", info, err)
 	}
 	for _, test := range []struct {
 		name, text, want string
 	}{
 		{"empty", "", ""},
 		{"short", "disk is full\n", "disk is full\n"},
-		{"its end", strings.Repeat("a", 5000) + "end", strings.Repeat("a", 4093) + "end"},
-		{"no text", "a\xffb", "a\uFFFDb"},
-		{"the first of what becomes longer as text", "\xff" + strings.Repeat("aé", 1365), "\uFFFD" + strings.Repeat("aé", 1364) + "a"},
+		{"long", strings.Repeat("a", 5000) + "end", strings.Repeat("a", 4093) + "end"},
+		{"invalid UTF-8", "a\xffb", "a\uFFFDb"},
+		{"longer after invalid UTF-8 is replaced", "\xff" + strings.Repeat("aé", 1365), "\uFFFD" + strings.Repeat("aé", 1364) + "a"},
 	} {
 		if err := os.WriteFile(path, []byte(test.text), 0o600); err != nil {
 			t.Fatal(err)
@@ -41,14 +41,14 @@ func TestFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := Read(path); got == "" || err != nil {
-		t.Errorf("created again: %q, %v; want what was there", got, err)
+		t.Errorf("created twice: %q, %v; want the existing message", got, err)
 	}
-	// A container can make a file of any length out of it.
+	// A container can extend the file to any size.
 	if err := os.Truncate(path, 1<<40); err != nil {
 		t.Fatal(err)
 	}
 	if got, err := Read(path); len(got) != maxMessage || err != nil {
-		t.Errorf("a file of a terabyte: %d bytes, %v", len(got), err)
+		t.Errorf("file of 1 TiB: %d bytes, %v", len(got), err)
 	}
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
@@ -57,10 +57,10 @@ func TestFile(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got, err := Read(path); got != "" || err == nil {
-		t.Errorf("a link: %q, %v", got, err)
+		t.Errorf("symbolic link: %q, %v", got, err)
 	}
 	if err := Create(path); err == nil {
-		t.Error("a link was taken for the file")
+		t.Error("a symbolic link was accepted")
 	}
 	if err := unix.Unlink(path); err != nil {
 		t.Fatal(err)
@@ -70,7 +70,7 @@ func TestFile(t *testing.T) {
 func TestFromLog(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "0.log")
 	if text, err := FromLog(t.Context(), path); text != "" || err != nil {
-		t.Errorf("a log that is not there: %q, %v", text, err)
+		t.Errorf("missing log: %q, %v", text, err)
 	}
 	var log strings.Builder
 	for i := range 100 {

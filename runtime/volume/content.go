@@ -13,12 +13,12 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// isContent says that a volume is written by us, from config maps, secrets and fields.
+// isContent reports whether the files of a volume come from config maps, secrets or fields of the pod.
 func isContent(v *spec.Volume) bool {
 	return v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil
 }
 
-// prepareContent writes a volume. What was written before stays if its sources cannot be had any more.
+// prepareContent writes a volume. If its sources are missing, files that were written before stay.
 func (s *Set) prepareContent(p Pod, v *spec.Volume) error {
 	if err := s.mountFiles(p.UID); err != nil {
 		return err
@@ -34,7 +34,7 @@ func (s *Set) prepareContent(p Pod, v *spec.Volume) error {
 	return err
 }
 
-// updateContent writes a volume anew, if it has been written before.
+// updateContent rewrites a volume that was written before.
 func (s *Set) updateContent(p Pod, v *spec.Volume) (changed bool, err error) {
 	dir := s.path(p.UID, v)
 	if !atomicwriter.Written(dir) {
@@ -47,45 +47,45 @@ func (s *Set) updateContent(p Pod, v *spec.Volume) (changed bool, err error) {
 	return atomicwriter.Writer{GID: p.fsGroup()}.Write(dir, content)
 }
 
-// mountFiles makes the tmpfs of a pod that its written volumes lie on: secrets never reach a disk, and what is written
-// from a source is gone after a boot, when the source may say something else.
+// mountFiles mounts the pod's tmpfs for written volumes. Secrets never reach a disk, and files do not survive a reboot,
+// after which their sources may have changed.
 func (s *Set) mountFiles(uid string) error {
 	return mountpoint.EnsureTmpfs(s.filesDir(uid), unix.MS_NOSUID|unix.MS_NODEV, "mode=0700")
 }
 
-// missingObject is a config map or secret that is not there (yet).
+// missingObject is the error of a missing config map or secret.
 type missingObject struct{ kind, name string }
 
 func (m missingObject) Error() string { return fmt.Sprintf("%s %q not found", m.kind, m.name) }
 
-// Is makes it an fs.ErrNotExist.
+// Is makes missingObject an fs.ErrNotExist.
 func (m missingObject) Is(target error) bool { return target == fs.ErrNotExist }
 
 // collector collects the files of one volume.
 type collector struct {
 	values Values
 	pod    Pod
-	mode   fs.FileMode // of files whose item gives none
+	mode   fs.FileMode // the default mode of files
 	files  atomicwriter.Files
 }
 
-// collect returns the files of a volume, or every problem of its sources.
+// collect returns the files of a volume, or all errors of its sources.
 func collect(values Values, p Pod, v *spec.Volume) (atomicwriter.Files, error) {
 	c := collector{values: values, pod: p, files: atomicwriter.Files{}}
 	var err error
 	switch {
 	case v.ConfigMap != nil:
 		c.mode = defaultMode(v.ConfigMap.DefaultMode)
-		err = c.configMap(v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.Optional)
+		err = c.addConfigMap(v.ConfigMap.Name, v.ConfigMap.Items, v.ConfigMap.Optional)
 	case v.Secret != nil:
 		c.mode = defaultMode(v.Secret.DefaultMode)
-		err = c.secret(v.Secret.SecretName, v.Secret.Items, v.Secret.Optional)
+		err = c.addSecret(v.Secret.SecretName, v.Secret.Items, v.Secret.Optional)
 	case v.DownwardAPI != nil:
 		c.mode = defaultMode(v.DownwardAPI.DefaultMode)
-		err = c.fields(v.DownwardAPI.Items)
+		err = c.addFields(v.DownwardAPI.Items)
 	case v.Projected != nil:
 		c.mode = defaultMode(v.Projected.DefaultMode)
-		err = c.sources(v.Projected.Sources)
+		err = c.addSources(v.Projected.Sources)
 	}
 	return c.files, err
 }
@@ -97,18 +97,18 @@ func defaultMode(mode *int32) fs.FileMode {
 	return fs.FileMode(*mode) & fs.ModePerm
 }
 
-// sources collects those of a projected volume. Of two files with one path the later source's counts.
-func (c *collector) sources(list []spec.Projection) error {
-	var failed problems
+// addSources adds the files of a projected volume. Later sources override earlier ones with the same path.
+func (c *collector) addSources(list []spec.Projection) error {
+	var failed errorList
 	for _, source := range list {
 		var err error
 		switch {
 		case source.ConfigMap != nil:
-			err = c.configMap(source.ConfigMap.Name, source.ConfigMap.Items, source.ConfigMap.Optional)
+			err = c.addConfigMap(source.ConfigMap.Name, source.ConfigMap.Items, source.ConfigMap.Optional)
 		case source.Secret != nil:
-			err = c.secret(source.Secret.Name, source.Secret.Items, source.Secret.Optional)
+			err = c.addSecret(source.Secret.Name, source.Secret.Items, source.Secret.Optional)
 		case source.DownwardAPI != nil:
-			err = c.fields(source.DownwardAPI.Items)
+			err = c.addFields(source.DownwardAPI.Items)
 		}
 		if err != nil {
 			failed = append(failed, err)
@@ -117,24 +117,24 @@ func (c *collector) sources(list []spec.Projection) error {
 	return failed.err()
 }
 
-func (c *collector) configMap(name string, items []spec.KeyToPath, optional bool) error {
+func (c *collector) addConfigMap(name string, items []spec.KeyToPath, optional bool) error {
 	values, err := c.values.ConfigMap(c.pod.Spec, name)
-	if err = explain("configmap", name, optional, err); err != nil {
+	if err = sourceError("configmap", name, optional, err); err != nil {
 		return err
 	}
-	return c.keys("configmap references non-existent config key: %s", values, items, optional)
+	return c.addKeys("configmap references non-existent config key: %s", values, items, optional)
 }
 
-func (c *collector) secret(name string, items []spec.KeyToPath, optional bool) error {
+func (c *collector) addSecret(name string, items []spec.KeyToPath, optional bool) error {
 	values, err := c.values.Secret(c.pod.Spec, name)
-	if err = explain("secret", name, optional, err); err != nil {
+	if err = sourceError("secret", name, optional, err); err != nil {
 		return err
 	}
-	return c.keys("references non-existent secret key: %s", values, items, optional)
+	return c.addKeys("references non-existent secret key: %s", values, items, optional)
 }
 
-// explain says what an error of Values means for a volume; the absence of something optional is none.
-func explain(kind, name string, optional bool, err error) error {
+// sourceError converts an error of Values. It is nil if an optional object is missing.
+func sourceError(kind, name string, optional bool, err error) error {
 	switch {
 	case err == nil:
 		return nil
@@ -146,8 +146,8 @@ func explain(kind, name string, optional bool, err error) error {
 	return missingObject{kind, name}
 }
 
-// keys puts values where the items say, or, without items, each at the path of its key.
-func (c *collector) keys(missing string, values map[string][]byte, items []spec.KeyToPath, optional bool) error {
+// addKeys adds the items, or without items, all values by key.
+func (c *collector) addKeys(missing string, values map[string][]byte, items []spec.KeyToPath, optional bool) error {
 	if len(items) == 0 {
 		for key, value := range values {
 			c.files[key] = atomicwriter.File{Content: value, Mode: c.mode}
@@ -173,9 +173,9 @@ func (c *collector) itemMode(mode *int32) fs.FileMode {
 	return defaultMode(mode)
 }
 
-// fields collects files of the downward API.
-func (c *collector) fields(items []spec.DownwardFile) error {
-	var failed problems
+// addFields adds files of the downward API.
+func (c *collector) addFields(items []spec.DownwardFile) error {
+	var failed errorList
 	for _, item := range items {
 		var value string
 		var err error

@@ -21,7 +21,7 @@ func TestCollect(t *testing.T) {
 	tests := []struct {
 		name   string
 		volume spec.Volume
-		want   map[string]string // the mode and the content by path
+		want   map[string]string // mode and content by path
 		err    string
 	}{
 		{"all keys", configMap(spec.ConfigMapVolume{Name: "shop"}), map[string]string{"a": "0644 1", "b": "0644 2"}, ""},
@@ -33,23 +33,23 @@ func TestCollect(t *testing.T) {
 			map[string]string{"x/a": "0400 1", "b": "0755 2"},
 			"",
 		},
-		{"no such config map", configMap(spec.ConfigMapVolume{Name: "none"}), nil, `configmap "none" not found`},
-		{"an optional one", configMap(spec.ConfigMapVolume{Name: "none", Optional: true}), nil, ""},
+		{"missing config map", configMap(spec.ConfigMapVolume{Name: "none"}), nil, `configmap "none" not found`},
+		{"missing optional config map", configMap(spec.ConfigMapVolume{Name: "none", Optional: true}), nil, ""},
 		{
-			"no such key", configMap(spec.ConfigMapVolume{Name: "shop", Items: []spec.KeyToPath{{Key: "c", Path: "c"}}}),
+			"missing key", configMap(spec.ConfigMapVolume{Name: "shop", Items: []spec.KeyToPath{{Key: "c", Path: "c"}}}),
 			nil, "configmap references non-existent config key: c",
 		},
 		{
-			"an optional key", configMap(spec.ConfigMapVolume{
+			"missing optional key", configMap(spec.ConfigMapVolume{
 				Name: "shop", Optional: true, Items: []spec.KeyToPath{{Key: "c", Path: "c"}, {Key: "a", Path: "a"}},
 			}),
 			map[string]string{"a": "0644 1"},
 			"",
 		},
 		{"secret", secret(spec.SecretVolume{SecretName: "db"}), map[string]string{"password": "0644 x"}, ""},
-		{"no such secret", secret(spec.SecretVolume{SecretName: "none"}), nil, `secret "none" not found`},
+		{"missing secret", secret(spec.SecretVolume{SecretName: "none"}), nil, `secret "none" not found`},
 		{
-			"no such key of a secret", secret(spec.SecretVolume{SecretName: "db", Items: []spec.KeyToPath{{Key: "c", Path: "c"}}}),
+			"missing key of a secret", secret(spec.SecretVolume{SecretName: "db", Items: []spec.KeyToPath{{Key: "c", Path: "c"}}}),
 			nil, "references non-existent secret key: c",
 		},
 		{
@@ -67,11 +67,11 @@ func TestCollect(t *testing.T) {
 			"",
 		},
 		{
-			"a field that is not known yet",
+			"field without a value",
 			spec.Volume{DownwardAPI: &spec.DownwardAPIVolume{Items: []spec.DownwardFile{
 				{Path: "ip", FieldRef: &spec.FieldRef{FieldPath: "status.podIP"}},
 			}}},
-			nil, `downward API file "ip": the pod has no address yet`,
+			nil, `downward API file "ip": no address yet`,
 		},
 		{
 			"projected",
@@ -90,7 +90,7 @@ func TestCollect(t *testing.T) {
 			"",
 		},
 		{
-			"every source that is missing",
+			"several missing sources",
 			spec.Volume{Projected: &spec.ProjectedVolume{Sources: []spec.Projection{
 				{ConfigMap: &spec.KeyProjection{Name: "none"}}, {Secret: &spec.KeyProjection{Name: "none"}},
 			}}},
@@ -106,7 +106,7 @@ func TestCollect(t *testing.T) {
 			}
 			got := map[string]string{}
 			for name, f := range content {
-				got[name] = "0" + mode3(f.Mode) + " " + string(f.Content)
+				got[name] = "0" + permissions(f.Mode) + " " + string(f.Content)
 			}
 			if test.want == nil {
 				test.want = map[string]string{}
@@ -118,8 +118,8 @@ func TestCollect(t *testing.T) {
 	}
 }
 
-// mode3 is the permissions in octal.
-func mode3(mode fs.FileMode) string {
+// permissions returns the permissions in octal.
+func permissions(mode fs.FileMode) string {
 	digits := ""
 	for shift := 6; shift >= 0; shift -= 3 {
 		digits += string(rune('0' + mode>>shift&7))
@@ -127,16 +127,16 @@ func mode3(mode fs.FileMode) string {
 	return digits
 }
 
-// What is missing is told apart from what cannot be read, which is no absence even for something optional.
+// A missing object and one that cannot be read are different errors, and optional applies only to the first.
 func TestCollectErrors(t *testing.T) {
 	volume := &spec.Volume{Secret: &spec.SecretVolume{SecretName: "db", Optional: true}}
-	broken := errors.New("the disk is broken")
+	broken := errors.New("input/output error")
 	_, err := collect(&fakeValues{err: broken}, podOf(), volume)
 	if !errors.Is(err, broken) || errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a source that cannot be read: %v", err)
+		t.Errorf("unreadable source: %v", err)
 	}
 	volume.Secret.Optional = false
 	if _, err := collect(&fakeValues{}, podOf(), volume); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a source that is missing: %v", err)
+		t.Errorf("missing source: %v", err)
 	}
 }

@@ -1,19 +1,24 @@
-// Package volume makes the volumes of a pod and says how a container is shown them, with the kubelet's rules.
+// Package volume sets up the volumes of pods and returns the mounts of their containers, by the rules of the kubelet.
 //
-// It owns what lies in three folders, and the mounts in the first two:
+// It owns these directories and the mounts in them:
 //
-//	<DataDir>/<uid>/volumes/<volume>              an emptyDir on disk
-//	<RunDir>/<uid>/memory/<volume>                an emptyDir in memory, a tmpfs of its own
-//	<RunDir>/<uid>/files/<volume>                 what is written from config maps, secrets and fields: one tmpfs a pod
-//	<RunDir>/<uid>/subpaths/<run>/<number>        the bind mount of one subPath of one run of a container
-//	<ClaimsDir>/<claim>                           a persistent volume; it outlives every pod
+//	<DataDir>/<uid>/volumes/<volume>         emptyDir on disk
+//	<RunDir>/<uid>/memory/<volume>           emptyDir in memory, a tmpfs for each volume
+//	<RunDir>/<uid>/files/<volume>            files from config maps, secrets and pod fields, one tmpfs for each pod
+//	<RunDir>/<uid>/subpaths/<run>/<number>   bind mount of a subPath for one run of a container
+//	<ClaimsDir>/<claim>                      persistent volume, which outlives pods
 //
-// All of it is found again after a crash, from what is there and from the kernel's list of mounts; the package keeps no
-// state of its own. Nothing that a container wrote is trusted: no path below a volume is resolved without openat2 (a
-// symbolic link cannot lead out, at any moment), nothing is removed or given another owner across a mount or through a
-// link, and a mount is taken off its peers before it is unmounted.
+// The package keeps no other state. After a crash it finds everything in these directories and in the kernel's list of
+// mounts.
 //
-// It must not decide when a volume is made or updated, nor pull images or read config maps: its caller does, and gives
-// [Values] and the folders of images. Mounts are made in the mount namespace of this process, so that must be the
-// machine's.
+// Content written by containers is not trusted. Paths below a volume are resolved with openat2, so that symbolic links
+// cannot lead out of it. Removals and changes of ownership do not cross mounts and do not follow links. Mounts are made
+// private before they are unmounted.
+//
+// The caller decides when volumes are set up or updated, and provides [Values] and the directories of images. The package
+// must not pull images or read config maps. It mounts in the mount namespace of this process, which must be that of the
+// host.
+//
+// Packages below it: tree (operations on untrusted directory trees), mountpoint (mounting and unmounting) and atomicwriter
+// (atomic update of files). They do not refer to this package.
 package volume

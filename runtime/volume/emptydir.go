@@ -11,7 +11,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// openMode is that of a fresh folder that any user of any container may write to.
+// openMode is the mode of new directories, which all users of all containers can write to.
 const openMode fs.FileMode = 0o777
 
 func (s *Set) prepareEmptyDir(p Pod, v *spec.Volume) error {
@@ -20,7 +20,7 @@ func (s *Set) prepareEmptyDir(p Pod, v *spec.Volume) error {
 		if err := os.MkdirAll(filepath.Dir(dir), 0o700); err != nil {
 			return err
 		}
-		_, err := makeDir(dir, p.fsGroup())
+		_, err := createDir(dir, p.fsGroup())
 		return err
 	}
 	data := fmt.Sprintf("size=%d", s.memorySize(p.Spec, v.EmptyDir))
@@ -32,9 +32,9 @@ func (s *Set) prepareEmptyDir(p Pod, v *spec.Volume) error {
 	return mountpoint.EnsureTmpfs(dir, 0, data)
 }
 
-// makeDir makes a folder for a volume and gives it to the fsGroup. That happens once: from then on its mode is the
-// containers' to change. It gets its name when it is ready, so that none is ever seen half made.
-func makeDir(dir string, gid *int64) (made bool, err error) {
+// createDir creates the directory of a volume and sets its group to the fsGroup. Containers may change its mode
+// afterwards. It is created under a temporary name and renamed, so that no incomplete directory is visible.
+func createDir(dir string, gid *int64) (created bool, err error) {
 	info, err := os.Stat(dir)
 	if err == nil && !info.IsDir() {
 		return false, fmt.Errorf("%s is not a directory", dir)
@@ -57,13 +57,13 @@ func makeDir(dir string, gid *int64) (made bool, err error) {
 		return false, err
 	}
 	if err := os.Rename(fresh, dir); err != nil {
-		return false, err // also where a link leads to nothing: it is somebody's, and stays
+		return false, err // also for a dangling link, which is left alone
 	}
 	return true, nil
 }
 
-// memorySize is the size of an emptyDir in memory in bytes: what pods can have, what this pod can have, what the volume
-// may have; the smallest (SizeMemoryBackedVolumes, KEP-1967).
+// memorySize returns the size of an emptyDir in memory in bytes: the smallest of the memory for all pods, the pod's
+// memory limit and the volume's sizeLimit (SizeMemoryBackedVolumes, KEP-1967).
 func (s *Set) memorySize(pod *spec.Pod, v *spec.EmptyDirVolume) int64 {
 	size := s.opts.MemoryBytes
 	if limit := pod.Bound(spec.ResourceMemory); limit.Sign() > 0 {

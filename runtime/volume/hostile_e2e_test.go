@@ -24,7 +24,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// While a container swaps a folder against a link that leads out, what is mounted for another is never outside.
+// While a container exchanges a directory for a link out of the volume, nothing outside is mounted for another container.
 func TestMountsRace(t *testing.T) {
 	s := newSet(t, nil)
 	pod := podOf(spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}})
@@ -38,9 +38,9 @@ func TestMountsRace(t *testing.T) {
 	var group sync.WaitGroup
 	stop := make(chan struct{})
 	filetest.Swap(t, &group, stop, filepath.Join(disk, "a"), filepath.Join(disk, "b"))
-	end := time.Now().Add(wholeTime)
+	deadline := time.Now().Add(testTimeout)
 	mounted, refused := 0, 0
-	for n := 0; n < 300 || (mounted == 0 || refused == 0) && time.Now().Before(end); n++ {
+	for n := 0; n < 300 || (mounted == 0 || refused == 0) && time.Now().Before(deadline); n++ {
 		list, err := s.Mounts(t.Context(), pod, Request{Run: "run", Container: &spec.Container{VolumeMounts: []spec.VolumeMount{
 			{Name: "data", MountPath: "/a", SubPath: "a/deep"}, {Name: "data", MountPath: "/b", SubPath: "a/deep/" + strconv.Itoa(n)},
 		}}})
@@ -51,7 +51,7 @@ func TestMountsRace(t *testing.T) {
 		mounted++
 		for _, m := range list {
 			if filetest.Stat(t, m.Source).Ino == forbidden {
-				t.Fatal("what is outside was mounted")
+				t.Fatal("mounted a directory outside of the volume")
 			}
 		}
 	}
@@ -59,10 +59,10 @@ func TestMountsRace(t *testing.T) {
 	group.Wait()
 	t.Logf("mounted %d times, refused %d times", mounted, refused)
 	if entries, err := os.ReadDir(outside); len(entries) > 0 || err != nil {
-		t.Errorf("made outside: %v, %v", entries, err)
+		t.Errorf("created outside: %v, %v", entries, err)
 	}
 	if mounted == 0 || refused == 0 {
-		t.Errorf("no race was met: mounted %d times, refused %d times", mounted, refused)
+		t.Errorf("race not reproduced: mounted %d times, refused %d times", mounted, refused)
 	}
 }
 
@@ -101,7 +101,8 @@ func TestPropagation(t *testing.T) {
 			filetest.WantError(t, err, test.err)
 		}
 	}
-	// What the machine mounts later comes to those that ask for it; what is mounted there goes back only where asked.
+	// New mounts of the host propagate to containers with HostToContainer and Bidirectional; mounts in the container
+	// propagate back only with Bidirectional.
 	mount := func(propagation string) spec.VolumeMount {
 		return spec.VolumeMount{Name: "shared", MountPath: "/" + propagation, SubPath: "sub", MountPropagation: propagation}
 	}
@@ -114,7 +115,7 @@ func TestPropagation(t *testing.T) {
 		saw = append(saw, err == nil)
 	}
 	if diff := cmp.Diff([]bool{false, true, true}, saw); diff != "" {
-		t.Errorf("who sees a new mount:\n%s", diff)
+		t.Errorf("visibility of a new mount (-want +got):\n%s", diff)
 	}
 	for i, want := range []bool{false, false, true} {
 		place := filetest.Mkdir(t, filepath.Join(sources[i], "back"))
@@ -122,30 +123,30 @@ func TestPropagation(t *testing.T) {
 			t.Fatal(err)
 		}
 		if mounted := len(mountsBelow(t, filepath.Join(shared, "sub", "back"))) > 0; mounted != want {
-			t.Errorf("what was mounted in %s came back: %v, want %v", sources[i], mounted, want)
+			t.Errorf("mount in %s propagated to the host: %v, want %v", sources[i], mounted, want)
 		}
 	}
 	if err := s.Release(t.Context(), pod.UID, "run"); err != nil {
 		t.Error(err)
 	}
 	if filetest.Read(t, filepath.Join(inner, "file")) != "kept" {
-		t.Error("the machine's mount went with the container's")
+		t.Error("a mount of the host was unmounted")
 	}
 }
 
-// What a container left in a volume (links out, the machine's tree mounted in it, mounts upon mounts) goes, and what it
-// stands for stays.
+// Teardown removes everything that a container left in a volume (links, bind mounts of host directories, stacked mounts),
+// but not what these refer to.
 func TestTeardown(t *testing.T) {
 	values := &fakeValues{configMaps: map[string]map[string]string{"shop": {"color": "red"}}}
 	s := newSet(t, values)
-	machine := tmpfsAt(t, filepath.Join(t.TempDir(), "machine"), unix.MS_SHARED)
-	below := tmpfsAt(t, filepath.Join(machine, "below"), unix.MS_SHARED)
-	filetest.Write(t, filepath.Join(machine, "file"), "kept")
+	host := tmpfsAt(t, filepath.Join(t.TempDir(), "host"), unix.MS_SHARED)
+	below := tmpfsAt(t, filepath.Join(host, "below"), unix.MS_SHARED)
+	filetest.Write(t, filepath.Join(host, "file"), "kept")
 	filetest.Write(t, filepath.Join(below, "file"), "kept")
 	pod := podOf(
 		spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}},
 		spec.Volume{Name: "cache", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory"}},
-		spec.Volume{Name: "host", HostPath: &spec.HostPathVolume{Path: machine}},
+		spec.Volume{Name: "host", HostPath: &spec.HostPathVolume{Path: host}},
 		spec.Volume{Name: "conf", ConfigMap: &spec.ConfigMapVolume{Name: "shop"}},
 		claim("pgdata"),
 	)
@@ -154,19 +155,19 @@ func TestTeardown(t *testing.T) {
 	filetest.Write(t, kept, "kept")
 	mountsOf(t, s, pod, "run", spec.VolumeMount{Name: "host", MountPath: "/h", SubPath: "below", MountPropagation: "Bidirectional"},
 		spec.VolumeMount{Name: "data", MountPath: "/claim", SubPath: "sub"})
-	mountsOf(t, s, pod, "left-by-a-crash", spec.VolumeMount{Name: "data", MountPath: "/d", SubPath: "sub"})
+	mountsOf(t, s, pod, "interrupted", spec.VolumeMount{Name: "data", MountPath: "/d", SubPath: "sub"})
 
 	disk := s.path(pod.UID, &pod.Spec.Volumes[0])
-	filetest.Symlink(t, machine, filepath.Join(disk, "link"))
+	filetest.Symlink(t, host, filepath.Join(disk, "link"))
 	inside, again := filetest.Mkdir(t, filepath.Join(disk, "inside")), filetest.Mkdir(t, filepath.Join(disk, "sub", "again"))
 	hidden := filetest.Mkdir(t, filepath.Join(disk, "hidden"))
 	if err := errors.Join(
-		unix.Mount(machine, hidden, "", unix.MS_BIND|unix.MS_REC, ""),
+		unix.Mount(host, hidden, "", unix.MS_BIND|unix.MS_REC, ""),
 		unix.Mount("tmpfs", hidden, "tmpfs", 0, ""),
-		unix.Mount(machine, inside, "", unix.MS_BIND|unix.MS_REC, ""), // with the same peers
+		unix.Mount(host, inside, "", unix.MS_BIND|unix.MS_REC, ""), // in the same peer group
 		unix.Mount(s.claimDir("pgdata"), again, "", unix.MS_BIND, ""),
 		unix.Mount("tmpfs", again, "tmpfs", 0, ""),
-		unix.Mount(machine, again, "", unix.MS_BIND|unix.MS_REC, ""),
+		unix.Mount(host, again, "", unix.MS_BIND|unix.MS_REC, ""),
 	); err != nil {
 		t.Fatal(err)
 	}
@@ -180,14 +181,14 @@ func TestTeardown(t *testing.T) {
 	if err := errors.Join(s.Teardown(t.Context(), pod.UID), s.Teardown(t.Context(), pod.UID)); err != nil {
 		t.Error(err)
 	}
-	wantNothing(t, s, pod.UID)
-	for _, path := range []string{filepath.Join(machine, "file"), filepath.Join(below, "file"), kept} {
+	wantNoVolumes(t, s, pod.UID)
+	for _, path := range []string{filepath.Join(host, "file"), filepath.Join(below, "file"), kept} {
 		if filetest.Read(t, path) != "kept" {
 			t.Errorf("%s was changed", path)
 		}
 	}
-	if diff := cmp.Diff([]string{machine, below}, mountsBelow(t, machine)); diff != "" {
-		t.Errorf("the machine's mounts:\n%s", diff)
+	if diff := cmp.Diff([]string{host, below}, mountsBelow(t, host)); diff != "" {
+		t.Errorf("mounts of the host (-want +got):\n%s", diff)
 	}
 	if uids, err := s.UIDs(t.Context()); !slices.Equal(uids, []string{"uid-2"}) || err != nil {
 		t.Errorf("UIDs: %v, %v", uids, err)
@@ -197,23 +198,23 @@ func TestTeardown(t *testing.T) {
 	}
 }
 
-// What is mounted is never removed, even if nobody knows of the mount.
+// Remove does not delete files of a mount below the directory.
 func TestRemoveStopsAtMounts(t *testing.T) {
 	dir := filetest.Mkdir(t, filepath.Join(t.TempDir(), "tree"))
 	other := filepath.Join(t.TempDir(), "other")
 	filetest.Write(t, filepath.Join(other, "file"), "kept")
 	place := filetest.Mkdir(t, filepath.Join(dir, "a", "place"))
-	if err := unix.Mount(other, place, "", unix.MS_BIND, ""); err != nil { // of the same file system
+	if err := unix.Mount(other, place, "", unix.MS_BIND, ""); err != nil { // on the same file system
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = unix.Unmount(place, unix.MNT_DETACH) })
-	filetest.WantError(t, tree.Remove(t.Context(), dir), "something is mounted in it")
+	filetest.WantError(t, tree.Remove(t.Context(), dir), "a file system is mounted in it")
 	if filetest.Read(t, filepath.Join(other, "file")) != "kept" {
-		t.Error("what was mounted was removed")
+		t.Error("a file of the mount was removed")
 	}
 }
 
-// crashDir is set in a process that works there until it is killed.
+// crashDir is set in a process that works in this directory until it is killed.
 const crashDir = "PODSTEAD_VOLUME_TEST_CRASH_DIR"
 
 func crashSet(dir string) (*Set, Pod, error) {
@@ -240,7 +241,7 @@ func crashRequest() Request {
 	}}}
 }
 
-// workUntilKilled makes and takes away the volumes of a pod for ever.
+// workUntilKilled sets up and tears down the volumes of a pod forever.
 func workUntilKilled(dir string) int {
 	s, pod, err := crashSet(dir)
 	for ctx := context.Background(); err == nil; {
@@ -256,8 +257,8 @@ func workUntilKilled(dir string) int {
 	return 1
 }
 
-// Killed at any moment, the next process finds everything, finishes it, and takes it away.
-func TestKilled(t *testing.T) {
+// After SIGKILL at any moment, the next process completes or removes the volumes.
+func TestRecoveryAfterKill(t *testing.T) {
 	dir := t.TempDir()
 	random := rand.New(rand.NewPCG(1, 2))
 	for i := range 25 {
@@ -268,9 +269,9 @@ func TestKilled(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for end := time.Now().Add(wholeTime); len(glob(t, filepath.Join(dir, "run", "*"))) == 0; {
-			if time.Now().After(end) {
-				t.Fatal("the process does not begin")
+		for deadline := time.Now().Add(testTimeout); len(glob(t, filepath.Join(dir, "run", "*"))) == 0; {
+			if time.Now().After(deadline) {
+				t.Fatal("the process did not start")
 			}
 			<-time.After(time.Millisecond)
 		}
@@ -279,7 +280,7 @@ func TestKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 		if err := cmd.Wait(); err == nil || cmd.ProcessState.Exited() {
-			t.Fatalf("it ended by itself: %v", err)
+			t.Fatalf("the process exited: %v", err)
 		}
 		s, pod, err := crashSet(dir)
 		if err != nil {
@@ -298,7 +299,7 @@ func TestKilled(t *testing.T) {
 		if err := s.Teardown(t.Context(), pod.UID); err != nil {
 			t.Fatalf("after kill %d: %v", i, err)
 		}
-		wantNothing(t, s, pod.UID)
+		wantNoVolumes(t, s, pod.UID)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "claims", "pgdata")); err != nil {
 		t.Error(err)

@@ -9,8 +9,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// checkHostPath makes a path of the machine, or checks what is there, as its type says. Symbolic links are followed: they
-// are the machine's.
+// checkHostPath creates a host path or checks its type. Symbolic links are followed, since they belong to the host.
 func checkHostPath(v *spec.HostPathVolume) error {
 	info, err := os.Stat(v.Path)
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -18,7 +17,7 @@ func checkHostPath(v *spec.HostPathVolume) error {
 		return fmt.Errorf("hostPath type check failed: %w", err)
 	}
 	if missing {
-		if made, err := makeHostPath(v); made || err != nil {
+		if created, err := createHostPath(v); created || err != nil {
 			return err
 		}
 	}
@@ -29,7 +28,7 @@ func checkHostPath(v *spec.HostPathVolume) error {
 	return checkType(v, mode, missing)
 }
 
-// checkType holds what is at a host path against its type.
+// checkType compares the mode of a host path with its type.
 func checkType(v *spec.HostPathVolume, mode fs.FileMode, missing bool) error {
 	is, want := false, ""
 	switch v.Type {
@@ -55,9 +54,9 @@ func checkType(v *spec.HostPathVolume, mode fs.FileMode, missing bool) error {
 	return fmt.Errorf("hostPath type check failed: %s is not a %s", v.Path, want)
 }
 
-// makeHostPath makes a host path that is not there, if its type allows it. Without a type it becomes a folder, as with
-// containerd. The folder of a file is not made.
-func makeHostPath(v *spec.HostPathVolume) (made bool, err error) {
+// createHostPath creates a missing host path if its type allows that. Without a type it creates a directory, like
+// containerd. It does not create the parent directory of a file.
+func createHostPath(v *spec.HostPathVolume) (created bool, err error) {
 	switch v.Type {
 	case spec.HostPathUnset, spec.HostPathDirectoryOrCreate:
 		err = os.MkdirAll(v.Path, 0o755)
@@ -70,7 +69,7 @@ func makeHostPath(v *spec.HostPathVolume) (made bool, err error) {
 		return false, nil
 	}
 	if err != nil {
-		return false, fmt.Errorf("make hostPath: %w", err)
+		return false, fmt.Errorf("create hostPath: %w", err)
 	}
 	return true, nil
 }

@@ -15,14 +15,14 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// confined reports whether host paths may lie in some folders only. Then they are opened once, looked at, and mounted by that
-// descriptor: whoever can write to an allowed folder, as a container with such a volume can, may put a link in the way at any
+// confined reports whether host paths are restricted to some directories. They are then opened once, checked, and mounted
+// by file descriptor, because a container that can write to an allowed directory may replace a component by a link at any
 // moment.
 func (s *Set) confined() bool {
 	return s.opts.HostPaths != nil && !slices.ContainsFunc(s.opts.HostPaths, func(dir string) bool { return filepath.Clean(dir) == "/" })
 }
 
-// prepareHostPath makes a path of the machine, or checks what is there, as its type says.
+// prepareHostPath creates a host path or checks its type.
 func (s *Set) prepareHostPath(v *spec.HostPathVolume) error {
 	if !s.confined() {
 		return checkHostPath(v)
@@ -34,14 +34,14 @@ func (s *Set) prepareHostPath(v *spec.HostPathVolume) error {
 	return os.NewSyscallError("close", unix.Close(fd))
 }
 
-// openAllowed is prepareHostPath where host paths are confined. It returns what is there, for mounting (O_PATH).
+// openAllowed is prepareHostPath for confined host paths. It returns an O_PATH descriptor for mounting.
 func (s *Set) openAllowed(v *spec.HostPathVolume) (fd int, err error) {
 	path := filepath.Clean(v.Path)
 	fd, err = s.openBelowAllowed(path)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if missing {
-		fd, err = s.makeAllowed(v, path)
-		if errors.Is(err, errNotMade) {
+		fd, err = s.createAllowed(v, path)
+		if errors.Is(err, errNotCreated) {
 			return -1, checkType(v, fs.ModeIrregular, true)
 		}
 	}
@@ -59,8 +59,8 @@ func (s *Set) openAllowed(v *spec.HostPathVolume) (fd int, err error) {
 	return fd, nil
 }
 
-// openBelowAllowed opens a path, which must lead to somewhere below an allowed folder. Links of /proc, which lead into other mount
-// namespaces, are not followed.
+// openBelowAllowed opens a path, which must be below an allowed directory after links are resolved. Magic links in /proc,
+// which lead into other mount namespaces, are not followed.
 func (s *Set) openBelowAllowed(path string) (int, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_MAGICLINKS})
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Set) openBelowAllowed(path string) (int, error) {
 	}
 	real, err := os.Readlink(tree.FdPath(fd))
 	if err == nil && !s.allowed(real) {
-		err = fmt.Errorf("hostPath %q leads to %q: the policy of this machine allows hostPaths below %s", path, real, strings.Join(s.opts.HostPaths, ", "))
+		err = fmt.Errorf("hostPath %q leads to %q: must be below %s", path, real, strings.Join(s.opts.HostPaths, ", "))
 	}
 	if err != nil {
 		unix.Close(fd)
@@ -77,8 +77,8 @@ func (s *Set) openBelowAllowed(path string) (int, error) {
 	return fd, nil
 }
 
-// allowed reports whether a path without links is below an allowed folder. The folders themselves may be reached by links: they
-// are the administrator's.
+// allowed reports whether a resolved path is below an allowed directory. The allowed directories themselves may be given
+// by links, since they are set by the administrator.
 func (s *Set) allowed(real string) bool {
 	return slices.ContainsFunc(s.opts.HostPaths, func(dir string) bool {
 		root, err := filepath.EvalSymlinks(dir)
@@ -86,35 +86,34 @@ func (s *Set) allowed(real string) bool {
 	})
 }
 
-// errNotMade says that a host path of this type is not made.
-var errNotMade = errors.New("not made")
+// errNotCreated means that a host path of this type is not created.
+var errNotCreated = errors.New("not created")
 
-// makeAllowed makes what the type of a host path says, which is not there yet, without following any link below the first
-// folder that is there.
-func (s *Set) makeAllowed(v *spec.HostPathVolume, path string) (int, error) {
-	folder := v.Type == spec.HostPathUnset || v.Type == spec.HostPathDirectoryOrCreate
-	if !folder && v.Type != spec.HostPathFileOrCreate {
-		return -1, errNotMade
+// createAllowed creates a missing host path by its type, without following links below the first existing directory.
+func (s *Set) createAllowed(v *spec.HostPathVolume, path string) (int, error) {
+	createDirectory := v.Type == spec.HostPathUnset || v.Type == spec.HostPathDirectoryOrCreate
+	if !createDirectory && v.Type != spec.HostPathFileOrCreate {
+		return -1, errNotCreated
 	}
 	parent, names := filepath.Dir(path), []string{filepath.Base(path)}
 	fd, err := s.openBelowAllowed(parent)
-	for errors.Is(err, fs.ErrNotExist) && folder {
+	for errors.Is(err, fs.ErrNotExist) && createDirectory {
 		parent, names = filepath.Dir(parent), slices.Insert(names, 0, filepath.Base(parent))
 		fd, err = s.openBelowAllowed(parent)
 	}
 	if err != nil {
-		return -1, fmt.Errorf("make hostPath: %w", err)
+		return -1, fmt.Errorf("create hostPath: %w", err)
 	}
-	if folder {
+	if createDirectory {
 		if fd, err = tree.CreateBelow(fd, names, 0o755); err != nil {
-			return -1, fmt.Errorf("make hostPath: %w", err)
+			return -1, fmt.Errorf("create hostPath: %w", err)
 		}
 		return fd, nil
 	}
 	defer unix.Close(fd)
-	made, err := unix.Openat(fd, names[0], unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_RDONLY|unix.O_CLOEXEC, 0o644)
+	created, err := unix.Openat(fd, names[0], unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_RDONLY|unix.O_CLOEXEC, 0o644)
 	if err != nil {
-		return -1, fmt.Errorf("make hostPath %q: %w", path, err)
+		return -1, fmt.Errorf("create hostPath %q: %w", path, err)
 	}
-	return made, nil
+	return created, nil
 }

@@ -14,24 +14,24 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// While somebody who may write to an allowed folder swaps a folder of it against a link that leads out, what is mounted for a
-// hostPath volume is never outside, and stays what it was when the link is there.
+// While a directory below an allowed one is exchanged for a link out of it, nothing outside is mounted for a hostPath
+// volume.
 func TestConfinedHostPathRace(t *testing.T) {
 	s := newSet(t, nil)
 	dir := t.TempDir()
 	allowed, outside := filetest.Mkdir(t, filepath.Join(dir, "srv")), filetest.Mkdir(t, filepath.Join(dir, "etc"))
 	s.opts.HostPaths = []string{allowed}
-	folder, link := filetest.Mkdir(t, filepath.Join(allowed, "a")), filepath.Join(allowed, "b")
+	dirPath, link := filetest.Mkdir(t, filepath.Join(allowed, "a")), filepath.Join(allowed, "b")
 	filetest.Symlink(t, outside, link)
-	inside, forbidden := filetest.Stat(t, folder).Ino, filetest.Stat(t, outside).Ino
-	pod := podOf(spec.Volume{Name: "h", HostPath: &spec.HostPathVolume{Path: folder}})
+	inside, forbidden := filetest.Stat(t, dirPath).Ino, filetest.Stat(t, outside).Ino
+	pod := podOf(spec.Volume{Name: "h", HostPath: &spec.HostPathVolume{Path: dirPath}})
 	clean(t, s, pod.UID)
 	var group sync.WaitGroup
 	stop := make(chan struct{})
-	filetest.Swap(t, &group, stop, folder, link)
-	end := time.Now().Add(wholeTime)
+	filetest.Swap(t, &group, stop, dirPath, link)
+	deadline := time.Now().Add(testTimeout)
 	mounted, refused := 0, 0
-	for n := 0; n < 300 || (mounted == 0 || refused == 0) && time.Now().Before(end); n++ {
+	for n := 0; n < 300 || (mounted == 0 || refused == 0) && time.Now().Before(deadline); n++ {
 		list, err := s.Mounts(t.Context(), pod, Request{Run: "run", Container: &spec.Container{VolumeMounts: []spec.VolumeMount{{Name: "h", MountPath: "/h"}}}})
 		if err != nil {
 			refused++
@@ -46,12 +46,12 @@ func TestConfinedHostPathRace(t *testing.T) {
 	group.Wait()
 	t.Logf("mounted %d times, refused %d times", mounted, refused)
 	if mounted == 0 || refused == 0 {
-		t.Errorf("no race was met: mounted %d times, refused %d times", mounted, refused)
+		t.Errorf("race not reproduced: mounted %d times, refused %d times", mounted, refused)
 	}
 }
 
-// A host path that is mounted by what was looked at shows what is mounted below it, files too, and passes mounts on as asked.
-func TestConfinedHostPathIsWhole(t *testing.T) {
+// A confined host path includes the mounts below it, can be a file, and has the requested mount propagation.
+func TestConfinedHostPathRecursive(t *testing.T) {
 	s := newSet(t, nil)
 	base := t.TempDir()
 	shared := tmpfsAt(t, filepath.Join(base, "shared"), unix.MS_SHARED)
@@ -60,17 +60,17 @@ func TestConfinedHostPathIsWhole(t *testing.T) {
 	filetest.Write(t, filepath.Join(below, "deep"), "deep text")
 	s.opts.HostPaths = []string{base}
 	pod := podOf(
-		spec.Volume{Name: "folder", HostPath: &spec.HostPathVolume{Path: shared}},
+		spec.Volume{Name: "dir", HostPath: &spec.HostPathVolume{Path: shared}},
 		spec.Volume{Name: "file", HostPath: &spec.HostPathVolume{Path: filepath.Join(shared, "file"), Type: spec.HostPathFile}},
 	)
 	clean(t, s, pod.UID)
 	prepare(t, s, pod)
 	list, err := s.Mounts(t.Context(), pod, Request{Run: "run", Container: &spec.Container{VolumeMounts: []spec.VolumeMount{
-		{Name: "folder", MountPath: "/private"},
-		{Name: "folder", MountPath: "/slave", MountPropagation: "HostToContainer"},
-		{Name: "folder", MountPath: "/shared", MountPropagation: "Bidirectional"},
+		{Name: "dir", MountPath: "/private"},
+		{Name: "dir", MountPath: "/slave", MountPropagation: "HostToContainer"},
+		{Name: "dir", MountPath: "/shared", MountPropagation: "Bidirectional"},
 		{Name: "file", MountPath: "/file"},
-		{Name: "folder", MountPath: "/sub", SubPath: "below"},
+		{Name: "dir", MountPath: "/sub", SubPath: "below"},
 	}}})
 	if err != nil {
 		t.Fatal(err)
@@ -84,11 +84,11 @@ func TestConfinedHostPathIsWhole(t *testing.T) {
 		t.Errorf("the file: %q", got)
 	}
 	later := tmpfsAt(t, filetest.Mkdir(t, filepath.Join(shared, "later")), unix.MS_PRIVATE)
-	filetest.Write(t, filepath.Join(later, "news"), "news")
+	filetest.Write(t, filepath.Join(later, "file"), "file")
 	for i, seen := range []bool{false, true, true} {
 		var st unix.Stat_t
-		if err := unix.Stat(filepath.Join(list[i].Source, "later", "news"), &st); (err == nil) != seen {
-			t.Errorf("%s: a mount that came later is seen: %v, want %v", list[i].Destination, err == nil, seen)
+		if err := unix.Stat(filepath.Join(list[i].Source, "later", "file"), &st); (err == nil) != seen {
+			t.Errorf("%s: a later mount is visible: %v, want %v", list[i].Destination, err == nil, seen)
 		}
 	}
 }

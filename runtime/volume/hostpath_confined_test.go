@@ -9,7 +9,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Host paths that are confined: what leads out is refused, and nothing is made outside.
+// Confined host paths that lead out of the allowed directories are refused, and nothing is created outside.
 func TestConfinedHostPath(t *testing.T) {
 	dir := t.TempDir()
 	inside, outside := filetest.Mkdir(t, filepath.Join(dir, "srv", "data")), filetest.Mkdir(t, filepath.Join(dir, "etc"))
@@ -21,7 +21,7 @@ func TestConfinedHostPath(t *testing.T) {
 	filetest.Symlink(t, filepath.Join(outside, "new"), filepath.Join(inside, "dangling"))
 	filetest.Symlink(t, "/proc/self/root", filepath.Join(inside, "magic"))
 	filetest.Symlink(t, filepath.Join(dir, "srv"), filepath.Join(dir, "alias"))
-	const leads = "the policy of this machine allows hostPaths below"
+	const leads = ": must be below "
 	tests := []struct {
 		path string
 		kind spec.HostPathType
@@ -31,14 +31,14 @@ func TestConfinedHostPath(t *testing.T) {
 		{"srv/data/file", spec.HostPathFile, ""},
 		{"srv/data/around/file", spec.HostPathFile, ""},
 		{"alias/data", spec.HostPathDirectory, ""},
-		{"srv/data/made/deep", spec.HostPathUnset, ""},
+		{"srv/data/created/deep", spec.HostPathUnset, ""},
 		{"srv/data/made2/deep", spec.HostPathDirectoryOrCreate, ""},
 		{"srv/data/around/made3", spec.HostPathDirectoryOrCreate, ""},
-		{"srv/data/made-file", spec.HostPathFileOrCreate, ""},
+		{"srv/data/created-file", spec.HostPathFileOrCreate, ""},
 		{"srv/data/file", spec.HostPathDirectory, "is not a directory"},
 		{"srv/data/none", spec.HostPathDirectory, "is not a directory: it does not exist"},
 		{"srv/data/none", spec.HostPathSocket, "is not a socket file: it does not exist"},
-		{"srv/data/none/file", spec.HostPathFileOrCreate, "make hostPath: "},
+		{"srv/data/none/file", spec.HostPathFileOrCreate, "create hostPath: "},
 
 		{"etc", spec.HostPathDirectory, leads},
 		{"etc/new", spec.HostPathDirectoryOrCreate, leads},
@@ -48,8 +48,8 @@ func TestConfinedHostPath(t *testing.T) {
 		{"srv/data/out/new", spec.HostPathUnset, leads},
 		{"srv/data/out/new/deep", spec.HostPathDirectoryOrCreate, leads},
 		{"srv/data/out/new", spec.HostPathFileOrCreate, leads},
-		{"srv/data/dangling", spec.HostPathDirectoryOrCreate, "make hostPath: "},
-		{"srv/data/dangling", spec.HostPathFileOrCreate, "make hostPath"},
+		{"srv/data/dangling", spec.HostPathDirectoryOrCreate, "create hostPath: "},
+		{"srv/data/dangling", spec.HostPathFileOrCreate, "create hostPath"},
 		{"srv/data/magic", spec.HostPathDirectory, "open hostPath"},
 		{"srv/data/magic/etc", spec.HostPathDirectory, "open hostPath"},
 		{"srv/data/../../etc", spec.HostPathDirectory, leads},
@@ -68,7 +68,7 @@ func TestConfinedHostPath(t *testing.T) {
 		}
 	}
 	if entries, err := os.ReadDir(outside); len(entries) != 1 || err != nil {
-		t.Errorf("made outside: %v, %v", entries, err)
+		t.Errorf("created outside: %v, %v", entries, err)
 	}
 	for _, everywhere := range [][]string{nil, {"/srv", "/"}} {
 		s.opts.HostPaths = everywhere

@@ -11,7 +11,7 @@ import (
 )
 
 func TestHostPath(t *testing.T) {
-	dir, err := os.MkdirTemp("", "hp") // a socket's path is short
+	dir, err := os.MkdirTemp("", "hp") // the path of a socket must be short
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +30,7 @@ func TestHostPath(t *testing.T) {
 		kind spec.HostPathType
 		want string
 	}{
-		{"made/deep", spec.HostPathUnset, ""},
+		{"created/deep", spec.HostPathUnset, ""},
 		{"file", spec.HostPathUnset, ""},
 		{"dir", spec.HostPathDirectory, ""},
 		{"file", spec.HostPathDirectory, "is not a directory"},
@@ -41,9 +41,9 @@ func TestHostPath(t *testing.T) {
 		{"link", spec.HostPathFile, ""},
 		{"dir", spec.HostPathFile, "is not a file"},
 		{"none", spec.HostPathFile, "is not a file: it does not exist"},
-		{"made-file", spec.HostPathFileOrCreate, ""},
+		{"created-file", spec.HostPathFileOrCreate, ""},
 		{"dir", spec.HostPathFileOrCreate, "is not a file"},
-		{"none/file", spec.HostPathFileOrCreate, "make hostPath: "},
+		{"none/file", spec.HostPathFileOrCreate, "create hostPath: "},
 		{"socket", spec.HostPathSocket, ""},
 		{"file", spec.HostPathSocket, "is not a socket file"},
 		{"none", spec.HostPathSocket, "is not a socket file: it does not exist"},

@@ -21,8 +21,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// inside is set in the process that runs the tests in a mount namespace of its own: whatever happens to it, no mount is
-// left on the machine.
+// inside is set in the process that runs the tests in its own mount namespace, so that no mount is left on the host.
 const inside = "PODSTEAD_VOLUME_TEST_INSIDE"
 
 func TestMain(m *testing.M) {
@@ -40,7 +39,7 @@ func TestMain(m *testing.M) {
 }
 
 func runInside() int {
-	runtime.LockOSThread() // the signal comes when the thread ends, not the process
+	runtime.LockOSThread() // Pdeathsig applies to the thread, not to the process
 	cmd := exec.CommandContext(context.Background(), "/proc/self/exe", os.Args[1:]...)
 	cmd.Env = append(os.Environ(), inside+"=1")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
@@ -56,22 +55,22 @@ func runInside() int {
 	return 0
 }
 
-// clean tears a pod's volumes down at the end of a test, and expects nothing to be left of them.
+// clean tears down a pod's volumes at the end of a test and checks that nothing is left.
 func clean(t *testing.T, s *Set, uid string) {
 	t.Helper()
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		for range 2 { // the second time there is nothing to do
+		for range 2 { // repeated, it is a no-op
 			if err := s.Teardown(ctx, uid); err != nil {
 				t.Error(err)
 			}
 		}
-		wantNothing(t, s, uid)
+		wantNoVolumes(t, s, uid)
 	})
 }
 
-func wantNothing(t *testing.T, s *Set, uid string) {
+func wantNoVolumes(t *testing.T, s *Set, uid string) {
 	t.Helper()
 	for _, dir := range []string{s.runDir(uid), s.diskDir(uid)} {
 		if _, err := os.Lstat(dir); !errors.Is(err, os.ErrNotExist) {
@@ -83,7 +82,7 @@ func wantNothing(t *testing.T, s *Set, uid string) {
 	}
 }
 
-// mountsBelow are the places below dir where something is mounted.
+// mountsBelow returns the mount points below dir.
 func mountsBelow(t *testing.T, dir string) []string {
 	t.Helper()
 	list, err := mountinfo.GetMounts(mountinfo.PrefixFilter(dir))
@@ -97,7 +96,7 @@ func mountsBelow(t *testing.T, dir string) []string {
 	return places
 }
 
-// tmpfsAt mounts a tmpfs with a propagation, until the test's end.
+// tmpfsAt mounts a tmpfs with a propagation until the end of the test.
 func tmpfsAt(t *testing.T, dir string, propagation uintptr) string {
 	t.Helper()
 	filetest.Mkdir(t, dir)
@@ -115,7 +114,7 @@ func prepare(t *testing.T, s *Set, pod Pod) {
 	}
 }
 
-// mountsOf asks for the mounts of a container with these volume mounts.
+// mountsOf returns the sources of the mounts of a container.
 func mountsOf(t *testing.T, s *Set, pod Pod, run string, mounts ...spec.VolumeMount) []string {
 	t.Helper()
 	list, err := s.Mounts(t.Context(), pod, Request{Run: run, Container: &spec.Container{Name: "app", VolumeMounts: mounts}})
@@ -135,11 +134,11 @@ func fileSystem(t *testing.T, path string) uint32 {
 	if err := unix.Statfs(path, &s); err != nil {
 		t.Fatal(err)
 	}
-	return uint32(s.Type) // as wide on every machine
+	return uint32(s.Type) // 32 bits on all architectures
 }
 
-// wholeTime bounds a test that waits for others.
-const wholeTime = 2 * time.Minute
+// testTimeout bounds waiting loops.
+const testTimeout = 2 * time.Minute
 
 func glob(t *testing.T, pattern string) []string {
 	t.Helper()

@@ -19,33 +19,32 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Request says which container is to see its volumes.
+// Request describes the container that mounts volumes.
 type Request struct {
 	Container *spec.Container
-	// Run names this run of the container: no other of the pod has the same. What is mounted for it lasts until
-	// [Set.Release].
+	// Run identifies this run of the container within the pod. Its mounts last until [Set.Release].
 	Run string
-	// Variables are those of the container, for subPathExpr.
+	// Variables are the environment variables of the container, for subPathExpr.
 	Variables map[string]string
-	// Images are the folders on which the images of image volumes are mounted read-only, by volume. In a user namespace they are
-	// id-mapped already.
+	// Images are the directories on which the images of image volumes are mounted read-only, by volume name. For a pod
+	// with a user namespace they are already id-mapped.
 	Images map[string]string
-	// UserNamespace is the path of the user namespace whose ids the container sees in its volumes, "" for the machine's: what
-	// belongs to root in a volume belongs to root of that namespace then. The file system must be one that can be id-mapped.
+	// UserNamespace is the path of the container's user namespace, or "" for that of the host. Volumes are mounted
+	// id-mapped, so that files of root belong to root of that namespace. The file system must support id-mapped mounts.
 	UserNamespace string
 }
 
-// Mounts returns how the OCI runtime is to mount the volumes of a run of a container, in the order of its volumeMounts.
-// What they need must be prepared. A subPath is resolved and pinned by a mount of ours, so that it stays what was looked
-// at, whatever other containers do. A second call for the same run begins anew.
+// Mounts returns the OCI mounts for the volumes of a container run, in the order of its volumeMounts. The volumes must be
+// prepared. A subPath is resolved once and pinned by a bind mount, so that other containers cannot change it later. A
+// repeated call for the same run starts over.
 //
-// After an error nothing is left. Each is one of the container's configuration (CreateContainerConfigError): it may be
-// tried again.
+// After an error nothing is left mounted. Errors are problems of the container's configuration
+// (CreateContainerConfigError) and can be retried.
 func (s *Set) Mounts(ctx context.Context, p Pod, r Request) ([]specs.Mount, error) {
 	if err := checkName("run", r.Run); err != nil {
 		return nil, err
 	}
-	return do(ctx, s, p.UID, func(ctx context.Context) ([]specs.Mount, error) {
+	return withPod(ctx, s, p.UID, func(ctx context.Context) ([]specs.Mount, error) {
 		if err := s.release(ctx, p.UID, r.Run); err != nil {
 			return nil, err
 		}
@@ -66,12 +65,12 @@ func (s *Set) Mounts(ctx context.Context, p Pod, r Request) ([]specs.Mount, erro
 	})
 }
 
-// mount is how the volume mount of a number is mounted.
+// mount returns the OCI mount for a volume mount, given by its index.
 func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 	m := &r.Container.VolumeMounts[number]
 	i := slices.IndexFunc(p.Spec.Volumes, func(v spec.Volume) bool { return v.Name == m.Name })
 	if i < 0 {
-		return specs.Mount{}, errors.New("the pod has no such volume")
+		return specs.Mount{}, errors.New("not found in the pod")
 	}
 	v := &p.Spec.Volumes[i]
 	options, err := s.options(v, m)
@@ -93,7 +92,7 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 	target := filepath.Join(s.subPathsDir(p.UID), r.Run, strconv.Itoa(number))
 	users := r.UserNamespace
 	if v.Image != nil {
-		users = "" // the runtime has id-mapped it
+		users = "" // the caller has id-mapped it
 	}
 	switch {
 	case sub != "":
@@ -102,7 +101,7 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 				m.Name, r.Container.Name, err)
 		}
 		source = target
-	case users != "", v.HostPath != nil && s.confined(): // what was looked at, whatever its path leads to by now
+	case users != "", v.HostPath != nil && s.confined(): // mount what was checked, since the path may have changed
 		if err := pin(fd, target, m, unix.MS_REC, users); err != nil {
 			return specs.Mount{}, fmt.Errorf("mount %s: %w", source, err)
 		}
@@ -118,7 +117,7 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 	}, nil
 }
 
-// open opens a volume (O_PATH), and returns its path on this machine too.
+// open opens a volume with O_PATH. It also returns the path on the host.
 func (s *Set) open(uid string, v *spec.Volume, r Request) (source string, fd int, err error) {
 	if v.HostPath != nil && s.confined() {
 		if fd, err = s.openAllowed(v.HostPath); err != nil {
@@ -139,22 +138,22 @@ func (s *Set) open(uid string, v *spec.Volume, r Request) (source string, fd int
 	return source, fd, nil
 }
 
-// source is the path of a volume on this machine.
+// source returns the path of a volume on the host.
 func (s *Set) source(uid string, v *spec.Volume, r Request) (string, error) {
 	switch {
 	case v.HostPath != nil:
-		if v.HostPath.Type == spec.HostPathUnset { // it may be gone since, and containerd makes it for each container
+		if v.HostPath.Type == spec.HostPathUnset { // may have been deleted since; containerd creates it for each container
 			if err := checkHostPath(v.HostPath); err != nil {
 				return "", err
 			}
 		}
 		return filepath.EvalSymlinks(v.HostPath.Path)
 	case v.Image != nil:
-		folder := r.Images[v.Name]
-		if folder == "" {
+		dir := r.Images[v.Name]
+		if dir == "" {
 			return "", fmt.Errorf("image %q is not mounted", v.Image.Reference)
 		}
-		return folder, nil
+		return dir, nil
 	case v.PersistentVolumeClaim != nil:
 		if err := checkClaim(v.PersistentVolumeClaim.ClaimName); err != nil {
 			return "", err
@@ -163,7 +162,7 @@ func (s *Set) source(uid string, v *spec.Volume, r Request) (string, error) {
 	return s.path(uid, v), checkName("volume", v.Name)
 }
 
-// options are those of a bind mount, as containerd's CRI plug-in writes them.
+// options returns the options of a bind mount, as set by containerd's CRI plug-in.
 func (s *Set) options(v *spec.Volume, m *spec.VolumeMount) ([]string, error) {
 	options := []string{"rbind"}
 	switch m.MountPropagation {
@@ -174,7 +173,7 @@ func (s *Set) options(v *spec.Volume, m *spec.VolumeMount) ([]string, error) {
 	case "Bidirectional":
 		options = append(options, "rshared")
 	default:
-		return nil, fmt.Errorf("unknown mount propagation %q", m.MountPropagation)
+		return nil, fmt.Errorf("mount propagation %q is not supported", m.MountPropagation)
 	}
 	recursive, err := s.recursiveReadOnly(m)
 	switch {
@@ -193,29 +192,28 @@ func (s *Set) options(v *spec.Volume, m *spec.VolumeMount) ([]string, error) {
 	return options, nil
 }
 
-// recursiveReadOnly says whether what is mounted below the volume is read-only too (KEP-3857).
+// recursiveReadOnly reports whether mounts below the volume are read-only too (KEP-3857).
 func (s *Set) recursiveReadOnly(m *spec.VolumeMount) (bool, error) {
 	switch m.RecursiveReadOnly {
 	case "", "Disabled":
 		return false, nil
 	case "IfPossible", "Enabled":
 	default:
-		return false, fmt.Errorf("unknown recursive read-only mode %q", m.RecursiveReadOnly)
+		return false, fmt.Errorf("recursive read-only mode %q is not supported", m.RecursiveReadOnly)
 	}
-	asked := fmt.Sprintf("volume %q requested recursive read-only mode, but it is not", m.Name)
+	message := fmt.Sprintf("volume %q requested recursive read-only mode, but it is not", m.Name)
 	switch {
 	case !m.ReadOnly:
-		return false, fmt.Errorf("%s read-only", asked)
+		return false, fmt.Errorf("%s read-only", message)
 	case m.MountPropagation != "" && m.MountPropagation != "None":
-		return false, fmt.Errorf("%s compatible with propagation %q", asked, m.MountPropagation)
+		return false, fmt.Errorf("%s compatible with propagation %q", message, m.MountPropagation)
 	case m.RecursiveReadOnly == "Enabled" && !s.opts.RecursiveReadOnly:
-		return false, fmt.Errorf("%s supported by the runtime", asked)
+		return false, fmt.Errorf("%s supported by the runtime", message)
 	}
 	return s.opts.RecursiveReadOnly, nil
 }
 
-// checkPropagation refuses what the kernel would silently not do: mounts come and go with the machine only where the
-// machine's own mount passes them on.
+// checkPropagation reports an error if the source mount does not propagate mounts. The kernel would silently ignore this.
 func checkPropagation(fd int, source, propagation string) error {
 	if propagation == "" || propagation == "None" {
 		return nil
@@ -234,7 +232,7 @@ func checkPropagation(fd int, source, propagation string) error {
 	return nil
 }
 
-// pinBelow mounts what a subPath names below a volume at a path of ours. Mounts below it are not seen there, as with the kubelet.
+// pinBelow bind-mounts the subPath of a volume at target. Mounts below it are not included, as in the kubelet.
 func pinBelow(volume int, sub, target string, mustExist bool, m *spec.VolumeMount, users string) error {
 	open := tree.OpenOrCreate
 	if mustExist {
@@ -248,8 +246,8 @@ func pinBelow(volume int, sub, target string, mustExist bool, m *spec.VolumeMoun
 	return pin(fd, target, m, 0, users)
 }
 
-// pin mounts what a descriptor stands for at a path of ours, with MS_REC and all that is mounted below it, and with the ids of a
-// user namespace unless that is "".
+// pin bind-mounts an open file or directory at target: with MS_REC including the mounts below it, and id-mapped unless
+// users is "".
 func pin(fd int, target string, m *spec.VolumeMount, recursive uintptr, users string) error {
 	var err error
 	if users != "" {
@@ -269,8 +267,8 @@ func pin(fd int, target string, m *spec.VolumeMount, recursive uintptr, users st
 	return os.NewSyscallError("mount", unix.Mount("", target, "", unix.MS_PRIVATE|recursive, ""))
 }
 
-// RootPropagation is the propagation that the root of a container needs for its mounts: "rshared" or "rslave", or "" for
-// the runtime's own default.
+// RootPropagation returns the propagation that the container's root needs for its mounts: "rshared", "rslave", or "" for
+// the default of the OCI runtime.
 func RootPropagation(mounts []specs.Mount) string {
 	root := ""
 	for _, m := range mounts {

@@ -13,7 +13,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// A mount has the options that containerd's CRI plug-in gives it.
+// Mounts have the options of containerd's CRI plug-in.
 func TestOptions(t *testing.T) {
 	disk := spec.Volume{EmptyDir: &spec.EmptyDirVolume{}}
 	readOnlyClaim := claim("c")
@@ -22,20 +22,20 @@ func TestOptions(t *testing.T) {
 		name   string
 		volume spec.Volume
 		mount  spec.VolumeMount
-		old    bool // the kernel knows no recursive read-only mounts
+		old    bool // the kernel does not support recursive read-only mounts
 		want   []string
 		err    string
 	}{
-		{"plain", disk, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "rw"}, ""},
+		{"default", disk, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "rw"}, ""},
 		{"none", disk, spec.VolumeMount{MountPropagation: "None", RecursiveReadOnly: "Disabled"}, false, []string{"rbind", "rprivate", "rw"}, ""},
 		{"read-only", disk, spec.VolumeMount{ReadOnly: true}, false, []string{"rbind", "rprivate", "ro"}, ""},
 		{"slave", disk, spec.VolumeMount{MountPropagation: "HostToContainer", ReadOnly: true}, false, []string{"rbind", "rslave", "ro"}, ""},
 		{"shared", disk, spec.VolumeMount{MountPropagation: "Bidirectional"}, false, []string{"rbind", "rshared", "rw"}, ""},
 		{"rro", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "Enabled"}, false, []string{"rbind", "rprivate", "rro"}, ""},
 		{"rro if possible", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible"}, false, []string{"rbind", "rprivate", "rro"}, ""},
-		{"rro not possible", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible"}, true, []string{"rbind", "rprivate", "ro"}, ""},
+		{"rro if possible, not supported", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible"}, true, []string{"rbind", "rprivate", "ro"}, ""},
 		{"rro not supported", disk, spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "Enabled"}, true, nil, "but it is not supported by the runtime"},
-		{"rro of what is written", disk, spec.VolumeMount{RecursiveReadOnly: "Enabled"}, false, nil, "but it is not read-only"},
+		{"rro without readOnly", disk, spec.VolumeMount{RecursiveReadOnly: "Enabled"}, false, nil, "but it is not read-only"},
 		{
 			"rro with propagation", disk,
 			spec.VolumeMount{ReadOnly: true, RecursiveReadOnly: "IfPossible", MountPropagation: "HostToContainer"},
@@ -48,8 +48,8 @@ func TestOptions(t *testing.T) {
 		{"image", spec.Volume{Image: &spec.ImageVolume{}}, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "ro", "noexec"}, ""},
 		{"claim", claim("c"), spec.VolumeMount{}, false, []string{"rbind", "rprivate", "rw"}, ""},
 		{"read-only claim", readOnlyClaim, spec.VolumeMount{}, false, []string{"rbind", "rprivate", "ro"}, ""},
-		{"unknown propagation", disk, spec.VolumeMount{MountPropagation: "x"}, false, nil, `unknown mount propagation "x"`},
-		{"unknown mode", disk, spec.VolumeMount{RecursiveReadOnly: "x"}, false, nil, `unknown recursive read-only mode "x"`},
+		{"unknown propagation", disk, spec.VolumeMount{MountPropagation: "x"}, false, nil, `mount propagation "x" is not supported`},
+		{"unknown mode", disk, spec.VolumeMount{RecursiveReadOnly: "x"}, false, nil, `recursive read-only mode "x" is not supported`},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -81,7 +81,7 @@ func TestRootPropagation(t *testing.T) {
 	}
 }
 
-// Volumes as a whole need no mount of ours: their sources are told in the order of the container's mounts.
+// Volumes without subPath are mounted directly, in the order of the volumeMounts.
 func TestMounts(t *testing.T) {
 	s := newSet(t, nil)
 	host, image := filetest.Mkdir(t, filepath.Join(t.TempDir(), "host")), t.TempDir()
@@ -90,21 +90,21 @@ func TestMounts(t *testing.T) {
 	pod := podOf(
 		spec.Volume{Name: "disk", EmptyDir: &spec.EmptyDirVolume{}},
 		spec.Volume{Name: "host", HostPath: &spec.HostPathVolume{Path: link, Type: spec.HostPathDirectory}},
-		spec.Volume{Name: "made", HostPath: &spec.HostPathVolume{Path: filepath.Join(host, "made", "deep")}},
+		spec.Volume{Name: "created", HostPath: &spec.HostPathVolume{Path: filepath.Join(host, "created", "deep")}},
 		spec.Volume{Name: "image", Image: &spec.ImageVolume{Reference: "tools"}},
 		claim("pgdata"),
 	)
 	if err := s.Prepare(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	if err := tree.Remove(t.Context(), filepath.Join(host, "made")); err != nil { // it is made again for each container
+	if err := tree.Remove(t.Context(), filepath.Join(host, "created")); err != nil { // it is created again for each container
 		t.Fatal(err)
 	}
 	request := Request{Run: "run", Images: map[string]string{"image": image}, Container: &spec.Container{Name: "app", VolumeMounts: []spec.VolumeMount{
 		{Name: "image", MountPath: "/image"},
 		{Name: "disk", MountPath: "/z/../disk"},
 		{Name: "host", MountPath: "/host", ReadOnly: true},
-		{Name: "made", MountPath: "/made"},
+		{Name: "created", MountPath: "/created"},
 		{Name: "data", MountPath: "/data"},
 		{Name: "disk", MountPath: "/again"},
 	}}}
@@ -118,7 +118,7 @@ func TestMounts(t *testing.T) {
 	disk := s.path(pod.UID, &pod.Spec.Volumes[0])
 	want := []specs.Mount{
 		bind("/image", image, "ro", "noexec"), bind("/disk", disk, "rw"), bind("/host", host, "ro"),
-		bind("/made", filepath.Join(host, "made", "deep"), "rw"), bind("/data", filepath.Join(s.opts.ClaimsDir, "pgdata"), "rw"),
+		bind("/created", filepath.Join(host, "created", "deep"), "rw"), bind("/data", filepath.Join(s.opts.ClaimsDir, "pgdata"), "rw"),
 		bind("/again", disk, "rw"),
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -128,7 +128,7 @@ func TestMounts(t *testing.T) {
 		mount spec.VolumeMount
 		err   string
 	}{
-		"no such volume": {spec.VolumeMount{Name: "none"}, `volume "none": the pod has no such volume`},
+		"no such volume": {spec.VolumeMount{Name: "none"}, `volume "none": not found in the pod`},
 		"missing value":  {spec.VolumeMount{Name: "disk", SubPathExpr: "$(NONE)"}, `volume "disk": missing value for NONE`},
 		"image subPath":  {spec.VolumeMount{Name: "image", SubPath: "none"}, `failed to prepare subPath for volumeMount "image" of container "app": `},
 	} {

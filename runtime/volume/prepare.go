@@ -8,16 +8,16 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Prepare makes every volume of a pod ready, or finds it so: after a crash, a restart and a boot alike. Its error has
-// one part for each volume that cannot be had yet (`volume "conf": configmap "shop" not found`), in the kubelet's words
-// where it has some; the others are ready all the same, and the caller tries again. What a container or a person has
-// changed in a volume stays as it is, and what once was written from a source that is gone now, too.
+// Prepare sets up all volumes of a pod. It is idempotent, also after a crash, a restart and a reboot. The error lists
+// each volume that cannot be set up yet (`volume "conf": configmap "shop" not found`), in the kubelet's words where it
+// has some. The other volumes are ready, and the caller retries. Changes by containers or users stay, and so do files
+// whose source no longer exists.
 //
-// The folders of images are the caller's, see [Request]. Giving a large persistent volume to the fsGroup goes on after
-// the end of ctx, so that a later call finds it done.
+// The directories of images are set up by the caller, see [Request]. Changing the group of a large persistent volume
+// continues after the end of ctx, so that a later call finds it done.
 func (s *Set) Prepare(ctx context.Context, p Pod) error {
-	_, err := do(ctx, s, p.UID, func(ctx context.Context) (struct{}, error) {
-		var failed problems
+	_, err := withPod(ctx, s, p.UID, func(ctx context.Context) (struct{}, error) {
+		var failed errorList
 		for i := range p.Spec.Volumes {
 			v := &p.Spec.Volumes[i]
 			err := ctx.Err()
@@ -49,5 +49,5 @@ func (s *Set) prepare(ctx context.Context, p Pod, v *spec.Volume) error {
 	case isContent(v):
 		return s.prepareContent(p, v)
 	}
-	return errors.New("it has no source")
+	return errors.New("a volume source is required")
 }

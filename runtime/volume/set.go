@@ -14,26 +14,27 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Values gives the content of config maps and secrets, by key. What is not there is an error that is
-// [io/fs.ErrNotExist]. No error may hold a secret's value: it becomes part of a pod's status.
+// Values provides the data of config maps and secrets, by key. The error for a missing object is [io/fs.ErrNotExist].
+// Errors must not contain secret values, since they appear in the status of pods.
 type Values interface {
 	ConfigMap(pod *spec.Pod, name string) (map[string][]byte, error)
 	Secret(pod *spec.Pod, name string) (map[string][]byte, error)
 }
 
-// Options say where volumes lie and what the machine can do. The zero value of each is its default.
+// Options are the directories of volumes and features of the host. Zero values mean defaults.
 type Options struct {
-	DataDir   string // the pods' folders; /var/lib/podstead/pods
-	RunDir    string // what is void after a boot; /run/podstead/volumes
-	ClaimsDir string // the persistent volumes; /var/lib/podstead/volumes
+	DataDir   string // directories of pods; default /var/lib/podstead/pods
+	RunDir    string // cleared at boot; default /run/podstead/volumes
+	ClaimsDir string // persistent volumes; default /var/lib/podstead/volumes
 
-	// HostPaths are folders of the machine below which hostPath volumes may lie, with every link followed; nil, or with "/"
-	// among them: anywhere.
+	// HostPaths are the directories below which hostPath volumes are allowed, after all links are resolved. Nil, or a
+	// list with "/", allows all paths.
 	HostPaths []string
 
-	// MemoryBytes is the memory that pods can have together, which bounds each emptyDir in memory; all of the machine's.
+	// MemoryBytes is the memory for all pods, which limits each emptyDir in memory. The default is the memory of the
+	// host.
 	MemoryBytes int64
-	// RecursiveReadOnly says that the kernel (5.12) and the OCI runtime can make a whole tree of mounts read-only.
+	// RecursiveReadOnly means that the kernel (5.12) and the OCI runtime support recursive read-only mounts.
 	RecursiveReadOnly bool
 }
 
@@ -44,24 +45,24 @@ func (o Options) withDefaults() (Options, error) {
 	if o.MemoryBytes <= 0 {
 		var info unix.Sysinfo_t
 		if err := unix.Sysinfo(&info); err != nil {
-			return o, fmt.Errorf("look at the machine's memory: %w", err)
+			return o, fmt.Errorf("get memory of the host: %w", err)
 		}
 		o.MemoryBytes = int64(uint64(info.Totalram) * uint64(info.Unit)) //nolint:unconvert // 32 bits wide elsewhere
 	}
 	return o, nil
 }
 
-// Set is the volumes of all pods of a machine. It is safe for concurrent use. Calls for one pod wait for each other.
+// Set manages the volumes of all pods on a host. It is safe for concurrent use. Calls for one pod are serialized.
 //
-// Every method that takes a context returns when that ends, even if the kernel is stuck in a file system that does not
-// answer. What is stuck goes on by itself, and further calls for the pod wait for it.
+// Every method with a context returns when the context ends, even if the kernel blocks in an unresponsive file system.
+// The blocked operation continues in the background, and further calls for the pod wait for it.
 type Set struct {
 	values Values
 	opts   Options
 	locks  keyedmutex.Mutex
 }
 
-// New returns the volumes below the folders of o, which it makes where they are missing, for root alone.
+// New creates missing directories of o with access for root only.
 func New(values Values, o Options) (*Set, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -69,32 +70,32 @@ func New(values Values, o Options) (*Set, error) {
 	}
 	for _, dir := range []*string{&o.DataDir, &o.RunDir, &o.ClaimsDir} {
 		if err := os.MkdirAll(*dir, 0o700); err != nil {
-			return nil, fmt.Errorf("make folder of volumes: %w", err)
+			return nil, fmt.Errorf("create directory of volumes: %w", err)
 		}
-		// The kernel lists mounts by their real path.
+		// The kernel lists mounts by their resolved paths.
 		path, err := filepath.EvalSymlinks(*dir)
 		if err == nil {
 			path, err = filepath.Abs(path)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("find folder of volumes: %w", err)
+			return nil, fmt.Errorf("resolve directory of volumes: %w", err)
 		}
 		*dir = path
 	}
 	return &Set{values: values, opts: o}, nil
 }
 
-// Pod is whose volumes are meant.
+// Pod is a pod with volumes.
 type Pod struct {
 	UID  string
 	Spec *spec.Pod
-	// Field gives a field of the pod, such as "metadata.labels", and Resource a request or limit of a container, for
-	// files of the downward API. A nil divisor stands for one. They may be nil where no volume asks for them.
+	// Field returns a field of the pod, such as "metadata.labels", and Resource a request or limit of a container, for
+	// downward API files. A nil divisor means 1. Both may be nil if no volume uses them.
 	Field    func(fieldPath string) (string, error)
 	Resource func(container, resource string, divisor *spec.Quantity) (string, error)
 }
 
-// fsGroup is the group that the pod's own volumes are given to, or nil.
+// fsGroup returns the group that owns the pod's volumes, or nil.
 func (p Pod) fsGroup() *int64 {
 	if p.Spec.SecurityContext == nil {
 		return nil
@@ -102,7 +103,7 @@ func (p Pod) fsGroup() *int64 {
 	return p.Spec.SecurityContext.FSGroup
 }
 
-// onRootMismatch says that a volume whose root belongs to the fsGroup is not walked again.
+// onRootMismatch reports whether files of a volume are skipped if its root directory has the right group and mode.
 func (p Pod) onRootMismatch() bool {
 	return p.Spec.SecurityContext != nil && p.Spec.SecurityContext.FSGroupChangePolicy == "OnRootMismatch"
 }
@@ -113,7 +114,7 @@ func (s *Set) memoryDir(uid string) string   { return filepath.Join(s.runDir(uid
 func (s *Set) filesDir(uid string) string    { return filepath.Join(s.runDir(uid), "files") }
 func (s *Set) subPathsDir(uid string) string { return filepath.Join(s.runDir(uid), "subpaths") }
 
-// path is where a volume lies that is not the machine's own path or an image.
+// path returns the directory of a volume other than hostPath and image.
 func (s *Set) path(uid string, v *spec.Volume) string {
 	switch {
 	case v.EmptyDir != nil && v.EmptyDir.Medium == "Memory":
@@ -126,25 +127,27 @@ func (s *Set) path(uid string, v *spec.Volume) string {
 	return filepath.Join(s.filesDir(uid), v.Name)
 }
 
-// checkName refuses what is not the name of one entry of a folder, or is hidden, as our own temporary ones are.
+// checkName reports a name that is not a single path element. Hidden names are invalid too, since they are used for
+// temporary files.
 func checkName(kind, name string) error {
 	if name == "" || name[0] == '.' || len(name) > 253 || strings.ContainsAny(name, "/\x00") {
-		return fmt.Errorf("%s %q is not a name", kind, name)
+		return fmt.Errorf("%s %q is not a valid name", kind, name)
 	}
 	return nil
 }
 
-// do runs f alone for a pod, and returns its results or the end of ctx.
-func do[T any](ctx context.Context, s *Set, uid string, f func(context.Context) (T, error)) (T, error) {
+// withPod runs f while it holds the lock of a pod. It returns early when ctx ends.
+func withPod[T any](ctx context.Context, s *Set, uid string, f func(context.Context) (T, error)) (T, error) {
 	if err := checkName("pod UID", uid); err != nil {
 		var none T
 		return none, err
 	}
-	return alone(ctx, &s.locks, "pod/"+uid, f)
+	return exclusive(ctx, &s.locks, "pod/"+uid, f)
 }
 
-// alone runs f while it holds the lock of this name, which f keeps if ctx ends before it does.
-func alone[T any](ctx context.Context, l *keyedmutex.Mutex, name string, f func(context.Context) (T, error)) (T, error) {
+// exclusive runs f while it holds the lock of a key. If ctx ends first, exclusive returns and f keeps the lock until it
+// returns.
+func exclusive[T any](ctx context.Context, l *keyedmutex.Mutex, name string, f func(context.Context) (T, error)) (T, error) {
 	type outcome struct {
 		value T
 		err   error
@@ -152,7 +155,7 @@ func alone[T any](ctx context.Context, l *keyedmutex.Mutex, name string, f func(
 	var none T
 	release, err := l.Lock(ctx, name)
 	if err != nil {
-		return none, fmt.Errorf("wait for what is under way with the volumes of %s: %w", name, err)
+		return none, fmt.Errorf("wait for other operations on volumes of %s: %w", name, err)
 	}
 	done := make(chan outcome, 1)
 	go func() {
@@ -164,14 +167,14 @@ func alone[T any](ctx context.Context, l *keyedmutex.Mutex, name string, f func(
 	case o := <-done:
 		return o.value, o.err
 	case <-ctx.Done():
-		return none, fmt.Errorf("volumes of %s: a file system does not answer in time: %w", name, ctx.Err())
+		return none, fmt.Errorf("volumes of %s: file system did not respond in time: %w", name, ctx.Err())
 	}
 }
 
-// problems is every error of one call, on one line: it is read in a pod's status.
-type problems []error
+// errorList joins errors on one line, for the status of a pod.
+type errorList []error
 
-func (p problems) Error() string {
+func (p errorList) Error() string {
 	texts := make([]string, len(p))
 	for i, err := range p {
 		texts[i] = err.Error()
@@ -179,11 +182,11 @@ func (p problems) Error() string {
 	return strings.Join(texts, "; ")
 }
 
-// Unwrap lets errors.Is and errors.As see each.
-func (p problems) Unwrap() []error { return p }
+// Unwrap supports errors.Is and errors.As.
+func (p errorList) Unwrap() []error { return p }
 
-// err is nil if there are none.
-func (p problems) err() error {
+// err returns nil if the list is empty.
+func (p errorList) err() error {
 	if len(p) == 0 {
 		return nil
 	}

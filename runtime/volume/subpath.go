@@ -11,7 +11,7 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// subPathOf is the relative path that a mount names, "" for the whole volume.
+// subPathOf returns the relative path of a volume mount, or "" for the whole volume.
 func subPathOf(m *spec.VolumeMount, vars map[string]string) (string, error) {
 	sub := m.SubPath
 	if m.SubPathExpr != "" {
@@ -32,10 +32,10 @@ func subPathOf(m *spec.VolumeMount, vars map[string]string) (string, error) {
 	return path.Clean(sub), nil
 }
 
-// reference finds what [oci.Expand] takes for an escaped dollar or a reference.
+// reference matches an escaped dollar or a reference, as in [oci.Expand].
 var reference = regexp.MustCompile(`\$\$|\$\(([^)]*)\)`)
 
-// expand replaces $(NAME), which must be set and not empty.
+// expand replaces each $(NAME). The variable must be set and not empty.
 func expand(expression string, vars map[string]string) (string, error) {
 	var missing []string
 	for _, match := range reference.FindAllStringSubmatch(expression, -1) {

@@ -16,7 +16,7 @@ func TestSubPathOf(t *testing.T) {
 	tests := []struct{ sub, expr, want, err string }{
 		{"", "", "", ""},
 		{"a//b/./c", "", "a/b/c", ""},
-		{"$(A)", "", "$(A)", ""}, // only the expression is expanded
+		{"$(A)", "", "$(A)", ""}, // only subPathExpr is expanded
 		{"/a", "", "", "error SubPath `/a` must not be an absolute path"},
 		{"a/../b", "", "", "unable to provision SubPath `a/../b`: must not contain '..'"},
 		{"a/..b", "", "a/..b", ""},
@@ -37,8 +37,8 @@ func TestSubPathOf(t *testing.T) {
 	}
 }
 
-// What expand finds missing is what oci.Expand would leave as it is: with every variable set, no reference is left.
-func TestExpandAgrees(t *testing.T) {
+// expand reports exactly the references that oci.Expand does not replace.
+func TestExpandMatchesOCI(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		expression := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"$", "(", ")", "A", "B", "/", "$$", "$(A)", "$(B)"})).Draw(t, "parts"), "")
 		vars := map[string]string{"A": "1", "B": "2"}
@@ -49,12 +49,12 @@ func TestExpandAgrees(t *testing.T) {
 			}
 			return
 		}
-		// Each name that is missing makes a difference once it is set.
+		// Setting a variable that was reported as missing changes the result.
 		for name := range strings.SplitSeq(strings.TrimPrefix(err.Error(), "missing value for "), ", ") {
 			before := oci.Expand(expression, vars)
 			vars[name] = "\x01"
 			if oci.Expand(expression, vars) == before {
-				t.Fatalf("%q: %q is not missing", expression, name)
+				t.Fatalf("%q: %q was reported but is not missing", expression, name)
 			}
 		}
 	})

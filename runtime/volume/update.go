@@ -5,13 +5,13 @@ import (
 	"fmt"
 )
 
-// Update writes the volumes of a pod that come from config maps, secrets and fields anew, each in one step, and reports
-// whether any has changed. A volume whose source is missing or cannot be read keeps what it has, and is named in the
-// error beside what the others got. What was mounted by a subPath does not follow.
+// Update rewrites the pod's volumes from config maps, secrets and fields, each atomically, and reports whether any has
+// changed. A volume whose source is missing or unreadable keeps its files and is listed in the error; the others are
+// still updated. Mounts with a subPath are not updated.
 func (s *Set) Update(ctx context.Context, p Pod) (changed bool, err error) {
-	return do(ctx, s, p.UID, func(ctx context.Context) (bool, error) {
+	return withPod(ctx, s, p.UID, func(ctx context.Context) (bool, error) {
 		changed := false
-		var failed problems
+		var failed errorList
 		for i := range p.Spec.Volumes {
 			v := &p.Spec.Volumes[i]
 			if !isContent(v) || ctx.Err() != nil {

@@ -11,49 +11,49 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// Endless stands for the bytes of a tree that cannot be walked because of what a container has made of it: more than any limit,
-// and few enough to be added up.
-const Endless = math.MaxInt64 >> 10
+// MaxUsage is the usage of a directory tree that is too deep to be measured. It exceeds any limit, and sums of it do not
+// overflow.
+const MaxUsage = math.MaxInt64 >> 10
 
-// Usage is what an emptyDir on disk takes.
+// Usage is the disk usage of an emptyDir.
 type Usage struct {
 	Volume string
-	Bytes  int64         // as allocated on disk, each file once however many names it has; [Endless] if Deep
-	Limit  spec.Quantity // zero for none
-	// Deep says that folders lie in each other too deep to be walked.
+	Bytes  int64         // allocated on disk, hard links counted once; [MaxUsage] if Deep
+	Limit  spec.Quantity // zero for no limit
+	// Deep means that the directory tree is too deep to be measured.
 	Deep bool
 }
 
-// Exceeded reports whether the volume is over its limit, for which the pod fails with the reason Evicted and this message,
-// the kubelet's. One that cannot be walked because of what a container has made of it counts as such: else its limit would be none.
+// Exceeded reports whether the volume exceeds its limit, with the kubelet's message for the reason Evicted. A directory
+// tree that is too deep to be measured exceeds any limit. Otherwise a container could bypass its limit.
 func (u Usage) Exceeded() (message string, exceeded bool) {
 	switch {
 	case u.Limit.Sign() <= 0:
 		return "", false
 	case u.Deep:
-		return fmt.Sprintf("EmptyDir volume %q cannot be held to the limit %q: %v. ", u.Volume, u.Limit.String(), tree.ErrTooDeep), true
+		return fmt.Sprintf("Usage of EmptyDir volume %q with the limit %q cannot be measured: %v. ", u.Volume, u.Limit.String(), tree.ErrTooDeep), true
 	case u.Limit.CmpInt64(u.Bytes) >= 0:
 		return "", false
 	}
 	return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", u.Volume, u.Limit.String()), true
 }
 
-// Usage measures the emptyDirs on disk that have a size limit, or all if the pod as a whole has one, by walking them. Those in
-// memory are left out: their tmpfs holds the limit. A volume that cannot be measured is in the error, and in the list with what
-// was found of it.
+// Usage measures the emptyDir volumes on disk that have a size limit, or all of them if the pod has an ephemeral-storage
+// limit. It walks their directory trees. Volumes in memory are left out, since the tmpfs enforces their limit. A volume
+// that cannot be measured is in the error, and also in the list with a partial result.
 func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
 	return measure(ctx, s, p.UID, func(ctx context.Context) ([]Usage, error) {
 		var list []Usage
-		var failed problems
-		whole := p.Spec.Limit(spec.ResourceEphemeralStorage)
+		var failed errorList
+		podLimit := p.Spec.Limit(spec.ResourceEphemeralStorage)
 		for i := range p.Spec.Volumes {
 			v := &p.Spec.Volumes[i]
-			if v.EmptyDir == nil || v.EmptyDir.Medium != "" || v.EmptyDir.SizeLimit == nil && whole.Sign() <= 0 {
+			if v.EmptyDir == nil || v.EmptyDir.Medium != "" || v.EmptyDir.SizeLimit == nil && podLimit.Sign() <= 0 {
 				continue
 			}
 			bytes, err := tree.DiskUsage(ctx, s.path(p.UID, v))
 			if errors.Is(err, fs.ErrNotExist) {
-				continue // it is not made yet
+				continue // not created yet
 			}
 			deep := errors.Is(err, tree.ErrTooDeep)
 			if err != nil && !deep {
@@ -61,7 +61,7 @@ func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
 			}
 			u := Usage{Volume: v.Name, Bytes: bytes, Deep: deep}
 			if deep {
-				u.Bytes = Endless
+				u.Bytes = MaxUsage
 			}
 			if v.EmptyDir.SizeLimit != nil {
 				u.Limit = *v.EmptyDir.SizeLimit
@@ -72,18 +72,17 @@ func (s *Set) Usage(ctx context.Context, p Pod) ([]Usage, error) {
 	})
 }
 
-// measure runs f alone among the measurements of a pod. It waits for nothing else that is done with the pod's volumes, and nothing
-// waits for it: a walk takes as long as a container wants it to, and whatever is changed meanwhile does it no harm.
+// measure serializes the measurements of a pod. They do not exclude other operations on the pod's volumes: containers
+// control how long a walk takes, and concurrent changes do no harm.
 func measure[T any](ctx context.Context, s *Set, uid string, f func(context.Context) (T, error)) (T, error) {
 	if err := checkName("pod UID", uid); err != nil {
 		var none T
 		return none, err
 	}
-	return alone(ctx, &s.locks, "usage/"+uid, f)
+	return exclusive(ctx, &s.locks, "usage/"+uid, f)
 }
 
-// DiskUsage is what folders of a pod take on disk together, measured like its volumes, or [Endless]. One that is not there takes
-// nothing.
+// DiskUsage returns the total disk usage of directories of a pod, or [MaxUsage]. Missing directories are ignored.
 func (s *Set) DiskUsage(ctx context.Context, uid string, dirs ...string) (int64, error) {
 	return measure(ctx, s, uid, func(ctx context.Context) (int64, error) {
 		var total int64
@@ -91,7 +90,7 @@ func (s *Set) DiskUsage(ctx context.Context, uid string, dirs ...string) (int64,
 			bytes, err := tree.DiskUsage(ctx, dir)
 			switch {
 			case errors.Is(err, tree.ErrTooDeep):
-				return Endless, nil
+				return MaxUsage, nil
 			case err != nil && !errors.Is(err, fs.ErrNotExist):
 				return 0, err
 			}

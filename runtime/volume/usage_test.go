@@ -21,7 +21,7 @@ func TestUsage(t *testing.T) {
 		spec.Volume{Name: "zero", EmptyDir: &spec.EmptyDirVolume{SizeLimit: quantity("0")}},
 	)
 	if list, err := s.Usage(t.Context(), pod); err != nil || len(list) != 0 {
-		t.Errorf("before they are made: %v, %v", list, err)
+		t.Errorf("before Prepare: %v, %v", list, err)
 	}
 	if err := s.Prepare(t.Context(), pod); err != nil {
 		t.Fatal(err)
@@ -33,7 +33,7 @@ func TestUsage(t *testing.T) {
 			t.Fatalf("usage: %+v, %v", list, err)
 		}
 		if message, over := list[1].Exceeded(); over {
-			t.Errorf("a limit of zero: %s", message)
+			t.Errorf("zero limit: %s", message)
 		}
 		message, over := list[0].Exceeded()
 		if over != (message != "") {
@@ -62,23 +62,23 @@ func TestUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 	if message, _ := exceeded(); message != "" {
-		t.Errorf("less again: %q", message)
+		t.Errorf("after deleting a file: %q", message)
 	}
-	filetest.DeepTree(t, filepath.Join(dir, "abyss"), tree.MaxDepth+1) // what is in it nobody would find
+	filetest.DeepTree(t, filepath.Join(dir, "abyss"), tree.MaxDepth+1) // too deep to be measured
 	message, _ = exceeded()
-	if want := `EmptyDir volume "limited" cannot be held to the limit "1Mi": there are more than 512 folders in each other. `; message != want {
+	if want := `Usage of EmptyDir volume "limited" with the limit "1Mi" cannot be measured: more than 512 directory levels. `; message != want {
 		t.Errorf("got  %q\nwant %q", message, want)
 	}
-	if bytes, err := s.DiskUsage(t.Context(), pod.UID, dir); bytes != Endless || err != nil {
-		t.Errorf("a folder that nobody can walk takes %d bytes, %v", bytes, err)
+	if bytes, err := s.DiskUsage(t.Context(), pod.UID, dir); bytes != MaxUsage || err != nil {
+		t.Errorf("usage of a directory that is too deep: %d, %v", bytes, err)
 	}
 	if err := s.Teardown(t.Context(), pod.UID); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestUsageOfALimitedPod: where the pod as a whole is limited, every volume counts, and any folder of the pod can be measured.
-func TestUsageOfALimitedPod(t *testing.T) {
+// With a limit of the pod, all volumes count, and any directory can be measured.
+func TestUsageWithPodLimit(t *testing.T) {
 	s := newSet(t, nil)
 	pod := podOf(
 		spec.Volume{Name: "free", EmptyDir: &spec.EmptyDirVolume{}},
@@ -95,23 +95,23 @@ func TestUsageOfALimitedPod(t *testing.T) {
 	}
 	for _, u := range list {
 		if message, over := u.Exceeded(); over {
-			t.Errorf("without a limit of its own: %s", message)
+			t.Errorf("without a limit: %s", message)
 		}
 	}
 	bytes, err := s.DiskUsage(t.Context(), pod.UID, dir, filepath.Join(dir, "none"), dir)
 	if err != nil || bytes < 128<<10 {
-		t.Errorf("twice a folder, and one that is not there: %d, %v", bytes, err)
+		t.Errorf("usage of a directory twice and a missing one: %d, %v", bytes, err)
 	}
 	if _, err := s.DiskUsage(t.Context(), pod.UID, filepath.Join(dir, "file")); err == nil {
-		t.Error("a file is taken for a folder")
+		t.Error("no error for a file")
 	}
 }
 
-// TestUsageBesideWork: containers do not wait for a measurement, which takes as long as one of them wants it to, nor the reverse.
-func TestUsageBesideWork(t *testing.T) {
+// A measurement does not wait for other operations on the pod's volumes.
+func TestUsageDuringPrepare(t *testing.T) {
 	s := newSet(t, nil)
 	pod := podOf()
-	release, err := s.locks.Lock(t.Context(), "pod/"+pod.UID) // as while a volume is prepared
+	release, err := s.locks.Lock(t.Context(), "pod/"+pod.UID) // held as by Prepare
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestUsageBesideWork(t *testing.T) {
 	}
 	for _, bad := range []string{"", "a/b"} {
 		if _, err := s.DiskUsage(ctx, bad); err == nil {
-			t.Errorf("the UID %q was taken", bad)
+			t.Errorf("no error for UID %q", bad)
 		}
 	}
 }

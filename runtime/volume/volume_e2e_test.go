@@ -26,7 +26,7 @@ func withGroup(pod Pod) Pod {
 	return pod
 }
 
-func TestMemory(t *testing.T) {
+func TestMemoryEmptyDir(t *testing.T) {
 	s := newSet(t, nil)
 	volume := spec.Volume{Name: "cache", EmptyDir: &spec.EmptyDirVolume{Medium: "Memory", SizeLimit: quantity("1Mi")}}
 	pod := podOf(volume)
@@ -38,28 +38,28 @@ func TestMemory(t *testing.T) {
 	}
 	filetest.Write(t, filepath.Join(dir, "small"), "kept")
 	if err := os.WriteFile(filepath.Join(dir, "large"), make([]byte, 2<<20), 0o600); !errors.Is(err, unix.ENOSPC) {
-		t.Errorf("2 MiB in a volume of 1 MiB: %v", err)
+		t.Errorf("write of 2 MiB to a volume of 1 MiB: %v", err)
 	}
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
 	prepare(t, s, pod)
 	if filetest.Read(t, filepath.Join(dir, "small")) != "kept" || filetest.Stat(t, dir).Mode != unix.S_IFDIR|0o700 || len(mountsBelow(t, dir)) != 1 {
-		t.Error("the second Prepare did not leave the volume as it was")
+		t.Error("a second Prepare changed the volume")
 	}
-	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil { // as after a boot
+	if err := unix.Unmount(dir, unix.MNT_DETACH); err != nil { // as after a reboot
 		t.Fatal(err)
 	}
 	prepare(t, s, withGroup(pod))
 	if got := filetest.Stat(t, dir); got.Mode != unix.S_IFDIR|unix.S_ISGID|0o777 || got.Gid != group {
-		t.Errorf("after a boot, for a group: mode %o, group %d", got.Mode, got.Gid)
+		t.Errorf("with fsGroup after a reboot: mode %o, group %d", got.Mode, got.Gid)
 	}
 	if list, err := s.Usage(t.Context(), pod); err != nil || len(list) != 0 {
-		t.Errorf("the tmpfs holds its limit itself: %v, %v", list, err)
+		t.Errorf("usage of an emptyDir in memory: %v, %v", list, err)
 	}
 }
 
-// A kernel that does not know an option mounts without it, and all the others.
+// An option that the kernel does not support is left out.
 func TestMountTmpfs(t *testing.T) {
 	dir := t.TempDir()
 	t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
@@ -100,7 +100,7 @@ func TestContent(t *testing.T) {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	if err := s.Prepare(t.Context(), pod); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a caller cannot tell that something is missing: %v", err)
+		t.Errorf("error %v, want fs.ErrNotExist", err)
 	}
 	values.set(func() { values.secrets["db"] = map[string]string{"password": "old"} })
 	prepare(t, s, pod)
@@ -116,7 +116,7 @@ func TestContent(t *testing.T) {
 		}
 	}
 	if got := filetest.Stat(t, dir+"/db/..data/password").Gid; got != group {
-		t.Errorf("the secret belongs to group %d", got)
+		t.Errorf("group of the secret: %d", got)
 	}
 	check := func(step string, color, password string) {
 		t.Helper()
@@ -149,9 +149,9 @@ func TestContent(t *testing.T) {
 	if got := filetest.Read(t, dir+"/conf/color") + filetest.Read(t, dir+"/all/color") + filetest.Read(t, dir+"/db/password"); got != "greenblueold" {
 		t.Errorf("a missing source: %s", got)
 	}
-	prepare(t, s, pod) // a container starts again: what there is stays good enough
+	prepare(t, s, pod) // as for a restart of a container
 	_ = unix.Unmount(dir, unix.MNT_DETACH)
-	update("after a boot", false, "")
+	update("after a reboot", false, "")
 	filetest.WantError(t, s.Prepare(t.Context(), pod), `volume "db": secret "db" not found`)
 }
 
@@ -171,7 +171,7 @@ func TestSubPath(t *testing.T) {
 		{Name: "data", MountPath: "/log", SubPathExpr: "log/$(NAME)"},
 	}
 	request := Request{Run: "run", Variables: map[string]string{"NAME": "web"}, Container: &spec.Container{Name: "app", VolumeMounts: mounts}}
-	for range 2 { // the second time as after a crash
+	for range 2 { // repeated as after a crash
 		list, err := s.Mounts(t.Context(), pod, request)
 		if err != nil {
 			t.Fatal(err)
@@ -195,7 +195,7 @@ func TestSubPath(t *testing.T) {
 	disk := s.path(pod.UID, &pod.Spec.Volumes[1])
 	filetest.Write(t, filepath.Join(run, "3", "file"), "logged")
 	if filetest.Read(t, filepath.Join(disk, "log", "web", "file")) != "logged" || filetest.Stat(t, filepath.Join(disk, "log", "web")).Mode != unix.S_IFDIR|0o777 {
-		t.Error("the subPath is not in the volume, or not with its mode")
+		t.Error("the subPath is missing in the volume, or has another mode")
 	}
 	if _, err := os.Stat(filepath.Join(disk, "users", "$(NAME)")); err != nil {
 		t.Errorf("subPath was expanded: %v", err)
@@ -205,7 +205,7 @@ func TestSubPath(t *testing.T) {
 		t.Errorf("update: %v, %v", changed, err)
 	}
 	if got := filetest.Read(t, filepath.Join(run, "0")) + " " + filetest.Read(t, filepath.Join(s.filesDir(pod.UID), "conf", "color")); got != "red blue" {
-		t.Errorf("the subPath and the volume after an update: %s", got)
+		t.Errorf("subPath and volume after an update: %s", got)
 	}
 	mountsOf(t, s, pod, "other", spec.VolumeMount{Name: "data", MountPath: "/data", SubPath: "other"})
 	for range 2 {
@@ -216,7 +216,7 @@ func TestSubPath(t *testing.T) {
 	if list := mountsBelow(t, s.subPathsDir(pod.UID)); len(list) != 1 || len(glob(t, run)) > 0 {
 		t.Errorf("after Release: %v", list)
 	}
-	// An error leaves nothing of the mounts before it.
+	// An error leaves no mounts.
 	filetest.Symlink(t, "/etc", filepath.Join(disk, "escape"))
 	request.Run = "fails"
 	request.Container.VolumeMounts = append(mounts, spec.VolumeMount{Name: "data", MountPath: "/etc2", SubPath: "escape/x"})
@@ -244,8 +244,8 @@ func TestDevices(t *testing.T) {
 	}
 }
 
-// A claim is given to the fsGroup once for each pod, and what a link in it leads to, or what is mounted in it, never.
-func TestClaimForGroup(t *testing.T) {
+// The group of a claim is changed once for each pod. Targets of links and mounts in the claim are not changed.
+func TestClaimFSGroup(t *testing.T) {
 	s := newSet(t, nil)
 	dir := filepath.Join(s.opts.ClaimsDir, "pgdata")
 	outside := filepath.Join(t.TempDir(), "outside")
@@ -265,20 +265,20 @@ func TestClaimForGroup(t *testing.T) {
 	clean(t, s, readOnly.UID)
 	prepare(t, s, readOnly)
 	if file, _, _, _ := groups(); file != 0 {
-		t.Errorf("a read-only claim was given to group %d", file)
+		t.Errorf("group of a read-only claim changed to %d", file)
 	}
 	pod := withGroup(podOf(claim("pgdata")))
 	clean(t, s, pod.UID)
 	prepare(t, s, pod)
 	if file, link, linked, mount := groups(); file != group || link != group || linked != 0 || mount != 0 {
-		t.Errorf("groups: file %d, link %d, what it leads to %d, what is mounted %d", file, link, linked, mount)
+		t.Errorf("groups: file %d, link %d, target %d, mount %d", file, link, linked, mount)
 	}
 	if err := os.Chown(filepath.Join(dir, "deep", "file"), 1, 1); err != nil {
 		t.Fatal(err)
 	}
 	prepare(t, s, pod)
 	if file, _, _, _ := groups(); file != 1 {
-		t.Error("the second Prepare took a file from its owner")
+		t.Error("a second Prepare changed the group")
 	}
 	other := withGroup(podOf(claim("pgdata")))
 	other.UID = "uid-other"
@@ -286,7 +286,7 @@ func TestClaimForGroup(t *testing.T) {
 	clean(t, s, other.UID)
 	prepare(t, s, other)
 	if file, _, _, _ := groups(); file != 1 {
-		t.Error("OnRootMismatch took a file from its owner although the root was right")
+		t.Error("OnRootMismatch changed the group although the root matched")
 	}
 	fresh := withGroup(podOf(claim("fresh")))
 	fresh.UID = "uid-fresh"
@@ -297,21 +297,21 @@ func TestClaimForGroup(t *testing.T) {
 	}
 }
 
-// A claim in which something is mounted is refused before anything of it is touched.
+// A claim with a mount in it is not removed, not even partly.
 func TestRemoveMountedClaim(t *testing.T) {
 	s := newSet(t, nil)
 	for _, place := range []string{"disk", "pgdata/mounted"} {
 		mounted := tmpfsAt(t, filepath.Join(s.opts.ClaimsDir, place), unix.MS_PRIVATE)
 		filetest.Write(t, filepath.Join(mounted, "file"), "kept")
 		name, _, _ := strings.Cut(place, "/")
-		filetest.WantError(t, s.RemoveClaim(t.Context(), name), mounted+" is mounted there")
+		filetest.WantError(t, s.RemoveClaim(t.Context(), name), mounted+" is a mount point")
 		if filetest.Read(t, filepath.Join(mounted, "file")) != "kept" {
-			t.Error("what was mounted was removed")
+			t.Error("a file of the mount was removed")
 		}
 	}
 }
 
-// A volume that does not fit leaves what was there, and no garbage that would keep the next from fitting.
+// If a volume does not fit, its old files stay, and temporary files are removed.
 func TestNoSpace(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "small")
 	filetest.Mkdir(t, dir)
@@ -334,10 +334,10 @@ func TestNoSpace(t *testing.T) {
 			text = string(before)
 		}
 		if got := filetest.Read(t, filepath.Join(volume, "a")); got != text {
-			t.Errorf("%d bytes: the file has %d, want %d", step.bytes, len(got), len(text))
+			t.Errorf("after writing %d bytes: file size %d, want %d", step.bytes, len(got), len(text))
 		}
 		if hidden := glob(t, filepath.Join(volume, "..*")); len(hidden) != 2 {
-			t.Errorf("left: %v", hidden)
+			t.Errorf("unexpected files: %v", hidden)
 		}
 	}
 }

@@ -22,7 +22,7 @@ type fakeValues struct {
 	mu         sync.Mutex
 	configMaps map[string]map[string]string
 	secrets    map[string]map[string]string
-	err        error // what every look-up ends in
+	err        error // returned by all calls
 }
 
 func (f *fakeValues) ConfigMap(_ *spec.Pod, name string) (map[string][]byte, error) {
@@ -56,7 +56,7 @@ func (f *fakeValues) set(change func()) {
 	change()
 }
 
-// newSet returns a set below a fresh folder.
+// newSet returns a set in a temporary directory.
 func newSet(t *testing.T, values Values) *Set {
 	t.Helper()
 	dir := t.TempDir()
@@ -72,13 +72,13 @@ func newSet(t *testing.T, values Values) *Set {
 
 func quantity(text string) *spec.Quantity { return new(resource.MustParse(text)) }
 
-// podOf is a pod with these volumes, whose fields and resources say their own names.
+// podOf returns a pod with these volumes. Its fields and resources return their own names.
 func podOf(volumes ...spec.Volume) Pod {
 	return Pod{
 		UID: "uid-1", Spec: &spec.Pod{Name: "web", Volumes: volumes},
 		Field: func(path string) (string, error) {
 			if path == "status.podIP" {
-				return "", errors.New("the pod has no address yet")
+				return "", errors.New("no address yet")
 			}
 			return "field " + path, nil
 		},
@@ -92,8 +92,8 @@ func podOf(volumes ...spec.Volume) Pod {
 	}
 }
 
-// While a call is stuck in the kernel, its caller and everybody else for the pod come back in time, other pods are not
-// touched, and what was stuck finishes alone.
+// While a call is blocked in the kernel, calls for the pod return when their context ends, other pods are not affected,
+// and the blocked call completes in the background.
 func TestStuck(t *testing.T) {
 	defer goleak.VerifyNone(t)
 	s := newSet(t, nil)
@@ -104,14 +104,14 @@ func TestStuck(t *testing.T) {
 		<-entered
 		cancel()
 	}()
-	_, err := do(ctx, s, "uid-1", func(context.Context) (int, error) {
+	_, err := withPod(ctx, s, "uid-1", func(context.Context) (int, error) {
 		close(entered)
 		<-unstuck
 		close(finished)
 		return 1, nil
 	})
 	if !errors.Is(err, context.Canceled) {
-		t.Errorf("the stuck call: %v", err)
+		t.Errorf("blocked call: %v", err)
 	}
 	if err := s.Prepare(ctx, podOf()); !errors.Is(err, context.Canceled) {
 		t.Errorf("another call for the pod: %v", err)
@@ -124,11 +124,11 @@ func TestStuck(t *testing.T) {
 	close(unstuck)
 	<-finished
 	if err := s.Prepare(t.Context(), podOf()); err != nil {
-		t.Errorf("the pod, afterwards: %v", err)
+		t.Errorf("the pod after unblocking: %v", err)
 	}
 }
 
-func TestNames(t *testing.T) {
+func TestInvalidNames(t *testing.T) {
 	s := newSet(t, nil)
 	for _, uid := range []string{"", ".", "..", "a/b", ".hidden", "a\x00b", strings.Repeat("x", 254)} {
 		pod := podOf()
@@ -140,17 +140,17 @@ func TestNames(t *testing.T) {
 			"Prepare": s.Prepare(t.Context(), pod), "Update": updateErr, "Mounts": mountsErr, "Mounts of a run": runErr,
 			"Teardown": s.Teardown(t.Context(), uid), "Release": s.Release(t.Context(), "uid-1", uid),
 		} {
-			if err == nil || !strings.Contains(err.Error(), "is not a name") {
+			if err == nil || !strings.Contains(err.Error(), "is not a valid name") {
 				t.Errorf("%s of %q: %v", name, uid, err)
 			}
 		}
 		volume := podOf(spec.Volume{Name: uid, EmptyDir: &spec.EmptyDirVolume{}})
-		filetest.WantError(t, s.Prepare(t.Context(), volume), "is not a name")
+		filetest.WantError(t, s.Prepare(t.Context(), volume), "is not a valid name")
 	}
 }
 
-// Every volume that cannot be had is named, and the others are ready.
-func TestPrepareTellsAll(t *testing.T) {
+// The error lists all volumes that cannot be set up, and the others are ready.
+func TestPrepareReportsAllErrors(t *testing.T) {
 	s := newSet(t, &fakeValues{})
 	missing := filepath.Join(t.TempDir(), "missing")
 	pod := podOf(
@@ -161,12 +161,12 @@ func TestPrepareTellsAll(t *testing.T) {
 	)
 	err := s.Prepare(t.Context(), pod)
 	want := `volume "first": hostPath type check failed: ` + missing + ` is not a directory: it does not exist; ` +
-		`volume "third": it has no source`
+		`volume "third": a volume source is required`
 	if err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 	if mode := filetest.Stat(t, s.path("uid-1", &pod.Spec.Volumes[1])).Mode; mode != unix.S_IFDIR|0o777 {
-		t.Errorf("the emptyDir has mode %o", mode)
+		t.Errorf("emptyDir: mode %o", mode)
 	}
 }
 
@@ -174,7 +174,7 @@ func TestNewFails(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "file")
 	filetest.Write(t, file, "")
 	if _, err := New(nil, Options{DataDir: file, RunDir: file, ClaimsDir: file}); err == nil {
-		t.Error("volumes were kept in a file")
+		t.Error("no error for a file in place of a directory")
 	}
 }
 
@@ -185,8 +185,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// A place that cannot be used is an error that names the volume, not a volume somewhere else.
-func TestBlocked(t *testing.T) {
+// The error for a directory that cannot be created names the volume.
+func TestPrepareWithoutDirectory(t *testing.T) {
 	values := &fakeValues{configMaps: map[string]map[string]string{"shop": {"a": "1"}}}
 	for _, volume := range []spec.Volume{
 		{Name: "data", EmptyDir: &spec.EmptyDirVolume{}},

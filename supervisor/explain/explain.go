@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -60,15 +61,15 @@ func restartOf(steps []Step) Restart {
 	r := Restart{Steps: bounded(steps)}
 	exit, again := uint64(0), r.over()
 	for _, s := range steps {
-		switch kind := supervisor.Kind(s.Kind); {
+		switch kind := event.Kind(s.Kind); {
 		case r.Why == "" && !beside[kind]:
 			r.Why, r.Time = s.Text, s.Time
-			if kind == supervisor.ContainerSucceeded {
+			if kind == event.ContainerSucceeded {
 				exit = s.Seq
 			}
 		case exit > 0 && again && begins[kind] && s.By != exit:
 			r.Why, r.Time, exit = s.Text, s.Time, 0
-		case kind == supervisor.PodRestarting && strings.HasPrefix(r.Why, allBegin):
+		case kind == event.PodRestarting && strings.HasPrefix(r.Why, allBegin):
 			r.Why = s.Text // which says by whom
 		}
 	}
@@ -78,16 +79,16 @@ func restartOf(steps []Step) Restart {
 // over reports whether the container was started again.
 func (r *Restart) over() bool {
 	n := len(r.Steps)
-	return n > 0 && r.Steps[n-1].Kind == string(supervisor.ContainerStarted)
+	return n > 0 && r.Steps[n-1].Kind == string(event.ContainerStarted)
 }
 
 // begins are the kinds of events by which all of a pod begins again.
-var begins = map[supervisor.Kind]bool{supervisor.HostRebooted: true, supervisor.SandboxChanged: true, supervisor.PodRestarting: true}
+var begins = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true}
 
 // beside are the kinds that tell of what follows, or of what went on beside it, but are no cause.
-var beside = map[supervisor.Kind]bool{
-	supervisor.PodRecovered: true, supervisor.EngineUnavailable: true, supervisor.ContainerStarted: true, supervisor.ContainerBackOff: true,
-	supervisor.ContainerAdded: true,
+var beside = map[event.Kind]bool{
+	event.PodRecovered: true, event.EngineUnavailable: true, event.ContainerStarted: true, event.ContainerBackOff: true,
+	event.ContainerAdded: true,
 }
 
 // Step is something that was seen or done.
@@ -102,7 +103,7 @@ type Step struct {
 
 // Of tells the story of a pod that is there, at the instant now. The events are those of its name, in the order of their
 // numbers.
-func Of(s *supervisor.Snapshot, events []supervisor.Event, now lifecycle.Instant) Story {
+func Of(s *supervisor.Snapshot, events []event.Event, now lifecycle.Instant) Story {
 	events = ofUID(events, s.Facts.UID)
 	t := teller{snapshot: s, events: events, now: now}
 	story := Story{Pod: s.Pod.Name, UID: s.Facts.UID, Steps: t.podSteps()}
@@ -120,7 +121,7 @@ func Of(s *supervisor.Snapshot, events []supervisor.Event, now lifecycle.Instant
 }
 
 // refused is the story of a pod that was not accepted.
-func refused(e *supervisor.Event) Story {
+func refused(e *event.Event) Story {
 	summary := "was refused: " + oneLine(e.Fields["error"])
 	if hint := oneLine(e.Fields["hint"]); hint != "" {
 		summary += "; to hint it, " + hint
@@ -130,8 +131,8 @@ func refused(e *supervisor.Event) Story {
 
 // Gone tells the story of the newest pod of a name that is there no more, or never came to be, of the events that are kept;
 // false if none are.
-func Gone(events []supervisor.Event) (Story, bool) {
-	if newest := len(events) - 1; newest >= 0 && events[newest].Kind == supervisor.PodRejected {
+func Gone(events []event.Event) (Story, bool) {
+	if newest := len(events) - 1; newest >= 0 && events[newest].Kind == event.PodRejected {
 		return refused(&events[newest]), true
 	}
 	last := len(events) - 1
@@ -161,8 +162,8 @@ func Gone(events []supervisor.Event) (Story, bool) {
 	return story, true
 }
 
-func ofUID(events []supervisor.Event, uid string) []supervisor.Event {
-	var own []supervisor.Event
+func ofUID(events []event.Event, uid string) []event.Event {
+	var own []event.Event
 	for _, e := range events {
 		if e.UID == uid {
 			own = append(own, e)
@@ -174,7 +175,7 @@ func ofUID(events []supervisor.Event, uid string) []supervisor.Event {
 // teller is one story in the making.
 type teller struct {
 	snapshot *supervisor.Snapshot // nil: the pod is gone
-	events   []supervisor.Event
+	events   []event.Event
 	now      lifecycle.Instant
 }
 
@@ -198,10 +199,10 @@ func (t *teller) add(s *Story, c *lifecycle.ContainerStatus) {
 func upToTheEnd(steps []Step, code int) []Step {
 	killed := code == 128+int(unix.SIGKILL) || code == 255
 	for n := len(steps); n > 0; n-- {
-		switch kind := supervisor.Kind(steps[n-1].Kind); {
-		case kind == supervisor.ContainerSucceeded, kind == supervisor.ContainerFailed, kind == supervisor.ContainerStartFailed:
+		switch kind := event.Kind(steps[n-1].Kind); {
+		case kind == event.ContainerSucceeded, kind == event.ContainerFailed, kind == event.ContainerStartFailed:
 			return steps[:n]
-		case killed && kind != supervisor.PodRecovered && kind != supervisor.HostRebooted:
+		case killed && kind != event.PodRecovered && kind != event.HostRebooted:
 			return steps[:n]
 		}
 	}
@@ -212,7 +213,7 @@ func upToTheEnd(steps []Step, code int) []Step {
 func (t *teller) starts(container string) int {
 	n := 0
 	for _, e := range t.events {
-		if e.Container == container && e.Kind == supervisor.ContainerStarted {
+		if e.Container == container && e.Kind == event.ContainerStarted {
 			n++
 		}
 	}
@@ -239,17 +240,17 @@ func (t *teller) restarts(container string, never bool) []Restart {
 		if e.Container != container && (e.Container != "" || !aboutAll[e.Kind]) {
 			continue
 		}
-		if e.Kind == supervisor.ContainerAdded { // what was before is not its story, nor is a restart of all containers
+		if e.Kind == event.ContainerAdded { // what was before is not its story, nor is a restart of all containers
 			added, steps, run.eventful = true, nil, false
 		}
-		if added && e.Kind == supervisor.PodRestarting {
+		if added && e.Kind == event.PodRestarting {
 			continue
 		}
 		if text := run.tell(e); text != "" {
 			steps = inTime(appendStep(steps, e, text))
 		}
 		ending = ending || ends[e.Kind]
-		if e.Kind == supervisor.ContainerStarted && e.Container == container && !ending {
+		if e.Kind == event.ContainerStarted && e.Container == container && !ending {
 			end()
 			run = begun(e)
 		}
@@ -259,13 +260,13 @@ func (t *teller) restarts(container string, never bool) []Restart {
 }
 
 // aboutAll are the kinds of events of a pod that are part of its containers' stories.
-var aboutAll = map[supervisor.Kind]bool{
-	supervisor.PodRecovered: true, supervisor.HostRebooted: true, supervisor.SandboxChanged: true, supervisor.PodRestarting: true,
-	supervisor.PodStopping: true, supervisor.PodEvicted: true, supervisor.PodDeadlineExceeded: true, supervisor.EngineUnavailable: true,
+var aboutAll = map[event.Kind]bool{
+	event.PodRecovered: true, event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true,
+	event.PodStopping: true, event.PodEvicted: true, event.PodDeadlineExceeded: true, event.EngineUnavailable: true,
 }
 
 // ends are the kinds of events after which nothing of a pod is started.
-var ends = map[supervisor.Kind]bool{supervisor.PodStopping: true, supervisor.PodEvicted: true, supervisor.PodDeadlineExceeded: true}
+var ends = map[event.Kind]bool{event.PodStopping: true, event.PodEvicted: true, event.PodDeadlineExceeded: true}
 
 // podSteps are the steps of the pod as a whole: why it cannot begin, or has to end, and restarts of what is around it.
 func (t *teller) podSteps() []Step {
@@ -274,9 +275,9 @@ func (t *teller) podSteps() []Step {
 		e := &t.events[i]
 		switch {
 		case e.Container != "":
-		case e.Kind == supervisor.SandboxReady: // what hindered it is over
+		case e.Kind == event.SandboxReady: // what hindered it is over
 			steps = slices.DeleteFunc(steps, func(s Step) bool {
-				return s.Kind == string(supervisor.SandboxFailed) || s.Kind == string(supervisor.VolumeFailed)
+				return s.Kind == string(event.SandboxFailed) || s.Kind == string(event.VolumeFailed)
 			})
 		default:
 			if text := podSentence(e); text != "" {
@@ -288,7 +289,7 @@ func (t *teller) podSteps() []Step {
 }
 
 // appendStep adds a step, or counts it where the one before was the same.
-func appendStep(steps []Step, e *supervisor.Event, text string) []Step {
+func appendStep(steps []Step, e *event.Event, text string) []Step {
 	if n := len(steps); n > 0 && steps[n-1].Kind == string(e.Kind) && steps[n-1].Text == text {
 		last := &steps[n-1]
 		last.Seen = max(last.Seen, 1) + 1
@@ -300,7 +301,7 @@ func appendStep(steps []Step, e *supervisor.Event, text string) []Step {
 
 // inTime puts an end that nobody saw, as the daemon was away, before the daemon's return.
 func inTime(steps []Step) []Step {
-	for i := len(steps) - 1; i > 0 && steps[i-1].Kind == string(supervisor.PodRecovered) && steps[i].Time.Before(steps[i-1].Time); i-- {
+	for i := len(steps) - 1; i > 0 && steps[i-1].Kind == string(event.PodRecovered) && steps[i].Time.Before(steps[i-1].Time); i-- {
 		steps[i-1], steps[i] = steps[i], steps[i-1]
 	}
 	return steps

@@ -13,6 +13,7 @@ import (
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/explain"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
@@ -388,8 +389,8 @@ func TestStories(t *testing.T) {
 
 // A pod that was refused, after one of its name that ran, or never was.
 func TestRefused(t *testing.T) {
-	refused := supervisor.Event{Seq: 3, Kind: supervisor.PodRejected, Pod: "web", Fields: map[string]string{"error": "NodePorts: taken", "hint": "take another"}}
-	for _, before := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.PodAccepted, Pod: "web", UID: "u"}, {Seq: 2, Kind: supervisor.PodRemoved, Pod: "web", UID: "u"}}} {
+	refused := event.Event{Seq: 3, Kind: event.PodRejected, Pod: "web", Fields: map[string]string{"error": "NodePorts: taken", "hint": "take another"}}
+	for _, before := range [][]event.Event{nil, {{Seq: 1, Kind: event.PodAccepted, Pod: "web", UID: "u"}, {Seq: 2, Kind: event.PodRemoved, Pod: "web", UID: "u"}}} {
 		s, known := explain.Gone(append(before, refused))
 		want := "was refused: NodePorts: taken; to mend it, take another"
 		if !known || s.Pod != "web" || s.UID != "" || s.Well || s.Summary != want || len(s.Steps) != 1 || s.Steps[0].Text != "the pod was refused: NodePorts: taken" {

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // restartedAt is when a container of the pod was last started again; zero if none was, as far as is known.
@@ -53,7 +53,7 @@ func often(n int) string {
 func startOf(c *Container) (at time.Time) {
 	for _, r := range c.Told {
 		for _, s := range r.Steps {
-			if s.Kind == string(supervisor.ContainerStarted) {
+			if s.Kind == string(event.ContainerStarted) {
 				at = s.Time
 			}
 		}

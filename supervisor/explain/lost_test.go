@@ -6,12 +6,12 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/explain"
 )
 
 func TestNothingIsKnown(t *testing.T) {
-	for _, events := range [][]supervisor.Event{nil, {{Seq: 1, Kind: supervisor.StateUnsupported, Pod: "web"}}} {
+	for _, events := range [][]event.Event{nil, {{Seq: 1, Kind: event.StateUnsupported, Pod: "web"}}} {
 		if s, known := explain.Gone(events); known {
 			t.Errorf("of %v: %+v", events, s)
 		}

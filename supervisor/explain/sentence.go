@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -20,10 +20,10 @@ type run struct {
 	unborn   bool      // it is known not to have begun: what happens to the pod is no end of it
 }
 
-func begun(e *supervisor.Event) run { return run{started: e.Time} }
+func begun(e *event.Event) run { return run{started: e.Time} }
 
 // tell is an event in the story of a container as a sentence; empty: it is no part of it.
-func (r *run) tell(e *supervisor.Event) string {
+func (r *run) tell(e *event.Event) string {
 	text := r.sentence(e)
 	if text != "" && !beside[e.Kind] && (e.Container != "" || !r.unborn) {
 		r.eventful = true
@@ -31,7 +31,7 @@ func (r *run) tell(e *supervisor.Event) string {
 	return text
 }
 
-func (r *run) sentence(e *supervisor.Event) string {
+func (r *run) sentence(e *event.Event) string {
 	if tell := ofContainer[e.Kind]; tell != nil {
 		return tell(r, e)
 	}
@@ -39,65 +39,65 @@ func (r *run) sentence(e *supervisor.Event) string {
 }
 
 // ofContainer are the sentences about one container.
-var ofContainer = map[supervisor.Kind]func(*run, *supervisor.Event) string{
-	supervisor.ContainerLivenessFailed: func(r *run, e *supervisor.Event) string {
+var ofContainer = map[event.Kind]func(*run, *event.Event) string{
+	event.ContainerLivenessFailed: func(r *run, e *event.Event) string {
 		return r.stop(e, probed("liveness", e.Fields)+", so ")
 	},
-	supervisor.ContainerStartupFailed: func(r *run, e *supervisor.Event) string {
+	event.ContainerStartupFailed: func(r *run, e *event.Event) string {
 		return r.stop(e, probed("startup", e.Fields)+", so ")
 	},
-	supervisor.ContainerPostStartFailed: func(r *run, e *supervisor.Event) string {
+	event.ContainerPostStartFailed: func(r *run, e *event.Event) string {
 		return r.stop(e, "its postStart hook failed, so ")
 	},
-	supervisor.ContainerSandboxChanged: func(r *run, e *supervisor.Event) string {
+	event.ContainerSandboxChanged: func(r *run, e *event.Event) string {
 		return r.stop(e, "the pod's sandbox was lost, so ")
 	},
-	supervisor.ContainerStopping: func(r *run, e *supervisor.Event) string {
+	event.ContainerStopping: func(r *run, e *event.Event) string {
 		return r.stop(e, because(e.Fields["why"]))
 	},
-	supervisor.ContainerKilled: func(r *run, _ *supervisor.Event) string {
+	event.ContainerKilled: func(r *run, _ *event.Event) string {
 		if r.told.IsZero() {
 			return "it was given no time to end, and was killed (SIGKILL)"
 		}
 		return "it had not ended in time, and was killed (SIGKILL)"
 	},
-	supervisor.PreStopFailed: func(_ *run, _ *supervisor.Event) string {
+	event.PreStopFailed: func(_ *run, _ *event.Event) string {
 		return "its preStop hook failed"
 	},
-	supervisor.SignalFailed: func(_ *run, e *supervisor.Event) string {
+	event.SignalFailed: func(_ *run, e *event.Event) string {
 		return "it could not be sent a signal: " + e.Fields["error"]
 	},
-	supervisor.ContainerSucceeded: func(r *run, e *supervisor.Event) string {
+	event.ContainerSucceeded: func(r *run, e *event.Event) string {
 		return "it exited with 0" + r.after(e) + said(e.Fields["message"])
 	},
-	supervisor.ContainerFailed: func(r *run, e *supervisor.Event) string {
+	event.ContainerFailed: func(r *run, e *event.Event) string {
 		if e.Fields["code"] == "0" { // so it is OOMKilled all the same
 			return "it exited with 0" + r.after(e) + "; something of it was killed for want of memory (OOMKilled)" + said(e.Fields["message"])
 		}
 		return exited(e.Fields) + r.after(e) + said(e.Fields["message"])
 	},
-	supervisor.ContainerBackOff: func(_ *run, e *supervisor.Event) string {
+	event.ContainerBackOff: func(_ *run, e *event.Event) string {
 		return "its next start waits for " + e.Fields["delay"] + ", since it ends again and again"
 	},
-	supervisor.ContainerCreateFailed: func(_ *run, e *supervisor.Event) string {
+	event.ContainerCreateFailed: func(_ *run, e *event.Event) string {
 		return "it could not be created: " + e.Fields["reason"] + ": " + e.Fields["error"]
 	},
-	supervisor.ContainerStartFailed: func(_ *run, e *supervisor.Event) string {
+	event.ContainerStartFailed: func(_ *run, e *event.Event) string {
 		return "it could not be started: " + e.Fields["error"]
 	},
-	supervisor.ImagePullFailed: func(_ *run, e *supervisor.Event) string {
+	event.ImagePullFailed: func(_ *run, e *event.Event) string {
 		return fmt.Sprintf("its image %s could not be pulled: %s: %s", e.Fields["image"], e.Fields["reason"], e.Fields["error"])
 	},
-	supervisor.ImageInspectFailed: func(_ *run, e *supervisor.Event) string {
+	event.ImageInspectFailed: func(_ *run, e *event.Event) string {
 		return fmt.Sprintf("its image %s could not be pulled: %s: %s", e.Fields["image"], e.Fields["reason"], e.Fields["error"])
 	},
-	supervisor.ImageNeverPull: func(_ *run, e *supervisor.Event) string {
+	event.ImageNeverPull: func(_ *run, e *event.Event) string {
 		return fmt.Sprintf("its image %s is not here, and its pull policy is Never", e.Fields["image"])
 	},
-	supervisor.ContainerAdded: func(_ *run, e *supervisor.Event) string {
+	event.ContainerAdded: func(_ *run, e *event.Event) string {
 		return "it was added by " + e.Fields["by"]
 	},
-	supervisor.ContainerStarted: func(r *run, _ *supervisor.Event) string {
+	event.ContainerStarted: func(r *run, _ *event.Event) string {
 		if r.started.IsZero() {
 			return "it was started"
 		}
@@ -106,7 +106,7 @@ var ofContainer = map[supervisor.Kind]func(*run, *supervisor.Event) string{
 }
 
 // stop is the beginning of the end of a run.
-func (r *run) stop(e *supervisor.Event, why string) string {
+func (r *run) stop(e *event.Event, why string) string {
 	r.told = e.Time
 	text := why + "it was told to stop"
 	if grace := e.Fields["grace"]; grace != "" {
@@ -142,7 +142,7 @@ func probed(probe string, f map[string]string) string {
 }
 
 // after is how long the end took since the stop, or the run since its start.
-func (r *run) after(e *supervisor.Event) string {
+func (r *run) after(e *event.Event) string {
 	switch {
 	case !r.told.IsZero() && !e.Time.Before(r.told):
 		if took := e.Time.Sub(r.told); took >= time.Millisecond {
@@ -201,7 +201,7 @@ func span(d time.Duration) string {
 }
 
 // podSentence is an event of the pod as a whole; empty: it is no part of a story.
-func podSentence(e *supervisor.Event) string {
+func podSentence(e *event.Event) string {
 	pairs := make([]string, 0, 2*len(e.Fields))
 	for name, value := range e.Fields {
 		pairs = append(pairs, "{"+name+"}", oneLine(value))
@@ -210,24 +210,24 @@ func podSentence(e *supervisor.Event) string {
 }
 
 // ofPod are the sentences about the pod as a whole, with {field} for those of the event.
-var ofPod = map[supervisor.Kind]string{
-	supervisor.PodRejected:         "the pod was refused: {error}",
-	supervisor.PodRecovered:        "Podstead's daemon was restarted and took the pod up again",
-	supervisor.HostRebooted:        "the machine was restarted",
-	supervisor.SandboxFailed:       "the pod's sandbox could not be made: {error}",
-	supervisor.SandboxChanged:      "the pod's sandbox was lost: {error}",
-	supervisor.VolumeFailed:        "a volume could not be had (FailedMount): {error}",
-	supervisor.PodRestarting:       "all containers of the pod began again, by the rule of {container} for its exit status {code}",
-	supervisor.PodStopping:         "the pod was asked to end within {grace}, by {by}",
-	supervisor.PodEvicted:          "the pod was evicted: {error}",
-	supervisor.PodDeadlineExceeded: "the pod's time was over (activeDeadlineSeconds), so it was ended",
-	supervisor.PodSucceeded:        "the pod succeeded",
-	supervisor.PodFailed:           "the pod failed",
-	supervisor.PodRemoved:          "everything of the pod was taken away",
-	supervisor.RemovalFailed:       "could not be taken away, {what}: {error}",
-	supervisor.StateLost:           "its state could not be read, and was made anew of what ran: {error}",
-	supervisor.StateNotDurable:     "its state could not be written: {error}",
-	supervisor.OrphanFound:         "it was found running though nobody had asked for it, so it was ended",
-	supervisor.EngineUnavailable:   "the container engine could not be reached: {error}",
-	supervisor.InternalError:       "Podstead has a bug and survived it: {error}",
+var ofPod = map[event.Kind]string{
+	event.PodRejected:         "the pod was refused: {error}",
+	event.PodRecovered:        "Podstead's daemon was restarted and took the pod up again",
+	event.HostRebooted:        "the machine was restarted",
+	event.SandboxFailed:       "the pod's sandbox could not be made: {error}",
+	event.SandboxChanged:      "the pod's sandbox was lost: {error}",
+	event.VolumeFailed:        "a volume could not be had (FailedMount): {error}",
+	event.PodRestarting:       "all containers of the pod began again, by the rule of {container} for its exit status {code}",
+	event.PodStopping:         "the pod was asked to end within {grace}, by {by}",
+	event.PodEvicted:          "the pod was evicted: {error}",
+	event.PodDeadlineExceeded: "the pod's time was over (activeDeadlineSeconds), so it was ended",
+	event.PodSucceeded:        "the pod succeeded",
+	event.PodFailed:           "the pod failed",
+	event.PodRemoved:          "everything of the pod was taken away",
+	event.RemovalFailed:       "could not be taken away, {what}: {error}",
+	event.StateLost:           "its state could not be read, and was made anew of what ran: {error}",
+	event.StateNotDurable:     "its state could not be written: {error}",
+	event.OrphanFound:         "it was found running though nobody had asked for it, so it was ended",
+	event.EngineUnavailable:   "the container engine could not be reached: {error}",
+	event.InternalError:       "Podstead has a bug and survived it: {error}",
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/explain"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
@@ -76,7 +77,7 @@ func (w *world) start() {
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	journal, err := supervisor.NewDirJournal(filepath.Join(w.dir, "events"))
+	journal, err := event.NewDirJournal(filepath.Join(w.dir, "events"))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -6,18 +6,18 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-func TestNoted(t *testing.T) {
+func TestRecordOnly(t *testing.T) {
 	for _, a := range []lifecycle.Action{lifecycle.StartRound{}, lifecycle.FailPod{}, lifecycle.WaitForTurn{Ref: run("app", 1)}} {
 		if !lifecycle.RecordOnly(a) {
-			t.Errorf("%T has an effect", a)
+			t.Errorf("%T is not RecordOnly", a)
 		}
 		before := fold(history{running("app", 1)})
 		if after := before.Apply(lifecycle.ActionFailed{Action: a, Failure: oops, At: at(2)}); text(after) != text(before) {
-			t.Errorf("%T can fail: %s", a, text(after))
+			t.Errorf("%T changes facts when it fails: %s", a, text(after))
 		}
 	}
 	if lifecycle.RecordOnly(lifecycle.RemovePod{}) {
-		t.Error("RemovePod has no effect")
+		t.Error("RemovePod is RecordOnly")
 	}
 }
 

@@ -62,7 +62,8 @@ func restartDue(pod *spec.Pod, f *Facts, c *spec.Container, h *Container) (at In
 	case a.N() == 0 || f.wasReset(a) || f.triggersRestartAll(c, a):
 		return Instant{}, 0
 	case a.Round != f.Round && (isInit(pod, c) || !a.CreateFailed.IsZero()):
-		return Instant{}, 0 // a new round runs its init containers again, and a failed creation in an earlier round concerned a sandbox that no longer exists
+		// A new round runs its init containers again. A failed creation in an earlier round concerned a sandbox that no longer exists.
+		return Instant{}, 0
 	case !a.CreateFailed.IsZero():
 		return a.CreateFailed.Add(retryDelay), 0
 	}

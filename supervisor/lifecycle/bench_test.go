@@ -8,8 +8,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// busy is a pod of 20 containers with a full history, probes, hooks and rules each: a dead run, one that runs, pulls and
-// backoff behind it.
+// busy returns a pod of 20 containers with hooks, probes and rules, and facts with a full history of each.
 func busy() (*spec.Pod, lifecycle.Facts) {
 	names := []string{"init"}
 	past := history{up(), ran("init", 1, 0)}
@@ -18,7 +17,7 @@ func busy() (*spec.Pod, lifecycle.Facts) {
 		names = append(names, name)
 		past = append(past, pullFailed(name, 1, 1, lifecycle.ReasonErrImagePull), ran(name, 1, 1), ran(name, 2, 1), running(name, 3))
 		if i%2 == 0 {
-			past = append(past, exited(name, 3, 1), reap(name, 2), reaped(name, 2))
+			past = append(past, exited(name, 3, 1), removeContainer(name, 2), containerRemoved(name, 2))
 		}
 	}
 	pod := podOf(spec.RestartAlways, names...)
@@ -28,8 +27,8 @@ func busy() (*spec.Pod, lifecycle.Facts) {
 	return pod, fold(past)
 }
 
-// TestDecideAllocates holds how much garbage a decision about a busy pod makes.
-func TestDecideAllocates(t *testing.T) {
+// TestDecideAllocations limits the number of allocations of a decision about a busy pod.
+func TestDecideAllocations(t *testing.T) {
 	pod, facts := busy()
 	if n := testing.AllocsPerRun(100, func() { lifecycle.Decide(pod, facts, at(2)) }); n >= 10 {
 		t.Errorf("%v allocations, want less than 10", n)

@@ -40,8 +40,8 @@ func (f *Facts) rebase(move func(*Instant)) {
 	removal := func(r *Removal) { move(&r.Requested); move(&r.Failed); move(&r.Done) }
 	attempt := func(a *Attempt) {
 		for _, t := range []*Instant{
-			&a.Requested, &a.Retry, &a.Started, &a.CreateFailed, &a.TerminationRequested, &a.StopRequested, &a.StopSent, &a.KillRequested, &a.KillSent, &a.SignalFailed,
-			&a.Exited,
+			&a.Requested, &a.Retry, &a.Started, &a.CreateFailed, &a.TerminationRequested, &a.StopRequested, &a.StopSent,
+			&a.KillRequested, &a.KillSent, &a.SignalFailed, &a.Exited,
 		} {
 			move(t)
 		}

@@ -15,20 +15,20 @@ func TestBooted(t *testing.T) {
 		return lifecycle.Instant{Boot: "2", Mono: boot.Mono - time.Duration(back*float64(time.Second)), Wall: at(seconds).Wall}
 	}
 	full := fold(history{
-		up(), ran("app", 1, 1), tick(2), pulled("app", 2), asked("app", 2), tick(3), started("app", 2), tick(4),
+		up(), ran("app", 1, 1), tick(2), pulled("app", 2), issued("app", 2), tick(3), started("app", 2), tick(4),
 		stopped(time.Minute), stop("app", 2, time.Minute), tick(5), sent("app", 2, false), tick(6), kill("app", 2),
-		sent("app", 2, true), failed(kill("app", 2), oops), pull("app", 3, 1), tick(7), reap("app", 1),
-		failed(reap("app", 1), oops), removeSandbox(1), failed(removeSandbox(1), oops),
+		sent("app", 2, true), failed(kill("app", 2), oops), pull("app", 3, 1), tick(7), removeContainer("app", 1),
+		failed(removeContainer("app", 1), oops), removeSandbox(1), failed(removeSandbox(1), oops),
 		lifecycle.RemovePod{},
 		failed(lifecycle.RemovePod{}, oops),
 	})
 	got := full.Apply(lifecycle.Booted{Saved: at(10), At: boot})
 	want := full
-	want.Accepted = moved(1, 9+boot.Wall.Sub(at(10).Wall).Seconds()) // the wall clock has gone on
+	want.Accepted = moved(1, 9+boot.Wall.Sub(at(10).Wall).Seconds()) // the wall clock continued
 	want.Sandbox.Requested, want.Sandbox.Ready = moved(1, 9), moved(1, 9)
 	want.Sandbox.Lost, want.Sandbox.Message = boot, "the host was rebooted"
 	want.Sandbox.Removal = lifecycle.Removal{Requested: moved(7, 3), Failed: moved(7, 3)}
-	want.Stop.Requested, want.Stop.Deadline = moved(4, 6), moved(64, 0) // a running grace is void
+	want.Stop.Requested, want.Stop.Deadline = moved(4, 6), moved(64, 0) // the grace period has passed
 	want.Removal = want.Sandbox.Removal
 	c := full.Containers["app"]
 	c.Previous.Requested, c.Previous.Started, c.Previous.Exited = moved(1, 9), moved(1, 9), moved(1, 9)
@@ -38,27 +38,27 @@ func TestBooted(t *testing.T) {
 	c.Newest.KillRequested, c.Newest.KillSent, c.Newest.SignalFailed = moved(6, 4), moved(6, 4), moved(6, 4)
 	c.Newest.Exited = boot
 	c.Newest.Exit = lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown, Message: "the host was rebooted"}
-	c.Pull.Requested = lifecycle.Instant{} // it has ended with its boot
-	c.Backoff = lifecycle.Backoff{}        // the machine's end is no crash
+	c.Pull.Requested = lifecycle.Instant{} // the pull ended with the boot
+	c.Backoff = lifecycle.Backoff{}        // a reboot is not a crash
 	want.Containers = map[string]lifecycle.Container{"app": c}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("facts after the boot (-want +got):\n%s", diff)
 	}
 }
 
-// TestBootedAge: a pod is older by what the wall clock says after a boot, unless that has leapt back. What it had leapt before does
-// not matter.
-func TestBootedAge(t *testing.T) {
+// TestBootedPodAge checks that the age of a pod grows by the time on the wall clock, unless the clock was set back. Earlier
+// changes of the wall clock do not matter.
+func TestBootedPodAge(t *testing.T) {
 	accepted := at(3)
 	accepted.Wall = time.Unix(0, 0)
 	facts := lifecycle.Facts{Accepted: accepted}
 	for _, tt := range []struct {
 		name string
-		wall time.Duration // after the last instant that is known
+		wall time.Duration // since the last known instant
 		want time.Duration
 	}{
-		{"the machine was off for an hour", time.Hour, time.Hour + 7*time.Second},
-		{"the clock was set back by a year", -8760 * time.Hour, 7 * time.Second},
+		{"host was off for an hour", time.Hour, time.Hour + 7*time.Second},
+		{"wall clock was set back by a year", -8760 * time.Hour, 7 * time.Second},
 	} {
 		boot := lifecycle.Instant{Boot: "2", Mono: 20 * time.Second, Wall: at(10).Wall.Add(tt.wall)}
 		got := facts.Apply(lifecycle.Booted{Saved: at(10), At: boot}).Accepted
@@ -68,7 +68,8 @@ func TestBootedAge(t *testing.T) {
 	}
 }
 
-// TestBootedMovesEveryInstant leaves no instant of the earlier boot behind, wherever a field is added.
+// TestBootedMovesEveryInstant checks by reflection that no instant of the earlier boot is left, so that a new field is not
+// forgotten.
 func TestBootedMovesEveryInstant(t *testing.T) {
 	old := at(3)
 	removal := lifecycle.Removal{Requested: old, Failed: old, Done: old}
@@ -89,7 +90,7 @@ func TestBootedMovesEveryInstant(t *testing.T) {
 		}},
 	}
 	if zero := zeroInstants(facts); len(zero) > 0 {
-		t.Fatalf("the test does not fill %v", zero)
+		t.Fatalf("fields are not set by the test: %v", zero)
 	}
 	got := facts.Apply(lifecycle.Booted{Saved: at(5), At: lifecycle.Instant{Boot: "2", Mono: time.Second}})
 	visitInstants(got, func(path string, i lifecycle.Instant) {

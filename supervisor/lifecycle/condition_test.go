@@ -15,20 +15,20 @@ func TestConditions(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		past history
-		want string // sandbox, initialized, containers ready
+		want string // sandbox; initialized; containers ready
 	}{
-		{"nothing", nil, "False; False ContainersNotInitialized [init-a init-b]; False ContainersNotReady [x y]"},
-		{"a sandbox", up(), "True; False ContainersNotInitialized [init-a init-b]; False ContainersNotReady [x y]"},
-		{"one done", history{up(), ran("init-a", 1, 0)}, "True; False ContainersNotInitialized [init-b]; False ContainersNotReady [x y]"},
-		{"all done", history{up(), inits}, "True; True; False ContainersNotReady [x y]"},
-		{"one ready", history{up(), inits, running("y", 1)}, "True; True; False ContainersNotReady [x]"},
-		{"all ready", history{up(), inits, running("x", 1), running("y", 1)}, "True; True; True"},
-		{"lost", history{up(), inits, running("x", 1), running("y", 1), lost(1)}, "False; True; True"},
-		{"succeeded", history{up(), inits, ran("x", 1, 0), ran("y", 1, 0)}, "True; True PodCompleted; False PodCompleted"},
-		{"failed", history{up(), inits, ran("x", 1, 0), ran("y", 1, 1)}, "True; True; False PodFailed"},
-		{"failed in init", history{up(), ran("init-a", 1, 1)}, "True; False ContainersNotInitialized [init-a init-b]; False PodFailed"},
-		{"in its past", history{up(), ran("x", 1, 1), asked("x", 2)}, "True; True; False ContainersNotReady [x y]"},
-		{"or so far that an app container's image was looked for", history{up(), pull("x", 1, 1)}, "True; True; False ContainersNotReady [x y]"},
+		{"nothing started", nil, "False; False ContainersNotInitialized [init-a init-b]; False ContainersNotReady [x y]"},
+		{"sandbox is ready", up(), "True; False ContainersNotInitialized [init-a init-b]; False ContainersNotReady [x y]"},
+		{"first init container completed", history{up(), ran("init-a", 1, 0)}, "True; False ContainersNotInitialized [init-b]; False ContainersNotReady [x y]"},
+		{"all init containers completed", history{up(), inits}, "True; True; False ContainersNotReady [x y]"},
+		{"one app container ready", history{up(), inits, running("y", 1)}, "True; True; False ContainersNotReady [x]"},
+		{"all app containers ready", history{up(), inits, running("x", 1), running("y", 1)}, "True; True; True"},
+		{"sandbox lost", history{up(), inits, running("x", 1), running("y", 1), sandboxLost(1)}, "False; True; True"},
+		{"pod succeeded", history{up(), inits, ran("x", 1, 0), ran("y", 1, 0)}, "True; True PodCompleted; False PodCompleted"},
+		{"pod failed", history{up(), inits, ran("x", 1, 0), ran("y", 1, 1)}, "True; True; False PodFailed"},
+		{"init container failed", history{up(), ran("init-a", 1, 1)}, "True; False ContainersNotInitialized [init-a init-b]; False PodFailed"},
+		{"app container is restarting", history{up(), ran("x", 1, 1), issued("x", 2)}, "True; True; False ContainersNotReady [x y]"},
+		{"image of an app container is being pulled", history{up(), pull("x", 1, 1)}, "True; True; False ContainersNotReady [x y]"},
 	} {
 		s := lifecycle.StatusOf(pod, fold(row.past), at(5))
 		var got []string
@@ -56,12 +56,12 @@ func TestSince(t *testing.T) {
 		}
 	}
 	if first.Conditions[1].Status != "False" || second.Conditions[1].Status != "True" {
-		t.Error("the earlier conditions were changed")
+		t.Error("earlier conditions were changed")
 	}
 }
 
-// TestConditionsOfMore holds the conditions that not every pod has, in the order in which they come.
-func TestConditionsOfMore(t *testing.T) {
+// TestOptionalConditions checks the conditions that not every pod has, and their order.
+func TestOptionalConditions(t *testing.T) {
 	gated := podOf(always, "app")
 	gated.ReadinessGates = []spec.ReadinessGate{{ConditionType: "example.com/b"}, {ConditionType: "example.com/a"}}
 	side := within(podOf(always, "side", "init", "y", "x"), "side", probe(startup), probe(readiness))
@@ -75,25 +75,25 @@ func TestConditionsOfMore(t *testing.T) {
 		name string
 		pod  *spec.Pod
 		past history
-		want string // from Initialized on
+		want string // starting with Initialized
 	}{
-		{"2.2 readiness gates", gated, live, "Initialized True; ContainersReady True; Ready False ReadinessGatesNotReady " + strings.ReplaceAll(noGate, "%s", "b") + ", " + strings.ReplaceAll(noGate, "%s", "a")},
-		{"2.2 that are there", gated, history{live, gate("example.com/a", "True"), gate("example.com/b", "False")}, "Initialized True; ContainersReady True; Ready False ReadinessGatesNotReady " + closed + "; example.com/a True Why because; example.com/b False Why because"},
-		{"2.2 and True", gated, history{live, gate("example.com/a", "True"), gate("example.com/b", "True")}, "Initialized True; ContainersReady True; Ready True; example.com/a True Why because; example.com/b True Why because"},
-		{"2.2 containers come first", gated, up(), "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [app]; Ready False ContainersNotReady containers with unready status: [app]"},
-		{"2.2 a sidecar that is not started", side, history{up(), running("side", 1)}, "Initialized False ContainersNotInitialized containers with incomplete status: [side init]; ContainersReady False ContainersNotReady containers with unready status: [side y x]; Ready False ContainersNotReady containers with unready status: [side y x]"},
-		{"2.2 one that is", side, sideUp, "Initialized False ContainersNotInitialized containers with incomplete status: [init]; ContainersReady False ContainersNotReady containers with unready status: [side y x]; Ready False ContainersNotReady containers with unready status: [side y x]"},
-		{"2.2 its readiness is asked for later", side, history{sideUp, ran("init", 1, 0)}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [side y x]; Ready False ContainersNotReady containers with unready status: [side y x]"},
-		{"2.2 and counts", side, history{sideUp, ran("init", 1, 0), running("x", 1), running("y", 1)}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [side]; Ready False ContainersNotReady containers with unready status: [side]"},
-		{"2.2 like the others'", side, history{sideUp, ran("init", 1, 0), running("x", 1), running("y", 1), probed("side", 1, readiness, good)}, "Initialized True; ContainersReady True; Ready True"},
-		{"2.2 a pod with a rule for all containers says whether they restart", rules, history{live, running("other", 1)}, "Initialized True; ContainersReady True; Ready True; AllContainersRestarting False"},
-		{"4.2 when they do", rules, history{live, running("other", 1), exited("app", 1, 42)}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [app]; Ready False ContainersNotReady containers with unready status: [app]; AllContainersRestarting True RestartAllContainersStarted container exited with restart policy rule"},
-		{"2.2 of a pod that has succeeded it has the pod's reason", rules, history{live, running("other", 1), exited("app", 1, 0), exited("other", 1, 0)}, "Initialized True PodCompleted; ContainersReady False PodCompleted; Ready False PodCompleted; AllContainersRestarting False PodCompleted"},
-		{"2.2 of one that has failed too", rules, history{live, running("other", 1), exited("app", 1, 1), exited("other", 1, 0)}, "Initialized True; ContainersReady False PodFailed; Ready False PodFailed; AllContainersRestarting False PodFailed"},
-		{"4.2 not by another rule", rules, history{live, running("other", 1), exited("other", 1, 42)}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [other]; Ready False ContainersNotReady containers with unready status: [other]; AllContainersRestarting False"},
-		{"4.2 nor in a pod that is to end", rules, history{live, running("other", 1), exited("app", 1, 42), stopped(time.Minute)}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [app]; Ready False ContainersNotReady containers with unready status: [app]; AllContainersRestarting False"},
-		{"4.2 once initialized it stays so", within(rules, "other", own(never)), history{live, running("other", 1), exited("app", 1, 42), exited("other", 1, 0), lifecycle.StartRound{Round: 2}}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [app other]; Ready False ContainersNotReady containers with unready status: [app other]; AllContainersRestarting False"},
-		{"DEVIATIONS 20 an absent engine changes no condition", podOf(always, "app"), history{live, func() happened { return engineLost }()}, "Initialized True; ContainersReady True; Ready True"},
+		{"2.2 conditions of readiness gates do not exist", gated, live, "Initialized True; ContainersReady True; Ready False ReadinessGatesNotReady " + strings.ReplaceAll(noGate, "%s", "b") + ", " + strings.ReplaceAll(noGate, "%s", "a")},
+		{"2.2 condition of a readiness gate is False", gated, history{live, setCondition("example.com/a", "True"), setCondition("example.com/b", "False")}, "Initialized True; ContainersReady True; Ready False ReadinessGatesNotReady " + closed + "; example.com/a True Why because; example.com/b False Why because"},
+		{"2.2 conditions of readiness gates are True", gated, history{live, setCondition("example.com/a", "True"), setCondition("example.com/b", "True")}, "Initialized True; ContainersReady True; Ready True; example.com/a True Why because; example.com/b True Why because"},
+		{"2.2 unready containers take precedence over readiness gates", gated, up(), "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [app]; Ready False ContainersNotReady containers with unready status: [app]"},
+		{"2.2 sidecar is not started", side, history{up(), running("side", 1)}, "Initialized False ContainersNotInitialized containers with incomplete status: [side init]; ContainersReady False ContainersNotReady containers with unready status: [side y x]; Ready False ContainersNotReady containers with unready status: [side y x]"},
+		{"2.2 sidecar is started, init container is not completed", side, sideUp, "Initialized False ContainersNotInitialized containers with incomplete status: [init]; ContainersReady False ContainersNotReady containers with unready status: [side y x]; Ready False ContainersNotReady containers with unready status: [side y x]"},
+		{"2.2 init containers completed, app containers not ready", side, history{sideUp, ran("init", 1, 0)}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [side y x]; Ready False ContainersNotReady containers with unready status: [side y x]"},
+		{"2.2 unready sidecar makes the pod unready", side, history{sideUp, ran("init", 1, 0), running("x", 1), running("y", 1)}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [side]; Ready False ContainersNotReady containers with unready status: [side]"},
+		{"2.2 sidecar and app containers ready", side, history{sideUp, ran("init", 1, 0), running("x", 1), running("y", 1), probed("side", 1, readiness, good)}, "Initialized True; ContainersReady True; Ready True"},
+		{"2.2 AllContainersRestarting is present with a RestartAllContainers rule", rules, history{live, running("other", 1)}, "Initialized True; ContainersReady True; Ready True; AllContainersRestarting False"},
+		{"4.2 AllContainersRestarting is true while all containers restart", rules, history{live, running("other", 1), exited("app", 1, 42)}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [app]; Ready False ContainersNotReady containers with unready status: [app]; AllContainersRestarting True RestartAllContainersStarted container exited with restart policy rule"},
+		{"2.2 AllContainersRestarting of a succeeded pod", rules, history{live, running("other", 1), exited("app", 1, 0), exited("other", 1, 0)}, "Initialized True PodCompleted; ContainersReady False PodCompleted; Ready False PodCompleted; AllContainersRestarting False PodCompleted"},
+		{"2.2 AllContainersRestarting of a failed pod", rules, history{live, running("other", 1), exited("app", 1, 1), exited("other", 1, 0)}, "Initialized True; ContainersReady False PodFailed; Ready False PodFailed; AllContainersRestarting False PodFailed"},
+		{"4.2 AllContainersRestarting is false after an exit that matches no rule", rules, history{live, running("other", 1), exited("other", 1, 42)}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [other]; Ready False ContainersNotReady containers with unready status: [other]; AllContainersRestarting False"},
+		{"4.2 AllContainersRestarting is false in a stopping pod", rules, history{live, running("other", 1), exited("app", 1, 42), stopped(time.Minute)}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [app]; Ready False ContainersNotReady containers with unready status: [app]; AllContainersRestarting False"},
+		{"4.2 Initialized stays true after a restart of all containers", within(rules, "other", own(never)), history{live, running("other", 1), exited("app", 1, 42), exited("other", 1, 0), lifecycle.StartRound{Round: 2}}, "Initialized True; ContainersReady False ContainersNotReady containers with unready status: [app other]; Ready False ContainersNotReady containers with unready status: [app other]; AllContainersRestarting False"},
+		{"deviation 20 unavailable engine does not change conditions", podOf(always, "app"), history{live, func() happened { return engineUnavailable }()}, "Initialized True; ContainersReady True; Ready True"},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			var got []string
@@ -108,26 +108,26 @@ func TestConditionsOfMore(t *testing.T) {
 	}
 }
 
-// TestInitializedForGood: a stop comes between the start of the last sidecar and the turn of the app container.
-func TestInitializedForGood(t *testing.T) {
+// TestInitializedStaysTrue stops a pod between the start of its last sidecar and the start of its app container.
+func TestInitializedStaysTrue(t *testing.T) {
 	pod := podOf(spec.RestartNever, "side", "x")
 	past := history{up(), stopped(10 * time.Second), running("side", 1)}
 	first := lifecycle.StatusOf(pod, fold(past), at(2)).Since(nil, at(2))
 	past = append(past, exited("side", 1, 0))
 	want := first.Conditions[2]
 	if want.Type != lifecycle.PodInitialized || want.Status != "True" {
-		t.Fatalf("while the sidecar runs: %+v", want)
+		t.Fatalf("running sidecar: %+v", want)
 	}
 	if got := lifecycle.StatusOf(pod, fold(past), at(9)).Since(first.Conditions, at(9)).Conditions[2]; got != want {
-		t.Errorf("when it has ended: %+v, want %+v", got, want)
+		t.Errorf("terminated sidecar: %+v, want %+v", got, want)
 	}
 	never := lifecycle.StatusOf(pod, fold(up()), at(2)).Since(nil, at(2)).Conditions[2]
 	if got := lifecycle.StatusOf(pod, fold(past), at(9)).Since([]lifecycle.Condition{never}, at(9)).Conditions[2]; got.Status != "False" {
-		t.Errorf("of a pod that was not initialized before: %+v", got)
+		t.Errorf("pod that was not initialized before: %+v", got)
 	}
 }
 
-// TestConditionsAreBounded sets more conditions than a pod can hold.
+// TestConditionsAreBounded sets more conditions than a pod can have.
 func TestConditionsAreBounded(t *testing.T) {
 	facts := fold(nil)
 	for i := range 100 {
@@ -140,9 +140,9 @@ func TestConditionsAreBounded(t *testing.T) {
 	before := text(facts)
 	after := facts.Apply(lifecycle.ConditionSet{Type: "example.com/", Status: "False", At: at(3)})
 	if after.Conditions["example.com/"].Status != "False" || len(after.Conditions) != 64 {
-		t.Errorf("a known condition was not set: %v", after.Conditions)
+		t.Errorf("existing condition was not updated: %v", after.Conditions)
 	}
 	if text(facts) != before {
-		t.Error("the facts before were changed")
+		t.Error("earlier facts were changed")
 	}
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// What a pod waits for is in the status of each container until the sandbox is there, also while it is tried again.
-func TestWaitingTellsWhatIsMissing(t *testing.T) {
+// TestWaitingMessageOfSandbox checks that every container shows the error of the sandbox until it is ready, also during a retry.
+func TestWaitingMessageOfSandbox(t *testing.T) {
 	pod := &spec.Pod{Name: "p", InitContainers: []spec.Container{{Name: "setup"}}, Containers: []spec.Container{{Name: "app"}}}
 	missing := lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: `volume "conf": configmap "shop" not found`}
 	facts := lifecycle.Facts{UID: "u", Accepted: at(0)}
@@ -22,27 +22,27 @@ func TestWaitingTellsWhatIsMissing(t *testing.T) {
 		t.Helper()
 		s := lifecycle.StatusOf(pod, facts, at(9))
 		if diff := cmp.Diff(s.InitContainerStatuses[0].State.Waiting, s.ContainerStatuses[0].State.Waiting); diff != "" {
-			t.Errorf("the init container and the app differ:\n%s", diff)
+			t.Errorf("init container and app container differ:\n%s", diff)
 		}
 		return s.ContainerStatuses[0].State.Waiting
 	}
 	issue(1)
 	silent := &lifecycle.Waiting{Reason: lifecycle.ReasonPodInitializing}
 	if diff := cmp.Diff(silent, waiting()); diff != "" {
-		t.Errorf("at first (-want +got):\n%s", diff)
+		t.Errorf("before the start (-want +got):\n%s", diff)
 	}
-	told := &lifecycle.Waiting{Reason: lifecycle.ReasonPodInitializing, Message: missing.Message}
+	stopping := &lifecycle.Waiting{Reason: lifecycle.ReasonPodInitializing, Message: missing.Message}
 	facts = facts.Apply(lifecycle.ActionFailed{Action: lifecycle.StartSandbox{Sandbox: 1, Round: 1}, Failure: missing, At: at(2)})
-	if diff := cmp.Diff(told, waiting()); diff != "" {
+	if diff := cmp.Diff(stopping, waiting()); diff != "" {
 		t.Errorf("after a failure (-want +got):\n%s", diff)
 	}
 	issue(2)
-	if diff := cmp.Diff(told, waiting()); diff != "" {
-		t.Errorf("while it is tried again (-want +got):\n%s", diff)
+	if diff := cmp.Diff(stopping, waiting()); diff != "" {
+		t.Errorf("during the retry (-want +got):\n%s", diff)
 	}
 	facts = facts.Apply(lifecycle.SandboxStarted{Sandbox: 2, At: at(3)})
 	if diff := cmp.Diff(silent, waiting()); diff != "" {
-		t.Errorf("once it is there (-want +got):\n%s", diff)
+		t.Errorf("ready sandbox (-want +got):\n%s", diff)
 	}
 }
 
@@ -70,14 +70,14 @@ func TestEvictedStatus(t *testing.T) {
 		}
 		return list
 	}
-	// A terminal phase is told when nothing can run any more, and not before.
+	// The phase becomes terminal only when no container can run any more.
 	if s := lifecycle.StatusOf(pod, facts, at(4)); s.Phase != lifecycle.PhaseRunning || s.Reason != "" || len(target(s)) > 0 {
-		t.Errorf("while it runs: %+v", s)
+		t.Errorf("running: %+v", s)
 	}
 	facts = facts.Apply(lifecycle.ContainerExited{Ref: ref, At: at(5)})
 	s := lifecycle.StatusOf(pod, facts, at(6))
 	if s.Phase != lifecycle.PhaseFailed || s.Reason != lifecycle.ReasonEvicted || s.Message != message {
-		t.Errorf("at rest: %s, %s, %q", s.Phase, s.Reason, s.Message)
+		t.Errorf("terminated: %s, %s, %q", s.Phase, s.Reason, s.Message)
 	}
 	want := []lifecycle.Condition{{Type: lifecycle.DisruptionTarget, Status: "True", Reason: "TerminationByKubelet", Message: message}}
 	if diff := cmp.Diff(want, target(s)); diff != "" {
@@ -85,9 +85,9 @@ func TestEvictedStatus(t *testing.T) {
 	}
 }
 
-// A sandbox that is made anew has nothing to do with why the last one was lost; one that could not be made is tried again for
-// the same reason, until it is there.
-func TestSandboxForgets(t *testing.T) {
+// TestSandboxReadyResetsFailures checks that failures of a sandbox are kept during retries and cleared when it is ready, and
+// that the message of a lost sandbox is not a failure of the next one.
+func TestSandboxReadyResetsFailures(t *testing.T) {
 	facts := lifecycle.Facts{UID: "u", Accepted: at(0)}
 	for _, e := range []lifecycle.Event{
 		lifecycle.Issued{Action: lifecycle.StartSandbox{Sandbox: 1, Round: 1}, At: at(1)},

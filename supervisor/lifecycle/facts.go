@@ -48,7 +48,7 @@ type Sandbox struct {
 	Lost        Instant  `json:"lost,omitzero"`
 	Failed      Instant  `json:"failed,omitzero"`
 	Unavailable bool     `json:"unavailable,omitempty"` // it failed because the engine was unavailable; the sandbox may exist
-	Failures    int      `json:"failures,omitempty"`    // consecutive failures with the same reason, up to the back-off limit; 0 once the sandbox is ready
+	Failures    int      `json:"failures,omitempty"`    // consecutive, with the same reason, up to the back-off limit; 0 once ready
 	Reason      Reason   `json:"reason,omitempty"`      // of these failures
 	Message     string   `json:"message,omitempty"`     // why it failed or was lost
 	IPs         []string `json:"ips,omitempty"`
@@ -93,7 +93,7 @@ type Attempt struct {
 	Probes    Probes `json:"probes,omitzero"`
 	PreStop   Hook   `json:"preStop,omitzero"`
 
-	TerminationRequested Instant       `json:"terminationRequested,omitzero"` // when termination began before the stop signal: with a preStop hook, or by waiting for other containers
+	TerminationRequested Instant       `json:"terminationRequested,omitzero"` // with a preStop hook, or while waiting for other containers
 	TerminationGrace     time.Duration `json:"terminationGrace,omitempty"`    // the grace period from then on
 
 	StopRequested Instant       `json:"stopRequested,omitzero"`

@@ -14,9 +14,9 @@ func TestEffectiveGrace(t *testing.T) {
 		return &d
 	}
 	for _, row := range []struct {
-		own  spec.Seconds
-		asks *time.Duration
-		want lifecycle.Grace
+		own     spec.Seconds
+		request *time.Duration
+		want    lifecycle.Grace
 	}{
 		{30, nil, lifecycle.Grace{Period: 30 * time.Second}},
 		{0, nil, lifecycle.Grace{Period: time.Second}},
@@ -26,8 +26,8 @@ func TestEffectiveGrace(t *testing.T) {
 		{30, seconds(-7), lifecycle.Grace{Period: time.Second}},
 		{30, seconds(0), lifecycle.Grace{Force: true}},
 	} {
-		if got := lifecycle.EffectiveGrace(&spec.Pod{TerminationGracePeriodSeconds: row.own}, row.asks); got != row.want {
-			t.Errorf("of %v, asked %v: %+v, want %+v", row.own, row.asks, got, row.want)
+		if got := lifecycle.EffectiveGrace(&spec.Pod{TerminationGracePeriodSeconds: row.own}, row.request); got != row.want {
+			t.Errorf("pod %v, request %v: %+v, want %+v", row.own, row.request, got, row.want)
 		}
 	}
 }

@@ -8,22 +8,22 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// The words in which the tables of this package are written. A history is a list of events; every event is at the instant
-// of the nearest [tick] before it.
+// Helpers of the tables in this package. A history is a list of events; every event happens at the instant of the previous
+// [tick].
 
-// at is the instant a number of seconds after the boot.
+// at returns the instant a number of seconds after the boot.
 func at(seconds float64) lifecycle.Instant {
 	d := time.Duration(seconds * float64(time.Second))
 	return lifecycle.Instant{Boot: "1", Mono: d, Wall: time.Unix(1_000_000_000, 0).UTC().Add(d)}
 }
 
-// tick is the time that a history has come to, in seconds after the boot.
+// tick sets the time of the following events in a history, in seconds after the boot.
 type tick float64
 
-// history is a mixture of ticks, events, actions (issued), and lists of these.
+// history is a list of ticks, events, actions (which are issued), and histories.
 type history []any
 
-// fold makes facts of a history.
+// fold returns the facts of a history.
 func fold(h history) lifecycle.Facts {
 	facts := lifecycle.Facts{UID: "uid", Accepted: at(1)}
 	now := at(1)
@@ -46,21 +46,21 @@ func fold(h history) lifecycle.Facts {
 	return facts
 }
 
-// happened makes an event of a function of its instant.
+// happened returns an event at an instant.
 type happened func(lifecycle.Instant) lifecycle.Event
 
 func run(name string, n int) lifecycle.Ref {
 	return lifecycle.Ref{Container: name, Round: 1, Attempt: n}
 }
 
-// up is a ready first sandbox.
+// up is the first sandbox, ready.
 func up() history {
 	return history{lifecycle.StartSandbox{Sandbox: 1, Round: 1}, happened(func(t lifecycle.Instant) lifecycle.Event {
 		return lifecycle.SandboxStarted{Sandbox: 1, IPs: []string{"10.0.0.2", "fd00::2"}, At: t}
 	})}
 }
 
-func lost(sandbox int) happened {
+func sandboxLost(sandbox int) happened {
 	return func(t lifecycle.Instant) lifecycle.Event {
 		return lifecycle.SandboxLost{Sandbox: sandbox, Message: "killed", At: t}
 	}
@@ -83,8 +83,8 @@ func pullFailed(name string, n, level int, reason lifecycle.Reason) history {
 	return history{a, failed(a, lifecycle.Failure{Reason: reason, Message: "no"})}
 }
 
-// asked is a run that was asked for, with the restart count that is usual for it.
-func asked(name string, n int) history {
+// issued is a run that was requested with the usual restart count.
+func issued(name string, n int) history {
 	return history{lifecycle.StartContainer{Ref: run(name, n), Sandbox: 1, Restarts: n - 1, Backoff: n - 1}}
 }
 
@@ -95,7 +95,7 @@ func started(name string, n int) happened {
 }
 
 func running(name string, n int) history {
-	return history{pulled(name, n), asked(name, n), started(name, n)}
+	return history{pulled(name, n), issued(name, n), started(name, n)}
 }
 
 func exited(name string, n, code int) happened {
@@ -112,15 +112,15 @@ func exitedFor(name string, n, code int, reason lifecycle.Reason) happened {
 	}
 }
 
-// ran is a run from beginning to end at one instant.
+// ran is a run that started and exited at the same instant.
 func ran(name string, n, code int) history { return history{running(name, n), exited(name, n, code)} }
 
 func failed(a lifecycle.Action, f lifecycle.Failure) happened {
 	return func(t lifecycle.Instant) lifecycle.Event { return lifecycle.ActionFailed{Action: a, Failure: f, At: t} }
 }
 
-// away is the failure of an engine that is not there.
-var away = lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "away"}
+// unavailable is the failure of an unavailable engine.
+var unavailable = lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "unavailable"}
 
 func failing(a lifecycle.Action, f lifecycle.Failure) history { return history{a, failed(a, f)} }
 
@@ -138,7 +138,7 @@ func kill(name string, n int) lifecycle.KillContainer {
 	return lifecycle.KillContainer{Ref: run(name, n)}
 }
 
-func reap(name string, n int) lifecycle.RemoveContainer {
+func removeContainer(name string, n int) lifecycle.RemoveContainer {
 	return lifecycle.RemoveContainer{Ref: run(name, n)}
 }
 
@@ -150,8 +150,8 @@ func preStop(name string, n int, limit time.Duration, why lifecycle.Reason) life
 	return lifecycle.RunPreStop{Ref: run(name, n), Limit: limit, Reason: why}
 }
 
-// await is a sidecar that waits for its turn.
-func await(name string, limit time.Duration, why lifecycle.Reason) lifecycle.WaitForTurn {
+// waitForTurn is a sidecar that waits for other containers to stop.
+func waitForTurn(name string, limit time.Duration, why lifecycle.Reason) lifecycle.WaitForTurn {
 	return lifecycle.WaitForTurn{Ref: run(name, 1), Limit: limit, Reason: why}
 }
 
@@ -159,14 +159,14 @@ func cancel(name string, n int, hook lifecycle.HookKind) lifecycle.CancelHook {
 	return lifecycle.CancelHook{Ref: run(name, n), Hook: hook}
 }
 
-// hooked is the good end of a hook.
-func hooked(name string, n int, hook lifecycle.HookKind) happened {
+// hookDone is the success of a hook.
+func hookDone(name string, n int, hook lifecycle.HookKind) happened {
 	return func(t lifecycle.Instant) lifecycle.Event {
 		return lifecycle.HookFinished{Ref: run(name, n), Hook: hook, At: t}
 	}
 }
 
-// Short names of the probes' kinds and verdicts.
+// Short names of probe kinds and verdicts.
 const (
 	startup, liveness, readiness = lifecycle.ProbeStartup, lifecycle.ProbeLiveness, lifecycle.ProbeReadiness
 	good, bad                    = lifecycle.VerdictSuccess, lifecycle.VerdictFailure
@@ -175,24 +175,24 @@ const (
 func probed(name string, n int, kind lifecycle.ProbeKind, v lifecycle.Verdict) happened {
 	return func(t lifecycle.Instant) lifecycle.Event {
 		return lifecycle.ProbeChanged{
-			ProbeRef: lifecycle.ProbeRef{Ref: run(name, n), Kind: kind}, Verdict: v, Message: "no good", Count: 3, At: t,
+			ProbeRef: lifecycle.ProbeRef{Ref: run(name, n), Kind: kind}, Verdict: v, Message: "failed", Count: 3, At: t,
 		}
 	}
 }
 
-func endPod(grace time.Duration) lifecycle.FailPod {
+func failPod(grace time.Duration) lifecycle.FailPod {
 	return lifecycle.FailPod{
 		Reason: lifecycle.ReasonDeadlineExceeded, Message: "Pod was active on the node longer than the specified deadline", Grace: grace,
 	}
 }
 
 var (
-	engineLost  happened = func(t lifecycle.Instant) lifecycle.Event { return lifecycle.EngineUnavailable{At: t} }
-	engineFound happened = func(t lifecycle.Instant) lifecycle.Event { return lifecycle.EngineAvailable{At: t} }
+	engineUnavailable happened = func(t lifecycle.Instant) lifecycle.Event { return lifecycle.EngineUnavailable{At: t} }
+	engineAvailable   happened = func(t lifecycle.Instant) lifecycle.Event { return lifecycle.EngineAvailable{At: t} }
 )
 
-// gate sets a condition that a readiness gate waits for.
-func gate(kind lifecycle.ConditionType, status string) happened {
+// setCondition sets a condition of a readiness gate.
+func setCondition(kind lifecycle.ConditionType, status string) happened {
 	return func(t lifecycle.Instant) lifecycle.Event {
 		return lifecycle.ConditionSet{Type: kind, Status: status, Reason: "Why", Message: "because", At: t}
 	}
@@ -214,7 +214,7 @@ var forced happened = func(t lifecycle.Instant) lifecycle.Event {
 	return lifecycle.StopRequested{Grace: lifecycle.Grace{Force: true}, By: "a test", At: t}
 }
 
-// podOf makes a pod: containers whose names begin with "init" are init containers, and with "side" sidecars.
+// podOf returns a pod. Containers whose names begin with "init" are init containers; with "side", sidecars.
 func podOf(policy spec.RestartPolicy, names ...string) *spec.Pod {
 	pod := &spec.Pod{Name: "p", RestartPolicy: policy, TerminationGracePeriodSeconds: 30}
 	for _, name := range names {
@@ -232,7 +232,7 @@ func podOf(policy spec.RestartPolicy, names ...string) *spec.Pod {
 	return pod
 }
 
-// with changes the first app container of a pod, and returns the pod.
+// with changes the first app container of a pod and returns the pod.
 func with(pod *spec.Pod, change ...func(*spec.Container)) *spec.Pod {
 	for _, c := range change {
 		c(&pod.Containers[0])
@@ -240,7 +240,7 @@ func with(pod *spec.Pod, change ...func(*spec.Container)) *spec.Pod {
 	return pod
 }
 
-// within changes the container of a name, and returns the pod.
+// within changes the named container and returns the pod.
 func within(pod *spec.Pod, name string, change ...func(*spec.Container)) *spec.Pod {
 	for _, list := range [][]spec.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
@@ -254,7 +254,7 @@ func within(pod *spec.Pod, name string, change ...func(*spec.Container)) *spec.P
 	return pod
 }
 
-// own gives a container a restart policy of its own, and rules.
+// own sets a container's own restart policy and rules.
 func own(policy spec.RestartPolicy, rules ...spec.RestartRule) func(*spec.Container) {
 	return func(c *spec.Container) { c.RestartPolicy, c.RestartPolicyRules = policy, rules }
 }
@@ -263,7 +263,7 @@ func rule(action, operator string, codes ...int32) spec.RestartRule {
 	return spec.RestartRule{Action: action, ExitCodes: &spec.ExitCodes{Operator: operator, Values: codes}}
 }
 
-// probe gives a container a probe: every 10 s, three failures, one success.
+// probe sets a probe with a period of 10 s, failureThreshold 3 and successThreshold 1.
 func probe(kind lifecycle.ProbeKind, change ...func(*spec.Probe)) func(*spec.Container) {
 	p := &spec.Probe{PeriodSeconds: 10, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 3}
 	for _, c := range change {
@@ -281,12 +281,12 @@ func probe(kind lifecycle.ProbeKind, change ...func(*spec.Probe)) func(*spec.Con
 	}
 }
 
-// ownGrace is a probe's own grace period.
+// ownGrace sets a probe's own grace period.
 func ownGrace(seconds spec.Seconds) func(*spec.Probe) {
 	return func(p *spec.Probe) { p.TerminationGracePeriodSeconds = &seconds }
 }
 
-// hook gives a container a hook.
+// hook sets a hook.
 func hook(kind lifecycle.HookKind) func(*spec.Container) {
 	return func(c *spec.Container) {
 		if c.Lifecycle == nil {
@@ -301,7 +301,7 @@ func hook(kind lifecycle.HookKind) func(*spec.Container) {
 	}
 }
 
-// visitInstants calls do with every instant that facts hold, found by reflection.
+// visitInstants calls do for every instant in the facts, found by reflection.
 func visitInstants(f lifecycle.Facts, do func(path string, i lifecycle.Instant)) {
 	var visit func(path string, v reflect.Value)
 	visit = func(path string, v reflect.Value) {

@@ -19,7 +19,7 @@ const (
 type Hook struct {
 	Requested Instant       `json:"requested,omitzero"` // for the first time
 	Limit     time.Duration `json:"limit,omitempty"`    // timeout, counted from Requested; 0: none
-	Retry     Instant       `json:"retry,omitzero"`     // since when a retry is pending because the engine was unavailable or the process was not found
+	Retry     Instant       `json:"retry,omitzero"`     // since when a retry is pending: engine unavailable, or process not found
 	Cancelled Instant       `json:"cancelled,omitzero"`
 	Done      Instant       `json:"done,omitzero"`
 	Failed    bool          `json:"failed,omitempty"` // it failed; Done is set too

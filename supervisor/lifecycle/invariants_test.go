@@ -13,7 +13,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle/lifecycletest"
 )
 
-// invariants looks at every step of a pod's life. The list is that of docs/design/lifecycle.md.
+// invariants checks every step of a pod's life. docs/design/lifecycle.md lists the invariants.
 type invariants struct {
 	pod    *spec.Pod
 	status lifecycle.Status // the newest
@@ -21,11 +21,11 @@ type invariants struct {
 	err    error
 }
 
-func (v *invariants) wrong(format string, args ...any) {
+func (v *invariants) violation(format string, args ...any) {
 	v.err = errors.Join(v.err, fmt.Errorf(format, args...))
 }
 
-// step checks one step and returns what is wrong with it.
+// step checks one step and returns the violations.
 func (v *invariants) step(s lifecycletest.Step) error {
 	v.err = nil
 	switch e := s.Event.(type) {
@@ -42,49 +42,49 @@ func (v *invariants) step(s lifecycletest.Step) error {
 	return nil
 }
 
-// decision: the same arguments give the same answer and are left as they were, and no wake is in the past or now.
+// decision checks that Decide is deterministic, does not change its arguments, and wakes up in the future.
 func (v *invariants) decision(s lifecycletest.Step) {
 	before := text(s.Before) + text(v.pod)
 	again := lifecycle.Decide(v.pod, s.Before, s.Now)
 	if !reflect.DeepEqual(again, s.Decision) {
-		v.wrong("decided %v, and then %v", s.Decision, again)
+		v.violation("decision is %v, repeated: %v", s.Decision, again)
 	}
 	if after := text(s.Before) + text(v.pod); after != before {
-		v.wrong("Decide changed its arguments")
+		v.violation("Decide changed its arguments")
 	}
 	if w := s.Decision.Wake; !w.IsZero() && !s.Now.Before(w) {
-		v.wrong("wake at %v, now is %v", w, s.Now)
+		v.violation("wake-up time %v is not after %v", w, s.Now)
 	}
 	seen := map[lifecycle.Action]bool{}
 	for _, a := range s.Decision.Actions {
 		if seen[a] {
-			v.wrong("%#v twice in one decision", a)
+			v.violation("%#v is decided twice", a)
 		}
 		seen[a] = true
 	}
 	v.ordered(s)
 }
 
-// issued: what may be asked for in the light of the facts.
+// issued checks that an action is allowed by the facts.
 func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle.Instant) {
 	stopping := !f.Stop.Requested.IsZero()
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:
 		if stopping {
-			v.wrong("a stopping pod gets a sandbox")
+			v.violation("sandbox started in a stopping pod")
 		}
 	case lifecycle.PullImage, lifecycle.FindImage:
 		if stopping {
-			v.wrong("a stopping pod wants an image")
+			v.violation("image pulled in a stopping pod")
 		}
 	case lifecycle.StartContainer:
 		if stopping {
-			v.wrong("a stopping pod starts a container")
+			v.violation("container started in a stopping pod")
 		}
 		v.start(f, a)
 	case lifecycle.RunPostStart:
 		if stopping {
-			v.wrong("a stopping pod runs a postStart hook")
+			v.violation("postStart hook run in a stopping pod")
 		}
 		v.signal(f, a.Ref)
 	case lifecycle.RunPreStop:
@@ -95,28 +95,29 @@ func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle
 		v.signal(f, a.Ref)
 	case lifecycle.RemoveContainer:
 		if r := attempt(f, a.Ref); r == nil || r.Exited.IsZero() {
-			v.wrong("%v is removed and not over", a.Ref)
+			v.violation("%v is removed but has not terminated", a.Ref)
 		}
 	}
 }
 
-// start: never two live attempts of a container, none without a sandbox, no app container before init is done.
+// start checks that a container has at most one live attempt, that it is started in a ready sandbox, and that no app container
+// is started before the init containers have completed.
 func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 	newest := f.Containers[a.Container].Newest
 	live := newest.Attempt > 0 && newest.Exited.IsZero() && newest.CreateFailed.IsZero()
 	switch again := a.Ref == newest.Ref; {
 	case again && newest.Retry.IsZero():
-		v.wrong("%v is asked for twice", a.Ref)
+		v.violation("%v is started twice", a.Ref)
 	case !again && live:
-		v.wrong("%v is asked for while %v lives", a.Ref, newest.Ref)
+		v.violation("%v is started while %v is running", a.Ref, newest.Ref)
 	case !again && a.Attempt != newest.Attempt+1:
-		v.wrong("%v comes after %v", a.Ref, newest.Ref)
+		v.violation("%v is started after %v", a.Ref, newest.Ref)
 	case a.Sandbox != f.SandboxReady() || a.Round != f.Round:
-		v.wrong("%v is asked for in sandbox %d and round %d", a, f.SandboxReady(), f.Round)
+		v.violation("%v is started in sandbox %d and round %d", a, f.SandboxReady(), f.Round)
 	}
 	if slices.ContainsFunc(f.Ephemeral, func(c spec.Container) bool { return c.Name == a.Container }) {
 		if !newest.Started.IsZero() || !newest.Exited.IsZero() {
-			v.wrong("%v is asked for, and %v has run", a, newest.Ref)
+			v.violation("%v is started although %v has completed", a, newest.Ref)
 		}
 		return
 	}
@@ -128,24 +129,23 @@ func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 		r := f.Containers[c.Name].Newest
 		if c.IsSidecar() {
 			if r.Round != f.Round || !v.started(c, &r) && !v.reached(f, i+1) {
-				v.wrong("%v is asked for before the sidecar %s has started", a.Ref, c.Name)
+				v.violation("%v is started before sidecar %s", a.Ref, c.Name)
 			}
 			continue
 		}
 		if r.Round != f.Round || r.Exited.IsZero() || r.Exit.Code != 0 || r.Exit.Reason == lifecycle.ReasonOOMKilled {
-			v.wrong("%v is asked for before %s is done", a.Ref, c.Name)
+			v.violation("%v is started before %s has completed", a.Ref, c.Name)
 		}
 	}
 }
 
-// reached reports whether any container from the one at the given place among the init containers on has been asked for in
-// this round.
+// reached reports whether a later init container, or an app container, was requested in this round.
 func (v *invariants) reached(f lifecycle.Facts, from int) bool {
 	behind := append(slices.Clone(v.pod.InitContainers[from:]), v.pod.Containers...)
 	return slices.ContainsFunc(behind, func(c spec.Container) bool { return f.Containers[c.Name].Newest.Round == f.Round })
 }
 
-// started reports whether a run of a container that keeps running is past its hook and its startup probe.
+// started reports whether a sidecar has passed its postStart hook and its startup probe.
 func (v *invariants) started(c *spec.Container, r *lifecycle.Attempt) bool {
 	return !r.Started.IsZero() && r.Exited.IsZero() && v.hooked(c.Name, *r) &&
 		(c.StartupProbe == nil || r.Probes.Startup.Verdict == good)
@@ -154,40 +154,42 @@ func (v *invariants) started(c *spec.Container, r *lifecycle.Attempt) bool {
 func (v *invariants) signal(f lifecycle.Facts, ref lifecycle.Ref) {
 	r := attempt(f, ref)
 	if r == nil || !r.Exited.IsZero() || !r.CreateFailed.IsZero() || (r.Started.IsZero() && r.Retry.IsZero()) {
-		v.wrong("a signal to %v, which does not run", ref)
+		v.violation("signal to %v, which is not running", ref)
 	}
 }
 
-// preStop: a hook before every signal, within the grace period, and not where there is none.
+// preStop checks that the hook runs before every signal, within the grace period, and not without one.
 func (v *invariants) preStop(f lifecycle.Facts, a lifecycle.RunPreStop) {
 	v.signal(f, a.Ref)
 	r := attempt(f, a.Ref)
 	if r != nil && (!r.StopRequested.IsZero() || !r.KillRequested.IsZero() || f.Stop.Force) {
-		v.wrong("the preStop hook of %v comes after a signal", a.Ref)
+		v.violation("preStop hook of %v is run after a signal", a.Ref)
 	}
 	if a.Limit <= 0 {
-		v.wrong("a preStop hook within %v", a.Limit)
+		v.violation("preStop hook has limit %v", a.Limit)
 	}
 }
 
-// stopSignal: not before the preStop hook is done or its time is over, and never with less than 2 s to go.
+// stopSignal checks that the stop signal is not sent before the preStop hook is done or the grace period has passed, and that at
+// least 2 s are left.
 func (v *invariants) stopSignal(f lifecycle.Facts, a lifecycle.StopContainer, now lifecycle.Instant) {
 	v.signal(f, a.Ref)
 	r := attempt(f, a.Ref)
 	v.order(f, a, now)
 	if a.Grace < 2*time.Second {
-		v.wrong("%v has %v", a.Ref, a.Grace)
+		v.violation("%v has grace period %v", a.Ref, a.Grace)
 	}
 	if r == nil || !r.StopRequested.IsZero() || r.PreStop.Requested.IsZero() || !r.PreStop.Done.IsZero() {
 		return
 	}
 	over := !now.Before(r.TerminationRequested.Add(r.TerminationGrace)) || a.Grace == 2*time.Second && v.restartsAll(f)
 	if !over && (f.Stop.Requested.IsZero() || now.Before(f.Stop.Deadline)) {
-		v.wrong("%v gets its stop signal in the middle of its preStop hook", a.Ref)
+		v.violation("%v gets its stop signal during its preStop hook", a.Ref)
 	}
 }
 
-// order: in a pod that was stopped a sidecar has no signal before everything behind it has ended, but when the time is over.
+// order checks that a sidecar in a stopped pod gets no signal before the following containers have terminated, unless the grace
+// period has passed.
 func (v *invariants) order(f lifecycle.Facts, a lifecycle.StopContainer, now lifecycle.Instant) {
 	if f.Stop.Requested.IsZero() || !now.Before(f.Stop.Deadline) {
 		return
@@ -201,12 +203,12 @@ func (v *invariants) order(f lifecycle.Facts, a lifecycle.StopContainer, now lif
 		init := slices.ContainsFunc(list, func(other spec.Container) bool { return other.Name == c.Name })
 		r := f.Containers[c.Name].Newest
 		if live := r.Attempt > 0 && r.Exited.IsZero() && r.CreateFailed.IsZero(); live && (!init || c.IsSidecar()) {
-			v.wrong("%v gets its stop signal while %v lives", a.Ref, r.Ref)
+			v.violation("%v gets its stop signal while %v is running", a.Ref, r.Ref)
 		}
 	}
 }
 
-// restartsAll reports whether any run of this round has ended with a code that a rule for all containers names.
+// restartsAll reports whether an exit in this round matches a RestartAllContainers rule.
 func (v *invariants) restartsAll(f lifecycle.Facts) bool {
 	for _, c := range append(slices.Clone(v.pod.InitContainers), v.pod.Containers...) {
 		r := f.Containers[c.Name].Newest
@@ -219,24 +221,24 @@ func (v *invariants) restartsAll(f lifecycle.Facts) bool {
 	return false
 }
 
-// ordered: probes are asked of what runs, the startup probe alone, and of what is to end for its readiness only.
+// ordered checks that probes run for running containers only, the startup probe alone, and only readiness during termination.
 func (v *invariants) ordered(s lifecycletest.Step) {
 	seen := map[lifecycle.ProbeRef]bool{}
 	for _, o := range s.Decision.Probes {
 		a := attempt(s.After, o.Ref)
 		switch {
 		case seen[o.ProbeRef]:
-			v.wrong("%v twice in one decision", o.ProbeRef)
+			v.violation("%v is ordered twice", o.ProbeRef)
 		case a == nil || a.Started.IsZero() || !a.Exited.IsZero():
-			v.wrong("%v asks what does not run", o.ProbeRef)
+			v.violation("%v is ordered for a container that is not running", o.ProbeRef)
 		case o.Kind != readiness && (!s.After.Stop.Requested.IsZero() || !a.StopRequested.IsZero() || !a.PreStop.Requested.IsZero()):
-			v.wrong("%v of what is to end", o.ProbeRef)
+			v.violation("%v is ordered during termination", o.ProbeRef)
 		}
 		seen[o.ProbeRef] = true
 	}
 	for ref := range seen {
 		if ref.Kind != startup && seen[lifecycle.ProbeRef{Ref: ref.Ref, Kind: startup}] {
-			v.wrong("%v beside the startup probe", ref)
+			v.violation("%v is ordered with the startup probe", ref)
 		}
 	}
 }
@@ -251,43 +253,43 @@ func attempt(f lifecycle.Facts, ref lifecycle.Ref) *lifecycle.Attempt {
 	return nil
 }
 
-// exact: facts are the same after a round trip through JSON.
+// exact checks that facts do not change in a round trip through JSON.
 func (v *invariants) exact(f lifecycle.Facts) {
 	var again lifecycle.Facts
 	data := text(f)
 	if err := json.Unmarshal([]byte(data), &again); err != nil {
-		v.wrong("read facts: %w", err)
+		v.violation("read facts: %w", err)
 	}
 	if len(f.Containers) == 0 {
 		f.Containers = nil
 	}
 	if !reflect.DeepEqual(f, again) {
-		v.wrong("facts %s\nread back as %s", data, text(again))
+		v.violation("facts %s\nread back as %s", data, text(again))
 	}
 }
 
-// statusOf: what the status says is so, and it does not go back on what it said.
+// statusOf checks that the status agrees with the facts, and that final states do not change.
 func (v *invariants) statusOf(s lifecycletest.Step) {
 	old, now := v.status, lifecycle.StatusOf(v.pod, s.After, s.Now)
-	if s.Life != v.life { // what was not saved is learned again
+	if s.Supervisor != v.life { // facts that were not saved are learned again
 		old.InitContainerStatuses, old.ContainerStatuses = nil, nil
 	}
-	v.status, v.life = now, s.Life
+	v.status, v.life = now, s.Supervisor
 	if old.Phase.Terminal() && now.Phase != old.Phase {
-		v.wrong("the phase was %s and is %s", old.Phase, now.Phase)
+		v.violation("phase changed from %s to %s", old.Phase, now.Phase)
 	}
 	if now.Phase == lifecycle.PhaseFailed && s.After.Stop.Reason != now.Reason {
-		v.wrong("the pod failed for %q, and its status says %q", s.After.Stop.Reason, now.Reason)
+		v.violation("reason of the failure is %q, in the status %q", s.After.Stop.Reason, now.Reason)
 	}
 	if now.Phase == lifecycle.PhaseSucceeded {
 		for i := range v.pod.Containers {
 			h := s.After.Containers[v.pod.Containers[i].Name]
 			r := h.Newest
-			if !r.CreateFailed.IsZero() { // it was no run: the one before counts
+			if !r.CreateFailed.IsZero() { // it was no run: the previous one counts
 				r = h.Previous
 			}
 			if r.Exited.IsZero() || r.Exit.Code != 0 {
-				v.wrong("the pod has succeeded, and %s has not: %+v", v.pod.Containers[i].Name, r)
+				v.violation("pod has succeeded but %s has not: %+v", v.pod.Containers[i].Name, r)
 			}
 		}
 	}
@@ -310,18 +312,18 @@ func (v *invariants) containers(f lifecycle.Facts, phase lifecycle.Phase, old, n
 		}
 		switch {
 		case states != 1:
-			v.wrong("%s is in %d states", c.Name, states)
+			v.violation("%s has %d states", c.Name, states)
 		case runs != (state.Running != nil):
-			v.wrong("%s: running is %v, the status says %+v", c.Name, runs, state)
+			v.violation("%s: running is %v, status is %+v", c.Name, runs, state)
 		case live && phase.Terminal():
-			v.wrong("%s runs in a pod that is %s", c.Name, phase)
+			v.violation("%s is running in a pod in phase %s", c.Name, phase)
 		case len(old) > 0 && c.RestartCount < old[i].RestartCount:
-			v.wrong("%s had %d restarts and has %d", c.Name, old[i].RestartCount, c.RestartCount)
+			v.violation("restart count of %s changed from %d to %d", c.Name, old[i].RestartCount, c.RestartCount)
 		}
 	}
 }
 
-// hooked reports whether a run's postStart hook is no hindrance to it.
+// hooked reports whether a run's postStart hook does not delay other containers.
 func (v *invariants) hooked(name string, r lifecycle.Attempt) bool {
 	for _, c := range append(slices.Clone(v.pod.InitContainers), v.pod.Containers...) {
 		if l := c.Lifecycle; c.Name == name && l != nil && l.PostStart != nil {

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestMain gives the random worlds a fixed seed, so that a test run says something about the change that it tests. `make
-// soak` runs them with others: -rapid.seed=N is one of them, and 0 is another each time.
+// TestMain sets a fixed seed for the random worlds, so that test runs are reproducible. `make soak` uses others: -rapid.seed=N
+// sets one, and 0 a random one.
 func TestMain(m *testing.M) {
 	flag.Parse()
 	given := false

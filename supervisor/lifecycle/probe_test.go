@@ -12,56 +12,56 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// answers are those of a probe's handler: one letter each, asked when it is due and given some time later.
-var answers = map[rune]lifecycle.ProbeOutcome{
+// results are the results of a probe's handler: one letter each, requested when the probe is due and available after a delay.
+var results = map[rune]lifecycle.ProbeOutcome{
 	'+': lifecycle.ProbeSuccess, '!': lifecycle.ProbeWarning, '-': lifecycle.ProbeFailure, '?': lifecycle.ProbeError,
 }
 
-// TestProbe lets a probe of a run that started at 100 s be asked, and writes down what it tells, each with its second:
-// "-1" is the first failure in a row, "?" a handler that could not run, "!" a warning, "Failure" and "Success" verdicts.
+// TestProbe runs a probe of a container that started at 100 s and records the events with their times: "-1" is the first
+// consecutive failure, "?" a handler that could not run, "!" a warning, "Failure" and "Success" are verdicts.
 func TestProbe(t *testing.T) {
 	for _, row := range []struct {
 		name    string
 		kind    lifecycle.ProbeKind
-		spec    spec.Probe // what differs from every 10 s, one success, three failures
-		on      float64    // when it is switched on
+		spec    spec.Probe // differences to a period of 10 s, successThreshold 1, failureThreshold 3
+		start   float64    // when the probe starts
 		spread  time.Duration
-		holds   lifecycle.Verdict
-		takes   float64 // each answer
-		answers string
-		told    string
+		initial lifecycle.Verdict
+		takes   float64 // duration of the handler
+		results string
+		events  string
 		due     float64 // 0: never again
 	}{
-		{name: "5.2 the first answer is due at once", kind: liveness, on: 100, due: 100},
-		{name: "5.1 but not before the initial delay, from the start of the run", kind: liveness, spec: spec.Probe{InitialDelaySeconds: 15}, on: 103, due: 115},
-		{name: "5.1 which is over for what was switched on later", kind: readiness, spec: spec.Probe{InitialDelaySeconds: 15}, on: 140, due: 140},
-		{name: "5.2 nor before the spread of a supervisor that has come up", kind: liveness, on: 500, spread: 4 * time.Second, due: 504},
-		{name: "5.2 of the two the later", kind: liveness, spec: spec.Probe{InitialDelaySeconds: 15}, on: 100, spread: 4 * time.Second, due: 115},
-		{name: "5.2 it is asked every period", kind: liveness, on: 100, holds: good, answers: "+++", due: 130},
-		{name: "5.2 the time that an answer takes is part of it", kind: liveness, on: 100, takes: 4, holds: good, answers: "++", due: 120},
-		{name: "5.2 one that takes longer is asked again at once, and does not pile up", kind: liveness, on: 100, takes: 25, holds: good, answers: "++", due: 150},
-		{name: "5.1 periods can be fractions", kind: liveness, spec: spec.Probe{PeriodSeconds: 0.5}, on: 100, holds: good, answers: "+++", due: 101.5},
-		{name: "5.2.11 below the threshold what held holds", kind: liveness, on: 100, holds: good, answers: "--+", told: "100 -1, 110 -2", due: 130},
-		{name: "5.2.11 another answer begins to count anew", kind: liveness, on: 100, holds: good, answers: "--+--", told: "100 -1, 110 -2, 130 -1, 140 -2", due: 150},
-		{name: "5.2.12 a liveness probe that failed is asked no more", kind: liveness, on: 100, holds: good, answers: "---", told: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
-		{name: "5.2.12 whatever comes after that", kind: liveness, on: 100, holds: good, answers: "-----", told: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
-		{name: "5.2 failureThreshold", kind: liveness, spec: spec.Probe{FailureThreshold: 1}, on: 100, holds: good, answers: "-", told: "100 -1, 100 Failure after 1"},
-		{name: "5.2 a liveness probe begins as a success, which is no news", kind: liveness, on: 100, holds: good, answers: "+", due: 110},
-		{name: "5.2.12 a startup probe that succeeded is asked no more", kind: startup, on: 100, answers: "--+", told: "100 -1, 110 -2, 120 Success after 1"},
-		{name: "5.2.12 nor one that failed", kind: startup, on: 100, answers: "---", told: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
-		{name: "5.2 a startup probe's budget is initial delay and failureThreshold periods", kind: startup, spec: spec.Probe{InitialDelaySeconds: 5, FailureThreshold: 2, PeriodSeconds: 3}, on: 100, answers: "--", told: "105 -1, 108 -2, 108 Failure after 2"},
-		{name: "5.2 a readiness probe begins as a failure, which is no news", kind: readiness, on: 100, holds: bad, answers: "---", told: "100 -1, 110 -2, 120 -3", due: 130},
-		{name: "5.2.11 a success makes it ready", kind: readiness, on: 100, holds: bad, answers: "-++", told: "100 -1, 110 Success after 1", due: 130},
-		{name: "5.1 successThreshold", kind: readiness, spec: spec.Probe{SuccessThreshold: 2}, on: 100, holds: bad, answers: "+-++", told: "110 -1, 130 Success after 2", due: 140},
-		{name: "5.2 three failures make it unready, and it is asked on", kind: readiness, on: 100, holds: bad, answers: "+---+", told: "100 Success after 1, 110 -1, 120 -2, 130 -3, 130 Failure after 3, 140 Success after 1", due: 150},
-		{name: "5.5 what was ready stays so until its own answers say otherwise", kind: readiness, on: 500, holds: good, answers: "--+---", told: "500 -1, 510 -2, 530 -1, 540 -2, 550 -3, 550 Failure after 3", due: 560},
-		{name: "5.2.10 a handler that cannot run is asked three times at once, and counts for nothing", kind: liveness, on: 100, holds: good, answers: "--???-", told: "100 -1, 110 -2, 120 ?, 130 -3, 130 Failure after 3"},
-		{name: "5.2.10 one that can the second time is nothing to be told", kind: liveness, on: 100, holds: good, answers: "?+", due: 110},
-		{name: "5.2.10 at once is when its answer came", kind: liveness, on: 100, takes: 4, holds: good, answers: "?", due: 104},
-		{name: "5.2.10 and the tries are counted anew", kind: liveness, on: 100, holds: good, answers: "??+??+", due: 120},
-		{name: "5.2.10 also after they were used up", kind: liveness, on: 100, holds: good, answers: "?????", told: "100 ?", due: 110},
-		{name: "5.2 a warning is a success and is told", kind: startup, on: 100, answers: "-!", told: "100 -1, 110 !, 110 Success after 1"},
-		{name: "5.2 which ends a row of failures", kind: liveness, on: 100, holds: good, answers: "--!--", told: "100 -1, 110 -2, 120 !, 130 -1, 140 -2", due: 150},
+		{name: "5.2 first run is due at once", kind: liveness, start: 100, due: 100},
+		{name: "5.1 first run is due after the initial delay, counted from the start of the container", kind: liveness, spec: spec.Probe{InitialDelaySeconds: 15}, start: 103, due: 115},
+		{name: "5.1 initial delay has passed when the probe starts", kind: readiness, spec: spec.Probe{InitialDelaySeconds: 15}, start: 140, due: 140},
+		{name: "5.2 first run is due after the spread", kind: liveness, start: 500, spread: 4 * time.Second, due: 504},
+		{name: "5.2 first run is due after the longer of spread and initial delay", kind: liveness, spec: spec.Probe{InitialDelaySeconds: 15}, start: 100, spread: 4 * time.Second, due: 115},
+		{name: "5.2 runs once per period", kind: liveness, start: 100, initial: good, results: "+++", due: 130},
+		{name: "5.2 period includes the duration of the handler", kind: liveness, start: 100, takes: 4, initial: good, results: "++", due: 120},
+		{name: "5.2 handler that takes longer than the period runs again at once, without piling up", kind: liveness, start: 100, takes: 25, initial: good, results: "++", due: 150},
+		{name: "5.1 period may be fractional", kind: liveness, spec: spec.Probe{PeriodSeconds: 0.5}, start: 100, initial: good, results: "+++", due: 101.5},
+		{name: "5.2.11 verdict is unchanged below the threshold", kind: liveness, start: 100, initial: good, results: "--+", events: "100 -1, 110 -2", due: 130},
+		{name: "5.2.11 opposite result resets the count", kind: liveness, start: 100, initial: good, results: "--+--", events: "100 -1, 110 -2, 130 -1, 140 -2", due: 150},
+		{name: "5.2.12 liveness probe stops after its failure", kind: liveness, start: 100, initial: good, results: "---", events: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
+		{name: "5.2.12 results after the failure are ignored", kind: liveness, start: 100, initial: good, results: "-----", events: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
+		{name: "5.2 failureThreshold", kind: liveness, spec: spec.Probe{FailureThreshold: 1}, start: 100, initial: good, results: "-", events: "100 -1, 100 Failure after 1"},
+		{name: "5.2 first success of a liveness probe is no change", kind: liveness, start: 100, initial: good, results: "+", due: 110},
+		{name: "5.2.12 startup probe stops after its success", kind: startup, start: 100, results: "--+", events: "100 -1, 110 -2, 120 Success after 1"},
+		{name: "5.2.12 startup probe stops after its failure", kind: startup, start: 100, results: "---", events: "100 -1, 110 -2, 120 -3, 120 Failure after 3"},
+		{name: "5.2 startup probe has the initial delay plus failureThreshold periods", kind: startup, spec: spec.Probe{InitialDelaySeconds: 5, FailureThreshold: 2, PeriodSeconds: 3}, start: 100, results: "--", events: "105 -1, 108 -2, 108 Failure after 2"},
+		{name: "5.2 first failures of a readiness probe are no change", kind: readiness, start: 100, initial: bad, results: "---", events: "100 -1, 110 -2, 120 -3", due: 130},
+		{name: "5.2.11 readiness probe succeeds", kind: readiness, start: 100, initial: bad, results: "-++", events: "100 -1, 110 Success after 1", due: 130},
+		{name: "5.1 successThreshold", kind: readiness, spec: spec.Probe{SuccessThreshold: 2}, start: 100, initial: bad, results: "+-++", events: "110 -1, 130 Success after 2", due: 140},
+		{name: "5.2 readiness probe continues after three failures", kind: readiness, start: 100, initial: bad, results: "+---+", events: "100 Success after 1, 110 -1, 120 -2, 130 -3, 130 Failure after 3, 140 Success after 1", due: 150},
+		{name: "5.5 ready container stays ready until the failure threshold", kind: readiness, start: 500, initial: good, results: "--+---", events: "500 -1, 510 -2, 530 -1, 540 -2, 550 -3, 550 Failure after 3", due: 560},
+		{name: "5.2.10 handler error is retried three times and does not count", kind: liveness, start: 100, initial: good, results: "--???-", events: "100 -1, 110 -2, 120 ?, 130 -3, 130 Failure after 3"},
+		{name: "5.2.10 successful retry after a handler error emits nothing", kind: liveness, start: 100, initial: good, results: "?+", due: 110},
+		{name: "5.2.10 retry is due when the error arrived", kind: liveness, start: 100, takes: 4, initial: good, results: "?", due: 104},
+		{name: "5.2.10 result resets the count of handler errors", kind: liveness, start: 100, initial: good, results: "??+??+", due: 120},
+		{name: "5.2.10 count of handler errors starts again after the last retry", kind: liveness, start: 100, initial: good, results: "?????", events: "100 ?", due: 110},
+		{name: "5.2 warning is a success and is emitted", kind: startup, start: 100, results: "-!", events: "100 -1, 110 !, 110 Success after 1"},
+		{name: "5.2 warning resets the count of failures", kind: liveness, start: 100, initial: good, results: "--!--", events: "100 -1, 110 -2, 120 !, 130 -1, 140 -2", due: 150},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			p := row.spec
@@ -74,22 +74,22 @@ func TestProbe(t *testing.T) {
 			}
 			ref := lifecycle.ProbeRef{Ref: run("app", 1), Kind: row.kind}
 			probe := lifecycle.NewProbe(lifecycle.ProbeOrder{
-				ProbeRef: ref, Spec: &p, Started: at(100), Initial: row.holds,
-			}, at(row.on), row.spread)
-			var told []string
-			now := at(row.on)
-			for _, c := range row.answers {
+				ProbeRef: ref, Spec: &p, Started: at(100), Initial: row.initial,
+			}, at(row.start), row.spread)
+			var texts []string
+			now := at(row.start)
+			for _, c := range row.results {
 				if due := probe.Due(); !due.IsZero() {
 					now = due.Add(time.Duration(row.takes * float64(time.Second)))
 				}
 				var events []lifecycle.Event
-				events, probe = probe.Step(now, lifecycle.ProbeResult{Outcome: answers[c], Message: "no good"})
+				events, probe = probe.Step(now, lifecycle.ProbeResult{Outcome: results[c], Message: "failed"})
 				for _, e := range events {
-					told = append(told, tell(t, e, ref, now))
+					texts = append(texts, describeProbeEvent(t, e, ref, now))
 				}
 			}
-			if got := strings.Join(told, ", "); got != row.told {
-				t.Errorf("told\n got %s\nwant %s", got, row.told)
+			if got := strings.Join(texts, ", "); got != row.events {
+				t.Errorf("events\n got %s\nwant %s", got, row.events)
 			}
 			want := lifecycle.Instant{}
 			if row.due > 0 {
@@ -102,7 +102,7 @@ func TestProbe(t *testing.T) {
 	}
 }
 
-func tell(t *testing.T, e lifecycle.Event, ref lifecycle.ProbeRef, now lifecycle.Instant) string {
+func describeProbeEvent(t *testing.T, e lifecycle.Event, ref lifecycle.ProbeRef, now lifecycle.Instant) string {
 	t.Helper()
 	var who lifecycle.ProbeRef
 	var when lifecycle.Instant
@@ -118,20 +118,20 @@ func tell(t *testing.T, e lifecycle.Event, ref lifecycle.ProbeRef, now lifecycle
 	case lifecycle.ProbeChanged:
 		who, when, message, what = e.ProbeRef, e.At, e.Message, fmt.Sprintf("%s after %d", e.Verdict, e.Count)
 	}
-	if who != ref || when != now || message != "no good" {
-		t.Errorf("%#v is not of %v at %v", e, ref, now)
+	if who != ref || when != now || message != "failed" {
+		t.Errorf("%#v: want ref %v and time %v", e, ref, now)
 	}
 	return fmt.Sprintf("%v %s", now.Mono.Seconds(), what)
 }
 
-// TestDecideProbes says which probes are to be on: kinds in the order of the decision, "app" left out.
+// TestDecideProbes checks which probes run for the container "app".
 func TestDecideProbes(t *testing.T) {
 	all := func() *spec.Pod {
 		return with(podOf(spec.RestartAlways, "app"), probe(startup), probe(liveness), probe(readiness), hook(lifecycle.PostStart))
 	}
 	two := func() *spec.Pod { return with(podOf(spec.RestartAlways, "app"), probe(liveness), probe(readiness)) }
 	live := history{up(), running("app", 1)}
-	hooked := history{live, postStart("app", 1), hooked("app", 1, lifecycle.PostStart)}
+	hooked := history{live, postStart("app", 1), hookDone("app", 1, lifecycle.PostStart)}
 	upAndStarted := history{hooked, probed("app", 1, startup, good)}
 	for _, row := range []struct {
 		name string
@@ -139,28 +139,28 @@ func TestDecideProbes(t *testing.T) {
 		past history
 		want string
 	}{
-		{"5.2.3 none of a container that does not run", all(), up(), ""},
-		{"5.2.3 nor while its start has no outcome", two(), history{up(), asked("app", 1)}, ""},
-		{"6 nor before its postStart hook is asked for", all(), live, ""},
-		{"6 nor while that runs", all(), history{live, postStart("app", 1)}, ""},
-		{"6 nor when that has failed", all(), history{live, failing(postStart("app", 1), oops)}, ""},
-		{"5.2.9 then the startup probe alone", all(), hooked, "startup"},
-		{"5.2.9 and the others when it has succeeded", all(), upAndStarted, "liveness Success, readiness Failure"},
-		{"5.2.12 none when it has failed", all(), history{hooked, probed("app", 1, startup, bad)}, ""},
-		{"5.2.9 without a startup probe the others at once", two(), live, "liveness Success, readiness Failure"},
-		{"5.2.12 a liveness probe that failed is off, readiness is not", two(), history{live, probed("app", 1, liveness, bad)}, "readiness Failure"},
-		{"5.5 what was ready holds", two(), history{live, probed("app", 1, readiness, good)}, "liveness Success, readiness Success"},
-		{"5.5 and what was not", two(), history{live, probed("app", 1, readiness, good), probed("app", 1, readiness, bad)}, "liveness Success, readiness Failure"},
-		{"5.2.6 none of a run that has ended", two(), history{up(), ran("app", 1, 1)}, ""},
-		{"5.2.4 those of the next run begin anew", two(), history{live, probed("app", 1, readiness, good), exited("app", 1, 1), running("app", 2)}, "liveness Success, readiness Failure"},
-		{"5.6 of a pod that is to end readiness alone", all(), history{upAndStarted, stopped(time.Minute)}, "readiness Failure"},
-		{"5.6 and nothing of what has not started", all(), history{hooked, stopped(time.Minute)}, ""},
-		{"5.6 until it has ended", all(), history{upAndStarted, stopped(time.Minute), exited("app", 1, 143)}, ""},
-		{"5.6 while a preStop hook runs readiness alone", two(), history{live, preStop("app", 1, 9, lifecycle.ReasonSandboxChanged)}, "readiness Failure"},
-		{"5.6 or it waits for its turn to end", two(), history{live, await("app", 9, lifecycle.ReasonPodFinished)}, "readiness Failure"},
-		{"5.6 or after the stop signal", two(), history{live, stop("app", 1, 9)}, "readiness Failure"},
-		{"5.6 or after SIGKILL", two(), history{live, kill("app", 1)}, "readiness Failure"},
-		{"5.6 a startup probe is off in a kill", with(podOf(spec.RestartAlways, "app"), probe(startup)), history{live, kill("app", 1)}, ""},
+		{"5.2.3 none before the container started", all(), up(), ""},
+		{"5.2.3 none while the start is in progress", two(), history{up(), issued("app", 1)}, ""},
+		{"6 none before the postStart hook", all(), live, ""},
+		{"6 none while the postStart hook runs", all(), history{live, postStart("app", 1)}, ""},
+		{"6 none after the postStart hook failed", all(), history{live, failing(postStart("app", 1), oops)}, ""},
+		{"5.2.9 only startup after the postStart hook", all(), hooked, "startup"},
+		{"5.2.9 liveness and readiness after startup succeeded", all(), upAndStarted, "liveness Success, readiness Failure"},
+		{"5.2.12 none after startup failed", all(), history{hooked, probed("app", 1, startup, bad)}, ""},
+		{"5.2.9 liveness and readiness at once without a startup probe", two(), live, "liveness Success, readiness Failure"},
+		{"5.2.12 only readiness after liveness failed", two(), history{live, probed("app", 1, liveness, bad)}, "readiness Failure"},
+		{"5.5 ready container starts as ready", two(), history{live, probed("app", 1, readiness, good)}, "liveness Success, readiness Success"},
+		{"5.5 unready container starts as unready", two(), history{live, probed("app", 1, readiness, good), probed("app", 1, readiness, bad)}, "liveness Success, readiness Failure"},
+		{"5.2.6 none after the container exited", two(), history{up(), ran("app", 1, 1)}, ""},
+		{"5.2.4 restarted container starts with initial verdicts", two(), history{live, probed("app", 1, readiness, good), exited("app", 1, 1), running("app", 2)}, "liveness Success, readiness Failure"},
+		{"5.6 only readiness in a stopping pod", all(), history{upAndStarted, stopped(time.Minute)}, "readiness Failure"},
+		{"5.6 none in a stopping pod before startup succeeded", all(), history{hooked, stopped(time.Minute)}, ""},
+		{"5.6 none after the container exited in a stopping pod", all(), history{upAndStarted, stopped(time.Minute), exited("app", 1, 143)}, ""},
+		{"5.6 only readiness during the preStop hook", two(), history{live, preStop("app", 1, 9, lifecycle.ReasonSandboxChanged)}, "readiness Failure"},
+		{"5.6 only readiness while waiting for other containers to stop", two(), history{live, waitForTurn("app", 9, lifecycle.ReasonPodFinished)}, "readiness Failure"},
+		{"5.6 only readiness after the stop signal", two(), history{live, stop("app", 1, 9)}, "readiness Failure"},
+		{"5.6 only readiness after SIGKILL", two(), history{live, kill("app", 1)}, "readiness Failure"},
+		{"5.6 no startup probe after SIGKILL", with(podOf(spec.RestartAlways, "app"), probe(startup)), history{live, kill("app", 1)}, ""},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			facts := fold(row.past)
@@ -185,7 +185,7 @@ func specOf(c *spec.Container, kind lifecycle.ProbeKind) *spec.Probe {
 	}[kind]
 }
 
-func TestDecideProbeKill(t *testing.T) {
+func TestDecideProbeFailure(t *testing.T) {
 	const hadLiveness, hadStartup = lifecycle.ReasonLivenessProbe, lifecycle.ReasonStartupProbe
 	pod := func(policy spec.RestartPolicy, change ...func(*spec.Container)) *spec.Pod {
 		return with(podOf(policy, "app", "other"), append(change, probe(liveness, ownGrace(5)), probe(startup))...)
@@ -198,44 +198,44 @@ func TestDecideProbeKill(t *testing.T) {
 	signal := lifecycle.StopContainer{Ref: run("app", 1), Grace: 5 * time.Second, Reason: hadLiveness}
 	killed := history{dead, signal, tick(11), exited("app", 1, 0)}
 	decisions{
-		{name: "5.2 a readiness failure ends nothing", pod: always, past: history{alive, probed("app", 1, readiness, bad)}, now: 10},
-		{name: "5.2 a liveness failure ends the run, with the probe's own grace", pod: always, past: dead, now: 10, want: do{signal}},
+		{name: "5.2 readiness failure does not stop the container", pod: always, past: history{alive, probed("app", 1, readiness, bad)}, now: 10},
+		{name: "5.2 liveness failure stops the container with the probe's grace period", pod: always, past: dead, now: 10, want: do{signal}},
 		{
-			name: "5.2 a startup failure with the pod's where it has none", pod: always, past: history{live, tick(10), probed("app", 1, startup, bad)}, now: 10,
+			name: "5.2 startup failure stops the container with the pod's grace period", pod: always, past: history{live, tick(10), probed("app", 1, startup, bad)}, now: 10,
 			want: do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: hadStartup}},
 		},
 		{
-			name: "5.2 or with its own", pod: with(podOf(spec.RestartAlways, "app", "other"), probe(startup, ownGrace(7))),
+			name: "5.2 startup failure stops the container with the probe's grace period", pod: with(podOf(spec.RestartAlways, "app", "other"), probe(startup, ownGrace(7))),
 			past: history{live, tick(10), probed("app", 1, startup, bad)}, now: 10,
 			want: do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 7 * time.Second, Reason: hadStartup}},
 		},
 		{
-			name: "5.1 a probe's own grace is for its own kills only", pod: always, past: history{alive, tick(10), lost(1)}, now: 10,
+			name: "5.1 probe's grace period does not apply to other stops", pod: always, past: history{alive, tick(10), sandboxLost(1)}, now: 10,
 			want: do{
 				lifecycle.StopContainer{Ref: run("app", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonSandboxChanged},
 				lifecycle.StopContainer{Ref: run("other", 1), Grace: 30 * time.Second, Reason: lifecycle.ReasonSandboxChanged},
 			},
 		},
-		{name: "5.2 it goes on though its probes say well", pod: always, past: history{dead, signal, probed("app", 1, liveness, good)}, now: 14.9, wake: 15},
-		{name: "5.2 and what is deaf is killed", pod: always, past: history{dead, signal}, now: 15, want: do{kill("app", 1)}},
-		{name: "an end that was begun is brought to its end", pod: always, past: history{live, tick(10), stop("app", 1, 5*time.Second)}, now: 15, want: do{kill("app", 1)}},
+		{name: "5.2 later success does not revoke the stop", pod: always, past: history{dead, signal, probed("app", 1, liveness, good)}, now: 14.9, wake: 15},
+		{name: "5.2 container is killed after the grace period", pod: always, past: history{dead, signal}, now: 15, want: do{kill("app", 1)}},
+		{name: "termination in progress continues", pod: always, past: history{live, tick(10), stop("app", 1, 5*time.Second)}, now: 15, want: do{kill("app", 1)}},
 		{
-			name: "5.1 two that a probe ends have a grace period each", pod: within(pod(spec.RestartAlways), "other", probe(liveness)),
+			name: "5.1 two containers stopped by probes have their own grace periods", pod: within(pod(spec.RestartAlways), "other", probe(liveness)),
 			past: history{alive, tick(8), probed("other", 1, liveness, bad), lifecycle.StopContainer{Ref: run("other", 1), Grace: 30 * time.Second, Reason: hadLiveness}, tick(10), probed("app", 1, liveness, bad)}, now: 10, want: do{signal}, wake: 38,
 		},
-		{name: "6 through preStop", pod: hooks, past: dead, now: 10, want: do{preStop("app", 1, 5*time.Second, hadLiveness)}},
-		{name: "DEVIATIONS 5 the first restart is immediate", pod: always, past: killed, now: 11, want: do{pull("app", 2, 1)}},
-		{name: "DEVIATIONS 5 and counts in the backoff", pod: always, past: history{killed, pulled("app", 2)}, now: 11, want: do{start("app", 2, 1, 1)}},
+		{name: "6 liveness failure stops the container through the preStop hook", pod: hooks, past: dead, now: 10, want: do{preStop("app", 1, 5*time.Second, hadLiveness)}},
+		{name: "deviation 5 first restart after a probe failure is immediate", pod: always, past: killed, now: 11, want: do{pull("app", 2, 1)}},
+		{name: "deviation 5 first restart after a probe failure raises the back-off level", pod: always, past: history{killed, pulled("app", 2)}, now: 11, want: do{start("app", 2, 1, 1)}},
 		{
-			name: "DEVIATIONS 5 the next one waits", pod: always, past: history{
+			name: "deviation 5 second restart after a probe failure backs off", pod: always, past: history{
 				killed, pulled("app", 2), start("app", 2, 1, 1), started("app", 2), probed("app", 2, startup, good), tick(20), probed("app", 2, liveness, bad),
 				lifecycle.StopContainer{Ref: run("app", 2), Grace: 5 * time.Second, Reason: hadLiveness},
-				tick(21), exited("app", 2, 137), reap("app", 1),
+				tick(21), exited("app", 2, 137), removeContainer("app", 1),
 			}, now: 21, wake: 31,
 		},
-		{name: "5.2 under OnFailure it runs again though it said 0", pod: pod(spec.RestartOnFailure), past: killed, now: 11, want: do{pull("app", 2, 1)}},
+		{name: "5.2 OnFailure restarts after a liveness failure despite exit code 0", pod: pod(spec.RestartOnFailure), past: killed, now: 11, want: do{pull("app", 2, 1)}},
 		{
-			name: "5.2 after a startup failure too", pod: pod(spec.RestartOnFailure),
+			name: "5.2 OnFailure restarts after a startup failure despite exit code 0", pod: pod(spec.RestartOnFailure),
 			past: history{
 				live, tick(10), probed("app", 1, startup, bad),
 				lifecycle.StopContainer{Ref: run("app", 1), Reason: hadStartup},
@@ -244,16 +244,16 @@ func TestDecideProbeKill(t *testing.T) {
 			now: 11, want: do{pull("app", 2, 1)},
 		},
 		{
-			name: "4.1 but not what said 0 for another reason", pod: pod(spec.RestartOnFailure),
+			name: "4.1 OnFailure does not restart after exit code 0 for another stop reason", pod: pod(spec.RestartOnFailure),
 			past: history{live, tick(10), lifecycle.StopContainer{Ref: run("app", 1), Reason: lifecycle.ReasonFailedPostStartHook}, exited("app", 1, 0)}, now: 11,
 		},
-		{name: "5.2 under Never it does not", pod: pod(spec.RestartNever), past: history{dead, signal, exited("app", 1, 137)}, now: 11},
+		{name: "5.2 Never does not restart after a liveness failure", pod: pod(spec.RestartNever), past: history{dead, signal, exited("app", 1, 137)}, now: 11},
 		{
-			name: "5.1 a pod that is to end has its own grace", pod: always, past: history{dead, stopped(20 * time.Second)}, now: 10,
+			name: "5.1 pod's grace period applies to a stopping pod", pod: always, past: history{dead, stopped(20 * time.Second)}, now: 10,
 			want: do{stop("app", 1, 20*time.Second), stop("other", 1, 20*time.Second)},
 		},
 		{
-			name: "5.1 which does not lengthen a kill that is under way", pod: podOf(spec.RestartAlways, "app"),
+			name: "5.1 stop request does not extend the grace period of a probe failure", pod: podOf(spec.RestartAlways, "app"),
 			past: history{dead, exited("other", 1, 0), signal, stopped(20 * time.Second)}, now: 14.9, wake: 15,
 		},
 	}.check(t)
@@ -266,7 +266,7 @@ func TestVerdicts(t *testing.T) {
 	}
 	change := func(name string, kind lifecycle.ProbeKind, v lifecycle.Verdict, second float64) lifecycle.ProbeChanged {
 		return lifecycle.ProbeChanged{
-			ProbeRef: lifecycle.ProbeRef{Ref: run(name, 1), Kind: kind}, Verdict: v, Message: "no good", Count: 3, At: at(second),
+			ProbeRef: lifecycle.ProbeRef{Ref: run(name, 1), Kind: kind}, Verdict: v, Message: "failed", Count: 3, At: at(second),
 		}
 	}
 	facts := fold(past)

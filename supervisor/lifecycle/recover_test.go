@@ -9,7 +9,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// TestUnresolved has a row for each kind of action: without an outcome it is carried out again, with one it is not.
+// TestUnresolved has rows for each kind of action, in progress and with each outcome.
 func TestUnresolved(t *testing.T) {
 	cancelled := lifecycle.CancelPull{Container: "app", For: 1}
 	for _, row := range []struct {
@@ -17,46 +17,46 @@ func TestUnresolved(t *testing.T) {
 		past history
 		want []lifecycle.Action
 	}{
-		{"nothing", nil, nil},
-		{"a sandbox", history{startSandbox(1)}, do{startSandbox(1)}},
-		{"a sandbox that is there", up(), nil},
-		{"a sandbox that failed", failing(startSandbox(1), oops), nil},
-		{"the removal of a sandbox", history{up(), removeSandbox(1)}, do{removeSandbox(1)}},
-		{"one that is done", history{up(), sandboxRemoved(1)}, nil},
-		{"one that failed", history{up(), failing(removeSandbox(1), oops)}, nil},
-		{"a pull", history{pull("app", 1, 3)}, do{pull("app", 1, 3)}},
-		{"one that is done", pulled("app", 1), nil},
-		{"one that failed", pullFailed("app", 1, 1, "X"), nil},
-		{"one that the engine did not answer", failing(pull("app", 1, 3), away), nil},
-		{"one that was cancelled, with its cancellation", history{pull("app", 1, 3), cancelled}, do{pull("app", 1, 3), cancelled}},
-		{"a start, which has its backoff", history{start("app", 1, 4, 5)}, do{start("app", 1, 4, 0)}},
-		{"a run that has started", history{asked("app", 1), started("app", 1)}, nil},
-		{"a start that failed", failing(start("app", 1, 0, 0), oops), nil},
-		{"one that was refused", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), nil},
-		{"one that the engine did not answer", failing(start("app", 1, 0, 0), away), nil},
-		{"a postStart hook", history{running("app", 1), postStart("app", 1)}, do{postStart("app", 1)}},
-		{"one that is done", history{running("app", 1), postStart("app", 1), hooked("app", 1, lifecycle.PostStart)}, nil},
-		{"one that failed", history{running("app", 1), failing(postStart("app", 1), oops)}, nil},
-		{"one that the engine did not answer", history{running("app", 1), failing(postStart("app", 1), away)}, nil},
-		{"one that was cancelled", history{running("app", 1), postStart("app", 1), cancel("app", 1, lifecycle.PostStart)}, nil},
-		{"one of a run that has ended", history{running("app", 1), postStart("app", 1), exited("app", 1, 1)}, nil},
-		{"a preStop hook, with its limit", history{running("app", 1), preStop("app", 1, 7, "X")}, do{preStop("app", 1, 7, "X")}},
-		{"one that is done", history{running("app", 1), preStop("app", 1, 7, "X"), hooked("app", 1, lifecycle.PreStop)}, nil},
-		{"one that failed", history{running("app", 1), failing(preStop("app", 1, 7, "X"), oops)}, nil},
-		{"one that was cancelled, and the signal that follows", history{running("app", 1), preStop("app", 1, 7, "X"), stop("app", 1, 7), cancel("app", 1, lifecycle.PreStop)}, do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 7, Reason: "X"}}},
-		{"one of a run that has ended", history{running("app", 1), preStop("app", 1, 7, "X"), exited("app", 1, 1)}, nil},
-		{"a stop signal", history{running("app", 1), stop("app", 1, 7)}, do{stop("app", 1, 7)}},
-		{"one that was sent", history{running("app", 1), stop("app", 1, 7), sent("app", 1, false)}, nil},
-		{"one that could not be sent", history{running("app", 1), failing(stop("app", 1, 7), oops)}, nil},
-		{"one to a run that has ended", history{running("app", 1), stop("app", 1, 7), exited("app", 1, 1)}, nil},
-		{"SIGKILL before a stop signal", history{running("app", 1), stop("app", 1, 7), kill("app", 1)}, do{kill("app", 1)}},
-		{"SIGKILL that was sent", history{running("app", 1), kill("app", 1), sent("app", 1, true)}, nil},
-		{"the removal of a run", history{ran("app", 1, 1), reap("app", 1)}, do{reap("app", 1)}},
-		{"of the run before", history{ran("app", 1, 1), ran("app", 2, 1), reap("app", 1)}, do{reap("app", 1)}},
-		{"one that is done", history{ran("app", 1, 1), reap("app", 1), reaped("app", 1)}, nil},
-		{"one that failed", history{ran("app", 1, 1), failing(reap("app", 1), oops)}, nil},
-		{"the removal of the pod", history{lifecycle.RemovePod{}}, do{lifecycle.RemovePod{}}},
-		{"all at once, by name", history{pull("b", 1, 1), pull("a", 1, 1), startSandbox(2)}, do{startSandbox(2), pull("a", 1, 1), pull("b", 1, 1)}},
+		{"new pod", nil, nil},
+		{"StartSandbox in progress", history{startSandbox(1)}, do{startSandbox(1)}},
+		{"StartSandbox succeeded", up(), nil},
+		{"StartSandbox failed", failing(startSandbox(1), oops), nil},
+		{"RemoveSandbox in progress", history{up(), removeSandbox(1)}, do{removeSandbox(1)}},
+		{"RemoveSandbox succeeded", history{up(), sandboxRemoved(1)}, nil},
+		{"RemoveSandbox failed", history{up(), failing(removeSandbox(1), oops)}, nil},
+		{"PullImage in progress", history{pull("app", 1, 3)}, do{pull("app", 1, 3)}},
+		{"PullImage succeeded", pulled("app", 1), nil},
+		{"PullImage failed", pullFailed("app", 1, 1, "X"), nil},
+		{"PullImage unanswered", failing(pull("app", 1, 3), unavailable), nil},
+		{"PullImage cancelled", history{pull("app", 1, 3), cancelled}, do{pull("app", 1, 3), cancelled}},
+		{"StartContainer in progress", history{start("app", 1, 4, 5)}, do{start("app", 1, 4, 0)}},
+		{"StartContainer succeeded", history{issued("app", 1), started("app", 1)}, nil},
+		{"StartContainer failed", failing(start("app", 1, 0, 0), oops), nil},
+		{"StartContainer failed to create", failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated}), nil},
+		{"StartContainer unanswered", failing(start("app", 1, 0, 0), unavailable), nil},
+		{"RunPostStart in progress", history{running("app", 1), postStart("app", 1)}, do{postStart("app", 1)}},
+		{"RunPostStart succeeded", history{running("app", 1), postStart("app", 1), hookDone("app", 1, lifecycle.PostStart)}, nil},
+		{"RunPostStart failed", history{running("app", 1), failing(postStart("app", 1), oops)}, nil},
+		{"RunPostStart unanswered", history{running("app", 1), failing(postStart("app", 1), unavailable)}, nil},
+		{"RunPostStart cancelled", history{running("app", 1), postStart("app", 1), cancel("app", 1, lifecycle.PostStart)}, nil},
+		{"RunPostStart of a terminated run", history{running("app", 1), postStart("app", 1), exited("app", 1, 1)}, nil},
+		{"RunPreStop in progress", history{running("app", 1), preStop("app", 1, 7, "X")}, do{preStop("app", 1, 7, "X")}},
+		{"RunPreStop succeeded", history{running("app", 1), preStop("app", 1, 7, "X"), hookDone("app", 1, lifecycle.PreStop)}, nil},
+		{"RunPreStop failed", history{running("app", 1), failing(preStop("app", 1, 7, "X"), oops)}, nil},
+		{"RunPreStop cancelled and StopContainer in progress", history{running("app", 1), preStop("app", 1, 7, "X"), stop("app", 1, 7), cancel("app", 1, lifecycle.PreStop)}, do{lifecycle.StopContainer{Ref: run("app", 1), Grace: 7, Reason: "X"}}},
+		{"RunPreStop of a terminated run", history{running("app", 1), preStop("app", 1, 7, "X"), exited("app", 1, 1)}, nil},
+		{"StopContainer in progress", history{running("app", 1), stop("app", 1, 7)}, do{stop("app", 1, 7)}},
+		{"StopContainer succeeded", history{running("app", 1), stop("app", 1, 7), sent("app", 1, false)}, nil},
+		{"StopContainer failed", history{running("app", 1), failing(stop("app", 1, 7), oops)}, nil},
+		{"StopContainer of a terminated run", history{running("app", 1), stop("app", 1, 7), exited("app", 1, 1)}, nil},
+		{"KillContainer in progress after StopContainer", history{running("app", 1), stop("app", 1, 7), kill("app", 1)}, do{kill("app", 1)}},
+		{"KillContainer succeeded", history{running("app", 1), kill("app", 1), sent("app", 1, true)}, nil},
+		{"RemoveContainer in progress", history{ran("app", 1, 1), removeContainer("app", 1)}, do{removeContainer("app", 1)}},
+		{"RemoveContainer of the previous run in progress", history{ran("app", 1, 1), ran("app", 2, 1), removeContainer("app", 1)}, do{removeContainer("app", 1)}},
+		{"RemoveContainer succeeded", history{ran("app", 1, 1), removeContainer("app", 1), containerRemoved("app", 1)}, nil},
+		{"RemoveContainer failed", history{ran("app", 1, 1), failing(removeContainer("app", 1), oops)}, nil},
+		{"RemovePod in progress", history{lifecycle.RemovePod{}}, do{lifecycle.RemovePod{}}},
+		{"sorted by container", history{pull("b", 1, 1), pull("a", 1, 1), startSandbox(2)}, do{startSandbox(2), pull("a", 1, 1), pull("b", 1, 1)}},
 	} {
 		if diff := cmp.Diff(row.want, fold(row.past).Unresolved()); diff != "" {
 			t.Errorf("%s: unresolved (-want +got):\n%s", row.name, diff)
@@ -65,7 +65,7 @@ func TestUnresolved(t *testing.T) {
 }
 
 func TestLive(t *testing.T) {
-	facts := fold(history{up(), running("b", 1), running("a", 1), ran("c", 1, 0), asked("d", 1)})
+	facts := fold(history{up(), running("b", 1), running("a", 1), ran("c", 1, 0), issued("d", 1)})
 	if diff := cmp.Diff([]lifecycle.Ref{run("a", 1), run("b", 1)}, facts.Live()); diff != "" {
 		t.Errorf("live (-want +got):\n%s", diff)
 	}
@@ -77,11 +77,11 @@ func TestSandboxReady(t *testing.T) {
 		past history
 		want int
 	}{
-		{"none", nil, 0},
-		{"on its way", history{startSandbox(1)}, 0},
-		{"there", up(), 1},
-		{"lost", history{up(), lost(1)}, 0},
-		{"on its way out", history{up(), removeSandbox(1)}, 0},
+		{"no sandbox", nil, 0},
+		{"start in progress", history{startSandbox(1)}, 0},
+		{"ready sandbox", up(), 1},
+		{"lost sandbox", history{up(), sandboxLost(1)}, 0},
+		{"removal in progress", history{up(), removeSandbox(1)}, 0},
 	} {
 		if got := fold(row.past).SandboxReady(); got != row.want {
 			t.Errorf("%s: %d, want %d", row.name, got, row.want)
@@ -89,21 +89,21 @@ func TestSandboxReady(t *testing.T) {
 	}
 }
 
-func TestAtRest(t *testing.T) {
+func TestIdle(t *testing.T) {
 	for _, row := range []struct {
 		name string
 		past history
 		want bool
 	}{
-		{"nothing", nil, true},
-		{"a sandbox", up(), false},
-		{"one that failed", failing(startSandbox(1), oops), true},
-		{"one that may be there", failing(startSandbox(1), away), false},
-		{"one that was taken away", history{up(), sandboxRemoved(1)}, true},
-		{"a pull", history{pull("app", 1, 1)}, false},
-		{"an image", pulled("app", 1), true},
-		{"a start", asked("app", 1), false},
-		{"an end", ran("app", 1, 1), true},
+		{"new pod", nil, true},
+		{"ready sandbox", up(), false},
+		{"failed sandbox", failing(startSandbox(1), oops), true},
+		{"unanswered start of a sandbox", failing(startSandbox(1), unavailable), false},
+		{"removed sandbox", history{up(), sandboxRemoved(1)}, true},
+		{"pull in progress", history{pull("app", 1, 1)}, false},
+		{"pulled image", pulled("app", 1), true},
+		{"start in progress", issued("app", 1), false},
+		{"terminated run", ran("app", 1, 1), true},
 	} {
 		if got := fold(row.past).Idle(); got != row.want {
 			t.Errorf("%s: %v, want %v", row.name, got, row.want)
@@ -131,7 +131,7 @@ func TestCatchUp(t *testing.T) {
 		a.Exited, a.Exit = now, lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonStatusUnknown}
 		return a
 	}
-	known := history{up(), asked("app", 1), started("app", 1)}
+	known := history{up(), issued("app", 1), started("app", 1)}
 	knownRun := fold(known).Containers["app"].Newest
 	sandbox := func(n int) lifecycle.Sandbox {
 		return lifecycle.Sandbox{N: n, Requested: now, Lost: now, Message: "sandbox not found"}
@@ -142,8 +142,8 @@ func TestCatchUp(t *testing.T) {
 		found lifecycle.Found
 		want  func(*lifecycle.Facts)
 	}{
-		{name: "nothing is nothing"},
-		{name: "what is known stays", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 1, 9)}}},
+		{name: "nothing found"},
+		{name: "known objects do not change", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 1, 9)}}},
 		{
 			name:  "a sandbox of round 1, and the runs in it, in the order of their attempts",
 			found: lifecycle.Found{Sandbox: 1, Ready: true, IPs: []string{"10.0.0.3"}, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1), found("app", 1, 1, 1, 0)}},
@@ -155,7 +155,7 @@ func TestCatchUp(t *testing.T) {
 			},
 		},
 		{
-			name: "the round is that of the newest run", found: lifecycle.Found{Sandbox: 4, Ready: true, Runs: []lifecycle.Run{found("a", 7, 4, 1, 0), found("b", 6, 3, 1, 0)}},
+			name: "round is that of the newest run", found: lifecycle.Found{Sandbox: 4, Ready: true, Runs: []lifecycle.Run{found("a", 7, 4, 1, 0), found("b", 6, 3, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 7, lifecycle.Sandbox{N: 4, Requested: now, Ready: now}
 				f.Containers = map[string]lifecycle.Container{
@@ -164,7 +164,7 @@ func TestCatchUp(t *testing.T) {
 			},
 		},
 		{
-			name: "runs of two rounds in one sandbox tell of a restart of all containers", found: lifecycle.Found{
+			name: "runs of two rounds in one sandbox show a restart of all containers", found: lifecycle.Found{
 				Sandbox: 2, Ready: true, Runs: []lifecycle.Run{found("b", 2, 1, 0, 0), found("a", 4, 2, 2, 1), found("a", 3, 2, 1, 0), found("b", 3, 2, 1, 0)},
 			},
 			want: func(f *lifecycle.Facts) {
@@ -176,32 +176,32 @@ func TestCatchUp(t *testing.T) {
 			},
 		},
 		{
-			name: "also in a sandbox that is known", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 2, 1, 2, 1)}},
+			name: "run of a newer round in the known sandbox shows a restart of all containers", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 2, 1, 2, 1)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Restarted, f.RestartedAt = 2, 2, now
 				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 2, 1, 2, 1)), Previous: ended(knownRun)}}
 			},
 		},
 		{
-			name: "a sandbox that only its runs tell of is lost", found: lifecycle.Found{Runs: []lifecycle.Run{found("app", 3, 3, 1, 0)}},
+			name: "sandbox known only from its runs is lost", found: lifecycle.Found{Runs: []lifecycle.Run{found("app", 3, 3, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 3, sandbox(3)
 				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 3, 3, 1, 0))}}
 			},
 		},
 		{
-			name: "and so is one of which an older one is there", found: lifecycle.Found{Sandbox: 2, Ready: true, Runs: []lifecycle.Run{found("app", 3, 3, 1, 0)}},
+			name: "sandbox known only from its runs is lost although an older sandbox exists", found: lifecycle.Found{Sandbox: 2, Ready: true, Runs: []lifecycle.Run{found("app", 3, 3, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 3, sandbox(3)
 				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 3, 3, 1, 0))}}
 			},
 		},
 		{
-			name: "a newer sandbox opens a round", past: known, found: lifecycle.Found{Sandbox: 2},
+			name: "newer sandbox opens a round", past: known, found: lifecycle.Found{Sandbox: 2},
 			want: func(f *lifecycle.Facts) { f.Round, f.Sandbox = 2, sandbox(2) },
 		},
 		{
-			name: "a newer run ends the one that is known", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1)}},
+			name: "newer run terminates the known run", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1)}},
 			want: func(f *lifecycle.Facts) {
 				f.Containers = map[string]lifecycle.Container{"app": {
 					Newest: live(found("app", 1, 1, 2, 1)), Previous: ended(knownRun),
@@ -209,7 +209,7 @@ func TestCatchUp(t *testing.T) {
 			},
 		},
 		{
-			name: "but does not end it twice", past: history{known, exited("app", 1, 5)},
+			name: "newer run does not terminate a terminated run again", past: history{known, exited("app", 1, 5)},
 			found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1)}},
 			want: func(f *lifecycle.Facts) {
 				previous := knownRun
@@ -231,10 +231,10 @@ func TestCatchUp(t *testing.T) {
 	}
 }
 
-// TestSignalled: which stop signals are kept until the next boot.
-func TestSignalled(t *testing.T) {
-	told := func(name string) history { return history{running(name, 1), stop(name, 1, 9*time.Second)} }
-	before := history{up(), told("b"), told("a"), told("waits"), told("over"), running("killed", 1), lifecycle.KillContainer{Ref: run("killed", 1)}}
+// TestStopSignals checks which stop signals the supervisor keeps until the next boot.
+func TestStopSignals(t *testing.T) {
+	stopping := func(name string) history { return history{running(name, 1), stop(name, 1, 9*time.Second)} }
+	before := history{up(), stopping("b"), stopping("a"), stopping("waits"), stopping("over"), running("killed", 1), lifecycle.KillContainer{Ref: run("killed", 1)}}
 	facts := fold(history{
 		before, tick(2), sent("b", 1, false), sent("a", 1, false), sent("over", 1, false), exited("over", 1, 0), sent("killed", 1, true),
 	})
@@ -249,7 +249,7 @@ func TestSignalled(t *testing.T) {
 	}
 	for _, a := range older.Unresolved() {
 		if s, is := a.(lifecycle.StopContainer); is && s.Container != "waits" && s.Container != "over" {
-			t.Errorf("%v is told to stop again", s.Ref)
+			t.Errorf("stop signal of %v is sent again", s.Ref)
 		}
 	}
 }

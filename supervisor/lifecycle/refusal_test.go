@@ -19,12 +19,12 @@ func TestRefusals(t *testing.T) {
 		err  error
 		want []lifecycle.Refusal
 	}{
-		{"nothing", nil, nil},
-		{"one", port, []lifecycle.Refusal{port}},
-		{"one that is wrapped", fmt.Errorf("look: %w", port), []lifecycle.Refusal{port}},
-		{"several", errors.Join(port, errors.Join(sysctl)), []lifecycle.Refusal{port, sysctl}},
-		{"an error that is none", cause, []lifecycle.Refusal{other}},
-		{"both", errors.Join(cause, sysctl), []lifecycle.Refusal{other, sysctl}},
+		{"nil", nil, nil},
+		{"one refusal", port, []lifecycle.Refusal{port}},
+		{"wrapped refusal", fmt.Errorf("check: %w", port), []lifecycle.Refusal{port}},
+		{"joined refusals", errors.Join(port, errors.Join(sysctl)), []lifecycle.Refusal{port, sysctl}},
+		{"other error", cause, []lifecycle.Refusal{other}},
+		{"refusal and other error", errors.Join(cause, sysctl), []lifecycle.Refusal{other, sysctl}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if got := lifecycle.Refusals(test.err); !slices.Equal(got, test.want) {
@@ -33,7 +33,7 @@ func TestRefusals(t *testing.T) {
 		})
 	}
 	if !errors.Is(port, cause) {
-		t.Error("the cause of a refusal is not found")
+		t.Error("refusal does not wrap its cause")
 	}
 	if got, want := port.Error(), "NodePorts: containers[0].ports[0].hostPort: sshd listens there"; got != want {
 		t.Errorf("%q, want %q", got, want)

@@ -12,8 +12,8 @@ func restartPolicy(pod *spec.Pod, c *spec.Container) spec.RestartPolicy {
 	return cmp.Or(c.RestartPolicy, pod.RestartPolicy)
 }
 
-// shouldRestart reports whether a terminated app container is restarted (contract 4.1; the kubelet's
-// ShouldContainerBeRestarted). A container that was stopped by a probe counts as failed, whatever its exit code (contract 5.2).
+// shouldRestart reports whether a terminated app container is restarted (contract 4.1; kubelet: ContainerShouldRestart).
+// A container that was stopped by a probe counts as failed, whatever its exit code (contract 5.2).
 func shouldRestart(pod *spec.Pod, c *spec.Container, a *Attempt) bool {
 	if ruleAction(c, a.Exit) != "" {
 		return true

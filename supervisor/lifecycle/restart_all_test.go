@@ -37,90 +37,90 @@ func TestDecideRestartAll(t *testing.T) {
 	done2 := happened(func(t lifecycle.Instant) lifecycle.Event {
 		return lifecycle.ContainerExited{Ref: start2("init", 1).Ref, At: t}
 	})
-	again42 := history{up2("init"), done2, reap("init", 1), up2("app"), happened(func(t lifecycle.Instant) lifecycle.Event {
+	again42 := history{up2("init"), done2, removeContainer("init", 1), up2("app"), happened(func(t lifecycle.Instant) lifecycle.Event {
 		return lifecycle.ContainerExited{Ref: start2("app", 1).Ref, Exit: lifecycle.Exit{Code: 42}, At: t}
-	}), reap("app", 1)}
+	}), removeContainer("app", 1)}
 	initRule := within(podOf(always, "init", "app"), "init", own(never, rule(restartAll, "In", 0, 7)))
 	sideEnds := within(podOf(never, "side", "init", "app"), "side", own(always, rule(restartAll, "In", 7)))
 	sideRule := within(podOf(always, "side", "app"), "side", own(always, rule(restartAll, "In", 7)))
 	decisions{
-		{name: "4.2 everything ends at once, without hooks and with 2 s", pod: pod, past: asks, now: 10, want: do{end("other"), end("side")}},
-		{name: "4.2 another code does not ask for it", pod: pod, past: history{up1, tick(10), exited("app", 1, 41)}, now: 10},
-		{name: "4.2 nothing begins before all has ended", pod: pod, past: history{asks, end("other"), end("side"), exited("other", 1, 0)}, now: 11, wake: 12},
-		{name: "4.2 what is deaf is killed", pod: pod, past: history{asks, end("other"), end("side"), exited("other", 1, 0)}, now: 12, want: do{kill("side", 1)}},
-		{name: "4.2 then a round begins", pod: pod, past: ended, now: 10, want: do{begin}},
-		{name: "4.2 two rounds are never less than 1 s apart", pod: pod, past: history{round2, again42}, now: 10.999, wake: 11},
-		{name: "4.2 and are when it is over", pod: pod, past: history{round2, again42}, now: 11, want: do{lifecycle.StartRound{Round: 3, By: start2("app", 1).Ref}}},
-		{name: "4.2 in the same sandbox, with the first init container, at once", pod: pod, past: round2, now: 10, want: do{pull("init", 2, 1)}},
-		{name: "4.2 whose restarts count and whose backoff does not", pod: pod, past: history{round2, pulled("init", 2)}, now: 10, want: do{start2("init", 1)}},
-		{name: "4.2 then the sidecar", pod: pod, past: history{round2, up2("init"), done2, reap("init", 1)}, now: 10, want: do{pull("side", 2, 1)}},
+		{name: "4.2 all containers are stopped at once with 2 s and without hooks", pod: pod, past: asks, now: 10, want: do{end("other"), end("side")}},
+		{name: "4.2 exit code without a matching rule does nothing", pod: pod, past: history{up1, tick(10), exited("app", 1, 41)}, now: 10},
+		{name: "4.2 waits until all containers have terminated", pod: pod, past: history{asks, end("other"), end("side"), exited("other", 1, 0)}, now: 11, wake: 12},
+		{name: "4.2 containers that ignore the stop signal are killed", pod: pod, past: history{asks, end("other"), end("side"), exited("other", 1, 0)}, now: 12, want: do{kill("side", 1)}},
+		{name: "4.2 new round starts when all containers have terminated", pod: pod, past: ended, now: 10, want: do{begin}},
+		{name: "4.2 next round does not start within 1 s", pod: pod, past: history{round2, again42}, now: 10.999, wake: 11},
+		{name: "4.2 next round starts after 1 s", pod: pod, past: history{round2, again42}, now: 11, want: do{lifecycle.StartRound{Round: 3, By: start2("app", 1).Ref}}},
+		{name: "4.2 first init container is pulled at once in the same sandbox", pod: pod, past: round2, now: 10, want: do{pull("init", 2, 1)}},
+		{name: "4.2 restart counts are raised and back-off levels are unchanged", pod: pod, past: history{round2, pulled("init", 2)}, now: 10, want: do{start2("init", 1)}},
+		{name: "4.2 sidecar follows the init container", pod: pod, past: history{round2, up2("init"), done2, removeContainer("init", 1)}, now: 10, want: do{pull("side", 2, 1)}},
 		{
-			name: "4.2 then all app containers, those that never run twice and have succeeded included", pod: pod,
-			past: history{round2, up2("init"), done2, reap("init", 1), up2("side"), pulled("app", 2), pulled("other", 2)}, now: 10, want: do{start2("app", 1)},
+			name: "4.2 app containers follow, including completed ones with Never", pod: pod,
+			past: history{round2, up2("init"), done2, removeContainer("init", 1), up2("side"), pulled("app", 2), pulled("other", 2)}, now: 10, want: do{start2("app", 1)},
 		},
 		{
-			name: "4.2 also if one is run again by its policy already", pod: with(podOf(always, "app", "other"), own(never, rule(restartAll, "In", 42))),
+			name: "4.2 container that is being restarted by its policy is stopped", pod: with(podOf(always, "app", "other"), own(never, rule(restartAll, "In", 42))),
 			past: history{
 				up(), running("app", 1), ran("other", 1, 1), tick(10), exited("app", 1, 42), begin, pulled("app", 2), pulled("other", 2), up2("app"),
 			}, now: 10, want: do{start2("other", 1)},
 		},
-		{name: "4.2 a preStop hook that runs is cut short", pod: pod, past: history{
+		{name: "4.2 running preStop hook is cancelled", pod: pod, past: history{
 			up1, lifecycle.RunPreStop{Ref: run("other", 1), Limit: time.Minute, Reason: lifecycle.ReasonLivenessProbe}, tick(10), exited("app", 1, 42),
 		}, now: 10, want: do{
 			lifecycle.StopContainer{Ref: run("other", 1), Grace: 2 * time.Second, Reason: lifecycle.ReasonLivenessProbe}, end("side"),
 		}},
 		{
-			name: "4.2 the first is at once, however young the machine", pod: with(podOf(never, "app"), own(never, rule(restartAll, "In", 42))),
+			name: "4.2 first round in place has no minimum age of the host", pod: with(podOf(never, "app"), own(never, rule(restartAll, "In", 42))),
 			past: history{tick(0.2), up(), ran("app", 1, 42)}, now: 0.5, want: do{lifecycle.StartRound{Round: 2, By: run("app", 1)}},
 		},
 		{
-			name: "4.2 any of the app containers can", pod: within(podOf(never, "app", "other"), "other", own(never, rule(restartAll, "In", 42))),
+			name: "4.2 triggered by any app container", pod: within(podOf(never, "app", "other"), "other", own(never, rule(restartAll, "In", 42))),
 			past: history{up(), ran("app", 1, 0), ran("other", 1, 42)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("other", 1)}},
 		},
-		{name: "4.2 an init container can ask for it", pod: initRule, past: history{up(), ran("init", 1, 7)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("init", 1)}}},
-		{name: "4.2 by a success too", pod: initRule, past: history{up(), ran("init", 1, 0)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("init", 1)}}},
-		{name: "4.2 nor does a pod that was done before the machine was started", pod: podOf(never, "app"), past: history{tick(-5), up(), ran("app", 1, 0)}, now: 1, want: do{removeSandbox(1)}},
-		{name: "4.2 but none that has ended after the work was done", pod: sideEnds, past: history{up(), running("side", 1), ran("app", 1, 0), tick(5), exited("side", 1, 7)}, now: 5, want: do{removeSandbox(1)}},
-		{name: "4.2 or that was given up", pod: sideEnds, past: history{up(), running("side", 1), ran("init", 1, 3), tick(5), exited("side", 1, 7)}, now: 5, want: do{removeSandbox(1)}},
-		{name: "4.2 one that has ended before does, whatever the others say then", pod: sideEnds, past: history{up(), running("side", 1), running("app", 1), tick(3), exited("side", 1, 7), tick(5), exited("app", 1, 0)}, now: 5, want: do{lifecycle.StartRound{Round: 2, By: run("side", 1)}}},
-		{name: "4.2 and a sidecar", pod: sideRule, past: history{up(), ran("side", 1, 7)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("side", 1)}}},
+		{name: "4.2 triggered by a failed init container", pod: initRule, past: history{up(), ran("init", 1, 7)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("init", 1)}}},
+		{name: "4.2 triggered by a succeeded init container", pod: initRule, past: history{up(), ran("init", 1, 0)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("init", 1)}}},
+		{name: "4.2 pod without a rule that finished before the boot is terminated", pod: podOf(never, "app"), past: history{tick(-5), up(), ran("app", 1, 0)}, now: 1, want: do{removeSandbox(1)}},
+		{name: "4.2 not triggered by a sidecar that exits after the app containers completed", pod: sideEnds, past: history{up(), running("side", 1), ran("app", 1, 0), tick(5), exited("side", 1, 7)}, now: 5, want: do{removeSandbox(1)}},
+		{name: "4.2 not triggered by a sidecar that exits after an init container failed", pod: sideEnds, past: history{up(), running("side", 1), ran("init", 1, 3), tick(5), exited("side", 1, 7)}, now: 5, want: do{removeSandbox(1)}},
+		{name: "4.2 triggered by a sidecar that exited before the app containers completed", pod: sideEnds, past: history{up(), running("side", 1), running("app", 1), tick(3), exited("side", 1, 7), tick(5), exited("app", 1, 0)}, now: 5, want: do{lifecycle.StartRound{Round: 2, By: run("side", 1)}}},
+		{name: "4.2 triggered by a sidecar", pod: sideRule, past: history{up(), ran("side", 1, 7)}, now: 1, want: do{lifecycle.StartRound{Round: 2, By: run("side", 1)}}},
 		{
-			name: "4.2 the first to ask is the cause, not one that ends by it", pod: within(with(podOf(never, "app", "other"), own(never, rule(restartAll, "NotIn", 0))), "other", own(never, rule(restartAll, "In", 42))),
+			name: "4.2 first exit is the trigger, not the exit of a container stopped by the restart", pod: within(with(podOf(never, "app", "other"), own(never, rule(restartAll, "NotIn", 0))), "other", own(never, rule(restartAll, "In", 42))),
 			past: history{up(), running("app", 1), running("other", 1), tick(10), exited("other", 1, 42), end("app"), tick(11), exited("app", 1, 143)}, now: 11,
 			want: do{lifecycle.StartRound{Round: 2, By: run("other", 1)}},
 		},
 		{
-			name: "4.2 in whatever order they are written", pod: within(with(podOf(never, "app", "other"), own(never, rule(restartAll, "In", 42))), "other", own(never, rule(restartAll, "NotIn", 0))),
+			name: "4.2 first exit is the trigger, whatever the order in the pod file", pod: within(with(podOf(never, "app", "other"), own(never, rule(restartAll, "In", 42))), "other", own(never, rule(restartAll, "NotIn", 0))),
 			past: history{up(), running("app", 1), running("other", 1), tick(10), exited("app", 1, 42), end("other"), tick(11), exited("other", 1, 143)}, now: 11,
 			want: do{lifecycle.StartRound{Round: 2, By: run("app", 1)}},
 		},
 		{
-			name: "7.4 a sidecar that ends with the pod asks for nothing", pod: within(podOf(never, "side", "app"), "side", own(always, rule(restartAll, "NotIn", 0))),
+			name: "7.4 not triggered by a sidecar that is stopped with the pod", pod: within(podOf(never, "side", "app"), "side", own(always, rule(restartAll, "NotIn", 0))),
 			past: history{
 				up(), running("side", 1), ran("app", 1, 0), lifecycle.StopContainer{Ref: run("side", 1), Reason: lifecycle.ReasonPodFinished}, tick(2), exited("side", 1, 143),
 			}, now: 2, want: do{removeSandbox(1)},
 		},
 		{
-			name: "4.2 a pod that is to end does", pod: pod, past: history{asks, stopped(9 * time.Second), exited("side", 1, 0)}, now: 10,
+			name: "4.2 stopping pod terminates instead", pod: pod, past: history{asks, stopped(9 * time.Second), exited("side", 1, 0)}, now: 10,
 			want: do{preStop("other", 1, 9*time.Second, lifecycle.ReasonStopped)},
 		},
 		{
-			name: "4.2 with the sandbox goes the wish", pod: with(podOf(always, "app", "other"), own(never, rule(restartAll, "In", 42))),
-			past: history{up(), running("app", 1), ran("other", 1, 0), tick(10), exited("app", 1, 42), lost(1)}, now: 10, want: do{removeSandbox(1)},
+			name: "4.2 trigger is dropped if the sandbox is lost", pod: with(podOf(always, "app", "other"), own(never, rule(restartAll, "In", 42))),
+			past: history{up(), running("app", 1), ran("other", 1, 0), tick(10), exited("app", 1, 42), sandboxLost(1)}, now: 10, want: do{removeSandbox(1)},
 		},
 		{
-			name: "4.2 void runs are no record of a pod that never runs twice", pod: podOf(never, "app", "other"),
-			past: history{up(), ran("app", 1, 42), begin, tick(10), lost(1), sandboxRemoved(1)}, now: 11,
+			name: "4.2 reset runs do not prevent a new sandbox with Never", pod: podOf(never, "app", "other"),
+			past: history{up(), ran("app", 1, 42), begin, tick(10), sandboxLost(1), sandboxRemoved(1)}, now: 11,
 			want: do{lifecycle.StartSandbox{Sandbox: 2, Round: 3}},
 		},
 		{
-			name: "7.5 the deadline holds in the middle of it", pod: func() *spec.Pod {
+			name: "7.5 deadline applies during the restart", pod: func() *spec.Pod {
 				p := with(podOf(never, "app", "other"), own(never, rule(restartAll, "In", 42)))
 				limit := spec.Seconds(9)
 				p.ActiveDeadlineSeconds = &limit
 				return p
 			}(),
-			past: history{up(), running("app", 1), running("other", 1), exited("app", 1, 42), end("other")}, now: 10, want: do{endPod(30 * time.Second)},
+			past: history{up(), running("app", 1), running("other", 1), exited("app", 1, 42), end("other")}, now: 10, want: do{failPod(30 * time.Second)},
 		},
 	}.check(t)
 }
@@ -143,14 +143,14 @@ func TestStatusRestartAll(t *testing.T) {
 		}),
 	}
 	statuses{
-		{"4.2 who asked for it shows how it ended", two, asks, 1, "Running; app Error(42); other Running ready"},
-		{"4.2 also when all have ended", two, history{asks, exited("other", 1, 0)}, 1, "Running; app Error(42); other Completed(0)"},
-		{"4.2 though it has backed off before", with(pod("app", "other"), own(never, rule(again, "In", 3), rule(restartAll, "In", 42))), history{up(), ran("app", 1, 3), running("app", 2), running("other", 1), exited("app", 2, 42)}, 1, "Running; app Error(42) after Error(3) +1; other Running ready"},
-		{"4.2 then all wait to begin again", two, round2, 1, "Running; app RestartingAllContainers after RestartingAllContainers(137) +1; other RestartingAllContainers after RestartingAllContainers(137) +1"},
-		{"4.2 but for what never ran", two, history{up(), ran("app", 1, 42), begin}, 1, "Pending; app RestartingAllContainers after RestartingAllContainers(137) +1; other ContainerCreating"},
-		{"4.2 each run knows that", two, history{round2, pullFailed("app", 2, 1, lifecycle.ReasonErrImagePull)}, 1, "Running; app ErrImagePull after RestartingAllContainers(137) +1; other RestartingAllContainers after RestartingAllContainers(137) +1"},
-		{"4.2 init containers too", three, all3, 1, "Running; init RestartingAllContainers after RestartingAllContainers(137) +1; side RestartingAllContainers after RestartingAllContainers(137) +1; app RestartingAllContainers after RestartingAllContainers(137) +1"},
-		{"4.2 when they run the pod is Pending again", three, history{all3, init2}, 1, "Pending; init Running after RestartingAllContainers(137) +1; side RestartingAllContainers after RestartingAllContainers(137) +1; app RestartingAllContainers after RestartingAllContainers(137) +1"},
-		{"4.2 a pod that ends then has failed", two, history{round2, stopped(time.Minute)}, 1, "Failed; app RestartingAllContainers(137) +1; other RestartingAllContainers(137) +1"},
+		{"4.2 trigger shows its exit code", two, asks, 1, "Running; app Error(42); other Running ready"},
+		{"4.2 trigger shows its exit code after all containers terminated", two, history{asks, exited("other", 1, 0)}, 1, "Running; app Error(42); other Completed(0)"},
+		{"4.2 trigger shows its exit code despite an earlier back-off", with(pod("app", "other"), own(never, rule(again, "In", 3), rule(restartAll, "In", 42))), history{up(), ran("app", 1, 3), running("app", 2), running("other", 1), exited("app", 2, 42)}, 1, "Running; app Error(42) after Error(3) +1; other Running ready"},
+		{"4.2 all containers wait in the new round", two, round2, 1, "Running; app RestartingAllContainers after RestartingAllContainers(137) +1; other RestartingAllContainers after RestartingAllContainers(137) +1"},
+		{"4.2 container that never ran is ContainerCreating", two, history{up(), ran("app", 1, 42), begin}, 1, "Pending; app RestartingAllContainers after RestartingAllContainers(137) +1; other ContainerCreating"},
+		{"4.2 container with a failed pull shows the pull error", two, history{round2, pullFailed("app", 2, 1, lifecycle.ReasonErrImagePull)}, 1, "Running; app ErrImagePull after RestartingAllContainers(137) +1; other RestartingAllContainers after RestartingAllContainers(137) +1"},
+		{"4.2 init containers and sidecars wait in the new round", three, all3, 1, "Running; init RestartingAllContainers after RestartingAllContainers(137) +1; side RestartingAllContainers after RestartingAllContainers(137) +1; app RestartingAllContainers after RestartingAllContainers(137) +1"},
+		{"4.2 pod is Pending while the init container runs again", three, history{all3, init2}, 1, "Pending; init Running after RestartingAllContainers(137) +1; side RestartingAllContainers after RestartingAllContainers(137) +1; app RestartingAllContainers after RestartingAllContainers(137) +1"},
+		{"4.2 pod that is stopped in the new round has failed", two, history{round2, stopped(time.Minute)}, 1, "Failed; app RestartingAllContainers(137) +1; other RestartingAllContainers(137) +1"},
 	}.check(t)
 }

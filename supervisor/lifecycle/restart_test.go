@@ -9,7 +9,7 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// TestRestartRules says whether a container that ended so runs again, by its own policy and rules (4.1).
+// TestRestartRules checks whether a container is restarted after an exit, according to its own policy and rules (contract 4.1).
 func TestRestartRules(t *testing.T) {
 	in42, notIn42 := rule(again, "In", 1, 42), rule(again, "NotIn", 0, 42)
 	for _, row := range []struct {
@@ -45,7 +45,7 @@ func TestRestartRules(t *testing.T) {
 	}
 }
 
-func TestDecideOwnPolicy(t *testing.T) {
+func TestDecideContainerRestartPolicy(t *testing.T) {
 	liveKill := func(policy spec.RestartPolicy) *spec.Pod {
 		return with(podOf(always, "app", "other"), own(policy, rule(again, "In", 42)), probe(liveness))
 	}
@@ -59,34 +59,34 @@ func TestDecideOwnPolicy(t *testing.T) {
 	initOwn := func(policy spec.RestartPolicy, rules ...spec.RestartRule) *spec.Pod {
 		return within(podOf(always, "init", "app"), "init", own(policy, rules...))
 	}
-	crashed := history{up(), ran("app", 1, 1), tick(5), lost(1)}
+	crashed := history{up(), ran("app", 1, 1), tick(5), sandboxLost(1)}
 	decisions{
-		{name: "5.2 a probe's kill follows the container's policy first", pod: liveKill(never), past: killed(1), now: 1},
-		{name: "5.2 but what it said as it went is looked at too", pod: liveKill(never), past: killed(42), now: 1, want: do{pull("app", 2, 1)}},
-		{name: "5.2 under its own OnFailure it runs again", pod: liveKill(onFailure), past: killed(0), now: 1, want: do{pull("app", 2, 1)}},
-		{name: "3 an init container with its own Never ends the pod", pod: initOwn(never), past: history{up(), ran("init", 1, 1)}, now: 1, want: do{removeSandbox(1)}},
-		{name: "4.1 unless a rule says otherwise", pod: initOwn(never, rule(again, "In", 1)), past: history{up(), ran("init", 1, 1)}, now: 1, want: do{pull("init", 2, 1)}},
-		{name: "4.1 which it does not about a success", pod: initOwn(never, rule(again, "In", 0)), past: history{up(), ran("init", 1, 0)}, now: 1, want: do{pull("app", 1, 1)}},
+		{name: "5.2 container policy Never applies to a container stopped by a probe", pod: liveKill(never), past: killed(1), now: 1},
+		{name: "5.2 restart rule applies to a container stopped by a probe", pod: liveKill(never), past: killed(42), now: 1, want: do{pull("app", 2, 1)}},
+		{name: "5.2 container policy OnFailure restarts a container stopped by a probe despite exit code 0", pod: liveKill(onFailure), past: killed(0), now: 1, want: do{pull("app", 2, 1)}},
+		{name: "3 failed init container with its own Never terminates the pod", pod: initOwn(never), past: history{up(), ran("init", 1, 1)}, now: 1, want: do{removeSandbox(1)}},
+		{name: "4.1 restart rule restarts a failed init container with Never", pod: initOwn(never, rule(again, "In", 1)), past: history{up(), ran("init", 1, 1)}, now: 1, want: do{pull("init", 2, 1)}},
+		{name: "4.1 restart rule does not restart a succeeded init container", pod: initOwn(never, rule(again, "In", 0)), past: history{up(), ran("init", 1, 0)}, now: 1, want: do{pull("app", 1, 1)}},
 		{
-			name: "3 one with its own OnFailure is tried again under Never", pod: within(podOf(never, "init", "app"), "init", own(onFailure)),
+			name: "3 init container with its own OnFailure is restarted with pod policy Never", pod: within(podOf(never, "init", "app"), "init", own(onFailure)),
 			past: history{up(), ran("init", 1, 1)}, now: 1, want: do{pull("init", 2, 1)},
 		},
-		{name: "3 a lost sandbox is the end of a pod that never runs twice", pod: podOf(never, "app", "other"), past: crashed, now: 5, want: do{removeSandbox(1)}},
+		{name: "3 lost sandbox terminates a pod with Never after a container ran", pod: podOf(never, "app", "other"), past: crashed, now: 5, want: do{removeSandbox(1)}},
 		{
-			name: "3 whatever the pod's policy", pod: with(within(podOf(always, "app", "other"), "other", own(never)), own(never)), past: history{crashed, sandboxRemoved(1)}, now: 6,
+			name: "3 lost sandbox terminates a pod whose containers all have their own Never", pod: with(within(podOf(always, "app", "other"), "other", own(never)), own(never)), past: history{crashed, sandboxRemoved(1)}, now: 6,
 		},
 		{
-			name: "3 not if one of its containers may", pod: within(podOf(never, "app", "other"), "other", own(onFailure)), past: history{crashed, sandboxRemoved(1)}, now: 6,
+			name: "3 lost sandbox is replaced if a container has its own OnFailure", pod: within(podOf(never, "app", "other"), "other", own(onFailure)), past: history{crashed, sandboxRemoved(1)}, now: 6,
 			want: do{startSandbox(2)},
 		},
 		{
-			name: "3 by a rule too", pod: within(podOf(never, "app", "other"), "other", own(never, rule(again, "In", 42))), past: history{crashed, sandboxRemoved(1)}, now: 6,
+			name: "3 lost sandbox is replaced if a container has a restart rule", pod: within(podOf(never, "app", "other"), "other", own(never, rule(again, "In", 42))), past: history{crashed, sandboxRemoved(1)}, now: 6,
 			want: do{startSandbox(2)},
 		},
 	}.check(t)
 }
 
-// TestRunsAgain: whose end is not the end.
+// TestRunsAgain checks which terminated containers are restarted.
 func TestRunsAgain(t *testing.T) {
 	always, never := podOf(spec.RestartAlways, "init", "side", "app"), podOf(spec.RestartNever, "init", "side", "app")
 	initialized := history{up(), ran("init", 1, 0), running("side", 1)}
@@ -96,14 +96,14 @@ func TestRunsAgain(t *testing.T) {
 		past            history
 		want            bool
 	}{
-		{"an app container", "app", always, history{initialized, ran("app", 1, 0)}, true},
-		{"not under Never", "app", never, history{initialized, ran("app", 1, 1)}, false},
-		{"a sidecar under Never", "side", never, history{initialized, running("app", 1), exited("side", 1, 0)}, true},
-		{"not when the others are done", "side", never, history{initialized, ran("app", 1, 1), exited("side", 1, 0)}, false},
-		{"an init container that failed", "init", always, history{up(), ran("init", 1, 1)}, true},
-		{"not one that is done", "init", always, initialized, false},
-		{"nor in a pod that is to end", "app", always, history{initialized, ran("app", 1, 1), stopped(time.Minute)}, false},
-		{"nor what is none of the pod's", "other", always, initialized, false},
+		{"app container with Always", "app", always, history{initialized, ran("app", 1, 0)}, true},
+		{"app container with Never", "app", never, history{initialized, ran("app", 1, 1)}, false},
+		{"sidecar with Never", "side", never, history{initialized, running("app", 1), exited("side", 1, 0)}, true},
+		{"sidecar after the app containers completed", "side", never, history{initialized, ran("app", 1, 1), exited("side", 1, 0)}, false},
+		{"failed init container", "init", always, history{up(), ran("init", 1, 1)}, true},
+		{"completed init container", "init", always, initialized, false},
+		{"app container in a stopping pod", "app", always, history{initialized, ran("app", 1, 1), stopped(time.Minute)}, false},
+		{"unknown container", "other", always, initialized, false},
 	} {
 		if got := lifecycle.RunsAgain(row.pod, fold(row.past), row.container); got != row.want {
 			t.Errorf("%s: %v", row.name, got)
@@ -116,72 +116,72 @@ func TestDecideRestart(t *testing.T) {
 	paced := podOf(spec.RestartAlways, "app")
 	paced.RestartBackoff = &spec.Backoff{InitialSeconds: 3}
 	crashed := history{up(), tick(10), ran("app", 1, 1), tick(20), running("app", 2)}
-	again := history{crashed, exited("app", 2, 0), reap("app", 1)}
+	again := history{crashed, exited("app", 2, 0), removeContainer("app", 1)}
 	refused := history{up(), tick(10), pulled("app", 1), failing(start("app", 1, 0, 0), lifecycle.Failure{Kind: lifecycle.FailureNotCreated})}
 	decisions{
-		{name: "the first restart is immediate", pod: always, past: history{up(), ran("app", 1, 0)}, now: 1, want: do{pull("app", 2, 1)}},
+		{name: "first restart is immediate", pod: always, past: history{up(), ran("app", 1, 0)}, now: 1, want: do{pull("app", 2, 1)}},
 		{
-			name: "and leads to level 1", pod: always,
+			name: "first restart leads to level 1", pod: always,
 			past: history{up(), ran("app", 1, 0), pulled("app", 2)}, now: 1, want: do{start("app", 2, 1, 1)},
 		},
-		{name: "the second waits 10 s from the end of the run, whatever its code", pod: always, past: again, now: 29.999, wake: 30},
-		{name: "and no longer", pod: always, past: again, now: 30, want: do{pull("app", 3, 1)}},
+		{name: "second restart waits for 10 s after the exit, whatever the exit code", pod: always, past: again, now: 29.999, wake: 30},
+		{name: "second restart is due after 10 s", pod: always, past: again, now: 30, want: do{pull("app", 3, 1)}},
 		{
-			name: "and leads to level 2", pod: always,
+			name: "second restart leads to level 2", pod: always,
 			past: history{again, tick(30), pulled("app", 3)}, now: 30, want: do{start("app", 3, 2, 2)},
 		},
 		{
-			name: "a pod can set the delay", pod: paced, past: history{again, tick(23), pulled("app", 3)}, now: 23,
+			name: "restartBackoff of the pod applies", pod: paced, past: history{again, tick(23), pulled("app", 3)}, now: 23,
 			want: do{start("app", 3, 2, 2)},
 		},
 		{
-			name: "a run that ended 600 s after it was granted keeps the level", pod: always,
-			past: history{crashed, tick(620), exited("app", 2, 1), reap("app", 1)}, now: 620, wake: 630,
+			name: "run that lasted 600 s since it was granted keeps the level", pod: always,
+			past: history{crashed, tick(620), exited("app", 2, 1), removeContainer("app", 1)}, now: 620, wake: 630,
 		},
 		{
-			name: "one that ended later begins anew", pod: always,
-			past: history{crashed, tick(620.001), exited("app", 2, 1), reap("app", 1), pulled("app", 3)}, now: 620.001,
+			name: "run that lasted longer than 600 s resets the level", pod: always,
+			past: history{crashed, tick(620.001), exited("app", 2, 1), removeContainer("app", 1), pulled("app", 3)}, now: 620.001,
 			want: do{start("app", 3, 2, 1)},
 		},
-		{name: "a refused run is tried again after 10 s", pod: always, past: refused, now: 19.999, wake: 20},
+		{name: "failed creation is not retried before 10 s", pod: always, past: refused, now: 19.999, wake: 20},
 		{
-			name: "in a new sandbox at once", pod: always,
-			past: history{refused, tick(11), lost(1), sandboxRemoved(1), startSandbox(2), happened(func(t lifecycle.Instant) lifecycle.Event {
+			name: "failed creation is retried at once in a new sandbox", pod: always,
+			past: history{refused, tick(11), sandboxLost(1), sandboxRemoved(1), startSandbox(2), happened(func(t lifecycle.Instant) lifecycle.Event {
 				return lifecycle.SandboxStarted{Sandbox: 2, At: t}
 			})}, now: 11, want: do{pull("app", 2, 1)},
 		},
 		{
-			name: "and counts as no restart", pod: always,
+			name: "failed creation does not count as a restart", pod: always,
 			past: history{refused, tick(20), pulled("app", 2)}, now: 20, want: do{start("app", 2, 0, 0)},
 		},
 		{
-			name: "OnFailure restarts a failure", pod: podOf(spec.RestartOnFailure, "app"),
+			name: "OnFailure restarts a failed container", pod: podOf(spec.RestartOnFailure, "app"),
 			past: history{up(), ran("app", 1, 1)}, now: 1, want: do{pull("app", 2, 1)},
 		},
 		{
-			name: "and no success", pod: podOf(spec.RestartOnFailure, "app", "other"),
+			name: "OnFailure does not restart a succeeded container", pod: podOf(spec.RestartOnFailure, "app", "other"),
 			past: history{up(), ran("app", 1, 0), running("other", 1)}, now: 1,
 		},
 		{
-			name: "Never restarts nothing", pod: podOf(spec.RestartNever, "app", "other"),
+			name: "Never does not restart", pod: podOf(spec.RestartNever, "app", "other"),
 			past: history{up(), ran("app", 1, 1), running("other", 1)}, now: 1,
 		},
 		{
-			name: "a pod of which nothing is left to run ends", pod: podOf(spec.RestartNever, "app"),
+			name: "pod without containers left to run terminates", pod: podOf(spec.RestartNever, "app"),
 			past: history{up(), ran("app", 1, 1)}, now: 1, want: do{removeSandbox(1)},
 		},
 		{
-			name: "a start that an absent engine did not answer is asked for again after 1 s", pod: always,
-			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 0), away)}, now: 10.999, wake: 11,
+			name: "unanswered start is retried after 1 s", pod: always,
+			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 0), unavailable)}, now: 10.999, wake: 11,
 		},
 		{
-			name: "as the same run, with no claim on the backoff", pod: always,
-			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 1), away)}, now: 11,
+			name: "retried start is the same run and leaves the back-off level unchanged", pod: always,
+			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 1), unavailable)}, now: 11,
 			want: do{start("app", 1, 0, 0)},
 		},
 		{
-			name: "and then waited for", pod: always,
-			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 0), away), start("app", 1, 0, 0)}, now: 20,
+			name: "retried start is awaited", pod: always,
+			past: history{up(), pulled("app", 1), tick(10), failing(start("app", 1, 0, 0), unavailable), start("app", 1, 0, 0)}, now: 20,
 		},
 	}.check(t)
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle/lifecycletest"
 )
 
-var update = flag.Bool("update", false, "write the timelines of testdata/scenarios anew")
+var update = flag.Bool("update", false, "update the timelines in testdata/scenarios")
 
-// TestScenarios lets the pods of testdata/scenarios live in the worlds of their scripts and compares what happens with
-// the timelines beside them. The scripts' language is [scenario.line]'s.
+// TestScenarios runs the pods of testdata/scenarios in simulated worlds and compares the timelines. [scenario.line] describes
+// the language of the scripts.
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/scenarios/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -77,26 +77,27 @@ func play(t *testing.T, podfile, script string) string {
 	return timeline.String()
 }
 
-// scenario is a world under a script.
+// scenario is a world with a script.
 type scenario struct {
 	*lifecycletest.World
 	until time.Duration
 }
 
-// line reads one line of a script:
+// line executes one line of a script:
 //
 //	until DURATION
-//	CONTAINER run OPTION...      its next run: lasts=DURATION forever exit=CODE oom deaf ends=DURATION wedged=N
-//	                             takes=DURATION error=TEXT refused=TEXT
-//	                             startup=ANSWERS liveness=ANSWERS readiness=ANSWERS, as in [TestProbe]
+//	CONTAINER run OPTION...      its next run: lasts=DURATION forever exit=CODE oom ignoreStop ignoreKills=N
+//	                             stopTakes=DURATION takes=DURATION error=TEXT notCreated=TEXT
+//	                             startup=RESULTS liveness=RESULTS readiness=RESULTS, as in [TestProbe]
 //	                             postStart=DURATION preStop=DURATION hookError=TEXT (of its postStart hook)
 //	CONTAINER pull OPTION...     its next pull: takes=DURATION error=TEXT reason=REASON
 //	sandbox OPTION...            the next start of a sandbox: takes=DURATION error=TEXT reason=REASON
 //	at DURATION stop [grace=DURATION] [delete]
-//	at DURATION evict | lose [kill] | away | back | crash off=DURATION | reboot off=DURATION | leap by=DURATION
+//	at DURATION evict | loseSandbox [kill] | unavailable | available
+//	at DURATION crash off=DURATION | reboot off=DURATION | jumpClock by=DURATION
 //	at DURATION exit container=NAME code=CODE
-//	at DURATION debug container=NAME
-//	at DURATION image container=NAME   comes, without a pull of ours
+//	at DURATION addEphemeral container=NAME
+//	at DURATION addImage container=NAME
 func (s *scenario) line(words []string) error {
 	switch words[0] {
 	case "until":
@@ -112,7 +113,7 @@ func (s *scenario) line(words []string) error {
 		if err != nil {
 			return err
 		}
-		return s.happening(at, words[2], o)
+		return s.schedule(at, words[2], o)
 	case "sandbox":
 		o, err := parse(words[1:])
 		s.Script.Sandboxes = append(s.Script.Sandboxes, o.run.Start)
@@ -125,33 +126,33 @@ func (s *scenario) line(words []string) error {
 	case "pull":
 		s.Script.Pulls[name] = append(s.Script.Pulls[name], o.run.Start)
 	default:
-		return fmt.Errorf("no such line")
+		return fmt.Errorf("unknown line")
 	}
 	return err
 }
 
-func (s *scenario) happening(at time.Duration, what string, o options) error {
+func (s *scenario) schedule(at time.Duration, what string, o options) error {
 	do, known := map[string]func(){
-		"stop":   func() { s.Stop(o.grace, o.set["delete"]) },
-		"lose":   func() { s.LoseSandbox(o.set["kill"]) },
-		"away":   func() { s.SetUnavailable(true) },
-		"back":   func() { s.SetUnavailable(false) },
-		"crash":  func() { s.Crash(o.off) },
-		"reboot": func() { s.Reboot(o.off) },
-		"leap":   func() { s.Leap(o.off) },
-		"evict":  func() { s.Evict() },
-		"debug":  func() { s.Debug(o.container) },
-		"image":  func() { s.Bring(o.container) },
-		"exit":   func() { s.Exit(o.container, o.run.Exit) },
+		"stop":         func() { s.Stop(o.grace, o.set["delete"]) },
+		"loseSandbox":  func() { s.LoseSandbox(o.set["kill"]) },
+		"unavailable":  func() { s.SetUnavailable(true) },
+		"available":    func() { s.SetUnavailable(false) },
+		"crash":        func() { s.Crash(o.off) },
+		"reboot":       func() { s.Reboot(o.off) },
+		"jumpClock":    func() { s.JumpClock(o.off) },
+		"evict":        func() { s.Evict() },
+		"addEphemeral": func() { s.AddEphemeral(o.container) },
+		"addImage":     func() { s.AddImage(o.container) },
+		"exit":         func() { s.Exit(o.container, o.run.Exit) },
 	}[what]
 	if !known {
-		return fmt.Errorf("%q does not happen", what)
+		return fmt.Errorf("unknown event %q", what)
 	}
 	s.At(at, do)
 	return nil
 }
 
-// options are the words after the verb.
+// options are the options of a line.
 type options struct {
 	run       lifecycletest.Run
 	grace     *time.Duration
@@ -165,9 +166,9 @@ func (o *options) probe(kind lifecycle.ProbeKind, letters string) error {
 		o.run.Probes = map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome{}
 	}
 	for _, letter := range letters {
-		outcome, known := answers[letter]
+		outcome, known := results[letter]
 		if !known {
-			return fmt.Errorf("no answer %q", letter)
+			return fmt.Errorf("unknown result %q", letter)
 		}
 		o.run.Probes[kind] = append(o.run.Probes[kind], outcome)
 	}
@@ -192,8 +193,8 @@ func parse(words []string) (options, error) {
 			o.run.PostStart.Failure = &lifecycle.Failure{Message: value}
 		case "takes":
 			o.run.Takes, err = time.ParseDuration(value)
-		case "ends":
-			o.run.Ends, err = time.ParseDuration(value)
+		case "stopTakes":
+			o.run.StopTakes, err = time.ParseDuration(value)
 		case "off", "by":
 			o.off, err = time.ParseDuration(value)
 		case "grace":
@@ -202,28 +203,28 @@ func parse(words []string) (options, error) {
 			o.grace = &d
 		case "exit", "code":
 			o.run.Exit.Code, err = strconv.Atoi(value)
-		case "wedged":
-			o.run.Wedged, err = strconv.Atoi(value)
+		case "ignoreKills":
+			o.run.IgnoresKills, err = strconv.Atoi(value)
 		case "oom":
 			o.run.Exit.Reason = lifecycle.ReasonOOMKilled
 		case "forever":
 			o.run.Forever = true
-		case "deaf":
-			o.run.Deaf = true
+		case "ignoreStop":
+			o.run.IgnoresStop = true
 		case "container":
 			o.container = value
 		case "error":
 			o.run.Failure = &lifecycle.Failure{Message: value}
 		case "reason":
 			o.run.Failure.Reason = lifecycle.Reason(value)
-		case "refused":
+		case "notCreated":
 			o.run.Failure = &lifecycle.Failure{
 				Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateContainerError, Message: value,
 			}
 		case "delete", "kill":
 			o.set[key] = true
 		default:
-			err = fmt.Errorf("no option %q", key)
+			err = fmt.Errorf("unknown option %q", key)
 		}
 		if err != nil {
 			return o, err

@@ -12,8 +12,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle/lifecycletest"
 )
 
-// TestWalks feeds pods events that no engine would send, in any order, of any attempt. Safety does not rest on the world's
-// good manners.
+// TestWalks folds events that no engine would send, in any order and about any attempt. Safety must not depend on the behaviour
+// of the engine.
 func TestWalks(t *testing.T) { rapid.Check(t, walk) }
 
 // FuzzWalks is [TestWalks] for go test -fuzz.
@@ -68,7 +68,7 @@ func walk(t *rapid.T) {
 	}
 }
 
-// answer is one of the two ends of an action.
+// answer returns one of the two outcomes of an action.
 func answer(t *rapid.T, a lifecycle.Action, now lifecycle.Instant) lifecycle.Event {
 	if rapid.IntRange(0, 3).Draw(t, "well") == 0 {
 		return lifecycle.ActionFailed{Action: a, Failure: drawFailure(t), At: now}
@@ -106,9 +106,9 @@ func drawFailure(t *rapid.T) lifecycle.Failure {
 	}).Draw(t, "kind")}
 }
 
-// drawEvent is any event, about anything.
+// drawEvent draws any event, about any object.
 func drawEvent(t *rapid.T, pod *spec.Pod, now lifecycle.Instant) lifecycle.Event {
-	names := []string{"nobody"}
+	names := []string{"unknown"}
 	for _, list := range [][]spec.Container{pod.InitContainers, pod.Containers} {
 		for i := range list {
 			names = append(names, list[i].Name)
@@ -137,13 +137,14 @@ func drawEvent(t *rapid.T, pod *spec.Pod, now lifecycle.Instant) lifecycle.Event
 			Verdict:  rapid.SampledFrom([]lifecycle.Verdict{good, bad}).Draw(t, "verdict"), At: now,
 		},
 		lifecycle.StopRequested{Grace: lifecycle.Grace{Period: time.Second, Force: n == 0}, Delete: n == 1, At: now},
-		lifecycle.EphemeralAdded{Container: spec.Container{Name: rapid.SampledFrom([]string{"debug", "nobody"}).Draw(t, "added")}, At: now},
+		lifecycle.EphemeralAdded{Container: spec.Container{Name: rapid.SampledFrom([]string{"debug", "unknown"}).Draw(t, "added")}, At: now},
 		lifecycle.Booted{Saved: now, At: now},
 	}
 	return events[rapid.IntRange(0, len(events)-1).Draw(t, "event")]
 }
 
-// TestFactsStayBounded crashes a container ten thousand times: the facts grow by no more than the digits of their numbers.
+// TestFactsStayBounded crashes a container ten thousand times and checks that the facts grow only by the digits of their
+// numbers.
 func TestFactsStayBounded(t *testing.T) {
 	pod := &spec.Pod{Name: "p", RestartPolicy: spec.RestartAlways, Containers: []spec.Container{{Name: "app", Image: "i"}}}
 	w := lifecycletest.New(pod, lifecycletest.Script{Runs: map[string][]lifecycletest.Run{
@@ -160,12 +161,12 @@ func TestFactsStayBounded(t *testing.T) {
 		t.Fatalf("%d attempts, want 10001", n)
 	}
 	if late := len(text(w.Facts)); late > early+100 {
-		t.Errorf("facts of %d bytes after an hour are %d bytes after 10000 crashes: %s", early, late, text(w.Facts))
+		t.Errorf("facts have %d bytes after an hour and %d bytes after 10000 crashes: %s", early, late, text(w.Facts))
 	}
 }
 
-// TestAlwaysTheSame lets one world run twice.
-func TestAlwaysTheSame(t *testing.T) {
+// TestDeterministic runs the same world twice.
+func TestDeterministic(t *testing.T) {
 	life := func() string {
 		pod := &spec.Pod{Name: "p", InitContainers: []spec.Container{{Name: "i"}}}
 		for n := range 20 {
@@ -183,6 +184,6 @@ func TestAlwaysTheSame(t *testing.T) {
 		return timeline.String()
 	}
 	if one, two := life(), life(); one != two {
-		t.Errorf("one life:\n%s\nand the same again:\n%s", one, two)
+		t.Errorf("first run:\n%s\nsecond run:\n%s", one, two)
 	}
 }

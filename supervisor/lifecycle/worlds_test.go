@@ -13,18 +13,18 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle/lifecycletest"
 )
 
-// TestWorlds lets random pods live in random worlds: events come late and twice, the engine is away and does not say what
-// it did, the supervisor crashes, the machine boots, sandboxes die, somebody stops and deletes. When the world comes to
-// rest, so does the pod.
+// TestWorlds runs random pods in random worlds: events are late or duplicated, the engine is unavailable or does not answer, the
+// supervisor crashes, the host reboots, sandboxes are lost, pods are stopped and deleted. When the world has become idle, the
+// pod must be in a final or a stable state.
 func TestWorlds(t *testing.T) { rapid.Check(t, world) }
 
-// FuzzWorlds is [TestWorlds] for go test -fuzz; with -fuzzminimizetime 1x it does not spend its time on shorter worlds.
+// FuzzWorlds is [TestWorlds] for go test -fuzz. Use -fuzzminimizetime 1x, so that no time is spent on minimizing worlds.
 func FuzzWorlds(f *testing.F) {
 	seed(f)
 	f.Fuzz(rapid.MakeFuzz(world))
 }
 
-// seed gives the fuzzer inputs that are long enough for a whole life.
+// seed adds inputs to the fuzzer that are long enough for the whole life of a pod.
 func seed(f *testing.F) {
 	for n := range 8 {
 		r := rand.New(rand.NewPCG(uint64(n), 3))
@@ -37,8 +37,8 @@ func seed(f *testing.F) {
 }
 
 const (
-	troubleEnds = 5 * time.Minute
-	longEnough  = 3 * time.Hour
+	faultsEnd  = 5 * time.Minute
+	longEnough = 3 * time.Hour
 )
 
 func world(t *rapid.T) {
@@ -47,64 +47,64 @@ func world(t *rapid.T) {
 	v := invariants{pod: pod}
 	w.Observe = func(s lifecycletest.Step) {
 		if err := v.step(s); err != nil {
-			w.Wrong(err)
+			w.Violation(err)
 		}
 	}
-	trouble(t, w)
-	for range rapid.IntRange(0, 6).Draw(t, "happenings") {
-		at := drawDuration(t, troubleEnds)
-		do := drawHappening(t, w)
+	injectFaults(t, w)
+	for range rapid.IntRange(0, 6).Draw(t, "events") {
+		at := drawDuration(t, faultsEnd)
+		do := drawFault(t, w)
 		w.At(at, do)
 	}
-	w.At(troubleEnds, func() { w.SetUnavailable(false) })
+	w.At(faultsEnd, func() { w.SetUnavailable(false) })
 	if err := w.Run(longEnough); err != nil {
 		t.Fatal(err)
 	}
-	if err := atRest(w, v.status); err != nil {
+	if err := checkIdle(w, v.status); err != nil {
 		t.Fatalf("after %v: %v\n%s", longEnough, err, text(w.Facts))
 	}
 }
 
-// trouble makes the world unreliable for a while.
-func trouble(t *rapid.T, w *lifecycletest.World) {
+// injectFaults makes the world unreliable for a while.
+func injectFaults(t *rapid.T, w *lifecycletest.World) {
 	r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
 	begin := w.Now()
-	bad := func(percent int) bool { return w.Now().Wall.Sub(begin.Wall) < troubleEnds && r.IntN(100) < percent }
-	late, twice, away := drawPercent(t, "late"), drawPercent(t, "twice"), drawPercent(t, "away")
-	w.Forgetful = rapid.Bool().Draw(t, "forgetful")
+	bad := func(percent int) bool { return w.Now().Wall.Sub(begin.Wall) < faultsEnd && r.IntN(100) < percent }
+	late, twice, unavailable := drawPercent(t, "late"), drawPercent(t, "twice"), drawPercent(t, "unavailable")
+	w.LosesOutcomes = rapid.Bool().Draw(t, "losesOutcomes")
 	some := func() time.Duration { return time.Duration(r.Int64N(int64(3 * time.Second))) }
-	w.Lag = func() time.Duration {
+	w.Delay = func() time.Duration {
 		if bad(late) {
 			return some()
 		}
 		return 0
 	}
-	w.Echo = func() (time.Duration, bool) { return 10 * some(), bad(twice) }
+	w.Duplicate = func() (time.Duration, bool) { return 10 * some(), bad(twice) }
 	w.Fault = func(lifecycle.Action) lifecycletest.Fault {
-		if bad(away) {
+		if bad(unavailable) {
 			return lifecycletest.Fault(r.IntN(3))
 		}
 		return lifecycletest.NoFault
 	}
 }
 
-// atRest reports what is left to be done in a world that has been quiet for long.
-func atRest(w *lifecycletest.World, s lifecycle.Status) error {
+// checkIdle returns an error if the pod is not stable in a world that has been idle for a long time.
+func checkIdle(w *lifecycletest.World, s lifecycle.Status) error {
 	stopped := !w.Facts.Stop.Requested.IsZero()
 	d := lifecycle.Decide(w.Pod, w.Facts, w.Now())
 	switch {
 	case len(d.Actions) > 0 || !d.Wake.IsZero():
-		return fmt.Errorf("there is more to do: %+v", d)
-	case !w.Gone() && len(w.Facts.Unresolved()) > 0:
+		return fmt.Errorf("decision of an idle world: %+v", d)
+	case !w.Removed() && len(w.Facts.Unresolved()) > 0:
 		return fmt.Errorf("unresolved: %#v", w.Facts.Unresolved())
-	case w.Gone() != w.Facts.Stop.Delete:
-		return fmt.Errorf("gone is %v", w.Gone())
+	case w.Removed() != w.Facts.Stop.Delete:
+		return fmt.Errorf("pod removed is %v", w.Removed())
 	case stopped && !s.Phase.Terminal():
-		return fmt.Errorf("a stopped pod is %s", s.Phase)
+		return fmt.Errorf("stopped pod is %s", s.Phase)
 	case s.Phase.Terminal() && (w.Processes() > 0 || w.Sandboxes() > 0 || !w.Facts.Idle()):
-		return fmt.Errorf("%d processes and %d sandboxes of a pod that is %s", w.Processes(), w.Sandboxes(), s.Phase)
+		return fmt.Errorf("%d processes and %d sandboxes of a pod in phase %s", w.Processes(), w.Sandboxes(), s.Phase)
 	case !s.Phase.Terminal() && (s.Phase != lifecycle.PhaseRunning || w.Processes() == 0):
-		return fmt.Errorf("%d processes of a pod that is %s", w.Processes(), s.Phase)
+		return fmt.Errorf("%d processes of a pod in phase %s", w.Processes(), s.Phase)
 	}
 	return nil
 }
@@ -148,7 +148,7 @@ func drawPod(t *rapid.T) *spec.Pod {
 	return pod
 }
 
-// drawRules gives a container that has a policy of its own rules for some exit codes.
+// drawRules adds restart rules to a container that has a restart policy of its own.
 func drawRules(t *rapid.T, c *spec.Container) {
 	if c.RestartPolicy == "" || rapid.IntRange(0, 2).Draw(t, "rules") > 0 {
 		return
@@ -159,7 +159,7 @@ func drawRules(t *rapid.T, c *spec.Container) {
 	}}
 }
 
-// drawExtras gives a container probes and hooks.
+// drawExtras adds probes and hooks to a container.
 func drawExtras(t *rapid.T, c *spec.Container) {
 	for _, kind := range kinds {
 		if rapid.IntRange(0, 3).Draw(t, "probe") > 0 {
@@ -214,12 +214,12 @@ func drawStart(t *rapid.T, reason lifecycle.Reason, kinds ...lifecycle.FailureKi
 
 func drawRun(t *rapid.T) lifecycletest.Run {
 	r := lifecycletest.Run{
-		Start:  drawStart(t, "", lifecycle.FailureRetry, lifecycle.FailureNotCreated),
-		Lasts:  drawDuration(t, 20*time.Second),
-		Exit:   lifecycle.Exit{Code: rapid.SampledFrom([]int{0, 0, 1, 42, 137}).Draw(t, "code")},
-		Deaf:   rapid.Bool().Draw(t, "deaf"),
-		Ends:   drawDuration(t, 3*time.Second),
-		Wedged: rapid.IntRange(0, 1).Draw(t, "wedged"),
+		Start:        drawStart(t, "", lifecycle.FailureRetry, lifecycle.FailureNotCreated),
+		Lasts:        drawDuration(t, 20*time.Second),
+		Exit:         lifecycle.Exit{Code: rapid.SampledFrom([]int{0, 0, 1, 42, 137}).Draw(t, "code")},
+		IgnoresStop:  rapid.Bool().Draw(t, "ignoresStop"),
+		StopTakes:    drawDuration(t, 3*time.Second),
+		IgnoresKills: rapid.IntRange(0, 1).Draw(t, "wedged"),
 	}
 	r.PostStart = drawStart(t, "", lifecycle.FailureRetry, lifecycle.FailureUnavailable)
 	r.PreStop = drawStart(t, "", lifecycle.FailureRetry, lifecycle.FailureUnavailable)
@@ -238,19 +238,19 @@ func drawRun(t *rapid.T) lifecycletest.Run {
 	return r
 }
 
-func drawHappening(t *rapid.T, w *lifecycletest.World) func() {
+func drawFault(t *rapid.T, w *lifecycletest.World) func() {
 	off := drawDuration(t, 20*time.Second)
 	flag := rapid.Bool().Draw(t, "flag")
 	do := map[string]func(){
-		"stop":   func() { w.Stop(nil, flag) },
-		"grace":  func() { w.Stop(&off, flag) },
-		"lose":   func() { w.LoseSandbox(flag) },
-		"crash":  func() { w.Crash(off) },
-		"reboot": func() { w.Reboot(off) },
-		"away":   func() { w.SetUnavailable(flag) },
-		"leap":   func() { w.Leap(off - 10*time.Second) },
-		"debug":  func() { w.Debug(fmt.Sprintf("debug-%d", off)) },
-		"exit":   func() { w.Exit("app-0", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) },
+		"stop":         func() { w.Stop(nil, flag) },
+		"grace":        func() { w.Stop(&off, flag) },
+		"loseSandbox":  func() { w.LoseSandbox(flag) },
+		"crash":        func() { w.Crash(off) },
+		"reboot":       func() { w.Reboot(off) },
+		"unavailable":  func() { w.SetUnavailable(flag) },
+		"jumpClock":    func() { w.JumpClock(off - 10*time.Second) },
+		"addEphemeral": func() { w.AddEphemeral(fmt.Sprintf("debug-%d", off)) },
+		"exit":         func() { w.Exit("app-0", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) },
 	}
-	return do[rapid.SampledFrom([]string{"lose", "crash", "reboot", "away", "leap", "exit", "debug", "stop", "grace"}).Draw(t, "what")]
+	return do[rapid.SampledFrom([]string{"loseSandbox", "crash", "reboot", "unavailable", "jumpClock", "exit", "addEphemeral", "stop", "grace"}).Draw(t, "what")]
 }

@@ -19,7 +19,7 @@ func TestCheckpointDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := lifecycle.Instant{Boot: "b", Mono: time.Minute, Wall: time.Unix(1, 0).UTC()}
-	said := state.Checkpoint{
+	want := state.Checkpoint{
 		At: at,
 		Probes: []lifecycle.ProbeChanged{{
 			ProbeRef: lifecycle.ProbeRef{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 2}, Kind: lifecycle.ProbeReadiness},
@@ -29,7 +29,7 @@ func TestCheckpointDir(t *testing.T) {
 		Conditions: []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "True", LastTransitionTime: at.Wall}},
 	}
 	for _, uid := range []string{"u1", "u2"} {
-		if err := v.Save(uid, said); err != nil {
+		if err := v.Save(uid, want); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -45,27 +45,27 @@ func TestCheckpointDir(t *testing.T) {
 	}
 	all, err := v.Load()
 	if err == nil {
-		t.Error("a file that cannot be read was no error")
+		t.Error("no error for an unreadable file")
 	}
-	if diff := cmp.Diff(map[string]state.Checkpoint{"u1": said, "bad": {}}, all); diff != "" {
+	if diff := cmp.Diff(map[string]state.Checkpoint{"u1": want, "bad": {}}, all); diff != "" {
 		t.Errorf("loaded (-want +got):\n%s", diff)
 	}
 	if err := os.RemoveAll(dir); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := v.Load(); err == nil {
-		t.Error("a folder that is gone was no error")
+		t.Error("no error for a missing directory")
 	}
-	if err := v.Save("u1", said); err == nil {
-		t.Error("a folder that is gone was no error")
+	if err := v.Save("u1", want); err == nil {
+		t.Error("no error for a missing directory")
 	}
 	if err := os.WriteFile(dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := v.Delete("u1"); err == nil {
-		t.Error("a file in the place of the folder was no error")
+		t.Error("no error for a file in place of the directory")
 	}
 	if _, err := state.NewCheckpointDir(dir); err == nil {
-		t.Error("a file in the place of the folder was no error")
+		t.Error("no error for a file in place of the directory")
 	}
 }

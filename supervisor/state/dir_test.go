@@ -43,10 +43,10 @@ func TestDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(pods) != 1 {
-		t.Fatalf("%d pods were loaded", len(pods))
+		t.Fatalf("%d state files were loaded, want 1", len(pods))
 	}
 	if diff := cmp.Diff(want, pods[0], cmpopts.EquateEmpty()); diff != "" {
-		t.Errorf("the envelope that was saved and the one that was loaded differ:\n%s", diff)
+		t.Errorf("state file (-saved +loaded):\n%s", diff)
 	}
 	if len(unusable) != 3 {
 		t.Fatalf("unusable: %v", unusable)
@@ -60,6 +60,6 @@ func TestDir(t *testing.T) {
 		t.Fatal(err)
 	}
 	if pods, unusable, _ := store.Load(); len(pods) != 0 || len(unusable) != 1 {
-		t.Errorf("the second time %v and %v were loaded, want the later version alone", pods, unusable)
+		t.Errorf("second load: %v and %v, want only the file of the later version", pods, unusable)
 	}
 }

@@ -128,7 +128,7 @@ func ask(ctx context.Context, rg *rig.Rig, p *probes.Prober, probe *spec.Probe, 
 	}
 	began := time.Now()
 	for range n {
-		if got := p.Ask(ctx, target, probe); got.Outcome != lifecycle.ProbeSuccess {
+		if got := p.Run(ctx, target, probe); got.Outcome != lifecycle.ProbeSuccess {
 			return fmt.Errorf("a probe answered %s: %s", got.Outcome, got.Message)
 		}
 	}

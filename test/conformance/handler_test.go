@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -121,12 +121,12 @@ func TestHookHandlers(t *testing.T) {
 		s.check(all.HasNotRestarted("PostStart-"+name), all.HasNotRestarted("PreStop-"+name), all.EndsBeforeSignal("PreStop-"+name, name))
 	}
 	s.check(all.ExitsBefore("PostStart-http", "https"), all.ExitsBefore("PostStart-https", "sleep"))
-	if d := s.event(supervisor.ContainerStarted, "after").Time.Sub(s.event(supervisor.ContainerStarted, "sleep").Time); d < 1900*time.Millisecond {
+	if d := s.event(event.ContainerStarted, "after").Time.Sub(s.event(event.ContainerStarted, "sleep").Time); d < 1900*time.Millisecond {
 		t.Errorf("the container after a postStart hook of 2 s started after %v", d)
 	}
 	run, err := all.first("sleep")
 	s.check(err)
-	if d := run.terminating.Sub(s.event(supervisor.ContainerStopping, "sleep").Time); d < 1900*time.Millisecond {
+	if d := run.terminating.Sub(s.event(event.ContainerStopping, "sleep").Time); d < 1900*time.Millisecond {
 		t.Errorf("the signal came after %v, before the 2 s of the hook", d)
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -100,8 +100,8 @@ restartBackoff = { initialSeconds = 0.3, maxSeconds = 300 }
 func checkBackOff(s *testPod, name string, first, limit time.Duration, events int) error {
 	s.Helper()
 	delayAfter := func(run int) time.Duration { return min(first<<max(run-2, 0), limit) } // of the second run and later ones
-	s.await(s.hasEvents(supervisor.ContainerBackOff, name, events), s.ran(name, events+2))
-	for _, e := range s.events(supervisor.ContainerBackOff, name) {
+	s.await(s.hasEvents(event.ContainerBackOff, name, events), s.ran(name, events+2))
+	for _, e := range s.events(event.ContainerBackOff, name) {
 		if got := e.Fields["delay"]; e.Attempt < 2 || got != delayAfter(e.Attempt).String() {
 			return fmt.Errorf("%s: delay %[3]s after run %[2]d, want %[4]v, and none after the first run", name, e.Attempt, got, delayAfter(e.Attempt))
 		}
@@ -138,14 +138,14 @@ restartPolicy = "Never"
 		t.Errorf("phase %s, want Pending", p.Status.Phase)
 	}
 	s.await(s.waiting("late", lifecycle.ReasonImagePullBackOff)) // after the second failed pull, 10 s later
-	failures := s.events(supervisor.ImagePullFailed, "late")
+	failures := s.events(event.ImagePullFailed, "late")
 	s.check(s.exited("init", 1)(), s.timeline().DoesNotStart("late"), s.timeline().DoesNotStart("app"))
 
 	archive := filepath.Join(s.dir, "late.tar")
 	s.check(renameImage(shared.Archive("actor"), archive, late))
 	fix := shared.runPod(t, s.name+"-fix", "imageArchives = [\""+archive+"\"]\n[[containers]]\n"+container)
 	s.awaitPhase(lifecycle.PhaseSucceeded)
-	came, found := fix.event(supervisor.ImagePresent, "late").Time, s.event(supervisor.ImagePresent, "late").Time
+	came, found := fix.event(event.ImagePresent, "late").Time, s.event(event.ImagePresent, "late").Time
 	if early := came.Sub(failures[len(failures)-1].Time) < 4*time.Second; early && found.Sub(came) > 15*time.Second {
 		t.Errorf("the image was found %v after it was imported, want at once: only a pull backs off for 20 s", found.Sub(came))
 	}

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
 )
@@ -165,7 +165,7 @@ func (s *testPod) condition(kind lifecycle.ConditionType) lifecycle.Condition {
 }
 
 // events returns the events of a kind for a container, or any container if that is "".
-func (s *testPod) events(kind supervisor.Kind, container string) (all []api.Event) {
+func (s *testPod) events(kind event.Kind, container string) (all []api.Event) {
 	s.Helper()
 	for e, err := range s.daemon.Client().Events(s.ctx(), &api.EventQuery{UID: s.uid}) {
 		if err != nil {
@@ -179,7 +179,7 @@ func (s *testPod) events(kind supervisor.Kind, container string) (all []api.Even
 }
 
 // event waits for the first event of a kind for a container.
-func (s *testPod) event(kind supervisor.Kind, container string) api.Event {
+func (s *testPod) event(kind event.Kind, container string) api.Event {
 	s.Helper()
 	s.await(s.hasEvents(kind, container, 1))
 	return s.events(kind, container)[0]
@@ -283,7 +283,7 @@ func (s *testPod) restarted(name string, times int) func() error {
 }
 
 // hasEvents holds when there are at least so many events of a kind for a container.
-func (s *testPod) hasEvents(kind supervisor.Kind, container string, times int) func() error {
+func (s *testPod) hasEvents(kind event.Kind, container string, times int) func() error {
 	return func() error {
 		s.Helper()
 		if n := len(s.events(kind, container)); n < times {

@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -32,7 +32,7 @@ livenessProbe = { exec = { @Liveness-healthy if=well }, `+often+` }
 	s.checkRestarts(0, "unhealthy", "healthy")
 	s.check(s.timeline().StartsAfter("Liveness-unhealthy", s.container("unhealthy").State.Running.StartedAt.Add(3*time.Second)))
 	s.unlink("health")
-	s.event(supervisor.ContainerLivenessFailed, "unhealthy")
+	s.event(event.ContainerLivenessFailed, "unhealthy")
 	s.touch("health") // the second run is probed 3 s after its start
 	s.await(s.restarted("unhealthy", 1))
 	before := len(s.timeline().runs("Liveness-unhealthy"))
@@ -126,7 +126,7 @@ livenessProbe = { exec = { @Liveness-app if=well }, successThreshold = 1, `+ofte
 	s.touch("up")
 	s.await(s.restarted("app", 1), s.ran("app", 2))
 	s.check(s.timeline().ExitsBefore("Startup-app", "Liveness-app"))
-	s.event(supervisor.ContainerLivenessFailed, "app")
+	s.event(event.ContainerLivenessFailed, "app")
 }
 
 // TestExecProbeTimeout: a probe command that exceeds its timeout fails. One that exits gives its result, whatever processes it leaves
@@ -150,11 +150,11 @@ readinessProbe = { exec = { @Readiness-unready run=1h }, `+short+` }
 @leaves
 livenessProbe = { exec = { @Liveness-leaves run=0s leave=1h exit=1 }, `+often+` }
 `)
-	s.await(s.restarted("hangs", 1), s.restarted("starts", 1), s.restarted("leaves", 1), s.hasEvents(supervisor.ProbeFailed, "unready", 3))
+	s.await(s.restarted("hangs", 1), s.restarted("starts", 1), s.restarted("leaves", 1), s.hasEvents(event.ProbeFailed, "unready", 3))
 	if c := s.container("unready"); c.Ready || c.RestartCount != 0 {
 		t.Errorf("container status: %s", text(c))
 	}
-	if e := s.event(supervisor.ProbeFailed, "hangs"); e.Message != `Liveness probe failed: command timed out: "/bin/actor Liveness-hangs run=1h" timed out after 1s` {
+	if e := s.event(event.ProbeFailed, "hangs"); e.Message != `Liveness probe failed: command timed out: "/bin/actor Liveness-hangs run=1h" timed out after 1s` {
 		t.Errorf("probe event %q", e.Message)
 	}
 }
@@ -199,8 +199,8 @@ terminationGracePeriodSeconds = 500
 `+kind+`Probe = { exec = { @Probe-app if=well }, terminationGracePeriodSeconds = 3, `+often+` }
 `)
 			s.await(s.ran("app", 2), s.restarted("app", 1)) // long before 500 s
-			kinds := map[string]supervisor.Kind{"liveness": supervisor.ContainerLivenessFailed, "startup": supervisor.ContainerStartupFailed}
-			stopped, killed := s.event(kinds[kind], "app"), s.event(supervisor.ContainerKilled, "app")
+			kinds := map[string]event.Kind{"liveness": event.ContainerLivenessFailed, "startup": event.ContainerStartupFailed}
+			stopped, killed := s.event(kinds[kind], "app"), s.event(event.ContainerKilled, "app")
 			if grace := killed.Time.Sub(stopped.Time); grace < 2900*time.Millisecond {
 				t.Errorf("killed after %v, before its grace period of 3 s", grace)
 			}

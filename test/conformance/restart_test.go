@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -53,7 +53,7 @@ restartBackoff = { initialSeconds = 0.2, maxSeconds = 1 }
 `)
 	s.check(checkBackOff(s, "app", 200*time.Millisecond, time.Second, 1))
 	s.await(s.ran("app", 8), func() error {
-		events := s.events(supervisor.ContainerBackOff, "app")
+		events := s.events(event.ContainerBackOff, "app")
 		if n := len(events); n == 0 || events[n-1].Attempt < 7 {
 			return errors.New("no back-off event after the seventh run or a later one")
 		}
@@ -145,10 +145,10 @@ restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator 
 		}
 	}
 	s.check(all.DoesNotStart("PreStop-app"))
-	if n := len(s.events(supervisor.SandboxReady, "")); n != 1 {
+	if n := len(s.events(event.SandboxReady, "")); n != 1 {
 		t.Errorf("%d sandboxes, want 1", n)
 	}
-	if by := s.event(supervisor.PodRestarting, "").Fields["container"]; by != "source" {
+	if by := s.event(event.PodRestarting, "").Fields["container"]; by != "source" {
 		t.Errorf("restart requested by %s, want source", by)
 	}
 }
@@ -188,13 +188,13 @@ lifecycle.preStop.exec = { @PreStop-app run=0.5s }
 	if p.Status.Reason != lifecycle.ReasonDeadlineExceeded || p.Status.Message != "Pod was active on the node longer than the specified deadline" {
 		t.Errorf("reason %s, %q", p.Status.Reason, p.Status.Message)
 	}
-	if active := s.event(supervisor.PodDeadlineExceeded, "").Time.Sub(s.event(supervisor.PodAccepted, "").Time); active < 19900*time.Millisecond {
+	if active := s.event(event.PodDeadlineExceeded, "").Time.Sub(s.event(event.PodAccepted, "").Time); active < 19900*time.Millisecond {
 		t.Errorf("stopped after %v, want 20 s", active)
 	}
 	if len(s.timeline().runs("app")) > 0 { // on a slow host the deadline may pass before the container starts
 		s.check(s.timeline().EndsBeforeSignal("PreStop-app", "app"), s.exited("app", 1)())
 	}
-	if killed := s.events(supervisor.ContainerKilled, ""); len(killed) > 0 {
+	if killed := s.events(event.ContainerKilled, ""); len(killed) > 0 {
 		t.Errorf("killed: %+v", killed)
 	}
 }

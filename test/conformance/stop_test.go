@@ -9,7 +9,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -74,7 +74,7 @@ lifecycle.preStop.sleep = { seconds = 2 }
 	}
 	slept, err := all.first("sleep")
 	s.check(err)
-	if d := slept.terminating.Sub(s.event(supervisor.ContainerStopping, "sleep").Time); d < 1900*time.Millisecond {
+	if d := slept.terminating.Sub(s.event(event.ContainerStopping, "sleep").Time); d < 1900*time.Millisecond {
 		t.Errorf("the signal came after %v, before the 2 s of the hook", d)
 	}
 }
@@ -95,7 +95,7 @@ lifecycle.preStop.exec = { @PreStop-app run=1h }
 	s.stop()
 	s.awaitPhase(lifecycle.PhaseFailed)
 	s.checkTerminated("app", 137, lifecycle.ReasonError)
-	stopped, killed := s.event(supervisor.PodStopping, ""), s.event(supervisor.ContainerKilled, "app")
+	stopped, killed := s.event(event.PodStopping, ""), s.event(event.ContainerKilled, "app")
 	if d := killed.Time.Sub(stopped.Time); d < 3900*time.Millisecond || d > deadline/2 {
 		t.Errorf("killed after %v, want a grace period of 2 s and 2 s after the signal", d)
 	}
@@ -123,7 +123,7 @@ terminationGracePeriodSeconds = 10
 	s.awaitPhase(lifecycle.PhaseFailed)
 	s.checkTerminated("ignores", 137, lifecycle.ReasonError)
 	s.checkTerminated("slow", 7, lifecycle.ReasonError)
-	if d := s.event(supervisor.ContainerKilled, "ignores").Time.Sub(s.event(supervisor.PodStopping, "").Time); d < 9900*time.Millisecond || d > deadline/2 {
+	if d := s.event(event.ContainerKilled, "ignores").Time.Sub(s.event(event.PodStopping, "").Time); d < 9900*time.Millisecond || d > deadline/2 {
 		t.Errorf("killed after %v, want 10 s", d)
 	}
 }

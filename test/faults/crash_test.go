@@ -5,7 +5,7 @@ package faults
 import (
 	"time"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // late is the tolerance for restarts. A start takes 0.1 s, and much longer on a loaded host.
@@ -15,12 +15,12 @@ const late = 30 * time.Second
 func checkGaps(f *fixture, r *run, want ...time.Duration) {
 	f.Helper()
 	for i, due := range want {
-		exit, start := r.nth(supervisor.ContainerFailed, i), r.nth(supervisor.ContainerStarted, i+1)
+		exit, start := r.nth(event.ContainerFailed, i), r.nth(event.ContainerStarted, i+1)
 		if gap := start.Time.Sub(exit.Time); gap < due || gap > due+late {
 			f.Errorf("restart %d came %v after the exit, want %v", i+1, gap, due)
 		}
 	}
-	r.nth(supervisor.ContainerBackOff, len(want)-1)
+	r.nth(event.ContainerBackOff, len(want)-1)
 	stopped := time.Now()
 	r.interrupt()
 	r.exitCode()

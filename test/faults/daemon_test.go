@@ -12,7 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
 )
@@ -43,7 +43,7 @@ func TestDaemonKilledBesideRunningPod(t *testing.T) {
 		t.Errorf("exit code %d, want 1", code)
 	}
 	checkNumbers(t, r.lines("counter"))
-	for _, e := range r.events(supervisor.ContainerStarted) {
+	for _, e := range r.events(event.ContainerStarted) {
 		if e.Attempt != 1 {
 			t.Errorf("the container restarted: %+v", e)
 		}

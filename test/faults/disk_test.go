@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // TestDiskFull: state that cannot be written is reported, does not prevent a pod from stopping, and is written when there is space
@@ -26,11 +26,11 @@ func TestDiskFull(t *testing.T) {
 	if err := unix.Kill(f.process("trap"), unix.SIGUSR1); err != nil { // an exit changes the state
 		t.Fatal(err)
 	}
-	r.event(supervisor.StateNotDurable)
-	r.event(supervisor.ContainerFailed)
+	r.event(event.StateNotDurable)
+	r.event(event.ContainerFailed)
 	release()
 	r.line("c", 2) // it restarted
-	r.event(supervisor.StateDurable)
+	r.event(event.StateDurable)
 	fill(0)
 	r.interrupt()
 	if code := r.exitCode(); code != 0 {
@@ -46,7 +46,7 @@ func TestDiskFullForImage(t *testing.T) {
 	f.MustRun("get")
 	fill(512 << 10)
 	r := f.start(f.PodFile("p", "restartPolicy = \"Never\"\n"+container("c", "echo up")))
-	failed := r.event(supervisor.ImagePullFailed)
+	failed := r.event(event.ImagePullFailed)
 	if !strings.Contains(failed.Message, "no space left on device") {
 		t.Errorf("event %q, want the cause", failed.Message)
 	}

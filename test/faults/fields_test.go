@@ -12,7 +12,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -37,7 +37,7 @@ func TestFieldsInit(t *testing.T) {
 	if diff := cmp.Diff([]string{"one", "two"}, r.lines("app")); diff != "" {
 		t.Errorf("output of the init containers (-want +got):\n%s", diff)
 	}
-	if pod := r.event(supervisor.PodSucceeded).Pod; pod != "ordered" {
+	if pod := r.event(event.PodSucceeded).Pod; pod != "ordered" {
 		t.Errorf("pod %q succeeded", pod)
 	}
 }
@@ -79,14 +79,14 @@ func TestFieldsRestartPolicy(t *testing.T) {
 
 // starts returns how often a container was started.
 func (r *run) starts(container string) int {
-	running := r.events(supervisor.ContainerStarted)
+	running := r.events(event.ContainerStarted)
 	return len(slices.DeleteFunc(running, func(i item) bool { return i.Container != container }))
 }
 
 // delays returns the back-off delays of a container's restarts.
 func (r *run) delays(container string) []string {
 	var delays []string
-	for _, i := range r.events(supervisor.ContainerBackOff) {
+	for _, i := range r.events(event.ContainerBackOff) {
 		if i.Container == container {
 			delays = append(delays, i.Fields["delay"])
 		}

@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // flaky answers probes. Two of five responses to each path are failures, and it counts them.
@@ -119,7 +119,7 @@ func checkEventsOnce(t *testing.T, r *run, answers *flaky) {
 			t.Fatalf("event %d, %s, follows event %d", i.Seq, i.Kind, seq)
 		}
 		seq = i.Seq
-		if i.Kind != supervisor.ProbeFailed {
+		if i.Kind != event.ProbeFailed {
 			continue
 		}
 		failures[i.Container]++

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // TestEphemeralContainer: an ephemeral container shares the pod's namespaces and volumes, does not restart, keeps running while the
@@ -74,7 +74,7 @@ func TestWhyAfterKills(t *testing.T) {
 		container("app", "trap 'exit 9' TERM; echo up; while :; do sleep 0.1; done")+
 		container("crash", "sleep 1; exit 3")))
 	r.line("app", 1)
-	r.nth(supervisor.ContainerFailed, 1)
+	r.nth(event.ContainerFailed, 1)
 	before := f.MustRun("why", "web")
 	if !strings.Contains(before, "It exited with 3") {
 		t.Errorf("the story is\n%s", before)
@@ -95,7 +95,7 @@ func TestWhyAfterKills(t *testing.T) {
 		if e.Cause > 0 && !known[e.Cause] {
 			t.Errorf("the cause of %+v is not known", e)
 		}
-		if known[e.Seq] = true; e.Kind == supervisor.PodRecovered && e.Cause == 0 {
+		if known[e.Seq] = true; e.Kind == event.PodRecovered && e.Cause == 0 {
 			t.Errorf("%+v follows from nothing", e)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
 // wordsOf are what a pod shows of itself: the STATUS column, the states of its containers, and its story.
@@ -116,7 +116,7 @@ func TestWords(t *testing.T) {
 		},
 	}
 	for _, p := range pods {
-		f.start("--rm=false", f.PodFile(p.name, p.text)).event(supervisor.PodAccepted)
+		f.start("--rm=false", f.PodFile(p.name, p.text)).event(event.PodAccepted)
 	}
 	for _, p := range pods {
 		f.Await(func() error { return f.words(p.name).lacks(p.want) })

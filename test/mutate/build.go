@@ -13,31 +13,31 @@ import (
 	"strings"
 )
 
-// unoptimised makes the compiler twice as fast, and keeps the bodies of functions out of what importers see of a package.
+// unoptimised halves the compilation time, and keeps inlined function bodies out of the export data of the package.
 const unoptimised = "-gcflags=-N -l"
 
-// listed is what go list says of a package.
+// listed is the part of the output of go list that is used.
 type listed struct {
 	ImportPath, Dir, Export, ForTest string
 	GoFiles                          []string
 	Module                           *struct{ GoVersion string }
 }
 
-// path is the import path as the linker has it: without the mark of a variant that has test files.
+// path returns the import path as the linker uses it, without the suffix of a test variant.
 func (l *listed) path() string {
 	path, _, _ := strings.Cut(l.ImportPath, " ")
 	return path
 }
 
-// kit is all that is made once for a package's tests, so that a mutant takes one compilation and one link: whoever imports the
-// package need not be compiled anew as long as what it exports is the same.
+// kit is everything that is built once for a package's tests. A mutant then takes one compilation and one link, because
+// importers of the package are rebuilt only if its export data changes.
 type kit struct {
 	target  listed // the package
 	main    string // the archive of the tests' main package
-	imports string // the file that tells compiler and linker where the other packages are
+	imports string // the importcfg file of compiler and linker
 }
 
-// newKit has everything but the mutants compiled. Its file is in tmp.
+// newKit compiles everything except the mutants. It writes the importcfg file to tmp.
 func newKit(ctx context.Context, dir, tmp string) (*kit, error) {
 	cmd := exec.CommandContext(ctx, "go", "list", "-export", "-deps", "-test", unoptimised, "-json=ImportPath,Dir,Export,ForTest,GoFiles,Module", ".")
 	cmd.Dir = dir
@@ -80,7 +80,7 @@ func newKit(ctx context.Context, dir, tmp string) (*kit, error) {
 	return k, os.WriteFile(k.imports, []byte(b.String()), 0o600)
 }
 
-// build compiles the tests with the mutant into tmp. The path is empty where the compiler refused.
+// build compiles the tests with the mutant into tmp. The path is empty if the mutant does not compile.
 func (k *kit) build(ctx context.Context, tmp string, m mutant) (path string, err error) {
 	source := filepath.Join(tmp, filepath.Base(m.file))
 	if err := os.WriteFile(source, m.source(), 0o600); err != nil {
@@ -88,7 +88,7 @@ func (k *kit) build(ctx context.Context, tmp string, m mutant) (path string, err
 	}
 	original := filepath.Join(k.target.Dir, filepath.Base(m.file))
 	archive, cfg, path := filepath.Join(tmp, "mutant.a"), filepath.Join(tmp, "importcfg"), filepath.Join(tmp, "mutant.test")
-	files := make([]string, len(k.target.GoFiles)) // named as go build names them, or what is exported would differ
+	files := make([]string, len(k.target.GoFiles)) // named as go build names them, otherwise the export data differs
 	for i, name := range k.target.GoFiles {
 		files[i] = "./" + name
 		if name == filepath.Base(m.file) {
@@ -115,10 +115,10 @@ func (k *kit) build(ctx context.Context, tmp string, m mutant) (path string, err
 	if ok, err := k.run(ctx, "tool", "link", "-s", "-w", "-o", path, "-importcfg", cfg, k.main); ok || err != nil {
 		return path, err
 	}
-	return k.buildAll(ctx, tmp, source, original) // what it exports is not the same
+	return k.buildAll(ctx, tmp, source, original) // the export data has changed
 }
 
-// buildAll compiles all that depends on a mutant, by an overlay.
+// buildAll compiles everything that depends on a mutant, using an overlay.
 func (k *kit) buildAll(ctx context.Context, tmp, source, original string) (path string, err error) {
 	overlay, err := json.Marshal(map[string]map[string]string{"Replace": {original: source}})
 	if err != nil {
@@ -135,7 +135,7 @@ func (k *kit) buildAll(ctx context.Context, tmp, source, original string) (path 
 	return path, nil
 }
 
-// run runs the go command in the package's folder, and reports whether it succeeded. An error means that it could not be run.
+// run runs the go command in the package's directory and reports whether it succeeded. An error means that it could not be run.
 func (k *kit) run(ctx context.Context, args ...string) (ok bool, err error) {
 	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Dir = k.target.Dir
@@ -146,7 +146,7 @@ func (k *kit) run(ctx context.Context, args ...string) (ok bool, err error) {
 	return err == nil, errors.Join(err, ctx.Err())
 }
 
-// goMinor is a version of Go without its patch: 1.26 of 1.26.0.
+// goMinor returns a Go version without the patch number: 1.26 for 1.26.0.
 func goMinor(version string) string {
 	parts := strings.Split(version, ".")
 	return strings.Join(slices.Clip(parts[:min(2, len(parts))]), ".")

@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// readExplanations reads the survivors that a file explains, by key. A line of the file that begins with "- `" is one:
+// readExplanations reads the explanations of survivors from a file, by key. Each line that begins with "- `" is one:
 //
 //   - `Decide: n < 2 → n <= 2`: there are never two
 //
-// All other lines are prose. No file ("") has no explanations.
+// All other lines are ignored. If file is empty, there are no explanations.
 func readExplanations(file string) (map[string]string, error) {
 	if file == "" {
 		return nil, nil
@@ -31,14 +31,14 @@ func readExplanations(file string) (map[string]string, error) {
 		}
 		key, reason, ok := strings.Cut(line, "`: ")
 		if _, twice := reasons[key]; !ok || twice || strings.TrimSpace(reason) == "" {
-			return nil, fmt.Errorf("%s:%d: want one line \"- `key`: reason\" for each mutant", file, n)
+			return nil, fmt.Errorf("%s:%d: must be one line \"- `key`: reason\" per mutant", file, n)
 		}
 		reasons[key] = reason
 	}
 	return reasons, lines.Err()
 }
 
-// staleKeys returns the keys of reasons that name no mutant, sorted.
+// staleKeys returns the keys of explanations without a mutant, sorted.
 func staleKeys(reasons map[string]string, mutants []mutant) []string {
 	stale := make(map[string]bool, len(reasons))
 	for key := range reasons {

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// operators are the changes of an operator. Both neighbours of an ordering are tried: the boundary, and the other side.
+// operators are the replacements of an operator. For an ordering these are the neighbouring one and the opposite one.
 var operators = map[token.Token][]string{
 	token.LSS:  {"<=", ">="},
 	token.LEQ:  {"<", ">"},
@@ -23,14 +23,14 @@ var operators = map[token.Token][]string{
 	token.QUO:  {"*"},
 }
 
-// finder walks a file and collects its mutants. Changes are made so that they compile as often as possible: what a statement reads
-// stays read, and a branch that is left out stays in the text.
+// finder walks a file and collects its mutants. Mutants should compile: values that a removed statement uses stay used, and a
+// disabled branch stays in the source.
 type finder struct {
 	file     string
 	src      []byte
 	fset     *token.FileSet
 	function string
-	results  []*ast.FieldList // of the functions around, innermost last
+	results  []*ast.FieldList // of the enclosing functions, innermost last
 	found    []mutant
 }
 
@@ -67,7 +67,7 @@ func (f *finder) Visit(node ast.Node) ast.Visitor {
 		f.cases(n.Body, n.Tag == nil)
 	case *ast.TypeSwitchStmt:
 		f.cases(n.Body, false)
-		ast.Walk(f, n.Body) // its guard can be neither left out nor changed
+		ast.Walk(f, n.Body) // its guard can be neither removed nor changed
 		return nil
 	case *ast.BranchStmt:
 		f.branch(n)
@@ -96,7 +96,7 @@ func (f *finder) binary(n *ast.BinaryExpr) {
 	}
 }
 
-// isString tells of a concatenation with a string literal, which no other operator can join.
+// isString reports whether e is a concatenation with a string literal, to which no other operator applies.
 func isString(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.BasicLit:
@@ -107,7 +107,7 @@ func isString(e ast.Expr) bool {
 	return false
 }
 
-// number puts a number one up and, unless that makes a literal negative, one down.
+// number increments a number, and decrements it unless a literal would become negative.
 func (f *finder) number(n *ast.BasicLit) {
 	if v, err := strconv.ParseInt(n.Value, 0, 64); err == nil {
 		f.replace(n, strconv.FormatInt(v+1, 10))
@@ -119,7 +119,7 @@ func (f *finder) number(n *ast.BasicLit) {
 	}
 }
 
-// condition leaves a branch out. A condition that is no comparison is also turned around, which only the comparisons do above.
+// condition disables a branch. It also negates a condition that is not an expression with an operator; those are handled above.
 func (f *finder) condition(cond ast.Expr) {
 	f.replace(cond, "false && ("+f.text(cond)+")")
 	switch c := cond.(type) {
@@ -130,10 +130,10 @@ func (f *finder) condition(cond ast.Expr) {
 }
 
 func (f *finder) skipLoop(body *ast.BlockStmt) {
-	f.splice(f.offset(body.Lbrace)+1, f.offset(body.Lbrace)+1, " break;", "loop "+f.firstLine(body)+" → loop left out", body.Pos())
+	f.splice(f.offset(body.Lbrace)+1, f.offset(body.Lbrace)+1, " break;", "loop "+f.firstLine(body)+" → loop removed", body.Pos())
 }
 
-// cases leaves out each case (of a switch without a value), or each of several values of a case.
+// cases removes each case of a switch without a value, or each of several values of a case.
 func (f *finder) cases(body *ast.BlockStmt, conditions bool) {
 	for _, s := range body.List {
 		clause, ok := s.(*ast.CaseClause)
@@ -145,9 +145,9 @@ func (f *finder) cases(body *ast.BlockStmt, conditions bool) {
 			case conditions:
 				f.condition(value)
 			case len(clause.List) > 1 && i+1 < len(clause.List):
-				f.splice(f.offset(value.Pos()), f.offset(clause.List[i+1].Pos()), "", "case "+f.text(value)+" → case left out", value.Pos())
+				f.splice(f.offset(value.Pos()), f.offset(clause.List[i+1].Pos()), "", "case "+f.text(value)+" → case removed", value.Pos())
 			case len(clause.List) > 1:
-				f.splice(f.offset(clause.List[i-1].End()), f.offset(value.End()), "", "case "+f.text(value)+" → case left out", value.Pos())
+				f.splice(f.offset(clause.List[i-1].End()), f.offset(value.End()), "", "case "+f.text(value)+" → case removed", value.Pos())
 			}
 		}
 	}
@@ -162,8 +162,7 @@ func (f *finder) branch(n *ast.BranchStmt) {
 	}
 }
 
-// returned makes a return statement give zero values for what it computes. A bare return, and values that are literals, are left
-// to the other changes.
+// returned makes a return statement return zero values. It skips bare returns and literals, which the other changes handle.
 func (f *finder) returned(n *ast.ReturnStmt) {
 	if len(n.Results) == 0 || len(f.results) == 0 {
 		return
@@ -190,7 +189,7 @@ func (f *finder) returned(n *ast.ReturnStmt) {
 		f.text(n)+" → return zero", n.Pos())
 }
 
-// literal tells whether an expression is nil, a boolean, a number, or an empty literal: changed elsewhere, or zero already.
+// literal reports whether an expression is nil, a boolean, a number or an empty literal: changed elsewhere, or zero already.
 func literal(e ast.Expr) bool {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -203,7 +202,7 @@ func literal(e ast.Expr) bool {
 	return false
 }
 
-// assignment leaves an assignment out; its right side stays, so that what it names stays used.
+// assignment removes an assignment and keeps its right side, so that the names in it stay used.
 func (f *finder) assignment(n *ast.AssignStmt) {
 	if n.Tok == token.DEFINE {
 		return
@@ -214,10 +213,10 @@ func (f *finder) assignment(n *ast.AssignStmt) {
 		return
 	}
 	if len(n.Rhs) == 1 && isNil(n.Rhs[0]) {
-		f.splice(f.offset(n.Pos()), f.offset(n.End()), "", f.text(n)+" → left out", n.Pos())
+		f.splice(f.offset(n.Pos()), f.offset(n.End()), "", f.text(n)+" → removed", n.Pos())
 		return
 	}
-	f.splice(f.offset(n.Pos()), f.offset(n.End()), blanks+" = "+right, f.text(n)+" → left out", n.Pos())
+	f.splice(f.offset(n.Pos()), f.offset(n.End()), blanks+" = "+right, f.text(n)+" → removed", n.Pos())
 }
 
 func isNil(e ast.Expr) bool {
@@ -237,17 +236,17 @@ func (f *finder) offset(pos token.Pos) int { return f.fset.Position(pos).Offset 
 
 func (f *finder) text(n ast.Node) string { return string(f.src[f.offset(n.Pos()):f.offset(n.End())]) }
 
-// firstLine is the source line that a block begins in, without the brace.
+// firstLine returns the source line in which a block begins, without the brace.
 func (f *finder) firstLine(body *ast.BlockStmt) string {
 	line := string(f.src[:f.offset(body.Lbrace)])
 	return strings.TrimSpace(line[strings.LastIndexByte(line, '\n')+1:])
 }
 
-// replace adds the mutant in which n reads text.
+// replace adds the mutant in which n is replaced by text.
 func (f *finder) replace(n ast.Node, text string) {
 	after := text
 	if text == "" {
-		after = "left out"
+		after = "removed"
 	}
 	f.splice(f.offset(n.Pos()), f.offset(n.End()), text, f.text(n)+" → "+after, n.Pos())
 }
@@ -260,7 +259,7 @@ func (f *finder) splice(start, end int, text, change string, pos token.Pos) {
 	})
 }
 
-// oneLine makes a change fit between backticks on one line of a list.
+// oneLine formats a change for a line of a Markdown list, between backticks.
 func oneLine(s string) string {
 	s = strings.ReplaceAll(strings.Join(strings.Fields(s), " "), "`", "'")
 	before, after, _ := strings.Cut(s, " → ")

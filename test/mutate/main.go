@@ -1,17 +1,18 @@
-// Command mutate changes a package in many small ways, one at a time, and asks the package's tests to notice.
+// Command mutate runs mutation tests: it changes a package in many small ways, one at a time, and runs the package's tests
+// against each change.
 //
 //	go run ./test/mutate [flags] ./supervisor/lifecycle
 //
-// A change is a mutant: a comparison that is shifted or turned around, a boolean that is inverted, a number that is one off, a
-// statement, a branch or a case that is left out. A mutant is killed when the tests fail, panic, deadlock or run out of time or
-// memory; it survived when they pass; one that does not compile does not count. The sources are not touched, and
-// what imports the package is compiled once.
+// A changed package is a mutant: a comparison is shifted or negated, a boolean is inverted, a number is off by one, or a
+// statement, branch or case is removed. A mutant is killed if the tests fail, panic, deadlock, or exceed a time or memory limit.
+// It survives if they pass. Mutants that do not compile do not count. The sources are not modified, and importers of the package
+// are compiled only once.
 //
-// Survivors are either a missing test or a change that makes no difference. Those of the second kind are explained in a file (see
-// -explained), one line each, under the key that this command prints for them.
+// A survivor is either a missing test or an equivalent mutant. Equivalent mutants are explained in a file (see -explained), one
+// line each, under the key that this command prints.
 //
-// The exit status is 1 where fewer mutants than -min-kill percent were killed, where a survivor has no explanation, or where an
-// explanation speaks of a mutant that does not exist.
+// The exit code is 1 if fewer mutants than -min-kill percent were killed, if a survivor has no explanation, or if an explanation
+// refers to a mutant that does not exist.
 package main
 
 import (
@@ -28,7 +29,7 @@ import (
 	"time"
 )
 
-// options are the flags; their texts are in parse.
+// options are the flags; parse describes them.
 type options struct {
 	dir       string
 	minKill   float64
@@ -43,8 +44,8 @@ type options struct {
 	list      bool
 }
 
-// errBelow tells that the mutants were run and that the tests noticed too few.
-var errBelow = errors.New("the tests do not notice enough")
+// errBelow means that the mutants were run and too few were killed.
+var errBelow = errors.New("too few mutants killed")
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -61,21 +62,21 @@ func main() {
 func parse(args []string) (options, error) {
 	var o options
 	flags := flag.NewFlagSet("mutate", flag.ContinueOnError)
-	flags.Float64Var(&o.minKill, "min-kill", 0, "`percent` of the mutants that must be killed")
-	flags.StringVar(&o.explained, "explained", "", "`file` that explains survivors")
-	flags.IntVar(&o.sample, "sample", 0, "run only `n` mutants, picked by -seed")
-	flags.Uint64Var(&o.seed, "seed", 0, "seed of -sample (0: another one each time)")
-	flags.IntVar(&o.parallel, "parallel", 2, "mutants at a time")
-	flags.DurationVar(&o.timeout, "timeout", 0, "limit of one mutant's tests (0: 5 s and ten times what the unchanged package takes)")
-	flags.IntVar(&o.memory, "memory", 4096, "limit of one mutant's address space, in `MiB`")
-	flags.StringVar(&o.last, "last", "", "run the tests of this `regexp`, slow ones, only against mutants that the others let live")
-	flags.StringVar(&o.function, "func", "", "only mutants of the function `name` (Func, Type.Method)")
+	flags.Float64Var(&o.minKill, "min-kill", 0, "minimum `percent` of killed mutants")
+	flags.StringVar(&o.explained, "explained", "", "`file` with explanations of survivors")
+	flags.IntVar(&o.sample, "sample", 0, "run only `n` random mutants, selected by -seed")
+	flags.Uint64Var(&o.seed, "seed", 0, "seed of -sample (0: random)")
+	flags.IntVar(&o.parallel, "parallel", 2, "number of mutants to run in parallel")
+	flags.DurationVar(&o.timeout, "timeout", 0, "timeout of the tests of one mutant (0: 5 s plus ten times the duration for the unchanged package)")
+	flags.IntVar(&o.memory, "memory", 4096, "limit of the address space of one mutant, in `MiB`")
+	flags.StringVar(&o.last, "last", "", "run the (slow) tests that match `regexp` only against mutants that survived the others")
+	flags.StringVar(&o.function, "func", "", "run only mutants of the function `name` (Func, Type.Method)")
 	flags.BoolVar(&o.list, "list", false, "list the mutants and run nothing")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	if flags.NArg() != 1 {
-		return o, fmt.Errorf("want the folder of one package, got %q", flags.Args())
+		return o, fmt.Errorf("the directory of one package is required, got %q", flags.Args())
 	}
 	if o.seed == 0 {
 		o.seed = rand.Uint64()
@@ -108,7 +109,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 		return nil
 	}
 	if len(mutants) == 0 {
-		return fmt.Errorf("nothing to change in the function %s", o.function)
+		return fmt.Errorf("no mutants in function %s", o.function)
 	}
 	start := time.Now()
 	results, err := runAll(ctx, out, o, mutants)
@@ -119,7 +120,7 @@ func run(ctx context.Context, out io.Writer, args []string) error {
 	return report(out, o, results, reasons)
 }
 
-// pick keeps the mutants that -func and -sample ask for, in the order of the source.
+// pick keeps the mutants selected by -func and -sample, in source order.
 func pick(mutants []mutant, o options) []mutant {
 	if o.function != "" {
 		mutants = slices.DeleteFunc(mutants, func(m mutant) bool { return m.function != o.function })
@@ -136,7 +137,7 @@ func pick(mutants []mutant, o options) []mutant {
 	return picked
 }
 
-// report prints the survivors and the count, and fails where the flags' conditions are not met.
+// report prints the survivors and the counts, and fails if the conditions of the flags are not met.
 func report(out io.Writer, o options, results []result, reasons map[string]string) error {
 	count := map[outcome]int{}
 	unexplained := 0
@@ -160,7 +161,7 @@ func report(out io.Writer, o options, results []result, reasons map[string]strin
 	fmt.Fprintf(out, "mutants: %d killed, %d survived (%d explained), %d did not compile; %.1f%% killed\n",
 		count[killed], count[survived], count[survived]-unexplained, count[invalid], percent)
 	if percent < o.minKill {
-		return fmt.Errorf("%w: %.1f%% killed, want %.1f%%", errBelow, percent, o.minKill)
+		return fmt.Errorf("%w: %.1f%% killed, must be at least %.1f%%", errBelow, percent, o.minKill)
 	}
 	if o.explained != "" && unexplained > 0 {
 		return fmt.Errorf("%w: %d survivors without an explanation in %s", errBelow, unexplained, o.explained)

@@ -12,12 +12,12 @@ import (
 	"strings"
 )
 
-// mutant is one change of one file: the bytes from start to end become text.
+// mutant is one change of one file: the bytes from start to end are replaced by text.
 type mutant struct {
 	file       string
 	line       int
 	function   string // Func, Type.Method, or the name of a package-level constant or variable
-	key        string // function, the text before and after; stable while they are
+	key        string // the function and the text before and after; independent of line numbers
 	start, end int
 	text       string
 	original   []byte // the whole file
@@ -29,7 +29,7 @@ func (m mutant) source() []byte {
 	return slices.Concat(m.original[:m.start], []byte(m.text), m.original[m.end:])
 }
 
-// packageMutants returns the mutants of the package in dir, tests and generated files aside, in the order of the source.
+// packageMutants returns the mutants of the package in dir, without tests and generated files, in source order.
 func packageMutants(dir string) ([]mutant, error) {
 	files, err := filepath.Glob(filepath.Join(dir, "*.go"))
 	if err != nil {
@@ -51,13 +51,13 @@ func packageMutants(dir string) ([]mutant, error) {
 		all = append(all, mutants...)
 	}
 	if len(all) == 0 {
-		return nil, fmt.Errorf("nothing to change in %s", dir)
+		return nil, fmt.Errorf("no mutants in %s", dir)
 	}
 	number(all)
 	return all, nil
 }
 
-// number makes the keys unique: the same change of the same text in a function is told apart by #2, #3, and so on.
+// number makes the keys unique: identical changes in a function get the suffixes #2, #3 and so on.
 func number(mutants []mutant) {
 	seen := map[string]int{}
 	for i := range mutants {

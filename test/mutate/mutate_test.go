@@ -59,20 +59,20 @@ func (s *set[T]) add(n int, ok bool) (int, error) {
 		"set.add: n < limit → n >= limit",
 		"set.add: !ok → ok",
 		"set.add: return len(s.m), nil → return zero",
-		"set.add: loop for range n → loop left out",
-		`set.add: s.m[n] = "a" + s.name → left out`,
-		"set.add: s.n += 2 → left out",
+		"set.add: loop for range n → loop removed",
+		`set.add: s.m[n] = "a" + s.name → removed`,
+		"set.add: s.n += 2 → removed",
 		"set.add: 2 → 3",
 		"set.add: 2 → 1",
-		"set.add: s.n++ → left out",
+		"set.add: s.n++ → removed",
 		"set.add: continue → break",
 		"set.add: s.full() → false && (s.full())",
 		"set.add: s.full() → !(s.full())",
-		"set.add: drop(s) → left out",
-		"set.add: case 7 → case left out",
+		"set.add: drop(s) → removed",
+		"set.add: case 7 → case removed",
 		"set.add: 7 → 8",
 		"set.add: 7 → 6",
-		"set.add: case 8 → case left out",
+		"set.add: case 8 → case removed",
 		"set.add: 8 → 9",
 		"set.add: 8 → 7",
 		"set.add: 0 → 1",
@@ -83,7 +83,7 @@ func (s *set[T]) add(n int, ok bool) (int, error) {
 	}
 }
 
-// TestRun changes a package of three functions: one that is tested, one that is not, and one whose mutants loop without end.
+// TestRun mutates a package with three functions: one is tested, one is not, and the mutants of one loop forever.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
@@ -126,40 +126,40 @@ func Test(t *testing.T) {
 
 	out, err := mutate("-func", "tested", "-min-kill", "100")
 	if err != nil || !strings.Contains(out, "3 killed, 0 survived (0 explained), 0 did not compile; 100.0% killed") {
-		t.Errorf("of a tested function: %v\n%s", err, out)
+		t.Errorf("tested function: %v\n%s", err, out)
 	}
 	out, err = mutate("-func", "untested", "-min-kill", "50")
 	if !errors.Is(err, errBelow) || !strings.Contains(out, "SURVIVED  "+dir+"/p.go:5: `untested: !ok → ok`") {
-		t.Errorf("of an untested function: %v\n%s", err, out)
+		t.Errorf("untested function: %v\n%s", err, out)
 	}
-	explained := write("mutants.md", "# Survivors\n- `untested: !ok → ok`: nobody\n- `untested: return !ok → return zero`: asks\n")
+	explained := write("mutants.md", "# Survivors\n- `untested: !ok → ok`: equivalent\n- `untested: return !ok → return zero`: equivalent\n")
 	out, err = mutate("-func", "untested", "-explained", explained)
 	if err != nil || !strings.Contains(out, "2 survived (2 explained)") {
-		t.Errorf("of an explained function: %v\n%s", err, out)
+		t.Errorf("explained survivors: %v\n%s", err, out)
 	}
 	out, err = mutate("-func", "step", "-timeout", "1s")
 	if err != nil || !strings.Contains(out, "2 killed, 0 survived") {
-		t.Errorf("that loop without end: %v\n%s", err, out)
+		t.Errorf("mutants that loop forever: %v\n%s", err, out)
 	}
-	for _, last := range []string{"Test", "Nothing"} { // the killer comes last, or first
+	for _, last := range []string{"Test", "Nothing"} { // with the killing test last and first
 		if out, err = mutate("-func", "tested", "-last", last); err != nil || !strings.Contains(out, "3 killed, 0 survived") {
-			t.Errorf("with %s last: %v\n%s", last, err, out)
+			t.Errorf("-last %s: %v\n%s", last, err, out)
 		}
 	}
-	if _, err = mutate("-func", "nobody"); err == nil || !strings.Contains(err.Error(), "nobody") {
-		t.Errorf("of a function that is not there: %v", err)
+	if _, err = mutate("-func", "unknown"); err == nil || !strings.Contains(err.Error(), "unknown") {
+		t.Errorf("unknown function: %v", err)
 	}
-	stale := write("stale.md", "- `gone: a → b`: it went\n")
-	if _, err = mutate("-explained", stale); err == nil || !strings.Contains(err.Error(), "gone: a → b") {
-		t.Errorf("with a stale explanation: %v", err)
+	stale := write("stale.md", "- `missing: a → b`: equivalent\n")
+	if _, err = mutate("-explained", stale); err == nil || !strings.Contains(err.Error(), "missing: a → b") {
+		t.Errorf("stale explanation: %v", err)
 	}
 	write("p_test.go", "package p\n\nimport \"testing\"\n\nfunc Test(t *testing.T) { t.Fatal(\"broken\") }\n")
 	if _, err = mutate(); err == nil || !strings.Contains(err.Error(), "broken") {
-		t.Errorf("with tests that fail by themselves: %v", err)
+		t.Errorf("failing tests: %v", err)
 	}
 }
 
-// TestConstants: what importers have compiled in is noticed too.
+// TestConstants checks that a changed constant rebuilds the importers.
 func TestConstants(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{

@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// outcome is what became of a mutant.
+// outcome is the outcome of a mutant.
 type outcome string
 
 const (
@@ -28,8 +28,8 @@ type result struct {
 	outcome outcome
 }
 
-// runAll runs the tests against each mutant and returns the results in the mutants' order. The unchanged package goes first: tests
-// that fail by themselves would kill every mutant.
+// runAll runs the tests against each mutant and returns the results in the order of the mutants. The unchanged package is tested
+// first, because tests that fail without a change would kill every mutant.
 func runAll(ctx context.Context, out io.Writer, o options, mutants []mutant) ([]result, error) {
 	tmp, err := os.MkdirTemp("", "mutate")
 	if err != nil {
@@ -48,7 +48,7 @@ func runAll(ctx context.Context, out io.Writer, o options, mutants []mutant) ([]
 	if o.timeout == 0 {
 		o.timeout = 5*time.Second + 10*took
 	}
-	fmt.Fprintf(out, "%d mutants of %s; its own tests pass in %v\n", len(mutants), o.dir, took.Round(time.Millisecond))
+	fmt.Fprintf(out, "%d mutants of %s; the tests of the unchanged package pass in %v\n", len(mutants), o.dir, took.Round(time.Millisecond))
 
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -80,8 +80,8 @@ func runAll(ctx context.Context, out io.Writer, o options, mutants []mutant) ([]
 	return results, context.Cause(ctx)
 }
 
-// runUnchanged returns how long the tests of the unchanged package take. They must pass. It is built as a mutant is, with a change
-// that makes none.
+// runUnchanged returns how long the tests of the unchanged package take. They must pass. The package is built like a mutant,
+// with a change that has no effect.
 func runUnchanged(ctx context.Context, o options, k *kit, tmp string, m mutant) (time.Duration, error) {
 	if o.timeout == 0 {
 		o.timeout = 10 * time.Minute
@@ -100,12 +100,12 @@ func runUnchanged(ctx context.Context, o options, k *kit, tmp string, m mutant) 
 	start := time.Now()
 	got, text, err := test(ctx, o, tmp, binary)
 	if err == nil && got != survived {
-		err = fmt.Errorf("the tests of the unchanged %s fail:\n%s", o.dir, text)
+		err = fmt.Errorf("tests of the unchanged package %s fail:\n%s", o.dir, text)
 	}
 	return time.Since(start), err
 }
 
-// progress prints survivors as they are found, and a line for each hundred mutants.
+// progress prints survivors as they are found, and a line for every hundred mutants.
 type progress struct {
 	mu   sync.Mutex
 	done int
@@ -123,7 +123,7 @@ func (p *progress) print(out io.Writer, total int, r result) {
 	}
 }
 
-// runOne returns what becomes of a mutant. An error means that the question could not be asked.
+// runOne returns the outcome of a mutant. An error means that it could not be tested.
 func runOne(ctx context.Context, o options, k *kit, tmp string, m mutant) (outcome, error) {
 	if err := os.Mkdir(tmp, 0o700); err != nil {
 		return "", err
@@ -140,7 +140,7 @@ func runOne(ctx context.Context, o options, k *kit, tmp string, m mutant) (outco
 	return got, err
 }
 
-// test runs a test binary, the tests of -last after the others. The text is the output of what failed.
+// test runs a test binary, with the tests of -last after the others. The text is the output of failed tests.
 func test(ctx context.Context, o options, tmp, binary string) (got outcome, text string, err error) {
 	if o.last == "" {
 		return testSome(ctx, o, tmp, binary, "-test.run=.")
@@ -151,9 +151,9 @@ func test(ctx context.Context, o options, tmp, binary string) (got outcome, text
 	return testSome(ctx, o, tmp, binary, "-test.run="+o.last)
 }
 
-// testSome runs the tests that choice, a flag, picks under the limits of o: a mutant may loop or allocate without end.
+// testSome runs the tests selected by the flag choice, within the limits of o: a mutant may loop or allocate forever.
 func testSome(ctx context.Context, o options, tmp, binary, choice string) (outcome, string, error) {
-	limited, cancel := context.WithTimeout(ctx, o.timeout+10*time.Second) // after the binary's own limit, which prints stacks
+	limited, cancel := context.WithTimeout(ctx, o.timeout+10*time.Second) // longer than the binary's own timeout, which prints stacks
 	defer cancel()
 	cmd := exec.CommandContext(limited, "sh", "-c", `ulimit -v "$1" && shift && exec "$@"`, "sh", strconv.Itoa(o.memory*1024),
 		binary, choice, "-test.short", "-test.failfast", "-test.timeout="+o.timeout.String())

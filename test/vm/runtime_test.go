@@ -20,15 +20,15 @@ const (
 		"TestOOM TestOOMOfThePod TestOOMOfAChild TestOOMWhileAway TestProcessInside TestShimKilled"
 	// securityTests depend on what the kernel supports and on the capabilities of the tests: AppArmor, all capabilities.
 	securityTests = "TestFieldsUsers TestFieldsGroup TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsCapabilities TestFieldsPrivileges TestFieldsPrivileged " +
-		"TestFieldsProcMount TestFieldsSeccomp TestFieldsAppArmor TestFieldsSysctls TestSecurityOfExec " +
-		"TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace TestUsersKept TestUsersRefused"
+		"TestFieldsProcMount TestFieldsSeccomp TestFieldsAppArmor TestFieldsSysctls TestExecPrivileges " +
+		"TestFieldsHostPIDAndIPC TestFieldsShareProcessNamespace TestIDRangeOfPod TestUserNamespaceRefused"
 )
 
 // suites are the runtime tests that run in the virtual machine, by cgroup driver. Each name matches at least one test and may be a
 // regular expression.
 var suites = []struct{ driver, tests string }{
 	{"cgroupfs", resourceTests + " " + securityTests},
-	{"systemd", resourceTests + " TestExecLeavesNothing TestDaemonKilled"},
+	{"systemd", resourceTests + " TestExecKillsProcesses TestDaemonKilled"},
 }
 
 // TestRuntime runs tests of package runtime in the virtual machine. They run on other hosts, too.

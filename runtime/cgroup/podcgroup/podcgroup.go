@@ -32,17 +32,17 @@ const (
 // Groups are the cgroups of all pods. They are never below the cgroup of this process, whose limits or removal would affect
 // them. A Groups is immutable and safe for concurrent use.
 type Groups struct {
-	root    string
-	systemd bool
-	unified bool
-	lists   string // the mount point of a hierarchy that lists the processes of containers
+	root      string
+	systemd   bool
+	unified   bool
+	processes string // the mount point of a hierarchy that lists the processes of containers
 }
 
 // New returns the cgroups below root. The root is not used with systemd. Unified means that the host has cgroup v2 only.
 func New(driver Driver, root string, unified bool) (Groups, error) {
 	g := Groups{root: root, unified: unified}
 	var err error
-	if g.lists, err = cgroup.Lists(); err != nil {
+	if g.processes, err = cgroup.ProcessMount(); err != nil {
 		return g, err
 	}
 	switch driver {
@@ -97,7 +97,7 @@ func (g Groups) Limit(ctx context.Context, uid string, l cgroup.Limits) error {
 			return err
 		}
 	}
-	return cgroup.Bound(g.pod(uid), l)
+	return cgroup.SetLimits(g.pod(uid), l)
 }
 
 // Features reports whether the cgroup of a pod can limit swap, and whether it can kill all its processes when one is out of memory.
@@ -165,7 +165,7 @@ func (g Groups) Container(uid, id string) string {
 
 // ProcessDir returns the directory of a container's cgroup in a hierarchy that lists its processes.
 func (g Groups) ProcessDir(uid, id string) string {
-	return filepath.Join(g.lists, g.Container(uid, id))
+	return filepath.Join(g.processes, g.Container(uid, id))
 }
 
 // OOMKilled reports whether the kernel has OOM-killed a process of a container, if the container's cgroup still exists. It is for a

@@ -57,12 +57,12 @@ func readJSON(ctx context.Context, log *slog.Logger, path string, v any, validat
 	if err == nil || errors.Is(err, ErrNewerVersion) {
 		return err
 	}
-	aside := path + ".damaged"
-	if renamed := os.Rename(path, aside); renamed != nil {
-		return fmt.Errorf("read network state: %w; rename the damaged file: %w", err, renamed)
+	damaged := path + ".damaged"
+	if renameErr := os.Rename(path, damaged); renameErr != nil {
+		return fmt.Errorf("read network state: %w; rename damaged file: %w", err, renameErr)
 	}
 	log.WarnContext(ctx, "damaged network state file was renamed",
-		slog.String("file", aside), slog.Any("error", err))
+		slog.String("file", damaged), slog.Any("error", err))
 	return nil
 }
 

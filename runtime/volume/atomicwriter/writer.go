@@ -1,3 +1,5 @@
+// Package atomicwriter writes the files of configMap, secret, downwardAPI and projected volumes atomically, with the
+// layout of the kubelet's AtomicWriter. It does not collect their content.
 package atomicwriter
 
 import (
@@ -16,24 +18,24 @@ import (
 	"time"
 )
 
-// file is one file of a volume that is written by us.
+// File is one file of a volume.
 type File struct {
 	Content []byte
 	Mode    fs.FileMode
 }
 
-// files is the whole content of such a volume, by clean relative path.
+// Files is the whole content of a volume, by clean relative path.
 type Files map[string]File
 
-// The names in a volume that is written by us, which users know from Kubernetes: files are links into ..data, which is a
-// link to the folder of the last update and changes in one step.
+// The layout is that of the kubelet's AtomicWriter: files are links into ..data, which is a link to the directory of the
+// last update and is replaced by rename.
 const (
 	dataLink    = "..data"
 	newDataLink = "..data_tmp"
 	stampFormat = "..2006_01_02_15_04_05."
 )
 
-// check refuses paths that lead out of the volume or take a name of ours.
+// check reports paths that lead out of the volume or use reserved names.
 func (f Files) check() error {
 	for _, name := range slices.Sorted(maps.Keys(f)) {
 		switch {
@@ -44,29 +46,29 @@ func (f Files) check() error {
 		}
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			if _, taken := f[dir]; taken {
-				return fmt.Errorf("invalid path: %s is a file, and a folder for %s", dir, name)
+				return fmt.Errorf("invalid path: %s is both a file and the directory of %s", dir, name)
 			}
 		}
 	}
 	return nil
 }
 
-// tops are the names that the files begin with: what a user sees in the volume's folder.
-func (f Files) tops() map[string]bool {
-	tops := map[string]bool{}
+// topNames returns the first elements of all paths, which are visible in the volume's directory.
+func (f Files) topNames() map[string]bool {
+	names := map[string]bool{}
 	for name := range f {
 		top, _, _ := strings.Cut(name, "/")
-		tops[top] = true
+		names[top] = true
 	}
-	return tops
+	return names
 }
 
-// writer writes volumes. Their folders belong to root; a container is shown them read-only.
+// Writer writes volumes owned by root. Containers mount them read-only.
 type Writer struct {
-	GID *int64 // the fsGroup, or nil
+	GID *int64 // fsGroup, or nil
 }
 
-// fileMode and dirMode are what a file and a folder are given.
+// fileMode returns the mode of a file.
 func (w Writer) fileMode(mode fs.FileMode) fs.FileMode {
 	if w.GID == nil {
 		return mode
@@ -81,8 +83,8 @@ func (w Writer) dirMode() fs.FileMode {
 	return fs.ModeSetgid | 0o755 | groupRead | groupEnter
 }
 
-// write makes dir hold these files and no others, so that whoever reads sees all of the old ones or all of the new ones.
-// It can be cut short anywhere and done again, and reports whether what a reader sees has changed.
+// Write replaces the files in dir atomically: a reader sees all old files or all new ones. It can be interrupted and
+// repeated. It reports whether the files have changed.
 func (w Writer) Write(dir string, content Files) (changed bool, err error) {
 	if err := content.check(); err != nil {
 		return false, err
@@ -95,14 +97,14 @@ func (w Writer) Write(dir string, content Files) (changed bool, err error) {
 		return false, err
 	}
 	defer root.Close()
-	if err := w.own(root, ".", w.dirMode()); err != nil {
+	if err := w.setOwnership(root, ".", w.dirMode()); err != nil {
 		return false, err
 	}
 	stamp, err := root.Readlink(dataLink)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	if err := sweep(root, stamp); err != nil { // what a crash left takes room that is needed now
+	if err := sweep(root, stamp); err != nil { // frees the space used by an interrupted update
 		return false, err
 	}
 	if stamp == "" || !w.same(root, stamp, content) {
@@ -111,10 +113,10 @@ func (w Writer) Write(dir string, content Files) (changed bool, err error) {
 			return false, err
 		}
 	}
-	return changed, errors.Join(link(root, content.tops()), sweep(root, stamp))
+	return changed, errors.Join(link(root, content.topNames()), sweep(root, stamp))
 }
 
-// swap writes the files into a new folder and lets the link lead there. After an error nothing is left of the new folder.
+// swap writes the files into a new directory and replaces the link. After an error it removes the new directory.
 func (w Writer) swap(root *os.Root, content Files) (string, error) {
 	stamp := time.Now().UTC().Format(stampFormat) + rand.Text()[:10]
 	if err := w.fill(root, stamp, content); err != nil {
@@ -151,18 +153,18 @@ func (w Writer) writeFile(root *os.Root, stamp, name string, f File) error {
 	if err := root.WriteFile(name, f.Content, 0o600); err != nil {
 		return err
 	}
-	return w.own(root, name, w.fileMode(f.Mode))
+	return w.setOwnership(root, name, w.fileMode(f.Mode))
 }
 
 func (w Writer) mkdir(root *os.Root, name string) error {
 	if err := root.Mkdir(name, 0o700); err != nil {
 		return ignoreExist(err)
 	}
-	return w.own(root, name, w.dirMode())
+	return w.setOwnership(root, name, w.dirMode())
 }
 
-// own sets group and mode whatever the umask is.
-func (w Writer) own(root *os.Root, name string, mode fs.FileMode) error {
+// setOwnership sets group and mode independently of the umask.
+func (w Writer) setOwnership(root *os.Root, name string, mode fs.FileMode) error {
 	if w.GID != nil {
 		if err := root.Lchown(name, -1, int(*w.GID)); err != nil {
 			return err
@@ -171,7 +173,7 @@ func (w Writer) own(root *os.Root, name string, mode fs.FileMode) error {
 	return root.Chmod(name, mode)
 }
 
-// same reports whether a folder holds exactly these files, with their modes and group.
+// same reports whether a directory contains exactly these files, with their modes and group.
 func (w Writer) same(root *os.Root, stamp string, content Files) bool {
 	found := 0
 	err := fs.WalkDir(root.FS(), stamp, func(name string, d fs.DirEntry, err error) error {
@@ -200,7 +202,7 @@ func (w Writer) sameFile(root *os.Root, name string, want File) bool {
 	return err == nil && bytes.Equal(have, want.Content)
 }
 
-// sweep removes what is hidden from a user and not of the folder stamp: former updates, and those that were cut short.
+// sweep removes the directories of old and interrupted updates.
 func sweep(root *os.Root, stamp string) error {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
@@ -218,9 +220,9 @@ func sweep(root *os.Root, stamp string) error {
 	return nil
 }
 
-// link makes the links that a user sees, and removes those of files that are gone. A folder that was made for a subPath
-// which names no file stays until a file needs its name, as the kubelet leaves it.
-func link(root *os.Root, tops map[string]bool) error {
+// link creates the visible links and removes obsolete ones. A directory that was created for a subPath without a file
+// stays until its name is needed, as in the kubelet.
+func link(root *os.Root, topNames map[string]bool) error {
 	entries, err := fs.ReadDir(root.FS(), ".")
 	if err != nil {
 		return err
@@ -232,14 +234,14 @@ func link(root *os.Root, tops map[string]bool) error {
 		}
 		target, err := root.Readlink(name)
 		ours := err == nil && target == path.Join(dataLink, name)
-		if ours == tops[name] {
+		if ours == topNames[name] {
 			continue
 		}
 		if err := root.RemoveAll(name); err != nil {
 			return err
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(tops)) {
+	for _, name := range slices.Sorted(maps.Keys(topNames)) {
 		if err := ignoreExist(root.Symlink(path.Join(dataLink, name), name)); err != nil {
 			return err
 		}
@@ -247,6 +249,7 @@ func link(root *os.Root, tops map[string]bool) error {
 	return nil
 }
 
+// Written reports whether files were written to dir.
 func Written(dir string) bool {
 	_, err := os.Lstat(filepath.Join(dir, dataLink))
 	return err == nil
@@ -260,7 +263,7 @@ func ignoreExist(err error) error {
 	return err
 }
 
-// Permissions added for the fsGroup: to files, and to directories.
+// Permissions added for the fsGroup to files and to directories.
 const (
 	groupRead  = 0o440
 	groupEnter = 0o110

@@ -25,8 +25,8 @@ func content(pairs ...string) Files {
 	return f
 }
 
-// seen is what a container reads in a volume: the content by path, without the names that begin with two dots.
-func seen(t *testing.T, dir string) map[string]string {
+// visibleFiles returns the content of the files that a container sees, by path.
+func visibleFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
 	entries, err := os.ReadDir(dir)
@@ -66,14 +66,14 @@ func TestWrite(t *testing.T) {
 		changed bool
 	}{
 		{"first", content("a", "1", "deep/er/b", "2"), true},
-		{"the same", content("a", "1", "deep/er/b", "2"), false},
-		{"another mode", modes, true},
-		{"another content of the same length", content("a", "3", "deep/er/b", "2"), true},
-		{"a file more, in a folder that is there", content("a", "3", "deep/er/b", "2", "deep/c", "4"), true},
-		{"a folder less, a file instead", content("a", "3", "deep", "5"), true},
-		{"nothing", content(), true},
-		{"still nothing", content(), false},
-		{"again", content("a", "1"), true},
+		{"unchanged", content("a", "1", "deep/er/b", "2"), false},
+		{"changed mode", modes, true},
+		{"changed content of the same length", content("a", "3", "deep/er/b", "2"), true},
+		{"additional file in an existing directory", content("a", "3", "deep/er/b", "2", "deep/c", "4"), true},
+		{"file replaces directory", content("a", "3", "deep", "5"), true},
+		{"no files", content(), true},
+		{"no files, unchanged", content(), false},
+		{"files after none", content("a", "1"), true},
 	}
 	for _, step := range steps {
 		changed, err := Writer{}.Write(dir, step.content)
@@ -88,20 +88,20 @@ func TestWrite(t *testing.T) {
 				t.Errorf("%s: %s: %v, %v", step.name, name, info.Mode(), err)
 			}
 		}
-		if diff := cmp.Diff(want, seen(t, dir)); diff != "" {
+		if diff := cmp.Diff(want, visibleFiles(t, dir)); diff != "" {
 			t.Errorf("%s:\n%s", step.name, diff)
 		}
 		hidden, _ := filepath.Glob(filepath.Join(dir, "..*"))
 		if len(hidden) != 2 {
-			t.Errorf("%s: left: %v", step.name, hidden)
+			t.Errorf("%s: unexpected files: %v", step.name, hidden)
 		}
 	}
 	if mode := filetest.Stat(t, dir).Mode; mode != unix.S_IFDIR|0o755 {
-		t.Errorf("the folder has mode %o", mode)
+		t.Errorf("directory: mode %o", mode)
 	}
 }
 
-func TestWriteForGroup(t *testing.T) {
+func TestWriteWithFSGroup(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "conf")
 	gid := int64(os.Getgid())
 	secret := Files{"deep/key": {[]byte("x"), 0o400}}
@@ -118,40 +118,40 @@ func TestWriteForGroup(t *testing.T) {
 		}
 	}
 	if changed, err := (Writer{}).Write(dir, secret); err != nil || !changed {
-		t.Errorf("without the group: changed %v, %v", changed, err)
+		t.Errorf("without fsGroup: changed %v, %v", changed, err)
 	}
 }
 
-func TestWriteRefuses(t *testing.T) {
+func TestWriteInvalidPaths(t *testing.T) {
 	for _, name := range []string{"", ".", "/a", "a/", "../a", "a/../b", "..data", "..a", strings.Repeat("a/", 2048) + "a"} {
 		dir := filepath.Join(t.TempDir(), "conf")
 		_, err := Writer{}.Write(dir, content(name, "x"))
 		filetest.WantError(t, err, "invalid path")
 	}
 	_, err := Writer{}.Write(filepath.Join(t.TempDir(), "conf"), content("a", "x", "a/b", "y"))
-	filetest.WantError(t, err, "a is a file, and a folder for a/b")
+	filetest.WantError(t, err, "a is both a file and the directory of a/b")
 	_, err = Writer{}.Write(filepath.Join(t.TempDir(), "no", "conf"), content("a", "x"))
 	filetest.WantError(t, err, "no such file")
 }
 
-// However an earlier write was cut short, the next one finishes it, and says so only if a reader sees a change.
+// The next write completes an interrupted one, and reports a change only if a reader sees one.
 func TestWriteAfterCrash(t *testing.T) {
 	tests := []struct {
 		name    string
 		crash   func(dir, stamp string) error
 		changed bool
 	}{
-		{"before anything", func(dir, _ string) error { return os.RemoveAll(dir) }, true},
-		{"in the new folder", func(dir, _ string) error {
+		{"before the first step", func(dir, _ string) error { return os.RemoveAll(dir) }, true},
+		{"while writing the new directory", func(dir, _ string) error {
 			return errors.Join(os.Mkdir(filepath.Join(dir, "..2026_01_01_00_00_00.x"), 0o700),
 				os.WriteFile(filepath.Join(dir, "..2026_01_01_00_00_00.x", "a"), nil, 0o600))
 		}, false},
-		{"before the switch", func(dir, _ string) error { return os.Symlink("..gone", filepath.Join(dir, "..data_tmp")) }, false},
-		{"after the switch", func(dir, _ string) error { return os.Remove(filepath.Join(dir, "a")) }, false},
-		{"before old links go", func(dir, _ string) error { return os.Symlink("..data/old", filepath.Join(dir, "old")) }, false},
-		{"with a lost folder", func(dir, stamp string) error { return os.RemoveAll(filepath.Join(dir, stamp)) }, true},
-		{"with a damaged file", func(dir, stamp string) error { return os.Truncate(filepath.Join(dir, stamp, "a"), 0) }, true},
-		{"with a folder in the way", func(dir, _ string) error {
+		{"before replacing the link", func(dir, _ string) error { return os.Symlink("..gone", filepath.Join(dir, "..data_tmp")) }, false},
+		{"after replacing the link", func(dir, _ string) error { return os.Remove(filepath.Join(dir, "a")) }, false},
+		{"before removing old links", func(dir, _ string) error { return os.Symlink("..data/old", filepath.Join(dir, "old")) }, false},
+		{"missing directory", func(dir, stamp string) error { return os.RemoveAll(filepath.Join(dir, stamp)) }, true},
+		{"truncated file", func(dir, stamp string) error { return os.Truncate(filepath.Join(dir, stamp, "a"), 0) }, true},
+		{"directory in place of a link", func(dir, _ string) error {
 			return errors.Join(os.Remove(filepath.Join(dir, "a")), os.MkdirAll(filepath.Join(dir, "a", "b"), 0o700))
 		}, false},
 	}
@@ -172,17 +172,17 @@ func TestWriteAfterCrash(t *testing.T) {
 			if err != nil || changed != test.changed {
 				t.Errorf("changed %v, want %v: %v", changed, test.changed, err)
 			}
-			if diff := cmp.Diff(map[string]string{"a": "1"}, seen(t, dir)); diff != "" {
+			if diff := cmp.Diff(map[string]string{"a": "1"}, visibleFiles(t, dir)); diff != "" {
 				t.Error(diff)
 			}
 			if entries, _ := os.ReadDir(dir); len(entries) != 3 {
-				t.Errorf("left: %v", entries)
+				t.Errorf("unexpected files: %v", entries)
 			}
 		})
 	}
 }
 
-// A reader that goes through ..data sees the files of one update, never of two.
+// A reader that opens ..data sees the files of one update only.
 func TestWriteIsAtomic(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "conf")
 	if _, err := (Writer{}).Write(dir, content("a", "0", "b", "0")); err != nil {
@@ -199,21 +199,21 @@ func TestWriteIsAtomic(t *testing.T) {
 			default:
 			}
 			if _, err := os.Lstat(filepath.Join(dir, dataLink)); err != nil {
-				t.Errorf("..data is gone: %v", err)
+				t.Errorf("..data is missing: %v", err)
 				return
 			}
 			data, err := os.OpenRoot(filepath.Join(dir, dataLink))
-			if err != nil { // where the link led to was removed before it was opened
+			if err != nil { // the directory was removed before it was opened
 				continue
 			}
 			a, errA := data.ReadFile("a")
 			b, errB := data.ReadFile("b")
 			_ = data.Close()
-			if errA != nil || errB != nil { // the update is over, and this one was removed
+			if errA != nil || errB != nil { // the directory was removed by the next update
 				continue
 			}
 			if reads.Add(1); string(a) != string(b) {
-				t.Errorf("a reader saw %s beside %s", a, b)
+				t.Errorf("a reader saw %s and %s", a, b)
 			}
 		}
 	})
@@ -226,6 +226,6 @@ func TestWriteIsAtomic(t *testing.T) {
 	close(stop)
 	group.Wait()
 	if reads.Load() == 0 {
-		t.Error("the reader never saw a whole update")
+		t.Error("no update was read")
 	}
 }

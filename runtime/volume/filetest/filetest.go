@@ -1,3 +1,4 @@
+// Package filetest has helpers for tests with files. They fail the test on an error.
 package filetest
 
 import (
@@ -10,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// Write writes a file and creates its directory.
 func Write(t *testing.T, path, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -20,6 +22,7 @@ func Write(t *testing.T, path, text string) {
 	}
 }
 
+// Mkdir creates a directory and its parents, and returns its path.
 func Mkdir(t *testing.T, path string) string {
 	t.Helper()
 	if err := os.MkdirAll(path, 0o755); err != nil {
@@ -28,6 +31,7 @@ func Mkdir(t *testing.T, path string) string {
 	return path
 }
 
+// Symlink creates a symbolic link.
 func Symlink(t *testing.T, to, path string) {
 	t.Helper()
 	if err := os.Symlink(to, path); err != nil {
@@ -35,6 +39,7 @@ func Symlink(t *testing.T, to, path string) {
 	}
 }
 
+// Read returns the content of a file.
 func Read(t *testing.T, path string) string {
 	t.Helper()
 	text, err := os.ReadFile(path)
@@ -44,6 +49,7 @@ func Read(t *testing.T, path string) string {
 	return string(text)
 }
 
+// Stat returns the status of a file, without following a link.
 func Stat(t *testing.T, path string) unix.Stat_t {
 	t.Helper()
 	var s unix.Stat_t
@@ -53,7 +59,7 @@ func Stat(t *testing.T, path string) unix.Stat_t {
 	return s
 }
 
-// WantError fails unless err says want; "" stands for no error.
+// WantError checks that err contains want, or is nil if want is "".
 func WantError(t *testing.T, err error, want string) {
 	t.Helper()
 	if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
@@ -61,7 +67,7 @@ func WantError(t *testing.T, err error, want string) {
 	}
 }
 
-// DeepTree makes folders in each other, of which paths could not name the innermost, with a file in it.
+// DeepTree creates nested directories, too deep for a path, with a file in the innermost.
 func DeepTree(t *testing.T, dir string, depth int) {
 	t.Helper()
 	fd, err := unix.Open(Mkdir(t, dir), unix.O_PATH|unix.O_CLOEXEC, 0)
@@ -87,7 +93,7 @@ func DeepTree(t *testing.T, dir string, depth int) {
 	_, _ = unix.Close(file), unix.Close(fd)
 }
 
-// Swap exchanges two entries until stop is closed.
+// Swap exchanges two directory entries until stop is closed.
 func Swap(t *testing.T, group *sync.WaitGroup, stop <-chan struct{}, a, b string) {
 	group.Go(func() {
 		for {
@@ -104,7 +110,7 @@ func Swap(t *testing.T, group *sync.WaitGroup, stop <-chan struct{}, a, b string
 	})
 }
 
-// OpenDirectory opens a folder as the root of a volume.
+// OpenDirectory opens a directory with O_PATH until the end of the test.
 func OpenDirectory(t *testing.T, path string) int {
 	t.Helper()
 	fd, err := unix.Open(path, unix.O_PATH|unix.O_CLOEXEC, 0)

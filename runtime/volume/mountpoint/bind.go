@@ -10,8 +10,7 @@ import (
 	"github.com/podstead/podstead/runtime/volume/tree"
 )
 
-// bind mounts what a descriptor stands for at a path that it makes, a file or a folder. Mounts below it are seen there with MS_REC
-// only.
+// Bind bind-mounts an open file or directory at target, which it creates. With MS_REC, mounts below it are included.
 func Bind(fd int, target string, recursive uintptr) error {
 	if err := makeTarget(fd, target); err != nil {
 		return err
@@ -22,7 +21,7 @@ func Bind(fd int, target string, recursive uintptr) error {
 	return nil
 }
 
-// makeTarget makes a path on which what a descriptor stands for can be mounted.
+// makeTarget creates a file or directory as mount point for an open file or directory.
 func makeTarget(fd int, target string) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {

@@ -7,9 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// BindMapped is Bind with the ids of a user namespace: root of the namespace is who the volume's files belong to where that is
-// root. The OCI runtime could do that too, but only a newer one than those of long-lived distributions. Mounts below are not
-// mapped.
+// BindMapped is Bind with an id-mapped mount: files of root belong to root of the user namespace. OCI runtimes support
+// this too, but not in the versions of older distributions. Mounts below are not mapped.
 func BindMapped(fd int, target string, recursive uintptr, users string) error {
 	namespace, err := unix.Open(users, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -30,7 +29,7 @@ func BindMapped(fd int, target string, recursive uintptr, users string) error {
 	defer unix.Close(tree)
 	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_IDMAP, Userns_fd: uint64(namespace)}
 	if err := unix.MountSetattr(tree, "", unix.AT_EMPTY_PATH, &attr); err != nil {
-		return fmt.Errorf("id-map mount, which hostUsers = false needs: %w", whyNotMapped(fd, err))
+		return fmt.Errorf("id-map mount, required for hostUsers = false: %w", idmapError(fd, err))
 	}
 	if err := unix.MoveMount(tree, "", unix.AT_FDCWD, target, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
 		return fmt.Errorf("bind mount: %w", err)
@@ -38,32 +37,32 @@ func BindMapped(fd int, target string, recursive uintptr, users string) error {
 	return nil
 }
 
-// whyNotMapped adds what is known to an error of the kernel, which tells no more than that something is wrong.
-func whyNotMapped(fd int, err error) error {
+// idmapError adds the likely cause to an error of mount_setattr.
+func idmapError(fd int, err error) error {
 	switch {
 	case errors.Is(err, unix.ENOSYS):
-		return fmt.Errorf("the kernel cannot (it needs 5.12): %w", err)
+		return fmt.Errorf("requires Linux 5.12: %w", err)
 	case errors.Is(err, unix.EPERM):
-		return fmt.Errorf("it is id-mapped already: %w", err)
+		return fmt.Errorf("mount is already id-mapped: %w", err)
 	}
 	var fs unix.Statfs_t
 	if unix.Fstatfs(fd, &fs) == nil {
-		return fmt.Errorf("the file system (type %#x) cannot: %w", uint32(fs.Type), err) //nolint:gosec // 32 bits, by statfs(2)
+		return fmt.Errorf("not supported by the file system (type %#x): %w", uint32(fs.Type), err) //nolint:gosec // 32 bits, by statfs(2)
 	}
 	return err
 }
 
-// lockedFlags are the flags of a mount that nobody in a user namespace can take from it. To change any other, they have to be named.
+// lockedFlags are the mount flags that cannot be cleared in a user namespace. A remount must repeat them.
 var lockedFlags = []struct {
 	flag   int64
 	option string
 }{{unix.ST_NOSUID, "nosuid"}, {unix.ST_NODEV, "nodev"}, {unix.ST_NOEXEC, "noexec"}}
 
-// KeepFlags adds the flags that the mount at a path has to the options of a container's.
+// KeepFlags adds the locked flags of the mount at source to the options of a mount.
 func KeepFlags(source string, options []string) ([]string, error) {
 	var fs unix.Statfs_t
 	if err := unix.Statfs(source, &fs); err != nil {
-		return nil, fmt.Errorf("look at %s: %w", source, err)
+		return nil, fmt.Errorf("stat %s: %w", source, err)
 	}
 	for _, l := range lockedFlags {
 		if int64(fs.Flags)&l.flag != 0 { //nolint:unconvert // 32 bits wide elsewhere

@@ -1,3 +1,5 @@
+// Package mountpoint mounts and unmounts: tmpfs, bind mounts and id-mapped mounts, in the mount namespace of this
+// process.
 package mountpoint
 
 import (
@@ -16,7 +18,7 @@ import (
 	"github.com/podstead/podstead/runtime/volume/tree"
 )
 
-// ensureTmpfs mounts a tmpfs of its own at dir, or finds it. Where the kernel can (6.4), it is never swapped out.
+// EnsureTmpfs mounts a tmpfs at dir unless it is mounted. It is not swapped out if the kernel supports that (6.4).
 func EnsureTmpfs(dir string, flags uintptr, data string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return err
@@ -28,9 +30,9 @@ func EnsureTmpfs(dir string, flags uintptr, data string) error {
 	return MountTmpfs(dir, flags, data, "noswap")
 }
 
-// mountTmpfs mounts a tmpfs, with an option that the kernel need not know.
-func MountTmpfs(dir string, flags uintptr, data, wish string) error {
-	err := unix.Mount("tmpfs", dir, "tmpfs", flags, data+","+wish)
+// MountTmpfs mounts a tmpfs. The optional mount option is left out if the kernel does not support it.
+func MountTmpfs(dir string, flags uintptr, data, optional string) error {
+	err := unix.Mount("tmpfs", dir, "tmpfs", flags, data+","+optional)
 	if errors.Is(err, unix.EINVAL) {
 		err = unix.Mount("tmpfs", dir, "tmpfs", flags, data)
 	}
@@ -40,11 +42,10 @@ func MountTmpfs(dir string, flags uintptr, data, wish string) error {
 	return nil
 }
 
-// unmountRounds is how often the list of mounts is read until nothing is left. More than one round is needed where mounts
-// come while others go.
+// unmountRounds bounds how often the mounts are listed, since new mounts may appear while others are unmounted.
 const unmountRounds = 5
 
-// Unmount unmounts dir and everything below it.
+// Unmount unmounts everything at and below dir. It is no error if nothing is mounted.
 func Unmount(dir string) error {
 	var errs error
 	for range unmountRounds {
@@ -57,15 +58,15 @@ func Unmount(dir string) error {
 		}
 		errs = unmountAll(list)
 	}
-	return errors.Join(fmt.Errorf("%s: mounts are left", dir), errs)
+	return errors.Join(fmt.Errorf("unmount %s: mounts are left", dir), errs)
 }
 
-// unmountAll unmounts the deepest first. Before that all leave their peers: a container may have mounted the machine's own
-// tree there, and unmounting a part of that would unmount it in the machine too.
+// unmountAll unmounts the deepest mounts first. All are made private before: a container may have mounted a directory of
+// the host, and unmounting a part of it would propagate to the host.
 func unmountAll(list []*mountinfo.Info) error {
 	var errs []error
 	for _, m := range list {
-		errs = append(errs, onMount(m.Mountpoint, leavePeers))
+		errs = append(errs, withMount(m.Mountpoint, makePrivate))
 	}
 	if err := errors.Join(errs...); err != nil {
 		return err
@@ -74,25 +75,25 @@ func unmountAll(list []*mountinfo.Info) error {
 		return cmp.Compare(strings.Count(b.Mountpoint, "/"), strings.Count(a.Mountpoint, "/"))
 	})
 	for _, m := range list {
-		errs = append(errs, onMount(m.Mountpoint, func(path string) error {
-			// One that lay below another at the same place could not be reached before.
-			return errors.Join(tree.Ignore(leavePeers(path), unix.EINVAL), unix.Unmount(path, unix.MNT_DETACH))
+		errs = append(errs, withMount(m.Mountpoint, func(path string) error {
+			// A mount below another one at the same path could not be made private before.
+			return errors.Join(tree.Ignore(makePrivate(path), unix.EINVAL), unix.Unmount(path, unix.MNT_DETACH))
 		}))
 	}
 	return errors.Join(errs...)
 }
 
-func leavePeers(path string) error { return unix.Mount("", path, "", unix.MS_PRIVATE, "") }
+func makePrivate(path string) error { return unix.Mount("", path, "", unix.MS_PRIVATE, "") }
 
-// onMount calls f with a path that is the root of the uppermost mount at a place, which no link leads to. It is no error
-// if there is none any more.
-func onMount(place string, f func(path string) error) error {
+// withMount calls f with a path to the root of the top mount at a mount point, without following links. It is no error if
+// there is none.
+func withMount(place string, f func(path string) error) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, place, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
 	})
 	if err == nil {
 		defer unix.Close(fd)
-		err = tree.Ignore(f(tree.FdPath(fd)), unix.EINVAL) // it is no mount
+		err = tree.Ignore(f(tree.FdPath(fd)), unix.EINVAL) // not a mount point
 	}
 	if err = tree.Ignore(err, fs.ErrNotExist); err != nil {
 		return fmt.Errorf("unmount %s: %w", place, err)
@@ -100,7 +101,7 @@ func onMount(place string, f func(path string) error) error {
 	return nil
 }
 
-// Of is the mount that an open file or folder is seen through.
+// Of returns the mount of an open file or directory.
 func Of(fd int) (*mountinfo.Info, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/self/fdinfo/%d", fd))
 	if err != nil {
@@ -110,7 +111,7 @@ func Of(fd int) (*mountinfo.Info, error) {
 	for line := range strings.Lines(string(text)) {
 		if value, ok := strings.CutPrefix(line, "mnt_id:"); ok {
 			if id, err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
-				return nil, fmt.Errorf("look for a mount: %w", err)
+				return nil, fmt.Errorf("parse mount ID: %w", err)
 			}
 		}
 	}
@@ -119,7 +120,7 @@ func Of(fd int) (*mountinfo.Info, error) {
 		return nil, fmt.Errorf("list mounts: %w", err)
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("mount %d is not in the list of mounts", id)
+		return nil, fmt.Errorf("mount %d not found", id)
 	}
 	return list[0], nil
 }

@@ -11,14 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// resolveBelow is how a path below a volume is resolved: links count, those that lead out are an error (EXDEV), and so is
-// every other way out, also for a container that changes the tree at the same time.
+// resolveBelow resolves a path below a directory. Links out of it are an error (EXDEV), even if a container changes the
+// tree concurrently.
 const resolveBelow = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS
 
-// resolveTries is how often a path is resolved again after the kernel saw a change that may have led out (EAGAIN).
+// resolveTries bounds the retries after EAGAIN, which the kernel returns for a concurrent change that might lead out.
 const resolveTries = 32
 
-// OpenBelow opens what a relative path names below a folder, for mounting it (O_PATH).
+// OpenBelow opens a relative path below a directory with O_PATH.
 func OpenBelow(root int, sub string) (int, error) {
 	var fd int
 	err := error(unix.EAGAIN)
@@ -37,8 +37,7 @@ func OpenBelow(root int, sub string) (int, error) {
 	return fd, nil
 }
 
-// OpenOrCreate opens what a relative path names below a folder. Where there is nothing it makes folders with the mode of the
-// volume's own.
+// OpenOrCreate is OpenBelow, and creates missing directories with the mode of root.
 func OpenOrCreate(root int, sub string) (int, error) {
 	fd, err := OpenBelow(root, sub)
 	if !errors.Is(err, fs.ErrNotExist) {
@@ -62,40 +61,40 @@ func OpenOrCreate(root int, sub string) (int, error) {
 	return -1, err
 }
 
-// CreateBelow makes folders in each other, opens the innermost, and closes the one that it begins with. What another has put
-// in the way meanwhile is an error, unless it is a folder.
+// CreateBelow creates nested directories and returns a descriptor of the innermost. It closes fd. An entry that another
+// process creates concurrently is an error unless it is a directory.
 func CreateBelow(fd int, names []string, mode uint32) (int, error) {
 	for _, name := range names {
-		next, err := makeFolder(fd, name, mode)
+		next, err := createDir(fd, name, mode)
 		unix.Close(fd)
 		if err != nil {
-			return -1, fmt.Errorf("make folder %q: %w", name, err)
+			return -1, fmt.Errorf("create directory %q: %w", name, err)
 		}
 		fd = next
 	}
 	return fd, nil
 }
 
-func makeFolder(parent int, name string, mode uint32) (int, error) {
-	made := unix.Mkdirat(parent, name, mode&0o777)
-	if made != nil && !errors.Is(made, fs.ErrExist) {
-		return -1, made
+func createDir(parent int, name string, mode uint32) (int, error) {
+	created := unix.Mkdirat(parent, name, mode&0o777)
+	if created != nil && !errors.Is(created, fs.ErrExist) {
+		return -1, created
 	}
 	fd, err := unix.Openat2(parent, name, &unix.OpenHow{Flags: openEntry | unix.O_DIRECTORY, Resolve: resolveEntry})
-	if err != nil || made != nil {
+	if err != nil || created != nil {
 		return fd, err
 	}
-	if err := unix.Chmod(FdPath(fd), mode); err != nil { // whatever the umask is
+	if err := unix.Chmod(FdPath(fd), mode); err != nil { // independent of the umask
 		unix.Close(fd)
 		return -1, err
 	}
 	return fd, nil
 }
 
-// FdPath leads to what a descriptor of this process stands for, wherever that has been moved to.
+// FdPath returns a path to an open file, independent of renames.
 func FdPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 
-// Ignore is err unless it is one of those.
+// Ignore returns err unless it is one of the others.
 func Ignore(err error, these ...error) error {
 	for _, e := range these {
 		if errors.Is(err, e) {

@@ -12,7 +12,7 @@ import (
 	"github.com/podstead/podstead/runtime/volume/filetest"
 )
 
-func TestOpenOrMake(t *testing.T) {
+func TestOpenOrCreate(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o077))
 	top := t.TempDir()
 	outside := filetest.Mkdir(t, filepath.Join(top, "outside"))
@@ -31,7 +31,7 @@ func TestOpenOrMake(t *testing.T) {
 	filetest.Symlink(t, "/proc/self/root", filepath.Join(volume, "magic"))
 	tests := []struct {
 		sub, err string
-		leads    string // where in the volume
+		leads    string // path in the volume
 	}{
 		{"dir/deep", "", "dir/deep"},
 		{"dir/file", "", "dir/file"},
@@ -44,8 +44,8 @@ func TestOpenOrMake(t *testing.T) {
 		{"relative/new", "not within volume path", ""},
 		{"absolute", "not within volume path", ""},
 		{"absolute/new", "not within volume path", ""},
-		{"dangling", `make folder "dangling": not a directory`, ""},
-		{"dangling/new", `make folder "dangling": not a directory`, ""},
+		{"dangling", `create directory "dangling": not a directory`, ""},
+		{"dangling/new", `create directory "dangling": not a directory`, ""},
 		{"magic/etc", "subpath", ""},
 		{"dir/file/new", "not a directory", ""},
 	}
@@ -62,21 +62,21 @@ func TestOpenOrMake(t *testing.T) {
 		}
 		_ = unix.Close(fd)
 		if want := filetest.Stat(t, filepath.Join(volume, test.leads)); got.Ino != want.Ino {
-			t.Errorf("%s leads elsewhere", test.sub)
+			t.Errorf("%s: opened another directory", test.sub)
 		}
 	}
-	for _, made := range []string{"new", "dir/deep/more", "dir/deep/more/and/more"} {
-		if mode := filetest.Stat(t, filepath.Join(volume, made)).Mode; mode != unix.S_IFDIR|unix.S_ISGID|0o770 {
-			t.Errorf("%s was made with mode %o", made, mode)
+	for _, created := range []string{"new", "dir/deep/more", "dir/deep/more/and/more"} {
+		if mode := filetest.Stat(t, filepath.Join(volume, created)).Mode; mode != unix.S_IFDIR|unix.S_ISGID|0o770 {
+			t.Errorf("%s was created with mode %o", created, mode)
 		}
 	}
 	if entries, _ := os.ReadDir(outside); len(entries) != 1 {
-		t.Errorf("made outside: %v", entries)
+		t.Errorf("created outside: %v", entries)
 	}
 }
 
-// While a folder is being swapped against a link that leads out, nothing outside is ever opened or made.
-func TestOpenOrMakeRace(t *testing.T) {
+// While a directory is exchanged for a link out of the volume, nothing outside is opened or created.
+func TestOpenOrCreateRace(t *testing.T) {
 	top := t.TempDir()
 	outside := filetest.Mkdir(t, filepath.Join(top, "outside", "deep"))
 	volume := filetest.Mkdir(t, filepath.Join(top, "volume"))
@@ -101,7 +101,7 @@ func TestOpenOrMakeRace(t *testing.T) {
 		opened++
 		var s unix.Stat_t
 		if err := unix.Fstat(fd, &s); err != nil || s.Ino == forbidden {
-			t.Errorf("opened the folder outside: %v", err)
+			t.Errorf("opened a directory outside: %v", err)
 		}
 		_ = unix.Close(fd)
 	}
@@ -109,12 +109,12 @@ func TestOpenOrMakeRace(t *testing.T) {
 	group.Wait()
 	t.Logf("opened %d times, refused %d times", opened, refused)
 	if entries, err := os.ReadDir(outside); len(entries) > 0 || err != nil {
-		t.Errorf("made outside: %v, %v", entries, err)
+		t.Errorf("created outside: %v, %v", entries, err)
 	}
 }
 
-// An error leaves no descriptor open.
-func TestOpenLeaksNothing(t *testing.T) {
+// Errors leave no descriptor open.
+func TestOpenErrorsLeakNoDescriptors(t *testing.T) {
 	volume := t.TempDir()
 	filetest.Symlink(t, "nothing", filepath.Join(volume, "dangling"))
 	filetest.Write(t, filepath.Join(volume, "file"), "")
@@ -135,7 +135,7 @@ func TestOpenLeaksNothing(t *testing.T) {
 			}
 		}
 	}
-	if after := count(); after > before+10 { // others of this process come and go
+	if after := count(); after > before+10 { // other goroutines open and close descriptors
 		t.Errorf("%d descriptors before, %d after", before, after)
 	}
 	if _, err := OpenBelow(root, "none"); !errors.Is(err, os.ErrNotExist) {

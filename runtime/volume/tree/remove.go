@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxOpen is how many folders are open at the same time while a tree is removed. Deeper ones are moved up.
-const maxOpen = 64
+// maxOpenDirs bounds the directories that are open during a removal. Deeper ones are moved up.
+const maxOpenDirs = 64
 
-// Remove removes a folder, a file or a link, and what is in it. It follows no link and leaves alone what is mounted
-// below, with an error. A tree may be of any depth. It is no error if there is nothing.
+// Remove removes a directory tree, a file or a link. It does not follow links. A mount below is an error and is left
+// alone. The tree may have any depth. It is no error if the path does not exist.
 func Remove(ctx context.Context, path string) error {
 	parent, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -36,8 +36,8 @@ func Remove(ctx context.Context, path string) error {
 
 // remover removes one tree.
 type remover struct {
-	top   int // the descriptor of the tree's root
-	moved int // counts the folders that were moved up
+	top   int // descriptor of the root
+	moved int // number of directories moved up
 }
 
 func (r *remover) remove(ctx context.Context, parent int, name string, depth int) error {
@@ -52,9 +52,9 @@ func (r *remover) remove(ctx context.Context, parent int, name string, depth int
 	case errors.Is(opened, fs.ErrNotExist):
 		return nil
 	case errors.Is(opened, unix.EXDEV):
-		return errors.New("something is mounted in it")
+		return errors.New("a file system is mounted in it")
 	case errors.Is(opened, unix.ENOTDIR), errors.Is(opened, unix.ELOOP):
-		return err // it is no folder, and cannot be removed
+		return err // not a directory, and cannot be removed
 	case opened != nil:
 		return opened
 	}
@@ -69,8 +69,8 @@ func (r *remover) remove(ctx context.Context, parent int, name string, depth int
 	return Ignore(unix.Unlinkat(parent, name, unix.AT_REMOVEDIR), fs.ErrNotExist)
 }
 
-// empty removes what is in a folder. It reads from the beginning until nothing is left: what is removed while a folder is
-// read may hide others.
+// empty removes the entries of a directory. It reads from the start until nothing is left, since removals can hide
+// entries.
 func (r *remover) empty(ctx context.Context, dir *os.File, depth int) error {
 	for {
 		if _, err := dir.Seek(0, io.SeekStart); err != nil {
@@ -87,7 +87,7 @@ func (r *remover) empty(ctx context.Context, dir *os.File, depth int) error {
 			return err
 		}
 		for _, name := range names {
-			if depth >= maxOpen {
+			if depth >= maxOpenDirs {
 				err = r.moveUp(int(dir.Fd()), name)
 			} else {
 				err = r.remove(ctx, int(dir.Fd()), name, depth+1)
@@ -99,7 +99,7 @@ func (r *remover) empty(ctx context.Context, dir *os.File, depth int) error {
 	}
 }
 
-// moveUp moves an entry to the root of the tree, where the reader will find it.
+// moveUp moves an entry to the root of the tree, where it is removed later.
 func (r *remover) moveUp(parent int, name string) error {
 	for {
 		r.moved++

@@ -14,7 +14,7 @@ import (
 	"github.com/podstead/podstead/runtime/volume/filetest"
 )
 
-func TestRemoveTree(t *testing.T) {
+func TestRemove(t *testing.T) {
 	top := t.TempDir()
 	keep := filepath.Join(top, "keep", "file")
 	filetest.Write(t, keep, "kept")
@@ -40,17 +40,17 @@ func TestRemoveTree(t *testing.T) {
 		}
 	}
 	if filetest.Read(t, keep) != "kept" {
-		t.Error("what a link led to was changed")
+		t.Error("the target of a link was changed")
 	}
 	filetest.Write(t, filepath.Join(tree, "file"), "")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := Remove(ctx, tree); !errors.Is(err, context.Canceled) {
-		t.Errorf("after the end of its context: %v", err)
+		t.Errorf("with a canceled context: %v", err)
 	}
 }
 
-// fewFiles lets this process have no more than a number of files open, until the end of the test.
+// fewFiles limits the number of open files until the end of the test.
 func fewFiles(t *testing.T, number uint64) {
 	t.Helper()
 	var before unix.Rlimit
@@ -63,25 +63,25 @@ func fewFiles(t *testing.T, number uint64) {
 	t.Cleanup(func() { _ = unix.Setrlimit(unix.RLIMIT_NOFILE, &before) })
 }
 
-// What has the name already that a folder is to get is neither replaced nor in the way.
+// An existing entry with the new name is not replaced.
 func TestMoveUp(t *testing.T) {
 	top := t.TempDir()
 	filetest.Write(t, filepath.Join(top, ".deep-1"), "kept")
 	filetest.Write(t, filepath.Join(top, "a", "b", "file"), "")
 	r := remover{top: filetest.OpenDirectory(t, top)}
 	a := filetest.OpenDirectory(t, filepath.Join(top, "a"))
-	for range 2 { // the second time it is gone, which is no error
+	for range 2 { // the second time it no longer exists, which is no error
 		if err := r.moveUp(a, "b"); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if filetest.Read(t, filepath.Join(top, ".deep-1")) != "kept" || filetest.Read(t, filepath.Join(top, ".deep-2", "file")) != "" {
-		t.Error("it was moved elsewhere")
+		t.Error("unexpected name after moveUp")
 	}
 }
 
-// While folders are being swapped against links that lead out, nothing outside is removed.
-func TestRemoveTreeRace(t *testing.T) {
+// While directories are exchanged for links, nothing outside is removed.
+func TestRemoveRace(t *testing.T) {
 	top := t.TempDir()
 	outside := filepath.Join(top, "outside")
 	filetest.Write(t, filepath.Join(outside, "deep", "file"), "kept")
@@ -94,10 +94,10 @@ func TestRemoveTreeRace(t *testing.T) {
 		var group sync.WaitGroup
 		group.Go(func() {
 			for unix.Renameat2(unix.AT_FDCWD, filepath.Join(tree, "a"), unix.AT_FDCWD, filepath.Join(tree, "b"), unix.RENAME_EXCHANGE) == nil {
-				continue // until one is gone
+				continue // until one is removed
 			}
 		})
-		for range 100 { // an error is a race that was seen
+		for range 100 { // an error is a detected race
 			if Remove(t.Context(), tree) == nil {
 				break
 			}
@@ -108,11 +108,11 @@ func TestRemoveTreeRace(t *testing.T) {
 		}
 	}
 	if filetest.Read(t, filepath.Join(outside, "deep", "file")) != "kept" {
-		t.Error("what a link led to was changed")
+		t.Error("the target of a link was changed")
 	}
 }
 
-func TestGrantTree(t *testing.T) {
+func TestSetOwnership(t *testing.T) {
 	defer unix.Umask(unix.Umask(0o022))
 	dir := filetest.Mkdir(t, filepath.Join(t.TempDir(), "claim"))
 	outside := filepath.Join(t.TempDir(), "outside")
@@ -124,7 +124,7 @@ func TestGrantTree(t *testing.T) {
 	}
 	filetest.Symlink(t, outside, filepath.Join(dir, "link"))
 	gid := uint32(os.Getgid())
-	if err := Grant(t.Context(), dir, gid, false); err != nil {
+	if err := SetOwnership(t.Context(), dir, gid, false); err != nil {
 		t.Fatal(err)
 	}
 	for name, want := range map[string]uint32{
@@ -136,9 +136,9 @@ func TestGrantTree(t *testing.T) {
 		}
 	}
 	if mode := filetest.Stat(t, outside).Mode; mode != unix.S_IFREG|0o644 {
-		t.Errorf("what a link leads to has mode %o", mode)
+		t.Errorf("target of a link: mode %o", mode)
 	}
-	// With a root that is right, nothing is looked at; else everything is.
+	// With onRootMismatch, the tree is skipped if the root is right.
 	if err := os.Chmod(filepath.Join(dir, "deep", "file"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -156,14 +156,14 @@ func TestGrantTree(t *testing.T) {
 		if err := errors.Join(os.Chmod(dir, test.root), os.Chmod(file, 0o600)); err != nil {
 			t.Fatal(err)
 		}
-		if err := Grant(t.Context(), dir, gid, test.skip); err != nil {
+		if err := SetOwnership(t.Context(), dir, gid, test.skip); err != nil {
 			t.Fatal(err)
 		}
 		if mode := filetest.Stat(t, file).Mode &^ unix.S_IFMT; mode != test.want {
 			t.Errorf("OnRootMismatch %v, root %o: the file has mode %o, want %o", test.skip, test.root, mode, test.want)
 		}
 	}
-	if err := Grant(t.Context(), filepath.Join(dir, "none"), gid, true); err == nil {
-		t.Error("a folder that is not there was given away")
+	if err := SetOwnership(t.Context(), filepath.Join(dir, "none"), gid, true); err == nil {
+		t.Error("no error for a missing directory")
 	}
 }

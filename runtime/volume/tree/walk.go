@@ -1,3 +1,5 @@
+// Package tree operates on directory trees that containers can change concurrently: it opens, measures, removes them and
+// changes their ownership. It never follows a symbolic link out of a tree and never crosses a mount.
 package tree
 
 import (
@@ -11,24 +13,24 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// MaxDepth is how many folders below each other are walked: one descriptor is open for each.
+// MaxDepth bounds the depth of a walk, which keeps one descriptor open for each level.
 const MaxDepth = 512
 
-// ErrTooDeep is the error of a walk through more than MaxDepth folders in each other.
-var ErrTooDeep = fmt.Errorf("there are more than %d folders in each other", MaxDepth)
+// ErrTooDeep means that a tree has more than MaxDepth levels.
+var ErrTooDeep = fmt.Errorf("more than %d directory levels", MaxDepth)
 
-// The ways to open an entry of a folder: the entry itself, whatever it is, and never that of another mount.
+// How an entry of a directory is opened: without following links and without crossing mounts.
 const (
 	openEntry    = unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC
 	resolveEntry = unix.RESOLVE_NO_XDEV | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_BENEATH
 )
 
-// visitor is told of an entry by a descriptor that was opened with O_PATH, and its state.
-type visitor func(fd int, stat *unix.Stat_t) error
+// visitFunc is called with an O_PATH descriptor of an entry and its status.
+type visitFunc func(fd int, stat *unix.Stat_t) error
 
-// walk visits everything below a folder and then the folder itself, a folder always after what is in it. What vanishes
-// meanwhile is left out. It follows no link and enters no other mount, whatever others do with the tree at the time.
-func walk(ctx context.Context, dir string, visit visitor) error {
+// walk visits all entries of a directory tree, the content of a directory before the directory itself. Entries that
+// disappear are skipped. It follows no links and crosses no mounts, whatever other processes do to the tree.
+func walk(ctx context.Context, dir string, visit visitFunc) error {
 	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", dir, err)
@@ -40,8 +42,8 @@ func walk(ctx context.Context, dir string, visit visitor) error {
 	return nil
 }
 
-// walkAt walks from an entry, which fd stands for.
-func walkAt(ctx context.Context, fd int, visit visitor, depth int) error {
+// walkAt walks an open entry.
+func walkAt(ctx context.Context, fd int, visit visitFunc, depth int) error {
 	var stat unix.Stat_t
 	if err := unix.Fstat(fd, &stat); err != nil {
 		return err
@@ -57,7 +59,7 @@ func walkAt(ctx context.Context, fd int, visit visitor, depth int) error {
 	return visit(fd, &stat)
 }
 
-func walkInside(ctx context.Context, fd int, visit visitor, depth int) error {
+func walkInside(ctx context.Context, fd int, visit visitFunc, depth int) error {
 	dir, err := openDir(fd)
 	if err != nil {
 		return err
@@ -65,7 +67,7 @@ func walkInside(ctx context.Context, fd int, visit visitor, depth int) error {
 	defer dir.Close()
 	for {
 		names, err := dir.Readdirnames(512)
-		if errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist) { // the folder itself may be removed while it is read
+		if errors.Is(err, io.EOF) || errors.Is(err, fs.ErrNotExist) { // the directory may be removed concurrently
 			return nil
 		}
 		if err == nil {
@@ -91,7 +93,7 @@ func walkInside(ctx context.Context, fd int, visit visitor, depth int) error {
 	}
 }
 
-// openDir opens a folder, given by a descriptor, for reading.
+// openDir opens a directory for reading, given an O_PATH descriptor.
 func openDir(fd int) (*os.File, error) {
 	reading, err := unix.Openat(fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {

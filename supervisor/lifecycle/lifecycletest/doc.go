@@ -1,8 +1,8 @@
-// Package lifecycletest is a world for a pod to live in: an engine that does what a [Script] says, a supervisor that
-// carries out what lifecycle decides, and time that is a number, so that a day of crash loop takes a millisecond. Every
-// world is a discrete event simulation on one goroutine: the same script gives the same [Step]s.
+// Package lifecycletest simulates the world of a pod: an engine that follows a [Script], a supervisor that carries out the
+// decisions of package lifecycle, and virtual time, so that a day of crash loop takes a millisecond. A world is a discrete event
+// simulation on one goroutine: the same script always gives the same [Step]s.
 //
-// The world checks by itself what no supervisor may ever do to an engine (two live runs of a container, a start in a
-// sandbox that is not there, the removal of something alive); [World.Run] returns it as an error. What else must hold is
-// for its user to look at in the steps.
+// The world itself checks what a supervisor must never do to an engine: two live runs of a container, a start in a sandbox that
+// does not exist, the removal of a running container. [World.Run] returns such a violation as an error. Other invariants can be
+// checked in the steps.
 package lifecycletest

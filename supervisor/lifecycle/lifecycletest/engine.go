@@ -7,24 +7,24 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// engine is what is really there.
+// engine is the actual state of the engine.
 type engine struct {
-	sandboxes map[int]bool // alive
+	sandboxes map[int]bool // the sandboxes that exist
 	processes map[lifecycle.Ref]*process
-	asked     map[lifecycle.Ref]Run // what the script says of every run that was asked for
+	requested map[lifecycle.Ref]Run // the scripted run of every run that was requested
 }
 
-// process is a container that was created.
+// process is the process of a container that was created.
 type process struct {
 	Run
 	ref     lifecycle.Ref
 	sandbox int
 	started time.Duration
-	over    bool
-	watched int // the life of the supervisor that waits for its end
+	exited  bool
+	watched int // the supervisor that waits for its exit
 }
 
-// prepare reads the script for an action: how long it takes, and what it does when that time is over.
+// prepare reads the script for an action. It returns the duration of the action, and a function that carries it out at its end.
 func (w *World) prepare(a lifecycle.Action) (time.Duration, func() lifecycle.Event) {
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:
@@ -41,18 +41,18 @@ func (w *World) prepare(a lifecycle.Action) (time.Duration, func() lifecycle.Eve
 	case lifecycle.FindImage:
 		return 0, func() lifecycle.Event {
 			if !w.images[a.Container] {
-				return w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "not here"})
+				return w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "not found"})
 			}
 			return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: w.Now()}
 		}
 	case lifecycle.StartContainer:
-		r, again := w.engine.asked[a.Ref]
+		r, again := w.engine.requested[a.Ref]
 		if !again {
 			r = w.run(a.Container)
-			w.engine.asked[a.Ref] = r
+			w.engine.requested[a.Ref] = r
 		}
 		if w.engine.processes[a.Ref] != nil {
-			r.Takes = 0 // it is found
+			r.Takes = 0 // it exists already
 		}
 		return r.Takes, func() lifecycle.Event { return w.startContainer(a, r) }
 	case lifecycle.RunPostStart:
@@ -60,38 +60,38 @@ func (w *World) prepare(a lifecycle.Action) (time.Duration, func() lifecycle.Eve
 	case lifecycle.RunPreStop:
 		return w.runHook(a, hook{a.Ref, lifecycle.PreStop}, a.Limit)
 	}
-	return 0, func() lifecycle.Event { return w.take(a) }
+	return 0, func() lifecycle.Event { return w.carryOut(a) }
 }
 
-// take carries out an action that ends something.
-func (w *World) take(a lifecycle.Action) lifecycle.Event {
+// carryOut carries out an action that stops or removes something.
+func (w *World) carryOut(a lifecycle.Action) lifecycle.Event {
 	switch a := a.(type) {
 	case lifecycle.StopContainer:
 		return w.signal(a, a.Ref, false)
 	case lifecycle.KillContainer:
 		return w.signal(a, a.Ref, true)
 	case lifecycle.RemoveContainer:
-		if p := w.engine.processes[a.Ref]; p != nil && !p.over {
-			w.wrong("%v is removed alive", a.Ref)
+		if p := w.engine.processes[a.Ref]; p != nil && !p.exited {
+			w.violation("%v is removed while running", a.Ref)
 		}
 		delete(w.engine.processes, a.Ref)
 		return lifecycle.ContainerRemoved{Ref: a.Ref, At: w.Now()}
 	case lifecycle.RemoveSandbox:
 		for _, p := range w.alive() {
 			if p.sandbox == a.Sandbox {
-				w.wrong("%v is alive in sandbox %d, which is removed", p.ref, a.Sandbox)
+				w.violation("%v is running in sandbox %d, which is removed", p.ref, a.Sandbox)
 			}
 		}
 		delete(w.engine.sandboxes, a.Sandbox)
 		return lifecycle.SandboxRemoved{Sandbox: a.Sandbox, At: w.Now()}
 	case lifecycle.RemovePod:
 		if n := len(w.alive()) + len(w.engine.sandboxes); n > 0 {
-			w.wrong("the pod is removed and %d of it stand", n)
+			w.violation("the pod is removed but %d processes and sandboxes remain", n)
 		}
 		clear(w.engine.processes)
 		return lifecycle.PodRemoved{At: w.Now()}
 	}
-	w.wrong("no effect for %T", a)
+	w.violation("action %T is not implemented", a)
 	return nil
 }
 
@@ -105,7 +105,7 @@ func (w *World) startSandbox(a lifecycle.StartSandbox, s Start) lifecycle.Event 
 	}
 	for n := range w.engine.sandboxes {
 		if n != a.Sandbox {
-			w.wrong("sandbox %d is started beside sandbox %d", a.Sandbox, n)
+			w.violation("sandbox %d is started while there is sandbox %d", a.Sandbox, n)
 		}
 	}
 	w.engine.sandboxes[a.Sandbox] = true
@@ -127,7 +127,7 @@ func (w *World) startContainer(a lifecycle.StartContainer, r Run) lifecycle.Even
 	}
 	for _, p := range w.alive() {
 		if p.ref.Container == a.Container {
-			w.wrong("%v is started while %v lives", a.Ref, p.ref)
+			w.violation("%v is started while %v is running", a.Ref, p.ref)
 		}
 	}
 	p := &process{Run: r, ref: a.Ref, sandbox: a.Sandbox, started: w.now}
@@ -138,60 +138,60 @@ func (w *World) startContainer(a lifecycle.StartContainer, r Run) lifecycle.Even
 	return started
 }
 
-// signal ends a process, or does not, as its script says.
+// signal sends a signal to a process, which follows its script.
 func (w *World) signal(a lifecycle.Action, ref lifecycle.Ref, kill bool) lifecycle.Event {
 	p := w.engine.processes[ref]
 	switch {
-	case p == nil || p.over:
+	case p == nil || p.exited:
 		return w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "no such process"})
-	case kill && p.Wedged > 0:
-		p.Wedged--
+	case kill && p.IgnoresKills > 0:
+		p.IgnoresKills--
 	case kill:
 		w.At(w.now, func() { w.exit(p, lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) })
-	case !p.Deaf:
-		w.At(w.now+p.Ends, func() { w.exit(p, lifecycle.Exit{Code: 143, Reason: lifecycle.ReasonError}) })
+	case !p.IgnoresStop:
+		w.At(w.now+p.StopTakes, func() { w.exit(p, lifecycle.Exit{Code: 143, Reason: lifecycle.ReasonError}) })
 	}
 	return lifecycle.SignalSent{Ref: ref, Kill: kill, At: w.Now()}
 }
 
-// exit ends a process; whoever waits for it learns of it.
+// exit terminates a process and reports its exit to the supervisor that waits for it.
 func (w *World) exit(p *process, e lifecycle.Exit) {
-	if p.over || w.engine.processes[p.ref] != p {
+	if p.exited || w.engine.processes[p.ref] != p {
 		return
 	}
-	p.over, p.Exit = true, e
-	if p.watched != w.life {
-		return // whoever comes to wait for it is told
+	p.exited, p.Exit = true, e
+	if p.watched != w.supervisor {
+		return // a supervisor that starts to wait for it gets its exit
 	}
-	w.tell(lifecycle.ContainerExited{Ref: p.ref, Exit: e, At: w.Now()})
+	w.deliver(lifecycle.ContainerExited{Ref: p.ref, Exit: e, At: w.Now()})
 }
 
-// watch tells how a run ended if it has; if it runs, [World.exit] tells.
+// watch waits for the exit of a run. If it has exited, watch reports the exit; otherwise [World.exit] will.
 func (w *World) watch(ref lifecycle.Ref) {
 	switch p := w.engine.processes[ref]; {
 	case p == nil:
-		w.tell(lifecycle.ContainerExited{Ref: ref, Exit: lifecycle.Exit{
+		w.deliver(lifecycle.ContainerExited{Ref: ref, Exit: lifecycle.Exit{
 			Code: 137, Reason: lifecycle.ReasonStatusUnknown, Message: "not found",
 		}, At: w.Now()})
-	case p.over:
-		w.tell(lifecycle.ContainerExited{Ref: ref, Exit: p.Exit, At: w.Now()})
+	case p.exited:
+		w.deliver(lifecycle.ContainerExited{Ref: ref, Exit: p.Exit, At: w.Now()})
 	default:
-		p.watched = w.life
+		p.watched = w.supervisor
 	}
 }
 
 func (w *World) alive() []*process {
 	var list []*process
 	for _, p := range w.engine.processes {
-		if !p.over {
+		if !p.exited {
 			list = append(list, p)
 		}
 	}
 	return list
 }
 
-// Processes returns how many processes of containers are alive in the engine.
+// Processes returns the number of running processes.
 func (w *World) Processes() int { return len(w.alive()) }
 
-// Sandboxes returns how many sandboxes the engine holds.
+// Sandboxes returns the number of sandboxes.
 func (w *World) Sandboxes() int { return len(w.engine.sandboxes) }

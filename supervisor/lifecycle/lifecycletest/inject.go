@@ -7,36 +7,37 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Stop asks the pod to end. A nil grace is the pod's own. A supervisor that is down does not hear it.
+// Stop requests to stop the pod. If grace is nil, the pod's own grace period applies. It has no effect while the supervisor is
+// down.
 func (w *World) Stop(grace *time.Duration, remove bool) {
-	if w.down || w.gone {
+	if w.down || w.removed {
 		return
 	}
 	w.fold(lifecycle.StopRequested{
-		Grace: lifecycle.EffectiveGrace(w.Pod, grace), Delete: remove, By: "somebody", At: w.Now(),
+		Grace: lifecycle.EffectiveGrace(w.Pod, grace), Delete: remove, By: "test", At: w.Now(),
 	})
 }
 
-// Evict has the pod use more than it may. A supervisor that is down does not see it.
+// Evict evicts the pod. It has no effect while the supervisor is down.
 func (w *World) Evict() {
-	if w.down || w.gone {
+	if w.down || w.removed {
 		return
 	}
-	w.fold(lifecycle.PodEvicted{Message: "too much", At: w.Now()})
+	w.fold(lifecycle.PodEvicted{Message: "limit exceeded", At: w.Now()})
 }
 
-// Bring makes a container's image come without a pull.
-func (w *World) Bring(container string) { w.images[container] = true }
+// AddImage makes a container's image available without a pull.
+func (w *World) AddImage(container string) { w.images[container] = true }
 
-// Debug adds an ephemeral container to the pod. A supervisor that is down does not hear it.
-func (w *World) Debug(container string) {
-	if w.down || w.gone {
+// AddEphemeral adds an ephemeral container to the pod. It has no effect while the supervisor is down.
+func (w *World) AddEphemeral(container string) {
+	if w.down || w.removed {
 		return
 	}
 	w.fold(lifecycle.EphemeralAdded{Container: spec.Container{Name: container, Image: "localhost/" + container}, At: w.Now()})
 }
 
-// LoseSandbox takes the newest sandbox away from under the supervisor. What runs in it runs on unless it is killed.
+// LoseSandbox removes the newest sandbox without the supervisor. Its processes continue unless kill is set.
 func (w *World) LoseSandbox(kill bool) {
 	n := w.Facts.Sandbox.N
 	if !w.engine.sandboxes[n] {
@@ -48,12 +49,12 @@ func (w *World) LoseSandbox(kill bool) {
 			w.exit(p, lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError})
 		}
 	}
-	if w.Facts.SandboxReady() == n { // else nobody watches it yet: who comes to is told
-		w.tell(lifecycle.SandboxLost{Sandbox: n, Message: "killed", At: w.Now()})
+	if w.Facts.SandboxReady() == n { // otherwise the supervisor finds the loss when it starts to watch the sandbox
+		w.deliver(lifecycle.SandboxLost{Sandbox: n, Message: "killed", At: w.Now()})
 	}
 }
 
-// Exit ends the running process of a container from outside.
+// Exit terminates the running process of a container.
 func (w *World) Exit(container string, e lifecycle.Exit) {
 	for _, p := range w.alive() {
 		if p.ref.Container == container {
@@ -62,28 +63,28 @@ func (w *World) Exit(container string, e lifecycle.Exit) {
 	}
 }
 
-// Away sets whether the engine is away. Its containers run on meanwhile.
-func (w *World) SetUnavailable(away bool) {
-	w.away = away
-	w.tellAway()
+// SetUnavailable sets whether the engine is unavailable. Its containers continue to run.
+func (w *World) SetUnavailable(unavailable bool) {
+	w.unavailable = unavailable
+	w.deliverAvailability()
 }
 
-func (w *World) tellAway() {
-	if w.away {
-		w.tell(lifecycle.EngineUnavailable{At: w.Now()})
+func (w *World) deliverAvailability() {
+	if w.unavailable {
+		w.deliver(lifecycle.EngineUnavailable{At: w.Now()})
 	} else {
-		w.tell(lifecycle.EngineAvailable{At: w.Now()})
+		w.deliver(lifecycle.EngineAvailable{At: w.Now()})
 	}
 }
 
-// Leap moves the wall clock.
-func (w *World) Leap(d time.Duration) { w.leap += d }
+// JumpClock changes the wall clock.
+func (w *World) JumpClock(d time.Duration) { w.clockOffset += d }
 
-// Crash kills the supervisor; another one takes the pod up from the saved facts after a time.
+// Crash kills the supervisor. After a delay another one recovers the pod from the saved facts.
 func (w *World) Crash(off time.Duration) {
 	if !w.down {
-		verdicts, signals := w.Facts.Verdicts(), w.Facts.StopSignals() // they are kept until the next boot
-		w.end(off, func() {
+		verdicts, signals := w.Facts.Verdicts(), w.Facts.StopSignals() // kept until the next boot
+		w.restart(off, func() {
 			for _, e := range verdicts {
 				w.fold(e)
 			}
@@ -94,32 +95,32 @@ func (w *World) Crash(off time.Duration) {
 	}
 }
 
-// Reboot cuts the machine's power for a time: nothing of the engine's is left but what is dead.
+// Reboot powers the host off for a while. Afterwards the engine has only the records of terminated containers.
 func (w *World) Reboot(off time.Duration) {
 	for _, p := range w.engine.processes {
-		p.over, p.Exit = true, lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown}
+		p.exited, p.Exit = true, lifecycle.Exit{Code: 255, Reason: lifecycle.ReasonUnknown}
 	}
 	clear(w.engine.sandboxes)
 	saved := w.savedAt
-	w.end(off, func() {
+	w.restart(off, func() {
 		w.boots++
 		w.booted = w.now
 		w.fold(lifecycle.Booted{Saved: saved, At: w.Now()})
 	})
 }
 
-// end ends the supervisor's life and begins the next one.
-func (w *World) end(off time.Duration, begin func()) {
-	if w.gone {
+// restart stops the supervisor and starts the next one after a delay.
+func (w *World) restart(off time.Duration, begin func()) {
+	if w.removed {
 		return
 	}
-	w.life++
+	w.supervisor++
 	w.down = true
-	w.forget()
-	life := w.life
+	w.stopProbes()
+	supervisor := w.supervisor
 	w.At(w.now+off, func() {
-		if life != w.life {
-			return // it died again before it was up
+		if supervisor != w.supervisor {
+			return // it crashed again before it started
 		}
 		w.down = false
 		w.reload()
@@ -128,13 +129,13 @@ func (w *World) end(off time.Duration, begin func()) {
 	})
 }
 
-// resume carries out again what has no outcome, and watches what runs.
+// resume carries out the unresolved actions again and watches the running containers.
 func (w *World) resume() {
 	for _, a := range w.Facts.Unresolved() {
 		w.begin(a)
 	}
-	if w.away || !w.Facts.EngineUnavailable.IsZero() {
-		w.tellAway()
+	if w.unavailable || !w.Facts.EngineUnavailable.IsZero() {
+		w.deliverAvailability()
 	}
 	for _, ref := range w.Facts.Live() {
 		w.watch(ref)

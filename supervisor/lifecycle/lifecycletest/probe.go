@@ -6,13 +6,13 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// worker asks one probe, as long as it is ordered.
+// worker runs one probe while it is ordered.
 type worker struct {
-	probe lifecycle.Probe
-	off   bool
+	probe   lifecycle.Probe
+	stopped bool
 }
 
-// probes switches on and off what a decision orders.
+// probes starts and stops the workers according to the orders of a decision.
 func (w *World) probes(orders []lifecycle.ProbeOrder) {
 	on := map[lifecycle.ProbeRef]bool{}
 	for _, o := range orders {
@@ -20,41 +20,41 @@ func (w *World) probes(orders []lifecycle.ProbeOrder) {
 		if w.workers[o.ProbeRef] == nil {
 			k := &worker{probe: lifecycle.NewProbe(o, w.Now(), 0)}
 			w.workers[o.ProbeRef] = k
-			w.ask(o.ProbeRef, k)
+			w.schedule(o.ProbeRef, k)
 		}
 	}
 	for ref, k := range w.workers {
 		if !on[ref] {
-			k.off = true
+			k.stopped = true
 			delete(w.workers, ref)
 		}
 	}
 }
 
-// ask waits until a probe is due, hands it the answer of the script, and goes on.
-func (w *World) ask(ref lifecycle.ProbeRef, k *worker) {
+// schedule waits until a probe is due, processes the scripted result and schedules the next one.
+func (w *World) schedule(ref lifecycle.ProbeRef, k *worker) {
 	due := k.probe.Due()
 	if due.IsZero() {
 		return
 	}
-	w.aside(w.now+max(0, due.Sub(w.Now())), func() {
-		if k.off {
+	w.background(w.now+max(0, due.Sub(w.Now())), func() {
+		if k.stopped {
 			return
 		}
-		var told []lifecycle.Event
-		told, k.probe = k.probe.Step(w.Now(), w.answer(ref))
-		for _, e := range told {
-			w.tell(e)
+		var events []lifecycle.Event
+		events, k.probe = k.probe.Step(w.Now(), w.answer(ref))
+		for _, e := range events {
+			w.deliver(e)
 		}
-		w.ask(ref, k)
+		w.schedule(ref, k)
 	})
 }
 
-// answer is what the script says; when it is used up, all is well.
+// answer returns the scripted result; success after the end of the script.
 func (w *World) answer(ref lifecycle.ProbeRef) lifecycle.ProbeResult {
 	p := w.engine.processes[ref.Ref]
-	if p == nil || p.over || w.away {
-		return lifecycle.ProbeResult{Outcome: lifecycle.ProbeError, Message: "nobody is there"}
+	if p == nil || p.exited || w.unavailable {
+		return lifecycle.ProbeResult{Outcome: lifecycle.ProbeError, Message: "container not running"}
 	}
 	list := p.Probes[ref.Kind]
 	outcome := next(&list, lifecycle.ProbeSuccess)
@@ -64,24 +64,24 @@ func (w *World) answer(ref lifecycle.ProbeRef) lifecycle.ProbeResult {
 	if outcome == lifecycle.ProbeSuccess {
 		return lifecycle.ProbeResult{Outcome: outcome}
 	}
-	return lifecycle.ProbeResult{Outcome: outcome, Message: "no good"}
+	return lifecycle.ProbeResult{Outcome: outcome, Message: "failed"}
 }
 
-// forget switches every probe off, as the end of a supervisor does.
-func (w *World) forget() {
+// stopProbes stops all probes, because the supervisor stopped.
+func (w *World) stopProbes() {
 	for _, k := range w.workers {
-		k.off = true
+		k.stopped = true
 	}
 	clear(w.workers)
 }
 
-// hook names a hook of a run.
+// hook identifies a hook of a run.
 type hook struct {
 	ref  lifecycle.Ref
 	kind lifecycle.HookKind
 }
 
-// runHook runs a hook as the script says, within its limit.
+// runHook runs a hook as scripted, within its limit.
 func (w *World) runHook(a lifecycle.Action, h hook, limit time.Duration) (time.Duration, func() lifecycle.Event) {
 	s := Start{}
 	if p := w.engine.processes[h.ref]; p != nil {
@@ -96,10 +96,10 @@ func (w *World) runHook(a lifecycle.Action, h hook, limit time.Duration) (time.D
 	}
 	return takes, func() lifecycle.Event {
 		switch p := w.engine.processes[h.ref]; {
-		case p == nil || p.over:
+		case p == nil || p.exited:
 			return w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "no such process"})
 		case late:
-			return w.failed(a, lifecycle.Failure{Message: "not done in time"})
+			return w.failed(a, lifecycle.Failure{Message: "timeout"})
 		case s.Failure != nil:
 			return w.failed(a, *s.Failure)
 		}

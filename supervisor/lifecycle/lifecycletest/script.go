@@ -6,35 +6,35 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Script says how the engine fares. Each list is used up from the front; what comes after its end is what goes well.
+// Script is the behaviour of the engine. Each list is consumed from the front; after its end everything succeeds.
 type Script struct {
 	Sandboxes []Start
 	Pulls     map[string][]Start // by container
 	Runs      map[string][]Run   // by container
 }
 
-// Start is how something comes up: after a time, and perhaps not at all.
+// Start is the start of something. It takes a while and may fail.
 type Start struct {
 	Takes   time.Duration
 	Failure *lifecycle.Failure
 }
 
-// Run is how one run of a container goes. The zero Run starts at once and ends at once, with 0.
+// Run is one run of a container. The zero Run starts at once and exits at once with code 0.
 type Run struct {
 	Start
-	Lasts   time.Duration
-	Forever bool // it ends only by a signal
-	Exit    lifecycle.Exit
-	Deaf    bool          // it does not hear the stop signal
-	Ends    time.Duration // from the stop signal to its end
-	Wedged  int           // how many SIGKILLs it outlives
+	Lasts        time.Duration
+	Forever      bool // it exits only after a signal
+	Exit         lifecycle.Exit
+	IgnoresStop  bool          // it ignores the stop signal
+	StopTakes    time.Duration // from the stop signal to its exit
+	IgnoresKills int           // number of SIGKILLs that have no effect
 
-	PostStart, PreStop Start // how its hooks go
-	// Probes are the answers of its probes, one after another.
+	PostStart, PreStop Start // of its hooks
+	// Probes are the results of its probes, in order.
 	Probes map[lifecycle.ProbeKind][]lifecycle.ProbeOutcome
 }
 
-// next takes the first element off a list; of an empty list it is the one to fall back to.
+// next removes and returns the first element of a list, or returns fallback if the list is empty.
 func next[T any](list *[]T, fallback T) T {
 	if len(*list) == 0 {
 		return fallback
@@ -44,7 +44,8 @@ func next[T any](list *[]T, fallback T) T {
 	return first
 }
 
-// run takes the next run of a container. When the script is used up, init containers end well and the others run on.
+// run returns the next run of a container. After the end of the script, init containers succeed and the others run until they
+// are stopped.
 func (w *World) run(container string) Run {
 	fallback := Run{Forever: true}
 	for i := range w.Pod.InitContainers {
@@ -66,7 +67,7 @@ func (w *World) run(container string) Run {
 	return r
 }
 
-// pull takes the next pull of a container's image.
+// pull returns the next pull of a container's image.
 func (w *World) pull(container string) Start {
 	list := w.Script.Pulls[container]
 	s := next(&list, Start{})

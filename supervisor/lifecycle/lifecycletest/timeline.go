@@ -9,21 +9,20 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Timeline writes the steps of a world down, a line for each thing of note: ">" is an action, "<" an event, "=" a change
-// of what the status says.
+// Timeline records the steps of a world as text, one line for each: ">" is an action, "<" an event, "=" a change of the status.
 type Timeline struct {
 	pod  *spec.Pod
 	text strings.Builder
-	said map[string]string // what the status said last, by container, and by "" of the pod
+	last map[string]string // the last status by container; by "" of the pod
 }
 
-// NewTimeline makes an empty timeline for a pod.
-func NewTimeline(pod *spec.Pod) *Timeline { return &Timeline{pod: pod, said: map[string]string{}} }
+// NewTimeline returns an empty timeline for a pod.
+func NewTimeline(pod *spec.Pod) *Timeline { return &Timeline{pod: pod, last: map[string]string{}} }
 
-// String is all that was written so far.
+// String returns the recorded text.
 func (t *Timeline) String() string { return t.text.String() }
 
-// Observe writes one step down; it is made for [World.Observe].
+// Observe records one step. It is meant for [World.Observe].
 func (t *Timeline) Observe(s Step) {
 	switch e := s.Event.(type) {
 	case nil:
@@ -32,7 +31,7 @@ func (t *Timeline) Observe(s Step) {
 		}
 		t.status(s)
 		if s.Decision.Removed {
-			t.line(s.Since, "=", "gone")
+			t.line(s.Since, "=", "removed")
 		}
 	case lifecycle.Issued:
 		t.line(s.Since, ">", action(e.Action))
@@ -51,21 +50,21 @@ func (t *Timeline) status(s Step) {
 		status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses,
 	} {
 		for i := range list {
-			t.say(s.Since, list[i].Name, t.container(&list[i]))
+			t.change(s.Since, list[i].Name, t.container(&list[i]))
 		}
 	}
-	t.say(s.Since, "", string(status.Phase))
+	t.change(s.Since, "", string(status.Phase))
 }
 
-func (t *Timeline) say(at time.Duration, who, what string) {
-	if t.said[who] == what {
+func (t *Timeline) change(at time.Duration, who, what string) {
+	if t.last[who] == what {
 		return
 	}
-	t.said[who] = what
+	t.last[who] = what
 	t.line(at, "=", strings.TrimSpace(who+" "+what))
 }
 
-// probed reports whether a container has probes, so that being ready is something to write down.
+// probed reports whether a container has probes that affect its readiness, so that ready is recorded.
 func (t *Timeline) probed(name string) bool {
 	for _, list := range [...][]spec.Container{t.pod.InitContainers, t.pod.Containers} {
 		for i := range list {
@@ -127,7 +126,7 @@ func action(a lifecycle.Action) string {
 	case lifecycle.RemovePod:
 		return "RemovePod"
 	case lifecycle.StartRound:
-		return fmt.Sprintf("StartRound %d, because of %s", a.Round, ref(a.By))
+		return fmt.Sprintf("StartRound %d, triggered by %s", a.Round, ref(a.By))
 	case lifecycle.FailPod:
 		return fmt.Sprintf("FailPod %s, grace %v", a.Reason, a.Grace)
 	}
@@ -172,14 +171,14 @@ func event(e lifecycle.Event) string {
 	case lifecycle.StopRequested:
 		switch {
 		case e.Grace.Force:
-			return "StopRequested by force"
+			return "StopRequested, force"
 		case e.Delete:
-			return fmt.Sprintf("StopRequested and removal, grace %v", e.Grace.Period)
+			return fmt.Sprintf("StopRequested, delete, grace %v", e.Grace.Period)
 		}
 		return fmt.Sprintf("StopRequested, grace %v", e.Grace.Period)
 	}
 	return strings.TrimPrefix(fmt.Sprintf("%T", e), "lifecycle.")
 }
 
-// ref is a run as a reader knows it: the container, and how often it was asked for.
+// ref formats a run: the container and the number of the attempt.
 func ref(r lifecycle.Ref) string { return fmt.Sprintf("%s/%d", r.Container, r.Attempt) }

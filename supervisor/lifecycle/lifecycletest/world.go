@@ -11,82 +11,83 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// maxTurns bounds the decisions at one instant; a pod that needs more will never come to a fixed point.
+// maxTurns is the maximum number of decisions at one instant. A pod that needs more does not reach a fixed point.
 const maxTurns = 1000
 
-// epoch is the wall clock when a world begins.
+// epoch is the wall clock at the start of a world.
 var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 
-// Step is one thing that happened: an event that was folded in, issued actions included, or, without one, a decision.
+// Step is one step of the simulation: an event that was folded in, including issued actions, or a decision if Event is nil.
 type Step struct {
 	Now           lifecycle.Instant
-	Since         time.Duration // since the world began
-	Life          int           // which supervisor, from 1: one that has crashed may have known more than the next
+	Since         time.Duration // since the start of the world
+	Supervisor    int           // number of the supervisor, from 1; after a crash the next one may have older facts
 	Before, After lifecycle.Facts
 	Event         lifecycle.Event
 	Decision      lifecycle.Decision
 }
 
-// Fault is what an absent engine does to an action.
+// Fault is how an unavailable engine affects an action.
 type Fault int
 
-// The faults: none, the engine is away, or it did what it was told and was away when it should have said so.
+// The faults: none; the engine is unavailable before the action; the engine carries it out and becomes unavailable before it
+// answers.
 const (
 	NoFault Fault = iota
 	Unavailable
 	UnavailableAfter
 )
 
-// World is one pod, the engine it lives on and the supervisor that keeps it. The fields may be set before the first
-// [World.Run]. It is not safe for concurrent use.
+// World is one pod with its engine and its supervisor. The fields may be set before the first [World.Run]. It is not safe for
+// concurrent use.
 type World struct {
 	Pod     *spec.Pod
 	Script  Script
 	Facts   lifecycle.Facts
-	Observe func(Step)                   // nil: nobody looks
-	Fault   func(lifecycle.Action) Fault // nil: none but what [World.SetUnavailable] sets
-	// Forgetful is a supervisor that dies before it has written that something went well.
-	Forgetful bool
-	Lag       func() time.Duration                     // how late an event arrives; nil: at once
-	Echo      func() (after time.Duration, again bool) // whether an event arrives once more; nil: never
+	Observe func(Step)                   // may be nil
+	Fault   func(lifecycle.Action) Fault // nil: only what [World.SetUnavailable] sets
+	// LosesOutcomes makes the supervisor crash before it has saved a success.
+	LosesOutcomes bool
+	Delay         func() time.Duration                     // delay of an event; nil: none
+	Duplicate     func() (after time.Duration, again bool) // whether an event arrives twice; nil: never
 
-	engine engine
-	images map[string]bool // by container: the image has come without a pull
-	away   bool
-	gone   bool
-	pulls  map[string]func(lifecycle.Event) // ends the running pull of a container
-	hooks  map[hook]func(lifecycle.Event)   // ends the running hook of a run
+	engine      engine
+	images      map[string]bool // by container: the image was added without a pull
+	unavailable bool
+	removed     bool
+	pulls       map[string]func(lifecycle.Event) // ends the running pull of a container
+	hooks       map[hook]func(lifecycle.Event)   // ends the running hook of a run
 
 	workers map[lifecycle.ProbeRef]*worker
 
-	now    time.Duration
-	booted time.Duration // when the machine was
-	boots  int
-	leap   time.Duration // of the wall clock
+	now         time.Duration
+	booted      time.Duration // when the host was booted
+	boots       int
+	clockOffset time.Duration // of the wall clock
 
-	queue   []item
-	life    int // of the supervisor; what an earlier one began tells nobody
-	down    bool
-	saved   lifecycle.Facts
-	savedAt lifecycle.Instant
-	dirty   bool
-	wake    time.Duration // when the newest timer rings
-	err     error
+	queue      []item
+	supervisor int // number of the running supervisor; outcomes of actions of an earlier one are dropped
+	down       bool
+	saved      lifecycle.Facts
+	savedAt    lifecycle.Instant
+	dirty      bool
+	wake       time.Duration // when the newest timer fires
+	err        error
 }
 
-// item is something to happen; what is to happen at the same instant does in the order of its arrival.
+// item is a scheduled function. Items at the same instant run in the order in which they were scheduled.
 type item struct {
-	at    time.Duration
-	do    func()
-	aside bool // the supervisor does not learn of it
+	at         time.Duration
+	do         func()
+	background bool // it requires no new decision
 }
 
-// New makes a world at its first instant.
+// New returns a world at its first instant.
 func New(pod *spec.Pod, script Script) *World {
 	w := &World{
-		Pod: pod, Script: script, boots: 1, life: 1,
+		Pod: pod, Script: script, boots: 1, supervisor: 1,
 		engine: engine{
-			sandboxes: map[int]bool{}, processes: map[lifecycle.Ref]*process{}, asked: map[lifecycle.Ref]Run{},
+			sandboxes: map[int]bool{}, processes: map[lifecycle.Ref]*process{}, requested: map[lifecycle.Ref]Run{},
 		},
 		images: map[string]bool{},
 		pulls:  map[string]func(lifecycle.Event){}, hooks: map[hook]func(lifecycle.Event){},
@@ -98,18 +99,20 @@ func New(pod *spec.Pod, script Script) *World {
 	return w
 }
 
-// Now is the present instant as the supervisor reads it.
+// Now returns the current instant as the supervisor reads it.
 func (w *World) Now() lifecycle.Instant {
 	return lifecycle.Instant{
-		Boot: fmt.Sprintf("boot-%d", w.boots), Mono: 10*time.Second + w.now - w.booted, Wall: epoch.Add(w.now + w.leap),
+		Boot: fmt.Sprintf("boot-%d", w.boots), Mono: 10*time.Second + w.now - w.booted, Wall: epoch.Add(w.now + w.clockOffset),
 	}
 }
 
-// At does something at an instant, given as the time since the world began.
+// At schedules do at an instant, given as the time since the start of the world.
 func (w *World) At(at time.Duration, do func()) { w.enqueue(item{at: at, do: do}) }
 
-// aside does something that is no reason to decide anew.
-func (w *World) aside(at time.Duration, do func()) { w.enqueue(item{at: at, do: do, aside: true}) }
+// background schedules do without a new decision.
+func (w *World) background(at time.Duration, do func()) {
+	w.enqueue(item{at: at, do: do, background: true})
+}
 
 func (w *World) enqueue(next item) {
 	i := len(w.queue)
@@ -119,8 +122,7 @@ func (w *World) enqueue(next item) {
 	w.queue = slices.Insert(w.queue, i, next)
 }
 
-// Run lets the world go on until an instant, given as the time since it began, and returns the first thing that was done
-// to it that must not be.
+// Run runs the world until an instant, given as the time since its start, and returns the first violation.
 func (w *World) Run(until time.Duration) error {
 	busy := 0
 	for len(w.queue) > 0 && w.queue[0].at <= until && w.err == nil {
@@ -130,10 +132,10 @@ func (w *World) Run(until time.Duration) error {
 			busy, w.now = 0, first.at
 		}
 		if busy > maxTurns {
-			w.wrong("%d things happened at once", busy)
+			w.violation("%d events at one instant", busy)
 		}
 		first.do()
-		if !first.aside {
+		if !first.background {
 			w.turn()
 		}
 	}
@@ -141,22 +143,22 @@ func (w *World) Run(until time.Duration) error {
 	return w.err
 }
 
-func (w *World) wrong(format string, args ...any) {
+func (w *World) violation(format string, args ...any) {
 	w.err = errors.Join(w.err, fmt.Errorf("at %v: "+format, append([]any{w.now}, args...)...))
 }
 
-// Wrong notes that something must not be; [World.Run] returns it.
-func (w *World) Wrong(err error) { w.wrong("%w", err) }
+// Violation records a violation, which [World.Run] returns.
+func (w *World) Violation(err error) { w.violation("%w", err) }
 
-// Gone reports whether nothing of the pod is left.
-func (w *World) Gone() bool { return w.gone }
+// Removed reports whether everything of the pod is removed.
+func (w *World) Removed() bool { return w.removed }
 
-// Quiet reports whether nothing will happen any more.
-func (w *World) Quiet() bool { return len(w.queue) == 0 }
+// Idle reports whether nothing is scheduled.
+func (w *World) Idle() bool { return len(w.queue) == 0 }
 
-// turn decides until nothing is left to do, then saves, then begins what was decided.
+// turn decides until no action is left, saves the facts, then begins the actions.
 func (w *World) turn() {
-	if w.down || w.gone {
+	if w.down || w.removed {
 		return
 	}
 	var todo []lifecycle.Action
@@ -171,7 +173,7 @@ func (w *World) turn() {
 		if len(d.Actions) > 0 {
 			continue
 		}
-		w.gone = d.Removed
+		w.removed = d.Removed
 		w.probes(d.Probes)
 		w.save(now)
 		for _, a := range todo {
@@ -183,16 +185,16 @@ func (w *World) turn() {
 		}
 		return
 	}
-	w.wrong("no fixed point, the last to be done is %#v", todo[len(todo)-1])
+	w.violation("no fixed point, the last action is %#v", todo[len(todo)-1])
 }
 
 func (w *World) observe(s Step) {
-	if s.Since, s.Life = w.now, w.life; w.Observe != nil {
+	if s.Since, s.Supervisor = w.now, w.supervisor; w.Observe != nil {
 		w.Observe(s)
 	}
 }
 
-// fold folds an event into the facts. What a later supervisor finds out by itself needs no write of its own.
+// fold folds an event into the facts. Events that a restarted supervisor finds by itself are not saved.
 func (w *World) fold(e lifecycle.Event) {
 	before := w.Facts
 	w.Facts = w.Facts.Apply(e)
@@ -206,7 +208,7 @@ func (w *World) fold(e lifecycle.Event) {
 			w.dirty = true
 		}
 	case lifecycle.ContainerStarted, lifecycle.HookFinished:
-		w.dirty = w.dirty || !w.Forgetful
+		w.dirty = w.dirty || !w.LosesOutcomes
 	default:
 		w.dirty = true
 	}
@@ -219,7 +221,7 @@ func (w *World) save(now lifecycle.Instant) {
 	}
 }
 
-// begin carries out an action. A supervisor that dies in between leaves it undone, or done and untold.
+// begin carries out an action. If the supervisor crashes meanwhile, the action may have been carried out or not.
 func (w *World) begin(a lifecycle.Action) {
 	if c, ok := a.(lifecycle.CancelPull); ok {
 		if end := w.pulls[c.Container]; end != nil {
@@ -239,12 +241,12 @@ func (w *World) begin(a lifecycle.Action) {
 	if lifecycle.RecordOnly(a) {
 		return
 	}
-	life, ended := w.life, false
+	supervisor, ended := w.supervisor, false
 	takes, do := w.prepare(a)
 	end := func(e lifecycle.Event) {
-		if !ended && life == w.life {
+		if !ended && supervisor == w.supervisor {
 			ended = true
-			w.tell(e)
+			w.deliver(e)
 		}
 	}
 	switch a := a.(type) {
@@ -256,13 +258,13 @@ func (w *World) begin(a lifecycle.Action) {
 		w.hooks[hook{a.Ref, lifecycle.PreStop}] = end
 	}
 	w.At(w.now+takes, func() {
-		if !ended && life == w.life {
-			end(w.faulty(a, do))
+		if !ended && supervisor == w.supervisor {
+			end(w.inject(a, do))
 		}
 	})
 }
 
-// cancelled is the hook that an action cancels.
+// cancelled returns the action of the hook that is cancelled.
 func cancelled(c lifecycle.CancelHook) lifecycle.Action {
 	if c.Hook == lifecycle.PreStop {
 		return lifecycle.RunPreStop{Ref: c.Ref}
@@ -270,13 +272,13 @@ func cancelled(c lifecycle.CancelHook) lifecycle.Action {
 	return lifecycle.RunPostStart{Ref: c.Ref}
 }
 
-// faulty carries out an action unless the engine is away.
-func (w *World) faulty(a lifecycle.Action, do func() lifecycle.Event) lifecycle.Event {
+// inject carries out an action, subject to faults.
+func (w *World) inject(a lifecycle.Action, do func() lifecycle.Event) lifecycle.Event {
 	fault := NoFault
 	if w.Fault != nil {
 		fault = w.Fault(a)
 	}
-	if w.away {
+	if w.unavailable {
 		fault = Unavailable
 	}
 	var e lifecycle.Event
@@ -284,33 +286,33 @@ func (w *World) faulty(a lifecycle.Action, do func() lifecycle.Event) lifecycle.
 		e = do()
 	}
 	if fault != NoFault {
-		e = w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "the engine is away"})
+		e = w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "engine unavailable"})
 	}
 	return e
 }
 
-// tell brings an event to the supervisor that lives now, late or twice if the world is like that.
-func (w *World) tell(e lifecycle.Event) {
-	life := w.life
+// deliver passes an event to the supervisor that is running now, with the configured delay and duplicates.
+func (w *World) deliver(e lifecycle.Event) {
+	supervisor := w.supervisor
 	arrive := func() {
-		if life == w.life && !w.down && !w.gone {
+		if supervisor == w.supervisor && !w.down && !w.removed {
 			w.fold(e)
 			w.follow(e)
 		}
 	}
 	lag := time.Duration(0)
-	if w.Lag != nil {
-		lag = w.Lag()
+	if w.Delay != nil {
+		lag = w.Delay()
 	}
 	w.At(w.now+lag, arrive)
-	if w.Echo != nil {
-		if after, again := w.Echo(); again {
+	if w.Duplicate != nil {
+		if after, again := w.Duplicate(); again {
 			w.At(w.now+lag+after, arrive)
 		}
 	}
 }
 
-// follow begins to watch what has started.
+// follow starts to watch what was started.
 func (w *World) follow(e lifecycle.Event) {
 	switch e := e.(type) {
 	case lifecycle.ContainerStarted:
@@ -322,11 +324,11 @@ func (w *World) follow(e lifecycle.Event) {
 
 func (w *World) watchSandbox(n int) {
 	if !w.engine.sandboxes[n] {
-		w.tell(lifecycle.SandboxLost{Sandbox: n, Message: "not found", At: w.Now()})
+		w.deliver(lifecycle.SandboxLost{Sandbox: n, Message: "not found", At: w.Now()})
 	}
 }
 
-// reload makes of the facts what a file makes of them.
+// reload loads the facts from their JSON, as a restarted supervisor does.
 func (w *World) reload() {
 	data, err := json.Marshal(w.saved)
 	if err == nil {
@@ -334,6 +336,6 @@ func (w *World) reload() {
 		err = json.Unmarshal(data, &w.Facts)
 	}
 	if err != nil {
-		w.Wrong(err)
+		w.Violation(err)
 	}
 }

@@ -1,8 +1,7 @@
-// Package config is podstead.toml: every setting of the daemon, which has a flag and an environment variable too. A flag
-// goes before the environment, that before the file, and that before the default.
+// Package config loads the configuration: podstead.toml, environment variables and flags. Every key of the file has a variable and
+// a flag. A flag takes precedence over the variable, the variable over the file, and the file over the default.
 //
-// The file is read by the code that reads pod files, and as strictly. What is not built yet is refused where it is set;
-// nothing is read and ignored.
+// The file is decoded as strictly as a pod file. Keys that are unknown or not supported yet are errors.
 package config
 
 import (
@@ -14,13 +13,13 @@ import (
 	"github.com/podstead/podstead/supervisor/admission"
 )
 
-// Config is every setting. Those that are not built yet have their defaults.
+// Config is the configuration. Settings that are not supported yet have their zero value.
 type Config struct {
-	Socket   string `json:"socket"` // of the API; by default in RunDir
+	Socket   string `json:"socket"` // path of the API socket, by default in RunDir
 	StateDir string `json:"stateDir"`
 	RunDir   string `json:"runDir"`
 	LogDir   string `json:"logDir"`
-	// ConfigDir holds the folders of config maps and secrets.
+	// ConfigDir contains the directories configmaps and secrets.
 	ConfigDir string `json:"configDir"`
 
 	Engine       Engine       `json:"engine"`
@@ -32,21 +31,21 @@ type Config struct {
 	Metrics      Metrics      `json:"metrics"`
 }
 
-// Engine is how containers are run.
+// Engine configures the container engine.
 type Engine struct {
 	Address      string   `json:"address"`     // empty: the embedded engine
-	IdleTimeout  Duration `json:"idleTimeout"` // of a daemon that was started on demand
+	IdleTimeout  Duration `json:"idleTimeout"` // for a daemon that was started on demand
 	Runtime      string   `json:"runtime"`     // a name or an absolute path
 	CgroupDriver string   `json:"cgroupDriver"`
 }
 
-// Network is how pods reach each other and the world.
+// Network configures the pod network.
 type Network struct {
 	Mode    string `json:"mode"`    // "bridge" or "none"
-	Subnets string `json:"subnets"` // "auto", or prefixes with commas between
+	Subnets string `json:"subnets"` // "auto", or comma-separated prefixes
 }
 
-// Prefixes are the subnets; none for "auto", and of a value that [Load] has not checked.
+// Prefixes returns the subnets. It returns nil for "auto", and for a value that [Load] would reject.
 func (n Network) Prefixes() []netip.Prefix {
 	list, err := network.ParseSubnets(n.Subnets)
 	if err != nil {
@@ -55,7 +54,7 @@ func (n Network) Prefixes() []netip.Prefix {
 	return list
 }
 
-// Images is how images are fetched and kept.
+// Images configures image pulls.
 type Images struct {
 	MaxParallelPulls int64  `json:"maxParallelPulls"`
 	GCHighPercent    int64  `json:"gcHighPercent"`
@@ -63,46 +62,46 @@ type Images struct {
 	CertsDir         string `json:"certsDir"`
 }
 
-// ContainerLog is how much of their output is kept of containers.
+// ContainerLog configures the rotation of container logs.
 type ContainerLog struct {
 	Driver       string        `json:"driver"`
-	MaxSize      spec.Quantity `json:"maxSize"` // bytes, of each file
+	MaxSize      spec.Quantity `json:"maxSize"` // of one file, in bytes
 	MaxFiles     int64         `json:"maxFiles"`
 	TotalMaxSize spec.Quantity `json:"totalMaxSize"`
 }
 
-// Pods is where pod files are and how their pods are treated.
+// Pods configures limits of pods.
 type Pods struct {
 	Dir               string   `json:"dir"`
-	MaxParallelStarts int64    `json:"maxParallelStarts"` // 0: as many as there are cores
-	PidsLimit         int64    `json:"pidsLimit"`         // 0: any number
+	MaxParallelStarts int64    `json:"maxParallelStarts"` // 0: the number of CPUs
+	PidsLimit         int64    `json:"pidsLimit"`         // 0: unlimited
 	FinishedPodTTL    Duration `json:"finishedPodTTL"`
 	MaxFinishedPods   int64    `json:"maxFinishedPods"`
 }
 
-// Policy is what pods may ask for.
+// Policy configures the admission of pods.
 type Policy struct {
-	PodSecurity          string   `json:"podSecurity"`          // a [admission.Level]
-	HostPaths            []string `json:"hostPaths"`            // below which hostPath volumes may lie; empty: none may be
-	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls"` // names, or their beginnings with "*"
+	PodSecurity          string   `json:"podSecurity"`          // an [admission.Level]
+	HostPaths            []string `json:"hostPaths"`            // directories that hostPath volumes must be in; empty: hostPath is forbidden
+	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls"` // names, or prefixes that end in "*"
 }
 
-// OfPods is the policy as the supervisor takes it. Its host paths are never nil, which would let them lie anywhere.
-func (p Policy) OfPods() admission.Policy {
+// Admission returns the configuration of admission. HostPaths is never nil: nil would allow all paths.
+func (p Policy) Admission() admission.Policy {
 	return admission.Policy{
 		PodSecurity: admission.Level(p.PodSecurity), HostPaths: append([]string{}, p.HostPaths...), UnsafeSysctls: p.AllowedUnsafeSysctls,
 	}
 }
 
-// Metrics is where metrics are served.
+// Metrics configures the metrics endpoint.
 type Metrics struct {
 	Address string `json:"address"`
 }
 
-// Duration is a span of time as people write it, such as "60s" or "1h30m".
+// Duration is a duration in the syntax of [time.ParseDuration], such as "60s" or "1h30m".
 type Duration string
 
-// Duration is the span; of a value that [Load] has checked there is one.
+// Duration returns the parsed duration, 0 for a value that [Load] would reject.
 func (d Duration) Duration() time.Duration {
 	v, err := time.ParseDuration(string(d))
 	if err != nil {

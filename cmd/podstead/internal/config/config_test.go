@@ -15,21 +15,21 @@ import (
 	"github.com/podstead/podstead/supervisor/admission"
 )
 
-// from loads a file with the text, an environment and flags.
-func from(t *testing.T, text string, env, flags map[string]string) (*config.Config, error) {
+// load loads a configuration file with environment variables and flags.
+func load(t *testing.T, text string, env, flags map[string]string) (*config.Config, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "podstead.toml")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	look := func(m map[string]string) func(string) (string, bool) {
+	lookup := func(m map[string]string) func(string) (string, bool) {
 		return func(name string) (string, bool) { v, ok := m[name]; return v, ok }
 	}
-	return config.Load(config.Sources{File: path, Env: look(env), Flag: look(flags)})
+	return config.Load(config.Sources{File: path, Env: lookup(env), Flag: lookup(flags)})
 }
 
 func TestDefaults(t *testing.T) {
-	c, err := from(t, "", nil, nil)
+	c, err := load(t, "", nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,10 +40,10 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-func TestAFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
+func TestPrecedenceOfFlagsEnvironmentAndFile(t *testing.T) {
 	text := "runDir = \"/file\"\n[engine]\nruntime = \"file\"\nidleTimeout = \"1s\"\n[containerLog]\nmaxSize = \"1Mi\"\n"
 	env := map[string]string{"PODSTEAD_ENGINE_RUNTIME": "env", "PODSTEAD_ENGINE_IDLE_TIMEOUT": "2s"}
-	c, err := from(t, text, env, map[string]string{"engine-runtime": "flag"})
+	c, err := load(t, text, env, map[string]string{"engine-runtime": "flag"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -52,62 +52,62 @@ func TestAFlagGoesBeforeTheEnvironmentAndThatBeforeTheFile(t *testing.T) {
 	}
 }
 
-func TestPolicy(t *testing.T) {
+func TestAdmissionPolicy(t *testing.T) {
 	for _, test := range []struct {
 		name, text string
 		env        map[string]string
 		want       admission.Policy
 	}{
-		{"by default", "", nil, admission.Policy{PodSecurity: admission.Privileged, HostPaths: []string{"/"}}},
+		{"default", "", nil, admission.Policy{PodSecurity: admission.Privileged, HostPaths: []string{"/"}}},
 		{
-			"of the file", "[policy]\npodSecurity = \"restricted\"\nhostPaths = [\"/srv\", \"/data\"]\nallowedUnsafeSysctls = [\"net.core.*\"]\n", nil,
+			"from the file", "[policy]\npodSecurity = \"restricted\"\nhostPaths = [\"/srv\", \"/data\"]\nallowedUnsafeSysctls = [\"net.core.*\"]\n", nil,
 			admission.Policy{PodSecurity: admission.Restricted, HostPaths: []string{"/srv", "/data"}, UnsafeSysctls: []string{"net.core.*"}},
 		},
-		{"no host paths", "[policy]\nhostPaths = []\n", nil, admission.Policy{PodSecurity: admission.Privileged, HostPaths: []string{}}},
+		{"empty list of host paths", "[policy]\nhostPaths = []\n", nil, admission.Policy{PodSecurity: admission.Privileged, HostPaths: []string{}}},
 		{
-			"of the environment", "[policy]\nhostPaths = [\"/srv\"]\n",
+			"from the environment", "[policy]\nhostPaths = [\"/srv\"]\n",
 			map[string]string{"PODSTEAD_POLICY_POD_SECURITY": "baseline", "PODSTEAD_POLICY_HOST_PATHS": "", "PODSTEAD_POLICY_ALLOWED_UNSAFE_SYSCTLS": "net.*, kernel.sem"},
 			admission.Policy{PodSecurity: admission.Baseline, HostPaths: []string{}, UnsafeSysctls: []string{"net.*", "kernel.sem"}},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			c, err := from(t, test.text, test.env, nil)
+			c, err := load(t, test.text, test.env, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
-			if diff := cmp.Diff(test.want, c.Policy.OfPods()); diff != "" {
+			if diff := cmp.Diff(test.want, c.Policy.Admission()); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-func TestBadFiles(t *testing.T) {
+func TestInvalidFiles(t *testing.T) {
 	for _, c := range []struct{ name, text, want, hint string }{
-		{"an unknown key", "\n[engine]\nruntim = \"crun\"", "3:1: engine.runtim: unknown field", `did you mean "runtime"?`},
-		{"an unknown section", "[engin]\n", "1:2: engin: unknown field", `did you mean "engine"?`},
+		{"unknown key", "\n[engine]\nruntim = \"crun\"", "3:1: engine.runtim: unknown field", `did you mean "runtime"?`},
+		{"unknown section", "[engin]\n", "1:2: engin: unknown field", `did you mean "engine"?`},
 		{
-			"a key below the wrong header", "[engine]\nstateDir = \"/x\"", `2:1: engine.stateDir: "stateDir" is a field of the top level, not of engine`,
+			"key below the wrong header", "[engine]\nstateDir = \"/x\"", `2:1: engine.stateDir: "stateDir" is a field of the top level, not of engine`,
 			"move it to the top of the file, above the first [header]",
 		},
-		{"a wrong type", "[images]\nmaxParallelPulls = \"2\"", `2:20: images.maxParallelPulls: must be an integer, found string "2"`, "write 2 without quotes"},
-		{"a bad value", "[engine]\nidleTimeout = \"soon\"", `2:15: engine.idleTimeout: want a duration above zero, such as "60s" or "5m"`, ""},
-		{"one that is not among the values", "[engine]\ncgroupDriver = \"x\"", "2:16: engine.cgroupDriver: want one of auto, cgroupfs, systemd", ""},
-		{"a number out of range", "[containerLog]\nmaxFiles = 0", "2:12: containerLog.maxFiles: want 2 to 1000", ""},
-		{"a size too small", "[containerLog]\nmaxSize = 10", "2:11: containerLog.maxSize: want at least 4096 bytes", ""},
-		{"a relative path", "stateDir = \"x\"", "1:12: stateDir: want an absolute path", ""},
-		{"what is not built", "[pods]\nfinishedPodTTL = \"1h\"", "2:18: pods.finishedPodTTL: not supported yet", ""},
-		{"a network that there is not", "[network]\nmode = \"host\"", "2:8: network.mode: want one of bridge, none", ""},
-		{"a subnet that is none", "[network]\nsubnets = \"10.90.0.1/22\"", "2:11: network.subnets: subnet 10.90.0.1/22: not the first address of a subnet with its length", ""},
-		{"a level that there is not", "[policy]\npodSecurity = \"strict\"", "2:15: policy.podSecurity: want one of privileged, baseline, restricted", ""},
-		{"a relative path in a list", "[policy]\nhostPaths = [\"/\", \"srv\"]", `2:1: policy.hostPaths: "srv": want an absolute path`, ""},
-		{"a kernel parameter of the machine", "[policy]\nallowedUnsafeSysctls = [\"kernel.panic\"]", `2:1: policy.allowedUnsafeSysctls: "kernel.panic" is not a namespaced sysctl`, ""},
-		{"a value that is not built", "[containerLog]\ndriver = \"memory\"", `2:10: containerLog.driver: not supported yet: only "file" is`, ""},
-		{"another engine", "[engine]\naddress = \"/run/c.sock\"", "2:11: engine.address: not supported yet", ""},
-		{"no TOML", "stateDir = /x", "1:12: invalid TOML", ""},
+		{"wrong type", "[images]\nmaxParallelPulls = \"2\"", `2:20: images.maxParallelPulls: must be an integer, found string "2"`, "write 2 without quotes"},
+		{"invalid duration", "[engine]\nidleTimeout = \"soon\"", `2:15: engine.idleTimeout: must be a duration greater than 0, such as "60s" or "5m"`, ""},
+		{"invalid cgroup driver", "[engine]\ncgroupDriver = \"x\"", "2:16: engine.cgroupDriver: must be one of auto, cgroupfs, systemd", ""},
+		{"number out of range", "[containerLog]\nmaxFiles = 0", "2:12: containerLog.maxFiles: must be between 2 and 1000, inclusive", ""},
+		{"size too small", "[containerLog]\nmaxSize = 10", "2:11: containerLog.maxSize: must be at least 4096 bytes", ""},
+		{"relative path", "stateDir = \"x\"", "1:12: stateDir: must be an absolute path", ""},
+		{"key that is not supported yet", "[pods]\nfinishedPodTTL = \"1h\"", "2:18: pods.finishedPodTTL: not supported yet", ""},
+		{"invalid network mode", "[network]\nmode = \"host\"", "2:8: network.mode: must be one of bridge, none", ""},
+		{"invalid subnet", "[network]\nsubnets = \"10.90.0.1/22\"", "2:11: network.subnets: subnet 10.90.0.1/22: must be the first address of a subnet and its prefix length", ""},
+		{"invalid Pod Security level", "[policy]\npodSecurity = \"strict\"", "2:15: policy.podSecurity: must be one of privileged, baseline, restricted", ""},
+		{"relative path in a list", "[policy]\nhostPaths = [\"/\", \"srv\"]", `2:1: policy.hostPaths: "srv": must be an absolute path`, ""},
+		{"sysctl that is not namespaced", "[policy]\nallowedUnsafeSysctls = [\"kernel.panic\"]", `2:1: policy.allowedUnsafeSysctls: "kernel.panic" is not a namespaced sysctl`, ""},
+		{"value that is not supported yet", "[containerLog]\ndriver = \"memory\"", `2:10: containerLog.driver: not supported yet: must be "file"`, ""},
+		{"external engine", "[engine]\naddress = \"/run/c.sock\"", "2:11: engine.address: not supported yet", ""},
+		{"invalid TOML", "stateDir = /x", "1:12: invalid TOML", ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			_, err := from(t, c.text, nil, nil)
+			_, err := load(t, c.text, nil, nil)
 			problems, ok := errors.AsType[spec.Problems](err)
 			if !ok || len(problems) != 1 {
 				t.Fatalf("error %v, want one problem", err)
@@ -122,30 +122,30 @@ func TestBadFiles(t *testing.T) {
 	}
 }
 
-func TestWhatAsksForNothingIsLetThrough(t *testing.T) {
-	if _, err := from(t, "[engine]\naddress = \"\"\n[containerLog]\ndriver = \"file\"\n", nil, nil); err != nil {
+func TestDefaultsOfUnsupportedSettingsAreAccepted(t *testing.T) {
+	if _, err := load(t, "[engine]\naddress = \"\"\n[containerLog]\ndriver = \"file\"\n", nil, nil); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestBadEnvironmentAndFlags(t *testing.T) {
+func TestInvalidEnvironmentAndFlags(t *testing.T) {
 	for _, c := range []struct {
 		env, flags map[string]string
 		want       string
 	}{
-		{map[string]string{"PODSTEAD_STATE_DIR": "x"}, nil, `PODSTEAD_STATE_DIR="x": want an absolute path`},
-		{map[string]string{"PODSTEAD_IMAGES_MAX_PARALLEL_PULLS": "x"}, nil, `PODSTEAD_IMAGES_MAX_PARALLEL_PULLS="x": want an integer`},
+		{map[string]string{"PODSTEAD_STATE_DIR": "x"}, nil, `PODSTEAD_STATE_DIR="x": must be an absolute path`},
+		{map[string]string{"PODSTEAD_IMAGES_MAX_PARALLEL_PULLS": "x"}, nil, `PODSTEAD_IMAGES_MAX_PARALLEL_PULLS="x": must be an integer`},
 		{map[string]string{"PODSTEAD_METRICS_ADDRESS": ":1"}, nil, `PODSTEAD_METRICS_ADDRESS=":1": not supported yet`},
 		{map[string]string{"PODSTEAD_IMAGES_GC_HIGH_PERCENT": "90"}, nil, `PODSTEAD_IMAGES_GC_HIGH_PERCENT="90": not supported yet`},
-		{nil, map[string]string{"engine-runtime": "./x"}, `--engine-runtime="./x": want the name of a program or its absolute path`},
+		{nil, map[string]string{"engine-runtime": "./x"}, `--engine-runtime="./x": must be the name of a program or an absolute path`},
 	} {
-		if _, err := from(t, "", c.env, c.flags); err == nil || err.Error() != c.want {
+		if _, err := load(t, "", c.env, c.flags); err == nil || err.Error() != c.want {
 			t.Errorf("error %v, want %s", err, c.want)
 		}
 	}
 }
 
-func TestAFileThatIsNamedMustBeThere(t *testing.T) {
+func TestMissingFile(t *testing.T) {
 	_, err := config.Load(config.Sources{File: filepath.Join(t.TempDir(), "none.toml")})
 	if !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("error %v", err)

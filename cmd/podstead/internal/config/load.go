@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,20 +11,24 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
-// DefaultPath is where the file is looked for that nobody names.
-const DefaultPath = "/etc/podstead/podstead.toml"
+const (
+	// DefaultPath is the default path of the configuration file.
+	DefaultPath = "/etc/podstead/podstead.toml"
+	// socketName is the default name of the API socket in the runtime directory.
+	socketName = "podstead.sock"
+)
 
-// Sources are where settings come from.
+// Sources are the sources of settings.
 type Sources struct {
-	// File is the path of podstead.toml; empty: [DefaultPath], which need not be there.
+	// File is the path of podstead.toml, which must exist. Empty: [DefaultPath], which may be missing.
 	File string
-	// Flag returns the value of a flag that was given.
-	Flag func(name string) (value string, given bool)
-	// Env returns the value of an environment variable, as [os.LookupEnv].
+	// Flag returns the value of a flag, and whether it is set; nil: there are no flags.
+	Flag func(name string) (value string, set bool)
+	// Env returns the value of an environment variable, and whether it is set, like [os.LookupEnv]; nil: there are no variables.
 	Env func(name string) (value string, set bool)
 }
 
-// Load reads all settings. What is wrong with the file is a [spec.Problems].
+// Load loads the configuration. The problems of the file are returned as [spec.Problems].
 func Load(from Sources) (*Config, error) {
 	c := &Config{}
 	list := settings()
@@ -44,18 +49,16 @@ func Load(from Sources) (*Config, error) {
 		}
 	}
 	if c.Socket == "" {
-		c.Socket = filepath.Join(c.RunDir, "podstead.sock")
+		c.Socket = filepath.Join(c.RunDir, socketName)
 	}
 	return c, nil
 }
 
 func (c *Config) readFile(path string, list []Setting) error {
-	named := path != ""
-	if !named {
-		path = DefaultPath
-	}
+	required := path != ""
+	path = cmp.Or(path, DefaultPath)
 	data, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) && !named {
+	if errors.Is(err, fs.ErrNotExist) && !required {
 		return nil
 	}
 	if err != nil {
@@ -68,7 +71,7 @@ func (c *Config) readFile(path string, list []Setting) error {
 		if !file.Has(field) {
 			continue
 		}
-		if err := s.refused(c); err != nil {
+		if err := s.validate(c); err != nil {
 			file.Bad(field, err.Error(), "")
 		}
 	}
@@ -78,7 +81,7 @@ func (c *Config) readFile(path string, list []Setting) error {
 	return nil
 }
 
-// override takes the value of the environment, and that of a flag before it.
+// override sets the value of the flag or, if the flag is not set, of the environment variable.
 func (s *Setting) override(c *Config, from Sources) error {
 	text, origin := "", ""
 	if from.Env != nil {
@@ -87,7 +90,7 @@ func (s *Setting) override(c *Config, from Sources) error {
 		}
 	}
 	if from.Flag != nil {
-		if v, given := from.Flag(s.Flag); given {
+		if v, set := from.Flag(s.Flag); set {
 			text, origin = v, "--"+s.Flag
 		}
 	}
@@ -96,7 +99,7 @@ func (s *Setting) override(c *Config, from Sources) error {
 	}
 	err := s.set(c, text)
 	if err == nil {
-		err = s.refused(c)
+		err = s.validate(c)
 	}
 	if err != nil {
 		return fmt.Errorf("%s=%q: %w", origin, text, err)

@@ -75,7 +75,7 @@ func configurationPage(t *testing.T) string {
 		if s.Help == "" {
 			t.Errorf("setting %s has no description", s.Key)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | `--%s` | `%s` | %s |\n", s.Key, typeOf(s), code(s.Default), s.Flag, s.Env, strings.ReplaceAll(s.Help, "|", `\|`))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | `--%s` | `%s` | %s |\n", s.Key, s.Kind(), defaultOf(&s), s.Flag, s.Env, strings.ReplaceAll(s.Help, "|", `\|`))
 	}
 	b.WriteString("\n## Keys that are not supported yet\n\nAn error, unless the value has no effect: " + strings.Join(unsupported, ", ") + ".\n")
 	return b.String()
@@ -93,19 +93,12 @@ func problemsOf(text string) string {
 	return b.String()
 }
 
-func typeOf(s Setting) string {
-	switch s.field(&Config{}).(type) {
-	case *[]string:
-		return "list of strings"
-	case *Duration:
-		return "duration"
-	case *int64:
-		return "integer"
-	case *spec.Quantity:
-		return "quantity"
-	default:
-		return "string"
+// defaultOf returns the default in the table: its value, or its description if it depends on another setting.
+func defaultOf(s *Setting) string {
+	if s.Default == "" {
+		return s.DefaultHelp
 	}
+	return code(s.Default)
 }
 
 func code(text string) string {

@@ -8,24 +8,24 @@ import (
 	"github.com/podstead/podstead/runtime/cgroup"
 )
 
-// CgroupOnDemand is the place of a daemon that was started on demand: not below the command that started it, whose session or
-// service may end and take with it what is in its cgroup.
+// CgroupOnDemand is the cgroup of a daemon that was started on demand. In the cgroup of the command that started it, the daemon would
+// be killed with the session or the service of the command.
 const CgroupOnDemand = "/podstead/daemon"
 
-// joinCgroup moves this process to a cgroup, and returns what takes the cgroup away again. Where that is not possible the
-// daemon works as well, as long as nobody clears the cgroup of its starter.
-func joinCgroup(ctx context.Context, place string, log *slog.Logger) (leave func()) {
-	if err := cgroup.Join(place); err != nil {
-		log.LogAttrs(ctx, slog.LevelDebug, "daemon stays in the cgroup of its starter", slog.Any("error", err))
+// joinCgroup moves this process to a cgroup, and returns a function that removes the cgroup. A failure is logged only: the daemon works
+// in the cgroup of the command too, until that cgroup is killed.
+func joinCgroup(ctx context.Context, name string, log *slog.Logger) (remove func()) {
+	if err := cgroup.Join(name); err != nil {
+		log.LogAttrs(ctx, slog.LevelDebug, "join cgroup of the daemon", slog.Any("error", err))
 	}
 	return func() {
-		// A process cannot remove the cgroup it is in.
+		// A process cannot remove its own cgroup.
 		if err := cgroup.Join("/"); err != nil {
-			log.LogAttrs(ctx, slog.LevelDebug, "daemon stays in its cgroup", slog.Any("error", err))
+			log.LogAttrs(ctx, slog.LevelDebug, "join root cgroup", slog.Any("error", err))
 			return
 		}
-		for _, p := range []string{place, path.Dir(place)} { // the second only if no pod is left in it
-			_ = cgroup.Remove(p)
+		for _, name := range []string{name, path.Dir(name)} { // removing the parent fails while it contains pods
+			_ = cgroup.Remove(name)
 		}
 	}
 }

@@ -16,13 +16,13 @@ import (
 	"github.com/podstead/podstead/runtime/shim"
 )
 
-// Errors of a machine that lacks what the engine needs.
+// Errors of [Containerd] on a host that does not meet its requirements.
 var (
-	ErrNotRoot   = errors.New("containers need root")
-	ErrNoRuntime = errors.New("the OCI runtime was not found")
+	ErrNotRoot   = errors.New("root privileges are required")
+	ErrNoRuntime = errors.New("OCI runtime not found")
 )
 
-// Containerd starts the embedded containerd.
+// Containerd starts the embedded containerd. It returns when containerd is ready.
 func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtime, error) {
 	if os.Geteuid() != 0 {
 		return nil, fmt.Errorf("start engine: %w", ErrNotRoot)
@@ -40,7 +40,7 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 		PidsLimit: c.Pods.PidsLimit,
 		ConfigDir: c.ConfigDir, CredentialsDir: os.Getenv("CREDENTIALS_DIRECTORY"),
 		NetworkMode: runtime.NetworkMode(c.Network.Mode), Subnets: c.Network.Prefixes(),
-		HostPaths:  c.Policy.OfPods().HostPaths,
+		HostPaths:  c.Policy.Admission().HostPaths,
 		Images:     image.Options{MaxParallelPulls: int(c.Images.MaxParallelPulls), CertsDir: c.Images.CertsDir},
 		LogMaxSize: c.ContainerLog.MaxSize.Value(), LogMaxFiles: int(c.ContainerLog.MaxFiles),
 		Logger: log,
@@ -51,11 +51,11 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	return rt, nil
 }
 
-// libexec is where packages put the small shim.
+// libexec is the directory in which packages install the shim.
 const libexec = "/usr/libexec/podstead"
 
-// ShimPath finds the program that containers run under: the small one beside this program or where packages put it, else this
-// program itself, which is a shim too.
+// ShimPath returns the path of the shim: containerd-shim-podstead-v1 in the directory of this program or in /usr/libexec/podstead,
+// otherwise this program, which can serve as the shim.
 func ShimPath() (string, error) {
 	self, err := os.Executable()
 	if err != nil {

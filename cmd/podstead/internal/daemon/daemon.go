@@ -1,5 +1,5 @@
-// Package daemon joins the parts of the daemon: engine, supervisor and API. It owns their order at start and end, the word to
-// whoever waits for the start, and the end of a daemon that nobody needs any more. It decides nothing about pods.
+// Package daemon runs the daemon. It connects container engine, supervisor and API server, starts and stops them in order, and stops an
+// idle daemon that was started on demand. It makes no decisions about pods.
 package daemon
 
 import (
@@ -20,52 +20,53 @@ import (
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
 const (
-	// leaveLimit bounds how long the supervisor may take to write its state. What is not written is found out again.
-	leaveLimit = 30 * time.Second
-	// closeLimit bounds how long requests that are under way may take to end.
-	closeLimit = 5 * time.Second
-	// handoverLimit bounds how long a daemon that was started on demand may take to make room for this one.
-	handoverLimit = 45 * time.Second
-	handoverPause = 100 * time.Millisecond
+	// supervisorTimeout bounds the time in which the supervisor saves its state. State that is not saved is recovered from the engine.
+	supervisorTimeout = 30 * time.Second
+	// serverTimeout bounds the time in which requests in progress complete.
+	serverTimeout = 5 * time.Second
+	// takeoverTimeout bounds the time in which an on-demand daemon exits to make way for this one.
+	takeoverTimeout  = 45 * time.Second
+	takeoverInterval = 100 * time.Millisecond
 )
 
 // Runtime is the container engine of a daemon.
 type Runtime interface {
 	supervisor.Runtime
-	// RemoveNetwork takes away what pods need of the network, if there are none. It is called as a daemon leaves no pod behind:
-	// the next one makes it again when a pod needs it.
+	// RemoveNetwork removes the pod network. It is called when the daemon stops without pods. The pod network is created again
+	// for the next pod.
 	RemoveNetwork(ctx context.Context) error
 	probes.Execer
-	// Close ends the engine and leaves containers as they are.
+	// Close stops the engine. Containers keep running.
 	Close() error
 }
 
-// Options are what a daemon is made of. Config, Start and Log are needed.
+// Options are the options of a daemon. Config, Start and Log are required.
 type Options struct {
 	Config *config.Config
-	// Start starts the engine; a lock on the state that another process holds is an [*engine.ErrInUse].
+	// Start starts the engine. It returns an [*engine.ErrInUse] if another process holds the lock of the state directory.
 	Start   func(ctx context.Context, c *config.Config, log *slog.Logger) (Runtime, error)
 	Version api.Version
 	Log     *slog.Logger
-	// Cgroup is where the process lies while it is a daemon, from the root of the hierarchies; empty: where it was started.
+	// Cgroup is the cgroup that the process joins, as a path from the root of the hierarchies. Empty: it stays in its cgroup.
 	Cgroup string
-	// Ready is called when the daemon answers; nil: nobody waits.
+	// Ready is called when the daemon accepts requests; may be nil.
 	Ready func()
 }
 
-// Run is the daemon: it starts, serves until ctx ends, a client asks it to leave, or, started on demand, nobody needs it any
-// more, and leaves pods as they are.
+// Run runs the daemon until ctx ends, a client stops it or, if it was started on demand, it is idle. Containers keep running.
 func Run(ctx context.Context, o Options) (err error) {
 	if err := api.CheckSocket(o.Config.Socket); err != nil {
 		return err
 	}
-	// Before the engine makes it for itself alone: the socket is for a group, too. Nothing else in it is in reach of others.
-	if err := os.MkdirAll(o.Config.RunDir, 0o711); err != nil { //nolint:gosec // it says why
-		return fmt.Errorf("make run-time folder: %w", err)
+	// The engine would create the directory with mode 0700, but members of the group podstead must reach the socket in it. Everything else
+	// in it is not accessible to others.
+	if err := os.MkdirAll(o.Config.RunDir, 0o711); err != nil {
+		return fmt.Errorf("create runtime directory: %w", err)
 	}
 	if o.Cgroup != "" {
 		defer joinCgroup(ctx, o.Cgroup, o.Log)()
@@ -79,39 +80,39 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, leave(ctx, s)) }()
+	defer func() { err = errors.Join(err, stopSupervisor(ctx, s)) }()
 	err = o.serve(ctx, s)
 	if len(s.Pods()) == 0 {
-		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
 		err = errors.Join(err, rt.RemoveNetwork(removing))
 	}
 	return err
 }
 
-// takeOver starts the engine. A daemon that was started on demand and stands in the way of a service is asked to leave. It may not
-// answer yet: when systemd starts a service again that was killed, a client of its may have been faster.
+// takeOver starts the engine. If an on-demand daemon holds the lock and this daemon is a service, it stops the other daemon and retries.
+// The other daemon may not accept requests yet: while systemd restarts a service that was killed, a command may start a daemon.
 func (o *Options) takeOver(ctx context.Context) (Runtime, error) {
 	rt, err := o.Start(ctx, o.Config, o.Log)
 	if !inUse(err) || o.Version.OnDemand {
 		return rt, err
 	}
-	limit := time.NewTimer(handoverLimit)
-	defer limit.Stop()
-	again := time.NewTicker(handoverPause)
-	defer again.Stop()
-	asked := false
+	timeout := time.NewTimer(takeoverTimeout)
+	defer timeout.Stop()
+	retry := time.NewTicker(takeoverInterval)
+	defer retry.Stop()
+	stopping := false
 	for inUse(err) {
-		if !asked {
-			stays := false
-			if asked, stays = o.askToLeave(ctx); stays {
+		if !stopping {
+			service := false
+			if stopping, service = o.stopOther(ctx); service {
 				return nil, err
 			}
 		}
 		select {
-		case <-again.C:
+		case <-retry.C:
 			rt, err = o.Start(ctx, o.Config, o.Log)
-		case <-limit.C:
+		case <-timeout.C:
 			return nil, fmt.Errorf("take over from another daemon: %w", err)
 		case <-ctx.Done():
 			return nil, ctx.Err()
@@ -121,14 +122,14 @@ func (o *Options) takeOver(ctx context.Context) (Runtime, error) {
 }
 
 func inUse(err error) bool {
-	_, is := errors.AsType[*engine.ErrInUse](err)
-	return is
+	_, ok := errors.AsType[*engine.ErrInUse](err)
+	return ok
 }
 
-// askToLeave asks the other daemon to leave, if it was started on demand. It reports whether that daemon has heard it, or stays: one
-// that does not answer has done neither.
-func (o *Options) askToLeave(ctx context.Context) (asked, stays bool) {
-	ctx, cancel := context.WithTimeout(ctx, closeLimit)
+// stopOther stops the other daemon if it was started on demand. It reports whether that daemon is stopping, or is a service. Both are
+// false if it does not respond.
+func (o *Options) stopOther(ctx context.Context) (stopping, service bool) {
+	ctx, cancel := context.WithTimeout(ctx, serverTimeout)
 	defer cancel()
 	other := api.NewClient(o.Config.Socket, "podstead daemon")
 	defer other.Close()
@@ -136,10 +137,10 @@ func (o *Options) askToLeave(ctx context.Context) (asked, stays bool) {
 	if err != nil {
 		return false, false
 	}
-	return v.OnDemand && other.Leave(ctx) == nil, !v.OnDemand
+	return v.OnDemand && other.StopDaemon(ctx) == nil, !v.OnDemand
 }
 
-// supervise takes up the pods that are there.
+// supervise starts the supervisor and recovers its pods.
 func (o *Options) supervise(ctx context.Context, rt Runtime) (*supervisor.Supervisor, error) {
 	store, err := state.NewDir(filepath.Join(o.Config.StateDir, "pods"))
 	if err != nil {
@@ -153,35 +154,35 @@ func (o *Options) supervise(ctx context.Context, rt Runtime) (*supervisor.Superv
 	if err != nil {
 		return nil, err
 	}
-	journal, err := supervisor.NewDirJournal(filepath.Join(o.Config.StateDir, "events"))
+	journal, err := event.NewDirJournal(filepath.Join(o.Config.StateDir, "events"))
 	if err != nil {
 		return nil, err
 	}
 	s := supervisor.New(ctx, supervisor.Options{
 		Runtime: rt, Prober: probes.New(rt, clock, probes.Options{}), Hooks: hooks.New(rt, nil),
 		Store: store, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
-		Policy: o.Config.Policy.OfPods(),
+		Policy: o.Config.Policy.Admission(),
 	})
 	if err := s.Recover(ctx); err != nil {
-		return nil, errors.Join(fmt.Errorf("take up pods: %w", err), leave(ctx, s))
+		return nil, errors.Join(fmt.Errorf("recover pods: %w", err), stopSupervisor(ctx, s))
 	}
 	return s, nil
 }
 
-func leave(ctx context.Context, s *supervisor.Supervisor) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), leaveLimit)
+func stopSupervisor(ctx context.Context, s *supervisor.Supervisor) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), supervisorTimeout)
 	defer cancel()
 	return s.Leave(ctx)
 }
 
-// serve answers clients until the end.
+// serve serves the API until ctx ends, a client stops the daemon, or the daemon is idle.
 func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) error {
-	ctx, end := context.WithCancelCause(ctx)
-	defer end(nil)
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
 	o.Version.Instance = uuid.NewString()
 	server := api.NewServer(ctx, api.Options{
 		Supervisor: s, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log,
-		Leave: func(by string) { end(errors.New("asked by " + by)) },
+		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
 	})
 	l, err := api.Listen(ctx, o.Config.Socket)
 	if err != nil {
@@ -189,7 +190,7 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) error {
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	o.Log.LogAttrs(ctx, slog.LevelInfo, "daemon is ready", slog.String("socket", o.Config.Socket))
+	o.Log.LogAttrs(ctx, slog.LevelInfo, "daemon ready", slog.String("socket", o.Config.Socket))
 	o.notify(ctx, sd.SdNotifyReady)
 	if o.Ready != nil {
 		o.Ready()
@@ -197,42 +198,42 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) error {
 	if o.Version.OnDemand {
 		go func() {
 			if untilIdle(ctx, server, s, o.Config.Engine.IdleTimeout.Duration()) {
-				end(errors.New("nobody needs it"))
+				stop(errors.New("idle"))
 			}
 		}()
 	}
 	select {
 	case err = <-served:
-		end(err)
+		stop(err)
 	case <-ctx.Done():
 	}
 	o.notify(ctx, sd.SdNotifyStopping)
-	o.Log.LogAttrs(ctx, slog.LevelInfo, "daemon leaves", slog.Any("why", context.Cause(ctx)))
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeLimit)
+	o.Log.LogAttrs(ctx, slog.LevelInfo, "stopping daemon", slog.Any("cause", context.Cause(ctx)))
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 	defer cancel()
 	return errors.Join(err, server.Close(closing))
 }
 
-// notify tells systemd, if it is systemd that runs the daemon.
+// notify sends a state to systemd if the daemon is a service of type notify.
 func (o *Options) notify(ctx context.Context, state string) {
 	if _, err := sd.SdNotify(false, state); err != nil {
-		o.Log.LogAttrs(ctx, slog.LevelWarn, "could not notify systemd", slog.Any("error", err))
+		o.Log.LogAttrs(ctx, slog.LevelWarn, "notify systemd", slog.Any("error", err))
 	}
 }
 
-// untilIdle returns true when there were neither requests nor pods for the time, and false when the context ends.
-func untilIdle(ctx context.Context, server *api.Server, s *supervisor.Supervisor, quiet time.Duration) bool {
+// untilIdle returns true when there were neither requests nor pods for the timeout, and false when the context ends.
+func untilIdle(ctx context.Context, server *api.Server, s *supervisor.Supervisor, timeout time.Duration) bool {
 	for {
-		changed := s.Changed()
-		busy, moved := server.Busy()
-		t := time.NewTimer(quiet)
+		pods := s.Changed()
+		busy, requests := server.Busy()
+		t := time.NewTimer(timeout)
 		idle := t.C
 		if busy || len(s.Pods()) > 0 {
 			idle = nil
 		}
 		select {
-		case <-changed:
-		case <-moved:
+		case <-pods:
+		case <-requests:
 		case <-idle:
 			return true
 		case <-ctx.Done():

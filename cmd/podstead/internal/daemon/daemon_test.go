@@ -18,37 +18,38 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 )
 
-// patience is far above what anything takes here, on a machine that is busy with other things.
-const patience = time.Minute
+// testTimeout is far longer than anything takes here, even on a loaded host.
+const testTimeout = time.Minute
 
-// world is an engine in memory, which one daemon at a time can have.
-type world struct {
+// host has a fake engine that one daemon at a time can use.
+type host struct {
 	config *config.Config
 	fake   *fakeruntime.Runtime
-	taken  atomic.Bool
-	// networks counts how often the network was taken away.
-	networks atomic.Int32
-	client   *api.Client
-	// first is done when a daemon answers, before it may find that nobody needs it; nil: nothing.
-	first func()
+	locked atomic.Bool
+	// networkRemovals counts the calls of RemoveNetwork.
+	networkRemovals atomic.Int32
+	client          *api.Client
+	// onReady is called when a daemon accepts requests, before it can become idle; nil: no call.
+	onReady func()
 }
 
-type held struct {
+// lockedEngine is the engine while a daemon uses it.
+type lockedEngine struct {
 	*fakeruntime.Runtime
-	world *world
+	host *host
 }
 
-func (h *held) Close() error {
-	h.world.taken.Store(false)
+func (e *lockedEngine) Close() error {
+	e.host.locked.Store(false)
 	return nil
 }
 
-func (h *held) RemoveNetwork(context.Context) error {
-	h.world.networks.Add(1)
+func (e *lockedEngine) RemoveNetwork(context.Context) error {
+	e.host.networkRemovals.Add(1)
 	return nil
 }
 
-func newWorld(t *testing.T) *world {
+func newHost(t *testing.T) *host {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "d")
 	if err != nil {
@@ -56,91 +57,91 @@ func newWorld(t *testing.T) *world {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	c := &config.Config{Socket: filepath.Join(dir, "s"), StateDir: filepath.Join(dir, "lib"), RunDir: dir, LogDir: filepath.Join(dir, "log")}
-	w := &world{config: c, fake: fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir}), client: api.NewClient(c.Socket, "podstead run")}
-	t.Cleanup(w.client.Close)
-	return w
+	h := &host{config: c, fake: fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir}), client: api.NewClient(c.Socket, "podstead run")}
+	t.Cleanup(h.client.Close)
+	return h
 }
 
-func (w *world) start(context.Context, *config.Config, *slog.Logger) (daemon.Runtime, error) {
-	if !w.taken.CompareAndSwap(false, true) {
-		return nil, &engine.ErrInUse{Path: w.config.StateDir, Pid: 4711}
+func (h *host) start(context.Context, *config.Config, *slog.Logger) (daemon.Runtime, error) {
+	if !h.locked.CompareAndSwap(false, true) {
+		return nil, &engine.ErrInUse{Path: h.config.StateDir, Pid: 4711}
 	}
-	return &held{w.fake, w}, nil
+	return &lockedEngine{h.fake, h}, nil
 }
 
-// run runs a daemon that is ready when run returns, and tells its end.
-func (w *world) run(ctx context.Context, t *testing.T, onDemand bool, idle config.Duration) <-chan error {
+// run starts a daemon and waits until it is ready. The channel gets the result of the daemon.
+func (h *host) run(ctx context.Context, t *testing.T, onDemand bool, idle config.Duration) <-chan error {
 	t.Helper()
-	ready, ended := w.launch(ctx, onDemand, idle, w.start)
-	awaitReady(t, ready, ended)
-	return ended
+	ready, result := h.launch(ctx, onDemand, idle, h.start)
+	awaitReady(t, ready, result)
+	return result
 }
 
 type start func(context.Context, *config.Config, *slog.Logger) (daemon.Runtime, error)
 
-// launch runs a daemon, and tells when it is ready and how it ends.
-func (w *world) launch(ctx context.Context, onDemand bool, idle config.Duration, s start) (<-chan struct{}, <-chan error) {
-	c := *w.config
+// launch starts a daemon. The channels report that it is ready, and its result.
+func (h *host) launch(ctx context.Context, onDemand bool, idle config.Duration, s start) (<-chan struct{}, <-chan error) {
+	c := *h.config
 	c.Engine.IdleTimeout = idle
-	ready, ended := make(chan struct{}), make(chan error, 1)
+	ready, result := make(chan struct{}), make(chan error, 1)
 	go func() {
-		ended <- daemon.Run(ctx, daemon.Options{
+		result <- daemon.Run(ctx, daemon.Options{
 			Config: &c, Start: s, Version: api.Version{OnDemand: onDemand},
 			Log: slog.New(slog.DiscardHandler), Ready: func() {
-				if w.first != nil {
-					w.first()
+				if h.onReady != nil {
+					h.onReady()
 				}
 				close(ready)
 			},
 		})
 	}()
-	return ready, ended
+	return ready, result
 }
 
-func awaitReady(t *testing.T, ready <-chan struct{}, ended <-chan error) {
+func awaitReady(t *testing.T, ready <-chan struct{}, result <-chan error) {
 	t.Helper()
 	select {
 	case <-ready:
-	case err := <-ended:
+	case err := <-result:
 		t.Fatalf("the daemon did not start: %v", err)
-	case <-time.After(patience):
-		t.Fatal("the daemon does not start")
+	case <-time.After(testTimeout):
+		t.Fatal("the daemon is not ready")
 	}
 }
 
-func await(t *testing.T, ended <-chan error) {
+func await(t *testing.T, result <-chan error) {
 	t.Helper()
 	select {
-	case err := <-ended:
+	case err := <-result:
 		if err != nil {
-			t.Errorf("the daemon ended with %v", err)
+			t.Errorf("daemon: %v", err)
 		}
-	case <-time.After(patience):
-		t.Fatal("the daemon does not end")
+	case <-time.After(testTimeout):
+		t.Fatal("the daemon does not exit")
 	}
 }
 
-// web is a pod that runs until it is ended.
+// web requests a pod that runs until it is stopped.
 func web() api.CreateRequest {
 	text := "imageArchives = [\"i\"]\n[[containers]]\nname = \"c\"\nimage = \"i\"\ncommand = [\"sleep\", \"1000\"]\n"
 	return api.CreateRequest{File: "/pods/web.toml", Text: text}
 }
 
-func (w *world) create(t *testing.T) api.Pod {
+func (h *host) create(t *testing.T) api.Pod {
 	t.Helper()
-	made, err := w.client.Create(t.Context(), web())
+	created, err := h.client.Create(t.Context(), web())
 	if err != nil {
 		t.Fatal(err)
 	}
-	return made.Pod
+	return created.Pod
 }
 
-// awaitRunning follows the pod until its container runs.
-func (w *world) awaitRunning(t *testing.T, uid string) {
+// awaitRunning waits until the container of the pod is ready.
+func (h *host) awaitRunning(t *testing.T, uid string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
 	defer cancel()
-	for c, err := range w.client.Watch(ctx) {
+	for c, err := range h.client.Watch(ctx) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -150,175 +151,173 @@ func (w *world) awaitRunning(t *testing.T, uid string) {
 	}
 }
 
-func TestDaemonOnDemandEndsWhenNobodyNeedsIt(t *testing.T) {
-	w := newWorld(t)
-	var made api.Created
+func TestOnDemandDaemonExitsWhenIdle(t *testing.T) {
+	h := newHost(t)
+	var created api.Created
 	var err error
-	w.first = func() { made, err = w.client.Create(t.Context(), web()) }
-	ended := w.run(t.Context(), t, true, "300ms")
+	h.onReady = func() { created, err = h.client.Create(t.Context(), web()) }
+	result := h.run(t.Context(), t, true, "300ms")
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.awaitRunning(t, made.Pod.Metadata.UID)
+	h.awaitRunning(t, created.Pod.Metadata.UID)
 	select {
-	case err := <-ended:
-		t.Fatalf("the daemon has left its pod: %v", err)
+	case err := <-result:
+		t.Fatalf("the daemon exited while a pod runs: %v", err)
 	case <-time.After(time.Second):
 	}
 	now := time.Duration(0)
-	if err := w.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
+	if err := h.client.Stop(t.Context(), "web", api.StopOptions{Grace: &now, Delete: true}); err != nil {
 		t.Fatal(err)
 	}
-	await(t, ended)
-	if _, err := os.Stat(w.config.Socket); !os.IsNotExist(err) {
-		t.Errorf("the socket is left: %v", err)
+	await(t, result)
+	if _, err := os.Stat(h.config.Socket); !os.IsNotExist(err) {
+		t.Errorf("the socket still exists: %v", err)
 	}
 }
 
-func TestDaemonIsNotIdleWhileSomebodyWatches(t *testing.T) {
-	w := newWorld(t)
+func TestDaemonIsNotIdleDuringWatch(t *testing.T) {
+	h := newHost(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	broke := make(chan error, 1)
-	w.first = func() {
-		watches := make(chan struct{})
+	failed := make(chan error, 1)
+	h.onReady = func() {
+		watching := make(chan struct{})
 		go func() {
-			begun := sync.OnceFunc(func() { close(watches) })
-			defer begun()
-			for _, err := range w.client.Watch(ctx) {
+			started := sync.OnceFunc(func() { close(watching) })
+			defer started()
+			for _, err := range h.client.Watch(ctx) {
 				if err != nil {
-					broke <- err
+					failed <- err
 					return
 				}
-				begun()
+				started()
 			}
-			broke <- errors.New("it ended")
+			failed <- errors.New("end of stream")
 		}()
-		<-watches
+		<-watching
 	}
-	ended := w.run(t.Context(), t, true, "200ms")
+	result := h.run(t.Context(), t, true, "200ms")
 	select {
-	case err := <-broke:
-		t.Errorf("the watch broke: %v", err)
+	case err := <-failed:
+		t.Errorf("watch: %v", err)
 	case <-time.After(time.Second):
 	}
 	cancel()
-	await(t, ended)
+	await(t, result)
 }
 
-func TestServiceStaysAndLeavesPods(t *testing.T) {
-	w := newWorld(t)
+func TestPodsKeepRunningWhenServiceStops(t *testing.T) {
+	h := newHost(t)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	ended := w.run(ctx, t, false, "1ms")
-	uid := w.create(t).Metadata.UID
-	w.awaitRunning(t, uid)
+	result := h.run(ctx, t, false, "1ms")
+	uid := h.create(t).Metadata.UID
+	h.awaitRunning(t, uid)
 	stop()
-	await(t, ended)
-	if len(w.fake.Running(uid)) != 1 {
-		t.Error("the container does not run any more")
+	await(t, result)
+	if len(h.fake.Running(uid)) != 1 {
+		t.Error("the container no longer runs")
 	}
-	if w.networks.Load() != 0 {
-		t.Error("the network of a pod that runs was taken away")
+	if h.networkRemovals.Load() != 0 {
+		t.Error("the network of a running pod was removed")
 	}
 
-	// The next one takes the pod up, and leaves when it is asked to.
-	ended = w.run(t.Context(), t, false, "1ms")
-	if pod, err := w.client.Pod(t.Context(), "web"); err != nil || pod.Metadata.UID != uid {
+	// The next daemon recovers the pod, and a client can stop the daemon.
+	result = h.run(t.Context(), t, false, "1ms")
+	if pod, err := h.client.Pod(t.Context(), "web"); err != nil || pod.Metadata.UID != uid {
 		t.Errorf("pod %s, %v, want %s", pod.Metadata.UID, err, uid)
 	}
-	if err := w.client.Leave(t.Context()); err != nil {
+	if err := h.client.StopDaemon(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, ended)
+	await(t, result)
 }
 
-// A daemon that leaves no pod behind leaves no network either, whoever ended it.
-func TestServiceWithoutPodsTakesTheNetworkAway(t *testing.T) {
-	w := newWorld(t)
-	ended := w.run(t.Context(), t, false, "1h")
-	if err := w.client.Leave(t.Context()); err != nil {
+func TestServiceWithoutPodsRemovesTheNetwork(t *testing.T) {
+	h := newHost(t)
+	result := h.run(t.Context(), t, false, "1h")
+	if err := h.client.StopDaemon(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	await(t, ended)
-	if n := w.networks.Load(); n != 1 {
-		t.Errorf("the network was taken away %d times, want once", n)
+	await(t, result)
+	if n := h.networkRemovals.Load(); n != 1 {
+		t.Errorf("the network was removed %d times, want once", n)
 	}
 }
 
-func TestServiceTakesOverFromADaemonOnDemand(t *testing.T) {
-	w := newWorld(t)
-	first := w.run(t.Context(), t, true, "1h")
-	uid := w.create(t).Metadata.UID
-	w.awaitRunning(t, uid)
-	second := w.run(t.Context(), t, false, "1h")
+func TestServiceTakesOverFromOnDemandDaemon(t *testing.T) {
+	h := newHost(t)
+	first := h.run(t.Context(), t, true, "1h")
+	uid := h.create(t).Metadata.UID
+	h.awaitRunning(t, uid)
+	second := h.run(t.Context(), t, false, "1h")
 	await(t, first)
-	if pod, err := w.client.Pod(t.Context(), "web"); err != nil || pod.Metadata.UID != uid {
+	if pod, err := h.client.Pod(t.Context(), "web"); err != nil || pod.Metadata.UID != uid {
 		t.Errorf("pod %s, %v, want %s", pod.Metadata.UID, err, uid)
 	}
-	if err := w.client.Leave(t.Context()); err != nil {
+	if err := h.client.StopDaemon(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	await(t, second)
 }
 
-// A service that is started again finds the engine taken by a daemon that its client has started meanwhile, and that does not
-// answer yet.
-func TestServiceTakesOverFromADaemonThatIsStarting(t *testing.T) {
-	w := newWorld(t)
-	w.taken.Store(true)
+// The on-demand daemon holds the lock before it accepts requests, as when a command starts it while the service restarts.
+func TestServiceTakesOverFromStartingDaemon(t *testing.T) {
+	h := newHost(t)
+	h.locked.Store(true)
 	tried := make(chan struct{}, 1000)
-	ready, second := w.launch(t.Context(), false, "1h", func(ctx context.Context, c *config.Config, l *slog.Logger) (daemon.Runtime, error) {
+	ready, second := h.launch(t.Context(), false, "1h", func(ctx context.Context, c *config.Config, l *slog.Logger) (daemon.Runtime, error) {
 		tried <- struct{}{}
-		return w.start(ctx, c, l)
+		return h.start(ctx, c, l)
 	})
 	for range 2 {
 		select {
 		case <-tried:
 		case err := <-second:
 			t.Fatalf("the service gave up: %v", err)
-		case <-time.After(patience):
-			t.Fatal("the service does not try again")
+		case <-time.After(testTimeout):
+			t.Fatal("the service does not retry")
 		}
 	}
-	_, first := w.launch(t.Context(), true, "1h", func(context.Context, *config.Config, *slog.Logger) (daemon.Runtime, error) {
-		return &held{w.fake, w}, nil
+	_, first := h.launch(t.Context(), true, "1h", func(context.Context, *config.Config, *slog.Logger) (daemon.Runtime, error) {
+		return &lockedEngine{h.fake, h}, nil
 	})
 	await(t, first)
 	awaitReady(t, ready, second)
-	if v, err := w.client.Version(t.Context()); err != nil || v.OnDemand {
-		t.Errorf("%+v, %v answers, want the service", v, err)
+	if v, err := h.client.Version(t.Context()); err != nil || v.OnDemand {
+		t.Errorf("version %+v, %v, want the version of the service", v, err)
 	}
-	if err := w.client.Leave(t.Context()); err != nil {
+	if err := h.client.StopDaemon(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	await(t, second)
 }
 
-func TestDaemonLeavesAServiceAlone(t *testing.T) {
+func TestDaemonDoesNotStopService(t *testing.T) {
 	for _, onDemand := range []bool{true, false} {
-		w := newWorld(t)
-		first := w.run(t.Context(), t, false, "1h")
+		h := newHost(t)
+		first := h.run(t.Context(), t, false, "1h")
 		err := daemon.Run(t.Context(), daemon.Options{
-			Config: w.config, Start: w.start, Version: api.Version{OnDemand: onDemand}, Log: slog.New(slog.DiscardHandler),
+			Config: h.config, Start: h.start, Version: api.Version{OnDemand: onDemand}, Log: slog.New(slog.DiscardHandler),
 		})
 		if e, inUse := errors.AsType[*engine.ErrInUse](err); !inUse || e.Pid != 4711 {
-			t.Errorf("error %v, want who has the state", err)
+			t.Errorf("error %v, want the process that holds the lock", err)
 		}
-		if err := w.client.Leave(t.Context()); err != nil {
+		if err := h.client.StopDaemon(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		await(t, first)
 	}
 }
 
-func TestDaemonWithASocketThatIsTooLongStartsNothing(t *testing.T) {
-	w := newWorld(t)
-	w.config.Socket = filepath.Join(w.config.Socket, string(make([]byte, 200)))
-	if err := daemon.Run(t.Context(), daemon.Options{Config: w.config, Start: w.start, Log: slog.New(slog.DiscardHandler)}); err == nil {
+func TestDaemonRejectsSocketPathThatIsTooLong(t *testing.T) {
+	h := newHost(t)
+	h.config.Socket = filepath.Join(h.config.Socket, string(make([]byte, 200)))
+	if err := daemon.Run(t.Context(), daemon.Options{Config: h.config, Start: h.start, Log: slog.New(slog.DiscardHandler)}); err == nil {
 		t.Error("no error")
 	}
-	if w.taken.Load() {
+	if h.locked.Load() {
 		t.Error("the engine was started")
 	}
 }

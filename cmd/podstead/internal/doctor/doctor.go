@@ -1,5 +1,5 @@
-// Package doctor looks at a machine and says what pods need that it lacks, and how to mend it. It changes nothing, and every
-// check stands for itself: one that cannot look says so.
+// Package doctor checks whether a host can run pods. It changes nothing. The checks are independent of each other; a check that
+// fails to run reports that.
 package doctor
 
 import (
@@ -15,138 +15,144 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 )
 
-// Grade says how bad it is.
+// Grade is the severity of a finding.
 type Grade string
 
 // The grades.
 const (
 	OK   Grade = "ok"
-	Warn Grade = "warn" // pods run, and something is not as good as it could be
-	Fail Grade = "fail" // pods do not run
+	Warn Grade = "warn" // pods run, with a limitation
+	Fail Grade = "fail" // pods cannot run
 )
 
-// Finding is what one check found.
+// Finding is the result of a check.
 type Finding struct {
 	Check  string `json:"check"`
 	Grade  Grade  `json:"grade"`
 	Detail string `json:"detail"`
-	Mend   string `json:"mend,omitempty"` // what a person can do
+	Hint   string `json:"hint,omitempty"`
 }
 
-// look is the outcome of a check before it has its name.
-type look struct {
+// result is a finding without the name of its check.
+type result struct {
 	grade        Grade
-	detail, mend string
+	detail, hint string
 }
 
-func ok(format string, args ...any) look { return look{OK, fmt.Sprintf(format, args...), ""} }
+func ok(format string, args ...any) result { return result{OK, fmt.Sprintf(format, args...), ""} }
 
-// Look makes all checks.
-func Look(ctx context.Context, c *config.Config, client *api.Client, version string) []Finding {
+const (
+	// checkTimeout is far longer than a check takes on a healthy host.
+	checkTimeout = 20 * time.Second
+	// daemonTimeout bounds the requests that a check sends to the daemon.
+	daemonTimeout = 5 * time.Second
+	// versionTimeout bounds the start of the OCI runtime.
+	versionTimeout = 5 * time.Second
+)
+
+// Run runs all checks, one after the other. Version is the version of the calling program.
+func Run(ctx context.Context, c *config.Config, client *api.Client, version string) []Finding {
 	checks := []struct {
 		name  string
-		check func() look
+		check func() result
 	}{
 		{"privileges", privileges},
-		{"OCI runtime", func() look { return ociRuntime(ctx, c.Engine.Runtime) }},
+		{"OCI runtime", func() result { return ociRuntime(ctx, c.Engine.Runtime) }},
 		{"shim", shimProgram},
 		{"kernel", kernel},
 		{"seccomp", seccomp},
-		{"AppArmor", func() look { return appArmor("/sys") }},
-		{"user namespaces", func() look { return userNamespaces("/proc") }},
+		{"AppArmor", func() result { return appArmor("/sys") }},
+		{"user namespaces", func() result { return userNamespaces("/proc") }},
 		{"cgroups", cgroups},
 		{"mount namespace", mountNamespace},
-		{"network", func() look { return podNetwork(ctx, c) }},
-		{"state folder", func() look { return room(c.StateDir) }},
-		{"run folder", func() look { return room(c.RunDir) }},
-		{"log folder", func() look { return room(c.LogDir) }},
+		{"network", func() result { return podNetwork(ctx, c) }},
+		{"state directory", func() result { return diskSpace(c.StateDir) }},
+		{"run directory", func() result { return diskSpace(c.RunDir) }},
+		{"log directory", func() result { return diskSpace(c.LogDir) }},
 		{"clock", clock},
-		{"daemon", func() look { return daemonAnswers(ctx, c, client, version) }},
-		{"policy", func() look { return podPolicy(ctx, c, client) }},
-		{"refused pods", func() look { return refusedPods(ctx, client, time.Now()) }},
+		{"daemon", func() result { return runningDaemon(ctx, c, client, version) }},
+		{"admission", func() result { return admissionPolicy(ctx, c, client) }},
+		{"rejected pods", func() result { return rejectedPods(ctx, client, time.Now()) }},
 	}
 	findings := make([]Finding, 0, len(checks))
 	for _, k := range checks {
-		l := inTime(k.check)
-		findings = append(findings, Finding{Check: k.name, Grade: l.grade, Detail: l.detail, Mend: l.mend})
+		r := withTimeout(k.check)
+		findings = append(findings, Finding{Check: k.name, Grade: r.grade, Detail: r.detail, Hint: r.hint})
 	}
 	return findings
 }
 
-// patience is far above what a check takes on a machine that answers.
-const patience = 20 * time.Second
-
-// inTime gives up a check that waits for something which does not answer, such as a folder on a file server that is gone. What it
-// waits for cannot be interrupted: it goes on beside the others, and ends with the process.
-func inTime(check func() look) look {
-	done := make(chan look, 1)
+// withTimeout runs a check with a timeout. A check that blocks, for example on an unreachable file server, cannot be interrupted. Its
+// goroutine is left behind until the process exits.
+func withTimeout(check func() result) result {
+	done := make(chan result, 1)
 	go func() { done <- check() }()
-	limit := time.NewTimer(patience)
-	defer limit.Stop()
+	t := time.NewTimer(checkTimeout)
+	defer t.Stop()
 	select {
-	case l := <-done:
-		return l
-	case <-limit.C:
-		return look{Warn, fmt.Sprintf("no answer within %v", patience), "look for a file server, a disk or a daemon that hangs: dmesg, mount"}
+	case r := <-done:
+		return r
+	case <-t.C:
+		return result{Warn, fmt.Sprintf("no result within %v", checkTimeout), "look for a file server, a disk or a daemon that hangs, with dmesg and mount"}
 	}
 }
 
-func privileges() look {
+func privileges() result {
 	if os.Geteuid() != 0 {
-		return look{Fail, fmt.Sprintf("user %d is not root", os.Geteuid()), "run podstead as root, such as with sudo"}
+		return result{Fail, fmt.Sprintf("user %d is not root", os.Geteuid()), "run podstead as root, for example with sudo"}
 	}
 	if missing := missingCapabilities(); len(missing) > 0 {
-		return look{
-			Warn, "root without " + strings.Join(missing, ", "),
-			"containers get lower limits than they ask for; give the capability to the service or to the container that podstead runs in",
+		return result{
+			Warn, "root without " + strings.Join(missing, ", ") + "; containers may get lower limits than they request",
+			"add the capabilities to the service or to the container that podstead runs in",
 		}
 	}
-	return ok("root with all that is needed")
+	return ok("root with all required capabilities")
 }
 
-func ociRuntime(ctx context.Context, program string) look {
+func ociRuntime(ctx context.Context, program string) result {
 	path, err := exec.LookPath(program)
 	if err != nil {
-		return look{Fail, err.Error(), "install runc (Debian: apt-get install runc), or name another as [engine] runtime"}
+		return result{Fail, err.Error(), "install runc (Debian: apt-get install runc), or set another OCI runtime as runtime in [engine]"}
 	}
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, versionTimeout)
 	defer cancel()
 	out, err := exec.CommandContext(ctx, path, "--version").Output()
 	if err != nil {
-		return look{Fail, fmt.Sprintf("%s --version: %v", path, err), "install it anew"}
+		return result{Fail, fmt.Sprintf("%s --version: %v", path, err), "reinstall the OCI runtime"}
 	}
 	line, _, _ := strings.Cut(string(out), "\n")
 	return ok("%s (%s)", line, path)
 }
 
-func shimProgram() look {
+func shimProgram() result {
 	path, err := daemon.ShimPath()
 	if err != nil {
-		return look{Fail, err.Error(), "install podstead anew"}
+		return result{Fail, err.Error(), "reinstall podstead"}
 	}
 	if self, err := os.Executable(); err == nil && self == path {
-		return look{
-			Warn, "podstead itself serves as the shim, which takes about 2 MB more for each pod",
-			"install containerd-shim-podstead-v1 beside podstead",
+		return result{
+			Warn, "containerd-shim-podstead-v1 not found; podstead itself serves as the shim, which takes about 2 MB more memory for each pod",
+			"install containerd-shim-podstead-v1 in the directory of podstead",
 		}
 	}
 	return ok("%s", path)
 }
 
-func daemonAnswers(ctx context.Context, c *config.Config, client *api.Client, version string) look {
-	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+func runningDaemon(ctx context.Context, c *config.Config, client *api.Client, version string) result {
+	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
 	defer cancel()
 	v, err := client.Version(ctx)
-	switch {
-	case err != nil && podsOnDisk(c) > 0:
-		return look{Warn, fmt.Sprintf("none runs, and there are %d pods", podsOnDisk(c)), "any command, such as podstead get, starts one that takes them up"}
+	switch pods := savedPods(c); {
+	case err != nil && pods > 0:
+		return result{Warn, fmt.Sprintf("not running, %d pods are without supervision", pods), "start the daemon, or run podstead get, which starts it on demand"}
 	case err != nil:
-		return ok("none runs; a command that needs one starts it")
+		return ok("not running; commands start it on demand")
 	case v.Version != version:
-		return look{
-			Warn, fmt.Sprintf("process %d has version %s, this is %s", v.PID, v.Version, version),
-			"podstead daemon stop makes it leave; containers run on, and the next one takes them up",
+		return result{
+			Warn, fmt.Sprintf("running with version %s, pid %d; this is version %s", v.Version, v.PID, version),
+			"restart it with podstead daemon stop; containers keep running",
 		}
 	}
-	return ok("version %s, process %d", v.Version, v.PID)
+	return ok("running, version %s, pid %d", v.Version, v.PID)
 }

@@ -10,33 +10,33 @@ import (
 	"github.com/podstead/podstead/runtime/network"
 )
 
-// networkLimit bounds the look at the network, for which the kernel and other programs are asked.
-const networkLimit = 15 * time.Second
+// networkTimeout bounds the diagnosis, which runs other programs, such as iptables.
+const networkTimeout = 15 * time.Second
 
-// podNetwork looks for what keeps pods from their network.
-func podNetwork(ctx context.Context, c *config.Config) look {
+// podNetwork reports what prevents the pod network from working.
+func podNetwork(ctx context.Context, c *config.Config) result {
 	if c.Network.Mode == string(runtime.NetworkNone) {
-		return ok("none, as it is set: pods have a loopback, and those with hostNetwork the machine's")
+		return ok("none, as configured; pods have a loopback interface only, except with hostNetwork")
 	}
-	ctx, cancel := context.WithTimeout(ctx, networkLimit)
+	ctx, cancel := context.WithTimeout(ctx, networkTimeout)
 	defer cancel()
 	findings, err := runtime.DiagnoseNetwork(ctx, runtime.Options{
 		StateDir: c.StateDir, RunDir: c.RunDir, NetworkMode: runtime.NetworkMode(c.Network.Mode), Subnets: c.Network.Prefixes(),
 	})
-	if l, bad := networkLook(findings, err); bad {
-		return l
+	if r, found := networkResult(findings, err); found {
+		return r
 	}
-	return ok("pods get addresses on the bridge %s", runtime.BridgeOf(c.RunDir))
+	return ok("bridge %s", runtime.BridgeOf(c.RunDir))
 }
 
-// networkLook is what the findings and the error of a diagnosis, which may have come to findings before, are together.
-func networkLook(findings []network.Finding, err error) (l look, bad bool) {
-	var problems, cures []string
+// networkResult joins the findings of a diagnosis with its error. A diagnosis that failed may have findings too.
+func networkResult(findings []network.Finding, err error) (r result, found bool) {
+	var problems, hints []string
 	for _, f := range findings {
-		problems, cures = append(problems, f.Problem), append(cures, f.Hint)
+		problems, hints = append(problems, f.Problem), append(hints, f.Hint)
 	}
 	if err != nil {
-		problems, cures = append(problems, "not everything could be looked at: "+err.Error()), append(cures, "run it as root")
+		problems, hints = append(problems, "diagnosis incomplete: "+err.Error()), append(hints, "run podstead doctor as root")
 	}
-	return look{Warn, strings.Join(problems, "; "), strings.Join(cures, "; ")}, len(problems) > 0
+	return result{Warn, strings.Join(problems, "; "), strings.Join(hints, "; ")}, len(problems) > 0
 }

@@ -11,14 +11,14 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// Streams are what a run shows.
+// Streams are the streams of the API that a run prints.
 type Streams interface {
 	Output(ctx context.Context, pod string, q api.OutputQuery) iter.Seq2[api.Line, error]
 	Events(ctx context.Context, q *api.EventQuery) iter.Seq2[api.Event, error]
 	Watch(ctx context.Context) iter.Seq2[api.PodChange, error]
 }
 
-// follow shows the pods until all have ended, and says whether one did not succeed.
+// follow prints the output and the events of the pods until all have terminated. The error lists the pods that did not succeed.
 func (r *run) follow(ctx context.Context) error {
 	errs := make([]error, len(r.pods))
 	var pods sync.WaitGroup
@@ -29,57 +29,58 @@ func (r *run) follow(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// followPod shows one pod until it has ended.
+// followPod prints the output and the events of a pod until it has terminated.
 func (r *run) followPod(ctx context.Context, m api.Metadata) error {
 	following, stop := context.WithCancel(ctx)
 	events := &api.EventQuery{UID: m.UID, Follow: true}
-	var told sync.WaitGroup
-	told.Go(func() {
-		_ = r.insist(following, func() error { return r.tell(following, events) })
+	var printing sync.WaitGroup
+	printing.Go(func() {
+		_ = r.retry(following, func() error { return r.printEvents(following, events) })
 	})
-	err := r.copyOutput(ctx, m)
+	err := r.printOutput(ctx, m)
 	stop()
-	told.Wait()
+	printing.Wait()
 	if err != nil {
 		return err
 	}
 	var p api.Pod
-	err = r.insist(ctx, func() (err error) {
+	err = r.retry(ctx, func() (err error) {
 		p, err = r.Daemon.Pod(ctx, m.Name)
 		return err
 	})
-	gone := isNotFound(err) || (err == nil && p.Metadata.UID != m.UID)
-	if err != nil && !gone {
+	deleted := isNotFound(err) || (err == nil && p.Metadata.UID != m.UID)
+	if err != nil && !deleted {
 		return err
 	}
-	events.Follow = false // what has happened until now
-	if err := r.insist(ctx, func() error { return r.tell(ctx, events) }); err != nil {
+	events.Follow = false // the remaining events
+	if err := r.retry(ctx, func() error { return r.printEvents(ctx, events) }); err != nil {
 		return err
 	}
-	if gone {
-		return fmt.Errorf("pod %q is gone: %w", m.Name, ErrFailed)
+	if deleted {
+		return fmt.Errorf("pod %q %w: deleted by another command", m.Name, ErrFailed)
 	}
-	r.Show.Ended(p)
+	r.Printer.Terminated(p)
 	if p.Status.Phase == lifecycle.PhaseFailed {
-		return fmt.Errorf("pod %q failed: %w", m.Name, ErrFailed)
+		return fmt.Errorf("pod %q %w", m.Name, ErrFailed)
 	}
 	return nil
 }
 
-// copyOutput shows what the containers write until the pod is at rest. After the loss of a daemon it goes on where it was.
-func (r *run) copyOutput(ctx context.Context, m api.Metadata) error {
+// printOutput prints the output of the containers until the pod is at rest. After the connection to the daemon is lost, it continues
+// with the next line.
+func (r *run) printOutput(ctx context.Context, m api.Metadata) error {
 	q := api.OutputQuery{UID: m.UID, Follow: true, From: api.Positions{}}
 	var once sync.Once
-	err := r.insist(ctx, func() error {
+	err := r.retry(ctx, func() error {
 		for l, err := range r.Daemon.Output(ctx, m.Name, q) {
 			if errors.Is(err, api.ErrUnavailable) {
-				once.Do(func() { r.Show.Note("the daemon was lost: it is started again") })
+				once.Do(func() { r.Printer.Notice("connection to the daemon lost, reconnecting") })
 			}
 			if err != nil {
 				return err
 			}
 			q.From.Advance(l)
-			r.Show.Line(m.Name, l)
+			r.Printer.Line(m.Name, l)
 		}
 		return nil
 	})
@@ -89,14 +90,14 @@ func (r *run) copyOutput(ctx context.Context, m api.Metadata) error {
 	return err
 }
 
-// tell shows events, and goes on behind those that were shown.
-func (r *run) tell(ctx context.Context, q *api.EventQuery) error {
+// printEvents prints events. Called again with the same query, it continues with the next event.
+func (r *run) printEvents(ctx context.Context, q *api.EventQuery) error {
 	for e, err := range r.Daemon.Events(ctx, q) {
 		if err != nil {
 			return err
 		}
 		q.Advance(e)
-		r.Show.Event(e)
+		r.Printer.Event(e)
 	}
 	return nil
 }

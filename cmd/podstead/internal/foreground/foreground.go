@@ -1,6 +1,6 @@
-// Package foreground is `podstead run`: pods that live as long as a command does. It makes them, shows what they write and
-// what happens to them, ends them when it is told to, and takes them away. A daemon that is lost meanwhile is started again,
-// and what is shown goes on where it was.
+// Package foreground implements `podstead run`. It creates pods, prints their output and their events until they terminate, stops them
+// on request, and deletes them. If the connection to the daemon is lost, it reconnects, which starts the daemon if necessary, and
+// continues with the next line and the next event.
 package foreground
 
 import (
@@ -16,13 +16,13 @@ import (
 )
 
 const (
-	// touchEvery is the time between two signs of life; the daemon takes a session for lost after a few that it missed.
-	touchEvery = 5 * time.Second
-	// retryPause is the time between two tries to reach a daemon.
-	retryPause = 200 * time.Millisecond
+	// touchInterval is the interval of heartbeats. The daemon stops the pods of a session that misses several of them.
+	touchInterval = 5 * time.Second
+	// retryInterval is the interval of attempts to connect to the daemon.
+	retryInterval = 200 * time.Millisecond
 )
 
-// Daemon is what a run needs of the daemon; [*api.Client] is one.
+// Daemon is the part of the API that a run uses. [*api.Client] implements it.
 type Daemon interface {
 	Create(ctx context.Context, q api.CreateRequest) (api.Created, error)
 	Pod(ctx context.Context, name string) (api.Pod, error)
@@ -31,41 +31,41 @@ type Daemon interface {
 	Streams
 }
 
-// Show is told what there is to show. Calls may be concurrent.
-type Show interface {
-	// Pods is told the pods before anything else of them.
+// Printer prints a run. It must be safe for concurrent use.
+type Printer interface {
+	// Pods is called once, before all other methods.
 	Pods(pods []api.Pod)
 	Line(pod string, l api.Line)
 	Event(e api.Event)
-	// Ended is told how a pod was when it had ended.
-	Ended(p api.Pod)
-	// Note is told what a person may want to know about the run itself.
-	Note(message string)
+	// Terminated is called with the final state of a pod.
+	Terminated(p api.Pod)
+	// Notice prints a message about the run itself.
+	Notice(message string)
 }
 
-// Options are what a run is made of. All but Grace are needed.
+// Options are the options of a run. Daemon, Connect, Printer and Session are required.
 type Options struct {
 	Daemon Daemon
-	// Connect returns when the daemon can be reached; it starts it again if it was lost.
+	// Connect returns when the daemon is ready, and starts it if it is not running.
 	Connect func(ctx context.Context) error
-	Show    Show
+	Printer Printer
 	Session string
-	Keep    bool // what has ended is not taken away
-	Grace   *time.Duration
-	// Stops is sent a value for each wish to end: the first is graceful, the second by force, the third gives up.
+	Keep    bool           // do not delete pods that have terminated
+	Grace   *time.Duration // nil: the grace period of each pod
+	// Stops receives requests to stop. The first one stops the pods, the second one kills them, and the third one returns immediately.
 	Stops <-chan struct{}
-	// Timeout, unless it is 0, is when the pods are to end.
+	// Timeout is the time after which the pods are stopped; 0: none.
 	Timeout time.Duration
 }
 
-// Errors that end a run.
+// Errors of a run.
 var (
-	// ErrFailed says that a pod ended as Failed, or is gone.
-	ErrFailed = errors.New("not every pod succeeded")
-	// ErrTimeout says that the pods did not end in time, and were ended.
+	// ErrFailed reports that the phase of a pod is Failed, or that the pod was deleted.
+	ErrFailed = errors.New("failed")
+	// ErrTimeout reports that the pods were stopped after the timeout.
 	ErrTimeout = errors.New("timed out")
-	// ErrGivenUp says that the run ended before its pods, which the daemon ends soon.
-	ErrGivenUp = errors.New("given up: the daemon ends what still runs")
+	// ErrInterrupted reports that the run returned before its pods terminated. The daemon stops them when the session expires.
+	ErrInterrupted = errors.New("interrupted, the daemon stops the remaining pods")
 )
 
 type run struct {
@@ -73,36 +73,36 @@ type run struct {
 	pods []api.Pod
 }
 
-// Run makes the pods and returns when all have ended and are taken away. If one cannot be made, the others are ended.
+// Run creates the pods and returns when all have terminated and are deleted. If one cannot be created, the others are stopped.
 func Run(ctx context.Context, o Options, files []api.CreateRequest) error {
 	r := &run{Options: o}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	made := r.create(ctx, files)
-	r.Show.Pods(r.pods)
+	createErr := r.create(ctx, files)
+	r.Printer.Pods(r.pods)
 
-	var helpers sync.WaitGroup
-	helpers.Go(func() { r.touch(ctx) })
-	var told error
-	helpers.Go(func() {
-		if told = r.heed(ctx); errors.Is(told, ErrGivenUp) {
-			cancel(told)
+	var background sync.WaitGroup
+	background.Go(func() { r.touch(ctx) })
+	var stopErr error
+	background.Go(func() {
+		if stopErr = r.handleStops(ctx); errors.Is(stopErr, ErrInterrupted) {
+			cancel(stopErr)
 		}
 	})
-	if made != nil {
-		made = errors.Join(made, r.stop(ctx, api.StopOptions{Grace: r.Grace}))
+	if createErr != nil {
+		createErr = errors.Join(createErr, r.stop(ctx, api.StopOptions{Grace: r.Grace}))
 	}
-	ended := r.follow(ctx)
+	podErr := r.follow(ctx)
 	if !r.Keep && ctx.Err() == nil {
-		ended = errors.Join(ended, r.remove(ctx))
+		podErr = errors.Join(podErr, r.remove(ctx))
 	}
 	cancel(nil)
-	helpers.Wait()
-	return cmp.Or(made, told, ended)
+	background.Wait()
+	return cmp.Or(createErr, stopErr, podErr)
 }
 
-// insist calls until the daemon has answered: one that is lost is started again.
-func (r *run) insist(ctx context.Context, call func() error) error {
+// retry repeats a call until the daemon responds.
+func (r *run) retry(ctx context.Context, call func() error) error {
 	for {
 		err := call()
 		if !errors.Is(err, api.ErrUnavailable) {
@@ -114,9 +114,9 @@ func (r *run) insist(ctx context.Context, call func() error) error {
 	}
 }
 
-// reconnect waits a moment and then for the daemon.
+// reconnect connects to the daemon after the retry interval.
 func (r *run) reconnect(ctx context.Context) error {
-	t := time.NewTimer(retryPause)
+	t := time.NewTimer(retryInterval)
 	defer t.Stop()
 	select {
 	case <-t.C:
@@ -126,14 +126,14 @@ func (r *run) reconnect(ctx context.Context) error {
 	}
 }
 
-// create makes the pods, up to the first that cannot be made.
+// create creates the pods, up to the first that fails.
 func (r *run) create(ctx context.Context, files []api.CreateRequest) error {
 	for _, q := range files {
 		q.Session, q.Keep = r.Session, r.Keep
-		err := r.insist(ctx, func() error {
-			made, err := r.Daemon.Create(ctx, q)
+		err := r.retry(ctx, func() error {
+			created, err := r.Daemon.Create(ctx, q)
 			if err == nil {
-				r.pods = append(r.pods, made.Pod)
+				r.pods = append(r.pods, created.Pod)
 			}
 			return err
 		})
@@ -144,58 +144,56 @@ func (r *run) create(ctx context.Context, files []api.CreateRequest) error {
 	return nil
 }
 
-// touch gives signs of life.
+// touch sends heartbeats until the context ends.
 func (r *run) touch(ctx context.Context) {
-	t := time.NewTicker(touchEvery)
+	t := time.NewTicker(touchInterval)
 	defer t.Stop()
 	for {
 		select {
 		case <-t.C:
-			// What is wrong with the connection is dealt with where the output is read.
-			_, _ = r.Daemon.Touch(ctx, r.Session)
+			_, _ = r.Daemon.Touch(ctx, r.Session) // printOutput handles connection errors
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// heed ends the pods when it is told to, or when their time is over.
-func (r *run) heed(ctx context.Context) error {
-	var late <-chan time.Time
+// handleStops stops the pods on request and after the timeout.
+func (r *run) handleStops(ctx context.Context) error {
+	var timeout <-chan time.Time
 	if r.Timeout > 0 {
 		t := time.NewTimer(r.Timeout)
 		defer t.Stop()
-		late = t.C
+		timeout = t.C
 	}
 	var result error
-	for wishes := 0; ; {
+	for stops := 0; ; {
 		select {
-		case <-late:
-			late = nil
+		case <-timeout:
+			timeout = nil
 			result = fmt.Errorf("%w after %v", ErrTimeout, r.Timeout)
-			r.Show.Note(result.Error() + ": the pods are ended")
+			r.Printer.Notice(result.Error() + ", stopping the pods")
 		case <-r.Stops:
 		case <-ctx.Done():
 			return result
 		}
 		grace := r.Grace
-		switch wishes++; wishes {
+		switch stops++; stops {
 		case 1:
 		case 2:
-			now := time.Duration(0)
-			grace = &now
+			grace = new(time.Duration)
 		default:
-			return ErrGivenUp
+			return ErrInterrupted
 		}
 		go func() {
 			if err := r.stop(ctx, api.StopOptions{Grace: grace}); err != nil && ctx.Err() == nil {
-				r.Show.Note("stop: " + err.Error())
+				r.Printer.Notice("stop pods: " + err.Error())
 			}
 		}()
 	}
 }
 
-// stop asks all pods to end, at once: an answer waits for the disk.
+// stop requests the stop of all pods in parallel, because each response waits until the daemon has saved the pod's state.
 func (r *run) stop(ctx context.Context, o api.StopOptions) error {
 	errs := make([]error, len(r.pods))
 	var stops sync.WaitGroup
@@ -203,7 +201,7 @@ func (r *run) stop(ctx context.Context, o api.StopOptions) error {
 		o := o
 		o.UID = p.Metadata.UID
 		stops.Go(func() {
-			if err := r.insist(ctx, func() error { return r.Daemon.Stop(ctx, p.Metadata.Name, o) }); !isNotFound(err) {
+			if err := r.retry(ctx, func() error { return r.Daemon.Stop(ctx, p.Metadata.Name, o) }); !isNotFound(err) {
 				errs[i] = err
 			}
 		})
@@ -212,32 +210,31 @@ func (r *run) stop(ctx context.Context, o api.StopOptions) error {
 	return errors.Join(errs...)
 }
 
-// remove has everything of the pods taken away, and waits for that.
+// remove deletes the pods, which have terminated, and waits until they are deleted.
 func (r *run) remove(ctx context.Context) error {
-	now := time.Duration(0)
-	if err := r.stop(ctx, api.StopOptions{Grace: &now, Delete: true}); err != nil { // nothing runs any more
+	if err := r.stop(ctx, api.StopOptions{Grace: new(time.Duration), Delete: true}); err != nil {
 		return err
 	}
 	for _, p := range r.pods {
-		if err := r.awaitGone(ctx, p.Metadata); err != nil {
+		if err := r.awaitDeletion(ctx, p.Metadata); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *run) awaitGone(ctx context.Context, m api.Metadata) error {
-	return r.insist(ctx, func() error {
-		there := false
+func (r *run) awaitDeletion(ctx context.Context, m api.Metadata) error {
+	return r.retry(ctx, func() error {
+		exists := false
 		for c, err := range r.Daemon.Watch(ctx) {
 			if err != nil {
 				return err
 			}
-			switch ours := c.Object.Metadata.UID == m.UID; {
-			case ours && c.Type == api.Deleted, !there && c.Type == api.Listed:
+			switch match := c.Object.Metadata.UID == m.UID; {
+			case match && c.Type == api.Deleted, !exists && c.Type == api.Listed:
 				return nil
-			case ours:
-				there = true
+			case match:
+				exists = true
 			}
 		}
 		return ctx.Err()
@@ -245,6 +242,6 @@ func (r *run) awaitGone(ctx context.Context, m api.Metadata) error {
 }
 
 func isNotFound(err error) bool {
-	e, answered := errors.AsType[*api.Error](err)
-	return answered && e.Status == http.StatusNotFound
+	e, ok := errors.AsType[*api.Error](err)
+	return ok && e.Status == http.StatusNotFound
 }

@@ -21,24 +21,25 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// patience is far above what anything takes here, on a machine that is busy with other things.
-const patience = time.Minute
+// testTimeout is far longer than anything takes here, even on a loaded host.
+const testTimeout = time.Minute
 
-// machine is where daemons live, one at a time: the engine and the state outlive each.
-type machine struct {
+// host runs one daemon at a time. The engine and the state of pods outlive each daemon.
+type host struct {
 	dir, socket string
 	fake        *fakeruntime.Runtime
 	t           *testing.T
 
-	mu  sync.Mutex
-	end func() // of the daemon that runs
+	mu         sync.Mutex
+	stopDaemon func() // nil: no daemon is running
 }
 
-func newMachine(t *testing.T, o fakeruntime.Options) *machine {
+func newHost(t *testing.T, o fakeruntime.Options) *host {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "run")
 	if err != nil {
@@ -46,23 +47,23 @@ func newMachine(t *testing.T, o fakeruntime.Options) *machine {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	o.LogDir = filepath.Join(dir, "logs")
-	m := &machine{dir: dir, socket: filepath.Join(dir, "s"), fake: fakeruntime.New(o), t: t}
-	if err := m.connect(t.Context()); err != nil {
+	h := &host{dir: dir, socket: filepath.Join(dir, "s"), fake: fakeruntime.New(o), t: t}
+	if err := h.connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(m.lose)
-	return m
+	t.Cleanup(h.stop)
+	return h
 }
 
-// connect starts a daemon if there is none. It outlives the call.
-func (m *machine) connect(ctx context.Context) error {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.end != nil {
+// connect starts a daemon if none is running. The daemon outlives ctx.
+func (h *host) connect(ctx context.Context) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopDaemon != nil {
 		return nil
 	}
 	ctx = context.WithoutCancel(ctx)
-	store, err := state.NewDir(filepath.Join(m.dir, "pods"))
+	store, err := state.NewDir(filepath.Join(h.dir, "pods"))
 	if err != nil {
 		return err
 	}
@@ -70,73 +71,81 @@ func (m *machine) connect(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s := supervisor.New(ctx, supervisor.Options{Runtime: m.fake, Store: store, Clock: clock})
+	s := supervisor.New(ctx, supervisor.Options{Runtime: h.fake, Store: store, Clock: clock})
 	if err := s.Recover(ctx); err != nil {
 		return err
 	}
 	server := api.NewServer(ctx, api.Options{
-		Supervisor: s, LogDir: filepath.Join(m.dir, "logs"), Version: api.Version{Instance: fmt.Sprint(time.Now().UnixNano())},
+		Supervisor: s, LogDir: filepath.Join(h.dir, "logs"), Version: api.Version{Instance: fmt.Sprint(time.Now().UnixNano())},
 	})
-	l, err := api.Listen(ctx, m.socket)
+	l, err := api.Listen(ctx, h.socket)
 	if err != nil {
 		return err
 	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(l) }()
-	m.end = func() {
-		ctx, cancel := context.WithTimeout(ctx, patience)
+	h.stopDaemon = func() {
+		ctx, cancel := context.WithTimeout(ctx, testTimeout)
 		defer cancel()
 		if err := errors.Join(server.Close(ctx), <-served, s.Leave(ctx)); err != nil {
-			m.t.Errorf("end a daemon: %v", err)
+			h.t.Errorf("stop daemon: %v", err)
 		}
 	}
 	return nil
 }
 
-// lose ends the daemon.
-func (m *machine) lose() {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if m.end != nil {
-		m.end()
-		m.end = nil
+// stop stops the daemon.
+func (h *host) stop() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.stopDaemon != nil {
+		h.stopDaemon()
+		h.stopDaemon = nil
 	}
 }
 
-// shown keeps what a run shows.
-type shown struct {
-	mu     sync.Mutex
-	lines  []string
-	events []api.Event
-	ended  []api.Pod
-	notes  []string
-	more   chan struct{} // has a value after each word
+// recorder is a printer that records its calls.
+type recorder struct {
+	mu         sync.Mutex
+	lines      []string
+	events     []api.Event
+	terminated []api.Pod
+	notices    []string
+	changed    chan struct{} // receives a value after each call
 }
 
-func newShown() *shown { return &shown{more: make(chan struct{}, 1)} }
+func newRecorder() *recorder { return &recorder{changed: make(chan struct{}, 1)} }
 
-func (s *shown) add(keep func()) {
+func (s *recorder) add(record func()) {
 	s.mu.Lock()
-	keep()
+	record()
 	s.mu.Unlock()
 	select {
-	case s.more <- struct{}{}:
+	case s.changed <- struct{}{}:
 	default:
 	}
 }
 
-func (s *shown) Pods([]api.Pod) {}
-func (s *shown) Line(pod string, l api.Line) {
+func (s *recorder) Pods([]api.Pod) {}
+
+func (s *recorder) Line(pod string, l api.Line) {
 	s.add(func() { s.lines = append(s.lines, pod+"/"+l.Container+" "+l.Line) })
 }
-func (s *shown) Event(e api.Event)   { s.add(func() { s.events = append(s.events, e) }) }
-func (s *shown) Ended(p api.Pod)     { s.add(func() { s.ended = append(s.ended, p) }) }
-func (s *shown) Note(message string) { s.add(func() { s.notes = append(s.notes, message) }) }
+
+func (s *recorder) Event(e api.Event) { s.add(func() { s.events = append(s.events, e) }) }
+
+func (s *recorder) Terminated(p api.Pod) {
+	s.add(func() { s.terminated = append(s.terminated, p) })
+}
+
+func (s *recorder) Notice(message string) {
+	s.add(func() { s.notices = append(s.notices, message) })
+}
 
 // await waits until cond is met.
-func (s *shown) await(t *testing.T, what string, cond func() bool) {
+func (s *recorder) await(t *testing.T, what string, cond func() bool) {
 	t.Helper()
-	limit := time.After(patience)
+	timeout := time.After(testTimeout)
 	for {
 		s.mu.Lock()
 		met := cond()
@@ -145,27 +154,27 @@ func (s *shown) await(t *testing.T, what string, cond func() bool) {
 			return
 		}
 		select {
-		case <-s.more:
-		case <-limit:
-			t.Fatalf("%s: never came; lines %q, notes %q, events %+v", what, s.lines, s.notes, s.events)
+		case <-s.changed:
+		case <-timeout:
+			t.Fatalf("no %s within %v; lines %q, notices %q, events %+v", what, testTimeout, s.lines, s.notices, s.events)
 		}
 	}
 }
 
-func (s *shown) hasEvent(kind supervisor.Kind) func() bool {
+func (s *recorder) hasEvent(kind event.Kind) func() bool {
 	return func() bool { return slices.ContainsFunc(s.events, func(e api.Event) bool { return e.Kind == kind }) }
 }
 
-// begin runs the files on the machine and returns where its end is told.
-func (m *machine) begin(o foreground.Options, files ...api.CreateRequest) <-chan error {
-	client := api.NewClient(m.socket, "podstead run")
-	m.t.Cleanup(client.Close)
-	o.Connect, o.Session = m.connect, "session"
+// start starts a run of the files. The channel gets its result.
+func (h *host) start(o foreground.Options, files ...api.CreateRequest) <-chan error {
+	client := api.NewClient(h.socket, "podstead run")
+	h.t.Cleanup(client.Close)
+	o.Connect, o.Session = h.connect, "session"
 	if o.Daemon == nil {
 		o.Daemon = client
 	}
 	result := make(chan error, 1)
-	go func() { result <- foreground.Run(m.t.Context(), o, files) }()
+	go func() { result <- foreground.Run(h.t.Context(), o, files) }()
 	return result
 }
 
@@ -174,19 +183,19 @@ func await(t *testing.T, result <-chan error) error {
 	select {
 	case err := <-result:
 		return err
-	case <-time.After(patience):
-		t.Fatal("the run does not end")
+	case <-time.After(testTimeout):
+		t.Fatal("the run does not return")
 		return nil
 	}
 }
 
-func (m *machine) pods() []api.Pod {
-	m.t.Helper()
-	client := api.NewClient(m.socket, "podstead get")
+func (h *host) pods() []api.Pod {
+	h.t.Helper()
+	client := api.NewClient(h.socket, "podstead get")
 	defer client.Close()
-	list, err := client.Pods(m.t.Context())
+	list, err := client.Pods(h.t.Context())
 	if err != nil {
-		m.t.Fatal(err)
+		h.t.Fatal(err)
 	}
 	return list.Items
 }
@@ -197,35 +206,35 @@ func file(name, script string) api.CreateRequest {
 	return api.CreateRequest{File: "/pods/" + name + ".toml", Text: text}
 }
 
-func TestRunShowsPodsToTheirEndAndTakesThemAway(t *testing.T) {
-	m, s := newMachine(t, fakeruntime.Options{}), newShown()
-	err := await(t, m.begin(foreground.Options{Show: s}, file("a", "echo one; exit 0"), file("b", "exit 3")))
+func TestRunPrintsAndDeletesPods(t *testing.T) {
+	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
+	err := await(t, h.start(foreground.Options{Printer: s}, file("a", "echo one; exit 0"), file("b", "exit 3")))
 	if !errors.Is(err, foreground.ErrFailed) || !strings.Contains(err.Error(), `pod "b" failed`) {
-		t.Errorf("error %v, want that b failed", err)
+		t.Errorf("error %v, want %q", err, `pod "b" failed`)
 	}
 	if diff := cmp.Diff([]string{"a/c one"}, s.lines); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
-	if len(s.ended) != 2 || !s.hasEvent(supervisor.PodFailed)() || !s.hasEvent(supervisor.PodSucceeded)() {
-		t.Errorf("%d pods ended, events %+v", len(s.ended), s.events)
+	if len(s.terminated) != 2 || !s.hasEvent(event.PodFailed)() || !s.hasEvent(event.PodSucceeded)() {
+		t.Errorf("%d pods terminated, events %+v", len(s.terminated), s.events)
 	}
-	if left := m.pods(); len(left) > 0 {
-		t.Errorf("%d pods are left", len(left))
+	if pods := h.pods(); len(pods) > 0 {
+		t.Errorf("%d pods still exist", len(pods))
 	}
 }
 
-func TestRunKeepsWhatItIsToKeep(t *testing.T) {
-	m := newMachine(t, fakeruntime.Options{})
-	if err := await(t, m.begin(foreground.Options{Show: newShown(), Keep: true}, file("a", "exit 0"))); err != nil {
+func TestRunWithKeep(t *testing.T) {
+	h := newHost(t, fakeruntime.Options{})
+	if err := await(t, h.start(foreground.Options{Printer: newRecorder(), Keep: true}, file("a", "exit 0"))); err != nil {
 		t.Error(err)
 	}
-	if left := m.pods(); len(left) != 1 || left[0].Status.Phase != lifecycle.PhaseSucceeded {
-		t.Errorf("left are %+v", left)
+	if pods := h.pods(); len(pods) != 1 || pods[0].Status.Phase != lifecycle.PhaseSucceeded {
+		t.Errorf("pods %+v, want one that succeeded", pods)
 	}
 }
 
-// TestRunLosesAndRepeatsNoLine takes the daemon away again and again while a container writes.
-func TestRunLosesAndRepeatsNoLine(t *testing.T) {
+// TestRunPrintsEachLineOnce stops the daemon several times while a container writes.
+func TestRunPrintsEachLineOnce(t *testing.T) {
 	const lines = 400
 	program := fakeruntime.Program{Runs: lines * 10 * time.Millisecond}
 	var want []string
@@ -235,14 +244,14 @@ func TestRunLosesAndRepeatsNoLine(t *testing.T) {
 		})
 		want = append(want, fmt.Sprintf("a/c %d", i))
 	}
-	m := newMachine(t, fakeruntime.Options{
+	h := newHost(t, fakeruntime.Options{
 		Program: func(*spec.Pod, lifecycle.StartContainer) (fakeruntime.Program, bool) { return program, true },
 	})
-	s := newShown()
-	result := m.begin(foreground.Options{Show: s}, file("a", "true"))
+	s := newRecorder()
+	result := h.start(foreground.Options{Printer: s}, file("a", "true"))
 	for i := range 4 {
 		s.await(t, "lines", func() bool { return len(s.lines) > i*80 })
-		m.lose()
+		h.stop()
 	}
 	if err := await(t, result); err != nil {
 		t.Error(err)
@@ -250,77 +259,76 @@ func TestRunLosesAndRepeatsNoLine(t *testing.T) {
 	if diff := cmp.Diff(want, s.lines); diff != "" {
 		t.Errorf("lines (-want +got):\n%s", diff)
 	}
-	if len(s.notes) == 0 || !strings.Contains(s.notes[0], "the daemon was lost") {
-		t.Errorf("notes %q do not tell of the loss", s.notes)
+	if len(s.notices) == 0 || !strings.Contains(s.notices[0], "connection to the daemon lost") {
+		t.Errorf("notices %q, want that the connection was lost", s.notices)
 	}
 }
 
-func TestRunEndsGracefullyAndThenByForce(t *testing.T) {
-	m, s := newMachine(t, fakeruntime.Options{}), newShown()
+func TestSecondStopKillsPods(t *testing.T) {
+	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
 	stops := make(chan struct{})
-	result := m.begin(foreground.Options{Show: s, Stops: stops}, file("a", "trap '' TERM; sleep 1000"))
-	s.await(t, "the start", s.hasEvent(supervisor.ContainerStarted))
+	result := h.start(foreground.Options{Printer: s, Stops: stops}, file("a", "trap '' TERM; sleep 1000"))
+	s.await(t, "the start", s.hasEvent(event.ContainerStarted))
 	stops <- struct{}{}
-	s.await(t, "the graceful stop", s.hasEvent(supervisor.ContainerStopping))
+	s.await(t, "the graceful stop", s.hasEvent(event.ContainerStopping))
 	select {
 	case err := <-result:
-		t.Fatalf("the run has ended by one wish, although its container ignores that: %v", err)
+		t.Fatalf("the run returned after one stop, although the container ignores SIGTERM: %v", err)
 	case stops <- struct{}{}:
 	}
 	if err := await(t, result); !errors.Is(err, foreground.ErrFailed) {
 		t.Errorf("error %v", err)
 	}
-	if !s.hasEvent(supervisor.ContainerKilled)() {
-		t.Errorf("nothing was killed: %+v", s.events)
+	if !s.hasEvent(event.ContainerKilled)() {
+		t.Errorf("no container was killed: %+v", s.events)
 	}
 }
 
-func TestRunGivesUpAtTheThirdWish(t *testing.T) {
-	m := newMachine(t, fakeruntime.Options{Before: func(ctx context.Context, c fakeruntime.Call) error {
+func TestThirdStopInterruptsRun(t *testing.T) {
+	h := newHost(t, fakeruntime.Options{Before: func(ctx context.Context, c fakeruntime.Call) error {
 		if c.Method == "StopContainer" || c.Method == "KillContainer" {
 			<-ctx.Done() // an engine that hangs
 		}
 		return ctx.Err()
 	}})
-	s := newShown()
+	s := newRecorder()
 	stops := make(chan struct{})
-	result := m.begin(foreground.Options{Show: s, Stops: stops}, file("a", "sleep 1000"))
-	s.await(t, "the start", s.hasEvent(supervisor.ContainerStarted))
+	result := h.start(foreground.Options{Printer: s, Stops: stops}, file("a", "sleep 1000"))
+	s.await(t, "the start", s.hasEvent(event.ContainerStarted))
 	for range 3 {
 		stops <- struct{}{}
 	}
-	if err := await(t, result); !errors.Is(err, foreground.ErrGivenUp) {
-		t.Errorf("error %v, want %v", err, foreground.ErrGivenUp)
+	if err := await(t, result); !errors.Is(err, foreground.ErrInterrupted) {
+		t.Errorf("error %v, want %v", err, foreground.ErrInterrupted)
 	}
 }
 
-func TestRunEndsWhenItsTimeIsOver(t *testing.T) {
-	m, s := newMachine(t, fakeruntime.Options{}), newShown()
-	result := m.begin(foreground.Options{Show: s, Timeout: 100 * time.Millisecond}, file("a", "trap 'exit 0' TERM; sleep 1000"))
+func TestRunTimeout(t *testing.T) {
+	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
+	result := h.start(foreground.Options{Printer: s, Timeout: 100 * time.Millisecond}, file("a", "trap 'exit 0' TERM; sleep 1000"))
 	if err := await(t, result); !errors.Is(err, foreground.ErrTimeout) {
 		t.Errorf("error %v, want %v", err, foreground.ErrTimeout)
 	}
-	if left := m.pods(); len(left) > 0 {
-		t.Errorf("%d pods are left", len(left))
+	if pods := h.pods(); len(pods) > 0 {
+		t.Errorf("%d pods still exist", len(pods))
 	}
 }
 
-// slow is a daemon whose word of what happens comes later than all else.
-type slow struct{ *api.Client }
+// slowEvents is a client that delivers no events while it follows.
+type slowEvents struct{ *api.Client }
 
-func (s slow) Events(ctx context.Context, q *api.EventQuery) iter.Seq2[api.Event, error] {
+func (s slowEvents) Events(ctx context.Context, q *api.EventQuery) iter.Seq2[api.Event, error] {
 	if q.Follow {
 		return func(func(api.Event, error) bool) { <-ctx.Done() }
 	}
 	return s.Client.Events(ctx, q)
 }
 
-// TestRunShowsWhatBecameOfAPodThatIsGone has somebody else take the pod away.
-func TestRunShowsWhatBecameOfAPodThatIsGone(t *testing.T) {
-	m, s := newMachine(t, fakeruntime.Options{}), newShown()
-	client := api.NewClient(m.socket, "podstead delete")
+func TestRunPrintsEventsOfDeletedPod(t *testing.T) {
+	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
+	client := api.NewClient(h.socket, "podstead delete")
 	defer client.Close()
-	result := m.begin(foreground.Options{Show: s, Daemon: slow{client}}, file("a", "trap 'exit 0' TERM; echo up; sleep 1000"))
+	result := h.start(foreground.Options{Printer: s, Daemon: slowEvents{client}}, file("a", "trap 'exit 0' TERM; echo up; sleep 1000"))
 	s.await(t, "the start", func() bool { return len(s.lines) > 0 })
 	if err := client.Stop(t.Context(), "a", api.StopOptions{Delete: true}); err != nil {
 		t.Fatal(err)
@@ -328,32 +336,32 @@ func TestRunShowsWhatBecameOfAPodThatIsGone(t *testing.T) {
 	if err := await(t, result); err != nil && !errors.Is(err, foreground.ErrFailed) {
 		t.Errorf("error %v", err)
 	}
-	for _, kind := range []supervisor.Kind{supervisor.PodStopping, supervisor.ContainerSucceeded} {
+	for _, kind := range []event.Kind{event.PodStopping, event.ContainerSucceeded} {
 		if !s.hasEvent(kind)() {
-			t.Errorf("%s is not shown: %+v", kind, s.events)
+			t.Errorf("no event %s: %+v", kind, s.events)
 		}
 	}
 }
 
-func TestRunEndsTheOthersIfOneCannotBeMade(t *testing.T) {
-	m := newMachine(t, fakeruntime.Options{})
-	first := newShown()
-	kept := m.begin(foreground.Options{Show: first}, file("taken", "trap 'exit 0' TERM; sleep 1000"))
-	first.await(t, "the first pod", first.hasEvent(supervisor.ContainerStarted))
+func TestRunStopsOtherPodsIfOneCannotBeCreated(t *testing.T) {
+	h := newHost(t, fakeruntime.Options{})
+	first := newRecorder()
+	kept := h.start(foreground.Options{Printer: first}, file("taken", "trap 'exit 0' TERM; sleep 1000"))
+	first.await(t, "the first pod", first.hasEvent(event.ContainerStarted))
 
-	client := api.NewClient(m.socket, "podstead run")
+	client := api.NewClient(h.socket, "podstead run")
 	defer client.Close()
-	err := foreground.Run(t.Context(), foreground.Options{Daemon: client, Connect: m.connect, Show: newShown(), Session: "other"},
+	err := foreground.Run(t.Context(), foreground.Options{Daemon: client, Connect: h.connect, Printer: newRecorder(), Session: "other"},
 		[]api.CreateRequest{file("free", "trap 'exit 0' TERM; sleep 1000"), file("taken", "exit 0")})
-	e, answered := errors.AsType[*api.Error](err)
-	if !answered || e.Status != http.StatusConflict || !strings.Contains(err.Error(), "/pods/taken.toml") {
-		t.Errorf("error %v, want that the name of taken.toml is taken", err)
+	e, ok := errors.AsType[*api.Error](err)
+	if !ok || e.Status != http.StatusConflict || !strings.Contains(err.Error(), "/pods/taken.toml") {
+		t.Errorf("error %v, want a conflict for taken.toml", err)
 	}
-	if left := m.pods(); len(left) != 1 || left[0].Metadata.Name != "taken" {
-		t.Errorf("left are %+v", left)
+	if pods := h.pods(); len(pods) != 1 || pods[0].Metadata.Name != "taken" {
+		t.Errorf("pods %+v, want taken only", pods)
 	}
 
-	// The other run ends when somebody takes its pod away: it sees that the pod ended, or that it is gone.
+	// The other run returns when its pod is deleted. It may see the pod terminated or deleted.
 	if err := client.Stop(t.Context(), "taken", api.StopOptions{Delete: true}); err != nil {
 		t.Fatal(err)
 	}

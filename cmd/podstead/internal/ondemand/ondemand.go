@@ -1,6 +1,6 @@
-// Package ondemand starts the daemon where none runs: a command asks for one that answers, and gets it, or the reason why
-// there is none. The daemon is detached from the command and outlives it. Of several that are started at the same time one
-// wins the lock on the state; the others end, and their commands use the winner.
+// Package ondemand starts the daemon if it is not running. The daemon runs in its own session and outlives the command that started
+// it. If several commands start a daemon at the same time, one daemon gets the lock of the state directory. The others exit, and their
+// commands connect to the first.
 package ondemand
 
 import (
@@ -21,48 +21,48 @@ import (
 )
 
 const (
-	// startLimit is what a daemon has to answer. It takes a fraction of a second, but far more on a loaded machine with a
-	// slow disk and many pods to take up.
-	startLimit = 30 * time.Second
-	// patience is how long nothing is said about waiting.
-	patience = time.Second
-	// lookAgain is the pause between two looks for a daemon that somebody else has started.
-	lookAgain = 50 * time.Millisecond
-	// logSize is what may be in the log of the daemon before a new one is begun; one older is kept.
-	logSize = 1 << 20
+	// startTimeout bounds the start of the daemon. It takes a fraction of a second, but longer on a loaded host with a slow disk and
+	// many pods to recover.
+	startTimeout = 30 * time.Second
+	// noticeDelay is the time after which the user is notified that the start takes long.
+	noticeDelay = time.Second
+	// pollInterval is the interval between attempts to connect to a daemon that another command started.
+	pollInterval = 50 * time.Millisecond
+	// maxLogSize is the size at which the daemon's log is rotated, in bytes. One old file is kept.
+	maxLogSize = 1 << 20
 )
 
-// Error says that there is no daemon and none could be started. It is an [api.ErrUnavailable].
+// Error reports that the daemon is not running and could not be started. It matches [api.ErrUnavailable].
 type Error struct {
 	Message string
 	Hints   []string
-	// inUse says that another daemon has the state, which may be about to answer.
+	// inUse reports that another daemon holds the lock. It may still be starting.
 	inUse bool
 }
 
-// Error is what the daemon said.
+// Error returns the message.
 func (e *Error) Error() string { return e.Message }
 
-// Is makes it an [api.ErrUnavailable].
+// Is reports whether the target is [api.ErrUnavailable].
 func (e *Error) Is(target error) bool { return target == api.ErrUnavailable }
 
-// StatusInUse is the exit status, told by [Reporter.Failed], of a daemon whose state another one has.
+// StatusInUse is the code that a daemon passes to [Reporter.Failed] if another daemon holds the lock of its state directory.
 const StatusInUse = 75
 
-// Starter knows how to reach a daemon and how to start it.
+// Starter connects to the daemon and starts it if it is not running.
 type Starter struct {
 	Client *api.Client
-	// Args are the arguments of the daemon.
+	// Args are the arguments of the program that start the daemon.
 	Args []string
 	// Log is the path of the daemon's log.
 	Log string
-	// Say tells a person what takes long; nil: nobody.
-	Say func(message string)
+	// Notify shows a message to the user; nil: no messages. It is called from another goroutine.
+	Notify func(message string)
 
 	mu sync.Mutex
 }
 
-// Connect returns when the daemon answers, and starts it if need be. It is safe for concurrent use.
+// Connect returns when the daemon is ready, and starts it if it is not running. It is safe for concurrent use.
 func (s *Starter) Connect(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -71,12 +71,12 @@ func (s *Starter) Connect(ctx context.Context) error {
 	} else if errors.Is(err, os.ErrPermission) {
 		return &Error{
 			Message: fmt.Sprintf("connect to %s: permission denied", s.Client.Socket()),
-			Hints:   []string{"be root, or a member of the group podstead"},
+			Hints:   []string{"run the command as root or as a member of group podstead"},
 		}
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, startLimit, fmt.Errorf("the daemon did not answer within %v", startLimit))
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the daemon did not respond within %v", startTimeout))
 	defer cancel()
-	go s.sayLater(ctx)
+	go s.notifyLater(ctx)
 	err := s.start(ctx)
 	if e, failed := errors.AsType[*Error](err); failed && e.inUse {
 		return s.await(ctx, e)
@@ -84,22 +84,22 @@ func (s *Starter) Connect(ctx context.Context) error {
 	return err
 }
 
-// sayLater says that it takes long, if it does.
-func (s *Starter) sayLater(ctx context.Context) {
-	t := time.NewTimer(patience)
+// notifyLater notifies the user if the start takes longer than [noticeDelay].
+func (s *Starter) notifyLater(ctx context.Context) {
+	t := time.NewTimer(noticeDelay)
 	defer t.Stop()
 	select {
 	case <-t.C:
-		if s.Say != nil {
-			s.Say("waiting for the daemon to start...")
+		if s.Notify != nil {
+			s.Notify("waiting for the daemon to start...")
 		}
 	case <-ctx.Done():
 	}
 }
 
-// await waits for a daemon that somebody else has started.
-func (s *Starter) await(ctx context.Context, why *Error) error {
-	t := time.NewTicker(lookAgain)
+// await waits for the daemon that caused the error by holding the lock.
+func (s *Starter) await(ctx context.Context, inUse *Error) error {
+	t := time.NewTicker(pollInterval)
 	defer t.Stop()
 	for {
 		if _, err := s.Client.Version(ctx); !errors.Is(err, api.ErrUnavailable) && ctx.Err() == nil {
@@ -108,13 +108,13 @@ func (s *Starter) await(ctx context.Context, why *Error) error {
 		select {
 		case <-t.C:
 		case <-ctx.Done():
-			why.Hints = append(why.Hints, fmt.Sprintf("it does not answer at %s: was it started with another --socket?", s.Client.Socket()))
-			return why
+			inUse.Hints = append(inUse.Hints, fmt.Sprintf("check whether the daemon runs with another --socket: it does not respond on %s", s.Client.Socket()))
+			return inUse
 		}
 	}
 }
 
-// start starts a daemon and waits until it is ready, or has ended.
+// start starts a daemon and waits until it is ready or has exited.
 func (s *Starter) start(ctx context.Context) error {
 	program, err := os.Executable()
 	if err != nil {
@@ -130,7 +130,7 @@ func (s *Starter) start(ctx context.Context) error {
 		return fmt.Errorf("start daemon: %w", err)
 	}
 	defer reports.Close()
-	cmd := exec.Command(program, s.Args...) //nolint:noctx // it outlives this process
+	cmd := exec.Command(program, s.Args...) // without a context: the daemon outlives this process
 	cmd.Args[0] = "podstead"
 	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
@@ -141,25 +141,26 @@ func (s *Starter) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start daemon: %w", err)
 	}
-	answer, err := read(ctx, reports)
+	seeLog := []string{"see the log of the daemon, " + s.Log}
+	r, err := readReport(ctx, reports)
 	if err != nil {
-		return &Error{Message: "start daemon: " + err.Error(), Hints: []string{"its log is " + s.Log}}
+		return &Error{Message: "start daemon: " + err.Error(), Hints: seeLog}
 	}
-	if answer == nil || answer.Error != "" {
-		_ = cmd.Wait() // it ends, or has ended
+	if r == nil || r.Error != "" {
+		_ = cmd.Wait() // the daemon has exited or is about to
 	}
 	switch {
-	case answer == nil:
-		return &Error{Message: "start daemon: it ended without a word: " + cmd.ProcessState.String(), Hints: []string{"its log is " + s.Log}}
-	case answer.Error != "":
-		return &Error{Message: "start daemon: " + answer.Error, Hints: answer.Hints, inUse: answer.Status == StatusInUse}
+	case r == nil:
+		return &Error{Message: "start daemon: exited unexpectedly: " + cmd.ProcessState.String(), Hints: seeLog}
+	case r.Error != "":
+		return &Error{Message: "start daemon: " + r.Error, Hints: r.Hints, inUse: r.Status == StatusInUse}
 	}
-	go func() { _ = cmd.Wait() }() // should it end before this process does
+	go func() { _ = cmd.Wait() }() // reaps the daemon if it exits before this process
 	return nil
 }
 
-// read reads what the daemon reports; nil: it ended without a report.
-func read(ctx context.Context, reports *os.File) (*report, error) {
+// readReport reads the report of the daemon. It returns nil if the daemon exited without a report.
+func readReport(ctx context.Context, reports *os.File) (*report, error) {
 	type result struct {
 		report *report
 		err    error
@@ -181,10 +182,10 @@ func read(ctx context.Context, reports *os.File) (*report, error) {
 	}
 }
 
-// openLog opens the log, and begins a new one if it has grown. Somebody who may not write it is told by the daemon itself
-// what it lacks.
+// openLog opens the log, and rotates it if it is too large. It returns /dev/null if the log cannot be written: the daemon then fails
+// for the same reason, and reports that.
 func (s *Starter) openLog() (*os.File, error) {
-	if st, err := os.Stat(s.Log); err == nil && st.Size() > logSize {
+	if st, err := os.Stat(s.Log); err == nil && st.Size() > maxLogSize {
 		_ = os.Rename(s.Log, strings.TrimSuffix(s.Log, ".log")+".old.log")
 	}
 	if err := os.MkdirAll(filepath.Dir(s.Log), 0o711); err != nil {

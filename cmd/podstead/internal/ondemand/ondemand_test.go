@@ -21,22 +21,22 @@ import (
 	"github.com/podstead/podstead/supervisor"
 )
 
-// TestMain is the daemon too: a starter starts the program that it is in.
+// TestMain also serves as the daemon, because a starter starts its own executable.
 func TestMain(m *testing.M) {
 	if len(os.Args) == 4 && os.Args[1] == "daemon" {
-		os.Exit(daemon(os.Args[2], os.Args[3]))
+		os.Exit(runDaemon(os.Args[2], os.Args[3]))
 	}
 	os.Exit(m.Run())
 }
 
-// daemon is a daemon that behaves in a certain way.
-func daemon(how, dir string) int {
+// runDaemon is a daemon with a behaviour: "silent", "failing", or any other for one that works. It returns the exit code.
+func runDaemon(behaviour, dir string) int {
 	reporter := ondemand.NewReporter()
-	switch how {
+	switch behaviour {
 	case "silent":
 		return 7
 	case "failing":
-		reporter.Failed("no runc", []string{"install it"}, 4)
+		reporter.Failed("runc not found", []string{"install runc"}, 4)
 		return 4
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
@@ -51,40 +51,40 @@ func daemon(how, dir string) int {
 	}
 	s := supervisor.New(ctx, supervisor.Options{Runtime: fakeruntime.New(fakeruntime.Options{})})
 	server := api.NewServer(ctx, api.Options{
-		Supervisor: s, Version: api.Version{PID: os.Getpid(), OnDemand: true}, Leave: func(string) { stop() },
+		Supervisor: s, Version: api.Version{PID: os.Getpid(), OnDemand: true}, StopDaemon: func(string) { stop() },
 	})
 	l, err := api.Listen(ctx, filepath.Join(dir, "s"))
 	if err != nil {
 		return 1
 	}
 	go func() { _ = server.Serve(l) }()
-	fmt.Println("ready") // before anybody is told, and looks for it
+	fmt.Println("ready") // before the report: the test reads the log after it
 	reporter.Ready()
 	<-ctx.Done()
 	_ = server.Close(context.Background())
 	return 0
 }
 
-// starter starts daemons of the kind, in a folder of their own.
-func starter(t *testing.T, how string) (*ondemand.Starter, string) {
+// newStarter returns a starter of daemons with a behaviour, and their directory.
+func newStarter(t *testing.T, behaviour string) (*ondemand.Starter, string) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "od")
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return another(t, how, dir), dir
+	return newStarterIn(t, behaviour, dir), dir
 }
 
-func another(t *testing.T, how, dir string) *ondemand.Starter {
+func newStarterIn(t *testing.T, behaviour, dir string) *ondemand.Starter {
 	t.Helper()
 	client := api.NewClient(filepath.Join(dir, "s"), "podstead get")
 	t.Cleanup(client.Close)
-	return &ondemand.Starter{Client: client, Args: []string{"daemon", how, dir}, Log: filepath.Join(dir, "lib", "daemon.log")}
+	return &ondemand.Starter{Client: client, Args: []string{"daemon", behaviour, dir}, Log: filepath.Join(dir, "lib", "daemon.log")}
 }
 
-func TestConnectStartsADaemonThatOutlivesIt(t *testing.T) {
-	s, dir := starter(t, "good")
+func TestConnectStartsDaemonInItsOwnSession(t *testing.T) {
+	s, dir := newStarter(t, "good")
 	if err := s.Connect(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -93,27 +93,27 @@ func TestConnectStartsADaemonThatOutlivesIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	if sid, err := unix.Getsid(v.PID); err != nil || sid != v.PID {
-		t.Errorf("the daemon is in session %d (%v), want one of its own", sid, err)
+		t.Errorf("the daemon is in session %d (%v), want %d", sid, err, v.PID)
 	}
-	if err := another(t, "silent", dir).Connect(t.Context()); err != nil {
-		t.Errorf("to one that is there: %v", err)
+	if err := newStarterIn(t, "silent", dir).Connect(t.Context()); err != nil {
+		t.Errorf("connect to a running daemon: %v", err)
 	}
 	log, err := os.ReadFile(s.Log)
 	if err != nil || string(log) != "ready\n" {
 		t.Errorf("log %q, %v", log, err)
 	}
-	if err := s.Client.Leave(t.Context()); err != nil {
+	if err := s.Client.StopDaemon(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func TestManyStartOne(t *testing.T) {
-	_, dir := starter(t, "good")
+func TestConcurrentConnectsStartOneDaemon(t *testing.T) {
+	_, dir := newStarter(t, "good")
 	var mu sync.Mutex
 	pids := map[int]bool{}
 	var clients sync.WaitGroup
 	for range 8 {
-		s := another(t, "good", dir)
+		s := newStarterIn(t, "good", dir)
 		clients.Go(func() {
 			if err := s.Connect(t.Context()); err != nil {
 				t.Error(err)
@@ -133,26 +133,28 @@ func TestManyStartOne(t *testing.T) {
 	if len(pids) != 1 {
 		t.Errorf("the clients found %d daemons", len(pids))
 	}
-	if err := another(t, "good", dir).Client.Leave(t.Context()); err != nil {
+	if err := newStarterIn(t, "good", dir).Client.StopDaemon(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-func TestConnectTellsWhyThereIsNoDaemon(t *testing.T) {
-	for how, want := range map[string]string{"failing": "start daemon: no runc", "silent": "it ended without a word: exit status 7"} {
-		t.Run(how, func(t *testing.T) {
-			s, _ := starter(t, how)
+func TestConnectReportsWhyTheDaemonFailed(t *testing.T) {
+	for behaviour, want := range map[string]string{
+		"failing": "start daemon: runc not found", "silent": "start daemon: exited unexpectedly: exit status 7",
+	} {
+		t.Run(behaviour, func(t *testing.T) {
+			s, _ := newStarter(t, behaviour)
 			err := s.Connect(t.Context())
-			e, ours := errors.AsType[*ondemand.Error](err)
-			if !ours || !strings.Contains(e.Message, want) || len(e.Hints) != 1 || !errors.Is(err, api.ErrUnavailable) {
+			e, ok := errors.AsType[*ondemand.Error](err)
+			if !ok || e.Message != want || len(e.Hints) != 1 || !errors.Is(err, api.ErrUnavailable) {
 				t.Errorf("error %v, want %s and a hint", err, want)
 			}
 		})
 	}
 }
 
-func TestLogIsBegunAnewWhenItHasGrown(t *testing.T) {
-	s, _ := starter(t, "failing")
+func TestLogRotation(t *testing.T) {
+	s, _ := newStarter(t, "failing")
 	if err := os.MkdirAll(filepath.Dir(s.Log), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -168,8 +170,8 @@ func TestLogIsBegunAnewWhenItHasGrown(t *testing.T) {
 	}
 }
 
-func TestConnectHeedsItsContext(t *testing.T) {
-	s, dir := starter(t, "good")
+func TestConnectStopsWhenItsContextEnds(t *testing.T) {
+	s, dir := newStarter(t, "good")
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		t.Fatal(err)
@@ -178,7 +180,8 @@ func TestConnectHeedsItsContext(t *testing.T) {
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	// Nobody answers here. The first who asks wants to know whether to start a daemon, the second whether another's has started.
+	// This socket never responds. The first connection is the check for a running daemon. The second one is the wait for the daemon that
+	// holds the lock.
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
 	if err != nil {
 		t.Fatal(err)
@@ -195,7 +198,7 @@ func TestConnectHeedsItsContext(t *testing.T) {
 		cancel()
 	}()
 	err = s.Connect(ctx)
-	if e, ours := errors.AsType[*ondemand.Error](err); !ours || !strings.Contains(e.Message, "in use") {
-		t.Errorf("error %v, want that another has the lock and does not answer", err)
+	if e, ok := errors.AsType[*ondemand.Error](err); !ok || !strings.Contains(e.Message, "in use") {
+		t.Errorf("error %v, want that the lock is in use", err)
 	}
 }

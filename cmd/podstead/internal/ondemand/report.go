@@ -7,20 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// reportFD is where a daemon that was started on demand tells how its start went.
+// reportFD is the file descriptor to which a daemon that was started on demand writes its report.
 const reportFD = 3
 
-// report is what it tells, once.
+// report is the result of the start of a daemon.
 type report struct {
-	Error  string   `json:"error,omitempty"` // empty: it is ready
+	Error  string   `json:"error,omitempty"` // empty: the daemon is ready
 	Hints  []string `json:"hints,omitempty"`
 	Status int      `json:"status,omitempty"`
 }
 
-// Reporter is the daemon's end: it tells the command that started the daemon how that went.
+// Reporter reports the result of the start to the command that started the daemon. The zero value reports nothing. Only the first
+// report is sent.
 type Reporter struct{ pipe *os.File }
 
-// NewReporter returns a reporter. Where nobody waits, as when a person starts the daemon, it tells nobody.
+// NewReporter returns a reporter. It reports nothing if no command waits, as when a user started the daemon.
 func NewReporter() *Reporter {
 	var st unix.Stat_t
 	if err := unix.Fstat(reportFD, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFIFO {
@@ -30,20 +31,19 @@ func NewReporter() *Reporter {
 	return &Reporter{os.NewFile(reportFD, "report")}
 }
 
-// Ready tells that the daemon answers.
-func (r *Reporter) Ready() { r.tell(report{}) }
+// Ready reports that the daemon is ready.
+func (r *Reporter) Ready() { r.send(report{}) }
 
-// Failed tells why the daemon ends, and what a person can do. It tells nothing after [Reporter.Ready].
+// Failed reports why the daemon exits, with hints for the user. It does nothing after [Reporter.Ready].
 func (r *Reporter) Failed(message string, hints []string, status int) {
-	r.tell(report{Error: message, Hints: hints, Status: status})
+	r.send(report{Error: message, Hints: hints, Status: status})
 }
 
-func (r *Reporter) tell(what report) {
+func (r *Reporter) send(message report) {
 	if r.pipe == nil {
 		return
 	}
-	// Whoever waited may be gone; then nobody is interested.
-	_ = json.NewEncoder(r.pipe).Encode(what)
+	_ = json.NewEncoder(r.pipe).Encode(message) // fails if the command has exited
 	_ = r.pipe.Close()
 	r.pipe = nil
 }

@@ -1,5 +1,4 @@
-// Package view is what a person sees of pods: the table of `get`, the prefixed output and the events of `run`. It prints
-// values of package api and decides nothing.
+// Package view renders values of package api as text and JSON: the table of `get`, the output and the events of `run`, and `why`.
 package view
 
 import (
@@ -13,29 +12,29 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// columns are what a row says of a pod's containers, by the rules of kubectl's printer (printPod). Init containers count up to the
-// first that is not done, or sidecar that is not started, and app containers once the pod is initialized.
+// columns are the columns that depend on the containers of a pod (kubectl: printPod). Init containers count up to the first one that has
+// not completed or, for a sidecar, not started. App containers count when the pod is initialized.
 type columns struct {
 	status       string
 	ready, total int
 	restarts     int
-	last         time.Time // when a run ended that another one has followed
+	last         time.Time // finishedAt of the newest run that was followed by a restart
 }
 
-// columnsOf counts the containers of a pod. One whose init containers run again, since the machine was restarted, has them for its
-// status, and not how its containers ended then.
+// columnsOf returns the columns of a pod. If the init containers run again in a new pod sandbox, for example after a reboot, they
+// determine the status, not the previous runs of the app containers.
 func columnsOf(p *api.Pod) columns {
 	c := columns{status: cmp.Or(string(p.Status.Reason), string(p.Status.Phase)), total: len(p.Status.ContainerStatuses)}
 	for i := range p.Spec.InitContainers {
-		if sidecar(p, i) {
+		if isSidecar(p, i) {
 			c.total++
 		}
 	}
-	whole := columns{}
-	initializing := c.addInit(p, &whole)
-	initialized := holds(p, lifecycle.PodInitialized)
+	init := columns{}
+	initializing := c.addInit(p, &init)
+	initialized := conditionTrue(p, lifecycle.PodInitialized)
 	if initializing && !initialized {
-		c.restarts, c.last = whole.restarts, whole.last
+		c.restarts, c.last = init.restarts, init.last
 	} else {
 		for i := range p.Status.ContainerStatuses {
 			app := &p.Status.ContainerStatuses[i]
@@ -45,7 +44,7 @@ func columnsOf(p *api.Pod) columns {
 			}
 		}
 	}
-	if !initializing || initialized && !beginsAgain(p) {
+	if !initializing || initialized && !reinitializing(p) {
 		c.status = appStatus(p, c.status)
 	}
 	if p.Metadata.DeletionTimestamp != nil && !p.Status.Phase.Terminal() {
@@ -54,23 +53,22 @@ func columnsOf(p *api.Pod) columns {
 	return c
 }
 
-// addInit counts the sidecars, and into whole all init containers, and reports whether the pod is at one of them, which has the status
-// then.
-func (c *columns) addInit(p *api.Pod, whole *columns) bool {
+// addInit adds the sidecars to c and all init containers to init. It reports whether the pod is initializing, and sets the status then.
+func (c *columns) addInit(p *api.Pod, init *columns) bool {
 	for i := range p.Status.InitContainerStatuses {
 		s := &p.Status.InitContainerStatuses[i]
-		whole.addRestarts(s)
-		if sidecar(p, i) {
+		init.addRestarts(s)
+		if isSidecar(p, i) {
 			c.addRestarts(s)
 		}
 		switch t, w := s.State.Terminated, s.State.Waiting; {
 		case t != nil && t.ExitCode == 0:
-		case sidecar(p, i) && s.Started != nil && *s.Started:
+		case isSidecar(p, i) && s.Started != nil && *s.Started:
 			if s.Ready {
 				c.ready++
 			}
 		case t != nil:
-			c.status = "Init:" + endStatus(t)
+			c.status = "Init:" + terminatedStatus(t)
 			return true
 		case w != nil && w.Reason != "" && w.Reason != lifecycle.ReasonPodInitializing:
 			c.status = "Init:" + string(w.Reason)
@@ -83,7 +81,7 @@ func (c *columns) addInit(p *api.Pod, whole *columns) bool {
 	return false
 }
 
-// addRestarts counts the restarts of a container, and when the newest run that was followed by one ended.
+// addRestarts adds the restarts of a container.
 func (c *columns) addRestarts(s *lifecycle.ContainerStatus) {
 	c.restarts += s.RestartCount
 	if t := s.LastState.Terminated; t != nil && t.FinishedAt.After(c.last) {
@@ -91,22 +89,22 @@ func (c *columns) addRestarts(s *lifecycle.ContainerStatus) {
 	}
 }
 
-// Status is the STATUS column of a pod.
+// Status returns the STATUS column of a pod.
 func Status(p *api.Pod) string { return columnsOf(p).status }
 
-// beginsAgain reports whether a pod is at its init containers again, and all that its own show is how they ended before.
-func beginsAgain(p *api.Pod) bool {
+// reinitializing reports whether the init containers run again, and all app containers show the state of their previous run.
+func reinitializing(p *api.Pod) bool {
 	return p.Status.Phase == lifecycle.PhasePending &&
 		!slices.ContainsFunc(p.Status.ContainerStatuses, func(c lifecycle.ContainerStatus) bool { return c.State.Terminated == nil })
 }
 
-// sidecar reports whether an init container, by its place, is one that keeps running.
-func sidecar(p *api.Pod, i int) bool {
+// isSidecar reports whether the init container at an index is a sidecar.
+func isSidecar(p *api.Pod, i int) bool {
 	return i < len(p.Spec.InitContainers) && p.Spec.InitContainers[i].IsSidecar()
 }
 
-// appStatus is that of the last container, from the end, that has a reason, else what it was. That one is done says nothing
-// beside others that run or that have failed.
+// appStatus returns the reason of the first app container that has one, otherwise the given reason. "Completed" is replaced if another
+// container is running or has failed.
 func appStatus(p *api.Pod, reason string) string {
 	running, failed := false, ""
 	list := p.Status.ContainerStatuses
@@ -115,7 +113,7 @@ func appStatus(p *api.Pod, reason string) string {
 		case c.State.Waiting != nil && c.State.Waiting.Reason != "":
 			reason = string(c.State.Waiting.Reason)
 		case c.State.Terminated != nil:
-			reason = endStatus(c.State.Terminated)
+			reason = terminatedStatus(c.State.Terminated)
 			if c.State.Terminated.ExitCode != 0 {
 				failed = reason
 			}
@@ -126,7 +124,7 @@ func appStatus(p *api.Pod, reason string) string {
 	switch {
 	case reason != string(lifecycle.ReasonCompleted):
 		return reason
-	case running && holds(p, lifecycle.PodReady):
+	case running && conditionTrue(p, lifecycle.PodReady):
 		return "Running"
 	case failed != "":
 		return failed
@@ -136,13 +134,13 @@ func appStatus(p *api.Pod, reason string) string {
 	return reason
 }
 
-// endStatus is the word for how a container ended.
-func endStatus(t *lifecycle.Terminated) string {
+// terminatedStatus returns the reason of a terminated container, or its exit code.
+func terminatedStatus(t *lifecycle.Terminated) string {
 	return cmp.Or(string(t.Reason), "ExitCode:"+strconv.Itoa(t.ExitCode))
 }
 
-// holds reports whether a condition is true.
-func holds(p *api.Pod, t lifecycle.ConditionType) bool {
+// conditionTrue reports whether the status of a condition is "True".
+func conditionTrue(p *api.Pod, t lifecycle.ConditionType) bool {
 	for _, c := range p.Status.Conditions {
 		if c.Type == t {
 			return c.Status == "True"
@@ -151,13 +149,13 @@ func holds(p *api.Pod, t lifecycle.ConditionType) bool {
 	return false
 }
 
-// Ready is the READY column: how many of the containers are ready, sidecars included.
+// Ready returns the READY column: the number of ready containers and of all containers, including sidecars.
 func Ready(p *api.Pod) string {
 	c := columnsOf(p)
 	return fmt.Sprintf("%d/%d", c.ready, c.total)
 }
 
-// Restarts is the RESTARTS column: their number, and how long ago the last was.
+// Restarts returns the RESTARTS column: the number of restarts and the time since the last one.
 func Restarts(p *api.Pod, now time.Time) string {
 	c := columnsOf(p)
 	if c.restarts == 0 || c.last.IsZero() {
@@ -166,7 +164,7 @@ func Restarts(p *api.Pod, now time.Time) string {
 	return fmt.Sprintf("%d (%s ago)", c.restarts, Age(now.Sub(c.last)))
 }
 
-// Age is a span of time as kubectl shows one: two units at most, coarser the longer it is.
+// Age formats a duration like kubectl (k8s.io/apimachinery/pkg/util/duration: HumanDuration).
 func Age(d time.Duration) string {
 	const day = 24 * time.Hour
 	two := func(big time.Duration, bigName string, small time.Duration, smallName string) string {
@@ -177,7 +175,7 @@ func Age(d time.Duration) string {
 	}
 	switch d = d.Truncate(time.Second); {
 	case d < 0:
-		return "0s" // the wall clock was set back
+		return "0s" // the wall clock was set back since the start
 	case d < 2*time.Minute:
 		return fmt.Sprintf("%ds", d/time.Second)
 	case d < 10*time.Minute:

@@ -10,10 +10,10 @@ import (
 	"unicode"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 )
 
-// Event is an event in one line, for a person.
+// Event returns an event as a line of text.
 func Event(e *api.Event) string {
 	object := e.Pod
 	if e.Container != "" {
@@ -23,13 +23,13 @@ func Event(e *api.Event) string {
 	if object != "" {
 		line += " " + object
 	}
-	if e.Level == supervisor.Warning {
+	if e.Level == event.Warning {
 		line += " warning:"
 	}
 	return Plain(line + " " + e.Message)
 }
 
-// Plain replaces what a terminal could take for a command.
+// Plain replaces control characters, which a terminal could interpret.
 func Plain(s string) string {
 	return strings.Map(func(r rune) rune {
 		if r != '\t' && unicode.IsControl(r) {
@@ -39,12 +39,12 @@ func Plain(s string) string {
 	}, s)
 }
 
-// palette are the colours of containers, of which none is red.
+// palette contains the ANSI colours of containers. Red is reserved for errors.
 var palette = []int{36, 33, 32, 35, 34, 96, 93, 92, 95, 94}
 
-// Human shows a run to a person: the containers' lines on Out, each with its container before it, the rest on Err. It is safe
-// for concurrent use.
-type Human struct {
+// Text prints a run as text: the output of containers to Out, each line prefixed with its container, and everything else to Err. It is
+// safe for concurrent use.
+type Text struct {
 	Out, Err io.Writer
 	Colour   bool
 
@@ -52,8 +52,8 @@ type Human struct {
 	prefixes map[string]string
 }
 
-// Pods learns how wide the prefixes are and gives each container its colour.
-func (h *Human) Pods(pods []api.Pod) {
+// Pods sets the prefix and the colour of each container.
+func (t *Text) Pods(pods []api.Pod) {
 	var keys, names []string
 	width := 0
 	for _, p := range pods {
@@ -66,55 +66,54 @@ func (h *Human) Pods(pods []api.Pod) {
 			width = max(width, len(name))
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.prefixes = map[string]string{}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.prefixes = map[string]string{}
 	for i, key := range keys {
 		prefix := fmt.Sprintf("%-*s | ", width, names[i])
-		if h.Colour {
+		if t.Colour {
 			prefix = fmt.Sprintf("\x1b[%dm%-*s |\x1b[0m ", palette[i%len(palette)], width, names[i])
 		}
-		h.prefixes[key] = prefix
+		t.prefixes[key] = prefix
 	}
 }
 
-// Line shows a line of a container as it is.
-func (h *Human) Line(pod string, l api.Line) {
+// Line prints a line of a container, without replacing control characters.
+func (t *Text) Line(pod string, l api.Line) {
 	text := l.Line
 	if l.Raw != nil {
 		text = string(l.Raw)
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	prefix, known := h.prefixes[pod+"/"+l.Container]
-	if !known { // it was added to the pod
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	prefix, ok := t.prefixes[pod+"/"+l.Container]
+	if !ok { // an ephemeral container
 		prefix = l.Container + " | "
 	}
-	_, _ = io.WriteString(h.Out, prefix+text+"\n")
+	_, _ = io.WriteString(t.Out, prefix+text+"\n")
 }
 
-// Event shows an event. That a container was made is no news to a person who is told at once what became of it, nor is the short word
-// for what was told at length.
-func (h *Human) Event(e api.Event) {
-	if e.Kind != supervisor.ContainerCreated && e.Kind != supervisor.ImageError {
-		h.say(Event(&e))
+// Event prints an event, except ContainerCreated and ImageError, which repeat what the next or the previous event reports.
+func (t *Text) Event(e api.Event) {
+	if e.Kind != event.ContainerCreated && e.Kind != event.ImageError {
+		t.printErr(Event(&e))
 	}
 }
 
-// Ended shows nothing: the events have said it.
-func (h *Human) Ended(api.Pod) {}
+// Terminated prints nothing: the events report how the pod terminated.
+func (t *Text) Terminated(api.Pod) {}
 
-// Note shows a word of the command itself.
-func (h *Human) Note(message string) { h.say("podstead: " + message) }
+// Notice prints a message of the command.
+func (t *Text) Notice(message string) { t.printErr("podstead: " + message) }
 
-func (h *Human) say(line string) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	_, _ = fmt.Fprintln(h.Err, line)
+func (t *Text) printErr(line string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	_, _ = fmt.Fprintln(t.Err, line)
 }
 
-// JSON shows a run to a program: on Out one object a line, of the type "output", "event" or "pod", and on Err the words of the
-// command itself. It is safe for concurrent use.
+// JSON prints a run as JSON: one object per line to Out, with the type "output", "event" or "pod", and messages of the command to Err. It
+// is safe for concurrent use.
 type JSON struct {
 	Out, Err io.Writer
 
@@ -133,10 +132,10 @@ type typeOf struct {
 	Type string `json:"type"`
 }
 
-// Pods shows nothing: each pod is shown when it has ended.
+// Pods prints nothing. Terminated prints each pod.
 func (j *JSON) Pods([]api.Pod) {}
 
-// Line shows a line of a container.
+// Line prints a line of a container.
 func (j *JSON) Line(pod string, l api.Line) {
 	j.print(struct {
 		typeOf
@@ -145,25 +144,25 @@ func (j *JSON) Line(pod string, l api.Line) {
 	}{typeOf{"output"}, pod, l})
 }
 
-// Event shows an event; its own type is its level.
+// Event prints an event. The key "type" is taken, so the type of the event has the key "level".
 func (j *JSON) Event(e api.Event) {
 	j.print(struct {
-		Type  string           `json:"type"`
-		Level supervisor.Level `json:"level"`
+		Type  string      `json:"type"`
+		Level event.Level `json:"level"`
 		api.Event
 	}{"event", e.Level, e})
 }
 
-// Ended shows a pod as it was in the end.
-func (j *JSON) Ended(p api.Pod) {
+// Terminated prints the final state of a pod.
+func (j *JSON) Terminated(p api.Pod) {
 	j.print(struct {
 		typeOf
 		Object api.Pod `json:"object"`
 	}{typeOf{"pod"}, p})
 }
 
-// Note shows a word of the command itself.
-func (j *JSON) Note(message string) {
+// Notice prints a message of the command.
+func (j *JSON) Notice(message string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	_, _ = fmt.Fprintln(j.Err, "podstead: "+message)

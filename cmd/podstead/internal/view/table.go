@@ -11,12 +11,12 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// Table prints pods, one a row, under a header.
+// Table prints pods as a table with a header.
 func Table(w io.Writer, pods []api.Pod, wide bool, now time.Time) error {
 	rows := make([][]string, 0, len(pods)+1)
 	rows = append(rows, header(wide))
 	for i := range pods {
-		rows = append(rows, Row(&pods[i], wide, now))
+		rows = append(rows, row(&pods[i], wide, now))
 	}
 	return Columns(w, rows)
 }
@@ -29,8 +29,8 @@ func header(wide bool) []string {
 	return columns
 }
 
-// Row is the row of one pod.
-func Row(p *api.Pod, wide bool, now time.Time) []string {
+// row returns the row of a pod.
+func row(p *api.Pod, wide bool, now time.Time) []string {
 	columns := []string{
 		p.Metadata.Name, Ready(p), Status(p), Restarts(p, now), Age(now.Sub(p.Metadata.CreationTimestamp)),
 		cmp.Or(p.Status.PodIP, "<none>"),
@@ -52,36 +52,36 @@ func Columns(w io.Writer, rows [][]string) error {
 	return t.Flush()
 }
 
-// Watch prints pods as they change, in columns that keep their width.
+// Watch prints pods as they change, in columns of fixed width.
 type Watch struct {
 	W    io.Writer
 	Wide bool
 
-	shown map[string]string // what the newest row of each pod says, by UID
+	printed map[string]string // the columns of the newest row of each pod, by UID
 }
 
-// Print prints one row, and before the first the header. A change that no column shows is not printed.
+// Print prints the row of a pod, with the header before the first one. It prints nothing if no column but AGE has changed.
 func (t *Watch) Print(p *api.Pod, now time.Time) error {
-	rows := [][]string{Row(p, t.Wide, now)}
-	if t.shown == nil {
+	rows := [][]string{row(p, t.Wide, now)}
+	if t.printed == nil {
 		rows = [][]string{header(t.Wide), rows[0]}
-		t.shown = map[string]string{}
+		t.printed = map[string]string{}
 	}
-	says := strings.Join([]string{Ready(p), Status(p), Restarts(p, time.Time{}), p.Status.PodIP}, " ")
-	if t.shown[p.Metadata.UID] == says {
+	columns := strings.Join([]string{Ready(p), Status(p), Restarts(p, time.Time{}), p.Status.PodIP}, " ")
+	if t.printed[p.Metadata.UID] == columns {
 		return nil
 	}
-	t.shown[p.Metadata.UID] = says
-	for _, row := range rows {
+	t.printed[p.Metadata.UID] = columns
+	for _, cells := range rows {
 		widths := []int{24, 7, 24, 16, 8, 0, 38, 0}
-		widths[len(row)-1] = 0
-		if len(row) > 6 {
+		widths[len(cells)-1] = 0
+		if len(cells) > 6 {
 			widths[5] = 18
 		}
 		var b strings.Builder
-		for i, cell := range row {
+		for i, cell := range cells {
 			fmt.Fprintf(&b, "%-*s", widths[i], cell)
-			if i < len(row)-1 {
+			if i < len(cells)-1 {
 				b.WriteByte(' ')
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -18,7 +18,7 @@ func waiting(reason lifecycle.Reason) lifecycle.ContainerStatus {
 	return lifecycle.ContainerStatus{State: lifecycle.State{Waiting: &lifecycle.Waiting{Reason: reason}}}
 }
 
-func ended(code int, reason lifecycle.Reason) lifecycle.ContainerStatus {
+func terminated(code int, reason lifecycle.Reason) lifecycle.ContainerStatus {
 	return lifecycle.ContainerStatus{State: lifecycle.State{Terminated: &lifecycle.Terminated{ExitCode: code, Reason: reason}}}
 }
 
@@ -28,7 +28,7 @@ func running(ready bool) lifecycle.ContainerStatus {
 
 type statuses = []lifecycle.ContainerStatus
 
-// TestStatus holds the column against printPod of kubectl.
+// TestStatus compares the column with kubectl's printPod.
 func TestStatus(t *testing.T) {
 	now := time.Now()
 	for _, c := range []struct {
@@ -39,34 +39,34 @@ func TestStatus(t *testing.T) {
 		deleted   bool
 		want      string
 	}{
-		{"no word of any container", lifecycle.PhasePending, nil, statuses{waiting("")}, false, false, "Pending"},
-		{"a container is made", lifecycle.PhasePending, nil, statuses{waiting("ContainerCreating")}, false, false, "ContainerCreating"},
+		{"no reason", lifecycle.PhasePending, nil, statuses{waiting("")}, false, false, "Pending"},
+		{"container is created", lifecycle.PhasePending, nil, statuses{waiting("ContainerCreating")}, false, false, "ContainerCreating"},
 		{
-			"the first init container runs", lifecycle.PhasePending,
+			"first init container runs", lifecycle.PhasePending,
 			statuses{running(false), waiting("PodInitializing")},
 			statuses{waiting("PodInitializing")},
 			false, false, "Init:0/2",
 		},
 		{
-			"the second waits", lifecycle.PhasePending,
-			statuses{ended(0, "Completed"), waiting("PodInitializing")},
+			"second init container waits", lifecycle.PhasePending,
+			statuses{terminated(0, "Completed"), waiting("PodInitializing")},
 			statuses{waiting("PodInitializing")},
 			false, false, "Init:1/2",
 		},
-		{"an init container failed", lifecycle.PhaseFailed, statuses{ended(1, "Error")}, statuses{waiting("PodInitializing")}, false, false, "Init:Error"},
-		{"an init container failed without a reason", lifecycle.PhasePending, statuses{ended(3, "")}, nil, false, false, "Init:ExitCode:3"},
-		{"an init container backs off", lifecycle.PhasePending, statuses{waiting("CrashLoopBackOff")}, nil, false, false, "Init:CrashLoopBackOff"},
-		{"all run", lifecycle.PhaseRunning, statuses{ended(0, "Completed")}, statuses{running(true), running(true)}, true, false, "Running"},
-		{"one backs off beside one that runs", lifecycle.PhaseRunning, nil, statuses{running(true), waiting("CrashLoopBackOff")}, false, false, "CrashLoopBackOff"},
-		{"the first of two reasons wins", lifecycle.PhaseRunning, nil, statuses{waiting("ErrImagePull"), ended(1, "Error")}, false, false, "ErrImagePull"},
-		{"one is done, the others run", lifecycle.PhaseRunning, nil, statuses{ended(0, "Completed"), running(true)}, true, false, "Running"},
-		{"one is done, and the pod is not ready", lifecycle.PhaseRunning, nil, statuses{ended(0, "Completed"), running(true)}, false, false, "NotReady"},
-		{"one is done, another has failed", lifecycle.PhaseFailed, nil, statuses{ended(0, "Completed"), ended(5, "Error")}, false, false, "Error"},
-		{"one is done, another has failed, the third runs", lifecycle.PhaseRunning, nil, statuses{ended(0, "Completed"), running(true), ended(5, "")}, false, false, "ExitCode:5"},
-		{"done", lifecycle.PhaseSucceeded, nil, statuses{ended(0, "Completed")}, false, false, "Completed"},
-		{"failed without a reason", lifecycle.PhaseFailed, nil, statuses{ended(7, "")}, false, false, "ExitCode:7"},
-		{"about to end", lifecycle.PhaseRunning, nil, statuses{running(true)}, true, true, "Terminating"},
-		{"ended", lifecycle.PhaseFailed, nil, statuses{ended(137, "Error")}, false, true, "Error"},
+		{"init container failed", lifecycle.PhaseFailed, statuses{terminated(1, "Error")}, statuses{waiting("PodInitializing")}, false, false, "Init:Error"},
+		{"init container failed without a reason", lifecycle.PhasePending, statuses{terminated(3, "")}, nil, false, false, "Init:ExitCode:3"},
+		{"init container in back-off", lifecycle.PhasePending, statuses{waiting("CrashLoopBackOff")}, nil, false, false, "Init:CrashLoopBackOff"},
+		{"all containers run", lifecycle.PhaseRunning, statuses{terminated(0, "Completed")}, statuses{running(true), running(true)}, true, false, "Running"},
+		{"one container in back-off, another runs", lifecycle.PhaseRunning, nil, statuses{running(true), waiting("CrashLoopBackOff")}, false, false, "CrashLoopBackOff"},
+		{"first of two reasons", lifecycle.PhaseRunning, nil, statuses{waiting("ErrImagePull"), terminated(1, "Error")}, false, false, "ErrImagePull"},
+		{"one container completed, another runs, pod is ready", lifecycle.PhaseRunning, nil, statuses{terminated(0, "Completed"), running(true)}, true, false, "Running"},
+		{"one container completed, another runs, pod is not ready", lifecycle.PhaseRunning, nil, statuses{terminated(0, "Completed"), running(true)}, false, false, "NotReady"},
+		{"one container completed, another failed", lifecycle.PhaseFailed, nil, statuses{terminated(0, "Completed"), terminated(5, "Error")}, false, false, "Error"},
+		{"one container completed, another failed, a third runs", lifecycle.PhaseRunning, nil, statuses{terminated(0, "Completed"), running(true), terminated(5, "")}, false, false, "ExitCode:5"},
+		{"completed", lifecycle.PhaseSucceeded, nil, statuses{terminated(0, "Completed")}, false, false, "Completed"},
+		{"failed without a reason", lifecycle.PhaseFailed, nil, statuses{terminated(7, "")}, false, false, "ExitCode:7"},
+		{"pod is terminating", lifecycle.PhaseRunning, nil, statuses{running(true)}, true, true, "Terminating"},
+		{"deleted pod has terminated", lifecycle.PhaseFailed, nil, statuses{terminated(137, "Error")}, false, true, "Error"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := api.Pod{Status: api.PodStatus{Status: lifecycle.Status{Phase: c.phase, InitContainerStatuses: c.init, ContainerStatuses: c.app}}}
@@ -83,7 +83,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// TestSidecars holds the columns of a pod with a sidecar, which counts like an app container.
+// TestSidecars checks the columns of a pod with a sidecar, which counts like an app container.
 func TestSidecars(t *testing.T) {
 	yes, no := true, false
 	side := func(s lifecycle.ContainerStatus, started *bool, restarts int) lifecycle.ContainerStatus {
@@ -97,12 +97,12 @@ func TestSidecars(t *testing.T) {
 		initialized string
 		want        string
 	}{
-		{"it starts", side(running(false), &no, 0), waiting("PodInitializing"), "False", "Init:0/2 0/2 0"},
-		{"it has started", side(running(false), &yes, 0), running(false), "False", "Init:1/2 0/2 0"},
-		{"it is ready", side(running(true), &yes, 0), running(false), "False", "Init:1/2 1/2 0"},
-		{"it crashed before", crashed, waiting("PodInitializing"), "False", "Init:CrashLoopBackOff 0/2 3"},
-		{"all runs", side(running(true), &yes, 1), ended(0, "Completed"), "True", "Running 2/2 1"},
-		{"it crashed beside the app", crashed, ended(0, "Completed"), "True", "Init:CrashLoopBackOff 1/2 3"},
+		{"sidecar is starting", side(running(false), &no, 0), waiting("PodInitializing"), "False", "Init:0/2 0/2 0"},
+		{"sidecar has started", side(running(false), &yes, 0), running(false), "False", "Init:1/2 0/2 0"},
+		{"sidecar is ready", side(running(true), &yes, 0), running(false), "False", "Init:1/2 1/2 0"},
+		{"sidecar crashed before the app container started", crashed, waiting("PodInitializing"), "False", "Init:CrashLoopBackOff 0/2 3"},
+		{"all containers run", side(running(true), &yes, 1), terminated(0, "Completed"), "True", "Running 2/2 1"},
+		{"sidecar crashed while the app container runs", crashed, terminated(0, "Completed"), "True", "Init:CrashLoopBackOff 1/2 3"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var p api.Pod
@@ -121,11 +121,11 @@ func TestSidecars(t *testing.T) {
 	}
 }
 
-// TestColumnsStopAtTheFirst: like kubectl's, the columns count init containers up to the first that is not done, or sidecar that is not
-// started.
-func TestColumnsStopAtTheFirst(t *testing.T) {
+// TestColumnsOfInitContainers checks that, as in kubectl, init containers count up to the first one that has not completed or, for a
+// sidecar, not started.
+func TestColumnsOfInitContainers(t *testing.T) {
 	yes, no := true, false
-	again := func(s lifecycle.ContainerStatus, started *bool, restarts int) lifecycle.ContainerStatus {
+	restarted := func(s lifecycle.ContainerStatus, started *bool, restarts int) lifecycle.ContainerStatus {
 		s.Started, s.RestartCount = started, restarts
 		return s
 	}
@@ -137,34 +137,34 @@ func TestColumnsStopAtTheFirst(t *testing.T) {
 		want        string
 	}{
 		{
-			"an init container in a crash loop",
-			statuses{again(running(true), &yes, 1), again(waiting("CrashLoopBackOff"), &no, 2), again(waiting("PodInitializing"), &no, 4)},
+			"init container in a crash loop",
+			statuses{restarted(running(true), &yes, 1), restarted(waiting("CrashLoopBackOff"), &no, 2), restarted(waiting("PodInitializing"), &no, 4)},
 			waiting("PodInitializing"), "False", "Init:CrashLoopBackOff 1/3 3",
 		},
 		{
-			"the last sidecar begins",
-			statuses{again(running(true), &yes, 1), again(ended(0, "Completed"), &no, 2), again(running(false), &no, 4)},
+			"last sidecar is starting",
+			statuses{restarted(running(true), &yes, 1), restarted(terminated(0, "Completed"), &no, 2), restarted(running(false), &no, 4)},
 			waiting("PodInitializing"), "False", "Init:2/3 1/3 7",
 		},
 		{
-			"all run",
-			statuses{again(running(true), &yes, 1), again(ended(0, "Completed"), &no, 2), again(running(true), &yes, 4)},
-			again(running(true), &yes, 8), "True", "Running 3/3 13",
+			"all containers run",
+			statuses{restarted(running(true), &yes, 1), restarted(terminated(0, "Completed"), &no, 2), restarted(running(true), &yes, 4)},
+			restarted(running(true), &yes, 8), "True", "Running 3/3 13",
 		},
 		{
-			"the first sidecar in a crash loop beside the app",
-			statuses{again(waiting("CrashLoopBackOff"), &no, 1), again(ended(0, "Completed"), &no, 2), again(running(true), &yes, 4)},
-			again(running(true), &yes, 8), "True", "Init:CrashLoopBackOff 1/3 9",
+			"first sidecar in a crash loop while the app container runs",
+			statuses{restarted(waiting("CrashLoopBackOff"), &no, 1), restarted(terminated(0, "Completed"), &no, 2), restarted(running(true), &yes, 4)},
+			restarted(running(true), &yes, 8), "True", "Init:CrashLoopBackOff 1/3 9",
 		},
 		{
-			"the last sidecar in a crash loop beside the app",
-			statuses{again(running(true), &yes, 1), again(ended(0, "Completed"), &no, 2), again(waiting("CrashLoopBackOff"), &no, 4)},
-			again(running(true), &yes, 8), "True", "Init:CrashLoopBackOff 2/3 13",
+			"last sidecar in a crash loop while the app container runs",
+			statuses{restarted(running(true), &yes, 1), restarted(terminated(0, "Completed"), &no, 2), restarted(waiting("CrashLoopBackOff"), &no, 4)},
+			restarted(running(true), &yes, 8), "True", "Init:CrashLoopBackOff 2/3 13",
 		},
 		{
-			"sidecars that have ended with the pod",
-			statuses{again(ended(0, "Completed"), &no, 1), again(ended(0, "Completed"), &no, 0), again(ended(137, "Error"), &no, 0)},
-			ended(0, "Completed"), "True", "Completed 0/3 1",
+			"sidecars have terminated with the pod",
+			statuses{restarted(terminated(0, "Completed"), &no, 1), restarted(terminated(0, "Completed"), &no, 0), restarted(terminated(137, "Error"), &no, 0)},
+			terminated(0, "Completed"), "True", "Completed 0/3 1",
 		},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -180,31 +180,31 @@ func TestColumnsStopAtTheFirst(t *testing.T) {
 	}
 }
 
-// TestStatusInANewRound: where the init containers are is what there is to know of a pod whose machine was restarted.
-func TestStatusInANewRound(t *testing.T) {
+// TestStatusAfterReboot checks that the init containers determine the status when they run again in a new pod sandbox.
+func TestStatusAfterReboot(t *testing.T) {
 	var p api.Pod
 	p.Status.Phase, p.Status.Conditions = lifecycle.PhasePending, []lifecycle.Condition{{Type: "Initialized", Status: "True"}}
-	p.Status.InitContainerStatuses, p.Status.ContainerStatuses = statuses{running(false)}, statuses{ended(255, "Unknown")}
+	p.Status.InitContainerStatuses, p.Status.ContainerStatuses = statuses{running(false)}, statuses{terminated(255, "Unknown")}
 	if got, want := view.Status(&p), "Init:0/1"; got != want {
-		t.Errorf("while an init container runs again: %q, want %q", got, want)
+		t.Errorf("init container runs again: %q, want %q", got, want)
 	}
-	p.Status.ContainerStatuses = statuses{waiting("ImagePullBackOff"), ended(255, "Unknown")}
+	p.Status.ContainerStatuses = statuses{waiting("ImagePullBackOff"), terminated(255, "Unknown")}
 	if got, want := view.Status(&p), "ImagePullBackOff"; got != want {
-		t.Errorf("beside a container that tells what it waits for: %q, want %q", got, want)
+		t.Errorf("app container waits with a reason: %q, want %q", got, want)
 	}
-	p.Status.ContainerStatuses = statuses{ended(255, "Unknown")}
-	p.Status.Phase, p.Status.InitContainerStatuses = lifecycle.PhaseRunning, statuses{ended(0, "Completed")}
+	p.Status.ContainerStatuses = statuses{terminated(255, "Unknown")}
+	p.Status.Phase, p.Status.InitContainerStatuses = lifecycle.PhaseRunning, statuses{terminated(0, "Completed")}
 	if got, want := view.Status(&p), "Unknown"; got != want {
-		t.Errorf("after it: %q, want %q", got, want)
+		t.Errorf("init container completed: %q, want %q", got, want)
 	}
 }
 
 func TestRestarts(t *testing.T) {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	again := running(true)
-	again.RestartCount = 2
-	again.LastState.Terminated = &lifecycle.Terminated{FinishedAt: now.Add(-90 * time.Second)}
-	p := api.Pod{Status: api.PodStatus{Status: lifecycle.Status{ContainerStatuses: statuses{again, running(true)}}}}
+	restarted := running(true)
+	restarted.RestartCount = 2
+	restarted.LastState.Terminated = &lifecycle.Terminated{FinishedAt: now.Add(-90 * time.Second)}
+	p := api.Pod{Status: api.PodStatus{Status: lifecycle.Status{ContainerStatuses: statuses{restarted, running(true)}}}}
 	if got, want := view.Restarts(&p, now), "2 (90s ago)"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -212,7 +212,7 @@ func TestRestarts(t *testing.T) {
 	failing.RestartCount = 5
 	p.Status.InitContainerStatuses = statuses{failing}
 	if got, want := view.Restarts(&p, now), "5"; got != want {
-		t.Errorf("while an init container is not done: %q, want %q", got, want)
+		t.Errorf("init container has not completed: %q, want %q", got, want)
 	}
 }
 
@@ -230,7 +230,7 @@ func TestAge(t *testing.T) {
 		8*24*time.Hour + time.Hour:      "8d",
 	} {
 		if got := view.Age(d); got != want {
-			t.Errorf("%v is shown as %s, want %s", d, got, want)
+			t.Errorf("%v: %s, want %s", d, got, want)
 		}
 	}
 }
@@ -263,30 +263,30 @@ func pod(name string, containers ...string) api.Pod {
 	return p
 }
 
-func TestHumanPutsTheContainerBeforeEachLine(t *testing.T) {
+func TestTextPrefixesLines(t *testing.T) {
 	var out, err strings.Builder
-	h := &view.Human{Out: &out, Err: &err}
-	h.Pods([]api.Pod{pod("a", "x"), pod("b", "long")})
-	h.Line("a", api.Line{Container: "x", Line: "one"})
-	h.Line("b", api.Line{Container: "long", Line: "t\ufffdo", Raw: []byte("t\xffo")})
-	h.Line("a", api.Line{Container: "debug", Line: "added"})
-	h.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ContainerCreated, Message: "Container created"})
-	h.Event(api.Event{Pod: "a", Container: "x", Kind: supervisor.ImageError, Message: "Error: ErrImagePull"})
-	h.Event(api.Event{Pod: "a", Container: "x", Level: supervisor.Warning, Message: "ends \x1b[2J now"})
+	text := &view.Text{Out: &out, Err: &err}
+	text.Pods([]api.Pod{pod("a", "x"), pod("b", "long")})
+	text.Line("a", api.Line{Container: "x", Line: "one"})
+	text.Line("b", api.Line{Container: "long", Line: "t\ufffdo", Raw: []byte("t\xffo")})
+	text.Line("a", api.Line{Container: "debug", Line: "added"})
+	text.Event(api.Event{Pod: "a", Container: "x", Kind: event.ContainerCreated, Message: "Container created"})
+	text.Event(api.Event{Pod: "a", Container: "x", Kind: event.ImageError, Message: "Error: ErrImagePull"})
+	text.Event(api.Event{Pod: "a", Container: "x", Level: event.Warning, Message: "a \x1b[2J message"})
 	if got, want := out.String(), "a/x    | one\nb/long | t\xffo\ndebug | added\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}
-	if got := err.String(); !strings.HasSuffix(got, " a/x warning: ends \ufffd[2J now\n") || strings.Count(got, "\n") != 1 {
-		t.Errorf("stderr %q: a message must not reach the terminal as a command", got)
+	if got := err.String(); !strings.HasSuffix(got, " a/x warning: a \ufffd[2J message\n") || strings.Count(got, "\n") != 1 {
+		t.Errorf("stderr %q, want one event with the control character replaced", got)
 	}
 }
 
-func TestHumanInColour(t *testing.T) {
+func TestTextInColour(t *testing.T) {
 	var out strings.Builder
-	h := &view.Human{Out: &out, Colour: true}
-	h.Pods([]api.Pod{pod("a", "x", "y")})
-	h.Line("a", api.Line{Container: "x", Line: "one"})
-	h.Line("a", api.Line{Container: "y", Line: "two"})
+	text := &view.Text{Out: &out, Colour: true}
+	text.Pods([]api.Pod{pod("a", "x", "y")})
+	text.Line("a", api.Line{Container: "x", Line: "one"})
+	text.Line("a", api.Line{Container: "y", Line: "two"})
 	if got, want := out.String(), "\x1b[36mx |\x1b[0m one\n\x1b[33my |\x1b[0m two\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -1,0 +1,95 @@
+package config
+
+import (
+	"strings"
+
+	"github.com/podstead/podstead/supervisor/admission"
+)
+
+// supported returns a setting of the daemon.
+func supported(key, value, help string, check func(any) error, field func(*Config) any) Setting {
+	return Setting{Key: key, Default: value, Help: help, check: check, field: field, supported: true}
+}
+
+// global returns a setting of all commands.
+func global(key, value, help string, check func(any) error, field func(*Config) any) Setting {
+	s := supported(key, value, help, check, field)
+	s.Global = true
+	return s
+}
+
+// unsupported returns a setting that is rejected.
+func unsupported(key string, field func(*Config) any) Setting {
+	return Setting{Key: key, field: field}
+}
+
+// pathSettings returns the settings at the top level of the file.
+func pathSettings() []Setting {
+	socket := global("socket", "", "path of the API socket", socketPath, func(c *Config) any { return &c.Socket })
+	socket.DefaultHelp = socketName + " in the runtime directory"
+	return []Setting{
+		socket,
+		global("stateDir", "/var/lib/podstead", "directory for persistent state: images, volumes, pods", absolute,
+			func(c *Config) any { return &c.StateDir }),
+		global("runDir", "/run/podstead", "directory for runtime state, cleared at boot", absolute,
+			func(c *Config) any { return &c.RunDir }),
+		global("logDir", "/var/log/podstead", "directory for container logs", absolute,
+			func(c *Config) any { return &c.LogDir }),
+		global("configDir", "/etc/podstead", "directory that contains configmaps/ and secrets/", absolute,
+			func(c *Config) any { return &c.ConfigDir }),
+	}
+}
+
+// engineSettings returns the settings of the container engine, the network and images.
+func engineSettings() []Setting {
+	return []Setting{
+		supported("engine.idleTimeout", "60s", "time after which an on-demand daemon without clients and pods exits", duration,
+			func(c *Config) any { return &c.Engine.IdleTimeout }),
+		supported("engine.runtime", "runc", "OCI runtime: runc, crun, or an absolute path", program,
+			func(c *Config) any { return &c.Engine.Runtime }),
+		supported("engine.cgroupDriver", "auto", "cgroup driver: auto, cgroupfs, systemd", oneOf("auto", "cgroupfs", "systemd"),
+			func(c *Config) any { return &c.Engine.CgroupDriver }),
+		unsupported("engine.address", func(c *Config) any { return &c.Engine.Address }),
+
+		supported("network.mode", "bridge", "pod network: bridge, or none (loopback only)", oneOf("bridge", "none"),
+			func(c *Config) any { return &c.Network.Mode }),
+		supported("network.subnets", "auto", "pod subnets: auto, or an IPv4 and an IPv6 subnet, comma-separated", subnets,
+			func(c *Config) any { return &c.Network.Subnets }),
+
+		supported("images.maxParallelPulls", "2", "maximum number of parallel image pulls", between(1, 64),
+			func(c *Config) any { return &c.Images.MaxParallelPulls }),
+		supported("images.certsDir", "/etc/podstead/certs.d", "directory of registry configurations (hosts.toml)", absolute,
+			func(c *Config) any { return &c.Images.CertsDir }),
+		unsupported("images.gcHighPercent", func(c *Config) any { return &c.Images.GCHighPercent }),
+		unsupported("images.gcLowPercent", func(c *Config) any { return &c.Images.GCLowPercent }),
+	}
+}
+
+// podSettings returns the settings of logs, pods, admission and metrics.
+func podSettings() []Setting {
+	levels := admission.Levels()
+	return []Setting{
+		supported("containerLog.maxSize", "10Mi", "size at which a container log is rotated, at least 4Ki", atLeast(4<<10),
+			func(c *Config) any { return &c.ContainerLog.MaxSize }),
+		supported("containerLog.maxFiles", "5", "maximum number of log files for each container, 2 to 1000", between(2, 1000),
+			func(c *Config) any { return &c.ContainerLog.MaxFiles }),
+		{Key: "containerLog.driver", supported: true, only: "file", Default: "file", field: func(c *Config) any { return &c.ContainerLog.Driver }},
+		unsupported("containerLog.totalMaxSize", func(c *Config) any { return &c.ContainerLog.TotalMaxSize }),
+
+		supported("pods.maxParallelStarts", "0", "maximum number of parallel container starts; 0 for the number of CPUs", between(0, 1024),
+			func(c *Config) any { return &c.Pods.MaxParallelStarts }),
+		supported("pods.pidsLimit", "2048", "maximum number of processes and threads of a pod; 0 for unlimited", between(0, 1<<22),
+			func(c *Config) any { return &c.Pods.PidsLimit }),
+		unsupported("pods.dir", func(c *Config) any { return &c.Pods.Dir }),
+		unsupported("pods.finishedPodTTL", func(c *Config) any { return &c.Pods.FinishedPodTTL }),
+		unsupported("pods.maxFinishedPods", func(c *Config) any { return &c.Pods.MaxFinishedPods }),
+
+		supported("policy.podSecurity", "privileged", "Pod Security Standard that pods must meet: "+strings.Join(levels, ", "), oneOf(levels...),
+			func(c *Config) any { return &c.Policy.PodSecurity }),
+		supported("policy.hostPaths", "/", "directories allowed for hostPath volumes, comma-separated; empty for none", each(absolutePath),
+			func(c *Config) any { return &c.Policy.HostPaths }),
+		supported("policy.allowedUnsafeSysctls", "", "unsafe sysctls or sysctl patterns that pods may set, comma-separated, such as net.core.*",
+			each(admission.CheckSysctlPattern), func(c *Config) any { return &c.Policy.AllowedUnsafeSysctls }),
+		unsupported("metrics.address", func(c *Config) any { return &c.Metrics.Address }),
+	}
+}

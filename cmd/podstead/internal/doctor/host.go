@@ -1,0 +1,206 @@
+package doctor
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/runtime/cgroup"
+)
+
+const (
+	// warnShare and failShare are the free shares of a file system below which the check warns and fails.
+	warnShare, failShare = 0.10, 0.01
+
+	cgroupRoot = "/sys/fs/cgroup"
+)
+
+// requiredCapabilities are the capabilities that the daemon requires, with their numbers.
+var requiredCapabilities = map[string]uint{
+	"CAP_SYS_ADMIN": unix.CAP_SYS_ADMIN, "CAP_NET_ADMIN": unix.CAP_NET_ADMIN, "CAP_SYS_RESOURCE": unix.CAP_SYS_RESOURCE,
+	"CAP_SYS_PTRACE": unix.CAP_SYS_PTRACE, "CAP_KILL": unix.CAP_KILL, "CAP_MKNOD": unix.CAP_MKNOD,
+}
+
+func missingCapabilities() []string {
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return nil
+	}
+	var effective uint64
+	for line := range strings.Lines(string(status)) {
+		if hex, found := strings.CutPrefix(line, "CapEff:"); found {
+			effective, err = strconv.ParseUint(strings.TrimSpace(hex), 16, 64)
+		}
+	}
+	if err != nil {
+		return nil
+	}
+	var missing []string
+	for name, bit := range requiredCapabilities {
+		if effective&(1<<bit) == 0 {
+			missing = append(missing, name)
+		}
+	}
+	slices.Sort(missing)
+	return missing
+}
+
+func kernel() result {
+	var u unix.Utsname
+	if err := unix.Uname(&u); err != nil {
+		return result{Fail, err.Error(), ""}
+	}
+	release := unix.ByteSliceToString(u.Release[:])
+	for _, ns := range []string{"ipc", "mnt", "net", "pid", "uts", "cgroup"} {
+		if _, err := os.Stat("/proc/self/ns/" + ns); err != nil {
+			return result{Fail, release + " without " + ns + " namespaces", "use a kernel with CONFIG_NAMESPACES"}
+		}
+	}
+	filesystems, err := os.ReadFile("/proc/filesystems")
+	if err != nil {
+		return result{Fail, err.Error(), ""}
+	}
+	if !slices.Contains(strings.Fields(string(filesystems)), "overlay") {
+		return result{Fail, release + " without the overlay file system", "load the module with modprobe overlay"}
+	}
+	return ok("%s with overlay and namespaces", release)
+}
+
+func seccomp() result {
+	if _, err := os.Stat("/proc/sys/kernel/seccomp/actions_avail"); err != nil {
+		return result{
+			Warn, "not supported by the kernel; containers run without a seccomp profile", "use a kernel with CONFIG_SECCOMP_FILTER",
+		}
+	}
+	return ok("supported; containers get the profile RuntimeDefault")
+}
+
+// cgroups checks the controllers that resource limits require.
+func cgroups() result {
+	c, err := cgroup.DetectControllers()
+	if err != nil {
+		return result{Fail, err.Error(), "mount the cgroup file system at " + cgroupRoot}
+	}
+	if unix.Access(cgroupRoot, unix.W_OK) != nil && os.Geteuid() == 0 {
+		return result{Fail, cgroupRoot + " is read-only", "mount " + cgroupRoot + " read-write"}
+	}
+	return controllers(c)
+}
+
+// controllers reports the resource limits that cannot be enforced with the controllers.
+func controllers(c cgroup.Controllers) result {
+	kind := "v1"
+	if c.Unified {
+		kind = "v2"
+	}
+	var missing []string
+	for _, name := range []string{cgroup.CPU, cgroup.Memory, cgroup.Pids} {
+		if !c.Has(name) {
+			missing = append(missing, name)
+		}
+	}
+	switch {
+	case len(missing) > 0:
+		return result{
+			Warn, kind + " without " + strings.Join(missing, ", ") + "; pods with these limits are rejected, and without pids processes are not limited",
+			"boot with cgroup_enable=" + missing[0] + " on the kernel command line (Raspberry Pi: cmdline.txt); in a container, delegate the controller to it",
+		}
+	case !c.Bandwidth:
+		return result{Warn, kind + " without CPU bandwidth control; pods with a CPU limit are rejected", "use a kernel with CONFIG_CFS_BANDWIDTH"}
+	}
+	return ok("%s with cpu, memory and pids", kind)
+}
+
+func isDir(path string) bool {
+	st, err := os.Stat(path)
+	return err == nil && st.IsDir()
+}
+
+// mountNamespace checks that podstead runs in the mount namespace of the host: mounts in another one disappear with the daemon.
+func mountNamespace() result {
+	self, err := os.Readlink("/proc/self/ns/mnt")
+	if err != nil {
+		return result{Warn, err.Error(), ""}
+	}
+	host, err := os.Readlink("/proc/1/ns/mnt")
+	if errors.Is(err, fs.ErrPermission) {
+		return ok("unknown, no permission to read /proc/1/ns/mnt")
+	}
+	if err != nil {
+		return result{Warn, err.Error(), ""}
+	}
+	if self != host {
+		return result{
+			Warn, "not the mount namespace of process 1; a restarted daemon would not find its mounts",
+			"remove PrivateMounts, PrivateTmp, ProtectSystem and similar settings from the unit",
+		}
+	}
+	return ok("mount namespace of process 1")
+}
+
+// diskSpace checks the free space of the file system of a directory, which may not exist yet.
+func diskSpace(dir string) result {
+	existing := dir
+	for !isDir(existing) && existing != "/" {
+		existing = filepath.Dir(existing)
+	}
+	var st unix.Statfs_t
+	if err := unix.Statfs(existing, &st); err != nil {
+		return result{Fail, existing + ": " + err.Error(), ""}
+	}
+	bytes := share(st.Bavail, st.Blocks)
+	inodes := share(st.Ffree, st.Files)
+	detail := fmt.Sprintf("%s: %.1f GiB free (%.0f%%), %.0f%% of inodes free", dir,
+		float64(st.Bavail)*float64(st.Bsize)/(1<<30), bytes*100, inodes*100)
+	if st.Flags&unix.ST_RDONLY != 0 {
+		return result{Fail, dir + " is on a read-only file system", "mount it read-write, or set another directory"}
+	}
+	switch free := math.Min(bytes, inodes); {
+	case free < failShare:
+		return result{Fail, detail, "free disk space in " + dir}
+	case free < warnShare:
+		return result{Warn, detail, "free disk space in " + dir}
+	}
+	return ok("%s", detail)
+}
+
+// share returns the free share of a total. A file system that reports no total, such as btrfs for inodes, has no limit.
+func share(free, total uint64) float64 {
+	if total == 0 {
+		return 1
+	}
+	return float64(free) / float64(total)
+}
+
+// clock checks that the wall clock is synchronised (adjtimex(2), STA_UNSYNC).
+func clock() result {
+	var t unix.Timex
+	if _, err := unix.Adjtimex(&t); err != nil {
+		return result{Warn, err.Error(), ""}
+	}
+	if t.Status&unix.STA_UNSYNC != 0 {
+		return result{
+			Warn, "not synchronised; times of events may be wrong (grace periods, back-off and probes are not affected)",
+			"run a time service, such as systemd-timesyncd or chrony",
+		}
+	}
+	return ok("synchronised")
+}
+
+// savedPods returns the number of pods that have a state file.
+func savedPods(c *config.Config) int {
+	files, err := filepath.Glob(filepath.Join(c.StateDir, "pods", "*.json"))
+	if err != nil {
+		return 0
+	}
+	return len(files)
+}

@@ -1,0 +1,49 @@
+package doctor
+
+import (
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/podstead/podstead/runtime/cgroup"
+)
+
+// TestControllers checks that resource limits that cannot be enforced are reported with a hint.
+func TestControllers(t *testing.T) {
+	all := []string{"cpuset", "cpu", "memory", "pids"}
+	for _, test := range []struct {
+		name         string
+		c            cgroup.Controllers
+		grade        Grade
+		detail, hint string // substrings
+	}{
+		{"all controllers on v1", cgroup.Controllers{Names: all, Bandwidth: true}, OK, "v1 with", ""},
+		{"all controllers on v2", cgroup.Controllers{Unified: true, Names: all, Bandwidth: true}, OK, "v2 with", ""},
+		{"no memory", cgroup.Controllers{Unified: true, Names: []string{"cpu", "pids"}, Bandwidth: true}, Warn, "v2 without memory;", "cgroup_enable=memory"},
+		{"no controllers", cgroup.Controllers{}, Warn, "v1 without cpu, memory, pids;", "delegate"},
+		{"no bandwidth", cgroup.Controllers{Names: all}, Warn, "bandwidth", "CONFIG_CFS_BANDWIDTH"},
+	} {
+		r := controllers(test.c)
+		if r.grade != test.grade || !strings.Contains(r.detail, test.detail) || !strings.Contains(r.hint, test.hint) {
+			t.Errorf("%s: %+v", test.name, r)
+		}
+	}
+}
+
+func TestCheckTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		blocked := make(chan result)
+		start := time.Now()
+		if r := withTimeout(func() result { return <-blocked }); r.grade != Warn || r.hint == "" {
+			t.Errorf("check that blocks: %+v", r)
+		}
+		if elapsed := time.Since(start); elapsed != checkTimeout {
+			t.Errorf("check that blocks: timed out after %v, want %v", elapsed, checkTimeout)
+		}
+		blocked <- result{} // lets the goroutine of the check exit
+		if r := withTimeout(func() result { return ok("done") }); r != ok("done") {
+			t.Errorf("check that returns: %+v", r)
+		}
+	})
+}

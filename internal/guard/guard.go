@@ -1,0 +1,55 @@
+// Package guard calls functions that may panic or hang, such as calls to a container engine.
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"time"
+)
+
+// WithTimeout is [context.WithTimeoutCause], where 0 means no timeout.
+func WithTimeout(ctx context.Context, timeout time.Duration) (context.Context, context.CancelFunc) {
+	if timeout == 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %v", timeout))
+}
+
+// Call calls do in a goroutine of its own and returns its result. It logs a panic and returns it as an error. If do does not return within
+// the cleanup time after the end of ctx, Call abandons it: the goroutine leaks until do returns. An error after the end of ctx wraps the
+// cause of that.
+func Call[T any](ctx context.Context, cleanup time.Duration, log *slog.Logger, do func(context.Context) (T, error)) (T, error) {
+	type returned struct {
+		value T
+		err   error
+	}
+	done := make(chan returned, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				log.LogAttrs(ctx, slog.LevelError, "an effect panicked", slog.Any("panic", r), slog.String("stack", string(debug.Stack())))
+				done <- returned{err: fmt.Errorf("panic: %v", r)}
+			}
+		}()
+		value, err := do(ctx)
+		if err != nil && ctx.Err() != nil {
+			err = errors.Join(context.Cause(ctx), err)
+		}
+		done <- returned{value, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+	}
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-time.After(cleanup):
+		var none T
+		return none, fmt.Errorf("%w, and did not return after its cancellation", context.Cause(ctx))
+	}
+}

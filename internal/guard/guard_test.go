@@ -1,0 +1,66 @@
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/podstead/podstead/internal/guard"
+)
+
+func TestCall(t *testing.T) {
+	failed := errors.New("failed")
+	for name, test := range map[string]struct {
+		do   func(context.Context) (int, error)
+		want int
+		err  string // a part of the error; empty: none
+		took time.Duration
+	}{
+		"success": {do: func(context.Context) (int, error) { return 7, nil }, want: 7},
+		"error":   {do: func(context.Context) (int, error) { return 0, failed }, err: "failed"},
+		"panic":   {do: func(context.Context) (int, error) { panic("a bug") }, err: "panic: a bug"},
+		"error after the timeout": {
+			do:  func(ctx context.Context) (int, error) { <-ctx.Done(); return 0, failed },
+			err: "timed out after 1m0s", took: time.Minute,
+		},
+		"success during the cleanup time": {
+			do:   func(ctx context.Context) (int, error) { <-ctx.Done(); time.Sleep(time.Second); return 7, nil },
+			want: 7, took: time.Minute + time.Second,
+		},
+		"no return": {
+			do:  func(context.Context) (int, error) { time.Sleep(time.Hour); return 7, nil },
+			err: "did not return after its cancellation", took: time.Minute + 5*time.Second,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := guard.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				started := time.Now()
+				got, err := guard.Call(ctx, 5*time.Second, slog.New(slog.DiscardHandler), test.do)
+				if got != test.want || (err == nil) != (test.err == "") || (err != nil && !strings.Contains(err.Error(), test.err)) {
+					t.Errorf("got %d, %v; want %d, %q", got, err, test.want, test.err)
+				}
+				if took := time.Since(started); took != test.took {
+					t.Errorf("took %v, want %v", took, test.took)
+				}
+				time.Sleep(time.Hour) // until the abandoned function has returned
+			})
+		})
+	}
+}
+
+func TestNoTimeout(t *testing.T) {
+	ctx, cancel := guard.WithTimeout(t.Context(), 0)
+	if _, limited := ctx.Deadline(); limited {
+		t.Error("the context has a deadline")
+	}
+	cancel()
+	if ctx.Err() == nil {
+		t.Error("cancel did not end the context")
+	}
+}

@@ -1,0 +1,215 @@
+// Package container creates, starts, signals and removes containers.
+//
+// A container is named after its pod, its round and its attempt, so that a repeated start finds the container of the first one. Calls for
+// one container of a pod are serialised.
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/errdefs"
+
+	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/etcfiles"
+	"github.com/podstead/podstead/runtime/exit"
+	"github.com/podstead/podstead/runtime/gc"
+	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/imagevolume"
+	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/podnet"
+	"github.com/podstead/podstead/runtime/podvolume"
+	"github.com/podstead/podstead/runtime/profile"
+	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/secrets"
+	"github.com/podstead/podstead/runtime/userns"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Config is what a [Service] needs. All fields are required.
+type Config struct {
+	Client       *client.Client
+	Engine       *engine.Engine
+	Images       *image.Store
+	Snapshotter  string
+	Dirs         layout.Dirs
+	Cgroups      podcgroup.Groups
+	Host         oci.Host
+	BootID       string
+	ConfigDir    string     // contains seccomp profiles
+	Values       oci.Values // config maps and secrets
+	Exits        *exit.Recorder
+	Etc          *etcfiles.Files
+	Volumes      *podvolume.Volumes
+	ImageVolumes *imagevolume.Mounter
+	Users        *userns.Users
+	Network      *podnet.Network
+	AppArmor     profile.AppArmor
+	Garbage      *gc.Collector
+	Log          crilog.Options // the limits of the log of each container
+}
+
+// Service manages the containers of all pods. It is safe for concurrent use.
+type Service struct {
+	config    Config
+	processes secrets.ProcessFiles
+	locks     keyedmutex.Mutex // by UID and name of the container
+}
+
+// New returns the service.
+func New(c Config) *Service {
+	return &Service{config: c, processes: secrets.NewProcessFiles(c.Dirs)}
+}
+
+// Find returns the container of a pod with this name, which may be an init container or an ephemeral container.
+func Find(pod *spec.Pod, name string) (*spec.Container, error) {
+	if c := pod.Container(name); c != nil {
+		return c, nil
+	}
+	return nil, fmt.Errorf("pod %s has no container %s", pod.Name, name)
+}
+
+// Start creates and starts a container, or finds it. A container that could not be started in time is removed. When the start of the process
+// has begun, it is not interrupted when ctx is cancelled.
+//
+// The failure is [lifecycle.ReasonCreateConfigError] if the container's configuration is invalid on this host, for example a volume that does
+// not have its type, and [lifecycle.ReasonCreateContainerError] if the engine cannot create the container. An error of the OCI runtime, for
+// example a missing program or a mount that fails, is [lifecycle.ReasonStartError].
+func (s *Service) Start(
+	ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer,
+) (lifecycle.ContainerStarted, error) {
+	var none lifecycle.ContainerStarted
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.CreateTimeout)
+	defer cancel()
+	if err := layout.CheckUID(uid); err != nil {
+		return none, enginecall.Refused(ctx, lifecycle.ReasonCreateContainerError, err)
+	}
+	unlock, err := s.locks.Lock(ctx, uid+"/"+a.Container)
+	if err != nil {
+		// Another call is still using the container. This is not a failed attempt, and it is retried soon.
+		return none, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("wait for container %s: %w", a.Container, err))
+	}
+	defer unlock()
+	c, err := s.adopt(ctx, uid, a.Ref)
+	if err == nil && c == nil {
+		c, err = s.create(ctx, uid, pod, a)
+	}
+	if err != nil {
+		return none, enginecall.Refused(ctx, lifecycle.ReasonCreateContainerError, err)
+	}
+	info, err := record.Info(ctx, c)
+	if err != nil {
+		return none, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", err)
+	}
+	run, err := record.Run(info)
+	if err != nil {
+		return none, enginecall.Refused(ctx, lifecycle.ReasonCreateContainerError, err)
+	}
+	err = s.startProcess(ctx, pod, c, info.Labels)
+	if err == nil && errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		err = fmt.Errorf("started after the timeout: %w", ctx.Err()) // the caller has given up and would not supervise the container
+	}
+	if err != nil {
+		err = enginecall.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, s.redact(pod, a.Container, err))
+		return none, s.undo(ctx, c, err)
+	}
+	return lifecycle.ContainerStarted{Ref: run.Ref, ID: run.ID, Image: run.Image, ImageID: run.ImageID}, nil
+}
+
+// redact removes the values of secrets from an error of a container.
+func (s *Service) redact(pod *spec.Pod, name string, err error) error {
+	c, findErr := Find(pod, name)
+	if findErr != nil {
+		return err
+	}
+	return secrets.Redact(s.config.Values, pod, c, err)
+}
+
+// adopt returns the container of a run if it exists and has, or had, a task: created, running or exited. A container without a task was not
+// created completely and is removed.
+func (s *Service) adopt(ctx context.Context, uid string, ref lifecycle.Ref) (client.Container, error) {
+	c, err := s.config.Client.LoadContainer(ctx, record.ContainerID(uid, ref))
+	if errdefs.IsNotFound(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := record.Info(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	if info.Labels[record.LabelExit] != "" {
+		return c, nil
+	}
+	_, err = s.config.Exits.Task(ctx, c)
+	if err == nil {
+		return c, nil
+	}
+	if !errdefs.IsNotFound(err) {
+		return nil, err
+	}
+	return nil, c.Delete(ctx, client.WithSnapshotCleanup)
+}
+
+// startProcess starts the process of a container, unless it was started before.
+func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Container, labels map[string]string) error {
+	if labels[record.LabelExit] != "" {
+		return nil
+	}
+	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
+	defer cancel()
+	ids, err := s.config.Users.Find(labels[record.LabelUID], pod)
+	if err != nil {
+		return err
+	}
+	task, err := c.Task(ctx, nil)
+	if errdefs.IsNotFound(err) {
+		task, err = c.NewTask(ctx, engine.LogTo(labels[record.LabelLog], s.config.Log), userns.TaskOpts(ids)...)
+	}
+	err = errors.Join(err, s.processes.Remove(labels[record.LabelUID], c.ID())) // an earlier daemon may not have removed it
+	if err != nil {
+		return err
+	}
+	status, err := task.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if status.Status != client.Created {
+		return nil
+	}
+	return task.Start(ctx)
+}
+
+// undo removes a container whose process could not be started. It returns cause, with the errors of the removal.
+func (s *Service) undo(ctx context.Context, c client.Container, cause error) error {
+	ctx, cancel := enginecall.Detached(ctx, enginecall.UndoTimeout)
+	defer cancel()
+	err := s.config.Exits.Terminate(ctx, c)
+	if err == nil {
+		err = s.Delete(ctx, c)
+	}
+	if err == nil {
+		return cause
+	}
+	f, ok := errors.AsType[lifecycle.Failure](cause)
+	if !ok {
+		return errors.Join(cause, err)
+	}
+	f.Message += " (and the container could not be removed: " + err.Error() + ")"
+	return f
+}
+
+// snapshotter returns the service that holds the writable layers of containers.
+func (s *Service) snapshotter() snapshots.Snapshotter {
+	return s.config.Client.SnapshotService(s.config.Snapshotter)
+}

@@ -1,0 +1,154 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/errdefs"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/exit"
+	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/userns"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// creation is a container that is being created.
+type creation struct {
+	uid       string
+	pod       *spec.Pod
+	container *spec.Container
+	action    lifecycle.StartContainer
+	id        string
+	sandbox   *engine.Sandbox
+	image     image.Image
+	config    ocispec.ImageConfig
+	ids       idmap.Range
+	user      oci.User
+	spec      *specs.Spec
+}
+
+// create creates the record of a container and its writable layer, after every older run of the container has exited.
+func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer) (client.Container, error) {
+	if err := s.terminateOlder(ctx, uid, a.Container); err != nil {
+		// The old run is unchanged. This is not a failed attempt, and it is retried soon.
+		return nil, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("terminate the previous run: %w", err))
+	}
+	n, err := s.prepare(ctx, uid, pod, a)
+	if err != nil {
+		return nil, err
+	}
+	if n.spec, err = s.spec(ctx, n); err != nil {
+		return nil, errors.Join(err, s.discard(ctx, uid, a.Ref))
+	}
+	created, err := s.createRecord(ctx, n)
+	if err == nil {
+		return created, nil
+	}
+	// A snapshot without a record was left by this failure or by a daemon that was killed.
+	undone := s.removeSnapshot(ctx, n.id)
+	if errdefs.IsAlreadyExists(err) && undone == nil {
+		if created, err = s.createRecord(ctx, n); err == nil {
+			return created, nil
+		}
+		undone = s.removeSnapshot(ctx, n.id)
+	}
+	return nil, errors.Join(err, undone, s.discard(ctx, uid, a.Ref))
+}
+
+// prepare finds what a container is created from. It changes nothing.
+func (s *Service) prepare(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer) (*creation, error) {
+	c, err := Find(pod, a.Container)
+	if err != nil {
+		return nil, err
+	}
+	sandbox, err := s.config.Engine.LoadSandbox(ctx, record.SandboxID(uid, a.Sandbox))
+	if err != nil {
+		return nil, err
+	}
+	img, err := s.config.Images.Ensure(ctx, c.Image, spec.PullNever, nil)
+	if err != nil {
+		return nil, err
+	}
+	config, err := s.config.Images.Config(ctx, img)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := s.config.Users.Find(uid, pod)
+	if err != nil {
+		return nil, err
+	}
+	user, err := oci.UserOf(pod, c, uid, config.Config.User)
+	if err != nil {
+		return nil, enginecall.Refused(ctx, lifecycle.ReasonCreateConfigError, err)
+	}
+	return &creation{
+		uid: uid, pod: pod, container: c, action: a, id: record.ContainerID(uid, a.Ref),
+		sandbox: sandbox, image: img, config: config.Config, ids: ids, user: user,
+	}, nil
+}
+
+// createRecord creates the record and the writable layer.
+func (s *Service) createRecord(ctx context.Context, n *creation) (client.Container, error) {
+	labels := record.Labels(n.uid, n.pod, n.action, n.container)
+	labels[record.LabelMessage] = exit.MessageLabel(n.container)
+	labels[record.LabelBoot] = s.config.BootID
+	labels[record.LabelImageID] = n.image.ConfigDigest
+	labels[record.LabelStopSignal] = n.config.StopSignal
+	labels[record.LabelLog] = s.config.Dirs.ContainerLog(n.uid, n.pod.Name, n.action.Container, n.action.Restarts)
+	maps.DeleteFunc(labels, func(_, v string) bool { return v == "" })
+	return n.sandbox.NewContainer(ctx, n.id,
+		client.WithSnapshotter(s.config.Snapshotter),
+		client.WithNewSnapshot(n.id, s.config.Images.Handle(n.image), userns.SnapshotOpts(n.ids)...),
+		client.WithSpec(n.spec, withUser(n.user)),
+		client.WithContainerLabels(labels),
+		record.WithDefinition(n.pod),
+	)
+}
+
+// terminateOlder kills every run of a container that has not exited.
+func (s *Service) terminateOlder(ctx context.Context, uid, container string) error {
+	list, err := record.Containers(ctx, s.config.Client, uid)
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		info, err := record.Info(ctx, c)
+		if err != nil {
+			return err
+		}
+		if info.Labels[record.LabelContainer] != container || info.Labels[record.LabelExit] != "" {
+			continue
+		}
+		if err := s.config.Exits.Terminate(ctx, c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// discard removes what was prepared for a container that could not be created.
+func (s *Service) discard(ctx context.Context, uid string, ref lifecycle.Ref) error {
+	ctx, cancel := enginecall.Detached(ctx, enginecall.UndoTimeout)
+	defer cancel()
+	return s.release(ctx, uid, record.ContainerID(uid, ref), ref.Container)
+}
+
+func (s *Service) removeSnapshot(ctx context.Context, id string) error {
+	ctx, cancel := enginecall.Detached(ctx, enginecall.UndoTimeout)
+	defer cancel()
+	if err := s.snapshotter().Remove(ctx, id); err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("remove writable layer: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,101 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/errdefs"
+
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/exit"
+	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Remove removes a run that has exited, and older runs of its container. A running container is an error.
+func (s *Service) Remove(ctx context.Context, uid string, ref lifecycle.Ref) error {
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.RemoveTimeout)
+	defer cancel()
+	unlock, err := s.locks.Lock(ctx, uid+"/"+ref.Container)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if err := s.deleteUpTo(ctx, uid, ref); err != nil {
+		return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("remove container %s: %w", ref.Container, err))
+	}
+	return nil
+}
+
+// deleteUpTo deletes the runs of a container up to the attempt of ref.
+func (s *Service) deleteUpTo(ctx context.Context, uid string, ref lifecycle.Ref) error {
+	list, err := record.Containers(ctx, s.config.Client, uid)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, c := range list {
+		info, err := record.Info(ctx, c)
+		if err != nil {
+			return err
+		}
+		run, err := record.Run(info)
+		if err == nil && run.Container == ref.Container && run.Attempt <= ref.Attempt {
+			err = s.Delete(ctx, c)
+		}
+		errs = append(errs, err)
+	}
+	return errors.Join(errs...)
+}
+
+// Delete deletes a container that has exited: its task, its log, its files, its writable layer, and last its record, by which the rest is
+// found. The caller makes sure that no other call uses the container.
+func (s *Service) Delete(ctx context.Context, c client.Container) error {
+	if err := exit.DeleteTask(ctx, c); err != nil {
+		return err
+	}
+	info, err := record.Info(ctx, c)
+	if err != nil {
+		return err
+	}
+	if err := removeLog(info.Labels[record.LabelLog]); err != nil {
+		return err
+	}
+	if err := s.release(ctx, info.Labels[record.LabelUID], c.ID(), info.Labels[record.LabelContainer]); err != nil {
+		return err
+	}
+	if err := c.Delete(ctx, client.WithSnapshotCleanup); err != nil && !errdefs.IsNotFound(err) {
+		return err
+	}
+	s.config.Garbage.Request()
+	return nil
+}
+
+// release removes the files and mounts of a container.
+func (s *Service) release(ctx context.Context, uid, id, container string) error {
+	err := s.config.Volumes.Release(ctx, uid, id)
+	if e := os.Remove(s.config.Dirs.Message(uid, container, id)); e != nil && !errors.Is(e, fs.ErrNotExist) {
+		err = errors.Join(err, e)
+	}
+	return errors.Join(err, s.processes.Remove(uid, id))
+}
+
+// removeLog removes a log and its rotated files.
+func removeLog(path string) error {
+	rotated, err := filepath.Glob(path + ".*")
+	if err != nil || path == "" {
+		return err
+	}
+	var errs []error
+	for _, file := range append(rotated, path) {
+		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}

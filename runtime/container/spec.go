@@ -1,0 +1,142 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+
+	containerdoci "github.com/containerd/containerd/v2/pkg/oci"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/etcfiles"
+	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/podvolume"
+	"github.com/podstead/podstead/runtime/profile"
+	"github.com/podstead/podstead/runtime/sandbox"
+	"github.com/podstead/podstead/runtime/secrets"
+	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/runtime/termination"
+	"github.com/podstead/podstead/runtime/userns"
+	"github.com/podstead/podstead/runtime/volume"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// spec returns the OCI specification of a container, and prepares its files and mounts. The caller calls discard after an error.
+func (s *Service) spec(ctx context.Context, n *creation) (*specs.Spec, error) {
+	in, err := s.input(n)
+	if err != nil {
+		return nil, err
+	}
+	result, err := s.configure(ctx, n.uid, in)
+	if err == nil {
+		err = s.config.AppArmor.Ensure(ctx, result.Process.ApparmorProfile)
+	}
+	if errors.Is(err, oci.ErrNoCommand) {
+		return nil, err
+	}
+	return result, enginecall.Refused(ctx, lifecycle.ReasonCreateConfigError, err)
+}
+
+// input returns the input of [oci.Spec] that does not depend on the configuration of the pod, and writes its files.
+func (s *Service) input(n *creation) (oci.Input, error) {
+	if err := s.config.Etc.WriteHosts(n.uid, n.pod, n.action.Sandbox); err != nil {
+		return oci.Input{}, err
+	}
+	hostname, err := etcfiles.Hostname(n.pod)
+	if err != nil {
+		return oci.Input{}, err
+	}
+	pins := netns.Paths(s.config.Dirs.Sandbox(n.uid, n.action.Sandbox), sandbox.Namespaces(n.pod, n.ids))
+	in := oci.Input{
+		ID: n.id, Pod: n.pod, Container: n.container, Image: n.config,
+		Hostname: hostname, Namespaces: sandbox.Joined(pins, n.ids),
+		Files:       s.config.Etc.Mounts(n.uid, n.action.Sandbox, pins),
+		CgroupsPath: s.config.Cgroups.OCIPath(n.uid, n.id),
+		Host:        s.config.Host,
+	}
+	if in.Cgroup.Swap, in.Cgroup.OOMGroup, err = s.config.Cgroups.Features(n.uid); err != nil {
+		return oci.Input{}, err
+	}
+	if n.container.TerminationMessagePath != "" {
+		message := s.config.Dirs.Message(n.uid, n.container.Name, n.id)
+		if err := errors.Join(termination.Create(message), userns.Chown(n.ids, message)); err != nil {
+			return oci.Input{}, err
+		}
+		in.Files = append(in.Files, oci.File{Path: path.Clean(n.container.TerminationMessagePath), Source: message})
+	}
+	return in, nil
+}
+
+// configure completes the input with what the configuration of the pod refers to: profiles, devices, variables, volumes and secrets. All its
+// errors are errors of the container's configuration.
+func (s *Service) configure(ctx context.Context, uid string, in oci.Input) (*specs.Spec, error) {
+	if err := s.completeSecurity(&in); err != nil {
+		return nil, err
+	}
+	ips, _ := s.config.Network.PodPeers(uid)
+	d, err := podvolume.Downward(s.config.Dirs, uid, in.Pod, ips)
+	if err != nil {
+		return nil, err
+	}
+	values := secrets.NewSnapshot(s.config.Values)
+	variables, err := oci.Resolve(in.Container, d, values)
+	if err != nil {
+		return nil, values.Redact(err)
+	}
+	images, err := s.config.ImageVolumes.Mount(ctx, uid, in.Pod, in.Container, in.Namespaces)
+	if err != nil {
+		return nil, err
+	}
+	in.Mounts, err = s.config.Volumes.Mounts(ctx, podvolume.Pod(d), volume.Request{
+		Container: in.Container, Run: in.ID, Variables: variables.Map(), Images: images,
+		UserNamespace: in.User,
+	})
+	if err != nil {
+		return nil, values.Redact(err)
+	}
+	in.Propagation = volume.RootPropagation(in.Mounts)
+	in.Variables = variables
+	if !values.HasSecrets() {
+		return oci.Spec(ctx, in)
+	}
+	return s.maskSecrets(ctx, uid, in, d, values)
+}
+
+// maskSecrets returns a specification without the values of secrets, for the engine's database, and writes the real arguments and variables
+// to a file for the shim.
+func (s *Service) maskSecrets(
+	ctx context.Context, uid string, in oci.Input, d *oci.Downward, values *secrets.Snapshot,
+) (*specs.Spec, error) {
+	var p shim.Process
+	p.Args, p.Env = oci.Process(&in)
+	var err error
+	if in.Variables, err = oci.Resolve(in.Container, d, values.Masked()); err != nil {
+		return nil, values.Redact(err)
+	}
+	result, err := oci.Spec(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	result.Annotations, err = s.processes.Write(uid, in.ID, p)
+	return result, err
+}
+
+// completeSecurity adds what a container's security context refers to: its seccomp profile, and the devices of the host.
+func (s *Service) completeSecurity(in *oci.Input) error {
+	var err error
+	if name := oci.LocalhostSeccomp(in.Pod, in.Container); name != "" {
+		if in.Seccomp, err = profile.Seccomp(s.config.ConfigDir, name); err != nil {
+			return err
+		}
+	}
+	if !oci.Privileged(in.Container) {
+		return nil
+	}
+	if in.Devices, err = containerdoci.HostDevices(); err != nil {
+		return fmt.Errorf("list devices of the host: %w", err)
+	}
+	return nil
+}

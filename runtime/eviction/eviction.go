@@ -1,0 +1,203 @@
+// Package eviction measures the disk usage of pods and detects pods that must be evicted, because they exceed a limit of ephemeral-storage
+// or of an emptyDir volume. The messages are the kubelet's (localStorageEviction).
+package eviction
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/containerd/containerd/v2/client"
+
+	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/volume"
+	"github.com/podstead/podstead/spec"
+)
+
+// measureTimeout is for one measurement of a pod.
+const measureTimeout = 2 * time.Minute
+
+// Volumes measures volumes and directories.
+type Volumes interface {
+	Usage(ctx context.Context, p volume.Pod) ([]volume.Usage, error)
+	DiskUsage(ctx context.Context, uid string, dirs ...string) (int64, error)
+}
+
+// Monitor measures the disk usage of pods. It is safe for concurrent use.
+type Monitor struct {
+	client   *client.Client
+	volumes  Volumes
+	dirs     layout.Dirs
+	interval time.Duration
+	log      *slog.Logger
+}
+
+// NewMonitor returns a monitor that measures each pod at this interval.
+func NewMonitor(c *client.Client, volumes Volumes, dirs layout.Dirs, interval time.Duration, log *slog.Logger) *Monitor {
+	return &Monitor{client: c, volumes: volumes, dirs: dirs, interval: interval, log: log}
+}
+
+// Wait returns a message when a pod exceeds a limit. If the pod has no limit, it returns when ctx ends.
+func (m *Monitor) Wait(ctx context.Context, uid string, pod *spec.Pod) (message string, err error) {
+	if !hasLimit(pod) {
+		<-ctx.Done()
+		return "", ctx.Err()
+	}
+	for {
+		start := time.Now()
+		message, err := m.measure(ctx, uid, pod)
+		if message != "" {
+			return message, nil
+		}
+		if err != nil && ctx.Err() == nil {
+			m.log.WarnContext(ctx, "cannot measure the disk usage of a pod", slog.String("pod", pod.Name), slog.Any("error", err))
+		}
+		next := time.NewTimer(pause(m.interval, time.Since(start)))
+		select {
+		case <-next.C:
+		case <-ctx.Done():
+			next.Stop()
+			return "", ctx.Err()
+		}
+	}
+}
+
+// pause returns the time between two measurements. A container that creates more and more files must not keep a processor busy with
+// counting them.
+func pause(interval, took time.Duration) time.Duration {
+	const factor = 4 // measure at most a fifth of the time
+	return max(interval, factor*took)
+}
+
+// hasLimit reports whether an emptyDir volume on disk or a container has a limit.
+func hasLimit(pod *spec.Pod) bool {
+	for i := range pod.Volumes {
+		if e := pod.Volumes[i].EmptyDir; e != nil && e.SizeLimit != nil && e.Medium == "" {
+			return true
+		}
+	}
+	limit := pod.Limit(spec.ResourceEphemeralStorage)
+	return limit.Sign() > 0
+}
+
+// measure returns a message if the pod exceeds a limit. The limits are checked in the kubelet's order: volumes, pod, containers. The error
+// reports what cannot be measured; the rest is checked nevertheless.
+func (m *Monitor) measure(ctx context.Context, uid string, pod *spec.Pod) (message string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
+	defer cancel()
+	volumes, err := m.volumes.Usage(ctx, volume.Pod{UID: uid, Spec: pod})
+	for _, u := range volumes {
+		if message, exceeded := u.Exceeded(); exceeded {
+			return message, err
+		}
+	}
+	podLimit := pod.Limit(spec.ResourceEphemeralStorage)
+	if podLimit.Sign() <= 0 {
+		return "", err
+	}
+	containers, failed := m.containerUsage(ctx, uid, pod)
+	return exceeded(pod, volumes, containers), errors.Join(err, failed)
+}
+
+// exceeded returns the message of a pod that exceeds a limit of ephemeral-storage. The usage of containers is in bytes, by name. As in the
+// kubelet, the limit of the pod is the sum of the limits of its containers.
+func exceeded(pod *spec.Pod, volumes []volume.Usage, containers map[string]int64) string {
+	var total int64
+	for _, u := range volumes {
+		total += u.Bytes
+	}
+	for _, bytes := range containers {
+		total += bytes
+	}
+	podLimit := pod.Limit(spec.ResourceEphemeralStorage)
+	if podLimit.CmpInt64(total) < 0 {
+		return fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", podLimit.String())
+	}
+	for _, list := range [][]spec.Container{pod.InitContainers, pod.Containers} {
+		for i := range list {
+			limit := list[i].Resources.Limits[spec.ResourceEphemeralStorage]
+			if limit.Sign() > 0 && limit.CmpInt64(containers[list[i].Name]) < 0 {
+				return fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", list[i].Name, limit.String())
+			}
+		}
+	}
+	return ""
+}
+
+// containerUsage returns the disk usage of each container in bytes: its logs, and its writable layer while it is running.
+func (m *Monitor) containerUsage(ctx context.Context, uid string, pod *spec.Pod) (map[string]int64, error) {
+	dirs, err := m.containerDirs(ctx, uid, pod)
+	if err != nil {
+		return nil, err
+	}
+	used := map[string]int64{}
+	var failed []error
+	for name, list := range dirs {
+		bytes, err := m.volumes.DiskUsage(ctx, uid, list...)
+		if err != nil {
+			failed = append(failed, fmt.Errorf("container %s: %w", name, err))
+			continue
+		}
+		used[name] = bytes
+	}
+	return used, errors.Join(failed...)
+}
+
+// containerDirs returns the directories that count as usage of each container.
+func (m *Monitor) containerDirs(ctx context.Context, uid string, pod *spec.Pod) (map[string][]string, error) {
+	dirs := map[string][]string{}
+	for _, list := range [][]spec.Container{pod.InitContainers, pod.Containers} {
+		for i := range list {
+			dirs[list[i].Name] = []string{m.dirs.ContainerLogs(uid, pod.Name, list[i].Name)}
+		}
+	}
+	containers, err := record.Containers(ctx, m.client, uid)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range containers {
+		info, err := record.Info(ctx, c)
+		if err != nil {
+			return nil, err
+		}
+		name := info.Labels[record.LabelContainer]
+		if dirs[name] == nil { // an ephemeral container
+			dirs[name] = []string{m.dirs.ContainerLogs(uid, pod.Name, name)}
+		}
+		if info.Labels[record.LabelExit] != "" {
+			continue
+		}
+		layer, err := m.writableLayer(ctx, info.Snapshotter, info.SnapshotKey)
+		if err != nil {
+			return nil, err
+		}
+		dirs[name] = append(dirs[name], layer)
+	}
+	return dirs, nil
+}
+
+// writableLayer returns the directory with the files that a container has changed in its image.
+//
+// It is measured like a volume, not by the snapshotter. The snapshotter fails when a file is removed during the measurement, which a
+// container could do on purpose.
+func (m *Monitor) writableLayer(ctx context.Context, snapshotter, key string) (string, error) {
+	mounts, err := m.client.SnapshotService(snapshotter).Mounts(ctx, key)
+	if err != nil {
+		return "", fmt.Errorf("find writable layer: %w", err)
+	}
+	for _, mount := range mounts {
+		for _, option := range mount.Options {
+			if dir, is := strings.CutPrefix(option, "upperdir="); is {
+				return dir, nil
+			}
+		}
+		if mount.Type == "bind" {
+			return mount.Source, nil // an image without layers
+		}
+	}
+	return "", fmt.Errorf("find writable layer of snapshot %s: no directory in %v", key, mounts)
+}

@@ -1,0 +1,91 @@
+package exit
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/containerd/containerd/api/services/tasks/v1"
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/errdefs"
+	"github.com/containerd/errdefs/pkg/errgrpc"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/record"
+)
+
+// pollInterval is how often a task is checked that containerd is about to remove.
+const pollInterval = 20 * time.Millisecond
+
+// Task returns the task of a container. If [errdefs.IsNotFound] holds for the error, no process of the container is left.
+//
+// A task whose shim has died cannot be found, although containerd has yet to kill its processes, and may fail to.
+func (r *Recorder) Task(ctx context.Context, c client.Container) (client.Task, error) {
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for {
+		task, err := c.Task(ctx, nil)
+		if !errdefs.IsNotFound(err) {
+			return task, err
+		}
+		_, pidsErr := r.client.TaskService().ListPids(ctx, &tasks.ListPidsRequest{ContainerID: c.ID()})
+		if errdefs.IsNotFound(errgrpc.ToNative(pidsErr)) {
+			info, infoErr := record.Info(ctx, c)
+			if infoErr != nil {
+				return nil, infoErr
+			}
+			if err := r.cgroups.Kill(ctx, info.Labels[record.LabelUID], c.ID()); err != nil {
+				return nil, err
+			}
+			return nil, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Terminate kills a container, and returns when it has exited and its task is deleted. A daemon that was killed may have left a task whose
+// exit is recorded.
+func (r *Recorder) Terminate(ctx context.Context, c client.Container) error {
+	task, err := r.Task(ctx, c)
+	if err == nil {
+		err = Kill(ctx, task)
+	}
+	if err != nil && !errdefs.IsNotFound(err) && !enginecall.Unavailable(err) {
+		return err
+	}
+	if _, err := r.Wait(ctx, c); err != nil {
+		return err
+	}
+	return DeleteTask(ctx, c)
+}
+
+// Kill sends SIGKILL to every process of a container. It is no error if the container has exited.
+func Kill(ctx context.Context, task client.Task) error {
+	err := task.Kill(ctx, unix.SIGKILL, client.WithKillAll)
+	if err == nil || errdefs.IsNotFound(err) {
+		return nil
+	}
+	// The OCI runtime finds the processes by the cgroup. If that fails, killing the first process kills all: the kernel does so in a
+	// PID namespace, and the shim elsewhere.
+	if err := task.Kill(ctx, unix.SIGKILL); err != nil && !errdefs.IsNotFound(err) {
+		return err
+	}
+	return nil
+}
+
+// DeleteTask deletes the task of a container that has exited, if it exists.
+func DeleteTask(ctx context.Context, c client.Container) error {
+	task, err := c.Task(ctx, nil)
+	if err == nil {
+		_, err = task.Delete(ctx)
+	}
+	if err != nil && !errdefs.IsNotFound(err) {
+		return fmt.Errorf("delete task: %w", err)
+	}
+	return nil
+}

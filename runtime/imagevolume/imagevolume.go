@@ -1,0 +1,169 @@
+// Package imagevolume mounts the images of image volumes (KEP-4639), read-only, from views of their snapshots.
+package imagevolume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/containerd/containerd/v2/core/mount"
+	"github.com/containerd/containerd/v2/core/snapshots"
+	"github.com/containerd/errdefs"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/userns"
+	"github.com/podstead/podstead/runtime/volume"
+	"github.com/podstead/podstead/spec"
+)
+
+// Mounter mounts and unmounts image volumes. It is safe for concurrent use.
+type Mounter struct {
+	snapshotter snapshots.Snapshotter
+	images      *image.Store
+	dirs        layout.Dirs
+	locks       keyedmutex.Mutex // by mount point
+}
+
+// New returns a mounter.
+func New(s snapshots.Snapshotter, images *image.Store, dirs layout.Dirs) *Mounter {
+	return &Mounter{snapshotter: s, images: images, dirs: dirs}
+}
+
+// Of returns the image volumes that a container mounts.
+func Of(pod *spec.Pod, c *spec.Container) []*spec.Volume {
+	var list []*spec.Volume
+	for i := range pod.Volumes {
+		v := &pod.Volumes[i]
+		if v.Image == nil {
+			continue
+		}
+		for _, m := range c.VolumeMounts {
+			if m.Name == v.Name {
+				list = append(list, v)
+				break
+			}
+		}
+	}
+	return list
+}
+
+// Mount mounts the image volumes that a container mounts, and returns their directories by volume. The image of a volume does not change
+// until the pod is removed.
+func (m *Mounter) Mount(ctx context.Context, uid string, pod *spec.Pod, c *spec.Container, n oci.Namespaces) (map[string]string, error) {
+	dirs := map[string]string{}
+	for _, v := range Of(pod, c) {
+		dir := filepath.Join(m.dirs.Images(uid), v.Name)
+		key := record.Hash("image volume", uid, v.Name)
+		if err := m.mount(ctx, uid, dir, key, v.Image.Reference, n); err != nil {
+			return nil, fmt.Errorf("volume %q: mount image: %w", v.Name, err)
+		}
+		dirs[v.Name] = dir
+	}
+	return dirs, nil
+}
+
+func (m *Mounter) mount(ctx context.Context, uid, dir, key, reference string, n oci.Namespaces) error {
+	unlock, err := m.locks.Lock(ctx, dir)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	if is, err := isMountPoint(dir); err != nil || is {
+		return err
+	}
+	mounts, err := m.snapshotter.Mounts(ctx, key)
+	if errdefs.IsNotFound(err) {
+		img, imageErr := m.images.Ensure(ctx, reference, spec.PullNever, nil)
+		if imageErr != nil {
+			return imageErr
+		}
+		opts := append(userns.SnapshotOpts(n.IDs), snapshots.WithLabels(map[string]string{
+			record.LabelUID: uid, "containerd.io/gc.root": time.Now().UTC().Format(time.RFC3339),
+		}))
+		mounts, err = m.snapshotter.View(ctx, key, img.Snapshot, opts...)
+	}
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return mountView(mounts, dir, n)
+}
+
+// mountView mounts the view of a snapshot. The view of an image with a single layer is a bind mount. For a read-only bind mount, containerd
+// (2.4) ignores the ID mapping, therefore this function maps the IDs.
+func mountView(mounts []mount.Mount, dir string, n oci.Namespaces) error {
+	if n.User == "" || len(mounts) != 1 || mounts[0].Type != "bind" {
+		return mount.All(mounts, dir)
+	}
+	users, err := os.Open(n.User)
+	if err != nil {
+		return err
+	}
+	defer users.Close()
+	return mount.IDMapMountWithAttrs(mounts[0].Source, dir, int(users.Fd()), unix.MOUNT_ATTR_RDONLY, 0)
+}
+
+// isMountPoint reports whether a directory is a mount point. The directory may not exist.
+func isMountPoint(dir string) (bool, error) {
+	var here, parent unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, dir, unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &here)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err == nil {
+		err = unix.Statx(unix.AT_FDCWD, filepath.Dir(dir), unix.AT_SYMLINK_NOFOLLOW, unix.STATX_MNT_ID, &parent)
+	}
+	return here.Mnt_id != parent.Mnt_id, err
+}
+
+// Remove removes the image volumes of a pod: the mounts, which do not exist after a reboot, and the views.
+func (m *Mounter) Remove(ctx context.Context, uid string) error {
+	if err := removeMounts(m.dirs.Images(uid)); err != nil {
+		return err
+	}
+	var views []string
+	err := m.snapshotter.Walk(ctx, func(_ context.Context, i snapshots.Info) error {
+		views = append(views, i.Name)
+		return nil
+	}, fmt.Sprintf("labels.%q==%q", record.LabelUID, uid))
+	for _, name := range views {
+		if e := m.snapshotter.Remove(ctx, name); e != nil && !errdefs.IsNotFound(e) {
+			err = errors.Join(err, fmt.Errorf("remove view of image: %w", e))
+		}
+	}
+	return err
+}
+
+// removeMounts unmounts and removes the directories in dir, and dir.
+func removeMounts(dir string) error {
+	if real, err := filepath.EvalSymlinks(dir); err == nil { // the path in the kernel's list of mounts
+		dir = real
+	}
+	if err := volume.Unmount(dir); err != nil {
+		return fmt.Errorf("unmount images: %w", err)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	for _, e := range entries {
+		if err := os.Remove(filepath.Join(dir, e.Name())); err != nil {
+			return err
+		}
+	}
+	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,117 @@
+package runtime
+
+import (
+	"cmp"
+	"log/slog"
+	"net/netip"
+	"time"
+
+	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
+	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/network"
+	"github.com/podstead/podstead/runtime/podnet"
+	"github.com/podstead/podstead/runtime/record"
+)
+
+// CgroupDriver is what creates the cgroups of containers.
+type CgroupDriver = podcgroup.Driver
+
+// The cgroup drivers.
+const (
+	CgroupAuto    = podcgroup.Auto
+	CgroupFS      = podcgroup.Cgroupfs
+	CgroupSystemd = podcgroup.Systemd
+)
+
+// NetworkMode is the network of pods without hostNetwork.
+type NetworkMode = podnet.Mode
+
+// The network modes.
+const (
+	NetworkBridge = podnet.Bridge
+	NetworkNone   = podnet.None
+)
+
+// Options configure the runtime. ShimPath is required. The zero value of any other field is its default.
+type Options struct {
+	StateDir string // directory for persistent state (default /var/lib/podstead)
+	RunDir   string // directory for runtime state, cleared at boot (default /run/podstead)
+	LogDir   string // directory for the logs of containers (default /var/log/podstead)
+
+	// ShimPath is the absolute path of the shim.
+	ShimPath string
+	// RuntimeBinary is the name or the path of the OCI runtime (default runc).
+	RuntimeBinary string
+	// CgroupDriver is what creates cgroups (default CgroupAuto).
+	CgroupDriver CgroupDriver
+	// CgroupRoot is the parent of the cgroups of all pods, unless systemd creates them (default /podstead).
+	CgroupRoot string
+	// PidsLimit is the maximum number of processes and threads of a pod (default 0, no limit).
+	PidsLimit int64
+	// ConfigDir contains configmaps/, secrets/ and seccomp/ (default /etc/podstead).
+	ConfigDir string
+	// CredentialsDir is the directory of systemd credentials (default none).
+	CredentialsDir string
+	// HostPaths are the directories that hostPath volumes are restricted to, after symbolic links are resolved (default nil, no
+	// restriction).
+	HostPaths []string
+	// NetworkMode is the network of pods (default NetworkBridge).
+	NetworkMode NetworkMode
+	// Bridge is the name of the bridge (default [BridgeOf] RunDir). For Subnets, see [network.Options].
+	Bridge  string
+	Subnets []netip.Prefix
+	// RefreshInterval is how often volumes of config maps and secrets are compared with their sources. UsageInterval is how often
+	// the disk usage of pods with a limit is measured. The default is 10 seconds, which is the kubelet's for the latter.
+	RefreshInterval, UsageInterval time.Duration
+	// Images are the options of the image store.
+	Images image.Options
+	// LogMaxSize in bytes (default 10 MiB) and LogMaxFiles (default 5) limit the log of each container.
+	LogMaxSize  int64
+	LogMaxFiles int
+	// Logger receives warnings (default slog.Default()).
+	Logger *slog.Logger
+}
+
+const defaultRunDir = "/run/podstead"
+
+// BridgeOf returns the default name of the bridge and of the nftables table for a runtime directory. Runtimes with different directories do
+// not share a bridge.
+func BridgeOf(runDir string) string {
+	if runDir == defaultRunDir {
+		return network.DefaultBridge
+	}
+	return "podstead" + record.Hash(runDir)[:6]
+}
+
+func (o Options) withDefaults() Options {
+	o.StateDir = cmp.Or(o.StateDir, "/var/lib/podstead")
+	o.RunDir = cmp.Or(o.RunDir, defaultRunDir)
+	o.LogDir = cmp.Or(o.LogDir, "/var/log/podstead")
+	o.ConfigDir = cmp.Or(o.ConfigDir, "/etc/podstead")
+	o.Bridge = cmp.Or(o.Bridge, BridgeOf(o.RunDir))
+	o.NetworkMode = cmp.Or(o.NetworkMode, NetworkBridge)
+	o.RefreshInterval = cmp.Or(o.RefreshInterval, 10*time.Second)
+	o.UsageInterval = cmp.Or(o.UsageInterval, 10*time.Second)
+	o.RuntimeBinary = cmp.Or(o.RuntimeBinary, "runc")
+	o.CgroupDriver = cmp.Or(o.CgroupDriver, CgroupAuto)
+	o.CgroupRoot = cmp.Or(o.CgroupRoot, "/podstead")
+	o.Images.Snapshotter = cmp.Or(o.Images.Snapshotter, "overlayfs")
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	return o
+}
+
+func (o Options) dirs() layout.Dirs {
+	return layout.Dirs{State: o.StateDir, Run: o.RunDir, Log: o.LogDir}
+}
+
+func (o Options) log() crilog.Options {
+	return crilog.Options{MaxBytes: o.LogMaxSize, Keep: o.LogMaxFiles}
+}
+
+func (o Options) network(bootID string) podnet.Options {
+	return podnet.Options{
+		Mode: o.NetworkMode, Bridge: o.Bridge, Subnets: o.Subnets, BootID: bootID, Dirs: o.dirs(), Log: o.Logger,
+	}
+}

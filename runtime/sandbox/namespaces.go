@@ -1,0 +1,45 @@
+package sandbox
+
+import (
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+
+	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/spec"
+)
+
+// Namespaces returns the namespaces of a pod. The IDs are those of its user namespace, or zero. A pod with hostNetwork also has the host name
+// of the host.
+func Namespaces(pod *spec.Pod, ids idmap.Range) netns.Options {
+	o := netns.Options{HostIPC: pod.HostIPC, PID: pod.ShareProcessNamespace, IDs: ids}
+	if pod.SecurityContext != nil {
+		o.Sysctls = pod.SecurityContext.Sysctls
+	}
+	if !pod.HostNetwork {
+		o.Network, o.Hostname = true, oci.Hostname(pod)
+	}
+	return o
+}
+
+// Joined returns the namespaces of a sandbox that its containers join.
+func Joined(pins netns.Pins, ids idmap.Range) oci.Namespaces {
+	return oci.Namespaces{Network: pins.Network, IPC: pins.IPC, UTS: pins.UTS, PID: pins.PID, User: pins.User, IDs: ids}
+}
+
+// processSpec returns the specification of the sandbox's process. It is nil unless containers share a PID namespace.
+func (s *Service) processSpec(uid string, sandbox int, pod *spec.Pod, n oci.Namespaces) *specs.Spec {
+	if !pod.ShareProcessNamespace {
+		return nil
+	}
+	process := oci.Pause(oci.PauseInput{
+		Program:     s.config.Engine.ShimPath(),
+		Namespaces:  n,
+		CgroupsPath: s.config.Cgroups.OCIPath(uid, record.SandboxID(uid, sandbox)),
+		Host:        s.config.Host,
+	})
+	process.Annotations = map[string]string{shim.PIDAnnotation: n.PID}
+	return process
+}

@@ -1,0 +1,285 @@
+// Package sandbox starts, watches and removes pod sandboxes: the namespaces, the network, the cgroup and the shim of a pod.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/errdefs"
+	"golang.org/x/sync/errgroup"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/keyedmutex"
+	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
+	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/runtime/etcfiles"
+	"github.com/podstead/podstead/runtime/eviction"
+	"github.com/podstead/podstead/runtime/exit"
+	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/runtime/oci"
+	"github.com/podstead/podstead/runtime/podindex"
+	"github.com/podstead/podstead/runtime/podnet"
+	"github.com/podstead/podstead/runtime/podvolume"
+	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/userns"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Config is what a [Service] needs. All fields are required, except PidsLimit.
+type Config struct {
+	Client    *client.Client
+	Engine    *engine.Engine
+	Dirs      layout.Dirs
+	Cgroups   podcgroup.Groups
+	Host      oci.Host
+	PidsLimit int64 // processes and threads of each pod; 0: no limit
+	Exits     *exit.Recorder
+	Etc       *etcfiles.Files
+	Volumes   *podvolume.Volumes
+	Users     *userns.Users
+	Network   *podnet.Network
+	Evictions *eviction.Monitor
+	// Index contains the pods with a sandbox.
+	Index *podindex.Index
+	// Locks has a lock for each pod, by UID. It is held while a sandbox is started or removed.
+	Locks *keyedmutex.Mutex
+}
+
+// Service manages the sandboxes of all pods. It is safe for concurrent use.
+type Service struct{ config Config }
+
+// New returns the service.
+func New(c Config) *Service { return &Service{c} }
+
+// Start pins the namespaces of the pod and starts its shim, or finds both.
+func (s *Service) Start(
+	ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox,
+) (lifecycle.SandboxStarted, error) {
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.CreateTimeout)
+	defer cancel()
+	ips, err := s.start(ctx, uid, pod, a.Sandbox)
+	if err != nil {
+		return lifecycle.SandboxStarted{}, enginecall.Failure(ctx, lifecycle.FailureRetry, "", err)
+	}
+	return lifecycle.SandboxStarted{Sandbox: a.Sandbox, IPs: ips}, nil
+}
+
+func (s *Service) start(ctx context.Context, uid string, pod *spec.Pod, sandbox int) ([]string, error) {
+	if err := layout.CheckUID(uid); err != nil {
+		return nil, err
+	}
+	unlock, err := s.config.Locks.Lock(ctx, uid)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	if err := s.config.Volumes.PreparePod(ctx, uid, pod); err != nil { // needs no undo
+		return nil, enginecall.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonFailedMount, err)
+	}
+	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
+	defer cancel()
+	ips, err := s.create(ctx, uid, pod, sandbox)
+	if err == nil {
+		s.config.Index.Put(uid, pod, sandbox)
+		return ips, nil
+	}
+	undoing, cancelUndo := enginecall.Detached(ctx, enginecall.UndoTimeout)
+	defer cancelUndo()
+	if undo := s.RemoveLocked(undoing, uid, sandbox); undo != nil {
+		err = fmt.Errorf("%w (and the sandbox could not be removed: %w)", err, undo)
+	}
+	return nil, err
+}
+
+// create creates the namespaces, the network, the files, the cgroup and the shim of a sandbox.
+func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (ips []string, err error) {
+	ids, err := s.config.Users.Allocate(uid, pod)
+	if err != nil {
+		return nil, err
+	}
+	var created *engine.Sandbox
+	pins, err := netns.Pin(s.config.Dirs.Sandbox(uid, sandbox), Namespaces(pod, ids))
+	if err == nil {
+		ips, err = s.config.Network.Connect(ctx, uid, pod, pins)
+	}
+	if err == nil {
+		err = s.config.Etc.Write(uid, pod, sandbox, ids)
+	}
+	if err == nil {
+		err = s.config.Cgroups.Limit(ctx, uid, oci.PodLimits(pod, s.config.PidsLimit))
+	}
+	if err == nil {
+		created, err = s.config.Engine.StartSandbox(ctx, record.SandboxID(uid, sandbox), engine.SandboxOptions{
+			Labels: map[string]string{
+				record.LabelUID: uid, record.LabelPod: pod.Name, record.LabelSandbox: strconv.Itoa(sandbox),
+			},
+			Cgroup: s.config.Cgroups.Shim(uid),
+			Spec:   s.processSpec(uid, sandbox, pod, Joined(pins, ids)),
+		})
+	}
+	if err == nil {
+		err = s.config.Cgroups.PlaceShim(ctx, uid, sandbox, created.Pid())
+	}
+	return ips, err
+}
+
+// Wait returns when the sandbox's shim has exited, or with a message when the pod must be evicted. It has no timeout. Until the sandbox is
+// removed, the volumes and /etc/hosts of the pod are kept up to date.
+func (s *Service) Wait(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (evicted string, err error) {
+	ctx, cancel := context.WithCancel(enginecall.Context(ctx))
+	defer cancel()
+	found, err := s.adopt(ctx, uid, pod, sandbox)
+	if errdefs.IsNotFound(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", enginecall.Failure(ctx, lifecycle.FailureRetry, "", err)
+	}
+	type result struct {
+		evicted string
+		err     error
+	}
+	results := make(chan result, 2)
+	go func() {
+		message, err := s.config.Evictions.Wait(ctx, uid, pod)
+		results <- result{message, err}
+	}()
+	go func() { results <- result{"", found.Wait(ctx)} }()
+	first := <-results
+	cancel()
+	<-results
+	return first.evicted, first.err
+}
+
+// adopt finds a sandbox and adds its pod to the index. It waits for a removal of the sandbox: a pod that is added during its removal would
+// stay in the index.
+func (s *Service) adopt(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (*engine.Sandbox, error) {
+	unlock, err := s.config.Locks.Lock(ctx, uid)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	found, err := s.config.Engine.LoadSandbox(ctx, record.SandboxID(uid, sandbox))
+	if err == nil {
+		s.config.Index.Put(uid, pod, sandbox)
+	}
+	return found, err
+}
+
+// Remove kills the containers in a sandbox, stops its shim, and removes its namespaces.
+func (s *Service) Remove(ctx context.Context, uid string, sandbox int) error {
+	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.RemoveTimeout)
+	defer cancel()
+	if err := layout.CheckUID(uid); err != nil {
+		return err
+	}
+	unlock, err := s.config.Locks.Lock(ctx, uid)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	return enginecall.Failure(ctx, lifecycle.FailureRetry, "", s.RemoveLocked(ctx, uid, sandbox))
+}
+
+// RemoveLocked is Remove for callers that hold the lock of the pod.
+func (s *Service) RemoveLocked(ctx context.Context, uid string, sandbox int) error {
+	list, err := record.Containers(ctx, s.config.Client, uid)
+	if err != nil {
+		return err
+	}
+	var inside []client.Container
+	for _, c := range list {
+		info, err := record.Info(ctx, c)
+		if err != nil {
+			return err
+		}
+		if info.Labels[record.LabelSandbox] == strconv.Itoa(sandbox) {
+			inside = append(inside, c)
+		}
+	}
+	if err := s.TerminateAll(ctx, inside); err != nil {
+		return err
+	}
+	if err := s.config.Engine.RemoveSandbox(ctx, record.SandboxID(uid, sandbox)); err != nil {
+		return err
+	}
+	// The shim has stopped the sandbox's process, if there was one. A shim that was killed while it created the process has not.
+	if err := s.config.Cgroups.Kill(ctx, uid, record.SandboxID(uid, sandbox)); err != nil {
+		return err
+	}
+	s.config.Index.Remove(uid, sandbox)
+	if err := os.RemoveAll(s.config.Dirs.Etc(uid, sandbox)); err != nil {
+		return err
+	}
+	if err := s.config.Network.Teardown(ctx, uid); err != nil {
+		return err
+	}
+	last, err := removeDir(s.config.Dirs.Sandbox(uid, sandbox))
+	if err != nil || !last {
+		return err
+	}
+	return s.config.Cgroups.Remove(ctx, uid)
+}
+
+// TerminateAll kills containers concurrently and waits for their exit. A shim that has died cannot be removed while the engine has records
+// of its containers' tasks.
+func (s *Service) TerminateAll(ctx context.Context, list []client.Container) error {
+	var group errgroup.Group
+	for _, c := range list {
+		group.Go(func() error { return s.config.Exits.Terminate(ctx, c) })
+	}
+	return group.Wait()
+}
+
+// removeDir removes the directory of a sandbox, and that of its pod if it was the last one.
+func removeDir(dir string) (last bool, err error) {
+	if err := netns.Unpin(dir); err != nil {
+		return false, err // keep the directory: a mount in it must not be deleted
+	}
+	if err := os.RemoveAll(dir); err != nil {
+		return false, err
+	}
+	err = os.Remove(filepath.Dir(dir))
+	if errors.Is(err, unix.ENOTEMPTY) {
+		return false, nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return false, err
+	}
+	return true, nil
+}
+
+// Numbers returns the sandboxes of a pod that have a record or a directory, sorted.
+func (s *Service) Numbers(ctx context.Context, uid string) ([]int, error) {
+	records, err := record.Sandboxes(ctx, s.config.Client)
+	if err != nil {
+		return nil, err
+	}
+	var numbers []int
+	for _, r := range records {
+		if n, err := strconv.Atoi(r.Labels[record.LabelSandbox]); err == nil && r.Labels[record.LabelUID] == uid {
+			numbers = append(numbers, n)
+		}
+	}
+	dirs, err := os.ReadDir(s.config.Dirs.Sandboxes(uid))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	for _, d := range dirs {
+		if n, err := strconv.Atoi(d.Name()); err == nil {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.Sort(numbers)
+	return slices.Compact(numbers), nil
+}

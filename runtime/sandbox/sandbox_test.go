@@ -1,0 +1,56 @@
+package sandbox
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/netns"
+	"github.com/podstead/podstead/spec"
+)
+
+func TestNamespaces(t *testing.T) {
+	sysctls := []spec.Sysctl{{Name: "kernel.msgmax", Value: "1"}}
+	for _, test := range []struct {
+		name string
+		pod  spec.Pod
+		want netns.Options
+	}{
+		{"default", spec.Pod{Name: "web"}, netns.Options{Network: true, Hostname: "web"}},
+		{"hostNetwork", spec.Pod{Name: "web", HostNetwork: true}, netns.Options{}},
+		{"hostIPC", spec.Pod{Name: "web", HostIPC: true}, netns.Options{Network: true, Hostname: "web", HostIPC: true}},
+		{"shareProcessNamespace", spec.Pod{Name: "web", ShareProcessNamespace: true}, netns.Options{Network: true, Hostname: "web", PID: true}},
+		{
+			"sysctls",
+			spec.Pod{Name: "web", SecurityContext: &spec.PodSecurityContext{Sysctls: sysctls}},
+			netns.Options{Network: true, Hostname: "web", Sysctls: sysctls},
+		},
+	} {
+		if diff := cmp.Diff(test.want, Namespaces(&test.pod, idmap.Range{})); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", test.name, diff)
+		}
+	}
+}
+
+func TestRemoveDir(t *testing.T) {
+	pod := filepath.Join(t.TempDir(), "u")
+	for _, sandbox := range []string{"1", "2"} {
+		if err := os.MkdirAll(filepath.Join(pod, sandbox), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, test := range []struct {
+		sandbox string
+		last    bool
+	}{{"1", false}, {"2", true}, {"2", true}} {
+		if last, err := removeDir(filepath.Join(pod, test.sandbox)); last != test.last || err != nil {
+			t.Errorf("sandbox %s: last %v, %v; want %v", test.sandbox, last, err, test.last)
+		}
+	}
+	if _, err := os.Stat(pod); !os.IsNotExist(err) {
+		t.Errorf("the directory of the pod is left: %v", err)
+	}
+}

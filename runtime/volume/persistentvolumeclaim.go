@@ -1,0 +1,138 @@
+package volume
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/moby/sys/mountinfo"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/runtime/volume/tree"
+	"github.com/podstead/podstead/spec"
+)
+
+// removedPrefix is the prefix of the directory of a claim during its removal. Names of claims cannot start with it.
+const removedPrefix = ".removed-"
+
+func (s *Set) claimDir(name string) string { return filepath.Join(s.opts.ClaimsDir, name) }
+
+// prepareClaim creates the directory of a claim at its first use, and changes its group to the pod's fsGroup once for
+// each pod and boot.
+func (s *Set) prepareClaim(ctx context.Context, p Pod, v *spec.Volume) error {
+	claim := v.PersistentVolumeClaim
+	if err := checkClaim(claim.ClaimName); err != nil {
+		return err
+	}
+	release, err := s.locks.Lock(ctx, "claim/"+claim.ClaimName)
+	if err != nil {
+		return fmt.Errorf("wait for persistentvolumeclaim %q: %w", claim.ClaimName, err)
+	}
+	defer release()
+	created, err := createDir(s.claimDir(claim.ClaimName), p.fsGroup())
+	if created {
+		err = atomicfile.SyncDir(s.opts.ClaimsDir)
+	}
+	if err != nil {
+		return fmt.Errorf("persistentvolumeclaim %q: %w", claim.ClaimName, err)
+	}
+	gid := p.fsGroup()
+	if gid == nil || claim.ReadOnly || created {
+		return nil
+	}
+	if err := s.setClaimOwnership(ctx, p, v.Name, s.claimDir(claim.ClaimName), uint32(*gid)); err != nil {
+		return fmt.Errorf("persistentvolumeclaim %q: %w", claim.ClaimName, err)
+	}
+	return nil
+}
+
+// setClaimOwnership changes the group of a claim unless that was done for the pod. It ignores the end of ctx, since it
+// would have to start over.
+func (s *Set) setClaimOwnership(ctx context.Context, p Pod, volume, dir string, gid uint32) error {
+	if err := s.mountFiles(p.UID); err != nil {
+		return err
+	}
+	done := filepath.Join(s.filesDir(p.UID), ".granted-"+volume)
+	if _, err := os.Lstat(done); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if err := tree.SetOwnership(context.WithoutCancel(ctx), dir, gid, p.onRootMismatch()); err != nil {
+		return err
+	}
+	return os.WriteFile(done, nil, 0o600)
+}
+
+// checkClaim reports an invalid name of a claim. It must be a DNS subdomain, so that it cannot lead out of the directory
+// of claims.
+func checkClaim(name string) error {
+	if wrong := validation.IsDNS1123Subdomain(name); len(wrong) > 0 {
+		return fmt.Errorf("persistentvolumeclaim %q: %s", name, strings.Join(wrong, ", "))
+	}
+	return nil
+}
+
+// Claim is a persistent volume on this host.
+type Claim struct {
+	Name string `json:"name"`
+	Path string `json:"path"` // its directory
+}
+
+// ListClaims returns the persistent volumes on this host by name. It does not check which pods use them.
+func (s *Set) ListClaims(ctx context.Context) ([]Claim, error) {
+	return exclusive(ctx, &s.locks, "the claims", func(context.Context) ([]Claim, error) {
+		entries, err := os.ReadDir(s.opts.ClaimsDir)
+		if err != nil {
+			return nil, fmt.Errorf("list persistent volumes: %w", err)
+		}
+		list := make([]Claim, 0, len(entries))
+		for _, e := range entries {
+			info, err := os.Stat(s.claimDir(e.Name())) // it may be a link created by the administrator
+			if checkClaim(e.Name()) == nil && err == nil && info.IsDir() {
+				list = append(list, Claim{Name: e.Name(), Path: s.claimDir(e.Name())})
+			}
+		}
+		return list, nil
+	})
+}
+
+// RemoveClaim deletes a persistent volume and its data. The caller makes sure that no pod uses it. The error is
+// [fs.ErrNotExist] if there is none. A volume with a mount in it is refused. The name is free as soon as the removal has
+// started. After a crash, the next removal of the same name completes it.
+func (s *Set) RemoveClaim(ctx context.Context, name string) error {
+	if err := checkClaim(name); err != nil {
+		return fmt.Errorf("remove %w", err)
+	}
+	_, err := exclusive(ctx, &s.locks, "claim/"+name, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, s.removeClaim(ctx, name)
+	})
+	if err != nil {
+		return fmt.Errorf("remove persistentvolumeclaim %q: %w", name, err)
+	}
+	return nil
+}
+
+func (s *Set) removeClaim(ctx context.Context, name string) error {
+	removed := filepath.Join(s.opts.ClaimsDir, removedPrefix+name)
+	if err := tree.Remove(ctx, removed); err != nil {
+		return err
+	}
+	mounts, err := mountinfo.GetMounts(mountinfo.PrefixFilter(s.claimDir(name)))
+	if err != nil {
+		return fmt.Errorf("list mounts: %w", err)
+	}
+	if len(mounts) > 0 {
+		return fmt.Errorf("%s is a mount point", mounts[0].Mountpoint)
+	}
+	if err := os.Rename(s.claimDir(name), removed); err != nil {
+		return err
+	}
+	if err := atomicfile.SyncDir(s.opts.ClaimsDir); err != nil {
+		return err
+	}
+	return tree.Remove(ctx, removed)
+}

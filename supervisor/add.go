@@ -1,0 +1,99 @@
+package supervisor
+
+import (
+	"slices"
+
+	"github.com/google/uuid"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/emit"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
+)
+
+// startLoop starts the loop of a pod, whose name must be free or reserved. The loop calls prepare before its first decision. startLoop
+// returns nil if the supervisor is shutting down.
+func (s *Supervisor) startLoop(p state.Pod, prepare func(*loop, lifecycle.Instant)) *loop {
+	l := newLoop(s.shared, p, s.notify)
+	defer s.notify()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.adding, p.Pod.Name)
+	if s.leaving {
+		delete(s.pods, p.Pod.Name)
+		return nil
+	}
+	s.pods[p.Pod.Name] = l
+	s.watchSession(p.Owner.Session)
+	s.loops.Go(func() {
+		removed := l.run(s.ctx, startup{func(now lifecycle.Instant) { prepare(l, now) }})
+		if !removed {
+			return
+		}
+		s.mu.Lock()
+		delete(s.pods, p.Pod.Name)
+		s.mu.Unlock()
+		s.notify()
+	})
+	return l
+}
+
+// Add accepts a pod and starts it. When it returns, the pod is saved, unless writing failed or took longer than 10 s. The error
+// is a [*NameTakenError] if the name is in use. It is a [*RefusedError] if the admission policy, the host or another pod prevents the pod
+// from running.
+func (s *Supervisor) Add(pod *spec.Pod, owner state.Owner) (Snapshot, error) {
+	if err := s.reserve(pod, owner.By); err != nil {
+		return Snapshot{}, err
+	}
+	p := state.Pod{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: uuid.NewString(), Accepted: s.shared.now()}}
+	accepted := make(chan *state.Write, 1)
+	l := s.startLoop(p, func(l *loop, now lifecycle.Instant) {
+		l.emit(now, event.PodAccepted, "", event.Fields{"by": owner.By})
+		accepted <- l.writer.Put(l.state(now))
+	})
+	if l == nil {
+		return Snapshot{}, ErrLeaving
+	}
+	select {
+	case saved := <-accepted:
+		saved.Wait(s.ctx, startTimeout)
+	case <-l.ended:
+	}
+	return *l.snapshot.Load(), nil
+}
+
+// reserve reserves the name and the host ports of a pod until its loop starts. It emits an event for a pod that is rejected.
+func (s *Supervisor) reserve(pod *spec.Pod, by string) error {
+	refusals := s.check(pod)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.leaving {
+		return ErrLeaving
+	}
+	if why, blocked := s.blocked[pod.Name]; blocked {
+		return &NameTakenError{Name: pod.Name, Holder: "its state file was " + why}
+	}
+	if l, taken := s.pods[pod.Name]; taken {
+		return &NameTakenError{Name: pod.Name, Holder: holder(l)}
+	}
+	refusals = slices.Concat(refusals, s.portConflicts(pod), s.volumeConflicts(pod))
+	if len(refusals) > 0 {
+		emit.Rejected(s.shared.ring, s.shared.now(), pod.Name, refusals, by)
+		return &RefusedError{Pod: pod.Name, Refusals: refusals}
+	}
+	s.pods[pod.Name], s.adding[pod.Name] = nil, pod
+	return nil
+}
+
+// holder describes the pod that has a name, for [NameTakenError].
+func holder(l *loop) string {
+	switch {
+	case l == nil:
+		return "it is being created"
+	case l.owner.By != "":
+		return "created by " + l.owner.By
+	default:
+		return "created earlier"
+	}
+}

@@ -1,0 +1,158 @@
+package supervisor_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// TestPowerFailures expects no restart delay after a boot, however often the power fails.
+func TestPowerFailures(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		m.add(pod("p", spec.RestartAlways, "sleep 100000000"))
+		for n := 2; n < 6; n++ {
+			m.until("p", "up", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
+			time.Sleep(24 * time.Hour)
+			m.crash()
+			m.engine.Reboot()
+			m.boot, m.started = fmt.Sprintf("boot-%d", n), time.Now()
+			m.start()
+			m.until("p", "up", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
+			if took := time.Since(m.started); took > 2*time.Second {
+				t.Errorf("boot %d: ready after %v", n, took)
+			}
+		}
+	})
+}
+
+// TestFailedWriteIsRetried expects that a failed write is retried although the loop handles messages all the time.
+func TestFailedWriteIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{Exec: func(lifecycle.Ref, []string) (fakeruntime.Program, bool) {
+			return fakeruntime.Read([]string{"false"}), true
+		}})
+		m.start()
+		m.disk.fail(errors.New("no space left on device"))
+		p := pod("p", spec.RestartAlways, "sleep 1000000")
+		p.Containers[0].ReadinessProbe = execProbe("fails") // each result is a message
+		m.add(p)
+		m.until("p", "not durable", func(s supervisor.Snapshot) bool { return s.NotDurable })
+		time.Sleep(time.Minute)
+		m.disk.fail(nil)
+		time.Sleep(2 * time.Minute)
+		if s, _ := m.Pod("p"); s.NotDurable || len(m.disk.files) != 1 {
+			t.Errorf("2 minutes after the disk recovered: not durable %v, %d files", s.NotDurable, len(m.disk.files))
+		}
+	})
+}
+
+// TestFailedRemovals expects that a later removal also removes what earlier ones could not.
+func TestFailedRemovals(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		started := time.Now()
+		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
+			if c.Method == "RemoveContainer" && time.Since(started) < time.Hour {
+				return errors.New("disk full")
+			}
+			return nil
+		}})
+		m.start()
+		m.add(pod("p", spec.RestartAlways, "sleep 1; exit 1"))
+		time.Sleep(2 * time.Hour)
+		if found, _ := m.engine.Inventory(t.Context()); len(found) != 1 || len(found[0].Runs) > 2 {
+			t.Errorf("an hour after the last failure the engine has %+v", found)
+		}
+	})
+}
+
+// TestExitMarksEngineAvailable expects that the report of an exit marks the engine as available.
+func TestExitMarksEngineAvailable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
+			if c.Method == "Exec" {
+				return lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "unavailable"}
+			}
+			return nil
+		}})
+		m.start()
+		p := pod("p", spec.RestartNever, "sleep 100000", "sleep 0.5")
+		p.Containers[1].Lifecycle = &spec.Lifecycle{PostStart: execHook("true")}
+		m.add(p)
+		time.Sleep(time.Hour)
+		if s, _ := m.Pod("p"); s.Status.Phase != lifecycle.PhaseRunning {
+			t.Errorf("after an hour the pod is %s (%s)", s.Status.Phase, s.Status.Reason)
+		}
+	})
+}
+
+// TestEphemeralOfCompletingPod expects a rejection: the container would never run.
+func TestEphemeralOfCompletingPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		p := pod("p", spec.RestartNever, "sleep 5")
+		p.InitContainers = []spec.Container{{Name: "side", Image: "image", RestartPolicy: spec.RestartAlways, Command: []string{"sleep", "100000"}}}
+		m.add(p)
+		time.Sleep(10 * time.Second) // the sidecar is in its grace period
+		err := m.AddEphemeral(t.Context(), "p", "", &spec.Container{Name: "debug", Image: "image"}, "test")
+		if _, refused := errors.AsType[*supervisor.RefusedError](err); !refused {
+			t.Errorf("ephemeral container in a completing pod: %v, want a rejection", err)
+		}
+	})
+}
+
+// TestEphemeralsMissingInState expects that ephemeral containers are recovered from the inventory if their write was lost.
+func TestEphemeralsMissingInState(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pulls := make(chan struct{})
+		m := newMachine(t, fakeruntime.Options{Before: func(ctx context.Context, c fakeruntime.Call) error {
+			if c.Method == "PullImage" && c.Container == "slow" {
+				select {
+				case <-pulls:
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			return nil
+		}})
+		m.start()
+		m.add(pod("p", spec.RestartAlways, "sleep 1000000"))
+		m.until("p", "up", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
+		m.disk.fail(errors.New("no space left on device"))
+		for _, name := range []string{"slow", "debug"} {
+			c := &spec.Container{Name: name, Image: "image", Command: []string{"sleep", "100000"}}
+			if err := m.AddEphemeral(t.Context(), "p", "", c, "test"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		running := func(n int) func(supervisor.Snapshot) bool {
+			return func(s supervisor.Snapshot) bool {
+				for _, c := range s.Status.EphemeralContainerStatuses {
+					if c.State.Running != nil {
+						n--
+					}
+				}
+				return n <= 0
+			}
+		}
+		m.until("p", "debug running", running(1))
+		m.crash()
+		m.disk.fail(nil)
+		close(pulls)
+		m.start()
+		s := m.until("p", "both running", running(2))
+		if len(s.Pod.EphemeralContainers) != 2 {
+			t.Errorf("the spec has %d ephemeral containers, want 2", len(s.Pod.EphemeralContainers))
+		}
+	})
+}

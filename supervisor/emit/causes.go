@@ -1,0 +1,61 @@
+package emit
+
+import "github.com/podstead/podstead/supervisor/event"
+
+// Causes tracks what the next event of a pod follows from: the newest event of its container or, if the container has none, the newest
+// event of the pod.
+type Causes map[string]cause // by container; "" is the pod
+
+type cause struct {
+	seq  uint64
+	kind event.Kind
+}
+
+// startsOver has the kinds that everything after them follows from, in all containers.
+var startsOver = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true}
+
+// noCause has the kinds that nothing follows from. The next event has the same cause as they have.
+var noCause = map[event.Kind]bool{
+	event.ContainerCreated: true, // emitted whether or not the container then starts
+	event.ImageError:       true, // the kubelet's second event for an image that it cannot pull
+	event.ConditionChanged: true, // the pod does not react to it
+	event.StateNotDurable:  true, // nor to the disk
+	event.StateDurable:     true,
+}
+
+// of returns the cause of the next event of the container; 0: there is none.
+func (c Causes) of(container string) uint64 {
+	if newest, ok := c[container]; ok {
+		return newest.seq
+	}
+	return c[""].seq
+}
+
+// ofContainer is [Causes.of], but 0 if only the pod has events.
+func (c Causes) ofContainer(container string) uint64 { return c[container].seq }
+
+// ofPod returns the newest event of the pod itself.
+func (c Causes) ofPod() uint64 { return c[""].seq }
+
+// latest returns the newest event of the pod and all of its containers.
+func (c Causes) latest() uint64 {
+	seq := uint64(0)
+	for _, newest := range c {
+		seq = max(seq, newest.seq)
+	}
+	return seq
+}
+
+// repeats reports whether the newest event of the container is of this kind.
+func (c Causes) repeats(container string, kind event.Kind) bool { return c[container].kind == kind }
+
+// Record makes an event the cause of what follows, unless nothing follows from its kind.
+func (c Causes) Record(container string, seq uint64, kind event.Kind) {
+	if noCause[kind] {
+		return
+	}
+	if startsOver[kind] {
+		clear(c)
+	}
+	c[container] = cause{seq, kind}
+}

@@ -1,0 +1,261 @@
+// Package emit emits the events of a pod: it decides which actions and lifecycle events people need to see, with which fields and which
+// cause. It does not change the facts.
+package emit
+
+import (
+	"maps"
+	"strconv"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Emitter emits the events of one pod. It is not safe for concurrent use.
+type Emitter struct {
+	pod    *spec.Pod // without ephemeral containers
+	uid    string
+	ring   *event.Ring
+	causes Causes
+}
+
+// Emission emits events with the facts and the time of one moment.
+type Emission struct {
+	*Emitter
+	facts lifecycle.Facts
+	now   lifecycle.Instant
+}
+
+// New returns the emitter of a pod, whose ephemeral containers are ignored. Causes are those of an earlier daemon; they may be nil.
+func New(pod *spec.Pod, uid string, ring *event.Ring, c Causes) *Emitter {
+	e := &Emitter{pod: pod, uid: uid, ring: ring, causes: maps.Clone(c)}
+	if e.causes == nil {
+		e.causes = Causes{}
+	}
+	return e
+}
+
+// At returns an emission for these facts.
+func (e *Emitter) At(f lifecycle.Facts, now lifecycle.Instant) Emission { return Emission{e, f, now} }
+
+// Emit emits an event. Its cause is the newest event of its container or, if there is none, of the pod.
+func (e Emission) Emit(kind event.Kind, container string, f event.Fields) {
+	e.emitBecause(e.causes.of(container), kind, container, f)
+}
+
+// emitBecause emits an event with the given cause, and records it as the cause of what follows.
+func (e Emission) emitBecause(cause uint64, kind event.Kind, container string, f event.Fields) {
+	ev := event.New(kind, e.now.Wall, e.pod.Name, f)
+	ev.Cause, ev.UID, ev.Container, ev.Attempt = cause, e.uid, container, e.newest(container).Attempt
+	e.causes.Record(container, e.ring.Add(ev), kind)
+}
+
+// newest returns the newest attempt of a container.
+func (e Emission) newest(container string) lifecycle.Attempt {
+	return e.facts.Containers[container].Newest
+}
+
+// Recovered emits that the pod was recovered after a restart of the daemon.
+func (e Emission) Recovered() {
+	e.Emit(event.PodRecovered, "", event.Fields{"running": strconv.Itoa(len(e.facts.Live()))})
+}
+
+// Phase emits that the pod has reached a terminal phase, because of the newest event.
+func (e Emission) Phase(p lifecycle.Phase) {
+	switch p {
+	case lifecycle.PhaseSucceeded:
+		e.emitBecause(e.causes.latest(), event.PodSucceeded, "", nil)
+	case lifecycle.PhaseFailed:
+		e.emitBecause(e.causes.latest(), event.PodFailed, "", nil)
+	case lifecycle.PhasePending, lifecycle.PhaseRunning, lifecycle.PhaseUnknown:
+	}
+}
+
+// Action emits that an action is about to be carried out, if people need to see that before its result. It is called with the facts
+// before the action. Retries emit nothing.
+func (e Emission) Action(a lifecycle.Action) {
+	switch a := a.(type) {
+	case lifecycle.RunPreStop:
+		e.stopping(a.Ref, a.Reason, a.Limit)
+	case lifecycle.WaitForTurn:
+		e.stopping(a.Ref, a.Reason, a.Limit)
+	case lifecycle.StopContainer:
+		e.stopping(a.Ref, a.Reason, a.Grace)
+	case lifecycle.KillContainer:
+		if e.newest(a.Container).KillRequested.IsZero() {
+			e.killed(a.Ref)
+		}
+	case lifecycle.StartRound:
+		e.emitBecause(e.causes.ofContainer(a.By.Container), event.PodRestarting, "", event.Fields{
+			"container": a.By.Container, "code": strconv.Itoa(e.newest(a.By.Container).Exit.Code),
+		})
+	case lifecycle.FailPod:
+		e.Emit(event.PodDeadlineExceeded, "", nil)
+	}
+}
+
+// killed emits that a container is killed, and the grace period that it exceeded, if it had one.
+func (e Emission) killed(ref lifecycle.Ref) {
+	f := event.Fields{"container": ref.Container, "cause": "is stopped without a grace period"}
+	if grace := e.gracePeriod(ref.Container); grace > 0 {
+		f["grace"] = grace.Round(time.Millisecond).String()
+		f["cause"] = "did not stop within its grace period of " + f["grace"]
+	}
+	e.Emit(event.ContainerKilled, ref.Container, f)
+}
+
+// gracePeriod returns the grace period after which a container is killed; 0: it is killed without one.
+func (e Emission) gracePeriod(container string) time.Duration {
+	if e.facts.Stop.Force {
+		return 0
+	}
+	newest := e.newest(container)
+	asked, grace := newest.TerminationRequested, newest.TerminationGrace
+	if asked.IsZero() {
+		asked, grace = newest.StopRequested, newest.StopGrace
+	}
+	if stop := e.facts.Stop; grace > 0 && !stop.Requested.IsZero() && stop.Deadline.Before(asked.Add(grace)) {
+		return stop.Grace // a stop of the pod has shortened it
+	}
+	return grace
+}
+
+// selfInflicted has the kinds of stops that a container causes itself: their cause is its own newest event.
+var selfInflicted = map[lifecycle.Reason]event.Kind{
+	lifecycle.ReasonLivenessProbe:       event.ContainerLivenessFailed,
+	lifecycle.ReasonStartupProbe:        event.ContainerStartupFailed,
+	lifecycle.ReasonFailedPostStartHook: event.ContainerPostStartFailed,
+}
+
+// stopping emits that a container is stopped, at its preStop hook or, without one, at its stop signal.
+func (e Emission) stopping(ref lifecycle.Ref, why lifecycle.Reason, grace time.Duration) {
+	if e.newest(ref.Container).StopReason != "" {
+		return // emitted before
+	}
+	f := event.Fields{"container": ref.Container, "grace": grace.Round(time.Millisecond).String()}
+	kind, cause := event.ContainerStopping, e.causes.ofPod()
+	if why == lifecycle.ReasonSandboxChanged {
+		kind = event.ContainerSandboxChanged
+	} else if own, ok := selfInflicted[why]; ok {
+		kind, cause = own, e.causes.ofContainer(ref.Container)
+		e.addProbeResult(f, ref, why)
+		f["role"], f["then"] = e.afterProbe(ref.Container)
+	} else {
+		f["why"] = string(why)
+	}
+	e.emitBecause(cause, kind, ref.Container, f)
+}
+
+// Folded emits that a lifecycle event has changed the facts. It is called with the facts after the event; before are those before it.
+func (e Emission) Folded(before lifecycle.Facts, ev lifecycle.Event) {
+	switch ev := ev.(type) {
+	case lifecycle.SandboxStarted:
+		e.Emit(event.SandboxReady, "", event.Fields{"sandbox": strconv.Itoa(ev.Sandbox)})
+	case lifecycle.SandboxLost:
+		if e.facts.Sandbox.Lost == ev.At {
+			e.sandboxLost(ev)
+		}
+	case lifecycle.ImagePulled:
+		if before.Containers[ev.Container].Pull != e.facts.Containers[ev.Container].Pull {
+			e.imagePulled(ev)
+		}
+	case lifecycle.ContainerStarted:
+		e.Emit(event.ContainerCreated, ev.Container, nil)
+		e.Emit(event.ContainerStarted, ev.Container, nil)
+	case lifecycle.ContainerExited:
+		if e.hasExited(before, ev.Container) {
+			e.exited(ev.Container, ev.Exit)
+		}
+	case lifecycle.StopRequested:
+		e.stopRequested(before, ev)
+	case lifecycle.PodEvicted:
+		if before.Stop.Requested.IsZero() {
+			e.Emit(event.PodEvicted, "", event.Fields{"error": ev.Message})
+		}
+	case lifecycle.PodRemoved:
+		e.Emit(event.PodRemoved, "", nil)
+	case lifecycle.Booted:
+		e.Emit(event.HostRebooted, "", nil)
+	case lifecycle.ActionFailed:
+		e.failed(before, ev)
+	case lifecycle.ProbeFailed:
+		e.probed(ev.ProbeRef, ev.Result, ev.Count)
+	case lifecycle.ProbeWarned:
+		e.probed(ev.ProbeRef, ev.Result, 0)
+	}
+}
+
+func (e Emission) sandboxLost(lost lifecycle.SandboxLost) {
+	then := "it will be killed and re-created" // the kubelet's message
+	if lifecycle.Terminating(e.pod, e.facts) {
+		then = "it is not re-created"
+	}
+	e.Emit(event.SandboxChanged, "", event.Fields{"error": lost.Message, "then": then})
+}
+
+func (e Emission) imagePulled(pulled lifecycle.ImagePulled) {
+	kind := event.ImagePresent
+	if pulled.Pulled {
+		kind = event.ImagePulled
+	}
+	e.Emit(kind, pulled.Container, event.Fields{
+		"image": e.Image(pulled.Container), "duration": pulled.Took.Round(time.Millisecond).String(),
+	})
+}
+
+// stopRequested emits that the pod is stopped, unless the request changed nothing or nothing is left to stop.
+func (e Emission) stopRequested(before lifecycle.Facts, r lifecycle.StopRequested) {
+	if before.Stop == e.facts.Stop {
+		return
+	}
+	if before.Idle() && lifecycle.StatusOf(e.pod, before, e.now).Phase.Terminal() {
+		return
+	}
+	grace := e.facts.Stop.Deadline.Sub(e.now)
+	if r.Grace.Force {
+		grace = 0
+	}
+	e.Emit(event.PodStopping, "", event.Fields{"grace": grace.Round(time.Millisecond).String(), "by": r.By})
+}
+
+// hasExited reports whether the newest attempt of a container has exited by the event that was folded.
+func (e Emission) hasExited(before lifecycle.Facts, container string) bool {
+	return before.Containers[container].Newest.Exited.IsZero() && !e.newest(container).Exited.IsZero()
+}
+
+// exited emits the exit of the newest attempt, with the time of the exit, and the back-off before the next attempt, which counts from
+// then.
+func (e Emission) exited(container string, exit lifecycle.Exit) {
+	at := e.At(e.facts, e.newest(container).Exited)
+	if exit.Code == 0 && exit.Reason != lifecycle.ReasonOOMKilled {
+		at.Emit(event.ContainerSucceeded, container, event.Fields{"message": shorten(exit.Message)})
+	} else {
+		at.Emit(event.ContainerFailed, container, event.Fields{
+			"code": strconv.Itoa(exit.Code), "reason": string(exit.Reason), "message": shorten(exit.Message),
+		})
+	}
+	e.backOff(container)
+}
+
+// backOff emits the delay before the next attempt of a container, if there is one.
+func (e Emission) backOff(container string) {
+	if delay := lifecycle.RestartDelay(e.pod, e.facts, container, e.now); delay > 0 {
+		e.Emit(event.ContainerBackOff, container, event.Fields{
+			"container": container, "pod": e.pod.Name + "_default(" + e.uid + ")", "delay": delay.Round(time.Millisecond).String(),
+		})
+	}
+}
+
+// Image returns the image of a container as the pod file has it.
+func (e Emission) Image(container string) string {
+	if c := e.pod.Container(container); c != nil {
+		return c.Image
+	}
+	for i := range e.facts.Ephemeral {
+		if c := &e.facts.Ephemeral[i]; c.Name == container {
+			return c.Image
+		}
+	}
+	return ""
+}

@@ -1,0 +1,33 @@
+package emit
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Rejected emits that a pod was rejected. The event has no UID, because the pod has none. There must be at least one refusal.
+func Rejected(ring *event.Ring, now lifecycle.Instant, pod string, refusals []lifecycle.Refusal, by string) {
+	var hints []string
+	for _, r := range refusals {
+		if r.Hint != "" && !slices.Contains(hints, r.Hint) {
+			hints = append(hints, r.Hint)
+		}
+	}
+	e := event.New(event.PodRejected, now.Wall, pod, event.Fields{
+		"error": Reasons(refusals), "hint": strings.Join(hints, "; "), "by": by,
+	})
+	e.Reason = string(refusals[0].Reason)
+	ring.Add(e)
+}
+
+// Reasons returns all refusals on one line.
+func Reasons(refusals []lifecycle.Refusal) string {
+	texts := make([]string, len(refusals))
+	for i, r := range refusals {
+		texts[i] = r.Error()
+	}
+	return strings.Join(texts, "; ")
+}

@@ -1,0 +1,198 @@
+// Package event has the event table, and keeps events: the newest in memory ([Ring]), and those of each pod on the disk ([Journal]). It does
+// not decide which events are emitted.
+package event
+
+import (
+	"strings"
+	"time"
+)
+
+// Level is the severity of an event: the type of a Kubernetes event.
+type Level string
+
+// The levels.
+const (
+	Normal  Level = "Normal"
+	Warning Level = "Warning"
+)
+
+// Event is something that happened to a pod. Clients, the journal and the log receive each event once.
+type Event struct {
+	Seq       uint64    `json:"seq"`             // increases, also across restarts of the daemon, which continue at the next multiple of 1e9
+	Cause     uint64    `json:"cause,omitempty"` // the Seq of the event that led to this one; 0: none, or not known
+	Time      time.Time `json:"time"`
+	Level     Level     `json:"type"`
+	Kind      Kind      `json:"kind"`   // the row of the table
+	Reason    string    `json:"reason"` // the kubelet's, where it has one
+	Pod       string    `json:"pod"`
+	UID       string    `json:"uid"`
+	Container string    `json:"container,omitempty"`
+	Attempt   int       `json:"attempt,omitempty"`
+	Fields    Fields    `json:"fields,omitempty"`
+	Message   string    `json:"message"`
+}
+
+// Fields are the values for the fields of an [Entry].
+type Fields map[string]string
+
+// Kind names a row of the event table.
+type Kind string
+
+// Entry is a row of the event table. Log lines, events in the API and the reference page are generated from it.
+type Entry struct {
+	Kind     Kind
+	Reason   string
+	Level    Level
+	Sentence string // with {field} for each of Fields
+	Fields   []string
+	// More has fields that are not in the sentence. They may be empty.
+	More []string
+	// Kept is set if the [Journal] stores the event and those that led to it. It stores other events only as causes.
+	Kept bool
+}
+
+// The kinds of events.
+const (
+	PodAccepted              Kind = "PodAccepted"
+	PodRejected              Kind = "PodRejected"
+	PodRecovered             Kind = "PodRecovered"
+	StateLost                Kind = "StateLost"
+	StateUnsupported         Kind = "StateUnsupported"
+	OrphanFound              Kind = "OrphanFound"
+	HostRebooted             Kind = "HostRebooted"
+	SandboxReady             Kind = "SandboxReady"
+	SandboxFailed            Kind = "SandboxFailed"
+	SandboxChanged           Kind = "SandboxChanged"
+	VolumeFailed             Kind = "VolumeFailed"
+	PodEvicted               Kind = "PodEvicted"
+	RemovalFailed            Kind = "RemovalFailed"
+	ImagePulling             Kind = "ImagePulling"
+	ImagePulled              Kind = "ImagePulled"
+	ImagePresent             Kind = "ImagePresent"
+	ImagePullFailed          Kind = "ImagePullFailed"
+	ImageBackOff             Kind = "ImageBackOff"
+	ImageError               Kind = "ImageError"
+	ContainerCreateFailed    Kind = "ContainerCreateFailed"
+	ContainerStartFailed     Kind = "ContainerStartFailed"
+	ContainerCreated         Kind = "ContainerCreated"
+	ContainerStarted         Kind = "ContainerStarted"
+	ContainerSucceeded       Kind = "ContainerSucceeded"
+	ContainerFailed          Kind = "ContainerFailed"
+	ContainerBackOff         Kind = "ContainerBackOff"
+	ContainerStopping        Kind = "ContainerStopping"
+	ContainerSandboxChanged  Kind = "ContainerSandboxChanged"
+	ContainerLivenessFailed  Kind = "ContainerLivenessFailed"
+	ContainerStartupFailed   Kind = "ContainerStartupFailed"
+	ContainerPostStartFailed Kind = "ContainerPostStartFailed"
+	ContainerKilled          Kind = "ContainerKilled"
+	ProbeFailed              Kind = "ProbeFailed"
+	ProbeErrored             Kind = "ProbeErrored"
+	ProbeWarned              Kind = "ProbeWarned"
+	PostStartFailed          Kind = "PostStartFailed"
+	PreStopFailed            Kind = "PreStopFailed"
+	HookWarned               Kind = "HookWarned"
+	SignalFailed             Kind = "SignalFailed"
+	EngineUnavailable        Kind = "EngineUnavailable"
+	PodRestarting            Kind = "PodRestarting"
+	PodDeadlineExceeded      Kind = "PodDeadlineExceeded"
+	PodStopping              Kind = "PodStopping"
+	PodSucceeded             Kind = "PodSucceeded"
+	PodFailed                Kind = "PodFailed"
+	PodRemoved               Kind = "PodRemoved"
+	StateNotDurable          Kind = "StateNotDurable"
+	StateDurable             Kind = "StateDurable"
+	InternalError            Kind = "InternalError"
+	ContainerAdded           Kind = "ContainerAdded"
+	ConditionChanged         Kind = "ConditionChanged"
+	JournalNotDurable        Kind = "JournalNotDurable"
+	ImageNeverPull           Kind = "ImageNeverPull"
+	ImageInspectFailed       Kind = "ImageInspectFailed"
+)
+
+// Entries returns the event table, in the order of the life of a pod. Where the kubelet emits the same event, Reason and Sentence
+// are the kubelet's.
+func Entries() []Entry {
+	return []Entry{
+		{PodAccepted, "Accepted", Normal, "Pod accepted", nil, []string{"by"}, true},
+		{PodRejected, "FailedAdmission", Warning, "Pod rejected: {error}", []string{"error"}, []string{"hint", "by"}, true}, // Reason is that of the first refusal
+		{PodRecovered, "Recovered", Normal, "Recovered after a restart of the daemon, {running} containers running", []string{"running"}, nil, true},
+		{StateLost, "StateLost", Warning, "State file could not be read, renamed to {file}: {error}. The pod is recovered from its containers' labels", []string{"file", "error"}, nil, true},
+		{StateUnsupported, "StateUnsupported", Warning, "State file {file} ignored: {error}", []string{"file", "error"}, nil, true},
+		{OrphanFound, "OrphanFound", Warning, "Orphaned containers found, stopping them", nil, nil, true},
+		{HostRebooted, "Rebooted", Normal, "Host has been rebooted, starting the pod again", nil, nil, true},
+		{SandboxReady, "SandboxStarted", Normal, "Pod sandbox {sandbox} started", []string{"sandbox"}, nil, true},
+		{SandboxFailed, "FailedCreatePodSandBox", Warning, "Failed to create pod sandbox: {error}", []string{"error"}, nil, true},
+		{VolumeFailed, "FailedMount", Warning, "Unable to mount volumes: {error}", []string{"error"}, nil, true},
+		{SandboxChanged, "SandboxChanged", Normal, "Pod sandbox changed, {then}: {error}", []string{"then", "error"}, nil, true},
+		{RemovalFailed, "FailedKillPod", Warning, "Failed to remove {what}: {error}", []string{"what", "error"}, nil, true},
+		{ImagePulling, "Pulling", Normal, "Pulling image \"{image}\"", []string{"image"}, nil, false},
+		{ImagePulled, "Pulled", Normal, "Successfully pulled image \"{image}\" in {duration}", []string{"image", "duration"}, nil, true},
+		{ImagePresent, "Pulled", Normal, "Container image \"{image}\" already present on machine", []string{"image"}, nil, true},
+		{ImagePullFailed, "Failed", Warning, "Failed to pull image \"{image}\": {error}", []string{"image", "error"}, []string{"reason"}, true},
+		{ImageNeverPull, "ErrImageNeverPull", Warning, "Container image \"{image}\" is not present with pull policy of Never", []string{"image"}, []string{"reason", "error"}, true},
+		{ImageInspectFailed, "InspectFailed", Warning, "Failed to inspect image \"{image}\": {error}", []string{"image", "error"}, []string{"reason"}, true},
+		{ImageBackOff, "BackOff", Normal, "Back-off pulling image \"{image}\" for {delay}", []string{"image", "delay"}, nil, true},
+		{ImageError, "Failed", Warning, "Error: {error}", []string{"error"}, nil, false}, // the kubelet's second event for an image that it cannot get
+		{ContainerAdded, "EphemeralContainerAdded", Normal, "Ephemeral container {container} added, requested by {by}", []string{"container", "by"}, nil, true},
+		{ContainerCreateFailed, "Failed", Warning, "Error: {error}", []string{"error"}, []string{"reason"}, true},
+		{ContainerStartFailed, "Failed", Warning, "Error: failed to start container: {error}", []string{"error"}, nil, true},
+		{ContainerCreated, "Created", Normal, "Container created", nil, nil, false},
+		{ContainerStarted, "Started", Normal, "Container started", nil, nil, true},
+		{PostStartFailed, "FailedPostStartHook", Warning, "PostStartHook failed", nil, nil, true},
+		{PreStopFailed, "FailedPreStopHook", Warning, "PreStopHook failed", nil, nil, true},
+		{HookWarned, "LifecycleHTTPFallback", Warning, "{warning}", []string{"warning"}, nil, true},
+		{ProbeFailed, "Unhealthy", Warning, "{probe} probe failed: {output}", []string{"probe", "output"}, []string{"count"}, false},
+		{ProbeErrored, "Unhealthy", Warning, "{probe} probe errored and resulted in unknown state: {error}", []string{"probe", "error"}, nil, false},
+		{ProbeWarned, "ProbeWarning", Warning, "{probe} probe warning: {output}", []string{"probe", "output"}, nil, false},
+		{ContainerSucceeded, "Exited", Normal, "Container exited with code 0", nil, []string{"message"}, true},
+		{ContainerFailed, "Exited", Warning, "Container exited with code {code} ({reason})", []string{"code", "reason"}, []string{"message"}, true},
+		{ContainerBackOff, "BackOff", Warning, "Back-off restarting failed container {container} in pod {pod} for {delay}", []string{"container", "pod", "delay"}, nil, true},
+		{ContainerStopping, "Killing", Normal, "Stopping container {container}", []string{"container"}, []string{"grace", "why"}, true},
+		{ContainerSandboxChanged, "Killing", Normal, "Stopping container {container}, its pod sandbox changed", []string{"container"}, []string{"grace"}, true},
+		{ContainerLivenessFailed, "Killing", Normal, "{role} {container} failed liveness probe{then}", []string{"role", "container", "then"}, []string{"count", "output", "grace"}, true},
+		{ContainerStartupFailed, "Killing", Normal, "{role} {container} failed startup probe{then}", []string{"role", "container", "then"}, []string{"count", "output", "grace"}, true},
+		{ContainerPostStartFailed, "Killing", Normal, "FailedPostStartHook", nil, []string{"grace"}, true},
+		{ContainerKilled, "Killing", Warning, "Container {container} {cause}, killing it", []string{"container", "cause"}, []string{"grace"}, true},
+		{SignalFailed, "FailedKillPod", Warning, "Failed to send a signal to container {container}: {error}", []string{"container", "error"}, nil, true},
+		{EngineUnavailable, "EngineUnavailable", Warning, "Container engine unavailable, retrying: {error}", []string{"error"}, nil, true},
+		{ConditionChanged, "ConditionChanged", Normal, "Condition {condition} set to {status}, requested by {by}", []string{"condition", "status", "by"}, []string{"reason", "message"}, false},
+		{PodRestarting, "RestartingAllContainers", Normal, "Restarting all containers, requested by the restart policy rules of container {container}", []string{"container"}, []string{"code"}, true},
+		{PodDeadlineExceeded, "DeadlineExceeded", Normal, "Pod was active on the node longer than the specified deadline", nil, nil, true},
+		{PodStopping, "Stopping", Normal, "Stopping pod, grace period {grace}, requested by {by}", []string{"grace", "by"}, nil, true},
+		{PodEvicted, "Evicted", Warning, "{error}", []string{"error"}, nil, true},
+		{PodSucceeded, "Succeeded", Normal, "Pod succeeded", nil, nil, true},
+		{PodFailed, "Failed", Warning, "Pod failed", nil, nil, true},
+		{PodRemoved, "Removed", Normal, "Pod removed", nil, nil, true},
+		{StateNotDurable, "StateNotDurable", Warning, "Pod state could not be saved; after a restart of the daemon an older state would be used: {error}", []string{"error"}, nil, true},
+		{StateDurable, "StateDurable", Normal, "Pod state saved again", nil, nil, false},
+		{JournalNotDurable, "JournalNotDurable", Warning, "Events could not be saved, a restart of the daemon would lose them: {error}", []string{"error"}, nil, false},
+		{InternalError, "InternalError", Warning, "Internal error in the pod's supervisor, recovered: {error}", []string{"error"}, nil, true},
+	}
+}
+
+// table has the entries by kind.
+var table = func() map[Kind]Entry {
+	byKind := map[Kind]Entry{}
+	for _, e := range Entries() {
+		byKind[e.Kind] = e
+	}
+	return byKind
+}()
+
+// sentence returns the sentence with the values of the fields.
+func (e Entry) sentence(fields Fields) string {
+	pairs := make([]string, 0, 2*len(e.Fields))
+	for _, name := range e.Fields {
+		pairs = append(pairs, "{"+name+"}", fields[name])
+	}
+	return strings.NewReplacer(pairs...).Replace(e.Sentence)
+}
+
+// New returns an event for a pod as a whole, without a UID and a cause.
+func New(kind Kind, at time.Time, pod string, f Fields) Event {
+	entry := table[kind]
+	return Event{
+		Time: at.UTC(), Level: entry.Level, Kind: kind, Reason: entry.Reason, Pod: pod,
+		Fields: f, Message: entry.sentence(f),
+	}
+}

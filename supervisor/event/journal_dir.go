@@ -1,0 +1,248 @@
+package event
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/podstead/podstead/internal/atomicfile"
+)
+
+const (
+	// maxJournal is the size in bytes at which a file of the journal is rotated. A pod has at most two files, which is a few hundred
+	// events.
+	maxJournal = 64 << 10
+	// maxRemoved is for how many names of removed pods the files are kept.
+	maxRemoved = 32
+	// maxLine is the maximum length of an event in bytes. Longer events are not stored.
+	maxLine = 32 << 10
+
+	journalExt = ".jsonl"
+	rotatedExt = ".1" + journalExt
+	// others is the file for events without a pod, and for pods whose name cannot be a file name.
+	others = "_others"
+)
+
+// journalName matches the pod names that can be file names.
+var journalName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,200}$`)
+
+// DirJournal is a [Journal] in a directory. It has one file per pod name, with one JSON object per line, and one rotated file. Writes are
+// not synced, but a file is synced before it is rotated. A line that a power failure has truncated is ignored.
+type DirJournal struct {
+	dir string
+
+	mu    sync.Mutex
+	sizes map[string]int64 // of the current files that were written to, by name
+}
+
+// NewDirJournal returns a journal in the directory, which it creates if needed.
+func NewDirJournal(dir string) (*DirJournal, error) {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("create journal directory: %w", err)
+	}
+	return &DirJournal{dir: dir, sizes: map[string]int64{}}, nil
+}
+
+// fileOf returns the name of the file for a pod, without extension.
+func fileOf(pod string) string {
+	if !journalName.MatchString(pod) {
+		return others
+	}
+	return pod
+}
+
+// Load implements [Journal].
+func (j *DirJournal) Load() ([]Event, error) {
+	names, err := j.names()
+	if err != nil {
+		return nil, err
+	}
+	var all []Event
+	var errs []error
+	for _, n := range names {
+		events, err := j.read(n.name)
+		all, errs = append(all, events...), append(errs, err)
+	}
+	slices.SortStableFunc(all, bySeq)
+	return all, errors.Join(errs...)
+}
+
+func bySeq(a, b Event) int { return cmp.Compare(a.Seq, b.Seq) }
+
+// Read implements [Journal].
+func (j *DirJournal) Read(pod string) ([]Event, error) {
+	events, err := j.read(fileOf(pod))
+	return slices.DeleteFunc(events, func(e Event) bool { return e.Pod != pod }), err
+}
+
+// read returns the events in the files of a name, ordered by Seq and without duplicates.
+func (j *DirJournal) read(name string) ([]Event, error) {
+	var events []Event
+	var errs []error
+	for _, ext := range []string{rotatedExt, journalExt} {
+		text, err := readUpTo(filepath.Join(j.dir, name+ext), 2*maxJournal)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			errs = append(errs, fmt.Errorf("read journal of %s: %w", name, err))
+		}
+		for line := range bytes.SplitSeq(text, []byte("\n")) {
+			var e Event
+			if len(line) > 0 && json.Unmarshal(line, &e) == nil && e.Seq > 0 && e.Kind != "" {
+				events = append(events, e)
+			}
+		}
+	}
+	return Merge(events, nil), errors.Join(errs...)
+}
+
+// readUpTo reads the first limit bytes of a file.
+func readUpTo(path string, limit int64) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	text, err := io.ReadAll(io.LimitReader(f, limit))
+	return text, errors.Join(err, f.Close())
+}
+
+// Append implements [Journal].
+func (j *DirJournal) Append(events []Event) error {
+	lines := map[string][]byte{}
+	for _, e := range events {
+		line, err := json.Marshal(e)
+		if err != nil {
+			return fmt.Errorf("encode event: %w", err)
+		}
+		if name := fileOf(e.Pod); len(line) <= maxLine {
+			lines[name] = append(append(lines[name], line...), '\n')
+		}
+	}
+	var errs []error
+	for name, text := range lines {
+		if err := j.append(name, newestLines(text, maxJournal-1)); err != nil {
+			errs = append(errs, fmt.Errorf("write journal of %s: %w", name, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// newestLines returns the last lines of a text that fit into limit bytes.
+func newestLines(text []byte, limit int) []byte {
+	if len(text) <= limit {
+		return text
+	}
+	text = text[len(text)-limit-1:] // begins with the newline of the previous line if the limit is at a line boundary
+	return text[bytes.IndexByte(text, '\n')+1:]
+}
+
+func (j *DirJournal) append(name string, text []byte) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	path := filepath.Join(j.dir, name+journalExt)
+	size, cached := j.sizes[name]
+	if st, err := os.Stat(path); !cached && err == nil {
+		size = st.Size()
+		text = append([]byte{'\n'}, text...) // ends a line that a crash may have truncated
+	}
+	if size > 0 && size+int64(len(text)) > maxJournal {
+		if err := j.rotate(name); err != nil {
+			return err
+		}
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(text)
+	if st, statErr := f.Stat(); statErr == nil {
+		j.sizes[name] = st.Size()
+	}
+	if err != nil {
+		delete(j.sizes, name) // a truncated line may have been written
+	}
+	return errors.Join(err, f.Close())
+}
+
+// rotate renames the current file of a name. It syncs the file first, so that a power failure cannot lose both files.
+func (j *DirJournal) rotate(name string) error {
+	delete(j.sizes, name)
+	path := filepath.Join(j.dir, name+journalExt)
+	f, err := os.OpenFile(path, os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(path, filepath.Join(j.dir, name+rotatedExt))
+	}
+	if err == nil {
+		err = atomicfile.SyncDir(j.dir)
+	}
+	return err
+}
+
+// Retain implements [Journal].
+func (j *DirJournal) Retain(pods []string) error {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	names, err := j.names()
+	if err != nil {
+		return err
+	}
+	present := map[string]bool{others: true}
+	for _, pod := range pods {
+		present[fileOf(pod)] = true
+	}
+	names = slices.DeleteFunc(names, func(f journalFile) bool { return present[f.name] })
+	slices.SortFunc(names, func(a, b journalFile) int { return b.changed.Compare(a.changed) })
+	var errs []error
+	for _, f := range names[min(maxRemoved, len(names)):] {
+		for _, ext := range []string{rotatedExt, journalExt} {
+			if err := os.Remove(filepath.Join(j.dir, f.name+ext)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				errs = append(errs, err)
+			}
+		}
+		delete(j.sizes, f.name)
+	}
+	return errors.Join(errs...)
+}
+
+// journalFile is a name that has one or two files.
+type journalFile struct {
+	name    string
+	changed time.Time
+}
+
+// names returns all names that have files.
+func (j *DirJournal) names() ([]journalFile, error) {
+	entries, err := os.ReadDir(j.dir)
+	if err != nil {
+		return nil, fmt.Errorf("read journal directory: %w", err)
+	}
+	found := map[string]time.Time{}
+	for _, entry := range entries {
+		name, isJournal := strings.CutSuffix(entry.Name(), journalExt)
+		if !isJournal || !entry.Type().IsRegular() {
+			continue
+		}
+		name, _ = strings.CutSuffix(name, strings.TrimSuffix(rotatedExt, journalExt))
+		if st, err := entry.Info(); err == nil && st.ModTime().After(found[name]) {
+			found[name] = st.ModTime()
+		}
+	}
+	var files []journalFile
+	for name, changed := range found {
+		files = append(files, journalFile{name, changed})
+	}
+	return files, nil
+}

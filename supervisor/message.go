@@ -1,0 +1,159 @@
+package supervisor
+
+import (
+	"context"
+	"time"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
+)
+
+// A message is something that the loop of a pod handles between two decisions, on its own goroutine. This file declares all of them:
+//
+//	message          sent by                                            reports
+//	startup          Supervisor.startLoop (add.go)                      nothing: it is the first message of every loop
+//	changeRequest    Supervisor.change (change.go)                      that a client stops or changes the pod
+//	effectDone       effects.run (effect.go)                            that an action succeeded or failed
+//	pullProgress     effects.pull (effect.go)                           how much of an image was pulled
+//	containerExited  effects.watchContainer (watch.go)                  that the process of a container exited
+//	sandboxEnded     effects.watchSandbox (watch.go)                    that the pod sandbox is lost, or that the pod must be evicted
+//	probeEvents      effects.startProbe (probe.go)                      what a probe found
+//	stateWritten     loop.run (loop.go), for the writer of the state    that a write succeeded or failed
+//
+// loop.handle (loop.go) handles all of them.
+type message interface{ isMessage() }
+
+// startup prepares a new loop: its pod was accepted, recovered or found orphaned.
+type startup struct {
+	prepare func(now lifecycle.Instant)
+}
+
+// changeRequest asks for a change of the pod. The loop sends one answer, unless it ends or change panics.
+type changeRequest struct {
+	change func(now lifecycle.Instant) error // an error rejects the request
+	answer chan<- changeAnswer               // has room for the answer
+}
+
+// changeAnswer answers a [changeRequest].
+type changeAnswer struct {
+	saved *state.Write // of the changed state
+	err   error        // of the change
+}
+
+// effectDone ends an action that was carried out.
+type effectDone struct {
+	action lifecycle.Action
+	result effectResult
+	err    error
+}
+
+// effectResult is what a successful action returned. Each field is set for the action that its comment names.
+type effectResult struct {
+	sandbox   lifecycle.SandboxStarted   // StartSandbox
+	container lifecycle.ContainerStarted // StartContainer
+	pulled    bool                       // PullImage: an image was fetched
+	took      time.Duration              // PullImage
+	warning   string                     // RunPostStart, RunPreStop
+}
+
+// pullProgress reports the progress of a [lifecycle.PullImage].
+type pullProgress struct {
+	container string
+	progress  Progress
+}
+
+// containerExited reports the exit of a container.
+type containerExited struct {
+	watched
+	ref  lifecycle.Ref
+	exit lifecycle.Exit
+	at   time.Time // by the wall clock; zero: not known
+}
+
+// sandboxEnded reports that the pod sandbox is lost or, if eviction is not empty, why the pod must be evicted.
+type sandboxEnded struct {
+	watched
+	sandbox  int
+	eviction string
+}
+
+// probeEvents reports what one step of a probe led to.
+type probeEvents struct {
+	watched
+	events []lifecycle.Event
+}
+
+// stateWritten reports the result of a write of the state file.
+type stateWritten struct{ err error }
+
+func (startup) isMessage()         {}
+func (changeRequest) isMessage()   {}
+func (effectDone) isMessage()      {}
+func (pullProgress) isMessage()    {}
+func (containerExited) isMessage() {}
+func (sandboxEnded) isMessage()    {}
+func (probeEvents) isMessage()     {}
+func (stateWritten) isMessage()    {}
+
+// watched is embedded in the messages of a watch or a probe. The loop drops them if the watch was stopped in the meantime.
+type watched struct{ stopped <-chan struct{} }
+
+func (w watched) stale() bool {
+	select {
+	case <-w.stopped:
+		return true
+	default:
+		return false
+	}
+}
+
+// mailbox takes the messages for one loop.
+type mailbox chan message
+
+// post sends a message and blocks until there is room for it. If ctx ends first, the message is dropped.
+func (b mailbox) post(ctx context.Context, m message) {
+	select {
+	case b <- m:
+	case <-ctx.Done():
+	}
+}
+
+// offer sends a message if there is room for it. It never blocks.
+func (b mailbox) offer(m message) {
+	select {
+	case b <- m:
+	default:
+	}
+}
+
+// request sends a [changeRequest] and waits for the answer. It returns false if the loop ended before it handled the request. After the
+// error of ctx the loop may still handle it.
+func (b mailbox) request(ctx context.Context, ended <-chan struct{}, change func(lifecycle.Instant) error) (a changeAnswer, handled bool, err error) {
+	answer := make(chan changeAnswer, 1)
+	select {
+	case b <- changeRequest{change: change, answer: answer}:
+	case <-ended:
+		return a, false, nil
+	case <-ctx.Done():
+		return a, false, ctx.Err()
+	}
+	select {
+	case a = <-answer:
+		return a, true, nil
+	case <-ended:
+	case <-ctx.Done():
+		return a, false, ctx.Err()
+	}
+	select {
+	case a = <-answer: // the request was the last message of the loop
+		return a, true, nil
+	default:
+		return a, false, nil
+	}
+}
+
+// Progress is the progress of an image pull in bytes. Total grows while more of the image becomes known.
+type Progress struct {
+	Done  int64 `json:"done"`
+	Total int64 `json:"total"`
+}

@@ -1,0 +1,69 @@
+package supervisor
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/podstead/podstead/internal/guard"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// retryInterval is the time before a watch that failed is tried again.
+const retryInterval = time.Second
+
+// watchContainer reports the exit of a container as [containerExited].
+func (e *effects) watchContainer(ctx context.Context, ref lifecycle.Ref) {
+	e.watch(ctx, "wait for container "+ref.Container, func(ctx context.Context) (message, error) {
+		exit, at, err := e.shared.runtime.WaitContainer(ctx, e.uid, ref)
+		return containerExited{watched{ctx.Done()}, ref, exit, at}, err
+	})
+}
+
+// watchSandbox reports the loss of a sandbox, or why its pod must be evicted, as [sandboxEnded]. Removing the sandbox stops the watch.
+func (e *effects) watchSandbox(ctx context.Context, sandbox int) {
+	ctx, e.cancelSandbox = context.WithCancel(ctx)
+	e.watch(ctx, "watch sandbox", func(ctx context.Context) (message, error) {
+		eviction, err := e.shared.runtime.WaitSandbox(ctx, e.uid, e.pod.Load(), sandbox)
+		return sandboxEnded{watched{ctx.Done()}, sandbox, eviction}, err
+	})
+}
+
+// watch calls wait until it succeeds, and sends the message that it returned. It sends nothing after the end of ctx.
+func (e *effects) watch(ctx context.Context, what string, wait func(context.Context) (message, error)) {
+	e.running.Go(func() {
+		for {
+			m, err := guard.Call(ctx, cleanupTimeout, e.log, wait)
+			switch {
+			case ctx.Err() != nil:
+				return
+			case err == nil:
+				e.mailbox.post(ctx, m)
+				return
+			}
+			e.log.LogAttrs(ctx, slog.LevelWarn, "watch failed, retrying", slog.String("watch", what), slog.Any("error", err))
+			select {
+			case <-time.After(retryInterval):
+			case <-ctx.Done():
+				return
+			}
+		}
+	})
+}
+
+// event returns the lifecycle event of an exit. Its time is the instant at which the wall clock showed m.at, but at most now.
+func (m containerExited) event(now lifecycle.Instant) lifecycle.Event {
+	at := now
+	if !m.at.IsZero() && !m.at.After(now.Wall) {
+		at = now.Add(-now.Wall.Sub(m.at))
+	}
+	return lifecycle.ContainerExited{Ref: m.ref, Exit: m.exit, At: at}
+}
+
+// event returns the lifecycle event of the end of a sandbox.
+func (m sandboxEnded) event(now lifecycle.Instant) lifecycle.Event {
+	if m.eviction != "" {
+		return lifecycle.PodEvicted{Message: m.eviction, At: now}
+	}
+	return lifecycle.SandboxLost{Sandbox: m.sandbox, Message: "the sandbox's process exited", At: now}
+}

@@ -1,0 +1,269 @@
+package podstead_test
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
+)
+
+// phrase is a phrase that texts for users must not contain, with its replacement.
+type phrase struct {
+	// pattern is a regular expression without case. A space matches any white space, also a line break.
+	pattern string
+	use     string
+	// bad is a text that the pattern must find.
+	bad string
+}
+
+// phrases are the phrases that the manuals of Kubernetes, containerd and systemd do not use, or use with another meaning.
+var phrases = []phrase{
+	{`\bfolders?\b`, "directory", "the folder of the pod"},
+	{`\bexit status(es)?\b`, "exit code", "Exit status: 0 done"},
+	{`\b(begins?|begun|began) again\b`, "restart, start again", "All containers begin again"},
+	{`\b(takes?|taken|took|taking) (\w+ ){0,2}?away\b`, "delete, remove", "takes the network away"},
+	{`\b(to|of|reached) (its|their) end\b`, "stop, terminate, complete", "run to its end"},
+	{`\bits end\b`, "stop, terminate, complete", "waits for its end"},
+	{`\b(is|are) to end\b`, "stop", "Pod is to end within 30s"},
+	{`\b(is|are|was|were|been|be) gone\b`, "deleted, removed", "the pod is gone"},
+	{`\b(has|have|had) ended\b`, "exited, terminated, completed", "It has ended, with 0"},
+	{`\b(is|are) over\b`, "terminated, completed", "the run is over"},
+	{`\bpatience\b`, "timeout", "above the patience"},
+	{`\btime limits?\b`, "timeout, deadline", "A time limit ends the pods"},
+	{`\b(pod|container|machine|host|daemon|kubelet)('s|s') own\b`, "of the pod, of the host", "the pod's own address"},
+	{`\bagain and again\b`, "repeatedly, back-off", "it ends again and again"},
+	{`\bwant of memory\b`, "out of memory, OOM-killed", "killed for want of memory"},
+	{`\basked (for )?by\b`, "requested by", "asked by uid 0"},
+	{`\bis asked again\b`, "retry", "it is asked again"},
+	{`\b(some|any|no)body\b`, "name the user, the client or the process", "because somebody asked"},
+	{`\bwho(m|so)?ever\b`, "name the user, the client or the process", "whoever follows"},
+	{`\benvelopes?\b`, "state file", "the envelope of the pod"},
+	{`\b(story|stories|tales?)\b`, "explanation, timeline", "the story of a pod"},
+	{`\b(tells?|told|telling)\b`, "report, emit, print", "what is told of it"},
+	{`\b(says?|said|saying)\b`, "report, emit, print", "the error says who has it"},
+	{`\bspeaks?\b`, "report, use", "speaks HTTP"},
+	{`\b(is|are|was|went) away\b`, "unavailable", "The container engine is away"},
+	{`\b(mends?|mended|mending)\b`, "hint, fix", "mend: install runc"},
+	{`\b(cures?|cured)\b`, "hint, fix", "the cure is"},
+	{`\bto be had\b`, "cannot, is not available", "cannot be had, or is not to be had"},
+	{`\b(can|cannot|could|may) be had\b`, "cannot, is not available", "cannot be had again"},
+	{`\bmeans? nothing\b`, "is not supported", "it means nothing here"},
+	{`\b(is|are|was|were) (not )?there\b`, "exists, is missing", "a file that is not there"},
+	{`\boveruse\b`, "eviction", "the overuse of disk"},
+	{`\bpolicy of (this|the) (machine|host)\b`, "admission", "the policy of this machine"},
+	{`\b(lives|lived|living)\b`, "runs, is running", "the daemon lives without clients"},
+	{`\b(goes|go|went|going) on\b`, "continue", "go on and show"},
+	{`\b(is|are|not) well\b`, "healthy, running", "All is well"},
+	{`\b(the|this|each|every|another|which) machine('s)?\b`, "the host", "this machine"},
+	{`\bno more than the\b`, "at most", "no more than the third"},
+	{`\b(one|a) (shim|line|process|file) a (pod|container|row)\b`, "for each", "one shim a pod"},
+	{`\bof which\b`, "a sentence of its own", "the containers, of which one runs"},
+	{`\bas it should be\b`, "the expected state", "ends as it should be"},
+	{`\b(takes?|taken|took|taking) (\w+ ){0,2}?up\b`, "recover", "the next one takes them up"},
+	{`\b(containers?|pods?|processes|and) runs? on($|[,.;])`, "keep running", "containers run on."},
+	{`\b(makes?|made) (it|them) leave\b`, "stop", "SIGTERM makes it leave"},
+	{`\b(is|are) made\b`, "is created", "It is made when a pod first names it"},
+	{`\bmakes? room\b`, "free disk space", "make room there"},
+}
+
+// allowed are texts that may contain the phrases: messages of the kubelet and of other programs.
+var allowed = regexp.MustCompile(`(?i)exit status \d+` + // os/exec
+	`|already present on machine` + // kubelet: "Pulled"
+	`|Pods on (one|a) machine` + // the slogan
+	`|virtual machine` +
+	`|user nobody`)
+
+// findPhrases returns the phrases in a text, each as "line N: phrase, use replacement".
+func findPhrases(text string) []string {
+	text = allowed.ReplaceAllStringFunc(text, func(s string) string { return strings.Repeat("_", len(s)) })
+	var found []string
+	for _, p := range phrases {
+		for _, at := range compile(p.pattern).FindAllStringIndex(text, -1) {
+			line := 1 + strings.Count(text[:at[0]], "\n")
+			found = append(found, fmt.Sprintf("line %d: %q, use: %s", line, strings.Join(strings.Fields(text[at[0]:at[1]]), " "), p.use))
+		}
+	}
+	return found
+}
+
+func compile(pattern string) *regexp.Regexp {
+	return regexp.MustCompile(`(?im)` + strings.ReplaceAll(pattern, " ", `\s+`))
+}
+
+func checkVoice(t *testing.T, text string) {
+	t.Helper()
+	for _, problem := range findPhrases(text) {
+		t.Error(problem)
+	}
+}
+
+// TestFindPhrases checks that each phrase is found in its bad text, and that allowed texts contain none.
+func TestFindPhrases(t *testing.T) {
+	for _, p := range phrases {
+		if !slices.ContainsFunc(findPhrases(p.bad), func(problem string) bool { return strings.HasSuffix(problem, ", use: "+p.use) }) {
+			t.Errorf("%s: not found in %q", p.pattern, p.bad)
+		}
+	}
+	want := []string{`line 2: "taken away", use: delete, remove`}
+	if got := findPhrases("The pod is\nnot taken\n  away.\n"); !slices.Equal(got, want) {
+		t.Errorf("phrase with a line break: %q, want %q", got, want)
+	}
+	for _, good := range []string{
+		"start daemon: exited unexpectedly: exit status 7",
+		`Container image "nginx:1.27" already present on machine`,
+		"Kubernetes-grade pods on one machine, without Kubernetes",
+		"Stop the daemon; containers keep running",
+		"the host that they run on.", "the pod has 3 containers", "Container exited with code 137 (OOMKilled)",
+	} {
+		if got := findPhrases(good); len(got) > 0 {
+			t.Errorf("%q: %q", good, got)
+		}
+	}
+}
+
+// TestVoiceOfEvents checks the table of events.
+func TestVoiceOfEvents(t *testing.T) {
+	for _, e := range event.Entries() {
+		t.Run(string(e.Kind), func(t *testing.T) { checkVoice(t, e.Sentence) })
+	}
+}
+
+// program builds podstead and returns a function that runs it in empty directories. The function returns stdout and stderr.
+func program(t *testing.T) func(args ...string) string {
+	t.Helper()
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "podstead")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./cmd/podstead").CombinedOutput(); err != nil {
+		t.Fatalf("go build: %v\n%s", err, out)
+	}
+	configFile := filepath.Join(dir, "podstead.toml")
+	if err := os.WriteFile(configFile, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return func(args ...string) string {
+		cmd := exec.CommandContext(t.Context(), binary, args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "PODSTEAD_CONFIG="+configFile, "PODSTEAD_STATE_DIR="+dir, "PODSTEAD_RUN_DIR="+dir, "PODSTEAD_LOG_DIR="+dir)
+		out, err := cmd.CombinedOutput()
+		if err != nil && cmd.ProcessState == nil {
+			t.Fatalf("podstead %s: %v", strings.Join(args, " "), err)
+		}
+		return string(out)
+	}
+}
+
+// commandLine matches a command in the list of commands of a help text.
+var commandLine = regexp.MustCompile(`(?m)^  ([a-z]+) {2,}\S`)
+
+// TestVoiceOfProgram checks the help of every command, and the output of commands that need neither a daemon nor root.
+func TestVoiceOfProgram(t *testing.T) {
+	run := program(t)
+	commands := 0
+	var help func(args []string)
+	help = func(args []string) {
+		text := run(append(slices.Clone(args), "--help")...)
+		t.Run("help/"+cmp.Or(strings.Join(args, "/"), "podstead"), func(t *testing.T) { checkVoice(t, text) })
+		commands++
+		_, list, found := strings.Cut(text, "Available Commands:")
+		if !found {
+			return
+		}
+		list, _, _ = strings.Cut(list, "\n\n")
+		for _, match := range commandLine.FindAllStringSubmatch(list, -1) {
+			if name := match[1]; name != "help" && name != "completion" { // texts of cobra
+				help(append(slices.Clone(args), name))
+			}
+		}
+	}
+	help(nil)
+	if commands < 14 {
+		t.Errorf("%d commands, want at least 14", commands)
+	}
+	for _, line := range []string{
+		"version", "doctor", "ps", "up", "down", "load", "edit", "info", "gte", "pod.toml", "run", "run busybox:latest", "run none.toml", "get --no-such-flag",
+		"get -o xml", "get deployment/web", "get --socket relative", "delete", "delete --all web", "logs", "logs web -p -f", "volume rm", "volume make",
+		"daemon extra", "get --config none.toml",
+	} {
+		t.Run(line, func(t *testing.T) {
+			text := run(strings.Fields(line)...)
+			if text == "" {
+				t.Error("no output")
+			}
+			checkVoice(t, text)
+		})
+	}
+}
+
+// TestVoiceOfFiles checks documentation, examples, the targets of the Makefile, and the expected output of tests.
+func TestVoiceOfFiles(t *testing.T) {
+	files := 0
+	err := walk(func(name string) error {
+		if !isForUsers(name) {
+			return nil
+		}
+		files++
+		text := readFile(t, name)
+		if name == "Makefile" {
+			text = strings.Join(regexp.MustCompile(`(?m)^[a-z0-9-]+:.*## .*$`).FindAllString(text, -1), "\n")
+		}
+		t.Run(name, func(t *testing.T) { checkVoice(t, text) })
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if files < 150 {
+		t.Errorf("%d files, want at least 150", files)
+	}
+}
+
+// isForUsers reports whether a file contains texts for users, or the expected output of commands.
+func isForUsers(name string) bool {
+	switch extension := path.Ext(name); {
+	case name == "Makefile":
+		return true
+	case extension == ".md":
+		return true
+	case within(name, "examples"):
+		return extension == ".toml" || extension == ".yaml" || extension == ".json"
+	case strings.Contains(name, "/testdata/"):
+		return extension == ".txt" || extension == ".txtar"
+	}
+	return false
+}
+
+// kubernetesVersion matches the release whose semantics a text refers to. It does not match a release in which a feature changed, such as
+// "since Kubernetes 1.35".
+var kubernetesVersion = regexp.MustCompile(`(?:(since|from|until|before|in) )?(?:Kubernetes|kubelet)(?: is that of)? v?(1\.\d+)\b`)
+
+// TestKubernetesVersion checks that documentation and code refer to the release in [spec.KubernetesVersion].
+func TestKubernetesVersion(t *testing.T) {
+	found := false
+	err := walk(func(name string) error {
+		if path.Ext(name) != ".md" && path.Ext(name) != ".go" || name == "CHANGELOG.md" || name == "voice_test.go" || strings.HasPrefix(name, "tools/") {
+			return nil
+		}
+		for _, match := range kubernetesVersion.FindAllStringSubmatch(readFile(t, name), -1) {
+			found = found || match[2] == spec.KubernetesVersion
+			if match[1] == "" && match[2] != spec.KubernetesVersion {
+				t.Errorf("%s: %q, want Kubernetes %s", name, match[0], spec.KubernetesVersion)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !found {
+		t.Errorf("no file refers to Kubernetes %s", spec.KubernetesVersion)
+	}
+}
