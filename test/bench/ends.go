@@ -12,7 +12,7 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// ends measures how soon a container that was killed runs again, and how soon one ends that is asked to.
+// ends measures the time from a kill to the restart of a container, and from a stop to its exit.
 func (b *bench) ends(ctx context.Context, r *report) error {
 	return b.within(ctx, func(rg *rig.Rig) error {
 		g, err := newGate(rg)
@@ -20,7 +20,7 @@ func (b *bench) ends(ctx context.Context, r *report) error {
 			return err
 		}
 		defer g.close()
-		if _, err := rg.Podstead(ctx, "get"); err != nil { // and a daemon runs
+		if _, err := rg.Podstead(ctx, "get"); err != nil { // starts the daemon
 			return err
 		}
 		for range b.times(12) {
@@ -35,7 +35,7 @@ func (b *bench) ends(ctx context.Context, r *report) error {
 	})
 }
 
-// restart takes a pod of its own for each sample, because only the first restart is without delay.
+// restart uses a new pod for each sample, because only the first restart has no back-off.
 func (b *bench) restart(ctx context.Context, r *rig.Rig, g *gate, into *series) error {
 	sleep := "sleep " + marker(1)
 	if _, err := r.Create(ctx, "again", b.podFile("again", "Always", pass+"; exec "+sleep, g)); err != nil {
@@ -83,18 +83,18 @@ func (b *bench) stop(ctx context.Context, r *rig.Rig, g *gate, into *series) err
 		return err
 	}
 	defer unix.Close(fd)
-	asked := time.Now()
+	stopped := time.Now()
 	if err := r.Client().Stop(ctx, "ends", api.StopOptions{}); err != nil {
 		return err
 	}
 	if err := awaitEnd(fd); err != nil {
 		return err
 	}
-	into.since(asked)
+	into.since(stopped)
 	return remove(ctx, r, "ends")
 }
 
-// process waits for the one process of the rig whose command line fits.
+// process waits for a process of the rig with a matching command line.
 func process(ctx context.Context, r *rig.Rig, fits func(command string) bool) (pid int, err error) {
 	return pid, await(ctx, func() error {
 		found, err := r.Processes()
@@ -107,13 +107,13 @@ func process(ctx context.Context, r *rig.Rig, fits func(command string) bool) (p
 				return nil
 			}
 		}
-		return fmt.Errorf("no such process among %d", len(found))
+		return fmt.Errorf("none of %d processes matches", len(found))
 	})
 }
 
-// awaitReady returns when as many pods are ready.
+// awaitReady waits until so many pods are ready.
 func awaitReady(ctx context.Context, r *rig.Rig, pods int) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	ready := map[string]bool{}
 	for change, err := range r.Client().Watch(ctx) {

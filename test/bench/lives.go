@@ -12,9 +12,8 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// lives measures the life of a container that does nothing: bare runc in one command
-// and in three, ours as in a restart within a pod, Debian's ctr, and a whole pod from the command line, in turn, so that
-// all see the same machine.
+// lives measures the lifetime of a container that does nothing: runc in one command and in three, our runtime as in a restart, Debian's
+// ctr, and a whole pod from the command line. They alternate, so that all see the same load.
 func (b *bench) lives(ctx context.Context, r *report) error {
 	return b.within(ctx, func(commands *rig.Rig) error {
 		own, err := b.newOwn(ctx, commands)
@@ -45,7 +44,7 @@ func (b *bench) lives(ctx context.Context, r *report) error {
 				if err == nil {
 					err = life.live()
 				}
-				if i > 0 { // the first of all finds cold caches
+				if i > 0 { // the first one warms up caches
 					life.series.since(began)
 				}
 			}
@@ -54,10 +53,10 @@ func (b *bench) lives(ctx context.Context, r *report) error {
 	})
 }
 
-// uid is the pod's of own.
+// uid is the UID of own's pod.
 const uid = "be000000-0000-4000-8000-000000000001"
 
-// own is our runtime in this process, with a pod in it.
+// own is our runtime in this process, with a pod.
 type own struct {
 	*runtime.Runtime
 	opts    runtime.Options
@@ -101,7 +100,7 @@ func (o *own) start(ctx context.Context, container string, attempt int) (lifecyc
 	return ref, err
 }
 
-// run is one life.
+// run is one container lifetime.
 func (o *own) run(ctx context.Context) error {
 	o.attempt++
 	ref, err := o.start(ctx, "c", o.attempt)
