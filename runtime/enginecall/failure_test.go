@@ -77,7 +77,7 @@ func TestWithArchitectures(t *testing.T) {
 			}
 		})
 	}
-	if other := errors.New(message); WithArchitectures(other, "arm64") != other {
+	if other := errors.New(message); !errors.Is(WithArchitectures(other, "arm64"), other) {
 		t.Error("an error that is no failure was changed")
 	}
 }

@@ -13,7 +13,7 @@ import (
 // causeOf is the cause that an event is for a container, by the kind of the event and its fields.
 func (b *builder) causeOf(e *event.Event, name string, started time.Time) *Cause {
 	c := Cause{Kind: causeKinds[e.Kind], Container: name, Role: b.role(name), Time: e.Time}
-	switch e.Kind {
+	switch e.Kind { //nolint:exhaustive // other events have the fields of the default case
 	case event.ContainerLivenessFailed, event.ContainerStartupFailed:
 		c.Failures, _ = strconv.Atoi(e.Fields["count"])
 		c.Output = e.Fields["output"]

@@ -88,14 +88,13 @@ func (c *Cause) dropOutput() {
 func (b *builder) setDeletedCause(e *Explanation) {
 	failed := false
 	for i := range b.events {
-		switch ev := &b.events[i]; ev.Kind {
+		switch ev := &b.events[i]; ev.Kind { //nolint:exhaustive // other events do not explain a deletion
 		case event.PodEvicted, event.PodDeadlineExceeded:
 			e.Cause = b.causeOf(ev, "", time.Time{})
 		case event.PodFailed:
 			failed = e.StopBy == ""
 		case event.PodStopping:
 			e.StopBy = ev.Fields["by"]
-		default:
 		}
 	}
 	for i := range e.Containers {

@@ -215,7 +215,7 @@ func (w *writer) stageOf(c *Container) string {
 // container is the state of a container, without its name and its cause.
 func (w *writer) container(c *Container) string {
 	text := texts[c.State]
-	switch c.State {
+	switch c.State { //nolint:exhaustive // see default
 	case Waiting, Starting:
 		if c.Reason != "" {
 			text += ": " + string(c.Reason)
@@ -261,7 +261,7 @@ func (w *writer) clause(c *Cause, subject string) string {
 	if c == nil {
 		return ""
 	}
-	switch c.Kind {
+	switch c.Kind { //nolint:exhaustive // see default
 	case Exited:
 		return fmt.Sprintf("%s exited with %s%s", subject, code(c.Exit, " (", ")"), after(c.Exit))
 	case OOMKilled:
@@ -310,7 +310,7 @@ func (w *writer) clause(c *Cause, subject string) string {
 
 // clauseOfPod is a cause that does not lie in a container.
 func clauseOfPod(c *Cause) string {
-	switch c.Kind {
+	switch c.Kind { //nolint:exhaustive // see default
 	case SandboxChanged:
 		return "the pod sandbox changed" + because(c.Message)
 	case SandboxFailed:
