@@ -143,7 +143,7 @@ that of the shim, the OCI runtime and the command. That of the server is not inc
 
 func (r *report) sizes(b *strings.Builder) {
 	b.WriteString("## Memory\n\nProportional set size in MiB, 5 seconds after the last start or deletion.\n\n")
-	b.WriteString("| | daemon | shims | processes of the containers | each additional pod (shim and daemon) |\n| --- | --- | --- | --- | --- |\n")
+	b.WriteString("| | daemon | shims | processes in containers | each additional pod (shim and daemon) |\n| --- | --- | --- | --- | --- |\n")
 	for _, kind := range []struct {
 		name string
 		u    *usage

@@ -67,7 +67,7 @@ func TestEphemeralContainer(t *testing.T) {
 	}
 }
 
-// TestWhyAfterKills: the story of a restart outlives the daemon that saw it, and begins at what was seen.
+// TestWhyAfterKills: an explanation survives the daemon that saw the events, and each event has its cause.
 func TestWhyAfterKills(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("web", "terminationGracePeriodSeconds = 2\n"+
@@ -76,15 +76,15 @@ func TestWhyAfterKills(t *testing.T) {
 	r.line("app", 1)
 	r.nth(event.ContainerFailed, 1)
 	before := f.MustRun("why", "web")
-	if !strings.Contains(before, "It exited with 3") {
-		t.Errorf("the story is\n%s", before)
+	if !strings.Contains(before, "exited with code 3") {
+		t.Errorf("the explanation is\n%s", before)
 	}
 	f.MustKillDaemon()
 	f.Await(func() error {
 		after := f.MustRun("why", "web")
-		for _, want := range []string{"exited with 3", "daemon was restarted and took the pod up again"} {
+		for _, want := range []string{"exited with code 3", "Recovered after a restart of the daemon"} {
 			if !strings.Contains(after, want) {
-				return fmt.Errorf("without %q the story is\n%s", want, after)
+				return fmt.Errorf("without %q the explanation is\n%s", want, after)
 			}
 		}
 		return nil

@@ -355,8 +355,8 @@ func checkOthers(t *testing.T, before, after map[string]api.Pod) {
 func checkWords(t *testing.T, g guest) {
 	t.Helper()
 	for _, pod := range []string{"order", "batch", "once", "crash", "leaving"} {
-		if said, want := g.sh(t, "podstead why "+pod), "The machine was restarted"; !strings.Contains(said, want) {
-			t.Errorf("podstead why %s does not say %q:\n%s", pod, want, said)
+		if said, want := g.sh(t, "podstead why "+pod), "Host has been rebooted"; !strings.Contains(said, want) {
+			t.Errorf("podstead why %s does not contain %q:\n%s", pod, want, said)
 		}
 	}
 	g.sh(t, "podstead logs once")

@@ -17,7 +17,7 @@ import (
 const (
 	// resourceTests depend on how the kernel and the init system handle cgroups.
 	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit " +
-		"TestOOM TestOOMOfThePod TestOOMOfAChild TestOOMWhileAway TestProcessInside TestShimKilled"
+		"TestOOM TestOOMPodLimit TestOOMChild TestOOMWithoutDaemon TestProcessInside TestShimKilled"
 	// securityTests depend on what the kernel supports and on the capabilities of the tests: AppArmor, all capabilities.
 	securityTests = "TestFieldsUsers TestFieldsGroup TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsCapabilities TestFieldsPrivileges TestFieldsPrivileged " +
 		"TestFieldsProcMount TestFieldsSeccomp TestFieldsAppArmor TestFieldsSysctls TestExecPrivileges " +

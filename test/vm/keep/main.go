@@ -28,7 +28,7 @@ func main() {
 
 func keep(args []string) error {
 	if len(args) == 0 {
-		return errors.New("usage: keep FILE...")
+		return errors.New("usage: keep FILE [FILE]")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()
