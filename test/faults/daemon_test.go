@@ -53,7 +53,7 @@ func TestDaemonKilledBesideRunningPod(t *testing.T) {
 // TestDaemonKilledAfterExit: a container that exits while no daemon runs is found with its exit code and its output.
 func TestDaemonKilledAfterExit(t *testing.T) {
 	f := newFixture(t)
-	file := f.PodFile("ends", "restartPolicy = \"Never\"\n"+container("ender", "echo up; until [ -e /gate/open ]; do sleep 0.01; done; echo bye; exit 7")+
+	file := f.PodFile("exits", "restartPolicy = \"Never\"\n"+container("ender", "echo up; until [ -e /gate/open ]; do sleep 0.01; done; echo bye; exit 7")+
 		fmt.Sprintf("volumeMounts = { gate = \"/gate\" }\n[[volumes]]\nname = \"gate\"\nhostPath = { path = %q }\n", f.Dir))
 	r := f.start("--rm=false", file)
 	r.line("ender", 1)
@@ -73,17 +73,17 @@ func TestDaemonKilledAfterExit(t *testing.T) {
 		return nil
 	})
 	f.Await(func() error {
-		p := f.get("ends")
+		p := f.get("exits")
 		ended := p.Status.ContainerStatuses[0].State.Terminated
 		if p.Status.Phase != lifecycle.PhaseFailed || ended == nil || ended.ExitCode != 7 {
 			return fmt.Errorf("phase %s, state %+v, want Failed with exit code 7", p.Status.Phase, p.Status.ContainerStatuses[0].State)
 		}
 		return nil
 	})
-	if got := f.MustRun("logs", "ends"); got != "up\nbye\n" {
+	if got := f.MustRun("logs", "exits"); got != "up\nbye\n" {
 		t.Errorf("log %q", got)
 	}
-	f.MustRun("delete", "ends")
+	f.MustRun("delete", "exits")
 }
 
 // TestDaemonKilledDuringStart: a daemon that is killed while it starts or recovers a pod does not prevent the next one from starting.

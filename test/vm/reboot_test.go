@@ -133,8 +133,8 @@ func power(t *testing.T, dir, disk string) guest {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			if said, _ := g.try(t, `cat /run/data/begun; journalctl --no-pager -u podstead | tail -n 100; podstead get -o wide`); said != "" { // it may be off
-				t.Log(said)
+			if state, _ := g.try(t, `cat /run/data/begun; journalctl --no-pager -u podstead | tail -n 100; podstead get -o wide`); state != "" { // it may be off
+				t.Log(state)
 			}
 		}
 		if err := g.Close(); err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// ends measures the time from a kill to the restart of a container, and from a stop to its exit.
-func (b *bench) ends(ctx context.Context, r *report) error {
+// restartAndStop measures the time from a kill to the restart of a container, and from a stop to its exit.
+func (b *bench) restartAndStop(ctx context.Context, r *report) error {
 	return b.within(ctx, func(rg *rig.Rig) error {
 		g, err := newGate(rg)
 		if err != nil {
@@ -65,7 +65,7 @@ func (b *bench) restart(ctx context.Context, r *rig.Rig, g *gate, into *series) 
 
 func (b *bench) stop(ctx context.Context, r *rig.Rig, g *gate, into *series) error {
 	sleep := "sleep " + marker(2)
-	if _, err := r.Create(ctx, "ends", b.podFile("ends", "Always", "trap 'exit 0' TERM; "+pass+"; while :; do "+sleep+" & wait; done", g)); err != nil {
+	if _, err := r.Create(ctx, "stops", b.podFile("stops", "Always", "trap 'exit 0' TERM; "+pass+"; while :; do "+sleep+" & wait; done", g)); err != nil {
 		return err
 	}
 	if _, err := g.await(ctx); err != nil {
@@ -84,14 +84,14 @@ func (b *bench) stop(ctx context.Context, r *rig.Rig, g *gate, into *series) err
 	}
 	defer unix.Close(fd)
 	stopped := time.Now()
-	if err := r.Client().Stop(ctx, "ends", api.StopOptions{}); err != nil {
+	if err := r.Client().Stop(ctx, "stops", api.StopOptions{}); err != nil {
 		return err
 	}
 	if err := awaitEnd(fd); err != nil {
 		return err
 	}
 	into.since(stopped)
-	return remove(ctx, r, "ends")
+	return remove(ctx, r, "stops")
 }
 
 // process waits for a process of the rig with a matching command line.

@@ -12,9 +12,9 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// lives measures the lifetime of a container that does nothing: runc in one command and in three, our runtime as in a restart, Debian's
+// lifetimes measures the lifetime of a container that does nothing: runc in one command and in three, our runtime as in a restart, Debian's
 // ctr, and a whole pod from the command line. They alternate, so that all see the same load.
-func (b *bench) lives(ctx context.Context, r *report) error {
+func (b *bench) lifetimes(ctx context.Context, r *report) error {
 	return b.within(ctx, func(commands *rig.Rig) error {
 		own, err := b.newOwn(ctx, commands)
 		if err != nil {
