@@ -96,12 +96,12 @@ func TestWhyAfterKills(t *testing.T) {
 			t.Errorf("the cause of %+v is not known", e)
 		}
 		if known[e.Seq] = true; e.Kind == event.PodRecovered && e.Cause == 0 {
-			t.Errorf("%+v follows from nothing", e)
+			t.Errorf("%+v has no cause", e)
 		}
 	}
 	r.interrupt()
 	r.exitCode()
-	if gone := f.MustRun("why", "web"); !strings.Contains(gone, "web is gone.") {
-		t.Errorf("the story of a pod that is gone is\n%s", gone)
+	if gone := f.MustRun("why", "web"); !strings.Contains(gone, "web was deleted") {
+		t.Errorf("the explanation of a deleted pod is\n%s", gone)
 	}
 }
