@@ -202,6 +202,8 @@ func (b *builder) run(name string, p *period) Run {
 			if e.Kind == event.ContainerSucceeded {
 				completed = e.Seq
 			}
+		case e.Kind == event.SandboxChanged && r.Cause != nil && killedWith(r.Cause, e.Time):
+			r.Cause = b.causeOf(e, name, p.started)
 		case completed > 0 && r.Restarted && all && e.Cause != completed:
 			r.Cause, completed = b.causeOf(e, name, p.started), 0
 		case e.Kind == event.PodRestarting && r.Cause != nil && r.Cause.Kind == RestartAll: // it names the container
@@ -209,6 +211,14 @@ func (b *builder) run(name string, p *period) Run {
 		}
 	}
 	return r
+}
+
+// killedWith reports whether a cause is an exit by SIGKILL that came with the loss of the sandbox at a time. The events of a shim that
+// died arrive in any order.
+func killedWith(c *Cause, lost time.Time) bool {
+	const window = 2 * time.Second
+	byKill := c.Kind == Exited && c.Exit != nil && c.Exit.Signal == "SIGKILL"
+	return (byKill || c.Kind == ExitUnknown) && lost.Sub(c.Time) < window
 }
 
 // exited are the kinds of events that say that a run exited.
