@@ -167,7 +167,7 @@ func isSidecar(pod *spec.Pod, c *spec.Container) bool {
 func (h Host) CheckResources(pod *spec.Pod) []lifecycle.Refusal {
 	var refused []lifecycle.Refusal
 	for _, r := range []struct {
-		name, lacks, mend string
+		name, lacks, hint string
 		held              bool
 	}{
 		{
@@ -184,7 +184,7 @@ func (h Host) CheckResources(pod *spec.Pod) []lifecycle.Refusal {
 		}
 		for _, field := range pod.LimitFields(r.name) {
 			refused = append(refused, lifecycle.Refusal{
-				Reason: lifecycle.ReasonUnexpectedAdmissionError, Field: field, Message: "this host has no " + r.lacks, Hint: r.mend,
+				Reason: lifecycle.ReasonUnexpectedAdmissionError, Field: field, Message: "this host has no " + r.lacks, Hint: r.hint,
 			})
 		}
 	}
