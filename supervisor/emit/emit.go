@@ -97,7 +97,7 @@ func (e Emission) Action(a lifecycle.Action) {
 
 // killed emits that a container is killed, and the grace period that it exceeded, if it had one.
 func (e Emission) killed(ref lifecycle.Ref) {
-	f := event.Fields{"container": ref.Container, "cause": "is stopped without a grace period"}
+	f := event.Fields{"container": ref.Container, "cause": "has no grace period"}
 	if grace := e.gracePeriod(ref.Container); grace > 0 {
 		f["grace"] = grace.Round(time.Millisecond).String()
 		f["cause"] = "did not stop within its grace period of " + f["grace"]
