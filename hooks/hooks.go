@@ -65,11 +65,12 @@ func (r *Runner) command(ctx context.Context, uid string, ref lifecycle.Ref, e *
 	if err != nil {
 		return fmt.Errorf("run hook command: %w", err)
 	}
+	text := strings.TrimSpace(string(output))
 	switch {
-	case code != 0 && len(output) == 0:
+	case code != 0 && text == "":
 		return fmt.Errorf("run hook command: exit code %d", code)
 	case code != 0:
-		return fmt.Errorf("run hook command: exit code %d: %q", code, output)
+		return fmt.Errorf("run hook command: exit code %d: %q", code, text)
 	}
 	return nil
 }

@@ -49,6 +49,7 @@ func TestExec(t *testing.T) {
 	}{
 		{"status 0", execer{output: "hello"}, ""},
 		{"exit code 3", execer{code: 3, output: "injected output"}, `run hook command: exit code 3: "injected output"`},
+		{"exit code 3 without output", execer{code: 3, output: "\n"}, "run hook command: exit code 3"},
 		{"not run", execer{err: errors.New("no such program")}, "run hook command: no such program"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
