@@ -63,10 +63,14 @@ func (r *Runner) Run(
 func (r *Runner) command(ctx context.Context, uid string, ref lifecycle.Ref, e *spec.ExecAction) error {
 	code, output, err := r.exec.Exec(ctx, uid, ref, e.Command, 0, maxOutput)
 	if err != nil {
-		return fmt.Errorf("run command of hook: %w", err)
+		return fmt.Errorf("run hook command: %w", err)
 	}
-	if code != 0 {
-		return fmt.Errorf("run command of hook: exit code %d: %q", code, output)
+	text := strings.TrimSpace(string(output))
+	switch {
+	case code != 0 && text == "":
+		return fmt.Errorf("run hook command: exit code %d", code)
+	case code != 0:
+		return fmt.Errorf("run hook command: exit code %d: %q", code, text)
 	}
 	return nil
 }
@@ -76,11 +80,11 @@ func (r *Runner) command(ctx context.Context, uid string, ref lifecycle.Ref, e *
 func (r *Runner) httpGet(ctx context.Context, address string, c *spec.Container, h *spec.HTTPGetAction) (warning string, err error) {
 	host := cmp.Or(h.Host, address)
 	if host == "" {
-		return "", errors.New("send request of hook: pod has no IP address")
+		return "", errors.New("send hook request: pod has no IP address")
 	}
 	port, err := c.PortNumber(h.Port)
 	if err != nil {
-		return "", fmt.Errorf("send request of hook: %w", err)
+		return "", fmt.Errorf("send hook request: %w", err)
 	}
 	headers := make([]httpget.Header, len(h.HTTPHeaders))
 	for i, header := range h.HTTPHeaders {
@@ -90,7 +94,7 @@ func (r *Runner) httpGet(ctx context.Context, address string, c *spec.Container,
 		Scheme: h.Scheme, Host: host, Port: port, Path: "/" + strings.TrimPrefix(h.Path, "/"), Headers: headers, UserAgent: userAgent,
 	}.HTTP(ctx)
 	if err != nil {
-		return "", fmt.Errorf("send request of hook: %w", err)
+		return "", fmt.Errorf("send hook request: %w", err)
 	}
 	err = r.send(req)
 	if errors.Is(err, http.ErrSchemeMismatch) {
@@ -102,7 +106,7 @@ func (r *Runner) httpGet(ctx context.Context, address string, c *spec.Container,
 		}
 	}
 	if err != nil {
-		return "", fmt.Errorf("send request of hook: %w", err)
+		return "", fmt.Errorf("send hook request: %w", err)
 	}
 	return "", nil
 }

@@ -48,8 +48,9 @@ func TestExec(t *testing.T) {
 		err    string
 	}{
 		{"status 0", execer{output: "hello"}, ""},
-		{"exit code 3", execer{code: 3, output: "injected output"}, `run command of hook: exit code 3: "injected output"`},
-		{"not run", execer{err: errors.New("no such program")}, "run command of hook: no such program"},
+		{"exit code 3", execer{code: 3, output: "injected output"}, `run hook command: exit code 3: "injected output"`},
+		{"exit code 3 without output", execer{code: 3, output: "\n"}, "run hook command: exit code 3"},
+		{"not run", execer{err: errors.New("no such program")}, "run hook command: no such program"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			r := New(&test.execer, nil)

@@ -34,7 +34,7 @@ type EmptyDirVolume struct {
 type HostPathVolume struct {
 	// Path on the host; a relative path is relative to the pod file. Required.
 	Path string `json:"path"`
-	// Check or creation before the mount. Default: neither.
+	// What to check or create before the mount. Default: nothing.
 	Type HostPathType `json:"type,omitempty"`
 }
 

@@ -20,7 +20,7 @@ func TestKillEvent(t *testing.T) {
 	const (
 		exceeded30 = "Container c0 did not stop within its grace period of 30s, killing it"
 		exceeded5  = "Container c0 did not stop within its grace period of 5s, killing it"
-		none       = "Container c0 is stopped without a grace period, killing it"
+		none       = "Container c0 has no grace period, killing it"
 	)
 	failing := &spec.Probe{Exec: &spec.ExecAction{Command: []string{"fails"}}, PeriodSeconds: 1, TimeoutSeconds: 1, SuccessThreshold: 1, FailureThreshold: 1}
 	for name, test := range map[string]struct {

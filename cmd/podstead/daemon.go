@@ -30,7 +30,7 @@ func (a *app) daemonCommand() *cobra.Command {
 daemon can run on a host. Run it as a service, or let commands start it on demand.
 
 SIGTERM stops the daemon. Containers keep running, and the next daemon recovers them.`,
-		Example: `  # Run the daemon as a systemd service does
+		Example: `  # Run the daemon with the systemd cgroup driver
   podstead daemon --engine-cgroup-driver systemd
 
   # Enforce the baseline Pod Security Standard

@@ -26,7 +26,7 @@ func (a *app) deleteCommand() *cobra.Command {
 		Use:   "delete POD...",
 		Short: "Stop and delete pods",
 		Long: `Stop pods within their grace period, then delete their containers, logs and state. Images and persistent volumes
-are kept. A podstead run whose pods are deleted exits.`,
+are kept. podstead run exits when its pods are deleted.`,
 		Example: `  # Delete a pod
   podstead delete web
 

@@ -15,7 +15,7 @@ func (a *app) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check that this host can run pods",
-		Long: `Check that this host can run pods. Every check reports what it found and, where something is missing, a hint.
+		Long: `Check that this host can run pods. Every check reports its result and, if there is a problem, a hint.
 Nothing is changed, and no daemon is started.
 
 Exit codes: 0 pods can run, 1 pods cannot run.`,

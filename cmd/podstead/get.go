@@ -24,8 +24,8 @@ func (a *app) getCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get [POD...]",
 		Short: "List pods",
-		Long: `List all pods, or the named ones, in a table. The formats json and yaml have the structure that kubectl prints: a Pod
-if exactly one name is given, otherwise a PodList.`,
+		Long: `List all pods, or the named ones, in a table. The formats json and yaml print Kubernetes objects: a Pod if exactly one
+name is given, otherwise a PodList.`,
 		Example: `  # List all pods
   podstead get
 

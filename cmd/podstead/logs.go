@@ -40,7 +40,7 @@ several containers are shown, each line is prefixed with the name of its contain
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringSliceVarP(&f.containers, "container", "c", nil, "`names` of containers, comma-separated (default all)")
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow the logs until the pod terminates")
-	cmd.Flags().BoolVarP(&f.previous, "previous", "p", false, "show the logs of the previous run, the one in lastState")
+	cmd.Flags().BoolVarP(&f.previous, "previous", "p", false, "show the logs of the previous run (lastState in the container status)")
 	cmd.Flags().IntVar(&f.tail, "tail", -1, "`number` of lines to show from the end of the logs (default all)")
 	cmd.Flags().Lookup("tail").DefValue = "0" // keeps "(default -1)" out of the help
 	cmd.Flags().BoolVar(&f.timestamps, "timestamps", false, "prefix each line with its time")

@@ -18,8 +18,8 @@ func (a *app) validateCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "validate FILE...",
 		Short: "Check pod files",
-		Long: `Check pod files with the code that podstead run uses. All problems are printed with file, line and column. Nothing
-is started, and no daemon is needed.
+		Long: `Check pod files in the same way as podstead run. All problems are printed with file, line and column. No pods are
+started, and no daemon is needed.
 
 Exit codes: 0 all files are valid, 2 a file is invalid.`,
 		Example: `  # Check a pod file

@@ -29,12 +29,12 @@ func (a *app) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show version information",
-		Long: `Show the versions of podstead, the embedded containerd, the OCI runtime and, if it is running, the daemon. "Kubernetes
-semantics" is the Kubernetes release whose pod semantics podstead follows. No daemon is started.`,
+		Long: `Show the versions of Podstead, the embedded containerd, the OCI runtime and, if it is running, the daemon. "Kubernetes
+semantics" is the Kubernetes release whose pod semantics Podstead follows. No daemon is started.`,
 		Example: `  # Show all versions
   podstead version
 
-  # Print the Kubernetes release whose pod semantics podstead follows
+  # Print the Kubernetes release whose pod semantics Podstead follows
   podstead version -o json | jq -r .kubernetes`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.version(cmd, format) },

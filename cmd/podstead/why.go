@@ -17,19 +17,19 @@ func (a *app) whyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "why [POD]",
 		Short: "Explain why pods restarted, failed or are waiting",
-		Long: `Explain why a pod is in its state: the root cause, the evidence for it, and what happens next. The evidence is the last
-exit with the meaning of its code, the memory of an OOM-killed container, the last output of a failed probe, the termination
-message, and the last log lines. The timeline survives restarts of the daemon and of the host, and the deletion of the pod.
-Values of secrets are redacted.
+		Long: `Explain why a pod is in its state: the root cause, the evidence for it, and what happens next. The evidence includes the
+last exit code and its meaning, the memory limit and peak of an OOM-killed container, the last output of a failed probe, the
+termination message, and the last log lines. The timeline survives restarts of the daemon and of the host, and deletion of
+the pod. Values of secrets are redacted.
 
 Without a pod, print one line for each pod that is not healthy. A pod that is ready counts as unhealthy for one hour after a
 restart.
 
-The output of -o json has the state, the cause, the exit code and the time of the next restart as typed fields.`,
+With -o json, the state, the cause, the exit code and the time of the next restart are separate fields.`,
 		Example: `  # List the pods that are not healthy, with the root cause
   podstead why
 
-  # Explain one pod, with the last 20 log lines of runs that failed
+  # Explain one pod, with the last 20 log lines of failed runs
   podstead why web --lines 20
 
   # Print the kind of the root cause
@@ -38,7 +38,7 @@ The output of -o json has the state, the cause, the exit code and the time of th
 		ValidArgsFunction: a.completePods,
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().IntVar(&lines, "lines", lines, "number of last log lines of a run that failed, 0 for none")
+	cmd.Flags().IntVar(&lines, "lines", lines, "number of lines to show from the end of the log of a failed run, 0 for none")
 	formats(cmd, &format, "json", "yaml")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var s selection

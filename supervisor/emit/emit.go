@@ -58,7 +58,15 @@ func (e Emission) newest(container string) lifecycle.Attempt {
 
 // Recovered emits that the pod was recovered after a restart of the daemon.
 func (e Emission) Recovered() {
-	e.Emit(event.PodRecovered, "", event.Fields{"running": strconv.Itoa(len(e.facts.Live()))})
+	e.Emit(event.PodRecovered, "", event.Fields{"containers": containers(len(e.facts.Live()))})
+}
+
+// containers is a number of containers as text.
+func containers(n int) string {
+	if n == 1 {
+		return "1 container"
+	}
+	return strconv.Itoa(n) + " containers"
 }
 
 // Phase emits that the pod has reached a terminal phase, because of the newest event.
@@ -97,7 +105,7 @@ func (e Emission) Action(a lifecycle.Action) {
 
 // killed emits that a container is killed, and the grace period that it exceeded, if it had one.
 func (e Emission) killed(ref lifecycle.Ref) {
-	f := event.Fields{"container": ref.Container, "cause": "is stopped without a grace period"}
+	f := event.Fields{"container": ref.Container, "cause": "has no grace period"}
 	if grace := e.gracePeriod(ref.Container); grace > 0 {
 		f["grace"] = grace.Round(time.Millisecond).String()
 		f["cause"] = "did not stop within its grace period of " + f["grace"]

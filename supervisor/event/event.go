@@ -115,11 +115,11 @@ func Entries() []Entry {
 	return []Entry{
 		{PodAccepted, "Accepted", Normal, "Pod accepted", nil, []string{"by"}, true},
 		{PodRejected, "FailedAdmission", Warning, "Pod rejected: {error}", []string{"error"}, []string{"hint", "by"}, true}, // Reason is that of the first refusal
-		{PodRecovered, "Recovered", Normal, "Recovered after a restart of the daemon, {running} containers running", []string{"running"}, nil, true},
-		{StateLost, "StateLost", Warning, "State file could not be read, renamed to {file}: {error}. The pod is recovered from its containers' labels", []string{"file", "error"}, nil, true},
-		{StateUnsupported, "StateUnsupported", Warning, "State file {file} ignored: {error}", []string{"file", "error"}, nil, true},
-		{OrphanFound, "OrphanFound", Warning, "Orphaned containers found, stopping them", nil, nil, true},
-		{HostRebooted, "Rebooted", Normal, "Host has been rebooted, starting the pod again", nil, nil, true},
+		{PodRecovered, "Recovered", Normal, "Recovered after a restart of the daemon, {containers} running", []string{"containers"}, nil, true},
+		{StateLost, "StateLost", Warning, "State file could not be read and was renamed to {file}: {error}. Recovering the pod from container labels", []string{"file", "error"}, nil, true},
+		{StateUnsupported, "StateUnsupported", Warning, "Ignored state file {file}: {error}", []string{"file", "error"}, nil, true},
+		{OrphanFound, "OrphanFound", Warning, "Found orphaned containers, stopping them", nil, nil, true},
+		{HostRebooted, "Rebooted", Normal, "Host has been rebooted, restarting pod", nil, nil, true},
 		{SandboxReady, "SandboxStarted", Normal, "Pod sandbox {sandbox} started", []string{"sandbox"}, nil, true},
 		{SandboxFailed, "FailedCreatePodSandBox", Warning, "Failed to create pod sandbox: {error}", []string{"error"}, nil, true},
 		{VolumeFailed, "FailedMount", Warning, "Unable to mount volumes: {error}", []string{"error"}, nil, true},
@@ -156,7 +156,7 @@ func Entries() []Entry {
 		{SignalFailed, "FailedKillPod", Warning, "Failed to send a signal to container {container}: {error}", []string{"container", "error"}, nil, true},
 		{EngineUnavailable, "EngineUnavailable", Warning, "Container engine unavailable, retrying: {error}", []string{"error"}, nil, true},
 		{ConditionChanged, "ConditionChanged", Normal, "Condition {condition} set to {status}, requested by {by}", []string{"condition", "status", "by"}, []string{"reason", "message"}, false},
-		{PodRestarting, "RestartingAllContainers", Normal, "Restarting all containers, requested by the restart policy rules of container {container}", []string{"container"}, []string{"code"}, true},
+		{PodRestarting, "RestartingAllContainers", Normal, "Restarting all containers, triggered by a restart policy rule of container {container}", []string{"container"}, []string{"code"}, true},
 		{PodDeadlineExceeded, "DeadlineExceeded", Normal, "Pod was active on the node longer than the specified deadline", nil, nil, true},
 		{PodStopping, "Stopping", Normal, "Stopping pod, grace period {grace}, requested by {by}", []string{"grace", "by"}, nil, true},
 		{PodEvicted, "Evicted", Warning, "{error}", []string{"error"}, nil, true},
@@ -164,9 +164,9 @@ func Entries() []Entry {
 		{PodFailed, "Failed", Warning, "Pod failed", nil, nil, true},
 		{PodRemoved, "Removed", Normal, "Pod removed", nil, nil, true},
 		{StateNotDurable, "StateNotDurable", Warning, "Pod state could not be saved; after a restart of the daemon an older state would be used: {error}", []string{"error"}, nil, true},
-		{StateDurable, "StateDurable", Normal, "Pod state saved again", nil, nil, false},
-		{JournalNotDurable, "JournalNotDurable", Warning, "Events could not be saved, a restart of the daemon would lose them: {error}", []string{"error"}, nil, false},
-		{InternalError, "InternalError", Warning, "Internal error in the pod's supervisor, recovered: {error}", []string{"error"}, nil, true},
+		{StateDurable, "StateDurable", Normal, "Pod state can be saved again", nil, nil, false},
+		{JournalNotDurable, "JournalNotDurable", Warning, "Failed to save events, they would be lost if the daemon restarts: {error}", []string{"error"}, nil, false},
+		{InternalError, "InternalError", Warning, "Recovered from an internal error in the supervisor of the pod: {error}", []string{"error"}, nil, true},
 	}
 }
 

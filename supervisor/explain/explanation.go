@@ -88,7 +88,7 @@ const (
 	ExecFormat          CauseKind = "ExecFormat"          // Exit, ImageArchitecture, HostArchitecture
 	RestartAll          CauseKind = "RestartAll"          // ByContainer, Exit: of the container whose rule applied
 	StopRequested       CauseKind = "StopRequested"       // By, Grace
-	PodFinished         CauseKind = "PodFinished"         // the containers that this one serves are done
+	PodFinished         CauseKind = "PodFinished"         // the pod has no containers left to run that this one serves
 	DeadlineExceeded    CauseKind = "DeadlineExceeded"    // Message
 	Evicted             CauseKind = "Evicted"             // Message
 	WaitsFor            CauseKind = "WaitsFor"            // ByContainer, ByRole: the container that must come first

@@ -33,7 +33,7 @@ func TestProbes(t *testing.T) {
 			w.sleep(2 * time.Hour)
 		}},
 		{"startup-failed", checked(pod(server), startup), func(w *world) {
-			w.probes("echo not yet; exit 1")
+			w.probes("echo no index; exit 1")
 			w.add()
 			w.sleep(25 * time.Second)
 		}},

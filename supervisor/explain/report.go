@@ -98,7 +98,7 @@ func (c *Container) evidence(now time.Time) []string {
 	case e.MemoryLimit > 0:
 		lines = append(lines, "Memory: limit "+quantity(e.MemoryLimit))
 	case e.MemoryPeak > 0:
-		lines = append(lines, "Memory: no limit for the container, peak "+quantity(e.MemoryPeak))
+		lines = append(lines, "Memory: no container limit, peak "+quantity(e.MemoryPeak))
 	}
 	if text := oneLine(e.ProbeOutput); text != "" {
 		lines = append(lines, capital(e.Probe)+" probe: "+text)

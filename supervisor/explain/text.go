@@ -73,7 +73,10 @@ func (w *writer) pod() string {
 		return " was deleted" + requestedBy(e.StopBy) + "."
 	case PodUnknown:
 	}
-	return " is in an unknown state: " + sentence(w.clause(c, ""))
+	if clause := w.clause(c, ""); clause != "" {
+		return " is in an unknown state because " + sentence(clause)
+	}
+	return " is in an unknown state."
 }
 
 func (w *writer) ready() string {
@@ -207,7 +210,7 @@ func (w *writer) stageOf(c *Container) string {
 	case StageSignalSent:
 		return "stop signal sent " + since + " ago"
 	case StageKilled:
-		return "SIGKILL sent " + since + " ago, it has not exited yet"
+		return "SIGKILL sent " + since + " ago, waiting for exit"
 	}
 	return "stop in progress"
 }
@@ -238,12 +241,12 @@ func (w *writer) container(c *Container) string {
 		text += ": " + w.stageOf(c)
 	case Completed:
 		if c.Reason == lifecycle.ReasonOOMKilled {
-			text += ", a process in it was OOM-killed"
+			text += ", one of its processes was OOM-killed"
 		}
 	case Failed, Stopped:
 		text += " (exit " + code(c.LastExit, ", ", "") + ")"
 		if c.LastExit != nil && c.LastExit.GraceExceeded {
-			text += ", did not stop in time, killed (SIGKILL)"
+			text += ": did not stop within its grace period"
 		}
 	default: // the state has no more
 	}
@@ -269,16 +272,16 @@ func (w *writer) clause(c *Cause, subject string) string {
 	case ExecFormat:
 		text := owned("command", subject) + " cannot be executed (exec format error): "
 		if c.ImageArchitecture == c.HostArchitecture {
-			return text + "image and host have the architecture " + c.HostArchitecture + ", a script needs a #! line"
+			return text + "image and host are both " + c.HostArchitecture + ", so a script may lack its #! line"
 		}
 		return text + fmt.Sprintf("the image is for %s, the host is %s", c.ImageArchitecture, c.HostArchitecture)
 	case ExitUnknown:
-		return fmt.Sprintf("%s disappeared, its exit code is unknown (%s)", subject, c.Exit.Reason)
+		return fmt.Sprintf("%s disappeared and its exit code is unknown (%s)", subject, c.Exit.Reason)
 	case Killed:
 		if c.Grace == "" {
 			return subject + " was killed (SIGKILL) without a grace period"
 		}
-		return subject + " did not stop in time, killed (SIGKILL)"
+		return subject + " did not stop within its grace period and was killed (SIGKILL)"
 	case LivenessFailed, StartupFailed, ReadinessFailed:
 		return owned(probeOf[c.Kind]+" probe", subject) + " failed" + repeated(c.Failures) + inBrackets(c.Output)
 	case StartupPending, ReadinessPending:
@@ -322,7 +325,7 @@ func clauseOfPod(c *Cause) string {
 	case StopRequested:
 		return "the pod was stopped" + requestedBy(c.By)
 	case PodFinished:
-		return "the other containers of the pod are done"
+		return "the pod has no other containers left to run"
 	case DeadlineExceeded:
 		return "the pod exceeded its activeDeadlineSeconds"
 	case Evicted:
@@ -345,7 +348,7 @@ var progressOf = map[Role]string{Init: " has not completed yet", Sidecar: " has 
 
 func (w *writer) oomKilled(c *Cause, subject string) string {
 	if c.Exit.Code == 0 {
-		return subject + " exited with code 0" + after(c.Exit) + ", a process in it was OOM-killed"
+		return subject + " exited with code 0" + after(c.Exit) + " and one of its processes was OOM-killed"
 	}
 	text := subject + " was OOM-killed"
 	if container := w.e.container(c.Container); container != nil && container.Evidence != nil && container.Evidence.MemoryLimit > 0 {
@@ -357,7 +360,7 @@ func (w *writer) oomKilled(c *Cause, subject string) string {
 func imageFailed(c *Cause, subject string) string {
 	switch c.Reason {
 	case lifecycle.ReasonErrImageNeverPull:
-		return fmt.Sprintf("%s needs image %q, which is not present, and its pull policy is Never", subject, c.Image)
+		return fmt.Sprintf("%s needs image %q, but it is not present and the pull policy is Never", subject, c.Image)
 	case lifecycle.ReasonInvalidImageName:
 		return fmt.Sprintf("%s has an invalid image name %q%s", subject, c.Image, because(c.Message))
 	case lifecycle.ReasonImageInspectError:
@@ -375,7 +378,7 @@ func restartAll(c *Cause) string {
 	if c.Exit != nil {
 		text += " with " + code(c.Exit, " (", ")")
 	}
-	return text + ", and its restart policy rule restarts all containers"
+	return text + ", triggering its RestartAllContainers rule"
 }
 
 // subject is the container of a cause with its role and name.

@@ -46,7 +46,7 @@ func meaning(x *Exit) string {
 	case x.Reason == lifecycle.ReasonOOMKilled && x.Signal == "SIGKILL":
 		return "SIGKILL: killed by the kernel, out of memory"
 	case x.GraceExceeded:
-		return "SIGKILL: did not stop in time, killed"
+		return "SIGKILL: killed after the grace period"
 	case x.Signal != "" && signals[x.Signal] != "":
 		return x.Signal + ": " + signals[x.Signal]
 	case x.Signal != "":
@@ -67,7 +67,7 @@ func requestedBy(by string) string {
 	if by == "" {
 		return ""
 	}
-	return ", requested by " + by
+	return " (requested by " + by + ")"
 }
 
 func because(message string) string {

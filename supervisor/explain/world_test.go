@@ -108,7 +108,7 @@ func (w *world) leave() {
 }
 
 func (w *world) stop(o supervisor.StopOptions) {
-	o.By = "podstead stop, pid 7, uid 0"
+	o.By = "podstead run, pid 7, uid 0"
 	if err := w.Stop(w.t.Context(), "web", o); err != nil {
 		w.t.Fatal(err)
 	}

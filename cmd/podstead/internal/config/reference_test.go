@@ -61,7 +61,7 @@ func configurationPage(t *testing.T) string {
 		"```toml\n" + exampleFile + "```\n\n" +
 		"Every key has a flag and an environment variable. A flag overrides the variable, and the variable overrides the file:\n\n" +
 		"```console\n$ podstead daemon --engine-runtime crun\n$ PODSTEAD_ENGINE_RUNTIME=crun podstead daemon\n```\n\n" +
-		"Values of flags and variables are not quoted. A list has commas between its elements.\n\n" +
+		"Do not quote values of flags and variables. Separate the elements of a list with commas.\n\n" +
 		"The file is checked as strictly as a [pod file](pod-file.md). An unknown key is an error:\n\n" +
 		"```console\n$ podstead get --config podstead.toml\n" + problemsOf(strings.Replace(exampleFile, "runtime", "runtme", 1)) + "```\n\n" +
 		"## Keys\n\nThis part is generated from the settings in package `config`. A key `section.key` is `key` in the table `[section]`.\n\n" +
@@ -77,7 +77,7 @@ func configurationPage(t *testing.T) string {
 		}
 		fmt.Fprintf(&b, "| `%s` | %s | %s | `--%s` | `%s` | %s |\n", s.Key, s.Kind(), defaultOf(&s), s.Flag, s.Env, strings.ReplaceAll(s.Help, "|", `\|`))
 	}
-	b.WriteString("\n## Keys that are not supported yet\n\nAn error, unless the value has no effect: " + strings.Join(unsupported, ", ") + ".\n")
+	b.WriteString("\n## Keys that are not supported yet\n\nSetting one of these keys is an error, unless the value has no effect: " + strings.Join(unsupported, ", ") + ".\n")
 	return b.String()
 }
 

@@ -60,7 +60,7 @@ func userNamespaces(proc string) result {
 			"run sysctl -w user.max_user_namespaces=15000, and set it in /etc/sysctl.d",
 		}
 	}
-	return ok("at most %d", limit)
+	return ok("supported, at most %d", limit)
 }
 
 // admissionPolicy reports what pods are allowed to use, and whether the daemon runs with another configuration.

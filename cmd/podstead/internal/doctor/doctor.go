@@ -93,7 +93,7 @@ func withTimeout(check func() result) result {
 	case r := <-done:
 		return r
 	case <-t.C:
-		return result{Warn, fmt.Sprintf("no result within %v", checkTimeout), "look for a file server, a disk or a daemon that hangs, with dmesg and mount"}
+		return result{Warn, fmt.Sprintf("no result within %v", checkTimeout), "check for a hanging file server, disk or daemon, for example with dmesg and mount"}
 	}
 }
 
@@ -103,8 +103,8 @@ func privileges() result {
 	}
 	if missing := missingCapabilities(); len(missing) > 0 {
 		return result{
-			Warn, "root without " + strings.Join(missing, ", ") + "; containers may get lower limits than they request",
-			"add the capabilities to the service or to the container that podstead runs in",
+			Warn, "root without " + strings.Join(missing, ", ") + "; some pods may fail or get lower limits than they request",
+			"add the missing capabilities to the systemd unit or the container in which podstead runs",
 		}
 	}
 	return ok("root with all required capabilities")
@@ -132,8 +132,8 @@ func shimProgram() result {
 	}
 	if self, err := os.Executable(); err == nil && self == path {
 		return result{
-			Warn, "containerd-shim-podstead-v1 not found; podstead itself serves as the shim, which takes about 2 MB more memory for each pod",
-			"install containerd-shim-podstead-v1 in the directory of podstead",
+			Warn, "containerd-shim-podstead-v1 not found; podstead is used as the shim, which needs about 2 MB more memory per pod",
+			"install containerd-shim-podstead-v1 in the same directory as podstead",
 		}
 	}
 	return ok("%s", path)
@@ -145,7 +145,7 @@ func runningDaemon(ctx context.Context, c *config.Config, client *api.Client, ve
 	v, err := client.Version(ctx)
 	switch pods := savedPods(c); {
 	case err != nil && pods > 0:
-		return result{Warn, fmt.Sprintf("not running, %d pods are without supervision", pods), "start the daemon, or run podstead get, which starts it on demand"}
+		return result{Warn, fmt.Sprintf("not running, unsupervised pods: %d", pods), "start the daemon, or run podstead get, which starts it on demand"}
 	case err != nil:
 		return ok("not running; commands start it on demand")
 	case v.Version != version:

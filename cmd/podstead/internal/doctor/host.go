@@ -81,7 +81,7 @@ func seccomp() result {
 			Warn, "not supported by the kernel; containers run without a seccomp profile", "use a kernel with CONFIG_SECCOMP_FILTER",
 		}
 	}
-	return ok("supported; containers get the profile RuntimeDefault")
+	return ok("supported; containers run with the RuntimeDefault profile")
 }
 
 // cgroups checks the controllers that resource limits require.
