@@ -8,8 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"path/filepath"
-	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/spec"
@@ -104,7 +104,7 @@ func (s *Server) explain(ctx context.Context, snapshot *supervisor.Snapshot, lin
 			c.AddLog(s.lastLines(ctx, snapshot, c.Name, c.Evidence.Run, max(lines, 1)), lines)
 		}
 	}
-	if values, err := s.secretsOf(snapshot.Pod); err != nil {
+	if values, err := s.secretsOf(ctx, snapshot.Pod); err != nil {
 		e.Withhold()
 	} else {
 		e.Redact(values)
@@ -113,28 +113,46 @@ func (s *Server) explain(ctx context.Context, snapshot *supervisor.Snapshot, lin
 	return e
 }
 
-// lastLines are the last lines of the log of a run, as far as they can be read.
+// maxEvidenceLine is the maximum size of a log line in an explanation, in bytes. Longer lines are cut.
+const maxEvidenceLine = 4 << 10
+
+// lastLines are the last lines of the log of a run, as far as they can be read. Of a line that is stored in parts it returns the
+// beginning only, since the redaction of secrets needs whole values.
 func (s *Server) lastLines(ctx context.Context, snapshot *supervisor.Snapshot, container string, run, n int) []string {
 	c := containerOutput{server: s, pod: snapshot.Pod.Name, uid: snapshot.Facts.UID, name: container}
 	var lines []string
+	continued := map[crilog.Stream]bool{} // the next entry of a stream continues its line
 	for entry, err := range crilog.Read(ctx, filepath.Join(c.dir(), strconv.Itoa(run)+".log"), crilog.ReadOptions{Tail: n}) {
 		if err != nil {
 			break
 		}
-		lines = append(lines, string(entry.Text))
+		skip := continued[entry.Stream]
+		continued[entry.Stream] = entry.Partial
+		if skip {
+			continue
+		}
+		line := string(entry.Text)
+		if entry.Partial || len(line) > maxEvidenceLine {
+			line = strings.ToValidUTF8(line[:min(len(line), maxEvidenceLine)], "\uFFFD") + "…"
+		}
+		lines = append(lines, line)
 	}
-	return lines[max(0, len(lines)-n):] // parts of one long line may be more
+	return lines[max(0, len(lines)-n):]
 }
 
-// secretsOf are the values of the secrets that a pod refers to. Secrets that do not exist have none.
-func (s *Server) secretsOf(pod *spec.Pod) ([]string, error) {
+// secretsOf are the values of the secrets that a pod refers to. A missing secret is an error unless it is optional: it existed when the
+// container ran that may have printed it.
+func (s *Server) secretsOf(ctx context.Context, pod *spec.Pod) ([]string, error) {
 	if s.o.Secrets == nil {
 		return nil, nil
 	}
 	var values []string
-	for _, name := range secretNames(pod) {
+	for name, required := range secretNames(pod) {
+		if err := ctx.Err(); err != nil { // each read may wait for a file system
+			return nil, err
+		}
 		secret, err := s.o.Secrets.Secret(pod, name)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		if err != nil && (required || !errors.Is(err, fs.ErrNotExist)) {
 			return nil, fmt.Errorf("read secret %q: %w", name, err)
 		}
 		for _, value := range secret {
@@ -144,22 +162,24 @@ func (s *Server) secretsOf(pod *spec.Pod) ([]string, error) {
 	return values, nil
 }
 
-// secretNames are the names of the inline secrets of a pod, and of those that its environment variables and volumes refer to.
-func secretNames(pod *spec.Pod) []string {
-	var names []string
+// secretNames are the names of the inline secrets of a pod, and of those that its environment variables and volumes refer to. The value
+// is false if every reference is optional.
+func secretNames(pod *spec.Pod) map[string]bool {
+	names := map[string]bool{}
+	add := func(name string, optional bool) { names[name] = names[name] || !optional }
 	for i := range pod.Secrets {
-		names = append(names, pod.Secrets[i].Name)
+		add(pod.Secrets[i].Name, false)
 	}
 	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers, pod.EphemeralContainers} {
 		for i := range list {
 			for _, from := range list[i].EnvFrom {
 				if from.SecretRef != nil {
-					names = append(names, from.SecretRef.Name)
+					add(from.SecretRef.Name, from.SecretRef.Optional)
 				}
 			}
 			for _, env := range list[i].Env {
 				if env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil {
-					names = append(names, env.ValueFrom.SecretKeyRef.Name)
+					add(env.ValueFrom.SecretKeyRef.Name, env.ValueFrom.SecretKeyRef.Optional)
 				}
 			}
 		}
@@ -167,16 +187,15 @@ func secretNames(pod *spec.Pod) []string {
 	for i := range pod.Volumes {
 		v := &pod.Volumes[i]
 		if v.Secret != nil {
-			names = append(names, v.Secret.SecretName)
+			add(v.Secret.SecretName, v.Secret.Optional)
 		}
 		if v.Projected != nil {
 			for _, source := range v.Projected.Sources {
 				if source.Secret != nil {
-					names = append(names, source.Secret.Name)
+					add(source.Secret.Name, source.Secret.Optional)
 				}
 			}
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	return names
 }

@@ -72,6 +72,12 @@ func TestWhyShowsEvidenceWithoutSecrets(t *testing.T) {
 	if got := logOf(1); len(got) != 1 || !strings.Contains(got[0], "withheld") {
 		t.Errorf("with a secret that cannot be read: %q", got)
 	}
+	if err := os.RemoveAll(secret); err != nil {
+		t.Fatal(err)
+	}
+	if got := logOf(1); len(got) != 1 || !strings.Contains(got[0], "withheld") {
+		t.Errorf("with a secret that was deleted after the container had run: %q", got)
+	}
 	for _, lines := range []int{-1, 1001} {
 		if e, err := d.client.Why(t.Context(), "leaky", lines); err == nil {
 			t.Errorf("%d lines: %+v", lines, e)

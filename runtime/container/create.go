@@ -33,6 +33,7 @@ type creation struct {
 	sandbox   *engine.Sandbox
 	image     image.Image
 	config    ocispec.ImageConfig
+	platform  string // architecture of the image
 	ids       idmap.Range
 	user      oci.User
 	spec      *specs.Spec
@@ -94,7 +95,7 @@ func (s *Service) prepare(ctx context.Context, uid string, pod *spec.Pod, a life
 	}
 	return &creation{
 		uid: uid, pod: pod, container: c, action: a, id: record.ContainerID(uid, a.Ref),
-		sandbox: sandbox, image: img, config: config.Config, ids: ids, user: user,
+		sandbox: sandbox, image: img, config: config.Config, platform: config.Architecture, ids: ids, user: user,
 	}, nil
 }
 
@@ -104,6 +105,7 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	labels[record.LabelMessage] = exit.MessageLabel(n.container)
 	labels[record.LabelBoot] = s.config.BootID
 	labels[record.LabelImageID] = n.image.ConfigDigest
+	labels[record.LabelImageArch] = n.platform
 	labels[record.LabelStopSignal] = n.config.StopSignal
 	labels[record.LabelLog] = s.config.Dirs.ContainerLog(n.uid, n.pod.Name, n.action.Container, n.action.Restarts)
 	maps.DeleteFunc(labels, func(_, v string) bool { return v == "" })

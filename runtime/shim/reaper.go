@@ -46,7 +46,8 @@ func reapFor(ctx context.Context, m *reaper.Monitor) (*exitReaper, error) {
 	return r, nil
 }
 
-// reap reaps all children that have exited. Call it on SIGCHLD. It does not block.
+// reap reaps all children that have exited. Call it on SIGCHLD. It waits only for the execve of a
+// command that is being started.
 func (r *exitReaper) reap() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -115,7 +115,7 @@ func (r *redactor) text(s string) string {
 	for _, part := range r.parts {
 		s = strings.ReplaceAll(s, part, Redacted)
 	}
-	body := strings.TrimSuffix(s, "…") // which marks a text that was cut off
+	body := strings.TrimRight(strings.TrimSuffix(s, "…"), "\uFFFD") // the marks of a text that was cut off, possibly inside a rune
 	for _, part := range r.parts {
 		for n := len(part) - 1; n >= shortestSecret; n-- {
 			if strings.HasSuffix(body, part[:n]) {

@@ -35,6 +35,7 @@ func TestRedact(t *testing.T) {
 		{"one line of several", "first-line\nsecond-line\n", "second-line", []string{"second-line"}},
 		{"quoted value", "tab\tand \"quotes\"", `tab\tand \"quotes\"`, []string{"quotes"}},
 		{"value that was cut off", "a-very-long-password", "a-very-long-pass", []string{"a-very", "long"}},
+		{"value that was cut off inside a rune", "pässwörter-sind-lang", "pässwörter-sind\uFFFD…", []string{"pässw", "sind"}},
 		{"longer value that contains a shorter one", "pass\npassword", "password", []string{"word"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
