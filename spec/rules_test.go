@@ -278,7 +278,6 @@ func TestWarnings(t *testing.T) {
 		{pod(`tolerations = [{ anything = 1 }]`), "tolerations", "not supported on a single host"},
 		{appWith(`env = [{ name = "A", value = "1" }, { name = "A", value = "2" }]`), "containers[0].env[1].name", `hides previous definition of "A"`},
 		{appWith(`ports = [{ containerPort = 80 }, { containerPort = 80 }]`), "containers[0].ports[1].containerPort", "duplicate port definition 80/TCP"},
-		{strings.Replace(appWith(`resources.limits.cpu = 1`), "resources = {}\n", "", 1), "containers[0].resources", `applies to containers[0] "app", and is not set for the pod`},
 	} {
 		pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, nil)
 		if pod == nil || len(problems) != 1 || len(problems.Warnings()) != 1 {
@@ -287,21 +286,6 @@ func TestWarnings(t *testing.T) {
 		}
 		if p := problems[0]; p.Path != test.path || !strings.Contains(p.Message, test.words) {
 			t.Errorf("got %v\nwant path %s and words %q", p, test.path, test.words)
-		}
-	}
-}
-
-// TestNotMisplaced checks files that set a field of a container on purpose.
-func TestNotMisplaced(t *testing.T) {
-	const head = "name = \"web\"\n"
-	for _, file := range []string{
-		head + podTail + "[containers.resources]\nlimits.cpu = 1\n",
-		head + podTail + "resources.limits.cpu = 1\n[[volumes]]\nname = \"v\"\nemptyDir = {}\n",
-		head + `containers = [{ name = "app", image = "busybox", restartPolicy = "Never" }]`,
-		head + "restartPolicy = \"Never\"\n" + podTail + "restartPolicy = \"Always\"\n",
-	} {
-		if _, problems := parse("web.toml", []byte(file), nothingUnsupported, nil); len(problems) > 0 {
-			t.Errorf("%v\n%s", problems, file)
 		}
 	}
 }
