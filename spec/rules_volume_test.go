@@ -72,3 +72,20 @@ func TestSecurityRules(t *testing.T) {
 		{security(`privileged = "yes"`), "containers[0].securityContext.privileged", "must be a boolean"},
 	})
 }
+
+// TestVolumeWithoutSource checks that a volume without a source is an emptyDir, as the API server defaults it.
+func TestVolumeWithoutSource(t *testing.T) {
+	const manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: app, image: busybox}]\n  volumes:\n  - name: v\n"
+	for _, test := range []struct{ file, text string }{
+		{"web.toml", volume("")},
+		{"web.yaml", manifest},
+		{"web.yaml", manifest + "    emptyDir:\n"},
+		{"web.yaml", manifest + "    emptyDir: null\n"},
+		{"web.yaml", manifest + "    hostPath: null\n"},
+	} {
+		pod, problems := Parse(test.file, []byte(test.text))
+		if pod == nil || len(problems) > 0 || pod.Volumes[0].EmptyDir == nil {
+			t.Errorf("%s: got %v, want an emptyDir\n%s", test.file, problems, test.text)
+		}
+	}
+}

@@ -15,7 +15,7 @@ func (v *validator) volumes() {
 		if vol.Name != "" && names.seen(vol.Name) {
 			v.duplicate(&vol.Name, vol.Name)
 		}
-		v.exactlyOne(vol, "emptyDir", "hostPath", "persistentVolumeClaim", "configMap", "secret", "projected", "downwardAPI", "image")
+		v.atMostOne(vol, "emptyDir", "hostPath", "persistentVolumeClaim", "configMap", "secret", "projected", "downwardAPI", "image")
 		v.volumeSource(vol)
 	}
 }
