@@ -96,6 +96,8 @@ type CreateRequest struct {
 	// file, but it reads the env files that the text refers to.
 	File string `json:"file"`
 	Text string `json:"text"`
+	// Suffix completes metadata.generateName. A request that is repeated must have the same one. Default: a random one.
+	Suffix string `json:"suffix,omitempty"`
 	// Session, if set, is the session of the client. The daemon stops the pod when the session expires.
 	Session string `json:"session,omitempty"`
 	// Keep reports that a pod is not deleted after its session has expired and it has terminated.

@@ -17,7 +17,7 @@ import (
 type decoder struct {
 	problems Problems
 	at       map[any]*node
-	yaml     bool
+	format   format
 	subject  string // name of the top-level table in messages; empty means the pod
 }
 

@@ -46,7 +46,7 @@ func checkRules(t *testing.T, rules []rule) {
 	t.Helper()
 	for _, test := range rules {
 		t.Run(test.path+" "+test.words, func(t *testing.T) {
-			pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, nil)
+			pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, Options{})
 			errors := problems.Errors()
 			if pod != nil || len(errors) != 1 {
 				t.Fatalf("want one error, got:\n%v\n%s", problems, clipFile(test.file))
@@ -134,7 +134,7 @@ func TestContainerRules(t *testing.T) {
 		{appWith(`command = [1]`), "containers[0].command[0]", "must be a string"},
 		{appWith(`terminationMessagePath = "log"`), "containers[0].terminationMessagePath", "absolute"},
 		{appWith(`terminationMessagePolicy = "Logs"`), "containers[0].terminationMessagePolicy", "Unsupported value"},
-		{appWith(`resizePolicy = []`), "containers[0].resizePolicy", "not supported on a single host"},
+		{appWith(`volumeDevices = [{ name = "a", devicePath = "/a" }]`), "containers[0].volumeDevices", "not supported on a single host"},
 		{initWith(`livenessProbe.exec.command = ["a"]`), "initContainers[0].livenessProbe", "may not be set for init containers"},
 		{initWith(`lifecycle.preStop.sleep.seconds = 1`), "initContainers[0].lifecycle.preStop", "may not be set for init containers"},
 		{initWith(`lifecycle.stopSignal = "SIGINT"`), "initContainers[0].lifecycle.stopSignal", "may not be set for init containers"},
@@ -279,7 +279,7 @@ func TestWarnings(t *testing.T) {
 		{appWith(`env = [{ name = "A", value = "1" }, { name = "A", value = "2" }]`), "containers[0].env[1].name", `hides previous definition of "A"`},
 		{appWith(`ports = [{ containerPort = 80 }, { containerPort = 80 }]`), "containers[0].ports[1].containerPort", "duplicate port definition 80/TCP"},
 	} {
-		pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, nil)
+		pod, problems := parse("web.toml", []byte(test.file), nothingUnsupported, Options{})
 		if pod == nil || len(problems) != 1 || len(problems.Warnings()) != 1 {
 			t.Errorf("want one warning, got:\n%v", problems)
 			continue
@@ -308,7 +308,7 @@ func TestAllProblemsAtOnce(t *testing.T) {
 func TestProblemsHideSecrets(t *testing.T) {
 	for _, value := range []string{"31337", "[31337]", "{ a = 31337 }", "2026-03-13", `"31337\u0000"`} {
 		file := pod("secrets = [{ name = \"db\", data = { pin = " + value + " } }]")
-		_, problems := parse("web.toml", []byte(file), nothingUnsupported, nil)
+		_, problems := parse("web.toml", []byte(file), nothingUnsupported, Options{})
 		text := report(problems)
 		if text == "" || strings.Contains(text, "31337") || strings.Contains(text, "2026") {
 			t.Errorf("%s: reported as: %s", value, text)

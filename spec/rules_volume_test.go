@@ -60,7 +60,7 @@ func TestSecurityRules(t *testing.T) {
 		{podSecurity(`sysctls = [{ name = "net.a", value = "1" }, { name = "net/a", value = "1" }]`), "securityContext.sysctls[1].name", "Duplicate value"},
 		{"hostNetwork = true\n" + podSecurity(`sysctls = [{ name = "net.a", value = "1" }]`), "securityContext.sysctls[0].name", "hostNetwork"},
 		{"hostIPC = true\n" + podSecurity(`sysctls = [{ name = "kernel.shmmax", value = "1" }]`), "securityContext.sysctls[0].name", "hostIPC"},
-		{podSecurity(`seLinuxOptions = {}`), "securityContext.seLinuxOptions", "not supported on a single host"},
+		{podSecurity(`seLinuxOptions = { level = "s0" }`), "securityContext.seLinuxOptions", "not supported on a single host"},
 		{podSecurity(`seccompProfile = {}`), "securityContext.seccompProfile.type", "Required value"},
 		{podSecurity(`seccompProfile = { type = "Localhost" }`), "securityContext.seccompProfile.localhostProfile", "Required value"},
 		{podSecurity(`seccompProfile = { type = "Localhost", localhostProfile = "../a" }`), "securityContext.seccompProfile.localhostProfile", "'..'"},

@@ -19,6 +19,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/spec"
 )
 
 // runFlags are the flags of run.
@@ -142,7 +143,8 @@ func (a *app) readFiles(paths []string) ([]api.CreateRequest, error) {
 		if err != nil {
 			return nil, err
 		}
-		pod, text, err := a.readFile(path)
+		suffix := spec.NameSuffix()
+		pod, text, err := a.readFile(path, spec.Options{Suffix: suffix})
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -150,7 +152,7 @@ func (a *app) readFiles(paths []string) ([]api.CreateRequest, error) {
 			errs = append(errs, fmt.Errorf("%s: pod %q is already defined in %s", path, pod.Name, names[pod.Name]))
 		default:
 			names[pod.Name] = path
-			requests = append(requests, api.CreateRequest{File: absolute, Text: text})
+			requests = append(requests, api.CreateRequest{File: absolute, Text: text, Suffix: suffix})
 		}
 	}
 	if len(errs) > 0 {

@@ -32,7 +32,7 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 		RunE: func(_ *cobra.Command, args []string) error {
 			var errs []error
 			for _, path := range args {
-				if _, _, err := a.readFile(path); err != nil {
+				if _, _, err := a.readFile(path, spec.Options{Archives: true}); err != nil {
 					errs = append(errs, err)
 					continue
 				}
@@ -47,12 +47,12 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 }
 
 // readFile reads a pod file and prints its problems and warnings. The error of an invalid file wraps [errInvalidFile].
-func (a *app) readFile(path string) (*spec.Pod, string, error) {
+func (a *app) readFile(path string, o spec.Options) (*spec.Pod, string, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return nil, "", fmt.Errorf("read pod file: %w", err)
 	}
-	pod, problems := spec.Accept(path, text)
+	pod, problems := o.Accept(path, text)
 	for _, p := range problems {
 		a.problem(api.Problem(p))
 	}
