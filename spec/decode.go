@@ -145,6 +145,9 @@ func arrayOf(t reflect.Type) string {
 func (d *decoder) dict(n *node, v reflect.Value) {
 	if n.kind != kindTable {
 		d.mismatch(n, "a table")
+		if _, secret := v.Interface().(SecretData); secret && n.kind == kindArray {
+			d.problems[len(d.problems)-1].Hint = "write the values: podstead get prints the keys of secrets only"
+		}
 		return
 	}
 	if len(n.items) == 0 {

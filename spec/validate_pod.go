@@ -34,8 +34,9 @@ func (v *validator) collect() {
 		}
 	}
 	v.secrets = make(map[string][]string, len(p.Secrets))
-	for _, s := range p.Secrets {
-		switch {
+	for i, s := range p.Secrets {
+		switch n := v.at[&v.pod.Secrets[i].Data]; {
+		case n != nil && n.failed:
 		case s.Credential != "":
 			v.secrets[s.Name] = []string{s.Credential}
 		case s.EnvFile == "" || v.hasEnvFiles:
