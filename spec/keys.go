@@ -12,7 +12,7 @@ import (
 var clusterOnly = map[reflect.Type][]string{
 	reflect.TypeFor[Pod](): {
 		"affinity", "automountServiceAccountToken", "enableServiceLinks", "ephemeralContainers", "nodeName", "nodeSelector", "preemptionPolicy",
-		"priorityClassName", "schedulerName", "serviceAccount", "serviceAccountName", "tolerations", "topologySpreadConstraints",
+		"priority", "priorityClassName", "schedulerName", "serviceAccount", "serviceAccountName", "tolerations", "topologySpreadConstraints",
 	},
 	reflect.TypeFor[Container](): {"resizePolicy"},
 }

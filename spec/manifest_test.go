@@ -34,7 +34,7 @@ func TestKubectlOutput(t *testing.T) {
 	}
 	want := strings.Fields(`metadata.creationTimestamp metadata.generateName metadata.ownerReferences metadata.resourceVersion metadata.uid
 		spec.containers[0].resizePolicy spec.containers[0].volumeDevices spec.containers[0].volumeMounts[0] spec.enableServiceLinks
-		spec.nodeName spec.os spec.preemptionPolicy spec.schedulerName spec.serviceAccount spec.serviceAccountName spec.setHostnameAsFQDN
+		spec.nodeName spec.os spec.preemptionPolicy spec.priority spec.priorityClassName spec.schedulerName spec.serviceAccount spec.serviceAccountName spec.setHostnameAsFQDN
 		spec.tolerations spec.volumes[0] status`)
 	if diff := cmp.Diff(want, ignored); diff != "" {
 		t.Errorf("ignored fields (-want +got):\n%s", diff)

@@ -284,7 +284,7 @@ func has(n *node, field string) bool {
 // TestValuesWithoutEffect checks that unsupported fields are accepted with a value
 // that has no effect.
 func TestValuesWithoutEffect(t *testing.T) {
-	file := "name = \"web\"\nhostPID = false\nhostUsers = true\npriority = 0\nresources = {}\nsecurityContext = {}\n" +
+	file := "name = \"web\"\nhostPID = false\nhostUsers = true\nresources = {}\nsecurityContext = {}\n" +
 		podTail + "stdin = false\nenvFrom = []\nterminationMessagePolicy = \"File\"\n[[volumes]]\nname = \"v\"\nemptyDir.medium = \"\"\n"
 	if pod, problems := Parse("web.toml", []byte(file)); pod == nil {
 		t.Error(problems)

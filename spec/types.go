@@ -75,8 +75,6 @@ type Pod struct {
 	ImagePullSecrets []ObjectReference `json:"imagePullSecrets,omitempty"`
 	// Runtime class of the pod.
 	RuntimeClassName string `json:"runtimeClassName,omitempty"`
-	// Priority of the pod.
-	Priority *int32 `json:"priority,omitempty"`
 	// Pod-level requests and limits of `cpu` and `memory` (KEP-2837).
 	Resources Resources `json:"resources,omitzero"`
 
