@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -100,7 +101,7 @@ func (c *containerOutput) oldestLog() (int, error) {
 }
 
 func (c *containerOutput) dir() string {
-	return filepath.Join(c.server.o.LogDir, c.pod+"_"+c.uid, c.name)
+	return filepath.Join(c.server.o.LogDir, spec.FileName(c.pod)+"_"+c.uid, c.name)
 }
 
 // snapshot returns the state of the pod, nil if the pod is deleted.

@@ -129,7 +129,7 @@ func (s *Server) create(r *http.Request) (any, error) {
 	if q.Session != "" && !sessionPattern.MatchString(q.Session) {
 		return nil, failure(http.StatusBadRequest, "session %q: must be 1 to 64 letters, digits and dashes", q.Session)
 	}
-	pod, found := spec.Accept(q.File, []byte(q.Text))
+	pod, found := spec.Options{Suffix: q.Suffix}.Accept(q.File, []byte(q.Text))
 	if pod == nil {
 		return nil, &Error{Status: http.StatusBadRequest, Message: "the pod file is invalid", Problems: problems(found)}
 	}

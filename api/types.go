@@ -53,20 +53,20 @@ type PodSpec struct {
 
 type hidden struct{}
 
-// PodStatus is v1.PodStatus with additional fields.
+// PodStatus is v1.PodStatus with additional fields. In JSON they are annotations of the pod, see [spec.OwnAnnotations].
 type PodStatus struct {
 	lifecycle.Status
 
 	// Owner is the requester that created the pod, such as "podstead run, pid 7, uid 0".
-	Owner string `json:"owner,omitempty"`
+	Owner string `json:"-"`
 	// StoppedBy is the requester that stopped the pod.
-	StoppedBy string `json:"stoppedBy,omitempty"`
+	StoppedBy string `json:"-"`
 	// Pulling is the progress of image pulls, by container.
-	Pulling map[string]supervisor.Progress `json:"pulling,omitempty"`
+	Pulling map[string]supervisor.Progress `json:"-"`
 	// AtRest reports that no container runs and none will be started.
-	AtRest bool `json:"atRest"`
+	AtRest bool `json:"-"`
 	// NotDurable reports that the current state could not be saved.
-	NotDurable bool `json:"notDurable,omitempty"`
+	NotDurable bool `json:"-"`
 }
 
 // PodChange is a value of a watch. The types are those of kubectl.
@@ -96,6 +96,8 @@ type CreateRequest struct {
 	// file, but it reads the env files that the text refers to.
 	File string `json:"file"`
 	Text string `json:"text"`
+	// Suffix completes metadata.generateName. A request that is repeated must have the same one. Default: a random one.
+	Suffix string `json:"suffix,omitempty"`
 	// Session, if set, is the session of the client. The daemon stops the pod when the session expires.
 	Session string `json:"session,omitempty"`
 	// Keep reports that a pod is not deleted after its session has expired and it has terminated.

@@ -17,7 +17,7 @@ import (
 type decoder struct {
 	problems Problems
 	at       map[any]*node
-	yaml     bool
+	format   format
 	subject  string // name of the top-level table in messages; empty means the pod
 }
 
@@ -145,6 +145,9 @@ func arrayOf(t reflect.Type) string {
 func (d *decoder) dict(n *node, v reflect.Value) {
 	if n.kind != kindTable {
 		d.mismatch(n, "a table")
+		if _, secret := v.Interface().(SecretData); secret && n.kind == kindArray {
+			d.problems[len(d.problems)-1].Hint = "write the values: podstead get prints the keys of secrets only"
+		}
 		return
 	}
 	if len(n.items) == 0 {

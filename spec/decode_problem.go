@@ -47,14 +47,10 @@ func (d *decoder) rewriteHint(n *node, want string) string {
 	if n.label != "" {
 		label = n.label
 	}
-	switch {
-	case label == "":
+	if label == "" {
 		return "write " + value
-	case d.yaml:
-		return "write " + printableKey(label) + ": " + value
-	default:
-		return "write " + printableKey(label) + " = " + value
 	}
+	return "write " + d.format.assign(label, value)
 }
 
 func isNumber(s string) bool {

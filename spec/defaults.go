@@ -119,6 +119,9 @@ func (r *Resources) setDefaults() {
 }
 
 func (v *Volume) setDefaults() {
+	if *v == (Volume{Name: v.Name}) {
+		v.EmptyDir = &EmptyDirVolume{}
+	}
 	if v.ConfigMap != nil {
 		setMode(&v.ConfigMap.DefaultMode)
 	}

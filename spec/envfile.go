@@ -26,8 +26,12 @@ const maxConfigBytes = 1 << 20
 // inline config map and secret: its keys are added to Data, and its content is
 // part of the pod's hash. A problem of an env file has the name and the line of
 // that file.
-func Accept(file string, data []byte) (*Pod, Problems) {
-	return parse(file, data, unsupported, readEnvFile)
+func Accept(file string, data []byte) (*Pod, Problems) { return Options{}.Accept(file, data) }
+
+// Accept is [Accept] with options.
+func (o Options) Accept(file string, data []byte) (*Pod, Problems) {
+	o.read = readEnvFile
+	return parse(file, data, unsupported, o)
 }
 
 // readEnvFile returns the content and the mode of a file of at most

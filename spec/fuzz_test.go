@@ -42,7 +42,7 @@ func FuzzParse(f *testing.F) {
 		if manifest {
 			file = "web.yaml"
 		}
-		pod, problems := parse(file, data, nothingUnsupported, nil)
+		pod, problems := parse(file, data, nothingUnsupported, Options{})
 		if (pod == nil) != (len(problems.Errors()) > 0) {
 			t.Fatalf("pod %v with problems:\n%v", pod, problems)
 		}

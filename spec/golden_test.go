@@ -63,7 +63,7 @@ func TestGoodFiles(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			pod, problems := parse(file, data, nothingUnsupported, nil)
+			pod, problems := parse(file, data, nothingUnsupported, Options{})
 			if pod == nil || len(problems) > 0 {
 				t.Errorf("problems in a valid file:\n%v", problems)
 			}

@@ -30,6 +30,8 @@ func TestHostileFiles(t *testing.T) {
 		"self alias.yaml":  manifest + "  volumes: &a [*a]\n",
 		"deep.yaml":        manifest + "  volumes: " + strings.Repeat("[", 9000),
 		"below.toml":       "[" + strings.Repeat("a", 1000) + "]\n" + firstLines(many("k%d = 1\n"), maxNodes-10),
+		"documents.yaml":   strings.Repeat("---\n", maxFileBytes/4),
+		"merges.yaml":      "a: &a\n" + firstLines(many("  k%d:\n"), 15000) + "b:\n" + many("- <<: *a # %d\n"),
 		"keys.yaml":        manifest + many("  k%d: 1\n"),
 		"one string.toml":  "name = \"" + strings.Repeat("x", maxFileBytes-20) + "\"\n",
 		"many breaks.toml": strings.Repeat("\n", maxFileBytes-20) + "x",

@@ -7,22 +7,49 @@ import (
 	"slices"
 )
 
-// clusterOnly are fields of a Kubernetes pod that have no effect on a single
-// host. They are accepted with a warning.
-var clusterOnly = setOf("nodeSelector", "affinity", "tolerations", "topologySpreadConstraints", "schedulerName",
-	"serviceAccountName", "automountServiceAccountToken", "enableServiceLinks", "priorityClassName")
+// clusterOnly are fields of Kubernetes that have no effect on a single host, by
+// table. They are accepted with a warning.
+var clusterOnly = map[reflect.Type][]string{
+	reflect.TypeFor[Pod](): {
+		"affinity", "automountServiceAccountToken", "enableServiceLinks", "ephemeralContainers", "nodeName", "nodeSelector", "preemptionPolicy",
+		"priority", "priorityClassName", "schedulerName", "serviceAccount", "serviceAccountName", "tolerations", "topologySpreadConstraints",
+	},
+	reflect.TypeFor[Container](): {"resizePolicy"},
+}
+
+// unions are the tables in which an empty table is a choice.
+var unions = []reflect.Type{
+	reflect.TypeFor[EnvVarSource](), reflect.TypeFor[LifecycleHandler](), reflect.TypeFor[Projection](), reflect.TypeFor[Volume](),
+}
+
+// noEffect reports whether a value of an omitted field is what Kubernetes does
+// without the field.
+func noEffect(c *node, t reflect.Type) bool {
+	switch {
+	case t == reflect.TypeFor[Pod]() && c.key == "os":
+		name := c.child("name")
+		return len(c.items) == 1 && name != nil && name.value == "linux"
+	case c.kind == kindTable:
+		return len(c.items) == 0 && !slices.Contains(unions, t)
+	case c.kind == kindArray:
+		return len(c.items) == 0
+	default:
+		return c.value == false || c.value == ""
+	}
+}
 
 var manifestOnly = setOf("apiVersion", "kind", "metadata", "namespace", "spec", "status")
 
 // omitted lists the fields of Kubernetes that a pod file cannot set, by table.
-// TestFieldsAreKubernetes checks that omitted, clusterOnly and the fields of the
-// types are all fields of the Pod API.
+// A value that has no effect is accepted with a warning. TestFieldsAreKubernetes
+// checks that omitted, clusterOnly and the fields of the types are all fields of
+// the Pod API.
 var omitted = map[reflect.Type][]string{
 	reflect.TypeFor[Pod](): {
-		"ephemeralContainers", "evictionResponders", "hostnameOverride", "nodeName", "os", "overhead", "preemptionPolicy",
-		"resourceClaims", "schedulingGates", "schedulingGroup", "serviceAccount", "setHostnameAsFQDN",
+		"evictionResponders", "hostnameOverride", "os", "overhead", "resourceClaims", "schedulingGates", "schedulingGroup",
+		"setHostnameAsFQDN",
 	},
-	reflect.TypeFor[Container]():          {"resizePolicy", "volumeDevices"},
+	reflect.TypeFor[Container]():          {"volumeDevices"},
 	reflect.TypeFor[EnvVarSource]():       {"fileKeyRef"},
 	reflect.TypeFor[LifecycleHandler]():   {"tcpSocket"},
 	reflect.TypeFor[Resources]():          {"claims"},
@@ -48,16 +75,17 @@ var omitted = map[reflect.Type][]string{
 
 // unknownKey reports a key c that the table n, of type t, does not have.
 func (d *decoder) unknownKey(n, c *node, t reflect.Type) {
-	if t == reflect.TypeFor[Pod]() && clusterOnly[c.key] {
+	refused := slices.Contains(omitted[t], c.key)
+	if slices.Contains(clusterOnly[t], c.key) || refused && noEffect(c, t) {
 		c.ignored = true
 		d.problems = append(d.problems, warnAt(c, ignoredField))
 		return
 	}
-	if slices.Contains(omitted[t], c.key) {
+	if refused {
 		d.fail(c, c.keyAt, "not supported on a single host", "")
 		return
 	}
-	if t == reflect.TypeFor[Pod]() && manifestOnly[c.key] {
+	if t == reflect.TypeFor[Pod]() && manifestOnly[c.key] && d.format == formatTOML {
 		d.fail(c, c.keyAt, "is a field of manifests, not of pod files", "write the fields of metadata and spec at the top level")
 		return
 	}
@@ -116,7 +144,7 @@ func (d *decoder) tableName(n *node) string {
 // owner.
 func (d *decoder) moveHint(n, owner *node) string {
 	switch {
-	case d.yaml || !n.header:
+	case d.format != formatTOML || !n.header:
 		return "move it to " + d.tableName(owner)
 	case owner.parent == nil:
 		return "move it to the top of the file, above the first [header]"

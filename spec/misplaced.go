@@ -1,42 +1,35 @@
 package spec
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
-// misplaced finds fields of a container or a probe that were probably meant for
-// the pod: in TOML, a line at the end of a file belongs to the last [header].
-// It reports fields that both tables can have, if only the inner one has it.
-// Fields that are common in containers are warnings, and only in the last table
-// of the file. Inline tables and YAML do not have this problem.
+// misplaced warns about a grace period that was probably meant for the pod: in
+// TOML, a line at the end of a file belongs to the last [header]. A probe can
+// have terminationGracePeriodSeconds too, but pods set it more often. The warning
+// is limited to the last line of a file whose last header is that of a probe.
+//
+// Fields in the block of a container, such as resources, are set on purpose.
+// Other fields of the pod are unknown fields in the tables of a container.
+// Inline tables and YAML do not have this problem.
 func misplaced(root *node) Problems {
-	var problems Problems
+	const key = "terminationGracePeriodSeconds"
 	last := lastHeader(root)
-	check := func(table *node, owner, key string, warning bool) {
-		c := table.child(key)
-		if c == nil || c.failed || c.header || !table.header || root.child(key) != nil || warning && table != last {
-			return
-		}
-		p := problemAt(c, fmt.Sprintf("applies to %s, and is not set for the pod", owner), "set it for the pod at the top of the file")
-		p.Warning = warning
-		problems = append(problems, p)
+	if !last.header || root.child(key) != nil || !slices.Contains([]string{"livenessProbe", "startupProbe"}, last.key) {
+		return nil
 	}
-	for _, list := range []string{"initContainers", "containers"} {
-		for _, c := range items(root.child(list)) {
-			owner := c.path()
-			if name := c.child("name"); name != nil && name.kind == kindString {
-				owner = fmt.Sprintf("%s %s", owner, quote(fmt.Sprint(name.value)))
-			}
-			check(c, owner, "restartPolicy", false)
-			for _, key := range []string{"securityContext", "resources", "restartBackoff"} {
-				check(c, owner, key, true)
-			}
-			for _, probe := range []string{"livenessProbe", "readinessProbe", "startupProbe"} {
-				if t := c.child(probe); t != nil {
-					check(t, "the "+probe+" of "+owner, "terminationGracePeriodSeconds", false)
-				}
-			}
-		}
+	c := last.child(key)
+	if c == nil || c.failed || c != last.items[len(last.items)-1] {
+		return nil
 	}
-	return problems
+	owner := last.parent.path()
+	if name := last.parent.child("name"); name != nil && name.kind == kindString {
+		owner = fmt.Sprintf("%s %s", owner, quote(fmt.Sprint(name.value)))
+	}
+	p := problemAt(c, fmt.Sprintf("applies to the %s of %s, and is not set for the pod", last.key, owner), "set it for the pod at the top of the file")
+	p.Warning = true
+	return Problems{p}
 }
 
 // lastHeader returns the table of the last [header] of a TOML file.

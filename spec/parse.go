@@ -17,7 +17,7 @@ import (
 // relative paths, which are relative to its directory. The pod is nil if one of
 // the problems is an error. Parse is safe for concurrent use.
 func Parse(file string, data []byte) (*Pod, Problems) {
-	return parse(file, data, unsupported, nil)
+	return parse(file, data, unsupported, Options{})
 }
 
 // ParseFile reads and parses one file. The error wraps the operating system's
@@ -35,13 +35,23 @@ func ParseFile(path string) (*Pod, Problems, error) {
 	return pod, problems, nil
 }
 
+// Options are options of [Options.Accept].
+type Options struct {
+	// Suffix completes metadata.generateName. Default: a random one.
+	Suffix string
+	// Archives reports image archives that do not exist.
+	Archives bool
+
+	read reader
+}
+
 // reader reads an env file. With a nil reader, env files are not read.
 type reader func(path string) ([]byte, fs.FileMode, error)
 
 // parse takes the pass that rejects unsupported fields as an argument. Tests
 // leave it out to cover the validation of those fields.
-func parse(file string, data []byte, refuse func(*node) Problems, read reader) (*Pod, Problems) {
-	pod, problems := parseTree(file, data, refuse, read)
+func parse(file string, data []byte, refuse func(*node) Problems, o Options) (*Pod, Problems) {
+	pod, problems := parseTree(file, data, refuse, o)
 	problems = problems.in(file)
 	if len(problems.Errors()) > 0 {
 		pod = nil
@@ -49,7 +59,7 @@ func parse(file string, data []byte, refuse func(*node) Problems, read reader) (
 	return pod, problems
 }
 
-func parseTree(file string, data []byte, refuse func(*node) Problems, read reader) (*Pod, Problems) {
+func parseTree(file string, data []byte, refuse func(*node) Problems, o Options) (*Pod, Problems) {
 	if len(data) > maxFileBytes {
 		return nil, tooLarge.problems()
 	}
@@ -57,33 +67,40 @@ func parseTree(file string, data []byte, refuse func(*node) Problems, read reade
 	if err != nil {
 		return nil, Problems{{Line: 1, Column: 1, Message: "cannot determine the absolute path: " + printable(err.Error())}}
 	}
-	extension := filepath.Ext(absolute)
-	isYAML := extension == ".yaml" || extension == ".yml" || extension == ".json"
+	f := formatOf(absolute, data)
 	var root *node
 	var problems Problems
 	var syntax *syntaxError
-	if isYAML {
-		root, problems, syntax = readYAML(data)
-	} else {
+	if f == formatTOML {
 		root, syntax = readTOML(data)
+	} else {
+		root, problems, syntax = readYAML(data, o)
 	}
 	if syntax != nil {
 		return nil, syntax.problems()
 	}
 	problems = append(problems, expand(root)...)
+	problems = append(problems, dropTokens(root)...)
 
-	d := &decoder{at: map[any]*node{}, yaml: isYAML}
+	d := &decoder{at: map[any]*node{}, format: f}
 	pod := &Pod{Dir: filepath.Dir(absolute)}
 	d.decode(root, reflect.ValueOf(pod).Elem())
 	d.resolve(pod)
-	if read != nil {
-		d.envFiles(pod, read)
+	if o.read != nil {
+		d.envFiles(pod, o.read)
 	}
 	d.hashes(root, pod)
-	(&defaulter{pod: pod, root: root}).run(strings.TrimSuffix(filepath.Base(absolute), extension))
-	v := &validator{decoder: d, pod: pod, root: root, hasEnvFiles: read != nil}
+	fileName := filepath.Base(absolute)
+	if fileName = strings.TrimSuffix(fileName, filepath.Ext(fileName)); fileName == Stdin {
+		fileName = ""
+	}
+	(&defaulter{pod: pod, root: root}).run(fileName)
+	v := &validator{decoder: d, pod: pod, root: root, hasEnvFiles: o.read != nil}
 	v.run()
-	if !isYAML {
+	if o.Archives {
+		v.archives()
+	}
+	if f == formatTOML {
 		problems = append(problems, misplaced(root)...)
 	}
 	return pod, slices.Concat(problems, d.problems, refuse(root))

@@ -60,7 +60,7 @@ func TestSecurityRules(t *testing.T) {
 		{podSecurity(`sysctls = [{ name = "net.a", value = "1" }, { name = "net/a", value = "1" }]`), "securityContext.sysctls[1].name", "Duplicate value"},
 		{"hostNetwork = true\n" + podSecurity(`sysctls = [{ name = "net.a", value = "1" }]`), "securityContext.sysctls[0].name", "hostNetwork"},
 		{"hostIPC = true\n" + podSecurity(`sysctls = [{ name = "kernel.shmmax", value = "1" }]`), "securityContext.sysctls[0].name", "hostIPC"},
-		{podSecurity(`seLinuxOptions = {}`), "securityContext.seLinuxOptions", "not supported on a single host"},
+		{podSecurity(`seLinuxOptions = { level = "s0" }`), "securityContext.seLinuxOptions", "not supported on a single host"},
 		{podSecurity(`seccompProfile = {}`), "securityContext.seccompProfile.type", "Required value"},
 		{podSecurity(`seccompProfile = { type = "Localhost" }`), "securityContext.seccompProfile.localhostProfile", "Required value"},
 		{podSecurity(`seccompProfile = { type = "Localhost", localhostProfile = "../a" }`), "securityContext.seccompProfile.localhostProfile", "'..'"},
@@ -71,4 +71,21 @@ func TestSecurityRules(t *testing.T) {
 		{security("capabilities.add = [\"SYS_ADMIN\"]\nallowPrivilegeEscalation = false"), "containers[0].securityContext.allowPrivilegeEscalation", "SYS_ADMIN"},
 		{security(`privileged = "yes"`), "containers[0].securityContext.privileged", "must be a boolean"},
 	})
+}
+
+// TestVolumeWithoutSource checks that a volume without a source is an emptyDir, as the API server defaults it.
+func TestVolumeWithoutSource(t *testing.T) {
+	const manifest = "apiVersion: v1\nkind: Pod\nmetadata: {name: web}\nspec:\n  containers: [{name: app, image: busybox}]\n  volumes:\n  - name: v\n"
+	for _, test := range []struct{ file, text string }{
+		{"web.toml", volume("")},
+		{"web.yaml", manifest},
+		{"web.yaml", manifest + "    emptyDir:\n"},
+		{"web.yaml", manifest + "    emptyDir: null\n"},
+		{"web.yaml", manifest + "    hostPath: null\n"},
+	} {
+		pod, problems := Parse(test.file, []byte(test.text))
+		if pod == nil || len(problems) > 0 || pod.Volumes[0].EmptyDir == nil {
+			t.Errorf("%s: got %v, want an emptyDir\n%s", test.file, problems, test.text)
+		}
+	}
 }

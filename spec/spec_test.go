@@ -17,7 +17,7 @@ import (
 
 func mustParse(t *testing.T, file, text string) *Pod {
 	t.Helper()
-	pod, problems := parse(file, []byte(text), nothingUnsupported, nil)
+	pod, problems := parse(file, []byte(text), nothingUnsupported, Options{})
 	if pod == nil {
 		t.Fatalf("parse %s: %v\n%s", file, problems, text)
 	}
@@ -251,7 +251,7 @@ func TestUnsupported(t *testing.T) {
 				t.Errorf("%s: no field is rejected", name)
 			}
 			return nil
-		}, nil)
+		}, Options{})
 	}
 	for _, line := range notSupportedYet {
 		if field, _, _ := strings.Cut(line, "="); !listed[field] {
@@ -284,7 +284,7 @@ func has(n *node, field string) bool {
 // TestValuesWithoutEffect checks that unsupported fields are accepted with a value
 // that has no effect.
 func TestValuesWithoutEffect(t *testing.T) {
-	file := "name = \"web\"\nhostPID = false\nhostUsers = true\npriority = 0\nresources = {}\nsecurityContext = {}\n" +
+	file := "name = \"web\"\nhostPID = false\nhostUsers = true\nresources = {}\nsecurityContext = {}\n" +
 		podTail + "stdin = false\nenvFrom = []\nterminationMessagePolicy = \"File\"\n[[volumes]]\nname = \"v\"\nemptyDir.medium = \"\"\n"
 	if pod, problems := Parse("web.toml", []byte(file)); pod == nil {
 		t.Error(problems)
@@ -378,7 +378,7 @@ func TestProblemsHaveNoControlCharacters(t *testing.T) {
 		"[[containers]]\nname = \"" + escape + "\"\nimage = \"" + escape + "\"\nrestartPolicy = \"Never\"",
 		"a = \x1b", "\"a\\u001b\" = 1\n\"a\\u001b\" = 1",
 	} {
-		_, problems := parse("web\x1b.toml", []byte(file), nothingUnsupported, nil)
+		_, problems := parse("web\x1b.toml", []byte(file), nothingUnsupported, Options{})
 		if text := report(problems); text == "" || strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' }) {
 			t.Errorf("%q: problem %q", file, text)
 		}

@@ -9,7 +9,7 @@ import "iter"
 // docs/reference/pod-file.md is generated from the comments of types and fields in this package: of a type the first paragraph, of
 // a field all sentences but those with a Go name in brackets.
 type Pod struct {
-	// Name of the pod, a DNS label. Default: the base name of the pod file.
+	// Name of the pod, a DNS subdomain. Default: the base name of the pod file.
 	Name string `json:"name"`
 	// Labels for selectors (`-l`) and the downward API.
 	Labels map[string]string `json:"labels,omitempty"`
@@ -56,7 +56,7 @@ type Pod struct {
 	ShareProcessNamespace bool `json:"shareProcessNamespace,omitempty"`
 	// False runs the pod in a user namespace. Default: true.
 	HostUsers *bool `json:"hostUsers,omitempty"`
-	// Host name in the pod, a DNS label. Default: the name of the pod.
+	// Host name in the pod, a DNS label. Default: the name of the pod, truncated to 63 characters.
 	Hostname string `json:"hostname,omitempty"`
 	// Subdomain of the host name, a DNS label. Default: none.
 	Subdomain string `json:"subdomain,omitempty"`
@@ -75,8 +75,6 @@ type Pod struct {
 	ImagePullSecrets []ObjectReference `json:"imagePullSecrets,omitempty"`
 	// Runtime class of the pod.
 	RuntimeClassName string `json:"runtimeClassName,omitempty"`
-	// Priority of the pod.
-	Priority *int32 `json:"priority,omitempty"`
 	// Pod-level requests and limits of `cpu` and `memory` (KEP-2837).
 	Resources Resources `json:"resources,omitzero"`
 

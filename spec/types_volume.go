@@ -1,6 +1,6 @@
 package spec
 
-// Volume is a volume of the pod. Exactly one of the sources is set.
+// Volume is a volume of the pod. At most one of the sources is set. A volume without a source is an `emptyDir`.
 type Volume struct {
 	// Name of the volume, a DNS label that is unique in the pod. Required.
 	Name string `json:"name"`

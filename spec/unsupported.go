@@ -7,7 +7,6 @@ import "strings"
 // init containers. Every other value is an error, never ignored.
 var notSupportedYet = []string{
 	"imagePullSecrets=[]",
-	"priority=0",
 	"runtimeClassName",
 	"waitFor=[]",
 

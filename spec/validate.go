@@ -122,9 +122,17 @@ func (v *validator) tooMany(list any, length, limit int) {
 
 // exactlyOne checks a union by the keys that its table has.
 func (v *validator) exactlyOne(table any, keys ...string) {
+	if n := v.atMostOne(table, keys...); n == 0 {
+		v.bad(table, "Required value: must specify one of %s", quotedList(keys))
+	}
+}
+
+// atMostOne checks a union that has a default. It returns the number of its keys
+// that the table has, -1 if another key of the table is reported already.
+func (v *validator) atMostOne(table any, keys ...string) int {
 	n := v.at[table]
 	if n == nil || n.kind != kindTable {
-		return
+		return -1
 	}
 	var set []string
 	for _, c := range n.items {
@@ -132,15 +140,13 @@ func (v *validator) exactlyOne(table any, keys ...string) {
 		case slices.Contains(keys, c.key):
 			set = append(set, c.key)
 		case c.failed:
-			return // an unknown or unsupported field is reported already
+			return -1 // an unknown or unsupported field
 		}
 	}
-	switch {
-	case len(set) == 0:
-		v.bad(table, "Required value: must specify one of %s", quotedList(keys))
-	case len(set) > 1:
+	if len(set) > 1 {
 		v.bad(table, "Forbidden: may not specify more than one of %s", quotedList(set))
 	}
+	return len(set)
 }
 
 // name checks a field with a rule of k8s.io/apimachinery/pkg/util/validation. It

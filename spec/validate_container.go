@@ -61,10 +61,8 @@ func (v *validator) initContainer(c *Container) {
 	if c.IsSidecar() {
 		return
 	}
-	const (
-		forbidden = "Forbidden: may not be set for init containers without restartPolicy=Always"
-		hint      = `set restartPolicy = "Always" to make it a sidecar`
-	)
+	const forbidden = "Forbidden: may not be set for init containers without restartPolicy=Always"
+	hint := "set " + v.format.word("restartPolicy", "Always") + " to make it a sidecar"
 	for _, probe := range []**Probe{&c.LivenessProbe, &c.ReadinessProbe, &c.StartupProbe} {
 		if *probe != nil {
 			v.badHint(probe, hint, forbidden)

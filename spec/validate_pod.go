@@ -1,7 +1,10 @@
 package spec
 
 import (
+	"errors"
+	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -31,8 +34,9 @@ func (v *validator) collect() {
 		}
 	}
 	v.secrets = make(map[string][]string, len(p.Secrets))
-	for _, s := range p.Secrets {
-		switch {
+	for i, s := range p.Secrets {
+		switch n := v.at[&v.pod.Secrets[i].Data]; {
+		case n != nil && n.failed:
 		case s.Credential != "":
 			v.secrets[s.Name] = []string{s.Credential}
 		case s.EnvFile == "" || v.hasEnvFiles:
@@ -44,17 +48,12 @@ func (v *validator) collect() {
 func (v *validator) metadata() {
 	p := v.pod
 	if v.root.child("name") == nil {
-		if reasons := dnsLabel(p.Name); len(reasons) > 0 {
-			v.problems = append(v.problems, Problem{
-				Line: v.root.at.line, Column: v.root.at.column, Path: "name",
-				Message: "Invalid value: " + quote(p.Name) + " (from the file name): " + withoutExample(reasons[0]),
-				Hint:    `set name at the top of the file`,
-			})
-		}
+		v.defaultName()
 	} else {
 		v.required(p, "name", p.Name == "")
-		v.name(&p.Name, dnsLabel)
+		v.name(&p.Name, dnsSubdomain)
 	}
+	v.profileAnnotations()
 	for key, value := range p.Labels {
 		at := entry{&p.Labels, key}
 		if reasons := validation.IsQualifiedName(key); len(reasons) > 0 {
@@ -72,6 +71,40 @@ func (v *validator) metadata() {
 	}
 	if total > maxAnnotationBytes {
 		v.bad(&p.Annotations, "Too long: may not be more than %d bytes in total", maxAnnotationBytes)
+	}
+}
+
+// defaultName checks the name that the pod has from its file.
+func (v *validator) defaultName() {
+	reasons := dnsSubdomain(v.pod.Name)
+	if len(reasons) == 0 {
+		return
+	}
+	p := Problem{Line: v.root.at.line, Column: v.root.at.column, Path: "name", Hint: "set name at the top of the file"}
+	if v.format != formatTOML {
+		p.Path, p.Hint = "metadata.name", "set metadata.name"
+	}
+	if p.Message = "Required value"; v.pod.Name != "" {
+		p.Message = "Invalid value: " + quote(v.pod.Name) + " (from the file name): " + withoutExample(reasons[0])
+	}
+	v.problems = append(v.problems, p)
+}
+
+// archives reports image archives that do not exist.
+func (v *validator) archives() {
+	for i := range v.pod.ImageArchives {
+		archive := &v.pod.ImageArchives[i]
+		if *archive == "" {
+			continue
+		}
+		switch info, err := os.Stat(*archive); {
+		case errors.Is(err, fs.ErrNotExist):
+			v.bad(archive, "Not found: file %s", quote(*archive))
+		case err != nil:
+			v.bad(archive, "%s", printable(err.Error()))
+		case info.IsDir():
+			v.bad(archive, "must be a file, found directory %s", quote(*archive))
+		}
 	}
 }
 
@@ -137,7 +170,7 @@ func (v *validator) waitFor(field *string) {
 		}
 	case "pod":
 		name, state, _ := strings.Cut(object, ":")
-		if reasons := dnsLabel(name); len(reasons) > 0 || state != "ready" && state != "succeeded" {
+		if reasons := dnsSubdomain(name); len(reasons) > 0 || state != "ready" && state != "succeeded" {
 			v.invalid(field, *field, `must be "pod:NAME:ready" or "pod:NAME:succeeded"`)
 		} else if name == v.pod.Name {
 			v.invalid(field, *field, "must not be the pod itself")

@@ -15,7 +15,7 @@ func (v *validator) volumes() {
 		if vol.Name != "" && names.seen(vol.Name) {
 			v.duplicate(&vol.Name, vol.Name)
 		}
-		v.exactlyOne(vol, "emptyDir", "hostPath", "persistentVolumeClaim", "configMap", "secret", "projected", "downwardAPI", "image")
+		v.atMostOne(vol, "emptyDir", "hostPath", "persistentVolumeClaim", "configMap", "secret", "projected", "downwardAPI", "image")
 		v.volumeSource(vol)
 	}
 }
@@ -134,7 +134,11 @@ func (v *validator) file(field *string, paths unique) {
 
 func (v *validator) mode(m *int32) {
 	if m != nil && (*m < 0 || *m > 0o777) {
-		v.badHint(m, "write octal numbers with 0o, such as 0o644", "must be a number between 0 and 0o777 (octal), both inclusive")
+		hint := "write octal numbers with 0o, such as 0o644"
+		if v.format == formatJSON {
+			hint = "write octal numbers in decimal, such as 420 for 0o644"
+		}
+		v.badHint(m, hint, "must be a number between 0 and 0o777 (octal), both inclusive")
 	}
 }
 

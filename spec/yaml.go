@@ -2,9 +2,8 @@ package spec
 
 import (
 	"errors"
-	"fmt"
 	"io"
-	"reflect"
+	"maps"
 	"regexp"
 	"strconv"
 	"strings"
@@ -15,7 +14,7 @@ import (
 // readYAML reads a Pod manifest in YAML or JSON and flattens it: the fields of
 // metadata and spec become fields of the root and keep their paths. Warnings
 // name the fields that it ignores.
-func readYAML(data []byte) (*node, Problems, *syntaxError) {
+func readYAML(data []byte, o Options) (*node, Problems, *syntaxError) {
 	doc, err := yamlDocument(data)
 	if err != nil {
 		return nil, nil, err
@@ -28,38 +27,44 @@ func readYAML(data []byte) (*node, Problems, *syntaxError) {
 	if manifest.kind != kindTable {
 		return nil, nil, &syntaxError{at: manifest.at, message: "not a Pod manifest: must be a mapping, found " + manifest.kind.String()}
 	}
-	return flatten(manifest)
+	return flatten(manifest, o)
 }
 
 var yamlLine = regexp.MustCompile(`line (\d+): `)
 
+// yamlDocument returns the only document of a file that is not empty.
 func yamlDocument(data []byte) (*yaml.Node, *syntaxError) {
-	start := &syntaxError{at: position{1, 1}}
 	decoder := yaml.NewDecoder(strings.NewReader(string(data)))
-	var doc, second yaml.Node
-	if err := decoder.Decode(&doc); errors.Is(err, io.EOF) {
-		start.message = "file is empty"
-		return nil, start
-	} else if err != nil {
-		message := strings.TrimPrefix(err.Error(), "yaml: ")
-		if m := yamlLine.FindStringSubmatch(message); m != nil {
-			start.at.line, _ = strconv.Atoi(m[1]) // digits by the pattern
-			start.at.line = max(start.at.line, 1)
-			message = strings.Replace(message, m[0], "", 1)
+	var document *yaml.Node
+	for {
+		var next yaml.Node
+		err := decoder.Decode(&next)
+		switch {
+		case errors.Is(err, io.EOF) && document == nil:
+			return nil, &syntaxError{at: position{1, 1}, message: "file is empty"}
+		case errors.Is(err, io.EOF):
+			return document, nil
+		case err != nil:
+			return nil, yamlError(err)
+		case len(next.Content) == 0 || next.Content[0].ShortTag() == "!!null":
+		case document != nil:
+			at := position{max(next.Line, 1), max(next.Column, 1)}
+			return nil, &syntaxError{at: at, message: "file has more than one document", hint: "write one Pod per file"}
+		default:
+			document = next.Content[0]
 		}
-		start.message = "invalid YAML: " + printable(message)
-		return nil, start
 	}
-	if err := decoder.Decode(&second); !errors.Is(err, io.EOF) {
-		start.message, start.hint = "file has more than one document", "write one Pod per file"
-		start.at = position{max(second.Line, 1), max(second.Column, 1)}
-		return nil, start
+}
+
+// yamlError returns an error of the library with its position.
+func yamlError(err error) *syntaxError {
+	at, message := position{1, 1}, strings.TrimPrefix(err.Error(), "yaml: ")
+	if m := yamlLine.FindStringSubmatch(message); m != nil {
+		line, _ := strconv.Atoi(m[1]) // digits by the pattern
+		at.line = max(line, 1)
+		message = strings.Replace(message, m[0], "", 1)
 	}
-	if len(doc.Content) == 0 {
-		start.message = "file is empty"
-		return nil, start
-	}
-	return doc.Content[0], nil
+	return &syntaxError{at: at, message: "invalid YAML: " + printable(message)}
 }
 
 type yamlReader struct{ nodes int }
@@ -67,9 +72,7 @@ type yamlReader struct{ nodes int }
 func (r *yamlReader) read(n *node, y *yaml.Node) *syntaxError {
 	// An alias counts at every use, at the depth of the use, so that the limits
 	// hold for the expanded document.
-	for y.Kind == yaml.AliasNode {
-		y = y.Alias
-	}
+	y = target(y)
 	n.at = position{max(y.Line, 1), max(y.Column, 1)}
 	if n.keyAt.line == 0 {
 		n.keyAt = n.at
@@ -100,16 +103,36 @@ func (r *yamlReader) read(n *node, y *yaml.Node) *syntaxError {
 
 func (r *yamlReader) readMapping(n *node, y *yaml.Node) *syntaxError {
 	n.kind, n.index = kindTable, map[string]*node{}
+	return r.addKeys(n, y, map[string]bool{}, n.depth)
+}
+
+// addKeys adds the keys of a mapping that are not taken, and then those of the
+// mappings that it merges (https://yaml.org/type/merge.html). Every key counts,
+// so that the limits hold for the expanded document.
+func (r *yamlReader) addKeys(n *node, y *yaml.Node, taken map[string]bool, depth int) *syntaxError {
+	if depth > maxDepth {
+		return tooDeep(n)
+	}
+	own := map[string]bool{}
+	var merged *yaml.Node
 	for i := 0; i+1 < len(y.Content); i += 2 {
 		key, value := y.Content[i], y.Content[i+1]
 		at := position{max(key.Line, 1), max(key.Column, 1)}
-		if key.Kind != yaml.ScalarNode || key.ShortTag() == "!!merge" {
+		isMerge := key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge"
+		switch {
+		case key.Kind != yaml.ScalarNode:
 			return &syntaxError{at: at, message: "key must be a plain string"}
-		}
-		if n.child(key.Value) != nil {
+		case own[key.Value], isMerge && merged != nil:
 			return &syntaxError{at: at, message: "duplicate key " + quote(key.Value)}
+		case isMerge:
+			merged = value
+			continue
 		}
-		if value.ShortTag() == "!!null" { // the same as unset, as in Kubernetes
+		own[key.Value] = true
+		if taken[key.Value] || value.ShortTag() == "!!null" { // null is the same as unset, as in Kubernetes
+			if r.nodes++; r.nodes > maxNodes {
+				return tooManyNodes(n)
+			}
 			continue
 		}
 		c := &node{keyAt: at}
@@ -118,7 +141,42 @@ func (r *yamlReader) readMapping(n *node, y *yaml.Node) *syntaxError {
 			return err
 		}
 	}
+	maps.Copy(taken, own)
+	return r.merge(n, merged, taken, depth)
+}
+
+// merge adds the keys of the value of a merge key: a mapping or an array of
+// mappings. The first one takes precedence.
+func (r *yamlReader) merge(n *node, y *yaml.Node, taken map[string]bool, depth int) *syntaxError {
+	if y == nil {
+		return nil
+	}
+	sources := []*yaml.Node{y}
+	if y = target(y); y.Kind == yaml.SequenceNode {
+		sources = y.Content
+	}
+	for _, source := range sources {
+		source = target(source)
+		if source.Kind != yaml.MappingNode {
+			at := position{max(source.Line, 1), max(source.Column, 1)}
+			return &syntaxError{at: at, message: "value of << must be a mapping or an array of mappings"}
+		}
+		if r.nodes++; r.nodes > maxNodes {
+			return tooManyNodes(n)
+		}
+		if err := r.addKeys(n, source, taken, depth+1); err != nil {
+			return err
+		}
+	}
 	return nil
+}
+
+// target returns the node that an alias refers to.
+func target(y *yaml.Node) *yaml.Node {
+	for y.Kind == yaml.AliasNode {
+		y = y.Alias
+	}
+	return y
 }
 
 func readScalar(n *node, y *yaml.Node) *syntaxError {
@@ -146,98 +204,4 @@ func readScalar(n *node, y *yaml.Node) *syntaxError {
 		return &syntaxError{at: n.at, message: "invalid YAML: cannot read " + quote(y.Value)}
 	}
 	return nil
-}
-
-// flatten returns a Pod manifest in the form of a pod file.
-func flatten(manifest *node) (*node, Problems, *syntaxError) {
-	if err := isPod(manifest); err != nil {
-		return nil, nil, err
-	}
-	root := newTable(nil)
-	root.at, root.keyAt = manifest.at, manifest.at
-	var problems Problems
-	for _, c := range manifest.items {
-		switch c.key {
-		case "apiVersion", "kind":
-		case "metadata", "spec":
-			if c.kind != kindTable {
-				return nil, nil, &syntaxError{at: c.at, message: fmt.Sprintf("%s: must be a mapping, found %s", c.key, c.describe())}
-			}
-		case "status":
-			problems = append(problems, warnAt(c, "ignored: status is read-only"))
-		default:
-			problems = append(problems, problemAt(c, unknownField, didYouMean(c.key, manifestKeys)))
-		}
-	}
-	for _, c := range items(manifest.child("metadata")) {
-		switch c.key {
-		case "name", "labels", "annotations":
-			adopt(root, c)
-		case "namespace":
-			if c.value != "default" {
-				problems = append(problems, warnAt(c, `ignored: the only namespace is "default"`))
-			}
-		default:
-			if objectMetaKeys[c.key] {
-				problems = append(problems, warnAt(c, ignoredField))
-			} else {
-				problems = append(problems, problemAt(c, unknownField, didYouMean(c.key, metadataKeys)))
-			}
-		}
-	}
-	if pod := manifest.child("spec"); pod != nil {
-		pod.fields = fieldsOf(reflect.TypeFor[Pod]())
-	}
-	for _, c := range items(manifest.child("spec")) {
-		switch c.key {
-		case "name", "labels", "annotations":
-			problems = append(problems, problemAt(c, unknownField, "move it to metadata"))
-		default:
-			adopt(root, c)
-		}
-	}
-	return root, problems, nil
-}
-
-// adopt adds c to the fields of the root. Its path stays that of its parent.
-func adopt(root, c *node) {
-	root.items = append(root.items, c)
-	root.index[c.key] = c
-}
-
-func items(n *node) []*node {
-	if n == nil {
-		return nil
-	}
-	return n.items
-}
-
-var (
-	manifestKeys = []string{"apiVersion", "kind", "metadata", "spec", "status"}
-	metadataKeys = []string{"name", "labels", "annotations", "namespace"}
-)
-
-// objectMetaKeys are the fields of ObjectMeta that have no effect without an API server.
-var objectMetaKeys = setOf("creationTimestamp", "deletionGracePeriodSeconds", "deletionTimestamp", "finalizers",
-	"generateName", "generation", "managedFields", "ownerReferences", "resourceVersion", "selfLink", "uid")
-
-func isPod(manifest *node) *syntaxError {
-	var kind, version any
-	if c := manifest.child("kind"); c != nil {
-		kind = c.value
-	}
-	if c := manifest.child("apiVersion"); c != nil {
-		version = c.value
-	}
-	switch {
-	case kind == "Pod" && version == "v1":
-		return nil
-	case kind == "Pod":
-		return &syntaxError{at: manifest.at, message: "not a Pod manifest: apiVersion must be v1"}
-	case kind == nil:
-		return &syntaxError{at: manifest.at, message: "not a Pod manifest: kind: Required value", hint: "begin the manifest with apiVersion: v1 and kind: Pod"}
-	default:
-		name, _ := kind.(string) // empty if it is not a string
-		return &syntaxError{at: manifest.child("kind").at, message: fmt.Sprintf(`not a Pod manifest: kind: Unsupported value: %s: supported values: "Pod"`, quote(name))}
-	}
 }

@@ -52,11 +52,14 @@ started this way exits when it is idle.`,
   # Explain why pods restarted, failed or are waiting
   podstead why`,
 		Args:                       cobra.ArbitraryArgs,
+		Version:                    version,
 		SuggestionsMinimumDistance: 2,
 		RunE:                       runRoot,
 		SilenceUsage:               true,
 		SilenceErrors:              true,
 	}
+	root.SetVersionTemplate("podstead {{.Version}}\n")
+	root.Flags().Bool("version", false, "print the version of podstead")
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return usage(cmd, "%w", err) })
 	flags := root.PersistentFlags()
 	flags.SortFlags = false

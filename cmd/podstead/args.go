@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/spec"
 )
 
 // commandName returns the name of a command without the name of the program.
@@ -145,6 +146,6 @@ func completeFiles(*cobra.Command, []string, string) ([]string, cobra.ShellCompD
 // isImage reports whether an argument looks like an image reference rather than a pod file.
 func isImage(arg string) bool {
 	_, err := os.Stat(arg)
-	return errors.Is(err, fs.ErrNotExist) && !strings.HasSuffix(arg, ".toml") && !strings.HasSuffix(arg, ".yaml") &&
+	return errors.Is(err, fs.ErrNotExist) && arg != spec.Stdin && !strings.HasSuffix(arg, ".toml") && !strings.HasSuffix(arg, ".yaml") &&
 		!strings.HasSuffix(arg, ".yml") && !strings.HasSuffix(arg, ".json") && !strings.HasPrefix(arg, ".") && !strings.HasPrefix(arg, "/")
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/spec"
 )
 
 // runFlags are the flags of run.
@@ -37,6 +38,8 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Run the pods of the given files and wait until they terminate. The output of containers goes to stdout, each line
 prefixed with the name of its container. Events go to stderr.
 
+The file - is standard input, in TOML, YAML or JSON.
+
 Ctrl-C or SIGTERM stops the pods within their grace period. A second signal kills them. If the daemon exits, it is
 restarted and the pods keep running. If this command is killed, the daemon stops its pods after 30 seconds.
 
@@ -46,6 +49,9 @@ Exit codes: 0 all pods succeeded, 1 a pod failed, 2 a pod file is invalid, 4 the
 
   # Run two pods for at most 10 minutes
   podstead run web.toml db.toml --timeout 10m
+
+  # Run a pod of a cluster
+  kubectl get pod web -o yaml | podstead run -
 
   # Keep the pod after it has terminated
   podstead run job.toml --rm=false`,
@@ -68,7 +74,7 @@ func runArguments(cmd *cobra.Command, args []string) error {
 			hints: []string{"podstead runs pod files, not images: set the image in a pod file, such as examples/hello.toml"},
 		}
 	}
-	return minOneArgument("a pod file")(cmd, args)
+	return fileArguments(cmd, args)
 }
 
 func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
@@ -142,7 +148,8 @@ func (a *app) readFiles(paths []string) ([]api.CreateRequest, error) {
 		if err != nil {
 			return nil, err
 		}
-		pod, text, err := a.readFile(path)
+		suffix := spec.NameSuffix()
+		pod, text, err := a.readFile(path, spec.Options{Suffix: suffix})
 		switch {
 		case err != nil:
 			errs = append(errs, err)
@@ -150,7 +157,7 @@ func (a *app) readFiles(paths []string) ([]api.CreateRequest, error) {
 			errs = append(errs, fmt.Errorf("%s: pod %q is already defined in %s", path, pod.Name, names[pod.Name]))
 		default:
 			names[pod.Name] = path
-			requests = append(requests, api.CreateRequest{File: absolute, Text: text})
+			requests = append(requests, api.CreateRequest{File: absolute, Text: text, Suffix: suffix})
 		}
 	}
 	if len(errs) > 0 {

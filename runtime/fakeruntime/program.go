@@ -140,7 +140,7 @@ func (r *Runtime) advance(n *run) time.Time {
 }
 
 func (r *Runtime) podLogs(uid, pod string) string {
-	return filepath.Join(r.options.LogDir, pod+"_"+uid)
+	return filepath.Join(r.options.LogDir, spec.FileName(pod)+"_"+uid)
 }
 
 func (r *Runtime) logPath(uid, pod string, n *run) string {

@@ -23,6 +23,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strconv"
+
+	"github.com/podstead/podstead/spec"
 )
 
 // Dirs are the three base directories.
@@ -88,7 +90,9 @@ func (d Dirs) Exec() string { return filepath.Join(d.Run, "exec") }
 func (d Dirs) Images(uid string) string { return filepath.Join(d.Run, "images", uid) }
 
 // PodLogs contains the logs of a pod.
-func (d Dirs) PodLogs(uid, pod string) string { return filepath.Join(d.Log, pod+"_"+uid) }
+func (d Dirs) PodLogs(uid, pod string) string {
+	return filepath.Join(d.Log, spec.FileName(pod)+"_"+uid)
+}
 
 // PodLogsPattern matches [Dirs.PodLogs] for any name of the pod.
 func (d Dirs) PodLogsPattern(uid string) string { return d.PodLogs(uid, "*") }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/spec"
 )
 
 const (
@@ -29,13 +30,13 @@ const (
 	maxLine = 32 << 10
 
 	journalExt = ".jsonl"
-	rotatedExt = ".1" + journalExt
+	rotatedExt = "~1" + journalExt // names of pods do not contain "~"
 	// others is the file for events without a pod, and for pods whose name cannot be a file name.
 	others = "_others"
 )
 
 // journalName matches the pod names that can be file names.
-var journalName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,200}$`)
+var journalName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
 
 // DirJournal is a [Journal] in a directory. It has one file per pod name, with one JSON object per line, and one rotated file. Writes are
 // not synced, but a file is synced before it is rotated. A line that a power failure has truncated is ignored.
@@ -59,7 +60,7 @@ func fileOf(pod string) string {
 	if !journalName.MatchString(pod) {
 		return others
 	}
-	return pod
+	return spec.FileName(pod)
 }
 
 // Load implements [Journal].

@@ -226,3 +226,31 @@ func TestDirJournalErrors(t *testing.T) {
 		t.Error("no error for a directory below a device")
 	}
 }
+
+// TestDirJournalNames checks that each pod has files of its own, also with a long name, or with dots as in the name of another file.
+func TestDirJournalNames(t *testing.T) {
+	j, dir := newDirJournal(t)
+	names := []string{"web", "web.1", "web.1.jsonl", strings.Repeat("a", 252) + "b", strings.Repeat("a", 252) + "c"}
+	for range 3 {
+		for i, name := range names {
+			if err := j.Append([]Event{eventOf(uint64(i+1), name, "x")}); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.rotate(fileOf(name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for i, name := range names {
+		if events, err := j.Read(name); err != nil || len(events) != 1 || events[0].Seq != uint64(i+1) {
+			t.Errorf("%s: %v, %v", name, events, err)
+		}
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil || len(entries) != len(names) {
+		t.Errorf("%d files, %v; want one for each pod", len(entries), err)
+	}
+	if events, err := j.Load(); err != nil || len(events) != len(names) {
+		t.Errorf("loaded %d events, %v; want %d", len(events), err, len(names))
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/spec"
 )
 
 // Dir is a [Store] with one JSON file per pod in a directory.
@@ -22,7 +23,10 @@ func NewDir(dir string) (*Dir, error) {
 	return &Dir{dir: dir}, nil
 }
 
-func (d *Dir) path(name string) string { return filepath.Join(d.dir, name+".json") }
+func (d *Dir) path(name string) string { return d.file(spec.FileName(name)) }
+
+// file returns the path of a [spec.FileName].
+func (d *Dir) file(name string) string { return filepath.Join(d.dir, name+".json") }
 
 // Load implements [Store]. It renames files that cannot be parsed, so that the next Save of the same name does not overwrite them.
 func (d *Dir) Load() (pods []Pod, unusable []Unusable, err error) {
@@ -41,11 +45,11 @@ func (d *Dir) Load() (pods []Pod, unusable []Unusable, err error) {
 		p, err := d.read(name)
 		switch {
 		case errors.Is(err, errLater):
-			unusable = append(unusable, Unusable{Name: name, File: d.path(name), Err: err, Kept: true})
+			unusable = append(unusable, Unusable{Name: d.podName(name), File: d.file(name), Err: err, Kept: true})
 		case err != nil:
-			renamed := d.path(name) + ".unreadable"
-			err = errors.Join(err, os.Rename(d.path(name), renamed))
-			unusable = append(unusable, Unusable{Name: name, File: renamed, Err: err})
+			pod, renamed := d.podName(name), d.file(name)+".unreadable"
+			err = errors.Join(err, os.Rename(d.file(name), renamed))
+			unusable = append(unusable, Unusable{Name: pod, File: renamed, Err: err})
 		default:
 			pods = append(pods, p)
 		}
@@ -53,10 +57,24 @@ func (d *Dir) Load() (pods []Pod, unusable []Unusable, err error) {
 	return pods, unusable, nil
 }
 
+// podName returns the name of the pod of a file that cannot be used. Only a long name is not that of the file.
+func (d *Dir) podName(name string) string {
+	var p struct {
+		Pod struct {
+			Name string `json:"name"`
+		} `json:"pod"`
+	}
+	data, err := os.ReadFile(d.file(name))
+	if err != nil || json.Unmarshal(data, &p) != nil || spec.FileName(p.Pod.Name) != name {
+		return name
+	}
+	return p.Pod.Name
+}
+
 var errLater = errors.New("written by a later version")
 
 func (d *Dir) read(name string) (Pod, error) {
-	data, err := os.ReadFile(d.path(name))
+	data, err := os.ReadFile(d.file(name))
 	if err != nil {
 		return Pod{}, err
 	}
@@ -73,7 +91,7 @@ func (d *Dir) read(name string) (Pod, error) {
 	if err := json.Unmarshal(data, &p); err != nil {
 		return Pod{}, err
 	}
-	if p.Version < 1 || p.Pod == nil || p.Pod.Name != name || p.Facts.UID == "" || p.SavedAt.IsZero() {
+	if p.Version < 1 || p.Pod == nil || spec.FileName(p.Pod.Name) != name || p.Facts.UID == "" || p.SavedAt.IsZero() {
 		return Pod{}, fmt.Errorf("not the state of pod %q", name)
 	}
 	p.Pod, p.Secrets = p.Pod.WithSecretValues(p.Secrets), nil

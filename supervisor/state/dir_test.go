@@ -3,6 +3,7 @@ package state
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -61,5 +62,53 @@ func TestDir(t *testing.T) {
 	}
 	if pods, unusable, _ := store.Load(); len(pods) != 0 || len(unusable) != 1 {
 		t.Errorf("second load: %v and %v, want only the file of the later version", pods, unusable)
+	}
+}
+
+// TestDirNames checks pods with dots in their names, and with names that are too long for a file.
+func TestDirNames(t *testing.T) {
+	dir := t.TempDir()
+	store, err := NewDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	long := strings.Repeat("a", 252)
+	names := []string{"web", "web.json", "web.v1", long + "b", long + "c"}
+	slices.Sort(names)
+	for _, name := range names {
+		at := lifecycle.Instant{Boot: "b", Mono: 1, Wall: time.Unix(1, 0)}
+		if err := store.Save(Pod{SavedAt: at, Pod: &spec.Pod{Name: name}, Facts: lifecycle.Facts{UID: "u"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	loaded := func() (loaded []string) {
+		t.Helper()
+		pods, unusable, err := store.Load()
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range pods {
+			loaded = append(loaded, p.Pod.Name)
+		}
+		for _, u := range unusable {
+			loaded = append(loaded, "unusable "+u.Name)
+		}
+		slices.Sort(loaded)
+		return loaded
+	}
+	if diff := cmp.Diff(names, loaded()); diff != "" {
+		t.Errorf("pods (-saved +loaded):\n%s", diff)
+	}
+	later := []byte(`{"version":99,"pod":{"name":"` + long + `b"}}`)
+	if err := os.WriteFile(store.path(long+"b"), later, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"web", "web.json", "web.v1", long + "c"} {
+		if err := store.Delete(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if diff := cmp.Diff([]string{"unusable " + long + "b"}, loaded()); diff != "" {
+		t.Errorf("after a delete (-want +loaded):\n%s", diff)
 	}
 }

@@ -1,0 +1,62 @@
+package spec
+
+import (
+	"path/filepath"
+	"regexp"
+	"strconv"
+)
+
+// format is the notation of a file. Hints are written in it.
+type format int
+
+const (
+	formatTOML format = iota
+	formatYAML
+	formatJSON
+)
+
+// Stdin is the name of a file that is read from standard input. Its format is
+// that of its content, and it has no default for the name of the pod.
+const Stdin = "-"
+
+var (
+	jsonStart = regexp.MustCompile(`^\s*\{`)
+	yamlKey   = regexp.MustCompile(`(?m)^(---|(apiVersion|kind|metadata|spec)[ \t]*:)`)
+)
+
+// formatOf returns the format of a file, by its extension.
+func formatOf(file string, data []byte) format {
+	switch extension := filepath.Ext(file); {
+	case extension == ".json":
+		return formatJSON
+	case extension == ".yaml" || extension == ".yml":
+		return formatYAML
+	case filepath.Base(file) != Stdin:
+		return formatTOML
+	case jsonStart.Match(data):
+		return formatJSON
+	case yamlKey.Match(data):
+		return formatYAML
+	}
+	return formatTOML
+}
+
+// assign returns the line that sets a key. The value is in the notation of JSON.
+func (f format) assign(key, value string) string {
+	switch f {
+	case formatYAML:
+		return printableKey(key) + ": " + value
+	case formatJSON:
+		return strconv.Quote(key) + ": " + value
+	default:
+		return printableKey(key) + " = " + value
+	}
+}
+
+// word is assign for a value that needs no quotes in YAML.
+func (f format) word(key, value string) string {
+	if f == formatYAML {
+		return f.assign(key, value)
+	}
+	return f.assign(key, strconv.Quote(value))
+}

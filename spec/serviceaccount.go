@@ -1,0 +1,60 @@
+package spec
+
+import (
+	"slices"
+	"strings"
+)
+
+// dropTokens removes the volumes and mounts that the admission controller of
+// service accounts adds to every pod of a cluster. There is no service account
+// on a single host. Warnings name what it removes.
+func dropTokens(root *node) Problems {
+	volumes := root.child("volumes")
+	if volumes == nil || volumes.kind != kindArray {
+		return nil
+	}
+	var problems Problems
+	names := map[any]bool{}
+	volumes.items = slices.DeleteFunc(volumes.items, func(volume *node) bool {
+		if !isToken(volume) {
+			return false
+		}
+		names[volume.child("name").value] = true
+		problems = append(problems, warnAt(volume, ignoredField))
+		return true
+	})
+	if len(names) == 0 {
+		return nil
+	}
+	for _, list := range []string{"initContainers", "containers"} {
+		for _, c := range items(root.child(list)) {
+			mounts := c.child("volumeMounts")
+			if mounts == nil || mounts.kind != kindArray {
+				continue
+			}
+			mounts.items = slices.DeleteFunc(mounts.items, func(mount *node) bool {
+				name := mount.child("name")
+				if name == nil || !names[name.value] {
+					return false
+				}
+				problems = append(problems, warnAt(mount, ignoredField))
+				return true
+			})
+		}
+	}
+	return problems
+}
+
+// isToken reports whether a volume has the name and a source of a token volume
+// (k8s.io/kubernetes/plugin/pkg/admission/serviceaccount).
+func isToken(volume *node) bool {
+	name := volume.child("name")
+	if name == nil || name.kind != kindString {
+		return false
+	}
+	text, _ := name.value.(string)
+	projected := volume.child("projected")
+	return strings.HasPrefix(text, "kube-api-access-") && slices.ContainsFunc(items(projected.child("sources")), func(source *node) bool {
+		return source.child("serviceAccountToken") != nil
+	})
+}
