@@ -106,8 +106,12 @@ func (s *Server) lookUp(r *http.Request) (supervisor.Snapshot, error) {
 	return snapshot, nil
 }
 
+// get returns a pod. With the parameter uid, it also returns the final state of a deleted pod until the session of the pod ends.
 func (s *Server) get(r *http.Request) (any, error) {
 	snapshot, err := s.lookUp(r)
+	if final, ok := s.o.Supervisor.Final(r.URL.Query().Get("uid")); ok && err != nil && final.Pod.Name == r.PathValue("name") {
+		snapshot, err = final, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -170,11 +174,16 @@ func (s *Server) stop(r *http.Request) (any, error) {
 	return struct{}{}, nil
 }
 
-// touch receives a heartbeat of a session. It returns 404 if the session has no pods.
+// touch receives a heartbeat of a session. It returns 404 if the session does not exist.
 func (s *Server) touch(r *http.Request) (any, error) {
 	if id := r.PathValue("id"); !s.o.Supervisor.Touch(id) {
 		return nil, failure(http.StatusNotFound, "session %q has no pods", id)
 	}
+	return struct{}{}, nil
+}
+
+func (s *Server) endSession(r *http.Request) (any, error) {
+	s.o.Supervisor.EndSession(r.PathValue("id"))
 	return struct{}{}, nil
 }
 

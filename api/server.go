@@ -74,6 +74,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 		"POST /v1/pods/{name}/ephemeral":           s.addEphemeral,
 		"PUT /v1/pods/{name}/conditions/{type...}": s.setCondition,
 		"PUT /v1/sessions/{id}":                    s.touch,
+		"DELETE /v1/sessions/{id}":                 s.endSession,
 		"POST /v1/daemon/leave":                    s.stopDaemon,
 		"GET /v1/volumes":                          s.volumes,
 		"DELETE /v1/volumes/{name}":                s.removeVolume,

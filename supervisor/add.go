@@ -33,6 +33,10 @@ func (s *Supervisor) startLoop(p state.Pod, prepare func(*loop, lifecycle.Instan
 		}
 		s.mu.Lock()
 		delete(s.pods, p.Pod.Name)
+		final := *l.snapshot.Load()
+		if watched := s.sessions[final.Owner.Session]; watched != nil {
+			watched.final[final.Facts.UID] = final
+		}
 		s.mu.Unlock()
 		s.notify()
 	})

@@ -1,13 +1,16 @@
 package foreground
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -18,7 +21,8 @@ type Streams interface {
 	Watch(ctx context.Context) iter.Seq2[api.PodChange, error]
 }
 
-// follow prints the output and the events of the pods until all have terminated. The error lists the pods that did not succeed.
+// follow prints the output and the events of the pods until all have terminated. The error lists the pods that did not succeed, except
+// those that failed after the user had requested their stop.
 func (r *run) follow(ctx context.Context) error {
 	errs := make([]error, len(r.pods))
 	var pods sync.WaitGroup
@@ -26,13 +30,18 @@ func (r *run) follow(ctx context.Context) error {
 		pods.Go(func() { errs[i] = r.followPod(ctx, r.pods[i].Metadata) })
 	}
 	pods.Wait()
-	return errors.Join(errs...)
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, ErrStopped) {
+			return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, ErrStopped) })...)
+		}
+	}
+	return cmp.Or(errs...)
 }
 
 // followPod prints the output and the events of a pod until it has terminated.
 func (r *run) followPod(ctx context.Context, m api.Metadata) error {
 	following, stop := context.WithCancel(ctx)
-	events := &api.EventQuery{UID: m.UID, Follow: true}
+	events := &podEvents{query: api.EventQuery{UID: m.UID, Follow: true}}
 	var printing sync.WaitGroup
 	printing.Go(func() {
 		_ = r.retry(following, func() error { return r.printEvents(following, events) })
@@ -45,25 +54,38 @@ func (r *run) followPod(ctx context.Context, m api.Metadata) error {
 	}
 	var p api.Pod
 	err = r.retry(ctx, func() (err error) {
-		p, err = r.Daemon.Pod(ctx, m.Name)
+		p, err = r.Daemon.PodWithUID(ctx, m.Name, m.UID)
 		return err
 	})
-	deleted := isNotFound(err) || (err == nil && p.Metadata.UID != m.UID)
+	deleted := isNotFound(err)
 	if err != nil && !deleted {
 		return err
 	}
-	events.Follow = false // the remaining events
+	events.query.Follow = false // the remaining events
 	if err := r.retry(ctx, func() error { return r.printEvents(ctx, events) }); err != nil {
 		return err
 	}
+	phase := p.Status.Phase
 	if deleted {
-		return fmt.Errorf("pod %q %w: deleted by another command", m.Name, ErrFailed)
+		phase = events.phase // the daemon was restarted since the pod was deleted
+	} else {
+		r.Printer.Terminated(p)
 	}
-	r.Printer.Terminated(p)
-	if p.Status.Phase == lifecycle.PhaseFailed {
+	switch {
+	case phase == lifecycle.PhaseSucceeded:
+		return nil
+	case r.stopped.Load():
+		return fmt.Errorf("pod %q: %w", m.Name, ErrStopped)
+	case phase == lifecycle.PhaseFailed:
 		return fmt.Errorf("pod %q %w", m.Name, ErrFailed)
 	}
-	return nil
+	return fmt.Errorf("pod %q %w: deleted by another command", m.Name, ErrFailed)
+}
+
+// podEvents is the position in the events of a pod.
+type podEvents struct {
+	query api.EventQuery
+	phase lifecycle.Phase // the terminal phase that was emitted; empty: none yet
 }
 
 // printOutput prints the output of the containers until the pod is at rest. After the connection to the daemon is lost, it continues
@@ -90,13 +112,19 @@ func (r *run) printOutput(ctx context.Context, m api.Metadata) error {
 	return err
 }
 
-// printEvents prints events. Called again with the same query, it continues with the next event.
-func (r *run) printEvents(ctx context.Context, q *api.EventQuery) error {
-	for e, err := range r.Daemon.Events(ctx, q) {
+// printEvents prints events. Called again with the same position, it continues with the next event.
+func (r *run) printEvents(ctx context.Context, at *podEvents) error {
+	for e, err := range r.Daemon.Events(ctx, &at.query) {
 		if err != nil {
 			return err
 		}
-		q.Advance(e)
+		at.query.Advance(e)
+		switch e.Kind {
+		case event.PodSucceeded:
+			at.phase = lifecycle.PhaseSucceeded
+		case event.PodFailed:
+			at.phase = lifecycle.PhaseFailed
+		}
 		r.Printer.Event(e)
 	}
 	return nil

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/podstead/podstead/api"
@@ -25,9 +26,10 @@ const (
 // Daemon is the part of the API that a run uses. [*api.Client] implements it.
 type Daemon interface {
 	Create(ctx context.Context, q api.CreateRequest) (api.Created, error)
-	Pod(ctx context.Context, name string) (api.Pod, error)
+	PodWithUID(ctx context.Context, name, uid string) (api.Pod, error)
 	Stop(ctx context.Context, name string, o api.StopOptions) error
 	Touch(ctx context.Context, session string) (bool, error)
+	EndSession(ctx context.Context, session string) error
 	Streams
 }
 
@@ -60,8 +62,10 @@ type Options struct {
 
 // Errors of a run.
 var (
-	// ErrFailed reports that the phase of a pod is Failed, or that the pod was deleted.
+	// ErrFailed reports that the phase of a pod is Failed, or that the pod was deleted before it terminated.
 	ErrFailed = errors.New("failed")
+	// ErrStopped reports that pods failed after the user had requested their stop, and no other pod did.
+	ErrStopped = errors.New("stopped on request")
 	// ErrTimeout reports that the pods were stopped after the timeout.
 	ErrTimeout = errors.New("timed out")
 	// ErrInterrupted reports that the run returned before its pods terminated. The daemon stops them when the session expires.
@@ -71,6 +75,8 @@ var (
 type run struct {
 	Options
 	pods []api.Pod
+	// stopped reports that the user has requested the stop of the pods.
+	stopped atomic.Bool
 }
 
 // Run creates the pods and returns when all have terminated and are deleted. If one cannot be created, the others are stopped.
@@ -94,7 +100,12 @@ func Run(ctx context.Context, o Options, files []api.CreateRequest) error {
 	}
 	podErr := r.follow(ctx)
 	if !r.Keep && ctx.Err() == nil {
-		podErr = errors.Join(podErr, r.remove(ctx))
+		if err := r.remove(ctx); err != nil {
+			podErr = errors.Join(podErr, err)
+		}
+	}
+	if ctx.Err() == nil {
+		_ = r.Daemon.EndSession(ctx, r.Session) // otherwise the session times out
 	}
 	cancel(nil)
 	background.Wait()
@@ -174,6 +185,7 @@ func (r *run) handleStops(ctx context.Context) error {
 			result = fmt.Errorf("%w after %v", ErrTimeout, r.Timeout)
 			r.Printer.Notice(result.Error() + ", stopping the pods")
 		case <-r.Stops:
+			r.stopped.Store(true)
 		case <-ctx.Done():
 			return result
 		}

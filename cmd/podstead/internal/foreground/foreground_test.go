@@ -276,7 +276,7 @@ func TestSecondStopKillsPods(t *testing.T) {
 		t.Fatalf("the run returned after one stop, although the container ignores SIGTERM: %v", err)
 	case stops <- struct{}{}:
 	}
-	if err := await(t, result); !errors.Is(err, foreground.ErrFailed) {
+	if err := await(t, result); !errors.Is(err, foreground.ErrStopped) {
 		t.Errorf("error %v", err)
 	}
 	if !s.hasEvent(event.ContainerKilled)() {
@@ -333,10 +333,10 @@ func TestRunPrintsEventsOfDeletedPod(t *testing.T) {
 	if err := client.Stop(t.Context(), "a", api.StopOptions{Delete: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := await(t, result); err != nil && !errors.Is(err, foreground.ErrFailed) {
-		t.Errorf("error %v", err)
+	if err := await(t, result); err != nil {
+		t.Errorf("error %v, want nil: the pod has succeeded", err)
 	}
-	for _, kind := range []event.Kind{event.PodStopping, event.ContainerSucceeded} {
+	for _, kind := range []event.Kind{event.PodStopping, event.ContainerSucceeded, event.PodSucceeded} {
 		if !s.hasEvent(kind)() {
 			t.Errorf("no event %s: %+v", kind, s.events)
 		}
@@ -361,11 +361,81 @@ func TestRunStopsOtherPodsIfOneCannotBeCreated(t *testing.T) {
 		t.Errorf("pods %+v, want taken only", pods)
 	}
 
-	// The other run returns when its pod is deleted. It may see the pod terminated or deleted.
+	// The other run returns when its pod is deleted.
 	if err := client.Stop(t.Context(), "taken", api.StopOptions{Delete: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := await(t, kept); err != nil && !errors.Is(err, foreground.ErrFailed) {
+	if err := await(t, kept); err != nil {
 		t.Errorf("error %v", err)
+	}
+}
+
+// lateClient is a client that asks for the final state of a pod only after the pod was deleted.
+type lateClient struct {
+	*api.Client
+	lost bool // the daemon has no final states, as after a restart
+}
+
+func (c lateClient) PodWithUID(ctx context.Context, name, uid string) (api.Pod, error) {
+	for change, err := range c.Watch(ctx) {
+		if err != nil {
+			return api.Pod{}, err
+		}
+		if change.Type == api.Deleted && change.Object.Metadata.UID == uid {
+			break
+		}
+		if change.Type == api.Listed {
+			list, err := c.Pods(ctx)
+			if err != nil || !slices.ContainsFunc(list.Items, func(p api.Pod) bool { return p.Metadata.UID == uid }) {
+				break
+			}
+		}
+	}
+	if c.lost {
+		uid = "of another pod"
+	}
+	return c.Client.PodWithUID(ctx, name, uid)
+}
+
+// TestRunReportsResultOfDeletedPod checks that the result of a pod reaches a client that asks after the pod was deleted.
+func TestRunReportsResultOfDeletedPod(t *testing.T) {
+	for name, test := range map[string]struct {
+		code int
+		lost bool
+		want error
+	}{
+		"succeeded":                   {code: 0},
+		"failed":                      {code: 3, want: foreground.ErrFailed},
+		"succeeded, final state lost": {lost: true},
+		"failed, final state lost":    {code: 3, lost: true, want: foreground.ErrFailed},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, s := newHost(t, fakeruntime.Options{}), newRecorder()
+			client := api.NewClient(h.socket, "podstead delete")
+			defer client.Close()
+			result := h.start(foreground.Options{Printer: s, Daemon: lateClient{client, test.lost}},
+				file("a", fmt.Sprintf("trap 'exit %d' TERM; echo up; sleep 1000", test.code)))
+			s.await(t, "the start", func() bool { return len(s.lines) > 0 })
+			if err := client.Stop(t.Context(), "a", api.StopOptions{Delete: true}); err != nil {
+				t.Fatal(err)
+			}
+			if err := await(t, result); !errors.Is(err, test.want) {
+				t.Errorf("error %v, want %v", err, test.want)
+			}
+			if printed := len(s.terminated) == 1; printed == test.lost {
+				t.Errorf("final state printed: %v, want %v", printed, !test.lost)
+			}
+		})
+	}
+}
+
+func TestStopOfFailingPodIsNoFailure(t *testing.T) {
+	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
+	stops := make(chan struct{})
+	result := h.start(foreground.Options{Printer: s, Stops: stops}, file("a", "trap 'exit 7' TERM; sleep 1000"))
+	s.await(t, "the start", s.hasEvent(event.ContainerStarted))
+	stops <- struct{}{}
+	if err := await(t, result); !errors.Is(err, foreground.ErrStopped) || errors.Is(err, foreground.ErrFailed) {
+		t.Errorf("error %v, want %v", err, foreground.ErrStopped)
 	}
 }
