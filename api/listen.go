@@ -57,7 +57,7 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	l.SetUnlinkOnClose(false)
-	if err := errors.Join(setPermissions(temporary), os.Rename(temporary, path)); err != nil {
+	if err := errors.Join(setPermissions(temporary), removeStopRecord(path), os.Rename(temporary, path)); err != nil {
 		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), l.Close())
 	}
 	return &listener{l, path}, nil

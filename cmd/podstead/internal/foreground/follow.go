@@ -57,12 +57,12 @@ func (r *run) followPod(ctx context.Context, m api.Metadata) error {
 		p, err = r.Daemon.PodWithUID(ctx, m.Name, m.UID)
 		return err
 	})
-	deleted := isNotFound(err)
+	deleted := isDeleted(err)
 	if err != nil && !deleted {
 		return err
 	}
 	events.query.Follow = false // the remaining events
-	if err := r.retry(ctx, func() error { return r.printEvents(ctx, events) }); err != nil {
+	if err := r.retry(ctx, func() error { return r.printEvents(ctx, events) }); err != nil && !isDeleted(err) {
 		return err
 	}
 	phase := p.Status.Phase
@@ -92,12 +92,8 @@ type podEvents struct {
 // with the next line.
 func (r *run) printOutput(ctx context.Context, m api.Metadata) error {
 	q := api.OutputQuery{UID: m.UID, Follow: true, From: api.Positions{}}
-	var once sync.Once
 	err := r.retry(ctx, func() error {
 		for l, err := range r.Daemon.Output(ctx, m.Name, q) {
-			if errors.Is(err, api.ErrUnavailable) {
-				once.Do(func() { r.Printer.Notice("connection to the daemon lost, reconnecting") })
-			}
 			if err != nil {
 				return err
 			}
@@ -106,7 +102,7 @@ func (r *run) printOutput(ctx context.Context, m api.Metadata) error {
 		}
 		return nil
 	})
-	if isNotFound(err) {
+	if isDeleted(err) {
 		return nil
 	}
 	return err

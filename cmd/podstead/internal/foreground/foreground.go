@@ -48,7 +48,8 @@ type Printer interface {
 // Options are the options of a run. Daemon, Connect, Printer and Session are required.
 type Options struct {
 	Daemon Daemon
-	// Connect returns when the daemon is ready, and starts it if it is not running.
+	// Connect returns when the daemon is ready, and starts it if it is not running. If the daemon was stopped on request, it returns an
+	// [*api.StoppedError] until another daemon runs.
 	Connect func(ctx context.Context) error
 	Printer Printer
 	Session string
@@ -77,6 +78,8 @@ type run struct {
 	pods []api.Pod
 	// stopped reports that the user has requested the stop of the pods.
 	stopped atomic.Bool
+	// lost and waiting print a notice once.
+	lost, waiting sync.Once
 }
 
 // Run creates the pods and returns when all have terminated and are deleted. If one cannot be created, the others are stopped.
@@ -125,15 +128,32 @@ func (r *run) retry(ctx context.Context, call func() error) error {
 	}
 }
 
-// reconnect connects to the daemon after the retry interval.
+// reconnect connects to the daemon after the retry interval. If the daemon was stopped on request, it waits for the next one, unless the
+// daemon has left no pods.
 func (r *run) reconnect(ctx context.Context) error {
-	t := time.NewTimer(retryInterval)
+	t := time.NewTicker(retryInterval)
 	defer t.Stop()
-	select {
-	case <-t.C:
-		return r.Connect(ctx)
-	case <-ctx.Done():
-		return ctx.Err()
+	for {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		err := r.Connect(ctx)
+		e, stopped := errors.AsType[*api.StoppedError](err)
+		switch {
+		case stopped && e.Pods == 0:
+			return err
+		case stopped:
+			r.waiting.Do(func() {
+				r.Printer.Notice("the daemon was stopped, its containers keep running; waiting until another command starts the daemon")
+			})
+		default:
+			if err == nil {
+				r.lost.Do(func() { r.Printer.Notice("connection to the daemon lost, reconnected") })
+			}
+			return err
+		}
 	}
 }
 
@@ -213,7 +233,7 @@ func (r *run) stop(ctx context.Context, o api.StopOptions) error {
 		o := o
 		o.UID = p.Metadata.UID
 		stops.Go(func() {
-			if err := r.retry(ctx, func() error { return r.Daemon.Stop(ctx, p.Metadata.Name, o) }); !isNotFound(err) {
+			if err := r.retry(ctx, func() error { return r.Daemon.Stop(ctx, p.Metadata.Name, o) }); !isDeleted(err) {
 				errs[i] = err
 			}
 		})
@@ -236,7 +256,7 @@ func (r *run) remove(ctx context.Context) error {
 }
 
 func (r *run) awaitDeletion(ctx context.Context, m api.Metadata) error {
-	return r.retry(ctx, func() error {
+	err := r.retry(ctx, func() error {
 		exists := false
 		for c, err := range r.Daemon.Watch(ctx) {
 			if err != nil {
@@ -251,9 +271,15 @@ func (r *run) awaitDeletion(ctx context.Context, m api.Metadata) error {
 		}
 		return ctx.Err()
 	})
+	if isDeleted(err) {
+		return nil
+	}
+	return err
 }
 
-func isNotFound(err error) bool {
+// isDeleted reports whether an error shows that the pod is deleted: it is not found, or the daemon was stopped and has left no pods.
+func isDeleted(err error) bool {
 	e, ok := errors.AsType[*api.Error](err)
-	return ok && e.Status == http.StatusNotFound
+	stopped, isStopped := errors.AsType[*api.StoppedError](err)
+	return ok && e.Status == http.StatusNotFound || isStopped && stopped.Pods == 0
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -169,7 +170,10 @@ func (s *recorder) hasEvent(kind event.Kind) func() bool {
 func (h *host) start(o foreground.Options, files ...api.CreateRequest) <-chan error {
 	client := api.NewClient(h.socket, "podstead run")
 	h.t.Cleanup(client.Close)
-	o.Connect, o.Session = h.connect, "session"
+	o.Session = "session"
+	if o.Connect == nil {
+		o.Connect = h.connect
+	}
 	if o.Daemon == nil {
 		o.Daemon = client
 	}
@@ -261,6 +265,49 @@ func TestRunPrintsEachLineOnce(t *testing.T) {
 	}
 	if len(s.notices) == 0 || !strings.Contains(s.notices[0], "connection to the daemon lost") {
 		t.Errorf("notices %q, want that the connection was lost", s.notices)
+	}
+}
+
+// TestRunWaitsForNextDaemon stops the daemon on request while its pod runs. The run must not start a daemon.
+func TestRunWaitsForNextDaemon(t *testing.T) {
+	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
+	var started atomic.Bool
+	connect := func(ctx context.Context) error {
+		if !started.Load() {
+			return &api.StoppedError{Pods: 1}
+		}
+		return h.connect(ctx)
+	}
+	result := h.start(foreground.Options{Printer: s, Connect: connect}, file("a", "trap 'exit 0' TERM; echo up; sleep 1000"))
+	s.await(t, "the start", func() bool { return len(s.lines) > 0 })
+	h.stop()
+	s.await(t, "a notice", func() bool { return len(s.notices) > 0 })
+	started.Store(true)
+	if err := h.connect(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	client := api.NewClient(h.socket, "podstead delete")
+	defer client.Close()
+	if err := client.Stop(t.Context(), "a", api.StopOptions{Delete: true}); err != nil {
+		t.Fatal(err)
+	}
+	if err := await(t, result); err != nil {
+		t.Error(err)
+	}
+	if len(s.notices) == 0 || !strings.HasPrefix(s.notices[0], "the daemon was stopped") {
+		t.Errorf("notices %q, want that the daemon was stopped", s.notices)
+	}
+}
+
+// TestRunEndsIfPodsAreDeletedAndDaemonStopped stops the daemon, which leaves no pods, before the client has the final state.
+func TestRunEndsIfPodsAreDeletedAndDaemonStopped(t *testing.T) {
+	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
+	connect := func(context.Context) error { return &api.StoppedError{} }
+	result := h.start(foreground.Options{Printer: s, Connect: connect}, file("a", "echo up; sleep 1000"))
+	s.await(t, "the start", func() bool { return len(s.lines) > 0 })
+	h.stop()
+	if err := await(t, result); !errors.Is(err, foreground.ErrFailed) || len(s.notices) > 0 {
+		t.Errorf("error %v, notices %q", err, s.notices)
 	}
 }
 
