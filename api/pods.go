@@ -121,7 +121,8 @@ func (s *Server) get(r *http.Request) (any, error) {
 // sessionPattern is the pattern of session IDs.
 var sessionPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// create creates a pod. If the session has created the same pod before, as when the response was lost, it returns that pod.
+// create creates a pod. If the session has created the same pod before, as when the response was lost, it returns that pod. If a client
+// that was killed has created it from the same file, the session takes it over.
 func (s *Server) create(r *http.Request) (any, error) {
 	var q CreateRequest
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
@@ -137,18 +138,21 @@ func (s *Server) create(r *http.Request) (any, error) {
 	if pod == nil {
 		return nil, &Error{Status: http.StatusBadRequest, Message: "the pod file is invalid", Problems: problems(found)}
 	}
-	owner := state.Owner{Session: q.Session, Keep: q.Keep, By: requester(r)}
+	owner := state.Owner{Session: q.Session, Keep: q.Keep, By: requester(r), Process: clientProcess(r)}
+	takenOver := false
 	snapshot, err := s.o.Supervisor.Add(pod, owner)
 	if _, taken := errors.AsType[*supervisor.NameTakenError](err); taken && q.Session != "" {
 		existing, ok := s.o.Supervisor.Pod(pod.Name)
 		if ok && existing.Owner.Session == q.Session && existing.Pod.Hash == pod.Hash {
 			snapshot, err = existing, nil
+		} else if existing, ok := s.o.Supervisor.TakeOver(r.Context(), pod, owner); ok {
+			snapshot, takenOver, err = existing, true, nil
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return Created{Pod: podOf(&snapshot), Warnings: problems(found.Warnings())}, nil
+	return Created{Pod: podOf(&snapshot), Warnings: problems(found.Warnings()), TakenOver: takenOver}, nil
 }
 
 func (s *Server) stop(r *http.Request) (any, error) {

@@ -92,11 +92,14 @@ func (s *Supervisor) reserve(pod *spec.Pod, by string) error {
 
 // holder describes the pod that has a name, for [NameTakenError].
 func holder(l *loop) string {
-	switch {
-	case l == nil:
+	if l == nil {
 		return "it is being created"
-	case l.owner.By != "":
-		return "created by " + l.owner.By
+	}
+	switch p := l.snapshot.Load(); {
+	case p.Facts.Stop.Delete:
+		return "it is being deleted"
+	case p.Owner.By != "":
+		return "created by " + p.Owner.String()
 	default:
 		return "created earlier"
 	}

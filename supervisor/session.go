@@ -108,10 +108,10 @@ func (s *Supervisor) runSession(ctx context.Context, id string, watched *session
 func (s *Supervisor) sessionPods(id string) []Snapshot {
 	var pods []Snapshot
 	for _, l := range s.pods {
-		if l == nil || l.owner.Session != id {
+		if l == nil {
 			continue
 		}
-		if p := l.snapshot.Load(); !p.AtRest || !p.Owner.Keep {
+		if p := l.snapshot.Load(); p.Owner.Session == id && !(p.AtRest && p.Owner.Keep) {
 			pods = append(pods, *p)
 		}
 	}

@@ -39,7 +39,8 @@ prefixed with the name of its container. Events go to stderr.
 
 Ctrl-C or SIGTERM stops the pods within their grace period. A second one kills them. If the daemon is killed, it is
 restarted and the pods keep running. If the daemon is stopped on request, this command waits until another command
-starts it. If this command is killed, the daemon stops its pods after 30 seconds.
+starts it. If this command is killed, the daemon stops its pods after 30 seconds. Until then, the same command with the
+same files takes the pods over.
 
 Exit codes: 0 all pods succeeded, 1 a pod failed, 2 a pod file is invalid, 4 the daemon is unavailable, 5 timed out.`,
 		Example: `  # Run a pod and show its output

@@ -35,7 +35,7 @@ type Daemon interface {
 
 // Printer prints a run. It must be safe for concurrent use.
 type Printer interface {
-	// Pods is called once, before all other methods.
+	// Pods is called once, before Line and Event.
 	Pods(pods []api.Pod)
 	Line(pod string, l api.Line)
 	Event(e api.Event)
@@ -165,6 +165,9 @@ func (r *run) create(ctx context.Context, files []api.CreateRequest) error {
 			created, err := r.Daemon.Create(ctx, q)
 			if err == nil {
 				r.pods = append(r.pods, created.Pod)
+				if created.TakenOver {
+					r.Printer.Notice(fmt.Sprintf("pod %q was created by a podstead run that was killed, taking it over", created.Pod.Metadata.Name))
+				}
 			}
 			return err
 		})
