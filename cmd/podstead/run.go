@@ -27,6 +27,7 @@ type runFlags struct {
 	timeout time.Duration
 	grace   int
 	format  string
+	quiet   bool
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -49,6 +50,9 @@ Exit codes: 0 all pods succeeded, 1 a pod failed, 2 a pod file is invalid, 4 the
   # Run two pods for at most 10 minutes
   podstead run web.toml db.toml --timeout 10m
 
+  # Run a pod and show its events only
+  podstead run examples/hello.toml --quiet
+
   # Keep the pod after it has terminated
   podstead run job.toml --rm=false`,
 		Args:              runArguments,
@@ -59,6 +63,7 @@ Exit codes: 0 all pods succeeded, 1 a pod failed, 2 a pod file is invalid, 4 the
 	cmd.Flags().BoolVar(&f.remove, "rm", true, "delete terminated pods; --rm=false keeps them for get, logs and why")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "stop the pods after this `duration`, such as 10m, and exit with code 5 (default none)")
 	graceFlag(cmd, &f.grace)
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not print the output of containers")
 	formats(cmd, &f.format, "json")
 	return cmd
 }
@@ -96,7 +101,7 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	stops := make(chan struct{})
 	go forward(ctx, signals, stops)
 	return foreground.Run(ctx, foreground.Options{
-		Daemon: s.Client, Connect: s.Connect, Printer: a.printer(f.format), Session: uuid.NewString(), Keep: !f.remove,
+		Daemon: s.Client, Connect: s.Connect, Printer: a.printer(f), Session: uuid.NewString(), Keep: !f.remove,
 		Grace: gracePeriod(f.grace), Stops: stops, Timeout: f.timeout,
 	}, requests)
 }
@@ -127,11 +132,11 @@ func gracePeriod(n int) *time.Duration {
 	return &d
 }
 
-func (a *app) printer(format string) foreground.Printer {
-	if format == "json" {
-		return &view.JSON{Out: a.out, Err: a.err}
+func (a *app) printer(f *runFlags) foreground.Printer {
+	if f.format == "json" {
+		return &view.JSON{Out: a.out, Err: a.err, Quiet: f.quiet}
 	}
-	return &view.Text{Out: a.out, Err: a.err, Colour: a.colour()}
+	return &view.Text{Out: a.out, Err: a.err, Colour: a.colour(), Quiet: f.quiet}
 }
 
 // readFiles reads and checks pod files. Nothing is started if one of them is invalid.
