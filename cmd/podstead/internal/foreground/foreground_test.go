@@ -361,6 +361,35 @@ func TestRunTimeout(t *testing.T) {
 	}
 }
 
+// TestRunTimeoutWhilePulling checks the timeout while a registry does not respond, and while a pull backs off.
+func TestRunTimeoutWhilePulling(t *testing.T) {
+	for name, pull := range map[string]func(context.Context) error{
+		"hangs": func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+		"fails": func(context.Context) error {
+			return lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "not found"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, s := newHost(t, fakeruntime.Options{Before: func(ctx context.Context, c fakeruntime.Call) error {
+				if c.Method == "PullImage" {
+					return pull(ctx)
+				}
+				return nil
+			}}), newRecorder()
+			result := h.start(foreground.Options{Printer: s, Timeout: 100 * time.Millisecond}, file("a", "sleep 1000"))
+			if err := await(t, result); !errors.Is(err, foreground.ErrTimeout) {
+				t.Errorf("error %v, want %v", err, foreground.ErrTimeout)
+			}
+			if pods := h.pods(); len(pods) > 0 {
+				t.Errorf("%d pods still exist", len(pods))
+			}
+		})
+	}
+}
+
 // slowEvents is a client that delivers no events while it follows.
 type slowEvents struct{ *api.Client }
 
