@@ -56,7 +56,7 @@ func (c *Client) Stopped(instance string) error {
 	var r stopRecord
 	text, err := os.ReadFile(stopRecordPath(c.socket))
 	if err != nil || json.Unmarshal(text, &r) != nil || instance == "" || r.Instance != instance {
-		return nil //nolint:nilerr // there is no such record
+		return nil
 	}
 	return &StoppedError{Pods: r.Pods}
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/podstead/podstead/api"
@@ -86,6 +87,26 @@ func (r *run) followPod(ctx context.Context, m api.Metadata) error {
 type podEvents struct {
 	query api.EventQuery
 	phase lifecycle.Phase // the terminal phase that was emitted; empty: none yet
+	pulls map[string]int  // failed pulls, by image
+}
+
+// hintAfter is the number of failed pulls after which a run prints a hint. The first failure may be temporary.
+const hintAfter = 2
+
+// pullFailed counts a failed pull, and prints a hint once for each image.
+func (r *run) pullFailed(at *podEvents, e *api.Event) {
+	image := e.Fields["image"]
+	if at.pulls == nil {
+		at.pulls = map[string]int{}
+	}
+	if at.pulls[image]++; at.pulls[image] != hintAfter {
+		return
+	}
+	hint := fmt.Sprintf("check the name and the tag of image %q in the pod file, and whether the registry is reachable", image)
+	if _, list, ok := strings.Cut(e.Fields["error"], "(imageArchives contain "); ok {
+		hint = fmt.Sprintf("check image %q in the pod file: imageArchives contain %s", image, strings.TrimSuffix(list, ")"))
+	}
+	r.Printer.Hint(hint + "; Ctrl-C stops the pod")
 }
 
 // printOutput prints the output of the containers until the pod is at rest. After the connection to the daemon is lost, it continues
@@ -122,6 +143,10 @@ func (r *run) printEvents(ctx context.Context, at *podEvents) error {
 			at.phase = lifecycle.PhaseFailed
 		}
 		r.Printer.Event(e)
+		switch e.Kind {
+		case event.ImagePullFailed, event.ImageNeverPull, event.ImageInspectFailed:
+			r.pullFailed(at, &e)
+		}
 	}
 	return nil
 }

@@ -43,6 +43,8 @@ type Printer interface {
 	Terminated(p api.Pod)
 	// Notice prints a message about the run itself.
 	Notice(message string)
+	// Hint prints advice.
+	Hint(message string)
 }
 
 // Options are the options of a run. Daemon, Connect, Printer and Session are required.

@@ -11,7 +11,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -112,6 +111,7 @@ type recorder struct {
 	events     []api.Event
 	terminated []api.Pod
 	notices    []string
+	hints      []string
 	changed    chan struct{} // receives a value after each call
 }
 
@@ -141,6 +141,10 @@ func (s *recorder) Terminated(p api.Pod) {
 
 func (s *recorder) Notice(message string) {
 	s.add(func() { s.notices = append(s.notices, message) })
+}
+
+func (s *recorder) Hint(message string) {
+	s.add(func() { s.hints = append(s.hints, message) })
 }
 
 // await waits until cond is met.
@@ -265,49 +269,6 @@ func TestRunPrintsEachLineOnce(t *testing.T) {
 	}
 	if len(s.notices) == 0 || !strings.Contains(s.notices[0], "connection to the daemon lost") {
 		t.Errorf("notices %q, want that the connection was lost", s.notices)
-	}
-}
-
-// TestRunWaitsForNextDaemon stops the daemon on request while its pod runs. The run must not start a daemon.
-func TestRunWaitsForNextDaemon(t *testing.T) {
-	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
-	var started atomic.Bool
-	connect := func(ctx context.Context) error {
-		if !started.Load() {
-			return &api.StoppedError{Pods: 1}
-		}
-		return h.connect(ctx)
-	}
-	result := h.start(foreground.Options{Printer: s, Connect: connect}, file("a", "trap 'exit 0' TERM; echo up; sleep 1000"))
-	s.await(t, "the start", func() bool { return len(s.lines) > 0 })
-	h.stop()
-	s.await(t, "a notice", func() bool { return len(s.notices) > 0 })
-	started.Store(true)
-	if err := h.connect(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	client := api.NewClient(h.socket, "podstead delete")
-	defer client.Close()
-	if err := client.Stop(t.Context(), "a", api.StopOptions{Delete: true}); err != nil {
-		t.Fatal(err)
-	}
-	if err := await(t, result); err != nil {
-		t.Error(err)
-	}
-	if len(s.notices) == 0 || !strings.HasPrefix(s.notices[0], "the daemon was stopped") {
-		t.Errorf("notices %q, want that the daemon was stopped", s.notices)
-	}
-}
-
-// TestRunEndsIfPodsAreDeletedAndDaemonStopped stops the daemon, which leaves no pods, before the client has the final state.
-func TestRunEndsIfPodsAreDeletedAndDaemonStopped(t *testing.T) {
-	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
-	connect := func(context.Context) error { return &api.StoppedError{} }
-	result := h.start(foreground.Options{Printer: s, Connect: connect}, file("a", "echo up; sleep 1000"))
-	s.await(t, "the start", func() bool { return len(s.lines) > 0 })
-	h.stop()
-	if err := await(t, result); !errors.Is(err, foreground.ErrFailed) || len(s.notices) > 0 {
-		t.Errorf("error %v, notices %q", err, s.notices)
 	}
 }
 
@@ -443,65 +404,6 @@ func TestRunStopsOtherPodsIfOneCannotBeCreated(t *testing.T) {
 	}
 	if err := await(t, kept); err != nil {
 		t.Errorf("error %v", err)
-	}
-}
-
-// lateClient is a client that asks for the final state of a pod only after the pod was deleted.
-type lateClient struct {
-	*api.Client
-	lost bool // the daemon has no final states, as after a restart
-}
-
-func (c lateClient) PodWithUID(ctx context.Context, name, uid string) (api.Pod, error) {
-	for change, err := range c.Watch(ctx) {
-		if err != nil {
-			return api.Pod{}, err
-		}
-		if change.Type == api.Deleted && change.Object.Metadata.UID == uid {
-			break
-		}
-		if change.Type == api.Listed {
-			list, err := c.Pods(ctx)
-			if err != nil || !slices.ContainsFunc(list.Items, func(p api.Pod) bool { return p.Metadata.UID == uid }) {
-				break
-			}
-		}
-	}
-	if c.lost {
-		uid = "of another pod"
-	}
-	return c.Client.PodWithUID(ctx, name, uid)
-}
-
-// TestRunReportsResultOfDeletedPod checks that the result of a pod reaches a client that asks after the pod was deleted.
-func TestRunReportsResultOfDeletedPod(t *testing.T) {
-	for name, test := range map[string]struct {
-		code int
-		lost bool
-		want error
-	}{
-		"succeeded":                   {code: 0},
-		"failed":                      {code: 3, want: foreground.ErrFailed},
-		"succeeded, final state lost": {lost: true},
-		"failed, final state lost":    {code: 3, lost: true, want: foreground.ErrFailed},
-	} {
-		t.Run(name, func(t *testing.T) {
-			h, s := newHost(t, fakeruntime.Options{}), newRecorder()
-			client := api.NewClient(h.socket, "podstead delete")
-			defer client.Close()
-			result := h.start(foreground.Options{Printer: s, Daemon: lateClient{client, test.lost}},
-				file("a", fmt.Sprintf("trap 'exit %d' TERM; echo up; sleep 1000", test.code)))
-			s.await(t, "the start", func() bool { return len(s.lines) > 0 })
-			if err := client.Stop(t.Context(), "a", api.StopOptions{Delete: true}); err != nil {
-				t.Fatal(err)
-			}
-			if err := await(t, result); !errors.Is(err, test.want) {
-				t.Errorf("error %v, want %v", err, test.want)
-			}
-			if printed := len(s.terminated) == 1; printed == test.lost {
-				t.Errorf("final state printed: %v, want %v", printed, !test.lost)
-			}
-		})
 	}
 }
 

@@ -110,6 +110,9 @@ func (t *Text) Terminated(api.Pod) {}
 // Notice prints a message of the command.
 func (t *Text) Notice(message string) { t.printErr("podstead: " + message) }
 
+// Hint prints advice.
+func (t *Text) Hint(message string) { t.printErr(Plain("hint: " + message)) }
+
 func (t *Text) printErr(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -170,8 +173,13 @@ func (j *JSON) Terminated(p api.Pod) {
 }
 
 // Notice prints a message of the command.
-func (j *JSON) Notice(message string) {
+func (j *JSON) Notice(message string) { j.printErr("podstead: " + message) }
+
+// Hint prints advice.
+func (j *JSON) Hint(message string) { j.printErr(Plain("hint: " + message)) }
+
+func (j *JSON) printErr(line string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_, _ = fmt.Fprintln(j.Err, "podstead: "+message)
+	_, _ = fmt.Fprintln(j.Err, line)
 }
