@@ -58,6 +58,11 @@ func (c *Client) Pod(ctx context.Context, name string) (p Pod, err error) {
 	return p, c.call(ctx, http.MethodGet, podPath(name), nil, nil, &p)
 }
 
+// PodWithUID returns the pod with a UID. After the pod was deleted, it returns the final state, until the session that created the pod ends.
+func (c *Client) PodWithUID(ctx context.Context, name, uid string) (p Pod, err error) {
+	return p, c.call(ctx, http.MethodGet, podPath(name), url.Values{"uid": {uid}}, nil, &p)
+}
+
 // Create creates a pod. With a session it is idempotent: a call whose response was lost can be repeated.
 func (c *Client) Create(ctx context.Context, q CreateRequest) (created Created, err error) {
 	return created, c.call(ctx, http.MethodPost, "/v1/pods", nil, q, &created)
@@ -86,13 +91,18 @@ func (c *Client) Stop(ctx context.Context, name string, o StopOptions) error {
 	return c.call(ctx, http.MethodDelete, podPath(name), q, nil, nil)
 }
 
-// Touch sends a heartbeat of a session. It reports whether the session has any pods.
+// Touch sends a heartbeat of a session. It reports whether the session exists.
 func (c *Client) Touch(ctx context.Context, session string) (bool, error) {
 	err := c.call(ctx, http.MethodPut, "/v1/sessions/"+url.PathEscape(session), nil, nil, nil)
 	if e, ok := errors.AsType[*Error](err); ok && e.Status == http.StatusNotFound {
 		return false, nil
 	}
 	return err == nil, err
+}
+
+// EndSession reports that the client needs no final states of deleted pods any more. The pods of the session are not affected.
+func (c *Client) EndSession(ctx context.Context, session string) error {
+	return c.call(ctx, http.MethodDelete, "/v1/sessions/"+url.PathEscape(session), nil, nil, nil)
 }
 
 // StopDaemon requests the stop of the daemon; containers keep running. It does not wait until the daemon has exited.

@@ -17,7 +17,7 @@ func podOf(s *supervisor.Snapshot) Pod {
 		},
 		Spec: PodSpec{Pod: *s.Pod},
 		Status: PodStatus{
-			Status: s.Status, Owner: s.Owner.By, StoppedBy: s.Facts.Stop.By, Pulling: s.Pulling,
+			Status: s.Status, Owner: s.Owner.String(), StoppedBy: s.Facts.Stop.By, Pulling: s.Pulling,
 			AtRest: s.AtRest, NotDurable: s.NotDurable,
 		},
 	}

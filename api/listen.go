@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/supervisor/state"
 )
 
 const (
@@ -57,7 +59,7 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	l.SetUnlinkOnClose(false)
-	if err := errors.Join(setPermissions(temporary), os.Rename(temporary, path)); err != nil {
+	if err := errors.Join(setPermissions(temporary), removeStopRecord(path), os.Rename(temporary, path)); err != nil {
 		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), l.Close())
 	}
 	return &listener{l, path}, nil
@@ -141,6 +143,14 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 		return ctx
 	}
 	return context.WithValue(ctx, peerKey{}, peer{cred.Pid, cred.Uid})
+}
+
+// clientProcess returns the process that sent a request, or the zero Process if it is not known.
+func clientProcess(r *http.Request) state.Process {
+	if p, ok := r.Context().Value(peerKey{}).(peer); ok {
+		return state.ProcessOf(int(p.pid))
+	}
+	return state.Process{}
 }
 
 // requester returns who sent a request, as events show it: the command that the client claims to be, and the process ID and the user ID

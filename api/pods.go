@@ -106,8 +106,12 @@ func (s *Server) lookUp(r *http.Request) (supervisor.Snapshot, error) {
 	return snapshot, nil
 }
 
+// get returns a pod. With the parameter uid, it also returns the final state of a deleted pod until the session of the pod ends.
 func (s *Server) get(r *http.Request) (any, error) {
 	snapshot, err := s.lookUp(r)
+	if final, ok := s.o.Supervisor.Final(r.URL.Query().Get("uid")); ok && err != nil && final.Pod.Name == r.PathValue("name") {
+		snapshot, err = final, nil
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +121,8 @@ func (s *Server) get(r *http.Request) (any, error) {
 // sessionPattern is the pattern of session IDs.
 var sessionPattern = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
-// create creates a pod. If the session has created the same pod before, as when the response was lost, it returns that pod.
+// create creates a pod. If the session has created the same pod before, as when the response was lost, it returns that pod. If a client
+// that was killed has created it from the same file, the session takes it over.
 func (s *Server) create(r *http.Request) (any, error) {
 	var q CreateRequest
 	if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
@@ -133,18 +138,21 @@ func (s *Server) create(r *http.Request) (any, error) {
 	if pod == nil {
 		return nil, &Error{Status: http.StatusBadRequest, Message: "the pod file is invalid", Problems: problems(found)}
 	}
-	owner := state.Owner{Session: q.Session, Keep: q.Keep, By: requester(r)}
+	owner := state.Owner{Session: q.Session, Keep: q.Keep, By: requester(r), Process: clientProcess(r)}
+	takenOver := false
 	snapshot, err := s.o.Supervisor.Add(pod, owner)
 	if _, taken := errors.AsType[*supervisor.NameTakenError](err); taken && q.Session != "" {
 		existing, ok := s.o.Supervisor.Pod(pod.Name)
 		if ok && existing.Owner.Session == q.Session && existing.Pod.Hash == pod.Hash {
 			snapshot, err = existing, nil
+		} else if existing, ok := s.o.Supervisor.TakeOver(r.Context(), pod, owner); ok {
+			snapshot, takenOver, err = existing, true, nil
 		}
 	}
 	if err != nil {
 		return nil, err
 	}
-	return Created{Pod: podOf(&snapshot), Warnings: problems(found.Warnings())}, nil
+	return Created{Pod: podOf(&snapshot), Warnings: problems(found.Warnings()), TakenOver: takenOver}, nil
 }
 
 func (s *Server) stop(r *http.Request) (any, error) {
@@ -170,11 +178,16 @@ func (s *Server) stop(r *http.Request) (any, error) {
 	return struct{}{}, nil
 }
 
-// touch receives a heartbeat of a session. It returns 404 if the session has no pods.
+// touch receives a heartbeat of a session. It returns 404 if the session does not exist.
 func (s *Server) touch(r *http.Request) (any, error) {
 	if id := r.PathValue("id"); !s.o.Supervisor.Touch(id) {
 		return nil, failure(http.StatusNotFound, "session %q has no pods", id)
 	}
+	return struct{}{}, nil
+}
+
+func (s *Server) endSession(r *http.Request) (any, error) {
+	s.o.Supervisor.EndSession(r.PathValue("id"))
 	return struct{}{}, nil
 }
 

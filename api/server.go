@@ -76,6 +76,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 		"POST /v1/pods/{name}/ephemeral":           s.addEphemeral,
 		"PUT /v1/pods/{name}/conditions/{type...}": s.setCondition,
 		"PUT /v1/sessions/{id}":                    s.touch,
+		"DELETE /v1/sessions/{id}":                 s.endSession,
 		"POST /v1/daemon/leave":                    s.stopDaemon,
 		"GET /v1/volumes":                          s.volumes,
 		"DELETE /v1/volumes/{name}":                s.removeVolume,
@@ -236,8 +237,12 @@ func (s *stream) flush() error {
 	return s.control.Flush()
 }
 
-// done ends a stream. With an error it closes the connection, so that the client notices that the stream is incomplete.
+// done ends a stream. With an error it closes the connection, so that the client notices that the stream is incomplete. Otherwise net/http
+// writes the end of the response after the handler returns. The deadline of the last write may have expired by then.
 func (s *stream) done(err error) {
+	if err == nil {
+		err = s.control.SetWriteDeadline(time.Now().Add(writeTimeout))
+	}
 	if err != nil {
 		panic(http.ErrAbortHandler) // net/http aborts the response
 	}

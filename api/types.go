@@ -57,7 +57,7 @@ type hidden struct{}
 type PodStatus struct {
 	lifecycle.Status
 
-	// Owner is the requester that created the pod, such as "podstead run, pid 7, uid 0".
+	// Owner is the requester that created the pod, such as "podstead run, pid 7, uid 0", or "podstead run (exited)".
 	Owner string `json:"-"`
 	// StoppedBy is the requester that stopped the pod.
 	StoppedBy string `json:"-"`
@@ -108,6 +108,8 @@ type CreateRequest struct {
 type Created struct {
 	Pod      Pod       `json:"pod"`
 	Warnings []Problem `json:"warnings,omitempty"`
+	// TakenOver reports that the pod existed: it was created from the same file by a client that was killed.
+	TakenOver bool `json:"takenOver,omitempty"`
 }
 
 // Problem is a [spec.Problem].

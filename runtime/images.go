@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"github.com/podstead/podstead/runtime/container"
 	"github.com/podstead/podstead/runtime/enginecall"
@@ -24,21 +26,26 @@ func (r *Runtime) PullImage(
 	if err != nil {
 		return false, fmt.Errorf("pull image: %w", err)
 	}
+	var held []string // references of images in the archives
 	for _, archive := range pod.ImageArchives {
-		if _, err := r.images.ImportFile(ctx, archive); err != nil {
+		imported, err := r.images.ImportFile(ctx, archive)
+		if err != nil {
 			return false, imageFailure(ctx, err)
+		}
+		for _, img := range imported {
+			held = append(held, img.Name)
 		}
 	}
 	report := func(p image.Progress) { progress(p.Bytes, p.TotalBytes) }
 	img, err := r.images.Ensure(ctx, c.Image, c.ImagePullPolicy, report)
 	if err != nil {
-		return false, pullFailure(ctx, err)
+		return false, withArchives(pullFailure(ctx, err), held)
 	}
 	pulled = img.Pulled
 	for _, v := range imagevolume.Of(pod, c) {
 		img, err := r.images.Ensure(ctx, v.Image.Reference, v.Image.PullPolicy, report)
 		if err != nil {
-			return false, imageFailure(ctx, err)
+			return false, withArchives(imageFailure(ctx, err), held)
 		}
 		pulled = pulled || img.Pulled
 	}
@@ -73,6 +80,25 @@ func pullFailure(ctx context.Context, err error) error {
 		return lifecycle.Failure{Reason: lifecycle.Reason(e.Reason), Message: enginecall.Message(e.Err)}
 	}
 	return imageFailure(ctx, err)
+}
+
+// maxListed limits the references in a message.
+const maxListed = 5
+
+// withArchives adds the references that the archives of the pod contain to the failure of a pull. An image that is in an archive is not
+// pulled, so the reference in the pod file is probably wrong.
+func withArchives(err error, held []string) error {
+	f, ok := errors.AsType[lifecycle.Failure](err)
+	if !ok || len(held) == 0 {
+		return err
+	}
+	held = slices.Compact(slices.Sorted(slices.Values(held)))
+	list := strings.Join(held[:min(len(held), maxListed)], ", ")
+	if more := len(held) - maxListed; more > 0 {
+		list += fmt.Sprintf(" and %d more", more)
+	}
+	f.Message += " (imageArchives contain " + list + ")"
+	return f
 }
 
 func imageFailure(ctx context.Context, err error) error {

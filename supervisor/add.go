@@ -33,6 +33,10 @@ func (s *Supervisor) startLoop(p state.Pod, prepare func(*loop, lifecycle.Instan
 		}
 		s.mu.Lock()
 		delete(s.pods, p.Pod.Name)
+		final := *l.snapshot.Load()
+		if watched := s.sessions[final.Owner.Session]; watched != nil {
+			watched.final[final.Facts.UID] = final
+		}
 		s.mu.Unlock()
 		s.notify()
 	})
@@ -88,11 +92,14 @@ func (s *Supervisor) reserve(pod *spec.Pod, by string) error {
 
 // holder describes the pod that has a name, for [NameTakenError].
 func holder(l *loop) string {
-	switch {
-	case l == nil:
+	if l == nil {
 		return "it is being created"
-	case l.owner.By != "":
-		return "created by " + l.owner.By
+	}
+	switch p := l.snapshot.Load(); {
+	case p.Facts.Stop.Delete:
+		return "it is being deleted"
+	case p.Owner.By != "":
+		return "created by " + p.Owner.String()
 	default:
 		return "created earlier"
 	}

@@ -3,7 +3,6 @@ package supervisor_test
 import (
 	"context"
 	"errors"
-	"io/fs"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -123,7 +122,7 @@ func TestVolumes(t *testing.T) {
 		if err := m.RemoveVolume(t.Context(), "data"); err != nil {
 			t.Error(err)
 		}
-		if err := m.RemoveVolume(t.Context(), "data"); !errors.Is(err, fs.ErrNotExist) {
+		if err := m.RemoveVolume(t.Context(), "data"); !errors.Is(err, supervisor.ErrNotFound) {
 			t.Errorf("second removal: %v", err)
 		}
 		if list, err := m.Volumes(t.Context()); err != nil || len(list) != 0 {

@@ -15,6 +15,7 @@ const SessionTimeout = 30 * time.Second
 // session is a client whose pods stop when it disconnects, such as `podstead run` in a terminal.
 type session struct {
 	keepalive chan struct{}
+	final     map[string]Snapshot // by UID: the final states of pods that were deleted
 }
 
 // watchSession starts to watch a session, if id is not empty and the session is not watched yet. s.mu must be held.
@@ -22,12 +23,12 @@ func (s *Supervisor) watchSession(id string) {
 	if id == "" || s.sessions[id] != nil || s.leaving {
 		return
 	}
-	watched := &session{keepalive: make(chan struct{}, 1)}
+	watched := &session{keepalive: make(chan struct{}, 1), final: map[string]Snapshot{}}
 	s.sessions[id] = watched
 	s.loops.Go(func() { s.runSession(s.ctx, id, watched) })
 }
 
-// Touch keeps a session alive. It reports whether the session has pods.
+// Touch keeps a session alive. It reports whether the session has pods, or final states of deleted pods.
 func (s *Supervisor) Touch(id string) bool {
 	s.mu.Lock()
 	watched := s.sessions[id]
@@ -42,23 +43,61 @@ func (s *Supervisor) Touch(id string) bool {
 	return true
 }
 
-// runSession stops the pods of a session that times out. It returns when the session has no pods left.
+// EndSession discards the final states of the session's deleted pods. The client does not need them any more.
+func (s *Supervisor) EndSession(id string) {
+	s.mu.Lock()
+	if watched := s.sessions[id]; watched != nil {
+		clear(watched.final)
+	}
+	s.mu.Unlock()
+	s.Touch(id) // runSession returns if the session has no pods
+}
+
+// Final returns the final state of a deleted pod. It is kept until the session of the pod ends, so that its client sees how the pod has
+// terminated, whoever deletes it.
+func (s *Supervisor) Final(uid string) (Snapshot, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, watched := range s.sessions {
+		if final, ok := watched.final[uid]; ok {
+			return final, true
+		}
+	}
+	return Snapshot{}, false
+}
+
+// FinalStates returns the number of deleted pods whose final state is kept.
+func (s *Supervisor) FinalStates() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, watched := range s.sessions {
+		n += len(watched.final)
+	}
+	return n
+}
+
+// runSession stops the pods of a session that times out. It returns when the session has no pods left, and when the client has ended the
+// session or timed out.
 func (s *Supervisor) runSession(ctx context.Context, id string, watched *session) {
 	timeout := time.NewTimer(SessionTimeout)
 	defer timeout.Stop()
 	for {
+		timedOut := false
 		select {
 		case <-watched.keepalive:
 		case <-timeout.C:
+			timedOut = true
 			s.stopSession(ctx, id)
 		case <-ctx.Done():
 			return
 		}
 		timeout.Reset(SessionTimeout)
 		s.mu.Lock()
-		if len(s.sessionPods(id)) == 0 {
+		if len(s.sessionPods(id)) == 0 && (timedOut || len(watched.final) == 0) {
 			delete(s.sessions, id)
 			s.mu.Unlock()
+			s.notify()
 			return
 		}
 		s.mu.Unlock()
@@ -69,10 +108,10 @@ func (s *Supervisor) runSession(ctx context.Context, id string, watched *session
 func (s *Supervisor) sessionPods(id string) []Snapshot {
 	var pods []Snapshot
 	for _, l := range s.pods {
-		if l == nil || l.owner.Session != id {
+		if l == nil {
 			continue
 		}
-		if p := l.snapshot.Load(); !p.AtRest || !p.Owner.Keep {
+		if p := l.snapshot.Load(); p.Owner.Session == id && !(p.AtRest && p.Owner.Keep) {
 			pods = append(pods, *p)
 		}
 	}

@@ -22,6 +22,6 @@ type Snapshot struct {
 
 // same reports whether two snapshots of a pod look the same to clients.
 func (s *Snapshot) same(other *Snapshot) bool {
-	return s.AtRest == other.AtRest && s.NotDurable == other.NotDurable && s.Facts.Stop == other.Facts.Stop &&
+	return s.Owner == other.Owner && s.AtRest == other.AtRest && s.NotDurable == other.NotDurable && s.Facts.Stop == other.Facts.Stop &&
 		maps.Equal(s.Pulling, other.Pulling) && reflect.DeepEqual(s.Status, other.Status)
 }

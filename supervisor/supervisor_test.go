@@ -182,6 +182,39 @@ func TestSessionTimeoutStopsPods(t *testing.T) {
 	})
 }
 
+// TestFinalStateIsKeptUntilSessionEnds deletes a pod while its client is connected.
+func TestFinalStateIsKeptUntilSessionEnds(t *testing.T) {
+	for name, end := range map[string]func(*machine){
+		"ended":     func(m *machine) { m.EndSession("s") },
+		"timed out": func(*machine) { time.Sleep(supervisor.SessionTimeout + time.Second) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine(t, fakeruntime.Options{})
+				m.start()
+				added, err := m.Add(pod("p", spec.RestartNever, "sleep 10"), state.Owner{Session: "s"})
+				if err != nil {
+					t.Fatal(err)
+				}
+				m.delete("p")
+				m.untilRemoved("p")
+				for range 5 { // heartbeats
+					time.Sleep(supervisor.SessionTimeout / 2)
+					m.Touch("s")
+				}
+				if final, ok := m.Final(added.Facts.UID); !ok || !final.Status.Phase.Terminal() {
+					t.Errorf("final state %v: %+v, want one with a terminal phase", ok, final.Status)
+				}
+				end(m)
+				synctest.Wait()
+				if _, ok := m.Final(added.Facts.UID); ok || m.Touch("s") {
+					t.Error("the session or the final state still exists")
+				}
+			})
+		})
+	}
+}
+
 func TestSessionTimeoutKeepsPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})

@@ -2,7 +2,9 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 
 	"github.com/podstead/podstead/spec"
@@ -36,8 +38,8 @@ func (s *Supervisor) Volumes(ctx context.Context) ([]Volume, error) {
 	return list, nil
 }
 
-// RemoveVolume deletes a persistent volume and its data. The error is a [*VolumeInUseError] if a pod uses the volume, and an
-// [io/fs.ErrNotExist] if it does not exist.
+// RemoveVolume deletes a persistent volume and its data. The error is a [*VolumeInUseError] if a pod uses the volume, and
+// [ErrNotFound] if it does not exist.
 func (s *Supervisor) RemoveVolume(ctx context.Context, name string) error {
 	mark := func(n int) {
 		s.mu.Lock()
@@ -51,7 +53,11 @@ func (s *Supervisor) RemoveVolume(ctx context.Context, name string) error {
 	if pods := s.volumeUsers()[name]; len(pods) > 0 {
 		return &VolumeInUseError{Volume: name, Pod: pods[0]}
 	}
-	return s.shared.runtime.RemoveVolume(ctx, name)
+	err := s.shared.runtime.RemoveVolume(ctx, name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("volume %q %w", name, ErrNotFound)
+	}
+	return err
 }
 
 // volumeConflicts returns a refusal for each volume of a pod that is being deleted. s.mu must be held.

@@ -69,8 +69,10 @@ started this way exits when it is idle.`,
 			flags.Var(&settingFlag{kind: s.Kind()}, s.Flag, settingHelp(&s))
 		}
 	}
+	why := a.whyCommand()
+	why.Args = maxOnePod
 	root.AddCommand(
-		a.runCommand(), a.validateCommand(), a.getCommand(), a.logsCommand(), a.eventsCommand(), a.whyCommand(), a.deleteCommand(), a.volumeCommand(),
+		a.runCommand(), a.validateCommand(), a.getCommand(), a.logsCommand(), a.eventsCommand(), why, a.deleteCommand(), a.volumeCommand(),
 		a.daemonCommand(), a.doctorCommand(), a.versionCommand(),
 	)
 	root.AddCommand(hintCommands()...)

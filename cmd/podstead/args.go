@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,27 @@ func minOneArgument(what string) cobra.PositionalArgs {
 		}
 		return nil
 	}
+}
+
+// maxOnePod accepts at most one pod, in the forms of kubectl.
+func maxOnePod(cmd *cobra.Command, args []string) error {
+	var s selection
+	if err := s.read(cmd, args); err != nil {
+		return err
+	}
+	if len(s.names) > 1 {
+		return usage(cmd, "%s accepts at most one pod, got %s", commandName(cmd), quoted(s.names))
+	}
+	return nil
+}
+
+// quoted returns a list of quoted names.
+func quoted(names []string) string {
+	list := make([]string, len(names))
+	for i, name := range names {
+		list[i] = strconv.Quote(name)
+	}
+	return strings.Join(list, ", ")
 }
 
 // formats adds the flag -o and rejects formats that are not supported.
@@ -133,6 +155,48 @@ func (a *app) completePods(cmd *cobra.Command, args []string, prefix string) ([]
 	for _, p := range list.Items {
 		if strings.HasPrefix(p.Metadata.Name, prefix) && !slices.Contains(args, p.Metadata.Name) {
 			names = append(names, p.Metadata.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeContainers completes names of containers of the pod in the arguments, if the daemon is running.
+func (a *app) completeContainers(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	var pods selection
+	if err := pods.read(cmd, args); err != nil || len(pods.names) != 1 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	s, err := a.connect(cmd)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	pod, err := s.Client.Pod(cmd.Context(), pods.names[0])
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers, pod.Spec.EphemeralContainers) {
+		if strings.HasPrefix(c.Name, prefix) {
+			names = append(names, c.Name)
+		}
+	}
+	return names, cobra.ShellCompDirectiveNoFileComp
+}
+
+// completeVolumes completes names of persistent volumes if the daemon is running.
+func (a *app) completeVolumes(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	s, err := a.connect(cmd)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	list, err := s.Client.Volumes(cmd.Context())
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var names []string
+	for _, v := range list.Items {
+		if strings.HasPrefix(v.Name, prefix) && !slices.Contains(args, v.Name) {
+			names = append(names, v.Name)
 		}
 	}
 	return names, cobra.ShellCompDirectiveNoFileComp

@@ -28,7 +28,7 @@ number of the event that caused it.`,
 
   # Wait for new events and print them as JSON
   podstead events --follow -o json`,
-		Args:              cobra.MaximumNArgs(1),
+		Args:              maxOnePod,
 		ValidArgsFunction: a.completePods,
 	}
 	cmd.Flags().SortFlags = false

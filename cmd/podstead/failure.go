@@ -124,6 +124,8 @@ func explain(err error) *failure {
 		f.status = statusUnavailable
 	case errors.Is(err, foreground.ErrFailed):
 		f.status = statusFailed
+	case errors.Is(err, foreground.ErrStopped):
+		f.err = nil // the user has requested it
 	}
 	return f
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/view"
 )
 
 // logsFlags are the flags of logs.
@@ -33,12 +34,13 @@ several containers are shown, each line is prefixed with the name of its contain
 
   # Show the last 20 lines and follow the logs
   podstead logs web --tail 20 --follow`,
-		Args:              oneArgument("a pod"),
+		Args:              logsArguments,
 		ValidArgsFunction: a.completePods,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.logs(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringSliceVarP(&f.containers, "container", "c", nil, "`names` of containers, comma-separated (default all)")
+	_ = cmd.RegisterFlagCompletionFunc("container", a.completeContainers)
 	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow the logs until the pod terminates")
 	cmd.Flags().BoolVarP(&f.previous, "previous", "p", false, "show the logs of the previous run (lastState in the container status)")
 	cmd.Flags().IntVar(&f.tail, "tail", -1, "`number` of lines to show from the end of the logs (default all)")
@@ -47,17 +49,21 @@ several containers are shown, each line is prefixed with the name of its contain
 	return cmd
 }
 
-// oneArgument requires exactly one argument, apart from a resource type such as "pod" before it.
-func oneArgument(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		var s selection
-		if err := s.read(cmd, args); err != nil {
-			return err
-		}
-		if len(s.names) != 1 {
-			return usage(cmd, "%s requires %s", commandName(cmd), what)
-		}
+// logsArguments requires exactly one pod.
+func logsArguments(cmd *cobra.Command, args []string) error {
+	var s selection
+	if err := s.read(cmd, args); err != nil {
+		return err
+	}
+	switch len(s.names) {
+	case 0:
+		return usage(cmd, "logs requires a pod")
+	case 1:
 		return nil
+	}
+	return &failure{
+		status: statusUsage, err: fmt.Errorf("logs accepts one pod, got %s", quoted(s.names)),
+		hints: []string{fmt.Sprintf("select a container with podstead logs %s -c %s", s.names[0], s.names[1])},
 	}
 }
 
@@ -86,28 +92,23 @@ func (a *app) logs(cmd *cobra.Command, args []string, f *logsFlags) error {
 	}
 	all := len(pod.Spec.InitContainers) + len(pod.Spec.Containers) + len(pod.Spec.EphemeralContainers)
 	prefix := len(f.containers) > 1 || len(f.containers) == 0 && all > 1
+	text := &view.Text{Out: a.out, Err: a.err, Colour: a.colour()}
+	text.Pods([]api.Pod{pod})
 	for l, err := range client.Output(cmd.Context(), pod.Metadata.Name, q) {
 		if err != nil {
 			return err
 		}
-		if err := a.logLine(l, prefix, f.timestamps); err != nil {
+		if l.Raw == nil {
+			l.Raw = []byte(l.Line)
+		}
+		if f.timestamps {
+			l.Raw = append([]byte(l.Time.Format(time.RFC3339Nano)+" "), l.Raw...)
+		}
+		if prefix {
+			text.Line(pod.Metadata.Name, l)
+		} else if _, err := fmt.Fprintf(a.out, "%s\n", l.Raw); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func (a *app) logLine(l api.Line, prefix, timestamps bool) error {
-	text := l.Line
-	if l.Raw != nil {
-		text = string(l.Raw)
-	}
-	if timestamps {
-		text = l.Time.Format(time.RFC3339Nano) + " " + text
-	}
-	if prefix {
-		text = "[" + l.Container + "] " + text
-	}
-	_, err := fmt.Fprintln(a.out, text)
-	return err
 }

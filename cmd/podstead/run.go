@@ -28,6 +28,7 @@ type runFlags struct {
 	timeout time.Duration
 	grace   int
 	format  string
+	quiet   bool
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -40,8 +41,10 @@ prefixed with the name of its container. Events go to stderr.
 
 The file - is standard input, in TOML, YAML or JSON.
 
-Ctrl-C or SIGTERM stops the pods within their grace period. A second signal kills them. If the daemon exits, it is
-restarted and the pods keep running. If this command is killed, the daemon stops its pods after 30 seconds.
+Ctrl-C or SIGTERM stops the pods within their grace period. A second signal kills them. If the daemon is killed, it is
+restarted and the pods keep running. If the daemon is stopped on request, this command waits until another command
+starts it. If this command is killed, the daemon stops its pods after 30 seconds. Until then, the same command with the
+same files takes the pods over.
 
 Exit codes: 0 all pods succeeded, 1 a pod failed, 2 a pod file is invalid, 4 the daemon is unavailable, 5 timeout.`,
 		Example: `  # Run a pod and show its output
@@ -53,6 +56,9 @@ Exit codes: 0 all pods succeeded, 1 a pod failed, 2 a pod file is invalid, 4 the
   # Run a pod of a cluster
   kubectl get pod web -o yaml | podstead run -
 
+  # Run a pod and show its events only
+  podstead run examples/hello.toml --quiet
+
   # Keep the pod after it has terminated
   podstead run job.toml --rm=false`,
 		Args:              runArguments,
@@ -63,6 +69,7 @@ Exit codes: 0 all pods succeeded, 1 a pod failed, 2 a pod file is invalid, 4 the
 	cmd.Flags().BoolVar(&f.remove, "rm", true, "delete terminated pods; --rm=false keeps them for get, logs and why")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "stop the pods after this `duration`, such as 10m, and exit with code 5 (default none)")
 	graceFlag(cmd, &f.grace)
+	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not print the output of containers")
 	formats(cmd, &f.format, "json")
 	return cmd
 }
@@ -100,7 +107,7 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	stops := make(chan struct{})
 	go forward(ctx, signals, stops)
 	return foreground.Run(ctx, foreground.Options{
-		Daemon: s.Client, Connect: s.Connect, Printer: a.printer(f.format), Session: uuid.NewString(), Keep: !f.remove,
+		Daemon: s.Client, Connect: s.Connect, Printer: a.printer(f), Session: uuid.NewString(), Keep: !f.remove,
 		Grace: gracePeriod(f.grace), Stops: stops, Timeout: f.timeout,
 	}, requests)
 }
@@ -131,11 +138,11 @@ func gracePeriod(n int) *time.Duration {
 	return &d
 }
 
-func (a *app) printer(format string) foreground.Printer {
-	if format == "json" {
-		return &view.JSON{Out: a.out, Err: a.err}
+func (a *app) printer(f *runFlags) foreground.Printer {
+	if f.format == "json" {
+		return &view.JSON{Out: a.out, Err: a.err, Quiet: f.quiet}
 	}
-	return &view.Text{Out: a.out, Err: a.err, Colour: a.colour()}
+	return &view.Text{Out: a.out, Err: a.err, Colour: a.colour(), Quiet: f.quiet}
 }
 
 // readFiles reads and checks pod files. Nothing is started if one of them is invalid.

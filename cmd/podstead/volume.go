@@ -92,7 +92,8 @@ func (a *app) volumeRemoveCommand() *cobra.Command {
 
   # Delete several persistent volumes
   podstead volume rm pgdata uploads`,
-		Args: minOneArgument("a volume"),
+		Args:              minOneArgument("a volume"),
+		ValidArgsFunction: a.completeVolumes,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			client, err := a.client(cmd)
 			if err != nil {

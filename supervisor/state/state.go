@@ -31,13 +31,6 @@ type secretValues map[string]map[string]string
 // String keeps the values out of logs and error messages.
 func (secretValues) String() string { return "[hidden]" }
 
-// Owner is the client that a pod was created by.
-type Owner struct {
-	Session string `json:"session,omitempty"` // of the `podstead run` that the pod is deleted with
-	Keep    bool   `json:"keep,omitempty"`    // completed pods are kept when the session ends
-	By      string `json:"by,omitempty"`      // for people: "podstead run, pid 4711, uid 0"
-}
-
 // Store stores state files. Calls for one name are never concurrent. Every call may block for as long as the disk does.
 type Store interface {
 	// Load returns all usable state files, and those that cannot be used.

@@ -30,10 +30,15 @@ const (
 	supervisorTimeout = 30 * time.Second
 	// serverTimeout bounds the time in which requests in progress complete.
 	serverTimeout = 5 * time.Second
+	// clientTimeout bounds the time in which clients fetch the final states of deleted pods. A client that was killed fetches none.
+	clientTimeout = 10 * time.Second
 	// takeoverTimeout bounds the time in which an on-demand daemon exits to make way for this one.
 	takeoverTimeout  = 45 * time.Second
 	takeoverInterval = 100 * time.Millisecond
 )
+
+// errIdle is the cause of the end of an on-demand daemon that is idle.
+var errIdle = errors.New("idle")
 
 // Runtime is the container engine of a daemon.
 type Runtime interface {
@@ -200,7 +205,7 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) error {
 	if o.Version.OnDemand {
 		go func() {
 			if untilIdle(ctx, server, s, o.Config.Engine.IdleTimeout.Duration()) {
-				stop(errors.New("idle"))
+				stop(errIdle)
 			}
 		}()
 	}
@@ -211,9 +216,31 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) error {
 	}
 	o.notify(ctx, sd.SdNotifyStopping)
 	o.Log.LogAttrs(ctx, slog.LevelInfo, "stopping daemon", slog.Any("cause", context.Cause(ctx)))
+	if err == nil && !errors.Is(context.Cause(ctx), errIdle) {
+		awaitClients(context.WithoutCancel(ctx), s)
+		err = api.RecordStop(o.Config.Socket, o.Version.Instance, len(s.Pods()))
+	}
 	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 	defer cancel()
 	return errors.Join(err, server.Close(closing))
+}
+
+// awaitClients waits until the clients of deleted pods have the final states, if no pods are left. Otherwise the clients wait for the next
+// daemon.
+func awaitClients(ctx context.Context, s *supervisor.Supervisor) {
+	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
+	defer cancel()
+	for {
+		changed := s.Changed()
+		if len(s.Pods()) > 0 || s.FinalStates() == 0 {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // notify sends a state to systemd if the daemon is a service of type notify.

@@ -16,6 +16,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // testTimeout is far longer than anything takes here, even on a loaded host.
@@ -232,6 +233,51 @@ func TestPodsKeepRunningWhenServiceStops(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, result)
+}
+
+// TestStopWaitsForClientsOfDeletedPods checks that a client gets the final state of its pod, which was deleted before the daemon was
+// stopped, and that the client is informed that the daemon was stopped on request.
+func TestStopWaitsForClientsOfDeletedPods(t *testing.T) {
+	h := newHost(t)
+	result := h.run(t.Context(), t, false, "1h")
+	v, err := h.client.Version(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := web()
+	q.Session = "s"
+	created, err := h.client.Create(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	uid := created.Pod.Metadata.UID
+	if err := h.client.Stop(t.Context(), "web", api.StopOptions{Delete: true, Grace: new(time.Duration)}); err != nil {
+		t.Fatal(err)
+	}
+	for c, err := range h.client.Watch(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.Type == api.Deleted {
+			break
+		}
+		if list, err := h.client.Pods(t.Context()); err == nil && len(list.Items) == 0 {
+			break
+		}
+	}
+	if err := h.client.StopDaemon(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if pod, err := h.client.PodWithUID(t.Context(), "web", uid); err != nil || pod.Status.Phase != lifecycle.PhaseFailed {
+		t.Errorf("pod %+v, %v, want its final state", pod.Status, err)
+	}
+	if err := h.client.EndSession(t.Context(), "s"); err != nil {
+		t.Error(err)
+	}
+	await(t, result)
+	if e, ok := errors.AsType[*api.StoppedError](h.client.Stopped(v.Instance)); !ok || e.Pods != 0 {
+		t.Errorf("stop of the daemon: %+v, want recorded, without pods", e)
+	}
 }
 
 func TestServiceWithoutPodsRemovesTheNetwork(t *testing.T) {

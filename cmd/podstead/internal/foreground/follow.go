@@ -1,13 +1,17 @@
 package foreground
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -18,7 +22,8 @@ type Streams interface {
 	Watch(ctx context.Context) iter.Seq2[api.PodChange, error]
 }
 
-// follow prints the output and the events of the pods until all have terminated. The error lists the pods that did not succeed.
+// follow prints the output and the events of the pods until all have terminated. The error lists the pods that did not succeed, except
+// those that failed after the user had requested their stop.
 func (r *run) follow(ctx context.Context) error {
 	errs := make([]error, len(r.pods))
 	var pods sync.WaitGroup
@@ -26,13 +31,18 @@ func (r *run) follow(ctx context.Context) error {
 		pods.Go(func() { errs[i] = r.followPod(ctx, r.pods[i].Metadata) })
 	}
 	pods.Wait()
-	return errors.Join(errs...)
+	for _, err := range errs {
+		if err != nil && !errors.Is(err, ErrStopped) {
+			return errors.Join(slices.DeleteFunc(errs, func(err error) bool { return errors.Is(err, ErrStopped) })...)
+		}
+	}
+	return cmp.Or(errs...)
 }
 
 // followPod prints the output and the events of a pod until it has terminated.
 func (r *run) followPod(ctx context.Context, m api.Metadata) error {
 	following, stop := context.WithCancel(ctx)
-	events := &api.EventQuery{UID: m.UID, Follow: true}
+	events := &podEvents{query: api.EventQuery{UID: m.UID, Follow: true}}
 	var printing sync.WaitGroup
 	printing.Go(func() {
 		_ = r.retry(following, func() error { return r.printEvents(following, events) })
@@ -45,37 +55,66 @@ func (r *run) followPod(ctx context.Context, m api.Metadata) error {
 	}
 	var p api.Pod
 	err = r.retry(ctx, func() (err error) {
-		p, err = r.Daemon.Pod(ctx, m.Name)
+		p, err = r.Daemon.PodWithUID(ctx, m.Name, m.UID)
 		return err
 	})
-	deleted := isNotFound(err) || (err == nil && p.Metadata.UID != m.UID)
+	deleted := isDeleted(err)
 	if err != nil && !deleted {
 		return err
 	}
-	events.Follow = false // the remaining events
-	if err := r.retry(ctx, func() error { return r.printEvents(ctx, events) }); err != nil {
+	events.query.Follow = false // the remaining events
+	if err := r.retry(ctx, func() error { return r.printEvents(ctx, events) }); err != nil && !isDeleted(err) {
 		return err
 	}
+	phase := p.Status.Phase
 	if deleted {
-		return fmt.Errorf("pod %q %w: deleted by another command", m.Name, ErrFailed)
+		phase = events.phase // the daemon was restarted since the pod was deleted
+	} else {
+		r.Printer.Terminated(p)
 	}
-	r.Printer.Terminated(p)
-	if p.Status.Phase == lifecycle.PhaseFailed {
+	switch {
+	case phase == lifecycle.PhaseSucceeded:
+		return nil
+	case r.stopped.Load():
+		return fmt.Errorf("pod %q: %w", m.Name, ErrStopped)
+	case phase == lifecycle.PhaseFailed:
 		return fmt.Errorf("pod %q %w", m.Name, ErrFailed)
 	}
-	return nil
+	return fmt.Errorf("pod %q %w: deleted by another command", m.Name, ErrFailed)
+}
+
+// podEvents is the position in the events of a pod.
+type podEvents struct {
+	query api.EventQuery
+	phase lifecycle.Phase // the terminal phase that was emitted; empty: none yet
+	pulls map[string]int  // failed pulls, by image
+}
+
+// hintAfter is the number of failed pulls after which a run prints a hint. The first failure may be temporary.
+const hintAfter = 2
+
+// pullFailed counts a failed pull, and prints a hint once for each image.
+func (r *run) pullFailed(at *podEvents, e *api.Event) {
+	image := e.Fields["image"]
+	if at.pulls == nil {
+		at.pulls = map[string]int{}
+	}
+	if at.pulls[image]++; at.pulls[image] != hintAfter {
+		return
+	}
+	hint := fmt.Sprintf("check the name and the tag of image %q in the pod file, and whether the registry is reachable", image)
+	if _, list, ok := strings.Cut(e.Fields["error"], "(imageArchives contain "); ok {
+		hint = fmt.Sprintf("check image %q in the pod file: imageArchives contain %s", image, strings.TrimSuffix(list, ")"))
+	}
+	r.Printer.Hint(hint + "; Ctrl-C stops the pod")
 }
 
 // printOutput prints the output of the containers until the pod is at rest. After the connection to the daemon is lost, it continues
 // with the next line.
 func (r *run) printOutput(ctx context.Context, m api.Metadata) error {
 	q := api.OutputQuery{UID: m.UID, Follow: true, From: api.Positions{}}
-	var once sync.Once
 	err := r.retry(ctx, func() error {
 		for l, err := range r.Daemon.Output(ctx, m.Name, q) {
-			if errors.Is(err, api.ErrUnavailable) {
-				once.Do(func() { r.Printer.Notice("connection to the daemon lost, reconnecting") })
-			}
 			if err != nil {
 				return err
 			}
@@ -84,20 +123,30 @@ func (r *run) printOutput(ctx context.Context, m api.Metadata) error {
 		}
 		return nil
 	})
-	if isNotFound(err) {
+	if isDeleted(err) {
 		return nil
 	}
 	return err
 }
 
-// printEvents prints events. Called again with the same query, it continues with the next event.
-func (r *run) printEvents(ctx context.Context, q *api.EventQuery) error {
-	for e, err := range r.Daemon.Events(ctx, q) {
+// printEvents prints events. Called again with the same position, it continues with the next event.
+func (r *run) printEvents(ctx context.Context, at *podEvents) error {
+	for e, err := range r.Daemon.Events(ctx, &at.query) {
 		if err != nil {
 			return err
 		}
-		q.Advance(e)
+		at.query.Advance(e)
+		switch e.Kind {
+		case event.PodSucceeded:
+			at.phase = lifecycle.PhaseSucceeded
+		case event.PodFailed:
+			at.phase = lifecycle.PhaseFailed
+		}
 		r.Printer.Event(e)
+		switch e.Kind {
+		case event.ImagePullFailed, event.ImageNeverPull, event.ImageInspectFailed:
+			r.pullFailed(at, &e)
+		}
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/podstead/podstead/api"
@@ -25,15 +26,16 @@ const (
 // Daemon is the part of the API that a run uses. [*api.Client] implements it.
 type Daemon interface {
 	Create(ctx context.Context, q api.CreateRequest) (api.Created, error)
-	Pod(ctx context.Context, name string) (api.Pod, error)
+	PodWithUID(ctx context.Context, name, uid string) (api.Pod, error)
 	Stop(ctx context.Context, name string, o api.StopOptions) error
 	Touch(ctx context.Context, session string) (bool, error)
+	EndSession(ctx context.Context, session string) error
 	Streams
 }
 
 // Printer prints a run. It must be safe for concurrent use.
 type Printer interface {
-	// Pods is called once, before all other methods.
+	// Pods is called once, before Line and Event.
 	Pods(pods []api.Pod)
 	Line(pod string, l api.Line)
 	Event(e api.Event)
@@ -41,12 +43,15 @@ type Printer interface {
 	Terminated(p api.Pod)
 	// Notice prints a message about the run itself.
 	Notice(message string)
+	// Hint prints advice.
+	Hint(message string)
 }
 
 // Options are the options of a run. Daemon, Connect, Printer and Session are required.
 type Options struct {
 	Daemon Daemon
-	// Connect returns when the daemon is ready, and starts it if it is not running.
+	// Connect returns when the daemon is ready, and starts it if it is not running. If the daemon was stopped on request, it returns an
+	// [*api.StoppedError] until another daemon runs.
 	Connect func(ctx context.Context) error
 	Printer Printer
 	Session string
@@ -60,8 +65,10 @@ type Options struct {
 
 // Errors of a run.
 var (
-	// ErrFailed reports that the phase of a pod is Failed, or that the pod was deleted.
+	// ErrFailed reports that the phase of a pod is Failed, or that the pod was deleted before it terminated.
 	ErrFailed = errors.New("failed")
+	// ErrStopped reports that pods failed after the user had requested their stop, and no other pod did.
+	ErrStopped = errors.New("stopped on request")
 	// ErrTimeout reports that the pods were stopped after the timeout.
 	ErrTimeout = errors.New("timed out")
 	// ErrInterrupted reports that the run returned before its pods terminated. The daemon stops them when the session expires.
@@ -71,6 +78,10 @@ var (
 type run struct {
 	Options
 	pods []api.Pod
+	// stopped reports that the user has requested the stop of the pods.
+	stopped atomic.Bool
+	// lost and waiting print a notice once.
+	lost, waiting sync.Once
 }
 
 // Run creates the pods and returns when all have terminated and are deleted. If one cannot be created, the others are stopped.
@@ -94,7 +105,12 @@ func Run(ctx context.Context, o Options, files []api.CreateRequest) error {
 	}
 	podErr := r.follow(ctx)
 	if !r.Keep && ctx.Err() == nil {
-		podErr = errors.Join(podErr, r.remove(ctx))
+		if err := r.remove(ctx); err != nil {
+			podErr = errors.Join(podErr, err)
+		}
+	}
+	if ctx.Err() == nil {
+		_ = r.Daemon.EndSession(ctx, r.Session) // otherwise the session times out
 	}
 	cancel(nil)
 	background.Wait()
@@ -114,15 +130,32 @@ func (r *run) retry(ctx context.Context, call func() error) error {
 	}
 }
 
-// reconnect connects to the daemon after the retry interval.
+// reconnect connects to the daemon after the retry interval. If the daemon was stopped on request, it waits for the next one, unless the
+// daemon has left no pods.
 func (r *run) reconnect(ctx context.Context) error {
-	t := time.NewTimer(retryInterval)
+	t := time.NewTicker(retryInterval)
 	defer t.Stop()
-	select {
-	case <-t.C:
-		return r.Connect(ctx)
-	case <-ctx.Done():
-		return ctx.Err()
+	for {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		err := r.Connect(ctx)
+		e, stopped := errors.AsType[*api.StoppedError](err)
+		switch {
+		case stopped && e.Pods == 0:
+			return err
+		case stopped:
+			r.waiting.Do(func() {
+				r.Printer.Notice("the daemon was stopped, its containers keep running; waiting until another command starts the daemon")
+			})
+		default:
+			if err == nil {
+				r.lost.Do(func() { r.Printer.Notice("connection to the daemon lost, reconnected") })
+			}
+			return err
+		}
 	}
 }
 
@@ -134,6 +167,9 @@ func (r *run) create(ctx context.Context, files []api.CreateRequest) error {
 			created, err := r.Daemon.Create(ctx, q)
 			if err == nil {
 				r.pods = append(r.pods, created.Pod)
+				if created.TakenOver {
+					r.Printer.Notice(fmt.Sprintf("pod %q was created by a podstead run that was killed, taking it over", created.Pod.Metadata.Name))
+				}
 			}
 			return err
 		})
@@ -174,6 +210,7 @@ func (r *run) handleStops(ctx context.Context) error {
 			result = fmt.Errorf("%w after %v", ErrTimeout, r.Timeout)
 			r.Printer.Notice(result.Error() + ", stopping the pods")
 		case <-r.Stops:
+			r.stopped.Store(true)
 		case <-ctx.Done():
 			return result
 		}
@@ -201,7 +238,7 @@ func (r *run) stop(ctx context.Context, o api.StopOptions) error {
 		o := o
 		o.UID = p.Metadata.UID
 		stops.Go(func() {
-			if err := r.retry(ctx, func() error { return r.Daemon.Stop(ctx, p.Metadata.Name, o) }); !isNotFound(err) {
+			if err := r.retry(ctx, func() error { return r.Daemon.Stop(ctx, p.Metadata.Name, o) }); !isDeleted(err) {
 				errs[i] = err
 			}
 		})
@@ -224,7 +261,7 @@ func (r *run) remove(ctx context.Context) error {
 }
 
 func (r *run) awaitDeletion(ctx context.Context, m api.Metadata) error {
-	return r.retry(ctx, func() error {
+	err := r.retry(ctx, func() error {
 		exists := false
 		for c, err := range r.Daemon.Watch(ctx) {
 			if err != nil {
@@ -239,9 +276,15 @@ func (r *run) awaitDeletion(ctx context.Context, m api.Metadata) error {
 		}
 		return ctx.Err()
 	})
+	if isDeleted(err) {
+		return nil
+	}
+	return err
 }
 
-func isNotFound(err error) bool {
+// isDeleted reports whether an error shows that the pod is deleted: it is not found, or the daemon was stopped and has left no pods.
+func isDeleted(err error) bool {
 	e, ok := errors.AsType[*api.Error](err)
-	return ok && e.Status == http.StatusNotFound
+	stopped, isStopped := errors.AsType[*api.StoppedError](err)
+	return ok && e.Status == http.StatusNotFound || isStopped && stopped.Pods == 0
 }

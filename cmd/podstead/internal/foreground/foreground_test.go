@@ -111,6 +111,7 @@ type recorder struct {
 	events     []api.Event
 	terminated []api.Pod
 	notices    []string
+	hints      []string
 	changed    chan struct{} // receives a value after each call
 }
 
@@ -142,6 +143,10 @@ func (s *recorder) Notice(message string) {
 	s.add(func() { s.notices = append(s.notices, message) })
 }
 
+func (s *recorder) Hint(message string) {
+	s.add(func() { s.hints = append(s.hints, message) })
+}
+
 // await waits until cond is met.
 func (s *recorder) await(t *testing.T, what string, cond func() bool) {
 	t.Helper()
@@ -169,7 +174,10 @@ func (s *recorder) hasEvent(kind event.Kind) func() bool {
 func (h *host) start(o foreground.Options, files ...api.CreateRequest) <-chan error {
 	client := api.NewClient(h.socket, "podstead run")
 	h.t.Cleanup(client.Close)
-	o.Connect, o.Session = h.connect, "session"
+	o.Session = "session"
+	if o.Connect == nil {
+		o.Connect = h.connect
+	}
 	if o.Daemon == nil {
 		o.Daemon = client
 	}
@@ -276,7 +284,7 @@ func TestSecondStopKillsPods(t *testing.T) {
 		t.Fatalf("the run returned after one stop, although the container ignores SIGTERM: %v", err)
 	case stops <- struct{}{}:
 	}
-	if err := await(t, result); !errors.Is(err, foreground.ErrFailed) {
+	if err := await(t, result); !errors.Is(err, foreground.ErrStopped) {
 		t.Errorf("error %v", err)
 	}
 	if !s.hasEvent(event.ContainerKilled)() {
@@ -314,6 +322,35 @@ func TestRunTimeout(t *testing.T) {
 	}
 }
 
+// TestRunTimeoutWhilePulling checks the timeout while a registry does not respond, and while a pull backs off.
+func TestRunTimeoutWhilePulling(t *testing.T) {
+	for name, pull := range map[string]func(context.Context) error{
+		"hangs": func(ctx context.Context) error {
+			<-ctx.Done()
+			return ctx.Err()
+		},
+		"fails": func(context.Context) error {
+			return lifecycle.Failure{Reason: lifecycle.ReasonErrImagePull, Message: "not found"}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h, s := newHost(t, fakeruntime.Options{Before: func(ctx context.Context, c fakeruntime.Call) error {
+				if c.Method == "PullImage" {
+					return pull(ctx)
+				}
+				return nil
+			}}), newRecorder()
+			result := h.start(foreground.Options{Printer: s, Timeout: 100 * time.Millisecond}, file("a", "sleep 1000"))
+			if err := await(t, result); !errors.Is(err, foreground.ErrTimeout) {
+				t.Errorf("error %v, want %v", err, foreground.ErrTimeout)
+			}
+			if pods := h.pods(); len(pods) > 0 {
+				t.Errorf("%d pods still exist", len(pods))
+			}
+		})
+	}
+}
+
 // slowEvents is a client that delivers no events while it follows.
 type slowEvents struct{ *api.Client }
 
@@ -333,10 +370,10 @@ func TestRunPrintsEventsOfDeletedPod(t *testing.T) {
 	if err := client.Stop(t.Context(), "a", api.StopOptions{Delete: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := await(t, result); err != nil && !errors.Is(err, foreground.ErrFailed) {
-		t.Errorf("error %v", err)
+	if err := await(t, result); err != nil {
+		t.Errorf("error %v, want nil: the pod has succeeded", err)
 	}
-	for _, kind := range []event.Kind{event.PodStopping, event.ContainerSucceeded} {
+	for _, kind := range []event.Kind{event.PodStopping, event.ContainerSucceeded, event.PodSucceeded} {
 		if !s.hasEvent(kind)() {
 			t.Errorf("no event %s: %+v", kind, s.events)
 		}
@@ -361,11 +398,22 @@ func TestRunStopsOtherPodsIfOneCannotBeCreated(t *testing.T) {
 		t.Errorf("pods %+v, want taken only", pods)
 	}
 
-	// The other run returns when its pod is deleted. It may see the pod terminated or deleted.
+	// The other run returns when its pod is deleted.
 	if err := client.Stop(t.Context(), "taken", api.StopOptions{Delete: true}); err != nil {
 		t.Fatal(err)
 	}
-	if err := await(t, kept); err != nil && !errors.Is(err, foreground.ErrFailed) {
+	if err := await(t, kept); err != nil {
 		t.Errorf("error %v", err)
+	}
+}
+
+func TestStopOfFailingPodIsNoFailure(t *testing.T) {
+	h, s := newHost(t, fakeruntime.Options{}), newRecorder()
+	stops := make(chan struct{})
+	result := h.start(foreground.Options{Printer: s, Stops: stops}, file("a", "trap 'exit 7' TERM; sleep 1000"))
+	s.await(t, "the start", s.hasEvent(event.ContainerStarted))
+	stops <- struct{}{}
+	if err := await(t, result); !errors.Is(err, foreground.ErrStopped) || errors.Is(err, foreground.ErrFailed) {
+		t.Errorf("error %v, want %v", err, foreground.ErrStopped)
 	}
 }

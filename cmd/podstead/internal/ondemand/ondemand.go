@@ -59,14 +59,16 @@ type Starter struct {
 	// Notify shows a message to the user; nil: no messages. It is called from another goroutine.
 	Notify func(message string)
 
-	mu sync.Mutex
+	mu       sync.Mutex
+	instance string // of the daemon that responded last
 }
 
-// Connect returns when the daemon is ready, and starts it if it is not running. It is safe for concurrent use.
+// Connect returns when the daemon is ready, and starts it if it is not running. If the daemon that responded last was stopped on request,
+// it starts none and returns an [*api.StoppedError] until there is another daemon. It is safe for concurrent use.
 func (s *Starter) Connect(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.Client.Version(ctx); !errors.Is(err, api.ErrUnavailable) {
+	if err := s.version(ctx); !errors.Is(err, api.ErrUnavailable) {
 		return err
 	} else if errors.Is(err, os.ErrPermission) {
 		return &Error{
@@ -74,12 +76,30 @@ func (s *Starter) Connect(ctx context.Context) error {
 			Hints:   []string{"run the command as root or as a member of group podstead"},
 		}
 	}
+	if err := s.Client.Stopped(s.instance); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the daemon did not respond within %v", startTimeout))
 	defer cancel()
 	go s.notifyLater(ctx)
 	err := s.start(ctx)
 	if e, failed := errors.AsType[*Error](err); failed && e.inUse {
 		return s.await(ctx, e)
+	}
+	if err != nil {
+		return err
+	}
+	if err := s.version(ctx); err != nil && !errors.Is(err, api.ErrUnavailable) {
+		return err
+	}
+	return nil // if the new daemon does not respond any more, the next call fails
+}
+
+// version checks that the daemon responds, and records its instance.
+func (s *Starter) version(ctx context.Context) error {
+	v, err := s.Client.Version(ctx)
+	if err == nil {
+		s.instance = v.Instance
 	}
 	return err
 }
@@ -102,7 +122,7 @@ func (s *Starter) await(ctx context.Context, inUse *Error) error {
 	t := time.NewTicker(pollInterval)
 	defer t.Stop()
 	for {
-		if _, err := s.Client.Version(ctx); !errors.Is(err, api.ErrUnavailable) && ctx.Err() == nil {
+		if err := s.version(ctx); !errors.Is(err, api.ErrUnavailable) && ctx.Err() == nil {
 			return err
 		}
 		select {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,7 +30,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runDaemon is a daemon with a behaviour: "silent", "failing", or any other for one that works. It returns the exit code.
+// runDaemon is a daemon with a behaviour: "silent", "failing", "recording" for one that records its stop, or any other for one that works.
+// It returns the exit code.
 func runDaemon(behaviour, dir string) int {
 	reporter := ondemand.NewReporter()
 	switch behaviour {
@@ -51,7 +53,7 @@ func runDaemon(behaviour, dir string) int {
 	}
 	s := supervisor.New(ctx, supervisor.Options{Runtime: fakeruntime.New(fakeruntime.Options{})})
 	server := api.NewServer(ctx, api.Options{
-		Supervisor: s, Version: api.Version{PID: os.Getpid(), OnDemand: true}, StopDaemon: func(string) { stop() },
+		Supervisor: s, Version: api.Version{PID: os.Getpid(), OnDemand: true, Instance: strconv.Itoa(os.Getpid())}, StopDaemon: func(string) { stop() },
 	})
 	l, err := api.Listen(ctx, filepath.Join(dir, "s"))
 	if err != nil {
@@ -61,6 +63,9 @@ func runDaemon(behaviour, dir string) int {
 	fmt.Println("ready") // before the report: the test reads the log after it
 	reporter.Ready()
 	<-ctx.Done()
+	if behaviour == "recording" && api.RecordStop(filepath.Join(dir, "s"), strconv.Itoa(os.Getpid()), 3) != nil {
+		return 1
+	}
 	_ = server.Close(context.Background())
 	return 0
 }
@@ -101,6 +106,43 @@ func TestConnectStartsDaemonInItsOwnSession(t *testing.T) {
 	log, err := os.ReadFile(s.Log)
 	if err != nil || string(log) != "ready\n" {
 		t.Errorf("log %q, %v", log, err)
+	}
+	if err := s.Client.StopDaemon(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// awaitExit waits until no daemon holds the lock.
+func awaitExit(t *testing.T, dir string) {
+	t.Helper()
+	lock, err := os.Open(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestConnectAfterStopOnRequest checks that a client whose daemon was stopped on request starts no daemon, and that other clients do.
+func TestConnectAfterStopOnRequest(t *testing.T) {
+	s, dir := newStarter(t, "recording")
+	for range 2 {
+		if err := s.Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Client.StopDaemon(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		awaitExit(t, dir)
+		e, ok := errors.AsType[*api.StoppedError](s.Connect(t.Context()))
+		if !ok || e.Pods != 3 {
+			t.Fatalf("error %+v, want a StoppedError with 3 pods", e)
+		}
+		if err := newStarterIn(t, "recording", dir).Connect(t.Context()); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if err := s.Client.StopDaemon(t.Context()); err != nil {
 		t.Fatal(err)

@@ -47,6 +47,7 @@ var palette = []int{36, 33, 32, 35, 34, 96, 93, 92, 95, 94}
 type Text struct {
 	Out, Err io.Writer
 	Colour   bool
+	Quiet    bool // no output of containers
 
 	mu       sync.Mutex
 	prefixes map[string]string
@@ -57,7 +58,7 @@ func (t *Text) Pods(pods []api.Pod) {
 	var keys, names []string
 	width := 0
 	for _, p := range pods {
-		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers) {
+		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers, p.Spec.EphemeralContainers) {
 			name := c.Name
 			if len(pods) > 1 {
 				name = p.Metadata.Name + "/" + c.Name
@@ -80,6 +81,9 @@ func (t *Text) Pods(pods []api.Pod) {
 
 // Line prints a line of a container, without replacing control characters.
 func (t *Text) Line(pod string, l api.Line) {
+	if t.Quiet {
+		return
+	}
 	text := l.Line
 	if l.Raw != nil {
 		text = string(l.Raw)
@@ -87,7 +91,7 @@ func (t *Text) Line(pod string, l api.Line) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	prefix, ok := t.prefixes[pod+"/"+l.Container]
-	if !ok { // an ephemeral container
+	if !ok { // an ephemeral container that was added later
 		prefix = l.Container + " | "
 	}
 	_, _ = io.WriteString(t.Out, prefix+text+"\n")
@@ -106,6 +110,9 @@ func (t *Text) Terminated(api.Pod) {}
 // Notice prints a message of the command.
 func (t *Text) Notice(message string) { t.printErr("podstead: " + message) }
 
+// Hint prints advice.
+func (t *Text) Hint(message string) { t.printErr(Plain("hint: " + message)) }
+
 func (t *Text) printErr(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -116,6 +123,7 @@ func (t *Text) printErr(line string) {
 // is safe for concurrent use.
 type JSON struct {
 	Out, Err io.Writer
+	Quiet    bool // no output of containers
 
 	mu sync.Mutex
 }
@@ -137,6 +145,9 @@ func (j *JSON) Pods([]api.Pod) {}
 
 // Line prints a line of a container.
 func (j *JSON) Line(pod string, l api.Line) {
+	if j.Quiet {
+		return
+	}
 	j.print(struct {
 		typeOf
 		Pod string `json:"pod"`
@@ -162,8 +173,13 @@ func (j *JSON) Terminated(p api.Pod) {
 }
 
 // Notice prints a message of the command.
-func (j *JSON) Notice(message string) {
+func (j *JSON) Notice(message string) { j.printErr("podstead: " + message) }
+
+// Hint prints advice.
+func (j *JSON) Hint(message string) { j.printErr(Plain("hint: " + message)) }
+
+func (j *JSON) printErr(line string) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	_, _ = fmt.Fprintln(j.Err, "podstead: "+message)
+	_, _ = fmt.Fprintln(j.Err, line)
 }

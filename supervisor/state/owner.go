@@ -1,0 +1,62 @@
+package state
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+)
+
+// Owner is the client that a pod was created by.
+type Owner struct {
+	Session string  `json:"session,omitempty"` // of the `podstead run` that the pod is deleted with
+	Keep    bool    `json:"keep,omitempty"`    // completed pods are kept when the session ends
+	By      string  `json:"by,omitempty"`      // for people: "podstead run, pid 4711, uid 0"
+	Process Process `json:"process,omitzero"`  // of the client
+}
+
+// String describes the owner for people. It contains the PID only while the process is running.
+func (o Owner) String() string {
+	if o.By == "" || o.Process.Running() {
+		return o.By
+	}
+	name, _, _ := strings.Cut(o.By, ",")
+	return name + " (exited)"
+}
+
+// Process identifies a process of this boot. The zero Process is one that is not known.
+type Process struct {
+	PID     int    `json:"pid"`
+	Started string `json:"started"` // in clock ticks since boot; a later process may have the same PID
+}
+
+// ProcessOf returns the process with a PID, or the zero Process if there is none.
+func ProcessOf(pid int) Process {
+	if started, ok := startTime(pid); ok {
+		return Process{PID: pid, Started: started}
+	}
+	return Process{}
+}
+
+// Running reports whether the process is running. A process that is not known counts as running.
+func (p Process) Running() bool {
+	if p == (Process{}) {
+		return true
+	}
+	started, ok := startTime(p.PID)
+	return ok && started == p.Started
+}
+
+// startTime reads the start time of a process from /proc/PID/stat, see proc_pid_stat(5). A zombie is not running.
+func startTime(pid int) (string, bool) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil || pid <= 0 {
+		return "", false
+	}
+	// The name in parentheses, the second field, may contain spaces and parentheses. The state is the first field behind it.
+	fields := strings.Fields(string(text[bytes.LastIndexByte(text, ')')+1:]))
+	if len(fields) < 20 || fields[0] == "Z" || fields[0] == "X" {
+		return "", false
+	}
+	return fields[19], true
+}
