@@ -10,6 +10,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/supervisor/explain"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -119,8 +120,8 @@ func TestWhy(t *testing.T) {
 	d.await(t, uid, "pod at rest", atRest)
 	good := d.create(t, file("good", app("main", "trap 'exit 0' TERM; sleep 1000"))).Metadata.UID
 	d.await(t, good, "container ready", ready)
-	list, err := d.client.WhyAll(t.Context())
-	if err != nil || len(list.Items) != 2 || list.Items[0].Well || !list.Items[1].Well {
+	list, err := d.client.WhyAll(t.Context(), 3)
+	if err != nil || len(list.Items) != 2 || list.Items[0].Healthy || !list.Items[1].Healthy {
 		t.Errorf("%+v, %v", list, err)
 	}
 	if err := d.client.Stop(t.Context(), "bad", api.StopOptions{Delete: true}); err != nil {
@@ -137,8 +138,8 @@ func TestWhy(t *testing.T) {
 			t.Fatal("the pod is still there")
 		}
 	}
-	story, err := d.client.Why(t.Context(), "bad")
-	if err != nil || story.UID != uid || story.Summary != "is gone" || len(story.Containers) != 1 || len(story.Containers[0].Told) != 1 {
-		t.Errorf("of a pod that is gone: %+v, %v", story, err)
+	e, err := d.client.Why(t.Context(), "bad", 3)
+	if err != nil || e.UID != uid || e.State != explain.PodDeleted || len(e.Containers) != 1 || len(e.Containers[0].Runs) != 1 {
+		t.Errorf("of a deleted pod: %+v, %v", e, err)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
@@ -70,7 +71,7 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 	t.Helper()
 	server := api.NewServer(t.Context(), api.Options{
 		Supervisor: d.supervisor, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
-		StopDaemon: func(by string) { d.stops <- by },
+		StopDaemon: func(by string) { d.stops <- by }, Secrets: configsource.Source{Dir: filepath.Join(d.dir, "config")},
 	})
 	l, err := api.Listen(t.Context(), d.socket)
 	if err != nil {

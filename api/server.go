@@ -37,7 +37,9 @@ var agentPattern = regexp.MustCompile(`^podstead( [a-z]{1,16}){0,2}$`)
 type Options struct {
 	Supervisor *supervisor.Supervisor
 	// LogDir is the directory of container logs: <LogDir>/<pod>_<uid>/<container>/<restart count>.log.
-	LogDir  string
+	LogDir string
+	// Secrets are the secrets whose values are redacted in explanations; nil: none.
+	Secrets SecretSource
 	Version Version
 	// StopDaemon is called with the requester when a client stops the daemon. It must not block, and may be called more than once.
 	StopDaemon func(by string)

@@ -188,7 +188,7 @@ func TestUnknownPort(t *testing.T) {
 		{TCPSocket: &spec.TCPSocketAction{Port: spec.Port{Name: "web"}}},
 	} {
 		got := prober(&execer{}, nil).Run(t.Context(), target("127.0.0.1", &spec.Container{Name: "c"}), probe)
-		want(t, got, lifecycle.ProbeError, `container c: it has no port "web"`)
+		want(t, got, lifecycle.ProbeError, `container "c": port "web" not found`)
 	}
 }
 

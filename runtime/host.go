@@ -12,19 +12,20 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/oci"
 )
 
 // warnAboutHost logs which features of containers this host does not support.
-func (r *Runtime) warnAboutHost() {
-	if !r.host.Seccomp {
-		r.log.Warn("the kernel does not support seccomp: containers run without a seccomp profile")
+func warnAboutHost(host oci.Host, pidsLimit int64, log *slog.Logger) {
+	if !host.Seccomp {
+		log.Warn("the kernel does not support seccomp: containers run without a seccomp profile")
 	}
-	if r.opts.PidsLimit > 0 && !r.host.Controllers.Has(cgroup.Pids) {
-		r.log.Warn("the kernel does not have the cgroup controller pids: the number of processes of pods is not limited")
+	if pidsLimit > 0 && !host.Controllers.Has(cgroup.Pids) {
+		log.Warn("the kernel does not have the cgroup controller pids: the number of processes of pods is not limited")
 	}
-	if !r.host.Resource {
-		r.log.Warn("the process does not have CAP_SYS_RESOURCE: resource limits of containers cannot exceed its own",
-			slog.Uint64("open_files", r.host.OpenFiles))
+	if !host.Resource {
+		log.Warn("the process does not have CAP_SYS_RESOURCE: resource limits of containers cannot exceed its own",
+			slog.Uint64("open_files", host.OpenFiles))
 	}
 }
 

@@ -32,7 +32,7 @@ func (r *Runtime) PullImage(
 	report := func(p image.Progress) { progress(p.Bytes, p.TotalBytes) }
 	img, err := r.images.Ensure(ctx, c.Image, c.ImagePullPolicy, report)
 	if err != nil {
-		return false, imageFailure(ctx, err)
+		return false, pullFailure(ctx, err)
 	}
 	pulled = img.Pulled
 	for _, v := range imagevolume.Of(pod, c) {
@@ -63,6 +63,16 @@ func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, name string) (pr
 		return false, imageFailure(ctx, err)
 	}
 	return present, nil
+}
+
+// pullFailure is the failure of a pull of the container's own image. Its message has the cause alone: events and explanations name the
+// operation and the image before it.
+func pullFailure(ctx context.Context, err error) error {
+	e, ok := errors.AsType[*image.Error](err)
+	if ok && e.Reason == image.ReasonPull && e.Err != nil {
+		return lifecycle.Failure{Reason: lifecycle.Reason(e.Reason), Message: enginecall.Message(e.Err)}
+	}
+	return imageFailure(ctx, err)
 }
 
 func imageFailure(ctx context.Context, err error) error {

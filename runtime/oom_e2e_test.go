@@ -77,7 +77,14 @@ func TestOOMChild(t *testing.T) {
 	if controllers, err := cgroup.DetectControllers(); err != nil || controllers.Unified {
 		want.Code, output = 137, ""
 	}
-	if exit := p.wait(ref); exit != want || !strings.Contains("\n"+p.log(ref), "\n"+output) { // the shell's message about the kill is in another stream
+	exit := p.wait(ref)
+	if peak := exit.MemoryPeak; peak < 16<<20 || peak > 32<<20 {
+		if _, err := os.Stat("/sys/fs/cgroup/cgroup.controllers"); err != nil || peak != 0 { // memory.peak needs Linux 5.19
+			t.Errorf("got a memory peak of %d bytes, want at most the limit", peak)
+		}
+	}
+	exit.MemoryPeak = 0
+	if exit != want || !strings.Contains("\n"+p.log(ref), "\n"+output) { // the shell's message about the kill is in another stream
 		t.Errorf("exit: %+v, want %+v; output %q", exit, want, p.log(ref))
 	}
 }

@@ -140,7 +140,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 		Exited: r.exits.Exited, Log: r.log,
 	})
 	r.garbage = gc.New(r.client.LeasesService(), r.log)
-	r.warnAboutHost()
+	warnAboutHost(r.host, r.opts.PidsLimit, r.log)
 	remaps := userns.CanRemap(ctx, r.client, snapshotter, r.log)
 	r.users = userns.New(r.dirs, r.engine.BundleDirs(), remaps)
 	if err := r.garbage.DeleteLeases(ctx); err != nil {

@@ -13,68 +13,83 @@ import (
 
 func (a *app) whyCommand() *cobra.Command {
 	var format string
+	lines := api.DefaultEvidenceLines
 	cmd := &cobra.Command{
 		Use:   "why [POD]",
-		Short: "Say why a pod was restarted, failed or waits",
-		Long: `Why a pod is as it is: what was seen, what was done about it, how the containers answered, and when what waits is tried
-again; who asked for what, and the restarts of the daemon and of the machine in between. The story outlives both, and is told for
-a while of a pod that is gone.
+		Short: "Explain why pods restarted, failed or are waiting",
+		Long: `Explain why a pod is in its state: the root cause, the evidence for it, and what happens next. The evidence is the last
+exit with the meaning of its code, the memory of an OOM-killed container, the last output of a failed probe, the termination
+message, and the last log lines. The timeline survives restarts of the daemon and of the host, and the deletion of the pod.
+Values of secrets are redacted.
 
-Without a pod: all that is not well, a line each. A pod that runs is not well for an hour after a restart.`,
-		Example: `  podstead why
-  podstead why web
-  podstead why web -o json`,
+Without a pod, print one line for each pod that is not healthy. A pod that is ready counts as unhealthy for one hour after a
+restart.
+
+The output of -o json has the state, the cause, the exit code and the time of the next restart as typed fields.`,
+		Example: `  # List the pods that are not healthy, with the root cause
+  podstead why
+
+  # Explain one pod, with the last 20 log lines of runs that failed
+  podstead why web --lines 20
+
+  # Print the kind of the root cause
+  podstead why web -o json | jq -r .cause.kind`,
 		Args:              cobra.MaximumNArgs(1),
 		ValidArgsFunction: a.completePods,
 	}
 	cmd.Flags().SortFlags = false
+	cmd.Flags().IntVar(&lines, "lines", lines, "number of last log lines of a run that failed, 0 for none")
 	formats(cmd, &format, "json", "yaml")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		var s selection
 		if err := s.read(cmd, args); err != nil {
 			return err
 		}
+		if lines < 0 {
+			return usage(cmd, "invalid value %d for --lines: must be at least 0", lines)
+		}
 		client, err := a.client(cmd)
 		if err != nil {
 			return err
 		}
 		if len(s.names) == 0 {
-			return a.whyAll(cmd, client, format)
+			return a.whyAll(cmd, client, lines, format)
 		}
-		story, err := client.Why(cmd.Context(), s.names[0])
+		e, err := client.Why(cmd.Context(), s.names[0], lines)
 		if err != nil {
 			return err
 		}
 		if format != "" {
-			return a.encode(format, story)
+			return a.encode(format, e)
 		}
-		_, err = io.WriteString(a.out, view.Story(&story, time.Now()))
+		_, err = io.WriteString(a.out, view.Explanation(&e, time.Now()))
 		return err
 	}
 	return cmd
 }
 
-// whyAll says what is not well.
-func (a *app) whyAll(cmd *cobra.Command, client *api.Client, format string) error {
-	list, err := client.WhyAll(cmd.Context())
+// whyAll prints one line for each pod that is not healthy.
+func (a *app) whyAll(cmd *cobra.Command, client *api.Client, lines int, format string) error {
+	list, err := client.WhyAll(cmd.Context(), lines)
 	if err != nil {
 		return err
 	}
 	if format != "" {
 		return a.encode(format, list)
 	}
-	well := true
-	for _, s := range list.Items {
-		if !s.Well {
-			well = false
-			fmt.Fprintln(a.out, view.StoryLine(&s))
+	healthy := true
+	for _, e := range list.Items {
+		if !e.Healthy {
+			healthy = false
+			e.Render(time.Now())
+			fmt.Fprintln(a.out, view.Plain(e.Text))
 		}
 	}
 	switch {
 	case len(list.Items) == 0:
 		a.note("%v", errNoPods)
-	case well:
-		fmt.Fprintf(a.out, "All is well (pods: %d).\n", len(list.Items))
+	case healthy:
+		fmt.Fprintf(a.out, "All pods are healthy (%d).\n", len(list.Items))
 	}
 	return nil
 }

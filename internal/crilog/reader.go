@@ -176,7 +176,7 @@ func (r *reader) takeLines() error {
 func (r *reader) take(line []byte) error {
 	e, err := Parse(line)
 	if err != nil {
-		return nil //nolint:nilerr // see Read
+		return nil // see Read
 	}
 	part := r.parts[e.Stream]
 	if part == nil && !e.Partial {

@@ -181,7 +181,8 @@ func TestControllers(t *testing.T) {
 func TestOOMKills(t *testing.T) {
 	dir := writeFiles(t, map[string]string{
 		"v1/memory.oom_control": "oom_kill_disable 0\nunder_oom 0\noom_kill 3\n", "old/memory.oom_control": "oom_kill_disable 0\nunder_oom 1\n",
-		"v2/memory.events": "low 0\nhigh 0\nmax 12\noom 2\noom_kill 1\noom_group_kill 1\n", "bad/memory.events": "oom_kill many\n",
+		"v2/memory.events": "low 0\nhigh 0\nmax 12\noom 2\noom_kill 1\noom_group_kill 1\n", "bad/memory.events": "oom_kill many\n", "bad/memory.peak": "many\n",
+		"v1/memory.max_usage_in_bytes": "1048576\n", "v2/memory.peak": "2097152\n",
 	})
 	for _, test := range []struct {
 		name    string
@@ -202,6 +203,11 @@ func TestOOMKills(t *testing.T) {
 		}
 		if up := m.Parent(); up.dir != dir || up.Unified() != test.unified {
 			t.Errorf("%s: parent %+v", test.name, up)
+		}
+	}
+	for name, want := range map[string]int64{"v1": 1048576, "old": 0, "v2": 2097152, "bad": 0, "none": 0} {
+		if got := MemoryGroupIn(filepath.Join(dir, name), name != "v1").MemoryPeak(); got != want {
+			t.Errorf("%s: peak %d, want %d", name, got, want)
 		}
 	}
 	if _, err := MemoryGroupOf(-1); err == nil {

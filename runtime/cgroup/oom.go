@@ -68,3 +68,21 @@ func (m MemoryGroup) OOMKills() (int64, error) {
 	}
 	return 0, nil // before Linux 4.13 there is no counter
 }
+
+// MemoryPeak is the most memory that the cgroup has used, in bytes. It is 0 where the kernel does not report it: cgroup v2 has
+// memory.peak since Linux 5.19.
+func (m MemoryGroup) MemoryPeak() int64 {
+	name := "memory.max_usage_in_bytes"
+	if m.unified {
+		name = "memory.peak"
+	}
+	text, err := os.ReadFile(filepath.Join(m.dir, name))
+	if err != nil {
+		return 0
+	}
+	peak, err := strconv.ParseInt(string(bytes.TrimSpace(text)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return peak
+}

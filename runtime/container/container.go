@@ -120,9 +120,9 @@ func (s *Service) Start(
 	}
 	if err != nil {
 		err = enginecall.Failure(ctx, lifecycle.FailureRetry, lifecycle.ReasonStartError, s.redact(pod, a.Container, err))
-		return none, s.undo(ctx, c, err)
+		return none, s.undo(ctx, c, enginecall.WithArchitectures(err, run.Architecture))
 	}
-	return lifecycle.ContainerStarted{Ref: run.Ref, ID: run.ID, Image: run.Image, ImageID: run.ImageID}, nil
+	return lifecycle.ContainerStarted{Ref: run.Ref, ID: run.ID, Image: run.Image, ImageID: run.ImageID, Architecture: run.Architecture}, nil
 }
 
 // redact removes the values of secrets from an error of a container.

@@ -30,11 +30,19 @@ type Exit struct {
 	At time.Time
 	// OOMKilled is true if the kernel OOM-killed a process of the container.
 	OOMKilled bool
+	// MemoryPeak is the peak memory usage of an OOM-killed container in bytes, 0 if unknown.
+	MemoryPeak int64
 }
 
 // OOMKilled reports whether the kernel OOM-killed a process of a container that exited and whose task is not deleted.
 func (e *Engine) OOMKilled(id string) (bool, error) {
 	return shim.OOMKilled(filepath.Join(e.opt.State, taskPlugin, Namespace, id))
+}
+
+// MemoryPeak returns the peak memory usage of an OOM-killed container in bytes, 0 if unknown, for as long as [Engine.OOMKilled]
+// reports the kill.
+func (e *Engine) MemoryPeak(id string) int64 {
+	return shim.MemoryPeak(filepath.Join(e.opt.State, taskPlugin, Namespace, id))
 }
 
 // MissedExits returns, by container ID, the containers that had a task in a previous engine and exited before this engine was
@@ -70,6 +78,7 @@ func scanBundles(state, shimPath string) (map[string]*Exit, error) {
 			}
 			if x, err := runc.ReadExitStatus(bundle); err == nil {
 				exits[id] = &Exit{Status: uint32(x.Status), At: x.Timestamp}
+				exits[id].MemoryPeak = shim.MemoryPeak(bundle)
 				if exits[id].OOMKilled, err = shim.OOMKilled(bundle); err != nil {
 					return nil, fmt.Errorf("scan bundles: %w", err)
 				}

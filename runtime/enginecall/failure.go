@@ -3,6 +3,8 @@ package enginecall
 import (
 	"context"
 	"errors"
+	"fmt"
+	"runtime"
 	"strings"
 
 	"github.com/containerd/errdefs"
@@ -57,4 +59,15 @@ func Message(err error) string {
 		}
 	}
 	return strings.TrimSuffix(text, ": unknown")
+}
+
+// WithArchitectures adds the architectures of the image and of the host to the failure of a program that the host cannot execute.
+// An OCI runtime that detects this only after the start reports it in the container's log instead.
+func WithArchitectures(err error, image string) error {
+	f, ok := errors.AsType[lifecycle.Failure](err)
+	if !ok || image == "" || !strings.Contains(f.Message, unix.ENOEXEC.Error()) {
+		return err
+	}
+	f.Message += fmt.Sprintf(" (image architecture %s, host architecture %s)", image, runtime.GOARCH)
+	return f
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"testing"
 
 	"github.com/containerd/errdefs"
@@ -58,5 +59,25 @@ func TestFailure(t *testing.T) {
 	defer cancel()
 	if _, ok := errors.AsType[lifecycle.Failure](Failure(ctx, lifecycle.FailureNotFound, "X", ctx.Err())); !ok {
 		t.Error("a timeout is not a failure")
+	}
+}
+
+func TestWithArchitectures(t *testing.T) {
+	const message = "exec /bin/app: exec format error"
+	with := fmt.Sprintf("%s (image architecture arm64, host architecture %s)", message, runtime.GOARCH)
+	for _, test := range []struct{ name, message, image, want string }{
+		{"program of another architecture", message, "arm64", with},
+		{"unknown architecture", message, "", message},
+		{"other failure", "no such file or directory", "arm64", "no such file or directory"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got := WithArchitectures(lifecycle.Failure{Message: test.message}, test.image)
+			if diff := cmp.Diff(error(lifecycle.Failure{Message: test.want}), got); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+	if other := errors.New(message); !errors.Is(WithArchitectures(other, "arm64"), other) {
+		t.Error("an error that is no failure was changed")
 	}
 }

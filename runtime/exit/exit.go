@@ -71,6 +71,8 @@ func Write(ctx context.Context, c client.Container, e Exit) error {
 // OOMReporter reports whether the shim has recorded that a container was OOM-killed.
 type OOMReporter interface {
 	OOMKilled(id string) (bool, error)
+	// MemoryPeak returns the peak memory usage of an OOM-killed container in bytes, 0 if unknown.
+	MemoryPeak(id string) int64
 }
 
 // Cgroups kills and inspects what a shim has left.
@@ -138,7 +140,7 @@ func (r *Recorder) Wait(ctx context.Context, c client.Container) (Exit, error) {
 		r.log.WarnContext(ctx, "cannot determine whether a container was OOM-killed", slog.String("container", c.ID()), slog.Any("error", err))
 	}
 	if killed {
-		e.Reason = lifecycle.ReasonOOMKilled
+		e.Reason, e.MemoryPeak = lifecycle.ReasonOOMKilled, r.oom.MemoryPeak(c.ID())
 	}
 	r.record(ctx, c, e)
 	return e, nil

@@ -32,7 +32,7 @@ func (r *Recorder) Recover(ctx context.Context, exits map[string]engine.Exit) er
 		e := FromStatus(exited.Status, exited.At)
 		// The shim writes the exit before it records an OOM kill. A shim that was killed in between has not recorded it.
 		if exited.OOMKilled || r.oomRecorded(ctx, c) || r.cgroups.OOMKilled(info.Labels[record.LabelUID], id) {
-			e.Reason = lifecycle.ReasonOOMKilled
+			e.Reason, e.MemoryPeak = lifecycle.ReasonOOMKilled, max(exited.MemoryPeak, r.oom.MemoryPeak(id))
 		}
 		r.record(ctx, c, e)
 	}

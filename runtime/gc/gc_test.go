@@ -3,6 +3,7 @@ package gc
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -13,7 +14,7 @@ import (
 // counter counts collections.
 type counter struct {
 	leases.Manager
-	deleted int
+	deleted atomic.Int32
 }
 
 func (c *counter) Create(context.Context, ...leases.Opt) (leases.Lease, error) {
@@ -21,7 +22,7 @@ func (c *counter) Create(context.Context, ...leases.Opt) (leases.Lease, error) {
 }
 
 func (c *counter) Delete(context.Context, leases.Lease, ...leases.DeleteOpt) error {
-	c.deleted++
+	c.deleted.Add(1)
 	return nil
 }
 
@@ -35,14 +36,14 @@ func TestRequestsAreGrouped(t *testing.T) {
 			c.Request()
 		}
 		synctest.Wait()
-		if engine.deleted != 0 {
-			t.Errorf("%d collections before the delay", engine.deleted)
+		if engine.deleted.Load() != 0 {
+			t.Errorf("%d collections before the delay", engine.deleted.Load())
 		}
 		c.Request() // during the delay: needs another collection
 		time.Sleep(3 * delay)
 		synctest.Wait()
-		if engine.deleted != 4 {
-			t.Errorf("%d collections, want 4: two for each group of requests", engine.deleted)
+		if engine.deleted.Load() != 4 {
+			t.Errorf("%d collections, want 4: two for each group of requests", engine.deleted.Load())
 		}
 		cancel()
 		synctest.Wait()

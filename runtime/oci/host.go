@@ -62,7 +62,7 @@ func DetectHost() (Host, error) {
 	if err := unix.Sysinfo(&info); err != nil {
 		return h, fmt.Errorf("detect memory: %w", err)
 	}
-	h.Memory = int64(info.Totalram) * int64(info.Unit) //nolint:gosec // no host has more
+	h.Memory = int64(info.Totalram) * int64(info.Unit) // no host has more
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return h, fmt.Errorf("read limit of open files: %w", err)

@@ -39,7 +39,7 @@ func PodLimits(pod *spec.Pod, pids int64) cgroup.Limits {
 
 // sharesOf converts millicores to cpu.shares.
 func sharesOf(milli int64) uint64 {
-	return uint64(min(max(milli*1024/1000, cgroup.MinShares), cgroup.MaxShares)) //nolint:gosec // positive
+	return uint64(min(max(milli*1024/1000, cgroup.MinShares), cgroup.MaxShares)) // positive
 }
 
 // quotaOf converts millicores to a CPU quota per period, 0 for unlimited.

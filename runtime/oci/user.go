@@ -50,10 +50,10 @@ func UserOf(pod *spec.Pod, c *spec.Container, uid, imageUser string) (User, erro
 		u.Member = ""
 	}
 	for _, id := range podCtx.SupplementalGroups {
-		u.Groups = append(u.Groups, uint32(id)) //nolint:gosec // the pod file was checked
+		u.Groups = append(u.Groups, uint32(id)) // the pod file was checked
 	}
 	if podCtx.FSGroup != nil {
-		u.Groups = append(u.Groups, uint32(*podCtx.FSGroup)) //nolint:gosec // the pod file was checked
+		u.Groups = append(u.Groups, uint32(*podCtx.FSGroup)) // the pod file was checked
 	}
 	slices.Sort(u.Groups)
 	u.Groups = slices.Compact(u.Groups)

@@ -31,6 +31,7 @@ const (
 	LabelRestarts   = "podstead.io/restarts"
 	LabelSpecHash   = "podstead.io/spec-hash"
 	LabelImageID    = "podstead.io/image-id"
+	LabelImageArch  = "podstead.io/image-architecture"
 	LabelStopSignal = "podstead.io/image-stop-signal"
 	LabelLog        = "podstead.io/log"
 	LabelMessage    = "podstead.io/termination-message" // see exit.MessageLabel
@@ -81,7 +82,7 @@ func Run(c containers.Container) (lifecycle.Run, error) {
 			},
 			Sandbox: number(LabelSandbox), Restarts: number(LabelRestarts),
 		},
-		ID: c.ID, Image: c.Image, ImageID: c.Labels[LabelImageID],
+		ID: c.ID, Image: c.Image, ImageID: c.Labels[LabelImageID], Architecture: c.Labels[LabelImageArch],
 	}
 	return run, bad
 }

@@ -42,7 +42,7 @@ func LogURI(path string, o crilog.Options) *url.URL {
 func parseLogURI(s string) (path string, o crilog.Options, ok bool, err error) {
 	u, err := url.Parse(s)
 	if err != nil || u.Scheme != logScheme {
-		return "", o, false, nil //nolint:nilerr // containerd validates other schemes
+		return "", o, false, nil // containerd validates other schemes
 	}
 	q := u.Query()
 	if v := q.Get("max"); v != "" {

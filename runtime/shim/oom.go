@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -30,10 +31,25 @@ func OOMKilled(bundle string) (bool, error) {
 	return err == nil, err
 }
 
+// MemoryPeak returns the peak memory usage of an OOM-killed container in bytes, by its bundle, 0 if unknown.
+func MemoryPeak(bundle string) int64 {
+	text, err := os.ReadFile(filepath.Join(bundle, oomFile))
+	if err != nil {
+		return 0
+	}
+	peak, err := strconv.ParseInt(string(text), 10, 64)
+	if err != nil {
+		return 0 // written by an older version
+	}
+	return peak
+}
+
 // group is a cgroup with memory counters.
 type group interface {
 	// OOMKills returns the number of OOM-killed processes. The error is [fs.ErrNotExist] if the cgroup was removed.
 	OOMKills() (int64, error)
+	// MemoryPeak returns the peak memory usage in bytes, 0 if unknown.
+	MemoryPeak() int64
 }
 
 // memory is what must be recorded of a container's memory use to explain its exit.
@@ -44,6 +60,8 @@ type memory struct {
 	notified  atomic.Bool // the kernel reported an OOM kill, with cgroup v1 an OOM condition
 	requested atomic.Bool // a client requested SIGKILL
 	once      sync.Once
+	// peak is the peak usage at the newest OOM notification: systemd may remove the cgroup before the exit is recorded.
+	peak atomic.Int64
 }
 
 // oomLedger determines whether the kernel OOM-killed a process of a container. While the container's cgroup exists, its counter
@@ -128,10 +146,15 @@ func (l *oomLedger) unaccounted(m *memory) (int64, error) {
 
 // oomNotified records the kernel's OOM notification for a running container.
 func (t *tasks) oomNotified(id string) {
+	var m *memory
 	t.mu.Lock()
-	defer t.mu.Unlock()
-	if c := t.containers[id]; c != nil && c.memory != nil {
-		c.memory.notified.Store(true)
+	if c := t.containers[id]; c != nil {
+		m = c.memory
+	}
+	t.mu.Unlock()
+	if m != nil {
+		m.notified.Store(true)
+		m.peak.Store(m.own.MemoryPeak())
 	}
 }
 
@@ -151,7 +174,8 @@ func (t *tasks) recordOOM(ctx context.Context, id string, status uint32) {
 	m.once.Do(func() {
 		killed, err := t.oom.exited(m, status)
 		if killed {
-			err = errors.Join(err, os.WriteFile(filepath.Join(c.bundle, oomFile), nil, 0o600))
+			peak := strconv.FormatInt(max(m.own.MemoryPeak(), m.peak.Load()), 10)
+			err = errors.Join(err, os.WriteFile(filepath.Join(c.bundle, oomFile), []byte(peak), 0o600))
 		}
 		if err != nil {
 			log.G(ctx).WithError(err).WithField("id", id).Error("determine whether the container was OOM-killed")

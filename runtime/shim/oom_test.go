@@ -21,6 +21,8 @@ const (
 	broken counter = -2
 )
 
+func (c *counter) MemoryPeak() int64 { return int64(max(*c, 0)) << 20 }
+
 func (c *counter) OOMKills() (int64, error) {
 	switch *c {
 	case gone:
@@ -110,6 +112,9 @@ func TestOOMIsRecordedBeforeExitIsReported(t *testing.T) {
 				if killed, err := OOMKilled(bundle); !killed || err != nil {
 					t.Errorf("exit reported before the OOM kill was recorded: %v, %v", killed, err)
 				}
+				if peak := MemoryPeak(bundle); peak != 1<<20 {
+					t.Errorf("got a peak of %d bytes, want 1 MiB", peak)
+				}
 			}
 			if killed, err := OOMKilled(bundle); killed || err != nil {
 				t.Errorf("before the exit: %v, %v", killed, err)
@@ -134,7 +139,8 @@ func TestOOMIsRecordedBeforeExitIsReported(t *testing.T) {
 
 func TestOOMNotificationAndRequestedKill(t *testing.T) {
 	tasks, _, _ := newTest(t)
-	m := &memory{}
+	own := counter(1)
+	m := &memory{own: &own}
 	tasks.containers["c"] = &container{memory: m}
 	for _, r := range []*api.KillRequest{{ID: "c", Signal: 15}, {ID: "c", ExecID: "e", Signal: 9}, {ID: "other", Signal: 9}} {
 		if _, err := tasks.Kill(t.Context(), r); err != nil || m.requested.Load() {
@@ -156,7 +162,7 @@ func TestOOMNotificationAndRequestedKill(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if !m.notified.Load() {
+	if !m.notified.Load() || m.peak.Load() != 1<<20 {
 		t.Error("notification not recorded")
 	}
 }

@@ -145,7 +145,7 @@ func serviceExits(m *reaper.Monitor) (chan<- runc.Exit, error) {
 		return nil, fmt.Errorf("subscribers of containerd's reaper: got %v, want one", field)
 	}
 	subscribers := reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem()
-	c, ok := subscribers.MapKeys()[0].Interface().(chan runc.Exit)
+	c, ok := reflect.TypeAssert[chan runc.Exit](subscribers.MapKeys()[0])
 	if !ok {
 		return nil, fmt.Errorf("subscribers of containerd's reaper: unexpected type %v", field.Type())
 	}

@@ -1,5 +1,9 @@
-// Package explain says why: why a container was restarted, why a pod failed or waits, and what comes next. It makes plain
-// sentences of a pod's facts and of the events that are kept of it, so that they hold over restarts of the supervisor and
-// of the machine. It is pure: the same arguments make the same story. It decides nothing, and what it does not know it
-// leaves out.
+// Package explain computes why a pod is in its state: the root cause, the evidence for it, and what happens next.
+//
+// [ForPod] derives a typed [Explanation] from a pod's facts, its status and its stored events, so an explanation survives
+// restarts of the daemon and of the host. [ForDeletedPod] uses the events alone. The caller adds the log lines of failed
+// runs, removes the values of secrets with [Explanation.Redact], and calls [Explanation.Render] last. All English text is in
+// text.go, with its phrases in words.go; nothing in this package or its callers branches on it.
+//
+// The package is pure and safe for concurrent use: the same arguments give the same explanation.
 package explain

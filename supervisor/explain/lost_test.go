@@ -10,16 +10,16 @@ import (
 	"github.com/podstead/podstead/supervisor/explain"
 )
 
-func TestNothingIsKnown(t *testing.T) {
+func TestDeletedPodWithoutEvents(t *testing.T) {
 	for _, events := range [][]event.Event{nil, {{Seq: 1, Kind: event.StateUnsupported, Pod: "web"}}} {
-		if s, known := explain.Gone(events); known {
+		if s, known := explain.ForDeletedPod(events); known {
 			t.Errorf("of %v: %+v", events, s)
 		}
 	}
 }
 
-// TestSandboxIsLost: whether the loss or the end of the container is seen first is chance, and both are told.
-func TestSandboxIsLost(t *testing.T) {
+// Whether the loss of the sandbox or the exit of the container is seen first is chance. The timeline has both.
+func TestSandboxLost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		w.pod = pod("sleep 31536000")
@@ -28,10 +28,11 @@ func TestSandboxIsLost(t *testing.T) {
 		before, _ := w.Pod("web")
 		w.engine.LoseSandbox(before.Facts.UID)
 		time.Sleep(time.Minute)
-		text := w.text(w.story())
-		for _, want := range []string{"the pod's sandbox was lost: ", "it exited with 137 (SIGKILL)", "it was started again", "app was restarted once"} {
+		e := w.explanation()
+		text := w.report(&e)
+		for _, want := range []string{"Pod sandbox changed, it will be killed and re-created: ", "Container exited with code 137 (Error)", "Container started", "web restarted once because the pod sandbox changed"} {
 			if !strings.Contains(text, want) {
-				t.Errorf("without %q the story is\n%s", want, text)
+				t.Errorf("want %q in\n%s", want, text)
 			}
 		}
 	})

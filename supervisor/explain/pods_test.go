@@ -9,7 +9,7 @@ func pod(script string) *spec.Pod {
 	}
 }
 
-// staged is a pod that a sidecar and an init container come first in, and that never begins again.
+// staged is a pod with a sidecar and an init container that is never restarted.
 func staged(script string) *spec.Pod {
 	p := pod("sleep 31536000")
 	p.RestartPolicy = spec.RestartNever
@@ -20,7 +20,7 @@ func staged(script string) *spec.Pod {
 	return p
 }
 
-// stubborn lets the sidecar of a staged pod ignore its stop signal.
+// stubborn makes the sidecar of a staged pod ignore SIGTERM.
 func stubborn(p *spec.Pod) *spec.Pod {
 	p.InitContainers[0].Command[2] = "sleep 31536000"
 	return p

@@ -2,7 +2,9 @@ package explain_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -21,7 +23,7 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// world is a supervisor on an engine in memory, in a bubble.
+// world is a supervisor with the fake runtime, in a synctest bubble.
 type world struct {
 	t      *testing.T
 	engine *fakeruntime.Runtime
@@ -29,9 +31,12 @@ type world struct {
 	pod    *spec.Pod
 	boot   string
 	begun  time.Time
-	fails  atomic.Pointer[failure] // what calls of a method end in
+	fails  atomic.Pointer[failure] // returned by the calls of a method; nil: none fails
 	probe  atomic.Pointer[string]  // the script of every probe and hook
 	slow   atomic.Bool             // a start of a container takes 10 s
+	log    []string                // the last lines of the log of each failed run
+
+	architecture string // of the image of app; empty: not known
 	*supervisor.Supervisor
 }
 
@@ -83,7 +88,7 @@ func (w *world) start() {
 	}
 	w.Supervisor = supervisor.New(context.WithoutCancel(w.t.Context()), supervisor.Options{
 		Runtime: w.engine, Prober: probes.New(w.engine, w.now, probes.Options{}), Hooks: hooks.New(w.engine, nil),
-		Store: store, Journal: journal, Clock: w.now, Events: 24, // a ring that soon forgets, but not what happens while the disk is busy
+		Store: store, Journal: journal, Clock: w.now, Events: 24, // so few that the journal is needed
 	})
 	if err := w.Recover(w.t.Context()); err != nil {
 		w.t.Fatal(err)
@@ -109,50 +114,49 @@ func (w *world) stop(o supervisor.StopOptions) {
 	}
 }
 
-// story is the story of the pod now.
-func (w *world) story() explain.Story {
+// sleep lets time pass in the bubble.
+func (*world) sleep(d time.Duration) { time.Sleep(d) }
+
+// explanation explains the pod as it is now.
+func (w *world) explanation() explain.Explanation {
 	synctest.Wait()
 	events, err := w.History(w.t.Context(), "web")
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	s, there := w.Pod("web")
-	if there {
-		return explain.Of(&s, events, w.now())
+	if s, exists := w.Pod("web"); exists {
+		if w.architecture != "" {
+			s.Facts.Containers = maps.Clone(s.Facts.Containers)
+			app := s.Facts.Containers["app"]
+			app.Newest.Architecture = w.architecture
+			s.Facts.Containers["app"] = app
+		}
+		e := explain.ForPod(&s, events, w.now())
+		for i := range e.Containers {
+			e.Containers[i].AddLog(w.log, 3)
+		}
+		return e
 	}
-	gone, known := explain.Gone(events)
+	e, known := explain.ForDeletedPod(events)
 	if !known {
-		w.t.Fatal("nothing is known of the pod")
+		w.t.Fatal("no event of the pod is stored")
 	}
-	return gone
+	return e
 }
 
-// text writes a story down, with times since the beginning.
-func (w *world) text(s explain.Story) string {
-	var b strings.Builder
-	line := func(indent string, step explain.Step) {
-		fmt.Fprintf(&b, "%s%v %s", indent, step.Time.Sub(w.begun).Round(time.Millisecond), step.Text)
-		if step.Seen > 0 {
-			fmt.Fprintf(&b, " (%d times)", step.Seen)
-		}
-		b.WriteString("\n")
+// json is an explanation as a program gets it. The UID of the pod is random.
+func (w *world) json(e *explain.Explanation) string {
+	e.Render(w.now().Wall.UTC())
+	text, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		w.t.Fatal(err)
 	}
-	fmt.Fprintf(&b, "%s %s. (well: %v)\n", s.Pod, s.Summary, s.Well)
-	for _, c := range s.Containers {
-		fmt.Fprintf(&b, "%s, %d restarts. %s", c.Name, c.Restarts, c.Now)
-		if !c.Next.IsZero() {
-			fmt.Fprintf(&b, " Next: %v", c.Next.Sub(w.begun).Round(time.Millisecond))
-		}
-		b.WriteString("\n")
-		for _, r := range c.Told {
-			fmt.Fprintf(&b, "  because %s\n", r.Why)
-			for _, step := range r.Steps {
-				line("    ", step)
-			}
-		}
-	}
-	for _, step := range s.Steps {
-		line("", step)
-	}
-	return b.String()
+	return strings.ReplaceAll(string(text), e.UID, "UID") + "\n"
+}
+
+// report renders an explanation. A bubble begins at midnight, so its times are those since the beginning.
+func (w *world) report(e *explain.Explanation) string {
+	now := w.now().Wall.UTC()
+	e.Render(now)
+	return strings.ReplaceAll(fmt.Sprintf("healthy: %v\n%s", e.Healthy, e.Report(now)), e.UID, "UID")
 }

@@ -108,7 +108,7 @@ func TestDecideRemoveContainer(t *testing.T) {
 	decisions{
 		{name: "previous run is kept while the newest is running", pod: pod, past: never, now: 10},
 		{name: "older of two terminated runs is removed", pod: pod, past: two, now: 10, want: do{removeContainer("app", 1)}, wake: 20},
-		{name: "removal is issued once", pod: pod, past: history{two, removeContainer("app", 1)}, now: 10, wake: 20},
+		{name: "removal is not issued again", pod: pod, past: history{two, removeContainer("app", 1)}, now: 10, wake: 20},
 		{name: "failed removal is retried after 10 s", pod: pod, past: history{two, tick(12), failing(removeContainer("app", 1), oops)}, now: 12, wake: 20},
 		{
 			name: "previous run is removed before the next start", pod: pod,

@@ -93,7 +93,7 @@ func TestDecideSandbox(t *testing.T) {
 			past: history{tick(10), startSandbox(1), sandboxLost(1)}, now: 10, want: do{removeSandbox(1)},
 		},
 		{
-			name: "removal of a lost sandbox is issued once", pod: app,
+			name: "removal of a lost sandbox is not issued again", pod: app,
 			past: history{tick(10), up(), tick(20), sandboxLost(1), removeSandbox(1)}, now: 20,
 		},
 		{

@@ -87,7 +87,9 @@ type ContainerStarted struct {
 	ID      string // the engine's ID
 	Image   string // the image name that the engine resolved
 	ImageID string // the image digest
-	At      Instant
+	// Architecture is that of the image, such as amd64. It is empty if unknown.
+	Architecture string
+	At           Instant
 }
 
 func (e ContainerStarted) apply(f *Facts) {
@@ -95,7 +97,7 @@ func (e ContainerStarted) apply(f *Facts) {
 		if !a.live() || !a.Started.IsZero() {
 			return
 		}
-		a.Started, a.ID, a.Image, a.ImageID = e.At, e.ID, e.Image, e.ImageID
+		a.Started, a.ID, a.Image, a.ImageID, a.Architecture = e.At, e.ID, e.Image, e.ImageID, e.Architecture
 		a.Exit = Exit{} // the reason of an earlier failure to create
 	})
 }

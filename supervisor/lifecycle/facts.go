@@ -87,7 +87,8 @@ type Attempt struct {
 	CreateFailed Instant `json:"createFailed,omitzero"` // creation failed: the engine has no record of it, and it does not count as a run
 	Image        string  `json:"image,omitempty"`
 	ImageID      string  `json:"imageID,omitempty"`
-	ID           string  `json:"id,omitempty"` // the engine's ID
+	Architecture string  `json:"imageArchitecture,omitempty"` // of the image, such as amd64; empty if unknown
+	ID           string  `json:"id,omitempty"`                // the engine's ID
 
 	PostStart Hook   `json:"postStart,omitzero"`
 	Probes    Probes `json:"probes,omitzero"`
@@ -115,6 +116,8 @@ type Exit struct {
 	Code    int    `json:"code"`
 	Reason  Reason `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
+	// MemoryPeak is the peak memory usage of an OOM-killed run in bytes, 0 if unknown.
+	MemoryPeak int64 `json:"memoryPeakBytes,omitempty"`
 }
 
 // Removal is the removal of a terminated object.

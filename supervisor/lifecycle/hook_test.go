@@ -51,7 +51,7 @@ func TestDecidePostStart(t *testing.T) {
 			now: 10, want: do{cancel("app", 1, lifecycle.PostStart)}, wake: 19,
 		},
 		{
-			name: "deviation 1 hook is cancelled once", pod: pod,
+			name: "deviation 1 hook is not cancelled again", pod: pod,
 			past: history{issued1, tick(10), stopped(9 * time.Second), stop("app", 1, 9*time.Second), cancel("app", 1, lifecycle.PostStart)}, now: 10, wake: 19,
 		},
 		{
@@ -117,7 +117,7 @@ func TestDecidePreStop(t *testing.T) {
 		{name: "6 failed hook is followed by the stop signal", pod: pod, past: history{issued1, tick(13), failed(hook9, oops)}, now: 13, want: do{stop("app", 1, 6*time.Second)}},
 		{name: "6 stop signal is sent when the grace period has passed", pod: pod, past: issued1, now: 19, want: do{stop("app", 1, 2*time.Second)}},
 		{name: "6 hook is cancelled when the grace period has passed", pod: pod, past: signalled, now: 19, want: do{cancel("app", 1, lifecycle.PreStop)}, wake: 21},
-		{name: "6 hook is cancelled once", pod: pod, past: history{signalled, cancel("app", 1, lifecycle.PreStop)}, now: 19, wake: 21},
+		{name: "6 hook is not cancelled again", pod: pod, past: history{signalled, cancel("app", 1, lifecycle.PreStop)}, now: 19, wake: 21},
 		{
 			name: "6 outcome of a cancelled hook is ignored", pod: pod,
 			past: history{signalled, cancel("app", 1, lifecycle.PreStop), failed(hook9, unavailable)}, now: 19, wake: 21,

@@ -123,6 +123,8 @@ type Run struct {
 	ID      string
 	Image   string
 	ImageID string
+	// Architecture is that of the image; empty: not known.
+	Architecture string
 }
 
 // CatchUp folds in what the engine has and the facts do not: ephemeral containers, and newer sandboxes and runs. If the state
@@ -160,7 +162,7 @@ func (f Facts) CatchUp(found Found, now Instant) Facts {
 			f = f.Apply(ContainerExited{Ref: newest.Ref, Exit: Exit{Code: 137, Reason: ReasonStatusUnknown}, At: now})
 		}
 		f = f.Apply(Issued{Action: r.StartContainer, At: now})
-		f = f.Apply(ContainerStarted{Ref: r.Ref, ID: r.ID, Image: r.Image, ImageID: r.ImageID, At: now})
+		f = f.Apply(ContainerStarted{Ref: r.Ref, ID: r.ID, Image: r.Image, ImageID: r.ImageID, Architecture: r.Architecture, At: now})
 	}
 	return f
 }

@@ -16,14 +16,14 @@ import (
 	"github.com/podstead/podstead/runtime/engine"
 )
 
-// bare is runc with a container like ours, and nothing around it.
+// bare is runc with a container like ours, without anything else.
 type bare struct{ root, bundle string }
 
-// newBare takes the specification and the root file system of the container that sleeps.
+// newBare uses the OCI specification and the root file system of the container sleeper.
 func (o *own) newBare(ctx context.Context) (*bare, error) {
 	bundles, err := filepath.Glob(filepath.Join(o.opts.RunDir, "engine", "io.containerd.runtime.v2.task", engine.Namespace, "*"))
 	if err != nil || len(bundles) != 1 {
-		return nil, fmt.Errorf("look for the bundle of one container: %v, %w", bundles, err)
+		return nil, fmt.Errorf("find the bundle of one container: %v, %w", bundles, err)
 	}
 	text, err := os.ReadFile(filepath.Join(bundles[0], "config.json"))
 	if err != nil {
@@ -54,23 +54,22 @@ func (o *own) newBare(ctx context.Context) (*bare, error) {
 	return b, b.run(ctx)
 }
 
-// rest are the other parts of a specification.
+// rest are the other parts of an OCI specification.
 type rest struct {
 	Version  json.RawMessage `json:"ociVersion"`
 	Hostname json.RawMessage `json:"hostname,omitempty"`
 	Mounts   json.RawMessage `json:"mounts"`
 }
 
-// run is one life.
+// run is one container lifetime.
 func (b *bare) run(ctx context.Context) error {
 	return quiet(exec.CommandContext(ctx, "runc", "--root", b.root, "run", "--bundle", b.bundle, "bare"))
 }
 
-// steps is one life in the steps of whoever keeps containers: such a one can say when each happens, and runc is started three
-// times for it.
+// steps is one container lifetime in the steps that a container manager needs: it runs runc three times.
 func (b *bare) steps(ctx context.Context) error {
 	pidFile := filepath.Join(b.bundle, "pid")
-	// The container inherits what it is created with: a pipe of ours would be open for as long as it lives.
+	// The container inherits the descriptors of create. A pipe of ours would stay open while it runs.
 	create := exec.CommandContext(ctx, "runc", "--root", b.root, "create", "--bundle", b.bundle, "--pid-file", pidFile, "bare")
 	if err := create.Run(); err != nil {
 		return fmt.Errorf("%v: %w", create.Args, err)
@@ -97,19 +96,19 @@ func (b *bare) steps(ctx context.Context) error {
 	return quiet(exec.CommandContext(ctx, "runc", "--root", b.root, "delete", "bare"))
 }
 
-// awaitEnd returns when the process of a descriptor has ended.
+// awaitEnd waits until the process of a pidfd has exited.
 func awaitEnd(fd int) error {
-	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(patience.Milliseconds())) // a descriptor fits
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, int(timeout.Milliseconds())) // a descriptor fits
 	if err == nil && n != 1 {
-		err = errors.New("it takes too long")
+		err = errors.New("timed out")
 	}
 	if err != nil {
-		return fmt.Errorf("wait for the end of a process: %w", err)
+		return fmt.Errorf("wait for process: %w", err)
 	}
 	return nil
 }
 
-// quiet runs a command; its error tells what the command said.
+// quiet runs a command. The error has its output.
 func quiet(cmd *exec.Cmd) error {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return fmt.Errorf("%v: %w: %s", cmd.Args, err, out)

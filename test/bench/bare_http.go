@@ -10,12 +10,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bareRequest is what an HTTP probe sends, but for the names of both sides.
+// bareRequest is the request of an HTTP probe without optional headers.
 const bareRequest = "GET / HTTP/1.1\r\nHost: bench\r\nConnection: close\r\n\r\n"
 
-// bareExchanges returns the CPU time that this process takes for one HTTP exchange a second and pod, as many as [many], by five
-// system calls each (socket, connect, write, read, close), without a parser, a time limit or anything else: the floor of
-// what such a probe can cost on this machine. A waking up each second is part of it.
+// bareExchanges returns the CPU time of this process for one HTTP exchange per second and pod, for [many] pods. Each is five system
+// calls (socket, connect, write, read, close) without a parser or a timeout: the minimum cost of an HTTP probe on this host, including
+// one wake-up per second.
 func bareExchanges(ctx context.Context, port int32) (used time.Duration, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -25,7 +25,7 @@ func bareExchanges(ctx context.Context, port int32) (used time.Duration, err err
 			tick := time.NewTicker(time.Second)
 			defer tick.Stop()
 			if err := elapse(ctx, time.Duration(i)*time.Second/many); err != nil {
-				return nil // it was told to end
+				return nil // canceled
 			}
 			for {
 				select {
@@ -66,7 +66,7 @@ func bareExchange(port int32) error {
 	return nil
 }
 
-// ownTime is the CPU time of this process.
+// ownTime returns the CPU time of this process.
 func ownTime() (time.Duration, error) {
 	var used unix.Rusage
 	err := unix.Getrusage(unix.RUSAGE_SELF, &used)

@@ -11,13 +11,13 @@ import (
 	"syscall"
 )
 
-// debian is an own instance of the containerd that the machine's distribution has.
+// debian is a private instance of the distribution's containerd.
 type debian struct {
 	daemon *exec.Cmd
 	dir    string
 }
 
-// startDebian starts it in a folder of its own and imports the archive.
+// startDebian starts it in a directory of its own and imports the archive.
 func startDebian(ctx context.Context, dir, archive string) (*debian, error) {
 	d := &debian{dir: filepath.Join(dir, "d")}
 	if err := os.Mkdir(d.dir, 0o700); err != nil {
@@ -62,7 +62,7 @@ func (d *debian) ctr(ctx context.Context, args ...string) *exec.Cmd {
 	return exec.CommandContext(ctx, "ctr", append([]string{"--address", d.socket()}, args...)...)
 }
 
-// run is one life.
+// run is one container lifetime.
 func (d *debian) run(ctx context.Context, n int) error {
 	return quiet(d.ctr(ctx, "run", "--rm", "--runc-root", d.path("runc"), busybox, "life"+strconv.Itoa(n), "true"))
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// extras measures what the pod network and a volume add to the start of a pod: the same pod with and without, in turn, each on
-// a daemon of its own.
+// extras measures what the pod network and a volume add to the start of a pod: the same pod with and without them, alternately, each
+// with a daemon of its own.
 func (b *bench) extras(ctx context.Context, r *report) error {
 	return b.within(ctx, func(bare *rig.Rig) error {
 		bare.Env = append(bare.Env, "PODSTEAD_NETWORK_MODE=none")
@@ -27,7 +27,7 @@ func (b *bench) extras(ctx context.Context, r *report) error {
 				return err
 			}
 			var first start
-			for _, s := range []*starter{without, with} { // the images are here now, and the bridge
+			for _, s := range []*starter{without, with} { // imports the images and creates the bridge
 				if err := s.run(ctx, &first); err != nil {
 					return err
 				}
@@ -45,7 +45,7 @@ func (b *bench) extras(ctx context.Context, r *report) error {
 	})
 }
 
-// addVolume gives the starter's pod a volume of an inline config map.
+// addVolume adds an inline config map and its volume to the starter's pod.
 func (s *starter) addVolume() error {
 	text := "configMaps = [{ name = \"conf\", data = { key = \"value\" } }]\n" + s.text + `
 [[volumes]]

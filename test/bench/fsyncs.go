@@ -14,10 +14,10 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// fsyncs counts the calls that wait for the disk in the life of a pod, from the command line, where there is a strace.
+// fsyncs counts the system calls that wait for the disk in the lifetime of a pod, if strace is installed.
 func (b *bench) fsyncs(ctx context.Context, r *report) error {
 	if _, err := exec.LookPath("strace"); err != nil {
-		return nil // the page says that it was not measured
+		return nil // reported as not measured
 	}
 	return b.within(ctx, func(rg *rig.Rig) error {
 		file, err := rg.WritePod("true", b.podFile("true", "Never", "true", nil))
@@ -34,8 +34,8 @@ func (b *bench) fsyncs(ctx context.Context, r *report) error {
 		calls := filepath.Join(rg.Dir, "calls")
 		trace := exec.CommandContext(ctx, "strace", "--follow-forks", "--decode-pids=comm", "--decode-fds=path", "--output", calls,
 			"--trace=fsync,fdatasync,sync,syncfs,msync,sync_file_range", "--attach", strconv.Itoa(pid))
-		var said bytes.Buffer
-		trace.Stderr = &said
+		var stderr bytes.Buffer
+		trace.Stderr = &stderr
 		if err := trace.Start(); err != nil {
 			return err
 		}
@@ -48,9 +48,9 @@ func (b *bench) fsyncs(ctx context.Context, r *report) error {
 			r.fsyncRuns++
 		}
 		_ = trace.Process.Signal(syscall.SIGINT)
-		_ = trace.Wait() // it ends with the status of the signal
+		_ = trace.Wait() // exits with the signal
 		if err != nil {
-			return fmt.Errorf("%w: %s", err, said.String())
+			return fmt.Errorf("%w: %s", err, stderr.String())
 		}
 		text, err := os.ReadFile(calls)
 		if err != nil {
@@ -66,7 +66,7 @@ func (b *bench) fsyncs(ctx context.Context, r *report) error {
 	})
 }
 
-// traced is an error unless somebody traces every thread of the process.
+// traced returns an error unless every thread of the process is traced.
 func traced(pid int) error {
 	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/status", pid))
 	if err != nil {
@@ -78,13 +78,13 @@ func traced(pid int) error {
 			return err
 		}
 		if strings.Contains(string(text), "TracerPid:\t0\n") {
-			return fmt.Errorf("%s: nobody traces it", thread)
+			return fmt.Errorf("%s: not traced", thread)
 		}
 	}
 	return nil
 }
 
-// object says which file the arguments of a call name.
+// object returns the kind of file in the arguments of a call.
 func object(arguments string) string {
 	_, rest, _ := strings.Cut(arguments, "<")
 	path, _, _ := strings.Cut(rest, ">")
@@ -97,7 +97,7 @@ func object(arguments string) string {
 	return "other files"
 }
 
-// program is the name of the program in a line of strace, of which the kernel keeps 15 characters.
+// program returns the program in a line of strace. The kernel keeps 15 characters of its name.
 func program(line string) string {
 	_, rest, _ := strings.Cut(line, "<")
 	name, _, _ := strings.Cut(rest, ">")

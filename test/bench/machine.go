@@ -14,7 +14,7 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// machine describes what is measured and where.
+// machine describes the host and the programs.
 func (b *bench) machine(ctx context.Context, r *report) error {
 	var uts unix.Utsname
 	if err := unix.Uname(&uts); err != nil {
@@ -52,7 +52,7 @@ func (b *bench) machine(ctx context.Context, r *report) error {
 	return nil
 }
 
-// versionOf is the first word of what a program says about itself that begins with a digit.
+// versionOf returns the first word with a leading digit in the output of a program.
 func versionOf(cmd *exec.Cmd) (string, error) {
 	out, err := cmd.Output()
 	if err != nil {
@@ -63,10 +63,10 @@ func versionOf(cmd *exec.Cmd) (string, error) {
 			return field, nil
 		}
 	}
-	return "", fmt.Errorf("%v: it says %q and no version", cmd.Args, out)
+	return "", fmt.Errorf("%v: no version in %q", cmd.Args, out)
 }
 
-// module is the version of a module in this program.
+// module returns the version of a module in this program.
 func module(path string) string {
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, m := range info.Deps {

@@ -1,7 +1,7 @@
-// Command bench measures Podstead beside bare runc and Debian's containerd on the machine that it runs on, and writes what it
-// found as a page of the documentation. It needs root, the programs that make build builds, and ctr and containerd in PATH.
+// Command bench measures Podstead, bare runc and Debian's containerd on this host, and writes the results as a page of the
+// documentation. It needs root, the programs of make build, and ctr and containerd in PATH.
 //
-// Everything that it starts has folders of its own and is gone afterwards.
+// Everything that it starts has directories of its own and is removed afterwards.
 package main
 
 import (
@@ -32,12 +32,12 @@ func main() {
 		return
 	}
 	out := flag.String("o", "", "file to write; standard output if empty")
-	scale := flag.Float64("scale", 1, "how many samples to take, as a multiple of the usual number")
-	only := flag.String("only", "", "take the measurements alone that have this in their name, and write nothing but them to standard output")
+	scale := flag.Float64("scale", 1, "multiple of the usual number of samples")
+	only := flag.String("only", "", "take only measurements whose name contains this, and write them to standard output")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
-	os.Exit(ownnet.Main(func() int { // nothing that pods do to the network is done to the machine's
+	os.Exit(ownnet.Main(func() int { // the host's network is not affected
 		if err := run(ctx, *out, *only, *scale); err != nil {
 			fmt.Fprintln(os.Stderr, "bench:", err)
 			return 1
@@ -66,15 +66,15 @@ func run(ctx context.Context, out, only string, scale float64) error {
 	return os.WriteFile(out, []byte(page), 0o644) // documentation
 }
 
-// bench is what all measurements share.
+// bench is shared by all measurements.
 type bench struct {
-	archive string // has the image busybox
+	archive string // contains the image busybox
 	scale   float64
 	only    string
 	say     func(what string)
 }
 
-// times is how often something is measured that is usually measured n times.
+// times returns the number of samples, for a usual number n.
 func (b *bench) times(n int) int { return max(1, int(float64(n)*b.scale)) }
 
 // measure takes all measurements and returns the page.
@@ -87,8 +87,8 @@ func (b *bench) measure(ctx context.Context) (string, error) {
 		{"machine and programs", b.machine},
 		{"file to first output", b.starts},
 		{"network and volume", b.extras},
-		{"life of a container", b.lives},
-		{"restart and stop", b.ends},
+		{"container lifetime", b.lifetimes},
+		{"restart and stop", b.restartAndStop},
 		{"many pods, memory, idle CPU", b.manyPods},
 		{"probes", b.probes},
 		{"probes of many pods", b.probing},
@@ -106,7 +106,7 @@ func (b *bench) measure(ctx context.Context) (string, error) {
 	return r.page(), nil
 }
 
-// within gives a measurement a rig of its own and looks for what it has left.
+// within runs a measurement with a rig of its own and checks for leftovers.
 func (b *bench) within(ctx context.Context, take func(*rig.Rig) error) error {
 	r, err := rig.New()
 	if err != nil {
@@ -114,7 +114,7 @@ func (b *bench) within(ctx context.Context, take func(*rig.Rig) error) error {
 	}
 	defer func() {
 		if err := r.Close(context.WithoutCancel(ctx)); err != nil {
-			b.say("clear away: " + err.Error())
+			b.say("clean up: " + err.Error())
 		}
 	}()
 	if err := take(r); err != nil {

@@ -18,13 +18,13 @@ import (
 
 const (
 	many = 20
-	// calm is how long the machine is left alone before memory is looked at: what was started has started.
+	// calm is the pause before memory is measured, so that starts have completed.
 	calm = 5 * time.Second
-	// idle is how long idle CPU is measured.
+	// idle is the duration of CPU measurements.
 	idle = 20 * time.Second
 )
 
-// manyPods measures how soon 20 pods are ready, what they need, and what remains of it.
+// manyPods measures the time until 20 pods are ready, their memory, and what remains after their deletion.
 func (b *bench) manyPods(ctx context.Context, r *report) error {
 	err := b.within(ctx, func(rg *rig.Rig) error {
 		return errors.Join(copyInto(rg, &rg.Program), copyInto(rg, &rg.Shim), b.withPods(ctx, rg, &r.small, r))
@@ -33,19 +33,19 @@ func (b *bench) manyPods(ctx context.Context, r *report) error {
 		return err
 	}
 	return b.within(ctx, func(rg *rig.Rig) error {
-		// The program finds no small shim beside itself, and is the shim too.
+		// Without the small shim beside it, podstead is its own shim.
 		if err := copyInto(rg, &rg.Program); err != nil {
 			return err
 		}
 		if _, err := os.Stat("/usr/libexec/podstead/" + shim.Name); err == nil {
-			b.say("the small shim is installed on this machine: the other cannot be measured")
+			b.say("the small shim is installed on this host, podstead as its own shim cannot be measured")
 			return nil
 		}
 		return b.withPods(ctx, rg, &r.large, nil)
 	})
 }
 
-// copyInto has the rig use a copy of a program: a file that others run too would be counted in part for them.
+// copyInto has the rig use a copy of a program. The memory of a file that others execute, too, would be counted in part for them.
 func copyInto(r *rig.Rig, program *string) error {
 	text, err := os.ReadFile(*program)
 	if err != nil {
@@ -55,16 +55,16 @@ func copyInto(r *rig.Rig, program *string) error {
 	return os.WriteFile(*program, text, 0o755) // a program
 }
 
-// usage is the memory of all parts, in MiB, with no pod, one, and many, and when all are gone again.
+// usage is the memory in MiB without pods, with one, with many, and after their deletion.
 type usage struct{ none, one, all, after memory }
 
-// withPods measures the memory; where there is a report, also how long starts take and what idling costs.
+// withPods measures memory. With a report, also start times and idle CPU.
 func (b *bench) withPods(ctx context.Context, rg *rig.Rig, u *usage, r *report) error {
 	file, err := rg.WritePod("first", b.podFile("first", "Never", "true", nil))
 	if err != nil {
 		return err
 	}
-	if _, err := rg.Podstead(ctx, "run", file); err != nil { // the image is here now
+	if _, err := rg.Podstead(ctx, "run", file); err != nil { // imports the image
 		return err
 	}
 	if err := rg.StopDaemon(ctx); err != nil {
@@ -116,7 +116,7 @@ func (b *bench) withPods(ctx context.Context, rg *rig.Rig, u *usage, r *report) 
 	return settled(ctx, rg, &u.after)
 }
 
-// createSome makes pods at once and returns when all are ready.
+// createSome creates pods at the same time and waits until all are ready.
 func (b *bench) createSome(ctx context.Context, r *rig.Rig, from, to int) error {
 	g, gctx := errgroup.WithContext(ctx)
 	for i := range to - from {
@@ -132,12 +132,12 @@ func (b *bench) createSome(ctx context.Context, r *rig.Rig, from, to int) error 
 	return awaitReady(ctx, r, to)
 }
 
-// memory is the proportional set size of the parts, in MiB.
+// memory is the proportional set size (PSS) by part, in MiB.
 type memory struct{ daemon, shims, containers float64 }
 
 func (m memory) ours() float64 { return m.daemon + m.shims }
 
-// settled waits until nothing moves and then looks at the memory.
+// settled waits for a quiet moment and measures memory.
 func settled(ctx context.Context, r *rig.Rig, m *memory) error {
 	select {
 	case <-time.After(calm):
@@ -178,7 +178,7 @@ type part struct {
 	kind kind
 }
 
-// parts are the processes of the rig by what they are.
+// parts returns the processes of the rig with their kinds.
 func parts(r *rig.Rig) ([]part, error) {
 	found, err := r.Processes()
 	var all []part
@@ -195,7 +195,7 @@ func parts(r *rig.Rig) ([]part, error) {
 	return all, err
 }
 
-// pssOf is a process's proportional set size in MiB.
+// pssOf returns the PSS of a process in MiB.
 func pssOf(pid int) (float64, error) {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil {
@@ -207,10 +207,10 @@ func pssOf(pid int) (float64, error) {
 			return kib / 1024, err
 		}
 	}
-	return 0, fmt.Errorf("process %d tells no PSS", pid)
+	return 0, fmt.Errorf("process %d has no PSS", pid)
 }
 
-// idleCPU is the CPU of daemon and shims while nothing happens, in percent of a core.
+// idleCPU returns the CPU usage of daemon and shims without activity, in percent of a core.
 func idleCPU(ctx context.Context, r *rig.Rig) (float64, error) {
 	before, err := cpuOf(r)
 	if err != nil {
@@ -227,8 +227,7 @@ func idleCPU(ctx context.Context, r *rig.Rig) (float64, error) {
 	return 100 * float64(after-before) / float64(took), err
 }
 
-// cpuOf is the CPU time that daemon and shims have used since they were started. Threads that have ended are not in it,
-// and Go ends next to none.
+// cpuOf returns the CPU time of daemon and shims since their start. Threads that have exited are not included; Go stops almost none.
 func cpuOf(r *rig.Rig) (time.Duration, error) {
 	all, err := parts(r)
 	if err != nil {
@@ -239,7 +238,7 @@ func cpuOf(r *rig.Rig) (time.Duration, error) {
 		if p.kind == containerPart {
 			continue
 		}
-		// The kernel counts in nanoseconds here, and in hundredths of a second in stat.
+		// schedstat is in nanoseconds, stat only in hundredths of a second.
 		threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.PID))
 		if err != nil {
 			return 0, err

@@ -16,10 +16,10 @@ import (
 
 const busybox = "localhost/podstead/busybox:1"
 
-// patience bounds the wait for anything.
-const patience = 2 * time.Minute
+// timeout is the limit of each wait.
+const timeout = 2 * time.Minute
 
-// podFile is a pod of one container that runs a script. The folder of the gate is /gate in it.
+// podFile returns a pod with one container that runs a script. The gate's directory is mounted at /gate.
 func (b *bench) podFile(name, policy, script string, g *gate) string {
 	text := fmt.Sprintf("name = %q\nrestartPolicy = %q\nimageArchives = [%q]\n\n[[containers]]\nname = \"c\"\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\n",
 		name, policy, b.archive, busybox, script)
@@ -29,21 +29,21 @@ func (b *bench) podFile(name, policy, script string, g *gate) string {
 	return text
 }
 
-// remove kills a pod and returns when it is gone.
+// remove deletes a pod by force.
 func remove(ctx context.Context, r *rig.Rig, name string) error {
 	_, err := r.Podstead(ctx, "delete", name, "--force")
 	return err
 }
 
-// gate is a FIFO in a folder that containers mount: they write a line when they have begun, and the bench knows when.
-// It is as if containers had a clock that can be compared with the bench's.
+// gate is a FIFO in a directory that containers mount. They write a line when they start, so that the bench can compare times by its own
+// clock.
 type gate struct {
 	dir    string
 	fifo   *os.File
 	passed chan time.Time
 }
 
-// pass is the shell command that opens the gate.
+// pass is the shell command that writes to the gate.
 const pass = "echo >/gate/fifo"
 
 func newGate(r *rig.Rig) (*gate, error) {
@@ -55,7 +55,7 @@ func newGate(r *rig.Rig) (*gate, error) {
 	if err := unix.Mkfifo(path, 0o666); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(path, os.O_RDWR, 0) // both ends, so that no writer waits and no reader sees an end
+	f, err := os.OpenFile(path, os.O_RDWR, 0) // both ends, so that writers do not block and the reader gets no EOF
 	if err != nil {
 		return nil, err
 	}
@@ -74,24 +74,24 @@ func newGate(r *rig.Rig) (*gate, error) {
 
 func (g *gate) close() { _ = g.fifo.Close() }
 
-// await returns when the next container has begun.
+// await waits for the start of the next container.
 func (g *gate) await(ctx context.Context) (time.Time, error) {
 	select {
 	case at := <-g.passed:
 		return at, nil
-	case <-time.After(patience):
-		return time.Time{}, errors.New("no container began")
+	case <-time.After(timeout):
+		return time.Time{}, errors.New("timed out waiting for a container")
 	case <-ctx.Done():
 		return time.Time{}, ctx.Err()
 	}
 }
 
-// marker is a time to sleep that nothing else sleeps, so that the process can be found by it.
+// marker returns a unique number of seconds to sleep, by which a process can be found.
 func marker(n int) string { return strconv.Itoa(100000000 + os.Getpid()*100 + n) }
 
-// await waits for the end of what must not last.
+// await waits until the condition holds.
 func await(ctx context.Context, holds func() error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience, errors.New("it took too long"))
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errors.New("timed out"))
 	defer cancel()
 	return rig.Await(ctx, holds)
 }

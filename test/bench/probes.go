@@ -24,14 +24,13 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// asking is what one answer of a probe costs.
+// asking is the cost of one probe.
 type asking struct{ cpu, wall series }
 
-// serveVariable makes this program the server that probes are sent to: a process of its own, so that its CPU time is not
-// theirs.
+// serveVariable makes this program the server of the probes, in a process of its own, so that its CPU time is not counted.
 const serveVariable = "PODSTEAD_BENCH_SERVE"
 
-// serve answers HTTP and gRPC, writes the ports on standard output, and ends with standard input.
+// serve serves HTTP and gRPC, prints the ports, and exits at the end of standard input.
 func serve() error {
 	web, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -83,8 +82,8 @@ func startServer(ctx context.Context) (web, rpc int32, stop func() error, err er
 	return web, rpc, stop, nil
 }
 
-// probes measures what an answer of each kind of probe costs: wall time, and the CPU time of the daemon's side. A command
-// costs that of the shim, the OCI runtime and itself too.
+// probes measures the cost of each kind of probe: wall time, and CPU time of the daemon. For a command also that of the shim, the OCI
+// runtime and the command.
 func (b *bench) probes(ctx context.Context, r *report) error {
 	return b.within(ctx, func(rg *rig.Rig) error {
 		own, err := b.newOwn(ctx, rg)
@@ -109,7 +108,7 @@ func (b *bench) probes(ctx context.Context, r *report) error {
 			kind.probe.TimeoutSeconds = 60
 			for i := range b.times(10) + 1 {
 				if err == nil {
-					err = ask(ctx, rg, p, &kind.probe, kind.n, kind.cost, i > 0) // the first batch finds cold caches
+					err = ask(ctx, rg, p, &kind.probe, kind.n, kind.cost, i > 0) // the first batch warms up caches
 				}
 			}
 		}
@@ -117,7 +116,7 @@ func (b *bench) probes(ctx context.Context, r *report) error {
 	})
 }
 
-// ask asks n times, one after the other.
+// ask runs n probes, one after the other.
 func ask(ctx context.Context, rg *rig.Rig, p *probes.Prober, probe *spec.Probe, n int, cost *asking, counts bool) error {
 	target := probes.Target{
 		UID: uid, Address: "127.0.0.1", Ref: lifecycle.Ref{Container: "sleeper", Round: 1, Attempt: 1}, Container: &spec.Container{},
@@ -129,7 +128,7 @@ func ask(ctx context.Context, rg *rig.Rig, p *probes.Prober, probe *spec.Probe, 
 	began := time.Now()
 	for range n {
 		if got := p.Run(ctx, target, probe); got.Outcome != lifecycle.ProbeSuccess {
-			return fmt.Errorf("a probe answered %s: %s", got.Outcome, got.Message)
+			return fmt.Errorf("probe result %s: %s", got.Outcome, got.Message)
 		}
 	}
 	took := time.Since(began)
@@ -144,7 +143,7 @@ func ask(ctx context.Context, rg *rig.Rig, p *probes.Prober, probe *spec.Probe, 
 	return nil
 }
 
-// cpuTime is what this process, and the shims of the rig with all their children that have ended, have used.
+// cpuTime returns the CPU time of this process, and of the rig's shims with their exited children.
 func cpuTime(rg *rig.Rig) (time.Duration, error) {
 	total, err := ownTime()
 	if err != nil {
@@ -162,12 +161,12 @@ func cpuTime(rg *rig.Rig) (time.Duration, error) {
 		if err != nil {
 			return 0, err
 		}
-		total += time.Duration(used) * 10 * time.Millisecond // a tick, on every architecture that we build for
+		total += time.Duration(used) * 10 * time.Millisecond // length of a tick on all architectures that we build for
 	}
 	return total, nil
 }
 
-// ticksOf is the CPU time of a process and its children that have ended, from fields 14 to 17 of proc(5).
+// ticksOf returns the CPU time of a process and its exited children in ticks, from fields 14 to 17 of proc(5).
 func ticksOf(pid int) (total int, err error) {
 	stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {

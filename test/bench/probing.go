@@ -9,11 +9,11 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// probed is the CPU time of all parts together (daemon with engine and supervisor, shims, containers), in ms for each probe,
-// while many pods are probed once a second, beside what the same pods take that nobody probes. Bare is the floor: see [bareExchanges].
+// probed is the CPU time of all parts (daemon with engine and supervisor, shims, containers) in ms per probe, for many pods that are
+// probed once per second, minus that of the same pods without probes. Bare is the minimum: see [bareExchanges].
 type probed struct{ exec, http, tcp, grpc, bare float64 }
 
-// probing measures what probes cost in a machine's daily life: many pods, one probe a second each.
+// probing measures the cost of probes in normal operation: many pods, one probe per second each.
 func (b *bench) probing(ctx context.Context, r *report) error {
 	web, rpc, stop, err := startServer(ctx)
 	if err != nil {
@@ -44,10 +44,10 @@ func (b *bench) probing(ctx context.Context, r *report) error {
 	return errors.Join(err, stop())
 }
 
-// probedPods returns the CPU time that many pods with a probe take in the time of [idle].
+// probedPods returns the CPU time of many pods with a probe during [idle].
 func (b *bench) probedPods(ctx context.Context, probe string) (used time.Duration, err error) {
 	err = b.within(ctx, func(rg *rig.Rig) error {
-		if _, err := rg.Podstead(ctx, "get"); err != nil { // there is a daemon now
+		if _, err := rg.Podstead(ctx, "get"); err != nil { // starts the daemon
 			return err
 		}
 		for i := range many {
@@ -80,7 +80,7 @@ func (b *bench) probedPods(ctx context.Context, probe string) (used time.Duratio
 	return used, err
 }
 
-// elapse lets time pass, which is what is measured.
+// elapse waits for a duration that is measured.
 func elapse(ctx context.Context, d time.Duration) error {
 	select {
 	case <-time.After(d):
@@ -108,7 +108,7 @@ func allReady(ctx context.Context, rg *rig.Rig, want int) error {
 	return nil
 }
 
-// allTicks is the CPU time of every process of the rig, and of their children that have ended.
+// allTicks returns the CPU time of all processes of the rig, and of their exited children.
 func allTicks(rg *rig.Rig) (time.Duration, error) {
 	all, err := rg.Processes()
 	if err != nil {
@@ -118,7 +118,7 @@ func allTicks(rg *rig.Rig) (time.Duration, error) {
 	for _, process := range all {
 		used, err := ticksOf(process.PID)
 		if err != nil {
-			continue // an exec that has ended meanwhile: its shim has its time
+			continue // an exec that has exited meanwhile is counted in its shim
 		}
 		total += time.Duration(used) * 10 * time.Millisecond
 	}

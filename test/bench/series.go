@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-// series are the samples of one thing.
+// series is a series of samples.
 type series struct{ samples []float64 }
 
 func (s *series) add(sample float64)      { s.samples = append(s.samples, sample) }
@@ -17,7 +17,7 @@ func (s *series) since(started time.Time) { s.took(time.Since(started)) }
 
 func (s *series) sorted() []float64 { return slices.Sorted(slices.Values(s.samples)) }
 
-// median is 0 of no samples.
+// median returns the median, or 0 without samples.
 func (s *series) median() float64 {
 	all := s.sorted()
 	n := len(all)
@@ -30,7 +30,7 @@ func (s *series) median() float64 {
 	return all[n/2]
 }
 
-// cells are median, smallest, largest and number, as cells of a table.
+// cells returns median, minimum, maximum and number of samples as table cells.
 func (s *series) cells() string {
 	if len(s.samples) == 0 {
 		return "not measured | | | 0"
@@ -38,7 +38,7 @@ func (s *series) cells() string {
 	return fmt.Sprintf("%s | %s | %s | %d", number(s.median()), number(slices.Min(s.samples)), number(slices.Max(s.samples)), len(s.samples))
 }
 
-// number shows as many digits as say something.
+// number formats with at most three significant digits.
 func number(v float64) string {
 	if v >= 100 {
 		return fmt.Sprintf("%.0f", v)
@@ -46,7 +46,7 @@ func number(v float64) string {
 	return fmt.Sprintf("%.1f", v)
 }
 
-// loadAverage is the machine's over one minute.
+// loadAverage returns the host's load average over one minute.
 func loadAverage() string {
 	text, err := os.ReadFile("/proc/loadavg")
 	if err != nil {

@@ -8,10 +8,10 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// start is how long it takes from a file to a process and to its first word.
+// start is the time from a file to the first process and to the first output.
 type start struct{ process, output series }
 
-// starts measures `podstead run` of a file: with a daemon, without one, and without anything.
+// starts measures `podstead run` of a file: with a daemon, without one, and with empty directories.
 func (b *bench) starts(ctx context.Context, r *report) error {
 	err := b.within(ctx, func(rg *rig.Rig) error {
 		s, err := b.newStarter(rg)
@@ -20,7 +20,7 @@ func (b *bench) starts(ctx context.Context, r *report) error {
 		}
 		defer s.gate.close()
 		var first start
-		if err := s.run(ctx, &first); err != nil { // the image is here now
+		if err := s.run(ctx, &first); err != nil { // imports the image
 			return err
 		}
 		for range b.times(15) {
@@ -52,7 +52,7 @@ func (b *bench) starts(ctx context.Context, r *report) error {
 	return err
 }
 
-// starter runs a pod that says hello.
+// starter runs a pod that prints hello.
 type starter struct {
 	rig  *rig.Rig
 	gate *gate
@@ -70,7 +70,7 @@ func (b *bench) newStarter(r *rig.Rig) (*starter, error) {
 	return &starter{r, g, file, text}, err
 }
 
-// run runs the pod once, to its end.
+// run runs the pod until it has terminated.
 func (s *starter) run(ctx context.Context, into *start) error {
 	cmd := s.rig.Command(ctx, "run", s.file)
 	out, err := cmd.StdoutPipe()

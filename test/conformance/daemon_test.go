@@ -256,7 +256,7 @@ terminationGracePeriodSeconds = 1
 		})
 	}
 	storm.Wait()
-	said := stopWatch()
+	reported := stopWatch()
 	for name, dir := range dirs {
 		all, err := readTimeline(filepath.Join(dir, "log"))
 		if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -264,18 +264,18 @@ terminationGracePeriodSeconds = 1
 		}
 		for _, container := range []string{"init", "app", "long"} {
 			run, _ := all.last(container)
-			if said[name+"/"+container+" succeeded"] && run.exiting.IsZero() {
+			if reported[name+"/"+container+" succeeded"] && run.exiting.IsZero() {
 				t.Errorf("%s of %s was reported as succeeded, but did not exit", container, name)
 			}
 		}
-		if said[name+" Succeeded"] {
+		if reported[name+" Succeeded"] {
 			t.Errorf("%s was reported as succeeded, but one of its containers never exits", name)
 		}
-		if init, _ := all.last("init"); init.exiting.IsZero() && (said[name+"/app started"] || said[name+"/long started"]) {
+		if init, _ := all.last("init"); init.exiting.IsZero() && (reported[name+"/app started"] || reported[name+"/long started"]) {
 			t.Errorf("a container of %s was reported as started before init exited", name)
 		}
 	}
-	if !slices.ContainsFunc(slices.Collect(maps.Keys(said)), func(s string) bool { return strings.HasSuffix(s, " succeeded") }) {
+	if !slices.ContainsFunc(slices.Collect(maps.Keys(reported)), func(s string) bool { return strings.HasSuffix(s, " succeeded") }) {
 		t.Error("no container succeeded, the test shows nothing")
 	}
 }
@@ -288,7 +288,7 @@ func watchStorm(ctx context.Context, t *testing.T) (end func() map[string]bool, 
 	}
 	watching, stop := context.WithCancel(ctx)
 	var mu sync.Mutex
-	said := map[string]bool{}
+	reported := map[string]bool{}
 	var done sync.WaitGroup
 	done.Go(func() {
 		for change, err := range shared.Client().Watch(watching) {
@@ -299,20 +299,20 @@ func watchStorm(ctx context.Context, t *testing.T) (end func() map[string]bool, 
 				return
 			}
 			mu.Lock()
-			record(said, change)
+			record(reported, change)
 			mu.Unlock()
 		}
 	})
 	end = func() map[string]bool {
 		stop()
 		done.Wait()
-		return said
+		return reported
 	}
 	await = func(what string) error {
 		return rig.Await(ctx, func() error {
 			mu.Lock()
 			defer mu.Unlock()
-			if !said[what] {
+			if !reported[what] {
 				return fmt.Errorf("not yet reported: %s", what)
 			}
 			return nil
@@ -322,16 +322,16 @@ func watchStorm(ctx context.Context, t *testing.T) (end func() map[string]bool, 
 }
 
 // record adds the states in a change.
-func record(said map[string]bool, change api.PodChange) {
+func record(reported map[string]bool, change api.PodChange) {
 	p := change.Object
-	said[p.Metadata.Name+" "+string(p.Status.Phase)] = true
+	reported[p.Metadata.Name+" "+string(p.Status.Phase)] = true
 	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
 		d := c.State.Terminated
 		if c.State.Running != nil || d != nil && !d.StartedAt.IsZero() {
-			said[p.Metadata.Name+"/"+c.Name+" started"] = true
+			reported[p.Metadata.Name+"/"+c.Name+" started"] = true
 		}
 		if d != nil && d.ExitCode == 0 {
-			said[p.Metadata.Name+"/"+c.Name+" succeeded"] = true
+			reported[p.Metadata.Name+"/"+c.Name+" succeeded"] = true
 		}
 	}
 }

@@ -38,7 +38,7 @@ type probeServer struct {
 const (
 	webPath   = "/healthz?from=podstead"
 	webHeader = "X-Test"
-	webValue  = "somebody"
+	webValue  = "conformance"
 	webHost   = "probe.example"
 )
 

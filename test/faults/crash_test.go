@@ -8,11 +8,10 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// late is by how much a restart may come later than it is due: a start takes a tenth of a second, and far longer on a loaded
-// machine.
+// late is the tolerance for restarts. A start takes 0.1 s, and much longer on a loaded host.
 const late = 30 * time.Second
 
-// checkGaps waits for restarts and compares the times between an exit and the start after it, then ends the run.
+// checkGaps waits for restarts, compares the times between an exit and the next start, and stops the run.
 func checkGaps(f *fixture, r *run, want ...time.Duration) {
 	f.Helper()
 	for i, due := range want {
@@ -22,10 +21,10 @@ func checkGaps(f *fixture, r *run, want ...time.Duration) {
 		}
 	}
 	r.nth(event.ContainerBackOff, len(want)-1)
-	asked := time.Now()
+	stopped := time.Now()
 	r.interrupt()
-	r.status()
-	if took := time.Since(asked); took > late {
-		f.Errorf("it ended %v after Ctrl-C", took)
+	r.exitCode()
+	if took := time.Since(stopped); took > late {
+		f.Errorf("podstead run exited %v after Ctrl-C", took)
 	}
 }

@@ -17,8 +17,8 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// TestDaemonKilledBesideRunningPod: without a daemon containers run and their output is kept. The next one takes them up
-// as they are.
+// TestDaemonKilledBesideRunningPod: without a daemon containers keep running and their output is kept. The next daemon recovers them
+// unchanged.
 func TestDaemonKilledBesideRunningPod(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("count", "terminationGracePeriodSeconds = 0\n"+container("counter", counting)))
@@ -28,37 +28,37 @@ func TestDaemonKilledBesideRunningPod(t *testing.T) {
 		before := len(r.lines("counter"))
 		f.MustKillDaemon()
 		if diff := cmp.Diff(was, f.running("count")); diff != "" {
-			t.Errorf("after a kill of the daemon the pod is another: %s", diff)
+			t.Errorf("the pod changed after the daemon was killed: %s", diff)
 		}
 		r.line("counter", before+50)
 	}
 	if got := f.process("while :"); got != counter {
-		t.Errorf("the container's process was %d, and is %d", counter, got)
+		t.Errorf("PID of the container was %d, is %d", counter, got)
 	}
 	if got := f.shim(); got != shim {
-		t.Errorf("the shim's process was %d, and is %d", shim, got)
+		t.Errorf("PID of the shim was %d, is %d", shim, got)
 	}
 	r.interrupt()
-	if status := r.status(); status != 1 { // it was killed
-		t.Errorf("exit status %d, want 1", status)
+	if code := r.exitCode(); code != 1 { // it was killed
+		t.Errorf("exit code %d, want 1", code)
 	}
 	checkNumbers(t, r.lines("counter"))
 	for _, e := range r.events(event.ContainerStarted) {
 		if e.Attempt != 1 {
-			t.Errorf("the container was started again: %+v", e)
+			t.Errorf("the container restarted: %+v", e)
 		}
 	}
 }
 
-// TestDaemonKilledAfterExit: what ended while no daemon was there is found, with its exit status and its last words.
+// TestDaemonKilledAfterExit: a container that exits while no daemon runs is found with its exit code and its output.
 func TestDaemonKilledAfterExit(t *testing.T) {
 	f := newFixture(t)
-	file := f.PodFile("ends", "restartPolicy = \"Never\"\n"+container("ender", "echo up; until [ -e /gate/open ]; do sleep 0.01; done; echo bye; exit 7")+
+	file := f.PodFile("exits", "restartPolicy = \"Never\"\n"+container("ender", "echo up; until [ -e /gate/open ]; do sleep 0.01; done; echo bye; exit 7")+
 		fmt.Sprintf("volumeMounts = { gate = \"/gate\" }\n[[volumes]]\nname = \"gate\"\nhostPath = { path = %q }\n", f.Dir))
 	r := f.start("--rm=false", file)
 	r.line("ender", 1)
 	ender := f.process("until [")
-	// The client would start the next daemon at once.
+	// The client would start the next daemon.
 	if err := r.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
@@ -68,30 +68,30 @@ func TestDaemonKilledAfterExit(t *testing.T) {
 	}
 	f.Await(func() error {
 		if rig.IsAlive(ender) {
-			return fmt.Errorf("process %d has not ended", ender)
+			return fmt.Errorf("process %d is still running", ender)
 		}
 		return nil
 	})
 	f.Await(func() error {
-		p := f.get("ends")
+		p := f.get("exits")
 		ended := p.Status.ContainerStatuses[0].State.Terminated
 		if p.Status.Phase != lifecycle.PhaseFailed || ended == nil || ended.ExitCode != 7 {
-			return fmt.Errorf("phase %s, %+v; want Failed with exit code 7", p.Status.Phase, p.Status.ContainerStatuses[0].State)
+			return fmt.Errorf("phase %s, state %+v, want Failed with exit code 7", p.Status.Phase, p.Status.ContainerStatuses[0].State)
 		}
 		return nil
 	})
-	if got := f.MustRun("logs", "ends"); got != "up\nbye\n" {
-		t.Errorf("its log is %q", got)
+	if got := f.MustRun("logs", "exits"); got != "up\nbye\n" {
+		t.Errorf("log %q", got)
 	}
-	f.MustRun("delete", "ends")
+	f.MustRun("delete", "exits")
 }
 
-// TestDaemonKilledInMidStart: a daemon that was killed as it started, or as it took up a pod, is in nobody's way.
-func TestDaemonKilledInMidStart(t *testing.T) {
+// TestDaemonKilledDuringStart: a daemon that is killed while it starts or recovers a pod does not prevent the next one from starting.
+func TestDaemonKilledDuringStart(t *testing.T) {
 	f := newFixture(t)
 	r := f.start("--rm=false", f.PodFile("count", "terminationGracePeriodSeconds = 0\n"+container("counter", counting)))
 	r.line("counter", 1)
-	if err := r.cmd.Process.Kill(); err != nil { // it would start daemons of its own
+	if err := r.cmd.Process.Kill(); err != nil { // the client would start daemons of its own
 		t.Fatal(err)
 	}
 	was, counter := f.running("count"), f.process("while :")
@@ -105,15 +105,15 @@ func TestDaemonKilledInMidStart(t *testing.T) {
 		if err := daemon.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
-		if _, ended := daemon.Wait().(*exec.ExitError); !ended { //nolint:errorlint // Wait does not wrap it
+		if _, ended := daemon.Wait().(*exec.ExitError); !ended { //nolint:errorlint // Wait does not wrap its error
 			t.Fatal("the daemon was not killed")
 		}
 	}
 	if diff := cmp.Diff(was, f.running("count")); diff != "" {
-		t.Errorf("after kills of the daemon the pod is another: %s", diff)
+		t.Errorf("the pod changed after the daemon was killed: %s", diff)
 	}
 	if pid := f.process("while :"); pid != counter {
-		t.Errorf("the container's process was %d, and is %d", counter, pid)
+		t.Errorf("PID of the container was %d, is %d", counter, pid)
 	}
 	f.MustRun("delete", "count")
 }

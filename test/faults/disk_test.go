@@ -14,7 +14,8 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// TestDiskFull: what cannot be written is told, does not keep a pod from ending, and is made up for when there is room again.
+// TestDiskFull: state that cannot be written is reported, does not prevent a pod from stopping, and is written when there is space
+// again.
 func TestDiskFull(t *testing.T) {
 	f := newFixture(t)
 	fill, release := f.smallDisk()
@@ -22,23 +23,23 @@ func TestDiskFull(t *testing.T) {
 	r := f.start(file)
 	r.line("c", 1)
 	fill(0)
-	if err := unix.Kill(f.process("trap"), unix.SIGUSR1); err != nil { // an exit is to be remembered
+	if err := unix.Kill(f.process("trap"), unix.SIGUSR1); err != nil { // an exit changes the state
 		t.Fatal(err)
 	}
 	r.event(event.StateNotDurable)
 	r.event(event.ContainerFailed)
 	release()
-	r.line("c", 2) // it was started again, as it had to be
+	r.line("c", 2) // it restarted
 	r.event(event.StateDurable)
 	fill(0)
 	r.interrupt()
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d of a stop on a full disk", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d of a stop on a full disk", code)
 	}
 	release()
 }
 
-// TestDiskFullForImage: an image that does not fit says so, and comes when there is room.
+// TestDiskFullForImage: a pull fails with the cause if the image does not fit, and succeeds when there is space.
 func TestDiskFullForImage(t *testing.T) {
 	f := newFixture(t)
 	fill, release := f.smallDisk()
@@ -47,21 +48,20 @@ func TestDiskFullForImage(t *testing.T) {
 	r := f.start(f.PodFile("p", "restartPolicy = \"Never\"\n"+container("c", "echo up")))
 	failed := r.event(event.ImagePullFailed)
 	if !strings.Contains(failed.Message, "no space left on device") {
-		t.Errorf("the failure is told as %q", failed.Message)
+		t.Errorf("event %q, want the cause", failed.Message)
 	}
 	release()
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d when there is room again", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d when there is space again", code)
 	}
 }
 
-// smallDisk gives the rig's state a disk of its own, and returns what fills it, but for some bytes, and
-// what makes room again.
-func (f *fixture) smallDisk() (fill func(room int64), release func()) {
+// smallDisk mounts a small disk for the rig's state. It returns functions that fill it, except for some bytes, and that free the space.
+func (f *fixture) smallDisk() (fill func(free int64), release func()) {
 	f.Helper()
 	f.SmallDisk("size=32m")
 	ballast := filepath.Join(f.StateDir(), "ballast")
-	fill = func(room int64) {
+	fill = func(free int64) {
 		file, err := os.Create(ballast)
 		f.Check(err)
 		defer file.Close()
@@ -70,7 +70,7 @@ func (f *fixture) smallDisk() (fill func(room int64), release func()) {
 		}
 		size, err := file.Seek(0, io.SeekCurrent)
 		if err == nil {
-			err = file.Truncate(max(0, size-room))
+			err = file.Truncate(max(0, size-free))
 		}
 		f.Check(err)
 	}

@@ -1,5 +1,5 @@
-// Package faults breaks things under the real program: it kills daemons and shims, fills disks, and lets registries hang.
-// What must hold afterwards: nothing was started twice, no output was lost, pods reach their end, and nothing is left.
+// Package faults injects faults under the real programs: it kills daemons and shims, fills disks, and uses registries that hang.
+// Afterwards nothing may have been started twice, no output may be lost, pods must terminate, and nothing may be left behind.
 //
-// Its tests need root. They use folders of their own, and loopback at most.
+// The tests need root. They use directories of their own, and the network namespace of their own only.
 package faults

@@ -21,10 +21,10 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// probeKinds are the fields of a container that hold probes.
+// probeKinds are the fields of a container that contain probes.
 var probeKinds = []string{"livenessProbe", "readinessProbe", "startupProbe"}
 
-// calls counts what servers were asked, by what it was.
+// calls records the requests to servers, by their content.
 type calls struct {
 	mu    sync.Mutex
 	times map[string][]time.Time
@@ -45,7 +45,7 @@ func (c *calls) of(what string) []time.Time {
 	return slices.Clone(c.times[what])
 }
 
-// awaitCalls waits until each of these has come.
+// awaitCalls waits for each of these requests.
 func (f *fixture) awaitCalls(c *calls, want ...string) {
 	f.Helper()
 	f.Await(func() error {
@@ -53,14 +53,14 @@ func (f *fixture) awaitCalls(c *calls, want ...string) {
 			if len(c.of(what)) == 0 {
 				c.mu.Lock()
 				defer c.mu.Unlock()
-				return fmt.Errorf("no call of %q among %v", what, c.times)
+				return fmt.Errorf("no request %q among %v", what, c.times)
 			}
 		}
 		return nil
 	})
 }
 
-// secureServer writes down who asks it: the path, and the header X-From.
+// secureServer records the path and the header X-From of each request.
 func (c *calls) secureServer(t *testing.T) (port int) {
 	s := httptest.NewTLSServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		c.add("http " + r.URL.Path + " " + r.Header.Get("X-From"))
@@ -69,7 +69,7 @@ func (c *calls) secureServer(t *testing.T) (port int) {
 	return s.Listener.Addr().(*net.TCPAddr).Port
 }
 
-// acceptor writes down that somebody has connected.
+// acceptor records each connection.
 func (c *calls) acceptor(t *testing.T, what string) (port int) {
 	l := listen(t)
 	go func() {
@@ -85,7 +85,7 @@ func (c *calls) acceptor(t *testing.T, what string) (port int) {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// healthServer writes down for which service it was asked, and finds all of them healthy.
+// healthServer records the service of each request, and reports all of them as serving.
 func (c *calls) healthServer(t *testing.T) (port int) {
 	l, states := listen(t), health.NewServer()
 	for _, kind := range probeKinds {
@@ -103,7 +103,8 @@ func (c *calls) healthServer(t *testing.T) (port int) {
 	return l.Addr().(*net.TCPAddr).Port
 }
 
-// TestFieldsProbeHandlers: what each probe asks, and whom. The servers are this machine's: without a host the pod would be asked.
+// TestFieldsProbeHandlers: what each probe requests, and where. The servers listen on the host, so probes set host: without it they
+// would connect to the pod.
 //
 // fields: containers[].{livenessProbe,readinessProbe,startupProbe}.exec.command
 // fields: containers[].{livenessProbe,readinessProbe,startupProbe}.httpGet.{path,port,host,scheme}
@@ -137,17 +138,17 @@ func TestFieldsProbeHandlers(t *testing.T) {
 		t.Errorf("a probe failed: %+v", failed)
 	}
 	r.interrupt()
-	r.status()
+	r.exitCode()
 }
 
-// numbered is a container that ends by SIGKILL only, with a probe that asks a server for a path of its own.
+// numbered returns a container that only SIGKILL stops, with a probe that requests a path of its own.
 func numbered(name, kind string, port int, numbers string) string {
 	return container(name, "trap '' TERM; echo up; while :; do sleep 0.1; done") +
 		fmt.Sprintf("%s = { httpGet = { path = \"/%s\", port = %d, host = \"127.0.0.1\" }, %s }\n", kind, name, port, numbers)
 }
 
-// TestFieldsProbeNumbers: when probes begin, how often and how long they ask, and how many answers count. Each number is another
-// than the default, with which the test would fail or wait for too long.
+// TestFieldsProbeNumbers: the timing and the thresholds of probes. No number is the default, with which the test would fail or take too
+// long.
 //
 // fields: containers[].{livenessProbe,readinessProbe,startupProbe}.{initialDelaySeconds,periodSeconds,timeoutSeconds}
 // fields: containers[].{livenessProbe,readinessProbe,startupProbe}.{successThreshold,failureThreshold}
@@ -179,10 +180,10 @@ func TestFieldsProbeNumbers(t *testing.T) {
 		numbered("slow-liveness", "livenessProbe", port, pace+"failureThreshold = 1, terminationGracePeriodSeconds = 2") +
 		numbered("slow-startup", "startupProbe", port, pace+"failureThreshold = 1, terminationGracePeriodSeconds = 2") +
 		numbered("slow-readiness", "readinessProbe", port, pace+"failureThreshold = 1")
-	begun := time.Now()
+	began := time.Now()
 	r := f.start(f.PodFile("numbers", text))
 	for kind, ended := range map[string]event.Kind{"fails-liveness": event.ContainerLivenessFailed, "fails-startup": event.ContainerStartupFailed} {
-		r.until(kind+" starts again", func() bool { return r.starts(kind) >= 2 }) // long before the pod's own grace period is over
+		r.until("a restart of "+kind, func() bool { return r.starts(kind) >= 2 }) // long before the end of the pod's own grace period
 		failures := 0
 		for _, i := range r.all() {
 			if i.Kind == ended && i.Container == kind {
@@ -193,39 +194,39 @@ func TestFieldsProbeNumbers(t *testing.T) {
 			}
 		}
 		if failures != 5 {
-			t.Errorf("%s is ended after %d failures, want 5", kind, failures)
+			t.Errorf("%s was stopped after %d failures, want 5", kind, failures)
 		}
 	}
 	r.until("eight failures of readiness", func() bool { return len(c.of("/unready-c")) >= 12 })
-	r.until("a second question to slow-liveness", func() bool { return len(c.of("/slow-liveness")) >= 2 }) // the first is over
+	r.until("a second request of slow-liveness", func() bool { return len(c.of("/slow-liveness")) >= 2 }) // the first has been answered
 	f.Await(func() error {
 		ready := strings.Fields(f.readyContainers("numbers"))
 		for name, want := range map[string]bool{"slow-liveness": true, "slow-startup": true, "slow-readiness": true, "unready-c": false} {
 			if slices.Contains(ready, name) != want {
-				return fmt.Errorf("ready are %q", ready)
+				return fmt.Errorf("ready containers: %q", ready)
 			}
 		}
 		return nil
 	})
 	for _, i := range r.all() {
 		if strings.HasPrefix(i.Container, "slow-") && i.Kind == event.ProbeFailed {
-			t.Errorf("the timeout of %s came too soon: %s", i.Container, i.Message)
+			t.Errorf("probe of %s failed before its timeout: %s", i.Container, i.Message)
 		}
 	}
 	for _, name := range []string{"fails-liveness", "fails-startup", "unready-c"} {
 		asked := c.of("/" + name)
-		if first := asked[0].Sub(begun); first < time.Second {
-			t.Errorf("%s is asked %v after the beginning, its delay is 1 s", name, first)
+		if first := asked[0].Sub(began); first < time.Second {
+			t.Errorf("first probe of %s after %v, want its initial delay of 1 s", name, first)
 		}
-		if took := asked[4].Sub(asked[0]); took > 35*time.Second { // by default it were 40 s
+		if took := asked[4].Sub(asked[0]); took > 35*time.Second { // 40 s by default
 			t.Errorf("four periods of %s took %v, want 1.2 s", name, took)
 		}
 	}
 	f.MustRun("delete", "numbers", "--force")
-	r.status()
+	r.exitCode()
 }
 
-// TestFieldsReadiness: one success, or one failure, is not enough where more are asked for; and a readiness probe has no grace.
+// TestFieldsReadiness: successThreshold and failureThreshold count consecutive results. A readiness probe has no grace period.
 //
 // fields: containers[].readinessProbe.{successThreshold,failureThreshold}
 func TestFieldsReadiness(t *testing.T) {
@@ -246,20 +247,20 @@ func TestFieldsReadiness(t *testing.T) {
 		probe("fails", "successThreshold = 2")+probe("broken", "failureThreshold = 1000")+probe("good", "successThreshold = 3")))
 	f.Await(func() error {
 		if n := min(len(c.of("/fails")), len(c.of("/broken"))); n < 20 {
-			return fmt.Errorf("asked %d times", n)
+			return fmt.Errorf("%d requests", n)
 		}
 		return nil
 	})
 	f.awaitReady("p", "broken good")
 	r.interrupt()
-	r.status()
+	r.exitCode()
 	file := f.PodFile("refused", probe("c", "terminationGracePeriodSeconds = 5"))
-	if _, err := f.Podstead(f.Ctx(), "validate", file); err == nil || !strings.Contains(err.Error(), "a readiness probe ends no container") {
+	if _, err := f.Podstead(f.Ctx(), "validate", file); err == nil || !strings.Contains(err.Error(), "must not be set for readinessProbes") {
 		t.Errorf("a readiness probe with a grace period: %v", err)
 	}
 }
 
-// TestFieldsHooks: what hooks do and whom they ask, and that others wait for them.
+// TestFieldsHooks: the handlers of hooks, and what waits for them.
 //
 // fields: containers[].lifecycle.{postStart,preStop}.{exec.command,sleep.seconds}
 // fields: containers[].lifecycle.{postStart,preStop}.httpGet.{path,port,host,scheme}
@@ -285,20 +286,20 @@ func TestFieldsHooks(t *testing.T) {
 		return all[slices.IndexFunc(all, func(i item) bool { return i.Container == name })].Time
 	}
 	if waited := started("runs").Sub(started("sleeps")); waited < 1400*time.Millisecond {
-		t.Errorf("the container after one whose postStart hook sleeps 1.5 s starts %v later", waited)
+		t.Errorf("the container after a postStart hook of 1.5 s started after %v", waited)
 	}
 	r.interrupt()
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 	f.awaitCalls(&c, "http /preStop us")
-	asked := r.event(event.PodStopping).Time
+	stopped := r.event(event.PodStopping).Time
 	for _, i := range r.all() {
-		if i.Container == "sleeps" && i.Line == "term" && i.Time.Sub(asked) < 1400*time.Millisecond {
-			t.Errorf("the signal came %v after the stop, the preStop hook sleeps 1.5 s", i.Time.Sub(asked))
+		if i.Container == "sleeps" && i.Line == "term" && i.Time.Sub(stopped) < 1400*time.Millisecond {
+			t.Errorf("the signal came %v after the stop, the preStop hook takes 1.5 s", i.Time.Sub(stopped))
 		}
 	}
 	if got := r.lines("runs"); !slices.Equal(got[len(got)-2:], []string{"pre", "term"}) || !slices.Contains(got, "post") {
-		t.Errorf("what happened: %q", got)
+		t.Errorf("output: %q", got)
 	}
 }

@@ -12,14 +12,14 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// TestFieldsRules: a container's own policy counts before the pod's, and its rules before that.
+// TestFieldsRules: a container's rules take precedence over its restart policy, and that over the pod's.
 //
 // fields: containers[].restartPolicy, containers[].restartPolicyRules[].{action,exitCodes.operator,exitCodes.values}
 func TestFieldsRules(t *testing.T) {
 	f := newFixture(t)
 	for i, test := range []struct {
 		pod, fields, codes string
-		starts, status     int
+		starts, exitCode   int
 	}{
 		{"Never", `restartPolicy = "OnFailure"`, "1 2 0", 3, 0},
 		{"Always", `restartPolicy = "Never"`, "1 1", 1, 1},
@@ -32,16 +32,16 @@ func TestFieldsRules(t *testing.T) {
 		script := "n=$(cat /state/n || echo 0); n=$((n+1)); echo $n > /state/n; set -- " + test.codes + "; shift $((n-1)); exit $1"
 		r := f.start(f.PodFile(name, "restartPolicy = \""+test.pod+"\"\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+
 			"volumes = [{ name = \"state\", emptyDir = {} }]\n"+container("c", script)+"volumeMounts.state = \"/state\"\n"+test.fields+"\n"))
-		if status := r.status(); status != test.status {
-			t.Errorf("%s: exit status %d, want %d", test.fields, status, test.status)
+		if code := r.exitCode(); code != test.exitCode {
+			t.Errorf("%s: exit code %d, want %d", test.fields, code, test.exitCode)
 		}
 		if got := r.starts("c"); got != test.starts {
-			t.Errorf("%s: started %d times with the codes %s, want %d", test.fields, got, test.codes, test.starts)
+			t.Errorf("%s: started %d times with exit codes %s, want %d", test.fields, got, test.codes, test.starts)
 		}
 	}
 }
 
-// TestFieldsRestartAll: a rule can start the whole pod anew, and its init containers with it.
+// TestFieldsRestartAll: a rule restarts all containers of the pod, including init containers.
 //
 // fields: containers[].restartPolicyRules[].action
 func TestFieldsRestartAll(t *testing.T) {
@@ -52,15 +52,15 @@ func TestFieldsRestartAll(t *testing.T) {
 restartPolicy = "Never"
 restartPolicyRules = [{ action = "RestartAllContainers", exitCodes = { operator = "In", values = [42] } }]
 `))
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 	if diff := cmp.Diff([]string{"prepared", "prepared"}, r.lines("prepare")); diff != "" {
-		t.Errorf("the init container has written (-want +got):\n%s", diff)
+		t.Errorf("output of the init container (-want +got):\n%s", diff)
 	}
 }
 
-// TestFieldsSidecar: an init container that always restarts runs beside the others, and ends after them.
+// TestFieldsSidecar: an init container with restartPolicy Always runs beside the regular containers, and stops after them.
 //
 // fields: initContainers, containers[].restartPolicy
 func TestFieldsSidecar(t *testing.T) {
@@ -69,15 +69,15 @@ func TestFieldsSidecar(t *testing.T) {
 	r := f.start(f.PodFile("p", "restartPolicy = \"Never\"\nterminationGracePeriodSeconds = 20\nvolumes = [{ name = \"state\", emptyDir = {} }]\n"+
 		strings.Replace(sidecar, "containers", "initContainers", 1)+
 		container("app", "until [ -e /state/up ]; do sleep 0.05; done; echo done")+"volumeMounts.state = \"/state\"\n"))
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 	if app, beside := r.lines("app"), r.lines("sidecar"); len(app) != 1 || len(beside) != 1 || beside[0] != "term" {
-		t.Errorf("the container wrote %q, the sidecar %q", app, beside)
+		t.Errorf("output of the container %q, of the sidecar %q", app, beside)
 	}
 }
 
-// TestFieldsDeadline: a pod that has been active for too long has failed.
+// TestFieldsDeadline: a pod that exceeds activeDeadlineSeconds fails.
 //
 // fields: activeDeadlineSeconds
 func TestFieldsDeadline(t *testing.T) {
@@ -85,7 +85,7 @@ func TestFieldsDeadline(t *testing.T) {
 	r := f.start(f.PodFile("p", "activeDeadlineSeconds = 1.5\nterminationGracePeriodSeconds = 2\n"+container("c", idle)))
 	r.event(event.PodDeadlineExceeded)
 	r.event(event.PodFailed)
-	if status := r.status(); status != 1 {
-		t.Errorf("exit status %d", status)
+	if code := r.exitCode(); code != 1 {
+		t.Errorf("exit code %d", code)
 	}
 }

@@ -16,10 +16,10 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// The tests of fields are about those for which somebody has to decide: what is seen from inside of a container without that is
-// tested in package runtime. What each proves stands in its comment: docs/fields.md is made of that.
+// The tests of fields cover those that the supervisor handles. What is visible inside a container is tested in package runtime. Their
+// comments list the fields, from which docs/fields.md is generated.
 
-// TestFieldsInit: init containers run one after the other, each to its end, before the others.
+// TestFieldsInit: init containers run to completion one after the other, before the regular containers.
 //
 // fields: name, initContainers, containers[].{name,command}, imageArchives
 func TestFieldsInit(t *testing.T) {
@@ -31,18 +31,18 @@ func TestFieldsInit(t *testing.T) {
 	r := f.start(f.PodFile("ordered", "restartPolicy = \"Never\"\nvolumes = [{ name = \"state\", emptyDir = {} }]\n"+
 		initContainer("one", "sleep 0.5; echo one >> /state/order")+initContainer("two", "echo two >> /state/order")+
 		container("app", "cat /state/order")+volume))
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 	if diff := cmp.Diff([]string{"one", "two"}, r.lines("app")); diff != "" {
-		t.Errorf("the init containers have written (-want +got):\n%s", diff)
+		t.Errorf("output of the init containers (-want +got):\n%s", diff)
 	}
 	if pod := r.event(event.PodSucceeded).Pod; pod != "ordered" {
 		t.Errorf("pod %q succeeded", pod)
 	}
 }
 
-// TestFieldsRestartPolicy: after which ends a container starts again.
+// TestFieldsRestartPolicy: after which exits a container restarts.
 //
 // fields: restartPolicy
 func TestFieldsRestartPolicy(t *testing.T) {
@@ -54,7 +54,7 @@ func TestFieldsRestartPolicy(t *testing.T) {
 	}
 	for _, test := range []struct {
 		policy, script string
-		runs, status   int
+		runs, exitCode int
 	}{
 		{"Never", "exit 1", 1, 1},
 		{"Never", "exit 0", 1, 0},
@@ -65,25 +65,25 @@ func TestFieldsRestartPolicy(t *testing.T) {
 		if test.policy == "Always" {
 			r.line("c", test.runs)
 			r.interrupt()
-			r.status()
+			r.exitCode()
 			continue
 		}
-		if status := r.status(); status != test.status {
-			t.Errorf("%s, %s: exit status %d, want %d", test.policy, test.script, status, test.status)
+		if code := r.exitCode(); code != test.exitCode {
+			t.Errorf("%s, %s: exit code %d, want %d", test.policy, test.script, code, test.exitCode)
 		}
 		if got := r.starts("c"); got != test.runs {
-			t.Errorf("%s, %s: the container was started %d times, want %d", test.policy, test.script, got, test.runs)
+			t.Errorf("%s, %s: started %d times, want %d", test.policy, test.script, got, test.runs)
 		}
 	}
 }
 
-// starts is how often a container was started.
+// starts returns how often a container was started.
 func (r *run) starts(container string) int {
 	running := r.events(event.ContainerStarted)
 	return len(slices.DeleteFunc(running, func(i item) bool { return i.Container != container }))
 }
 
-// delays are those before the restarts of a container that did not come at once.
+// delays returns the back-off delays of a container's restarts.
 func (r *run) delays(container string) []string {
 	var delays []string
 	for _, i := range r.events(event.ContainerBackOff) {
@@ -94,9 +94,8 @@ func (r *run) delays(container string) []string {
 	return delays
 }
 
-// TestFieldsRestartBackoff: the delays before restarts are the pod's or, where a container has its own, those. The first restart
-// is at once, and so is the one after a run that was long enough. They are long, since one that is over when the exit is heard of on a
-// loaded machine is none.
+// TestFieldsRestartBackoff: a container's restart back-off takes precedence over the pod's. The first restart is immediate, also after a
+// run of resetAfterSeconds. The delays are long, because a delay that is over before the exit is noticed is not reported.
 //
 // fields: {restartBackoff,containers[].restartBackoff}.{initialSeconds,maxSeconds,factor,resetAfterSeconds}
 func TestFieldsRestartBackoff(t *testing.T) {
@@ -109,8 +108,8 @@ func TestFieldsRestartBackoff(t *testing.T) {
 		"volumes = [{ name = \"state\", emptyDir = {} }]\n"+failing("pods")+failing("own")+
 		"restartBackoff = { initialSeconds = 1.5, maxSeconds = 4, factor = 2, resetAfterSeconds = 1000 }\n"))
 	for name, want := range map[string][]string{
-		"pods": {"1s", "3s", "4s", "1s"},   // the fifth run was long enough
-		"own":  {"1.5s", "3s", "4s", "4s"}, // and here it was not
+		"pods": {"1s", "3s", "4s", "1s"},   // the fifth run is long enough for a reset
+		"own":  {"1.5s", "3s", "4s", "4s"}, // and here it is not
 	} {
 		r.until("the delays of "+name, func() bool { return len(r.delays(name)) >= len(want) })
 		if diff := cmp.Diff(want, r.delays(name)[:len(want)]); diff != "" {
@@ -118,10 +117,10 @@ func TestFieldsRestartBackoff(t *testing.T) {
 		}
 	}
 	r.interrupt()
-	r.status()
+	r.exitCode()
 }
 
-// TestFieldsShown: what a file says only to be seen, and to find pods by.
+// TestFieldsShown: fields that are only shown, and used to select pods.
 //
 // fields: name, labels, annotations, containers[].ports[].{name,containerPort,protocol}
 func TestFieldsShown(t *testing.T) {
@@ -146,19 +145,19 @@ func TestFieldsShown(t *testing.T) {
 		}
 	}
 	r.interrupt()
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }
 
-// TestFieldsReadinessGates: a pod whose containers are ready waits for a condition that somebody else sets, and keeps it over a
-// restart of the daemon.
+// TestFieldsReadinessGates: a pod with ready containers waits for a condition that a client sets. The condition survives a restart of
+// the daemon.
 //
 // fields: readinessGates[].conditionType
 func TestFieldsReadinessGates(t *testing.T) {
 	f := newFixture(t)
-	const door = "example.org/door"
-	r := f.start(f.PodFile("gated", "readinessGates = [{ conditionType = \""+door+"\" }]\n"+
+	const gate = "example.org/gate"
+	r := f.start(f.PodFile("gated", "readinessGates = [{ conditionType = \""+gate+"\" }]\n"+
 		container("c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done")))
 	r.line("c", 1)
 	expect := func(want string) {
@@ -168,11 +167,11 @@ func TestFieldsReadinessGates(t *testing.T) {
 					return nil
 				}
 			}
-			return errors.New("the pod is not yet: " + want)
+			return errors.New("condition Ready is not: " + want)
 		})
 	}
 	set := func(status string) {
-		if _, err := f.Client().SetCondition(f.Ctx(), "gated", door, api.ConditionRequest{Status: status}); err != nil {
+		if _, err := f.Client().SetCondition(f.Ctx(), "gated", gate, api.ConditionRequest{Status: status}); err != nil {
 			f.Fatal(err)
 		}
 	}
@@ -184,7 +183,7 @@ func TestFieldsReadinessGates(t *testing.T) {
 	set("False")
 	expect("False " + string(lifecycle.ReasonReadinessGatesNotReady))
 	r.interrupt()
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }

@@ -9,9 +9,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// TestKilledAmongCommands: a daemon that is killed while commands of probes start is followed by one that is there at once. It
-// does not wait for the output of those, which nobody reads any more: that took 30 s.
-func TestKilledAmongCommands(t *testing.T) {
+// TestKilledDuringExecProbes: a daemon that is killed while probe commands start is replaced quickly. The next one does not wait for
+// their output, which took 30 s.
+func TestKilledDuringExecProbes(t *testing.T) {
 	f := newFixture(t)
 	const often = "readinessProbe = { exec = { command = ['echo', 'well'] }, periodSeconds = 0.1, timeoutSeconds = 20 }"
 	r := f.start(f.PodFile("busy", "terminationGracePeriodSeconds = 5\n"+watched("a", often)+watched("b", often)+watched("c", often)))
@@ -20,10 +20,10 @@ func TestKilledAmongCommands(t *testing.T) {
 	before := f.running("busy")
 	for range 4 {
 		f.MustKillDaemon()
-		begun := time.Now()
+		began := time.Now()
 		f.MustRun("get", "busy")
-		if took := time.Since(begun); took > 25*time.Second {
-			t.Errorf("the next daemon was there after %v", took)
+		if took := time.Since(began); took > 25*time.Second {
+			t.Errorf("the next daemon was ready after %v", took)
 		}
 		f.awaitReady("busy", "a b c")
 	}
@@ -31,7 +31,7 @@ func TestKilledAmongCommands(t *testing.T) {
 		t.Errorf("containers (-before +after):\n%s", diff)
 	}
 	r.interrupt()
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }

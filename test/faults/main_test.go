@@ -9,5 +9,5 @@ import (
 	"github.com/podstead/podstead/test/ownnet"
 )
 
-// TestMain runs the tests in a network of their own, which the daemons that they start have too.
+// TestMain runs the tests, and the daemons that they start, in a network namespace of their own.
 func TestMain(m *testing.M) { os.Exit(ownnet.Main(m.Run)) }

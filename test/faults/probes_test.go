@@ -23,15 +23,15 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// idle is a script that does nothing and ends when it is told to.
+// idle is a script that does nothing until SIGTERM.
 const idle = "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"
 
-// watched is a container that does nothing, with probes.
+// watched returns an idle container with probes.
 func watched(name string, probes ...string) string {
 	return container(name, idle) + strings.Join(probes, "\n") + "\n"
 }
 
-// readyContainers are the names of those that are ready.
+// readyContainers returns the names of the ready containers.
 func (f *fixture) readyContainers(pod string) string {
 	f.Helper()
 	var names []string
@@ -47,13 +47,13 @@ func (f *fixture) awaitReady(pod, want string) {
 	f.Helper()
 	f.Await(func() error {
 		if got := f.readyContainers(pod); got != want {
-			return fmt.Errorf("ready are %q, want %q", got, want)
+			return fmt.Errorf("ready containers %q, want %q", got, want)
 		}
 		return nil
 	})
 }
 
-// servers listen on this machine, where the probes of a pod with the machine's network find them.
+// servers listen on the host, for the probes of pods with hostNetwork.
 type servers struct {
 	web    *httptest.Server
 	health *health.Server
@@ -83,7 +83,7 @@ func newServers(t *testing.T, web http.HandlerFunc) *servers {
 	return s
 }
 
-// TestProbeKinds: a probe of each handler makes its container ready, and unready again.
+// TestProbeKinds: a readiness probe with each handler makes its container ready, and not ready when it fails.
 func TestProbeKinds(t *testing.T) {
 	f := newFixture(t)
 	broken := filepath.Join(f.Dir, "broken")
@@ -121,34 +121,34 @@ func TestProbeKinds(t *testing.T) {
 		})
 	}
 	r.interrupt()
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }
 
-// TestLivenessRestarts: a container that its liveness probe has given up is ended through its preStop hook and starts again.
+// TestLivenessRestarts: a container that fails its liveness probe is stopped with its preStop hook and restarts.
 func TestLivenessRestarts(t *testing.T) {
 	f := newFixture(t)
-	r := f.start(f.PodFile("ill", "terminationGracePeriodSeconds = 10\n"+
-		container("c", "trap 'echo term; exit 0' TERM; echo up; sleep 1; touch /tmp/ill; while :; do sleep 0.1; done")+`
-livenessProbe = { exec = { command = ["sh", "-c", "if [ -e /tmp/ill ]; then echo feeling ill; exit 3; fi"] }, periodSeconds = 0.3, failureThreshold = 2, timeoutSeconds = 20 }
+	r := f.start(f.PodFile("unhealthy", "terminationGracePeriodSeconds = 10\n"+
+		container("c", "trap 'echo term; exit 0' TERM; echo up; sleep 1; touch /tmp/unhealthy; while :; do sleep 0.1; done")+`
+livenessProbe = { exec = { command = ["sh", "-c", "if [ -e /tmp/unhealthy ]; then echo unhealthy; exit 3; fi"] }, periodSeconds = 0.3, failureThreshold = 2, timeoutSeconds = 20 }
 lifecycle = { preStop = { exec = { command = ["sh", "-c", "echo hook >/proc/1/fd/1"] } } }
 `))
 	r.nth(event.ContainerStarted, 1)
 	r.line("c", 4)
 	if diff := cmp.Diff([]string{"up", "hook", "term", "up"}, r.lines("c")[:4]); diff != "" {
-		t.Errorf("what happened (-want +got):\n%s", diff)
+		t.Errorf("output (-want +got):\n%s", diff)
 	}
-	if failed := r.event(event.ProbeFailed); failed.Message != "Liveness probe failed: feeling ill" {
-		t.Errorf("the probe is told as %q", failed.Message)
+	if failed := r.event(event.ProbeFailed); failed.Message != "Liveness probe failed: unhealthy" {
+		t.Errorf("probe event %q", failed.Message)
 	}
 	r.event(event.ContainerLivenessFailed)
 	r.interrupt()
-	r.status()
+	r.exitCode()
 }
 
-// TestHookOrder: a container's second start waits for nobody, but the first of the next one waits for the postStart hook of
-// the one before; a hook runs beside its container; and preStop comes before the signal, also where it fails.
+// TestHookOrder: the first start of a container waits for the postStart hook of the container before it. A hook runs beside its
+// container. The preStop hook runs before the signal, even if it fails.
 func TestHookOrder(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("hooked", "terminationGracePeriodSeconds = 10\n"+
@@ -159,22 +159,22 @@ lifecycle.postStart = { exec = { command = ["sh", "-c", "until [ -e /state/up ];
 lifecycle.preStop = { exec = { command = ["sh", "-c", "echo pre >/proc/1/fd/1; exit 1"] } }
 `+container("b", "ls /state/post; "+idle)+"volumeMounts.state = \"/state\"\n"))
 	if got := r.line("b", 1); got != "/state/post" {
-		t.Errorf("b finds %q when it starts, want that the postStart hook of a is over", got)
+		t.Errorf("b found %q at its start, want the file of a's postStart hook", got)
 	}
 	r.line("b", 2)
 	r.interrupt()
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 	if diff := cmp.Diff([]string{"up", "post", "pre", "term"}, r.lines("a")); diff != "" {
-		t.Errorf("what happened (-want +got):\n%s", diff)
+		t.Errorf("output (-want +got):\n%s", diff)
 	}
 	if failed := r.event(event.PreStopFailed); failed.Message != "PreStopHook failed" {
-		t.Errorf("the hook is told as %q", failed.Message)
+		t.Errorf("hook event %q", failed.Message)
 	}
 }
 
-// TestHangingHooks: a stop waits for no postStart hook, and for a preStop hook as long as the grace period.
+// TestHangingHooks: a stop does not wait for a postStart hook, and waits for a preStop hook until the end of the grace period.
 func TestHangingHooks(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("hangs", "terminationGracePeriodSeconds = 3\n"+container("a", idle)+`
@@ -182,29 +182,29 @@ lifecycle.postStart = { exec = { command = ["sh", "-c", "trap '' TERM; sleep 700
 `+container("b", idle)))
 	r.line("a", 1)
 	f.process("sleep 7002")
-	asked := time.Now()
+	stopped := time.Now()
 	r.interrupt()
-	r.status()
-	if took := time.Since(asked); took > deadline/2 {
-		t.Errorf("with a postStart hook that hangs the pod ended after %v", took)
+	r.exitCode()
+	if took := time.Since(stopped); took > deadline/2 {
+		t.Errorf("with a postStart hook that hangs, the pod stopped after %v", took)
 	}
 	r = f.start(f.PodFile("hangs", "terminationGracePeriodSeconds = 3\n"+container("a", idle)+`
 lifecycle.preStop = { exec = { command = ["sh", "-c", "trap '' TERM; sleep 7003 & sleep 7004"] } }
 `))
 	r.line("a", 1)
-	asked = time.Now()
+	stopped = time.Now()
 	r.interrupt()
-	r.status()
-	if took := time.Since(asked); took < 3*time.Second || took > deadline/2 {
-		t.Errorf("with a preStop hook that hangs the pod ended after %v, want its 3 s of grace", took)
+	r.exitCode()
+	if took := time.Since(stopped); took < 3*time.Second || took > deadline/2 {
+		t.Errorf("with a preStop hook that hangs, the pod stopped after %v, want its grace period of 3 s", took)
 	}
 }
 
-// TestHostileProbes: probes that hang, fork, flood and ignore signals do not pile up, and a pod that has only such probes
-// ends as every other. What is left of them fails the test (checkLeftovers).
+// TestHostileProbes: processes of probes that hang, fork, flood or ignore signals do not accumulate, and their pod stops normally. The
+// check for leftovers fails the test if any are left.
 func TestHostileProbes(t *testing.T) {
 	f := newFixture(t)
-	probe := func(script string, numbers ...float64) string { // another period and timeout than half a second
+	probe := func(script string, numbers ...float64) string { // period and timeout; 0.5 s by default
 		numbers = append(numbers, 0.5, 0.5)
 		return fmt.Sprintf("readinessProbe = { exec = { command = ['sh', '-c', %q] }, periodSeconds = %g, timeoutSeconds = %g }", script, numbers[0], numbers[1])
 	}
@@ -221,16 +221,16 @@ func TestHostileProbes(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(left) > 20 {
-		t.Errorf("%d processes of probes have piled up", len(left))
+		t.Errorf("%d processes of probes, want at most 20", len(left))
 	}
 	r.interrupt()
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }
 
-// TestReadyOverKill: a daemon that is killed and comes back flips neither started nor ready, and restarts nothing.
-func TestReadyOverKill(t *testing.T) {
+// TestReadyAfterDaemonKilled: after the daemon is killed, started and ready do not change, and nothing restarts.
+func TestReadyAfterDaemonKilled(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("steady", "terminationGracePeriodSeconds = 5\n"+watched("c",
 		"startupProbe = { exec = { command = ['true'] }, timeoutSeconds = 20 }",
@@ -243,15 +243,15 @@ func TestReadyOverKill(t *testing.T) {
 		f.process("sleep 7202")
 		f.MustKillDaemon()
 		if got := f.readyContainers("steady"); got != "c" {
-			t.Errorf("ready after a kill: %q", got)
+			t.Errorf("ready containers after the kill: %q", got)
 		}
 		if c := f.get("steady").Status.ContainerStatuses[0]; c.Started == nil || !*c.Started {
-			t.Error("not started after a kill")
+			t.Error("not started after the kill")
 		}
-		f.Await(func() error { // the probe of the killed daemon has ended, and another one begins
+		f.Await(func() error { // the probe of the killed daemon ends, and the next one starts
 			pids, err := f.processes("sleep 7202")
 			if len(pids) > 1 {
-				err = errors.Join(err, fmt.Errorf("%d probes run", len(pids)))
+				err = errors.Join(err, fmt.Errorf("%d probes are running", len(pids)))
 			}
 			return err
 		})
@@ -260,7 +260,7 @@ func TestReadyOverKill(t *testing.T) {
 		t.Errorf("containers (-before +after):\n%s", diff)
 	}
 	r.interrupt()
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/podstead/podstead/runtime/shim"
 )
 
-// process waits until just one process of the rig has a part in its command line, and returns it.
+// process waits until exactly one process of the rig has part in its command line, and returns its PID.
 func (f *fixture) process(part string) (pid int) {
 	f.Helper()
 	f.Await(func() error {
@@ -27,14 +27,14 @@ func (f *fixture) process(part string) (pid int) {
 	return pid
 }
 
-// running waits until the containers of a pod run, and tells which they are: what stays as it is while they run.
+// running waits until the containers of a pod run, and returns what must not change while they run.
 func (f *fixture) running(name string) (containers []string) {
 	f.Helper()
 	f.Await(func() error {
 		containers = nil
 		for _, c := range f.get(name).Status.ContainerStatuses {
 			if c.State.Running == nil {
-				return fmt.Errorf("container %s does not run: %+v", c.Name, c.State)
+				return fmt.Errorf("container %s is not running: %+v", c.Name, c.State)
 			}
 			containers = append(containers, fmt.Sprintf("%s is %s, %d restarts", c.Name, c.ContainerID, c.RestartCount))
 		}
@@ -43,7 +43,7 @@ func (f *fixture) running(name string) (containers []string) {
 	return containers
 }
 
-// shim is the process of the only pod's shim.
+// shim returns the PID of the only shim.
 func (f *fixture) shim() int {
 	f.Helper()
 	return f.process(shim.Name)
@@ -60,15 +60,15 @@ func (f *fixture) processes(part string) ([]int, error) {
 	return pids, err
 }
 
-// counting writes a number a line for as long as it lives.
+// counting prints increasing numbers, one per line.
 const counting = "i=0; while :; do echo $i; i=$((i+1)); sleep 0.02; done"
 
-// checkNumbers looks for gaps and duplicates in the output of counting.
+// checkNumbers checks the output of counting for gaps and duplicates.
 func checkNumbers(t *testing.T, lines []string) {
 	t.Helper()
 	for i, line := range lines {
 		if line != strconv.Itoa(i) {
-			t.Fatalf("line %d of %d is %q: a line was lost or written twice", i, len(lines), line)
+			t.Fatalf("line %d of %d is %q: a line was lost or duplicated", i, len(lines), line)
 		}
 	}
 }

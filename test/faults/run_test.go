@@ -22,10 +22,10 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// deadline is for what comes within a second or two on an idle machine.
+// deadline is for operations that take seconds on an idle host.
 const deadline = 2 * time.Minute
 
-// fixture is a rig that looks for leftovers at the end of its test.
+// fixture is a rig that checks for leftovers at the end of its test.
 type fixture struct{ *rig.Fixture }
 
 const busybox = "localhost/podstead/busybox:1"
@@ -33,16 +33,16 @@ const busybox = "localhost/podstead/busybox:1"
 func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	f := &fixture{rig.NewFixture(t, deadline, "busybox")}
-	f.CheckLeftovers(deadline/4, "daemon", "stop") // pods have ended with their runs
+	f.CheckLeftovers(deadline/4, "daemon", "stop") // the tests have stopped their pods
 	return f
 }
 
-// container is a container of a pod file that runs a script.
+// container returns a container that runs a script.
 func container(name, script string) string {
 	return fmt.Sprintf("\n[[containers]]\nname = %q\nimage = %q\ncommand = [\"sh\", \"-c\", %q]\n", name, busybox, script)
 }
 
-// get is a pod as the next command shows it, which starts a daemon if none runs.
+// get returns a pod from podstead get, which starts a daemon if none runs.
 func (f *fixture) get(name string) api.Pod {
 	f.Helper()
 	var p api.Pod
@@ -51,7 +51,7 @@ func (f *fixture) get(name string) api.Pod {
 	return p
 }
 
-// item is a line that `podstead run -o json` writes.
+// item is a line of the output of `podstead run -o json`.
 type item struct {
 	Type      string            `json:"type"`
 	Seq       uint64            `json:"seq"`
@@ -67,7 +67,7 @@ type item struct {
 	Object    api.Pod           `json:"object"`
 }
 
-// run is a `podstead run`.
+// run is a running `podstead run`.
 type run struct {
 	f   *fixture
 	cmd *exec.Cmd
@@ -75,14 +75,14 @@ type run struct {
 	mu     sync.Mutex
 	items  []item
 	stderr bytes.Buffer
-	ended  chan struct{} // closed when it has ended
-	err    error         // after ended
+	done   chan struct{} // closed when the command has exited
+	err    error         // set before done is closed
 }
 
-// start starts a run and reads what it writes.
+// start starts podstead run and reads its output.
 func (f *fixture) start(args ...string) *run {
 	f.Helper()
-	r := &run{f: f, cmd: f.Command(context.Background(), append([]string{"run", "-o", "json"}, args...)...), ended: make(chan struct{})}
+	r := &run{f: f, cmd: f.Command(context.Background(), append([]string{"run", "-o", "json"}, args...)...), done: make(chan struct{})}
 	r.cmd.Stderr = lockedWriter{&r.mu, &r.stderr}
 	out, err := r.cmd.StdoutPipe()
 	if err == nil {
@@ -90,7 +90,7 @@ func (f *fixture) start(args ...string) *run {
 	}
 	f.Check(err)
 	go func() {
-		defer close(r.ended)
+		defer close(r.done)
 		for lines := bufio.NewReader(out); ; {
 			line, err := lines.ReadBytes('\n')
 			if err != nil {
@@ -100,9 +100,9 @@ func (f *fixture) start(args ...string) *run {
 		}
 		r.err = r.cmd.Wait()
 	}()
-	f.Cleanup(func() { // before the rig is cleared away
+	f.Cleanup(func() { // before the rig is removed
 		_ = r.cmd.Process.Kill()
-		<-r.ended
+		<-r.done
 		if f.Failed() {
 			f.Log(r)
 		}
@@ -129,7 +129,7 @@ func (r *run) all() []item {
 	return slices.Clip(r.items)
 }
 
-// lines are what a container wrote.
+// lines returns the output of a container.
 func (r *run) lines(container string) []string {
 	var lines []string
 	for _, i := range r.all() {
@@ -140,7 +140,7 @@ func (r *run) lines(container string) []string {
 	return lines
 }
 
-// events are those of a kind.
+// events returns the events of a kind.
 func (r *run) events(kind event.Kind) []item {
 	var events []item
 	for _, i := range r.all() {
@@ -157,10 +157,10 @@ func (r *run) event(kind event.Kind) item {
 	return r.nth(kind, 0)
 }
 
-// nth waits for an event of a kind that has n others before it.
+// nth waits for the event of a kind that follows n others.
 func (r *run) nth(kind event.Kind, n int) item {
 	r.f.Helper()
-	r.until(fmt.Sprintf("event %s with %d before it", kind, n), func() bool { return len(r.events(kind)) > n })
+	r.until(fmt.Sprintf("event %s after %d others", kind, n), func() bool { return len(r.events(kind)) > n })
 	return r.events(kind)[n]
 }
 
@@ -171,42 +171,42 @@ func (r *run) line(container string, n int) string {
 	return r.lines(container)[n-1]
 }
 
-// until waits for what comes before the run ends.
+// until waits for a condition while the command runs.
 func (r *run) until(what string, holds func() bool) {
 	r.f.Helper()
 	r.f.Await(func() error {
-		if holds() || r.over() {
+		if holds() || r.exited() {
 			return nil
 		}
-		return errors.New("still no " + what)
+		return errors.New("waiting for " + what)
 	})
 	if !holds() {
-		r.f.Fatalf("the run ended without %s: %v", what, r.err)
+		r.f.Fatalf("podstead run exited before %s: %v", what, r.err)
 	}
 }
 
-// over reports whether the run has ended.
-func (r *run) over() bool {
+// exited reports whether the command has exited.
+func (r *run) exited() bool {
 	select {
-	case <-r.ended:
+	case <-r.done:
 		return true
 	default:
 		return false
 	}
 }
 
-// status waits for the end and returns the exit status.
-func (r *run) status() int {
+// exitCode waits for the exit of the command and returns its exit code.
+func (r *run) exitCode() int {
 	r.f.Helper()
 	select {
-	case <-r.ended:
+	case <-r.done:
 	case <-r.f.Ctx().Done():
-		r.f.Fatal("podstead run does not end")
+		r.f.Fatal("podstead run does not exit")
 	}
 	return r.cmd.ProcessState.ExitCode()
 }
 
-// interrupt is a Ctrl-C.
+// interrupt sends SIGINT, like Ctrl-C.
 func (r *run) interrupt() {
 	r.f.Helper()
 	if err := r.cmd.Process.Signal(syscall.SIGINT); err != nil {
@@ -220,7 +220,7 @@ func (r *run) errors() string {
 	return r.stderr.String()
 }
 
-// String tells the story of the run.
+// String returns the timeline of the run.
 func (r *run) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "podstead %v\n%s", r.cmd.Args[1:], r.errors())

@@ -17,8 +17,8 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// TestSoakDaemonKilledAtAnyTime kills the daemon later and later after a pod was asked for. Whatever it was at: every container
-// of the pod starts once, none twice, and the pod succeeds as if nothing had happened.
+// TestSoakDaemonKilledAtAnyTime kills the daemon after an increasing delay from the start of a pod. Every container must start exactly
+// once, and the pod must succeed.
 func TestSoakDaemonKilledAtAnyTime(t *testing.T) {
 	f := newFixture(t)
 	marks := filepath.Join(f.Dir, "marks")
@@ -31,7 +31,7 @@ func TestSoakDaemonKilledAtAnyTime(t *testing.T) {
 	if err := os.Mkdir(marks, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	f.MustRun("run", file) // and the image is here
+	f.MustRun("run", file) // imports the image
 	const steps, step = 40, 10 * time.Millisecond
 	for i := range steps {
 		if err := os.Remove(filepath.Join(marks, "log")); err != nil {
@@ -45,24 +45,24 @@ func TestSoakDaemonKilledAtAnyTime(t *testing.T) {
 		r := f.start(file)
 		<-time.After(delay)
 		f.Check(rig.Kill(f.Ctx(), pid))
-		if status := r.status(); status != 0 {
-			t.Fatalf("killed after %v: exit status %d", delay, status)
+		if code := r.exitCode(); code != 0 {
+			t.Fatalf("killed after %v: exit code %d", delay, code)
 		}
 		log, err := os.ReadFile(filepath.Join(marks, "log"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		started := strings.Fields(string(log))
-		slices.Sort(started[min(1, len(started)):]) // the two containers start in any order
+		slices.Sort(started[min(1, len(started)):]) // the regular containers start in any order
 		if diff := cmp.Diff([]string{"prepare", "assist", "work"}, started); diff != "" {
-			t.Fatalf("killed after %v: containers that ran: %s", delay, diff)
+			t.Fatalf("killed after %v: containers (-want +got): %s", delay, diff)
 		}
 		lines := slices.Concat(r.lines("prepare"), r.lines("work"), r.lines("assist"))
 		if diff := cmp.Diff([]string{"prepared", "worked", "assisted"}, lines); diff != "" {
-			t.Fatalf("killed after %v: output: %s", delay, diff)
+			t.Fatalf("killed after %v: output (-want +got): %s", delay, diff)
 		}
 		if out := f.MustRun("get", "-o", "name"); out != "" {
-			t.Fatalf("killed after %v: there is still %s", delay, out)
+			t.Fatalf("killed after %v: left: %s", delay, out)
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// flaky answers probes: of every five answers to a path two are failures. It counts them.
+// flaky answers probes. Two of five responses to each path are failures, and it counts them.
 type flaky struct {
 	mu    sync.Mutex
 	asked map[string]int
@@ -34,7 +34,7 @@ func (f *flaky) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// failed is how many of so many answers were failures.
+// failed returns the number of failures among so many responses.
 func failed(answers int) int { return answers/5*2 + max(answers%5-3, 0) }
 
 func (f *flaky) failures(path string) int {
@@ -43,10 +43,9 @@ func (f *flaky) failures(path string) int {
 	return failed(f.asked[path])
 }
 
-// TestSoakProbes has ten containers with thirty probes. The startup probes end with their first success; the others are asked
-// more than thirty times a second together, and some fail, hang, write without end or leave processes behind. After the
-// warm-up the daemon gets no more threads, descriptors or memory to speak of, no container is restarted, and every failure is
-// told once.
+// TestSoakProbes runs ten containers with thirty probes. The startup probes end with their first success; the others run more than
+// thirty times per second together, and some fail, hang, write endless output or leave processes behind. After the warm-up the daemon
+// must not accumulate threads, descriptors or memory, no container may restart, and every failure must be reported exactly once.
 func TestSoakProbes(t *testing.T) {
 	end := time.Now().Add(soakTime(t))
 	f := newFixture(t)
@@ -84,31 +83,31 @@ func TestSoakProbes(t *testing.T) {
 			t.Fatal(err)
 		}
 		if len(left) > 20 {
-			t.Fatalf("%d processes of probes", len(left))
+			t.Fatalf("%d processes of probes, want at most 20", len(left))
 		}
 	}
-	t.Logf("after %v: threads %d, then %d; descriptors %d, then %d; resident %d KiB, then %d", soakTime(t),
+	t.Logf("after %v: threads were %d, are %d; descriptors were %d, are %d; resident KiB were %d, are %d", soakTime(t),
 		threads, status(t, daemon, "Threads"), open, descriptors(t, daemon), memory, status(t, daemon, "VmRSS"))
 	if now := status(t, daemon, "Threads"); now > threads+10 {
-		t.Errorf("the daemon had %d threads, and has %d", threads, now)
+		t.Errorf("threads of the daemon: were %d, are %d", threads, now)
 	}
 	if now := status(t, daemon, "VmRSS"); now > memory*3/2 {
-		t.Errorf("the daemon had %d KiB, and has %d", memory, now)
+		t.Errorf("memory of the daemon in KiB: was %d, is %d", memory, now)
 	}
 	if now := descriptors(t, daemon); now > open+40 {
-		t.Errorf("the daemon had %d descriptors, and has %d", open, now)
+		t.Errorf("descriptors of the daemon: were %d, are %d", open, now)
 	}
 	if after := f.running("soak"); strings.Join(after, ",") != strings.Join(before, ",") {
-		t.Errorf("the containers were %v, and are %v", before, after)
+		t.Errorf("containers were %v, are %v", before, after)
 	}
 	r.interrupt()
-	r.status()
-	checkToldOnce(t, r, answers)
+	r.exitCode()
+	checkEventsOnce(t, r, answers)
 }
 
-// checkToldOnce fails the test where an event is missing, or told twice: of the events themselves, which are numbered; of the
-// failures in a row of each probe, which are counted; and of what the server knows to have answered.
-func checkToldOnce(t *testing.T, r *run, answers *flaky) {
+// checkEventsOnce fails the test if an event is missing or duplicated. It checks the sequence numbers of events, the count of
+// consecutive failures of each probe, and the number of failures that the server returned.
+func checkEventsOnce(t *testing.T, r *run, answers *flaky) {
 	t.Helper()
 	var seq uint64
 	count, failures := map[string]int{}, map[string]int{}
@@ -117,7 +116,7 @@ func checkToldOnce(t *testing.T, r *run, answers *flaky) {
 			continue
 		}
 		if i.Kind == api.EventsMissed || seq > 0 && i.Seq != seq+1 {
-			t.Fatalf("event %d, %s, comes after event %d", i.Seq, i.Kind, seq)
+			t.Fatalf("event %d, %s, follows event %d", i.Seq, i.Kind, seq)
 		}
 		seq = i.Seq
 		if i.Kind != event.ProbeFailed {
@@ -126,21 +125,21 @@ func checkToldOnce(t *testing.T, r *run, answers *flaky) {
 		failures[i.Container]++
 		now, err := strconv.Atoi(i.Fields["count"])
 		if err != nil || now != count[i.Container]+1 && now != 1 {
-			t.Fatalf("failure %q in a row of %s comes after %d", i.Fields["count"], i.Container, count[i.Container])
+			t.Fatalf("consecutive failure %q of %s follows %d", i.Fields["count"], i.Container, count[i.Container])
 		}
 		count[i.Container] = now
 	}
-	t.Logf("events up to %d; failures told: %v", seq, failures)
+	t.Logf("events up to %d; failures: %v", seq, failures)
 	for i := 5; i < 10; i++ {
 		name := fmt.Sprintf("c%d", i)
-		// One that was answered while the pod was told to end may be told no more.
+		// A failure during the pod's stop may not be reported.
 		if gave := answers.failures("/" + name); gave == 0 || failures[name] != gave && failures[name] != gave-1 {
-			t.Errorf("%s was given %d failures, and %d were told", name, gave, failures[name])
+			t.Errorf("%s had %d failures, %d were reported", name, gave, failures[name])
 		}
 	}
 }
 
-// status is a number in the status of a process.
+// status returns a number from the status of a process.
 func status(t *testing.T, pid int, name string) int {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))

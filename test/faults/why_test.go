@@ -12,8 +12,8 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// TestEphemeralContainer: it runs in the pod's namespaces and volumes, is not restarted, and stays in the status over a kill of
-// the daemon, in which it goes on.
+// TestEphemeralContainer: an ephemeral container shares the pod's namespaces and volumes, does not restart, keeps running while the
+// daemon is killed, and stays in the status.
 func TestEphemeralContainer(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("web", "terminationGracePeriodSeconds = 2\nvolumes = [{ name = \"data\", emptyDir = {} }]\n"+
@@ -36,38 +36,38 @@ func TestEphemeralContainer(t *testing.T) {
 					return nil
 				}
 			}
-			return errors.New(name + " has not ended yet")
+			return errors.New(name + " has not terminated")
 		})
 		return code
 	}
 	add("look", `[ "$(cat /seen/name)" = "$(hostname)" ] || exit 1; exit $(cat /seen/answer)`)
 	if got := code("look"); got != 42 {
-		t.Errorf("the first ended with %d, want what the pod's own container has written", got)
+		t.Errorf("exit code %d, want the number that the regular container wrote", got)
 	}
 	add("stays", "trap 'exit 5' TERM; echo staying > /seen/stays; until [ -e /seen/go ]; do sleep 0.1; done; exit 6")
 	add("ready", "until [ -e /seen/stays ]; do sleep 0.1; done")
 	if got := code("ready"); got != 0 {
-		t.Errorf("the second did not begin: %d", got)
+		t.Errorf("the second container did not start: %d", got)
 	}
 	f.MustKillDaemon()
 	if got := code("look"); got != 42 {
-		t.Errorf("after a kill of the daemon, the end of the first is %d", got)
+		t.Errorf("exit code of the first container after the daemon was killed: %d", got)
 	}
 	add("go", "touch /seen/go")
 	if got := code("stays"); got != 6 {
-		t.Errorf("the one that ran while the daemon was killed ended with %d", got)
+		t.Errorf("exit code of the container that ran while the daemon was killed: %d", got)
 	}
 	if app := f.get("web").Status.ContainerStatuses[0]; app.RestartCount != 0 || !app.Ready {
-		t.Errorf("the pod's own container: %+v", app)
+		t.Errorf("regular container: %+v", app)
 	}
 	add("deaf", "trap '' TERM; while :; do sleep 0.1; done")
 	r.interrupt()
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }
 
-// TestWhyAfterKills: the story of a restart outlives the daemon that saw it, and begins at what was seen.
+// TestWhyAfterKills: an explanation survives the daemon that saw the events, and each event has its cause.
 func TestWhyAfterKills(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("web", "terminationGracePeriodSeconds = 2\n"+
@@ -76,15 +76,15 @@ func TestWhyAfterKills(t *testing.T) {
 	r.line("app", 1)
 	r.nth(event.ContainerFailed, 1)
 	before := f.MustRun("why", "web")
-	if !strings.Contains(before, "It exited with 3") {
-		t.Errorf("the story is\n%s", before)
+	if !strings.Contains(before, "exited with code 3") {
+		t.Errorf("the explanation is\n%s", before)
 	}
 	f.MustKillDaemon()
 	f.Await(func() error {
 		after := f.MustRun("why", "web")
-		for _, want := range []string{"exited with 3", "daemon was restarted and took the pod up again"} {
+		for _, want := range []string{"exited with code 3", "Recovered after a restart of the daemon"} {
 			if !strings.Contains(after, want) {
-				return fmt.Errorf("without %q the story is\n%s", want, after)
+				return fmt.Errorf("without %q the explanation is\n%s", want, after)
 			}
 		}
 		return nil
@@ -96,12 +96,12 @@ func TestWhyAfterKills(t *testing.T) {
 			t.Errorf("the cause of %+v is not known", e)
 		}
 		if known[e.Seq] = true; e.Kind == event.PodRecovered && e.Cause == 0 {
-			t.Errorf("%+v follows from nothing", e)
+			t.Errorf("%+v has no cause", e)
 		}
 	}
 	r.interrupt()
-	r.status()
-	if gone := f.MustRun("why", "web"); !strings.Contains(gone, "web is gone.") {
-		t.Errorf("the story of a pod that is gone is\n%s", gone)
+	r.exitCode()
+	if gone := f.MustRun("why", "web"); !strings.Contains(gone, "web was deleted") {
+		t.Errorf("the explanation of a deleted pod is\n%s", gone)
 	}
 }

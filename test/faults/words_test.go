@@ -12,8 +12,8 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 )
 
-// wordsOf are what a pod shows of itself: the STATUS column, the states of its containers, and its story.
-type wordsOf struct{ status, states, story string }
+// wordsOf are what a pod shows of itself: the STATUS column, the states of its containers, and its explanation.
+type wordsOf struct{ status, states, explanation string }
 
 func (f *fixture) words(name string) wordsOf {
 	f.Helper()
@@ -35,7 +35,7 @@ func (f *fixture) words(name string) wordsOf {
 
 // lacks is what of the words that are wanted is not there.
 func (w wordsOf) lacks(want wordsOf) error {
-	for part, got := range map[string][2]string{"status": {w.status, want.status}, "states": {w.states, want.states}, "story": {w.story, want.story}} {
+	for part, got := range map[string][2]string{"status": {w.status, want.status}, "states": {w.states, want.states}, "explanation": {w.explanation, want.explanation}} {
 		if !strings.Contains(got[0], got[1]) {
 			return fmt.Errorf("the %s is %q, and not yet %q", part, got[0], got[1])
 		}
@@ -77,7 +77,7 @@ func TestWords(t *testing.T) {
 		want       wordsOf
 		events     []string
 	}{
-		{"no-image", always + away, wordsOf{"ImagePull", "ErrImagePull: pull image \"" + nowhere + "\"", "The next try is at "}, []string{
+		{"no-image", always + away, wordsOf{"ImagePull", "ErrImagePull: failed to resolve reference \"" + nowhere + "\"", "next attempt at "}, []string{
 			"Pulling: Pulling image \"" + nowhere + "\"\n", "Failed: Failed to pull image \"" + nowhere + "\": ", "Failed: Error: ErrImagePull\n",
 			"BackOff: Back-off pulling image \"" + nowhere + "\"", "Failed: Error: ImagePullBackOff\n",
 		}},
@@ -88,30 +88,30 @@ func TestWords(t *testing.T) {
 		},
 		{
 			"no-config", always + container("app", until(0)) + "env.X.configMapKeyRef = { name = \"nowhere\", key = \"k\" }\n",
-			wordsOf{"CreateContainerConfigError", "app CreateContainerConfigError: configmap \"nowhere\" not found", "configmap \"nowhere\" not found. The next try is at "},
+			wordsOf{"CreateContainerConfigError", "app CreateContainerConfigError: configmap \"nowhere\" not found", "cannot be created: configmap \"nowhere\" not found. Next attempt in "},
 			[]string{"Failed: Error: configmap \"nowhere\" not found\n"},
 		},
 		{
 			"half", never + container("done", "exit 0") + container("fails", "exit 5"),
-			wordsOf{"Error", "done Completed 0; fails Error 5", "half failed: fails has ended, with 5 (Error)"},
+			wordsOf{"Error", "done Completed 0; fails Error 5", "half failed: container \"fails\" exited with code 5"},
 			[]string{"Pulled: ", "Created: Container created\n", "Started: Container started\n"},
 		},
 		{
 			"init-fails", never + init(container("side", "trap 'exit 143' TERM; touch /up; while :; do sleep 0.1; done")+always+up) + init(container("prepare", "exit 4")) + container("app", until(0)),
-			wordsOf{"Init:Error", "side Error 143; prepare Error 4; app PodInitializing: ", "init-fails failed: prepare has ended, with 4 (Error)"},
+			wordsOf{"Init:Error", "side Error 143; prepare Error 4; app PodInitializing: ", "init-fails failed: init container \"prepare\" exited with code 4"},
 			[]string{"Killing: Stopping container side"},
 		},
 		{
 			"init-loops", always + slow + init(container("prepare", "echo said; exit 4")) + container("app", until(0)),
 			wordsOf{
 				"Init:CrashLoopBackOff", "prepare CrashLoopBackOff: back-off 5m0s restarting failed container=prepare pod=init-loops_default(",
-				"app: It waits until init container prepare is done",
+				"Init container \"prepare\" has not completed yet",
 			},
 			[]string{"BackOff: Back-off restarting failed container prepare in pod init-loops_default("},
 		},
 		{
 			"not-alive", never + container("app", "trap 'exit 7' TERM; touch /up; while :; do sleep 0.1; done") + "livenessProbe = { exec = { command = [\"test\", \"!\", \"-e\", \"/up\"] }, failureThreshold = 1, timeoutSeconds = 100 }\n",
-			wordsOf{"Error", "app Error 7", "The liveness probe failed"},
+			wordsOf{"Error", "app Error 7", "the liveness probe of container \"app\" failed"},
 			[]string{"Unhealthy: Liveness probe failed: ", "Killing: Container app failed liveness probe\n"},
 		},
 	}

@@ -14,8 +14,8 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// TestShimKilled: with its shim a pod loses its sandbox. Its containers are killed with it, and a new round begins with the
-// init containers.
+// TestShimKilled: if the shim is killed, the pod loses its sandbox. Its containers are killed with it, and a new sandbox starts, init
+// containers first.
 func TestShimKilled(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("p", strings.Replace(container("prepare", "echo prepared"), "containers", "initContainers", 1)+
@@ -23,21 +23,21 @@ func TestShimKilled(t *testing.T) {
 	r.line("work", 1)
 	f.Check(rig.Kill(f.Ctx(), f.shim()))
 	r.line("work", 2)
-	r.line("prepare", 2) // whose line is read first, nobody says
+	r.line("prepare", 2) // the output of different containers is not ordered
 	if got := r.lines("prepare"); !slices.Equal(got, []string{"prepared", "prepared"}) {
-		t.Errorf("the init container wrote %q, want it to have run twice", got)
+		t.Errorf("output of the init container: %q, want two runs", got)
 	}
 	if lost := r.event(event.ContainerFailed); lost.Container != "work" || lost.Fields["code"] != "137" {
-		t.Errorf("the lost container: %+v", lost)
+		t.Errorf("event of the lost container: %+v", lost)
 	}
 	r.event(event.SandboxChanged)
 	r.interrupt()
-	if status := r.status(); status != 0 {
-		t.Errorf("exit status %d", status)
+	if code := r.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }
 
-// TestContainerIgnoresStop: SIGKILL comes when the grace period is over.
+// TestContainerIgnoresStop: a container that ignores SIGTERM is killed at the end of its grace period.
 //
 // fields: terminationGracePeriodSeconds
 func TestContainerIgnoresStop(t *testing.T) {
@@ -45,35 +45,35 @@ func TestContainerIgnoresStop(t *testing.T) {
 	r := f.start(f.PodFile("deaf", "terminationGracePeriodSeconds = 2\n"+container("c", "trap '' TERM; echo up; while :; do sleep 0.1; done")))
 	r.line("c", 1)
 	r.interrupt()
-	if status := r.status(); status != 1 {
-		t.Errorf("exit status %d, want 1: it was killed", status)
+	if code := r.exitCode(); code != 1 {
+		t.Errorf("exit code %d, want 1", code)
 	}
-	asked, killed, dead := r.event(event.PodStopping), r.event(event.ContainerKilled), r.event(event.ContainerFailed)
-	if grace := killed.Time.Sub(asked.Time); grace < 1900*time.Millisecond {
+	stopped, killed, dead := r.event(event.PodStopping), r.event(event.ContainerKilled), r.event(event.ContainerFailed)
+	if grace := killed.Time.Sub(stopped.Time); grace < 1900*time.Millisecond {
 		t.Errorf("killed after %v, the grace period is 2 s", grace)
 	}
 	if dead.Fields["code"] != "137" {
-		t.Errorf("it ended with %+v", dead.Fields)
+		t.Errorf("exit event: %+v", dead.Fields)
 	}
 }
 
-// TestNameTaken: the second of a name is told who has it, and changes nothing.
+// TestNameTaken: a second pod with the same name is rejected with the owner of the first, which is not affected.
 func TestNameTaken(t *testing.T) {
 	f := newFixture(t)
 	file := f.PodFile("one", container("c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done"))
 	first := f.start(file)
 	first.line("c", 1)
 	second := f.start(file)
-	if status := second.status(); status != 1 || !strings.Contains(second.errors(), `"one"`) || !strings.Contains(second.errors(), "podstead run") {
-		t.Errorf("exit status %d, %s", status, second.errors())
+	if code := second.exitCode(); code != 1 || !strings.Contains(second.errors(), `"one"`) || !strings.Contains(second.errors(), "podstead run") {
+		t.Errorf("exit code %d, %s", code, second.errors())
 	}
 	first.interrupt()
-	if status := first.status(); status != 0 {
-		t.Errorf("exit status %d", status)
+	if code := first.exitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
 	}
 }
 
-// TestRegistryHangs: whoever waits for a registry that says nothing can still end the pod.
+// TestRegistryHangs: a pod whose registry does not respond can be stopped.
 func TestRegistryHangs(t *testing.T) {
 	f := newFixture(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -89,7 +89,7 @@ func TestRegistryHangs(t *testing.T) {
 				close(called)
 				return
 			}
-			called <- conn // and nobody answers
+			called <- conn // no response
 		}
 	}()
 	file, err := f.WritePod("waits", "name = \"waits\"\n[[containers]]\nname = \"c\"\nimage = \""+l.Addr().String()+"/image:1\"\n")
@@ -101,18 +101,18 @@ func TestRegistryHangs(t *testing.T) {
 	case conn := <-called:
 		defer conn.Close()
 	case <-f.Ctx().Done():
-		t.Fatal("nobody called the registry")
+		t.Fatal("no connection to the registry")
 	}
-	asked := time.Now()
+	stopped := time.Now()
 	r.interrupt()
-	r.status()
-	// It is there at once; a registry has longer to answer, and the machine may be busy.
-	if took := time.Since(asked); took > 20*time.Second {
-		t.Errorf("it ended %v after Ctrl-C", took)
+	r.exitCode()
+	// A stop is immediate. The timeout of the registry is longer, and the host may be loaded.
+	if took := time.Since(stopped); took > 20*time.Second {
+		t.Errorf("podstead run exited %v after Ctrl-C", took)
 	}
 }
 
-// TestCrashLoop runs the example: restarts come slower and slower, and Ctrl-C does not wait for the next.
+// TestCrashLoop runs the example: the delays of restarts increase, and Ctrl-C does not wait for the next restart.
 func TestCrashLoop(t *testing.T) {
 	f := newFixture(t)
 	checkGaps(f, f.start(filepath.Join(f.Repository, "examples", "crash.toml")), 0, 10*time.Second, 20*time.Second)

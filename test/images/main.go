@@ -1,13 +1,12 @@
-// Command images writes the container images of Podstead's examples and test
-// suites, from programs of this machine and this repository; no registry is
-// asked. The same programs give the same bytes.
+// Command images writes the container images of Podstead's examples and test suites as archives. It builds them from programs of the
+// host and this repository, without a registry. The same programs give the same bytes.
 //
 //	go run ./test/images -o DIR
 //
 // writes to DIR
 //
 //	busybox.tar         localhost/podstead/busybox:1, an OCI layout
-//	busybox-docker.tar  the same, as docker save writes it
+//	busybox-docker.tar  the same in the format of docker save
 //	testserver.tar      localhost/podstead/testserver:1, an OCI layout
 //	actor.tar           localhost/podstead/actor:1, an OCI layout
 //	intruder.tar        localhost/podstead/intruder:1, an OCI layout
@@ -32,8 +31,8 @@ import (
 )
 
 func main() {
-	dir := flag.String("o", ".", "write the archives to this folder, which is made if it is missing")
-	busybox := flag.String("busybox", "busybox", "static busybox, from Debian's busybox-static")
+	dir := flag.String("o", ".", "write the archives to this `directory`, created if missing")
+	busybox := flag.String("busybox", "busybox", "static busybox `program` (Debian: busybox-static)")
 	flag.Parse()
 	if err := run(*dir, *busybox); err != nil {
 		fmt.Fprintln(os.Stderr, "images:", err)
@@ -70,7 +69,7 @@ func run(dir, busybox string) error {
 	)
 }
 
-// save replaces the file in one step, so that nobody imports half an archive.
+// save replaces the file atomically.
 func save(name string, img ocitar.Image, write func(io.Writer, ...ocitar.Image) error) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".image-*")
 	if err != nil {
@@ -86,8 +85,8 @@ func save(name string, img ocitar.Image, write func(io.Writer, ...ocitar.Image) 
 	return nil
 }
 
-// busyboxImage is a root file system of busybox alone, with a link for each
-// of its commands. It sets little, as public base images do.
+// busyboxImage returns an image with busybox and a link for each of its commands. Its configuration is minimal, as in public base
+// images.
 func busyboxImage(name string) (ocitar.Image, error) {
 	program, err := exec.LookPath(name)
 	if err != nil {
@@ -120,8 +119,7 @@ func busyboxImage(name string) (ocitar.Image, error) {
 	}, nil
 }
 
-// testserverImage sets everything that an image can, so that tests see each
-// field arrive in a container or be overridden.
+// testserverImage sets every field of an image configuration, so that tests see each one used or overridden.
 func testserverImage() (ocitar.Image, error) {
 	program, err := buildProgram("testserver")
 	if err != nil {
@@ -145,7 +143,7 @@ func testserverImage() (ocitar.Image, error) {
 	}, nil
 }
 
-// actorImage has the program of the conformance suite and nothing else, since it is started very often.
+// actorImage has only the program of the conformance tests, because it is started very often.
 func actorImage() (ocitar.Image, error) {
 	program, err := buildProgram("actor")
 	if err != nil {
@@ -158,8 +156,8 @@ func actorImage() (ocitar.Image, error) {
 	}, nil
 }
 
-// intruderImage is busybox with the program that plays a hostile container, and with a program that is a script of whoever runs
-// it, which has the runtime run itself (CVE-2019-5736).
+// intruderImage is busybox with the hostile program, and with a script for /proc/self/exe, which makes the OCI runtime execute itself
+// (CVE-2019-5736).
 func intruderImage(busybox ocitar.Image) (ocitar.Image, error) {
 	program, err := buildProgram("intruder")
 	if err != nil {
@@ -175,7 +173,7 @@ func intruderImage(busybox ocitar.Image) (ocitar.Image, error) {
 	}, nil
 }
 
-// buildProgram builds the program of one of the folders beside this file.
+// buildProgram builds the program in a directory beside this file.
 func buildProgram(name string) ([]byte, error) {
 	tmp, err := os.MkdirTemp("", name+"-")
 	if err != nil {
@@ -183,7 +181,7 @@ func buildProgram(name string) ([]byte, error) {
 	}
 	defer os.RemoveAll(tmp)
 	out := filepath.Join(tmp, name)
-	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", out, // names of ours
+	cmd := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-ldflags=-s -w -buildid=", "-o", out, // fixed names
 		"github.com/podstead/podstead/test/images/"+name)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
 	if msg, err := cmd.CombinedOutput(); err != nil {
@@ -192,8 +190,8 @@ func buildProgram(name string) ([]byte, error) {
 	return os.ReadFile(out)
 }
 
-// root is what a program may expect of any root file system. /proc, /sys and
-// /dev are mount points of the runtime.
+// root returns the directories and files that programs expect in a root file system. /proc, /sys and /dev are mount points for the
+// runtime.
 func root() ocitar.Layer {
 	var l ocitar.Layer
 	for _, dir := range []string{"bin", "dev", "etc", "home", "proc", "root", "sys", "var"} {
@@ -207,8 +205,8 @@ func root() ocitar.Layer {
 	)
 }
 
-// static fails for a program that needs a loader, which the image lacks: its
-// containers would fail with a puzzling "no such file or directory".
+// static fails for a program that needs a dynamic loader. The image has none, and its containers would fail with a confusing "no such
+// file or directory".
 func static(program string) error {
 	f, err := elf.Open(program)
 	if err != nil {

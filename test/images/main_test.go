@@ -9,7 +9,7 @@ import (
 	"github.com/podstead/podstead/test/ocitar"
 )
 
-func TestDynamicProgramIsRefused(t *testing.T) {
+func TestDynamicProgramIsRejected(t *testing.T) {
 	const sh = "/bin/sh"
 	f, err := elf.Open(sh)
 	if err != nil {
@@ -17,7 +17,7 @@ func TestDynamicProgramIsRefused(t *testing.T) {
 	}
 	defer f.Close()
 	if f.Section(".interp") == nil {
-		t.Fatalf("%s is static here: this test needs a dynamic program", sh)
+		t.Fatalf("%s is static, want a dynamic program", sh)
 	}
 	_, err = busyboxImage(sh)
 	if err == nil || !strings.Contains(err.Error(), "busybox-static") {
@@ -25,19 +25,19 @@ func TestDynamicProgramIsRefused(t *testing.T) {
 	}
 }
 
-func TestMissingBusyboxSaysWhatToInstall(t *testing.T) {
+func TestMissingBusyboxNamesThePackage(t *testing.T) {
 	_, err := busyboxImage("no-such-program")
 	if err == nil || !strings.Contains(err.Error(), "busybox-static") {
 		t.Errorf("image without busybox: %v, want a hint at busybox-static", err)
 	}
 }
 
-func TestOutputFolderIsAFile(t *testing.T) {
+func TestOutputDirectoryIsAFile(t *testing.T) {
 	file := t.TempDir() + "/file"
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := save(file+"/x.tar", ocitar.Image{}, ocitar.WriteOCI); err == nil {
-		t.Error("an archive was written below a file")
+		t.Error("no error for an archive below a file")
 	}
 }

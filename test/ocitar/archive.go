@@ -11,8 +11,7 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// archive is a tar file under construction. It keeps the first error, which
-// close gives, and writes nothing after it.
+// archive writes a tar file. It keeps the first error, which close returns, and writes nothing after it.
 type archive struct {
 	tw      *tar.Writer
 	err     error
@@ -51,7 +50,7 @@ func (a *archive) json(name string, v any) {
 	a.file(name, data)
 }
 
-// blob writes content once, however many images share it.
+// blob writes content once, even if several images share it.
 func (a *archive) blob(b blob) {
 	if a.written[b.Digest] {
 		return

@@ -1,7 +1,5 @@
-// Package ocitar writes container images as archives, in the OCI layout and
-// in the one of docker save, without a daemon, root or a registry. The same
-// images give the same bytes each time: no clock, owner or map order reaches
-// the file.
+// Package ocitar writes container images as archives, in the OCI layout or in the format of docker save, without a daemon, root or a
+// registry. The same images give the same bytes: no time, owner or map order is in the file.
 package ocitar
 
 import (
@@ -22,31 +20,28 @@ import (
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
-// annotationImageName is containerd's annotation for the full name; the OCI
-// one beside it is meant for the tag alone, and tools differ in what they read.
+// annotationImageName is containerd's annotation for the full name. The OCI annotation is meant for the tag only, and tools differ in
+// which one they read.
 const annotationImageName = "io.containerd.image.name"
 
 // Image is one image of an archive.
 type Image struct {
-	// Name is the full reference, as "localhost/podstead/busybox:1". An empty
-	// one gives an archive that names no image.
+	// Name is the full reference, such as "localhost/podstead/busybox:1". If it is empty, the archive does not name the image.
 	Name string
-	// Config is what a container of the image starts with.
+	// Config is the configuration of containers of the image.
 	Config ocispec.ImageConfig
-	// Layers lie on each other, the lowest first.
+	// Layers are the layers, the lowest first.
 	Layers []Layer
-	// Gzip compresses the layers in the OCI layout; Docker's has them plain.
+	// Gzip compresses the layers in the OCI layout. In Docker's format they are never compressed.
 	Gzip bool
-	// Architecture is that of this program if it is empty.
+	// Architecture is that of this program by default.
 	Architecture string
 }
 
-// Layer is a list of files in the order in which they are unpacked, so a
-// folder stands before what it holds.
+// Layer is a list of files in the order in which they are unpacked: a directory comes before its content.
 type Layer []File
 
-// File is one entry of a layer, owned by root. One with a Link is a symbolic
-// link, one whose mode has fs.ModeDir a folder, any other a regular file.
+// File is one entry of a layer, owned by root. With Link it is a symbolic link, with fs.ModeDir a directory, otherwise a regular file.
 type File struct {
 	Path string
 	Mode fs.FileMode
@@ -54,13 +49,13 @@ type File struct {
 	Link string
 }
 
-// blob is content with its digest, named by the latter.
+// blob is content with its descriptor.
 type blob struct {
 	ocispec.Descriptor
 	data []byte
 }
 
-// built is an image in the parts of which both layouts are made.
+// built is the parts of an image that both formats share.
 type built struct {
 	config blob
 	layers []blob
@@ -105,7 +100,7 @@ func WriteOCI(w io.Writer, images ...Image) error {
 	return out.close()
 }
 
-// WriteDocker writes the images as docker save does.
+// WriteDocker writes the images in the format of docker save.
 func WriteDocker(w io.Writer, images ...Image) error {
 	type entry struct {
 		Config   string
@@ -169,7 +164,7 @@ func build(img Image, compress bool) (built, error) {
 	return b, err
 }
 
-// tar gives the layer as an uncompressed tar file.
+// tar returns the layer as an uncompressed tar file.
 func (l Layer) tar() ([]byte, error) {
 	var buf bytes.Buffer
 	out := newArchive(&buf)

@@ -90,13 +90,13 @@ func TestSharedLayerIsWrittenOnce(t *testing.T) {
 
 func TestWriteErrorIsReported(t *testing.T) {
 	if err := ocitar.WriteOCI(full{}, sample()); !errors.Is(err, errFull) {
-		t.Errorf("write to a full disk gave %v, want %v", err, errFull)
+		t.Errorf("write to a full disk: %v, want %v", err, errFull)
 	}
 }
 
 var errFull = errors.New("disk full")
 
-// full is a writer whose disk has no space.
+// full is a writer that always fails with errFull.
 type full struct{}
 
 func (full) Write([]byte) (int, error) { return 0, errFull }

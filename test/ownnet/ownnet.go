@@ -1,5 +1,5 @@
-// Package ownnet gives a test binary a network namespace of its own, so that what it does to the network (a bridge, rules,
-// kernel settings, ports) is not done to the machine's. It is for tests and measurements alone.
+// Package ownnet runs a test binary in a network namespace of its own, so that bridges, rules, kernel settings and ports of tests do not
+// affect the host. It is for tests and benchmarks only.
 package ownnet
 
 import (
@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// inside marks a process that was started in a namespace of its own.
+// inside marks a process that runs in its own network namespace.
 const inside = "PODSTEAD_TEST_OWN_NETWORK"
 
-// Main runs the tests in a new network namespace with its loopback up and returns their exit status: this binary is started
-// again there, as a child that dies with this process. In that child, Main calls run.
+// Main runs the tests in a new network namespace with its loopback up, and returns their exit code. It executes this binary again as a
+// child there, which is killed if this process exits. In that child, Main calls run.
 func Main(run func() int) int {
 	if os.Getenv(inside) != "" {
 		if err := loopback(); err != nil {
@@ -26,11 +26,11 @@ func Main(run func() int) int {
 		}
 		return run()
 	}
-	cmd := exec.Command(os.Args[0], os.Args[1:]...) // this very program, for as long as it takes
+	cmd := exec.Command(os.Args[0], os.Args[1:]...) // this binary
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	cmd.Env = append(os.Environ(), inside+"=1")
 	cmd.SysProcAttr = &unix.SysProcAttr{Cloneflags: unix.CLONE_NEWNET, Pdeathsig: unix.SIGKILL}
-	runtime.LockOSThread() // the signal comes when this thread ends
+	runtime.LockOSThread() // the parent death signal is sent when this thread exits
 	defer runtime.UnlockOSThread()
 	err := cmd.Run()
 	if exit, ended := errors.AsType[*exec.ExitError](err); ended {

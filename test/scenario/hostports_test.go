@@ -89,10 +89,10 @@ func TestHostPortConflict(t *testing.T) {
 	f.Check(err)
 	t.Cleanup(func() { _ = l.Close() })
 	for _, test := range []struct{ name, ports, want string }{
-		{"tcp", `{ containerPort = 80, hostPort = 18080 }`, `host port 18080/TCP: pod "web" has it`},
-		{"udp", `{ containerPort = 80, hostPort = 18080, protocol = "UDP" }`, `host port 18080/UDP: pod "web" has it`},
-		{"address", `{ containerPort = 80, hostPort = 18080, hostIP = "127.0.0.1" }`, `pod "web" has it`},
-		{"one-of-all", `{ containerPort = 80, hostPort = 18081 }`, `pod "web" has it`},
+		{"tcp", `{ containerPort = 80, hostPort = 18080 }`, `host port 18080/TCP is in use by pod "web"`},
+		{"udp", `{ containerPort = 80, hostPort = 18080, protocol = "UDP" }`, `host port 18080/UDP is in use by pod "web"`},
+		{"address", `{ containerPort = 80, hostPort = 18080, hostIP = "127.0.0.1" }`, `in use by pod "web"`},
+		{"one-of-all", `{ containerPort = 80, hostPort = 18081 }`, `in use by pod "web"`},
 		{"process", `{ containerPort = 80, hostPort = 18090 }`, fmt.Sprintf("(process %d)", os.Getpid())},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -100,7 +100,7 @@ func TestHostPortConflict(t *testing.T) {
 			file := f.PodFile("second", server("c")+"ports = ["+test.ports+"]\n")
 			out, err := f.Podstead(f.Ctx(), "run", file)
 			var exit *exec.ExitError
-			if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), `pod "second" is refused`) {
+			if !errors.As(err, &exit) || exit.ExitCode() != 1 || !strings.Contains(err.Error(), test.want) || !strings.Contains(err.Error(), `pod "second" rejected`) {
 				t.Errorf("podstead run: %v, output %q, want exit code 1 and %q", err, out, test.want)
 			}
 			if pods := f.MustRun("get", "-o", "name"); pods != "pod/web\n" {
@@ -161,7 +161,7 @@ func TestConnectionsSurviveDaemonRestart(t *testing.T) {
 	if fmt.Sprint(was.Status.PodIPs) != fmt.Sprint(is.Status.PodIPs) || was.Metadata.UID != is.Metadata.UID {
 		t.Errorf("addresses were %v, are %v", was.Status.PodIPs, is.Status.PodIPs)
 	}
-	if _, err := f.Podstead(f.Ctx(), "run", f.PodFile("second", web())); err == nil || !strings.Contains(err.Error(), `pod "web" has it`) {
+	if _, err := f.Podstead(f.Ctx(), "run", f.PodFile("second", web())); err == nil || !strings.Contains(err.Error(), `in use by pod "web"`) {
 		t.Errorf("the new daemon accepted a host port that is in use: %v", err)
 	}
 }

@@ -73,7 +73,7 @@ func TestHostNetwork(t *testing.T) {
 
 	// Its ports are the host's, so no other pod can have them.
 	out, err := f.Podstead(f.Ctx(), "run", f.PodFile("second", server("c")+"ports = [{ containerPort = 8080, hostPort = 8080 }]\n"))
-	if err == nil || !strings.Contains(err.Error(), "pod \"hostnet\" has it") {
+	if err == nil || !strings.Contains(err.Error(), `in use by pod "hostnet"`) {
 		t.Errorf("a second pod with its port was not rejected: %v\n%s", err, out)
 	}
 	other := f.start("other", server("c"))

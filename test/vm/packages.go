@@ -30,8 +30,8 @@ func output(ctx context.Context, name string, args ...string) (string, error) {
 	cmd.WaitDelay = 10 * time.Second // for children that keep the output open
 	out, err := cmd.Output()
 	if err != nil {
-		said := strings.TrimSpace(stderr.String())
-		return "", fmt.Errorf("run %s: %w: %s", name, err, said[max(0, len(said)-1000):])
+		message := strings.TrimSpace(stderr.String())
+		return "", fmt.Errorf("run %s: %w: %s", name, err, message[max(0, len(message)-1000):])
 	}
 	return string(out), nil
 }

@@ -133,8 +133,8 @@ func power(t *testing.T, dir, disk string) guest {
 	}
 	t.Cleanup(func() {
 		if t.Failed() {
-			if said, _ := g.try(t, `cat /run/data/begun; journalctl --no-pager -u podstead | tail -n 100; podstead get -o wide`); said != "" { // it may be off
-				t.Log(said)
+			if state, _ := g.try(t, `cat /run/data/begun; journalctl --no-pager -u podstead | tail -n 100; podstead get -o wide`); state != "" { // it may be off
+				t.Log(state)
 			}
 		}
 		if err := g.Close(); err != nil {
@@ -355,8 +355,8 @@ func checkOthers(t *testing.T, before, after map[string]api.Pod) {
 func checkWords(t *testing.T, g guest) {
 	t.Helper()
 	for _, pod := range []string{"order", "batch", "once", "crash", "leaving"} {
-		if said, want := g.sh(t, "podstead why "+pod), "The machine was restarted"; !strings.Contains(said, want) {
-			t.Errorf("podstead why %s does not say %q:\n%s", pod, want, said)
+		if said, want := g.sh(t, "podstead why "+pod), "Host has been rebooted"; !strings.Contains(said, want) {
+			t.Errorf("podstead why %s does not contain %q:\n%s", pod, want, said)
 		}
 	}
 	g.sh(t, "podstead logs once")

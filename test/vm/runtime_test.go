@@ -17,7 +17,7 @@ import (
 const (
 	// resourceTests depend on how the kernel and the init system handle cgroups.
 	resourceTests = "TestFieldsResources TestCPULimitThrottles TestPidsLimit " +
-		"TestOOM TestOOMOfThePod TestOOMOfAChild TestOOMWhileAway TestProcessInside TestShimKilled"
+		"TestOOM TestOOMPodLimit TestOOMChild TestOOMWithoutDaemon TestProcessInside TestShimKilled"
 	// securityTests depend on what the kernel supports and on the capabilities of the tests: AppArmor, all capabilities.
 	securityTests = "TestFieldsUsers TestFieldsGroup TestFieldsGroupsPolicy TestFieldsNonRoot TestFieldsCapabilities TestFieldsPrivileges TestFieldsPrivileged " +
 		"TestFieldsProcMount TestFieldsSeccomp TestFieldsAppArmor TestFieldsSysctls TestExecPrivileges " +
@@ -35,8 +35,8 @@ var suites = []struct{ driver, tests string }{
 func TestRuntime(t *testing.T) {
 	for _, suite := range suites {
 		t.Run(suite.driver, func(t *testing.T) {
-			var said bytes.Buffer
-			err := machine.Run(t.Context(), io.MultiWriter(&said, os.Stdout), vm.Command{
+			var output bytes.Buffer
+			err := machine.Run(t.Context(), io.MultiWriter(&output, os.Stdout), vm.Command{
 				Args: []string{payload + "/runtime.test", "-test.v", "-test.timeout=14m", "-test.run=^(" + strings.ReplaceAll(suite.tests, " ", "|") + ")$"},
 				Env:  []string{"PODSTEAD_TEST_PROGRAMS=" + payload, "PODSTEAD_TEST_CGROUP_DRIVER=" + suite.driver},
 				// longer than the tests' own timeout, which reports where they hang
@@ -46,11 +46,11 @@ func TestRuntime(t *testing.T) {
 				t.Error(err)
 			}
 			for name := range strings.FieldsSeq(suite.tests) {
-				if !regexp.MustCompile(`(?m)^--- (PASS|FAIL): ` + name + ` `).Match(said.Bytes()) {
+				if !regexp.MustCompile(`(?m)^--- (PASS|FAIL): ` + name + ` `).Match(output.Bytes()) {
 					t.Errorf("%s was not run", name)
 				}
 			}
-			if skipped := regexp.MustCompile(`(?m)^ *--- SKIP.*`).FindAllString(said.String(), -1); len(skipped) > 0 {
+			if skipped := regexp.MustCompile(`(?m)^ *--- SKIP.*`).FindAllString(output.String(), -1); len(skipped) > 0 {
 				t.Errorf("skipped: %q", skipped)
 			}
 		})

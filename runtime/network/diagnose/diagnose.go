@@ -225,11 +225,11 @@ func (t Target) legacyFirewalls(ctx context.Context) ([]Finding, error) {
 		err := t.Namespace.Do(func() error {
 			names, err := os.ReadFile(v.names)
 			if err != nil || !slices.Contains(strings.Fields(string(names)), "filter") {
-				return nil //nolint:nilerr // no such file, or no such table: nothing filters
+				return nil // no such file, or no such table: nothing filters
 			}
 			ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 			defer cancel()
-			rules, listErr = exec.CommandContext(ctx, v.program, "-S", "FORWARD").Output() //nolint:gosec // one of two names
+			rules, listErr = exec.CommandContext(ctx, v.program, "-S", "FORWARD").Output() // one of two names
 			return nil
 		})
 		if err != nil {

@@ -134,7 +134,7 @@ func (f *File) check() error {
 func PrepareDirs(files ...string) error {
 	for _, file := range files {
 		dir := filepath.Dir(file)
-		if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // names of pods are no secret
+		if err := os.MkdirAll(dir, 0o755); err != nil { // names of pods are no secret
 			return fmt.Errorf("create directory of network state: %w", err)
 		}
 		if err := atomicfile.SweepOf(file); err != nil {

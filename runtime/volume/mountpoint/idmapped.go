@@ -47,7 +47,7 @@ func idmapError(fd int, err error) error {
 	}
 	var fs unix.Statfs_t
 	if unix.Fstatfs(fd, &fs) == nil {
-		return fmt.Errorf("not supported by the file system (type %#x): %w", uint32(fs.Type), err) //nolint:gosec // 32 bits, by statfs(2)
+		return fmt.Errorf("not supported by the file system (type %#x): %w", uint32(fs.Type), err) // 32 bits, by statfs(2)
 	}
 	return err
 }

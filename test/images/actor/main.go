@@ -1,23 +1,22 @@
-// Command actor plays a container, a hook or an exec probe of the conformance suite, and writes down what it does: each of its
-// events is a line "<RFC 3339 with nanoseconds> <name> <event>" in a file that all actors of a pod share, so that a test sees
-// who ran when, to a clock of one machine.
+// Command actor is the container, hook or exec probe of the conformance tests. It logs its events, each as a line "<RFC 3339 with
+// nanoseconds> <name> <event>" in a file that all actors of a pod share. A test reads their order and times from it.
 //
 //	actor NAME [key=value]...
 //
-// The events are Starting, Started (delay later), Looping (it has no end of its own), Terminating (the signal came) and Exiting.
-// Paths are seen from the folder of the shared file. The keys:
+// The events are Starting, Started (delay later), Looping (it does not exit by itself), Terminating (SIGTERM received) and Exiting.
+// Paths are relative to the directory of the shared file. The keys:
 //
 //	delay=1s     the time from Starting to Started
-//	run=1s       the time from Started to the end
-//	until=FILE   runs until there is such a file
-//	if=FILE      ends at once: with 0 if there is such a file, else with 1
-//	exit=3,0     the status of the first run, of the second and all that follow; 0 by default
-//	term=1s      the time from SIGTERM to the end; "never" ignores the signal
-//	touch=FILE   makes a file before Started
-//	leave=1s     leaves a process behind that holds the output open for so long
-//	eat=self     takes memory after Started until it is killed; eat=child: has a process do that, and goes on when it has ended
+//	run=1s       the time from Started to the exit
+//	until=FILE   runs until the file exists
+//	if=FILE      exits immediately: with 0 if the file exists, else with 1
+//	exit=3,0     the exit code of the first run, of the second and all later ones; 0 by default
+//	term=1s      the time from SIGTERM to the exit; "never" ignores the signal
+//	touch=FILE   creates a file before Started
+//	leave=1s     leaves a process that holds the output open for so long
+//	eat=self     allocates memory after Started until it is killed; eat=child: a child process does, and the actor continues
 //
-// With none of run, until and if it goes on until SIGTERM.
+// Without run, until and if, it runs until SIGTERM.
 package main
 
 import (
@@ -29,18 +28,18 @@ import (
 	"time"
 )
 
-// stage is where the shared file lies.
-const stage = "/tale"
+// logDir is the directory of the shared file.
+const logDir = "/timeline"
 
 func main() {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM)
-	p, err := parse(stage, os.Args[1:])
+	p, err := parse(logDir, os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "actor:", err)
 		os.Exit(64)
 	}
-	status, err := p.play(term)
+	status, err := p.perform(term)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "actor:", err)
 		os.Exit(70)
@@ -48,25 +47,25 @@ func main() {
 	os.Exit(status)
 }
 
-// play plays the part and returns the exit status.
-func (p *part) play(term <-chan os.Signal) (int, error) {
+// perform runs the actor and returns its exit code.
+func (p *part) perform(term <-chan os.Signal) (int, error) {
 	before, err := p.runs()
 	if err != nil {
 		return 0, err
 	}
 	status := p.exit[min(before, len(p.exit)-1)]
-	if err := errors.Join(p.tell("Starting"), p.leaveBehind()); err != nil {
+	if err := errors.Join(p.record("Starting"), p.leaveBehind()); err != nil {
 		return 0, err
 	}
 	if p.act(term, time.After(p.delay)) {
-		return status, p.tell("Exiting")
+		return status, p.record("Exiting")
 	}
 	if p.touch != "" {
 		if err := os.WriteFile(p.at(p.touch), nil, 0o600); err != nil {
 			return 0, err
 		}
 	}
-	if err := p.tell("Started"); err != nil {
+	if err := p.record("Started"); err != nil {
 		return 0, err
 	}
 	if err := p.eatMemory(); err != nil {
@@ -76,17 +75,17 @@ func (p *part) play(term <-chan os.Signal) (int, error) {
 		if !p.exists(p.ifFile) {
 			status = 1
 		}
-		return status, p.tell("Exiting")
+		return status, p.record("Exiting")
 	}
 	end, err := p.end()
 	if err != nil {
 		return 0, err
 	}
 	p.act(term, end)
-	return status, p.tell("Exiting")
+	return status, p.record("Exiting")
 }
 
-// end is when the part is over of itself.
+// end returns a channel that is ready when the actor exits by itself.
 func (p *part) end() (<-chan time.Time, error) {
 	switch {
 	case p.run >= 0:
@@ -101,17 +100,17 @@ func (p *part) end() (<-chan time.Time, error) {
 		}()
 		return end, nil
 	}
-	return nil, p.tell("Looping")
+	return nil, p.record("Looping")
 }
 
-// act waits for the end, and reports whether the signal came before, with what that takes.
-func (p *part) act(term <-chan os.Signal, end <-chan time.Time) (told bool) {
+// act waits for end. It reports whether SIGTERM came first, after the time that terminating takes.
+func (p *part) act(term <-chan os.Signal, end <-chan time.Time) (terminated bool) {
 	for {
 		select {
 		case <-end:
 			return false
 		case <-term:
-			if err := p.tell("Terminating"); err != nil {
+			if err := p.record("Terminating"); err != nil {
 				fmt.Fprintln(os.Stderr, "actor:", err)
 			}
 			if p.term >= 0 {

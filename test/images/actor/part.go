@@ -12,10 +12,10 @@ import (
 	"time"
 )
 
-// never is a duration that has no end.
+// never is a duration without end.
 const never = time.Duration(-1)
 
-// part is what an actor is to do.
+// part is what an actor does.
 type part struct {
 	name, dir            string
 	delay, run, term     time.Duration
@@ -27,7 +27,7 @@ type part struct {
 
 func parse(dir string, args []string) (*part, error) {
 	if len(args) == 0 {
-		return nil, errors.New("want a name")
+		return nil, errors.New("a name is required")
 	}
 	p := &part{name: args[0], dir: dir, run: never, exit: []int{0}}
 	durations := map[string]*time.Duration{"delay": &p.delay, "run": &p.run, "term": &p.term, "leave": &p.leave}
@@ -47,7 +47,7 @@ func parse(dir string, args []string) (*part, error) {
 		case key == "exit":
 			p.exit, err = numbers(value)
 		default:
-			err = errors.New("no such key, or no value")
+			err = errors.New("unknown key, or no value")
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", arg, err)
@@ -74,11 +74,11 @@ func (p *part) exists(file string) bool {
 	return err == nil
 }
 
-// log is the shared file.
+// log is the name of the shared file.
 const log = "log"
 
-// tell writes a line. Lines of several actors do not mix: each is one write to the end of the file.
-func (p *part) tell(event string) error {
+// record writes a line. Each line is one append, so the lines of several actors do not mix.
+func (p *part) record(event string) error {
 	f, err := os.OpenFile(p.at(log), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o666) // actors may have different users
 	if err != nil {
 		return err
@@ -87,7 +87,7 @@ func (p *part) tell(event string) error {
 	return errors.Join(err, f.Close())
 }
 
-// runs is how often the part was begun before.
+// runs returns how often the actor has started before.
 func (p *part) runs() (int, error) {
 	text, err := os.ReadFile(p.at(log))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -96,7 +96,7 @@ func (p *part) runs() (int, error) {
 	return strings.Count(string(text), " "+p.name+" Starting\n"), nil
 }
 
-// leaveBehind starts the process that stays when this one has ended.
+// leaveBehind starts the process that outlives this one.
 func (p *part) leaveBehind() error {
 	if p.leave == 0 {
 		return nil
@@ -105,28 +105,28 @@ func (p *part) leaveBehind() error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.Command(self, p.name+"-left", "run="+p.leave.String()) // it outlives this process on purpose
+	cmd := exec.Command(self, p.name+"-left", "run="+p.leave.String()) // outlives this process on purpose
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	return cmd.Start()
 }
 
-// eatMemory takes memory, or has a child do it.
+// eatMemory allocates memory, or starts a child that does.
 func (p *part) eatMemory() error {
 	switch p.eat {
 	case "self":
 		for held := []byte{1}; ; {
-			held = append(held, held...) // each is written, so it is memory
+			held = append(held, held...) // written, so the pages are allocated
 		}
 	case "child":
 		self, err := os.Executable()
 		if err != nil {
 			return err
 		}
-		err = exec.Command(self, p.name+"-child", "eat=self").Run() // it ends by the kernel
+		err = exec.Command(self, p.name+"-child", "eat=self").Run() // the kernel kills it
 		if _, killed := errors.AsType[*exec.ExitError](err); !killed {
-			return fmt.Errorf("child was not killed: %v", err) //nolint:errorlint // there may be none
+			return fmt.Errorf("child was not killed: %v", err) //nolint:errorlint // err may be nil
 		}
-		return p.tell("ChildKilled")
+		return p.record("ChildKilled")
 	}
 	return nil
 }

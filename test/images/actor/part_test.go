@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// events are what was told, without the times.
+// events returns the logged events without their times.
 func events(t *testing.T, dir string) []string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(dir, log))
@@ -30,11 +30,11 @@ func events(t *testing.T, dir string) []string {
 	return all
 }
 
-// TestPlay: what a part tells, how long it takes, and how it ends.
-func TestPlay(t *testing.T) {
+// TestPerform checks events, duration and exit code.
+func TestPerform(t *testing.T) {
 	for _, test := range []struct {
 		args, files string
-		term        time.Duration // when the signal comes; 0: never
+		term        time.Duration // when SIGTERM comes; 0: never
 		status      int
 		took        time.Duration
 		told        string
@@ -68,12 +68,12 @@ func TestPlay(t *testing.T) {
 					time.AfterFunc(test.term, func() { term <- syscall.SIGTERM })
 				}
 				begin := time.Now()
-				status, err := p.play(term)
+				status, err := p.perform(term)
 				if err != nil || status != test.status {
 					t.Errorf("status %d, %v, want %d", status, err, test.status)
 				}
 				if took := time.Since(begin); took != test.took {
-					t.Errorf("it took %v, want %v", took, test.took)
+					t.Errorf("took %v, want %v", took, test.took)
 				}
 			})
 			want := strings.Fields(test.told)
@@ -81,13 +81,13 @@ func TestPlay(t *testing.T) {
 				want[i] = "app " + want[i]
 			}
 			if diff := cmp.Diff(want, events(t, dir)); diff != "" {
-				t.Errorf("told (-want +got):\n%s", diff)
+				t.Errorf("events (-want +got):\n%s", diff)
 			}
 		})
 	}
 }
 
-// TestRunsAreCounted: the second run has the second status, and so have those after it.
+// TestRunsAreCounted: the second run and later ones have the second exit code.
 func TestRunsAreCounted(t *testing.T) {
 	dir := t.TempDir()
 	var got []int
@@ -96,26 +96,26 @@ func TestRunsAreCounted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		status, err := p.play(nil)
+		status, err := p.perform(nil)
 		if err != nil {
 			t.Fatal(err)
 		}
 		got = append(got, status)
 	}
 	if diff := cmp.Diff([]int{42, 1, 1}, got); diff != "" {
-		t.Errorf("statuses (-want +got):\n%s", diff)
+		t.Errorf("exit codes (-want +got):\n%s", diff)
 	}
 }
 
-// TestBadParts: what an actor does not understand it does not play.
-func TestBadParts(t *testing.T) {
+// TestInvalidArguments: an actor rejects arguments that it does not know.
+func TestInvalidArguments(t *testing.T) {
 	for _, args := range []string{"", "app run", "app run=x", "app exit=x", "app walk=1s", "app until=", "app eat=", "app eat=all"} {
 		if _, err := parse(t.TempDir(), strings.Fields(args)); err == nil {
 			t.Errorf("actor %s: no error", args)
 		}
 	}
 	p := part{name: "app", dir: filepath.Join(t.TempDir(), "none"), exit: []int{0}}
-	if _, err := p.play(nil); err == nil {
-		t.Error("no error without a folder")
+	if _, err := p.perform(nil); err == nil {
+		t.Error("no error without a directory")
 	}
 }

@@ -182,8 +182,8 @@ func spoofMAC(w []string) (string, error) {
 	}
 	const echo = 128
 	message := packet6(m.addresses[0], netip.IPv6LinkLocalAllNodes(), []byte{echo, 0, 0, 0, 0, 0, 0, 0})
-	nobody := net.HardwareAddr{2, 0, 0, 0, 0, 1} // unused: a response would correct the bridge
-	return "", send(m.link, nobody, m.hardware, unix.ETH_P_IPV6, message)
+	unused := net.HardwareAddr{2, 0, 0, 0, 0, 1} // a response would correct the bridge
+	return "", send(m.link, unused, m.hardware, unix.ETH_P_IPV6, message)
 }
 
 // packet6 returns an IPv6 packet with an ICMPv6 message, and sets its checksum.

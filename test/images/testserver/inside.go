@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// reach is how long a page waits for what it asks elsewhere.
+// reach is the timeout of a page's own requests.
 const reach = 10 * time.Second
 
-// inside adds the pages that look at the world from where this program is.
+// inside adds the pages that show the container's view of the network and its files.
 func inside(mux *http.ServeMux) {
 	mux.HandleFunc("/whoami", func(w http.ResponseWriter, r *http.Request) { fmt.Fprintln(w, whoami(r.RemoteAddr)) })
 	mux.HandleFunc("/fetch", fetch)
@@ -26,7 +26,7 @@ func inside(mux *http.ServeMux) {
 	mux.HandleFunc("/file", file)
 }
 
-// whoami is this program's host name, and the address of whoever asks without the port.
+// whoami returns this program's host name and the client's address without the port.
 func whoami(remote string) string {
 	name, err := os.Hostname()
 	if err != nil {
@@ -51,12 +51,12 @@ func echo(c net.PacketConn) error {
 			return err
 		}
 		if _, err := c.WriteTo([]byte(whoami(from.String())+"\n"), from); err != nil {
-			fmt.Println("datagram to", from, "is lost:", err)
+			fmt.Println("datagram to", from, "was lost:", err)
 		}
 	}
 }
 
-// fetch answers with what ?url= answers. ?network= may be tcp4 or tcp6 to go by that alone.
+// fetch requests ?url= and returns the response. ?network= may be tcp4 or tcp6.
 func fetch(w http.ResponseWriter, r *http.Request) {
 	network := cmp.Or(r.FormValue("network"), "tcp")
 	dial := func(ctx context.Context, _, address string) (net.Conn, error) {
@@ -75,10 +75,10 @@ func fetch(w http.ResponseWriter, r *http.Request) {
 	}
 	defer res.Body.Close()
 	w.WriteHeader(res.StatusCode)
-	_, _ = io.Copy(w, res.Body) // who asked sees that it ends early
+	_, _ = io.Copy(w, res.Body) // the client sees a truncated response
 }
 
-// datagram sends a datagram to ?to=, a host and a port, and answers with what comes back.
+// datagram sends a datagram to ?to=, a host and a port, and returns the response.
 func datagram(w http.ResponseWriter, r *http.Request) {
 	answer, err := exchange(r.Context(), r.FormValue("to"))
 	if err != nil {
@@ -105,7 +105,7 @@ func exchange(ctx context.Context, to string) ([]byte, error) {
 	return buffer[:n], err
 }
 
-// lookup answers with the addresses of ?host=, sorted, one a line.
+// lookup returns the addresses of ?host=, sorted, one per line.
 func lookup(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(r.Context(), reach)
 	defer cancel()
@@ -118,7 +118,7 @@ func lookup(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintln(w, strings.Join(addresses, "\n"))
 }
 
-// file answers with the content of ?path=.
+// file returns the content of ?path=.
 func file(w http.ResponseWriter, r *http.Request) {
 	text, err := os.ReadFile(r.FormValue("path"))
 	if err != nil {

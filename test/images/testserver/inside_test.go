@@ -65,14 +65,14 @@ func TestInside(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := <-ended; err != nil {
-		t.Errorf("the echo ended with %v", err)
+		t.Errorf("echo returned %v", err)
 	}
 }
 
-// TestExitMessage leaves a termination message behind.
+// TestExitMessage checks the termination message of /exit.
 func TestExitMessage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "message")
-	if err := os.WriteFile(path, nil, 0o600); err != nil { // the runtime's file is there
+	if err := os.WriteFile(path, nil, 0o600); err != nil { // the runtime creates the file
 		t.Fatal(err)
 	}
 	var exited []int
@@ -91,6 +91,6 @@ func TestExitMessage(t *testing.T) {
 		}
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "why" || len(exited) != 1 || exited[0] != 3 {
-		t.Errorf("the message is %q, %v, and the program ended with %v, want [3]", text, err, exited)
+		t.Errorf("message %q, %v, exit codes %v, want [3]", text, err, exited)
 	}
 }

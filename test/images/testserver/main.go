@@ -1,12 +1,9 @@
-// Command testserver is the web server of Podstead's examples and test
-// suites: a small static program whose health can be switched from outside and
-// that misbehaves on request, so that probes, restarts and graceful stops have
-// something to watch.
+// Command testserver is the web server of Podstead's examples and test suites: a small static program whose health can be switched by
+// requests, for probes, restarts and graceful stops.
 //
-// It listens on port $PORT, 8080 if that is empty, logs each request on
-// standard output, answers each datagram to the same port with its name and
-// the sender's address, and ends with status 0 on SIGTERM or SIGINT, unless
-// -ignore-term tells it not to. Other arguments are shown by /env.
+// It listens on port $PORT, by default 8080, and logs each request on standard output. It answers each datagram to the same port with
+// its host name and the sender's address. It exits with code 0 on SIGTERM or SIGINT, unless -ignore-term is set. /env shows other
+// arguments.
 package main
 
 import (
@@ -23,8 +20,8 @@ import (
 )
 
 func main() {
-	ignoreTerm := flag.Bool("ignore-term", false, "do not end on SIGTERM and SIGINT")
-	dir := flag.String("dir", "", "serve this folder at /files/")
+	ignoreTerm := flag.Bool("ignore-term", false, "do not exit on SIGTERM and SIGINT")
+	dir := flag.String("dir", "", "serve this `directory` at /files/")
 	flag.Parse()
 	if err := run(context.Background(), *dir, *ignoreTerm); err != nil {
 		fmt.Fprintln(os.Stderr, "testserver:", err)
@@ -32,8 +29,7 @@ func main() {
 	}
 }
 
-// run serves until a signal asks for the end. What is being answered then,
-// a hanging request above all, is cut off after a second.
+// run serves until a signal. Requests that have not finished one second later, such as /hang, are aborted.
 func run(ctx context.Context, dir string, ignoreTerm bool) error {
 	term := make(chan os.Signal, 1)
 	signal.Notify(term, syscall.SIGTERM, syscall.SIGINT)
@@ -65,7 +61,7 @@ func run(ctx context.Context, dir string, ignoreTerm bool) error {
 				fmt.Println("ignoring", s)
 				continue
 			}
-			fmt.Println("ending on", s)
+			fmt.Println("exiting on", s)
 			ctx, cancel := context.WithTimeout(ctx, time.Second)
 			defer cancel()
 			if err := srv.Shutdown(ctx); err != nil && !errors.Is(err, context.DeadlineExceeded) {
@@ -76,7 +72,7 @@ func run(ctx context.Context, dir string, ignoreTerm bool) error {
 	}
 }
 
-// logged writes one line for each request before it is answered.
+// logged logs each request before it is handled.
 func logged(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		fmt.Printf("%s %q from %s\n", r.Method, r.URL.RequestURI(), r.RemoteAddr)

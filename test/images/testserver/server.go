@@ -12,14 +12,13 @@ import (
 	"time"
 )
 
-// server is the state behind the handlers. It begins healthy and ready.
+// server is the state of the handlers. Initially it is healthy and ready.
 type server struct {
 	unhealthy, unready atomic.Bool
 	exit               func(code int)
 }
 
-// newServer gives the handler of all pages. /files/ shows dir, if it is not
-// empty; exit is what /exit ends the program with.
+// newServer returns the handler of all pages. /files/ serves dir, if it is not empty. /exit calls exit.
 func newServer(dir string, exit func(code int)) http.Handler {
 	s := &server{exit: exit}
 	mux := http.NewServeMux()
@@ -28,7 +27,7 @@ func newServer(dir string, exit func(code int)) http.Handler {
 	mux.HandleFunc("/readyz", func(w http.ResponseWriter, _ *http.Request) { verdict(w, !s.unready.Load()) })
 	mux.HandleFunc("/switch", s.change)
 	mux.HandleFunc("/slow", slow)
-	mux.HandleFunc("/exit", s.end)
+	mux.HandleFunc("/exit", s.exitPage)
 	mux.HandleFunc("/env", env)
 	mux.HandleFunc("/hang", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	mux.HandleFunc("/dribble", dribble)
@@ -47,7 +46,7 @@ func verdict(w http.ResponseWriter, good bool) {
 	fmt.Fprintln(w, "ok")
 }
 
-// change sets what /healthz and /readyz answer: ?healthy=false&ready=true.
+// change sets the results of /healthz and /readyz: ?healthy=false&ready=true.
 func (s *server) change(w http.ResponseWriter, r *http.Request) {
 	switches := map[string]*atomic.Bool{"healthy": &s.unhealthy, "ready": &s.unready}
 	for name, values := range r.URL.Query() {
@@ -62,7 +61,7 @@ func (s *server) change(w http.ResponseWriter, r *http.Request) {
 	fmt.Fprintf(w, "healthy=%t ready=%t\n", !s.unhealthy.Load(), !s.unready.Load())
 }
 
-// slow answers after ?seconds=, which may be a fraction.
+// slow responds after ?seconds=, which may be a fraction.
 func slow(w http.ResponseWriter, r *http.Request) {
 	seconds, err := strconv.ParseFloat(r.FormValue("seconds"), 64)
 	if err != nil {
@@ -71,14 +70,14 @@ func slow(w http.ResponseWriter, r *http.Request) {
 	}
 	select {
 	case <-time.After(time.Duration(seconds * float64(time.Second))):
-		fmt.Fprintln(w, "at last")
+		fmt.Fprintln(w, "done")
 	case <-r.Context().Done():
 	}
 }
 
-// end ends the program with ?code=, without an answer. Before, it writes ?message= to the file ?file=, by default the one of
-// a container's termination message.
-func (s *server) end(w http.ResponseWriter, r *http.Request) {
+// exitPage exits the program with ?code=, without a response. It first writes ?message= to ?file=, by default the container's
+// termination log.
+func (s *server) exitPage(w http.ResponseWriter, r *http.Request) {
 	code, err := strconv.ParseUint(r.FormValue("code"), 10, 8)
 	if err != nil {
 		http.Error(w, "code: "+err.Error(), http.StatusBadRequest)
@@ -99,7 +98,7 @@ func (s *server) end(w http.ResponseWriter, r *http.Request) {
 	s.exit(int(code))
 }
 
-// env shows what the container was started with.
+// env shows the arguments and the environment of the container.
 func env(w http.ResponseWriter, _ *http.Request) {
 	wd, err := os.Getwd()
 	if err != nil {
@@ -108,7 +107,7 @@ func env(w http.ResponseWriter, _ *http.Request) {
 	fmt.Fprintf(w, "args=%q\nuid=%d gid=%d\nworkingDir=%s\n%s\n", os.Args, os.Getuid(), os.Getgid(), wd, strings.Join(os.Environ(), "\n"))
 }
 
-// dribble answers one byte each second for as long as the client listens.
+// dribble sends one byte per second until the client disconnects.
 func dribble(w http.ResponseWriter, r *http.Request) {
 	tick := time.NewTicker(time.Second)
 	defer tick.Stop()

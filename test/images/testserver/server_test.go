@@ -12,7 +12,7 @@ import (
 
 func TestPages(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "page.html"), []byte("from the folder"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "page.html"), []byte("from the directory"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var exited []int
@@ -35,12 +35,12 @@ func TestPages(t *testing.T) {
 		{"/readyz", 503, "switched off"},
 		{"/switch?awake=true", 400, "awake"},
 		{"/switch?ready=maybe", 400, "maybe"},
-		{"/slow?seconds=0.01", 200, "at last"},
+		{"/slow?seconds=0.01", 200, "done"},
 		{"/slow", 400, "seconds"},
 		{"/exit?code=300", 400, "code"},
 		{"/exit?code=3", 200, ""},
 		{"/env", 200, "uid="},
-		{"/files/page.html", 200, "from the folder"},
+		{"/files/page.html", 200, "from the directory"},
 	} {
 		res, err := http.Get(srv.URL + step.path)
 		if err != nil {
@@ -58,7 +58,7 @@ func TestPages(t *testing.T) {
 		}
 	}
 	if len(exited) != 1 || exited[0] != 3 {
-		t.Errorf("/exit?code=3 ended the program with %v, want [3]", exited)
+		t.Errorf("/exit?code=3: exit codes %v, want [3]", exited)
 	}
 }
 

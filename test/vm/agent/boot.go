@@ -19,9 +19,9 @@ const (
 	self    = "/run/host-agent"
 )
 
-// service is the unit of the agent. It is not tied to a target that may fail: commands run even where the machine is degraded.
+// service is the unit of the agent. It does not depend on targets that may fail, so commands also run on a degraded system.
 const service = `[Unit]
-Description=Commands of the host
+Description=Commands from the host
 DefaultDependencies=no
 After=dbus.service sysinit.target
 StartLimitIntervalSec=0
@@ -36,7 +36,7 @@ OOMPolicy=continue
 LimitNOFILE=1048576
 `
 
-// boot is the work of an initramfs. It returns only with an error.
+// boot is the init of the initramfs. It returns only with an error.
 func boot() error {
 	if err := mountKernel(); err != nil {
 		return err
@@ -72,7 +72,7 @@ func mount(source, target, kind string, flags uintptr) error {
 	return nil
 }
 
-// loadModules loads the files of a folder in the order of their names.
+// loadModules loads the files of a directory in the order of their names.
 func loadModules(dir string) error {
 	files, err := os.ReadDir(dir)
 	if err != nil {
@@ -105,7 +105,7 @@ func mountRoot() error {
 	}
 }
 
-// install puts the agent and its unit into the new root's /run, so that nothing of it is on the disk.
+// install writes the agent and its unit into the new root's /run, so that the disk does not contain them.
 func install(root string) error {
 	if err := mount("tmpfs", filepath.Join(root, "run"), "tmpfs", unix.MS_NOSUID|unix.MS_NODEV); err != nil {
 		return err
@@ -115,11 +115,11 @@ func install(root string) error {
 	}
 	units := filepath.Join(root, "run/systemd/system")
 	wants := filepath.Join(units, "basic.target.wants")
-	if err := os.MkdirAll(wants, 0o755); err != nil { // systemd's own are so
+	if err := os.MkdirAll(wants, 0o755); err != nil { // same mode as systemd's own
 		return err
 	}
 	const name = "host-agent.service"
-	if err := os.WriteFile(filepath.Join(units, name), []byte(service), 0o644); err != nil { // as other units
+	if err := os.WriteFile(filepath.Join(units, name), []byte(service), 0o644); err != nil { // same mode as other units
 		return err
 	}
 	return os.Symlink("../"+name, filepath.Join(wants, name))
@@ -139,7 +139,7 @@ func copyFile(to, from string) error {
 	return errors.Join(err, w.Close())
 }
 
-// handOver makes the new root the root of all and becomes systemd.
+// handOver switches to the new root and executes systemd.
 func handOver() error {
 	if err := unix.Mount("/dev", filepath.Join(newRoot, "dev"), "", unix.MS_MOVE, ""); err != nil {
 		return fmt.Errorf("move /dev: %w", err)
@@ -158,7 +158,7 @@ func handOver() error {
 	if err := unix.Chroot("."); err != nil {
 		return fmt.Errorf("change root: %w", err)
 	}
-	return fmt.Errorf("become systemd: %w", unix.Exec(systemd, []string{systemd}, []string{"TERM=dumb"}))
+	return fmt.Errorf("execute systemd: %w", unix.Exec(systemd, []string{systemd}, []string{"TERM=dumb"}))
 }
 
-func powerOff() { _ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF) } // if it fails, the host's time limit ends the machine
+func powerOff() { _ = unix.Reboot(unix.LINUX_REBOOT_CMD_POWER_OFF) } // if it fails, the host's timeout stops the virtual machine

@@ -1,5 +1,5 @@
-// Command agent is the one program of ours in the machine of test/vm. As process 1 of the initramfs it mounts the root file system and
-// hands over to systemd, which starts it again as a service that runs the commands of the host. It must not know what it runs.
+// Command agent runs commands of the host in the virtual machine of test/vm. As process 1 of the initramfs it mounts the root file
+// system and executes systemd, which starts it again as a service. It must not depend on the commands.
 package main
 
 import (
@@ -13,7 +13,7 @@ func main() {
 	if os.Getpid() == 1 {
 		err := boot()
 		fmt.Println("agent:", err)
-		<-time.After(time.Second) // for the console
+		<-time.After(time.Second) // flush the console
 		powerOff()
 	}
 	if err := serve(context.Background()); err != nil {

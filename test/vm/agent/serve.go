@@ -18,26 +18,26 @@ import (
 	"github.com/podstead/podstead/test/vm/internal/wire"
 )
 
-// drainTime is how long a command's output is waited for after its end, when a child that it left behind holds it open.
+// drainTime is how long to wait for output that a child keeps open after its command has exited.
 const drainTime = 5 * time.Second
 
-// serve answers the host until it hangs up.
+// serve runs commands of the host until it disconnects.
 func serve(ctx context.Context) error {
 	path, err := findPort("/sys/class/virtio-ports", wire.Port)
 	if err != nil {
 		return err
 	}
-	// Not through the poller of the runtime: the port tells of a host that is away as of the end of a file.
+	// Not through Go's poller: without a connected host, reading the port returns EOF.
 	fd, err := unix.Open(path, unix.O_RDWR|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return fmt.Errorf("open %s: %w", path, err)
 	}
-	port := os.NewFile(uintptr(fd), path) // a descriptor
+	port := os.NewFile(uintptr(fd), path) // a descriptor fits
 	defer port.Close()
 	return answer(ctx, port)
 }
 
-// findPort is the device of the serial port with the name.
+// findPort returns the device of the serial port with this name.
 func findPort(class, name string) (string, error) {
 	files, err := filepath.Glob(filepath.Join(class, "*", "name"))
 	if err != nil {
@@ -48,10 +48,10 @@ func findPort(class, name string) (string, error) {
 			return filepath.Join("/dev", filepath.Base(filepath.Dir(f))), nil
 		}
 	}
-	return "", fmt.Errorf("find port %s: there are %v", name, files)
+	return "", fmt.Errorf("find port %s: not among %v", name, files)
 }
 
-// answer runs the commands that come over the port, one after the other. The end of the port is no error.
+// answer runs the commands that arrive on the port, one after the other. EOF is not an error.
 func answer(ctx context.Context, port io.ReadWriter) error {
 	commands, answers := json.NewDecoder(port), json.NewEncoder(port)
 	for {
@@ -63,19 +63,19 @@ func answer(ctx context.Context, port io.ReadWriter) error {
 		}
 		end := run(ctx, c, wire.Output{ID: c.ID, Enc: answers})
 		if err := answers.Encode(wire.Answer{ID: c.ID, End: &end}); err != nil {
-			return fmt.Errorf("answer: %w", err)
+			return fmt.Errorf("write answer: %w", err)
 		}
 	}
 }
 
-// run runs a command to its end, which is at the latest its timeout.
+// run runs a command, at most for its timeout.
 func run(ctx context.Context, c wire.Command, out io.Writer) wire.End {
 	if len(c.Args) == 0 {
-		return wire.End{Status: -1, Error: "no program"}
+		return wire.End{Status: -1, Error: "no program given"}
 	}
 	ctx, cancel := context.WithTimeout(ctx, c.Timeout)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...) // that is what it is for
+	cmd := exec.CommandContext(ctx, c.Args[0], c.Args[1:]...) // the command of the host
 	cmd.Env = append(os.Environ(), c.Env...)
 	cmd.Stdout, cmd.Stderr = out, out
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}

@@ -13,7 +13,7 @@ import (
 	"github.com/podstead/podstead/test/vm/internal/wire"
 )
 
-// host is the other end of a port on which an agent answers.
+// host connects to an agent and returns a function that runs a command.
 func host(t *testing.T) func(c wire.Command) (wire.End, string) {
 	t.Helper()
 	near, far := net.Pipe()
@@ -24,7 +24,7 @@ func host(t *testing.T) func(c wire.Command) (wire.End, string) {
 			t.Error(err)
 		}
 		if err := <-served; err != nil {
-			t.Errorf("the agent of a host that hung up: %v", err)
+			t.Errorf("agent after the host disconnected: %v", err)
 		}
 	})
 	answers, id := json.NewDecoder(near), 0
@@ -54,7 +54,7 @@ func TestAnswer(t *testing.T) {
 		{"exit status", wire.Command{Args: []string{"sh", "-c", "exit 7"}, Timeout: time.Minute}, 7, "exit status 7", ""},
 		{"signal", wire.Command{Args: []string{"sh", "-c", "kill -TERM $$"}, Timeout: time.Minute}, -1, "signal: terminated", ""},
 		{"no such program", wire.Command{Args: []string{"no-such-program"}, Timeout: time.Minute}, -1, "no-such-program", ""},
-		{"nothing", wire.Command{Timeout: time.Minute}, -1, "no program", ""},
+		{"no arguments", wire.Command{Timeout: time.Minute}, -1, "no program given", ""},
 		{"timeout, with its children", wire.Command{Args: []string{"sh", "-c", "echo begun; sleep 1000 & wait"}, Timeout: 5 * time.Second}, -1, "killed after 5s", "begun\n"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestAnswer(t *testing.T) {
 	}
 }
 
-func TestAnswerToNonsense(t *testing.T) {
+func TestAnswerToInvalidInput(t *testing.T) {
 	near, far := net.Pipe()
 	served := make(chan error, 1)
 	go func() { served <- answer(context.Background(), far) }()
@@ -78,8 +78,8 @@ func TestAnswerToNonsense(t *testing.T) {
 	}
 }
 
-// Answers to a command that was given up are not taken for those to the next.
-func TestAskPassesOverOthers(t *testing.T) {
+// TestAskSkipsOtherAnswers: answers to an earlier command that timed out are ignored.
+func TestAskSkipsOtherAnswers(t *testing.T) {
 	near, far := net.Pipe()
 	defer near.Close()
 	go func() {
@@ -88,7 +88,7 @@ func TestAskPassesOverOthers(t *testing.T) {
 		for _, a := range []wire.Answer{
 			{ID: 1, Output: []byte("old")}, {ID: 1, End: &wire.End{Status: 9}}, {ID: 2, Output: []byte("new")}, {ID: 2, End: &wire.End{}},
 		} {
-			_ = enc.Encode(a) // the test fails for what does not come
+			_ = enc.Encode(a) // the test fails if an answer is missing
 		}
 	}()
 	var out strings.Builder

@@ -1,5 +1,5 @@
-// Command keep gives the daemon of a machine pods that belong to no client: they live until they are deleted. `podstead run` ends its
-// pods when it has not found a daemon for half a minute, which an emulated machine beside other work may take to start one.
+// Command keep creates pods without an owner in the daemon of a virtual machine: they run until they are deleted. The pods of `podstead
+// run` are stopped if it finds no daemon for half a minute, and a loaded emulated machine may take longer to start one.
 //
 //	keep FILE...
 package main
@@ -28,7 +28,7 @@ func main() {
 
 func keep(args []string) error {
 	if len(args) == 0 {
-		return errors.New("want pod files")
+		return errors.New("usage: keep FILE [FILE]")
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), timeout)
 	defer cancel()

@@ -1,6 +1,6 @@
-// Package wire is what the host and the agent in the machine of test/vm say to each other over a serial port: the host asks for one
-// command at a time, the agent answers with what it writes as it comes, and last with how it ended. It owns the form of the messages
-// only. It must not know what is run, nor where the port is.
+// Package wire is the protocol between the host and the agent in the virtual machine of test/vm, over a serial port. The host sends one
+// command at a time. The agent sends its output as it comes, and then its result. The package owns the message format only; it must not
+// depend on the commands or on the port.
 package wire
 
 import (
@@ -10,32 +10,32 @@ import (
 	"time"
 )
 
-// Port is the name of the serial port in the machine.
+// Port is the name of the serial port in the virtual machine.
 const Port = "podstead.agent"
 
 // Command is a program to run as root.
 type Command struct {
-	ID   int      `json:"id"`   // the answers have it too
-	Args []string `json:"args"` // the program, looked for in the machine's PATH, and its arguments
-	Env  []string `json:"env"`  // in the form "name=value", added to the agent's
-	// Timeout is when the program and its children are killed.
+	ID   int      `json:"id"`   // also in the answers
+	Args []string `json:"args"` // the program, from the PATH of the virtual machine, and its arguments
+	Env  []string `json:"env"`  // as "name=value", added to the agent's
+	// Timeout is the time after which the program and its children are killed.
 	Timeout time.Duration `json:"timeout"`
 }
 
-// Answer is a piece of output, standard output and error in one, or the end.
+// Answer is a piece of output (standard output and error), or the result.
 type Answer struct {
 	ID     int    `json:"id"`
 	Output []byte `json:"output,omitempty"`
 	End    *End   `json:"end,omitempty"`
 }
 
-// End is how a command has ended.
+// End is the result of a command.
 type End struct {
-	Status int    `json:"status"`          // the exit status; -1 where a signal ended it or it was not started
-	Error  string `json:"error,omitempty"` // what else there is to say; empty where the program exited by itself with 0
+	Status int    `json:"status"`          // the exit code; -1 if it was killed by a signal or not started
+	Error  string `json:"error,omitempty"` // details; empty if the program exited with code 0
 }
 
-// Output writes answers that carry a command's output.
+// Output writes answers with a command's output.
 type Output struct {
 	ID  int
 	Enc *json.Encoder
@@ -49,16 +49,16 @@ func (o Output) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// Ask sends a command over the port, copies its output to w, and returns how it ended. Answers to other commands, which somebody gave
-// up, are passed over. It blocks until the end has come or the port is closed.
+// Ask sends a command, copies its output to w, and returns its result. It ignores answers to earlier commands that timed out. It blocks
+// until the result arrives or the port is closed.
 func Ask(port io.ReadWriter, answers *json.Decoder, c Command, w io.Writer) (End, error) {
 	if err := json.NewEncoder(port).Encode(c); err != nil {
-		return End{}, fmt.Errorf("ask for %v: %w", c.Args, err)
+		return End{}, fmt.Errorf("send %v: %w", c.Args, err)
 	}
 	for {
 		var a Answer
 		if err := answers.Decode(&a); err != nil {
-			return End{}, fmt.Errorf("wait for %v: %w", c.Args, err)
+			return End{}, fmt.Errorf("read answer to %v: %w", c.Args, err)
 		}
 		if a.ID != c.ID {
 			continue

@@ -1,0 +1,18 @@
+package view
+
+import (
+	"strings"
+	"time"
+
+	"github.com/podstead/podstead/api"
+)
+
+// Explanation is an explanation of a pod for a terminal, in the time zone of now. Control characters are replaced.
+func Explanation(e *api.Explanation, now time.Time) string {
+	e.Render(now)
+	lines := strings.Split(e.Report(now), "\n")
+	for i := range lines {
+		lines[i] = Plain(lines[i])
+	}
+	return strings.Join(lines, "\n")
+}

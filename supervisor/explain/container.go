@@ -1,0 +1,339 @@
+package explain
+
+import (
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// container explains one container.
+func (b *builder) container(s *lifecycle.ContainerStatus) Container {
+	c := Container{
+		Name: s.Name, Role: b.role(s.Name), Ready: s.Ready, Restarts: s.RestartCount, Runs: b.runs(s.Name, s.RestartCount == 0),
+		WillRestart: lifecycle.RunsAgain(b.snapshot.Pod, b.snapshot.Facts, s.Name),
+	}
+	record := b.snapshot.Facts.Containers[s.Name]
+	last := &record.Newest // the last attempt that exited
+	if last.Exited.IsZero() {
+		last = &record.Previous
+	}
+	if !last.Exited.IsZero() {
+		c.LastExit = exitOfAttempt(last)
+	}
+	b.completeCause(&c, &record)
+	b.setState(&c, s, &record)
+	if n := len(c.Runs); n > 0 && s.State.Terminated != nil && !c.WillRestart {
+		c.Runs[n-1].Timeline = untilExit(c.Runs[n-1].Timeline, c.LastExit)
+	}
+	c.WillRestart = c.WillRestart && !record.Newest.Exited.IsZero()
+	if in, known := lifecycle.NextTry(b.snapshot.Pod, b.snapshot.Facts, s.Name, b.now); known {
+		c.Next = b.now.Wall.Add(in).UTC()
+	}
+	if b.failed(last) && (c.Cause == nil || c.Cause.Kind != HostRebooted) {
+		c.Evidence = b.evidence(last)
+	}
+	return c
+}
+
+// completeCause adds to the cause of the newest run what only the facts have: the message of a postStart hook may hold output of
+// the container, so events do not have it.
+func (b *builder) completeCause(c *Container, record *lifecycle.Container) {
+	if len(c.Runs) == 0 {
+		return
+	}
+	run, a := &c.Runs[len(c.Runs)-1], &record.Newest
+	if run.Restarted {
+		a = &record.Previous
+	}
+	if run.Cause != nil && run.Cause.Kind == PostStartFailed {
+		run.Cause.Message = a.PostStart.Message
+	}
+}
+
+// setState sets the state of a container, and its cause.
+func (b *builder) setState(c *Container, s *lifecycle.ContainerStatus, record *lifecycle.Container) {
+	newest := &record.Newest
+	c.State = Unknown
+	switch {
+	case newest.StopReason != "" && newest.Exited.IsZero():
+		c.State, c.Cause = Stopping, b.exitCause(c, newest)
+		c.setStage(newest)
+	case s.State.Running != nil:
+		c.State, c.Cause = Running, b.runningCause(c, s, newest)
+	case s.State.Terminated != nil:
+		b.setTerminated(c, s.State.Terminated, newest)
+	case s.State.Waiting != nil:
+		c.Reason = s.State.Waiting.Reason
+		b.setWaiting(c, s.State.Waiting, record)
+	}
+}
+
+// exitCause is why the newest run stopped or exited: as the events have it, or else the facts.
+func (b *builder) exitCause(c *Container, newest *lifecycle.Attempt) *Cause {
+	if n := len(c.Runs); n > 0 && !c.Runs[n-1].Restarted && c.Runs[n-1].Cause != nil {
+		return c.Runs[n-1].Cause
+	}
+	return b.causeOfAttempt(newest)
+}
+
+func (c *Container) setStage(a *lifecycle.Attempt) {
+	switch {
+	case !a.KillSent.IsZero():
+		c.Stage, c.StageSince = StageKilled, a.KillSent.Wall.UTC()
+	case !a.StopSent.IsZero():
+		c.Stage, c.StageSince = StageSignalSent, a.StopSent.Wall.UTC()
+	case !a.PreStop.Requested.IsZero() && a.PreStop.Done.IsZero():
+		c.Stage, c.StageSince = StagePreStop, a.PreStop.Requested.Wall.UTC()
+	case a.StopRequested.IsZero():
+		c.Stage = StageWaiting
+	}
+}
+
+func (b *builder) setTerminated(c *Container, t *lifecycle.Terminated, newest *lifecycle.Attempt) {
+	c.Reason, c.Cause = t.Reason, b.exitCause(c, newest)
+	switch {
+	case t.Reason == lifecycle.ReasonStatusUnknown && t.StartedAt.IsZero(): // so the status has a container that never ran
+		c.State = NotStarted
+	case c.WillRestart:
+		c.State = Restarting
+	case t.ExitCode == 0:
+		c.State = Completed
+	case c.Cause != nil && ofPod[c.Cause.Kind]:
+		c.State = Stopped
+	default:
+		c.State = Failed
+	}
+}
+
+// ofPod are the kinds of causes by which the pod stops a container that has not failed itself.
+var ofPod = map[CauseKind]bool{
+	StopRequested: true, PodFinished: true, DeadlineExceeded: true, Evicted: true, RestartAll: true, SandboxChanged: true,
+}
+
+func (b *builder) setWaiting(c *Container, w *lifecycle.Waiting, record *lifecycle.Container) {
+	newest := &record.Newest
+	c.State = Waiting
+	switch {
+	case b.snapshot.AtRest, newest.Attempt == 0 && lifecycle.Terminating(b.snapshot.Pod, b.snapshot.Facts):
+		c.State, c.Cause = NotStarted, b.exitCause(c, newest)
+	case !newest.Started.IsZero() && newest.Exited.IsZero():
+		c.State = Starting
+		c.Cause = b.newCause(c, PostStartRunning)
+		c.Cause.Time = newest.Started.Wall.UTC()
+	case exitReasons[w.Reason]:
+		c.Cause = b.exitCause(c, newest)
+	case imageReasons[w.Reason]:
+		c.Cause = b.newCause(c, ImageFailed)
+		c.Cause.Image, c.Cause.Reason, c.Cause.Message = b.image(c.Name), record.Pull.Reason, record.Pull.Message
+		c.Cause.Time = record.Pull.Failed.Wall.UTC()
+	case !newest.CreateFailed.IsZero():
+		c.Cause = b.newCause(c, CreateFailed)
+		c.Cause.Reason, c.Cause.Message, c.Cause.Time = w.Reason, w.Message, newest.CreateFailed.Wall.UTC()
+	case b.snapshot.Status.Phase == lifecycle.PhaseUnknown:
+		c.Cause = b.engineCause()
+	case b.sandboxCause() != nil:
+		c.Cause = b.sandboxCause()
+	default:
+		c.Cause = b.dependency(c)
+		if c.Cause == nil {
+			c.State, c.Cause = Starting, b.newCause(c, Creating)
+		}
+	}
+}
+
+// exitReasons are the reasons for which a container waits that has exited or could not be started.
+var exitReasons = map[lifecycle.Reason]bool{
+	lifecycle.ReasonCrashLoopBackOff: true, lifecycle.ReasonPostStartHookError: true, lifecycle.ReasonRunContainerError: true,
+}
+
+// imageReasons are the reasons for which a container waits whose image is not available.
+var imageReasons = map[lifecycle.Reason]bool{
+	lifecycle.ReasonErrImagePull: true, lifecycle.ReasonImagePullBackOff: true, lifecycle.ReasonErrImageNeverPull: true,
+	lifecycle.ReasonInvalidImageName: true, lifecycle.ReasonImageInspectError: true,
+}
+
+func (b *builder) newCause(c *Container, kind CauseKind) *Cause {
+	return &Cause{Kind: kind, Container: c.Name, Role: c.Role}
+}
+
+// sandboxCause is why the pod has no sandbox; nil if it has one or its start is in progress for the first time.
+func (b *builder) sandboxCause() *Cause {
+	sandbox := &b.snapshot.Facts.Sandbox
+	if sandbox.Failures == 0 {
+		return nil
+	}
+	c := Cause{Kind: SandboxFailed, Reason: sandbox.Reason, Message: sandbox.Message, Time: sandbox.Failed.Wall.UTC()}
+	if sandbox.Reason == lifecycle.ReasonFailedMount {
+		c.Kind = VolumeFailed
+	}
+	return &c
+}
+
+// dependency is the container that must have started or completed before this one starts; nil if there is none.
+func (b *builder) dependency(c *Container) *Cause {
+	if c.Role == Ephemeral {
+		return nil
+	}
+	first := b.initBefore(c.Name)
+	if first == "" {
+		first = lifecycle.StartBlockedBy(b.snapshot.Pod, b.snapshot.Facts, c.Name)
+	}
+	if first == "" {
+		return nil
+	}
+	cause := b.newCause(c, WaitsFor)
+	cause.ByContainer, cause.ByRole = first, b.role(first)
+	return cause
+}
+
+// initBefore is the init container that a container waits for; empty if there is none.
+func (b *builder) initBefore(name string) string {
+	turn := lifecycle.NextInitContainer(b.snapshot.Pod, b.snapshot.Facts)
+	for i := range b.snapshot.Pod.InitContainers {
+		switch b.snapshot.Pod.InitContainers[i].Name {
+		case name:
+			return "" // it does not wait for those after it
+		case turn:
+			return turn
+		}
+	}
+	return ""
+}
+
+// runningCause is why a running container is not ready or, of one that is, why it was restarted.
+func (b *builder) runningCause(c *Container, s *lifecycle.ContainerStatus, newest *lifecycle.Attempt) *Cause {
+	ready := &newest.Probes.Readiness
+	switch {
+	case s.Ready, s.Started == nil: // an ephemeral container has no Started
+		if n := len(c.Runs); n > 0 && c.Restarts > 0 {
+			return c.Runs[n-1].Cause
+		}
+		return nil
+	case *s.Started && c.Role == Init:
+		cause := b.newCause(c, InitRunning)
+		cause.Time = newest.Started.Wall.UTC()
+		return cause
+	case !*s.Started:
+		return b.probeCause(c, StartupPending, "Startup", newest)
+	case ready.Verdict == lifecycle.VerdictFailure:
+		cause := b.probeCause(c, ReadinessFailed, "Readiness", newest)
+		if cause.Output == "" {
+			cause.Output = ready.Message
+		}
+		return cause
+	}
+	return b.probeCause(c, ReadinessPending, "Readiness", newest)
+}
+
+// probeCause has the last failure of a probe of the present run, and how many there were in a row, if its event is still stored.
+func (b *builder) probeCause(c *Container, kind CauseKind, probe string, newest *lifecycle.Attempt) *Cause {
+	cause := b.newCause(c, kind)
+	for i := len(b.events) - 1; i >= 0; i-- {
+		e := &b.events[i]
+		if e.Container != c.Name || e.Attempt != newest.Attempt || e.Fields["probe"] != probe {
+			continue
+		}
+		cause.Time, cause.Output = e.Time, e.Fields["output"]
+		if cause.Output == "" {
+			cause.Output = e.Fields["error"]
+		}
+		cause.Failures, _ = strconv.Atoi(e.Fields["count"])
+		break
+	}
+	return cause
+}
+
+// failed reports whether a run failed by itself or by a limit of the pod, and was not only stopped.
+func (b *builder) failed(a *lifecycle.Attempt) bool {
+	if a.Exited.IsZero() || a.Exit.Code == 0 && a.Exit.Reason != lifecycle.ReasonOOMKilled {
+		return false
+	}
+	switch a.StopReason {
+	case "":
+		return a.KillRequested.IsZero() && a.Exit.Reason != lifecycle.ReasonStartError // a start error is in the cause
+	case lifecycle.ReasonLivenessProbe, lifecycle.ReasonStartupProbe, lifecycle.ReasonFailedPostStartHook:
+		return true
+	case lifecycle.ReasonStopped:
+		return b.snapshot.Facts.Stop.Reason != ""
+	}
+	return false
+}
+
+// evidence is what a failed run has left.
+func (b *builder) evidence(a *lifecycle.Attempt) *Evidence {
+	e := Evidence{Run: a.Restarts, TerminationMessage: a.Exit.Message, imageArchitecture: a.Architecture}
+	switch a.StopReason {
+	case lifecycle.ReasonLivenessProbe:
+		e.Probe, e.ProbeOutput = "liveness", a.Probes.Liveness.Message
+	case lifecycle.ReasonStartupProbe:
+		e.Probe, e.ProbeOutput = "startup", a.Probes.Startup.Message
+	}
+	if a.Exit.Reason == lifecycle.ReasonOOMKilled {
+		e.MemoryPeak = a.Exit.MemoryPeak
+		if c := b.definition(a.Container); c != nil {
+			limit := c.Resources.Limits[spec.ResourceMemory]
+			e.MemoryLimit = limit.Value()
+		}
+	}
+	return &e
+}
+
+// AddLog adds the last lines of the log of the failed run to a container that has [Evidence], and shows at most n of them. With at
+// least one line it recognizes a program that the host cannot execute, as the OCI runtime reports it in the log.
+func (c *Container) AddLog(lines []string, n int) {
+	if c.Evidence == nil || len(lines) == 0 {
+		return
+	}
+	c.Evidence.Log = lines[max(0, len(lines)-n):]
+	unexecutable := strings.HasSuffix(strings.TrimRight(lines[len(lines)-1], " \""), unix.ENOEXEC.Error())
+	if unexecutable && c.Cause != nil && c.Cause.Kind == Exited && c.Evidence.imageArchitecture != "" {
+		c.Cause.Kind = ExecFormat
+		c.Cause.ImageArchitecture, c.Cause.HostArchitecture = c.Evidence.imageArchitecture, runtime.GOARCH
+	}
+}
+
+// definition is the definition of a container of the pod; nil if it has none of that name.
+func (b *builder) definition(name string) *spec.Container {
+	if b.snapshot == nil {
+		return nil
+	}
+	for _, list := range [...][]spec.Container{b.snapshot.Pod.InitContainers, b.snapshot.Pod.Containers, b.snapshot.Facts.Ephemeral} {
+		if i := slices.IndexFunc(list, func(c spec.Container) bool { return c.Name == name }); i >= 0 {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+func (b *builder) image(name string) string {
+	if c := b.definition(name); c != nil {
+		return c.Image
+	}
+	return ""
+}
+
+// role is the role of a container; empty if it is not known.
+func (b *builder) role(name string) Role {
+	c := b.definition(name)
+	if c == nil {
+		return ""
+	}
+	is := func(list []spec.Container) bool {
+		return slices.ContainsFunc(list, func(o spec.Container) bool { return o.Name == name })
+	}
+	switch {
+	case is(b.snapshot.Pod.InitContainers) && c.IsSidecar():
+		return Sidecar
+	case is(b.snapshot.Pod.InitContainers):
+		return Init
+	case is(b.snapshot.Pod.Containers):
+		return App
+	}
+	return Ephemeral
+}

@@ -1,0 +1,257 @@
+package explain
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+const (
+	// maxRuns is how many runs of a container an explanation has.
+	maxRuns = 5
+	// maxEntries bounds a timeline. The oldest entries are dropped.
+	maxEntries = 20
+)
+
+// onContainer are the kinds of events of a container that are part of its timeline. The value says that the event is not a cause:
+// it follows from one, or comes with it.
+var onContainer = map[event.Kind]bool{
+	event.ContainerLivenessFailed:  false,
+	event.ContainerStartupFailed:   false,
+	event.ContainerPostStartFailed: false,
+	event.ContainerSandboxChanged:  false,
+	event.ContainerStopping:        false,
+	event.ContainerKilled:          false,
+	event.ContainerSucceeded:       false,
+	event.ContainerFailed:          false,
+	event.ContainerCreateFailed:    false,
+	event.ContainerStartFailed:     false,
+	event.ImagePullFailed:          false,
+	event.ImageInspectFailed:       false,
+	event.ImageNeverPull:           false,
+	event.PreStopFailed:            true,
+	event.SignalFailed:             true,
+	event.ContainerBackOff:         true,
+	event.ContainerAdded:           true,
+	event.ContainerStarted:         true,
+}
+
+// onAll are the kinds of events of a pod that are part of the timelines of its containers, with the same value.
+var onAll = map[event.Kind]bool{
+	event.HostRebooted:        false,
+	event.SandboxChanged:      false,
+	event.PodRestarting:       false,
+	event.PodStopping:         false,
+	event.PodEvicted:          false,
+	event.PodDeadlineExceeded: false,
+	event.PodRecovered:        true,
+	event.EngineUnavailable:   true,
+}
+
+// onPod are the kinds of events that are part of the timeline of a pod.
+var onPod = map[event.Kind]bool{
+	event.PodRejected:         true,
+	event.PodRecovered:        true,
+	event.HostRebooted:        true,
+	event.SandboxFailed:       true,
+	event.SandboxChanged:      true,
+	event.VolumeFailed:        true,
+	event.PodRestarting:       true,
+	event.PodStopping:         true,
+	event.PodEvicted:          true,
+	event.PodDeadlineExceeded: true,
+	event.PodSucceeded:        true,
+	event.PodFailed:           true,
+	event.PodRemoved:          true,
+	event.RemovalFailed:       true,
+	event.StateLost:           true,
+	event.StateNotDurable:     true,
+	event.OrphanFound:         true,
+	event.EngineUnavailable:   true,
+	event.InternalError:       true,
+}
+
+// restartsAll are the kinds of events after which all containers of a pod start again.
+var restartsAll = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true}
+
+// endsPod are the kinds of events after which no container of a pod is started.
+var endsPod = map[event.Kind]bool{event.PodStopping: true, event.PodEvicted: true, event.PodDeadlineExceeded: true}
+
+// timeline is a list of events in which equal ones in a row are one entry.
+type timeline []row
+
+// row is an entry with the last event that it stands for.
+type row struct {
+	Entry
+	event *event.Event
+}
+
+func (t timeline) with(e *event.Event) timeline {
+	if n := len(t); n > 0 {
+		if last := &t[n-1]; last.event.Kind == e.Kind && maps.Equal(last.event.Fields, e.Fields) {
+			last.Count++
+			last.Time, last.Seq, last.event = e.Time, e.Seq, e
+			return t
+		}
+	}
+	return append(t, row{event: e, Entry: Entry{
+		Time: e.Time, Message: e.Message, Kind: string(e.Kind), Reason: e.Reason, Seq: e.Seq, Cause: e.Cause, Count: 1,
+	}})
+}
+
+// ordered moves an exit that happened while the daemon did not run before the event that says that the daemon is back.
+func (t timeline) ordered() timeline {
+	for i := len(t) - 1; i > 0 && t[i-1].event.Kind == event.PodRecovered && t[i].Time.Before(t[i-1].Time); i-- {
+		t[i-1], t[i] = t[i], t[i-1]
+	}
+	return t
+}
+
+// entries are the newest rows.
+func (t timeline) entries() []Entry {
+	var list []Entry
+	for _, r := range t[max(0, len(t)-maxEntries):] {
+		list = append(list, r.Entry)
+	}
+	return list
+}
+
+// podTimeline are the events of the pod as a whole, without failures that the start of the sandbox has ended.
+func (b *builder) podTimeline() []Entry {
+	var t timeline
+	for i := range b.events {
+		e := &b.events[i]
+		switch {
+		case e.Container != "":
+		case e.Kind == event.SandboxReady:
+			t = slices.DeleteFunc(t, func(r row) bool {
+				return r.event.Kind == event.SandboxFailed || r.event.Kind == event.VolumeFailed
+			})
+		case onPod[e.Kind]:
+			t = t.with(e)
+		}
+	}
+	return t.entries()
+}
+
+// period is what happened to a container from one start to the next.
+type period struct {
+	rows     timeline
+	started  time.Time // of the run; zero: it is not known, or there was none
+	eventful bool      // one of the rows is a cause
+}
+
+// runs are the newest runs of a container, each with its cause and what followed, up to the next start. Failures to start a
+// container that has not run yet make a run too. Nothing that happens to a pod ends a run of a container that never had one.
+func (b *builder) runs(name string, neverRestarted bool) []Run {
+	var all []Run
+	var p period
+	neverStarted := neverRestarted
+	podEnds := false // a start after this was in progress before it
+	added := false   // the container is ephemeral
+	finish := func() {
+		if p.eventful && len(p.rows) > 0 {
+			all = append(all, b.run(name, &p))
+		}
+	}
+	for i := range b.events {
+		e := &b.events[i]
+		follows, known := onContainer[e.Kind]
+		if e.Container == "" {
+			follows, known = onAll[e.Kind]
+		}
+		if !known || e.Container != "" && e.Container != name || added && e.Kind == event.PodRestarting {
+			continue
+		}
+		if e.Kind == event.ContainerAdded { // what happened before does not concern the container
+			added, p = true, period{}
+		}
+		p.rows = p.rows.with(e).ordered()
+		p.eventful = p.eventful || !follows && (e.Container != "" || !neverStarted)
+		podEnds = podEnds || e.Container == "" && endsPod[e.Kind]
+		if e.Kind == event.ContainerStarted && !podEnds {
+			finish()
+			p, neverStarted = period{started: e.Time}, false
+		}
+	}
+	finish()
+	return all[max(0, len(all)-maxRuns):]
+}
+
+// run computes the cause and the exit of a period. The cause is its first event that can be one. A container that had completed
+// is an exception: it was restarted because of what restarted the whole pod, unless that was caused by this very exit.
+func (b *builder) run(name string, p *period) Run {
+	r := Run{Timeline: p.rows.entries(), Restarted: p.restarted()}
+	completed := uint64(0)
+	for i := range p.rows {
+		e := p.rows[i].event
+		follows, all := onContainer[e.Kind], restartsAll[e.Kind]
+		if e.Container == "" {
+			follows = onAll[e.Kind]
+		}
+		if exited[e.Kind] {
+			r.Exit = exitOf(e, p.started)
+		}
+		switch {
+		case r.Cause == nil && !follows:
+			r.Cause = b.causeOf(e, name, p.started)
+			if e.Kind == event.ContainerSucceeded {
+				completed = e.Seq
+			}
+		case completed > 0 && r.Restarted && all && e.Cause != completed:
+			r.Cause, completed = b.causeOf(e, name, p.started), 0
+		case e.Kind == event.PodRestarting && r.Cause != nil && r.Cause.Kind == RestartAll: // it names the container
+			r.Cause = b.causeOf(e, name, p.started)
+		}
+	}
+	return r
+}
+
+// exited are the kinds of events that say that a run exited.
+var exited = map[event.Kind]bool{event.ContainerSucceeded: true, event.ContainerFailed: true}
+
+// restarted reports whether the container was started at the end of the period.
+func (p *period) restarted() bool {
+	n := len(p.rows)
+	return n > 0 && p.rows[n-1].event.Kind == event.ContainerStarted
+}
+
+// untilExit drops what happened to the pod after the last exit of a container that is not restarted. What killed the container
+// may be reported after the exit: their order is chance.
+func untilExit(entries []Entry, exit *Exit) []Entry {
+	killed := exit != nil && (exit.Signal == "SIGKILL" || exit.Code == 255)
+	for n := len(entries); n > 0; n-- {
+		switch kind := event.Kind(entries[n-1].Kind); {
+		case exited[kind], kind == event.ContainerStartFailed:
+			return entries[:n]
+		case killed && kind != event.PodRecovered && kind != event.HostRebooted:
+			return entries[:n]
+		}
+	}
+	return entries
+}
+
+// starts is how many starts of a container the events have.
+func (b *builder) starts(name string) int {
+	n := 0
+	for i := range b.events {
+		if e := &b.events[i]; e.Container == name && e.Kind == event.ContainerStarted {
+			n++
+		}
+	}
+	return n
+}
+
+// exitOf is the exit that an event reports.
+func exitOf(e *event.Event, started time.Time) *Exit {
+	x := Exit{StartedAt: started, FinishedAt: e.Time, Reason: lifecycle.Reason(e.Fields["reason"])}
+	if x.Code, _ = strconv.Atoi(e.Fields["code"]); e.Kind == event.ContainerSucceeded {
+		x.Code, x.Reason = 0, lifecycle.ReasonCompleted
+	}
+	x.Signal = signalOf(x.Code)
+	return &x
+}
