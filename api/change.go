@@ -72,7 +72,7 @@ func (s *Server) addEphemeral(r *http.Request) (any, error) {
 	if snapshot, err = s.lookUp(r); err != nil {
 		return nil, err
 	}
-	return Created{Pod: podOf(&snapshot), Warnings: problems(found.Warnings())}, nil
+	return Created{Pod: podOf(&snapshot, s.o.HostIPs()), Warnings: problems(found.Warnings())}, nil
 }
 
 func (s *Server) setCondition(r *http.Request) (any, error) {
@@ -98,5 +98,5 @@ func (s *Server) setCondition(r *http.Request) (any, error) {
 	if snapshot, err = s.lookUp(r); err != nil {
 		return nil, err
 	}
-	return podOf(&snapshot), nil
+	return podOf(&snapshot, s.o.HostIPs()), nil
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/podstead/podstead/runtime/fakeruntime"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -72,6 +73,7 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 	server := api.NewServer(t.Context(), api.Options{
 		Supervisor: d.supervisor, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
 		StopDaemon: func(by string) { d.stops <- by }, Secrets: configsource.Source{Dir: filepath.Join(d.dir, "config")},
+		HostIPs: func() []lifecycle.PodIP { return []lifecycle.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
 	})
 	l, err := api.Listen(t.Context(), d.socket)
 	if err != nil {

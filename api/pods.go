@@ -14,6 +14,7 @@ import (
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -26,8 +27,9 @@ func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	list := PodList{Kind: "PodList", APIVersion: "v1", Items: []Pod{}}
+	hostIPs := s.o.HostIPs()
 	for _, snapshot := range s.o.Supervisor.Pods() {
-		list.Items = append(list.Items, podOf(&snapshot))
+		list.Items = append(list.Items, podOf(&snapshot, hostIPs))
 	}
 	s.reply(w, r, list, err)
 }
@@ -37,7 +39,7 @@ func (s *Server) watch(r *http.Request, out *stream) error {
 	w := watcher{}
 	for first := true; ; first = false {
 		changed := s.o.Supervisor.Changed()
-		changes, err := w.changes(s.o.Supervisor.Pods())
+		changes, err := w.changes(s.o.Supervisor.Pods(), s.o.HostIPs())
 		if err != nil {
 			return err
 		}
@@ -69,11 +71,11 @@ type sentPod struct {
 }
 
 // changes returns the changes since the last call. Deletions come first: a new pod can have the name of a deleted one.
-func (w watcher) changes(snapshots []supervisor.Snapshot) ([]PodChange, error) {
+func (w watcher) changes(snapshots []supervisor.Snapshot, hostIPs []lifecycle.PodIP) ([]PodChange, error) {
 	removed := maps.Clone(w)
 	var changes []PodChange
 	for _, snapshot := range snapshots {
-		pod := podOf(&snapshot)
+		pod := podOf(&snapshot, hostIPs)
 		text, err := json.Marshal(pod)
 		if err != nil {
 			return nil, err
@@ -115,7 +117,7 @@ func (s *Server) get(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return podOf(&snapshot), nil
+	return podOf(&snapshot, s.o.HostIPs()), nil
 }
 
 // sessionPattern is the pattern of session IDs.
@@ -152,7 +154,7 @@ func (s *Server) create(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return Created{Pod: podOf(&snapshot), Warnings: problems(found.Warnings()), TakenOver: takenOver}, nil
+	return Created{Pod: podOf(&snapshot, s.o.HostIPs()), Warnings: problems(found.Warnings()), TakenOver: takenOver}, nil
 }
 
 func (s *Server) stop(r *http.Request) (any, error) {

@@ -35,6 +35,8 @@ func TestPodHasTheStructureOfKubectl(t *testing.T) {
 		Metadata, Spec   map[string]any
 		Status           struct {
 			Phase             string
+			HostIP            string
+			HostIPs           []map[string]string
 			ContainerStatuses []struct {
 				Name  string
 				State struct{ Terminated struct{ ExitCode *int } }
@@ -49,6 +51,12 @@ func TestPodHasTheStructureOfKubectl(t *testing.T) {
 	}
 	if got.Metadata["name"] != "web" || got.Metadata["uid"] != uid || got.Metadata["creationTimestamp"] == nil {
 		t.Errorf("metadata: %v", got.Metadata)
+	}
+	if got.Metadata["namespace"] != "default" {
+		t.Errorf("namespace %v, want default", got.Metadata["namespace"])
+	}
+	if diff := cmp.Diff([]map[string]string{{"ip": "192.0.2.1"}, {"ip": "2001:db8::1"}}, got.Status.HostIPs); diff != "" || got.Status.HostIP != "192.0.2.1" {
+		t.Errorf("hostIP %q, hostIPs (-want +got):\n%s", got.Status.HostIP, diff)
 	}
 	if diff := cmp.Diff(map[string]any{"app": "web"}, got.Metadata["labels"]); diff != "" {
 		t.Errorf("labels (-want +got):\n%s", diff)

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 const (
@@ -41,6 +42,8 @@ type Options struct {
 	// Secrets are the secrets whose values are redacted in explanations; nil: none.
 	Secrets SecretSource
 	Version Version
+	// HostIPs returns the addresses by which other hosts reach this host, the preferred one first; nil: pods show none.
+	HostIPs func() []lifecycle.PodIP
 	// StopDaemon is called with the requester when a client stops the daemon. It must not block, and may be called more than once.
 	StopDaemon func(by string)
 	Log        *slog.Logger // nil: discarded
@@ -61,6 +64,9 @@ type Server struct {
 func NewServer(ctx context.Context, o Options) *Server {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.HostIPs == nil {
+		o.HostIPs = func() []lifecycle.PodIP { return nil }
 	}
 	s := &Server{o: o, changed: make(chan struct{})}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))

@@ -31,6 +31,7 @@ type PodList struct {
 // neither.
 type Metadata struct {
 	Name              string            `json:"name"`
+	Namespace         string            `json:"namespace"` // always "default"
 	UID               string            `json:"uid"`
 	Labels            map[string]string `json:"labels,omitempty"`
 	Annotations       map[string]string `json:"annotations,omitempty"`
@@ -57,6 +58,9 @@ type hidden struct{}
 type PodStatus struct {
 	lifecycle.Status
 
+	// HostIP is the address of the host that other hosts reach, and the first of HostIPs.
+	HostIP  string            `json:"hostIP,omitempty"`
+	HostIPs []lifecycle.PodIP `json:"hostIPs,omitempty"`
 	// Owner is the requester that created the pod, such as "podstead run, pid 7, uid 0", or "podstead run (exited)".
 	Owner string `json:"-"`
 	// StoppedBy is the requester that stopped the pod.

@@ -10,7 +10,8 @@
 // crash, either [Network.Setup] for the same pod completes the setup, or [Network.Reconcile] and [Network.Teardown]
 // remove it. If the lease file is lost, leases of running pods are recovered from their links.
 //
-// Host ports on [::1] are not supported, since the kernel cannot translate them. "localhost" works through 127.0.0.1.
+// Connections to host ports on [::1] are rejected, since the kernel cannot translate them. "localhost" works through
+// 127.0.0.1.
 //
 // Packages below it: subnet (address arithmetic), hostport (host ports and their listeners), lease (address allocation
 // and the two files), kernel (netlink, nftables and sysctls of a network namespace), ruleset (nftables rules) and

@@ -24,12 +24,7 @@ func TestReachability(t *testing.T) {
 	for _, bridgeNetfilter := range []string{"0", "1"} {
 		t.Run("bridge-nf-call="+bridgeNetfilter, func(t *testing.T) {
 			w := newWorld(t)
-			in(t, w.host, func() error {
-				if err := kernel.SetSysctl("bridge/bridge-nf-call-ip6tables", bridgeNetfilter); err != nil {
-					return err
-				}
-				return kernel.SetSysctl("bridge/bridge-nf-call-iptables", bridgeNetfilter)
-			})
+			w.setBridgeNetfilter(bridgeNetfilter)
 			web := w.pod("web", tcp(8080, 80), Port{HostPort: 5353, ContainerPort: 53, Protocol: spec.ProtocolUDP},
 				Port{HostIP: netip.MustParseAddr(second4), HostPort: 9090, ContainerPort: 80},
 				Port{HostIP: netip.MustParseAddr("127.0.0.1"), HostPort: 7070, ContainerPort: 80})
@@ -66,11 +61,12 @@ func TestReachability(t *testing.T) {
 				wantAnswer(t, "host port from loopback", w.host, p.network, "127.1.2.3:"+p.port, "web", "")
 			}
 			wantAnswer(t, "port on one address", w.outside, "tcp", second4+":9090", "web", outside4)
-			wantSilence(t, "port on one address via another", w.outside, "tcp", host4+":9090")
-			wantSilence(t, "port on one address via loopback", w.host, "tcp", "127.0.0.1:9090")
+			wantRefused(t, "port on one address via another", w.outside, "tcp", host4+":9090")
+			wantRefused(t, "port on one address via loopback", w.host, "tcp", "127.0.0.1:9090")
 			wantAnswer(t, "port on loopback", w.host, "tcp", "127.0.0.1:7070", "web", "")
-			wantSilence(t, "port on loopback via another address", w.host, "tcp", host4+":7070")
-			wantSilence(t, "[::1], which is not supported", w.host, "tcp", "[::1]:8080")
+			wantRefused(t, "port on loopback via another address", w.host, "tcp", host4+":7070")
+			wantRefused(t, "[::1]", w.host, "tcp", "[::1]:8080")
+			wantRefused(t, "[::1]", w.host, "udp", "[::1]:5353")
 		})
 	}
 }

@@ -182,7 +182,7 @@ func (n *Network) publish(ctx context.Context, l, old *attachment) error {
 	if old != nil && !slices.Equal(old.Ports, l.Ports) {
 		return n.rules.Write(ctx, n.endpoints(), n.subnets)
 	}
-	err := n.rules.AddPorts(ctx, l.endpoint())
+	err := n.rules.AddPod(ctx, l.endpoint())
 	if errors.Is(err, ruleset.ErrStale) {
 		return n.rules.Write(ctx, n.endpoints(), n.subnets)
 	}

@@ -69,7 +69,7 @@ func (n *Network) tearDown(ctx context.Context, uid string) error {
 // unpublish deletes a pod's host ports. If they cannot be deleted because the map has changed, all rules are written
 // again.
 func (n *Network) unpublish(ctx context.Context, l *attachment) error {
-	err := n.rules.DeletePorts(ctx, l.endpoint())
+	err := n.rules.DeletePod(ctx, l.endpoint())
 	if errors.Is(err, ruleset.ErrStale) {
 		if exists, err := n.rules.Exists(ctx); !exists {
 			return err

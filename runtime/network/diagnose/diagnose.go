@@ -92,7 +92,7 @@ func (t Target) kernelSupport(ctx context.Context) ([]Finding, error) {
 		probe := ruleset.New(kernel.Namespace{}, t.Bridge, slog.New(slog.DiscardHandler))
 		defer func() { _ = probe.Close() }()
 		if err := probe.Write(ctx, nil, subnet.Candidates[:1]); err != nil {
-			missing(err, "nftables with NAT", "CONFIG_NF_TABLES_INET, CONFIG_NFT_NAT, CONFIG_NFT_MASQ and CONFIG_NFT_FIB_INET")
+			missing(err, "nftables with NAT", "CONFIG_NF_TABLES_INET, CONFIG_NFT_NAT, CONFIG_NFT_MASQ, CONFIG_NFT_REJECT_INET and CONFIG_NFT_FIB_INET")
 		}
 		guarded, err := probe.WriteGuard(ctx, nil)
 		if !guarded {

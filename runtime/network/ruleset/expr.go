@@ -55,6 +55,15 @@ func (f family) address(offset uint32, s netip.Prefix) []expr.Any {
 	}
 }
 
+// notFrom matches packets whose source address is not in a subnet.
+func (f family) notFrom(s netip.Prefix) []expr.Any {
+	match := f.address(f.source, s)
+	if compare, is := match[len(match)-1].(*expr.Cmp); is {
+		compare.Op = expr.CmpOpNeq
+	}
+	return match
+}
+
 // link matches the name of the input or output link.
 func link(key expr.MetaKey, op expr.CmpOp, name string) []expr.Any {
 	return []expr.Any{&expr.Meta{Key: key, Register: 1}, &expr.Cmp{Op: op, Register: 1, Data: linkName(name)}}

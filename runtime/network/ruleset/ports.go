@@ -122,22 +122,24 @@ func parseElement(f family, e nftables.SetElement) (p hostport.Port, ip netip.Ad
 	return p, ip, p.Validate() == nil
 }
 
-// AddPorts translates an endpoint's host ports to its addresses. The error is ErrStale if the table is not as written.
-func (r *Ruleset) AddPorts(ctx context.Context, e Endpoint) error {
-	return r.changePorts(ctx, e, addElements)
+// AddPod translates an endpoint's host ports to its addresses. The error is ErrStale if the table is not as written.
+func (r *Ruleset) AddPod(ctx context.Context, e Endpoint) error {
+	return r.changePod(ctx, e, addElements)
 }
 
-// DeletePorts reverts AddPorts.
-func (r *Ruleset) DeletePorts(ctx context.Context, e Endpoint) error {
-	return r.changePorts(ctx, e, deleteElements)
+// DeletePod reverts AddPod. Afterwards, packets of open connections to the endpoint's host ports are rejected.
+func (r *Ruleset) DeletePod(ctx context.Context, e Endpoint) error {
+	return r.changePod(ctx, e, deleteElements)
 }
 
-func (r *Ruleset) changePorts(ctx context.Context, e Endpoint, change changeElements) error {
-	if len(e.Ports) == 0 {
-		return nil
-	}
+func (r *Ruleset) changePod(ctx context.Context, e Endpoint, change changeElements) error {
 	err := r.do(ctx, func(c *nftables.Conn) error {
 		for _, f := range families {
+			if addresses := e.addresses(f); len(addresses) > 0 {
+				if err := change(c, r.podSet(f), addresses); err != nil {
+					return fmt.Errorf("set %s: %w", r.podSet(f).Name, err)
+				}
+			}
 			if elements := e.elements(f); len(elements) > 0 {
 				if err := change(c, r.portMap(f), elements); err != nil {
 					return fmt.Errorf("map %s: %w", r.portMap(f).Name, err)

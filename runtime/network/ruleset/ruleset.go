@@ -1,5 +1,5 @@
-// Package ruleset writes the nftables rules of a pod network: translation of host ports, masquerading, filtering of
-// forwarded packets, and the guard against spoofed senders.
+// Package ruleset writes the nftables rules of a pod network: translation of host ports, rejection of packets that
+// cannot reach a pod, masquerading, filtering of forwarded packets, and the guard against spoofed senders.
 //
 // It owns two tables with the bridge's name, one of family inet and one of family bridge, and the rules with the bridge's
 // name as comment in the FORWARD chains of iptables. It keeps no state: callers pass the endpoints. It must not make links

@@ -16,6 +16,7 @@ const (
 	ctDestinationTranslated = 1 << 5
 	ctEstablished           = 1 << 1
 	ctRelated               = 1 << 2
+	ctNew                   = 1 << 3
 )
 
 func (r *Ruleset) table() *nftables.Table {
@@ -30,18 +31,22 @@ func (r *Ruleset) Write(ctx context.Context, endpoints []Endpoint, subnets []net
 		c.DelTable(t)
 		c.AddTable(t)
 		w := tableWriter{c, t, r.bridge}
-		var maps [2]*nftables.Set
+		var maps, pods [2]*nftables.Set
 		for i, f := range families {
-			maps[i] = r.portMap(f)
-			var elements []nftables.SetElement
+			maps[i], pods[i] = r.portMap(f), r.podSet(f)
+			var elements, addresses []nftables.SetElement
 			for _, e := range endpoints {
 				elements = append(elements, e.elements(f)...)
+				addresses = append(addresses, e.addresses(f)...)
 			}
 			if err := c.AddSet(maps[i], elements); err != nil {
 				return fmt.Errorf("map %s: %w", maps[i].Name, err)
 			}
+			if err := c.AddSet(pods[i], addresses); err != nil {
+				return fmt.Errorf("set %s: %w", pods[i].Name, err)
+			}
 		}
-		w.writeChains(maps, subnets)
+		w.writeChains(maps, pods, subnets)
 		return c.Flush()
 	})
 }
@@ -65,7 +70,7 @@ func (w tableWriter) rule(ch *nftables.Chain, parts ...[]expr.Any) {
 	w.c.AddRule(&nftables.Rule{Table: w.t, Chain: ch, Exprs: all})
 }
 
-func (w tableWriter) writeChains(maps [2]*nftables.Set, subnets []netip.Prefix) {
+func (w tableWriter) writeChains(maps, pods [2]*nftables.Set, subnets []netip.Prefix) {
 	w.guardLoopback(w.chain("guard", nftables.ChainTypeFilter, nftables.ChainHookPrerouting, nftables.ChainPriorityRaw))
 	for _, ch := range []*nftables.Chain{
 		w.chain("prerouting", nftables.ChainTypeNAT, nftables.ChainHookPrerouting, nftables.ChainPriorityNATDest),
@@ -76,7 +81,11 @@ func (w tableWriter) writeChains(maps [2]*nftables.Set, subnets []netip.Prefix) 
 		}
 	}
 	w.masquerade(w.chain("postrouting", nftables.ChainTypeNAT, nftables.ChainHookPostrouting, nftables.ChainPriorityNATSource), subnets)
-	w.guardPods(w.chain("forward", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter))
+	w.rejectLoopback6(w.chain("input", nftables.ChainTypeFilter, nftables.ChainHookInput, nftables.ChainPriorityFilter), maps[1])
+	w.rejectRemoved(w.chain("local", nftables.ChainTypeFilter, nftables.ChainHookOutput, nftables.ChainPriorityFilter), pods, subnets)
+	forward := w.chain("forward", nftables.ChainTypeFilter, nftables.ChainHookForward, nftables.ChainPriorityFilter)
+	w.rejectRemoved(forward, pods, subnets)
+	w.guardPods(forward)
 }
 
 // guardLoopback drops packets to 127.0.0.0/8 from other links, and packets of pods from 127.0.0.0/8. The kernel does not
@@ -90,23 +99,36 @@ func (w tableWriter) guardLoopback(ch *nftables.Chain) {
 // translatePorts translates packets to the host's addresses: first by the port on this address, then by the port on all
 // addresses.
 func (w tableWriter) translatePorts(ch *nftables.Chain, f family, ports *nftables.Set) {
-	local := []expr.Any{
+	match := f.only()
+	if !f.is4 {
+		match = append(match, f.notFrom(loopback6)...)
+	}
+	match = append(match,
 		&expr.Fib{Register: 1, FlagDADDR: true, ResultADDRTYPE: true},
 		&expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: binaryutil.NativeEndian.PutUint32(unix.RTN_LOCAL)},
-	}
+	)
 	specific := &expr.Payload{DestRegister: firstReg, Base: expr.PayloadBaseNetworkHeader, Offset: f.dest, Len: f.addrLen}
-	every := &expr.Immediate{Register: firstReg, Data: make([]byte, f.addrLen)}
-	for _, address := range []expr.Any{specific, every} {
-		w.rule(ch, f.only(), local, []expr.Any{
-			address,
-			&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: f.protocolReg},
-			&expr.Payload{DestRegister: f.portReg, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
-			&expr.Lookup{SourceRegister: firstReg, DestRegister: firstReg, IsDestRegSet: true, SetName: ports.Name, SetID: ports.ID},
-			&expr.NAT{
-				Type: expr.NATTypeDestNAT, Family: uint32(f.proto),
-				RegAddrMin: firstReg, RegProtoMin: f.translatedReg, Specified: true,
-			},
-		})
+	for _, address := range []expr.Any{specific, everyAddress(f)} {
+		w.rule(ch, match, lookUp(f, address, ports), []expr.Any{&expr.NAT{
+			Type: expr.NATTypeDestNAT, Family: uint32(f.proto),
+			RegAddrMin: firstReg, RegProtoMin: f.translatedReg, Specified: true,
+		}})
+	}
+}
+
+// everyAddress loads the address that stands for all addresses in a port map.
+func everyAddress(f family) expr.Any {
+	return &expr.Immediate{Register: firstReg, Data: make([]byte, f.addrLen)}
+}
+
+// lookUp matches packets whose protocol and port are in a port map with the address that an expression loads. The pod's
+// address and port are then in the registers.
+func lookUp(f family, address expr.Any, ports *nftables.Set) []expr.Any {
+	return []expr.Any{
+		address,
+		&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: f.protocolReg},
+		&expr.Payload{DestRegister: f.portReg, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2},
+		&expr.Lookup{SourceRegister: firstReg, DestRegister: firstReg, IsDestRegSet: true, SetName: ports.Name, SetID: ports.ID},
 	}
 }
 

@@ -20,8 +20,10 @@ import (
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/podnet"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -181,13 +183,22 @@ func stopSupervisor(ctx context.Context, s *supervisor.Supervisor) error {
 	return s.Leave(ctx)
 }
 
+// hostIPs returns the addresses of the host for the status of pods.
+func hostIPs() []lifecycle.PodIP {
+	var all []lifecycle.PodIP
+	for _, ip := range podnet.HostIPs() {
+		all = append(all, lifecycle.PodIP{IP: ip})
+	}
+	return all
+}
+
 // serve serves the API until ctx ends, a client stops the daemon, or the daemon is idle.
 func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	o.Version.Instance = uuid.NewString()
 	server := api.NewServer(ctx, api.Options{
-		Supervisor: s, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log,
+		Supervisor: s, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log, HostIPs: hostIPs,
 		Secrets:    configsource.Source{Dir: o.Config.ConfigDir, Credentials: os.Getenv("CREDENTIALS_DIRECTORY")},
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
 	})
