@@ -105,7 +105,7 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 		if p.SavedAt.Boot != now.Boot {
 			l.fold(lifecycle.Booted{Saved: p.SavedAt, At: now}, now)
 		}
-		l.facts = l.facts.CatchUp(found, now)
+		l.facts = l.facts.CatchUp(found, now).AbandonStarts(p.Pod, found, now)
 		l.updateFullPod()
 		l.status.Conditions = p.Conditions // without the checkpoint of the probes they would seem to have changed
 		if c.At.Boot == now.Boot {
