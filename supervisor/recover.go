@@ -102,6 +102,8 @@ func (s *Supervisor) awaitFirstTurns(ctx context.Context) error {
 // recoverPod starts the loop of a pod with saved state.
 func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Checkpoint) {
 	s.startLoop(p, func(l *loop, now lifecycle.Instant) {
+		p, c := setBack(p, c, now)
+		l.facts = p.Facts
 		if p.SavedAt.Boot != now.Boot {
 			l.fold(lifecycle.Booted{Saved: p.SavedAt, At: now}, now)
 		}
@@ -117,6 +119,26 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 		l.dirty = true
 		l.events.At(l.facts, now).Recovered()
 	})
+}
+
+// setBack moves the instants of a state file and of a checkpoint of this boot if the clock shows less than they do.
+func setBack(p state.Pod, c state.Checkpoint, now lifecycle.Instant) (state.Pod, state.Checkpoint) {
+	last := lifecycle.Instant{Boot: now.Boot, Mono: now.Mono}
+	for _, saved := range []lifecycle.Instant{p.SavedAt, c.At} {
+		if saved.Boot == now.Boot && last.Before(saved) {
+			last = saved
+		}
+	}
+	if last.Mono == now.Mono {
+		return p, c
+	}
+	if p.SavedAt.Boot == now.Boot {
+		p.SavedAt, p.Facts = p.SavedAt.SetBack(last, now), p.Facts.SetBack(last, now)
+	}
+	if c.At.Boot == now.Boot {
+		c = c.SetBack(last, now)
+	}
+	return p, c
 }
 
 // recoverFound handles a pod that is in the inventory only. Its state was lost, or its containers are orphaned.
