@@ -188,6 +188,7 @@ func asError(err error) *Error {
 	var rejected *supervisor.RefusedError
 	var used *supervisor.VolumeInUseError
 	var container *supervisor.ContainerTakenError
+	var newer *supervisor.NewerStateError
 	var condition *supervisor.ConditionUnknownError
 	e, ok := errors.AsType[*Error](err)
 	switch {
@@ -195,6 +196,10 @@ func asError(err error) *Error {
 		return e
 	case errors.As(err, &rejected):
 		return rejection(rejected)
+	case errors.As(err, &newer):
+		e := failure(http.StatusConflict, "%v", err)
+		e.Hint = "use the later version of podstead, or delete the pod with podstead delete --force " + newer.Pod
+		return e
 	case errors.As(err, &taken), errors.As(err, &used), errors.As(err, &container):
 		return failure(http.StatusConflict, "%v", err)
 	case errors.As(err, &condition), errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):

@@ -25,6 +25,7 @@ func (s *Supervisor) startLoop(p state.Pod, prepare func(*loop, lifecycle.Instan
 		return nil
 	}
 	s.pods[p.Pod.Name] = l
+	delete(s.blocked, p.Pod.Name)
 	s.watchSession(p.Owner.Session)
 	s.loops.Go(func() {
 		removed := l.run(s.ctx, startup{func(now lifecycle.Instant) { prepare(l, now) }})
@@ -71,8 +72,8 @@ func (s *Supervisor) reserve(pod *spec.Pod, by string) error {
 	if s.leaving {
 		return ErrLeaving
 	}
-	if why, blocked := s.blocked[pod.Name]; blocked {
-		return &NameTakenError{Name: pod.Name, Holder: "its state file was " + why}
+	if p := s.blocked[pod.Name]; p != nil {
+		return &NameTakenError{Name: pod.Name, Holder: "its state file was " + p.why}
 	}
 	if l, taken := s.pods[pod.Name]; taken {
 		return &NameTakenError{Name: pod.Name, Holder: holder(l)}

@@ -21,7 +21,7 @@ import (
 //  2. The engine may have newer sandboxes and attempts than the saved state, if a write was lost.
 //  3. The host may have been rebooted. The boot ID shows that.
 //  4. A state file may be unreadable. It is renamed, and the pod is recovered from the inventory.
-//  5. A state file may be of a later version. The file and its pod are left unchanged, and the name is blocked.
+//  5. A state file may be of a later version. The file and its pod are left unchanged until a client deletes the pod by force.
 //  6. The engine may have containers of a pod without a state file. They are orphaned: they are stopped with their grace period and
 //     deleted.
 func (s *Supervisor) Recover(ctx context.Context) error {
@@ -44,7 +44,9 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 		kind := event.StateLost
 		if u.Kept {
 			kind = event.StateUnsupported
-			s.blocked[u.Name] = u.Err.Error()
+			f := foundFor(&u, list)
+			s.blocked[u.Name] = newNewerPod(&u, f, s.shared.now())
+			delete(found, f.UID)
 		}
 		lost[u.Name] = true
 		s.shared.ring.Add(event.New(kind, s.shared.now().Wall, u.Name, event.Fields{"file": u.File, "error": u.Err.Error()}))
@@ -58,6 +60,16 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 		s.recoverFound(f, lost)
 	}
 	return s.awaitFirstTurns(ctx)
+}
+
+// foundFor returns what the engine has of the pod of a state file that cannot be used; the zero value: nothing is known.
+func foundFor(u *state.Unusable, list []lifecycle.Found) lifecycle.Found {
+	for _, f := range list {
+		if f.UID == u.UID || u.UID == "" && f.Pod != nil && f.Pod.Name == u.Name {
+			return f
+		}
+	}
+	return lifecycle.Found{}
 }
 
 // loadCheckpoints returns the checkpoints of these pods and deletes those of others. Errors are only logged: what an unreadable
@@ -103,7 +115,7 @@ func (s *Supervisor) awaitFirstTurns(ctx context.Context) error {
 func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Checkpoint) {
 	s.startLoop(p, func(l *loop, now lifecycle.Instant) {
 		p, c := setBack(p, c, now)
-		l.facts = p.Facts
+		l.facts = p.Facts.Apply(lifecycle.EngineAvailable{At: now})
 		if p.SavedAt.Boot != now.Boot {
 			l.fold(lifecycle.Booted{Saved: p.SavedAt, At: now}, now)
 		}

@@ -260,10 +260,30 @@ func TestLaterStateFileKeepsContainers(t *testing.T) {
 		if len(m.engine.Running(s.Facts.UID)) != 1 {
 			t.Error("the container was stopped or removed")
 		}
+		shown, exists := m.Pod("p")
+		if !exists || len(m.Pods()) != 1 || shown.Facts.UID != s.Facts.UID || shown.Status.Reason != lifecycle.ReasonNewerState {
+			t.Errorf("the pod is %+v, want it with the reason NewerState", shown)
+		}
 		var taken *supervisor.NameTakenError
 		if _, err := m.Add(pod("p", spec.RestartNever, "true"), state.Owner{}); !errors.As(err, &taken) {
 			t.Errorf("add with the blocked name: %v, want a NameTakenError", err)
 		}
+		var newer *supervisor.NewerStateError
+		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{Delete: true}); !errors.As(err, &newer) {
+			t.Errorf("delete without force: %v, want a NewerStateError", err)
+		}
+		if err := m.SetCondition(t.Context(), "p", "", "c", lifecycle.SetCondition{Status: "True"}, ""); !errors.As(err, &newer) {
+			t.Errorf("set a condition: %v, want a NewerStateError", err)
+		}
+		force := supervisor.StopOptions{UID: s.Facts.UID, Grace: new(time.Duration), Delete: true, By: "test"}
+		if err := m.Stop(t.Context(), "p", force); err != nil {
+			t.Fatal(err)
+		}
+		m.untilRemoved("p")
+		if found, err := m.engine.Inventory(t.Context()); err != nil || len(found) > 0 {
+			t.Errorf("after the forced deletion the engine still has %+v, %v", found, err)
+		}
+		m.add(pod("p", spec.RestartNever, "true"))
 	})
 }
 

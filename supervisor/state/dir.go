@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // Dir is a [Store] with one JSON file per pod in a directory.
@@ -23,6 +25,9 @@ func NewDir(dir string) (*Dir, error) {
 }
 
 func (d *Dir) path(name string) string { return filepath.Join(d.dir, name+".json") }
+
+// unreadable is the path that a file that cannot be parsed is renamed to.
+func (d *Dir) unreadable(name string) string { return d.path(name) + ".unreadable" }
 
 // Load implements [Store]. It renames files that cannot be parsed, so that the next Save of the same name does not overwrite them.
 func (d *Dir) Load() (pods []Pod, unusable []Unusable, err error) {
@@ -41,9 +46,9 @@ func (d *Dir) Load() (pods []Pod, unusable []Unusable, err error) {
 		p, err := d.read(name)
 		switch {
 		case errors.Is(err, errLater):
-			unusable = append(unusable, Unusable{Name: name, File: d.path(name), Err: err, Kept: true})
+			unusable = append(unusable, Unusable{Name: name, UID: p.Facts.UID, File: d.path(name), Err: err, Kept: true})
 		case err != nil:
-			renamed := d.path(name) + ".unreadable"
+			renamed := d.unreadable(name)
 			err = errors.Join(err, os.Rename(d.path(name), renamed))
 			unusable = append(unusable, Unusable{Name: name, File: renamed, Err: err})
 		default:
@@ -55,6 +60,7 @@ func (d *Dir) Load() (pods []Pod, unusable []Unusable, err error) {
 
 var errLater = errors.New("written by a later version")
 
+// read reads the state file of a pod. Of a later version it returns at most the UID, and [errLater].
 func (d *Dir) read(name string) (Pod, error) {
 	data, err := os.ReadFile(d.path(name))
 	if err != nil {
@@ -67,7 +73,13 @@ func (d *Dir) read(name string) (Pod, error) {
 		return Pod{}, err
 	}
 	if head.Version > version {
-		return Pod{}, fmt.Errorf("%w: the file has version %d, at most %d is supported", errLater, head.Version, version)
+		var later struct {
+			Facts struct {
+				UID string `json:"uid"`
+			} `json:"facts"`
+		}
+		_ = json.Unmarshal(data, &later) // the format may differ: the UID may be missing
+		return Pod{Facts: lifecycle.Facts{UID: later.Facts.UID}}, fmt.Errorf("%w: the file has version %d, at most %d is supported", errLater, head.Version, version)
 	}
 	var p Pod
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -90,5 +102,10 @@ func (d *Dir) Save(p Pod) error {
 	return atomicfile.Write(d.path(p.Pod.Name), data, 0o600)
 }
 
-// Delete implements [Store].
-func (d *Dir) Delete(name string) error { return atomicfile.Remove(d.path(name)) }
+// Delete implements [Store]. It also removes a file that was renamed because it could not be parsed: it may contain secrets.
+func (d *Dir) Delete(name string) error {
+	if err := os.Remove(d.unreadable(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return atomicfile.Remove(d.path(name))
+}
