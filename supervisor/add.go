@@ -40,7 +40,7 @@ func (s *Supervisor) startLoop(p state.Pod, prepare func(*loop, lifecycle.Instan
 	return l
 }
 
-// Add accepts a pod and starts it. When it returns, the pod is saved, unless writing failed or took longer than 10 s. The error
+// Add accepts a pod and starts it. When it returns, the pod is saved, unless writing failed or took longer than 3 s. The error
 // is a [*NameTakenError] if the name is in use. It is a [*RefusedError] if the admission policy, the host or another pod prevents the pod
 // from running.
 func (s *Supervisor) Add(pod *spec.Pod, owner state.Owner) (Snapshot, error) {
@@ -58,7 +58,7 @@ func (s *Supervisor) Add(pod *spec.Pod, owner state.Owner) (Snapshot, error) {
 	}
 	select {
 	case saved := <-accepted:
-		saved.Wait(s.ctx, startTimeout)
+		saved.Wait(s.ctx, saveTimeout)
 	case <-l.ended:
 	}
 	return *l.snapshot.Load(), nil

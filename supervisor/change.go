@@ -72,7 +72,7 @@ func (s *Supervisor) SetCondition(ctx context.Context, name, uid string, t lifec
 }
 
 // change sends a [changeRequest] to the loop of a pod. It returns when the change is saved, so that it survives the supervisor. It waits
-// for the disk for [startTimeout] at most; that writing failed is no error, but an event. The verb is for error messages.
+// for the disk for [saveTimeout] at most; that writing failed is no error, but an event. The verb is for error messages.
 func (s *Supervisor) change(ctx context.Context, verb, name, uid string, change func(*loop, lifecycle.Instant) error) error {
 	s.mu.Lock()
 	l, newer := s.pods[name], s.blocked[name]
@@ -88,7 +88,7 @@ func (s *Supervisor) change(ctx context.Context, verb, name, uid string, change 
 	case err != nil:
 		return fmt.Errorf("%s pod %q: %w", verb, name, err)
 	case handled:
-		answer.saved.Wait(ctx, startTimeout)
+		answer.saved.Wait(ctx, saveTimeout)
 		return answer.err
 	case s.ctx.Err() != nil:
 		return ErrLeaving

@@ -80,7 +80,7 @@ func (s *Supervisor) stopNewer(ctx context.Context, p *newerPod, o StopOptions) 
 	}
 	select {
 	case written := <-requested:
-		written.Wait(ctx, startTimeout)
+		written.Wait(ctx, saveTimeout)
 	case <-l.ended:
 	}
 	return nil
