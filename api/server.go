@@ -14,6 +14,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -29,6 +31,8 @@ const (
 	historyLimit = 5 * time.Second
 	// maxBody is the maximum size of a request. It is larger than a pod file of maximum size as a JSON string with every character escaped.
 	maxBody = 8 << 20
+	// maxBodies is the maximum size of the bodies of all requests in progress. Further requests with a body wait.
+	maxBodies = 2 * maxBody
 )
 
 // agentPattern is the pattern of agents that are reported as requesters.
@@ -53,7 +57,8 @@ type Options struct {
 type Server struct {
 	o      Options
 	http   *http.Server
-	cancel context.CancelFunc // ends all streams
+	bodies *semaphore.Weighted // bytes, of the requests in progress
+	cancel context.CancelFunc  // ends all streams
 
 	mu       sync.Mutex
 	requests int           // in progress
@@ -68,7 +73,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 	if o.HostIPs == nil {
 		o.HostIPs = func() []lifecycle.PodIP { return nil }
 	}
-	s := &Server{o: o, changed: make(chan struct{})}
+	s := &Server{o: o, bodies: semaphore.NewWeighted(maxBodies), changed: make(chan struct{})}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	mux := http.NewServeMux()
 	for pattern, call := range map[string]func(*http.Request) (any, error){
@@ -155,6 +160,13 @@ func (s *Server) handle(call func(*http.Request) (any, error)) http.HandlerFunc 
 		ctx, cancel := context.WithTimeout(r.Context(), callTimeout)
 		defer cancel()
 		control := http.NewResponseController(w)
+		if size := bodySize(r); size > 0 { // a request without a body does not wait for those that have one
+			if err := s.bodies.Acquire(ctx, size); err != nil {
+				s.reply(w, r, nil, failure(http.StatusTooManyRequests, "too many large requests at once"))
+				return
+			}
+			defer s.bodies.Release(size)
+		}
 		body, err := readBody(control, http.MaxBytesReader(w, r.Body, maxBody))
 		if err != nil {
 			s.reply(w, r, nil, failure(http.StatusBadRequest, "read request: %v", err))
@@ -165,6 +177,14 @@ func (s *Server) handle(call func(*http.Request) (any, error)) http.HandlerFunc 
 		v, err := call(r)
 		s.reply(w, r, v, err)
 	}
+}
+
+// bodySize returns the number of bytes that the body of a request can have. The server reads no more than that.
+func bodySize(r *http.Request) int64 {
+	if r.ContentLength < 0 || r.ContentLength > maxBody {
+		return maxBody
+	}
+	return r.ContentLength
 }
 
 // readBody reads the body of a request. Afterwards it clears the read deadline: net/http notices a closed connection by a pending read.
@@ -197,6 +217,7 @@ func asError(err error) *Error {
 	var rejected *supervisor.RefusedError
 	var used *supervisor.VolumeInUseError
 	var container *supervisor.ContainerTakenError
+	var newer *supervisor.NewerStateError
 	var condition *supervisor.ConditionUnknownError
 	e, ok := errors.AsType[*Error](err)
 	switch {
@@ -204,6 +225,10 @@ func asError(err error) *Error {
 		return e
 	case errors.As(err, &rejected):
 		return rejection(rejected)
+	case errors.As(err, &newer):
+		e := failure(http.StatusConflict, "%v", err)
+		e.Hint = "use the later version of podstead, or delete the pod with podstead delete --force " + newer.Pod
+		return e
 	case errors.As(err, &taken), errors.As(err, &used), errors.As(err, &container):
 		return failure(http.StatusConflict, "%v", err)
 	case errors.As(err, &condition), errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):

@@ -25,6 +25,7 @@ func (s *Supervisor) startLoop(p state.Pod, prepare func(*loop, lifecycle.Instan
 		return nil
 	}
 	s.pods[p.Pod.Name] = l
+	delete(s.blocked, p.Pod.Name)
 	s.watchSession(p.Owner.Session)
 	s.loops.Go(func() {
 		removed := l.run(s.ctx, startup{func(now lifecycle.Instant) { prepare(l, now) }})
@@ -43,7 +44,7 @@ func (s *Supervisor) startLoop(p state.Pod, prepare func(*loop, lifecycle.Instan
 	return l
 }
 
-// Add accepts a pod and starts it. When it returns, the pod is saved, unless writing failed or took longer than 10 s. The error
+// Add accepts a pod and starts it. When it returns, the pod is saved, unless writing failed or took longer than 3 s. The error
 // is a [*NameTakenError] if the name is in use. It is a [*RefusedError] if the admission policy, the host or another pod prevents the pod
 // from running.
 func (s *Supervisor) Add(pod *spec.Pod, owner state.Owner) (Snapshot, error) {
@@ -61,7 +62,7 @@ func (s *Supervisor) Add(pod *spec.Pod, owner state.Owner) (Snapshot, error) {
 	}
 	select {
 	case saved := <-accepted:
-		saved.Wait(s.ctx, startTimeout)
+		saved.Wait(s.ctx, saveTimeout)
 	case <-l.ended:
 	}
 	return *l.snapshot.Load(), nil
@@ -75,8 +76,8 @@ func (s *Supervisor) reserve(pod *spec.Pod, by string) error {
 	if s.leaving {
 		return ErrLeaving
 	}
-	if why, blocked := s.blocked[pod.Name]; blocked {
-		return &NameTakenError{Name: pod.Name, Holder: "its state file was " + why}
+	if p := s.blocked[pod.Name]; p != nil {
+		return &NameTakenError{Name: pod.Name, Holder: "its state file was " + p.why}
 	}
 	if l, taken := s.pods[pod.Name]; taken {
 		return &NameTakenError{Name: pod.Name, Holder: holder(l)}

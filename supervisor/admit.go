@@ -79,6 +79,9 @@ func (s *Supervisor) activePods(but string) []*spec.Pod {
 			list = append(list, other)
 		}
 	}
+	for _, p := range s.blocked {
+		list = append(list, p.snapshot.Pod)
+	}
 	slices.SortFunc(list, func(a, b *spec.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }

@@ -45,8 +45,15 @@ type StopOptions struct {
 
 // Stop stops a pod. It returns when the request is saved and visible in [Supervisor.Pods]; it does not wait until the pod has stopped.
 // Further calls can shorten the grace period and add Delete. A pod that has completed does not change, except by Delete. If the pod does
-// not exist, the error is [ErrNotFound]. After [ErrLeaving] the pod is unchanged. After the error of ctx it may be stopped.
+// not exist, the error is [ErrNotFound]. A pod with the state file of a later version can only be deleted without a grace period; otherwise
+// the error is a [*NewerStateError]. After [ErrLeaving] the pod is unchanged. After the error of ctx it may be stopped.
 func (s *Supervisor) Stop(ctx context.Context, name string, o StopOptions) error {
+	s.mu.Lock()
+	newer := s.blocked[name]
+	s.mu.Unlock()
+	if newer != nil {
+		return s.stopNewer(ctx, newer, o)
+	}
 	return s.change(ctx, "stop", name, o.UID, func(l *loop, now lifecycle.Instant) error { return l.stop(o, now) })
 }
 
@@ -65,11 +72,14 @@ func (s *Supervisor) SetCondition(ctx context.Context, name, uid string, t lifec
 }
 
 // change sends a [changeRequest] to the loop of a pod. It returns when the change is saved, so that it survives the supervisor. It waits
-// for the disk for [startTimeout] at most; that writing failed is no error, but an event. The verb is for error messages.
+// for the disk for [saveTimeout] at most; that writing failed is no error, but an event. The verb is for error messages.
 func (s *Supervisor) change(ctx context.Context, verb, name, uid string, change func(*loop, lifecycle.Instant) error) error {
 	s.mu.Lock()
-	l := s.pods[name]
+	l, newer := s.pods[name], s.blocked[name]
 	s.mu.Unlock()
+	if newer != nil {
+		return &NewerStateError{Pod: name, Why: newer.why}
+	}
 	if l == nil || (uid != "" && l.uid != uid) {
 		return fmt.Errorf("%s pod %q: %w", verb, name, ErrNotFound)
 	}
@@ -78,7 +88,7 @@ func (s *Supervisor) change(ctx context.Context, verb, name, uid string, change 
 	case err != nil:
 		return fmt.Errorf("%s pod %q: %w", verb, name, err)
 	case handled:
-		answer.saved.Wait(ctx, startTimeout)
+		answer.saved.Wait(ctx, saveTimeout)
 		return answer.err
 	case s.ctx.Err() != nil:
 		return ErrLeaving

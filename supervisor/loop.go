@@ -366,7 +366,11 @@ func (l *loop) conditions(now lifecycle.Instant) []lifecycle.Condition {
 // that sees the phase finds the event.
 func (l *loop) publish(now lifecycle.Instant) {
 	before := l.status.Phase
-	l.status = lifecycle.StatusOf(l.pod, l.facts, now).Since(l.status.Conditions, now)
+	status := lifecycle.StatusOf(l.pod, l.facts, now)
+	if l.writeErr != nil {
+		status.Conditions = append(status.Conditions, notDurable(l.writeErr))
+	}
+	l.status = status.Since(l.status.Conditions, now)
 	if before != "" && before != l.status.Phase {
 		l.events.At(l.facts, now).Phase(l.status.Phase)
 	}

@@ -18,7 +18,7 @@ import (
 //	containerExited  effects.watchContainer (watch.go)                  that the process of a container exited
 //	sandboxEnded     effects.watchSandbox (watch.go)                    that the pod sandbox is lost, or that the pod must be evicted
 //	probeEvents      effects.startProbe (probe.go)                      what a probe found
-//	stateWritten     loop.run (loop.go), for the writer of the state    that a write succeeded or failed
+//	stateWritten     loop.run (loop.go), for the writer of the state    that a write succeeded, failed or hangs
 //
 // loop.handle (loop.go) handles all of them.
 type message interface{ isMessage() }

@@ -122,6 +122,7 @@ func TestProbeResultsAfterDaemonRestart(t *testing.T) {
 		m.start()
 		p := pod("p", spec.RestartAlways, "sleep 100000")
 		p.Containers[0].StartupProbe, p.Containers[0].ReadinessProbe = execProbe("startup"), execProbe("ready")
+		p.Containers[0].ReadinessProbe.InitialDelaySeconds = 5 // so that nothing is probed before the check after the reboot
 		m.add(p)
 		m.until("p", "ready", ready)
 		synctest.Wait()

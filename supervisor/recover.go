@@ -21,7 +21,7 @@ import (
 //  2. The engine may have newer sandboxes and attempts than the saved state, if a write was lost.
 //  3. The host may have been rebooted. The boot ID shows that.
 //  4. A state file may be unreadable. It is renamed, and the pod is recovered from the inventory.
-//  5. A state file may be of a later version. The file and its pod are left unchanged, and the name is blocked.
+//  5. A state file may be of a later version. The file and its pod are left unchanged until a client deletes the pod by force.
 //  6. The engine may have containers of a pod without a state file. They are orphaned: they are stopped with their grace period and
 //     deleted.
 func (s *Supervisor) Recover(ctx context.Context) error {
@@ -44,7 +44,9 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 		kind := event.StateLost
 		if u.Kept {
 			kind = event.StateUnsupported
-			s.blocked[u.Name] = u.Err.Error()
+			f := foundFor(&u, list)
+			s.blocked[u.Name] = newNewerPod(&u, f, s.shared.now())
+			delete(found, f.UID)
 		}
 		lost[u.Name] = true
 		s.shared.ring.Add(event.New(kind, s.shared.now().Wall, u.Name, event.Fields{"file": u.File, "error": u.Err.Error()}))
@@ -58,6 +60,16 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 		s.recoverFound(f, lost)
 	}
 	return s.awaitFirstTurns(ctx)
+}
+
+// foundFor returns what the engine has of the pod of a state file that cannot be used; the zero value: nothing is known.
+func foundFor(u *state.Unusable, list []lifecycle.Found) lifecycle.Found {
+	for _, f := range list {
+		if f.UID == u.UID || u.UID == "" && f.Pod != nil && f.Pod.Name == u.Name {
+			return f
+		}
+	}
+	return lifecycle.Found{}
 }
 
 // loadCheckpoints returns the checkpoints of these pods and deletes those of others. Errors are only logged: what an unreadable
@@ -102,10 +114,12 @@ func (s *Supervisor) awaitFirstTurns(ctx context.Context) error {
 // recoverPod starts the loop of a pod with saved state.
 func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Checkpoint) {
 	s.startLoop(p, func(l *loop, now lifecycle.Instant) {
+		p, c := setBack(p, c, now)
+		l.facts = p.Facts.Apply(lifecycle.EngineAvailable{At: now})
 		if p.SavedAt.Boot != now.Boot {
 			l.fold(lifecycle.Booted{Saved: p.SavedAt, At: now}, now)
 		}
-		l.facts = l.facts.CatchUp(found, now)
+		l.facts = l.facts.CatchUp(found, now).AbandonStarts(p.Pod, found, now)
 		l.updateFullPod()
 		l.status.Conditions = p.Conditions // without the checkpoint of the probes they would seem to have changed
 		if c.At.Boot == now.Boot {
@@ -117,6 +131,26 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 		l.dirty = true
 		l.events.At(l.facts, now).Recovered()
 	})
+}
+
+// setBack moves the instants of a state file and of a checkpoint of this boot if the clock shows less than they do.
+func setBack(p state.Pod, c state.Checkpoint, now lifecycle.Instant) (state.Pod, state.Checkpoint) {
+	last := lifecycle.Instant{Boot: now.Boot, Mono: now.Mono}
+	for _, saved := range []lifecycle.Instant{p.SavedAt, c.At} {
+		if saved.Boot == now.Boot && last.Before(saved) {
+			last = saved
+		}
+	}
+	if last.Mono == now.Mono {
+		return p, c
+	}
+	if p.SavedAt.Boot == now.Boot {
+		p.SavedAt, p.Facts = p.SavedAt.SetBack(last, now), p.Facts.SetBack(last, now)
+	}
+	if c.At.Boot == now.Boot {
+		c = c.SetBack(last, now)
+	}
+	return p, c
 }
 
 // recoverFound handles a pod that is in the inventory only. Its state was lost, or its containers are orphaned.

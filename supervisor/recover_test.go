@@ -260,10 +260,30 @@ func TestLaterStateFileKeepsContainers(t *testing.T) {
 		if len(m.engine.Running(s.Facts.UID)) != 1 {
 			t.Error("the container was stopped or removed")
 		}
+		shown, exists := m.Pod("p")
+		if !exists || len(m.Pods()) != 1 || shown.Facts.UID != s.Facts.UID || shown.Status.Reason != lifecycle.ReasonNewerState {
+			t.Errorf("the pod is %+v, want it with the reason NewerState", shown)
+		}
 		var taken *supervisor.NameTakenError
 		if _, err := m.Add(pod("p", spec.RestartNever, "true"), state.Owner{}); !errors.As(err, &taken) {
 			t.Errorf("add with the blocked name: %v, want a NameTakenError", err)
 		}
+		var newer *supervisor.NewerStateError
+		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{Delete: true}); !errors.As(err, &newer) {
+			t.Errorf("delete without force: %v, want a NewerStateError", err)
+		}
+		if err := m.SetCondition(t.Context(), "p", "", "c", lifecycle.SetCondition{Status: "True"}, ""); !errors.As(err, &newer) {
+			t.Errorf("set a condition: %v, want a NewerStateError", err)
+		}
+		force := supervisor.StopOptions{UID: s.Facts.UID, Grace: new(time.Duration), Delete: true, By: "test"}
+		if err := m.Stop(t.Context(), "p", force); err != nil {
+			t.Fatal(err)
+		}
+		m.untilRemoved("p")
+		if found, err := m.engine.Inventory(t.Context()); err != nil || len(found) > 0 {
+			t.Errorf("after the forced deletion the engine still has %+v, %v", found, err)
+		}
+		m.add(pod("p", spec.RestartNever, "true"))
 	})
 }
 
@@ -272,8 +292,16 @@ func TestDiskHangsAndFails(t *testing.T) {
 		m := newMachine(t, fakeruntime.Options{})
 		m.start()
 		m.disk.hang = make(chan struct{})
-		m.add(pod("p", spec.RestartAlways, "trap 'exit 0' TERM; sleep 100000 & wait"))
-		s := m.until("p", "ready", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
+		added := time.Now()
+		s := m.add(pod("p", spec.RestartAlways, "trap 'exit 0' TERM; sleep 100000 & wait"))
+		i := slices.IndexFunc(s.Status.Conditions, func(c lifecycle.Condition) bool { return c.Type == supervisor.StateNotDurable })
+		if took := time.Since(added); took != 3*time.Second || i < 0 || s.Status.Conditions[i].Status != "True" || s.Status.Conditions[i].Reason != "WriteTimeout" {
+			t.Errorf("added after %v with the conditions %+v, want 3 s and StateNotDurable", took, s.Status.Conditions)
+		}
+		if events := m.emitted(); !slices.Contains(events, "StateNotDurable") {
+			t.Errorf("the events while the disk hangs are %v", events)
+		}
+		s = m.until("p", "ready", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
 		started := time.Now()
 		answered := make(chan error, 1)
 		go func() { answered <- m.Stop(t.Context(), "p", supervisor.StopOptions{By: "test"}) }()
@@ -281,17 +309,25 @@ func TestDiskHangsAndFails(t *testing.T) {
 		if took := time.Since(started); took > 0 {
 			t.Errorf("the stop signal waited %v for the disk", took)
 		}
-		if err := <-answered; err != nil || time.Since(started) != 10*time.Second {
-			t.Errorf("Stop returned after %v: %v, want 10 s", time.Since(started), err)
+		if s, _ := m.Pod("p"); s.Status.ContainerStatuses[0].State.Terminated == nil {
+			t.Errorf("the exited container is shown as %+v", s.Status.ContainerStatuses[0])
+		}
+		if err := <-answered; err != nil || time.Since(started) != 3*time.Second {
+			t.Errorf("Stop returned after %v: %v, want 3 s", time.Since(started), err)
 		}
 		if len(m.engine.Running(s.Facts.UID)) != 0 {
 			t.Error("the container still runs")
 		}
 		m.disk.fail(errors.New("no space left on device"))
 		close(m.disk.hang)
-		m.until("p", "not durable", func(s supervisor.Snapshot) bool { return s.NotDurable })
-		if events := m.emitted(); !slices.Contains(events, "StateNotDurable") {
-			t.Errorf("the events are %v", events)
+		synctest.Wait()
+		s = m.until("p", "not durable", func(s supervisor.Snapshot) bool { return s.NotDurable })
+		i = slices.IndexFunc(s.Status.Conditions, func(c lifecycle.Condition) bool { return c.Type == supervisor.StateNotDurable })
+		if s.Status.Conditions[i].Reason != "WriteFailed" || s.Status.Conditions[i].Message != "no space left on device" {
+			t.Errorf("the condition is %+v, want the error of the write", s.Status.Conditions[i])
+		}
+		if events := m.emitted(); slices.Contains(events, "StateNotDurable") || slices.Contains(events, "StateDurable") {
+			t.Errorf("the events after the write has failed are %v, want no other one about the state", events)
 		}
 		m.disk.fail(nil)
 		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{Delete: true, By: "test"}); err != nil {

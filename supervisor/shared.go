@@ -17,6 +17,10 @@ import (
 // a hanging disk a running pod is better than a durable one.
 const startTimeout = 10 * time.Second
 
+// saveTimeout bounds how long the answer to a client waits for the disk. A write that takes 2 s is reported, so the client then finds the
+// event and the condition.
+const saveTimeout = 3 * time.Second
+
 // shared is what all loops of a supervisor use.
 type shared struct {
 	runtime     Runtime

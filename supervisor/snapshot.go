@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"errors"
 	"maps"
 	"reflect"
 
@@ -8,6 +9,18 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
+
+// StateNotDurable is a condition that is present, and True, while the newest state of a pod is not on the disk although it should be.
+const StateNotDurable lifecycle.ConditionType = "StateNotDurable"
+
+// notDurable returns the condition [StateNotDurable] for the error of the newest write.
+func notDurable(err error) lifecycle.Condition {
+	c := lifecycle.Condition{Type: StateNotDurable, Status: "True", Reason: "WriteFailed", Message: err.Error()}
+	if errors.Is(err, state.ErrTimeout) {
+		c.Reason = "WriteTimeout"
+	}
+	return c
+}
 
 // Snapshot is a pod at one moment. It is immutable.
 type Snapshot struct {

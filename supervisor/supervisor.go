@@ -52,7 +52,7 @@ type Supervisor struct {
 	pods     map[string]*loop     // by name; nil: the name is reserved for a pod that is being added
 	adding   map[string]*spec.Pod // the pods that are being added
 	removing map[string]int       // how many calls are removing a volume, by name of the volume
-	blocked  map[string]string    // names that cannot be used, and why
+	blocked  map[string]*newerPod // by name, until a forced deletion
 	leaving  bool
 	changed  chan struct{}
 	sessions map[string]*session
@@ -76,7 +76,7 @@ func New(ctx context.Context, o Options) *Supervisor {
 			starts:   make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
 		},
 		ctx: ctx, cancel: cancel, stopRecording: stopRecording,
-		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, removing: map[string]int{}, blocked: map[string]string{},
+		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, removing: map[string]int{}, blocked: map[string]*newerPod{},
 		sessions: map[string]*session{}, changed: make(chan struct{}),
 	}
 	s.recording.Go(func() { s.shared.ring.Log(recording, log) })
@@ -114,6 +114,9 @@ func (s *Supervisor) Pods() []Snapshot {
 			list = append(list, *l.snapshot.Load())
 		}
 	}
+	for _, p := range s.blocked {
+		list = append(list, p.snapshot)
+	}
 	slices.SortFunc(list, func(a, b Snapshot) int { return cmp.Compare(a.Pod.Name, b.Pod.Name) })
 	return list
 }
@@ -122,6 +125,9 @@ func (s *Supervisor) Pods() []Snapshot {
 func (s *Supervisor) Pod(name string) (Snapshot, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if p := s.blocked[name]; p != nil {
+		return p.snapshot, true
+	}
 	l := s.pods[name]
 	if l == nil {
 		return Snapshot{}, false

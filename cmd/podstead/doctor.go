@@ -16,7 +16,7 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check that this host can run pods",
 		Long: `Check that this host can run pods. Every check reports its result and, if there is a problem, a hint.
-Nothing is changed, and no daemon is started.
+Nothing is changed, apart from a temporary file in each directory, and no daemon is started.
 
 Exit codes: 0 pods can run, 1 pods cannot run.`,
 		Example: `  # Check this host

@@ -1,5 +1,7 @@
 package lifecycle
 
+import "maps"
+
 // Booted reports that the host was rebooted after the facts were saved, so sandboxes and processes no longer exist. Every
 // instant is moved into the current boot as if no time had passed between the two boots, so that a back-off continues with the
 // rest of its delay. The age of the pod is the exception: it grows by the time that passed on the wall clock, the only clock
@@ -33,6 +35,15 @@ func (e Booted) apply(f *Facts) {
 		set(&f.Sandbox.Lost, e.At)
 		f.Sandbox.Message = "the host was rebooted"
 	}
+}
+
+// SetBack moves every instant by the difference of two readings of the clock in one boot, of which the later reading shows less. That happens
+// if the daemon is restored from a snapshot or started in another time namespace. The difference counts as no time, so that a back-off
+// continues with the rest of its delay.
+func (f Facts) SetBack(saved, now Instant) Facts {
+	f.Containers = maps.Clone(f.Containers)
+	f.rebase(func(t *Instant) { *t = t.SetBack(saved, now) })
+	return f
 }
 
 // rebase applies move to every instant of the facts.

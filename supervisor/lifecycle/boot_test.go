@@ -72,6 +72,37 @@ func TestBootedPodAge(t *testing.T) {
 // forgotten.
 func TestBootedMovesEveryInstant(t *testing.T) {
 	old := at(3)
+	facts := everyInstant(t, old)
+	got := facts.Apply(lifecycle.Booted{Saved: at(5), At: lifecycle.Instant{Boot: "2", Mono: time.Second}})
+	visitInstants(got, func(path string, i lifecycle.Instant) {
+		if i.Boot != "2" || i.Mono != -time.Second || !i.Wall.Equal(old.Wall) {
+			t.Errorf("%s is %v", path, i)
+		}
+	})
+}
+
+// TestSetBackMovesEveryInstant checks that no instant is left that is later than the clock, and that the earlier facts do not change.
+func TestSetBackMovesEveryInstant(t *testing.T) {
+	old := at(30)
+	facts := everyInstant(t, old)
+	visitInstants(facts.SetBack(at(50), at(10)), func(path string, i lifecycle.Instant) {
+		if i.Boot != old.Boot || at(10).Sub(i) != 20*time.Second || !i.Wall.Equal(old.Wall) {
+			t.Errorf("%s is %v", path, i)
+		}
+	})
+	visitInstants(facts, func(path string, i lifecycle.Instant) {
+		if i != old {
+			t.Errorf("%s of the earlier facts is %v", path, i)
+		}
+	})
+	if got := (lifecycle.Facts{}).SetBack(at(50), at(10)); !got.Accepted.IsZero() || got.Accepted.Mono != 0 {
+		t.Errorf("the instant never is %v", got.Accepted)
+	}
+}
+
+// everyInstant returns facts in which every instant is set.
+func everyInstant(t *testing.T, old lifecycle.Instant) lifecycle.Facts {
+	t.Helper()
 	removal := lifecycle.Removal{Requested: old, Failed: old, Done: old}
 	hook := lifecycle.Hook{Requested: old, Retry: old, Cancelled: old, Done: old}
 	probed := lifecycle.ProbeStatus{At: old}
@@ -92,12 +123,7 @@ func TestBootedMovesEveryInstant(t *testing.T) {
 	if zero := zeroInstants(facts); len(zero) > 0 {
 		t.Fatalf("fields are not set by the test: %v", zero)
 	}
-	got := facts.Apply(lifecycle.Booted{Saved: at(5), At: lifecycle.Instant{Boot: "2", Mono: time.Second}})
-	visitInstants(got, func(path string, i lifecycle.Instant) {
-		if i.Boot != "2" || i.Mono != -time.Second || !i.Wall.Equal(old.Wall) {
-			t.Errorf("%s is %v", path, i)
-		}
-	})
+	return facts
 }
 
 func zeroInstants(f lifecycle.Facts) []string {

@@ -28,7 +28,7 @@ func TestConditions(t *testing.T) {
 		{"pod failed", history{up(), inits, ran("x", 1, 0), ran("y", 1, 1)}, "True; True; False PodFailed"},
 		{"init container failed", history{up(), ran("init-a", 1, 1)}, "True; False ContainersNotInitialized [init-a init-b]; False PodFailed"},
 		{"app container is restarting", history{up(), ran("x", 1, 1), issued("x", 2)}, "True; True; False ContainersNotReady [x y]"},
-		{"image of an app container is being pulled", history{up(), pull("x", 1, 1)}, "True; True; False ContainersNotReady [x y]"},
+		{"image of an app container is being pulled", history{up(), inits, pull("x", 1, 1)}, "True; True; False ContainersNotReady [x y]"},
 	} {
 		s := lifecycle.StatusOf(pod, fold(row.past), at(5))
 		var got []string
@@ -124,6 +124,29 @@ func TestInitializedStaysTrue(t *testing.T) {
 	never := lifecycle.StatusOf(pod, fold(up()), at(2)).Since(nil, at(2)).Conditions[2]
 	if got := lifecycle.StatusOf(pod, fold(past), at(9)).Since([]lifecycle.Condition{never}, at(9)).Conditions[2]; got.Status != "False" {
 		t.Errorf("pod that was not initialized before: %+v", got)
+	}
+}
+
+// TestSidecarDiesBeforeFirstApp has a sidecar that dies while the last init container runs: an app container may start, but the pod is not
+// initialized before it has.
+func TestSidecarDiesBeforeFirstApp(t *testing.T) {
+	pod := podOf(spec.RestartAlways, "side", "init", "x")
+	past := history{up(), running("side", 1), issued("init", 1), started("init", 1), exited("side", 1, 1), exited("init", 1, 0)}
+	for _, row := range []struct {
+		name string
+		past history
+		want string
+	}{
+		{"init container completed", past, "False"},
+		{"image of the app container is being pulled", history{past, pull("x", 1, 1)}, "False"},
+		{"pull was cancelled", history{past, pull("x", 1, 1), lifecycle.CancelPull{Container: "x", For: 1}}, "False"},
+		{"app container is starting", history{past, pulled("x", 1), issued("x", 1)}, "False"},
+		{"app container started", history{past, pulled("x", 1), issued("x", 1), started("x", 1)}, "True"},
+		{"sidecar started again", history{past, pull("x", 1, 1), running("side", 2)}, "True"},
+	} {
+		if got := lifecycle.StatusOf(pod, fold(row.past), at(5)).Conditions[2]; got.Type != lifecycle.PodInitialized || got.Status != row.want {
+			t.Errorf("%s: %+v, want %s", row.name, got, row.want)
+		}
 	}
 }
 

@@ -26,6 +26,14 @@ func (t Instant) Sub(u Instant) time.Duration { return t.Mono - u.Mono }
 // Before reports whether the instant is earlier than u.
 func (t Instant) Before(u Instant) bool { return t.Mono < u.Mono }
 
+// SetBack moves an instant as [Facts.SetBack] does.
+func (t Instant) SetBack(saved, now Instant) Instant {
+	if !t.IsZero() {
+		t.Mono += now.Mono - saved.Mono
+	}
+	return t
+}
+
 // earlier returns the earlier of two instants, where "never" is later than all others.
 func earlier(t, u Instant) Instant {
 	if t.IsZero() || (!u.IsZero() && u.Before(t)) {

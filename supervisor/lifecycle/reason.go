@@ -54,7 +54,8 @@ const (
 const (
 	ReasonDeadlineExceeded  Reason = "DeadlineExceeded"
 	ReasonEngineUnavailable Reason = "EngineUnavailable"
-	ReasonEvicted           Reason = "Evicted" // it exceeded a limit
+	ReasonEvicted           Reason = "Evicted"    // it exceeded a limit
+	ReasonNewerState        Reason = "NewerState" // a later version of Podstead has written its state file
 )
 
 // ReasonRestartingAllContainers is the reason of a container that a restart of all containers stops or starts again.

@@ -55,6 +55,38 @@ func (f Facts) Unresolved() []Action {
 	return todo
 }
 
+// AbandonStarts gives up the starts and pulls without an outcome if the pod is terminating, so that they are not repeated after a restart
+// of the supervisor. A container that the engine has was created by its start and is stopped. A sandbox may exist partly, and is removed.
+func (f Facts) AbandonStarts(pod *spec.Pod, found Found, now Instant) Facts {
+	if !Terminating(pod, f) {
+		return f
+	}
+	const message = "not started again after a restart of the daemon: the pod is being stopped"
+	if f.Sandbox.inFlight() {
+		f = f.Apply(SandboxLost{Sandbox: f.Sandbox.N, Message: message, At: now})
+	}
+	for _, name := range f.names() {
+		c := f.Containers[name]
+		if c.Pull.inFlight() {
+			f = f.Apply(Issued{Action: CancelPull{Container: name, For: c.Pull.For}, At: now})
+			f = f.Apply(ActionFailed{Action: PullImage{Container: name, For: c.Pull.For}, At: now})
+		}
+		a := c.Newest
+		if !a.live() || !a.Started.IsZero() {
+			continue
+		}
+		var outcome Event = ActionFailed{
+			Action: StartContainer{Ref: a.Ref}, Failure: Failure{Kind: FailureNotCreated, Message: message}, At: now,
+		}
+		if i := slices.IndexFunc(found.Runs, func(r Run) bool { return r.Ref == a.Ref }); i >= 0 {
+			r := found.Runs[i]
+			outcome = ContainerStarted{Ref: r.Ref, ID: r.ID, Image: r.Image, ImageID: r.ImageID, At: now}
+		}
+		f = f.Apply(outcome)
+	}
+	return f
+}
+
 // Live returns the runs that were started and may still have a process, sorted by name. After a restart of the supervisor it
 // must wait for each of them again.
 func (f Facts) Live() []Ref {

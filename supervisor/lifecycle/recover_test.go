@@ -64,6 +64,47 @@ func TestUnresolved(t *testing.T) {
 	}
 }
 
+// TestAbandonStarts expects that a pod that is being stopped repeats no start, and stops what a start has created.
+func TestAbandonStarts(t *testing.T) {
+	pod := podOf(always, "init", "app")
+	now := at(50)
+	twoPulls := history{up(), pull("app", 1, 1), pull("init", 1, 1), lifecycle.CancelPull{Container: "app", For: 1}, stopped(time.Minute)}
+	for _, row := range []struct {
+		name  string
+		past  history
+		found lifecycle.Found
+		want  []lifecycle.Action // unresolved
+		next  []lifecycle.Action // decided
+	}{
+		{name: "pod that is not being stopped", past: history{startSandbox(1)}, want: do{startSandbox(1)}},
+		{name: "sandbox", past: history{startSandbox(1), stopped(time.Minute)}, next: do{removeSandbox(1)}},
+		{name: "sandbox that exists", past: history{startSandbox(1), stopped(time.Minute)}, found: lifecycle.Found{Sandbox: 1, Ready: true}, next: do{removeSandbox(1)}},
+		{name: "pulls", past: twoPulls, next: do{removeSandbox(1)}},
+		{name: "container that was not created", past: history{up(), issued("app", 1), stopped(time.Minute)}, next: do{removeSandbox(1)}},
+		{
+			name: "container that was created", past: history{up(), issued("app", 1), stopped(time.Minute)},
+			found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("other", 1, 1, 1, 0), found("app", 1, 1, 1, 0)}},
+			next:  do{stop("app", 1, 11*time.Second)},
+		},
+		{
+			name: "running container", past: history{up(), running("app", 1), stopped(time.Minute)},
+			found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 1, 0)}},
+			next:  do{stop("app", 1, 11*time.Second)},
+		},
+	} {
+		facts := fold(row.past).AbandonStarts(pod, row.found, now)
+		if diff := cmp.Diff(row.want, facts.Unresolved()); diff != "" {
+			t.Errorf("%s: unresolved (-want +got):\n%s", row.name, diff)
+		}
+		if row.next == nil {
+			continue
+		}
+		if diff := cmp.Diff(row.next, lifecycle.Decide(pod, facts, now).Actions); diff != "" {
+			t.Errorf("%s: decision (-want +got):\n%s", row.name, diff)
+		}
+	}
+}
+
 func TestLive(t *testing.T) {
 	facts := fold(history{up(), running("b", 1), running("a", 1), ran("c", 1, 0), issued("d", 1)})
 	if diff := cmp.Diff([]lifecycle.Ref{run("a", 1), run("b", 1)}, facts.Live()); diff != "" {

@@ -167,11 +167,11 @@ func (v *view) records(h *Container, r role) (newest, before *Attempt) {
 	return newest, before
 }
 
-// initialized reports whether all init containers have passed, in this round or an earlier one.
+// initialized reports whether an app container has run, or all init containers have completed and all sidecars are started. A sidecar that
+// terminates before the first app container has run makes it false, even if that container is about to start (contract 2.2).
 func (v *view) initialized() bool {
 	for i := range v.pod.Containers {
-		h := v.facts.Containers[v.pod.Containers[i].Name]
-		if h.Newest.ran() || h.Pull.For > 0 || !h.Pull.Cancelled.IsZero() { // Initialized never becomes False again
+		if h := v.facts.Containers[v.pod.Containers[i].Name]; h.Newest.ran() || h.Previous.ran() {
 			return true
 		}
 	}
@@ -233,7 +233,17 @@ func (v *view) missing(c *spec.Container, r role) bool {
 	}
 	if len(inits) > 0 && !inits[len(inits)-1].IsSidecar() { // a sidecar at the end of the list may have terminated since
 		last := v.facts.Containers[inits[len(inits)-1].Name].Newest
-		return last.terminated() && !initFailed(last.Exit) || v.initialized()
+		return last.terminated() && !initFailed(last.Exit) || v.reachedApps()
+	}
+	return v.reachedApps()
+}
+
+// reachedApps reports whether all init containers have passed in this round, or an app container has been due in any round.
+func (v *view) reachedApps() bool {
+	for i := range v.pod.Containers {
+		if pull := v.facts.Containers[v.pod.Containers[i].Name].Pull; pull.For > 0 || !pull.Cancelled.IsZero() {
+			return true
+		}
 	}
 	return v.initialized()
 }

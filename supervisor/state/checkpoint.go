@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/podstead/podstead/internal/atomicfile"
@@ -31,6 +32,18 @@ func (c Checkpoint) Apply(f lifecycle.Facts) lifecycle.Facts {
 		f = f.Apply(sent)
 	}
 	return f
+}
+
+// SetBack moves the instants of the checkpoint, see [lifecycle.Facts.SetBack].
+func (c Checkpoint) SetBack(saved, now lifecycle.Instant) Checkpoint {
+	c.At, c.Probes, c.Signals = c.At.SetBack(saved, now), slices.Clone(c.Probes), slices.Clone(c.Signals)
+	for i := range c.Probes {
+		c.Probes[i].At = c.Probes[i].At.SetBack(saved, now)
+	}
+	for i := range c.Signals {
+		c.Signals[i].At = c.Signals[i].At.SetBack(saved, now)
+	}
+	return c
 }
 
 // Checkpoints stores checkpoints across restarts of the daemon. With them status.started and status.ready do not flip, and no stop

@@ -4,12 +4,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/podstead/podstead/internal/atomicfile"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // Dir is a [Store] with one JSON file per pod in a directory.
@@ -28,6 +30,9 @@ func (d *Dir) path(name string) string { return d.file(spec.FileName(name)) }
 // file returns the path of a [spec.FileName].
 func (d *Dir) file(name string) string { return filepath.Join(d.dir, name+".json") }
 
+// unreadableSuffix is added to the name of a file that cannot be parsed.
+const unreadableSuffix = ".unreadable"
+
 // Load implements [Store]. It renames files that cannot be parsed, so that the next Save of the same name does not overwrite them.
 func (d *Dir) Load() (pods []Pod, unusable []Unusable, err error) {
 	if err := atomicfile.Sweep(d.dir); err != nil {
@@ -45,9 +50,9 @@ func (d *Dir) Load() (pods []Pod, unusable []Unusable, err error) {
 		p, err := d.read(name)
 		switch {
 		case errors.Is(err, errLater):
-			unusable = append(unusable, Unusable{Name: d.podName(name), File: d.file(name), Err: err, Kept: true})
+			unusable = append(unusable, Unusable{Name: d.podName(name), UID: p.Facts.UID, File: d.file(name), Err: err, Kept: true})
 		case err != nil:
-			pod, renamed := d.podName(name), d.file(name)+".unreadable"
+			pod, renamed := d.podName(name), d.file(name)+unreadableSuffix
 			err = errors.Join(err, os.Rename(d.file(name), renamed))
 			unusable = append(unusable, Unusable{Name: pod, File: renamed, Err: err})
 		default:
@@ -73,6 +78,7 @@ func (d *Dir) podName(name string) string {
 
 var errLater = errors.New("written by a later version")
 
+// read reads the state file of a pod. Of a later version it returns at most the UID, and [errLater].
 func (d *Dir) read(name string) (Pod, error) {
 	data, err := os.ReadFile(d.file(name))
 	if err != nil {
@@ -85,7 +91,13 @@ func (d *Dir) read(name string) (Pod, error) {
 		return Pod{}, err
 	}
 	if head.Version > version {
-		return Pod{}, fmt.Errorf("%w: the file has version %d, at most %d is supported", errLater, head.Version, version)
+		var later struct {
+			Facts struct {
+				UID string `json:"uid"`
+			} `json:"facts"`
+		}
+		_ = json.Unmarshal(data, &later) // the format may differ: the UID may be missing
+		return Pod{Facts: lifecycle.Facts{UID: later.Facts.UID}}, fmt.Errorf("%w: the file has version %d, at most %d is supported", errLater, head.Version, version)
 	}
 	var p Pod
 	if err := json.Unmarshal(data, &p); err != nil {
@@ -108,5 +120,10 @@ func (d *Dir) Save(p Pod) error {
 	return atomicfile.Write(d.path(p.Pod.Name), data, 0o600)
 }
 
-// Delete implements [Store].
-func (d *Dir) Delete(name string) error { return atomicfile.Remove(d.path(name)) }
+// Delete implements [Store]. It also removes a file that was renamed because it could not be parsed: it may contain secrets.
+func (d *Dir) Delete(name string) error {
+	if err := os.Remove(d.path(name) + unreadableSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return atomicfile.Remove(d.path(name))
+}

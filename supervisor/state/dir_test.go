@@ -37,7 +37,7 @@ func TestDir(t *testing.T) {
 	}
 	write("cut.json", `{"version":1,"po`)
 	write("other.json", `{"version":1,"savedAt":{"boot":"b"},"pod":{"name":"web"},"facts":{"uid":"u"}}`)
-	write("later.json", `{"version":2,"pods":[]}`)
+	write("later.json", `{"version":2,"pods":[],"facts":{"uid":"later-uid"}}`)
 	write("later.txt", "not ours")
 	pods, unusable, err := store.Load()
 	if err != nil {
@@ -56,6 +56,15 @@ func TestDir(t *testing.T) {
 		if _, err := os.Stat(u.File); err != nil || u.Err == nil || u.Kept != (u.Name == "later") || strings.HasSuffix(u.File, ".unreadable") == u.Kept {
 			t.Errorf("unusable: %+v, stat: %v", u, err)
 		}
+	}
+	if i := slices.IndexFunc(unusable, func(u Unusable) bool { return u.Kept }); unusable[i].UID != "later-uid" {
+		t.Errorf("file of a later version: %+v, want its UID", unusable[i])
+	}
+	if err := store.Delete("cut"); err != nil {
+		t.Fatal(err)
+	}
+	if left, err := filepath.Glob(filepath.Join(dir, "cut.*")); err != nil || len(left) > 0 {
+		t.Errorf("files of a deleted pod: %v, %v", left, err)
 	}
 	if err := store.Delete("web"); err != nil {
 		t.Fatal(err)

@@ -44,6 +44,7 @@ type Store interface {
 // Unusable is a state file that could not be used.
 type Unusable struct {
 	Name string // of the pod
+	UID  string // of the pod; empty: not known
 	File string // the path of the file after Load
 	Err  error
 	// Kept is set if a later version has written the file. It is left unchanged, and the pod's name is blocked. Other unusable files

@@ -2,9 +2,16 @@ package state
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 )
+
+// writeTimeout is the time after which a write is reported as hanging.
+const writeTimeout = 2 * time.Second
+
+// ErrTimeout reports that a write takes longer than expected. It continues.
+var ErrTimeout = fmt.Errorf("no answer from the disk within %v", writeTimeout)
 
 // Write is a state on its way to the disk.
 type Write struct {
@@ -75,7 +82,8 @@ func wake(due chan<- struct{}) {
 	}
 }
 
-// Run saves until ctx ends, and then what is still pending. It calls report with the result of every write of a state, in order.
+// Run saves until ctx ends, and then what is still pending. It calls report with the result of every write of a state, in order. During a
+// write that hangs it calls report with [ErrTimeout].
 func (w *Writer) Run(ctx context.Context, report func(error)) {
 	var both sync.WaitGroup
 	both.Go(func() { each(ctx, w.stateDue, func() { w.save(report) }) })
@@ -104,9 +112,20 @@ func (w *Writer) save(report func(error)) {
 	if pending == nil {
 		return
 	}
-	err := w.store.Save(pending.pod)
-	close(pending.done)
-	report(err)
+	written := make(chan error, 1)
+	go func() {
+		written <- w.store.Save(pending.pod)
+		close(pending.done)
+	}()
+	timeout := time.NewTimer(writeTimeout)
+	defer timeout.Stop()
+	select {
+	case err := <-written:
+		report(err)
+	case <-timeout.C:
+		report(ErrTimeout)
+		report(<-written)
+	}
 }
 
 func (w *Writer) saveCheckpoint() {

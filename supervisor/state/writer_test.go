@@ -70,6 +70,7 @@ func TestWriterSavesNewestStateOnly(t *testing.T) {
 		synctest.Wait() // the first write hangs
 		replaced, last := w.Put(Pod{Owner: Owner{By: "second"}}), w.Put(Pod{Owner: Owner{By: "third"}})
 		begun := time.Now()
+		synctest.Wait()
 		last.Wait(t.Context(), time.Minute)
 		if waited := time.Since(begun); waited != time.Minute {
 			t.Errorf("waited %v for a write that hangs, want the timeout of 1m", waited)
@@ -78,8 +79,9 @@ func TestWriterSavesNewestStateOnly(t *testing.T) {
 		replaced.Wait(t.Context(), time.Minute)
 		stop()
 		running.Wait()
-		if len(store.saved) != 2 || store.saved[1].Owner.By != "third" || len(reports) != 2 || reports[1] == nil {
-			t.Errorf("saved %+v, reports %v; want the first and the third state and an error for each", store.saved, reports)
+		if len(store.saved) != 2 || store.saved[1].Owner.By != "third" || len(reports) != 3 || !errors.Is(reports[0], ErrTimeout) ||
+			errors.Is(reports[1], ErrTimeout) || reports[2] == nil {
+			t.Errorf("saved %+v, reports %v; want the first and the third state, ErrTimeout and then an error for each", store.saved, reports)
 		}
 	})
 }

@@ -1,4 +1,4 @@
-// Package doctor checks whether a host can run pods. It changes nothing. The checks are independent of each other; a check that
+// Package doctor checks whether a host can run pods. It changes nothing, apart from temporary files. The checks are independent of each other; a check that
 // fails to run reports that.
 package doctor
 

@@ -147,7 +147,24 @@ func mountNamespace() result {
 	return ok("mount namespace of process 1")
 }
 
-// diskSpace checks the free space of the file system of a directory, which may not exist yet.
+// writeFile writes a file to the disk in a directory. The file is removed before it is written, so that none is left if the disk hangs.
+func writeFile(dir string) error {
+	f, err := os.CreateTemp(dir, ".podstead-doctor-*")
+	if err != nil {
+		return err
+	}
+	err = os.Remove(f.Name())
+	if err == nil {
+		_, err = f.WriteString("podstead doctor")
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// diskSpace checks the free space of the file system of a directory, which may not exist yet, and that files can be written to it: a file
+// system with errors can refuse writes although it is not mounted read-only.
 func diskSpace(dir string) result {
 	existing := dir
 	for !isDir(existing) && existing != "/" {
@@ -164,7 +181,12 @@ func diskSpace(dir string) result {
 	if st.Flags&unix.ST_RDONLY != 0 {
 		return result{Fail, dir + " is on a read-only file system", "mount it read-write, or set another directory"}
 	}
+	err := writeFile(existing)
 	switch free := math.Min(bytes, inodes); {
+	case errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
+		return result{Warn, detail + "; cannot check whether it is writable: " + err.Error(), "run podstead doctor as root"}
+	case err != nil && free >= failShare:
+		return result{Fail, dir + ": " + err.Error(), "look for errors of the disk with dmesg, and repair or replace it, or set another directory"}
 	case free < failShare:
 		return result{Fail, detail, "free disk space in " + dir}
 	case free < warnShare:

@@ -1,6 +1,7 @@
 package doctor
 
 import (
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -28,6 +29,21 @@ func TestControllers(t *testing.T) {
 		if r.grade != test.grade || !strings.Contains(r.detail, test.detail) || !strings.Contains(r.hint, test.hint) {
 			t.Errorf("%s: %+v", test.name, r)
 		}
+	}
+}
+
+// TestUnwritableDirectory checks a file system that claims to be writable and has free space, but on which no file can be created, as after
+// errors=remount-ro.
+func TestUnwritableDirectory(t *testing.T) {
+	if r := diskSpace("/proc/self"); r.grade != Fail || r.hint == "" || !strings.Contains(r.detail, "/proc/self") {
+		t.Errorf("directory in which no file can be created: %+v", r)
+	}
+	dir := t.TempDir()
+	if r := diskSpace(dir); r.grade == Fail {
+		t.Errorf("writable directory: %+v", r)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("files that the check has left: %v, %v", left, err)
 	}
 }
 

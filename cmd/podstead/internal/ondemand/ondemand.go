@@ -60,15 +60,20 @@ type Starter struct {
 	Notify func(message string)
 
 	mu       sync.Mutex
-	instance string // of the daemon that responded last
+	instance string   // of the daemon that responded last
+	last     *process // the newest daemon that this starter has started; nil: none, or its exit is counted
+	deaths   int      // consecutive daemons that exited soon after they were ready
+	gaveUp   error    // why no further daemon is started; nil: the next one may be started
 }
 
 // Connect returns when the daemon is ready, and starts it if it is not running. If the daemon that responded last was stopped on request,
-// it starts none and returns an [*api.StoppedError] until there is another daemon. It is safe for concurrent use.
+// it starts none and returns an [*api.StoppedError] until there is another daemon. After three daemons in a row that exited unexpectedly as
+// soon as they were ready, it starts no further one and returns why. It is safe for concurrent use.
 func (s *Starter) Connect(ctx context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if err := s.version(ctx); !errors.Is(err, api.ErrUnavailable) {
+		s.gaveUp = nil
 		return err
 	} else if errors.Is(err, os.ErrPermission) {
 		return &Error{
@@ -81,6 +86,9 @@ func (s *Starter) Connect(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, fmt.Errorf("the daemon did not respond within %v", startTimeout))
 	defer cancel()
+	if err := s.countDeath(ctx); err != nil {
+		return err
+	}
 	go s.notifyLater(ctx)
 	err := s.start(ctx)
 	if e, failed := errors.AsType[*Error](err); failed && e.inUse {
@@ -145,6 +153,10 @@ func (s *Starter) start(ctx context.Context) error {
 		return fmt.Errorf("start daemon: %w", err)
 	}
 	defer log.Close()
+	logged := int64(0)
+	if st, err := log.Stat(); err == nil {
+		logged = st.Size()
+	}
 	reports, child, err := os.Pipe()
 	if err != nil {
 		return fmt.Errorf("start daemon: %w", err)
@@ -161,7 +173,7 @@ func (s *Starter) start(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("start daemon: %w", err)
 	}
-	seeLog := []string{"see the log of the daemon, " + s.Log}
+	seeLog := s.seeLog()
 	r, err := readReport(ctx, reports)
 	if err != nil {
 		return &Error{Message: "start daemon: " + err.Error(), Hints: seeLog}
@@ -175,7 +187,7 @@ func (s *Starter) start(ctx context.Context) error {
 	case r.Error != "":
 		return &Error{Message: "start daemon: " + r.Error, Hints: r.Hints, inUse: r.Status == StatusInUse}
 	}
-	go func() { _ = cmd.Wait() }() // reaps the daemon if it exits before this process
+	s.last = watchProcess(cmd, logged)
 	return nil
 }
 

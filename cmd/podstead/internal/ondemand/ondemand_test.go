@@ -30,13 +30,17 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runDaemon is a daemon with a behaviour: "silent", "failing", "recording" for one that records its stop, or any other for one that works.
-// It returns the exit code.
+// runDaemon is a daemon with a behaviour: "silent", "failing", "dying", "recording" for one that records its stop, or any other for one that
+// works. It returns the exit code.
 func runDaemon(behaviour, dir string) int {
 	reporter := ondemand.NewReporter()
 	switch behaviour {
 	case "silent":
 		return 7
+	case "dying":
+		reporter.Ready()
+		fmt.Println("panic: a bug")
+		return 2
 	case "failing":
 		reporter.Failed("runc not found", []string{"install runc"}, 4)
 		return 4
@@ -192,6 +196,26 @@ func TestConnectReportsWhyTheDaemonFailed(t *testing.T) {
 				t.Errorf("error %v, want %s and a hint", err, want)
 			}
 		})
+	}
+}
+
+// TestDyingDaemonIsNotStartedForever has a daemon that exits as soon as it is ready.
+func TestDyingDaemonIsNotStartedForever(t *testing.T) {
+	s, _ := newStarter(t, "dying")
+	for i := range 3 {
+		if err := s.Connect(t.Context()); err != nil {
+			t.Fatalf("start %d: %v", i+1, err)
+		}
+	}
+	for range 2 {
+		err := s.Connect(t.Context())
+		e, ok := errors.AsType[*ondemand.Error](err)
+		if want := "start daemon: exited unexpectedly 3 times in a row: exit status 2: panic: a bug"; !ok || e.Message != want || len(e.Hints) != 1 {
+			t.Errorf("error %v, want %s and a hint", err, want)
+		}
+	}
+	if log, err := os.ReadFile(s.Log); err != nil || strings.Count(string(log), "panic") != 3 {
+		t.Errorf("log %q, %v; want three starts", log, err)
 	}
 }
 
