@@ -79,9 +79,9 @@ func Run(c containers.Container) (lifecycle.Run, error) {
 			Ref: lifecycle.Ref{
 				Container: c.Labels[LabelContainer], Round: number(LabelRound), Attempt: number(LabelAttempt),
 			},
-			Sandbox: number(LabelSandbox), Restarts: number(LabelRestarts),
+			Sandbox: number(LabelSandbox), Restarts: number(LabelRestarts), ImageID: c.Labels[LabelImageID],
 		},
-		ID: c.ID, Image: c.Image, ImageID: c.Labels[LabelImageID],
+		ID: c.ID, Image: c.Image,
 	}
 	return run, bad
 }
