@@ -3,6 +3,7 @@
 package runtime_test
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -25,6 +26,8 @@ import (
 	"github.com/podstead/podstead/runtime/shim"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/test/ocitar"
 	"github.com/podstead/podstead/test/ownnet"
 )
 
@@ -113,9 +116,32 @@ func newTestHost(t testing.TB) *testHost {
 func (m *testHost) pull(archive, image string) {
 	m.Helper()
 	pod := &spec.Pod{ImageArchives: []string{archive}, Containers: []spec.Container{{Name: "c", Image: image}}}
-	if _, err := m.PullImage(m.ctx(), pod, "c", func(_, _ int64) {}); err != nil {
+	if _, err := m.PullImage(m.ctx(), pod, lifecycle.PullImage{Container: "c"}, func(_, _ int64) {}); err != nil {
 		m.Fatal(err)
 	}
+}
+
+// retag makes the name of the busybox image refer to another image with a shell, as an archive that was replaced does.
+func (m *testHost) retag() {
+	m.Helper()
+	path, err := exec.LookPath("busybox")
+	if err != nil {
+		m.Fatal(err)
+	}
+	program, err := os.ReadFile(path)
+	if err != nil {
+		m.Fatal(err)
+	}
+	layer := ocitar.Layer{{Path: "bin", Mode: fs.ModeDir | 0o755}, {Path: "bin/sh", Mode: 0o755, Data: program}}
+	var archive bytes.Buffer
+	if err := ocitar.WriteOCI(&archive, ocitar.Image{Name: busybox, Layers: []ocitar.Layer{layer}}); err != nil {
+		m.Fatal(err)
+	}
+	name := filepath.Join(m.dir, "retag.tar")
+	if err := os.WriteFile(name, archive.Bytes(), 0o600); err != nil {
+		m.Fatal(err)
+	}
+	m.pull(name, busybox)
 }
 
 func options(dir, programs string) runtime.Options {
@@ -286,6 +312,7 @@ func TestContract(t *testing.T) {
 		m := newTestHost(t)
 		return runtimetest.Harness{
 			Runtime: m, Image: busybox, LogDir: m.opts.LogDir,
+			Retag: m.retag,
 			Reopen: func() runtimetest.Runtime {
 				if err := m.Close(); err != nil {
 					t.Fatal(err)

@@ -207,6 +207,14 @@ func TestFieldsImages(t *testing.T) {
 	if out, err := exec.Command("cp", filepath.Join(programs, "testserver.tar"), filepath.Join(m.dir, "app.tar")).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
+	plain := m.parse(fmt.Sprintf(imageFile, "", "busybox", ""))
+	again := func() error { // as for a restart
+		_, err := m.PullImage(m.ctx(), plain, lifecycle.PullImage{Container: "c", Imported: true}, func(_, _ int64) {})
+		return err
+	}
+	if err := again(); err != nil {
+		t.Errorf("imported archive whose image is missing: %v", err)
+	}
 	const mount = `volumeMounts = { img = "/img" }`
 	for _, test := range []struct {
 		container, image, volume string
@@ -223,7 +231,7 @@ func TestFieldsImages(t *testing.T) {
 		{mount, "none", `, pullPolicy = "IfNotPresent"`, "ErrImagePull"},
 	} {
 		p := m.parse(fmt.Sprintf(imageFile, test.container, test.image, test.volume))
-		_, err := m.PullImage(m.ctx(), p, "c", func(_, _ int64) {})
+		_, err := m.PullImage(m.ctx(), p, lifecycle.PullImage{Container: "c"}, func(_, _ int64) {})
 		if what := test.container + test.image + test.volume; test.reason == "" && err != nil {
 			t.Errorf("%s: %v", what, err)
 		} else if test.reason != "" {
@@ -231,9 +239,18 @@ func TestFieldsImages(t *testing.T) {
 		}
 	}
 
+	if err := os.Remove(filepath.Join(m.dir, "app.tar")); err != nil {
+		t.Fatal(err)
+	}
+	if err := again(); err != nil {
+		t.Errorf("imported archive that was removed: %v", err)
+	}
+	_, err := m.PullImage(m.ctx(), plain, lifecycle.PullImage{Container: "c"}, func(_, _ int64) {})
+	wantFailure(t, "missing archive", err, "ErrImagePull", "app.tar")
+
 	p := newPod(m, &spec.Pod{})
 	p.Containers = m.parse("[[containers]]\nname = \"c\"\nimage = \"localhost/podstead/none:1\"\nimagePullPolicy = \"Never\"\n").Containers
-	_, err := m.PullImage(m.ctx(), p.Pod, "c", func(_, _ int64) {})
+	_, err = m.PullImage(m.ctx(), p.Pod, lifecycle.PullImage{Container: "c"}, func(_, _ int64) {})
 	wantFailure(t, "missing image", err, lifecycle.ReasonErrImageNeverPull, "localhost/podstead/none:1")
 	p.Containers = m.parse(fmt.Sprintf(imageFile, `args = ["-no-such-flag"]`, "busybox", "")).Containers
 	ref, err := p.begin("c")

@@ -15,61 +15,97 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// PullImage pulls the image of a container according to its pull policy, and the images of the volumes that the container mounts. Archives of
-// the pod are imported first. It has no timeout: the image store cancels a pull without progress. It calls progress before the first request
-// to a registry, and not at all without one.
+// PullImage pulls the image of a container according to its pull policy, and the images of the volumes that the container mounts. It imports
+// the archives of the pod first if they were not imported before, or if an image is missing. It has no timeout: the image store cancels a
+// pull without progress. It calls progress before the first request to a registry, and not at all without one.
 func (r *Runtime) PullImage(
-	ctx context.Context, pod *spec.Pod, name string, progress func(done, total int64),
-) (pulled bool, err error) {
+	ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(done, total int64),
+) (lifecycle.ImagePulled, error) {
 	ctx = enginecall.Context(ctx)
-	c, err := container.Find(pod, name)
+	none := lifecycle.ImagePulled{}
+	c, err := container.Find(pod, a.Container)
 	if err != nil {
-		return false, fmt.Errorf("pull image: %w", err)
+		return none, fmt.Errorf("pull image: %w", err)
 	}
-	var held []string // references of images in the archives
-	for _, archive := range pod.ImageArchives {
-		imported, err := r.images.ImportFile(ctx, archive)
-		if err != nil {
-			return false, imageFailure(ctx, err)
-		}
-		for _, img := range imported {
-			held = append(held, img.Name)
-		}
+	held, err := r.importArchives(ctx, pod, c, a)
+	if err != nil {
+		return none, imageFailure(ctx, err)
 	}
 	report := func(p image.Progress) { progress(p.Bytes, p.TotalBytes) }
-	img, err := r.images.Ensure(ctx, c.Image, c.ImagePullPolicy, report)
+	img, err := r.images.EnsureAgain(ctx, c.Image, c.ImagePullPolicy, previous(a.Image), report)
 	if err != nil {
-		return false, withArchives(pullFailure(ctx, err), held)
+		return none, withArchives(pullFailure(ctx, err), held)
 	}
-	pulled = img.Pulled
+	result := lifecycle.ImagePulled{Container: a.Container, For: a.For, Image: identity(img), Pulled: img.Pulled}
 	for _, v := range imagevolume.Of(pod, c) {
 		img, err := r.images.Ensure(ctx, v.Image.Reference, v.Image.PullPolicy, report)
 		if err != nil {
-			return false, withArchives(imageFailure(ctx, err), held)
+			return none, withArchives(imageFailure(ctx, err), held)
 		}
-		pulled = pulled || img.Pulled
+		result.Pulled = result.Pulled || img.Pulled
 	}
-	return pulled, nil
+	return result, nil
 }
 
-// FindImage reports whether the image of a container and the images of the volumes that it mounts are present, so that no pull is needed
-// according to their pull policies. It makes no request to a registry.
-func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, name string) (present bool, err error) {
-	ctx = enginecall.Context(ctx)
-	c, err := container.Find(pod, name)
-	if err != nil {
-		return false, fmt.Errorf("find image: %w", err)
+// importArchives imports the archives of a pod, unless they were imported before and the images of the container are still present. An
+// archive may be moved or replaced while its pod runs. It returns the references of the imported images.
+func (r *Runtime) importArchives(ctx context.Context, pod *spec.Pod, c *spec.Container, a lifecycle.PullImage) (references []string, err error) {
+	if len(pod.ImageArchives) == 0 {
+		return nil, nil
 	}
-	present, err = r.images.Find(ctx, c.Image, c.ImagePullPolicy)
+	if a.Imported {
+		_, present, err := r.images.FindAgain(ctx, c.Image, spec.PullNever, previous(a.Image))
+		for _, v := range imagevolume.Of(pod, c) {
+			if present && err == nil {
+				present, err = r.images.Find(ctx, v.Image.Reference, spec.PullNever)
+			}
+		}
+		if present || err != nil {
+			return nil, err
+		}
+	}
+	for _, archive := range pod.ImageArchives {
+		imported, err := r.images.ImportFile(ctx, archive)
+		if err != nil {
+			return nil, err
+		}
+		for _, img := range imported {
+			references = append(references, img.Name)
+		}
+	}
+	return references, nil
+}
+
+// FindImage checks that the image of a container and the images of the volumes that it mounts are present, so that no pull is needed
+// according to their pull policies. If not, it returns a [lifecycle.FailureNotFound]. It makes no request to a registry.
+func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.FindImage) (lifecycle.ImagePulled, error) {
+	ctx = enginecall.Context(ctx)
+	none := lifecycle.ImagePulled{}
+	c, err := container.Find(pod, a.Container)
+	if err != nil {
+		return none, fmt.Errorf("find image: %w", err)
+	}
+	img, present, err := r.images.FindAgain(ctx, c.Image, c.ImagePullPolicy, previous(a.Image))
 	for _, v := range imagevolume.Of(pod, c) {
 		if present && err == nil {
 			present, err = r.images.Find(ctx, v.Image.Reference, v.Image.PullPolicy)
 		}
 	}
 	if err != nil {
-		return false, imageFailure(ctx, err)
+		return none, imageFailure(ctx, err)
 	}
-	return present, nil
+	if !present {
+		return none, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: fmt.Sprintf("image %q is not present", c.Image)}
+	}
+	return lifecycle.ImagePulled{Container: a.Container, For: a.For, Image: identity(img)}, nil
+}
+
+func identity(i image.Image) lifecycle.Image {
+	return lifecycle.Image{ID: i.ConfigDigest, Archive: i.FromArchive}
+}
+
+func previous(i lifecycle.Image) image.Previous {
+	return image.Previous{ConfigDigest: i.ID, FromArchive: i.Archive}
 }
 
 // pullFailure is the failure of a pull of the container's own image. Its message has the cause alone: events and explanations name the

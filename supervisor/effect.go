@@ -138,10 +138,7 @@ func (e *effects) perform(ctx context.Context, a lifecycle.Action, saved *state.
 		r.sandbox, err = e.shared.runtime.StartSandbox(ctx, e.uid, e.pod.Load(), a)
 		return r, err
 	case lifecycle.FindImage:
-		present, err := e.shared.runtime.FindImage(ctx, e.pod.Load(), a.Container)
-		if err == nil && !present {
-			err = lifecycle.Failure{Kind: lifecycle.FailureNotFound}
-		}
+		r.image, err = e.shared.runtime.FindImage(ctx, e.pod.Load(), a)
 		return r, err
 	case lifecycle.StartContainer:
 		saved.Wait(ctx, startTimeout)
@@ -167,7 +164,7 @@ func (e *effects) perform(ctx context.Context, a lifecycle.Action, saved *state.
 func (e *effects) pull(ctx context.Context, a lifecycle.PullImage) (effectResult, error) {
 	begun := time.Now()
 	var reported time.Time
-	pulled, err := e.shared.runtime.PullImage(ctx, e.pod.Load(), a.Container, func(done, total int64) {
+	image, err := e.shared.runtime.PullImage(ctx, e.pod.Load(), a, func(done, total int64) {
 		progress := pullProgress{a.Container, Progress{Done: done, Total: total}}
 		switch {
 		case ctx.Err() != nil: // cancelled
@@ -181,7 +178,8 @@ func (e *effects) pull(ctx context.Context, a lifecycle.PullImage) (effectResult
 		}
 		reported = time.Now()
 	})
-	return effectResult{pulled: pulled, took: time.Since(begun)}, err
+	image.Took = time.Since(begun)
+	return effectResult{image: image}, err
 }
 
 // startHook runs a hook in the background, with a timeout (0: none).
@@ -204,9 +202,11 @@ func completed(a lifecycle.Action, r effectResult, now lifecycle.Instant) lifecy
 		r.sandbox.At = now
 		return r.sandbox
 	case lifecycle.FindImage:
-		return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: now}
+		r.image.At = now
+		return r.image
 	case lifecycle.PullImage:
-		return lifecycle.ImagePulled{Container: a.Container, For: a.For, Pulled: r.pulled, Took: r.took, At: now}
+		r.image.At = now
+		return r.image
 	case lifecycle.StartContainer:
 		r.container.At = now
 		return r.container

@@ -51,8 +51,7 @@ type effectDone struct {
 type effectResult struct {
 	sandbox   lifecycle.SandboxStarted   // StartSandbox
 	container lifecycle.ContainerStarted // StartContainer
-	pulled    bool                       // PullImage: an image was fetched
-	took      time.Duration              // PullImage
+	image     lifecycle.ImagePulled      // PullImage, FindImage
 	warning   string                     // RunPostStart, RunPreStop
 }
 

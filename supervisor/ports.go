@@ -32,12 +32,14 @@ type Volumes interface {
 
 // Images provides images.
 type Images interface {
-	// PullImage provides the image of a container according to its pull policy, after importing the image archives of the pod. It reports
-	// whether it fetched anything. It has no deadline as long as it makes progress. It calls progress with bytes if it fetches anything;
-	// the total may grow. progress is never nil and does not block.
-	PullImage(ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64)) (pulled bool, err error)
-	// FindImage reports whether the container can start without a pull, because the image is present. It does not contact a registry.
-	FindImage(ctx context.Context, pod *spec.Pod, container string) (present bool, err error)
+	// PullImage provides the image of a container according to its pull policy. It imports the image archives of the pod before, unless they
+	// were imported and no image is missing. Unless the policy requires a pull, it returns the image that the action names if it is present.
+	// It has no deadline as long as it makes progress. It calls progress with bytes if it fetches anything; the total may grow. progress is
+	// never nil and does not block.
+	PullImage(ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(done, total int64)) (lifecycle.ImagePulled, error)
+	// FindImage returns the image of a container if the container can start without a pull, and a [lifecycle.FailureNotFound] if it cannot.
+	// It does not contact a registry.
+	FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.FindImage) (lifecycle.ImagePulled, error)
 }
 
 // Sandboxes creates, watches and removes pod sandboxes.

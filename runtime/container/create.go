@@ -77,7 +77,10 @@ func (s *Service) prepare(ctx context.Context, uid string, pod *spec.Pod, a life
 	if err != nil {
 		return nil, err
 	}
-	img, err := s.config.Images.Ensure(ctx, c.Image, spec.PullNever, nil)
+	img, err := s.config.Images.EnsureAgain(ctx, c.Image, spec.PullNever, image.Previous{ConfigDigest: a.ImageID}, nil)
+	if err == nil && a.ImageID != "" && img.ConfigDigest != a.ImageID {
+		err = fmt.Errorf("image %q: %s was removed", c.Image, a.ImageID) // since the pull; the next attempt pulls again
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -106,6 +109,7 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	labels[record.LabelBoot] = s.config.BootID
 	labels[record.LabelImageID] = n.image.ConfigDigest
 	labels[record.LabelImageArch] = n.platform
+	maps.Copy(labels, image.KeepLabels(n.image))
 	labels[record.LabelStopSignal] = n.config.StopSignal
 	labels[record.LabelLog] = s.config.Dirs.ContainerLog(n.uid, n.pod.Name, n.action.Container, n.action.Restarts)
 	maps.DeleteFunc(labels, func(_, v string) bool { return v == "" })

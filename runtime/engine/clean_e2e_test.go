@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,8 +17,8 @@ import (
 // checkClean removes the environment's directory. It fails if processes, mounts or cgroups remain on the host.
 func (w *env) checkClean() {
 	t := w.t
-	for _, pid := range w.processes() {
-		t.Errorf("process %d remains: %s", pid, cmdline(pid))
+	for pid, command := range w.remaining() {
+		t.Errorf("process %d remains: %s", pid, command)
 		_ = unix.Kill(pid, unix.SIGKILL)
 		w.eventually("process exit", func() (string, bool) { return cmdline(pid), cmdline(pid) == "" })
 	}
@@ -34,6 +35,23 @@ func (w *env) checkClean() {
 	w.removeCgroups()
 	if err := os.RemoveAll(w.dir); err != nil {
 		t.Error(err)
+	}
+}
+
+// remaining returns the command lines of the processes that do not exit by themselves. A shim, or its helper that cleans up after a
+// container, may still be exiting when the engine has reported its end.
+func (w *env) remaining() map[int]string {
+	for end := time.Now().Add(deadline); ; {
+		left := map[int]string{}
+		for _, pid := range w.processes() {
+			if command := cmdline(pid); command != "" { // it has not exited since
+				left[pid] = command
+			}
+		}
+		if len(left) == 0 || time.Now().After(end) {
+			return left
+		}
+		<-time.After(10 * time.Millisecond)
 	}
 }
 

@@ -45,6 +45,7 @@ func (r *Runtime) StartContainer(
 		if !slices.Contains(r.images, c.Image) {
 			return refused("image %q is not there", c.Image)
 		}
+		a.ImageID = cmp.Or(a.ImageID, r.imageID(c.Image))
 		p.pod = pod
 		for _, older := range p.runs {
 			if older.Container == a.Container {
@@ -228,10 +229,8 @@ func cmpRef(a, b lifecycle.Ref) int {
 
 func (n *run) id(uid string) string { return fmt.Sprintf("%s-%s-%d", uid, n.Container, n.Attempt) }
 
-func imageID(image string) string { return "sha256:" + image }
-
 func (n *run) event() lifecycle.ContainerStarted {
-	return lifecycle.ContainerStarted{Ref: n.Ref, ID: n.id(n.uid), Image: n.image, ImageID: imageID(n.image)}
+	return lifecycle.ContainerStarted{Ref: n.Ref, ID: n.id(n.uid), Image: n.image, ImageID: n.ImageID}
 }
 
 // terminate delivers SIGTERM.

@@ -13,6 +13,7 @@ func TestContract(t *testing.T) {
 		r := New(Options{Images: []string{image}, LogDir: dir})
 		return runtimetest.Harness{
 			Runtime: r, Image: image, LogDir: dir,
+			Retag:  func() { r.Retag(image) },
 			Reopen: func() runtimetest.Runtime { return r },
 		}
 	})

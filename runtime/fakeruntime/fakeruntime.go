@@ -12,6 +12,7 @@ package fakeruntime
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"sync"
 
@@ -59,6 +60,7 @@ type Runtime struct {
 	volumes []string             // persistent, sorted
 	pods    map[string]*podState // by UID
 	calls   []Call
+	tagged  map[string]int // by name of an image: how often it was retagged
 }
 
 // podState is the engine's state of one pod.
@@ -76,6 +78,7 @@ func New(o Options) *Runtime {
 		changed: make(chan struct{}),
 		images:  slices.Clone(o.Images),
 		pods:    map[string]*podState{},
+		tagged:  map[string]int{},
 	}
 }
 
@@ -114,24 +117,27 @@ func (r *Runtime) notify() {
 	r.changed = make(chan struct{})
 }
 
-// FindImage reports whether the image of a container is present, so that its policy requires no pull.
-func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, container string) (here bool, err error) {
-	err = r.do(ctx, Call{Method: "FindImage", Container: container}, func() error {
-		c := pod.Container(container)
-		here = c != nil && c.ImagePullPolicy != spec.PullAlways && slices.Contains(r.images, c.Image)
+// FindImage returns the image of a container if it is present, so that its policy requires no pull.
+func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.FindImage) (found lifecycle.ImagePulled, err error) {
+	err = r.do(ctx, Call{Method: "FindImage", Container: a.Container}, func() error {
+		c := pod.Container(a.Container)
+		if c == nil || c.ImagePullPolicy == spec.PullAlways || !slices.Contains(r.images, c.Image) {
+			return lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "image not found"}
+		}
+		found = lifecycle.ImagePulled{Container: a.Container, For: a.For, Image: r.identity(pod, c, a.Image)}
 		return nil
 	})
-	return here, err
+	return found, err
 }
 
 // PullImage makes the image of a container available. It is pulled if the policy requires it. A pod with archives gets all its
 // images from them.
 func (r *Runtime) PullImage(
-	ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64),
-) (pulled bool, err error) {
-	c := pod.Container(container)
+	ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(done, total int64),
+) (result lifecycle.ImagePulled, err error) {
+	c := pod.Container(a.Container)
 	if c == nil {
-		return false, errors.New("pull image: the pod has no container " + container)
+		return result, errors.New("pull image: the pod has no container " + a.Container)
 	}
 	r.mu.Lock()
 	present := slices.Contains(r.images, c.Image)
@@ -140,21 +146,46 @@ func (r *Runtime) PullImage(
 	if !here && c.ImagePullPolicy != spec.PullNever {
 		progress(0, 0)
 	}
-	err = r.do(ctx, Call{Method: "PullImage", Container: container}, func() error {
-		switch {
-		case here:
-		case c.ImagePullPolicy == spec.PullNever:
+	err = r.do(ctx, Call{Method: "PullImage", Container: a.Container}, func() error {
+		if !here && c.ImagePullPolicy == spec.PullNever {
 			return lifecycle.Failure{
 				Reason:  lifecycle.ReasonErrImageNeverPull,
 				Message: "Container image \"" + c.Image + "\" is not present with pull policy of Never",
 			}
-		default:
-			pulled = true
 		}
 		if !slices.Contains(r.images, c.Image) {
 			r.images = append(r.images, c.Image)
 		}
+		previous := a.Image
+		if !here {
+			previous = lifecycle.Image{}
+		}
+		result = lifecycle.ImagePulled{Container: a.Container, For: a.For, Image: r.identity(pod, c, previous), Pulled: !here}
 		return nil
 	})
-	return pulled, err
+	return result, err
+}
+
+// Retag makes the name of an image refer to another image.
+func (r *Runtime) Retag(image string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tagged[image]++
+}
+
+// identity returns the previous image, or the one that the name refers to if there is none. The caller holds the lock.
+func (r *Runtime) identity(pod *spec.Pod, c *spec.Container, previous lifecycle.Image) lifecycle.Image {
+	if previous.ID != "" {
+		return previous
+	}
+	return lifecycle.Image{ID: r.imageID(c.Image), Archive: len(pod.ImageArchives) > 0}
+}
+
+// imageID returns the ID of the image that a name refers to. The caller holds the lock.
+func (r *Runtime) imageID(image string) string {
+	id := "sha256:" + image
+	if n := r.tagged[image]; n > 0 {
+		id += fmt.Sprintf("-%d", n)
+	}
+	return id
 }

@@ -129,7 +129,7 @@ func (r *Runtime) Inventory(ctx context.Context) ([]lifecycle.Found, error) {
 			}
 			for _, run := range p.runs {
 				f.Runs = append(f.Runs, lifecycle.Run{
-					StartContainer: run.StartContainer, ID: run.id(uid), Image: run.image, ImageID: imageID(run.image),
+					StartContainer: run.StartContainer, ID: run.id(uid), Image: run.image,
 				})
 			}
 			slices.SortFunc(f.Runs, func(a, b lifecycle.Run) int { return cmpRef(a.Ref, b.Ref) })

@@ -19,11 +19,25 @@ import (
 // share one pull, which is cancelled when the last of them returns. progress may be nil. It is called in the caller's goroutine,
 // first before the registry is contacted, then while layers arrive.
 func (s *Store) Ensure(ctx context.Context, ref string, policy spec.PullPolicy, progress func(Progress)) (Image, error) {
+	return s.EnsureAgain(ctx, ref, policy, Previous{}, progress)
+}
+
+// Previous is the image that the previous run of a container used. The zero value means that there is none.
+type Previous struct {
+	ConfigDigest string // as in [Image]
+	FromArchive  bool
+}
+
+// EnsureAgain is Ensure for another run of a container. It returns the image of the previous run as long as its content is present and
+// the policy requires no pull, even if the name refers to another image now.
+func (s *Store) EnsureAgain(
+	ctx context.Context, ref string, policy spec.PullPolicy, p Previous, progress func(Progress),
+) (Image, error) {
 	name, tag, err := parse(ref)
 	if err != nil {
 		return Image{}, err
 	}
-	rec, found, err := s.lookup(ctx, name)
+	rec, found, err := s.lookupAgain(ctx, name, p)
 	if err != nil {
 		return Image{}, fail(ctx, ReasonInspect, "look up image", ref, err)
 	}
@@ -55,20 +69,26 @@ func (s *Store) Ensure(ctx context.Context, ref string, policy spec.PullPolicy, 
 
 // Find reports whether the image of ref is present and unpacked, so that policy requires no pull.
 func (s *Store) Find(ctx context.Context, ref string, policy spec.PullPolicy) (bool, error) {
+	_, found, err := s.FindAgain(ctx, ref, policy, Previous{})
+	return found, err
+}
+
+// FindAgain returns the image that EnsureAgain returns without a pull, and whether there is one.
+func (s *Store) FindAgain(ctx context.Context, ref string, policy spec.PullPolicy, p Previous) (Image, bool, error) {
 	name, tag, err := parse(ref)
 	if err != nil {
-		return false, err
+		return Image{}, false, err
 	}
-	rec, found, err := s.lookup(ctx, name)
+	rec, found, err := s.lookupAgain(ctx, name, p)
 	if err != nil {
-		return false, fail(ctx, ReasonInspect, "look up image", ref, err)
+		return Image{}, false, fail(ctx, ReasonInspect, "look up image", ref, err)
 	}
 	_, archived := rec.Labels[labelArchive]
 	if !found || resolve(policy, tag, archived) == spec.PullAlways {
-		return false, nil
+		return Image{}, false, nil
 	}
-	_, err = s.ready(ctx, rec)
-	return err == nil, ctx.Err()
+	img, err := s.ready(ctx, rec)
+	return img, err == nil, ctx.Err()
 }
 
 // pullShared pulls an image, or joins a pull of it.

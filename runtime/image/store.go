@@ -7,7 +7,8 @@
 //   - An image record holds its content, and the content of its config holds the unpacked layers, by labels that are set before
 //     the record is created.
 //   - A container record holds its own snapshot and, through it, the layers below. So an image may be removed or replaced while
-//     containers of it run. They need no lease.
+//     containers of it run. They need no lease. With [KeepLabels] it also holds the content of the image, so that the container can
+//     be started again from the same image.
 //   - Between Ensure and the creation of a container record only the image holds the layers. If the image is removed in between,
 //     the creation fails with "not found", and the next attempt pulls again.
 //   - A lease holds work in progress. It survives a failed or killed pull, so that the next one resumes.

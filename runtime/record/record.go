@@ -80,9 +80,9 @@ func Run(c containers.Container) (lifecycle.Run, error) {
 			Ref: lifecycle.Ref{
 				Container: c.Labels[LabelContainer], Round: number(LabelRound), Attempt: number(LabelAttempt),
 			},
-			Sandbox: number(LabelSandbox), Restarts: number(LabelRestarts),
+			Sandbox: number(LabelSandbox), Restarts: number(LabelRestarts), ImageID: c.Labels[LabelImageID],
 		},
-		ID: c.ID, Image: c.Image, ImageID: c.Labels[LabelImageID], Architecture: c.Labels[LabelImageArch],
+		ID: c.ID, Image: c.Image, Architecture: c.Labels[LabelImageArch],
 	}
 	return run, bad
 }

@@ -14,12 +14,12 @@ func TestRecord(t *testing.T) {
 	pod := &spec.Pod{Name: "web", Containers: []spec.Container{{Name: "app", Hash: "v1:x"}}}
 	a := lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "app", Round: 2, Attempt: 3}, Sandbox: 4, Restarts: 5}
 	c := containers.Container{ID: "id", Image: "i", Labels: Labels("u", pod, a, &pod.Containers[0])}
-	c.Labels[LabelImageID], c.Labels[LabelImageArch] = "sha256:1", "amd64"
+	c.Labels[LabelImageID], c.Labels[LabelImageArch], a.ImageID = "sha256:1", "amd64", "sha256:1"
 	got, err := Run(c)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(lifecycle.Run{StartContainer: a, ID: "id", Image: "i", ImageID: "sha256:1", Architecture: "amd64"}, got); diff != "" {
+	if diff := cmp.Diff(lifecycle.Run{StartContainer: a, ID: "id", Image: "i", Architecture: "amd64"}, got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	c.Labels[LabelAttempt] = "x"

@@ -21,8 +21,8 @@ const deadline = time.Minute
 
 // Runtime is supervisor.Runtime. Packages at the edges do not import package supervisor.
 type Runtime interface {
-	PullImage(ctx context.Context, pod *spec.Pod, container string, progress func(done, total int64)) (bool, error)
-	FindImage(ctx context.Context, pod *spec.Pod, container string) (bool, error)
+	PullImage(ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(done, total int64)) (lifecycle.ImagePulled, error)
+	FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.FindImage) (lifecycle.ImagePulled, error)
 	StartSandbox(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox) (lifecycle.SandboxStarted, error)
 	WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (eviction string, err error)
 	RemoveSandbox(ctx context.Context, uid string, sandbox int) error
@@ -41,6 +41,8 @@ type Harness struct {
 	Runtime Runtime
 	// Image is present. It has the commands sh, sleep, echo and true.
 	Image string
+	// Retag makes the name of Image refer to another image, as a new archive does.
+	Retag func()
 	// LogDir is the directory to which the runtime writes logs.
 	LogDir string
 	// Reopen abandons the runtime, as a killed supervisor does, and returns a new one on the same engine.
@@ -54,6 +56,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		run  func(*scenario)
 	}{
 		{"images", testImages},
+		{"an image whose name has another meaning", testRetag},
 		{"a run from its start to its removal", testLife},
 		{"an init container", testInit},
 		{"stop", testStop},
@@ -146,11 +149,22 @@ func (w *scenario) sandbox(n int) {
 	w.ips = got.IPs
 }
 
+// pull pulls the image of a container that may have run with an image before.
+func (w *scenario) pull(name string, previous lifecycle.Image) lifecycle.ImagePulled {
+	w.Helper()
+	a := lifecycle.PullImage{Container: name, For: 7, Image: previous, Imported: true}
+	got, err := w.Runtime.PullImage(w.ctx(), w.pod, a, func(_, _ int64) {})
+	w.must(err)
+	if got.Container != name || got.For != 7 || got.Image.ID == "" || got.Took != 0 || !got.At.IsZero() {
+		w.Errorf("pulled %+v, want an image of %s for attempt 7, and no instant", got, name)
+	}
+	return got
+}
+
 // start pulls and starts one run in an existing sandbox.
 func (w *scenario) start(a lifecycle.StartContainer) lifecycle.ContainerStarted {
 	w.Helper()
-	_, err := w.Runtime.PullImage(w.ctx(), w.pod, a.Container, func(_, _ int64) {})
-	w.must(err)
+	w.pull(a.Container, lifecycle.Image{})
 	got, err := w.Runtime.StartContainer(w.ctx(), w.uid, w.pod, a)
 	w.must(err)
 	if got.Ref != a.Ref || got.ID == "" || got.Image == "" || got.ImageID == "" || !got.At.IsZero() {

@@ -14,29 +14,6 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-func testImages(w *scenario) {
-	w.shell("true")
-	pull := func() (bool, error) { return w.Runtime.PullImage(w.ctx(), w.pod, "c", func(_, _ int64) {}) }
-	for range 2 {
-		if pulled, err := pull(); pulled || err != nil {
-			w.Errorf("pull of a present image: %v, %v", pulled, err)
-		}
-	}
-	find := func(want bool) {
-		if here, err := w.Runtime.FindImage(w.ctx(), w.pod, "c"); here != want || err != nil {
-			w.Errorf("find image %s, policy %q: %v, %v", w.pod.Containers[0].Image, w.pod.Containers[0].ImagePullPolicy, here, err)
-		}
-	}
-	find(true)
-	w.pod.Containers[0].ImagePullPolicy = spec.PullAlways
-	find(false) // an image that must be pulled is not found
-	w.pod.Containers[0].Image, w.pod.Containers[0].ImagePullPolicy = "localhost/podstead/none:1", spec.PullNever
-	find(false)
-	_, err := pull()
-	w.wantFailure(err, lifecycle.FailureRetry, lifecycle.ReasonErrImageNeverPull, "localhost/podstead/none:1")
-	w.pod = nil
-}
-
 func testLife(w *scenario) {
 	w.shell("echo one; echo two >&2; sleep 0.2; exit 3")
 	w.sandbox(1)
@@ -301,7 +278,8 @@ func testInventory(w *scenario) {
 	w.exit(attempt(1))
 	two := w.start(start(2))
 	run := func(a lifecycle.StartContainer, e lifecycle.ContainerStarted) lifecycle.Run {
-		return lifecycle.Run{StartContainer: a, ID: e.ID, Image: e.Image, ImageID: e.ImageID}
+		a.ImageID = e.ImageID
+		return lifecycle.Run{StartContainer: a, ID: e.ID, Image: e.Image}
 	}
 	want := []lifecycle.Found{{
 		UID: w.uid, Pod: w.pod, Sandbox: 1, Ready: true, IPs: w.ips, Runs: []lifecycle.Run{run(start(1), one), run(start(2), two)},

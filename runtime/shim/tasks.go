@@ -192,6 +192,10 @@ func (w watchingPublisher) Publish(ctx context.Context, topic string, e events.E
 		w.tasks.oomNotified(oom.ContainerID)
 	}
 	err := w.Publisher.Publish(ctx, topic, e)
+	if errors.Is(err, unix.ECONNREFUSED) {
+		// No engine is running. The publisher retries, and the next engine reads the state of each task.
+		err = nil
+	}
 	if isExit {
 		w.tasks.countExit()
 	}

@@ -2,6 +2,9 @@ package shim
 
 import (
 	"context"
+	"errors"
+	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -371,5 +374,38 @@ func TestSandboxAPI(t *testing.T) {
 	}
 	if r, err := status(); err != nil || r.State != sandboxNotReady || r.ExitedAt == nil {
 		t.Errorf("stopped: %v, %v", r, err)
+	}
+}
+
+// failingEvents is a publisher that fails.
+type failingEvents struct {
+	containerdshim.Publisher
+	err error
+}
+
+func (p failingEvents) Publish(context.Context, string, events.Event) error { return p.err }
+
+// TestEventWithoutEngine checks that the inner service logs no error for an event while no engine is running.
+func TestEventWithoutEngine(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "events.sock")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.SetUnlinkOnClose(false)
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, refused := net.Dial("unix", path)
+	svc, _, _ := newTest(t)
+	for _, test := range []struct{ err, want error }{
+		{nil, nil},
+		{fmt.Errorf("failed to connect: %w", refused), nil},
+		{errdefs.ErrUnavailable, errdefs.ErrUnavailable},
+	} {
+		got := svc.watch(failingEvents{err: test.err}).Publish(t.Context(), "/tasks/start", &eventsapi.TaskStart{ContainerID: "a"})
+		if !errors.Is(got, test.want) || (got == nil) != (test.want == nil) {
+			t.Errorf("publisher returns %v: got %v, want %v", test.err, got, test.want)
+		}
 	}
 }

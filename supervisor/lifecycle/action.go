@@ -95,8 +95,10 @@ func (a RemoveSandbox) failed(f *Facts, why Failure, at Instant) {
 // PullImage makes a container's image available according to its pull policy, before a run of the container.
 type PullImage struct {
 	Container string
-	For       int // number of the attempt that needs the image
-	Level     int // back-off level after a failure
+	For       int   // number of the attempt that needs the image
+	Level     int   // back-off level after a failure
+	Image     Image // the image of the previous run, which is used again unless the policy requires a pull
+	Imported  bool  // the image archives were imported for this pod; they are read again only if an image is missing
 }
 
 func (a PullImage) issued(f *Facts, at Instant) {
@@ -127,7 +129,8 @@ func (a PullImage) failed(f *Facts, why Failure, at Instant) {
 // contact a registry. It ends in [ImagePulled], or fails if the image is not present or its pull policy requires a pull.
 type FindImage struct {
 	Container string
-	For       int // number of the attempt that needs the image
+	For       int   // number of the attempt that needs the image
+	Image     Image // as in [PullImage]
 }
 
 func (a FindImage) issued(f *Facts, at Instant) {
@@ -157,8 +160,9 @@ func (CancelPull) failed(*Facts, Failure, Instant) {}
 type StartContainer struct {
 	Ref
 	Sandbox  int
-	Restarts int // restartCount of this run
-	Backoff  int // back-off level after this start; 0 leaves the level unchanged
+	Restarts int    // restartCount of this run
+	Backoff  int    // back-off level after this start; 0 leaves the level unchanged
+	ImageID  string // [Image.ID] of the image to run; empty: the one that the name refers to
 }
 
 func (a StartContainer) issued(f *Facts, at Instant) {
@@ -173,6 +177,9 @@ func (a StartContainer) issued(f *Facts, at Instant) {
 	}
 	if a.Backoff > 0 {
 		c.Backoff = Backoff{Level: a.Backoff, Granted: at}
+	}
+	if a.ImageID != c.Image.ID { // found in the engine, not in the facts
+		c.Image = Image{ID: a.ImageID}
 	}
 	next := Attempt{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts, Requested: at}
 	if !c.Newest.CreateFailed.IsZero() && c.Newest.Round == a.Round { // a retry keeps the reason of the failure

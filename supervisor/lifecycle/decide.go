@@ -141,7 +141,7 @@ func reached(pod *spec.Pod, f *Facts) int {
 // ensureRunning checks a running container, or takes the next step towards its next run.
 func (p *plan) ensureRunning(c *spec.Container, h *Container) {
 	if h.Newest.live() {
-		p.checkRunning(c, &h.Newest)
+		p.checkRunning(c, h)
 	} else {
 		p.startNext(c, h, true)
 	}
@@ -158,7 +158,7 @@ func (p *plan) appContainers() {
 		first := p.facts.firstInRound(a)
 		switch {
 		case a.live():
-			p.checkRunning(c, a)
+			p.checkRunning(c, &h)
 		case p.facts.countsAsTerminated(a) && !shouldRestart(p.pod, c, a):
 		default:
 			p.startNext(c, &h, !first || !blocked)
@@ -210,13 +210,14 @@ func (p *plan) planned(name string) bool {
 
 // checkRunning retries a start that failed because the engine was unavailable, runs the postStart hook of a run that has just
 // started, and stops a run that must stop.
-func (p *plan) checkRunning(c *spec.Container, a *Attempt) {
+func (p *plan) checkRunning(c *spec.Container, h *Container) {
+	a := &h.Newest
 	switch why := a.mustStop(); {
 	case why != "":
 		p.stop(c, a, why, true)
 	case a.Started.IsZero():
 		if !a.Retry.IsZero() && p.due(a.Retry.Add(unavailableDelay)) {
-			p.do(StartContainer{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts})
+			p.do(StartContainer{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts, ImageID: h.Image.ID})
 		}
 	case a.postStartPending(c):
 		if p.hookDue(&a.PostStart) {
@@ -239,7 +240,7 @@ func (p *plan) startNext(c *spec.Container, h *Container, mayStart bool) {
 	}
 	next := h.Newest.N() + 1
 	if h.Pull.For != next || h.Pull.Done.IsZero() {
-		p.pull(c.Name, &h.Pull, next)
+		p.pull(c.Name, h, next)
 		return
 	}
 	if !mayStart {
@@ -251,28 +252,31 @@ func (p *plan) startNext(c *spec.Container, h *Container, mayStart bool) {
 	}
 	p.do(StartContainer{
 		Ref:     Ref{Container: c.Name, Round: p.facts.Round, Attempt: next},
-		Sandbox: p.facts.Sandbox.N, Restarts: restarts, Backoff: level,
+		Sandbox: p.facts.Sandbox.N, Restarts: restarts, Backoff: level, ImageID: h.Image.ID,
 	})
 }
 
 // pull pulls the image for the given attempt, unless a pull is in progress or backs off.
-func (p *plan) pull(name string, pull *Pull, attempt int) {
+func (p *plan) pull(name string, h *Container, attempt int) {
+	pull := &h.Pull
 	switch {
 	case pull.inFlight():
 		return
 	case !pull.Retry.IsZero() && !p.due(pull.Retry.Add(unavailableDelay)):
 		return
 	case !pull.Failed.IsZero() && !p.due(pull.Failed.Add(pullDelay(pull))):
-		p.find(name, pull, attempt)
+		p.find(name, h, attempt)
 		return
 	}
-	p.do(PullImage{Container: name, For: attempt, Level: pullLevel(pull, p.now)})
+	p.do(PullImage{
+		Container: name, For: attempt, Level: pullLevel(pull, p.now), Image: h.Image, Imported: p.facts.imported(),
+	})
 }
 
 // find checks for an image whose pull backs off: another pod may have pulled it, or it was imported from an archive. Only pulls
 // back off (contract 4.4).
-func (p *plan) find(name string, pull *Pull, attempt int) {
-	if pull.For != attempt || p.due(later(pull.Failed, pull.Checked).Add(retryDelay)) {
-		p.do(FindImage{Container: name, For: attempt})
+func (p *plan) find(name string, h *Container, attempt int) {
+	if pull := &h.Pull; pull.For != attempt || p.due(later(pull.Failed, pull.Checked).Add(retryDelay)) {
+		p.do(FindImage{Container: name, For: attempt, Image: h.Image})
 	}
 }

@@ -67,7 +67,8 @@ func (e SandboxRemoved) apply(f *Facts) {
 // ImagePulled is the outcome of [PullImage] or [FindImage]: the image is present and unpacked.
 type ImagePulled struct {
 	Container string
-	For       int           // number of the attempt that needs the image
+	For       int // number of the attempt that needs the image
+	Image     Image
 	Pulled    bool          // false: the image was present already
 	Took      time.Duration // duration of the pull or the check
 	At        Instant
@@ -77,6 +78,7 @@ func (e ImagePulled) apply(f *Facts) {
 	c, known := f.Containers[e.Container]
 	if p := &c.Pull; known && p.For == e.For && p.Done.IsZero() {
 		p.Done, p.Reason, p.Message = e.At, "", ""
+		c.Image = e.Image
 		f.Containers[e.Container] = c
 	}
 }

@@ -61,6 +61,14 @@ type Container struct {
 	Previous Attempt `json:"previous,omitzero"` // the run before the newest: status.lastState
 	Pull     Pull    `json:"pull,omitzero"`
 	Backoff  Backoff `json:"backoff,omitzero"`
+	Image    Image   `json:"image,omitzero"` // of the newest run, and of the next one unless a pull changes it
+}
+
+// Image identifies the image that a container runs. A restart uses it again, so that neither a new archive nor a new meaning of
+// the image's name changes a running pod.
+type Image struct {
+	ID      string `json:"id"`                // digest of the image's configuration: status.imageID
+	Archive bool   `json:"archive,omitempty"` // the image was imported from an archive
 }
 
 // Backoff is the level of the restart back-off, and when a restart was last granted.
@@ -186,6 +194,16 @@ func set(field *Instant, at Instant) {
 
 // live reports whether a process of this run may exist: it was requested and is not known to have terminated.
 func (a *Attempt) live() bool { return a.N() > 0 && a.Exited.IsZero() && a.CreateFailed.IsZero() }
+
+// imported reports whether the pod's image archives were imported: a container has got its image.
+func (f *Facts) imported() bool {
+	for _, c := range f.Containers {
+		if c.Image.ID != "" {
+			return true
+		}
+	}
+	return false
+}
 
 // anyLive reports whether a process of any container may exist.
 func (f *Facts) anyLive() bool {

@@ -21,7 +21,7 @@ func (f Facts) Unresolved() []Action {
 	for _, name := range f.names() {
 		c := f.Containers[name]
 		if c.Pull.inFlight() {
-			todo = append(todo, PullImage{Container: name, For: c.Pull.For, Level: c.Pull.Next})
+			todo = append(todo, PullImage{Container: name, For: c.Pull.For, Level: c.Pull.Next, Image: c.Image, Imported: f.imported()})
 			if !c.Pull.Cancelled.IsZero() {
 				todo = append(todo, CancelPull{Container: name, For: c.Pull.For})
 			}
@@ -35,7 +35,7 @@ func (f Facts) Unresolved() []Action {
 			}
 			switch {
 			case a.Started.IsZero() && a.Retry.IsZero():
-				todo = append(todo, StartContainer{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts})
+				todo = append(todo, StartContainer{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts, ImageID: c.Image.ID})
 			case !a.SignalFailed.IsZero(): // it has an outcome; Decide sends the signal again when the retry is due
 			case !a.KillRequested.IsZero() && a.KillSent.IsZero():
 				todo = append(todo, KillContainer{Ref: a.Ref})
@@ -152,9 +152,8 @@ func (f Found) rounds(sandbox int) (first, newest int) {
 // Run is a container of the engine.
 type Run struct {
 	StartContainer
-	ID      string
-	Image   string
-	ImageID string
+	ID    string
+	Image string
 	// Architecture is that of the image; empty: not known.
 	Architecture string
 }

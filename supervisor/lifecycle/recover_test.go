@@ -155,14 +155,15 @@ func TestIdle(t *testing.T) {
 func found(name string, round, sandbox, n, restarts int) lifecycle.Run {
 	return lifecycle.Run{
 		StartContainer: lifecycle.StartContainer{
-			Ref: lifecycle.Ref{Container: name, Round: round, Attempt: n}, Sandbox: sandbox, Restarts: restarts,
+			Ref: lifecycle.Ref{Container: name, Round: round, Attempt: n}, Sandbox: sandbox, Restarts: restarts, ImageID: "digest",
 		},
-		ID: "id", Image: "image", ImageID: "digest",
+		ID: "id", Image: "image",
 	}
 }
 
 func TestCatchUp(t *testing.T) {
 	now := at(50)
+	image := lifecycle.Image{ID: "digest"}
 	live := func(r lifecycle.Run) lifecycle.Attempt {
 		return lifecycle.Attempt{
 			Ref: r.Ref, Sandbox: r.Sandbox, Restarts: r.Restarts, Requested: now, Started: now, ID: "id", Image: "image", ImageID: "digest",
@@ -191,7 +192,7 @@ func TestCatchUp(t *testing.T) {
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 1, lifecycle.Sandbox{N: 1, Requested: now, Ready: now, IPs: []string{"10.0.0.3"}}
 				f.Containers = map[string]lifecycle.Container{"app": {
-					Newest: live(found("app", 1, 1, 2, 1)), Previous: ended(live(found("app", 1, 1, 1, 0))),
+					Newest: live(found("app", 1, 1, 2, 1)), Previous: ended(live(found("app", 1, 1, 1, 0))), Image: image,
 				}}
 			},
 		},
@@ -200,7 +201,7 @@ func TestCatchUp(t *testing.T) {
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 7, lifecycle.Sandbox{N: 4, Requested: now, Ready: now}
 				f.Containers = map[string]lifecycle.Container{
-					"a": {Newest: live(found("a", 7, 4, 1, 0))}, "b": {Newest: live(found("b", 6, 3, 1, 0))},
+					"a": {Newest: live(found("a", 7, 4, 1, 0)), Image: image}, "b": {Newest: live(found("b", 6, 3, 1, 0)), Image: image},
 				}
 			},
 		},
@@ -212,7 +213,7 @@ func TestCatchUp(t *testing.T) {
 				f.Round, f.Sandbox = 4, lifecycle.Sandbox{N: 2, Requested: now, Ready: now}
 				f.Restarted, f.RestartedAt = 4, now
 				f.Containers = map[string]lifecycle.Container{
-					"a": {Newest: live(found("a", 4, 2, 2, 1)), Previous: ended(live(found("a", 3, 2, 1, 0)))}, "b": {Newest: live(found("b", 3, 2, 1, 0))},
+					"a": {Newest: live(found("a", 4, 2, 2, 1)), Previous: ended(live(found("a", 3, 2, 1, 0))), Image: image}, "b": {Newest: live(found("b", 3, 2, 1, 0)), Image: image},
 				}
 			},
 		},
@@ -220,21 +221,21 @@ func TestCatchUp(t *testing.T) {
 			name: "run of a newer round in the known sandbox shows a restart of all containers", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 2, 1, 2, 1)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Restarted, f.RestartedAt = 2, 2, now
-				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 2, 1, 2, 1)), Previous: ended(knownRun)}}
+				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 2, 1, 2, 1)), Previous: ended(knownRun), Image: image}}
 			},
 		},
 		{
 			name: "sandbox known only from its runs is lost", found: lifecycle.Found{Runs: []lifecycle.Run{found("app", 3, 3, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 3, sandbox(3)
-				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 3, 3, 1, 0))}}
+				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 3, 3, 1, 0)), Image: image}}
 			},
 		},
 		{
 			name: "sandbox known only from its runs is lost although an older sandbox exists", found: lifecycle.Found{Sandbox: 2, Ready: true, Runs: []lifecycle.Run{found("app", 3, 3, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 3, sandbox(3)
-				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 3, 3, 1, 0))}}
+				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 3, 3, 1, 0)), Image: image}}
 			},
 		},
 		{
@@ -245,7 +246,7 @@ func TestCatchUp(t *testing.T) {
 			name: "newer run terminates the known run", past: known, found: lifecycle.Found{Sandbox: 1, Ready: true, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1)}},
 			want: func(f *lifecycle.Facts) {
 				f.Containers = map[string]lifecycle.Container{"app": {
-					Newest: live(found("app", 1, 1, 2, 1)), Previous: ended(knownRun),
+					Newest: live(found("app", 1, 1, 2, 1)), Previous: ended(knownRun), Image: image,
 				}}
 			},
 		},
@@ -255,7 +256,7 @@ func TestCatchUp(t *testing.T) {
 			want: func(f *lifecycle.Facts) {
 				previous := knownRun
 				previous.Exited, previous.Exit = at(1), lifecycle.Exit{Code: 5, Reason: lifecycle.ReasonError}
-				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 1, 1, 2, 1)), Previous: previous}}
+				f.Containers = map[string]lifecycle.Container{"app": {Newest: live(found("app", 1, 1, 2, 1)), Previous: previous, Image: image}}
 			},
 		},
 	} {

@@ -79,9 +79,9 @@ func answer(t *rapid.T, a lifecycle.Action, now lifecycle.Instant) lifecycle.Eve
 	case lifecycle.RemoveSandbox:
 		return lifecycle.SandboxRemoved{Sandbox: a.Sandbox, At: now}
 	case lifecycle.PullImage:
-		return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: now}
+		return lifecycle.ImagePulled{Container: a.Container, For: a.For, Image: drawImage(t), At: now}
 	case lifecycle.FindImage:
-		return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: now}
+		return lifecycle.ImagePulled{Container: a.Container, For: a.For, Image: a.Image, At: now}
 	case lifecycle.StartContainer:
 		return lifecycle.ContainerStarted{Ref: a.Ref, ID: "id", At: now}
 	case lifecycle.RunPostStart:
@@ -98,6 +98,10 @@ func answer(t *rapid.T, a lifecycle.Action, now lifecycle.Instant) lifecycle.Eve
 		return lifecycle.PodRemoved{At: now}
 	}
 	return lifecycle.ActionFailed{Action: a, At: now}
+}
+
+func drawImage(t *rapid.T) lifecycle.Image {
+	return lifecycle.Image{ID: rapid.SampledFrom([]string{"one", "two"}).Draw(t, "image")}
 }
 
 func drawFailure(t *rapid.T) lifecycle.Failure {

@@ -36,14 +36,16 @@ func (w *World) prepare(a lifecycle.Action) (time.Duration, func() lifecycle.Eve
 			if s.Failure != nil {
 				return w.failed(a, *s.Failure)
 			}
-			return lifecycle.ImagePulled{Container: a.Container, For: a.For, Pulled: true, At: w.Now()}
+			return lifecycle.ImagePulled{
+				Container: a.Container, For: a.For, Image: imageOf(a.Container, a.Image), Pulled: true, At: w.Now(),
+			}
 		}
 	case lifecycle.FindImage:
 		return 0, func() lifecycle.Event {
 			if !w.images[a.Container] {
 				return w.failed(a, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: "not found"})
 			}
-			return lifecycle.ImagePulled{Container: a.Container, For: a.For, At: w.Now()}
+			return lifecycle.ImagePulled{Container: a.Container, For: a.For, Image: imageOf(a.Container, a.Image), At: w.Now()}
 		}
 	case lifecycle.StartContainer:
 		r, again := w.engine.requested[a.Ref]
@@ -61,6 +63,14 @@ func (w *World) prepare(a lifecycle.Action) (time.Duration, func() lifecycle.Eve
 		return w.runHook(a, hook{a.Ref, lifecycle.PreStop}, a.Limit)
 	}
 	return 0, func() lifecycle.Event { return w.carryOut(a) }
+}
+
+// imageOf returns the image of the previous run of a container, or that of its first run.
+func imageOf(container string, previous lifecycle.Image) lifecycle.Image {
+	if previous.ID == "" {
+		return lifecycle.Image{ID: "sha256:" + container}
+	}
+	return previous
 }
 
 // carryOut carries out an action that stops or removes something.
@@ -115,7 +125,7 @@ func (w *World) startSandbox(a lifecycle.StartSandbox, s Start) lifecycle.Event 
 func (w *World) startContainer(a lifecycle.StartContainer, r Run) lifecycle.Event {
 	started := lifecycle.ContainerStarted{
 		Ref: a.Ref, ID: fmt.Sprintf("%s-%d", a.Container, a.Attempt),
-		Image: "docker.io/library/" + a.Container + ":1", ImageID: "sha256:" + a.Container, At: w.Now(),
+		Image: "docker.io/library/" + a.Container + ":1", ImageID: a.ImageID, At: w.Now(),
 	}
 	switch {
 	case w.engine.processes[a.Ref] != nil:
