@@ -20,7 +20,7 @@ func (p Pod) MarshalJSON() ([]byte, error) {
 			own[key] = value
 		}
 	}
-	set(spec.AnnotationSpecHash, p.Spec.Pod.Hash)
+	set(spec.AnnotationSpecHash, p.Spec.Hash)
 	set(spec.AnnotationOwner, p.Status.Owner)
 	set(spec.AnnotationStoppedBy, p.Status.StoppedBy)
 	if p.Status.AtRest {
@@ -53,7 +53,7 @@ func (p *Pod) UnmarshalJSON(text []byte) error {
 	}
 	own := read.Metadata.Annotations
 	read.Metadata.Annotations = withoutOwn(own)
-	read.Spec.Pod.Hash = own[spec.AnnotationSpecHash]
+	read.Spec.Hash = own[spec.AnnotationSpecHash]
 	read.Status.Owner = own[spec.AnnotationOwner]
 	read.Status.StoppedBy = own[spec.AnnotationStoppedBy]
 	read.Status.AtRest = own[spec.AnnotationAtRest] == "true"

@@ -145,7 +145,7 @@ func arrayOf(t reflect.Type) string {
 func (d *decoder) dict(n *node, v reflect.Value) {
 	if n.kind != kindTable {
 		d.mismatch(n, "a table")
-		if _, secret := v.Interface().(SecretData); secret && n.kind == kindArray {
+		if _, secret := reflect.TypeAssert[SecretData](v); secret && n.kind == kindArray {
 			d.problems[len(d.problems)-1].Hint = "write the values: podstead get prints the keys of secrets only"
 		}
 		return

@@ -43,7 +43,7 @@ func formatOf(file string, data []byte) format {
 
 // assign returns the line that sets a key. The value is in the notation of JSON.
 func (f format) assign(key, value string) string {
-	switch f {
+	switch f { //nolint:exhaustive // TOML is the default
 	case formatYAML:
 		return printableKey(key) + ": " + value
 	case formatJSON:

@@ -111,7 +111,7 @@ func (s *Supervisor) sessionPods(id string) []Snapshot {
 		if l == nil {
 			continue
 		}
-		if p := l.snapshot.Load(); p.Owner.Session == id && !(p.AtRest && p.Owner.Keep) {
+		if p := l.snapshot.Load(); p.Owner.Session == id && (!p.AtRest || !p.Owner.Keep) {
 			pods = append(pods, *p)
 		}
 	}

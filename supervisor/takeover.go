@@ -41,6 +41,6 @@ func (s *Supervisor) TakeOver(ctx context.Context, pod *spec.Pod, owner state.Ow
 // takeable reports whether an existing pod is the one of the file, and has lost its client.
 func takeable(existing *Snapshot, pod *spec.Pod) bool {
 	o := existing.Owner
-	return o.Session != "" && !o.Process.Running() && !(o.Keep && existing.AtRest) && existing.Facts.Stop.Requested.IsZero() &&
+	return o.Session != "" && !o.Process.Running() && (!o.Keep || !existing.AtRest) && existing.Facts.Stop.Requested.IsZero() &&
 		existing.Pod.Hash == pod.Hash && existing.Pod.Dir == pod.Dir
 }

@@ -27,8 +27,13 @@ func TestHostPortRefused(t *testing.T) {
 			gateway := w.Gateways()[0].String()
 			refused := func(when string) {
 				for _, c := range []struct{ from, path, host string }{
-					{"host", w.host, "127.0.0.1"}, {"host", w.host, "::1"}, {"host", w.host, host4}, {"host", w.host, host6},
-					{"outside", w.outside, host4}, {"outside", w.outside, host6}, {"another pod", other.NetnsPath, gateway},
+					{"host", w.host, "127.0.0.1"},
+					{"host", w.host, "::1"},
+					{"host", w.host, host4},
+					{"host", w.host, host6},
+					{"outside", w.outside, host4},
+					{"outside", w.outside, host6},
+					{"another pod", other.NetnsPath, gateway},
 				} {
 					what := "from " + c.from + " " + when
 					wantRefused(t, what, c.path, "tcp", net.JoinHostPort(c.host, "8080"))
@@ -63,8 +68,12 @@ func TestConnectionsToRemovedPod(t *testing.T) {
 				serve(t, web.NetnsPath, "web", "udp", ":53")
 				var clients []net.Conn
 				for _, c := range []struct{ path, host string }{
-					{w.host, "127.0.0.1"}, {w.host, host4}, {w.host, host6},
-					{w.outside, host4}, {w.outside, host6}, {other.NetnsPath, w.Gateways()[0].String()},
+					{w.host, "127.0.0.1"},
+					{w.host, host4},
+					{w.host, host6},
+					{w.outside, host4},
+					{w.outside, host6},
+					{other.NetnsPath, w.Gateways()[0].String()},
 				} {
 					if c.path == other.NetnsPath && bridgeNetfilter == "1" {
 						continue // the kernel does not translate the addresses of a reset on the bridge (nf_send_reset)

@@ -2,6 +2,7 @@ package ruleset
 
 import (
 	"net/netip"
+	"slices"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -62,6 +63,6 @@ func (w tableWriter) reject(ch *nftables.Chain, match ...[]expr.Any) {
 	}
 	reset := []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_TCP_RST}}
 	unreachable := []expr.Any{&expr.Reject{Type: unix.NFT_REJECT_ICMPX_UNREACH, Code: unix.NFT_REJECT_ICMPX_PORT_UNREACH}}
-	w.rule(ch, append(match[:len(match):len(match)], protocol(expr.CmpOpEq), reset)...)
-	w.rule(ch, append(match[:len(match):len(match)], protocol(expr.CmpOpNeq), unreachable)...)
+	w.rule(ch, append(slices.Clip(match), protocol(expr.CmpOpEq), reset)...)
+	w.rule(ch, append(slices.Clip(match), protocol(expr.CmpOpNeq), unreachable)...)
 }

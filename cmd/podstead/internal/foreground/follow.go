@@ -136,14 +136,14 @@ func (r *run) printEvents(ctx context.Context, at *podEvents) error {
 			return err
 		}
 		at.query.Advance(e)
-		switch e.Kind {
+		switch e.Kind { //nolint:exhaustive // other events are not a result
 		case event.PodSucceeded:
 			at.phase = lifecycle.PhaseSucceeded
 		case event.PodFailed:
 			at.phase = lifecycle.PhaseFailed
 		}
 		r.Printer.Event(e)
-		switch e.Kind {
+		switch e.Kind { //nolint:exhaustive // other events need no hint
 		case event.ImagePullFailed, event.ImageNeverPull, event.ImageInspectFailed:
 			r.pullFailed(at, &e)
 		}
