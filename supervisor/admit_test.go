@@ -173,7 +173,7 @@ func TestEviction(t *testing.T) {
 		pod := sleeper("100000")
 		uid := m.add(pod).Facts.UID
 		m.untilPhase(pod.Name, lifecycle.PhaseRunning)
-		m.engine.Overuse(uid, "too much. ")
+		m.engine.Evict(uid, "too much. ")
 		s := m.untilPhase(pod.Name, lifecycle.PhaseFailed)
 		if s.Status.Reason != lifecycle.ReasonEvicted || s.Status.Message != "too much. " {
 			t.Errorf("status: %s, %q", s.Status.Reason, s.Status.Message)

@@ -124,7 +124,7 @@ func TestEveryKindIsEmitted(t *testing.T) {
 		}, emitted{event.SandboxChanged, event.ContainerSandboxChanged}},
 		{"pod evicted", with(nothing), nil, func(w *troubled) {
 			s, _ := w.Pod("p")
-			w.engine.Overuse(s.Facts.UID, "too much")
+			w.engine.Evict(s.Facts.UID, "too much")
 		}, emitted{event.PodEvicted}},
 		{"activeDeadlineSeconds exceeded", with(func(p *spec.Pod, _ *spec.Container) { p.ActiveDeadlineSeconds = &minute }), nil, nil, emitted{event.PodDeadlineExceeded}},
 		{"all containers restarted", with(func(_ *spec.Pod, c *spec.Container) {

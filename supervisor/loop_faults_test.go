@@ -358,7 +358,7 @@ func TestEvictionAfterCompletion(t *testing.T) {
 		synctest.Wait()
 		engine.Crash(added.Facts.UID, "c", lifecycle.Exit{})
 		synctest.Wait()
-		engine.Overuse(added.Facts.UID, "too much")
+		engine.Evict(added.Facts.UID, "too much")
 		synctest.Wait()
 		close(busy)
 		time.Sleep(time.Minute)

@@ -25,18 +25,18 @@ import (
 
 // creation is a container that is being created.
 type creation struct {
-	uid       string
-	pod       *spec.Pod
-	container *spec.Container
-	action    lifecycle.StartContainer
-	id        string
-	sandbox   *engine.Sandbox
-	image     image.Image
-	config    ocispec.ImageConfig
-	platform  string // architecture of the image
-	ids       idmap.Range
-	user      oci.User
-	spec      *specs.Spec
+	uid          string
+	pod          *spec.Pod
+	container    *spec.Container
+	action       lifecycle.StartContainer
+	id           string
+	sandbox      *engine.Sandbox
+	image        image.Image
+	config       ocispec.ImageConfig
+	architecture string
+	ids          idmap.Range
+	user         oci.User
+	spec         *specs.Spec
 }
 
 // create creates the record of a container and its writable layer, after every older run of the container has exited.
@@ -98,7 +98,7 @@ func (s *Service) prepare(ctx context.Context, uid string, pod *spec.Pod, a life
 	}
 	return &creation{
 		uid: uid, pod: pod, container: c, action: a, id: record.ContainerID(uid, a.Ref),
-		sandbox: sandbox, image: img, config: config.Config, platform: config.Architecture, ids: ids, user: user,
+		sandbox: sandbox, image: img, config: config.Config, architecture: config.Architecture, ids: ids, user: user,
 	}, nil
 }
 
@@ -108,7 +108,7 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	labels[record.LabelMessage] = exit.MessageLabel(n.container)
 	labels[record.LabelBoot] = s.config.BootID
 	labels[record.LabelImageID] = n.image.ConfigDigest
-	labels[record.LabelImageArch] = n.platform
+	labels[record.LabelImageArch] = n.architecture
 	maps.Copy(labels, image.KeepLabels(n.image))
 	labels[record.LabelStopSignal] = n.config.StopSignal
 	labels[record.LabelLog] = s.config.Dirs.ContainerLog(n.uid, n.pod.Name, n.action.Container, n.action.Restarts)

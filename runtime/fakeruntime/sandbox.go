@@ -31,7 +31,7 @@ func (r *Runtime) StartSandbox(
 	return lifecycle.SandboxStarted{Sandbox: a.Sandbox}, nil
 }
 
-// WaitSandbox returns when the sandbox does not exist, or with the message of [Runtime.Overuse].
+// WaitSandbox returns when the sandbox does not exist, or with the message of [Runtime.Evict].
 func (r *Runtime) WaitSandbox(ctx context.Context, uid string, _ *spec.Pod, sandbox int) (eviction string, err error) {
 	for first := true; ; first = false {
 		var ready bool
@@ -65,8 +65,8 @@ func (r *Runtime) WaitSandbox(ctx context.Context, uid string, _ *spec.Pod, sand
 	}
 }
 
-// Overuse evicts a pod: the watchers of its sandbox receive the message.
-func (r *Runtime) Overuse(uid, message string) {
+// Evict evicts a pod: the watchers of its sandbox receive the message.
+func (r *Runtime) Evict(uid, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if p := r.pods[uid]; p != nil {

@@ -32,7 +32,7 @@ func TestStops(t *testing.T) {
 			w.add()
 			w.sleep(time.Minute)
 			s, _ := w.Pod("web")
-			w.engine.Overuse(s.Facts.UID, "Usage of EmptyDir volume \"data\" exceeds the limit \"64Mi\".")
+			w.engine.Evict(s.Facts.UID, "Usage of EmptyDir volume \"data\" exceeds the limit \"64Mi\".")
 			w.sleep(time.Minute)
 		}},
 		{"deadline", expiring, func(w *world) { w.add(); w.sleep(2 * time.Minute) }},
