@@ -279,7 +279,7 @@ func testInventory(w *scenario) {
 	two := w.start(start(2))
 	run := func(a lifecycle.StartContainer, e lifecycle.ContainerStarted) lifecycle.Run {
 		a.ImageID = e.ImageID
-		return lifecycle.Run{StartContainer: a, ID: e.ID, Image: e.Image}
+		return lifecycle.Run{StartContainer: a, ID: e.ID, Image: e.Image, Architecture: e.Architecture}
 	}
 	want := []lifecycle.Found{{
 		UID: w.uid, Pod: w.pod, Sandbox: 1, Ready: true, IPs: w.ips, Runs: []lifecycle.Run{run(start(1), one), run(start(2), two)},
