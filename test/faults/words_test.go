@@ -83,7 +83,7 @@ func TestWords(t *testing.T) {
 		}},
 		{
 			"never-pulled", always + away + "imagePullPolicy = \"Never\"\n",
-			wordsOf{"ErrImageNeverPull", "app ErrImageNeverPull: Container image \"" + nowhere + "\" is not present with pull policy of Never", "its pull policy is Never"},
+			wordsOf{"ErrImageNeverPull", "app ErrImageNeverPull: Container image \"" + nowhere + "\" is not present with pull policy of Never", "the pull policy is Never"},
 			[]string{"ErrImageNeverPull: Container image \"" + nowhere + "\" is not present with pull policy of Never\n", "Failed: Error: ErrImageNeverPull\n"},
 		},
 		{
