@@ -11,13 +11,6 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// newerPod is a pod whose state file a later version has written. It is not supervised. Clients see it, and can delete it by force.
-type newerPod struct {
-	snapshot Snapshot
-	found    lifecycle.Found // in the engine
-	why      string          // the state file is not used
-}
-
 // NewerStateError reports that a pod cannot be changed because a later version has written its state file.
 type NewerStateError struct{ Pod, Why string }
 

@@ -12,12 +12,6 @@ import (
 // which clients survive.
 const SessionTimeout = 30 * time.Second
 
-// session is a client whose pods stop when it disconnects, such as `podstead run` in a terminal.
-type session struct {
-	keepalive chan struct{}
-	final     map[string]Snapshot // by UID: the final states of pods that were deleted
-}
-
 // watchSession starts to watch a session, if id is not empty and the session is not watched yet. s.mu must be held.
 func (s *Supervisor) watchSession(id string) {
 	if id == "" || s.sessions[id] != nil || s.leaving {

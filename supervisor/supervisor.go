@@ -58,6 +58,19 @@ type Supervisor struct {
 	sessions map[string]*session
 }
 
+// session is a client whose pods stop when it disconnects, such as `podstead run` in a terminal.
+type session struct {
+	keepalive chan struct{}
+	final     map[string]Snapshot // by UID: the final states of pods that were deleted
+}
+
+// newerPod is a pod whose state file a later version has written. It is not supervised. Clients see it, and can delete it by force.
+type newerPod struct {
+	snapshot Snapshot
+	found    lifecycle.Found // in the engine
+	why      string          // the state file is not used
+}
+
 // New returns a supervisor without pods. [Supervisor.Recover] restores those of an earlier supervisor. The caller must call
 // [Supervisor.Leave] in the end.
 func New(ctx context.Context, o Options) *Supervisor {
