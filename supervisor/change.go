@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/event"
@@ -34,14 +33,6 @@ var (
 	errCompleted = errors.New("the pod has completed or is being stopped")
 	errTooMany   = errors.New("the pod has the maximum number of ephemeral containers")
 )
-
-// StopOptions are options of [Supervisor.Stop].
-type StopOptions struct {
-	UID    string         // empty: the pod of the name, whatever its UID
-	Grace  *time.Duration // nil: the grace period of the pod; 0: none
-	Delete bool           // delete the pod after it has stopped
-	By     string         // the client, for people
-}
 
 // Stop stops a pod. It returns when the request is saved and visible in [Supervisor.Pods]; it does not wait until the pod has stopped.
 // Further calls can shorten the grace period and add Delete. A pod that has completed does not change, except by Delete. If the pod does

@@ -71,6 +71,14 @@ type newerPod struct {
 	why      string          // the state file is not used
 }
 
+// StopOptions are options of [Supervisor.Stop].
+type StopOptions struct {
+	UID    string         // empty: the pod of the name, whatever its UID
+	Grace  *time.Duration // nil: the grace period of the pod; 0: none
+	Delete bool           // delete the pod after it has stopped
+	By     string         // the client, for people
+}
+
 // New returns a supervisor without pods. [Supervisor.Recover] restores those of an earlier supervisor. The caller must call
 // [Supervisor.Leave] in the end.
 func New(ctx context.Context, o Options) *Supervisor {
