@@ -6,6 +6,7 @@ GO          ?= go
 PREFIX      ?= /usr/local
 DESTDIR     ?=
 LIBEXECDIR  ?= /usr/libexec/podstead
+UNITDIR     ?= $(PREFIX)/lib/systemd/system
 VERSION     ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo devel)
 TESTFLAGS   ?=
 FUZZTIME    ?= 10s
@@ -102,13 +103,15 @@ mutate: ## run mutation tests of supervisor/lifecycle (30 minutes)
 	@.ci/deps build
 	$(GO) run ./test/mutate -min-kill 95 -explained docs/mutants.md -last 'TestFactsStayBounded|Worlds|Walks' $(MUTATEFLAGS) ./supervisor/lifecycle
 
-install: ## install to PREFIX (/usr/local) and LIBEXECDIR (/usr/libexec/podstead) in DESTDIR
+install: ## install to PREFIX (/usr/local) and LIBEXECDIR (/usr/libexec/podstead) in DESTDIR, with a systemd unit in UNITDIR
 	@test -x bin/podstead -a -x bin/containerd-shim-podstead-v1 || $(MAKE) --no-print-directory build
 	install -D -m 0755 bin/podstead $(DESTDIR)$(PREFIX)/bin/podstead
 	install -D -m 0755 bin/containerd-shim-podstead-v1 $(DESTDIR)$(LIBEXECDIR)/containerd-shim-podstead-v1
+	install -d $(DESTDIR)$(UNITDIR)
+	sed 's|/usr/local/bin/|$(PREFIX)/bin/|' packaging/podstead.service >$(DESTDIR)$(UNITDIR)/podstead.service
 
 uninstall: ## remove installed programs; pods, images and state are kept
-	rm -f $(DESTDIR)$(PREFIX)/bin/podstead $(DESTDIR)$(LIBEXECDIR)/containerd-shim-podstead-v1
+	rm -f $(DESTDIR)$(PREFIX)/bin/podstead $(DESTDIR)$(LIBEXECDIR)/containerd-shim-podstead-v1 $(DESTDIR)$(UNITDIR)/podstead.service
 	rmdir --ignore-fail-on-non-empty $(DESTDIR)$(LIBEXECDIR) 2>/dev/null || true
 
 clean: ## remove built and downloaded files

@@ -19,7 +19,8 @@ var importRules = []struct {
 	{from: "spec", never: module, reason: "all other packages import spec"},
 	{from: "supervisor", never: ours("runtime probes hooks"), reason: "supervisor declares the interfaces that it needs, cmd connects them"},
 	{from: "supervisor", never: ours("api"), reason: "api imports supervisor"},
-	{from: "supervisor/", except: "supervisor/explain", never: ours("supervisor$"), reason: "supervisor imports the packages below it"},
+	{from: "supervisor/", except: "supervisor/explain supervisor/podfiles", never: ours("supervisor$"), reason: "supervisor imports the packages below it"},
+	{from: "supervisor", never: ours("supervisor/podfiles"), reason: "podfiles is a client of the set of pods"},
 	{from: "supervisor/", never: ours("supervisor/explain"), reason: "explain reads the events of supervisor; only clients of the API import it"},
 	{from: "api", never: ours("runtime probes hooks"), reason: "api depends on supervisor only, cmd connects the rest"},
 	{from: "runtime probes hooks", never: ours("supervisor$ supervisor/admission supervisor/explain api"), reason: "the edges depend on spec and lifecycle, not on their callers"},
@@ -105,7 +106,7 @@ func TestForbiddenImports(t *testing.T) {
 		dir, imported string
 		want          bool
 	}{
-		{"spec", module + "/internal/expand", true},
+		{"spec", module + "/internal/guard", true},
 		{"spec", "github.com/containerd/errdefs", true},
 		{"runtime", "github.com/containerd/errdefs", false},
 		{"runtime", module + "/runtime/volume", false},

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/event"
 )
 
@@ -74,6 +75,42 @@ func podFilePage(t *testing.T) string {
 	refused := p.refused(t)
 	for _, name := range p.order() {
 		p.section(t, &b, name, refused)
+	}
+	b.WriteString(changesSection(refused))
+	return b.String()
+}
+
+// effects describe the effects of changes.
+var effects = map[change.Effect]string{
+	change.InPlace:          "in place",
+	change.NextRound:        "at the next start of the pod",
+	change.RestartContainer: "restarts the container",
+	change.ReplacePod:       "replaces the pod",
+}
+
+// changesSection lists the effects of changes of fields, from the table of package change.
+func changesSection(refused map[string]bool) string {
+	var b strings.Builder
+	b.WriteString("\n## Changes of a running pod\n\n" +
+		"A changed pod file is compared with the running pod field by field, and the least is done. The values count, not the notation: comments,\n" +
+		"the order of volumes, or a relative path that becomes absolute are no changes. A field without a row has the effect of its table.\n\n" +
+		"- *In place*: nothing stops.\n" +
+		"- *At the next start of the pod*: nothing stops, and the change is used when all containers start again. A change that would restart a\n" +
+		"  container has this effect on an init container, unless it is a sidecar.\n" +
+		"- *Restarts the container*: the container stops with its preStop hook and grace period, and starts again, whatever its restart policy. The\n" +
+		"  other containers keep running.\n" +
+		"- *Replaces the pod*: all containers stop, then a pod with another UID starts.\n\n" +
+		"| Field | Effect of a change | Reason |\n| --- | --- | --- |\n")
+	for _, r := range change.Rows() {
+		if refused["Pod."+r.Field] || refused["Container."+strings.TrimPrefix(r.Field, "containers[].")] {
+			continue // not supported yet
+		}
+		effect, why := effects[r.Effect], r.Why
+		if r.If != "" {
+			effect += ", or " + effects[r.Larger]
+			why += " *" + strings.ToUpper(effects[r.Larger][:1]) + effects[r.Larger][1:] + "*: " + strings.ToLower(r.If[:1]) + r.If[1:]
+		}
+		b.WriteString("| `" + r.Field + "` | " + effect + " | " + why + " |\n")
 	}
 	return b.String()
 }

@@ -188,6 +188,9 @@ func TestSize(t *testing.T) {
 // largePackages are the packages over 2,000 lines, without tests, each with its one purpose.
 var largePackages = map[string]string{
 	"api":                  "the HTTP API: types, server and client",
+	"cmd/podstead":         "the commands, one file each",
+	"runtime/engine":       "the embedded containerd: start, repair of its files before that, and its shims",
+	"runtime/image":        "images of pods: import, pull, unpacking, and the limits of all three",
 	"spec":                 "the pod file: types, decoding, defaults, validation",
 	"supervisor":           "the loop of each pod, and the set of pods",
 	"supervisor/explain":   "explanations of pods: a typed explanation, then its text",

@@ -68,29 +68,6 @@ func (c *Client) Create(ctx context.Context, q CreateRequest) (created Created, 
 	return created, c.call(ctx, http.MethodPost, "/v1/pods", nil, q, &created)
 }
 
-// StopOptions are the options of [Client.Stop].
-type StopOptions struct {
-	UID    string         // if set, only the pod with this UID is stopped
-	Grace  *time.Duration // nil: the grace period of the pod; 0: kill immediately
-	Delete bool           // delete the pod after it has terminated
-}
-
-// Stop requests the stop of a pod. It returns when the request is saved, and does not wait until the pod has terminated. A second call
-// can shorten the grace period and add the deletion.
-func (c *Client) Stop(ctx context.Context, name string, o StopOptions) error {
-	q := url.Values{}
-	if o.UID != "" {
-		q.Set("uid", o.UID)
-	}
-	if o.Grace != nil {
-		q.Set("grace", o.Grace.String())
-	}
-	if o.Delete {
-		q.Set("delete", "true")
-	}
-	return c.call(ctx, http.MethodDelete, podPath(name), q, nil, nil)
-}
-
 // Touch sends a heartbeat of a session. It reports whether the session exists.
 func (c *Client) Touch(ctx context.Context, session string) (bool, error) {
 	err := c.call(ctx, http.MethodPut, "/v1/sessions/"+url.PathEscape(session), nil, nil, nil)

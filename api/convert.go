@@ -18,7 +18,8 @@ func podOf(s *supervisor.Snapshot, hostIPs []lifecycle.PodIP) Pod {
 		},
 		Spec: PodSpec{Pod: *s.Pod},
 		Status: PodStatus{
-			Status: s.Status, HostIPs: hostIPs, Owner: s.Owner.String(), StoppedBy: s.Facts.Stop.By, Pulling: s.Pulling,
+			Status: s.Status, HostIPs: hostIPs, Owner: s.Owner.String(), StoppedBy: s.Facts.Stop.By, StoppedAt: stoppedAt(s),
+			File: s.Owner.File, Pulling: s.Pulling,
 			AtRest: s.AtRest, NotDurable: s.NotDurable,
 		},
 	}
@@ -30,6 +31,19 @@ func podOf(s *supervisor.Snapshot, hostIPs []lifecycle.PodIP) Pod {
 		p.Metadata.DeletionTimestamp, p.Metadata.DeletionGracePeriodSeconds = &end, &grace
 	}
 	return p
+}
+
+// stoppedAt returns when a client requested the stop of a pod that is stopped. It is zero if the pod runs or is being deleted, or if it had
+// completed or failed before.
+func stoppedAt(s *supervisor.Snapshot) time.Time {
+	stop := &s.Facts.Stop
+	if !stop.ByUser || stop.Delete || stop.Reason != "" || !s.Status.Phase.Terminal() {
+		return time.Time{}
+	}
+	if end := lifecycle.WorkFinishedAt(s.Pod, &s.Facts); !end.IsZero() && end.Before(stop.Requested) {
+		return time.Time{}
+	}
+	return seconds(stop.Requested.Wall)
 }
 
 // seconds returns a time with the precision of metav1.Time.

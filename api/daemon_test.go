@@ -15,6 +15,7 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
+	"github.com/podstead/podstead/test/fakefiles"
 )
 
 // testTimeout is far longer than anything takes here, even on a loaded host.
@@ -27,6 +28,9 @@ type testDaemon struct {
 	supervisor        *supervisor.Supervisor
 	client            *api.Client
 	stops             chan string // requesters of StopDaemon
+	secrets           api.SecretSource
+	files             *fakefiles.Set
+	restarts          *restarts
 	closeServer       func()
 }
 
@@ -58,6 +62,7 @@ func newTestDaemon(t *testing.T, o fakeruntime.Options) *testDaemon {
 	if err := d.supervisor.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
+	d.files, d.restarts = fakefiles.New("/pods.d", d.supervisor), &restarts{}
 	d.serve(t, "first")
 	t.Cleanup(func() {
 		if err := d.supervisor.Leave(context.Background()); err != nil {
@@ -70,9 +75,12 @@ func newTestDaemon(t *testing.T, o fakeruntime.Options) *testDaemon {
 // serve starts a server on the socket with an instance.
 func (d *testDaemon) serve(t *testing.T, instance string) {
 	t.Helper()
+	if d.secrets == nil {
+		d.secrets = configsource.Source{Dir: filepath.Join(d.dir, "config")}
+	}
 	server := api.NewServer(t.Context(), api.Options{
-		Supervisor: d.supervisor, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
-		StopDaemon: func(by string) { d.stops <- by }, Secrets: configsource.Source{Dir: filepath.Join(d.dir, "config")},
+		Supervisor: d.supervisor, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
+		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets,
 		HostIPs: func() []lifecycle.PodIP { return []lifecycle.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
 	})
 	l, err := api.Listen(t.Context(), d.socket)

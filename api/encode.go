@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/podstead/podstead/spec"
 )
@@ -23,6 +24,10 @@ func (p Pod) MarshalJSON() ([]byte, error) {
 	set(spec.AnnotationSpecHash, p.Spec.Hash)
 	set(spec.AnnotationOwner, p.Status.Owner)
 	set(spec.AnnotationStoppedBy, p.Status.StoppedBy)
+	set(spec.AnnotationFile, p.Status.File)
+	if !p.Status.StoppedAt.IsZero() {
+		set(spec.AnnotationStoppedAt, p.Status.StoppedAt.Format(time.RFC3339))
+	}
 	if p.Status.AtRest {
 		set(spec.AnnotationAtRest, "true")
 	}
@@ -56,6 +61,13 @@ func (p *Pod) UnmarshalJSON(text []byte) error {
 	read.Spec.Hash = own[spec.AnnotationSpecHash]
 	read.Status.Owner = own[spec.AnnotationOwner]
 	read.Status.StoppedBy = own[spec.AnnotationStoppedBy]
+	read.Status.File = own[spec.AnnotationFile]
+	if at := own[spec.AnnotationStoppedAt]; at != "" {
+		var err error
+		if read.Status.StoppedAt, err = time.Parse(time.RFC3339, at); err != nil {
+			return err
+		}
+	}
 	read.Status.AtRest = own[spec.AnnotationAtRest] == "true"
 	read.Status.NotDurable = own[spec.AnnotationNotDurable] == "true"
 	if pulling := own[spec.AnnotationPulling]; pulling != "" {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -13,7 +14,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // everyKind has a field of each kind that the output of get must keep.
@@ -95,7 +96,7 @@ func TestOutputIsInput(t *testing.T) {
 		p := api.Pod{
 			Kind: "Pod", APIVersion: "v1", Spec: api.PodSpec{Pod: *want},
 			Metadata: api.Metadata{Name: want.Name, UID: "u", Labels: want.Labels, Annotations: want.Annotations},
-			Status:   api.PodStatus{AtRest: true, Owner: "me", Pulling: map[string]supervisor.Progress{"app": {}}},
+			Status:   api.PodStatus{AtRest: true, Owner: "me", Pulling: map[string]lifecycle.Progress{"app": {}}},
 		}
 		inJSON, err := json.MarshalIndent(p, "", "  ")
 		if err != nil {
@@ -127,7 +128,7 @@ func TestOwnFields(t *testing.T) {
 		Metadata: api.Metadata{Name: "web", Annotations: map[string]string{"note": "x"}},
 		Spec:     api.PodSpec{Pod: spec.Pod{Hash: "v1:1"}},
 		Status: api.PodStatus{
-			Owner: "me", StoppedBy: "you", AtRest: true, NotDurable: true, Pulling: map[string]supervisor.Progress{"app": {}},
+			Owner: "me", StoppedBy: "you", StoppedAt: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), File: "/pods.d/web.toml", AtRest: true, NotDurable: true, Pulling: map[string]lifecycle.Progress{"app": {}},
 		},
 	}
 	text, err := json.Marshal(want)

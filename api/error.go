@@ -22,8 +22,15 @@ type Error struct {
 	Message  string    `json:"error"`
 	Hint     string    `json:"hint,omitempty"`
 	Problems []Problem `json:"problems,omitempty"`
+	// Pod is the name of the pod that exists already.
+	Pod string `json:"pod,omitempty"`
+	// Stopping is the UID of that pod, if it is of the same file, is being stopped and will be deleted. A client can wait
+	// for that, and repeat the request.
+	Stopping string `json:"stopping,omitempty"`
 	// Refusals are all reasons for which a pod is rejected. The message contains the reason if there is only one.
 	Refusals []lifecycle.Refusal `json:"refusals,omitempty"`
+	// Pruned are the pods that were deleted by a request to prune that failed for others.
+	Pruned []Applied `json:"pruned,omitempty"`
 }
 
 // Error returns the message, without the hint.

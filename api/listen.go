@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"time"
+	"unsafe"
 
 	"golang.org/x/sys/unix"
 
@@ -119,8 +120,9 @@ func (l *listener) Close() error {
 
 // peer is the process that connected to the socket.
 type peer struct {
-	pid int32
-	uid uint32
+	pid      int32
+	uid, gid uint32
+	groups   []uint32 // supplementary
 }
 
 type peerKey struct{}
@@ -137,12 +139,35 @@ func withPeer(ctx context.Context, c net.Conn) context.Context {
 	}
 	var cred *unix.Ucred
 	var credErr error
+	var groups []uint32
 	if err := raw.Control(func(fd uintptr) {
 		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		groups = peerGroups(fd)
 	}); err != nil || credErr != nil {
 		return ctx
 	}
-	return context.WithValue(ctx, peerKey{}, peer{cred.Pid, cred.Uid})
+	return context.WithValue(ctx, peerKey{}, peer{cred.Pid, cred.Uid, cred.Gid, groups})
+}
+
+// maxGroups is the kernel's limit of supplementary groups (NGROUPS_MAX).
+const maxGroups = 65536
+
+// peerGroups returns the supplementary groups that the peer had when it connected, none on an error.
+func peerGroups(fd uintptr) []uint32 {
+	groups := make([]uint32, 64)
+	for {
+		size := uint32(len(groups) * 4)
+		_, _, errno := unix.Syscall6(unix.SYS_GETSOCKOPT, fd, unix.SOL_SOCKET, unix.SO_PEERGROUPS,
+			uintptr(unsafe.Pointer(&groups[0])), uintptr(unsafe.Pointer(&size)), 0)
+		switch {
+		case errno == 0:
+			return groups[:size/4]
+		case errno == unix.ERANGE && len(groups) < maxGroups:
+			groups = make([]uint32, maxGroups)
+		default:
+			return nil
+		}
+	}
 }
 
 // clientProcess returns the process that sent a request, or the zero Process if it is not known.

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"net/http"
-	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -83,16 +81,13 @@ func (c *containerOutput) runs(ctx context.Context) (first, last int, err error)
 
 // oldestLog returns the restart count of the oldest run whose log is kept.
 func (c *containerOutput) oldestLog() (int, error) {
-	entries, err := os.ReadDir(c.dir())
-	if errors.Is(err, fs.ErrNotExist) {
-		return 0, nil
-	}
+	files, err := crilog.Names(c.dir())
 	if err != nil {
 		return 0, fmt.Errorf("read logs of container %q: %w", c.name, err)
 	}
 	oldest := -1
-	for _, e := range entries {
-		name, _, _ := strings.Cut(e.Name(), ".")
+	for _, file := range files {
+		name, _, _ := strings.Cut(file, ".")
 		if n, err := strconv.Atoi(name); err == nil && (oldest < 0 || n < oldest) {
 			oldest = n
 		}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -12,9 +13,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -26,20 +25,15 @@ func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
 		out.done(s.watch(r, out))
 		return
 	}
-	list := PodList{Kind: "PodList", APIVersion: "v1", Items: []Pod{}}
-	hostIPs := s.o.HostIPs()
-	for _, snapshot := range s.o.Supervisor.Pods() {
-		list.Items = append(list.Items, podOf(&snapshot, hostIPs))
-	}
-	s.reply(w, r, list, err)
+	s.reply(w, r, PodList{Kind: "PodList", APIVersion: "v1", Items: s.list()}, err)
 }
 
 // watch sends all pods and then every change. A change that is reverted before it is sent is not reported.
 func (s *Server) watch(r *http.Request, out *stream) error {
 	w := watcher{}
 	for first := true; ; first = false {
-		changed := s.o.Supervisor.Changed()
-		changes, err := w.changes(s.o.Supervisor.Pods(), s.o.HostIPs())
+		changed, filesChanged := s.o.Supervisor.Changed(), s.filesChanged()
+		changes, err := w.changes(s.list())
 		if err != nil {
 			return err
 		}
@@ -56,13 +50,22 @@ func (s *Server) watch(r *http.Request, out *stream) error {
 		}
 		select {
 		case <-changed:
+		case <-filesChanged:
 		case <-r.Context().Done():
 			return r.Context().Err()
 		}
 	}
 }
 
-// watcher holds the pods that a watch has sent, by UID.
+// filesChanged returns a channel that is closed when a file of the pods directory changes; nil: there is no pods directory.
+func (s *Server) filesChanged() <-chan struct{} {
+	if s.o.Files == nil {
+		return nil
+	}
+	return s.o.Files.Changed()
+}
+
+// watcher holds the pods that a watch has sent, by UID. A refused file has its name instead.
 type watcher map[string]sentPod
 
 type sentPod struct {
@@ -71,28 +74,28 @@ type sentPod struct {
 }
 
 // changes returns the changes since the last call. Deletions come first: a new pod can have the name of a deleted one.
-func (w watcher) changes(snapshots []supervisor.Snapshot, hostIPs []lifecycle.PodIP) ([]PodChange, error) {
+func (w watcher) changes(pods []Pod) ([]PodChange, error) {
 	removed := maps.Clone(w)
 	var changes []PodChange
-	for _, snapshot := range snapshots {
-		pod := podOf(&snapshot, hostIPs)
+	for _, pod := range pods {
 		text, err := json.Marshal(pod)
 		if err != nil {
 			return nil, err
 		}
-		last, sent := w[pod.Metadata.UID]
-		delete(removed, pod.Metadata.UID)
+		key := cmp.Or(pod.Metadata.UID, "file/"+pod.Metadata.Name)
+		last, sent := w[key]
+		delete(removed, key)
 		switch {
 		case !sent:
 			changes = append(changes, PodChange{Added, pod})
 		case !bytes.Equal(last.text, text):
 			changes = append(changes, PodChange{Modified, pod})
 		}
-		w[pod.Metadata.UID] = sentPod{pod, text}
+		w[key] = sentPod{pod, text}
 	}
 	var deleted []PodChange
-	for uid, p := range removed {
-		delete(w, uid)
+	for key, p := range removed {
+		delete(w, key)
 		deleted = append(deleted, PodChange{Deleted, p.pod})
 	}
 	return append(deleted, changes...), nil
@@ -102,22 +105,29 @@ func (w watcher) changes(snapshots []supervisor.Snapshot, hostIPs []lifecycle.Po
 func (s *Server) lookUp(r *http.Request) (supervisor.Snapshot, error) {
 	name, uid := r.PathValue("name"), r.URL.Query().Get("uid")
 	snapshot, ok := s.o.Supervisor.Pod(name)
-	if !ok || (uid != "" && uid != snapshot.Facts.UID) {
-		return supervisor.Snapshot{}, failure(http.StatusNotFound, "no such pod %q", name)
+	if ok && (uid == "" || uid == snapshot.Facts.UID) {
+		return snapshot, nil
 	}
-	return snapshot, nil
+	if f := s.refusals()[name]; !ok && uid == "" && f != nil && !f.waiting {
+		return supervisor.Snapshot{}, failure(http.StatusConflict, "pod %q does not exist, because its file is not accepted: %s", name, f.message)
+	}
+	return supervisor.Snapshot{}, failure(http.StatusNotFound, "no such pod %q", name)
 }
 
 // get returns a pod. With the parameter uid, it also returns the final state of a deleted pod until the session of the pod ends.
 func (s *Server) get(r *http.Request) (any, error) {
+	name := r.PathValue("name")
 	snapshot, err := s.lookUp(r)
-	if final, ok := s.o.Supervisor.Final(r.URL.Query().Get("uid")); ok && err != nil && final.Pod.Name == r.PathValue("name") {
+	if f := s.refusals()[name]; err != nil && f != nil && !f.waiting && !r.URL.Query().Has("uid") {
+		return f.pod(name), nil
+	}
+	if final, ok := s.o.Supervisor.Final(r.URL.Query().Get("uid")); ok && err != nil && final.Pod.Name == name {
 		snapshot, err = final, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	return podOf(&snapshot, s.o.HostIPs()), nil
+	return s.pod(&snapshot), nil
 }
 
 // sessionPattern is the pattern of session IDs.
@@ -136,7 +146,10 @@ func (s *Server) create(r *http.Request) (any, error) {
 	if q.Session != "" && !sessionPattern.MatchString(q.Session) {
 		return nil, failure(http.StatusBadRequest, "session %q: must be 1 to 64 letters, digits and dashes", q.Session)
 	}
-	pod, found := spec.Options{Suffix: q.Suffix}.Accept(q.File, []byte(q.Text))
+	pod, found, err := peerOf(r.Context()).accept(q.File, q.Text, q.Suffix)
+	if err != nil {
+		return nil, err
+	}
 	if pod == nil {
 		return nil, &Error{Status: http.StatusBadRequest, Message: "the pod file is invalid", Problems: problems(found)}
 	}
@@ -155,29 +168,6 @@ func (s *Server) create(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return Created{Pod: podOf(&snapshot, s.o.HostIPs()), Warnings: problems(found.Warnings()), TakenOver: takenOver}, nil
-}
-
-func (s *Server) stop(r *http.Request) (any, error) {
-	snapshot, err := s.lookUp(r)
-	if err != nil {
-		return nil, err
-	}
-	q := r.URL.Query()
-	o := supervisor.StopOptions{UID: snapshot.Facts.UID, By: requester(r)}
-	if o.Delete, err = flag(q, "delete"); err != nil {
-		return nil, err
-	}
-	if text := q.Get("grace"); text != "" {
-		grace, err := time.ParseDuration(text)
-		if err != nil || grace < 0 {
-			return nil, failure(http.StatusBadRequest, "grace=%q: must be a duration, such as 30s", text)
-		}
-		o.Grace = &grace
-	}
-	if err := s.o.Supervisor.Stop(r.Context(), snapshot.Pod.Name, o); err != nil {
-		return nil, err
-	}
-	return struct{}{}, nil
 }
 
 // touch receives a heartbeat of a session. It returns 404 if the session does not exist.

@@ -233,6 +233,11 @@ func TestInvalidRequests(t *testing.T) {
 		{"PUT", "/v1/pods/none/conditions/a", `{"status":"true"}`, http.StatusBadRequest},
 		{"PUT", "/v1/pods/none/conditions/a", `{"status":"True","message":"` + strings.Repeat("x", 5000) + `"}`, http.StatusBadRequest},
 		{"PUT", "/v1/pods/none/conditions/a", "", http.StatusBadRequest},
+		{"POST", "/v1/files", "{", http.StatusBadRequest},
+		{"POST", "/v1/files", `{"file":"relative.toml"}`, http.StatusBadRequest},
+		{"POST", "/v1/files/prune", "{", http.StatusBadRequest},
+		{"POST", "/v1/pods/none/start", "", http.StatusNotFound},
+		{"POST", "/v1/pods/none/restart?container=c", "", http.StatusNotFound},
 		{"GET", "/v1/health", "", http.StatusOK},
 	} {
 		r, err := http.NewRequestWithContext(t.Context(), c.method, "http://podstead"+c.path, strings.NewReader(c.body))

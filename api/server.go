@@ -16,8 +16,10 @@ import (
 
 	"golang.org/x/sync/semaphore"
 
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/podfiles"
 )
 
 const (
@@ -41,6 +43,10 @@ var agentPattern = regexp.MustCompile(`^podstead( [a-z]{1,16}){0,2}$`)
 // Options are the options of a [Server]. Supervisor and StopDaemon are required.
 type Options struct {
 	Supervisor *supervisor.Supervisor
+	// Restarter starts and restarts pods; nil: the Supervisor.
+	Restarter Restarter
+	// Files is the pods directory; nil: there is none.
+	Files PodFiles
 	// LogDir is the directory of container logs: <LogDir>/<pod>_<uid>/<container>/<restart count>.log.
 	LogDir string
 	// Secrets are the secrets whose values are redacted in explanations; nil: none.
@@ -53,12 +59,19 @@ type Options struct {
 	Log        *slog.Logger // nil: discarded
 }
 
+// Restarter starts and restarts pods. [*supervisor.Supervisor] implements it.
+type Restarter interface {
+	Start(ctx context.Context, name, uid, by string) error
+	Restart(ctx context.Context, name, uid, container, by string) error
+}
+
 // Server serves the API of a supervisor. It is safe for concurrent use.
 type Server struct {
-	o      Options
-	http   *http.Server
-	bodies *semaphore.Weighted // bytes, of the requests in progress
-	cancel context.CancelFunc  // ends all streams
+	o           Options
+	http        *http.Server
+	bodies      *semaphore.Weighted // bytes, of the requests in progress
+	secretReads *semaphore.Weighted // secrets that are read for explanations
+	cancel      context.CancelFunc  // ends all streams
 
 	mu       sync.Mutex
 	requests int           // in progress
@@ -73,7 +86,12 @@ func NewServer(ctx context.Context, o Options) *Server {
 	if o.HostIPs == nil {
 		o.HostIPs = func() []lifecycle.PodIP { return nil }
 	}
-	s := &Server{o: o, bodies: semaphore.NewWeighted(maxBodies), changed: make(chan struct{})}
+	if o.Restarter == nil {
+		o.Restarter = o.Supervisor
+	}
+	s := &Server{
+		o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads), changed: make(chan struct{}),
+	}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	mux := http.NewServeMux()
 	for pattern, call := range map[string]func(*http.Request) (any, error){
@@ -82,6 +100,11 @@ func NewServer(ctx context.Context, o Options) *Server {
 		"POST /v1/pods":                            s.create,
 		"GET /v1/pods/{name}":                      s.get,
 		"DELETE /v1/pods/{name}":                   s.stop,
+		"POST /v1/pods/{name}/start":               s.start,
+		"POST /v1/pods/{name}/restart":             s.restart,
+		"POST /v1/files":                           s.apply,
+		"POST /v1/files/prune":                     s.prune,
+		"POST /v1/files/suspend":                   s.suspendFiles,
 		"GET /v1/pods/{name}/why":                  s.why,
 		"GET /v1/why":                              s.whyAll,
 		"POST /v1/pods/{name}/ephemeral":           s.addEphemeral,
@@ -217,21 +240,40 @@ func asError(err error) *Error {
 	var rejected *supervisor.RefusedError
 	var used *supervisor.VolumeInUseError
 	var container *supervisor.ContainerTakenError
-	var newer *supervisor.NewerStateError
+	var held *supervisor.NotSupervisedError
 	var condition *supervisor.ConditionUnknownError
+	var impossible *supervisor.NotPossibleError
+	var conflict *podfiles.ConflictError
+	var noContainer *supervisor.ContainerNotFoundError
 	e, ok := errors.AsType[*Error](err)
+	invalid, isInvalid := errors.AsType[spec.Problems](err)
 	switch {
 	case ok:
 		return e
+	case isInvalid:
+		return &Error{Status: http.StatusBadRequest, Message: "the pod file is invalid", Problems: problems(invalid)}
 	case errors.As(err, &rejected):
 		return rejection(rejected)
-	case errors.As(err, &newer):
+	case errors.As(err, &held):
 		e := failure(http.StatusConflict, "%v", err)
-		e.Hint = "use the later version of podstead, or delete the pod with podstead delete --force " + newer.Pod
+		e.Hint = "delete the pod with podstead delete " + held.Pod + ", and run it again"
+		switch held.Reason {
+		case lifecycle.ReasonSuspected:
+			e.Hint = "try again in a minute, when the pod is supervised again"
+		case lifecycle.ReasonNewerState:
+			e.Hint = "use the later version of podstead, or delete the pod with podstead delete --force " + held.Pod
+		}
 		return e
-	case errors.As(err, &taken), errors.As(err, &used), errors.As(err, &container):
+	case errors.As(err, &taken):
+		e := failure(http.StatusConflict, "%v", err)
+		e.Pod, e.Stopping = taken.Name, taken.Stopping
+		if taken.Different {
+			e.Hint = "to run the new file, delete the existing pod with podstead delete " + taken.Name
+		}
+		return e
+	case errors.As(err, &used), errors.As(err, &container), errors.As(err, &impossible), errors.As(err, &conflict):
 		return failure(http.StatusConflict, "%v", err)
-	case errors.As(err, &condition), errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):
+	case errors.As(err, &condition), errors.As(err, &noContainer), errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return failure(http.StatusNotFound, "%v", err)
 	case errors.Is(err, supervisor.ErrLeaving), errors.Is(err, context.Canceled):
 		return failure(http.StatusServiceUnavailable, "the daemon is stopping")

@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -31,11 +30,11 @@ type PodList struct {
 // neither.
 type Metadata struct {
 	Name              string            `json:"name"`
-	Namespace         string            `json:"namespace"` // always "default"
-	UID               string            `json:"uid"`
+	Namespace         string            `json:"namespace"`     // always "default"
+	UID               string            `json:"uid,omitempty"` // empty: a file of the pods directory that is refused
 	Labels            map[string]string `json:"labels,omitempty"`
 	Annotations       map[string]string `json:"annotations,omitempty"`
-	CreationTimestamp time.Time         `json:"creationTimestamp"`
+	CreationTimestamp time.Time         `json:"creationTimestamp,omitzero"`
 	DeletionTimestamp *time.Time        `json:"deletionTimestamp,omitempty"`
 
 	DeletionGracePeriodSeconds *int64 `json:"deletionGracePeriodSeconds,omitempty"`
@@ -65,8 +64,13 @@ type PodStatus struct {
 	Owner string `json:"-"`
 	// StoppedBy is the requester that stopped the pod.
 	StoppedBy string `json:"-"`
-	// Pulling is the progress of image pulls, by container.
-	Pulling map[string]supervisor.Progress `json:"-"`
+	// StoppedAt is when a client requested the stop of a pod that is stopped; zero: the pod is not stopped, is being deleted,
+	// or had completed before.
+	StoppedAt time.Time `json:"-"`
+	// File is the file in the pods directory that the pod follows; empty: it was created by a client.
+	File string `json:"-"`
+	// Pulling is the progress of image pulls and of imports of image archives, by container.
+	Pulling map[string]lifecycle.Progress `json:"-"`
 	// AtRest reports that no container runs and none will be started.
 	AtRest bool `json:"-"`
 	// NotDurable reports that the current state could not be saved.

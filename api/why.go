@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
@@ -22,6 +24,11 @@ const (
 	DefaultEvidenceLines = 3
 	// maxEvidenceLines bounds what a client can ask for.
 	maxEvidenceLines = 1000
+	// maxParallelExplanations bounds how many pods are explained at the same time. Each may wait for a file system.
+	maxParallelExplanations = 16
+	// maxSecretReads bounds how many secrets are read at the same time for all explanations. It is half of the limit of package configsource,
+	// so that explanations do not delay the start of containers.
+	maxSecretReads = 32
 )
 
 // Explanation is why a pod is in its state.
@@ -72,6 +79,11 @@ func (s *Server) why(r *http.Request) (any, error) {
 	if snapshot, exists := s.o.Supervisor.Pod(name); exists {
 		return s.explain(r.Context(), &snapshot, lines), nil
 	}
+	if f := s.refusals()[name]; f != nil && !f.waiting {
+		e := f.explanation(name)
+		e.Render(s.o.Supervisor.Now().Wall.Local())
+		return e, nil
+	}
 	events, _ := s.o.Supervisor.History(r.Context(), name) // with an error it returns those that could be read
 	e, known := explain.ForDeletedPod(events)
 	if !known {
@@ -86,11 +98,21 @@ func (s *Server) whyAll(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	list := ExplanationList{Items: []Explanation{}}
-	for _, snapshot := range s.o.Supervisor.Pods() {
-		list.Items = append(list.Items, s.explain(r.Context(), &snapshot, lines))
+	ctx, cancel := context.WithTimeout(r.Context(), historyLimit) // for all pods together
+	defer cancel()
+	snapshots := s.o.Supervisor.Pods()
+	list := ExplanationList{Items: make([]Explanation, len(snapshots))}
+	var group errgroup.Group
+	group.SetLimit(maxParallelExplanations)
+	for i := range snapshots {
+		group.Go(func() error {
+			list.Items[i] = s.explain(ctx, &snapshots[i], lines)
+			return nil
+		})
 	}
-	return list, nil
+	err = group.Wait()
+	list.Items = s.withRefused(list.Items)
+	return list, err
 }
 
 // explain explains a pod by its facts, and by those of its events and log lines that can be read in time.
@@ -99,6 +121,7 @@ func (s *Server) explain(ctx context.Context, snapshot *supervisor.Snapshot, lin
 	defer cancel()
 	events, _ := s.o.Supervisor.History(ctx, snapshot.Pod.Name)
 	e := explain.ForPod(snapshot, events, s.o.Supervisor.Now())
+	s.refusals()[e.Pod].explain(&e)
 	for i := range e.Containers {
 		if c := &e.Containers[i]; c.Evidence != nil {
 			c.AddLog(s.lastLines(ctx, snapshot, c.Name, c.Evidence.Run, max(lines, 1)), lines)
@@ -146,17 +169,40 @@ func (s *Server) secretsOf(ctx context.Context, pod *spec.Pod) ([]string, error)
 	if s.o.Secrets == nil {
 		return nil, nil
 	}
-	var values []string
-	for name, required := range secretNames(pod) {
-		if err := ctx.Err(); err != nil { // each read may wait for a file system
+	type result struct {
+		values map[string][]byte
+		err    error
+	}
+	names := secretNames(pod)
+	results := make(chan result, len(names))
+	for name, required := range names { // in parallel: each read may wait for a file system
+		if err := s.secretReads.Acquire(ctx, 1); err != nil {
 			return nil, err
 		}
-		secret, err := s.o.Secrets.Secret(pod, name)
-		if err != nil && (required || !errors.Is(err, fs.ErrNotExist)) {
-			return nil, fmt.Errorf("read secret %q: %w", name, err)
-		}
-		for _, value := range secret {
-			values = append(values, string(value))
+		go func() {
+			defer s.secretReads.Release(1)
+			secret, err := s.o.Secrets.Secret(pod, name)
+			if err != nil && !required && errors.Is(err, fs.ErrNotExist) {
+				err = nil
+			}
+			if err != nil {
+				err = fmt.Errorf("read secret %q: %w", name, err)
+			}
+			results <- result{secret, err}
+		}()
+	}
+	var values []string
+	for range names {
+		select {
+		case r := <-results:
+			if r.err != nil {
+				return nil, r.err
+			}
+			for _, value := range r.values {
+				values = append(values, string(value))
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 	return values, nil

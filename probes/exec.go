@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/podstead/podstead/internal/expand"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -15,16 +14,15 @@ import (
 // command runs a command in the container. Exit code 0 is a success. References to variables that the container's env defines are
 // expanded, others are kept (Kubernetes: ExecAction.command).
 func (p *Prober) command(ctx context.Context, t Target, e *spec.ExecAction, timeout time.Duration) lifecycle.ProbeResult {
-	vars := map[string]string{}
-	for _, v := range t.Container.Env {
-		delete(vars, v.Name) // the later one wins, even if its value is unknown here
-		if v.ValueFrom == nil {
-			vars[v.Name] = v.Value
-		}
-	}
+	vars := t.Container.PlainVariables()
+	var size spec.ProcessSize
 	argv := make([]string, len(e.Command))
 	for i, arg := range e.Command {
-		argv[i] = expand.Expand(arg, vars)
+		var ok bool
+		argv[i], ok = spec.Expand(arg, vars, size.Left())
+		if size.Add(argv[i]); !ok || size.Left() < 0 {
+			return errored(&spec.TooLargeError{Field: fmt.Sprintf("exec.command[%d]", i)})
+		}
 	}
 	code, output, err := p.exec.Exec(ctx, t.UID, t.Ref, argv, timeout, maxOutput)
 	switch {

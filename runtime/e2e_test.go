@@ -95,6 +95,7 @@ type testHost struct {
 	testing.TB
 	*runtime.Runtime
 	dir         string
+	archives    []string // that pull has imported; pods of the tests list them
 	opts        runtime.Options
 	beforeCheck func() // undoes what the test has changed on the host
 }
@@ -108,15 +109,28 @@ func newTestHost(t testing.TB) *testHost {
 	m := &testHost{TB: t, dir: dir, opts: options(dir, programs)}
 	t.Cleanup(m.close)
 	m.start()
-	m.pull(filepath.Join(programs, "busybox.tar"), busybox)
+	m.pull(m.archive("busybox"), busybox)
 	return m
+}
+
+// archive returns the path of an archive of a program, which a test may replace.
+func (m *testHost) archive(program string) string {
+	m.Helper()
+	path := filepath.Join(m.dir, program+".tar")
+	if err := os.Symlink(filepath.Join(programs, program+".tar"), path); err != nil && !errors.Is(err, fs.ErrExist) {
+		m.Fatal(err)
+	}
+	return path
 }
 
 // pull imports an archive with the image.
 func (m *testHost) pull(archive, image string) {
 	m.Helper()
+	if !slices.Contains(m.archives, archive) {
+		m.archives = append(m.archives, archive)
+	}
 	pod := &spec.Pod{ImageArchives: []string{archive}, Containers: []spec.Container{{Name: "c", Image: image}}}
-	if _, err := m.PullImage(m.ctx(), pod, lifecycle.PullImage{Container: "c"}, func(_, _ int64) {}); err != nil {
+	if _, err := m.PullImage(m.ctx(), pod, lifecycle.PullImage{Container: "c"}, func(lifecycle.Progress) {}); err != nil {
 		m.Fatal(err)
 	}
 }
@@ -137,11 +151,14 @@ func (m *testHost) retag() {
 	if err := ocitar.WriteOCI(&archive, ocitar.Image{Name: busybox, Layers: []ocitar.Layer{layer}}); err != nil {
 		m.Fatal(err)
 	}
-	name := filepath.Join(m.dir, "retag.tar")
-	if err := os.WriteFile(name, archive.Bytes(), 0o600); err != nil {
+	next := filepath.Join(m.dir, "next.tar")
+	if err := os.WriteFile(next, archive.Bytes(), 0o600); err != nil {
 		m.Fatal(err)
 	}
-	m.pull(name, busybox)
+	if err := os.Rename(next, m.archive("busybox")); err != nil {
+		m.Fatal(err)
+	}
+	m.pull(m.archive("busybox"), busybox)
 }
 
 func options(dir, programs string) runtime.Options {
@@ -311,7 +328,7 @@ func TestContract(t *testing.T) {
 	runtimetest.Run(t, func(t *testing.T) runtimetest.Harness {
 		m := newTestHost(t)
 		return runtimetest.Harness{
-			Runtime: m, Image: busybox, LogDir: m.opts.LogDir,
+			Runtime: m, Image: busybox, Archives: m.archives, LogDir: m.opts.LogDir,
 			Retag: m.retag,
 			Reopen: func() runtimetest.Runtime {
 				if err := m.Close(); err != nil {

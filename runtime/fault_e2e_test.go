@@ -168,7 +168,7 @@ func TestDaemonKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = child.Wait() // it was killed
-	p := &pod{testHost: m, Pod: daemonPod()}
+	p := &pod{testHost: m, Pod: daemonPod(m.archives...)}
 	m.eventually("the exit of a container without a daemon", func() (string, bool) {
 		log := p.log(lifecycle.Ref{Container: "ends"})
 		return log, strings.Contains(log, "bye")
@@ -190,8 +190,8 @@ func TestDaemonKilled(t *testing.T) {
 	}
 }
 
-func daemonPod() *spec.Pod {
-	return &spec.Pod{Name: "p", Containers: []spec.Container{
+func daemonPod(archives ...string) *spec.Pod {
+	return &spec.Pod{Name: "p", ImageArchives: archives, Containers: []spec.Container{
 		{Name: "ends", Image: busybox, Command: []string{"sh", "-c", "sleep 1; echo bye; exit 7"}},
 		{Name: "counts", Image: busybox, Command: []string{"sh", "-c", "i=0; while :; do echo $i; i=$((i+1)); sleep 0.02; done"}},
 	}}
@@ -204,7 +204,7 @@ func daemon(dir string) error {
 	if err != nil {
 		return err
 	}
-	pod := daemonPod()
+	pod := daemonPod(filepath.Join(dir, "busybox.tar"))
 	if _, err := r.StartSandbox(ctx, uid, pod, lifecycle.StartSandbox{Sandbox: 1, Round: 1}); err != nil {
 		return err
 	}
@@ -337,7 +337,7 @@ func (m *testHost) onSmallDisk() (fill, free func()) {
 	}
 	m.opts.StateDir = filepath.Join(small, "lib")
 	m.start()
-	m.pull(filepath.Join(programs, "busybox.tar"), busybox)
+	m.pull(m.archive("busybox"), busybox)
 	filler := filepath.Join(small, "fill")
 	fill = func() {
 		f, err := os.Create(filler)

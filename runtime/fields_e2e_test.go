@@ -23,7 +23,15 @@ func (m *testHost) parse(text string) *spec.Pod {
 	if len(problems) > 0 {
 		m.Fatal(problems)
 	}
-	return definition
+	return m.withArchives(definition)
+}
+
+// withArchives adds the archives that were imported to a pod that lists none.
+func (m *testHost) withArchives(p *spec.Pod) *spec.Pod {
+	if len(p.ImageArchives) == 0 {
+		p.ImageArchives = m.archives
+	}
+	return p
 }
 
 // write creates a file and its parent directories in the directory of the host.

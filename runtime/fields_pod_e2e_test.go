@@ -106,7 +106,7 @@ lifecycle.stopSignal = "SIGUSR1"
 // fields: containers[].{name,image,command,args,workingDir}, containers[].lifecycle.stopSignal
 func TestFieldsProcess(t *testing.T) {
 	m := newTestHost(t)
-	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
+	m.pull(m.archive("testserver"), testserver)
 	p := newPod(m, m.parse(processFile))
 	ref, err := p.begin("entrypoint")
 	if err != nil {
@@ -187,7 +187,7 @@ func TestFieldsTerminationMessage(t *testing.T) {
 }
 
 const imageFile = `
-imageArchives = ["app.tar"]
+imageArchives = ["app.tar", "busybox.tar"]
 
 [[containers]]
 name = "c"
@@ -209,7 +209,7 @@ func TestFieldsImages(t *testing.T) {
 	}
 	plain := m.parse(fmt.Sprintf(imageFile, "", "busybox", ""))
 	again := func() error { // as for a restart
-		_, err := m.PullImage(m.ctx(), plain, lifecycle.PullImage{Container: "c", Imported: true}, func(_, _ int64) {})
+		_, err := m.PullImage(m.ctx(), plain, lifecycle.PullImage{Container: "c", Imported: true}, func(lifecycle.Progress) {})
 		return err
 	}
 	if err := again(); err != nil {
@@ -231,7 +231,7 @@ func TestFieldsImages(t *testing.T) {
 		{mount, "none", `, pullPolicy = "IfNotPresent"`, "ErrImagePull"},
 	} {
 		p := m.parse(fmt.Sprintf(imageFile, test.container, test.image, test.volume))
-		_, err := m.PullImage(m.ctx(), p, lifecycle.PullImage{Container: "c"}, func(_, _ int64) {})
+		_, err := m.PullImage(m.ctx(), p, lifecycle.PullImage{Container: "c"}, func(lifecycle.Progress) {})
 		if what := test.container + test.image + test.volume; test.reason == "" && err != nil {
 			t.Errorf("%s: %v", what, err)
 		} else if test.reason != "" {
@@ -245,13 +245,14 @@ func TestFieldsImages(t *testing.T) {
 	if err := again(); err != nil {
 		t.Errorf("imported archive that was removed: %v", err)
 	}
-	_, err := m.PullImage(m.ctx(), plain, lifecycle.PullImage{Container: "c"}, func(_, _ int64) {})
+	_, err := m.PullImage(m.ctx(), plain, lifecycle.PullImage{Container: "c"}, func(lifecycle.Progress) {})
 	wantFailure(t, "missing archive", err, "ErrImagePull", "app.tar")
 
 	p := newPod(m, &spec.Pod{})
 	p.Containers = m.parse("[[containers]]\nname = \"c\"\nimage = \"localhost/podstead/none:1\"\nimagePullPolicy = \"Never\"\n").Containers
-	_, err = m.PullImage(m.ctx(), p.Pod, lifecycle.PullImage{Container: "c"}, func(_, _ int64) {})
+	_, err = m.PullImage(m.ctx(), p.Pod, lifecycle.PullImage{Container: "c"}, func(lifecycle.Progress) {})
 	wantFailure(t, "missing image", err, lifecycle.ReasonErrImageNeverPull, "localhost/podstead/none:1")
+	p.ImageArchives = plain.ImageArchives
 	p.Containers = m.parse(fmt.Sprintf(imageFile, `args = ["-no-such-flag"]`, "busybox", "")).Containers
 	ref, err := p.begin("c")
 	if err != nil {

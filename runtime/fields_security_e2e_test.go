@@ -57,7 +57,7 @@ func file(text string) string { return strings.ReplaceAll(text, "@identity", ide
 // fields: securityContext.{runAsUser,runAsGroup,supplementalGroups,fsGroup}, containers[].securityContext.{runAsUser,runAsGroup}
 func TestFieldsUsers(t *testing.T) {
 	m := newTestHost(t)
-	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
+	m.pull(m.archive("testserver"), testserver)
 	p := newPod(m, m.parse(file(usersFile)))
 	wantLines(t, p.run("pod"), "1000/1000 2000/2000 in 2000 3000 4000 5000", "1", "1000:5000")
 	wantLines(t, p.run("own"), "0/0 7/7 in 7 3000 4000 5000")
@@ -143,7 +143,7 @@ securityContext.runAsNonRoot = false
 // fields: securityContext.runAsNonRoot, containers[].securityContext.runAsNonRoot
 func TestFieldsNonRoot(t *testing.T) {
 	m := newTestHost(t)
-	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
+	m.pull(m.archive("testserver"), testserver)
 	p := newPod(m, m.parse(nonRootFile))
 	for name, want := range map[string]string{
 		"root": `container has runAsNonRoot and image will run as root (pod: "pod_default(` + uid + `)", container: root)`,

@@ -228,7 +228,7 @@ func TestFieldsHostPath(t *testing.T) {
 }
 
 const imageVolumeFile = `
-imageArchives = [%q]
+imageArchives = ["busybox.tar", %q]
 
 [[containers]]
 name = "c"
@@ -251,7 +251,7 @@ image = { reference = "localhost/podstead/testserver:1", pullPolicy = "Never" }
 func TestFieldsImageVolume(t *testing.T) {
 	m := newTestHost(t)
 	definition := m.parse(fmt.Sprintf(imageVolumeFile, filepath.Join(programs, "testserver.tar")))
-	if _, err := m.PullImage(m.ctx(), definition, lifecycle.PullImage{Container: "c"}, func(_, _ int64) {}); err != nil {
+	if _, err := m.PullImage(m.ctx(), definition, lifecycle.PullImage{Container: "c"}, func(lifecycle.Progress) {}); err != nil {
 		t.Fatal(err)
 	}
 	p := newPod(m, definition)

@@ -17,9 +17,9 @@ import (
 
 // PullImage pulls the image of a container according to its pull policy, and the images of the volumes that the container mounts. It imports
 // the archives of the pod first if they were not imported before, or if an image is missing. It has no timeout: the image store cancels a
-// pull without progress. It calls progress before the first request to a registry, and not at all without one.
+// pull without progress. It calls progress while an archive is being imported, before the first request to a registry, and during a pull.
 func (r *Runtime) PullImage(
-	ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(done, total int64),
+	ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(lifecycle.Progress),
 ) (lifecycle.ImagePulled, error) {
 	ctx = enginecall.Context(ctx)
 	none := lifecycle.ImagePulled{}
@@ -27,37 +27,70 @@ func (r *Runtime) PullImage(
 	if err != nil {
 		return none, fmt.Errorf("pull image: %w", err)
 	}
-	held, err := r.importArchives(ctx, pod, c, a)
+	held, err := r.importArchives(ctx, pod, c, a, progress)
 	if err != nil {
 		return none, imageFailure(ctx, err)
 	}
-	report := func(p image.Progress) { progress(p.Bytes, p.TotalBytes) }
-	img, err := r.images.EnsureAgain(ctx, c.Image, c.ImagePullPolicy, previous(a.Image), report)
+	report := func(p image.Progress) { progress(lifecycle.Progress{Done: p.Bytes, Total: p.TotalBytes}) }
+	scope := r.images.In(pod.ImageArchives...)
+	img, err := scope.EnsureAgain(ctx, c.Image, c.ImagePullPolicy, previous(a.Image), report)
 	if err != nil {
 		return none, withArchives(pullFailure(ctx, err), held)
 	}
 	result := lifecycle.ImagePulled{Container: a.Container, For: a.For, Image: identity(img), Pulled: img.Pulled}
+	images := []used{{c.Image, img}}
 	for _, v := range imagevolume.Of(pod, c) {
-		img, err := r.images.Ensure(ctx, v.Image.Reference, v.Image.PullPolicy, report)
+		img, err := scope.Ensure(ctx, v.Image.Reference, v.Image.PullPolicy, report)
 		if err != nil {
 			return none, withArchives(imageFailure(ctx, err), held)
 		}
 		result.Pulled = result.Pulled || img.Pulled
+		images = append(images, used{v.Image.Reference, img})
+	}
+	if result.Shadows, err = shadows(ctx, scope, images, a.Image); err != nil {
+		return none, imageFailure(ctx, err)
 	}
 	return result, nil
 }
 
+// used is an image that a container uses.
+type used struct {
+	reference string // as in the pod file
+	image     image.Image
+}
+
+// shadows returns which images of a container are from archives of the pod and differ from other images of the same names. The first image is
+// that of the container itself. It returns none if that is the image of the previous run, because they were reported then.
+func shadows(ctx context.Context, scope image.Scope, images []used, previous lifecycle.Image) (list []lifecycle.Shadow, err error) {
+	if identity(images[0].image) == previous {
+		return nil, nil
+	}
+	for _, u := range images {
+		archive, err := scope.Shadowing(ctx, u.image)
+		if err != nil {
+			return nil, fmt.Errorf("compare images of the name %q: %w", u.reference, err)
+		}
+		if s := (lifecycle.Shadow{Image: u.reference, Archive: archive}); archive != "" && !slices.Contains(list, s) {
+			list = append(list, s)
+		}
+	}
+	return list, nil
+}
+
 // importArchives imports the archives of a pod, unless they were imported before and the images of the container are still present. An
 // archive may be moved or replaced while its pod runs. It returns the references of the imported images.
-func (r *Runtime) importArchives(ctx context.Context, pod *spec.Pod, c *spec.Container, a lifecycle.PullImage) (references []string, err error) {
+func (r *Runtime) importArchives(
+	ctx context.Context, pod *spec.Pod, c *spec.Container, a lifecycle.PullImage, progress func(lifecycle.Progress),
+) (references []string, err error) {
 	if len(pod.ImageArchives) == 0 {
 		return nil, nil
 	}
 	if a.Imported {
-		_, present, err := r.images.FindAgain(ctx, c.Image, spec.PullNever, previous(a.Image))
+		scope := r.images.In(pod.ImageArchives...)
+		_, present, err := scope.FindAgain(ctx, c.Image, spec.PullNever, previous(a.Image))
 		for _, v := range imagevolume.Of(pod, c) {
 			if present && err == nil {
-				present, err = r.images.Find(ctx, v.Image.Reference, spec.PullNever)
+				present, err = scope.Find(ctx, v.Image.Reference, spec.PullNever)
 			}
 		}
 		if present || err != nil {
@@ -65,7 +98,9 @@ func (r *Runtime) importArchives(ctx context.Context, pod *spec.Pod, c *spec.Con
 		}
 	}
 	for _, archive := range pod.ImageArchives {
-		imported, err := r.images.ImportFile(ctx, archive)
+		imported, err := r.images.ImportFile(ctx, archive, func(p image.Progress) {
+			progress(lifecycle.Progress{Archive: archive, Done: p.Bytes, Total: p.TotalBytes})
+		})
 		if err != nil {
 			return nil, err
 		}
@@ -85,10 +120,14 @@ func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.Find
 	if err != nil {
 		return none, fmt.Errorf("find image: %w", err)
 	}
-	img, present, err := r.images.FindAgain(ctx, c.Image, c.ImagePullPolicy, previous(a.Image))
+	scope := r.images.In(pod.ImageArchives...)
+	img, present, err := scope.FindAgain(ctx, c.Image, c.ImagePullPolicy, previous(a.Image))
+	images := []used{{c.Image, img}}
 	for _, v := range imagevolume.Of(pod, c) {
 		if present && err == nil {
-			present, err = r.images.Find(ctx, v.Image.Reference, v.Image.PullPolicy)
+			var mounted image.Image
+			mounted, present, err = scope.FindAgain(ctx, v.Image.Reference, v.Image.PullPolicy, image.Previous{})
+			images = append(images, used{v.Image.Reference, mounted})
 		}
 	}
 	if err != nil {
@@ -97,7 +136,11 @@ func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.Find
 	if !present {
 		return none, lifecycle.Failure{Kind: lifecycle.FailureNotFound, Message: fmt.Sprintf("image %q is not present", c.Image)}
 	}
-	return lifecycle.ImagePulled{Container: a.Container, For: a.For, Image: identity(img)}, nil
+	found := lifecycle.ImagePulled{Container: a.Container, For: a.For, Image: identity(img)}
+	if found.Shadows, err = shadows(ctx, scope, images, a.Image); err != nil {
+		return none, imageFailure(ctx, err)
+	}
+	return found, nil
 }
 
 func identity(i image.Image) lifecycle.Image {

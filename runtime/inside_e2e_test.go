@@ -66,7 +66,7 @@ func TestProcessInside(t *testing.T) {
 
 func TestImageInside(t *testing.T) {
 	m := newTestHost(t)
-	m.pull(filepath.Join(programs, "testserver.tar"), testserver)
+	m.pull(m.archive("testserver"), testserver)
 	p := newPod(m, &spec.Pod{Name: "web"})
 	ref, err := p.start(spec.Container{Image: testserver, Env: []spec.EnvVar{{Name: "PORT", Value: "80"}}})
 	if err != nil {

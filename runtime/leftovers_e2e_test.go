@@ -145,7 +145,7 @@ func TestInventoryOutsideEngine(t *testing.T) {
 func TestImageVolumeWithHostMounts(t *testing.T) {
 	m := newTestHost(t)
 	definition := m.parse(fmt.Sprintf(imageVolumeFile, filepath.Join(programs, "testserver.tar")))
-	if _, err := m.PullImage(m.ctx(), definition, lifecycle.PullImage{Container: "c"}, func(_, _ int64) {}); err != nil {
+	if _, err := m.PullImage(m.ctx(), definition, lifecycle.PullImage{Container: "c"}, func(lifecycle.Progress) {}); err != nil {
 		t.Fatal(err)
 	}
 	p := newPod(m, definition)

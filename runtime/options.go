@@ -4,15 +4,18 @@ import (
 	"cmp"
 	"log/slog"
 	"net/netip"
+	"slices"
 	"time"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/runtime/capacity"
 	"github.com/podstead/podstead/runtime/cgroup/podcgroup"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/network"
 	"github.com/podstead/podstead/runtime/podnet"
 	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/spec"
 )
 
 // CgroupDriver is what creates the cgroups of containers.
@@ -50,6 +53,8 @@ type Options struct {
 	CgroupRoot string
 	// PidsLimit is the maximum number of processes and threads of a pod (default 0, no limit).
 	PidsLimit int64
+	// Reserved are the resources of the host that pods cannot request (default none).
+	Reserved spec.ResourceList
 	// ConfigDir contains configmaps/, secrets/ and seccomp/ (default /etc/podstead).
 	ConfigDir string
 	// CredentialsDir is the directory of systemd credentials (default none).
@@ -57,6 +62,8 @@ type Options struct {
 	// HostPaths are the directories that hostPath volumes are restricted to, after symbolic links are resolved (default nil, no
 	// restriction).
 	HostPaths []string
+	// Socket is the path of the API's socket (default none). Only privileged containers can mount what overlaps it or the three directories.
+	Socket string
 	// NetworkMode is the network of pods (default NetworkBridge).
 	NetworkMode NetworkMode
 	// Bridge is the name of the bridge (default [BridgeOf] RunDir). For Subnets, see [network.Options].
@@ -97,6 +104,7 @@ func (o Options) withDefaults() Options {
 	o.RuntimeBinary = cmp.Or(o.RuntimeBinary, "runc")
 	o.CgroupDriver = cmp.Or(o.CgroupDriver, CgroupAuto)
 	o.CgroupRoot = cmp.Or(o.CgroupRoot, "/podstead")
+	o.Images.Disk = cmp.Or(o.Images.Disk, o.dirs().Engine())
 	o.Images.Snapshotter = cmp.Or(o.Images.Snapshotter, "overlayfs")
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
@@ -104,6 +112,15 @@ func (o Options) withDefaults() Options {
 
 func (o Options) dirs() layout.Dirs {
 	return layout.Dirs{State: o.StateDir, Run: o.RunDir, Log: o.LogDir}
+}
+
+func (o Options) capacity(groups podcgroup.Groups) capacity.Host {
+	return capacity.Host{StateDir: o.StateDir, Cgroup: groups.Parent(), Reserved: o.Reserved}
+}
+
+// protected returns the paths that only privileged containers can mount.
+func (o Options) protected() []string {
+	return slices.DeleteFunc([]string{o.StateDir, o.RunDir, o.LogDir, o.Socket}, func(path string) bool { return path == "" })
 }
 
 func (o Options) log() crilog.Options {

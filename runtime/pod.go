@@ -6,12 +6,15 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
+	"strings"
 
+	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/podvolume"
 	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -24,6 +27,18 @@ func (r *Runtime) Admit(pod *spec.Pod) error {
 	}
 	return errors.Join(refused...)
 }
+
+// Readable returns why the variables, the seccomp profiles or the volumes of a pod cannot be provided at present. It changes nothing.
+func (r *Runtime) Readable(ctx context.Context, pod *spec.Pod) error {
+	d, err := r.volumes.Downward("", pod, nil)
+	if err != nil {
+		return err
+	}
+	return errors.Join(r.containers.Readable(d), r.volumes.Readable(ctx, podvolume.Pod(d)))
+}
+
+// Allocatable returns what pods can request together, see [capacity.Host.Allocatable].
+func (r *Runtime) Allocatable() spec.ResourceList { return r.opts.capacity(r.cgroups).Allocatable() }
 
 // RemovePod kills the containers of a pod and removes everything that belongs to it.
 func (r *Runtime) RemovePod(ctx context.Context, uid string, _ *spec.Pod) error {
@@ -49,14 +64,19 @@ func (r *Runtime) removePod(ctx context.Context, uid string) error {
 	if err != nil {
 		return err
 	}
+	numbers, err := r.sandboxes.Numbers(ctx, uid)
+	if err != nil {
+		return err
+	}
+	for _, n := range numbers {
+		if err := r.sandboxes.KillUnresponsive(ctx, uid, n); err != nil {
+			return err
+		}
+	}
 	if err := r.sandboxes.TerminateAll(ctx, list); err != nil {
 		return err
 	}
 	if err := r.removeFiles(ctx, uid); err != nil {
-		return err
-	}
-	numbers, err := r.sandboxes.Numbers(ctx, uid)
-	if err != nil {
 		return err
 	}
 	for _, n := range numbers {
@@ -82,15 +102,11 @@ func (r *Runtime) removePod(ctx context.Context, uid string) error {
 
 // removeFiles removes the volumes, the logs and the directories of a pod.
 func (r *Runtime) removeFiles(ctx context.Context, uid string) error {
-	logs, err := filepath.Glob(r.dirs.PodLogsPattern(uid))
-	if err != nil {
-		return err
-	}
 	if err := errors.Join(r.volumes.Teardown(ctx, uid), r.imageVolumes.Remove(ctx, uid)); err != nil {
 		return err // keep the pod's directory: a mount in it must not be deleted
 	}
-	for _, dir := range append(logs, r.dirs.Pod(uid), r.dirs.Processes(uid)) {
-		err = errors.Join(err, os.RemoveAll(dir))
-	}
-	return err
+	return errors.Join(
+		crilog.RemoveMatching(r.dirs.Log, func(name string) bool { return strings.HasSuffix(name, "_"+uid) }),
+		tree.Remove(ctx, r.dirs.Pod(uid)), os.RemoveAll(r.dirs.Processes(uid)),
+	)
 }

@@ -27,7 +27,7 @@ type pod struct {
 // newPod starts a sandbox for a pod of the given definition. The pod is removed at the end of the test.
 func newPod(m *testHost, definition *spec.Pod) *pod {
 	m.Helper()
-	p := &pod{testHost: m, Pod: definition}
+	p := &pod{testHost: m, Pod: m.withArchives(definition)}
 	if p.Name == "" {
 		p.Name = "p"
 	}

@@ -12,6 +12,7 @@
 package runtime
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -82,6 +83,8 @@ type Runtime struct {
 	podLocks keyedmutex.Mutex // by UID; held while a sandbox is started or removed, and while a pod is removed
 	workers  sync.WaitGroup   // run until stop is called
 	stop     context.CancelFunc
+
+	unbindable []string // directories that contain the mounts of pods
 }
 
 // Start starts the engine, recovers the running containers, and returns when the runtime is ready. Values of ctx reach the engine, but its
@@ -106,6 +109,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 	e, err := engine.Start(ctx, engine.Options{
 		Root:          o.dirs().Engine(),
 		State:         o.dirs().EngineRun(),
+		Roots:         o.dirs().Roots(),
 		ShimPath:      o.ShimPath,
 		Runtime:       o.RuntimeBinary,
 		SystemdCgroup: cgroups.Systemd(),
@@ -131,18 +135,26 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 
 // compose creates the parts of the runtime, and recovers the state of an earlier daemon. After an error, the caller calls Close.
 func (r *Runtime) compose(ctx context.Context) error {
+	// All of the engine's directory: bundles are renamed within it, which is not possible between mounts.
+	var err error
+	r.unbindable, err = isolateMounts(r.dirs.EngineRun(), r.dirs.Roots(), r.dirs.Namespaces(), r.dirs.ImageVolumes(), r.dirs.RunVolumes())
+	if err != nil {
+		return err
+	}
 	snapshotter := r.opts.Images.Snapshotter
 	r.images = image.New(r.client, r.opts.Images)
 	r.imageVolumes = imagevolume.New(r.client.SnapshotService(snapshotter), r.images, r.dirs)
 	r.exits = exit.NewRecorder(r.client, r.engine, r.cgroups, r.dirs, r.bootID, r.log)
 	r.execs = exec.New(exec.Config{
 		Client: r.client, Cgroups: r.cgroups, Dir: r.dirs.Exec(), Environment: secrets.NewProcessFiles(r.dirs).Environment,
-		Exited: r.exits.Exited, Log: r.log,
+		Exited: r.exits.Exited, AwaitResponse: r.engine.AwaitResponse, Log: r.log,
 	})
-	r.garbage = gc.New(r.client.LeasesService(), r.log)
+	r.garbage = gc.New(r.client.LeasesService(), gc.Layers{
+		Snapshots: r.client.SnapshotService(cmp.Or(snapshotter, "overlayfs")), Dir: r.engine.LayerDir(cmp.Or(snapshotter, "overlayfs")),
+	}, r.log)
 	warnAboutHost(r.host, r.opts.PidsLimit, r.log)
 	remaps := userns.CanRemap(ctx, r.client, snapshotter, r.log)
-	r.users = userns.New(r.dirs, r.engine.BundleDirs(), remaps)
+	r.users = userns.New(r.dirs, remaps)
 	if err := r.garbage.DeleteLeases(ctx); err != nil {
 		r.log.WarnContext(ctx, "cannot delete the leases of an earlier daemon, they will expire", slog.Any("error", err))
 	}
@@ -163,7 +175,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	})
 	r.containers = container.New(container.Config{
 		Client: r.client, Engine: r.engine, Images: r.images, Snapshotter: snapshotter, Dirs: r.dirs, Cgroups: r.cgroups,
-		Host: r.host, BootID: r.bootID, ConfigDir: r.opts.ConfigDir, Values: r.config, Exits: r.exits, Etc: r.etc,
+		Host: r.host, PidsLimit: r.opts.PidsLimit, BootID: r.bootID, ConfigDir: r.opts.ConfigDir, Values: r.config, Exits: r.exits, Etc: r.etc,
 		Volumes: r.volumes, ImageVolumes: r.imageVolumes, Users: r.users, Network: r.network,
 		AppArmor: profile.KernelAppArmor(), Garbage: r.garbage, Log: r.opts.log(),
 	})
@@ -188,9 +200,10 @@ func (r *Runtime) openVolumes(ctx context.Context) error {
 	set, err := volume.New(r.config, volume.Options{
 		DataDir: r.dirs.Pods(), RunDir: r.dirs.RunVolumes(), ClaimsDir: r.dirs.PersistentVolumes(),
 		RecursiveReadOnly: recursiveReadOnly(ctx, r.opts.RuntimeBinary), HostPaths: r.opts.HostPaths,
+		Protected: r.opts.protected(), Unbindable: r.unbindable,
 	})
 	if err == nil {
-		r.volumes = podvolume.New(set, r.dirs, r.index, r.opts.RefreshInterval, r.log)
+		r.volumes = podvolume.New(set, r.opts.capacity(r.cgroups), r.index, r.opts.RefreshInterval, r.log)
 	}
 	return err
 }
@@ -209,13 +222,17 @@ func (r *Runtime) Close() error {
 		r.stop()
 		r.workers.Wait()
 	}
-	r.execs.Close()
-	r.images.Close()
+	if r.execs != nil {
+		r.execs.Close()
+	}
+	if r.images != nil {
+		r.images.Close()
+	}
 	err := r.cgroups.Close()
 	if r.network != nil {
 		err = errors.Join(err, r.network.Close())
 	}
-	return errors.Join(err, r.engine.Close())
+	return errors.Join(err, r.engine.Close(), releaseMounts(r.unbindable))
 }
 
 // Inventory returns every pod that exists on the host, see [inventory.Reader.Take].
@@ -233,6 +250,11 @@ func (r *Runtime) StartSandbox(
 // WaitSandbox returns when a sandbox has stopped, or with a message when its pod must be evicted, see [sandbox.Service.Wait].
 func (r *Runtime) WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, number int) (evicted string, err error) {
 	return r.sandboxes.Wait(ctx, uid, pod, number)
+}
+
+// WatchShim reports when the shim of a sandbox stops responding, and when it responds again, see [sandbox.Service.WatchShim].
+func (r *Runtime) WatchShim(ctx context.Context, uid string, number int, report func(responds bool)) error {
+	return r.sandboxes.WatchShim(ctx, uid, number, report)
 }
 
 // RemoveSandbox kills the containers in a sandbox and removes it, see [sandbox.Service.Remove].
@@ -257,8 +279,12 @@ func (r *Runtime) StopContainer(ctx context.Context, uid string, pod *spec.Pod, 
 	return r.containers.Stop(ctx, uid, pod, ref)
 }
 
-// KillContainer sends SIGKILL to every process of a container, see [container.Service.Kill].
+// KillContainer sends SIGKILL to every process of a container, see [container.Service.Kill]. If the shim of the container does not
+// respond, see [sandbox.Service.KillContainer].
 func (r *Runtime) KillContainer(ctx context.Context, uid string, ref lifecycle.Ref) error {
+	if killed, err := r.sandboxes.KillContainer(ctx, uid, ref); killed || err != nil {
+		return err
+	}
 	return r.containers.Kill(ctx, uid, ref)
 }
 
@@ -291,6 +317,16 @@ func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
 
 // RemoveNetwork removes the bridge and the rules of the network, if no pod is connected.
 func (r *Runtime) RemoveNetwork(ctx context.Context) error { return r.network.Remove(ctx) }
+
+// Allocatable returns what pods of a runtime can request together, whether the runtime is running or not.
+func Allocatable(o Options) (spec.ResourceList, error) {
+	o = o.withDefaults()
+	groups, err := podcgroup.New(o.CgroupDriver, o.CgroupRoot, false)
+	if err != nil {
+		return nil, err
+	}
+	return o.capacity(groups).Allocatable(), nil
+}
 
 // DiagnoseNetwork checks the network of a runtime for faults, whether the runtime is running or not. It changes nothing.
 func DiagnoseNetwork(ctx context.Context, o Options) ([]network.Finding, error) {

@@ -152,7 +152,7 @@ func setDefault[T comparable](p *T, value T) {
 
 // resolve makes relative paths absolute. The hash contains the absolute paths:
 // the same text in another directory has another hash.
-func (d *decoder) resolve(p *Pod) {
+func (d *decoder) resolve(p *Pod, edits *[]edit) {
 	absolute := func(field *string) {
 		n := d.at[field]
 		if n == nil || *field == "" || filepath.IsAbs(*field) {
@@ -160,6 +160,9 @@ func (d *decoder) resolve(p *Pod) {
 		}
 		*field = filepath.Join(p.Dir, *field)
 		n.canonical = strconv.Quote(*field)
+		if edits != nil {
+			*edits = append(*edits, edit{node: n, value: *field})
+		}
 	}
 	for i := range p.ImageArchives {
 		absolute(&p.ImageArchives[i])

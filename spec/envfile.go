@@ -7,9 +7,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"strconv"
 	"strings"
 	"unicode"
@@ -37,23 +35,11 @@ func (o Options) Accept(file string, data []byte) (*Pod, Problems) {
 // readEnvFile returns the content and the mode of a file of at most
 // maxConfigBytes.
 func readEnvFile(path string) ([]byte, fs.FileMode, error) {
-	info, err := os.Stat(path) // opening a FIFO would block
+	text, info, err := ReadFile(path, maxConfigBytes)
 	if err != nil {
 		return nil, 0, err
 	}
-	if !info.Mode().IsRegular() {
-		return nil, 0, errors.New("not a regular file")
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, 0, err
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxConfigBytes+1))
-	if err == nil && len(text) > maxConfigBytes {
-		err = fmt.Errorf("larger than %d bytes", maxConfigBytes)
-	}
-	return text, info.Mode().Perm(), err
+	return text, info.Mode().Perm(), nil
 }
 
 // envFiles adds the variables of the env files to the config maps and secrets.

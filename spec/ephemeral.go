@@ -1,6 +1,9 @@
 package spec
 
-import "reflect"
+import (
+	"reflect"
+	"slices"
+)
 
 // ParseEphemeral reads an ephemeral container for a running pod
 // (v1.EphemeralContainer): a TOML file with the fields of a container at the top
@@ -15,7 +18,7 @@ func ParseEphemeral(file string, data []byte, pod *Pod) (*Container, Problems) {
 	if syntax != nil {
 		return nil, syntax.problems().in(file)
 	}
-	problems := expandContainer(root)
+	problems := append(expandContainer(root), targetContainer(root, pod)...)
 	d := &decoder{at: map[any]*node{}, subject: "a container"}
 	extended := *pod
 	extended.EphemeralContainers = make([]Container, 1)
@@ -31,6 +34,34 @@ func ParseEphemeral(file string, data []byte, pod *Pod) (*Container, Problems) {
 		return nil, problems
 	}
 	return c, problems
+}
+
+// targetContainer checks targetContainerName and removes it from the table. The field
+// asks for the process namespace of another container. It has no effect if the
+// containers share one, and is an error otherwise.
+func targetContainer(root *node, pod *Pod) Problems {
+	const key = "targetContainerName"
+	n := root.child(key)
+	if n == nil {
+		return nil
+	}
+	delete(root.index, key)
+	root.items = slices.DeleteFunc(root.items, func(c *node) bool { return c == n })
+	problem := func(message, hint string) Problems {
+		return Problems{{Line: n.at.line, Column: n.at.column, Path: n.path(), Message: message, Hint: hint}}
+	}
+	switch name, isString := n.value.(string); {
+	case !isString:
+		return problem("must be a string, found "+n.describe(), "")
+	case name == "":
+		return nil
+	case pod.Container(name) == nil:
+		return problem("Not found: "+quote(name), "")
+	case pod.ShareProcessNamespace || pod.HostPID:
+		return nil
+	}
+	return problem("not supported: containers have separate process namespaces",
+		"set shareProcessNamespace = true in the pod, so that its containers see each other's processes")
 }
 
 // ephemeral checks an ephemeral container. It runs once, at any phase of the

@@ -27,6 +27,10 @@ image = "a:1"
 		{"invalid name", "name = \"A\"\nimage = \"b\"\n", []string{`d.toml:1:8: name: Invalid value: "A": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character`}},
 		{"volume not in the pod", "name = \"d\"\nimage = \"b\"\nvolumeMounts.logs = \"/l\"\n", []string{`d.toml:3:14: volumeMounts.logs: Not found: volume "logs"`}},
 		{"field not supported yet", "name = \"d\"\nimage = \"b\"\ntty = true\n", []string{"d.toml:3:1: tty: not supported yet"}},
+		{"target without a shared namespace", "name = \"d\"\nimage = \"b\"\ntargetContainerName = \"app\"\n", []string{
+			"d.toml:3:23: targetContainerName: not supported: containers have separate process namespaces",
+		}},
+		{"unknown target", "name = \"d\"\nimage = \"b\"\ntargetContainerName = \"nope\"\n", []string{`d.toml:3:23: targetContainerName: Not found: "nope"`}},
 		{
 			"fields of app containers", "name = \"d\"\nimage = \"b\"\nrestartPolicy = \"Always\"\nports = [{ containerPort = 1 }]\nlifecycle = { preStop = { sleep = { seconds = 1 } } }\n" +
 				"livenessProbe = { exec = { command = [\"true\"] } }\n", []string{
@@ -59,5 +63,30 @@ image = "a:1"
 	}
 	if c, problems := ParseEphemeral("d.toml", make([]byte, maxFileBytes+1), pod); c != nil || len(problems) != 1 {
 		t.Errorf("a file that is too large: %v, %v", c, problems)
+	}
+}
+
+// TestTargetContainer expects that a target is accepted where its processes are visible anyway.
+func TestTargetContainer(t *testing.T) {
+	for _, test := range []struct {
+		pod, target string
+		accepted    bool
+	}{
+		{"", `targetContainerName = ""`, true},
+		{"", `targetContainerName = "app"`, false},
+		{"shareProcessNamespace = true", `targetContainerName = "app"`, true},
+		{"shareProcessNamespace = true", `targetContainerName = "init"`, true},
+		{"shareProcessNamespace = true", `targetContainerName = "nope"`, false},
+		{"shareProcessNamespace = true", `targetContainerName = 1`, false},
+		{"hostPID = true", `targetContainerName = "app"`, true},
+	} {
+		pod, problems := Parse("/pods/web.toml", []byte(test.pod+"\n[[initContainers]]\nname = \"init\"\nimage = \"a:1\"\n[[containers]]\nname = \"app\"\nimage = \"a:1\"\n"))
+		if pod == nil {
+			t.Fatal(problems)
+		}
+		c, problems := ParseEphemeral("d.toml", []byte("name = \"d\"\nimage = \"b:1\"\n"+test.target+"\n"), pod)
+		if (c != nil) != test.accepted || test.accepted && len(problems) > 0 {
+			t.Errorf("%q, %s: %v, want accepted: %v", test.pod, test.target, problems, test.accepted)
+		}
 	}
 }

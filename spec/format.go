@@ -24,6 +24,18 @@ var (
 	yamlKey   = regexp.MustCompile(`(?m)^(---|(apiVersion|kind|metadata|spec)[ \t]*:)`)
 )
 
+// Extension returns the file name extension for the format of a pod file.
+func Extension(file string, data []byte) string {
+	switch formatOf(file, data) {
+	case formatJSON:
+		return ".json"
+	case formatYAML:
+		return ".yaml"
+	case formatTOML:
+	}
+	return ".toml"
+}
+
 // formatOf returns the format of a file, by its extension.
 func formatOf(file string, data []byte) format {
 	switch extension := filepath.Ext(file); {

@@ -78,7 +78,11 @@ func (d *decoder) unknownKey(n, c *node, t reflect.Type) {
 	refused := slices.Contains(omitted[t], c.key)
 	if slices.Contains(clusterOnly[t], c.key) || refused && noEffect(c, t) {
 		c.ignored = true
-		d.problems = append(d.problems, warnAt(c, ignoredField))
+		message := ignoredField
+		if c.key == "ephemeralContainers" {
+			message = ignoredEphemeral
+		}
+		d.problems = append(d.problems, warnAt(c, message))
 		return
 	}
 	if refused {
@@ -106,6 +110,8 @@ func (d *decoder) unknownKey(n, c *node, t reflect.Type) {
 const (
 	unknownField = "unknown field" // as in Kubernetes' strict decoding
 	ignoredField = "ignored: not supported on a single host"
+	// ignoredEphemeral is the warning for the ephemeral containers of a manifest.
+	ignoredEphemeral = "ignored: ephemeral containers can only be added to a running pod"
 )
 
 // enclosing returns the innermost table around n that has the key, or nil.

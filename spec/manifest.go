@@ -65,9 +65,14 @@ func flattenMetadata(root, metadata *node, o Options) Problems {
 			adopt(root, c)
 		case c.key == "annotations":
 			adopt(root, withoutOwn(c))
-		case c.key == "generateName" && metadata.child("name") == nil && c.kind == kindString:
+		case c.key == generateNameKey && metadata.child("name") == nil && c.kind == kindString:
 			name := &node{kind: kindString, at: c.at, keyAt: c.keyAt, parent: metadata, key: "name", segment: c.segment}
-			name.value = generateName(fmt.Sprint(c.value), o.Suffix)
+			name.text = c.text
+			generated := generateName(fmt.Sprint(c.value), o.Suffix)
+			name.value = generated
+			if o.edits != nil {
+				*o.edits = append(*o.edits, edit{node: name, value: generated, key: name.key})
+			}
 			adopt(root, name)
 		case c.key == "namespace":
 			if c.value != "default" {
@@ -96,16 +101,19 @@ func NameSuffix() string { return rand.String(5) }
 // Kubernetes has no fields for. A manifest that has them is accepted, without
 // them.
 var OwnAnnotations = []string{
-	AnnotationAtRest, AnnotationNotDurable, AnnotationOwner, AnnotationPulling, AnnotationSpecHash, AnnotationStoppedBy,
+	AnnotationAtRest, AnnotationFile, AnnotationNotDurable, AnnotationOwner, AnnotationPulling, AnnotationSpecHash, AnnotationStoppedAt,
+	AnnotationStoppedBy,
 }
 
 // The annotations of [OwnAnnotations].
 const (
 	AnnotationAtRest     = "podstead.io/at-rest"
+	AnnotationFile       = "podstead.io/file"
 	AnnotationNotDurable = "podstead.io/not-durable"
 	AnnotationOwner      = "podstead.io/owner"
 	AnnotationPulling    = "podstead.io/pulling"
 	AnnotationSpecHash   = "podstead.io/spec-hash"
+	AnnotationStoppedAt  = "podstead.io/stopped-at"
 	AnnotationStoppedBy  = "podstead.io/stopped-by"
 )
 

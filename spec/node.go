@@ -45,7 +45,8 @@ type node struct {
 	keyAt   position // of its key; equal to at if it has no key
 
 	value any    // string, int64, float64 or bool
-	text  string // source text of a number or boolean
+	text  string // source text of a number or boolean; in YAML, of a string without quotes
+	size  int    // of a string in TOML: the length of its source text
 	// canonical replaces the value in the hash, for values with several
 	// spellings; empty means the value itself.
 	canonical string

@@ -1,11 +1,8 @@
 package spec
 
 import (
-	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -23,16 +20,22 @@ func Parse(file string, data []byte) (*Pod, Problems) {
 // ParseFile reads and parses one file. The error wraps the operating system's
 // error if the file cannot be read; everything else is a problem.
 func ParseFile(path string) (*Pod, Problems, error) {
-	f, err := os.Open(path)
+	data, err := ReadPodFile(path)
 	if err != nil {
-		return nil, nil, fmt.Errorf("read pod file: %w", err)
-	}
-	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
-	if err = errors.Join(err, f.Close()); err != nil {
-		return nil, nil, fmt.Errorf("read pod file: %w", err)
+		return nil, nil, err
 	}
 	pod, problems := Parse(path, data)
 	return pod, problems, nil
+}
+
+// ReadPodFile reads a pod file. More than the maximum size of one is read, so
+// that [Parse] reports that.
+func ReadPodFile(path string) ([]byte, error) {
+	data, _, err := ReadFile(path, 2*maxFileBytes)
+	if err != nil {
+		return nil, fmt.Errorf("read pod file: %w", err)
+	}
+	return data, nil
 }
 
 // Options are options of [Options.Accept].
@@ -42,7 +45,8 @@ type Options struct {
 	// Archives reports image archives that do not exist.
 	Archives bool
 
-	read reader
+	read  reader
+	edits *[]edit // receives what Relocate replaces
 }
 
 // reader reads an env file. With a nil reader, env files are not read.
@@ -85,7 +89,7 @@ func parseTree(file string, data []byte, refuse func(*node) Problems, o Options)
 	d := &decoder{at: map[any]*node{}, format: f}
 	pod := &Pod{Dir: filepath.Dir(absolute)}
 	d.decode(root, reflect.ValueOf(pod).Elem())
-	d.resolve(pod)
+	d.resolve(pod, o.edits)
 	if o.read != nil {
 		d.envFiles(pod, o.read)
 	}

@@ -31,6 +31,14 @@ func podSecurity(lines string) string {
 }
 func envVariable(source string) string { return appHead + "env.X." + source }
 
+func manyPaths(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf("\"path:/%d\"", i)
+	}
+	return strings.Join(list, ", ")
+}
+
 func manyContainers(n int) string {
 	var b strings.Builder
 	for i := range n {
@@ -85,7 +93,15 @@ func TestPodRules(t *testing.T) {
 		{pod(`imageArchives = ["a\u0000b"]`), "imageArchives[0]", "NUL"},
 		{pod(`waitFor = ["pod:web:ready"]`), "waitFor[0]", "itself"},
 		{pod(`waitFor = ["pod:db:gone"]`), "waitFor[0]", "succeeded"},
+		{pod(`waitFor = ["pod:db"]`), "waitFor[0]", `must be "pod:NAME:ready"`},
+		{pod(`waitFor = ["pod:DB:ready"]`), "waitFor[0]", `must be "pod:NAME:ready"`},
 		{pod(`waitFor = ["path:dev"]`), "waitFor[0]", "absolute"},
+		{pod(`waitFor = ["mount:"]`), "waitFor[0]", "absolute"},
+		{pod(`waitFor = ["path:/a\u0000b"]`), "waitFor[0]", "NUL"},
+		{pod(`waitFor = ["path:/a", "path:/a"]`), "waitFor[1]", "Duplicate value"},
+		{pod(`waitFor = "path:/a"`), "waitFor", "must be an array"},
+		{pod(`waitFor = [` + manyPaths(65) + `]`), "waitFor", "at most 64 items"},
+		{pod(`waitFor = ["network-online:"]`), "waitFor[0]", "without an object"},
 		{pod(`waitFor = ["dns:"]`), "waitFor[0]", "host name"},
 		{pod(`waitFor = ["time-synced:now"]`), "waitFor[0]", "without an object"},
 		{pod(`waitFor = ["time-sync"]`), "waitFor[0]", `supported values: "pod"`},

@@ -272,6 +272,7 @@ func (r *tomlReader) setValue(v *node, n *unstable.Node) error {
 		return nil
 	case unstable.String:
 		v.kind = kindString
+		v.size = int(n.Raw.Length)
 	default:
 		v.kind = kindInteger
 		v.text = string(r.parse.Raw(n.Raw))

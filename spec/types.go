@@ -38,8 +38,8 @@ type Pod struct {
 
 	// OCI or Docker archives to import before the pod starts. Relative paths are relative to the pod file.
 	ImageArchives []string `json:"imageArchives,omitempty"`
-	// Conditions to wait for before the pod starts: `pod:NAME:ready`, `pod:NAME:succeeded`, `path:PATH`, `mount:PATH`,
-	// `dns:NAME`, `network-online`, `time-synced`.
+	// Conditions to wait for before the pod starts, also after a reboot: `pod:NAME:ready`, `pod:NAME:succeeded`, `path:PATH`,
+	// `mount:PATH`, `dns:NAME`, `network-online`, `time-synced`. At most 64. [ParseWaitCondition] parses them.
 	WaitFor []string `json:"waitFor,omitempty"`
 	// Inline config maps. They take precedence over the files of the same name on the host.
 	ConfigMaps []ConfigMap `json:"configMaps,omitempty"`

@@ -8,7 +8,6 @@ import "strings"
 var notSupportedYet = []string{
 	"imagePullSecrets=[]",
 	"runtimeClassName",
-	"waitFor=[]",
 
 	"containers[].stdin=false",
 	"containers[].stdinOnce=false",

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"net/netip"
 	"slices"
 	"strings"
 
@@ -45,6 +46,7 @@ func (v *validator) container(c *Container, hostPorts *[]ContainerPort) {
 	oneOf(v, &c.ImagePullPolicy, PullAlways, PullIfNotPresent, PullNever)
 	v.absolutePath(&c.WorkingDir)
 	v.environment(c)
+	v.processSize(c)
 	v.ports(c, hostPorts)
 	v.resources(&c.Resources, resourceNames)
 	v.mounts(c)
@@ -53,6 +55,9 @@ func (v *validator) container(c *Container, hostPorts *[]ContainerPort) {
 	v.restart(c)
 	v.security(c)
 	v.absolutePath(&c.TerminationMessagePath)
+	if !privileged(c) {
+		v.outsideKernel(&c.TerminationMessagePath)
+	}
 	oneOf(v, &c.TerminationMessagePolicy, TerminationMessageFile, TerminationMessageFallbackToLogs)
 }
 
@@ -231,6 +236,9 @@ func (v *validator) ports(c *Container, hostPorts *[]ContainerPort) {
 		oneOf(v, &p.Protocol, ProtocolTCP, ProtocolUDP, ProtocolSCTP)
 		if p.HostIP != "" {
 			v.ip(&p.HostIP)
+		}
+		if ip, err := netip.ParseAddr(p.HostIP); err == nil && ip.Is6() && ip.IsLoopback() && !v.pod.HostNetwork {
+			v.badHint(&p.HostIP, "use 127.0.0.1", "Invalid value: %q: connections to it cannot be forwarded to a pod", p.HostIP)
 		}
 		v.name(&p.Name, validation.IsValidPortName)
 		if p.Name != "" && names.seen(p.Name) {

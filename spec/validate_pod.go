@@ -52,6 +52,7 @@ func (v *validator) metadata() {
 	} else {
 		v.required(p, "name", p.Name == "")
 		v.name(&p.Name, dnsSubdomain)
+		v.reserved(&p.Name)
 	}
 	v.profileAnnotations()
 	for key, value := range p.Labels {
@@ -77,6 +78,9 @@ func (v *validator) metadata() {
 // defaultName checks the name that the pod has from its file.
 func (v *validator) defaultName() {
 	reasons := dnsSubdomain(v.pod.Name)
+	if isReserved(v.pod.Name) {
+		reasons = []string{reservedName}
+	}
 	if len(reasons) == 0 {
 		return
 	}
@@ -97,13 +101,19 @@ func (v *validator) archives() {
 		if *archive == "" {
 			continue
 		}
-		switch info, err := os.Stat(*archive); {
+		f, err := OpenFile(*archive)
+		if err == nil {
+			_ = f.Close()
+			continue
+		}
+		info, statErr := os.Stat(*archive)
+		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			v.bad(archive, "Not found: file %s", quote(*archive))
-		case err != nil:
-			v.bad(archive, "%s", printable(err.Error()))
-		case info.IsDir():
+		case statErr == nil && info.IsDir():
 			v.bad(archive, "must be a file, found directory %s", quote(*archive))
+		default:
+			v.bad(archive, "%s", printable(err.Error()))
 		}
 	}
 }
@@ -134,9 +144,7 @@ func (v *validator) podFields() {
 			v.duplicate(archive, *archive)
 		}
 	}
-	for i := range p.WaitFor {
-		v.waitFor(&p.WaitFor[i])
-	}
+	v.waitFor()
 }
 
 func qualifiedName(s string) []string { return validation.IsQualifiedName(s) }
@@ -160,37 +168,10 @@ func (v *validator) backoff(b *Backoff) {
 	}
 }
 
-func (v *validator) waitFor(field *string) {
-	kinds := []string{"pod", "path", "mount", "dns", "network-online", "time-synced"}
-	kind, object, hasObject := strings.Cut(*field, ":")
-	switch kind {
-	case "network-online", "time-synced":
-		if hasObject {
-			v.invalid(field, *field, "must be "+quote(kind)+" without an object")
-		}
-	case "pod":
-		name, state, _ := strings.Cut(object, ":")
-		if reasons := dnsSubdomain(name); len(reasons) > 0 || state != "ready" && state != "succeeded" {
-			v.invalid(field, *field, `must be "pod:NAME:ready" or "pod:NAME:succeeded"`)
-		} else if name == v.pod.Name {
-			v.invalid(field, *field, "must not be the pod itself")
-		}
-	case "path", "mount":
-		if !filepath.IsAbs(object) {
-			v.invalid(field, *field, `must be "`+kind+`:" and an absolute path`)
-		}
-	case "dns":
-		if len(dnsSubdomain(object)) > 0 {
-			v.invalid(field, *field, `must be "dns:" and a host name`)
-		}
-	default:
-		v.unsupportedValue(field, kind, kinds)
-	}
-}
-
 func (v *validator) hostAndDNS() {
 	p := v.pod
 	v.name(&p.Hostname, dnsLabel)
+	v.reserved(&p.Hostname)
 	v.name(&p.Subdomain, dnsLabel)
 	if p.HostPID && p.ShareProcessNamespace {
 		v.bad(&p.ShareProcessNamespace, "Forbidden: shareProcessNamespace and hostPID cannot both be enabled")

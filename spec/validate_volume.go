@@ -174,6 +174,9 @@ func (v *validator) mounts(c *Container) {
 		}
 		v.required(m, "mountPath", m.MountPath == "")
 		v.mountPath(&m.MountPath, paths)
+		if !privileged(c) && !v.isOwnHostPath(m) {
+			v.outsideKernel(&m.MountPath)
+		}
 		v.relativePath(&m.SubPath)
 		v.relativePath(&m.SubPathExpr)
 		if m.SubPath != "" && m.SubPathExpr != "" {
@@ -189,6 +192,7 @@ func (v *validator) mounts(c *Container) {
 		}
 		v.recursiveReadOnly(m)
 	}
+	v.nestedDevices(c)
 }
 
 func privileged(c *Container) bool {

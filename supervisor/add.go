@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"slices"
+	"sync"
 
 	"github.com/google/uuid"
 
@@ -12,9 +13,8 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// startLoop starts the loop of a pod, whose name must be free or reserved. The loop calls prepare before its first decision. startLoop
-// returns nil if the supervisor is shutting down.
-func (s *Supervisor) startLoop(p state.Pod, prepare func(*loop, lifecycle.Instant)) *loop {
+// startLoop starts the loop of a pod, whose name must be free or reserved. It returns nil if the supervisor is shutting down.
+func (s *Supervisor) startLoop(p state.Pod, prepare initialize) *loop {
 	l := newLoop(s.shared, p, s.notify)
 	defer s.notify()
 	s.mu.Lock()
@@ -27,6 +27,11 @@ func (s *Supervisor) startLoop(p state.Pod, prepare func(*loop, lifecycle.Instan
 	s.pods[p.Pod.Name] = l
 	delete(s.blocked, p.Pod.Name)
 	s.watchSession(p.Owner.Session)
+	ready, handled := l.markReady, s.shared.quarantine.Begin(l.uid, p.Pod.Name)
+	l.markReady = sync.OnceFunc(func() {
+		ready()
+		handled()
+	})
 	s.loops.Go(func() {
 		removed := l.run(s.ctx, startup{func(now lifecycle.Instant) { prepare(l, now) }})
 		if !removed {
@@ -35,7 +40,7 @@ func (s *Supervisor) startLoop(p state.Pod, prepare func(*loop, lifecycle.Instan
 		s.mu.Lock()
 		delete(s.pods, p.Pod.Name)
 		final := *l.snapshot.Load()
-		if watched := s.sessions[final.Owner.Session]; watched != nil {
+		if watched := s.sessions[final.Owner.Session]; watched != nil && final.Owner.Process.Running() {
 			watched.final[final.Facts.UID] = final
 		}
 		s.mu.Unlock()
@@ -48,13 +53,22 @@ func (s *Supervisor) startLoop(p state.Pod, prepare func(*loop, lifecycle.Instan
 // is a [*NameTakenError] if the name is in use. It is a [*RefusedError] if the admission policy, the host or another pod prevents the pod
 // from running.
 func (s *Supervisor) Add(pod *spec.Pod, owner state.Owner) (Snapshot, error) {
+	return s.AddStaged(pod, owner, Staged{})
+}
+
+// AddStaged is [Supervisor.Add] for a pod whose images were staged.
+func (s *Supervisor) AddStaged(pod *spec.Pod, owner state.Owner, staged Staged) (Snapshot, error) {
 	if err := s.reserve(pod, owner.By); err != nil {
 		return Snapshot{}, err
 	}
 	p := state.Pod{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: uuid.NewString(), Accepted: s.shared.now()}}
+	for name, image := range staged.Images {
+		p.Facts.Stage(name, image, p.Facts.Accepted)
+	}
 	accepted := make(chan *state.Write, 1)
 	l := s.startLoop(p, func(l *loop, now lifecycle.Instant) {
 		l.emit(now, event.PodAccepted, "", event.Fields{"by": owner.By})
+		l.shadowed(staged, staged.Images, now)
 		accepted <- l.writer.Put(l.state(now))
 	})
 	if l == nil {
@@ -70,19 +84,19 @@ func (s *Supervisor) Add(pod *spec.Pod, owner state.Owner) (Snapshot, error) {
 
 // reserve reserves the name and the host ports of a pod until its loop starts. It emits an event for a pod that is rejected.
 func (s *Supervisor) reserve(pod *spec.Pod, by string) error {
-	refusals := s.check(pod)
+	refusals, allocatable := s.check(pod), s.shared.runtime.Allocatable()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.leaving {
 		return ErrLeaving
 	}
 	if p := s.blocked[pod.Name]; p != nil {
-		return &NameTakenError{Name: pod.Name, Holder: "its state file was " + p.why}
+		return &NameTakenError{Name: pod.Name, Holder: "it is not supervised: " + p.why}
 	}
 	if l, taken := s.pods[pod.Name]; taken {
-		return &NameTakenError{Name: pod.Name, Holder: holder(l)}
+		return &NameTakenError{Name: pod.Name, Holder: holder(l, pod), Stopping: stoppingOf(l, pod), Different: different(l, pod)}
 	}
-	refusals = slices.Concat(refusals, s.portConflicts(pod), s.volumeConflicts(pod))
+	refusals = append(refusals, s.conflicts(pod, allocatable)...)
 	if len(refusals) > 0 {
 		emit.Rejected(s.shared.ring, s.shared.now(), pod.Name, refusals, by)
 		return &RefusedError{Pod: pod.Name, Refusals: refusals}
@@ -91,17 +105,7 @@ func (s *Supervisor) reserve(pod *spec.Pod, by string) error {
 	return nil
 }
 
-// holder describes the pod that has a name, for [NameTakenError].
-func holder(l *loop) string {
-	if l == nil {
-		return "it is being created"
-	}
-	switch p := l.snapshot.Load(); {
-	case p.Facts.Stop.Delete:
-		return "it is being deleted"
-	case p.Owner.By != "":
-		return "created by " + p.Owner.String()
-	default:
-		return "created earlier"
-	}
+// conflicts returns why other pods prevent a pod from running. s.mu must be held.
+func (s *Supervisor) conflicts(pod *spec.Pod, allocatable spec.ResourceList) []lifecycle.Refusal {
+	return slices.Concat(s.requestConflicts(pod, allocatable), s.portConflicts(pod), s.volumeConflicts(pod), s.waitCycles(pod))
 }

@@ -47,14 +47,14 @@ func (s *Supervisor) portConflicts(pod *spec.Pod) []lifecycle.Refusal {
 		return nil
 	}
 	var list []lifecycle.Refusal
-	for _, other := range s.activePods(pod.Name) {
+	for _, other := range s.activePods(pod.Name, false) {
 		for field, port := range pod.HostPortFields() {
 			if !slices.ContainsFunc(other.HostPorts(), port.Overlaps) {
 				continue
 			}
 			list = append(list, lifecycle.Refusal{
 				Reason: lifecycle.ReasonNodePorts, Field: field,
-				Message: fmt.Sprintf("host port %d/%s is in use by pod %q", port.HostPort, port.Protocol, other.Name),
+				Message: fmt.Sprintf("%s: host port %d/%s is in use by pod %q", lifecycle.NodePortsMessage, port.HostPort, port.Protocol, other.Name),
 				Hint:    fmt.Sprintf("use another host port, or delete the other pod: podstead delete %s", other.Name),
 			})
 		}
@@ -62,26 +62,47 @@ func (s *Supervisor) portConflicts(pod *spec.Pod) []lifecycle.Refusal {
 	return list
 }
 
-// activePods returns the pods that hold exclusive resources, including those that are being added, sorted by name. It omits the pod with
-// the name but. s.mu must be held.
-func (s *Supervisor) activePods(but string) []*spec.Pod {
+// requestConflicts returns a refusal for each resource of which a pod requests more than other pods leave. As in the kubelet, the requests
+// of a pod count until it has terminated. s.mu must be held.
+func (s *Supervisor) requestConflicts(pod *spec.Pod, allocatable spec.ResourceList) []lifecycle.Refusal {
+	current := s.activePods(pod.Name, true)
+	next := slices.Clone(current)
+	slices.Reverse(next)
+	for _, others := range [][]*spec.Pod{current, next} { // once with the first of two definitions of a pod, once with the second
+		others = slices.CompactFunc(others, func(a, b *spec.Pod) bool { return a.Name == b.Name })
+		if list := s.shared.policy.CheckRequests(pod, others, allocatable); len(list) > 0 {
+			return list
+		}
+	}
+	return nil
+}
+
+// activePods returns the pods that have not completed, including those that are being added, sorted by name. It omits the pod with the name
+// but, and those that are being stopped unless stopping is true. A pod whose definition is being changed is in the list twice, first with the
+// old definition. s.mu must be held.
+func (s *Supervisor) activePods(but string, stopping bool) []*spec.Pod {
 	var list []*spec.Pod
 	for name, l := range s.pods {
-		other := s.adding[name]
-		if l != nil {
-			now := l.snapshot.Load()
-			if now.Status.Phase.Terminal() || !now.Facts.Stop.Requested.IsZero() {
-				continue
-			}
-			other = now.Pod
+		if name == but {
+			continue
 		}
-		if other != nil && name != but {
-			list = append(list, other)
+		if l != nil {
+			if now := l.snapshot.Load(); !now.Status.Phase.Terminal() && (stopping || now.Facts.Stop.Requested.IsZero()) {
+				list = append(list, now.Pod)
+			}
+		}
+		for _, next := range []*spec.Pod{s.adding[name], s.changing[name]} {
+			if next != nil {
+				list = append(list, next)
+			}
 		}
 	}
 	for _, p := range s.blocked {
+		if p.completed {
+			continue
+		}
 		list = append(list, p.snapshot.Pod)
 	}
-	slices.SortFunc(list, func(a, b *spec.Pod) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortStableFunc(list, func(a, b *spec.Pod) int { return cmp.Compare(a.Name, b.Name) })
 	return list
 }

@@ -37,8 +37,9 @@ func TestHostPortInUse(t *testing.T) {
 		_, err := m.Add(server("two", 8080), state.Owner{})
 		refused, is := errors.AsType[*supervisor.RefusedError](err)
 		want := []lifecycle.Refusal{{
-			Reason: lifecycle.ReasonNodePorts, Field: "containers[0].ports[0].hostPort", Message: `host port 8080/TCP is in use by pod "one"`,
-			Hint: "use another host port, or delete the other pod: podstead delete one",
+			Reason: lifecycle.ReasonNodePorts, Field: "containers[0].ports[0].hostPort",
+			Message: lifecycle.NodePortsMessage + `: host port 8080/TCP is in use by pod "one"`,
+			Hint:    "use another host port, or delete the other pod: podstead delete one",
 		}}
 		if !is || refused.Pod != "two" || !cmp.Equal(want, refused.Refusals) || !strings.Contains(err.Error(), `host port 8080/TCP is in use by pod "one"`) {
 			t.Fatalf("second pod with the host port: %v", err)

@@ -37,13 +37,13 @@ var (
 // Stop stops a pod. It returns when the request is saved and visible in [Supervisor.Pods]; it does not wait until the pod has stopped.
 // Further calls can shorten the grace period and add Delete. A pod that has completed does not change, except by Delete. If the pod does
 // not exist, the error is [ErrNotFound]. A pod with the state file of a later version can only be deleted without a grace period; otherwise
-// the error is a [*NewerStateError]. After [ErrLeaving] the pod is unchanged. After the error of ctx it may be stopped.
+// the error is a [*NotSupervisedError]. After [ErrLeaving] the pod is unchanged. After the error of ctx it may be stopped.
 func (s *Supervisor) Stop(ctx context.Context, name string, o StopOptions) error {
 	s.mu.Lock()
-	newer := s.blocked[name]
+	held := s.blocked[name]
 	s.mu.Unlock()
-	if newer != nil {
-		return s.stopNewer(ctx, newer, o)
+	if held != nil {
+		return s.stopHeld(ctx, held, o)
 	}
 	return s.change(ctx, "stop", name, o.UID, func(l *loop, now lifecycle.Instant) error { return l.stop(o, now) })
 }
@@ -62,37 +62,18 @@ func (s *Supervisor) SetCondition(ctx context.Context, name, uid string, t lifec
 	return s.change(ctx, "change", name, uid, func(l *loop, now lifecycle.Instant) error { return l.setCondition(t, c, by, now) })
 }
 
-// change sends a [changeRequest] to the loop of a pod. It returns when the change is saved, so that it survives the supervisor. It waits
-// for the disk for [saveTimeout] at most; that writing failed is no error, but an event. The verb is for error messages.
+// change changes the pod of a name, as [Supervisor.request] does. An empty uid matches any pod of the name.
 func (s *Supervisor) change(ctx context.Context, verb, name, uid string, change func(*loop, lifecycle.Instant) error) error {
 	s.mu.Lock()
-	l, newer := s.pods[name], s.blocked[name]
+	l, held := s.pods[name], s.blocked[name]
 	s.mu.Unlock()
-	if newer != nil {
-		return &NewerStateError{Pod: name, Why: newer.why}
+	if held != nil {
+		return &NotSupervisedError{Pod: name, Why: held.why, Reason: held.snapshot.Status.Reason}
 	}
 	if l == nil || (uid != "" && l.uid != uid) {
 		return fmt.Errorf("%s pod %q: %w", verb, name, ErrNotFound)
 	}
-	answer, handled, err := l.mailbox.request(ctx, l.ended, func(now lifecycle.Instant) error { return change(l, now) })
-	switch {
-	case err != nil:
-		return fmt.Errorf("%s pod %q: %w", verb, name, err)
-	case handled:
-		answer.saved.Wait(ctx, saveTimeout)
-		return answer.err
-	case s.ctx.Err() != nil:
-		return ErrLeaving
-	}
-	return fmt.Errorf("%s pod %q: %w", verb, name, ErrNotFound)
-}
-
-func (l *loop) stop(o StopOptions, now lifecycle.Instant) error {
-	if l.status.Phase.Terminal() && !o.Delete {
-		return nil // it has completed, and not because of this request
-	}
-	l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(l.pod, o.Grace), Delete: o.Delete, By: o.By, At: now}, now)
-	return nil
+	return s.request(ctx, verb, l, change)
 }
 
 func (l *loop) addEphemeral(c *spec.Container, by string, now lifecycle.Instant) error {

@@ -24,6 +24,8 @@ const (
 	cleanupTimeout = 5 * time.Second
 	// progressInterval is the least time between two reports of the progress of a pull.
 	progressInterval = 250 * time.Millisecond
+	// importDelay is the time after which the import of an image archive is reported. Most imports take less.
+	importDelay = time.Second
 )
 
 // effects carries out the actions of one pod, watches what runs, and reports the results to the mailbox of the pod's loop. Its methods
@@ -39,6 +41,7 @@ type effects struct {
 	pulls         map[string]context.CancelFunc // by container
 	hooks         map[hookRef]context.CancelFunc
 	probes        map[lifecycle.ProbeRef]*activeProbe
+	waits         map[lifecycle.WaitRef]context.CancelFunc
 	cancelSandbox context.CancelFunc // stops the watch of the sandbox; may be nil
 }
 
@@ -52,6 +55,8 @@ type hookRef struct {
 type activeProbe struct {
 	stop    context.CancelFunc
 	ordered bool // by the newest decision
+	spec    *spec.Probe
+	ports   []spec.ContainerPort // of the container: the probe can name one
 }
 
 func newEffects(sh *shared, uid string, pod *atomic.Pointer[spec.Pod], m mailbox, log *slog.Logger) *effects {
@@ -60,21 +65,20 @@ func newEffects(sh *shared, uid string, pod *atomic.Pointer[spec.Pod], m mailbox
 		pulls:  map[string]context.CancelFunc{},
 		hooks:  map[hookRef]context.CancelFunc{},
 		probes: map[lifecycle.ProbeRef]*activeProbe{},
+		waits:  map[lifecycle.WaitRef]context.CancelFunc{},
 	}
 }
 
 // start carries out an action in the background. Starts of sandboxes and containers wait until the state is saved. Stops and removals
-// do not. The address is that of the pod, for hooks.
-func (e *effects) start(ctx context.Context, a lifecycle.Action, address string, saved *state.Write) {
+// do not. The pod has the containers as the action needs them. The address is that of the pod, for hooks.
+func (e *effects) start(ctx context.Context, a lifecycle.Action, pod *spec.Pod, address string, saved *state.Write) {
 	if lifecycle.RecordOnly(a) {
 		return
 	}
 	timeout := effectTimeout
 	switch a := a.(type) {
 	case lifecycle.CancelPull:
-		if cancel := e.pulls[a.Container]; cancel != nil {
-			cancel()
-		}
+		e.cancelPull(a.Container)
 		return
 	case lifecycle.CancelHook:
 		if cancel := e.hooks[hookRef{a.Ref, a.Hook}]; cancel != nil {
@@ -82,13 +86,13 @@ func (e *effects) start(ctx context.Context, a lifecycle.Action, address string,
 		}
 		return
 	case lifecycle.RunPostStart:
-		e.startHook(ctx, a, hookRef{a.Ref, lifecycle.PostStart}, address, 0)
+		e.startHook(ctx, a, hookRef{a.Ref, lifecycle.PostStart}, pod, address, 0)
 		return
 	case lifecycle.RunPreStop:
-		e.startHook(ctx, a, hookRef{a.Ref, lifecycle.PreStop}, address, a.Limit)
+		e.startHook(ctx, a, hookRef{a.Ref, lifecycle.PreStop}, pod, address, a.Limit)
 		return
 	case lifecycle.PullImage:
-		e.pulls[a.Container] = e.run(ctx, 0, a, func(ctx context.Context) (effectResult, error) { return e.pull(ctx, a) })
+		e.pulls[a.Container] = e.run(ctx, 0, a, func(ctx context.Context) (effectResult, error) { return e.pull(ctx, pod, a) })
 		return
 	case lifecycle.RemoveSandbox:
 		if e.cancelSandbox != nil {
@@ -97,7 +101,24 @@ func (e *effects) start(ctx context.Context, a lifecycle.Action, address string,
 	case lifecycle.StopContainer, lifecycle.KillContainer:
 		timeout = signalTimeout
 	}
-	e.run(ctx, timeout, a, func(ctx context.Context) (effectResult, error) { return e.perform(ctx, a, saved) })
+	e.run(ctx, timeout, a, func(ctx context.Context) (effectResult, error) { return e.perform(ctx, a, pod, saved) })
+}
+
+// cancelPull cancels the pull of a container's image if it is in progress.
+func (e *effects) cancelPull(container string) {
+	if cancel := e.pulls[container]; cancel != nil {
+		cancel()
+	}
+}
+
+// cancelRemovedHooks cancels the postStart hooks that a new definition does not have any more. Those of removed containers are cancelled
+// when the containers stop.
+func (e *effects) cancelRemovedHooks(to *spec.Pod) {
+	for h, cancel := range e.hooks {
+		if c := to.Container(h.Container); c != nil && h.kind == lifecycle.PostStart && handlerOf(c, h.kind) == nil {
+			cancel()
+		}
+	}
 }
 
 // finished forgets the hook that an action has run.
@@ -114,7 +135,9 @@ func (e *effects) finished(a lifecycle.Action) {
 // loop, it sends nothing: the next supervisor finds out. The returned function cancels do.
 func (e *effects) run(ctx context.Context, timeout time.Duration, a lifecycle.Action, do func(context.Context) (effectResult, error)) context.CancelFunc {
 	limited, cancel := guard.WithTimeout(ctx, timeout)
+	handled := e.shared.quarantine.Begin(e.uid, e.pod.Load().Name)
 	e.running.Go(func() {
+		defer handled()
 		defer cancel()
 		result, err := guard.Call(limited, cleanupTimeout, e.log, do)
 		e.mailbox.post(ctx, effectDone{a, result, err})
@@ -131,68 +154,82 @@ func failureOf(err error) lifecycle.Failure {
 }
 
 // perform carries out an action that is neither a pull nor a hook.
-func (e *effects) perform(ctx context.Context, a lifecycle.Action, saved *state.Write) (r effectResult, err error) {
+func (e *effects) perform(ctx context.Context, a lifecycle.Action, pod *spec.Pod, saved *state.Write) (r effectResult, err error) {
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:
 		saved.Wait(ctx, startTimeout)
-		r.sandbox, err = e.shared.runtime.StartSandbox(ctx, e.uid, e.pod.Load(), a)
+		r.sandbox, err = e.shared.runtime.StartSandbox(ctx, e.uid, pod, a)
 		return r, err
 	case lifecycle.FindImage:
-		r.image, err = e.shared.runtime.FindImage(ctx, e.pod.Load(), a)
+		r.image, err = e.shared.runtime.FindImage(ctx, pod, a)
 		return r, err
 	case lifecycle.StartContainer:
 		saved.Wait(ctx, startTimeout)
 		defer e.shared.acquireStart(ctx)()
-		r.container, err = e.shared.runtime.StartContainer(ctx, e.uid, e.pod.Load(), a)
+		r.container, err = e.shared.runtime.StartContainer(ctx, e.uid, pod, a)
 		return r, err
 	case lifecycle.StopContainer:
-		return r, e.shared.runtime.StopContainer(ctx, e.uid, e.pod.Load(), a.Ref)
+		return r, e.shared.runtime.StopContainer(ctx, e.uid, pod, a.Ref)
 	case lifecycle.KillContainer:
 		return r, e.shared.runtime.KillContainer(ctx, e.uid, a.Ref)
 	case lifecycle.RemoveContainer:
-		return r, e.shared.runtime.RemoveContainer(ctx, e.uid, e.pod.Load(), a.Ref)
+		return r, e.shared.runtime.RemoveContainer(ctx, e.uid, pod, a.Ref)
 	case lifecycle.RemoveSandbox:
 		return r, e.shared.runtime.RemoveSandbox(ctx, e.uid, a.Sandbox)
 	case lifecycle.RemovePod:
-		return r, e.shared.runtime.RemovePod(ctx, e.uid, e.pod.Load())
+		return r, e.shared.runtime.RemovePod(ctx, e.uid, pod)
 	}
 	return r, fmt.Errorf("no effect for %T", a)
 }
 
-// pull carries out a pull and sends [pullProgress]: the first report for certain, later ones if there is room in the mailbox. There are
-// none if the image is present.
-func (e *effects) pull(ctx context.Context, a lifecycle.PullImage) (effectResult, error) {
+// pull carries out a pull and sends [pullProgress]: the first report of each archive and of the pull for certain, later ones if there is room
+// in the mailbox. There are none if the image is present, and none of imports for the time importDelay.
+func (e *effects) pull(ctx context.Context, pod *spec.Pod, a lifecycle.PullImage) (effectResult, error) {
 	begun := time.Now()
 	var reported time.Time
-	image, err := e.shared.runtime.PullImage(ctx, e.pod.Load(), a, func(done, total int64) {
-		progress := pullProgress{a.Container, Progress{Done: done, Total: total}}
+	var archive string
+	image, err := e.shared.runtime.PullImage(ctx, pod, a, func(p lifecycle.Progress) {
+		progress := pullProgress{a.Container, p}
 		switch {
 		case ctx.Err() != nil: // cancelled
 			return
-		case reported.IsZero():
+		case p.Archive != "" && time.Since(begun) < importDelay:
+			return
+		case reported.IsZero() || p.Archive != archive:
 			e.mailbox.post(ctx, progress)
-		case time.Since(reported) < progressInterval:
+		case time.Since(reported) < progressInterval && p.Done < p.Total: // the unpacking that follows may take long
 			return
 		default:
 			e.mailbox.offer(progress)
 		}
-		reported = time.Now()
+		reported, archive = time.Now(), p.Archive
 	})
 	image.Took = time.Since(begun)
 	return effectResult{image: image}, err
 }
 
-// startHook runs a hook in the background, with a timeout (0: none).
-func (e *effects) startHook(ctx context.Context, a lifecycle.Action, h hookRef, address string, timeout time.Duration) {
-	c := e.pod.Load().Container(h.Container)
-	handler := c.Lifecycle.PostStart
-	if h.kind == lifecycle.PreStop {
-		handler = c.Lifecycle.PreStop
-	}
+// startHook runs a hook in the background, with a timeout (0: none). A hook that the definition does not have any more has nothing to do.
+func (e *effects) startHook(ctx context.Context, a lifecycle.Action, h hookRef, pod *spec.Pod, address string, timeout time.Duration) {
+	c := pod.Container(h.Container)
+	handler := handlerOf(c, h.kind)
 	e.hooks[h] = e.run(ctx, timeout, a, func(ctx context.Context) (effectResult, error) {
+		if handler == nil {
+			return effectResult{}, nil
+		}
 		warning, err := e.shared.hooks.Run(ctx, e.uid, address, c, h.Ref, handler)
 		return effectResult{warning: warning}, err
 	})
+}
+
+// handlerOf returns the hook of a container; nil if it has none.
+func handlerOf(c *spec.Container, kind lifecycle.HookKind) *spec.LifecycleHandler {
+	switch {
+	case c == nil || c.Lifecycle == nil:
+		return nil
+	case kind == lifecycle.PreStop:
+		return c.Lifecycle.PreStop
+	}
+	return c.Lifecycle.PostStart
 }
 
 // completed returns the event of an action that succeeded.

@@ -49,7 +49,7 @@ func newTroubled(t *testing.T) *troubled {
 			}
 			return nil
 		},
-		Exec: w.program,
+		Exec: w.program, Fetch: importing(4*time.Second, "a.tar"), Shadowed: []string{"shadowed"},
 	})
 	w.journal, w.dial = w.kept, plain
 	w.start()
@@ -96,6 +96,7 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			event.PodAccepted, event.SandboxReady, event.ImagePulling, event.ImagePulled, event.ContainerStarted,
 			event.ContainerSucceeded, event.PodSucceeded, event.PodRemoved,
 		}},
+		{"archive imported, with another image of a name", with(func(p *spec.Pod, c *spec.Container) { p.ImageArchives, c.Image = []string{"a.tar"}, "shadowed" }), nil, nil, emitted{event.ImageImporting, event.ImageShadowed}},
 		{"container crashes", pod("p", spec.RestartAlways, "sleep 1; exit 1"), nil, nil, emitted{event.ContainerFailed, event.ContainerBackOff, event.ImagePresent}},
 		{"pod fails", pod("p", spec.RestartNever, "exit 1"), nil, nil, emitted{event.PodFailed}},
 		{"container ignores the stop signal", pod("p", spec.RestartAlways, "sleep 100000"), nil, ending, emitted{event.PodStopping, event.ContainerStopping, event.ContainerKilled}},
@@ -106,6 +107,11 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			w.boot = "boot-2"
 			w.start()
 		}, emitted{event.HostRebooted}},
+		{"file of the engine damaged", with(nothing), nil, func(w *troubled) {
+			w.crash()
+			w.damaged = []lifecycle.Damage{{File: "meta.db", Error: "bad page"}, {UID: "another pod", File: "state.json"}}
+			w.start()
+		}, emitted{event.EngineDamaged}},
 		{"state files unreadable or of a later version", with(nothing), nil, func(w *troubled) {
 			w.crash()
 			clear(w.disk.files)
@@ -122,6 +128,7 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			s, _ := w.Pod("p")
 			w.engine.LoseSandbox(s.Facts.UID)
 		}, emitted{event.SandboxChanged, event.ContainerSandboxChanged}},
+		{"condition met", with(func(p *spec.Pod, _ *spec.Container) { p.WaitFor = []string{"path:/a"} }), nil, func(w *troubled) { w.host.set("path", true) }, emitted{event.PodWaiting, event.ConditionMet}},
 		{"pod evicted", with(nothing), nil, func(w *troubled) {
 			s, _ := w.Pod("p")
 			w.engine.Evict(s.Facts.UID, "too much")
@@ -150,6 +157,19 @@ func TestEveryKindIsEmitted(t *testing.T) {
 				t.Error(err)
 			}
 		}, emitted{event.ContainerAdded}},
+		{"pod stopped and started", with(nothing), nil, func(w *troubled) {
+			w.stop("p")
+			w.startAgain("p")
+		}, emitted{event.PodStartRequested}},
+		{"pod and container restarted", with(nothing), nil, func(w *troubled) {
+			w.restart("p", "")
+			time.Sleep(time.Minute)
+			w.restart("p", "c0")
+		}, emitted{event.PodRestartRequested, event.RestartRequested}},
+		{"definition changed", pod("p", spec.RestartAlways, "sleep 100000", "sleep 100000", "sleep 100000"), nil, func(w *troubled) {
+			to := pod("p", spec.RestartAlways, "sleep 100000", "sleep 200000")
+			w.redefine(to)
+		}, emitted{event.DefinitionChanged, event.ContainerChanged, event.ContainerDropped}},
 		{"pod rejected", with(nothing), nil, func(w *troubled) {
 			if _, err := w.Add(&spec.Pod{Name: "q", SecurityContext: unsafeContext}, state.Owner{}); err == nil {
 				t.Error("a forbidden sysctl was accepted")
@@ -161,6 +181,13 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			}
 		}, emitted{event.ConditionChanged}},
 		{"disk full, then not", with(nothing), func(w *troubled) { w.disk.fail(errors.New("full")) }, func(w *troubled) { w.disk.fail(nil) }, emitted{event.StateNotDurable, event.StateDurable}},
+		{"shim does not respond, then does", with(nothing), nil, func(w *troubled) {
+			for _, hung := range []bool{true, false} {
+				p, _ := w.Pod("p")
+				w.engine.HangShim(p.Facts.UID, hung)
+				synctest.Wait()
+			}
+		}, emitted{event.ShimUnresponsive, event.ShimResponding}},
 		{"journal fails", with(nothing), func(w *troubled) { w.kept.set(nil, errors.New("full")) }, nil, emitted{event.JournalNotDurable}},
 		{"panic in a turn", with(nothing), nil, func(w *troubled) { w.bug.Store(true) }, emitted{event.InternalError}},
 		failing("StartSandbox", lifecycle.Failure{Message: "no"}, event.SandboxFailed),
@@ -192,6 +219,12 @@ func TestEveryKindIsEmitted(t *testing.T) {
 				}
 			})
 		})
+	}
+	seen[event.PodQuarantined] = true  // needs a crash: TestPodThatCrashesTheDaemonIsQuarantined
+	for _, kind := range []event.Kind{ // of files, not of pods: see the tests of package podfiles
+		event.FileInvalid, event.FileRejected, event.FileAccepted, event.UpdateWaiting, event.PodsDirLost, event.PodsDirFound,
+	} {
+		seen[kind] = true
 	}
 	for _, e := range event.Entries() {
 		if !seen[e.Kind] {

@@ -28,9 +28,10 @@ const (
 	panicPause = 10 * time.Second
 )
 
-// loop runs one pod. A turn handles the messages in the mailbox, decides what to do, starts the actions and publishes a snapshot. All
-// fields below facts belong to the goroutine of run.
+// loop runs one pod. A turn handles the messages in the mailbox, decides what to do, starts the actions and publishes a snapshot. The
+// definition and all fields below facts belong to the goroutine of run.
 type loop struct {
+	name    string
 	pod     *spec.Pod // without ephemeral containers, for decisions
 	uid     string
 	owner   state.Owner
@@ -53,19 +54,20 @@ type loop struct {
 	waiting       []message // to be handled before the next decision
 	dirty         bool      // the facts must be saved before anything is started
 	checkpointDue bool      // the facts have something for the checkpoint
-	pulling       map[string]Progress
-	writeErr      error             // of the newest write
-	savedAt       lifecycle.Instant // when that was scheduled
+	pulling       map[string]lifecycle.Progress
+	savedAt       lifecycle.Instant // when the newest write was scheduled
+	redefined     bool              // the runtime does not have the newest definition of a pod that runs
+	health        health
 }
 
 func newLoop(sh *shared, p state.Pod, changed func()) *loop {
 	l := &loop{
-		pod: withEphemerals(p.Pod, nil), uid: p.Facts.UID, owner: p.Owner, shared: sh, changed: func() {},
+		name: p.Pod.Name, pod: withEphemerals(p.Pod, nil), uid: p.Facts.UID, owner: p.Owner, shared: sh, changed: func() {},
 		log:     sh.log.With(slog.String("pod", p.Pod.Name)),
 		mailbox: make(mailbox, 16),
 		ended:   make(chan struct{}),
 		ready:   make(chan struct{}),
-		pulling: map[string]Progress{},
+		pulling: map[string]lifecycle.Progress{},
 	}
 	l.events = emit.New(l.pod, l.uid, sh.ring, sh.restored[l.uid])
 	l.effects = newEffects(sh, l.uid, &l.fullPod, l.mailbox, l.log)
@@ -115,7 +117,7 @@ func (l *loop) runUntilPanic(ctx context.Context) (removed bool) {
 	ctx, stop := context.WithCancel(ctx)
 	defer l.effects.running.Wait()
 	defer stop()
-	clear(l.effects.probes) // the probes of the call before have ended
+	l.effects.forgetWatches() // those of the call before have ended
 	for len(l.mailbox) > 0 {
 		l.waiting = append(l.waiting, <-l.mailbox)
 	}
@@ -153,7 +155,7 @@ func (l *loop) turns(ctx context.Context) (panicked, removed bool) {
 			l.resume(ctx)
 			resumed = true
 		}
-		if l.writeErr != nil && now.Sub(l.savedAt) >= maxSleep {
+		if l.health.writeErr != nil && now.Sub(l.savedAt) >= maxSleep {
 			l.dirty = true // the disk may have recovered
 		}
 		sleep, removed := l.reconcile(ctx, now)
@@ -178,20 +180,14 @@ func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
 	case startup:
 		m.prepare(now)
 	case changeRequest:
-		var a changeAnswer
-		if a.err = m.change(now); a.err == nil {
-			a.saved = l.save(now)
-			l.publish(now) // the client sees its change from now on
-		}
-		m.answer <- a
+		m.handle(now, func() *state.Write {
+			defer l.publish(now) // the client sees its change from now on
+			return l.save(now)
+		})
 	case effectDone:
 		l.effectDone(ctx, m, now)
 	case pullProgress:
-		if _, pulling := l.pulling[m.container]; !pulling {
-			at := l.events.At(l.facts, now)
-			at.Emit(event.ImagePulling, m.container, event.Fields{"image": at.Image(m.container)})
-		}
-		l.pulling[m.container] = m.progress
+		recordPull(l.pulling, m, l.events.At(l.facts, now))
 	case containerExited:
 		if !m.stale() {
 			l.engineAnswered(now)
@@ -202,14 +198,26 @@ func (l *loop) handle(ctx context.Context, m message, now lifecycle.Instant) {
 			l.engineAnswered(now)
 			l.fold(m.event(now), now)
 		}
+	case shimChanged:
+		if !m.stale() {
+			if kind, changed := l.health.shim(m); changed {
+				l.emit(now, kind, "", nil)
+			}
+		}
 	case probeEvents:
 		if !m.stale() {
 			for _, e := range m.events {
 				l.fold(e, now)
 			}
 		}
+	case waitReport:
+		if !m.stale() {
+			l.fold(m.event(now), now)
+		}
 	case stateWritten:
-		l.stateWritten(m.err, now)
+		if kind, f, changed := l.health.written(m.err); changed {
+			l.emit(now, kind, "", f)
+		}
 	default:
 		panic(fmt.Sprintf("no handler for message %T", m))
 	}
@@ -236,6 +244,8 @@ func (l *loop) effectDone(ctx context.Context, m effectDone, now lifecycle.Insta
 	}
 	l.fold(e, now)
 	switch e := e.(type) {
+	case lifecycle.SandboxRemoved, lifecycle.PodRemoved:
+		l.health.unresponsive = false // there is no shim
 	case lifecycle.SandboxStarted:
 		l.effects.watchSandbox(ctx, e.Sandbox)
 	case lifecycle.ContainerStarted:
@@ -250,22 +260,11 @@ func (l *loop) engineAnswered(now lifecycle.Instant) {
 	}
 }
 
-// stateWritten remembers the result of the newest write, and emits a change between success and failure.
-func (l *loop) stateWritten(err error, now lifecycle.Instant) {
-	switch {
-	case err != nil && l.writeErr == nil:
-		l.emit(now, event.StateNotDurable, "", event.Fields{"error": err.Error()})
-	case err == nil && l.writeErr != nil:
-		l.emit(now, event.StateDurable, "", nil)
-	}
-	l.writeErr = err
-}
-
 // resume continues what an earlier supervisor or a turn that panicked has left: it repeats actions without a result, and watches what
 // runs.
 func (l *loop) resume(ctx context.Context) {
 	for _, a := range l.facts.Unresolved() {
-		l.effects.start(ctx, a, address(l.pod, l.facts), nil)
+		l.effects.start(ctx, a, podOf(l.fullPod.Load(), l.facts, a), address(l.pod, l.facts), nil)
 	}
 	for _, ref := range l.facts.Live() {
 		l.effects.watchContainer(ctx, ref)
@@ -290,9 +289,13 @@ func (l *loop) reconcile(ctx context.Context, now lifecycle.Instant) (sleep time
 		}
 		saved := l.save(now)
 		for _, a := range actions {
-			l.effects.start(ctx, a, address(l.pod, l.facts), saved)
+			l.effects.start(ctx, a, podOf(l.fullPod.Load(), l.facts, a), address(l.pod, l.facts), saved)
 		}
-		l.effects.setProbes(ctx, d.Probes, address(l.pod, l.facts))
+		if l.redefined {
+			l.redefined = false
+			l.effects.watchAgain(ctx, l.facts)
+		}
+		l.effects.setWatches(ctx, &d, address(l.pod, l.facts), l.facts.Wait.Since)
 		l.publish(now)
 		sleep = maxSleep
 		if !d.Wake.IsZero() {
@@ -323,7 +326,7 @@ func (l *loop) fold(e lifecycle.Event, now lifecycle.Instant) {
 	switch e.(type) {
 	case lifecycle.ProbeChanged, lifecycle.SignalSent:
 		l.checkpointDue = true // valid until the next boot: not worth a write to the disk
-	case lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineUnavailable, lifecycle.EngineAvailable:
+	case lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.EngineUnavailable, lifecycle.EngineAvailable, lifecycle.ConditionUnmet:
 	case lifecycle.ImagePulled, lifecycle.ContainerRemoved:
 		// Not worth a write of its own: after a restart of the daemon the action is repeated with the same result.
 	default:
@@ -367,16 +370,14 @@ func (l *loop) conditions(now lifecycle.Instant) []lifecycle.Condition {
 func (l *loop) publish(now lifecycle.Instant) {
 	before := l.status.Phase
 	status := lifecycle.StatusOf(l.pod, l.facts, now)
-	if l.writeErr != nil {
-		status.Conditions = append(status.Conditions, notDurable(l.writeErr))
-	}
+	status.Conditions = append(status.Conditions, l.health.conditions()...)
 	l.status = status.Since(l.status.Conditions, now)
 	if before != "" && before != l.status.Phase {
 		l.events.At(l.facts, now).Phase(l.status.Phase)
 	}
 	s := &Snapshot{
 		Pod: l.fullPod.Load(), Owner: l.owner, Facts: l.facts, Status: l.status, Pulling: maps.Clone(l.pulling),
-		AtRest: l.status.Phase.Terminal() && l.facts.Idle(), NotDurable: l.writeErr != nil,
+		AtRest: l.status.Phase.Terminal() && l.facts.Idle(), NotDurable: l.health.writeErr != nil,
 	}
 	if old := l.snapshot.Swap(s); old == nil || !old.same(s) {
 		l.changed()
@@ -385,10 +386,11 @@ func (l *loop) publish(now lifecycle.Instant) {
 
 // deleteState deletes the state file and the checkpoint of a removed pod.
 func (l *loop) deleteState() {
-	err := l.shared.store.Delete(l.pod.Name)
+	err := l.shared.store.Delete(l.name)
 	if l.shared.checkpoints != nil {
 		err = errors.Join(err, l.shared.checkpoints.Delete(l.uid))
 	}
+	err = errors.Join(err, l.shared.quarantine.Forget(l.uid))
 	if err != nil {
 		l.emit(l.shared.now(), event.RemovalFailed, "", event.Fields{"what": "state file", "error": err.Error()})
 	}

@@ -117,6 +117,26 @@ func TestPanicLosesNoAction(t *testing.T) {
 	})
 }
 
+// TestPanicAnswersRequest expects that a client without a deadline gets an error if its change panics.
+func TestPanicAnswersRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(t.Context(), Options{Runtime: fakeruntime.New(fakeruntime.Options{}), Store: noStore{}, Clock: bubbleClock()})
+		defer leave(t, s)
+		if _, err := s.Add(sleeper("50"), state.Owner{}); err != nil {
+			t.Fatal(err)
+		}
+		begun := time.Now()
+		err := s.change(t.Context(), "stop", "p", "", func(*loop, lifecycle.Instant) error { panic("a bug") })
+		if want := `stop pod "p": internal error in the pod's supervisor`; err == nil || err.Error() != want || time.Since(begun) > 0 {
+			t.Errorf("error %v after %v, want %s", err, time.Since(begun), want)
+		}
+		time.Sleep(10 * time.Minute)
+		if p, _ := s.Pod("p"); p.Status.Phase != lifecycle.PhaseSucceeded {
+			t.Errorf("after the panic: %+v", p.Status)
+		}
+	})
+}
+
 // TestPanicLosesNoMessage panics in the first message after a recovery, and in one before other messages.
 func TestPanicLosesNoMessage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -22,6 +22,7 @@ import (
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -35,9 +36,13 @@ type machine struct {
 	disk        *disk
 	checkpoints *checkpoints
 	journal     event.Journal // may be nil
-	bug         atomic.Bool   // the next reading of the clock panics
-	dial        httpget.Dial  // of probes and hooks
+	host        *hostConditions
+	damaged     []lifecycle.Damage
+	bug         atomic.Bool  // the next reading of the clock panics
+	dial        httpget.Dial // of probes and hooks
 	boot        string
+	quarantined string // directory of the quarantine; empty: there is none
+	cause       string // of the crash of the last supervisor
 	started     time.Time
 	*supervisor.Supervisor
 	seen   uint64        // the Seq of the newest event that emitted has returned
@@ -47,6 +52,7 @@ type machine struct {
 func newMachine(t *testing.T, o fakeruntime.Options) *machine {
 	m := &machine{
 		t: t, engine: fakeruntime.New(o), disk: &disk{files: map[string]state.Pod{}},
+		host:        newHostConditions(),
 		checkpoints: &checkpoints{kept: map[string]state.Checkpoint{}}, boot: "boot-1", started: time.Now(),
 	}
 	t.Cleanup(m.leave)
@@ -63,10 +69,20 @@ func (m *machine) clock() lifecycle.Instant {
 // start starts a supervisor and recovers the pods.
 func (m *machine) start() {
 	m.t.Helper()
+	var q *quarantine.Dir
+	if m.quarantined != "" {
+		var err error
+		if q, err = quarantine.New(m.quarantined+"/suspects", m.quarantined+"/handling"); err != nil {
+			m.t.Fatal(err)
+		}
+	}
 	m.Supervisor = supervisor.New(m.t.Context(), supervisor.Options{
+		Quarantine: q, Crash: m.cause,
 		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: hooks.New(m.engine, m.dial),
 		Store: m.disk, Checkpoints: m.checkpoints, Journal: m.journal, Clock: m.clock, Policy: m.policy,
+		Damaged: m.damaged, Conditions: m.host,
 	})
+	m.CompareWith(compare)
 	m.seen = 0
 	if err := m.Recover(m.t.Context()); err != nil {
 		m.t.Fatal(err)

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -14,10 +15,12 @@ import (
 //	startup          Supervisor.startLoop (add.go)                      nothing: it is the first message of every loop
 //	changeRequest    Supervisor.change (change.go)                      that a client stops or changes the pod
 //	effectDone       effects.run (effect.go)                            that an action succeeded or failed
-//	pullProgress     effects.pull (effect.go)                           how much of an image was pulled
+//	pullProgress     effects.pull (effect.go)                           how much of an image was pulled or imported
 //	containerExited  effects.watchContainer (watch.go)                  that the process of a container exited
 //	sandboxEnded     effects.watchSandbox (watch.go)                    that the pod sandbox is lost, or that the pod must be evicted
+//	shimChanged      effects.watchShim (watch.go)                       that the shim of the pod responds or does not
 //	probeEvents      effects.startProbe (probe.go)                      what a probe found
+//	waitReport       effects.startWait (waitfor.go)                     that a condition is met, or why it is not
 //	stateWritten     loop.run (loop.go), for the writer of the state    that a write succeeded, failed or hangs
 //
 // loop.handle (loop.go) handles all of them.
@@ -28,7 +31,7 @@ type startup struct {
 	prepare func(now lifecycle.Instant)
 }
 
-// changeRequest asks for a change of the pod. The loop sends one answer, unless it ends or change panics.
+// changeRequest asks for a change of the pod. The loop sends one answer, unless it ends.
 type changeRequest struct {
 	change func(now lifecycle.Instant) error // an error rejects the request
 	answer chan<- changeAnswer               // has room for the answer
@@ -38,6 +41,21 @@ type changeRequest struct {
 type changeAnswer struct {
 	saved *state.Write // of the changed state
 	err   error        // of the change
+}
+
+// errPanicked answers a request whose change panicked. The event InternalError and the log have the panic.
+var errPanicked = errors.New("internal error in the pod's supervisor")
+
+// handle makes the requested change, saves it, and answers, also if the change panics.
+func (m changeRequest) handle(now lifecycle.Instant, save func() *state.Write) {
+	a := changeAnswer{err: errPanicked}
+	defer func() { m.answer <- a }()
+	if err := m.change(now); err != nil {
+		a.err = err
+		return
+	}
+	a.saved = save()
+	a.err = nil
 }
 
 // effectDone ends an action that was carried out.
@@ -58,7 +76,7 @@ type effectResult struct {
 // pullProgress reports the progress of a [lifecycle.PullImage].
 type pullProgress struct {
 	container string
-	progress  Progress
+	progress  lifecycle.Progress
 }
 
 // containerExited reports the exit of a container.
@@ -76,10 +94,23 @@ type sandboxEnded struct {
 	eviction string
 }
 
+// shimChanged reports that the shim of the pod stopped responding, responds again, or exited.
+type shimChanged struct {
+	watched
+	responds, exited bool
+}
+
 // probeEvents reports what one step of a probe led to.
 type probeEvents struct {
 	watched
 	events []lifecycle.Event
+}
+
+// waitReport reports that a condition that the pod waits for is met or, if unmet is not empty, why it is not.
+type waitReport struct {
+	watched
+	ref   lifecycle.WaitRef
+	unmet string
 }
 
 // stateWritten reports the result of a write of the state file.
@@ -91,7 +122,9 @@ func (effectDone) isMessage()      {}
 func (pullProgress) isMessage()    {}
 func (containerExited) isMessage() {}
 func (sandboxEnded) isMessage()    {}
+func (shimChanged) isMessage()     {}
 func (probeEvents) isMessage()     {}
+func (waitReport) isMessage()      {}
 func (stateWritten) isMessage()    {}
 
 // watched is embedded in the messages of a watch or a probe. The loop drops them if the watch was stopped in the meantime.
@@ -109,8 +142,12 @@ func (w watched) stale() bool {
 // mailbox takes the messages for one loop.
 type mailbox chan message
 
-// post sends a message and blocks until there is room for it. If ctx ends first, the message is dropped.
+// post sends a message and blocks until there is room for it. After the end of ctx the message is dropped: what was cancelled with ctx has
+// not failed.
 func (b mailbox) post(ctx context.Context, m message) {
+	if ctx.Err() != nil {
+		return
+	}
 	select {
 	case b <- m:
 	case <-ctx.Done():
@@ -149,10 +186,4 @@ func (b mailbox) request(ctx context.Context, ended <-chan struct{}, change func
 	default:
 		return a, false, nil
 	}
-}
-
-// Progress is the progress of an image pull in bytes. Total grows while more of the image becomes known.
-type Progress struct {
-	Done  int64 `json:"done"`
-	Total int64 `json:"total"`
 }

@@ -20,6 +20,12 @@ type Runtime interface {
 	// Admit returns why the pod cannot run on this host at present, as joined [lifecycle.Refusal]s. It returns nil if the pod can run, and
 	// does not block.
 	Admit(pod *spec.Pod) error
+	// Readable returns why config maps, secrets or files that the pod needs cannot be read, or why its volumes cannot be mounted, at present.
+	// It changes nothing.
+	Readable(ctx context.Context, pod *spec.Pod) error
+	// Allocatable returns the resources of the host that pods can request together, at present. It does not block. A resource whose amount
+	// is not known is absent.
+	Allocatable() spec.ResourceList
 }
 
 // Volumes are the persistent volumes of the host. They are independent of pods.
@@ -34,9 +40,9 @@ type Volumes interface {
 type Images interface {
 	// PullImage provides the image of a container according to its pull policy. It imports the image archives of the pod before, unless they
 	// were imported and no image is missing. Unless the policy requires a pull, it returns the image that the action names if it is present.
-	// It has no deadline as long as it makes progress. It calls progress with bytes if it fetches anything; the total may grow. progress is
-	// never nil and does not block.
-	PullImage(ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(done, total int64)) (lifecycle.ImagePulled, error)
+	// It has no deadline as long as it makes progress. It calls progress while an archive is being imported, also by another call, and if it
+	// fetches anything. progress is never nil, and is called by one goroutine at a time.
+	PullImage(ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(lifecycle.Progress)) (lifecycle.ImagePulled, error)
 	// FindImage returns the image of a container if the container can start without a pull, and a [lifecycle.FailureNotFound] if it cannot.
 	// It does not contact a registry.
 	FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.FindImage) (lifecycle.ImagePulled, error)
@@ -49,6 +55,9 @@ type Sandboxes interface {
 	// WaitSandbox returns when the sandbox is lost or, with the reason in eviction, when the pod has exceeded a limit and must be evicted.
 	// After an error neither is known.
 	WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (eviction string, err error)
+	// WatchShim calls report when the shim of the sandbox, which supervises its containers, stops responding, and when it responds again.
+	// Every other call for the sandbox may fail or hang in between. It returns nil when the shim has exited. report may block until ctx ends.
+	WatchShim(ctx context.Context, uid string, sandbox int, report func(responds bool)) error
 	// RemoveSandbox removes the sandbox and kills all processes in it.
 	RemoveSandbox(ctx context.Context, uid string, sandbox int) error
 	// RemovePod removes all resources of a pod that has stopped.
@@ -81,6 +90,13 @@ type Prober interface {
 	// [lifecycle.Probe.Step] that has any. The events of one step belong together: the last may follow from the others. The address is
 	// that of the pod, or "" if it has none. report may block until ctx ends.
 	Probe(ctx context.Context, uid, address string, c *spec.Container, o lifecycle.ProbeOrder, report func([]lifecycle.Event))
+}
+
+// HostConditions watches the conditions of the host that pods wait for before they start. It is safe for concurrent use.
+type HostConditions interface {
+	// WaitFor returns nil when the condition is met, and the error of ctx when that ends. Meanwhile it calls report with why the condition is
+	// not met, as the end of a message such as "not found". report may block until ctx ends. It is never called for [spec.WaitPod].
+	WaitFor(ctx context.Context, c spec.WaitCondition, report func(unmet string)) error
 }
 
 // Hooks runs the postStart and preStop hooks of containers. It is safe for concurrent use.

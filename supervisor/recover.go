@@ -7,10 +7,13 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -22,11 +25,13 @@ import (
 //  3. The host may have been rebooted. The boot ID shows that.
 //  4. A state file may be unreadable. It is renamed, and the pod is recovered from the inventory.
 //  5. A state file may be of a later version. The file and its pod are left unchanged until a client deletes the pod by force.
-//  6. The engine may have containers of a pod without a state file. They are orphaned: they are stopped with their grace period and
+//  6. The supervisor may have crashed while it handled a pod, and would crash again. After a crash the pods that were being handled are
+//     recovered one after the other, and those in quarantine not at all.
+//  7. The engine may have containers of a pod without a state file. They are orphaned: they are stopped with their grace period and
 //     deleted.
 func (s *Supervisor) Recover(ctx context.Context) error {
 	s.restoreEvents(ctx)
-	defer func() { s.shared.restored = nil }()
+	accused := s.judge() // first: what the crash has left must be saved even if the recovery fails
 	pods, unusable, err := s.shared.store.Load()
 	if err != nil {
 		return fmt.Errorf("load state: %w", err)
@@ -45,21 +50,122 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 		if u.Kept {
 			kind = event.StateUnsupported
 			f := foundFor(&u, list)
-			s.blocked[u.Name] = newNewerPod(&u, f, s.shared.now())
+			s.holdNewer(&u, f)
 			delete(found, f.UID)
 		}
 		lost[u.Name] = true
 		s.shared.ring.Add(event.New(kind, s.shared.now().Wall, u.Name, event.Fields{"file": u.File, "error": u.Err.Error()}))
 	}
 	checkpoints := s.loadCheckpoints(pods)
+	var suspects []*heldPod
 	for _, p := range pods {
-		s.recoverPod(p, found[p.Facts.UID], checkpoints[p.Facts.UID])
-		delete(found, p.Facts.UID)
+		uid := p.Facts.UID
+		if e, is := accused[uid]; is {
+			h := s.holdSuspect(&e, p, found[uid], checkpoints[uid])
+			if !e.Held {
+				suspects = append(suspects, h)
+			}
+		} else {
+			s.recoverPod(p, found[uid], checkpoints[uid], func(*loop, lifecycle.Instant) {})
+		}
+		delete(found, uid)
 	}
 	for _, f := range found {
 		s.recoverFound(f, lost)
 	}
-	return s.awaitFirstTurns(ctx)
+	if err := s.awaitFirstTurns(ctx); err != nil {
+		return err
+	}
+	s.forgetCauses()
+	if len(suspects) > 0 {
+		s.loops.Go(func() { s.tryOut(s.ctx, suspects) })
+	}
+	return nil
+}
+
+// judge returns the suspects and the pods in quarantine by UID. Errors are only logged: the pods are recovered.
+func (s *Supervisor) judge() map[string]quarantine.Entry {
+	accused, err := s.shared.quarantine.Judge(s.shared.crash, s.shared.now().Wall)
+	if err != nil {
+		s.shared.log.LogAttrs(s.ctx, slog.LevelWarn, "could not use all records of pods in quarantine", slog.Any("error", err))
+	}
+	return accused
+}
+
+// holdSuspect holds a pod that may crash the daemon, or that has.
+func (s *Supervisor) holdSuspect(e *quarantine.Entry, p state.Pod, found lifecycle.Found, c state.Checkpoint) *heldPod {
+	reason, why := lifecycle.ReasonSuspected, "the daemon crashed while handling this pod and others, recovering them one at a time: "+e.Cause
+	if e.Held {
+		reason, why = lifecycle.ReasonQuarantined, fmt.Sprintf("the daemon crashed %d times while it handled this pod: %s", e.Crashes, e.Cause)
+	}
+	h := held(p.Pod, p.Facts, reason, why)
+	h.snapshot.Owner = p.Owner
+	h.takeUp = func(then initialize) *loop { return s.recoverPod(p, found, c, then) }
+	// The removal kills the containers.
+	h.takeUpForced = s.takeUpFound(unknownPod(p.Pod.Name), p.Facts.UID, lifecycle.Found{UID: p.Facts.UID})
+	// The status is not computed: that may be what crashes the daemon.
+	h.completed = lifecycle.Completed(p.Conditions)
+	s.hold(h)
+	if e.New {
+		quarantined := event.New(event.PodQuarantined, s.shared.now().Wall, p.Pod.Name, event.Fields{"count": fmt.Sprint(e.Crashes), "error": e.Cause})
+		quarantined.UID = p.Facts.UID
+		s.shared.ring.Add(quarantined)
+	}
+	return h
+}
+
+// forgetCauses forgets the causes of events before the start, except those of pods that are not supervised yet.
+func (s *Supervisor) forgetCauses() {
+	kept := map[string]emit.Causes{}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, h := range s.blocked {
+		uid := h.snapshot.Facts.UID
+		kept[uid] = s.shared.restored[uid]
+	}
+	s.shared.restored = kept
+}
+
+// tryOut recovers suspects one after the other, so that a crash shows which of them it is.
+func (s *Supervisor) tryOut(ctx context.Context, suspects []*heldPod) {
+	for _, h := range suspects {
+		if !s.release(h) {
+			continue
+		}
+		if l := h.takeUp(func(*loop, lifecycle.Instant) {}); l != nil {
+			s.awaitSettled(ctx, l)
+		}
+		if ctx.Err() != nil {
+			return
+		}
+	}
+}
+
+// settleTimeout bounds how long the recovery of a suspect delays that of the next.
+const settleTimeout = 2 * time.Minute
+
+// awaitSettled waits until a pod has completed its first turn, and the actions of that have ended.
+func (s *Supervisor) awaitSettled(ctx context.Context, l *loop) {
+	timeout := time.NewTimer(settleTimeout)
+	defer timeout.Stop()
+	poll := time.NewTicker(100 * time.Millisecond)
+	defer poll.Stop()
+	for ready := l.ready; ; {
+		select {
+		case <-ready:
+			ready = nil
+		case <-poll.C:
+			if ready == nil && !s.shared.quarantine.Handling(l.uid) {
+				return
+			}
+		case <-l.ended:
+			return
+		case <-timeout.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // foundFor returns what the engine has of the pod of a state file that cannot be used; the zero value: nothing is known.
@@ -105,21 +211,21 @@ func (s *Supervisor) awaitFirstTurns(ctx context.Context) error {
 		case <-l.ready:
 		case <-l.ended:
 		case <-ctx.Done():
-			return fmt.Errorf("recover pod %q: %w", l.pod.Name, ctx.Err())
+			return fmt.Errorf("recover pod %q: %w", l.name, ctx.Err())
 		}
 	}
 	return nil
 }
 
 // recoverPod starts the loop of a pod with saved state.
-func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Checkpoint) {
-	s.startLoop(p, func(l *loop, now lifecycle.Instant) {
+func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Checkpoint, then initialize) *loop {
+	return s.startLoop(p, func(l *loop, now lifecycle.Instant) {
 		p, c := setBack(p, c, now)
 		l.facts = p.Facts.Apply(lifecycle.EngineAvailable{At: now})
 		if p.SavedAt.Boot != now.Boot {
 			l.fold(lifecycle.Booted{Saved: p.SavedAt, At: now}, now)
 		}
-		l.facts = l.facts.CatchUp(found, now).AbandonStarts(p.Pod, found, now)
+		l.facts = l.facts.CatchUp(found, now).RetireUnknown(l.pod, found).AbandonStarts(l.pod, found, now)
 		l.updateFullPod()
 		l.status.Conditions = p.Conditions // without the checkpoint of the probes they would seem to have changed
 		if c.At.Boot == now.Boot {
@@ -129,8 +235,19 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 			}
 		}
 		l.dirty = true
+		l.reportDamage(s.shared.damaged, now)
 		l.events.At(l.facts, now).Recovered()
+		then(l, now)
 	})
+}
+
+// reportDamage emits which damaged files of the engine ended containers of the pod.
+func (l *loop) reportDamage(files []lifecycle.Damage, now lifecycle.Instant) {
+	for _, d := range files {
+		if d.UID == "" || d.UID == l.facts.UID {
+			l.emit(now, event.EngineDamaged, "", event.Fields{"file": d.File, "error": d.Error, "aside": d.Aside})
+		}
+	}
 }
 
 // setBack moves the instants of a state file and of a checkpoint of this boot if the clock shows less than they do.
@@ -157,18 +274,20 @@ func setBack(p state.Pod, c state.Checkpoint, now lifecycle.Instant) (state.Pod,
 func (s *Supervisor) recoverFound(f lifecycle.Found, lost map[string]bool) {
 	pod := f.Pod
 	switch {
-	case pod == nil && len(s.blocked) > 0:
+	case pod == nil && s.holdsNewer():
 		return // it may belong to a pod with a later state file
 	case pod == nil: // no container has the definition: there is nothing to stop gracefully
 		pod = &spec.Pod{Name: "orphan-" + f.UID, RestartPolicy: spec.RestartNever}
 	}
-	if _, blocked := s.blocked[pod.Name]; blocked {
-		return
-	}
 	stateLost := lost[pod.Name]
 	s.mu.Lock()
 	_, taken := s.pods[pod.Name]
+	held := s.blocked[pod.Name]
 	s.mu.Unlock()
+	if held != nil && held.newer() {
+		return
+	}
+	taken = taken || held != nil
 	if taken {
 		renamed := *pod
 		renamed.Name = pod.Name + "-" + f.UID

@@ -268,12 +268,12 @@ func TestLaterStateFileKeepsContainers(t *testing.T) {
 		if _, err := m.Add(pod("p", spec.RestartNever, "true"), state.Owner{}); !errors.As(err, &taken) {
 			t.Errorf("add with the blocked name: %v, want a NameTakenError", err)
 		}
-		var newer *supervisor.NewerStateError
+		var newer *supervisor.NotSupervisedError
 		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{Delete: true}); !errors.As(err, &newer) {
-			t.Errorf("delete without force: %v, want a NewerStateError", err)
+			t.Errorf("delete without force: %v, want a NotSupervisedError", err)
 		}
 		if err := m.SetCondition(t.Context(), "p", "", "c", lifecycle.SetCondition{Status: "True"}, ""); !errors.As(err, &newer) {
-			t.Errorf("set a condition: %v, want a NewerStateError", err)
+			t.Errorf("set a condition: %v, want a NotSupervisedError", err)
 		}
 		force := supervisor.StopOptions{UID: s.Facts.UID, Grace: new(time.Duration), Delete: true, By: "test"}
 		if err := m.Stop(t.Context(), "p", force); err != nil {

@@ -6,6 +6,8 @@ import (
 	"log/slog"
 	"sync"
 	"time"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // SessionTimeout is how long a client may be silent before the pods of its session are stopped. It is longer than a restart of the daemon,
@@ -98,15 +100,15 @@ func (s *Supervisor) runSession(ctx context.Context, id string, watched *session
 	}
 }
 
-// sessionPods returns the pods of a session, except those that have completed and are kept. s.mu must be held.
-func (s *Supervisor) sessionPods(id string) []Snapshot {
-	var pods []Snapshot
+// sessionPods returns the loops of the pods of a session, except those that have completed and are kept. s.mu must be held.
+func (s *Supervisor) sessionPods(id string) []*loop {
+	var pods []*loop
 	for _, l := range s.pods {
 		if l == nil {
 			continue
 		}
 		if p := l.snapshot.Load(); p.Owner.Session == id && (!p.AtRest || !p.Owner.Keep) {
-			pods = append(pods, *p)
+			pods = append(pods, l)
 		}
 	}
 	return pods
@@ -118,12 +120,17 @@ func (s *Supervisor) stopSession(ctx context.Context, id string) {
 	s.mu.Unlock()
 	var stops sync.WaitGroup
 	defer stops.Wait()
-	for _, p := range pods {
+	for _, l := range pods {
 		stops.Go(func() {
-			err := s.Stop(ctx, p.Pod.Name, StopOptions{UID: p.Facts.UID, Delete: !p.Owner.Keep, By: "the supervisor (client disconnected)"})
+			err := s.request(ctx, "stop", l, func(l *loop, now lifecycle.Instant) error {
+				if l.owner.Session != id {
+					return nil // another client has taken it over
+				}
+				return l.stop(StopOptions{Delete: !l.owner.Keep, By: "the supervisor (client disconnected)"}, now)
+			})
 			if err != nil && !errors.Is(err, ErrNotFound) {
 				s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not stop a pod whose client disconnected",
-					slog.String("pod", p.Pod.Name), slog.Any("error", err))
+					slog.String("pod", l.name), slog.Any("error", err))
 			}
 		})
 	}

@@ -6,10 +6,12 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -26,18 +28,33 @@ type shared struct {
 	runtime     Runtime
 	prober      Prober
 	hooks       Hooks
+	conditions  HostConditions
+	peers       peers
 	store       state.Store
 	checkpoints state.Checkpoints // nil: none are kept
 	journal     event.Journal     // nil: none is kept
+	quarantine  *quarantine.Dir   // nil: none is kept
+	crash       string            // of the last daemon; empty: it did not
 	now         Clock
 	policy      admission.Policy
+	damaged     []lifecycle.Damage // files of the engine
 	log         *slog.Logger
 	ring        *event.Ring
 	starts      chan struct{} // holds one token per start in progress
-	// restored has the causes that the journal of earlier supervisors leads to, by UID. It is nil after the recovery.
+	// restored has the causes that the journal of earlier supervisors leads to, by UID. After the recovery it has only those of pods that
+	// are not supervised yet.
 	restored map[string]emit.Causes
 	// decide is [lifecycle.Decide], except in tests.
 	decide func(*spec.Pod, lifecycle.Facts, lifecycle.Instant) lifecycle.Decision
+	// between is [change.Between], except in tests.
+	between func(from, to *spec.Pod) []change.Change
+}
+
+// peers is what the wait for another pod requires of the set of pods.
+type peers interface {
+	// peer returns the newest snapshot of a pod, and a channel that is closed when it may have changed. The snapshot is nil if there is no
+	// such pod, or if it has not been recovered yet.
+	peer(name string) (*Snapshot, <-chan struct{})
 }
 
 // acquireStart waits for a turn to start a container, for [startTimeout] at most, and returns the function that releases it.

@@ -22,19 +22,31 @@ func notDurable(err error) lifecycle.Condition {
 	return c
 }
 
+// ShimUnresponsive is a condition that is present, and True, while the shim of a pod does not respond. The containers of the pod keep
+// running, but they are not supervised.
+const ShimUnresponsive lifecycle.ConditionType = "ShimUnresponsive"
+
+// unresponsive returns the condition [ShimUnresponsive].
+func unresponsive() lifecycle.Condition {
+	return lifecycle.Condition{
+		Type: ShimUnresponsive, Status: "True", Reason: "ShimTimeout",
+		Message: "The shim of the pod does not respond, containers keep running without supervision",
+	}
+}
+
 // Snapshot is a pod at one moment. It is immutable.
 type Snapshot struct {
 	Pod        *spec.Pod // with ephemeral containers
 	Owner      state.Owner
 	Facts      lifecycle.Facts
 	Status     lifecycle.Status
-	Pulling    map[string]Progress // by container; only images that are being pulled
-	AtRest     bool                // the phase is terminal and nothing of the pod runs
-	NotDurable bool                // the newest state could not be saved
+	Pulling    map[string]lifecycle.Progress // by container; only images that are being pulled or imported
+	AtRest     bool                          // the phase is terminal and nothing of the pod runs
+	NotDurable bool                          // the newest state could not be saved
 }
 
 // same reports whether two snapshots of a pod look the same to clients.
 func (s *Snapshot) same(other *Snapshot) bool {
-	return s.Owner == other.Owner && s.AtRest == other.AtRest && s.NotDurable == other.NotDurable && s.Facts.Stop == other.Facts.Stop &&
+	return s.Pod == other.Pod && s.Facts.Restart == other.Facts.Restart && s.Owner == other.Owner && s.AtRest == other.AtRest && s.NotDurable == other.NotDurable && s.Facts.Stop == other.Facts.Stop &&
 		maps.Equal(s.Pulling, other.Pulling) && reflect.DeepEqual(s.Status, other.Status)
 }

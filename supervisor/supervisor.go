@@ -13,25 +13,35 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// Options configure a [Supervisor]. Runtime, Store and Clock are required. Prober and Hooks are required for pods with probes and hooks.
+// Options configure a [Supervisor]. Runtime, Store and Clock are required. Prober and Hooks are required for pods with probes and
+// hooks, Conditions for pods that wait for conditions of the host.
 type Options struct {
 	Runtime     Runtime
 	Prober      Prober
 	Hooks       Hooks
+	Conditions  HostConditions
 	Store       state.Store
 	Checkpoints state.Checkpoints // nil: probes start again after a restart of the daemon, and stop signals may be sent twice
 	Journal     event.Journal     // nil: events are lost at a restart of the daemon
-	Clock       Clock
+	// Quarantine keeps pods whose handling crashed the daemon; nil: none is kept.
+	Quarantine *quarantine.Dir
+	// Crash is why the last daemon crashed; empty: it did not.
+	Crash string
+	Clock Clock
 	// Policy is the admission policy for new pods and ephemeral containers.
 	Policy admission.Policy
 	Log    *slog.Logger // nil: discarded
+	// Damaged are the files of the engine that were damaged when it started. [Supervisor.Recover] emits an event for each pod.
+	Damaged []lifecycle.Damage
 	// MaxParallelStarts limits how many containers start at the same time; 0: the number of CPUs.
 	MaxParallelStarts int
 	// Events is how many events are kept in memory; 0: 4096.
@@ -51,8 +61,9 @@ type Supervisor struct {
 	mu       sync.Mutex
 	pods     map[string]*loop     // by name; nil: the name is reserved for a pod that is being added
 	adding   map[string]*spec.Pod // the pods that are being added
+	changing map[string]*spec.Pod // the new definitions of pods that are being changed or started, by name; nil: it needs nothing now
 	removing map[string]int       // how many calls are removing a volume, by name of the volume
-	blocked  map[string]*newerPod // by name, until a forced deletion
+	blocked  map[string]*heldPod  // by name: the pods that are not supervised
 	leaving  bool
 	changed  chan struct{}
 	sessions map[string]*session
@@ -64,11 +75,18 @@ type session struct {
 	final     map[string]Snapshot // by UID: the final states of pods that were deleted
 }
 
-// newerPod is a pod whose state file a later version has written. It is not supervised. Clients see it, and can delete it by force.
-type newerPod struct {
+// initialize is called by a new loop before its first decision.
+type initialize func(*loop, lifecycle.Instant)
+
+// heldPod is a pod that is not supervised: a later version has written its state file, or its handling crashed the daemon. Clients see it,
+// and can delete it.
+type heldPod struct {
 	snapshot Snapshot
-	found    lifecycle.Found // in the engine
-	why      string          // the state file is not used
+	why      string                      // as the end of a message
+	takeUp   func(then initialize) *loop // starts its loop
+	// takeUpForced is takeUp for a forced deletion.
+	takeUpForced func(then initialize) *loop
+	completed    bool // it was known to have completed
 }
 
 // StopOptions are options of [Supervisor.Stop].
@@ -78,6 +96,9 @@ type StopOptions struct {
 	Delete bool           // delete the pod after it has stopped
 	By     string         // the client, for people
 }
+
+// forced reports whether a forced deletion was requested.
+func (o StopOptions) forced() bool { return o.Delete && o.Grace != nil && *o.Grace <= 0 }
 
 // New returns a supervisor without pods. [Supervisor.Recover] restores those of an earlier supervisor. The caller must call
 // [Supervisor.Leave] in the end.
@@ -91,15 +112,16 @@ func New(ctx context.Context, o Options) *Supervisor {
 	s := &Supervisor{
 		shared: &shared{
 			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: o.Store, checkpoints: o.Checkpoints, journal: o.Journal,
-			now: o.Clock, policy: o.Policy, log: log, decide: lifecycle.Decide,
+			now: o.Clock, policy: o.Policy, damaged: o.Damaged, log: log, quarantine: o.Quarantine, crash: o.Crash, decide: lifecycle.Decide, between: change.Between,
 			restored: map[string]emit.Causes{},
 			ring:     event.NewRing(cmp.Or(o.Events, 4096)),
 			starts:   make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
 		},
 		ctx: ctx, cancel: cancel, stopRecording: stopRecording,
-		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, removing: map[string]int{}, blocked: map[string]*newerPod{},
+		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, changing: map[string]*spec.Pod{}, removing: map[string]int{}, blocked: map[string]*heldPod{},
 		sessions: map[string]*session{}, changed: make(chan struct{}),
 	}
+	s.shared.peers, s.shared.conditions = s, o.Conditions
 	s.recording.Go(func() { s.shared.ring.Log(recording, log) })
 	if o.Journal != nil {
 		now := func() time.Time { return o.Clock().Wall }
@@ -119,6 +141,11 @@ var (
 type NameTakenError struct {
 	Name   string
 	Holder string // why, as the end of the message
+	// Stopping is the UID of the existing pod if it is of the same file, is being stopped and will be deleted. The new pod can be added
+	// afterwards.
+	Stopping string
+	// Different reports that the existing pod is of a different file.
+	Different bool
 }
 
 func (e *NameTakenError) Error() string {
@@ -180,7 +207,7 @@ func (s *Supervisor) notify() {
 func (s *Supervisor) names() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Collect(maps.Keys(s.pods))
+	return append(slices.Collect(maps.Keys(s.pods)), slices.Collect(maps.Keys(s.blocked))...)
 }
 
 // Leave stops the supervisor. The containers keep running, and the next supervisor recovers their pods. Leave returns when the state is

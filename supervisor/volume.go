@@ -89,6 +89,11 @@ func (s *Supervisor) volumeUsers() map[string][]string {
 	for _, pod := range s.adding { // before the running pods: a pod is in at least one of the two
 		add(pod)
 	}
+	for _, pod := range s.changing {
+		if pod != nil {
+			add(pod)
+		}
+	}
 	s.mu.Unlock()
 	for _, p := range s.Pods() {
 		add(p.Pod)

@@ -20,12 +20,35 @@ func (e *effects) watchContainer(ctx context.Context, ref lifecycle.Ref) {
 	})
 }
 
-// watchSandbox reports the loss of a sandbox, or why its pod must be evicted, as [sandboxEnded]. Removing the sandbox stops the watch.
+// watchSandbox reports the loss of a sandbox, or why its pod must be evicted, as [sandboxEnded], and watches its shim. Removing the
+// sandbox stops the watches. A later call replaces them: the runtime then has the newest definition of the pod.
 func (e *effects) watchSandbox(ctx context.Context, sandbox int) {
+	if e.cancelSandbox != nil {
+		e.cancelSandbox()
+	}
 	ctx, e.cancelSandbox = context.WithCancel(ctx)
 	e.watch(ctx, "watch sandbox", func(ctx context.Context) (message, error) {
 		eviction, err := e.shared.runtime.WaitSandbox(ctx, e.uid, e.pod.Load(), sandbox)
 		return sandboxEnded{watched{ctx.Done()}, sandbox, eviction}, err
+	})
+	e.watchShim(ctx, sandbox)
+}
+
+// watchAgain watches the sandbox again after a change of the definition. A sandbox that is being replaced needs no watch: it would report once
+// more that it exceeds the limit for which the pod was evicted.
+func (e *effects) watchAgain(ctx context.Context, f lifecycle.Facts) {
+	if n := f.SandboxReady(); n > 0 && f.Restart == (lifecycle.Restart{}) {
+		e.watchSandbox(ctx, n)
+	}
+}
+
+// watchShim reports changes of the shim of a sandbox as [shimChanged].
+func (e *effects) watchShim(ctx context.Context, sandbox int) {
+	e.watch(ctx, "watch shim", func(ctx context.Context) (message, error) {
+		err := e.shared.runtime.WatchShim(ctx, e.uid, sandbox, func(responds bool) {
+			e.mailbox.post(ctx, shimChanged{watched: watched{ctx.Done()}, responds: responds})
+		})
+		return shimChanged{watched: watched{ctx.Done()}, exited: true}, err
 	})
 }
 

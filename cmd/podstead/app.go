@@ -20,6 +20,8 @@ import (
 type app struct {
 	in       io.Reader
 	out, err io.Writer
+	// hostRoot is the root directory with the units of systemd; empty: there are none.
+	hostRoot string
 	// start starts the daemon's container engine.
 	start func(context.Context, *config.Config, logger) (daemon.Runtime, error)
 }
@@ -49,6 +51,9 @@ started this way exits when it is idle.`,
   # Run a pod in the foreground
   podstead run examples/hello.toml
 
+  # Run a pod in the background, also after a reboot
+  podstead apply web.toml
+
   # Explain why pods restarted, failed or are waiting
   podstead why`,
 		Args:                       cobra.ArbitraryArgs,
@@ -72,7 +77,7 @@ started this way exits when it is idle.`,
 	why := a.whyCommand()
 	why.Args = maxOnePod
 	root.AddCommand(
-		a.runCommand(), a.validateCommand(), a.getCommand(), a.logsCommand(), a.eventsCommand(), why, a.deleteCommand(), a.volumeCommand(),
+		a.runCommand(), a.applyCommand(), a.planCommand(), a.stopCommand(), a.startCommand(), a.restartCommand(), a.validateCommand(), a.getCommand(), a.logsCommand(), a.eventsCommand(), why, a.deleteCommand(), a.volumeCommand(),
 		a.daemonCommand(), a.doctorCommand(), a.versionCommand(),
 	)
 	root.AddCommand(hintCommands()...)
@@ -161,6 +166,27 @@ func (a *app) client(cmd *cobra.Command) (*api.Client, error) {
 
 // colour reports whether stdout is a terminal that shows colours (https://no-color.org).
 func (a *app) colour() bool {
+	return os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && a.isTerminal()
+}
+
+// width returns a function that returns the columns of the terminal that stderr is; nil: it is not a terminal, or cannot erase a line.
+func (a *app) width() func() int {
+	f, ok := a.err.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return func() int {
+		const least = 80 // of a terminal that does not report its size
+		columns, _, err := term.GetSize(int(f.Fd()))
+		if err != nil || columns <= 0 {
+			return least
+		}
+		return columns
+	}
+}
+
+// isTerminal reports whether stdout is a terminal.
+func (a *app) isTerminal() bool {
 	f, ok := a.out.(*os.File)
-	return ok && os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb" && term.IsTerminal(int(f.Fd()))
+	return ok && term.IsTerminal(int(f.Fd()))
 }

@@ -119,6 +119,20 @@ func (s *selection) read(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
+// require reads the names, and requires names, labels or --all.
+func (s *selection) require(cmd *cobra.Command, args []string, all bool) error {
+	if err := s.read(cmd, args); err != nil {
+		return err
+	}
+	switch {
+	case all && !s.all():
+		return usage(cmd, "--all cannot be combined with pod names or --selector")
+	case !all && s.all():
+		return usage(cmd, "%s requires pod names, --selector or --all", commandName(cmd))
+	}
+	return nil
+}
+
 // all reports whether neither names nor labels restrict the selection.
 func (s *selection) all() bool { return len(s.names) == 0 && s.labels == "" }
 

@@ -16,11 +16,13 @@ type commandHint struct {
 }
 
 var commandHints = []commandHint{
-	{[]string{"up", "create", "start", "play", "apply"}, "run pods in the foreground with podstead run FILE"},
-	{[]string{"down", "rm", "stop", "kill"}, "delete pods with podstead delete POD, or stop podstead run with Ctrl-C"},
+	{[]string{"up", "create", "play", "enable"}, "run pods in the background with podstead apply FILE, or in the foreground with podstead run FILE"},
+	{[]string{"down", "rm", "kill"}, "stop pods with podstead stop POD, or delete them with podstead delete POD"},
 	{[]string{"ps", "ls", "list", "pods", "status"}, "list pods with podstead get"},
 	{[]string{"load", "import", "pull"}, "set imageArchives in the pod file; the archives are imported before the pod starts"},
-	{[]string{"edit"}, "edit the pod file, stop its podstead run and run it again"},
+	{[]string{"edit"}, "edit the pod file, show the changes with podstead plan FILE, and update the pod with podstead apply FILE"},
+	{[]string{"diff"}, "show what would change with podstead plan FILE"},
+	{[]string{"rollout"}, "restart pods with podstead restart POD, or update them with podstead apply FILE --wait"},
 	{[]string{"info", "check"}, "check the host with podstead doctor, and pod files with podstead validate"},
 }
 

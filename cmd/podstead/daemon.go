@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
+	"slices"
 	"syscall"
 	"time"
 
@@ -80,13 +81,15 @@ func (a *app) serve(ctx context.Context, c *config.Config, onDemand bool, report
 	unix.Umask(0o022)
 	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	log, flush := daemon.NewLog(a.err)
+	defer flush()
 	policy := c.Policy.Admission()
 	v := api.Version{
 		Version: version, Containerd: containerdVersion(), Runtime: c.Engine.Runtime, PID: os.Getpid(), OnDemand: onDemand, Policy: &policy,
 	}
 	o := daemon.Options{
 		Config: c, Start: a.start, Version: v, Ready: reporter.Ready,
-		Log: slog.New(slog.NewTextHandler(a.err, nil)),
+		Log: log,
 	}
 	if onDemand {
 		o.Cgroup = daemon.CgroupOnDemand
@@ -113,7 +116,8 @@ func (a *app) daemonStopCommand() *cobra.Command {
 		Short: "Stop the daemon; containers keep running",
 		Long: `Stop the daemon. Containers keep running without supervision until a daemon is started again and recovers them.
 
-With --pods, all pods are first stopped within their grace period and deleted.`,
+With --pods, all pods are first stopped within their grace period and deleted. The files of the pods directory are kept, so their
+pods start again with the next daemon.`,
 		Example: `  # Stop the daemon, for example to upgrade it
   podstead daemon stop
 
@@ -121,7 +125,7 @@ With --pods, all pods are first stopped within their grace period and deleted.`,
   podstead daemon stop --pods`,
 		Args: noArguments,
 	}
-	cmd.Flags().BoolVar(&pods, "pods", false, "stop and delete all pods first")
+	cmd.Flags().BoolVar(&pods, "pods", false, "stop and delete all pods first; pods of the pods directory start again with the next daemon")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return a.daemonStop(cmd, pods) }
 	return cmd
 }
@@ -135,7 +139,7 @@ func (a *app) daemonStop(cmd *cobra.Command, pods bool) error {
 		if err := s.Connect(cmd.Context()); err != nil {
 			return err
 		}
-		if err := a.deleteAll(cmd.Context(), s.Client); err != nil {
+		if err := a.deleteAll(cmd.Context(), &watcher{Starter: s}); err != nil {
 			return err
 		}
 	}
@@ -181,11 +185,15 @@ func stopDaemon(ctx context.Context, client *api.Client, pid int) error {
 	return &failure{status: statusTimeout, err: fmt.Errorf("stop daemon: process %d did not exit within %v", pid, daemonStopTimeout)}
 }
 
-// deleteAll stops and deletes all pods.
-func (a *app) deleteAll(ctx context.Context, client *api.Client) error {
-	list, err := client.Pods(ctx)
+// deleteAll stops and deletes all pods. It keeps the files of the pods directory.
+func (a *app) deleteAll(ctx context.Context, w *watcher) error {
+	if err := w.Client.SuspendFiles(ctx); err != nil {
+		return err
+	}
+	list, err := w.Client.Pods(ctx)
 	if err != nil {
 		return err
 	}
-	return a.remove(ctx, client, list.Items, nil, true)
+	pods := slices.DeleteFunc(list.Items, func(p api.Pod) bool { return p.Metadata.UID == "" }) // a file that is refused
+	return a.remove(ctx, w, pods, api.StopOptions{KeepFile: true}, true)
 }

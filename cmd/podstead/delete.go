@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/internal/plain"
 )
 
 // deleteFlags are the flags of delete.
@@ -25,22 +26,23 @@ func (a *app) deleteCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "delete POD...",
 		Short: "Stop and delete pods",
-		Long: `Stop pods within their grace period, then delete their containers, logs and state. Images and persistent volumes
-are kept. podstead run exits when its pods are deleted.`,
+		Long: `Stop pods within their grace period, then delete their containers, logs and state, and their files in the pods
+directory. Images and persistent volumes are kept. podstead run exits when its pods are deleted. Files that are refused
+are deleted only by the name of their pod, not with --selector or --all.`,
 		Example: `  # Delete a pod
   podstead delete web
 
   # Delete the pods with a label, and do not wait
   podstead delete -l app=shop --wait=false
 
-  # Kill and delete all pods
+  # Kill and delete all pods, and their files
   podstead delete --all --force`,
 		ValidArgsFunction: a.completePods,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.delete(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
 	f.flags(cmd)
-	cmd.Flags().BoolVar(&f.all, "all", false, "delete all pods")
+	cmd.Flags().BoolVar(&f.all, "all", false, "delete all pods, and their files in the pods directory")
 	graceFlag(cmd, &f.grace)
 	cmd.Flags().BoolVar(&f.force, "force", false, "kill containers immediately, without a grace period")
 	cmd.Flags().BoolVar(&f.wait, "wait", true, "wait until the pods are deleted")
@@ -48,98 +50,56 @@ are kept. podstead run exits when its pods are deleted.`,
 }
 
 func (a *app) delete(cmd *cobra.Command, args []string, f *deleteFlags) error {
-	if err := f.read(cmd, args); err != nil {
+	if err := f.require(cmd, args, f.all); err != nil {
 		return err
-	}
-	switch {
-	case f.all && !f.selection.all():
-		return usage(cmd, "--all cannot be combined with pod names or --selector")
-	case !f.all && f.selection.all():
-		return usage(cmd, "%s requires pod names, --selector or --all", commandName(cmd))
 	}
 	grace := gracePeriod(f.grace)
 	if f.force {
 		grace = new(time.Duration)
 	}
-	client, err := a.client(cmd)
+	w, pods, missing, err := a.selectPods(cmd, &f.selection)
 	if err != nil {
 		return err
 	}
-	list, err := client.Pods(cmd.Context())
-	if err != nil {
-		return err
-	}
-	pods, missing := f.of(list.Items)
-	if err := a.remove(cmd.Context(), client, pods, grace, f.wait); err != nil {
-		return err
-	}
-	return missing
+	return errors.Join(a.remove(cmd.Context(), w, pods, api.StopOptions{Grace: grace}, f.wait), missing)
 }
 
-// remove deletes pods and, if wait is set, waits until they are deleted.
-func (a *app) remove(ctx context.Context, client *api.Client, pods []api.Pod, grace *time.Duration, wait bool) error {
+// remove deletes pods and their files and, if wait is set, waits until they are deleted. It prints each. A pod that cannot be
+// deleted does not keep the others.
+func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o api.StopOptions, wait bool) error {
+	files := make([]string, len(pods))
+	errs := inParallel(pods, func(i int, p *api.Pod) error {
+		o := o
+		o.UID = p.Metadata.UID
+		d, err := w.Client.Delete(ctx, p.Metadata.Name, o)
+		files[i] = d.File
+		return err
+	})
 	waiting := map[string]string{} // UID to name
-	for i, err := range requestDeletion(ctx, client, pods, grace) {
-		name := pods[i].Metadata.Name
-		if e, ok := errors.AsType[*api.Error](err); ok && e.Status == http.StatusNotFound {
-			continue // deleted since it was listed
+	removed := map[string]string{} // name to file
+	report := func(name, word string) {
+		if file := removed[name]; file != "" {
+			word += " (file " + plain.Text(file) + " removed)"
 		}
-		if err != nil {
-			return fmt.Errorf("delete pod %q: %w", name, err)
-		}
-		waiting[pods[i].Metadata.UID] = name
-		if !wait {
-			fmt.Fprintf(a.out, "pod/%s terminating\n", name)
-		}
+		fmt.Fprintf(a.out, "pod/%s %s\n", name, word)
 	}
-	if !wait || len(waiting) == 0 {
-		return nil
-	}
-	return a.awaitDeletion(ctx, client, waiting)
-}
-
-// awaitDeletion waits until pods, given as UID to name, are deleted, and prints each.
-func (a *app) awaitDeletion(ctx context.Context, client *api.Client, waiting map[string]string) error {
-	deleted := func(uid string) {
-		if name, ok := waiting[uid]; ok {
-			delete(waiting, uid)
-			fmt.Fprintf(a.out, "pod/%s deleted\n", name)
-		}
-	}
-	present := map[string]bool{} // by UID
-	for change, err := range client.Watch(ctx) {
-		if err != nil {
-			return err
-		}
-		switch uid := change.Object.Metadata.UID; change.Type {
-		case api.Listed:
-			for uid := range waiting {
-				if !present[uid] { // deleted before the watch started
-					deleted(uid)
-				}
-			}
-		case api.Deleted:
-			deleted(uid)
+	var failed []error
+	for i, err := range errs {
+		name, uid := pods[i].Metadata.Name, pods[i].Metadata.UID
+		removed[name] = files[i]
+		e, ok := errors.AsType[*api.Error](err)
+		switch {
+		case ok && e.Status == http.StatusNotFound: // deleted since it was listed
+		case err != nil:
+			failed = append(failed, fmt.Errorf("delete pod %q: %w", name, err))
+		case uid == "":
+			report(name, "deleted")
+		case wait:
+			waiting[uid] = name
 		default:
-			present[uid] = true
-		}
-		if len(waiting) == 0 {
-			return nil
+			report(name, "terminating")
 		}
 	}
-	return nil
-}
-
-// requestDeletion requests the deletion of all pods and returns one error for each. The requests run in parallel, because each
-// response waits until the daemon has saved the pod's state.
-func requestDeletion(ctx context.Context, client *api.Client, pods []api.Pod, grace *time.Duration) []error {
-	errs := make([]error, len(pods))
-	var requests sync.WaitGroup
-	for i, p := range pods {
-		requests.Go(func() {
-			errs[i] = client.Stop(ctx, p.Metadata.Name, api.StopOptions{UID: p.Metadata.UID, Grace: grace, Delete: true})
-		})
-	}
-	requests.Wait()
-	return errs
+	failed = append(failed, settle.Deleted(ctx, w, waiting, func(name string) { report(name, "deleted") }))
+	return errors.Join(failed...)
 }

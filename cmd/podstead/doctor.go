@@ -1,40 +1,60 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/doctor"
+	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/runtime/engine"
 )
 
 func (a *app) doctorCommand() *cobra.Command {
 	var format string
+	var repair bool
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check that this host can run pods",
 		Long: `Check that this host can run pods. Every check reports its result and, if there is a problem, a hint.
 Nothing is changed, apart from a temporary file in each directory, and no daemon is started.
 
+With --repair, all files of the container engine are checked first, including the content of images. Damaged files
+are set aside, and containers that depend on them are killed. They start again with the daemon. Damaged images are
+deleted and pulled again. The daemon must be stopped. It checks its databases itself when it starts, so --repair is
+only necessary if images are damaged, or if the daemon does not start.
+
 Exit codes: 0 pods can run, 1 pods cannot run.`,
 		Example: `  # Check this host
   podstead doctor
 
   # List the checks that failed
-  podstead doctor -o json | jq '.[] | select(.grade == "fail")'`,
+  podstead doctor -o json | jq '.[] | select(.grade == "fail")'
+
+  # Check and repair the files of the container engine
+  podstead daemon stop && podstead doctor --repair`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd, format) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.doctor(cmd, format, repair) },
 	}
 	formats(cmd, &format, "json")
+	cmd.Flags().BoolVar(&repair, "repair", false, "check and repair the files of the container engine; the daemon must be stopped")
 	return cmd
 }
 
-func (a *app) doctor(cmd *cobra.Command, format string) error {
+func (a *app) doctor(cmd *cobra.Command, format string, repair bool) error {
 	c, err := a.config(cmd)
 	if err != nil {
 		return err
+	}
+	if repair {
+		if err := a.repair(cmd.Context(), c); err != nil {
+			return err
+		}
 	}
 	findings := doctor.Run(cmd.Context(), c, api.NewClient(c.Socket, cmd.CommandPath()), version)
 	if format == "json" {
@@ -51,6 +71,21 @@ func (a *app) doctor(cmd *cobra.Command, format string) error {
 	return nil
 }
 
+// repair repairs the files of the container engine. Its results go to standard error, because standard output has the findings.
+func (a *app) repair(ctx context.Context, c *config.Config) error {
+	reports, err := doctor.Repair(ctx, c)
+	for _, r := range reports {
+		a.note("repaired %s", doctor.Describe(r))
+	}
+	if _, running := errors.AsType[*engine.ErrInUse](err); running {
+		return &failure{status: statusFailed, err: fmt.Errorf("repair: %w", err), hints: []string{"stop the daemon with podstead daemon stop"}}
+	}
+	if err != nil {
+		return &failure{status: statusFailed, err: fmt.Errorf("repair: %w", err)}
+	}
+	return nil
+}
+
 func (a *app) printFindings(findings []doctor.Finding) {
 	colours := map[doctor.Grade]string{doctor.OK: "32", doctor.Warn: "33", doctor.Fail: "31"}
 	for _, f := range findings {
@@ -58,9 +93,9 @@ func (a *app) printFindings(findings []doctor.Finding) {
 		if a.colour() {
 			grade = "\x1b[" + colours[f.Grade] + "m" + grade + "\x1b[0m"
 		}
-		fmt.Fprintf(a.out, "%s  %-16s %s\n", grade, f.Check, f.Detail)
+		fmt.Fprintf(a.out, "%s  %-16s %s\n", grade, f.Check, plain.Text(f.Detail))
 		if f.Hint != "" {
-			fmt.Fprintf(a.out, "      hint: %s\n", f.Hint)
+			fmt.Fprintf(a.out, "      hint: %s\n", plain.Text(f.Hint))
 		}
 	}
 }

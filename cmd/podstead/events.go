@@ -9,6 +9,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/plain"
 )
 
 func (a *app) eventsCommand() *cobra.Command {
@@ -66,7 +67,7 @@ func (a *app) events(cmd *cobra.Command, q *api.EventQuery, format string) error
 			if err != nil {
 				return err
 			}
-			line = string(text)
+			line = string(plain.JSON(text))
 		}
 		if _, err := fmt.Fprintln(a.out, line); err != nil {
 			return err

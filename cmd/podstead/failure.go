@@ -17,7 +17,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/spec"
 )
@@ -29,6 +29,7 @@ const (
 	statusNotFound    = 3
 	statusUnavailable = 4
 	statusTimeout     = 5
+	statusChanges     = 6 // plan --exit-code: apply would change something
 )
 
 // failure is an error with its exit code and hints for the user.
@@ -51,7 +52,7 @@ func usage(cmd *cobra.Command, format string, args ...any) error {
 
 // note prints a line to stderr, prefixed with the name of the program.
 func (a *app) note(format string, args ...any) {
-	fmt.Fprintf(a.err, "podstead: "+format+"\n", args...)
+	fmt.Fprintln(a.err, plain.Text("podstead: "+fmt.Sprintf(format, args...)))
 }
 
 // report prints an error with its problems and hints, and returns the exit code.
@@ -61,18 +62,18 @@ func (a *app) report(err error) int {
 	}
 	f := explain(err)
 	if f.err != nil {
-		a.note("%s", view.Plain(strings.ReplaceAll(f.err.Error(), "\n", "; ")))
+		a.note("%s", strings.ReplaceAll(f.err.Error(), "\n", "; "))
 	}
 	for _, problem := range problemsOf(err) {
 		a.problem(problem)
 	}
 	if e, ok := errors.AsType[*api.Error](err); ok && len(e.Refusals) > 1 {
 		for _, r := range e.Refusals {
-			fmt.Fprintln(a.err, view.Plain(r.Error()))
+			fmt.Fprintln(a.err, plain.Text(r.Error()))
 		}
 	}
 	for _, hint := range f.hints {
-		fmt.Fprintln(a.err, "hint: "+view.Plain(hint))
+		fmt.Fprintln(a.err, "hint: "+plain.Text(hint))
 	}
 	return f.status
 }
@@ -83,9 +84,9 @@ func (a *app) problem(p api.Problem) {
 	if p.Warning {
 		text += " (warning)"
 	}
-	fmt.Fprintln(a.err, text)
+	fmt.Fprintln(a.err, plain.Text(text))
 	if p.Hint != "" {
-		fmt.Fprintln(a.err, "hint: "+p.Hint)
+		fmt.Fprintln(a.err, "hint: "+plain.Text(p.Hint))
 	}
 }
 
@@ -124,7 +125,7 @@ func explain(err error) *failure {
 		f.status = statusUnavailable
 	case errors.Is(err, foreground.ErrFailed):
 		f.status = statusFailed
-	case errors.Is(err, foreground.ErrStopped):
+	case errors.Is(err, foreground.ErrStopped), errors.Is(err, errChanges):
 		f.err = nil // the user has requested it
 	}
 	return f

@@ -6,10 +6,10 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"sigs.k8s.io/yaml"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/plain"
 )
 
 // getFlags are the flags of get.
@@ -96,12 +96,12 @@ func (a *app) get(cmd *cobra.Command, f *getFlags) error {
 func (a *app) encode(format string, v any) error {
 	text, err := json.MarshalIndent(v, "", "    ")
 	if err == nil && format == "yaml" {
-		text, err = yaml.JSONToYAML(text)
+		text, err = plain.YAML(text)
 	}
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.out, "%s\n", text)
+	_, err = fmt.Fprintf(a.out, "%s\n", plain.JSON(text))
 	return err
 }
 
@@ -134,7 +134,7 @@ func (a *app) printChange(table *view.Watch, format string, p *api.Pod) error {
 		if err != nil {
 			return err
 		}
-		_, err = fmt.Fprintf(a.out, "%s\n", text)
+		_, err = fmt.Fprintf(a.out, "%s\n", plain.JSON(text))
 		return err
 	case "yaml":
 		if _, err := fmt.Fprintln(a.out, "---"); err != nil {

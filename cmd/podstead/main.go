@@ -16,6 +16,6 @@ func main() {
 	if shim.Invoked(os.Args) {
 		os.Exit(shim.Main(context.Background()))
 	}
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, start: daemon.Containerd}
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, hostRoot: "/", start: daemon.Containerd}
 	os.Exit(a.run(context.Background(), os.Args[1:]))
 }

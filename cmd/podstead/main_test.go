@@ -61,6 +61,7 @@ func setupScript(env *testscript.Env) error {
 	env.Setenv("PODSTEAD_STATE_DIR", filepath.Join(dir, "lib"))
 	env.Setenv("PODSTEAD_RUN_DIR", filepath.Join(dir, "r"))
 	env.Setenv("PODSTEAD_LOG_DIR", filepath.Join(dir, "log"))
+	env.Setenv("PODSTEAD_CONFIG_DIR", filepath.Join(dir, "etc")) // with the pods directory
 	env.Setenv("PODSTEAD_CONFIG", filepath.Join(dir, "podstead.toml"))
 	// Stops the daemon of a script that failed. It is longer than the time between two commands on a loaded host.
 	env.Setenv("PODSTEAD_ENGINE_IDLE_TIMEOUT", "1m")

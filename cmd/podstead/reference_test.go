@@ -23,6 +23,7 @@ Generated from the help of the commands by ` + "`go test ./cmd/podstead -run Tes
 | 3 | no such pod or container |
 | 4 | the daemon or the container engine is unavailable |
 | 5 | timed out |
+| 6 | podstead plan --exit-code: apply would change something |
 
 Flags that show an environment variable can also be set by that variable, or by a key of ` + "`/etc/podstead/podstead.toml`" + `. The flag takes
 precedence over the variable, and the variable over the file.

@@ -4,11 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
@@ -16,10 +14,8 @@ import (
 	"github.com/google/uuid"
 	"github.com/spf13/cobra"
 
-	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
-	"github.com/podstead/podstead/spec"
 )
 
 // runFlags are the flags of run.
@@ -29,6 +25,8 @@ type runFlags struct {
 	grace   int
 	format  string
 	quiet   bool
+	level   string
+	detach  bool
 }
 
 func (a *app) runCommand() *cobra.Command {
@@ -41,10 +39,12 @@ prefixed with the name of its container. Events go to stderr.
 
 The file - is standard input, in TOML, YAML or JSON.
 
+With --detach, the command is podstead apply: it writes the files to the pods directory and returns.
+
 Ctrl-C or SIGTERM stops the pods within their grace period. A second signal kills them. If the daemon is killed, it is
 restarted and the pods keep running. If the daemon is stopped on request, this command waits until another command
 starts it. If this command is killed, the daemon stops its pods after 30 seconds. Until then, the same command with the
-same files takes the pods over.
+same files takes the pods over. While they are stopping, it waits until they are deleted, and creates them again.
 
 Exit codes: 0 all pods succeeded, 1 a pod failed, 2 a pod file is invalid, 4 the daemon is unavailable, 5 timeout.`,
 		Example: `  # Run a pod and show its output
@@ -60,32 +60,39 @@ Exit codes: 0 all pods succeeded, 1 a pod failed, 2 a pod file is invalid, 4 the
   podstead run examples/hello.toml --quiet
 
   # Keep the pod after it has terminated
-  podstead run job.toml --rm=false`,
-		Args:              runArguments,
+  podstead run job.toml --rm=false
+
+  # Run a pod in the background, also after a reboot
+  podstead run -d web.toml`,
+		Args:              podFileArguments,
 		ValidArgsFunction: completeFiles,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.runPods(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolVarP(&f.detach, "detach", "d", false, "run the pods in the background, as podstead apply")
 	cmd.Flags().BoolVar(&f.remove, "rm", true, "delete terminated pods; --rm=false keeps them for get, logs and why")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "stop the pods after this `duration`, such as 10m, and exit with code 5 (default none)")
 	graceFlag(cmd, &f.grace)
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not print the output of containers")
+	levelFlag(cmd, &f.level)
 	formats(cmd, &f.format, "json")
 	return cmd
 }
 
-func runArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 && isImage(args[0]) {
-		return &failure{
-			status: statusUsage, err: fmt.Errorf("run %s: no such file", args[0]),
-			hints: []string{"podstead runs pod files, not images: set the image in a pod file, such as examples/hello.toml"},
-		}
-	}
-	return fileArguments(cmd, args)
-}
-
 func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
-	requests, err := a.readFiles(args)
+	if f.detach {
+		for _, name := range []string{"rm", "timeout", "grace-period", "quiet", "output"} {
+			if cmd.Flags().Changed(name) {
+				return usage(cmd, "--%s cannot be combined with --detach", name)
+			}
+		}
+		return a.apply(cmd, args, &applyFlags{level: f.level})
+	}
+	level, err := a.level(cmd, f.level)
+	if err != nil {
+		return err
+	}
+	requests, err := a.readFiles(args, level)
 	if err != nil {
 		return err
 	}
@@ -106,10 +113,14 @@ func (a *app) runPods(cmd *cobra.Command, args []string, f *runFlags) error {
 	defer cancel()
 	stops := make(chan struct{})
 	go forward(ctx, signals, stops)
-	return foreground.Run(ctx, foreground.Options{
+	o := foreground.Options{
 		Daemon: s.Client, Connect: s.Connect, Printer: a.printer(f), Session: uuid.NewString(), Keep: !f.remove,
 		Grace: gracePeriod(f.grace), Stops: stops, Timeout: f.timeout,
-	}, requests)
+	}
+	if t, ok := o.Printer.(*view.Text); ok && t.Width != nil {
+		o.Progress = t.Progress
+	}
+	return foreground.Run(ctx, o, requests)
 }
 
 // forward sends a value to stops for each signal, until the context ends.
@@ -142,35 +153,7 @@ func (a *app) printer(f *runFlags) foreground.Printer {
 	if f.format == "json" {
 		return &view.JSON{Out: a.out, Err: a.err, Quiet: f.quiet}
 	}
-	return &view.Text{Out: a.out, Err: a.err, Colour: a.colour(), Quiet: f.quiet}
-}
-
-// readFiles reads and checks pod files. Nothing is started if one of them is invalid.
-func (a *app) readFiles(paths []string) ([]api.CreateRequest, error) {
-	var requests []api.CreateRequest
-	var errs []error
-	names := map[string]string{} // the file of each pod
-	for _, path := range paths {
-		absolute, err := filepath.Abs(path)
-		if err != nil {
-			return nil, err
-		}
-		suffix := spec.NameSuffix()
-		pod, text, err := a.readFile(path, spec.Options{Suffix: suffix})
-		switch {
-		case err != nil:
-			errs = append(errs, err)
-		case names[pod.Name] != "":
-			errs = append(errs, fmt.Errorf("%s: pod %q is already defined in %s", path, pod.Name, names[pod.Name]))
-		default:
-			names[pod.Name] = path
-			requests = append(requests, api.CreateRequest{File: absolute, Text: text, Suffix: suffix})
-		}
-	}
-	if len(errs) > 0 {
-		return nil, invalidFiles(errs)
-	}
-	return requests, nil
+	return &view.Text{Out: a.out, Err: a.err, Colour: a.colour(), Quiet: f.quiet, Escape: a.isTerminal(), Width: a.width()}
 }
 
 // invalidFiles joins the errors of pod files, without those whose problems were printed before.

@@ -4,45 +4,62 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/level"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/admission"
 )
 
 // errInvalidFile is the error of a pod file whose problems are printed already.
 var errInvalidFile = errors.New("the pod file is invalid")
 
 func (a *app) validateCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "validate FILE...",
+	var policy string
+	cmd := &cobra.Command{
+		Use:   "validate FILE|DIR|-...",
 		Short: "Check pod files",
 		Long: `Check pod files in the same way as podstead run. All problems are printed with file, line and column. No pods are
 started, and no daemon is needed. Env files and image archives that a file lists must exist. The file - is standard
-input, in TOML, YAML or JSON.
+input, in TOML, YAML or JSON. Of a directory, all pod files are checked, without those in subdirectories.
+
+Requests beyond the baseline Pod Security Standard, such as a privileged container, are printed. With --policy, a file
+that violates the level is invalid.
 
 Exit codes: 0 all files are valid, 2 a file is invalid.`,
 		Example: `  # Check a pod file
   podstead validate web.toml
 
   # Check all pod files of a directory
-  podstead validate pods/*.toml
+  podstead validate pods/
+
+  # Check that a pod meets the restricted Pod Security Standard
+  podstead validate web.toml --policy restricted
 
   # Check the output of another program
   kubectl get pod web -o yaml | podstead validate -`,
 		Args:              fileArguments,
 		ValidArgsFunction: completeFiles,
-		RunE: func(_ *cobra.Command, args []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
+			strict, err := a.level(cmd, policy)
+			if err != nil {
+				return err
+			}
+			files, err := expand(args)
+			if err != nil {
+				return err
+			}
 			var errs []error
-			for _, path := range args {
-				if _, _, err := a.readFile(path, spec.Options{Archives: true}); err != nil {
+			for _, path := range files {
+				if _, _, err := a.readFile(path, spec.Options{Archives: true}, strict); err != nil {
 					errs = append(errs, err)
 					continue
 				}
-				fmt.Fprintf(a.out, "%s: ok\n", path)
+				fmt.Fprintf(a.out, "%s: ok\n", plain.Text(path))
 			}
 			if len(errs) > 0 {
 				return invalidFiles(errs)
@@ -50,19 +67,41 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 			return nil
 		},
 	}
+	levelFlag(cmd, &policy)
+	return cmd
+}
+
+func levelFlag(cmd *cobra.Command, value *string) {
+	cmd.Flags().StringVar(value, "policy", "", level.Help())
+}
+
+// level returns the level of the flag --policy, "" if it is not set.
+func (a *app) level(cmd *cobra.Command, value string) (admission.Level, error) {
+	if value == "" {
+		return "", nil
+	}
+	c, err := a.config(cmd)
+	if err != nil {
+		return "", err
+	}
+	strict, err := level.Parse(value, c.Policy.PodSecurity)
+	if err != nil {
+		return "", usage(cmd, "%w", err)
+	}
+	return strict, nil
 }
 
 // readFile reads a pod file and prints its problems and warnings. The error of an invalid file wraps [errInvalidFile].
-func (a *app) readFile(path string, o spec.Options) (*spec.Pod, string, error) {
+func (a *app) readFile(path string, o spec.Options, strict admission.Level) (*spec.Pod, string, error) {
 	text, err := a.readText(path)
 	if err != nil {
-		return nil, "", fmt.Errorf("read pod file: %w", err)
+		return nil, "", err
 	}
 	pod, problems := o.Accept(path, text)
 	for _, p := range problems {
 		a.problem(api.Problem(p))
 	}
-	if pod == nil {
+	if pod == nil || !level.Check(a.err, path, pod, strict) {
 		return nil, "", fmt.Errorf("%s: %w", path, errInvalidFile)
 	}
 	return pod, string(text), nil
@@ -71,9 +110,13 @@ func (a *app) readFile(path string, o spec.Options) (*spec.Pod, string, error) {
 // readText returns the content of a file or of standard input.
 func (a *app) readText(path string) ([]byte, error) {
 	if path == spec.Stdin {
-		return io.ReadAll(io.LimitReader(a.in, maxStdin))
+		text, err := io.ReadAll(io.LimitReader(a.in, maxStdin))
+		if err != nil {
+			return nil, fmt.Errorf("read standard input: %w", err)
+		}
+		return text, nil
 	}
-	return os.ReadFile(path)
+	return spec.ReadPodFile(path)
 }
 
 // maxStdin bounds what is read of standard input, in bytes. It is larger than the maximum size of a pod file.

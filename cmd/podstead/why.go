@@ -9,6 +9,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/plain"
 )
 
 func (a *app) whyCommand() *cobra.Command {
@@ -82,7 +83,7 @@ func (a *app) whyAll(cmd *cobra.Command, client *api.Client, lines int, format s
 		if !e.Healthy {
 			healthy = false
 			e.Render(time.Now())
-			fmt.Fprintln(a.out, view.Plain(e.Text))
+			fmt.Fprintln(a.out, plain.Text(e.Text))
 		}
 	}
 	switch {

@@ -15,24 +15,37 @@ import (
 // openAll opens the files of the log from the newest to the oldest, in the direction in which rotation moves them. A file that
 // moves meanwhile is found twice, never missed.
 func (r *reader) openAll() error {
-	rotatedFiles, err := filepath.Glob(globQuote(r.path) + ".[0-9]*")
+	dir, name, err := r.directory()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	count, err := dir.rotatedFiles(name)
 	if err != nil {
 		return fmt.Errorf("read log: %w", err)
 	}
+	var found []fileID
 	// One more for a rotation in progress.
-	for i := range len(rotatedFiles) + 2 {
-		f, err := os.Open(rotated(r.path, i))
+	for i := range count + 2 {
+		f, err := dir.open(rotated(name, i), os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return fmt.Errorf("read log: %w", err)
 		}
-		same := slices.ContainsFunc(r.files, func(o *os.File) bool { return sameFile(f, o) })
-		if same {
+		id, err := identify(f)
+		if err != nil {
+			return fmt.Errorf("read log: %w", errors.Join(err, f.Close()))
+		}
+		if slices.Contains(found, id) {
 			_ = f.Close()
 			continue
 		}
+		found = append(found, id)
 		r.files = append(r.files, f)
 	}
 	slices.Reverse(r.files)
@@ -40,14 +53,30 @@ func (r *reader) openAll() error {
 	return nil
 }
 
+// directory opens the directory of the log. It also returns the name of the log in it.
+func (r *reader) directory() (dir *directory, name string, err error) {
+	if dir, err = openDirectory(filepath.Dir(r.path), false); err != nil {
+		return nil, "", fmt.Errorf("read log: %w", err)
+	}
+	return dir, filepath.Base(r.path), nil
+}
+
 // successor opens the file that follows the current one, or returns nil if the current one is the newest.
 func (r *reader) successor() (*os.File, error) {
-	cur, err := r.files[0].Stat()
+	current, err := identify(r.files[0])
 	if err != nil {
 		return nil, fmt.Errorf("read log: %w", err)
 	}
+	dir, name, err := r.directory()
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, errRotatedAway
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer dir.close()
 	for i := 0; ; i++ {
-		st, err := os.Stat(rotated(r.path, i))
+		id, err := dir.stat(rotated(name, i))
 		if errors.Is(err, fs.ErrNotExist) {
 			if i == 0 {
 				continue // rotation in progress
@@ -57,13 +86,13 @@ func (r *reader) successor() (*os.File, error) {
 		if err != nil {
 			return nil, fmt.Errorf("read log: %w", err)
 		}
-		if !os.SameFile(cur, st) {
+		if id != current {
 			continue
 		}
 		if i == 0 {
 			return nil, nil
 		}
-		next, err := os.Open(rotated(r.path, i-1))
+		next, err := dir.open(rotated(name, i-1), os.O_RDONLY)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil // not created yet, retried after the next notification
 		}
@@ -71,7 +100,7 @@ func (r *reader) successor() (*os.File, error) {
 			return nil, fmt.Errorf("read log: %w", err)
 		}
 		// Rotation starts with the oldest file. If the current file has not moved, its successor has not moved either.
-		if st, err := os.Stat(rotated(r.path, i)); err == nil && os.SameFile(cur, st) {
+		if id, err := dir.stat(rotated(name, i)); err == nil && id == current {
 			return next, nil
 		}
 		_ = next.Close()
@@ -83,24 +112,6 @@ func (r *reader) close() {
 	for _, f := range r.files {
 		_ = f.Close()
 	}
-}
-
-func sameFile(a, b *os.File) bool {
-	sa, errA := a.Stat()
-	sb, errB := b.Stat()
-	return errA == nil && errB == nil && os.SameFile(sa, sb)
-}
-
-// globQuote escapes the characters that Glob would interpret.
-func globQuote(path string) string {
-	var b []byte
-	for _, c := range []byte(path) {
-		if bytes.IndexByte([]byte(`*?[\`), c) >= 0 {
-			b = append(b, '\\')
-		}
-		b = append(b, c)
-	}
-	return string(b)
 }
 
 // skipToTail skips what precedes the requested last lines.

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Defaults of [Options].
@@ -205,12 +207,16 @@ func (l loss) notice(now time.Time) []byte {
 }
 
 func (w *Writer) open() error {
-	f, err := os.OpenFile(w.path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o640)
-	if errors.Is(err, os.ErrNotExist) {
-		if err = os.MkdirAll(filepath.Dir(w.path), 0o750); err == nil {
-			f, err = os.OpenFile(w.path, os.O_CREATE|os.O_APPEND|os.O_RDWR, 0o640)
-		}
+	dir, err := openDirectory(filepath.Dir(w.path), true)
+	if err != nil {
+		return err
 	}
+	defer dir.close()
+	return w.openIn(dir)
+}
+
+func (w *Writer) openIn(dir *directory) error {
+	f, err := dir.open(filepath.Base(w.path), os.O_CREATE|os.O_APPEND|os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -251,19 +257,25 @@ func (w *Writer) rotate() error {
 		return err
 	}
 	w.file = nil
+	dir, err := openDirectory(filepath.Dir(w.path), true)
+	if err != nil {
+		return err
+	}
+	defer dir.close()
+	name := filepath.Base(w.path)
 	if w.opt.Keep == 1 {
-		if err := os.Remove(w.path); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
+		if err := unix.Unlinkat(dir.fd, name, 0); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return &fs.PathError{Op: "remove", Path: w.path, Err: err}
 		}
-		return w.open()
+		return w.openIn(dir)
 	}
 	for i := w.opt.Keep - 2; i >= 0; i-- {
-		err := os.Rename(rotated(w.path, i), rotated(w.path, i+1))
-		if err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
+		err := unix.Renameat(dir.fd, rotated(name, i), dir.fd, rotated(name, i+1))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return &fs.PathError{Op: "rename", Path: rotated(w.path, i), Err: err}
 		}
 	}
-	return w.open()
+	return w.openIn(dir)
 }
 
 // rotated returns the name of the log's i-th file. 0 is the current one.

@@ -120,32 +120,48 @@ func TestWriterRotates(t *testing.T) {
 // A log that cannot be written does not block the container, and reports later what is missing.
 func TestWriterDropsUnwritableLines(t *testing.T) {
 	tests := []struct {
-		name, cause   string
-		spoil, repair func(t *testing.T, path string)
+		name, cause string
+		// spoil is called before each output.
+		spoil  func(t *testing.T, w *Writer)
+		repair func(t *testing.T, w *Writer)
 	}{
 		{
 			name: "disk full", cause: "no space left on device",
-			spoil:  func(t *testing.T, path string) { symlink(t, "/dev/full", path) },
-			repair: func(t *testing.T, path string) { remove(t, path) },
+			spoil: func(t *testing.T, w *Writer) {
+				full, err := os.OpenFile("/dev/full", os.O_WRONLY, 0)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if w.file != nil {
+					_ = w.file.Close()
+				}
+				w.file = full
+			},
+			repair: func(*testing.T, *Writer) {},
 		},
 		{
 			name: "no directory", cause: "not a directory",
-			spoil: func(t *testing.T, path string) {
-				if err := os.WriteFile(filepath.Dir(path), nil, 0o600); err != nil {
+			spoil: func(t *testing.T, w *Writer) {
+				_ = w.Close()
+				if err := os.RemoveAll(filepath.Dir(w.path)); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Dir(w.path), nil, 0o600); err != nil {
 					t.Fatal(err)
 				}
 			},
-			repair: func(t *testing.T, path string) { remove(t, filepath.Dir(path)) },
+			repair: func(t *testing.T, w *Writer) { remove(t, filepath.Dir(w.path)) },
 		},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "app/0.log")
-			tt.spoil(t, path)
 			w := open(t, path, Options{})
+			tt.spoil(t, w)
 			copyAll(t, w, Stdout, "lost 1\nlost 2\n")
+			tt.spoil(t, w)
 			copyAll(t, w, Stderr, "lost 3\n")
-			tt.repair(t, path)
+			tt.repair(t, w)
 			copyAll(t, w, Stdout, "kept\n")
 			copyAll(t, w, Stdout, "kept too\n")
 			got := texts(t, path, ReadOptions{})
@@ -158,16 +174,6 @@ func TestWriterDropsUnwritableLines(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func symlink(t *testing.T, to, path string) {
-	t.Helper()
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		t.Fatal(err)
-	}
-	if err := os.Symlink(to, path); err != nil {
-		t.Fatal(err)
 	}
 }
 

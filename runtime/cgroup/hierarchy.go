@@ -31,7 +31,7 @@ func Join(path string) error {
 	}
 	alone := len(hs) == 1
 	for _, h := range hs {
-		if h.own == "/" && !alone {
+		if h.own == "/" && !alone && !slices.Contains(h.names, Memory) { // the memory of this process is limited
 			continue
 		}
 		if err := h.join(path); err != nil {

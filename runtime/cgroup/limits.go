@@ -87,7 +87,23 @@ func SetLimits(path string, l Limits) error {
 	return nil
 }
 
-func setLimits(hs []hierarchy, path string, l Limits) error {
+// SetMemory is [SetLimits] for memory only, in bytes; 0: no limit.
+func SetMemory(path string, bytes int64) error {
+	hs, err := hierarchies()
+	if err == nil {
+		err = set(hs, path, func(unified bool) []setting {
+			return slices.DeleteFunc(Limits{Memory: bytes}.settings(unified), func(s setting) bool { return s.controller != Memory })
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("set memory limit of cgroup %s: %w", path, err)
+	}
+	return nil
+}
+
+func setLimits(hs []hierarchy, path string, l Limits) error { return set(hs, path, l.settings) }
+
+func set(hs []hierarchy, path string, of func(unified bool) []setting) error {
 	c, err := controllersOf(hs)
 	if err != nil {
 		return err
@@ -96,7 +112,7 @@ func setLimits(hs []hierarchy, path string, l Limits) error {
 		if h.v2 != c.Unified {
 			continue // v2 on a hybrid host, which has no controllers
 		}
-		settings := slices.DeleteFunc(l.settings(c.Unified), func(s setting) bool {
+		settings := slices.DeleteFunc(of(c.Unified), func(s setting) bool {
 			return !slices.Contains(h.names, s.controller) && (!c.Unified || !c.Has(s.controller))
 		})
 		if len(settings) == 0 {

@@ -44,6 +44,7 @@ type Config struct {
 	Dirs         layout.Dirs
 	Cgroups      podcgroup.Groups
 	Host         oci.Host
+	PidsLimit    int64 // processes and threads of each pod; 0: no limit
 	BootID       string
 	ConfigDir    string     // contains seccomp profiles
 	Values       oci.Values // config maps and secrets
@@ -99,6 +100,9 @@ func (s *Service) Start(
 		return none, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", fmt.Errorf("wait for container %s: %w", a.Container, err))
 	}
 	defer unlock()
+	if s.config.Engine.Unresponsive(record.SandboxID(uid, a.Sandbox)) {
+		return none, enginecall.Failure(ctx, lifecycle.FailureUnavailable, "", engine.ErrUnresponsive)
+	}
 	c, err := s.adopt(ctx, uid, a.Ref)
 	if err == nil && c == nil {
 		c, err = s.create(ctx, uid, pod, a)
@@ -176,7 +180,8 @@ func (s *Service) startProcess(ctx context.Context, pod *spec.Pod, c client.Cont
 	if errdefs.IsNotFound(err) {
 		task, err = c.NewTask(ctx, engine.LogTo(labels[record.LabelLog], s.config.Log), userns.TaskOpts(ids)...)
 	}
-	err = errors.Join(err, s.processes.Remove(labels[record.LabelUID], c.ID())) // an earlier daemon may not have removed it
+	// An earlier daemon may not have removed these.
+	err = errors.Join(err, s.processes.Remove(labels[record.LabelUID], c.ID()), s.config.Volumes.Release(ctx, labels[record.LabelUID], c.ID()))
 	if err != nil {
 		return err
 	}

@@ -63,20 +63,19 @@ func TestStartOfBusyContainer(t *testing.T) {
 	}
 }
 
-func TestRemoveLog(t *testing.T) {
+func TestCheckDirectory(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"0.log", "0.log.20260101", "0.log.20260102.gz", "1.log"} {
-		if err := os.WriteFile(filepath.Join(dir, name), nil, 0o600); err != nil {
-			t.Fatal(err)
-		}
+	root, err := os.Open(dir)
+	if err != nil {
+		t.Fatal(err)
 	}
-	for range 2 { // the second call finds nothing
-		if err := removeLog(filepath.Join(dir, "0.log")); err != nil {
-			t.Fatal(err)
-		}
+	defer root.Close()
+	if err := errors.Join(os.Mkdir(filepath.Join(dir, "dev"), 0o700), os.Symlink("/etc", filepath.Join(dir, "sys"))); err != nil {
+		t.Fatal(err)
 	}
-	left, err := filepath.Glob(filepath.Join(dir, "*"))
-	if err != nil || len(left) != 1 || filepath.Base(left[0]) != "1.log" {
-		t.Errorf("left: %v, %v; want 1.log", left, err)
+	for name, want := range map[string]bool{"dev": true, "proc": true, "sys": false} { // proc does not exist
+		if err := checkDirectory(root, name); (err == nil) != want {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

@@ -49,6 +49,10 @@ func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, a lifec
 	if err != nil {
 		return nil, err
 	}
+	// The containers may have other limits than when the sandbox was started.
+	if err := s.config.Cgroups.Limit(ctx, uid, oci.PodLimits(pod, s.config.PidsLimit)); err != nil {
+		return nil, err
+	}
 	if n.spec, err = s.spec(ctx, n); err != nil {
 		return nil, errors.Join(err, s.discard(ctx, uid, a.Ref))
 	}
@@ -77,7 +81,8 @@ func (s *Service) prepare(ctx context.Context, uid string, pod *spec.Pod, a life
 	if err != nil {
 		return nil, err
 	}
-	img, err := s.config.Images.EnsureAgain(ctx, c.Image, spec.PullNever, image.Previous{ConfigDigest: a.ImageID}, nil)
+	scope := s.config.Images.In(pod.ImageArchives...)
+	img, err := scope.EnsureAgain(ctx, c.Image, spec.PullNever, image.Previous{ConfigDigest: a.ImageID}, nil)
 	if err == nil && a.ImageID != "" && img.ConfigDigest != a.ImageID {
 		err = fmt.Errorf("image %q: %s was removed", c.Image, a.ImageID) // since the pull; the next attempt pulls again
 	}

@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/errdefs"
 
+	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/record"
@@ -56,6 +56,9 @@ func (s *Service) deleteUpTo(ctx context.Context, uid string, ref lifecycle.Ref)
 // Delete deletes a container that has exited: its task, its log, its files, its writable layer, and last its record, by which the rest is
 // found. The caller makes sure that no other call uses the container.
 func (s *Service) Delete(ctx context.Context, c client.Container) error {
+	if err := s.config.Exits.Settle(ctx, c.ID()); err != nil {
+		return err
+	}
 	if err := exit.DeleteTask(ctx, c); err != nil {
 		return err
 	}
@@ -63,8 +66,10 @@ func (s *Service) Delete(ctx context.Context, c client.Container) error {
 	if err != nil {
 		return err
 	}
-	if err := removeLog(info.Labels[record.LabelLog]); err != nil {
-		return err
+	if path := info.Labels[record.LabelLog]; path != "" {
+		if err := crilog.Remove(path); err != nil {
+			return err
+		}
 	}
 	if err := s.release(ctx, info.Labels[record.LabelUID], c.ID(), info.Labels[record.LabelContainer]); err != nil {
 		return err
@@ -83,19 +88,4 @@ func (s *Service) release(ctx context.Context, uid, id, container string) error 
 		err = errors.Join(err, e)
 	}
 	return errors.Join(err, s.processes.Remove(uid, id))
-}
-
-// removeLog removes a log and its rotated files.
-func removeLog(path string) error {
-	rotated, err := filepath.Glob(path + ".*")
-	if err != nil || path == "" {
-		return err
-	}
-	var errs []error
-	for _, file := range append(rotated, path) {
-		if err := os.Remove(file); err != nil && !errors.Is(err, os.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	return errors.Join(errs...)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/containerd/errdefs"
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/exit"
 	"github.com/podstead/podstead/runtime/record"
@@ -55,6 +56,9 @@ func (s *Service) signal(
 	if err == nil {
 		labels, err = c.Labels(ctx)
 	}
+	if err == nil {
+		err = s.checkShim(ctx, c)
+	}
 	var task client.Task
 	if err == nil {
 		task, err = c.Task(ctx, nil)
@@ -66,6 +70,15 @@ func (s *Service) signal(
 		return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("signal container %s: %w", ref.Container, err))
 	}
 	return nil
+}
+
+// checkShim returns an error if the shim of a container is known not to respond.
+func (s *Service) checkShim(ctx context.Context, c client.Container) error {
+	info, err := record.Info(ctx, c)
+	if err == nil && s.config.Engine.Unresponsive(info.SandboxID) {
+		err = engine.ErrUnresponsive
+	}
+	return err
 }
 
 // The real-time signals as numbered by the C library, which reserves the first two of the kernel.

@@ -26,7 +26,7 @@ import (
 
 // spec returns the OCI specification of a container, and prepares its files and mounts. The caller calls discard after an error.
 func (s *Service) spec(ctx context.Context, n *creation) (*specs.Spec, error) {
-	in, err := s.input(n)
+	in, err := s.input(ctx, n)
 	if err != nil {
 		return nil, err
 	}
@@ -37,12 +37,17 @@ func (s *Service) spec(ctx context.Context, n *creation) (*specs.Spec, error) {
 	if errors.Is(err, oci.ErrNoCommand) {
 		return nil, err
 	}
+	if err == nil {
+		if err := s.config.Users.PlaceRoot(result, n.id, n.ids); err != nil {
+			return nil, err
+		}
+	}
 	return result, enginecall.Refused(ctx, lifecycle.ReasonCreateConfigError, err)
 }
 
 // input returns the input of [oci.Spec] that does not depend on the configuration of the pod, and writes its files.
-func (s *Service) input(n *creation) (oci.Input, error) {
-	if err := s.config.Etc.WriteHosts(n.uid, n.pod, n.action.Sandbox); err != nil {
+func (s *Service) input(ctx context.Context, n *creation) (oci.Input, error) {
+	if err := s.config.Etc.WriteHosts(ctx, n.uid, n.pod, n.action.Sandbox); err != nil {
 		return oci.Input{}, err
 	}
 	hostname, err := etcfiles.Hostname(n.pod)
@@ -77,7 +82,7 @@ func (s *Service) configure(ctx context.Context, uid string, in oci.Input) (*spe
 		return nil, err
 	}
 	ips, _ := s.config.Network.PodPeers(uid)
-	d, err := podvolume.Downward(s.config.Dirs, uid, in.Pod, ips)
+	d, err := s.config.Volumes.Downward(uid, in.Pod, ips)
 	if err != nil {
 		return nil, err
 	}
@@ -85,6 +90,9 @@ func (s *Service) configure(ctx context.Context, uid string, in oci.Input) (*spe
 	variables, err := oci.Resolve(in.Container, d, values)
 	if err != nil {
 		return nil, values.Redact(err)
+	}
+	if err := s.config.Volumes.Refresh(ctx, uid, in.Pod); err != nil {
+		return nil, err
 	}
 	images, err := s.config.ImageVolumes.Mount(ctx, uid, in.Pod, in.Container, in.Namespaces)
 	if err != nil {

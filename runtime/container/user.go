@@ -37,7 +37,8 @@ func withGroups(groups []uint32) containerdoci.SpecOpts {
 }
 
 // withUserFiles returns an error if /etc/passwd or /etc/group of the image is not a regular file. containerd opens them without a check,
-// which blocks forever for a FIFO and has side effects for a device.
+// which blocks forever for a FIFO and has side effects for a device. It also returns an error if /dev, /proc or /sys is a symbolic link: runc
+// before 1.3.6 and 1.4.3 follows one at /dev to the host (CVE-2026-41579).
 func withUserFiles(ctx context.Context, client containerdoci.Client, c *containers.Container, _ *specs.Spec) error {
 	mounts, err := client.SnapshotService(c.Snapshotter).Mounts(ctx, c.SnapshotKey)
 	if err != nil {
@@ -49,8 +50,23 @@ func withUserFiles(ctx context.Context, client containerdoci.Client, c *containe
 			return err
 		}
 		defer dir.Close()
-		return errors.Join(checkFile(dir, "/etc/passwd"), checkFile(dir, "/etc/group"))
+		return errors.Join(checkFile(dir, "/etc/passwd"), checkFile(dir, "/etc/group"), checkDirectory(dir, "dev"), checkDirectory(dir, "proc"), checkDirectory(dir, "sys"))
 	})
+}
+
+// checkDirectory returns an error if an entry of root exists and is not a directory.
+func checkDirectory(root *os.File, name string) error {
+	var stat unix.Stat_t
+	err := unix.Fstatat(int(root.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("/%s of the image: %w", name, err)
+	case stat.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return fmt.Errorf("/%s of the image is not a directory", name)
+	}
+	return nil
 }
 
 // checkFile returns an error if a path below root exists and is not a regular file. The file is not opened, and symbolic links are resolved

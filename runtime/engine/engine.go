@@ -20,8 +20,12 @@ import (
 	"github.com/containerd/containerd/v2/cmd/containerd/server"
 	srvconfig "github.com/containerd/containerd/v2/cmd/containerd/server/config"
 	"github.com/containerd/containerd/v2/core/mount"
+	shimmanager "github.com/containerd/containerd/v2/core/runtime/v2"
 	"github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/containerd/containerd/v2/version"
+
+	"github.com/podstead/podstead/runtime/engine/adopt"
+	"github.com/podstead/podstead/runtime/engine/damage"
 )
 
 // Namespace is the containerd namespace of all objects that Podstead creates.
@@ -38,6 +42,9 @@ type Options struct {
 	// State is the absolute path of the directory for runtime state, cleared at boot: bundles, sockets, runc's state. It must
 	// differ from Root and have at most 39 characters, because it contains sockets.
 	State string
+	// Roots contains the root file systems that are not in bundles: those of specifications with an absolute path "<Roots>/<ID>/rootfs".
+	// Empty means that there are none.
+	Roots string
 	// ShimPath is the absolute path of the shim binary. It also replaces the binary of running shims whose own binary no longer
 	// exists.
 	ShimPath string
@@ -58,9 +65,15 @@ type Engine struct {
 	server     *server.Server
 	client     *client.Client
 	controller sandbox.Controller
+	shims      *shimmanager.ShimManager
+	records    *adopt.Copy
+	aside      aside
+	reported   reported
 	lock       *lock
 	cancel     context.CancelFunc
 	missed     map[string]Exit
+	damaged    []damage.Report
+	saver      chan struct{} // closed when the list of images is no longer written
 }
 
 // Start starts containerd, reconnects to running shims and returns when the engine is ready. If another process uses the same
@@ -81,7 +94,9 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &Engine{opt: o, lock: l}
+	e := &Engine{
+		opt: o, lock: l, aside: aside{loaded: map[string]chan struct{}{}}, reported: reported{ids: map[string]bool{}},
+	}
 	ctx, e.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	if err := e.start(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("start engine in %s: %w", o.Root, err), e.stop())
@@ -91,6 +106,12 @@ func Start(ctx context.Context, o Options) (*Engine, error) {
 
 func (e *Engine) start(ctx context.Context) error {
 	redirectLog(e.opt.Log)
+	if err := restoreBundles(e.opt.State); err != nil {
+		return err
+	}
+	if err := e.repair(ctx); err != nil {
+		return err
+	}
 	bundles, err := scanBundles(e.opt.State, e.opt.ShimPath)
 	if err != nil {
 		return err
@@ -101,17 +122,26 @@ func (e *Engine) start(ctx context.Context) error {
 	if _, err := mount.CleanupTempMounts(0); err != nil {
 		return fmt.Errorf("clean up temporary mounts: %w", err)
 	}
-	if err := sweep(e.opt.Root, e.opt.State); err != nil {
-		e.opt.Log.WarnContext(ctx, "cannot remove leftovers of a previous engine", slog.Any("error", err))
+	e.sweepLeftovers(ctx)
+	if err := e.setAsideUnresponsive(ctx); err != nil {
+		return err
 	}
 	found, err := load(func() error {
-		e.server, err = server.New(ctx, e.config())
-		return err
+		return noPanic(func() error {
+			e.server, err = server.New(ctx, e.config())
+			return err
+		})
 	})
 	if err != nil {
 		return err
 	}
-	e.client, e.controller = found.client, found.controller
+	e.client, e.controller, e.shims, e.records = found.client, found.controller, found.shims, found.records
+	if err := e.copyRecords(ctx); err != nil {
+		e.opt.Log.WarnContext(ctx, "cannot copy the records of containers; if they are damaged, containers are restarted", slog.Any("error", err))
+	}
+	if err := e.keepImages(ctx); err != nil {
+		return err
+	}
 	if err := sweepSnapshots(ctx, found.cleaners); err != nil {
 		e.opt.Log.WarnContext(ctx, "cannot remove leftovers of a previous engine", slog.Any("error", err))
 	}
@@ -123,13 +153,27 @@ func (e *Engine) start(ctx context.Context) error {
 	if err := os.Chmod(e.ttrpcAddress(), 0o600); err != nil {
 		return err
 	}
-	e.missed, err = e.missedExits(bundles, time.Now())
-	return err
+	if e.missed, err = e.missedExits(bundles, time.Now()); err != nil {
+		return err
+	}
+	e.loadAside(ctx)
+	return nil
+}
+
+// sweepLeftovers removes what a previous engine has left. What cannot be removed does not prevent the start.
+func (e *Engine) sweepLeftovers(ctx context.Context) {
+	if err := sweep(e.opt.Root, e.opt.State); err != nil {
+		e.opt.Log.WarnContext(ctx, "cannot remove leftovers of a previous engine", slog.Any("error", err))
+	}
+	sweepRunc(ctx, e.opt)
+	if err := e.sweepRoots(); err != nil {
+		e.opt.Log.WarnContext(ctx, "cannot remove root file systems of a previous engine", slog.Any("error", err))
+	}
 }
 
 func (e *Engine) config() *srvconfig.Config {
 	// containerd kills the containers of a shim that does not answer in time. A host under load must not cause that, so the
-	// timeouts are far above containerd's default of 5 seconds.
+	// timeouts are far above containerd's default of 5 seconds. Shims that do not respond are not loaded, see setAsideUnresponsive.
 	const shimTimeout = "1m"
 	return &srvconfig.Config{
 		Version: version.ConfigVersion,
@@ -161,10 +205,8 @@ func (e *Engine) Client() *client.Client { return e.client }
 // ShimPath is the absolute path of the shim binary.
 func (e *Engine) ShimPath() string { return e.opt.ShimPath }
 
-// BundleDirs are the directories that contain the bundles of containers and sandboxes, with the mount points of their root file
-// systems. The engine denies access to other users when it starts. To run containers in user namespaces, the caller must grant
-// it.
-func (e *Engine) BundleDirs() []string {
+// bundleDirs are the directories that contain the bundles of containers and sandboxes.
+func (e *Engine) bundleDirs() []string {
 	return []string{filepath.Join(e.opt.State, taskPlugin, Namespace), filepath.Join(e.opt.State, sandboxPlugin, Namespace)}
 }
 
@@ -181,16 +223,24 @@ func (e *Engine) RuntimeOptions() *options.Options {
 //
 // Call it at the end of the process: containerd's connections to the shims stay open until then, because closing them makes
 // containerd treat the shims as dead.
-func (e *Engine) Close() error { return e.stop() }
+func (e *Engine) Close() error {
+	e.markClean()
+	return e.stop()
+}
 
 func (e *Engine) stop() error {
 	var errs []error
 	e.cancel()
+	e.aside.loaders.Wait()
+	e.awaitSaver()
 	if e.client != nil {
 		errs = append(errs, e.client.Close())
 	}
 	if e.server != nil {
 		e.server.Stop()
+	}
+	if e.records != nil {
+		errs = append(errs, e.records.Close())
 	}
 	errs = append(errs, e.lock.release())
 	return errors.Join(errs...)

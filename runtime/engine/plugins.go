@@ -5,11 +5,14 @@ import (
 	"sync"
 
 	"github.com/containerd/containerd/v2/client"
+	shimmanager "github.com/containerd/containerd/v2/core/runtime/v2"
 	"github.com/containerd/containerd/v2/core/sandbox"
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/containerd/v2/plugins"
 	"github.com/containerd/plugin"
 	"github.com/containerd/plugin/registry"
+
+	"github.com/podstead/podstead/runtime/engine/adopt"
 )
 
 // accessType and accessID name the plug-in that gives the engine access to the others. It is loaded last.
@@ -21,7 +24,9 @@ const (
 // access is what the engine uses of containerd's plug-ins.
 type access struct {
 	client     *client.Client
+	records    *adopt.Copy
 	controller sandbox.Controller
+	shims      *shimmanager.ShimManager
 	cleaners   []snapshots.Cleaner
 }
 
@@ -44,6 +49,7 @@ func load(start func() error) (access, error) {
 			Requires: []plugin.Type{
 				plugins.EventPlugin, plugins.LeasePlugin, plugins.SandboxStorePlugin, plugins.SandboxControllerPlugin,
 				plugins.SnapshotPlugin, plugins.TransferPlugin, plugins.MountManagerPlugin, plugins.ServicePlugin, plugins.RuntimePluginV2,
+				plugins.ShimPlugin,
 			},
 			InitFn: func(ic *plugin.InitContext) (any, error) {
 				a, err := newAccess(ic)
@@ -62,8 +68,16 @@ func load(start func() error) (access, error) {
 
 func newAccess(ic *plugin.InitContext) (access, error) {
 	// The in-memory client has no sandbox controllers of its own; see Engine.StartSandbox.
-	c, err := client.New("", client.WithInMemoryServices(ic), client.WithDefaultNamespace(Namespace))
+	c, err := client.New("", client.WithInMemoryServices(ic))
 	if err != nil {
+		return access{}, err
+	}
+	snapshotters, err := ic.GetByType(plugins.SnapshotPlugin)
+	if err != nil {
+		return access{}, err
+	}
+	records := adopt.NewCopy(adopt.Records{Containers: c.ContainerService(), Sandboxes: c.SandboxStore()})
+	if c, err = withRecords(c, records.Records(), snapshotters); err != nil {
 		return access{}, err
 	}
 	p, err := ic.GetByID(plugins.SandboxControllerPlugin, sandboxController)
@@ -74,15 +88,34 @@ func newAccess(ic *plugin.InitContext) (access, error) {
 	if !ok {
 		return access{}, fmt.Errorf("sandbox controller has the unexpected type %T", p)
 	}
-	snapshotters, err := ic.GetByType(plugins.SnapshotPlugin)
+	p, err = ic.GetSingle(plugins.ShimPlugin)
 	if err != nil {
 		return access{}, err
 	}
-	a := access{client: c, controller: controller}
+	shims, ok := p.(*shimmanager.ShimManager)
+	if !ok {
+		return access{}, fmt.Errorf("shim manager has the unexpected type %T", p)
+	}
+	a := access{client: c, records: records, controller: controller, shims: shims}
 	for _, s := range snapshotters {
 		if cleaner, ok := s.(snapshots.Cleaner); ok {
 			a.cleaners = append(a.cleaners, cleaner)
 		}
 	}
 	return a, nil
+}
+
+// withRecords returns a client with other stores of containers and sandboxes. containerd has no option to replace one service.
+func withRecords(c *client.Client, r adopt.Records, snapshotters map[string]any) (*client.Client, error) {
+	services := map[string]snapshots.Snapshotter{}
+	for name := range snapshotters {
+		services[name] = c.SnapshotService(name)
+	}
+	return client.New("", client.WithDefaultNamespace(Namespace), client.WithServices(
+		client.WithContainerStore(r.Containers), client.WithSandboxStore(r.Sandboxes), client.WithSnapshotters(services),
+		client.WithContentStore(c.ContentStore()), client.WithImageStore(c.ImageService()), client.WithDiffService(c.DiffService()),
+		client.WithTaskClient(c.TaskService()), client.WithEventService(c.EventService()), client.WithLeasesService(c.LeasesService()),
+		client.WithNamespaceService(c.NamespaceService()), client.WithIntrospectionService(c.IntrospectionService()),
+		client.WithTransferService(c.TransferService()), client.WithMountManager(c.MountManager()),
+	))
 }

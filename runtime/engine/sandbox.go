@@ -25,6 +25,9 @@ import (
 // cleanupTimeout bounds the cleanup after a shim: its socket and its cgroup.
 const cleanupTimeout = 10 * time.Second
 
+// retireTimeout is the time for a lost shim to respond before it is killed.
+const retireTimeout = 2 * time.Second
+
 // cgroupLabel stores the cgroup of a sandbox's shim for its removal.
 const cgroupLabel = "podstead.io/shim-cgroup"
 
@@ -116,7 +119,8 @@ func (e *Engine) newRecord(id string, o SandboxOptions) (sandbox.Sandbox, error)
 	}, nil
 }
 
-// LoadSandbox returns a sandbox whose shim is alive. Otherwise the error satisfies [errdefs.IsNotFound].
+// LoadSandbox returns a sandbox whose shim is alive. Otherwise the error satisfies [errdefs.IsNotFound]. It is [ErrUnresponsive] if the
+// shim does not respond.
 func (e *Engine) LoadSandbox(ctx context.Context, id string) (*Sandbox, error) {
 	ctx = namespaces.WithNamespace(ctx, Namespace)
 	record, err := e.client.SandboxStore().Get(ctx, id)
@@ -131,8 +135,15 @@ func (e *Engine) LoadSandbox(ctx context.Context, id string) (*Sandbox, error) {
 }
 
 // status queries the shim. The error is NotFound if there is no shim, if it is dead, or if it started but CreateSandbox never
-// reached it.
+// reached it. It is [ErrUnresponsive] if the shim does not respond.
 func (e *Engine) status(ctx context.Context, id string) (sandbox.ControllerStatus, error) {
+	if e.Unresponsive(id) {
+		return sandbox.ControllerStatus{}, ErrUnresponsive
+	}
+	return e.statusWithin(ctx, id, statusTimeout)
+}
+
+func (e *Engine) askStatus(ctx context.Context, id string) (sandbox.ControllerStatus, error) {
 	s, err := e.controller.Status(ctx, id, false)
 	switch {
 	case errors.Is(err, ttrpc.ErrClosed):
@@ -172,7 +183,7 @@ func (e *Engine) removeSandbox(ctx context.Context, id string) error {
 	if err := store.Delete(ctx, id); err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}
-	return nil
+	return removeLinks(e.opt.State)
 }
 
 // stopShim stops the shim of a sandbox, if there is one. It returns when the process has exited and containerd has released the
@@ -196,7 +207,12 @@ func (e *Engine) stopShim(ctx context.Context, id string) error {
 	if err := p.wait(ctx); err != nil {
 		return fmt.Errorf("wait for shim to exit: %w", err)
 	}
-	// containerd detects the exit of a shim by itself, cleans up, and releases it last.
+	return e.awaitReleased(ctx, id)
+}
+
+// awaitReleased waits until containerd has released the shim of a sandbox. containerd detects the exit of a shim by itself, cleans up,
+// and releases it last.
+func (e *Engine) awaitReleased(ctx context.Context, id string) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
@@ -216,15 +232,19 @@ func (e *Engine) stopShim(ctx context.Context, id string) error {
 func (e *Engine) removeRemains(ctx context.Context, id, path string) error {
 	ctx, cancel := context.WithTimeout(ctx, cleanupTimeout)
 	defer cancel()
-	tick := time.NewTicker(20 * time.Millisecond)
+	tick := time.NewTicker(50 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		err := shim.Retire(ctx, e.socketDir(), e.grpcAddress(), id)
+		err := e.retire(ctx, id)
 		if err == nil && path != "" {
 			err = cgroup.Remove(path)
 		}
 		if err == nil {
 			return nil
+		}
+		// A shim whose start was given up may have no socket yet or no longer, and one may not respond.
+		if killErr := shim.Kill(e.grpcAddress(), id); killErr != nil {
+			return errors.Join(err, killErr)
 		}
 		select {
 		case <-tick.C:
@@ -232,6 +252,13 @@ func (e *Engine) removeRemains(ctx context.Context, id, path string) error {
 			return err
 		}
 	}
+}
+
+// retire gives a shim little time to respond: it can be killed otherwise.
+func (e *Engine) retire(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, retireTimeout)
+	defer cancel()
+	return shim.Retire(ctx, e.socketDir(), e.grpcAddress(), id)
 }
 
 // ID is the sandbox's ID.

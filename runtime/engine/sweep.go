@@ -25,7 +25,7 @@ func sweep(root, state string) error {
 			errs = append(errs, err)
 		}
 	}
-	bundles, err := filepath.Glob(filepath.Join(state, "io.containerd.runtime.v2.task", "*", ".*"))
+	bundles, err := deletedBundles(state)
 	errs = append(errs, err)
 	for _, dir := range bundles {
 		// A rootfs that is not empty may still be mounted. containerd unmounts it before it renames the bundle.

@@ -1,4 +1,7 @@
 // Package etcfiles writes the files of a pod that its containers see at /etc/hosts, /etc/hostname and /etc/resolv.conf.
+//
+// Containers have these files mounted, and can hold them for any time. No file is opened in a way that waits, see package heldfile. A file
+// that is held is replaced by a new one for containers that start; running containers get its content when it is free.
 package etcfiles
 
 import (
@@ -10,7 +13,12 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
+	"time"
 
+	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/heldfile"
+	"github.com/podstead/podstead/internal/keyedmutex"
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/netns"
@@ -34,7 +42,8 @@ type Files struct {
 	network Network
 	index   *podindex.Index
 	log     *slog.Logger
-	hosts   sync.Mutex // held while an /etc/hosts is written
+	pods    keyedmutex.Mutex // by UID, held while the files of a pod are written
+	users   heldfile.Users
 }
 
 // New returns the files of the pods in index.
@@ -52,7 +61,7 @@ const (
 )
 
 // Write writes all files of a sandbox.
-func (f *Files) Write(uid string, pod *spec.Pod, sandbox int, ids idmap.Range) error {
+func (f *Files) Write(ctx context.Context, uid string, pod *spec.Pod, sandbox int, ids idmap.Range) error {
 	dir := f.dirs.Etc(uid, sandbox)
 	hostname, err := Hostname(pod)
 	if err != nil {
@@ -66,9 +75,9 @@ func (f *Files) Write(uid string, pod *spec.Pod, sandbox int, ids idmap.Range) e
 		return err
 	}
 	return errors.Join(
-		f.WriteHosts(uid, pod, sandbox),
-		write(filepath.Join(dir, "hostname"), hostname+"\n"),
-		write(filepath.Join(dir, "resolv.conf"), oci.Resolv(pod, resolv)),
+		f.WriteHosts(ctx, uid, pod, sandbox),
+		f.write(ctx, filepath.Join(dir, "hostname"), hostname+"\n"),
+		f.write(ctx, filepath.Join(dir, "resolv.conf"), oci.Resolv(pod, resolv)),
 		userns.Chown(ids, filepath.Join(dir, "hosts"), filepath.Join(dir, "hostname"), filepath.Join(dir, "resolv.conf")),
 	)
 }
@@ -82,51 +91,92 @@ func Hostname(pod *spec.Pod) (string, error) {
 }
 
 // WriteHosts writes /etc/hosts. It is called before each start of a container, because containers can change the file.
-func (f *Files) WriteHosts(uid string, pod *spec.Pod, sandbox int) error {
-	f.hosts.Lock() // a writer with an older list of pods must not overwrite a newer file
-	defer f.hosts.Unlock()
-	text, err := f.hostsText(uid, pod)
-	if err != nil {
-		return err
-	}
-	return write(filepath.Join(f.dirs.Etc(uid, sandbox), "hosts"), text)
+func (f *Files) WriteHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int) error {
+	return f.withHosts(ctx, uid, pod, func(text string) error {
+		return f.write(ctx, filepath.Join(f.dirs.Etc(uid, sandbox), "hosts"), text)
+	})
 }
 
-// updateHosts is WriteHosts for an existing file. If the file does not exist, the sandbox is being removed, and the file must not be created
-// again.
-func (f *Files) updateHosts(uid string, pod *spec.Pod, sandbox int) error {
-	f.hosts.Lock()
-	defer f.hosts.Unlock()
+// updateHosts is WriteHosts for a file that running containers have mounted: it is not replaced. If the file does not exist, the sandbox is
+// being removed, and the file must not be created again.
+func (f *Files) updateHosts(ctx context.Context, uid string, pod *spec.Pod, sandbox int) error {
+	return f.withHosts(ctx, uid, pod, func(text string) error {
+		err := f.overwrite(ctx, filepath.Join(f.dirs.Etc(uid, sandbox), "hosts"), text)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	})
+}
+
+// withHosts calls write with the content of /etc/hosts. A writer with an older list of pods does not overwrite a newer file of the pod.
+func (f *Files) withHosts(ctx context.Context, uid string, pod *spec.Pod, write func(text string) error) error {
+	unlock, err := f.pods.Lock(ctx, uid)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	text, err := f.hostsText(uid, pod)
 	if err != nil {
 		return err
 	}
-	err = overwrite(filepath.Join(f.dirs.Etc(uid, sandbox), "hosts"), text, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
+	return write(text)
 }
+
+// retryInterval is the interval of attempts to update files that containers hold.
+const retryInterval = 10 * time.Second
 
 // Run updates /etc/hosts of all pods in the index when pods change, until ctx ends.
 func (f *Files) Run(ctx context.Context) {
+	logged := map[string]bool{}
 	for {
 		changed := f.network.Changed()
-		for uid, p := range f.index.All() {
-			if err := f.updateHosts(uid, p.Pod, p.Sandbox); err != nil {
-				f.log.WarnContext(ctx, "cannot update /etc/hosts of a pod", slog.String("pod", p.Pod.Name), slog.Any("error", err))
-			}
+		held := f.updateAll(ctx, logged)
+		var retry <-chan time.Time
+		if held {
+			retry = time.After(retryInterval)
 		}
 		select {
 		case <-changed:
 		case <-f.index.Changed():
+		case <-retry:
 		case <-ctx.Done():
 			return
 		}
 	}
 }
 
-// hostsText returns the content of /etc/hosts. The caller holds f.hosts.
+// updateAll updates /etc/hosts of all pods, each independently of the others, and reports whether any is held. The pods whose error was logged
+// are in logged.
+func (f *Files) updateAll(ctx context.Context, logged map[string]bool) (held bool) {
+	pods := f.index.All()
+	var mu sync.Mutex
+	failed := map[string]error{}
+	var group sync.WaitGroup
+	for uid, p := range pods {
+		group.Go(func() {
+			if err := f.updateHosts(ctx, uid, p.Pod, p.Sandbox); err != nil && ctx.Err() == nil {
+				mu.Lock()
+				defer mu.Unlock()
+				failed[uid] = err
+			}
+		})
+	}
+	group.Wait()
+	for uid, err := range failed {
+		held = held || errors.Is(err, heldfile.ErrHeld)
+		if !logged[uid] {
+			f.log.WarnContext(ctx, "cannot update /etc/hosts of a pod", slog.String("pod", pods[uid].Pod.Name), slog.Any("error", err))
+		}
+	}
+	clear(logged)
+	for uid := range failed {
+		logged[uid] = true
+	}
+	return held
+}
+
+// hostsText returns the content of /etc/hosts.
 func (f *Files) hostsText(uid string, pod *spec.Pod) (string, error) {
 	ips, peers := f.network.PodPeers(uid)
 	if !pod.HostNetwork {
@@ -158,13 +208,25 @@ func readOptional(path string) (string, error) {
 	return string(text), nil
 }
 
-// write writes a file in place if its content differs: containers may have mounted it. Containers may have written anything to the file,
-// therefore no more of it is read than needed.
-func write(path, text string) error { return overwrite(path, text, os.O_CREATE) }
+// write writes a file in place, because containers may have mounted it, and creates it if it does not exist. A file that a container holds is
+// replaced.
+func (f *Files) write(ctx context.Context, path, text string) error {
+	err := f.overwrite(ctx, path, text)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, heldfile.ErrHeld) {
+		return replace(path, text)
+	}
+	return err
+}
 
-// overwrite is write with flags for opening the file.
-func overwrite(path, text string, flags int) error {
-	f, err := os.OpenFile(path, os.O_RDWR|flags, 0o644) // every user of the container reads it
+// overwrite writes an existing file in place if its content differs.
+func (f *Files) overwrite(ctx context.Context, path, text string) error {
+	_, err := heldfile.Do(ctx, &f.users, path, func() (struct{}, error) { return struct{}{}, overwrite(path, text) })
+	return err
+}
+
+// overwrite reads no more of the file than needed, because containers may have written anything to it.
+func overwrite(path, text string) error {
+	f, err := heldfile.Open(path, os.O_RDWR)
 	if err != nil {
 		return err
 	}
@@ -180,6 +242,20 @@ func overwrite(path, text string, flags int) error {
 		return err
 	}
 	return f.Chmod(0o644) // regardless of the umask: every user of the container reads it
+}
+
+// replace creates a file, or replaces it by one with the same owner.
+func replace(path, text string) error {
+	owner := -1
+	if info, err := os.Lstat(path); err == nil {
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+			owner = int(stat.Uid)
+		}
+	}
+	if err := atomicfile.WriteVolatile(path, []byte(text), 0o644); err != nil { // every user of the container reads it
+		return err
+	}
+	return os.Lchown(path, owner, owner)
 }
 
 // Mounts returns the files that the containers of a sandbox see: those of this package, and /dev/shm.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/podindex"
@@ -14,7 +16,9 @@ import (
 )
 
 func TestWrite(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "hosts")
+	dirs := layout.Dirs{State: t.TempDir()}
+	f := New(dirs, fakeNetwork{}, podindex.New(), slog.Default())
+	path := filepath.Join(dirs.State, "hosts")
 	for _, test := range []struct {
 		name    string
 		prepare func() error
@@ -28,7 +32,7 @@ func TestWrite(t *testing.T) {
 		if err := test.prepare(); err != nil {
 			t.Fatal(err)
 		}
-		if err := write(path, "text\n"); err != nil {
+		if err := f.write(t.Context(), path, "text\n"); err != nil {
 			t.Errorf("%s: %v", test.name, err)
 		}
 		if got, err := os.ReadFile(path); string(got) != "text\n" || err != nil {
@@ -51,19 +55,19 @@ func TestWriteHosts(t *testing.T) {
 	f := New(dirs, fakeNetwork{}, podindex.New(), slog.Default())
 	pod := &spec.Pod{Name: "web"}
 	hosts := filepath.Join(dirs.Etc("u", 1), "hosts")
-	if err := f.updateHosts("u", pod, 1); err != nil {
+	if err := f.updateHosts(t.Context(), "u", pod, 1); err != nil {
 		t.Errorf("update without a file: %v", err)
 	}
 	if _, err := os.Stat(hosts); !os.IsNotExist(err) {
 		t.Errorf("an update created the file of a removed sandbox: %v", err)
 	}
-	if err := f.Write("u", pod, 1, idmap.Range{}); err != nil {
+	if err := f.Write(t.Context(), "u", pod, 1, idmap.Range{}); err != nil {
 		t.Fatal(err)
 	}
 	if err := os.WriteFile(hosts, []byte("changed by a container"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := f.updateHosts("u", pod, 1); err != nil {
+	if err := f.updateHosts(t.Context(), "u", pod, 1); err != nil {
 		t.Fatal(err)
 	}
 	text, err := os.ReadFile(hosts)
@@ -73,4 +77,67 @@ func TestWriteHosts(t *testing.T) {
 	if name, err := os.ReadFile(filepath.Join(dirs.Etc("u", 1), "hostname")); string(name) != "web\n" || err != nil {
 		t.Errorf("hostname %q, %v; want web", name, err)
 	}
+}
+
+// TestHeldFiles: a container that holds its files delays neither the next container of its pod, which gets new files, nor other pods. When it
+// releases them, they are written.
+func TestHeldFiles(t *testing.T) {
+	dirs := layout.Dirs{State: t.TempDir()}
+	index := podindex.New()
+	f := New(dirs, fakeNetwork{}, index, slog.Default())
+	pod := &spec.Pod{Name: "web"}
+	var held []*os.File
+	for _, uid := range []string{"u", "v"} {
+		if err := f.Write(t.Context(), uid, pod, 1, idmap.Range{}); err != nil {
+			t.Fatal(err)
+		}
+		index.Put(uid, pod, 1)
+	}
+	for _, name := range []string{"hosts", "hostname", "resolv.conf"} {
+		held = append(held, hold(t, filepath.Join(dirs.Etc("u", 1), name)))
+	}
+	other := filepath.Join(dirs.Etc("v", 1), "hosts")
+	if err := os.WriteFile(other, []byte("changed by a container"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if !f.updateAll(t.Context(), map[string]bool{}) {
+		t.Error("an update does not report that a file is held")
+	}
+	if text, err := os.ReadFile(other); err != nil || !strings.Contains(string(text), "10.0.0.3\tother") {
+		t.Errorf("the file of another pod: %q, %v", text, err)
+	}
+	for i, name := range []string{"hosts", "hostname", "resolv.conf"} {
+		path := filepath.Join(dirs.Etc("u", 1), name)
+		if err := f.Write(t.Context(), "u", pod, 1, idmap.Range{}); err != nil {
+			t.Fatal(err)
+		}
+		now, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if old, err := held[i].Stat(); err != nil || os.SameFile(now, old) {
+			t.Errorf("%s was not replaced, %v", name, err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil || len(text) == 0 && name != "resolv.conf" || now.Mode() != 0o644 {
+			t.Errorf("the new %s: %v, %q, %v", name, now.Mode(), text, err)
+		}
+	}
+	if f.updateAll(t.Context(), map[string]bool{}) {
+		t.Error("a replaced file is held")
+	}
+}
+
+// hold takes a write lease on a file, until the end of the test.
+func hold(t *testing.T, path string) *os.File {
+	t.Helper()
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { f.Close() })
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Fatal(err)
+	}
+	return f
 }

@@ -43,7 +43,7 @@ func NewMonitor(c *client.Client, volumes Volumes, dirs layout.Dirs, interval ti
 
 // Wait returns a message when a pod exceeds a limit. If the pod has no limit, it returns when ctx ends.
 func (m *Monitor) Wait(ctx context.Context, uid string, pod *spec.Pod) (message string, err error) {
-	if !hasLimit(pod) {
+	if !HasLimit(pod) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
@@ -73,8 +73,8 @@ func pause(interval, took time.Duration) time.Duration {
 	return max(interval, factor*took)
 }
 
-// hasLimit reports whether an emptyDir volume on disk or a container has a limit.
-func hasLimit(pod *spec.Pod) bool {
+// HasLimit reports whether an emptyDir volume on disk or a container has a limit.
+func HasLimit(pod *spec.Pod) bool {
 	for i := range pod.Volumes {
 		if e := pod.Volumes[i].EmptyDir; e != nil && e.SizeLimit != nil && e.Medium == "" {
 			return true

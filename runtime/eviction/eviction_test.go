@@ -54,7 +54,7 @@ func TestExceeded(t *testing.T) {
 		{spec.Pod{Containers: []spec.Container{{Name: "b"}}}, false},
 		{spec.Pod{Volumes: []spec.Volume{limited}}, true},
 	} {
-		if got := hasLimit(&test.pod); got != test.want {
+		if got := HasLimit(&test.pod); got != test.want {
 			t.Errorf("%+v: has limit %v, want %v", test.pod, got, test.want)
 		}
 	}

@@ -41,8 +41,11 @@ type Cgroups interface {
 
 // Config is what a [Runner] needs. All fields are required.
 type Config struct {
-	Client  *client.Client
-	Cgroups Cgroups
+	// AwaitResponse waits until the shim of a sandbox responds, if it is known not to. Until then commands can be neither started nor
+	// found to be impossible.
+	AwaitResponse func(ctx context.Context, sandboxID string) error
+	Client        *client.Client
+	Cgroups       Cgroups
 	// Dir contains the FIFOs of commands. It is removed when the daemon starts.
 	Dir string
 	// Environment returns the environment of a container, with the values of secrets.

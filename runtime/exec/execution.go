@@ -28,14 +28,28 @@ type execution struct {
 	tree           proctree.Tree
 }
 
+// awaitShim waits until the shim of a container responds, as long as a command may take to start.
+func (r *Runner) awaitShim(ctx context.Context, c client.Container) error {
+	ctx, cancel := context.WithTimeout(ctx, enginecall.CreateTimeout)
+	defer cancel()
+	info, err := record.Info(ctx, c)
+	if err != nil {
+		return err
+	}
+	return r.config.AwaitResponse(ctx, info.SandboxID)
+}
+
 // start starts a command. It is not interrupted when ctx ends: a process that is started in part cannot be found.
 func (r *Runner) start(ctx context.Context, q request) (_ *execution, err error) {
-	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
-	defer cancel()
 	c, err := r.config.Client.LoadContainer(ctx, record.ContainerID(q.uid, q.ref))
 	if err != nil {
 		return nil, err
 	}
+	if err := r.awaitShim(ctx, c); err != nil {
+		return nil, err
+	}
+	ctx, cancel := enginecall.Detached(ctx, enginecall.CreateTimeout)
+	defer cancel()
 	task, err := c.Task(ctx, nil)
 	if err != nil {
 		return nil, err

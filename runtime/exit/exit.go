@@ -11,12 +11,16 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/containerd/containerd/api/services/tasks/v1"
 	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/pkg/protobuf"
 	"github.com/containerd/errdefs"
 
+	"github.com/podstead/podstead/internal/guard"
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/termination"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -68,8 +72,13 @@ func Write(ctx context.Context, c client.Container, e Exit) error {
 	return nil
 }
 
-// OOMReporter reports whether the shim has recorded that a container was OOM-killed.
-type OOMReporter interface {
+// Shims is what the recorder requires of the shims.
+type Shims interface {
+	// AwaitLoaded waits until the tasks of a sandbox can be found.
+	AwaitLoaded(ctx context.Context, sandboxID string) error
+	// Unresponsive reports whether the shim of a sandbox does not respond.
+	Unresponsive(sandboxID string) bool
+	// OOMKilled reports whether the shim has recorded that a container was OOM-killed.
 	OOMKilled(id string) (bool, error)
 	// MemoryPeak returns the peak memory usage of an OOM-killed container in bytes, 0 if unknown.
 	MemoryPeak(id string) int64
@@ -83,24 +92,27 @@ type Cgroups interface {
 
 // Recorder waits for exits and records them. It is safe for concurrent use.
 type Recorder struct {
-	client  *client.Client
-	oom     OOMReporter
-	cgroups Cgroups
-	dirs    layout.Dirs
-	bootID  string
-	log     *slog.Logger
+	client     *client.Client
+	shims      Shims
+	cgroups    Cgroups
+	dirs       layout.Dirs
+	bootID     string
+	log        *slog.Logger
+	messages   termination.Reader
+	recordings recordings
 }
 
 // NewRecorder returns a recorder. The boot ID is that of the kernel.
-func NewRecorder(c *client.Client, oom OOMReporter, cgroups Cgroups, dirs layout.Dirs, bootID string, log *slog.Logger) *Recorder {
-	return &Recorder{client: c, oom: oom, cgroups: cgroups, dirs: dirs, bootID: bootID, log: log}
+func NewRecorder(c *client.Client, shims Shims, cgroups Cgroups, dirs layout.Dirs, bootID string, log *slog.Logger) *Recorder {
+	return &Recorder{client: c, shims: shims, cgroups: cgroups, dirs: dirs, bootID: bootID, log: log}
 }
 
 // WaitContainer returns when the process has exited. It has no timeout. By then the exit is recorded, the task is deleted, and the log
-// is complete.
+// is complete, unless that takes longer than [reportTimeout].
 func (r *Recorder) WaitContainer(ctx context.Context, uid string, ref lifecycle.Ref) (lifecycle.Exit, time.Time, error) {
 	ctx = enginecall.Context(ctx)
-	c, err := r.client.LoadContainer(ctx, record.ContainerID(uid, ref))
+	id := record.ContainerID(uid, ref)
+	exited, err := r.wait(ctx, id)
 	if errdefs.IsNotFound(err) {
 		e := lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonStatusUnknown, Message: "the container was not found"}
 		return e, time.Now(), nil
@@ -108,42 +120,90 @@ func (r *Recorder) WaitContainer(ctx context.Context, uid string, ref lifecycle.
 	if err != nil {
 		return lifecycle.Exit{}, time.Time{}, enginecall.Failure(ctx, lifecycle.FailureRetry, "", err)
 	}
-	e, err := r.Wait(ctx, c)
-	if err != nil {
-		return lifecycle.Exit{}, time.Time{}, enginecall.Failure(ctx, lifecycle.FailureRetry, "", err)
+	if !exited.within(reportTimeout) {
+		r.log.WarnContext(ctx, "recording the exit of a container takes long", slog.String("container", id))
 	}
-	return r.withMessage(ctx, c, e.Exit), e.At, nil
+	return r.withMessage(ctx, exited.message, exited.exit.Exit), exited.exit.At, nil
 }
 
 // Wait waits for a container to exit and records the exit. A recorded exit is returned at once.
 func (r *Recorder) Wait(ctx context.Context, c client.Container) (Exit, error) {
-	info, err := record.Info(ctx, c)
+	exited, err := r.wait(ctx, c.ID())
 	if err != nil {
 		return Exit{}, err
 	}
-	if e, ok := FromLabels(info.Labels); ok {
-		return e, nil
+	<-exited.done
+	return exited.exit, nil
+}
+
+// wait waits for a container to exit, and starts to record the exit. If [errdefs.IsNotFound] holds for the error, there is no such container.
+//
+// A container is waited for by its ID. Its record has its whole OCI spec, which would be kept in memory for as long as it runs. After the exit
+// the engine is not asked: a database of which the disk hangs in the middle of a write cannot be read either.
+func (r *Recorder) wait(ctx context.Context, id string) (*recording, error) {
+	if running := r.recordings.of(id); running != nil {
+		return running, nil
 	}
-	task, err := r.Task(ctx, c)
+	labels, err := r.labels(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	source := r.messageOf(id, labels)
+	if e, ok := FromLabels(labels); ok {
+		return recorded(e, source), nil
+	}
+	e, err := r.observe(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return r.recordings.start(id, e, source, func() {
+		_, _ = guard.Call(context.WithoutCancel(ctx), 0, r.log, func(ctx context.Context) (struct{}, error) { // a panic is logged
+			r.record(ctx, id, e)
+			return struct{}{}, nil
+		})
+	}), nil
+}
+
+// labels returns the labels of a container.
+func (r *Recorder) labels(ctx context.Context, id string) (map[string]string, error) {
+	c, err := r.client.LoadContainer(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	info, err := record.Info(ctx, c)
+	return info.Labels, err
+}
+
+// observe waits for the exit of a container.
+func (r *Recorder) observe(ctx context.Context, id string) (Exit, error) {
+	err := r.hasTask(ctx, id)
 	var e Exit
 	if err == nil {
-		e, err = r.waitTask(ctx, c, task)
+		e, err = r.waitTask(ctx, id)
 	}
 	if errdefs.IsNotFound(err) {
-		return r.withoutTask(ctx, c)
+		return r.withoutTask(ctx, id)
 	}
 	if err != nil {
 		return Exit{}, err
 	}
-	killed, err := r.oom.OOMKilled(c.ID())
+	killed, err := r.shims.OOMKilled(id)
 	if err != nil {
-		r.log.WarnContext(ctx, "cannot determine whether a container was OOM-killed", slog.String("container", c.ID()), slog.Any("error", err))
+		r.log.WarnContext(ctx, "cannot determine whether a container was OOM-killed", slog.String("container", id), slog.Any("error", err))
 	}
 	if killed {
-		e.Reason, e.MemoryPeak = lifecycle.ReasonOOMKilled, r.oom.MemoryPeak(c.ID())
+		e.Reason, e.MemoryPeak = lifecycle.ReasonOOMKilled, r.shims.MemoryPeak(id)
 	}
-	r.record(ctx, c, e)
 	return e, nil
+}
+
+// hasTask is [Recorder.Task] without the task.
+func (r *Recorder) hasTask(ctx context.Context, id string) error {
+	c, err := r.client.LoadContainer(ctx, id)
+	if err == nil {
+		_, err = r.Task(ctx, c)
+	}
+	return err
 }
 
 // Exited reports whether a container is known to have no process.
@@ -151,6 +211,9 @@ func (r *Recorder) Exited(ctx context.Context, uid string, ref lifecycle.Ref) bo
 	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.SignalTimeout)
 	defer cancel()
 	c, err := r.client.LoadContainer(ctx, record.ContainerID(uid, ref))
+	if err == nil && r.unresponsive(ctx, c) {
+		return false
+	}
 	var task client.Task
 	if err == nil {
 		task, err = c.Task(ctx, nil)
@@ -164,36 +227,30 @@ func (r *Recorder) Exited(ctx context.Context, uid string, ref lifecycle.Ref) bo
 
 // waitTask returns the exit of a task. [errdefs.IsNotFound] holds for the error if the task was deleted or its shim has died. Any other error gives
 // no information about the process.
-func (r *Recorder) waitTask(ctx context.Context, c client.Container, task client.Task) (Exit, error) {
-	done, err := task.Wait(ctx)
-	if err != nil {
-		return Exit{}, err
-	}
-	status := <-done
-	if status.Error() == nil {
-		return FromStatus(status.ExitCode(), status.ExitTime()), nil
+func (r *Recorder) waitTask(ctx context.Context, id string) (Exit, error) {
+	status, err := r.client.TaskService().Wait(ctx, &tasks.WaitRequest{ContainerID: id})
+	if err == nil {
+		return FromStatus(status.ExitStatus, protobuf.FromTimestamp(status.ExitedAt)), nil
 	}
 	if ctx.Err() != nil {
 		return Exit{}, ctx.Err()
 	}
-	if _, err := r.Task(ctx, c); err != nil {
+	if err := r.hasTask(ctx, id); err != nil {
 		return Exit{}, err
 	}
-	return Exit{}, fmt.Errorf("wait for container: %w", status.Error())
+	return Exit{}, fmt.Errorf("wait for container: %w", err)
 }
 
 // withoutTask returns the exit of a container without a task: the one that was recorded meanwhile, or else that of a lost container.
-func (r *Recorder) withoutTask(ctx context.Context, c client.Container) (Exit, error) {
-	labels, err := c.Labels(ctx)
+func (r *Recorder) withoutTask(ctx context.Context, id string) (Exit, error) {
+	labels, err := r.labels(ctx, id)
 	if err != nil && !errdefs.IsNotFound(err) {
 		return Exit{}, err
 	}
 	if recorded, ok := FromLabels(labels); ok {
 		return recorded, nil
 	}
-	e := r.lost(labels)
-	r.record(ctx, c, e)
-	return e, nil
+	return r.lost(labels), nil
 }
 
 // lost is the exit of a container that has no task and no recorded exit: it died with its shim, or when the host was rebooted.
@@ -202,18 +259,4 @@ func (r *Recorder) lost(labels map[string]string) Exit {
 		return unknown("the host was rebooted")
 	}
 	return Exit{lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError, Message: "the pod sandbox was lost"}, time.Now()}
-}
-
-// record stores an exit and deletes the task, in this order: a daemon that is killed in between finds the exit. An exit is valid even if this
-// fails, for example on a full disk. Until the task is deleted, the shim reports the exit again.
-func (r *Recorder) record(ctx context.Context, c client.Container, e Exit) {
-	ctx, cancel := enginecall.Detached(ctx, enginecall.RecordExitTimeout)
-	defer cancel()
-	err := Write(ctx, c, e)
-	if err == nil {
-		err = DeleteTask(ctx, c)
-	}
-	if err != nil {
-		r.log.WarnContext(ctx, "cannot record the exit of a container", slog.String("container", c.ID()), slog.Any("error", err))
-	}
 }

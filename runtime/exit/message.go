@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 
-	"github.com/containerd/containerd/v2/client"
-
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/termination"
 	"github.com/podstead/podstead/spec"
@@ -26,17 +24,34 @@ func MessageLabel(c *spec.Container) string {
 	return string(text)
 }
 
-// withMessage adds the termination message of a container. It is read each time: it is too long for a label, and the file exists as long as
-// the record.
-func (r *Recorder) withMessage(ctx context.Context, c client.Container, e lifecycle.Exit) lifecycle.Exit {
-	info, err := record.Info(ctx, c)
+// message is where the termination message of a container is. It is read each time: it is too long for a label, and the file exists as long
+// as the record.
+type message struct {
+	file string // empty: the record is of an older version, there is no message
+	log  string // read if the file is empty and the container failed; empty: not read
+}
+
+// messageOf returns the message of a container with these labels.
+func (r *Recorder) messageOf(id string, labels map[string]string) message {
 	var policy messagePolicy
-	if err != nil || json.Unmarshal([]byte(info.Labels[record.LabelMessage]), &policy) != nil {
-		return e // a record of an older version
+	if json.Unmarshal([]byte(labels[record.LabelMessage]), &policy) != nil {
+		return message{}
 	}
-	text, err := termination.Read(r.dirs.Message(info.Labels[record.LabelUID], info.Labels[record.LabelContainer], c.ID()))
-	if err == nil && text == "" && policy.Log && e.Code != 0 {
-		text, err = termination.FromLog(ctx, info.Labels[record.LabelLog])
+	m := message{file: r.dirs.Message(labels[record.LabelUID], labels[record.LabelContainer], id)}
+	if policy.Log {
+		m.log = labels[record.LabelLog]
+	}
+	return m
+}
+
+// withMessage adds the message of a container to its exit.
+func (r *Recorder) withMessage(ctx context.Context, m message, e lifecycle.Exit) lifecycle.Exit {
+	if m.file == "" {
+		return e
+	}
+	text, err := r.messages.Read(ctx, m.file)
+	if err == nil && text == "" && m.log != "" && e.Code != 0 {
+		text, err = termination.FromLog(ctx, m.log)
 	}
 	if err != nil {
 		text = err.Error()

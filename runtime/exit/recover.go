@@ -32,9 +32,9 @@ func (r *Recorder) Recover(ctx context.Context, exits map[string]engine.Exit) er
 		e := FromStatus(exited.Status, exited.At)
 		// The shim writes the exit before it records an OOM kill. A shim that was killed in between has not recorded it.
 		if exited.OOMKilled || r.oomRecorded(ctx, c) || r.cgroups.OOMKilled(info.Labels[record.LabelUID], id) {
-			e.Reason, e.MemoryPeak = lifecycle.ReasonOOMKilled, max(exited.MemoryPeak, r.oom.MemoryPeak(id))
+			e.Reason, e.MemoryPeak = lifecycle.ReasonOOMKilled, max(exited.MemoryPeak, r.shims.MemoryPeak(id))
 		}
-		r.record(ctx, c, e)
+		r.record(ctx, id, e)
 	}
 	return nil
 }
@@ -49,6 +49,6 @@ func (r *Recorder) oomRecorded(ctx context.Context, c client.Container) bool {
 			<-done // also received when ctx ends
 		}
 	}
-	killed, err := r.oom.OOMKilled(c.ID())
+	killed, err := r.shims.OOMKilled(c.ID())
 	return err == nil && killed
 }

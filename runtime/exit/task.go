@@ -21,7 +21,15 @@ const pollInterval = 20 * time.Millisecond
 // Task returns the task of a container. If [errdefs.IsNotFound] holds for the error, no process of the container is left.
 //
 // A task whose shim has died cannot be found, although containerd has yet to kill its processes, and may fail to.
+// While the shim does not respond, it waits or fails.
 func (r *Recorder) Task(ctx context.Context, c client.Container) (client.Task, error) {
+	info, err := record.Info(ctx, c)
+	if err == nil {
+		err = r.shims.AwaitLoaded(ctx, info.SandboxID)
+	}
+	if err != nil {
+		return nil, err
+	}
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
 	for {
@@ -31,10 +39,6 @@ func (r *Recorder) Task(ctx context.Context, c client.Container) (client.Task, e
 		}
 		_, pidsErr := r.client.TaskService().ListPids(ctx, &tasks.ListPidsRequest{ContainerID: c.ID()})
 		if errdefs.IsNotFound(errgrpc.ToNative(pidsErr)) {
-			info, infoErr := record.Info(ctx, c)
-			if infoErr != nil {
-				return nil, infoErr
-			}
 			if err := r.cgroups.Kill(ctx, info.Labels[record.LabelUID], c.ID()); err != nil {
 				return nil, err
 			}
@@ -48,8 +52,14 @@ func (r *Recorder) Task(ctx context.Context, c client.Container) (client.Task, e
 	}
 }
 
+// unresponsive reports whether the shim of a container does not respond.
+func (r *Recorder) unresponsive(ctx context.Context, c client.Container) bool {
+	info, err := record.Info(ctx, c)
+	return err == nil && r.shims.Unresponsive(info.SandboxID)
+}
+
 // Terminate kills a container, and returns when it has exited and its task is deleted. A daemon that was killed may have left a task whose
-// exit is recorded.
+// exit is recorded. It is no error if there is no such container: a start that failed may remove it at the same time, after its task.
 func (r *Recorder) Terminate(ctx context.Context, c client.Container) error {
 	task, err := r.Task(ctx, c)
 	if err == nil {
@@ -59,6 +69,9 @@ func (r *Recorder) Terminate(ctx context.Context, c client.Container) error {
 		return err
 	}
 	if _, err := r.Wait(ctx, c); err != nil {
+		if errdefs.IsNotFound(err) {
+			return nil
+		}
 		return err
 	}
 	return DeleteTask(ctx, c)

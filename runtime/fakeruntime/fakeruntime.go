@@ -32,10 +32,18 @@ type Options struct {
 	Before func(ctx context.Context, c Call) error
 	// After is called when a call has had its effect. If it returns an error, the call fails with it: the response was lost.
 	After func(ctx context.Context, c Call) error
+	// Fetch is called by PullImage before an image is pulled, or imported from the archives of the pod. It may block.
+	Fetch func(ctx context.Context, pod *spec.Pod, container string, progress func(lifecycle.Progress)) error
 	// Refuse returns the error of [Runtime.Admit] for a pod. Nil admits all pods.
 	Refuse func(pod *spec.Pod) error
+	// Unreadable returns the error of [Runtime.Readable] for a pod. Nil means that everything is readable.
+	Unreadable func(pod *spec.Pod) error
+	// Allocatable are the resources that pods can request. A resource that is absent is not limited.
+	Allocatable spec.ResourceList
 	// Images are present from the start.
 	Images []string
+	// Shadowed are names of images that differ in archives of pods from the images of these names that are present.
+	Shadowed []string
 	// LogDir is the directory for logs of containers, <LogDir>/<pod>_<uid>/<container>/<restarts>.log in CRI format. Empty means
 	// no logs.
 	LogDir string
@@ -69,6 +77,7 @@ type podState struct {
 	sandboxes map[int]bool // by number; true: ready
 	runs      map[lifecycle.Ref]*run
 	eviction  string // message of the eviction, if any
+	hung      bool   // the shim does not respond
 }
 
 // New returns an empty engine.
@@ -133,7 +142,7 @@ func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.Find
 // PullImage makes the image of a container available. It is pulled if the policy requires it. A pod with archives gets all its
 // images from them.
 func (r *Runtime) PullImage(
-	ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(done, total int64),
+	ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(lifecycle.Progress),
 ) (result lifecycle.ImagePulled, err error) {
 	c := pod.Container(a.Container)
 	if c == nil {
@@ -144,7 +153,12 @@ func (r *Runtime) PullImage(
 	r.mu.Unlock()
 	here := len(pod.ImageArchives) > 0 || present && c.ImagePullPolicy != spec.PullAlways
 	if !here && c.ImagePullPolicy != spec.PullNever {
-		progress(0, 0)
+		progress(lifecycle.Progress{})
+	}
+	if r.options.Fetch != nil && (!here || len(pod.ImageArchives) > 0) {
+		if err := r.options.Fetch(ctx, pod, a.Container, progress); err != nil {
+			return result, err
+		}
 	}
 	err = r.do(ctx, Call{Method: "PullImage", Container: a.Container}, func() error {
 		if !here && c.ImagePullPolicy == spec.PullNever {
@@ -161,6 +175,9 @@ func (r *Runtime) PullImage(
 			previous = lifecycle.Image{}
 		}
 		result = lifecycle.ImagePulled{Container: a.Container, For: a.For, Image: r.identity(pod, c, previous), Pulled: !here}
+		if a.Image.ID == "" && len(pod.ImageArchives) > 0 && slices.Contains(r.options.Shadowed, c.Image) {
+			result.Shadows = []lifecycle.Shadow{{Image: c.Image, Archive: pod.ImageArchives[0]}}
+		}
 		return nil
 	})
 	return result, err

@@ -65,6 +65,39 @@ func (r *Runtime) WaitSandbox(ctx context.Context, uid string, _ *spec.Pod, sand
 	}
 }
 
+// WatchShim reports what [Runtime.HangShim] has changed.
+func (r *Runtime) WatchShim(ctx context.Context, uid string, sandbox int, report func(responds bool)) error {
+	for hung := false; ; {
+		r.mu.Lock()
+		p, changed := r.pods[uid], r.changed
+		exists := p != nil && p.sandboxes[sandbox]
+		now := exists && p.hung
+		r.mu.Unlock()
+		if !exists {
+			return nil
+		}
+		if now != hung {
+			hung = now
+			report(!hung)
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// HangShim makes the shim of a pod stop responding, or respond again. Only the watchers of the shim notice.
+func (r *Runtime) HangShim(uid string, hung bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p := r.pods[uid]; p != nil {
+		p.hung = hung
+	}
+	r.notify()
+}
+
 // Evict evicts a pod: the watchers of its sandbox receive the message.
 func (r *Runtime) Evict(uid, message string) {
 	r.mu.Lock()
@@ -89,6 +122,7 @@ func (r *Runtime) RemoveSandbox(ctx context.Context, uid string, sandbox int) er
 
 // endSandbox kills a sandbox and its running containers. The caller holds the lock.
 func (r *Runtime) endSandbox(p *podState, sandbox int) {
+	p.hung = false
 	for _, run := range p.runs {
 		if run.Sandbox == sandbox {
 			r.advance(run)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // Admit rejects the pods that [Options.Refuse] rejects.
@@ -16,6 +17,9 @@ func (r *Runtime) Admit(pod *spec.Pod) error {
 	}
 	return r.options.Refuse(pod)
 }
+
+// Allocatable returns [Options.Allocatable].
+func (r *Runtime) Allocatable() spec.ResourceList { return r.options.Allocatable }
 
 // Volumes returns the persistent volumes that pods have used and that were not removed.
 func (r *Runtime) Volumes(context.Context) ([]string, error) {
@@ -48,3 +52,16 @@ func (r *Runtime) claim(pod *spec.Pod) {
 
 // RemoveNetwork does nothing: the fake has no network.
 func (r *Runtime) RemoveNetwork(context.Context) error { return nil }
+
+// Damaged returns nothing: the fake has no files.
+func (r *Runtime) Damaged(context.Context) []lifecycle.Damage { return nil }
+
+// Readable returns the error of [Options.Unreadable] for the pod.
+func (r *Runtime) Readable(ctx context.Context, pod *spec.Pod) error {
+	return r.do(ctx, Call{Method: "Readable"}, func() error {
+		if r.options.Unreadable == nil {
+			return nil
+		}
+		return r.options.Unreadable(pod)
+	})
+}

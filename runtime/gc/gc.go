@@ -17,6 +17,8 @@ import (
 const (
 	// delay groups removals that follow each other into one collection.
 	delay = 2 * time.Second
+	// minRetry and maxRetry are the first and the longest delay before another collection if layers are left. The disk may be full or frozen.
+	minRetry, maxRetry = 10 * time.Second, 5 * time.Minute
 	// collectTimeout is for one collection, which unlinks files.
 	collectTimeout = 2 * time.Minute
 )
@@ -25,13 +27,14 @@ const (
 // removal.
 type Collector struct {
 	leases    leases.Manager
+	layers    Layers
 	log       *slog.Logger
 	requested chan struct{}
 }
 
 // New returns a collector. [Collector.Run] must be called.
-func New(l leases.Manager, log *slog.Logger) *Collector {
-	return &Collector{leases: l, log: log, requested: make(chan struct{}, 1)}
+func New(l leases.Manager, layers Layers, log *slog.Logger) *Collector {
+	return &Collector{leases: l, layers: layers, log: log, requested: make(chan struct{}, 1)}
 }
 
 // Request requests a collection. It does not block.
@@ -44,14 +47,22 @@ func (c *Collector) Request() {
 
 // Run runs requested collections until ctx ends. The engine collects the rest at its next start.
 func (c *Collector) Run(ctx context.Context) {
+	var retry <-chan time.Time // nil: nothing is left
+	wait := minRetry
 	for {
 		select {
 		case <-c.requested:
-		case <-ctx.Done():
-			return
-		}
-		select {
-		case <-time.After(delay):
+			wait = minRetry
+			select {
+			case <-time.After(delay):
+			case <-ctx.Done():
+				return
+			}
+		case <-retry:
+			wait = min(2*wait, maxRetry)
+			if err := c.touch(ctx); err != nil && ctx.Err() == nil {
+				c.log.DebugContext(ctx, "cannot remove layers yet", slog.Any("error", err))
+			}
 		case <-ctx.Done():
 			return
 		}
@@ -60,7 +71,25 @@ func (c *Collector) Run(ctx context.Context) {
 				c.log.WarnContext(ctx, "cannot remove the layers of removed containers from disk", slog.Any("error", err))
 			}
 		}
+		retry = nil
+		if c.incomplete(ctx) {
+			retry = time.After(wait)
+		}
 	}
+}
+
+// incomplete reports whether layers are left, or it is not known.
+func (c *Collector) incomplete(ctx context.Context) bool {
+	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
+	defer cancel()
+	left, err := c.layers.left(ctx)
+	return left > 0 || err != nil
+}
+
+func (c *Collector) touch(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, collectTimeout)
+	defer cancel()
+	return c.layers.touch(ctx)
 }
 
 // collect runs one collection. The synchronous removal of a lease is the engine's only way to request one.

@@ -23,10 +23,11 @@ import (
 func TestRunningContainerKeepsItsLayers(t *testing.T) {
 	ctx, r := newHostEnv(t)
 	r.start(ctx, t)
-	if _, err := r.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
+	archive := save(t, sample("shop:1", "1"))
+	if _, err := r.store.ImportFile(ctx, archive, nil); err != nil {
 		t.Fatal(err)
 	}
-	img, err := r.store.Ensure(ctx, "shop:1", "", nil)
+	img, err := r.store.In(archive).Ensure(ctx, "shop:1", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -35,7 +36,7 @@ func TestRunningContainerKeepsItsLayers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := r.store.Remove(ctx, "shop:1"); err != nil {
+	if err := r.store.In(archive).Remove(ctx, "shop:1"); err != nil {
 		t.Fatal(err)
 	}
 	r.collect(ctx, t)
@@ -79,7 +80,7 @@ func TestKillDuringUnpack(t *testing.T) {
 		fi, err := os.Stat(files[0])
 		return err == nil && fi.Size() > 1<<20
 	})
-	img, err := r.store.Ensure(ctx, "shop:1", spec.PullNever, nil)
+	img, err := r.store.In(archive).Ensure(ctx, "shop:1", spec.PullNever, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -104,10 +105,10 @@ func TestKillDuringImport(t *testing.T) {
 		fi, err := os.Stat(files[0])
 		return err == nil && fi.Size() > 1<<20
 	})
-	if _, err := r.store.ImportFile(ctx, archive); err != nil {
+	if _, err := r.store.ImportFile(ctx, archive, nil); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := r.store.Ensure(ctx, "shop:1", spec.PullNever, nil); err != nil {
+	if _, err := r.store.In(archive).Ensure(ctx, "shop:1", spec.PullNever, nil); err != nil {
 		t.Fatal(err)
 	}
 	r.wantNoLeases(ctx, t)
@@ -142,7 +143,7 @@ func TestKillDuringPullIsResumed(t *testing.T) {
 		}
 		return false
 	})
-	img, err := r.store.Ensure(ctx, ref, "", nil)
+	img, err := r.store.In().Ensure(ctx, ref, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -159,7 +160,8 @@ func TestPullFromDockerRegistry(t *testing.T) {
 	ctx, r := newHostEnv(t)
 	r.start(ctx, t)
 	ref := dockerRegistry(t) + "/team/shop:1"
-	list, err := r.store.ImportFile(ctx, save(t, sample(ref, "1")))
+	archive := save(t, sample(ref, "1"))
+	list, err := r.store.ImportFile(ctx, archive, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,11 +171,11 @@ func TestPullFromDockerRegistry(t *testing.T) {
 	if err := r.engine.Client().Push(ctx, ref, list[0].Target, containerd.WithResolver(plain)); err != nil {
 		t.Fatal(err)
 	}
-	if err := r.store.Remove(ctx, ref); err != nil {
+	if err := r.store.In(archive).Remove(ctx, ref); err != nil {
 		t.Fatal(err)
 	}
 	var progress []image.Progress
-	img, err := r.store.Ensure(ctx, ref, "", func(p image.Progress) { progress = append(progress, p) })
+	img, err := r.store.In().Ensure(ctx, ref, "", func(p image.Progress) { progress = append(progress, p) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -183,7 +185,7 @@ func TestPullFromDockerRegistry(t *testing.T) {
 	if got := r.read(ctx, t, img.Snapshot, "version"); string(got) != "1" {
 		t.Errorf("version %q", got)
 	}
-	if _, err := r.store.Ensure(ctx, strings.Replace(ref, "shop:1", "shop:2", 1), "", nil); err == nil || !strings.Contains(err.Error(), "not found") {
+	if _, err := r.store.In().Ensure(ctx, strings.Replace(ref, "shop:1", "shop:2", 1), "", nil); err == nil || !strings.Contains(err.Error(), "not found") {
 		t.Errorf("unknown tag: %v", err)
 	}
 	r.wantNoLeases(ctx, t)

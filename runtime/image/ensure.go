@@ -18,7 +18,7 @@ import (
 // The error is an *Error, the error of ctx, or ErrClosed. Cancellation of ctx ends the wait at once. Calls for the same image
 // share one pull, which is cancelled when the last of them returns. progress may be nil. It is called in the caller's goroutine,
 // first before the registry is contacted, then while layers arrive.
-func (s *Store) Ensure(ctx context.Context, ref string, policy spec.PullPolicy, progress func(Progress)) (Image, error) {
+func (s Scope) Ensure(ctx context.Context, ref string, policy spec.PullPolicy, progress func(Progress)) (Image, error) {
 	return s.EnsureAgain(ctx, ref, policy, Previous{}, progress)
 }
 
@@ -30,7 +30,7 @@ type Previous struct {
 
 // EnsureAgain is Ensure for another run of a container. It returns the image of the previous run as long as its content is present and
 // the policy requires no pull, even if the name refers to another image now.
-func (s *Store) EnsureAgain(
+func (s Scope) EnsureAgain(
 	ctx context.Context, ref string, policy spec.PullPolicy, p Previous, progress func(Progress),
 ) (Image, error) {
 	name, tag, err := parse(ref)
@@ -68,13 +68,13 @@ func (s *Store) EnsureAgain(
 }
 
 // Find reports whether the image of ref is present and unpacked, so that policy requires no pull.
-func (s *Store) Find(ctx context.Context, ref string, policy spec.PullPolicy) (bool, error) {
+func (s Scope) Find(ctx context.Context, ref string, policy spec.PullPolicy) (bool, error) {
 	_, found, err := s.FindAgain(ctx, ref, policy, Previous{})
 	return found, err
 }
 
 // FindAgain returns the image that EnsureAgain returns without a pull, and whether there is one.
-func (s *Store) FindAgain(ctx context.Context, ref string, policy spec.PullPolicy, p Previous) (Image, bool, error) {
+func (s Scope) FindAgain(ctx context.Context, ref string, policy spec.PullPolicy, p Previous) (Image, bool, error) {
 	name, tag, err := parse(ref)
 	if err != nil {
 		return Image{}, false, err
@@ -129,30 +129,6 @@ func neverPull(ref string, damage error) error {
 	}
 }
 
-// lookup returns the record of a full name. A name with a digest also matches another name of the same repository, because
-// archives contain tags.
-func (s *Store) lookup(ctx context.Context, name string) (images.Image, bool, error) {
-	is := s.client.ImageService()
-	rec, err := is.Get(ctx, name)
-	if err == nil || !errdefs.IsNotFound(err) {
-		return rec, err == nil, err
-	}
-	repo, digest := repository(name)
-	if digest == "" {
-		return images.Image{}, false, nil
-	}
-	same, err := is.List(ctx, "target.digest=="+digest)
-	if err != nil {
-		return images.Image{}, false, err
-	}
-	for _, rec := range same {
-		if r, _ := repository(rec.Name); r == repo {
-			return rec, true, nil
-		}
-	}
-	return images.Image{}, false, nil
-}
-
 // ready returns an image of this host, unpacked. The error is errDamaged if only new content helps.
 func (s *Store) ready(ctx context.Context, rec images.Image) (Image, error) {
 	img, err := s.describe(ctx, rec)
@@ -164,10 +140,19 @@ func (s *Store) ready(ctx context.Context, rec images.Image) (Image, error) {
 	}
 	if err == nil {
 		unpack := func(ctx context.Context, _ func(Progress)) (Image, error) { return img, s.unpack(ctx, img) }
-		if img, err = s.flights.do(ctx, "unpack "+img.Snapshot, unpack, nil); err == nil {
+		if img, err = s.flights.do(ctx, "unpack "+img.Target.Digest.String(), unpack, nil); err == nil {
 			return img, nil
 		}
-		err = fail(ctx, ReasonPull, "unpack image", rec.Name, err)
+		if refused(err) && !lacksSpace(err) { // its content would stay, and be unpacked at each attempt
+			derr := s.client.ImageService().Delete(ctx, rec.Name, images.SynchronousDelete(), images.DeleteTarget(&rec.Target))
+			if derr != nil && !errdefs.IsNotFound(derr) {
+				err = errors.Join(err, derr)
+			}
+		}
+		err = fail(ctx, ReasonPull, "unpack image", imageName(rec.Name), err)
+		if refused(err) {
+			return Image{}, err
+		}
 	}
 	if ctx.Err() != nil || errors.Is(err, ErrClosed) {
 		return Image{}, err

@@ -67,14 +67,17 @@ func TestEnsurePolicy(t *testing.T) {
 			if tag == "" {
 				tag = ":latest"
 			}
+			scope := w.store.In()
 			if c.archived {
-				if _, err := w.store.ImportFile(ctx, save(t, sample(reg.host+"/shop"+tag, local))); err != nil {
+				archive := save(t, sample(reg.host+"/shop"+tag, local))
+				if _, err := w.load(ctx, archive); err != nil {
 					t.Fatal(err)
 				}
+				scope = w.store.In(archive)
 			}
 			if c.pulled {
 				reg.push(t, sample("shop"+tag, local))
-				if _, err := w.store.Ensure(ctx, reg.host+"/shop"+tag, "", nil); err != nil {
+				if _, err := w.scope.Ensure(ctx, reg.host+"/shop"+tag, "", nil); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -82,10 +85,10 @@ func TestEnsurePolicy(t *testing.T) {
 			if c.offline {
 				reg.intercept(hangUp)
 			}
-			if here, err := w.store.Find(ctx, reg.host+"/shop"+c.tag, c.policy); here != (c.want == local) || err != nil {
+			if here, err := scope.Find(ctx, reg.host+"/shop"+c.tag, c.policy); here != (c.want == local) || err != nil {
 				t.Errorf("found: %v, %v", here, err)
 			}
-			img, err := w.store.Ensure(ctx, reg.host+"/shop"+c.tag, c.policy, nil)
+			img, err := scope.Ensure(ctx, reg.host+"/shop"+c.tag, c.policy, nil)
 			if c.want == gone || c.want == failed {
 				if c.want == failed {
 					c.want = "ErrImagePull" // it hung up in the middle of an answer
@@ -109,9 +112,9 @@ func TestEnsurePolicy(t *testing.T) {
 func TestEnsureInvalidName(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	for _, ref := range []string{"", "UPPER", "a b", "shop:", "shop@sha256:1", "http://shop"} {
-		_, err := w.store.Ensure(ctx, ref, "", nil)
+		_, err := w.scope.Ensure(ctx, ref, "", nil)
 		wantError(t, err, image.ReasonInvalidName, "parse image name")
-		_, err = w.store.Find(ctx, ref, "")
+		_, err = w.scope.Find(ctx, ref, "")
 		wantError(t, err, image.ReasonInvalidName, "parse image name")
 	}
 }
@@ -119,7 +122,7 @@ func TestEnsureInvalidName(t *testing.T) {
 func TestEnsureUnreachableRegistry(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	const host = "127.0.0.1:1" // no listener, and never assigned dynamically
-	_, err := w.store.Ensure(ctx, host+"/shop:1", "", nil)
+	_, err := w.scope.Ensure(ctx, host+"/shop:1", "", nil)
 	wantError(t, err, image.ReasonPull, host+"/shop:1", "connection refused")
 	if !errors.Is(err, syscall.ECONNREFUSED) {
 		t.Errorf("%v does not wrap its cause", err)
@@ -132,7 +135,7 @@ func TestEnsureUnreachableRegistry(t *testing.T) {
 func TestEnsureUnknownImage(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	reg := newRegistry(t)
-	_, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil)
+	_, err := w.scope.Ensure(ctx, reg.host+"/shop:1", "", nil)
 	wantError(t, err, image.ReasonPull, reg.host+"/shop:1", "not found")
 }
 
@@ -140,11 +143,11 @@ func TestUnpackIsSynced(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	reg := newRegistry(t)
 	reg.push(t, sample("shop:1", "1"))
-	if _, err := w.store.ImportFile(ctx, save(t, sample("till:1", "2"))); err != nil {
+	if _, err := w.load(ctx, save(t, sample("till:1", "2"))); err != nil {
 		t.Fatal(err)
 	}
 	for _, ref := range []string{reg.host + "/shop:1", "till:1"} {
-		if _, err := w.store.Ensure(ctx, ref, "", nil); err != nil {
+		if _, err := w.scope.Ensure(ctx, ref, "", nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -162,16 +165,16 @@ func TestDamagedContentIsPulledAgain(t *testing.T) {
 			reg.push(t, sample("shop:1", "1"))
 			ref := reg.host + "/shop:1"
 			// The image comes from an archive, so there is content but nothing is unpacked.
-			list, err := w.store.ImportFile(ctx, save(t, sample(ref, "1")))
+			list, err := w.load(ctx, save(t, sample(ref, "1")))
 			if err != nil {
 				t.Fatal(err)
 			}
 			d := map[string]int{"first layer": 0, "second layer": 1, "config": 2, "manifest": 3}[part]
 			w.damage(t, w.digests(ctx, t, list[0])[d])
 
-			_, err = w.store.Ensure(ctx, ref, spec.PullNever, nil)
+			_, err = w.scope.Ensure(ctx, ref, spec.PullNever, nil)
 			wantError(t, err, image.ReasonNeverPull, ref, "damaged")
-			img, err := w.store.Ensure(ctx, ref, "", nil)
+			img, err := w.scope.Ensure(ctx, ref, "", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -184,11 +187,11 @@ func TestDamagedContentIsPulledAgain(t *testing.T) {
 
 func TestUnpackedImageNeedsNoLayers(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
-	list, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1")))
+	list, err := w.load(ctx, save(t, sample("shop:1", "1")))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.store.Ensure(ctx, "shop:1", "", nil); err != nil {
+	if _, err := w.scope.Ensure(ctx, "shop:1", "", nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range w.digests(ctx, t, list[0])[:2] {
@@ -196,29 +199,30 @@ func TestUnpackedImageNeedsNoLayers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := w.store.Ensure(ctx, "shop:1", spec.PullNever, nil); err != nil {
+	if _, err := w.scope.Ensure(ctx, "shop:1", spec.PullNever, nil); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestFailedUnpackKeepsGoodContent(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
-	list, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1")))
+	list, err := w.load(ctx, save(t, sample("shop:1", "1")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.applier.before = func(context.Context) error { return syscall.ENOSPC }
-	_, err = w.store.Ensure(ctx, "shop:1", "", nil)
+	_, err = w.scope.Ensure(ctx, "shop:1", "", nil)
 	wantError(t, err, image.ReasonPull, "unpack image", "no space left")
 	w.applier.before = nil
-	if img, err := w.store.Ensure(ctx, "shop:1", spec.PullNever, nil); err != nil || img.ConfigDigest != list[0].ConfigDigest {
+	if img, err := w.scope.Ensure(ctx, "shop:1", spec.PullNever, nil); err != nil || img.ConfigDigest != list[0].ConfigDigest {
 		t.Errorf("%+v, %v", img, err)
 	}
 }
 
 func TestKilledUnpackIsFinishedByNextStore(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
-	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
+	archive := save(t, sample("shop:1", "1"))
+	if _, err := w.load(ctx, archive); err != nil {
 		t.Fatal(err)
 	}
 	// The store is closed in the middle of a layer. Like a killed process, the applier cannot remove what it has written.
@@ -230,7 +234,7 @@ func TestKilledUnpackIsFinishedByNextStore(t *testing.T) {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		_, err := w.store.Ensure(ctx, "shop:1", "", nil)
+		_, err := w.scope.Ensure(ctx, "shop:1", "", nil)
 		ended <- err
 	}()
 	<-started
@@ -244,7 +248,7 @@ func TestKilledUnpackIsFinishedByNextStore(t *testing.T) {
 	w.applier.before = nil
 	next := image.New(w.client, image.Options{Snapshotter: "native"})
 	defer next.Close()
-	img, err := next.Ensure(ctx, "shop:1", spec.PullNever, nil)
+	img, err := next.In(archive).Ensure(ctx, "shop:1", spec.PullNever, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -259,7 +263,7 @@ func TestKilledUnpackIsFinishedByNextStore(t *testing.T) {
 
 func TestCancelledUnpackContinuesForOtherCallers(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
-	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
+	if _, err := w.load(ctx, save(t, sample("shop:1", "1"))); err != nil {
 		t.Fatal(err)
 	}
 	started, release := make(chan struct{}, 2), make(chan struct{})
@@ -275,7 +279,7 @@ func TestCancelledUnpackContinuesForOtherCallers(t *testing.T) {
 	ensure := func(ctx context.Context) <-chan error {
 		ended := make(chan error, 1)
 		go func() {
-			_, err := w.store.Ensure(ctx, "shop:1", "", nil)
+			_, err := w.scope.Ensure(ctx, "shop:1", "", nil)
 			ended <- err
 		}()
 		return ended
@@ -297,7 +301,7 @@ func TestCancelledUnpackContinuesForOtherCallers(t *testing.T) {
 
 func TestCancelledWorkReturnsBeforeNextStarts(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
-	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
+	if _, err := w.load(ctx, save(t, sample("shop:1", "1"))); err != nil {
 		t.Fatal(err)
 	}
 	started, release := make(chan struct{}, 10), make(chan struct{})
@@ -311,12 +315,12 @@ func TestCancelledWorkReturnsBeforeNextStarts(t *testing.T) {
 		<-started
 		cancel()
 	}()
-	if _, err := w.store.Ensure(first, "shop:1", "", nil); !errors.Is(err, context.Canceled) {
+	if _, err := w.scope.Ensure(first, "shop:1", "", nil); !errors.Is(err, context.Canceled) {
 		t.Fatalf("the cancelled call returned %v", err)
 	}
 	next := make(chan error, 1)
 	go func() {
-		_, err := w.store.Ensure(ctx, "shop:1", "", nil)
+		_, err := w.scope.Ensure(ctx, "shop:1", "", nil)
 		next <- err
 	}()
 	select {
@@ -332,7 +336,7 @@ func TestCancelledWorkReturnsBeforeNextStarts(t *testing.T) {
 
 func TestListShowsDamagedImages(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
-	list, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"), sample("till:1", "2")))
+	list, err := w.load(ctx, save(t, sample("shop:1", "1"), sample("till:1", "2")))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,14 +51,16 @@ func daemon(dir, ref string) error {
 		return err
 	}
 	store := image.New(e.Client(), image.Options{})
+	scope := store.In()
 	if strings.HasSuffix(ref, ".tar") {
-		list, err := store.ImportFile(ctx, ref)
+		scope = store.In(ref)
+		list, err := store.ImportFile(ctx, ref, nil)
 		if err != nil {
 			return err
 		}
 		ref = list[0].Name
 	}
-	_, err = store.Ensure(ctx, ref, "", nil)
+	_, err = scope.Ensure(ctx, ref, "", nil)
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,7 +24,6 @@ import (
 	"github.com/containerd/containerd/v2/core/mount"
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/containerd/v2/pkg/archive"
-	"github.com/containerd/containerd/v2/pkg/archive/compression"
 	"github.com/containerd/containerd/v2/pkg/namespaces"
 	"github.com/containerd/containerd/v2/plugins/content/local"
 	"github.com/containerd/containerd/v2/plugins/snapshots/native"
@@ -43,8 +43,10 @@ type env struct {
 	dir     string
 	client  *containerd.Client
 	store   *image.Store
+	scope   image.Scope // of the archive that was loaded last, if any
 	db      *metadata.DB
 	applier *applier
+	write   atomic.Pointer[func(context.Context) error] // called before each write of content, if not nil
 }
 
 // newEnv returns an env and a context with its namespace, which is cancelled after the test.
@@ -70,7 +72,7 @@ func newEnv(t *testing.T, opts image.Options) (context.Context, *env) {
 	}
 	w.applier.content = w.db.ContentStore()
 	w.client, err = containerd.New("", containerd.WithServices(
-		containerd.WithContentStore(w.db.ContentStore()),
+		containerd.WithContentStore(slowContent{w.db.ContentStore(), w}),
 		containerd.WithImageStore(collectingImages{metadata.NewImageStore(w.db), w.db}),
 		containerd.WithSnapshotters(w.db.Snapshotters()),
 		containerd.WithLeasesService(collectingLeases{metadata.NewLeaseManager(w.db), w.db}),
@@ -82,6 +84,7 @@ func newEnv(t *testing.T, opts image.Options) (context.Context, *env) {
 	}
 	opts.Snapshotter = "native"
 	w.store = image.New(w.client, opts)
+	w.scope = w.store.In()
 	t.Cleanup(func() {
 		w.store.Close()
 		if err := errors.Join(w.client.Close(), sn.Close(), bdb.Close()); err != nil {
@@ -89,6 +92,12 @@ func newEnv(t *testing.T, opts image.Options) (context.Context, *env) {
 		}
 	})
 	return ctx, w
+}
+
+// load imports an archive and sets the scope.
+func (w *env) load(ctx context.Context, archive string) ([]image.Image, error) {
+	w.scope = w.store.In(archive)
+	return w.store.ImportFile(ctx, archive, nil)
 }
 
 // collect runs the garbage collector, which containerd runs by itself.
@@ -161,6 +170,21 @@ func (w *env) read(ctx context.Context, t *testing.T, img image.Image, name stri
 	return string(data)
 }
 
+// slowContent calls the function that the test has set before each write.
+type slowContent struct {
+	content.Store
+	env *env
+}
+
+func (c slowContent) Writer(ctx context.Context, opts ...content.WriterOpt) (content.Writer, error) {
+	if write := c.env.write.Load(); write != nil {
+		if err := (*write)(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return c.Store.Writer(ctx, opts...)
+}
+
 // applier unpacks layers into the directories of the native snapshotter.
 type applier struct {
 	content content.Provider
@@ -195,7 +219,7 @@ func (a *applier) Apply(ctx context.Context, d ocispec.Descriptor, m []mount.Mou
 		return ocispec.Descriptor{}, err
 	}
 	defer ra.Close()
-	plain, err := compression.DecompressStream(content.NewReader(ra))
+	plain, err := diff.GetProcessor(ctx, diff.NewProcessorChain(d.MediaType, content.NewReader(ra)), nil)
 	if err != nil {
 		return ocispec.Descriptor{}, err
 	}
@@ -208,7 +232,7 @@ func (a *applier) Apply(ctx context.Context, d ocispec.Descriptor, m []mount.Mou
 }
 
 func (a *applier) Compare(context.Context, []mount.Mount, []mount.Mount, ...diff.Opt) (ocispec.Descriptor, error) {
-	return ocispec.Descriptor{}, errors.New("not implemented")
+	return ocispec.Descriptor{}, errors.New("the applier compares nothing")
 }
 
 func (a *applier) counts() (applied, synced int) {

@@ -33,5 +33,12 @@ func WaitForWaiters(t *testing.T, s *Store, n int) {
 
 // Load imports an archive from a reader, so that a test can act in the middle of it.
 func (s *Store) Load(ctx context.Context, r io.Reader) ([]Image, error) {
-	return s.load(ctx, r, "test")
+	return s.load(ctx, r, archive{records: recordPrefix + "test/", origin: "test"})
+}
+
+// Importing returns the number of imports that have a progress.
+func (s *Store) Importing() int {
+	s.reads.mu.Lock()
+	defer s.reads.mu.Unlock()
+	return len(s.reads.archives)
 }

@@ -45,7 +45,7 @@ func TestImportLayouts(t *testing.T) {
 			if err := layout(&buf); err != nil {
 				t.Fatal(err)
 			}
-			list, err := w.store.ImportFile(ctx, write(t, buf.Bytes()))
+			list, err := w.load(ctx, write(t, buf.Bytes()))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -56,7 +56,7 @@ func TestImportLayouts(t *testing.T) {
 				t.Errorf("%d leases remain after the import", n)
 			}
 			w.collect(ctx, t)
-			img, err := w.store.Ensure(ctx, "shop:1", "", nil)
+			img, err := w.scope.Ensure(ctx, "shop:1", "", nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -101,7 +101,7 @@ func TestImportErrors(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			ctx, w := newEnv(t, image.Options{})
-			_, err := w.store.ImportFile(ctx, c.file)
+			_, err := w.load(ctx, c.file)
 			var e *image.Error
 			if !errors.As(err, &e) || e.Reason != image.ReasonPull {
 				t.Fatalf("error is %#v, want an *Error", err)
@@ -122,7 +122,7 @@ func TestImportFileSkipsUnchangedArchive(t *testing.T) {
 	file := save(t, sample("shop:1", "1"), sample("till:1", "1"))
 	load := func() {
 		t.Helper()
-		list, err := w.store.ImportFile(ctx, file)
+		list, err := w.load(ctx, file)
 		if err != nil || len(list) != 2 {
 			t.Fatalf("import: %v, %v", names(list), err)
 		}
@@ -132,11 +132,17 @@ func TestImportFileSkipsUnchangedArchive(t *testing.T) {
 	// records.
 	updated := func(name string) time.Time {
 		t.Helper()
-		rec, err := w.client.ImageService().Get(ctx, name)
+		records, err := w.client.ImageService().List(ctx)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return rec.UpdatedAt
+		for _, rec := range records {
+			if strings.HasSuffix(rec.Name, "/"+name) {
+				return rec.UpdatedAt
+			}
+		}
+		t.Fatalf("no record of %s", name)
+		return time.Time{}
 	}
 	first := updated("docker.io/library/shop:1")
 	load()
@@ -144,11 +150,11 @@ func TestImportFileSkipsUnchangedArchive(t *testing.T) {
 		t.Error("an unchanged archive was imported again")
 	}
 
-	if err := w.store.Remove(ctx, "till:1"); err != nil {
+	if err := w.scope.Remove(ctx, "till:1"); err != nil {
 		t.Fatal(err)
 	}
 	load()
-	if _, err := w.store.Ensure(ctx, "till:1", "Never", nil); err != nil {
+	if _, err := w.scope.Ensure(ctx, "till:1", "Never", nil); err != nil {
 		t.Errorf("a removed image was not imported again: %v", err)
 	}
 }
@@ -173,10 +179,10 @@ func TestChangedArchiveIsImported(t *testing.T) {
 			ctx, w := newEnv(t, image.Options{})
 			file := save(t, plain("1"))
 			for _, version := range []string{"1", "2"} {
-				if _, err := w.store.ImportFile(ctx, file); err != nil {
+				if _, err := w.load(ctx, file); err != nil {
 					t.Fatal(err)
 				}
-				img, err := w.store.Ensure(ctx, "shop:1", "", nil)
+				img, err := w.scope.Ensure(ctx, "shop:1", "", nil)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -194,21 +200,21 @@ func TestChangedArchiveIsImported(t *testing.T) {
 func TestImportReplacesDamagedContent(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	file := save(t, sample("shop:1", "1"))
-	list, err := w.store.ImportFile(ctx, file)
+	list, err := w.load(ctx, file)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, d := range w.digests(ctx, t, list[0]) {
 		w.damage(t, d)
 		// The first attempt detects the damage, the next import repairs it.
-		if _, err := w.store.Ensure(ctx, "shop:1", "Never", nil); err == nil {
+		if _, err := w.scope.Ensure(ctx, "shop:1", "Never", nil); err == nil {
 			t.Fatalf("an image with damaged %s was accepted", d)
 		}
-		if _, err := w.store.ImportFile(ctx, file); err != nil {
+		if _, err := w.load(ctx, file); err != nil {
 			t.Fatal(err)
 		}
 	}
-	img, err := w.store.Ensure(ctx, "shop:1", "Never", nil)
+	img, err := w.scope.Ensure(ctx, "shop:1", "Never", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -253,48 +259,48 @@ func TestImportDoesNotContinueAnotherArchive(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if _, err := w.store.ImportFile(ctx, archive); err != nil {
+	if _, err := w.load(ctx, archive); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.store.Ensure(ctx, "shop:1", "Never", nil); err != nil {
+	if _, err := w.scope.Ensure(ctx, "shop:1", "Never", nil); err != nil {
 		t.Error(err)
 	}
 }
 
 func TestDigestFindsImageOfArchive(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
-	list, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1")))
+	list, err := w.load(ctx, save(t, sample("shop:1", "1")))
 	if err != nil {
 		t.Fatal(err)
 	}
 	d := list[0].Target.Digest.String()
-	if img, err := w.store.Ensure(ctx, "shop@"+d, "Never", nil); err != nil || img.Target.Digest.String() != d {
+	if img, err := w.scope.Ensure(ctx, "shop@"+d, "Never", nil); err != nil || img.Target.Digest.String() != d {
 		t.Errorf("image by digest: %+v, %v", img, err)
 	}
-	if _, err := w.store.Ensure(ctx, "till@"+d, "Never", nil); err == nil {
+	if _, err := w.scope.Ensure(ctx, "till@"+d, "Never", nil); err == nil {
 		t.Error("another repository's name found the image")
 	}
 }
 
 func TestRemoveFreesContentAndLayers(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
-	if _, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1"))); err != nil {
+	if _, err := w.load(ctx, save(t, sample("shop:1", "1"))); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := w.store.Ensure(ctx, "shop:1", "", nil); err != nil {
+	if _, err := w.scope.Ensure(ctx, "shop:1", "", nil); err != nil {
 		t.Fatal(err)
 	}
 	w.collect(ctx, t)
 	if b, s := w.blobs(ctx, t), w.snapshots(ctx, t); b != 4 || s != 2 {
 		t.Fatalf("the image has %d blobs and %d snapshots, want 4 and 2", b, s)
 	}
-	if err := w.store.Remove(ctx, "shop:1"); err != nil {
+	if err := w.scope.Remove(ctx, "shop:1"); err != nil {
 		t.Fatal(err)
 	}
 	if b, s := w.blobs(ctx, t), w.snapshots(ctx, t); b != 0 || s != 0 {
 		t.Errorf("%d blobs and %d snapshots remain", b, s)
 	}
-	if err := w.store.Remove(ctx, "shop:1"); err == nil || !strings.Contains(err.Error(), "not found") {
+	if err := w.scope.Remove(ctx, "shop:1"); err == nil || !strings.Contains(err.Error(), "not found") {
 		t.Errorf("second removal: %v", err)
 	}
 }
@@ -302,10 +308,10 @@ func TestRemoveFreesContentAndLayers(t *testing.T) {
 func TestImageWithoutLayers(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	empty := ocitar.Image{Name: "empty:1", Config: ocispec.ImageConfig{Cmd: []string{"/x"}}}
-	if _, err := w.store.ImportFile(ctx, save(t, empty)); err != nil {
+	if _, err := w.load(ctx, save(t, empty)); err != nil {
 		t.Fatal(err)
 	}
-	if img, err := w.store.Ensure(ctx, "empty:1", "", nil); err != nil || img.Snapshot != "" {
+	if img, err := w.scope.Ensure(ctx, "empty:1", "", nil); err != nil || img.Snapshot != "" {
 		t.Errorf("%+v, %v", img, err)
 	}
 }

@@ -26,7 +26,7 @@ func KeepLabels(img Image) map[string]string {
 }
 
 // lookupAgain returns a record of the previous image, or of the image that the name refers to if there is no previous one.
-func (s *Store) lookupAgain(ctx context.Context, name string, p Previous) (images.Image, bool, error) {
+func (s Scope) lookupAgain(ctx context.Context, name string, p Previous) (images.Image, bool, error) {
 	rec, found, err := s.lookup(ctx, name)
 	if err != nil || p.ConfigDigest == "" {
 		return rec, found, err

@@ -1,6 +1,7 @@
 package image_test
 
 import (
+	"os"
 	"testing"
 
 	"github.com/podstead/podstead/runtime/image"
@@ -30,7 +31,9 @@ func TestEnsureAgain(t *testing.T) {
 			ctx, w := newEnv(t, image.Options{})
 			reg := newRegistry(t)
 			ref := reg.host + "/shop" + c.tag
-			list, err := w.store.ImportFile(ctx, save(t, sample(ref, first)))
+			archive := save(t, sample(ref, first))
+			scope := w.store.In(archive)
+			list, err := w.store.ImportFile(ctx, archive, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -40,20 +43,20 @@ func TestEnsureAgain(t *testing.T) {
 			}
 			if c.pulled {
 				reg.push(t, sample("shop"+c.tag, second))
-				_, err = w.store.Ensure(ctx, ref, spec.PullAlways, nil)
-			} else {
-				_, err = w.store.ImportFile(ctx, save(t, sample(ref, second)))
+				_, err = w.store.In().Ensure(ctx, ref, spec.PullAlways, nil)
+			} else if err = os.Rename(save(t, sample(ref, second)), archive); err == nil {
+				_, err = w.store.ImportFile(ctx, archive, nil)
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
 			reg.push(t, sample("shop"+c.tag, remote))
 
-			found, here, err := w.store.FindAgain(ctx, ref, c.policy, previous)
+			found, here, err := scope.FindAgain(ctx, ref, c.policy, previous)
 			if here != (c.want != remote) || err != nil {
 				t.Errorf("found: %v, %v", here, err)
 			}
-			img, err := w.store.EnsureAgain(ctx, ref, c.policy, previous, nil)
+			img, err := scope.EnsureAgain(ctx, ref, c.policy, previous, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -77,16 +80,18 @@ func TestEnsureAgain(t *testing.T) {
 func TestEnsureAgainRemoved(t *testing.T) {
 	ctx, w := newEnv(t, image.Options{})
 	previous := image.Previous{ConfigDigest: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", FromArchive: true}
-	_, err := w.store.EnsureAgain(ctx, "shop:1", spec.PullNever, previous, nil)
+	archive := save(t, sample("shop:1", "1"))
+	scope := w.store.In(archive)
+	_, err := scope.EnsureAgain(ctx, "shop:1", spec.PullNever, previous, nil)
 	wantError(t, err, "ErrImageNeverPull", "shop:1")
-	if _, here, err := w.store.FindAgain(ctx, "shop:1", "", previous); here || err != nil {
+	if _, here, err := scope.FindAgain(ctx, "shop:1", "", previous); here || err != nil {
 		t.Errorf("found: %v, %v", here, err)
 	}
-	list, err := w.store.ImportFile(ctx, save(t, sample("shop:1", "1")))
+	list, err := w.store.ImportFile(ctx, archive, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	img, err := w.store.EnsureAgain(ctx, "shop:1", spec.PullNever, previous, nil)
+	img, err := scope.EnsureAgain(ctx, "shop:1", spec.PullNever, previous, nil)
 	if err != nil || img.ConfigDigest != list[0].ConfigDigest {
 		t.Errorf("got %+v, %v, want %+v", img, err, list[0])
 	}

@@ -8,9 +8,11 @@ import (
 
 	containerd "github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/diff"
+	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
 	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
 const (
@@ -24,33 +26,20 @@ const (
 
 // pull pulls an image by its full name and unpacks it.
 func (s *Store) pull(ctx context.Context, name string, report func(Progress)) (Image, error) {
-	if err := s.pulls.Acquire(ctx, 1); err != nil {
+	m := &meter{}
+	release, err := s.pulls.hold(ctx, m)
+	if err != nil {
 		return Image{}, err
 	}
-	defer s.pulls.Release(1)
-
+	defer release()
+	b, err := s.newBudget(m.add)
+	if err != nil {
+		return Image{}, err
+	}
 	var pulled containerd.Image
-	err := s.leased(ctx, "pull "+name, resume, func(ctx context.Context) error {
-		resolver, release := s.resolver(ctx)
-		defer release()
-		t := &tracker{}
-		watch, stop := context.WithCancel(ctx)
-		watched := make(chan struct{})
-		go func() {
-			defer close(watched)
-			t.report(watch, s.client.ContentStore(), report)
-		}()
-		defer func() { stop(); <-watched }()
-
-		var err error
-		pulled, err = s.client.Pull(ctx, name,
-			containerd.WithResolver(resolver),
-			containerd.WithPlatformMatcher(s.platform),
-			containerd.WithImageHandlerWrapper(t.wrap),
-			containerd.WithPullUnpack,
-			containerd.WithPullSnapshotter(s.opts.Snapshotter),
-			containerd.WithUnpackOpts([]containerd.UnpackOpt{durable}))
-		return err
+	err = s.leased(ctx, "pull "+name, resume, func(ctx context.Context) error {
+		pulled, err = s.pullLeased(withBudget(ctx, b), name, report, b, m)
+		return b.explain(err)
 	})
 	if err != nil {
 		return Image{}, err
@@ -60,10 +49,63 @@ func (s *Store) pull(ctx context.Context, name string, report func(Progress)) (I
 	return img, err
 }
 
+func (s *Store) pullLeased(ctx context.Context, name string, report func(Progress), b *budget, m *meter) (containerd.Image, error) {
+	resolver, release := s.resolver(ctx, m)
+	defer release()
+	t, parts := &tracker{}, newTree(b)
+	watch, stop := context.WithCancel(ctx)
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		t.report(watch, s.client.ContentStore(), report)
+	}()
+	defer func() { stop(); <-watched }()
+	return s.client.Pull(ctx, name,
+		containerd.WithResolver(resolver),
+		containerd.WithPlatformMatcher(s.platform),
+		containerd.WithImageHandlerWrapper(func(h images.Handler) images.Handler { return parts.guard(t.wrap(s.checkLayers(h))) }),
+		containerd.WithPullUnpack,
+		containerd.WithPullSnapshotter(s.opts.Snapshotter),
+		containerd.WithUnpackOpts([]containerd.UnpackOpt{durable}))
+}
+
+// checkLayers checks the configuration that h has fetched, before its layers are unpacked.
+func (s *Store) checkLayers(h images.Handler) images.Handler {
+	return images.HandlerFunc(func(ctx context.Context, d ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+		list, err := h.Handle(ctx, d)
+		if err != nil || !images.IsConfigType(d.MediaType) {
+			return list, err
+		}
+		diffs, err := images.RootFS(ctx, s.client.ContentStore(), d)
+		if err == nil {
+			err = checkDiffs(diffs)
+		}
+		return list, err
+	})
+}
+
+// checkDiffs checks that layers are digests. A single one is the key of a snapshot.
+func checkDiffs(diffs []digest.Digest) error {
+	for _, d := range diffs {
+		if err := d.Validate(); err != nil {
+			return exceeds("layer %q of the configuration: %v", d, err)
+		}
+	}
+	return nil
+}
+
 // unpack creates the missing snapshots of the layers.
 func (s *Store) unpack(ctx context.Context, img Image) error {
-	return s.leased(ctx, "unpack "+img.Snapshot, resume, func(ctx context.Context) error {
-		return s.Handle(img).Unpack(ctx, s.opts.Snapshotter, durable)
+	b, err := s.newBudget(nil)
+	if err != nil {
+		return err
+	}
+	if err := b.content(img.Size); err != nil {
+		return err
+	}
+	// An image that claims the layers of another one must not share its fate.
+	return s.leased(ctx, "unpack "+img.Target.Digest.String(), resume, func(ctx context.Context) error {
+		return b.explain(s.Handle(img).Unpack(withBudget(ctx, b), s.opts.Snapshotter, durable))
 	})
 }
 
@@ -98,7 +140,7 @@ func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(
 	var opts []leases.DeleteOpt
 	if err != nil {
 		// A wrong digest is detected at the end, and resuming would keep the same bytes.
-		if rest == resume && !errdefs.IsFailedPrecondition(err) && s.holds(ctx, lease) {
+		if rest == resume && !refused(err) && !errdefs.IsFailedPrecondition(err) && s.holds(ctx, lease) {
 			return err
 		}
 		opts = append(opts, leases.SynchronousDelete)

@@ -33,7 +33,7 @@ func TestPullFailsWhenRegistryStalls(t *testing.T) {
 			reg := newRegistry(t)
 			reg.push(t, large("shop:1", 2<<20))
 			reg.intercept(hook(reg))
-			_, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil)
+			_, err := w.store.In().Ensure(ctx, reg.host+"/shop:1", "", nil)
 			wantError(t, err, image.ReasonPull, reg.host+"/shop:1")
 		})
 	}
@@ -44,7 +44,7 @@ func TestPullFailsWhenRegistryStalls(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer l.Close()
-		_, err = w.store.Ensure(ctx, l.Addr().String()+"/shop:1", "", nil)
+		_, err = w.store.In().Ensure(ctx, l.Addr().String()+"/shop:1", "", nil)
 		wantError(t, err, image.ReasonPull)
 	})
 }
@@ -77,7 +77,7 @@ func TestSlowRegistryIsNotStalled(t *testing.T) {
 		}
 		return true
 	})
-	if _, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil); err != nil {
+	if _, err := w.store.In().Ensure(ctx, reg.host+"/shop:1", "", nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -95,7 +95,7 @@ func TestPullIsCancelledAtOnce(t *testing.T) {
 		<-reached
 		cancel()
 	}()
-	_, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil)
+	_, err := w.store.In().Ensure(ctx, reg.host+"/shop:1", "", nil)
 	var e *image.Error
 	if !errors.Is(err, context.Canceled) || errors.As(err, &e) {
 		t.Errorf("cancelled pull returned %v, want the context's error and no *Error", err)
@@ -112,7 +112,7 @@ func TestSameImageIsPulledOnce(t *testing.T) {
 	ended := make(chan error, callers)
 	for range callers {
 		go func() {
-			_, err := w.store.Ensure(ctx, reg.host+"/shop:1", spec.PullAlways, nil)
+			_, err := w.store.In().Ensure(ctx, reg.host+"/shop:1", spec.PullAlways, nil)
 			ended <- err
 		}()
 	}
@@ -141,7 +141,7 @@ func TestPullAfterCancelledPullStartsAgain(t *testing.T) {
 		first, cancel := context.WithCancel(ctx)
 		ended := make(chan error, 1)
 		go func() {
-			_, err := w.store.Ensure(first, reg.host+"/shop:1", "", nil)
+			_, err := w.store.In().Ensure(first, reg.host+"/shop:1", "", nil)
 			ended <- err
 		}()
 		<-reached
@@ -151,7 +151,7 @@ func TestPullAfterCancelledPullStartsAgain(t *testing.T) {
 		}
 	}
 	reg.intercept(nil)
-	if _, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil); err != nil {
+	if _, err := w.store.In().Ensure(ctx, reg.host+"/shop:1", "", nil); err != nil {
 		t.Error(err)
 	}
 }
@@ -178,7 +178,7 @@ func TestParallelPullsAreLimited(t *testing.T) {
 	}
 	for i := range pulls {
 		go func() {
-			_, err := w.store.Ensure(ctx, fmt.Sprintf("%s/shop%d:1", reg.host, i), "", nil)
+			_, err := w.store.In().Ensure(ctx, fmt.Sprintf("%s/shop%d:1", reg.host, i), "", nil)
 			ended <- err
 		}()
 	}
@@ -209,7 +209,7 @@ func TestProgress(t *testing.T) {
 	reg.intercept(halfBlob(reg, func(r *http.Request) { <-release }))
 	var seen []image.Progress
 	released := false
-	_, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", func(p image.Progress) {
+	_, err := w.store.In().Ensure(ctx, reg.host+"/shop:1", "", func(p image.Progress) {
 		seen = append(seen, p)
 		if !released && p.Bytes > 1<<20 {
 			released = true
@@ -239,7 +239,7 @@ func TestFailedPullIsResumed(t *testing.T) {
 	reg.push(t, large("shop:1", 2<<20))
 	reg.intercept(halfBlob(reg, func(r *http.Request) { <-r.Context().Done() }))
 	ref := reg.host + "/shop:1"
-	if _, err := w.store.Ensure(ctx, ref, "", nil); err == nil {
+	if _, err := w.store.In().Ensure(ctx, ref, "", nil); err == nil {
 		t.Fatal("an incomplete pull succeeded")
 	}
 	w.collect(ctx, t)
@@ -250,7 +250,7 @@ func TestFailedPullIsResumed(t *testing.T) {
 		}
 		return false
 	})
-	img, err := w.store.Ensure(ctx, ref, "", nil)
+	img, err := w.store.In().Ensure(ctx, ref, "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -282,10 +282,10 @@ func TestCorruptDownloadIsNotResumed(t *testing.T) {
 		}
 		return true
 	})
-	_, err := w.store.Ensure(ctx, ref, "", nil)
+	_, err := w.store.In().Ensure(ctx, ref, "", nil)
 	wantError(t, err, image.ReasonPull, "digest")
 	reg.intercept(nil)
-	if _, err := w.store.Ensure(ctx, ref, "", nil); err != nil {
+	if _, err := w.store.In().Ensure(ctx, ref, "", nil); err != nil {
 		t.Errorf("after a corrupt download: %v", err)
 	}
 }
@@ -305,7 +305,7 @@ func TestHangingMirrorIsSkipped(t *testing.T) {
 		t.Fatal(err)
 	}
 	ctx, w := newEnv(t, image.Options{CertsDir: certs, StallTimeout: timeout / 20})
-	img, err := w.store.Ensure(ctx, "registry.example/shop:1", "", nil)
+	img, err := w.store.In().Ensure(ctx, "registry.example/shop:1", "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -324,7 +324,7 @@ func TestCloseCancelsPulls(t *testing.T) {
 	})
 	ended := make(chan error, 1)
 	go func() {
-		_, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil)
+		_, err := w.store.In().Ensure(ctx, reg.host+"/shop:1", "", nil)
 		ended <- err
 	}()
 	<-reached
@@ -332,7 +332,7 @@ func TestCloseCancelsPulls(t *testing.T) {
 	if err := <-ended; !errors.Is(err, image.ErrClosed) {
 		t.Errorf("the pull returned %v", err)
 	}
-	if _, err := w.store.Ensure(ctx, reg.host+"/shop:1", "", nil); !errors.Is(err, image.ErrClosed) {
+	if _, err := w.store.In().Ensure(ctx, reg.host+"/shop:1", "", nil); !errors.Is(err, image.ErrClosed) {
 		t.Errorf("a pull with a closed store returned %v", err)
 	}
 }

@@ -3,8 +3,12 @@ package image
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"net"
 	"net/http"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/containerd/containerd/v2/core/remotes"
@@ -14,21 +18,27 @@ import (
 
 // resolver resolves images by containerd's hosts.toml convention. A registry on a loopback address may use plain HTTP. release
 // closes its idle connections.
-func (s *Store) resolver(ctx context.Context) (r remotes.Resolver, release func()) {
+func (s *Store) resolver(ctx context.Context, m *meter) (r remotes.Resolver, release func()) {
 	var clients []*http.Client
 	opts := config.HostOptions{UpdateClient: func(c *http.Client) error {
+		if _, done := c.Transport.(documents); done { // the client of another host with the same settings
+			return nil
+		}
 		t, ok := c.Transport.(*http.Transport)
 		if !ok {
 			return errors.New("registry client has no http.Transport")
 		}
-		limit(t, s.opts.StallTimeout)
+		limit(t, pace{stall: s.opts.StallTimeout, window: s.opts.RateWindow, meter: m})
+		c.Transport = documents{t}
 		clients = append(clients, c)
 		return nil
 	}}
 	if s.opts.CertsDir != "" {
 		opts.HostDir = config.HostDirFromRoot(s.opts.CertsDir)
 	}
-	r = docker.NewResolver(docker.ResolverOptions{Hosts: config.ConfigureHosts(ctx, opts)})
+	var guard localGuard
+	opts.UpdateClient = guard.protect(opts.UpdateClient)
+	r = docker.NewResolver(docker.ResolverOptions{Hosts: guard.hosts(config.ConfigureHosts(ctx, opts))})
 	return r, func() {
 		for _, c := range clients {
 			c.CloseIdleConnections()
@@ -36,41 +46,108 @@ func (s *Store) resolver(ctx context.Context) (r remotes.Resolver, release func(
 	}
 }
 
+// pace is how fast a registry must be.
+type pace struct {
+	stall  time.Duration // within which a byte must arrive
+	window time.Duration // within which minRate must be reached
+	meter  *meter        // counts what arrives
+}
+
+// minRate is the least mean rate of a connection, in bytes per second.
+const minRate = 1 << 10
+
 // limit bounds how long t waits for the next byte in every phase of a request. The limit is per connection and not for the whole
 // pull, so that a hanging mirror is given up for the next host.
-func limit(t *http.Transport, stall time.Duration) {
-	t.TLSHandshakeTimeout = min(t.TLSHandshakeTimeout, stall)
-	t.ResponseHeaderTimeout = stall
+func limit(t *http.Transport, p pace) {
+	t.TLSHandshakeTimeout = min(t.TLSHandshakeTimeout, p.stall)
+	t.ResponseHeaderTimeout = p.stall
+	t.MaxResponseHeaderBytes = maxHeader
 	dial := t.DialContext
 	t.DialContext = func(ctx context.Context, network, address string) (net.Conn, error) {
-		ctx, cancel := context.WithTimeout(ctx, stall)
+		ctx, cancel := context.WithTimeout(ctx, p.stall)
 		defer cancel()
 		c, err := dial(ctx, network, address)
 		if err != nil {
 			return nil, err
 		}
-		return &stallConn{Conn: c, stall: stall}, nil
+		return &pacedConn{Conn: c, pace: p}, nil
 	}
 }
 
-// stallConn is a connection whose reads fail if no data arrives for the stall timeout. Slow data is not a stall.
-type stallConn struct {
+// pacedConn is a connection whose reads fail if no data arrives for the stall timeout, or too little data in the window. Only the time
+// counts in which somebody waits for data.
+type pacedConn struct {
 	net.Conn
-	stall time.Duration
+	pace
+
+	mu     sync.Mutex
+	waited time.Duration
+	got    int64
 }
 
-func (c *stallConn) Read(b []byte) (int, error) {
+func (c *pacedConn) Read(b []byte) (int, error) {
 	if err := c.SetReadDeadline(time.Now().Add(c.stall)); err != nil {
 		return 0, err
 	}
-	return c.Conn.Read(b)
+	start := time.Now()
+	n, err := c.Conn.Read(b)
+	c.meter.add(int64(n))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.waited, c.got = c.waited+time.Since(start), c.got+int64(n)
+	if err == nil && c.waited >= c.window {
+		if c.got < int64(c.window.Seconds()*minRate) {
+			return 0, fmt.Errorf("registry is too slow: %d bytes in %v, want at least %d bytes per second",
+				c.got, c.waited.Round(time.Second), minRate)
+		}
+		c.waited, c.got = 0, 0
+	}
+	return n, err
 }
 
 // Write restarts the timeout. The transport reads an idle connection ahead of the next request, whose response must not be
 // charged with the idle time.
-func (c *stallConn) Write(b []byte) (int, error) {
+func (c *pacedConn) Write(b []byte) (int, error) {
 	if err := c.SetReadDeadline(time.Now().Add(c.stall)); err != nil {
 		return 0, err
 	}
+	c.mu.Lock()
+	c.waited, c.got = 0, 0
+	c.mu.Unlock()
 	return c.Conn.Write(b)
+}
+
+// maxHeader bounds the header of a response.
+const maxHeader = 1 << 20
+
+// documents bounds the bodies of all responses but blobs, whose descriptors have a size, also where a registry redirects to them. containerd decodes tokens of any size, and reads
+// manifests of any size to compute their digest.
+type documents struct{ *http.Transport }
+
+// RoundTrip sends a request.
+func (d documents) RoundTrip(r *http.Request) (*http.Response, error) {
+	resp, err := d.Transport.RoundTrip(r)
+	first := r
+	for first.Response != nil { // the redirect that caused the request
+		first = first.Response.Request
+	}
+	if err == nil && (resp.StatusCode >= http.StatusBadRequest || !strings.Contains(first.URL.Path, "/blobs/")) {
+		resp.Body = &limitedBody{ReadCloser: resp.Body, left: maxDocument}
+	}
+	return resp, err
+}
+
+// limitedBody is a body that fails when it exceeds its limit.
+type limitedBody struct {
+	io.ReadCloser
+
+	left int64
+}
+
+func (b *limitedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if b.left -= int64(n); b.left < 0 {
+		return 0, exceeds("response of the registry has more than %d bytes", maxDocument)
+	}
+	return n, err
 }

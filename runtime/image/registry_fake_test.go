@@ -110,8 +110,11 @@ func (reg *registry) serve(w http.ResponseWriter, r *http.Request) {
 	repo, what := path.Dir(path.Dir(p)), path.Base(p)
 	reg.mu.Lock()
 	d := what
+	mediaType := ocispec.MediaTypeImageManifest
 	if tagged, ok := reg.tags[repo+":"+what]; ok {
-		d = tagged.Digest.String()
+		d, mediaType = tagged.Digest.String(), tagged.MediaType
+	} else if bytes.Contains(reg.blobs[d], []byte(`"manifests"`)) {
+		mediaType = ocispec.MediaTypeImageIndex
 	}
 	data, ok := reg.blobs[d]
 	reg.mu.Unlock()
@@ -120,7 +123,7 @@ func (reg *registry) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if strings.Contains(p, "/manifests/") {
-		w.Header().Set("Content-Type", ocispec.MediaTypeImageManifest)
+		w.Header().Set("Content-Type", mediaType)
 		w.Header().Set("Docker-Content-Digest", d)
 	}
 	http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(data))

@@ -20,12 +20,19 @@ import (
 	"time"
 
 	containerd "github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/snapshots"
 	"github.com/containerd/platforms"
 	"github.com/opencontainers/image-spec/identity"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 	"golang.org/x/sync/semaphore"
+
+	"github.com/podstead/podstead/internal/keyedmutex"
 )
+
+// maxParallelImports is the number of archives that are read at a time.
+const maxParallelImports = 2
 
 // labelArchive marks images that were imported from an archive. Its value identifies the file, so that an unchanged file is not
 // read again; see fingerprint.
@@ -39,23 +46,34 @@ type Options struct {
 	MaxParallelPulls int
 	// CertsDir contains a directory for each registry with its hosts.toml, as in containerd. Empty means none.
 	CertsDir string
+	// MaxUnpackedSize is how many bytes an image may have when it is unpacked, and an archive when it is decompressed. The default is half
+	// of the free space of the disk that contains the directory Disk, if that is set, when the work begins.
+	MaxUnpackedSize int64
+	// Disk is a directory on the disk of the content and the snapshots.
+	Disk string
 	// StallTimeout aborts a pull whose registry sends nothing for this time. The default is 30 seconds.
 	StallTimeout time.Duration
+	// RateWindow is the time in which a connection to a registry must deliver a mean of 1 KiB/s while a pull waits for it. The default is
+	// a minute. A pull or an import gives up its slot after a sixth of that below 16 KiB/s.
+	RateWindow time.Duration
 }
 
 // Store manages the images of one containerd. It is safe for concurrent use. Each method takes a context that names a containerd
 // namespace, because the default namespace of a client does not reach the services of an engine in this process.
 type Store struct {
-	client   *containerd.Client
+	client   *containerd.Client // reads content through bounded
+	content  content.Store      // unbounded
 	opts     Options
 	platform platforms.MatchComparer
-	pulls    *semaphore.Weighted
-	imports  *semaphore.Weighted // one at a time; see load
+	pulls    slots
+	imports  slots
+	archives keyedmutex.Mutex // by prefix of records; held during an import
+	reads    reads
 	flights  flights
 }
 
-// New returns a store that uses client, which must outlive it. Close the store after use.
-func New(client *containerd.Client, opts Options) *Store {
+// New returns a store that uses the services of engine, which must outlive it. Close the store after use.
+func New(engine *containerd.Client, opts Options) *Store {
 	if opts.Snapshotter == "" {
 		opts.Snapshotter = "overlayfs"
 	}
@@ -65,12 +83,29 @@ func New(client *containerd.Client, opts Options) *Store {
 	if opts.StallTimeout <= 0 {
 		opts.StallTimeout = 30 * time.Second
 	}
+	if opts.RateWindow <= 0 {
+		opts.RateWindow = time.Minute
+	}
+	register()
+	newSlots := func(n int) slots { return slots{free: semaphore.NewWeighted(int64(n)), interval: opts.RateWindow / 6} }
+	client, err := containerd.New("", containerd.WithServices(
+		containerd.WithContentStore(bounded{engine.ContentStore()}),
+		containerd.WithImageStore(engine.ImageService()),
+		containerd.WithSnapshotters(map[string]snapshots.Snapshotter{opts.Snapshotter: engine.SnapshotService(opts.Snapshotter)}),
+		containerd.WithLeasesService(engine.LeasesService()),
+		containerd.WithDiffService(engine.DiffService()),
+		containerd.WithIntrospectionService(engine.IntrospectionService()),
+	))
+	if err != nil {
+		panic(fmt.Sprintf("client of given services: %v", err)) // it makes no connection
+	}
 	return &Store{
 		client:   client,
+		content:  engine.ContentStore(),
 		opts:     opts,
 		platform: platforms.Default(),
-		pulls:    semaphore.NewWeighted(int64(opts.MaxParallelPulls)),
-		imports:  semaphore.NewWeighted(1),
+		pulls:    newSlots(opts.MaxParallelPulls),
+		imports:  newSlots(maxParallelImports),
 	}
 }
 
@@ -116,19 +151,6 @@ func (s *Store) List(ctx context.Context) ([]Image, error) {
 	return list, nil
 }
 
-// Remove removes the name of an image and waits until unreferenced content is deleted from disk. Containers of the image keep
-// running. The error for an unknown image is errdefs.ErrNotFound.
-func (s *Store) Remove(ctx context.Context, ref string) error {
-	name, _, err := parse(ref)
-	if err != nil {
-		return err
-	}
-	if err := s.client.ImageService().Delete(ctx, name, images.SynchronousDelete()); err != nil {
-		return fmt.Errorf("remove image %q: %w", ref, err)
-	}
-	return nil
-}
-
 // Config returns the image's configuration for containers: entrypoint, command, environment, user, working directory, stop
 // signal.
 func (s *Store) Config(ctx context.Context, img Image) (ocispec.Image, error) {
@@ -148,7 +170,7 @@ func (s *Store) Handle(img Image) containerd.Image {
 // content are still set.
 func (s *Store) describe(ctx context.Context, rec images.Image) (Image, error) {
 	_, archived := rec.Labels[labelArchive]
-	img := Image{Name: rec.Name, Target: rec.Target, FromArchive: archived, CreatedAt: rec.CreatedAt}
+	img := Image{Name: imageName(rec.Name), Target: rec.Target, FromArchive: archived, CreatedAt: rec.CreatedAt}
 
 	cs := s.client.ContentStore()
 	manifest, err := images.Manifest(ctx, cs, rec.Target, s.platform)
@@ -161,6 +183,12 @@ func (s *Store) describe(ctx context.Context, rec images.Image) (Image, error) {
 	}
 	diffs, err := images.RootFS(ctx, cs, manifest.Config)
 	if err != nil {
+		return img, fmt.Errorf("read config: %w", err)
+	}
+	if len(diffs) != len(manifest.Layers) {
+		return img, fmt.Errorf("read config: %d layers in the manifest, %d in the configuration", len(manifest.Layers), len(diffs))
+	}
+	if err := checkDiffs(diffs); err != nil {
 		return img, fmt.Errorf("read config: %w", err)
 	}
 	img.ConfigDigest = manifest.Config.Digest.String()

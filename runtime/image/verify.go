@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/images"
@@ -39,10 +40,16 @@ func (s *Store) missing(ctx context.Context, target ocispec.Descriptor) (int, er
 func (s *Store) verify(ctx context.Context, rec images.Image) (bad bool, err error) {
 	cs := s.client.ContentStore()
 	children := images.FilterPlatforms(images.ChildrenHandler(cs), s.platform)
+	raw := s.content // layers may have types that are not known as layers
 	check := func(ctx context.Context, d ocispec.Descriptor) ([]ocispec.Descriptor, error) {
-		good, err := intact(ctx, cs, d)
+		good, err := intact(ctx, raw, d)
 		switch {
 		case errdefs.IsNotFound(err):
+			err := cs.Delete(ctx, d.Digest) // a record without content counts as present, too
+			bad = bad || err == nil
+			if err != nil && !errdefs.IsNotFound(err) {
+				return nil, fmt.Errorf("delete record of missing %s: %w", d.Digest, err)
+			}
 			return nil, images.ErrSkipDesc
 		case err != nil:
 			return nil, err
@@ -55,7 +62,7 @@ func (s *Store) verify(ctx context.Context, rec images.Image) (bad bool, err err
 		}
 		return nil, images.ErrSkipDesc
 	}
-	if err := images.Walk(ctx, images.HandlerFunc(check), rec.Target); err != nil {
+	if err := newTree(&budget{limit: math.MaxInt64}).walk(ctx, images.HandlerFunc(check), rec.Target); err != nil {
 		return bad, err
 	}
 	if bad {

@@ -25,6 +25,10 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
+// labelUID is the label of a view with the UID of its pod. Its prefix makes the snapshotter keep it too, so that it survives damage to the
+// engine's metadata.
+const labelUID = "containerd.io/snapshot/" + record.LabelUID
+
 // Mounter mounts and unmounts image volumes. It is safe for concurrent use.
 type Mounter struct {
 	snapshotter snapshots.Snapshotter
@@ -63,7 +67,11 @@ func (m *Mounter) Mount(ctx context.Context, uid string, pod *spec.Pod, c *spec.
 	for _, v := range Of(pod, c) {
 		dir := filepath.Join(m.dirs.Images(uid), v.Name)
 		key := record.Hash("image volume", uid, v.Name)
-		if err := m.mount(ctx, uid, dir, key, v.Image.Reference, n); err != nil {
+		scope := m.images.In(pod.ImageArchives...)
+		if v.Image.PullPolicy == spec.PullAlways {
+			scope = m.images.In() // it was pulled
+		}
+		if err := m.mount(ctx, uid, dir, key, scope, v.Image.Reference, n); err != nil {
 			return nil, fmt.Errorf("volume %q: mount image: %w", v.Name, err)
 		}
 		dirs[v.Name] = dir
@@ -71,23 +79,32 @@ func (m *Mounter) Mount(ctx context.Context, uid string, pod *spec.Pod, c *spec.
 	return dirs, nil
 }
 
-func (m *Mounter) mount(ctx context.Context, uid, dir, key, reference string, n oci.Namespaces) error {
+func (m *Mounter) mount(ctx context.Context, uid, dir, key string, scope image.Scope, reference string, n oci.Namespaces) error {
 	unlock, err := m.locks.Lock(ctx, dir)
 	if err != nil {
 		return err
 	}
 	defer unlock()
-	if is, err := isMountPoint(dir); err != nil || is {
+	mounted, err := isMountPoint(dir)
+	if err != nil {
 		return err
 	}
 	mounts, err := m.snapshotter.Mounts(ctx, key)
+	if mounted && err == nil {
+		return nil
+	}
+	if mounted && errdefs.IsNotFound(err) { // the layers were deleted, because the engine had lost their records
+		if err := unmount(dir); err != nil {
+			return err
+		}
+	}
 	if errdefs.IsNotFound(err) {
-		img, imageErr := m.images.Ensure(ctx, reference, spec.PullNever, nil)
+		img, imageErr := scope.Ensure(ctx, reference, spec.PullNever, nil)
 		if imageErr != nil {
 			return imageErr
 		}
 		opts := append(userns.SnapshotOpts(n.IDs), snapshots.WithLabels(map[string]string{
-			record.LabelUID: uid, "containerd.io/gc.root": time.Now().UTC().Format(time.RFC3339),
+			labelUID: uid, "containerd.io/gc.root": time.Now().UTC().Format(time.RFC3339),
 		}))
 		mounts, err = m.snapshotter.View(ctx, key, img.Snapshot, opts...)
 	}
@@ -136,7 +153,7 @@ func (m *Mounter) Remove(ctx context.Context, uid string) error {
 	err := m.snapshotter.Walk(ctx, func(_ context.Context, i snapshots.Info) error {
 		views = append(views, i.Name)
 		return nil
-	}, fmt.Sprintf("labels.%q==%q", record.LabelUID, uid))
+	}, fmt.Sprintf("labels.%q==%q", labelUID, uid))
 	for _, name := range views {
 		if e := m.snapshotter.Remove(ctx, name); e != nil && !errdefs.IsNotFound(e) {
 			err = errors.Join(err, fmt.Errorf("remove view of image: %w", e))
@@ -147,11 +164,8 @@ func (m *Mounter) Remove(ctx context.Context, uid string) error {
 
 // removeMounts unmounts and removes the directories in dir, and dir.
 func removeMounts(dir string) error {
-	if real, err := filepath.EvalSymlinks(dir); err == nil { // the path in the kernel's list of mounts
-		dir = real
-	}
-	if err := volume.Unmount(dir); err != nil {
-		return fmt.Errorf("unmount images: %w", err)
+	if err := unmount(dir); err != nil {
+		return err
 	}
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -164,6 +178,17 @@ func removeMounts(dir string) error {
 	}
 	if err := os.Remove(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
+	}
+	return nil
+}
+
+// unmount unmounts a directory and what is below it.
+func unmount(dir string) error {
+	if real, err := filepath.EvalSymlinks(dir); err == nil { // the path in the kernel's list of mounts
+		dir = real
+	}
+	if err := volume.Unmount(dir); err != nil {
+		return fmt.Errorf("unmount images: %w", err)
 	}
 	return nil
 }

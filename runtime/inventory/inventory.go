@@ -4,6 +4,7 @@ package inventory
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -98,10 +99,11 @@ func (r *Reader) sandboxes(ctx context.Context, pods found) error {
 			continue
 		}
 		_, err = r.engine.LoadSandbox(ctx, s.ID)
-		if err != nil && !errdefs.IsNotFound(err) {
+		unresponsive := errors.Is(err, engine.ErrUnresponsive) // the sandbox exists
+		if err != nil && !unresponsive && !errdefs.IsNotFound(err) {
 			return err
 		}
-		f.Sandbox, f.Ready = n, err == nil
+		f.Sandbox, f.Ready = n, err == nil || unresponsive
 	}
 	return nil
 }

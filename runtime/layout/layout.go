@@ -8,6 +8,7 @@
 //	<State>/network.json         subnets of the network, and the last addresses of pods
 //	<State>/users.json           ID ranges of pods with a user namespace
 //	<Run>/engine                 bundles and sockets
+//	<Run>/rootfs/<container>     root file systems of containers with a user namespace
 //	<Run>/process/<uid>          arguments and variables with secrets, until the shim has read them
 //	<Run>/exec                   output of commands
 //	<Run>/ns/<uid>/<sandbox>     pinned namespaces and /dev/shm
@@ -39,6 +40,9 @@ func (d Dirs) Engine() string { return filepath.Join(d.State, "engine") }
 
 // EngineRun is the runtime state of the container engine.
 func (d Dirs) EngineRun() string { return filepath.Join(d.Run, "engine") }
+
+// Roots contains the root file systems of containers with a user namespace.
+func (d Dirs) Roots() string { return filepath.Join(d.Run, "rootfs") }
 
 // Pods contains the directory of each pod.
 func (d Dirs) Pods() string { return filepath.Join(d.State, "pods") }
@@ -72,8 +76,11 @@ func (d Dirs) Message(uid, container, id string) string {
 	return filepath.Join(d.Pod(uid), "messages", container, id)
 }
 
+// Namespaces contains the directory of each pod with pinned namespaces.
+func (d Dirs) Namespaces() string { return filepath.Join(d.Run, "ns") }
+
 // Sandboxes contains the directory of each sandbox of a pod.
-func (d Dirs) Sandboxes(uid string) string { return filepath.Join(d.Run, "ns", uid) }
+func (d Dirs) Sandboxes(uid string) string { return filepath.Join(d.Namespaces(), uid) }
 
 // Sandbox contains the pinned namespaces of a sandbox.
 func (d Dirs) Sandbox(uid string, sandbox int) string {
@@ -86,16 +93,16 @@ func (d Dirs) Processes(uid string) string { return filepath.Join(d.Run, "proces
 // Exec contains the FIFOs of commands.
 func (d Dirs) Exec() string { return filepath.Join(d.Run, "exec") }
 
+// ImageVolumes contains the directory of each pod with image volumes.
+func (d Dirs) ImageVolumes() string { return filepath.Join(d.Run, "images") }
+
 // Images contains the mount points of the image volumes of a pod.
-func (d Dirs) Images(uid string) string { return filepath.Join(d.Run, "images", uid) }
+func (d Dirs) Images(uid string) string { return filepath.Join(d.ImageVolumes(), uid) }
 
 // PodLogs contains the logs of a pod.
 func (d Dirs) PodLogs(uid, pod string) string {
 	return filepath.Join(d.Log, spec.FileName(pod)+"_"+uid)
 }
-
-// PodLogsPattern matches [Dirs.PodLogs] for any name of the pod.
-func (d Dirs) PodLogsPattern(uid string) string { return d.PodLogs(uid, "*") }
 
 // ContainerLogs contains the logs of a container.
 func (d Dirs) ContainerLogs(uid, pod, container string) string {

@@ -13,7 +13,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 
+	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/idmap"
@@ -263,7 +265,8 @@ func isMounted(path string) (bool, error) {
 	return own.Dev != parent.Dev, nil
 }
 
-// Unpin unpins the namespaces in dir. It is no error if there are none. A namespace persists while a process is in it.
+// Unpin unpins the namespaces in dir. It is no error if there are none. A namespace persists while a process is in it. Copies of the mounts,
+// which a recursive bind mount of the host can have created, are unmounted too.
 func Unpin(dir string) error {
 	var errs []error
 	for _, name := range []string{"user", "net", "ipc", "uts", "pid", "shm"} {
@@ -273,8 +276,32 @@ func Unpin(dir string) error {
 			errs = append(errs, fmt.Errorf("unmount %s: %w", path, err))
 			continue
 		}
-		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		err = os.Remove(path)
+		if errors.Is(err, unix.EBUSY) {
+			err = errors.Join(unmountCopies(path), os.Remove(path))
+		}
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unmountCopies unmounts the mounts of a namespace or of shared memory whose mount points end with the last elements of path, which are unique
+// because they contain the UID of the pod.
+func unmountCopies(path string) error {
+	sandbox := filepath.Dir(path)
+	suffix := filepath.Join("/", filepath.Base(filepath.Dir(sandbox)), filepath.Base(sandbox), filepath.Base(path))
+	list, err := mountinfo.GetMounts(func(m *mountinfo.Info) (skip, stop bool) {
+		return m.FSType != "nsfs" && m.Source != "shm" || !strings.HasSuffix(m.Mountpoint, suffix), false
+	})
+	if err != nil {
+		return fmt.Errorf("list mounts: %w", err)
+	}
+	var errs []error
+	for _, m := range list {
+		if err := unix.Unmount(m.Mountpoint, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil && !errors.Is(err, unix.EINVAL) {
+			errs = append(errs, fmt.Errorf("unmount %s: %w", m.Mountpoint, err))
 		}
 	}
 	return errors.Join(errs...)

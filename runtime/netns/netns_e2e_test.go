@@ -289,3 +289,27 @@ func ownerOf(t *testing.T, path string) uint64 {
 	}
 	return s.Ino
 }
+
+// TestUnpinCopies: a recursive bind mount of the host has copied the pins. They are removed nevertheless.
+func TestUnpinCopies(t *testing.T) {
+	base := t.TempDir()
+	run, clone := filepath.Join(base, "run"), filepath.Join(base, "clone")
+	dir := filepath.Join(run, "uid", "1")
+	if _, err := Pin(dir, Options{Network: true, Hostname: "inside"}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = Unpin(dir) })
+	if err := os.Mkdir(clone, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Mount(run, clone, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unix.Unmount(clone, unix.MNT_DETACH) })
+	if err := Unpin(dir); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(dir); len(left) > 0 || err != nil {
+		t.Errorf("left: %v, %v", left, err)
+	}
+}

@@ -8,15 +8,11 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/podstead/podstead/internal/expand"
 	"github.com/podstead/podstead/spec"
 )
 
 // defaultPath is the PATH of a container whose image sets none.
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-// Expand is [expand.Expand].
-func Expand(s string, vars map[string]string) string { return expand.Expand(s, vars) }
 
 // Values returns config maps and secrets by name. The error for a missing one is an [fs.ErrNotExist].
 type Values interface {
@@ -24,50 +20,74 @@ type Values interface {
 	Secret(pod *spec.Pod, name string) (map[string][]byte, error)
 }
 
-// Variables are the environment variables that a container's definition sets.
+// Variables are the environment variables that a container's definition sets, and its arguments, which can refer to them.
 type Variables struct {
-	names  []string // in the order of their first definition
-	values map[string]string
+	names         []string // in the order of their first definition
+	values        map[string]string
+	command, args []string // expanded
+	size          spec.ProcessSize
 }
 
 // Map returns the variables by name. It must not be modified.
 func (v Variables) Map() map[string]string { return v.values }
 
-func (v *Variables) set(name, value string) {
-	if _, defined := v.values[name]; !defined {
+// set sets a variable. It returns false if the variables are too large.
+func (v *Variables) set(name, value string) bool {
+	if before, defined := v.values[name]; defined {
+		v.size.Remove(name, before)
+	} else {
 		v.names = append(v.names, name)
 	}
 	v.values[name] = value
+	v.size.Add(name, value)
+	return v.size.Left() >= 0
+}
+
+// expand expands the arguments of a field.
+func (v *Variables) expand(field string, list []string) ([]string, error) {
+	expanded := make([]string, len(list))
+	for i, s := range list {
+		var ok bool
+		expanded[i], ok = spec.Expand(s, v.values, v.size.Left())
+		if v.size.Add(expanded[i]); !ok || v.size.Left() < 0 {
+			return nil, &spec.TooLargeError{Field: fmt.Sprintf("%s[%d]", field, i)}
+		}
+	}
+	return expanded, nil
 }
 
 // Resolve returns the variables of a container in their order: first envFrom, then env. A value can refer to earlier variables,
 // with their latest value, but not to those of the image. Values from other sources are not expanded. If a name occurs twice, the
-// later one wins. Missing optional variables are left out.
-func Resolve(c *spec.Container, d *Downward, values Values) (Variables, error) {
-	vars := Variables{values: map[string]string{}}
+// later one wins. Missing optional variables are left out. The error is a [*spec.TooLargeError] if variables and arguments are too large.
+func Resolve(c *spec.Container, d *Downward, values Values) (vars Variables, err error) {
+	vars.values = map[string]string{}
 	for i := range c.EnvFrom {
-		if err := vars.addAll(&c.EnvFrom[i], d.Pod, values); err != nil {
+		if err := vars.addAll(i, &c.EnvFrom[i], d.Pod, values); err != nil {
 			return vars, err
 		}
 	}
 	for i := range c.Env {
 		e := &c.Env[i]
-		value, found, err := Expand(e.Value, vars.values), true, error(nil)
+		value, fits := spec.Expand(e.Value, vars.values, vars.size.Left())
+		found := true
 		if e.ValueFrom != nil {
-			value, found, err = valueFrom(c, e.ValueFrom, d, values)
+			if value, found, err = valueFrom(c, e.ValueFrom, d, values); err != nil {
+				return vars, err
+			}
 		}
-		if err != nil {
-			return vars, err
-		}
-		if found {
-			vars.set(e.Name, value)
+		if found && (!fits || !vars.set(e.Name, value)) {
+			return vars, &spec.TooLargeError{Field: fmt.Sprintf("env[%d] (%s)", i, e.Name)}
 		}
 	}
-	return vars, nil
+	if vars.command, err = vars.expand("command", c.Command); err != nil {
+		return vars, err
+	}
+	vars.args, err = vars.expand("args", c.Args)
+	return vars, err
 }
 
-// addAll sets a variable for each key of a config map or secret.
-func (v *Variables) addAll(from *spec.EnvFrom, pod *spec.Pod, values Values) error {
+// addAll sets a variable for each key of a config map or secret, the one of an element of envFrom.
+func (v *Variables) addAll(index int, from *spec.EnvFrom, pod *spec.Pod, values Values) error {
 	get, ref := values.ConfigMap, from.ConfigMapRef
 	if ref == nil {
 		get, ref = values.Secret, from.SecretRef
@@ -80,7 +100,9 @@ func (v *Variables) addAll(from *spec.EnvFrom, pod *spec.Pod, values Values) err
 		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(data)) {
-		v.set(from.Prefix+key, string(data[key]))
+		if !v.set(from.Prefix+key, string(data[key])) {
+			return &spec.TooLargeError{Field: fmt.Sprintf("envFrom[%d] (%s)", index, ref.Name)}
+		}
 	}
 	return nil
 }
@@ -144,15 +166,8 @@ func environment(hostname string, image []string, vars Variables) []string {
 
 // arguments returns the program and its arguments. The container's command replaces the image's entrypoint and drops its command.
 // The container's args replace the image's command.
-func arguments(c *spec.Container, vars Variables, entrypoint, cmd []string) []string {
-	expand := func(list []string) []string {
-		out := make([]string, len(list))
-		for i, s := range list {
-			out[i] = Expand(s, vars.values)
-		}
-		return out
-	}
-	command, args := expand(c.Command), expand(c.Args)
+func arguments(vars Variables, entrypoint, cmd []string) []string {
+	command, args := vars.command, vars.args
 	if len(command) == 0 {
 		command = entrypoint
 		if len(args) == 0 {

@@ -1,46 +1,16 @@
 package oci
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/podstead/podstead/spec"
 )
-
-func TestExpand(t *testing.T) {
-	vars := map[string]string{"A": "1", "B": "$(A)", "EMPTY": "", "odd name": "o"}
-	for _, test := range []struct{ in, want string }{
-		{"", ""},
-		{"plain", "plain"},
-		{"$(A)", "1"},
-		{"x$(A)y$(A)z", "x1y1z"},
-		{"$(B)", "$(A)"}, // a replaced value is not expanded again
-		{"$(EMPTY)", ""},
-		{"$(odd name)", "o"},
-		{"$(NONE)", "$(NONE)"},
-		{"$()", "$()"},
-		{"$$(A)", "$(A)"},
-		{"$$$(A)", "$1"},
-		{"$$$$(A)", "$$(A)"},
-		{"$", "$"},
-		{"$$", "$"},
-		{"$A", "$A"},
-		{"${A}", "${A}"},
-		{"$(A", "$(A"},
-		{"$(A$(A)", "$(A$(A)"}, // the name ends at the first closing parenthesis
-		{"$($$", "$($"},
-		{"a$", "a$"},
-		{"$$A", "$A"},
-		{"é$(A)é", "é1é"},
-	} {
-		if got := Expand(test.in, vars); got != test.want {
-			t.Errorf("Expand(%q): got %q, want %q", test.in, got, test.want)
-		}
-	}
-}
 
 func TestEnvironment(t *testing.T) {
 	for _, test := range []struct {
@@ -96,7 +66,7 @@ func TestArguments(t *testing.T) {
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			if diff := cmp.Diff(test.want, arguments(&test.container, resolved(t, test.container.Env), entrypoint, cmd)); diff != "" {
+			if diff := cmp.Diff(test.want, arguments(resolvedFor(t, &test.container), entrypoint, cmd)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
@@ -106,7 +76,12 @@ func TestArguments(t *testing.T) {
 // resolved returns the variables of a container without other sources.
 func resolved(t *testing.T, env []spec.EnvVar) Variables {
 	t.Helper()
-	vars, err := Resolve(&spec.Container{Env: env}, &Downward{Pod: &spec.Pod{}}, nil)
+	return resolvedFor(t, &spec.Container{Env: env})
+}
+
+func resolvedFor(t *testing.T, c *spec.Container) Variables {
+	t.Helper()
+	vars, err := Resolve(c, &Downward{Pod: &spec.Pod{}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,5 +195,43 @@ func TestResolve(t *testing.T) {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// TestResolveIsBounded checks that variables and arguments are bounded in sum, wherever their values come from.
+func TestResolveIsBounded(t *testing.T) {
+	large := []byte(strings.Repeat("x", 400<<10))
+	values := stored{
+		configMaps: map[string]map[string][]byte{"large": {"a": large}, "twice": {"a": large, "b": large}},
+		secrets:    map[string]map[string][]byte{"large": {"a": large}},
+	}
+	from := func(name string) spec.EnvFrom { return spec.EnvFrom{ConfigMapRef: &spec.EnvReference{Name: name}} }
+	key := func(name string) spec.EnvVar {
+		return spec.EnvVar{Name: name, ValueFrom: &spec.EnvVarSource{SecretKeyRef: &spec.KeyRef{Name: "large", Key: "a"}}}
+	}
+	prefixed := from("large")
+	prefixed.Prefix = "P"
+	bomb := []spec.EnvVar{{Name: "V0", Value: "0123456789abcdef"}}
+	for i := range 60 {
+		bomb = append(bomb, spec.EnvVar{Name: fmt.Sprintf("V%d", i+1), Value: fmt.Sprintf("$(V%d)$(V%[1]d)", i)})
+	}
+	for _, test := range []struct {
+		field string // "": it fits
+		c     spec.Container
+	}{
+		{"env[15] (V15)", spec.Container{Env: bomb}},
+		{"envFrom[1] (twice)", spec.Container{EnvFrom: []spec.EnvFrom{prefixed, from("twice")}}},
+		{"", spec.Container{EnvFrom: []spec.EnvFrom{from("large"), from("twice")}}}, // the same key
+		{"env[2] (C)", spec.Container{Env: []spec.EnvVar{key("A"), key("B"), key("C")}}},
+		{"", spec.Container{Env: []spec.EnvVar{key("A"), key("B"), key("A"), key("B")}}},
+		{"args[1]", spec.Container{Env: []spec.EnvVar{key("A")}, Args: []string{"$(A)", "$(A)"}}},
+		{"args[0]", spec.Container{Env: []spec.EnvVar{key("A")}, Command: []string{"$(A)"}, Args: []string{"$(A)"}}},
+		{"command[0]", spec.Container{Env: []spec.EnvVar{key("A")}, Command: []string{strings.Repeat("$(A)", 1e5)}}},
+	} {
+		_, err := Resolve(&test.c, &Downward{Pod: &spec.Pod{}}, values)
+		large, is := errors.AsType[*spec.TooLargeError](err)
+		if is != (test.field != "") || is && large.Field != test.field {
+			t.Errorf("got %v, want an error of field %q", err, test.field)
+		}
 	}
 }

@@ -8,8 +8,10 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 )
 
-// mounts lists the mounts of a container in an order in which none hides another: the default mounts, then the container's
-// volumes and the pod's files, ordered by depth. A volume replaces another mount at the same path.
+// mounts lists the mounts of a container. Volumes and the pod's files outside of /dev, /proc and /sys come first, then the default mounts, which
+// are on the kernel's file systems, then the rest. So a link in the image or in a volume that leads a mount point into one of these file systems
+// has no effect: the file system is mounted over it. Within the first and the last group the order is by depth, so that no mount hides another.
+// A volume replaces another mount at the same path.
 func mounts(in *Input, defaults []specs.Mount) []specs.Mount {
 	volumes := slices.Clone(in.Mounts)
 	over := map[string]bool{"/run": true} // containerd's client mounts a tmpfs there, the CRI plug-in does not
@@ -34,5 +36,18 @@ func mounts(in *Input, defaults []specs.Mount) []specs.Mount {
 	})
 	depth := func(m specs.Mount) int { return strings.Count(m.Destination, "/") }
 	slices.SortStableFunc(volumes, func(a, b specs.Mount) int { return cmp.Compare(depth(a), depth(b)) })
-	return append(list, volumes...)
+	var first, last []specs.Mount
+	for _, v := range volumes {
+		if inKernelFileSystem(v.Destination) {
+			last = append(last, v)
+		} else {
+			first = append(first, v)
+		}
+	}
+	return slices.Concat(first, list, last)
+}
+
+// inKernelFileSystem reports whether a path is at or below one of the file systems that the OCI runtime mounts in a container.
+func inKernelFileSystem(path string) bool {
+	return slices.ContainsFunc([]string{"/dev", "/proc", "/sys"}, func(dir string) bool { return path == dir || strings.HasPrefix(path, dir+"/") })
 }

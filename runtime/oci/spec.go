@@ -84,5 +84,5 @@ func Spec(ctx context.Context, in Input) (*specs.Spec, error) {
 
 // Process returns the arguments and the environment of a container, the parts that depend on its variables.
 func Process(in *Input) (args, env []string) {
-	return arguments(in.Container, in.Variables, in.Image.Entrypoint, in.Image.Cmd), environment(in.Hostname, in.Image.Env, in.Variables)
+	return arguments(in.Variables, in.Image.Entrypoint, in.Image.Cmd), environment(in.Hostname, in.Image.Env, in.Variables)
 }

@@ -146,6 +146,13 @@ func TestMounts(t *testing.T) {
 	if index("/a") > index("/a/b/c") {
 		t.Error("/a is mounted over /a/b/c")
 	}
+	in.Mounts = []specs.Mount{volume("/dev/shm/a", "/data"), volume("/x", "/host")} // in the image, /x may be a link to /dev or /proc
+	s = build(t, in)
+	for _, path := range []string{"/proc", "/dev", "/dev/pts", "/dev/mqueue", "/sys", "/sys/fs/cgroup"} {
+		if index("/x") > index(path) || index("/etc/hosts") > index(path) || index("/dev/shm/a") < index(path) {
+			t.Errorf("order of mounts around %s: %v", path, s.Mounts)
+		}
+	}
 	in.Mounts, in.Propagation = []specs.Mount{volume("/dev", "/host")}, "rshared"
 	s = build(t, in)
 	if got := append(at(s, "/dev/shm"), at(s, "/dev/pts")...); len(got) > 0 || s.Linux.RootfsPropagation != "rshared" {

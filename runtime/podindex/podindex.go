@@ -26,7 +26,7 @@ func New() *Index {
 	return &Index{pods: map[string]Pod{}, changed: make(chan struct{}, 1)}
 }
 
-// Changed receives a value after one or more calls of [Index.Put]. It is for a single reader.
+// Changed receives a value after one or more changes by [Index.Put] and [Index.Update]. It is for a single reader.
 func (x *Index) Changed() <-chan struct{} { return x.changed }
 
 // Put adds a pod, or replaces the one with an older sandbox.
@@ -36,11 +36,33 @@ func (x *Index) Put(uid string, pod *spec.Pod, sandbox int) {
 	if x.pods[uid].Sandbox > sandbox {
 		return
 	}
-	x.pods[uid] = Pod{pod, sandbox}
+	x.set(uid, Pod{pod, sandbox})
+}
+
+// set adds or replaces a pod. The caller holds the lock.
+func (x *Index) set(uid string, p Pod) {
+	x.pods[uid] = p
 	select {
 	case x.changed <- struct{}{}:
 	default:
 	}
+}
+
+// Update replaces the definition of a pod that is in the index.
+func (x *Index) Update(uid string, pod *spec.Pod) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if p, exists := x.pods[uid]; exists && p.Pod != pod {
+		x.set(uid, Pod{pod, p.Sandbox})
+	}
+}
+
+// Get returns a pod.
+func (x *Index) Get(uid string) (p Pod, exists bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	p, exists = x.pods[uid]
+	return p, exists
 }
 
 // Remove removes a pod, unless it has a newer sandbox.

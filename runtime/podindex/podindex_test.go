@@ -31,3 +31,25 @@ func TestIndex(t *testing.T) {
 		t.Errorf("removed pods are still in the index: %v", all)
 	}
 }
+
+func TestUpdate(t *testing.T) {
+	x := New()
+	web, updated := &spec.Pod{Name: "web"}, &spec.Pod{Name: "web", Hostname: "new"}
+	x.Update("u", web)
+	if _, exists := x.Get("u"); exists {
+		t.Error("an update added a pod")
+	}
+	x.Put("u", web, 2)
+	<-x.Changed()
+	x.Update("u", web)
+	select {
+	case <-x.Changed():
+		t.Error("the same definition was reported as a change")
+	default:
+	}
+	x.Update("u", updated)
+	<-x.Changed()
+	if p, exists := x.Get("u"); !exists || p != (Pod{updated, 2}) {
+		t.Errorf("%v %+v", exists, p)
+	}
+}

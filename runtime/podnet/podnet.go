@@ -188,6 +188,7 @@ func (n *Network) admitPort(field string, r network.Request, hostNetwork bool) e
 	}
 	refusal.Message, refusal.Cause = err.Error(), err
 	if conflict, is := errors.AsType[*network.ConflictError](err); is {
+		refusal.Message = lifecycle.NodePortsMessage + ": " + refusal.Message
 		switch {
 		case conflict.Holder != "":
 			return nil

@@ -7,14 +7,10 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"runtime"
 	"time"
 
-	"golang.org/x/sys/unix"
-	"k8s.io/apimachinery/pkg/api/resource"
-
+	"github.com/podstead/podstead/runtime/capacity"
 	"github.com/podstead/podstead/runtime/enginecall"
-	"github.com/podstead/podstead/runtime/layout"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/podindex"
 	"github.com/podstead/podstead/runtime/podnet"
@@ -22,31 +18,20 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
+// refreshTimeout bounds an update before the start of a container, which has enginecall.CreateTimeout for everything.
+const refreshTimeout = 10 * time.Second
+
 // Downward returns the values of the downward API for a pod with these addresses.
-func Downward(dirs layout.Dirs, uid string, pod *spec.Pod, ips []string) (*oci.Downward, error) {
+func (v *Volumes) Downward(uid string, pod *spec.Pod, ips []string) (*oci.Downward, error) {
 	node, err := os.Hostname()
 	if err != nil {
 		return nil, fmt.Errorf("read host name: %w", err)
 	}
-	d := &oci.Downward{Pod: pod, UID: uid, PodIPs: ips, NodeName: node, HostIPs: podnet.HostIPs(), Allocatable: allocatable(dirs)}
+	d := &oci.Downward{Pod: pod, UID: uid, PodIPs: ips, NodeName: node, HostIPs: podnet.HostIPs(), Allocatable: v.host.Allocatable()}
 	if pod.HostNetwork {
 		d.PodIPs = d.HostIPs
 	}
 	return d, nil
-}
-
-// allocatable returns the resources of the host, all of which are available to pods.
-func allocatable(dirs layout.Dirs) spec.ResourceList {
-	list := spec.ResourceList{"cpu": *resource.NewQuantity(int64(runtime.NumCPU()), resource.DecimalSI)}
-	var memory unix.Sysinfo_t
-	if unix.Sysinfo(&memory) == nil {
-		list["memory"] = *resource.NewQuantity(int64(memory.Totalram)*int64(memory.Unit), resource.BinarySI) // no host has more
-	}
-	var disk unix.Statfs_t
-	if unix.Statfs(dirs.State, &disk) == nil {
-		list["ephemeral-storage"] = *resource.NewQuantity(int64(disk.Blocks)*disk.Bsize, resource.BinarySI) // no host has more
-	}
-	return list
 }
 
 // Pod returns the argument for methods of [volume.Set].
@@ -62,15 +47,15 @@ func Pod(d *oci.Downward) volume.Pod {
 // Volumes are the volumes of all pods. It is safe for concurrent use.
 type Volumes struct {
 	*volume.Set
-	dirs     layout.Dirs
+	host     capacity.Host
 	index    *podindex.Index
 	interval time.Duration
 	log      *slog.Logger
 }
 
 // New returns the volumes in set. Those of the pods in index are updated at this interval.
-func New(set *volume.Set, dirs layout.Dirs, index *podindex.Index, interval time.Duration, log *slog.Logger) *Volumes {
-	return &Volumes{Set: set, dirs: dirs, index: index, interval: interval, log: log}
+func New(set *volume.Set, host capacity.Host, index *podindex.Index, interval time.Duration, log *slog.Logger) *Volumes {
+	return &Volumes{Set: set, host: host, index: index, interval: interval, log: log}
 }
 
 // PreparePod prepares the volumes of a pod. As in the kubelet, files of the downward API do not contain addresses, therefore they do not
@@ -79,14 +64,14 @@ func (v *Volumes) PreparePod(ctx context.Context, uid string, pod *spec.Pod) err
 	if len(pod.Volumes) == 0 {
 		return nil
 	}
-	d, err := Downward(v.dirs, uid, pod, nil)
+	d, err := v.Downward(uid, pod, nil)
 	if err != nil {
 		return err
 	}
 	return v.Prepare(ctx, Pod(d))
 }
 
-// Run updates the volumes of running pods when their config maps and secrets change, until ctx ends. If an update fails, the volume keeps its
+// Run updates the volumes of running pods when their config maps, secrets or definitions change, until ctx ends. If an update fails, the volume keeps its
 // content. The error is logged when it differs from that of the last update.
 func (v *Volumes) Run(ctx context.Context) {
 	tick := time.NewTicker(v.interval)
@@ -100,7 +85,7 @@ func (v *Volumes) Run(ctx context.Context) {
 		}
 		failed := map[string]string{}
 		for uid, p := range v.index.All() {
-			if err := v.update(ctx, uid, p.Pod); err != nil && ctx.Err() == nil {
+			if err := v.update(ctx, uid, enginecall.CreateTimeout); err != nil && ctx.Err() == nil {
 				failed[uid] = err.Error()
 				if logged[uid] != err.Error() {
 					v.log.WarnContext(ctx, "cannot update the volumes of a pod", slog.String("pod", p.Pod.Name), slog.Any("error", err))
@@ -111,23 +96,43 @@ func (v *Volumes) Run(ctx context.Context) {
 	}
 }
 
-func (v *Volumes) update(ctx context.Context, uid string, pod *spec.Pod) error {
-	if !hasContent(pod) {
+// Refresh updates the volumes of a pod before a container starts, whose definition is newer than the one that updates have used. A volume
+// that cannot be updated keeps its content, as in [Volumes.Run], which logs the error. A source that does not respond delays the start by
+// refreshTimeout.
+func (v *Volumes) Refresh(ctx context.Context, uid string, pod *spec.Pod) error {
+	v.index.Update(uid, pod)
+	if err := v.update(ctx, uid, refreshTimeout); err != nil && ctx.Err() != nil {
+		return err
+	}
+	return nil
+}
+
+// update updates the volumes of a pod. The definition is that in the index when no other update of the pod runs: an update that was delayed
+// must not restore the content of an older definition.
+func (v *Volumes) update(ctx context.Context, uid string, timeout time.Duration) error {
+	p, exists := v.index.Get(uid)
+	if !exists || !hasContent(p.Pod) {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, enginecall.CreateTimeout)
+	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	d, err := Downward(v.dirs, uid, pod, nil)
-	if err == nil {
-		_, err = v.Update(ctx, Pod(d))
-	}
+	_, err := v.Update(ctx, uid, func() (volume.Pod, error) {
+		if now, exists := v.index.Get(uid); exists {
+			p = now
+		}
+		d, err := v.Downward(uid, p.Pod, nil)
+		if err != nil {
+			return volume.Pod{}, err
+		}
+		return Pod(d), nil
+	})
 	return err
 }
 
 // hasContent reports whether a volume of the pod may change while it runs.
 func hasContent(pod *spec.Pod) bool {
 	for i := range pod.Volumes {
-		if v := &pod.Volumes[i]; v.ConfigMap != nil || v.Secret != nil || v.Projected != nil {
+		if v := &pod.Volumes[i]; v.ConfigMap != nil || v.Secret != nil || v.Projected != nil || v.DownwardAPI != nil {
 			return true
 		}
 	}

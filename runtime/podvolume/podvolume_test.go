@@ -1,12 +1,20 @@
 package podvolume
 
 import (
+	"context"
+	"log/slog"
 	"os"
+	"path/filepath"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/podstead/podstead/runtime/layout"
+	"github.com/podstead/podstead/runtime/capacity"
+	"github.com/podstead/podstead/runtime/podindex"
+	"github.com/podstead/podstead/runtime/volume"
+	"github.com/podstead/podstead/runtime/volume/atomicwriter"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -15,8 +23,8 @@ func TestDownward(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dirs := layout.Dirs{State: t.TempDir()}
-	d, err := Downward(dirs, "u", &spec.Pod{Name: "web"}, []string{"10.0.0.2"})
+	v := New(nil, capacity.Host{StateDir: t.TempDir(), Cgroup: "/podstead"}, nil, 0, nil)
+	d, err := v.Downward("u", &spec.Pod{Name: "web"}, []string{"10.0.0.2"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -28,7 +36,7 @@ func TestDownward(t *testing.T) {
 			t.Errorf("allocatable %s: %v, want a positive quantity", name, q)
 		}
 	}
-	if d, err = Downward(dirs, "u", &spec.Pod{HostNetwork: true}, nil); err != nil || !cmp.Equal(d.PodIPs, d.HostIPs) {
+	if d, err = v.Downward("u", &spec.Pod{HostNetwork: true}, nil); err != nil || !cmp.Equal(d.PodIPs, d.HostIPs) {
 		t.Errorf("hostNetwork: addresses %v, %v; want those of the host", d.PodIPs, err)
 	}
 }
@@ -42,10 +50,109 @@ func TestHasContent(t *testing.T) {
 		{"emptyDir", spec.Volume{EmptyDir: &spec.EmptyDirVolume{}}, false},
 		{"configMap", spec.Volume{ConfigMap: &spec.ConfigMapVolume{}}, true},
 		{"secret", spec.Volume{Secret: &spec.SecretVolume{}}, true},
+		{"downwardAPI", spec.Volume{DownwardAPI: &spec.DownwardAPIVolume{}}, true},
 		{"projected", spec.Volume{Projected: &spec.ProjectedVolume{}}, true},
 	} {
 		if got := hasContent(&spec.Pod{Volumes: []spec.Volume{test.volume}}); got != test.want {
 			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
+}
+
+// sources provides config maps that contain their name. Reading "hung" blocks until the channel is closed, and is reported.
+type sources struct{ reading, hung chan struct{} }
+
+func (s sources) ConfigMap(_ *spec.Pod, name string) (map[string][]byte, error) {
+	if name == "hung" {
+		s.reading <- struct{}{}
+		<-s.hung
+	}
+	return map[string][]byte{"name": []byte(name)}, nil
+}
+
+func (s sources) Secret(*spec.Pod, string) (map[string][]byte, error) { return nil, os.ErrNotExist }
+
+// configured returns a pod with a volume from a config map.
+func configured(name string) *spec.Pod {
+	return &spec.Pod{Name: "web", Volumes: []spec.Volume{{Name: "config", ConfigMap: &spec.ConfigMapVolume{Name: name}}}}
+}
+
+// written returns volumes of the pod "u", whose volume has the content "first", and a function that reads it.
+func written(t *testing.T, s sources) (v *Volumes, content func() string) {
+	t.Helper()
+	dir := t.TempDir()
+	set, err := volume.New(s, volume.Options{DataDir: filepath.Join(dir, "data"), RunDir: filepath.Join(dir, "run"), ClaimsDir: filepath.Join(dir, "claims")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := filepath.Join(dir, "run", "u", "files", "config")
+	if err := os.MkdirAll(files, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (atomicwriter.Writer{}).Write(files, atomicwriter.Files{"name": {Content: []byte("first"), Mode: 0o644}}); err != nil {
+		t.Fatal(err)
+	}
+	v = New(set, capacity.Host{StateDir: dir, Cgroup: "/podstead"}, podindex.New(), time.Second, slog.New(slog.DiscardHandler))
+	return v, func() string {
+		text, err := os.ReadFile(filepath.Join(files, "name"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+}
+
+// TestRefreshIsNotReverted: later updates use the definition of the last refresh, although the sandbox has an older one.
+func TestRefreshIsNotReverted(t *testing.T) {
+	v, content := written(t, sources{})
+	v.index.Put("u", configured("old"), 1)
+	if err := v.Refresh(t.Context(), "u", configured("new")); err != nil || content() != "new" {
+		t.Fatalf("after a refresh: %q, %v", content(), err)
+	}
+	if err := v.update(t.Context(), "u", time.Minute); err != nil || content() != "new" {
+		t.Errorf("after an update: %q, %v", content(), err)
+	}
+}
+
+// TestRefreshDuringAnUpdate: a refresh waits for an update with the old definition, and writes the new one.
+func TestRefreshDuringAnUpdate(t *testing.T) {
+	s := sources{make(chan struct{}), make(chan struct{})}
+	v, content := written(t, s)
+	v.index.Put("u", configured("hung"), 1)
+	updated := make(chan error, 1)
+	go func() { updated <- v.update(t.Context(), "u", time.Minute) }()
+	<-s.reading
+	refreshed := make(chan error, 1)
+	go func() { refreshed <- v.Refresh(t.Context(), "u", configured("new")) }()
+	close(s.hung)
+	if err := <-updated; err != nil {
+		t.Error(err)
+	}
+	if err := <-refreshed; err != nil || content() != "new" {
+		t.Errorf("after both: %q, %v", content(), err)
+	}
+}
+
+// TestRefreshWithHungSource: the volume keeps its content, other operations on the pod do not wait for the source, and content that arrives
+// late is not written.
+func TestRefreshWithHungSource(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := sources{make(chan struct{}, 1), make(chan struct{})}
+		v, content := written(t, s)
+		v.index.Put("u", configured("old"), 1)
+		begun := time.Now()
+		if err := v.Refresh(t.Context(), "u", configured("hung")); err != nil || time.Since(begun) != refreshTimeout {
+			t.Errorf("refresh: %v after %v", err, time.Since(begun))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := v.Release(ctx, "u", "run"); err != nil {
+			t.Errorf("another operation: %v", err)
+		}
+		close(s.hung)
+		synctest.Wait()
+		if content() != "first" {
+			t.Errorf("content that arrived late was written: %q", content())
+		}
+	})
 }

@@ -1,6 +1,8 @@
 package runtimetest
 
 import (
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -17,16 +19,17 @@ func testImages(w *scenario) {
 		return w.Runtime.FindImage(w.ctx(), w.pod, lifecycle.FindImage{Container: "c", For: 3})
 	}
 	want := lifecycle.ImagePulled{Container: "c", For: 3, Image: w.pull("c", lifecycle.Image{}).Image}
-	if got, err := find(); got != want || err != nil {
-		w.Errorf("find image: got %+v, %v, want %+v", got, err, want)
+	got, err := find()
+	if diff := cmp.Diff(want, got); diff != "" || err != nil {
+		w.Errorf("find image: %v (-want +got):\n%s", err, diff)
 	}
 	c.ImagePullPolicy = spec.PullAlways
-	_, err := find()
+	_, err = find()
 	w.wantFailure(err, lifecycle.FailureNotFound, "", "") // an image that must be pulled is not found
 	c.Image, c.ImagePullPolicy = "localhost/podstead/none:1", spec.PullNever
 	_, err = find()
 	w.wantFailure(err, lifecycle.FailureNotFound, "", "")
-	_, err = w.Runtime.PullImage(w.ctx(), w.pod, lifecycle.PullImage{Container: "c"}, func(_, _ int64) {})
+	_, err = w.Runtime.PullImage(w.ctx(), w.pod, lifecycle.PullImage{Container: "c"}, func(lifecycle.Progress) {})
 	w.wantFailure(err, lifecycle.FailureRetry, lifecycle.ReasonErrImageNeverPull, "localhost/podstead/none:1")
 	w.pod = nil
 }

@@ -21,7 +21,7 @@ const deadline = time.Minute
 
 // Runtime is supervisor.Runtime. Packages at the edges do not import package supervisor.
 type Runtime interface {
-	PullImage(ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(done, total int64)) (lifecycle.ImagePulled, error)
+	PullImage(ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(lifecycle.Progress)) (lifecycle.ImagePulled, error)
 	FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.FindImage) (lifecycle.ImagePulled, error)
 	StartSandbox(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox) (lifecycle.SandboxStarted, error)
 	WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (eviction string, err error)
@@ -41,6 +41,8 @@ type Harness struct {
 	Runtime Runtime
 	// Image is present. It has the commands sh, sleep, echo and true.
 	Image string
+	// Archives are the image archives of the pods.
+	Archives []string
 	// Retag makes the name of Image refer to another image, as a new archive does.
 	Retag func()
 	// LogDir is the directory to which the runtime writes logs.
@@ -101,7 +103,7 @@ type scenario struct {
 
 // shell sets the pod: an app container "c" that runs a script.
 func (w *scenario) shell(script string) {
-	w.pod = &spec.Pod{Name: "p", Containers: []spec.Container{w.container("c", script)}}
+	w.pod = &spec.Pod{Name: "p", ImageArchives: w.Archives, Containers: []spec.Container{w.container("c", script)}}
 }
 
 func (w *scenario) container(name, script string) spec.Container {
@@ -153,7 +155,7 @@ func (w *scenario) sandbox(n int) {
 func (w *scenario) pull(name string, previous lifecycle.Image) lifecycle.ImagePulled {
 	w.Helper()
 	a := lifecycle.PullImage{Container: name, For: 7, Image: previous, Imported: true}
-	got, err := w.Runtime.PullImage(w.ctx(), w.pod, a, func(_, _ int64) {})
+	got, err := w.Runtime.PullImage(w.ctx(), w.pod, a, func(lifecycle.Progress) {})
 	w.must(err)
 	if got.Container != name || got.For != 7 || got.Image.ID == "" || got.Took != 0 || !got.At.IsZero() {
 		w.Errorf("pulled %+v, want an image of %s for attempt 7, and no instant", got, name)

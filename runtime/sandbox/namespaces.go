@@ -30,16 +30,17 @@ func Joined(pins netns.Pins, ids idmap.Range) oci.Namespaces {
 }
 
 // processSpec returns the specification of the sandbox's process. It is nil unless containers share a PID namespace.
-func (s *Service) processSpec(uid string, sandbox int, pod *spec.Pod, n oci.Namespaces) *specs.Spec {
+func (s *Service) processSpec(uid string, sandbox int, pod *spec.Pod, n oci.Namespaces) (*specs.Spec, error) {
 	if !pod.ShareProcessNamespace {
-		return nil
+		return nil, nil
 	}
+	id := record.SandboxID(uid, sandbox)
 	process := oci.Pause(oci.PauseInput{
 		Program:     s.config.Engine.ShimPath(),
 		Namespaces:  n,
-		CgroupsPath: s.config.Cgroups.OCIPath(uid, record.SandboxID(uid, sandbox)),
+		CgroupsPath: s.config.Cgroups.OCIPath(uid, id),
 		Host:        s.config.Host,
 	})
 	process.Annotations = map[string]string{shim.PIDAnnotation: n.PID}
-	return process
+	return process, s.config.Users.PlaceRoot(process, id, n.IDs)
 }

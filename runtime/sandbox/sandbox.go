@@ -13,6 +13,7 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/errdefs"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sync/errgroup"
 	"golang.org/x/sys/unix"
 
@@ -113,10 +114,14 @@ func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, sandbox
 		ips, err = s.config.Network.Connect(ctx, uid, pod, pins)
 	}
 	if err == nil {
-		err = s.config.Etc.Write(uid, pod, sandbox, ids)
+		err = s.config.Etc.Write(ctx, uid, pod, sandbox, ids)
 	}
 	if err == nil {
 		err = s.config.Cgroups.Limit(ctx, uid, oci.PodLimits(pod, s.config.PidsLimit))
+	}
+	var process *specs.Spec
+	if err == nil {
+		process, err = s.processSpec(uid, sandbox, pod, Joined(pins, ids))
 	}
 	if err == nil {
 		created, err = s.config.Engine.StartSandbox(ctx, record.SandboxID(uid, sandbox), engine.SandboxOptions{
@@ -124,7 +129,7 @@ func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, sandbox
 				record.LabelUID: uid, record.LabelPod: pod.Name, record.LabelSandbox: strconv.Itoa(sandbox),
 			},
 			Cgroup: s.config.Cgroups.Shim(uid),
-			Spec:   s.processSpec(uid, sandbox, pod, Joined(pins, ids)),
+			Spec:   process,
 		})
 	}
 	if err == nil {
@@ -134,16 +139,26 @@ func (s *Service) create(ctx context.Context, uid string, pod *spec.Pod, sandbox
 }
 
 // Wait returns when the sandbox's shim has exited, or with a message when the pod must be evicted. It has no timeout. Until the sandbox is
-// removed, the volumes and /etc/hosts of the pod are kept up to date.
+// removed, the volumes and /etc/hosts of the pod are kept up to date. A later call with another definition of the pod replaces the one that they
+// and the limits of its storage follow; the caller cancels the earlier call.
 func (s *Service) Wait(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (evicted string, err error) {
 	ctx, cancel := context.WithCancel(enginecall.Context(ctx))
 	defer cancel()
 	found, err := s.adopt(ctx, uid, pod, sandbox)
+	for errors.Is(err, engine.ErrUnresponsive) {
+		if err := s.config.Engine.AwaitResponse(ctx, record.SandboxID(uid, sandbox)); err != nil {
+			return "", err
+		}
+		found, err = s.adopt(ctx, uid, pod, sandbox)
+	}
 	if errdefs.IsNotFound(err) {
 		return "", nil
 	}
 	if err != nil {
 		return "", enginecall.Failure(ctx, lifecycle.FailureRetry, "", err)
+	}
+	if !eviction.HasLimit(pod) {
+		return "", found.Wait(ctx)
 	}
 	type result struct {
 		evicted string
@@ -170,7 +185,7 @@ func (s *Service) adopt(ctx context.Context, uid string, pod *spec.Pod, sandbox 
 	}
 	defer unlock()
 	found, err := s.config.Engine.LoadSandbox(ctx, record.SandboxID(uid, sandbox))
-	if err == nil {
+	if err == nil || errors.Is(err, engine.ErrUnresponsive) { // then the pod runs as well
 		s.config.Index.Put(uid, pod, sandbox)
 	}
 	return found, err
@@ -193,19 +208,12 @@ func (s *Service) Remove(ctx context.Context, uid string, sandbox int) error {
 
 // RemoveLocked is Remove for callers that hold the lock of the pod.
 func (s *Service) RemoveLocked(ctx context.Context, uid string, sandbox int) error {
-	list, err := record.Containers(ctx, s.config.Client, uid)
+	inside, err := s.containers(ctx, uid, sandbox)
 	if err != nil {
 		return err
 	}
-	var inside []client.Container
-	for _, c := range list {
-		info, err := record.Info(ctx, c)
-		if err != nil {
-			return err
-		}
-		if info.Labels[record.LabelSandbox] == strconv.Itoa(sandbox) {
-			inside = append(inside, c)
-		}
+	if err := s.killUnresponsive(ctx, uid, sandbox, inside); err != nil {
+		return err
 	}
 	if err := s.TerminateAll(ctx, inside); err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/shim/rootmount"
 )
 
 // launcher is containerd's handling of the start of a shim and of the cleanup after a dead one, with two differences; see Start
@@ -70,11 +71,18 @@ func (l launcher) Stop(ctx context.Context, id string) (containerdshim.StopStatu
 			root = process.RuncRoot
 		}
 		if _, err := os.Stat(filepath.Join(root, ns, id)); !errors.Is(err, os.ErrNotExist) {
-			return l.Shim.Stop(ctx, id)
+			status, err := l.Shim.Stop(ctx, id)
+			if err != nil {
+				return status, err
+			}
+			return status, rootmount.Remove(bundle)
 		}
 	}
 	// Without options runc was never called. Without its state directory runc has nothing to clean up.
 	if err := mount.UnmountRecursive(filepath.Join(bundle, "rootfs"), 0); err != nil {
+		return none, err
+	}
+	if err := rootmount.Remove(bundle); err != nil {
 		return none, err
 	}
 	if e, err := runc.ReadExitStatus(bundle); err == nil {

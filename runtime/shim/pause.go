@@ -17,6 +17,8 @@ import (
 	"github.com/containerd/errdefs/pkg/errgrpc"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/shim/rootmount"
 )
 
 // PIDAnnotation of a sandbox's specification is the path of the file to which the PID namespace of the sandbox's process is
@@ -30,6 +32,7 @@ const PIDAnnotation = "podstead.io/pid-namespace"
 // When it exits, the sandbox ends, and the kernel kills every process of the PID namespace.
 type sandboxProcess struct {
 	id     string
+	bundle string
 	ending bool // its exit was requested
 }
 
@@ -53,9 +56,9 @@ func (t *tasks) startPause(ctx context.Context, r *sandboxapi.CreateSandboxReque
 	ctx, cancel := uninterrupted(ctx)
 	defer cancel()
 	t.mu.Lock()
-	t.pause.id = r.SandboxID
+	t.pause.id, t.pause.bundle = r.SandboxID, r.BundlePath
 	t.mu.Unlock()
-	created, err := t.TTRPCTaskService.Create(ctx, &api.CreateTaskRequest{
+	created, err := t.create(ctx, &api.CreateTaskRequest{
 		ID: r.SandboxID, Bundle: r.BundlePath, Options: r.Options, Rootfs: rootOf(&spec),
 	})
 	if err != nil {
@@ -114,7 +117,7 @@ func pinPID(pid uint32, file string) error {
 // stopPause kills the process of the sandbox and removes its container. It succeeds if there is none.
 func (t *tasks) stopPause(ctx context.Context) error {
 	t.mu.Lock()
-	id := t.pause.id
+	id, bundle := t.pause.id, t.pause.bundle
 	t.pause.ending = true
 	t.mu.Unlock()
 	if id == "" {
@@ -132,6 +135,7 @@ func (t *tasks) stopPause(ctx context.Context) error {
 	if err = notFoundIsDone(err); err != nil {
 		return fmt.Errorf("stop process of sandbox: %w", err)
 	}
+	warnAboutRoot(ctx, id, rootmount.Remove(bundle))
 	return nil
 }
 

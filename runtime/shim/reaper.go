@@ -2,14 +2,13 @@ package shim
 
 import (
 	"context"
-	"errors"
 	"fmt"
+	"maps"
 	"os/exec"
-	"reflect"
 	"runtime"
+	"slices"
 	"sync"
 	"time"
-	"unsafe"
 
 	"github.com/containerd/containerd/v2/pkg/sys/reaper"
 	runc "github.com/containerd/go-runc"
@@ -22,15 +21,21 @@ import (
 //
 // Here no exit waits for another one: an exit of a command is passed to its caller, every other exit is queued for the task service
 // without a limit, in order. Its methods are safe for concurrent use.
+//
+// No lock is held while a command is started, since its execve waits for the disk. A child that exits meanwhile may be that command, whose
+// process ID is not known yet. Unless it is older than all starts in progress, it is parked: it stays a zombie, which also keeps its
+// process ID from being reused, and is looked at again at the end of each start.
 type exitReaper struct {
 	mu       sync.Mutex
 	commands map[int]chan runc.Exit // commands of the OCI runtime that run, by process ID
+	starts   map[*exec.Cmd]int64    // starts in progress, by the time before which their process does not exist, see startTime
+	parked   bool                   // a child has exited that may belong to a start
 	queue    []runc.Exit
 	queued   chan struct{} // holds a token while the queue may have entries
 }
 
 func newExitReaper() *exitReaper {
-	return &exitReaper{commands: map[int]chan runc.Exit{}, queued: make(chan struct{}, 1)}
+	return &exitReaper{commands: map[int]chan runc.Exit{}, starts: map[*exec.Cmd]int64{}, queued: make(chan struct{}, 1)}
 }
 
 // reapFor returns the reaper of a process in which containerd's task service has just subscribed to m. From now on it waits for the
@@ -46,24 +51,63 @@ func reapFor(ctx context.Context, m *reaper.Monitor) (*exitReaper, error) {
 	return r, nil
 }
 
-// reap reaps all children that have exited. Call it on SIGCHLD. It waits only for the execve of a
-// command that is being started.
+// reap reaps all children that have exited and are not parked. Call it on SIGCHLD. It does not block.
 func (r *exitReaper) reap() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	return r.reapLocked()
+}
+
+func (r *exitReaper) reapLocked() error {
+	r.parked = false
 	for {
-		var status unix.WaitStatus
-		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		pid, err := exitedChild(unix.P_ALL, 0)
 		switch {
-		case errors.Is(err, unix.EINTR):
-			continue
-		case errors.Is(err, unix.ECHILD), err == nil && pid <= 0:
-			return nil
 		case err != nil:
 			return err
+		case pid == 0:
+			return nil
+		case r.mayBeStarting(pid):
+			r.parked = true
+			return r.reapBehind()
 		}
+		if err := r.reapChild(pid); err != nil {
+			return err
+		}
+	}
+}
+
+// reapBehind reaps the children behind a parked one, which the kernel would return repeatedly.
+func (r *exitReaper) reapBehind() error {
+	for _, pid := range children() {
+		exited, err := exitedChild(unix.P_PID, pid)
+		if err == nil && exited != 0 && !r.mayBeStarting(pid) {
+			err = r.reapChild(pid)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// reapChild reaps a child that has exited.
+func (r *exitReaper) reapChild(pid int) error {
+	var status unix.WaitStatus
+	reaped, err := retry(func() (int, error) { return unix.Wait4(pid, &status, unix.WNOHANG, nil) })
+	if err == nil && reaped == pid {
 		r.dispatch(runc.Exit{Timestamp: time.Now(), Pid: pid, Status: exitCode(status)})
 	}
+	return err
+}
+
+// mayBeStarting reports whether a child that has exited may be the command of a start in progress.
+func (r *exitReaper) mayBeStarting(pid int) bool {
+	if _, known := r.commands[pid]; known || len(r.starts) == 0 {
+		return false
+	}
+	born, err := startTime(pid)
+	return err != nil || born >= slices.Min(slices.Collect(maps.Values(r.starts)))
 }
 
 // dispatch passes on an exit. The caller holds the lock.
@@ -104,14 +148,34 @@ func (r *exitReaper) forward(ctx context.Context, service chan<- runc.Exit) {
 
 // Start implements [runc.ProcessMonitor].
 func (r *exitReaper) Start(c *exec.Cmd) (chan runc.Exit, error) {
-	r.mu.Lock() // the command must not be reaped before it is registered
-	defer r.mu.Unlock()
-	if err := c.Start(); err != nil {
+	if err := r.begin(c); err != nil {
 		return nil, err
 	}
-	exit := make(chan runc.Exit, 1)
-	r.commands[c.Process.Pid] = exit
-	return exit, nil
+	err := c.Start()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.starts, c)
+	var exit chan runc.Exit
+	if err == nil {
+		exit = make(chan runc.Exit, 1)
+		r.commands[c.Process.Pid] = exit
+	}
+	if r.parked {
+		_ = r.reapLocked() // what fails here is tried again on the next SIGCHLD
+	}
+	return exit, err
+}
+
+// begin records that a command is about to be started.
+func (r *exitReaper) begin(c *exec.Cmd) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now, err := bootTime()
+	if err != nil {
+		return fmt.Errorf("start %s: %w", c.Path, err)
+	}
+	r.starts[c] = now
+	return nil
 }
 
 // StartLocked implements [runc.ProcessMonitor]. Like that of containerd, it locks the thread during the start only.
@@ -134,21 +198,4 @@ func exitCode(s unix.WaitStatus) int {
 		return 128 + int(s.Signal())
 	}
 	return s.ExitStatus()
-}
-
-// serviceExits returns the channel from which containerd's task service reads exits. The service subscribes to containerd's reaper,
-// whose only way to send is its own loop over wait4, so the channel is read from the reaper's unexported list of subscribers.
-func serviceExits(m *reaper.Monitor) (chan<- runc.Exit, error) {
-	m.Lock()
-	defer m.Unlock()
-	field := reflect.ValueOf(m).Elem().FieldByName("subscribers")
-	if field.Kind() != reflect.Map || field.Len() != 1 {
-		return nil, fmt.Errorf("subscribers of containerd's reaper: got %v, want one", field)
-	}
-	subscribers := reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem()
-	c, ok := reflect.TypeAssert[chan runc.Exit](subscribers.MapKeys()[0])
-	if !ok {
-		return nil, fmt.Errorf("subscribers of containerd's reaper: unexpected type %v", field.Type())
-	}
-	return c, nil
 }

@@ -21,6 +21,8 @@ import (
 	"github.com/containerd/ttrpc"
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/emptypb"
+
+	"github.com/podstead/podstead/runtime/shim/rootmount"
 )
 
 const (
@@ -91,7 +93,7 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	t.containers[r.ID] = c
 	t.mu.Unlock()
 
-	resp, err := t.TTRPCTaskService.Create(ctx, r)
+	resp, err := t.create(ctx, r)
 	l.created()
 	if err != nil {
 		t.forget(r.ID)
@@ -107,6 +109,25 @@ func (t *tasks) Create(ctx context.Context, r *api.CreateTaskRequest) (*api.Crea
 	t.running++
 	t.mu.Unlock()
 	return resp, nil
+}
+
+// create creates a container with its root file system.
+func (t *tasks) create(ctx context.Context, r *api.CreateTaskRequest) (*api.CreateTaskResponse, error) {
+	if err := rootmount.Place(r.Bundle); err != nil {
+		return nil, err
+	}
+	resp, err := t.TTRPCTaskService.Create(ctx, r)
+	if err != nil {
+		warnAboutRoot(ctx, r.ID, rootmount.Remove(r.Bundle))
+	}
+	return resp, err
+}
+
+// warnAboutRoot logs that a root file system was not removed. The next daemon tries again.
+func warnAboutRoot(ctx context.Context, id string, err error) {
+	if err != nil {
+		log.G(ctx).WithError(err).WithField("container", id).Warn("cannot remove the root file system of a container")
+	}
 }
 
 // settled waits until the creation of a container has succeeded or failed. A daemon that was killed during the creation asks for
@@ -256,6 +277,7 @@ func (t *tasks) Delete(ctx context.Context, r *api.DeleteRequest) (*api.DeleteRe
 	if err != nil || r.ExecID != "" || c == nil {
 		return resp, err
 	}
+	warnAboutRoot(ctx, r.ID, rootmount.Remove(c.bundle))
 	t.forget(r.ID)
 	c.logs.drain(drainTimeout)
 	return resp, nil

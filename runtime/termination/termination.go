@@ -2,7 +2,8 @@
 // terminationMessagePath, or the end of its log.
 //
 // The limits are the kubelet's (kuberuntime: getTerminationMessage). The limit for all containers of a pod is applied to the pod's status. A
-// container can write anything to its file, therefore no more of it is read than is returned.
+// container can write anything to its file, therefore no more of it is read than is returned. A process that survives the container can hold
+// the file, therefore reading has a deadline, see package heldfile.
 package termination
 
 import (
@@ -17,9 +18,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/internal/heldfile"
 )
 
 const (
@@ -30,28 +30,49 @@ const (
 	maxLogBytes = 2048
 )
 
-// Create creates the empty file of a container, which any user of the container can write to. An existing file is kept.
+// Create creates the empty file of a container, which any user of the container can write to. An existing file is kept, and is not opened.
 func Create(path string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return fmt.Errorf("create termination message file: %w", err)
 	}
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY|unix.O_NOFOLLOW, 0o666) // its directory is private
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDONLY, 0o666) // its directory is private
+	if errors.Is(err, fs.ErrExist) {
+		var info fs.FileInfo
+		if info, err = os.Lstat(path); err == nil && !info.Mode().IsRegular() {
+			err = fmt.Errorf("%s is not a regular file", path)
+		}
+	} else if err == nil {
+		err = f.Close()
+	}
+	if err == nil {
+		err = os.Chmod(path, 0o666) // regardless of the umask
+	}
 	if err != nil {
 		return fmt.Errorf("create termination message file: %w", err)
 	}
-	defer f.Close()
-	return f.Chmod(0o666) // regardless of the umask
+	return nil
 }
 
+// Reader reads the messages of containers. The zero value is ready for use, by several goroutines.
+type Reader struct{ users heldfile.Users }
+
 // Read returns the message in a file: its last 4096 bytes. A file that does not exist is an empty message. The text of an error is shown in place
-// of the message.
-func Read(path string) (string, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+// of the message. A file that another process holds is an error, at the latest after a few seconds.
+func (r *Reader) Read(ctx context.Context, path string) (string, error) {
+	text, err := heldfile.Do(ctx, &r.users, path, func() (string, error) { return read(path) })
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
 		return "", fmt.Errorf("error on reading termination log %s: %w", path, err)
+	}
+	return text, nil
+}
+
+func read(path string) (string, error) {
+	f, err := heldfile.Open(path, os.O_RDONLY)
+	if err != nil {
+		return "", err
 	}
 	defer f.Close()
 	size, err := f.Seek(0, io.SeekEnd)
@@ -62,10 +83,7 @@ func Read(path string) (string, error) {
 	if err == nil {
 		text, err = io.ReadAll(io.LimitReader(f, maxMessage))
 	}
-	if err != nil {
-		return "", fmt.Errorf("error on reading termination log %s: %w", path, err)
-	}
-	return clip(string(text)), nil
+	return clip(string(text)), err
 }
 
 // FromLog returns the end of a container's log: at most 80 lines and 2048 bytes.

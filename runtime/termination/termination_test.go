@@ -1,6 +1,7 @@
 package termination
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,11 +9,14 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/heldfile"
 )
 
 func TestFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "app", "1")
-	if text, err := Read(path); text != "" || err != nil {
+	var r Reader
+	if text, err := r.Read(t.Context(), path); text != "" || err != nil {
 		t.Errorf("missing file: %q, %v", text, err)
 	}
 	if err := Create(path); err != nil {
@@ -33,21 +37,21 @@ func TestFile(t *testing.T) {
 		if err := os.WriteFile(path, []byte(test.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := Read(path); got != test.want || err != nil {
+		if got, err := r.Read(t.Context(), path); got != test.want || err != nil {
 			t.Errorf("%s: %q, %v, want %q", test.name, got, err, test.want)
 		}
 	}
 	if err := Create(path); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Read(path); got == "" || err != nil {
+	if got, err := r.Read(t.Context(), path); got == "" || err != nil {
 		t.Errorf("created twice: %q, %v; want the existing message", got, err)
 	}
 	// A container can extend the file to any size.
 	if err := os.Truncate(path, 1<<40); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Read(path); len(got) != maxMessage || err != nil {
+	if got, err := r.Read(t.Context(), path); len(got) != maxMessage || err != nil {
 		t.Errorf("file of 1 TiB: %d bytes, %v", len(got), err)
 	}
 	if err := os.Remove(path); err != nil {
@@ -56,7 +60,7 @@ func TestFile(t *testing.T) {
 	if err := os.Symlink("/etc/passwd", path); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := Read(path); got != "" || err == nil {
+	if got, err := r.Read(t.Context(), path); got != "" || err == nil {
 		t.Errorf("symbolic link: %q, %v", got, err)
 	}
 	if err := Create(path); err == nil {
@@ -64,6 +68,29 @@ func TestFile(t *testing.T) {
 	}
 	if err := unix.Unlink(path); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestHeldFile: a lease delays neither the creation nor the reader.
+func TestHeldFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "1")
+	if err := Create(path); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Fatal(err)
+	}
+	if err := Create(path); err != nil {
+		t.Error(err)
+	}
+	var r Reader
+	if _, err := r.Read(t.Context(), path); !errors.Is(err, heldfile.ErrHeld) {
+		t.Errorf("held file: %v", err)
 	}
 }
 

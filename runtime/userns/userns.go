@@ -15,6 +15,7 @@ import (
 
 	"github.com/containerd/containerd/v2/client"
 	"github.com/containerd/containerd/v2/core/snapshots"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/layout"
@@ -25,18 +26,16 @@ import (
 
 // Users are the user namespaces of pods. It is safe for concurrent use.
 type Users struct {
-	ranges     *idmap.Ranges
-	dirs       layout.Dirs
-	bundleDirs []string
-	remaps     bool // the snapshotter can id-map
+	ranges *idmap.Ranges
+	dirs   layout.Dirs
+	remaps bool // the snapshotter can id-map
 }
 
-// New returns the user namespaces. The bundle directories lead to the root file systems of containers. Remaps is the result of
-// [CanRemap].
-func New(dirs layout.Dirs, bundleDirs []string, remaps bool) *Users {
+// New returns the user namespaces. Remaps is the result of [CanRemap].
+func New(dirs layout.Dirs, remaps bool) *Users {
 	return &Users{
 		ranges: idmap.New(dirs.Users(), "/etc/subuid", "/etc/subgid"),
-		dirs:   dirs, bundleDirs: bundleDirs, remaps: remaps,
+		dirs:   dirs, remaps: remaps,
 	}
 }
 
@@ -71,7 +70,7 @@ func (u *Users) Find(uid string, pod *spec.Pod) (idmap.Range, error) {
 	if !enabled(pod) {
 		return idmap.Range{}, nil
 	}
-	if err := u.openDirs(false); err != nil { // the engine resets the permissions when it starts
+	if err := u.openDirs(false); err != nil {
 		return idmap.Range{}, err
 	}
 	return u.ranges.Find(uid)
@@ -107,17 +106,16 @@ func (u *Users) Admit(pod *spec.Pod) error {
 }
 
 // openDirs sets the x permission for others on the directories that lead to the root file systems of containers, without the permission to
-// list them. On the host, the root of a user namespace is an unprivileged user. The mode of a directory outside the directory for runtime
+// list them. On the host, the root of a user namespace is an unprivileged user. The directory of the container engine is not among them:
+// see [Users.PlaceRoot]. The mode of a directory outside the directory for runtime
 // state is not changed; it is an error if it has no x permission. A dry run changes nothing.
 func (u *Users) openDirs(dryRun bool) error {
 	run, err := filepath.Abs(u.dirs.Run)
 	if err != nil {
 		return fmt.Errorf("set permissions for user namespaces: %w", err)
 	}
-	for _, dir := range u.bundleDirs {
-		if err := openDir(dir, run, dryRun); err != nil {
-			return fmt.Errorf("set permissions for user namespaces: %w", err)
-		}
+	if err := openDir(layout.Dirs{Run: run}.Roots(), run, dryRun); err != nil {
+		return fmt.Errorf("set permissions for user namespaces: %w", err)
 	}
 	return nil
 }
@@ -154,6 +152,22 @@ func openDir(dir, run string, dryRun bool) error {
 			}
 		}
 	}
+	return nil
+}
+
+// PlaceRoot sets the path of the root file system of a container or a sandbox that has a user namespace. The shim creates it there.
+func (u *Users) PlaceRoot(s *specs.Spec, id string, ids idmap.Range) error {
+	if ids.First == 0 {
+		return nil
+	}
+	roots, err := filepath.EvalSymlinks(u.dirs.Roots()) // the OCI runtime accepts no symbolic links
+	if err == nil {
+		roots, err = filepath.Abs(roots)
+	}
+	if err != nil {
+		return fmt.Errorf("find directory for root file systems: %w", err)
+	}
+	s.Root.Path = filepath.Join(roots, id, "rootfs")
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,8 +35,9 @@ func (s *Set) prepareContent(p Pod, v *spec.Volume) error {
 	return err
 }
 
-// updateContent rewrites a volume that was written before.
-func (s *Set) updateContent(p Pod, v *spec.Volume) (changed bool, err error) {
+// updateContent rewrites a volume that was written before. It holds the lock of the pod only while it writes. Content that arrives after the
+// end of ctx is not written: the pod may have another definition by then.
+func (s *Set) updateContent(ctx context.Context, p Pod, v *spec.Volume) (changed bool, err error) {
 	dir := s.path(p.UID, v)
 	if !atomicwriter.Written(dir) {
 		return false, nil
@@ -44,7 +46,12 @@ func (s *Set) updateContent(p Pod, v *spec.Volume) (changed bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	return atomicwriter.Writer{GID: p.fsGroup()}.Write(dir, content)
+	return withPod(ctx, s, p.UID, func(ctx context.Context) (bool, error) {
+		if ctx.Err() != nil || !atomicwriter.Written(dir) {
+			return false, ctx.Err()
+		}
+		return atomicwriter.Writer{GID: p.fsGroup()}.Write(dir, content)
+	})
 }
 
 // mountFiles mounts the pod's tmpfs for written volumes. Secrets never reach a disk, and files do not survive a reboot,

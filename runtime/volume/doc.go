@@ -5,7 +5,7 @@
 //	<DataDir>/<uid>/volumes/<volume>         emptyDir on disk
 //	<RunDir>/<uid>/memory/<volume>           emptyDir in memory, a tmpfs for each volume
 //	<RunDir>/<uid>/files/<volume>            files from config maps, secrets and pod fields, one tmpfs for each pod
-//	<RunDir>/<uid>/subpaths/<run>/<number>   bind mount of a subPath for one run of a container
+//	<RunDir>/<uid>/subpaths/<run>/<number>   bind mount for a run of a container, until it is created
 //	<ClaimsDir>/<claim>                      persistent volume, which outlives pods
 //
 // The package keeps no other state. After a crash it finds everything in these directories and in the kernel's list of

@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/podstead/podstead/spec"
 )
 
@@ -62,7 +64,8 @@ func createHostPath(v *spec.HostPathVolume) (created bool, err error) {
 		err = os.MkdirAll(v.Path, 0o755)
 	case spec.HostPathFileOrCreate:
 		var f *os.File
-		if f, err = os.OpenFile(v.Path, os.O_CREATE|os.O_RDONLY, 0o644); err == nil {
+		// A container may have created it meanwhile and hold it.
+		if f, err = os.OpenFile(v.Path, os.O_CREATE|os.O_RDONLY|unix.O_NONBLOCK, 0o644); err == nil {
 			err = f.Close()
 		}
 	case spec.HostPathDirectory, spec.HostPathFile, spec.HostPathSocket, spec.HostPathCharDevice, spec.HostPathBlockDevice:

@@ -82,7 +82,7 @@ func (s *Set) openBelowAllowed(path string) (int, error) {
 func (s *Set) allowed(real string) bool {
 	return slices.ContainsFunc(s.opts.HostPaths, func(dir string) bool {
 		root, err := filepath.EvalSymlinks(dir)
-		return err == nil && (real == root || strings.HasPrefix(real, strings.TrimSuffix(root, "/")+"/"))
+		return err == nil && isBelow(real, root)
 	})
 }
 

@@ -22,7 +22,8 @@ import (
 // Request describes the container that mounts volumes.
 type Request struct {
 	Container *spec.Container
-	// Run identifies this run of the container within the pod. Its mounts last until [Set.Release].
+	// Run identifies this run of the container within the pod. Its mounts last until [Set.Release]. The caller calls it when the OCI runtime
+	// has created the container, which has copies of them, and again when the container is removed.
 	Run string
 	// Variables are the environment variables of the container, for subPathExpr.
 	Variables map[string]string
@@ -86,7 +87,16 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 		return specs.Mount{}, err
 	}
 	defer unix.Close(fd)
+	foreign := v.HostPath != nil && !isPrivileged(r.Container) // a host path that must be what was checked
+	if foreign {
+		if err := s.checkProtected(fd); err != nil {
+			return specs.Mount{}, err
+		}
+	}
 	if err := checkPropagation(fd, source, m.MountPropagation); err != nil {
+		return specs.Mount{}, err
+	}
+	if err := s.checkBindable(fd, source); err != nil {
 		return specs.Mount{}, err
 	}
 	target := filepath.Join(s.subPathsDir(p.UID), r.Run, strconv.Itoa(number))
@@ -101,7 +111,8 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 				m.Name, r.Container.Name, err)
 		}
 		source = target
-	case users != "", v.HostPath != nil && s.confined(): // mount what was checked, since the path may have changed
+	case users != "", foreign, v.HostPath != nil && (s.confined() || s.overUnbindable(source)):
+		// Mount what was checked, since the path may have changed; here, since runc would copy the mounts of pods too.
 		if err := pin(fd, target, m, unix.MS_REC, users); err != nil {
 			return specs.Mount{}, fmt.Errorf("mount %s: %w", source, err)
 		}
@@ -115,6 +126,28 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 	return specs.Mount{
 		Destination: path.Join("/", m.MountPath), Type: "bind", Source: source, Options: options,
 	}, nil
+}
+
+// overUnbindable reports whether mounts of pods are below a path.
+func (s *Set) overUnbindable(source string) bool {
+	return slices.ContainsFunc(s.opts.Unbindable, func(dir string) bool { return isBelow(dir, source) })
+}
+
+// checkBindable returns an error if a path is in a directory that contains mounts of pods, and not itself in one of these mounts.
+func (s *Set) checkBindable(fd int, source string) error {
+	if !slices.ContainsFunc(s.opts.Unbindable, func(dir string) bool { return isBelow(source, dir) }) {
+		return nil
+	}
+	m, err := mountpoint.Of(fd)
+	if err == nil && strings.Contains(m.Optional, "unbindable") {
+		err = fmt.Errorf("path %q is in %s, which contains mounts of pods and cannot be mounted", source, m.Mountpoint)
+	}
+	return err
+}
+
+// isBelow reports whether a path is a directory or below it. Both are clean and absolute.
+func isBelow(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // open opens a volume with O_PATH. It also returns the path on the host.

@@ -81,7 +81,7 @@ func TestRootPropagation(t *testing.T) {
 	}
 }
 
-// Volumes without subPath are mounted directly, in the order of the volumeMounts.
+// Volumes without subPath are mounted directly, in the order of the volumeMounts. For host paths this needs a privileged container.
 func TestMounts(t *testing.T) {
 	s := newSet(t, nil)
 	host, image := filetest.Mkdir(t, filepath.Join(t.TempDir(), "host")), t.TempDir()
@@ -100,7 +100,8 @@ func TestMounts(t *testing.T) {
 	if err := tree.Remove(t.Context(), filepath.Join(host, "created")); err != nil { // it is created again for each container
 		t.Fatal(err)
 	}
-	request := Request{Run: "run", Images: map[string]string{"image": image}, Container: &spec.Container{Name: "app", VolumeMounts: []spec.VolumeMount{
+	privileged := &spec.SecurityContext{Privileged: new(true)}
+	request := Request{Run: "run", Images: map[string]string{"image": image}, Container: &spec.Container{Name: "app", SecurityContext: privileged, VolumeMounts: []spec.VolumeMount{
 		{Name: "image", MountPath: "/image"},
 		{Name: "disk", MountPath: "/z/../disk"},
 		{Name: "host", MountPath: "/host", ReadOnly: true},

@@ -31,6 +31,12 @@ type Options struct {
 	// list with "/", allows all paths.
 	HostPaths []string
 
+	// Unbindable are the directories that contain the mounts of pods, each an unbindable mount, without symbolic links in its path.
+	Unbindable []string
+	// Protected are paths that a hostPath volume must neither contain nor be below, unless the container is privileged.
+	// Missing ones are ignored.
+	Protected []string
+
 	// MemoryBytes is the memory for all pods, which limits each emptyDir in memory. The default is the memory of the
 	// host.
 	MemoryBytes int64

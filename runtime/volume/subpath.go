@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -32,7 +31,10 @@ func subPathOf(m *spec.VolumeMount, vars map[string]string) (string, error) {
 	return path.Clean(sub), nil
 }
 
-// reference matches an escaped dollar or a reference, as in [oci.Expand].
+// maxSubPath is the maximum length of a path (PATH_MAX).
+const maxSubPath = 4096
+
+// reference matches an escaped dollar or a reference, as in [spec.Expand].
 var reference = regexp.MustCompile(`\$\$|\$\(([^)]*)\)`)
 
 // expand replaces each $(NAME). The variable must be set and not empty.
@@ -47,5 +49,9 @@ func expand(expression string, vars map[string]string) (string, error) {
 		slices.Sort(missing)
 		return "", fmt.Errorf("missing value for %s", strings.Join(slices.Compact(missing), ", "))
 	}
-	return oci.Expand(expression, vars), nil
+	expanded, ok := spec.Expand(expression, vars, maxSubPath)
+	if !ok {
+		return "", fmt.Errorf("subPathExpr: Too long: may not be more than %d bytes, with references expanded", maxSubPath)
+	}
+	return expanded, nil
 }

@@ -6,7 +6,6 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/volume/filetest"
 	"github.com/podstead/podstead/spec"
 )
@@ -37,23 +36,23 @@ func TestSubPathOf(t *testing.T) {
 	}
 }
 
-// expand reports exactly the references that oci.Expand does not replace.
-func TestExpandMatchesOCI(t *testing.T) {
+// expand reports exactly the references that spec.Expand does not replace.
+func TestExpandMatchesSpec(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		expression := strings.Join(rapid.SliceOf(rapid.SampledFrom([]string{"$", "(", ")", "A", "B", "/", "$$", "$(A)", "$(B)"})).Draw(t, "parts"), "")
 		vars := map[string]string{"A": "1", "B": "2"}
 		got, err := expand(expression, vars)
 		if err == nil {
-			if want := oci.Expand(expression, vars); got != want {
+			if want, _ := spec.Expand(expression, vars, maxSubPath); got != want {
 				t.Fatalf("%q: %q, want %q", expression, got, want)
 			}
 			return
 		}
 		// Setting a variable that was reported as missing changes the result.
 		for name := range strings.SplitSeq(strings.TrimPrefix(err.Error(), "missing value for "), ", ") {
-			before := oci.Expand(expression, vars)
+			before, _ := spec.Expand(expression, vars, maxSubPath)
 			vars[name] = "\x01"
-			if oci.Expand(expression, vars) == before {
+			if after, _ := spec.Expand(expression, vars, maxSubPath); after == before {
 				t.Fatalf("%q: %q was reported but is not missing", expression, name)
 			}
 		}

@@ -13,8 +13,8 @@ import (
 	"github.com/podstead/podstead/runtime/volume/tree"
 )
 
-// Release unmounts the subPath mounts of a container run. The container must not be running. It is no error if there are
-// none.
+// Release unmounts the mounts of a container run. A container that has been created keeps its copies of them. It is no error if
+// there are none.
 func (s *Set) Release(ctx context.Context, uid, run string) error {
 	if err := checkName("run", run); err != nil {
 		return err

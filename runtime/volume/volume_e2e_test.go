@@ -130,7 +130,7 @@ func TestContent(t *testing.T) {
 	}
 	update := func(step string, wantChange bool, want string) {
 		t.Helper()
-		changed, err := s.Update(t.Context(), pod)
+		changed, err := s.Update(t.Context(), pod.UID, func() (Pod, error) { return pod, nil })
 		if changed != wantChange {
 			t.Errorf("%s: changed %v: %v", step, changed, err)
 		}
@@ -201,7 +201,7 @@ func TestSubPath(t *testing.T) {
 		t.Errorf("subPath was expanded: %v", err)
 	}
 	values.set(func() { values.configMaps["shop"] = map[string]string{"color": "blue"} })
-	if changed, err := s.Update(t.Context(), pod); !changed || err != nil {
+	if changed, err := s.Update(t.Context(), pod.UID, func() (Pod, error) { return pod, nil }); !changed || err != nil {
 		t.Errorf("update: %v, %v", changed, err)
 	}
 	if got := filetest.Read(t, filepath.Join(run, "0")) + " " + filetest.Read(t, filepath.Join(s.filesDir(pod.UID), "conf", "color")); got != "red blue" {

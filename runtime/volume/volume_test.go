@@ -133,7 +133,7 @@ func TestInvalidNames(t *testing.T) {
 	for _, uid := range []string{"", ".", "..", "a/b", ".hidden", "a\x00b", strings.Repeat("x", 254)} {
 		pod := podOf()
 		pod.UID = uid
-		_, updateErr := s.Update(t.Context(), pod)
+		_, updateErr := s.Update(t.Context(), pod.UID, func() (Pod, error) { return pod, nil })
 		_, mountsErr := s.Mounts(t.Context(), pod, Request{Container: &spec.Container{}, Run: "run"})
 		_, runErr := s.Mounts(t.Context(), podOf(), Request{Container: &spec.Container{}, Run: uid})
 		for name, err := range map[string]error{

@@ -39,9 +39,16 @@ type Policy struct {
 	// HostPaths are the absolute paths of the directories that hostPath volumes may use, including what is below them.
 	// Nil: all directories; empty: none.
 	HostPaths []string `json:"hostPaths"`
+	// Protected are the absolute paths of the daemon's directories and of its socket. Only privileged containers can mount a
+	// hostPath volume that contains one or is below one, at every level.
+	Protected []string `json:"-"`
 	// UnsafeSysctls are the names of unsafe sysctls that pods may set, or patterns that end in "*" (the kubelet's
 	// --allowed-unsafe-sysctls).
 	UnsafeSysctls []string `json:"allowedUnsafeSysctls,omitempty"`
+	// IgnoreRequests admits pods whose requests exceed what the host has free.
+	IgnoreRequests bool `json:"ignoreRequests,omitempty"`
+	// SystemReserved are the resources that pods cannot request (the kubelet's --system-reserved). They are subtracted by the runtime.
+	SystemReserved spec.ResourceList `json:"systemReserved,omitempty"`
 }
 
 // Check returns all violations of the policy by a pod, in the order of the standards' controls. If there are none, the pod
@@ -50,6 +57,7 @@ func (p Policy) Check(pod *spec.Pod) []lifecycle.Refusal {
 	r := &review{pod: pod}
 	r.podSecurity(p.PodSecurity)
 	r.hostPaths(p.HostPaths)
+	r.protected(p.Protected)
 	r.sysctls(p.UnsafeSysctls)
 	return r.refusals
 }
@@ -83,6 +91,7 @@ const ephemeral = "ephemeralContainers["
 type review struct {
 	pod      *spec.Pod
 	refusals []lifecycle.Refusal
+	requests []string // the violations of the level in a few words
 }
 
 func (r *review) hostPaths(allowed []string) {

@@ -69,6 +69,7 @@ type check struct {
 
 // deny adds a violation. The value is as in the pod file; it is empty if the field is not set.
 func (c *check) deny(field, value, requirement string) {
+	c.requests = append(c.requests, request(field, value))
 	if value != "" {
 		requirement = value + ": " + requirement
 	}

@@ -12,15 +12,18 @@ type cause struct {
 }
 
 // startsOver has the kinds that everything after them follows from, in all containers.
-var startsOver = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true}
+var startsOver = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true, event.PodStartRequested: true, event.PodRestartRequested: true}
 
 // noCause has the kinds that nothing follows from. The next event has the same cause as they have.
 var noCause = map[event.Kind]bool{
 	event.ContainerCreated: true, // emitted whether or not the container then starts
 	event.ImageError:       true, // the kubelet's second event for an image that it cannot pull
+	event.ImageShadowed:    true, // the container starts with the image anyway
 	event.ConditionChanged: true, // the pod does not react to it
 	event.StateNotDurable:  true, // nor to the disk
 	event.StateDurable:     true,
+	event.ShimUnresponsive: true, // nor to the shim
+	event.ShimResponding:   true,
 }
 
 // of returns the cause of the next event of the container; 0: there is none.

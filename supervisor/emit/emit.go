@@ -5,6 +5,7 @@ package emit
 import (
 	"maps"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/podstead/podstead/spec"
@@ -18,6 +19,8 @@ type Emitter struct {
 	uid    string
 	ring   *event.Ring
 	causes Causes
+	// changes has what changed in the definition of a container whose run is replaced.
+	changes map[string]string
 }
 
 // Emission emits events with the facts and the time of one moment.
@@ -35,6 +38,9 @@ func New(pod *spec.Pod, uid string, ring *event.Ring, c Causes) *Emitter {
 	}
 	return e
 }
+
+// Redefine sets the definition of the pod. The changes are those that restart containers, by container, for people.
+func (e *Emitter) Redefine(pod *spec.Pod, changes map[string]string) { e.pod, e.changes = pod, changes }
 
 // At returns an emission for these facts.
 func (e *Emitter) At(f lifecycle.Facts, now lifecycle.Instant) Emission { return Emission{e, f, now} }
@@ -98,6 +104,8 @@ func (e Emission) Action(a lifecycle.Action) {
 		e.emitBecause(e.causes.ofContainer(a.By.Container), event.PodRestarting, "", event.Fields{
 			"container": a.By.Container, "code": strconv.Itoa(e.newest(a.By.Container).Exit.Code),
 		})
+	case lifecycle.StartWait:
+		e.Emit(event.PodWaiting, "", event.Fields{"conditions": strings.Join(e.pod.WaitFor, ", ")})
 	case lifecycle.FailPod:
 		e.Emit(event.PodDeadlineExceeded, "", nil)
 	}
@@ -143,14 +151,23 @@ func (e Emission) stopping(ref lifecycle.Ref, why lifecycle.Reason, grace time.D
 	}
 	f := event.Fields{"container": ref.Container, "grace": grace.Round(time.Millisecond).String()}
 	kind, cause := event.ContainerStopping, e.causes.ofPod()
-	if why == lifecycle.ReasonSandboxChanged {
+	own, selfInflicted := selfInflicted[why]
+	switch {
+	case why == lifecycle.ReasonSandboxChanged:
 		kind = event.ContainerSandboxChanged
-	} else if own, ok := selfInflicted[why]; ok {
+	case why == lifecycle.ReasonDefinitionChanged:
+		kind, f["changes"] = event.ContainerChanged, e.changes[ref.Container]
+	case why == lifecycle.ReasonContainerRemoved:
+		kind = event.ContainerDropped
+	case selfInflicted:
 		kind, cause = own, e.causes.ofContainer(ref.Container)
 		e.addProbeResult(f, ref, why)
 		f["role"], f["then"] = e.afterProbe(ref.Container)
-	} else {
+	default:
 		f["why"] = string(why)
+	}
+	if why == lifecycle.ReasonRestartRequested { // of the container or of the pod
+		cause = max(cause, e.causes.ofContainer(ref.Container))
 	}
 	e.emitBecause(cause, kind, ref.Container, f)
 }
@@ -177,9 +194,21 @@ func (e Emission) Folded(before lifecycle.Facts, ev lifecycle.Event) {
 		}
 	case lifecycle.StopRequested:
 		e.stopRequested(before, ev)
+	case lifecycle.RestartRequested:
+		e.restartRequested(before, ev)
+	case lifecycle.ContainerRestartRequested:
+		if before.Containers[ev.Container] != e.facts.Containers[ev.Container] {
+			e.Emit(event.RestartRequested, ev.Container, event.Fields{"container": ev.Container, "by": ev.By})
+		}
 	case lifecycle.PodEvicted:
 		if before.Stop.Requested.IsZero() {
 			e.Emit(event.PodEvicted, "", event.Fields{"error": ev.Message})
+		}
+	case lifecycle.ConditionMet:
+		if e.facts.Wait.Conditions[ev.Condition].Met != before.Wait.Conditions[ev.Condition].Met {
+			e.Emit(event.ConditionMet, "", event.Fields{
+				"condition": ev.Condition, "duration": e.now.Sub(e.facts.Wait.Since).Round(time.Millisecond).String(),
+			})
 		}
 	case lifecycle.PodRemoved:
 		e.Emit(event.PodRemoved, "", nil)
@@ -210,6 +239,14 @@ func (e Emission) imagePulled(pulled lifecycle.ImagePulled) {
 	e.Emit(kind, pulled.Container, event.Fields{
 		"image": e.Image(pulled.Container), "duration": pulled.Took.Round(time.Millisecond).String(),
 	})
+	e.Shadowed(pulled.Container, pulled.Shadows)
+}
+
+// Shadowed emits that images from archives of the pod, which a container uses, differ from other images of the same names.
+func (e Emission) Shadowed(container string, shadows []lifecycle.Shadow) {
+	for _, s := range shadows {
+		e.Emit(event.ImageShadowed, container, event.Fields{"image": s.Image, "archive": s.Archive})
+	}
 }
 
 // stopRequested emits that the pod is stopped, unless the request changed nothing or nothing is left to stop.
@@ -225,6 +262,18 @@ func (e Emission) stopRequested(before lifecycle.Facts, r lifecycle.StopRequeste
 		grace = 0
 	}
 	e.Emit(event.PodStopping, "", event.Fields{"grace": grace.Round(time.Millisecond).String(), "by": r.By})
+}
+
+// restartRequested emits that the pod is started again, or is restarted, unless the request changed nothing.
+func (e Emission) restartRequested(before lifecycle.Facts, r lifecycle.RestartRequested) {
+	if before.Restart == e.facts.Restart {
+		return
+	}
+	kind := event.PodRestartRequested
+	if lifecycle.Terminating(e.pod, before) {
+		kind = event.PodStartRequested
+	}
+	e.Emit(kind, "", event.Fields{"by": r.By})
 }
 
 // hasExited reports whether the newest attempt of a container has exited by the event that was folded.

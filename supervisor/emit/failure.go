@@ -18,7 +18,7 @@ func (e Emission) failed(before lifecycle.Facts, ev lifecycle.ActionFailed) {
 	case lifecycle.StartSandbox:
 		e.sandboxFailed(before, ev.Failure, why)
 	case lifecycle.PullImage:
-		if e.facts.Containers[a.Container].Pull.Cancelled.IsZero() {
+		if now := e.facts.Containers[a.Container].Pull; now.Cancelled.IsZero() && now != before.Containers[a.Container].Pull {
 			e.pullFailed(a.Container, why)
 		}
 	case lifecycle.StartContainer:

@@ -3,6 +3,7 @@
 package event
 
 import (
+	"slices"
 	"strings"
 	"time"
 )
@@ -59,16 +60,21 @@ const (
 	StateLost                Kind = "StateLost"
 	StateUnsupported         Kind = "StateUnsupported"
 	OrphanFound              Kind = "OrphanFound"
+	EngineDamaged            Kind = "EngineDamaged"
 	HostRebooted             Kind = "HostRebooted"
+	PodWaiting               Kind = "PodWaiting"
+	ConditionMet             Kind = "ConditionMet"
 	SandboxReady             Kind = "SandboxReady"
 	SandboxFailed            Kind = "SandboxFailed"
 	SandboxChanged           Kind = "SandboxChanged"
 	VolumeFailed             Kind = "VolumeFailed"
 	PodEvicted               Kind = "PodEvicted"
 	RemovalFailed            Kind = "RemovalFailed"
+	ImageImporting           Kind = "ImageImporting"
 	ImagePulling             Kind = "ImagePulling"
 	ImagePulled              Kind = "ImagePulled"
 	ImagePresent             Kind = "ImagePresent"
+	ImageShadowed            Kind = "ImageShadowed"
 	ImagePullFailed          Kind = "ImagePullFailed"
 	ImageBackOff             Kind = "ImageBackOff"
 	ImageError               Kind = "ImageError"
@@ -96,38 +102,62 @@ const (
 	PodRestarting            Kind = "PodRestarting"
 	PodDeadlineExceeded      Kind = "PodDeadlineExceeded"
 	PodStopping              Kind = "PodStopping"
+	PodStartRequested        Kind = "PodStartRequested"
+	PodRestartRequested      Kind = "PodRestartRequested"
+	RestartRequested         Kind = "RestartRequested"
+	DefinitionChanged        Kind = "DefinitionChanged"
+	ContainerChanged         Kind = "ContainerChanged"
+	ContainerDropped         Kind = "ContainerDropped"
 	PodSucceeded             Kind = "PodSucceeded"
 	PodFailed                Kind = "PodFailed"
 	PodRemoved               Kind = "PodRemoved"
 	StateNotDurable          Kind = "StateNotDurable"
 	StateDurable             Kind = "StateDurable"
+	ShimUnresponsive         Kind = "ShimUnresponsive"
+	ShimResponding           Kind = "ShimResponding"
 	InternalError            Kind = "InternalError"
+	PodQuarantined           Kind = "PodQuarantined"
 	ContainerAdded           Kind = "ContainerAdded"
 	ConditionChanged         Kind = "ConditionChanged"
 	JournalNotDurable        Kind = "JournalNotDurable"
 	ImageNeverPull           Kind = "ImageNeverPull"
 	ImageInspectFailed       Kind = "ImageInspectFailed"
+	FileInvalid              Kind = "FileInvalid"
+	FileRejected             Kind = "FileRejected"
+	FileAccepted             Kind = "FileAccepted"
+	UpdateWaiting            Kind = "UpdateWaiting"
+	PodsDirLost              Kind = "PodsDirLost"
+	PodsDirFound             Kind = "PodsDirFound"
 )
 
 // Entries returns the event table, in the order of the life of a pod. Where the kubelet emits the same event, Reason and Sentence
 // are the kubelet's.
-func Entries() []Entry {
+func Entries() []Entry { return slices.Concat(lives(), requests(), troubles()) }
+
+// lives are the entries of the lives of pods and containers.
+func lives() []Entry {
 	return []Entry{
 		{PodAccepted, "Accepted", Normal, "Pod accepted", nil, []string{"by"}, true},
 		{PodRejected, "FailedAdmission", Warning, "Pod rejected: {error}", []string{"error"}, []string{"hint", "by"}, true}, // Reason is that of the first refusal
 		{PodRecovered, "Recovered", Normal, "Recovered after a restart of the daemon, {containers} running", []string{"containers"}, nil, true},
 		{StateLost, "StateLost", Warning, "State file could not be read and was renamed to {file}: {error}. Recovering the pod from container labels", []string{"file", "error"}, nil, true},
 		{StateUnsupported, "StateUnsupported", Warning, "Ignored state file {file}: {error}", []string{"file", "error"}, nil, true},
+		{PodQuarantined, "Quarantined", Warning, "Pod is not supervised, the daemon crashed {count} times while it handled this pod: {error}", []string{"count", "error"}, nil, true},
 		{OrphanFound, "OrphanFound", Warning, "Found orphaned containers, stopping them", nil, nil, true},
+		{EngineDamaged, "EngineDamaged", Warning, "Damaged file {file} of the container engine was set aside: {error}. Containers that depend on it were killed and will be restarted", []string{"file", "error"}, []string{"aside"}, true},
 		{HostRebooted, "Rebooted", Normal, "Host has been rebooted, restarting pod", nil, nil, true},
+		{PodWaiting, "WaitingFor", Normal, "Waiting for {conditions}", []string{"conditions"}, nil, true},
+		{ConditionMet, "ConditionMet", Normal, "{condition} was met after {duration}", []string{"condition", "duration"}, nil, true},
 		{SandboxReady, "SandboxStarted", Normal, "Pod sandbox {sandbox} started", []string{"sandbox"}, nil, true},
 		{SandboxFailed, "FailedCreatePodSandBox", Warning, "Failed to create pod sandbox: {error}", []string{"error"}, nil, true},
 		{VolumeFailed, "FailedMount", Warning, "Unable to mount volumes: {error}", []string{"error"}, nil, true},
 		{SandboxChanged, "SandboxChanged", Normal, "Pod sandbox changed, {then}: {error}", []string{"then", "error"}, nil, true},
 		{RemovalFailed, "FailedKillPod", Warning, "Failed to remove {what}: {error}", []string{"what", "error"}, nil, true},
+		{ImageImporting, "Importing", Normal, "Importing image archive \"{archive}\"", []string{"archive"}, nil, false}, // only if it takes over a second
 		{ImagePulling, "Pulling", Normal, "Pulling image \"{image}\"", []string{"image"}, nil, false},
 		{ImagePulled, "Pulled", Normal, "Successfully pulled image \"{image}\" in {duration}", []string{"image", "duration"}, nil, true},
 		{ImagePresent, "Pulled", Normal, "Container image \"{image}\" already present on machine", []string{"image"}, nil, true},
+		{ImageShadowed, "ImageShadowed", Normal, "Image \"{image}\" of archive \"{archive}\" differs from the image of this name that is already present, only pods that list the archive use it", []string{"image", "archive"}, nil, true},
 		{ImagePullFailed, "Failed", Warning, "Failed to pull image \"{image}\": {error}", []string{"image", "error"}, []string{"reason"}, true},
 		{ImageNeverPull, "ErrImageNeverPull", Warning, "Container image \"{image}\" is not present with pull policy of Never", []string{"image"}, []string{"reason", "error"}, true},
 		{ImageInspectFailed, "InspectFailed", Warning, "Failed to inspect image \"{image}\": {error}", []string{"image", "error"}, []string{"reason"}, true},
@@ -163,9 +193,35 @@ func Entries() []Entry {
 		{PodSucceeded, "Succeeded", Normal, "Pod succeeded", nil, nil, true},
 		{PodFailed, "Failed", Warning, "Pod failed", nil, nil, true},
 		{PodRemoved, "Removed", Normal, "Pod removed", nil, nil, true},
+	}
+}
+
+// requests are the entries of requests to restart pods and to change their definitions.
+func requests() []Entry {
+	return []Entry{
+		{PodStartRequested, "StartRequested", Normal, "Starting pod, requested by {by}", []string{"by"}, nil, true},
+		{PodRestartRequested, "RestartRequested", Normal, "Restarting pod, requested by {by}", []string{"by"}, nil, true},
+		{RestartRequested, "RestartRequested", Normal, "Restarting container {container}, requested by {by}", []string{"container", "by"}, nil, true},
+		{DefinitionChanged, "DefinitionChanged", Normal, "Pod definition changed: {changes}", []string{"changes"}, []string{"by"}, true},
+		{ContainerChanged, "Killing", Normal, "Container {container} definition changed, will be restarted", []string{"container"}, []string{"grace", "changes"}, true},
+		{ContainerDropped, "Killing", Normal, "Stopping container {container}, it was removed from the pod definition", []string{"container"}, []string{"grace"}, true},
+	}
+}
+
+// troubles are the entries of what the supervision of pods depends on.
+func troubles() []Entry {
+	return []Entry{
 		{StateNotDurable, "StateNotDurable", Warning, "Pod state could not be saved; after a restart of the daemon an older state would be used: {error}", []string{"error"}, nil, true},
 		{StateDurable, "StateDurable", Normal, "Pod state can be saved again", nil, nil, false},
 		{JournalNotDurable, "JournalNotDurable", Warning, "Failed to save events, they would be lost if the daemon restarts: {error}", []string{"error"}, nil, false},
+		{ShimUnresponsive, "ShimUnresponsive", Warning, "The shim of the pod does not respond, containers keep running without supervision", nil, nil, true},
+		{ShimResponding, "ShimResponding", Normal, "The shim of the pod responds again", nil, nil, true},
+		{FileInvalid, "InvalidFile", Warning, "Pod file is invalid, {then}: {error}", []string{"then", "error"}, []string{"file"}, true},
+		{FileRejected, "FileRejected", Warning, "Pod file {file} rejected: {error}", []string{"file", "error"}, nil, true},
+		{FileAccepted, "FileAccepted", Normal, "Pod file {file} accepted", []string{"file"}, nil, true},
+		{UpdateWaiting, "UpdateWaiting", Warning, "Update waits, the pod keeps running: {error}", []string{"error"}, []string{"file"}, true},
+		{PodsDirLost, "PodsDirLost", Warning, "{error}, its pods keep running", []string{"error"}, []string{"dir", "pods"}, true},
+		{PodsDirFound, "PodsDirFound", Normal, "Pods directory {dir} has pod files again", []string{"dir"}, nil, true},
 		{InternalError, "InternalError", Warning, "Recovered from an internal error in the supervisor of the pod: {error}", []string{"error"}, nil, true},
 	}
 }

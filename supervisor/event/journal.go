@@ -29,6 +29,9 @@ const (
 	journalRetry = time.Minute
 )
 
+// withoutPod has the kinds after which the name may have no pod.
+var withoutPod = map[Kind]bool{PodRemoved: true, PodRejected: true, FileInvalid: true, FileRejected: true}
+
 // Recorder writes the events of a ring to a journal, so that no other goroutine waits for the disk.
 type Recorder struct {
 	ring    *Ring
@@ -85,7 +88,7 @@ func (r *Recorder) record(events []Event) bool {
 			marked[c.Seq] = true
 			batch = append(batch, c)
 		}
-		removed = removed || e.Kind == PodRemoved || e.Kind == PodRejected // the name may have no pod now
+		removed = removed || withoutPod[e.Kind]
 	}
 	if len(batch) > 0 {
 		if !r.write(batch, removed) {

@@ -52,6 +52,13 @@ func (r *Ring) Restored() uint64 {
 	return r.restored
 }
 
+// Newest returns the Seq of the newest event.
+func (r *Ring) Newest() uint64 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.seq
+}
+
 // keep adds an event to the buffer. r.mu must be held.
 func (r *Ring) keep(e Event) {
 	if len(r.events) < r.size {

@@ -21,6 +21,8 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *Cause
 		switch lifecycle.Reason(e.Fields["why"]) {
 		case lifecycle.ReasonPodFinished:
 			c.Kind = PodFinished
+		case lifecycle.ReasonRestartRequested:
+			c.Kind, c.By = RestartRequested, b.by(e.Cause)
 		case lifecycle.ReasonRestartingAllContainers:
 			c.Kind = RestartAll
 		default:
@@ -39,6 +41,10 @@ func (b *builder) causeOf(e *event.Event, name string, started time.Time) *Cause
 		}
 	case event.PodStopping:
 		c.By, c.Grace = e.Fields["by"], e.Fields["grace"]
+	case event.PodStartRequested, event.PodRestartRequested, event.RestartRequested:
+		c.By = e.Fields["by"]
+	case event.ContainerChanged:
+		c.Message = e.Fields["changes"]
 	case event.PodDeadlineExceeded:
 		c.Reason, c.Message = lifecycle.ReasonDeadlineExceeded, e.Message
 	case event.ContainerPostStartFailed, event.HostRebooted: // the event has no more
@@ -58,6 +64,11 @@ var causeKinds = map[event.Kind]CauseKind{
 	event.ContainerStopping:        StopRequested,
 	event.PodStopping:              StopRequested,
 	event.ContainerKilled:          Killed,
+	event.PodStartRequested:        StartRequested,
+	event.PodRestartRequested:      RestartRequested,
+	event.RestartRequested:         RestartRequested,
+	event.ContainerChanged:         DefinitionChanged,
+	event.ContainerDropped:         ContainerRemoved,
 	event.ContainerCreateFailed:    CreateFailed,
 	event.ContainerStartFailed:     StartFailed,
 	event.ImagePullFailed:          ImageFailed,
@@ -67,6 +78,16 @@ var causeKinds = map[event.Kind]CauseKind{
 	event.PodRestarting:            RestartAll,
 	event.PodEvicted:               Evicted,
 	event.PodDeadlineExceeded:      DeadlineExceeded,
+}
+
+// by is who requested what an event reports; empty: not known.
+func (b *builder) by(seq uint64) string {
+	for i := range b.events {
+		if e := &b.events[i]; e.Seq == seq {
+			return e.Fields["by"]
+		}
+	}
+	return ""
 }
 
 // exitKind is the kind of cause that an exit is.
@@ -99,6 +120,12 @@ func (b *builder) causeOfAttempt(a *lifecycle.Attempt) *Cause {
 		c.Kind = RestartAll
 	case lifecycle.ReasonPodFinished:
 		c.Kind = PodFinished
+	case lifecycle.ReasonRestartRequested:
+		c.Kind, c.By = RestartRequested, b.snapshot.Facts.Restart.By
+	case lifecycle.ReasonDefinitionChanged:
+		c.Kind = DefinitionChanged
+	case lifecycle.ReasonContainerRemoved:
+		c.Kind = ContainerRemoved
 	case lifecycle.ReasonStopped:
 		return b.stopCause()
 	default:

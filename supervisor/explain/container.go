@@ -114,6 +114,7 @@ func (b *builder) setTerminated(c *Container, t *lifecycle.Terminated, newest *l
 // ofPod are the kinds of causes by which the pod stops a container that has not failed itself.
 var ofPod = map[CauseKind]bool{
 	StopRequested: true, PodFinished: true, DeadlineExceeded: true, Evicted: true, RestartAll: true, SandboxChanged: true,
+	StartRequested: true, RestartRequested: true, DefinitionChanged: true, ContainerRemoved: true,
 }
 
 func (b *builder) setWaiting(c *Container, w *lifecycle.Waiting, record *lifecycle.Container) {
@@ -137,12 +138,14 @@ func (b *builder) setWaiting(c *Container, w *lifecycle.Waiting, record *lifecyc
 		c.Cause.Reason, c.Cause.Message, c.Cause.Time = w.Reason, w.Message, newest.CreateFailed.Wall.UTC()
 	case b.snapshot.Status.Phase == lifecycle.PhaseUnknown:
 		c.Cause = b.engineCause()
+	case b.waitCause() != nil:
+		c.Cause = b.waitCause()
 	case b.sandboxCause() != nil:
 		c.Cause = b.sandboxCause()
 	default:
 		c.Cause = b.dependency(c)
 		if c.Cause == nil {
-			c.State, c.Cause = Starting, b.newCause(c, Creating)
+			c.State, c.Cause = Starting, b.creating(c)
 		}
 	}
 }
@@ -160,6 +163,15 @@ var imageReasons = map[lifecycle.Reason]bool{
 
 func (b *builder) newCause(c *Container, kind CauseKind) *Cause {
 	return &Cause{Kind: kind, Container: c.Name, Role: c.Role}
+}
+
+// waitCause is what the pod waits for before it starts; nil if it does not wait.
+func (b *builder) waitCause() *Cause {
+	facts, status := &b.snapshot.Facts, &b.snapshot.Status
+	if status.Reason != lifecycle.ReasonWaitingFor {
+		return nil
+	}
+	return &Cause{Kind: ConditionUnmet, Reason: status.Reason, Message: status.Message, Time: facts.Wait.Since.Wall.UTC()}
 }
 
 // sandboxCause is why the pod has no sandbox; nil if it has one or its start is in progress for the first time.

@@ -60,7 +60,7 @@ func explains(t *testing.T, scenarios []scenario) {
 
 // asJSON are the scenarios whose typed fields have a golden file too.
 var asJSON = map[string]bool{
-	"crash-loop": true, "liveness-failed": true, "oom-killed": true, "sidecar-image-pull": true, "deadline": true,
+	"crash-loop": true, "liveness-failed": true, "oom-killed": true, "sidecar-image-pull": true, "deadline": true, "image-importing": true,
 }
 
 // golden compares a text with a file in testdata, or writes it with -update.

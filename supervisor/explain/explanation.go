@@ -19,7 +19,7 @@ const (
 	PodStopped   PodState = "Stopped" // by request, before its containers completed
 	PodRejected  PodState = "Rejected"
 	PodDeleted   PodState = "Deleted"
-	PodUnknown   PodState = "Unknown" // the container engine is unavailable
+	PodUnknown   PodState = "Unknown" // the container engine is unavailable, the shim of the pod does not respond, or the pod is not supervised
 )
 
 // ContainerState is the state of a container.
@@ -78,16 +78,23 @@ const (
 	ReadinessPending    CauseKind = "ReadinessPending"    // Failures, Output; the probe has not succeeded yet
 	PostStartFailed     CauseKind = "PostStartFailed"     // Message
 	PostStartRunning    CauseKind = "PostStartRunning"    // Time: when it started
+	ConditionUnmet      CauseKind = "ConditionUnmet"      // Message: what the pod waits for before it starts; Time: since when
 	SandboxChanged      CauseKind = "SandboxChanged"      // Message
 	SandboxFailed       CauseKind = "SandboxFailed"       // Message
 	VolumeFailed        CauseKind = "VolumeFailed"        // Message
 	ImageFailed         CauseKind = "ImageFailed"         // Image, Reason, Message
+	ImagePulling        CauseKind = "ImagePulling"        // Image, Progress
+	ImageImporting      CauseKind = "ImageImporting"      // Progress, with the archive
 	CreateFailed        CauseKind = "CreateFailed"        // Reason, Message
 	StartFailed         CauseKind = "StartFailed"         // Message
 	HostRebooted        CauseKind = "HostRebooted"        //
 	ExecFormat          CauseKind = "ExecFormat"          // Exit, ImageArchitecture, HostArchitecture
 	RestartAll          CauseKind = "RestartAll"          // ByContainer, Exit: of the container whose rule applied
 	StopRequested       CauseKind = "StopRequested"       // By, Grace
+	StartRequested      CauseKind = "StartRequested"      // By; the pod was started again
+	RestartRequested    CauseKind = "RestartRequested"    // By; a restart of the container or of the pod
+	DefinitionChanged   CauseKind = "DefinitionChanged"   // Message: the fields
+	ContainerRemoved    CauseKind = "ContainerRemoved"    // from the definition of the pod
 	PodFinished         CauseKind = "PodFinished"         // the pod has no containers left to run that this one serves
 	DeadlineExceeded    CauseKind = "DeadlineExceeded"    // Message
 	Evicted             CauseKind = "Evicted"             // Message
@@ -96,6 +103,8 @@ const (
 	Creating            CauseKind = "Creating"            // the container is being created
 	ReadinessGate       CauseKind = "ReadinessGate"       // Message
 	EngineUnavailable   CauseKind = "EngineUnavailable"   // Message
+	ShimUnresponsive    CauseKind = "ShimUnresponsive"    // Message
+	NotSupervised       CauseKind = "NotSupervised"       // Reason, Message, Hint
 	AdmissionRejected   CauseKind = "AdmissionRejected"   // Message, Hint
 	ContainersCompleted CauseKind = "ContainersCompleted" // Exit; the container exited and is not restarted
 	Restarted           CauseKind = "Restarted"           // the container was restarted, and the events that say why are lost
@@ -114,6 +123,8 @@ type Cause struct {
 	Message string           `json:"message,omitempty"`
 	Hint    string           `json:"hint,omitempty"`
 	Image   string           `json:"image,omitempty"`
+	// Progress is that of an image pull, or of the import of an image archive.
+	Progress *lifecycle.Progress `json:"progress,omitempty"`
 	// The architectures of the image and of the host, which cannot execute the container's program.
 	ImageArchitecture string `json:"imageArchitecture,omitempty"`
 	HostArchitecture  string `json:"hostArchitecture,omitempty"`
@@ -204,7 +215,7 @@ type Explanation struct {
 	Text  string   `json:"text"`
 	State PodState `json:"state"`
 	// Healthy says that no action is needed: the pod is ready, has succeeded or was stopped by request, and no container was
-	// restarted within the last hour.
+	// restarted within the last hour, except by request.
 	Healthy    bool        `json:"healthy"`
 	Restarts   int         `json:"restarts"`             // of all containers
 	Cause      *Cause      `json:"cause,omitempty"`      // the root cause
@@ -213,6 +224,9 @@ type Explanation struct {
 	Containers []Container `json:"containers,omitempty"` // init containers first; all of them
 	// Timeline are the events of the pod as a whole.
 	Timeline []Entry `json:"timeline,omitempty"`
+
+	// File is why the pod does not have the definition of its file in the pods directory; empty: it has, or there is no file.
+	File string `json:"file,omitempty"`
 }
 
 // Notable reports whether a container is worth showing to a person: it is not as intended, or it was restarted or stopped.

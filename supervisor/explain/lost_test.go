@@ -37,3 +37,30 @@ func TestSandboxLost(t *testing.T) {
 		}
 	})
 }
+
+func TestShimUnresponsive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.pod = pod("sleep 31536000")
+		w.add()
+		time.Sleep(time.Minute)
+		p, _ := w.Pod("web")
+		w.engine.HangShim(p.Facts.UID, true)
+		time.Sleep(time.Minute)
+		e := w.explanation()
+		text := w.report(&e)
+		for _, want := range []string{"web is in an unknown state because its shim does not respond. ", "  The shim of the pod does not respond, "} {
+			if !strings.Contains(text, want) {
+				t.Errorf("want %q in\n%s", want, text)
+			}
+		}
+		if e.Healthy || e.Cause == nil || e.Cause.Kind != explain.ShimUnresponsive {
+			t.Errorf("healthy: %v, cause: %+v", e.Healthy, e.Cause)
+		}
+		w.engine.HangShim(p.Facts.UID, false)
+		time.Sleep(time.Minute)
+		if e := w.explanation(); e.State != explain.PodReady {
+			t.Errorf("state %s when the shim responds again, want Ready", e.State)
+		}
+	})
+}

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/podstead/podstead/supervisor"
@@ -141,6 +142,10 @@ func (b *builder) setPodState(e *Explanation) {
 		e.State, e.Healthy, e.Cause = PodStopped, true, b.stopCause()
 	case status.Phase == lifecycle.PhaseFailed:
 		e.State, e.Cause = PodFailed, culprit(e)
+	case b.shimCause() != nil:
+		e.State, e.Cause = PodUnknown, b.shimCause()
+	case status.Phase == lifecycle.PhaseUnknown && status.Reason != lifecycle.ReasonEngineUnavailable:
+		e.State, e.Cause = PodUnknown, b.heldCause()
 	case status.Phase == lifecycle.PhaseUnknown:
 		e.State, e.Cause = PodUnknown, b.engineCause()
 	case !stop.Requested.IsZero():
@@ -171,6 +176,24 @@ func (b *builder) condition() lifecycle.Condition {
 	return lifecycle.Condition{}
 }
 
+// heldCause is why a pod is not supervised.
+func (b *builder) heldCause() *Cause {
+	status := &b.snapshot.Status
+	cause := Cause{Kind: NotSupervised, Reason: status.Reason, Message: strings.TrimPrefix(status.Message, supervisor.NotSupervised), Time: b.snapshot.Facts.Accepted.Wall.UTC()}
+	for i := range b.events {
+		if e := &b.events[i]; e.Kind == event.PodQuarantined {
+			cause.Time = e.Time
+		}
+	}
+	switch status.Reason {
+	case lifecycle.ReasonQuarantined:
+		cause.Hint = "see the daemon log and report the crash; delete the pod with podstead delete " + b.snapshot.Pod.Name + ", change its file, and run it again"
+	case lifecycle.ReasonNewerState:
+		cause.Hint = "use the later version of podstead, or delete the pod with podstead delete --force " + b.snapshot.Pod.Name
+	}
+	return &cause
+}
+
 // engineCause is why the state of the pod is not known.
 func (b *builder) engineCause() *Cause {
 	cause := Cause{Kind: EngineUnavailable, Time: b.snapshot.Facts.EngineUnavailable.Wall.UTC()}
@@ -180,6 +203,17 @@ func (b *builder) engineCause() *Cause {
 		}
 	}
 	return &cause
+}
+
+// shimCause is that the shim of the pod does not respond; nil: it does.
+func (b *builder) shimCause() *Cause {
+	for _, c := range b.snapshot.Status.Conditions {
+		if c.Type == supervisor.ShimUnresponsive {
+			const message = "its shim does not respond. The containers keep running without supervision. podstead delete --force kills them"
+			return &Cause{Kind: ShimUnresponsive, Time: c.LastTransitionTime, Message: message}
+		}
+	}
+	return nil
 }
 
 // culprit is why a pod failed. How a sidecar exited has no influence on that.
@@ -235,6 +269,9 @@ func rank(c *Container) int {
 
 // rootCause is why the pod is not ready.
 func (b *builder) rootCause(e *Explanation) *Cause {
+	if cause := b.waitCause(); cause != nil {
+		return cause // no container can start, whatever its last run was
+	}
 	var root *Container
 	for i := range e.Containers {
 		if c := &e.Containers[i]; rank(c) > rankNone && (root == nil || rank(c) > rank(root)) {
@@ -256,7 +293,10 @@ func (b *builder) rootCause(e *Explanation) *Cause {
 	return nil
 }
 
-// lastRestart is the cause of the newest restart of any container, and whether it was long ago. Both are known only as far as the
+// requested are the kinds of causes by which a container restarts on request.
+var requested = map[CauseKind]bool{StartRequested: true, RestartRequested: true, DefinitionChanged: true}
+
+// lastRestart is the cause of the newest restart of any container, and whether it was long ago or requested. Both are known only as far as the
 // events are stored.
 func (b *builder) lastRestart(e *Explanation) (cause *Cause, longAgo bool) {
 	var newest *Container
@@ -277,7 +317,7 @@ func (b *builder) lastRestart(e *Explanation) (cause *Cause, longAgo bool) {
 	if cause == nil { // the events are lost
 		cause = &Cause{Kind: Restarted, Container: newest.Name, Role: newest.Role}
 	}
-	return cause, b.now.Wall.Sub(at) > recent
+	return cause, requested[cause.Kind] || b.now.Wall.Sub(at) > recent
 }
 
 // restartedAt is when a container was last restarted; zero if that is not known.

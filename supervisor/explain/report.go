@@ -72,7 +72,8 @@ func (e *Explanation) showsCause(c *Container) bool {
 
 // hidden are the kinds of causes that the state of a container, or of the pod, has already.
 var hidden = map[CauseKind]bool{
-	StopRequested: true, DeadlineExceeded: true, Evicted: true, Creating: true, InitRunning: true, EngineUnavailable: true, ContainersCompleted: true,
+	StopRequested: true, DeadlineExceeded: true, Evicted: true, Creating: true, InitRunning: true, EngineUnavailable: true, NotSupervised: true, ContainersCompleted: true,
+	ConditionUnmet: true,
 }
 
 // evidence is what is known of the last failure, in lines.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -13,6 +14,10 @@ import (
 func TestStarts(t *testing.T) {
 	ahead := pod(forever)
 	ahead.Containers = append(ahead.Containers, spec.Container{Name: "other", Image: "i:1", Command: []string{"sh", "-c", forever}})
+	archived := pod(forever)
+	archived.ImageArchives = []string{"/srv/shop.tar"}
+	waiting := pod(forever)
+	waiting.WaitFor = []string{"pod:db:ready"}
 	missing := pod(forever)
 	missing.Containers[0].ImagePullPolicy = spec.PullNever
 	explains(t, []scenario{
@@ -41,6 +46,21 @@ func TestStarts(t *testing.T) {
 			w.sleep(time.Second)
 		}},
 		{"image-never-pull", missing, func(w *world) { w.add(); w.sleep(15 * time.Second) }},
+		{"image-pulling", pod(forever), func(w *world) {
+			w.fetch = &lifecycle.Progress{Done: 12_345_678, Total: 80 << 20}
+			w.add()
+			w.sleep(time.Second)
+		}},
+		{"image-importing", archived, func(w *world) {
+			w.fetch = &lifecycle.Progress{Archive: "/srv/shop.tar", Done: 700 << 10, Total: 80 << 20}
+			w.add()
+			w.sleep(2 * time.Second)
+		}},
+		{"image-importing-unknown", archived, func(w *world) {
+			w.fetch = &lifecycle.Progress{Archive: "/srv/shop.tar"}
+			w.add()
+			w.sleep(2 * time.Second)
+		}},
 		{"volume-missing", pod(forever), func(w *world) {
 			w.fails.Store(&failure{"StartSandbox", lifecycle.Failure{Reason: lifecycle.ReasonFailedMount, Message: "hostPath /data: no such file or directory"}})
 			w.add()
@@ -64,6 +84,43 @@ func TestStarts(t *testing.T) {
 			w.slow.Store(true)
 			w.add()
 			w.sleep(time.Second)
+		}},
+		{"wait-for", waiting, func(w *world) {
+			w.add()
+			w.sleep(3 * time.Minute)
+		}},
+		{"wait-for-met", waiting, func(w *world) {
+			w.add()
+			w.sleep(3 * time.Minute)
+			db := pod(forever)
+			db.Name = "db"
+			if _, err := w.Add(db, state.Owner{By: "test"}); err != nil {
+				w.t.Fatal(err)
+			}
+			w.sleep(time.Minute)
+		}},
+		{"wait-for-after-reboot", waiting, func(w *world) {
+			db := pod(forever)
+			db.Name = "db"
+			if _, err := w.Add(db, state.Owner{By: "test"}); err != nil {
+				w.t.Fatal(err)
+			}
+			w.add()
+			w.sleep(time.Hour)
+			if err := w.Stop(w.t.Context(), "db", supervisor.StopOptions{Delete: true, By: "test"}); err != nil {
+				w.t.Fatal(err)
+			}
+			w.sleep(time.Minute)
+			w.leave()
+			w.engine.Reboot()
+			w.boot = "2"
+			w.start()
+			w.sleep(time.Minute)
+		}},
+		{"wait-for-stopped", waiting, func(w *world) {
+			w.add()
+			w.sleep(3 * time.Minute)
+			w.stop(supervisor.StopOptions{})
 		}},
 		{"engine-unavailable", pod(forever), func(w *world) {
 			w.fails.Store(&failure{"StartSandbox", lifecycle.Failure{Kind: lifecycle.FailureUnavailable, Message: "no engine"}})

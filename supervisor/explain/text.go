@@ -21,7 +21,7 @@ func (e *Explanation) Render(now time.Time) {
 		}
 	}
 	w.render(e.Cause)
-	e.Text = e.Pod + w.pod()
+	e.Text = e.Pod + w.pod() + w.file()
 }
 
 func (w *writer) render(c *Cause) {
@@ -134,6 +134,8 @@ func (w *writer) notReady() string {
 	}
 	who, container := subject(c), w.e.container(c.Container)
 	switch {
+	case c.Kind == ConditionUnmet:
+		return " is " + sentence(w.clause(c, who))
 	case container == nil && !failures[c.Kind], c.Kind == ContainersCompleted:
 		return " is not ready: " + sentence(w.clause(c, who))
 	case exits[c.Kind] && container.State == Failed:
@@ -292,6 +294,8 @@ func (w *writer) clause(c *Cause, subject string) string {
 		return owned("postStart hook", subject) + " has been running for " + span(w.now.Sub(c.Time), time.Second)
 	case ImageFailed:
 		return imageFailed(c, subject)
+	case ImagePulling, ImageImporting:
+		return fetching(c, subject)
 	case CreateFailed:
 		return subject + " cannot be created" + because(c.Message)
 	case StartFailed:
@@ -300,8 +304,12 @@ func (w *writer) clause(c *Cause, subject string) string {
 		return restartAll(c)
 	case WaitsFor:
 		return named(c.ByRole, c.ByContainer) + progressOf[c.ByRole]
+	case ConditionUnmet:
+		return oneLine(c.Message) + " (for " + span(w.now.Sub(c.Time), time.Second) + ")"
 	case InitRunning:
 		return subject + " is running"
+	case StartRequested, RestartRequested, DefinitionChanged, ContainerRemoved:
+		return requestedClause(c, subject)
 	case Creating:
 		return subject + " is being created"
 	case ContainersCompleted:
@@ -332,7 +340,7 @@ func clauseOfPod(c *Cause) string {
 		return "the pod was evicted" + because(c.Message)
 	case EngineUnavailable:
 		return "the container engine is unavailable" + because(c.Message)
-	case ReadinessGate:
+	case ReadinessGate, ShimUnresponsive, NotSupervised:
 		return oneLine(c.Message)
 	default:
 		return ""
@@ -357,19 +365,6 @@ func (w *writer) oomKilled(c *Cause, subject string) string {
 	return text + after(c.Exit)
 }
 
-func imageFailed(c *Cause, subject string) string {
-	switch c.Reason {
-	case lifecycle.ReasonErrImageNeverPull:
-		return fmt.Sprintf("%s needs image %q, but it is not present and the pull policy is Never", subject, c.Image)
-	case lifecycle.ReasonInvalidImageName:
-		return fmt.Sprintf("%s has an invalid image name %q%s", subject, c.Image, because(c.Message))
-	case lifecycle.ReasonImageInspectError:
-		return fmt.Sprintf("%s cannot use image %q%s", subject, c.Image, because(c.Message))
-	default:
-		return fmt.Sprintf("%s cannot pull image %q%s", subject, c.Image, because(c.Message))
-	}
-}
-
 func restartAll(c *Cause) string {
 	if c.ByContainer == "" {
 		return "all containers of the pod are restarted"
@@ -389,12 +384,4 @@ func named(role Role, name string) string {
 		role = App
 	}
 	return fmt.Sprintf("%s %q", role, name)
-}
-
-// owned is a part of a container as the subject of a clause.
-func owned(part, subject string) string {
-	if subject == "it" {
-		return "its " + part
-	}
-	return "the " + part + " of " + subject
 }

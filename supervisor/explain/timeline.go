@@ -25,6 +25,9 @@ var onContainer = map[event.Kind]bool{
 	event.ContainerPostStartFailed: false,
 	event.ContainerSandboxChanged:  false,
 	event.ContainerStopping:        false,
+	event.RestartRequested:         false,
+	event.ContainerChanged:         false,
+	event.ContainerDropped:         false,
 	event.ContainerKilled:          false,
 	event.ContainerSucceeded:       false,
 	event.ContainerFailed:          false,
@@ -46,22 +49,32 @@ var onAll = map[event.Kind]bool{
 	event.SandboxChanged:      false,
 	event.PodRestarting:       false,
 	event.PodStopping:         false,
+	event.PodStartRequested:   false,
+	event.PodRestartRequested: false,
+	event.DefinitionChanged:   true,
 	event.PodEvicted:          false,
 	event.PodDeadlineExceeded: false,
 	event.PodRecovered:        true,
 	event.EngineUnavailable:   true,
+	event.EngineDamaged:       true,
 }
 
 // onPod are the kinds of events that are part of the timeline of a pod.
 var onPod = map[event.Kind]bool{
 	event.PodRejected:         true,
+	event.PodQuarantined:      true,
 	event.PodRecovered:        true,
 	event.HostRebooted:        true,
+	event.PodWaiting:          true,
+	event.ConditionMet:        true,
 	event.SandboxFailed:       true,
 	event.SandboxChanged:      true,
 	event.VolumeFailed:        true,
 	event.PodRestarting:       true,
 	event.PodStopping:         true,
+	event.PodStartRequested:   true,
+	event.PodRestartRequested: true,
+	event.DefinitionChanged:   true,
 	event.PodEvicted:          true,
 	event.PodDeadlineExceeded: true,
 	event.PodSucceeded:        true,
@@ -72,11 +85,17 @@ var onPod = map[event.Kind]bool{
 	event.StateNotDurable:     true,
 	event.OrphanFound:         true,
 	event.EngineUnavailable:   true,
+	event.ShimUnresponsive:    true,
+	event.ShimResponding:      true,
+	event.EngineDamaged:       true,
 	event.InternalError:       true,
 }
 
 // restartsAll are the kinds of events after which all containers of a pod start again.
-var restartsAll = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true}
+var restartsAll = map[event.Kind]bool{event.HostRebooted: true, event.SandboxChanged: true, event.PodRestarting: true, event.PodStartRequested: true, event.PodRestartRequested: true}
+
+// startsPod are the kinds of events by which a pod that was stopped runs again.
+var startsPod = map[event.Kind]bool{event.PodStartRequested: true, event.PodRestartRequested: true}
 
 // endsPod are the kinds of events after which no container of a pod is started.
 var endsPod = map[event.Kind]bool{event.PodStopping: true, event.PodEvicted: true, event.PodDeadlineExceeded: true}
@@ -172,7 +191,7 @@ func (b *builder) runs(name string, neverRestarted bool) []Run {
 		}
 		p.rows = p.rows.with(e).ordered()
 		p.eventful = p.eventful || !follows && (e.Container != "" || !neverStarted)
-		podEnds = podEnds || e.Container == "" && endsPod[e.Kind]
+		podEnds = (podEnds || e.Container == "" && endsPod[e.Kind]) && !startsPod[e.Kind]
 		if e.Kind == event.ContainerStarted && !podEnds {
 			finish()
 			p, neverStarted = period{started: e.Time}, false
@@ -203,6 +222,8 @@ func (b *builder) run(name string, p *period) Run {
 				completed = e.Seq
 			}
 		case e.Kind == event.SandboxChanged && r.Cause != nil && killedWith(r.Cause, e.Time):
+			r.Cause = b.causeOf(e, name, p.started)
+		case e.Kind == event.PodStartRequested && r.Restarted:
 			r.Cause = b.causeOf(e, name, p.started)
 		case completed > 0 && r.Restarted && all && e.Cause != completed:
 			r.Cause, completed = b.causeOf(e, name, p.started), 0

@@ -63,6 +63,21 @@ func after(x *Exit) string {
 	return ""
 }
 
+// owned is a part of a container as the subject of a clause.
+func owned(part, subject string) string {
+	if subject == "it" {
+		return "its " + part
+	}
+	return "the " + part + " of " + subject
+}
+
+func by(client string) string {
+	if client == "" {
+		return ""
+	}
+	return " by " + client
+}
+
 func requestedBy(by string) string {
 	if by == "" {
 		return ""
@@ -155,6 +170,15 @@ func quantity(bytes int64) string {
 	return resource.NewQuantity(bytes, resource.BinarySI).String()
 }
 
+// Size is a number of bytes as text, rounded.
+func Size(bytes int64) string {
+	const ki = 1 << 10
+	if bytes > ki {
+		bytes -= bytes % ki
+	}
+	return quantity(bytes)
+}
+
 // clock is a time in the time zone of now, without the date if that is today.
 func clock(t, now time.Time) string {
 	t = t.In(now.Location())
@@ -162,4 +186,12 @@ func clock(t, now time.Time) string {
 		return t.Format(time.TimeOnly)
 	}
 	return t.Format(time.DateTime)
+}
+
+// file is why the pod does not have the definition of its file; empty: it has.
+func (w *writer) file() string {
+	if w.e.File == "" {
+		return ""
+	}
+	return " The newest version of its file is not running: " + sentence(w.e.File)
 }

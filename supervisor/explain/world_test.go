@@ -34,6 +34,7 @@ type world struct {
 	fails  atomic.Pointer[failure] // returned by the calls of a method; nil: none fails
 	probe  atomic.Pointer[string]  // the script of every probe and hook
 	slow   atomic.Bool             // a start of a container takes 10 s
+	fetch  *lifecycle.Progress     // the progress of every pull or import, which never end; nil: they take no time
 	log    []string                // the last lines of the log of each failed run
 
 	architecture string // of the image of app; empty: not known
@@ -55,6 +56,17 @@ func newWorld(t *testing.T) *world {
 			if c.Method == "StartContainer" && w.slow.Load() {
 				select {
 				case <-time.After(10 * time.Second):
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+			return nil
+		},
+		Fetch: func(ctx context.Context, _ *spec.Pod, _ string, progress func(lifecycle.Progress)) error {
+			for w.fetch != nil {
+				progress(*w.fetch)
+				select {
+				case <-time.After(100 * time.Millisecond):
 				case <-ctx.Done():
 					return ctx.Err()
 				}

@@ -58,6 +58,7 @@ func (a StartSandbox) issued(f *Facts, at Instant) {
 		next.Failures, next.Reason, next.Message = s.Failures, s.Reason, s.Message
 	}
 	f.Sandbox = next
+	f.Wait.end(at)
 }
 
 func (a StartSandbox) failed(f *Facts, why Failure, at Instant) {
@@ -99,6 +100,13 @@ type PullImage struct {
 	Level     int   // back-off level after a failure
 	Image     Image // the image of the previous run, which is used again unless the policy requires a pull
 	Imported  bool  // the image archives were imported for this pod; they are read again only if an image is missing
+}
+
+// Progress is the progress of a [PullImage] in bytes. Total grows while more of an image becomes known.
+type Progress struct {
+	Archive string `json:"archive,omitempty"` // path of the image archive that is being imported; empty: an image is being pulled
+	Done    int64  `json:"done"`
+	Total   int64  `json:"total"` // 0: not known yet
 }
 
 func (a PullImage) issued(f *Facts, at Instant) {
@@ -180,6 +188,9 @@ func (a StartContainer) issued(f *Facts, at Instant) {
 	}
 	if a.ImageID != c.Image.ID { // found in the engine, not in the facts
 		c.Image = Image{ID: a.ImageID}
+	}
+	if !f.removed(a.Container) { // the runs of an earlier definition have stopped
+		f.dropOutgoing(a.Container)
 	}
 	next := Attempt{Ref: a.Ref, Sandbox: a.Sandbox, Restarts: a.Restarts, Requested: at}
 	if !c.Newest.CreateFailed.IsZero() && c.Newest.Round == a.Round { // a retry keeps the reason of the failure
@@ -274,11 +285,30 @@ func (r *Removal) pending() bool {
 	return !r.Requested.IsZero() && r.Failed.IsZero() && r.Done.IsZero()
 }
 
+// RefOf returns the run that an action is about; the zero Ref if it is about none.
+func RefOf(a Action) Ref {
+	switch a := a.(type) {
+	case StartContainer:
+		return a.Ref
+	case StopContainer:
+		return a.Ref
+	case KillContainer:
+		return a.Ref
+	case RunPostStart:
+		return a.Ref
+	case RunPreStop:
+		return a.Ref
+	case RemoveContainer:
+		return a.Ref
+	}
+	return Ref{}
+}
+
 // RecordOnly reports whether an action only records a decision in the facts. Such an action has no effect outside of the facts
 // and no outcome event.
 func RecordOnly(a Action) bool {
 	switch a.(type) {
-	case StartRound, FailPod, WaitForTurn:
+	case StartRound, StartAgain, FailPod, WaitForTurn, ForgetContainer, StartWait:
 		return true
 	}
 	return false

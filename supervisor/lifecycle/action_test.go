@@ -7,7 +7,15 @@ import (
 )
 
 func TestRecordOnly(t *testing.T) {
-	for _, a := range []lifecycle.Action{lifecycle.StartRound{}, lifecycle.FailPod{}, lifecycle.WaitForTurn{Ref: run("app", 1)}} {
+	recordOnly := []lifecycle.Action{
+		lifecycle.StartRound{},
+		lifecycle.FailPod{},
+		lifecycle.WaitForTurn{Ref: run("app", 1)},
+		lifecycle.StartAgain{},
+		lifecycle.ForgetContainer{Container: "app"},
+		lifecycle.StartWait{Wait: 1},
+	}
+	for _, a := range recordOnly {
 		if !lifecycle.RecordOnly(a) {
 			t.Errorf("%T is not RecordOnly", a)
 		}

@@ -4,8 +4,8 @@ import "maps"
 
 // Booted reports that the host was rebooted after the facts were saved, so sandboxes and processes no longer exist. Every
 // instant is moved into the current boot as if no time had passed between the two boots, so that a back-off continues with the
-// rest of its delay. The age of the pod is the exception: it grows by the time that passed on the wall clock, the only clock
-// that continued. A reboot is not a crash and delays no restart. Saved is the last known instant of the earlier boot.
+// rest of its delay. The age of the pod, also since a restart of the pod, is the exception: it grows by the time that passed on
+// the wall clock, the only clock that continued. A reboot is not a crash and delays no restart. Saved is the last known instant of the earlier boot.
 type Booted struct {
 	Saved Instant
 	At    Instant
@@ -21,6 +21,9 @@ func (e Booted) apply(f *Facts) {
 	if !f.Accepted.IsZero() {
 		f.Accepted.Mono -= max(e.At.Wall.Sub(e.Saved.Wall), 0)
 	}
+	if !f.AgainAt.IsZero() {
+		f.AgainAt.Mono -= max(e.At.Wall.Sub(e.Saved.Wall), 0)
+	}
 	for name, c := range f.Containers {
 		if c.Newest.live() {
 			c.Backoff = Backoff{}
@@ -31,6 +34,7 @@ func (e Booted) apply(f *Facts) {
 		}
 		f.Containers[name] = c
 	}
+	f.Wait = Wait{N: f.Wait.N} // the conditions are checked again
 	if f.Sandbox.mayExist() {
 		set(&f.Sandbox.Lost, e.At)
 		f.Sandbox.Message = "the host was rebooted"
@@ -69,8 +73,15 @@ func (f *Facts) rebase(move func(*Instant)) {
 	for _, t := range []*Instant{
 		&f.Accepted, &f.Stop.Requested, &f.Stop.Deadline,
 		&f.Sandbox.Requested, &f.Sandbox.Ready, &f.Sandbox.Lost, &f.Sandbox.Failed, &f.RestartedAt, &f.EngineUnavailable,
+		&f.Restart.Requested, &f.AgainAt,
+		&f.Wait.Since, &f.Wait.Ended,
 	} {
 		move(t)
+	}
+	f.Wait.Conditions = maps.Clone(f.Wait.Conditions)
+	for name, c := range f.Wait.Conditions {
+		move(&c.Met)
+		f.Wait.Conditions[name] = c
 	}
 	removal(&f.Sandbox.Removal)
 	removal(&f.Removal)

@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -28,6 +29,7 @@ func TestBooted(t *testing.T) {
 	want.Sandbox.Requested, want.Sandbox.Ready = moved(1, 9), moved(1, 9)
 	want.Sandbox.Lost, want.Sandbox.Message = boot, "the host was rebooted"
 	want.Sandbox.Removal = lifecycle.Removal{Requested: moved(7, 3), Failed: moved(7, 3)}
+	want.Wait = lifecycle.Wait{}                                        // the pod waits again
 	want.Stop.Requested, want.Stop.Deadline = moved(4, 6), moved(64, 0) // the grace period has passed
 	want.Removal = want.Sandbox.Removal
 	c := full.Containers["app"]
@@ -75,6 +77,9 @@ func TestBootedMovesEveryInstant(t *testing.T) {
 	facts := everyInstant(t, old)
 	got := facts.Apply(lifecycle.Booted{Saved: at(5), At: lifecycle.Instant{Boot: "2", Mono: time.Second}})
 	visitInstants(got, func(path string, i lifecycle.Instant) {
+		if strings.HasPrefix(path, "facts.Wait.") && i.IsZero() {
+			return // the pod waits again
+		}
 		if i.Boot != "2" || i.Mono != -time.Second || !i.Wall.Equal(old.Wall) {
 			t.Errorf("%s is %v", path, i)
 		}
@@ -112,7 +117,8 @@ func everyInstant(t *testing.T, old lifecycle.Instant) lifecycle.Facts {
 		SignalFailed: old, Exited: old, Removal: removal,
 	}
 	facts := lifecycle.Facts{
-		RestartedAt: old, EngineUnavailable: old,
+		RestartedAt: old, EngineUnavailable: old, AgainAt: old, Restart: lifecycle.Restart{Requested: old},
+		Wait:     lifecycle.Wait{N: 1, Since: old, Ended: old, Conditions: map[string]lifecycle.WaitedFor{"path:/a": {Met: old}}},
 		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Requested: old, Deadline: old},
 		Sandbox: lifecycle.Sandbox{Requested: old, Ready: old, Lost: old, Failed: old, Removal: removal},
 		Containers: map[string]lifecycle.Container{"app": {

@@ -25,7 +25,7 @@ func initFailedAt(pod *spec.Pod, f *Facts) Instant {
 	for i := range pod.InitContainers {
 		c := &pod.InitContainers[i]
 		a := f.Containers[c.Name].Newest
-		if a.Round == f.Round && a.terminated() && initFailed(a.Exit) && !shouldRestartInit(pod, c, &a) {
+		if a.Round == f.Round && a.terminated() && initFailed(a.Exit) && !shouldRestartInit(pod, c, &a) && !f.superseded(&a) {
 			return a.Exited
 		}
 	}
@@ -33,7 +33,8 @@ func initFailedAt(pod *spec.Pod, f *Facts) Instant {
 }
 
 // lostForGood reports whether the pod lost its sandbox after a container ran, and the restart policy forbids to run any
-// container twice. No new sandbox is created then (contract 3, "Sandbox lost").
+// container twice. No new sandbox is created then (contract 3, "Sandbox lost"). Ephemeral containers do not count: nothing
+// depends on them.
 func lostForGood(pod *spec.Pod, f *Facts) bool {
 	if f.Sandbox.inFlight() || f.Sandbox.ready() {
 		return false
@@ -43,8 +44,11 @@ func lostForGood(pod *spec.Pod, f *Facts) bool {
 			return false
 		}
 	}
-	for _, c := range f.Containers {
-		if c.Newest.ran() && !f.wasReset(&c.Newest) {
+	for name, c := range f.Containers {
+		if f.removed(name) || f.ephemeral(name) {
+			continue
+		}
+		if c.Newest.ran() && !f.superseded(&c.Newest) {
 			return true
 		}
 	}

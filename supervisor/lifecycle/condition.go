@@ -75,6 +75,8 @@ const (
 	PodReady                  ConditionType = "Ready"
 	// DisruptionTarget is present, and True, if the pod was evicted.
 	DisruptionTarget ConditionType = "DisruptionTarget"
+	// PodWaitedFor is present if the pod waits for conditions before it starts. It is True when they were met.
+	PodWaitedFor ConditionType = "WaitedFor"
 	// AllContainersRestarting is present if the pod has a RestartAllContainers rule (KEP-5532).
 	AllContainersRestarting ConditionType = "AllContainersRestarting"
 )
@@ -87,7 +89,7 @@ type Condition struct {
 	Status             string        `json:"status"` // "True", "False", or "Unknown" if a client set that
 	Reason             Reason        `json:"reason,omitempty"`
 	Message            string        `json:"message,omitempty"`
-	LastTransitionTime time.Time     `json:"lastTransitionTime"`
+	LastTransitionTime time.Time     `json:"lastTransitionTime,omitzero"`
 }
 
 func condition(t ConditionType, holds bool, reason Reason, message string) Condition {
@@ -106,6 +108,9 @@ func (v *view) conditions(s *Status) []Condition {
 		v.initializedCondition(s),
 		ready,
 		v.readyCondition(ready),
+	}
+	if len(v.pod.WaitFor) > 0 {
+		list = append(list, v.waitedCondition())
 	}
 	if hasRestartAllRule(v.pod) {
 		list = append(list, v.restartingCondition(s))
@@ -167,6 +172,13 @@ func (v *view) containersReady(s *Status) Condition {
 			"containers with unready status: ["+strings.Join(names, " ")+"]")
 	}
 	return condition(ContainersReady, true, "", "")
+}
+
+// Completed reports whether a pod with these conditions has completed, in phase Succeeded or Failed.
+func Completed(conditions []Condition) bool {
+	return slices.ContainsFunc(conditions, func(c Condition) bool {
+		return c.Type == ContainersReady && (c.Reason == ReasonPodCompleted || c.Reason == ReasonPodFailed)
+	})
 }
 
 // unready returns the sidecars and app containers that are not ready, in the order of the pod file.

@@ -18,22 +18,23 @@ func (a FailPod) issued(f *Facts, at Instant) {
 		f.Stop.within(a.Grace, "activeDeadlineSeconds", at)
 	}
 	f.Stop.Reason, f.Stop.Message = a.Reason, a.Message
+	f.Restart = Restart{}
 }
 
 func (FailPod) failed(*Facts, Failure, Instant) {}
 
 // failExpired fails a pod that exceeded its activeDeadlineSeconds, and reports whether it did. The deadline counts from
-// acceptance, includes image pulls and init containers, and applies to a terminating pod until no process is left (contract
-// 2.1).
+// acceptance, or from a restart of the pod that was requested since, includes image pulls and init containers, and applies to a
+// terminating pod until no process is left (contract 2.1). It does not apply while a restart of the pod is pending, which resets it.
 func (p *plan) failExpired() bool {
 	limit, stop := p.pod.ActiveDeadlineSeconds, &p.facts.Stop
-	if limit == nil || stop.Reason != "" {
+	if limit == nil || stop.Reason != "" || p.facts.Restart.pending() {
 		return false
 	}
 	if Terminating(p.pod, *p.facts) && !p.facts.anyLive() {
 		return false
 	}
-	if !p.due(p.facts.Accepted.Add(limit.Duration())) {
+	if !p.due(p.facts.activeSince().Add(limit.Duration())) {
 		return false
 	}
 	p.do(FailPod{Reason: ReasonDeadlineExceeded, Message: deadlineMessage, Grace: EffectiveGrace(p.pod, nil).Period})

@@ -10,6 +10,7 @@ import (
 type Decision struct {
 	Actions []Action     // to be carried out now, in this order
 	Probes  []ProbeOrder // the probes that must run, and no others
+	Waits   []WaitRef    // the conditions that must be watched, and no others
 	Wake    Instant      // when to decide again if no event arrives before; zero: only an event can change the decision
 	Removed bool         // everything of the pod is removed; no further decision is needed
 }
@@ -23,10 +24,12 @@ func Decide(pod *spec.Pod, f Facts, now Instant) Decision {
 		return p.decision
 	}
 	p.cleanUp() // before a start, which drops the run that is removed here
+	p.retire()
 	switch {
 	case p.failExpired():
 	case !f.Stop.Requested.IsZero():
 		p.terminate(ReasonStopped)
+	case p.restartPod():
 	case finished(pod, &f):
 		p.terminate(ReasonPodFinished)
 	case p.restartAll():
@@ -75,7 +78,7 @@ func (p *plan) sandbox() bool {
 	case s.inFlight():
 		return false
 	case p.stopAll(ReasonSandboxChanged) > 0:
-	case s.Unavailable:
+	case s.Unavailable && s.Removal.Requested.IsZero():
 		if p.due(s.Failed.Add(unavailableDelay)) {
 			p.do(StartSandbox{Sandbox: s.N, Round: p.facts.Round})
 		}
@@ -84,6 +87,7 @@ func (p *plan) sandbox() bool {
 			p.do(RemoveSandbox{Sandbox: s.N})
 		}
 	case !s.Failed.IsZero() && !p.due(s.Failed.Add(sandboxDelay(s))):
+	case !p.waited():
 	case s.N > 0 && !p.due(s.Requested.Add(sandboxPace)):
 	default:
 		p.do(StartSandbox{Sandbox: s.N + 1, Round: p.facts.Round + 1})
@@ -212,7 +216,7 @@ func (p *plan) planned(name string) bool {
 // started, and stops a run that must stop.
 func (p *plan) checkRunning(c *spec.Container, h *Container) {
 	a := &h.Newest
-	switch why := a.mustStop(); {
+	switch why := h.mustStop(); {
 	case why != "":
 		p.stop(c, a, why, true)
 	case a.Started.IsZero():
@@ -238,7 +242,7 @@ func (p *plan) startNext(c *spec.Container, h *Container, mayStart bool) {
 	if !p.due(at) {
 		return
 	}
-	next := h.Newest.N() + 1
+	next := p.facts.nextAttempt(h)
 	if h.Pull.For != next || h.Pull.Done.IsZero() {
 		p.pull(c.Name, h, next)
 		return

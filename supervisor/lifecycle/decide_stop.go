@@ -29,23 +29,27 @@ func (p *plan) cancelPulls() int {
 	busy := 0
 	for _, list := range [...][]spec.Container{p.pod.Containers, p.pod.InitContainers, p.facts.Ephemeral} {
 		for i := range list {
-			pull := p.facts.Containers[list[i].Name].Pull
-			if !pull.inFlight() {
-				continue
-			}
-			busy++
-			if pull.Cancelled.IsZero() {
-				p.do(CancelPull{Container: list[i].Name, For: pull.For})
+			if p.cancelPull(list[i].Name) {
+				busy++
 			}
 		}
 	}
 	return busy
 }
 
+// cancelPull cancels the pull of a container's image if it is in progress, and reports whether it is.
+func (p *plan) cancelPull(container string) bool {
+	pull := p.facts.Containers[container].Pull
+	if pull.inFlight() && pull.Cancelled.IsZero() {
+		p.do(CancelPull{Container: container, For: pull.For})
+	}
+	return pull.inFlight()
+}
+
 // stopAll stops all containers and returns the number of those that have not terminated. Sidecars support the app containers and
 // the sidecars before them, so each gets its stop signal after the following ones have terminated (contract 7.3). Init
 // containers and ephemeral containers are stopped at once. A restart of all containers does not stop ephemeral containers
-// (contract 4.2).
+// (contract 4.2). Removed containers are stopped by [plan.retire].
 func (p *plan) stopAll(why Reason) int {
 	busy := 0
 	for i := range p.pod.Containers {
@@ -71,18 +75,21 @@ func (p *plan) stopAll(why Reason) int {
 			ahead++
 		}
 	}
-	return busy
+	return busy + p.retiring()
 }
 
 // stop terminates one run: preStop hook, stop signal, SIGKILL after the grace period, and SIGKILL again while the process
 // exists. A start in progress is awaited, and its process is stopped then. A run whose turn has not come delays the stop signal,
-// but not the preStop hook, and at most until its grace period ends.
+// but not the preStop hook, and at most until its grace period ends. A run of an earlier definition is stopped with its hook.
 func (p *plan) stop(c *spec.Container, a *Attempt, why Reason, turn bool) {
+	if o := p.facts.outgoing(c.Name); o != nil && a.N() <= o.Attempt {
+		c = &o.Container
+	}
 	switch {
 	case a.Started.IsZero() && a.Retry.IsZero():
 	case a.Started.IsZero():
 		p.kill(a)
-	case p.facts.Stop.Force:
+	case p.facts.Stop.Force, a.StopRequested.IsZero() && !a.KillRequested.IsZero(): // no stop signal after SIGKILL
 		p.kill(a)
 	case a.StopRequested.IsZero():
 		p.signal(c, a, why, turn)
@@ -119,9 +126,18 @@ func (p *plan) remainingGrace(c *spec.Container, a *Attempt, why Reason) time.Du
 	case why == ReasonRestartingAllContainers:
 		return 0
 	case a.TerminationRequested.IsZero() && stop.Requested.IsZero():
-		return grace(p.pod, c, why)
+		return p.grace(c, a, why)
 	}
 	return earlier(a.TerminationRequested.Add(a.TerminationGrace), stop.Deadline).Sub(p.now)
+}
+
+// grace returns the grace period of a run of the present or of an earlier definition, see [grace].
+func (p *plan) grace(c *spec.Container, a *Attempt, why Reason) time.Duration {
+	o := p.facts.outgoing(c.Name)
+	if o != nil && a.N() <= o.Attempt && (why == ReasonDefinitionChanged || why == ReasonContainerRemoved) {
+		return o.Grace
+	}
+	return grace(p.pod, c, why)
 }
 
 // killDue returns when a stopped run is killed. A deadline that was set or shortened after the stop signal applies, but the

@@ -70,6 +70,7 @@ type ImagePulled struct {
 	For       int // number of the attempt that needs the image
 	Image     Image
 	Pulled    bool          // false: the image was present already
+	Shadows   []Shadow      // of the image and of those that the container mounts; none if Image is that of the previous run
 	Took      time.Duration // duration of the pull or the check
 	At        Instant
 }
@@ -81,6 +82,13 @@ func (e ImagePulled) apply(f *Facts) {
 		c.Image = e.Image
 		f.Containers[e.Container] = c
 	}
+}
+
+// Shadow is an image from an archive of the pod. The host has a different image of the same name, which pods use that do not list the
+// archive.
+type Shadow struct {
+	Image   string // as in the pod file
+	Archive string // path
 }
 
 // ContainerStarted is the outcome of [StartContainer]: the process is running, or has run and exited.
@@ -157,7 +165,7 @@ type PodRemoved struct{ At Instant }
 func (e PodRemoved) apply(f *Facts) { set(&f.Removal.Done, e.At) }
 
 // StopRequested requests to stop the pod. Grace is the effective grace period ([EffectiveGrace]). A later request can shorten
-// the remaining period, never extend it.
+// the remaining period, never extend it. It replaces a requested restart.
 type StopRequested struct {
 	Grace  Grace
 	Delete bool
@@ -170,6 +178,7 @@ func (e StopRequested) apply(f *Facts) {
 	f.Stop.ByUser = true
 	f.Stop.Force = f.Stop.Force || e.Grace.Force
 	f.Stop.Delete = f.Stop.Delete || e.Delete
+	f.Restart = Restart{}
 }
 
 // PodEvicted reports that the pod exceeded a limit and must terminate as Failed (the kubelet's local eviction).
@@ -183,6 +192,7 @@ func (e PodEvicted) apply(f *Facts) {
 		f.Stop.Reason, f.Stop.Message = ReasonEvicted, e.Message
 	}
 	f.Stop.within(evictionGrace, "the supervisor", e.At)
+	f.Restart = Restart{}
 }
 
 // within sets the deadline of the stop. It can shorten an earlier deadline, never extend it.

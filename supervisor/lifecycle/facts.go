@@ -22,6 +22,12 @@ type Facts struct {
 	RestartedAt       Instant              `json:"restartedAt,omitzero"`       // when that round was opened
 	Ephemeral         []spec.Container     `json:"ephemeral,omitempty"`        // in the order in which they were added
 	EngineUnavailable Instant              `json:"engineUnavailable,omitzero"` // since when the engine is unavailable
+	Restart           Restart              `json:"restart,omitzero"`           // of the pod, while everything is being stopped for it
+	Again             int                  `json:"again,omitempty"`            // the newest round that a [Restart] opened; 0: none
+	AgainAt           Instant              `json:"againAt,omitzero"`           // when that round was opened
+	Outgoing          []Outgoing           `json:"outgoing,omitempty"`         // containers with a run of an earlier definition
+	Forgotten         int                  `json:"forgotten,omitempty"`        // the highest attempt number of a container that was removed
+	Wait              Wait                 `json:"wait,omitzero"`              // for the conditions that must be met before the pod starts
 
 	Conditions map[ConditionType]SetCondition `json:"conditions,omitempty"` // set by clients
 }
@@ -62,6 +68,8 @@ type Container struct {
 	Pull     Pull    `json:"pull,omitzero"`
 	Backoff  Backoff `json:"backoff,omitzero"`
 	Image    Image   `json:"image,omitzero"` // of the newest run, and of the next one unless a pull changes it
+
+	Replaced Replacement `json:"replaced,omitzero"` // a request to replace a run
 }
 
 // Image identifies the image that a container runs. A restart uses it again, so that neither a new archive nor a new meaning of

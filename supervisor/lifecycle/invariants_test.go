@@ -1,6 +1,7 @@
 package lifecycle_test
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,6 +19,7 @@ type invariants struct {
 	pod    *spec.Pod
 	status lifecycle.Status // the newest
 	life   int
+	runs   map[lifecycle.Ref]bool // that were started, without their rounds
 	err    error
 }
 
@@ -27,13 +29,15 @@ func (v *invariants) violation(format string, args ...any) {
 
 // step checks one step and returns the violations.
 func (v *invariants) step(s lifecycletest.Step) error {
-	v.err = nil
+	v.err, v.pod = nil, s.Pod
 	switch e := s.Event.(type) {
 	case nil:
 		v.decision(s)
 		v.statusOf(s)
 	case lifecycle.Issued:
 		v.issued(s.Before, e.Action, s.Now)
+	case lifecycle.RestartRequested, lifecycle.ContainerRestartRequested, lifecycle.DefinitionChanged:
+		v.status = lifecycle.Status{} // a pod that has completed may run again
 	}
 	v.exact(s.After)
 	if v.err != nil {
@@ -63,16 +67,18 @@ func (v *invariants) decision(s lifecycletest.Step) {
 		seen[a] = true
 	}
 	v.ordered(s)
+	v.watched(s)
 }
 
 // issued checks that an action is allowed by the facts.
 func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle.Instant) {
-	stopping := !f.Stop.Requested.IsZero()
+	stopping := !f.Stop.Requested.IsZero() || !f.Restart.Requested.IsZero()
 	switch a := a.(type) {
 	case lifecycle.StartSandbox:
 		if stopping {
 			v.violation("sandbox started in a stopping pod")
 		}
+		v.waited(f)
 	case lifecycle.PullImage, lifecycle.FindImage:
 		if stopping {
 			v.violation("image pulled in a stopping pod")
@@ -82,6 +88,7 @@ func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle
 			v.violation("container started in a stopping pod")
 		}
 		v.start(f, a)
+		v.restart(f, a.Container)
 	case lifecycle.RunPostStart:
 		if stopping {
 			v.violation("postStart hook run in a stopping pod")
@@ -100,21 +107,52 @@ func (v *invariants) issued(f lifecycle.Facts, a lifecycle.Action, now lifecycle
 	}
 }
 
-// start checks that a container has at most one live attempt, that it is started in a ready sandbox, and that no app container
+// waited checks that the sandbox of a pod is started only after every condition that the pod waits for was met in this boot.
+func (v *invariants) waited(f lifecycle.Facts) {
+	for _, condition := range v.pod.WaitFor {
+		if f.Wait.Ended.IsZero() && f.Wait.Conditions[condition].Met.IsZero() {
+			v.violation("sandbox started before %s was met", condition)
+		}
+	}
+}
+
+// watched checks that conditions are watched only while the pod waits for them, each once.
+func (v *invariants) watched(s lifecycletest.Step) {
+	seen := map[lifecycle.WaitRef]bool{}
+	for _, ref := range s.Decision.Waits {
+		w := s.After.Wait
+		switch {
+		case seen[ref]:
+			v.violation("%v is watched twice", ref)
+		case !s.After.Stop.Requested.IsZero():
+			v.violation("%v is watched in a stopping pod", ref)
+		case ref.Wait != w.N || !w.Ended.IsZero() || !w.Conditions[ref.Condition].Met.IsZero():
+			v.violation("%v is watched although the wait is %+v", ref, w)
+		}
+		seen[ref] = true
+	}
+}
+
+// start checks that a container has at most one live attempt with a number that is not used twice, that it is started in a ready sandbox, and that no app container
 // is started before the init containers have completed.
 func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 	newest := f.Containers[a.Container].Newest
+	unique := lifecycle.Ref{Container: a.Container, Attempt: a.Attempt}
 	live := newest.Attempt > 0 && newest.Exited.IsZero() && newest.CreateFailed.IsZero()
 	switch again := a.Ref == newest.Ref; {
 	case again && newest.Retry.IsZero():
 		v.violation("%v is started twice", a.Ref)
 	case !again && live:
 		v.violation("%v is started while %v is running", a.Ref, newest.Ref)
-	case !again && a.Attempt != newest.Attempt+1:
+	case !again && newest.Attempt > 0 && a.Attempt != newest.Attempt+1, !again && v.runs[unique]:
 		v.violation("%v is started after %v", a.Ref, newest.Ref)
 	case a.Sandbox != f.SandboxReady() || a.Round != f.Round:
 		v.violation("%v is started in sandbox %d and round %d", a, f.SandboxReady(), f.Round)
 	}
+	if v.runs == nil {
+		v.runs = map[lifecycle.Ref]bool{}
+	}
+	v.runs[unique] = true
 	if slices.ContainsFunc(f.Ephemeral, func(c spec.Container) bool { return c.Name == a.Container }) {
 		if !newest.Started.IsZero() || !newest.Exited.IsZero() {
 			v.violation("%v is started although %v has completed", a, newest.Ref)
@@ -128,13 +166,51 @@ func (v *invariants) start(f lifecycle.Facts, a lifecycle.StartContainer) {
 		}
 		r := f.Containers[c.Name].Newest
 		if c.IsSidecar() {
-			if r.Round != f.Round || !v.started(c, &r) && !v.reached(f, i+1) {
+			if (r.Round != f.Round || !v.started(c, &r)) && !v.reached(f, i+1) {
 				v.violation("%v is started before sidecar %s", a.Ref, c.Name)
 			}
 			continue
 		}
-		if r.Round != f.Round || r.Exited.IsZero() || r.Exit.Code != 0 || r.Exit.Reason == lifecycle.ReasonOOMKilled {
+		if incomplete := r.Round != f.Round || r.Exited.IsZero() || r.Exit.Code != 0 || r.Exit.Reason == lifecycle.ReasonOOMKilled; incomplete && !v.reached(f, i+1) {
 			v.violation("%v is started before %s has completed", a.Ref, c.Name)
+		}
+	}
+}
+
+// restart checks that the pod has the container, and that a container that must not restart has been requested to.
+func (v *invariants) restart(f lifecycle.Facts, name string) {
+	c, newest := v.pod.Container(name), f.Containers[name].Newest
+	if c == nil {
+		if !slices.ContainsFunc(f.Ephemeral, func(c spec.Container) bool { return c.Name == name }) {
+			v.violation("%s is started, which the pod does not have", name)
+		}
+		return
+	}
+	never := cmp.Or(c.RestartPolicy, v.pod.RestartPolicy) == spec.RestartNever && len(c.RestartPolicyRules) == 0
+	app := slices.ContainsFunc(v.pod.Containers, func(c spec.Container) bool { return c.Name == name })
+	ran := !newest.Started.IsZero() || !newest.Exited.IsZero()
+	requested := newest.Attempt <= f.Containers[name].Replaced.Attempt || newest.Round < max(f.Again, f.Restarted)
+	if never && app && ran && !requested && newest.CreateFailed.IsZero() {
+		v.violation("%s is started after %v although its restart policy is Never", name, newest.Ref)
+	}
+}
+
+// stopReason checks that a run is stopped for a reason that the facts have.
+func (v *invariants) stopReason(f lifecycle.Facts, ref lifecycle.Ref, why lifecycle.Reason) {
+	requested := ref.Attempt <= f.Containers[ref.Container].Replaced.Attempt
+	removed := v.pod.Container(ref.Container) == nil
+	switch why {
+	case lifecycle.ReasonRestartRequested:
+		if !requested && f.Restart.Requested.IsZero() && f.Stop.Requested.IsZero() {
+			v.violation("%v is stopped for a restart that was not requested", ref)
+		}
+	case lifecycle.ReasonDefinitionChanged:
+		if !requested {
+			v.violation("%v is stopped although its definition is unchanged", ref)
+		}
+	case lifecycle.ReasonContainerRemoved:
+		if !removed && !requested {
+			v.violation("%v is stopped although it was not removed", ref)
 		}
 	}
 }
@@ -161,6 +237,7 @@ func (v *invariants) signal(f lifecycle.Facts, ref lifecycle.Ref) {
 // preStop checks that the hook runs before every signal, within the grace period, and not without one.
 func (v *invariants) preStop(f lifecycle.Facts, a lifecycle.RunPreStop) {
 	v.signal(f, a.Ref)
+	v.stopReason(f, a.Ref, a.Reason)
 	r := attempt(f, a.Ref)
 	if r != nil && (!r.StopRequested.IsZero() || !r.KillRequested.IsZero() || f.Stop.Force) {
 		v.violation("preStop hook of %v is run after a signal", a.Ref)
@@ -176,6 +253,7 @@ func (v *invariants) stopSignal(f lifecycle.Facts, a lifecycle.StopContainer, no
 	v.signal(f, a.Ref)
 	r := attempt(f, a.Ref)
 	v.order(f, a, now)
+	v.stopReason(f, a.Ref, a.Reason)
 	if a.Grace < 2*time.Second {
 		v.violation("%v has grace period %v", a.Ref, a.Grace)
 	}

@@ -52,10 +52,13 @@ const (
 
 // Reasons of the pod's phase.
 const (
+	ReasonWaitingFor        Reason = "WaitingFor" // the pod waits for conditions before it starts
 	ReasonDeadlineExceeded  Reason = "DeadlineExceeded"
 	ReasonEngineUnavailable Reason = "EngineUnavailable"
-	ReasonEvicted           Reason = "Evicted"    // it exceeded a limit
-	ReasonNewerState        Reason = "NewerState" // a later version of Podstead has written its state file
+	ReasonEvicted           Reason = "Evicted"     // it exceeded a limit
+	ReasonNewerState        Reason = "NewerState"  // a later version of Podstead has written its state file
+	ReasonQuarantined       Reason = "Quarantined" // the daemon crashed while it handled the pod, and would again
+	ReasonSuspected         Reason = "Suspected"   // the daemon crashed while it handled the pod and others
 )
 
 // ReasonRestartingAllContainers is the reason of a container that a restart of all containers stops or starts again.
@@ -78,4 +81,10 @@ const (
 	ReasonStartupProbe Reason = "StartupProbe"
 	// ReasonFailedPostStartHook means that the postStart hook failed.
 	ReasonFailedPostStartHook Reason = "FailedPostStartHook"
+	// ReasonRestartRequested means that a restart of the container or of its pod was requested.
+	ReasonRestartRequested Reason = "RestartRequested"
+	// ReasonDefinitionChanged means that the definition of the container was changed.
+	ReasonDefinitionChanged Reason = "DefinitionChanged"
+	// ReasonContainerRemoved means that the container was removed from the pod's definition.
+	ReasonContainerRemoved Reason = "ContainerRemoved"
 )

@@ -55,34 +55,55 @@ func (f Facts) Unresolved() []Action {
 	return todo
 }
 
-// AbandonStarts gives up the starts and pulls without an outcome if the pod is terminating, so that they are not repeated after a restart
-// of the supervisor. A container that the engine has was created by its start and is stopped. A sandbox may exist partly, and is removed.
+// AbandonStarts gives up the starts and pulls without an outcome that are not needed any more, so that they are not repeated after a
+// restart of the supervisor: all of a pod that is terminating or restarting, and those of runs that are replaced. A container that the
+// engine has was created by its start and is stopped. A sandbox may exist partly, and is removed.
 func (f Facts) AbandonStarts(pod *spec.Pod, found Found, now Instant) Facts {
-	if !Terminating(pod, f) {
-		return f
+	message := "not started again after a restart of the daemon: the container is being replaced"
+	stopping := Terminating(pod, f) || f.Restart.pending()
+	if stopping {
+		message = "not started again after a restart of the daemon: the pod is being stopped"
 	}
-	const message = "not started again after a restart of the daemon: the pod is being stopped"
-	if f.Sandbox.inFlight() {
+	if stopping && f.Sandbox.inFlight() {
 		f = f.Apply(SandboxLost{Sandbox: f.Sandbox.N, Message: message, At: now})
 	}
 	for _, name := range f.names() {
 		c := f.Containers[name]
-		if c.Pull.inFlight() {
+		if c.Pull.inFlight() && (stopping || f.removed(name)) {
 			f = f.Apply(Issued{Action: CancelPull{Container: name, For: c.Pull.For}, At: now})
 			f = f.Apply(ActionFailed{Action: PullImage{Container: name, For: c.Pull.For}, At: now})
 		}
-		a := c.Newest
-		if !a.live() || !a.Started.IsZero() {
-			continue
+		replaced := stopping || f.removed(name) || f.superseded(&c.Newest)
+		if a := &c.Newest; replaced && a.live() && a.Started.IsZero() {
+			f = f.abandonStart(a.Ref, message, found, now)
 		}
-		var outcome Event = ActionFailed{
-			Action: StartContainer{Ref: a.Ref}, Failure: Failure{Kind: FailureNotCreated, Message: message}, At: now,
+	}
+	return f
+}
+
+// abandonStart gives up the start of a run that the engine does not have.
+func (f Facts) abandonStart(ref Ref, message string, found Found, now Instant) Facts {
+	if i := slices.IndexFunc(found.Runs, func(r Run) bool { return r.Ref == ref }); i >= 0 {
+		r := found.Runs[i]
+		return f.Apply(ContainerStarted{Ref: r.Ref, ID: r.ID, Image: r.Image, ImageID: r.ImageID, At: now})
+	}
+	return f.Apply(ActionFailed{
+		Action: StartContainer{Ref: ref}, Failure: Failure{Kind: FailureNotCreated, Message: message}, At: now,
+	})
+}
+
+// RetireUnknown removes the containers that the engine has and the pod does not, because the change of the definition that added
+// them was not saved.
+func (f Facts) RetireUnknown(pod *spec.Pod, found Found) Facts {
+	if found.Pod == nil {
+		return f
+	}
+	f.Outgoing = slices.Clone(f.Outgoing)
+	for _, name := range f.names() {
+		c := found.Pod.Container(name)
+		if c != nil && pod.Container(name) == nil && !f.ephemeral(name) && f.outgoing(name) == nil && len(f.Outgoing) < 2*maxOutgoing {
+			f.goes(found.Pod, c, true)
 		}
-		if i := slices.IndexFunc(found.Runs, func(r Run) bool { return r.Ref == a.Ref }); i >= 0 {
-			r := found.Runs[i]
-			outcome = ContainerStarted{Ref: r.Ref, ID: r.ID, Image: r.Image, ImageID: r.ImageID, At: now}
-		}
-		f = f.Apply(outcome)
 	}
 	return f
 }
@@ -139,6 +160,14 @@ type Found struct {
 	Runs    []Run // in any order
 }
 
+// Damage is a file of the engine that was damaged and that running containers depended on, so that they were killed.
+type Damage struct {
+	UID   string // the pod whose containers were killed; empty: all pods
+	File  string
+	Error string
+	Aside string // where the file is now; empty: it was missing
+}
+
 // rounds returns the first and the newest round of the runs in a sandbox; 0 if it has none.
 func (f Found) rounds(sandbox int) (first, newest int) {
 	for _, r := range f.Runs {
@@ -173,11 +202,13 @@ func (f Facts) CatchUp(found Found, now Instant) Facts {
 	}
 	first, newest := found.rounds(sandbox)
 	if sandbox > f.Sandbox.N {
+		wait := f.Wait
 		f = f.Apply(Issued{Action: StartSandbox{Sandbox: sandbox, Round: max(f.Round+1, first)}, At: now})
 		if found.Ready && found.Sandbox == sandbox {
 			f = f.Apply(SandboxStarted{Sandbox: found.Sandbox, IPs: found.IPs, At: now})
 		} else {
 			f = f.Apply(SandboxLost{Sandbox: sandbox, Message: "sandbox not found", At: now})
+			f.Wait = wait // it may be of an earlier boot
 		}
 	}
 	if newest > f.Round { // all containers were restarted in this sandbox

@@ -191,6 +191,7 @@ func TestCatchUp(t *testing.T) {
 			found: lifecycle.Found{Sandbox: 1, Ready: true, IPs: []string{"10.0.0.3"}, Runs: []lifecycle.Run{found("app", 1, 1, 2, 1), found("app", 1, 1, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 1, lifecycle.Sandbox{N: 1, Requested: now, Ready: now, IPs: []string{"10.0.0.3"}}
+				f.Wait.Ended = now
 				f.Containers = map[string]lifecycle.Container{"app": {
 					Newest: live(found("app", 1, 1, 2, 1)), Previous: ended(live(found("app", 1, 1, 1, 0))), Image: image,
 				}}
@@ -200,6 +201,7 @@ func TestCatchUp(t *testing.T) {
 			name: "round is that of the newest run", found: lifecycle.Found{Sandbox: 4, Ready: true, Runs: []lifecycle.Run{found("a", 7, 4, 1, 0), found("b", 6, 3, 1, 0)}},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 7, lifecycle.Sandbox{N: 4, Requested: now, Ready: now}
+				f.Wait.Ended = now
 				f.Containers = map[string]lifecycle.Container{
 					"a": {Newest: live(found("a", 7, 4, 1, 0)), Image: image}, "b": {Newest: live(found("b", 6, 3, 1, 0)), Image: image},
 				}
@@ -211,6 +213,7 @@ func TestCatchUp(t *testing.T) {
 			},
 			want: func(f *lifecycle.Facts) {
 				f.Round, f.Sandbox = 4, lifecycle.Sandbox{N: 2, Requested: now, Ready: now}
+				f.Wait.Ended = now
 				f.Restarted, f.RestartedAt = 4, now
 				f.Containers = map[string]lifecycle.Container{
 					"a": {Newest: live(found("a", 4, 2, 2, 1)), Previous: ended(live(found("a", 3, 2, 1, 0))), Image: image}, "b": {Newest: live(found("b", 3, 2, 1, 0)), Image: image},

@@ -12,11 +12,22 @@ const (
 	ReasonSysctlForbidden Reason = "SysctlForbidden"
 	// ReasonNodePorts means that a host port is in use (the kubelet's reason).
 	ReasonNodePorts Reason = "NodePorts"
+	// ReasonOutOfCPU means that the pod requests more CPU than the host has free (the kubelet's reason).
+	ReasonOutOfCPU Reason = "OutOfcpu"
+	// ReasonOutOfMemory means that the pod requests more memory than the host has free (the kubelet's reason).
+	ReasonOutOfMemory Reason = "OutOfmemory"
+	// ReasonOutOfEphemeralStorage means that the pod requests more local storage than the host has free (the kubelet's reason).
+	ReasonOutOfEphemeralStorage Reason = "OutOfephemeral-storage"
 	// ReasonVolumeTerminating means that a persistent volume is being deleted.
 	ReasonVolumeTerminating Reason = "VolumeTerminating"
+	// ReasonWaitForCycle means that the pod waits for pods that wait for it.
+	ReasonWaitForCycle Reason = "WaitForCycle"
 	// ReasonUnexpectedAdmissionError is any other error (the kubelet's reason).
 	ReasonUnexpectedAdmissionError Reason = "UnexpectedAdmissionError"
 )
+
+// NodePortsMessage is the kubelet's message for [ReasonNodePorts]. It is the start of the message, the port and its holder follow.
+const NodePortsMessage = "Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
 
 // Refusal is one reason why a pod may not run on this host. Admission returns all of them, joined.
 type Refusal struct {

@@ -47,9 +47,21 @@ func initPassed(c *spec.Container, a *Attempt, round int) bool {
 	return initCompleted(a, round)
 }
 
+// InitPassed reports whether a container is an init container, other than a sidecar, that does not run again in this round: it has
+// completed, or later containers have run.
+func InitPassed(pod *spec.Pod, f Facts, container string) bool {
+	for i := range pod.InitContainers {
+		if c := &pod.InitContainers[i]; c.Name == container && !c.IsSidecar() {
+			a := f.Containers[c.Name].Newest
+			return i < reached(pod, &f) || initCompleted(&a, f.Round)
+		}
+	}
+	return false
+}
+
 // initCompleted reports whether an init container has completed in the given round.
 func initCompleted(a *Attempt, round int) bool {
-	return a.Round == round && a.terminated() && !initFailed(a.Exit)
+	return a.Round == round && a.terminated() && !initFailed(a.Exit) && !a.interrupted()
 }
 
 // RunsAgain reports whether a terminated container will be restarted. It is false if the pod is terminating, and for a container
@@ -77,10 +89,10 @@ func (v *view) runsAgain(c *spec.Container, a *Attempt, r role) bool {
 	switch {
 	case v.ended || r == roleEphemeral:
 		return false
-	case v.facts.wasReset(a) || r == roleSidecar:
+	case v.facts.superseded(a) || r == roleSidecar:
 		return true
 	case r == roleInit:
-		return initFailed(a.Exit)
+		return initFailed(a.Exit) || a.interrupted()
 	}
 	return shouldRestart(v.pod, c, a)
 }

@@ -31,8 +31,8 @@ func (f *Facts) wasReset(a *Attempt) bool {
 	return a.N() > 0 && a.Round < f.Restarted && !f.ephemeral(a.Container)
 }
 
-// countsAsTerminated reports whether a run has terminated and was not reset.
-func (f *Facts) countsAsTerminated(a *Attempt) bool { return a.terminated() && !f.wasReset(a) }
+// countsAsTerminated reports whether a run has terminated and was not superseded.
+func (f *Facts) countsAsTerminated(a *Attempt) bool { return a.terminated() && !f.superseded(a) }
 
 // restartAll restarts all containers if an exit triggers it, and reports whether it does (contract 4.2). It stops all containers
 // with the minimum grace period and without hooks, then opens a new round.
@@ -77,7 +77,7 @@ func restartAllTrigger(pod *spec.Pod, f *Facts) Ref {
 // triggersRestartAll reports whether the exit of a run triggers a restart of all containers of its round. It does not if the
 // sandbox was lost, because that opens a new round anyway.
 func (f *Facts) triggersRestartAll(c *spec.Container, a *Attempt) bool {
-	return f.Sandbox.ready() && a.Round == f.Round && a.terminated() && ruleAction(c, a.Exit) == actionRestartAll
+	return f.Sandbox.ready() && a.Round == f.Round && a.terminated() && ruleAction(c, a.Exit) == actionRestartAll && !f.superseded(a)
 }
 
 // hasRestartAllRule reports whether a container of the pod has a RestartAllContainers rule.

@@ -34,17 +34,21 @@ func TestScenarios(t *testing.T) {
 				t.Fatal(err)
 			}
 			archive := txtar.Parse(data)
-			if len(archive.Files) != 3 {
-				t.Fatalf("%s: want pod.toml, world and timeline", file)
+			next, last := "", len(archive.Files)-1
+			switch {
+			case last == 3 && archive.Files[2].Name == "next.toml":
+				next = string(archive.Files[2].Data)
+			case last != 2:
+				t.Fatalf("%s: want pod.toml, world and timeline, and next.toml if the pod is redefined", file)
 			}
-			got := play(t, string(archive.Files[0].Data), string(archive.Files[1].Data))
+			got := play(t, string(archive.Files[0].Data), string(archive.Files[1].Data), next)
 			if *update {
-				archive.Files[2].Data = []byte(got)
+				archive.Files[last].Data = []byte(got)
 				if err := os.WriteFile(file, txtar.Format(archive), 0o644); err != nil {
 					t.Fatal(err)
 				}
 			}
-			if diff := cmp.Diff(strings.Split(string(archive.Files[2].Data), "\n"), strings.Split(got, "\n")); diff != "" {
+			if diff := cmp.Diff(strings.Split(string(archive.Files[last].Data), "\n"), strings.Split(got, "\n")); diff != "" {
 				t.Errorf("%s: timeline (-want +got):\n%s", file, diff)
 			}
 		})
@@ -52,18 +56,24 @@ func TestScenarios(t *testing.T) {
 }
 
 // play runs a script and returns the timeline.
-func play(t *testing.T, podfile, script string) string {
+func play(t *testing.T, podfile, script, next string) string {
 	t.Helper()
 	pod, problems := spec.Parse("/pods/p.toml", []byte(podfile))
 	if pod == nil {
 		t.Fatalf("pod.toml: %v", problems)
+	}
+	to := pod
+	if next != "" {
+		if to, problems = spec.Parse("/pods/p.toml", []byte(next)); to == nil {
+			t.Fatalf("next.toml: %v", problems)
+		}
 	}
 	world := lifecycletest.New(pod, lifecycletest.Script{
 		Pulls: map[string][]lifecycletest.Start{}, Runs: map[string][]lifecycletest.Run{},
 	})
 	timeline := lifecycletest.NewTimeline(pod)
 	world.Observe = timeline.Observe
-	s := scenario{World: world, until: time.Hour}
+	s := scenario{World: world, next: to, until: time.Hour}
 	for number, line := range strings.Split(script, "\n") {
 		if words := strings.Fields(line); len(words) > 0 && words[0] != "#" {
 			if err := s.line(words); err != nil {
@@ -80,6 +90,7 @@ func play(t *testing.T, podfile, script string) string {
 // scenario is a world with a script.
 type scenario struct {
 	*lifecycletest.World
+	next  *spec.Pod
 	until time.Duration
 }
 
@@ -98,6 +109,9 @@ type scenario struct {
 //	at DURATION exit container=NAME code=CODE
 //	at DURATION addEphemeral container=NAME
 //	at DURATION addImage container=NAME
+//	at DURATION restart [container=NAME]
+//	at DURATION redefine [container=NAME] [staged]     to next.toml, which restarts the container
+//	at DURATION meet | lose condition=CONDITION
 func (s *scenario) line(words []string) error {
 	switch words[0] {
 	case "until":
@@ -143,7 +157,17 @@ func (s *scenario) schedule(at time.Duration, what string, o options) error {
 		"evict":        func() { s.Evict() },
 		"addEphemeral": func() { s.AddEphemeral(o.container) },
 		"addImage":     func() { s.AddImage(o.container) },
-		"exit":         func() { s.Exit(o.container, o.run.Exit) },
+		"restart": func() {
+			if o.container != "" {
+				s.RestartContainer(o.container)
+				return
+			}
+			s.Restart()
+		},
+		"redefine": func() { s.Redefine(s.next, o.set["staged"], o.container) },
+		"meet":     func() { s.SetCondition(o.condition, true) },
+		"lose":     func() { s.SetCondition(o.condition, false) },
+		"exit":     func() { s.Exit(o.container, o.run.Exit) },
 	}[what]
 	if !known {
 		return fmt.Errorf("unknown event %q", what)
@@ -158,6 +182,7 @@ type options struct {
 	grace     *time.Duration
 	off       time.Duration
 	container string
+	condition string // that the pod waits for
 	set       map[string]bool
 }
 
@@ -213,6 +238,8 @@ func parse(words []string) (options, error) {
 			o.run.IgnoresStop = true
 		case "container":
 			o.container = value
+		case "condition":
+			o.condition = value
 		case "error":
 			o.run.Failure = &lifecycle.Failure{Message: value}
 		case "reason":
@@ -221,7 +248,7 @@ func parse(words []string) (options, error) {
 			o.run.Failure = &lifecycle.Failure{
 				Kind: lifecycle.FailureNotCreated, Reason: lifecycle.ReasonCreateContainerError, Message: value,
 			}
-		case "delete", "kill":
+		case "delete", "kill", "staged":
 			o.set[key] = true
 		default:
 			err = fmt.Errorf("unknown option %q", key)

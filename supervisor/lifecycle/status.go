@@ -33,7 +33,7 @@ type Status struct {
 	Conditions            []Condition       `json:"conditions"`
 	PodIP                 string            `json:"podIP,omitempty"`
 	PodIPs                []PodIP           `json:"podIPs,omitempty"`
-	StartTime             time.Time         `json:"startTime"`
+	StartTime             time.Time         `json:"startTime,omitzero"`
 	InitContainerStatuses []ContainerStatus `json:"initContainerStatuses,omitempty"`
 	ContainerStatuses     []ContainerStatus `json:"containerStatuses,omitempty"`
 	// EphemeralContainerStatuses have neither Started nor Ready.
@@ -112,6 +112,8 @@ func StatusOf(pod *spec.Pod, f Facts, now Instant) Status {
 		s.Reason, s.Message = f.Stop.Reason, f.Stop.Message
 	case s.Phase != PhaseSucceeded && f.phaseUnknown(now):
 		s.Phase, s.Reason, s.Message = PhaseUnknown, ReasonEngineUnavailable, "Container engine unavailable"
+	case len(Unmet(pod, f)) > 0:
+		s.Reason, s.Message = ReasonWaitingFor, waitMessage(pod, &f)
 	}
 	for _, ip := range f.Sandbox.IPs {
 		s.PodIPs = append(s.PodIPs, PodIP{IP: ip})
@@ -198,7 +200,10 @@ func (v *view) container(c *spec.Container, r role) ContainerStatus {
 		s.RestartCount++
 	}
 	waiting := v.waiting(c, &h, newest, r)
+	skipped := r == roleInit && v.skipped(c, newest)
 	switch {
+	case skipped:
+		s.State = State{Terminated: &Terminated{Reason: ReasonCompleted, Message: skippedMessage}}
 	case newest.running() && !newest.up(c):
 		s.State, s.LastState = State{Waiting: v.creating()}, v.terminated(before)
 	case newest.running():
@@ -219,9 +224,26 @@ func (v *view) container(c *spec.Container, r role) ContainerStatus {
 	started := newest.started(c)
 	s.Started, s.Ready = &started, newest.ready(c)
 	if r == roleInit {
-		s.Ready = v.facts.countsAsTerminated(newest) && !initFailed(newest.Exit)
+		s.Ready = skipped || v.facts.countsAsTerminated(newest) && !initFailed(newest.Exit)
 	}
 	return s
+}
+
+// skippedMessage is the message of an init container that is not run before the next start of the pod.
+const skippedMessage = "The container was added after the pod was initialized and runs at its next start"
+
+// skipped reports whether an init container without a run was added after its turn. As in the kubelet, the status of such a container
+// is that it has completed.
+func (v *view) skipped(c *spec.Container, newest *Attempt) bool {
+	if newest.ran() || v.facts.Containers[c.Name].Newest.Round == v.facts.Round {
+		return false
+	}
+	for i := range reached(v.pod, v.facts) {
+		if &v.pod.InitContainers[i] == c {
+			return true
+		}
+	}
+	return false
 }
 
 // missing reports whether a container without a run has status ContainerStatusUnknown in a terminated pod, as TerminatePod of
@@ -241,7 +263,7 @@ func (v *view) missing(c *spec.Container, r role) bool {
 // reachedApps reports whether all init containers have passed in this round, or an app container has been due in any round.
 func (v *view) reachedApps() bool {
 	for i := range v.pod.Containers {
-		if pull := v.facts.Containers[v.pod.Containers[i].Name].Pull; pull.For > 0 || !pull.Cancelled.IsZero() {
+		if pull := v.facts.Containers[v.pod.Containers[i].Name].Pull; pull.For > 0 && !pull.staged() || !pull.Cancelled.IsZero() {
 			return true
 		}
 	}

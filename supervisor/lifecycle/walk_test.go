@@ -26,11 +26,17 @@ func walk(t *rapid.T) {
 	pod := drawPod(t)
 	now := lifecycle.Instant{Boot: "1", Mono: time.Minute, Wall: time.Unix(0, 0).UTC()}
 	facts := lifecycle.Facts{UID: "uid", Accepted: now}
-	v := invariants{pod: pod}
+	v := invariants{}
 	fold := func(e lifecycle.Event) {
 		before := facts
+		if e, ok := e.(lifecycle.DefinitionChanged); ok {
+			if !e.Fits(facts) {
+				return
+			}
+			pod = e.To
+		}
 		facts = facts.Apply(e)
-		if err := v.step(lifecycletest.Step{Now: now, Before: before, After: facts, Event: e}); err != nil {
+		if err := v.step(lifecycletest.Step{Pod: pod, Now: now, Before: before, After: facts, Event: e}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -38,7 +44,7 @@ func walk(t *rapid.T) {
 		settled := false
 		for range 20 {
 			d := lifecycle.Decide(pod, facts, now)
-			if err := v.step(lifecycletest.Step{Now: now, Before: facts, After: facts, Decision: d}); err != nil {
+			if err := v.step(lifecycletest.Step{Pod: pod, Now: now, Before: facts, After: facts, Decision: d}); err != nil {
 				t.Fatal(err)
 			}
 			for _, a := range d.Actions {
@@ -122,6 +128,7 @@ func drawEvent(t *rapid.T, pod *spec.Pod, now lifecycle.Instant) lifecycle.Event
 	ref := lifecycle.Ref{
 		Container: rapid.SampledFrom(names).Draw(t, "name"), Round: rapid.IntRange(0, 3).Draw(t, "round"), Attempt: n,
 	}
+	to, restarted := redefined(pod, rapid.SampledFrom(changes).Draw(t, "change"), n)
 	exit := lifecycle.Exit{Code: rapid.IntRange(0, 1).Draw(t, "code")}
 	events := []lifecycle.Event{
 		lifecycle.SandboxStarted{Sandbox: n, At: now},
@@ -143,6 +150,11 @@ func drawEvent(t *rapid.T, pod *spec.Pod, now lifecycle.Instant) lifecycle.Event
 		lifecycle.StopRequested{Grace: lifecycle.Grace{Period: time.Second, Force: n == 0}, Delete: n == 1, At: now},
 		lifecycle.EphemeralAdded{Container: spec.Container{Name: rapid.SampledFrom([]string{"debug", "unknown"}).Draw(t, "added")}, At: now},
 		lifecycle.Booted{Saved: now, At: now},
+		lifecycle.RestartRequested{By: "test", At: now},
+		lifecycle.ContainerRestartRequested{Container: ref.Container, By: "test", At: now},
+		lifecycle.DefinitionChanged{From: pod, To: to, Restarted: restarted, Images: map[string]lifecycle.Image{ref.Container: drawImage(t)}, At: now},
+		lifecycle.ConditionMet{WaitRef: lifecycle.WaitRef{Wait: n, Condition: waitConditions[n%2]}, At: now},
+		lifecycle.ConditionUnmet{WaitRef: lifecycle.WaitRef{Wait: n, Condition: waitConditions[n%2]}, Message: "not met"},
 	}
 	return events[rapid.IntRange(0, len(events)-1).Draw(t, "event")]
 }
@@ -166,6 +178,33 @@ func TestFactsStayBounded(t *testing.T) {
 	}
 	if late := len(text(w.Facts)); late > early+100 {
 		t.Errorf("facts have %d bytes after an hour and %d bytes after 10000 crashes: %s", early, late, text(w.Facts))
+	}
+}
+
+// TestRedefinedFactsStayBounded removes and adds containers a thousand times and checks that nothing of them is left.
+func TestRedefinedFactsStayBounded(t *testing.T) {
+	pods := [2]*spec.Pod{podOf(spec.RestartAlways, "app", "one"), podOf(spec.RestartAlways, "app", "two")}
+	forever := make([]lifecycletest.Run, 1000)
+	for i := range forever {
+		forever[i] = lifecycletest.Run{Forever: true}
+	}
+	w := lifecycletest.New(pods[0], lifecycletest.Script{Runs: map[string][]lifecycletest.Run{"app": forever, "one": forever, "two": forever}})
+	v := invariants{}
+	w.Observe = func(s lifecycletest.Step) {
+		if err := v.step(s); err != nil {
+			w.Violation(err)
+		}
+	}
+	sizes := map[int]int{}
+	for i := range 1000 {
+		w.At(time.Duration(i+1)*time.Minute, func() { w.Redefine(pods[(i+1)%2], i%3 == 0) })
+		w.At(time.Duration(i+1)*time.Minute+time.Second, func() { sizes[i] = len(text(w.Facts)) })
+	}
+	if err := w.Run(2000 * time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if sizes[999] > sizes[9]+100 || len(w.Facts.Containers) != 2 || w.Records("two") > 0 || w.Facts.Containers["app"].Newest.Attempt != 1 {
+		t.Errorf("facts have %d bytes after 10 changes and %d bytes after 1000: %s", sizes[9], sizes[999], text(w.Facts))
 	}
 }
 

@@ -44,7 +44,7 @@ const (
 func world(t *rapid.T) {
 	pod := drawPod(t)
 	w := lifecycletest.New(pod, drawScript(t, pod))
-	v := invariants{pod: pod}
+	v := invariants{}
 	w.Observe = func(s lifecycletest.Step) {
 		if err := v.step(s); err != nil {
 			w.Violation(err)
@@ -57,6 +57,9 @@ func world(t *rapid.T) {
 		w.At(at, do)
 	}
 	w.At(faultsEnd, func() { w.SetUnavailable(false) })
+	for _, condition := range pod.WaitFor {
+		w.At(faultsEnd, func() { w.SetCondition(condition, true) })
+	}
 	if err := w.Run(longEnough); err != nil {
 		t.Fatal(err)
 	}
@@ -141,12 +144,18 @@ func drawPod(t *rapid.T) *spec.Pod {
 		pod.Containers[i].RestartPolicy = rapid.SampledFrom([]spec.RestartPolicy{"", "", spec.RestartAlways, spec.RestartOnFailure, spec.RestartNever}).Draw(t, "own policy")
 		drawRules(t, &pod.Containers[i])
 	}
+	if rapid.Bool().Draw(t, "waitFor") {
+		pod.WaitFor = waitConditions[:rapid.IntRange(1, len(waitConditions)).Draw(t, "conditions")]
+	}
 	if rapid.IntRange(0, 5).Draw(t, "deadline") == 0 {
 		limit := spec.Seconds(rapid.IntRange(1, 300).Draw(t, "activeDeadlineSeconds"))
 		pod.ActiveDeadlineSeconds = &limit
 	}
 	return pod
 }
+
+// waitConditions are conditions that pods wait for.
+var waitConditions = []string{dbReady, disk}
 
 // drawRules adds restart rules to a container that has a restart policy of its own.
 func drawRules(t *rapid.T, c *spec.Container) {
@@ -241,6 +250,7 @@ func drawRun(t *rapid.T) lifecycletest.Run {
 func drawFault(t *rapid.T, w *lifecycletest.World) func() {
 	off := drawDuration(t, 20*time.Second)
 	flag := rapid.Bool().Draw(t, "flag")
+	number, change := rapid.IntRange(0, 5).Draw(t, "number"), rapid.SampledFrom(changes).Draw(t, "change")
 	do := map[string]func(){
 		"stop":         func() { w.Stop(nil, flag) },
 		"grace":        func() { w.Stop(&off, flag) },
@@ -250,7 +260,14 @@ func drawFault(t *rapid.T, w *lifecycletest.World) func() {
 		"unavailable":  func() { w.SetUnavailable(flag) },
 		"jumpClock":    func() { w.JumpClock(off - 10*time.Second) },
 		"addEphemeral": func() { w.AddEphemeral(fmt.Sprintf("debug-%d", off)) },
-		"exit":         func() { w.Exit("app-0", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) },
+		"restart":      func() { w.Restart() },
+		"container":    func() { w.RestartContainer(containerOf(w.Pod, number)) },
+		"redefine": func() {
+			to, restarted := redefined(w.Pod, change, number)
+			w.Redefine(to, flag, restarted...)
+		},
+		"condition": func() { w.SetCondition(waitConditions[int(off/(100*time.Millisecond))%2], flag) },
+		"exit":      func() { w.Exit("app-0", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) },
 	}
-	return do[rapid.SampledFrom([]string{"loseSandbox", "crash", "reboot", "unavailable", "jumpClock", "exit", "addEphemeral", "stop", "grace"}).Draw(t, "what")]
+	return do[rapid.SampledFrom([]string{"loseSandbox", "crash", "reboot", "unavailable", "jumpClock", "exit", "addEphemeral", "stop", "grace", "restart", "container", "redefine", "redefine", "condition", "condition"}).Draw(t, "what")]
 }

@@ -13,6 +13,7 @@ type Owner struct {
 	Keep    bool    `json:"keep,omitempty"`    // completed pods are kept when the session ends
 	By      string  `json:"by,omitempty"`      // for people: "podstead run, pid 4711, uid 0"
 	Process Process `json:"process,omitzero"`  // of the client
+	File    string  `json:"file,omitempty"`    // in the pods directory, which the pod follows; empty: it was created by a client
 }
 
 // String describes the owner for people. It contains the PID only while the process is running.

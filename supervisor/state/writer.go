@@ -34,24 +34,24 @@ func (w *Write) Wait(ctx context.Context, timeout time.Duration) {
 
 // Writer saves the state and the checkpoints of one pod in the background, so that a slow or hanging disk never blocks the pod's loop.
 // It saves one state at a time, and only the newest. Checkpoints are saved concurrently with states. Put and Checkpoint are safe for
-// concurrent use.
+// concurrent use. A writer that has nothing to save needs no goroutine but that of Run.
 type Writer struct {
 	store       Store
 	checkpoints Checkpoints // nil: checkpoints are discarded
 	uid         string
 
-	mu                       sync.Mutex
-	pending                  *Write      // not started yet
-	checkpoint               *Checkpoint // not started yet; nil: nothing new
-	stateDue, checkpointsDue chan struct{}
+	mu            sync.Mutex
+	report        func(error)    // of Run; nil: Run does not run
+	saving        sync.WaitGroup // the goroutines below
+	pending       *Write         // not started yet
+	checkpoint    *Checkpoint    // not started yet; nil: nothing new
+	savingStates  bool           // a goroutine saves states
+	checkpointing bool           // a goroutine saves checkpoints
 }
 
 // NewWriter returns a writer for the pod with the UID. Checkpoints may be nil.
 func NewWriter(store Store, checkpoints Checkpoints, uid string) *Writer {
-	return &Writer{
-		store: store, checkpoints: checkpoints, uid: uid,
-		stateDue: make(chan struct{}, 1), checkpointsDue: make(chan struct{}, 1),
-	}
+	return &Writer{store: store, checkpoints: checkpoints, uid: uid}
 }
 
 // Checkpoint schedules a checkpoint. It does not report errors: without the checkpoint probes start again, and a stop signal may be
@@ -60,7 +60,7 @@ func (w *Writer) Checkpoint(c Checkpoint) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.checkpoint = &c
-	wake(w.checkpointsDue)
+	w.wake()
 }
 
 // Put schedules a state. It replaces a state that is still pending.
@@ -71,47 +71,67 @@ func (w *Writer) Put(p Pod) *Write {
 		w.pending = &Write{done: make(chan struct{})}
 	}
 	w.pending.pod = p
-	wake(w.stateDue)
+	w.wake()
 	return w.pending
 }
 
-func wake(due chan<- struct{}) {
-	select {
-	case due <- struct{}{}:
-	default:
+// wake starts the goroutines that are needed and do not run. The caller holds the lock.
+func (w *Writer) wake() {
+	if w.report == nil {
+		return
 	}
+	report := w.report
+	if w.pending != nil && !w.savingStates {
+		w.savingStates = true
+		w.saving.Go(func() {
+			for pending := w.nextState(); pending != nil; pending = w.nextState() {
+				w.save(pending, report)
+			}
+		})
+	}
+	if w.checkpoint != nil && !w.checkpointing {
+		w.checkpointing = true
+		w.saving.Go(func() {
+			for pending := w.nextCheckpoint(); pending != nil; pending = w.nextCheckpoint() {
+				w.saveCheckpoint(*pending)
+			}
+		})
+	}
+}
+
+// nextState takes the state to save next. If there is none, it returns nil, and the goroutine that saves states must end.
+func (w *Writer) nextState() *Write {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	pending := w.pending
+	w.pending, w.savingStates = nil, pending != nil
+	return pending
+}
+
+// nextCheckpoint is nextState for checkpoints.
+func (w *Writer) nextCheckpoint() *Checkpoint {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	pending := w.checkpoint
+	w.checkpoint, w.checkpointing = nil, pending != nil
+	return pending
 }
 
 // Run saves until ctx ends, and then what is still pending. It calls report with the result of every write of a state, in order. During a
 // write that hangs it calls report with [ErrTimeout].
 func (w *Writer) Run(ctx context.Context, report func(error)) {
-	var both sync.WaitGroup
-	both.Go(func() { each(ctx, w.stateDue, func() { w.save(report) }) })
-	both.Go(func() { each(ctx, w.checkpointsDue, w.saveCheckpoint) })
-	both.Wait()
-}
-
-// each calls do whenever it is due, and once more when ctx has ended.
-func each(ctx context.Context, due <-chan struct{}, do func()) {
-	for {
-		select {
-		case <-due:
-			do()
-		case <-ctx.Done():
-			do()
-			return
-		}
-	}
-}
-
-func (w *Writer) save(report func(error)) {
 	w.mu.Lock()
-	pending := w.pending
-	w.pending = nil
+	w.report = report
+	w.wake()
 	w.mu.Unlock()
-	if pending == nil {
-		return
-	}
+	<-ctx.Done()
+	w.mu.Lock()
+	w.report = nil
+	w.mu.Unlock()
+	w.saving.Wait()
+}
+
+func (w *Writer) save(pending *Write, report func(error)) {
 	written := make(chan error, 1)
 	go func() {
 		written <- w.store.Save(pending.pod)
@@ -128,12 +148,8 @@ func (w *Writer) save(report func(error)) {
 	}
 }
 
-func (w *Writer) saveCheckpoint() {
-	w.mu.Lock()
-	pending := w.checkpoint
-	w.checkpoint = nil
-	w.mu.Unlock()
-	if pending != nil && w.checkpoints != nil {
-		_ = w.checkpoints.Save(w.uid, *pending)
+func (w *Writer) saveCheckpoint(c Checkpoint) {
+	if w.checkpoints != nil {
+		_ = w.checkpoints.Save(w.uid, c)
 	}
 }

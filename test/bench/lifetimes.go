@@ -81,7 +81,7 @@ func (b *bench) newOwn(ctx context.Context, r *rig.Rig) (*own, error) {
 	if o.Runtime, err = runtime.Start(ctx, o.opts); err != nil {
 		return nil, err
 	}
-	_, err = o.PullImage(ctx, o.pod, lifecycle.PullImage{Container: "c"}, func(_, _ int64) {})
+	_, err = o.PullImage(ctx, o.pod, lifecycle.PullImage{Container: "c"}, func(lifecycle.Progress) {})
 	if err == nil {
 		_, err = o.StartSandbox(ctx, uid, o.pod, lifecycle.StartSandbox{Sandbox: 1, Round: 1})
 	}

@@ -124,7 +124,12 @@ func TestMissingInitImageKeepsPodPending(t *testing.T) {
 	late := strings.TrimPrefix(registry.URL, "http://") + "/"
 	late += fmt.Sprintf("%0*d:1", len(actor)-len(late)-len(":1"), images.Add(1))
 	container := fmt.Sprintf("name = \"late\"\nimage = %q\nvolumeMounts = { timeline = \"/timeline\" }\ncommand = [\"/bin/actor\", \"late\", \"run=0s\"]\n", late)
-	s := runPod(t, shared, `
+	archive := filepath.Join(t.TempDir(), "late.tar") // contains the image later
+	if err := renameImage(shared.Archive("actor"), archive, actor); err != nil {
+		t.Fatal(err)
+	}
+	archives := fmt.Sprintf("imageArchives = [%q, %q]\n", shared.Archive("actor"), archive)
+	s := runPod(t, shared, archives+`
 restartPolicy = "Never"
 [[initContainers]]
 @init run=0s
@@ -141,7 +146,6 @@ restartPolicy = "Never"
 	failures := s.events(event.ImagePullFailed, "late")
 	s.check(s.exited("init", 1)(), s.timeline().DoesNotStart("late"), s.timeline().DoesNotStart("app"))
 
-	archive := filepath.Join(s.dir, "late.tar")
 	s.check(renameImage(shared.Archive("actor"), archive, late))
 	fix := shared.runPod(t, s.name+"-fix", "imageArchives = [\""+archive+"\"]\n[[containers]]\n"+container)
 	s.awaitPhase(lifecycle.PhaseSucceeded)

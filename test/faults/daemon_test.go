@@ -53,8 +53,10 @@ func TestDaemonKilledBesideRunningPod(t *testing.T) {
 // TestDaemonKilledAfterExit: a container that exits while no daemon runs is found with its exit code and its output.
 func TestDaemonKilledAfterExit(t *testing.T) {
 	f := newFixture(t)
+	gate := filepath.Join(f.Dir, "gate")
+	f.Check(os.Mkdir(gate, 0o755))
 	file := f.PodFile("exits", "restartPolicy = \"Never\"\n"+container("ender", "echo up; until [ -e /gate/open ]; do sleep 0.01; done; echo bye; exit 7")+
-		fmt.Sprintf("volumeMounts = { gate = \"/gate\" }\n[[volumes]]\nname = \"gate\"\nhostPath = { path = %q }\n", f.Dir))
+		fmt.Sprintf("volumeMounts = { gate = \"/gate\" }\n[[volumes]]\nname = \"gate\"\nhostPath = { path = %q }\n", gate))
 	r := f.start("--rm=false", file)
 	r.line("ender", 1)
 	ender := f.process("until [")
@@ -63,7 +65,7 @@ func TestDaemonKilledAfterExit(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.MustKillDaemon()
-	if err := os.WriteFile(filepath.Join(f.Dir, "open"), nil, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(gate, "open"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	f.Await(func() error {

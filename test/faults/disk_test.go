@@ -3,15 +3,19 @@
 package faults
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // TestDiskFull: state that cannot be written is reported, does not prevent a pod from stopping, and is written when there is space
@@ -47,7 +51,7 @@ func TestDiskFullForImage(t *testing.T) {
 	fill(512 << 10)
 	r := f.start(f.PodFile("p", "restartPolicy = \"Never\"\n"+container("c", "echo up")))
 	failed := r.event(event.ImagePullFailed)
-	if !strings.Contains(failed.Message, "no space left on device") {
+	if !strings.Contains(failed.Message, "no space left on device") && !strings.Contains(failed.Message, "half of the free disk space") {
 		t.Errorf("event %q, want the cause", failed.Message)
 	}
 	release()
@@ -56,10 +60,58 @@ func TestDiskFullForImage(t *testing.T) {
 	}
 }
 
-// smallDisk mounts a small disk for the rig's state. It returns functions that fill it, except for some bytes, and that free the space.
+// TestDiskFrozen: on a disk that hangs, a container that exits is shown as exited, the hang is an event and a condition, and the daemon answers.
+// The container restarts when the disk answers again.
+func TestDiskFrozen(t *testing.T) {
+	f := newFixture(t)
+	freeze := f.Ext4Disk()
+	f.Env = append(f.Env, "PODSTEAD_LOG_DIR="+filepath.Join(f.StateDir(), "log")) // /var/lib and /var/log are often one file system
+	script := func(code int) string {
+		return fmt.Sprintf("trap 'exit %d' USR1; trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done", code)
+	}
+	once := f.start(f.PodFile("once", "restartPolicy = \"Never\"\n"+container("a", script(4))))
+	again := f.start(f.PodFile("again", "terminationGracePeriodSeconds = 1\n"+container("c", script(3))))
+	once.line("a", 1)
+	again.line("c", 1)
+	thaw := freeze()
+	for _, process := range []string{"exit 4", "exit 3"} {
+		f.Check(unix.Kill(f.process(process), unix.SIGUSR1))
+	}
+	for _, r := range []*run{once, again} {
+		r.event(event.ContainerFailed)
+		r.event(event.StateNotDurable)
+	}
+	p := f.get("once")
+	if s := p.Status.ContainerStatuses[0].State.Terminated; s == nil || s.ExitCode != 4 || p.Status.Phase != lifecycle.PhaseFailed {
+		t.Errorf("status on the frozen disk: phase %s, %+v; want Failed with exit code 4", p.Status.Phase, p.Status.ContainerStatuses)
+	}
+	if !slices.ContainsFunc(p.Status.Conditions, func(c lifecycle.Condition) bool { return c.Type == supervisor.StateNotDurable && c.Status == "True" }) {
+		t.Errorf("conditions on the frozen disk: %+v, want %s", p.Status.Conditions, supervisor.StateNotDurable)
+	}
+	if n := len(again.lines("c")); n != 1 {
+		t.Errorf("%d starts while the disk was frozen, want 1", n)
+	}
+	thaw()
+	again.event(event.StateDurable)
+	again.line("c", 2)
+	again.interrupt()
+	if code := again.exitCode(); code != 0 {
+		t.Errorf("exit code %d of a stop after the thaw", code)
+	}
+	if code := once.exitCode(); code != 1 {
+		t.Errorf("exit code %d of podstead run for the pod that failed, want 1", code)
+	}
+}
+
+// smallDisk mounts a small disk for the rig's state, for [fixture.ballast].
 func (f *fixture) smallDisk() (fill func(free int64), release func()) {
 	f.Helper()
 	f.SmallDisk("size=32m")
+	return f.ballast()
+}
+
+// ballast returns functions that fill the disk of the rig's state, except for some bytes, and that free the space.
+func (f *fixture) ballast() (fill func(free int64), release func()) {
 	ballast := filepath.Join(f.StateDir(), "ballast")
 	fill = func(free int64) {
 		file, err := os.Create(ballast)

@@ -1,5 +1,7 @@
 package hostile
 
+import "slices"
+
 // Row is an attempt of a container with root inside, in the default configuration: no securityContext, no resources.
 type Row struct {
 	// Tries is the attempt, in a few words.
@@ -19,7 +21,7 @@ const (
 
 // Rows returns the table.
 func Rows() []Row {
-	return []Row{
+	return append([]Row{
 		{
 			"change kernel settings: `/proc/sys`, `/sys`, `sysrq-trigger`, its cgroup, `release_agent`, `core_pattern`", "cannot: mounted read-only", "", "", "TestKernel",
 		},
@@ -64,5 +66,34 @@ func Rows() []Row {
 			"use sockets, ports or directories of the daemon", "sockets for root only, none of them abstract; no port; no directory that others can list",
 			"a socket for the group `docker`", "port 10250, with authentication", "TestSurface",
 		},
+		{
+			"have `hostUsers = false`, so that its root, a user of the host, must reach its root file system",
+			"only that: the directories of the engine are closed to others", "", "the same, but they can enter the directories above it", "TestUserNamespacesKeepDirectoriesClosed",
+		},
+	}, slices.Concat(imageRows(), boundsRows(), daemonRows(), sharedFileRows())...)
+}
+
+// sharedFileRows are about files and mounts that a container shares with the host.
+func sharedFileRows() []Row {
+	return []Row{
+		{"hold a write lease on its `/etc/hosts`, `/etc/hostname` or `/etc/resolv.conf`, so that a process that opens it waits 45 s", "other pods start and stop at once", "", "", "TestLeasesOnPodFiles"},
+		{"the same, while another container of the pod starts", "it gets new files", "", "", "TestLeasesOnPodFiles"},
+		{"hold a lease on a file of a config map", "the volume is written again", "", "", "TestLeasesOnPodFiles"},
+		{"hold leases with a user namespace of its own", "the same as without", "", "", "TestLeasesOnPodFiles"},
+		{"hold a lease on its files while its pod is deleted", "the pod is deleted at once", "", "", "TestLeasesOnPodFiles"},
+		{"hold a lease on the termination message of another container of its pod", "the exit is reported at once, with an error in place of the message", "has none", "", "TestLeaseOnTerminationMessage"},
+		{"mount the host's run directory, or `/`, while other pods are deleted (needs `hostPath`)", "the other pods' mounts are not in it, and the pods are deleted", "", "", "TestHostPathOverRunDirectory"},
+		{"the same, with `hostPaths` restricted to some directories", "the same", "has no such policy", "", "TestHostPathOverRunDirectory"},
+		{"the same, with a user namespace", "the same", "", "", "TestHostPathOverRunDirectory"},
+		{"the same, while the daemon is killed", "the same", "", "", "TestHostPathOverRunDirectory"},
+		{"restart often with such a mount, so that the host's mount table doubles each time", "the host keeps no mount of a container that has been created", "", "", "TestHostPathOverRunDirectory"},
+		{"mount a volume with a link `null` on `/dev`, so that files of `/proc` are not masked (CVE-2025-31133)", "rejected", "depends on the OCI runtime", "depends on the OCI runtime", "TestVolumesOnKernelFileSystems"},
+		{"mount a volume on `/proc`, or a file below it other than those of lxcfs", "rejected", "depends on the OCI runtime", "depends on the OCI runtime", "TestVolumesOnKernelFileSystems"},
+		{"mount a volume on `/sys` or below it; a host path may be mounted at its own path", "rejected", "can", "can", "TestVolumesOnKernelFileSystems"},
+		{"mount a volume on a device that the OCI runtime creates, such as `/dev/null` or `/dev/pts`", "rejected", "can", "can", "TestVolumesOnKernelFileSystems"},
+		{"mount a volume below `/dev/shm`, or below another volume in `/dev`, where a link can lead it elsewhere", "rejected", "can", "can", "TestVolumesOnKernelFileSystems"},
+		{"use `terminationMessagePath` for a file of `/proc`, `/sys` or `/dev`", "rejected; `/dev/termination-log` and other new names are allowed", "has none", "can", "TestVolumesOnKernelFileSystems"},
+		{"write these paths with `..`, double slashes, or in an ephemeral or init container", "rejected", "", "", "TestVolumesOnKernelFileSystems"},
+		{"lead the mount point of a volume to `/dev` by a link in another volume or in the image", "has no effect: `/dev`, `/proc` and `/sys` are mounted after the volumes", "depends on the OCI runtime", "depends on the OCI runtime", "TestVolumeLedToDev"},
 	}
 }

@@ -143,6 +143,43 @@ func TestSurface(t *testing.T) {
 	}
 }
 
+// TestUserNamespacesKeepDirectoriesClosed: while pods with a user namespace run, the directory of the container engine is closed to others,
+// and only the group of a pod's root can enter the directory of a root file system.
+func TestUserNamespacesKeepDirectoriesClosed(t *testing.T) {
+	f := newFixture(t, options{})
+	f.create("mapped", "hostUsers = false\nshareProcessNamespace = true\n"+play("c", "stay", "wait 1ms"))
+	f.Until("mapped", "ready", isReady)
+	f.hasMode(filepath.Join(f.RunDir(), "engine"), 0o700)
+	roots := filepath.Join(f.RunDir(), "rootfs")
+	f.hasMode(roots, 0o711)
+	dirs, err := filepath.Glob(filepath.Join(roots, "*"))
+	f.Check(err)
+	if len(dirs) != 2 { // of the container and of the process that shares its PID namespace
+		f.Errorf("root file systems %q, want 2", dirs)
+	}
+	for _, dir := range dirs {
+		f.hasMode(dir, 0o710)
+		var stat unix.Stat_t
+		f.Check(unix.Stat(dir, &stat))
+		if stat.Uid != 0 || stat.Gid < 65536 {
+			f.Errorf("%s belongs to %d:%d, want root and the group of the pod's root", dir, stat.Uid, stat.Gid)
+		}
+	}
+	f.MustRun("delete", "mapped")
+	if left, err := filepath.Glob(filepath.Join(roots, "*")); err != nil || len(left) > 0 {
+		f.Errorf("the deleted pod has left %q, %v", left, err)
+	}
+}
+
+func (f *fixture) hasMode(dir string, want os.FileMode) {
+	f.Helper()
+	info, err := os.Stat(dir)
+	f.Check(err)
+	if got := info.Mode().Perm(); got != want {
+		f.Errorf("mode of %s is %#o, want %#o", dir, got, want)
+	}
+}
+
 // socket is an entry of the kernel's socket tables.
 type socket struct{ table, address, inode string }
 

@@ -175,12 +175,20 @@ func (g Groups) OOMKilled(uid, id string) bool {
 	return err == nil && kills > 0
 }
 
+// Parent returns the cgroup that contains the cgroups of all pods, relative to the mount point of a hierarchy.
+func (g Groups) Parent() string {
+	if g.systemd {
+		return path.Join("/", unitPrefix+".slice")
+	}
+	return g.root
+}
+
 // pod returns the cgroup of a pod, which contains those of its containers.
 func (g Groups) pod(uid string) string {
 	if g.systemd {
-		return path.Join("/", unitPrefix+".slice", slice(uid))
+		return path.Join(g.Parent(), slice(uid))
 	}
-	return path.Join(g.root, uid)
+	return path.Join(g.Parent(), uid)
 }
 
 // memory returns the mount point of the hierarchy with the memory controller.

@@ -7,6 +7,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"maps"
 	"os"
@@ -198,7 +199,12 @@ func (w Writer) sameFile(root *os.Root, name string, want File) bool {
 	if stat, ok := info.Sys().(*syscall.Stat_t); w.GID != nil && (!ok || int64(stat.Gid) != *w.GID) {
 		return false
 	}
-	have, err := root.ReadFile(name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a container may hold a lease; then the file is replaced
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	have, err := io.ReadAll(io.LimitReader(f, int64(len(want.Content))+1))
 	return err == nil && bytes.Equal(have, want.Content)
 }
 

@@ -229,3 +229,30 @@ func TestWriteIsAtomic(t *testing.T) {
 		t.Error("no update was read")
 	}
 }
+
+// TestWriteHeldFile: a container that holds a lease on a file does not delay the writer.
+func TestWriteHeldFile(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "v")
+	files := Files{"key": {Content: []byte("value"), Mode: 0o644}}
+	if _, err := (Writer{}).Write(dir, files); err != nil {
+		t.Fatal(err)
+	}
+	held, err := os.Open(filepath.Join(dir, "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	if _, err := unix.FcntlInt(held.Fd(), unix.F_SETLEASE, unix.F_WRLCK); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (Writer{}).Write(dir, files); err != nil {
+		t.Error(err)
+	}
+	have, err := os.Stat(filepath.Join(dir, "key"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if old, err := held.Stat(); err != nil || os.SameFile(have, old) {
+		t.Errorf("the file was not replaced, %v", err)
+	}
+}

@@ -16,7 +16,7 @@ import (
 // maxOpenDirs bounds the directories that are open during a removal. Deeper ones are moved up.
 const maxOpenDirs = 64
 
-// Remove removes a directory tree, a file or a link. It does not follow links. A mount below is an error and is left
+// Remove removes a directory tree, a file or a link, also if it is immutable or append-only. It does not follow links. A mount below is an error and is left
 // alone. The tree may have any depth. It is no error if the path does not exist.
 func Remove(ctx context.Context, path string) error {
 	parent, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
@@ -54,7 +54,10 @@ func (r *remover) remove(ctx context.Context, parent int, name string, depth int
 	case errors.Is(opened, unix.EXDEV):
 		return errors.New("a file system is mounted in it")
 	case errors.Is(opened, unix.ENOTDIR), errors.Is(opened, unix.ELOOP):
-		return err // not a directory, and cannot be removed
+		if unprotectEntry(parent, name) {
+			err = unix.Unlinkat(parent, name, 0)
+		}
+		return Ignore(err, fs.ErrNotExist) // not a directory
 	case opened != nil:
 		return opened
 	}
@@ -63,6 +66,7 @@ func (r *remover) remove(ctx context.Context, parent int, name string, depth int
 	if depth == 0 {
 		r.top = fd
 	}
+	unprotect(fd)
 	if err := r.empty(ctx, dir, depth); err != nil {
 		return err
 	}
@@ -105,6 +109,9 @@ func (r *remover) moveUp(parent int, name string) error {
 		r.moved++
 		to := ".deep-" + strconv.Itoa(r.moved)
 		err := unix.Renameat2(parent, name, r.top, to, unix.RENAME_NOREPLACE)
+		if errors.Is(err, unix.EPERM) && unprotectEntry(parent, name) {
+			continue
+		}
 		if !errors.Is(err, fs.ErrExist) {
 			return Ignore(err, fs.ErrNotExist)
 		}

@@ -84,7 +84,11 @@ func (w *World) carryOut(a lifecycle.Action) lifecycle.Event {
 		if p := w.engine.processes[a.Ref]; p != nil && !p.exited {
 			w.violation("%v is removed while running", a.Ref)
 		}
-		delete(w.engine.processes, a.Ref)
+		for ref, p := range w.engine.processes {
+			if ref.Container == a.Container && ref.Attempt <= a.Attempt && p.exited {
+				delete(w.engine.processes, ref)
+			}
+		}
 		return lifecycle.ContainerRemoved{Ref: a.Ref, At: w.Now()}
 	case lifecycle.RemoveSandbox:
 		for _, p := range w.alive() {

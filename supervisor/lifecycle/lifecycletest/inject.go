@@ -117,6 +117,7 @@ func (w *World) restart(off time.Duration, begin func()) {
 	w.supervisor++
 	w.down = true
 	w.stopProbes()
+	clear(w.waits.watched)
 	supervisor := w.supervisor
 	w.At(w.now+off, func() {
 		if supervisor != w.supervisor {

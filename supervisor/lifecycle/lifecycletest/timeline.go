@@ -24,6 +24,7 @@ func (t *Timeline) String() string { return t.text.String() }
 
 // Observe records one step. It is meant for [World.Observe].
 func (t *Timeline) Observe(s Step) {
+	t.pod = s.Pod
 	switch e := s.Event.(type) {
 	case nil:
 		if len(s.Decision.Actions) > 0 {
@@ -127,6 +128,12 @@ func action(a lifecycle.Action) string {
 		return "RemovePod"
 	case lifecycle.StartRound:
 		return fmt.Sprintf("StartRound %d, triggered by %s", a.Round, ref(a.By))
+	case lifecycle.StartAgain:
+		return fmt.Sprintf("StartAgain, round %d", a.Round)
+	case lifecycle.ForgetContainer:
+		return "ForgetContainer " + a.Container
+	case lifecycle.StartWait:
+		return fmt.Sprintf("StartWait %d", a.Wait)
 	case lifecycle.FailPod:
 		return fmt.Sprintf("FailPod %s, grace %v", a.Reason, a.Grace)
 	}
@@ -156,10 +163,16 @@ func event(e lifecycle.Event) string {
 		return "SignalSent " + ref(e.Ref)
 	case lifecycle.ContainerRemoved:
 		return "ContainerRemoved " + ref(e.Ref)
+	case lifecycle.ConditionMet:
+		return fmt.Sprintf("ConditionMet %d %s", e.Wait, e.Condition)
+	case lifecycle.ConditionUnmet:
+		return fmt.Sprintf("ConditionUnmet %d %s", e.Wait, e.Condition)
 	case lifecycle.PodEvicted:
 		return "PodEvicted"
 	case lifecycle.EphemeralAdded:
 		return "EphemeralAdded " + e.Container.Name
+	case lifecycle.ContainerRestartRequested:
+		return "ContainerRestartRequested " + e.Container
 	case lifecycle.HookFinished:
 		return fmt.Sprintf("HookFinished %s %s", ref(e.Ref), e.Hook)
 	case lifecycle.ProbeChanged:

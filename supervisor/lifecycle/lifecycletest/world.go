@@ -21,6 +21,7 @@ var epoch = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
 type Step struct {
 	Now           lifecycle.Instant
 	Since         time.Duration // since the start of the world
+	Pod           *spec.Pod     // its definition at this step
 	Supervisor    int           // number of the supervisor, from 1; after a crash the next one may have older facts
 	Before, After lifecycle.Facts
 	Event         lifecycle.Event
@@ -59,6 +60,7 @@ type World struct {
 	hooks       map[hook]func(lifecycle.Event)   // ends the running hook of a run
 
 	workers map[lifecycle.ProbeRef]*worker
+	waits   conditions
 
 	now         time.Duration
 	booted      time.Duration // when the host was booted
@@ -69,6 +71,7 @@ type World struct {
 	supervisor int // number of the running supervisor; outcomes of actions of an earlier one are dropped
 	down       bool
 	saved      lifecycle.Facts
+	savedPod   *spec.Pod
 	savedAt    lifecycle.Instant
 	dirty      bool
 	wake       time.Duration // when the newest timer fires
@@ -92,9 +95,10 @@ func New(pod *spec.Pod, script Script) *World {
 		images: map[string]bool{},
 		pulls:  map[string]func(lifecycle.Event){}, hooks: map[hook]func(lifecycle.Event){},
 		workers: map[lifecycle.ProbeRef]*worker{},
+		waits:   conditions{met: map[string]bool{}, watched: map[lifecycle.WaitRef]bool{}},
 	}
 	w.Facts = lifecycle.Facts{UID: "uid", Accepted: w.Now()}
-	w.saved, w.savedAt = w.Facts, w.Now()
+	w.saved, w.savedPod, w.savedAt = w.Facts, w.Pod, w.Now()
 	w.At(0, func() {})
 	return w
 }
@@ -175,6 +179,7 @@ func (w *World) turn() {
 		}
 		w.removed = d.Removed
 		w.probes(d.Probes)
+		w.watchConditions(d.Waits)
 		w.save(now)
 		for _, a := range todo {
 			w.begin(a)
@@ -189,7 +194,7 @@ func (w *World) turn() {
 }
 
 func (w *World) observe(s Step) {
-	if s.Since, s.Supervisor = w.now, w.supervisor; w.Observe != nil {
+	if s.Since, s.Supervisor, s.Pod = w.now, w.supervisor, w.Pod; w.Observe != nil {
 		w.Observe(s)
 	}
 }
@@ -200,7 +205,7 @@ func (w *World) fold(e lifecycle.Event) {
 	w.Facts = w.Facts.Apply(e)
 	switch e := e.(type) {
 	case lifecycle.ImagePulled, lifecycle.ContainerRemoved:
-	case lifecycle.SignalSent, lifecycle.ProbeChanged, lifecycle.ProbeFailed, lifecycle.ProbeWarned:
+	case lifecycle.SignalSent, lifecycle.ProbeChanged, lifecycle.ProbeFailed, lifecycle.ProbeWarned, lifecycle.ConditionUnmet:
 	case lifecycle.Issued:
 		switch e.Action.(type) {
 		case lifecycle.PullImage, lifecycle.FindImage, lifecycle.CancelPull, lifecycle.CancelHook, lifecycle.RemoveContainer:
@@ -217,7 +222,7 @@ func (w *World) fold(e lifecycle.Event) {
 
 func (w *World) save(now lifecycle.Instant) {
 	if w.dirty {
-		w.saved, w.savedAt, w.dirty = w.Facts, now, false
+		w.saved, w.savedPod, w.savedAt, w.dirty = w.Facts, w.Pod, now, false
 	}
 }
 
@@ -328,8 +333,9 @@ func (w *World) watchSandbox(n int) {
 	}
 }
 
-// reload loads the facts from their JSON, as a restarted supervisor does.
+// reload loads the definition and the facts from their JSON, as a restarted supervisor does.
 func (w *World) reload() {
+	w.Pod = w.savedPod
 	data, err := json.Marshal(w.saved)
 	if err == nil {
 		w.Facts = lifecycle.Facts{}

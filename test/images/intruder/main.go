@@ -31,7 +31,7 @@ type attempt func(words []string) (string, error)
 var attempts = map[string]attempt{}
 
 func init() {
-	for _, group := range []map[string]attempt{fileAttempts, kernelAttempts, inspections, networkAttempts, packetAttempts, floods, races} {
+	for _, group := range []map[string]attempt{fileAttempts, kernelAttempts, inspections, networkAttempts, packetAttempts, floods, races, leases} {
 		maps.Copy(attempts, group)
 	}
 }

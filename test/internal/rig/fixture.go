@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -84,6 +88,44 @@ func (f *Fixture) SmallDisk(options string) {
 	f.Check(os.Mkdir(f.StateDir(), 0o711)) // same mode as the daemon's
 	f.Check(unix.Mount("small", f.StateDir(), "tmpfs", 0, "mode=0711,"+options))
 	f.disks = append(f.disks, f.StateDir())
+}
+
+// Ext4Disk mounts an ext4 file system on the rig's state directory until leftovers are checked, and returns a function that freezes it.
+// It must be called before the first daemon starts.
+func (f *Fixture) Ext4Disk() (freeze func() (thaw func())) {
+	f.Helper()
+	image := filepath.Join(f.Dir, "disk")
+	f.Check(os.Mkdir(f.StateDir(), 0o711)) // same mode as the daemon's
+	for _, args := range [][]string{
+		{"truncate", "-s", "128M", image}, {"mkfs.ext4", "-q", "-m", "0", image}, {"mount", "-o", "loop", image, f.StateDir()},
+	} {
+		if out, err := exec.CommandContext(f.Ctx(), args[0], args[1:]...).CombinedOutput(); err != nil {
+			f.Fatalf("%q: %v: %s", args, err, out)
+		}
+	}
+	f.disks = append(f.disks, f.StateDir())
+	return f.freezeDisk
+}
+
+// freezeDisk freezes the file system of the state directory. It thaws at the end of the test, or when the process of the test dies.
+func (f *Fixture) freezeDisk() (thaw func()) {
+	f.Helper()
+	cmd := exec.CommandContext(context.WithoutCancel(f.Context()), "sh", "-c", `fsfreeze -f "$0" && echo frozen && read end; fsfreeze -u "$0"`, f.StateDir())
+	hold, err := cmd.StdinPipe()
+	f.Check(err)
+	out, err := cmd.StdoutPipe()
+	f.Check(err)
+	f.Check(cmd.Start())
+	thaw = sync.OnceFunc(func() {
+		_ = hold.Close()
+		if err := cmd.Wait(); err != nil {
+			f.Error("thaw:", err)
+		}
+	})
+	f.Cleanup(thaw)
+	_, err = io.ReadFull(out, make([]byte, len("frozen")))
+	f.Check(err)
+	return thaw
 }
 
 // Ctx returns a context that ends with the test, and well before the timeout of go test. Unlike the test's context, it can be used in

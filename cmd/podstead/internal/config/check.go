@@ -98,3 +98,13 @@ func atLeast(bytes int64) func(any) error {
 		return nil
 	}
 }
+
+// zeroOr allows a quantity of 0, and applies the check to others.
+func zeroOr(check func(any) error) func(any) error {
+	return func(v any) error {
+		if p, ok := v.(*spec.Quantity); ok && p.IsZero() {
+			return nil
+		}
+		return check(v)
+	}
+}

@@ -19,7 +19,7 @@ type Config struct {
 	StateDir string `json:"stateDir"`
 	RunDir   string `json:"runDir"`
 	LogDir   string `json:"logDir"`
-	// ConfigDir contains the directories configmaps and secrets.
+	// ConfigDir contains the directories configmaps, secrets and, by default, pods.d.
 	ConfigDir string `json:"configDir"`
 
 	Engine       Engine       `json:"engine"`
@@ -37,6 +37,8 @@ type Engine struct {
 	IdleTimeout  Duration `json:"idleTimeout"` // for a daemon that was started on demand
 	Runtime      string   `json:"runtime"`     // a name or an absolute path
 	CgroupDriver string   `json:"cgroupDriver"`
+	// MemoryLimit is that of the daemon, in bytes.
+	MemoryLimit spec.Quantity `json:"memoryLimit"`
 }
 
 // Network configures the pod network.
@@ -56,10 +58,11 @@ func (n Network) Prefixes() []netip.Prefix {
 
 // Images configures image pulls.
 type Images struct {
-	MaxParallelPulls int64  `json:"maxParallelPulls"`
-	GCHighPercent    int64  `json:"gcHighPercent"`
-	GCLowPercent     int64  `json:"gcLowPercent"`
-	CertsDir         string `json:"certsDir"`
+	MaxParallelPulls int64         `json:"maxParallelPulls"`
+	MaxUnpackedSize  spec.Quantity `json:"maxUnpackedSize"` // of one image, in bytes; 0: half of the free disk space
+	GCHighPercent    int64         `json:"gcHighPercent"`
+	GCLowPercent     int64         `json:"gcLowPercent"`
+	CertsDir         string        `json:"certsDir"`
 }
 
 // ContainerLog configures the rotation of container logs.
@@ -72,7 +75,7 @@ type ContainerLog struct {
 
 // Pods configures limits of pods.
 type Pods struct {
-	Dir               string   `json:"dir"`
+	Dir               string   `json:"dir"`               // by default in ConfigDir
 	MaxParallelStarts int64    `json:"maxParallelStarts"` // 0: the number of CPUs
 	PidsLimit         int64    `json:"pidsLimit"`         // 0: unlimited
 	FinishedPodTTL    Duration `json:"finishedPodTTL"`
@@ -84,12 +87,15 @@ type Policy struct {
 	PodSecurity          string   `json:"podSecurity"`          // an [admission.Level]
 	HostPaths            []string `json:"hostPaths"`            // directories that hostPath volumes must be in; empty: hostPath is forbidden
 	AllowedUnsafeSysctls []string `json:"allowedUnsafeSysctls"` // names, or prefixes that end in "*"
+	Requests             string   `json:"requests"`             // "enforce" or "ignore"
+	SystemReserved       []string `json:"systemReserved"`       // such as memory=1Gi
 }
 
 // Admission returns the configuration of admission. HostPaths is never nil: nil would allow all paths.
 func (p Policy) Admission() admission.Policy {
 	return admission.Policy{
 		PodSecurity: admission.Level(p.PodSecurity), HostPaths: append([]string{}, p.HostPaths...), UnsafeSysctls: p.AllowedUnsafeSysctls,
+		IgnoreRequests: p.Requests == ignoreRequests, SystemReserved: reserved(p.SystemReserved),
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/spec"
@@ -35,7 +36,7 @@ func TestDefaults(t *testing.T) {
 	}
 	if c.Socket != "/run/podstead/podstead.sock" || c.StateDir != "/var/lib/podstead" || c.Engine.Runtime != "runc" ||
 		c.Engine.IdleTimeout.Duration() != time.Minute || c.ContainerLog.MaxSize.Value() != 10<<20 || c.ContainerLog.MaxFiles != 5 ||
-		c.Images.MaxParallelPulls != 2 || c.ContainerLog.Driver != "file" {
+		c.Images.MaxParallelPulls != 2 || c.ContainerLog.Driver != "file" || c.Pods.Dir != "/etc/podstead/pods.d" {
 		t.Errorf("%+v", c)
 	}
 }
@@ -49,6 +50,28 @@ func TestPrecedenceOfFlagsEnvironmentAndFile(t *testing.T) {
 	}
 	if c.Engine.Runtime != "flag" || c.Engine.IdleTimeout != "2s" || c.ContainerLog.MaxSize.String() != "1Mi" || c.Socket != "/file/podstead.sock" {
 		t.Errorf("%+v", c)
+	}
+}
+
+// TestPodsDir: the pods directory is in the configuration directory, unless it is set.
+func TestPodsDir(t *testing.T) {
+	for _, test := range []struct {
+		text       string
+		env, flags map[string]string
+		want       string
+	}{
+		{"configDir = \"/conf\"\n", nil, nil, "/conf/pods.d"},
+		{"configDir = \"/conf\"\n[pods]\ndir = \"/srv/pods\"\n", nil, nil, "/srv/pods"},
+		{"[pods]\ndir = \"/srv/pods\"\n", map[string]string{"PODSTEAD_PODS_DIR": "/env"}, nil, "/env"},
+		{"", map[string]string{"PODSTEAD_PODS_DIR": "/env"}, map[string]string{"pods-dir": "/flag"}, "/flag"},
+	} {
+		c, err := load(t, test.text, test.env, test.flags)
+		if err != nil || c.Pods.Dir != test.want {
+			t.Errorf("%q, %v, %v: %+v, %v; want %s", test.text, test.env, test.flags, c, err, test.want)
+		}
+	}
+	if _, err := load(t, "[pods]\ndir = \"relative\"\n", nil, nil); err == nil || !strings.Contains(err.Error(), "absolute") {
+		t.Errorf("a relative path: %v", err)
 	}
 }
 
@@ -68,6 +91,21 @@ func TestAdmissionPolicy(t *testing.T) {
 			"from the environment", "[policy]\nhostPaths = [\"/srv\"]\n",
 			map[string]string{"PODSTEAD_POLICY_POD_SECURITY": "baseline", "PODSTEAD_POLICY_HOST_PATHS": "", "PODSTEAD_POLICY_ALLOWED_UNSAFE_SYSCTLS": "net.*, kernel.sem"},
 			admission.Policy{PodSecurity: admission.Baseline, HostPaths: []string{}, UnsafeSysctls: []string{"net.*", "kernel.sem"}},
+		},
+		{
+			"reserved resources", "[policy]\nrequests = \"ignore\"\nsystemReserved = [\"cpu=500m\", \"memory = 1Gi\"]\n", nil,
+			admission.Policy{
+				PodSecurity: admission.Privileged, HostPaths: []string{"/"}, IgnoreRequests: true,
+				SystemReserved: spec.ResourceList{"cpu": resource.MustParse("500m"), "memory": resource.MustParse("1Gi")},
+			},
+		},
+		{
+			"reserved resources from the environment", "[policy]\nrequests = \"ignore\"\nsystemReserved = [\"cpu=500m\"]\n",
+			map[string]string{"PODSTEAD_POLICY_REQUESTS": "enforce", "PODSTEAD_POLICY_SYSTEM_RESERVED": "ephemeral-storage=1Gi"},
+			admission.Policy{
+				PodSecurity: admission.Privileged, HostPaths: []string{"/"},
+				SystemReserved: spec.ResourceList{"ephemeral-storage": resource.MustParse("1Gi")},
+			},
 		},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -102,6 +140,10 @@ func TestInvalidFiles(t *testing.T) {
 		{"invalid Pod Security level", "[policy]\npodSecurity = \"strict\"", "2:15: policy.podSecurity: must be one of privileged, baseline, restricted", ""},
 		{"relative path in a list", "[policy]\nhostPaths = [\"/\", \"srv\"]", `2:1: policy.hostPaths: "srv": must be an absolute path`, ""},
 		{"sysctl that is not namespaced", "[policy]\nallowedUnsafeSysctls = [\"kernel.panic\"]", `2:1: policy.allowedUnsafeSysctls: "kernel.panic" is not a namespaced sysctl`, ""},
+		{"invalid treatment of requests", "[policy]\nrequests = \"no\"", "2:12: policy.requests: must be one of enforce, ignore", ""},
+		{"unknown reserved resource", "[policy]\nsystemReserved = [\"pods=1\"]", `2:1: policy.systemReserved: "pods=1": must be a resource (cpu, memory, ephemeral-storage) and its amount, such as memory=1Gi`, ""},
+		{"invalid reserved amount", "[policy]\nsystemReserved = [\"memory=-1Gi\"]", `2:1: policy.systemReserved: "memory=-1Gi": "-1Gi" must be a quantity of at least 0, such as 500m or 1Gi`, ""},
+		{"resource that is reserved twice", "[policy]\nsystemReserved = [\"cpu=1\", \"cpu=2\"]", `2:1: policy.systemReserved: "cpu=2": cpu is listed twice`, ""},
 		{"value that is not supported yet", "[containerLog]\ndriver = \"memory\"", `2:10: containerLog.driver: not supported yet: must be "file"`, ""},
 		{"external engine", "[engine]\naddress = \"/run/c.sock\"", "2:11: engine.address: not supported yet", ""},
 		{"invalid TOML", "stateDir = /x", "1:12: invalid TOML", ""},

@@ -16,6 +16,8 @@ const (
 	DefaultPath = "/etc/podstead/podstead.toml"
 	// socketName is the default name of the API socket in the runtime directory.
 	socketName = "podstead.sock"
+	// podsName is the default name of the pods directory in the configuration directory.
+	podsName = "pods.d"
 )
 
 // Sources are the sources of settings.
@@ -50,6 +52,9 @@ func Load(from Sources) (*Config, error) {
 	}
 	if c.Socket == "" {
 		c.Socket = filepath.Join(c.RunDir, socketName)
+	}
+	if c.Pods.Dir == "" {
+		c.Pods.Dir = filepath.Join(c.ConfigDir, podsName)
 	}
 	return c, nil
 }

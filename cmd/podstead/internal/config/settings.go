@@ -35,7 +35,7 @@ func pathSettings() []Setting {
 			func(c *Config) any { return &c.RunDir }),
 		global("logDir", "/var/log/podstead", "directory for container logs", absolute,
 			func(c *Config) any { return &c.LogDir }),
-		global("configDir", "/etc/podstead", "directory that contains configmaps/ and secrets/", absolute,
+		global("configDir", "/etc/podstead", "directory that contains configmaps/, secrets/ and pods.d/", absolute,
 			func(c *Config) any { return &c.ConfigDir }),
 	}
 }
@@ -49,6 +49,8 @@ func engineSettings() []Setting {
 			func(c *Config) any { return &c.Engine.Runtime }),
 		supported("engine.cgroupDriver", "auto", "cgroup driver: auto, cgroupfs, systemd", oneOf("auto", "cgroupfs", "systemd"),
 			func(c *Config) any { return &c.Engine.CgroupDriver }),
+		supported("engine.memoryLimit", "1Gi", "memory limit of the daemon, at least 128Mi. Half of it is the soft heap limit (GOMEMLIMIT). The cgroup of a daemon that was started on demand has this limit",
+			atLeast(128<<20), func(c *Config) any { return &c.Engine.MemoryLimit }),
 		unsupported("engine.address", func(c *Config) any { return &c.Engine.Address }),
 
 		supported("network.mode", "bridge", "pod network: bridge, or none (loopback only)", oneOf("bridge", "none"),
@@ -58,6 +60,8 @@ func engineSettings() []Setting {
 
 		supported("images.maxParallelPulls", "2", "maximum number of parallel image pulls", between(1, 64),
 			func(c *Config) any { return &c.Images.MaxParallelPulls }),
+		supported("images.maxUnpackedSize", "0", "maximum size of an unpacked image, at least 1Mi; 0 for half of the free disk space", zeroOr(atLeast(1<<20)),
+			func(c *Config) any { return &c.Images.MaxUnpackedSize }),
 		supported("images.certsDir", "/etc/podstead/certs.d", "directory of registry configurations (hosts.toml)", absolute,
 			func(c *Config) any { return &c.Images.CertsDir }),
 		unsupported("images.gcHighPercent", func(c *Config) any { return &c.Images.GCHighPercent }),
@@ -68,6 +72,8 @@ func engineSettings() []Setting {
 // podSettings returns the settings of logs, pods, admission and metrics.
 func podSettings() []Setting {
 	levels := admission.Levels()
+	dir := supported("pods.dir", "", "pods directory: the daemon runs the pod files in it", absolute, func(c *Config) any { return &c.Pods.Dir })
+	dir.DefaultHelp = podsName + " in the configuration directory"
 	return []Setting{
 		supported("containerLog.maxSize", "10Mi", "size at which a container log is rotated, at least 4Ki", atLeast(4<<10),
 			func(c *Config) any { return &c.ContainerLog.MaxSize }),
@@ -80,7 +86,7 @@ func podSettings() []Setting {
 			func(c *Config) any { return &c.Pods.MaxParallelStarts }),
 		supported("pods.pidsLimit", "2048", "maximum number of processes and threads of a pod; 0 for unlimited", between(0, 1<<22),
 			func(c *Config) any { return &c.Pods.PidsLimit }),
-		unsupported("pods.dir", func(c *Config) any { return &c.Pods.Dir }),
+		dir,
 		unsupported("pods.finishedPodTTL", func(c *Config) any { return &c.Pods.FinishedPodTTL }),
 		unsupported("pods.maxFinishedPods", func(c *Config) any { return &c.Pods.MaxFinishedPods }),
 
@@ -90,6 +96,10 @@ func podSettings() []Setting {
 			func(c *Config) any { return &c.Policy.HostPaths }),
 		supported("policy.allowedUnsafeSysctls", "", "unsafe sysctls or sysctl patterns that pods may set, comma-separated, such as net.core.*",
 			each(admission.CheckSysctlPattern), func(c *Config) any { return &c.Policy.AllowedUnsafeSysctls }),
+		supported("policy.requests", enforceRequests, "requests that exceed what the host has free: enforce (reject the pod), ignore",
+			oneOf(enforceRequests, ignoreRequests), func(c *Config) any { return &c.Policy.Requests }),
+		supported("policy.systemReserved", "", "resources that pods cannot request, comma-separated, such as cpu=500m,memory=1Gi", systemReserved,
+			func(c *Config) any { return &c.Policy.SystemReserved }),
 		unsupported("metrics.address", func(c *Config) any { return &c.Metrics.Address }),
 	}
 }

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"path"
 
@@ -14,8 +15,10 @@ const CgroupOnDemand = "/podstead/daemon"
 
 // joinCgroup moves this process to a cgroup, and returns a function that removes the cgroup. A failure is logged only: the daemon works
 // in the cgroup of the command too, until that cgroup is killed.
-func joinCgroup(ctx context.Context, name string, log *slog.Logger) (remove func()) {
-	if err := cgroup.Join(name); err != nil {
+//
+// The cgroup limits the memory of the daemon in bytes (0: no limit), so that a defect does not exhaust the memory of the host.
+func joinCgroup(ctx context.Context, name string, memory int64, log *slog.Logger) (remove func()) {
+	if err := errors.Join(cgroup.SetMemory(name, memory), cgroup.Join(name)); err != nil {
 		log.LogAttrs(ctx, slog.LevelDebug, "join cgroup of the daemon", slog.Any("error", err))
 	}
 	return func() {

@@ -37,11 +37,13 @@ func Containerd(ctx context.Context, c *config.Config, log *slog.Logger) (Runtim
 	rt, err := runtime.Start(ctx, runtime.Options{
 		StateDir: c.StateDir, RunDir: c.RunDir, LogDir: c.LogDir,
 		ShimPath: program, RuntimeBinary: c.Engine.Runtime, CgroupDriver: runtime.CgroupDriver(c.Engine.CgroupDriver),
-		PidsLimit: c.Pods.PidsLimit,
+		PidsLimit: c.Pods.PidsLimit, Reserved: c.Policy.Admission().SystemReserved,
 		ConfigDir: c.ConfigDir, CredentialsDir: os.Getenv("CREDENTIALS_DIRECTORY"),
 		NetworkMode: runtime.NetworkMode(c.Network.Mode), Subnets: c.Network.Prefixes(),
-		HostPaths:  c.Policy.Admission().HostPaths,
-		Images:     image.Options{MaxParallelPulls: int(c.Images.MaxParallelPulls), CertsDir: c.Images.CertsDir},
+		Socket: c.Socket, HostPaths: c.Policy.Admission().HostPaths,
+		Images: image.Options{
+			MaxParallelPulls: int(c.Images.MaxParallelPulls), MaxUnpackedSize: c.Images.MaxUnpackedSize.Value(), CertsDir: c.Images.CertsDir,
+		},
 		LogMaxSize: c.ContainerLog.MaxSize.Value(), LogMaxFiles: int(c.ContainerLog.MaxFiles),
 		Logger: log,
 	})

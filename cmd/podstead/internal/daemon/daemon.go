@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"time"
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
@@ -20,10 +21,13 @@ import (
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
+	"github.com/podstead/podstead/runtime/hostcondition"
 	"github.com/podstead/podstead/runtime/podnet"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/podfiles"
+	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -37,6 +41,8 @@ const (
 	// takeoverTimeout bounds the time in which an on-demand daemon exits to make way for this one.
 	takeoverTimeout  = 45 * time.Second
 	takeoverInterval = 100 * time.Millisecond
+	// gcPercent makes the heap at most half as large again as what is in use. The daemon keeps about 150 KiB per pod and allocates little.
+	gcPercent = 50
 )
 
 // errIdle is the cause of the end of an on-demand daemon that is idle.
@@ -49,6 +55,8 @@ type Runtime interface {
 	// for the next pod.
 	RemoveNetwork(ctx context.Context) error
 	probes.Execer
+	// Damaged returns the files of the engine that were damaged when it started, if containers were killed because of that.
+	Damaged(ctx context.Context) []lifecycle.Damage
 	// Close stops the engine. Containers keep running.
 	Close() error
 }
@@ -71,31 +79,53 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := api.CheckSocket(o.Config.Socket); err != nil {
 		return err
 	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
+	}
 	// The engine would create the directory with mode 0700, but members of the group podstead must reach the socket in it. Everything else
 	// in it is not accessible to others.
 	if err := os.MkdirAll(o.Config.RunDir, 0o711); err != nil {
 		return fmt.Errorf("create runtime directory: %w", err)
 	}
+	c := *o.Config
+	c.LogDir = config.Resolve(c.LogDir) // its links belong to the administrator; later ones are not followed
+	o.Config = &c
 	if o.Cgroup != "" {
-		defer joinCgroup(ctx, o.Cgroup, o.Log)()
+		defer joinCgroup(ctx, o.Cgroup, o.Config.Engine.MemoryLimit.Value(), o.Log)()
 	}
+	limitMemory(o.Config.Engine.MemoryLimit.Value())
 	rt, err := o.takeOver(ctx)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, rt.Close()) }()
-	s, err := o.supervise(ctx, rt)
+	crash, end := watchCrashes(ctx, o.Config.RunDir, o.Log) // the engine's lock is held: no other daemon runs
+	defer end()
+	s, err := o.supervise(ctx, rt, crash)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopSupervisor(ctx, s)) }()
-	err = o.serve(ctx, s)
+	files := podfiles.New(o.Config.Pods.Dir, s, podfiles.Options{Events: s.Events(), Log: o.Log})
+	unfollow := follow(ctx, files)
+	err = errors.Join(o.serve(ctx, s, files), unfollow())
 	if len(s.Pods()) == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
 		err = errors.Join(err, rt.RemoveNetwork(removing))
 	}
 	return err
+}
+
+// follow runs the pods of the pods directory. The returned function ends that; the pods keep running.
+func follow(ctx context.Context, files *podfiles.Set) (unfollow func() error) {
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 1)
+	go func() { ended <- files.Run(ctx) }()
+	return func() error {
+		cancel()
+		return <-ended
+	}
 }
 
 // takeOver starts the engine. If an on-demand daemon holds the lock and this daemon is a service, it stops the other daemon and retries.
@@ -148,8 +178,8 @@ func (o *Options) stopOther(ctx context.Context) (stopping, service bool) {
 	return v.OnDemand && other.StopDaemon(ctx) == nil, !v.OnDemand
 }
 
-// supervise starts the supervisor and recovers its pods.
-func (o *Options) supervise(ctx context.Context, rt Runtime) (*supervisor.Supervisor, error) {
+// supervise starts the supervisor and recovers its pods, after a crash of the last daemon.
+func (o *Options) supervise(ctx context.Context, rt Runtime, crash string) (*supervisor.Supervisor, error) {
 	store, err := state.NewDir(filepath.Join(o.Config.StateDir, "pods"))
 	if err != nil {
 		return nil, err
@@ -166,10 +196,16 @@ func (o *Options) supervise(ctx context.Context, rt Runtime) (*supervisor.Superv
 	if err != nil {
 		return nil, err
 	}
+	suspects, err := quarantine.New(filepath.Join(o.Config.StateDir, "quarantine"), filepath.Join(o.Config.RunDir, "handling"))
+	if err != nil {
+		return nil, err
+	}
+	policy := o.Config.Policy.Admission()
+	policy.Protected = o.Config.OwnPaths()
 	s := supervisor.New(ctx, supervisor.Options{
-		Runtime: rt, Prober: probes.New(rt, clock, probes.Options{}), Hooks: hooks.New(rt, nil),
+		Runtime: rt, Prober: probes.New(rt, clock, probes.Options{}), Hooks: hooks.New(rt, nil), Conditions: hostcondition.New(),
 		Store: store, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
-		Policy: o.Config.Policy.Admission(),
+		Policy: policy, Quarantine: suspects, Crash: crash, Damaged: rt.Damaged(ctx),
 	})
 	if err := s.Recover(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("recover pods: %w", err), stopSupervisor(ctx, s))
@@ -193,12 +229,12 @@ func hostIPs() []lifecycle.PodIP {
 }
 
 // serve serves the API until ctx ends, a client stops the daemon, or the daemon is idle.
-func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor) error {
+func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, files *podfiles.Set) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	o.Version.Instance = uuid.NewString()
 	server := api.NewServer(ctx, api.Options{
-		Supervisor: s, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log, HostIPs: hostIPs,
+		Supervisor: s, Files: files, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log, HostIPs: hostIPs,
 		Secrets:    configsource.Source{Dir: o.Config.ConfigDir, Credentials: os.Getenv("CREDENTIALS_DIRECTORY")},
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
 	})

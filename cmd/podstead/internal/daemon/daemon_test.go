@@ -58,6 +58,7 @@ func newHost(t *testing.T) *host {
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
 	c := &config.Config{Socket: filepath.Join(dir, "s"), StateDir: filepath.Join(dir, "lib"), RunDir: dir, LogDir: filepath.Join(dir, "log")}
+	c.Pods.Dir = filepath.Join(dir, "pods.d")
 	h := &host{config: c, fake: fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir}), client: api.NewClient(c.Socket, "podstead run")}
 	t.Cleanup(h.client.Close)
 	return h

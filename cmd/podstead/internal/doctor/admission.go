@@ -15,8 +15,10 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 const (
@@ -85,7 +87,9 @@ func admissionPolicy(ctx context.Context, c *config.Config, client *api.Client) 
 
 // samePolicy treats nil and empty lists as equal: JSON does not keep the difference.
 func samePolicy(a, b admission.Policy) bool {
-	return a.PodSecurity == b.PodSecurity && slices.Equal(a.HostPaths, b.HostPaths) && slices.Equal(a.UnsafeSysctls, b.UnsafeSysctls)
+	return a.PodSecurity == b.PodSecurity && slices.Equal(a.HostPaths, b.HostPaths) && slices.Equal(a.UnsafeSysctls, b.UnsafeSysctls) &&
+		a.IgnoreRequests == b.IgnoreRequests &&
+		maps.EqualFunc(a.SystemReserved, b.SystemReserved, func(a, b spec.Quantity) bool { return a.Cmp(b) == 0 })
 }
 
 func describePolicy(p admission.Policy) string {
@@ -100,7 +104,19 @@ func describePolicy(p admission.Policy) string {
 	if len(p.UnsafeSysctls) > 0 {
 		sysctls = strings.Join(p.UnsafeSysctls, ", ")
 	}
-	return fmt.Sprintf("pod security %s; host paths %s; unsafe sysctls %s", p.PodSecurity, paths, sysctls)
+	text := fmt.Sprintf("pod security %s; host paths %s; unsafe sysctls %s", p.PodSecurity, paths, sysctls)
+	if p.IgnoreRequests {
+		text += "; requests ignored"
+	}
+	var reserved []string
+	for _, name := range slices.Sorted(maps.Keys(p.SystemReserved)) {
+		q := p.SystemReserved[name]
+		reserved = append(reserved, name+"="+q.String())
+	}
+	if len(reserved) > 0 {
+		text += "; reserved " + strings.Join(reserved, ", ")
+	}
+	return text
 }
 
 // rejectedPods reports pods that were rejected and have not been accepted since.
@@ -124,6 +140,30 @@ func rejectedPods(ctx context.Context, client *api.Client, now time.Time) result
 		return ok("none")
 	}
 	return rejectedResult(newest)
+}
+
+// quarantinedPods reports pods that are not supervised because their handling crashed the daemon.
+func quarantinedPods(ctx context.Context, client *api.Client) result {
+	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
+	defer cancel()
+	list, err := client.Pods(ctx)
+	switch {
+	case errors.Is(err, api.ErrUnavailable):
+		return ok("unknown, the daemon is not running")
+	case err != nil:
+		return result{Warn, "list pods: " + err.Error(), "restart the daemon with podstead daemon stop; containers keep running"}
+	}
+	var details, names []string
+	for i := range list.Items {
+		if p := &list.Items[i]; p.Status.Reason == lifecycle.ReasonQuarantined {
+			details = append(details, p.Metadata.Name+": "+p.Status.Message)
+			names = append(names, p.Metadata.Name)
+		}
+	}
+	if len(details) == 0 {
+		return ok("none")
+	}
+	return result{Warn, strings.Join(details, "; "), "run podstead delete " + strings.Join(names, " ") + ", change the pod files, and run them again"}
 }
 
 // rejectedResult lists the newest rejection of each pod.

@@ -1,4 +1,4 @@
-// Package doctor checks whether a host can run pods. It changes nothing, apart from temporary files. The checks are independent of each other; a check that
+// Package doctor checks whether a host can run pods, and repairs the files of the container engine. The checks change nothing, apart from temporary files. The checks are independent of each other; a check that
 // fails to run reports that.
 package doctor
 
@@ -69,10 +69,15 @@ func Run(ctx context.Context, c *config.Config, client *api.Client, version stri
 		{"state directory", func() result { return diskSpace(c.StateDir) }},
 		{"run directory", func() result { return diskSpace(c.RunDir) }},
 		{"log directory", func() result { return diskSpace(c.LogDir) }},
+		{"container engine", func() result { return damagedFiles(c) }},
 		{"clock", clock},
 		{"daemon", func() result { return runningDaemon(ctx, c, client, version) }},
 		{"admission", func() result { return admissionPolicy(ctx, c, client) }},
+		{"resources", func() result { return resources(ctx, c, client) }},
+		{"host paths", func() result { return hostPaths(c) }},
+		{"pods directory", func() result { return podsDirectory(ctx, c.Pods.Dir, client) }},
 		{"rejected pods", func() result { return rejectedPods(ctx, client, time.Now()) }},
+		{"quarantined pods", func() result { return quarantinedPods(ctx, client) }},
 	}
 	findings := make([]Finding, 0, len(checks))
 	for _, k := range checks {
@@ -122,6 +127,12 @@ func ociRuntime(ctx context.Context, program string) result {
 		return result{Fail, fmt.Sprintf("%s --version: %v", path, err), "reinstall the OCI runtime"}
 	}
 	line, _, _ := strings.Cut(string(out), "\n")
+	if warning, found := escapes(string(out)); found {
+		return result{
+			Warn, fmt.Sprintf("%s (%s) %s", line, path, warning),
+			"update the OCI runtime, or look up CVE-2025-31133, CVE-2025-52565 and CVE-2025-52881 in the changelog of its package",
+		}
+	}
 	return ok("%s (%s)", line, path)
 }
 

@@ -186,7 +186,7 @@ func diskSpace(dir string) result {
 	case errors.Is(err, fs.ErrPermission) && os.Geteuid() != 0:
 		return result{Warn, detail + "; cannot check whether it is writable: " + err.Error(), "run podstead doctor as root"}
 	case err != nil && free >= failShare:
-		return result{Fail, dir + ": " + err.Error(), "look for errors of the disk with dmesg, and repair or replace it, or set another directory"}
+		return result{Fail, dir + ": " + err.Error(), "check dmesg for disk errors, and repair or replace it, or set another directory"}
 	case free < failShare:
 		return result{Fail, detail, "free disk space in " + dir}
 	case free < warnShare:

@@ -61,6 +61,9 @@ type Options struct {
 	Stops <-chan struct{}
 	// Timeout is the time after which the pods are stopped; 0: none.
 	Timeout time.Duration
+	// Progress, if it is not nil, is called when a pod has changed, to show the progress of its image pulls and imports. It is called with
+	// nil when the progress of no pod is known.
+	Progress func(p *api.Pod)
 }
 
 // Errors of a run.
@@ -80,6 +83,10 @@ type run struct {
 	pods []api.Pod
 	// stopped reports that the user has requested the stop of the pods.
 	stopped atomic.Bool
+	// stops is the number of requests to stop, including the timeout. It belongs to create, then to handleStops.
+	stops int
+	// deadline ends when the timeout has passed; nil: none.
+	deadline <-chan time.Time
 	// lost and waiting print a notice once.
 	lost, waiting sync.Once
 }
@@ -89,11 +96,17 @@ func Run(ctx context.Context, o Options, files []api.CreateRequest) error {
 	r := &run{Options: o}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
+	if o.Timeout > 0 {
+		t := time.NewTimer(o.Timeout)
+		defer t.Stop()
+		r.deadline = t.C
+	}
+	var background sync.WaitGroup
+	background.Go(func() { r.touch(ctx) })
 	createErr := r.create(ctx, files)
 	r.Printer.Pods(r.pods)
 
-	var background sync.WaitGroup
-	background.Go(func() { r.touch(ctx) })
+	background.Go(func() { r.showProgress(ctx) })
 	var stopErr error
 	background.Go(func() {
 		if stopErr = r.handleStops(ctx); errors.Is(stopErr, ErrInterrupted) {
@@ -159,27 +172,6 @@ func (r *run) reconnect(ctx context.Context) error {
 	}
 }
 
-// create creates the pods, up to the first that fails.
-func (r *run) create(ctx context.Context, files []api.CreateRequest) error {
-	for _, q := range files {
-		q.Session, q.Keep = r.Session, r.Keep
-		err := r.retry(ctx, func() error {
-			created, err := r.Daemon.Create(ctx, q)
-			if err == nil {
-				r.pods = append(r.pods, created.Pod)
-				if created.TakenOver {
-					r.Printer.Notice(fmt.Sprintf("pod %q was created by a podstead run that was killed, taking it over", created.Pod.Metadata.Name))
-				}
-			}
-			return err
-		})
-		if err != nil {
-			return fmt.Errorf("run %s: %w", q.File, err)
-		}
-	}
-	return nil
-}
-
 // touch sends heartbeats until the context ends.
 func (r *run) touch(ctx context.Context) {
 	t := time.NewTicker(touchInterval)
@@ -196,18 +188,13 @@ func (r *run) touch(ctx context.Context) {
 
 // handleStops stops the pods on request and after the timeout.
 func (r *run) handleStops(ctx context.Context) error {
-	var timeout <-chan time.Time
-	if r.Timeout > 0 {
-		t := time.NewTimer(r.Timeout)
-		defer t.Stop()
-		timeout = t.C
-	}
+	timeout := r.deadline
 	var result error
-	for stops := 0; ; {
+	for {
 		select {
 		case <-timeout:
 			timeout = nil
-			result = fmt.Errorf("%w after %v", ErrTimeout, r.Timeout)
+			result = r.timedOut()
 			r.Printer.Notice(result.Error() + ", stopping the pods")
 		case <-r.Stops:
 			r.stopped.Store(true)
@@ -215,7 +202,7 @@ func (r *run) handleStops(ctx context.Context) error {
 			return result
 		}
 		grace := r.Grace
-		switch stops++; stops {
+		switch r.stops++; r.stops {
 		case 1:
 		case 2:
 			grace = new(time.Duration)
@@ -229,6 +216,8 @@ func (r *run) handleStops(ctx context.Context) error {
 		}()
 	}
 }
+
+func (r *run) timedOut() error { return fmt.Errorf("%w after %v", ErrTimeout, r.Timeout) }
 
 // stop requests the stop of all pods in parallel, because each response waits until the daemon has saved the pod's state.
 func (r *run) stop(ctx context.Context, o api.StopOptions) error {

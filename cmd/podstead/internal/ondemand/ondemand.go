@@ -28,6 +28,8 @@ const (
 	noticeDelay = time.Second
 	// pollInterval is the interval between attempts to connect to a daemon that another command started.
 	pollInterval = 50 * time.Millisecond
+	// firstRetry and maxRetry are the shortest and the longest time before another attempt to start a daemon while one holds the lock.
+	firstRetry, maxRetry = 250 * time.Millisecond, 4 * time.Second
 	// maxLogSize is the size at which the daemon's log is rotated, in bytes. One old file is kept.
 	maxLogSize = 1 << 20
 )
@@ -92,7 +94,7 @@ func (s *Starter) Connect(ctx context.Context) error {
 	go s.notifyLater(ctx)
 	err := s.start(ctx)
 	if e, failed := errors.AsType[*Error](err); failed && e.inUse {
-		return s.await(ctx, e)
+		err = s.await(ctx, e)
 	}
 	if err != nil {
 		return err
@@ -125,16 +127,27 @@ func (s *Starter) notifyLater(ctx context.Context) {
 	}
 }
 
-// await waits for the daemon that caused the error by holding the lock.
+// await waits for the daemon that caused the error by holding the lock. That daemon may be about to exit, so await tries to start another
+// one, less and less often.
 func (s *Starter) await(ctx context.Context, inUse *Error) error {
 	t := time.NewTicker(pollInterval)
 	defer t.Stop()
+	delay := firstRetry
+	retry := time.NewTimer(delay)
+	defer retry.Stop()
 	for {
 		if err := s.version(ctx); !errors.Is(err, api.ErrUnavailable) && ctx.Err() == nil {
 			return err
 		}
 		select {
 		case <-t.C:
+		case <-retry.C:
+			err := s.start(ctx)
+			if e, failed := errors.AsType[*Error](err); ctx.Err() == nil && (!failed || !e.inUse) {
+				return err
+			}
+			delay = min(2*delay, maxRetry)
+			retry.Reset(delay)
 		case <-ctx.Done():
 			inUse.Hints = append(inUse.Hints, fmt.Sprintf("check whether the daemon runs with another --socket: it does not respond on %s", s.Client.Socket()))
 			return inUse

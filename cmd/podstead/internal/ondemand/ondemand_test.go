@@ -268,3 +268,40 @@ func TestConnectStopsWhenItsContextEnds(t *testing.T) {
 		t.Errorf("error %v, want that the lock is in use", err)
 	}
 }
+
+// TestConnectAfterTheLockHolderExits: a daemon that exits holds the lock for longer than its socket. The command that meets it starts the next
+// daemon.
+func TestConnectAfterTheLockHolderExits(t *testing.T) {
+	s, dir := newStarter(t, "good")
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(dir, "s"), Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var holder sync.WaitGroup
+	holder.Go(func() {
+		for range 2 { // the check for a running daemon, and the wait for the one that holds the lock
+			if c, err := l.Accept(); err == nil {
+				_ = c.Close()
+			}
+		}
+		_ = l.Close()
+		_ = unix.Flock(int(lock.Fd()), unix.LOCK_UN)
+	})
+	err = s.Connect(t.Context())
+	_ = l.Close() // ends the holder also if the starter connected less often
+	holder.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Client.StopDaemon(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

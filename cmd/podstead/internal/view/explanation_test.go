@@ -43,12 +43,12 @@ Container "app": Waiting: CrashLoopBackOff, next restart at 14:05:12 (in 40s). R
   Last exit: code 143 (SIGTERM: terminated on request), after 3m10s, at 14:04:12
   Liveness probe: HTTP 500
   Last log lines:
-    | bye�[2J
+    | bye\x1b[2J
   Earlier restarts:
     14:01:00  It exited with code 1
 
 Timeline:
-  2026-01-01 14:00:00  Host has been rebooted�[2J (3 times)
+  2026-01-01 14:00:00  Host has been rebooted\x1b[2J (3 times)
   14:04:11             Container app failed liveness probe, will be restarted
   14:04:12             Container exited with code 143 (Error)
 `},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/podstead/podstead/api"
@@ -47,8 +48,13 @@ func columnsOf(p *api.Pod) columns {
 	if !initializing || initialized && !reinitializing(p) {
 		c.status = appStatus(p, c.status)
 	}
-	if p.Metadata.DeletionTimestamp != nil && !p.Status.Phase.Terminal() {
+	switch {
+	case p.Metadata.DeletionTimestamp != nil && !p.Status.Phase.Terminal():
 		c.status = "Terminating"
+	case !p.Status.StoppedAt.IsZero():
+		c.status = "Stopped"
+	case p.Status.Reason == lifecycle.ReasonWaitingFor:
+		c.status = "Waiting"
 	}
 	return c
 }
@@ -91,6 +97,24 @@ func (c *columns) addRestarts(s *lifecycle.ContainerStatus) {
 
 // Status returns the STATUS column of a pod.
 func Status(p *api.Pod) string { return columnsOf(p).status }
+
+// wideStatus returns the STATUS column with who stopped the pod, or why its file is not what runs.
+func wideStatus(p *api.Pod, now time.Time) string {
+	status := Status(p)
+	if at := p.Status.StoppedAt; !at.IsZero() {
+		by := p.Status.StoppedBy
+		if user := strings.LastIndex(by, "uid "); user >= 0 {
+			by = by[user:] // without the command and its process ID
+		}
+		return fmt.Sprintf("%s (by %s, %s ago)", status, by, Age(now.Sub(at)))
+	}
+	for _, c := range p.Status.Conditions {
+		if c.Type == api.FileAccepted && c.Status == "False" {
+			return fmt.Sprintf("%s (%s)", status, c.Reason)
+		}
+	}
+	return status
+}
 
 // reinitializing reports whether the init containers run again, and all app containers show the state of their previous run.
 func reinitializing(p *api.Pod) bool {

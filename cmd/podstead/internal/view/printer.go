@@ -1,15 +1,16 @@
 package view
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"sync"
-	"unicode"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/supervisor/event"
 )
 
@@ -26,17 +27,7 @@ func Event(e *api.Event) string {
 	if e.Level == event.Warning {
 		line += " warning:"
 	}
-	return Plain(line + " " + e.Message)
-}
-
-// Plain replaces control characters, which a terminal could interpret.
-func Plain(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\t' && unicode.IsControl(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
+	return plain.Text(line + " " + e.Message)
 }
 
 // palette contains the ANSI colours of containers. Red is reserved for errors.
@@ -48,9 +39,14 @@ type Text struct {
 	Out, Err io.Writer
 	Colour   bool
 	Quiet    bool // no output of containers
+	Escape   bool // escapes hidden characters in the output of containers
+	// Width returns the number of columns of the terminal that Err is; nil: it is not a terminal, and shows no progress.
+	Width func() int
 
 	mu       sync.Mutex
 	prefixes map[string]string
+	fetching map[string][]string // texts for what is pulled and imported, by UID of the pod
+	drawn    string              // the progress in the last line of the terminal; empty: none
 }
 
 // Pods sets the prefix and the colour of each container.
@@ -79,7 +75,7 @@ func (t *Text) Pods(pods []api.Pod) {
 	}
 }
 
-// Line prints a line of a container, without replacing control characters.
+// Line prints a line of a container.
 func (t *Text) Line(pod string, l api.Line) {
 	if t.Quiet {
 		return
@@ -88,13 +84,18 @@ func (t *Text) Line(pod string, l api.Line) {
 	if l.Raw != nil {
 		text = string(l.Raw)
 	}
+	if t.Escape {
+		text = plain.Text(strings.TrimSuffix(text, "\r"))
+	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	prefix, ok := t.prefixes[pod+"/"+l.Container]
 	if !ok { // an ephemeral container that was added later
 		prefix = l.Container + " | "
 	}
+	t.erase()
 	_, _ = io.WriteString(t.Out, prefix+text+"\n")
+	t.draw()
 }
 
 // Event prints an event, except ContainerCreated and ImageError, which repeat what the next or the previous event reports.
@@ -108,15 +109,17 @@ func (t *Text) Event(e api.Event) {
 func (t *Text) Terminated(api.Pod) {}
 
 // Notice prints a message of the command.
-func (t *Text) Notice(message string) { t.printErr("podstead: " + message) }
+func (t *Text) Notice(message string) { t.printErr(plain.Text("podstead: " + message)) }
 
 // Hint prints advice.
-func (t *Text) Hint(message string) { t.printErr(Plain("hint: " + message)) }
+func (t *Text) Hint(message string) { t.printErr(plain.Text("hint: " + message)) }
 
 func (t *Text) printErr(line string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.erase()
 	_, _ = fmt.Fprintln(t.Err, line)
+	t.draw()
 }
 
 // JSON prints a run as JSON: one object per line to Out, with the type "output", "event" or "pod", and messages of the command to Err. It
@@ -131,9 +134,12 @@ type JSON struct {
 func (j *JSON) print(v any) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	enc := json.NewEncoder(j.Out)
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
-	_ = enc.Encode(v)
+	if enc.Encode(v) == nil {
+		_, _ = j.Out.Write(plain.JSON(b.Bytes()))
+	}
 }
 
 type typeOf struct {
@@ -173,10 +179,10 @@ func (j *JSON) Terminated(p api.Pod) {
 }
 
 // Notice prints a message of the command.
-func (j *JSON) Notice(message string) { j.printErr("podstead: " + message) }
+func (j *JSON) Notice(message string) { j.printErr(plain.Text("podstead: " + message)) }
 
 // Hint prints advice.
-func (j *JSON) Hint(message string) { j.printErr(Plain("hint: " + message)) }
+func (j *JSON) Hint(message string) { j.printErr(plain.Text("hint: " + message)) }
 
 func (j *JSON) printErr(line string) {
 	j.mu.Lock()

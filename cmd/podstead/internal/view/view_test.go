@@ -83,6 +83,27 @@ func TestStatus(t *testing.T) {
 	}
 }
 
+// TestStatusOfWaitingPod checks the column of a pod that waits for conditions before it starts.
+func TestStatusOfWaitingPod(t *testing.T) {
+	now := time.Now()
+	for _, c := range []struct {
+		init    statuses
+		deleted *time.Time
+		want    string
+	}{
+		{nil, nil, "Waiting"},
+		{statuses{waiting("PodInitializing")}, nil, "Waiting"},
+		{nil, &now, "Terminating"},
+	} {
+		p := api.Pod{Metadata: api.Metadata{DeletionTimestamp: c.deleted}, Status: api.PodStatus{Status: lifecycle.Status{
+			Phase: lifecycle.PhasePending, Reason: lifecycle.ReasonWaitingFor, InitContainerStatuses: c.init, ContainerStatuses: statuses{waiting("ContainerCreating")},
+		}}}
+		if got := view.Status(&p); got != c.want {
+			t.Errorf("%+v: %s", c, got)
+		}
+	}
+}
+
 // TestSidecars checks the columns of a pod with a sidecar, which counts like an app container.
 func TestSidecars(t *testing.T) {
 	yes, no := true, false
@@ -276,7 +297,7 @@ func TestTextPrefixesLines(t *testing.T) {
 	if got, want := out.String(), "a/x    | one\nb/long | t\xffo\ndebug | added\n"; got != want {
 		t.Errorf("stdout %q, want %q", got, want)
 	}
-	if got := err.String(); !strings.HasSuffix(got, " a/x warning: a \ufffd[2J message\n") || strings.Count(got, "\n") != 1 {
+	if got := err.String(); !strings.HasSuffix(got, " a/x warning: a \\x1b[2J message\n") || strings.Count(got, "\n") != 1 {
 		t.Errorf("stderr %q, want one event with the control character replaced", got)
 	}
 }

@@ -1,0 +1,150 @@
+package api
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/explain"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/podfiles"
+)
+
+const (
+	// FileAccepted is a condition that is present, and False, while a pod does not have the definition of its file: the file is invalid or
+	// rejected, or an update waits.
+	FileAccepted lifecycle.ConditionType = "FileAccepted"
+	// ReasonUpdatePending is the reason of [FileAccepted] while an update waits, such as for an image.
+	ReasonUpdatePending lifecycle.Reason = "UpdatePending"
+	// maxFileErrors limits the number of errors of a file in a message.
+	maxFileErrors = 10
+)
+
+// refusal is why the newest content of a file, or of several with the same pod, does not run.
+type refusal struct {
+	reason  lifecycle.Reason
+	message string
+	// waiting reports that the definition is accepted, and runs later.
+	waiting bool
+}
+
+// refusals returns the files of the pods directory that do not run, by name of the pod.
+func (s *Server) refusals() map[string]*refusal {
+	list := map[string]*refusal{}
+	if s.o.Files == nil {
+		return list
+	}
+	for _, f := range s.o.Files.Files() {
+		if f.Reason == "" && f.Refused == nil {
+			continue
+		}
+		own := &refusal{
+			reason: cmp.Or(lifecycle.Reason(f.Reason), ReasonUpdatePending), message: fileMessage(&f), waiting: f.Reason == "",
+		}
+		if first := list[f.Pod]; first != nil && first.message != own.message {
+			if own.waiting || !first.waiting { // a refusal that does not wait is the reason of both
+				own.reason = first.reason
+			}
+			own.waiting, own.message = first.waiting && own.waiting, first.message+"; "+own.message
+		}
+		list[f.Pod] = own
+	}
+	return list
+}
+
+// fileMessage is why a file does not run: its errors with line and column, or why it was refused.
+func fileMessage(f *podfiles.File) string {
+	if f.Refused != nil {
+		return f.Refused.Error()
+	}
+	errs := f.Problems.Errors()
+	var lines []string
+	for _, p := range errs[:min(len(errs), maxFileErrors)] {
+		lines = append(lines, p.String())
+	}
+	if more := len(errs) - maxFileErrors; more > 0 {
+		lines = append(lines, fmt.Sprintf("%d more errors", more))
+	}
+	return cmp.Or(strings.Join(lines, "; "), f.Path+": "+f.Reason)
+}
+
+// list returns all pods, sorted by name. Files of the pods directory that are refused, and whose pod does not exist, are pods without a UID.
+func (s *Server) list() []Pod {
+	refused, hostIPs := s.refusals(), s.o.HostIPs()
+	list := []Pod{}
+	for _, snapshot := range s.o.Supervisor.Pods() {
+		pod := podOf(&snapshot, hostIPs)
+		refused[pod.Metadata.Name].addTo(&pod)
+		delete(refused, pod.Metadata.Name)
+		list = append(list, pod)
+	}
+	for name, f := range refused {
+		if !f.waiting {
+			list = append(list, f.pod(name))
+		}
+	}
+	slices.SortFunc(list, func(a, b Pod) int { return cmp.Compare(a.Metadata.Name, b.Metadata.Name) })
+	return list
+}
+
+// pod returns a pod with the status of a file.
+func (s *Server) pod(snapshot *supervisor.Snapshot) Pod {
+	pod := podOf(snapshot, s.o.HostIPs())
+	s.refusals()[pod.Metadata.Name].addTo(&pod)
+	return pod
+}
+
+// addTo adds the condition [FileAccepted] to a pod.
+func (f *refusal) addTo(p *Pod) {
+	if f == nil {
+		return
+	}
+	p.Status.Conditions = append(slices.Clone(p.Status.Conditions), lifecycle.Condition{
+		Type: FileAccepted, Status: "False", Reason: f.reason, Message: f.message,
+	})
+}
+
+// pod represents a file whose pod does not exist. As a pod that the kubelet rejects, it has the phase Failed.
+func (f *refusal) pod(name string) Pod {
+	p := Pod{Kind: "Pod", APIVersion: "v1", Metadata: Metadata{Name: name, Namespace: "default"}}
+	p.Status.Conditions = []lifecycle.Condition{}
+	p.Status.Phase, p.Status.Reason, p.Status.Message = lifecycle.PhaseFailed, f.reason, f.message
+	return p
+}
+
+// explain adds to the explanation of a pod why its file is not what runs.
+func (f *refusal) explain(e *Explanation) {
+	if f == nil {
+		return
+	}
+	e.File = f.message
+	e.Healthy = e.Healthy && f.waiting
+}
+
+// explanation explains a file whose pod does not exist.
+func (f *refusal) explanation(name string) Explanation {
+	return Explanation{
+		Pod: name, State: explain.PodRejected,
+		Cause: &explain.Cause{Kind: explain.AdmissionRejected, Reason: f.reason, Message: f.message},
+	}
+}
+
+// withRefused adds the explanations of refused files whose pods do not exist to those of pods.
+func (s *Server) withRefused(list []Explanation) []Explanation {
+	refused := s.refusals()
+	maps.DeleteFunc(refused, func(_ string, f *refusal) bool { return f.waiting })
+	for i := range list {
+		delete(refused, list[i].Pod)
+	}
+	now := s.o.Supervisor.Now().Wall.Local()
+	for name, f := range refused {
+		e := f.explanation(name)
+		e.Render(now)
+		list = append(list, e)
+	}
+	slices.SortFunc(list, func(a, b Explanation) int { return cmp.Compare(a.Pod, b.Pod) })
+	return list
+}

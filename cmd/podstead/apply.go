@@ -1,0 +1,220 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/service"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/plain"
+	"github.com/podstead/podstead/spec/change"
+)
+
+// applyFlags are the flags of apply.
+type applyFlags struct {
+	files []string
+	prune bool
+	level string
+	readiness
+}
+
+func (a *app) applyCommand() *cobra.Command {
+	var f applyFlags
+	cmd := &cobra.Command{
+		Use:   "apply FILE|DIR|-...",
+		Short: "Create or update pods from files",
+		Long: `Write pod files to the pods directory. The daemon runs the pods of this directory, also after a restart of the daemon
+or the host, and follows changes of its files. Relative paths become absolute. All files are checked first: if one is
+invalid, nothing is written. The file - is standard input, in TOML, YAML or JSON.
+
+A changed file has the smallest effect that is possible: a change in place, a restart of one container, or a new pod.
+podstead plan shows it in advance. What the new definition needs is pulled before anything stops.
+
+With --prune, pods of the directory that none of the files defines are deleted. Without files, --prune deletes the pods
+whose files were lost: after the directory was lost or emptied, the daemon stops no pod until this command or a file
+confirms it.
+
+Exit codes: 0 done, 1 failure, with --wait also if a pod failed, 2 a file is invalid, 5 timeout.`,
+		Example: `  # Create or update a pod
+  podstead apply web.toml
+
+  # Apply all files of a directory, and wait until the pods are ready
+  podstead apply -f pods/ --wait --timeout 2m
+
+  # Apply the output of another program
+  kubectl get pod web -o yaml | podstead apply -f -
+
+  # Delete all pods of the pods directory that pods/ does not define
+  podstead apply pods/ --prune`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return podFilesUnlessPruning(cmd, append(args, f.files...), f.prune)
+		},
+		ValidArgsFunction: completeFiles,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.apply(cmd, append(args, f.files...), &f) },
+	}
+	cmd.Flags().SortFlags = false
+	fileFlag(cmd, &f.files)
+	f.waitFlags(cmd)
+	cmd.Flags().BoolVar(&f.prune, "prune", false, "delete pods of the pods directory that the files do not define")
+	levelFlag(cmd, &f.level)
+	return cmd
+}
+
+func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
+	if err := f.check(cmd); err != nil {
+		return err
+	}
+	level, err := a.level(cmd, f.level)
+	if err != nil {
+		return err
+	}
+	files, err := a.readApplied(paths, level)
+	if err != nil {
+		return err
+	}
+	w, err := a.watcher(cmd)
+	if err != nil {
+		return err
+	}
+	client := w.Client
+	before, err := client.Pods(cmd.Context())
+	if err != nil {
+		return err
+	}
+	var results []api.Applied
+	var errs []error
+	for _, file := range files {
+		result, err := client.Apply(cmd.Context(), file.request)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("apply pod %q: %w", file.pod, err))
+			continue
+		}
+		results = append(results, result)
+		fmt.Fprintln(a.out, plain.Text(view.Applied(&result)))
+	}
+	if f.prune && len(errs) == 0 {
+		pruned, err := client.Prune(cmd.Context(), pruneRequest(files))
+		errs = append(errs, err)
+		for i := range pruned.Items {
+			fmt.Fprintln(a.out, plain.Text(view.Applied(&pruned.Items[i])))
+		}
+	}
+	a.noteBoot(cmd.Context(), client, results)
+	if f.wait {
+		errs = append(errs, a.awaitReady(cmd, w, goalsOf(results, before.Items), &f.readiness))
+	}
+	return errors.Join(errs...)
+}
+
+// podFilesUnlessPruning requires pod files as arguments, unless only pods whose files were lost are pruned.
+func podFilesUnlessPruning(cmd *cobra.Command, args []string, prune bool) error {
+	if prune && len(args) == 0 {
+		return nil
+	}
+	return podFileArguments(cmd, args)
+}
+
+// pruneRequest requests the deletion of the pods that the files do not define. Without files, only pods whose files were lost are deleted.
+func pruneRequest(files []applied) api.PruneRequest {
+	q := api.PruneRequest{Lost: len(files) == 0}
+	for _, file := range files {
+		q.Keep = append(q.Keep, file.pod)
+	}
+	return q
+}
+
+// noteBoot prints that pods do not start at boot, if no service runs the daemon.
+func (a *app) noteBoot(ctx context.Context, client *api.Client, results []api.Applied) {
+	changed := slices.ContainsFunc(results, func(r api.Applied) bool { return r.Outcome != api.PodUnchanged })
+	v, err := client.Version(ctx)
+	if !changed || err != nil || !v.OnDemand {
+		return
+	}
+	switch service.AtBoot(a.hostRoot) {
+	case service.Disabled:
+		a.note("pods do not start at boot: enable the service with systemctl enable --now podstead")
+	case service.Missing:
+		a.note("pods do not start at boot: install the service as described in docs/howto/run-pods-at-boot.md")
+	case service.Enabled:
+	}
+}
+
+// goalsOf returns what --wait waits for after pod files were applied.
+func goalsOf(results []api.Applied, before []api.Pod) []settle.Goal {
+	var goals []settle.Goal
+	for _, r := range results {
+		g := settle.Goal{Pod: r.Pod, Created: r.Outcome == api.PodCreated}
+		if i := slices.IndexFunc(before, func(p api.Pod) bool { return p.Metadata.Name == r.Pod }); i >= 0 {
+			g.Before = &before[i]
+		}
+		if r.Outcome == api.PodCreated || len(r.Changes) > 0 { // otherwise the pod keeps the definition that it has
+			g.SpecHash = r.SpecHash
+		}
+		for _, c := range r.Changes {
+			if c.Effect == change.RestartContainer {
+				g.Restarted = append(g.Restarted, c.Container)
+			}
+		}
+		goals = append(goals, g)
+	}
+	return goals
+}
+
+// readiness are the flags of commands that can wait until pods are ready.
+type readiness struct {
+	wait    bool
+	timeout time.Duration
+}
+
+func (r *readiness) waitFlags(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&r.wait, "wait", false, "wait until the pods are ready or have succeeded; explain why if they do not")
+	cmd.Flags().DurationVar(&r.timeout, "timeout", 5*time.Minute, "maximum `duration` of --wait, 0 for none")
+}
+
+// check requires --wait with --timeout.
+func (r *readiness) check(cmd *cobra.Command) error {
+	if cmd.Flags().Changed("timeout") && !r.wait {
+		return usage(cmd, "--timeout requires --wait")
+	}
+	return nil
+}
+
+// awaitReady waits until pods are ready. It explains those that do not become ready.
+func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []settle.Goal, r *readiness) error {
+	ctx := cmd.Context()
+	if r.timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, r.timeout)
+		defer cancel()
+		ctx = limited
+	}
+	statuses := map[string]string{}
+	failed, err := settle.Ready(ctx, w, goals, func(p *api.Pod) {
+		name, status := p.Metadata.Name, view.Ready(p)+" "+view.Status(p)
+		if statuses[name] != status {
+			statuses[name] = status
+			a.note("pod/%s: %s", name, status)
+		}
+	})
+	errs := []error{err}
+	for _, g := range goals {
+		cause := failed[g.Pod]
+		if cause == nil {
+			continue
+		}
+		if errors.Is(cause, context.DeadlineExceeded) {
+			cause = &failure{status: statusTimeout, err: fmt.Errorf("timed out after %v", r.timeout)}
+		}
+		errs = append(errs, fmt.Errorf("wait for pod %q: %w", g.Pod, cause))
+		if e, err := w.Client.Why(cmd.Context(), g.Pod, api.DefaultEvidenceLines); err == nil {
+			fmt.Fprint(a.err, view.Explanation(&e, time.Now()))
+		}
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,265 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
+	"github.com/podstead/podstead/supervisor/podfiles"
+	"github.com/podstead/podstead/supervisor/state"
+)
+
+func TestApply(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	h.write(t, "pods/web.toml", script("", runs))
+	h.write(t, "pods/db.yaml", "apiVersion: v1\nkind: Pod\nmetadata: {}\nspec: {containers: [{name: db, image: busybox, command: [sleep, '1000']}]}\n")
+	h.write(t, "pods/notes.txt", "not a pod file")
+	h.write(t, "pods/.hidden.toml", "not a pod file")
+	h.want(t, "apply $DIR/pods --wait", "pod/db created\npod/web created\n")
+	h.want(t, "apply $DIR/pods", "pod/db unchanged\npod/web unchanged\n")
+	h.want(t, "apply -f $DIR/pods/web.toml", "pod/web unchanged\n")
+	h.want(t, "run -d $DIR/pods/web.toml", "pod/web unchanged\n")
+	h.write(t, "pods/web.toml", script("[labels]\na = \"b\"", runs))
+	h.want(t, "apply -f $DIR/pods/web.toml $DIR/pods/db.yaml --wait", "pod/db unchanged\npod/web configured\n")
+	h.stdin = script(`name = "in"`, runs)
+	h.want(t, "apply -f -", "pod/in created\n")
+	h.want(t, "get in -o name", "pod/in\n")
+}
+
+// TestApplyNothing checks that nothing is applied if one file is invalid, and that all problems are printed.
+func TestApplyNothing(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	h.write(t, "good.toml", script("", runs))
+	h.write(t, "bad.toml", script("restartPolici = 1", runs))
+	h.write(t, "worse.toml", script("hostNetwor = true", runs))
+	h.write(t, "other/good.toml", script("", runs))
+	h.write(t, "empty/notes.txt", "")
+	for _, command := range []string{"apply", "plan", "run -d"} {
+		got := h.fails(t, command+" $DIR/good.toml $DIR/bad.toml $DIR/worse.toml", statusUsage, "$DIR/bad.toml:1:1: restartPolici: ")
+		if !strings.Contains(got.stderr, "$DIR/worse.toml:1:1: hostNetwor: ") || got.stdout != "" {
+			t.Errorf("%s: stdout %q, stderr:\n%swant the problems of all files", command, got.stdout, got.stderr)
+		}
+	}
+	h.fails(t, "apply $DIR/good.toml $DIR/other/good.toml", statusUsage, `$DIR/other/good.toml: pod "good" is already defined in $DIR/good.toml`)
+	h.fails(t, "apply $DIR/empty", statusUsage, "directory $DIR/empty contains no pod files (.toml, .yaml, .yml, .json)")
+	h.fails(t, "apply", statusUsage, "apply requires a pod file")
+	h.fails(t, "plan", statusUsage, "plan requires a pod file")
+	h.fails(t, "apply busybox", statusUsage, "podstead runs pod files, not images")
+	h.fails(t, "apply - -f -", statusUsage, "standard input can be read only once")
+	h.fails(t, "run -d --rm=false $DIR/good.toml", statusUsage, "--rm cannot be combined with --detach")
+	h.fails(t, "apply --policy restricted $DIR/good.toml", statusUsage, "runAsNonRoot")
+	if files := h.files.Files(); len(files) > 0 {
+		t.Errorf("files were applied: %v", files)
+	}
+}
+
+// TestApplyNameTaken checks that the pods of other files are applied.
+func TestApplyNameTaken(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	pod, _ := spec.Parse("a.toml", []byte(script("", runs)))
+	if _, err := h.pods.Add(pod, state.Owner{By: "podstead run, pid 7, uid 0"}); err != nil {
+		t.Fatal(err)
+	}
+	h.write(t, "a.toml", script("", runs))
+	h.write(t, "b.toml", script("", runs))
+	got := h.fails(t, "apply $DIR/a.toml $DIR/b.toml", statusFailed, `podstead: apply pod "a": pod "a" already exists: podstead run, pid 7, uid 0`)
+	if got.stdout != "pod/b created\n" {
+		t.Errorf("stdout %q", got.stdout)
+	}
+}
+
+// TestApplyWait checks that --wait explains pods that fail or do not become ready.
+func TestApplyWait(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	h.write(t, "job.toml", script(`restartPolicy = "Never"`, "exit 0"))
+	h.want(t, "apply $DIR/job.toml --wait", "pod/job created\n")
+	initFails := func(more, code string) string {
+		return script(more+"\n[[initContainers]]\nname = \"init\"\nimage = \"busybox\"\ncommand = [\"sh\", \"-c\", \"exit "+code+"\"]\n", runs)
+	}
+	h.write(t, "fails.toml", initFails(`restartPolicy = "Never"`, "3"))
+	got := h.fails(t, "apply $DIR/fails.toml $DIR/job.toml --wait", statusFailed, `podstead: wait for pod "fails": the pod failed`)
+	if !regexp.MustCompile(`(?m)^fails failed: .*exited with code 3`).MatchString(got.stderr) {
+		t.Errorf("no explanation in stderr:\n%s", got.stderr)
+	}
+	h.write(t, "crash.toml", initFails("", "4"))
+	h.want(t, "apply $DIR/crash.toml", "pod/crash created\n")
+	h.await(t, "get crash", `Init:CrashLoopBackOff`)
+	got = h.fails(t, "apply $DIR/crash.toml --wait --timeout 10ms", statusTimeout, `podstead: wait for pod "crash": timed out after 10ms`)
+	if !regexp.MustCompile(`(?m)^crash: .*exited with code 4`).MatchString(got.stderr) {
+		t.Errorf("no explanation in stderr:\n%s", got.stderr)
+	}
+	h.want(t, "stop job", "pod/job stopped\n")
+	for _, command := range []string{"apply $DIR/job.toml", "start job", "restart job"} {
+		h.fails(t, command+" --timeout 1m", statusUsage, "podstead: --timeout requires --wait")
+	}
+}
+
+// TestApplyAtBoot checks that apply prints whether the pods start at boot, if the daemon was started on demand.
+func TestApplyAtBoot(t *testing.T) {
+	const unit, link = "usr/lib/systemd/system/podstead.service", "etc/systemd/system/multi-user.target.wants/podstead.service"
+	for name, test := range map[string]struct {
+		service bool
+		files   []string
+		want    string
+	}{
+		"service runs":      {true, nil, ""},
+		"unit missing":      {false, nil, "podstead: pods do not start at boot: install the service as described in docs/howto/run-pods-at-boot.md\n"},
+		"unit not enabled":  {false, []string{unit}, "podstead: pods do not start at boot: enable the service with systemctl enable --now podstead\n"},
+		"unit enabled":      {false, []string{unit, link}, ""},
+		"file is unchanged": {true, nil, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := newTestHost(t, api.Version{OnDemand: !test.service})
+			h.hostRoot = filepath.Join(h.dir, "root")
+			for _, file := range test.files {
+				h.write(t, filepath.Join("root", file), "")
+			}
+			h.write(t, "web.toml", script("", runs))
+			if got := h.want(t, "apply $DIR/web.toml", "pod/web created\n"); got.stderr != test.want {
+				t.Errorf("stderr %q, want %q", got.stderr, test.want)
+			}
+			if got := h.want(t, "apply $DIR/web.toml", "pod/web unchanged\n"); got.stderr != "" {
+				t.Errorf("unchanged file: stderr %q", got.stderr)
+			}
+		})
+	}
+}
+
+func TestPlan(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	h.write(t, "web.toml", script("", runs))
+	h.want(t, "plan $DIR/web.toml", "pod/web would be created\n")
+	h.fails(t, "plan $DIR/web.toml --exit-code", statusChanges, "")
+	h.want(t, "get", "")
+	h.want(t, "apply $DIR/web.toml", "pod/web created\n")
+	h.want(t, "plan $DIR/web.toml --exit-code", "pod/web unchanged\n")
+
+	h.files.Changes = []change.Change{
+		{Path: "containers[0].image", Container: "app", Old: `"a"`, New: `"b"`, Effect: change.RestartContainer},
+		{Path: "labels.app", New: `"web"`, Effect: change.InPlace},
+	}
+	h.write(t, "web.toml", script("labels.app = \"web\"", runs))
+	got := h.run(t, "plan $DIR/web.toml --exit-code")
+	want := "pod/web would be configured:\n"
+	for _, c := range h.files.Changes {
+		want += "  " + fmt.Sprint(c) + "\n"
+	}
+	if got.code != statusChanges || got.stdout != want || got.stderr != "" {
+		t.Errorf("exit code %d, stdout:\n%swant:\n%sstderr:\n%s", got.code, got.stdout, want, got.stderr)
+	}
+	var list api.AppliedList
+	if err := json.Unmarshal([]byte(h.run(t, "plan $DIR/web.toml -o json").stdout), &list); err != nil || len(list.Items) != 1 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	if p := list.Items[0]; p.Pod != "web" || p.Outcome != "configured" || !slices.Equal(p.Changes, h.files.Changes) {
+		t.Errorf("plan as JSON: %+v", p)
+	}
+	h.fails(t, "plan $DIR/web.toml -o xml", statusUsage, `output format "xml" is not supported`)
+}
+
+func TestPrune(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	for _, name := range []string{"a", "b", "c"} {
+		h.write(t, name+".toml", script("", runs))
+	}
+	h.want(t, "apply $DIR/a.toml $DIR/b.toml $DIR/c.toml --wait", "pod/a created\npod/b created\npod/c created\n")
+	h.want(t, "plan $DIR/a.toml $DIR/b.toml --prune", "pod/a unchanged\npod/b unchanged\npod/c would be pruned\n")
+	h.want(t, "apply $DIR/a.toml $DIR/b.toml --prune", "pod/a unchanged\npod/b unchanged\npod/c pruned\n")
+	h.want(t, "plan --prune --exit-code", "")
+	h.want(t, "apply --prune", "")
+	h.files.Lose()
+	h.want(t, "plan --prune", "pod/a would be pruned\npod/b would be pruned\n")
+	h.fails(t, "plan --prune --exit-code", statusChanges, "")
+	h.want(t, "apply --prune", "pod/a pruned\npod/b pruned\n")
+}
+
+// TestPartialFailure checks that delete and apply --prune report the pods that they have deleted, although one cannot be deleted.
+func TestPartialFailure(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	for _, name := range []string{"a", "b", "c", "d", "e"} {
+		h.write(t, name+".toml", script("", runs))
+		h.want(t, "apply $DIR/"+name+".toml --wait", "pod/"+name+" created\n")
+	}
+	h.files.OnRemove = func(pod string) error {
+		if pod == "b" {
+			return errors.New("read-only file system")
+		}
+		return nil
+	}
+	got := h.fails(t, "delete b c none", statusNotFound, `podstead: delete pod "b": read-only file system; no such pod "none"`)
+	if want := "pod/c deleted (file /etc/podstead/pods.d/c.toml removed)\n"; got.stdout != want {
+		t.Errorf("delete: stdout %q, want %q", got.stdout, want)
+	}
+	got = h.fails(t, "apply $DIR/a.toml --prune", statusFailed, "podstead: read-only file system")
+	if want := "pod/a unchanged\npod/d pruned\npod/e pruned\n"; got.stdout != want {
+		t.Errorf("prune: stdout %q, want %q", got.stdout, want)
+	}
+}
+
+func TestRefusedFiles(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	h.write(t, "web.toml", script("", runs))
+	h.want(t, "apply $DIR/web.toml --wait", "pod/web created\n")
+	h.files.Refuse(podfiles.File{
+		Path: "/etc/podstead/pods.d/bad.toml", Pod: "bad", Reason: podfiles.ReasonInvalidFile,
+		Problems: spec.Problems{{File: "/etc/podstead/pods.d/bad.toml", Line: 3, Column: 5, Message: "unknown field"}},
+	})
+	h.files.Refuse(podfiles.File{Path: "/w.toml", Pod: "web", Reason: podfiles.ReasonRejected, Refused: errors.New("two files define it")})
+	table := h.run(t, "get -o wide").stdout
+	for _, row := range []string{`bad +0/0 +InvalidFile +0 +<unknown> +<none> +<none>\s*$`, `web +1/1 +Running \(Rejected\) +0 +\S+ `} {
+		if !regexp.MustCompile(`(?m)^` + row).MatchString(table) {
+			t.Errorf("no row %s in\n%s", row, table)
+		}
+	}
+	h.fails(t, "stop bad", statusFailed, "/etc/podstead/pods.d/bad.toml:3:5: unknown field")
+	why := h.run(t, "why")
+	if !strings.Contains(why.stdout, "bad was rejected: /etc/podstead/pods.d/bad.toml:3:5: unknown field") {
+		t.Errorf("why: %s%s", why.stdout, why.stderr)
+	}
+	h.want(t, "stop --all", "pod/web stopped\n")
+	h.files.Refuse(podfiles.File{Path: "/etc/podstead/pods.d/other.toml", Pod: "other", Reason: podfiles.ReasonInvalidFile})
+	h.want(t, "delete -l env!=prod", "pod/web deleted (file /w.toml removed)\n")
+	h.want(t, "delete --all", "")
+	h.want(t, "get -o name", "pod/bad\npod/other\n")
+	h.want(t, "delete bad", "pod/bad deleted (file /etc/podstead/pods.d/bad.toml removed)\n")
+	h.want(t, "get -o name", "pod/other\n")
+}
+
+func TestStopStartRestart(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	h.write(t, "web.toml", script("labels.app = \"shop\"", runs))
+	h.write(t, "db.toml", script("", runs))
+	h.want(t, "apply $DIR/web.toml $DIR/db.toml --wait", "pod/web created\npod/db created\n")
+	h.want(t, "stop -l app=shop", "pod/web stopped\n")
+	if row := h.run(t, "get web -o wide").stdout; !regexp.MustCompile(`(?m)^web +0/1 +Stopped \(by uid [0-9]+, [0-9]+s ago\) `).MatchString(row) {
+		t.Errorf("get -o wide:\n%s", row)
+	}
+	if row := h.run(t, "get web").stdout; !regexp.MustCompile(`(?m)^web +0/1 +Stopped +0 `).MatchString(row) {
+		t.Errorf("get:\n%s", row)
+	}
+	h.fails(t, "apply $DIR/web.toml --wait", statusFailed, "the pod is stopped: start it with podstead start web")
+	h.want(t, "stop db --wait=false --grace-period 5", "pod/db stopping\n")
+	h.want(t, "start web", "pod/web started\n")
+	h.want(t, "restart web -c app", "pod/web restarted (container app)\n")
+	if got, want := h.restarts.all(), []string{"restart web app", "start web"}; !slices.Equal(got, want) {
+		t.Errorf("calls %q, want %q", got, want)
+	}
+	h.run(t, "restart --all")
+	if got, want := h.restarts.all(), []string{"restart db", "restart web"}; !slices.Equal(got, want) {
+		t.Errorf("calls %q, want %q", got, want)
+	}
+	for _, command := range []string{"stop", "start", "restart"} {
+		h.fails(t, command, statusUsage, command+" requires pod names, --selector or --all")
+		h.fails(t, command+" --all web", statusUsage, "--all cannot be combined with pod names or --selector")
+		h.fails(t, command+" none", statusNotFound, `no such pod "none"`)
+	}
+	h.want(t, "delete web", "pod/web deleted (file /etc/podstead/pods.d/web.toml removed)\n")
+}

@@ -1,0 +1,128 @@
+package doctor
+
+import (
+	"encoding/json"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/podfiles"
+)
+
+func TestPodsDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "pods.d")
+	client := api.NewClient(filepath.Join(t.TempDir(), "none.sock"), "podstead doctor")
+	defer client.Close()
+	check := func(want Grade, parts ...string) {
+		t.Helper()
+		r := podsDirectory(t.Context(), dir, client)
+		if r.grade != want {
+			t.Errorf("grade %s, want %s: %s", r.grade, want, r.detail)
+		}
+		for _, part := range parts {
+			if !strings.Contains(r.detail+"\n"+r.hint, part) {
+				t.Errorf("%q is not in %q, hint %q", part, r.detail, r.hint)
+			}
+		}
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	check(OK, "does not exist")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write("web.toml", "[[containers]]\nname = \"c\"\nimage = \"i\"\n")
+	check(OK, dir, "pod files: 1")
+	write("bad.toml", "[[containers]]\nname = \"c\"\nimage = 7\n")
+	if err := os.Symlink("nowhere", filepath.Join(dir, "link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	check(Warn, dir+"/bad.toml:3:9: containers[0].image: ", dir+"/link.yaml: no such file", "podstead validate "+dir)
+	for _, name := range []string{"p1", "p2", "p3", "p4"} {
+		write(name+".toml", "x")
+	}
+	check(Warn, "and 1 more")
+	if err := os.Chmod(dir, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	check(Warn, "writable by all users", "chmod o-w "+dir)
+}
+
+// daemonWith returns a client of a daemon that has these pods.
+func daemonWith(t *testing.T, pods ...api.Pod) *api.Client {
+	t.Helper()
+	socket := filepath.Join(t.TempDir(), "s")
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /v1/pods", func(w http.ResponseWriter, _ *http.Request) {
+		if err := json.NewEncoder(w).Encode(api.PodList{Items: pods}); err != nil {
+			t.Error(err)
+		}
+	})
+	server := &httptest.Server{Listener: l, Config: &http.Server{Handler: mux}}
+	server.Start()
+	t.Cleanup(server.Close)
+	client := api.NewClient(socket, "podstead doctor")
+	t.Cleanup(client.Close)
+	return client
+}
+
+// podOf returns a pod that follows a file; "": none.
+func podOf(name, uid, file string, conditions ...lifecycle.Condition) api.Pod {
+	p := api.Pod{Kind: "Pod", APIVersion: "v1", Metadata: api.Metadata{Name: name, UID: uid, Namespace: "default"}}
+	p.Status.File, p.Status.Conditions = file, conditions
+	return p
+}
+
+// TestPodsDirectoryOfDaemon: what the daemon has refused or lost is reported for as long as that is so.
+func TestPodsDirectoryOfDaemon(t *testing.T) {
+	full, empty := t.TempDir(), t.TempDir()
+	path := filepath.Join(full, "web.toml")
+	if err := os.WriteFile(path, []byte("[[containers]]\nname = \"c\"\nimage = \"i\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	gone := filepath.Join(empty, "gone")
+	refused := func(reason lifecycle.Reason, message string) lifecycle.Condition {
+		return lifecycle.Condition{Type: api.FileAccepted, Status: "False", Reason: reason, Message: message}
+	}
+	without := podOf("new", "", "")
+	without.Status.Phase, without.Status.Reason, without.Status.Message = lifecycle.PhaseFailed, podfiles.ReasonRejected, "runs as root"
+	deleted := podOf("web", "u", filepath.Join(gone, "web.toml"))
+	deleted.Metadata.DeletionTimestamp = &time.Time{}
+	running := podOf("web", "u", path)
+	for _, test := range []struct {
+		name, dir string
+		pods      []api.Pod
+		want      Grade
+		detail    string
+	}{
+		{"file runs", full, []api.Pod{running}, OK, full + ", pod files: 1"},
+		{"update rejected", full, []api.Pod{podOf("web", "u", path, refused(podfiles.ReasonRejected, "host paths: none"))}, Warn, "web: host paths: none"},
+		{"update waits", full, []api.Pod{podOf("web", "u", path, refused(api.ReasonUpdatePending, "waits for image"))}, Warn, "web: waits for image"},
+		{"new pod rejected", full, []api.Pod{running, without}, Warn, "new: runs as root"},
+		{"directory missing", gone, []api.Pod{podOf("web", "u", filepath.Join(gone, "web.toml"))}, Warn, gone + " does not exist, its pods are kept: web"},
+		{"directory empty", empty, []api.Pod{podOf("web", "u", filepath.Join(empty, "web.toml"))}, Warn, empty + " has no pod files, its pods are kept: web"},
+		{"pods of another directory", empty, []api.Pod{running, podOf("run", "v", "")}, OK, empty + ", pod files: 0"},
+		{"pod is being deleted", gone, []api.Pod{deleted}, OK, gone + " does not exist"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if r := podsDirectory(t.Context(), test.dir, daemonWith(t, test.pods...)); r.grade != test.want || r.detail != test.detail {
+				t.Errorf("%s: %q, want %s: %q", r.grade, r.detail, test.want, test.detail)
+			}
+		})
+	}
+}

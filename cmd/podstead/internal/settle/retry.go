@@ -1,0 +1,56 @@
+package settle
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/podstead/podstead/api"
+)
+
+// retryInterval is the interval of attempts to connect to the daemon.
+const retryInterval = 200 * time.Millisecond
+
+// Daemon reports changes of pods.
+type Daemon interface {
+	// Watch is the method of [api.Client].
+	Watch(ctx context.Context) iter.Seq2[api.PodChange, error]
+	// Connect returns when the daemon is ready, and starts it if it is not running. If the daemon was stopped on request, it returns an
+	// [*api.StoppedError] until another daemon runs.
+	Connect(ctx context.Context) error
+}
+
+// errEnded reports that a watch ended before the pods had their state. The daemon ends watches when it stops.
+var errEnded = errors.New("the daemon ended the list of changes")
+
+// retry repeats a watch whose connection was lost, until the context ends.
+func retry(ctx context.Context, d Daemon, watch func() error) error {
+	for {
+		err := watch()
+		if ctx.Err() != nil || !errors.Is(err, errEnded) && !errors.Is(err, api.ErrUnavailable) {
+			return err
+		}
+		if err := reconnect(ctx, d); err != nil {
+			return err
+		}
+	}
+}
+
+// reconnect connects to the daemon after the retry interval. If the daemon was stopped on request, it waits for the next one, unless the
+// daemon has left no pods.
+func reconnect(ctx context.Context, d Daemon) error {
+	t := time.NewTicker(retryInterval)
+	defer t.Stop()
+	for {
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+		err := d.Connect(ctx)
+		if e, stopped := errors.AsType[*api.StoppedError](err); !stopped || e.Pods == 0 {
+			return err
+		}
+	}
+}

@@ -1,0 +1,197 @@
+// Package settle waits until pods are in a state that a command has requested: ready, stopped or deleted. It watches the pods, also over
+// restarts of the daemon, and requests nothing itself.
+package settle
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Goal is a pod that must become ready.
+type Goal struct {
+	Pod string
+	// SpecHash is the hash of the definition that the pod must have; empty: any.
+	SpecHash string
+	// Restarted are the containers that must have started since Before. Those that the pod does not have do not count.
+	Restarted []string
+	// Created reports that the pod is created by the request: Before, if there is one, is being deleted.
+	Created bool
+	// Before is the pod before the request; nil: it did not exist.
+	Before *api.Pod
+}
+
+// Ready waits until every pod is ready or has succeeded, or cannot become ready without a further request. It returns an error for each of
+// the latter, by name of the pod. The function seen is called with each change of a pod that is awaited. When the context ends, Ready
+// returns the pods that are not ready with the error of the context.
+func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (map[string]error, error) {
+	failed := map[string]error{}
+	waiting := map[string]Goal{}
+	for _, g := range goals {
+		waiting[g.Pod] = g
+	}
+	if len(waiting) == 0 {
+		return failed, nil
+	}
+	err := retry(ctx, d, func() error {
+		for change, err := range d.Watch(ctx) {
+			if err != nil {
+				return err
+			}
+			g, awaited := waiting[change.Object.Metadata.Name]
+			if !awaited || change.Type == api.Deleted {
+				continue
+			}
+			seen(&change.Object)
+			done, err := g.judge(&change.Object)
+			if err != nil {
+				failed[g.Pod] = err
+			}
+			if done || err != nil {
+				delete(waiting, g.Pod)
+			}
+			if len(waiting) == 0 {
+				return nil
+			}
+		}
+		return errEnded
+	})
+	if err != nil && ctx.Err() != nil { // the end of the context is a result, other errors are not
+		for name := range waiting {
+			failed[name] = context.Cause(ctx)
+		}
+		return failed, nil
+	}
+	return failed, err
+}
+
+// judge reports whether a pod has reached the goal. An error reports that it cannot.
+func (g *Goal) judge(p *api.Pod) (bool, error) {
+	reached := g.SpecHash == "" || p.Spec.Hash == g.SpecHash
+	switch refused := condition(p, api.FileAccepted); {
+	case p.Metadata.UID == "":
+		return false, fmt.Errorf("%s: %s", p.Status.Reason, p.Status.Message)
+	case g.Created && g.Before != nil && g.Before.Metadata.UID == p.Metadata.UID:
+		return false, nil
+	case !reached && refused.Status == "False" && refused.Reason != api.ReasonUpdatePending:
+		return false, fmt.Errorf("%s: %s", refused.Reason, refused.Message)
+	case !p.Status.StoppedAt.IsZero():
+		return false, fmt.Errorf("the pod is stopped: start it with podstead start %s", g.Pod)
+	case !reached, p.Metadata.DeletionTimestamp != nil && !p.Status.AtRest:
+		return false, nil
+	case p.Status.Phase == lifecycle.PhaseFailed && (g.restarted(p) || g.changed(p)):
+		return false, errors.New("the pod failed")
+	case !g.restarted(p):
+		return false, nil
+	}
+	return p.Status.Phase == lifecycle.PhaseSucceeded || condition(p, lifecycle.PodReady).Status == "True", nil
+}
+
+// restarted reports whether the containers of the goal have started since the request.
+func (g *Goal) restarted(p *api.Pod) bool {
+	for _, name := range g.Restarted {
+		id, exists := containerID(p, name)
+		before, existed := "", false
+		if g.Before != nil && g.Before.Metadata.UID == p.Metadata.UID {
+			before, existed = containerID(g.Before, name)
+		}
+		if exists && (id == "" || existed && id == before) {
+			return false
+		}
+	}
+	return true
+}
+
+// changed reports whether the pod has changed since the request: it was not failed before, or has other runs. A pod can fail before the
+// containers of the goal start, as when an init container fails.
+func (g *Goal) changed(p *api.Pod) bool {
+	return g.Before == nil || g.Before.Metadata.UID != p.Metadata.UID || g.Before.Status.Phase != lifecycle.PhaseFailed ||
+		!slices.Equal(runs(g.Before), runs(p))
+}
+
+// run identifies a run of a container.
+type run struct {
+	container, id string
+	restarts      int
+}
+
+// runs returns the newest run of each container.
+func runs(p *api.Pod) []run {
+	var list []run
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		list = append(list, run{c.Name, c.ContainerID, c.RestartCount})
+	}
+	return list
+}
+
+// containerID returns the ID of the newest run of a container.
+func containerID(p *api.Pod, name string) (id string, exists bool) {
+	for _, list := range [][]lifecycle.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		if i := slices.IndexFunc(list, func(c lifecycle.ContainerStatus) bool { return c.Name == name }); i >= 0 {
+			return list[i].ContainerID, true
+		}
+	}
+	return "", false
+}
+
+// condition returns the condition of a type, or the zero condition.
+func condition(p *api.Pod, t lifecycle.ConditionType) lifecycle.Condition {
+	for _, c := range p.Status.Conditions {
+		if c.Type == t {
+			return c
+		}
+	}
+	return lifecycle.Condition{}
+}
+
+// Stopped waits until no container of the pods runs, or they are deleted. The pods are given as UID to name. The function stopped is called
+// with each.
+func Stopped(ctx context.Context, d Daemon, pods map[string]string, stopped func(name string)) error {
+	return await(ctx, d, pods, stopped, func(c *api.PodChange) bool { return c.Object.Status.AtRest })
+}
+
+// Deleted waits until pods, given as UID to name, are deleted. The function deleted is called with each.
+func Deleted(ctx context.Context, d Daemon, pods map[string]string, deleted func(name string)) error {
+	return await(ctx, d, pods, deleted, func(*api.PodChange) bool { return false })
+}
+
+// await waits until all pods are done or deleted. It removes them from the map.
+func await(ctx context.Context, d Daemon, pods map[string]string, end func(name string), done func(*api.PodChange) bool) error {
+	if len(pods) == 0 {
+		return nil
+	}
+	remove := func(uid string) {
+		if name, ok := pods[uid]; ok {
+			delete(pods, uid)
+			end(name)
+		}
+	}
+	return retry(ctx, d, func() error {
+		present := map[string]bool{} // by UID
+		for change, err := range d.Watch(ctx) {
+			if err != nil {
+				return err
+			}
+			uid := change.Object.Metadata.UID
+			present[uid] = true
+			switch {
+			case change.Type == api.Listed:
+				for uid := range pods {
+					if !present[uid] { // deleted before the watch started
+						remove(uid)
+					}
+				}
+			case change.Type == api.Deleted, done(&change):
+				remove(uid)
+			}
+			if len(pods) == 0 {
+				return nil
+			}
+		}
+		return errEnded
+	})
+}

@@ -1,0 +1,293 @@
+package settle_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// watch yields changes, and then waits until the context ends.
+type watch []api.PodChange
+
+func (watch) Connect(context.Context) error { return nil }
+
+func (w watch) Watch(ctx context.Context) iter.Seq2[api.PodChange, error] {
+	return func(yield func(api.PodChange, error) bool) {
+		for _, c := range w {
+			if !yield(c, nil) {
+				return
+			}
+		}
+		<-ctx.Done()
+		yield(api.PodChange{}, ctx.Err())
+	}
+}
+
+// pod returns a pod that runs and is ready, with its app containers as name=ID.
+func pod(uid, hash string, containers ...string) api.PodChange {
+	c := api.PodChange{Type: api.Modified}
+	p := &c.Object
+	p.Metadata.Name, p.Metadata.UID, p.Spec.Hash, p.Status.Phase = "web", uid, hash, lifecycle.PhaseRunning
+	p.Status.Conditions = []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "True"}}
+	for _, text := range containers {
+		name, id, _ := strings.Cut(text, "=")
+		p.Status.ContainerStatuses = append(p.Status.ContainerStatuses, lifecycle.ContainerStatus{Name: name, ContainerID: id})
+	}
+	return c
+}
+
+func with(c api.PodChange, changes ...func(*api.Pod)) api.PodChange {
+	for _, change := range changes {
+		change(&c.Object)
+	}
+	return c
+}
+
+func initRun(id string) func(*api.Pod) {
+	return func(p *api.Pod) {
+		p.Status.InitContainerStatuses = []lifecycle.ContainerStatus{{Name: "init", ContainerID: id}}
+	}
+}
+
+func notReady(p *api.Pod) { p.Status.Conditions[0].Status = "False" }
+func failed(p *api.Pod)   { p.Status.Phase = lifecycle.PhaseFailed; notReady(p) }
+func refused(reason lifecycle.Reason) func(*api.Pod) {
+	return func(p *api.Pod) {
+		p.Status.Conditions = append(p.Status.Conditions, lifecycle.Condition{Type: api.FileAccepted, Status: "False", Reason: reason, Message: "line 3"})
+	}
+}
+
+// TestReady checks after which change a pod has reached its goal.
+func TestReady(t *testing.T) {
+	before := pod("1", "old", "app=1", "proxy=1")
+	failedBefore := with(pod("1", "old", "app=1"), failed, initRun("1"))
+	for name, test := range map[string]struct {
+		goal    settle.Goal
+		changes watch
+		seen    int // changes until the goal is reached
+		want    string
+	}{
+		"pod is ready": {settle.Goal{}, watch{pod("1", "old")}, 1, ""},
+		"pod becomes ready": {settle.Goal{}, watch{
+			with(pod("1", "old"), notReady), with(pod("1", "old"), func(p *api.Pod) { p.Status.Conditions = nil }), pod("1", "old"),
+		}, 3, ""},
+		"pod succeeds": {settle.Goal{}, watch{with(pod("1", "old"), func(p *api.Pod) { notReady(p); p.Status.Phase = lifecycle.PhaseSucceeded })}, 1, ""},
+		"pod fails":    {settle.Goal{}, watch{with(pod("1", "old"), failed)}, 1, "the pod failed"},
+		"old definition fails, new one is ready": {
+			settle.Goal{SpecHash: "new"}, watch{with(pod("1", "old"), failed), {Type: api.Deleted, Object: before.Object}, pod("2", "new")}, 2, "",
+		},
+		"old definition is ready until the new one is": {settle.Goal{SpecHash: "new"}, watch{pod("1", "old"), pod("1", "new")}, 2, ""},
+		"pod is being deleted": {settle.Goal{}, watch{
+			with(pod("1", "old"), func(p *api.Pod) { p.Metadata.DeletionTimestamp = new(time.Time) }), pod("2", "old"),
+		}, 2, ""},
+		"pod is created while the one before is being deleted": {settle.Goal{SpecHash: "old", Created: true, Before: &before.Object}, watch{
+			with(pod("1", "old"), failed), pod("2", "old"),
+		}, 2, ""},
+		"pod was stopped after it had succeeded": {settle.Goal{}, watch{with(pod("1", "old"), func(p *api.Pod) {
+			notReady(p)
+			p.Metadata.DeletionTimestamp, p.Status.AtRest, p.Status.Phase = new(time.Time), true, lifecycle.PhaseSucceeded
+		})}, 1, ""},
+		"file is invalid":         {settle.Goal{SpecHash: "new"}, watch{with(pod("1", "old"), refused("InvalidFile"))}, 1, "InvalidFile: line 3"},
+		"file without a pod":      {settle.Goal{}, watch{with(pod("", ""), func(p *api.Pod) { p.Status.Reason, p.Status.Message = "Rejected", "no CPU" })}, 1, "Rejected: no CPU"},
+		"update waits":            {settle.Goal{SpecHash: "new"}, watch{with(pod("1", "old"), refused(api.ReasonUpdatePending)), pod("1", "new")}, 2, ""},
+		"later file is not taken": {settle.Goal{SpecHash: "new"}, watch{with(pod("1", "new"), refused("InvalidFile"))}, 1, ""},
+		"pod is stopped": {
+			settle.Goal{},
+			watch{with(pod("1", "old"), func(p *api.Pod) { p.Status.StoppedAt = time.Now() })},
+			1, "the pod is stopped: start it with podstead start web",
+		},
+		"container has restarted": {
+			settle.Goal{Restarted: []string{"app"}, Before: &before.Object},
+			watch{before, with(pod("1", "old", "app=", "proxy=1"), notReady), pod("1", "old", "app=2", "proxy=1")},
+			3, "",
+		},
+		"other container has restarted": {
+			settle.Goal{Restarted: []string{"app", "proxy"}, Before: &before.Object},
+			watch{pod("1", "old", "app=2", "proxy=1"), pod("1", "old", "app=2", "proxy=2")},
+			2, "",
+		},
+		"container was added": {
+			settle.Goal{Restarted: []string{"new"}, Before: &before.Object}, watch{pod("1", "old", "app=1", "new="), pod("1", "old", "app=1", "new=1")}, 2, "",
+		},
+		"container was removed": {settle.Goal{Restarted: []string{"app"}, Before: &before.Object}, watch{pod("1", "old", "proxy=1")}, 1, ""},
+		"failed before its start": {
+			settle.Goal{Restarted: []string{"app"}, Before: &failedBefore.Object},
+			watch{failedBefore, pod("1", "old", "app=2")},
+			2, "",
+		},
+		"failed again in an init container": {
+			settle.Goal{Restarted: []string{"app"}, Before: &failedBefore.Object},
+			watch{failedBefore, with(pod("1", "old", "app=1"), failed, initRun("2"))},
+			2, "the pod failed",
+		},
+		"failed again after a restart of a container": {
+			settle.Goal{Restarted: []string{"app", "proxy"}, Before: &failedBefore.Object},
+			watch{failedBefore, with(pod("1", "old", "app=1"), failed, func(p *api.Pod) { p.Status.ContainerStatuses[0].RestartCount++ })},
+			2, "the pod failed",
+		},
+		"fails in an init container": {
+			settle.Goal{Restarted: []string{"app"}, Before: &before.Object},
+			watch{before, with(pod("1", "old", "app=1", "proxy=1"), failed)},
+			2, "the pod failed",
+		},
+		"new pod of the name": {settle.Goal{Restarted: []string{"app"}, Before: &before.Object}, watch{pod("2", "old", "app=1")}, 1, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.goal.Pod = "web"
+			other := with(pod("9", ""), func(p *api.Pod) { p.Metadata.Name = "other" })
+			changes := append(slices.Concat(watch{other, {Type: api.Listed}}, test.changes), with(pod("1", "never"), failed))
+			seen := 0
+			got, err := settle.Ready(t.Context(), changes, []settle.Goal{test.goal}, func(*api.Pod) { seen++ })
+			message := ""
+			if got["web"] != nil {
+				message = got["web"].Error()
+			}
+			if err != nil || seen != test.seen || message != test.want {
+				t.Errorf("after %d changes: %q, %v; want %q after %d", seen, message, err, test.want, test.seen)
+			}
+		})
+	}
+}
+
+// TestReadyTimeout checks that pods that are not ready are returned when the context ends, and that a lost connection is an error.
+func TestReadyTimeout(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	goals := []settle.Goal{{Pod: "web"}, {Pod: "db"}}
+	got, err := settle.Ready(ctx, watch{pod("1", "")}, goals, func(*api.Pod) { cancel() })
+	if err != nil || len(got) != 1 || !errors.Is(got["db"], context.Canceled) {
+		t.Errorf("%v, %v, want the end of the context for db", got, err)
+	}
+	lost := errors.New("connection lost")
+	if _, err := settle.Ready(t.Context(), broken{lost}, goals, func(*api.Pod) {}); !errors.Is(err, lost) {
+		t.Errorf("lost connection: %v", err)
+	}
+	if got, err := settle.Ready(t.Context(), broken{lost}, nil, nil); err != nil || len(got) > 0 {
+		t.Errorf("no pods: %v, %v", got, err)
+	}
+}
+
+// broken is a watch whose connection is lost.
+type broken struct{ err error }
+
+func (b broken) Watch(context.Context) iter.Seq2[api.PodChange, error] {
+	return func(yield func(api.PodChange, error) bool) { yield(api.PodChange{}, b.err) }
+}
+
+func (broken) Connect(context.Context) error { return nil }
+
+// TestRestartOfDaemon checks that the wait continues when the daemon restarts, with what the next daemon lists.
+func TestRestartOfDaemon(t *testing.T) {
+	one, two := pod("1", ""), pod("2", "")
+	first := watch{one, two}
+	for name, test := range map[string]struct {
+		daemon restarting
+		want   []string
+	}{
+		"connection lost": {restarting{watches: []watch{first, {{Type: api.Listed}}}, end: api.ErrUnavailable}, []string{"one", "two"}},
+		"daemon stopped": {restarting{
+			watches: []watch{{one, two, {Type: api.Listed}}, {two, {Type: api.Listed}, {Type: api.Deleted, Object: two.Object}}},
+			connect: []error{&api.StoppedError{Pods: 2}, &api.StoppedError{Pods: 2}},
+		}, []string{"one", "two"}},
+		"daemon stopped without pods": {restarting{watches: []watch{first}, connect: []error{&api.StoppedError{}}}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var got []string
+				err := settle.Deleted(t.Context(), &test.daemon, map[string]string{"1": "one", "2": "two"}, func(name string) { got = append(got, name) })
+				slices.Sort(got)
+				if _, stopped := errors.AsType[*api.StoppedError](err); !slices.Equal(got, test.want) || stopped != (test.want == nil) {
+					t.Errorf("%q, %v, want %q", got, err, test.want)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		d := restarting{watches: []watch{{with(pod("1", ""), notReady)}, {with(pod("1", ""), notReady)}, {pod("1", "")}}, end: api.ErrUnavailable}
+		seen := 0
+		got, err := settle.Ready(t.Context(), &d, []settle.Goal{{Pod: "web"}}, func(*api.Pod) { seen++ })
+		if err != nil || len(got) > 0 || seen != 3 {
+			t.Errorf("ready after %d changes: %v, %v; want 3", seen, got, err)
+		}
+	})
+	synctest.Test(t, func(t *testing.T) {
+		d := restarting{connect: slices.Repeat([]error{&api.StoppedError{Pods: 1}}, 1000), end: api.ErrUnavailable}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		got, err := settle.Ready(ctx, &d, []settle.Goal{{Pod: "web"}}, nil)
+		if err != nil || !errors.Is(got["web"], context.DeadlineExceeded) {
+			t.Errorf("daemon that is not started again: %v, %v; want the deadline for web", got, err)
+		}
+	})
+}
+
+// restarting is a daemon that ends each watch, with an error or, without one, as a daemon that stops.
+type restarting struct {
+	watches []watch
+	end     error
+	connect []error // of the next calls of Connect
+}
+
+func (r *restarting) Watch(ctx context.Context) iter.Seq2[api.PodChange, error] {
+	return func(yield func(api.PodChange, error) bool) {
+		var next watch
+		if len(r.watches) > 0 {
+			next, r.watches = r.watches[0], r.watches[1:]
+		}
+		for _, c := range next {
+			if !yield(c, nil) {
+				return
+			}
+		}
+		if r.end != nil && ctx.Err() == nil {
+			yield(api.PodChange{}, r.end)
+		}
+	}
+}
+
+func (r *restarting) Connect(ctx context.Context) error {
+	if len(r.connect) == 0 {
+		return ctx.Err()
+	}
+	err := r.connect[0]
+	r.connect = r.connect[1:]
+	return err
+}
+
+// TestStoppedAndDeleted checks that deleted pods count as stopped, and stopped ones not as deleted.
+func TestStoppedAndDeleted(t *testing.T) {
+	rest := with(pod("1", ""), func(p *api.Pod) { p.Status.AtRest = true })
+	changes := watch{
+		{Type: api.Added, Object: pod("1", "").Object},
+		{Type: api.Added, Object: pod("2", "").Object},
+		{Type: api.Listed},
+		rest,
+		{Type: api.Deleted, Object: pod("2", "").Object},
+		{Type: api.Deleted, Object: rest.Object},
+	}
+	for name, test := range map[string]struct {
+		wait func(context.Context, settle.Daemon, map[string]string, func(string)) error
+		want []string
+	}{
+		"stopped": {settle.Stopped, []string{"none", "one", "two"}},
+		"deleted": {settle.Deleted, []string{"none", "two", "one"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got []string
+			err := test.wait(t.Context(), changes, map[string]string{"1": "one", "2": "two", "3": "none"}, func(name string) { got = append(got, name) })
+			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
+				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// stopFlags are the flags of stop.
+type stopFlags struct {
+	selection
+	all, wait bool
+	grace     int
+}
+
+func (a *app) stopCommand() *cobra.Command {
+	var f stopFlags
+	cmd := &cobra.Command{
+		Use:   "stop POD...",
+		Short: "Stop pods without deleting them",
+		Long: `Stop the containers of pods within their grace period. Pods, logs and volumes are kept. A stopped pod stays stopped until
+podstead start, also after a restart of the daemon or the host, and if its file changes. podstead run exits when its pods
+are stopped.`,
+		Example: `  # Stop a pod
+  podstead stop web
+
+  # Stop the pods with a label within 5 seconds
+  podstead stop -l app=shop --grace-period 5
+
+  # Stop all pods
+  podstead stop --all`,
+		ValidArgsFunction: a.completePods,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.stop(cmd, args, &f) },
+	}
+	cmd.Flags().SortFlags = false
+	f.flags(cmd)
+	cmd.Flags().BoolVar(&f.all, "all", false, "stop all pods")
+	graceFlag(cmd, &f.grace)
+	cmd.Flags().BoolVar(&f.wait, "wait", true, "wait until the pods are stopped")
+	return cmd
+}
+
+func (a *app) stop(cmd *cobra.Command, args []string, f *stopFlags) error {
+	if err := f.require(cmd, args, f.all); err != nil {
+		return err
+	}
+	w, pods, missing, err := a.selectPods(cmd, &f.selection)
+	if err != nil {
+		return err
+	}
+	grace := gracePeriod(f.grace)
+	errs := inParallel(pods, func(_ int, p *api.Pod) error {
+		return w.Client.Stop(cmd.Context(), p.Metadata.Name, api.StopOptions{UID: p.Metadata.UID, Grace: grace})
+	})
+	waiting := map[string]string{} // UID to name
+	for i, err := range errs {
+		name := pods[i].Metadata.Name
+		if err != nil {
+			errs[i] = fmt.Errorf("stop pod %q: %w", name, err)
+			continue
+		}
+		waiting[pods[i].Metadata.UID] = name
+		if !f.wait {
+			fmt.Fprintf(a.out, "pod/%s stopping\n", name)
+		}
+	}
+	if f.wait {
+		errs = append(errs, settle.Stopped(cmd.Context(), w, waiting, func(name string) { fmt.Fprintf(a.out, "pod/%s stopped\n", name) }))
+	}
+	return errors.Join(append(errs, missing)...)
+}
+
+// startFlags are the flags of start and restart.
+type startFlags struct {
+	selection
+	all       bool
+	container string // only restart
+	readiness
+}
+
+func (a *app) startCommand() *cobra.Command {
+	var f startFlags
+	cmd := &cobra.Command{
+		Use:   "start POD...",
+		Short: "Start pods that were stopped or have completed",
+		Long: `Start pods again that were stopped or have completed. All containers run again, init containers too. A pod keeps its UID
+and its volumes. A pod that runs is unchanged.`,
+		Example: `  # Start a pod
+  podstead start web
+
+  # Start all pods, and wait until they are ready
+  podstead start --all --wait`,
+		ValidArgsFunction: a.completePods,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.startPods(cmd, args, &f, "started", func(ctx context.Context, client *api.Client, p *api.Pod) error {
+				return client.Start(ctx, p.Metadata.Name, p.Metadata.UID)
+			})
+		},
+	}
+	cmd.Flags().SortFlags = false
+	f.flags(cmd)
+	cmd.Flags().BoolVar(&f.all, "all", false, "start all pods")
+	f.waitFlags(cmd)
+	return cmd
+}
+
+func (a *app) restartCommand() *cobra.Command {
+	var f startFlags
+	cmd := &cobra.Command{
+		Use:   "restart POD...",
+		Short: "Restart pods or a container",
+		Long: `Stop the containers of pods with their hooks and grace periods, then start the pods again. All containers run again, init
+containers too. A pod keeps its UID and its volumes. With --container, only this container restarts, whatever its restart
+policy. A pod that was stopped is started.`,
+		Example: `  # Restart a pod
+  podstead restart web
+
+  # Restart one container of a pod
+  podstead restart web -c proxy
+
+  # Restart the pods with a label, and wait until they are ready
+  podstead restart -l app=shop --wait`,
+		ValidArgsFunction: a.completePods,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.startPods(cmd, args, &f, "restarted", func(ctx context.Context, client *api.Client, p *api.Pod) error {
+				return client.Restart(ctx, p.Metadata.Name, p.Metadata.UID, f.container)
+			})
+		},
+	}
+	cmd.Flags().SortFlags = false
+	f.flags(cmd)
+	cmd.Flags().BoolVar(&f.all, "all", false, "restart all pods")
+	cmd.Flags().StringVarP(&f.container, "container", "c", "", "restart only this `container`")
+	_ = cmd.RegisterFlagCompletionFunc("container", a.completeContainers)
+	f.waitFlags(cmd)
+	return cmd
+}
+
+// startPods requests the start or restart of pods. The word reports it.
+func (a *app) startPods(
+	cmd *cobra.Command, args []string, f *startFlags, word string, request func(context.Context, *api.Client, *api.Pod) error,
+) error {
+	if err := errors.Join(f.require(cmd, args, f.all), f.check(cmd)); err != nil {
+		return err
+	}
+	w, pods, missing, err := a.selectPods(cmd, &f.selection)
+	if err != nil {
+		return err
+	}
+	errs := inParallel(pods, func(_ int, p *api.Pod) error { return request(cmd.Context(), w.Client, p) })
+	var goals []settle.Goal
+	for i, err := range errs {
+		name := pods[i].Metadata.Name
+		if err != nil {
+			errs[i] = fmt.Errorf("%s pod %q: %w", commandName(cmd), name, err)
+			continue
+		}
+		line := "pod/" + name + " " + word
+		if f.container != "" {
+			line += " (container " + f.container + ")"
+		}
+		fmt.Fprintln(a.out, line)
+		g := settle.Goal{Pod: name, Before: &pods[i]}
+		if word == "restarted" {
+			g.Restarted = restarted(&pods[i], f.container)
+		}
+		goals = append(goals, g)
+	}
+	if f.wait {
+		errs = append(errs, a.awaitReady(cmd, w, goals, &f.readiness))
+	}
+	return errors.Join(append(errs, missing)...)
+}
+
+// restarted returns the containers that a restart of a pod restarts: one, or all app containers.
+func restarted(p *api.Pod, container string) []string {
+	if container != "" {
+		return []string{container}
+	}
+	var names []string
+	for _, c := range p.Status.ContainerStatuses {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+// selectPods returns the selected pods. Files that are refused are selected only by name. The error missing lists the names that do not
+// exist.
+func (a *app) selectPods(cmd *cobra.Command, s *selection) (w *watcher, pods []api.Pod, missing, err error) {
+	if w, err = a.watcher(cmd); err != nil {
+		return nil, nil, nil, err
+	}
+	list, err := w.Client.Pods(cmd.Context())
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	pods, missing = s.of(list.Items)
+	if len(s.names) == 0 {
+		pods = slices.DeleteFunc(pods, func(p api.Pod) bool { return p.Metadata.UID == "" && p.Status.Phase == lifecycle.PhaseFailed })
+	}
+	return w, pods, missing, nil
+}
+
+// inParallel sends a request for each pod and returns one error for each. The requests run in parallel, because each response waits until
+// the daemon has saved the state of the pod.
+func inParallel(pods []api.Pod, request func(i int, p *api.Pod) error) []error {
+	errs := make([]error, len(pods))
+	var requests sync.WaitGroup
+	for i := range pods {
+		requests.Go(func() { errs[i] = request(i, &pods[i]) })
+	}
+	requests.Wait()
+	return errs
+}

@@ -1,0 +1,231 @@
+package crilog
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// A container may have a volume on the directory of logs, and may put anything in the place of a log or of a directory. Therefore no
+// path is resolved by the kernel at once: each component is opened in its parent, and a link is an error. openat2 with
+// RESOLVE_NO_SYMLINKS does the same in one call, but a seccomp filter may refuse it, and directories are created on the way.
+
+var (
+	errLink       = errors.New("is a symbolic link")
+	errNotRegular = errors.New("not a regular file")
+)
+
+// directory is the open directory of a log. The files of the log are opened, renamed and removed by their names in it.
+type directory struct {
+	fd   int
+	path string
+}
+
+// openDirectory opens a directory by its absolute path, which must not contain symbolic links. Others than the user of this process,
+// which is root, must not be able to write to the directory. With create, it creates what is missing.
+func openDirectory(path string, create bool) (*directory, error) {
+	d, err := walk(path, create)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.checkOwner(); err != nil {
+		d.close()
+		return nil, err
+	}
+	return d, nil
+}
+
+// walk is openDirectory for directories of any owner.
+func walk(path string, create bool) (*directory, error) {
+	if !filepath.IsAbs(path) {
+		return nil, fmt.Errorf("open %q: path must be absolute", path)
+	}
+	fd, err := openPath("/", unix.AT_FDCWD, unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	d := &directory{fd, "/"}
+	for name := range strings.SplitSeq(filepath.Clean(path)[1:], "/") {
+		if name == "" {
+			continue
+		}
+		if err := d.enter(name, create); err != nil {
+			d.close()
+			return nil, err
+		}
+	}
+	return d, nil
+}
+
+// enter continues with a directory in d.
+func (d *directory) enter(name string, create bool) error {
+	path := filepath.Join(d.path, name)
+	fd, err := openPath(name, d.fd, 0)
+	if create && errors.Is(err, fs.ErrNotExist) {
+		if err := unix.Mkdirat(d.fd, name, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
+			return &fs.PathError{Op: "create directory", Path: path, Err: err}
+		}
+		fd, err = openPath(name, d.fd, 0)
+	}
+	if err != nil {
+		return &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	_ = unix.Close(d.fd)
+	d.fd, d.path = fd, path
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return &fs.PathError{Op: "stat", Path: path, Err: err}
+	}
+	switch stat.Mode & unix.S_IFMT {
+	case unix.S_IFDIR:
+		return nil
+	case unix.S_IFLNK:
+		return &fs.PathError{Op: "open", Path: path, Err: errLink}
+	}
+	return &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
+}
+
+// checkOwner returns an error if others can write to the directory.
+func (d *directory) checkOwner() error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(d.fd, &stat); err != nil {
+		return &fs.PathError{Op: "stat", Path: d.path, Err: err}
+	}
+	if owner := os.Geteuid(); int(stat.Uid) != owner || stat.Mode&0o022 != 0 {
+		return &fs.PathError{Op: "open", Path: d.path, Err: fmt.Errorf(
+			"directory must be writable by its owner only, and owned by uid %d (owner %d, mode %04o)", owner, stat.Uid, stat.Mode&0o7777)}
+	}
+	return nil
+}
+
+func (d *directory) close() { _ = unix.Close(d.fd) }
+
+// open opens a regular file. It does not wait for a FIFO or for a process that holds a lease.
+func (d *directory) open(name string, flags int) (*os.File, error) {
+	_, err := d.stat(name) // first, since opening a device may have an effect
+	if err != nil && (flags&unix.O_CREAT == 0 || !errors.Is(err, fs.ErrNotExist)) {
+		return nil, err
+	}
+	path := filepath.Join(d.path, name)
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(d.fd, name, flags|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0o640)
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	var stat unix.Stat_t
+	if err = unix.Fstat(fd, &stat); err == nil {
+		err = checkRegular(&stat)
+	}
+	if err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY && stat.Nlink > 1 {
+		err = fmt.Errorf("file has %d links", stat.Nlink) // it may be any file of the same file system
+	}
+	if err != nil {
+		_ = unix.Close(fd)
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
+	}
+	return os.NewFile(uintptr(fd), path), nil
+}
+
+// fileID identifies a file while it exists.
+type fileID struct{ dev, ino uint64 }
+
+// stat identifies a file, which must be a regular one.
+func (d *directory) stat(name string) (fileID, error) {
+	var stat unix.Stat_t
+	err := unix.Fstatat(d.fd, name, &stat, unix.AT_SYMLINK_NOFOLLOW)
+	if err == nil {
+		err = checkRegular(&stat)
+	}
+	if err != nil {
+		return fileID{}, &fs.PathError{Op: "open", Path: filepath.Join(d.path, name), Err: err}
+	}
+	return idOf(&stat), nil
+}
+
+func idOf(stat *unix.Stat_t) fileID { return fileID{uint64(stat.Dev), stat.Ino} } //nolint:unconvert // 32 bits wide elsewhere
+
+// identify identifies an open file.
+func identify(f *os.File) (fileID, error) {
+	var stat unix.Stat_t
+	raw, err := f.SyscallConn()
+	if err != nil {
+		return fileID{}, err
+	}
+	var statErr error
+	err = raw.Control(func(fd uintptr) { statErr = unix.Fstat(int(fd), &stat) })
+	return idOf(&stat), errors.Join(err, statErr)
+}
+
+// checkRegular refuses what is not a regular file.
+func checkRegular(stat *unix.Stat_t) error {
+	switch {
+	case stat.Mode&unix.S_IFMT == unix.S_IFLNK:
+		return errLink
+	case stat.Mode&unix.S_IFMT != unix.S_IFREG:
+		return errNotRegular
+	}
+	return nil
+}
+
+// rotatedFiles returns the number of rotated files of the log with this name.
+func (d *directory) rotatedFiles(name string) (int, error) {
+	names, err := d.names()
+	n := 0
+	for _, entry := range names {
+		if suffix, ok := strings.CutPrefix(entry, name+"."); ok {
+			if _, err := strconv.Atoi(suffix); err == nil {
+				n++
+			}
+		}
+	}
+	return n, err
+}
+
+// names returns the names of all files in the directory.
+func (d *directory) names() ([]string, error) {
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(d.fd, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	})
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: d.path, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), d.path)
+	defer f.Close()
+	return f.Readdirnames(-1)
+}
+
+// Names returns the names of the files in a directory of logs, in no order. It follows no links. A missing directory has no files.
+func Names(dir string) ([]string, error) {
+	d, err := openDirectory(dir, false)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer d.close()
+	return d.names()
+}
+
+// openPath opens an object without access to its content. A link is opened itself.
+func openPath(name string, at, flags int) (int, error) {
+	return retry(func() (int, error) {
+		return unix.Openat(at, name, flags|unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+}
+
+// retry repeats a call that a signal interrupted.
+func retry(call func() (int, error)) (int, error) {
+	for {
+		if n, err := call(); !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}

@@ -1,0 +1,204 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/containerd/containerd/v2/cmd/containerd-shim-runc-v2/process"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/cgroup"
+	"github.com/podstead/podstead/runtime/proctree"
+)
+
+// endTimeout bounds the exit of killed processes.
+const endTimeout = 30 * time.Second
+
+// endAll kills the shims and the processes of all containers, without containerd and the OCI runtime, and removes what would be in the
+// way of new ones. containerd removes the bundles when it starts.
+func (e *Engine) endAll(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	if err := e.killShims(ctx, ""); err != nil {
+		return err
+	}
+	var errs []error
+	for _, id := range e.bundleIDs() {
+		errs = append(errs, e.killContainer(ctx, id))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	sockets, err := filepath.Glob(filepath.Join(e.socketDir(), "*"))
+	for _, s := range sockets {
+		err = errors.Join(err, os.Remove(s))
+	}
+	return errors.Join(err, e.unmountRoots())
+}
+
+// endContainer kills the processes of a container. If it is that of a sandbox, the shim is killed too.
+func (e *Engine) endContainer(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, endTimeout)
+	defer cancel()
+	if exists(filepath.Join(e.opt.State, sandboxPlugin, Namespace, id)) {
+		if err := e.killShims(ctx, id); err != nil {
+			return err
+		}
+	}
+	return e.killContainer(ctx, id)
+}
+
+// hasInit reports whether the OCI runtime has created a container.
+func (e *Engine) hasInit(id string) bool {
+	return exists(filepath.Join(e.opt.State, taskPlugin, Namespace, id, process.InitPidFile)) ||
+		exists(filepath.Join(e.opt.State, sandboxPlugin, Namespace, id, process.InitPidFile))
+}
+
+// bundleIDs returns the IDs of containers and sandboxes that have a bundle.
+func (e *Engine) bundleIDs() []string {
+	var ids []string
+	for _, dir := range e.bundleDirs() {
+		entries, _ := os.ReadDir(dir) // a directory may not exist
+		for _, entry := range entries {
+			ids = append(ids, strings.TrimPrefix(entry.Name(), "."))
+		}
+	}
+	slices.Sort(ids)
+	return slices.Compact(ids)
+}
+
+// killContainer kills the processes in the cgroup of a container, and removes the cgroup.
+func (e *Engine) killContainer(ctx context.Context, id string) error {
+	var errs []error
+	for _, dir := range e.bundleDirs() {
+		group, err := bundleCgroup(filepath.Join(dir, id))
+		if err != nil || group == "" {
+			errs = append(errs, err)
+			continue
+		}
+		dirs, err := cgroup.Dirs(group)
+		errs = append(errs, err)
+		for _, dir := range dirs {
+			all := proctree.Tree{Cgroup: dir, Belongs: func(string) bool { return true }}
+			if err := all.Kill(ctx); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+			if err := cgroup.RemoveTree(dir); err != nil && !errors.Is(err, unix.EBUSY) { // systemd removes scopes
+				errs = append(errs, err)
+			}
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("kill processes of container %s: %w", id, err)
+	}
+	return nil
+}
+
+// bundleCgroup returns the cgroup of a container from its bundle; empty: it has none.
+func bundleCgroup(bundle string) (string, error) {
+	text, err := os.ReadFile(filepath.Join(bundle, "config.json"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	var config struct {
+		Linux struct {
+			CgroupsPath string `json:"cgroupsPath"`
+		} `json:"linux"`
+	}
+	if json.Unmarshal(text, &config) != nil {
+		return "", nil // the bundle of a container that was never created
+	}
+	return cgroupPath(config.Linux.CgroupsPath), nil
+}
+
+// cgroupPath returns the path of a cgroup in the form of the OCI runtime specification, in which slice:prefix:name is a scope of systemd.
+func cgroupPath(oci string) string {
+	parts := strings.Split(oci, ":")
+	if len(parts) != 3 {
+		return oci
+	}
+	full, prefix := "/", ""
+	for name := range strings.SplitSeq(strings.TrimSuffix(parts[0], ".slice"), "-") {
+		prefix += name
+		full = path.Join(full, prefix+".slice")
+		prefix += "-"
+	}
+	return path.Join(full, parts[1]+"-"+parts[2]+".scope")
+}
+
+// killShims kills the shim of this engine with the ID, or all of them if it is empty, and removes their cgroups. A stopped shim is killed
+// too.
+func (e *Engine) killShims(ctx context.Context, id string) error {
+	shims := e.shimProcesses(id)
+	var errs []error
+	for pid, group := range shims {
+		p, err := openProcess(pid)
+		if err == nil {
+			_ = unix.Kill(pid, unix.SIGKILL)
+			err = p.wait(ctx)
+			p.close()
+		}
+		if err == nil && strings.HasSuffix(group, "-shim") {
+			err = cgroup.Remove(group)
+		}
+		if err != nil {
+			errs = append(errs, fmt.Errorf("kill shim %d: %w", pid, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// shimProcesses returns the process IDs of the shims of this engine, and the cgroup of each.
+func (e *Engine) shimProcesses(id string) map[int]string {
+	found := map[int]string{}
+	all, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range all {
+		text, err := os.ReadFile(file) // the process may have exited
+		if err != nil {
+			continue
+		}
+		args := strings.Split(string(text), "\x00")
+		if argument(args, "-address") != e.grpcAddress() || argument(args, "-namespace") != Namespace ||
+			id != "" && argument(args, "-id") != id {
+			continue
+		}
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(file))); err == nil {
+			found[pid] = processCgroup(pid)
+		}
+	}
+	return found
+}
+
+// argument returns the value of an option of a command line.
+func argument(args []string, name string) string {
+	if i := slices.Index(args, name); i >= 0 && i+1 < len(args) {
+		return args[i+1]
+	}
+	return ""
+}
+
+// processCgroup returns the deepest cgroup of a process in any hierarchy.
+func processCgroup(pid int) string {
+	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid)) // the process may have exited
+	deepest := ""
+	for line := range strings.Lines(string(text)) {
+		if parts := strings.SplitN(strings.TrimSpace(line), ":", 3); len(parts) == 3 && len(parts[2]) > len(deepest) {
+			deepest = parts[2]
+		}
+	}
+	return deepest
+}

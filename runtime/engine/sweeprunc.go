@@ -1,0 +1,93 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/podstead/podstead/runtime/shim/rootmount"
+)
+
+// sweepTimeout is the time for the OCI runtime to delete a container that was left.
+const sweepTimeout = 10 * time.Second
+
+// deletedBundles returns the bundles of containers and sandboxes that containerd renamed to delete them, and did not delete.
+func deletedBundles(state string) ([]string, error) {
+	var list []string
+	for _, pattern := range []string{
+		filepath.Join(taskPlugin, "*", ".*"), filepath.Join(sandboxPlugin, "*", ".*"), filepath.Join(asideDir, "*", Namespace, ".*"),
+	} {
+		dirs, err := filepath.Glob(filepath.Join(state, pattern))
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, dirs...)
+	}
+	return list, nil
+}
+
+// sweepRunc deletes the containers of the OCI runtime that have no bundle: containerd and the shim were killed between two steps of a
+// deletion, and no one would delete them. Errors are logged: such a container disturbs no other. It must run before containerd starts.
+func sweepRunc(ctx context.Context, o Options) {
+	root := filepath.Join(o.State, "runc", Namespace)
+	dirs, err := os.ReadDir(root)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		o.Log.WarnContext(ctx, "cannot list containers of the OCI runtime", slog.Any("error", err))
+	}
+	for _, dir := range dirs {
+		if strings.HasPrefix(dir.Name(), ".") || hasBundle(o.State, dir.Name()) { // crun has a directory .cache
+			continue
+		}
+		if err := deleteRuncContainer(ctx, o, root, dir.Name()); err != nil {
+			o.Log.WarnContext(ctx, "cannot delete a container of the OCI runtime that has no bundle",
+				slog.String("container", dir.Name()), slog.Any("error", err))
+		}
+	}
+}
+
+// sweepRoots removes the root file systems outside of bundles that have no bundle.
+func (e *Engine) sweepRoots() error {
+	if e.opt.Roots == "" {
+		return nil
+	}
+	return rootmount.Sweep(e.opt.Roots, func(id string) bool { return hasBundle(e.opt.State, id) })
+}
+
+func hasBundle(state, id string) bool {
+	for _, plugin := range []string{taskPlugin, sandboxPlugin} {
+		if _, err := os.Lstat(filepath.Join(state, plugin, Namespace, id)); !errors.Is(err, fs.ErrNotExist) {
+			return true
+		}
+	}
+	return false
+}
+
+// deleteRuncContainer kills and deletes a container. A state directory without a state file is of one that was never created.
+func deleteRuncContainer(ctx context.Context, o Options, root, id string) error {
+	dir := filepath.Join(root, id)
+	if !exists(filepath.Join(dir, "state.json")) && !exists(filepath.Join(dir, "status")) { // of runc, and of crun
+		return os.RemoveAll(dir)
+	}
+	ctx, cancel := context.WithTimeout(ctx, sweepTimeout)
+	defer cancel()
+	args := []string{"--root", root}
+	if o.SystemdCgroup {
+		args = append(args, "--systemd-cgroup")
+	}
+	binary := o.Runtime
+	if binary == "" {
+		binary = "runc"
+	}
+	out, err := exec.CommandContext(ctx, binary, append(args, "delete", "--force", id)...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}

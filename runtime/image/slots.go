@@ -1,0 +1,57 @@
+package image
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+)
+
+// slotRate is the rate below which work gives up its slot, in bytes per second.
+const slotRate = 16 << 10
+
+// slots limit concurrent work. Work without progress gives up its slot and continues, so that others need not wait for it.
+type slots struct {
+	free     *semaphore.Weighted
+	interval time.Duration // between measurements of progress
+}
+
+// hold waits for a slot. release must be called when the work is done. The slot is free before that if the meter counts too little.
+func (s *slots) hold(ctx context.Context, m *meter) (release func(), err error) {
+	if err := s.free.Acquire(ctx, 1); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		defer s.free.Release(1)
+		m.watch(ctx, s.interval)
+	})
+	return func() { cancel(); watch.Wait() }, nil
+}
+
+// meter counts the bytes that work has received or written.
+type meter struct{ bytes atomic.Int64 }
+
+func (m *meter) add(n int64) { m.bytes.Add(n) }
+
+// watch returns when less than slotRate was counted for an interval, or when ctx is cancelled.
+func (m *meter) watch(ctx context.Context, interval time.Duration) {
+	tick := time.NewTicker(interval)
+	defer tick.Stop()
+	least := int64(interval.Seconds() * slotRate)
+	for last := int64(0); ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		now := m.bytes.Load()
+		if now-last < least {
+			return
+		}
+		last = now
+	}
+}

@@ -1,0 +1,89 @@
+package image_test
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/runtime/image"
+)
+
+// drip sends a byte of each blob from time to time, without end.
+func drip(w http.ResponseWriter, r *http.Request) bool {
+	if !strings.Contains(r.URL.Path, "/blobs/") {
+		return false
+	}
+	w.Header().Set("Content-Length", "1000000")
+	tick := time.NewTicker(250 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		if _, err := w.Write([]byte{0}); err != nil {
+			return true
+		}
+		if err := http.NewResponseController(w).Flush(); err != nil {
+			return true
+		}
+		select {
+		case <-tick.C:
+		case <-r.Context().Done():
+			return true
+		}
+	}
+}
+
+// TestSlowRegistriesBlockNobody checks that pulls without progress do not keep other images from being pulled or imported.
+func TestSlowRegistriesBlockNobody(t *testing.T) {
+	t.Parallel()
+	ctx, w := newEnv(t, image.Options{MaxParallelPulls: 2, RateWindow: 10 * time.Second})
+	slow, fast := newRegistry(t), newRegistry(t)
+	reached := make(chan struct{}, 100)
+	slow.intercept(func(w http.ResponseWriter, r *http.Request) bool {
+		if strings.Contains(r.URL.Path, "/blobs/") {
+			reached <- struct{}{}
+		}
+		return drip(w, r)
+	})
+	fast.push(t, sample("shop:1", "1"))
+	slowCtx, cancel := context.WithCancel(ctx)
+	ended := make(chan error, 2)
+	for i := range 2 {
+		slow.push(t, sample(fmt.Sprintf("shop%d:1", i), fmt.Sprint(i)))
+		go func() {
+			_, err := w.store.In().Ensure(slowCtx, fmt.Sprintf("%s/shop%d:1", slow.host, i), "", nil)
+			ended <- err
+		}()
+	}
+	for range 2 { // both have slots
+		<-reached
+	}
+	if _, err := w.store.ImportFile(ctx, save(t, sample("till:1", "1")), nil); err != nil {
+		t.Error(err)
+	}
+	quick, stop := context.WithTimeout(ctx, timeout)
+	defer stop()
+	if _, err := w.store.In().Ensure(quick, fast.host+"/shop:1", "", nil); err != nil {
+		t.Errorf("pull beside two slow ones: %v", err)
+	}
+	cancel()
+	for range 2 {
+		if err := <-ended; err == nil {
+			t.Error("a pull that was cancelled succeeded")
+		}
+	}
+}
+
+// TestTooSlowRegistryFails checks that a registry that sends a byte from time to time is given up.
+func TestTooSlowRegistryFails(t *testing.T) {
+	t.Parallel()
+	ctx, w := newEnv(t, image.Options{RateWindow: 500 * time.Millisecond})
+	reg := newRegistry(t)
+	reg.push(t, sample("shop:1", "1"))
+	reg.intercept(drip)
+	ctx, stop := context.WithTimeout(ctx, timeout)
+	defer stop()
+	_, err := w.store.In().Ensure(ctx, reg.host+"/shop:1", "", nil)
+	wantError(t, err, image.ReasonPull, "too slow")
+}

@@ -1,0 +1,104 @@
+package changetest
+
+import (
+	"fmt"
+
+	"github.com/podstead/podstead/spec/change"
+)
+
+// The effects.
+const (
+	inPlace   = change.InPlace
+	nextRound = change.NextRound
+	restart   = change.RestartContainer
+	replace   = change.ReplacePod
+)
+
+// backoffs are the fields of a restart back-off, with two values each.
+var backoffs = [][3]string{{"initialSeconds", "10", "20"}, {"maxSeconds", "300", "400"}, {"factor", "2", "3"}, {"resetAfterSeconds", "600", "700"}}
+
+// extra is a container with additional lines.
+func extra(list, name, lines string) string {
+	return fmt.Sprintf("[[%s]]\nname = %q\nimage = %q\n%s\n", list, name, Image, lines)
+}
+
+const sleeps = `command = ["sleep", "3600"]`
+
+func podTemplates() []template {
+	list := []template{
+		{field: "name", pod: "name = %s", before: `"pair"`, after: `"pair-b"`, effect: replace},
+		{field: "labels", pod: "labels.a = %s", before: `"1"`, after: `"2"`, effect: inPlace},
+		{field: "labels", pod: "%s", before: "", after: `labels.a = "2"`, effect: inPlace},
+		{
+			field: "labels", pod: "labels.a = %s", app: `env.A.fieldRef.fieldPath = "metadata.labels['a']"`,
+			before: `"1"`, after: `"2"`, effect: restart,
+		},
+		{
+			field: "labels", pod: "labels = { a = \"1\", %s }", app: `env.A.fieldRef.fieldPath = "metadata.labels['a']"`,
+			before: `b = "1"`, after: `b = "2"`, effect: inPlace,
+		},
+		{field: "annotations", pod: "annotations.a = %s", before: `"1"`, after: `"2"`, effect: inPlace},
+		{
+			field: "annotations", pod: "annotations.a = %s", app: `volumeMounts.v = { mountPath = "/a", subPath = "a" }`, before: `"1"`, after: `"2"`, effect: restart,
+			tables: "[[volumes]]\nname = \"v\"\ndownwardAPI.items = [{ path = \"a\", fieldRef = { fieldPath = \"metadata.annotations\" } }]\n",
+		},
+		{field: "restartPolicy", pod: "restartPolicy = %s", before: `"Always"`, after: `"OnFailure"`, effect: inPlace},
+		{field: "terminationGracePeriodSeconds", pod: "terminationGracePeriodSeconds = %s", before: "1", after: "2", effect: inPlace},
+		{field: "activeDeadlineSeconds", pod: "activeDeadlineSeconds = %s", before: "3600", after: "7200", effect: inPlace},
+		{field: "imageArchives", pod: "imageArchives = [%s]", before: `"a.tar"`, after: `"b.tar"`, effect: replace, fails: true},
+		{field: "waitFor", pod: "waitFor = [%s]", before: `"path:/etc"`, after: `"path:/usr"`, effect: nextRound},
+		{field: "hostNetwork", pod: "hostNetwork = %s", before: "false", after: "true", effect: replace},
+		{field: "hostPID", pod: "hostPID = %s", before: "false", after: "true", effect: replace},
+		{field: "hostIPC", pod: "hostIPC = %s", before: "false", after: "true", effect: replace},
+		{field: "shareProcessNamespace", pod: "shareProcessNamespace = %s", before: "false", after: "true", effect: replace},
+		{field: "hostUsers", pod: "hostUsers = %s", before: "true", after: "false", effect: replace, fails: true},
+		{field: "hostname", pod: "hostname = %s", before: `"a"`, after: `"b"`, effect: replace},
+		{field: "subdomain", pod: "subdomain = %s", before: `"a"`, after: `"b"`, effect: replace},
+		{field: "hostAliases[].ip", pod: `hostAliases = [{ ip = %s, hostnames = ["a"] }]`, before: `"192.0.2.1"`, after: `"192.0.2.2"`, effect: inPlace},
+		{field: "hostAliases[].hostnames", pod: `hostAliases = [{ ip = "192.0.2.1", hostnames = [%s] }]`, before: `"a"`, after: `"b"`, effect: inPlace},
+		{field: "dnsPolicy", pod: "dnsPolicy = %s\ndnsConfig.nameservers = [\"192.0.2.1\"]", before: `"Default"`, after: `"None"`, effect: replace},
+		{field: "dnsConfig.nameservers", pod: "dnsConfig.nameservers = [%s]", before: `"192.0.2.1"`, after: `"192.0.2.2"`, effect: replace},
+		{field: "dnsConfig.searches", pod: "dnsConfig.searches = [%s]", before: `"a.example"`, after: `"b.example"`, effect: replace},
+		{field: "dnsConfig.options[].name", pod: "dnsConfig.options = [{ name = %s }]", before: `"rotate"`, after: `"edns0"`, effect: replace},
+		{field: "dnsConfig.options[].value", pod: "dnsConfig.options = [{ name = \"ndots\", value = %s }]", before: `"1"`, after: `"2"`, effect: replace},
+		{field: "readinessGates[].conditionType", pod: "readinessGates = [{ conditionType = %s }]", before: `"example.com/a"`, after: `"example.com/b"`, effect: inPlace},
+		{field: "imagePullSecrets[].name", pod: "imagePullSecrets = [{ name = %s }]", before: `"a"`, after: `"b"`, effect: inPlace},
+		{field: "runtimeClassName", pod: "runtimeClassName = %s", before: `"a"`, after: `"b"`, effect: replace, fails: true},
+		{field: "resources.requests", pod: "resources.requests.cpu = %s", before: `"10m"`, after: `"20m"`, effect: replace},
+		{field: "resources.limits", pod: "resources.limits.memory = %s", before: `"64Mi"`, after: `"65Mi"`, effect: replace},
+	}
+	for _, b := range backoffs {
+		list = append(list, template{field: "restartBackoff." + b[0], pod: "restartBackoff." + b[0] + " = %s", before: b[1], after: b[2], effect: inPlace})
+	}
+	return append(list, listTemplates()...)
+}
+
+// listTemplates are containers that are added, removed and moved.
+func listTemplates() []template {
+	sidecar := "restartPolicy = \"Always\"\n" + sleeps
+	return []template{
+		{field: "containers", tables: "%s", after: extra("containers", "more", sleeps), effect: restart},
+		{field: "containers", tables: "%s", before: extra("containers", "more", sleeps), effect: restart},
+		{field: "containers", tables: "%s", after: extra("containers", "more", sleeps+"\nports = [{ containerPort = 80, hostPort = 31820 }]"), effect: replace},
+		{field: "containers", tables: "%s", after: extra("containers", "more", sleeps+"\nresources.limits.memory = \"64Mi\""), effect: replace},
+		{
+			field: "containers", tables: "%s", effect: nextRound,
+			before: extra("containers", "a", sleeps) + extra("containers", "b", sleeps),
+			after:  extra("containers", "b", sleeps) + extra("containers", "a", sleeps),
+		},
+		{field: "initContainers", tables: "%s", after: extra("initContainers", "init", `command = ["true"]`), effect: nextRound},
+		{field: "initContainers", tables: "%s", before: extra("initContainers", "init", `command = ["true"]`), effect: nextRound},
+		{field: "initContainers", tables: extra("initContainers", "init", "command = %s"), before: `["true"]`, after: `["true", "x"]`, effect: nextRound},
+		{field: "initContainers", tables: "%s", after: extra("initContainers", "side", sidecar), effect: restart},
+		{field: "initContainers", tables: "%s", before: extra("initContainers", "side", sidecar), effect: restart},
+		{field: "initContainers", tables: extra("initContainers", "side", sidecar+"\nenv.A = %s"), before: `"1"`, after: `"2"`, effect: restart},
+		{
+			field: "initContainers", tables: "%s", before: extra("initContainers", "side", sidecar),
+			after: extra("containers", "side", sidecar), effect: replace,
+		},
+		{
+			field: "containers[].restartPolicy", tables: extra("initContainers", "init", "command = [\"true\"]\n%s"),
+			after: `restartPolicy = "Always"`, effect: replace, fails: true, // the sidecar would restart
+		},
+	}
+}

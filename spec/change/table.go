@@ -1,0 +1,129 @@
+package change
+
+import "strings"
+
+// Row is the effect of a change of a field, and of everything in it that has no row.
+type Row struct {
+	// Field is the path without indexes, such as "containers[].image". Init containers have the fields of containers.
+	Field  string
+	Effect Effect
+	// Why is why the effect is not smaller, or how the change takes effect, for people.
+	Why string
+	// Larger is the effect in the cases of If. Without a case, both are zero.
+	Larger Effect
+	If     string
+}
+
+// atContainer is the reason for most fields of a container.
+const atContainer = "Set when the container is created."
+
+// atSandbox is the reason for most fields of the pod.
+const atSandbox = "Set when the pod sandbox is created."
+
+// rows is the table. A row overrides those of the tables that contain its field.
+var rows = []Row{
+	{Field: "name", Effect: ReplacePod, Why: "A pod of another name is another pod."},
+	{
+		Field: "labels", Effect: InPlace, Why: "Volumes of the downward API follow.",
+		Larger: RestartContainer, If: "A container has the label in its environment, or mounts it with a `subPath`.",
+	},
+	{
+		Field: "annotations", Effect: InPlace, Why: "Volumes of the downward API follow.",
+		Larger: RestartContainer, If: "A container has the annotation in its environment, or mounts it with a `subPath`.",
+	},
+	{Field: "restartPolicy", Effect: InPlace, Why: "Used when a container exits."},
+	{Field: "terminationGracePeriodSeconds", Effect: InPlace, Why: "Used when a container stops."},
+	{Field: "activeDeadlineSeconds", Effect: InPlace, Why: "Counts from the creation of the pod."},
+	{Field: "restartBackoff", Effect: InPlace, Why: "Used when a container exits."},
+	{
+		Field: "initContainers", Effect: NextRound, Why: "An init container that was added, removed or moved runs when the pod starts again. " +
+			"Sidecars start and stop as the containers of `containers`.",
+		Larger: ReplacePod, If: "As for `containers`.",
+	},
+	{
+		Field: "containers", Effect: RestartContainer, Why: "A container that was added starts, and one that was removed stops. " +
+			"Their order is used when the pod starts again.",
+		Larger: ReplacePod, If: "The container has host ports, moves between `initContainers` and `containers`, or changes the limits or the QoS class of the pod.",
+	},
+	{Field: "volumes", Effect: ReplacePod, Why: "Set up with the pod sandbox."},
+	{Field: "volumes[].image.pullPolicy", Effect: InPlace, Why: "Used when the image is pulled."},
+	{Field: "imageArchives", Effect: ReplacePod, Why: "The names of images depend on the archives of the pod."},
+	{Field: "waitFor", Effect: NextRound, Why: "Used when the pod starts."},
+	{
+		Field: "configMaps", Effect: InPlace, Why: "Volumes follow.",
+		Larger: RestartContainer, If: "A container has the key in its environment, or mounts it with a `subPath`.",
+	},
+	{
+		Field: "secrets", Effect: InPlace, Why: "Volumes follow.",
+		Larger: RestartContainer, If: "A container has the key in its environment, or mounts it with a `subPath`.",
+	},
+	{Field: "hostNetwork", Effect: ReplacePod, Why: atSandbox},
+	{Field: "hostPID", Effect: ReplacePod, Why: "All containers join the namespaces of the pod."},
+	{Field: "hostIPC", Effect: ReplacePod, Why: atSandbox},
+	{Field: "shareProcessNamespace", Effect: ReplacePod, Why: atSandbox},
+	{Field: "hostUsers", Effect: ReplacePod, Why: atSandbox},
+	{Field: "hostname", Effect: ReplacePod, Why: atSandbox},
+	{Field: "subdomain", Effect: ReplacePod, Why: atSandbox},
+	{Field: "hostAliases", Effect: InPlace, Why: "/etc/hosts follows."},
+	{Field: "dnsPolicy", Effect: ReplacePod, Why: atSandbox},
+	{Field: "dnsConfig", Effect: ReplacePod, Why: atSandbox},
+	{Field: "securityContext", Effect: ReplacePod, Why: "Applies to the volumes, the namespaces and all containers of the pod."},
+	{Field: "readinessGates", Effect: InPlace, Why: "Used when the readiness of the pod is determined."},
+	{Field: "imagePullSecrets", Effect: InPlace, Why: "Used when an image is pulled."},
+	{Field: "runtimeClassName", Effect: ReplacePod, Why: atSandbox},
+	{Field: "resources", Effect: ReplacePod, Why: "The limits of the pod's cgroup are set when the pod sandbox is created."},
+
+	{Field: "containers[].name", Effect: RestartContainer, Why: "The container of the old name stops, and one of the new name starts."},
+	{Field: "containers[].image", Effect: RestartContainer, Why: atContainer},
+	{Field: "containers[].imagePullPolicy", Effect: InPlace, Why: "Used when the image is pulled."},
+	{Field: "containers[].command", Effect: RestartContainer, Why: atContainer},
+	{Field: "containers[].args", Effect: RestartContainer, Why: atContainer},
+	{Field: "containers[].workingDir", Effect: RestartContainer, Why: atContainer},
+	{Field: "containers[].env", Effect: RestartContainer, Why: atContainer},
+	{Field: "containers[].envFrom", Effect: RestartContainer, Why: atContainer},
+	{
+		Field: "containers[].ports", Effect: InPlace, Why: "Ports without a host port are informational, and names are resolved at every use.",
+		Larger: ReplacePod, If: "The port has a host port, which is set up with the pod sandbox.",
+	},
+	{Field: "containers[].resources", Effect: ReplacePod, Why: "The limits of the pod's cgroup and the QoS class of the pod follow from it."},
+	{Field: "containers[].volumeMounts", Effect: RestartContainer, Why: atContainer},
+	{Field: "containers[].livenessProbe", Effect: InPlace, Why: "The probe restarts."},
+	{Field: "containers[].readinessProbe", Effect: InPlace, Why: "The probe restarts."},
+	{Field: "containers[].startupProbe", Effect: InPlace, Why: "The probe restarts, unless it has succeeded."},
+	{
+		Field: "containers[].lifecycle", Effect: InPlace, Why: "Used when the container stops; a `postStart` hook when it starts again.",
+		Larger: RestartContainer, If: "The container had no `postStart` hook and has one now.",
+	},
+	{
+		Field: "containers[].restartPolicy", Effect: InPlace, Why: "Used when the container exits.",
+		Larger: ReplacePod, If: "An init container becomes a sidecar, or a sidecar an init container.",
+	},
+	{Field: "containers[].restartPolicyRules", Effect: InPlace, Why: "Used when the container exits."},
+	{Field: "containers[].restartBackoff", Effect: InPlace, Why: "Used when the container exits."},
+	{Field: "containers[].securityContext", Effect: RestartContainer, Why: atContainer},
+	{Field: "containers[].terminationMessagePath", Effect: RestartContainer, Why: atContainer},
+	{Field: "containers[].terminationMessagePolicy", Effect: RestartContainer, Why: atContainer},
+	{Field: "containers[].stdin", Effect: RestartContainer, Why: atContainer},
+	{Field: "containers[].stdinOnce", Effect: RestartContainer, Why: atContainer},
+	{Field: "containers[].tty", Effect: RestartContainer, Why: atContainer},
+}
+
+// Rows returns the table, in the order of the reference.
+func Rows() []Row { return rows }
+
+// RowOf returns the row of a field, given by its path without indexes, and whether there is one. "containers" and "initContainers" apply to
+// containers that were added, removed or moved, not to the fields of a container.
+func RowOf(field string) (Row, bool) {
+	best, found := Row{}, false
+	for _, r := range rows {
+		inside, isIn := strings.CutPrefix(field, r.Field)
+		isList := r.Field == "containers" || r.Field == "initContainers"
+		if !isIn || inside != "" && (isList || inside[0] != '.' && inside[0] != '[') {
+			continue
+		}
+		if !found || len(r.Field) > len(best.Field) {
+			best, found = r, true
+		}
+	}
+	return best, found
+}

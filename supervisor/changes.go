@@ -1,0 +1,64 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Staged is everything that a new definition of a pod needs to start without a registry.
+type Staged struct {
+	// Images are the images of the containers, by name of the container. Containers that do not change have none.
+	Images map[string]lifecycle.Image
+	// Shadows are the images of the same containers that differ from other images of their names.
+	Shadows map[string][]lifecycle.Shadow
+}
+
+// affected returns the containers of a new definition that run with it sooner or later, although the pod goes on: those that were added, and
+// those with a change that is not in place. Their images must be present.
+func affected(from, to *spec.Pod, changes []change.Change) []string {
+	var names []string
+	for _, c := range slices.Concat(to.InitContainers, to.Containers) {
+		changed := slices.ContainsFunc(changes, func(ch change.Change) bool {
+			return ch.Container == c.Name && ch.Effect != change.InPlace
+		})
+		if changed || from.Container(c.Name) == nil {
+			names = append(names, c.Name)
+		}
+	}
+	return names
+}
+
+// maxDescribed limits the changes in an event.
+const maxDescribed = 10
+
+// describe lists changes for people. It has no values: they may be long.
+func describe(changes []change.Change) string {
+	var list []string
+	for _, c := range changes {
+		list = append(list, c.Path)
+	}
+	if more := len(list) - maxDescribed; more > 0 {
+		list = append(list[:maxDescribed], fmt.Sprintf("%d more", more))
+	}
+	return strings.Join(list, ", ")
+}
+
+// byContainer describes the changes that restart each container.
+func byContainer(changes []change.Change) map[string]string {
+	all := map[string][]change.Change{}
+	for _, c := range changes {
+		if c.Container != "" && c.Effect != change.InPlace {
+			all[c.Container] = append(all[c.Container], c)
+		}
+	}
+	texts := map[string]string{}
+	for name, list := range all {
+		texts[name] = describe(list)
+	}
+	return texts
+}

@@ -1,0 +1,46 @@
+package explain
+
+import (
+	"fmt"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// creating is what the first start of a container waits for: its image, or its creation.
+func (b *builder) creating(c *Container) *Cause {
+	p, fetched := b.snapshot.Pulling[c.Name]
+	if !fetched {
+		return b.newCause(c, Creating)
+	}
+	cause := b.newCause(c, ImageImporting)
+	cause.Progress = &p
+	if p.Archive == "" {
+		cause.Kind, cause.Image = ImagePulling, b.image(c.Name)
+	}
+	return cause
+}
+
+// fetching is the progress of a pull or an import.
+func fetching(c *Cause, subject string) string {
+	text := fmt.Sprintf("%s is pulling image %q", subject, c.Image)
+	if c.Kind == ImageImporting {
+		text = fmt.Sprintf("%s is importing image archive %q", subject, c.Progress.Archive)
+	}
+	if c.Progress.Total > 0 {
+		text += fmt.Sprintf(" (%s of %s)", Size(c.Progress.Done), Size(c.Progress.Total))
+	}
+	return text
+}
+
+func imageFailed(c *Cause, subject string) string {
+	switch c.Reason {
+	case lifecycle.ReasonErrImageNeverPull:
+		return fmt.Sprintf("%s needs image %q, but it is not present and the pull policy is Never", subject, c.Image)
+	case lifecycle.ReasonInvalidImageName:
+		return fmt.Sprintf("%s has an invalid image name %q%s", subject, c.Image, because(c.Message))
+	case lifecycle.ReasonImageInspectError:
+		return fmt.Sprintf("%s cannot use image %q%s", subject, c.Image, because(c.Message))
+	default:
+		return fmt.Sprintf("%s cannot pull image %q%s", subject, c.Image, because(c.Message))
+	}
+}

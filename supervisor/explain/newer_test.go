@@ -1,0 +1,31 @@
+package explain_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/explain"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// TestNewerState: the state of a pod whose state file a later version has written is not unknown because of the engine.
+func TestNewerState(t *testing.T) {
+	e := explain.ForPod(&supervisor.Snapshot{
+		Pod: &spec.Pod{Name: "web"}, Facts: lifecycle.Facts{UID: "u"},
+		Status: lifecycle.Status{
+			Phase: lifecycle.PhaseUnknown, Reason: lifecycle.ReasonNewerState,
+			Message: supervisor.NotSupervised + "its state file was written by a later version: the file has version 2, at most 1 is supported",
+		},
+	}, nil, lifecycle.Instant{})
+	e.Render(time.Time{})
+	want := "web is in an unknown state because its state file was written by a later version: the file has version 2, at most 1 is supported."
+	if e.Text != want || e.Cause.Kind != explain.NotSupervised || e.State != explain.PodUnknown {
+		t.Errorf("%s (%+v), want %s", e.Text, e.Cause, want)
+	}
+	if report := e.Report(time.Time{}); !strings.Contains(report, "hint: ") || !strings.Contains(report, "podstead delete --force web") || strings.Contains(report, "engine") {
+		t.Errorf("report:\n%s", report)
+	}
+}

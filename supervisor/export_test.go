@@ -1,0 +1,11 @@
+package supervisor
+
+import (
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
+)
+
+// CompareWith replaces [change.Between] before the supervisor has pods.
+func (s *Supervisor) CompareWith(between func(from, to *spec.Pod) []change.Change) {
+	s.shared.between = between
+}

@@ -1,0 +1,50 @@
+package supervisor
+
+import (
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// health is the state of what the supervision of a pod depends on: the disk and the shim.
+type health struct {
+	writeErr     error // of the newest write of the state
+	unresponsive bool  // the shim does not respond
+}
+
+// written remembers the result of the newest write. It reports a change between success and failure.
+func (h *health) written(err error) (kind event.Kind, f event.Fields, changed bool) {
+	switch {
+	case err != nil && h.writeErr == nil:
+		kind, f, changed = event.StateNotDurable, event.Fields{"error": err.Error()}, true
+	case err == nil && h.writeErr != nil:
+		kind, changed = event.StateDurable, true
+	}
+	h.writeErr = err
+	return kind, f, changed
+}
+
+// shim remembers whether the shim responds. It reports a change. A shim that has exited is neither. It is not saved: the next
+// supervisor finds out.
+func (h *health) shim(m shimChanged) (kind event.Kind, changed bool) {
+	was := h.unresponsive
+	h.unresponsive = !m.responds && !m.exited
+	switch {
+	case h.unresponsive && !was:
+		return event.ShimUnresponsive, true
+	case m.responds && was:
+		return event.ShimResponding, true
+	}
+	return "", false
+}
+
+// conditions returns the conditions that are present only while they are true.
+func (h *health) conditions() []lifecycle.Condition {
+	var list []lifecycle.Condition
+	if h.writeErr != nil {
+		list = append(list, notDurable(h.writeErr))
+	}
+	if h.unresponsive {
+		list = append(list, unresponsive())
+	}
+	return list
+}

@@ -1,0 +1,134 @@
+package lifecycle
+
+import (
+	"maps"
+	"strings"
+
+	"github.com/podstead/podstead/spec"
+)
+
+// Wait is the newest wait of a pod for the conditions in [spec.Pod.WaitFor]. A pod waits before its first sandbox and, after a
+// reboot, before the next one. The loss of the sandbox within one boot is not a start of the pod.
+type Wait struct {
+	N     int     `json:"n"` // number of the wait, from 1
+	Since Instant `json:"since,omitzero"`
+	Ended Instant `json:"ended,omitzero"` // when the sandbox was requested, also if there was nothing to wait for
+	// Conditions has what is known about each condition, by its entry in the pod file. A condition that was met in this wait stays met.
+	Conditions map[string]WaitedFor `json:"conditions,omitempty"`
+}
+
+// WaitedFor is what is known about one condition of a wait.
+type WaitedFor struct {
+	Met     Instant `json:"met,omitzero"`
+	Message string  `json:"message,omitempty"` // why it is not met; empty if it is, or was not checked yet
+}
+
+// WaitRef identifies one condition of one wait.
+type WaitRef struct {
+	Wait      int
+	Condition string // entry of [spec.Pod.WaitFor]
+}
+
+// StartWait begins to wait for the conditions of the pod. See [RecordOnly].
+type StartWait struct{ Wait int }
+
+func (a StartWait) issued(f *Facts, at Instant) { f.Wait = Wait{N: a.Wait, Since: at} }
+
+func (StartWait) failed(*Facts, Failure, Instant) {}
+
+// ConditionMet reports that a condition that the pod waits for is met.
+type ConditionMet struct {
+	WaitRef
+	At Instant
+}
+
+func (e ConditionMet) apply(f *Facts) {
+	f.updateWait(e.WaitRef, func(c *WaitedFor) { c.Met, c.Message = e.At, "" })
+}
+
+// ConditionUnmet reports why a condition that the pod waits for is not met yet.
+type ConditionUnmet struct {
+	WaitRef
+	Message string // such as "not ready"
+}
+
+func (e ConditionUnmet) apply(f *Facts) {
+	f.updateWait(e.WaitRef, func(c *WaitedFor) { c.Message = e.Message })
+}
+
+// updateWait folds into a condition of the current wait that is not met yet.
+func (f *Facts) updateWait(ref WaitRef, fold func(*WaitedFor)) {
+	c := f.Wait.Conditions[ref.Condition]
+	if ref.Wait == 0 || ref.Wait != f.Wait.N || !f.Wait.Ended.IsZero() || !c.Met.IsZero() {
+		return
+	}
+	fold(&c)
+	conditions := maps.Clone(f.Wait.Conditions)
+	if conditions == nil {
+		conditions = map[string]WaitedFor{}
+	}
+	conditions[ref.Condition] = c
+	f.Wait.Conditions = conditions
+}
+
+// end records that the pod starts, so that it no longer waits, not even for conditions that are added to its definition later.
+func (w *Wait) end(at Instant) { set(&w.Ended, at) }
+
+// Unmet returns the conditions that the pod waits for, in the order of the pod file. It is empty if the pod does not wait.
+func Unmet(pod *spec.Pod, f Facts) []string {
+	if f.Wait.Since.IsZero() || !f.Wait.Ended.IsZero() || Terminating(pod, f) {
+		return nil
+	}
+	return f.Wait.unmet(pod)
+}
+
+func (w *Wait) unmet(pod *spec.Pod) []string {
+	var list []string
+	for _, condition := range pod.WaitFor {
+		if w.Conditions[condition].Met.IsZero() {
+			list = append(list, condition)
+		}
+	}
+	return list
+}
+
+// waited reports whether the conditions that the pod waits for are met. Until then the decision names those that must be watched.
+func (p *plan) waited() bool {
+	w := &p.facts.Wait
+	switch {
+	case len(p.pod.WaitFor) == 0 || !w.Ended.IsZero():
+		return true
+	case w.Since.IsZero():
+		p.do(StartWait{Wait: w.N + 1})
+		return false
+	}
+	unmet := w.unmet(p.pod)
+	for _, condition := range unmet {
+		p.decision.Waits = append(p.decision.Waits, WaitRef{Wait: w.N, Condition: condition})
+	}
+	return len(unmet) == 0
+}
+
+// waitMessage states what the pod waits for; empty if it does not wait.
+func waitMessage(pod *spec.Pod, f *Facts) string {
+	unmet := Unmet(pod, *f)
+	if len(unmet) == 0 {
+		return ""
+	}
+	texts := make([]string, len(unmet))
+	for i, condition := range unmet {
+		texts[i] = spec.ParseWaitCondition(condition).String()
+		if message := f.Wait.Conditions[condition].Message; message != "" {
+			texts[i] += ": " + message
+		}
+	}
+	return "waiting for " + strings.Join(texts, ", ")
+}
+
+// waitedCondition is true when everything that the pod waits for before it starts was met.
+func (v *view) waitedCondition() Condition {
+	if message := waitMessage(v.pod, v.facts); message != "" {
+		return condition(PodWaitedFor, false, ReasonWaitingFor, message)
+	}
+	return condition(PodWaitedFor, !v.facts.Wait.Ended.IsZero() || v.facts.Sandbox.ready(), "", "")
+}

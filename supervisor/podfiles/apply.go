@@ -1,0 +1,225 @@
+package podfiles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+)
+
+// ApplyOptions are options of [Set.Apply].
+type ApplyOptions struct {
+	DryRun bool   // plan only
+	By     string // the client, for people
+}
+
+// ConflictError reports that other files or pods do not allow a change of files.
+type ConflictError struct{ Message string }
+
+func (e *ConflictError) Error() string { return e.Message }
+
+func conflictf(format string, args ...any) error {
+	return &ConflictError{fmt.Sprintf(format, args...)}
+}
+
+// Apply writes a pod file into the directory, and has it carried out. Text is what [spec.Relocate] returns, pod what it defines. The file
+// of the same pod is replaced, whatever its name; otherwise the file is named after the pod. It returns when the file is
+// written and synced, before the pod is ready; [Set.Files] has the new content then. The error is [spec.Problems] if the text is invalid, a [*supervisor.NameTakenError] if a
+// client has created the pod of that name, and a [*ConflictError] if the file is that of another pod.
+func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text []byte, o ApplyOptions) (Plan, error) {
+	if err := s.begin(ctx); err != nil {
+		return Plan{}, fmt.Errorf("apply pod %q: %w", pod.Name, err)
+	}
+	defer s.turn.Unlock()
+	path, replaced, err := s.place(ctx, pod.Name, "."+strings.TrimPrefix(extension, "."), text)
+	if err != nil {
+		return Plan{}, fmt.Errorf("apply pod %q: %w", pod.Name, err)
+	}
+	next, err := s.accept(ctx, path, text)
+	switch {
+	case err != nil:
+		return Plan{}, fmt.Errorf("apply pod %q: %w", pod.Name, err)
+	case next.pod == nil:
+		return Plan{}, next.problems.Errors()
+	case next.pod.Name != pod.Name:
+		return Plan{}, fmt.Errorf("apply pod %q: the file defines pod %q", pod.Name, next.pod.Name)
+	}
+	plan := Plan{Pod: pod.Name, File: path, Outcome: Created}
+	if p, exists := s.world.pods[pod.Name]; exists && !p.deleting {
+		if p.file == "" && !p.unowned {
+			return Plan{}, &supervisor.NameTakenError{Name: p.name, Holder: p.by}
+		}
+		plan.Outcome, plan.Changes = Unchanged, s.between(&p, next)
+		if len(plan.Changes) > 0 {
+			plan.Outcome = Configured
+		}
+	}
+	if o.DryRun {
+		return plan, nil
+	}
+	defer s.wake()
+	delete(s.world.attempts, pod.Name) // a step that failed is repeated
+	s.trusted[path] = next.digest
+	if err := s.change(ctx, func() error { return write(path, text, replaced) }); err != nil {
+		return Plan{}, fmt.Errorf("apply pod %q: %w", pod.Name, err)
+	}
+	s.written(next, replaced)
+	s.log.LogAttrs(ctx, slog.LevelInfo, "pod file applied", slog.String("pod", pod.Name), slog.String("file", path), slog.String("by", o.By))
+	return plan, nil
+}
+
+// place returns the path for the file of a pod, and the files of that pod that it replaces under another name. s.turn must be held.
+func (s *Set) place(ctx context.Context, name, extension string, text []byte) (path string, replaced []string, err error) {
+	path = filepath.Join(s.dir, spec.FileName(name)+extension)
+	var same, broken []string
+	for _, p := range slices.Sorted(maps.Keys(s.world.contents)) {
+		switch c := s.world.contents[p]; {
+		case s.world.nameOf(c) != name:
+		case c.pod == nil:
+			broken = append(broken, p)
+		default:
+			same = append(same, p)
+		}
+	}
+	if len(same) > 1 {
+		return "", nil, conflictf("%s all define it; delete all but one", strings.Join(same, ", "))
+	}
+	for _, p := range slices.Concat(same, broken) {
+		if filepath.Ext(p) != extension {
+			continue
+		}
+		c, err := s.accept(ctx, p, text)
+		if err != nil {
+			return "", nil, err
+		}
+		if c.pod != nil && c.pod.Name == name {
+			path = p
+			break
+		}
+	}
+	if c := s.world.contents[path]; c != nil && c.pod != nil && c.pod.Name != name {
+		return "", nil, conflictf("file %s defines pod %q", path, c.pod.Name)
+	}
+	if other := s.world.heldBy(path, name, s.world.plan().desired); other != "" {
+		return "", nil, conflictf("file %s is the file of pod %q", path, other)
+	}
+	replaced = slices.DeleteFunc(slices.Concat(same, broken), func(p string) bool { return p == path })
+	return path, replaced, nil
+}
+
+// fileMode is the mode of files that clients apply. Commands and environment variables may contain passwords, and only the daemon reads them.
+const fileMode fs.FileMode = 0o600
+
+// write writes a file, unless it has that text, and removes the files that it replaces.
+func write(path string, text []byte, replaced []string) error {
+	before, info, err := spec.ReadFile(path, int64(len(text)))
+	if err != nil || string(before) != string(text) || info.Mode().Perm()&^fileMode != 0 {
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			return err
+		}
+		if err := atomicfile.Write(path, text, fileMode); err != nil {
+			return err
+		}
+	}
+	return removeFiles(replaced)
+}
+
+// removeFiles removes files.
+func removeFiles(paths []string) error {
+	var errs []error
+	for _, path := range paths {
+		errs = append(errs, atomicfile.Remove(path))
+	}
+	return errors.Join(errs...)
+}
+
+// begin locks s.turn and lists the directory, which need not exist.
+func (s *Set) begin(ctx context.Context) error {
+	if err := s.turn.LockContext(ctx); err != nil {
+		return err
+	}
+	if err := s.look(context.WithoutCancel(ctx), true, nil); err != nil && !isMissing(err) {
+		s.turn.Unlock()
+		return err
+	}
+	return nil
+}
+
+// accept is the function of that name, for text that may refer to files. s.turn must be held.
+func (s *Set) accept(ctx context.Context, path string, text []byte) (*content, error) {
+	return onDisk(context.WithoutCancel(ctx), s.disk, func() (*content, error) { return accept(path, text), nil })
+}
+
+// change changes files. If it times out, the change may happen later. s.turn must be held.
+func (s *Set) change(ctx context.Context, do func() error) error {
+	_, err := onDisk(context.WithoutCancel(ctx), s.disk, func() (struct{}, error) { return struct{}{}, do() })
+	return err
+}
+
+// written shows the content of a file that was written, and no longer shows the files that it replaces. s.turn must be held.
+func (s *Set) written(c *content, replaced []string) {
+	w := &s.world
+	for _, old := range replaced {
+		delete(w.contents, old)
+		delete(w.present, old)
+	}
+	w.contents[c.path], w.present[c.path] = c, true
+	s.publish(w.plan().files)
+}
+
+// Remove removes the files of a pod, and returns the path of the first; empty: the pod has no file. The pod is deleted. If the file is missing
+// because the directory is lost, that is confirmed.
+func (s *Set) Remove(ctx context.Context, pod string) (string, error) {
+	if err := s.begin(ctx); err != nil {
+		return "", fmt.Errorf("remove the file of pod %q: %w", pod, err)
+	}
+	defer s.turn.Unlock()
+	defer s.wake()
+	paths, err := s.world.filesOf(pod)
+	if err != nil {
+		return "", fmt.Errorf("remove the file of pod %q: %w", pod, err)
+	}
+	if err := s.change(ctx, func() error { return removeFiles(paths) }); err != nil {
+		return "", fmt.Errorf("remove the file of pod %q: %w", pod, err)
+	}
+	if p := s.world.pods[pod]; p.file != "" {
+		s.world.confirmed[p.file] = true
+	}
+	if len(paths) == 0 {
+		return "", nil
+	}
+	return paths[0], nil
+}
+
+// filesOf returns the paths of the files of a pod, and an error if another pod runs from one of them.
+func (w *world) filesOf(pod string) ([]string, error) {
+	var paths []string
+	for _, path := range slices.Sorted(maps.Keys(w.contents)) {
+		if w.nameOf(w.contents[path]) == pod {
+			paths = append(paths, path)
+		}
+	}
+	p := w.pods[pod]
+	if p.file != "" && w.present[p.file] && !slices.Contains(paths, p.file) {
+		if c := w.contents[p.file]; c == nil || c.pod == nil {
+			paths = append(paths, p.file) // not read yet
+		}
+	}
+	desired := w.plan().desired
+	for _, path := range paths {
+		if other := w.heldBy(path, pod, desired); other != "" {
+			return nil, conflictf("file %s is the file of pod %q", path, other)
+		}
+	}
+	return paths, nil
+}

@@ -1,0 +1,157 @@
+package podfiles
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
+)
+
+// fakePods is a set of pods without containers. The deletion of a pod completes at once, unless it is in slow.
+type fakePods struct {
+	mu      sync.Mutex
+	pods    map[string]*supervisor.Snapshot
+	changed chan struct{}
+	n       int
+	log     []string                    // of all changes
+	stage   func(context.Context) error // called by Stage; nil: it succeeds
+	admit   func(pod *spec.Pod) error   // called by AddStaged; nil: it succeeds
+	slow    map[string]bool
+	compare func(from, to *spec.Pod) []change.Change
+}
+
+func newFakePods() *fakePods {
+	return &fakePods{
+		pods: map[string]*supervisor.Snapshot{}, changed: make(chan struct{}), slow: map[string]bool{}, compare: replaceAlways,
+	}
+}
+
+func (f *fakePods) Pods() []supervisor.Snapshot {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var list []supervisor.Snapshot
+	for _, name := range slices.Sorted(maps.Keys(f.pods)) {
+		list = append(list, *f.pods[name])
+	}
+	return list
+}
+
+func (f *fakePods) Changed() <-chan struct{} {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.changed
+}
+
+// record logs a change. f.mu must be held.
+func (f *fakePods) record(format string, args ...any) {
+	f.log = append(f.log, fmt.Sprintf(format, args...))
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+func (f *fakePods) Stage(
+	ctx context.Context, pod *spec.Pod, progress func(string, lifecycle.Progress),
+) (supervisor.Staged, error) {
+	progress(pod.Containers[0].Name, lifecycle.Progress{Done: 1, Total: 2})
+	f.mu.Lock()
+	stage := f.stage
+	f.mu.Unlock()
+	if stage != nil {
+		return supervisor.Staged{}, stage(ctx)
+	}
+	return supervisor.Staged{}, nil
+}
+
+func (f *fakePods) AddStaged(pod *spec.Pod, owner state.Owner, _ supervisor.Staged) (supervisor.Snapshot, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.pods[pod.Name] != nil {
+		return supervisor.Snapshot{}, &supervisor.NameTakenError{Name: pod.Name, Holder: "by a test"}
+	}
+	if f.admit != nil {
+		if err := f.admit(pod); err != nil {
+			f.record("refuse %s", pod.Name)
+			return supervisor.Snapshot{}, err
+		}
+	}
+	f.n++
+	s := &supervisor.Snapshot{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: fmt.Sprintf("uid-%d", f.n)}}
+	f.pods[pod.Name] = s
+	f.record("add %s %s", pod.Name, pod.Containers[0].Image)
+	return *s, nil
+}
+
+func (f *fakePods) Redefine(
+	_ context.Context, uid string, pod *spec.Pod, _ supervisor.Staged, owner state.Owner,
+) ([]change.Change, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.pods[pod.Name]
+	if s == nil || s.Facts.UID != uid {
+		return nil, supervisor.ErrNotFound
+	}
+	changes := f.compare(s.Pod, pod)
+	if change.Largest(changes) == change.ReplacePod {
+		return nil, &supervisor.ReplaceError{Pod: pod.Name, Changes: changes}
+	}
+	next := *s
+	next.Pod, next.Owner = pod, owner
+	f.pods[pod.Name] = &next
+	f.record("redefine %s %s", pod.Name, pod.Containers[0].Image)
+	return changes, nil
+}
+
+func (f *fakePods) Stop(_ context.Context, name string, o supervisor.StopOptions) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	s := f.pods[name]
+	if s == nil || o.UID != "" && s.Facts.UID != o.UID {
+		return supervisor.ErrNotFound
+	}
+	next := *s
+	next.Facts.Stop = lifecycle.Stop{Requested: lifecycle.Instant{Boot: "b", Mono: 1}, Delete: o.Delete, ByUser: true}
+	f.pods[name] = &next
+	if o.Delete && !f.slow[name] {
+		delete(f.pods, name)
+	}
+	f.record("stop %s delete=%v", name, o.Delete)
+	return nil
+}
+
+// deleted completes the deletion of a slow pod.
+func (f *fakePods) deleted(name string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.pods, name)
+	f.record("deleted %s", name)
+}
+
+// images returns the image of the first container of each pod.
+func (f *fakePods) images() map[string]string {
+	images := map[string]string{}
+	for _, p := range f.Pods() {
+		images[p.Pod.Name] = p.Pod.Containers[0].Image
+	}
+	return images
+}
+
+func (f *fakePods) history() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.log)
+}
+
+func (f *fakePods) set(change func(*fakePods)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	change(f)
+	close(f.changed)
+	f.changed = make(chan struct{})
+}

@@ -1,0 +1,223 @@
+// Package podfiles runs the pods of the pods directory, and follows changes of its files. It compares the files with the pods that exist,
+// and does what is missing; whatever was interrupted, the next comparison continues. It does not supervise pods.
+package podfiles
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/podfiles/watch"
+	"github.com/podstead/podstead/supervisor/state"
+)
+
+// Outcome is what applying a pod file does.
+type Outcome string
+
+// The outcomes, as kubectl apply prints them.
+const (
+	Created    Outcome = "created"
+	Configured Outcome = "configured"
+	Unchanged  Outcome = "unchanged"
+	Pruned     Outcome = "pruned" // its file was removed by --prune
+)
+
+// File is a file of the pods directory.
+type File struct {
+	Path string
+	// Pod is the name of the pod. If the definition cannot be read, it is that of the pod that follows the file, or else that of the file.
+	Pod string
+	// Problems are the errors and warnings of the newest content.
+	Problems spec.Problems
+	// Refused is why the newest content is not what runs, other than its problems: a name that another file or a pod of podstead run
+	// has, admission, or what an update waits for.
+	Refused error
+	// Reason is [ReasonInvalidFile] or [ReasonRejected] for content that is not what runs; empty: it is accepted, and waits if Refused is
+	// not nil.
+	Reason string
+}
+
+// Reasons of a [File].
+const (
+	ReasonInvalidFile = "InvalidFile"
+	ReasonRejected    = "Rejected"
+)
+
+// Plan is what applying a file does, or would do.
+type Plan struct {
+	Pod     string
+	File    string // in the pods directory
+	Outcome Outcome
+	Changes []change.Change
+}
+
+// Pods is the set of pods of a host. [*supervisor.Supervisor] implements it.
+type Pods interface {
+	Pods() []supervisor.Snapshot
+	Changed() <-chan struct{}
+	Stage(ctx context.Context, pod *spec.Pod, progress func(container string, p lifecycle.Progress)) (supervisor.Staged, error)
+	AddStaged(pod *spec.Pod, owner state.Owner, staged supervisor.Staged) (supervisor.Snapshot, error)
+	Redefine(ctx context.Context, uid string, pod *spec.Pod, staged supervisor.Staged, owner state.Owner) ([]change.Change, error)
+	Stop(ctx context.Context, name string, o supervisor.StopOptions) error
+}
+
+// Options are options of a [Set].
+type Options struct {
+	Events *event.Ring  // nil: no events are emitted
+	Log    *slog.Logger // nil: discarded
+
+	times   *times                                   // nil: those of production
+	compare func(from, to *spec.Pod) []change.Change // nil: change.Between
+}
+
+// times are the intervals of a set, which tests shorten.
+type times struct {
+	// quiet is how long nothing must change before the directory is listed, burst how long that waits at most. A file that changed within
+	// quiet is not read yet: it may be half-written.
+	quiet, burst time.Duration
+	// halfWritten is the age of a change from which on an invalid file is reported.
+	halfWritten time.Duration
+	// removal is how long a file must be missing before its pod is deleted. Editors rename the old file, and then write the new one.
+	removal time.Duration
+	// relist is the time between two listings without a notification, unnotified that without inotify.
+	relist, unnotified time.Duration
+	// settle is how long a directory that was lost must not change before missing files count as removed.
+	settle time.Duration
+	// retry is the delay after the first failure of a step. It doubles up to maxRetry.
+	retry, maxRetry time.Duration
+}
+
+var production = times{
+	quiet: 150 * time.Millisecond, burst: time.Second, halfWritten: 2 * time.Second, removal: time.Second, relist: time.Minute, unnotified: 5 * time.Second,
+	settle: 10 * time.Second, retry: 10 * time.Second, maxRetry: 5 * time.Minute,
+}
+
+// Set is the pods directory with its pods. It is safe for concurrent use.
+type Set struct {
+	dir     string
+	pods    Pods
+	events  *event.Ring
+	log     *slog.Logger
+	times   times
+	compare func(from, to *spec.Pod) []change.Change
+	kick    chan struct{} // has a value if the directory must be compared with the pods now
+
+	// turn is held for a comparison, and while the set itself writes files. It protects everything up to mu.
+	turn      lock
+	disk      *disk // for listings, and for what the set writes
+	listed    *watch.Dir
+	world     world
+	trusted   map[string][32]byte // digests of what the set has written, by path: never half-written
+	compared  map[string]comparison
+	workers   map[string]*worker // by name of the pod
+	settled   time.Time          // when to look again at files that may be half-written; zero: there are none
+	lost      bool               // the event was emitted
+	reported  map[string]string  // what the newest events of files say, by path
+	running   sync.WaitGroup     // the workers
+	listError string             // logged last
+	suspended time.Time          // until when nothing is carried out
+
+	mu      sync.Mutex
+	files   []File
+	changed chan struct{}
+
+	// Of the goroutine of Run.
+	notifying *disk  // for what the notifier does
+	armError  string // logged last
+}
+
+// New returns the set of a directory, which need not exist.
+func New(dir string, pods Pods, o Options) *Set {
+	s := &Set{
+		dir: filepath.Clean(dir), pods: pods, events: o.Events, log: o.Log, times: production, compare: o.compare, kick: make(chan struct{}, 1),
+		trusted: map[string][32]byte{}, compared: map[string]comparison{}, reported: map[string]string{}, workers: map[string]*worker{}, changed: make(chan struct{}),
+		turn: make(lock, 1),
+	}
+	if o.times != nil {
+		s.times = *o.times
+	}
+	if s.compare == nil {
+		s.compare = change.Between
+	}
+	if s.log == nil {
+		s.log = slog.New(slog.DiscardHandler)
+	}
+	s.disk, s.notifying = newDisk(s.log), newDisk(s.log)
+	if s.events == nil {
+		s.events = event.NewRing(1)
+	}
+	s.listed = watch.NewDir(s.dir)
+	s.world = world{
+		path: s.dir, removal: s.times.removal, contents: map[string]*content{}, present: map[string]bool{}, missing: map[string]absence{},
+		confirmed: map[string]bool{}, attempts: map[string]attempt{}, between: s.between,
+	}
+	return s
+}
+
+// Files returns the files of the directory, sorted by path. It does not wait for a disk.
+func (s *Set) Files() []File {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.files
+}
+
+// Changed returns a channel that is closed when the result of [Set.Files] changes after the call.
+func (s *Set) Changed() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.changed
+}
+
+// suspension is how long [Set.Suspend] holds, if the daemon does not end.
+const suspension = 15 * time.Minute
+
+// Suspend ends what is being carried out, and carries nothing out until the suspension expires: a client deletes the pods and then stops the
+// daemon. The files are kept. It returns when no pod is being changed.
+func (s *Set) Suspend() {
+	s.turn.Lock()
+	s.suspended = time.Now().Add(suspension)
+	for _, w := range s.workers {
+		w.cancel()
+	}
+	s.turn.Unlock()
+	s.running.Wait()
+}
+
+// comparison is the result of comparing a definition with a content.
+type comparison struct {
+	definition *spec.Pod
+	content    *content
+	changes    []change.Change
+}
+
+// between compares what a pod runs with a content. It remembers the result: pods change their status far more often than their definition.
+func (s *Set) between(p *pod, c *content) []change.Change {
+	last := s.compared[p.name]
+	if last.definition != p.definition || last.content != c {
+		last = comparison{p.definition, c, s.compare(own(p.definition), c.pod)}
+		s.compared[p.name] = last
+	}
+	return last.changes
+}
+
+// own returns a definition without ephemeral containers, which no file has.
+func own(definition *spec.Pod) *spec.Pod {
+	copied := *definition
+	copied.EphemeralContainers = nil
+	return &copied
+}
+
+// wake compares the directory with the pods soon.
+func (s *Set) wake() {
+	select {
+	case s.kick <- struct{}{}:
+	default:
+	}
+}

@@ -1,0 +1,169 @@
+package podfiles
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
+)
+
+// worker carries out one step. It has a goroutine of its own, so that a pod whose image cannot be pulled delays no other.
+type worker struct {
+	step   step
+	pods   string             // when the step began, see fingerprint
+	cancel context.CancelFunc // ends preparations and waiting; a change that has begun is completed
+	// pulling is the container whose image is being pulled; nil: none.
+	pulling atomic.Pointer[string]
+}
+
+// doing describes what the worker does.
+func (w *worker) doing() string {
+	if container := w.pulling.Load(); container != nil {
+		return "update is being prepared, pulling the image of container " + *container
+	}
+	return "update is being prepared"
+}
+
+// errOutdated ends a step because the pod has changed meanwhile. The next comparison decides again.
+var errOutdated = errors.New("the pod has changed")
+
+// carryOut starts workers for the steps, and cancels those whose aim is outdated. s.turn must be held.
+func (s *Set) carryOut(ctx context.Context, r *result) {
+	for name, w := range s.workers {
+		if w.step.target == nil {
+			continue
+		}
+		if want := r.desired[name]; want == nil || want.path != w.step.target.path || want.digest != w.step.target.digest {
+			w.cancel()
+		}
+	}
+	if ctx.Err() != nil || time.Now().Before(s.suspended) {
+		return
+	}
+	for _, step := range r.steps {
+		if s.workers[step.pod] != nil {
+			continue // the next comparison follows when it is done
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		w := &worker{step: step, pods: s.world.fingerprint(), cancel: cancel}
+		s.workers[step.pod] = w
+		s.running.Go(func() {
+			defer cancel()
+			s.finish(ctx, w, s.perform(ctx, w))
+		})
+	}
+}
+
+// finish records the outcome of a step.
+func (s *Set) finish(ctx context.Context, w *worker, err error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	defer s.wake()
+	delete(s.workers, w.step.pod)
+	if ctx.Err() != nil || errors.Is(err, errOutdated) || errors.Is(err, supervisor.ErrNotFound) || errors.Is(err, supervisor.ErrLeaving) {
+		delete(s.world.attempts, w.step.pod) // another step follows
+		return
+	}
+	now, key := time.Now(), w.step.key()
+	a := attempt{key: key, err: err, count: 1, next: now.Add(time.Second), pods: w.pods, replace: w.step.kind == replace}
+	if before := s.world.attempts[w.step.pod]; before.key == key {
+		a.count = before.count + 1
+	}
+	if _, must := errors.AsType[*supervisor.ReplaceError](err); must {
+		a.err, a.next, a.replace = nil, now, true
+	} else if err != nil {
+		delay := s.delay(a.count)
+		a.next, a.changed = now.Add(delay), now.Add(delay/10)
+		s.log.LogAttrs(ctx, slog.LevelWarn, "pod file not carried out", slog.String("pod", w.step.pod), slog.String("file", w.step.file), slog.Any("error", err))
+	}
+	s.world.attempts[w.step.pod] = a
+}
+
+// delay is the time before a step is repeated that has failed count times.
+func (s *Set) delay(count int) time.Duration {
+	d := s.times.retry
+	for range count - 1 {
+		if d *= 2; d >= s.times.maxRetry {
+			return s.times.maxRetry
+		}
+	}
+	return d
+}
+
+// perform carries out a step. After the end of ctx it begins no change.
+func (s *Set) perform(ctx context.Context, w *worker) error {
+	step := &w.step
+	owner := state.Owner{File: step.file, By: "the pods directory (" + filepath.Base(step.file) + ")"}
+	switch step.kind {
+	case add:
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		_, err := s.pods.AddStaged(step.target.pod, owner, supervisor.Staged{})
+		return err
+	case remove:
+		if p, ok := s.pod(step.pod); ok && p.uid == step.uid && p.held != "" {
+			return errOutdated
+		}
+		return s.stop(ctx, step, "removed")
+	case redefine, replace:
+	}
+	staged, err := s.pods.Stage(ctx, step.target.pod, func(container string, _ lifecycle.Progress) {
+		if before := w.pulling.Swap(&container); before == nil || *before != container {
+			s.wake()
+		}
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		return err
+	}
+	if step.kind == redefine {
+		_, err := s.pods.Redefine(context.WithoutCancel(ctx), step.uid, step.target.pod, staged, owner)
+		return err
+	}
+	if p, ok := s.pod(step.pod); !ok || p.uid != step.uid || p.stopped || p.deleting || p.held != "" {
+		return errOutdated
+	}
+	if err := s.stop(ctx, step, "changed"); err != nil {
+		return err
+	}
+	if err := s.untilDeleted(ctx, step); err != nil {
+		return err
+	}
+	_, err = s.pods.AddStaged(step.target.pod, owner, staged)
+	return err
+}
+
+// stop stops the pod of a step and deletes it. It does not wait until the pod is deleted.
+func (s *Set) stop(ctx context.Context, step *step, why string) error {
+	by := "the pods directory (" + filepath.Base(step.file) + " " + why + ")"
+	return s.pods.Stop(context.WithoutCancel(ctx), step.pod, supervisor.StopOptions{UID: step.uid, Delete: true, By: by})
+}
+
+// untilDeleted waits until the pod of a step is deleted.
+func (s *Set) untilDeleted(ctx context.Context, step *step) error {
+	for {
+		changed := s.pods.Changed()
+		if p, ok := s.pod(step.pod); !ok || p.uid != step.uid {
+			return nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (s *Set) pod(name string) (pod, bool) {
+	p, ok := podsOf(s.pods.Pods())[name]
+	return p, ok
+}

@@ -1,0 +1,144 @@
+package supervisor_test
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+const importSize = 1000
+
+// importing returns a function that imports archives, each for a time, and reports the progress 10 times. It leaves pods without archives alone.
+func importing(each time.Duration, archives ...string) func(context.Context, *spec.Pod, string, func(lifecycle.Progress)) error {
+	return func(ctx context.Context, pod *spec.Pod, _ string, progress func(lifecycle.Progress)) error {
+		if len(pod.ImageArchives) == 0 {
+			return nil
+		}
+		for _, archive := range archives {
+			for i := range int64(10) {
+				progress(lifecycle.Progress{Archive: archive, Done: i * importSize / 10, Total: importSize})
+				select {
+				case <-time.After(each / 10):
+				case <-ctx.Done():
+					return ctx.Err()
+				}
+			}
+		}
+		return nil
+	}
+}
+
+// TestLongImportIsReported imports an archive for 4 s. All containers that wait for it report it, after a second.
+func TestLongImportIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{Fetch: importing(4*time.Second, "/shop.tar")})
+		m.start()
+		p := pod("p", spec.RestartAlways, "sleep 1000", "sleep 1000")
+		p.ImageArchives = []string{"/shop.tar"}
+		m.add(p)
+		pulling := func() map[string]lifecycle.Progress {
+			s, _ := m.Pod("p")
+			return s.Pulling
+		}
+		time.Sleep(999 * time.Millisecond)
+		synctest.Wait()
+		if got := pulling(); len(got) > 0 {
+			t.Errorf("progress after less than a second: %v", got)
+		}
+		m.expectEvents("PodAccepted", "SandboxReady")
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		now := lifecycle.Progress{Archive: "/shop.tar", Done: 700, Total: importSize}
+		if diff := cmp.Diff(map[string]lifecycle.Progress{"c0": now, "c1": now}, pulling()); diff != "" {
+			t.Errorf("progress after 3 s (-want +got):\n%s", diff)
+		}
+		m.until("p", "running", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[1].State.Running != nil })
+		synctest.Wait()
+		if got := pulling(); len(got) > 0 {
+			t.Errorf("progress after the import: %v", got)
+		}
+		events := m.emitted()
+		if count(events, "ImageImporting c0") != 1 || count(events, "ImageImporting c1") != 1 || count(events, "ImagePulling c0") != 0 {
+			t.Errorf("events %v, want one ImageImporting for each container", events)
+		}
+	})
+}
+
+// TestReportsOfImports has what is reported of several archives, and of a pull after them.
+func TestReportsOfImports(t *testing.T) {
+	slow, quick := importing(1500*time.Millisecond, "/a.tar", "/b.tar"), importing(900*time.Millisecond, "/a.tar")
+	for name, c := range map[string]struct {
+		fetch func(context.Context, *spec.Pod, string, func(lifecycle.Progress)) error
+		want  []string
+	}{
+		"two archives":  {slow, []string{"/a.tar", "/b.tar"}},
+		"quick archive": {quick, nil},
+		"archive and pull": {func(ctx context.Context, p *spec.Pod, c string, progress func(lifecycle.Progress)) error {
+			err := slow(ctx, p, c, progress)
+			progress(lifecycle.Progress{})
+			return err
+		}, []string{"/a.tar", "/b.tar", "image"}},
+		"quick archive and pull": {func(ctx context.Context, p *spec.Pod, c string, progress func(lifecycle.Progress)) error {
+			err := quick(ctx, p, c, progress)
+			progress(lifecycle.Progress{})
+			return err
+		}, []string{"image"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine(t, fakeruntime.Options{Fetch: c.fetch})
+				m.start()
+				p := pod("p", spec.RestartAlways, "sleep 1000")
+				p.ImageArchives = []string{"/a.tar", "/b.tar"}
+				m.add(p)
+				m.until("p", "ready", ready)
+				events, _ := m.Events().Since(0)
+				var got []string
+				for _, e := range events {
+					switch e.Kind { //nolint:exhaustive // other events are not reports
+					case event.ImageImporting:
+						got = append(got, e.Fields["archive"])
+					case event.ImagePulling:
+						got = append(got, e.Fields["image"])
+					}
+				}
+				if diff := cmp.Diff(c.want, got); diff != "" {
+					t.Errorf("(-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// TestEndOfImportIsReported has an image that is unpacked for some seconds after its archive was read.
+func TestEndOfImportIsReported(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{Fetch: func(ctx context.Context, p *spec.Pod, c string, progress func(lifecycle.Progress)) error {
+			err := importing(4*time.Second, "/shop.tar")(ctx, p, c, progress)
+			for _, done := range []int64{importSize - 1, importSize} {
+				progress(lifecycle.Progress{Archive: "/shop.tar", Done: done, Total: importSize})
+			}
+			time.Sleep(5 * time.Second)
+			return err
+		}})
+		m.start()
+		p := pod("p", spec.RestartAlways, "sleep 1000")
+		p.ImageArchives = []string{"/shop.tar"}
+		m.add(p)
+		time.Sleep(6 * time.Second)
+		synctest.Wait()
+		want := lifecycle.Progress{Archive: "/shop.tar", Done: importSize, Total: importSize}
+		if s, _ := m.Pod("p"); s.Pulling["c0"] != want {
+			t.Errorf("progress after the import %+v, want %+v", s.Pulling, want)
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package supervisor_test
+
+import (
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+)
+
+func hasCondition(s supervisor.Snapshot) bool {
+	for _, c := range s.Status.Conditions {
+		if c.Type == supervisor.ShimUnresponsive {
+			return c.Status == "True" && c.Message != ""
+		}
+	}
+	return false
+}
+
+func shimEvents(m *machine) []event.Kind {
+	var kinds []event.Kind
+	events, _ := m.Events().Since(0)
+	for _, e := range events {
+		if e.Kind == event.ShimUnresponsive || e.Kind == event.ShimResponding {
+			kinds = append(kinds, e.Kind)
+		}
+	}
+	return kinds
+}
+
+// TestShimUnresponsive expects one event and a condition while the shim of a pod does not respond, and one event when it does again.
+func TestShimUnresponsive(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		uid := m.add(pod("p", spec.RestartAlways, "sleep 100000")).Facts.UID
+		time.Sleep(5 * time.Second)
+		m.engine.HangShim(uid, true)
+		m.until("p", "unresponsive", hasCondition)
+		time.Sleep(time.Hour)
+		if got := shimEvents(m); !slices.Equal(got, []event.Kind{event.ShimUnresponsive}) {
+			t.Errorf("events while the shim does not respond: %v", got)
+		}
+		m.engine.HangShim(uid, false)
+		m.until("p", "responding", func(s supervisor.Snapshot) bool { return !hasCondition(s) })
+		if got := shimEvents(m); !slices.Equal(got, []event.Kind{event.ShimUnresponsive, event.ShimResponding}) {
+			t.Errorf("events when the shim responds again: %v", got)
+		}
+	})
+}
+
+// TestShimUnresponsiveAtStart expects that the next supervisor reports a shim that does not respond.
+func TestShimUnresponsiveAtStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		uid := m.add(pod("p", spec.RestartAlways, "sleep 100000")).Facts.UID
+		time.Sleep(5 * time.Second)
+		m.engine.HangShim(uid, true)
+		m.until("p", "unresponsive", hasCondition)
+		m.restartKilled()
+		m.until("p", "unresponsive", hasCondition)
+	})
+}
+
+// TestShimUnresponsiveEnds expects that the condition ends with the sandbox.
+func TestShimUnresponsiveEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.start()
+		uid := m.add(pod("p", spec.RestartAlways, "sleep 100000")).Facts.UID
+		time.Sleep(5 * time.Second)
+		m.engine.HangShim(uid, true)
+		m.until("p", "unresponsive", hasCondition)
+		m.engine.LoseSandbox(uid)
+		m.until("p", "in a new sandbox", func(s supervisor.Snapshot) bool {
+			list := s.Status.ContainerStatuses
+			return !hasCondition(s) && len(list) > 0 && list[0].Ready && list[0].RestartCount == 1
+		})
+	})
+}

@@ -1,0 +1,162 @@
+package supervisor
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/podstead/podstead/internal/guard"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// maxStaged limits how many images are pulled at the same time for one definition.
+const maxStaged = 4
+
+// Stage provides what a new definition of a pod needs, while the pod runs on: admission (of the definition in the place of the old one), images
+// pulled and unpacked, config maps and secrets readable, volumes present. It returns when everything is there, or with the first error: a
+// [*RefusedError], a [lifecycle.Failure] of a pull, a [*NotSupervisedError]. Images of containers that [change.Between] the running pod and the new
+// one does not restart are not pulled. Calls of progress, which is not nil, do not overlap.
+func (s *Supervisor) Stage(ctx context.Context, pod *spec.Pod, progress func(container string, p lifecycle.Progress)) (Staged, error) {
+	s.mu.Lock()
+	held := s.blocked[pod.Name]
+	s.mu.Unlock()
+	if held != nil {
+		return Staged{}, &NotSupervisedError{Pod: pod.Name, Why: held.why, Reason: held.snapshot.Status.Reason}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer s.onLeave(cancel)()
+	g := staging{supervisor: s, pod: pod, report: progress, staged: Staged{
+		Images: map[string]lifecycle.Image{}, Shadows: map[string][]lifecycle.Shadow{},
+	}}
+	if running, exists := s.Pod(pod.Name); exists {
+		g.running = &running
+	}
+	if refusals := g.refusals(); len(refusals) > 0 {
+		return Staged{}, &RefusedError{Pod: pod.Name, Refusals: refusals}
+	}
+	if err := g.readable(ctx); err != nil {
+		return Staged{}, s.stageError(ctx, pod, err)
+	}
+	if err := g.pull(ctx); err != nil {
+		return Staged{}, s.stageError(ctx, pod, err)
+	}
+	return g.staged, nil
+}
+
+// onLeave calls cancel when the supervisor leaves. The returned function ends that.
+func (s *Supervisor) onLeave(cancel context.CancelFunc) (stop func() bool) {
+	return context.AfterFunc(s.ctx, cancel)
+}
+
+func (s *Supervisor) stageError(ctx context.Context, pod *spec.Pod, err error) error {
+	if ctx.Err() != nil && s.ctx.Err() != nil {
+		return ErrLeaving
+	}
+	return fmt.Errorf("prepare pod %q: %w", pod.Name, err)
+}
+
+// staging is one call of [Supervisor.Stage].
+type staging struct {
+	supervisor *Supervisor
+	pod        *spec.Pod
+	running    *Snapshot // the pod of the name; nil: there is none
+
+	mu     sync.Mutex // held while report is called
+	report func(container string, p lifecycle.Progress)
+	staged Staged
+}
+
+// refusals returns why the definition cannot be admitted in the place of the running one.
+func (g *staging) refusals() []lifecycle.Refusal {
+	s := g.supervisor
+	list := s.check(g.pod)
+	if g.running != nil {
+		if !s.shared.runsWith(g.running, withEphemerals(g.pod, nil)) { // its start is checked
+			return slices.DeleteFunc(list, func(r lifecycle.Refusal) bool { return r.Reason == lifecycle.ReasonNodePorts })
+		}
+		list = slices.DeleteFunc(list, g.ownPort)
+	}
+	allocatable := s.shared.runtime.Allocatable()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return append(list, s.conflicts(g.pod, allocatable)...)
+}
+
+// ownPort reports whether a refusal is for a host port that the running pod has: the process that listens on it may be its own.
+func (g *staging) ownPort(r lifecycle.Refusal) bool {
+	if r.Reason != lifecycle.ReasonNodePorts || g.running.Status.Phase.Terminal() {
+		return false
+	}
+	for field, port := range g.pod.HostPortFields() {
+		if field == r.Field {
+			return slices.ContainsFunc(g.running.Pod.HostPorts(), port.Overlaps)
+		}
+	}
+	return false
+}
+
+func (g *staging) readable(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, effectTimeout)
+	defer cancel()
+	_, err := guard.Call(ctx, cleanupTimeout, g.supervisor.shared.log, func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, g.supervisor.shared.runtime.Readable(ctx, g.pod)
+	})
+	return err
+}
+
+// needed returns the containers whose images must be present.
+func (g *staging) needed() []string {
+	none := &spec.Pod{}
+	if g.running == nil {
+		return affected(none, g.pod, nil)
+	}
+	from := withEphemerals(g.running.Pod, nil)
+	changes := g.supervisor.shared.between(from, g.pod)
+	if change.Largest(changes) == change.ReplacePod {
+		return affected(none, g.pod, nil)
+	}
+	return affected(from, g.pod, changes)
+}
+
+// pull pulls the images that are needed. The first error cancels the other pulls.
+func (g *staging) pull(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.SetLimit(maxStaged)
+	for _, name := range g.needed() {
+		group.Go(func() error { return g.pullOne(ctx, name) })
+	}
+	return group.Wait()
+}
+
+func (g *staging) pullOne(ctx context.Context, container string) error {
+	a := lifecycle.PullImage{Container: container, For: 1}
+	if g.running != nil {
+		now, c := g.running.Pod.Container(container), g.pod.Container(container)
+		same := slices.Equal(g.running.Pod.ImageArchives, g.pod.ImageArchives)
+		if now != nil && now.Image == c.Image && same { // it keeps its image unless the policy requires a pull
+			a.Image, a.Imported = g.running.Facts.Containers[container].Image, true
+		}
+	}
+	pulled, err := guard.Call(ctx, cleanupTimeout, g.supervisor.shared.log, func(ctx context.Context) (lifecycle.ImagePulled, error) {
+		return g.supervisor.shared.runtime.PullImage(ctx, g.pod, a, func(p lifecycle.Progress) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if ctx.Err() == nil {
+				g.report(container, p)
+			}
+		})
+	})
+	if err != nil {
+		return fmt.Errorf("image %q of container %q: %w", g.pod.Container(container).Image, container, err)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.staged.Images[container], g.staged.Shadows[container] = pulled.Image, pulled.Shadows
+	return nil
+}

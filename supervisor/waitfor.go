@@ -1,0 +1,130 @@
+package supervisor
+
+import (
+	"context"
+	"slices"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// setWatches starts and stops the probes and the watches of conditions so that exactly those of a decision run. The address is that of the
+// pod, for probes; since is when the pod started to wait.
+func (e *effects) setWatches(ctx context.Context, d *lifecycle.Decision, address string, since lifecycle.Instant) {
+	e.setProbes(ctx, d.Probes, address)
+	e.setWaits(ctx, d.Waits, since)
+}
+
+// forgetWatches forgets the probes and the watches of conditions. Their context is done.
+func (e *effects) forgetWatches() {
+	clear(e.probes)
+	clear(e.waits)
+}
+
+// setWaits starts and stops watches so that exactly the ordered conditions are watched.
+func (e *effects) setWaits(ctx context.Context, orders []lifecycle.WaitRef, since lifecycle.Instant) {
+	for ref, stop := range e.waits {
+		if !slices.Contains(orders, ref) {
+			stop()
+			delete(e.waits, ref)
+		}
+	}
+	for _, ref := range orders {
+		if e.waits[ref] == nil {
+			e.waits[ref] = e.startWait(ctx, ref, since)
+		}
+	}
+}
+
+// startWait watches a condition. It sends a [waitReport] whenever the reason why it is not met changes, and one when it is met.
+func (e *effects) startWait(ctx context.Context, ref lifecycle.WaitRef, since lifecycle.Instant) (stop context.CancelFunc) {
+	watching, stop := context.WithCancel(ctx)
+	condition := spec.ParseWaitCondition(ref.Condition)
+	e.watch(watching, "wait for "+ref.Condition, func(ctx context.Context) (message, error) {
+		last := ""
+		err := e.shared.waitFor(ctx, condition, since, func(unmet string) {
+			if unmet != last {
+				last = unmet
+				e.mailbox.post(ctx, waitReport{watched{watching.Done()}, ref, unmet})
+			}
+		})
+		return waitReport{watched: watched{watching.Done()}, ref: ref}, err
+	})
+	return stop
+}
+
+// waitFor returns nil when a condition is met, for a pod that has waited since an instant. It calls report with why it is not met.
+func (s *shared) waitFor(ctx context.Context, c spec.WaitCondition, since lifecycle.Instant, report func(unmet string)) error {
+	if c.Kind == spec.WaitPod {
+		return waitForPod(ctx, s.peers, s.ring, c, since, report)
+	}
+	return s.conditions.WaitFor(ctx, c, report)
+}
+
+// waitForPod waits for another pod. A pod that succeeded during the wait, which a restart of the daemon does not end, counts even if it was
+// deleted at once.
+func waitForPod(
+	ctx context.Context, pods peers, ring *event.Ring, c spec.WaitCondition, since lifecycle.Instant, report func(unmet string),
+) error {
+	seen := uint64(0)
+	for {
+		s, changed := pods.peer(c.Object)
+		unmet := unmetBy(s, c.State)
+		if unmet == "" {
+			return nil
+		}
+		if c.State == spec.WaitSucceeded {
+			var succeeded bool
+			if succeeded, seen = hasSucceeded(ring, c.Object, seen, since); succeeded {
+				return nil
+			}
+		}
+		report(unmet)
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// hasSucceeded reports whether a pod has succeeded after the event seen and after an instant, and returns the newest event. Events of earlier
+// runs of the daemon have only the time of the wall clock.
+func hasSucceeded(ring *event.Ring, pod string, seen uint64, since lifecycle.Instant) (succeeded bool, newest uint64) {
+	events, _ := ring.Since(seen)
+	for i := range events {
+		seen = events[i].Seq
+		succeeded = succeeded || events[i].Kind == event.PodSucceeded && events[i].Pod == pod && events[i].Time.After(since.Wall)
+	}
+	return succeeded, seen
+}
+
+// unmetBy returns why a pod is not in a state of [spec.WaitCondition]; empty if it is.
+func unmetBy(s *Snapshot, state string) string {
+	if s == nil {
+		return "not found"
+	}
+	switch {
+	case state == spec.WaitSucceeded && s.Status.Phase == lifecycle.PhaseSucceeded:
+		return ""
+	case state == spec.WaitSucceeded && s.Status.Phase == lifecycle.PhaseFailed:
+		return "failed"
+	case state == spec.WaitSucceeded:
+		return "not succeeded"
+	}
+	for _, c := range s.Status.Conditions {
+		if c.Type == lifecycle.PodReady && c.Status == "True" {
+			return ""
+		}
+	}
+	return "not ready"
+}
+
+// event returns the lifecycle event of a report.
+func (m waitReport) event(now lifecycle.Instant) lifecycle.Event {
+	if m.unmet == "" {
+		return lifecycle.ConditionMet{WaitRef: m.ref, At: now}
+	}
+	return lifecycle.ConditionUnmet{WaitRef: m.ref, Message: m.unmet}
+}

@@ -1,0 +1,269 @@
+package ocitar
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io/fs"
+	"runtime"
+	"strings"
+
+	"github.com/klauspost/compress/zstd"
+	"github.com/opencontainers/go-digest"
+	"github.com/opencontainers/image-spec/specs-go"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+)
+
+// Attack is an image that must be refused.
+type Attack struct {
+	Name string
+	// Make returns the image.
+	Make func() *Tree
+	// Archive and Registry are parts of the errors for an archive and for a pull. An empty one: the image is not refused.
+	Archive, Registry string
+}
+
+// AttackLimit is images.maxUnpackedSize of the host that the attacks are made for.
+const AttackLimit = 64 << 20
+
+const (
+	document = 8 << 20 // largest index, manifest or configuration
+	padding  = 48 << 20
+)
+
+// Attacks returns images that try to exhaust the memory or the disk of a host, or to be another image.
+func Attacks() []Attack {
+	const tooLarge, unpacks = "the limit for indexes, manifests and configurations is 8388608", "unpacks to more than 67108864 bytes"
+	return []Attack{
+		{"padded configuration", paddedConfig, tooLarge, tooLarge},
+		{"padded manifest", paddedManifest, tooLarge, "rejecting"},
+		{"configuration that is larger than its descriptor says", lyingConfig, tooLarge, "size"},
+		{"negative size", negativeSize, "negative size", "negative size"},
+		{"digest that is a path", pathDigest, "invalid checksum digest", "invalid checksum digest"},
+		{"configuration with the type of a layer", layerConfig, "type of a layer", "type of a layer"},
+		{"manifest inside of a descriptor", inlineData, "bytes of data, the limit is 4096", "bytes of data, the limit is 4096"},
+		{"index of a million empty manifests", emptyManifests, "more than 131072 values", "more than 131072 values"},
+		{"index of 1500 manifests", manyManifests, "1500 manifests, the limit is 1000", ""},
+		{"300 nested indexes", nested, "nested more than 4 levels", "nested more than 4 levels"},
+		{"200 layers", manyLayers, "200 layers, the limit is 128", "200 layers, the limit is 128"},
+		{"layers of exabytes", hugeLayers, "layers have more than", "layers have more than"},
+		{"layer that names another snapshot", snapshotKey, "invalid checksum digest", "invalid checksum digest"},
+		{"zstd bomb", func() *Tree { return layered(zstdType, compressed(bomb())) }, unpacks, unpacks},
+		{"gzip bomb", func() *Tree { return layered(ocispec.MediaTypeImageLayerGzip, mustGzip(bomb())) }, unpacks, unpacks},
+		{"sparse file of 4 TiB", sparse, "sparse file", "sparse file"},
+		{"attributes of 24 MiB", attributes, "16777216 bytes of attributes", "16777216 bytes of attributes"},
+		{"zstd window of 128 MiB", window, "zstd window", "zstd window"},
+	}
+}
+
+const zstdType = ocispec.MediaTypeImageLayerZstd
+
+func config(diffs ...digest.Digest) ocispec.Image {
+	return ocispec.Image{
+		Platform: ocispec.Platform{OS: "linux", Architecture: runtime.GOARCH},
+		RootFS:   ocispec.RootFS{Type: "layers", DiffIDs: diffs},
+	}
+}
+
+func manifest(config ocispec.Descriptor, layers ...ocispec.Descriptor) ocispec.Manifest {
+	return ocispec.Manifest{
+		Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageManifest, Config: config, Layers: layers,
+	}
+}
+
+func index(list ...ocispec.Descriptor) ocispec.Index {
+	return ocispec.Index{Versioned: specs.Versioned{SchemaVersion: 2}, MediaType: ocispec.MediaTypeImageIndex, Manifests: list}
+}
+
+func (t *Tree) root(v any) *Tree {
+	mediaType := ocispec.MediaTypeImageManifest
+	if _, ok := v.(ocispec.Index); ok {
+		mediaType = ocispec.MediaTypeImageIndex
+	}
+	t.Root = t.addJSON(mediaType, v)
+	return t
+}
+
+func padded(v any, size int) []byte {
+	data, err := json.Marshal(v)
+	if err != nil {
+		panic(err)
+	}
+	return append(data, bytes.Repeat([]byte(" "), size-len(data))...)
+}
+
+func paddedConfig() *Tree {
+	t := &Tree{}
+	return t.root(manifest(t.add(ocispec.MediaTypeImageConfig, padded(config(), padding))))
+}
+
+// Small returns an image without layers. Images with different authors have different content.
+func Small(author string) *Tree {
+	t, c := &Tree{}, config()
+	c.Author = author
+	return t.root(manifest(t.addJSON(ocispec.MediaTypeImageConfig, c)))
+}
+
+func paddedManifest() *Tree {
+	t := &Tree{}
+	m := manifest(t.addJSON(ocispec.MediaTypeImageConfig, config()))
+	t.Root = t.add(ocispec.MediaTypeImageManifest, padded(m, document+1))
+	return t
+}
+
+func lyingConfig() *Tree {
+	t, c := &Tree{}, config()
+	c.Author = "liar" // other content than that of the other attacks
+	d := t.add(ocispec.MediaTypeImageConfig, padded(c, padding))
+	d.Size = 1000
+	return t.root(manifest(d))
+}
+
+func negativeSize() *Tree {
+	t := &Tree{}
+	d := t.addJSON(ocispec.MediaTypeImageConfig, config())
+	d.Size = -1
+	return t.root(manifest(d))
+}
+
+func pathDigest() *Tree {
+	t := &Tree{}
+	d := t.addJSON(ocispec.MediaTypeImageConfig, config())
+	d.Digest = "sha256:../../../../etc/passwd"
+	return t.root(manifest(d))
+}
+
+func layerConfig() *Tree {
+	t := &Tree{}
+	return t.root(manifest(t.add(ocispec.MediaTypeImageLayer, padded(config(), padding))))
+}
+
+func inlineData() *Tree {
+	t := &Tree{}
+	data := padded(manifest(t.addJSON(ocispec.MediaTypeImageConfig, config())), 1<<20)
+	d := newBlob(ocispec.MediaTypeImageManifest, data).Descriptor
+	d.Data = data
+	return t.root(index(d))
+}
+
+func emptyManifests() *Tree {
+	t := &Tree{}
+	text := `{"schemaVersion":2,"manifests":[{}` + strings.Repeat(",{}", 1_000_000) + "]}"
+	t.Root = t.add(ocispec.MediaTypeImageIndex, []byte(text))
+	return t
+}
+
+func manyManifests() *Tree {
+	t := &Tree{}
+	m := t.addJSON(ocispec.MediaTypeImageManifest, manifest(t.addJSON(ocispec.MediaTypeImageConfig, config())))
+	list := make([]ocispec.Descriptor, 1500)
+	for i := range list {
+		list[i] = m
+		list[i].Digest = digest.FromString(fmt.Sprint(i))
+	}
+	return t.root(index(list...))
+}
+
+func nested() *Tree {
+	t := &Tree{}
+	d := t.addJSON(ocispec.MediaTypeImageManifest, manifest(t.addJSON(ocispec.MediaTypeImageConfig, config())))
+	for range 300 {
+		d = t.addJSON(ocispec.MediaTypeImageIndex, index(d))
+	}
+	t.Root = d
+	return t
+}
+
+func emptyLayer() []byte {
+	data, err := Layer{{Path: "empty", Mode: fs.ModeDir | 0o755}}.tar()
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+func manyLayers() *Tree {
+	t := &Tree{}
+	d := t.add(ocispec.MediaTypeImageLayer, emptyLayer())
+	layers, diffs := make([]ocispec.Descriptor, 200), make([]digest.Digest, 200)
+	for i := range layers {
+		layers[i], diffs[i] = d, d.Digest
+	}
+	return t.root(manifest(t.addJSON(ocispec.MediaTypeImageConfig, config(diffs...)), layers...))
+}
+
+func hugeLayers() *Tree {
+	t := &Tree{}
+	d := t.add(ocispec.MediaTypeImageLayer, emptyLayer())
+	diff := d.Digest
+	d.Size = 1 << 62
+	return t.root(manifest(t.addJSON(ocispec.MediaTypeImageConfig, config(diff, diff, diff)), d, d, d))
+}
+
+// snapshotKey names the snapshot of another image, as if its only layer were that.
+func snapshotKey() *Tree {
+	t := &Tree{}
+	d := t.add(ocispec.MediaTypeImageLayer, emptyLayer())
+	return t.root(manifest(t.addJSON(ocispec.MediaTypeImageConfig, config("sha256:another")), d))
+}
+
+// layered returns an image with one layer. What the configuration says of it is known only after it was unpacked.
+func layered(mediaType string, data []byte) *Tree {
+	t := &Tree{}
+	d := t.add(mediaType, data)
+	return t.root(manifest(t.addJSON(ocispec.MediaTypeImageConfig, config(digest.FromString("unpacked"))), d))
+}
+
+// bomb is a layer with a file of zeros.
+func bomb() []byte {
+	data, err := Layer{{Path: "bomb", Mode: 0o644, Data: make([]byte, 2*AttackLimit)}}.tar()
+	if err != nil {
+		panic(err)
+	}
+	return data
+}
+
+func mustGzip(data []byte) []byte {
+	out, err := gzipped(data)
+	if err != nil {
+		panic(err)
+	}
+	return out
+}
+
+func compressed(data []byte, opts ...zstd.EOption) []byte {
+	z, err := zstd.NewWriter(nil, append(opts, zstd.WithEncoderConcurrency(1))...)
+	if err != nil {
+		panic(err)
+	}
+	defer z.Close()
+	return z.EncodeAll(data, nil)
+}
+
+func sparse() *Tree {
+	data := append(SparseHeader("hole", 4<<40), make([]byte, 1024)...)
+	return layered(ocispec.MediaTypeImageLayer, data)
+}
+
+func attributes() *Tree {
+	var buf bytes.Buffer
+	out := newArchive(&buf)
+	text := strings.Repeat("x", 1<<20-100)
+	for i := range 24 {
+		out.entry(&tar.Header{
+			Typeflag: tar.TypeDir, Name: fmt.Sprintf("d%d/", i), Mode: 0o755, PAXRecords: map[string]string{"PODSTEAD.x": text},
+		}, nil)
+	}
+	if err := out.close(); err != nil {
+		panic(err)
+	}
+	return layered(zstdType, compressed(buf.Bytes()))
+}
+
+// window needs a buffer of 128 MiB. Its frame begins with magic, a descriptor without single segment, and the exponent of the window.
+func window() *Tree {
+	const exponent = 17                                                            // 2^(10+17)
+	frame := []byte{0x28, 0xb5, 0x2f, 0xfd, 0x00, exponent << 3, 0x01, 0x00, 0x00} // the last, empty, raw block
+	return layered(zstdType, frame)
+}
