@@ -72,7 +72,8 @@ func JSON(text []byte) []byte {
 	return b.Bytes()
 }
 
-// YAML converts a JSON text to YAML, with hidden characters escaped. The values stay the same. Keys must be shorter than 100 characters.
+// YAML converts a JSON text to YAML, with hidden characters escaped. The values stay the same. A key longer than
+// maxKey is an error if all of its characters are hidden.
 func YAML(text []byte) ([]byte, error) {
 	decoder := json.NewDecoder(bytes.NewReader(text))
 	decoder.UseNumber()
@@ -96,6 +97,10 @@ func YAML(text []byte) ([]byte, error) {
 		return []byte(`\U` + code)
 	}), nil
 }
+
+// maxKey is the length in characters that YAML accepts for any key. The YAML library refuses keys of more than 1,024 bytes in JSON, and a
+// hidden character takes 20 of them while it is marked.
+const maxKey = 1024/20 - 1
 
 // mark is a hidden character in a YAML document: its code in eight digits between two bells. The bells make the YAML library quote the
 // string with escapes.
