@@ -1,0 +1,214 @@
+// Package generation keeps the definitions that the pods of the pods directory have had, so that a pod can return to one that was ready. It
+// decides which definition runs in place of the file, and does not supervise pods.
+package generation
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+const (
+	// maxReady is how many generations that were ready keep their definition, apart from the one that runs.
+	maxReady = 3
+	// maxListed is how many generations are listed.
+	maxListed = 20
+)
+
+// Outcome is what became of a generation.
+type Outcome string
+
+// The outcomes.
+const (
+	Progressing Outcome = "Progressing" // it is not ready yet
+	Ready       Outcome = "Ready"       // it was ready, or succeeded
+	Failed      Outcome = "Failed"      // it failed or was not ready in time, and was kept
+	RolledBack  Outcome = "RolledBack"  // it failed or was not ready in time, and another generation runs in its place
+	Superseded  Outcome = "Superseded"  // the file was changed before it was ready
+)
+
+// Generation is one definition of a pod.
+type Generation struct {
+	Number int `json:"generation"` // from 1, never used again for the pod
+	// Digest is the SHA-256 digest of the text of the pod file, in hexadecimal.
+	Digest string `json:"digest"`
+	// Since is when the pod was changed to this definition.
+	Since lifecycle.Instant `json:"since"`
+	By    string            `json:"by,omitempty"` // who requested it, for people
+	// Changes are the differences from the definition before; nil for the first generation.
+	Changes []change.Change `json:"changes,omitempty"`
+	Outcome Outcome         `json:"outcome"`
+	Message string          `json:"message,omitempty"` // why it failed
+	// Definition is kept for the newest generation and for the last ones that were ready.
+	Definition *Definition `json:"definition,omitempty"`
+}
+
+// Definition is what is needed to run a generation again without a network.
+type Definition struct {
+	Pod *spec.Pod
+	// Images are those that the containers ran, by container.
+	Images map[string]lifecycle.Image
+	// Config are the config maps and secrets outside of the pod file.
+	Config Config
+}
+
+// Config are values of config maps and secrets by name and key.
+type Config struct {
+	ConfigMaps map[string]map[string][]byte `json:"configMaps,omitempty"`
+	Secrets    map[string]map[string][]byte `json:"secrets,omitempty"`
+}
+
+// String keeps the values out of logs and error messages.
+func (Config) String() string { return "[hidden]" }
+
+// definition is the JSON of a [Definition]. The JSON of a pod omits the values of its secrets.
+type definition struct {
+	Pod     *spec.Pod                    `json:"pod"`
+	Secrets map[string]map[string]string `json:"secrets,omitempty"`
+	Images  map[string]lifecycle.Image   `json:"images,omitempty"`
+	Config  Config                       `json:"config,omitzero"`
+}
+
+// MarshalJSON includes the values of secrets: the result is secret.
+func (d *Definition) MarshalJSON() ([]byte, error) {
+	return json.Marshal(definition{Pod: d.Pod, Secrets: d.Pod.SecretValues(), Images: d.Images, Config: d.Config})
+}
+
+// UnmarshalJSON reads what [Definition.MarshalJSON] writes.
+func (d *Definition) UnmarshalJSON(text []byte) error {
+	var in definition
+	if err := json.Unmarshal(text, &in); err != nil {
+		return err
+	}
+	if in.Pod == nil {
+		in.Pod = &spec.Pod{}
+	}
+	*d = Definition{Pod: in.Pod.WithSecretValues(in.Secrets), Images: in.Images, Config: in.Config}
+	return nil
+}
+
+// Instead is a generation that runs in place of what the pod file defines, until the file is changed.
+type Instead struct {
+	Digest string            `json:"digest"`     // of the text of the file that is not carried out
+	Number int               `json:"generation"` // that runs
+	Failed int               `json:"failed"`     // the generation of that file
+	Why    string            `json:"why"`
+	By     string            `json:"by,omitempty"` // the person who requested it; empty: the update failed
+	At     lifecycle.Instant `json:"at"`
+	// Definition is that of the generation, with the config maps and secrets that differ from those of the host inline.
+	Definition *Definition `json:"definition"`
+}
+
+// History is the generations of a pod. Its methods change it in place; [History.Clone] returns one that they can change.
+type History struct {
+	Pod         string       `json:"pod"`
+	Last        int          `json:"last"` // the highest number used
+	Generations []Generation `json:"generations"`
+	Instead     *Instead     `json:"instead,omitempty"`
+}
+
+// Clone returns a copy. Definitions are shared, they are immutable.
+func (h *History) Clone() *History {
+	c := *h
+	c.Generations = slices.Clone(h.Generations)
+	return &c
+}
+
+// Newest returns the generation with the highest number; nil: there is none.
+func (h *History) Newest() *Generation {
+	if len(h.Generations) == 0 {
+		return nil
+	}
+	return &h.Generations[len(h.Generations)-1]
+}
+
+// Find returns the generation with a number; nil: it is not listed.
+func (h *History) Find(number int) *Generation {
+	if i := slices.IndexFunc(h.Generations, func(g Generation) bool { return g.Number == number }); i >= 0 {
+		return &h.Generations[i]
+	}
+	return nil
+}
+
+// Running returns the generation that runs, or is to run; nil: there is none.
+func (h *History) Running() *Generation {
+	if h.Instead != nil {
+		return h.Find(h.Instead.Number)
+	}
+	return h.Newest()
+}
+
+// Begin adds a generation, which runs from now on. One that was not ready yet is superseded.
+func (h *History) Begin(g Generation) {
+	if last := h.Running(); last != nil && last.Outcome == Progressing {
+		last.Outcome = Superseded
+	}
+	h.Instead = nil
+	h.Last++
+	g.Number, g.Outcome = h.Last, Progressing
+	h.Generations = append(h.Generations, g)
+	h.trim()
+}
+
+// Return makes an earlier generation run in place of the file, whose newest generation failed if why is not empty.
+func (h *History) Return(i Instead) {
+	if failed := h.Find(i.Failed); failed != nil && i.By == "" {
+		failed.Outcome, failed.Message = RolledBack, i.Why
+	}
+	h.Instead = &i
+	h.trim()
+}
+
+// Target returns the newest generation before a number that was ready and whose definition is kept; nil: there is none.
+func (h *History) Target(before int) *Generation {
+	for i := len(h.Generations) - 1; i >= 0; i-- {
+		if g := &h.Generations[i]; g.Number < before && g.Outcome == Ready && g.Definition != nil {
+			return g
+		}
+	}
+	return nil
+}
+
+// Images returns the images that must be kept, without duplicates, in a stable order.
+func (h *History) Images() []lifecycle.Image {
+	var list []lifecycle.Image
+	for i := range h.Generations {
+		if d := h.Generations[i].Definition; d != nil {
+			for _, image := range d.Images {
+				list = append(list, image)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b lifecycle.Image) int { return cmp.Compare(a.ID, b.ID) })
+	return slices.CompactFunc(list, func(a, b lifecycle.Image) bool { return a.ID == b.ID })
+}
+
+// trim limits the list, and removes definitions that are not needed any more.
+func (h *History) trim() {
+	if surplus := len(h.Generations) - maxListed; surplus > 0 {
+		list := h.Generations[:0]
+		for i, g := range h.Generations {
+			if i >= surplus || h.Instead != nil && g.Number == h.Instead.Number {
+				list = append(list, g)
+			}
+		}
+		h.Generations = list
+	}
+	ready := 0
+	for i := len(h.Generations) - 1; i >= 0; i-- {
+		g := &h.Generations[i]
+		if h.Instead != nil && g.Number == h.Instead.Number {
+			continue
+		}
+		if g.Outcome == Ready {
+			ready++
+		}
+		if i < len(h.Generations)-1 && (g.Outcome != Ready || ready > maxReady) {
+			g.Definition = nil
+		}
+	}
+}
