@@ -6,6 +6,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
@@ -20,6 +21,7 @@ type fakePods struct {
 	pods    map[string]*supervisor.Snapshot
 	changed chan struct{}
 	n       int
+	booted  time.Time
 	log     []string                    // of all changes
 	stage   func(context.Context) error // called by Stage; nil: it succeeds
 	admit   func(pod *spec.Pod) error   // called by AddStaged; nil: it succeeds
@@ -29,8 +31,14 @@ type fakePods struct {
 
 func newFakePods() *fakePods {
 	return &fakePods{
-		pods: map[string]*supervisor.Snapshot{}, changed: make(chan struct{}), slow: map[string]bool{}, compare: replaceAlways,
+		pods: map[string]*supervisor.Snapshot{}, changed: make(chan struct{}), slow: map[string]bool{}, compare: replaceAlways, booted: time.Now().Add(-time.Hour),
 	}
+}
+
+func (f *fakePods) Now() lifecycle.Instant {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return lifecycle.Instant{Boot: "b", Mono: time.Since(f.booted), Wall: time.Now()}
 }
 
 func (f *fakePods) Pods() []supervisor.Snapshot {
