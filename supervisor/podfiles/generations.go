@@ -147,16 +147,13 @@ func (s *Set) record(h *generation.History, p *pod, c *content) bool {
 	case last == nil || last.Definition == nil:
 	case last.Digest == digest && h.Instead == nil:
 		return false
-	case h.Instead == nil && len(s.compare(own(last.Definition.Pod), c.pod)) == 0: // such as a comment
+	case h.Instead == nil && last.Outcome != generation.RolledBack && len(s.compare(own(last.Definition.Pod), c.pod)) == 0: // such as a comment
 		last.Digest = digest
 		return true
 	}
 	g := generation.Generation{Digest: digest, Since: s.since(p), By: s.requester(p, c), Definition: &generation.Definition{Pod: own(p.definition)}}
-	switch from := runningDefinition(h); {
-	case from != nil:
+	if from := runningDefinition(h); from != nil {
 		g.Changes = s.compare(own(from), c.pod)
-	case last != nil:
-		g.Changes = nil
 	}
 	h.Begin(g)
 	delete(s.changedAt, p.name)
