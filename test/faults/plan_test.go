@@ -164,10 +164,15 @@ func (p *planned) check(t *testing.T) {
 	if got := change.Largest(p.plan.Changes); got != p.Effect {
 		t.Errorf("largest effect %v, want %v", got, p.Effect)
 	}
-	if diff := cmp.Diff(p.announced(), p.happened()); diff != "" {
+	planned := changetest.EffectsOf(p.plan.Changes)
+	happened, fields := p.happened()
+	if diff := cmp.Diff(planned, happened); diff != "" {
 		t.Errorf("what plan said and what happened (-plan +events):\n%s%v", diff, p.plan.Changes)
 	}
-	if diff := cmp.Diff(p.announced(), p.found()); diff != "" {
+	if want := p.fields(); !planned.Replaced && fields != want {
+		t.Errorf("fields that plan said: %s\nfields that changed: %s", want, fields)
+	}
+	if diff := cmp.Diff(planned, p.found()); diff != "" {
 		t.Errorf("what plan said and what is different (-plan +IDs):\n%s%v", diff, p.plan.Changes)
 	}
 	if t.Failed() {
@@ -178,45 +183,24 @@ func (p *planned) check(t *testing.T) {
 	}
 }
 
-// effects are what a change does: with the whole pod, or with each of its containers.
-type effects struct {
-	Replaced   bool
-	Containers map[string]string // restarted, started or stopped
-	Fields     string            // that changed, if the pod was not replaced
+// fields are the fields of the plan, as the event lists them.
+func (p *planned) fields() string {
+	paths := make([]string, len(p.plan.Changes))
+	for i := range p.plan.Changes {
+		paths[i] = p.plan.Changes[i].Path
+	}
+	return strings.Join(paths, ", ")
 }
 
-// announced is what the plan says. A container that is moved between lists, or from which an init container is made, is one that
-// stops and one that starts.
-func (p *planned) announced() effects {
-	e := effects{Containers: map[string]string{}}
-	var fields []string
-	for _, c := range p.plan.Changes {
-		fields = append(fields, c.Path)
-		verb, name, _ := strings.Cut(c.Consequence(), " container ")
-		switch c.Effect {
-		case change.ReplacePod:
-			e.Replaced = true
-		case change.RestartContainer:
-			e.Containers[name] = map[string]string{"restarts": "restarted", "starts": "started", "stops": "stopped"}[verb]
-		case change.InPlace, change.NextRound:
-		}
-	}
-	if e.Replaced {
-		return effects{Replaced: true}
-	}
-	e.Fields = strings.Join(fields, ", ")
-	return e
-}
-
-// happened is what the events say.
-func (p *planned) happened() effects {
-	e := effects{Containers: map[string]string{}}
+// happened is what the events say, and the fields that they list.
+func (p *planned) happened() (e changetest.Effects, fields string) {
+	e.Containers = map[string]string{}
 	for i := range p.events {
 		switch x := &p.events[i]; x.Kind {
 		case event.PodRemoved, event.SandboxChanged, event.SandboxReady:
 			e.Replaced = true
 		case event.DefinitionChanged:
-			e.Fields = x.Fields["changes"]
+			fields = x.Fields["changes"]
 		case event.ContainerDropped:
 			e.Containers[x.Container] = "stopped"
 		case event.ContainerChanged:
@@ -228,17 +212,17 @@ func (p *planned) happened() effects {
 		}
 	}
 	if e.Replaced {
-		return effects{Replaced: true}
+		e.Containers = nil
 	}
-	return e
+	return e, fields
 }
 
-// found is what the UIDs and the IDs of containers show, with the fields of the events.
-func (p *planned) found() effects {
+// found is what the UIDs and the IDs of containers show.
+func (p *planned) found() changetest.Effects {
 	if p.was.Metadata.UID != p.is.Metadata.UID {
-		return effects{Replaced: true}
+		return changetest.Effects{Replaced: true}
 	}
-	e := effects{Containers: map[string]string{}, Fields: p.happened().Fields}
+	e := changetest.Effects{Containers: map[string]string{}}
 	before, now := ids(&p.was), ids(&p.is)
 	for name, id := range now {
 		switch old, existed := before[name]; {
