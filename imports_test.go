@@ -36,7 +36,7 @@ var importRules = []struct {
 // pure lists the packages that compute values from values, with all imports that they may have. They read no clock (forbidigo in
 // .golangci.yml), no file and no environment.
 var pure = map[string][]string{
-	"supervisor/lifecycle": {"cmp", "errors", "fmt", "maps", "math", "slices", "strconv", "strings", "time", module + "/spec"},
+	"supervisor/lifecycle": {"cmp", "errors", "fmt", "maps", "math", "reflect", "slices", "strconv", "strings", "time", module + "/spec"},
 	"supervisor/admission": {
 		"cmp", "fmt", "maps", "path", "slices", "strconv", "strings", module + "/spec", module + "/supervisor/lifecycle",
 	},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -223,6 +224,35 @@ func TestPrunePartially(t *testing.T) {
 	}
 	if len(list.Items) != 2 || list.Items[0].Pod != "a" || list.Items[1].Pod != "c" {
 		t.Errorf("pruned %+v, want a and c", list.Items)
+	}
+}
+
+// TestUnresponsiveFileSystem checks that clients learn that a request can be repeated, and do not take the daemon for stopped.
+func TestUnresponsiveFileSystem(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
+	if _, err := d.client.Apply(t.Context(), applied("a", app("main", "sleep 1000"))); err != nil {
+		t.Fatal(err)
+	}
+	d.files.OnRemove = func(string) error { return podfiles.UnresponsiveError{} }
+	_, err := d.client.Prune(t.Context(), api.PruneRequest{})
+	e, ok := errors.AsType[*api.Error](err)
+	if !ok || e.Status != http.StatusServiceUnavailable || e.Reason != api.ReasonUnresponsive || e.Hint == "" || errors.Is(err, api.ErrUnavailable) {
+		t.Errorf("prune: %+v", err)
+	}
+	dialer := func(ctx context.Context, _, _ string) (net.Conn, error) {
+		return (&net.Dialer{}).DialContext(ctx, "unix", d.client.Socket())
+	}
+	q, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://podstead/v1/files/prune", strings.NewReader("{}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := (&http.Client{Transport: &http.Transport{DialContext: dialer, DisableKeepAlives: true}}).Do(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	if after := r.Header.Get("Retry-After"); r.StatusCode != http.StatusServiceUnavailable || after == "" {
+		t.Errorf("status %d, Retry-After %q", r.StatusCode, after)
 	}
 }
 

@@ -17,9 +17,11 @@ var ErrUnavailable = errors.New("daemon unavailable")
 // Error is the response to a request that failed.
 type Error struct {
 	// Status is the HTTP status code: 400 the request or the pod file is invalid, 404 no such pod or container, 409 the name is taken or
-	// the pod is rejected, 503 the daemon is stopping.
-	Status   int       `json:"status"`
-	Message  string    `json:"error"`
+	// the pod is rejected, 503 the daemon is stopping or, with a reason, cannot serve the request now.
+	Status  int    `json:"status"`
+	Message string `json:"error"`
+	// Reason is [ReasonUnresponsive] or empty.
+	Reason   string    `json:"reason,omitempty"`
 	Hint     string    `json:"hint,omitempty"`
 	Problems []Problem `json:"problems,omitempty"`
 	// Pod is the name of the pod that exists already.
@@ -33,12 +35,18 @@ type Error struct {
 	Pruned []Applied `json:"pruned,omitempty"`
 }
 
+// ReasonUnresponsive is the reason of an [Error] for a file system that does not respond. The request can be repeated.
+const ReasonUnresponsive = "FileSystemUnresponsive"
+
+// retryAfter is the value of the Retry-After header of these responses, in seconds.
+const retryAfter = "10"
+
 // Error returns the message, without the hint.
 func (e *Error) Error() string { return e.Message }
 
 // Is reports whether the target is [ErrUnavailable] and the daemon is stopping.
 func (e *Error) Is(target error) bool {
-	return target == ErrUnavailable && e.Status == http.StatusServiceUnavailable
+	return target == ErrUnavailable && e.Status == http.StatusServiceUnavailable && e.Reason == ""
 }
 
 func failure(status int, format string, args ...any) *Error {
@@ -53,6 +61,14 @@ func rejection(rejected *supervisor.RefusedError) *Error {
 	}
 	e.Refusals = rejected.Refusals
 	return e
+}
+
+// unresponsive is the response for a file system that does not respond.
+func unresponsive(err error) *Error {
+	return &Error{
+		Status: http.StatusServiceUnavailable, Message: err.Error(), Reason: ReasonUnresponsive,
+		Hint: "check the file systems of the pods directory and of the env files, then try again",
+	}
 }
 
 // readError returns the error of a response that is not a success.

@@ -224,6 +224,9 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, v any, err error)
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
 		e := asError(err)
+		if e.Reason == ReasonUnresponsive {
+			w.Header().Set("Retry-After", retryAfter)
+		}
 		w.WriteHeader(e.Status)
 		v = e
 	}
@@ -271,10 +274,14 @@ func asError(err error) *Error {
 			e.Hint = "to run the new file, delete the existing pod with podstead delete " + taken.Name
 		}
 		return e
-	case errors.As(err, &used), errors.As(err, &container), errors.As(err, &impossible), errors.As(err, &conflict):
+	case errors.As(err, &conflict):
+		return &Error{Status: http.StatusConflict, Message: err.Error(), Hint: conflict.Hint}
+	case errors.As(err, &used), errors.As(err, &container), errors.As(err, &impossible):
 		return failure(http.StatusConflict, "%v", err)
 	case errors.As(err, &condition), errors.As(err, &noContainer), errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return failure(http.StatusNotFound, "%v", err)
+	case errors.Is(err, podfiles.UnresponsiveError{}):
+		return unresponsive(err)
 	case errors.Is(err, supervisor.ErrLeaving), errors.Is(err, context.Canceled):
 		return failure(http.StatusServiceUnavailable, "the daemon is stopping")
 	}

@@ -91,7 +91,7 @@ func (s *Supervisor) activePods(but string, stopping bool) []*spec.Pod {
 				list = append(list, now.Pod)
 			}
 		}
-		for _, next := range []*spec.Pod{s.adding[name], s.changing[name]} {
+		for _, next := range []*spec.Pod{s.adding[name], s.changing[name].needed} {
 			if next != nil {
 				list = append(list, next)
 			}

@@ -60,6 +60,48 @@ func TestReadiness(t *testing.T) {
 	})
 }
 
+// TestReadinessOfNewDefinition checks that the result of a readiness probe counts until another probe takes its place, also over a restart
+// of the daemon.
+func TestReadinessOfNewDefinition(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a := newAnswers(map[string]string{"ready": "true", "other": "exit 1"})
+		m := newMachine(t, fakeruntime.Options{Exec: a.program})
+		m.start()
+		of := func(probe *spec.Probe) *spec.Pod {
+			p := pod("p", spec.RestartAlways, "sleep 100000")
+			p.Containers[0].ReadinessProbe = probe
+			return p
+		}
+		m.add(of(execProbe("ready")))
+		m.until("p", "ready", ready)
+		slower := execProbe("ready")
+		slower.PeriodSeconds, slower.FailureThreshold = spec.Seconds(3600), 5
+		m.redefine(of(slower))
+		if s, _ := m.Pod("p"); !ready(s) {
+			t.Errorf("not ready after a change of the period: %+v", s.Status)
+		}
+		m.redefine(of(execProbe("other")))
+		if s, _ := m.Pod("p"); ready(s) {
+			t.Errorf("ready before the new probe has run: %+v", s.Status)
+		}
+		m.restartKilled()
+		time.Sleep(time.Minute)
+		if s, _ := m.Pod("p"); ready(s) {
+			t.Errorf("ready although the new probe fails: %+v", s.Status)
+		}
+		a.set("other", "true")
+		m.until("p", "ready", ready)
+		m.redefine(of(nil))
+		a.set("other", "exit 1")
+		m.redefine(of(execProbe("other")))
+		if s, _ := m.Pod("p"); ready(s) {
+			t.Errorf("ready before a probe that was added has run: %+v", s.Status)
+		}
+		a.set("other", "true")
+		m.until("p", "ready", ready)
+	})
+}
+
 func TestLivenessAndStartup(t *testing.T) {
 	for _, test := range []struct {
 		name    string

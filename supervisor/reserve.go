@@ -1,24 +1,25 @@
 package supervisor
 
 import (
+	"context"
+
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // reserveChange reserves what the new definition of a pod needs, in addition to what the old one uses, until release is called. The definition
-// is the old one if the pod is started. Meanwhile it refuses other requests that change or start the pod. It reserves nothing for a pod that
-// stays stopped or completed: its start is checked. starts is for requests that start the pod in any case.
-func (s *Supervisor) reserveChange(verb string, pod *spec.Pod, starts bool) (release func(), err error) {
+// is the old one if the pod is started. It waits until other requests that change or start the pod have been answered. It reserves nothing
+// for a pod that stays stopped or completed: its start is checked. starts is for requests that start the pod in any case.
+func (s *Supervisor) reserveChange(ctx context.Context, pod *spec.Pod, starts bool) (release func(), err error) {
 	allocatable := s.shared.runtime.Allocatable()
-	s.mu.Lock()
+	if err := s.lockUnchanging(ctx, pod.Name); err != nil {
+		return nil, err
+	}
 	defer s.mu.Unlock()
 	l := s.pods[pod.Name]
 	if l == nil { // not known: the request is answered without a reservation
 		return func() {}, nil
-	}
-	if _, changing := s.changing[pod.Name]; changing {
-		return nil, &NotPossibleError{Verb: verb, Pod: pod.Name, Why: "it is being changed by another request"}
 	}
 	var needed *spec.Pod
 	if starts || s.shared.runsWith(l.snapshot.Load(), withEphemerals(pod, nil)) {
@@ -27,12 +28,37 @@ func (s *Supervisor) reserveChange(verb string, pod *spec.Pod, starts bool) (rel
 		}
 		needed = pod
 	}
-	s.changing[pod.Name] = needed
+	released := make(chan struct{})
+	s.changing[pod.Name] = reservation{needed, released}
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		delete(s.changing, pod.Name)
+		close(released)
 	}, nil
+}
+
+// reservation is for a pod that is being changed or started.
+type reservation struct {
+	needed   *spec.Pod     // nil: it needs nothing now
+	released chan struct{} // closed when the request has been answered
+}
+
+// lockUnchanging locks s.mu when no request changes or starts a pod. If ctx ends before, it does not lock.
+func (s *Supervisor) lockUnchanging(ctx context.Context, name string) error {
+	for {
+		s.mu.Lock()
+		r, changing := s.changing[name]
+		if !changing {
+			return nil
+		}
+		s.mu.Unlock()
+		select {
+		case <-r.released:
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
+	}
 }
 
 // runsWith reports whether a pod needs what a new definition needs: it runs, the change starts it again, or a new pod replaces it.

@@ -1,9 +1,11 @@
 package supervisor
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -13,7 +15,7 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// TestReservationOfChange expects that both definitions of a pod count while it is being changed, and that a second change is refused.
+// TestReservationOfChange expects that both definitions of a pod count while it is being changed, and that a second change waits.
 func TestReservationOfChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		engine := fakeruntime.New(fakeruntime.Options{Allocatable: spec.ResourceList{"memory": resource.MustParse("1Gi")}})
@@ -29,7 +31,7 @@ func TestReservationOfChange(t *testing.T) {
 		if _, err := s.Add(of("p", 80, "400Mi"), state.Owner{}); err != nil {
 			t.Fatal(err)
 		}
-		release, err := s.reserveChange("change", of("p", 81, "600Mi"), false)
+		release, err := s.reserveChange(t.Context(), of("p", 81, "600Mi"), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,15 +43,16 @@ func TestReservationOfChange(t *testing.T) {
 		if _, err := s.Add(of("other", 83, "400Mi"), state.Owner{}); err != nil { // the requests of both definitions are not added up
 			t.Error(err)
 		}
-		var impossible *NotPossibleError
-		if _, err := s.reserveChange("change", of("p", 84, "400Mi"), false); !errors.As(err, &impossible) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		if _, err := s.reserveChange(ctx, of("p", 84, "400Mi"), false); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("second change: %v", err)
 		}
 		release()
 		if _, err := s.Add(of("new port", 81, "1Mi"), state.Owner{}); err != nil {
 			t.Error(err)
 		}
-		if release, err := s.reserveChange("change", of("p", 84, "400Mi"), false); err != nil {
+		if release, err := s.reserveChange(t.Context(), of("p", 84, "400Mi"), false); err != nil {
 			t.Errorf("change after the first: %v", err)
 		} else {
 			release()
@@ -74,7 +77,7 @@ func TestReservationOfStoppedPod(t *testing.T) {
 		if err := s.Stop(t.Context(), "p", StopOptions{By: "test"}); err != nil {
 			t.Fatal(err)
 		}
-		release, err := s.reserveChange("change", of("p"), false)
+		release, err := s.reserveChange(t.Context(), of("p"), false)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,6 +87,40 @@ func TestReservationOfStoppedPod(t *testing.T) {
 		}
 		if p, _ := s.Pod("p"); !lifecycle.Terminating(p.Pod, p.Facts) {
 			t.Errorf("the pod runs: %+v", p.Status)
+		}
+	})
+}
+
+// TestConcurrentStarts expects that all of several requests to start a stopped pod succeed.
+func TestConcurrentStarts(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(t.Context(), Options{Runtime: fakeruntime.New(fakeruntime.Options{}), Store: noStore{}, Clock: bubbleClock()})
+		defer leave(t, s)
+		if _, err := s.Add(sleeper("100000"), state.Owner{}); err != nil {
+			t.Fatal(err)
+		}
+		name := s.Pods()[0].Pod.Name
+		if err := s.Stop(t.Context(), name, StopOptions{By: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Hour)                                               // it has stopped
+		release, err := s.reserveChange(t.Context(), s.Pods()[0].Pod, true) // a request that is being answered
+		if err != nil {
+			t.Fatal(err)
+		}
+		errs := make(chan error, 4)
+		for range cap(errs) {
+			go func() { errs <- s.Start(t.Context(), name, "", "test") }()
+		}
+		synctest.Wait()
+		if n := len(errs); n > 0 {
+			t.Errorf("%d requests were answered during another one: %v", n, <-errs)
+		}
+		release()
+		for range cap(errs) {
+			if err := <-errs; err != nil {
+				t.Error(err)
+			}
 		}
 	})
 }

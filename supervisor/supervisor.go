@@ -59,11 +59,11 @@ type Supervisor struct {
 	stopRecording context.CancelFunc
 
 	mu       sync.Mutex
-	pods     map[string]*loop     // by name; nil: the name is reserved for a pod that is being added
-	adding   map[string]*spec.Pod // the pods that are being added
-	changing map[string]*spec.Pod // the new definitions of pods that are being changed or started, by name; nil: it needs nothing now
-	removing map[string]int       // how many calls are removing a volume, by name of the volume
-	blocked  map[string]*heldPod  // by name: the pods that are not supervised
+	pods     map[string]*loop       // by name; nil: the name is reserved for a pod that is being added
+	adding   map[string]*spec.Pod   // the pods that are being added
+	changing map[string]reservation // the new definitions of pods that are being changed or started, by name
+	removing map[string]int         // how many calls are removing a volume, by name of the volume
+	blocked  map[string]*heldPod    // by name: the pods that are not supervised
 	leaving  bool
 	changed  chan struct{}
 	sessions map[string]*session
@@ -118,7 +118,7 @@ func New(ctx context.Context, o Options) *Supervisor {
 			starts:   make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
 		},
 		ctx: ctx, cancel: cancel, stopRecording: stopRecording,
-		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, changing: map[string]*spec.Pod{}, removing: map[string]int{}, blocked: map[string]*heldPod{},
+		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, changing: map[string]reservation{}, removing: map[string]int{}, blocked: map[string]*heldPod{},
 		sessions: map[string]*session{}, changed: make(chan struct{}),
 	}
 	s.shared.peers, s.shared.conditions = s, o.Conditions

@@ -89,9 +89,9 @@ func (s *Supervisor) volumeUsers() map[string][]string {
 	for _, pod := range s.adding { // before the running pods: a pod is in at least one of the two
 		add(pod)
 	}
-	for _, pod := range s.changing {
-		if pod != nil {
-			add(pod)
+	for _, r := range s.changing {
+		if r.needed != nil {
+			add(r.needed)
 		}
 	}
 	s.mu.Unlock()

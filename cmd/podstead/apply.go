@@ -71,11 +71,7 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 	if err := f.check(cmd); err != nil {
 		return err
 	}
-	level, err := a.level(cmd, f.level)
-	if err != nil {
-		return err
-	}
-	files, err := a.readApplied(paths, level)
+	files, err := a.readApplied(cmd, paths, f.level)
 	if err != nil {
 		return err
 	}

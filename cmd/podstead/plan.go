@@ -56,11 +56,7 @@ Exit codes: 0 done, 2 a file is invalid, 6 apply would change something (only wi
 }
 
 func (a *app) plan(cmd *cobra.Command, paths []string, f *planFlags) error {
-	level, err := a.level(cmd, f.level)
-	if err != nil {
-		return err
-	}
-	files, err := a.readApplied(paths, level)
+	files, err := a.readApplied(cmd, paths, f.level)
 	if err != nil {
 		return err
 	}

@@ -108,8 +108,13 @@ type applied struct {
 	request api.ApplyRequest
 }
 
-// readApplied reads and checks pod files and directories for apply and plan. Nothing is applied if one of them is invalid.
-func (a *app) readApplied(paths []string, level admission.Level) (list []applied, err error) {
+// readApplied reads and checks pod files and directories for apply and plan, with the value of --policy. Nothing is applied if one of them
+// is invalid.
+func (a *app) readApplied(cmd *cobra.Command, paths []string, policy string) (list []applied, err error) {
+	level, err := a.level(cmd, policy)
+	if err != nil {
+		return nil, err
+	}
 	if paths, err = expand(paths); err != nil {
 		return nil, err
 	}

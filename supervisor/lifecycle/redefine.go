@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"reflect"
 	"slices"
 	"time"
 
@@ -56,6 +57,7 @@ func (e DefinitionChanged) apply(f *Facts) {
 			f.replace(c.Name, ReasonDefinitionChanged)
 		default:
 			f.skipPostStart(c, e.To.Container(c.Name), e.At)
+			f.probeAgain(c, e.To.Container(c.Name), e.At)
 		}
 	}
 	for c := range containersOf(e.To) {
@@ -114,6 +116,33 @@ func (f *Facts) skipPostStart(from, to *spec.Container, at Instant) {
 	}
 	h.Newest.PostStart = Hook{Requested: at, Done: at}
 	f.Containers[from.Name] = h
+}
+
+// probeAgain drops the result of a readiness probe that checks something else from now on: it says nothing about the new definition. A
+// change of intervals and thresholds keeps it.
+func (f *Facts) probeAgain(from, to *spec.Container, at Instant) {
+	h := f.Containers[from.Name]
+	if to.ReadinessProbe == nil || checksSame(from, to) || !h.Newest.live() {
+		return
+	}
+	h.Newest.Probes.Readiness = ProbeStatus{At: at}
+	f.Containers[from.Name] = h
+}
+
+// checksSame reports whether the readiness probes of two definitions check the same.
+func checksSame(from, to *spec.Container) bool {
+	a, b := from.ReadinessProbe, to.ReadinessProbe
+	if a == nil {
+		return false
+	}
+	same := func(a, b any) bool { return reflect.DeepEqual(a, b) }
+	return same(a.Exec, b.Exec) && same(a.HTTPGet, b.HTTPGet) && same(a.TCPSocket, b.TCPSocket) && same(a.GRPC, b.GRPC) &&
+		(!namesPort(b) || slices.Equal(from.Ports, to.Ports))
+}
+
+// namesPort reports whether a probe refers to a port of the container by its name.
+func namesPort(p *spec.Probe) bool {
+	return p.HTTPGet != nil && p.HTTPGet.Port.Name != "" || p.TCPSocket != nil && p.TCPSocket.Port.Name != ""
 }
 
 // outgoing returns the earlier definition of a container; nil if there is none.

@@ -4,10 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,18 +22,21 @@ type ApplyOptions struct {
 }
 
 // ConflictError reports that other files or pods do not allow a change of files.
-type ConflictError struct{ Message string }
+type ConflictError struct {
+	Message string
+	Hint    string // what to do; may be empty
+}
 
 func (e *ConflictError) Error() string { return e.Message }
 
-func conflictf(format string, args ...any) error {
-	return &ConflictError{fmt.Sprintf(format, args...)}
+func conflictf(format string, args ...any) *ConflictError {
+	return &ConflictError{Message: fmt.Sprintf(format, args...)}
 }
 
 // Apply writes a pod file into the directory, and has it carried out. Text is what [spec.Relocate] returns, pod what it defines. The file
 // of the same pod is replaced, whatever its name; otherwise the file is named after the pod. It returns when the file is
 // written and synced, before the pod is ready; [Set.Files] has the new content then. The error is [spec.Problems] if the text is invalid, a [*supervisor.NameTakenError] if a
-// client has created the pod of that name, and a [*ConflictError] if the file is that of another pod.
+// client has created the pod of that name, and a [*ConflictError] if the file is that of another pod or a symbolic link.
 func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text []byte, o ApplyOptions) (Plan, error) {
 	if err := s.begin(ctx); err != nil {
 		return Plan{}, fmt.Errorf("apply pod %q: %w", pod.Name, err)
@@ -43,6 +44,9 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 	defer s.turn.Unlock()
 	path, replaced, err := s.place(ctx, pod.Name, "."+strings.TrimPrefix(extension, "."), text)
 	if err != nil {
+		return Plan{}, fmt.Errorf("apply pod %q: %w", pod.Name, err)
+	}
+	if err := s.checkOverwrite(ctx, pod.Name, path, text, replaced); err != nil {
 		return Plan{}, fmt.Errorf("apply pod %q: %w", pod.Name, err)
 	}
 	next, err := s.accept(ctx, path, text)
@@ -125,23 +129,6 @@ func (s *Set) place(ctx context.Context, name, extension string, text []byte) (p
 	return path, replaced, nil
 }
 
-// fileMode is the mode of files that clients apply. Commands and environment variables may contain passwords, and only the daemon reads them.
-const fileMode fs.FileMode = 0o600
-
-// write writes a file, unless it has that text, and removes the files that it replaces.
-func write(path string, text []byte, replaced []string) error {
-	before, info, err := spec.ReadFile(path, int64(len(text)))
-	if err != nil || string(before) != string(text) || info.Mode().Perm()&^fileMode != 0 {
-		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-			return err
-		}
-		if err := atomicfile.Write(path, text, fileMode); err != nil {
-			return err
-		}
-	}
-	return removeFiles(replaced)
-}
-
 // removeFiles removes files.
 func removeFiles(paths []string) error {
 	var errs []error
@@ -163,9 +150,18 @@ func (s *Set) begin(ctx context.Context) error {
 	return nil
 }
 
-// accept is the function of that name, for text that may refer to files. s.turn must be held.
+// accept validates the text of a file, which may refer to other files. s.turn must be held.
 func (s *Set) accept(ctx context.Context, path string, text []byte) (*content, error) {
-	return onDisk(context.WithoutCancel(ctx), s.disk, func() (*content, error) { return accept(path, text), nil })
+	return onDisk(context.WithoutCancel(ctx), s.referenced(path), func() (*content, error) { return accept(path, text), nil })
+}
+
+// referenced returns the disk for the files that a pod file refers to, such as env files. Each pod file has its own, so that one whose
+// env file does not respond keeps no other. s.turn must be held.
+func (s *Set) referenced(path string) *disk {
+	if s.references[path] == nil {
+		s.references[path] = newDisk(s.log)
+	}
+	return s.references[path]
 }
 
 // change changes files. If it times out, the change may happen later. s.turn must be held.

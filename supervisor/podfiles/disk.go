@@ -25,10 +25,10 @@ type disk struct {
 
 func newDisk(log *slog.Logger) *disk { return &disk{busy: make(chan struct{}, 1), log: log} }
 
-// hungError reports that the file system does not respond.
-type hungError struct{}
+// UnresponsiveError reports that a file system does not respond.
+type UnresponsiveError struct{}
 
-func (hungError) Error() string {
+func (UnresponsiveError) Error() string {
 	return fmt.Sprintf("the file system did not respond within %v", diskTimeout)
 }
 
@@ -38,7 +38,7 @@ func onDisk[T any](ctx context.Context, d *disk, do func() (T, error)) (T, error
 	select {
 	case d.busy <- struct{}{}:
 	default:
-		return none, hungError{}
+		return none, UnresponsiveError{}
 	}
 	limited, cancel := context.WithTimeout(ctx, diskTimeout)
 	defer cancel()
@@ -52,7 +52,7 @@ func onDisk[T any](ctx context.Context, d *disk, do func() (T, error)) (T, error
 	case ctx.Err() != nil:
 		return none, context.Cause(ctx)
 	}
-	return none, hungError{}
+	return none, UnresponsiveError{}
 }
 
 // lock is a mutex that can be awaited with a context.

@@ -19,13 +19,13 @@ func TestOnDisk(t *testing.T) {
 		hangs := func() (int, error) { time.Sleep(time.Hour); return 1, nil }
 		works := func() (int, error) { return 2, nil }
 		started := time.Now()
-		if _, err := onDisk(t.Context(), d, hangs); !errors.Is(err, hungError{}) {
+		if _, err := onDisk(t.Context(), d, hangs); !errors.Is(err, UnresponsiveError{}) {
 			t.Errorf("error %v, want a timeout", err)
 		}
 		if took := time.Since(started); took != diskTimeout+diskCleanup {
 			t.Errorf("took %v", took)
 		}
-		if _, err := onDisk(t.Context(), d, works); !errors.Is(err, hungError{}) || time.Since(started) != diskTimeout+diskCleanup {
+		if _, err := onDisk(t.Context(), d, works); !errors.Is(err, UnresponsiveError{}) || time.Since(started) != diskTimeout+diskCleanup {
 			t.Errorf("while another call hangs: %v after %v", err, time.Since(started))
 		}
 		time.Sleep(time.Hour)

@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/podstead/podstead/supervisor"
@@ -84,6 +85,7 @@ func (s *Set) forget() {
 	}
 	maps.DeleteFunc(w.attempts, func(name string, _ attempt) bool { return !names[name] })
 	maps.DeleteFunc(w.confirmed, func(path string, _ bool) bool { return w.present[path] || !followed[path] })
+	maps.DeleteFunc(s.references, func(path string, d *disk) bool { return !w.present[path] && len(d.busy) == 0 })
 	maps.DeleteFunc(s.trusted, func(path string, _ [32]byte) bool { return !w.present[path] })
 	maps.DeleteFunc(s.appliedBy, func(path string, _ applied) bool { return !w.present[path] })
 	maps.DeleteFunc(s.changedAt, func(name string, _ lifecycle.Instant) bool { return !names[name] })
@@ -121,18 +123,16 @@ func (s *Set) owned() bool {
 func (s *Set) list(ctx context.Context, removed map[string]bool) error {
 	w := &s.world
 	listed := s.listed
-	found, err := onDisk(ctx, s.disk, func() (*listing, error) { return read(listed, s.dir) })
+	l, err := onDisk(ctx, s.disk, listed.List)
 	if err != nil {
 		s.listed = watch.NewDir(s.dir) // the listing before may not have ended
 	}
-	if err != nil && ctx.Err() != nil {
-		return err
+	accepted := s.acceptChanged(ctx, &l)
+	if ctx.Err() != nil {
+		s.listed = watch.NewDir(s.dir) // what it has read is not taken
+		return context.Cause(ctx)
 	}
-	l := &watch.Listing{}
-	if err == nil {
-		l = &found.Listing
-	}
-	w.directory = w.directory.observe(l, err, removed, s.owned(), w.now, s.times.settle)
+	w.directory = w.directory.observe(&l, err, removed, s.owned(), w.now, s.times.settle)
 	s.logListing(ctx, err)
 	present, contents := map[string]bool{}, map[string]*content{}
 	s.settled = time.Time{}
@@ -140,7 +140,7 @@ func (s *Set) list(ctx context.Context, removed map[string]bool) error {
 		f := &l.Files[i]
 		path := filepath.Join(s.dir, f.Name)
 		present[path] = true
-		c, due := s.take(f, path, found.accepted[f.Name])
+		c, due := s.take(f, path, accepted[i])
 		if !due.IsZero() {
 			if s.settled.IsZero() || due.Before(s.settled) {
 				s.settled = due
@@ -159,25 +159,34 @@ func (s *Set) list(ctx context.Context, removed map[string]bool) error {
 	return err
 }
 
-// listing is a listing with the contents of the files that have changed, by name.
-type listing struct {
-	watch.Listing
-	accepted map[string]*content
-}
+// maxAccepting is how many files are validated at the same time.
+const maxAccepting = 64
 
-// read lists a directory and reads its files, and those that they refer to.
-func read(dir *watch.Dir, path string) (*listing, error) {
-	l, err := dir.List()
-	if err != nil {
-		return nil, err
-	}
-	accepted := map[string]*content{}
+// acceptChanged validates the files of a listing that have changed, with those that they refer to. The result has the same indexes; nil: the
+// file has not changed. The content of a file that refers to one that does not respond cannot be read. s.turn must be held.
+func (s *Set) acceptChanged(ctx context.Context, l *watch.Listing) []*content {
+	accepted := make([]*content, len(l.Files))
+	var all sync.WaitGroup
+	free := make(chan struct{}, maxAccepting)
 	for i := range l.Files {
-		if f := &l.Files[i]; f.Err == nil && f.Text != nil {
-			accepted[f.Name] = accept(filepath.Join(path, f.Name), f.Text)
+		f := &l.Files[i]
+		if f.Err != nil || f.Text == nil {
+			continue
 		}
+		path := filepath.Join(s.dir, f.Name)
+		d := s.referenced(path)
+		free <- struct{}{}
+		all.Go(func() {
+			defer func() { <-free }()
+			c, err := onDisk(ctx, d, func() (*content, error) { return accept(path, f.Text), nil })
+			if err != nil {
+				c = unreadable(path, fmt.Errorf("read the files that %s refers to: %w", path, err))
+			}
+			accepted[i] = c
+		})
 	}
-	return &listing{l, accepted}, nil
+	all.Wait()
+	return accepted
 }
 
 // take returns the content of a file that counts: the newest, or the one before if the newest may be half-written until due.
@@ -194,6 +203,10 @@ func (s *Set) take(f *watch.File, path string, next *content) (c *content, due t
 	}
 	if before != nil && before.err == nil && before.digest == next.digest {
 		return before, time.Time{}
+	}
+	if next.err != nil { // look at it again in the next listing, although it has not changed
+		s.listed.Forget(f.Name)
+		return next, time.Time{}
 	}
 	wait := s.times.quiet
 	if next.pod == nil {

@@ -121,19 +121,20 @@ type Set struct {
 	kick    chan struct{} // has a value if the directory must be compared with the pods now
 
 	// turn is held for a comparison, and while the set itself writes files. It protects everything up to mu.
-	turn      lock
-	disk      *disk // for listings, and for what the set writes
-	listed    *watch.Dir
-	world     world
-	trusted   map[string][32]byte // digests of what the set has written, by path: never half-written
-	compared  map[string]comparison
-	workers   map[string]*worker // by name of the pod
-	settled   time.Time          // when to look again at files that may be half-written; zero: there are none
-	lost      bool               // the event was emitted
-	reported  map[string]string  // what the newest events of files say, by path
-	running   sync.WaitGroup     // the workers
-	listError string             // logged last
-	suspended time.Time          // until when nothing is carried out
+	turn       lock
+	disk       *disk            // for listings, and for what the set writes
+	references map[string]*disk // for what a pod file refers to, by its path
+	listed     *watch.Dir
+	world      world
+	trusted    map[string][32]byte // digests of what the set has written, by path: never half-written
+	compared   map[string]comparison
+	workers    map[string]*worker // by name of the pod
+	settled    time.Time          // when to look again at files that may be half-written; zero: there are none
+	lost       bool               // the event was emitted
+	reported   map[string]string  // what the newest events of files say, by path
+	running    sync.WaitGroup     // the workers
+	listError  string             // logged last
+	suspended  time.Time          // until when nothing is carried out
 
 	// Generations, see [Set.observe].
 	store     Histories
@@ -162,7 +163,7 @@ func New(dir string, pods Pods, o Options) *Set {
 	s := &Set{
 		dir: filepath.Clean(dir), pods: pods, events: o.Events, log: o.Log, times: production, compare: o.compare, kick: make(chan struct{}, 1),
 		trusted: map[string][32]byte{}, compared: map[string]comparison{}, reported: map[string]string{}, workers: map[string]*worker{}, changed: make(chan struct{}),
-		turn: make(lock, 1),
+		turn: make(lock, 1), references: map[string]*disk{},
 	}
 	if o.times != nil {
 		s.times = *o.times

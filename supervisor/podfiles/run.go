@@ -15,7 +15,7 @@ import (
 // coalesce is the time within which changes of pods are looked at together.
 const coalesce = 50 * time.Millisecond
 
-// Run follows the directory until ctx ends. The pods keep running. It returns when everything that it has started has ended,
+// Run follows the directory until ctx ends. The pods keep running. It returns when everything that it has started has returned,
 // apart from accesses of a file system that does not respond.
 //
 // A change is noticed by inotify. Files that links in the directory point to, and links further up in its path, are looked at once a

@@ -1,0 +1,257 @@
+//go:build e2e
+
+package faults
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/spec/change"
+	"github.com/podstead/podstead/spec/change/changetest"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// batch is the number of pods that change at the same time.
+const batch = 32
+
+// planned is a pair of pod files, as the definitions of a pod of its own.
+type planned struct {
+	changetest.Pair
+
+	pod, path string
+	after     string
+	was, is   api.Pod
+	plan      api.Applied
+	events    []event.Event // since the second definition was applied
+}
+
+// TestPlanIsApplied: for every field of a pod file, apply does what plan has said, and nothing else. What it has done is taken from
+// the events, the UIDs, and the IDs of sandboxes and containers.
+func TestPlanIsApplied(t *testing.T) {
+	f := newFixture(t)
+	var pairs []*planned
+	for i, p := range changetest.Pairs() {
+		if p.Runs && p.Field != "name" { // another name is another pod
+			pairs = append(pairs, f.planned(i, p))
+		}
+	}
+	t.Cleanup(func() { // before the check for leftovers
+		if _, err := f.Podstead(f.Ctx(), "delete", "--all", "--force"); err != nil {
+			t.Error(err)
+		}
+	})
+	for some := range slices.Chunk(pairs, batch) {
+		f.applyPairs(some)
+		for _, p := range some {
+			t.Run(p.pod+" "+p.Field, p.check)
+		}
+		f.MustRun("delete", "--all", "--force")
+	}
+}
+
+// planned writes the files of a pair. Its pod has a name and host ports that no other pair has.
+func (f *fixture) planned(i int, pair changetest.Pair) *planned {
+	f.Helper()
+	p := &planned{Pair: pair, pod: fmt.Sprintf("pair-%03d", i)}
+	own := strings.NewReplacer("name = \"pair\"\n", f.PodText(p.pod, ""), "31820", fmt.Sprint(31000+2*i), "31821", fmt.Sprint(31001+2*i))
+	dir := filepath.Join(f.Dir, "pairs", p.pod)
+	f.Check(os.MkdirAll(dir, 0o755))
+	for name, text := range pair.Files {
+		f.Check(os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	p.path, p.after = filepath.Join(dir, p.pod+".toml"), own.Replace(pair.After)
+	f.Check(os.WriteFile(p.path, []byte(own.Replace(pair.Before)), 0o600))
+	return p
+}
+
+// applyPairs applies the first files of pairs, plans the second ones, applies them, and waits until that is done.
+func (f *fixture) applyPairs(pairs []*planned) {
+	f.Helper()
+	var paths []string
+	for _, p := range pairs {
+		paths = append(paths, p.path)
+	}
+	f.MustRun(append([]string{"apply"}, paths...)...)
+	for _, p := range pairs {
+		p.was = f.Until(p.pod, "running", allRun)
+		f.Saw(p.was.Metadata.UID)
+		f.Check(os.WriteFile(p.path, []byte(p.after), 0o600))
+	}
+	var plan api.AppliedList
+	f.Check(json.Unmarshal([]byte(f.MustRun(append([]string{"plan", "-o", "json"}, paths...)...)), &plan))
+	if len(plan.Items) != len(pairs) {
+		f.Fatalf("plan has %d pods, want %d", len(plan.Items), len(pairs))
+	}
+	last := f.lastEvent()
+	applied := f.MustRun(append([]string{"apply"}, paths...)...)
+	for i, p := range pairs {
+		p.plan = plan.Items[i]
+		if line := fmt.Sprintf("pod/%s %s\n", p.pod, p.plan.Outcome); !strings.Contains(applied, line) {
+			f.Errorf("apply did not print %q", line)
+		}
+		f.Await(func() error { return f.settled(p, last) })
+	}
+	for _, p := range pairs { // also those that were settled early
+		f.Check(f.settled(p, last))
+	}
+}
+
+// settled returns what a pod still has to do for its new definition, and records what it has done.
+func (f *fixture) settled(p *planned, after uint64) (err error) {
+	if p.is, err = f.Client().Pod(f.Ctx(), p.pod); err != nil {
+		return err
+	}
+	f.Saw(p.is.Metadata.UID)
+	if p.is.Spec.Hash != p.plan.SpecHash || !allRun(&p.is) {
+		return fmt.Errorf("pod %s does not run its new definition: %+v", p.pod, p.is.Status)
+	}
+	p.events = nil
+	stopping := map[string]bool{}
+	for e, err := range f.Client().Events(f.Ctx(), &api.EventQuery{Pod: p.pod}) {
+		if err != nil {
+			return err
+		}
+		if e.Seq <= after {
+			continue
+		}
+		p.events = append(p.events, e)
+		switch e.Kind {
+		case event.ContainerChanged, event.ContainerDropped:
+			stopping[e.Container] = true
+		case event.ContainerSucceeded, event.ContainerFailed:
+			delete(stopping, e.Container)
+		}
+	}
+	if len(stopping) > 0 {
+		return fmt.Errorf("containers of pod %s are stopping: %v", p.pod, stopping)
+	}
+	return nil
+}
+
+// lastEvent returns the sequence number of the newest event.
+func (f *fixture) lastEvent() (last uint64) {
+	f.Helper()
+	for e, err := range f.Client().Events(f.Ctx(), &api.EventQuery{}) {
+		f.Check(err)
+		last = e.Seq
+	}
+	return last
+}
+
+// allRun reports whether all containers of a pod run that are not init containers, and no init container is still to run.
+func allRun(p *api.Pod) bool {
+	notRunning := func(c lifecycle.ContainerStatus) bool { return c.State.Running == nil }
+	waits := func(c lifecycle.ContainerStatus) bool { return c.State.Waiting != nil }
+	return p.Metadata.DeletionTimestamp == nil && len(p.Status.ContainerStatuses) == len(p.Spec.Containers) &&
+		!slices.ContainsFunc(p.Status.ContainerStatuses, notRunning) && !slices.ContainsFunc(p.Status.InitContainerStatuses, waits)
+}
+
+// check compares what was planned with what has happened.
+func (p *planned) check(t *testing.T) {
+	if p.plan.Outcome != api.PodConfigured || len(p.plan.Changes) == 0 {
+		t.Fatalf("plan: %+v", p.plan)
+	}
+	if got := change.Largest(p.plan.Changes); got != p.Effect {
+		t.Errorf("largest effect %v, want %v", got, p.Effect)
+	}
+	planned := changetest.EffectsOf(p.plan.Changes)
+	happened, fields := p.happened()
+	if diff := cmp.Diff(planned, happened); diff != "" {
+		t.Errorf("what plan said and what happened (-plan +events):\n%s%v", diff, p.plan.Changes)
+	}
+	if want := p.fields(); !planned.Replaced && fields != want {
+		t.Errorf("fields that plan said: %s\nfields that changed: %s", want, fields)
+	}
+	if diff := cmp.Diff(planned, p.found()); diff != "" {
+		t.Errorf("what plan said and what is different (-plan +IDs):\n%s%v", diff, p.plan.Changes)
+	}
+	if t.Failed() {
+		t.Logf("--- before\n%s--- after\n%s", p.Before, p.After)
+		for _, e := range p.events {
+			t.Logf("%s %s %s %s", e.Kind, e.UID, e.Container, e.Message)
+		}
+	}
+}
+
+// fields are the fields of the plan, as the event lists them.
+func (p *planned) fields() string {
+	paths := make([]string, len(p.plan.Changes))
+	for i := range p.plan.Changes {
+		paths[i] = p.plan.Changes[i].Path
+	}
+	return strings.Join(paths, ", ")
+}
+
+// happened is what the events say, and the fields that they list.
+func (p *planned) happened() (e changetest.Effects, fields string) {
+	e.Containers = map[string]string{}
+	for i := range p.events {
+		switch x := &p.events[i]; x.Kind {
+		case event.PodRemoved, event.SandboxChanged, event.SandboxReady:
+			e.Replaced = true
+		case event.DefinitionChanged:
+			fields = x.Fields["changes"]
+		case event.ContainerDropped:
+			e.Containers[x.Container] = "stopped"
+		case event.ContainerChanged:
+			e.Containers[x.Container] = "restarted"
+		case event.ContainerStarted:
+			if e.Containers[x.Container] == "" {
+				e.Containers[x.Container] = "started"
+			}
+		}
+	}
+	if e.Replaced {
+		e.Containers = nil
+	}
+	return e, fields
+}
+
+// found is what the UIDs and the IDs of containers show.
+func (p *planned) found() changetest.Effects {
+	if p.was.Metadata.UID != p.is.Metadata.UID {
+		return changetest.Effects{Replaced: true}
+	}
+	e := changetest.Effects{Containers: map[string]string{}}
+	before, now := ids(&p.was), ids(&p.is)
+	for name, id := range now {
+		switch old, existed := before[name]; {
+		case !existed && id != "":
+			e.Containers[name] = "started"
+		case existed && old != id:
+			e.Containers[name] = "restarted"
+		}
+	}
+	for name := range maps.Keys(before) {
+		if _, exists := now[name]; !exists && !isCompleted(&p.was, name) {
+			e.Containers[name] = "stopped"
+		}
+	}
+	return e
+}
+
+// ids returns the IDs of the newest runs of containers.
+func ids(p *api.Pod) map[string]string {
+	found := map[string]string{}
+	for _, c := range slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses) {
+		found[c.Name] = c.ContainerID
+	}
+	return found
+}
+
+// isCompleted reports whether a container has completed.
+func isCompleted(p *api.Pod, container string) bool {
+	return slices.ContainsFunc(slices.Concat(p.Status.InitContainerStatuses, p.Status.ContainerStatuses), func(c lifecycle.ContainerStatus) bool {
+		return c.Name == container && c.State.Terminated != nil
+	})
+}
