@@ -53,7 +53,7 @@ mount --bind "$root/proc/sys" "$root/proc/sys"
 mount --bind "$root/proc/sys/net" "$root/proc/sys/net"
 mount -o remount,bind,ro "$root/proc/sys"
 mount -o remount,bind,rw "$root/proc/sys/net"
-mount --bind /dev/null "$root/proc/sysrq-trigger"
+[ ! -e "$root/proc/sysrq-trigger" ] || mount --bind /dev/null "$root/proc/sysrq-trigger"
 cat /proc/sys/kernel/random/uuid >"$root/run/boot_id" # a boot of its own
 mount --bind "$root/run/boot_id" "$root/proc/sys/kernel/random/boot_id"
 hostname podstead-test
