@@ -4,40 +4,24 @@ package systemd_test
 
 import (
 	"testing"
-
-	"github.com/podstead/podstead/test/internal/rig"
-	"github.com/podstead/podstead/test/systemd"
 )
 
+// TestMachine checks what the other tests rely on: nothing fails at boot, a reboot keeps files, and a power cut loses what was not synced.
 func TestMachine(t *testing.T) {
-	repository, err := rig.Repository()
-	if err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	m, err := systemd.New(t.Context(), dir, repository)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() {
-		if err := m.Close(); err != nil {
-			t.Error(err)
-		}
-	}()
-	if err := m.Boot(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for i := range 3 {
-		out, err := m.Run(t.Context(), "systemctl is-system-running --wait; cat /proc/sys/kernel/random/boot_id /proc/self/cgroup; systemctl --failed; cat /mark || true; echo hello >> /mark; ls /sys/fs/cgroup; cat /proc/uptime")
-		t.Logf("%v %s", err, out)
-		switch i {
-		case 0:
-			err = m.Reboot(t.Context())
-		case 1:
-			err = m.Cut(t.Context())
-		}
-		if err != nil {
-			t.Fatal(err)
+	m := machine(t)
+	run := func(script, want string) {
+		t.Helper()
+		if out, err := m.Run(t.Context(), script); err != nil || out != want {
+			t.Errorf("%s: %v, %q, want %q", script, err, out, want)
 		}
 	}
+	run("systemctl is-system-running --wait; systemctl --failed --no-legend; cp /proc/sys/kernel/random/boot_id /boot-1; echo kept > /mark", "running\n")
+	if err := m.Reboot(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run("cat /mark; cmp -s /boot-1 /proc/sys/kernel/random/boot_id || echo another boot; echo synced > /mark; sync; echo lost >> /mark", "kept\nanother boot\n")
+	if err := m.Cut(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	run("cat /mark", "synced\n")
 }
