@@ -137,7 +137,8 @@ func (h *Host) Status(pod, columns string) {
 	h.Eventually(pod+" is "+columns, `podstead get > /tmp/get; cat /tmp/get; grep -qE '^`+pod+" +"+strings.ReplaceAll(columns, " ", " +")+` ' /tmp/get`)
 }
 
-// Web returns the file of a pod that records its starts and is ready when [Host.Open] was called.
+// Web returns the file of a pod that records its starts and is ready when [Host.Open] was called. Its container exits when the host
+// shuts down: systemd waits for 90 s for one that ignores SIGTERM.
 func Web(name, more string) string {
 	return fmt.Sprintf(`name = %[1]q
 imageArchives = [%[2]q]
@@ -149,7 +150,7 @@ volumes = [{ name = "data", hostPath = { path = %[4]q, type = "DirectoryOrCreate
 name = "app"
 image = "localhost/podstead/busybox:1"
 env.POD = %[1]q
-command = ["sh", "-c", "echo %[1]s >> /data/begun; exec httpd -f -p 80"]
+command = ["sh", "-c", "echo %[1]s >> /data/begun; httpd -f -p 80 & trap 'kill $!; exit' TERM; wait"]
 volumeMounts = [{ name = "data", mountPath = "/data" }]
 readinessProbe = { exec = { command = ["test", "-e", "/data/%[1]s.open"] }, periodSeconds = 1, timeoutSeconds = 60 }
 `, name, archive, more, data)

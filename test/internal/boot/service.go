@@ -68,7 +68,7 @@ func (h *Host) checkStatus() {
 // pid is a script that prints the PID of the daemon, and shim one that prints that of the shim of a pod.
 const (
 	pid  = `systemctl show -P MainPID podstead`
-	shim = `for p in $(pgrep -x httpd); do ! grep -qzx POD=%s /proc/$p/environ || sed -n 's/^PPid:\t//p' /proc/$p/status; done`
+	shim = `for p in $(pgrep -x sh); do ! grep -qzx POD=%s /proc/$p/environ || sed -n 's/^PPid:\t//p' /proc/$p/status; done`
 )
 
 // checkKills kills each process of Podstead, and then all.
