@@ -119,10 +119,10 @@ func (h *Host) turn(what string, do func(context.Context) error) {
 	}
 }
 
-// Copy copies a pod file into the pods directory, as a person does. The name of the file is that of the pod.
+// Copy copies a pod file into the pods directory, as a person does, and syncs it. The name of the file is that of the pod.
 func (h *Host) Copy(pod, text string) {
 	h.Helper()
-	h.Sh("cat > /root/" + pod + ".toml <<'E'\n" + text + "E\ncp /root/" + pod + ".toml " + podsDir)
+	h.Sh("cat > /root/" + pod + ".toml <<'E'\n" + text + "E\ncp /root/" + pod + ".toml " + podsDir + "; sync " + podsDir + "/*")
 }
 
 // Open makes the pod ready that Web describes.

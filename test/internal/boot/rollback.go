@@ -91,7 +91,6 @@ func (h *Host) rolledBack(b Broken, cuts bool) {
 	h.Helper()
 	h.Eventually(b.name+" runs", `grep app-2 `+data+`/begun`)
 	if cuts {
-		h.Sh("sync") // the file, which cp does not sync, and the image; the state of the update is synced by the daemon
 		h.Cut()
 	}
 	h.happened("Rolling back from generation 2 to 1")
