@@ -173,7 +173,7 @@ func (s *Server) secretsOf(ctx context.Context, pod *spec.Pod) ([]string, error)
 		values map[string][]byte
 		err    error
 	}
-	names := secretNames(pod)
+	names := pod.SecretNames()
 	results := make(chan result, len(names))
 	for name, required := range names { // in parallel: each read may wait for a file system
 		if err := s.secretReads.Acquire(ctx, 1); err != nil {
@@ -206,42 +206,4 @@ func (s *Server) secretsOf(ctx context.Context, pod *spec.Pod) ([]string, error)
 		}
 	}
 	return values, nil
-}
-
-// secretNames are the names of the inline secrets of a pod, and of those that its environment variables and volumes refer to. The value
-// is false if every reference is optional.
-func secretNames(pod *spec.Pod) map[string]bool {
-	names := map[string]bool{}
-	add := func(name string, optional bool) { names[name] = names[name] || !optional }
-	for i := range pod.Secrets {
-		add(pod.Secrets[i].Name, false)
-	}
-	for _, list := range [...][]spec.Container{pod.InitContainers, pod.Containers, pod.EphemeralContainers} {
-		for i := range list {
-			for _, from := range list[i].EnvFrom {
-				if from.SecretRef != nil {
-					add(from.SecretRef.Name, from.SecretRef.Optional)
-				}
-			}
-			for _, env := range list[i].Env {
-				if env.ValueFrom != nil && env.ValueFrom.SecretKeyRef != nil {
-					add(env.ValueFrom.SecretKeyRef.Name, env.ValueFrom.SecretKeyRef.Optional)
-				}
-			}
-		}
-	}
-	for i := range pod.Volumes {
-		v := &pod.Volumes[i]
-		if v.Secret != nil {
-			add(v.Secret.SecretName, v.Secret.Optional)
-		}
-		if v.Projected != nil {
-			for _, source := range v.Projected.Sources {
-				if source.Secret != nil {
-					add(source.Secret.Name, source.Secret.Optional)
-				}
-			}
-		}
-	}
-	return names
 }

@@ -62,6 +62,9 @@ func (d *defaulter) run(fileName string) {
 	for c := range p.everyContainer() {
 		d.container(c)
 	}
+	if p.Update != nil {
+		d.update()
+	}
 	p.defaultPodRequests()
 	for i := range p.Volumes {
 		p.Volumes[i].setDefaults()

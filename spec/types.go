@@ -41,6 +41,8 @@ type Pod struct {
 	// Conditions to wait for before the pod starts, also after a reboot: `pod:NAME:ready`, `pod:NAME:succeeded`, `path:PATH`,
 	// `mount:PATH`, `dns:NAME`, `network-online`, `time-synced`. At most 64. [ParseWaitCondition] parses them.
 	WaitFor []string `json:"waitFor,omitempty"`
+	// Rollback of updates. Default: a definition that does not become ready is kept. [Pod.UpdateRule] resolves it.
+	Update *Update `json:"update,omitempty"`
 	// Inline config maps. They take precedence over the files of the same name on the host.
 	ConfigMaps []ConfigMap `json:"configMaps,omitempty"`
 	// Inline secrets. They take precedence over the files of the same name on the host.

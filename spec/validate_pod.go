@@ -145,6 +145,7 @@ func (v *validator) podFields() {
 		}
 	}
 	v.waitFor()
+	v.update(p.Update)
 }
 
 func qualifiedName(s string) []string { return validation.IsQualifiedName(s) }

@@ -126,6 +126,11 @@ const (
 	FileRejected             Kind = "FileRejected"
 	FileAccepted             Kind = "FileAccepted"
 	UpdateWaiting            Kind = "UpdateWaiting"
+	UpdateCompleted          Kind = "UpdateCompleted"
+	UpdateFailed             Kind = "UpdateFailed"
+	RollbackStarted          Kind = "RollbackStarted"
+	RollbackCompleted        Kind = "RollbackCompleted"
+	RolloutUndone            Kind = "RolloutUndone"
 	PodsDirLost              Kind = "PodsDirLost"
 	PodsDirFound             Kind = "PodsDirFound"
 )
@@ -220,6 +225,11 @@ func troubles() []Entry {
 		{FileRejected, "FileRejected", Warning, "Pod file {file} rejected: {error}", []string{"file", "error"}, nil, true},
 		{FileAccepted, "FileAccepted", Normal, "Pod file {file} accepted", []string{"file"}, nil, true},
 		{UpdateWaiting, "UpdateWaiting", Warning, "Update waits, the pod keeps running: {error}", []string{"error"}, []string{"file"}, true},
+		{UpdateCompleted, "UpdateCompleted", Normal, "Update completed, generation {generation} is ready", []string{"generation"}, nil, true},
+		{UpdateFailed, "UpdateFailed", Warning, "Generation {generation} failed and is kept: {error}", []string{"generation", "error"}, nil, true},
+		{RollbackStarted, "RollbackStarted", Warning, "Rolling back from generation {generation} to {target}: {error}", []string{"generation", "target", "error"}, nil, true},
+		{RollbackCompleted, "RollbackCompleted", Normal, "Rolled back, generation {generation} is ready", []string{"generation"}, nil, true},
+		{RolloutUndone, "RolloutUndone", Normal, "Returning to generation {generation}, requested by {by}", []string{"generation", "by"}, nil, true},
 		{PodsDirLost, "PodsDirLost", Warning, "{error}, its pods keep running", []string{"error"}, []string{"dir", "pods"}, true},
 		{PodsDirFound, "PodsDirFound", Normal, "Pods directory {dir} has pod files again", []string{"dir"}, nil, true},
 		{InternalError, "InternalError", Warning, "Recovered from an internal error in the supervisor of the pod: {error}", []string{"error"}, nil, true},

@@ -5,6 +5,7 @@ package generation
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"github.com/podstead/podstead/spec"
@@ -99,6 +100,8 @@ type Instead struct {
 	Why    string            `json:"why"`
 	By     string            `json:"by,omitempty"` // the person who requested it; empty: the update failed
 	At     lifecycle.Instant `json:"at"`
+	// Completed is set when the generation was ready again.
+	Completed bool `json:"completed,omitempty"`
 	// Definition is that of the generation, with the config maps and secrets that differ from those of the host inline.
 	Definition *Definition `json:"definition"`
 }
@@ -151,7 +154,7 @@ func (h *History) Begin(g Generation) {
 	h.Last++
 	g.Number, g.Outcome = h.Last, Progressing
 	h.Generations = append(h.Generations, g)
-	h.trim()
+	h.Trim()
 }
 
 // Return makes an earlier generation run in place of the file, whose newest generation failed if why is not empty.
@@ -160,7 +163,15 @@ func (h *History) Return(i Instead) {
 		failed.Outcome, failed.Message = RolledBack, i.Why
 	}
 	h.Instead = &i
-	h.trim()
+	h.Trim()
+}
+
+// Retry makes the file run again that another generation runs in place of. A generation of it that was rolled back is followed by a new one.
+func (h *History) Retry() {
+	h.Instead = nil
+	if newest := h.Newest(); newest != nil && newest.Outcome == RolledBack {
+		newest.Digest = ""
+	}
 }
 
 // Target returns the newest generation before a number that was ready and whose definition is kept; nil: there is none.
@@ -178,17 +189,15 @@ func (h *History) Images() []lifecycle.Image {
 	var list []lifecycle.Image
 	for i := range h.Generations {
 		if d := h.Generations[i].Definition; d != nil {
-			for _, image := range d.Images {
-				list = append(list, image)
-			}
+			list = slices.AppendSeq(list, maps.Values(d.Images))
 		}
 	}
 	slices.SortFunc(list, func(a, b lifecycle.Image) int { return cmp.Compare(a.ID, b.ID) })
 	return slices.CompactFunc(list, func(a, b lifecycle.Image) bool { return a.ID == b.ID })
 }
 
-// trim limits the list, and removes definitions that are not needed any more.
-func (h *History) trim() {
+// Trim limits the list, and removes definitions that are not needed any more.
+func (h *History) Trim() {
 	if surplus := len(h.Generations) - maxListed; surplus > 0 {
 		list := h.Generations[:0]
 		for i, g := range h.Generations {

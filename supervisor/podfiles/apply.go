@@ -64,10 +64,18 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 			plan.Outcome = Configured
 		}
 	}
+	instead := s.world.instead[pod.Name]
+	if instead != nil && instead.Digest == next.hex() && instead.By == "" { // until the file is changed
+		plan.Outcome, plan.Changes, plan.Instead = Unchanged, nil, (&insteadError{instead}).Error()
+	}
 	if o.DryRun {
 		return plan, nil
 	}
 	defer s.wake()
+	s.appliedBy[path] = applied{next.digest, o.By}
+	if instead != nil && plan.Instead == "" {
+		s.resume(ctx, pod.Name)
+	}
 	delete(s.world.attempts, pod.Name) // a step that failed is repeated
 	s.trusted[path] = next.digest
 	if err := s.change(ctx, func() error { return write(path, text, replaced) }); err != nil {

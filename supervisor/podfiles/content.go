@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/generation"
 )
 
 // content is what a file was found to contain.
@@ -17,6 +18,9 @@ type content struct {
 	pod      *spec.Pod         // nil: the file is invalid
 	problems spec.Problems
 	err      error // the file cannot be read
+
+	// instead is set for the definition of an earlier generation, which runs in place of the file.
+	instead *generation.Instead
 }
 
 // accept validates the text of a pod file. A generated name depends on the path only, so that it stays the same.

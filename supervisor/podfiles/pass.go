@@ -27,7 +27,16 @@ func (s *Set) pass(ctx context.Context, list bool, removed map[string]bool) time
 	if s.look(ctx, list, removed) != nil && ctx.Err() != nil {
 		return time.Time{}
 	}
+	if err := s.loadHistories(ctx); err != nil {
+		s.log.LogAttrs(ctx, slog.LevelWarn, "generations of the pods cannot be read, pod files are not carried out", slog.Any("error", err))
+		return time.Now().Add(s.times.retry)
+	}
 	r := s.world.plan()
+	if s.observe(ctx, &r) {
+		again := r.again
+		r = s.world.plan()
+		r.lookAgain(again)
+	}
 	r.lookAgain(s.settled)
 	r.lookAgain(s.reportLoss())
 	s.carryOut(ctx, &r)
@@ -76,6 +85,10 @@ func (s *Set) forget() {
 	maps.DeleteFunc(w.attempts, func(name string, _ attempt) bool { return !names[name] })
 	maps.DeleteFunc(w.confirmed, func(path string, _ bool) bool { return w.present[path] || !followed[path] })
 	maps.DeleteFunc(s.trusted, func(path string, _ [32]byte) bool { return !w.present[path] })
+	maps.DeleteFunc(s.appliedBy, func(path string, _ applied) bool { return !w.present[path] })
+	maps.DeleteFunc(s.changedAt, func(name string, _ lifecycle.Instant) bool { return !names[name] })
+	maps.DeleteFunc(w.targets, func(name string, _ *content) bool { return !names[name] })
+	s.forgetHistories(names)
 }
 
 // settleFirst makes the directory settle, as after a loss, if files of pods are missing in the first listing: it may be in the middle of being
@@ -218,7 +231,7 @@ func podsOf(snapshots []supervisor.Snapshot) map[string]pod {
 		pods[p.Pod.Name] = pod{
 			name: p.Pod.Name, uid: p.Facts.UID, file: p.Owner.File, by: holder(p), definition: p.Pod,
 			unowned: p.Owner.File == "" && p.Owner.By == "" && p.Owner.Session == "",
-			held:    heldBecause(p),
+			held:    heldBecause(p), snapshot: p,
 			stopped: !stop.Requested.IsZero() && !stop.Delete && stop.ByUser, deleting: stop.Delete, completed: p.AtRest,
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/generation"
 )
 
 // world is what a plan depends on.
@@ -31,6 +32,8 @@ type world struct {
 	attempts  map[string]attempt  // the newest ones, by name of the pod
 	working   map[string]string   // what the workers are doing, by name of the pod
 	between   func(p *pod, c *content) []change.Change
+	instead   map[string]*generation.Instead // what runs in place of files, by name of the pod
+	targets   map[string]*content            // the same as contents
 }
 
 // pod is a pod that exists.
@@ -44,6 +47,7 @@ type pod struct {
 	completed  bool
 	unowned    bool   // its creator is not known: its state file was lost
 	held       string // why it is not supervised; empty: it is
+	snapshot   *supervisor.Snapshot
 }
 
 // kind is what a step does.
@@ -90,6 +94,7 @@ type result struct {
 	steps   []step
 	files   []File
 	desired map[string]*content // by name of the pod: contents that are not refused
+	targets map[string]*content // by name of the pod: what is to run, the same or an earlier generation
 	again   time.Time           // when to look again; zero: after the next change
 }
 
@@ -110,7 +115,7 @@ func (p *pending) Unwrap() error { return p.err }
 
 // plan compares files and pods. It does not depend on how they came to differ.
 func (w *world) plan() result {
-	r := result{desired: map[string]*content{}}
+	r := result{desired: map[string]*content{}, targets: map[string]*content{}}
 	defines := map[string][]*content{}
 	for _, path := range slices.Sorted(maps.Keys(w.contents)) {
 		if c := w.contents[path]; c.pod != nil {
@@ -155,13 +160,17 @@ func (w *world) converge(c *content, f *File, r *result) {
 		f.Reason, f.Refused = ReasonRejected, &supervisor.NameTakenError{Name: p.name, Holder: cmp.Or(p.by, "created earlier") + ", so " + c.path + " is not used"}
 		return
 	}
-	r.desired[c.pod.Name] = c
-	s := step{kind: add, pod: c.pod.Name, target: c, file: c.path}
+	t, instead := w.target(c)
+	r.desired[c.pod.Name], r.targets[c.pod.Name] = c, t
+	if instead != nil {
+		f.Reason, f.Refused = ReasonRolledBack, instead
+	}
+	s := step{kind: add, pod: c.pod.Name, target: t, file: c.path}
 	if exists {
 		if p.deleting {
 			return // added after the deletion
 		}
-		s.uid, s.changes = p.uid, w.between(&p, c)
+		s.uid, s.changes = p.uid, w.between(&p, t)
 		if len(s.changes) == 0 && p.file == c.path {
 			return
 		}

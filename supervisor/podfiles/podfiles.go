@@ -13,6 +13,7 @@ import (
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 	"github.com/podstead/podstead/supervisor/state"
@@ -48,6 +49,7 @@ type File struct {
 const (
 	ReasonInvalidFile = "InvalidFile"
 	ReasonRejected    = "Rejected"
+	ReasonRolledBack  = "RolledBack" // an earlier generation runs in its place
 )
 
 // Plan is what applying a file does, or would do.
@@ -56,10 +58,13 @@ type Plan struct {
 	File    string // in the pods directory
 	Outcome Outcome
 	Changes []change.Change
+	// Instead is why the file is not carried out although it is applied: its definition was rolled back. Empty: it is carried out.
+	Instead string
 }
 
 // Pods is the set of pods of a host. [*supervisor.Supervisor] implements it.
 type Pods interface {
+	Now() lifecycle.Instant
 	Pods() []supervisor.Snapshot
 	Changed() <-chan struct{}
 	Stage(ctx context.Context, pod *spec.Pod, progress func(container string, p lifecycle.Progress)) (supervisor.Staged, error)
@@ -72,6 +77,12 @@ type Pods interface {
 type Options struct {
 	Events *event.Ring  // nil: no events are emitted
 	Log    *slog.Logger // nil: discarded
+	// Histories stores the generations of the pods; nil: they are known until the set ends.
+	Histories Histories
+	// Values are the config maps and secrets of the host, which are kept for a rollback; nil: there are none.
+	Values Values
+	// Images keeps the images of earlier generations; nil: they are not kept.
+	Images Images
 
 	times   *times                                   // nil: those of production
 	compare func(from, to *spec.Pod) []change.Change // nil: change.Between
@@ -124,6 +135,19 @@ type Set struct {
 	listError string             // logged last
 	suspended time.Time          // until when nothing is carried out
 
+	// Generations, see [Set.observe].
+	store     Histories
+	values    Values
+	saving    *disk // for calls of store
+	reading   *disk // for calls of values
+	keeper    *keeper
+	histories map[string]*generation.History // by name of the pod; nil: not loaded yet. Values are not changed, but replaced
+	unsaved   map[string]bool                // names of pods whose history has changed
+	saveAgain time.Time                      // when to save after a failure; zero: now
+	started   lifecycle.Instant              // when the histories were loaded
+	changedAt map[string]lifecycle.Instant   // when pods were changed last, by name
+	appliedBy map[string]applied             // by path
+
 	mu      sync.Mutex
 	files   []File
 	changed chan struct{}
@@ -149,14 +173,16 @@ func New(dir string, pods Pods, o Options) *Set {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.disk, s.notifying = newDisk(s.log), newDisk(s.log)
+	s.disk, s.notifying, s.saving, s.reading = newDisk(s.log), newDisk(s.log), newDisk(s.log), newDisk(s.log)
+	s.store, s.values, s.keeper = o.Histories, o.Values, newKeeper(o.Images, s.log, s.times.retry)
+	s.unsaved, s.changedAt, s.appliedBy = map[string]bool{}, map[string]lifecycle.Instant{}, map[string]applied{}
 	if s.events == nil {
 		s.events = event.NewRing(1)
 	}
 	s.listed = watch.NewDir(s.dir)
 	s.world = world{
 		path: s.dir, removal: s.times.removal, contents: map[string]*content{}, present: map[string]bool{}, missing: map[string]absence{},
-		confirmed: map[string]bool{}, attempts: map[string]attempt{}, between: s.between,
+		confirmed: map[string]bool{}, attempts: map[string]attempt{}, between: s.between, instead: map[string]*generation.Instead{}, targets: map[string]*content{},
 	}
 	return s
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
-	"github.com/podstead/podstead/supervisor/state"
 )
 
 // worker carries out one step. It has a goroutine of its own, so that a pod whose image cannot be pulled delays no other.
@@ -18,6 +17,8 @@ type worker struct {
 	step   step
 	pods   string             // when the step began, see fingerprint
 	cancel context.CancelFunc // ends preparations and waiting; a change that has begun is completed
+	// began is when the pod was changed in place; zero: it was not.
+	began lifecycle.Instant
 	// pulling is the container whose image is being pulled; nil: none.
 	pulling atomic.Pointer[string]
 }
@@ -39,7 +40,7 @@ func (s *Set) carryOut(ctx context.Context, r *result) {
 		if w.step.target == nil {
 			continue
 		}
-		if want := r.desired[name]; want == nil || want.path != w.step.target.path || want.digest != w.step.target.digest {
+		if want := r.targets[name]; want == nil || want.path != w.step.target.path || want.digest != w.step.target.digest {
 			w.cancel()
 		}
 	}
@@ -70,6 +71,9 @@ func (s *Set) finish(ctx context.Context, w *worker, err error) {
 		delete(s.world.attempts, w.step.pod) // another step follows
 		return
 	}
+	if !w.began.IsZero() {
+		s.changedAt[w.step.pod] = w.began
+	}
 	now, key := time.Now(), w.step.key()
 	a := attempt{key: key, err: err, count: 1, next: now.Add(time.Second), pods: w.pods, replace: w.step.kind == replace}
 	if before := s.world.attempts[w.step.pod]; before.key == key {
@@ -99,33 +103,26 @@ func (s *Set) delay(count int) time.Duration {
 // perform carries out a step. After the end of ctx it begins no change.
 func (s *Set) perform(ctx context.Context, w *worker) error {
 	step := &w.step
-	owner := state.Owner{File: step.file, By: "the pods directory (" + filepath.Base(step.file) + ")"}
-	switch step.kind {
-	case add:
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		_, err := s.pods.AddStaged(step.target.pod, owner, supervisor.Staged{})
-		return err
-	case remove:
+	if step.kind == remove {
 		if p, ok := s.pod(step.pod); ok && p.uid == step.uid && p.held != "" {
 			return errOutdated
 		}
 		return s.stop(ctx, step, "removed")
-	case redefine, replace:
 	}
-	staged, err := s.pods.Stage(ctx, step.target.pod, func(container string, _ lifecycle.Progress) {
-		if before := w.pulling.Swap(&container); before == nil || *before != container {
-			s.wake()
-		}
-	})
+	owner := step.owner("the pods directory (" + filepath.Base(step.file) + ")")
+	staged, err := s.stage(ctx, w)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
 	if err != nil {
 		return err
 	}
-	if step.kind == redefine {
+	switch step.kind {
+	case add:
+		_, err := s.pods.AddStaged(step.target.pod, owner, staged)
+		return err
+	case redefine:
+		w.began = s.pods.Now()
 		_, err := s.pods.Redefine(context.WithoutCancel(ctx), step.uid, step.target.pod, staged, owner)
 		return err
 	}
@@ -140,6 +137,22 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 	}
 	_, err = s.pods.AddStaged(step.target.pod, owner, staged)
 	return err
+}
+
+// stage provides what the target of a step needs. An earlier generation uses the images that it had, without a registry.
+func (s *Set) stage(ctx context.Context, w *worker) (supervisor.Staged, error) {
+	switch target := w.step.target; {
+	case target.instead != nil:
+		return supervisor.Staged{Images: target.instead.Definition.Images}, nil
+	case w.step.kind == add:
+		return supervisor.Staged{}, nil
+	default:
+		return s.pods.Stage(ctx, target.pod, func(container string, _ lifecycle.Progress) {
+			if before := w.pulling.Swap(&container); before == nil || *before != container {
+				s.wake()
+			}
+		})
+	}
 }
 
 // stop stops the pod of a step and deletes it. It does not wait until the pod is deleted.

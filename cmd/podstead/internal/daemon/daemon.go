@@ -25,6 +25,7 @@ import (
 	"github.com/podstead/podstead/runtime/podnet"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 	"github.com/podstead/podstead/supervisor/quarantine"
@@ -106,7 +107,9 @@ func Run(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopSupervisor(ctx, s)) }()
-	files := podfiles.New(o.Config.Pods.Dir, s, podfiles.Options{Events: s.Events(), Log: o.Log})
+	files := podfiles.New(o.Config.Pods.Dir, s, podfiles.Options{
+		Events: s.Events(), Log: o.Log, Histories: generation.NewDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(),
+	})
 	unfollow := follow(ctx, files)
 	err = errors.Join(o.serve(ctx, s, files), unfollow())
 	if len(s.Pods()) == 0 {
@@ -115,6 +118,11 @@ func Run(ctx context.Context, o Options) (err error) {
 		err = errors.Join(err, rt.RemoveNetwork(removing))
 	}
 	return err
+}
+
+// values are the config maps and secrets of the host.
+func (o *Options) values() configsource.Source {
+	return configsource.Source{Dir: o.Config.ConfigDir, Credentials: os.Getenv("CREDENTIALS_DIRECTORY")}
 }
 
 // follow runs the pods of the pods directory. The returned function ends that; the pods keep running.
@@ -235,7 +243,7 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, files *po
 	o.Version.Instance = uuid.NewString()
 	server := api.NewServer(ctx, api.Options{
 		Supervisor: s, Files: files, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log, HostIPs: hostIPs,
-		Secrets:    configsource.Source{Dir: o.Config.ConfigDir, Credentials: os.Getenv("CREDENTIALS_DIRECTORY")},
+		Secrets:    o.values(),
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
 	})
 	l, err := api.Listen(ctx, o.Config.Socket)

@@ -1,0 +1,57 @@
+package spec
+
+import (
+	"cmp"
+	"time"
+)
+
+// Update sets what happens when the pod does not become ready after its file changed.
+type Update struct {
+	// Time for the pod to become ready after its file changed, greater than 0 and at most 86400. Default: 120.
+	ReadyWithinSeconds Seconds `json:"readyWithinSeconds,omitempty"`
+	// `rollback` restores the last definition that was ready if the changed one is not ready in time or fails before; `keep` keeps the
+	// changed one. Default: `rollback`.
+	OnFailure UpdatePolicy `json:"onFailure,omitempty"`
+}
+
+// UpdatePolicy tells what happens after an update that failed.
+type UpdatePolicy string
+
+// The update policies.
+const (
+	OnFailureRollback UpdatePolicy = "rollback"
+	OnFailureKeep     UpdatePolicy = "keep"
+)
+
+const (
+	defaultReadyWithin Seconds = 120
+	maxReadyWithin     Seconds = 24 * 60 * 60
+)
+
+// UpdateRule returns how long a changed definition may take to become ready, and whether the last one that was ready is restored if it
+// does not. Without the table nothing is restored.
+func (p *Pod) UpdateRule() (within time.Duration, rollback bool) {
+	if p.Update == nil {
+		return defaultReadyWithin.Duration(), false
+	}
+	return cmp.Or(p.Update.ReadyWithinSeconds, defaultReadyWithin).Duration(), p.Update.OnFailure != OnFailureKeep
+}
+
+// update sets the defaults, so that a file that states them defines the same pod.
+func (d *defaulter) update() {
+	if d.root.child("update").child("readyWithinSeconds") == nil {
+		d.pod.Update.ReadyWithinSeconds = defaultReadyWithin
+	}
+	setDefault(&d.pod.Update.OnFailure, OnFailureRollback)
+}
+
+func (v *validator) update(u *Update) {
+	if u == nil {
+		return
+	}
+	v.positive(&u.ReadyWithinSeconds)
+	if u.ReadyWithinSeconds > maxReadyWithin {
+		v.bad(&u.ReadyWithinSeconds, "must be less than or equal to %v", maxReadyWithin)
+	}
+	oneOf(v, &u.OnFailure, OnFailureRollback, OnFailureKeep)
+}

@@ -1,0 +1,139 @@
+package podfiles
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/podstead/podstead/internal/guard"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Images keeps images that no container runs at present.
+type Images interface {
+	// KeepImages keeps the contents of images until a later call for the same pod. None releases them. It can be repeated.
+	KeepImages(ctx context.Context, pod string, images []lifecycle.Image) error
+	// KeptImages returns the names of the pods for which images are kept.
+	KeptImages(ctx context.Context) ([]string, error)
+}
+
+// keepTimeout is the timeout of one call of [Images].
+const keepTimeout = 30 * time.Second
+
+// keeper calls [Images] in the background, and again after a failure.
+type keeper struct {
+	images Images // nil: nothing is kept
+	log    *slog.Logger
+	retry  time.Duration
+	kick   chan struct{}
+
+	mu   sync.Mutex
+	want map[string][]lifecycle.Image // calls that are not done, by name of the pod
+	only map[string]bool              // release those of all other pods; nil: done
+}
+
+func newKeeper(images Images, log *slog.Logger, retry time.Duration) *keeper {
+	return &keeper{images: images, log: log, retry: retry, kick: make(chan struct{}, 1), want: map[string][]lifecycle.Image{}}
+}
+
+// keep keeps the images of a pod, and no others of it.
+func (k *keeper) keep(pod string, images []lifecycle.Image) {
+	k.mu.Lock()
+	k.want[pod] = images
+	if k.only != nil {
+		k.only[pod] = true
+	}
+	k.mu.Unlock()
+	k.wake()
+}
+
+// keepOnly releases the images of all pods but these.
+func (k *keeper) keepOnly(pods map[string]bool) {
+	k.mu.Lock()
+	k.only = pods
+	k.mu.Unlock()
+	k.wake()
+}
+
+func (k *keeper) wake() {
+	select {
+	case k.kick <- struct{}{}:
+	default:
+	}
+}
+
+// run calls [Images] until ctx ends.
+func (k *keeper) run(ctx context.Context) {
+	if k.images == nil {
+		return
+	}
+	var again <-chan time.Time // nil: everything is done
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.kick:
+		case <-again:
+		}
+		again = nil
+		if err := k.carryOut(ctx); err != nil && ctx.Err() == nil {
+			k.log.LogAttrs(ctx, slog.LevelWarn, "images for a rollback are not kept yet", slog.Any("error", err))
+			again = time.After(k.retry)
+		}
+	}
+}
+
+// carryOut makes the calls that are not done. It returns the first error.
+func (k *keeper) carryOut(ctx context.Context) error {
+	k.mu.Lock()
+	only := k.only
+	k.mu.Unlock()
+	if only != nil {
+		kept, err := within(ctx, k.log, k.images.KeptImages)
+		if err != nil {
+			return err
+		}
+		k.mu.Lock()
+		for _, pod := range kept {
+			if _, wanted := k.want[pod]; !wanted && !k.only[pod] {
+				k.want[pod] = nil
+			}
+		}
+		k.only = nil
+		k.mu.Unlock()
+	}
+	for {
+		pod, images, ok := k.take()
+		if !ok {
+			return nil
+		}
+		_, err := within(ctx, k.log, func(ctx context.Context) (struct{}, error) { return struct{}{}, k.images.KeepImages(ctx, pod, images) })
+		if err != nil {
+			k.mu.Lock()
+			if _, newer := k.want[pod]; !newer {
+				k.want[pod] = images
+			}
+			k.mu.Unlock()
+			return err
+		}
+	}
+}
+
+// take returns a call that is not done, and removes it from the list.
+func (k *keeper) take() (pod string, images []lifecycle.Image, ok bool) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	for pod, images = range k.want {
+		delete(k.want, pod)
+		return pod, images, true
+	}
+	return "", nil, false
+}
+
+// within calls do with a timeout.
+func within[T any](ctx context.Context, log *slog.Logger, do func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
+	defer cancel()
+	return guard.Call(ctx, diskCleanup, log, do)
+}
