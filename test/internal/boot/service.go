@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// None is the file of a pod whose image exists nowhere. The registry is unreachable.
+// none is the file of a pod whose image exists nowhere. The registry is unreachable.
 const none = `name = "none"
 [[containers]]
 name = "app"
@@ -59,7 +59,6 @@ func (h *Host) checkStatus() {
 			h.Errorf("systemctl status does not contain %q:\n%s", want, out)
 		}
 	}
-	h.Log(h.Sh(`systemctl status --no-pager podstead`))
 	if out := h.Sh(`journalctl --no-pager -u podstead -p err -o cat; systemctl --failed --no-legend`); out != "" {
 		h.Errorf("errors in the journal, and failed units:\n%s", out)
 	}
