@@ -104,7 +104,7 @@ func New(ctx context.Context, o Options) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.leases, n.subnets = attachments(file.Leases), file.Subnets
+	n.leases, n.subnets, n.unknown = attachments(file.Leases), file.Subnets, file.Unknown
 	if n.namespace, err = kernel.Open(o.NetnsPath); err != nil {
 		return nil, err
 	}
@@ -193,7 +193,9 @@ func (n *Network) notify() {
 // saveLeases writes the leases. The caller holds lock. /run is in memory, so this is fast.
 func (n *Network) saveLeases() error {
 	n.mu.Lock()
-	file := lease.File{BootID: n.opts.BootID, Subnets: n.subnets, Leases: make(map[string]*lease.Lease, len(n.leases))}
+	file := lease.File{
+		BootID: n.opts.BootID, Subnets: n.subnets, Leases: make(map[string]*lease.Lease, len(n.leases)), Unknown: n.unknown,
+	}
 	for uid, l := range n.leases {
 		file.Leases[uid] = &l.Lease
 	}
