@@ -68,13 +68,18 @@ func readJSON(ctx context.Context, log *slog.Logger, path string, f format.Forma
 	case errors.Is(err, ErrNewerVersion):
 		return format.Unknown{}, fmt.Errorf("read %s: %w", path, err)
 	}
+	return format.Unknown{}, setAside(ctx, log, path, err)
+}
+
+// setAside renames a file that cannot be used.
+func setAside(ctx context.Context, log *slog.Logger, path string, err error) error {
 	damaged := path + ".damaged"
 	if renameErr := os.Rename(path, damaged); renameErr != nil {
-		return format.Unknown{}, fmt.Errorf("read network state: %w; rename damaged file: %w", err, renameErr)
+		return fmt.Errorf("read network state: %w; rename damaged file: %w", err, renameErr)
 	}
 	log.WarnContext(ctx, "damaged network state file was renamed",
 		slog.String("file", damaged), slog.Any("error", err))
-	return format.Unknown{}, nil
+	return nil
 }
 
 // ErrNewerVersion is returned for a file that a later version wrote. Such a file is never overwritten.
@@ -88,7 +93,8 @@ func write(path string, f format.Format, v any, unknown format.Unknown) error {
 	return atomicfile.Write(path, append(raw, '\n'), 0o600)
 }
 
-// Load reads the leases. ok is false if there are no readable leases of this boot.
+// Load reads the leases. ok is false if there are no readable leases of this boot. A file that only a later version understands is renamed
+// like a damaged one, because the leases can be read from the kernel.
 func Load(ctx context.Context, log *slog.Logger, path, bootID string) (f File, ok bool, err error) {
 	valid := false
 	unknown, err := readJSON(ctx, log, path, Format, &f, func() error {
@@ -98,6 +104,9 @@ func Load(ctx context.Context, log *slog.Logger, path, bootID string) (f File, o
 		valid = true
 		return nil
 	})
+	if errors.Is(err, ErrNewerVersion) {
+		err = setAside(ctx, log, path, err)
+	}
 	if err != nil {
 		return File{}, false, err
 	}
