@@ -56,7 +56,7 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 		lost[u.Name] = true
 		s.shared.ring.Add(event.New(kind, s.shared.now().Wall, u.Name, event.Fields{"file": u.File, "error": u.Err.Error()}))
 	}
-	checkpoints := s.loadCheckpoints(pods)
+	checkpoints := s.loadCheckpoints(pods, unusable)
 	var suspects []*heldPod
 	for _, p := range pods {
 		uid := p.Facts.UID
@@ -178,9 +178,9 @@ func foundFor(u *state.Unusable, list []lifecycle.Found) lifecycle.Found {
 	return lifecycle.Found{}
 }
 
-// loadCheckpoints returns the checkpoints of these pods and deletes those of others. Errors are only logged: what an unreadable
+// loadCheckpoints returns the checkpoints of these pods and deletes those of others, except of pods of a later version. Errors are only logged: what an unreadable
 // checkpoint held is found out or done again.
-func (s *Supervisor) loadCheckpoints(pods []state.Pod) map[string]state.Checkpoint {
+func (s *Supervisor) loadCheckpoints(pods []state.Pod, unusable []state.Unusable) map[string]state.Checkpoint {
 	if s.shared.checkpoints == nil {
 		return nil
 	}
@@ -188,6 +188,9 @@ func (s *Supervisor) loadCheckpoints(pods []state.Pod) map[string]state.Checkpoi
 	present := map[string]bool{}
 	for _, p := range pods {
 		present[p.Facts.UID] = true
+	}
+	for _, u := range unusable {
+		present[u.UID] = present[u.UID] || u.Kept
 	}
 	for uid := range all {
 		if !present[uid] {

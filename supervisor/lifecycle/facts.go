@@ -48,7 +48,7 @@ type Stop struct {
 
 // Sandbox is the newest attempt to run the pod's sandbox.
 type Sandbox struct {
-	N           int      `json:"n"`
+	N           int      `json:"n" format:"key"`
 	Requested   Instant  `json:"requested,omitzero"`
 	Ready       Instant  `json:"ready,omitzero"`
 	Lost        Instant  `json:"lost,omitzero"`
@@ -87,9 +87,9 @@ type Backoff struct {
 
 // Ref identifies one run of one container within its pod.
 type Ref struct {
-	Container string `json:"container"`
-	Round     int    `json:"round"`
-	Attempt   int    `json:"attempt"` // from 1, unique over the life of the pod
+	Container string `json:"container" format:"key"`
+	Round     int    `json:"round" format:"key"`
+	Attempt   int    `json:"attempt" format:"key"` // from 1, unique over the life of the pod
 }
 
 // Attempt is one run of one container. Every field is set by one event and never cleared by a later run.
