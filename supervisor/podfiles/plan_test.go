@@ -70,9 +70,6 @@ func TestPlan(t *testing.T) {
 	a, b := podText("a"), podText("b")
 	byRun := func(p *pod) { p.file, p.by = "", "created by podstead run, pid 4711, uid 0" }
 	unowned := func(p *pod) { p.file, p.unowned = "", true }
-	orphaned := func(p *pod) { p.file, p.unowned, p.orphaned = "", true, true }
-	elsewhere := func(p *pod) { orphaned(p); p.definition.Dir = "/srv" }
-	read := func(w *world) { w.directory.read = true }
 	quarantined := func(p *pod) { p.held = "the daemon crashed" }
 	lost := func(w *world) { w.directory.lost = errNoFiles }
 	for _, test := range []struct {
@@ -128,31 +125,6 @@ func TestPlan(t *testing.T) {
 			pods:   []pod{running("web", "web.toml", "a").with(unowned).with(func(p *pod) { p.held, p.by = "its state file is newer", "Pod is not supervised" })},
 			states: `web Rejected: pod "web" already exists: Pod is not supervised, so /etc/podstead/pods.d/web.toml is not used`,
 		},
-		{name: "orphan, directory not read", pods: []pod{running("web", "web.toml", "a").with(orphaned)}},
-		{name: "orphan of a client, directory not read", pods: []pod{running("web", "web.toml", "a").with(elsewhere)}},
-		{name: "orphan, without a file", pods: []pod{running("web", "web.toml", "a").with(orphaned)}, change: read, steps: "remove web"},
-		{name: "orphan of a client", pods: []pod{running("web", "web.toml", "a").with(elsewhere)}, change: read, steps: "remove web"},
-		{name: "orphan, with a file", files: map[string]string{"web.toml": a}, pods: []pod{running("web", "web.toml", "a").with(orphaned)}, change: read, steps: "redefine web"},
-		{
-			name: "orphan, with an invalid file", files: map[string]string{"other.toml": "x = 1"}, pods: []pod{running("web", "web.toml", "a").with(orphaned)},
-			change: read, states: "other InvalidFile: ",
-		},
-		{
-			name: "orphan of a client, with an invalid file", files: map[string]string{"other.toml": "x = 1"}, pods: []pod{running("web", "web.toml", "a").with(elsewhere)},
-			change: read, steps: "remove web", states: "other InvalidFile: ",
-		},
-		{
-			name: "orphan, with two files", files: map[string]string{"web.toml": a, "other.toml": named("web", "b")}, pods: []pod{running("web", "web.toml", "a").with(orphaned)}, change: read,
-			states: `web Rejected: pod "web" is defined by /etc/podstead/pods.d/other.toml and /etc/podstead/pods.d/web.toml; web Rejected: pod "web" is defined by /etc/podstead/pods.d/other.toml and /etc/podstead/pods.d/web.toml`,
-		},
-		{name: "orphan, lost directory", pods: []pod{running("web", "web.toml", "a").with(orphaned)}, change: func(w *world) { read(w); lost(w) }},
-		{name: "orphan, another file half-written", pods: []pod{running("web", "web.toml", "a").with(orphaned)}, change: func(w *world) { read(w); w.unsettled = true }},
-		{
-			name: "orphan, directory that is being restored", pods: []pod{running("web", "web.toml", "a").with(orphaned)},
-			change: func(w *world) { read(w); w.directory.settles = w.now.Add(time.Second) },
-		},
-		{name: "orphan that is being deleted", pods: []pod{running("web", "web.toml", "a").with(func(p *pod) { orphaned(p); p.deleting = true })}, change: read},
-		{name: "orphan that is not supervised", pods: []pod{running("web", "web.toml", "a").with(func(p *pod) { orphaned(p); quarantined(p) })}, change: read},
 		{name: "pod of a client", pods: []pod{running("web", "web.toml", "a").with(byRun)}},
 		{name: "renamed file", files: map[string]string{"site.toml": named("web", "a")}, pods: []pod{running("web", "web.toml", "a")}, effect: change.InPlace, steps: "redefine web"},
 		{name: "removed file", pods: []pod{running("web", "web.toml", "a")}, steps: "remove web"},
