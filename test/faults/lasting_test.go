@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/test/internal/rig"
@@ -89,6 +90,9 @@ func TestEmptyAtBoot(t *testing.T) {
 	d.untilEvents("", string(event.PodsDirFound))
 	d.until(want)
 }
+
+// TestIdle is the short form of TestSoakIdle: each probe runs several times.
+func TestIdle(t *testing.T) { testIdle(t, time.Minute) }
 
 // untilEvents waits until the events of a pod, or all events, contain a text.
 func (f *fixture) untilEvents(pod, text string) {
