@@ -14,7 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // Of linux/ext4.h, which x/sys does not have.
@@ -39,10 +41,7 @@ func TestVolumeDeviceFails(t *testing.T) {
 	f.MustCreate("other", "terminationGracePeriodSeconds = 1\n"+container("c", "trap 'exit 0' TERM; while :; do sleep 0.1; done"))
 	f.running("dead")
 	was := slices.Concat(f.running("works"), f.running("other"))
-	dir, err := os.Open(dead)
-	f.Check(err)
-	f.Check(unix.IoctlSetPointerInt(int(dir.Fd()), ext4Shutdown, shutdownNoFlush))
-	f.Check(dir.Close())
+	f.failDevice(dead)
 	p := f.Until("dead", "failed", func(p *api.Pod) bool { return p.Status.Phase == lifecycle.PhaseFailed })
 	want := fmt.Sprintf("The device of volume %q failed: %s: input/output error. ", "data", dead)
 	if p.Status.Reason != lifecycle.ReasonEvicted || p.Status.Message != want {
@@ -57,6 +56,54 @@ func TestVolumeDeviceFails(t *testing.T) {
 		t.Errorf("containers of the other pods %v, were %v", is, was)
 	}
 	f.MustRun("delete", "--all", "--force")
+}
+
+// TestStateDeviceFails: if the disk of the state fails, running containers keep running, exits are seen, states that are not saved are reported,
+// and pods can be stopped.
+func TestStateDeviceFails(t *testing.T) {
+	f := &fixture{rig.NewFixture(t, deadline, "busybox")} // nothing can be removed from the disk, so there are leftovers
+	f.Ext4Disk()
+	f.Cleanup(func() { f.Check(unix.Unmount(f.StateDir(), unix.MNT_DETACH)) })
+	f.MustRun("get")
+	script := "mkfifo /tmp/p; exec 3<>/tmp/p; trap 'exit 0' TERM; echo up; while :; do read -t 1 line <&3; done" // starts no program, which could not be read
+	f.MustCreate("stays", "terminationGracePeriodSeconds = 1\n"+container("c", script))
+	f.MustCreate("exits", "restartPolicy = \"Never\"\n"+container("c", "exec sleep 100000"))
+	was := f.running("stays")
+	f.running("exits")
+	f.Await(func() error {
+		if out, err := f.Podstead(f.Ctx(), "logs", "stays"); err != nil || out == "" {
+			return fmt.Errorf("logs of the pod %q: %w", out, err)
+		}
+		return nil
+	})
+	f.failDevice(f.StateDir())
+	f.Check(unix.Kill(f.process("sleep"), unix.SIGKILL))
+	f.Until("exits", "failed, with a state that is not saved", func(p *api.Pod) bool {
+		return p.Status.Phase == lifecycle.PhaseFailed && slices.ContainsFunc(p.Status.Conditions, func(c lifecycle.Condition) bool {
+			return c.Type == supervisor.StateNotDurable && strings.Contains(c.Message, "input/output error")
+		})
+	})
+	out, _ := f.Podstead(f.Ctx(), "why", "exits")
+	if !strings.Contains(out, "Its state could not be saved") {
+		t.Errorf("podstead why does not report the state that is not saved:\n%s", out)
+	}
+	if out, _ := f.Podstead(f.Ctx(), "doctor"); !strings.Contains(out, "exits: ") || !strings.Contains(out, "input/output error") {
+		t.Errorf("podstead doctor does not report the state that is not saved:\n%s", out)
+	}
+	if is := f.running("stays"); !slices.Equal(is, was) {
+		t.Errorf("containers %v, were %v", is, was)
+	}
+	f.MustRun("stop", "stays")
+	f.Until("stays", "stopped", func(p *api.Pod) bool { return p.Status.Phase.Terminal() })
+}
+
+// failDevice shuts the file system of a directory down, as it does itself after errors of its device.
+func (f *fixture) failDevice(dir string) {
+	f.Helper()
+	opened, err := os.Open(dir)
+	f.Check(err)
+	f.Check(unix.IoctlSetPointerInt(int(opened.Fd()), ext4Shutdown, shutdownNoFlush))
+	f.Check(opened.Close())
 }
 
 // device mounts an ext4 file system of its own in the rig's directory, and returns the directory.
