@@ -101,7 +101,13 @@ func (e *effects) start(ctx context.Context, a lifecycle.Action, pod *spec.Pod, 
 	case lifecycle.StopContainer, lifecycle.KillContainer:
 		timeout = signalTimeout
 	}
-	e.run(ctx, timeout, a, func(ctx context.Context) (effectResult, error) { return e.perform(ctx, a, pod, saved) })
+	e.run(ctx, timeout, a, func(ctx context.Context) (r effectResult, err error) {
+		err = e.shared.space.Do(func() error {
+			r, err = e.perform(ctx, a, pod, saved)
+			return err
+		})
+		return r, err
+	})
 }
 
 // cancelPull cancels the pull of a container's image if it is in progress.

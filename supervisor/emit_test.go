@@ -122,7 +122,6 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			w.crash()
 			clear(w.disk.files)
 			w.start()
-			w.untilRemoved("p")
 		}, emitted{event.OrphanFound}},
 		{"sandbox lost, exit of the container not seen", with(nothing), func(w *troubled) { w.fail("WaitContainer", lifecycle.Failure{Message: "no"}) }, func(w *troubled) {
 			s, _ := w.Pod("p")

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podstead/podstead/internal/diskreserve"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/admission"
@@ -32,6 +33,8 @@ type Options struct {
 	Store       state.Store
 	Checkpoints state.Checkpoints // nil: probes start again after a restart of the daemon, and stop signals may be sent twice
 	Journal     event.Journal     // nil: events are lost at a restart of the daemon
+	// Space is for states, events, and the actions of pods if the disk is full; nil: there is none.
+	Space *diskreserve.Reserve
 	// Quarantine keeps pods whose handling crashed the daemon; nil: none is kept.
 	Quarantine *quarantine.Dir
 	// Crash is why the last daemon crashed; empty: it did not.
@@ -107,11 +110,14 @@ func New(ctx context.Context, o Options) *Supervisor {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	if o.Journal != nil {
+		o.Journal = reservedJournal{o.Journal, o.Space}
+	}
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
 	ctx, cancel := context.WithCancel(recording)
 	s := &Supervisor{
 		shared: &shared{
-			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: o.Store, checkpoints: o.Checkpoints, journal: o.Journal,
+			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: reservedStore{o.Store, o.Space}, space: o.Space, checkpoints: o.Checkpoints, journal: o.Journal,
 			now: o.Clock, policy: o.Policy, damaged: o.Damaged, log: log, quarantine: o.Quarantine, crash: o.Crash, decide: lifecycle.Decide, between: change.Between,
 			restored: map[string]emit.Causes{},
 			ring:     event.NewRing(cmp.Or(o.Events, 4096)),

@@ -148,7 +148,7 @@ func lives() []Entry {
 		{StateLost, "StateLost", Warning, "State file could not be read and was renamed to {file}: {error}. Recovering the pod from container labels", []string{"file", "error"}, nil, true},
 		{StateUnsupported, "StateUnsupported", Warning, "Ignored state file {file}: {error}", []string{"file", "error"}, nil, true},
 		{PodQuarantined, "Quarantined", Warning, "Pod is not supervised, the daemon crashed {count} times while it handled this pod: {error}", []string{"count", "error"}, nil, true},
-		{OrphanFound, "OrphanFound", Warning, "Found orphaned containers, stopping them", nil, nil, true},
+		{OrphanFound, "OrphanFound", Warning, "Found orphaned containers, they are stopped unless a pod file defines their pod", nil, nil, true},
 		{EngineDamaged, "EngineDamaged", Warning, "Damaged file {file} of the container engine was set aside: {error}. Containers that depend on it were killed and will be restarted", []string{"file", "error"}, []string{"aside"}, true},
 		{HostRebooted, "Rebooted", Normal, "Host has been rebooted, restarting pod", nil, nil, true},
 		{PodWaiting, "WaitingFor", Normal, "Waiting for {conditions}", []string{"conditions"}, nil, true},

@@ -18,6 +18,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/hooks"
+	"github.com/podstead/podstead/internal/diskreserve"
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
@@ -44,6 +45,9 @@ const (
 	takeoverInterval = 100 * time.Millisecond
 	// gcPercent makes the heap at most half as large again as what is in use. The daemon keeps about 150 KiB per pod and allocates little.
 	gcPercent = 50
+	// reservedSpace is the size of the file whose space is used if the disk is full: a state file has a few KiB, and a container needs about
+	// 20 KiB to start.
+	reservedSpace = 1 << 20
 )
 
 // errIdle is the cause of the end of an on-demand daemon that is idle.
@@ -205,6 +209,10 @@ func (o *Options) supervise(ctx context.Context, rt Runtime, crash string) (*sup
 	if err != nil {
 		return nil, err
 	}
+	space, err := diskreserve.New(filepath.Join(o.Config.StateDir, "reserve"), reservedSpace)
+	if err != nil {
+		o.Log.LogAttrs(ctx, slog.LevelWarn, "no disk space is reserved for the state of pods", slog.Any("error", err))
+	}
 	suspects, err := quarantine.New(filepath.Join(o.Config.StateDir, "quarantine"), filepath.Join(o.Config.RunDir, "handling"))
 	if err != nil {
 		return nil, err
@@ -213,7 +221,7 @@ func (o *Options) supervise(ctx context.Context, rt Runtime, crash string) (*sup
 	policy.Protected = o.Config.OwnPaths()
 	s := supervisor.New(ctx, supervisor.Options{
 		Runtime: rt, Prober: probes.New(rt, clock, probes.Options{}), Hooks: hooks.New(rt, nil), Conditions: hostcondition.New(),
-		Store: store, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
+		Store: store, Space: space, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
 		Policy: policy, Quarantine: suspects, Crash: crash, Damaged: rt.Damaged(ctx),
 	})
 	if err := s.Recover(ctx); err != nil {
