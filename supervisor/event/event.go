@@ -110,6 +110,7 @@ const (
 	ContainerDropped         Kind = "ContainerDropped"
 	PodSucceeded             Kind = "PodSucceeded"
 	PodFailed                Kind = "PodFailed"
+	PodCollected             Kind = "PodCollected"
 	PodRemoved               Kind = "PodRemoved"
 	StateNotDurable          Kind = "StateNotDurable"
 	StateDurable             Kind = "StateDurable"
@@ -192,6 +193,7 @@ func lives() []Entry {
 		{PodEvicted, "Evicted", Warning, "{error}", []string{"error"}, nil, true},
 		{PodSucceeded, "Succeeded", Normal, "Pod succeeded", nil, nil, true},
 		{PodFailed, "Failed", Warning, "Pod failed", nil, nil, true},
+		{PodCollected, "Collected", Normal, "Removed containers, volumes and old logs of the finished pod, its status is kept", nil, nil, true},
 		{PodRemoved, "Removed", Normal, "Pod removed", nil, nil, true},
 	}
 }

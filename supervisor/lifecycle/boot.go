@@ -74,7 +74,7 @@ func (f *Facts) rebase(move func(*Instant)) {
 		&f.Accepted, &f.Stop.Requested, &f.Stop.Deadline,
 		&f.Sandbox.Requested, &f.Sandbox.Ready, &f.Sandbox.Lost, &f.Sandbox.Failed, &f.RestartedAt, &f.EngineUnavailable,
 		&f.Restart.Requested, &f.AgainAt,
-		&f.Wait.Since, &f.Wait.Ended,
+		&f.Wait.Since, &f.Wait.Ended, &f.Collection.Requested,
 	} {
 		move(t)
 	}
@@ -85,6 +85,7 @@ func (f *Facts) rebase(move func(*Instant)) {
 	}
 	removal(&f.Sandbox.Removal)
 	removal(&f.Removal)
+	removal(&f.Collection.Removal)
 	for name, c := range f.Containers {
 		attempt(&c.Newest)
 		attempt(&c.Previous)
