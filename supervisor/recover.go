@@ -77,6 +77,7 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 		return err
 	}
 	s.forgetCauses()
+	s.loops.Go(func() { s.collect(s.ctx) })
 	if len(suspects) > 0 {
 		s.loops.Go(func() { s.tryOut(s.ctx, suspects) })
 	}

@@ -44,6 +44,8 @@ type Options struct {
 	Damaged []lifecycle.Damage
 	// MaxParallelStarts limits how many containers start at the same time; 0: the number of CPUs.
 	MaxParallelStarts int
+	// Finished limits what pods that have finished use.
+	Finished FinishedPods
 	// Events is how many events are kept in memory; 0: 4096.
 	Events int
 }
@@ -67,6 +69,9 @@ type Supervisor struct {
 	leaving  bool
 	changed  chan struct{}
 	sessions map[string]*session
+	finished FinishedPods
+
+	maxCollected int // [maxCollected], except in tests
 }
 
 // session is a client whose pods stop when it disconnects, such as `podstead run` in a terminal.
@@ -119,7 +124,7 @@ func New(ctx context.Context, o Options) *Supervisor {
 		},
 		ctx: ctx, cancel: cancel, stopRecording: stopRecording,
 		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, changing: map[string]*spec.Pod{}, removing: map[string]int{}, blocked: map[string]*heldPod{},
-		sessions: map[string]*session{}, changed: make(chan struct{}),
+		sessions: map[string]*session{}, changed: make(chan struct{}), finished: o.Finished, maxCollected: maxCollected,
 	}
 	s.shared.peers, s.shared.conditions = s, o.Conditions
 	s.recording.Go(func() { s.shared.ring.Log(recording, log) })

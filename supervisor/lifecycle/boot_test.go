@@ -119,7 +119,7 @@ func everyInstant(t *testing.T, old lifecycle.Instant) lifecycle.Facts {
 	facts := lifecycle.Facts{
 		RestartedAt: old, EngineUnavailable: old, AgainAt: old, Restart: lifecycle.Restart{Requested: old},
 		Wait:     lifecycle.Wait{N: 1, Since: old, Ended: old, Conditions: map[string]lifecycle.WaitedFor{"path:/a": {Met: old}}},
-		Accepted: old, Removal: removal, Stop: lifecycle.Stop{Requested: old, Deadline: old},
+		Accepted: old, Removal: removal, Collection: lifecycle.Collection{Requested: old, Removal: removal}, Stop: lifecycle.Stop{Requested: old, Deadline: old},
 		Sandbox: lifecycle.Sandbox{Requested: old, Ready: old, Lost: old, Failed: old, Removal: removal},
 		Containers: map[string]lifecycle.Container{"app": {
 			Newest: attempt, Previous: attempt, Backoff: lifecycle.Backoff{Granted: old},
