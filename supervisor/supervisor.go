@@ -117,7 +117,7 @@ func New(ctx context.Context, o Options) *Supervisor {
 	s := &Supervisor{
 		shared: &shared{
 			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: o.Store, checkpoints: o.Checkpoints, journal: o.Journal,
-			now: o.Clock, policy: o.Policy, damaged: o.Damaged, log: log, quarantine: o.Quarantine, crash: o.Crash, decide: lifecycle.Decide, between: change.Between,
+			now: o.Clock, damaged: o.Damaged, log: log, quarantine: o.Quarantine, crash: o.Crash, decide: lifecycle.Decide, between: change.Between,
 			restored: map[string]emit.Causes{},
 			ring:     event.NewRing(cmp.Or(o.Events, 4096)),
 			starts:   make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
@@ -127,6 +127,7 @@ func New(ctx context.Context, o Options) *Supervisor {
 		sessions: map[string]*session{}, changed: make(chan struct{}), finished: o.Finished, maxCollected: maxCollected,
 	}
 	s.shared.peers, s.shared.conditions = s, o.Conditions
+	s.shared.policy.Store(&o.Policy)
 	s.recording.Go(func() { s.shared.ring.Log(recording, log) })
 	if o.Journal != nil {
 		now := func() time.Time { return o.Clock().Wall }

@@ -129,6 +129,9 @@ const (
 	UpdateWaiting            Kind = "UpdateWaiting"
 	PodsDirLost              Kind = "PodsDirLost"
 	PodsDirFound             Kind = "PodsDirFound"
+	ConfigReloaded           Kind = "ConfigReloaded"
+	ConfigRestartRequired    Kind = "ConfigRestartRequired"
+	ConfigInvalid            Kind = "ConfigInvalid"
 )
 
 // Entries returns the event table, in the order of the life of a pod. Where the kubelet emits the same event, Reason and Sentence
@@ -224,6 +227,9 @@ func troubles() []Entry {
 		{UpdateWaiting, "UpdateWaiting", Warning, "Update waits, the pod keeps running: {error}", []string{"error"}, []string{"file"}, true},
 		{PodsDirLost, "PodsDirLost", Warning, "{error}, its pods keep running", []string{"error"}, []string{"dir", "pods"}, true},
 		{PodsDirFound, "PodsDirFound", Normal, "Pods directory {dir} has pod files again", []string{"dir"}, nil, true},
+		{ConfigReloaded, "ConfigReloaded", Normal, "Configuration reloaded, {changes}", []string{"changes"}, nil, true},
+		{ConfigRestartRequired, "ConfigRestartRequired", Warning, "Configuration changes need a restart of the daemon: {keys}", []string{"keys"}, nil, true},
+		{ConfigInvalid, "ConfigInvalid", Warning, "Configuration not reloaded, nothing changed: {error}", []string{"error"}, nil, true},
 		{InternalError, "InternalError", Warning, "Recovered from an internal error in the supervisor of the pod: {error}", []string{"error"}, nil, true},
 	}
 }
