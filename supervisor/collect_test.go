@@ -81,6 +81,10 @@ func TestFinishedPodTTL(t *testing.T) {
 		if a, b := after.Status.ContainerStatuses[0], before.Status.ContainerStatuses[0]; a.State.Terminated == nil || a.State.Terminated.FinishedAt != b.State.Terminated.FinishedAt {
 			t.Errorf("status was %+v, now it is %+v", b, a)
 		}
+		emitted, _ := m.Events().Since(0)
+		if n := len(slices.DeleteFunc(emitted, func(e event.Event) bool { return e.Kind != event.PodCollected })); n != 1 {
+			t.Errorf("PodCollected was emitted %d times", n)
+		}
 		m.leave()
 		m.boot = "boot-2"
 		m.engine.Reboot()

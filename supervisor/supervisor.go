@@ -128,6 +128,7 @@ func New(ctx context.Context, o Options) *Supervisor {
 	}
 	s.shared.peers, s.shared.conditions = s, o.Conditions
 	s.shared.policy.Store(&o.Policy)
+	s.shared.ring.SetClock(eventClock(o.Clock))
 	s.recording.Go(func() { s.shared.ring.Log(recording, log) })
 	if o.Journal != nil {
 		now := func() time.Time { return o.Clock().Wall }

@@ -19,18 +19,22 @@ const (
 
 // Event is something that happened to a pod. Clients, the journal and the log receive each event once.
 type Event struct {
-	Seq       uint64    `json:"seq"`             // increases, also across restarts of the daemon, which continue at the next multiple of 1e9
-	Cause     uint64    `json:"cause,omitempty"` // the Seq of the event that led to this one; 0: none, or not known
-	Time      time.Time `json:"time"`
-	Level     Level     `json:"type"`
-	Kind      Kind      `json:"kind"`   // the row of the table
-	Reason    string    `json:"reason"` // the kubelet's, where it has one
-	Pod       string    `json:"pod"`
-	UID       string    `json:"uid"`
-	Container string    `json:"container,omitempty"`
-	Attempt   int       `json:"attempt,omitempty"`
-	Fields    Fields    `json:"fields,omitempty"`
-	Message   string    `json:"message"`
+	Seq   uint64    `json:"seq"`             // increases, also across restarts of the daemon, which continue at the next multiple of 1e9
+	Cause uint64    `json:"cause,omitempty"` // the Seq of the event that led to this one; 0: none, or not known
+	Time  time.Time `json:"time"`
+	// Boot and Mono are the boot ID and the monotonic clock at that time. [Ring] corrects Time with them.
+	Boot string        `json:"boot,omitempty"`
+	Mono time.Duration `json:"mono,omitempty"`
+
+	Level     Level  `json:"type"`
+	Kind      Kind   `json:"kind"`   // the row of the table
+	Reason    string `json:"reason"` // the kubelet's, where it has one
+	Pod       string `json:"pod"`
+	UID       string `json:"uid"`
+	Container string `json:"container,omitempty"`
+	Attempt   int    `json:"attempt,omitempty"`
+	Fields    Fields `json:"fields,omitempty"`
+	Message   string `json:"message"`
 }
 
 // Fields are the values for the fields of an [Entry].
@@ -196,17 +200,17 @@ func lives() []Entry {
 		{PodEvicted, "Evicted", Warning, "{error}", []string{"error"}, nil, true},
 		{PodSucceeded, "Succeeded", Normal, "Pod succeeded", nil, nil, true},
 		{PodFailed, "Failed", Warning, "Pod failed", nil, nil, true},
-		{PodCollected, "Collected", Normal, "Removed containers, volumes and old logs of the finished pod, its status is kept", nil, nil, true},
 		{PodRemoved, "Removed", Normal, "Pod removed", nil, nil, true},
 	}
 }
 
-// requests are the entries of requests to restart pods and to change their definitions.
+// requests are the entries of requests to restart pods and to change their definitions, and of limits of finished pods.
 func requests() []Entry {
 	return []Entry{
 		{PodStartRequested, "StartRequested", Normal, "Starting pod, requested by {by}", []string{"by"}, nil, true},
 		{PodRestartRequested, "RestartRequested", Normal, "Restarting pod, requested by {by}", []string{"by"}, nil, true},
 		{RestartRequested, "RestartRequested", Normal, "Restarting container {container}, requested by {by}", []string{"container", "by"}, nil, true},
+		{PodCollected, "Collected", Normal, "Removed containers, volumes and old logs of the finished pod, its status is kept", nil, nil, true},
 		{DefinitionChanged, "DefinitionChanged", Normal, "Pod definition changed: {changes}", []string{"changes"}, []string{"by"}, true},
 		{ContainerChanged, "Killing", Normal, "Container {container} definition changed, will be restarted", []string{"container"}, []string{"grace", "changes"}, true},
 		{ContainerDropped, "Killing", Normal, "Stopping container {container}, it was removed from the pod definition", []string{"container"}, []string{"grace"}, true},

@@ -18,9 +18,9 @@ func TestDecideCollection(t *testing.T) {
 	succeeded := history{up(), ran("app", 1, 0), sandboxRemoved(1), tick(100), collectionRequested}
 	decisions{
 		{name: "finished pod is collected", pod: pod, past: succeeded, now: 100, want: do{collect}},
-		{name: "once", pod: pod, past: history{succeeded, collect}, now: 100},
+		{name: "collection in progress is not repeated", pod: pod, past: history{succeeded, collect}, now: 100},
 		{name: "a failure backs off", pod: pod, past: history{succeeded, failing(collect, oops)}, now: 101, wake: 110},
-		{name: "and is retried", pod: pod, past: history{succeeded, failing(collect, oops)}, now: 110, want: do{collect}},
+		{name: "failed collection is retried", pod: pod, past: history{succeeded, failing(collect, oops)}, now: 110, want: do{collect}},
 		{name: "collected pod needs nothing", pod: pod, past: history{succeeded, collect, podCollected}, now: 110},
 		{name: "collected pod is started by a user", pod: pod, past: history{succeeded, collect, podCollected, restartRequested}, now: 110, want: do{lifecycle.StartAgain{Round: 2}}},
 		{name: "in a new sandbox", pod: pod, past: history{succeeded, collect, podCollected, restartRequested, lifecycle.StartAgain{Round: 2}}, now: 110, want: do{startSandbox2}},
