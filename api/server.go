@@ -78,6 +78,16 @@ type Server struct {
 	changed  chan struct{} // closed when a request starts or completes
 }
 
+// version returns the version of the daemon with the admission policy that is in effect.
+func (s *Server) version() Version {
+	v := s.o.Version
+	if v.Policy != nil {
+		policy := s.o.Supervisor.Policy()
+		v.Policy = &policy
+	}
+	return v
+}
+
 // NewServer returns a server. It serves no requests until [Server.Serve] is called.
 func NewServer(ctx context.Context, o Options) *Server {
 	if o.Log == nil {
@@ -96,7 +106,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 	mux := http.NewServeMux()
 	for pattern, call := range map[string]func(*http.Request) (any, error){
 		"GET /v1/health":                           func(*http.Request) (any, error) { return struct{}{}, nil },
-		"GET /v1/version":                          func(*http.Request) (any, error) { return o.Version, nil },
+		"GET /v1/version":                          func(*http.Request) (any, error) { return s.version(), nil },
 		"POST /v1/pods":                            s.create,
 		"GET /v1/pods/{name}":                      s.get,
 		"DELETE /v1/pods/{name}":                   s.stop,

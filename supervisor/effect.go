@@ -182,6 +182,8 @@ func (e *effects) perform(ctx context.Context, a lifecycle.Action, pod *spec.Pod
 		return r, e.shared.runtime.RemoveContainer(ctx, e.uid, pod, a.Ref)
 	case lifecycle.RemoveSandbox:
 		return r, e.shared.runtime.RemoveSandbox(ctx, e.uid, a.Sandbox)
+	case lifecycle.CollectPod:
+		return r, e.shared.runtime.CollectPod(ctx, e.uid, pod)
 	case lifecycle.RemovePod:
 		return r, e.shared.runtime.RemovePod(ctx, e.uid, pod)
 	}
@@ -265,6 +267,8 @@ func completed(a lifecycle.Action, r effectResult, now lifecycle.Instant) lifecy
 		return lifecycle.ContainerRemoved{Ref: a.Ref, At: now}
 	case lifecycle.RemoveSandbox:
 		return lifecycle.SandboxRemoved{Sandbox: a.Sandbox, At: now}
+	case lifecycle.CollectPod:
+		return lifecycle.PodCollected{At: now}
 	case lifecycle.RemovePod:
 		return lifecycle.PodRemoved{At: now}
 	}

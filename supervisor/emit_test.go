@@ -220,6 +220,12 @@ func TestEveryKindIsEmitted(t *testing.T) {
 		})
 	}
 	seen[event.PodQuarantined] = true  // needs a crash: TestPodThatCrashesTheDaemonIsQuarantined
+	seen[event.PodCollected] = true    // needs limits: TestFinishedPodTTL
+	for _, kind := range []event.Kind{ // of the configuration: see the tests of package daemon
+		event.ConfigReloaded, event.ConfigRestartRequired, event.ConfigInvalid,
+	} {
+		seen[kind] = true
+	}
 	for _, kind := range []event.Kind{ // of files, not of pods: see the tests of package podfiles
 		event.FileInvalid, event.FileRejected, event.FileAccepted, event.UpdateWaiting, event.PodsDirLost, event.PodsDirFound,
 	} {

@@ -77,6 +77,7 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 		return err
 	}
 	s.forgetCauses()
+	s.loops.Go(func() { s.collect(s.ctx) })
 	if len(suspects) > 0 {
 		s.loops.Go(func() { s.tryOut(s.ctx, suspects) })
 	}
@@ -223,6 +224,9 @@ func (s *Supervisor) awaitFirstTurns(ctx context.Context) error {
 // recoverPod starts the loop of a pod with saved state.
 func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Checkpoint, then initialize) *loop {
 	return s.startLoop(p, func(l *loop, now lifecycle.Instant) {
+		if p.SavedAt.Boot == now.Boot && !now.Before(p.SavedAt) {
+			l.clock = p.SavedAt
+		}
 		p, c := setBack(p, c, now)
 		l.facts = p.Facts.Apply(lifecycle.EngineAvailable{At: now})
 		if p.SavedAt.Boot != now.Boot {
@@ -238,6 +242,7 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 			}
 		}
 		l.dirty = true
+		l.correctTimes(now)
 		l.reportDamage(s.shared.damaged, now)
 		l.events.At(l.facts, now).Recovered()
 		then(l, now)

@@ -3,6 +3,7 @@ package supervisor
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
 	"github.com/podstead/podstead/internal/diskreserve"
@@ -38,7 +39,7 @@ type shared struct {
 	quarantine  *quarantine.Dir // nil: none is kept
 	crash       string          // of the last daemon; empty: it did not
 	now         Clock
-	policy      admission.Policy
+	policy      atomic.Pointer[admission.Policy]
 	damaged     []lifecycle.Damage // files of the engine
 	log         *slog.Logger
 	ring        *event.Ring

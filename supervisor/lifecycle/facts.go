@@ -28,6 +28,7 @@ type Facts struct {
 	Outgoing          []Outgoing           `json:"outgoing,omitempty"`         // containers with a run of an earlier definition
 	Forgotten         int                  `json:"forgotten,omitempty"`        // the highest attempt number of a container that was removed
 	Wait              Wait                 `json:"wait,omitzero"`              // for the conditions that must be met before the pod starts
+	Collection        Collection           `json:"collection,omitzero"`        // of what is left, after the pod has finished
 
 	Conditions map[ConditionType]SetCondition `json:"conditions,omitempty"` // set by clients
 }

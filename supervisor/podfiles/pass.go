@@ -249,7 +249,7 @@ func podsOf(snapshots []supervisor.Snapshot) map[string]pod {
 			unowned:  p.Owner.File == "" && p.Owner.By == "" && p.Owner.Session == "",
 			orphaned: p.Owner.Orphan,
 			held:     heldBecause(p), snapshot: p,
-			stopped:  !stop.Requested.IsZero() && !stop.Delete && stop.ByUser, deleting: stop.Delete, completed: p.AtRest,
+			stopped: !stop.Requested.IsZero() && !stop.Delete && stop.ByUser, deleting: stop.Delete, completed: p.AtRest,
 		}
 	}
 	return pods

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
@@ -76,6 +77,10 @@ type Options struct {
 	Log     *slog.Logger
 	// Cgroup is the cgroup that the process joins, as a path from the root of the hierarchies. Empty: it stays in its cgroup.
 	Cgroup string
+	// Reload receives a value when the configuration must be loaded again; nil: never.
+	Reload <-chan os.Signal
+	// Load loads the configuration again. It is required with Reload.
+	Load func() (*config.Config, error)
 	// Ready is called when the daemon accepts requests; may be nil.
 	Ready func()
 }
@@ -93,6 +98,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := os.MkdirAll(o.Config.RunDir, 0o711); err != nil {
 		return fmt.Errorf("create runtime directory: %w", err)
 	}
+	loaded := o.Config
 	c := *o.Config
 	c.LogDir = config.Resolve(c.LogDir) // its links belong to the administrator; later ones are not followed
 	o.Config = &c
@@ -116,7 +122,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		Events: s.Events(), Log: o.Log, Histories: generation.NewDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)
-	err = errors.Join(o.serve(ctx, s, files), unfollow())
+	err = errors.Join(o.serve(ctx, s, files, newReloader(&o, loaded, s)), unfollow())
 	if len(s.Pods()) == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
@@ -222,7 +228,7 @@ func (o *Options) supervise(ctx context.Context, rt Runtime, crash string) (*sup
 	s := supervisor.New(ctx, supervisor.Options{
 		Runtime: rt, Prober: probes.New(rt, clock, probes.Options{}), Hooks: hooks.New(rt, nil), Conditions: hostcondition.New(),
 		Store: store, Space: space, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
-		Policy: policy, Quarantine: suspects, Crash: crash, Damaged: rt.Damaged(ctx),
+		Policy: policy, Finished: finishedPods(o.Config), Quarantine: suspects, Crash: crash, Damaged: rt.Damaged(ctx),
 	})
 	if err := s.Recover(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("recover pods: %w", err), stopSupervisor(ctx, s))
@@ -246,7 +252,9 @@ func hostIPs() []lifecycle.PodIP {
 }
 
 // serve serves the API until ctx ends, a client stops the daemon, or the daemon is idle.
-func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, files *podfiles.Set) error {
+func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, files *podfiles.Set, r *reloader) error {
+	var reloading sync.WaitGroup
+	defer reloading.Wait()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	o.Version.Instance = uuid.NewString()
@@ -266,9 +274,10 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, files *po
 	if o.Ready != nil {
 		o.Ready()
 	}
+	reloading.Go(func() { r.run(ctx) })
 	if o.Version.OnDemand {
 		go func() {
-			if untilIdle(ctx, server, s, o.Config.Engine.IdleTimeout.Duration()) {
+			if untilIdle(ctx, server, s, r.idleTimeout) {
 				stop(errIdle)
 			}
 		}()
@@ -315,11 +324,11 @@ func (o *Options) notify(ctx context.Context, state string) {
 }
 
 // untilIdle returns true when there were neither requests nor pods for the timeout, and false when the context ends.
-func untilIdle(ctx context.Context, server *api.Server, s *supervisor.Supervisor, timeout time.Duration) bool {
+func untilIdle(ctx context.Context, server *api.Server, s *supervisor.Supervisor, timeout func() time.Duration) bool {
 	for {
 		pods := s.Changed()
 		busy, requests := server.Busy()
-		t := time.NewTimer(timeout)
+		t := time.NewTimer(timeout())
 		idle := t.C
 		if busy || len(s.Pods()) > 0 {
 			idle = nil
