@@ -4,5 +4,5 @@ import "slices"
 
 // defences returns the table.
 func defences() []defence {
-	return slices.Concat(imageDefences(), nameDefences())
+	return slices.Concat(imageDefences(), nameDefences(), fileDefences(), heldDefences(), podDefences(), textDefences())
 }
