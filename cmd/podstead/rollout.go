@@ -75,7 +75,7 @@ Exit codes: 0 done, 1 the update failed or was rolled back, 3 no such pod in the
   podstead rollout status web --watch=false`,
 		Args:              onePod,
 		ValidArgsFunction: a.completeOnePod,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.rolloutStatus(cmd, podName(args), &f) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.rolloutStatus(cmd, podName(cmd, args), &f) },
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", true, "wait until the update is done")
@@ -88,16 +88,16 @@ func onePod(cmd *cobra.Command, args []string) error {
 	if err := maxOnePod(cmd, args); err != nil {
 		return err
 	}
-	if podName(args) == "" {
+	if podName(cmd, args) == "" {
 		return usage(cmd, "%s requires a pod", commandName(cmd))
 	}
 	return nil
 }
 
 // podName returns the name in arguments that [onePod] has accepted.
-func podName(args []string) string {
+func podName(cmd *cobra.Command, args []string) string {
 	var s selection
-	if err := s.read(nil, args); err != nil || len(s.names) == 0 {
+	if err := s.read(cmd, args); err != nil || len(s.names) == 0 {
 		return ""
 	}
 	return s.names[0]
@@ -171,7 +171,7 @@ were ready. With --generation, print all changes of one of them.`,
 		Args:              onePod,
 		ValidArgsFunction: a.completeOnePod,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.rolloutHistory(cmd, podName(args), number, format)
+			return a.rolloutHistory(cmd, podName(cmd, args), number, format)
 		},
 	}
 	cmd.Flags().SortFlags = false
@@ -231,7 +231,7 @@ changed or applied. To try a generation again that was rolled back, name it.`,
   podstead rollout undo web --to-generation 2 && podstead rollout status web`,
 		Args:              onePod,
 		ValidArgsFunction: a.completeOnePod,
-		RunE:              func(cmd *cobra.Command, args []string) error { return a.rolloutUndo(cmd, podName(args), number) },
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.rolloutUndo(cmd, podName(cmd, args), number) },
 	}
 	cmd.Flags().SortFlags = false
 	a.generationFlag(cmd, &number, "to-generation", "to-revision", "the `generation` to return to (default the last one that was ready)",
@@ -250,7 +250,7 @@ func (a *app) rolloutUndo(cmd *cobra.Command, pod string, number int) error {
 	}
 	verb := "rolled back to"
 	if !r.FileNewer {
-		verb = "tries again" // the generation of its file
+		verb = "rolled out again:" // the generation of its file
 	}
 	_, err = fmt.Fprintf(a.out, "pod/%s %s generation %d\n", pod, verb, r.Running)
 	return err
@@ -320,7 +320,7 @@ func (*generationValue) Type() string { return "generation" }
 
 // completeOnePod completes the name of one pod.
 func (a *app) completeOnePod(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
-	if podName(args) != "" {
+	if podName(cmd, args) != "" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return a.completePods(cmd, args, prefix)
@@ -330,7 +330,7 @@ func (a *app) completeOnePod(cmd *cobra.Command, args []string, prefix string) (
 func (a *app) completeGenerations(
 	cmd *cobra.Command, args []string, prefix string, offer func(*api.Generation) bool,
 ) ([]string, cobra.ShellCompDirective) {
-	pod := podName(args)
+	pod := podName(cmd, args)
 	if pod == "" {
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
