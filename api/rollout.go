@@ -176,7 +176,7 @@ func (s *Server) progress(r *podfiles.Rollout, f *refusal) (RolloutState, string
 	case instead != nil && instead.Completed, instead == nil && newest.Outcome == generation.Ready:
 		return RolloutComplete, ""
 	case instead == nil && newest.Outcome == generation.Failed:
-		return RolloutFailed, fmt.Sprintf("generation %d failed and is kept: %s", newest.Number, newest.Message)
+		return RolloutFailed, fmt.Sprintf("generation %d failed: %s", newest.Number, newest.Message)
 	}
 	return s.incomplete(r.Pod, fmt.Sprintf("generation %d is not ready yet", h.Running().Number))
 }

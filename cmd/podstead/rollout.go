@@ -22,8 +22,8 @@ func (a *app) rolloutCommand() *cobra.Command {
 		Use:   "rollout",
 		Short: "Show updates of pods, and return to earlier definitions",
 		Long: `Show the generations of a pod of the pods directory, and return to an earlier one. Each changed definition is a
-generation. If an update fails, or is not ready within readyWithinSeconds, the pod returns to the last generation that was
-ready, unless the pod file has onFailure = "keep". The file is kept, and is carried out again when it is changed.`,
+generation. If a pod file has the table [update], and an update fails or is not ready within readyWithinSeconds, the pod
+returns to the last generation that was ready. The file is kept, and is carried out again when it is changed.`,
 		Example: `  # Wait until an update is ready
   podstead rollout status web
 

@@ -112,6 +112,8 @@ func (s *Set) Undo(ctx context.Context, pod string, to int, by string) (Rollout,
 	h := before.History
 	if h.Instead != nil && h.Instead.Digest == c.hex() && to != 0 && to == h.Instead.Failed {
 		h.Instead = nil
+		again := h.Find(to)
+		again.Outcome, again.Message, again.Since = generation.Progressing, "", s.pods.Now()
 	} else if err := s.undo(ctx, h, &p, c, to, by); err != nil {
 		return Rollout{}, err
 	}
