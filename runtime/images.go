@@ -143,6 +143,34 @@ func (r *Runtime) FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.Find
 	return found, nil
 }
 
+// KeepImages keeps the content and the unpacked layers of images for a pod, whatever their names refer to, until the next call for the pod.
+// Without images it releases them. An image that is not present is skipped. If nothing changes, nothing is written.
+func (r *Runtime) KeepImages(ctx context.Context, pod string, images []lifecycle.Image) error {
+	ctx = enginecall.Context(ctx)
+	configs := make([]string, len(images))
+	for i := range images {
+		configs[i] = images[i].ID
+	}
+	released, err := r.images.Keep(ctx, pod, configs...)
+	if released {
+		r.garbage.Request()
+	}
+	if err != nil {
+		return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("keep images of pod %q: %w", pod, err))
+	}
+	return nil
+}
+
+// KeptImages returns the names of the pods for which images are kept, sorted. The pods may have been deleted.
+func (r *Runtime) KeptImages(ctx context.Context) ([]string, error) {
+	ctx = enginecall.Context(ctx)
+	pods, err := r.images.Kept(ctx)
+	if err != nil {
+		return nil, enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("list kept images: %w", err))
+	}
+	return pods, nil
+}
+
 func identity(i image.Image) lifecycle.Image {
 	return lifecycle.Image{ID: i.ConfigDigest, Archive: i.FromArchive}
 }

@@ -116,7 +116,7 @@ func (c *Collector) DeleteLeases(ctx context.Context) error {
 	var errs []error
 	for _, l := range list {
 		if image.Owns(l) {
-			continue // a pull that will be resumed
+			continue // for a pull that will be resumed, or for images that are kept
 		}
 		if err := c.leases.Delete(ctx, l); err != nil && !errdefs.IsNotFound(err) {
 			errs = append(errs, fmt.Errorf("delete lease %s: %w", l.ID, err))

@@ -56,19 +56,15 @@ func (s Scope) lookupAgain(ctx context.Context, name string, p Previous) (images
 
 // manifestOf returns a manifest of the image with this configuration. The error is [errdefs.ErrNotFound] if there is none.
 func (s *Store) manifestOf(ctx context.Context, config string) (ocispec.Descriptor, error) {
-	cs := s.client.ContentStore()
-	var d ocispec.Descriptor
-	err := cs.Walk(ctx, func(i content.Info) error {
-		d = ocispec.Descriptor{Digest: i.Digest, Size: i.Size}
-		return nil
-	}, fmt.Sprintf("labels.%q==%q", labelConfig, config))
+	list, err := s.manifestsOf(ctx, config)
 	if err != nil {
-		return d, fmt.Errorf("list manifests: %w", err)
+		return ocispec.Descriptor{}, err
 	}
-	if d.Digest == "" {
-		return d, fmt.Errorf("manifest of image %s: %w", config, errdefs.ErrNotFound)
+	if len(list) == 0 {
+		return ocispec.Descriptor{}, fmt.Errorf("manifest of image %s: %w", config, errdefs.ErrNotFound)
 	}
-	blob, err := content.ReadBlob(ctx, cs, d)
+	d := list[len(list)-1]
+	blob, err := content.ReadBlob(ctx, s.client.ContentStore(), d)
 	if err != nil {
 		return d, fmt.Errorf("read manifest: %w", err)
 	}
@@ -78,4 +74,16 @@ func (s *Store) manifestOf(ctx context.Context, config string) (ocispec.Descript
 	}
 	d.MediaType = manifest.MediaType
 	return d, nil
+}
+
+// manifestsOf returns all manifests of the image with this configuration, without media types.
+func (s *Store) manifestsOf(ctx context.Context, config string) (list []ocispec.Descriptor, err error) {
+	err = s.client.ContentStore().Walk(ctx, func(i content.Info) error {
+		list = append(list, ocispec.Descriptor{Digest: i.Digest, Size: i.Size})
+		return nil
+	}, fmt.Sprintf("labels.%q==%q", labelConfig, config))
+	if err != nil {
+		return nil, fmt.Errorf("list manifests: %w", err)
+	}
+	return list, nil
 }

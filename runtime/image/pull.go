@@ -151,8 +151,8 @@ func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(
 	return err
 }
 
-// Owns reports whether a lease was created by this package, for content that is not yet part of an image.
-func Owns(l leases.Lease) bool { return l.Labels[labelLease] != "" }
+// Owns reports whether a lease was created by this package, for content that is not yet part of an image or that [Store.Keep] keeps.
+func Owns(l leases.Lease) bool { return l.Labels[labelLease] != "" || l.Labels[labelKept] != "" }
 
 // holds reports whether a lease has resources.
 func (s *Store) holds(ctx context.Context, lease leases.Lease) bool {

@@ -12,6 +12,7 @@
 //   - Between Ensure and the creation of a container record only the image holds the layers. If the image is removed in between,
 //     the creation fails with "not found", and the next attempt pulls again.
 //   - A lease holds work in progress. It survives a failed or killed pull, so that the next one resumes.
+//   - [Store.Keep] holds images in a lease for each pod, without names and without containers.
 package image
 
 import (
@@ -68,6 +69,7 @@ type Store struct {
 	pulls    slots
 	imports  slots
 	archives keyedmutex.Mutex // by prefix of records; held during an import
+	kept     keyedmutex.Mutex // by pod; held while the kept images are changed
 	reads    reads
 	flights  flights
 }

@@ -177,6 +177,14 @@ func (h *History) Return(i Instead) {
 	h.Trim()
 }
 
+// Retry makes the file run again that another generation runs in place of. A generation of it that was rolled back is followed by a new one.
+func (h *History) Retry() {
+	h.Instead = nil
+	if newest := h.Newest(); newest != nil && newest.Outcome == RolledBack {
+		newest.Digest = ""
+	}
+}
+
 // Target returns the newest generation before a number that was ready and whose definition is kept; nil: there is none.
 func (h *History) Target(before int) *Generation {
 	for i := len(h.Generations) - 1; i >= 0; i-- {

@@ -27,11 +27,64 @@ type fakePods struct {
 	admit   func(pod *spec.Pod) error   // called by AddStaged; nil: it succeeds
 	slow    map[string]bool
 	compare func(from, to *spec.Pod) []change.Change
+	becomes map[string]string            // "ready", "crash" or "fail" by image; empty: the pod runs and is not ready
+	staged  []supervisor.Staged          // of all changes
+	cut     func(before bool) error      // called before and after each change; an error ends the change
+	kept    map[string][]lifecycle.Image // by pod
+}
+
+// KeepImages implements [Images].
+func (f *fakePods) KeepImages(_ context.Context, pod string, images []lifecycle.Image) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.kept, pod)
+	if len(images) > 0 {
+		f.kept[pod] = images
+	}
+	return nil
+}
+
+// KeptImages implements [Images].
+func (f *fakePods) KeptImages(context.Context) ([]string, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Collect(maps.Keys(f.kept)), nil
+}
+
+// cutOff reports whether a change is cut off before or after it was made.
+func (f *fakePods) cutOff(before bool) error {
+	if f.cut == nil {
+		return nil
+	}
+	return f.cut(before)
+}
+
+// runs sets the status of a pod that runs a definition since now. f.mu must be held.
+func (f *fakePods) runs(s *supervisor.Snapshot) {
+	now := lifecycle.Instant{Boot: "b", Mono: time.Since(f.booted), Wall: time.Now()}
+	image := s.Pod.Containers[0].Image
+	a := lifecycle.Attempt{Ref: lifecycle.Ref{Container: "app", Attempt: 1}, Requested: now, Started: now}
+	s.Status, s.AtRest = lifecycle.Status{Phase: lifecycle.PhaseRunning}, false
+	switch f.becomes[image] {
+	case "ready":
+		s.Status.Conditions = []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "True"}}
+	case "crash":
+		a.Exited, a.Exit = now, lifecycle.Exit{Code: 3, Reason: lifecycle.ReasonError}
+	case "fail":
+		s.Status.Phase, s.AtRest = lifecycle.PhaseFailed, true
+	default:
+		s.Status.Conditions = []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "False", Message: "containers with unready status: [app]"}}
+	}
+	if s.Facts.Accepted.IsZero() {
+		s.Facts.Accepted = now
+	}
+	s.Facts.Containers = map[string]lifecycle.Container{s.Pod.Containers[0].Name: {Newest: a, Image: lifecycle.Image{ID: "id-" + image}}}
 }
 
 func newFakePods() *fakePods {
 	return &fakePods{
 		pods: map[string]*supervisor.Snapshot{}, changed: make(chan struct{}), slow: map[string]bool{}, compare: replaceAlways, booted: time.Now().Add(-time.Hour),
+		becomes: map[string]string{}, kept: map[string][]lifecycle.Image{},
 	}
 }
 
@@ -77,9 +130,12 @@ func (f *fakePods) Stage(
 	return supervisor.Staged{}, nil
 }
 
-func (f *fakePods) AddStaged(pod *spec.Pod, owner state.Owner, _ supervisor.Staged) (supervisor.Snapshot, error) {
+func (f *fakePods) AddStaged(pod *spec.Pod, owner state.Owner, staged supervisor.Staged) (supervisor.Snapshot, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.cutOff(true); err != nil {
+		return supervisor.Snapshot{}, err
+	}
 	if f.pods[pod.Name] != nil {
 		return supervisor.Snapshot{}, &supervisor.NameTakenError{Name: pod.Name, Holder: "by a test"}
 	}
@@ -91,16 +147,21 @@ func (f *fakePods) AddStaged(pod *spec.Pod, owner state.Owner, _ supervisor.Stag
 	}
 	f.n++
 	s := &supervisor.Snapshot{Pod: pod, Owner: owner, Facts: lifecycle.Facts{UID: fmt.Sprintf("uid-%d", f.n)}}
+	f.runs(s)
+	f.staged = append(f.staged, staged)
 	f.pods[pod.Name] = s
 	f.record("add %s %s", pod.Name, pod.Containers[0].Image)
-	return *s, nil
+	return *s, f.cutOff(false)
 }
 
 func (f *fakePods) Redefine(
-	_ context.Context, uid string, pod *spec.Pod, _ supervisor.Staged, owner state.Owner,
+	_ context.Context, uid string, pod *spec.Pod, staged supervisor.Staged, owner state.Owner,
 ) ([]change.Change, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.cutOff(true); err != nil {
+		return nil, err
+	}
 	s := f.pods[pod.Name]
 	if s == nil || s.Facts.UID != uid {
 		return nil, supervisor.ErrNotFound
@@ -111,14 +172,19 @@ func (f *fakePods) Redefine(
 	}
 	next := *s
 	next.Pod, next.Owner = pod, owner
+	f.runs(&next)
+	f.staged = append(f.staged, staged)
 	f.pods[pod.Name] = &next
 	f.record("redefine %s %s", pod.Name, pod.Containers[0].Image)
-	return changes, nil
+	return changes, f.cutOff(false)
 }
 
 func (f *fakePods) Stop(_ context.Context, name string, o supervisor.StopOptions) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if err := f.cutOff(true); err != nil {
+		return err
+	}
 	s := f.pods[name]
 	if s == nil || o.UID != "" && s.Facts.UID != o.UID {
 		return supervisor.ErrNotFound
@@ -130,7 +196,7 @@ func (f *fakePods) Stop(_ context.Context, name string, o supervisor.StopOptions
 		delete(f.pods, name)
 	}
 	f.record("stop %s delete=%v", name, o.Delete)
-	return nil
+	return f.cutOff(false)
 }
 
 // deleted completes the deletion of a slow pod.

@@ -147,16 +147,13 @@ func (s *Set) record(h *generation.History, p *pod, c *content) bool {
 	case last == nil || last.Definition == nil:
 	case last.Digest == digest && h.Instead == nil:
 		return false
-	case h.Instead == nil && len(s.compare(own(last.Definition.Pod), c.pod)) == 0: // such as a comment
+	case h.Instead == nil && last.Outcome != generation.RolledBack && len(s.compare(own(last.Definition.Pod), c.pod)) == 0: // such as a comment
 		last.Digest = digest
 		return true
 	}
 	g := generation.Generation{Digest: digest, Since: s.since(p), By: s.requester(p, c), Definition: &generation.Definition{Pod: own(p.definition)}}
-	switch from := runningDefinition(h); {
-	case from != nil:
+	if from := runningDefinition(h); from != nil {
 		g.Changes = s.compare(own(from), c.pod)
-	case last != nil:
-		g.Changes = nil
 	}
 	h.Begin(g)
 	delete(s.changedAt, p.name)
@@ -174,14 +171,13 @@ func runningDefinition(h *generation.History) *spec.Pod {
 	return nil
 }
 
-// since returns when a pod was changed to the definition that it runs.
+// since returns when a pod was changed to the definition that it runs. If that was before the daemon started, it is not known: failures of
+// earlier definitions must not count.
 func (s *Set) since(p *pod) lifecycle.Instant {
-	at, known := s.changedAt[p.name]
-	accepted := p.snapshot.Facts.Accepted
-	if !known || at.Before(accepted) && at.Boot == accepted.Boot {
-		return accepted
+	if at, known := s.changedAt[p.name]; known {
+		return at
 	}
-	return at
+	return s.pods.Now()
 }
 
 // requester returns who requested the definition of a pod.

@@ -111,9 +111,7 @@ func (s *Set) Undo(ctx context.Context, pod string, to int, by string) (Rollout,
 	}
 	h := before.History
 	if h.Instead != nil && h.Instead.Digest == c.hex() && to != 0 && to == h.Instead.Failed {
-		h.Instead = nil
-		again := h.Find(to)
-		again.Outcome, again.Message, again.Since = generation.Progressing, "", s.pods.Now()
+		h.Retry()
 	} else if err := s.undo(ctx, h, &p, c, to, by); err != nil {
 		return Rollout{}, err
 	}
@@ -169,7 +167,7 @@ func (s *Set) undo(ctx context.Context, h *generation.History, p *pod, c *conten
 // resume carries out the file of a pod again. s.turn must be held.
 func (s *Set) resume(ctx context.Context, pod string) {
 	h := s.histories[pod].Clone()
-	h.Instead = nil
+	h.Retry()
 	s.histories[pod] = h
 	s.unsaved[pod] = true
 	s.aim(pod)

@@ -37,6 +37,8 @@ type bench struct {
 	set   *Set
 	ring  *event.Ring
 	end   func()
+	store Histories
+	host  Values
 }
 
 // newBench returns a bench whose set does not run yet.
@@ -52,7 +54,7 @@ func newBench(t *testing.T) *bench {
 // run runs the set until the test ends or end is called.
 func (b *bench) run() {
 	b.Helper()
-	b.set = New(b.dir, b.fakePods, Options{Events: b.ring, times: &b.times, compare: b.compare})
+	b.set = New(b.dir, b.fakePods, Options{Events: b.ring, Histories: b.store, Values: b.host, Images: b.fakePods, times: &b.times, compare: b.compare})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- b.set.Run(ctx) }()

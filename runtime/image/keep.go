@@ -1,0 +1,113 @@
+package image
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/errdefs"
+)
+
+const (
+	// labelKept marks the leases of [Store.Keep]. Its value is the name of the pod.
+	labelKept = "podstead.io/kept-images"
+	// keptPrefix starts the IDs of these leases.
+	keptPrefix = "podstead-kept-images-"
+	// contentResource is the type of content in a lease.
+	contentResource = "content"
+)
+
+// Keep keeps the content and the unpacked layers of the images with these configurations for a pod, whatever their names refer to, until
+// the next call for the pod. Without configurations it releases the images. An image that is not present is skipped. If nothing changes, nothing is
+// written. It returns true if it has released content, which the next garbage collection deletes unless something else refers to it.
+func (s *Store) Keep(ctx context.Context, pod string, configs ...string) (released bool, err error) {
+	unlock, err := s.kept.Lock(ctx, pod)
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	want, err := s.resourcesOf(ctx, configs)
+	if err != nil {
+		return false, err
+	}
+	lm, lease := s.client.LeasesService(), leases.Lease{ID: keptPrefix + pod}
+	have, err := lm.ListResources(ctx, lease)
+	exists := err == nil
+	if err != nil && !errdefs.IsNotFound(err) {
+		return false, fmt.Errorf("list content of lease: %w", err)
+	}
+	if len(want) == 0 {
+		if !exists {
+			return false, nil
+		}
+		if err := lm.Delete(ctx, lease); err != nil && !errdefs.IsNotFound(err) {
+			return false, fmt.Errorf("delete lease: %w", err)
+		}
+		return true, nil
+	}
+	if !exists {
+		if _, err := lm.Create(ctx, leases.WithID(lease.ID), leases.WithLabel(labelKept, pod)); err != nil {
+			return false, fmt.Errorf("create lease: %w", err)
+		}
+	}
+	return s.update(ctx, lease, have, want)
+}
+
+// update changes the content of a lease. It adds first, so that an interrupted call keeps too much.
+func (s *Store) update(ctx context.Context, lease leases.Lease, have, want []leases.Resource) (released bool, err error) {
+	lm := s.client.LeasesService()
+	for _, r := range want {
+		if slices.Contains(have, r) {
+			continue
+		}
+		if err := lm.AddResource(ctx, lease, r); err != nil {
+			return released, fmt.Errorf("add content to lease: %w", err)
+		}
+	}
+	for _, r := range have {
+		if slices.Contains(want, r) {
+			continue
+		}
+		if err := lm.DeleteResource(ctx, lease, r); err != nil {
+			return released, fmt.Errorf("remove content from lease: %w", err)
+		}
+		released = true
+	}
+	return released, nil
+}
+
+// resourcesOf returns the manifests of the images with these configurations. They refer to the rest. An image has several manifests if its
+// layers were compressed in several ways.
+func (s *Store) resourcesOf(ctx context.Context, configs []string) ([]leases.Resource, error) {
+	var list []leases.Resource
+	for _, config := range configs {
+		if config == "" {
+			continue
+		}
+		manifests, err := s.manifestsOf(ctx, config)
+		if err != nil {
+			return nil, err
+		}
+		for _, m := range manifests {
+			if r := (leases.Resource{ID: m.Digest.String(), Type: contentResource}); !slices.Contains(list, r) {
+				list = append(list, r)
+			}
+		}
+	}
+	return list, nil
+}
+
+// Kept returns the names of the pods for which images are kept, sorted.
+func (s *Store) Kept(ctx context.Context) ([]string, error) {
+	list, err := s.client.LeasesService().List(ctx, fmt.Sprintf("labels.%q", labelKept))
+	if err != nil {
+		return nil, fmt.Errorf("list leases: %w", err)
+	}
+	var pods []string
+	for _, l := range list {
+		pods = append(pods, l.Labels[labelKept])
+	}
+	slices.Sort(pods)
+	return pods, nil
+}

@@ -1,0 +1,435 @@
+package podfiles
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/spec/change"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/generation"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// updating returns a pod file with a rule for updates.
+func updating(image, rule string) string {
+	return "update = " + rule + "\n" + podText(image)
+}
+
+const (
+	within100ms = `{ readyWithinSeconds = 0.1 }`
+	withinHour  = `{ readyWithinSeconds = 3600 }`
+)
+
+// newRollback returns a bench that keeps generations. The images a and d become ready.
+func newRollback(t *testing.T) *bench {
+	t.Helper()
+	b := newBench(t)
+	b.store = generation.NewDir(filepath.Join(t.TempDir(), "generations"))
+	b.becomes["a"], b.becomes["d"] = "ready", "ready"
+	return b
+}
+
+// outcomes returns the generations of pod web with their outcomes, and the one that runs; empty: the pod does not exist.
+func (b *bench) outcomes() string {
+	r, err := b.set.Rollout(b.Context(), "web")
+	if err != nil {
+		return ""
+	}
+	var list []string
+	for _, g := range r.History.Generations {
+		list = append(list, fmt.Sprintf("%d %s", g.Number, g.Outcome))
+	}
+	if g := r.History.Running(); g != nil {
+		list = append(list, fmt.Sprintf("runs %d", g.Number))
+	}
+	return strings.Join(list, ", ")
+}
+
+func (b *bench) untilOutcomes(want string) {
+	b.Helper()
+	b.until("generations "+want, func() bool { return b.outcomes() == want })
+}
+
+// file returns what is shown for the first file; zero: there is none yet.
+func (b *bench) file() (f File) {
+	if files := b.set.Files(); len(files) > 0 {
+		f = files[0]
+	}
+	return f
+}
+
+// TestRollback: a definition that fails is replaced by the last one that was ready, with its images, and not tried again until the file
+// changes.
+func TestRollback(t *testing.T) {
+	for _, test := range []struct{ name, becomes, rule, why string }{
+		{"crash", "crash", withinHour, `container "app" failed with exit code 3`},
+		{"pod failed", "fail", withinHour, "the pod failed"},
+		{"not ready in time", "", within100ms, "the pod was not ready within 100ms: containers with unready status: [app]"},
+	} {
+		for kind, compare := range map[string]func(from, to *spec.Pod) []change.Change{"replace": replaceAlways, "redefine": effectOfImage} {
+			t.Run(test.name+" "+kind, func(t *testing.T) {
+				b := newRollback(t)
+				b.fakePods.compare, b.becomes["b"] = compare, test.becomes
+				b.write("web.toml", podText("a"))
+				b.run()
+				b.untilPods(map[string]string{"web": "a"})
+				b.untilOutcomes("1 Ready, runs 1")
+				b.write("web.toml", updating("b", test.rule))
+				b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")
+				b.untilPods(map[string]string{"web": "a"})
+				b.untilEvent(event.RollbackStarted, "Rolling back from generation 2 to 1: "+test.why)
+				b.untilEvent(event.RollbackCompleted, "generation 1 is ready")
+				b.fakePods.set(func(f *fakePods) {
+					if got := f.staged[len(f.staged)-1].Images["app"].ID; got != "id-a" {
+						t.Errorf("image of the rollback: got %q, want the one of generation 1", got)
+					}
+				})
+				b.until("the file is shown", func() bool { return b.file().Reason == ReasonRolledBack })
+				if got, want := text(b.file().Refused), "generation 2 was rolled back: "+test.why+"; generation 1 runs"; got != want {
+					t.Errorf("file: got %q, want %q", got, want)
+				}
+				tried := len(b.history())
+				b.end()
+				b.run()
+				b.passes(300 * time.Millisecond)
+				if got := b.history()[tried:]; len(got) > 0 {
+					t.Errorf("after a restart: %v", got)
+				}
+				b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")
+				b.write("web.toml", updating("d", withinHour))
+				b.untilPods(map[string]string{"web": "d"})
+				b.untilOutcomes("1 Ready, 2 RolledBack, 3 Ready, runs 3")
+				b.until("the file is accepted", func() bool { return b.file().Path != "" && b.file().Reason == "" })
+				b.remove("web.toml")
+				b.untilPods(map[string]string{})
+				b.until("images are released", func() bool {
+					b.fakePods.mu.Lock()
+					defer b.fakePods.mu.Unlock()
+					return len(b.kept) == 0
+				})
+				histories, _, err := b.store.Load()
+				b.must(err)
+				if len(histories) > 0 {
+					t.Errorf("histories of deleted pods: %v", histories)
+				}
+			})
+		}
+	}
+}
+
+// TestNoRollback: a definition that fails is kept if the file does not request a rollback, or no definition was ready before.
+func TestNoRollback(t *testing.T) {
+	for _, test := range []struct{ name, first, second, want string }{
+		{"no rule", podText("a"), podText("b"), "1 Ready, 2 Failed, runs 2"},
+		{"keep", podText("a"), updating("b", `{ onFailure = "keep" }`), "1 Ready, 2 Failed, runs 2"},
+		{"never ready", podText("b"), updating("c", withinHour), "1 Failed, 2 Failed, runs 2"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newRollback(t)
+			b.becomes["b"], b.becomes["c"] = "crash", "crash"
+			b.write("web.toml", test.first)
+			b.run()
+			b.until("the first outcome", func() bool {
+				return strings.HasSuffix(b.outcomes(), ", runs 1") && !strings.Contains(b.outcomes(), "Progressing")
+			})
+			b.write("web.toml", test.second)
+			b.untilOutcomes(test.want)
+			b.untilEvent(event.UpdateFailed, "Generation 2 failed and is kept")
+			b.fakePods.set(func(f *fakePods) {
+				next := *f.pods["web"]
+				next.Status.Conditions = []lifecycle.Condition{{Type: lifecycle.PodReady, Status: "True"}}
+				f.pods["web"] = &next
+			})
+			b.untilEvent(event.UpdateCompleted, "generation 2 is ready")
+		})
+	}
+}
+
+// errCut ends a change as the end of the daemon does.
+var errCut = errors.New("cut off")
+
+// TestRollbackCutOff: the daemon is killed before or after each change that leads through an update and its rollback. Whenever that happens,
+// the pod ends with the definition that was ready, and the failed one is not tried again once its failure was recorded.
+func TestRollbackCutOff(t *testing.T) {
+	for kind, compare := range map[string]func(from, to *spec.Pod) []change.Change{"replace": replaceAlways, "redefine": effectOfImage} {
+		for at := 1; ; at++ {
+			b := newRollback(t)
+			b.fakePods.compare, b.becomes["b"] = compare, "crash"
+			b.write("web.toml", podText("a"))
+			b.run()
+			b.untilOutcomes("1 Ready, runs 1")
+			cut := make(chan struct{})
+			calls, isCut := 0, false
+			b.fakePods.set(func(f *fakePods) {
+				f.cut = func(bool) error {
+					if calls++; calls == at {
+						isCut = true
+						close(cut)
+					}
+					if isCut {
+						return errCut
+					}
+					return nil
+				}
+			})
+			b.write("web.toml", updating("b", withinHour))
+			b.until("cut off, or rolled back", func() bool {
+				select {
+				case <-cut:
+					return true
+				default:
+					return b.outcomes() == "1 Ready, 2 RolledBack, runs 1" && b.images()["web"] == "a"
+				}
+			})
+			b.end()
+			b.fakePods.set(func(f *fakePods) { f.cut = nil })
+			b.run()
+			b.untilPods(map[string]string{"web": "a"})
+			b.until("rolled back", func() bool {
+				return b.file().Reason == ReasonRolledBack && strings.HasSuffix(b.outcomes(), "RolledBack, runs 1")
+			})
+			if tries := count(b.history(), "b"); tries > 2 {
+				t.Errorf("%s, cut %d: the failed definition was tried %d times: %v", kind, at, tries, b.history())
+			}
+			if !isCut {
+				if at < 4 {
+					t.Errorf("%s: only %d changes", kind, at-1)
+				}
+				break
+			}
+		}
+	}
+}
+
+// count returns how many entries of a history end with an image.
+func count(history []string, image string) int {
+	n := 0
+	for _, entry := range history {
+		if strings.HasSuffix(entry, " "+image) {
+			n++
+		}
+	}
+	return n
+}
+
+// TestUndo: a person returns to an earlier generation, over a restart of the daemon and until the file changes.
+func TestUndo(t *testing.T) {
+	b := newRollback(t)
+	b.becomes["b"], b.becomes["c"] = "ready", "ready"
+	b.run()
+	for i, image := range []string{"a", "b", "c"} {
+		b.write("web.toml", podText(image))
+		b.untilPods(map[string]string{"web": image})
+		b.until("ready", func() bool { return strings.HasSuffix(b.outcomes(), fmt.Sprintf("%d Ready, runs %d", i+1, i+1)) })
+	}
+	undo := func(to int) error {
+		_, err := b.set.Undo(t.Context(), "web", to, "uid 0")
+		return err
+	}
+	b.must(undo(0))
+	b.untilPods(map[string]string{"web": "b"})
+	b.untilOutcomes("1 Ready, 2 Ready, 3 Ready, runs 2")
+	b.end()
+	b.run()
+	b.untilPods(map[string]string{"web": "b"})
+	b.must(undo(0))
+	b.untilPods(map[string]string{"web": "a"})
+	for to, want := range map[int]string{0: "has no earlier generation that was ready", 1: "generation 1 of pod \"web\" runs already", 9: "has no generation 9"} {
+		conflict, ok := errors.AsType[*ConflictError](undo(to))
+		if !ok || !strings.Contains(conflict.Message, want) {
+			t.Errorf("undo to %d: got %v, want %q", to, conflict, want)
+		}
+	}
+	b.until("the file is shown", func() bool { return text(b.file().Refused) == "generation 1 runs instead, requested by uid 0" })
+	b.must(undo(3)) // the generation of the file
+	b.untilPods(map[string]string{"web": "c"})
+	b.untilOutcomes("1 Ready, 2 Ready, 3 Ready, runs 3")
+	if _, err := b.set.Undo(t.Context(), "db", 0, "uid 0"); err == nil {
+		t.Error("a pod that does not exist was rolled back")
+	}
+}
+
+// TestUndoOfPendingUpdate: an update that waits for its image is given up.
+func TestUndoOfPendingUpdate(t *testing.T) {
+	b := newRollback(t)
+	b.write("web.toml", podText("a"))
+	b.run()
+	b.untilOutcomes("1 Ready, runs 1")
+	b.fakePods.set(func(f *fakePods) { f.becomes["b"] = "ready" })
+	b.fakePods.set(func(f *fakePods) { f.stage = func(context.Context) error { return errors.New("no such image") } })
+	b.write("web.toml", podText("b"))
+	b.untilEvent(event.UpdateWaiting, "no such image")
+	_, err := b.set.Undo(t.Context(), "web", 0, "uid 0")
+	b.must(err)
+	b.fakePods.set(func(f *fakePods) { f.stage = nil })
+	b.until("given up", func() bool { return b.file().Reason == ReasonRolledBack })
+	b.passes(200 * time.Millisecond)
+	b.untilPods(map[string]string{"web": "a"})
+	if slices.Contains(b.history(), "add web b") {
+		t.Error("the update was carried out")
+	}
+}
+
+// TestPinnedConfig: a rollback returns to the config maps and secrets that the definition had.
+func TestPinnedConfig(t *testing.T) {
+	text := func(image string) string {
+		return podText(image) + `env.A.configMapKeyRef = { name = "conf", key = "k" }` + "\n" + `env.B.secretKeyRef = { name = "pass", key = "k" }` + "\n" +
+			`env.C.configMapKeyRef = { name = "same", key = "k" }` + "\n"
+	}
+	host := &fakeValues{"old"}
+	b := newRollback(t)
+	b.host, b.becomes["b"] = host, ""
+	b.write("web.toml", text("a"))
+	b.run()
+	b.untilOutcomes("1 Ready, runs 1")
+	b.end()
+	host.value = "new"
+	b.run()
+	b.write("web.toml", "update = "+within100ms+"\n"+text("b"))
+	b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")
+	b.untilPods(map[string]string{"web": "a"})
+	p := b.Pods()[0].Pod
+	if diff := cmp.Diff([]spec.ConfigMap{{Name: "conf", Data: map[string]string{"k": "old"}}}, p.ConfigMaps); diff != "" {
+		t.Errorf("config maps (-want +got):\n%s", diff)
+	}
+	if len(p.Secrets) != 1 || p.Secrets[0].Name != "pass" || p.Secrets[0].Data["k"] != "old" {
+		t.Errorf("secrets: got %d", len(p.Secrets))
+	}
+}
+
+// fakeValues are config maps and secrets with one key, which have the same value, apart from the config map same.
+type fakeValues struct{ value string }
+
+func (f *fakeValues) ConfigMap(_ *spec.Pod, name string) (map[string][]byte, error) {
+	if name == "same" {
+		return map[string][]byte{"k": []byte("same")}, nil
+	}
+	return map[string][]byte{"k": []byte(f.value)}, nil
+}
+
+func (f *fakeValues) Secret(*spec.Pod, string) (map[string][]byte, error) {
+	return map[string][]byte{"k": []byte(f.value)}, nil
+}
+
+// failingStore is a store whose disk fails.
+type failingStore struct {
+	Histories
+	err error
+}
+
+func (f *failingStore) Save(h *generation.History) error {
+	if f.err != nil {
+		return f.err
+	}
+	return f.Histories.Save(h)
+}
+
+// TestRollbackOnFullDisk: a rollback does not wait for the disk, and is saved later.
+func TestRollbackOnFullDisk(t *testing.T) {
+	b := newRollback(t)
+	disk := &failingStore{Histories: b.store}
+	b.store, b.becomes["b"] = disk, "crash"
+	b.write("web.toml", podText("a"))
+	b.run()
+	b.untilOutcomes("1 Ready, runs 1")
+	b.set.turn.Lock()
+	disk.err = errors.New("no space left on device")
+	b.set.turn.Unlock()
+	b.write("web.toml", updating("b", withinHour))
+	b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")
+	b.untilPods(map[string]string{"web": "a"})
+	b.set.turn.Lock()
+	disk.err = nil
+	b.set.turn.Unlock()
+	b.until("saved", func() bool {
+		b.set.turn.Lock()
+		defer b.set.turn.Unlock()
+		histories, _, err := disk.Load()
+		return err == nil && histories["web"] != nil && histories["web"].Instead != nil
+	})
+}
+
+// TestLostHistories: files are not carried out before it is known which of them have failed.
+func TestLostHistories(t *testing.T) {
+	b := newRollback(t)
+	disk := &unreadableStore{Histories: b.store, err: errors.New("input/output error")}
+	b.store = disk
+	b.write("web.toml", podText("a"))
+	b.run()
+	b.passes(200 * time.Millisecond)
+	if got := b.history(); len(got) > 0 {
+		t.Errorf("carried out: %v", got)
+	}
+	b.set.turn.Lock()
+	disk.err = nil
+	b.set.turn.Unlock()
+	b.untilPods(map[string]string{"web": "a"})
+}
+
+type unreadableStore struct {
+	Histories
+	err error
+}
+
+func (u *unreadableStore) Load() (map[string]*generation.History, []error, error) {
+	if u.err != nil {
+		return nil, nil, u.err
+	}
+	return u.Histories.Load()
+}
+
+// TestApplyRolledBack: applying the text of a file that was rolled back changes nothing, and says why.
+func TestApplyRolledBack(t *testing.T) {
+	b := newRollback(t)
+	b.becomes["b"] = "crash"
+	b.write("web.toml", podText("a"))
+	b.run()
+	b.untilOutcomes("1 Ready, runs 1")
+	apply := func() Plan {
+		t.Helper()
+		text := []byte(updating("b", withinHour))
+		c := accept(filepath.Join(b.dir, "web.toml"), text)
+		plan, err := b.set.Apply(t.Context(), c.pod, ".toml", text, ApplyOptions{By: "uid 7"})
+		b.must(err)
+		return plan
+	}
+	if plan := apply(); plan.Outcome != Configured || plan.Instead != "" {
+		t.Errorf("first: %+v", plan)
+	}
+	b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")
+	b.untilPods(map[string]string{"web": "a"})
+	if plan := apply(); plan.Outcome != Unchanged || !strings.HasPrefix(plan.Instead, "generation 2 was rolled back") {
+		t.Errorf("again: %+v", plan)
+	}
+	r, err := b.set.Rollout(t.Context(), "web")
+	b.must(err)
+	if by := r.History.Find(2).By; by != "uid 7" {
+		t.Errorf("requested by %q", by)
+	}
+}
+
+// TestRetryOfRolledBack: a person has a file tried again that was rolled back.
+func TestRetryOfRolledBack(t *testing.T) {
+	b := newRollback(t)
+	b.becomes["b"] = "crash"
+	b.write("web.toml", podText("a"))
+	b.run()
+	b.untilOutcomes("1 Ready, runs 1")
+	b.write("web.toml", updating("b", withinHour))
+	b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")
+	b.untilPods(map[string]string{"web": "a"})
+	b.fakePods.set(func(f *fakePods) { f.becomes["b"] = "ready" })
+	_, err := b.set.Undo(t.Context(), "web", 2, "uid 0")
+	b.must(err)
+	b.untilOutcomes("1 Ready, 2 RolledBack, 3 Ready, runs 3")
+	b.untilPods(map[string]string{"web": "b"})
+}
