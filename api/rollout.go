@@ -81,7 +81,7 @@ func (r *Rollout) RolledBack() *Generation {
 	if len(r.Generations) == 0 || !r.FileNewer {
 		return nil
 	}
-	if newest := &r.Generations[len(r.Generations)-1]; newest.Outcome == GenerationRolledBack {
+	if newest := &r.Generations[len(r.Generations)-1]; newest.Outcome == GenerationRolledBack && newest.Generation != r.Running {
 		return newest
 	}
 	return nil

@@ -248,11 +248,11 @@ func (a *app) rolloutUndo(cmd *cobra.Command, pod string, number int) error {
 	if err != nil {
 		return err
 	}
-	verb := "rolled back to"
-	if !r.FileNewer {
-		verb = "rolled out again:" // the generation of its file
+	line := fmt.Sprintf("pod/%s rolled back to generation %d", pod, r.Running)
+	if g := r.Find(r.Running); g != nil && g.Outcome == api.GenerationRolledBack {
+		line = "pod/" + pod + " rolled out again" // as a new generation
 	}
-	_, err = fmt.Fprintf(a.out, "pod/%s %s generation %d\n", pod, verb, r.Running)
+	_, err = fmt.Fprintln(a.out, line)
 	return err
 }
 
