@@ -128,3 +128,10 @@ func (s *Set) Undo(_ context.Context, pod string, to int, by string) (podfiles.R
 	})
 	return s.rollout(pod)
 }
+
+// Vanish deletes a pod and keeps its file, as in the middle of a rollback that replaces the pod.
+func (s *Set) Vanish(ctx context.Context, pod string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.end(ctx, pod)
+}
