@@ -112,6 +112,8 @@ func NewServer(ctx context.Context, o Options) *Server {
 		"DELETE /v1/pods/{name}":                   s.stop,
 		"POST /v1/pods/{name}/start":               s.start,
 		"POST /v1/pods/{name}/restart":             s.restart,
+		"GET /v1/pods/{name}/rollout":              s.rollout,
+		"POST /v1/pods/{name}/rollout/undo":        s.undoRollout,
 		"POST /v1/files":                           s.apply,
 		"POST /v1/files/prune":                     s.prune,
 		"POST /v1/files/suspend":                   s.suspendFiles,
@@ -258,6 +260,7 @@ func asError(err error) *Error {
 	var impossible *supervisor.NotPossibleError
 	var conflict *podfiles.ConflictError
 	var noContainer *supervisor.ContainerNotFoundError
+	var noRollout *podfiles.NoRolloutError
 	e, ok := errors.AsType[*Error](err)
 	invalid, isInvalid := errors.AsType[spec.Problems](err)
 	switch {
@@ -288,6 +291,10 @@ func asError(err error) *Error {
 		return &Error{Status: http.StatusConflict, Message: err.Error(), Hint: conflict.Hint}
 	case errors.As(err, &used), errors.As(err, &container), errors.As(err, &impossible):
 		return failure(http.StatusConflict, "%v", err)
+	case errors.As(err, &noRollout):
+		e := failure(http.StatusNotFound, "%v", err)
+		e.Hint = "only pods of podstead apply and of the pods directory have generations"
+		return e
 	case errors.As(err, &condition), errors.As(err, &noContainer), errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return failure(http.StatusNotFound, "%v", err)
 	case errors.Is(err, podfiles.UnresponsiveError{}):

@@ -164,7 +164,7 @@ func (w *world) converge(c *content, f *File, r *result) {
 	t, instead := w.target(c)
 	r.desired[c.pod.Name], r.targets[c.pod.Name] = c, t
 	if instead != nil {
-		f.Reason, f.Refused = ReasonRolledBack, instead
+		f.Reason, f.Refused, f.Undone = ReasonRolledBack, instead, t.instead.By != ""
 	}
 	s := step{kind: add, pod: c.pod.Name, target: t, file: c.path}
 	if exists {
@@ -204,7 +204,7 @@ func (w *world) attempt(s step, f *File, r *result) {
 		f.Reason, f.Refused = ReasonRejected, before.err
 	case repeated && before.err != nil:
 		f.Refused = &pending{"update waits", before.err}
-	case working && s.kind != add:
+	case working && s.kind != add && f.Reason == "": // why a file was rolled back stays visible
 		f.Refused = &pending{text: what}
 	}
 	next := before.next
