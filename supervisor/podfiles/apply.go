@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/podstead/podstead/internal/diskcall"
 	"log/slog"
 	"maps"
 	"path/filepath"
@@ -68,7 +69,7 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 			plan.Outcome = Configured
 		}
 	}
-	instead := s.world.instead[pod.Name]
+	instead := s.rollouts.Instead(pod.Name)
 	if instead != nil && instead.Digest == next.hex() && instead.By == "" { // until the file is changed
 		plan.Outcome, plan.Changes, plan.Instead = Unchanged, nil, (&insteadError{instead}).Error()
 	}
@@ -78,7 +79,7 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 	defer s.wake()
 	s.appliedBy[path] = applied{next.digest, o.By}
 	if instead != nil && plan.Instead == "" {
-		s.resume(ctx, pod.Name)
+		s.rollouts.Retry(ctx, pod.Name)
 	}
 	delete(s.world.attempts, pod.Name) // a step that failed is repeated
 	s.trusted[path] = next.digest
@@ -152,21 +153,21 @@ func (s *Set) begin(ctx context.Context) error {
 
 // accept validates the text of a file, which may refer to other files. s.turn must be held.
 func (s *Set) accept(ctx context.Context, path string, text []byte) (*content, error) {
-	return onDisk(context.WithoutCancel(ctx), s.referenced(path), func() (*content, error) { return accept(path, text), nil })
+	return diskcall.Do(context.WithoutCancel(ctx), s.referenced(path), func() (*content, error) { return accept(path, text), nil })
 }
 
 // referenced returns the disk for the files that a pod file refers to, such as env files. Each pod file has its own, so that one whose
 // env file does not respond keeps no other. s.turn must be held.
-func (s *Set) referenced(path string) *disk {
+func (s *Set) referenced(path string) *diskcall.Disk {
 	if s.references[path] == nil {
-		s.references[path] = newDisk(s.log)
+		s.references[path] = diskcall.New(s.log)
 	}
 	return s.references[path]
 }
 
 // change changes files. If it times out, the change may happen later. s.turn must be held.
 func (s *Set) change(ctx context.Context, do func() error) error {
-	_, err := onDisk(context.WithoutCancel(ctx), s.disk, func() (struct{}, error) { return struct{}{}, do() })
+	_, err := diskcall.Do(context.WithoutCancel(ctx), s.disk, func() (struct{}, error) { return struct{}{}, do() })
 	return err
 }
 

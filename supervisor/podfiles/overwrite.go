@@ -3,6 +3,7 @@ package podfiles
 import (
 	"context"
 	"crypto/sha256"
+	"github.com/podstead/podstead/internal/diskcall"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,7 +28,7 @@ type existing struct {
 // s.turn must be held.
 func (s *Set) checkOverwrite(ctx context.Context, pod, path string, text []byte, replaced []string) error {
 	paths := append(slices.Clone(replaced), path)
-	found, err := onDisk(context.WithoutCancel(ctx), s.disk, func() ([]existing, error) { return inspect(paths) })
+	found, err := diskcall.Do(context.WithoutCancel(ctx), s.disk, func() ([]existing, error) { return inspect(paths) })
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package podfiles
 
 import (
 	"errors"
+	"github.com/podstead/podstead/internal/diskcall"
 	"maps"
 	"os"
 	"path/filepath"
@@ -85,7 +86,7 @@ func TestHungEnvFile(t *testing.T) {
 	if _, err := b.apply("d", ".toml", podText("x"), false); err != nil {
 		t.Errorf("another pod: %v", err)
 	}
-	if _, err := b.apply("b", ".toml", podText("y"), false); !errors.Is(err, UnresponsiveError{}) {
+	if _, err := b.apply("b", ".toml", podText("y"), false); !errors.Is(err, diskcall.UnresponsiveError{}) {
 		t.Errorf("the pod of the file: %v, want a timeout", err)
 	}
 	want["d"] = "x"

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"github.com/podstead/podstead/internal/diskcall"
 	"log/slog"
 	"maps"
 	"path/filepath"
@@ -28,7 +29,7 @@ func (s *Set) pass(ctx context.Context, list bool, removed map[string]bool) time
 	if s.look(ctx, list, removed) != nil && ctx.Err() != nil {
 		return time.Time{}
 	}
-	if err := s.loadHistories(ctx); err != nil {
+	if err := s.rollouts.Load(ctx); err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "generations of the pods cannot be read, pod files are not carried out", slog.Any("error", err))
 		return time.Now().Add(s.times.retry)
 	}
@@ -85,12 +86,13 @@ func (s *Set) forget() {
 	}
 	maps.DeleteFunc(w.attempts, func(name string, _ attempt) bool { return !names[name] })
 	maps.DeleteFunc(w.confirmed, func(path string, _ bool) bool { return w.present[path] || !followed[path] })
-	maps.DeleteFunc(s.references, func(path string, d *disk) bool { return !w.present[path] && len(d.busy) == 0 })
+	maps.DeleteFunc(s.references, func(path string, d *diskcall.Disk) bool { return !w.present[path] && d.Idle() })
 	maps.DeleteFunc(s.trusted, func(path string, _ [32]byte) bool { return !w.present[path] })
 	maps.DeleteFunc(s.appliedBy, func(path string, _ applied) bool { return !w.present[path] })
-	maps.DeleteFunc(s.changedAt, func(name string, _ lifecycle.Instant) bool { return !names[name] })
 	maps.DeleteFunc(w.targets, func(name string, _ *content) bool { return !names[name] })
-	s.forgetHistories(names)
+	if w.directory.lost == nil && !w.unsettled && s.listError == "" {
+		s.rollouts.Forget(names)
+	}
 }
 
 // settleFirst makes the directory settle, as after a loss, if files of pods are missing in the first listing: it may be in the middle of being
@@ -126,7 +128,7 @@ func (s *Set) owned() bool {
 func (s *Set) list(ctx context.Context, removed map[string]bool) error {
 	w := &s.world
 	listed := s.listed
-	l, err := onDisk(ctx, s.disk, listed.List)
+	l, err := diskcall.Do(ctx, s.disk, listed.List)
 	if err != nil {
 		s.listed = watch.NewDir(s.dir) // the listing before may not have ended
 	}
@@ -181,7 +183,7 @@ func (s *Set) acceptChanged(ctx context.Context, l *watch.Listing) []*content {
 		free <- struct{}{}
 		all.Go(func() {
 			defer func() { <-free }()
-			c, err := onDisk(ctx, d, func() (*content, error) { return accept(path, f.Text), nil })
+			c, err := diskcall.Do(ctx, d, func() (*content, error) { return accept(path, f.Text), nil })
 			if err != nil {
 				c = unreadable(path, fmt.Errorf("read the files that %s refers to: %w", path, err))
 			}

@@ -32,8 +32,8 @@ type world struct {
 	attempts  map[string]attempt  // the newest ones, by name of the pod
 	working   map[string]string   // what the workers are doing, by name of the pod
 	between   func(p *pod, c *content) []change.Change
-	instead   map[string]*generation.Instead // what runs in place of files, by name of the pod
-	targets   map[string]*content            // the same as contents
+	instead   func(pod string) *generation.Instead // what runs in place of the file of a pod; nil: the file is carried out
+	targets   map[string]*content                  // the same as contents
 }
 
 // pod is a pod that exists.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -28,7 +29,7 @@ func worldOf(files map[string]string, pods ...pod) *world {
 	w := &world{
 		now: time.Unix(1000, 0), listed: time.Unix(1000, 0), path: testDir, removal: time.Second, contents: map[string]*content{}, present: map[string]bool{},
 		missing: map[string]absence{}, confirmed: map[string]bool{}, pods: map[string]pod{}, attempts: map[string]attempt{},
-		working: map[string]string{}, between: func(p *pod, c *content) []change.Change { return change.Between(p.definition, c.pod) },
+		working: map[string]string{}, instead: func(string) *generation.Instead { return nil }, between: func(p *pod, c *content) []change.Change { return change.Between(p.definition, c.pod) },
 	}
 	for name, text := range files {
 		path := testDir + "/" + name

@@ -4,6 +4,7 @@ package podfiles
 
 import (
 	"context"
+	"github.com/podstead/podstead/internal/diskcall"
 	"log/slog"
 	"path/filepath"
 	"sync"
@@ -13,8 +14,8 @@ import (
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
-	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/podfiles/rollout"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -80,11 +81,11 @@ type Options struct {
 	Events *event.Ring  // nil: no events are emitted
 	Log    *slog.Logger // nil: discarded
 	// Histories stores the generations of the pods; nil: they are known until the set ends.
-	Histories Histories
+	Histories rollout.Histories
 	// Values are the config maps and secrets of the host, which are kept for a rollback; nil: there are none.
-	Values Values
+	Values rollout.Values
 	// Images keeps the images of earlier generations; nil: they are not kept.
-	Images Images
+	Images rollout.Images
 
 	times   *times                                   // nil: those of production
 	compare func(from, to *spec.Pod) []change.Change // nil: change.Between
@@ -124,8 +125,8 @@ type Set struct {
 
 	// turn is held for a comparison, and while the set itself writes files. It protects everything up to mu.
 	turn       lock
-	disk       *disk            // for listings, and for what the set writes
-	references map[string]*disk // for what a pod file refers to, by its path
+	disk       *diskcall.Disk            // for listings, and for what the set writes
+	references map[string]*diskcall.Disk // for what a pod file refers to, by its path
 	listed     *watch.Dir
 	world      world
 	trusted    map[string][32]byte // digests of what the set has written, by path: never half-written
@@ -138,26 +139,16 @@ type Set struct {
 	listError  string             // logged last
 	suspended  time.Time          // until when nothing is carried out
 
-	// Generations, see [Set.observe].
-	store     Histories
-	values    Values
-	saving    *disk // for calls of store
-	reading   *disk // for calls of values
-	keeper    *keeper
-	histories map[string]*generation.History // by name of the pod; nil: not loaded yet. Values are not changed, but replaced
-	unsaved   map[string]bool                // names of pods whose history has changed
-	saveAgain time.Time                      // when to save after a failure; zero: now
-	started   lifecycle.Instant              // when the histories were loaded
-	changedAt map[string]lifecycle.Instant   // when pods were changed last, by name
-	appliedBy map[string]applied             // by path
+	rollouts  *rollout.Tracker
+	appliedBy map[string]applied // by path
 
 	mu      sync.Mutex
 	files   []File
 	changed chan struct{}
 
 	// Of the goroutine of Run.
-	notifying *disk  // for what the notifier does
-	armError  string // logged last
+	notifying *diskcall.Disk // for what the notifier does
+	armError  string         // logged last
 }
 
 // New returns the set of a directory, which need not exist.
@@ -165,7 +156,7 @@ func New(dir string, pods Pods, o Options) *Set {
 	s := &Set{
 		dir: filepath.Clean(dir), pods: pods, events: o.Events, log: o.Log, times: production, compare: o.compare, kick: make(chan struct{}, 1),
 		trusted: map[string][32]byte{}, compared: map[string]comparison{}, reported: map[string]string{}, workers: map[string]*worker{}, changed: make(chan struct{}),
-		turn: make(lock, 1), references: map[string]*disk{},
+		turn: make(lock, 1), references: map[string]*diskcall.Disk{},
 	}
 	if o.times != nil {
 		s.times = *o.times
@@ -176,16 +167,19 @@ func New(dir string, pods Pods, o Options) *Set {
 	if s.log == nil {
 		s.log = slog.New(slog.DiscardHandler)
 	}
-	s.disk, s.notifying, s.saving, s.reading = newDisk(s.log), newDisk(s.log), newDisk(s.log), newDisk(s.log)
-	s.store, s.values, s.keeper = o.Histories, o.Values, newKeeper(o.Images, s.log, s.times.retry)
-	s.unsaved, s.changedAt, s.appliedBy = map[string]bool{}, map[string]lifecycle.Instant{}, map[string]applied{}
+	s.disk, s.notifying = diskcall.New(s.log), diskcall.New(s.log)
+	s.appliedBy = map[string]applied{}
 	if s.events == nil {
 		s.events = event.NewRing(1)
 	}
 	s.listed = watch.NewDir(s.dir)
+	s.rollouts = rollout.New(rollout.Options{
+		Histories: o.Histories, Values: o.Values, Images: o.Images,
+		Now: pods.Now, Compare: s.compare, Add: s.add, Log: s.log, Retry: s.times.retry,
+	})
 	s.world = world{
 		path: s.dir, removal: s.times.removal, contents: map[string]*content{}, present: map[string]bool{}, missing: map[string]absence{},
-		confirmed: map[string]bool{}, attempts: map[string]attempt{}, between: s.between, instead: map[string]*generation.Instead{}, targets: map[string]*content{},
+		confirmed: map[string]bool{}, attempts: map[string]attempt{}, between: s.between, instead: s.rollouts.Instead, targets: map[string]*content{},
 	}
 	return s
 }

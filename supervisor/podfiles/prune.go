@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/podstead/podstead/internal/diskcall"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -28,7 +29,7 @@ func (s *Set) ConfirmLoss(ctx context.Context, keep []string, dryRun bool) (map[
 	}
 	paths := w.undefined(keep)
 	for pod, path := range paths {
-		exists, err := onDisk(context.WithoutCancel(ctx), s.disk, func() (bool, error) { return fileExists(path) })
+		exists, err := diskcall.Do(context.WithoutCancel(ctx), s.disk, func() (bool, error) { return fileExists(path) })
 		if err != nil {
 			return nil, fmt.Errorf("confirm the loss of the file of pod %q: %w", pod, err)
 		}

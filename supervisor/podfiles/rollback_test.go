@@ -17,6 +17,7 @@ import (
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/podfiles/rollout"
 )
 
 // updating returns a pod file with a rule for updates.
@@ -321,7 +322,7 @@ func (f *fakeValues) Secret(*spec.Pod, string) (map[string][]byte, error) {
 
 // failingStore is a store whose disk fails.
 type failingStore struct {
-	Histories
+	rollout.Histories
 	err error
 }
 
@@ -375,7 +376,7 @@ func TestLostHistories(t *testing.T) {
 }
 
 type unreadableStore struct {
-	Histories
+	rollout.Histories
 	err error
 }
 

@@ -2,35 +2,22 @@ package podfiles
 
 import (
 	"context"
+	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
-	"slices"
+	"time"
 
-	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
+	"github.com/podstead/podstead/supervisor/podfiles/rollout"
+	"github.com/podstead/podstead/supervisor/state"
 )
-
-// Values are the config maps and secrets of the host. The methods return the values by key, and an error that matches [fs.ErrNotExist] if
-// there is no such object. Inline objects of the pod take precedence.
-type Values interface {
-	ConfigMap(pod *spec.Pod, name string) (map[string][]byte, error)
-	Secret(pod *spec.Pod, name string) (map[string][]byte, error)
-}
-
-// applied is the client that has applied a file.
-type applied struct {
-	digest [32]byte
-	client string
-}
 
 // Rollout is the generations of a pod of the pods directory.
 type Rollout struct {
 	Pod     string
 	File    string
 	History *generation.History // a copy
-	// Newer reports that the newest content of the file is not carried out yet. That of a file that was rolled back is not newer.
+	// Newer is set if the file has changed since the newest generation.
 	Newer bool
 }
 
@@ -39,6 +26,87 @@ type NoRolloutError struct{ Pod, Why string }
 
 func (e *NoRolloutError) Error() string {
 	return fmt.Sprintf("pod %q has no generations: %s", e.Pod, e.Why)
+}
+
+// applied is the client that has applied a file.
+type applied struct {
+	digest [32]byte
+	client string
+}
+
+// hex is the digest as text.
+func (c *content) hex() string { return hex.EncodeToString(c.digest[:]) }
+
+// target returns what a pod is to run: the content of its file, or the generation that runs in its place, and why.
+func (w *world) target(c *content) (*content, error) {
+	instead := w.instead(c.pod.Name)
+	if instead == nil || instead.Digest != c.hex() {
+		return c, nil
+	}
+	t := w.targets[c.pod.Name]
+	if t == nil || t.path != c.path || t.instead.Definition != instead.Definition {
+		t = &content{path: c.path, digest: c.digest, pod: instead.Definition.Pod}
+		t.digest[0] ^= 0xff // the attempts for the file are others
+		w.targets[c.pod.Name] = t
+	}
+	t.instead = instead
+	return t, &insteadError{instead}
+}
+
+// insteadError is why the content of a file is not carried out: another generation runs in its place.
+type insteadError struct{ *generation.Instead }
+
+func (e *insteadError) Error() string {
+	if e.By != "" {
+		return fmt.Sprintf("generation %d runs instead, requested by %s", e.Number, e.By)
+	}
+	return fmt.Sprintf("generation %d was rolled back: %s; generation %d runs", e.Failed, e.Why, e.Number)
+}
+
+// observe records what the pods run, and what becomes of it. It reports whether another definition is to run now. s.turn must be held.
+func (s *Set) observe(ctx context.Context, r *result) (changed bool) {
+	for _, name := range sortedNames(s.world.pods) {
+		p, t := s.world.pods[name], r.targets[name]
+		if t == nil || p.file != t.path || p.deleting || p.held != "" || s.workers[name] != nil || len(s.world.between(&p, t)) > 0 {
+			continue
+		}
+		if t.instead != nil {
+			s.rollouts.ObserveInstead(p.rollout())
+			continue
+		}
+		returns, due := s.rollouts.Observe(ctx, p.rollout(), t.hex(), s.requester(&p, t))
+		if due > 0 {
+			r.lookAgain(time.Now().Add(due))
+		}
+		changed = changed || returns
+	}
+	r.lookAgain(s.rollouts.Save(ctx))
+	return changed
+}
+
+// rollout is the pod for its generations.
+func (p *pod) rollout() *rollout.Pod {
+	return &rollout.Pod{Name: p.name, UID: p.uid, Snapshot: p.snapshot, Definition: own(p.definition), Stopped: p.stopped}
+}
+
+// requester returns who requested the definition of a pod.
+func (s *Set) requester(p *pod, c *content) string {
+	if by := s.appliedBy[c.path]; by.digest == c.digest {
+		return by.client
+	}
+	return p.snapshot.Owner.By
+}
+
+// owner returns the owner of a pod that a step adds or changes.
+func (s *step) owner(by string) state.Owner {
+	switch {
+	case s.target.instead == nil:
+	case s.target.instead.By != "":
+		by = s.target.instead.By
+	default:
+		by = fmt.Sprintf("the rollback of generation %d", s.target.instead.Failed)
+	}
+	return state.Owner{File: s.file, By: by}
 }
 
 // Rollout returns the generations of a pod. The error is a [*NoRolloutError] if the pod has no file in the directory.
@@ -52,11 +120,11 @@ func (s *Set) Rollout(ctx context.Context, pod string) (Rollout, error) {
 
 // rollout is [Set.Rollout]. s.turn must be held.
 func (s *Set) rollout(ctx context.Context, pod string) (Rollout, error) {
-	if err := s.loadHistories(ctx); err != nil {
+	if err := s.rollouts.Load(ctx); err != nil {
 		return Rollout{}, fmt.Errorf("rollout of pod %q: %w", pod, err)
 	}
 	p, exists := s.world.pods[pod]
-	h, c := s.histories[pod], s.world.defining(pod)
+	h, c := s.rollouts.History(pod), s.world.defining(pod)
 	switch {
 	case exists && p.file == "":
 		return Rollout{}, &NoRolloutError{pod, "it has no file in the pods directory"}
@@ -65,7 +133,7 @@ func (s *Set) rollout(ctx context.Context, pod string) (Rollout, error) {
 	case h == nil:
 		h = &generation.History{Pod: pod}
 	}
-	r := Rollout{Pod: pod, File: p.file, History: h.Clone(), Newer: s.world.unsettled}
+	r := Rollout{Pod: pod, File: p.file, History: h, Newer: s.world.unsettled}
 	if c != nil {
 		r.Newer = r.Newer || h.Carried() != c.hex()
 		if r.File == "" { // the pod is being replaced
@@ -97,104 +165,28 @@ func (s *Set) Undo(ctx context.Context, pod string, to int, by string) (Rollout,
 		return Rollout{}, fmt.Errorf("undo rollout of pod %q: %w", pod, err)
 	}
 	defer s.turn.Unlock()
-	before, err := s.rollout(ctx, pod)
-	if err != nil {
+	if _, err := s.rollout(ctx, pod); err != nil {
 		return Rollout{}, err
 	}
 	c := s.world.defining(pod)
-	p := s.world.pods[pod]
+	p, exists := s.world.pods[pod]
 	switch {
+	case !exists:
+		return Rollout{}, conflictf("pod %q is being replaced", pod)
 	case c == nil:
 		return Rollout{}, conflictf("no valid file of the pods directory defines pod %q alone", pod)
 	case p.deleting:
 		return Rollout{}, conflictf("pod %q is being deleted", pod)
 	}
-	h := before.History
-	if h.Instead != nil && h.Instead.Digest == c.hex() && to != 0 && to == h.Instead.Failed {
-		h.Retry()
-	} else if err := s.undo(ctx, h, &p, c, to, by); err != nil {
+	t, _ := s.world.target(c)
+	waits := t.instead == nil && len(s.between(&p, c)) > 0
+	if err := s.rollouts.Undo(ctx, p.rollout(), c.hex(), waits, to, by); err != nil {
+		if refused, ok := errors.AsType[*rollout.NotPossibleError](err); ok {
+			return Rollout{}, conflictf("%s", refused.Message)
+		}
 		return Rollout{}, err
 	}
-	s.histories[pod] = h
-	s.unsaved[pod] = true
-	s.aim(pod)
 	delete(s.world.attempts, pod)
-	s.saveHistories(ctx)
-	s.keeper.keep(pod, h.Images())
 	s.wake()
-	before.History = h.Clone()
-	return before, nil
-}
-
-// undo makes a generation run in place of a file.
-func (s *Set) undo(ctx context.Context, h *generation.History, p *pod, c *content, to int, by string) error {
-	running := h.Running()
-	if running == nil {
-		return conflictf("pod %q has no earlier generation", p.name)
-	}
-	// The file may have been changed, while the pod still runs what it defined before.
-	t, _ := s.world.target(c)
-	pending := p.snapshot != nil && len(s.between(p, t)) > 0
-	target := h.Find(to)
-	if to == 0 {
-		target = h.Target(running.Number)
-		if pending {
-			target = running
-		}
-	}
-	switch {
-	case target == nil && to == 0:
-		return conflictf("pod %q has no earlier generation that was ready", p.name)
-	case target == nil:
-		return conflictf("pod %q has no generation %d", p.name, to)
-	case target == running && !pending:
-		return conflictf("generation %d of pod %q runs already", target.Number, p.name)
-	case target.Definition == nil:
-		return conflictf("generation %d of pod %q is not kept any more", target.Number, p.name)
-	}
-	failed := 0
-	if newest := h.Newest(); newest.Digest == c.hex() {
-		failed = newest.Number
-	}
-	number := target.Number
-	h.Return(generation.Instead{
-		Digest: c.hex(), Number: number, Failed: failed, Why: "requested by " + by, By: by, At: s.pods.Now(), Definition: s.pinned(ctx, target.Definition),
-	})
-	s.add(event.RolloutUndone, p.name, p.uid, event.Fields{"generation": fmt.Sprint(number), "by": by})
-	return nil
-}
-
-// resume carries out the file of a pod again. s.turn must be held.
-func (s *Set) resume(ctx context.Context, pod string) {
-	h := s.histories[pod].Clone()
-	h.Retry()
-	s.histories[pod] = h
-	s.unsaved[pod] = true
-	s.aim(pod)
-	s.saveHistories(ctx)
-}
-
-// readConfig reads the config maps and secrets of the host that a pod refers to.
-func readConfig(values Values, p *spec.Pod) (generation.Config, error) {
-	c := generation.Config{ConfigMaps: map[string]map[string][]byte{}, Secrets: map[string]map[string][]byte{}}
-	var errs []error
-	read := func(into map[string]map[string][]byte, name string, from func(*spec.Pod, string) (map[string][]byte, error)) {
-		v, err := from(p, name)
-		if err == nil {
-			into[name] = v
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			errs = append(errs, err)
-		}
-	}
-	for name := range p.ConfigMapNames() {
-		if !slices.ContainsFunc(p.ConfigMaps, func(c spec.ConfigMap) bool { return c.Name == name }) {
-			read(c.ConfigMaps, name, values.ConfigMap)
-		}
-	}
-	for name := range p.SecretNames() {
-		if !slices.ContainsFunc(p.Secrets, func(s spec.Secret) bool { return s.Name == name && s.Credential == "" }) {
-			read(c.Secrets, name, values.Secret)
-		}
-	}
-	return c, errors.Join(errs...)
+	return s.rollout(ctx, pod)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"github.com/podstead/podstead/internal/diskcall"
 	"io/fs"
 	"log/slog"
 	"time"
@@ -23,7 +24,7 @@ const coalesce = 50 * time.Millisecond
 func (s *Set) Run(ctx context.Context) error {
 	s.sweep(ctx)
 	defer s.wait()
-	defer s.keeper.start(ctx)()
+	defer s.rollouts.Start(ctx)()
 	notifier, err := watch.NewNotifier(s.dir)
 	if err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "changes of the pods directory are found at intervals only", slog.Any("error", err))
@@ -39,7 +40,7 @@ func (s *Set) Run(ctx context.Context) error {
 	stop()
 	<-done
 	stopping := context.WithoutCancel(ctx)
-	if _, closeErr := onDisk(stopping, s.notifying, func() (struct{}, error) { return struct{}{}, notifier.Close() }); closeErr != nil {
+	if _, closeErr := diskcall.Do(stopping, s.notifying, func() (struct{}, error) { return struct{}{}, notifier.Close() }); closeErr != nil {
 		err = errors.Join(err, fmt.Errorf("stop watching pods directory: %w", closeErr))
 	}
 	return err
@@ -51,7 +52,7 @@ func (s *Set) sweep(ctx context.Context) {
 		return
 	}
 	defer s.turn.Unlock()
-	if _, err := onDisk(ctx, s.disk, func() (struct{}, error) { return struct{}{}, atomicfile.Sweep(s.dir) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if _, err := diskcall.Do(ctx, s.disk, func() (struct{}, error) { return struct{}{}, atomicfile.Sweep(s.dir) }); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		s.log.LogAttrs(ctx, slog.LevelInfo, "could not remove temporary files from the pods directory", slog.Any("error", err))
 	}
 }
@@ -102,7 +103,7 @@ func (s *Set) arm(ctx context.Context, notifier *watch.Notifier) time.Duration {
 	if notifier == nil {
 		return s.times.unnotified
 	}
-	_, err := onDisk(ctx, s.notifying, func() (struct{}, error) { return struct{}{}, notifier.Arm() })
+	_, err := diskcall.Do(ctx, s.notifying, func() (struct{}, error) { return struct{}{}, notifier.Arm() })
 	if err != nil && ctx.Err() == nil && text(err) != s.armError {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "changes of the pods directory are found at intervals only", slog.Any("error", err))
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/podfiles/rollout"
 	"github.com/podstead/podstead/supervisor/state"
 )
 
@@ -37,8 +38,8 @@ type bench struct {
 	set   *Set
 	ring  *event.Ring
 	end   func()
-	store Histories
-	host  Values
+	store rollout.Histories
+	host  rollout.Values
 }
 
 // newBench returns a bench whose set does not run yet.

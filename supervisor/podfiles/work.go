@@ -72,7 +72,7 @@ func (s *Set) finish(ctx context.Context, w *worker, err error) {
 		return
 	}
 	if !w.began.IsZero() {
-		s.changedAt[w.step.pod] = w.began
+		s.rollouts.Changed(w.step.pod, w.began)
 	}
 	now, key := time.Now(), w.step.key()
 	a := attempt{key: key, err: err, count: 1, next: now.Add(time.Second), pods: w.pods, replace: w.step.kind == replace}

@@ -1,4 +1,4 @@
-package podfiles
+package rollout
 
 import (
 	"context"
@@ -18,8 +18,12 @@ type Images interface {
 	KeptImages(ctx context.Context) ([]string, error)
 }
 
-// keepTimeout is the timeout of one call of [Images].
-const keepTimeout = 30 * time.Second
+const (
+	// keepTimeout is the timeout of one call of [Images].
+	keepTimeout = 30 * time.Second
+	// keepCleanup is how long a call may take after its timeout.
+	keepCleanup = time.Second
+)
 
 // keeper calls [Images] in the background, and again after a failure.
 type keeper struct {
@@ -149,5 +153,5 @@ func (k *keeper) take() (pod string, images []lifecycle.Image, ok bool) {
 func within[T any](ctx context.Context, log *slog.Logger, do func(context.Context) (T, error)) (T, error) {
 	ctx, cancel := context.WithTimeout(ctx, keepTimeout)
 	defer cancel()
-	return guard.Call(ctx, diskCleanup, log, do)
+	return guard.Call(ctx, keepCleanup, log, do)
 }

@@ -3,44 +3,12 @@ package podfiles
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
+	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/supervisor/event"
 )
-
-// TestOnDisk: a function that hangs is abandoned after the timeout, and no other one is called until it returns.
-func TestOnDisk(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		d := newDisk(slog.New(slog.DiscardHandler))
-		hangs := func() (int, error) { time.Sleep(time.Hour); return 1, nil }
-		works := func() (int, error) { return 2, nil }
-		started := time.Now()
-		if _, err := onDisk(t.Context(), d, hangs); !errors.Is(err, UnresponsiveError{}) {
-			t.Errorf("error %v, want a timeout", err)
-		}
-		if took := time.Since(started); took != diskTimeout+diskCleanup {
-			t.Errorf("took %v", took)
-		}
-		if _, err := onDisk(t.Context(), d, works); !errors.Is(err, UnresponsiveError{}) || time.Since(started) != diskTimeout+diskCleanup {
-			t.Errorf("while another call hangs: %v after %v", err, time.Since(started))
-		}
-		time.Sleep(time.Hour)
-		if n, err := onDisk(t.Context(), d, works); n != 2 || err != nil {
-			t.Errorf("later: %d, %v", n, err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		cancel()
-		started = time.Now()
-		if _, err := onDisk(ctx, d, hangs); !errors.Is(err, context.Canceled) || time.Since(started) > diskCleanup {
-			t.Errorf("after the end of the context: %v after %v", err, time.Since(started))
-		}
-		time.Sleep(time.Hour)
-	})
-}
 
 // TestHungDirectory: while the file system of the directory does not respond, pods keep running, requests fail, and Run returns.
 func TestHungDirectory(t *testing.T) {
@@ -70,9 +38,26 @@ func TestHungDirectory(t *testing.T) {
 }
 
 // onceHung makes calls fail as if one hung, when the current one has returned. The function that it returns ends that.
-func onceHung(d *disk) (end func()) {
-	d.busy <- struct{}{}
-	return func() { <-d.busy }
+func onceHung(d *diskcall.Disk) (end func()) {
+	release := make(chan struct{})
+	for hangs := false; !hangs; {
+		ctx, cancel := context.WithCancel(context.Background())
+		_, _ = diskcall.Do(ctx, d, func() (struct{}, error) {
+			hangs = true
+			cancel()
+			<-release
+			return struct{}{}, nil
+		})
+		cancel()
+	}
+	return func() {
+		close(release)
+		for {
+			if _, err := diskcall.Do(context.Background(), d, func() (struct{}, error) { return struct{}{}, nil }); err == nil {
+				return
+			}
+		}
+	}
 }
 
 // TestLockContext: a request does not wait for the lock after the end of its context.

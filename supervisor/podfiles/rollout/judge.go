@@ -1,4 +1,4 @@
-package podfiles
+package rollout
 
 import (
 	"fmt"
