@@ -24,7 +24,9 @@ func newRollouts(t *testing.T) *testHost {
 	h.files.Judge("web", generation.Ready, "")
 	h.files.Changes = []change.Change{
 		{Path: "containers[0].image", Container: "app", Old: `"a"`, New: `"b"`, Effect: change.RestartContainer},
-		{Path: "hostname", Container: "app", New: `"x"`}, {Path: "hostname", Container: "b", New: `"x"`}, {Path: "labels.a", New: `"b"`},
+		{Path: "hostname", Container: "app", New: `"x"`},
+		{Path: "hostname", Container: "b", New: `"x"`},
+		{Path: "labels.a", New: `"b"`},
 	}
 	h.write(t, "web.toml", script("labels.a = \"b\"", runs))
 	h.want(t, "apply $DIR/web.toml", "pod/web configured\n")
