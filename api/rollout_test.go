@@ -161,8 +161,13 @@ func TestRolloutErrors(t *testing.T) {
 	if err != nil || r.State != api.RolloutFailed || !r.FileNewer || !strings.Contains(r.Message, "InvalidFile") {
 		t.Errorf("rollout of a file that is invalid: %+v, %v", r, err)
 	}
+	p, err := d.client.Pod(t.Context(), "web")
+	if err != nil {
+		t.Fatal(err)
+	}
 	if err := d.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	d.await(t, p.Metadata.UID, "pod at rest", atRest)
 	d.rollout(t, api.RolloutFailed, "the pod is stopped: start it with podstead start web", 3, false)
 }
