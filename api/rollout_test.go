@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -165,7 +166,7 @@ func TestRolloutErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
+	if err := d.client.Stop(t.Context(), "web", api.StopOptions{Grace: new(time.Duration)}); err != nil {
 		t.Fatal(err)
 	}
 	d.await(t, p.Metadata.UID, "pod at rest", atRest)
