@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -161,8 +162,13 @@ func TestRolloutErrors(t *testing.T) {
 	if err != nil || r.State != api.RolloutFailed || !r.FileNewer || !strings.Contains(r.Message, "InvalidFile") {
 		t.Errorf("rollout of a file that is invalid: %+v, %v", r, err)
 	}
-	if err := d.client.Stop(t.Context(), "web", api.StopOptions{}); err != nil {
+	p, err := d.client.Pod(t.Context(), "web")
+	if err != nil {
 		t.Fatal(err)
 	}
+	if err := d.client.Stop(t.Context(), "web", api.StopOptions{Grace: new(time.Duration)}); err != nil {
+		t.Fatal(err)
+	}
+	d.await(t, p.Metadata.UID, "pod at rest", atRest)
 	d.rollout(t, api.RolloutFailed, "the pod is stopped: start it with podstead start web", 3, false)
 }

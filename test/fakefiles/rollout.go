@@ -106,8 +106,7 @@ func (s *Set) Undo(_ context.Context, pod string, to int, by string) (podfiles.R
 	defer s.notify()
 	h := s.histories[pod]
 	if h.Instead != nil && to != 0 && to == h.Instead.Failed {
-		h.Instead = nil
-		h.Newest().Outcome = generation.Progressing
+		h.Retry()
 		return s.rollout(pod)
 	}
 	target := h.Find(to)

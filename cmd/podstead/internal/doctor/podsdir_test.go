@@ -114,6 +114,7 @@ func TestPodsDirectoryOfDaemon(t *testing.T) {
 		{"file runs", full, []api.Pod{running}, OK, full + ", pod files: 1"},
 		{"update rejected", full, []api.Pod{podOf("web", "u", path, refused(podfiles.ReasonRejected, "host paths: none"))}, Warn, "web: host paths: none"},
 		{"update waits", full, []api.Pod{podOf("web", "u", path, refused(api.ReasonUpdatePending, "waits for image"))}, Warn, "web: waits for image"},
+		{"rolled back", full, []api.Pod{podOf("web", "u", path, refused(podfiles.ReasonRolledBack, "generation 2 was rolled back"))}, Warn, "web: generation 2 was rolled back"},
 		{"new pod rejected", full, []api.Pod{running, without}, Warn, "new: runs as root"},
 		{"directory missing", gone, []api.Pod{podOf("web", "u", filepath.Join(gone, "web.toml"))}, Warn, gone + " does not exist, its pods are kept: web"},
 		{"directory empty", empty, []api.Pod{podOf("web", "u", filepath.Join(empty, "web.toml"))}, Warn, empty + " has no pod files, its pods are kept: web"},
@@ -137,5 +138,18 @@ func TestUnsavedPods(t *testing.T) {
 	r := unsavedPods(t.Context(), daemonWith(t, podOf("web", "u", ""), podOf("db", "v", "", full)))
 	if r.grade != Warn || r.detail != "db: no space left on device" || r.hint == "" {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestRolledBackHint expects that the hint for a pod that was rolled back has the command that shows why.
+func TestRolledBackHint(t *testing.T) {
+	dir := t.TempDir()
+	pod := podOf("web", "u", filepath.Join(dir, "web.toml"), lifecycle.Condition{Type: api.FileAccepted, Status: "False", Reason: podfiles.ReasonRolledBack})
+	if err := os.WriteFile(pod.Status.File, []byte("[[containers]]\nname = \"c\"\nimage = \"i\"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := "correct the files; podstead validate " + dir + " shows all problems, and podstead rollout history POD what was rolled back"
+	if r := podsDirectory(t.Context(), dir, daemonWith(t, pod)); r.hint != want {
+		t.Errorf("hint %q, want %q", r.hint, want)
 	}
 }

@@ -99,6 +99,7 @@ func TestReady(t *testing.T) {
 			p.Metadata.DeletionTimestamp, p.Status.AtRest, p.Status.Phase = new(time.Time), true, lifecycle.PhaseSucceeded
 		})}, 1, ""},
 		"file is invalid":         {settle.Goal{SpecHash: "new"}, watch{with(pod("1", "old"), refused("InvalidFile"))}, 1, "InvalidFile: line 3"},
+		"file is rolled back":     {settle.Goal{SpecHash: "new"}, watch{with(pod("2", "new"), notReady), with(pod("1", "old"), refused("RolledBack"))}, 2, "RolledBack: line 3"},
 		"file without a pod":      {settle.Goal{}, watch{with(pod("", ""), func(p *api.Pod) { p.Status.Reason, p.Status.Message = "Rejected", "no CPU" })}, 1, "Rejected: no CPU"},
 		"update waits":            {settle.Goal{SpecHash: "new"}, watch{with(pod("1", "old"), refused(api.ReasonUpdatePending)), pod("1", "new")}, 2, ""},
 		"later file is not taken": {settle.Goal{SpecHash: "new"}, watch{with(pod("1", "new"), refused("InvalidFile"))}, 1, ""},
