@@ -200,3 +200,32 @@ func TestCollectionIsRepeated(t *testing.T) {
 		}
 	})
 }
+
+// TestChangedFileOfCollectedPod checks that a change that must start a container starts a collected pod, and that another one does not.
+func TestChangedFileOfCollectedPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.finished = supervisor.FinishedPods{TTL: time.Minute}
+		m.start()
+		m.finish("p", "1", "/etc/podstead/pods.d/p.toml")
+		m.pass(2 * time.Minute)
+		now, _ := m.Pod("p")
+		inPlace := *now.Pod
+		inPlace.TerminationGracePeriodSeconds = 7
+		m.redefine(&inPlace)
+		m.pass(time.Minute)
+		if m.collected() != "p" || m.records() != 0 {
+			t.Errorf("a change in place started the pod: collected %q", m.collected())
+		}
+		changed := inPlace
+		changed.Containers = slices.Clone(changed.Containers)
+		changed.Containers[0].Command = []string{"sleep", "2"}
+		m.redefine(&changed)
+		m.until("p", "finished again", func(s supervisor.Snapshot) bool {
+			return s.AtRest && s.Status.ContainerStatuses[0].RestartCount == 1 && s.Facts.UID == now.Facts.UID
+		})
+		if m.collected() != "" {
+			t.Error("the pod that ran again is collected at once")
+		}
+	})
+}

@@ -81,6 +81,12 @@ func with(change func(*spec.Pod, *spec.Container)) *spec.Pod {
 
 func nothing(*spec.Pod, *spec.Container) {}
 
+// elsewhere are the kinds that the tests of packages podfiles and daemon emit.
+var elsewhere = []event.Kind{
+	event.FileInvalid, event.FileRejected, event.FileAccepted, event.UpdateWaiting, event.PodsDirLost, event.PodsDirFound,
+	event.ConfigReloaded, event.ConfigRestartRequired, event.ConfigInvalid,
+}
+
 // TestEveryKindIsEmitted emits each kind of the event table, and checks the causes.
 func TestEveryKindIsEmitted(t *testing.T) {
 	minute := spec.Seconds(60)
@@ -219,16 +225,9 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			})
 		})
 	}
-	seen[event.PodQuarantined] = true  // needs a crash: TestPodThatCrashesTheDaemonIsQuarantined
-	seen[event.PodCollected] = true    // needs limits: TestFinishedPodTTL
-	for _, kind := range []event.Kind{ // of the configuration: see the tests of package daemon
-		event.ConfigReloaded, event.ConfigRestartRequired, event.ConfigInvalid,
-	} {
-		seen[kind] = true
-	}
-	for _, kind := range []event.Kind{ // of files, not of pods: see the tests of package podfiles
-		event.FileInvalid, event.FileRejected, event.FileAccepted, event.UpdateWaiting, event.PodsDirLost, event.PodsDirFound,
-	} {
+	seen[event.PodQuarantined] = true // needs a crash: TestPodThatCrashesTheDaemonIsQuarantined
+	seen[event.PodCollected] = true   // needs limits: TestFinishedPodTTL
+	for _, kind := range elsewhere {
 		seen[kind] = true
 	}
 	for _, e := range event.Entries() {

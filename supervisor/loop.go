@@ -48,7 +48,6 @@ type loop struct {
 	fullPod   atomic.Pointer[spec.Pod] // with ephemeral containers, for everything but decisions
 	markReady func()                   // closes ready
 
-	clock         lifecycle.Instant // the newest reading
 	facts         lifecycle.Facts
 	status        lifecycle.Status
 	events        *emit.Emitter
@@ -56,7 +55,7 @@ type loop struct {
 	dirty         bool      // the facts must be saved before anything is started
 	checkpointDue bool      // the facts have something for the checkpoint
 	pulling       map[string]lifecycle.Progress
-	savedAt       lifecycle.Instant // when the newest write was scheduled
+	savedAt, read lifecycle.Instant // when the newest write was scheduled, and the newest reading of the clock
 	redefined     bool              // the runtime does not have the newest definition of a pod that runs
 	health        health
 }
@@ -146,8 +145,7 @@ func (l *loop) turns(ctx context.Context) (panicked, removed bool) {
 	timer := time.NewTimer(maxSleep)
 	defer timer.Stop()
 	for resumed := false; ; {
-		now := l.shared.now() // the only clock reading of the turn
-		l.correctTimes(now)
+		now := l.readClock()
 		for len(l.waiting) > 0 {
 			m := l.waiting[0]
 			l.waiting = l.waiting[1:] // a message that panics is lost, the ones behind it are not

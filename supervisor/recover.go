@@ -225,7 +225,7 @@ func (s *Supervisor) awaitFirstTurns(ctx context.Context) error {
 func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Checkpoint, then initialize) *loop {
 	return s.startLoop(p, func(l *loop, now lifecycle.Instant) {
 		if p.SavedAt.Boot == now.Boot && !now.Before(p.SavedAt) {
-			l.clock = p.SavedAt
+			l.read = p.SavedAt
 		}
 		p, c := setBack(p, c, now)
 		l.facts = p.Facts.Apply(lifecycle.EngineAvailable{At: now})

@@ -7,10 +7,17 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
+// readClock reads the clock for a turn, which must not read it again.
+func (l *loop) readClock() lifecycle.Instant {
+	now := l.shared.now()
+	l.correctTimes(now)
+	return now
+}
+
 // correctTimes corrects the wall times of the pod if the wall clock was set since the last turn, or since the state was saved.
 func (l *loop) correctTimes(now lifecycle.Instant) {
-	before := l.clock
-	l.clock = now
+	before := l.read
+	l.read = now
 	if before.IsZero() || !now.Set(before) {
 		return
 	}

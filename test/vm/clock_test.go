@@ -74,15 +74,15 @@ E
 		}
 	}
 	runs("after the leaps")
-	if events := machine.sh(t, `podstead events`); strings.Contains(events, "Collected") {
+	if events := machine.sh(t, `podstead events`); strings.Contains(events, "old logs of the finished pod") {
 		t.Errorf("a leap of the clock collected a pod:\n%s", events)
 	}
 
 	machine.sh(t, `printf '[pods]\nfinishedPodTTL = "soon"\n' > /etc/podstead/podstead.toml; systemctl reload podstead`)
-	machine.eventually(t, "the invalid file is reported", `podstead events > /tmp/events; tail -n 3 /tmp/events; grep ConfigInvalid /tmp/events | grep -q 'podstead.toml:2:18'`)
+	machine.eventually(t, "the invalid file is reported", `podstead events > /tmp/events; tail -n 3 /tmp/events; grep 'Configuration not reloaded' /tmp/events | grep -q 'podstead.toml:2:18'`)
 	machine.sh(t, `printf '[engine]\nruntime = "runc-other"\n[pods]\nfinishedPodTTL = "1s"\n' > /etc/podstead/podstead.toml; systemctl reload podstead`)
 	machine.eventually(t, "the finished pod is collected", `podstead events > /tmp/events; tail -n 3 /tmp/events
-		grep -q 'Configuration reloaded, changed pods.finishedPodTTL' /tmp/events && grep -q 'need a restart of the daemon: engine.runtime' /tmp/events && grep -q Collected /tmp/events`)
+		grep -q 'Configuration reloaded, changed pods.finishedPodTTL' /tmp/events && grep -q 'need a restart of the daemon: engine.runtime' /tmp/events && grep -q 'old logs of the finished pod' /tmp/events`)
 	machine.sh(t, `systemctl is-active podstead; printf '' > /etc/podstead/podstead.toml; systemctl restart podstead`)
 	machine.eventually(t, "the collected pod keeps its status", `podstead get > /tmp/get || true; cat /tmp/get
 		grep -q 'steady *1/1 *Running' /tmp/get && grep -q 'job *0/1 *Completed' /tmp/get && podstead why job && podstead logs job | grep -q 'the result'`)
