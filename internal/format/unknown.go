@@ -18,6 +18,9 @@ import (
 //     elements of lists.
 type Unknown struct{ root *node }
 
+// IsZero reports whether there are no unknown fields.
+func (u Unknown) IsZero() bool { return u.root == nil }
+
 // node has the unknown fields of a JSON value.
 type node struct {
 	fields   map[string]json.RawMessage // unknown members of an object
