@@ -18,6 +18,9 @@ import (
 //     elements of lists.
 type Unknown struct{ root *node }
 
+// IsZero reports whether there are no unknown fields.
+func (u Unknown) IsZero() bool { return u.root == nil }
+
 // node has the unknown fields of a JSON value.
 type node struct {
 	fields   map[string]json.RawMessage // unknown members of an object
@@ -35,7 +38,7 @@ func collect(raw json.RawMessage, t reflect.Type) *node {
 	if p := reflect.PointerTo(t); p.Implements(reflect.TypeFor[json.Unmarshaler]()) || raw == nil {
 		return nil
 	}
-	switch t.Kind() { //nolint:exhaustive // other values have no members
+	switch t.Kind() {
 	case reflect.Struct, reflect.Map:
 		var members map[string]json.RawMessage
 		if json.Unmarshal(raw, &members) == nil {
@@ -64,7 +67,7 @@ func object(members map[string]json.RawMessage, t reflect.Type) *node {
 		}
 	}
 	for name, raw := range members {
-		of := t
+		var of reflect.Type
 		var tag string
 		if t.Kind() == reflect.Struct {
 			field, known := fields[strings.ToLower(name)] // encoding/json ignores case
@@ -107,8 +110,7 @@ func list(elements []json.RawMessage, t reflect.Type) *node {
 // fieldsOf returns the fields of a struct by the lower-case name of their member.
 func fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	fields := map[string]reflect.StructField{}
-	for i := range t.NumField() {
-		field := t.Field(i)
+	for field := range t.Fields() {
 		name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 		switch {
 		case name == "-":

@@ -21,7 +21,7 @@ func TestImageList(t *testing.T) {
 			t.Fatal(err)
 		}
 		list, err := readImageList(text)
-		if err != nil || len(list) != 1 || list[0].Name != "localhost/podstead/busybox:1" || list[0].Target.Digest.Validate() != nil || list[0].Target.Size == 0 {
+		if err != nil || len(list) != 1 || !strings.HasSuffix(list[0].Name, "/localhost/podstead/busybox:1") || list[0].Target.Digest.Validate() != nil || list[0].Target.Size == 0 {
 			t.Errorf("%s: images %+v, %v", file, list, err)
 		}
 		path := filepath.Join(t.TempDir(), "images.json")

@@ -171,7 +171,7 @@ func (r *Ranges) load() error {
 }
 
 func (r *Ranges) save() error {
-	if len(r.pods) == 0 {
+	if len(r.pods) == 0 && r.unknown.IsZero() {
 		return atomicfile.Remove(r.file)
 	}
 	text, err := Format.Encode(file{Pods: r.pods}, r.unknown)

@@ -193,3 +193,33 @@ func TestUnusableFile(t *testing.T) {
 		t.Error("b has a range")
 	}
 }
+
+// TestUnknownFields: what a later version added to the file stays in it, also without pods. A file that only the later version understands is
+// not changed.
+func TestUnknownFields(t *testing.T) {
+	r := ranges(t, "", "")
+	if err := os.MkdirAll(filepath.Dir(r.file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(text string) {
+		if err := os.WriteFile(r.file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(`{"version":2,"minReader":1,"pods":{"u":131072},"new":1}`)
+	if err := r.Release("u"); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := os.ReadFile(r.file); err != nil || !strings.Contains(string(text), `"new":1`) || strings.Contains(string(text), "131072") {
+		t.Errorf("file %s, %v", text, err)
+	}
+	const newer = `{"version":2,"pods":{"u":131072}}`
+	write(newer)
+	r = New(r.file, r.subUID, r.subGID)
+	if err := r.Release("u"); !errors.Is(err, ErrUnreadable) {
+		t.Errorf("release: %v", err)
+	}
+	if text, err := os.ReadFile(r.file); err != nil || string(text) != newer {
+		t.Errorf("file %s, %v", text, err)
+	}
+}

@@ -124,10 +124,11 @@ func (j *DirJournal) parse(path string, text []byte) (events []Event) {
 			continue
 		}
 		switch {
-		case e.Seq == 0:
+		case e.Seq == 0 && bytes.Contains(line, []byte(`"version"`)):
 			if err := Format.Check(line); err == nil || errors.Is(err, format.ErrNewer) {
 				newer = err
 			}
+		case e.Seq == 0:
 		case newer != nil:
 			// Its numbers must not be used again: the later version would drop one of two events.
 			fields := Fields{"file": path, "error": newer.Error()}

@@ -171,6 +171,45 @@ func TestDirJournalTruncatedLine(t *testing.T) {
 	}
 }
 
+// TestDirJournalVersions: events of a later version are kept and reported, and their numbers are not used again.
+func TestDirJournalVersions(t *testing.T) {
+	j, dir := newDirJournal(t)
+	if err := j.Append([]Event{eventOf(1, "web", "a")}); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "web"+journalExt)
+	text, err := os.ReadFile(path)
+	if err != nil || !strings.HasPrefix(string(text), "{\"version\":1}\n") {
+		t.Fatalf("journal: %s, %v", text, err)
+	}
+	text = append(text, `
+{"version":2,"minReader":1,"new":1}
+{"seq":2,"pod":"web","kind":"NewKind","message":"b","new":{}}
+{"version":3}
+{"seq":3,"pod":"web","kind":"PodAccepted","message":"means something else"}
+{"seq":4,"pod":"web"}
+`...)
+	if err := os.WriteFile(path, text, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if j, err = NewDirJournal(dir); err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Append([]Event{eventOf(5, "web", "c")}); err != nil {
+		t.Fatal(err)
+	}
+	events, err := j.Load()
+	if diff := cmp.Diff([]uint64{1, 2, 4, 5}, numbers(events)); diff != "" || err != nil {
+		t.Fatalf("events (-want +got, %v):\n%s", err, diff)
+	}
+	if e := events[2]; e.Kind != StateUnsupported || e.Pod != "web" || !strings.Contains(e.Message, path+": written by a later version: the file has version 3") {
+		t.Errorf("event in place of those of the later version: %+v", e)
+	}
+	if now, err := os.ReadFile(path); err != nil || !strings.HasPrefix(string(now), string(text)) {
+		t.Errorf("the journal changed to %s, %v", now, err)
+	}
+}
+
 func TestDirJournalRetain(t *testing.T) {
 	j, dir := newDirJournal(t)
 	for i := range maxRemoved + 10 {

@@ -1,13 +1,16 @@
 package state_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/podstead/podstead/internal/format"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -67,5 +70,31 @@ func TestCheckpointDir(t *testing.T) {
 	}
 	if _, err := state.NewCheckpointDir(dir); err == nil {
 		t.Error("no error for a file in place of the directory")
+	}
+}
+
+// TestCheckpointVersions: the checkpoint of a later version is kept until this version has one of its own. Fields that it added stay.
+func TestCheckpointVersions(t *testing.T) {
+	dir := t.TempDir()
+	v, err := state.NewCheckpointDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"adds": `{"version":2,"minReader":1,"new":1}`, "newer": `{"version":2}`} {
+		if err := os.WriteFile(filepath.Join(dir, name+".json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all, err := v.Load()
+	if _, adds := all["adds"]; len(all) != 1 || !adds || !errors.Is(err, format.ErrNewer) {
+		t.Errorf("loaded %v, %v", all, err)
+	}
+	if err := v.Save("adds", state.Checkpoint{}); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"adds": `"new":1`, "newer": `{"version":2}`} {
+		if text, err := os.ReadFile(filepath.Join(dir, name+".json")); err != nil || !strings.Contains(string(text), want) {
+			t.Errorf("%s: %s, %v", name, text, err)
+		}
 	}
 }

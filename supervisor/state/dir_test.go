@@ -121,3 +121,52 @@ func TestDirNames(t *testing.T) {
 		t.Errorf("after a delete (-want +loaded):\n%s", diff)
 	}
 }
+
+// TestUnknownFields: what a later version added to a state file is still there after this version has written it, but not in the file of
+// another pod with that name.
+func TestUnknownFields(t *testing.T) {
+	dir := t.TempDir()
+	file := filepath.Join(dir, "web.json")
+	text := `{"version":2,"minReader":1,"savedAt":{"boot":"b","mono":1,"wall":"2026-01-01T00:00:00Z"},"pod":{"name":"web","newPod":1,"containers":[{"name":"c","newContainer":1}]},` +
+		`"owner":{"newOwner":1},"facts":{"uid":"u","round":1,"newFact":1,"sandbox":{"n":1,"newSandbox":1},` +
+		`"containers":{"c":{"newest":{"container":"c","round":1,"attempt":2,"sandbox":1,"restarts":1,"newRun":1},"newContainerFact":1}}},"newFile":1}`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	store, err := NewDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pods, unusable, err := store.Load()
+	if err != nil || len(pods) != 1 {
+		t.Fatalf("pods %v, unusable %v, %v", pods, unusable, err)
+	}
+	check := func(p Pod, lost ...string) {
+		t.Helper()
+		if err := store.Save(p); err != nil {
+			t.Fatal(err)
+		}
+		written, err := os.ReadFile(file)
+		if err != nil || !strings.HasPrefix(string(written), `{"version":1,`) {
+			t.Errorf("written: %s, %v", written, err)
+		}
+		for _, name := range []string{"newPod", "newContainer", "newOwner", "newFact", "newSandbox", "newRun", "newContainerFact", "newFile"} {
+			if strings.Contains(string(written), `"`+name+`":1`) == slices.Contains(lost, name) {
+				t.Errorf("%s: lost is %t in %s", name, !slices.Contains(lost, name), written)
+			}
+		}
+	}
+	p := pods[0]
+	check(p)
+	p.SavedAt.Mono, p.Owner.By = 2, "me"
+	check(p)
+	at := lifecycle.Instant{Boot: "b", Mono: 3}
+	p.Facts = p.Facts.Apply(lifecycle.Issued{Action: lifecycle.StartContainer{Ref: lifecycle.Ref{Container: "c", Round: 1, Attempt: 3}, Sandbox: 1, Restarts: 2}, At: at})
+	check(p, "newRun")
+	changed := *p.Pod
+	changed.Labels = map[string]string{"a": "b"}
+	p.Pod = &changed
+	check(p, "newRun", "newPod", "newContainer")
+	p.Facts = lifecycle.Facts{UID: "other"}
+	check(p, "newPod", "newContainer", "newOwner", "newFact", "newSandbox", "newRun", "newContainerFact", "newFile")
+}

@@ -70,6 +70,7 @@ func Run(ctx context.Context, c *config.Config, client *api.Client, version stri
 		{"run directory", func() result { return diskSpace(c.RunDir) }},
 		{"log directory", func() result { return diskSpace(c.LogDir) }},
 		{"container engine", func() result { return damagedFiles(c) }},
+		{"state files", func() result { return stateVersions(c) }},
 		{"clock", clock},
 		{"daemon", func() result { return runningDaemon(ctx, c, client, version) }},
 		{"admission", func() result { return admissionPolicy(ctx, c, client) }},
