@@ -66,6 +66,7 @@ e2e: ## run tests on real containers (root)
 
 vm: ## run tests in a virtual machine with cgroup v2 and systemd (root)
 	$(NEED_ROOT)
+	@$(MAKE) --no-print-directory build
 	@.ci/deps vm
 	$(GO) test -tags vm -count=1 -timeout 38m $(TESTFLAGS) ./test/vm
 

@@ -23,6 +23,8 @@ type PodFiles interface {
 	Remove(ctx context.Context, pod string) (path string, err error)
 	ConfirmLoss(ctx context.Context, keep []string, dryRun bool) (paths map[string]string, err error)
 	Suspend()
+	Rollout(ctx context.Context, pod string) (podfiles.Rollout, error)
+	Undo(ctx context.Context, pod string, to int, by string) (podfiles.Rollout, error)
 }
 
 // Outcome is what applying a pod file does, in the words of kubectl.
@@ -52,6 +54,8 @@ type Applied struct {
 	File    string   `json:"file"`
 	Outcome Outcome  `json:"outcome"`
 	Changes []Change `json:"changes,omitempty"`
+	// Instead is why the pod does not run this definition, although the file has it: it was rolled back, and has not changed since.
+	Instead string `json:"instead,omitempty"`
 	// SpecHash is the hash of the definition, see [spec.Pod]. A pod that has it runs this definition.
 	SpecHash string    `json:"specHash,omitempty"`
 	Warnings []Problem `json:"warnings,omitempty"`
@@ -146,7 +150,7 @@ func (s *Server) apply(r *http.Request) (any, error) {
 		return nil, err
 	}
 	return Applied{
-		Pod: plan.Pod, File: plan.File, Outcome: plan.Outcome, Changes: plan.Changes, SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
+		Pod: plan.Pod, File: plan.File, Outcome: plan.Outcome, Changes: plan.Changes, Instead: plan.Instead, SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
 	}, nil
 }
 

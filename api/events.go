@@ -56,6 +56,7 @@ func (s *Server) sendEvents(r *http.Request, out *stream, follow bool, after uin
 			if !selected(&e) {
 				continue
 			}
+			e.Boot, e.Mono = "", 0 // for the correction of the time, which was made
 			if err := out.send(e); err != nil {
 				return err
 			}

@@ -108,7 +108,7 @@ func (s *Server) lookUp(r *http.Request) (supervisor.Snapshot, error) {
 	if ok && (uid == "" || uid == snapshot.Facts.UID) {
 		return snapshot, nil
 	}
-	if f := s.refusals()[name]; !ok && uid == "" && f != nil && !f.waiting {
+	if f := s.refusals()[name]; !ok && uid == "" && f != nil && f.absent() {
 		return supervisor.Snapshot{}, failure(http.StatusConflict, "pod %q does not exist, because its file is not accepted: %s", name, f.message)
 	}
 	return supervisor.Snapshot{}, failure(http.StatusNotFound, "no such pod %q", name)
@@ -118,7 +118,7 @@ func (s *Server) lookUp(r *http.Request) (supervisor.Snapshot, error) {
 func (s *Server) get(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	snapshot, err := s.lookUp(r)
-	if f := s.refusals()[name]; err != nil && f != nil && !f.waiting && !r.URL.Query().Has("uid") {
+	if f := s.refusals()[name]; err != nil && f != nil && f.absent() && !r.URL.Query().Has("uid") {
 		return f.pod(name), nil
 	}
 	if final, ok := s.o.Supervisor.Final(r.URL.Query().Get("uid")); ok && err != nil && final.Pod.Name == name {

@@ -15,7 +15,7 @@ import (
 
 const (
 	// FileAccepted is a condition that is present, and False, while a pod does not have the definition of its file: the file is invalid or
-	// rejected, or an update waits.
+	// rejected, its definition was rolled back, or an update waits.
 	FileAccepted lifecycle.ConditionType = "FileAccepted"
 	// ReasonUpdatePending is the reason of [FileAccepted] while an update waits, such as for an image.
 	ReasonUpdatePending lifecycle.Reason = "UpdatePending"
@@ -29,7 +29,14 @@ type refusal struct {
 	message string
 	// waiting reports that the definition is accepted, and runs later.
 	waiting bool
+	// rolledBack reports that an earlier definition runs. For a moment of a rollback the pod does not exist.
+	rolledBack bool
+	// undone reports that a person has requested the earlier definition.
+	undone bool
 }
+
+// absent reports whether the pod does not exist because of the file.
+func (f *refusal) absent() bool { return !f.waiting && !f.rolledBack }
 
 // refusals returns the files of the pods directory that do not run, by name of the pod.
 func (s *Server) refusals() map[string]*refusal {
@@ -43,12 +50,14 @@ func (s *Server) refusals() map[string]*refusal {
 		}
 		own := &refusal{
 			reason: cmp.Or(lifecycle.Reason(f.Reason), ReasonUpdatePending), message: fileMessage(&f), waiting: f.Reason == "",
+			rolledBack: f.Reason == podfiles.ReasonRolledBack, undone: f.Undone,
 		}
 		if first := list[f.Pod]; first != nil && first.message != own.message {
 			if own.waiting || !first.waiting { // a refusal that does not wait is the reason of both
 				own.reason = first.reason
 			}
 			own.waiting, own.message = first.waiting && own.waiting, first.message+"; "+own.message
+			own.rolledBack, own.undone = first.rolledBack && own.rolledBack, first.undone && own.undone
 		}
 		list[f.Pod] = own
 	}
@@ -82,7 +91,7 @@ func (s *Server) list() []Pod {
 		list = append(list, pod)
 	}
 	for name, f := range refused {
-		if !f.waiting {
+		if f.absent() {
 			list = append(list, f.pod(name))
 		}
 	}
@@ -115,13 +124,14 @@ func (f *refusal) pod(name string) Pod {
 	return p
 }
 
-// explain adds to the explanation of a pod why its file is not what runs.
+// explain adds to the explanation of a pod why its file is not what runs. After a failed update the file needs to be corrected, although the
+// pod runs.
 func (f *refusal) explain(e *Explanation) {
 	if f == nil {
 		return
 	}
 	e.File = f.message
-	e.Healthy = e.Healthy && f.waiting
+	e.Healthy = e.Healthy && (f.waiting || f.undone)
 }
 
 // explanation explains a file whose pod does not exist.
@@ -135,7 +145,7 @@ func (f *refusal) explanation(name string) Explanation {
 // withRefused adds the explanations of refused files whose pods do not exist to those of pods.
 func (s *Server) withRefused(list []Explanation) []Explanation {
 	refused := s.refusals()
-	maps.DeleteFunc(refused, func(_ string, f *refusal) bool { return f.waiting })
+	maps.DeleteFunc(refused, func(_ string, f *refusal) bool { return !f.absent() })
 	for i := range list {
 		delete(refused, list[i].Pod)
 	}

@@ -78,6 +78,16 @@ type Server struct {
 	changed  chan struct{} // closed when a request starts or completes
 }
 
+// version returns the version of the daemon with the admission policy that is in effect.
+func (s *Server) version() Version {
+	v := s.o.Version
+	if v.Policy != nil {
+		policy := s.o.Supervisor.Policy()
+		v.Policy = &policy
+	}
+	return v
+}
+
 // NewServer returns a server. It serves no requests until [Server.Serve] is called.
 func NewServer(ctx context.Context, o Options) *Server {
 	if o.Log == nil {
@@ -96,12 +106,14 @@ func NewServer(ctx context.Context, o Options) *Server {
 	mux := http.NewServeMux()
 	for pattern, call := range map[string]func(*http.Request) (any, error){
 		"GET /v1/health":                           func(*http.Request) (any, error) { return struct{}{}, nil },
-		"GET /v1/version":                          func(*http.Request) (any, error) { return o.Version, nil },
+		"GET /v1/version":                          func(*http.Request) (any, error) { return s.version(), nil },
 		"POST /v1/pods":                            s.create,
 		"GET /v1/pods/{name}":                      s.get,
 		"DELETE /v1/pods/{name}":                   s.stop,
 		"POST /v1/pods/{name}/start":               s.start,
 		"POST /v1/pods/{name}/restart":             s.restart,
+		"GET /v1/pods/{name}/rollout":              s.rollout,
+		"POST /v1/pods/{name}/rollout/undo":        s.undoRollout,
 		"POST /v1/files":                           s.apply,
 		"POST /v1/files/prune":                     s.prune,
 		"POST /v1/files/suspend":                   s.suspendFiles,
@@ -248,6 +260,7 @@ func asError(err error) *Error {
 	var impossible *supervisor.NotPossibleError
 	var conflict *podfiles.ConflictError
 	var noContainer *supervisor.ContainerNotFoundError
+	var noRollout *podfiles.NoRolloutError
 	e, ok := errors.AsType[*Error](err)
 	invalid, isInvalid := errors.AsType[spec.Problems](err)
 	switch {
@@ -278,6 +291,10 @@ func asError(err error) *Error {
 		return &Error{Status: http.StatusConflict, Message: err.Error(), Hint: conflict.Hint}
 	case errors.As(err, &used), errors.As(err, &container), errors.As(err, &impossible):
 		return failure(http.StatusConflict, "%v", err)
+	case errors.As(err, &noRollout):
+		e := failure(http.StatusNotFound, "%v", err)
+		e.Hint = "only pods of podstead apply and of the pods directory have generations"
+		return e
 	case errors.As(err, &condition), errors.As(err, &noContainer), errors.Is(err, supervisor.ErrNotFound), errors.Is(err, fs.ErrNotExist):
 		return failure(http.StatusNotFound, "%v", err)
 	case errors.Is(err, podfiles.UnresponsiveError{}):

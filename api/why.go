@@ -79,7 +79,7 @@ func (s *Server) why(r *http.Request) (any, error) {
 	if snapshot, exists := s.o.Supervisor.Pod(name); exists {
 		return s.explain(r.Context(), &snapshot, lines), nil
 	}
-	if f := s.refusals()[name]; f != nil && !f.waiting {
+	if f := s.refusals()[name]; f != nil && f.absent() {
 		e := f.explanation(name)
 		e.Render(s.o.Supervisor.Now().Wall.Local())
 		return e, nil

@@ -42,6 +42,16 @@ func (r *Runtime) Allocatable() spec.ResourceList { return r.opts.capacity(r.cgr
 
 // RemovePod kills the containers of a pod and removes everything that belongs to it.
 func (r *Runtime) RemovePod(ctx context.Context, uid string, _ *spec.Pod) error {
+	return r.remove(ctx, uid, crilog.RemoveMatching)
+}
+
+// CollectPod is RemovePod, but keeps the end of the newest log of each container.
+func (r *Runtime) CollectPod(ctx context.Context, uid string, _ *spec.Pod) error {
+	return r.remove(ctx, uid, crilog.TrimMatching)
+}
+
+// remove removes a pod, and its logs with a function of package crilog.
+func (r *Runtime) remove(ctx context.Context, uid string, logs func(dir string, match func(name string) bool) error) error {
 	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.RemoveTimeout)
 	defer cancel()
 	if err := layout.CheckUID(uid); err != nil {
@@ -52,14 +62,14 @@ func (r *Runtime) RemovePod(ctx context.Context, uid string, _ *spec.Pod) error 
 		return err
 	}
 	defer unlock()
-	if err := r.removePod(ctx, uid); err != nil {
+	if err := r.removePod(ctx, uid, logs); err != nil {
 		return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("remove pod: %w", err))
 	}
 	return nil
 }
 
 // removePod removes files before records: removing a record needs free disk space. The caller holds the lock of the pod.
-func (r *Runtime) removePod(ctx context.Context, uid string) error {
+func (r *Runtime) removePod(ctx context.Context, uid string, logs func(dir string, match func(name string) bool) error) error {
 	list, err := record.Containers(ctx, r.client, uid)
 	if err != nil {
 		return err
@@ -76,7 +86,7 @@ func (r *Runtime) removePod(ctx context.Context, uid string) error {
 	if err := r.sandboxes.TerminateAll(ctx, list); err != nil {
 		return err
 	}
-	if err := r.removeFiles(ctx, uid); err != nil {
+	if err := r.removeFiles(ctx, uid, logs); err != nil {
 		return err
 	}
 	for _, n := range numbers {
@@ -101,12 +111,12 @@ func (r *Runtime) removePod(ctx context.Context, uid string) error {
 }
 
 // removeFiles removes the volumes, the logs and the directories of a pod.
-func (r *Runtime) removeFiles(ctx context.Context, uid string) error {
+func (r *Runtime) removeFiles(ctx context.Context, uid string, logs func(dir string, match func(name string) bool) error) error {
 	if err := errors.Join(r.volumes.Teardown(ctx, uid), r.imageVolumes.Remove(ctx, uid)); err != nil {
 		return err // keep the pod's directory: a mount in it must not be deleted
 	}
 	return errors.Join(
-		crilog.RemoveMatching(r.dirs.Log, func(name string) bool { return strings.HasSuffix(name, "_"+uid) }),
+		logs(r.dirs.Log, func(name string) bool { return strings.HasSuffix(name, "_"+uid) }),
 		tree.Remove(ctx, r.dirs.Pod(uid)), os.RemoveAll(r.dirs.Processes(uid)),
 	)
 }

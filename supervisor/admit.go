@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -34,10 +35,16 @@ func refused(pod string, err error) error {
 	return &RefusedError{Pod: pod, Refusals: lifecycle.Refusals(err)}
 }
 
+// Policy returns the admission policy.
+func (s *Supervisor) Policy() admission.Policy { return *s.shared.policy.Load() }
+
+// SetPolicy replaces the admission policy for new pods and ephemeral containers.
+func (s *Supervisor) SetPolicy(p admission.Policy) { s.shared.policy.Store(&p) }
+
 // check returns why the admission policy or the host rejects a pod. Other pods are not considered. Accepted pods are not checked again:
 // as with Pod Security in Kubernetes, they keep running under a stricter policy.
 func (s *Supervisor) check(pod *spec.Pod) []lifecycle.Refusal {
-	return append(s.shared.policy.Check(pod), lifecycle.Refusals(s.shared.runtime.Admit(pod))...)
+	return append(s.shared.policy.Load().Check(pod), lifecycle.Refusals(s.shared.runtime.Admit(pod))...)
 }
 
 // portConflicts returns a refusal for each host port of a pod that another pod uses or has reserved. Pods that have completed or are being
@@ -70,7 +77,7 @@ func (s *Supervisor) requestConflicts(pod *spec.Pod, allocatable spec.ResourceLi
 	slices.Reverse(next)
 	for _, others := range [][]*spec.Pod{current, next} { // once with the first of two definitions of a pod, once with the second
 		others = slices.CompactFunc(others, func(a, b *spec.Pod) bool { return a.Name == b.Name })
-		if list := s.shared.policy.CheckRequests(pod, others, allocatable); len(list) > 0 {
+		if list := s.shared.policy.Load().CheckRequests(pod, others, allocatable); len(list) > 0 {
 			return list
 		}
 	}

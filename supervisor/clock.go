@@ -14,7 +14,7 @@ import (
 type Clock func() lifecycle.Instant
 
 // SystemClock returns the clock of the current boot. Mono is CLOCK_BOOTTIME, which never leaps and also advances while the host is
-// suspended. Wall is the wall clock.
+// suspended. Wall is the wall clock, without the monotonic reading of package time: times must follow a clock that is set.
 func SystemClock() (Clock, error) {
 	boot, err := bootid.Read()
 	if err != nil {
@@ -29,6 +29,6 @@ func SystemClock() (Clock, error) {
 		if err := unix.ClockGettime(unix.CLOCK_BOOTTIME, &ts); err != nil {
 			panic(fmt.Sprintf("read CLOCK_BOOTTIME: %v", err)) // it was readable above
 		}
-		return lifecycle.Instant{Boot: boot, Mono: time.Duration(ts.Nano()), Wall: time.Now()}
+		return lifecycle.Instant{Boot: boot, Mono: time.Duration(ts.Nano()), Wall: time.Now().Round(0)}
 	}, nil
 }

@@ -101,7 +101,13 @@ func (e *effects) start(ctx context.Context, a lifecycle.Action, pod *spec.Pod, 
 	case lifecycle.StopContainer, lifecycle.KillContainer:
 		timeout = signalTimeout
 	}
-	e.run(ctx, timeout, a, func(ctx context.Context) (effectResult, error) { return e.perform(ctx, a, pod, saved) })
+	e.run(ctx, timeout, a, func(ctx context.Context) (r effectResult, err error) {
+		err = e.shared.space.Do(func() error {
+			r, err = e.perform(ctx, a, pod, saved)
+			return err
+		})
+		return r, err
+	})
 }
 
 // cancelPull cancels the pull of a container's image if it is in progress.
@@ -176,6 +182,8 @@ func (e *effects) perform(ctx context.Context, a lifecycle.Action, pod *spec.Pod
 		return r, e.shared.runtime.RemoveContainer(ctx, e.uid, pod, a.Ref)
 	case lifecycle.RemoveSandbox:
 		return r, e.shared.runtime.RemoveSandbox(ctx, e.uid, a.Sandbox)
+	case lifecycle.CollectPod:
+		return r, e.shared.runtime.CollectPod(ctx, e.uid, pod)
 	case lifecycle.RemovePod:
 		return r, e.shared.runtime.RemovePod(ctx, e.uid, pod)
 	}
@@ -259,6 +267,8 @@ func completed(a lifecycle.Action, r effectResult, now lifecycle.Instant) lifecy
 		return lifecycle.ContainerRemoved{Ref: a.Ref, At: now}
 	case lifecycle.RemoveSandbox:
 		return lifecycle.SandboxRemoved{Sandbox: a.Sandbox, At: now}
+	case lifecycle.CollectPod:
+		return lifecycle.PodCollected{At: now}
 	case lifecycle.RemovePod:
 		return lifecycle.PodRemoved{At: now}
 	}

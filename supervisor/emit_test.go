@@ -122,7 +122,6 @@ func TestEveryKindIsEmitted(t *testing.T) {
 			w.crash()
 			clear(w.disk.files)
 			w.start()
-			w.untilRemoved("p")
 		}, emitted{event.OrphanFound}},
 		{"sandbox lost, exit of the container not seen", with(nothing), func(w *troubled) { w.fail("WaitContainer", lifecycle.Failure{Message: "no"}) }, func(w *troubled) {
 			s, _ := w.Pod("p")
@@ -221,6 +220,12 @@ func TestEveryKindIsEmitted(t *testing.T) {
 		})
 	}
 	seen[event.PodQuarantined] = true  // needs a crash: TestPodThatCrashesTheDaemonIsQuarantined
+	seen[event.PodCollected] = true    // needs limits: TestFinishedPodTTL
+	for _, kind := range []event.Kind{ // of the configuration: see the tests of package daemon
+		event.ConfigReloaded, event.ConfigRestartRequired, event.ConfigInvalid,
+	} {
+		seen[kind] = true
+	}
 	for _, kind := range []event.Kind{ // of files, not of pods: see the tests of package podfiles
 		event.FileInvalid, event.FileRejected, event.FileAccepted, event.UpdateWaiting, event.PodsDirLost, event.PodsDirFound,
 	} {

@@ -45,7 +45,7 @@ func (s *Supervisor) History(ctx context.Context, pod string) ([]event.Event, er
 	done := make(chan stored, 1)
 	go func() {
 		events, err := s.shared.journal.Read(pod)
-		done <- stored{events, err}
+		done <- stored{s.shared.ring.Correct(events), err}
 	}()
 	select {
 	case r := <-done:

@@ -48,6 +48,7 @@ type loop struct {
 	fullPod   atomic.Pointer[spec.Pod] // with ephemeral containers, for everything but decisions
 	markReady func()                   // closes ready
 
+	clock         lifecycle.Instant // the newest reading
 	facts         lifecycle.Facts
 	status        lifecycle.Status
 	events        *emit.Emitter
@@ -146,6 +147,7 @@ func (l *loop) turns(ctx context.Context) (panicked, removed bool) {
 	defer timer.Stop()
 	for resumed := false; ; {
 		now := l.shared.now() // the only clock reading of the turn
+		l.correctTimes(now)
 		for len(l.waiting) > 0 {
 			m := l.waiting[0]
 			l.waiting = l.waiting[1:] // a message that panics is lost, the ones behind it are not

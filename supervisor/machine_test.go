@@ -38,6 +38,8 @@ type machine struct {
 	journal     event.Journal // may be nil
 	host        *hostConditions
 	damaged     []lifecycle.Damage
+	finished    supervisor.FinishedPods
+	leap        atomic.Int64 // of the wall clock, in nanoseconds
 	bug         atomic.Bool  // the next reading of the clock panics
 	dial        httpget.Dial // of probes and hooks
 	boot        string
@@ -63,7 +65,7 @@ func (m *machine) clock() lifecycle.Instant {
 	if m.bug.Swap(false) {
 		panic("a bug")
 	}
-	return lifecycle.Instant{Boot: m.boot, Mono: time.Since(m.started), Wall: time.Now()}
+	return lifecycle.Instant{Boot: m.boot, Mono: time.Since(m.started), Wall: time.Now().Add(time.Duration(m.leap.Load()))}
 }
 
 // start starts a supervisor and recovers the pods.
@@ -80,7 +82,7 @@ func (m *machine) start() {
 		Quarantine: q, Crash: m.cause,
 		Runtime: m.engine, Prober: probes.New(m.engine, m.clock, probes.Options{Dial: m.dial}), Hooks: hooks.New(m.engine, m.dial),
 		Store: m.disk, Checkpoints: m.checkpoints, Journal: m.journal, Clock: m.clock, Policy: m.policy,
-		Damaged: m.damaged, Conditions: m.host,
+		Damaged: m.damaged, Conditions: m.host, Finished: m.finished,
 	})
 	m.CompareWith(compare)
 	m.seen = 0

@@ -60,6 +60,9 @@ type Sandboxes interface {
 	WatchShim(ctx context.Context, uid string, sandbox int, report func(responds bool)) error
 	// RemoveSandbox removes the sandbox and kills all processes in it.
 	RemoveSandbox(ctx context.Context, uid string, sandbox int) error
+	// CollectPod removes all resources of a pod that has stopped, except the end of the newest log of each container. The pod may be
+	// started again in a new sandbox.
+	CollectPod(ctx context.Context, uid string, pod *spec.Pod) error
 	// RemovePod removes all resources of a pod that has stopped.
 	RemovePod(ctx context.Context, uid string, pod *spec.Pod) error
 	// Inventory returns all pods that the engine has resources of.

@@ -9,7 +9,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/emit"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -27,8 +26,9 @@ import (
 //  5. A state file may be of a later version. The file and its pod are left unchanged until a client deletes the pod by force.
 //  6. The supervisor may have crashed while it handled a pod, and would crash again. After a crash the pods that were being handled are
 //     recovered one after the other, and those in quarantine not at all.
-//  7. The engine may have containers of a pod without a state file. They are orphaned: they are stopped with their grace period and
-//     deleted.
+//  7. The engine may have containers of a pod without a state file. They are orphaned, but a pod file may define their pod: it is recovered
+//     with an owner that is [state.Owner.Orphan], and keeps running. Who reads the pod files decides whether it ends. Containers of a name
+//     that another pod has are stopped with their grace period and deleted at once, because no file can mean them.
 func (s *Supervisor) Recover(ctx context.Context) error {
 	s.restoreEvents(ctx)
 	accused := s.judge() // first: what the crash has left must be saved even if the recovery fails
@@ -56,7 +56,7 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 		lost[u.Name] = true
 		s.shared.ring.Add(event.New(kind, s.shared.now().Wall, u.Name, event.Fields{"file": u.File, "error": u.Err.Error()}))
 	}
-	checkpoints := s.loadCheckpoints(pods)
+	checkpoints := s.loadCheckpoints(pods, unusable)
 	var suspects []*heldPod
 	for _, p := range pods {
 		uid := p.Facts.UID
@@ -77,6 +77,7 @@ func (s *Supervisor) Recover(ctx context.Context) error {
 		return err
 	}
 	s.forgetCauses()
+	s.loops.Go(func() { s.collect(s.ctx) })
 	if len(suspects) > 0 {
 		s.loops.Go(func() { s.tryOut(s.ctx, suspects) })
 	}
@@ -178,9 +179,9 @@ func foundFor(u *state.Unusable, list []lifecycle.Found) lifecycle.Found {
 	return lifecycle.Found{}
 }
 
-// loadCheckpoints returns the checkpoints of these pods and deletes those of others. Errors are only logged: what an unreadable
+// loadCheckpoints returns the checkpoints of these pods and deletes those of others, except of pods of a later version. Errors are only logged: what an unreadable
 // checkpoint held is found out or done again.
-func (s *Supervisor) loadCheckpoints(pods []state.Pod) map[string]state.Checkpoint {
+func (s *Supervisor) loadCheckpoints(pods []state.Pod, unusable []state.Unusable) map[string]state.Checkpoint {
 	if s.shared.checkpoints == nil {
 		return nil
 	}
@@ -188,6 +189,9 @@ func (s *Supervisor) loadCheckpoints(pods []state.Pod) map[string]state.Checkpoi
 	present := map[string]bool{}
 	for _, p := range pods {
 		present[p.Facts.UID] = true
+	}
+	for _, u := range unusable {
+		present[u.UID] = present[u.UID] || u.Kept
 	}
 	for uid := range all {
 		if !present[uid] {
@@ -220,6 +224,9 @@ func (s *Supervisor) awaitFirstTurns(ctx context.Context) error {
 // recoverPod starts the loop of a pod with saved state.
 func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Checkpoint, then initialize) *loop {
 	return s.startLoop(p, func(l *loop, now lifecycle.Instant) {
+		if p.SavedAt.Boot == now.Boot && !now.Before(p.SavedAt) {
+			l.clock = p.SavedAt
+		}
 		p, c := setBack(p, c, now)
 		l.facts = p.Facts.Apply(lifecycle.EngineAvailable{At: now})
 		if p.SavedAt.Boot != now.Boot {
@@ -235,6 +242,7 @@ func (s *Supervisor) recoverPod(p state.Pod, found lifecycle.Found, c state.Chec
 			}
 		}
 		l.dirty = true
+		l.correctTimes(now)
 		l.reportDamage(s.shared.damaged, now)
 		l.events.At(l.facts, now).Recovered()
 		then(l, now)
@@ -270,16 +278,15 @@ func setBack(p state.Pod, c state.Checkpoint, now lifecycle.Instant) (state.Pod,
 	return p, c
 }
 
-// recoverFound handles a pod that is in the inventory only. Its state was lost, or its containers are orphaned.
+// recoverFound handles a pod that is in the inventory only: its state file is unreadable or lost.
 func (s *Supervisor) recoverFound(f lifecycle.Found, lost map[string]bool) {
 	pod := f.Pod
 	switch {
 	case pod == nil && s.holdsNewer():
 		return // it may belong to a pod with a later state file
 	case pod == nil: // no container has the definition: there is nothing to stop gracefully
-		pod = &spec.Pod{Name: "orphan-" + f.UID, RestartPolicy: spec.RestartNever}
+		pod = unknownPod("orphan-" + f.UID)
 	}
-	stateLost := lost[pod.Name]
 	s.mu.Lock()
 	_, taken := s.pods[pod.Name]
 	held := s.blocked[pod.Name]
@@ -292,17 +299,19 @@ func (s *Supervisor) recoverFound(f lifecycle.Found, lost map[string]bool) {
 		renamed := *pod
 		renamed.Name = pod.Name + "-" + f.UID
 		pod = &renamed
-		stateLost = false
 	}
+	stateLost := lost[pod.Name] && !taken
 	now := s.shared.now()
-	p := state.Pod{Pod: pod, Facts: lifecycle.Facts{UID: f.UID, Accepted: now}.CatchUp(f, now)}
+	p := state.Pod{Pod: pod, Owner: state.Owner{Orphan: !stateLost}, Facts: lifecycle.Facts{UID: f.UID, Accepted: now}.CatchUp(f, now)}
 	s.startLoop(p, func(l *loop, now lifecycle.Instant) {
 		l.dirty = true
-		if stateLost {
+		if !stateLost {
+			l.emit(now, event.OrphanFound, "", nil)
+		}
+		if f.Pod != nil && !taken {
 			l.events.At(l.facts, now).Recovered()
 			return
 		}
-		l.emit(now, event.OrphanFound, "", nil)
 		l.fold(lifecycle.StopRequested{Grace: lifecycle.EffectiveGrace(pod, nil), Delete: true, By: "the supervisor (orphaned containers)", At: now}, now)
 	})
 }

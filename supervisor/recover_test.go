@@ -237,11 +237,19 @@ func TestStateLost(t *testing.T) {
 		if s, exists := m.Pod("known"); !exists || !s.Status.ContainerStatuses[0].Ready || s.Status.ContainerStatuses[0].RestartCount != 0 {
 			t.Errorf("the pod with the lost state is %+v", s.Status)
 		}
-		if _, exists := m.Pod("orphan"); exists {
-			t.Error("the orphaned pod still runs")
-		}
 		if events := m.emitted(); !slices.Contains(events, "StateLost") || !slices.Contains(events, "OrphanFound") {
 			t.Errorf("the events are %v", events)
+		}
+		for range 2 { // the mark is kept
+			if s, exists := m.Pod("orphan"); !exists || !s.Owner.Orphan || !s.Status.ContainerStatuses[0].Ready || s.Status.ContainerStatuses[0].RestartCount != 0 {
+				t.Errorf("the orphaned pod is %+v, owner %+v", s.Status, s.Owner)
+			}
+			m.disk.bad = nil
+			m.restartKilled()
+			time.Sleep(time.Minute)
+		}
+		if s, _ := m.Pod("known"); s.Owner.Orphan {
+			t.Error("a pod whose state file was renamed counts as orphaned")
 		}
 	})
 }

@@ -3,8 +3,10 @@ package supervisor
 import (
 	"context"
 	"log/slog"
+	"sync/atomic"
 	"time"
 
+	"github.com/podstead/podstead/internal/diskreserve"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/admission"
@@ -33,10 +35,11 @@ type shared struct {
 	store       state.Store
 	checkpoints state.Checkpoints // nil: none are kept
 	journal     event.Journal     // nil: none is kept
-	quarantine  *quarantine.Dir   // nil: none is kept
-	crash       string            // of the last daemon; empty: it did not
+	space       *diskreserve.Reserve
+	quarantine  *quarantine.Dir // nil: none is kept
+	crash       string          // of the last daemon; empty: it did not
 	now         Clock
-	policy      admission.Policy
+	policy      atomic.Pointer[admission.Policy]
 	damaged     []lifecycle.Damage // files of the engine
 	log         *slog.Logger
 	ring        *event.Ring

@@ -47,6 +47,6 @@ type Snapshot struct {
 
 // same reports whether two snapshots of a pod look the same to clients.
 func (s *Snapshot) same(other *Snapshot) bool {
-	return s.Pod == other.Pod && s.Facts.Restart == other.Facts.Restart && s.Owner == other.Owner && s.AtRest == other.AtRest && s.NotDurable == other.NotDurable && s.Facts.Stop == other.Facts.Stop &&
+	return s.Pod == other.Pod && s.Facts.Restart == other.Facts.Restart && s.Owner == other.Owner && s.AtRest == other.AtRest && s.NotDurable == other.NotDurable && s.Facts.Stop == other.Facts.Stop && s.Facts.Collection == other.Facts.Collection &&
 		maps.Equal(s.Pulling, other.Pulling) && reflect.DeepEqual(s.Status, other.Status)
 }

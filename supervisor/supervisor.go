@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/podstead/podstead/internal/diskreserve"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor/admission"
@@ -32,6 +33,8 @@ type Options struct {
 	Store       state.Store
 	Checkpoints state.Checkpoints // nil: probes start again after a restart of the daemon, and stop signals may be sent twice
 	Journal     event.Journal     // nil: events are lost at a restart of the daemon
+	// Space is for states, events, and the actions of pods if the disk is full; nil: there is none.
+	Space *diskreserve.Reserve
 	// Quarantine keeps pods whose handling crashed the daemon; nil: none is kept.
 	Quarantine *quarantine.Dir
 	// Crash is why the last daemon crashed; empty: it did not.
@@ -44,6 +47,8 @@ type Options struct {
 	Damaged []lifecycle.Damage
 	// MaxParallelStarts limits how many containers start at the same time; 0: the number of CPUs.
 	MaxParallelStarts int
+	// Finished limits what pods that have finished use.
+	Finished FinishedPods
 	// Events is how many events are kept in memory; 0: 4096.
 	Events int
 }
@@ -67,6 +72,9 @@ type Supervisor struct {
 	leaving  bool
 	changed  chan struct{}
 	sessions map[string]*session
+	finished FinishedPods
+
+	maxCollected int // [maxCollected], except in tests
 }
 
 // session is a client whose pods stop when it disconnects, such as `podstead run` in a terminal.
@@ -107,21 +115,26 @@ func New(ctx context.Context, o Options) *Supervisor {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
+	if o.Journal != nil {
+		o.Journal = reservedJournal{o.Journal, o.Space}
+	}
 	recording, stopRecording := context.WithCancel(context.WithoutCancel(ctx))
 	ctx, cancel := context.WithCancel(recording)
 	s := &Supervisor{
 		shared: &shared{
-			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: o.Store, checkpoints: o.Checkpoints, journal: o.Journal,
-			now: o.Clock, policy: o.Policy, damaged: o.Damaged, log: log, quarantine: o.Quarantine, crash: o.Crash, decide: lifecycle.Decide, between: change.Between,
+			runtime: o.Runtime, prober: o.Prober, hooks: o.Hooks, store: reservedStore{o.Store, o.Space}, space: o.Space, checkpoints: o.Checkpoints, journal: o.Journal,
+			now: o.Clock, damaged: o.Damaged, log: log, quarantine: o.Quarantine, crash: o.Crash, decide: lifecycle.Decide, between: change.Between,
 			restored: map[string]emit.Causes{},
 			ring:     event.NewRing(cmp.Or(o.Events, 4096)),
 			starts:   make(chan struct{}, cmp.Or(o.MaxParallelStarts, runtime.NumCPU())),
 		},
 		ctx: ctx, cancel: cancel, stopRecording: stopRecording,
 		pods: map[string]*loop{}, adding: map[string]*spec.Pod{}, changing: map[string]reservation{}, removing: map[string]int{}, blocked: map[string]*heldPod{},
-		sessions: map[string]*session{}, changed: make(chan struct{}),
+		sessions: map[string]*session{}, changed: make(chan struct{}), finished: o.Finished, maxCollected: maxCollected,
 	}
 	s.shared.peers, s.shared.conditions = s, o.Conditions
+	s.shared.policy.Store(&o.Policy)
+	s.shared.ring.SetClock(eventClock(o.Clock))
 	s.recording.Go(func() { s.shared.ring.Log(recording, log) })
 	if o.Journal != nil {
 		now := func() time.Time { return o.Clock().Wall }

@@ -89,15 +89,22 @@ func waitForPod(
 	}
 }
 
-// hasSucceeded reports whether a pod has succeeded after the event seen and after an instant, and returns the newest event. Events of earlier
-// runs of the daemon have only the time of the wall clock.
+// hasSucceeded reports whether a pod has succeeded after the event seen and after an instant of this boot, and returns the newest event.
 func hasSucceeded(ring *event.Ring, pod string, seen uint64, since lifecycle.Instant) (succeeded bool, newest uint64) {
 	events, _ := ring.Since(seen)
 	for i := range events {
 		seen = events[i].Seq
-		succeeded = succeeded || events[i].Kind == event.PodSucceeded && events[i].Pod == pod && events[i].Time.After(since.Wall)
+		succeeded = succeeded || events[i].Kind == event.PodSucceeded && events[i].Pod == pod && isAfter(&events[i], since)
 	}
 	return succeeded, seen
+}
+
+// isAfter reports whether an event is later than an instant of this boot. Events of earlier versions have only the time of the wall clock.
+func isAfter(e *event.Event, t lifecycle.Instant) bool {
+	if e.Boot == "" {
+		return e.Time.After(t.Wall)
+	}
+	return e.Boot == t.Boot && e.Mono > t.Mono
 }
 
 // unmetBy returns why a pod is not in a state of [spec.WaitCondition]; empty if it is.

@@ -94,6 +94,9 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 		}
 		results = append(results, result)
 		fmt.Fprintln(a.out, plain.Text(view.Applied(&result)))
+		if !f.wait {
+			a.noteRolledBack(cmd.Context(), client, &result)
+		}
 	}
 	if f.prune && len(errs) == 0 {
 		pruned, err := client.Prune(cmd.Context(), pruneRequest(files))
@@ -104,9 +107,46 @@ func (a *app) apply(cmd *cobra.Command, paths []string, f *applyFlags) error {
 	}
 	a.noteBoot(cmd.Context(), client, results)
 	if f.wait {
+		for i := range results {
+			errs = append(errs, a.rolledBack(cmd, client, &results[i]))
+		}
 		errs = append(errs, a.awaitReady(cmd, w, goalsOf(results, before.Items), &f.readiness))
 	}
 	return errors.Join(errs...)
+}
+
+// noteRolledBack prints why a pod does not run the file that was applied, and how to try it again.
+func (a *app) noteRolledBack(ctx context.Context, client *api.Client, r *api.Applied) {
+	if r.Instead != "" {
+		a.note("pod/%s does not run this file: %s", r.Pod, r.Instead)
+		fmt.Fprintln(a.err, "hint: "+plain.Text(hintAgain(ctx, client, r.Pod)))
+	}
+}
+
+// rolledBack returns an error if a pod does not become ready with the file that was applied, since that was rolled back before. It explains
+// the pod.
+func (a *app) rolledBack(cmd *cobra.Command, client *api.Client, r *api.Applied) error {
+	if r.Instead == "" {
+		return nil
+	}
+	a.printWhy(cmd, client, r.Pod)
+	return &failure{
+		status: statusFailed, err: fmt.Errorf("wait for pod %q: %s", r.Pod, r.Instead), hints: []string{hintAgain(cmd.Context(), client, r.Pod)},
+	}
+}
+
+// hintAgain is how to run a file that was rolled back.
+func hintAgain(ctx context.Context, client *api.Client, pod string) string {
+	const change = "change the file"
+	r, err := client.Rollout(ctx, pod)
+	if err != nil {
+		return change
+	}
+	g := r.RolledBack()
+	if g == nil {
+		return change
+	}
+	return fmt.Sprintf("%s, or try it again with podstead rollout undo %s --to-generation %d", change, pod, g.Generation)
 }
 
 // podFilesUnlessPruning requires pod files as arguments, unless only pods whose files were lost are pruned.
@@ -146,6 +186,9 @@ func (a *app) noteBoot(ctx context.Context, client *api.Client, results []api.Ap
 func goalsOf(results []api.Applied, before []api.Pod) []settle.Goal {
 	var goals []settle.Goal
 	for _, r := range results {
+		if r.Instead != "" {
+			continue
+		}
 		g := settle.Goal{Pod: r.Pod, Created: r.Outcome == api.PodCreated}
 		if i := slices.IndexFunc(before, func(p api.Pod) bool { return p.Metadata.Name == r.Pod }); i >= 0 {
 			g.Before = &before[i]
@@ -208,9 +251,7 @@ func (a *app) awaitReady(cmd *cobra.Command, w *watcher, goals []settle.Goal, r 
 			cause = &failure{status: statusTimeout, err: fmt.Errorf("timed out after %v", r.timeout)}
 		}
 		errs = append(errs, fmt.Errorf("wait for pod %q: %w", g.Pod, cause))
-		if e, err := w.Client.Why(cmd.Context(), g.Pod, api.DefaultEvidenceLines); err == nil {
-			fmt.Fprint(a.err, view.Explanation(&e, time.Now()))
-		}
+		a.printWhy(cmd, w.Client, g.Pod)
 	}
 	return errors.Join(errs...)
 }

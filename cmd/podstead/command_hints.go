@@ -22,7 +22,6 @@ var commandHints = []commandHint{
 	{[]string{"load", "import", "pull"}, "set imageArchives in the pod file; the archives are imported before the pod starts"},
 	{[]string{"edit"}, "edit the pod file, show the changes with podstead plan FILE, and update the pod with podstead apply FILE"},
 	{[]string{"diff"}, "show what would change with podstead plan FILE"},
-	{[]string{"rollout"}, "restart pods with podstead restart POD, or update them with podstead apply FILE --wait"},
 	{[]string{"info", "check"}, "check the host with podstead doctor, and pod files with podstead validate"},
 }
 

@@ -30,7 +30,9 @@ func (a *app) daemonCommand() *cobra.Command {
 		Long: `Run the daemon, with its embedded container engine, in the foreground. It supervises all pods of this host. Only one
 daemon can run on a host. Run it as a service, or let commands start it on demand.
 
-SIGTERM stops the daemon. Containers keep running, and the next daemon recovers them.`,
+SIGTERM stops the daemon. Containers keep running, and the next daemon recovers them.
+
+SIGHUP reloads the configuration. An event reports the settings that changed, and those that need a restart of the daemon.`,
 		Example: `  # Run the daemon with the systemd cgroup driver
   podstead daemon --engine-cgroup-driver systemd
 
@@ -62,7 +64,7 @@ func (a *app) daemon(cmd *cobra.Command, _ []string) error {
 	}
 	c, err := a.config(cmd)
 	if err == nil {
-		err = a.serve(cmd.Context(), c, onDemand, reporter)
+		err = a.serve(cmd, c, onDemand, reporter)
 	} else {
 		c = &config.Config{}
 	}
@@ -77,10 +79,13 @@ func (a *app) daemon(cmd *cobra.Command, _ []string) error {
 	return nil
 }
 
-func (a *app) serve(ctx context.Context, c *config.Config, onDemand bool, reporter *ondemand.Reporter) error {
+func (a *app) serve(cmd *cobra.Command, c *config.Config, onDemand bool, reporter *ondemand.Reporter) error {
 	unix.Umask(0o022)
-	ctx, stop := signal.NotifyContext(ctx, syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	reload := make(chan os.Signal, 1) // one reload covers all requests before it
+	signal.Notify(reload, syscall.SIGHUP)
+	defer signal.Stop(reload)
 	log, flush := daemon.NewLog(a.err)
 	defer flush()
 	policy := c.Policy.Admission()
@@ -89,7 +94,7 @@ func (a *app) serve(ctx context.Context, c *config.Config, onDemand bool, report
 	}
 	o := daemon.Options{
 		Config: c, Start: a.start, Version: v, Ready: reporter.Ready,
-		Log: log,
+		Log: log, Reload: reload, Load: func() (*config.Config, error) { return a.config(cmd) },
 	}
 	if onDemand {
 		o.Cgroup = daemon.CgroupOnDemand

@@ -74,6 +74,7 @@ func (a *app) plan(cmd *cobra.Command, paths []string, f *planFlags) error {
 			continue
 		}
 		list.Items = append(list.Items, result)
+		a.noteRolledBack(cmd.Context(), client, &result)
 	}
 	if f.prune && len(errs) == 0 {
 		q := pruneRequest(files)

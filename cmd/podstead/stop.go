@@ -130,11 +130,7 @@ policy. A pod that was stopped is started.`,
   # Restart the pods with a label, and wait until they are ready
   podstead restart -l app=shop --wait`,
 		ValidArgsFunction: a.completePods,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return a.startPods(cmd, args, &f, "restarted", func(ctx context.Context, client *api.Client, p *api.Pod) error {
-				return client.Restart(ctx, p.Metadata.Name, p.Metadata.UID, f.container)
-			})
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.restart(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
 	f.flags(cmd)
@@ -143,6 +139,13 @@ policy. A pod that was stopped is started.`,
 	_ = cmd.RegisterFlagCompletionFunc("container", a.completeContainers)
 	f.waitFlags(cmd)
 	return cmd
+}
+
+// restart restarts pods, or one container of them.
+func (a *app) restart(cmd *cobra.Command, args []string, f *startFlags) error {
+	return a.startPods(cmd, args, f, "restarted", func(ctx context.Context, client *api.Client, p *api.Pod) error {
+		return client.Restart(ctx, p.Metadata.Name, p.Metadata.UID, f.container)
+	})
 }
 
 // startPods requests the start or restart of pods. The word reports it.

@@ -13,8 +13,7 @@ import (
 )
 
 // A container may have a volume on the directory of logs, and may put anything in the place of a log or of a directory. Therefore no
-// path is resolved by the kernel at once: each component is opened in its parent, and a link is an error. openat2 with
-// RESOLVE_NO_SYMLINKS does the same in one call, but a seccomp filter may refuse it, and directories are created on the way.
+// link is followed: the kernel refuses a directory whose path has one, and a file is opened by its name in its directory.
 
 var (
 	errLink       = errors.New("is a symbolic link")
@@ -46,49 +45,34 @@ func walk(path string, create bool) (*directory, error) {
 	if !filepath.IsAbs(path) {
 		return nil, fmt.Errorf("open %q: path must be absolute", path)
 	}
-	fd, err := openPath("/", unix.AT_FDCWD, unix.O_DIRECTORY)
-	if err != nil {
-		return nil, err
-	}
-	d := &directory{fd, "/"}
-	for name := range strings.SplitSeq(filepath.Clean(path)[1:], "/") {
-		if name == "" {
-			continue
-		}
-		if err := d.enter(name, create); err != nil {
-			d.close()
+	path = filepath.Clean(path)
+	fd, err := openPath(path)
+	if create && errors.Is(err, fs.ErrNotExist) {
+		if err := createIn(filepath.Dir(path), filepath.Base(path)); err != nil {
 			return nil, err
 		}
+		fd, err = openPath(path)
 	}
-	return d, nil
-}
-
-// enter continues with a directory in d.
-func (d *directory) enter(name string, create bool) error {
-	path := filepath.Join(d.path, name)
-	fd, err := openPath(name, d.fd, 0)
-	if create && errors.Is(err, fs.ErrNotExist) {
-		if err := unix.Mkdirat(d.fd, name, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
-			return &fs.PathError{Op: "create directory", Path: path, Err: err}
-		}
-		fd, err = openPath(name, d.fd, 0)
+	if errors.Is(err, unix.ELOOP) {
+		err = errLink
 	}
 	if err != nil {
-		return &fs.PathError{Op: "open", Path: path, Err: err}
+		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
 	}
-	_ = unix.Close(d.fd)
-	d.fd, d.path = fd, path
-	var stat unix.Stat_t
-	if err := unix.Fstat(fd, &stat); err != nil {
-		return &fs.PathError{Op: "stat", Path: path, Err: err}
+	return &directory{fd, path}, nil
+}
+
+// createIn creates a directory in a directory that is created if necessary. It is no error if another process creates it first.
+func createIn(dir, name string) error {
+	d, err := walk(dir, true)
+	if err != nil {
+		return err
 	}
-	switch stat.Mode & unix.S_IFMT {
-	case unix.S_IFDIR:
-		return nil
-	case unix.S_IFLNK:
-		return &fs.PathError{Op: "open", Path: path, Err: errLink}
+	defer d.close()
+	if err := unix.Mkdirat(d.fd, name, 0o750); err != nil && !errors.Is(err, fs.ErrExist) {
+		return &fs.PathError{Op: "create directory", Path: filepath.Join(dir, name), Err: err}
 	}
-	return &fs.PathError{Op: "open", Path: path, Err: unix.ENOTDIR}
+	return nil
 }
 
 // checkOwner returns an error if others can write to the directory.
@@ -214,10 +198,10 @@ func Names(dir string) ([]string, error) {
 	return d.names()
 }
 
-// openPath opens an object without access to its content. A link is opened itself.
-func openPath(name string, at, flags int) (int, error) {
+// openPath opens a directory without access to its content. The error is ELOOP if any component of the path is a link.
+func openPath(path string) (int, error) {
 	return retry(func() (int, error) {
-		return unix.Openat(at, name, flags|unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	})
 }
 

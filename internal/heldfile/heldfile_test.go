@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -60,8 +61,12 @@ func TestDo(t *testing.T) {
 		var users Users
 		stuck := make(chan struct{})
 		for range 2 {
+			start := time.Now()
 			if _, err := Do(t.Context(), &users, "stuck", func() (int, error) { <-stuck; return 0, nil }); !errors.Is(err, ErrHeld) {
 				t.Errorf("stuck: %v, want %v", err, ErrHeld)
+			}
+			if took := time.Since(start); took != 5*time.Second {
+				t.Errorf("the caller was delayed by %v, want 5s", took)
 			}
 		}
 		if n, err := Do(t.Context(), &users, "other", func() (int, error) { return 1, nil }); n != 1 || err != nil {

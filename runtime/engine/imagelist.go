@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,7 @@ import (
 	digest "github.com/opencontainers/go-digest"
 	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
+	"github.com/podstead/podstead/internal/format"
 	"github.com/podstead/podstead/runtime/engine/damage"
 )
 
@@ -29,6 +31,33 @@ const restoreTimeout = 10 * time.Minute
 
 // saveTimeout bounds the wait for the list of images when the engine stops.
 const saveTimeout = 5 * time.Second
+
+// ImageListFormat is the format of the list of images.
+var ImageListFormat = format.Format{Version: 1, Unversioned: true}
+
+// imageList is the list of images. Version 0 was an array.
+type imageList struct {
+	Images []listedImage `json:"images"`
+}
+
+// readImageList reads a list of images.
+func readImageList(text []byte) (list []listedImage, err error) {
+	if bytes.HasPrefix(text, []byte("[")) {
+		return list, json.Unmarshal(text, &list)
+	}
+	var l imageList
+	_, err = ImageListFormat.Decode(text, &l)
+	return l.Images, err
+}
+
+// writeImageList replaces a list of images. Fields of a later version are not kept: that version writes the list again when it starts.
+func writeImageList(path string, list []listedImage) error {
+	text, err := ImageListFormat.Encode(imageList{list}, format.Unknown{})
+	if err != nil {
+		return err
+	}
+	return damage.WriteJSON(path, json.RawMessage(text))
+}
 
 // listedImage is an image in the list, which is kept beside the engine's records, so that images survive the loss of the records: their
 // content is in files.
@@ -95,7 +124,7 @@ func (e *Engine) saveImages(ctx context.Context) error {
 	for _, r := range records {
 		list = append(list, listedImage{r.Name, r.Target, r.Labels})
 	}
-	return damage.WriteJSON(e.imageList(), list)
+	return writeImageList(e.imageList(), list)
 }
 
 // restoreImages creates the records of lost images again. An image whose content is missing or damaged is left out.
@@ -106,7 +135,11 @@ func (e *Engine) restoreImages(ctx context.Context) error {
 	}
 	var list []listedImage
 	if err == nil {
-		err = json.Unmarshal(text, &list)
+		list, err = readImageList(text)
+	}
+	if errors.Is(err, format.ErrNewer) {
+		e.opt.Log.WarnContext(ctx, "cannot read the list of images, they must be pulled again", slog.Any("error", err))
+		return nil // the later version restores them
 	}
 	if err != nil {
 		e.opt.Log.WarnContext(ctx, "cannot read the list of images, they must be pulled again", slog.Any("error", err))
@@ -119,7 +152,7 @@ func (e *Engine) restoreImages(ctx context.Context) error {
 	for n, i := range list {
 		err := e.restoreImage(leased, i)
 		if ctx.Err() != nil { // the next start continues
-			return errors.Join(damage.WriteJSON(e.lostImageList(), list[n:]), release(context.WithoutCancel(ctx)))
+			return errors.Join(writeImageList(e.lostImageList(), list[n:]), release(context.WithoutCancel(ctx)))
 		}
 		if err != nil {
 			e.opt.Log.WarnContext(ctx, "cannot restore image, it must be pulled again", slog.String("image", i.Name), slog.Any("error", err))

@@ -1,5 +1,6 @@
 // Package eviction measures the disk usage of pods and detects pods that must be evicted, because they exceed a limit of ephemeral-storage
-// or of an emptyDir volume. The messages are the kubelet's (localStorageEviction).
+// or of an emptyDir volume. The messages are the kubelet's (localStorageEviction). It also detects pods with a volume whose device has
+// failed, which the kubelet does not.
 package eviction
 
 import (
@@ -18,6 +19,9 @@ import (
 	"github.com/podstead/podstead/spec"
 )
 
+// deviceInterval is the time between two checks of the devices of a pod without a limit.
+const deviceInterval = 30 * time.Second
+
 // measureTimeout is for one measurement of a pod.
 const measureTimeout = 2 * time.Minute
 
@@ -25,6 +29,7 @@ const measureTimeout = 2 * time.Minute
 type Volumes interface {
 	Usage(ctx context.Context, p volume.Pod) ([]volume.Usage, error)
 	DiskUsage(ctx context.Context, uid string, dirs ...string) (int64, error)
+	Failed(ctx context.Context, p volume.Pod) (message string, err error)
 }
 
 // Monitor measures the disk usage of pods. It is safe for concurrent use.
@@ -41,9 +46,10 @@ func NewMonitor(c *client.Client, volumes Volumes, dirs layout.Dirs, interval ti
 	return &Monitor{client: c, volumes: volumes, dirs: dirs, interval: interval, log: log}
 }
 
-// Wait returns a message when a pod exceeds a limit. If the pod has no limit, it returns when ctx ends.
+// Wait returns a message when a pod exceeds a limit, or when the device of a volume has failed. If the pod has neither a limit nor such a
+// volume, it returns when ctx ends.
 func (m *Monitor) Wait(ctx context.Context, uid string, pod *spec.Pod) (message string, err error) {
-	if !HasLimit(pod) {
+	if !MayEnd(pod) {
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
@@ -56,7 +62,11 @@ func (m *Monitor) Wait(ctx context.Context, uid string, pod *spec.Pod) (message 
 		if err != nil && ctx.Err() == nil {
 			m.log.WarnContext(ctx, "cannot measure the disk usage of a pod", slog.String("pod", pod.Name), slog.Any("error", err))
 		}
-		next := time.NewTimer(pause(m.interval, time.Since(start)))
+		interval := m.interval
+		if !HasLimit(pod) {
+			interval = max(interval, deviceInterval)
+		}
+		next := time.NewTimer(pause(interval, time.Since(start)))
 		select {
 		case <-next.C:
 		case <-ctx.Done():
@@ -73,6 +83,9 @@ func pause(interval, took time.Duration) time.Duration {
 	return max(interval, factor*took)
 }
 
+// MayEnd reports whether [Monitor.Wait] may end a pod.
+func MayEnd(pod *spec.Pod) bool { return HasLimit(pod) || volume.HasDevice(pod) }
+
 // HasLimit reports whether an emptyDir volume on disk or a container has a limit.
 func HasLimit(pod *spec.Pod) bool {
 	for i := range pod.Volumes {
@@ -84,12 +97,17 @@ func HasLimit(pod *spec.Pod) bool {
 	return limit.Sign() > 0
 }
 
-// measure returns a message if the pod exceeds a limit. The limits are checked in the kubelet's order: volumes, pod, containers. The error
-// reports what cannot be measured; the rest is checked nevertheless.
+// measure returns a message if a device has failed, or if the pod exceeds a limit. The limits are checked in the kubelet's order: volumes, pod,
+// containers. The error reports what cannot be measured; the rest is checked nevertheless.
 func (m *Monitor) measure(ctx context.Context, uid string, pod *spec.Pod) (message string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, measureTimeout)
 	defer cancel()
-	volumes, err := m.volumes.Usage(ctx, volume.Pod{UID: uid, Spec: pod})
+	message, err = m.volumes.Failed(ctx, volume.Pod{UID: uid, Spec: pod})
+	if message != "" || !HasLimit(pod) {
+		return message, err
+	}
+	volumes, unmeasured := m.volumes.Usage(ctx, volume.Pod{UID: uid, Spec: pod})
+	err = errors.Join(err, unmeasured)
 	for _, u := range volumes {
 		if message, exceeded := u.Exceeded(); exceeded {
 			return message, err

@@ -138,15 +138,28 @@ func (r *Runtime) endSandbox(p *podState, sandbox int) {
 // RemovePod removes everything of a pod.
 func (r *Runtime) RemovePod(ctx context.Context, uid string, pod *spec.Pod) error {
 	return r.do(ctx, Call{Method: "RemovePod", UID: uid}, func() error {
-		if p := r.pods[uid]; p != nil {
-			for n := range p.sandboxes {
-				r.endSandbox(p, n)
-			}
-			delete(r.pods, uid)
-			r.notify()
-		}
+		r.remove(uid)
 		return r.removeLogs(uid, pod)
 	})
+}
+
+// CollectPod removes everything of a pod but its logs.
+func (r *Runtime) CollectPod(ctx context.Context, uid string, _ *spec.Pod) error {
+	return r.do(ctx, Call{Method: "CollectPod", UID: uid}, func() error {
+		r.remove(uid)
+		return nil
+	})
+}
+
+// remove removes a pod. The caller holds the lock.
+func (r *Runtime) remove(uid string) {
+	if p := r.pods[uid]; p != nil {
+		for n := range p.sandboxes {
+			r.endSandbox(p, n)
+		}
+		delete(r.pods, uid)
+		r.notify()
+	}
 }
 
 // Inventory returns every pod with any state in the engine, sorted by UID.

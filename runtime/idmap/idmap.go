@@ -6,7 +6,6 @@
 package idmap
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -18,13 +17,14 @@ import (
 	specs "github.com/opencontainers/runtime-spec/specs-go"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/format"
 )
 
 // Size is the number of user IDs, and of group IDs, of a pod: idsPerPod of the kubelet.
 const Size = 1 << 16
 
-// fileVersion is the version of the file format.
-const fileVersion = 1
+// Format is that of the file.
+var Format = format.Format{Version: 1}
 
 // Range is the range of IDs of a pod. The zero value means the IDs of the host.
 type Range struct {
@@ -50,12 +50,13 @@ type Ranges struct {
 	mu     sync.Mutex
 	loaded bool
 	pods   map[string]uint32 // first ID by pod UID
+
+	unknown format.Unknown // fields that a later version added
 }
 
 // file is the content of the file.
 type file struct {
-	Version int               `json:"version"`
-	Pods    map[string]uint32 `json:"pods"`
+	Pods map[string]uint32 `json:"pods"`
 }
 
 // New returns the ranges saved in a file. The file may be missing, and its directory is created. The files with
@@ -154,14 +155,12 @@ func (r *Ranges) load() error {
 	var f file
 	text, err := os.ReadFile(r.file)
 	if err == nil {
-		err = json.Unmarshal(text, &f)
+		r.unknown, err = Format.Decode(text, &f)
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
 		return fmt.Errorf("%w: %s: %w", ErrUnreadable, r.file, err)
-	case f.Version != fileVersion:
-		return fmt.Errorf("%w: %s: version %d is not supported", ErrUnreadable, r.file, f.Version)
 	}
 	r.pods = maps.Clone(f.Pods)
 	if r.pods == nil {
@@ -175,7 +174,7 @@ func (r *Ranges) save() error {
 	if len(r.pods) == 0 {
 		return atomicfile.Remove(r.file)
 	}
-	text, err := json.Marshal(file{Version: fileVersion, Pods: r.pods})
+	text, err := Format.Encode(file{Pods: r.pods}, r.unknown)
 	if err != nil {
 		return err
 	}

@@ -37,7 +37,8 @@ func drip(w http.ResponseWriter, r *http.Request) bool {
 // TestSlowRegistriesBlockNobody checks that pulls without progress do not keep other images from being pulled or imported.
 func TestSlowRegistriesBlockNobody(t *testing.T) {
 	t.Parallel()
-	ctx, w := newEnv(t, image.Options{MaxParallelPulls: 2, RateWindow: 10 * time.Second})
+	// Within the timeout, the slow pulls lose their slots (after 7.5 s), and do not fail yet (after 45 s).
+	ctx, w := newEnv(t, image.Options{MaxParallelPulls: 2, RateWindow: 45 * time.Second})
 	slow, fast := newRegistry(t), newRegistry(t)
 	reached := make(chan struct{}, 100)
 	slow.intercept(func(w http.ResponseWriter, r *http.Request) bool {

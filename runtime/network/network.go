@@ -11,6 +11,7 @@ import (
 
 	"github.com/vishvananda/netlink"
 
+	"github.com/podstead/podstead/internal/format"
 	"github.com/podstead/podstead/runtime/network/diagnose"
 	"github.com/podstead/podstead/runtime/network/kernel"
 	"github.com/podstead/podstead/runtime/network/lease"
@@ -54,6 +55,7 @@ type Network struct {
 	mu       sync.Mutex
 	leases   map[string]*attachment
 	subnets  []netip.Prefix // those of the bridge, while it is in use
+	unknown  format.Unknown // of the lease file
 	changed  chan struct{}
 	removals []linkRemoval // links to be removed
 	closed   bool
@@ -104,7 +106,7 @@ func New(ctx context.Context, o Options) (*Network, error) {
 	if err != nil {
 		return nil, err
 	}
-	n.leases, n.subnets = attachments(file.Leases), file.Subnets
+	n.leases, n.subnets, n.unknown = attachments(file.Leases), file.Subnets, file.Unknown
 	if n.namespace, err = kernel.Open(o.NetnsPath); err != nil {
 		return nil, err
 	}
@@ -193,7 +195,9 @@ func (n *Network) notify() {
 // saveLeases writes the leases. The caller holds lock. /run is in memory, so this is fast.
 func (n *Network) saveLeases() error {
 	n.mu.Lock()
-	file := lease.File{BootID: n.opts.BootID, Subnets: n.subnets, Leases: make(map[string]*lease.Lease, len(n.leases))}
+	file := lease.File{
+		BootID: n.opts.BootID, Subnets: n.subnets, Leases: make(map[string]*lease.Lease, len(n.leases)), Unknown: n.unknown,
+	}
 	for uid, l := range n.leases {
 		file.Leases[uid] = &l.Lease
 	}

@@ -28,6 +28,7 @@ type Runtime interface {
 	StartSandbox(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox) (lifecycle.SandboxStarted, error)
 	WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (eviction string, err error)
 	RemoveSandbox(ctx context.Context, uid string, sandbox int) error
+	CollectPod(ctx context.Context, uid string, pod *spec.Pod) error
 	RemovePod(ctx context.Context, uid string, pod *spec.Pod) error
 	Inventory(ctx context.Context) ([]lifecycle.Found, error)
 	StartContainer(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartContainer) (lifecycle.ContainerStarted, error)
@@ -78,6 +79,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"removal of older runs", testRemoveOlder},
 		{"removal of a sandbox", testRemoveSandbox},
 		{"removal of a pod", testRemovePod},
+		{"collection of a pod", testCollectPod},
 		{"the next sandbox", testNextSandbox},
 		{"inventory", testInventory},
 		{"a restart of the supervisor", testReopen},

@@ -252,6 +252,29 @@ func testRemovePod(w *scenario) {
 	w.wantExit(attempt(1), 137, lifecycle.ReasonStatusUnknown)
 }
 
+// testCollectPod checks that the newest log is kept, and that the pod can be started again.
+func testCollectPod(w *scenario) {
+	w.shell("echo ready")
+	w.sandbox(1)
+	w.start(start(1))
+	w.ready(0)
+	w.wantExit(attempt(1), 0, lifecycle.ReasonCompleted)
+	w.must(w.Runtime.RemoveSandbox(w.ctx(), w.uid, 1))
+	for range 2 {
+		w.must(w.Runtime.CollectPod(w.ctx(), w.uid, w.pod))
+		w.ready(0)
+		if found := w.inventory(); len(found) > 0 {
+			w.Errorf("inventory: %+v, want nothing", found)
+		}
+	}
+	w.sandbox(2)
+	again := start(2)
+	again.Sandbox, again.Restarts = 2, 1
+	w.start(again)
+	w.ready(1)
+	w.wantExit(again.Ref, 0, lifecycle.ReasonCompleted)
+}
+
 func testNextSandbox(w *scenario) {
 	w.shell("echo ready; sleep 1000")
 	w.sandbox(1)

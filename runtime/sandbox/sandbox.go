@@ -157,7 +157,7 @@ func (s *Service) Wait(ctx context.Context, uid string, pod *spec.Pod, sandbox i
 	if err != nil {
 		return "", enginecall.Failure(ctx, lifecycle.FailureRetry, "", err)
 	}
-	if !eviction.HasLimit(pod) {
+	if !eviction.MayEnd(pod) {
 		return "", found.Wait(ctx)
 	}
 	type result struct {

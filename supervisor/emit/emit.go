@@ -210,6 +210,8 @@ func (e Emission) Folded(before lifecycle.Facts, ev lifecycle.Event) {
 				"condition": ev.Condition, "duration": e.now.Sub(e.facts.Wait.Since).Round(time.Millisecond).String(),
 			})
 		}
+	case lifecycle.PodCollected:
+		e.Emit(event.PodCollected, "", nil)
 	case lifecycle.PodRemoved:
 		e.Emit(event.PodRemoved, "", nil)
 	case lifecycle.Booted:

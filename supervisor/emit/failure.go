@@ -41,6 +41,8 @@ func (e Emission) failed(before lifecycle.Facts, ev lifecycle.ActionFailed) {
 		e.Emit(event.RemovalFailed, "", event.Fields{"what": "the pod sandbox", "error": ev.Failure.Message})
 	case lifecycle.RemoveContainer:
 		e.Emit(event.RemovalFailed, a.Container, event.Fields{"what": "an exited container", "error": ev.Failure.Message})
+	case lifecycle.CollectPod:
+		e.Emit(event.RemovalFailed, "", event.Fields{"what": "what the finished pod has left", "error": ev.Failure.Message})
 	case lifecycle.RemovePod:
 		e.Emit(event.RemovalFailed, "", event.Fields{"what": "the pod", "error": ev.Failure.Message})
 	}

@@ -19,18 +19,22 @@ const (
 
 // Event is something that happened to a pod. Clients, the journal and the log receive each event once.
 type Event struct {
-	Seq       uint64    `json:"seq"`             // increases, also across restarts of the daemon, which continue at the next multiple of 1e9
-	Cause     uint64    `json:"cause,omitempty"` // the Seq of the event that led to this one; 0: none, or not known
-	Time      time.Time `json:"time"`
-	Level     Level     `json:"type"`
-	Kind      Kind      `json:"kind"`   // the row of the table
-	Reason    string    `json:"reason"` // the kubelet's, where it has one
-	Pod       string    `json:"pod"`
-	UID       string    `json:"uid"`
-	Container string    `json:"container,omitempty"`
-	Attempt   int       `json:"attempt,omitempty"`
-	Fields    Fields    `json:"fields,omitempty"`
-	Message   string    `json:"message"`
+	Seq   uint64    `json:"seq"`             // increases, also across restarts of the daemon, which continue at the next multiple of 1e9
+	Cause uint64    `json:"cause,omitempty"` // the Seq of the event that led to this one; 0: none, or not known
+	Time  time.Time `json:"time"`
+	// Boot and Mono are the boot ID and the monotonic clock at that time. [Ring] corrects Time with them.
+	Boot string        `json:"boot,omitempty"`
+	Mono time.Duration `json:"mono,omitempty"`
+
+	Level     Level  `json:"type"`
+	Kind      Kind   `json:"kind"`   // the row of the table
+	Reason    string `json:"reason"` // the kubelet's, where it has one
+	Pod       string `json:"pod"`
+	UID       string `json:"uid"`
+	Container string `json:"container,omitempty"`
+	Attempt   int    `json:"attempt,omitempty"`
+	Fields    Fields `json:"fields,omitempty"`
+	Message   string `json:"message"`
 }
 
 // Fields are the values for the fields of an [Entry].
@@ -110,6 +114,7 @@ const (
 	ContainerDropped         Kind = "ContainerDropped"
 	PodSucceeded             Kind = "PodSucceeded"
 	PodFailed                Kind = "PodFailed"
+	PodCollected             Kind = "PodCollected"
 	PodRemoved               Kind = "PodRemoved"
 	StateNotDurable          Kind = "StateNotDurable"
 	StateDurable             Kind = "StateDurable"
@@ -133,6 +138,9 @@ const (
 	RolloutUndone            Kind = "RolloutUndone"
 	PodsDirLost              Kind = "PodsDirLost"
 	PodsDirFound             Kind = "PodsDirFound"
+	ConfigReloaded           Kind = "ConfigReloaded"
+	ConfigRestartRequired    Kind = "ConfigRestartRequired"
+	ConfigInvalid            Kind = "ConfigInvalid"
 )
 
 // Entries returns the event table, in the order of the life of a pod. Where the kubelet emits the same event, Reason and Sentence
@@ -148,7 +156,7 @@ func lives() []Entry {
 		{StateLost, "StateLost", Warning, "State file could not be read and was renamed to {file}: {error}. Recovering the pod from container labels", []string{"file", "error"}, nil, true},
 		{StateUnsupported, "StateUnsupported", Warning, "Ignored state file {file}: {error}", []string{"file", "error"}, nil, true},
 		{PodQuarantined, "Quarantined", Warning, "Pod is not supervised, the daemon crashed {count} times while it handled this pod: {error}", []string{"count", "error"}, nil, true},
-		{OrphanFound, "OrphanFound", Warning, "Found orphaned containers, stopping them", nil, nil, true},
+		{OrphanFound, "OrphanFound", Warning, "Found orphaned containers, they are stopped unless a pod file defines their pod", nil, nil, true},
 		{EngineDamaged, "EngineDamaged", Warning, "Damaged file {file} of the container engine was set aside: {error}. Containers that depend on it were killed and will be restarted", []string{"file", "error"}, []string{"aside"}, true},
 		{HostRebooted, "Rebooted", Normal, "Host has been rebooted, restarting pod", nil, nil, true},
 		{PodWaiting, "WaitingFor", Normal, "Waiting for {conditions}", []string{"conditions"}, nil, true},
@@ -201,12 +209,13 @@ func lives() []Entry {
 	}
 }
 
-// requests are the entries of requests to restart pods and to change their definitions.
+// requests are the entries of requests to restart pods and to change their definitions, and of limits of finished pods.
 func requests() []Entry {
 	return []Entry{
 		{PodStartRequested, "StartRequested", Normal, "Starting pod, requested by {by}", []string{"by"}, nil, true},
 		{PodRestartRequested, "RestartRequested", Normal, "Restarting pod, requested by {by}", []string{"by"}, nil, true},
 		{RestartRequested, "RestartRequested", Normal, "Restarting container {container}, requested by {by}", []string{"container", "by"}, nil, true},
+		{PodCollected, "Collected", Normal, "Removed containers, volumes and old logs of the finished pod, its status is kept", nil, nil, true},
 		{DefinitionChanged, "DefinitionChanged", Normal, "Pod definition changed: {changes}", []string{"changes"}, []string{"by"}, true},
 		{ContainerChanged, "Killing", Normal, "Container {container} definition changed, will be restarted", []string{"container"}, []string{"grace", "changes"}, true},
 		{ContainerDropped, "Killing", Normal, "Stopping container {container}, it was removed from the pod definition", []string{"container"}, []string{"grace"}, true},
@@ -232,6 +241,9 @@ func troubles() []Entry {
 		{RolloutUndone, "RolloutUndone", Normal, "Returning to generation {generation}, requested by {by}", []string{"generation", "by"}, nil, true},
 		{PodsDirLost, "PodsDirLost", Warning, "{error}, its pods keep running", []string{"error"}, []string{"dir", "pods"}, true},
 		{PodsDirFound, "PodsDirFound", Normal, "Pods directory {dir} has pod files again", []string{"dir"}, nil, true},
+		{ConfigReloaded, "ConfigReloaded", Normal, "Configuration reloaded, {changes}", []string{"changes"}, nil, true},
+		{ConfigRestartRequired, "ConfigRestartRequired", Warning, "Configuration changes need a restart of the daemon: {keys}", []string{"keys"}, nil, true},
+		{ConfigInvalid, "ConfigInvalid", Warning, "Configuration not reloaded, nothing changed: {error}", []string{"error"}, nil, true},
 		{InternalError, "InternalError", Warning, "Recovered from an internal error in the supervisor of the pod: {error}", []string{"error"}, nil, true},
 	}
 }

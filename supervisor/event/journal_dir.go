@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/format"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -29,19 +30,27 @@ const (
 	// maxLine is the maximum length of an event in bytes. Longer events are not stored.
 	maxLine = 32 << 10
 
+	// maxVersionLine limits the line with the version, and the newline before it, in bytes.
+	maxVersionLine = 64
+
 	journalExt = ".jsonl"
 	rotatedExt = "~1" + journalExt // names of pods do not contain "~"
 	// others is the file for events without a pod, and for pods whose name cannot be a file name.
 	others = "_others"
 )
 
+// Format is the format of the lines that follow a line with this version. A daemon writes that line before its first event.
+var Format = format.Format{Version: 1, Unversioned: true}
+
 // journalName matches the pod names that can be file names.
 var journalName = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]*$`)
 
 // DirJournal is a [Journal] in a directory. It has one file per pod name, with one JSON object per line, and one rotated file. Writes are
-// not synced, but a file is synced before it is rotated. A line that a power failure has truncated is ignored.
+// not synced, but a file is synced before it is rotated. A line that a power failure has truncated is ignored. Lines that only a later
+// version understands are kept until they are rotated out, and replaced with an event that reports them.
 type DirJournal struct {
-	dir string
+	dir     string
+	version []byte // the line with the version
 
 	mu    sync.Mutex
 	sizes map[string]int64 // of the current files that were written to, by name
@@ -49,10 +58,14 @@ type DirJournal struct {
 
 // NewDirJournal returns a journal in the directory, which it creates if needed.
 func NewDirJournal(dir string) (*DirJournal, error) {
+	version, err := Format.Encode(struct{}{}, format.Unknown{})
+	if err != nil {
+		return nil, err
+	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create journal directory: %w", err)
 	}
-	return &DirJournal{dir: dir, sizes: map[string]int64{}}, nil
+	return &DirJournal{dir: dir, version: append(version, '\n'), sizes: map[string]int64{}}, nil
 }
 
 // fileOf returns the name of the file for a pod, without extension.
@@ -96,14 +109,38 @@ func (j *DirJournal) read(name string) ([]Event, error) {
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			errs = append(errs, fmt.Errorf("read journal of %s: %w", name, err))
 		}
-		for line := range bytes.SplitSeq(text, []byte("\n")) {
-			var e Event
-			if len(line) > 0 && json.Unmarshal(line, &e) == nil && e.Seq > 0 && e.Kind != "" {
-				events = append(events, e)
-			}
-		}
+		events = append(events, j.parse(filepath.Join(j.dir, name+ext), text)...)
 	}
 	return Merge(events, nil), errors.Join(errs...)
+}
+
+// parse returns the events in the text of a file.
+func (j *DirJournal) parse(path string, text []byte) (events []Event) {
+	var newer error // the version of the lines is not supported
+	var skipped Event
+	for line := range bytes.SplitSeq(text, []byte("\n")) {
+		var e Event
+		if len(line) == 0 || json.Unmarshal(line, &e) != nil {
+			continue
+		}
+		switch {
+		case e.Seq == 0:
+			if err := Format.Check(line); err == nil || errors.Is(err, format.ErrNewer) {
+				newer = err
+			}
+		case newer != nil:
+			// Its numbers must not be used again: the later version would drop one of two events.
+			fields := Fields{"file": path, "error": newer.Error()}
+			skipped = New(StateUnsupported, e.Time, e.Pod, fields)
+			skipped.Seq = e.Seq
+		case e.Kind != "":
+			events = append(events, e)
+		}
+	}
+	if skipped.Seq > 0 {
+		events = append(events, skipped)
+	}
+	return events
 }
 
 // readUpTo reads the first limit bytes of a file.
@@ -130,7 +167,7 @@ func (j *DirJournal) Append(events []Event) error {
 	}
 	var errs []error
 	for name, text := range lines {
-		if err := j.append(name, newestLines(text, maxJournal-1)); err != nil {
+		if err := j.append(name, newestLines(text, maxJournal-maxVersionLine)); err != nil {
 			errs = append(errs, fmt.Errorf("write journal of %s: %w", name, err))
 		}
 	}
@@ -153,11 +190,16 @@ func (j *DirJournal) append(name string, text []byte) error {
 	size, cached := j.sizes[name]
 	if st, err := os.Stat(path); !cached && err == nil {
 		size = st.Size()
-		text = append([]byte{'\n'}, text...) // ends a line that a crash may have truncated
+		text = slices.Concat([]byte{'\n'}, j.version, text) // ends a line that a crash may have truncated
+	} else if !cached {
+		text = slices.Concat(j.version, text)
 	}
 	if size > 0 && size+int64(len(text)) > maxJournal {
 		if err := j.rotate(name); err != nil {
 			return err
+		}
+		if cached {
+			text = slices.Concat(j.version, text)
 		}
 	}
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)

@@ -13,7 +13,11 @@ const seqRange = 1_000_000_000
 
 // Ring keeps the newest events in memory. Any number of followers can read them. A follower that is slower than the events by more than
 // the size of the ring misses some, and learns how many; it never blocks others. Ring is safe for concurrent use.
+//
+// The wall clock may be set while the host runs, for example when a host without a battery-backed clock gets the time. The methods return
+// the events of the current boot with the times that the clock would have shown.
 type Ring struct {
+	clock    Clock // nil: times are not corrected
 	mu       sync.Mutex
 	events   []Event // a ring buffer once it is full
 	next     int     // the index for the next event
@@ -94,6 +98,7 @@ func (r *Ring) Add(e Event) uint64 {
 	defer r.mu.Unlock()
 	r.seq++
 	e.Seq = r.seq
+	r.stamp(&e)
 	r.keep(e)
 	close(r.more)
 	r.more = make(chan struct{})
@@ -120,7 +125,7 @@ func (r *Ring) since(seq uint64) (events []Event, missed uint64) {
 	for n := first; n < len(r.events); n++ {
 		events = append(events, *r.at(n))
 	}
-	return events, missed
+	return r.Correct(events), missed
 }
 
 // Follow is [Ring.Since], but waits until there is at least one event or ctx ends.

@@ -227,6 +227,8 @@ type Explanation struct {
 
 	// File is why the pod does not have the definition of its file in the pods directory; empty: it has, or there is no file.
 	File string `json:"file,omitempty"`
+	// NotDurable is why the newest state of the pod is not saved; empty: it is.
+	NotDurable string `json:"notDurable,omitempty"`
 }
 
 // Notable reports whether a container is worth showing to a person: it is not as intended, or it was restarted or stopped.

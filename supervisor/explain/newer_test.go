@@ -11,6 +11,21 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
+// TestNotDurable: an explanation says that the state of the pod cannot be saved, whatever else the state of the pod is.
+func TestNotDurable(t *testing.T) {
+	e := explain.ForPod(&supervisor.Snapshot{
+		Pod: &spec.Pod{Name: "web"}, Facts: lifecycle.Facts{UID: "u"},
+		Status: lifecycle.Status{Phase: lifecycle.PhaseSucceeded, Conditions: []lifecycle.Condition{
+			{Type: supervisor.StateNotDurable, Status: "True", Reason: "WriteFailed", Message: "write /var/lib/podstead/pods/web.json: no space left on device"},
+		}},
+	}, nil, lifecycle.Instant{})
+	e.Render(time.Time{})
+	want := " Its state could not be saved, after a restart of the daemon an older state would be used: write /var/lib/podstead/pods/web.json: no space left on device."
+	if !strings.HasSuffix(e.Text, want) || e.Healthy {
+		t.Errorf("%s, healthy %v, want the end %s", e.Text, e.Healthy, want)
+	}
+}
+
 // TestNewerState: the state of a pod whose state file a later version has written is not unknown because of the engine.
 func TestNewerState(t *testing.T) {
 	e := explain.ForPod(&supervisor.Snapshot{

@@ -34,6 +34,7 @@ func ForPod(s *supervisor.Snapshot, events []event.Event, now lifecycle.Instant)
 		}
 	}
 	b.setPodState(&e)
+	b.setNotDurable(&e)
 	if e.Cause == nil {
 		return e
 	}
@@ -214,6 +215,15 @@ func (b *builder) shimCause() *Cause {
 		}
 	}
 	return nil
+}
+
+// setNotDurable sets why the newest state is not saved. Such a pod is not healthy: somebody must look at the disk.
+func (b *builder) setNotDurable(e *Explanation) {
+	for _, c := range b.snapshot.Status.Conditions {
+		if c.Type == supervisor.StateNotDurable {
+			e.NotDurable, e.Healthy = c.Message, false
+		}
+	}
 }
 
 // culprit is why a pod failed. How a sidecar exited has no influence on that.

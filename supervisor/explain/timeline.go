@@ -79,6 +79,7 @@ var onPod = map[event.Kind]bool{
 	event.PodDeadlineExceeded: true,
 	event.PodSucceeded:        true,
 	event.PodFailed:           true,
+	event.PodCollected:        true,
 	event.PodRemoved:          true,
 	event.RemovalFailed:       true,
 	event.StateLost:           true,

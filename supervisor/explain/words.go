@@ -195,3 +195,11 @@ func (w *writer) file() string {
 	}
 	return " The newest version of its file is not running: " + sentence(w.e.File)
 }
+
+// notDurable is that the newest state of the pod is not saved, as a further sentence.
+func (w *writer) notDurable() string {
+	if w.e.NotDurable == "" {
+		return ""
+	}
+	return " Its state could not be saved, after a restart of the daemon an older state would be used: " + sentence(w.e.NotDurable)
+}

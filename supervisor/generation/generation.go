@@ -145,6 +145,17 @@ func (h *History) Running() *Generation {
 	return h.Newest()
 }
 
+// Carried returns the digest of the newest content of the file that was carried out or rolled back; empty: there is none.
+func (h *History) Carried() string {
+	if h.Instead != nil {
+		return h.Instead.Digest
+	}
+	if g := h.Newest(); g != nil {
+		return g.Digest
+	}
+	return ""
+}
+
 // Begin adds a generation, which runs from now on. One that was not ready yet is superseded.
 func (h *History) Begin(g Generation) {
 	if last := h.Running(); last != nil && last.Outcome == Progressing {

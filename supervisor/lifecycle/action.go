@@ -57,7 +57,7 @@ func (a StartSandbox) issued(f *Facts, at Instant) {
 	if s := &f.Sandbox; s.Failures > 0 { // a retry keeps the reason of the failures
 		next.Failures, next.Reason, next.Message = s.Failures, s.Reason, s.Message
 	}
-	f.Sandbox = next
+	f.Sandbox, f.Collection = next, Collection{}
 	f.Wait.end(at)
 }
 

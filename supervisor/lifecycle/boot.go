@@ -4,8 +4,9 @@ import "maps"
 
 // Booted reports that the host was rebooted after the facts were saved, so sandboxes and processes no longer exist. Every
 // instant is moved into the current boot as if no time had passed between the two boots, so that a back-off continues with the
-// rest of its delay. The age of the pod, also since a restart of the pod, is the exception: it grows by the time that passed on
-// the wall clock, the only clock that continued. A reboot is not a crash and delays no restart. Saved is the last known instant of the earlier boot.
+// rest of its delay. The same holds for the age of the pod, which activeDeadlineSeconds limits: the only clock that continued is
+// the wall clock, which may be years off when a host boots. A reboot is not a crash and delays no restart. Saved is the last known
+// instant of the earlier boot.
 type Booted struct {
 	Saved Instant
 	At    Instant
@@ -18,12 +19,6 @@ func (e Booted) apply(f *Facts) {
 			*t = Instant{Boot: e.At.Boot, Mono: e.At.Mono + since, Wall: t.Wall}
 		}
 	})
-	if !f.Accepted.IsZero() {
-		f.Accepted.Mono -= max(e.At.Wall.Sub(e.Saved.Wall), 0)
-	}
-	if !f.AgainAt.IsZero() {
-		f.AgainAt.Mono -= max(e.At.Wall.Sub(e.Saved.Wall), 0)
-	}
 	for name, c := range f.Containers {
 		if c.Newest.live() {
 			c.Backoff = Backoff{}
@@ -74,7 +69,7 @@ func (f *Facts) rebase(move func(*Instant)) {
 		&f.Accepted, &f.Stop.Requested, &f.Stop.Deadline,
 		&f.Sandbox.Requested, &f.Sandbox.Ready, &f.Sandbox.Lost, &f.Sandbox.Failed, &f.RestartedAt, &f.EngineUnavailable,
 		&f.Restart.Requested, &f.AgainAt,
-		&f.Wait.Since, &f.Wait.Ended,
+		&f.Wait.Since, &f.Wait.Ended, &f.Collection.Requested,
 	} {
 		move(t)
 	}
@@ -85,6 +80,7 @@ func (f *Facts) rebase(move func(*Instant)) {
 	}
 	removal(&f.Sandbox.Removal)
 	removal(&f.Removal)
+	removal(&f.Collection.Removal)
 	for name, c := range f.Containers {
 		attempt(&c.Newest)
 		attempt(&c.Previous)

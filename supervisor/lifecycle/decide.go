@@ -87,6 +87,7 @@ func (p *plan) sandbox() bool {
 			p.do(RemoveSandbox{Sandbox: s.N})
 		}
 	case !s.Failed.IsZero() && !p.due(s.Failed.Add(sandboxDelay(s))):
+	case p.facts.Collection.Removal.pending(): // what the new sandbox creates must not be removed
 	case !p.waited():
 	case s.N > 0 && !p.due(s.Requested.Add(sandboxPace)):
 	default:

@@ -20,6 +20,8 @@ func (p *plan) terminate(why Reason) {
 		}
 	case p.facts.Stop.Delete && p.removable(&p.facts.Removal):
 		p.do(RemovePod{})
+	case !p.facts.Stop.ByUser && !p.facts.Collection.Requested.IsZero() && p.removable(&p.facts.Collection.Removal):
+		p.do(CollectPod{})
 	}
 }
 

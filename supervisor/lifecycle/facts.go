@@ -28,6 +28,7 @@ type Facts struct {
 	Outgoing          []Outgoing           `json:"outgoing,omitempty"`         // containers with a run of an earlier definition
 	Forgotten         int                  `json:"forgotten,omitempty"`        // the highest attempt number of a container that was removed
 	Wait              Wait                 `json:"wait,omitzero"`              // for the conditions that must be met before the pod starts
+	Collection        Collection           `json:"collection,omitzero"`        // of what is left, after the pod has finished
 
 	Conditions map[ConditionType]SetCondition `json:"conditions,omitempty"` // set by clients
 }
@@ -48,7 +49,7 @@ type Stop struct {
 
 // Sandbox is the newest attempt to run the pod's sandbox.
 type Sandbox struct {
-	N           int      `json:"n"`
+	N           int      `json:"n" format:"key"`
 	Requested   Instant  `json:"requested,omitzero"`
 	Ready       Instant  `json:"ready,omitzero"`
 	Lost        Instant  `json:"lost,omitzero"`
@@ -87,9 +88,9 @@ type Backoff struct {
 
 // Ref identifies one run of one container within its pod.
 type Ref struct {
-	Container string `json:"container"`
-	Round     int    `json:"round"`
-	Attempt   int    `json:"attempt"` // from 1, unique over the life of the pod
+	Container string `json:"container" format:"key"`
+	Round     int    `json:"round" format:"key"`
+	Attempt   int    `json:"attempt" format:"key"` // from 1, unique over the life of the pod
 }
 
 // Attempt is one run of one container. Every field is set by one event and never cleared by a later run.

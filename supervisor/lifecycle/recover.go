@@ -49,6 +49,9 @@ func (f Facts) Unresolved() []Action {
 			}
 		}
 	}
+	if f.Collection.Removal.pending() {
+		todo = append(todo, CollectPod{})
+	}
 	if f.Removal.pending() {
 		todo = append(todo, RemovePod{})
 	}

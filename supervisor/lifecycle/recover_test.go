@@ -56,6 +56,7 @@ func TestUnresolved(t *testing.T) {
 		{"RemoveContainer succeeded", history{ran("app", 1, 1), removeContainer("app", 1), containerRemoved("app", 1)}, nil},
 		{"RemoveContainer failed", history{ran("app", 1, 1), failing(removeContainer("app", 1), oops)}, nil},
 		{"RemovePod in progress", history{lifecycle.RemovePod{}}, do{lifecycle.RemovePod{}}},
+		{"CollectPod in progress", history{lifecycle.CollectPod{}}, do{lifecycle.CollectPod{}}},
 		{"sorted by container", history{pull("b", 1, 1), pull("a", 1, 1), startSandbox(2)}, do{startSandbox(2), pull("a", 1, 1), pull("b", 1, 1)}},
 	} {
 		if diff := cmp.Diff(row.want, fold(row.past).Unresolved()); diff != "" {

@@ -102,6 +102,8 @@ func answer(t *rapid.T, a lifecycle.Action, now lifecycle.Instant) lifecycle.Eve
 		return lifecycle.ContainerRemoved{Ref: a.Ref, At: now}
 	case lifecycle.RemovePod:
 		return lifecycle.PodRemoved{At: now}
+	case lifecycle.CollectPod:
+		return lifecycle.PodCollected{At: now}
 	}
 	return lifecycle.ActionFailed{Action: a, At: now}
 }

@@ -261,6 +261,7 @@ func drawFault(t *rapid.T, w *lifecycletest.World) func() {
 		"jumpClock":    func() { w.JumpClock(off - 10*time.Second) },
 		"addEphemeral": func() { w.AddEphemeral(fmt.Sprintf("debug-%d", off)) },
 		"restart":      func() { w.Restart() },
+		"collect":      func() { w.Collect() },
 		"container":    func() { w.RestartContainer(containerOf(w.Pod, number)) },
 		"redefine": func() {
 			to, restarted := redefined(w.Pod, change, number)
@@ -269,5 +270,5 @@ func drawFault(t *rapid.T, w *lifecycletest.World) func() {
 		"condition": func() { w.SetCondition(waitConditions[int(off/(100*time.Millisecond))%2], flag) },
 		"exit":      func() { w.Exit("app-0", lifecycle.Exit{Code: 137, Reason: lifecycle.ReasonError}) },
 	}
-	return do[rapid.SampledFrom([]string{"loseSandbox", "crash", "reboot", "unavailable", "jumpClock", "exit", "addEphemeral", "stop", "grace", "restart", "container", "redefine", "redefine", "condition", "condition"}).Draw(t, "what")]
+	return do[rapid.SampledFrom([]string{"loseSandbox", "crash", "reboot", "unavailable", "jumpClock", "exit", "addEphemeral", "stop", "grace", "restart", "collect", "container", "redefine", "redefine", "condition", "condition"}).Draw(t, "what")]
 }

@@ -27,6 +27,7 @@ type directory struct {
 	names   []string        // of the newest listing with files
 	removed map[string]bool // since then
 	emptied bool            // all were removed
+	read    bool            // the newest listing succeeded, or there is no directory and no pod that follows one
 	lost    error           // why the directory counts as lost; nil: it does not
 	since   time.Time       // of lost
 	settles time.Time       // after a loss: when missing files count as removed
@@ -40,9 +41,9 @@ func (d directory) observe(l *watch.Listing, err error, removed map[string]bool,
 	next := d
 	switch {
 	case err != nil && !owned && errors.Is(err, fs.ErrNotExist):
-		return directory{}
+		return directory{read: true}
 	case err != nil:
-		next.names = nil
+		next.names, next.read = nil, false
 		return next.lose(err, owned, now)
 	case len(l.Files) > 0:
 		return d.found(l, now, settle)
@@ -50,7 +51,7 @@ func (d directory) observe(l *watch.Listing, err error, removed map[string]bool,
 	if l.ID != d.id {
 		next.names, next.removed, next.emptied = nil, nil, false
 	}
-	next.id = l.ID
+	next.id, next.read = l.ID, true
 	next.removed = maps.Clone(next.removed)
 	if next.removed == nil {
 		next.removed = map[string]bool{}
@@ -84,7 +85,7 @@ func (d directory) found(l *watch.Listing, now time.Time, settle time.Duration) 
 	for i := range l.Files {
 		names = append(names, l.Files[i].Name)
 	}
-	next := directory{id: l.ID, names: names, settles: d.settles}
+	next := directory{id: l.ID, names: names, settles: d.settles, read: true}
 	changed := !slices.Equal(names, d.names) || slices.ContainsFunc(l.Files, func(f watch.File) bool { return f.Text != nil })
 	if d.lost != nil || changed && now.Before(d.settles) {
 		next.settles = now.Add(settle)

@@ -1,6 +1,7 @@
 package podfiles
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -66,4 +67,50 @@ func TestLostState(t *testing.T) {
 	}
 	b.remove("same.toml")
 	b.untilPods(map[string]string{"changed": "b"})
+}
+
+// orphan adds a pod of which only the containers were found, with a definition from a directory.
+func (b *bench) orphan(name, dir string) {
+	b.Helper()
+	_, err := b.AddStaged(accept(filepath.Join(dir, name+".toml"), []byte(podText("x"))).pod, state.Owner{Orphan: true}, supervisor.Staged{})
+	b.must(err)
+}
+
+// TestOrphans: pods without a state file end only after the directory was read, and did not change for a while. Those that a file defines are
+// kept.
+func TestOrphans(t *testing.T) {
+	b := newBench(t)
+	b.must(os.Remove(b.dir))
+	for _, name := range []string{"a", "b", "c"} {
+		b.orphan(name, b.dir)
+	}
+	b.run()
+	b.untilLost("does not exist", map[string]string{"a": "x", "b": "x", "c": "x"})
+	b.must(os.Mkdir(b.dir, 0o755))
+	b.passes(2 * b.times.settle)
+	b.untilPods(map[string]string{"a": "x", "b": "x", "c": "x"})
+	b.write("a.toml", podText("x"))
+	b.untilPods(map[string]string{"a": "x"})
+	for _, p := range b.Pods() {
+		if p.Owner.Orphan || p.Owner.File != filepath.Join(b.dir, "a.toml") {
+			t.Errorf("owner %+v", p.Owner)
+		}
+	}
+	if slices.Contains(b.history(), "stop a delete=true") {
+		t.Errorf("the pod that a file defines was stopped: %v", b.history())
+	}
+}
+
+// TestOrphansWithoutDirectory: where there is no directory, and nothing came from it, there is nothing to wait for. One that cannot be read is
+// waited for.
+func TestOrphansWithoutDirectory(t *testing.T) {
+	b := newBench(t)
+	b.must(os.Remove(b.dir))
+	b.must(os.WriteFile(b.dir, nil, 0o600)) // instead of a directory
+	b.orphan("a", "/srv")
+	b.run()
+	b.passes(2 * b.times.settle)
+	b.untilPods(map[string]string{"a": "x"})
+	b.must(os.Remove(b.dir))
+	b.untilPods(map[string]string{})
 }

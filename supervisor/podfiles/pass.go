@@ -100,17 +100,20 @@ func (s *Set) settleFirst(first bool) {
 	if !first || w.directory.lost != nil {
 		return
 	}
-	for _, a := range w.missing {
-		if filepath.Dir(a.file) == s.dir {
+	for _, p := range w.pods {
+		if a, missing := w.missing[p.name]; missing && filepath.Dir(a.file) == s.dir || w.orphaned(&p) {
 			w.directory.settles = w.now.Add(s.times.settle)
 			return
 		}
 	}
 }
 
-// owned reports whether a pod follows a file of the directory whose removal was not confirmed.
+// owned reports whether a pod follows a file of the directory whose removal was not confirmed, or did before its state file was lost.
 func (s *Set) owned() bool {
 	for _, p := range s.world.pods {
+		if s.world.orphaned(&p) {
+			return true
+		}
 		if p.file != "" && filepath.Dir(p.file) == s.dir && !p.deleting && !s.world.confirmed[p.file] {
 			return true
 		}
@@ -243,8 +246,9 @@ func podsOf(snapshots []supervisor.Snapshot) map[string]pod {
 		stop := &p.Facts.Stop
 		pods[p.Pod.Name] = pod{
 			name: p.Pod.Name, uid: p.Facts.UID, file: p.Owner.File, by: holder(p), definition: p.Pod,
-			unowned: p.Owner.File == "" && p.Owner.By == "" && p.Owner.Session == "",
-			held:    heldBecause(p), snapshot: p,
+			unowned:  p.Owner.File == "" && p.Owner.By == "" && p.Owner.Session == "",
+			orphaned: p.Owner.Orphan,
+			held:     heldBecause(p), snapshot: p,
 			stopped: !stop.Requested.IsZero() && !stop.Delete && stop.ByUser, deleting: stop.Delete, completed: p.AtRest,
 		}
 	}

@@ -46,6 +46,7 @@ type pod struct {
 	deleting   bool
 	completed  bool
 	unowned    bool   // its creator is not known: its state file was lost
+	orphaned   bool   // so was the state file itself: the pod ends unless a file defines it
 	held       string // why it is not supervised; empty: it is
 	snapshot   *supervisor.Snapshot
 }
@@ -163,7 +164,7 @@ func (w *world) converge(c *content, f *File, r *result) {
 	t, instead := w.target(c)
 	r.desired[c.pod.Name], r.targets[c.pod.Name] = c, t
 	if instead != nil {
-		f.Reason, f.Refused = ReasonRolledBack, instead
+		f.Reason, f.Refused, f.Undone = ReasonRolledBack, instead, t.instead.By != ""
 	}
 	s := step{kind: add, pod: c.pod.Name, target: t, file: c.path}
 	if exists {
@@ -203,7 +204,7 @@ func (w *world) attempt(s step, f *File, r *result) {
 		f.Reason, f.Refused = ReasonRejected, before.err
 	case repeated && before.err != nil:
 		f.Refused = &pending{"update waits", before.err}
-	case working && s.kind != add:
+	case working && s.kind != add && f.Reason == "": // why a file was rolled back stays visible
 		f.Refused = &pending{text: what}
 	}
 	next := before.next
@@ -220,10 +221,14 @@ func (w *world) attempt(s step, f *File, r *result) {
 // end adds the step that deletes a pod whose file was removed, or defines another pod now. A pod that is not supervised is kept: a step would
 // take it up, and that may be what crashes the daemon.
 func (w *world) end(p *pod, r *result) {
-	if p.file == "" || p.deleting || p.held != "" {
+	if p.file == "" && !p.orphaned || p.deleting || p.held != "" {
 		return
 	}
 	switch {
+	case p.orphaned:
+		if !w.endsOrphan(p, r) {
+			return
+		}
 	case w.confirmed[p.file] && !w.present[p.file]:
 	case filepath.Dir(p.file) != w.path:
 		return

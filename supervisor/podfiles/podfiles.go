@@ -40,9 +40,11 @@ type File struct {
 	// Refused is why the newest content is not what runs, other than its problems: a name that another file or a pod of podstead run
 	// has, admission, or what an update waits for.
 	Refused error
-	// Reason is [ReasonInvalidFile] or [ReasonRejected] for content that is not what runs; empty: it is accepted, and waits if Refused is
+	// Reason is [ReasonInvalidFile], [ReasonRejected] or [ReasonRolledBack] for content that is not what runs; empty: it is accepted, and waits if Refused is
 	// not nil.
 	Reason string
+	// Undone reports that the reason is [ReasonRolledBack] because a person has requested it.
+	Undone bool
 }
 
 // Reasons of a [File].

@@ -36,7 +36,7 @@ func (s *Set) reportLoss() time.Time {
 func (s *Set) ownedNames() string {
 	var names []string
 	for _, name := range sortedNames(s.world.pods) {
-		if s.world.pods[name].file != "" {
+		if p := s.world.pods[name]; p.file != "" || s.world.orphaned(&p) {
 			names = append(names, name)
 		}
 	}

@@ -30,6 +30,8 @@ type Rollout struct {
 	Pod     string
 	File    string
 	History *generation.History // a copy
+	// Newer reports that the newest content of the file is not carried out yet. That of a file that was rolled back is not newer.
+	Newer bool
 }
 
 // NoRolloutError reports that a pod has no generations.
@@ -54,18 +56,19 @@ func (s *Set) rollout(ctx context.Context, pod string) (Rollout, error) {
 		return Rollout{}, fmt.Errorf("rollout of pod %q: %w", pod, err)
 	}
 	p, exists := s.world.pods[pod]
-	h := s.histories[pod]
+	h, c := s.histories[pod], s.world.defining(pod)
 	switch {
 	case exists && p.file == "":
 		return Rollout{}, &NoRolloutError{pod, "it has no file in the pods directory"}
-	case !exists && h == nil:
+	case !exists && h == nil && c == nil:
 		return Rollout{}, &NoRolloutError{pod, "it does not exist"}
 	case h == nil:
 		h = &generation.History{Pod: pod}
 	}
-	r := Rollout{Pod: pod, File: p.file, History: h.Clone()}
-	if r.File == "" { // it is being replaced
-		if c := s.world.defining(pod); c != nil {
+	r := Rollout{Pod: pod, File: p.file, History: h.Clone(), Newer: s.world.unsettled}
+	if c != nil {
+		r.Newer = r.Newer || h.Carried() != c.hex()
+		if r.File == "" { // the pod is being replaced
 			r.File = c.path
 		}
 	}

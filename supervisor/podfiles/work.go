@@ -160,6 +160,9 @@ func (s *Set) stage(ctx context.Context, w *worker) (supervisor.Staged, error) {
 // stop stops the pod of a step and deletes it. It does not wait until the pod is deleted.
 func (s *Set) stop(ctx context.Context, step *step, why string) error {
 	by := "the pods directory (" + filepath.Base(step.file) + " " + why + ")"
+	if step.file == "" {
+		by = "the pods directory (orphaned containers)"
+	}
 	return s.pods.Stop(context.WithoutCancel(ctx), step.pod, supervisor.StopOptions{UID: step.uid, Delete: true, By: by})
 }
 

@@ -8,7 +8,6 @@
 package quarantine
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +18,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/format"
 )
 
 const (
@@ -29,6 +29,9 @@ const (
 	// memory is how long a crash counts. A pod that is still handled at a crash long after its first one is not the likely cause.
 	memory = time.Hour
 )
+
+// Format is that of the file of an [Entry].
+var Format = format.Format{Version: 1, Unversioned: true}
 
 // Entry is a suspect, or a pod in quarantine.
 type Entry struct {
@@ -47,6 +50,8 @@ type Dir struct {
 
 	mu     sync.Mutex
 	active map[string]int // by UID: how many times the pod is being handled
+
+	unknown map[string]format.Unknown // fields that a later version added, by UID; of Judge only
 }
 
 // New returns the suspects in a directory, with what is being handled in another, which should be on a tmpfs. It creates both.
@@ -56,7 +61,7 @@ func New(suspects, handling string) (*Dir, error) {
 			return nil, fmt.Errorf("create quarantine directory: %w", err)
 		}
 	}
-	return &Dir{suspects: suspects, handling: handling, active: map[string]int{}}, nil
+	return &Dir{suspects: suspects, handling: handling, active: map[string]int{}, unknown: map[string]format.Unknown{}}, nil
 }
 
 // Judge returns the suspects and the pods in quarantine by UID, after the end of the last daemon. The cause is why that crashed; "": it did
@@ -116,7 +121,11 @@ func (d *Dir) load() (map[string]Entry, error) {
 		var e Entry
 		text, readErr := os.ReadFile(filepath.Join(d.suspects, f.Name()))
 		if readErr == nil {
-			readErr = json.Unmarshal(text, &e)
+			d.unknown[uid], readErr = Format.Decode(text, &e)
+		}
+		if errors.Is(readErr, format.ErrNewer) { // kept until this version suspects the pod
+			err = errors.Join(err, fmt.Errorf("read quarantine of pod with UID %s: %w", uid, readErr))
+			continue
 		}
 		if readErr != nil || e.UID != uid {
 			err = errors.Join(err, fmt.Errorf("read quarantine of pod with UID %s: %w", uid, readErr), d.Forget(uid))
@@ -130,7 +139,7 @@ func (d *Dir) load() (map[string]Entry, error) {
 func (d *Dir) path(uid string) string { return filepath.Join(d.suspects, uid+".json") }
 
 func (d *Dir) save(e Entry) error {
-	text, err := json.Marshal(e)
+	text, err := Format.Encode(e, d.unknown[e.UID])
 	if err != nil {
 		return err
 	}

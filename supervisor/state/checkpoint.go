@@ -1,7 +1,6 @@
 package state
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,8 +8,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/format"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -58,19 +59,25 @@ type Checkpoints interface {
 }
 
 // CheckpointDir is a [Checkpoints] with one JSON file per pod. Its directory should be on a tmpfs: nothing is synced.
-type CheckpointDir struct{ dir string }
+type CheckpointDir struct {
+	dir string
+
+	mu      sync.Mutex
+	unknown map[string]format.Unknown // fields that a later version added, by UID
+}
 
 // NewCheckpointDir returns checkpoints in the directory, which it creates if needed.
 func NewCheckpointDir(dir string) (*CheckpointDir, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("create checkpoint directory: %w", err)
 	}
-	return &CheckpointDir{dir: dir}, nil
+	return &CheckpointDir{dir: dir, unknown: map[string]format.Unknown{}}, nil
 }
 
 func (d *CheckpointDir) path(uid string) string { return filepath.Join(d.dir, uid+".json") }
 
-// Load implements [Checkpoints]. A file that cannot be read yields an empty checkpoint and an error.
+// Load implements [Checkpoints]. A file that cannot be read yields an empty checkpoint and an error, one of a later version only
+// the error. Fields that a later version added are written back by Save.
 func (d *CheckpointDir) Load() (map[string]Checkpoint, error) {
 	if err := atomicfile.Sweep(d.dir); err != nil {
 		return nil, err
@@ -88,21 +95,31 @@ func (d *CheckpointDir) Load() (map[string]Checkpoint, error) {
 		}
 		var c Checkpoint
 		data, err := os.ReadFile(d.path(uid))
+		var unknown format.Unknown
 		if err == nil {
-			err = json.Unmarshal(data, &c)
+			unknown, err = CheckpointFormat.Decode(data, &c)
 		}
 		if err != nil {
 			c = Checkpoint{}
 			errs = append(errs, fmt.Errorf("read checkpoint of pod %s: %w", uid, err))
 		}
+		if errors.Is(err, format.ErrNewer) {
+			continue
+		}
 		all[uid] = c
+		d.mu.Lock()
+		d.unknown[uid] = unknown
+		d.mu.Unlock()
 	}
 	return all, errors.Join(errs...)
 }
 
 // Save implements [Checkpoints].
 func (d *CheckpointDir) Save(uid string, c Checkpoint) error {
-	data, err := json.Marshal(c)
+	d.mu.Lock()
+	unknown := d.unknown[uid]
+	d.mu.Unlock()
+	data, err := CheckpointFormat.Encode(c, unknown)
 	if err != nil {
 		return fmt.Errorf("encode checkpoint: %w", err)
 	}
@@ -111,6 +128,9 @@ func (d *CheckpointDir) Save(uid string, c Checkpoint) error {
 
 // Delete implements [Checkpoints].
 func (d *CheckpointDir) Delete(uid string) error {
+	d.mu.Lock()
+	delete(d.unknown, uid)
+	d.mu.Unlock()
 	if err := os.Remove(d.path(uid)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -26,7 +26,7 @@ func TestDir(t *testing.T) {
 		Apply(lifecycle.Issued{Action: lifecycle.StartSandbox{Sandbox: 1, Round: 1}, At: now}).
 		Apply(lifecycle.SandboxStarted{Sandbox: 1, IPs: []string{"10.0.0.1"}, At: now})
 	pod := &spec.Pod{Name: "web", Secrets: []spec.Secret{{Name: "db", Data: spec.SecretData{"password": "hunter2"}}, {Name: "tls", Credential: "c"}}}
-	want := Pod{Version: version, SavedAt: now, Pod: pod, Owner: Owner{Session: "s", By: "me"}, Facts: facts}
+	want := Pod{SavedAt: now, Pod: pod, Owner: Owner{Session: "s", By: "me"}, Facts: facts}
 	if err := store.Save(want); err != nil {
 		t.Fatal(err)
 	}

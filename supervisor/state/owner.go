@@ -14,6 +14,8 @@ type Owner struct {
 	By      string  `json:"by,omitempty"`      // for people: "podstead run, pid 4711, uid 0"
 	Process Process `json:"process,omitzero"`  // of the client
 	File    string  `json:"file,omitempty"`    // in the pods directory, which the pod follows; empty: it was created by a client
+	// Orphan marks a pod that only its containers were found of. It is not known who created it, and it ends unless a pod file defines it.
+	Orphan bool `json:"orphan,omitempty"`
 }
 
 // String describes the owner for people. It contains the PID only while the process is running.

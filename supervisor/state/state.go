@@ -6,18 +6,23 @@
 package state
 
 import (
+	"github.com/podstead/podstead/internal/format"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// version is the version of the state file that this binary writes.
-const version = 1
+// The formats of this package.
+var (
+	// Format is that of the state file.
+	Format = format.Format{Version: 1}
+	// CheckpointFormat is that of the checkpoint.
+	CheckpointFormat = format.Format{Version: 1, Unversioned: true}
+)
 
 // Pod is the content of the state file of a pod.
 type Pod struct {
-	Version    int                   `json:"version"`
 	SavedAt    lifecycle.Instant     `json:"savedAt"`
-	Pod        *spec.Pod             `json:"pod"`
+	Pod        *spec.Pod             `json:"pod" format:"whole"`
 	Secrets    secretValues          `json:"secrets,omitempty"`
 	Owner      Owner                 `json:"owner"`
 	Facts      lifecycle.Facts       `json:"facts"`

@@ -13,6 +13,7 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/podfiles"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -32,12 +33,13 @@ type Set struct {
 	refused []podfiles.File
 	changed chan struct{}
 
+	histories map[string]*generation.History // by pod
 	suspended bool
 }
 
 // New returns an empty set.
 func New(dir string, pods *supervisor.Supervisor) *Set {
-	return &Set{Dir: dir, Pods: pods, texts: map[string]string{}, owned: map[string]bool{}, changed: make(chan struct{})}
+	return &Set{Dir: dir, Pods: pods, texts: map[string]string{}, owned: map[string]bool{}, changed: make(chan struct{}), histories: map[string]*generation.History{}}
 }
 
 // Refuse adds a file that is refused.
@@ -83,7 +85,7 @@ func (s *Set) Files() []podfiles.File {
 	defer s.mu.Unlock()
 	var list []podfiles.File
 	for pod := range s.texts {
-		list = append(list, podfiles.File{Path: s.path(pod), Pod: pod})
+		list = append(list, s.file(pod))
 	}
 	return append(list, s.refused...)
 }
@@ -108,6 +110,9 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 		return podfiles.Plan{}, &supervisor.NameTakenError{Name: name, Holder: running.Owner.By}
 	case exists && old == string(text):
 		plan.Outcome = podfiles.Unchanged
+		if h := s.histories[name]; h.Instead != nil && h.Instead.By == "" {
+			plan.Instead = s.instead(name)
+		}
 	case exists:
 		plan.Outcome, plan.Changes = podfiles.Configured, s.Changes
 	}
@@ -120,6 +125,7 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 		}
 	}
 	s.texts[name], s.owned[name] = string(text), true
+	s.begin(pod, plan.Changes, o.By)
 	s.notify()
 	_, err := s.Pods.Add(pod, state.Owner{By: "pods directory", File: s.path(name)})
 	return plan, err
@@ -144,6 +150,7 @@ func (s *Set) Remove(ctx context.Context, pod string) (string, error) {
 	path := ""
 	if _, exists := s.texts[pod]; exists {
 		delete(s.texts, pod)
+		delete(s.histories, pod)
 		path = s.path(pod)
 	}
 	if !s.owned[pod] {

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -41,6 +42,49 @@ func TestDiskFull(t *testing.T) {
 		t.Errorf("exit code %d of a stop on a full disk", code)
 	}
 	release()
+}
+
+// TestDiskFullWithReserve: with the reserve, states are saved on a full disk, and containers restart. The reserve is complete again
+// when there is space.
+func TestDiskFullWithReserve(t *testing.T) {
+	for name, disk := range map[string]func(*fixture){"tmpfs": func(f *fixture) { f.SmallDisk("size=32m") }, "ext4": func(f *fixture) { f.Ext4Disk() }} {
+		t.Run(name, func(t *testing.T) {
+			f := newFixture(t)
+			disk(f)
+			f.MustRun("get")
+			f.MustCreate("p", "terminationGracePeriodSeconds = 1\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }\n"+container("c", "trap 'exit 1' USR1; trap 'exit 0' TERM; echo up; while :; do sleep 0.05; done"))
+			f.running("p")
+			ballast := filepath.Join(f.StateDir(), "ballast")
+			file, err := os.Create(ballast)
+			f.Check(err)
+			for block := make([]byte, 4096); err == nil; {
+				_, err = file.Write(block)
+			}
+			f.Check(file.Close())
+			for restarts := range 10 {
+				f.Check(unix.Kill(f.process("trap"), unix.SIGUSR1))
+				f.Until("p", "restarted", func(p *api.Pod) bool {
+					s := p.Status.ContainerStatuses[0]
+					return s.RestartCount > restarts && s.State.Running != nil
+				})
+			}
+			if out := f.MustRun("events", "p"); strings.Contains(out, "could not be saved") {
+				t.Errorf("states were not saved:\n%s", out)
+			}
+			f.MustRun("stop", "p")
+			f.MustRun("delete", "p")
+			f.Check(os.Remove(ballast))
+			f.MustCreate("p", container("c", "exec sleep 100000"))
+			f.Await(func() error {
+				var st unix.Stat_t
+				if err := unix.Stat(f.reserve(), &st); err != nil || st.Blocks*512 < 1<<20 {
+					return fmt.Errorf("%d bytes are reserved: %w", st.Blocks*512, err)
+				}
+				return nil
+			})
+			f.MustRun("delete", "p", "--force")
+		})
+	}
 }
 
 // TestDiskFullForImage: a pull fails with the cause if the image does not fit, and succeeds when there is space.
@@ -110,10 +154,15 @@ func (f *fixture) smallDisk() (fill func(free int64), release func()) {
 	return f.ballast()
 }
 
-// ballast returns functions that fill the disk of the rig's state, except for some bytes, and that free the space.
+// reserve returns the path of the file whose space is used when the disk is full.
+func (f *fixture) reserve() string { return filepath.Join(f.StateDir(), "reserve") }
+
+// ballast returns functions that fill the disk of the rig's state with the reserve, except for some bytes, and that free the space. A daemon
+// must have created the reserve.
 func (f *fixture) ballast() (fill func(free int64), release func()) {
 	ballast := filepath.Join(f.StateDir(), "ballast")
 	fill = func(free int64) {
+		f.Check(os.Truncate(f.reserve(), 0))
 		file, err := os.Create(ballast)
 		f.Check(err)
 		defer file.Close()

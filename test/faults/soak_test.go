@@ -78,3 +78,6 @@ func descriptors(t *testing.T, pid int) int {
 	}
 	return len(entries)
 }
+
+// TestSoakIdle: pods whose probes succeed cause no write to the disk for ten minutes.
+func TestSoakIdle(t *testing.T) { testIdle(t, 10*time.Minute) }

@@ -172,6 +172,16 @@ func (m *Machine) Run(ctx context.Context, w io.Writer, c Command) error {
 	return nil
 }
 
+// Wait waits until the virtual machine has shut down. It does not boot again.
+func (m *Machine) Wait(ctx context.Context) error {
+	select {
+	case <-m.ended:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("wait for the machine to shut down: %w", ctx.Err())
+	}
+}
+
 // Close kills the virtual machine, like a loss of power: its own disk keeps what was written, without what was still buffered. It
 // returns when QEMU has exited. Further calls return the same result.
 func (m *Machine) Close() error { return m.close() }

@@ -31,8 +31,8 @@ var machine guest
 
 // parts are what virtual machines are built from.
 var parts struct {
-	image          vm.Image
-	agent, payload string
+	image                vm.Image
+	agent, payload, tree string // tree is the directory that the payload was made of
 }
 
 func TestMain(m *testing.M) {
@@ -60,15 +60,15 @@ func runTests(m *testing.M) (status int, err error) {
 	if err != nil {
 		return 1, err
 	}
-	parts.agent, parts.payload = filepath.Join(dir, "init"), filepath.Join(dir, "payload.tar")
-	if err := buildPayload(ctx, repository, dir, parts.agent, parts.payload); err != nil {
+	parts.agent, parts.payload, parts.tree = filepath.Join(dir, "init"), filepath.Join(dir, "payload.tar"), filepath.Join(dir, "payload")
+	if err := buildPayload(ctx, repository, parts.tree, parts.agent, parts.payload); err != nil {
 		return 1, err
 	}
 	if parts.image, err = vm.Build(ctx, filepath.Join(repository, ".cache", "vm")); err != nil {
 		return 1, err
 	}
 	built := time.Now()
-	if machine, err = boot(ctx, dir, ""); err != nil {
+	if machine, err = turnOn(ctx, dir, ""); err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, machine.Close()) }()
@@ -80,8 +80,7 @@ func runTests(m *testing.M) (status int, err error) {
 }
 
 // buildPayload compiles the agent, and the programs and tests that run in the virtual machine.
-func buildPayload(ctx context.Context, repository, dir, agent, disk string) error {
-	tree := filepath.Join(dir, "payload")
+func buildPayload(ctx context.Context, repository, tree, agent, disk string) error {
 	for _, args := range [][]string{
 		{"build", "-o", agent, "./test/vm/agent"},
 		{"build", "-o", tree + "/", "./cmd/podstead", "./cmd/containerd-shim-podstead-v1", "./test/vm/keep"},

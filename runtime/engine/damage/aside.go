@@ -1,6 +1,7 @@
 package damage
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +10,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/podstead/podstead/internal/format"
 )
 
 // Report is a file that was damaged.
@@ -22,6 +25,14 @@ type Report struct {
 	Container string `json:"container,omitempty"`
 	// Ended is set if running containers were ended because of the damage.
 	Ended bool `json:"ended,omitempty"`
+}
+
+// ReportFormat is the format of the file with the reports.
+var ReportFormat = format.Format{Version: 1, Unversioned: true}
+
+// reportList is that file. Version 0 was an array.
+type reportList struct {
+	Reports []Report `json:"reports"`
 }
 
 // maxReports is how many reports, and files that were set aside, are kept.
@@ -86,11 +97,16 @@ func (j Journal) Reports() ([]Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []Report
-	if err := json.Unmarshal(text, &list); err != nil {
+	var list reportList
+	if bytes.HasPrefix(text, []byte("[")) { // version 0
+		err = json.Unmarshal(text, &list.Reports)
+	} else {
+		_, err = ReportFormat.Decode(text, &list)
+	}
+	if err != nil {
 		return nil, &Error{j.file(), ReasonContent, err.Error()}
 	}
-	return list, nil
+	return list.Reports, nil
 }
 
 // Add adds reports. It deletes the oldest ones together with their files.
@@ -110,7 +126,11 @@ func (j Journal) Add(reports []Report) error {
 		}
 		list = list[1:]
 	}
-	return errors.Join(append(errs, WriteJSON(j.file(), list))...)
+	text, err := ReportFormat.Encode(reportList{list}, format.Unknown{})
+	if err == nil {
+		err = WriteJSON(j.file(), json.RawMessage(text))
+	}
+	return errors.Join(append(errs, err)...)
 }
 
 // Clear deletes the reports and the files that were set aside.

@@ -4,7 +4,6 @@ package lease
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -15,19 +14,26 @@ import (
 	"slices"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/format"
 	"github.com/podstead/podstead/runtime/network/hostport"
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
-// fileVersion is the version of both files.
-const fileVersion = 1
+// The formats of this package.
+var (
+	// Format is that of the lease file.
+	Format = format.Format{Version: 1}
+	// StateFormat is that of the persistent state.
+	StateFormat = format.Format{Version: 1}
+)
 
 // File is the lease file. It is valid until the next boot.
 type File struct {
-	Version int               `json:"version"`
 	BootID  string            `json:"bootID"`
 	Subnets []netip.Prefix    `json:"subnets,omitempty"`
 	Leases  map[string]*Lease `json:"leases"` // by pod UID
+	// Unknown are the fields that a later version added.
+	Unknown format.Unknown `json:"-"`
 }
 
 // Lease is what a pod has of the network. It is saved before anything is created for it.
@@ -41,22 +47,32 @@ type Lease struct {
 	Leaving bool `json:"leaving,omitempty"`
 }
 
-// readJSON reads a file into v. A missing file leaves v unchanged. A file that cannot be parsed or fails validate is
-// renamed to "<path>.damaged", and a warning is logged.
-func readJSON(ctx context.Context, log *slog.Logger, path string, v any, validate func() error) error {
+// readJSON reads a file into v and returns the fields that a later version added. A missing file leaves v unchanged. A file that cannot be
+// parsed or fails validate is renamed to "<path>.damaged", and a warning is logged. A file that only a later version understands is an
+// [ErrNewerVersion].
+func readJSON(ctx context.Context, log *slog.Logger, path string, f format.Format, v any, validate func() error) (format.Unknown, error) {
 	raw, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+		return format.Unknown{}, nil
 	}
 	if err != nil {
-		return fmt.Errorf("read network state: %w", err)
+		return format.Unknown{}, fmt.Errorf("read network state: %w", err)
 	}
-	if err = json.Unmarshal(raw, v); err == nil {
+	unknown, err := f.Decode(raw, v)
+	if err == nil {
 		err = validate()
 	}
-	if err == nil || errors.Is(err, ErrNewerVersion) {
-		return err
+	switch {
+	case err == nil:
+		return unknown, nil
+	case errors.Is(err, ErrNewerVersion):
+		return format.Unknown{}, fmt.Errorf("read %s: %w", path, err)
 	}
+	return format.Unknown{}, setAside(ctx, log, path, err)
+}
+
+// setAside renames a file that cannot be used.
+func setAside(ctx context.Context, log *slog.Logger, path string, err error) error {
 	damaged := path + ".damaged"
 	if renameErr := os.Rename(path, damaged); renameErr != nil {
 		return fmt.Errorf("read network state: %w; rename damaged file: %w", err, renameErr)
@@ -67,35 +83,37 @@ func readJSON(ctx context.Context, log *slog.Logger, path string, v any, validat
 }
 
 // ErrNewerVersion is returned for a file that a later version wrote. Such a file is never overwritten.
-var ErrNewerVersion = errors.New("written by a later version of podstead")
+var ErrNewerVersion = format.ErrNewer
 
-func write(path string, v any) error {
-	raw, err := json.Marshal(v)
+func write(path string, f format.Format, v any, unknown format.Unknown) error {
+	raw, err := f.Encode(v, unknown)
 	if err != nil {
 		return fmt.Errorf("write network state: %w", err)
 	}
 	return atomicfile.Write(path, append(raw, '\n'), 0o600)
 }
 
-// Load reads the leases. ok is false if there are no readable leases of this boot.
+// Load reads the leases. ok is false if there are no readable leases of this boot. A file that only a later version understands is renamed
+// like a damaged one, because the leases can be read from the kernel.
 func Load(ctx context.Context, log *slog.Logger, path, bootID string) (f File, ok bool, err error) {
 	valid := false
-	err = readJSON(ctx, log, path, &f, func() error {
-		if f.Version != fileVersion {
-			return fmt.Errorf("version %d is not supported", f.Version)
-		}
+	unknown, err := readJSON(ctx, log, path, Format, &f, func() error {
 		if err := f.check(); err != nil {
 			return err
 		}
 		valid = true
 		return nil
 	})
+	if errors.Is(err, ErrNewerVersion) {
+		err = setAside(ctx, log, path, err)
+	}
 	if err != nil {
 		return File{}, false, err
 	}
 	if !valid || f.BootID != bootID {
-		return File{Version: fileVersion, BootID: bootID, Leases: map[string]*Lease{}}, false, nil
+		return File{BootID: bootID, Leases: map[string]*Lease{}}, false, nil
 	}
+	f.Unknown = unknown
 	return f, true, nil
 }
 
@@ -146,6 +164,5 @@ func PrepareDirs(files ...string) error {
 
 // Write saves the leases of this boot.
 func (f File) Write(path string) error {
-	f.Version = fileVersion
-	return write(path, f)
+	return write(path, Format, f, f.Unknown)
 }

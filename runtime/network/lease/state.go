@@ -2,20 +2,21 @@ package lease
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"net/netip"
 	"slices"
 
+	"github.com/podstead/podstead/internal/format"
 	"github.com/podstead/podstead/runtime/network/subnet"
 )
 
 // State is what persists across boots.
 type State struct {
-	Version int            `json:"version"`
 	Subnets []netip.Prefix `json:"subnets,omitempty"`
 	// Addresses are the last addresses of pods by pod name, the most recently used last.
 	Addresses []LastAddress `json:"addresses,omitempty"`
+	// Unknown are the fields that a later version added.
+	Unknown format.Unknown `json:"-"`
 }
 
 // LastAddress is the last IPv4 address of a pod.
@@ -40,10 +41,7 @@ func (s *State) Remember(pod string, ip netip.Addr) bool {
 // LoadState reads the state. A missing file is an empty state.
 func LoadState(ctx context.Context, log *slog.Logger, path string) (State, error) {
 	var s State
-	err := readJSON(ctx, log, path, &s, func() error {
-		if s.Version > fileVersion {
-			return fmt.Errorf("read %s: version %d: %w", path, s.Version, ErrNewerVersion)
-		}
+	unknown, err := readJSON(ctx, log, path, StateFormat, &s, func() error {
 		return subnet.Check(s.Subnets)
 	})
 	if err != nil {
@@ -52,7 +50,7 @@ func LoadState(ctx context.Context, log *slog.Logger, path string) (State, error
 	if subnet.Check(s.Subnets) != nil { // the file was renamed
 		s = State{}
 	}
-	s.Version = fileVersion
+	s.Unknown = unknown
 	return s, nil
 }
 
@@ -60,4 +58,4 @@ func LoadState(ctx context.Context, log *slog.Logger, path string) (State, error
 const maxRemembered = 1000
 
 // Write saves the state.
-func (s *State) Write(path string) error { return write(path, s) }
+func (s *State) Write(path string) error { return write(path, StateFormat, s, s.Unknown) }

@@ -104,6 +104,12 @@ func (w *World) carryOut(a lifecycle.Action) lifecycle.Event {
 		}
 		clear(w.engine.processes)
 		return lifecycle.PodRemoved{At: w.Now()}
+	case lifecycle.CollectPod:
+		if n := len(w.alive()) + len(w.engine.sandboxes); n > 0 {
+			w.violation("the pod is collected but %d processes and sandboxes remain", n)
+		}
+		clear(w.engine.processes)
+		return lifecycle.PodCollected{At: w.Now()}
 	}
 	w.violation("action %T is not implemented", a)
 	return nil

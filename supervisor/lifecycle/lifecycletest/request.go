@@ -15,6 +15,14 @@ func (w *World) Restart() {
 	w.fold(lifecycle.RestartRequested{By: "test", At: w.Now()})
 }
 
+// Collect requests to remove what the pod has left, if it has finished. It has no effect while the supervisor is down.
+func (w *World) Collect() {
+	if w.down || w.removed || lifecycle.Finished(w.Pod, w.Facts).IsZero() {
+		return
+	}
+	w.fold(lifecycle.CollectionRequested{At: w.Now()})
+}
+
 // RestartContainer requests to restart one container. It has no effect while the supervisor is down.
 func (w *World) RestartContainer(container string) {
 	if w.down || w.removed {

@@ -126,6 +126,8 @@ func action(a lifecycle.Action) string {
 		return "RemoveContainer " + ref(a.Ref)
 	case lifecycle.RemovePod:
 		return "RemovePod"
+	case lifecycle.CollectPod:
+		return "CollectPod"
 	case lifecycle.StartRound:
 		return fmt.Sprintf("StartRound %d, triggered by %s", a.Round, ref(a.By))
 	case lifecycle.StartAgain:

@@ -3,6 +3,7 @@
 package rig
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,13 +40,17 @@ type Rig struct {
 	uids map[string]bool
 }
 
-// New creates the directory of a rig. It uses the programs that make build has built in bin of the [Repository].
+// Programs is the environment variable with the directory of the programs, by default bin of the [Repository].
+const Programs = "RIG_PROGRAMS"
+
+// New creates the directory of a rig. It uses the programs that make build has built.
 func New() (*Rig, error) {
 	repository, err := Repository()
 	if err != nil {
 		return nil, err
 	}
-	r := &Rig{Repository: repository, Program: filepath.Join(repository, "bin", "podstead"), Shim: filepath.Join(repository, "bin", shim.Name)}
+	bin := cmp.Or(os.Getenv(Programs), filepath.Join(repository, "bin"))
+	r := &Rig{Repository: repository, Program: filepath.Join(bin, "podstead"), Shim: filepath.Join(bin, shim.Name)}
 	for _, program := range []string{r.Program, r.Shim} {
 		if _, err := os.Stat(program); err != nil {
 			return nil, fmt.Errorf("find programs: %w (run make build)", err)

@@ -64,8 +64,12 @@ func configurationPage(t *testing.T) string {
 		"Do not quote values of flags and variables. Separate the elements of a list with commas.\n\n" +
 		"The file is checked as strictly as a [pod file](pod-file.md). An unknown key is an error:\n\n" +
 		"```console\n$ podstead get --config podstead.toml\n" + problemsOf(strings.Replace(exampleFile, "runtime", "runtme", 1)) + "```\n\n" +
+		"## Reload\n\n```console\n$ systemctl reload podstead\n$ podstead events | grep Config\n```\n\n" +
+		"On SIGHUP the daemon reads the file again. It applies the keys below that reload: `ConfigReloaded` lists those that changed. For the others,\n" +
+		"`ConfigRestartRequired` lists those that differ; `systemctl restart podstead` applies them, and containers keep running. A file with errors changes\n" +
+		"nothing, and `ConfigInvalid` has its errors with line and column. The files in `images.certsDir` are read for every pull.\n\n" +
 		"## Keys\n\nThis part is generated from the settings in package `config`. A key `section.key` is `key` in the table `[section]`.\n\n" +
-		"| Key | Type | Default | Flag | Environment variable | Description |\n| --- | --- | --- | --- | --- | --- |\n")
+		"| Key | Type | Default | Reloads | Flag | Environment variable | Description |\n| --- | --- | --- | --- | --- | --- | --- |\n")
 	var unsupported []string
 	for _, s := range settings() {
 		if !slices.ContainsFunc(Settings(), func(public Setting) bool { return public.Key == s.Key }) {
@@ -75,7 +79,11 @@ func configurationPage(t *testing.T) string {
 		if s.Help == "" {
 			t.Errorf("setting %s has no description", s.Key)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | `--%s` | `%s` | %s |\n", s.Key, s.Kind(), defaultOf(&s), s.Flag, s.Env, strings.ReplaceAll(s.Help, "|", `\|`))
+		reload := "no"
+		if s.Reloads {
+			reload = "yes"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | `--%s` | `%s` | %s |\n", s.Key, s.Kind(), defaultOf(&s), reload, s.Flag, s.Env, strings.ReplaceAll(s.Help, "|", `\|`))
 	}
 	b.WriteString("\n## Keys that are not supported yet\n\nSetting one of these keys is an error, unless the value has no effect: " + strings.Join(unsupported, ", ") + ".\n")
 	return b.String()

@@ -25,6 +25,8 @@ type Setting struct {
 	Help        string
 	// Global reports whether all commands have the flag, not only the daemon.
 	Global bool
+	// Reloads reports whether a running daemon applies a change when it reloads the configuration.
+	Reloads bool
 
 	field func(*Config) any // returns a pointer to the field: *string, *[]string, *Duration, *int64 or *spec.Quantity
 	check func(value any) error

@@ -18,6 +18,12 @@ func global(key, value, help string, check func(any) error, field func(*Config) 
 	return s
 }
 
+// reloads returns a setting that a running daemon reloads.
+func reloads(s Setting) Setting {
+	s.Reloads = true
+	return s
+}
+
 // unsupported returns a setting that is rejected.
 func unsupported(key string, field func(*Config) any) Setting {
 	return Setting{Key: key, field: field}
@@ -43,8 +49,8 @@ func pathSettings() []Setting {
 // engineSettings returns the settings of the container engine, the network and images.
 func engineSettings() []Setting {
 	return []Setting{
-		supported("engine.idleTimeout", "60s", "time after which an on-demand daemon without clients and pods exits", duration,
-			func(c *Config) any { return &c.Engine.IdleTimeout }),
+		reloads(supported("engine.idleTimeout", "60s", "time after which an on-demand daemon without clients and pods exits", duration,
+			func(c *Config) any { return &c.Engine.IdleTimeout })),
 		supported("engine.runtime", "runc", "OCI runtime: runc, crun, or an absolute path", program,
 			func(c *Config) any { return &c.Engine.Runtime }),
 		supported("engine.cgroupDriver", "auto", "cgroup driver: auto, cgroupfs, systemd", oneOf("auto", "cgroupfs", "systemd"),
@@ -87,17 +93,19 @@ func podSettings() []Setting {
 		supported("pods.pidsLimit", "2048", "maximum number of processes and threads of a pod; 0 for unlimited", between(0, 1<<22),
 			func(c *Config) any { return &c.Pods.PidsLimit }),
 		dir,
-		unsupported("pods.finishedPodTTL", func(c *Config) any { return &c.Pods.FinishedPodTTL }),
-		unsupported("pods.maxFinishedPods", func(c *Config) any { return &c.Pods.MaxFinishedPods }),
+		reloads(supported("pods.finishedPodTTL", "24h", "time after which containers, volumes and old logs of a finished pod are removed", duration,
+			func(c *Config) any { return &c.Pods.FinishedPodTTL })),
+		reloads(supported("pods.maxFinishedPods", "100", "maximum number of finished pods that keep their containers, volumes and logs, 1 to 10000", between(1, 10000),
+			func(c *Config) any { return &c.Pods.MaxFinishedPods })),
 
-		supported("policy.podSecurity", "privileged", "Pod Security Standard that pods must meet: "+strings.Join(levels, ", "), oneOf(levels...),
-			func(c *Config) any { return &c.Policy.PodSecurity }),
+		reloads(supported("policy.podSecurity", "privileged", "Pod Security Standard that pods must meet: "+strings.Join(levels, ", "), oneOf(levels...),
+			func(c *Config) any { return &c.Policy.PodSecurity })),
 		supported("policy.hostPaths", "/", "directories allowed for hostPath volumes, comma-separated; empty for none", each(absolutePath),
 			func(c *Config) any { return &c.Policy.HostPaths }),
-		supported("policy.allowedUnsafeSysctls", "", "unsafe sysctls or sysctl patterns that pods may set, comma-separated, such as net.core.*",
-			each(admission.CheckSysctlPattern), func(c *Config) any { return &c.Policy.AllowedUnsafeSysctls }),
-		supported("policy.requests", enforceRequests, "requests that exceed what the host has free: enforce (reject the pod), ignore",
-			oneOf(enforceRequests, ignoreRequests), func(c *Config) any { return &c.Policy.Requests }),
+		reloads(supported("policy.allowedUnsafeSysctls", "", "unsafe sysctls or sysctl patterns that pods may set, comma-separated, such as net.core.*",
+			each(admission.CheckSysctlPattern), func(c *Config) any { return &c.Policy.AllowedUnsafeSysctls })),
+		reloads(supported("policy.requests", enforceRequests, "requests that exceed what the host has free: enforce (reject the pod), ignore",
+			oneOf(enforceRequests, ignoreRequests), func(c *Config) any { return &c.Policy.Requests })),
 		supported("policy.systemReserved", "", "resources that pods cannot request, comma-separated, such as cpu=500m,memory=1Gi", systemReserved,
 			func(c *Config) any { return &c.Policy.SystemReserved }),
 		unsupported("metrics.address", func(c *Config) any { return &c.Metrics.Address }),

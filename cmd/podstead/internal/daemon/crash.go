@@ -3,7 +3,6 @@ package daemon
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -17,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/bootid"
+	"github.com/podstead/podstead/internal/format"
 )
 
 const (
@@ -29,6 +29,9 @@ const (
 	// maxKernelLog is the maximum number of entries of the kernel's log that are read.
 	maxKernelLog = 1 << 17
 )
+
+// LifeFormat is the format of the file of a running daemon.
+var LifeFormat = format.Format{Version: 1, Unversioned: true}
 
 // life identifies a daemon that runs, or that has not exited on its own.
 type life struct {
@@ -58,7 +61,7 @@ func recordLife(dir string) error {
 	}
 	err = errors.Join(debug.SetCrashOutput(f, debug.CrashOptions{}), f.Close())
 	boot, bootErr := bootid.Read()
-	text, jsonErr := json.Marshal(life{os.Getpid(), boot, sinceBoot()})
+	text, jsonErr := LifeFormat.Encode(life{os.Getpid(), boot, sinceBoot()}, format.Unknown{})
 	return errors.Join(err, bootErr, jsonErr, os.WriteFile(filepath.Join(dir, lifeFile), text, 0o600))
 }
 
@@ -81,7 +84,8 @@ func lastCrash(dir string) string {
 	var last life
 	text, err = os.ReadFile(filepath.Join(dir, lifeFile))
 	boot, bootErr := bootid.Read()
-	if errors.Join(err, bootErr) != nil || json.Unmarshal(text, &last) != nil || last.Boot != boot {
+	_, formatErr := LifeFormat.Decode(text, &last)
+	if errors.Join(err, bootErr, formatErr) != nil || last.Boot != boot {
 		return ""
 	}
 	if oomKilled(last) {

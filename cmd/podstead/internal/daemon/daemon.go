@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	sd "github.com/coreos/go-systemd/v22/daemon"
@@ -18,6 +19,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/hooks"
+	"github.com/podstead/podstead/internal/diskreserve"
 	"github.com/podstead/podstead/probes"
 	"github.com/podstead/podstead/runtime/configsource"
 	"github.com/podstead/podstead/runtime/engine"
@@ -44,6 +46,9 @@ const (
 	takeoverInterval = 100 * time.Millisecond
 	// gcPercent makes the heap at most half as large again as what is in use. The daemon keeps about 150 KiB per pod and allocates little.
 	gcPercent = 50
+	// reservedSpace is the size of the file whose space is used if the disk is full: a state file has a few KiB, and a container needs about
+	// 20 KiB to start.
+	reservedSpace = 1 << 20
 )
 
 // errIdle is the cause of the end of an on-demand daemon that is idle.
@@ -72,6 +77,10 @@ type Options struct {
 	Log     *slog.Logger
 	// Cgroup is the cgroup that the process joins, as a path from the root of the hierarchies. Empty: it stays in its cgroup.
 	Cgroup string
+	// Reload receives a value when the configuration must be loaded again; nil: never.
+	Reload <-chan os.Signal
+	// Load loads the configuration again. It is required with Reload.
+	Load func() (*config.Config, error)
 	// Ready is called when the daemon accepts requests; may be nil.
 	Ready func()
 }
@@ -89,6 +98,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	if err := os.MkdirAll(o.Config.RunDir, 0o711); err != nil {
 		return fmt.Errorf("create runtime directory: %w", err)
 	}
+	loaded := o.Config
 	c := *o.Config
 	c.LogDir = config.Resolve(c.LogDir) // its links belong to the administrator; later ones are not followed
 	o.Config = &c
@@ -112,7 +122,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		Events: s.Events(), Log: o.Log, Histories: generation.NewDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)
-	err = errors.Join(o.serve(ctx, s, files), unfollow())
+	err = errors.Join(o.serve(ctx, s, files, newReloader(&o, loaded, s)), unfollow())
 	if len(s.Pods()) == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
@@ -205,6 +215,10 @@ func (o *Options) supervise(ctx context.Context, rt Runtime, crash string) (*sup
 	if err != nil {
 		return nil, err
 	}
+	space, err := diskreserve.New(filepath.Join(o.Config.StateDir, "reserve"), reservedSpace)
+	if err != nil {
+		o.Log.LogAttrs(ctx, slog.LevelWarn, "no disk space is reserved for the state of pods", slog.Any("error", err))
+	}
 	suspects, err := quarantine.New(filepath.Join(o.Config.StateDir, "quarantine"), filepath.Join(o.Config.RunDir, "handling"))
 	if err != nil {
 		return nil, err
@@ -213,8 +227,8 @@ func (o *Options) supervise(ctx context.Context, rt Runtime, crash string) (*sup
 	policy.Protected = o.Config.OwnPaths()
 	s := supervisor.New(ctx, supervisor.Options{
 		Runtime: rt, Prober: probes.New(rt, clock, probes.Options{}), Hooks: hooks.New(rt, nil), Conditions: hostcondition.New(),
-		Store: store, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
-		Policy: policy, Quarantine: suspects, Crash: crash, Damaged: rt.Damaged(ctx),
+		Store: store, Space: space, Checkpoints: checkpoints, Journal: journal, Clock: clock, Log: o.Log, MaxParallelStarts: int(o.Config.Pods.MaxParallelStarts),
+		Policy: policy, Finished: finishedPods(o.Config), Quarantine: suspects, Crash: crash, Damaged: rt.Damaged(ctx),
 	})
 	if err := s.Recover(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("recover pods: %w", err), stopSupervisor(ctx, s))
@@ -238,7 +252,9 @@ func hostIPs() []lifecycle.PodIP {
 }
 
 // serve serves the API until ctx ends, a client stops the daemon, or the daemon is idle.
-func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, files *podfiles.Set) error {
+func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, files *podfiles.Set, r *reloader) error {
+	var reloading sync.WaitGroup
+	defer reloading.Wait()
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	o.Version.Instance = uuid.NewString()
@@ -258,9 +274,10 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, files *po
 	if o.Ready != nil {
 		o.Ready()
 	}
+	reloading.Go(func() { r.run(ctx) })
 	if o.Version.OnDemand {
 		go func() {
-			if untilIdle(ctx, server, s, o.Config.Engine.IdleTimeout.Duration()) {
+			if untilIdle(ctx, server, s, r.idleTimeout) {
 				stop(errIdle)
 			}
 		}()
@@ -307,11 +324,11 @@ func (o *Options) notify(ctx context.Context, state string) {
 }
 
 // untilIdle returns true when there were neither requests nor pods for the timeout, and false when the context ends.
-func untilIdle(ctx context.Context, server *api.Server, s *supervisor.Supervisor, timeout time.Duration) bool {
+func untilIdle(ctx context.Context, server *api.Server, s *supervisor.Supervisor, timeout func() time.Duration) bool {
 	for {
 		pods := s.Changed()
 		busy, requests := server.Busy()
-		t := time.NewTimer(timeout)
+		t := time.NewTimer(timeout())
 		idle := t.C
 		if busy || len(s.Pods()) > 0 {
 			idle = nil

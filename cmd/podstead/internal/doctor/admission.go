@@ -16,6 +16,7 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/admission"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -164,6 +165,34 @@ func quarantinedPods(ctx context.Context, client *api.Client) result {
 		return ok("none")
 	}
 	return result{Warn, strings.Join(details, "; "), "run podstead delete " + strings.Join(names, " ") + ", change the pod files, and run them again"}
+}
+
+// unsavedPods reports pods whose newest state is not on the disk.
+func unsavedPods(ctx context.Context, client *api.Client) result {
+	ctx, cancel := context.WithTimeout(ctx, daemonTimeout)
+	defer cancel()
+	list, err := client.Pods(ctx)
+	switch {
+	case errors.Is(err, api.ErrUnavailable):
+		return ok("unknown, the daemon is not running")
+	case err != nil:
+		return result{Warn, "list pods: " + err.Error(), "restart the daemon with podstead daemon stop; containers keep running"}
+	}
+	var details []string
+	for i := range list.Items {
+		for _, c := range list.Items[i].Status.Conditions {
+			if c.Type == supervisor.StateNotDurable {
+				details = append(details, list.Items[i].Metadata.Name+": "+c.Message)
+			}
+		}
+	}
+	if len(details) == 0 {
+		return ok("all states are saved")
+	}
+	if more := len(details) - maxFiles; more > 0 {
+		details = append(details[:maxFiles], fmt.Sprintf("and %d more", more))
+	}
+	return result{Warn, strings.Join(details, "; "), "free disk space, or check dmesg for disk errors; the states are saved again within a minute"}
 }
 
 // rejectedResult lists the newest rejection of each pod.

@@ -7,10 +7,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 )
@@ -59,7 +61,11 @@ func podsDirResult(dir string, pods []api.Pod) result {
 	if more := len(problems) - maxFiles; more > 0 {
 		problems = append(problems[:maxFiles], fmt.Sprintf("and %d more", more))
 	}
-	return result{Warn, strings.Join(problems, "; "), "correct the files; podstead validate " + dir + " shows all problems"}
+	hint := "correct the files; podstead validate " + dir + " shows all problems"
+	if slices.ContainsFunc(pods, isRolledBack) {
+		hint += ", and podstead rollout history POD what was rolled back"
+	}
+	return result{Warn, strings.Join(problems, "; "), hint}
 }
 
 // fileProblem is the first error of a file; "": it is valid.
@@ -97,6 +103,13 @@ func lostDirectory(dir string, missing bool, pods []string) result {
 		Warn, fmt.Sprintf("%s %s, its pods are kept: %s", dir, what, strings.Join(pods, ", ")),
 		"restore the directory, or delete the pods with podstead apply --prune",
 	}
+}
+
+// isRolledBack reports whether a pod runs an earlier definition than its file has.
+func isRolledBack(p api.Pod) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c lifecycle.Condition) bool {
+		return c.Type == api.FileAccepted && c.Status == "False" && c.Reason == podfiles.ReasonRolledBack
+	})
 }
 
 // refusedFiles returns why the daemon does not run the newest content of files, except of those that are invalid.

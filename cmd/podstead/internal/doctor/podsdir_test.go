@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )
@@ -124,5 +125,17 @@ func TestPodsDirectoryOfDaemon(t *testing.T) {
 				t.Errorf("%s: %q, want %s: %q", r.grade, r.detail, test.want, test.detail)
 			}
 		})
+	}
+}
+
+// TestUnsavedPods: a pod whose state is not on the disk is reported.
+func TestUnsavedPods(t *testing.T) {
+	if r := unsavedPods(t.Context(), daemonWith(t, podOf("web", "u", ""))); r.grade != OK {
+		t.Errorf("%+v", r)
+	}
+	full := lifecycle.Condition{Type: supervisor.StateNotDurable, Status: "True", Reason: "WriteFailed", Message: "no space left on device"}
+	r := unsavedPods(t.Context(), daemonWith(t, podOf("web", "u", ""), podOf("db", "v", "", full)))
+	if r.grade != Warn || r.detail != "db: no space left on device" || r.hint == "" {
+		t.Errorf("%+v", r)
 	}
 }

@@ -1,0 +1,86 @@
+package daemon
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	sd "github.com/coreos/go-systemd/v22/daemon"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+)
+
+// reloader applies changes of the configuration to a running daemon.
+type reloader struct {
+	o          *Options
+	supervisor *supervisor.Supervisor
+	// config is what is in effect, as it was loaded.
+	config atomic.Pointer[config.Config]
+}
+
+func newReloader(o *Options, loaded *config.Config, s *supervisor.Supervisor) *reloader {
+	r := &reloader{o: o, supervisor: s}
+	r.config.Store(loaded)
+	return r
+}
+
+// run reloads the configuration whenever it is requested, until ctx ends.
+func (r *reloader) run(ctx context.Context) {
+	for {
+		select {
+		case <-r.o.Reload:
+			r.o.notify(ctx, reloading())
+			r.reload()
+			r.o.notify(ctx, sd.SdNotifyReady)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reloading returns the notification at the start of a reload, with the time that services of type notify-reload require.
+func reloading() string {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_MONOTONIC, &ts) // cannot fail for this clock
+	return fmt.Sprintf("%s\nMONOTONIC_USEC=%d", sd.SdNotifyReloading, ts.Nano()/1000)
+}
+
+// reload loads the configuration, applies what can be applied, and emits what was done.
+func (r *reloader) reload() {
+	next, err := r.o.Load()
+	if err != nil {
+		r.emit(event.ConfigInvalid, event.Fields{"error": err.Error()})
+		return
+	}
+	merged, changed, restart := r.config.Load().Reload(next)
+	policy, old := merged.Policy.Admission(), r.supervisor.Policy()
+	policy.Protected = old.Protected
+	r.supervisor.SetPolicy(policy)
+	r.config.Store(merged)
+	r.supervisor.SetFinishedPods(finishedPods(merged)) // wakes up what waits for the idle timeout
+	changes := "nothing changed"
+	if len(changed) > 0 {
+		changes = "changed " + strings.Join(changed, ", ")
+	}
+	r.emit(event.ConfigReloaded, event.Fields{"changes": changes})
+	if len(restart) > 0 {
+		r.emit(event.ConfigRestartRequired, event.Fields{"keys": strings.Join(restart, ", ")})
+	}
+}
+
+func (r *reloader) emit(kind event.Kind, f event.Fields) {
+	r.supervisor.Events().Add(event.New(kind, r.supervisor.Now().Wall, "", f))
+}
+
+// idleTimeout returns the time after which an idle daemon that was started on demand exits.
+func (r *reloader) idleTimeout() time.Duration { return r.config.Load().Engine.IdleTimeout.Duration() }
+
+// finishedPods returns the limits of finished pods.
+func finishedPods(c *config.Config) supervisor.FinishedPods {
+	return supervisor.FinishedPods{TTL: c.Pods.FinishedPodTTL.Duration(), Max: int(c.Pods.MaxFinishedPods)}
+}

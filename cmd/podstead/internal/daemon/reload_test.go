@@ -1,0 +1,123 @@
+package daemon_test
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/config"
+	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
+	"github.com/podstead/podstead/supervisor/event"
+)
+
+// service receives what a daemon notifies systemd of.
+func service(t *testing.T) *net.UnixConn {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "notify")
+	l, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = l.Close() })
+	t.Setenv("NOTIFY_SOCKET", path)
+	return l
+}
+
+func receive(t *testing.T, l *net.UnixConn) string {
+	t.Helper()
+	text := make([]byte, 256)
+	_ = l.SetReadDeadline(time.Now().Add(testTimeout))
+	n, err := l.Read(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text[:n])
+}
+
+// TestReload checks that SIGHUP applies what can be applied, reports what cannot and the errors of the file, and notifies systemd.
+func TestReload(t *testing.T) {
+	systemd := service(t)
+	h := newHost(t)
+	file := filepath.Join(filepath.Dir(h.config.Socket), "podstead.toml")
+	write := func(text string) {
+		t.Helper()
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dirs := map[string]string{"socket": h.config.Socket, "state-dir": h.config.StateDir, "run-dir": h.config.RunDir, "log-dir": h.config.LogDir, "pods-dir": h.config.Pods.Dir}
+	load := func() (*config.Config, error) {
+		return config.Load(config.Sources{File: file, Flag: func(name string) (string, bool) { v, set := dirs[name]; return v, set }})
+	}
+	write("")
+	c, err := load()
+	if err != nil {
+		t.Fatal(err)
+	}
+	policy := c.Policy.Admission()
+	ctx, cancel := context.WithCancel(t.Context())
+	reload, ready, result := make(chan os.Signal, 1), make(chan struct{}), make(chan error, 1)
+	go func() {
+		result <- daemon.Run(ctx, daemon.Options{
+			Config: c, Start: h.start, Version: api.Version{Policy: &policy}, Log: slog.New(slog.DiscardHandler), Ready: func() { close(ready) },
+			Reload: reload, Load: load,
+		})
+	}()
+	awaitReady(t, ready, result)
+	if got := receive(t, systemd); got != "READY=1" {
+		t.Fatalf("systemd was notified of %q", got)
+	}
+	reloaded := func(text string) string {
+		t.Helper()
+		write(text)
+		reload <- syscall.SIGHUP
+		if got := receive(t, systemd); !strings.HasPrefix(got, "RELOADING=1\nMONOTONIC_USEC=") {
+			t.Errorf("systemd was notified of %q", got)
+		}
+		if got := receive(t, systemd); got != "READY=1" {
+			t.Errorf("systemd was notified of %q", got)
+		}
+		var messages []string
+		for e, err := range h.client.Events(t.Context(), &api.EventQuery{}) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e.Kind == event.ConfigReloaded || e.Kind == event.ConfigRestartRequired || e.Kind == event.ConfigInvalid {
+				messages = append(messages, e.Message)
+			}
+		}
+		return strings.Join(messages, "; ")
+	}
+	for _, step := range []struct{ text, want, level string }{
+		{
+			"[engine]\nruntime = \"crun\"\n[pods]\nfinishedPodTTL = \"1h\"\n[policy]\npodSecurity = \"baseline\"\n",
+			"Configuration reloaded, changed pods.finishedPodTTL, policy.podSecurity; Configuration changes need a restart of the daemon: engine.runtime", "baseline",
+		},
+		{
+			"[policy]\npodSecurity = \"restrictd\"\n", "Configuration not reloaded, nothing changed: " + file +
+				":2:15: policy.podSecurity: must be one of privileged, baseline, restricted", "baseline",
+		},
+		{"[pods]\nfinishedPodTTL = \"1h\"\n[policy]\npodSecurity = \"baseline\"\n", "Configuration reloaded, nothing changed", "baseline"},
+		{"[policy]\npodSecurity = \"restricted\"\n", "Configuration reloaded, changed pods.finishedPodTTL, policy.podSecurity", "restricted"},
+	} {
+		if got := reloaded(step.text); !strings.HasSuffix(got, step.want) {
+			t.Errorf("events %q, want %q at the end", got, step.want)
+		}
+		v, err := h.client.Version(t.Context())
+		if err != nil || v.Policy == nil || string(v.Policy.PodSecurity) != step.level {
+			t.Errorf("policy %+v, %v, want %s", v.Policy, err, step.level)
+		}
+	}
+	if _, err := h.client.Create(t.Context(), web()); err == nil {
+		t.Error("a pod that violates the new policy is accepted")
+	}
+	cancel()
+	await(t, result)
+}

@@ -1,0 +1,352 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/cmd/podstead/internal/view"
+	"github.com/podstead/podstead/internal/plain"
+)
+
+func (a *app) rolloutCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rollout",
+		Short: "Show updates of pods, and return to earlier definitions",
+		Long: `Show the generations of a pod of the pods directory, and return to an earlier one. Each changed definition is a
+generation. If a pod file has the table [update], and an update fails or is not ready within readyWithinSeconds, the pod
+returns to the last generation that was ready. The file is kept, and is carried out again when it is changed.`,
+		Example: `  # Wait until an update is ready
+  podstead rollout status web
+
+  # Return to the last generation that was ready
+  podstead rollout undo web`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usage(cmd, "%w", unknownCommand(cmd, args[0]))
+			}
+			return cmd.Help()
+		},
+	}
+	cmd.AddCommand(a.rolloutStatusCommand(), a.rolloutHistoryCommand(), a.rolloutUndoCommand(), a.rolloutRestartCommand())
+	for _, name := range []string{"pause", "resume"} {
+		cmd.AddCommand(&cobra.Command{
+			Use: name, Hidden: true, DisableFlagParsing: true,
+			ValidArgsFunction: cobra.NoFileCompletions,
+			RunE: func(cmd *cobra.Command, _ []string) error {
+				return &failure{
+					status: statusUsage, err: fmt.Errorf("%s is not supported: a pod has one instance, so an update has no part that could be paused", commandName(cmd)),
+					hints: []string{"keep the pod as it is by not applying the file, or stop it with podstead stop POD"},
+				}
+			},
+		})
+	}
+	return cmd
+}
+
+// rolloutStatusFlags are the flags of rollout status.
+type rolloutStatusFlags struct {
+	watch   bool
+	timeout time.Duration
+}
+
+func (a *app) rolloutStatusCommand() *cobra.Command {
+	var f rolloutStatusFlags
+	cmd := &cobra.Command{
+		Use:   "status POD",
+		Short: "Show the progress of an update",
+		Long: `Show the progress of an update, and wait until the pod is ready with the newest definition of its file, or has succeeded.
+If the update failed or was rolled back, print why. After rollout undo, wait for the generation that was requested.
+
+Exit codes: 0 done, 1 the update failed or was rolled back, 3 no such pod in the pods directory, 5 timeout.`,
+		Example: `  # Wait until the update of a pod is ready
+  podstead rollout status web
+
+  # Show the present state, and do not wait
+  podstead rollout status web --watch=false`,
+		Args:              onePod,
+		ValidArgsFunction: a.completeOnePod,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.rolloutStatus(cmd, podName(cmd, args), &f) },
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", true, "wait until the update is done")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 0, "maximum `duration` of the wait, 0 for none")
+	return cmd
+}
+
+// onePod requires the name of one pod, in the forms of kubectl.
+func onePod(cmd *cobra.Command, args []string) error {
+	if err := maxOnePod(cmd, args); err != nil {
+		return err
+	}
+	if podName(cmd, args) == "" {
+		return usage(cmd, "%s requires a pod", commandName(cmd))
+	}
+	return nil
+}
+
+// podName returns the name in arguments that [onePod] has accepted.
+func podName(cmd *cobra.Command, args []string) string {
+	var s selection
+	if err := s.read(cmd, args); err != nil || len(s.names) == 0 {
+		return ""
+	}
+	return s.names[0]
+}
+
+func (a *app) rolloutStatus(cmd *cobra.Command, pod string, f *rolloutStatusFlags) error {
+	w, err := a.watcher(cmd)
+	if err != nil {
+		return err
+	}
+	ctx := cmd.Context()
+	if f.watch && f.timeout > 0 {
+		limited, cancel := context.WithTimeout(ctx, f.timeout)
+		defer cancel()
+		ctx = limited
+	}
+	look := func(ctx context.Context) (api.Rollout, error) { return w.Client.Rollout(ctx, pod) }
+	printed := ""
+	progress := func(r *api.Rollout) {
+		if r.State != api.RolloutProgressing || r.Message == printed {
+			return
+		}
+		printed = r.Message
+		fmt.Fprintln(a.out, plain.Text(fmt.Sprintf("Waiting for pod %q rollout to finish: %s...", pod, r.Message)))
+	}
+	var r api.Rollout
+	if f.watch {
+		r, err = settle.RolledOut(ctx, w, look, progress)
+	} else if r, err = look(ctx); err == nil {
+		progress(&r)
+	}
+	timedOut := errors.Is(err, context.DeadlineExceeded) && cmd.Context().Err() == nil
+	switch {
+	case timedOut:
+		err = &failure{status: statusTimeout, err: fmt.Errorf("timed out after %v", f.timeout)}
+	case err != nil:
+		return err
+	case r.State == api.RolloutComplete:
+		_, err := fmt.Fprintf(a.out, "pod %q successfully rolled out\n", pod)
+		return err
+	case r.State == api.RolloutProgressing:
+		return nil
+	default:
+		err = errors.New(r.Message)
+	}
+	a.printWhy(cmd, w.Client, pod)
+	return fmt.Errorf("rollout of pod %q: %w", pod, err)
+}
+
+// printWhy prints the explanation of a pod, if there is one.
+func (a *app) printWhy(cmd *cobra.Command, client *api.Client, pod string) {
+	if e, err := client.Why(cmd.Context(), pod, api.DefaultEvidenceLines); err == nil {
+		fmt.Fprint(a.err, view.Explanation(&e, time.Now()))
+	}
+}
+
+func (a *app) rolloutHistoryCommand() *cobra.Command {
+	var number int
+	var format string
+	cmd := &cobra.Command{
+		Use:   "history POD",
+		Short: "List the generations of a pod",
+		Long: `List the definitions that a pod of the pods directory has had, what became of them, what changed, and who requested them.
+An asterisk marks the generation that runs. The last 20 generations are listed. The pod can return to the last three that
+were ready. With --generation, print all changes of one of them.`,
+		Example: `  # List the generations of a pod
+  podstead rollout history web
+
+  # Show what changed in generation 3, and why it failed
+  podstead rollout history web --generation 3`,
+		Args:              onePod,
+		ValidArgsFunction: a.completeOnePod,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.rolloutHistory(cmd, podName(cmd, args), number, format)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	a.generationFlag(cmd, &number, "generation", "revision", "show this `generation` in detail", func(*api.Generation) bool { return true })
+	formats(cmd, &format, "json", "yaml")
+	return cmd
+}
+
+func (a *app) rolloutHistory(cmd *cobra.Command, pod string, number int, format string) error {
+	client, err := a.client(cmd)
+	if err != nil {
+		return err
+	}
+	r, err := client.Rollout(cmd.Context(), pod)
+	if err != nil {
+		return err
+	}
+	var one *api.Generation
+	if cmd.Flags().Changed("generation") {
+		if one = r.Find(number); one == nil {
+			return &failure{status: statusNotFound, err: fmt.Errorf("pod %q has no generation %d", pod, number)}
+		}
+	}
+	switch {
+	case format != "" && one != nil:
+		return a.encode(format, one)
+	case format != "":
+		return a.encode(format, r)
+	case one != nil:
+		for _, line := range view.Generation(pod, one) {
+			fmt.Fprintln(a.out, plain.Text(line))
+		}
+		return nil
+	}
+	fmt.Fprintf(a.out, "pod/%s\n", pod)
+	if err := view.Columns(a.out, view.Generations(&r, time.Now())); err != nil {
+		return err
+	}
+	if r.FileNewer {
+		a.note("the newest content of %s does not run: %s", r.File, cmp.Or(r.Message, fmt.Sprintf("generation %d was requested", r.Running)))
+	}
+	return nil
+}
+
+func (a *app) rolloutUndoCommand() *cobra.Command {
+	var number int
+	cmd := &cobra.Command{
+		Use:   "undo POD",
+		Short: "Return to an earlier generation",
+		Long: `Make a pod of the pods directory return to the last generation before the running one that was ready, or to another one that
+is kept. It runs with the images, config maps and secrets that it had. The file is kept: the pod follows it again when it is
+changed or applied. To try a generation again that was rolled back, name it.`,
+		Example: `  # Return to the last generation that was ready
+  podstead rollout undo web
+
+  # Return to generation 2, and wait until it is ready
+  podstead rollout undo web --to-generation 2 && podstead rollout status web`,
+		Args:              onePod,
+		ValidArgsFunction: a.completeOnePod,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.rolloutUndo(cmd, podName(cmd, args), number) },
+	}
+	cmd.Flags().SortFlags = false
+	a.generationFlag(cmd, &number, "to-generation", "to-revision", "the `generation` to return to (default the last one that was ready)",
+		func(g *api.Generation) bool { return g.Kept })
+	return cmd
+}
+
+func (a *app) rolloutUndo(cmd *cobra.Command, pod string, number int) error {
+	client, err := a.client(cmd)
+	if err != nil {
+		return err
+	}
+	r, err := client.UndoRollout(cmd.Context(), pod, api.UndoRequest{Generation: number})
+	if err != nil {
+		return err
+	}
+	line := fmt.Sprintf("pod/%s rolled back to generation %d", pod, r.Running)
+	if g := r.Find(r.Running); g != nil && g.Outcome == api.GenerationRolledBack {
+		line = "pod/" + pod + " rolled out again" // as a new generation
+	}
+	_, err = fmt.Fprintln(a.out, line)
+	return err
+}
+
+func (a *app) rolloutRestartCommand() *cobra.Command {
+	var f startFlags
+	cmd := &cobra.Command{
+		Use:   "restart POD...",
+		Short: "Restart pods",
+		Long: `Restart pods as podstead restart does: the containers stop with their hooks and grace periods, then the pods start again. A
+pod keeps its UID, its volumes and its generation.`,
+		Example: `  # Restart a pod
+  podstead rollout restart web
+
+  # Restart the pods with a label
+  podstead rollout restart -l app=shop`,
+		ValidArgsFunction: a.completePods,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.restart(cmd, args, &f) },
+	}
+	f.flags(cmd)
+	return cmd
+}
+
+// generationFlag adds a flag for a generation, and a hidden alias, which kubectl users expect.
+func (a *app) generationFlag(cmd *cobra.Command, number *int, name, alias, help string, offer func(*api.Generation) bool) {
+	value := &generationValue{number: number}
+	cmd.Flags().Var(value, name, help)
+	cmd.Flags().Var(&generationValue{number: number, main: func() { cmd.Flags().Lookup(name).Changed = true }}, alias, help)
+	_ = cmd.Flags().MarkHidden(alias)
+	complete := func(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return a.completeGenerations(cmd, args, prefix, offer)
+	}
+	_ = cmd.RegisterFlagCompletionFunc(name, complete)
+	_ = cmd.RegisterFlagCompletionFunc(alias, complete)
+}
+
+// generationValue is the value of a flag for a generation.
+type generationValue struct {
+	number *int
+	main   func() // marks the flag that this one is an alias of; nil: none
+}
+
+// String returns the number; empty: none.
+func (v *generationValue) String() string {
+	if v.number == nil || *v.number == 0 {
+		return ""
+	}
+	return strconv.Itoa(*v.number)
+}
+
+// Set parses a number.
+func (v *generationValue) Set(text string) error {
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		return errors.New("must be a number, at least 1")
+	}
+	*v.number = n
+	if v.main != nil {
+		v.main()
+	}
+	return nil
+}
+
+// Type is the placeholder for the value in the help.
+func (*generationValue) Type() string { return "generation" }
+
+// completeOnePod completes the name of one pod.
+func (a *app) completeOnePod(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	if podName(cmd, args) != "" {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return a.completePods(cmd, args, prefix)
+}
+
+// completeGenerations completes generations of the pod in the arguments, if the daemon is running.
+func (a *app) completeGenerations(
+	cmd *cobra.Command, args []string, prefix string, offer func(*api.Generation) bool,
+) ([]string, cobra.ShellCompDirective) {
+	pod := podName(cmd, args)
+	if pod == "" {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	s, err := a.connect(cmd)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	r, err := s.Client.Rollout(cmd.Context(), pod)
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	var numbers []string
+	for i := range r.Generations {
+		if text := strconv.Itoa(r.Generations[i].Generation); offer(&r.Generations[i]) && strings.HasPrefix(text, prefix) {
+			numbers = append(numbers, text)
+		}
+	}
+	return numbers, cobra.ShellCompDirectiveNoFileComp
+}

@@ -1,0 +1,146 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+const (
+	// maxCollected is of how many collected pods without a file the status is kept. The oldest are deleted. A pod with a file is never
+	// deleted: its file would start it again.
+	maxCollected = 1000
+	// collectPace is the least time between two looks at all pods.
+	collectPace = time.Second
+)
+
+// FinishedPods limits what pods that have finished use. What a finished pod has left is removed when a limit is exceeded: sandbox,
+// containers, pod-local volumes, and logs except their end. Its status and its events are kept, and the pod is not started again.
+type FinishedPods struct {
+	// TTL is how long they are kept, not counting the time for which the host is off; 0: without limit. It does not follow the wall clock.
+	TTL time.Duration
+	// Max is how many are kept, the ones that finished last; 0: without limit.
+	Max int
+}
+
+// SetFinishedPods changes the limits.
+func (s *Supervisor) SetFinishedPods(limits FinishedPods) {
+	s.mu.Lock()
+	s.finished = limits
+	s.mu.Unlock()
+	s.notify()
+}
+
+// collect collects finished pods until ctx ends.
+func (s *Supervisor) collect(ctx context.Context) {
+	for ctx.Err() == nil {
+		changed := s.Changed()
+		due, wake := s.collectable()
+		for _, p := range due {
+			s.collectPod(ctx, p)
+		}
+		s.dropRecords(ctx)
+		if !sleep(ctx, collectPace, nil) {
+			return
+		}
+		if !sleep(ctx, wake, changed) {
+			return
+		}
+	}
+}
+
+// sleep waits for a duration, or until changed is closed. A negative duration has no end. It returns false if ctx ends before.
+func sleep(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
+	var over <-chan time.Time
+	if d >= 0 {
+		timer := time.NewTimer(d)
+		defer timer.Stop()
+		over = timer.C
+	}
+	select {
+	case <-over:
+	case <-changed:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// finishedPod is a pod that has finished.
+type finishedPod struct {
+	Snapshot
+	at lifecycle.Instant
+}
+
+// finishedPods returns the supervised pods that have finished, the oldest first, except those whose client is connected and may still read
+// their logs.
+func (s *Supervisor) finishedPods() []finishedPod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var list []finishedPod
+	for _, l := range s.pods {
+		if l == nil || s.sessions[l.snapshot.Load().Owner.Session] != nil {
+			continue
+		}
+		p := *l.snapshot.Load()
+		if at := lifecycle.Finished(p.Pod, p.Facts); p.AtRest && !at.IsZero() {
+			list = append(list, finishedPod{p, at})
+		}
+	}
+	slices.SortFunc(list, func(a, b finishedPod) int {
+		return cmp.Or(cmp.Compare(a.at.Mono, b.at.Mono), cmp.Compare(a.Pod.Name, b.Pod.Name))
+	})
+	return list
+}
+
+// collectable returns the pods that exceed a limit, and how long to wait for the next one; negative: until a pod changes.
+func (s *Supervisor) collectable() (due []finishedPod, wake time.Duration) {
+	s.mu.Lock()
+	limits := s.finished
+	s.mu.Unlock()
+	list := slices.DeleteFunc(s.finishedPods(), func(p finishedPod) bool { return !p.Facts.Collection.Requested.IsZero() })
+	now := s.shared.now()
+	wake = -1
+	for i, p := range list {
+		tooMany := limits.Max > 0 && i < len(list)-limits.Max
+		left := limits.TTL - now.Sub(p.at)
+		switch {
+		case tooMany || limits.TTL > 0 && left <= 0:
+			due = append(due, p)
+		case limits.TTL > 0 && wake < 0:
+			wake = min(left, maxSleep) // timers stop while the host is suspended
+		}
+	}
+	return due, wake
+}
+
+// collectPod requests the collection of a pod, unless it was started again.
+func (s *Supervisor) collectPod(ctx context.Context, p finishedPod) {
+	err := s.change(ctx, "collect", p.Pod.Name, p.Facts.UID, func(l *loop, now lifecycle.Instant) error {
+		if at := lifecycle.Finished(l.pod, l.facts); !at.IsZero() {
+			l.fold(lifecycle.CollectionRequested{At: now}, now)
+		}
+		return nil
+	})
+	s.logCollect(ctx, p.Pod.Name, err)
+}
+
+// dropRecords deletes the oldest collected pods without a file if there are too many.
+func (s *Supervisor) dropRecords(ctx context.Context) {
+	list := slices.DeleteFunc(s.finishedPods(), func(p finishedPod) bool { return !p.Facts.Collected() || p.Owner.File != "" })
+	for _, p := range list[:max(len(list)-s.maxCollected, 0)] {
+		err := s.Stop(ctx, p.Pod.Name, StopOptions{UID: p.Facts.UID, Delete: true, By: "the supervisor (too many finished pods)"})
+		s.logCollect(ctx, p.Pod.Name, err)
+	}
+}
+
+func (s *Supervisor) logCollect(ctx context.Context, pod string, err error) {
+	if err != nil && ctx.Err() == nil && !errors.Is(err, ErrNotFound) && !errors.Is(err, ErrLeaving) {
+		s.shared.log.LogAttrs(ctx, slog.LevelWarn, "could not collect a finished pod", slog.String("pod", pod), slog.Any("error", err))
+	}
+}

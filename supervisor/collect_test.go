@@ -1,0 +1,202 @@
+package supervisor_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/supervisor/state"
+)
+
+// finish adds a pod that exits after some seconds, and waits until it has finished.
+func (m *machine) finish(name, seconds, file string) {
+	m.t.Helper()
+	pod := sleeper(seconds)
+	pod.Name = name
+	if _, err := m.Add(pod, state.Owner{File: file}); err != nil {
+		m.t.Fatal(err)
+	}
+	m.until(name, "finished", func(s supervisor.Snapshot) bool { return s.AtRest })
+}
+
+// pass lets time pass.
+func (m *machine) pass(d time.Duration) {
+	ctx, cancel := context.WithTimeout(m.t.Context(), d)
+	defer cancel()
+	<-ctx.Done()
+	synctest.Wait()
+}
+
+// collected returns the names of the collected pods.
+func (m *machine) collected() string {
+	var names []string
+	for _, p := range m.Pods() {
+		if p.Facts.Collected() {
+			names = append(names, p.Pod.Name)
+		}
+	}
+	return strings.Join(names, " ")
+}
+
+// records returns how many pods the engine has something of.
+func (m *machine) records() int {
+	m.t.Helper()
+	list, err := m.engine.Inventory(m.t.Context())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	return len(list)
+}
+
+// TestFinishedPodTTL checks that a finished pod is collected when its time is over, which no leap of the wall clock changes, that its
+// status is kept over restarts of the daemon and of the host, and that it can be started again.
+func TestFinishedPodTTL(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.finished = supervisor.FinishedPods{TTL: time.Hour}
+		m.start()
+		m.finish("p", "1", "/etc/podstead/pods.d/p.toml")
+		for _, leap := range []time.Duration{20 * 365 * 24 * time.Hour, -20 * 365 * 24 * time.Hour, 0} {
+			m.leap.Store(int64(leap))
+			m.pass(10 * time.Minute)
+			m.leave()
+			m.start()
+			if m.collected() != "" || m.records() != 1 {
+				t.Fatalf("the pod was collected early, after the wall clock leapt by %v", leap)
+			}
+		}
+		before, _ := m.Pod("p")
+		m.pass(31 * time.Minute)
+		after, _ := m.Pod("p")
+		if m.collected() != "p" || m.records() != 0 || after.Status.Phase != lifecycle.PhaseSucceeded {
+			t.Fatalf("collected %q, the engine has %d pods, phase %s", m.collected(), m.records(), after.Status.Phase)
+		}
+		if a, b := after.Status.ContainerStatuses[0], before.Status.ContainerStatuses[0]; a.State.Terminated == nil || a.State.Terminated.FinishedAt != b.State.Terminated.FinishedAt {
+			t.Errorf("status was %+v, now it is %+v", b, a)
+		}
+		emitted, _ := m.Events().Since(0)
+		if n := len(slices.DeleteFunc(emitted, func(e event.Event) bool { return e.Kind != event.PodCollected })); n != 1 {
+			t.Errorf("PodCollected was emitted %d times", n)
+		}
+		m.leave()
+		m.boot = "boot-2"
+		m.engine.Reboot()
+		m.start()
+		m.pass(24 * time.Hour)
+		if p, _ := m.Pod("p"); p.Facts.UID != after.Facts.UID || p.Status.Phase != lifecycle.PhaseSucceeded || m.collected() != "p" || m.records() != 0 {
+			t.Errorf("after a reboot: phase %s, collected %q", p.Status.Phase, m.collected())
+		}
+		events, _ := m.Events().Since(0)
+		if slices.ContainsFunc(events, func(e event.Event) bool { return e.Kind == event.ContainerStarted || e.Kind == event.PodCollected }) {
+			t.Errorf("a collected pod was started or collected again: %v", events)
+		}
+		m.startAgain("p")
+		m.until("p", "finished again", func(s supervisor.Snapshot) bool {
+			return s.AtRest && s.Status.ContainerStatuses[0].RestartCount == 1
+		})
+		if m.collected() != "" || m.records() != 1 {
+			t.Errorf("the pod that ran again is collected at once")
+		}
+		m.pass(61 * time.Minute)
+		if m.collected() != "p" {
+			t.Error("the pod that ran again is not collected")
+		}
+	})
+}
+
+// TestMaxFinishedPods checks that the pods that finished first are collected if there are too many, and that pods that run or were stopped
+// by a user do not count.
+func TestMaxFinishedPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.finished = supervisor.FinishedPods{Max: 2}
+		m.start()
+		runs := sleeper("100000")
+		runs.Name = "runs"
+		m.add(runs)
+		stopped := sleeper("100000")
+		stopped.Name = "stopped"
+		m.add(stopped)
+		m.untilPhase("stopped", lifecycle.PhaseRunning)
+		m.stop("stopped")
+		for _, name := range []string{"d", "c", "b"} {
+			m.finish(name, "1", "")
+		}
+		m.pass(time.Minute)
+		if got := m.collected(); got != "d" {
+			t.Errorf("collected %q, want d", got)
+		}
+		m.finish("a", "1", "")
+		m.pass(time.Minute)
+		if got := m.collected(); got != "c d" {
+			t.Errorf("collected %q, want c and d", got)
+		}
+		m.SetFinishedPods(supervisor.FinishedPods{Max: 1})
+		m.pass(time.Minute)
+		if got := m.collected(); got != "b c d" {
+			t.Errorf("with a lower limit: collected %q, want b, c and d", got)
+		}
+		m.SetFinishedPods(supervisor.FinishedPods{TTL: time.Second})
+		m.pass(time.Minute)
+		if got := m.collected(); got != "a b c d" {
+			t.Errorf("with a TTL: collected %q, want all that finished", got)
+		}
+		m.delete("a")
+		if _, exists := m.Pod("a"); exists {
+			t.Error("a collected pod was not deleted")
+		}
+	})
+}
+
+// TestCollectedPodsAreBounded checks that the oldest collected pods are deleted, unless a file defines them.
+func TestCollectedPodsAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{})
+		m.finished = supervisor.FinishedPods{TTL: time.Second}
+		m.start()
+		m.KeepCollected(2)
+		m.finish("file", "1", "/etc/podstead/pods.d/file.toml")
+		for _, name := range []string{"d", "c", "b", "a"} {
+			m.finish(name, "1", "")
+			m.pass(time.Minute)
+		}
+		var names []string
+		for _, p := range m.Pods() {
+			names = append(names, p.Pod.Name)
+		}
+		if got := strings.Join(names, " "); got != "a b file" || m.collected() != got {
+			t.Errorf("pods %q, collected %q", got, m.collected())
+		}
+	})
+}
+
+// TestCollectionIsRepeated checks that a collection that failed, or that a crash interrupted, is repeated.
+func TestCollectionIsRepeated(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		failures := 2 // of the calls of the only pod
+		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
+			if c.Method != "CollectPod" || failures == 0 {
+				return nil
+			}
+			failures--
+			return lifecycle.Failure{Message: "no"}
+		}})
+		m.finished = supervisor.FinishedPods{TTL: time.Second}
+		m.start()
+		m.finish("p", "1", "")
+		m.pass(3 * time.Second)
+		m.crash()
+		m.start()
+		m.pass(time.Hour)
+		if m.collected() != "p" || m.records() != 0 || failures > 0 {
+			t.Errorf("collected %q, the engine has %d pods, %d failures are left", m.collected(), m.records(), failures)
+		}
+	})
+}

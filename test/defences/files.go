@@ -1,0 +1,82 @@
+package main
+
+// fileDefences are against what containers put in the place of files of the daemon, and against files that containers hold.
+func fileDefences() []defence {
+	const (
+		pkg       = "./internal/crilog"
+		directory = "internal/crilog/directory.go"
+		writes    = "TestWriterFollowsNoLinks/"
+		reads     = "TestReaderFollowsNoLinks/"
+		follow    = "TestWriterFollowsNoLinks|TestReaderFollowsNoLinks"
+	)
+	path := edit{directory, "Resolve: unix.RESOLVE_NO_SYMLINKS}", "Resolve: unix.RESOLVE_NO_MAGICLINKS}"}
+	links := []edit{
+		{directory, "flags|unix.O_NOFOLLOW|unix.O_NONBLOCK", "flags|unix.O_NONBLOCK"},
+		{directory, "if err != nil && (flags&unix.O_CREAT == 0 || !errors.Is(err, fs.ErrNotExist)) {", "if false {"},
+	}
+	count := edit{directory, "if err == nil && flags&unix.O_ACCMODE != unix.O_RDONLY && stat.Nlink > 1 {", "if false {"}
+	regular := edit{directory, "case stat.Mode&unix.S_IFMT != unix.S_IFREG:", "case false:"}
+	owner := edit{directory, "if owner := os.Geteuid(); int(stat.Uid) != owner || stat.Mode&0o022 != 0 {", "if owner := os.Geteuid(); false {"}
+	all := append([]edit{path, count, regular, owner}, links...)
+	return []defence{
+		{"no links in the path of a log", []edit{path}, pkg, follow + "|TestMagicLinks|TestSwappedDirectory", false, []attack{
+			{"the same with a link instead of the directory of its logs", writes + "link_instead_of_the_directory", "files of the host are"},
+			{"the same with a link instead of the directory of all logs of the pod", writes + "link_instead_of_the_pod's_directory", "lost 0 lines"},
+			{"read a file of the host by a link instead of the directory of logs", reads + "link_instead_of_the_directory", "read "},
+			{"exchange the directory of logs with a link while it is opened", "", "behind the link were created"},
+		}},
+		{"no magic links in the path of a log", []edit{{directory, "Resolve: unix.RESOLVE_NO_SYMLINKS}", "Resolve: 0}"}}, pkg, "TestMagicLinks", false, []attack{
+			{"use a link of /proc as directory of logs", "", "want is a symbolic link"},
+		}},
+		{"no link instead of a log", links, pkg, follow, false, []attack{
+			{"as a privileged container with the log directory: replace its next log by a symbolic link", writes + "link_to_a_file", "files of the host are"},
+			{"replace a log by a relative link", writes + "relative_link_to_a_file", "files of the host are"},
+			{"replace a log by a dangling link", writes + "dangling_link", "files of the host are"},
+			{"as a privileged container: have `logs`, `why`, `get` or the termination message show a file of the host", reads + "link_to_a_file", "read "},
+			{"the same with a link instead of a rotated log", reads + "link_to_a_file.1", "read "},
+		}},
+		{"no hard link instead of a log", []edit{count}, pkg, follow, false, []attack{{"the same with a hard link to the log of another container", writes + "hard_link", "files of the host are"}}},
+		{"only regular files as logs", []edit{regular}, pkg, follow, false, []attack{
+			{"the same with a FIFO or a directory", writes + "FIFO", "lost 0 lines"},
+			{"block `logs` and its own exit by a FIFO", reads + "FIFO", "illegal seek"},
+		}},
+		{"logs only in directories of root", []edit{owner}, pkg, follow, false, []attack{
+			{"the same with write access for others to the directory of its logs", writes + "directory_that_others_can_write", "lost 0 lines"},
+		}},
+		{"all of these, on real containers", all, "./test/hostile", "TestLogFileReplaced", true, []attack{
+			{"write a file of the host by a link instead of a log", "", "files of the host have changed"},
+		}},
+		{"all of these, on real containers", all, "./test/hostile", "TestLogFileRead", true, []attack{{"read a file of the host by `logs`", "", "swordfish-of-the-host"}}},
+	}
+}
+
+// heldDefences are against files that a container holds, and mounts that it copies.
+func heldDefences() []defence {
+	const heldfile = "internal/heldfile/heldfile.go"
+	wait := edit{heldfile, "flags|unix.O_NONBLOCK|unix.O_CLOEXEC", "flags|unix.O_CLOEXEC"}
+	patient := edit{heldfile, "const timeout = 5 * time.Second", "const timeout = 500 * time.Second"}
+	one := edit{"runtime/etcfiles/etcfiles.go", "f.pods.Lock(ctx, uid)", `f.pods.Lock(ctx, "")`}
+	const special = "./spec"
+	return []defence{
+		{"open without waiting for a lease", []edit{wait}, "./internal/heldfile", "TestOpen", false, []attack{{"hold a write lease on a file that the daemon opens", "TestOpen/write_lease", "want the file is held"}}},
+		{"deadline for held files", []edit{patient}, "./internal/heldfile", "TestDo", false, []attack{{"hold a file that the daemon uses", "", "delayed by"}}},
+		{"both", []edit{wait, patient}, "./runtime/etcfiles", "TestHeldFiles", false, []attack{
+			{"hold a write lease on its `/etc/hosts`", "", "hosts was not replaced"},
+		}},
+		{"both", []edit{wait, patient}, "./runtime/termination", "TestHeldFile", false, []attack{{"hold a lease on the termination message of another container", "", "held file: <nil>"}}},
+		{"both, and a lock for each pod, on real containers", []edit{wait, patient, one}, "./test/hostile", "TestLeasesOnPodFiles", true, []attack{
+			{"the same, while another container of the pod starts", "", "a lease delays it by"},
+		}},
+		{"only regular files are opened", []edit{{"spec/file.go", "if err == nil && !info.Mode().IsRegular() {", "if err == nil && info == nil {"}}, special, "TestSpecialFiles", false, []attack{
+			{"have a pod file validated that is a link to `/dev/zero`", "", "/dev/zero was opened"},
+			{"name a FIFO or a device as image archive", "", "image archive /dev/zero was accepted"},
+		}},
+		{"no files of the kernel", []edit{{"spec/file.go", "slices.Contains(kernelFiles, int64(st.Type))", "slices.Contains(kernelFiles, 0)"}}, special, "TestSpecialFiles", false, []attack{
+			{"name `/proc/kmsg` or another file of the kernel as image archive", "", "image archive /proc/kmsg was accepted"},
+			{"name a FIFO, a device or a file of the kernel as `envFile`", "", "/proc/self/environ was read"},
+		}},
+		{"open without waiting for a FIFO", []edit{{"spec/file.go", "os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY", "os.O_RDONLY|unix.O_NOCTTY"}}, special, "TestSpecialFiles", false, []attack{
+			{"name a FIFO as pod file", "", "fifo blocks"},
+		}},
+	}
+}

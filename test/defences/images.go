@@ -1,0 +1,127 @@
+package main
+
+// imageDefences are against hostile images, from archives and from registries.
+func imageDefences() []defence {
+	const (
+		pkg      = "./runtime/image"
+		attacks  = "TestAttacks"
+		limits   = "runtime/image/limits.go"
+		walk     = "runtime/image/walk.go"
+		budget   = "runtime/image/budget.go"
+		archives = "TestArchiveAttacks"
+	)
+	return []defence{
+		{"limit of the size of documents", []edit{{limits, "maxDocument  = 8 << 20", "maxDocument  = 60 << 20"}}, pkg, attacks, false, []attack{
+			{"list an image whose index, manifest or configuration is padded", attacks + "/padded_configuration_from_an_archive", refusedElsewhere},
+			{"the same, from a registry", attacks + "/padded_configuration_from_a_registry", accepted},
+			{"list an image whose manifest is padded", attacks + "/padded_manifest_from_an_archive", accepted},
+			{"list an image whose configuration is larger than its descriptor says", attacks + "/configuration_that_is_larger_than_its_descriptor_says_from_an_archive", accepted},
+		}},
+		{"limit of the values in documents", []edit{{limits, "maxValues    = 1 << 17", "maxValues    = 1 << 40"}}, pkg, attacks, false, []attack{
+			{"list an index of a million empty manifests", attacks + "/index_of_a_million_empty_manifests_from_an_archive", allocates},
+			{"the same, from a registry", attacks + "/index_of_a_million_empty_manifests_from_a_registry", allocates},
+		}},
+		{"limit of the data in descriptors", []edit{{limits, "maxInline    = 4 << 10", "maxInline    = 4 << 30"}}, pkg, attacks, false, []attack{
+			{"list an image whose descriptors have negative sizes, exabytes, embedded documents", attacks + "/manifest_inside_of_a_descriptor_from_an_archive", refusedElsewhere},
+			{"the same, from a registry", attacks + "/manifest_inside_of_a_descriptor_from_a_registry", accepted},
+		}},
+		{"limit of the depth of indexes", []edit{{limits, "maxDepth     = 4 ", "maxDepth     = 4000 "}}, pkg, attacks, false, []attack{
+			{"list an image with nested indexes, thousands of manifests", attacks + "/300_nested_indexes_from_an_archive", accepted},
+			{"the same, from a registry", attacks + "/300_nested_indexes_from_a_registry", accepted},
+		}},
+		{"limit of the manifests of an index", []edit{{limits, "maxManifests = 1000", "maxManifests = 100000"}}, pkg, attacks, false, []attack{
+			{"list an index of 1500 manifests", attacks + "/index_of_1500_manifests_from_an_archive", refusedElsewhere},
+		}},
+		{"limit of the layers", []edit{{limits, "maxLayers    = 128", "maxLayers    = 12800"}}, pkg, attacks, false, []attack{
+			{"list an image with 200 layers", attacks + "/200_layers_from_an_archive", accepted},
+			{"the same, from a registry", attacks + "/200_layers_from_a_registry", accepted},
+		}},
+		{"limit of the size of layers", []edit{{budget, "if size < 0 || size > b.limit-b.compressed {", "if size < 0 {"}}, pkg, attacks, false, []attack{
+			{"list an image with layers of exabytes", attacks + "/layers_of_exabytes_from_an_archive", refusedElsewhere},
+			{"the same, from a registry", attacks + "/layers_of_exabytes_from_a_registry", remains},
+		}},
+		{"check of negative sizes", []edit{{walk, "case d.Size < 0:", "case false:"}}, pkg, attacks, false, []attack{
+			{"list an image whose descriptors have negative sizes", attacks + "/negative_size_from_an_archive", accepted},
+			{"the same, from a registry", attacks + "/negative_size_from_a_registry", remains},
+		}},
+		{"check of digests", []edit{{walk, "if err := d.Digest.Validate(); err != nil {", "if err := d.Digest.Validate(); false {"}}, pkg, attacks, false, []attack{
+			{"list an image whose digest is a path", attacks + "/digest_that_is_a_path_from_an_archive", refusedElsewhere},
+			{"the same, from a registry", attacks + "/digest_that_is_a_path_from_a_registry", remains},
+		}},
+		{"check of the type of configurations", []edit{{walk, "if len(list) > 0 && images.IsLayerType(list[0].MediaType) {", "if false {"}}, pkg, attacks, false, []attack{
+			{"list an image whose configuration has the type of a layer", attacks + "/configuration_with_the_type_of_a_layer_from_an_archive", accepted},
+			{"the same, from a registry", attacks + "/configuration_with_the_type_of_a_layer_from_a_registry", remains},
+		}},
+		{"limit of the unpacked size", []edit{{budget, "case b.unpacked > b.limit:", "case false:"}}, pkg, attacks, false, []attack{
+			{"list an image that is a decompression bomb: zstd, gzip, sparse files", attacks + "/zstd_bomb_from_an_archive", unpacks},
+			{"the same, from a registry", attacks + "/zstd_bomb_from_a_registry", unpacks},
+			{"list an image that is a gzip bomb", attacks + "/gzip_bomb_from_a_registry", unpacks},
+		}},
+		{"limit of sparse files", []edit{{budget, "case isSparse(h) && h.Size > b.limit-b.unpacked:", "case false:"}, {budget, "\t\tb.unpacked += h.Size", ""}}, pkg, attacks, false, []attack{
+			{"list an image with a sparse file of 4 TiB", attacks + "/sparse_file_of_4_TiB_from_a_registry", remains},
+		}},
+		{"limit of names and attributes", []edit{{budget, "case b.text > maxFileText:", "case false:"}}, pkg, attacks, false, []attack{
+			{"list an image with attributes of 24 MiB", attacks + "/attributes_of_24_MiB_from_an_archive", unpacks},
+			{"the same, from a registry", attacks + "/attributes_of_24_MiB_from_a_registry", unpacks},
+		}},
+		{"limit of zstd windows", []edit{{"runtime/image/decompress.go", "maxWindow = 32 << 20", "maxWindow = 512 << 20"}}, pkg, attacks, false, []attack{
+			{"exhaust the memory of the daemon with an image whose zstd frames need a large window", attacks + "/zstd_window_of_128_MiB_from_an_archive", unpacks},
+			{"the same, from a registry", attacks + "/zstd_window_of_128_MiB_from_a_registry", unpacks},
+		}},
+		{"limit of the unpacked size of archives", []edit{{budget, "case b.unpacked > b.limit:", "case false:"}}, pkg, archives, false, []attack{
+			{"list an archive that is a decompression bomb", archives + "/compressed_zeros", refusedElsewhere},
+		}},
+		{"limits of what an archive contains", []edit{{limits, "maxDocument  = 8 << 20", "maxDocument  = 60 << 20"}, {limits, "maxNames     = 256", "maxNames     = 25600"},
+			{limits, "maxEntries   = 20_000", "maxEntries   = 20_000_000"}, {limits, "maxLayers    = 128", "maxLayers    = 12800"}}, pkg, archives, false, []attack{
+			{"list an archive with a large index.json", archives + "/large_index.json", refusedElsewhere},
+			{"list an archive with a large oci-layout", archives + "/large_oci-layout", refusedElsewhere},
+			{"list an archive with a large manifest.json", archives + "/large_manifest.json", refusedElsewhere},
+			{"list an archive with 20,001 files", archives + "/files", refusedElsewhere},
+			{"list an archive with 201 layers in manifest.json", archives + "/layers_in_manifest.json", refusedElsewhere},
+			{"list an archive with 301 names", archives + "/names", refusedElsewhere},
+		}},
+		{"limit of answers without a descriptor", []edit{{"runtime/image/registry.go", "left: maxDocument}", "left: 400 << 20}"}}, pkg, "TestEndlessAnswers", false, []attack{
+			{"pull from a registry that sends an endless token", "TestEndlessAnswers/token", allocates},
+		}},
+	}
+}
+
+// nameDefences are against images that claim to be others, and against registries that block others or refer to the host.
+func nameDefences() []defence {
+	const (
+		pkg   = "./runtime/image"
+		local = "runtime/image/local.go"
+		slots = "runtime/image/slots.go"
+	)
+	shared := edit{"runtime/image/scope.go", `return fmt.Sprintf("%s%x/", recordPrefix, sha256.Sum256([]byte(path))), nil`,
+		`return fmt.Sprintf("%s%x/", recordPrefix, sha256.Sum256([]byte(path)))[:0], nil`}
+	again := edit{"runtime/image/previous.go", `if err != nil || p.ConfigDigest == "" {`, `if true {`}
+	return []defence{
+		{"names of archives are those of the pods that list them", []edit{shared}, pkg, "TestNamesOfArchives", false, []attack{
+			{"use the name of another pod's image in an archive", "", `has version "other", want "genuine"`},
+		}},
+		{"the same, on real containers", []edit{shared}, "./test/hostile", "TestImagePoisoning", true, []attack{
+			{"list an archive that contains an image with the name of another pod's image", "", "a new pod used image"},
+		}},
+		{"a restart uses the same image", []edit{shared, again}, "./test/hostile", "TestImagePoisoning", true, []attack{
+			{"replace the image of a pod that runs", "", "a restart used image"},
+		}},
+		{"check of digests in names", []edit{{"runtime/image/import.go", `return nil, fmt.Errorf("image name %q: the image has the digest %s", name, m.Digest)`, `_ = name`}},
+			pkg, "TestFalseDigest", false, []attack{{"give an image of an archive the digest of another one", "", accepted}}},
+		{"pulls without progress give up their slots", []edit{{slots, "if now-last < least {", "if now-last < -least {"}}, pkg, "TestSlowRegistriesBlockNobody", false, []attack{
+			{"keep other pods from starting with a registry that sends a byte from time to time", "", "pull beside two slow ones: "},
+		}},
+		{"minimum rate of registries", []edit{{"runtime/image/registry.go", "if c.got < int64(c.window.Seconds()*minRate) {", "if false {"}}, pkg, "TestTooSlowRegistryFails", false, []attack{
+			{"let a pull take forever with a byte from time to time", "", "context deadline exceeded, want an *Error"},
+		}},
+		{"check of connections", []edit{{local, `if kind == "" || slices.Contains(g.kinds, kind) || g.names.on(kind) {`, `if true {`}}, pkg, "TestLocalServicesAreNotReached", false, []attack{
+			{"redirect a pull to the host's loopback", "", "address (port"},
+			{"redirect a pull to a name of the host's loopback", "", "name that resolves to the loopback (port"},
+			{"redirect a pull to a mapped address of the host's loopback", "", "mapped address (port"},
+			{"redirect a pull to the host's loopback behind a proxy", "", "redirect behind a proxy (port"},
+		}},
+		{"the DNS is asked once for each pull", []edit{{local, `if kind == "" || slices.Contains(g.kinds, kind) || g.names.on(kind) {`, `if true {`}}, pkg, "TestRegistryNamedByTheDNS", false, []attack{
+			{"change the address of a registry to the loopback during a pull", "TestRegistryNamedByTheDNS/moves_to_the_loopback", "<nil>, want allowed: false"},
+		}},
+	}
+}

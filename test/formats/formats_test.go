@@ -1,0 +1,231 @@
+// Package formats checks that this version reads the state files of all earlier versions.
+//
+// The files in testdata were written by the real programs, except those for quarantine and damage. A directory has the files of one
+// version of a format. They never change: hosts have such files. TestWriteFormats in test/faults writes the files of a new version.
+package formats
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/podstead/podstead/internal/format"
+	"github.com/podstead/podstead/runtime/engine/damage"
+	"github.com/podstead/podstead/runtime/idmap"
+	"github.com/podstead/podstead/runtime/network/lease"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/quarantine"
+	"github.com/podstead/podstead/supervisor/state"
+)
+
+// readers read all files of a directory, and write what they have read into the files of another.
+var readers = map[string]struct {
+	format format.Format
+	copy   func(t *testing.T, from, to string)
+}{
+	"pod":        {state.Format, copyPods},
+	"checkpoint": {state.CheckpointFormat, copyCheckpoints},
+	"journal":    {event.Format, copyJournal},
+	"quarantine": {quarantine.Format, copyQuarantine},
+	"network":    {lease.StateFormat, copyNetwork},
+	"leases":     {lease.Format, copyLeases},
+	"users":      {idmap.Format, copyUsers},
+	"damage":     {damage.ReportFormat, copyDamage},
+}
+
+// elsewhere are formats that are read by the tests of their own packages.
+var elsewhere = map[string]string{"images": "runtime/engine", "life": "cmd/podstead/internal/daemon"}
+
+// TestEarlierVersions reads the files of each version and writes them again. Nothing but the version may differ. A version that changes
+// more needs the files that it makes of the earlier ones beside them, in a directory with the suffix "-now".
+func TestEarlierVersions(t *testing.T) {
+	for name, reader := range readers {
+		dirs, err := filepath.Glob(filepath.Join("testdata", name, "v*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if current := filepath.Join("testdata", name, fmt.Sprintf("v%d", reader.format.Version)); name != "quarantine" && name != "damage" && !exists(current) {
+			t.Errorf("%s: no files of the current version, write them with go test -tags e2e -run TestWriteFormats ./test/faults -update", name)
+		}
+		for _, dir := range dirs {
+			if strings.HasSuffix(dir, "-now") {
+				continue
+			}
+			t.Run(dir, func(t *testing.T) { checkVersion(t, name, dir) })
+		}
+	}
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func checkVersion(t *testing.T, name, dir string) {
+	from, to, want := t.TempDir(), t.TempDir(), dir
+	if err := os.CopyFS(from, os.DirFS(dir)); err != nil { // readers may rename files
+		t.Fatal(err)
+	}
+	readers[name].copy(t, from, to)
+	if exists(dir + "-now") {
+		want = dir + "-now"
+	}
+	files, err := filepath.Glob(filepath.Join(want, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("files: %v, %v", files, err)
+	}
+	for _, file := range files {
+		got := values(t, filepath.Join(to, filepath.Base(file)))
+		if diff := cmp.Diff(values(t, file), got); diff != "" {
+			t.Errorf("%s (-written by the earlier version +read):\n%s", file, diff)
+		}
+	}
+}
+
+// values returns the JSON values of the lines of a file, without version.
+func values(t *testing.T, path string) (list []any) {
+	t.Helper()
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimSpace(line)
+		var v any
+		d := json.NewDecoder(bytes.NewReader(line))
+		d.UseNumber()
+		if len(line) == 0 || d.Decode(&v) != nil {
+			continue
+		}
+		if object, is := v.(map[string]any); is {
+			delete(object, "version")
+			delete(object, "minReader")
+			if len(object) == 0 {
+				continue
+			}
+		}
+		list = append(list, v)
+	}
+	return list
+}
+
+func check(t *testing.T, errs ...error) {
+	t.Helper()
+	for _, err := range errs {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func copyPods(t *testing.T, from, to string) {
+	store, err := state.NewDir(from)
+	check(t, err)
+	pods, unusable, err := store.Load()
+	check(t, err)
+	for _, u := range unusable {
+		t.Errorf("unusable: %+v", u)
+	}
+	written, err := state.NewDir(to) // it has no unknown fields, so all fields must have been understood
+	check(t, err)
+	for i := range pods {
+		check(t, written.Save(pods[i]))
+	}
+}
+
+func copyCheckpoints(t *testing.T, from, to string) {
+	store, err := state.NewCheckpointDir(from)
+	check(t, err)
+	all, err := store.Load()
+	check(t, err)
+	written, err := state.NewCheckpointDir(to)
+	check(t, err)
+	for uid, c := range all {
+		check(t, written.Save(uid, c))
+	}
+}
+
+func copyJournal(t *testing.T, from, to string) {
+	journal, err := event.NewDirJournal(from)
+	check(t, err)
+	events, err := journal.Load()
+	check(t, err)
+	written, err := event.NewDirJournal(to)
+	check(t, err, written.Append(events))
+}
+
+func copyQuarantine(t *testing.T, from, to string) {
+	dir, err := quarantine.New(from, t.TempDir())
+	check(t, err)
+	entries, err := dir.Judge("", time.Now())
+	check(t, err)
+	for uid, e := range entries {
+		text, err := json.Marshal(e)
+		check(t, err, os.WriteFile(filepath.Join(to, uid+".json"), text, 0o600))
+	}
+}
+
+func copyNetwork(t *testing.T, from, to string) {
+	s, err := lease.LoadState(t.Context(), slog.New(slog.DiscardHandler), filepath.Join(from, "network.json"))
+	check(t, err)
+	s.Unknown = format.Unknown{}
+	check(t, s.Write(filepath.Join(to, "network.json")))
+}
+
+func copyLeases(t *testing.T, from, to string) {
+	path := filepath.Join(from, "network.json")
+	var head struct{ BootID string }
+	text, err := os.ReadFile(path)
+	check(t, err, json.Unmarshal(text, &head))
+	f, found, err := lease.Load(t.Context(), slog.New(slog.DiscardHandler), path, head.BootID)
+	check(t, err)
+	if !found {
+		t.Error("no leases")
+	}
+	f.Unknown = format.Unknown{}
+	check(t, f.Write(filepath.Join(to, "network.json")))
+}
+
+func copyUsers(t *testing.T, from, to string) {
+	path := filepath.Join(from, "users.json")
+	var want struct{ Pods map[string]uint32 }
+	text, err := os.ReadFile(path)
+	check(t, err, json.Unmarshal(text, &want))
+	got := map[string]uint32{}
+	ranges := idmap.New(path, "none", "none")
+	for uid := range want.Pods {
+		r, err := ranges.Find(uid)
+		check(t, err)
+		got[uid] = r.First
+	}
+	text, err = json.Marshal(map[string]any{"pods": got})
+	check(t, err, os.WriteFile(filepath.Join(to, "users.json"), text, 0o600))
+}
+
+func copyDamage(t *testing.T, from, to string) {
+	reports, err := damage.Journal{Dir: from}.Reports()
+	check(t, err)
+	check(t, damage.Journal{Dir: to}.Add(reports))
+}
+
+// TestAllFormats expects that no directory of testdata is forgotten.
+func TestAllFormats(t *testing.T) {
+	entries, err := os.ReadDir("testdata")
+	check(t, err)
+	for _, e := range entries {
+		if _, is := readers[e.Name()]; !is && elsewhere[e.Name()] == "" {
+			t.Errorf("no test reads testdata/%s", e.Name())
+		}
+	}
+	if len(entries) != len(readers)+len(elsewhere) {
+		t.Errorf("%d formats have files, want %d", len(entries), len(readers)+len(elsewhere))
+	}
+}

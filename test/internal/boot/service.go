@@ -1,0 +1,146 @@
+package boot
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// none is the file of a pod whose image exists nowhere. The registry is unreachable.
+const none = `name = "none"
+[[containers]]
+name = "app"
+image = "registry.invalid/none:1"
+`
+
+// Service tests pods that were copied into the pods directory while processes are killed and the service is stopped, restarted and
+// upgraded. It leaves the pods web, late and none, of which web and late are ready; late waits for web.
+func (h *Host) Service() {
+	h.Helper()
+	h.Copy("none", none)
+	h.Copy("late", Web("late", `waitFor = ["pod:web:ready"]`))
+	h.Copy("web", Web("web", ""))
+	h.start()
+	h.checkStatus()
+	h.checkKills()
+	h.checkUnit()
+}
+
+// start lets the pods start in their order.
+func (h *Host) start() {
+	h.Helper()
+	h.Status("web", "0/1 Running")
+	h.Status("late", "0/1 Waiting")
+	h.Status("none", "0/1 (ErrImagePull|ImagePullBackOff)")
+	h.Sh("podstead why late | grep 'waiting for pod web: not ready'")
+	h.Open("web")
+	h.Status("late", "0/1 Running")
+	h.Open("late")
+	h.ready()
+	if diff := cmp.Diff("web\nlate\n", h.Sh("cat "+data+"/begun")); diff != "" {
+		h.Errorf("starts (-want +got):\n%s", diff)
+	}
+}
+
+// ready waits until both pods are ready.
+func (h *Host) ready() {
+	h.Helper()
+	h.Status("web", "1/1 Running")
+	h.Status("late", "1/1 Running")
+}
+
+// checkStatus checks what systemctl and journalctl show to a person.
+func (h *Host) checkStatus() {
+	h.Helper()
+	out := h.Sh(`systemctl is-enabled podstead; systemctl status --no-pager --lines 0 podstead`)
+	for _, want := range []string{"enabled\n", "podstead.service - Podstead daemon", "Active: active (running)", "/usr/local/bin/podstead daemon"} {
+		if !strings.Contains(out, want) {
+			h.Errorf("systemctl status does not contain %q:\n%s", want, out)
+		}
+	}
+	if out := h.Sh(`journalctl --no-pager -u podstead -p err -o cat; systemctl --failed --no-legend`); out != "" {
+		h.Errorf("errors in the journal, and failed units:\n%s", out)
+	}
+}
+
+// pid is a script that prints the PID of the daemon, and shim one that prints that of the shim of a pod.
+const (
+	pid  = `systemctl show -P MainPID podstead`
+	shim = `for p in $(pgrep -x sh); do ! grep -qzx POD=%s /proc/$p/environ || sed -n 's/^PPid:\t//p' /proc/$p/status; done`
+)
+
+// checkKills kills each process of Podstead, and then all.
+func (h *Host) checkKills() {
+	h.Helper()
+	before := h.Look()
+	daemon := h.Sh(pid)
+	h.Sh(`kill -9 $(` + pid + `)`)
+	h.anotherDaemon(daemon)
+	h.same("kill -9 of the daemon", before, h.Look())
+
+	for _, pod := range []string{"web", "late"} {
+		before = h.Look()
+		h.Sh(`kill -9 $(` + fmt.Sprintf(shim, pod) + `)`)
+		h.restarted(pod, before)
+		other := before[pod]
+		after := h.Look()
+		delete(before, pod)
+		delete(after, pod)
+		h.same("kill -9 of the shim of "+pod+" with the container "+other.ID, before, after)
+	}
+
+	before, daemon = h.Look(), h.Sh(pid)
+	h.Sh(`kill -9 $(` + pid + `) $(pgrep -x containerd-shim)`)
+	h.anotherDaemon(daemon)
+	h.restarted("web", before)
+	h.restarted("late", before)
+	h.same("kill -9 of everything", map[string]Seen{"none": before["none"]}, map[string]Seen{"none": h.Look()["none"]})
+}
+
+// anotherDaemon waits until systemd has started the daemon again, and the pods are ready.
+func (h *Host) anotherDaemon(before string) {
+	h.Helper()
+	h.Eventually("systemd starts the daemon again", `systemctl is-active podstead; now=$(`+pid+`); echo $now; [ "$now" != 0 -a "$now" != `+strings.TrimSpace(before)+` ]`)
+	h.ready()
+}
+
+// restarted waits until the container of a pod runs again, for the first time since before, and is ready.
+func (h *Host) restarted(pod string, before map[string]Seen) {
+	h.Helper()
+	count := before[pod].Restarts + 1
+	h.Eventually(pod+" is restarted", fmt.Sprintf(`podstead get %s > /tmp/get; cat /tmp/get; grep -qE ' 1/1 +Running +%d ' /tmp/get`, pod, count))
+	now := h.Look()[pod]
+	if now.UID != before[pod].UID || now.Restarts != count || now.ID == before[pod].ID {
+		h.Errorf("pod %s was %+v, is %+v, want the same UID, another container and %d restarts", pod, before[pod], now, count)
+	}
+}
+
+// same checks that nothing was restarted.
+func (h *Host) same(what string, before, after map[string]Seen) {
+	h.Helper()
+	if diff := cmp.Diff(before, after); diff != "" {
+		h.Errorf("pods after %s (-before +after):\n%s", what, diff)
+	}
+}
+
+// checkUnit stops, starts, restarts and upgrades the service. Containers keep running.
+func (h *Host) checkUnit() {
+	h.Helper()
+	before := h.Look()
+	running := h.Sh("pgrep -x httpd")
+	h.Sh("systemctl stop podstead; ! systemctl is-failed podstead")
+	if diff := cmp.Diff(running, h.Sh("pgrep -x httpd")); diff != "" {
+		h.Errorf("processes of containers after systemctl stop (-before +after):\n%s", diff)
+	}
+	h.Sh("systemctl start podstead")
+	h.ready()
+	h.same("systemctl stop and start", before, h.Look())
+	h.Sh("systemctl daemon-reload; systemctl restart podstead")
+	h.ready()
+	h.same("systemctl restart", before, h.Look())
+	h.Sh(h.options.Install)
+	h.Sh("readlink /proc/$(" + pid + ")/exe | grep '(deleted)'; systemctl daemon-reload; systemctl restart podstead; readlink /proc/$(" + pid + ")/exe | grep -v '(deleted)'")
+	h.ready()
+	h.same("an upgrade", before, h.Look())
+}

@@ -1,0 +1,23 @@
+//go:build e2e
+
+package systemd_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/test/internal/boot"
+)
+
+// within is shorter than pods take to become ready on a loaded host only for definitions that never become ready.
+const within = 15 * time.Second
+
+// TestRollback: a definition that does not become ready is rolled back, also if the power is cut while it starts, while it is rolled back,
+// and afterwards.
+func TestRollback(t *testing.T) {
+	h := host(t)
+	h.Rollback(boot.BrokenImage, within, true)
+	h.Rollback(boot.BrokenStart, within, false)
+	h.Rollback(boot.BrokenReadiness, within, true)
+	h.Rollback(boot.BrokenReplacement, within, true)
+}

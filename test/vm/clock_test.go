@@ -1,0 +1,90 @@
+//go:build vm
+
+package vm_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+const clockPods = `
+cat > /etc/podstead/pods.d/steady.toml <<'E'
+name = "steady"
+imageArchives = ["` + payload + `/busybox.tar"]
+activeDeadlineSeconds = 1000000
+terminationGracePeriodSeconds = 0
+[[containers]]
+name = "main"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "echo run >> /data/steady; exec sleep 1000000"]
+volumeMounts = [{ name = "data", mountPath = "/data" }]
+[[volumes]]
+name = "data"
+hostPath = { path = "/root/clock", type = "DirectoryOrCreate" }
+E
+cat > /etc/podstead/pods.d/job.toml <<'E'
+name = "job"
+restartPolicy = "Never"
+imageArchives = ["` + payload + `/busybox.tar"]
+[[containers]]
+name = "main"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", "echo run >> /data/job; echo the result"]
+volumeMounts = [{ name = "data", mountPath = "/data" }]
+[[volumes]]
+name = "data"
+hostPath = { path = "/root/clock", type = "DirectoryOrCreate" }
+E
+`
+
+// TestWallClock: on a host without network and with a wrong clock, pods of the pods directory start. The clock leaps over decades, which
+// restarts and collects nothing, and the times of the pods are corrected. A reloaded configuration collects the finished pod, which keeps its
+// status, its log and its explanation, and does not run again.
+func TestWallClock(t *testing.T) {
+	machine.sh(t, `mkdir -p /etc/podstead/pods.d /root/clock; date -s '1980-01-01 12:00:00'
+cat > /run/systemd/system/podstead.service <<'E'
+`+service+`ExecReload=/bin/kill -HUP $MAINPID
+E
+`+clockPods+`systemctl daemon-reload; systemctl start podstead`)
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Log(machine.try(t, `date; podstead get -o wide; podstead events; journalctl --no-pager -u podstead | tail -n 50`))
+		}
+		machine.sh(t, fmt.Sprintf("date -s @%d; podstead delete steady job || true; systemctl stop podstead; rm -rf /etc/podstead /root/clock", time.Now().Unix()))
+	})
+	machine.eventually(t, "the pods run with the clock of 1980", `podstead get > /tmp/get || true; cat /tmp/get
+		grep -q 'steady *1/1 *Running' /tmp/get && grep -q 'job *0/1 *Completed' /tmp/get`)
+	daemon := machine.sh(t, `systemctl show -P MainPID podstead`)
+	for _, leap := range []string{"+46 years", "-30 years", "+20 years"} {
+		machine.sh(t, `date -s '`+leap+`'`)
+		for _, pod := range []string{"steady", "job"} {
+			machine.eventually(t, "the times of "+pod+" are corrected after "+leap, `created=$(podstead get `+pod+` -o json | sed -n 's/.*"creationTimestamp": *"\([^"]*\)".*/\1/p' | head -n 1)
+				age=$(( $(date +%s) - $(date -d "$created" +%s) )); echo "created $created, age $age"; [ "$age" -ge 0 -a "$age" -lt 1800 ]`)
+		}
+	}
+	if now := machine.sh(t, `systemctl show -P MainPID podstead`); now != daemon {
+		t.Errorf("the daemon was restarted: PID %s, then %s", daemon, now)
+	}
+	runs := func(when string) {
+		t.Helper()
+		if got := strings.Join(strings.Fields(machine.sh(t, `cat /root/clock/steady /root/clock/job`)), " "); got != "run run" {
+			t.Errorf("%s: containers ran %q, want each once", when, got)
+		}
+	}
+	runs("after the leaps")
+	if events := machine.sh(t, `podstead events`); strings.Contains(events, "Collected") {
+		t.Errorf("a leap of the clock collected a pod:\n%s", events)
+	}
+
+	machine.sh(t, `printf '[pods]\nfinishedPodTTL = "soon"\n' > /etc/podstead/podstead.toml; systemctl reload podstead`)
+	machine.eventually(t, "the invalid file is reported", `podstead events > /tmp/events; tail -n 3 /tmp/events; grep ConfigInvalid /tmp/events | grep -q 'podstead.toml:2:18'`)
+	machine.sh(t, `printf '[engine]\nruntime = "runc-other"\n[pods]\nfinishedPodTTL = "1s"\n' > /etc/podstead/podstead.toml; systemctl reload podstead`)
+	machine.eventually(t, "the finished pod is collected", `podstead events > /tmp/events; tail -n 3 /tmp/events
+		grep -q 'Configuration reloaded, changed pods.finishedPodTTL' /tmp/events && grep -q 'need a restart of the daemon: engine.runtime' /tmp/events && grep -q Collected /tmp/events`)
+	machine.sh(t, `systemctl is-active podstead; printf '' > /etc/podstead/podstead.toml; systemctl restart podstead`)
+	machine.eventually(t, "the collected pod keeps its status", `podstead get > /tmp/get || true; cat /tmp/get
+		grep -q 'steady *1/1 *Running' /tmp/get && grep -q 'job *0/1 *Completed' /tmp/get && podstead why job && podstead logs job | grep -q 'the result'`)
+	runs("after the collection")
+}
