@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/spf13/cobra"
@@ -64,7 +65,7 @@ func (a *app) stop(cmd *cobra.Command, args []string, f *stopFlags) error {
 	for i, err := range errs {
 		name := pods[i].Metadata.Name
 		if err != nil {
-			errs[i] = fmt.Errorf("stop pod %q: %w", name, err)
+			errs[i] = failed("stop", name, err)
 			continue
 		}
 		waiting[pods[i].Metadata.UID] = name
@@ -163,7 +164,7 @@ func (a *app) startPods(
 	for i, err := range errs {
 		name := pods[i].Metadata.Name
 		if err != nil {
-			errs[i] = fmt.Errorf("%s pod %q: %w", commandName(cmd), name, err)
+			errs[i] = failed(commandName(cmd), name, err)
 			continue
 		}
 		line := "pod/" + name + " " + word
@@ -181,6 +182,14 @@ func (a *app) startPods(
 		errs = append(errs, a.awaitReady(cmd, w, goals, &f.readiness))
 	}
 	return errors.Join(append(errs, missing)...)
+}
+
+// failed returns the error of a request for a pod with its operation, which some errors of the daemon name.
+func failed(operation, pod string, err error) error {
+	if strings.HasPrefix(err.Error(), operation+" ") {
+		return err
+	}
+	return fmt.Errorf("%s pod %q: %w", operation, pod, err)
 }
 
 // restarted returns the containers that a restart of a pod restarts: one, or all app containers.
@@ -208,6 +217,9 @@ func (a *app) selectPods(cmd *cobra.Command, s *selection) (w *watcher, pods []a
 	pods, missing = s.of(list.Items)
 	if len(s.names) == 0 {
 		pods = slices.DeleteFunc(pods, func(p api.Pod) bool { return p.Metadata.UID == "" && p.Status.Phase == lifecycle.PhaseFailed })
+		if len(pods) == 0 {
+			a.note("%v", errNoPods)
+		}
 	}
 	return w, pods, missing, nil
 }

@@ -37,27 +37,28 @@ func conflictf(format string, args ...any) *ConflictError {
 // Apply writes a pod file into the directory, and has it carried out. Text is what [spec.Relocate] returns, pod what it defines. The file
 // of the same pod is replaced, whatever its name; otherwise the file is named after the pod. It returns when the file is
 // written and synced, before the pod is ready; [Set.Files] has the new content then. The error is [spec.Problems] if the text is invalid, a [*supervisor.NameTakenError] if a
-// client has created the pod of that name, and a [*ConflictError] if the file is that of another pod or a symbolic link.
+// client has created the pod of that name, and a [*ConflictError] if the file is that of another pod or a symbolic link. It does
+// not name the operation.
 func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text []byte, o ApplyOptions) (Plan, error) {
 	if err := s.begin(ctx); err != nil {
-		return Plan{}, fmt.Errorf("apply pod %q: %w", pod.Name, err)
+		return Plan{}, err
 	}
 	defer s.turn.Unlock()
 	path, replaced, err := s.place(ctx, pod.Name, "."+strings.TrimPrefix(extension, "."), text)
 	if err != nil {
-		return Plan{}, fmt.Errorf("apply pod %q: %w", pod.Name, err)
+		return Plan{}, err
 	}
 	if err := s.checkOverwrite(ctx, pod.Name, path, text, replaced); err != nil {
-		return Plan{}, fmt.Errorf("apply pod %q: %w", pod.Name, err)
+		return Plan{}, err
 	}
 	next, err := s.accept(ctx, path, text)
 	switch {
 	case err != nil:
-		return Plan{}, fmt.Errorf("apply pod %q: %w", pod.Name, err)
+		return Plan{}, err
 	case next.pod == nil:
 		return Plan{}, next.problems.Errors()
 	case next.pod.Name != pod.Name:
-		return Plan{}, fmt.Errorf("apply pod %q: the file defines pod %q", pod.Name, next.pod.Name)
+		return Plan{}, fmt.Errorf("the file defines pod %q", next.pod.Name)
 	}
 	plan := Plan{Pod: pod.Name, File: path, Outcome: Created}
 	if p, exists := s.world.pods[pod.Name]; exists && !p.deleting {
@@ -84,7 +85,7 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 	delete(s.world.attempts, pod.Name) // a step that failed is repeated
 	s.trusted[path] = next.digest
 	if err := s.change(ctx, func() error { return write(path, text, replaced) }); err != nil {
-		return Plan{}, fmt.Errorf("apply pod %q: %w", pod.Name, err)
+		return Plan{}, err
 	}
 	s.written(next, replaced)
 	s.log.LogAttrs(ctx, slog.LevelInfo, "pod file applied", slog.String("pod", pod.Name), slog.String("file", path), slog.String("by", o.By))
@@ -105,7 +106,9 @@ func (s *Set) place(ctx context.Context, name, extension string, text []byte) (p
 		}
 	}
 	if len(same) > 1 {
-		return "", nil, conflictf("%s all define it; delete all but one", strings.Join(same, ", "))
+		err := conflictf("it is defined by %s", strings.Join(same, " and "))
+		err.Hint = "remove all but one of these files"
+		return "", nil, err
 	}
 	for _, p := range slices.Concat(same, broken) {
 		if filepath.Ext(p) != extension {

@@ -147,8 +147,8 @@ func TestApplyErrors(t *testing.T) {
 	})
 	for name, want := range map[string]string{
 		"run": `pod "run" already exists: podstead run, pid 4711, uid 0`,
-		"one": `apply pod "one": file ` + b.dir + `/one.toml defines pod "two"`,
-		"web": `apply pod "web": ` + b.dir + "/site.toml, " + b.dir + "/web.toml all define it; delete all but one",
+		"one": `file ` + b.dir + `/one.toml defines pod "two"`,
+		"web": "it is defined by " + b.dir + "/site.toml and " + b.dir + "/web.toml",
 	} {
 		_, err := b.apply(name, ".toml", named(name, "x"), false)
 		if err == nil || !strings.Contains(strings.ReplaceAll(err.Error(), "created by ", ""), want) {
