@@ -83,8 +83,12 @@ func unpackDefences() []defence {
 		{"limit of the unpacked size of archives", []edit{{budget, "case b.unpacked > b.limit:", "case false:"}}, pkg, archives, false, []attack{
 			{"list an archive that is a decompression bomb", archives + "/compressed_zeros", refusedElsewhere},
 		}},
-		{"limits of what an archive contains", []edit{{limits, "maxDocument  = 8 << 20", "maxDocument  = 60 << 20"}, {limits, "maxNames     = 256", "maxNames     = 25600"},
-			{limits, "maxEntries   = 20_000", "maxEntries   = 20_000_000"}, {limits, "maxLayers    = 128", "maxLayers    = 12800"}}, pkg, archives, false, []attack{
+		{"limits of what an archive contains", []edit{
+			{limits, "maxDocument  = 8 << 20", "maxDocument  = 60 << 20"},
+			{limits, "maxNames     = 256", "maxNames     = 25600"},
+			{limits, "maxEntries   = 20_000", "maxEntries   = 20_000_000"},
+			{limits, "maxLayers    = 128", "maxLayers    = 12800"},
+		}, pkg, archives, false, []attack{
 			{"list an archive with a large index.json", archives + "/large_index.json", refusedElsewhere},
 			{"list an archive with a large oci-layout", archives + "/large_oci-layout", refusedElsewhere},
 			{"list an archive with a large manifest.json", archives + "/large_manifest.json", refusedElsewhere},
@@ -105,8 +109,10 @@ func nameDefences() []defence {
 		local = "runtime/image/local.go"
 		slots = "runtime/image/slots.go"
 	)
-	shared := edit{"runtime/image/scope.go", `return fmt.Sprintf("%s%x/", recordPrefix, sha256.Sum256([]byte(path))), nil`,
-		`return fmt.Sprintf("%s%x/", recordPrefix, sha256.Sum256([]byte(path)))[:0], nil`}
+	shared := edit{
+		"runtime/image/scope.go", `return fmt.Sprintf("%s%x/", recordPrefix, sha256.Sum256([]byte(path))), nil`,
+		`return fmt.Sprintf("%s%x/", recordPrefix, sha256.Sum256([]byte(path)))[:0], nil`,
+	}
 	again := edit{"runtime/image/previous.go", `if err != nil || p.ConfigDigest == "" {`, `if true {`}
 	return []defence{
 		{"names of archives are those of the pods that list them", []edit{shared}, pkg, "TestNamesOfArchives", false, []attack{
@@ -115,8 +121,12 @@ func nameDefences() []defence {
 		{"a restart uses the same image", []edit{again}, pkg, "TestEnsureAgain", false, []attack{
 			{"replace the image of a pod that runs", "", `got "second", want "first"`},
 		}},
-		{"check of digests in names", []edit{{"runtime/image/import.go", `return nil, fmt.Errorf("image name %q: the image has the digest %s", name, m.Digest)`, `_ = name`}},
-			pkg, "TestFalseDigest", false, []attack{{"give an image of an archive the digest of another one", "", accepted}}},
+		{
+			"check of digests in names",
+			[]edit{{"runtime/image/import.go", `return nil, fmt.Errorf("image name %q: the image has the digest %s", name, m.Digest)`, `_ = name`}},
+			pkg, "TestFalseDigest", false,
+			[]attack{{"give an image of an archive the digest of another one", "", accepted}},
+		},
 		{"pulls without progress give up their slots", []edit{{slots, "if now-last < least {", "if now-last < -least {"}}, pkg, "TestSlowRegistriesBlockNobody", false, []attack{
 			{"keep other pods from starting with a registry that sends a byte from time to time", "", "pull beside two slow ones: "},
 		}},
