@@ -72,8 +72,8 @@ func heldDefences() []defence {
 			{"name a FIFO or a device as image archive", "", "image archive /dev/zero was accepted"},
 		}},
 		{"no files of the kernel", []edit{{"spec/file.go", "slices.Contains(kernelFiles, int64(st.Type))", "slices.Contains(kernelFiles, 0)"}}, special, "TestSpecialFiles", false, []attack{
-			{"name `/proc/kmsg` or another file of the kernel as image archive", "", "image archive /proc/kmsg was accepted"},
-			{"name a FIFO, a device or a file of the kernel as `envFile`", "", "/proc/self/environ was read"},
+			{"name `/proc/kmsg` or another file of the kernel as image archive", "", "/proc/kmsg was opened"},
+			{"have the daemon wait for the log of the kernel", "", "/proc/kmsg blocks"},
 		}},
 		{"open without waiting for a FIFO", []edit{{"spec/file.go", "os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY", "os.O_RDONLY|unix.O_NOCTTY"}}, special, "TestSpecialFiles", false, []attack{
 			{"name a FIFO as pod file", "", "fifo blocks"},

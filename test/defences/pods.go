@@ -3,16 +3,10 @@ package main
 // podDefences are against what a pod file requests.
 func podDefences() []defence {
 	const (
-		kernel    = "spec/validate_kernel_path.go"
-		rights    = "api/rights.go"
-		protected = "runtime/volume/hostpath_protected.go"
-		rules     = "TestMountRules/containers[1].volumeMounts[0].mountPath_"
-		accepts   = "want one error, got:"
+		kernel  = "spec/validate_kernel_path.go"
+		rules   = "TestMountRules/containers[1].volumeMounts[0].mountPath_"
+		accepts = "want one error, got:"
 	)
-	unbindable := edit{"runtime/volume/mountpoint/unbindable.go", `unix.MS_UNBINDABLE, ""`, `unix.MS_PRIVATE, ""`}
-	admitted := edit{"supervisor/admission/protected.go", "return below(v.HostPath.Path, path) || below(path, v.HostPath.Path)", `return path == "?"`}
-	mounted := edit{protected, `if strings.HasPrefix(real, place+"/") || slices.ContainsFunc(regions, protected.Overlaps) {`,
-		`if false && (strings.HasPrefix(real, place+"/") || slices.ContainsFunc(regions, protected.Overlaps)) {`}
 	return []defence{
 		{"limit of environment and arguments at admission", []edit{{"spec/reference.go", "const MaxProcessBytes = 1 << 20", "const MaxProcessBytes = 1 << 27"}}, "./spec", "TestProcessTooLarge", false, []attack{
 			{"expand an environment of 1 kB to gigabytes", "", "env[22]"},
@@ -34,9 +28,14 @@ func podDefences() []defence {
 			{"be named `localhost`", "", "a pod was named localhost by its file"},
 			{"have the hostname `localhost`", "", "hostname = \"localhost\""},
 		}},
-		{"check of mount points", []edit{{kernel, `case atOrBelow(p, "/proc"):`, "case false:"}, {kernel, `case atOrBelow(p, "/sys"):`, "case false:"}, {kernel, `case p == "/dev":`, "case false:"},
-			{kernel, `case strings.HasPrefix(p, "/dev/shm/"):`, "case false:"}, {kernel, "if i := slices.IndexFunc(runtimeDevices, func(device string) bool { return atOrBelow(p, device) }); i >= 0 {", "if i := 0; false {"},
-			{kernel, "if i != j && inner != outer &&", "if false &&"}}, "./spec", "TestMountRules", false, []attack{
+		{"check of mount points", []edit{
+			{kernel, `case atOrBelow(p, "/proc"):`, "case false:"},
+			{kernel, `case atOrBelow(p, "/sys"):`, "case false:"},
+			{kernel, `case p == "/dev":`, "case false:"},
+			{kernel, `case strings.HasPrefix(p, "/dev/shm/"):`, "case false:"},
+			{kernel, "if i := slices.IndexFunc(runtimeDevices, func(device string) bool { return atOrBelow(p, device) }); i >= 0 {", "if i := 0; false {"},
+			{kernel, "if i != j && inner != outer &&", "if false &&"},
+		}, "./spec", "TestMountRules", false, []attack{
 			{"mount a volume with a link `null` on `/dev`", rules + "/dev_is_set_up_by_the_OCI_runtime", accepts},
 			{"mount a volume on `/proc`, or a file below it", rules + "below_/proc", accepts},
 			{"mount a volume on `/sys` or below it", rules + "below_/sys", accepts},
@@ -44,6 +43,22 @@ func podDefences() []defence {
 			{"mount a volume below `/dev/shm`, or below another volume in `/dev`", rules + "below_/dev/shm", accepts},
 			{"write these paths with `..`, double slashes", rules + "below_/proc#01", accepts},
 		}},
+	}
+}
+
+// mountDefences are against what containers reach by mounts and by files that a pod file names.
+func mountDefences() []defence {
+	const (
+		rights    = "api/rights.go"
+		protected = "runtime/volume/hostpath_protected.go"
+	)
+	unbindable := edit{"runtime/volume/mountpoint/unbindable.go", `unix.MS_UNBINDABLE, ""`, `unix.MS_PRIVATE, ""`}
+	admitted := edit{"supervisor/admission/protected.go", "return below(v.HostPath.Path, path) || below(path, v.HostPath.Path)", `return path == "?"`}
+	mounted := edit{
+		protected, `if strings.HasPrefix(real, place+"/") || slices.ContainsFunc(regions, protected.Overlaps) {`,
+		`if false && (strings.HasPrefix(real, place+"/") || slices.ContainsFunc(regions, protected.Overlaps)) {`,
+	}
+	return []defence{
 		{"/dev, /proc and /sys are mounted after volumes", []edit{{"runtime/oci/mounts.go", "slices.Concat(first, list, last)", "slices.Concat(list, first, last)"}}, "./test/hostile", "TestVolumeLedToDev", true, []attack{
 			{"lead the mount point of a volume to `/dev` by a link", "", "has not finished"},
 		}},
