@@ -52,5 +52,8 @@ func host(t *testing.T) *boot.Host {
 func TestBoot(t *testing.T) {
 	h := host(t)
 	h.Service()
-	h.Boots(boot.Moments...)
+	h.Boot(h.Reboot, nil)
+	for _, m := range boot.Moments {
+		h.Boot(h.Cut, &m)
+	}
 }

@@ -16,8 +16,9 @@ const within = 15 * time.Second
 // and afterwards.
 func TestRollback(t *testing.T) {
 	h := host(t)
-	h.Rollback(boot.BrokenImage, within, true)
-	h.Rollback(boot.BrokenStart, within, false)
-	h.Rollback(boot.BrokenReadiness, within, true)
-	h.Rollback(boot.BrokenReplacement, within, true)
+	all := boot.Cuts{Update: true, Rollback: true, After: true}
+	h.Rollback(boot.BrokenImage, within, all)
+	h.Rollback(boot.BrokenStart, within, boot.Cuts{})
+	h.Rollback(boot.BrokenReadiness, within, all)
+	h.Rollback(boot.BrokenReplacement, within, all)
 }

@@ -11,13 +11,17 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/podstead/podstead/test/internal/boot"
 	"github.com/podstead/podstead/test/vm"
 )
 
-// TestBoot: pods that were copied into the pods directory outlast killed processes, an upgrade, a reboot, and a power cut. The programs
-// and the unit are those of make install.
+// within is for a definition that fails at once. It gives the one that it returns to time to start.
+const within = time.Minute
+
+// TestBoot: pods that were copied into the pods directory outlast killed processes, an upgrade, a reboot, and a power cut in the middle of
+// the boot and of a rollback. The programs and the unit are those of make install.
 func TestBoot(t *testing.T) {
 	h := boot.New(t, newHost(t), boot.Options{
 		Install: "mkdir -p " + payload + "; tar -C " + payload + " -xf /dev/vdb; cp -a --remove-destination " + payload + "/root/. /; ",
@@ -25,7 +29,8 @@ func TestBoot(t *testing.T) {
 		Timeout: deadline,
 	})
 	h.Service()
-	h.Boots(boot.Moments[2])
+	h.Boot(h.Reboot, &boot.Moments[2])
+	h.Rollback(boot.BrokenStart, within, boot.Cuts{Rollback: true})
 }
 
 // host is a virtual machine with a disk of its own, which is turned off and on.

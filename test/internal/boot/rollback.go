@@ -54,9 +54,15 @@ readinessProbe = { exec = { command = [%[7]q] }, periodSeconds = 1, timeoutSecon
 `, archive, number, within.Seconds(), data, more, script, probe, pod)
 }
 
+// Cuts are when the power is cut.
+type Cuts struct {
+	Update   bool // when the broken definition has started, or waits
+	Rollback bool // when the rollback has started
+	After    bool // when it is complete
+}
+
 // Rollback tests that a broken definition is rolled back, after at most about the given time, and is not tried again until the file changes.
-// With cuts, the power is cut when the new definition has started, when the rollback has started, and when it is complete.
-func (h *Host) Rollback(b Broken, within time.Duration, cuts bool) {
+func (h *Host) Rollback(b Broken, within time.Duration, cuts Cuts) {
 	h.Helper()
 	h.Copy(b.pod, release(b.pod, 1, within, "", serves, "true"))
 	h.runs(b, 1)
@@ -75,32 +81,32 @@ func (h *Host) Rollback(b Broken, within time.Duration, cuts bool) {
 }
 
 // held checks that an update that cannot start leaves the pod as it is, also when the power is cut.
-func (h *Host) held(b Broken, before Seen, cuts bool) {
+func (h *Host) held(b Broken, before Seen, cuts Cuts) {
 	h.Helper()
 	h.happened(b, "Update waits, the pod keeps running")
 	if now := h.Look()[b.pod]; now != before {
 		h.Errorf("%s: the pod was %+v, is %+v", b.pod, before, now)
 	}
-	if cuts {
+	if cuts.Update {
 		h.Cut()
 	}
 	h.runs(b, 1)
 }
 
 // rolledBack waits until the first definition is back.
-func (h *Host) rolledBack(b Broken, cuts bool) {
+func (h *Host) rolledBack(b Broken, cuts Cuts) {
 	h.Helper()
 	h.Eventually(b.pod+" runs the broken definition", "grep "+b.pod+"-2 "+data+"/begun")
-	if cuts {
+	if cuts.Update {
 		h.Cut()
 	}
 	h.happened(b, "Rolling back from generation 2 to 1")
-	if cuts {
+	if cuts.Rollback {
 		h.Cut()
 	}
 	h.happened(b, "Rolled back, generation 1 is ready")
 	h.runs(b, 1)
-	if cuts {
+	if cuts.After {
 		h.Cut()
 		h.runs(b, 1)
 		h.Sh("! grep " + b.pod + "-2 " + data + "/begun")
