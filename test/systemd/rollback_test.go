@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/test/internal/boot"
+	"github.com/podstead/podstead/test/internal/installed"
 )
 
 // within is shorter than pods take to become ready on a loaded host only for definitions that never become ready.
@@ -16,9 +16,9 @@ const within = 15 * time.Second
 // and afterwards.
 func TestRollback(t *testing.T) {
 	h := host(t)
-	all := boot.Cuts{Update: true, Rollback: true, After: true}
-	h.Rollback(boot.BrokenImage, within, all)
-	h.Rollback(boot.BrokenStart, within, boot.Cuts{})
-	h.Rollback(boot.BrokenReadiness, within, all)
-	h.Rollback(boot.BrokenReplacement, within, all)
+	all := installed.Cuts{Update: true, Rollback: true, After: true}
+	h.Rollback(installed.BrokenImage, within, all)
+	h.Rollback(installed.BrokenStart, within, installed.Cuts{})
+	h.Rollback(installed.BrokenReadiness, within, all)
+	h.Rollback(installed.BrokenReplacement, within, all)
 }

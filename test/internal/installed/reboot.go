@@ -1,4 +1,4 @@
-package boot
+package installed
 
 // Boot tests a boot after a [Host.Reboot] or a [Host.Cut]. It needs the pods of [Host.Service]. The archive of their image does not exist
 // then: a boot needs no network, no registry and no archive. With a moment, the power is cut at that moment of the boot, and the next boot is
