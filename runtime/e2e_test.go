@@ -329,7 +329,8 @@ func TestContract(t *testing.T) {
 		m := newTestHost(t)
 		return runtimetest.Harness{
 			Runtime: m, Image: busybox, Archives: m.archives, LogDir: m.opts.LogDir,
-			Retag: m.retag,
+			Retag:   m.retag,
+			Collect: func(ctx context.Context) error { return m.Collect(ctx) },
 			Reopen: func() runtimetest.Runtime {
 				if err := m.Close(); err != nil {
 					t.Fatal(err)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/containerd/v2/core/snapshots"
 	"google.golang.org/protobuf/types/known/anypb"
 
@@ -66,11 +67,26 @@ func (r *Runtime) Left(ctx context.Context) (left []string, err error) {
 	if err != nil {
 		return nil, err
 	}
-	leases, err := r.client.LeasesService().List(ctx)
-	for _, l := range leases {
+	leased, err := r.client.LeasesService().List(ctx)
+	for _, l := range leased {
 		left = append(left, "lease "+l.ID)
 	}
 	return left, err
+}
+
+// Collect runs a garbage collection. Removals during the collection that may be running already are not missed.
+func (r *Runtime) Collect(ctx context.Context) error {
+	ctx = enginecall.Context(ctx)
+	for range 2 {
+		l, err := r.client.LeasesService().Create(ctx, leases.WithRandomID(), leases.WithExpiration(time.Minute))
+		if err == nil {
+			err = r.client.LeasesService().Delete(ctx, l, leases.SynchronousDelete)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // WriteProcessFile writes the process file of a container without creating the container, like a daemon that is killed in between. It returns the

@@ -45,6 +45,9 @@ func (r *Runtime) StartContainer(
 		if !slices.Contains(r.images, c.Image) {
 			return refused("image %q is not there", c.Image)
 		}
+		if a.ImageID != "" && !r.hasImage(a.ImageID) {
+			return refused("image %q: %s was removed", c.Image, a.ImageID)
+		}
 		a.ImageID = cmp.Or(a.ImageID, r.imageID(c.Image))
 		p.pod = pod
 		for _, older := range p.runs {

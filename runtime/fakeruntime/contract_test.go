@@ -1,6 +1,7 @@
 package fakeruntime
 
 import (
+	"context"
 	"testing"
 
 	"github.com/podstead/podstead/runtime/runtimetest"
@@ -13,8 +14,9 @@ func TestContract(t *testing.T) {
 		r := New(Options{Images: []string{image}, LogDir: dir})
 		return runtimetest.Harness{
 			Runtime: r, Image: image, LogDir: dir,
-			Retag:  func() { r.Retag(image) },
-			Reopen: func() runtimetest.Runtime { return r },
+			Retag:   func() { r.Retag(image) },
+			Collect: func(context.Context) error { return nil }, // they are deleted at once
+			Reopen:  func() runtimetest.Runtime { return r },
 		}
 	})
 }

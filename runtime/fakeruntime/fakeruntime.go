@@ -68,7 +68,8 @@ type Runtime struct {
 	volumes []string             // persistent, sorted
 	pods    map[string]*podState // by UID
 	calls   []Call
-	tagged  map[string]int // by name of an image: how often it was retagged
+	tagged  map[string]int      // by name of an image: how often it was retagged
+	kept    map[string][]string // by pod: the IDs of images
 }
 
 // podState is the engine's state of one pod.
@@ -88,6 +89,7 @@ func New(o Options) *Runtime {
 		images:  slices.Clone(o.Images),
 		pods:    map[string]*podState{},
 		tagged:  map[string]int{},
+		kept:    map[string][]string{},
 	}
 }
 
@@ -190,9 +192,9 @@ func (r *Runtime) Retag(image string) {
 	r.tagged[image]++
 }
 
-// identity returns the previous image, or the one that the name refers to if there is none. The caller holds the lock.
+// identity returns the previous image if it is present, or the one that the name refers to. The caller holds the lock.
 func (r *Runtime) identity(pod *spec.Pod, c *spec.Container, previous lifecycle.Image) lifecycle.Image {
-	if previous.ID != "" {
+	if r.hasImage(previous.ID) {
 		return previous
 	}
 	return lifecycle.Image{ID: r.imageID(c.Image), Archive: len(pod.ImageArchives) > 0}

@@ -79,3 +79,60 @@ func testRetag(w *scenario) {
 		w.Errorf("the inventory has image %s of the newest run, want %s", got.ImageID, second.ID)
 	}
 }
+
+// testKeepImages checks that a kept image can be started again although its name refers to another one and no run uses it, until it is
+// released.
+func testKeepImages(w *scenario) {
+	w.shell("exit 1")
+	w.sandbox(1)
+	first := w.pull("c", lifecycle.Image{}).Image
+	w.wantKept()
+	absent := lifecycle.Image{ID: "sha256:0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"}
+	w.must(w.Runtime.KeepImages(w.ctx(), "absent", []lifecycle.Image{absent}))
+	for range 2 {
+		w.must(w.Runtime.KeepImages(w.ctx(), "p", []lifecycle.Image{first, absent}))
+		w.must(w.Runtime.KeepImages(w.ctx(), "other.pod", []lifecycle.Image{first}))
+	}
+	w.wantKept("other.pod", "p")
+	w.Retag()
+	w.must(w.Runtime.KeepImages(w.ctx(), "other.pod", nil))
+	w.Runtime = w.Reopen()
+	w.must(w.Collect(w.ctx()))
+	w.wantKept("p")
+
+	w.pod.Containers[0].ImagePullPolicy = spec.PullNever
+	if got := w.pull("c", first); got.Image != first {
+		w.Errorf("image %+v, want the kept one %+v", got.Image, first)
+	}
+	a := start(1)
+	a.ImageID = first.ID
+	if got, err := w.Runtime.StartContainer(w.ctx(), w.uid, w.pod, a); err != nil || got.ImageID != first.ID {
+		w.Errorf("the run uses image %q, %v, want the kept one %s", got.ImageID, err, first.ID)
+	}
+	w.exit(a.Ref)
+	w.must(w.Runtime.RemoveContainer(w.ctx(), w.uid, w.pod, a.Ref))
+
+	second := w.pull("c", lifecycle.Image{}).Image
+	w.must(w.Runtime.KeepImages(w.ctx(), "p", []lifecycle.Image{second}))
+	w.wantKept("p")
+	w.must(w.Collect(w.ctx()))
+	if got := w.pull("c", first); got.Image != second {
+		w.Errorf("image %+v after the release of %s, want %+v", got.Image, first.ID, second)
+	}
+	a.ImageID = first.ID
+	_, err := w.Runtime.StartContainer(w.ctx(), w.uid, w.pod, a)
+	w.wantFailure(err, lifecycle.FailureNotCreated, lifecycle.ReasonCreateContainerError, first.ID)
+	w.must(w.Runtime.KeepImages(w.ctx(), "p", nil))
+	w.must(w.Runtime.KeepImages(w.ctx(), "p", nil))
+	w.wantKept()
+}
+
+// wantKept checks for which pods images are kept.
+func (w *scenario) wantKept(want ...string) {
+	w.Helper()
+	got, err := w.Runtime.KeptImages(w.ctx())
+	w.must(err)
+	if diff := cmp.Diff(want, got); diff != "" {
+		w.Errorf("pods with kept images (-want +got):\n%s", diff)
+	}
+}

@@ -23,6 +23,8 @@ const deadline = time.Minute
 type Runtime interface {
 	PullImage(ctx context.Context, pod *spec.Pod, a lifecycle.PullImage, progress func(lifecycle.Progress)) (lifecycle.ImagePulled, error)
 	FindImage(ctx context.Context, pod *spec.Pod, a lifecycle.FindImage) (lifecycle.ImagePulled, error)
+	KeepImages(ctx context.Context, pod string, images []lifecycle.Image) error
+	KeptImages(ctx context.Context) (pods []string, err error)
 	StartSandbox(ctx context.Context, uid string, pod *spec.Pod, a lifecycle.StartSandbox) (lifecycle.SandboxStarted, error)
 	WaitSandbox(ctx context.Context, uid string, pod *spec.Pod, sandbox int) (eviction string, err error)
 	RemoveSandbox(ctx context.Context, uid string, sandbox int) error
@@ -45,6 +47,8 @@ type Harness struct {
 	Archives []string
 	// Retag makes the name of Image refer to another image, as a new archive does.
 	Retag func()
+	// Collect deletes the images that nothing refers to.
+	Collect func(ctx context.Context) error
 	// LogDir is the directory to which the runtime writes logs.
 	LogDir string
 	// Reopen abandons the runtime, as a killed supervisor does, and returns a new one on the same engine.
@@ -59,6 +63,7 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 	}{
 		{"images", testImages},
 		{"an image whose name has another meaning", testRetag},
+		{"images that are kept", testKeepImages},
 		{"a run from its start to its removal", testLife},
 		{"an init container", testInit},
 		{"stop", testStop},

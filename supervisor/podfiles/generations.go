@@ -171,14 +171,13 @@ func runningDefinition(h *generation.History) *spec.Pod {
 	return nil
 }
 
-// since returns when a pod was changed to the definition that it runs.
+// since returns when a pod was changed to the definition that it runs. If that was before the daemon started, it is not known: failures of
+// earlier definitions must not count.
 func (s *Set) since(p *pod) lifecycle.Instant {
-	at, known := s.changedAt[p.name]
-	accepted := p.snapshot.Facts.Accepted
-	if !known || at.Before(accepted) && at.Boot == accepted.Boot {
-		return accepted
+	if at, known := s.changedAt[p.name]; known {
+		return at
 	}
-	return at
+	return s.pods.Now()
 }
 
 // requester returns who requested the definition of a pod.

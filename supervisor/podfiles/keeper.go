@@ -63,6 +63,20 @@ func (k *keeper) wake() {
 	}
 }
 
+// start starts run. The returned function ends it.
+func (k *keeper) start(ctx context.Context) (end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		k.run(ctx)
+	}()
+	return func() {
+		cancel()
+		<-done
+	}
+}
+
 // run calls [Images] until ctx ends.
 func (k *keeper) run(ctx context.Context) {
 	if k.images == nil {

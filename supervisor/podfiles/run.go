@@ -23,9 +23,7 @@ const coalesce = 50 * time.Millisecond
 func (s *Set) Run(ctx context.Context) error {
 	s.sweep(ctx)
 	defer s.wait()
-	keeping, stopKeeping := context.WithCancel(ctx)
-	s.running.Go(func() { s.keeper.run(keeping) })
-	defer stopKeeping()
+	defer s.keeper.start(ctx)()
 	notifier, err := watch.NewNotifier(s.dir)
 	if err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "changes of the pods directory are found at intervals only", slog.Any("error", err))

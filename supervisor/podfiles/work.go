@@ -17,7 +17,7 @@ type worker struct {
 	step   step
 	pods   string             // when the step began, see fingerprint
 	cancel context.CancelFunc // ends preparations and waiting; a change that has begun is completed
-	// began is when the pod was changed in place; zero: it was not.
+	// began is when the pod was added or changed; zero: it was not.
 	began lifecycle.Instant
 	// pulling is the container whose image is being pulled; nil: none.
 	pulling atomic.Pointer[string]
@@ -119,6 +119,7 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 	}
 	switch step.kind {
 	case add:
+		w.began = s.pods.Now()
 		_, err := s.pods.AddStaged(step.target.pod, owner, staged)
 		return err
 	case redefine:
@@ -135,6 +136,7 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 	if err := s.untilDeleted(ctx, step); err != nil {
 		return err
 	}
+	w.began = s.pods.Now()
 	_, err = s.pods.AddStaged(step.target.pod, owner, staged)
 	return err
 }

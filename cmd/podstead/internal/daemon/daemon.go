@@ -56,6 +56,7 @@ type Runtime interface {
 	// for the next pod.
 	RemoveNetwork(ctx context.Context) error
 	probes.Execer
+	podfiles.Images
 	// Damaged returns the files of the engine that were damaged when it started, if containers were killed because of that.
 	Damaged(ctx context.Context) []lifecycle.Damage
 	// Close stops the engine. Containers keep running.
@@ -108,7 +109,7 @@ func Run(ctx context.Context, o Options) (err error) {
 	}
 	defer func() { err = errors.Join(err, stopSupervisor(ctx, s)) }()
 	files := podfiles.New(o.Config.Pods.Dir, s, podfiles.Options{
-		Events: s.Events(), Log: o.Log, Histories: generation.NewDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(),
+		Events: s.Events(), Log: o.Log, Histories: generation.NewDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)
 	err = errors.Join(o.serve(ctx, s, files), unfollow())
