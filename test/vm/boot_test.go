@@ -98,6 +98,9 @@ func (h *host) close() error {
 
 // Run runs a script. A virtual machine is unusable after a command that was cancelled, so the command has a timeout of its own.
 func (h *host) Run(ctx context.Context, script string) (string, error) {
+	if h.machine == nil {
+		return "", errors.New("run script: the virtual machine is off")
+	}
 	var out strings.Builder
 	err := h.machine.Run(context.WithoutCancel(ctx), &out, vm.Command{Args: []string{"sh", "-ec", script}, Timeout: deadline})
 	return out.String(), err
