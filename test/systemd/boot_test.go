@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/test/internal/boot"
+	"github.com/podstead/podstead/test/internal/installed"
 	"github.com/podstead/podstead/test/internal/rig"
 	"github.com/podstead/podstead/test/systemd"
 )
@@ -39,9 +39,9 @@ func machine(t *testing.T) *systemd.Machine {
 }
 
 // host returns a machine with an installed Podstead.
-func host(t *testing.T) *boot.Host {
+func host(t *testing.T) *installed.Host {
 	t.Helper()
-	return boot.New(t, machine(t), boot.Options{
+	return installed.New(t, machine(t), installed.Options{
 		Install: "make -s -C /src install >/dev/null; ",
 		Archive: "/src/examples/images/busybox.tar",
 		Timeout: time.Minute,
@@ -52,5 +52,8 @@ func host(t *testing.T) *boot.Host {
 func TestBoot(t *testing.T) {
 	h := host(t)
 	h.Service()
-	h.Boots(boot.Moments...)
+	h.Boot(h.Reboot, nil)
+	for _, m := range installed.Moments {
+		h.Boot(h.Cut, &m)
+	}
 }

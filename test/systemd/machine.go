@@ -120,6 +120,9 @@ func (m *Machine) start() error {
 
 // Run runs a script as root in the machine until its first command that fails, and returns its output.
 func (m *Machine) Run(ctx context.Context, script string) (string, error) {
+	if m.process == nil {
+		return "", errors.New("run script: the machine is off")
+	}
 	cmd := exec.CommandContext(ctx, "nsenter", "--target", strconv.Itoa(m.process.Pid), "--all", "--", "systemd-run", "--quiet", "--pipe", "--wait", "--collect",
 		"--service-type=exec", "--setenv=HOME=/root", "--setenv=PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin", "sh", "-ec", script)
 	var out bytes.Buffer

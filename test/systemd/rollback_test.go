@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/podstead/podstead/test/internal/boot"
+	"github.com/podstead/podstead/test/internal/installed"
 )
 
 // within is shorter than pods take to become ready on a loaded host only for definitions that never become ready.
@@ -16,8 +16,9 @@ const within = 15 * time.Second
 // and afterwards.
 func TestRollback(t *testing.T) {
 	h := host(t)
-	h.Rollback(boot.BrokenImage, within, true)
-	h.Rollback(boot.BrokenStart, within, false)
-	h.Rollback(boot.BrokenReadiness, within, true)
-	h.Rollback(boot.BrokenReplacement, within, true)
+	all := installed.Cuts{Update: true, Rollback: true, After: true}
+	h.Rollback(installed.BrokenImage, within, all)
+	h.Rollback(installed.BrokenStart, within, installed.Cuts{})
+	h.Rollback(installed.BrokenReadiness, within, all)
+	h.Rollback(installed.BrokenReplacement, within, all)
 }

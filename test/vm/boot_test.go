@@ -11,21 +11,26 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/podstead/podstead/test/internal/boot"
+	"github.com/podstead/podstead/test/internal/installed"
 	"github.com/podstead/podstead/test/vm"
 )
 
-// TestBoot: pods that were copied into the pods directory outlast killed processes, an upgrade, a reboot, and a power cut. The programs
-// and the unit are those of make install.
+// within is for a definition that fails at once. It gives the one that it returns to time to start.
+const within = time.Minute
+
+// TestBoot: pods that were copied into the pods directory outlast killed processes, an upgrade, a reboot, and a power cut in the middle of
+// the boot and of a rollback. The programs and the unit are those of make install.
 func TestBoot(t *testing.T) {
-	h := boot.New(t, newHost(t), boot.Options{
+	h := installed.New(t, newHost(t), installed.Options{
 		Install: "mkdir -p " + payload + "; tar -C " + payload + " -xf /dev/vdb; cp -a --remove-destination " + payload + "/root/. /; ",
 		Archive: payload + "/busybox.tar",
 		Timeout: deadline,
 	})
 	h.Service()
-	h.Boots(boot.Moments[2])
+	h.Boot(h.Reboot, &installed.Moments[2])
+	h.Rollback(installed.BrokenStart, within, installed.Cuts{Rollback: true})
 }
 
 // host is a virtual machine with a disk of its own, which is turned off and on.
@@ -93,6 +98,9 @@ func (h *host) close() error {
 
 // Run runs a script. A virtual machine is unusable after a command that was cancelled, so the command has a timeout of its own.
 func (h *host) Run(ctx context.Context, script string) (string, error) {
+	if h.machine == nil {
+		return "", errors.New("run script: the virtual machine is off")
+	}
 	var out strings.Builder
 	err := h.machine.Run(context.WithoutCancel(ctx), &out, vm.Command{Args: []string{"sh", "-ec", script}, Timeout: deadline})
 	return out.String(), err

@@ -15,8 +15,8 @@ import (
 // guest is a virtual machine that runs the scripts of tests.
 type guest struct{ *vm.Machine }
 
-// turnOn starts a virtual machine, whose files are in dir. With disk it has a disk of its own; see [vm.Options].
-func turnOn(ctx context.Context, dir, disk string) (guest, error) {
+// boot starts a virtual machine, whose files are in dir. With disk it has a disk of its own; see [vm.Options].
+func boot(ctx context.Context, dir, disk string) (guest, error) {
 	m, err := vm.Boot(ctx, parts.image, vm.Options{Dir: dir, Agent: parts.agent, Payload: parts.payload, Disk: disk})
 	return guest{m}, err
 }

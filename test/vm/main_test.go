@@ -68,7 +68,7 @@ func runTests(m *testing.M) (status int, err error) {
 		return 1, err
 	}
 	built := time.Now()
-	if machine, err = turnOn(ctx, dir, ""); err != nil {
+	if machine, err = boot(ctx, dir, ""); err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, machine.Close()) }()

@@ -127,7 +127,7 @@ func power(t *testing.T, dir, disk string) guest {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	g, err := turnOn(t.Context(), dir, disk)
+	g, err := boot(t.Context(), dir, disk)
 	if err != nil {
 		t.Fatal(err)
 	}

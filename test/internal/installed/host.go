@@ -1,8 +1,8 @@
-// Package boot tests the installed service on a host with systemd: pods start at boot, and outlast killed processes, a reboot, and a
+// Package installed tests the installed service on a host with systemd: pods start at boot, and outlast killed processes, a reboot, and a
 // power cut. The host is a machine of package test/systemd or test/vm; the checks are the same.
 //
 // It owns no process and no file of the host that runs the tests.
-package boot
+package installed
 
 import (
 	"context"

@@ -1,23 +1,22 @@
-package boot
+package installed
 
-// Boots tests a reboot, and power cuts while pods start, one at each of these moments; see [Moments]. It needs the pods of
-// [Host.Service]. The archive of their image does not exist any more: a boot needs no network, no registry and no archive.
-func (h *Host) Boots(moments ...Moment) {
+// Boot tests a boot after a [Host.Reboot] or a [Host.Cut]. It needs the pods of [Host.Service]. The archive of their image does not exist
+// then: a boot needs no network, no registry and no archive. With a moment, the power is cut at that moment of the boot, and the next boot is
+// tested.
+func (h *Host) Boot(turn func(), m *Moment) {
 	h.Helper()
-	h.Sh("rm " + archive + "; sync")
+	h.Sh("mv " + archive + " " + archive + ".away; sync")
 	before := h.Look()
-	h.Reboot()
-	h.start()
-	h.rebooted("a reboot", before, 1, 1)
-
-	for _, m := range moments {
-		before = h.Look()
-		h.Cut() // with pods that are running
+	turn()
+	what, least, most := "a boot", 1, 1
+	if m != nil {
 		h.Eventually(m.name, m.script)
-		h.Cut() // in the middle of the start
-		h.start()
-		h.rebooted("a power cut when "+m.name, before, m.starts, 2)
+		h.Cut()
+		what, least, most = "a power cut when "+m.name, m.starts, 2
 	}
+	h.start()
+	h.rebooted(what, before, least, most)
+	h.Sh("mv " + archive + ".away " + archive + "; sync")
 }
 
 // Moment is a moment of a boot.
