@@ -8,6 +8,8 @@ import (
 	"os"
 	"strings"
 
+	"github.com/containerd/containerd/v2/client"
+
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/idmap"
@@ -42,16 +44,22 @@ func (r *Runtime) Allocatable() spec.ResourceList { return r.opts.capacity(r.cgr
 
 // RemovePod kills the containers of a pod and removes everything that belongs to it.
 func (r *Runtime) RemovePod(ctx context.Context, uid string, _ *spec.Pod) error {
-	return r.remove(ctx, uid, crilog.RemoveMatching)
+	return r.remove(ctx, uid, removal{crilog.RemoveMatching, r.containers.Delete})
 }
 
 // CollectPod is RemovePod, but keeps the end of the newest log of each container.
 func (r *Runtime) CollectPod(ctx context.Context, uid string, _ *spec.Pod) error {
-	return r.remove(ctx, uid, crilog.TrimMatching)
+	return r.remove(ctx, uid, removal{crilog.TrimMatching, r.containers.Collect})
 }
 
-// remove removes a pod, and its logs with a function of package crilog.
-func (r *Runtime) remove(ctx context.Context, uid string, logs func(dir string, match func(name string) bool) error) error {
+// removal is what removes the logs of a pod and its containers.
+type removal struct {
+	logs      func(dir string, match func(name string) bool) error
+	container func(context.Context, client.Container) error
+}
+
+// remove removes a pod.
+func (r *Runtime) remove(ctx context.Context, uid string, with removal) error {
 	ctx, cancel := enginecall.WithTimeout(ctx, enginecall.RemoveTimeout)
 	defer cancel()
 	if err := layout.CheckUID(uid); err != nil {
@@ -62,14 +70,14 @@ func (r *Runtime) remove(ctx context.Context, uid string, logs func(dir string, 
 		return err
 	}
 	defer unlock()
-	if err := r.removePod(ctx, uid, logs); err != nil {
+	if err := r.removePod(ctx, uid, with); err != nil {
 		return enginecall.Failure(ctx, lifecycle.FailureRetry, "", fmt.Errorf("remove pod: %w", err))
 	}
 	return nil
 }
 
 // removePod removes files before records: removing a record needs free disk space. The caller holds the lock of the pod.
-func (r *Runtime) removePod(ctx context.Context, uid string, logs func(dir string, match func(name string) bool) error) error {
+func (r *Runtime) removePod(ctx context.Context, uid string, with removal) error {
 	list, err := record.Containers(ctx, r.client, uid)
 	if err != nil {
 		return err
@@ -86,7 +94,7 @@ func (r *Runtime) removePod(ctx context.Context, uid string, logs func(dir strin
 	if err := r.sandboxes.TerminateAll(ctx, list); err != nil {
 		return err
 	}
-	if err := r.removeFiles(ctx, uid, logs); err != nil {
+	if err := r.removeFiles(ctx, uid, with.logs); err != nil {
 		return err
 	}
 	for _, n := range numbers {
@@ -95,7 +103,7 @@ func (r *Runtime) removePod(ctx context.Context, uid string, logs func(dir strin
 		}
 	}
 	for _, c := range list {
-		if err := r.containers.Delete(ctx, c); err != nil {
+		if err := with.container(ctx, c); err != nil {
 			return err
 		}
 	}

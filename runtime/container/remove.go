@@ -56,6 +56,15 @@ func (s *Service) deleteUpTo(ctx context.Context, uid string, ref lifecycle.Ref)
 // Delete deletes a container that has exited: its task, its log, its files, its writable layer, and last its record, by which the rest is
 // found. The caller makes sure that no other call uses the container.
 func (s *Service) Delete(ctx context.Context, c client.Container) error {
+	return s.delete(ctx, c, crilog.Remove)
+}
+
+// Collect is Delete, but keeps the log.
+func (s *Service) Collect(ctx context.Context, c client.Container) error {
+	return s.delete(ctx, c, func(string) error { return nil })
+}
+
+func (s *Service) delete(ctx context.Context, c client.Container, removeLog func(path string) error) error {
 	if err := s.config.Exits.Settle(ctx, c.ID()); err != nil {
 		return err
 	}
@@ -67,7 +76,7 @@ func (s *Service) Delete(ctx context.Context, c client.Container) error {
 		return err
 	}
 	if path := info.Labels[record.LabelLog]; path != "" {
-		if err := crilog.Remove(path); err != nil {
+		if err := removeLog(path); err != nil {
 			return err
 		}
 	}
