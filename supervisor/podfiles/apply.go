@@ -203,6 +203,9 @@ func (s *Set) Remove(ctx context.Context, pod string) (string, error) {
 	if p := s.world.pods[pod]; p.file != "" {
 		s.world.confirmed[p.file] = true
 	}
+	if s.rollouts.Load(ctx) == nil {
+		s.rollouts.Drop(pod)
+	}
 	if len(paths) == 0 {
 		return "", nil
 	}
