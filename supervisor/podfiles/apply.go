@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/podstead/podstead/internal/diskcall"
 	"log/slog"
 	"maps"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 )

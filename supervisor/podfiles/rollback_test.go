@@ -80,7 +80,7 @@ func TestRollback(t *testing.T) {
 		for kind, compare := range map[string]func(from, to *spec.Pod) []change.Change{"replace": replaceAlways, "redefine": effectOfImage} {
 			t.Run(test.name+" "+kind, func(t *testing.T) {
 				b := newRollback(t)
-				b.fakePods.compare, b.becomes["b"] = compare, test.becomes
+				b.compare, b.becomes["b"] = compare, test.becomes
 				b.write("web.toml", updating("a", withinHour))
 				b.run()
 				b.untilPods(map[string]string{"web": "a"})
@@ -113,8 +113,8 @@ func TestRollback(t *testing.T) {
 				b.remove("web.toml")
 				b.untilPods(map[string]string{})
 				b.until("images are released", func() bool {
-					b.fakePods.mu.Lock()
-					defer b.fakePods.mu.Unlock()
+					b.mu.Lock()
+					defer b.mu.Unlock()
 					return len(b.kept) == 0
 				})
 				histories, _, err := b.store.Load()
@@ -164,7 +164,7 @@ func TestRollbackCutOff(t *testing.T) {
 	for kind, compare := range map[string]func(from, to *spec.Pod) []change.Change{"replace": replaceAlways, "redefine": effectOfImage} {
 		for at := 1; ; at++ {
 			b := newRollback(t)
-			b.fakePods.compare, b.becomes["b"] = compare, "crash"
+			b.compare, b.becomes["b"] = compare, "crash"
 			b.write("web.toml", updating("a", withinHour))
 			b.run()
 			b.untilOutcomes("1 Ready, runs 1")
@@ -433,6 +433,11 @@ func TestRetryOfRolledBack(t *testing.T) {
 	b.must(err)
 	b.untilOutcomes("1 Ready, 2 RolledBack, 3 Ready, runs 3")
 	b.untilPods(map[string]string{"web": "b"})
+	r, err := b.set.Rollout(t.Context(), "web")
+	b.must(err)
+	if len(r.History.Find(3).Changes) == 0 {
+		t.Error("the changes from what ran before are missing")
+	}
 }
 
 // TestCrashAfterReady: a definition that is ready for a moment and then fails is rolled back; one that stays ready is not.

@@ -123,6 +123,7 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 	case redefine:
 		_, err := s.pods.Redefine(context.WithoutCancel(ctx), step.uid, step.target.pod, staged, owner)
 		return err
+	case replace, remove:
 	}
 	if err := s.stop(ctx, step, "changed"); err != nil {
 		return err

@@ -206,14 +206,9 @@ func (s *storm) checkEvents(name string) {
 			s.Errorf("event %d of pod %s after event %d", e.Seq, name, last)
 		}
 		last = e.Seq
-		switch e.Kind {
-		case event.RollbackStarted:
-			rollback = true
-		case event.RollbackCompleted:
-			if !rollback {
-				s.Errorf("event %d of pod %s: a rollback was completed that has not started", e.Seq, name)
-			}
-			rollback = false
+		if e.Kind == event.RollbackCompleted && !rollback {
+			s.Errorf("event %d of pod %s: a rollback was completed that has not started", e.Seq, name)
 		}
+		rollback = (rollback || e.Kind == event.RollbackStarted) && e.Kind != event.RollbackCompleted
 	}
 }

@@ -98,7 +98,11 @@ func definitionOf(h *generation.History) *spec.Pod {
 	if h.Instead != nil {
 		return h.Instead.Definition.Pod
 	}
-	if g := h.Newest(); g != nil && g.Definition != nil {
+	g := h.Newest()
+	if g != nil && g.Outcome == generation.RolledBack { // it is tried again
+		g = h.Target(g.Number)
+	}
+	if g != nil && g.Definition != nil {
 		return g.Definition.Pod
 	}
 	return nil
