@@ -179,6 +179,42 @@ func TestDir(t *testing.T) {
 	}
 }
 
+// TestUnknownFields: fields that a later version added are kept until the generations are deleted.
+func TestUnknownFields(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "web.json")
+	text := `{"version":2,"minReader":1,"pod":"web","last":1,"generations":[{"generation":1,"digest":"a","since":{},"outcome":"Ready","added":1}],"new":true}`
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := NewDir(dir)
+	all, problems, err := d.Load()
+	if err != nil || len(problems) > 0 || all["web"] == nil {
+		t.Fatalf("loaded %v, problems %v, error %v", all, problems, err)
+	}
+	all["web"].Last = 2
+	saved := func() string {
+		t.Helper()
+		if err := d.Save(all["web"]); err != nil {
+			t.Fatal(err)
+		}
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	if got := saved(); !strings.Contains(got, `"new":true`) || !strings.Contains(got, `"added":1`) || !strings.Contains(got, `"last":2`) {
+		t.Errorf("saved %s", got)
+	}
+	if err := d.Delete("web"); err != nil {
+		t.Fatal(err)
+	}
+	if got := saved(); strings.Contains(got, `"new"`) || strings.Contains(got, `"added"`) {
+		t.Errorf("generations of a new pod have fields of a deleted one: %s", got)
+	}
+}
+
 // TestHidden: values of secrets do not appear in logs.
 func TestHidden(t *testing.T) {
 	d := Definition{Pod: &spec.Pod{}, Config: Config{Secrets: map[string]map[string][]byte{"s": {"k": []byte("s3cret")}}}}

@@ -1,7 +1,6 @@
 package generation
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,26 +9,25 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/format"
 	"github.com/podstead/podstead/spec"
 )
 
-// version is the version of the files that this binary writes.
-const version = 1
+// Format is that of the file of a [History].
+var Format = format.Format{Version: 1}
 
 // Dir stores histories, one JSON file per pod in a directory. Its calls may block for as long as the disk does. They must not be concurrent.
 type Dir struct {
 	dir string
-	// later are the names of files of a later version. They are never changed.
+	// later are the names of files that only a later version understands. They are never changed.
 	later map[string]bool
+	// unknown are the fields that a later version added, by name of the file.
+	unknown map[string]format.Unknown
 }
 
 // NewDir returns a store in a directory, which it creates when the first history is saved.
-func NewDir(dir string) *Dir { return &Dir{dir: dir, later: map[string]bool{}} }
-
-// file is the content of a file.
-type file struct {
-	Version int `json:"version"`
-	*History
+func NewDir(dir string) *Dir {
+	return &Dir{dir: dir, later: map[string]bool{}, unknown: map[string]format.Unknown{}}
 }
 
 // unreadableSuffix is added to the name of a file that cannot be parsed.
@@ -75,33 +73,29 @@ func (d *Dir) read(name string) (*History, error) {
 	if err != nil {
 		return nil, err
 	}
-	var head struct {
-		Version int `json:"version"`
-	}
-	if err := json.Unmarshal(text, &head); err != nil {
-		return nil, err
-	}
-	if head.Version > version {
+	var h History
+	unknown, err := Format.Decode(text, &h)
+	if errors.Is(err, format.ErrNewer) {
 		d.later[name] = true
-		return nil, fmt.Errorf("%s was written by a later version: it has version %d, at most %d is supported", d.path(name), head.Version, version)
+		return nil, fmt.Errorf("read %s: %w", d.path(name), err)
 	}
-	f := file{History: &History{}}
-	if err := json.Unmarshal(text, &f); err != nil {
+	if err != nil {
 		return nil, err
 	}
-	if f.Version < 1 || f.Pod == "" || spec.FileName(f.Pod) != name || f.Instead != nil && (f.Find(f.Instead.Number) == nil || f.Instead.Definition == nil) {
+	if h.Pod == "" || spec.FileName(h.Pod) != name || h.Instead != nil && (h.Find(h.Instead.Number) == nil || h.Instead.Definition == nil) {
 		return nil, fmt.Errorf("not the generations of pod %q", name)
 	}
-	return f.History, nil
+	d.unknown[name] = unknown
+	return &h, nil
 }
 
-// Save replaces the history of a pod. It is durable when Save returns.
+// Save replaces the history of a pod, and keeps fields that a later version added to the file. It is durable when Save returns.
 func (d *Dir) Save(h *History) error {
 	name := spec.FileName(h.Pod)
 	if d.later[name] {
 		return nil
 	}
-	text, err := json.Marshal(file{version, h})
+	text, err := Format.Encode(h, d.unknown[name])
 	if err != nil {
 		return fmt.Errorf("encode generations: %w", err)
 	}
@@ -117,6 +111,7 @@ func (d *Dir) Delete(pod string) error {
 	if d.later[name] {
 		return nil
 	}
+	delete(d.unknown, name)
 	if err := os.Remove(d.path(name) + unreadableSuffix); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

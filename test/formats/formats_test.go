@@ -1,7 +1,8 @@
 // Package formats checks that this version reads the state files of all earlier versions.
 //
 // The files in testdata were written by the real programs, except those for quarantine and damage. A directory has the files of one
-// version of a format. They never change: hosts have such files. TestWriteFormats in test/faults writes the files of a new version.
+// version of a format. They never change: hosts have such files. TestWriteFormats in test/faults writes the files of a new version,
+// except those for quarantine, damage and generations.
 package formats
 
 import (
@@ -22,6 +23,7 @@ import (
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/network/lease"
 	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -31,14 +33,15 @@ var readers = map[string]struct {
 	format format.Format
 	copy   func(t *testing.T, from, to string)
 }{
-	"pod":        {state.Format, copyPods},
-	"checkpoint": {state.CheckpointFormat, copyCheckpoints},
-	"journal":    {event.Format, copyJournal},
-	"quarantine": {quarantine.Format, copyQuarantine},
-	"network":    {lease.StateFormat, copyNetwork},
-	"leases":     {lease.Format, copyLeases},
-	"users":      {idmap.Format, copyUsers},
-	"damage":     {damage.ReportFormat, copyDamage},
+	"pod":         {state.Format, copyPods},
+	"checkpoint":  {state.CheckpointFormat, copyCheckpoints},
+	"journal":     {event.Format, copyJournal},
+	"quarantine":  {quarantine.Format, copyQuarantine},
+	"network":     {lease.StateFormat, copyNetwork},
+	"leases":      {lease.Format, copyLeases},
+	"users":       {idmap.Format, copyUsers},
+	"damage":      {damage.ReportFormat, copyDamage},
+	"generations": {generation.Format, copyGenerations},
 }
 
 // elsewhere are formats that are read by the tests of their own packages.
@@ -52,7 +55,7 @@ func TestEarlierVersions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if current := filepath.Join("testdata", name, fmt.Sprintf("v%d", reader.format.Version)); name != "quarantine" && name != "damage" && !exists(current) {
+		if current := filepath.Join("testdata", name, fmt.Sprintf("v%d", reader.format.Version)); name != "quarantine" && name != "damage" && name != "generations" && !exists(current) {
 			t.Errorf("%s: no files of the current version, write them with go test -tags e2e -run TestWriteFormats ./test/faults -update", name)
 		}
 		for _, dir := range dirs {
@@ -170,6 +173,15 @@ func copyQuarantine(t *testing.T, from, to string) {
 	for uid, e := range entries {
 		text, err := json.Marshal(e)
 		check(t, err, os.WriteFile(filepath.Join(to, uid+".json"), text, 0o600))
+	}
+}
+
+func copyGenerations(t *testing.T, from, to string) {
+	histories, problems, err := generation.NewDir(from).Load()
+	check(t, append(problems, err)...)
+	written := generation.NewDir(to)
+	for _, h := range histories {
+		check(t, written.Save(h))
 	}
 }
 

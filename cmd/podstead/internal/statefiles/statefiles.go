@@ -20,6 +20,7 @@ import (
 	"github.com/podstead/podstead/runtime/idmap"
 	"github.com/podstead/podstead/runtime/network/lease"
 	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/generation"
 	"github.com/podstead/podstead/supervisor/quarantine"
 	"github.com/podstead/podstead/supervisor/state"
 )
@@ -54,12 +55,15 @@ func persistent() []File {
 		{"STATE/pods/*/etc/...", "files of `/etc` of containers", nil, "written again when the sandbox starts"},
 		{"STATE/pods/*/messages/...", "termination messages of containers", nil, "the messages"},
 		{"STATE/pods/*/*", "marks of volumes that are set up", nil, "the volumes are set up again"},
+		{"STATE/generations/*.json", "generations of a pod of the pods directory: definitions, inline secrets, outcomes", &generation.Format, "earlier generations cannot be restored, and a pod that was rolled back is updated to its file"},
+		{"STATE/generations/*.json.unreadable", "damaged generations", nil, "nothing"},
 		{"STATE/events/*.jsonl", "journal: events of a pod, one per line", &event.Format, "the history of the pod"},
 		{"STATE/quarantine/*.json", "pod that may have crashed the daemon", &quarantine.Format, "the pod is supervised again"},
 		{"STATE/network.json", "subnets, and the last addresses of pods", &lease.StateFormat, "pods may get other addresses"},
 		{"STATE/network.json.damaged", "damaged file", nil, "nothing"},
 		{"STATE/users.json", "ID ranges of pods with a user namespace", &idmap.Format, "pods get other ranges after they are created again"},
 		{"STATE/volumes/...", "persistent volumes", nil, "the data"},
+		{"STATE/reserve", "space that the daemon releases when the disk is full", nil, "reserved again"},
 		{"STATE/daemon.log", "log of daemons that are started on demand", nil, "the log"},
 		{"STATE/daemon.old.log", "earlier log", nil, "the log"},
 		{"STATE/engine/images.json", "copy of the list of images", &engine.ImageListFormat, "written again when the daemon starts"},

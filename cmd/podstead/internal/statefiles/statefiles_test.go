@@ -59,11 +59,12 @@ before the events that a daemon has appended.
 
 | A later version | What this version does |
 | --- | --- |
-| adds fields (` + "`minReader`" + ` is at most the version in the table) | uses the file, and keeps fields that it does not know when it writes the file. Fields of a container's run are dropped when the container restarts, and those of a definition when the definition changes |
+| adds fields (` + "`minReader`" + ` is at most the version in the table) | uses the file, and keeps fields that it does not know when it writes the file. Fields of a container's run are dropped when the container restarts, and those of a definition when the definition changes. Fields of the definition of a generation are dropped |
 | changes fields: state of a pod | does not touch the file or the pod. Containers keep running without supervision, the status is ` + "`NewerState`" + `, and the event ` + "`StateUnsupported`" + ` is emitted. ` + "`podstead delete --force`" + ` deletes the pod |
 | changes fields: journal | keeps the events and does not show them. The event ` + "`StateUnsupported`" + ` replaces them |
 | changes fields: ` + "`STATE/network.json`" + ` | the daemon does not start, containers keep running |
 | changes fields: ` + "`STATE/users.json`" + ` | pods with a user namespace neither start nor are deleted |
+| changes fields: generations | does not touch the file, and the pod has no generations. It runs what its file defines |
 | changes fields: checkpoint, quarantine, ` + "`RUN/network.json`" + `, lists of images, reports | ignores the file, and replaces it when it has content of its own; ` + "`RUN/network.json`" + ` is renamed |
 
 ` + "`podstead doctor`" + ` reports files that only a later version understands.
