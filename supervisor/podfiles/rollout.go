@@ -67,7 +67,11 @@ func (e *insteadError) Error() string {
 func (s *Set) observe(ctx context.Context, r *result) (changed bool) {
 	for _, name := range sortedNames(s.world.pods) {
 		p, t := s.world.pods[name], r.targets[name]
-		if t == nil || p.file != t.path || p.deleting || p.held != "" || s.workers[name] != nil || len(s.world.between(&p, t)) > 0 {
+		if t == nil || p.file != t.path || p.deleting || p.held != "" {
+			continue
+		}
+		if s.workers[name] != nil || len(s.world.between(&p, t)) > 0 {
+			s.rollouts.ObserveOutdated(ctx, p.rollout())
 			continue
 		}
 		if t.instead != nil {

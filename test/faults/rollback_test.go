@@ -119,6 +119,18 @@ func (d *podsDir) awaitEvent(name string, kind event.Kind) {
 	})
 }
 
+// logged waits until the log of the container that runs ends with a line.
+func (d *podsDir) logged(name, line string) {
+	d.Helper()
+	d.Await(func() error {
+		out, err := d.Podstead(d.Ctx(), "logs", name)
+		if err == nil && !strings.HasSuffix(strings.TrimSpace(out), line) {
+			err = fmt.Errorf("log of pod %s: %q, want %q at its end", name, out, line)
+		}
+		return err
+	})
+}
+
 // rolledBack checks that a pod runs its first release again, with the image and the secret that it had, and that this happened once.
 func (d *podsDir) rolledBack(name string, before *api.Pod, replaced bool, why string) {
 	d.Helper()
@@ -130,9 +142,7 @@ func (d *podsDir) rolledBack(name string, before *api.Pod, replaced bool, why st
 	if (p.Metadata.UID != before.Metadata.UID) != replaced {
 		d.Errorf("%s: UID %s, was %s, replaced: %t", name, p.Metadata.UID, before.Metadata.UID, replaced)
 	}
-	if out := strings.TrimSpace(d.MustRun("logs", name)); !strings.HasSuffix(out, "release 1 token=old file=old") {
-		d.Errorf("%s: log of the container %q, want the old secret at its end", name, out)
-	}
+	d.logged(name, "release 1 token=old file=old")
 	if text := d.MustRun("get", name, "-o", "yaml"); !strings.Contains(text, "release: \"1\"") || !strings.Contains(text, "reason: "+podfiles.ReasonRolledBack) {
 		d.Errorf("%s: get -o yaml:\n%s", name, text)
 	}
@@ -207,9 +217,7 @@ func TestRollback(t *testing.T) {
 	each(func(_, _, name string) { d.write(name, d.rolling(name, release{number: 3, within: 100})) })
 	each(func(_, _, name string) {
 		d.releaseReady(name, 3, "")
-		if out := strings.TrimSpace(d.MustRun("logs", name)); !strings.HasSuffix(out, "release 3 token=new file=new") {
-			t.Errorf("%s: log of the container %q, want the new secret", name, out)
-		}
+		d.logged(name, "release 3 token=new file=new")
 	})
 }
 

@@ -34,6 +34,22 @@ func (t *Tracker) Observe(ctx context.Context, p *Pod, digest, by string) (retur
 	return h.Instead != nil, due
 }
 
+// ObserveOutdated records that a pod is ready whose file defines something else by now, such as while an update waits for an image. If the
+// update fails, the pod can return to what it runs.
+func (t *Tracker) ObserveOutdated(ctx context.Context, p *Pod) {
+	h := t.histories[p.Name]
+	if h == nil || h.Instead != nil || p.Stopped {
+		return
+	}
+	h = h.Clone()
+	g := h.Newest()
+	if g == nil || g.Outcome == generation.Ready || g.Definition == nil || len(t.o.Compare(g.Definition.Pod, p.Definition)) > 0 || !judge(p.Snapshot, g.Since).ready {
+		return
+	}
+	t.isReady(ctx, h, g, p)
+	t.put(h)
+}
+
 // ObserveInstead records what has become of a pod that runs [Tracker.Instead].
 func (t *Tracker) ObserveInstead(p *Pod) {
 	h := t.histories[p.Name]
