@@ -43,10 +43,16 @@ func (t *Tracker) ObserveOutdated(ctx context.Context, p *Pod) {
 	}
 	h = h.Clone()
 	g := h.Newest()
-	if g == nil || g.Outcome == generation.Ready || g.Definition == nil || len(t.o.Compare(g.Definition.Pod, p.Definition)) > 0 || !judge(p.Snapshot, g.Since).ready {
+	if g == nil || g.Outcome == generation.Ready || !g.ReadyAt.IsZero() || g.Definition == nil || len(t.o.Compare(g.Definition.Pod, p.Definition)) > 0 {
 		return
 	}
-	t.isReady(ctx, h, g, p)
+	if v := judge(p.Snapshot, g.Since); v.failed != "" || !v.ready {
+		return
+	}
+	t.isReady(ctx, g, p)
+	if _, minReady, _ := p.Definition.UpdateRule(); minReady == 0 {
+		t.completed(h, g, p)
+	}
 	t.put(h)
 }
 
