@@ -193,6 +193,7 @@ var largePackages = map[string]string{
 	"runtime/image":        "images of pods: import, pull, unpacking, and the limits of all three",
 	"spec":                 "the pod file: types, decoding, defaults, validation",
 	"supervisor":           "the loop of each pod, and the set of pods",
+	"supervisor/podfiles":  "the pods directory: its files, their comparison with the pods, and the steps that follow",
 	"supervisor/explain":   "explanations of pods: a typed explanation, then its text",
 	"supervisor/lifecycle": "the decision what to do with a pod, a pure function of facts",
 }

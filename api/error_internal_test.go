@@ -2,10 +2,10 @@ package api
 
 import (
 	"fmt"
-	"github.com/podstead/podstead/internal/diskcall"
 	"net/http"
 	"testing"
 
+	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/podfiles"
 )

@@ -178,6 +178,10 @@ func (s *Server) progress(r *podfiles.Rollout, f *refusal) (RolloutState, string
 	case instead == nil && newest.Outcome == generation.Failed:
 		return RolloutFailed, fmt.Sprintf("generation %d failed: %s", newest.Number, newest.Message)
 	}
+	if running := h.Running(); !running.ReadyAt.IsZero() && instead == nil && running.Definition != nil {
+		_, minReady, _ := running.Definition.Pod.UpdateRule()
+		return s.incomplete(r.Pod, fmt.Sprintf("generation %d is ready and must stay so for %v", running.Number, minReady))
+	}
 	return s.incomplete(r.Pod, fmt.Sprintf("generation %d is not ready yet", h.Running().Number))
 }
 

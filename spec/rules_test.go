@@ -108,6 +108,8 @@ func TestPodRules(t *testing.T) {
 		{pod(`update.readyWithinSeconds = 0`), "update.readyWithinSeconds", "greater than 0"},
 		{pod(`update.readyWithinSeconds = -1`), "update.readyWithinSeconds", "greater than or equal to 0"},
 		{pod(`update.readyWithinSeconds = 86401`), "update.readyWithinSeconds", "less than or equal to 86400"},
+		{pod(`update.minReadySeconds = -1`), "update.minReadySeconds", "greater than or equal to 0"},
+		{pod(`update.minReadySeconds = 86401`), "update.minReadySeconds", "less than or equal to 86400"},
 		{pod(`update.onFailure = "undo"`), "update.onFailure", `supported values: "rollback", "keep"`},
 		{pod(`update = "rollback"`), "update", "must be a table"},
 		{pod(`hostname = "a.b"`), "hostname", "dots"},

@@ -9,6 +9,8 @@ import (
 type Update struct {
 	// Time for the pod to become ready after its file changed, greater than 0 and at most 86400. Default: 120.
 	ReadyWithinSeconds Seconds `json:"readyWithinSeconds,omitempty"`
+	// Time for which the pod must stay ready, without a container that fails, before the change counts as successful; at most 86400. Default: 10.
+	MinReadySeconds Seconds `json:"minReadySeconds,omitempty"`
 	// `rollback` restores the last definition that was ready if the changed one is not ready in time or fails before; `keep` keeps the
 	// changed one. Default: `rollback`.
 	OnFailure UpdatePolicy `json:"onFailure,omitempty"`
@@ -25,22 +27,28 @@ const (
 
 const (
 	defaultReadyWithin Seconds = 120
-	maxReadyWithin     Seconds = 24 * 60 * 60
+	defaultMinReady    Seconds = 10
+	maxUpdateTime      Seconds = 24 * 60 * 60
 )
 
-// UpdateRule returns how long a changed definition may take to become ready, and whether the last one that was ready is restored if it
-// does not. Without the table nothing is restored.
-func (p *Pod) UpdateRule() (within time.Duration, rollback bool) {
+// UpdateRule returns how long a changed definition may take to become ready, how long it must stay ready, and whether the last one that was
+// ready is restored if it does not. Without the table nothing is restored.
+func (p *Pod) UpdateRule() (within, minReady time.Duration, rollback bool) {
 	if p.Update == nil {
-		return defaultReadyWithin.Duration(), false
+		return defaultReadyWithin.Duration(), defaultMinReady.Duration(), false
 	}
-	return cmp.Or(p.Update.ReadyWithinSeconds, defaultReadyWithin).Duration(), p.Update.OnFailure != OnFailureKeep
+	u := p.Update
+	return cmp.Or(u.ReadyWithinSeconds, defaultReadyWithin).Duration(), u.MinReadySeconds.Duration(), u.OnFailure != OnFailureKeep
 }
 
 // update sets the defaults, so that a file that states them defines the same pod.
 func (d *defaulter) update() {
-	if d.root.child("update").child("readyWithinSeconds") == nil {
+	table := d.root.child("update")
+	if table.child("readyWithinSeconds") == nil {
 		d.pod.Update.ReadyWithinSeconds = defaultReadyWithin
+	}
+	if table.child("minReadySeconds") == nil {
+		d.pod.Update.MinReadySeconds = defaultMinReady
 	}
 	setDefault(&d.pod.Update.OnFailure, OnFailureRollback)
 }
@@ -50,8 +58,10 @@ func (v *validator) update(u *Update) {
 		return
 	}
 	v.positive(&u.ReadyWithinSeconds)
-	if u.ReadyWithinSeconds > maxReadyWithin {
-		v.bad(&u.ReadyWithinSeconds, "must be less than or equal to %v", maxReadyWithin)
+	for _, seconds := range []*Seconds{&u.ReadyWithinSeconds, &u.MinReadySeconds} {
+		if *seconds > maxUpdateTime {
+			v.bad(seconds, "must be less than or equal to %v", maxUpdateTime)
+		}
 	}
 	oneOf(v, &u.OnFailure, OnFailureRollback, OnFailureKeep)
 }

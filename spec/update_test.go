@@ -10,27 +10,28 @@ func TestUpdateRule(t *testing.T) {
 	for _, test := range []struct {
 		name, lines string
 		within      time.Duration
+		minReady    time.Duration
 		rollback    bool
 	}{
-		{"no table", "", 2 * time.Minute, false},
-		{"empty table", "update = {}\n", 2 * time.Minute, true},
-		{"time", "update.readyWithinSeconds = 0.5\n", 500 * time.Millisecond, true},
-		{"longest time", "update.readyWithinSeconds = 86400\n", 24 * time.Hour, true},
-		{"keep", "update.onFailure = \"keep\"\n", 2 * time.Minute, false},
-		{"rollback", "[update]\nreadyWithinSeconds = 30\nonFailure = \"rollback\"\n", 30 * time.Second, true},
+		{"no table", "", 2 * time.Minute, 10 * time.Second, false},
+		{"empty table", "update = {}\n", 2 * time.Minute, 10 * time.Second, true},
+		{"time", "update.readyWithinSeconds = 0.5\n", 500 * time.Millisecond, 10 * time.Second, true},
+		{"longest time", "update.readyWithinSeconds = 86400\n", 24 * time.Hour, 10 * time.Second, true},
+		{"keep", "update.onFailure = \"keep\"\n", 2 * time.Minute, 10 * time.Second, false},
+		{"rollback", "[update]\nreadyWithinSeconds = 30\nminReadySeconds = 0\nonFailure = \"rollback\"\n", 30 * time.Second, 0, true},
 	} {
 		p := mustParse(t, "web.toml", test.lines+podTail)
-		if within, rollback := p.UpdateRule(); within != test.within || rollback != test.rollback {
-			t.Errorf("%s: got %v, %v, want %v, %v", test.name, within, rollback, test.within, test.rollback)
+		if within, minReady, rollback := p.UpdateRule(); within != test.within || minReady != test.minReady || rollback != test.rollback {
+			t.Errorf("%s: got %v, %v, %v, want %v, %v, %v", test.name, within, minReady, rollback, test.within, test.minReady, test.rollback)
 		}
 	}
 	manifest := mustParse(t, "web.yaml", "apiVersion: v1\nkind: Pod\nmetadata: { name: web }\n"+
 		"spec: { update: { readyWithinSeconds: 60 }, containers: [{ name: app, image: busybox }] }\n")
-	if within, rollback := manifest.UpdateRule(); within != time.Minute || !rollback {
+	if within, _, rollback := manifest.UpdateRule(); within != time.Minute || !rollback {
 		t.Errorf("manifest: got %v, %v", within, rollback)
 	}
 	stored := Pod{Update: &Update{}}
-	if within, rollback := stored.UpdateRule(); within != 2*time.Minute || !rollback {
+	if within, _, rollback := stored.UpdateRule(); within != 2*time.Minute || !rollback {
 		t.Errorf("a table without values: got %v, %v", within, rollback)
 	}
 }

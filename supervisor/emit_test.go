@@ -84,6 +84,7 @@ func nothing(*spec.Pod, *spec.Container) {}
 // elsewhere are the kinds that the tests of packages podfiles and daemon emit.
 var elsewhere = []event.Kind{
 	event.FileInvalid, event.FileRejected, event.FileAccepted, event.UpdateWaiting, event.PodsDirLost, event.PodsDirFound,
+	event.UpdateCompleted, event.UpdateFailed, event.RollbackStarted, event.RollbackCompleted, event.RolloutUndone,
 	event.ConfigReloaded, event.ConfigRestartRequired, event.ConfigInvalid,
 }
 

@@ -26,7 +26,7 @@ type Outcome string
 // The outcomes.
 const (
 	Progressing Outcome = "Progressing" // it is not ready yet
-	Ready       Outcome = "Ready"       // it was ready, or succeeded
+	Ready       Outcome = "Ready"       // it was ready and stayed so, or succeeded
 	Failed      Outcome = "Failed"      // it failed or was not ready in time, and was kept
 	RolledBack  Outcome = "RolledBack"  // it failed or was not ready in time, and another generation runs in its place
 	Superseded  Outcome = "Superseded"  // the file was changed before it was ready
@@ -43,7 +43,9 @@ type Generation struct {
 	// Changes are the differences from the definition before; nil for the first generation.
 	Changes []change.Change `json:"changes,omitempty"`
 	Outcome Outcome         `json:"outcome"`
-	Message string          `json:"message,omitempty"` // why it failed
+	// ReadyAt is when it was ready, and has stayed so since; zero: it is not ready.
+	ReadyAt lifecycle.Instant `json:"readyAt,omitzero"`
+	Message string            `json:"message,omitempty"` // why it failed
 	// Definition is kept for the newest generation and for the last ones that were ready.
 	Definition *Definition `json:"definition,omitempty"`
 }
@@ -156,10 +158,13 @@ func (h *History) Carried() string {
 	return ""
 }
 
-// Begin adds a generation, which runs from now on. One that was not ready yet is superseded.
+// Begin adds a generation, which runs from now on. One that is not ready is superseded.
 func (h *History) Begin(g Generation) {
 	if last := h.Running(); last != nil && last.Outcome == Progressing {
 		last.Outcome = Superseded
+		if !last.ReadyAt.IsZero() {
+			last.Outcome = Ready
+		}
 	}
 	h.Instead = nil
 	h.Last++

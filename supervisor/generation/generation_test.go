@@ -100,7 +100,10 @@ func TestSuperseded(t *testing.T) {
 func TestPin(t *testing.T) {
 	values := func(v string) map[string][]byte { return map[string][]byte{"key": []byte(v)} }
 	d := &Definition{
-		Pod: &spec.Pod{Name: "web", Secrets: []spec.Secret{{Name: "cred", Credential: "c"}}},
+		Pod: &spec.Pod{Name: "web", Secrets: []spec.Secret{{Name: "cred", Credential: "c"}}, Containers: []spec.Container{
+			{Name: "app", ImagePullPolicy: spec.PullAlways}, {Name: "unknown", ImagePullPolicy: spec.PullAlways}, {Name: "never", ImagePullPolicy: spec.PullNever},
+		}},
+		Images: map[string]lifecycle.Image{"app": {ID: "a"}, "never": {ID: "b"}},
 		Config: Config{
 			ConfigMaps: map[string]map[string][]byte{"same": values("1"), "differs": values("old"), "gone": values("old"), "binary": values("\xff")},
 			Secrets:    map[string]map[string][]byte{"cred": values("old"), "secret": values("old")},
@@ -113,7 +116,12 @@ func TestPin(t *testing.T) {
 	if len(got.Secrets) != 2 || got.Secrets[0].Credential != "" || got.Secrets[0].Data["key"] != "old" || got.Secrets[1].Data["key"] != "old" {
 		t.Errorf("secrets: %+v", got.Secrets)
 	}
-	if len(d.Pod.ConfigMaps) > 0 || d.Pod.Secrets[0].Credential == "" {
+	for i, want := range []spec.PullPolicy{spec.PullIfNotPresent, spec.PullAlways, spec.PullNever} {
+		if c := got.Containers[i]; c.ImagePullPolicy != want {
+			t.Errorf("container %s: pull policy %s, want %s", c.Name, c.ImagePullPolicy, want)
+		}
+	}
+	if d.Pod.Containers[0].ImagePullPolicy != spec.PullAlways || len(d.Pod.ConfigMaps) > 0 || d.Pod.Secrets[0].Credential == "" {
 		t.Error("the definition was changed")
 	}
 }

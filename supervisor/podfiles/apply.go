@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/podstead/podstead/internal/diskcall"
 	"log/slog"
 	"maps"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 )
@@ -202,6 +202,9 @@ func (s *Set) Remove(ctx context.Context, pod string) (string, error) {
 	}
 	if p := s.world.pods[pod]; p.file != "" {
 		s.world.confirmed[p.file] = true
+	}
+	if s.rollouts.Load(ctx) == nil {
+		s.rollouts.Drop(pod)
 	}
 	if len(paths) == 0 {
 		return "", nil

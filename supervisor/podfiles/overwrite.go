@@ -3,13 +3,13 @@ package podfiles
 import (
 	"context"
 	"crypto/sha256"
-	"github.com/podstead/podstead/internal/diskcall"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/spec"
 )
 

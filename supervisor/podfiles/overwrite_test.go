@@ -2,13 +2,14 @@ package podfiles
 
 import (
 	"errors"
-	"github.com/podstead/podstead/internal/diskcall"
 	"maps"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/podstead/podstead/internal/diskcall"
 )
 
 // TestApplyKeepsNewFile: a file that was saved a moment ago, and is not listed yet, is not overwritten if it defines another pod.

@@ -4,12 +4,12 @@ package podfiles
 
 import (
 	"context"
-	"github.com/podstead/podstead/internal/diskcall"
 	"log/slog"
 	"path/filepath"
 	"sync"
 	"time"
 
+	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
 	"github.com/podstead/podstead/supervisor"

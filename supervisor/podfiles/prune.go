@@ -4,13 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/podstead/podstead/internal/diskcall"
 	"io/fs"
 	"log/slog"
 	"os"
 	"slices"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/diskcall"
 )
 
 // errUnsettled is why a loss cannot be confirmed while files change.

@@ -26,8 +26,9 @@ func updating(image, rule string) string {
 }
 
 const (
-	within100ms = `{ readyWithinSeconds = 0.1 }`
-	withinHour  = `{ readyWithinSeconds = 3600 }`
+	within100ms = `{ readyWithinSeconds = 0.1, minReadySeconds = 0 }`
+	withinHour  = `{ readyWithinSeconds = 3600, minReadySeconds = 0 }`
+	kept        = `{ onFailure = "keep", minReadySeconds = 0 }`
 )
 
 // newRollback returns a bench that keeps generations. The images a and d become ready.
@@ -79,8 +80,8 @@ func TestRollback(t *testing.T) {
 		for kind, compare := range map[string]func(from, to *spec.Pod) []change.Change{"replace": replaceAlways, "redefine": effectOfImage} {
 			t.Run(test.name+" "+kind, func(t *testing.T) {
 				b := newRollback(t)
-				b.fakePods.compare, b.becomes["b"] = compare, test.becomes
-				b.write("web.toml", podText("a"))
+				b.compare, b.becomes["b"] = compare, test.becomes
+				b.write("web.toml", updating("a", withinHour))
 				b.run()
 				b.untilPods(map[string]string{"web": "a"})
 				b.untilOutcomes("1 Ready, runs 1")
@@ -112,8 +113,8 @@ func TestRollback(t *testing.T) {
 				b.remove("web.toml")
 				b.untilPods(map[string]string{})
 				b.until("images are released", func() bool {
-					b.fakePods.mu.Lock()
-					defer b.fakePods.mu.Unlock()
+					b.mu.Lock()
+					defer b.mu.Unlock()
 					return len(b.kept) == 0
 				})
 				histories, _, err := b.store.Load()
@@ -129,9 +130,9 @@ func TestRollback(t *testing.T) {
 // TestNoRollback: a definition that fails is kept if the file does not request a rollback, or no definition was ready before.
 func TestNoRollback(t *testing.T) {
 	for _, test := range []struct{ name, first, second, want string }{
-		{"no rule", podText("a"), podText("b"), "1 Ready, 2 Failed, runs 2"},
-		{"keep", podText("a"), updating("b", `{ onFailure = "keep" }`), "1 Ready, 2 Failed, runs 2"},
-		{"never ready", podText("b"), updating("c", withinHour), "1 Failed, 2 Failed, runs 2"},
+		{"no rule", updating("a", withinHour), podText("b"), "1 Ready, 2 Failed, runs 2"},
+		{"keep", updating("a", withinHour), updating("b", kept), "1 Ready, 2 Failed, runs 2"},
+		{"never ready", updating("b", withinHour), updating("c", withinHour), "1 Failed, 2 Failed, runs 2"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			b := newRollback(t)
@@ -163,8 +164,8 @@ func TestRollbackCutOff(t *testing.T) {
 	for kind, compare := range map[string]func(from, to *spec.Pod) []change.Change{"replace": replaceAlways, "redefine": effectOfImage} {
 		for at := 1; ; at++ {
 			b := newRollback(t)
-			b.fakePods.compare, b.becomes["b"] = compare, "crash"
-			b.write("web.toml", podText("a"))
+			b.compare, b.becomes["b"] = compare, "crash"
+			b.write("web.toml", updating("a", withinHour))
 			b.run()
 			b.untilOutcomes("1 Ready, runs 1")
 			cut := make(chan struct{})
@@ -227,7 +228,7 @@ func TestUndo(t *testing.T) {
 	b.becomes["b"], b.becomes["c"] = "ready", "ready"
 	b.run()
 	for i, image := range []string{"a", "b", "c"} {
-		b.write("web.toml", podText(image))
+		b.write("web.toml", updating(image, withinHour))
 		b.untilPods(map[string]string{"web": image})
 		b.until("ready", func() bool { return strings.HasSuffix(b.outcomes(), fmt.Sprintf("%d Ready, runs %d", i+1, i+1)) })
 	}
@@ -261,7 +262,7 @@ func TestUndo(t *testing.T) {
 // TestUndoOfPendingUpdate: an update that waits for its image is given up.
 func TestUndoOfPendingUpdate(t *testing.T) {
 	b := newRollback(t)
-	b.write("web.toml", podText("a"))
+	b.write("web.toml", updating("a", withinHour))
 	b.run()
 	b.untilOutcomes("1 Ready, runs 1")
 	b.fakePods.set(func(f *fakePods) { f.becomes["b"] = "ready" })
@@ -281,20 +282,20 @@ func TestUndoOfPendingUpdate(t *testing.T) {
 
 // TestPinnedConfig: a rollback returns to the config maps and secrets that the definition had.
 func TestPinnedConfig(t *testing.T) {
-	text := func(image string) string {
-		return podText(image) + `env.A.configMapKeyRef = { name = "conf", key = "k" }` + "\n" + `env.B.secretKeyRef = { name = "pass", key = "k" }` + "\n" +
+	text := func(image, rule string) string {
+		return updating(image, rule) + `env.A.configMapKeyRef = { name = "conf", key = "k" }` + "\n" + `env.B.secretKeyRef = { name = "pass", key = "k" }` + "\n" +
 			`env.C.configMapKeyRef = { name = "same", key = "k" }` + "\n"
 	}
 	host := &fakeValues{"old"}
 	b := newRollback(t)
 	b.host, b.becomes["b"] = host, ""
-	b.write("web.toml", text("a"))
+	b.write("web.toml", text("a", withinHour))
 	b.run()
 	b.untilOutcomes("1 Ready, runs 1")
 	b.end()
 	host.value = "new"
 	b.run()
-	b.write("web.toml", "update = "+within100ms+"\n"+text("b"))
+	b.write("web.toml", text("b", within100ms))
 	b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")
 	b.untilPods(map[string]string{"web": "a"})
 	p := b.Pods()[0].Pod
@@ -338,7 +339,7 @@ func TestRollbackOnFullDisk(t *testing.T) {
 	b := newRollback(t)
 	disk := &failingStore{Histories: b.store}
 	b.store, b.becomes["b"] = disk, "crash"
-	b.write("web.toml", podText("a"))
+	b.write("web.toml", updating("a", withinHour))
 	b.run()
 	b.untilOutcomes("1 Ready, runs 1")
 	b.set.turn.Lock()
@@ -363,7 +364,7 @@ func TestLostHistories(t *testing.T) {
 	b := newRollback(t)
 	disk := &unreadableStore{Histories: b.store, err: errors.New("input/output error")}
 	b.store = disk
-	b.write("web.toml", podText("a"))
+	b.write("web.toml", updating("a", withinHour))
 	b.run()
 	b.passes(200 * time.Millisecond)
 	if got := b.history(); len(got) > 0 {
@@ -391,7 +392,7 @@ func (u *unreadableStore) Load() (map[string]*generation.History, []error, error
 func TestApplyRolledBack(t *testing.T) {
 	b := newRollback(t)
 	b.becomes["b"] = "crash"
-	b.write("web.toml", podText("a"))
+	b.write("web.toml", updating("a", withinHour))
 	b.run()
 	b.untilOutcomes("1 Ready, runs 1")
 	apply := func() Plan {
@@ -421,7 +422,7 @@ func TestApplyRolledBack(t *testing.T) {
 func TestRetryOfRolledBack(t *testing.T) {
 	b := newRollback(t)
 	b.becomes["b"] = "crash"
-	b.write("web.toml", podText("a"))
+	b.write("web.toml", updating("a", withinHour))
 	b.run()
 	b.untilOutcomes("1 Ready, runs 1")
 	b.write("web.toml", updating("b", withinHour))
@@ -432,4 +433,42 @@ func TestRetryOfRolledBack(t *testing.T) {
 	b.must(err)
 	b.untilOutcomes("1 Ready, 2 RolledBack, 3 Ready, runs 3")
 	b.untilPods(map[string]string{"web": "b"})
+	r, err := b.set.Rollout(t.Context(), "web")
+	b.must(err)
+	if len(r.History.Find(3).Changes) == 0 {
+		t.Error("the changes from what ran before are missing")
+	}
+}
+
+// TestCrashAfterReady: a definition that is ready for a moment and then fails is rolled back; one that stays ready is not.
+func TestCrashAfterReady(t *testing.T) {
+	b := newRollback(t)
+	b.becomes["b"] = "ready"
+	b.write("web.toml", updating("a", withinHour))
+	b.run()
+	b.untilOutcomes("1 Ready, runs 1")
+	b.write("web.toml", updating("b", `{ minReadySeconds = 3600 }`))
+	b.until("generation 2 is ready", func() bool {
+		r, err := b.set.Rollout(t.Context(), "web")
+		return err == nil && len(r.History.Generations) == 2 && !r.History.Newest().ReadyAt.IsZero()
+	})
+	b.untilOutcomes("1 Ready, 2 Progressing, runs 2")
+	b.fakePods.set(func(f *fakePods) {
+		f.becomes["b"] = "crash"
+		next := *f.pods["web"]
+		f.runs(&next)
+		f.pods["web"] = &next
+	})
+	b.untilOutcomes("1 Ready, 2 RolledBack, runs 1")
+	b.untilPods(map[string]string{"web": "a"})
+	b.fakePods.set(func(f *fakePods) { f.becomes["b"] = "ready" })
+	b.write("web.toml", updating("b", `{ minReadySeconds = 0.3 }`))
+	b.untilOutcomes("1 Ready, 2 RolledBack, 3 Ready, runs 3")
+	b.write("web.toml", updating("a", `{ minReadySeconds = 3600 }`))
+	b.until("generation 4 is ready", func() bool {
+		r, err := b.set.Rollout(t.Context(), "web")
+		return err == nil && r.History.Last == 4 && !r.History.Newest().ReadyAt.IsZero()
+	})
+	b.write("web.toml", updating("d", withinHour)) // a definition that was ready is no failure, although it was changed soon
+	b.untilOutcomes("1 Ready, 2 RolledBack, 3 Ready, 4 Ready, 5 Ready, runs 5")
 }

@@ -67,14 +67,18 @@ func (e *insteadError) Error() string {
 func (s *Set) observe(ctx context.Context, r *result) (changed bool) {
 	for _, name := range sortedNames(s.world.pods) {
 		p, t := s.world.pods[name], r.targets[name]
-		if t == nil || p.file != t.path || p.deleting || p.held != "" || s.workers[name] != nil || len(s.world.between(&p, t)) > 0 {
+		if t == nil || p.file != t.path || p.deleting || p.held != "" {
+			continue
+		}
+		if s.workers[name] != nil || len(s.world.between(&p, t)) > 0 {
+			s.rollouts.ObserveOutdated(ctx, p.rollout())
 			continue
 		}
 		if t.instead != nil {
 			s.rollouts.ObserveInstead(p.rollout())
 			continue
 		}
-		returns, due := s.rollouts.Observe(ctx, p.rollout(), t.hex(), s.requester(&p, t))
+		returns, due := s.rollouts.Observe(ctx, p.rollout(), t.hex(), s.requester(t, p.snapshot.Owner.By))
 		if due > 0 {
 			r.lookAgain(time.Now().Add(due))
 		}
@@ -89,12 +93,22 @@ func (p *pod) rollout() *rollout.Pod {
 	return &rollout.Pod{Name: p.name, UID: p.uid, Snapshot: p.snapshot, Definition: own(p.definition), Stopped: p.stopped}
 }
 
-// requester returns who requested the definition of a pod.
-func (s *Set) requester(p *pod, c *content) string {
-	if by := s.appliedBy[c.path]; by.digest == c.digest {
-		return by.client
+// beginRollout records that a step is about to carry out a file.
+func (s *Set) beginRollout(ctx context.Context, step *step, by string) {
+	if step.target.instead != nil {
+		return
 	}
-	return p.snapshot.Owner.By
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.rollouts.Begin(ctx, step.target.pod, step.target.hex(), s.requester(step.target, by))
+}
+
+// requester returns who requested the definition of a file: the client that has applied it, or else by. s.turn must be held.
+func (s *Set) requester(c *content, by string) string {
+	if applied := s.appliedBy[c.path]; applied.digest == c.digest {
+		return applied.client
+	}
+	return by
 }
 
 // owner returns the owner of a pod that a step adds or changes.

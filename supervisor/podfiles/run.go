@@ -4,12 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"github.com/podstead/podstead/internal/diskcall"
 	"io/fs"
 	"log/slog"
 	"time"
 
 	"github.com/podstead/podstead/internal/atomicfile"
+	"github.com/podstead/podstead/internal/diskcall"
 	"github.com/podstead/podstead/supervisor/podfiles/watch"
 )
 

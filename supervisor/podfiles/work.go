@@ -17,8 +17,6 @@ type worker struct {
 	step   step
 	pods   string             // when the step began, see fingerprint
 	cancel context.CancelFunc // ends preparations and waiting; a change that has begun is completed
-	// began is when the pod was added or changed; zero: it was not.
-	began lifecycle.Instant
 	// pulling is the container whose image is being pulled; nil: none.
 	pulling atomic.Pointer[string]
 }
@@ -71,9 +69,6 @@ func (s *Set) finish(ctx context.Context, w *worker, err error) {
 		delete(s.world.attempts, w.step.pod) // another step follows
 		return
 	}
-	if !w.began.IsZero() {
-		s.rollouts.Changed(w.step.pod, w.began)
-	}
 	now, key := time.Now(), w.step.key()
 	a := attempt{key: key, err: err, count: 1, next: now.Add(time.Second), pods: w.pods, replace: w.step.kind == replace}
 	if before := s.world.attempts[w.step.pod]; before.key == key {
@@ -117,18 +112,18 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 	if err != nil {
 		return err
 	}
+	if p, ok := s.pod(step.pod); step.kind == replace && (!ok || p.uid != step.uid || p.stopped || p.deleting || p.held != "") {
+		return errOutdated
+	}
+	s.beginRollout(ctx, step, owner.By)
 	switch step.kind {
 	case add:
-		w.began = s.pods.Now()
 		_, err := s.pods.AddStaged(step.target.pod, owner, staged)
 		return err
 	case redefine:
-		w.began = s.pods.Now()
 		_, err := s.pods.Redefine(context.WithoutCancel(ctx), step.uid, step.target.pod, staged, owner)
 		return err
-	}
-	if p, ok := s.pod(step.pod); !ok || p.uid != step.uid || p.stopped || p.deleting || p.held != "" {
-		return errOutdated
+	case replace, remove:
 	}
 	if err := s.stop(ctx, step, "changed"); err != nil {
 		return err
@@ -136,7 +131,6 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 	if err := s.untilDeleted(ctx, step); err != nil {
 		return err
 	}
-	w.began = s.pods.Now()
 	_, err = s.pods.AddStaged(step.target.pod, owner, staged)
 	return err
 }

@@ -122,11 +122,11 @@ func TestFieldsRestartBackoff(t *testing.T) {
 
 // TestFieldsShown: fields that are only shown, and used to select pods.
 //
-// fields: name, labels, annotations, update.{readyWithinSeconds,onFailure}, containers[].ports[].{name,containerPort,protocol}
+// fields: name, labels, annotations, update.{readyWithinSeconds,minReadySeconds,onFailure}, containers[].ports[].{name,containerPort,protocol}
 func TestFieldsShown(t *testing.T) {
 	f := newFixture(t)
 	r := f.start(f.PodFile("shown", "labels = { app = \"shop\" }\nannotations = { note = \"free text\" }\nterminationGracePeriodSeconds = 1\n"+
-		"update = { readyWithinSeconds = 90, onFailure = \"keep\" }\n"+
+		"update = { readyWithinSeconds = 90, minReadySeconds = 5, onFailure = \"keep\" }\n"+
 		container("c", "trap 'exit 0' TERM; echo up; while :; do sleep 0.1; done")+
 		"ports = [{ name = \"dns\", containerPort = 53, protocol = \"UDP\" }, { name = \"http\", containerPort = 80 }]\n"))
 	r.line("c", 1)
@@ -134,7 +134,7 @@ func TestFieldsShown(t *testing.T) {
 	if got.Metadata.Name != "shown" || got.Metadata.Labels["app"] != "shop" || got.Metadata.Annotations["note"] != "free text" {
 		t.Errorf("metadata: %+v", got.Metadata)
 	}
-	if diff := cmp.Diff(&spec.Update{ReadyWithinSeconds: 90, OnFailure: spec.OnFailureKeep}, got.Spec.Update); diff != "" {
+	if diff := cmp.Diff(&spec.Update{ReadyWithinSeconds: 90, MinReadySeconds: 5, OnFailure: spec.OnFailureKeep}, got.Spec.Update); diff != "" {
 		t.Errorf("update (-want +got):\n%s", diff)
 	}
 	ports := []spec.ContainerPort{

@@ -125,10 +125,10 @@ func (f *fixture) settled(p *planned, after uint64) (err error) {
 			continue
 		}
 		p.events = append(p.events, e)
-		switch e.Kind {
-		case event.ContainerChanged, event.ContainerDropped:
+		switch kind := e.Kind; {
+		case kind == event.ContainerChanged || kind == event.ContainerDropped:
 			stopping[e.Container] = true
-		case event.ContainerSucceeded, event.ContainerFailed:
+		case kind == event.ContainerSucceeded || kind == event.ContainerFailed:
 			delete(stopping, e.Container)
 		}
 	}
@@ -196,19 +196,17 @@ func (p *planned) fields() string {
 func (p *planned) happened() (e changetest.Effects, fields string) {
 	e.Containers = map[string]string{}
 	for i := range p.events {
-		switch x := &p.events[i]; x.Kind {
-		case event.PodRemoved, event.SandboxChanged, event.SandboxReady:
+		switch x := &p.events[i]; {
+		case slices.Contains([]event.Kind{event.PodRemoved, event.SandboxChanged, event.SandboxReady}, x.Kind):
 			e.Replaced = true
-		case event.DefinitionChanged:
+		case x.Kind == event.DefinitionChanged:
 			fields = x.Fields["changes"]
-		case event.ContainerDropped:
+		case x.Kind == event.ContainerDropped:
 			e.Containers[x.Container] = "stopped"
-		case event.ContainerChanged:
+		case x.Kind == event.ContainerChanged:
 			e.Containers[x.Container] = "restarted"
-		case event.ContainerStarted:
-			if e.Containers[x.Container] == "" {
-				e.Containers[x.Container] = "started"
-			}
+		case x.Kind == event.ContainerStarted && e.Containers[x.Container] == "":
+			e.Containers[x.Container] = "started"
 		}
 	}
 	if e.Replaced {

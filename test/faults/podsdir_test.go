@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math/rand/v2"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -148,49 +146,5 @@ func TestPodsDirectorySurvivesKill(t *testing.T) {
 	}
 	if got := d.process("marker=zero"); got != process {
 		t.Errorf("the process was %d, is %d", process, got)
-	}
-}
-
-// TestRandomEdits makes random edits of pod files, and kills the daemon at random moments. They end in exactly the last valid state of
-// each file, and nothing is left behind.
-func TestRandomEdits(t *testing.T) {
-	d := newPodsDir(t)
-	d.keep("fixed")
-	d.until(map[string]string{"fixed": "x"})
-	r := rand.New(rand.NewPCG(14, 0))
-	want := map[string]string{"fixed": "x"}
-	for i := range 30 {
-		name := fmt.Sprintf("p%d", r.IntN(3))
-		switch r.IntN(6) {
-		case 0:
-			d.remove(name)
-			delete(want, name)
-		case 1:
-			d.write(name, "broken = ")
-			d.remove(name) // before or after it is seen
-			delete(want, name)
-		case 2:
-			temporary := filepath.Join(d.path, "."+name)
-			d.Check(os.WriteFile(temporary, []byte(d.text(name, fmt.Sprint("r", i))), 0o600))
-			d.Check(os.Rename(temporary, filepath.Join(d.path, name+".toml")))
-			want[name] = fmt.Sprint("r", i)
-		default:
-			d.write(name, d.text(name, fmt.Sprint("w", i)))
-			want[name] = fmt.Sprint("w", i)
-		}
-		for range r.IntN(3) {
-			d.MustRun("get")
-		}
-		if r.IntN(4) == 0 {
-			d.MustRun("get") // a daemon may not run
-			d.MustKillDaemon()
-		}
-		if r.IntN(6) == 0 {
-			d.until(want)
-		}
-	}
-	d.until(want)
-	if got := d.files(); !slices.Contains(got, "fixed") || len(got) != len(want) {
-		t.Errorf("files %v, want those of %v", got, want)
 	}
 }

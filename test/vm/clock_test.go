@@ -50,14 +50,14 @@ E
 `+clockPods+`systemctl daemon-reload; systemctl start podstead`)
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Log(machine.try(t, `date; podstead get -o wide; podstead events; journalctl --no-pager -u podstead | tail -n 50`))
+			t.Log(machine.try(t, `export PODSTEAD_CONFIG=/dev/null; date; podstead get -o wide; podstead events; journalctl --no-pager -u podstead | tail -n 50`))
 		}
-		machine.sh(t, fmt.Sprintf("date -s @%d; podstead delete steady job || true; systemctl stop podstead; rm -rf /etc/podstead /root/clock", time.Now().Unix()))
+		machine.sh(t, fmt.Sprintf("date -s @%d; export PODSTEAD_CONFIG=/dev/null; podstead delete steady job || true; systemctl stop podstead; rm -rf /etc/podstead /root/clock", time.Now().Unix()))
 	})
 	machine.eventually(t, "the pods run with the clock of 1980", `podstead get > /tmp/get || true; cat /tmp/get
 		grep -q 'steady *1/1 *Running' /tmp/get && grep -q 'job *0/1 *Completed' /tmp/get`)
 	daemon := machine.sh(t, `systemctl show -P MainPID podstead`)
-	for _, leap := range []string{"+46 years", "-30 years", "+20 years"} {
+	for _, leap := range []string{"+46 years", "-30 years"} {
 		machine.sh(t, `date -s '`+leap+`'`)
 		for _, pod := range []string{"steady", "job"} {
 			machine.eventually(t, "the times of "+pod+" are corrected after "+leap, `created=$(podstead get `+pod+` -o json | sed -n 's/.*"creationTimestamp": *"\([^"]*\)".*/\1/p' | head -n 1)
@@ -79,7 +79,7 @@ E
 	}
 
 	machine.sh(t, `printf '[pods]\nfinishedPodTTL = "soon"\n' > /etc/podstead/podstead.toml; systemctl reload podstead`)
-	machine.eventually(t, "the invalid file is reported", `podstead events > /tmp/events; tail -n 3 /tmp/events; grep 'Configuration not reloaded' /tmp/events | grep -q 'podstead.toml:2:18'`)
+	machine.eventually(t, "the invalid file is reported", `podstead --config /dev/null events > /tmp/events; tail -n 3 /tmp/events; grep 'Configuration not reloaded' /tmp/events | grep -q 'podstead.toml:2:18'`)
 	machine.sh(t, `printf '[engine]\nruntime = "runc-other"\n[pods]\nfinishedPodTTL = "1s"\n' > /etc/podstead/podstead.toml; systemctl reload podstead`)
 	machine.eventually(t, "the finished pod is collected", `podstead events > /tmp/events; tail -n 3 /tmp/events
 		grep -q 'Configuration reloaded, changed pods.finishedPodTTL' /tmp/events && grep -q 'need a restart of the daemon: engine.runtime' /tmp/events && grep -q 'old logs of the finished pod' /tmp/events`)

@@ -22,7 +22,7 @@ import (
 
 const (
 	// bootTimeout is for the first response, which takes ten seconds on an idle host.
-	bootTimeout = 3 * time.Minute
+	bootTimeout = 5 * time.Minute
 	// answerMargin is how much longer than the agent the host waits for a command.
 	answerMargin = 30 * time.Second
 	memory       = 2048 // MiB

@@ -19,8 +19,8 @@ import (
 // payload is the directory of the programs in the virtual machine.
 const payload = "/payload"
 
-// deadline is for operations that take seconds on an idle host.
-const deadline = 2 * time.Minute
+// deadline is for operations that take seconds on an idle host, and minutes on a loaded one.
+const deadline = 5 * time.Minute
 
 // drivers are loaded before the tests. Loading them on demand for the first pod takes longer in an emulated machine than Podstead waits
 // for a network.

@@ -48,6 +48,7 @@ func podTemplates() []template {
 		{field: "imageArchives", pod: "imageArchives = [%s]", before: `"a.tar"`, after: `"b.tar"`, effect: replace, fails: true},
 		{field: "waitFor", pod: "waitFor = [%s]", before: `"path:/etc"`, after: `"path:/usr"`, effect: nextRound},
 		{field: "update.readyWithinSeconds", pod: "update.readyWithinSeconds = %s", before: "120", after: "60", effect: inPlace},
+		{field: "update.minReadySeconds", pod: "update.minReadySeconds = %s", before: "10", after: "1", effect: inPlace},
 		{field: "update.onFailure", pod: "update.onFailure = %s", before: `"rollback"`, after: `"keep"`, effect: inPlace},
 		{field: "hostNetwork", pod: "hostNetwork = %s", before: "false", after: "true", effect: replace},
 		{field: "hostPID", pod: "hostPID = %s", before: "false", after: "true", effect: replace},

@@ -12,19 +12,20 @@ import (
 
 // verdict is what became of a definition that a pod runs. The zero verdict: it is not known yet.
 type verdict struct {
-	ready  bool
-	failed string // why
+	ready     bool
+	succeeded bool
+	failed    string // why
 }
 
 // judge returns what became of the definition that a pod runs since an instant.
 func judge(p *supervisor.Snapshot, since lifecycle.Instant) verdict {
-	if p.Status.Phase == lifecycle.PhaseSucceeded || isReady(p) {
-		return verdict{ready: true}
-	}
-	if p.Status.Phase == lifecycle.PhaseFailed && p.AtRest {
+	switch {
+	case p.Status.Phase == lifecycle.PhaseSucceeded:
+		return verdict{succeeded: true}
+	case p.Status.Phase == lifecycle.PhaseFailed && p.AtRest:
 		return verdict{failed: phaseFailure(p)}
 	}
-	return verdict{failed: failedRun(p, since)}
+	return verdict{ready: isReady(p), failed: failedRun(p, since)}
 }
 
 // isReady reports whether a pod is ready, and runs its definition only: no run of an earlier one has to stop.

@@ -34,10 +34,32 @@ func (t *Tracker) Observe(ctx context.Context, p *Pod, digest, by string) (retur
 	return h.Instead != nil, due
 }
 
+// ObserveOutdated records that a pod is ready whose file defines something else by now, such as while an update waits for an image. If the
+// update fails, the pod can return to what it runs.
+func (t *Tracker) ObserveOutdated(ctx context.Context, p *Pod) {
+	h := t.histories[p.Name]
+	if h == nil || h.Instead != nil || p.Stopped {
+		return
+	}
+	h = h.Clone()
+	g := h.Newest()
+	if g == nil || g.Outcome == generation.Ready || !g.ReadyAt.IsZero() || g.Definition == nil || len(t.o.Compare(g.Definition.Pod, p.Definition)) > 0 {
+		return
+	}
+	if v := judge(p.Snapshot, g.Since); v.failed != "" || !v.ready {
+		return
+	}
+	t.isReady(ctx, g, p)
+	if _, minReady, _ := p.Definition.UpdateRule(); minReady == 0 {
+		t.completed(h, g, p)
+	}
+	t.put(h)
+}
+
 // ObserveInstead records what has become of a pod that runs [Tracker.Instead].
 func (t *Tracker) ObserveInstead(p *Pod) {
 	h := t.histories[p.Name]
-	if p.Stopped || h.Instead.Completed || !judge(p.Snapshot, h.Instead.At).ready {
+	if v := judge(p.Snapshot, h.Instead.At); p.Stopped || h.Instead.Completed || !v.ready && !v.succeeded {
 		return
 	}
 	h = h.Clone()
@@ -48,7 +70,36 @@ func (t *Tracker) ObserveInstead(p *Pod) {
 	t.o.Add(event.RollbackCompleted, p.Name, p.UID, event.Fields{"generation": strconv.Itoa(i.Number)})
 }
 
-// record adds the definition that a pod runs, if it is new.
+// Begin records that a pod is about to be added with, or changed to, the definition of a file whose text has a digest. What fails from now on
+// is a failure of that definition, also if the daemon is killed before it can observe the pod. By is who requested it.
+func (t *Tracker) Begin(ctx context.Context, definition *spec.Pod, digest, by string) {
+	h := t.histories[definition.Name]
+	if h == nil {
+		h = &generation.History{Pod: definition.Name}
+	}
+	h = h.Clone()
+	switch last := h.Newest(); {
+	case h.Instead != nil || last == nil || last.Digest != digest:
+		t.begin(h, definition, digest, by)
+	case last.Outcome == generation.Progressing:
+		last.Since = t.o.Now() // an attempt that was interrupted
+	case last.Outcome != generation.Ready:
+		t.begin(h, definition, digest, by)
+	}
+	t.put(h)
+	t.Save(ctx)
+}
+
+func (t *Tracker) begin(h *generation.History, definition *spec.Pod, digest, by string) {
+	g := generation.Generation{Digest: digest, Since: t.o.Now(), By: by, Definition: &generation.Definition{Pod: definition}}
+	if from := definitionOf(h); from != nil {
+		g.Changes = t.o.Compare(from, definition)
+	}
+	h.Begin(g)
+}
+
+// record adds the definition that a pod runs, if it is new: it was changed in a way that needs no change of the pod, or by a daemon that did
+// not record it.
 func (t *Tracker) record(h *generation.History, p *Pod, digest, by string) bool {
 	last := h.Newest()
 	if h.Instead == nil && last != nil && last.Definition != nil {
@@ -60,12 +111,7 @@ func (t *Tracker) record(h *generation.History, p *Pod, digest, by string) bool 
 			return true
 		}
 	}
-	g := generation.Generation{Digest: digest, Since: t.since(p), By: by, Definition: &generation.Definition{Pod: p.Definition}}
-	if from := definitionOf(h); from != nil {
-		g.Changes = t.o.Compare(from, p.Definition)
-	}
-	h.Begin(g)
-	delete(t.changedAt, p.Name)
+	t.begin(h, p.Definition, digest, by)
 	return true
 }
 
@@ -74,23 +120,18 @@ func definitionOf(h *generation.History) *spec.Pod {
 	if h.Instead != nil {
 		return h.Instead.Definition.Pod
 	}
-	if g := h.Newest(); g != nil && g.Definition != nil {
+	g := h.Newest()
+	if g != nil && g.Outcome == generation.RolledBack { // it is tried again
+		g = h.Target(g.Number)
+	}
+	if g != nil && g.Definition != nil {
 		return g.Definition.Pod
 	}
 	return nil
 }
 
-// since returns when a pod was changed to the definition that it runs. If that was before the daemon started, it is not known: failures of
-// earlier definitions must not count.
-func (t *Tracker) since(p *Pod) lifecycle.Instant {
-	if at, known := t.changedAt[p.Name]; known {
-		return at
-	}
-	return t.o.Now()
-}
-
-// judge records what has become of the newest generation. It reports whether that is new, or how long it takes until the generation counts
-// as failed.
+// judge records what has become of the newest generation. It reports whether that is new, or how long it takes until there is a verdict
+// without a change of the pod.
 func (t *Tracker) judge(ctx context.Context, h *generation.History, p *Pod) (changed bool, left time.Duration) {
 	g := h.Newest()
 	if g.Outcome == generation.Ready {
@@ -100,20 +141,38 @@ func (t *Tracker) judge(ctx context.Context, h *generation.History, p *Pod) (cha
 	if again := p.Snapshot.Facts.AgainAt; !again.IsZero() && since.Before(again) {
 		since = again
 	}
+	if g.Outcome == generation.Failed { // it was kept
+		since = t.o.Now()
+	}
+	allowed, minReady, rollback := p.Definition.UpdateRule()
 	v := judge(p.Snapshot, since)
-	if v.ready {
-		t.isReady(ctx, h, g, p)
-		return true, 0
-	}
-	if g.Outcome != generation.Progressing {
-		return false, 0
-	}
-	allowed, rollback := p.Definition.UpdateRule()
-	if v.failed == "" {
-		if left := t.due(since, allowed).Sub(t.o.Now()); left > 0 {
+	switch {
+	case v.succeeded:
+		t.isReady(ctx, g, p)
+		return true, t.completed(h, g, p)
+	case v.failed != "":
+	case v.ready && g.ReadyAt.IsZero():
+		t.isReady(ctx, g, p)
+		if minReady == 0 {
+			return true, t.completed(h, g, p)
+		}
+		return true, minReady
+	case v.ready:
+		if left := g.ReadyAt.Add(minReady).Sub(t.o.Now()); left > 0 {
+			return false, left
+		}
+		return true, t.completed(h, g, p)
+	case !g.ReadyAt.IsZero():
+		g.ReadyAt = lifecycle.Instant{}
+		return true, time.Nanosecond
+	default:
+		if left := t.due(since, allowed).Sub(t.o.Now()); left > 0 && g.Outcome == generation.Progressing {
 			return false, left
 		}
 		v.failed = notInTime(p.Snapshot, allowed)
+	}
+	if g.Outcome != generation.Progressing {
+		return false, 0
 	}
 	t.hasFailed(ctx, h, g, p, v.failed, rollback)
 	return true, 0
@@ -128,25 +187,32 @@ func (t *Tracker) due(since lifecycle.Instant, allowed time.Duration) lifecycle.
 	return due
 }
 
-// isReady records that a generation is ready.
-func (t *Tracker) isReady(ctx context.Context, h *generation.History, g *generation.Generation, p *Pod) {
+// isReady records that a generation is ready, and what is needed to return to it.
+func (t *Tracker) isReady(ctx context.Context, g *generation.Generation, p *Pod) {
 	d := &generation.Definition{Pod: p.Definition, Images: map[string]lifecycle.Image{}, Config: t.config(ctx, p.Definition)}
 	for name, c := range p.Snapshot.Facts.Containers {
 		if d.Pod.Container(name) != nil && c.Image.ID != "" {
 			d.Images[name] = c.Image
 		}
 	}
-	g.Outcome, g.Message, g.Definition = generation.Ready, "", d
-	h.Trim()
+	g.Definition, g.ReadyAt = d, t.o.Now()
+}
+
+// completed records that a generation has stayed ready. It returns 0.
+func (t *Tracker) completed(h *generation.History, g *generation.Generation, p *Pod) time.Duration {
+	g.Outcome, g.Message = generation.Ready, ""
 	if g.Number > 1 {
 		t.o.Add(event.UpdateCompleted, p.Name, p.UID, event.Fields{"generation": strconv.Itoa(g.Number)})
 	}
+	h.Trim()
+	return 0
 }
 
 // hasFailed records that a generation has failed, and returns to the one before that was ready if there is one.
 func (t *Tracker) hasFailed(ctx context.Context, h *generation.History, g *generation.Generation, p *Pod, why string, rollback bool) {
 	number := strconv.Itoa(g.Number)
 	target := h.Target(g.Number)
+	g.ReadyAt = lifecycle.Instant{}
 	if !rollback || target == nil {
 		g.Outcome, g.Message = generation.Failed, why
 		if g.Number > 1 { // the first one is no update

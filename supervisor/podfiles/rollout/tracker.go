@@ -49,14 +49,13 @@ type Tracker struct {
 	unsaved   map[string]bool                // names of pods whose history has changed
 	saveAgain time.Time                      // when to save after a failure; zero: now
 	started   lifecycle.Instant              // when the histories were loaded
-	changedAt map[string]lifecycle.Instant   // when pods were changed last, by name
 }
 
 // New returns a tracker. It knows nothing before [Tracker.Load].
 func New(o Options) *Tracker {
 	return &Tracker{
 		o: o, saving: diskcall.New(o.Log), reading: diskcall.New(o.Log), keeper: newKeeper(o.Images, o.Log, o.Retry),
-		unsaved: map[string]bool{}, changedAt: map[string]lifecycle.Instant{},
+		unsaved: map[string]bool{},
 	}
 }
 
@@ -91,6 +90,7 @@ func (t *Tracker) Load(ctx context.Context) error {
 	known := map[string]bool{}
 	for name, h := range loaded {
 		if g := h.Running(); g != nil && g.Since.Boot != now.Boot {
+			g.ReadyAt = lifecycle.Instant{}
 			g.Since = lifecycle.Instant{Boot: now.Boot, Mono: now.Mono, Wall: g.Since.Wall} // an update starts again with the host
 		}
 		known[name] = true
@@ -116,18 +116,21 @@ func (t *Tracker) Instead(pod string) *generation.Instead {
 	return nil
 }
 
-// Changed records that a pod was added or changed at an instant, before a run of the new definition could start.
-func (t *Tracker) Changed(pod string, at lifecycle.Instant) { t.changedAt[pod] = at }
-
 // Forget removes the generations of all pods but these.
 func (t *Tracker) Forget(pods map[string]bool) {
-	maps.DeleteFunc(t.changedAt, func(name string, _ lifecycle.Instant) bool { return !pods[name] })
 	for name := range t.histories {
 		if !pods[name] {
-			delete(t.histories, name)
-			t.unsaved[name] = true
-			t.keeper.keep(name, nil)
+			t.Drop(name)
 		}
+	}
+}
+
+// Drop removes the generations of a pod that is deleted.
+func (t *Tracker) Drop(pod string) {
+	if t.histories[pod] != nil {
+		delete(t.histories, pod)
+		t.unsaved[pod] = true
+		t.keeper.keep(pod, nil)
 	}
 }
 
@@ -195,7 +198,7 @@ func (t *Tracker) Undo(ctx context.Context, p *Pod, digest string, waits bool, t
 	running, target := h.Running(), h.Find(to)
 	if to == 0 {
 		target = h.Target(running.Number)
-		if waits {
+		if waits && running.Digest != digest {
 			target = running
 		}
 	}

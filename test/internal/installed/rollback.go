@@ -64,7 +64,7 @@ type Cuts struct {
 // Rollback tests that a broken definition is rolled back, after at most about the given time, and is not tried again until the file changes.
 func (h *Host) Rollback(b Broken, within time.Duration, cuts Cuts) {
 	h.Helper()
-	h.Copy(b.pod, release(b.pod, 1, within, "", serves, "true"))
+	h.Copy(b.pod, release(b.pod, 1, 10*within, "", serves, "true"))
 	h.runs(b, 1)
 	h.Eventually("generation 1 is saved", `cat /var/lib/podstead/generations/`+b.pod+`.json; grep -q '"outcome": *"Ready"' /var/lib/podstead/generations/`+b.pod+`.json`)
 	before := h.Look()[b.pod]

@@ -1,0 +1,214 @@
+//go:build e2e
+
+package faults
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/shim"
+	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+	"github.com/podstead/podstead/test/internal/rig"
+)
+
+// times returns the factor by which make soak lengthens storms.
+func times(t *testing.T) int {
+	t.Helper()
+	text := os.Getenv("PODSTEAD_STORM")
+	if text == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 {
+		t.Fatalf("PODSTEAD_STORM: %q must be a number of at least 1", text)
+	}
+	return n
+}
+
+// seeded returns random numbers, whose seed is in the log of the test. PODSTEAD_SEED repeats a run.
+func seeded(t *testing.T) *rand.Rand {
+	t.Helper()
+	seed := rand.Uint64()
+	if text := os.Getenv("PODSTEAD_SEED"); text != "" {
+		var err error
+		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
+			t.Fatal("PODSTEAD_SEED: ", err)
+		}
+	}
+	t.Logf("PODSTEAD_SEED=%d", seed)
+	return rand.New(rand.NewPCG(seed, 0))
+}
+
+// storm is a pods directory whose pods change while processes are killed.
+type storm struct {
+	*podsDir
+	r      *rand.Rand
+	number int // of the last definition
+	// hostnames are parts of the definitions, by pod. A change replaces the pod.
+	hostnames map[string]int
+}
+
+// good returns a definition that becomes ready, and its marker.
+func (s *storm) good(name string) (text, marker string) {
+	s.number++
+	marker = fmt.Sprintf("%s-%d-", name, s.number)
+	if s.r.IntN(3) == 0 {
+		s.hostnames[name] = s.number // replaces the pod
+	}
+	return s.stormText(name, fmt.Sprintf(": marker=%s; trap 'exit 0' TERM; while :; do sleep 0.5; done", marker), busybox, ""), marker
+}
+
+// broken returns a definition that does not become ready.
+func (s *storm) broken(name string) string {
+	s.number++
+	if s.r.IntN(3) == 0 {
+		s.hostnames[name] = s.number
+	}
+	marker := fmt.Sprintf(": marker=%s-%d-; ", name, s.number)
+	const runs = "trap 'exit 0' TERM; while :; do sleep 0.5; done"
+	switch s.r.IntN(4) {
+	case 0:
+		return s.stormText(name, marker+runs, "registry.invalid/none:2", "")
+	case 1:
+		return s.stormText(name, marker+runs, busybox, "readinessProbe = { exec = { command = [\"false\"] }, periodSeconds = 1 }\n")
+	case 2:
+		return s.stormText(name, marker+runs, busybox, "lifecycle.postStart.exec.command = [\"false\"]\n")
+	}
+	return s.stormText(name, marker+"exit 3", busybox, "")
+}
+
+func (s *storm) stormText(name, script, image, more string) string {
+	return s.PodText(name, fmt.Sprintf(`labels.release = "%d"
+hostname = "h%d"
+terminationGracePeriodSeconds = 1
+restartBackoff = { initialSeconds = 0.1, maxSeconds = 1 }
+update = { readyWithinSeconds = 20, onFailure = "rollback" }
+
+[[containers]]
+name = "c"
+image = %q
+command = ["sh", "-c", %q]
+%s`, s.number, s.hostnames[name], image, script, more))
+}
+
+// kill kills the daemon, which contains the engine, or a shim, or both. It starts the daemon again.
+func (s *storm) kill() {
+	s.Helper()
+	<-time.After(time.Duration(s.r.IntN(700)) * time.Millisecond)
+	what := s.r.IntN(4)
+	if what != 0 {
+		shims, err := s.processes(shim.Name)
+		s.Check(err)
+		if len(shims) > 0 {
+			s.Check(rig.Kill(s.Ctx(), shims[s.r.IntN(len(shims))]))
+		}
+	}
+	if what != 1 {
+		s.MustRun("get")
+		s.MustKillDaemon()
+	}
+	s.MustRun("get")
+}
+
+// TestUpdateStorm changes pods at random, to definitions that run and to broken ones, while the daemon and shims are killed. After a quiet
+// time each pod runs exactly what its file says or, where that is broken, its last definition that was ready.
+func TestUpdateStorm(t *testing.T) {
+	s := &storm{podsDir: newPodsDir(t), r: seeded(t), hostnames: map[string]int{}}
+	want := map[string]string{}
+	names := make([]string, 30)
+	for i := range names {
+		names[i] = fmt.Sprintf("s%02d", i)
+	}
+	settle := func() {
+		t.Helper()
+		for _, name := range names {
+			var text string
+			text, want[name] = s.good(name)
+			s.write(name, text)
+		}
+		s.until(want)
+		for _, name := range names {
+			s.Until(name, "ready", podReady)
+		}
+	}
+	settle()
+	for range 6 * times(t) {
+		for range 8 {
+			name := names[s.r.IntN(len(names))]
+			text := s.broken(name)
+			switch s.r.IntN(5) {
+			case 0, 1:
+				text, _ = s.good(name)
+			case 2:
+				s.remove(name)
+				continue
+			}
+			s.write(name, text)
+		}
+		s.kill()
+	}
+	settle()
+	broken := map[string]bool{}
+	for _, i := range s.r.Perm(len(names))[:10] {
+		s.write(names[i], s.broken(names[i]))
+		broken[names[i]] = true
+	}
+	for range 3 {
+		s.kill()
+	}
+	s.checkRest(want, broken)
+}
+
+// checkRest waits until each pod has the definition that it should have, and checks what led there.
+func (s *storm) checkRest(want map[string]string, broken map[string]bool) {
+	s.Helper()
+	for name := range want {
+		s.Until(name, fmt.Sprintf("ready, its file is broken: %t", broken[name]), func(p *api.Pod) bool {
+			refused := slices.ContainsFunc(p.Status.Conditions, func(c lifecycle.Condition) bool { return c.Type == api.FileAccepted })
+			return refused == broken[name] && podReady(p)
+		})
+	}
+	s.until(want)
+	for _, name := range slices.Sorted(maps.Keys(want)) {
+		s.process("marker=" + want[name]) // exactly one
+		s.Await(func() error {
+			pids, err := s.processes("marker=" + name + "-")
+			if err == nil && len(pids) != 1 {
+				err = fmt.Errorf("pod %s has the processes %v, want one", name, pids)
+			}
+			return err
+		})
+		s.checkEvents(name)
+	}
+	entries, err := os.ReadDir(filepath.Join(s.StateDir(), "generations"))
+	s.Check(err)
+	if len(entries) != len(want) {
+		s.Errorf("%d files of generations, want those of %d pods", len(entries), len(want))
+	}
+}
+
+// checkEvents checks the order of the events of a pod.
+func (s *storm) checkEvents(name string) {
+	s.Helper()
+	last, rollback := uint64(0), false
+	for e, err := range s.Client().Events(s.Ctx(), &api.EventQuery{Pod: name}) {
+		s.Check(err)
+		if e.Seq <= last {
+			s.Errorf("event %d of pod %s after event %d", e.Seq, name, last)
+		}
+		last = e.Seq
+		if e.Kind == event.RollbackCompleted && !rollback {
+			s.Errorf("event %d of pod %s: a rollback was completed that has not started", e.Seq, name)
+		}
+		rollback = (rollback || e.Kind == event.RollbackStarted) && e.Kind != event.RollbackCompleted
+	}
+}
