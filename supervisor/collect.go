@@ -44,6 +44,9 @@ func (s *Supervisor) collect(ctx context.Context) {
 		for _, p := range due {
 			s.collectPod(ctx, p)
 		}
+		if len(due) > 0 && wake < 0 {
+			wake = maxSleep // a request may have failed
+		}
 		s.dropRecords(ctx)
 		if !sleep(ctx, collectPace, nil) {
 			return

@@ -105,9 +105,12 @@ func (r *Reserve) giveBack() {
 	}
 }
 
-// refill allocates what an earlier operation has left free because there was no space.
+// refill allocates what an earlier operation has left free because there was no space. It does not wait for another operation, because the
+// disk may hang.
 func (r *Reserve) refill() {
-	r.mu.Lock()
+	if !r.mu.TryLock() {
+		return
+	}
 	defer r.mu.Unlock()
 	if r.held < r.size && r.lent == 0 {
 		_ = r.allocate()

@@ -170,9 +170,7 @@ func (s *Service) Wait(ctx context.Context, uid string, pod *spec.Pod, sandbox i
 		results <- result{message, err}
 	}()
 	go func() { results <- result{"", found.Wait(ctx)} }()
-	first := <-results
-	cancel()
-	<-results
+	first := <-results // the other one ends with the context, or when a file system responds
 	return first.evicted, first.err
 }
 

@@ -23,14 +23,17 @@ var (
 	programs = flag.String("programs", "", "directory of the programs that write these files, of this or an earlier version")
 )
 
+// waits is a script that runs until it is stopped, and starts one process only.
+const waits = "trap 'exit 0' TERM; while :; do sleep 100000 & wait $!; done"
+
 // states are pods in different states. Their names are those of the states.
 var states = map[string]string{
-	"probed":  container("web", forever) + "ports = [{ containerPort = 80, hostPort = 18099, hostIP = \"127.0.0.1\" }]\nreadinessProbe = { exec = { command = [\"true\"] }, periodSeconds = 1 }\n",
-	"volumes": "[[volumes]]\nname = \"data\"\npersistentVolumeClaim = { claimName = \"data\" }\n[[volumes]]\nname = \"scratch\"\nemptyDir = {}\n[[secrets]]\nname = \"db\"\ndata = { password = \"swordfish\" }\n" + container("db", "echo kept >> /data/file; "+forever) + "volumeMounts = { data = \"/data\", scratch = \"/scratch\" }\nenv = [{ name = \"PASSWORD\", valueFrom.secretKeyRef = { name = \"db\", key = \"password\" } }]\n",
+	"probed":  container("web", waits) + "ports = [{ containerPort = 80, hostPort = 18099, hostIP = \"127.0.0.1\" }]\nreadinessProbe = { exec = { command = [\"true\"] }, periodSeconds = 1 }\n",
+	"volumes": "[[volumes]]\nname = \"data\"\npersistentVolumeClaim = { claimName = \"data\" }\n[[volumes]]\nname = \"scratch\"\nemptyDir = {}\n[[secrets]]\nname = \"db\"\ndata = { password = \"swordfish\" }\n" + container("db", "echo kept >> /data/file; "+waits) + "volumeMounts = { data = \"/data\", scratch = \"/scratch\" }\nenv = [{ name = \"PASSWORD\", valueFrom.secretKeyRef = { name = \"db\", key = \"password\" } }]\n",
 	"looping": container("fails", "echo no; exit 3"),
-	"users":   "hostUsers = false\n" + container("c", forever),
+	"users":   "hostUsers = false\n" + container("c", waits),
 	"done":    "restartPolicy = \"Never\"\n" + container("c", "exit 0"),
-	"stopped": container("c", forever),
+	"stopped": container("c", waits),
 }
 
 // inStates creates the pods, and waits until they have their states.

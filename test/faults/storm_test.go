@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"math/rand/v2"
@@ -12,6 +13,8 @@ import (
 	"strconv"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/shim"
@@ -109,7 +112,9 @@ func (s *storm) kill() {
 		shims, err := s.processes(shim.Name)
 		s.Check(err)
 		if len(shims) > 0 {
-			s.Check(rig.Kill(s.Ctx(), shims[s.r.IntN(len(shims))]))
+			if err := rig.Kill(s.Ctx(), shims[s.r.IntN(len(shims))]); !errors.Is(err, unix.ESRCH) { // it may have exited
+				s.Check(err)
+			}
 		}
 	}
 	if what != 1 {
