@@ -160,11 +160,8 @@ func (h *History) Carried() string {
 
 // Begin adds a generation, which runs from now on. One that is not ready is superseded.
 func (h *History) Begin(g Generation) {
-	if last := h.Running(); last != nil && last.Outcome == Progressing {
-		last.Outcome = Superseded
-		if !last.ReadyAt.IsZero() {
-			last.Outcome = Ready
-		}
+	if last := h.Running(); last != nil {
+		last.supersede()
 	}
 	h.Instead = nil
 	h.Last++
@@ -173,9 +170,24 @@ func (h *History) Begin(g Generation) {
 	h.Trim()
 }
 
+// supersede ends what is known of a generation that another one follows.
+func (g *Generation) supersede() {
+	switch {
+	case g.Outcome != Progressing:
+	case g.ReadyAt.IsZero():
+		g.Outcome = Superseded
+	default:
+		g.Outcome = Ready
+	}
+}
+
 // Return makes an earlier generation run in place of the file, whose newest generation failed if why is not empty.
 func (h *History) Return(i Instead) {
-	if failed := h.Find(i.Failed); failed != nil && i.By == "" {
+	switch last := h.Running(); {
+	case i.By != "" && last != nil:
+		last.supersede()
+	case i.By == "" && h.Find(i.Failed) != nil:
+		failed := h.Find(i.Failed)
 		failed.Outcome, failed.Message = RolledBack, i.Why
 	}
 	h.Instead = &i
@@ -185,9 +197,6 @@ func (h *History) Return(i Instead) {
 // Retry makes the file run again that another generation runs in place of. A generation of it that was rolled back is followed by a new one.
 func (h *History) Retry() {
 	h.Instead = nil
-	if newest := h.Newest(); newest != nil && newest.Outcome == RolledBack {
-		newest.Digest = ""
-	}
 }
 
 // Target returns the newest generation before a number that was ready and whose definition is kept; nil: there is none.

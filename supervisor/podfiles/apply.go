@@ -70,8 +70,12 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 			plan.Outcome = Configured
 		}
 	}
+	if err := s.rollouts.Load(ctx); err != nil {
+		return Plan{}, err
+	}
 	instead := s.rollouts.Instead(pod.Name)
-	if instead != nil && instead.Digest == next.hex() && instead.By == "" { // until the file is changed
+	again := instead != nil && instead.Digest == next.hex()
+	if again && instead.By == "" { // until the file is changed
 		plan.Outcome, plan.Changes, plan.Instead = Unchanged, nil, (&insteadError{instead}).Error()
 	}
 	if o.DryRun {
@@ -79,15 +83,15 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 	}
 	defer s.wake()
 	s.appliedBy[path] = applied{next.digest, o.By}
-	if instead != nil && plan.Instead == "" {
-		s.rollouts.Retry(ctx, pod.Name)
-	}
 	delete(s.world.attempts, pod.Name) // a step that failed is repeated
 	s.trusted[path] = next.digest
 	if err := s.change(ctx, func() error { return write(path, text, replaced) }); err != nil {
 		return Plan{}, err
 	}
 	s.written(next, replaced)
+	if again && plan.Instead == "" { // a person had it undone
+		s.rollouts.Retry(ctx, pod.Name)
+	}
 	s.log.LogAttrs(ctx, slog.LevelInfo, "pod file applied", slog.String("pod", pod.Name), slog.String("file", path), slog.String("by", o.By))
 	return plan, nil
 }

@@ -90,7 +90,8 @@ func (s *Set) forget() {
 	maps.DeleteFunc(s.trusted, func(path string, _ [32]byte) bool { return !w.present[path] })
 	maps.DeleteFunc(s.appliedBy, func(path string, _ applied) bool { return !w.present[path] })
 	maps.DeleteFunc(w.targets, func(name string, _ *content) bool { return !names[name] })
-	if w.directory.lost == nil && !w.unsettled && s.listError == "" {
+	invalid := slices.ContainsFunc(slices.Collect(maps.Values(w.contents)), func(c *content) bool { return c.pod == nil })
+	if w.directory.lost == nil && !w.unsettled && s.listError == "" && !invalid { // an invalid file may be that of any pod
 		s.rollouts.Forget(names)
 	}
 }

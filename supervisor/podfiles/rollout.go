@@ -93,14 +93,22 @@ func (p *pod) rollout() *rollout.Pod {
 	return &rollout.Pod{Name: p.name, UID: p.uid, Snapshot: p.snapshot, Definition: own(p.definition), Stopped: p.stopped}
 }
 
-// beginRollout records that a step is about to carry out a file.
-func (s *Set) beginRollout(ctx context.Context, step *step, by string) {
-	if step.target.instead != nil {
-		return
-	}
+// beginRollout records that a step is about to carry out a file. The error is errOutdated if another definition is to run by now.
+func (s *Set) beginRollout(ctx context.Context, step *step, by string) error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	c := s.world.defining(step.pod)
+	if c == nil {
+		return errOutdated
+	}
+	if t, _ := s.world.target(c); t.path != step.target.path || t.digest != step.target.digest {
+		return errOutdated
+	}
+	if step.target.instead != nil {
+		return nil
+	}
 	s.rollouts.Begin(ctx, step.target.pod, step.target.hex(), s.requester(step.target, by))
+	return nil
 }
 
 // requester returns who requested the definition of a file: the client that has applied it, or else by. s.turn must be held.

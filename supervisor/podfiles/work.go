@@ -82,6 +82,11 @@ func (s *Set) finish(ctx context.Context, w *worker, err error) {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "pod file not carried out", slog.String("pod", w.step.pod), slog.String("file", w.step.file), slog.Any("error", err))
 	}
 	s.world.attempts[w.step.pod] = a
+	if isRefused := a.err != nil && w.step.kind != redefine && w.step.target != nil && w.step.target.instead == nil; isRefused {
+		if refused, ok := errors.AsType[*supervisor.RefusedError](a.err); ok {
+			s.rollouts.Refused(ctx, w.step.target.pod, w.step.target.hex(), refused)
+		}
+	}
 }
 
 // delay is the time before a step is repeated that has failed count times.
@@ -115,7 +120,9 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 	if p, ok := s.pod(step.pod); step.kind == replace && (!ok || p.uid != step.uid || p.stopped || p.deleting || p.held != "") {
 		return errOutdated
 	}
-	s.beginRollout(ctx, step, owner.By)
+	if err := s.beginRollout(ctx, step, owner.By); err != nil {
+		return err
+	}
 	switch step.kind {
 	case add:
 		_, err := s.pods.AddStaged(step.target.pod, owner, staged)
@@ -129,6 +136,9 @@ func (s *Set) perform(ctx context.Context, w *worker) error {
 		return err
 	}
 	if err := s.untilDeleted(ctx, step); err != nil {
+		return err
+	}
+	if err := s.beginRollout(ctx, step, owner.By); err != nil { // again: stopping the old pod took time
 		return err
 	}
 	_, err = s.pods.AddStaged(step.target.pod, owner, staged)

@@ -22,6 +22,8 @@ func judge(p *supervisor.Snapshot, since lifecycle.Instant) verdict {
 	switch {
 	case p.Status.Phase == lifecycle.PhaseSucceeded:
 		return verdict{succeeded: true}
+	case p.AtRest && !startedSince(p, since):
+		return verdict{succeeded: true} // it had completed before, and the change started nothing
 	case p.Status.Phase == lifecycle.PhaseFailed && p.AtRest:
 		return verdict{failed: phaseFailure(p)}
 	}
@@ -39,6 +41,19 @@ func isReady(p *supervisor.Snapshot) bool {
 		}
 	}
 	return conditionOf(p, lifecycle.PodReady).Status == "True"
+}
+
+// startedSince reports whether a pod was accepted, or a run of a container requested, since an instant.
+func startedSince(p *supervisor.Snapshot, since lifecycle.Instant) bool {
+	if !p.Facts.Accepted.Before(since) {
+		return true
+	}
+	for _, c := range p.Facts.Containers {
+		if c.Newest.N() > 0 && !c.Newest.Requested.Before(since) {
+			return true
+		}
+	}
+	return false
 }
 
 func conditionOf(p *supervisor.Snapshot, t lifecycle.ConditionType) lifecycle.Condition {

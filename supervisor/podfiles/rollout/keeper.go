@@ -23,6 +23,8 @@ const (
 	keepTimeout = 30 * time.Second
 	// keepCleanup is how long a call may take after its timeout.
 	keepCleanup = time.Second
+	// endTimeout is the timeout of all calls that are left at the end.
+	endTimeout = 5 * time.Second
 )
 
 // keeper calls [Images] in the background, and again after a failure.
@@ -78,6 +80,12 @@ func (k *keeper) start(ctx context.Context) (end func()) {
 	return func() {
 		cancel()
 		<-done
+		if k.images == nil {
+			return
+		}
+		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endTimeout)
+		defer cancel()
+		_ = k.carryOut(ending) // the next daemon does what is left
 	}
 }
 

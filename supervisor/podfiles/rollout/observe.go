@@ -90,6 +90,23 @@ func (t *Tracker) Begin(ctx context.Context, definition *spec.Pod, digest, by st
 	t.Save(ctx)
 }
 
+// Refused records that a definition cannot be added because of the host or other pods, after the pod that ran before was deleted. If it is an
+// update that is to be rolled back, the last generation that was ready runs instead.
+func (t *Tracker) Refused(ctx context.Context, definition *spec.Pod, digest string, why error) {
+	h := t.histories[definition.Name]
+	if h == nil || h.Instead != nil {
+		return
+	}
+	h = h.Clone()
+	g := h.Newest()
+	if _, _, rollback := definition.UpdateRule(); g.Digest != digest || g.Outcome != generation.Progressing || !rollback || h.Target(g.Number) == nil {
+		return
+	}
+	t.hasFailed(ctx, h, g, &Pod{Name: definition.Name}, why.Error(), true)
+	t.put(h)
+	t.Save(ctx)
+}
+
 func (t *Tracker) begin(h *generation.History, definition *spec.Pod, digest, by string) {
 	g := generation.Generation{Digest: digest, Since: t.o.Now(), By: by, Definition: &generation.Definition{Pod: definition}}
 	if from := definitionOf(h); from != nil {
@@ -103,10 +120,11 @@ func (t *Tracker) begin(h *generation.History, definition *spec.Pod, digest, by 
 func (t *Tracker) record(h *generation.History, p *Pod, digest, by string) bool {
 	last := h.Newest()
 	if h.Instead == nil && last != nil && last.Definition != nil {
-		if last.Digest == digest {
+		switch {
+		case last.Outcome == generation.RolledBack: // it is tried again
+		case last.Digest == digest:
 			return false
-		}
-		if last.Outcome != generation.RolledBack && len(t.o.Compare(last.Definition.Pod, p.Definition)) == 0 { // such as a comment
+		case len(t.o.Compare(last.Definition.Pod, p.Definition)) == 0: // such as a comment
 			last.Digest = digest
 			return true
 		}

@@ -67,7 +67,7 @@ func (t *Tracker) Load(ctx context.Context) error {
 	if t.histories != nil {
 		return nil
 	}
-	loaded := map[string]*generation.History{}
+	loaded, problems := map[string]*generation.History{}, 0
 	if t.o.Histories != nil {
 		type result struct {
 			histories map[string]*generation.History
@@ -83,20 +83,23 @@ func (t *Tracker) Load(ctx context.Context) error {
 		for _, problem := range r.problems {
 			t.o.Log.LogAttrs(ctx, slog.LevelWarn, "generations of a pod not available", slog.Any("error", problem))
 		}
-		loaded = r.histories
+		loaded, problems = r.histories, len(r.problems)
 	}
 	now := t.o.Now()
 	t.histories, t.started = loaded, now
 	known := map[string]bool{}
 	for name, h := range loaded {
-		if g := h.Running(); g != nil && g.Since.Boot != now.Boot {
+		if g := h.Running(); g != nil && g.Outcome == generation.Progressing && g.Since.Boot != now.Boot {
 			g.ReadyAt = lifecycle.Instant{}
 			g.Since = lifecycle.Instant{Boot: now.Boot, Mono: now.Mono, Wall: g.Since.Wall} // an update starts again with the host
+			t.unsaved[name] = true
 		}
 		known[name] = true
 		t.keeper.keep(name, h.Images())
 	}
-	t.keeper.keepOnly(known)
+	if problems == 0 { // otherwise there are pods whose images are not known
+		t.keeper.keepOnly(known)
+	}
 	return nil
 }
 
