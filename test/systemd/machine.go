@@ -168,8 +168,14 @@ func (m *Machine) Close() error {
 	if m.process == nil {
 		return nil
 	}
-	_ = m.process.Kill() // it may have exited
-	<-m.ended            // the kernel has ended all other processes of the namespace before
+	_ = m.process.Kill()                   // it may have exited
+	for ended := false; !ended; m.thaw() { // the kernel ends all other processes of the namespace before
+		select {
+		case <-m.ended:
+			ended = true
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
 	m.process = nil
 	end := time.Now().Add(bootTimeout)
 	for {
@@ -182,6 +188,17 @@ func (m *Machine) Close() error {
 		}
 		<-time.After(10 * time.Millisecond)
 	}
+}
+
+// thaw thaws the cgroups. With cgroup v1, a killed process of a frozen cgroup does not exit, and runc freezes the cgroup of a container for a
+// moment before it starts.
+func (m *Machine) thaw() {
+	_ = filepath.WalkDir(filepath.Join("/sys/fs/cgroup/freezer", m.cgroup), func(path string, entry fs.DirEntry, err error) error {
+		if err == nil && entry.IsDir() {
+			_ = os.WriteFile(filepath.Join(path, "freezer.state"), []byte("THAWED"), 0) // tried again
+		}
+		return nil
+	})
 }
 
 // left removes the cgroups, and returns one that could not be removed, or the loop device of the disk: the kernel detaches it some time
