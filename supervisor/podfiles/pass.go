@@ -61,6 +61,7 @@ func (s *Set) look(ctx context.Context, list bool, removed map[string]bool) (err
 		s.settleFirst(first)
 		s.forget()
 	}
+	s.forgetRollouts()
 	w.working = map[string]string{}
 	for name, worker := range s.workers {
 		w.working[name] = worker.doing()
@@ -90,10 +91,28 @@ func (s *Set) forget() {
 	maps.DeleteFunc(s.trusted, func(path string, _ [32]byte) bool { return !w.present[path] })
 	maps.DeleteFunc(s.appliedBy, func(path string, _ applied) bool { return !w.present[path] })
 	maps.DeleteFunc(w.targets, func(name string, _ *content) bool { return !names[name] })
-	invalid := slices.ContainsFunc(slices.Collect(maps.Values(w.contents)), func(c *content) bool { return c.pod == nil })
-	if w.directory.lost == nil && !w.unsettled && s.listError == "" && !invalid { // an invalid file may be that of any pod
-		s.rollouts.Forget(names)
+}
+
+// forgetRollouts removes the generations of pods that do not exist any more. s.turn must be held.
+func (s *Set) forgetRollouts() {
+	w := &s.world
+	if w.listed.IsZero() || w.directory.lost != nil || w.unsettled || s.listError != "" {
+		return
 	}
+	names := map[string]bool{}
+	for name := range w.pods {
+		names[name] = true
+	}
+	for name := range s.workers {
+		names[name] = true
+	}
+	for _, c := range w.contents {
+		if c.pod == nil {
+			return // it may be the file of any pod
+		}
+		names[c.pod.Name] = true
+	}
+	s.rollouts.Forget(names)
 }
 
 // settleFirst makes the directory settle, as after a loss, if files of pods are missing in the first listing: it may be in the middle of being

@@ -93,22 +93,32 @@ func (p *pod) rollout() *rollout.Pod {
 	return &rollout.Pod{Name: p.name, UID: p.uid, Snapshot: p.snapshot, Definition: own(p.definition), Stopped: p.stopped}
 }
 
-// beginRollout records that a step is about to carry out a file. The error is errOutdated if another definition is to run by now.
+// beginRollout records that a step is about to carry out a file, and keeps the images that the pod may return to. The error is errOutdated if
+// another definition is to run by now.
 func (s *Set) beginRollout(ctx context.Context, step *step, by string) error {
+	keep, err := s.recordStep(ctx, step, by)
+	if err != nil {
+		return err
+	}
+	return keep(context.WithoutCancel(ctx))
+}
+
+// recordStep records that a step is about to carry out a file. The function that it returns keeps images.
+func (s *Set) recordStep(ctx context.Context, step *step, by string) (keep func(context.Context) error, err error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	c := s.world.defining(step.pod)
 	if c == nil {
-		return errOutdated
+		return nil, errOutdated
 	}
 	if t, _ := s.world.target(c); t.path != step.target.path || t.digest != step.target.digest {
-		return errOutdated
+		return nil, errOutdated
 	}
 	if step.target.instead != nil {
-		return nil
+		return s.rollouts.Keep(step.pod), nil
 	}
 	s.rollouts.Begin(ctx, step.target.pod, step.target.hex(), s.requester(step.target, by))
-	return nil
+	return s.rollouts.Keep(step.pod), nil
 }
 
 // requester returns who requested the definition of a file: the client that has applied it, or else by. s.turn must be held.

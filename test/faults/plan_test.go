@@ -125,10 +125,10 @@ func (f *fixture) settled(p *planned, after uint64) (err error) {
 			continue
 		}
 		p.events = append(p.events, e)
-		switch kind := e.Kind; {
-		case kind == event.ContainerChanged || kind == event.ContainerDropped:
+		if slices.Contains([]event.Kind{event.ContainerChanged, event.ContainerDropped}, e.Kind) {
 			stopping[e.Container] = true
-		case kind == event.ContainerSucceeded || kind == event.ContainerFailed:
+		}
+		if slices.Contains([]event.Kind{event.ContainerSucceeded, event.ContainerFailed}, e.Kind) {
 			delete(stopping, e.Container)
 		}
 	}

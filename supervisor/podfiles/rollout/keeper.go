@@ -54,6 +54,15 @@ func (k *keeper) keep(pod string, images []lifecycle.Image) {
 	k.wake()
 }
 
+// keepNow is keep, and returns when it is done.
+func (k *keeper) keepNow(ctx context.Context, pod string, images []lifecycle.Image) error {
+	if k.images == nil {
+		return nil
+	}
+	_, err := within(ctx, k.log, func(ctx context.Context) (struct{}, error) { return struct{}{}, k.images.KeepImages(ctx, pod, images) })
+	return err
+}
+
 // keepOnly releases the images of all pods but these.
 func (k *keeper) keepOnly(pods map[string]bool) {
 	k.mu.Lock()

@@ -2,6 +2,7 @@ package rollout
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -88,6 +89,22 @@ func (t *Tracker) Begin(ctx context.Context, definition *spec.Pod, digest, by st
 	}
 	t.put(h)
 	t.Save(ctx)
+}
+
+// Keep returns a function that keeps the images of the generations of a pod, before the runs end that use them. It can be called concurrently
+// with other methods.
+func (t *Tracker) Keep(pod string) func(context.Context) error {
+	h := t.histories[pod]
+	if h == nil || len(h.Images()) == 0 {
+		return func(context.Context) error { return nil }
+	}
+	images := h.Images()
+	return func(ctx context.Context) error {
+		if err := t.keeper.keepNow(ctx, pod, images); err != nil {
+			return fmt.Errorf("keep the images of earlier generations: %w", err)
+		}
+		return nil
+	}
 }
 
 // Refused records that a definition cannot be added because of the host or other pods, after the pod that ran before was deleted. If it is an
