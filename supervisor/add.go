@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"log/slog"
 	"slices"
 	"sync"
 
@@ -12,6 +13,27 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/supervisor/state"
 )
+
+func newLoop(sh *shared, p state.Pod, changed func()) *loop {
+	l := &loop{
+		name: p.Pod.Name, pod: withEphemerals(p.Pod, nil), uid: p.Facts.UID, owner: p.Owner, shared: sh, changed: func() {},
+		log:     sh.log.With(slog.String("pod", p.Pod.Name)),
+		mailbox: make(mailbox, 16),
+		ended:   make(chan struct{}),
+		ready:   make(chan struct{}),
+		pulling: map[string]lifecycle.Progress{},
+	}
+	l.events = emit.New(l.pod, l.uid, sh.ring, sh.restored[l.uid])
+	l.effects = newEffects(sh, l.uid, &l.fullPod, l.mailbox, l.log)
+	l.facts = p.Facts.Apply(lifecycle.EngineAvailable{At: sh.now()}) // the engine counts as available until it does not answer
+	l.updateFullPod()
+	l.markReady = sync.OnceFunc(func() { close(l.ready) })
+	l.status.Conditions = p.Conditions
+	l.writer = state.NewWriter(sh.store, sh.checkpoints, l.uid)
+	l.publish(sh.now()) // without a notification: the pod is not in the set yet
+	l.changed = changed
+	return l
+}
 
 // startLoop starts the loop of a pod, whose name must be free or reserved. It returns nil if the supervisor is shutting down.
 func (s *Supervisor) startLoop(p state.Pod, prepare initialize) *loop {

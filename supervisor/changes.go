@@ -18,6 +18,12 @@ type Staged struct {
 	Shadows map[string][]lifecycle.Shadow
 }
 
+// reservation is for a pod that is being changed or started.
+type reservation struct {
+	needed   *spec.Pod     // nil: it needs nothing now
+	released chan struct{} // closed when the request has been answered
+}
+
 // affected returns the containers of a new definition that run with it sooner or later, although the pod goes on: those that were added, and
 // those with a change that is not in place. Their images must be present.
 func affected(from, to *spec.Pod, changes []change.Change) []string {

@@ -7,6 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/bootid"
+	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -31,4 +32,12 @@ func SystemClock() (Clock, error) {
 		}
 		return lifecycle.Instant{Boot: boot, Mono: time.Duration(ts.Nano()), Wall: time.Now().Round(0)}
 	}, nil
+}
+
+// eventClock returns the clock of the event log.
+func eventClock(now Clock) event.Clock {
+	return func() (boot string, mono time.Duration, wall time.Time) {
+		t := now()
+		return t.Boot, t.Mono, t.Wall
+	}
 }

@@ -11,22 +11,8 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-const (
-	// maxCollected is of how many collected pods without a file the status is kept. The oldest are deleted. A pod with a file is never
-	// deleted: its file would start it again.
-	maxCollected = 1000
-	// collectPace is the least time between two looks at all pods.
-	collectPace = time.Second
-)
-
-// FinishedPods limits what pods that have finished use. What a finished pod has left is removed when a limit is exceeded: sandbox,
-// containers, pod-local volumes, and logs except their end. Its status and its events are kept, and the pod is not started again.
-type FinishedPods struct {
-	// TTL is how long they are kept, not counting the time for which the host is off; 0: without limit. It does not follow the wall clock.
-	TTL time.Duration
-	// Max is how many are kept, the ones that finished last; 0: without limit.
-	Max int
-}
+// collectPace is the least time between two looks at all pods.
+const collectPace = time.Second
 
 // SetFinishedPods changes the limits.
 func (s *Supervisor) SetFinishedPods(limits FinishedPods) {
@@ -48,17 +34,17 @@ func (s *Supervisor) collect(ctx context.Context) {
 			wake = maxSleep // a request may have failed
 		}
 		s.dropRecords(ctx)
-		if !sleep(ctx, collectPace, nil) {
+		if !pause(ctx, collectPace, nil) {
 			return
 		}
-		if !sleep(ctx, wake, changed) {
+		if !pause(ctx, wake, changed) {
 			return
 		}
 	}
 }
 
-// sleep waits for a duration, or until changed is closed. A negative duration has no end. It returns false if ctx ends before.
-func sleep(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
+// pause waits for a duration, or until changed is closed. A negative duration has no end. It returns false if ctx ends before.
+func pause(ctx context.Context, d time.Duration, changed <-chan struct{}) bool {
 	var over <-chan time.Time
 	if d >= 0 {
 		timer := time.NewTimer(d)

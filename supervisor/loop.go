@@ -60,27 +60,6 @@ type loop struct {
 	health        health
 }
 
-func newLoop(sh *shared, p state.Pod, changed func()) *loop {
-	l := &loop{
-		name: p.Pod.Name, pod: withEphemerals(p.Pod, nil), uid: p.Facts.UID, owner: p.Owner, shared: sh, changed: func() {},
-		log:     sh.log.With(slog.String("pod", p.Pod.Name)),
-		mailbox: make(mailbox, 16),
-		ended:   make(chan struct{}),
-		ready:   make(chan struct{}),
-		pulling: map[string]lifecycle.Progress{},
-	}
-	l.events = emit.New(l.pod, l.uid, sh.ring, sh.restored[l.uid])
-	l.effects = newEffects(sh, l.uid, &l.fullPod, l.mailbox, l.log)
-	l.facts = p.Facts.Apply(lifecycle.EngineAvailable{At: sh.now()}) // the engine counts as available until it does not answer
-	l.updateFullPod()
-	l.markReady = sync.OnceFunc(func() { close(l.ready) })
-	l.status.Conditions = p.Conditions
-	l.writer = state.NewWriter(sh.store, sh.checkpoints, l.uid)
-	l.publish(sh.now()) // without a notification: the pod is not in the set yet
-	l.changed = changed
-	return l
-}
-
 // run runs the pod until it is removed or ctx ends, which leaves its containers running. When it returns, all effects have ended and the
 // newest state is saved. It reports whether the pod was removed.
 func (l *loop) run(ctx context.Context, first startup) (removed bool) {
@@ -145,7 +124,8 @@ func (l *loop) turns(ctx context.Context) (panicked, removed bool) {
 	timer := time.NewTimer(maxSleep)
 	defer timer.Stop()
 	for resumed := false; ; {
-		now := l.readClock()
+		now := l.shared.now() // a turn does not read it again
+		l.correctTimes(now)
 		for len(l.waiting) > 0 {
 			m := l.waiting[0]
 			l.waiting = l.waiting[1:] // a message that panics is lost, the ones behind it are not
@@ -363,6 +343,18 @@ func (l *loop) state(now lifecycle.Instant) state.Pod {
 // conditions returns the conditions of the current facts. Those that differ from the published ones have changed now.
 func (l *loop) conditions(now lifecycle.Instant) []lifecycle.Condition {
 	return lifecycle.StatusOf(l.pod, l.facts, now).Since(l.status.Conditions, now).Conditions
+}
+
+// correctTimes corrects the wall times of the pod if the wall clock was set since the last turn, or since the state was saved.
+func (l *loop) correctTimes(now lifecycle.Instant) {
+	before := l.read
+	l.read = now
+	if before.IsZero() || !now.Set(before) {
+		return
+	}
+	e := lifecycle.WallClockSet{Before: before, At: now}
+	l.fold(e, now)
+	l.status.Conditions = e.Correct(l.status.Conditions)
 }
 
 // publish computes the status and publishes a snapshot, if it differs from the last one. It emits a terminal phase first, so that a client

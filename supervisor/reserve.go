@@ -38,12 +38,6 @@ func (s *Supervisor) reserveChange(ctx context.Context, pod *spec.Pod, starts bo
 	}, nil
 }
 
-// reservation is for a pod that is being changed or started.
-type reservation struct {
-	needed   *spec.Pod     // nil: it needs nothing now
-	released chan struct{} // closed when the request has been answered
-}
-
 // lockUnchanging locks s.mu when no request changes or starts a pod. If ctx ends before, it does not lock.
 func (s *Supervisor) lockUnchanging(ctx context.Context, name string) error {
 	for {
