@@ -92,7 +92,10 @@ func TestHungEnvFile(t *testing.T) {
 	}
 	want["d"] = "x"
 	b.untilPods(want)
-	if lost := b.set.world.directory.lost; lost != nil {
+	b.set.turn.Lock()
+	lost := b.set.world.directory.lost
+	b.set.turn.Unlock()
+	if lost != nil {
 		t.Errorf("the directory is lost: %v", lost)
 	}
 	release()
