@@ -472,3 +472,22 @@ func TestCrashAfterReady(t *testing.T) {
 	b.write("web.toml", updating("d", withinHour)) // a definition that was ready is no failure, although it was changed soon
 	b.untilOutcomes("1 Ready, 2 RolledBack, 3 Ready, 4 Ready, 5 Ready, runs 5")
 }
+
+// TestForgottenAtEnd: nothing of a pod is left that is deleted just before the daemon ends.
+func TestForgottenAtEnd(t *testing.T) {
+	b := newRollback(t)
+	b.write("web.toml", updating("a", withinHour))
+	b.write("db.toml", updating("a", withinHour))
+	b.run()
+	b.untilOutcomes("1 Ready, runs 1")
+	b.remove("web.toml")
+	b.untilPods(map[string]string{"db": "a"})
+	b.end()
+	histories, _, err := b.store.Load()
+	b.must(err)
+	kept, err := b.KeptImages(t.Context())
+	b.must(err)
+	if histories["web"] != nil || histories["db"] == nil || !slices.Equal(kept, []string{"db"}) {
+		t.Errorf("histories %v, images kept for %v", histories, kept)
+	}
+}

@@ -23,8 +23,12 @@ const coalesce = 50 * time.Millisecond
 // minute; so is everything if inotify is not available, more often.
 func (s *Set) Run(ctx context.Context) error {
 	s.sweep(ctx)
-	defer s.wait()
-	defer s.rollouts.Start(ctx)()
+	end := s.rollouts.Start(ctx)
+	defer func() {
+		s.wait()
+		s.forgetDeleted(ctx)
+		end()
+	}()
 	notifier, err := watch.NewNotifier(s.dir)
 	if err != nil {
 		s.log.LogAttrs(ctx, slog.LevelWarn, "changes of the pods directory are found at intervals only", slog.Any("error", err))
@@ -157,4 +161,13 @@ func (s *Set) wait() {
 	}
 	s.turn.Unlock()
 	s.running.Wait()
+}
+
+// forgetDeleted removes the generations of pods that were deleted since the last comparison.
+func (s *Set) forgetDeleted(ctx context.Context) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	s.world.pods = podsOf(s.pods.Pods())
+	s.forgetRollouts()
+	s.rollouts.Save(ctx)
 }
