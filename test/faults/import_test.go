@@ -29,6 +29,7 @@ func TestSlowImportIsReported(t *testing.T) {
 	f.Check(err)
 	r := f.start(path)
 	r.line("c", 1)
+	f.untilQuiet() // the engine's database cannot be read while a write of it hangs
 	thaw := freeze()
 	f.Check(os.Chtimes(archive, time.Time{}, time.Unix(1, 0))) // so that it is imported again, for an image that is missing
 	added := make(chan error, 1)
@@ -62,4 +63,16 @@ func TestSlowImportIsReported(t *testing.T) {
 	if code := r.exitCode(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}
+}
+
+// untilQuiet waits until the engine has not written its database for some seconds.
+func (f *fixture) untilQuiet() {
+	f.Helper()
+	f.Await(func() error {
+		info, err := os.Stat(filepath.Join(f.StateDir(), "engine", "io.containerd.metadata.v1.bolt", "meta.db"))
+		if err == nil && time.Since(info.ModTime()) < 4*time.Second {
+			err = fmt.Errorf("the engine wrote its database at %v", info.ModTime())
+		}
+		return err
+	})
 }
