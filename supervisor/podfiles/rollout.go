@@ -71,7 +71,7 @@ func (s *Set) observe(ctx context.Context, r *result) (changed bool) {
 			continue
 		}
 		if s.workers[name] != nil || len(s.world.between(&p, t)) > 0 {
-			s.rollouts.ObserveOutdated(ctx, p.rollout())
+			s.rollouts.ObserveOutdated(p.rollout())
 			continue
 		}
 		if t.instead != nil {

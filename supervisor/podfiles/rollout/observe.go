@@ -24,7 +24,7 @@ func (t *Tracker) Observe(ctx context.Context, p *Pod, digest, by string) (retur
 		h = &generation.History{Pod: p.Name}
 	}
 	h = h.Clone()
-	recorded := t.record(h, p, digest, by)
+	recorded := t.record(ctx, h, p, digest, by)
 	judged := false
 	if !p.Stopped {
 		judged, due = t.judge(ctx, h, p)
@@ -37,7 +37,7 @@ func (t *Tracker) Observe(ctx context.Context, p *Pod, digest, by string) (retur
 
 // ObserveOutdated records that a pod is ready whose file defines something else by now, such as while an update waits for an image. If the
 // update fails, the pod can return to what it runs.
-func (t *Tracker) ObserveOutdated(ctx context.Context, p *Pod) {
+func (t *Tracker) ObserveOutdated(p *Pod) {
 	h := t.histories[p.Name]
 	if h == nil || h.Instead != nil || p.Stopped {
 		return
@@ -50,7 +50,7 @@ func (t *Tracker) ObserveOutdated(ctx context.Context, p *Pod) {
 	if v := judge(p.Snapshot, g.Since); v.failed != "" || !v.ready {
 		return
 	}
-	t.isReady(ctx, g, p)
+	t.isReady(g, p)
 	if _, minReady, _ := p.Definition.UpdateRule(); minReady == 0 {
 		t.completed(h, g, p)
 	}
@@ -81,11 +81,12 @@ func (t *Tracker) Begin(ctx context.Context, definition *spec.Pod, digest, by st
 	h = h.Clone()
 	switch last := h.Newest(); {
 	case h.Instead != nil || last == nil || last.Digest != digest:
-		t.begin(h, definition, digest, by)
+		t.begin(ctx, h, definition, digest, by)
 	case last.Outcome == generation.Progressing:
 		last.Since = t.o.Now() // an attempt that was interrupted
+		last.Definition = &generation.Definition{Pod: definition, Config: t.config(ctx, definition)}
 	case last.Outcome != generation.Ready:
-		t.begin(h, definition, digest, by)
+		t.begin(ctx, h, definition, digest, by)
 	}
 	t.put(h)
 	t.Save(ctx)
@@ -124,8 +125,9 @@ func (t *Tracker) Refused(ctx context.Context, definition *spec.Pod, digest stri
 	t.Save(ctx)
 }
 
-func (t *Tracker) begin(h *generation.History, definition *spec.Pod, digest, by string) {
-	g := generation.Generation{Digest: digest, Since: t.o.Now(), By: by, Definition: &generation.Definition{Pod: definition}}
+// begin adds a generation with the config that its containers are about to read.
+func (t *Tracker) begin(ctx context.Context, h *generation.History, definition *spec.Pod, digest, by string) {
+	g := generation.Generation{Digest: digest, Since: t.o.Now(), By: by, Definition: &generation.Definition{Pod: definition, Config: t.config(ctx, definition)}}
 	if from := definitionOf(h); from != nil {
 		g.Changes = t.o.Compare(from, definition)
 	}
@@ -134,7 +136,7 @@ func (t *Tracker) begin(h *generation.History, definition *spec.Pod, digest, by 
 
 // record adds the definition that a pod runs, if it is new: it was changed in a way that needs no change of the pod, or by a daemon that did
 // not record it.
-func (t *Tracker) record(h *generation.History, p *Pod, digest, by string) bool {
+func (t *Tracker) record(ctx context.Context, h *generation.History, p *Pod, digest, by string) bool {
 	last := h.Newest()
 	if h.Instead == nil && last != nil && last.Definition != nil {
 		switch {
@@ -146,7 +148,7 @@ func (t *Tracker) record(h *generation.History, p *Pod, digest, by string) bool 
 			return true
 		}
 	}
-	t.begin(h, p.Definition, digest, by)
+	t.begin(ctx, h, p.Definition, digest, by)
 	return true
 }
 
@@ -183,11 +185,11 @@ func (t *Tracker) judge(ctx context.Context, h *generation.History, p *Pod) (cha
 	v := judge(p.Snapshot, since)
 	switch {
 	case v.succeeded:
-		t.isReady(ctx, g, p)
+		t.isReady(g, p)
 		return true, t.completed(h, g, p)
 	case v.failed != "":
 	case v.ready && g.ReadyAt.IsZero():
-		t.isReady(ctx, g, p)
+		t.isReady(g, p)
 		if minReady == 0 {
 			return true, t.completed(h, g, p)
 		}
@@ -223,8 +225,8 @@ func (t *Tracker) due(since lifecycle.Instant, allowed time.Duration) lifecycle.
 }
 
 // isReady records that a generation is ready, and what is needed to return to it.
-func (t *Tracker) isReady(ctx context.Context, g *generation.Generation, p *Pod) {
-	d := &generation.Definition{Pod: p.Definition, Images: map[string]lifecycle.Image{}, Config: t.config(ctx, p.Definition)}
+func (t *Tracker) isReady(g *generation.Generation, p *Pod) {
+	d := &generation.Definition{Pod: p.Definition, Images: map[string]lifecycle.Image{}, Config: g.Definition.Config}
 	for name, c := range p.Snapshot.Facts.Containers {
 		if d.Pod.Container(name) != nil && c.Image.ID != "" {
 			d.Images[name] = c.Image
