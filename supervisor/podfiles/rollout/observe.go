@@ -68,7 +68,7 @@ func (t *Tracker) ObserveInstead(p *Pod) {
 	i.Completed = true
 	h.Instead = &i
 	t.put(h)
-	t.o.Add(event.RollbackCompleted, p.Name, p.UID, event.Fields{"generation": strconv.Itoa(i.Number)})
+	t.emit(event.RollbackCompleted, p.Name, p.UID, event.Fields{"generation": strconv.Itoa(i.Number)})
 }
 
 // Begin records that a pod is about to be added with, or changed to, the definition of a file whose text has a digest. What fails from now on
@@ -239,7 +239,7 @@ func (t *Tracker) isReady(g *generation.Generation, p *Pod) {
 func (t *Tracker) completed(h *generation.History, g *generation.Generation, p *Pod) time.Duration {
 	g.Outcome, g.Message = generation.Ready, ""
 	if g.Number > 1 {
-		t.o.Add(event.UpdateCompleted, p.Name, p.UID, event.Fields{"generation": strconv.Itoa(g.Number)})
+		t.emit(event.UpdateCompleted, p.Name, p.UID, event.Fields{"generation": strconv.Itoa(g.Number)})
 	}
 	h.Trim()
 	return 0
@@ -253,7 +253,7 @@ func (t *Tracker) hasFailed(ctx context.Context, h *generation.History, g *gener
 	if !rollback || target == nil {
 		g.Outcome, g.Message = generation.Failed, why
 		if g.Number > 1 { // the first one is no update
-			t.o.Add(event.UpdateFailed, p.Name, p.UID, event.Fields{"generation": number, "error": why})
+			t.emit(event.UpdateFailed, p.Name, p.UID, event.Fields{"generation": number, "error": why})
 		}
 		return
 	}
@@ -261,5 +261,5 @@ func (t *Tracker) hasFailed(ctx context.Context, h *generation.History, g *gener
 		Digest: g.Digest, Number: target.Number, Failed: g.Number, Why: why, At: t.o.Now(), Definition: t.pinned(ctx, target.Definition),
 	}
 	h.Return(i)
-	t.o.Add(event.RollbackStarted, p.Name, p.UID, event.Fields{"generation": number, "target": strconv.Itoa(i.Number), "error": why})
+	t.emit(event.RollbackStarted, p.Name, p.UID, event.Fields{"generation": number, "target": strconv.Itoa(i.Number), "error": why})
 }

@@ -49,6 +49,7 @@ type Tracker struct {
 	unsaved   map[string]bool                // names of pods whose history has changed
 	saveAgain time.Time                      // when to save after a failure; zero: now
 	started   lifecycle.Instant              // when the histories were loaded
+	events    []func()                       // to be emitted when what they report is saved
 }
 
 // New returns a tracker. It knows nothing before [Tracker.Load].
@@ -144,8 +145,22 @@ func (t *Tracker) put(h *generation.History) {
 	t.keeper.keep(h.Pod, h.Images())
 }
 
+// emit emits an event after the next [Tracker.Save]: after a crash before that, what it reports happens again.
+func (t *Tracker) emit(kind event.Kind, pod, uid string, f event.Fields) {
+	t.events = append(t.events, func() { t.o.Add(kind, pod, uid, f) })
+}
+
+// emitAll emits what waits.
+func (t *Tracker) emitAll() {
+	for _, emit := range t.events {
+		emit()
+	}
+	t.events = nil
+}
+
 // Save saves what has changed. After a failure it tries again later, and returns when to call it: pods are changed nevertheless.
 func (t *Tracker) Save(ctx context.Context) (again time.Time) {
+	defer t.emitAll()
 	now := time.Now()
 	if t.o.Histories == nil || len(t.unsaved) == 0 || now.Before(t.saveAgain) {
 		return t.saveAgain
@@ -224,8 +239,8 @@ func (t *Tracker) Undo(ctx context.Context, p *Pod, digest string, waits bool, t
 	h = h.Clone()
 	h.Return(i)
 	t.put(h)
+	t.emit(event.RolloutUndone, p.Name, p.UID, event.Fields{"generation": fmt.Sprint(i.Number), "by": by})
 	t.Save(ctx)
-	t.o.Add(event.RolloutUndone, p.Name, p.UID, event.Fields{"generation": fmt.Sprint(i.Number), "by": by})
 	return nil
 }
 
