@@ -62,7 +62,7 @@ func TestParentDirectory(t *testing.T) {
 	}
 }
 
-// TestSwappedDirectory: while a directory of the path is exchanged with a link again and again, a log is never opened or created behind the
+// TestSwappedDirectory: while a directory of the path is exchanged with a link repeatedly, a log is never opened or created behind the
 // link.
 func TestSwappedDirectory(t *testing.T) {
 	dir := t.TempDir()

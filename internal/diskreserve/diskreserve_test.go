@@ -57,7 +57,7 @@ func TestDo(t *testing.T) {
 	}
 }
 
-// TestConcurrent: the space stays free until the last operation that needs it has ended.
+// TestConcurrent: the space stays free until the last operation that needs it returns.
 func TestConcurrent(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "reserve")
 	r, err := New(path, 1<<20)

@@ -81,7 +81,7 @@ func TestEmptyAtBoot(t *testing.T) {
 		d.until(want)
 		for _, p := range processes {
 			if !rig.IsAlive(p) {
-				t.Errorf("directory missing: %v: a container has ended", missing)
+				t.Errorf("directory missing: %v: a container exited", missing)
 			}
 		}
 	}
