@@ -124,5 +124,5 @@ func (h *Host) runs(b Broken, number int) {
 	h.Helper()
 	h.Eventually(fmt.Sprintf("%s: release %d is ready", b.pod, number), fmt.Sprintf(`podstead get %[1]s -o json > /tmp/get; grep '"release"' /tmp/get
 		grep -q '"release": *"%[2]d"' /tmp/get; podstead get %[1]s > /tmp/get; cat /tmp/get; grep -q ' 1/1  *Running ' /tmp/get
-		tail -n 1 %[3]s/begun; [ "$(tail -n 1 %[3]s/begun)" = %[1]s-%[2]d ]`, b.pod, number, data))
+		last=$(grep '^%[1]s-' %[3]s/begun | tail -n 1); echo "last begun: $last"; [ "$last" = %[1]s-%[2]d ]`, b.pod, number, data))
 }
