@@ -15,8 +15,8 @@ func (e *effects) setProbes(ctx context.Context, orders []lifecycle.ProbeOrder, 
 		p.ordered = false
 	}
 	for _, o := range orders {
-		p, c := e.probes[o.ProbeRef], e.pod.Load().Container(o.Container)
-		if p != nil && (!reflect.DeepEqual(p.spec, o.Spec) || !slices.Equal(p.ports, c.Ports)) { // the definition of the pod was changed
+		p, c := e.probes[o.ProbeRef], o.Definition
+		if p != nil && (!reflect.DeepEqual(p.spec, o.Spec) || !slices.Equal(p.ports, c.Ports)) { // changed in place
 			p.stop()
 			p = nil
 		}

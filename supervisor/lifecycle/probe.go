@@ -28,9 +28,10 @@ type ProbeRef struct {
 // of the handler is Spec.TimeoutSeconds.
 type ProbeOrder struct {
 	ProbeRef
-	Spec    *spec.Probe
-	Started Instant // start of the run; the initial delay counts from here
-	Initial Verdict // the verdict before the first result (the kubelet's initialValue); only a change is reported
+	Spec       *spec.Probe
+	Definition *spec.Container // that the run was started from
+	Started    Instant         // start of the run; the initial delay counts from here
+	Initial    Verdict         // the verdict before the first result (the kubelet's initialValue); only a change is reported
 }
 
 // Probe is the schedule and the counters of one probe of one run. It is a value. The caller runs the handler at [Probe.Due] and

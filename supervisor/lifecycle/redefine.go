@@ -1,6 +1,7 @@
 package lifecycle
 
 import (
+	"cmp"
 	"reflect"
 	"slices"
 	"time"
@@ -171,10 +172,23 @@ func (f *Facts) removed(name string) bool {
 // DefinitionOf returns the container that a run was started from, or will be: that of an earlier definition if the run has not
 // stopped since the definition changed. It returns nil if the pod has no such container.
 func DefinitionOf(pod *spec.Pod, f Facts, container string, attempt int) *spec.Container {
+	if c := f.earlier(container, attempt); c != nil {
+		return c
+	}
+	return pod.Container(container)
+}
+
+// definition is DefinitionOf for a run of a container that the pod has.
+func (f *Facts) definition(c *spec.Container, a *Attempt) *spec.Container {
+	return cmp.Or(f.earlier(c.Name, a.N()), c)
+}
+
+// earlier returns the earlier definition that a run was started from; nil if it was not.
+func (f *Facts) earlier(container string, attempt int) *spec.Container {
 	if o := f.outgoing(container); o != nil && attempt <= o.Attempt {
 		return &o.Container
 	}
-	return pod.Container(container)
+	return nil
 }
 
 // nextAttempt returns the number of the next run of a container. A container that is added again does not reuse the numbers of the

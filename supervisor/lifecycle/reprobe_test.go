@@ -73,6 +73,31 @@ func TestReadinessOfChangedProbe(t *testing.T) {
 	}
 }
 
+// TestProbesOfReplacedRun checks that a run that is replaced because its definition changed keeps its own probes and hooks until it exits.
+func TestProbesOfReplacedRun(t *testing.T) {
+	exec := func(command string) *spec.Probe {
+		return &spec.Probe{Exec: &spec.ExecAction{Command: []string{command}}, PeriodSeconds: 1}
+	}
+	from, to := podOf(spec.RestartAlways, "app"), podOf(spec.RestartAlways, "app")
+	from.Containers[0].ReadinessProbe = exec("old")
+	to.Containers[0].ReadinessProbe, to.Containers[0].StartupProbe = exec("new"), exec("new")
+	to.Containers[0].Lifecycle = &spec.Lifecycle{PostStart: &spec.LifecycleHandler{Exec: exec("new").Exec}}
+	facts := fold(history{up(), running("app", 1)})
+	c := facts.Containers["app"]
+	c.Newest.Probes.Readiness = lifecycle.ProbeStatus{Verdict: lifecycle.VerdictSuccess, Count: 1, At: at(1)}
+	facts.Containers["app"] = c
+	facts = facts.Apply(lifecycle.DefinitionChanged{From: from, To: to, Restarted: []string{"app"}, At: at(2)})
+
+	s := lifecycle.StatusOf(to, facts, at(2)).ContainerStatuses[0]
+	if s.State.Running == nil || !*s.Started || !s.Ready {
+		t.Errorf("status %+v, want a ready container", s)
+	}
+	probes := lifecycle.Decide(to, facts, at(2)).Probes
+	if len(probes) != 1 || probes[0].Kind != lifecycle.ProbeReadiness || probes[0].Spec.Exec.Command[0] != "old" || probes[0].Definition.Lifecycle != nil {
+		t.Errorf("probes %+v, want the earlier readiness probe", probes)
+	}
+}
+
 // TestRestartKeepsPull checks that a requested restart keeps a pull that runs or has completed, and forgets one that failed.
 func TestRestartKeepsPull(t *testing.T) {
 	request := func(past history) lifecycle.Pull {

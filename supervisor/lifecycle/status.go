@@ -199,12 +199,13 @@ func (v *view) container(c *spec.Container, r role) ContainerStatus {
 	if v.facts.wasReset(newest) { // the restart of all containers counts as soon as it is triggered
 		s.RestartCount++
 	}
+	ran := v.facts.definition(c, newest)
 	waiting := v.waiting(c, &h, newest, r)
 	skipped := r == roleInit && v.skipped(c, newest)
 	switch {
 	case skipped:
 		s.State = State{Terminated: &Terminated{Reason: ReasonCompleted, Message: skippedMessage}}
-	case newest.running() && !newest.up(c):
+	case newest.running() && !newest.up(ran):
 		s.State, s.LastState = State{Waiting: v.creating()}, v.terminated(before)
 	case newest.running():
 		s.State, s.LastState = State{Running: &Running{StartedAt: stamp(newest.Started)}}, v.terminated(before)
@@ -221,8 +222,8 @@ func (v *view) container(c *spec.Container, r role) ContainerStatus {
 	if r == roleEphemeral {
 		return s
 	}
-	started := newest.started(c)
-	s.Started, s.Ready = &started, newest.ready(c)
+	started := newest.started(ran)
+	s.Started, s.Ready = &started, newest.ready(ran)
 	if r == roleInit {
 		s.Ready = skipped || v.facts.countsAsTerminated(newest) && !initFailed(newest.Exit)
 	}
