@@ -3,6 +3,7 @@
 package runtime_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,6 +66,43 @@ func TestFieldsMounts(t *testing.T) {
 	wantLines(t, p.run("after"), "./a/b/file", "./a/b/x", "./not/there/by-us")
 	_, err := p.begin("unset")
 	wantFailure(t, "unset variable", err, lifecycle.ReasonCreateConfigError, "missing value for NONE")
+}
+
+const nestedFile = `
+hostUsers = %t
+volumes = [
+	{ name = "etc", emptyDir = {} }, { name = "conf", configMap.name = "conf" }, { name = "disk", emptyDir = {} },
+	{ name = "memory", emptyDir.medium = "Memory" },
+]
+configMaps = [{ name = "conf", data = { key = "value" } }]
+
+[[containers]]
+name = "nested"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", '''
+	grep -c localhost /etc/hosts; cat /etc/conf/key; stat -c %%u:%%a /etc/conf/more
+	echo memory > /etc/conf/more/file && cat /etc/conf/more/file
+	for f in /etc/conf/x /etc/disk/x; do echo new 2>&1 >> $f | sed "s/.*: //"; done
+	echo new > /etc/new && ls /etc; echo message > /etc/message''']
+terminationMessagePath = "/etc/message"
+volumeMounts = [
+	{ name = "etc", mountPath = "/etc" },
+	{ name = "conf", mountPath = "/etc/conf" },
+	{ name = "memory", mountPath = "/etc/conf/more" },
+	{ name = "disk", mountPath = "/etc/disk", readOnly = true },
+]
+`
+
+// TestFieldsNestedMounts tests mounts inside of volumes, of other volumes and of the files of the pod.
+func TestFieldsNestedMounts(t *testing.T) {
+	for _, host := range []bool{true, false} {
+		t.Run(fmt.Sprintf("hostUsers=%t", host), func(t *testing.T) {
+			m := newUserNamespaceHost(t)
+			p := newPod(m, m.parse(fmt.Sprintf(nestedFile, host)))
+			const refused = "Read-only file system"
+			wantLines(t, p.run("nested"), "2", "value", "0:777", "memory", refused, refused, "conf", "disk", "hostname", "hosts", "message", "new", "resolv.conf")
+		})
+	}
 }
 
 // hostMount creates a mount on the host with another mount in it, and returns its directory.

@@ -19,6 +19,7 @@ import (
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/userns"
+	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -36,6 +37,8 @@ type creation struct {
 	architecture string
 	ids          idmap.Range
 	user         oci.User
+	volumes      volume.Pod
+	request      volume.Request // of the volumes that the container mounts
 	spec         *specs.Spec
 }
 
@@ -121,7 +124,7 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	return n.sandbox.NewContainer(ctx, n.id,
 		client.WithSnapshotter(s.config.Snapshotter),
 		client.WithNewSnapshot(n.id, s.config.Images.Handle(n.image), userns.SnapshotOpts(n.ids)...),
-		client.WithSpec(n.spec, withUser(n.user)),
+		client.WithSpec(n.spec, s.withRoot(n), withUser(n.user)),
 		client.WithContainerLabels(labels),
 		record.WithDefinition(n.pod),
 	)

@@ -30,7 +30,7 @@ func (s *Service) spec(ctx context.Context, n *creation) (*specs.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	result, err := s.configure(ctx, n.uid, in)
+	result, err := s.configure(ctx, n, in)
 	if err == nil {
 		err = s.config.AppArmor.Ensure(ctx, result.Process.ApparmorProfile)
 	}
@@ -77,7 +77,8 @@ func (s *Service) input(ctx context.Context, n *creation) (oci.Input, error) {
 
 // configure completes the input with what the configuration of the pod refers to: profiles, devices, variables, volumes and secrets. All its
 // errors are errors of the container's configuration.
-func (s *Service) configure(ctx context.Context, uid string, in oci.Input) (*specs.Spec, error) {
+func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*specs.Spec, error) {
+	uid := n.uid
 	if err := s.completeSecurity(&in); err != nil {
 		return nil, err
 	}
@@ -98,10 +99,12 @@ func (s *Service) configure(ctx context.Context, uid string, in oci.Input) (*spe
 	if err != nil {
 		return nil, err
 	}
-	in.Mounts, err = s.config.Volumes.Mounts(ctx, podvolume.Pod(d), volume.Request{
+	n.volumes = podvolume.Pod(d)
+	n.request = volume.Request{
 		Container: in.Container, Run: in.ID, Variables: variables.Map(), Images: images,
 		UserNamespace: in.User,
-	})
+	}
+	in.Mounts, err = s.config.Volumes.Mounts(ctx, n.volumes, n.request)
 	if err != nil {
 		return nil, values.Redact(err)
 	}

@@ -59,7 +59,7 @@ func Rows() []Row {
 		{"fill its log", "cannot: 5 files of 10 MiB", unlimited, "", "TestLogSizeLimit"},
 		{"fork without end", "limited by `pods.pidsLimit` (default 2048); the pod can be deleted", unlimited, "limited by `podPidsLimit` (default none)", "TestForkBomb"},
 		{"allocate memory without end", "no limit unless `resources` sets one; only the container that exceeds it is killed", unlimited, "", "TestMemoryLimit"},
-		{"swap directories of a shared volume with symbolic links while other pods use them as `subPath` or mount point", "cannot reach the directory of the host", "no `subPath`", "", "TestSymlinkRace"},
+		{"swap directories of a shared volume with symbolic links while other pods use them as `subPath` or mount point", "cannot reach the directory of the host, nor create anything in it (CVE-2024-45310)", "no `subPath`", "`subPath`: cannot; mount points: depends on the OCI runtime", "TestSymlinkRace"},
 		{"leave deep trees and symbolic links in its volumes, and swap them until it is killed", "they are removed, their targets are not", "", "", "TestVolumeCleanup"},
 		{"leave a setuid program for users of the host", "they cannot reach it", "", "", "TestSetuidFilesInVolumes"},
 		{

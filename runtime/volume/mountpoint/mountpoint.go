@@ -86,7 +86,7 @@ func unmountAll(list []*mountinfo.Info) error {
 func makePrivate(path string) error { return unix.Mount("", path, "", unix.MS_PRIVATE, "") }
 
 // withMount calls f with a path to the root of the top mount at a mount point, without following links. It is no error if
-// there is none.
+// there is none. A container can move a directory of its volume with a mount on it: that is unmounted with the volume.
 func withMount(place string, f func(path string) error) error {
 	fd, err := unix.Openat2(unix.AT_FDCWD, place, &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_NO_SYMLINKS,
@@ -95,7 +95,7 @@ func withMount(place string, f func(path string) error) error {
 		defer unix.Close(fd)
 		err = tree.Ignore(f(tree.FdPath(fd)), unix.EINVAL) // not a mount point
 	}
-	if err = tree.Ignore(err, fs.ErrNotExist); err != nil {
+	if err = tree.Ignore(err, fs.ErrNotExist, unix.ELOOP, unix.ENOTDIR); err != nil {
 		return fmt.Errorf("unmount %s: %w", place, err)
 	}
 	return nil

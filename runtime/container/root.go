@@ -1,0 +1,87 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/core/mount"
+	containerdoci "github.com/containerd/containerd/v2/pkg/oci"
+	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/enginecall"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// withRoot completes a specification with the root file system of the container: it makes the mounts inside of volumes. It returns an error if
+// the image contains files that are unsafe to use.
+func (s *Service) withRoot(n *creation) containerdoci.SpecOpts {
+	return func(ctx context.Context, client containerdoci.Client, c *containers.Container, result *specs.Spec) error {
+		mounts, err := client.SnapshotService(c.Snapshotter).Mounts(ctx, c.SnapshotKey)
+		if err != nil {
+			return err
+		}
+		return mount.WithReadonlyTempMount(ctx, mounts, func(root string) error {
+			if err := checkRoot(root); err != nil {
+				return err
+			}
+			left, err := s.config.Volumes.Nest(ctx, n.volumes, n.request, root, result.Mounts)
+			result.Mounts = left
+			return enginecall.Refused(ctx, lifecycle.ReasonCreateConfigError, err)
+		})
+	}
+}
+
+// checkRoot returns an error if /etc/passwd or /etc/group of the image is not a regular file. containerd opens them without a check,
+// which blocks forever for a FIFO and has side effects for a device. It also returns an error if /dev, /proc or /sys is a symbolic link: runc
+// before 1.3.6 and 1.4.3 follows one at /dev to the host (CVE-2026-41579).
+func checkRoot(root string) error {
+	dir, err := os.Open(root)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return errors.Join(checkFile(dir, "/etc/passwd"), checkFile(dir, "/etc/group"), checkDirectory(dir, "dev"), checkDirectory(dir, "proc"), checkDirectory(dir, "sys"))
+}
+
+// checkDirectory returns an error if an entry of root exists and is not a directory.
+func checkDirectory(root *os.File, name string) error {
+	var stat unix.Stat_t
+	err := unix.Fstatat(int(root.Fd()), name, &stat, unix.AT_SYMLINK_NOFOLLOW)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return fmt.Errorf("/%s of the image: %w", name, err)
+	case stat.Mode&unix.S_IFMT != unix.S_IFDIR:
+		return fmt.Errorf("/%s of the image is not a directory", name)
+	}
+	return nil
+}
+
+// checkFile returns an error if a path below root exists and is not a regular file. The file is not opened, and symbolic links are resolved
+// below root.
+func checkFile(root *os.File, path string) error {
+	fd, err := unix.Openat2(int(root.Fd()), path, &unix.OpenHow{
+		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS,
+	})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("%s of the image: %w", path, err)
+	}
+	defer unix.Close(fd)
+	var stat unix.Stat_t
+	if err := unix.Fstat(fd, &stat); err != nil {
+		return fmt.Errorf("%s of the image: %w", path, err)
+	}
+	if stat.Mode&unix.S_IFMT != unix.S_IFREG {
+		return fmt.Errorf("%s of the image is not a regular file", path)
+	}
+	return nil
+}
