@@ -60,13 +60,14 @@ func quoted(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// formats adds the flag -o and rejects formats that are not supported.
+// formats adds the flag -o and rejects formats that are not supported. A format that ends with = has an expression after it.
 func formats(cmd *cobra.Command, format *string, supported ...string) {
 	list := strings.Join(supported, ", ")
 	cmd.Flags().StringVarP(format, "output", "o", "", "output `format`: "+list+" (default text)")
 	check := cmd.PreRunE
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) error {
-		if *format != "" && !slices.Contains(supported, *format) {
+		is := func(s string) bool { return *format == s || strings.HasSuffix(s, "=") && strings.HasPrefix(*format, s) }
+		if *format != "" && !slices.ContainsFunc(supported, is) {
 			return usage(cmd, "output format %q is not supported: must be one of %s", *format, list)
 		}
 		if check != nil {
@@ -74,7 +75,24 @@ func formats(cmd *cobra.Command, format *string, supported ...string) {
 		}
 		return nil
 	}
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions(supported, cobra.ShellCompDirectiveNoFileComp))
+	_ = cmd.RegisterFlagCompletionFunc("output", func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return startingWith(prefix, supported...)
+	})
+}
+
+// startingWith completes values of a flag. After a value that ends with = the user continues.
+func startingWith(prefix string, values ...string) ([]string, cobra.ShellCompDirective) {
+	directive := cobra.ShellCompDirectiveNoFileComp
+	var list []string
+	for _, value := range values {
+		if strings.HasPrefix(value, prefix) {
+			list = append(list, value)
+		}
+	}
+	if len(list) == 1 && strings.HasSuffix(list[0], "=") {
+		directive |= cobra.ShellCompDirectiveNoSpace
+	}
+	return list, directive
 }
 
 // graceFlag adds the flag --grace-period. A negative value stands for the grace period of the pod.

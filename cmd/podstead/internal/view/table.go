@@ -4,42 +4,60 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
+	"unicode/utf8"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/internal/plain"
 )
 
-// Table prints pods as a table with a header.
-func Table(w io.Writer, pods []api.Pod, wide bool, now time.Time) error {
+// TableOptions are the options of a table of pods.
+type TableOptions struct {
+	Wide     bool // more columns
+	Labels   bool // a column with the labels
+	NoHeader bool
+}
+
+// Table prints pods as a table.
+func Table(w io.Writer, pods []api.Pod, o TableOptions, now time.Time) error {
 	rows := make([][]string, 0, len(pods)+1)
-	rows = append(rows, header(wide))
+	if !o.NoHeader {
+		rows = append(rows, o.header())
+	}
 	for i := range pods {
-		rows = append(rows, row(&pods[i], wide, now))
+		rows = append(rows, o.row(&pods[i], now))
 	}
 	return Columns(w, rows)
 }
 
-func header(wide bool) []string {
+func (o TableOptions) header() []string {
 	columns := []string{"NAME", "READY", "STATUS", "RESTARTS", "AGE", "IP"}
-	if wide {
+	if o.Wide {
 		columns = append(columns, "UID", "OWNER")
+	}
+	if o.Labels {
+		columns = append(columns, "LABELS")
 	}
 	return columns
 }
 
 // row returns the row of a pod.
-func row(p *api.Pod, wide bool, now time.Time) []string {
+func (o TableOptions) row(p *api.Pod, now time.Time) []string {
 	age := "<unknown>" // of a file that is refused
 	if created := p.Metadata.CreationTimestamp; !created.IsZero() {
 		age = Age(now.Sub(created))
 	}
 	columns := []string{p.Metadata.Name, Ready(p), Status(p), Restarts(p, now), age, cmp.Or(p.Status.PodIP, "<none>")}
-	if wide {
+	if o.Wide {
 		columns[2] = wideStatus(p, now)
 		columns = append(columns, p.Metadata.UID, cmp.Or(p.Status.Owner, "<none>"))
+	}
+	if o.Labels {
+		columns = append(columns, labelsOf(p))
 	}
 	return columns
 }
@@ -64,41 +82,88 @@ func escaped(row []string) []string {
 	return cells
 }
 
+// labelsOf returns the LABELS column: the labels sorted by key.
+func labelsOf(p *api.Pod) string {
+	var list []string
+	for _, key := range slices.Sorted(maps.Keys(p.Metadata.Labels)) {
+		list = append(list, key+"="+p.Metadata.Labels[key])
+	}
+	return cmp.Or(strings.Join(list, ","), "<none>")
+}
+
 // Watch prints pods as they change, in columns of fixed width.
 type Watch struct {
-	W    io.Writer
-	Wide bool
+	W       io.Writer
+	Options TableOptions
 
 	printed map[string]string // the columns of the newest row of each pod, by UID; by name if it has none
 }
 
 // Print prints the row of a pod, with the header before the first one. It prints nothing if no column but AGE has changed.
 func (t *Watch) Print(p *api.Pod, now time.Time) error {
-	rows := [][]string{escaped(row(p, t.Wide, now))}
+	rows := [][]string{escaped(t.Options.row(p, now))}
 	if t.printed == nil {
-		rows = [][]string{header(t.Wide), rows[0]}
 		t.printed = map[string]string{}
+		if !t.Options.NoHeader {
+			rows = [][]string{t.Options.header(), rows[0]}
+		}
 	}
-	columns := strings.Join([]string{Ready(p), Status(p), Restarts(p, time.Time{}), p.Status.PodIP}, " ")
-	key := cmp.Or(p.Metadata.UID, p.Metadata.Name)
-	if t.printed[key] == columns {
+	columns := []string{Ready(p), Status(p), Restarts(p, time.Time{}), p.Status.PodIP}
+	if t.Options.Labels {
+		columns = append(columns, labelsOf(p))
+	}
+	key, text := cmp.Or(p.Metadata.UID, p.Metadata.Name), strings.Join(columns, " ")
+	if t.printed[key] == text {
 		return nil
 	}
-	t.printed[key] = columns
+	t.printed[key] = text
 	for _, cells := range rows {
-		widths := []int{24, 7, 24, 16, 8, 0, 38, 0}
-		widths[len(cells)-1] = 0
-		if len(cells) > 6 {
-			widths[5] = 18
+		if err := printPadded(t.W, cells, []int{24, 7, 24, 16, 8, 18, 38, 24}); err != nil {
+			return err
 		}
-		var b strings.Builder
-		for i, cell := range cells {
-			fmt.Fprintf(&b, "%-*s", widths[i], cell)
-			if i < len(cells)-1 {
-				b.WriteByte(' ')
+	}
+	return nil
+}
+
+// printPadded prints cells, each but the last one with at least the given width.
+func printPadded(w io.Writer, cells []string, widths []int) error {
+	var b strings.Builder
+	for i, cell := range cells {
+		if i == len(cells)-1 {
+			b.WriteString(cell)
+			break
+		}
+		fmt.Fprintf(&b, "%-*s ", widths[i], cell)
+	}
+	_, err := fmt.Fprintln(w, b.String())
+	return err
+}
+
+// Rows prints rows as they come, in columns that become wider if a cell requires it. All rows must have the same number of cells.
+type Rows struct {
+	W      io.Writer
+	Header []string // nil: none
+
+	widths []int // nil: nothing is printed yet
+}
+
+// Print prints a row, with the header before the first one.
+func (r *Rows) Print(row []string) error {
+	rows := [][]string{row}
+	if r.widths == nil && r.Header != nil {
+		rows = [][]string{r.Header, row}
+	}
+	for i, row := range rows {
+		rows[i] = escaped(row)
+		for j, cell := range rows[i] {
+			if j >= len(r.widths) {
+				r.widths = append(r.widths, 0)
 			}
+			r.widths[j] = max(r.widths[j], utf8.RuneCountInString(cell)+2)
 		}
-		if _, err := fmt.Fprintln(t.W, b.String()); err != nil {
+	}
+	for _, row := range rows {
+		if err := printPadded(r.W, row, r.widths); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,79 @@
+package query
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+)
+
+// Template is a JSONPath template: text with expressions in braces.
+type Template struct{ text string }
+
+// ParseTemplate parses a template.
+func ParseTemplate(text string) (*Template, error) {
+	if !strings.Contains(text, "{") {
+		return nil, fmt.Errorf("expression %q: must have braces, such as {.metadata.name}", text)
+	}
+	_, err := parse(text)
+	return &Template{text}, err
+}
+
+// Text returns the text for an object. The object is an [Object].
+func (t *Template) Text(object any) (text string, err error) {
+	defer recovered(t.text, &err)
+	j, err := parse(t.text)
+	if err != nil {
+		return "", err
+	}
+	var b bytes.Buffer
+	if err := j.Execute(&b, object); err != nil {
+		return "", fmt.Errorf("expression %q: %w", t.text, err)
+	}
+	return b.String(), nil
+}
+
+// Columns are the columns of a table, each with the values of an expression.
+type Columns struct {
+	Header []string
+	paths  []Path
+}
+
+// ParseColumns parses columns in the form NAME:PATH,NAME:PATH.
+func ParseColumns(text string) (*Columns, error) {
+	if text == "" {
+		return nil, errors.New("no columns are given")
+	}
+	var c Columns
+	for column := range strings.SplitSeq(text, ",") {
+		name, expression, ok := strings.Cut(column, ":")
+		if !ok {
+			return nil, fmt.Errorf("column %q: must have the form NAME:PATH, such as NAME:.metadata.name", column)
+		}
+		path, err := ParsePath(expression)
+		if err != nil {
+			return nil, fmt.Errorf("column %q: %w", name, err)
+		}
+		c.Header, c.paths = append(c.Header, name), append(c.paths, path)
+	}
+	return &c, nil
+}
+
+// Row returns the cells for an object. The object is an [Object].
+func (c *Columns) Row(object any) ([]string, error) {
+	row := make([]string, len(c.paths))
+	for i, path := range c.paths {
+		values, err := path.Values(object)
+		if err != nil {
+			return nil, fmt.Errorf("column %q: %w", c.Header[i], err)
+		}
+		texts := make([]string, len(values))
+		for j, v := range values {
+			texts[j] = fmt.Sprint(v)
+		}
+		if row[i] = strings.Join(texts, ","); len(values) == 0 {
+			row[i] = "<none>"
+		}
+	}
+	return row, nil
+}
