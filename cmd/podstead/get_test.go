@@ -6,6 +6,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/podstead/podstead/api"
 )
@@ -109,10 +110,11 @@ func (l *lines) String() string {
 // await waits until the text contains a text.
 func (l *lines) await(t *testing.T, text string) {
 	t.Helper()
+	limit := time.After(time.Minute)
 	for !strings.Contains(l.String(), text) {
 		select {
 		case <-l.changed:
-		case <-t.Context().Done():
+		case <-limit:
 			t.Fatalf("output:\n%s\nwant %q", l, text)
 		}
 	}
