@@ -36,7 +36,8 @@ type Pod struct {
 	// keep them set this field on a copy.
 	EphemeralContainers []Container `json:"ephemeralContainers,omitempty" podfile:"-"`
 
-	// OCI or Docker archives to import before the pod starts. Relative paths are relative to the pod file.
+	// OCI or Docker archives to import before the pod starts. Relative paths are relative to the pod file. The names of images in an
+	// archive hold only for pods that list the archive.
 	ImageArchives []string `json:"imageArchives,omitempty"`
 	// Conditions to wait for before the pod starts, also after a reboot: `pod:NAME:ready`, `pod:NAME:succeeded`, `path:PATH`,
 	// `mount:PATH`, `dns:NAME`, `network-online`, `time-synced`. At most 64. [ParseWaitCondition] parses them.

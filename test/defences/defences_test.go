@@ -78,10 +78,7 @@ func page() string {
 			for _, row := range hostile.Rows() {
 				found[row.Test] = found[row.Test] || strings.HasPrefix(row.Tries, a.tries)
 			}
-			shows := "not confirmed yet"
-			if d.isConfirmed() {
-				shows = cmp.Or(words[a.shows], "shows `` "+a.shows+" ``")
-			}
+			shows := cmp.Or(words[a.shows], "shows `` "+a.shows+" ``")
 			fmt.Fprintf(&b, "| %s | %s | `%s`, %s | %s |\n", a.tries, d.name, strings.TrimPrefix(d.pkg, "./"), strings.ReplaceAll(cmp.Or(a.subtest, d.test), "|", ", "), shows)
 		}
 	}

@@ -64,7 +64,7 @@ func mountDefences() []defence {
 		}},
 		{"unbindable mounts", []edit{unbindable}, "./runtime/volume", "TestUnbindable", true, []attack{{"copy the mounts of other pods by a host path above them", "", "mounts at and below the host path"}}},
 		{"unbindable mounts, on real containers", []edit{unbindable}, "./test/hostile", "TestHostPathOverRunDirectory", true, []attack{
-			{"mount the host's run directory, or `/`, while other pods are deleted", "", "has the mount"},
+			{"mount the host's run directory, or `/`, while other pods are deleted", "", "pod host has the mount"},
 		}},
 		{"mounts are released when a container is created", []edit{{"runtime/container/container.go", ", s.config.Volumes.Release(ctx, labels[record.LabelUID], c.ID()))", ")"}}, "./test/hostile", "TestHostPathOverRunDirectory", true, []attack{
 			{"restart often with such a mount", "", "the host has the mount"},
