@@ -156,3 +156,59 @@ func TestEphemeralsMissingInState(t *testing.T) {
 		}
 	})
 }
+
+// TestRemovalFailed expects a condition while the sandbox or the pod cannot be removed. A pod whose state cannot be saved either finishes its
+// stop and its deletion when the disk works again.
+func TestRemovalFailed(t *testing.T) {
+	for name, tt := range map[string]struct {
+		method string
+		o      supervisor.StopOptions
+	}{
+		"stop":                   {"RemoveSandbox", supervisor.StopOptions{By: "test"}},
+		"deletion, the sandbox":  {"RemoveSandbox", supervisor.StopOptions{By: "test", Delete: true}},
+		"deletion, what is left": {"RemovePod", supervisor.StopOptions{By: "test", Delete: true}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				m := newMachine(t, fakeruntime.Options{})
+				m.engine = fakeruntime.New(fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
+					m.disk.mu.Lock()
+					defer m.disk.mu.Unlock()
+					if c.Method == tt.method {
+						return m.disk.err
+					}
+					return nil
+				}})
+				m.start()
+				m.add(pod("p", spec.RestartAlways, "sleep 100000"))
+				m.until("p", "up", func(s supervisor.Snapshot) bool { return s.Status.ContainerStatuses[0].Ready })
+				m.disk.fail(errors.New("input/output error"))
+				if err := m.Stop(t.Context(), "p", tt.o); err != nil {
+					t.Fatal(err)
+				}
+				s := m.until("p", "not removed", func(s supervisor.Snapshot) bool {
+					return hasCondition(s, supervisor.RemovalFailed) && hasCondition(s, supervisor.StateNotDurable)
+				})
+				if !s.Status.Phase.Terminal() || len(m.engine.Running(s.Facts.UID)) > 0 {
+					t.Errorf("phase %s, running %v, want a pod that has ended", s.Status.Phase, m.engine.Running(s.Facts.UID))
+				}
+				time.Sleep(time.Hour)
+				if s, _ := m.Pod("p"); !hasCondition(s, supervisor.RemovalFailed) {
+					t.Errorf("conditions after an hour: %+v", s.Status.Conditions)
+				}
+				m.disk.fail(nil)
+				if tt.o.Delete {
+					m.untilRemoved("p")
+				} else {
+					m.until("p", "at rest", func(s supervisor.Snapshot) bool {
+						return s.AtRest && !s.NotDurable && !hasCondition(s, supervisor.RemovalFailed)
+					})
+				}
+				m.leave()
+				if stopped, exists := m.disk.files["p"]; exists == tt.o.Delete || exists && stopped.Facts.Stop.Requested.IsZero() {
+					t.Errorf("state on the disk: %+v, exists: %v", stopped.Facts.Stop, exists)
+				}
+			})
+		})
+	}
+}

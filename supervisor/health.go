@@ -5,9 +5,10 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-// health is the state of what the supervision of a pod depends on: the disk and the shim.
+// health is the state of what the supervision of a pod depends on: the disk, the container engine and the shim.
 type health struct {
 	writeErr     error // of the newest write of the state
+	removalErr   error // of the newest attempt to remove the sandbox or the pod
 	unresponsive bool  // the shim does not respond
 }
 
@@ -21,6 +22,14 @@ func (h *health) written(err error) (kind event.Kind, f event.Fields, changed bo
 	}
 	h.writeErr = err
 	return kind, f, changed
+}
+
+// removed remembers the result of an attempt to remove the sandbox or the pod.
+func (h *health) removed(a lifecycle.Action, err error) {
+	switch a.(type) {
+	case lifecycle.RemoveSandbox, lifecycle.RemovePod, lifecycle.CollectPod:
+		h.removalErr = err
+	}
 }
 
 // shim remembers whether the shim responds. It reports a change. A shim that has exited is neither. It is not saved: the next
@@ -42,6 +51,9 @@ func (h *health) conditions() []lifecycle.Condition {
 	var list []lifecycle.Condition
 	if h.writeErr != nil {
 		list = append(list, notDurable(h.writeErr))
+	}
+	if h.removalErr != nil {
+		list = append(list, notRemoved(h.removalErr))
 	}
 	if h.unresponsive {
 		list = append(list, unresponsive())

@@ -209,6 +209,7 @@ func (l *loop) effectDone(ctx context.Context, m effectDone, now lifecycle.Insta
 		delete(l.pulling, pull.Container)
 	}
 	l.effects.finished(m.action)
+	l.health.removed(m.action, m.err)
 	if m.err != nil {
 		failure := failureOf(m.err)
 		l.fold(lifecycle.ActionFailed{Action: m.action, Failure: failure, At: now}, now)

@@ -10,16 +10,19 @@ import (
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
-func hasCondition(s supervisor.Snapshot) bool {
+func hasCondition(s supervisor.Snapshot, t lifecycle.ConditionType) bool {
 	for _, c := range s.Status.Conditions {
-		if c.Type == supervisor.ShimUnresponsive {
+		if c.Type == t {
 			return c.Status == "True" && c.Message != ""
 		}
 	}
 	return false
 }
+
+func unresponsive(s supervisor.Snapshot) bool { return hasCondition(s, supervisor.ShimUnresponsive) }
 
 func shimEvents(m *machine) []event.Kind {
 	var kinds []event.Kind
@@ -40,13 +43,13 @@ func TestShimUnresponsive(t *testing.T) {
 		uid := m.add(pod("p", spec.RestartAlways, "sleep 100000")).Facts.UID
 		time.Sleep(5 * time.Second)
 		m.engine.HangShim(uid, true)
-		m.until("p", "unresponsive", hasCondition)
+		m.until("p", "unresponsive", unresponsive)
 		time.Sleep(time.Hour)
 		if got := shimEvents(m); !slices.Equal(got, []event.Kind{event.ShimUnresponsive}) {
 			t.Errorf("events while the shim does not respond: %v", got)
 		}
 		m.engine.HangShim(uid, false)
-		m.until("p", "responding", func(s supervisor.Snapshot) bool { return !hasCondition(s) })
+		m.until("p", "responding", func(s supervisor.Snapshot) bool { return !unresponsive(s) })
 		if got := shimEvents(m); !slices.Equal(got, []event.Kind{event.ShimUnresponsive, event.ShimResponding}) {
 			t.Errorf("events when the shim responds again: %v", got)
 		}
@@ -61,9 +64,9 @@ func TestShimUnresponsiveAtStart(t *testing.T) {
 		uid := m.add(pod("p", spec.RestartAlways, "sleep 100000")).Facts.UID
 		time.Sleep(5 * time.Second)
 		m.engine.HangShim(uid, true)
-		m.until("p", "unresponsive", hasCondition)
+		m.until("p", "unresponsive", unresponsive)
 		m.restartKilled()
-		m.until("p", "unresponsive", hasCondition)
+		m.until("p", "unresponsive", unresponsive)
 	})
 }
 
@@ -75,11 +78,11 @@ func TestShimUnresponsiveEnds(t *testing.T) {
 		uid := m.add(pod("p", spec.RestartAlways, "sleep 100000")).Facts.UID
 		time.Sleep(5 * time.Second)
 		m.engine.HangShim(uid, true)
-		m.until("p", "unresponsive", hasCondition)
+		m.until("p", "unresponsive", unresponsive)
 		m.engine.LoseSandbox(uid)
 		m.until("p", "in a new sandbox", func(s supervisor.Snapshot) bool {
 			list := s.Status.ContainerStatuses
-			return !hasCondition(s) && len(list) > 0 && list[0].Ready && list[0].RestartCount == 1
+			return !unresponsive(s) && len(list) > 0 && list[0].Ready && list[0].RestartCount == 1
 		})
 	})
 }

@@ -22,6 +22,15 @@ func notDurable(err error) lifecycle.Condition {
 	return c
 }
 
+// RemovalFailed is a condition that is present, and True, while the sandbox of a pod, or what a deleted pod has left, could not be removed.
+// The removal is repeated.
+const RemovalFailed lifecycle.ConditionType = "RemovalFailed"
+
+// notRemoved returns the condition [RemovalFailed] for the error of the newest attempt.
+func notRemoved(err error) lifecycle.Condition {
+	return lifecycle.Condition{Type: RemovalFailed, Status: "True", Reason: "RemoveFailed", Message: err.Error()}
+}
+
 // ShimUnresponsive is a condition that is present, and True, while the shim of a pod does not respond. The containers of the pod keep
 // running, but they are not supervised.
 const ShimUnresponsive lifecycle.ConditionType = "ShimUnresponsive"

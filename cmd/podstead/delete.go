@@ -83,7 +83,7 @@ func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o api.Stop
 		}
 		fmt.Fprintf(a.out, "pod/%s %s\n", name, word)
 	}
-	var failed []error
+	var list []error
 	for i, err := range errs {
 		name, uid := pods[i].Metadata.Name, pods[i].Metadata.UID
 		removed[name] = files[i]
@@ -91,7 +91,7 @@ func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o api.Stop
 		switch {
 		case ok && e.Status == http.StatusNotFound: // deleted since it was listed
 		case err != nil:
-			failed = append(failed, fmt.Errorf("delete pod %q: %w", name, err))
+			list = append(list, fmt.Errorf("delete pod %q: %w", name, err))
 		case uid == "":
 			report(name, "deleted")
 		case wait:
@@ -100,6 +100,15 @@ func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o api.Stop
 			report(name, "terminating")
 		}
 	}
-	failed = append(failed, settle.Deleted(ctx, w, waiting, func(name string) { report(name, "deleted") }))
-	return errors.Join(failed...)
+	err := settle.Deleted(ctx, w, waiting, func(name, remains string) {
+		if remains == "" {
+			report(name, "deleted")
+			return
+		}
+		list = append(list, &failure{
+			status: statusFailed, err: fmt.Errorf("delete pod %q: its containers are stopped, but it could not be removed: %s", name, remains),
+			hints: []string{"repair the disk: the daemon removes the pod when its state can be saved. If the daemon restarts before that, delete the pod again"},
+		})
+	})
+	return errors.Join(append(list, err)...)
 }

@@ -74,9 +74,17 @@ func (a *app) stop(cmd *cobra.Command, args []string, f *stopFlags) error {
 		}
 	}
 	if f.wait {
-		errs = append(errs, settle.Stopped(cmd.Context(), w, waiting, func(name string) { fmt.Fprintf(a.out, "pod/%s stopped\n", name) }))
+		errs = append(errs, settle.Stopped(cmd.Context(), w, waiting, a.reportStopped))
 	}
 	return errors.Join(append(errs, missing)...)
+}
+
+// reportStopped prints that a pod is stopped. The error is not empty if its state could not be saved.
+func (a *app) reportStopped(name, unsaved string) {
+	fmt.Fprintf(a.out, "pod/%s stopped\n", name)
+	if unsaved != "" {
+		a.note("pod/%s is stopped, but its state could not be saved; if the daemon restarts, the pod may start again: %s", name, unsaved)
+	}
 }
 
 // startFlags are the flags of start and restart.

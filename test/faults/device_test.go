@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -59,7 +60,7 @@ func TestVolumeDeviceFails(t *testing.T) {
 }
 
 // TestStateDeviceFails: if the disk of the state fails, running containers keep running, exits are seen, and states that are not saved are
-// reported.
+// reported. The commands stop and delete stop containers, and return with a warning and an error.
 func TestStateDeviceFails(t *testing.T) {
 	f := &fixture{rig.NewFixture(t, deadline, "busybox")} // nothing can be removed from the disk, so there are leftovers
 	f.Ext4Disk()
@@ -92,6 +93,19 @@ func TestStateDeviceFails(t *testing.T) {
 	}
 	if is := f.running("stays"); !slices.Equal(is, was) {
 		t.Errorf("containers %v, were %v", is, was)
+	}
+	both, err := f.Command(f.Ctx(), "stop", "stays").CombinedOutput()
+	if out := string(both); err != nil || !strings.HasPrefix(out, "pod/stays stopped\n") || !strings.Contains(out, "its state could not be saved; if the daemon restarts, the pod may start again: ") {
+		t.Errorf("podstead stop: %v, want a warning:\n%s", err, out)
+	}
+	if pids, err := f.processes("mkfifo"); err != nil || len(pids) > 0 {
+		t.Errorf("processes of the stopped pod: %v, %v", pids, err)
+	}
+	both, err = f.Command(f.Ctx(), "delete", "exits").CombinedOutput()
+	exit, failed := errors.AsType[*exec.ExitError](err)
+	if out := string(both); !failed || exit.ExitCode() != 1 || !strings.Contains(out, `delete pod "exits": its containers are stopped, but it could not be removed: `) ||
+		!strings.Contains(out, "hint: repair the disk: the daemon removes the pod") {
+		t.Errorf("podstead delete: %v, want an error with what is left:\n%s", err, out)
 	}
 }
 

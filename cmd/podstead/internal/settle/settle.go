@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -149,25 +150,34 @@ func condition(p *api.Pod, t lifecycle.ConditionType) lifecycle.Condition {
 }
 
 // Stopped waits until no container of the pods runs, or they are deleted. The pods are given as UID to name. The function stopped is called
-// with each.
-func Stopped(ctx context.Context, d Daemon, pods map[string]string, stopped func(name string)) error {
-	return await(ctx, d, pods, stopped, func(c *api.PodChange) bool { return c.Object.Status.AtRest })
+// with each, and with the error if its state could not be saved. What remains of such a pod may not be removable either, so only its
+// containers are awaited.
+func Stopped(ctx context.Context, d Daemon, pods map[string]string, stopped func(name, unsaved string)) error {
+	return await(ctx, d, pods, stopped, func(p *api.Pod) (string, bool) {
+		unsaved := condition(p, supervisor.StateNotDurable)
+		return unsaved.Message, p.Status.AtRest || unsaved.Status == "True" && p.Status.Phase.Terminal()
+	})
 }
 
-// Deleted waits until pods, given as UID to name, are deleted. The function deleted is called with each.
-func Deleted(ctx context.Context, d Daemon, pods map[string]string, deleted func(name string)) error {
-	return await(ctx, d, pods, deleted, func(*api.PodChange) bool { return false })
+// Deleted waits until pods, given as UID to name, are deleted. The function deleted is called with each, and with an error if the pod cannot
+// be removed because the disk of its state does not work: the daemon continues to try.
+func Deleted(ctx context.Context, d Daemon, pods map[string]string, deleted func(name, remains string)) error {
+	return await(ctx, d, pods, deleted, func(p *api.Pod) (string, bool) {
+		remains := condition(p, supervisor.RemovalFailed)
+		unsaved := condition(p, supervisor.StateNotDurable).Status == "True"
+		return remains.Message, remains.Status == "True" && unsaved && p.Status.Phase.Terminal()
+	})
 }
 
-// await waits until all pods are done or deleted. It removes them from the map.
-func await(ctx context.Context, d Daemon, pods map[string]string, end func(name string), done func(*api.PodChange) bool) error {
+// await waits until all pods are done or deleted. It removes them from the map, and calls end with each and with its problem, if any.
+func await(ctx context.Context, d Daemon, pods map[string]string, end func(name, problem string), done func(*api.Pod) (problem string, ok bool)) error {
 	if len(pods) == 0 {
 		return nil
 	}
-	remove := func(uid string) {
+	remove := func(uid, problem string) {
 		if name, ok := pods[uid]; ok {
 			delete(pods, uid)
-			end(name)
+			end(name, problem)
 		}
 	}
 	return retry(ctx, d, func() error {
@@ -178,15 +188,19 @@ func await(ctx context.Context, d Daemon, pods map[string]string, end func(name 
 			}
 			uid := change.Object.Metadata.UID
 			present[uid] = true
-			switch {
-			case change.Type == api.Listed:
+			switch change.Type {
+			case api.Listed:
 				for uid := range pods {
 					if !present[uid] { // deleted before the watch started
-						remove(uid)
+						remove(uid, "")
 					}
 				}
-			case change.Type == api.Deleted, done(&change):
-				remove(uid)
+			case api.Deleted:
+				remove(uid, "")
+			default:
+				if problem, ok := done(&change.Object); ok {
+					remove(uid, problem)
+				}
 			}
 			if len(pods) == 0 {
 				return nil

@@ -14,6 +14,7 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -205,7 +206,7 @@ func TestRestartOfDaemon(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var got []string
-				err := settle.Deleted(t.Context(), &test.daemon, map[string]string{"1": "one", "2": "two"}, func(name string) { got = append(got, name) })
+				err := settle.Deleted(t.Context(), &test.daemon, map[string]string{"1": "one", "2": "two"}, func(name, _ string) { got = append(got, name) })
 				slices.Sort(got)
 				if _, stopped := errors.AsType[*api.StoppedError](err); !slices.Equal(got, test.want) || stopped != (test.want == nil) {
 					t.Errorf("%q, %v, want %q", got, err, test.want)
@@ -277,7 +278,7 @@ func TestStoppedAndDeleted(t *testing.T) {
 		{Type: api.Deleted, Object: rest.Object},
 	}
 	for name, test := range map[string]struct {
-		wait func(context.Context, settle.Daemon, map[string]string, func(string)) error
+		wait func(context.Context, settle.Daemon, map[string]string, func(name, problem string)) error
 		want []string
 	}{
 		"stopped": {settle.Stopped, []string{"none", "one", "two"}},
@@ -285,9 +286,53 @@ func TestStoppedAndDeleted(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			var got []string
-			err := test.wait(t.Context(), changes, map[string]string{"1": "one", "2": "two", "3": "none"}, func(name string) { got = append(got, name) })
+			err := test.wait(t.Context(), changes, map[string]string{"1": "one", "2": "two", "3": "none"}, func(name, problem string) { got = append(got, name+problem) })
 			if diff := cmp.Diff(test.want, got); diff != "" || err != nil {
 				t.Errorf("%v (-want +got):\n%s", err, diff)
+			}
+		})
+	}
+}
+
+// TestNotDurable: a pod whose state cannot be saved is stopped when its containers have exited, and is not awaited when it cannot be removed.
+func TestNotDurable(t *testing.T) {
+	change := func(phase lifecycle.Phase, atRest bool, conditions ...lifecycle.ConditionType) api.PodChange {
+		return with(pod("1", ""), func(p *api.Pod) {
+			p.Metadata.DeletionTimestamp = new(time.Time)
+			p.Status.Phase, p.Status.AtRest, p.Status.Conditions = phase, atRest, nil
+			for _, c := range conditions {
+				p.Status.Conditions = append(p.Status.Conditions, lifecycle.Condition{Type: c, Status: "True", Message: string(c)})
+			}
+		})
+	}
+	none, unsaved, kept := lifecycle.ConditionType(""), supervisor.StateNotDurable, supervisor.RemovalFailed
+	for name, tt := range map[string]struct {
+		change           api.PodChange
+		stopped, deleted []string
+	}{
+		"runs":                      {change(lifecycle.PhaseRunning, false, unsaved), nil, nil},
+		"exited":                    {change(lifecycle.PhaseFailed, false, none), nil, nil},
+		"exited, not saved":         {change(lifecycle.PhaseFailed, false, unsaved), []string{"one: StateNotDurable"}, nil},
+		"not removed":               {change(lifecycle.PhaseFailed, false, kept), nil, nil},
+		"not removed, not saved":    {change(lifecycle.PhaseSucceeded, false, unsaved, kept), []string{"one: StateNotDurable"}, []string{"one: RemovalFailed"}},
+		"at rest, not saved":        {change(lifecycle.PhaseSucceeded, true, unsaved), []string{"one: StateNotDurable"}, nil},
+		"at rest":                   {change(lifecycle.PhaseSucceeded, true), []string{"one: "}, nil},
+		"runs, sandbox not removed": {change(lifecycle.PhaseRunning, false, unsaved, kept), nil, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, wait := range []struct {
+				pods func(context.Context, settle.Daemon, map[string]string, func(name, problem string)) error
+				want []string
+			}{{settle.Stopped, tt.stopped}, {settle.Deleted, tt.deleted}} {
+				synctest.Test(t, func(t *testing.T) {
+					ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+					defer cancel()
+					var got []string
+					err := wait.pods(ctx, watch{tt.change}, map[string]string{"1": "one"}, func(name, problem string) { got = append(got, name+": "+problem) })
+					if diff := cmp.Diff(wait.want, got); diff != "" || wait.want == nil != errors.Is(err, context.DeadlineExceeded) {
+						t.Errorf("%v (-want +got):\n%s", err, diff)
+					}
+				})
 			}
 		})
 	}
