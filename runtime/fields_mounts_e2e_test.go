@@ -80,7 +80,7 @@ configMaps = [{ name = "conf", data = { key = "value" } }]
 name = "nested"
 image = "localhost/podstead/busybox:1"
 command = ["sh", "-c", '''
-	grep -c localhost /etc/hosts; cat /etc/conf/key; stat -c %%u:%%a /etc/conf/more
+	grep -c localhost /etc/hosts; cat /etc/conf/key; echo; stat -c %%u:%%a /etc/conf/more
 	echo memory > /etc/conf/more/file && cat /etc/conf/more/file
 	for f in /etc/conf/x /etc/disk/x; do echo new 2>&1 >> $f | sed "s/.*: //"; done
 	echo new > /etc/new && ls /etc; echo message > /etc/message''']

@@ -29,6 +29,8 @@ func (h *health) removed(a lifecycle.Action, err error) {
 	switch a.(type) {
 	case lifecycle.RemoveSandbox, lifecycle.RemovePod, lifecycle.CollectPod:
 		h.removalErr = err
+	case lifecycle.StartSandbox: // the pod runs again
+		h.removalErr = nil
 	}
 }
 

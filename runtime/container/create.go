@@ -18,6 +18,7 @@ import (
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/oci"
 	"github.com/podstead/podstead/runtime/record"
+	"github.com/podstead/podstead/runtime/secrets"
 	"github.com/podstead/podstead/runtime/userns"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
@@ -39,6 +40,7 @@ type creation struct {
 	user         oci.User
 	volumes      volume.Pod
 	request      volume.Request // of the volumes that the container mounts
+	values       *secrets.Snapshot
 	spec         *specs.Spec
 }
 

@@ -30,8 +30,11 @@ func (s *Service) withRoot(n *creation) containerdoci.SpecOpts {
 				return err
 			}
 			left, err := s.config.Volumes.Nest(ctx, n.volumes, n.request, root, result.Mounts)
+			if err != nil {
+				return enginecall.Refused(ctx, lifecycle.ReasonCreateConfigError, n.values.Redact(err))
+			}
 			result.Mounts = left
-			return enginecall.Refused(ctx, lifecycle.ReasonCreateConfigError, err)
+			return nil
 		})
 	}
 }

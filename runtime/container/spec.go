@@ -87,7 +87,8 @@ func (s *Service) configure(ctx context.Context, n *creation, in oci.Input) (*sp
 	if err != nil {
 		return nil, err
 	}
-	values := secrets.NewSnapshot(s.config.Values)
+	n.values = secrets.NewSnapshot(s.config.Values)
+	values := n.values
 	variables, err := oci.Resolve(in.Container, d, values)
 	if err != nil {
 		return nil, values.Redact(err)

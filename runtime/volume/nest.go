@@ -1,6 +1,7 @@
 package volume
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,8 +24,9 @@ import (
 // OCI runtime mounts them. Root is the root file system of the container, which nothing changes meanwhile.
 //
 // OCI runtimes create mount points by path. A container that replaces a directory of the volume with a symbolic link at that moment makes them
-// create files on the host (CVE-2024-45310, fixed in runc 1.1.14). Here, mount points are created and opened below the volume. Links out of
-// the volume are an error. Mounts with Bidirectional propagation, of privileged containers, are left for the OCI runtime.
+// create files on the host (CVE-2024-45310, fixed in runc 1.1.14). Here, mount points are created and opened below what the container has of the
+// volume, and the paths that are left contain no links of volumes. Mounts inside of volumes with Bidirectional propagation, and those with it,
+// of privileged containers, are left for the OCI runtime.
 //
 // As in the kubelet, mount points are created in volumes that are read-only because of their type. The mounts of the run must have been made
 // by [Set.Mounts], and last as long.
@@ -32,12 +34,15 @@ func (s *Set) Nest(ctx context.Context, p Pod, r Request, root string, mounts []
 	if len(r.Container.VolumeMounts) == 0 {
 		return mounts, nil
 	}
-	list, err := places(root, mounts)
-	if err != nil {
-		return nil, fmt.Errorf("resolve mount points: %w", err)
-	}
 	return withPod(ctx, s, p.UID, func(ctx context.Context) ([]specs.Mount, error) {
+		list, err := places(root, mounts)
+		if err != nil {
+			return nil, err
+		}
 		n := nesting{set: s, pod: p, request: r, mounts: slices.Clone(mounts), places: list, roots: map[int]int{}}
+		for _, m := range mounts {
+			n.numbers = append(n.numbers, volumeMount(r.Container, m.Destination))
+		}
 		defer n.close()
 		var left []int
 		for i := range n.mounts {
@@ -54,10 +59,16 @@ func (s *Set) Nest(ctx context.Context, p Pod, r Request, root string, mounts []
 		}
 		remaining := make([]specs.Mount, 0, len(left))
 		for _, i := range left {
+			n.mounts[i].Destination = list[i].path
 			remaining = append(remaining, n.mounts[i])
 		}
 		return remaining, nil
 	})
+}
+
+// volumeMount returns the index of the volume mount that a mount is for; -1: none.
+func volumeMount(c *spec.Container, destination string) int {
+	return slices.IndexFunc(c.VolumeMounts, func(m spec.VolumeMount) bool { return path.Join("/", m.MountPath) == destination })
 }
 
 // nesting is the state of one call of Nest.
@@ -66,6 +77,7 @@ type nesting struct {
 	pod     Pod
 	request Request
 	mounts  []specs.Mount
+	numbers []int // of the volume mounts, by the index of the mount; -1: none
 	places  []place
 	roots   map[int]int // descriptors of the mounts of this run, by index
 }
@@ -82,7 +94,7 @@ func (n *nesting) nest(i int) (bool, error) {
 	if parent < 0 || m.Type != "bind" || slices.Contains(m.Options, "rshared") {
 		return false, nil
 	}
-	number := n.volumeMount(parent)
+	number := n.numbers[parent]
 	below := strings.TrimPrefix(strings.TrimPrefix(n.places[i].path, n.places[parent].path), "/")
 	if number < 0 || below == "" || slices.Contains(n.mounts[parent].Options, "rshared") {
 		return false, nil
@@ -91,7 +103,7 @@ func (n *nesting) nest(i int) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	if err := n.ensure(number, below, m.Source); err != nil {
+	if err := n.ensure(outer, number, below, m.Source); err != nil {
 		return false, err
 	}
 	target, err := tree.OpenBelow(outer, below)
@@ -104,13 +116,6 @@ func (n *nesting) nest(i int) (bool, error) {
 		return false, err
 	}
 	return true, nil
-}
-
-// volumeMount returns the index of the volume mount that a mount is for; -1: none.
-func (n *nesting) volumeMount(i int) int {
-	return slices.IndexFunc(n.request.Container.VolumeMounts, func(m spec.VolumeMount) bool {
-		return path.Join("/", m.MountPath) == n.mounts[i].Destination
-	})
 }
 
 // root returns a descriptor of a mount of this run for a volume mount. Unless [Set.Mounts] has made one, it makes it.
@@ -158,8 +163,9 @@ func (n *nesting) independent(i int) error {
 	return nil
 }
 
-// ensure creates the mount point for a source below a volume that can be written, or that only this program writes.
-func (n *nesting) ensure(number int, below, source string) error {
+// ensure creates the mount point for a source below what the container has of a volume, if the volume can be written, or only this program
+// writes it.
+func (n *nesting) ensure(outer, number int, below, source string) error {
 	var stat unix.Stat_t
 	if err := unix.Stat(source, &stat); err != nil {
 		return &os.PathError{Op: "stat", Path: source, Err: err}
@@ -170,18 +176,38 @@ func (n *nesting) ensure(number int, below, source string) error {
 	if m.ReadOnly && !isContent(v) || v.Image != nil || v.PersistentVolumeClaim != nil && v.PersistentVolumeClaim.ReadOnly {
 		return nil
 	}
-	_, volume, err := n.set.open(n.pod.UID, v, n.request)
+	inner, err := n.reopen(outer, v, m)
 	if err != nil {
 		return err
 	}
-	defer unix.Close(volume)
-	sub, err := subPathOf(m, n.request.Variables)
-	if err != nil {
-		return err
-	}
-	err = tree.EnsureBelow(volume, path.Join(sub, below), stat.Mode&unix.S_IFMT == unix.S_IFDIR)
+	defer unix.Close(inner)
+	err = tree.EnsureBelow(inner, below, stat.Mode&unix.S_IFMT == unix.S_IFDIR)
 	if err != nil && !errors.Is(err, unix.EROFS) { // then the mount point must exist
 		return fmt.Errorf("create mount point: %w", err)
 	}
 	return nil
+}
+
+// reopen opens what the container has of a volume, in the volume itself: its mount can be read-only or id-mapped. It returns an error if
+// that is not what was mounted.
+func (n *nesting) reopen(mounted int, v *spec.Volume, m *spec.VolumeMount) (int, error) {
+	sub, err := subPathOf(m, n.request.Variables)
+	if err != nil {
+		return -1, err
+	}
+	_, volume, err := n.set.open(n.pod.UID, v, n.request)
+	if err != nil {
+		return -1, err
+	}
+	defer unix.Close(volume)
+	fd, err := tree.OpenBelow(volume, path.Join(".", sub))
+	if err != nil {
+		return -1, err
+	}
+	var want, got unix.Stat_t
+	if err := errors.Join(unix.Fstat(mounted, &want), unix.Fstat(fd, &got)); err != nil || want.Dev != got.Dev || want.Ino != got.Ino {
+		unix.Close(fd)
+		return -1, cmp.Or(err, fmt.Errorf("volume %q was replaced since it was mounted", v.Name))
+	}
+	return fd, nil
 }

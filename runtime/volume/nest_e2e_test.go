@@ -97,30 +97,93 @@ func TestNest(t *testing.T) {
 	}
 }
 
-// TestNestRefuses checks mount points that do not exist in a read-only volume, and links out of a volume.
-func TestNestRefuses(t *testing.T) {
+// TestNestLinks checks mount points behind links in volumes, and those that cannot be created.
+func TestNestLinks(t *testing.T) {
 	s := newSet(t, nil)
 	pod := podOf(spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}})
 	clean(t, s, pod.UID)
 	prepare(t, s, pod)
 	data := s.path(pod.UID, &pod.Spec.Volumes[0])
-	filetest.Symlink(t, "/etc", filepath.Join(data, "absolute"))
-	filetest.Symlink(t, "../../../../../../etc", filepath.Join(data, "relative"))
+	other := filetest.Mkdir(t, filepath.Join(data, "other"))
+	for name, to := range map[string]string{
+		"absolute": "/etc", "relative": "../../../../../../etc", "in": "other", "device": "/dev", "sub/other": "../../other", "sub/out": "../other",
+	} {
+		filetest.Mkdir(t, filepath.Join(data, "sub"))
+		filetest.Symlink(t, to, filepath.Join(data, name))
+	}
 	filetest.Write(t, filepath.Join(data, "file"), "")
 	for _, test := range []struct {
-		path     string
-		readOnly bool
-		want     string
+		path, sub string
+		readOnly  bool
+		left      string
+		want      string
 	}{
-		{"/data/absolute/hosts", false, `mount point "/data/absolute/hosts": create mount point: subpath "absolute/hosts" not within volume path`},
-		{"/data/relative/hosts", false, `not within volume path`},
-		{"/data/file/hosts", false, `not a directory`},
-		{"/data/missing", true, `no such file or directory`},
-		{"/data/missing", false, ""},
-		{"/data/missing", true, ""},
+		{path: "/data/absolute/hosts", left: "/etc/hosts"},
+		{path: "/data/relative/hosts", left: "/etc/hosts"},
+		{path: "/data/device/null", want: `mount point "/data/device/null" leads to /dev/null through a symbolic link`},
+		{path: "/data/file/hosts", want: "not a directory"},
+		{path: "/data/missing", readOnly: true, want: "no such file or directory"},
+		{path: "/data/missing"},
+		{path: "/data/missing", readOnly: true},
+		{path: "/data/in/x"},
+		{path: "/data/other/y", sub: "sub", left: "/other/y"},
+		{path: "/data/out/y", sub: "sub", left: "/other/y"},
 	} {
-		_, err := nest(t, s, pod, t.TempDir(), []specs.Mount{file(t, test.path)}, spec.VolumeMount{Name: "data", MountPath: "/data", ReadOnly: test.readOnly})
+		left, err := nest(t, s, pod, t.TempDir(), []specs.Mount{file(t, test.path)},
+			spec.VolumeMount{Name: "data", MountPath: "/data", SubPath: test.sub, ReadOnly: test.readOnly})
 		filetest.WantError(t, err, test.want)
+		got := ""
+		if len(left) > 1 {
+			got = left[1].Destination
+		}
+		if got != test.left {
+			t.Errorf("%s: the mount that is left is at %q, want %q", test.path, got, test.left)
+		}
+	}
+	if names := glob(t, filepath.Join(other, "*")); !slices.Equal(names, []string{filepath.Join(other, "x")}) {
+		t.Errorf("created: %q", names)
+	}
+}
+
+// TestPlaces checks that a mount belongs to the last one that shows its place.
+func TestPlaces(t *testing.T) {
+	root := t.TempDir()
+	filetest.Mkdir(t, filepath.Join(root, "var"))
+	filetest.Symlink(t, "/run", filepath.Join(root, "var", "run"))
+	mount := func(destination string) specs.Mount {
+		return specs.Mount{Destination: destination, Type: "bind", Source: t.TempDir()}
+	}
+	got, err := places(root, []specs.Mount{mount("/run/secrets"), mount("/var/run"), mount("/var/run/secrets/x"), {Destination: "/run/secrets/x/proc", Type: "proc"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []place{{"/run/secrets", -1}, {"/run", -1}, {"/run/secrets/x", 1}, {"/run/secrets/x/proc", 2}}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
+	}
+}
+
+// TestNestReplaced checks that nothing is created in a host path that was replaced after it was mounted.
+func TestNestReplaced(t *testing.T) {
+	s := newSet(t, nil)
+	dir := t.TempDir()
+	path, outside := filetest.Mkdir(t, filepath.Join(dir, "path")), filetest.Mkdir(t, filepath.Join(dir, "outside"))
+	pod := podOf(spec.Volume{Name: "host", HostPath: &spec.HostPathVolume{Path: path}})
+	clean(t, s, pod.UID)
+	prepare(t, s, pod)
+	r := Request{Run: "run", Container: &spec.Container{Name: "c", VolumeMounts: []spec.VolumeMount{{Name: "host", MountPath: "/host"}}}}
+	list, err := s.Mounts(t.Context(), pod, r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(path, path+".old"); err != nil {
+		t.Fatal(err)
+	}
+	filetest.Symlink(t, outside, path)
+	_, err = s.Nest(t.Context(), pod, r, t.TempDir(), append(list, file(t, "/host/new")))
+	filetest.WantError(t, err, "was replaced since it was mounted")
+	if names := glob(t, filepath.Join(outside, "*")); len(names) > 0 {
+		t.Errorf("created: %q", names)
 	}
 }
 
@@ -138,21 +201,22 @@ func TestNestRace(t *testing.T) {
 	stop := make(chan struct{})
 	filetest.Swap(t, &group, stop, filepath.Join(data, "a"), filepath.Join(data, "b"))
 	mount, root := file(t, "/data/a/deep/file"), t.TempDir()
-	nested, refused := 0, 0
-	for deadline := time.Now().Add(testTimeout); nested < 20 || refused < 20; {
+	nested, other := 0, 0
+	for deadline := time.Now().Add(testTimeout); nested < 100 || other < 100; {
 		if time.Now().After(deadline) {
-			t.Errorf("race not reproduced: nested %d times, refused %d times", nested, refused)
+			t.Errorf("race not reproduced: nested %d times, refused or at the target of the link %d times", nested, other)
 			break
 		}
-		if _, err := nest(t, s, pod, root, []specs.Mount{mount}, spec.VolumeMount{Name: "data", MountPath: "/data"}); err != nil {
-			refused++
+		left, err := nest(t, s, pod, root, []specs.Mount{mount}, spec.VolumeMount{Name: "data", MountPath: "/data"})
+		if err == nil && len(left) == 1 {
+			nested++
 			continue
 		}
-		nested++
+		other++
 	}
 	close(stop)
 	group.Wait()
-	t.Logf("nested %d times, refused %d times", nested, refused)
+	t.Logf("nested %d times, refused or at the target of the link %d times", nested, other)
 	if entries, err := os.ReadDir(outside); len(entries) > 0 || err != nil {
 		t.Errorf("created outside: %v, %v", entries, err)
 	}

@@ -1,56 +1,109 @@
 package volume
 
 import (
+	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"strings"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/runtime/volume/tree"
 )
 
 // place is where the OCI runtime mounts something.
 type place struct {
-	path   string // in the container, without links of the image
+	path   string // in the container, without links
 	parent int    // the index of the mount that contains it; -1: none
 }
 
-// places returns where the OCI runtime mounts each of these in a root file system, one after the other. Links of the image are followed as in
-// runc. Links in what is mounted are not.
+// places returns where the OCI runtime mounts each of these in a root file system, one after the other. Links of the image and of volumes are
+// followed as in runc. A container can change those of volumes at any time: the result is a path, not a promise.
 func places(root string, mounts []specs.Mount) ([]place, error) {
-	list := make([]place, 0, len(mounts))
+	v := view{root: root, mounts: mounts}
 	for _, m := range mounts {
-		name, err := securejoin.SecureJoinVFS(root, m.Destination, uncovered{root, list})
+		name, err := securejoin.SecureJoinVFS(root, m.Destination, &v)
 		if err != nil {
-			return nil, err
+			return nil, fmt.Errorf("resolve mount point %q: %w", m.Destination, err)
 		}
-		p := place{inRoot(root, name), -1}
-		for i := range list { // the last of the deepest ones
-			if isBelow(p.path, list[i].path) && (p.parent < 0 || isBelow(list[i].path, list[p.parent].path)) {
-				p.parent = i
-			}
+		p := path.Join("/", strings.TrimPrefix(name, root))
+		if inKernelFileSystem(p) && !inKernelFileSystem(m.Destination) {
+			return nil, fmt.Errorf("mount point %q leads to %s through a symbolic link", m.Destination, p)
 		}
-		list = append(list, p)
+		v.places = append(v.places, place{p, v.containing(p)})
 	}
-	return list, nil
+	return v.places, nil
 }
 
-// inRoot returns a path on the host as a path in a root file system.
-func inRoot(root, name string) string { return path.Join("/", strings.TrimPrefix(name, root)) }
-
-// uncovered is a root file system without what is below the mount points in it.
-type uncovered struct {
-	root string
-	over []place
+// inKernelFileSystem reports whether a path is at or below a file system that the OCI runtime sets up.
+func inKernelFileSystem(p string) bool {
+	return isBelow(p, "/dev") || isBelow(p, "/proc") || isBelow(p, "/sys")
 }
 
-func (u uncovered) Lstat(name string) (os.FileInfo, error) {
-	if slices.ContainsFunc(u.over, func(p place) bool { return isBelow(inRoot(u.root, name), p.path) }) {
-		return nil, fs.ErrNotExist
+// view is a root file system with the first mounts in it, for package securejoin.
+type view struct {
+	root   string
+	mounts []specs.Mount
+	places []place
+}
+
+// containing returns the index of the mount that shows a path, the last one of those above it; -1: none.
+func (v *view) containing(p string) int {
+	for i := len(v.places) - 1; i >= 0; i-- {
+		if isBelow(p, v.places[i].path) {
+			return i
+		}
 	}
-	return os.Lstat(name)
+	return -1
 }
 
-func (uncovered) Readlink(name string) (string, error) { return os.Readlink(name) }
+// Lstat returns the status of a file or link. File systems that the OCI runtime creates are empty.
+func (v *view) Lstat(name string) (info os.FileInfo, err error) {
+	err = v.open(name, func(f *os.File) error {
+		info, err = f.Stat()
+		return err
+	})
+	return info, err
+}
+
+// Readlink returns the target of a link.
+func (v *view) Readlink(name string) (target string, err error) {
+	err = v.open(name, func(f *os.File) error {
+		buffer := make([]byte, unix.PathMax)
+		n, err := unix.Readlinkat(int(f.Fd()), "", buffer)
+		target = string(buffer[:max(n, 0)])
+		return err
+	})
+	return target, err
+}
+
+// open calls use with a file that is opened with O_PATH, without following a link. The path has the root as a prefix, and no links but the last
+// component, unless a container has just created one: then the file is missing.
+func (v *view) open(name string, use func(*os.File) error) error {
+	p, dir := path.Join("/", strings.TrimPrefix(name, v.root)), v.root
+	if i := v.containing(p); i >= 0 {
+		if v.mounts[i].Type != "bind" {
+			return fs.ErrNotExist
+		}
+		p, dir = strings.TrimPrefix(p, v.places[i].path), v.mounts[i].Source
+	}
+	top, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: dir, Err: err}
+	}
+	defer unix.Close(top)
+	fd, err := tree.OpenLink(top, strings.TrimPrefix(p, "/"))
+	if errors.Is(err, unix.ELOOP) || errors.Is(err, unix.ENOTDIR) {
+		return fs.ErrNotExist
+	}
+	if err != nil {
+		return err
+	}
+	f := os.NewFile(uintptr(fd), name)
+	defer f.Close()
+	return use(f)
+}

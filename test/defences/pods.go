@@ -59,8 +59,11 @@ func mountDefences() []defence {
 		`if false && (strings.HasPrefix(real, place+"/") || slices.ContainsFunc(regions, protected.Overlaps)) {`,
 	}
 	return []defence{
-		{"/dev, /proc and /sys are mounted after volumes", []edit{{"runtime/oci/mounts.go", "slices.Concat(first, list, last)", "slices.Concat(list, first, last)"}}, "./test/hostile", "TestVolumeLedToDev", true, []attack{
-			{"lead the mount point of a volume to `/dev` by a link", "", "has not finished"},
+		{"check of links to `/dev`, `/proc` and `/sys`", []edit{{"runtime/volume/places.go", "if inKernelFileSystem(p) &&", "if false &&"}}, "./test/hostile", "TestVolumeLedToDev", true, []attack{
+			{"lead the mount point of a volume to `/dev` by a link", "", "pod led is not refused"},
+		}},
+		{"mount points inside of volumes are created below the volume", []edit{{"runtime/volume/tree/open.go", "unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS", "unix.RESOLVE_NO_MAGICLINKS"}}, "./runtime/volume", "TestNestRace", true, []attack{
+			{"swap directories of a shared volume", "", "created outside"},
 		}},
 		{"unbindable mounts", []edit{unbindable}, "./runtime/volume", "TestUnbindable", true, []attack{{"copy the mounts of other pods by a host path above them", "", "mounts at and below the host path"}}},
 		{"unbindable mounts, on real containers", []edit{unbindable}, "./test/hostile", "TestHostPathOverRunDirectory", true, []attack{

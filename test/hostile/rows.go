@@ -94,6 +94,6 @@ func sharedFileRows() []Row {
 		{"mount a volume below `/dev/shm`, or below another volume in `/dev`, where a link can lead it elsewhere", "rejected", "can", "can", "TestVolumesOnKernelFileSystems"},
 		{"use `terminationMessagePath` for a file of `/proc`, `/sys` or `/dev`", "rejected; `/dev/termination-log` and other new names are allowed", "has none", "can", "TestVolumesOnKernelFileSystems"},
 		{"write these paths with `..`, double slashes, or in an ephemeral or init container", "rejected", "", "", "TestVolumesOnKernelFileSystems"},
-		{"lead the mount point of a volume to `/dev` by a link in another volume or in the image", "has no effect: `/dev`, `/proc` and `/sys` are mounted after the volumes", "depends on the OCI runtime", "depends on the OCI runtime", "TestVolumeLedToDev"},
+		{"lead the mount point of a volume to `/dev` by a link in another volume or in the image", "refused", "depends on the OCI runtime", "depends on the OCI runtime", "TestVolumeLedToDev"},
 	}
 }

@@ -34,7 +34,7 @@ func Attach(source string, target int, options []string) (root int, err error) {
 	return root, nil
 }
 
-// setOptions applies the options of an OCI bind mount to a mount, given a descriptor of its root.
+// setOptions applies the options of an OCI bind mount to a mount, given a descriptor of its root. Flags that the mount has are kept.
 func setOptions(root int, options []string) error {
 	propagation, flags := uintptr(unix.MS_PRIVATE), uintptr(0)
 	for _, o := range options {
@@ -57,6 +57,13 @@ func setOptions(root int, options []string) error {
 	path := tree.FdPath(root)
 	if err := unix.Mount("", path, "", propagation|unix.MS_REC, ""); err != nil || flags == 0 {
 		return err
+	}
+	var has unix.Statfs_t
+	if err := unix.Fstatfs(root, &has); err != nil {
+		return err
+	}
+	for _, flag := range flagOptions { // the same values as ST_RDONLY and so on
+		flags |= uintptr(has.Flags) & flag
 	}
 	return unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|flags, "")
 }

@@ -35,6 +35,9 @@ func EnsureBelow(root int, sub string, isDir bool) error {
 	file, err := unix.Openat2(dir, name, &unix.OpenHow{
 		Flags: unix.O_WRONLY | unix.O_CREAT | unix.O_EXCL | unix.O_NOFOLLOW | unix.O_CLOEXEC, Mode: 0o755, Resolve: resolveEntry,
 	})
+	if errors.Is(err, fs.ErrExist) { // by another process
+		return nil
+	}
 	if err != nil {
 		return fmt.Errorf("create file %q: %w", name, err)
 	}

@@ -37,6 +37,17 @@ func OpenBelow(root int, sub string) (int, error) {
 	return fd, nil
 }
 
+// OpenLink opens a relative path below a directory with O_PATH, without following links. It can be a link itself. The path of the directory is "".
+func OpenLink(root int, sub string) (int, error) {
+	fd, err := unix.Openat2(root, path.Join(".", sub), &unix.OpenHow{
+		Flags: openEntry, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS,
+	})
+	if err != nil {
+		return -1, fmt.Errorf("open %q: %w", sub, err)
+	}
+	return fd, nil
+}
+
 // OpenOrCreate is OpenBelow, and creates missing directories with the mode of root.
 func OpenOrCreate(root int, sub string) (int, error) {
 	fd, err := OpenBelow(root, sub)
