@@ -82,7 +82,7 @@ func (s *Set) openBelowAllowed(path string) (int, error) {
 func (s *Set) allowed(real string) bool {
 	return slices.ContainsFunc(s.opts.HostPaths, func(dir string) bool {
 		root, err := filepath.EvalSymlinks(dir)
-		return err == nil && isBelow(real, root)
+		return err == nil && tree.IsBelow(real, root)
 	})
 }
 

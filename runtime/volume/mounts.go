@@ -130,12 +130,12 @@ func (s *Set) mount(p Pod, r Request, number int) (specs.Mount, error) {
 
 // overUnbindable reports whether mounts of pods are below a path.
 func (s *Set) overUnbindable(source string) bool {
-	return slices.ContainsFunc(s.opts.Unbindable, func(dir string) bool { return isBelow(dir, source) })
+	return slices.ContainsFunc(s.opts.Unbindable, func(dir string) bool { return tree.IsBelow(dir, source) })
 }
 
 // checkBindable returns an error if a path is in a directory that contains mounts of pods, and not itself in one of these mounts.
 func (s *Set) checkBindable(fd int, source string) error {
-	if !slices.ContainsFunc(s.opts.Unbindable, func(dir string) bool { return isBelow(source, dir) }) {
+	if !slices.ContainsFunc(s.opts.Unbindable, func(dir string) bool { return tree.IsBelow(source, dir) }) {
 		return nil
 	}
 	m, err := mountpoint.Of(fd)
@@ -143,11 +143,6 @@ func (s *Set) checkBindable(fd int, source string) error {
 		err = fmt.Errorf("path %q is in %s, which contains mounts of pods and cannot be mounted", source, m.Mountpoint)
 	}
 	return err
-}
-
-// isBelow reports whether a path is a directory or below it. Both are clean and absolute.
-func isBelow(path, dir string) bool {
-	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
 }
 
 // open opens a volume with O_PATH. It also returns the path on the host.

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/volume/mountpoint"
+	"github.com/podstead/podstead/runtime/volume/place"
 	"github.com/podstead/podstead/runtime/volume/tree"
 	"github.com/podstead/podstead/spec"
 )
@@ -35,7 +36,7 @@ func (s *Set) Nest(ctx context.Context, p Pod, r Request, root string, mounts []
 		return mounts, nil
 	}
 	return withPod(ctx, s, p.UID, func(ctx context.Context) ([]specs.Mount, error) {
-		list, err := places(root, mounts)
+		list, err := place.Of(root, mounts)
 		if err != nil {
 			return nil, err
 		}
@@ -59,7 +60,7 @@ func (s *Set) Nest(ctx context.Context, p Pod, r Request, root string, mounts []
 		}
 		remaining := make([]specs.Mount, 0, len(left))
 		for _, i := range left {
-			n.mounts[i].Destination = list[i].path
+			n.mounts[i].Destination = list[i].Path
 			remaining = append(remaining, n.mounts[i])
 		}
 		return remaining, nil
@@ -78,7 +79,7 @@ type nesting struct {
 	request Request
 	mounts  []specs.Mount
 	numbers []int // of the volume mounts, by the index of the mount; -1: none
-	places  []place
+	places  []place.Place
 	roots   map[int]int // descriptors of the mounts of this run, by index
 }
 
@@ -90,12 +91,12 @@ func (n *nesting) close() {
 
 // nest mounts what belongs inside of a volume. It reports false for anything else.
 func (n *nesting) nest(i int) (bool, error) {
-	m, parent := &n.mounts[i], n.places[i].parent
+	m, parent := &n.mounts[i], n.places[i].Parent
 	if parent < 0 || m.Type != "bind" || slices.Contains(m.Options, "rshared") {
 		return false, nil
 	}
 	number := n.numbers[parent]
-	below := strings.TrimPrefix(strings.TrimPrefix(n.places[i].path, n.places[parent].path), "/")
+	below := strings.TrimPrefix(strings.TrimPrefix(n.places[i].Path, n.places[parent].Path), "/")
 	if number < 0 || below == "" || slices.Contains(n.mounts[parent].Options, "rshared") {
 		return false, nil
 	}

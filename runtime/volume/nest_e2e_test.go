@@ -145,24 +145,6 @@ func TestNestLinks(t *testing.T) {
 	}
 }
 
-// TestPlaces checks that a mount belongs to the last one that shows its place.
-func TestPlaces(t *testing.T) {
-	root := t.TempDir()
-	filetest.Mkdir(t, filepath.Join(root, "var"))
-	filetest.Symlink(t, "/run", filepath.Join(root, "var", "run"))
-	mount := func(destination string) specs.Mount {
-		return specs.Mount{Destination: destination, Type: "bind", Source: t.TempDir()}
-	}
-	got, err := places(root, []specs.Mount{mount("/run/secrets"), mount("/var/run"), mount("/var/run/secrets/x"), {Destination: "/run/secrets/x/proc", Type: "proc"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []place{{"/run/secrets", -1}, {"/run", -1}, {"/run/secrets/x", 1}, {"/run/secrets/x/proc", 2}}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-}
-
 // TestNestReplaced checks that nothing is created in a host path that was replaced after it was mounted.
 func TestNestReplaced(t *testing.T) {
 	s := newSet(t, nil)

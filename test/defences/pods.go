@@ -59,7 +59,7 @@ func mountDefences() []defence {
 		`if false && (strings.HasPrefix(real, place+"/") || slices.ContainsFunc(regions, protected.Overlaps)) {`,
 	}
 	return []defence{
-		{"check of links to `/dev`, `/proc` and `/sys`", []edit{{"runtime/volume/places.go", "if inKernelFileSystem(p) &&", "if false &&"}}, "./test/hostile", "TestVolumeLedToDev", true, []attack{
+		{"check of links to `/dev`, `/proc` and `/sys`", []edit{{"runtime/volume/place/place.go", "if inKernelFileSystem(p) &&", "if false &&"}}, "./test/hostile", "TestVolumeLedToDev", true, []attack{
 			{"lead the mount point of a volume to `/dev` by a link", "", "pod led is not refused"},
 		}},
 		{"mount points inside of volumes are created below the volume", []edit{{"runtime/volume/tree/open.go", "unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS", "unix.RESOLVE_NO_MAGICLINKS"}}, "./runtime/volume", "TestNestRace", true, []attack{

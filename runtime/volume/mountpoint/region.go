@@ -5,7 +5,6 @@ import (
 	"os"
 	"path"
 	"path/filepath"
-	"strings"
 
 	"github.com/moby/sys/mountinfo"
 	"golang.org/x/sys/unix"
@@ -22,11 +21,7 @@ type Region struct {
 
 // Overlaps reports whether one of the regions contains the other.
 func (r Region) Overlaps(o Region) bool {
-	return r.major == o.major && r.minor == o.minor && (within(r.path, o.path) || within(o.path, r.path))
-}
-
-func within(name, dir string) bool {
-	return name == dir || dir == "/" || strings.HasPrefix(name, dir+"/")
+	return r.major == o.major && r.minor == o.minor && (tree.IsBelow(r.path, o.path) || tree.IsBelow(o.path, r.path))
 }
 
 // Mounts are the mounts of this process at one moment.
@@ -65,7 +60,7 @@ func (l Mounts) Region(fd int) (Region, error) {
 func (l Mounts) Below(dir string) []Region {
 	var regions []Region
 	for _, m := range l {
-		if m.Mountpoint != dir && within(m.Mountpoint, dir) {
+		if m.Mountpoint != dir && tree.IsBelow(m.Mountpoint, dir) {
 			regions = append(regions, Region{m.Major, m.Minor, m.Root})
 		}
 	}

@@ -102,6 +102,11 @@ func createDir(parent int, name string, mode uint32) (int, error) {
 	return fd, nil
 }
 
+// IsBelow reports whether a path is a directory or below it. Both are clean and absolute.
+func IsBelow(path, dir string) bool {
+	return path == dir || strings.HasPrefix(path, strings.TrimSuffix(dir, "/")+"/")
+}
+
 // FdPath returns a path to an open file, independent of renames.
 func FdPath(fd int) string { return fmt.Sprintf("/proc/self/fd/%d", fd) }
 

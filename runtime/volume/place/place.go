@@ -1,4 +1,5 @@
-package volume
+// Package place finds out where the OCI runtime mounts what a container has.
+package place
 
 import (
 	"errors"
@@ -15,15 +16,15 @@ import (
 	"github.com/podstead/podstead/runtime/volume/tree"
 )
 
-// place is where the OCI runtime mounts something.
-type place struct {
-	path   string // in the container, without links
-	parent int    // the index of the mount that contains it; -1: none
+// Place is where the OCI runtime mounts something.
+type Place struct {
+	Path   string // in the container, without links
+	Parent int    // the index of the mount that contains it; -1: none
 }
 
-// places returns where the OCI runtime mounts each of these in a root file system, one after the other. Links of the image and of volumes are
+// Of returns where the OCI runtime mounts each of these in a root file system, one after the other. Links of the image and of volumes are
 // followed as in runc. A container can change those of volumes at any time: the result is a path, not a promise.
-func places(root string, mounts []specs.Mount) ([]place, error) {
+func Of(root string, mounts []specs.Mount) ([]Place, error) {
 	v := view{root: root, mounts: mounts}
 	for _, m := range mounts {
 		name, err := securejoin.SecureJoinVFS(root, m.Destination, &v)
@@ -34,27 +35,27 @@ func places(root string, mounts []specs.Mount) ([]place, error) {
 		if inKernelFileSystem(p) && !inKernelFileSystem(m.Destination) {
 			return nil, fmt.Errorf("mount point %q leads to %s through a symbolic link", m.Destination, p)
 		}
-		v.places = append(v.places, place{p, v.containing(p)})
+		v.places = append(v.places, Place{p, v.containing(p)})
 	}
 	return v.places, nil
 }
 
 // inKernelFileSystem reports whether a path is at or below a file system that the OCI runtime sets up.
 func inKernelFileSystem(p string) bool {
-	return isBelow(p, "/dev") || isBelow(p, "/proc") || isBelow(p, "/sys")
+	return tree.IsBelow(p, "/dev") || tree.IsBelow(p, "/proc") || tree.IsBelow(p, "/sys")
 }
 
 // view is a root file system with the first mounts in it, for package securejoin.
 type view struct {
 	root   string
 	mounts []specs.Mount
-	places []place
+	places []Place
 }
 
 // containing returns the index of the mount that shows a path, the last one of those above it; -1: none.
 func (v *view) containing(p string) int {
 	for i := len(v.places) - 1; i >= 0; i-- {
-		if isBelow(p, v.places[i].path) {
+		if tree.IsBelow(p, v.places[i].Path) {
 			return i
 		}
 	}
@@ -89,7 +90,7 @@ func (v *view) open(name string, use func(*os.File) error) error {
 		if v.mounts[i].Type != "bind" {
 			return fs.ErrNotExist
 		}
-		p, dir = strings.TrimPrefix(p, v.places[i].path), v.mounts[i].Source
+		p, dir = strings.TrimPrefix(p, v.places[i].Path), v.mounts[i].Source
 	}
 	top, err := unix.Open(dir, unix.O_PATH|unix.O_CLOEXEC, 0)
 	if err != nil {
