@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 
 	securejoin "github.com/cyphar/filepath-securejoin"
@@ -54,8 +55,8 @@ type view struct {
 
 // containing returns the index of the mount that shows a path, the last one of those above it; -1: none.
 func (v *view) containing(p string) int {
-	for i := len(v.places) - 1; i >= 0; i-- {
-		if tree.IsBelow(p, v.places[i].Path) {
+	for i, above := range slices.Backward(v.places) {
+		if tree.IsBelow(p, above.Path) {
 			return i
 		}
 	}
