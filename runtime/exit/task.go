@@ -80,11 +80,12 @@ func (r *Recorder) Terminate(ctx context.Context, c client.Container) error {
 // Kill sends SIGKILL to every process of a container. It is no error if the container has exited.
 func Kill(ctx context.Context, task client.Task) error {
 	err := task.Kill(ctx, unix.SIGKILL, client.WithKillAll)
-	if err == nil || errdefs.IsNotFound(err) {
+	if errdefs.IsNotFound(err) {
 		return nil
 	}
-	// The OCI runtime finds the processes by the cgroup. If that fails, killing the first process kills all: the kernel does so in a
-	// PID namespace, and the shim elsewhere.
+	// The OCI runtime finds the processes by a cgroup. If that fails, killing the first process kills all: the kernel does so in a PID
+	// namespace, and the shim elsewhere. It can also succeed without a process: with cgroup v1, systemd moves the processes of a scope to
+	// the devices cgroup of its slice, and runc kills those in the devices cgroup of the scope.
 	if err := task.Kill(ctx, unix.SIGKILL); err != nil && !errdefs.IsNotFound(err) {
 		return err
 	}
