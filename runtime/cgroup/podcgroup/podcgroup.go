@@ -120,10 +120,17 @@ func (g Groups) Features(uid string) (swap, oomGroup bool, err error) {
 
 // Remove removes the cgroup of a pod. If it has processes or children, the error is EBUSY.
 func (g Groups) Remove(ctx context.Context, uid string) error {
-	if g.systemd {
-		return stopSlice(ctx, uid)
+	if !g.systemd {
+		return cgroup.Remove(g.pod(uid))
 	}
-	return cgroup.Remove(g.pod(uid))
+	if err := stopSlice(ctx, uid); err != nil || g.unified {
+		return err
+	}
+	dirs, err := cgroup.Dirs(g.pod(uid)) // those that the OCI runtime made in hierarchies of cgroup v1 that systemd does not use, such as freezer
+	for _, dir := range dirs {
+		err = errors.Join(err, cgroup.RemoveTree(dir))
+	}
+	return err
 }
 
 // Close removes the root if no pod is left.
