@@ -46,6 +46,8 @@ type Generation struct {
 	// ReadyAt is when it was ready, and has stayed so since; zero: it is not ready.
 	ReadyAt lifecycle.Instant `json:"readyAt,omitzero"`
 	Message string            `json:"message,omitempty"` // why it failed
+	// After is the generation that ran before in place of the file; 0: the one before this.
+	After int `json:"after,omitempty"`
 	// Definition is kept for the newest generation and for the last ones that were ready.
 	Definition *Definition `json:"definition,omitempty"`
 }
@@ -163,6 +165,9 @@ func (h *History) Begin(g Generation) {
 	if last := h.Running(); last != nil {
 		last.supersede()
 	}
+	if h.Instead != nil {
+		g.After = h.Instead.Number
+	}
 	h.Instead = nil
 	h.Last++
 	g.Number, g.Outcome = h.Last, Progressing
@@ -199,8 +204,13 @@ func (h *History) Retry() {
 	h.Instead = nil
 }
 
-// Target returns the newest generation before a number that was ready and whose definition is kept; nil: there is none.
+// Target returns the last generation that ran before the one with a number, was ready, and whose definition is kept; nil: there is none.
 func (h *History) Target(before int) *Generation {
+	if next := h.Find(before); next != nil && next.After != 0 {
+		if g := h.Find(next.After); g != nil && g.Outcome == Ready && g.Definition != nil {
+			return g
+		}
+	}
 	for i := len(h.Generations) - 1; i >= 0; i-- {
 		if g := &h.Generations[i]; g.Number < before && g.Outcome == Ready && g.Definition != nil {
 			return g
@@ -241,7 +251,7 @@ func (h *History) Trim() {
 		if g.Outcome == Ready {
 			ready++
 		}
-		if i < len(h.Generations)-1 && (g.Outcome != Ready || ready > maxReady) {
+		if i < len(h.Generations)-1 && (g.Outcome != Ready || ready > maxReady && g.Number != h.Newest().After) {
 			g.Definition = nil
 		}
 	}

@@ -85,6 +85,24 @@ func TestReturnKeepsWhatRuns(t *testing.T) {
 	}
 }
 
+// TestTargetAfterReturn: a definition that follows a generation that a person had requested returns to that one, and so does the next one.
+func TestTargetAfterReturn(t *testing.T) {
+	h := &History{Pod: "web"}
+	for i := range 8 {
+		ready(h, fmt.Sprint("image", i))
+	}
+	h.Return(Instead{Digest: "y", Number: 6, By: "a person", Definition: h.Find(6).Definition})
+	for range 2 {
+		h.Begin(Generation{Digest: "bad", Definition: &Definition{Pod: &spec.Pod{Name: "web"}}})
+		bad := h.Newest().Number
+		target := h.Target(bad)
+		if target == nil || target.Number != 6 {
+			t.Fatalf("generation %d returns to %+v, want 6", bad, target)
+		}
+		h.Return(Instead{Digest: "bad", Number: target.Number, Failed: bad, Why: "a test", Definition: target.Definition})
+	}
+}
+
 func TestSuperseded(t *testing.T) {
 	h := &History{Pod: "web"}
 	h.Begin(Generation{Digest: "1"})
