@@ -32,6 +32,7 @@ type crashing struct {
 }
 
 func newCrashing(t *testing.T) *crashing {
+	dir := t.TempDir() // removed when the machine has stopped
 	w := &crashing{deadly: map[string]bool{}, fatal: make(chan struct{})}
 	w.machine = newMachine(t, fakeruntime.Options{Before: func(ctx context.Context, c fakeruntime.Call) error {
 		w.mu.Lock()
@@ -47,7 +48,7 @@ func newCrashing(t *testing.T) *crashing {
 		}
 		return nil
 	}})
-	w.quarantined = t.TempDir()
+	w.quarantined = dir
 	return w
 }
 
