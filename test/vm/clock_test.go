@@ -1,4 +1,4 @@
-//go:build vm && soak
+//go:build vm
 
 package vm_test
 
@@ -39,7 +39,7 @@ hostPath = { path = "/root/clock", type = "DirectoryOrCreate" }
 E
 `
 
-// TestWallClock has not passed as a whole yet, so CI does not run it (go test -tags vm,soak -run TestWallClock ./test/vm). On a host without network and with a wrong clock, pods of the pods directory start. The clock leaps over decades, which
+// TestWallClock: on a host without network and with a wrong clock, pods of the pods directory start. The clock leaps over decades, which
 // restarts and collects nothing, and the times of the pods are corrected. A reloaded configuration collects the finished pod, which keeps its
 // status and its explanation, and does not run again.
 func TestWallClock(t *testing.T) {
