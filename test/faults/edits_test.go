@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/supervisor/generation"
+	"github.com/podstead/podstead/test/internal/rig"
 )
 
 // edits makes random edits of pod files.
@@ -111,10 +112,10 @@ func (e *edits) edit(i int) {
 func TestRandomEdits(t *testing.T) {
 	d := newPodsDir(t)
 	d.keep("fixed")
-	e := &edits{podsDir: d, r: seeded(t), want: map[string]string{"fixed": "x"}, held: map[string]bool{}, name: map[string]string{"fixed": "fixed"}}
+	e := &edits{podsDir: d, r: rig.Seeded(t), want: map[string]string{"fixed": "x"}, held: map[string]bool{}, name: map[string]string{"fixed": "fixed"}}
 	e.until(e.want)
 	n := 50
-	if factor := times(t); factor > 1 {
+	if factor := rig.Times(t); factor > 1 {
 		n = 100 * factor
 	}
 	for i := range n {

@@ -10,7 +10,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -22,34 +21,6 @@ import (
 	"github.com/podstead/podstead/supervisor/lifecycle"
 	"github.com/podstead/podstead/test/internal/rig"
 )
-
-// times returns the factor by which make soak lengthens storms.
-func times(t *testing.T) int {
-	t.Helper()
-	text := os.Getenv("PODSTEAD_STORM")
-	if text == "" {
-		return 1
-	}
-	n, err := strconv.Atoi(text)
-	if err != nil || n < 1 {
-		t.Fatalf("PODSTEAD_STORM: %q must be a number of at least 1", text)
-	}
-	return n
-}
-
-// seeded returns random numbers, whose seed is in the log of the test. PODSTEAD_SEED repeats a run.
-func seeded(t *testing.T) *rand.Rand {
-	t.Helper()
-	seed := rand.Uint64()
-	if text := os.Getenv("PODSTEAD_SEED"); text != "" {
-		var err error
-		if seed, err = strconv.ParseUint(text, 10, 64); err != nil {
-			t.Fatal("PODSTEAD_SEED: ", err)
-		}
-	}
-	t.Logf("PODSTEAD_SEED=%d", seed)
-	return rand.New(rand.NewPCG(seed, 0))
-}
 
 // storm is a pods directory whose pods change while processes are killed.
 type storm struct {
@@ -127,7 +98,7 @@ func (s *storm) kill() {
 // TestUpdateStorm changes pods at random, to definitions that run and to broken ones, while the daemon and shims are killed. After a quiet
 // time each pod runs exactly what its file says or, where that is broken, its last definition that was ready.
 func TestUpdateStorm(t *testing.T) {
-	s := &storm{podsDir: newPodsDir(t), r: seeded(t), hostnames: map[string]int{}}
+	s := &storm{podsDir: newPodsDir(t), r: rig.Seeded(t), hostnames: map[string]int{}}
 	want := map[string]string{}
 	names := make([]string, 30)
 	for i := range names {
@@ -146,7 +117,7 @@ func TestUpdateStorm(t *testing.T) {
 		}
 	}
 	settle()
-	for range 6 * times(t) {
+	for range 6 * rig.Times(t) {
 		for range 8 {
 			name := names[s.r.IntN(len(names))]
 			text := s.broken(name)

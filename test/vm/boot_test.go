@@ -23,14 +23,20 @@ const within = 5 * time.Minute
 // TestBoot: pods that were copied into the pods directory outlast killed processes, an upgrade, a reboot, and a power cut in the middle of
 // the boot and of a rollback. The programs and the unit are those of make install.
 func TestBoot(t *testing.T) {
-	h := installed.New(t, newHost(t), installed.Options{
+	h := newInstalled(t)
+	h.Service()
+	h.Boot(h.Reboot, &installed.Moments[2])
+	h.Rollback(installed.BrokenStart, within, installed.Cuts{Rollback: true})
+}
+
+// newInstalled returns a virtual machine with an installed Podstead.
+func newInstalled(t *testing.T) *installed.Host {
+	t.Helper()
+	return installed.New(t, newHost(t), installed.Options{
 		Install: "mkdir -p " + payload + "; tar -C " + payload + " -xf /dev/vdb; cp -a --remove-destination " + payload + "/root/. /; ",
 		Archive: payload + "/busybox.tar",
 		Timeout: deadline,
 	})
-	h.Service()
-	h.Boot(h.Reboot, &installed.Moments[2])
-	h.Rollback(installed.BrokenStart, within, installed.Cuts{Rollback: true})
 }
 
 // host is a virtual machine with a disk of its own, which is turned off and on.
