@@ -83,7 +83,7 @@ bench: ## run benchmarks and update docs/benchmarks.md (root)
 	@$(MAKE) --no-print-directory build images
 	$(GO) run ./test/bench -o docs/benchmarks.md
 
-soak: ## run conformance tests SOAKRUNS (20) times under load, storms of updates and of power cuts longer than make test and make vm, then restart pods and kill daemons for SOAKTIME (30m) (root)
+soak: ## run conformance tests SOAKRUNS (20) times under load, storms of updates and power cuts longer than make test, then restart pods and kill daemons for SOAKTIME (30m) (root)
 	$(NEED_ROOT)
 	@.ci/deps soak
 	@.ci/deps test
@@ -93,7 +93,7 @@ soak: ## run conformance tests SOAKRUNS (20) times under load, storms of updates
 	$(GO) test -tags e2e -count=$(SOAKRUNS) -timeout 0 -failfast ./test/conformance
 	PODSTEAD_STORM=10 $(GO) test -tags e2e -count=1 -timeout 0 -v -run 'TestUpdateStorm|TestRandomEdits' ./test/faults
 	PODSTEAD_STORM=10 $(GO) test -tags e2e -count=1 -timeout 0 -v -run TestPowerCuts ./test/systemd
-	PODSTEAD_STORM=10 $(GO) test -tags vm -count=1 -timeout 0 -v -run TestPowerCuts ./test/vm
+	PODSTEAD_STORM=10 $(GO) test -tags vm,soak -count=1 -timeout 0 -v -run "TestPowerCuts|TestWallClock" ./test/vm
 	PODSTEAD_SOAK=$(SOAKTIME) $(GO) test -tags soak -count=1 -timeout 0 -v ./test/faults
 
 fuzz: ## run every fuzz target for FUZZTIME (10s)

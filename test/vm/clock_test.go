@@ -1,4 +1,4 @@
-//go:build vm
+//go:build vm && soak
 
 package vm_test
 

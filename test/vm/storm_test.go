@@ -1,4 +1,4 @@
-//go:build vm
+//go:build vm && soak
 
 package vm_test
 
@@ -9,8 +9,8 @@ import (
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
-// TestPowerCuts cuts the power at random moments, while pods start, restart, are updated, rolled back, stopped and deleted. make soak cuts
-// it 20 times.
+// TestPowerCuts cuts the power at random moments, while pods start, restart, are updated, rolled back, stopped and deleted. With
+// PODSTEAD_STORM, it cuts it 20 times.
 func TestPowerCuts(t *testing.T) {
 	cuts := 3
 	if rig.Times(t) > 1 {
