@@ -243,16 +243,18 @@ func (s *storm) write(name, text string) (what, script string) {
 func (s *storm) run(changes []*stormChange, after time.Duration) {
 	s.Helper()
 	started := s.rollbacks()
-	script := "rm -rf /run/storm; mkdir /run/storm; cd /run/storm\n"
+	var script strings.Builder
+	script.WriteString("rm -rf /run/storm; mkdir /run/storm; cd /run/storm\n")
 	for _, c := range changes {
-		script += fmt.Sprintf("cat > %s.sh <<'STORM'\n%s\nSTORM\n{ sh -e %[1]s.sh && touch %[1]s.done || touch %[1]s.failed; } > %[1]s.log 2>&1 &\n", c.pod, c.script)
+		fmt.Fprintf(&script, "cat > %s.sh <<'STORM'\n%s\nSTORM\n{ sh -e %[1]s.sh && touch %[1]s.done || touch %[1]s.failed; } > %[1]s.log 2>&1 &\n", c.pod, c.script)
 	}
 	for _, c := range changes {
 		if c.waits {
-			script += fmt.Sprintf("until [ -e %[1]s.done -o -e %[1]s.failed ]; do sleep 0.1; done\n", c.pod)
+			fmt.Fprintf(&script, "until [ -e %[1]s.done -o -e %[1]s.failed ]; do sleep 0.1; done\n", c.pod)
 		}
 	}
-	out := s.Sh(script + fmt.Sprintf("sleep %.3f; for f in *.failed; do [ ! -e $f ] || cat $f ${f%%failed}log; done; ls", after.Seconds()))
+	fmt.Fprintf(&script, "sleep %.3f; for f in *.failed; do [ ! -e $f ] || cat $f ${f%%failed}log; done; ls", after.Seconds())
+	out := s.Sh(script.String())
 	if strings.Contains(out, ".failed") {
 		s.Errorf("a command failed:\n%s", out)
 	}

@@ -145,7 +145,7 @@ func (o observed) checkPod(name string, p stormPod) error {
 func condition(pod api.Pod, kind lifecycle.ConditionType) string {
 	for _, c := range pod.Status.Conditions {
 		if c.Type == kind {
-			return string(c.Status)
+			return c.Status
 		}
 	}
 	return ""
