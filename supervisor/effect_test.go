@@ -190,7 +190,7 @@ func TestRemovalFailed(t *testing.T) {
 					return hasCondition(s, supervisor.RemovalFailed) && hasCondition(s, supervisor.StateNotDurable)
 				})
 				if !s.Status.Phase.Terminal() || len(m.engine.Running(s.Facts.UID)) > 0 {
-					t.Errorf("phase %s, running %v, want a pod that has ended", s.Status.Phase, m.engine.Running(s.Facts.UID))
+					t.Errorf("phase %s, running %v, want a terminated pod", s.Status.Phase, m.engine.Running(s.Facts.UID))
 				}
 				time.Sleep(time.Hour)
 				if s, _ := m.Pod("p"); !hasCondition(s, supervisor.RemovalFailed) {
