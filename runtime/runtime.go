@@ -155,7 +155,7 @@ func (r *Runtime) compose(ctx context.Context) error {
 	warnAboutHost(r.host, r.opts.PidsLimit, r.log)
 	remaps := userns.CanRemap(ctx, r.client, snapshotter, r.log)
 	r.users = userns.New(r.dirs, remaps)
-	if err := r.garbage.DeleteLeases(ctx); err != nil {
+	if err := errors.Join(r.garbage.DeleteLeases(ctx), r.images.DeleteFinishedWork(ctx)); err != nil {
 		r.log.WarnContext(ctx, "cannot delete the leases of an earlier daemon, they will expire", slog.Any("error", err))
 	}
 	if err := r.exits.Recover(ctx, r.engine.MissedExits()); err != nil {

@@ -152,7 +152,7 @@ func (s *Store) load(ctx context.Context, r io.Reader, a archive) (list []Image,
 		return nil, err
 	}
 	b.compressed = a.size
-	err = s.leased(ctx, "import "+a.records, discard, func(ctx context.Context) error {
+	err = s.leased(ctx, workImport+a.records, discard, func(ctx context.Context) error {
 		list, err = s.loadLeased(ctx, cancelled(ctx, r), a, b)
 		return err
 	})

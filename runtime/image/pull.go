@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// labelLease marks the leases of this package.
+	// labelLease marks the leases of work. Its value says which.
 	labelLease = "podstead.io/image-work"
 	// partialTTL is how long the content of a failed pull is kept.
 	partialTTL = 7 * 24 * time.Hour
@@ -37,7 +37,7 @@ func (s *Store) pull(ctx context.Context, name string, report func(Progress)) (I
 		return Image{}, err
 	}
 	var pulled containerd.Image
-	err = s.leased(ctx, "pull "+name, resume, func(ctx context.Context) error {
+	err = s.leased(ctx, workPull+name, resume, func(ctx context.Context) error {
 		pulled, err = s.pullLeased(withBudget(ctx, b), name, report, b, m)
 		return b.explain(err)
 	})
@@ -104,7 +104,7 @@ func (s *Store) unpack(ctx context.Context, img Image) error {
 		return err
 	}
 	// An image that claims the layers of another one must not share its fate.
-	return s.leased(ctx, "unpack "+img.Target.Digest.String(), resume, func(ctx context.Context) error {
+	return s.leased(ctx, workUnpack+img.Target.Digest.String(), resume, func(ctx context.Context) error {
 		return b.explain(s.Handle(img).Unpack(withBudget(ctx, b), s.opts.Snapshotter, durable))
 	})
 }
@@ -150,9 +150,6 @@ func (s *Store) leased(ctx context.Context, id string, rest leftover, work func(
 	}
 	return err
 }
-
-// Owns reports whether a lease was created by this package, for content that is not yet part of an image or that [Store.Keep] keeps.
-func Owns(l leases.Lease) bool { return l.Labels[labelLease] != "" || l.Labels[labelKept] != "" }
 
 // holds reports whether a lease has resources.
 func (s *Store) holds(ctx context.Context, lease leases.Lease) bool {

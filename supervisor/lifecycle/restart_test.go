@@ -111,6 +111,28 @@ func TestRunsAgain(t *testing.T) {
 	}
 }
 
+// TestInitPassed checks which init containers do not run again.
+func TestInitPassed(t *testing.T) {
+	pod := podOf(spec.RestartAlways, "init", "init2", "side", "app")
+	between := history{up(), ran("init", 1, 0), running("init2", 1)}
+	for _, row := range []struct {
+		name, container string
+		past            history
+		want            bool
+	}{
+		{"completed", "init", between, true},
+		{"running", "init2", between, false},
+		{"failed", "init", history{up(), ran("init", 1, 1)}, false},
+		{"not started", "init2", history{up(), ran("init", 1, 1)}, false},
+		{"sidecar", "side", history{between, exited("init2", 1, 0), running("side", 1), running("app", 1)}, false},
+		{"app container", "app", history{between, exited("init2", 1, 0), running("side", 1), ran("app", 1, 0)}, false},
+	} {
+		if got := lifecycle.InitPassed(pod, fold(row.past), row.container); got != row.want {
+			t.Errorf("%s: %v", row.name, got)
+		}
+	}
+}
+
 func TestDecideRestart(t *testing.T) {
 	always := podOf(spec.RestartAlways, "app")
 	paced := podOf(spec.RestartAlways, "app")

@@ -1,0 +1,77 @@
+package image
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/containerd/errdefs"
+)
+
+// The start of labelLease's value is the kind of work. The rest is the name, digest or archive.
+const (
+	workPull   = "pull "
+	workUnpack = "unpack "
+	workImport = "import "
+)
+
+// DeleteFinishedWork deletes the leases of an earlier daemon that was killed after it had finished its work, or that nothing resumes: no work
+// would take them over, and they would keep removed images on disk for a week. It must be called before other methods.
+func (s *Store) DeleteFinishedWork(ctx context.Context) error {
+	lm := s.client.LeasesService()
+	list, err := lm.List(ctx, fmt.Sprintf("labels.%q", labelLease))
+	if err != nil {
+		return fmt.Errorf("list leases: %w", err)
+	}
+	var errs []error
+	for _, l := range list {
+		unfinished, err := s.unfinished(ctx, l.Labels[labelLease])
+		if err == nil && !unfinished {
+			err = lm.Delete(ctx, l)
+		}
+		if err != nil && !errdefs.IsNotFound(err) {
+			errs = append(errs, fmt.Errorf("delete lease %s: %w", l.ID, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unfinished reports whether content of interrupted work is still of use. An image that is complete needs no pull; if its policy is Always,
+// the next pull fetches again what had been fetched of a newer image.
+func (s *Store) unfinished(ctx context.Context, work string) (bool, error) {
+	if name, ok := strings.CutPrefix(work, workPull); ok {
+		rec, err := s.client.ImageService().Get(ctx, name)
+		if errdefs.IsNotFound(err) {
+			return true, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		return s.lacksLayers(ctx, rec), nil
+	}
+	target, ok := strings.CutPrefix(work, workUnpack)
+	if !ok {
+		return false, nil // an import starts again
+	}
+	records, err := s.client.ImageService().List(ctx, "target.digest=="+target)
+	if err != nil || len(records) == 0 {
+		return false, err
+	}
+	return s.lacksLayers(ctx, records[0]), nil
+}
+
+// lacksLayers reports whether an image is not unpacked, or not known to be.
+func (s *Store) lacksLayers(ctx context.Context, rec images.Image) bool {
+	img, err := s.describe(ctx, rec)
+	if err != nil {
+		return true
+	}
+	ok, err := s.unpacked(ctx, img)
+	return !ok || err != nil
+}
+
+// Owns reports whether a lease was created by this package, for content that is not yet part of an image or that [Store.Keep] keeps.
+func Owns(l leases.Lease) bool { return l.Labels[labelLease] != "" || l.Labels[labelKept] != "" }

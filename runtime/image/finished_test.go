@@ -1,0 +1,68 @@
+package image_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/containerd/containerd/v2/core/images"
+	"github.com/containerd/containerd/v2/core/leases"
+	"github.com/opencontainers/go-digest"
+
+	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/spec"
+)
+
+// interrupt is work that was killed after it had written something.
+func (w *env) interrupt(ctx context.Context, t *testing.T, work string) {
+	t.Helper()
+	lm := w.client.LeasesService()
+	if _, err := lm.Create(ctx, leases.WithID(work), leases.WithLabel("podstead.io/image-work", work)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFinishedWorkIsDeleted: a daemon that was killed between the end of its work and the deletion of the lease leaves nothing that holds
+// removed images. Work that the next daemon can resume keeps its lease, and so do images that are kept.
+func TestFinishedWorkIsDeleted(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		work     func(image.Image) string
+		unpacked bool
+		want     int
+	}{
+		{"pull of an image that is complete", func(img image.Image) string { return "pull " + img.Name }, true, 0},
+		{"pull of an image that is not unpacked", func(img image.Image) string { return "pull " + img.Name }, false, 1},
+		{"pull of an image that is not there", func(image.Image) string { return "pull docker.io/library/other:1" }, true, 1},
+		{"unpacking of an image that is unpacked", func(img image.Image) string { return "unpack " + img.Target.Digest.String() }, true, 0},
+		{"unpacking of an image that is not unpacked", func(img image.Image) string { return "unpack " + img.Target.Digest.String() }, false, 1},
+		{"unpacking of an image that is not there", func(image.Image) string { return "unpack " + digest.FromString("other").String() }, true, 0},
+		{"import", func(image.Image) string { return "import 0123456789abcdef" }, false, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ctx, w := newEnv(t, image.Options{})
+			list, err := w.load(ctx, save(t, sample("shop:1", "1")))
+			if err != nil {
+				t.Fatal(err)
+			}
+			img := list[0]
+			if _, err := w.client.ImageService().Create(ctx, images.Image{Name: img.Name, Target: img.Target}); err != nil { // as if pulled
+				t.Fatal(err)
+			}
+			if test.unpacked {
+				if _, err := w.scope.Ensure(ctx, "shop:1", spec.PullNever, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+			w.interrupt(ctx, t, test.work(img))
+			if _, err := w.store.Keep(ctx, "web", img.ConfigDigest); err != nil {
+				t.Fatal(err)
+			}
+			if err := w.store.DeleteFinishedWork(ctx); err != nil {
+				t.Fatal(err)
+			}
+			if n := w.leases(ctx, t) - 1; n != test.want {
+				t.Errorf("%d leases of work, want %d", n, test.want)
+			}
+		})
+	}
+}
