@@ -121,6 +121,7 @@ func TestInitPassed(t *testing.T) {
 		want            bool
 	}{
 		{"completed", "init", between, true},
+		{"completed, and no other has started", "init", history{up(), ran("init", 1, 0)}, true},
 		{"running", "init2", between, false},
 		{"failed", "init", history{up(), ran("init", 1, 1)}, false},
 		{"not started", "init2", history{up(), ran("init", 1, 1)}, false},
