@@ -19,6 +19,7 @@ var commandHints = []commandHint{
 	{[]string{"up", "create", "play", "enable"}, "run pods in the background with podstead apply FILE, or in the foreground with podstead run FILE"},
 	{[]string{"down", "rm", "kill"}, "stop pods with podstead stop POD, or delete them with podstead delete POD"},
 	{[]string{"ps", "ls", "list", "pods", "status"}, "list pods with podstead get"},
+	{[]string{"inspect", "show"}, "describe a pod with podstead describe POD, or print all its fields with podstead get POD -o yaml"},
 	{[]string{"load", "import", "pull"}, "set imageArchives in the pod file; the archives are imported before the pod starts"},
 	{[]string{"edit"}, "edit the pod file, show the changes with podstead plan FILE, and update the pod with podstead apply FILE"},
 	{[]string{"diff"}, "show what would change with podstead plan FILE"},

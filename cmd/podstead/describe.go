@@ -1,0 +1,96 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/describe"
+)
+
+func (a *app) describeCommand() *cobra.Command {
+	var s selection
+	cmd := &cobra.Command{
+		Use:   "describe [POD...]",
+		Short: "Describe pods",
+		Long: `Show everything about a pod on one page: status and its cause, containers with their states, image digests, probes and
+mounts, conditions, volumes, and the last events. Without names, describe all pods.
+
+The page is for people. Scripts use podstead get -o json, why -o json and events -o json.`,
+		Example: `  # Describe a pod
+  podstead describe web
+
+  # Describe the pods with a label
+  podstead describe -l app=shop`,
+		ValidArgsFunction: a.completePods,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := s.read(cmd, args); err != nil {
+				return err
+			}
+			return a.describe(cmd, &s)
+		},
+	}
+	cmd.Flags().SortFlags = false
+	s.flags(cmd)
+	return cmd
+}
+
+func (a *app) describe(cmd *cobra.Command, s *selection) error {
+	client, err := a.client(cmd)
+	if err != nil {
+		return err
+	}
+	list, err := client.Pods(cmd.Context())
+	if err != nil {
+		return err
+	}
+	pods, missing := s.of(list.Items)
+	if len(pods) == 0 && missing == nil {
+		a.note("%v", errNoPods)
+	}
+	for i := range pods {
+		in, err := describeInput(cmd.Context(), client, &pods[i])
+		if err != nil {
+			return err
+		}
+		if i > 0 {
+			fmt.Fprintln(a.out)
+		}
+		if err := describe.Write(a.out, in, time.Now()); err != nil {
+			return err
+		}
+	}
+	return missing
+}
+
+// describeInput fetches the explanation and the events of a pod.
+func describeInput(ctx context.Context, client *api.Client, p *api.Pod) (*describe.Input, error) {
+	in := &describe.Input{Pod: *p}
+	why, err := client.Why(ctx, p.Metadata.Name, 0)
+	switch {
+	case err == nil && why.UID == p.Metadata.UID:
+		in.Why = &why
+	case err != nil && !isNotFound(err):
+		return nil, err
+	}
+	for e, err := range client.Events(ctx, &api.EventQuery{Pod: p.Metadata.Name}) {
+		if err != nil {
+			return nil, err
+		}
+		if e.Pod == p.Metadata.Name && e.UID == p.Metadata.UID {
+			in.Events = append(in.Events, e)
+		}
+	}
+	return in, nil
+}
+
+// isNotFound reports whether the daemon does not know a pod.
+func isNotFound(err error) bool {
+	e, ok := errors.AsType[*api.Error](err)
+	return ok && e.Status == http.StatusNotFound
+}
