@@ -1,0 +1,132 @@
+// Package edit lets a person edit a text with their editor until it is accepted: `podstead edit`.
+package edit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// ErrUnchanged is returned if the text was not changed.
+var ErrUnchanged = errors.New("the file was not changed")
+
+// comment starts the lines with the errors of the previous attempt. They are not part of the text.
+const comment = "#! "
+
+// Editor edits texts.
+type Editor struct {
+	In       io.Reader
+	Out, Err io.Writer
+}
+
+// Command returns the command of the editor: the first of VISUAL and EDITOR that is set, else vi.
+func Command() string { return cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR"), "vi") }
+
+// Edit edits a copy of a text in a file with the given base name. It calls accept with each new text, and opens the editor again with the
+// error until the text is accepted. It returns ErrUnchanged if the text is still the same, and an error that names the copy if the editor
+// fails or the text was not changed after an error of accept.
+func (e *Editor) Edit(ctx context.Context, base, text string, accept func(ctx context.Context, text string) error) error {
+	dir, err := os.MkdirTemp("", "podstead-edit-") // only the user can read it: pod files may contain secrets
+	if err != nil {
+		return fmt.Errorf("create a copy of the file: %w", err)
+	}
+	path := filepath.Join(dir, base)
+	keep := false
+	defer func() {
+		if !keep {
+			_ = os.RemoveAll(dir)
+		}
+	}()
+	last, note := text, ""
+	for {
+		if err := os.WriteFile(path, []byte(note+last), 0o600); err != nil {
+			return fmt.Errorf("write a copy of the file: %w", err)
+		}
+		if err := e.open(ctx, path); err != nil {
+			keep = last != text
+			return kept(keep, path, fmt.Errorf("run editor %q: %w", Command(), err))
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return fmt.Errorf("read the edited file: %w", err)
+		}
+		edited := withoutNote(string(data))
+		switch {
+		case edited == text:
+			return ErrUnchanged
+		case edited == last:
+			keep = true
+			return kept(true, path, errInvalid)
+		}
+		err = accept(ctx, edited)
+		if err == nil {
+			return nil
+		}
+		last, note = edited, noteOf(base, err)
+		if note == "" {
+			keep = true
+			return kept(true, path, err)
+		}
+	}
+}
+
+// errInvalid is the error of a text that the user did not correct.
+var errInvalid = errors.New("the file is invalid and was not changed again")
+
+// kept adds the path of the copy to an error.
+func kept(keep bool, path string, err error) error {
+	if !keep {
+		return err
+	}
+	return fmt.Errorf("%w; the edited copy is %s", err, path)
+}
+
+// Invalid is an error that a change of the text can correct. Other errors end the editing.
+type Invalid struct {
+	Problems []string // a line each
+}
+
+// Error returns the problems.
+func (e *Invalid) Error() string { return strings.Join(e.Problems, "\n") }
+
+// noteOf returns the comment with an error; empty: editing again does not help, or the format has no comments.
+func noteOf(base string, err error) string {
+	e, ok := errors.AsType[*Invalid](err)
+	if !ok || filepath.Ext(base) == ".json" {
+		return ""
+	}
+	var b strings.Builder
+	b.WriteString(comment + "The file is invalid and was not applied. Correct it, or close it without a change. Lines with #! are removed.\n")
+	for _, p := range e.Problems {
+		for line := range strings.SplitSeq(p, "\n") {
+			b.WriteString(comment + line + "\n")
+		}
+	}
+	return b.String()
+}
+
+// withoutNote removes the comment of noteOf.
+func withoutNote(text string) string {
+	for strings.HasPrefix(text, comment) {
+		_, text, _ = strings.Cut(text, "\n")
+	}
+	return text
+}
+
+// open runs the editor. Meanwhile the keys that send SIGINT and SIGQUIT are the editor's.
+func (e *Editor) open(ctx context.Context, path string) error {
+	signals := make(chan os.Signal, 1)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGQUIT)
+	defer signal.Stop(signals)
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", Command()+` "$@"`, "sh", path) // the variable may have arguments, as for git
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = e.In, e.Out, e.Err
+	return cmd.Run()
+}

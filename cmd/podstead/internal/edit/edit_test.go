@@ -1,0 +1,127 @@
+package edit_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/podstead/podstead/cmd/podstead/internal/edit"
+)
+
+// editor sets an editor that runs a script with the path of the file as $1, and collects temporary files in an own directory.
+func editor(t *testing.T, script string) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	path := filepath.Join(dir, "editor")
+	if err := os.WriteFile(path, []byte("#!/bin/sh\nset -e\n"+script+"\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	tmp := filepath.Join(dir, "tmp")
+	if err := os.Mkdir(tmp, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("VISUAL", "sh "+path)
+	t.Setenv("TMPDIR", tmp)
+	return dir
+}
+
+// read returns the content of a file; empty: it does not exist.
+func read(t *testing.T, path string) string {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil && !os.IsNotExist(err) {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// copies returns the copies that are left.
+func copies(t *testing.T, dir string) []string {
+	t.Helper()
+	list, err := filepath.Glob(filepath.Join(dir, "tmp", "*", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
+// TestEdit checks what is accepted, how often the editor opens, the error, and whether the copy is kept.
+func TestEdit(t *testing.T) {
+	const note = "#! The file is invalid and was not applied. Correct it, or close it without a change. Lines with #! are removed.\n#! web.toml:1:1: wrong\n"
+	for _, test := range []struct {
+		name, file, script string
+		accepted           string
+		seen               string // by the editor, the last time
+		err                string
+		kept               string
+	}{
+		{"changed", "web.toml", `echo b > "$1"`, "b\n", "a\n", "", ""},
+		{"unchanged", "web.toml", ":", "", "a\n", "the file was not changed", ""},
+		{"editor fails", "web.toml", "exit 3", "", "a\n", "exit status 3", ""},
+		{"corrected", "web.toml", `if grep -q '^#!' "$1"; then sed -i s/wrong$/right/ "$1"; else echo wrong > "$1"; fi`, "right\n", note + "wrong\n", "", ""},
+		{"undone after an error", "web.toml", `if grep -q '^#!' "$1"; then echo a > "$1"; else echo wrong > "$1"; fi`, "", note + "wrong\n", "the file was not changed", ""},
+		{"not corrected", "web.toml", `grep -q '^#!' "$1" || echo wrong > "$1"`, "", note + "wrong\n", "the file is invalid and was not changed again; the edited copy is ", note + "wrong\n"},
+		{"editor fails after an error", "web.toml", `if grep -q '^#!' "$1"; then exit 3; fi; echo wrong > "$1"`, "", note + "wrong\n", "the edited copy is ", note + "wrong\n"},
+		{"format without comments", "web.json", `echo wrong > "$1"`, "", "a\n", "web.toml:1:1: wrong; the edited copy is ", "wrong\n"},
+		{"not accepted for another reason", "web.toml", `echo gone > "$1"`, "", "a\n", "daemon is gone; the edited copy is ", "gone\n"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := editor(t, `cp "$1" "$TMPDIR/../seen"`+"\n"+test.script)
+			accepted := ""
+			err := (&edit.Editor{}).Edit(t.Context(), test.file, "a\n", func(_ context.Context, text string) error {
+				switch {
+				case strings.HasPrefix(text, "wrong"):
+					return &edit.Invalid{Problems: []string{"web.toml:1:1: wrong"}}
+				case strings.HasPrefix(text, "gone"):
+					return errors.New("daemon is gone")
+				}
+				accepted = text
+				return nil
+			})
+			if accepted != test.accepted {
+				t.Errorf("accepted %q, want %q", accepted, test.accepted)
+			}
+			if seen := read(t, filepath.Join(dir, "seen")); seen != test.seen {
+				t.Errorf("the editor showed:\n%swant:\n%s", seen, test.seen)
+			}
+			if test.err == "" && err != nil || test.err != "" && (err == nil || !strings.Contains(err.Error(), test.err)) {
+				t.Errorf("error %v, want %q", err, test.err)
+			}
+			left := copies(t, dir)
+			if test.kept == "" && len(left) > 0 || test.kept != "" && (len(left) != 1 || read(t, left[0]) != test.kept || !strings.Contains(err.Error(), left[0])) {
+				t.Errorf("copies %v, want one with %q, named in %v", left, test.kept, err)
+			}
+		})
+	}
+}
+
+// TestCopyIsPrivate: nobody else can read the copy, which may contain secrets, and its name has the extension of the file.
+func TestCopyIsPrivate(t *testing.T) {
+	dir := editor(t, `stat -c %a "$1" "$(dirname "$1")" > "$TMPDIR/../modes"; basename "$1" >> "$TMPDIR/../modes"`)
+	if err := (&edit.Editor{}).Edit(t.Context(), "web.yaml", "a", nil); !errors.Is(err, edit.ErrUnchanged) {
+		t.Fatal(err)
+	}
+	if got := read(t, filepath.Join(dir, "modes")); got != "600\n700\nweb.yaml\n" {
+		t.Errorf("modes of the file and its directory, and its name:\n%s", got)
+	}
+}
+
+// TestCommand: VISUAL takes precedence over EDITOR.
+func TestCommand(t *testing.T) {
+	t.Setenv("VISUAL", "code --wait")
+	t.Setenv("EDITOR", "nano")
+	if got := edit.Command(); got != "code --wait" {
+		t.Errorf("command %q", got)
+	}
+	t.Setenv("VISUAL", "")
+	if got := edit.Command(); got != "nano" {
+		t.Errorf("command %q", got)
+	}
+	t.Setenv("EDITOR", "")
+	if got := edit.Command(); got != "vi" {
+		t.Errorf("command %q", got)
+	}
+}
