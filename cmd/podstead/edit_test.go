@@ -43,7 +43,7 @@ func TestEdit(t *testing.T) {
 		t.Errorf("stderr %q", got.stderr)
 	}
 	h.setEditor(t, `sed -i s/image/imaje/ "$1"`)
-	h.fails(t, "edit web", statusFailed, `podstead: edit pod "web": the file is invalid and was not changed again; the edited copy is $DIR/podstead-edit-`)
+	h.fails(t, "edit web", statusFailed, `podstead: edit pod "web": the file is invalid and was not changed again: $DIR/pods.d/web.toml:`)
 
 	h.setEditor(t, `grep -q '"db"' "$1" || sed -i '1i name = "db"' "$1"`)
 	h.fails(t, "edit web", statusFailed, `must remain "web"`)

@@ -46,6 +46,7 @@ func (e *Editor) Edit(ctx context.Context, base, text string, accept func(ctx co
 		}
 	}()
 	last, note := text, ""
+	var invalid error
 	for {
 		if err := os.WriteFile(path, []byte(note+last), 0o600); err != nil {
 			return fmt.Errorf("write a copy of the file: %w", err)
@@ -64,16 +65,15 @@ func (e *Editor) Edit(ctx context.Context, base, text string, accept func(ctx co
 			return ErrUnchanged
 		case edited == last:
 			keep = true
-			return kept(true, path, errInvalid)
+			return kept(true, path, fmt.Errorf("%w: %w", errInvalid, invalid))
 		}
-		err = accept(ctx, edited)
-		if err == nil {
+		if invalid = accept(ctx, edited); invalid == nil {
 			return nil
 		}
-		last, note = edited, noteOf(base, err)
+		last, note = edited, noteOf(base, invalid)
 		if note == "" {
 			keep = true
-			return kept(true, path, err)
+			return kept(true, path, invalid)
 		}
 	}
 }
@@ -95,7 +95,7 @@ type Invalid struct {
 }
 
 // Error returns the problems.
-func (e *Invalid) Error() string { return strings.Join(e.Problems, "\n") }
+func (e *Invalid) Error() string { return strings.Join(e.Problems, "; ") }
 
 // noteOf returns the comment with an error; empty: editing again does not help, or the format has no comments.
 func noteOf(base string, err error) string {

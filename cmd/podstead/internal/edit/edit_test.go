@@ -63,7 +63,7 @@ func TestEdit(t *testing.T) {
 		{"editor fails", "web.toml", "exit 3", "", "a\n", "exit status 3", ""},
 		{"corrected", "web.toml", `if grep -q '^#!' "$1"; then sed -i s/wrong$/right/ "$1"; else echo wrong > "$1"; fi`, "right\n", note + "wrong\n", "", ""},
 		{"undone after an error", "web.toml", `if grep -q '^#!' "$1"; then echo a > "$1"; else echo wrong > "$1"; fi`, "", note + "wrong\n", "the file was not changed", ""},
-		{"not corrected", "web.toml", `grep -q '^#!' "$1" || echo wrong > "$1"`, "", note + "wrong\n", "the file is invalid and was not changed again; the edited copy is ", note + "wrong\n"},
+		{"not corrected", "web.toml", `grep -q '^#!' "$1" || echo wrong > "$1"`, "", note + "wrong\n", "the file is invalid and was not changed again: web.toml:1:1: wrong; the edited copy is ", note + "wrong\n"},
 		{"editor fails after an error", "web.toml", `if grep -q '^#!' "$1"; then exit 3; fi; echo wrong > "$1"`, "", note + "wrong\n", "the edited copy is ", note + "wrong\n"},
 		{"format without comments", "web.json", `echo wrong > "$1"`, "", "a\n", "web.toml:1:1: wrong; the edited copy is ", "wrong\n"},
 		{"not accepted for another reason", "web.toml", `echo gone > "$1"`, "", "a\n", "daemon is gone; the edited copy is ", "gone\n"},
