@@ -17,6 +17,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/spec"
@@ -114,6 +115,9 @@ func explain(err error) *failure {
 	}
 	if e, ok := errors.AsType[*api.Error](err); ok {
 		f.apply(e)
+	}
+	if _, ok := errors.AsType[*settle.RemainsError](err); ok {
+		f.hints = append(f.hints, "repair the disk: the daemon removes the pod when its state can be saved. If the daemon restarts before that, delete the pod again")
 	}
 	if e, ok := errors.AsType[*ondemand.Error](err); ok {
 		f.hints = append(f.hints, e.Hints...)
