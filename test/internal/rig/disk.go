@@ -26,7 +26,7 @@ func (f *Fixture) ReadOnlyDisk() (writable func()) {
 }
 
 // slowDisk makes a disk slow until its standard input ends: $1 is the device, $2 the number of writes per second, $0 the directory. Without
-// cgroup v1, whose root has limits, the file system stalls again and again.
+// cgroup v1, whose root has such limits, the file system hangs again and again for the time of ten writes.
 const slowDisk = `
 limit=/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device
 if [ -e $limit ]; then
@@ -34,13 +34,14 @@ if [ -e $limit ]; then
 	echo "$1 0" >$limit
 	exit
 fi
-while fsfreeze -f "$0" && sleep 3 && fsfreeze -u "$0"; do sleep 0.$((10 / $2)); done &
+while fsfreeze -f "$0" && sleep $((1000 / $2))e-2 && fsfreeze -u "$0"; do sleep 0.1; done &
 echo slow && read end
-kill $! && wait $!
-fsfreeze -u "$0" 2>&-
+kill $!
+wait $!
+fsfreeze -u "$0" 2>&- # it may not be frozen
 true`
 
-// SlowDisk limits the writes per second of an [Fixture.Ext4Disk], and returns a function that removes the limit. It is removed at the end of the
+// SlowDisk limits the writes per second of a [Fixture.Ext4Disk], and returns a function that removes the limit. It is removed at the end of the
 // test, or when the process of the test dies.
 func (f *Fixture) SlowDisk(writes int) (fast func()) {
 	f.Helper()
@@ -55,6 +56,7 @@ func (f *Fixture) SlowDisk(writes int) (fast func()) {
 func (f *Fixture) whileRuns(ready, script string, args ...string) (end func()) {
 	f.Helper()
 	cmd := exec.CommandContext(context.WithoutCancel(f.Context()), "sh", append([]string{"-c", script}, args...)...)
+	cmd.SysProcAttr = &unix.SysProcAttr{Setsid: true} // signals to the group of the test, such as Ctrl-C, must not prevent it
 	hold, err := cmd.StdinPipe()
 	f.Check(err)
 	out, err := cmd.StdoutPipe()
