@@ -68,6 +68,42 @@ func TestStateDiskReadOnly(t *testing.T) {
 	f.MustRun("delete", "--all", "--force")
 }
 
+// TestStateFileSystemAborts: a file system that turns itself read-only after an error, as most root file systems do, is reported, and pods can be
+// stopped. After a reboot, pods run from the older state, and can be deleted.
+func TestStateFileSystemAborts(t *testing.T) {
+	f := newFixture(t)
+	f.Ext4Disk()
+	f.mount("-o", "remount,errors=remount-ro", f.StateDir())
+	f.MustRun("get")
+	for _, name := range []string{"stays", "stopped", "deleted"} {
+		f.MustCreate(name, "terminationGracePeriodSeconds = 1\n"+container("c", idle))
+	}
+	f.MustCreate("crashes", "terminationGracePeriodSeconds = 1\n"+container("c", crashing))
+	was := slices.Concat(f.running("stays"), f.running("stopped"), f.running("deleted"))
+	f.running("crashes")
+
+	f.abortFileSystem()
+	f.Check(unix.Kill(f.process("exit 1"), unix.SIGUSR1))
+	f.Until("crashes", "exited, with a state that is not saved", func(p *api.Pod) bool {
+		s := p.Status.ContainerStatuses[0]
+		return s.LastState.Terminated != nil && s.LastState.Terminated.ExitCode == 1 && strings.Contains(unsaved(p), unix.EROFS.Error())
+	})
+	f.checkReported("crashes", unix.EROFS.Error())
+	if is := slices.Concat(f.running("stays"), f.running("stopped"), f.running("deleted")); !slices.Equal(is, was) {
+		t.Errorf("containers %v, were %v", is, was)
+	}
+	f.stopNotDurable("stopped")
+	f.deleteNotDurable("deleted")
+
+	f.Check(f.CutPower(f.Ctx()))
+	f.mount("-o", "loop", filepath.Join(f.Dir, "disk"), f.StateDir())
+	for _, name := range []string{"stays", "stopped", "deleted", "crashes"} {
+		f.running(name)
+		f.Until(name, "saved", func(p *api.Pod) bool { return unsaved(p) == "" })
+	}
+	f.MustRun("delete", "--all", "--force")
+}
+
 // TestRunOnReadOnlyDisk: podstead run exits after Ctrl-C although its pod cannot be removed from a read-only disk, and says so. The daemon removes
 // the pod when the disk is writable.
 func TestRunOnReadOnlyDisk(t *testing.T) {
@@ -91,6 +127,24 @@ func TestRunOnReadOnlyDisk(t *testing.T) {
 			f.awaitDeleted("p")
 		})
 	}
+}
+
+// mount runs mount.
+func (f *fixture) mount(args ...string) {
+	f.Helper()
+	if out, err := exec.CommandContext(f.Ctx(), "mount", args...).CombinedOutput(); err != nil {
+		f.Fatalf("mount %q: %v: %s", args, err, out)
+	}
+}
+
+// abortFileSystem makes ext4 act as after an error on the disk of the state.
+func (f *fixture) abortFileSystem() {
+	f.Helper()
+	var st unix.Stat_t
+	f.Check(unix.Stat(f.StateDir(), &st))
+	device, err := os.Readlink(fmt.Sprintf("/sys/dev/block/%d:%d", unix.Major(st.Dev), unix.Minor(st.Dev)))
+	f.Check(err)
+	f.Check(os.WriteFile(filepath.Join("/sys/fs/ext4", filepath.Base(device), "trigger_fs_error"), []byte("1"), 0))
 }
 
 // gatedPod creates a pod whose container is ready while a file exists, and returns a function that creates or removes the file.
