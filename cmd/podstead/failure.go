@@ -170,6 +170,8 @@ func explainDaemon(err error, c *config.Config) *failure {
 		f.hints = append(f.hints, "install runc (Debian: apt-get install runc), or set another OCI runtime with PODSTEAD_ENGINE_RUNTIME")
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		f.hints = append(f.hints, "free disk space in "+c.StateDir+", "+c.RunDir+" and "+c.LogDir+"; podstead doctor shows how much is free")
+	case errors.Is(err, syscall.EROFS):
+		f.hints = append(f.hints, "mount "+c.StateDir+", "+c.RunDir+" and "+c.LogDir+" read-write; podstead doctor shows which is read-only")
 	case errors.Is(err, os.ErrPermission):
 		f.hints = append(f.hints, "run podstead doctor to see what this host does not permit")
 	}

@@ -104,6 +104,27 @@ func TestStateFileSystemAborts(t *testing.T) {
 	f.MustRun("delete", "--all", "--force")
 }
 
+// TestDaemonOnReadOnlyDisk: a daemon that cannot start because the disk of its state is read-only says so, and containers keep running.
+func TestDaemonOnReadOnlyDisk(t *testing.T) {
+	f := newFixture(t)
+	f.Ext4Disk()
+	f.MustRun("get")
+	f.MustCreate("p", "terminationGracePeriodSeconds = 1\n"+container("c", idle))
+	was := f.running("p")
+	writable := f.ReadOnlyDisk()
+	f.MustKillDaemon()
+	both, err := f.Command(f.Ctx(), "get").CombinedOutput()
+	exit, failed := errors.AsType[*exec.ExitError](err)
+	if out := string(both); !failed || exit.ExitCode() != 4 || !strings.Contains(out, "read-only file system\nhint: mount "+f.StateDir()+", ") {
+		t.Errorf("podstead get: %v, want exit code 4 and the cause:\n%s", err, out)
+	}
+	writable()
+	if is := f.running("p"); !slices.Equal(is, was) {
+		t.Errorf("containers %v, were %v", is, was)
+	}
+	f.MustRun("delete", "p", "--force")
+}
+
 // TestRunOnReadOnlyDisk: podstead run exits after Ctrl-C although its pod cannot be removed from a read-only disk, and says so. The daemon removes
 // the pod when the disk is writable.
 func TestRunOnReadOnlyDisk(t *testing.T) {
