@@ -164,14 +164,14 @@ func (c *containerOutput) awaitRun(ctx context.Context, n int) (started bool, er
 			newest, found := newestRun(s, c.name)
 			started = found && newest >= n
 		}
-		return started || s == nil || s.AtRest || !c.query.follow
+		return started || s == nil || s.Settled() || !c.query.follow
 	})
 	return started, err
 }
 
 // logComplete reports whether run n has terminated, so that its log is complete.
 func logComplete(s *supervisor.Snapshot, container string, n int) bool {
-	if s == nil || s.AtRest {
+	if s == nil || s.Settled() {
 		return true
 	}
 	newest := s.Facts.Containers[container].Newest

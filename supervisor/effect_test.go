@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -211,4 +212,33 @@ func TestRemovalFailed(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestJoinedErrors expects joined errors of the runtime on one line.
+func TestJoinedErrors(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t, fakeruntime.Options{Before: func(_ context.Context, c fakeruntime.Call) error {
+			if c.Method == "StartContainer" || c.Method == "RemoveSandbox" {
+				return errors.Join(errors.New("write a: read-only file system"), errors.New("remove b: read-only file system"))
+			}
+			return nil
+		}})
+		m.start()
+		m.add(pod("p", spec.RestartAlways, "sleep 100000"))
+		const want = "write a: read-only file system; remove b: read-only file system"
+		s := m.until("p", "waiting", func(s supervisor.Snapshot) bool {
+			w := s.Status.ContainerStatuses[0].State.Waiting
+			return w != nil && strings.HasPrefix(w.Message, "write a")
+		})
+		if got := s.Status.ContainerStatuses[0].State.Waiting.Message; got != want {
+			t.Errorf("message %q, want %q", got, want)
+		}
+		if err := m.Stop(t.Context(), "p", supervisor.StopOptions{By: "test"}); err != nil {
+			t.Fatal(err)
+		}
+		s = m.until("p", "not removed", func(s supervisor.Snapshot) bool { return hasCondition(s, supervisor.RemovalFailed) })
+		if c := s.Status.Conditions[len(s.Status.Conditions)-1]; c.Message != want {
+			t.Errorf("condition %+v, want the message %q", c, want)
+		}
+	})
 }

@@ -28,7 +28,7 @@ const RemovalFailed lifecycle.ConditionType = "RemovalFailed"
 
 // notRemoved returns the condition [RemovalFailed] for the error of the newest attempt.
 func notRemoved(err error) lifecycle.Condition {
-	return lifecycle.Condition{Type: RemovalFailed, Status: "True", Reason: "RemoveFailed", Message: err.Error()}
+	return lifecycle.Condition{Type: RemovalFailed, Status: "True", Reason: "RemoveFailed", Message: oneLine(err)}
 }
 
 // ShimUnresponsive is a condition that is present, and True, while the shim of a pod does not respond. The containers of the pod keep
@@ -53,6 +53,10 @@ type Snapshot struct {
 	AtRest     bool                          // the phase is terminal and nothing of the pod runs
 	NotDurable bool                          // the newest state could not be saved
 }
+
+// Settled reports that no container runs and none will be started. Of a pod whose state cannot be saved, what it leaves may remain: it may not
+// be removable either.
+func (s *Snapshot) Settled() bool { return s.AtRest || s.NotDurable && s.Status.Phase.Terminal() }
 
 // same reports whether two snapshots of a pod look the same to clients.
 func (s *Snapshot) same(other *Snapshot) bool {

@@ -105,10 +105,7 @@ func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o api.Stop
 			report(name, "deleted")
 			return
 		}
-		list = append(list, &failure{
-			status: statusFailed, err: fmt.Errorf("delete pod %q: its containers are stopped, but it could not be removed: %s", name, remains),
-			hints: []string{"repair the disk: the daemon removes the pod when its state can be saved. If the daemon restarts before that, delete the pod again"},
-		})
+		list = append(list, &settle.RemainsError{Pod: name, Remains: remains})
 	})
 	return errors.Join(append(list, err)...)
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/cmd/podstead/internal/foreground"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 	"github.com/podstead/podstead/internal/plain"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/spec"
@@ -115,6 +116,9 @@ func explain(err error) *failure {
 	if e, ok := errors.AsType[*api.Error](err); ok {
 		f.apply(e)
 	}
+	if _, ok := errors.AsType[*settle.RemainsError](err); ok {
+		f.hints = append(f.hints, "repair the disk: the daemon removes the pod when its state can be saved. If the daemon restarts before that, delete the pod again")
+	}
 	if e, ok := errors.AsType[*ondemand.Error](err); ok {
 		f.hints = append(f.hints, e.Hints...)
 	}
@@ -166,6 +170,8 @@ func explainDaemon(err error, c *config.Config) *failure {
 		f.hints = append(f.hints, "install runc (Debian: apt-get install runc), or set another OCI runtime with PODSTEAD_ENGINE_RUNTIME")
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		f.hints = append(f.hints, "free disk space in "+c.StateDir+", "+c.RunDir+" and "+c.LogDir+"; podstead doctor shows how much is free")
+	case errors.Is(err, syscall.EROFS):
+		f.hints = append(f.hints, "mount "+c.StateDir+", "+c.RunDir+" and "+c.LogDir+" read-write; podstead doctor shows which is read-only")
 	case errors.Is(err, os.ErrPermission):
 		f.hints = append(f.hints, "run podstead doctor to see what this host does not permit")
 	}

@@ -46,7 +46,8 @@ restarted and the pods keep running. If the daemon is stopped on request, this c
 starts it. If this command is killed, the daemon stops its pods after 30 seconds. Until then, the same command with the
 same files takes the pods over. While they are stopping, it waits until they are deleted, and creates them again.
 
-Exit codes: 0 all pods succeeded, 1 a pod failed, 2 a pod file is invalid, 4 the daemon is unavailable, 5 timeout.`,
+Exit codes: 0 all pods succeeded, 1 a pod failed or could not be deleted, 2 a pod file is invalid, 4 the daemon is
+unavailable, 5 timeout.`,
 		Example: `  # Run a pod and show its output
   podstead run examples/hello.toml
 

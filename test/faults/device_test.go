@@ -3,7 +3,6 @@
 package faults
 
 import (
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -84,29 +83,15 @@ func TestStateDeviceFails(t *testing.T) {
 			return c.Type == supervisor.StateNotDurable && strings.Contains(c.Message, "input/output error")
 		})
 	})
-	out, _ := f.Podstead(f.Ctx(), "why", "exits")
-	if !strings.Contains(out, "Its state could not be saved") {
-		t.Errorf("podstead why does not report the state that is not saved:\n%s", out)
-	}
-	if out, _ := f.Podstead(f.Ctx(), "doctor"); !strings.Contains(out, "exits: ") || !strings.Contains(out, "input/output error") {
-		t.Errorf("podstead doctor does not report the state that is not saved:\n%s", out)
-	}
+	f.checkReported("exits", "input/output error")
 	if is := f.running("stays"); !slices.Equal(is, was) {
 		t.Errorf("containers %v, were %v", is, was)
 	}
-	both, err := f.Command(f.Ctx(), "stop", "stays").CombinedOutput()
-	if out := string(both); err != nil || !strings.HasPrefix(out, "pod/stays stopped\n") || !strings.Contains(out, "its state could not be saved; if the daemon restarts, the pod may start again: ") {
-		t.Errorf("podstead stop: %v, want a warning:\n%s", err, out)
-	}
+	f.stopNotDurable("stays")
 	if pids, err := f.processes("mkfifo"); err != nil || len(pids) > 0 {
 		t.Errorf("processes of the stopped pod: %v, %v", pids, err)
 	}
-	both, err = f.Command(f.Ctx(), "delete", "exits").CombinedOutput()
-	exit, failed := errors.AsType[*exec.ExitError](err)
-	if out := string(both); !failed || exit.ExitCode() != 1 || !strings.Contains(out, `delete pod "exits": its containers are stopped, but it could not be removed: `) ||
-		!strings.Contains(out, "hint: repair the disk: the daemon removes the pod") {
-		t.Errorf("podstead delete: %v, want an error with what is left:\n%s", err, out)
-	}
+	f.deleteNotDurable("exits")
 }
 
 // failDevice shuts the file system of a directory down, as it does itself after errors of its device.

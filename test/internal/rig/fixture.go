@@ -5,12 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -110,22 +108,7 @@ func (f *Fixture) Ext4Disk() (freeze func() (thaw func())) {
 // freezeDisk freezes the file system of the state directory. It thaws at the end of the test, or when the process of the test dies.
 func (f *Fixture) freezeDisk() (thaw func()) {
 	f.Helper()
-	cmd := exec.CommandContext(context.WithoutCancel(f.Context()), "sh", "-c", `fsfreeze -f "$0" && echo frozen && read end; fsfreeze -u "$0"`, f.StateDir())
-	hold, err := cmd.StdinPipe()
-	f.Check(err)
-	out, err := cmd.StdoutPipe()
-	f.Check(err)
-	f.Check(cmd.Start())
-	thaw = sync.OnceFunc(func() {
-		_ = hold.Close()
-		if err := cmd.Wait(); err != nil {
-			f.Error("thaw:", err)
-		}
-	})
-	f.Cleanup(thaw)
-	_, err = io.ReadFull(out, make([]byte, len("frozen")))
-	f.Check(err)
-	return thaw
+	return f.whileRuns("frozen", `fsfreeze -f "$0" && echo frozen && read end; fsfreeze -u "$0"`, f.StateDir())
 }
 
 // Ctx returns a context that ends with the test, and well before the timeout of go test. Unlike the test's context, it can be used in

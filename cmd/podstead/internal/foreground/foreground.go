@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
 )
 
 const (
@@ -117,17 +118,22 @@ func Run(ctx context.Context, o Options, files []api.CreateRequest) error {
 		createErr = errors.Join(createErr, r.stop(ctx, api.StopOptions{Grace: r.Grace}))
 	}
 	podErr := r.follow(ctx)
+	var removeErr error
 	if !r.Keep && ctx.Err() == nil {
-		if err := r.remove(ctx); err != nil {
-			podErr = errors.Join(podErr, err)
-		}
+		removeErr = r.remove(ctx)
 	}
 	if ctx.Err() == nil {
 		_ = r.Daemon.EndSession(ctx, r.Session) // otherwise the session times out
+	} else {
+		removeErr = nil // of the interruption
 	}
 	cancel(nil)
 	background.Wait()
-	return cmp.Or(createErr, stopErr, podErr)
+	err := cmp.Or(createErr, stopErr, podErr)
+	if removeErr != nil && errors.Is(err, ErrStopped) {
+		return removeErr // the user has not requested that pods remain
+	}
+	return errors.Join(err, removeErr)
 }
 
 // retry repeats a call until the daemon responds.
@@ -236,19 +242,19 @@ func (r *run) stop(ctx context.Context, o api.StopOptions) error {
 	return errors.Join(errs...)
 }
 
-// remove deletes the pods, which have terminated, and waits until they are deleted.
+// remove deletes the pods, which have terminated, and waits until they are deleted. The error lists those that cannot be removed.
 func (r *run) remove(ctx context.Context) error {
 	if err := r.stop(ctx, api.StopOptions{Grace: new(time.Duration), Delete: true}); err != nil {
 		return err
 	}
-	for _, p := range r.pods {
-		if err := r.awaitDeletion(ctx, p.Metadata); err != nil {
-			return err
-		}
+	errs := make([]error, len(r.pods))
+	for i, p := range r.pods {
+		errs[i] = r.awaitDeletion(ctx, p.Metadata)
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
+// awaitDeletion waits until a pod is deleted, or returns a [settle.RemainsError].
 func (r *run) awaitDeletion(ctx context.Context, m api.Metadata) error {
 	err := r.retry(ctx, func() error {
 		exists := false
@@ -261,6 +267,9 @@ func (r *run) awaitDeletion(ctx context.Context, m api.Metadata) error {
 				return nil
 			case match:
 				exists = true
+				if remains, ok := settle.Remains(&c.Object); ok {
+					return &settle.RemainsError{Pod: m.Name, Remains: remains}
+				}
 			}
 		}
 		return ctx.Err()

@@ -159,14 +159,24 @@ func Stopped(ctx context.Context, d Daemon, pods map[string]string, stopped func
 	})
 }
 
+// RemainsError reports that the containers of a pod are stopped, but the pod could not be deleted because the disk of its state does not work.
+// The daemon continues to try.
+type RemainsError struct{ Pod, Remains string }
+
+func (e *RemainsError) Error() string {
+	return fmt.Sprintf("delete pod %q: its containers are stopped, but it could not be removed: %s", e.Pod, e.Remains)
+}
+
+// Remains returns why a pod whose containers are stopped cannot be removed; ok is false if it may still be removed by itself.
+func Remains(p *api.Pod) (remains string, ok bool) {
+	failed, unsaved := condition(p, supervisor.RemovalFailed), condition(p, supervisor.StateNotDurable)
+	return failed.Message, failed.Status == "True" && unsaved.Status == "True" && p.Status.Phase.Terminal()
+}
+
 // Deleted waits until pods, given as UID to name, are deleted. The function deleted is called with each, and with an error if the pod cannot
 // be removed because the disk of its state does not work: the daemon continues to try.
 func Deleted(ctx context.Context, d Daemon, pods map[string]string, deleted func(name, remains string)) error {
-	return await(ctx, d, pods, deleted, func(p *api.Pod) (string, bool) {
-		remains := condition(p, supervisor.RemovalFailed)
-		unsaved := condition(p, supervisor.StateNotDurable).Status == "True"
-		return remains.Message, remains.Status == "True" && unsaved && p.Status.Phase.Terminal()
-	})
+	return await(ctx, d, pods, deleted, Remains)
 }
 
 // await waits until all pods are done or deleted. It removes them from the map, and calls end with each and with its problem, if any.
