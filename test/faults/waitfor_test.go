@@ -3,6 +3,7 @@
 package faults
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -25,6 +26,26 @@ func (f *fixture) waitsFor(name, message string) {
 	f.Helper()
 	f.Until(name, message, func(p *api.Pod) bool {
 		return p.Status.Phase == lifecycle.PhasePending && p.Status.Reason == lifecycle.ReasonWaitingFor && p.Status.Message == message
+	})
+}
+
+// awaitSaved waits until the state file of a pod has a condition that was met. It is written in the background.
+func (f *fixture) awaitSaved(name, condition string) {
+	f.Helper()
+	f.Await(func() error {
+		var file struct {
+			Facts struct {
+				Wait lifecycle.Wait `json:"wait"`
+			} `json:"facts"`
+		}
+		text, err := os.ReadFile(filepath.Join(f.StateDir(), "pods", name+".json"))
+		if err == nil {
+			err = json.Unmarshal(text, &file)
+		}
+		if err == nil && file.Facts.Wait.Conditions[condition].Met.IsZero() {
+			err = fmt.Errorf("condition %s is not saved: %+v", condition, file.Facts.Wait)
+		}
+		return err
 	})
 }
 
@@ -53,6 +74,7 @@ func TestFieldsWaitFor(t *testing.T) {
 	}
 	f.Check(os.WriteFile(path, nil, 0o600))
 	f.waitsFor("web", fmt.Sprintf("waiting for mount %s: not mounted, pod db: not ready", mount))
+	f.awaitSaved("web", "path:"+path)
 	f.Check(os.Remove(path))
 	f.MustKillDaemon()
 	f.get("web") // starts the next daemon
