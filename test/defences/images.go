@@ -139,6 +139,10 @@ func nameDefences() []defence {
 			{"redirect a pull to a mapped address of the host's loopback", "", "mapped address (port"},
 			{"redirect a pull to the host's loopback behind a proxy", "", "redirect behind a proxy (port"},
 		}},
+		{"check of connections", []edit{{local, `if kind == "" || slices.Contains(g.kinds, kind) || g.names.on(kind) {`, `if true {`}}, pkg, "TestAuthenticationRealms", false, []attack{
+			{"name the host's loopback as the realm of an authentication", "TestAuthenticationRealms/loopback", accepted},
+			{"name a mapped address of the host's loopback as the realm of an authentication", "TestAuthenticationRealms/mapped_address", accepted},
+		}},
 		{"the DNS is asked once for each pull", []edit{{local, `if kind == "" || slices.Contains(g.kinds, kind) || g.names.on(kind) {`, `if true {`}}, pkg, "TestRegistryNamedByTheDNS", false, []attack{
 			{"change the address of a registry to the loopback during a pull", "TestRegistryNamedByTheDNS/moves_to_the_loopback", "<nil>, want allowed: false"},
 		}},
