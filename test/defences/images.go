@@ -28,6 +28,9 @@ func imageDefences() []defence {
 			{"list an image with nested indexes, thousands of manifests", attacks + "/300_nested_indexes_from_an_archive", accepted},
 			{"the same, from a registry", attacks + "/300_nested_indexes_from_a_registry", accepted},
 		}},
+		{"limit of the depth of indexes", []edit{{limits, "maxDepth     = 4 ", "maxDepth     = 4000 "}}, pkg, "TestDeepIndexesBlockNobody", false, []attack{
+			{"keep other images from being imported by an archive with a deep index", "", "documents of the deep indexes were read"},
+		}},
 		{"limit of the manifests of an index", []edit{{limits, "maxManifests = 1000", "maxManifests = 100000"}}, pkg, attacks, false, []attack{
 			{"list an index of 1500 manifests", attacks + "/index_of_1500_manifests_from_an_archive", refusedElsewhere},
 		}},
@@ -129,6 +132,9 @@ func nameDefences() []defence {
 		},
 		{"pulls without progress give up their slots", []edit{{slots, "if now-last < least {", "if now-last < -least {"}}, pkg, "TestSlowRegistriesBlockNobody", false, []attack{
 			{"keep other pods from starting with a registry that sends a byte from time to time", "", "pull beside two slow ones: "},
+		}},
+		{"imports without progress give up their slots", []edit{{slots, "if now-last < least {", "if now-last < -least {"}}, pkg, "TestDeepIndexesBlockNobody", false, []attack{
+			{"keep other images from being imported by archives that are read slowly", "", "import beside deep indexes: "},
 		}},
 		{"minimum rate of registries", []edit{{"runtime/image/registry.go", "if c.got < int64(c.window.Seconds()*minRate) {", "if false {"}}, pkg, "TestTooSlowRegistryFails", false, []attack{
 			{"let a pull take forever with a byte from time to time", "", "context deadline exceeded, want an *Error"},

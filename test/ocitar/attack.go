@@ -45,7 +45,7 @@ func Attacks() []Attack {
 		{"manifest inside of a descriptor", inlineData, "bytes of data, the limit is 4096", "bytes of data, the limit is 4096"},
 		{"index of a million empty manifests", emptyManifests, "more than 131072 values", "more than 131072 values"},
 		{"index of 1500 manifests", manyManifests, "1500 manifests, the limit is 1000", ""},
-		{"300 nested indexes", nested, "nested more than 4 levels", "nested more than 4 levels"},
+		{"300 nested indexes", func() *Tree { return Nested(300) }, "nested more than 4 levels", "nested more than 4 levels"},
 		{"200 layers", manyLayers, "200 layers, the limit is 128", "200 layers, the limit is 128"},
 		{"layers of exabytes", hugeLayers, "layers have more than", "layers have more than"},
 		{"layer that names another snapshot", snapshotKey, "invalid checksum digest", "invalid checksum digest"},
@@ -165,10 +165,11 @@ func manyManifests() *Tree {
 	return t.root(index(list...))
 }
 
-func nested() *Tree {
+// Nested returns an image below indexes that are nested in each other.
+func Nested(indexes int) *Tree {
 	t := &Tree{}
 	d := t.addJSON(ocispec.MediaTypeImageManifest, manifest(t.addJSON(ocispec.MediaTypeImageConfig, config())))
-	for range 300 {
+	for range indexes {
 		d = t.addJSON(ocispec.MediaTypeImageIndex, index(d))
 	}
 	t.Root = d
