@@ -75,6 +75,15 @@ func unpackDefences() []defence {
 		{"limit of sparse files", []edit{{budget, "case isSparse(h) && h.Size > b.limit-b.unpacked:", "case false:"}, {budget, "\t\tb.unpacked += h.Size", ""}}, pkg, attacks, false, []attack{
 			{"list an image with a sparse file of 4 TiB", attacks + "/sparse_file_of_4_TiB_from_a_registry", remains},
 		}},
+		{"wait for the check of each header", []edit{{budget, "if _, err := c.copied.Write(nil); err != nil {", "if err := error(nil); err != nil {"}}, pkg, "TestHoleIsRefusedBeforeItIsWritten", false, []attack{
+			{"list an image with a sparse file of 4 TiB that is refused only after it was written", "", "the reader got"},
+		}},
+		{"limit of the files of an image", []edit{{budget, "case b.files > maxFiles:", "case false:"}}, pkg, "TestBudgetOfLayers", false, []attack{
+			{"list an image with a million files", "TestBudgetOfLayers/one_more", accepted},
+		}},
+		{"limit of the compression ratio", []edit{{budget, "case b.unpacked > ratioExempt && b.unpacked/maxRatio > b.compressed:", "case false:"}}, pkg, "TestBudgetOfLayers", false, []attack{
+			{"list an image of more than 1 GiB with a ratio of more than 200", "TestBudgetOfLayers/ratio_of_more_than_200", accepted},
+		}},
 		{"limit of names and attributes", []edit{{budget, "case b.text > maxFileText:", "case false:"}}, pkg, attacks, false, []attack{
 			{"list an image with attributes of 24 MiB", attacks + "/attributes_of_24_MiB_from_an_archive", unpacks},
 			{"the same, from a registry", attacks + "/attributes_of_24_MiB_from_a_registry", unpacks},

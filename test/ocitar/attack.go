@@ -52,6 +52,7 @@ func Attacks() []Attack {
 		{"zstd bomb", func() *Tree { return layered(zstdType, compressed(bomb())) }, unpacks, unpacks},
 		{"gzip bomb", func() *Tree { return layered(ocispec.MediaTypeImageLayerGzip, mustGzip(bomb())) }, unpacks, unpacks},
 		{"sparse file of 4 TiB", sparse, "sparse file", "sparse file"},
+		{"hole of 128 MiB in the PAX format", paxHole, "sparse file", "sparse file"},
 		{"attributes of 24 MiB", attributes, "16777216 bytes of attributes", "16777216 bytes of attributes"},
 		{"zstd window of 128 MiB", window, "zstd window", "zstd window"},
 	}
@@ -244,6 +245,11 @@ func compressed(data []byte, opts ...zstd.EOption) []byte {
 
 func sparse() *Tree {
 	data := append(SparseHeader("hole", 4<<40), make([]byte, 1024)...)
+	return layered(ocispec.MediaTypeImageLayer, data)
+}
+
+func paxHole() *Tree {
+	data := append(PAXHole("hole", 2*AttackLimit), make([]byte, 1024)...)
 	return layered(ocispec.MediaTypeImageLayer, data)
 }
 
