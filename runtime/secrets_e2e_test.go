@@ -104,7 +104,9 @@ func TestSecretsAreHidden(t *testing.T) {
 		name   string
 		reason lifecycle.Reason
 	}{
-		{"missing", lifecycle.ReasonStartError}, {"short", lifecycle.ReasonStartError}, {"wrong-path", lifecycle.ReasonCreateConfigError},
+		{"missing", lifecycle.ReasonStartError},
+		{"short", lifecycle.ReasonStartError},
+		{"wrong-path", lifecycle.ReasonCreateConfigError},
 		{"nested", lifecycle.ReasonCreateConfigError},
 	} {
 		_, err := p.begin(c.name)
