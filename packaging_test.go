@@ -15,7 +15,7 @@ func TestServiceUnit(t *testing.T) {
 		}
 	}
 	unit := strings.Join(lines, "")
-	for _, line := range []string{"Type=notify\n", "ExecStart=/usr/local/bin/podstead daemon\n", "ExecReload=/bin/kill -HUP $MAINPID\n", "Restart=on-failure\n", "WantedBy=multi-user.target\n"} {
+	for _, line := range []string{"Type=notify\n", "ExecStart=/usr/local/bin/podstead daemon\n", "ExecReload=/bin/kill -HUP $MAINPID\n", "Restart=on-failure\n", "MemoryMax=1G\n", "WantedBy=multi-user.target\n"} {
 		if !strings.Contains(unit, line) {
 			t.Errorf("the unit has no line %q", line)
 		}

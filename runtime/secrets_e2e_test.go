@@ -53,6 +53,20 @@ command = ["true"]
 env.A.secretKeyRef = { name = "inline", key = "password" }
 volumeMounts = [{ name = "d", mountPath = "/d", subPathExpr = "$(UP)/$(A)" }]
 env.UP = ".."
+
+[[containers]]
+name = "links"
+image = "localhost/podstead/busybox:1"
+command = ["sh", "-c", 'ln -s "/dev/$A" /d/link']
+env.A.secretKeyRef = { name = "inline", key = "password" }
+volumeMounts = [{ name = "d", mountPath = "/d" }]
+
+[[containers]]
+name = "nested"
+image = "localhost/podstead/busybox:1"
+command = ["true"]
+env.A.secretKeyRef = { name = "inline", key = "password" }
+volumeMounts = [{ name = "d", mountPath = "/d" }, { name = "v", mountPath = "/d/link/x" }]
 `
 
 // buffer is a log for concurrent use.
@@ -80,18 +94,29 @@ func TestSecretsAreHidden(t *testing.T) {
 	secrets := []string{"Oz7-inline-value", "Oz7-file-value", "q%7"}
 	m.write("etc/secrets/files/key", secrets[1], 0o600)
 	p := newPod(m, m.parse(secretsFile))
+	linked, err := p.begin("links")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.wait(linked)
 	text := &bytes.Buffer{}
 	for _, c := range []struct {
 		name   string
 		reason lifecycle.Reason
 	}{
-		{"missing", lifecycle.ReasonStartError}, {"short", lifecycle.ReasonStartError}, {"wrong-path", lifecycle.ReasonCreateConfigError},
+		{"missing", lifecycle.ReasonStartError},
+		{"short", lifecycle.ReasonStartError},
+		{"wrong-path", lifecycle.ReasonCreateConfigError},
+		{"nested", lifecycle.ReasonCreateConfigError},
 	} {
 		_, err := p.begin(c.name)
 		f, is := errors.AsType[lifecycle.Failure](err)
 		if !is || f.Reason != c.reason {
 			t.Errorf("%s: error %v, want the reason %s", c.name, err, c.reason)
 			continue
+		}
+		if !strings.Contains(f.Message, "[hidden]") {
+			t.Errorf("%s: the value of the secret is not in the error: %s", c.name, f.Message)
 		}
 		text.WriteString(f.Message + "\n")
 	}

@@ -195,8 +195,8 @@ type layer struct{ io.ReadCloser }
 
 func (*layer) MediaType() string { return ocispec.MediaTypeImageLayer }
 
-// countedTar is a tar stream that fails when a budget is exceeded. A second reader of the stream sees each header before the caller does:
-// the size of a sparse file is only in its header.
+// countedTar is a tar stream that fails when a budget is exceeded. A second reader of the stream has counted each header before the caller
+// gets it: the size of a sparse file is only in its header.
 type countedTar struct {
 	from   io.ReadCloser
 	budget *budget
@@ -241,6 +241,10 @@ func (c *countedTar) Read(p []byte) (int, error) {
 			return 0, err
 		}
 		if _, err := c.copied.Write(p[:n]); err != nil {
+			return 0, err
+		}
+		// Wait until the second reader needs more. The caller could write the holes of a file for a long time without another Read.
+		if _, err := c.copied.Write(nil); err != nil {
 			return 0, err
 		}
 	}

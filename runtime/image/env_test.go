@@ -47,6 +47,7 @@ type env struct {
 	db      *metadata.DB
 	applier *applier
 	write   atomic.Pointer[func(context.Context) error] // called before each write of content, if not nil
+	open    atomic.Pointer[func(context.Context) error] // called before content is opened, if not nil
 }
 
 // newEnv returns an env and a context with its namespace, which is cancelled after the test.
@@ -170,7 +171,7 @@ func (w *env) read(ctx context.Context, t *testing.T, img image.Image, name stri
 	return string(data)
 }
 
-// slowContent calls the function that the test has set before each write.
+// slowContent calls the functions that the test has set before content is written or opened.
 type slowContent struct {
 	content.Store
 	env *env
@@ -183,6 +184,15 @@ func (c slowContent) Writer(ctx context.Context, opts ...content.WriterOpt) (con
 		}
 	}
 	return c.Store.Writer(ctx, opts...)
+}
+
+func (c slowContent) ReaderAt(ctx context.Context, d ocispec.Descriptor) (content.ReaderAt, error) {
+	if open := c.env.open.Load(); open != nil {
+		if err := (*open)(ctx); err != nil {
+			return nil, err
+		}
+	}
+	return c.Store.ReaderAt(ctx, d)
 }
 
 // applier unpacks layers into the directories of the native snapshotter.

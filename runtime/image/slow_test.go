@@ -1,6 +1,7 @@
 package image_test
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/runtime/image"
+	"github.com/podstead/podstead/test/ocitar"
 )
 
 // drip sends a byte of each blob from time to time, without end.
@@ -87,4 +89,59 @@ func TestTooSlowRegistryFails(t *testing.T) {
 	defer stop()
 	_, err := w.store.In().Ensure(ctx, reg.host+"/shop:1", "", nil)
 	wantError(t, err, image.ReasonPull, "too slow")
+}
+
+// TestDeepIndexesBlockNobody checks that archives with deep indexes cost little to refuse, and that other images are imported and pulled while
+// such archives are read slowly and have all slots.
+func TestDeepIndexesBlockNobody(t *testing.T) {
+	t.Parallel()
+	// An import without progress loses its slot after a second.
+	ctx, w := newEnv(t, image.Options{RateWindow: 6 * time.Second})
+	const deep, maxDepth = 2, 4
+	type isDeep struct{}
+	opened, release := make(chan struct{}, 1000), make(chan struct{})
+	open := func(ctx context.Context) error {
+		if ctx.Value(isDeep{}) != nil {
+			opened <- struct{}{}
+			<-release
+		}
+		return nil
+	}
+	w.open.Store(&open)
+	ended := make(chan error, deep)
+	for range deep {
+		var archive bytes.Buffer
+		if err := ocitar.Nested(100).Write(&archive, "deep:1"); err != nil {
+			t.Fatal(err)
+		}
+		file := write(t, archive.Bytes())
+		go func() {
+			_, err := w.store.ImportFile(context.WithValue(ctx, isDeep{}, true), file, nil)
+			ended <- err
+		}()
+	}
+	for range deep { // all have slots
+		<-opened
+	}
+	quick, stop := context.WithTimeout(ctx, timeout)
+	defer stop()
+	if _, err := w.store.ImportFile(quick, save(t, sample("till:1", "1")), nil); err != nil {
+		t.Errorf("import beside deep indexes: %v", err)
+	}
+	reg := newRegistry(t)
+	reg.push(t, sample("shop:1", "1"))
+	if _, err := w.store.In().Ensure(quick, reg.host+"/shop:1", "", nil); err != nil {
+		t.Errorf("pull beside deep indexes: %v", err)
+	}
+	close(release)
+	var errs []error
+	for range deep {
+		errs = append(errs, <-ended)
+	}
+	if more := len(opened); more != deep*(maxDepth-1) {
+		t.Errorf("%d documents of the deep indexes were read, want %d", deep+more, deep*maxDepth)
+	}
+	for _, err := range errs {
+		wantError(t, err, image.ReasonPull, "nested more than 4 levels")
+	}
 }

@@ -6,12 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	specs "github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/runtime/volume/filetest"
 	"github.com/podstead/podstead/spec"
@@ -201,5 +203,81 @@ func TestNestRace(t *testing.T) {
 	t.Logf("nested %d times, refused or at the target of the link %d times", nested, other)
 	if entries, err := os.ReadDir(outside); len(entries) > 0 || err != nil {
 		t.Errorf("created outside: %v, %v", entries, err)
+	}
+}
+
+// flagsOf returns the flags of the mount at a path, in the order of their names.
+func flagsOf(t *testing.T, path string) string {
+	t.Helper()
+	var has unix.Statfs_t
+	if err := unix.Statfs(path, &has); err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for name, flag := range map[string]int64{
+		"nodev": unix.ST_NODEV, "noexec": unix.ST_NOEXEC, "nosuid": unix.ST_NOSUID, "nosymfollow": 0x2000, "ro": unix.ST_RDONLY,
+	} {
+		if has.Flags&flag != 0 {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return strings.Join(names, " ")
+}
+
+// TestNestKeepsFlags checks that mounts inside of volumes, and the volume around them, have the flags of the mounts on the host, also where an
+// option of the pod changes a flag.
+func TestNestKeepsFlags(t *testing.T) {
+	for name, test := range map[string]struct {
+		flags    uintptr // of the mount on the host
+		readOnly bool    // option of the pod
+		want     string
+	}{
+		"nosuid":                {unix.MS_NOSUID, false, "nosuid"},
+		"nodev":                 {unix.MS_NODEV, false, "nodev"},
+		"noexec":                {unix.MS_NOEXEC, false, "noexec"},
+		"ro":                    {unix.MS_RDONLY, false, "ro"},
+		"nosymfollow":           {unix.MS_NOSYMFOLLOW, false, "nosymfollow"},
+		"none, read-only":       {0, true, "ro"},
+		"nosuid, read-only":     {unix.MS_NOSUID, true, "nosuid ro"},
+		"nodev, read-only":      {unix.MS_NODEV, true, "nodev ro"},
+		"noexec, read-only":     {unix.MS_NOEXEC, true, "noexec ro"},
+		"nosymfollow,read-only": {unix.MS_NOSYMFOLLOW, true, "nosymfollow ro"},
+		"all":                   {unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC | unix.MS_RDONLY, false, "nodev noexec nosuid ro"},
+		"all but ro, read-only": {unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC, true, "nodev noexec nosuid ro"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSet(t, nil)
+			dir := tmpfsAt(t, filepath.Join(t.TempDir(), "dir"), unix.MS_PRIVATE)
+			filetest.Mkdir(t, filepath.Join(dir, "inner"))
+			if err := unix.Mount("", dir, "", unix.MS_REMOUNT|unix.MS_BIND|test.flags, ""); err != nil {
+				t.Fatal(err)
+			}
+			pod := podOf(spec.Volume{Name: "host", HostPath: &spec.HostPathVolume{Path: dir}}, spec.Volume{Name: "data", EmptyDir: &spec.EmptyDirVolume{}})
+			clean(t, s, pod.UID)
+			prepare(t, s, pod)
+			left, err := nest(t, s, pod, t.TempDir(), nil,
+				spec.VolumeMount{Name: "data", MountPath: "/data"},
+				spec.VolumeMount{Name: "host", MountPath: "/data/sub", ReadOnly: test.readOnly},
+				spec.VolumeMount{Name: "host", MountPath: "/host"},
+				spec.VolumeMount{Name: "data", MountPath: "/host/inner"},
+			)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data, host := left[0].Source, left[1].Source
+			if got := flagsOf(t, filepath.Join(data, "sub")); got != test.want {
+				t.Errorf("the mount in the volume has the flags %q, want %q", got, test.want)
+			}
+			if got, want := flagsOf(t, host), flagsOf(t, dir); got != want {
+				t.Errorf("the volume around a mount has the flags %q, want %q", got, want)
+			}
+			if got := flagsOf(t, filepath.Join(host, "inner")); got != flagsOf(t, s.path(pod.UID, &pod.Spec.Volumes[1])) {
+				t.Errorf("a mount without flags has %q", got)
+			}
+			if err := s.Release(t.Context(), pod.UID, "run"); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -67,6 +67,9 @@ func heldDefences() []defence {
 		{"both, and a lock for each pod, on real containers", []edit{wait, patient, one}, "./test/hostile", "TestLeasesOnPodFiles", true, []attack{
 			{"the same, while another container of the pod starts", "", "a lease delays it by"},
 		}},
+		{"a lock for each pod's volumes", []edit{{"runtime/volume/set.go", `return exclusive(ctx, &s.locks, "pod/"+uid, f)`, `return exclusive(ctx, &s.locks, "pod/", f)`}}, "./test/hostile", "TestSilentFileSystem", true, []attack{
+			{"mount a file system that never answers", "", "start of another pod took"},
+		}},
 		{"only regular files are opened", []edit{{"spec/file.go", "if err == nil && !info.Mode().IsRegular() {", "if err == nil && info == nil {"}}, special, "TestSpecialFiles", false, []attack{
 			{"have a pod file validated that is a link to `/dev/zero`", "", "/dev/zero was opened"},
 			{"name a FIFO or a device as image archive", "", "image archive /dev/zero was accepted"},

@@ -28,6 +28,9 @@ func imageDefences() []defence {
 			{"list an image with nested indexes, thousands of manifests", attacks + "/300_nested_indexes_from_an_archive", accepted},
 			{"the same, from a registry", attacks + "/300_nested_indexes_from_a_registry", accepted},
 		}},
+		{"limit of the depth of indexes", []edit{{limits, "maxDepth     = 4 ", "maxDepth     = 4000 "}}, pkg, "TestDeepIndexesBlockNobody", false, []attack{
+			{"keep other images from being imported by an archive with a deep index", "", "documents of the deep indexes were read"},
+		}},
 		{"limit of the manifests of an index", []edit{{limits, "maxManifests = 1000", "maxManifests = 100000"}}, pkg, attacks, false, []attack{
 			{"list an index of 1500 manifests", attacks + "/index_of_1500_manifests_from_an_archive", refusedElsewhere},
 		}},
@@ -71,6 +74,15 @@ func unpackDefences() []defence {
 		}},
 		{"limit of sparse files", []edit{{budget, "case isSparse(h) && h.Size > b.limit-b.unpacked:", "case false:"}, {budget, "\t\tb.unpacked += h.Size", ""}}, pkg, attacks, false, []attack{
 			{"list an image with a sparse file of 4 TiB", attacks + "/sparse_file_of_4_TiB_from_a_registry", remains},
+		}},
+		{"wait for the check of each header", []edit{{budget, "if _, err := c.copied.Write(nil); err != nil {", "if err := error(nil); err != nil {"}}, pkg, "TestHoleIsRefusedBeforeItIsWritten", false, []attack{
+			{"list an image with a sparse file of 4 TiB that is refused only after it was written", "", "the reader got"},
+		}},
+		{"limit of the files of an image", []edit{{budget, "case b.files > maxFiles:", "case false:"}}, pkg, "TestBudgetOfLayers", false, []attack{
+			{"list an image with a million files", "TestBudgetOfLayers/one_more", accepted},
+		}},
+		{"limit of the compression ratio", []edit{{budget, "case b.unpacked > ratioExempt && b.unpacked/maxRatio > b.compressed:", "case false:"}}, pkg, "TestBudgetOfLayers", false, []attack{
+			{"list an image of more than 1 GiB with a ratio of more than 200", "TestBudgetOfLayers/ratio_of_more_than_200", accepted},
 		}},
 		{"limit of names and attributes", []edit{{budget, "case b.text > maxFileText:", "case false:"}}, pkg, attacks, false, []attack{
 			{"list an image with attributes of 24 MiB", attacks + "/attributes_of_24_MiB_from_an_archive", unpacks},
@@ -130,6 +142,9 @@ func nameDefences() []defence {
 		{"pulls without progress give up their slots", []edit{{slots, "if now-last < least {", "if now-last < -least {"}}, pkg, "TestSlowRegistriesBlockNobody", false, []attack{
 			{"keep other pods from starting with a registry that sends a byte from time to time", "", "pull beside two slow ones: "},
 		}},
+		{"imports without progress give up their slots", []edit{{slots, "if now-last < least {", "if now-last < -least {"}}, pkg, "TestDeepIndexesBlockNobody", false, []attack{
+			{"keep other images from being imported by archives that are read slowly", "", "import beside deep indexes: "},
+		}},
 		{"minimum rate of registries", []edit{{"runtime/image/registry.go", "if c.got < int64(c.window.Seconds()*minRate) {", "if false {"}}, pkg, "TestTooSlowRegistryFails", false, []attack{
 			{"let a pull take forever with a byte from time to time", "", "context deadline exceeded, want an *Error"},
 		}},
@@ -138,6 +153,10 @@ func nameDefences() []defence {
 			{"redirect a pull to a name of the host's loopback", "", "name that resolves to the loopback (port"},
 			{"redirect a pull to a mapped address of the host's loopback", "", "mapped address (port"},
 			{"redirect a pull to the host's loopback behind a proxy", "", "redirect behind a proxy (port"},
+		}},
+		{"check of connections", []edit{{local, `if kind == "" || slices.Contains(g.kinds, kind) || g.names.on(kind) {`, `if true {`}}, pkg, "TestAuthenticationRealms", false, []attack{
+			{"name the host's loopback as the realm of an authentication", "TestAuthenticationRealms/loopback", accepted},
+			{"name a mapped address of the host's loopback as the realm of an authentication", "TestAuthenticationRealms/mapped_address", accepted},
 		}},
 		{"the DNS is asked once for each pull", []edit{{local, `if kind == "" || slices.Contains(g.kinds, kind) || g.names.on(kind) {`, `if true {`}}, pkg, "TestRegistryNamedByTheDNS", false, []attack{
 			{"change the address of a registry to the loopback during a pull", "TestRegistryNamedByTheDNS/moves_to_the_loopback", "<nil>, want allowed: false"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -13,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/cgroup"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
@@ -140,4 +142,28 @@ func (f *fixture) endDaemon(signal syscall.Signal) {
 		}
 		return nil
 	})
+}
+
+// TestDaemonMemoryLimit: the daemon is in a cgroup with the default limit. Other daemons that were started on demand use the same cgroup, so
+// that another limit would be theirs.
+func TestDaemonMemoryLimit(t *testing.T) {
+	const limit = 1 << 30
+	f := newFixture(t, options{})
+	pid, err := f.DaemonPID(f.Ctx())
+	f.Check(err)
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	f.Check(err)
+	for line := range strings.Lines(string(text)) {
+		_, controllers, _ := strings.Cut(strings.TrimSpace(line), ":")
+		controllers, path, _ := strings.Cut(controllers, ":")
+		isMemory := slices.Contains(strings.Split(controllers, ","), "memory")
+		if !isMemory && (controllers != "" || strings.Contains(string(text), "memory")) {
+			continue
+		}
+		if got := cgroup.BoundsOf(path).Memory; got != limit {
+			f.Errorf("the cgroup %s of the daemon is limited to %d bytes, want %d", path, got, limit)
+		}
+		return
+	}
+	f.Fatalf("the daemon has no memory cgroup:\n%s", text)
 }

@@ -82,6 +82,7 @@ func sharedFileRows() []Row {
 		{"hold leases with a user namespace of its own", "the same as without", "", "", "TestLeasesOnPodFiles"},
 		{"hold a lease on its files while its pod is deleted", "the pod is deleted at once", "", "", "TestLeasesOnPodFiles"},
 		{"hold a lease on the termination message of another container of its pod", "the exit is reported at once, with an error in place of the message", "has none", "", "TestLeaseOnTerminationMessage"},
+		{"mount a file system that never answers, such as FUSE or that of a file server that does not respond (needs `hostPath`)", "only its pod waits, also to be deleted; other pods start and stop", "", "", "TestSilentFileSystem"},
 		{"mount the host's run directory, or `/`, while other pods are deleted (needs `hostPath`)", "the other pods' mounts are not in it, and the pods are deleted", "", "", "TestHostPathOverRunDirectory"},
 		{"the same, with `hostPaths` restricted to some directories", "the same", "has no such policy", "", "TestHostPathOverRunDirectory"},
 		{"the same, with a user namespace", "the same", "", "", "TestHostPathOverRunDirectory"},

@@ -16,6 +16,7 @@ func daemonRows() []Row {
 		{"as a user in the group of the socket: read a file of root by `envFile`, also through a link, or the daemon's environment", "cannot: files are opened with the rights of the user", "can: equivalent to root", "can: equivalent to root", "TestConfusedDeputy"},
 		{"as that user: import an image archive that only root can read", "cannot", "can: equivalent to root", "can: equivalent to root", "TestConfusedDeputy"},
 		{"as that user: mount a directory that it cannot write to, or create one where it cannot", "cannot", "can: equivalent to root", "can: equivalent to root", "TestConfusedDeputy"},
+		{"exhaust the memory of the host by a defect of the daemon", "the daemon has a cgroup with the limit `engine.memoryLimit`", "no limit", "no limit", "TestDaemonMemoryLimit"},
 		{"in four pods that `restricted` admits, at once for two minutes: floods of output and termination messages, crash loops, processes up to the limit, probes that flood or hang, leases, links and FIFOs", "other pods start, restart and are deleted as usual; the daemon uses less than 150 MiB", "", "", "TestStorm"},
 	}
 }

@@ -45,13 +45,14 @@ func Attacks() []Attack {
 		{"manifest inside of a descriptor", inlineData, "bytes of data, the limit is 4096", "bytes of data, the limit is 4096"},
 		{"index of a million empty manifests", emptyManifests, "more than 131072 values", "more than 131072 values"},
 		{"index of 1500 manifests", manyManifests, "1500 manifests, the limit is 1000", ""},
-		{"300 nested indexes", nested, "nested more than 4 levels", "nested more than 4 levels"},
+		{"300 nested indexes", func() *Tree { return Nested(300) }, "nested more than 4 levels", "nested more than 4 levels"},
 		{"200 layers", manyLayers, "200 layers, the limit is 128", "200 layers, the limit is 128"},
 		{"layers of exabytes", hugeLayers, "layers have more than", "layers have more than"},
 		{"layer that names another snapshot", snapshotKey, "invalid checksum digest", "invalid checksum digest"},
 		{"zstd bomb", func() *Tree { return layered(zstdType, compressed(bomb())) }, unpacks, unpacks},
 		{"gzip bomb", func() *Tree { return layered(ocispec.MediaTypeImageLayerGzip, mustGzip(bomb())) }, unpacks, unpacks},
 		{"sparse file of 4 TiB", sparse, "sparse file", "sparse file"},
+		{"hole of 128 MiB in the PAX format", paxHole, "sparse file", "sparse file"},
 		{"attributes of 24 MiB", attributes, "16777216 bytes of attributes", "16777216 bytes of attributes"},
 		{"zstd window of 128 MiB", window, "zstd window", "zstd window"},
 	}
@@ -165,10 +166,11 @@ func manyManifests() *Tree {
 	return t.root(index(list...))
 }
 
-func nested() *Tree {
+// Nested returns an image below indexes that are nested in each other.
+func Nested(indexes int) *Tree {
 	t := &Tree{}
 	d := t.addJSON(ocispec.MediaTypeImageManifest, manifest(t.addJSON(ocispec.MediaTypeImageConfig, config())))
-	for range 300 {
+	for range indexes {
 		d = t.addJSON(ocispec.MediaTypeImageIndex, index(d))
 	}
 	t.Root = d
@@ -243,6 +245,11 @@ func compressed(data []byte, opts ...zstd.EOption) []byte {
 
 func sparse() *Tree {
 	data := append(SparseHeader("hole", 4<<40), make([]byte, 1024)...)
+	return layered(ocispec.MediaTypeImageLayer, data)
+}
+
+func paxHole() *Tree {
+	data := append(PAXHole("hole", 2*AttackLimit), make([]byte, 1024)...)
 	return layered(ocispec.MediaTypeImageLayer, data)
 }
 

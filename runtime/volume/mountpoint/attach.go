@@ -13,6 +13,9 @@ var flagOptions = map[string]uintptr{
 	"ro": unix.MS_RDONLY, "nosuid": unix.MS_NOSUID, "nodev": unix.MS_NODEV, "noexec": unix.MS_NOEXEC,
 }
 
+// noSymFollow is ST_NOSYMFOLLOW of statfs(2), another value than the flag of mount(2).
+const noSymFollow = 0x2000
+
 // Attach mounts a file or directory, with everything that is mounted below it, on an open file or directory. Neither path is resolved again.
 // The options are those of an OCI bind mount. It returns a descriptor of the root of the new mount.
 func Attach(source string, target int, options []string) (root int, err error) {
@@ -64,6 +67,9 @@ func setOptions(root int, options []string) error {
 	}
 	for _, flag := range flagOptions { // the same values as ST_RDONLY and so on
 		flags |= uintptr(has.Flags) & flag
+	}
+	if has.Flags&noSymFollow != 0 {
+		flags |= unix.MS_NOSYMFOLLOW
 	}
 	return unix.Mount("", path, "", unix.MS_REMOUNT|unix.MS_BIND|flags, "")
 }
