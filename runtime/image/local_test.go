@@ -79,7 +79,7 @@ func TestLocalServicesAreNotReached(t *testing.T) {
 		{"address", "registry.example", "", service.URL, false},
 		{"name that resolves to the loopback", "registry.example", "", named, false},
 		{"mapped address", "registry.example", "", strings.Replace(service.URL, "127.0.0.1", "[::ffff:127.0.0.1]", 1), false},
-		{"metadata service", own, "", "http://169.254.169.254/latest", false},
+		{"service of the link", own, "", "http://169.254.0.9/latest", false},
 		{"redirect behind a proxy", "registry.example", proxy.URL, "http://registry.example/v2/", false},
 		{"the registry itself", own, "", service.URL, true},
 		{"another service of the registry's host", "127.0.0.1:1", "", service.URL, true},
