@@ -38,29 +38,22 @@ func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (ma
 	if len(waiting) == 0 {
 		return failed, nil
 	}
-	err := retry(ctx, d, func() error {
-		for change, err := range d.Watch(ctx) {
-			if err != nil {
-				return err
-			}
-			g, awaited := waiting[change.Object.Metadata.Name]
-			if !awaited || change.Type == api.Deleted {
-				continue
-			}
-			seen(&change.Object)
-			done, err := g.judge(&change.Object)
-			if err != nil {
-				failed[g.Pod] = err
-			}
-			if done || err != nil {
-				delete(waiting, g.Pod)
-			}
-			if len(waiting) == 0 {
-				return nil
-			}
+	changed := func(change *api.PodChange) bool {
+		g, awaited := waiting[change.Object.Metadata.Name]
+		if !awaited || change.Type == api.Deleted {
+			return false
 		}
-		return errEnded
-	})
+		seen(&change.Object)
+		done, err := g.judge(&change.Object)
+		if err != nil {
+			failed[g.Pod] = err
+		}
+		if done || err != nil {
+			delete(waiting, g.Pod)
+		}
+		return len(waiting) == 0
+	}
+	err := Until(ctx, d, func() func(*api.PodChange) bool { return changed })
 	if err != nil && ctx.Err() != nil { // the end of the context is a result, other errors are not
 		for name := range waiting {
 			failed[name] = context.Cause(ctx)
@@ -162,11 +155,14 @@ func Stopped(ctx context.Context, d Daemon, pods map[string]string, stopped func
 // Deleted waits until pods, given as UID to name, are deleted. The function deleted is called with each, and with an error if the pod cannot
 // be removed because the disk of its state does not work: the daemon continues to try.
 func Deleted(ctx context.Context, d Daemon, pods map[string]string, deleted func(name, remains string)) error {
-	return await(ctx, d, pods, deleted, func(p *api.Pod) (string, bool) {
-		remains := condition(p, supervisor.RemovalFailed)
-		unsaved := condition(p, supervisor.StateNotDurable).Status == "True"
-		return remains.Message, remains.Status == "True" && unsaved && p.Status.Phase.Terminal()
-	})
+	return await(ctx, d, pods, deleted, Remains)
+}
+
+// Remains reports whether a pod cannot be removed because the disk of its state does not work, and the error.
+func Remains(p *api.Pod) (problem string, ok bool) {
+	remains := condition(p, supervisor.RemovalFailed)
+	unsaved := condition(p, supervisor.StateNotDurable).Status == "True"
+	return remains.Message, remains.Status == "True" && unsaved && p.Status.Phase.Terminal()
 }
 
 // await waits until all pods are done or deleted. It removes them from the map, and calls end with each and with its problem, if any.
@@ -180,12 +176,9 @@ func await(ctx context.Context, d Daemon, pods map[string]string, end func(name,
 			end(name, problem)
 		}
 	}
-	return retry(ctx, d, func() error {
+	return Until(ctx, d, func() func(*api.PodChange) bool {
 		present := map[string]bool{} // by UID
-		for change, err := range d.Watch(ctx) {
-			if err != nil {
-				return err
-			}
+		return func(change *api.PodChange) bool {
 			uid := change.Object.Metadata.UID
 			present[uid] = true
 			switch change.Type {
@@ -202,10 +195,7 @@ func await(ctx context.Context, d Daemon, pods map[string]string, end func(name,
 					remove(uid, problem)
 				}
 			}
-			if len(pods) == 0 {
-				return nil
-			}
+			return len(pods) == 0
 		}
-		return errEnded
 	})
 }
