@@ -88,7 +88,7 @@ func (a *app) setCondition(cmd *cobra.Command, args []string, q api.ConditionReq
 	if !slices.Contains(gates, conditionType) {
 		f := &failure{status: statusNotFound, err: fmt.Errorf("pod %q has no readiness gate %q", name, conditionType)}
 		if len(gates) > 0 {
-			f.hints = []string{"set one of " + strings.Join(gates, ", ")}
+			f.hints = []string{"set one of its readiness gates: " + strings.Join(gates, ", ")}
 		}
 		return f
 	}

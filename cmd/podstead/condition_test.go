@@ -51,8 +51,8 @@ func TestConditionSetErrors(t *testing.T) {
 	for line, want := range map[string]string{
 		"condition set none a=True":                    "podstead: no such pod \"none\"\n",
 		"condition set web Ready=True":                 "podstead: pod \"web\" has no readiness gate \"Ready\"\n",
-		"condition set gated ../../v1/daemon=True":     "podstead: pod \"gated\" has no readiness gate \"../../v1/daemon\"\nhint: set one of example.org/door, example.org/window\n",
-		"condition set gated example.org/window2=True": "has no readiness gate \"example.org/window2\"\nhint: set one of example.org/door, example.org/window\n",
+		"condition set gated ../../v1/daemon=True":     "podstead: pod \"gated\" has no readiness gate \"../../v1/daemon\"\nhint: set one of its readiness gates: example.org/door, example.org/window\n",
+		"condition set gated example.org/window2=True": "has no readiness gate \"example.org/window2\"\nhint: set one of its readiness gates: example.org/door, example.org/window\n",
 	} {
 		h.fails(t, line, statusNotFound, want)
 	}

@@ -27,8 +27,7 @@ func (a *app) eventsCommand() *cobra.Command {
 		Use:   "events [POD]",
 		Short: "List events of pods",
 		Long: `List the events of all pods, or of one pod, oldest first. With -o json, every event has a sequence number and the
-number of the event that caused it. With --selector, the events of a deleted pod are listed only if they are shown
-while the pod exists, or if podstead run still waits for it.`,
+number of the event that caused it. With --selector, the events of pods that were deleted before are omitted.`,
 		Example: `  # List the events of all pods
   podstead events
 

@@ -30,14 +30,14 @@ func (a *app) waitCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "wait POD... --for=CONDITION",
 		Short: "Wait until pods meet a condition",
-		Long: `Wait until all named pods, or all pods that are selected when the wait starts, meet a condition, as kubectl wait does. The wait
-continues if the daemon restarts, and if a pod is deleted and created again with the same name.
+		Long: `Wait until all named pods, or all pods that are selected when the wait starts, meet a condition, as kubectl wait does.
+The wait continues if the daemon restarts, or if a pod is deleted and created again with the same name.
 
 The conditions are:
-- condition=NAME[=VALUE]: the pod has this condition, such as Ready, with the status VALUE (default True), in any case
+- condition=NAME[=VALUE]: the pod has this condition, such as Ready, with this status (default True). Case is ignored
 - phase=PHASE: the pod has the phase Pending, Running, Succeeded, Failed or Unknown
-- jsonpath=EXPRESSION[=VALUE]: the field, as get -o json prints it, has this value or, without a value, exists
-- delete: the pod does not exist any more, or did not exist
+- jsonpath=EXPRESSION[=VALUE]: the field in the output of get -o json has this value or, without one, exists
+- delete: the pod does not exist
 - create: the pod exists; with --selector or --all, at least one such pod exists
 
 Exit codes: 0 all pods meet the condition, 3 no such pod, 5 timeout.`,

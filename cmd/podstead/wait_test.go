@@ -1,6 +1,7 @@
 package main
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -10,9 +11,10 @@ import (
 
 const gated = "readinessGates = [{ conditionType = \"example.org/door\" }, { conditionType = \"example.org/window\" }]"
 
-// TestWait checks the output of waits that need not wait, and the messages and exit codes of those that fail.
+// TestWait checks the output of waits that need not wait, and the messages and exit codes of those that fail. They run at the same time.
 func TestWait(t *testing.T) {
 	h := newListed(t)
+	var waits sync.WaitGroup
 	for _, c := range []struct {
 		line   string
 		code   int
@@ -36,17 +38,17 @@ func TestWait(t *testing.T) {
 		{"wait -l app=none --for=delete", 0, "", ""},
 
 		{
-			"wait job --for=condition=Ready --timeout 10ms", statusTimeout, "",
+			"wait job --for=condition=Ready --timeout 3s", statusTimeout, "",
 			"podstead: timed out waiting for the condition on pods/job\nhint: run podstead why job to see what the pod waits for\n",
 		},
 		{
-			"wait --all --for=phase=Failed --timeout 10ms", statusTimeout, "",
+			"wait --all --for=phase=Failed --timeout 3s", statusTimeout, "",
 			"podstead: timed out waiting for the condition on pods/db; timed out waiting for the condition on pods/job; " +
 				"timed out waiting for the condition on pods/web\nhint: run podstead why db to see what the pod waits for\n",
 		},
-		{"wait web none --for=delete --timeout 10ms", statusTimeout, "", "podstead: timed out waiting for the condition on pods/web\n"},
-		{"wait web none --for=create --timeout 10ms", statusTimeout, "pod/web condition met\n", "podstead: timed out waiting for the condition on pods/none\n"},
-		{"wait -l app=none --for=create --timeout 10ms", statusTimeout, "", "podstead: timed out waiting for the condition\n"},
+		{"wait web none --for=delete --timeout 3s", statusTimeout, "", "podstead: timed out waiting for the condition on pods/web\n"},
+		{"wait web none --for=create --timeout 3s", statusTimeout, "pod/web condition met\n", "podstead: timed out waiting for the condition on pods/none\n"},
+		{"wait -l app=none --for=create --timeout 3s", statusTimeout, "", "podstead: timed out waiting for the condition\n"},
 		{
 			"wait web job --for=condition=Ready --timeout 0", statusTimeout, "pod/web condition met\n",
 			"podstead: condition not met for pods/job\nhint: run podstead why job to see what the pod waits for\n",
@@ -64,10 +66,13 @@ func TestWait(t *testing.T) {
 			"podstead: pod \"web\": expression \"{.status.conditions[*].type}\": matches more than one value\n",
 		},
 	} {
-		if got := h.run(t, c.line); got != (output{c.code, c.stdout, c.stderr}) {
-			t.Errorf("podstead %s: exit code %d, stdout:\n%sstderr:\n%swant %d, stdout:\n%sstderr:\n%s", c.line, got.code, got.stdout, got.stderr, c.code, c.stdout, c.stderr)
-		}
+		waits.Go(func() {
+			if got := h.run(t, c.line); got != (output{c.code, c.stdout, c.stderr}) {
+				t.Errorf("podstead %s: exit code %d, stdout:\n%sstderr:\n%swant %d, stdout:\n%sstderr:\n%s", c.line, got.code, got.stdout, got.stderr, c.code, c.stdout, c.stderr)
+			}
+		})
 	}
+	waits.Wait()
 }
 
 func TestWaitUsage(t *testing.T) {
