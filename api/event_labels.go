@@ -13,7 +13,7 @@ const maxLabelled = 1000
 
 // labelFilter selects the events of pods whose labels match. Events have no labels: those of the pod count, as they are when the event is
 // sent. A pod that was deleted has the labels that it had at its last event in the stream, or its final state has. It does not match if
-// neither is known.
+// neither is known. Events of the host do not match.
 type labelFilter struct {
 	selector labels.Selector
 	pods     *supervisor.Supervisor
@@ -38,9 +38,6 @@ func (s *Server) labelFilter(text string) (*labelFilter, error) {
 func (f *labelFilter) has(e *Event) bool {
 	if f.selector.Empty() {
 		return true
-	}
-	if e.UID == "" { // of the host, or of a pod that was rejected
-		return false
 	}
 	pod, ok := f.pods.Pod(e.Pod)
 	if !ok || pod.Facts.UID != e.UID {

@@ -39,25 +39,26 @@ func check(t *testing.T, condition string, pods ...api.Pod) (wait.Outcome, []str
 // TestConditions checks conditions of all forms for a pod.
 func TestConditions(t *testing.T) {
 	for condition, want := range map[string]bool{
-		"condition=Ready":                    true,
-		"condition=ready=true":               true,
-		"condition=Ready=False":              false,
-		"condition=example.org/door":         false,
-		"condition=example.org/door=unknown": true,
-		"condition=none":                     false,
-		"condition=none=False":               false,
-		"phase=Running":                      true,
-		"phase=running":                      true,
-		"phase=Succeeded":                    false,
-		"create":                             true,
-		"Delete":                             false,
-		"jsonpath={.status.phase}":           true,
-		"jsonpath=.status.phase=Running":     true,
-		"jsonpath={.status.phase}=running":   false,
-		`jsonpath={.status.phase}="Running"`: true,
-		"jsonpath={.status.phase}= Running ": true,
-		"jsonpath={.status.podIP}":           false,
-		"jsonpath={.status.podIP}=10.0.0.1":  false,
+		"condition=Ready":                       true,
+		"condition=ready=true":                  true,
+		"condition=Ready=False":                 false,
+		"condition=example.org/door":            false,
+		"condition=example.org/door=unknown":    true,
+		"condition=none":                        false,
+		"condition=none=False":                  false,
+		"phase=Running":                         true,
+		"phase=running":                         true,
+		"phase=Succeeded":                       false,
+		"create":                                true,
+		"Delete":                                false,
+		"jsonpath={.status.phase}":              true,
+		"jsonpath=.status.phase=Running":        true,
+		"jsonpath={.status.phase}=running":      false,
+		"jsonpath={.status.message}=two  words": true,
+		`jsonpath={.status.phase}="Running"`:    true,
+		"jsonpath={.status.phase}= Running ":    true,
+		"jsonpath={.status.podIP}":              false,
+		"jsonpath={.status.podIP}=10.0.0.1":     false,
 		"jsonpath={.status.containerStatuses[0].restartCount}=3":         true,
 		"jsonpath={.status.containerStatuses[7].restartCount}=3":         false,
 		`jsonpath={.status.conditions[?(@.type=="Ready")].status}=True`:  true,
@@ -65,7 +66,7 @@ func TestConditions(t *testing.T) {
 		`jsonpath={.status.conditions[?(@.type=="Ready")].status}`:       true,
 		"jsonpath={.status.conditions}":                                  true,
 	} {
-		got, met := check(t, condition, web(func(p *api.Pod) { p.Status.Conditions[0].Status = "True" }))
+		got, met := check(t, condition, web(func(p *api.Pod) { p.Status.Conditions[0].Status, p.Status.Message = "True", " two  words\n" }))
 		if len(met) > 0 != want || len(got.Unmet) > 0 == want || len(got.Errors) > 0 {
 			t.Errorf("%s: met by %q, outcome %+v; want met %v", condition, met, got, want)
 		}

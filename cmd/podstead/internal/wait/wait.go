@@ -111,7 +111,7 @@ func (r *run) list(present map[string]bool) {
 		switch {
 		case r.For.Kind == Deleted && t.seen && !present[t.uid]: // deleted while the daemon was not watched
 			r.meet(name)
-		case !r.Listed && !t.seen && r.For.Kind != Created:
+		case !t.seen && r.For.Kind != Created:
 			delete(r.open, name)
 			if r.For.Kind == State {
 				r.Missing = append(r.Missing, name)
@@ -136,15 +136,14 @@ func (r *run) see(p *api.Pod) {
 		return
 	}
 	if !t.seen {
-		t = target{seen: true, uid: p.Metadata.UID}
-		r.open[name] = t
+		r.open[name] = target{seen: true, uid: p.Metadata.UID}
 	}
 	met, err := r.For.Kind == Created, error(nil)
 	switch r.For.Kind {
 	case State:
 		met, err = r.For.met(p)
 	case Deleted:
-		if problem, ok := settle.Remains(p); ok && t.uid == p.Metadata.UID {
+		if problem, ok := settle.Remains(p); ok {
 			err = fmt.Errorf("its containers are stopped, but it could not be removed: %s", problem)
 		}
 	case Created:
