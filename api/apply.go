@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/spec/change"
@@ -80,8 +81,8 @@ type PruneRequest struct {
 	DryRun bool `json:"dryRun,omitempty"`
 }
 
-// Apply writes a pod file to the pods directory, in place of the file that defines the pod. It returns when the file is saved, before the
-// pod is ready. It can be repeated. The error of an invalid file is an [*Error] with its problems.
+// Apply writes a pod file to the pods directory, in place of the file that defines the pod. It returns when the file is saved and a new pod
+// exists or is refused, before the pod is ready. It can be repeated. The error of an invalid file is an [*Error] with its problems.
 func (c *Client) Apply(ctx context.Context, q ApplyRequest) (a Applied, err error) {
 	return a, c.call(ctx, http.MethodPost, "/v1/files", nil, q, &a)
 }
@@ -149,9 +150,33 @@ func (s *Server) apply(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
+	if plan.Outcome == PodCreated && !q.DryRun {
+		s.awaitCreated(r.Context(), plan.Pod)
+	}
 	return Applied{
 		Pod: plan.Pod, File: plan.File, Outcome: plan.Outcome, Changes: plan.Changes, Instead: plan.Instead, SpecHash: pod.Hash, Warnings: problems(found.Warnings()),
 	}, nil
+}
+
+// createdTimeout bounds the wait for a pod whose file was written. The pods directory may not be readable now.
+const createdTimeout = 10 * time.Second
+
+// awaitCreated waits until a pod whose file was written exists or is refused. As in Kubernetes, the next request of the client finds the pod.
+func (s *Server) awaitCreated(ctx context.Context, pod string) {
+	ctx, cancel := context.WithTimeout(ctx, createdTimeout)
+	defer cancel()
+	for {
+		changed, filesChanged := s.o.Supervisor.Changed(), s.filesChanged()
+		if _, exists := s.o.Supervisor.Pod(pod); exists || s.refusals()[pod] != nil {
+			return
+		}
+		select {
+		case <-changed:
+		case <-filesChanged:
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 func (s *Server) prune(r *http.Request) (any, error) {

@@ -21,7 +21,9 @@ func (c *Client) Watch(ctx context.Context) iter.Seq2[PodChange, error] {
 type EventQuery struct {
 	Follow   bool
 	Pod, UID string
-	Since    time.Time
+	// Labels is a label selector, such as "app=web"; empty: any. The events of deleted pods match only if the daemon still knows their labels.
+	Labels string
+	Since  time.Time
 	// Instance and After are the position of the last event that was read. [EventQuery.Advance] updates them.
 	Instance string
 	After    uint64
@@ -46,6 +48,9 @@ func (c *Client) Events(ctx context.Context, q *EventQuery) iter.Seq2[Event, err
 	}
 	if q.UID != "" {
 		v.Set("uid", q.UID)
+	}
+	if q.Labels != "" {
+		v.Set("labelSelector", q.Labels)
 	}
 	if !q.Since.IsZero() {
 		v.Set("since", q.Since.Format(time.RFC3339Nano))

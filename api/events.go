@@ -10,7 +10,7 @@ import (
 )
 
 // events sends the events that are kept, oldest first. Parameters: after (a sequence number of the instance), instance, since (a time),
-// pod (a name), uid, and follow, which continues with new events.
+// pod (a name), uid, labelSelector, and follow, which continues with new events.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	follow, err := flag(q, "follow")
@@ -28,11 +28,16 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		s.reply(w, r, nil, err)
 		return
 	}
+	labels, err := s.labelFilter(q.Get("labelSelector"))
+	if err != nil {
+		s.reply(w, r, nil, err)
+		return
+	}
 	if q.Get("instance") != s.o.Version.Instance && after > s.o.Supervisor.Events().Restored() {
 		after = 0 // a sequence number of an unknown instance
 	}
 	selected := func(e *Event) bool {
-		return (q.Get("pod") == "" || q.Get("pod") == e.Pod) && (q.Get("uid") == "" || q.Get("uid") == e.UID) && !e.Time.Before(since)
+		return (q.Get("pod") == "" || q.Get("pod") == e.Pod) && (q.Get("uid") == "" || q.Get("uid") == e.UID) && !e.Time.Before(since) && labels.has(e)
 	}
 	w.Header().Set(instanceHeader, s.o.Version.Instance)
 	out := newStream(w)

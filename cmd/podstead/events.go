@@ -12,44 +12,76 @@ import (
 	"github.com/podstead/podstead/internal/plain"
 )
 
+// eventsFlags are the flags of events.
+type eventsFlags struct {
+	selection
+	follow    bool
+	since     time.Duration
+	sinceTime string
+	format    string
+}
+
 func (a *app) eventsCommand() *cobra.Command {
-	var q api.EventQuery
-	var since time.Duration
-	var format string
+	var f eventsFlags
 	cmd := &cobra.Command{
 		Use:   "events [POD]",
 		Short: "List events of pods",
 		Long: `List the events of all pods, or of one pod, oldest first. With -o json, every event has a sequence number and the
-number of the event that caused it.`,
+number of the event that caused it. With --selector, the events of pods that were deleted before are omitted.`,
 		Example: `  # List the events of all pods
   podstead events
 
   # List the events of a pod in the last 10 minutes
   podstead events web --since 10m
 
+  # List the events since a time of the pods with a label
+  podstead events -l app=shop --since-time 2026-01-02T15:04:05Z
+
   # Wait for new events and print them as JSON
   podstead events --follow -o json`,
 		Args:              maxOnePod,
 		ValidArgsFunction: a.completePods,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q, err := f.query(cmd, args, time.Now())
+			if err != nil {
+				return err
+			}
+			return a.events(cmd, q, f.format)
+		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().BoolVarP(&q.Follow, "follow", "f", false, "wait for new events and show them")
-	cmd.Flags().DurationVar(&since, "since", 0, "show events newer than this `duration`, such as 10m (default all)")
-	formats(cmd, &format, "json")
-	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		var s selection
-		if err := s.read(cmd, args); err != nil {
-			return err
-		}
-		if len(s.names) > 0 {
-			q.Pod = s.names[0]
-		}
-		if since > 0 {
-			q.Since = time.Now().Add(-since)
-		}
-		return a.events(cmd, &q, format)
-	}
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "wait for new events and show them")
+	cmd.Flags().DurationVar(&f.since, "since", 0, "show events newer than this `duration`, such as 10m (default all)")
+	cmd.Flags().StringVar(&f.sinceTime, "since-time", "", "show events since this `time` in RFC 3339, such as 2026-01-02T15:04:05Z (default all)")
+	f.flags(cmd)
+	formats(cmd, &f.format, "json")
 	return cmd
+}
+
+// query returns the query of the flags.
+func (f *eventsFlags) query(cmd *cobra.Command, args []string, now time.Time) (*api.EventQuery, error) {
+	if err := f.read(cmd, args); err != nil {
+		return nil, err
+	}
+	q := &api.EventQuery{Follow: f.follow, Labels: f.labels}
+	if len(f.names) > 0 {
+		q.Pod = f.names[0]
+	}
+	switch {
+	case f.since != 0 && f.sinceTime != "":
+		return nil, usage(cmd, "--since and --since-time cannot be combined")
+	case f.since < 0:
+		return nil, usage(cmd, "--since %v: must be at least 0", f.since)
+	case f.since > 0:
+		q.Since = now.Add(-f.since)
+	case f.sinceTime != "":
+		t, err := time.Parse(time.RFC3339, f.sinceTime)
+		if err != nil {
+			return nil, usage(cmd, "--since-time %q: must be a time in RFC 3339, such as 2026-01-02T15:04:05Z", f.sinceTime)
+		}
+		q.Since = t
+	}
+	return q, nil
 }
 
 func (a *app) events(cmd *cobra.Command, q *api.EventQuery, format string) error {

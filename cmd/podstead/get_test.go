@@ -123,19 +123,25 @@ func (l *lines) await(t *testing.T, text string) {
 // background starts a command that runs until the function that it returns is called. That function returns the exit code.
 func (h *testHost) background(t *testing.T, line string) (stdout, stderr *lines, stop func() int) {
 	t.Helper()
-	stdout, stderr = newLines(), newLines()
 	ctx, cancel := context.WithCancel(t.Context())
+	stdout, stderr, exit := h.start(ctx, line)
+	stop = sync.OnceValue(func() int {
+		cancel()
+		return <-exit
+	})
+	t.Cleanup(func() { stop() })
+	return stdout, stderr, stop
+}
+
+// start starts a command, whose exit code it sends.
+func (h *testHost) start(ctx context.Context, line string) (stdout, stderr *lines, exit <-chan int) {
+	stdout, stderr = newLines(), newLines()
 	code := make(chan int, 1)
 	go func() {
 		a := &app{in: strings.NewReader(""), out: stdout, err: stderr}
 		code <- a.run(ctx, strings.Fields(strings.ReplaceAll(line, "$DIR", h.dir)))
 	}()
-	stop = sync.OnceValue(func() int {
-		cancel()
-		return <-code
-	})
-	t.Cleanup(func() { stop() })
-	return stdout, stderr, stop
+	return stdout, stderr, code
 }
 
 // TestGetWatch checks that a watch prints changes in each format with expressions.

@@ -26,6 +26,8 @@ type Set struct {
 	Changes []change.Change
 	// OnRemove is called before the file of a pod is removed; nil: not called. Its error is the error of Remove.
 	OnRemove func(pod string) error
+	// OnCreate is called by Apply with the function that creates the pod, which may be called later; nil: Apply creates the pod.
+	OnCreate func(create func() error) error
 
 	mu      sync.Mutex
 	texts   map[string]string // by pod
@@ -127,8 +129,14 @@ func (s *Set) Apply(ctx context.Context, pod *spec.Pod, extension string, text [
 	s.texts[name], s.owned[name] = string(text), true
 	s.begin(pod, plan.Changes, o.By)
 	s.notify()
-	_, err := s.Pods.Add(pod, state.Owner{By: "pods directory", File: s.path(name)})
-	return plan, err
+	create := func() error {
+		_, err := s.Pods.Add(pod, state.Owner{By: "pods directory", File: s.path(name)})
+		return err
+	}
+	if s.OnCreate != nil {
+		return plan, s.OnCreate(create)
+	}
+	return plan, create()
 }
 
 // Remove implements the interface of the API.

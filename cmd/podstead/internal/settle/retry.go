@@ -21,6 +21,23 @@ type Daemon interface {
 	Connect(ctx context.Context) error
 }
 
+// Until watches pods until done reports true for a change, also over restarts of the daemon. The function start is called before each watch,
+// which lists all pods first, and returns done.
+func Until(ctx context.Context, d Daemon, start func() (done func(*api.PodChange) bool)) error {
+	return retry(ctx, d, func() error {
+		done := start()
+		for change, err := range d.Watch(ctx) {
+			if err != nil {
+				return err
+			}
+			if done(&change) {
+				return nil
+			}
+		}
+		return errEnded
+	})
+}
+
 // errEnded reports that a watch ended before the pods had their state. The daemon ends watches when it stops.
 var errEnded = errors.New("the daemon ended the list of changes")
 

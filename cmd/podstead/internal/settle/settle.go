@@ -38,29 +38,22 @@ func Ready(ctx context.Context, d Daemon, goals []Goal, seen func(*api.Pod)) (ma
 	if len(waiting) == 0 {
 		return failed, nil
 	}
-	err := retry(ctx, d, func() error {
-		for change, err := range d.Watch(ctx) {
-			if err != nil {
-				return err
-			}
-			g, awaited := waiting[change.Object.Metadata.Name]
-			if !awaited || change.Type == api.Deleted {
-				continue
-			}
-			seen(&change.Object)
-			done, err := g.judge(&change.Object)
-			if err != nil {
-				failed[g.Pod] = err
-			}
-			if done || err != nil {
-				delete(waiting, g.Pod)
-			}
-			if len(waiting) == 0 {
-				return nil
-			}
+	changed := func(change *api.PodChange) bool {
+		g, awaited := waiting[change.Object.Metadata.Name]
+		if !awaited || change.Type == api.Deleted {
+			return false
 		}
-		return errEnded
-	})
+		seen(&change.Object)
+		done, err := g.judge(&change.Object)
+		if err != nil {
+			failed[g.Pod] = err
+		}
+		if done || err != nil {
+			delete(waiting, g.Pod)
+		}
+		return len(waiting) == 0
+	}
+	err := Until(ctx, d, func() func(*api.PodChange) bool { return changed })
 	if err != nil && ctx.Err() != nil { // the end of the context is a result, other errors are not
 		for name := range waiting {
 			failed[name] = context.Cause(ctx)
@@ -190,12 +183,9 @@ func await(ctx context.Context, d Daemon, pods map[string]string, end func(name,
 			end(name, problem)
 		}
 	}
-	return retry(ctx, d, func() error {
+	return Until(ctx, d, func() func(*api.PodChange) bool {
 		present := map[string]bool{} // by UID
-		for change, err := range d.Watch(ctx) {
-			if err != nil {
-				return err
-			}
+		return func(change *api.PodChange) bool {
 			uid := change.Object.Metadata.UID
 			present[uid] = true
 			switch change.Type {
@@ -212,10 +202,7 @@ func await(ctx context.Context, d Daemon, pods map[string]string, end func(name,
 					remove(uid, problem)
 				}
 			}
-			if len(pods) == 0 {
-				return nil
-			}
+			return len(pods) == 0
 		}
-		return errEnded
 	})
 }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/api"
+)
+
+// TestEvents checks which events the flags of events select.
+func TestEvents(t *testing.T) {
+	h := newListed(t)
+	pods := func(line string) string {
+		t.Helper()
+		got := h.run(t, line)
+		if got.code != 0 || got.stderr != "" {
+			t.Errorf("podstead %s: exit code %d, stderr:\n%s", line, got.code, got.stderr)
+		}
+		found := ""
+		for _, name := range []string{"db", "job", "web"} {
+			if strings.Contains(got.stdout, " "+name+" ") || strings.Contains(got.stdout, `"pod":"`+name+`"`) {
+				found += name + " "
+			}
+		}
+		return found
+	}
+	past, future := time.Now().Add(-time.Hour).Format(time.RFC3339), time.Now().Add(time.Hour).Format(time.RFC3339Nano)
+	for line, want := range map[string]string{
+		"events":                                              "db job web ",
+		"events -o json":                                      "db job web ",
+		"events job":                                          "job ",
+		"events -l app=shop":                                  "db web ",
+		"events --selector app=shop,tier=front":               "web ",
+		"events -l !app -o json":                              "job ",
+		"events -l app=none":                                  "",
+		"events pod/db -l app=shop":                           "db ",
+		"events job -l app=shop":                              "",
+		"events --since 1h":                                   "db job web ",
+		"events --since 0":                                    "db job web ",
+		"events --since 1ns":                                  "",
+		"events --since-time " + past:                         "db job web ",
+		"events --since-time " + past + " -l !app":            "job ",
+		"events --since-time " + future:                       "",
+		"events --since-time 2026-01-02T15:04:05Z":            "db job web ",
+		"events --since-time=2026-01-02T15:04:05.5+02:00 web": "web ",
+	} {
+		if got := pods(line); got != want {
+			t.Errorf("podstead %s: events of %q, want %q", line, got, want)
+		}
+	}
+	followed, _, _ := h.background(t, "events --follow -l tier=front")
+	followed.await(t, " web/app ")
+	h.want(t, "stop web --grace-period 1", "pod/web stopped\n")
+	followed.await(t, "Stopping")
+	if text := followed.String(); strings.Contains(text, " db") || strings.Contains(text, " job") {
+		t.Errorf("events of other pods:\n%s", text)
+	}
+}
+
+func TestEventsUsage(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	for line, want := range map[string]string{
+		"events --since 1h --since-time 2026-01-02T15:04:05Z": "podstead: --since and --since-time cannot be combined\nhint: run podstead events --help for usage\n",
+		"events --since -1h":             "podstead: --since -1h0m0s: must be at least 0\n",
+		"events --since yesterday":       `podstead: invalid argument "yesterday" for "--since" flag: `,
+		"events --since-time 2026-01-02": `podstead: --since-time "2026-01-02": must be a time in RFC 3339, such as 2026-01-02T15:04:05Z`,
+		"events -l a=b=c":                `podstead: --selector "a=b=c": `,
+		"events web db":                  `podstead: events accepts at most one pod, got "web", "db"`,
+		"events -o yaml":                 `output format "yaml" is not supported: must be one of json`,
+	} {
+		h.fails(t, line, statusUsage, want)
+	}
+}

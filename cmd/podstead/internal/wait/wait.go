@@ -1,0 +1,172 @@
+// Package wait waits until pods meet a condition, with the semantics of kubectl wait. Unlike package settle, it does not know which request
+// led to the wait.
+package wait
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/settle"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// Wait is a wait for pods.
+type Wait struct {
+	For *Condition
+	// Names are the names of the pods; empty: the pods for which Selected reports true when the wait starts.
+	Names    []string
+	Selected func(*api.Pod) bool
+	// Met is called with the name of each pod that meets the condition.
+	Met func(pod string)
+}
+
+// Outcome is what became of a wait.
+type Outcome struct {
+	// Missing are the names of pods that did not exist when the wait started. A wait for their creation or deletion has none.
+	Missing []string
+	// Unmet are the names of pods that do not meet the condition. They are those of the wait if the daemon did not list the pods in time.
+	Unmet []string
+	// None reports that no pod was selected.
+	None bool
+	// Listed reports that the daemon listed the pods in time.
+	Listed bool
+	// Errors are the errors of pods that cannot meet the condition.
+	Errors []error
+}
+
+// Until waits until all pods meet the condition or ctx ends, also over restarts of the daemon. As in kubectl, the pod of a name may be
+// deleted and created again in the meantime, except in a wait for its deletion.
+func (w *Wait) Until(ctx context.Context, d settle.Daemon) (Outcome, error) {
+	r := w.start()
+	err := settle.Until(ctx, d, r.watch)
+	if err != nil && ctx.Err() != nil { // the end of the context is a result, other errors are not
+		err = nil
+	}
+	return r.outcome(), err
+}
+
+// Check checks the condition without waiting. The pods are all pods that exist.
+func (w *Wait) Check(pods []api.Pod) Outcome {
+	r := w.start()
+	changed := r.watch()
+	for _, p := range pods {
+		changed(&api.PodChange{Type: api.Added, Object: p})
+	}
+	changed(&api.PodChange{Type: api.Listed})
+	return r.outcome()
+}
+
+// run is a wait in progress.
+type run struct {
+	*Wait
+	open map[string]target // pods that do not meet the condition yet, by name
+	done map[string]bool   // names of the others
+	Outcome
+}
+
+// target is a pod that a wait is for.
+type target struct {
+	seen bool
+	uid  string // when it was first seen
+}
+
+func (w *Wait) start() *run {
+	r := &run{Wait: w, open: map[string]target{}, done: map[string]bool{}}
+	for _, name := range w.Names {
+		r.open[name] = target{}
+	}
+	return r
+}
+
+// watch returns a function that evaluates the changes of a watch, and reports whether the wait is done.
+func (r *run) watch() func(*api.PodChange) bool {
+	present := map[string]bool{} // UIDs
+	return func(c *api.PodChange) bool {
+		name, uid := c.Object.Metadata.Name, c.Object.Metadata.UID
+		switch t, open := r.open[name]; {
+		case c.Type == api.Listed:
+			r.list(present)
+		case c.Type != api.Deleted:
+			present[uid] = true
+			r.see(&c.Object)
+		case open && r.For.Kind == Deleted && t.uid == uid:
+			r.meet(name)
+		}
+		return r.Listed && len(r.open) == 0 && !r.awaitsAny()
+	}
+}
+
+// awaitsAny reports whether the wait is for the creation of the first pod that is selected.
+func (r *run) awaitsAny() bool {
+	return r.For.Kind == Created && len(r.Names) == 0 && len(r.done) == 0
+}
+
+// list evaluates a complete list of pods. The argument has the UIDs of those that exist.
+func (r *run) list(present map[string]bool) {
+	for _, name := range slices.Sorted(maps.Keys(r.open)) {
+		t := r.open[name]
+		switch {
+		case r.For.Kind == Deleted && t.seen && !present[t.uid]: // deleted while the daemon was not watched
+			r.meet(name)
+		case !t.seen && r.For.Kind != Created:
+			delete(r.open, name)
+			if r.For.Kind == State {
+				r.Missing = append(r.Missing, name)
+			}
+		}
+	}
+	r.Listed = true
+}
+
+// see evaluates the state of a pod.
+func (r *run) see(p *api.Pod) {
+	name := p.Metadata.Name
+	file := p.Metadata.UID == "" && p.Status.Phase == lifecycle.PhaseFailed // of the pods directory, which is refused: no pod exists
+	if file && r.For.Kind != State {
+		return
+	}
+	if len(r.Names) == 0 && (!r.Listed || r.awaitsAny()) && !r.done[name] && !file && r.Selected(p) {
+		r.open[name] = target{}
+	}
+	t, open := r.open[name]
+	if !open {
+		return
+	}
+	if !t.seen {
+		r.open[name] = target{seen: true, uid: p.Metadata.UID}
+	}
+	met, err := r.For.Kind == Created, error(nil)
+	switch r.For.Kind {
+	case State:
+		met, err = r.For.met(p)
+	case Deleted:
+		if problem, ok := settle.Remains(p); ok {
+			err = fmt.Errorf("its containers are stopped, but it could not be removed: %s", problem)
+		}
+	case Created:
+	}
+	switch {
+	case err != nil:
+		delete(r.open, name)
+		r.done[name] = true
+		r.Errors = append(r.Errors, fmt.Errorf("pod %q: %w", name, err))
+	case met:
+		r.meet(name)
+	}
+}
+
+// meet ends the wait for a pod that meets the condition.
+func (r *run) meet(name string) {
+	delete(r.open, name)
+	r.done[name] = true
+	r.Met(name)
+}
+
+func (r *run) outcome() Outcome {
+	r.Unmet = slices.Sorted(maps.Keys(r.open))
+	r.None = len(r.Names)+len(r.open)+len(r.done) == 0
+	return r.Outcome
+}

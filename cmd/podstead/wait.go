@@ -1,0 +1,183 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/wait"
+)
+
+// maxWait is the timeout that a negative value of wait --timeout stands for, as in kubectl.
+const maxWait = 7 * 24 * time.Hour
+
+// waitFlags are the flags of wait.
+type waitFlags struct {
+	selection
+	all       bool
+	condition string
+	timeout   time.Duration
+}
+
+func (a *app) waitCommand() *cobra.Command {
+	var f waitFlags
+	cmd := &cobra.Command{
+		Use:   "wait POD... --for=CONDITION",
+		Short: "Wait until pods meet a condition",
+		Long: `Wait until all named pods, or all pods that are selected when the wait starts, meet a condition, as kubectl wait does.
+The wait continues if the daemon restarts, or if a pod is deleted and created again with the same name.
+
+The conditions are:
+- condition=NAME[=VALUE]: the pod has this condition, such as Ready, with this status (default True). Case is ignored
+- phase=PHASE: the pod has the phase Pending, Running, Succeeded, Failed or Unknown
+- jsonpath=EXPRESSION[=VALUE]: the field in the output of get -o json has this value or, without one, exists
+- delete: the pod does not exist
+- create: the pod exists; with --selector or --all, at least one such pod exists
+
+Exit codes: 0 all pods meet the condition, 3 no such pod, 5 timeout.`,
+		Example: `  # Wait until a pod is ready
+  podstead wait web --for=condition=Ready
+
+  # Wait until a job has succeeded
+  podstead wait batch --for=phase=Succeeded --timeout 10m
+
+  # Wait until a pod has an address
+  podstead wait web --for=jsonpath='{.status.podIP}'
+
+  # Wait until the pods with a label are deleted
+  podstead wait -l app=shop --for=delete
+
+  # Check whether all pods are ready now, and do not wait
+  podstead wait --all --for=condition=Ready --timeout 0`,
+		ValidArgsFunction: a.completePods,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.wait(cmd, args, &f) },
+	}
+	cmd.Flags().SortFlags = false
+	cmd.Flags().StringVar(&f.condition, "for", "", "`condition` to wait for: condition=, phase=, jsonpath=, delete, create")
+	_ = cmd.RegisterFlagCompletionFunc("for", a.completeConditions)
+	f.flags(cmd)
+	cmd.Flags().BoolVar(&f.all, "all", false, "wait for all pods")
+	cmd.Flags().DurationVar(&f.timeout, "timeout", 30*time.Second, "maximum `duration` of the wait; 0 checks without waiting, a negative one is a week")
+	return cmd
+}
+
+func (a *app) wait(cmd *cobra.Command, args []string, f *waitFlags) error {
+	if err := f.require(cmd, args, f.all); err != nil {
+		return err
+	}
+	if f.condition == "" {
+		return usage(cmd, "wait requires --for")
+	}
+	condition, err := wait.ParseCondition(f.condition)
+	if err != nil {
+		return usage(cmd, "%w", err)
+	}
+	daemon, err := a.watcher(cmd)
+	if err != nil {
+		return err
+	}
+	w := wait.Wait{For: condition, Names: slices.Compact(slices.Sorted(slices.Values(f.names))), Selected: f.has}
+	w.Met = func(pod string) {
+		word := "condition met"
+		if condition.Kind == wait.Deleted {
+			word = "deleted"
+		}
+		fmt.Fprintf(a.out, "pod/%s %s\n", pod, word)
+	}
+	if f.timeout == 0 {
+		list, err := daemon.Client.Pods(cmd.Context())
+		if err != nil {
+			return err
+		}
+		outcome := w.Check(list.Items)
+		return waitError(condition, &outcome, "condition not met", "for")
+	}
+	timeout := f.timeout
+	if timeout < 0 {
+		timeout = maxWait
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
+	defer cancel()
+	outcome, err := w.Until(ctx, daemon)
+	if err := errors.Join(err, cmd.Context().Err()); err != nil {
+		return err
+	}
+	return waitError(condition, &outcome, "timed out waiting for the condition", "on")
+}
+
+// waitError returns the errors of a wait in the words of kubectl. The message for a pod that does not meet the condition is "UNMET PREPOSITION
+// pods/NAME".
+func waitError(c *wait.Condition, o *wait.Outcome, unmet, preposition string) error {
+	var late, missing []error
+	for _, name := range o.Unmet {
+		late = append(late, fmt.Errorf("%s %s pods/%s", unmet, preposition, name))
+	}
+	for _, name := range o.Missing {
+		missing = append(missing, fmt.Errorf("no such pod %q", name))
+	}
+	switch {
+	case !o.None:
+	case !o.Listed, c.Kind == wait.Created:
+		late = append(late, errors.New(unmet))
+	case c.Kind == wait.State:
+		missing = append(missing, errors.New("no matching resources found"))
+	}
+	var errs []error
+	if len(late) > 0 {
+		f := &failure{status: statusTimeout, err: errors.Join(late...)}
+		if c.Kind == wait.State && len(o.Unmet) > 0 {
+			f.hints = []string{"run podstead why " + o.Unmet[0] + " to see what the pod waits for"}
+		}
+		errs = append(errs, f)
+	}
+	if len(missing) > 0 {
+		errs = append(errs, &failure{status: statusNotFound, err: errors.Join(missing...)})
+	}
+	return errors.Join(append(errs, o.Errors...)...)
+}
+
+// completeConditions completes the conditions of wait --for: their forms, the phases, and the conditions of the pods in the arguments or, if
+// there are none, of all pods.
+func (a *app) completeConditions(cmd *cobra.Command, args []string, prefix string) ([]string, cobra.ShellCompDirective) {
+	var values []string
+	form, _, hasValue := strings.Cut(prefix, "=")
+	switch {
+	case hasValue && form == "condition":
+		for _, p := range a.livePods(cmd, args) {
+			for _, c := range p.Status.Conditions {
+				values = append(values, "condition="+string(c.Type))
+			}
+		}
+	case hasValue && form == "phase":
+		for _, p := range wait.Phases {
+			values = append(values, "phase="+string(p))
+		}
+	default:
+		values = []string{"condition=", "phase=", "jsonpath=", "delete", "create"}
+	}
+	slices.Sort(values)
+	return startingWith(prefix, slices.Compact(values)...)
+}
+
+// livePods returns the pods in arguments or, if there are none, all pods. It returns none if the daemon is not running.
+func (a *app) livePods(cmd *cobra.Command, args []string) []api.Pod {
+	var pods selection
+	if err := pods.read(cmd, args); err != nil {
+		return nil
+	}
+	s, err := a.connect(cmd)
+	if err != nil {
+		return nil
+	}
+	list, err := s.Client.Pods(cmd.Context())
+	if err != nil {
+		return nil
+	}
+	return slices.DeleteFunc(list.Items, func(p api.Pod) bool { return !pods.has(&p) })
+}
