@@ -17,6 +17,9 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
 )
 
+// timestampFormat is the format of --timestamps, with a fixed number of digits as in the kubelet (RFC3339NanoFixed).
+const timestampFormat = "2006-01-02T15:04:05.000000000Z07:00"
+
 // logsFlags are the flags of logs.
 type logsFlags struct {
 	pods          selection
@@ -170,7 +173,7 @@ func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q api.Ou
 				if l.Raw == nil {
 					l.Raw = []byte(l.Line)
 				}
-				l.Raw = append([]byte(l.Time.Format(time.RFC3339Nano)+" "), l.Raw...)
+				l.Raw = append([]byte(l.Time.Format(timestampFormat)+" "), l.Raw...)
 			}
 			text.Line(pod, l)
 			return out.failed()

@@ -60,7 +60,7 @@ func TestLogs(t *testing.T) {
 	if got := h.want(t, "logs -l app=none", ""); got.stderr != "podstead: no pods\n" {
 		t.Errorf("stderr of no pods: %q", got.stderr)
 	}
-	stamped := regexp.MustCompile(`^(app   \| \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z (one|two)\n){2}(proxy \| \d{4}-.*Z (in|out)\n){2}$`)
+	stamped := regexp.MustCompile(`^(app   \| \d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{9}Z (one|two)\n){2}(proxy \| \d{4}-.*Z (in|out)\n){2}$`)
 	if got := h.run(t, "logs web --timestamps"); !stamped.MatchString(got.stdout) {
 		t.Errorf("with times:\n%s", got.stdout)
 	}
@@ -72,6 +72,43 @@ func TestLogsSinceTimeOfLine(t *testing.T) {
 	all := h.run(t, "logs db --timestamps").stdout
 	at, _, _ := strings.Cut(all, " ")
 	h.want(t, "logs db --timestamps --since-time "+at, all)
+}
+
+// TestLogsExamples runs the examples of the help.
+func TestLogsExamples(t *testing.T) {
+	h := newTestHost(t, api.Version{})
+	for _, name := range []string{"db", "web"} {
+		h.write(t, name+".toml", script("labels = { app = \"shop\" }\nrestartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }", "echo "+name+"; sleep 0.1; exit 1"))
+	}
+	h.want(t, "apply $DIR/db.toml $DIR/web.toml", "pod/db created\npod/web created\n")
+	h.await(t, "get web -o jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}", "1")
+	h.await(t, "logs db", "db")
+	root := (&app{}).root()
+	cmd, _, err := root.Find([]string{"logs"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var examples sync.WaitGroup
+	for line := range strings.Lines(cmd.Example) {
+		args, isCommand := strings.CutPrefix(strings.TrimSpace(line), "podstead ")
+		if !isCommand {
+			continue
+		}
+		if !strings.Contains(args, " -f") && !strings.Contains(args, "--follow") {
+			h.await(t, args, "web\n")
+			continue
+		}
+		examples.Go(func() { // until the pods are deleted
+			if got := h.run(t, args); got.code != 0 || !strings.Contains(got.stdout, "web\n") {
+				t.Errorf("podstead %s: exit code %d, stdout:\n%sstderr:\n%s", args, got.code, got.stdout, got.stderr)
+			}
+		})
+	}
+	h.await(t, "get web -o jsonpath={.status.containerStatuses[0].restartCount}", `\d\d`)
+	if got := h.run(t, "delete --all"); got.code != 0 {
+		t.Error(got.stderr)
+	}
+	examples.Wait()
 }
 
 func TestLogsErrors(t *testing.T) {
