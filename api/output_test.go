@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -8,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -87,7 +89,7 @@ func TestOutputSince(t *testing.T) {
 
 func TestInvalidSinceTime(t *testing.T) {
 	d, _ := newLogged(t)
-	http := &http.Client{Transport: dial(d.socket)}
+	http := &http.Client{Transport: dial(d.socket), Timeout: testTimeout}
 	r, err := http.Get("http://podstead/v1/pods/web/output?sinceTime=yesterday")
 	if err != nil {
 		t.Fatal(err)
@@ -118,6 +120,8 @@ func TestFollowContinuesAfterTail(t *testing.T) {
 				t.Fatal(err)
 			}
 			burst(t, path, 1, 3)
+			ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+			defer cancel()
 			q.Follow, q.Runs, q.From = true, api.NewestRun, api.Positions{}
 			var got []string
 			for i := range 4 {
@@ -125,7 +129,7 @@ func TestFollowContinuesAfterTail(t *testing.T) {
 					burst(t, path, 4, 6)
 				}
 				lines := 0
-				for l, err := range d.client.Output(t.Context(), "web", q) {
+				for l, err := range d.client.Output(ctx, "web", q) {
 					if err != nil {
 						t.Fatal(err)
 					}
@@ -147,7 +151,7 @@ func TestFollowContinuesAfterTail(t *testing.T) {
 func TestFollowSendsItsStart(t *testing.T) {
 	d, path := newLogged(t)
 	burst(t, path, 1, 4)
-	http := &http.Client{Transport: dial(d.socket)}
+	http := &http.Client{Transport: dial(d.socket), Timeout: testTimeout}
 	r, err := http.Get("http://podstead/v1/pods/web/output?follow&runs=newest&tail=0")
 	if err != nil {
 		t.Fatal(err)
@@ -181,9 +185,11 @@ func TestFollowNewestRunOverRestarts(t *testing.T) {
 		s := c.Object.Status.ContainerStatuses
 		return len(s) == 1 && s[0].RestartCount > 0
 	})
+	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
+	defer cancel()
 	none := 0
 	lines := map[int][]string{} // by run
-	for l, err := range d.client.Output(t.Context(), "web", api.OutputQuery{Runs: api.NewestRun, Follow: true, Tail: &none}) {
+	for l, err := range d.client.Output(ctx, "web", api.OutputQuery{Runs: api.NewestRun, Follow: true, Tail: &none}) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -223,5 +229,59 @@ func TestFollowContinuesInEarlierRun(t *testing.T) {
 	got, _ := d.read(t, "web", api.OutputQuery{Runs: api.NewestRun, Follow: true, Tail: &one, From: at}, 3)
 	if diff := cmp.Diff([]string{"main/0 stdout: two", "main/1 stdout: one", "main/1 stdout: two"}, got); diff != "" {
 		t.Errorf("output after a position (-want +got):\n%s", diff)
+	}
+}
+
+// TestSlowFollowerGetsWholeRuns checks that the tail does not apply to runs that start after the request, also if they have output before
+// the client has read the run before them.
+func TestSlowFollowerGetsWholeRuns(t *testing.T) {
+	const lines = 4000 // more than the buffers of a connection hold
+	first := fakeruntime.Program{Exit: lifecycle.Exit{Code: 1}}
+	for range lines {
+		first.Output = append(first.Output, fakeruntime.Line{Text: strings.Repeat("x", 500)})
+	}
+	followed := make(chan struct{})
+	var starts atomic.Int32
+	d := newTestDaemon(t, fakeruntime.Options{
+		Before: func(ctx context.Context, c fakeruntime.Call) error {
+			if c.Method == "StartContainer" {
+				select {
+				case <-followed:
+				case <-ctx.Done():
+				}
+			}
+			return ctx.Err()
+		},
+		Program: func(*spec.Pod, lifecycle.StartContainer) (fakeruntime.Program, bool) {
+			if starts.Add(1) == 1 {
+				return first, true
+			}
+			return fakeruntime.Program{Runs: fakeruntime.Forever, Output: []fakeruntime.Line{{Text: "one"}, {Text: "two"}}}, true
+		},
+	})
+	uid := d.create(t, file("web", app("main", "true"))).Metadata.UID
+	http := &http.Client{Transport: dial(d.socket), Timeout: testTimeout}
+	r, err := http.Get("http://podstead/v1/pods/web/output?follow&runs=newest&tail=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var got [2]int // lines of each run
+	for records := json.NewDecoder(r.Body); got[1] < 2; {
+		var l api.Line
+		if err := records.Decode(&l); err != nil {
+			t.Fatalf("%v, after %v lines of each run", err, got)
+		}
+		if l.Stream == "" {
+			close(followed)
+			continue
+		}
+		if got[l.Attempt]++; got == [2]int{1, 0} {
+			d.await(t, uid, "second run", func(c api.PodChange) bool { return c.Object.Status.ContainerStatuses[0].RestartCount == 1 && ready(c) })
+			d.read(t, "web", api.OutputQuery{Runs: api.NewestRun, Follow: true, From: api.Positions{"main": {Attempt: 1}}}, 2)
+		}
+	}
+	if got[0] != lines {
+		t.Errorf("%d lines of the first run, want %d", got[0], lines)
 	}
 }

@@ -165,51 +165,47 @@ func TestLogsToFullDisk(t *testing.T) {
 	}
 }
 
-// podWriter is a buffer that closes a channel when the lines of a pod contain a text.
+// podWriter is a buffer that closes a channel when it has a number of lines with a prefix.
 type podWriter struct {
-	pod, text string
-	written   chan struct{}
+	prefix  string
+	lines   int
+	written chan struct{}
 
 	mu     sync.Mutex
-	buffer bytes.Buffer
+	buffer []string
 }
 
 func (w *podWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
-	before := strings.Contains(w.lines(w.pod), w.text)
-	n, err := w.buffer.Write(p)
-	after := strings.Contains(w.lines(w.pod), w.text)
-	w.mu.Unlock()
-	if after && !before {
-		close(w.written)
-	}
-	return n, err
-}
-
-func (w *podWriter) lines(prefix string) string {
-	var list []string
-	for line := range strings.Lines(w.buffer.String()) {
-		if strings.HasPrefix(line, prefix) {
-			list = append(list, line)
+	defer w.mu.Unlock()
+	w.buffer = append(w.buffer, string(p))
+	if strings.HasPrefix(string(p), w.prefix) {
+		if w.lines--; w.lines == 0 {
+			close(w.written)
 		}
 	}
-	return strings.Join(list, "")
+	return len(p), nil
 }
 
 // of returns the lines with a prefix.
-func (w *podWriter) of(prefix string) string {
+func (w *podWriter) of(prefix string) (lines []string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.lines(prefix)
+	for _, line := range w.buffer {
+		if strings.HasPrefix(line, prefix) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }
 
-// await waits until the text is written.
+// await waits until the lines are written.
 func (w *podWriter) await(t *testing.T) {
 	t.Helper()
 	select {
 	case <-w.written:
 	case <-time.After(time.Minute):
-		t.Fatalf("%q is not written: %q", w.text, w.of(""))
+		t.Fatalf("not enough lines: %q", w.of(""))
 	}
 }
 
@@ -221,13 +217,12 @@ func TestLogsFollow(t *testing.T) {
 	}
 	h.want(t, "apply $DIR/a.toml $DIR/b.toml", "pod/a created\npod/b created\n")
 	h.await(t, "logs a", "one")
-	lines := func(n int) string { return strings.Repeat("a/app | one\na/app | two\n", n) }
-	stdout := &podWriter{pod: "a/", text: lines(3), written: make(chan struct{})}
+	stdout := &podWriter{prefix: "a/", lines: 6, written: make(chan struct{})}
 	var stderr bytes.Buffer
 	code := make(chan int, 1)
 	go func() {
 		a := &app{in: strings.NewReader(""), out: stdout, err: &stderr}
-		code <- a.run(t.Context(), strings.Fields("logs a b --follow --tail 10"))
+		code <- a.run(t.Context(), strings.Fields("logs a b --follow --tail 10 --timestamps"))
 	}()
 	stdout.await(t)
 	if err := api.RecordStop(h.socket, h.options.Version.Instance, 2); err != nil {
@@ -253,9 +248,16 @@ func TestLogsFollow(t *testing.T) {
 		t.Errorf("stderr:\n%s", stderr.String())
 	}
 	for _, pod := range []string{"a", "b"} {
-		text := stdout.of(pod + "/")
-		if want := strings.ReplaceAll(lines(100), "a/", pod+"/"); !strings.HasPrefix(want, text) || strings.Count(text, "one") < 6 {
-			t.Errorf("lines of %s:\n%s", pod, text)
+		last, lines := "", stdout.of(pod+"/")
+		for i, line := range lines {
+			stamp, text, _ := strings.Cut(strings.TrimPrefix(line, pod+"/app | "), " ")
+			if stamp <= last || text != []string{"one\n", "two\n"}[i%2] {
+				t.Errorf("line %d of %s: %q after %s", i+1, pod, line, last)
+			}
+			last = stamp
+		}
+		if len(lines) < 10 {
+			t.Errorf("lines of %s: %q", pod, lines)
 		}
 	}
 }
