@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -34,14 +35,8 @@ type daemon struct {
 func (d *daemon) Connect(context.Context) error { return d.stopped }
 
 func (d *daemon) Output(_ context.Context, _ string, q api.OutputQuery) iter.Seq2[api.Line, error] {
-	at := api.Positions{}
-	for container, position := range q.From {
-		at[container] = position
-	}
 	a := d.answers[min(len(d.queries), len(d.answers)-1)]
-	if q.From != nil {
-		q.From = at
-	}
+	q.From = maps.Clone(q.From)
 	d.queries = append(d.queries, q)
 	return func(yield func(api.Line, error) bool) {
 		for _, text := range a.lines {
