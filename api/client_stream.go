@@ -68,12 +68,15 @@ type OutputQuery struct {
 	Containers []string // none: all
 	Runs       OutputRuns
 	Follow     bool
-	Tail       *int // number of lines from the end of each run; nil: all
+	Tail       *int // number of lines from the end of each run that exists, unless the container has a position in From; nil: all
+	Since      time.Time
 	From       Positions
 }
 
-// Output yields lines of containers. With Follow it returns when the pod is at rest or, for [NewestRun], when that run has exited. After
-// an [ErrUnavailable] there may be more lines: repeat the call with the positions of the lines that were yielded.
+// Output yields lines of containers. With Follow it returns when the pod is at rest or deleted. After an [ErrUnavailable] there may be more
+// lines: repeat the call with the positions of the lines that were yielded, see [Positions.Advance]. If From is not nil, Output adds the
+// positions at which it starts, and corrects them where lines are left out, so that the repeated call returns no line twice and none is
+// lost.
 func (c *Client) Output(ctx context.Context, pod string, q OutputQuery) iter.Seq2[Line, error] {
 	v := url.Values{}
 	if q.UID != "" {
@@ -91,12 +94,24 @@ func (c *Client) Output(ctx context.Context, pod string, q OutputQuery) iter.Seq
 	if q.Tail != nil {
 		v.Set("tail", strconv.Itoa(*q.Tail))
 	}
+	if !q.Since.IsZero() {
+		v.Set("sinceTime", q.Since.Format(time.RFC3339Nano))
+	}
 	if len(q.From) > 0 {
 		if text, err := json.Marshal(q.From); err == nil {
 			v.Set("from", string(text))
 		}
 	}
-	return streamOf[Line](ctx, c, podPath(pod)+"/output", v, nil)
+	return func(yield func(Line, error) bool) {
+		for r, err := range streamOf[outputRecord](ctx, c, podPath(pod)+"/output", v, nil) {
+			if r.Start != nil && q.From != nil {
+				q.From[r.Container] = *r.Start
+			}
+			if (err != nil || r.Stream != "") && !yield(r.Line, err) {
+				return
+			}
+		}
+	}
 }
 
 // streamOf sends a request and yields the JSON values of the response. An error is the last value. The function onHeader, if it is not nil,

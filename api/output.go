@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -15,8 +16,8 @@ import (
 	"github.com/podstead/podstead/supervisor"
 )
 
-// OutputRuns selects runs of a container. As in kubectl, the previous run is the one in lastState. For a container in back-off that is the
-// newest run.
+// OutputRuns selects runs of a container. The newest run is followed by all later ones if the request follows. As in kubectl, the previous
+// run is the one in lastState. For a container in back-off that is the newest run.
 type OutputRuns string
 
 // The selections of runs.
@@ -31,7 +32,8 @@ type outputQuery struct {
 	containers []string // empty: all
 	runs       OutputRuns
 	follow     bool
-	tail       int // of each run; 0: all, -1: none
+	tail       int // of each run that exists; 0: all, -1: none
+	since      time.Time
 	from       Positions
 }
 
@@ -45,6 +47,9 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 	}
 	if o.tail = int(tail); q.Has("tail") && tail == 0 {
 		o.tail = -1
+	}
+	if o.since, err = timestamp(q, "sinceTime"); err != nil {
+		return o, err
 	}
 	o.runs = OutputRuns(q.Get("runs"))
 	if !slices.Contains([]OutputRuns{AllRuns, NewestRun, PreviousRun}, o.runs) {
@@ -76,7 +81,8 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 }
 
 // output sends the output of containers. The lines of each container are in order. Without the parameter follow, it sends one container
-// after the other. With follow, it continues until the pod is at rest or the selected run has terminated.
+// after the other. With follow, it continues until the pod is at rest or deleted or, for the previous run, until the end of its log.
+// Parameters: container (repeatable), runs, follow, tail (lines), sinceTime (in RFC 3339), from ([Positions] in JSON) and uid.
 func (s *Server) output(w http.ResponseWriter, r *http.Request) {
 	snapshot, err := s.lookUp(r)
 	if err != nil {
@@ -105,7 +111,7 @@ func (s *Server) sendOutput(ctx context.Context, out *stream, snapshot *supervis
 	if !q.follow {
 		readers.SetLimit(1) // one container after the other
 	}
-	lines := make(chan Line, 64)
+	lines := make(chan outputRecord, 64)
 	result := make(chan error, 1)
 	go func() {
 		for _, name := range q.containers {
@@ -124,9 +130,9 @@ func (s *Server) sendOutput(ctx context.Context, out *stream, snapshot *supervis
 }
 
 // copy sends lines until the channel is closed. It flushes the response whenever no line is available.
-func (s *stream) copy(lines <-chan Line) error {
+func (s *stream) copy(lines <-chan outputRecord) error {
 	for {
-		var l Line
+		var l outputRecord
 		var more bool
 		select {
 		case l, more = <-lines:

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/podstead/podstead/internal/crilog"
@@ -22,12 +23,12 @@ type containerOutput struct {
 	pod, uid string
 	name     string
 	query    outputQuery
-	lines    chan<- Line
+	lines    chan<- outputRecord
 }
 
 func (c *containerOutput) send(ctx context.Context) error {
 	from, resume := c.query.from[c.name]
-	first, last, err := c.runs(ctx)
+	first, last, existing, err := c.runs(ctx)
 	if err != nil {
 		return err
 	}
@@ -35,48 +36,103 @@ func (c *containerOutput) send(ctx context.Context) error {
 		first = max(first, from.Attempt)
 	}
 	for n := first; last < 0 || n <= last; n++ {
+		start, err := c.start(ctx, n, n <= existing)
+		if err != nil {
+			return err
+		}
+		if n == first && c.query.follow && !resume {
+			if err := c.record(ctx, outputRecord{Line: Line{Container: c.name, Attempt: n}, Start: &start}); err != nil {
+				return err
+			}
+		}
 		switch started, err := c.awaitRun(ctx, n); {
 		case err != nil:
 			return err
 		case !started:
 			return nil
 		}
-		position := Position{}
-		if n == from.Attempt {
-			position = from
-		}
-		if err := c.sendRun(ctx, n, position); err != nil {
+		if err := c.sendRun(ctx, n, start); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// runs returns the restart counts of the first and the last selected run. The last one is -1 for all runs until the pod is at rest.
-func (c *containerOutput) runs(ctx context.Context) (first, last int, err error) {
-	newest, hasNewest, previous, hasPrevious := -1, false, -1, false
+func (c *containerOutput) record(ctx context.Context, r outputRecord) error {
+	select {
+	case c.lines <- r:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// runs returns the restart counts of the first and the last selected run, and of the newest run that exists. The last one is -1 for all
+// runs until the pod is at rest. The newest one is -1 if there is none.
+func (c *containerOutput) runs(ctx context.Context) (first, last, newest int, err error) {
+	hasNewest, previous, hasPrevious := false, -1, false
 	if s := c.snapshot(); s != nil {
 		newest, hasNewest = newestRun(s, c.name)
 		previous, hasPrevious = previousRun(s, c.name)
 	}
-	switch c.query.runs {
-	case PreviousRun:
+	if !hasNewest {
+		newest = -1
+	}
+	_, resume := c.query.from[c.name]
+	switch {
+	case c.query.runs == PreviousRun:
 		if !hasPrevious {
-			return 0, 0, noPreviousRun(c.name, c.pod)
+			return 0, 0, newest, noPreviousRun(c.name, c.pod)
 		}
-		return previous, previous, nil
-	case NewestRun:
-		return max(newest, 0), max(newest, 0), nil
-	case AllRuns:
+		return previous, previous, newest, nil
+	case c.query.runs == NewestRun && !c.query.follow:
+		return max(newest, 0), max(newest, 0), newest, nil
+	case c.query.runs == NewestRun && !resume:
+		return max(newest, 0), -1, newest, nil
 	}
 	first, err = c.oldestLog()
 	if !c.query.follow && !hasNewest {
-		return 0, 0, errors.Join(err, ctx.Err())
+		return 0, 0, newest, errors.Join(err, ctx.Err())
 	}
 	if c.query.follow {
-		return first, -1, err
+		return first, -1, newest, err
 	}
-	return first, newest, err
+	return first, newest, newest, err
+}
+
+// start returns the position in run n that the output starts after. A run of a container that is not followed starts at the beginning,
+// since the reader of its log skips to the tail.
+func (c *containerOutput) start(ctx context.Context, n int, exists bool) (Position, error) {
+	from, resume := c.query.from[c.name]
+	switch {
+	case resume && n == from.Attempt:
+		return from, nil
+	case resume || !exists || !c.query.follow || c.query.tail == 0:
+		return Position{Attempt: n}, nil
+	}
+	// The number of lines before the tail is part of the position, so that it is exact when the client continues.
+	keep, lines := max(c.query.tail, 0), 0
+	var first time.Time
+	var times []time.Time // of the last lines: those to keep, and the one before
+	for e, err := range crilog.Read(ctx, c.log(n), crilog.ReadOptions{}) {
+		if err != nil {
+			return Position{}, c.readError(err)
+		}
+		if lines++; lines == 1 {
+			first = e.Time
+		}
+		if times = append(times, e.Time); len(times)-1 > keep {
+			times = times[1:]
+		}
+	}
+	if lines <= keep {
+		return Position{Attempt: n}, nil
+	}
+	return Position{Attempt: n, Lines: lines - keep, First: first, Last: times[0]}, nil
+}
+
+func (c *containerOutput) readError(err error) error {
+	return fmt.Errorf("read log of container %q: %w", c.name, err)
 }
 
 // oldestLog returns the restart count of the oldest run whose log is kept.
@@ -94,6 +150,9 @@ func (c *containerOutput) oldestLog() (int, error) {
 	}
 	return max(oldest, 0), nil
 }
+
+// log returns the path of the log of run n.
+func (c *containerOutput) log(n int) string { return filepath.Join(c.dir(), strconv.Itoa(n)+".log") }
 
 func (c *containerOutput) dir() string {
 	return filepath.Join(c.server.o.LogDir, spec.FileName(c.pod)+"_"+c.uid, c.name)
@@ -180,10 +239,7 @@ func logComplete(s *supervisor.Snapshot, container string, n int) bool {
 
 // sendRun sends the lines of run n after the position. With follow, it returns when the run has terminated.
 func (c *containerOutput) sendRun(ctx context.Context, n int, from Position) error {
-	o := crilog.ReadOptions{Tail: c.query.tail}
-	if from.Lines > 0 {
-		o.Tail = 0
-	}
+	var o crilog.ReadOptions
 	if c.query.follow {
 		complete := make(chan struct{})
 		waiting, stop := context.WithCancel(ctx)
@@ -194,23 +250,30 @@ func (c *containerOutput) sendRun(ctx context.Context, n int, from Position) err
 			}
 		}()
 		o.Until = complete
+	} else if from.Lines == 0 {
+		o.Tail = c.query.tail
 	}
 	skip := skipper{from: from}
-	for e, err := range crilog.Read(ctx, filepath.Join(c.dir(), strconv.Itoa(n)+".log"), o) {
+	next := from.Lines + 1 // the number of the line that the client expects
+	for e, err := range crilog.Read(ctx, c.log(n), o) {
 		if err != nil {
-			return fmt.Errorf("read log of container %q: %w", c.name, err)
+			return c.readError(err)
 		}
-		if skip.skip(e) {
+		before := skip.at
+		if skip.skip(e) || e.Time.Before(c.query.since) {
 			continue
 		}
-		l := Line{Container: c.name, Stream: string(e.Stream), Time: e.Time, Attempt: n, Line: string(e.Text)}
+		r := outputRecord{Line: Line{Container: c.name, Stream: string(e.Stream), Time: e.Time, Attempt: n, Line: string(e.Text)}}
 		if !utf8.Valid(e.Text) {
-			l.Raw = []byte(l.Line)
+			r.Raw = []byte(r.Line.Line)
 		}
-		select {
-		case c.lines <- l:
-		case <-ctx.Done():
-			return ctx.Err()
+		if skip.at.Lines != next {
+			before.Attempt = n
+			r.Start = &before
+		}
+		next = skip.at.Lines + 1
+		if err := c.record(ctx, r); err != nil {
+			return err
 		}
 	}
 	return nil
@@ -219,17 +282,19 @@ func (c *containerOutput) sendRun(ctx context.Context, n int, from Position) err
 // skipper skips the lines before a position, by their number. If the start of the log was rotated away since, it skips them by time.
 type skipper struct {
 	from   Position
-	lines  int // read so far
+	at     Position // after the lines read so far, without Attempt
 	byTime bool
 }
 
 func (s *skipper) skip(e crilog.Entry) bool {
-	s.lines++
-	if s.lines == 1 {
+	if s.at.Lines == 0 {
+		s.at.First = e.Time
 		s.byTime = !e.Time.Equal(s.from.First)
 	}
+	s.at.Lines++
+	s.at.Last = e.Time
 	if s.byTime {
 		return s.from.Lines > 0 && !e.Time.After(s.from.Last)
 	}
-	return s.lines <= s.from.Lines
+	return s.at.Lines <= s.from.Lines
 }

@@ -66,7 +66,6 @@ func TestOutputOfAllContainersAndRuns(t *testing.T) {
 	if len(got) != 2 {
 		t.Errorf("output of the previous run: %q", got)
 	}
-	_, _ = d.read(t, "web", api.OutputQuery{Runs: api.NewestRun, Containers: []string{"main"}, Follow: true}, -1) // returns
 	for _, err := range d.client.Output(t.Context(), "web", api.OutputQuery{Containers: []string{"other"}}) {
 		if !isStatus(err, http.StatusNotFound) {
 			t.Errorf("container that does not exist: %v, want 404", err)

@@ -174,6 +174,14 @@ func (p Positions) Advance(l Line) {
 	p[l.Container] = at
 }
 
+// outputRecord is a value of a stream of output. A record without a stream has no line, only a start.
+type outputRecord struct {
+	Line
+	// Start, if set, is the position before the line. It is sent for the first record of a container that is followed, and wherever lines
+	// are left out, so that a client can continue after the last line of the daemon's log that it has seen.
+	Start *Position `json:"start,omitempty"`
+}
+
 // Version is the version of the daemon.
 type Version struct {
 	Version    string `json:"version"`

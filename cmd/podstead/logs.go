@@ -1,31 +1,50 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/logs"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
 )
 
+// timestampFormat is the format of --timestamps, with a fixed number of digits as in the kubelet (RFC3339NanoFixed).
+const timestampFormat = "2006-01-02T15:04:05.000000000Z07:00"
+
 // logsFlags are the flags of logs.
 type logsFlags struct {
-	containers []string
-	follow     bool
-	previous   bool
-	timestamps bool
-	tail       int
+	pods          selection
+	containers    []string
+	allContainers bool
+	follow        bool
+	previous      bool
+	timestamps    bool
+	prefix        bool
+	tail          int
+	since         time.Duration
+	sinceTime     string
 }
 
 func (a *app) logsCommand() *cobra.Command {
 	var f logsFlags
 	cmd := &cobra.Command{
-		Use:   "logs POD",
+		Use:   "logs POD...",
 		Short: "Show logs of containers",
-		Long: `Show the logs of the current run of every container of a pod, or of the containers given with -c. If the logs of
-several containers are shown, each line is prefixed with the name of its container.`,
+		Long: `Show the logs of the current run of every container of the pods, or of the containers given with -c. If the logs of
+several containers are shown, each line is prefixed with the name of its container, and with the name of its pod if
+there are several pods. Without --follow, the logs are shown one pod and one container after the other.
+
+With --follow, the logs of all containers are shown as they are written, over restarts of containers and of the
+daemon, until the pods have terminated or are deleted. --tail and --since apply to each container.`,
 		Example: `  # Show the logs of all containers of a pod
   podstead logs web
 
@@ -33,82 +52,181 @@ several containers are shown, each line is prefixed with the name of its contain
   podstead logs web -c app --previous
 
   # Show the last 20 lines and follow the logs
-  podstead logs web --tail 20 --follow`,
-		Args:              logsArguments,
+  podstead logs web --tail 20 --follow
+
+  # Follow the logs of all pods with a label
+  podstead logs -l app=shop -f
+
+  # Show the logs of two pods in the last 10 minutes, with times
+  podstead logs web db --since 10m --timestamps`,
 		ValidArgsFunction: a.completePods,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.logs(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringSliceVarP(&f.containers, "container", "c", nil, "`names` of containers, comma-separated (default all)")
 	_ = cmd.RegisterFlagCompletionFunc("container", a.completeContainers)
-	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow the logs until the pod terminates")
+	cmd.Flags().BoolVar(&f.allContainers, "all-containers", true, "show the logs of all containers, as without --container")
+	f.pods.flags(cmd)
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow the logs until the pods have terminated or are deleted")
 	cmd.Flags().BoolVarP(&f.previous, "previous", "p", false, "show the logs of the previous run (lastState in the container status)")
-	cmd.Flags().IntVar(&f.tail, "tail", -1, "`number` of lines to show from the end of the logs (default all)")
+	cmd.Flags().IntVar(&f.tail, "tail", -1, "`number` of lines to show from the end of the logs of each container (default all)")
 	cmd.Flags().Lookup("tail").DefValue = "0" // keeps "(default -1)" out of the help
+	cmd.Flags().DurationVar(&f.since, "since", 0, "show lines newer than this `duration`, such as 10m (default all)")
+	cmd.Flags().StringVar(&f.sinceTime, "since-time", "", "show lines since this `time`, such as 2026-01-02T15:04:05Z (default all)")
 	cmd.Flags().BoolVar(&f.timestamps, "timestamps", false, "prefix each line with its time")
+	cmd.Flags().BoolVar(&f.prefix, "prefix", false, "prefix each line with its pod and container; --prefix=false never (default if there are several containers)")
 	return cmd
 }
 
-// logsArguments requires exactly one pod.
-func logsArguments(cmd *cobra.Command, args []string) error {
-	var s selection
-	if err := s.read(cmd, args); err != nil {
+func (a *app) logs(cmd *cobra.Command, args []string, f *logsFlags) error {
+	q, err := f.query(cmd)
+	if err != nil {
 		return err
 	}
-	switch len(s.names) {
-	case 0:
-		return usage(cmd, "logs requires a pod")
-	case 1:
-		return nil
+	if err := f.pods.read(cmd, args); err != nil {
+		return err
 	}
-	return &failure{
-		status: statusUsage, err: fmt.Errorf("logs accepts one pod, got %s", quoted(s.names)),
-		hints: []string{fmt.Sprintf("select a container with podstead logs %s -c %s", s.names[0], s.names[1])},
+	if f.pods.all() {
+		return usage(cmd, "logs requires a pod or --selector")
 	}
+	w, err := a.watcher(cmd)
+	if err != nil {
+		return err
+	}
+	list, err := w.Client.Pods(cmd.Context())
+	if err != nil {
+		return err
+	}
+	pods, err := f.pods.of(list.Items)
+	if err != nil {
+		return f.hintContainer(err, pods)
+	}
+	if len(f.pods.names) == 0 { // the files of the pods directory that are not accepted have no pods
+		pods = slices.DeleteFunc(pods, func(p api.Pod) bool { return p.Metadata.UID == "" })
+	}
+	if len(pods) == 0 {
+		a.note("%v", errNoPods)
+	}
+	return a.printLogs(cmd, w, pods, q, f)
 }
 
-func (a *app) logs(cmd *cobra.Command, args []string, f *logsFlags) error {
-	if f.previous && f.follow {
-		return usage(cmd, "--previous and --follow cannot be combined: the previous run has terminated")
+// query returns the query of the flags.
+func (f *logsFlags) query(cmd *cobra.Command) (api.OutputQuery, error) {
+	q := api.OutputQuery{Containers: f.containers, Runs: api.NewestRun, Follow: f.follow}
+	set := cmd.Flags().Changed
+	switch {
+	case f.previous && f.follow:
+		return q, usage(cmd, "--previous and --follow cannot be combined: the previous run has terminated")
+	case !f.allContainers && len(f.containers) == 0:
+		return q, usage(cmd, "--all-containers=false requires --container")
+	case set("all-containers") && f.allContainers && len(f.containers) > 0:
+		return q, usage(cmd, "--all-containers and --container cannot be combined")
+	case set("since") && set("since-time"):
+		return q, usage(cmd, "--since and --since-time cannot be combined")
+	case f.since < 0:
+		return q, usage(cmd, "--since %v: must not be negative", f.since)
+	case f.since > 0:
+		q.Since = time.Now().Add(-f.since)
+	case set("since-time"):
+		t, err := time.Parse(time.RFC3339, f.sinceTime)
+		if err != nil {
+			return q, usage(cmd, "--since-time %q: must be a time, such as 2026-01-02T15:04:05Z", f.sinceTime)
+		}
+		q.Since = t
 	}
-	var s selection
-	if err := s.read(cmd, args); err != nil {
-		return err
-	}
-	client, err := a.client(cmd)
-	if err != nil {
-		return err
-	}
-	pod, err := client.Pod(cmd.Context(), s.names[0])
-	if err != nil {
-		return err
-	}
-	q := api.OutputQuery{UID: pod.Metadata.UID, Containers: f.containers, Runs: api.NewestRun, Follow: f.follow}
 	if f.previous {
 		q.Runs = api.PreviousRun
 	}
 	if f.tail >= 0 {
 		q.Tail = &f.tail
 	}
-	all := len(pod.Spec.InitContainers) + len(pod.Spec.Containers) + len(pod.Spec.EphemeralContainers)
-	prefix := len(f.containers) > 1 || len(f.containers) == 0 && all > 1
-	text := &view.Text{Out: a.out, Err: a.err, Colour: a.colour()}
-	text.Pods([]api.Pod{pod})
-	for l, err := range client.Output(cmd.Context(), pod.Metadata.Name, q) {
-		if err != nil {
-			return err
-		}
-		if l.Raw == nil {
-			l.Raw = []byte(l.Line)
-		}
-		if f.timestamps {
-			l.Raw = append([]byte(l.Time.Format(time.RFC3339Nano)+" "), l.Raw...)
-		}
-		if prefix {
-			text.Line(pod.Metadata.Name, l)
-		} else if _, err := fmt.Fprintf(a.out, "%s\n", l.Raw); err != nil {
-			return err
-		}
+	return q, nil
+}
+
+// hintContainer adds a hint to the error of a pod that does not exist, if it is the name of a container, as in podstead logs POD CONTAINER.
+func (f *logsFlags) hintContainer(err error, pods []api.Pod) error {
+	e, ok := errors.AsType[*failure](err)
+	if ok && len(f.pods.names) == 2 && len(pods) == 1 && pods[0].Metadata.Name == f.pods.names[0] && slices.Contains(containersOf(&pods[0]), f.pods.names[1]) {
+		e.hints = append(e.hints, fmt.Sprintf("select a container with podstead logs %s -c %s", f.pods.names[0], f.pods.names[1]))
 	}
-	return nil
+	return err
+}
+
+// containersOf returns the names of all containers of a pod.
+func containersOf(p *api.Pod) []string {
+	var names []string
+	for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers, p.Spec.EphemeralContainers) {
+		names = append(names, c.Name)
+	}
+	return names
+}
+
+func (a *app) printLogs(cmd *cobra.Command, w *watcher, pods []api.Pod, q api.OutputQuery, f *logsFlags) error {
+	out := &errorWriter{Writer: a.out}
+	text := &view.Text{Out: out, Err: a.err, Colour: a.colour(), Prefix: f.prefixOf(cmd, pods)}
+	text.Pods(pods)
+	var lost sync.Once
+	return logs.Print(cmd.Context(), logs.Options{
+		Daemon: daemonLogs{w}, Pods: pods, Query: q,
+		Line: func(pod string, l api.Line) error {
+			if f.timestamps {
+				if l.Raw == nil {
+					l.Raw = []byte(l.Line)
+				}
+				l.Raw = append([]byte(l.Time.Format(timestampFormat)+" "), l.Raw...)
+			}
+			text.Line(pod, l)
+			return out.failed()
+		},
+		Reconnected: func() { lost.Do(func() { text.Notice("connection to the daemon lost, reconnected") }) },
+	})
+}
+
+// prefixOf returns the prefix of the lines.
+func (f *logsFlags) prefixOf(cmd *cobra.Command, pods []api.Pod) view.Prefix {
+	several := len(pods) > 1 || len(f.containers) > 1
+	if len(pods) == 1 && len(f.containers) == 0 {
+		several = len(containersOf(&pods[0])) > 1
+	}
+	switch {
+	case f.prefix:
+		return view.PodPrefix
+	case several && !cmd.Flags().Changed("prefix"):
+		return view.DefaultPrefix
+	}
+	return view.NoPrefix
+}
+
+// daemonLogs is a watcher that returns logs.
+type daemonLogs struct{ *watcher }
+
+// Output is the method of [api.Client].
+func (d daemonLogs) Output(ctx context.Context, pod string, q api.OutputQuery) iter.Seq2[api.Line, error] {
+	return d.Client.Output(ctx, pod, q)
+}
+
+// errorWriter keeps the first error of its writer. It is safe for concurrent use.
+type errorWriter struct {
+	io.Writer
+
+	mu  sync.Mutex
+	err error
+}
+
+// Write writes, unless a write has failed before.
+func (w *errorWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.err != nil {
+		return 0, w.err
+	}
+	n, err := w.Writer.Write(p)
+	w.err = err
+	return n, err
+}
+
+func (w *errorWriter) failed() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
 }

@@ -9,7 +9,6 @@ import (
 	"iter"
 	"os"
 	"slices"
-	"time"
 )
 
 // maxLine bounds the memory for one line, in bytes. A longer line is returned in parts.
@@ -19,8 +18,6 @@ const maxLine = 1 << 20
 type ReadOptions struct {
 	// Tail, if positive, is the number of lines at the end of the log to start with. If negative, existing lines are skipped.
 	Tail int
-	// Since skips older lines.
-	Since time.Time
 	// Until, if not nil, makes Read wait for more lines at the end of the log until Until is closed and everything written before
 	// is read. Close it when the container has exited.
 	Until <-chan struct{}
@@ -207,9 +204,6 @@ func (r *reader) flush() error {
 }
 
 func (r *reader) send(e Entry) error {
-	if e.Time.Before(r.opt.Since) {
-		return nil
-	}
 	if !r.yield(e, nil) {
 		return errStopped
 	}

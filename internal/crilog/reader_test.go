@@ -52,9 +52,6 @@ func TestRead(t *testing.T) {
 		{"tail counts lines, not parts", ReadOptions{Tail: 6}, []string{"two", "three", "four", "five", "six", "seven"}},
 		{"tail longer than the log", ReadOptions{Tail: 100}, []string{"one", "two", "three", "four", "five", "six", "seven"}},
 		{"no existing lines", ReadOptions{Tail: -1}, nil},
-		{"since", ReadOptions{Since: time.Date(2026, 1, 1, 0, 0, 5, 0, time.UTC)}, []string{"six", "seven"}},
-		{"since looks at the first part", ReadOptions{Since: time.Date(2026, 1, 1, 0, 0, 2, 0, time.UTC)}, []string{"four", "five", "six", "seven"}},
-		{"since and tail", ReadOptions{Tail: 2, Since: time.Date(2026, 1, 1, 0, 0, 6, 0, time.UTC)}, []string{"seven"}},
 	}
 	path := filepath.Join(t.TempDir(), "[a]*.log")
 	parts := strings.Split(files, "---\n")

@@ -48,15 +48,15 @@ func retry(ctx context.Context, d Daemon, watch func() error) error {
 		if ctx.Err() != nil || !errors.Is(err, errEnded) && !errors.Is(err, api.ErrUnavailable) {
 			return err
 		}
-		if err := reconnect(ctx, d); err != nil {
+		if err := Reconnect(ctx, d.Connect); err != nil {
 			return err
 		}
 	}
 }
 
-// reconnect connects to the daemon after the retry interval. If the daemon was stopped on request, it waits for the next one, unless the
-// daemon has left no pods.
-func reconnect(ctx context.Context, d Daemon) error {
+// Reconnect calls connect, the method of a [Daemon], after the retry interval. If the daemon was stopped on request, it waits for the next
+// one, unless the daemon has left no pods.
+func Reconnect(ctx context.Context, connect func(context.Context) error) error {
 	t := time.NewTicker(retryInterval)
 	defer t.Stop()
 	for {
@@ -65,7 +65,7 @@ func reconnect(ctx context.Context, d Daemon) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
-		err := d.Connect(ctx)
+		err := connect(ctx)
 		if e, stopped := errors.AsType[*api.StoppedError](err); !stopped || e.Pods == 0 {
 			return err
 		}

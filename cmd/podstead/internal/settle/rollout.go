@@ -28,7 +28,7 @@ func RolledOut(ctx context.Context, d Daemon, look func(context.Context) (api.Ro
 		case ctx.Err() != nil:
 			return last, ctx.Err()
 		case errors.Is(err, api.ErrUnavailable):
-			if err := reconnect(ctx, d); err != nil {
+			if err := Reconnect(ctx, d.Connect); err != nil {
 				return last, err
 			}
 			continue

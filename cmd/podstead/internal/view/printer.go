@@ -33,6 +33,16 @@ func Event(e *api.Event) string {
 // palette contains the ANSI colours of containers. Red is reserved for errors.
 var palette = []int{36, 33, 32, 35, 34, 96, 93, 92, 95, 94}
 
+// Prefix is the prefix of a line of output.
+type Prefix int
+
+// The prefixes. By default it is the name of the container, after the name of the pod if there are several pods.
+const (
+	DefaultPrefix Prefix = iota
+	PodPrefix            // the names of the pod and the container
+	NoPrefix
+)
+
 // Text prints a run as text: the output of containers to Out, each line prefixed with its container, and everything else to Err. It is
 // safe for concurrent use.
 type Text struct {
@@ -40,6 +50,7 @@ type Text struct {
 	Colour   bool
 	Quiet    bool // no output of containers
 	Escape   bool // escapes hidden characters in the output of containers
+	Prefix   Prefix
 	// Width returns the number of columns of the terminal that Err is; nil: it is not a terminal, and shows no progress.
 	Width func() int
 
@@ -56,7 +67,7 @@ func (t *Text) Pods(pods []api.Pod) {
 	for _, p := range pods {
 		for _, c := range slices.Concat(p.Spec.InitContainers, p.Spec.Containers, p.Spec.EphemeralContainers) {
 			name := c.Name
-			if len(pods) > 1 {
+			if len(pods) > 1 || t.Prefix == PodPrefix {
 				name = p.Metadata.Name + "/" + c.Name
 			}
 			keys, names = append(keys, p.Metadata.Name+"/"+c.Name), append(names, name)
@@ -90,7 +101,10 @@ func (t *Text) Line(pod string, l api.Line) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	prefix, ok := t.prefixes[pod+"/"+l.Container]
-	if !ok { // an ephemeral container that was added later
+	switch {
+	case t.Prefix == NoPrefix:
+		prefix = ""
+	case !ok: // an ephemeral container that was added later
 		prefix = l.Container + " | "
 	}
 	t.erase()

@@ -302,6 +302,20 @@ func TestTextPrefixesLines(t *testing.T) {
 	}
 }
 
+func TestTextPrefix(t *testing.T) {
+	for prefix, want := range map[view.Prefix]string{
+		view.DefaultPrefix: "x | one\n", view.PodPrefix: "a/x | one\n", view.NoPrefix: "one\n",
+	} {
+		var out strings.Builder
+		text := &view.Text{Out: &out, Prefix: prefix}
+		text.Pods([]api.Pod{pod("a", "x")})
+		text.Line("a", api.Line{Container: "x", Line: "one"})
+		if got := out.String(); got != want {
+			t.Errorf("prefix %d: %q, want %q", prefix, got, want)
+		}
+	}
+}
+
 func TestTextInColour(t *testing.T) {
 	var out strings.Builder
 	text := &view.Text{Out: &out, Colour: true}
