@@ -83,13 +83,7 @@ func (a *app) wait(cmd *cobra.Command, args []string, f *waitFlags) error {
 		return err
 	}
 	w := wait.Wait{For: condition, Names: slices.Compact(slices.Sorted(slices.Values(f.names))), Selected: f.has}
-	w.Met = func(pod string) {
-		word := "condition met"
-		if condition.Kind == wait.Deleted {
-			word = "deleted"
-		}
-		fmt.Fprintf(a.out, "pod/%s %s\n", pod, word)
-	}
+	w.Met = func(pod string) { fmt.Fprintf(a.out, "pod/%s condition met\n", pod) } // as kubectl, also for a deletion
 	if f.timeout == 0 {
 		list, err := daemon.Client.Pods(cmd.Context())
 		if err != nil {

@@ -144,7 +144,7 @@ func TestWaitForDeletion(t *testing.T) {
 		case <-time.After(time.Minute):
 			t.Fatalf("podstead %s does not exit: stdout:\n%sstderr:\n%s", line, stdout, stderr)
 		}
-		if stdout.String() == "pod/web deleted\n" {
+		if stdout.String() == "pod/web condition met\n" {
 			return
 		}
 	}
