@@ -171,7 +171,8 @@ func (p *page) probes(c *spec.Container, events []api.Event) {
 		p.add(row.name+" probe", probeText(row.probe))
 		for _, e := range slices.Backward(events) {
 			if e.Container == c.Name && e.Fields["probe"] == row.name && slices.Contains(answers, e.Kind) {
-				p.add("  Last failure", fmt.Sprintf("%s ago: %s", view.Age(p.now.Sub(e.Time)), e.Fields["output"]+e.Fields["error"]))
+				text := view.Age(p.now.Sub(e.Time)) + " ago: " + e.Fields["output"] + e.Fields["error"]
+				p.add("  Last failure", strings.TrimSuffix(text, ": "))
 				break
 			}
 		}

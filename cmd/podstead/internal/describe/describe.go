@@ -123,7 +123,9 @@ func (p *page) pod(in *Input) {
 	if pod.Metadata.UID == "" { // the file is refused
 		return
 	}
-	p.add("Owner", pod.Status.Owner)
+	if pod.Status.File == "" {
+		p.add("Owner", pod.Status.Owner)
+	}
 	p.add("Ready", view.Ready(pod))
 	p.add("Restarts", view.Restarts(pod, p.now))
 	p.add("Created", p.at(pod.Metadata.CreationTimestamp))
