@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -27,8 +28,8 @@ func (a *app) validateCommand() *cobra.Command {
 started, and no daemon is needed. Env files and image archives that a file lists must exist. The file - is standard
 input, in TOML, YAML or JSON. Of a directory, all pod files are checked, without those in subdirectories.
 
-Requests beyond the baseline Pod Security Standard, such as a privileged container, are printed. With --policy, a file
-that violates the level is invalid.
+Requests beyond the baseline Pod Security Standard, such as a privileged container, are printed. A file that violates
+the level of --policy, or podSecurity of the host's configuration, is invalid.
 
 Exit codes: 0 all files are valid, 2 a file is invalid.`,
 		Example: `  # Check a pod file
@@ -45,7 +46,11 @@ Exit codes: 0 all files are valid, 2 a file is invalid.`,
 		Args:              fileArguments,
 		ValidArgsFunction: completeFiles,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			strict, err := a.level(cmd, policy)
+			c, err := a.config(cmd)
+			if err != nil {
+				return err
+			}
+			strict, err := a.level(cmd, cmp.Or(policy, c.Policy.PodSecurity))
 			if err != nil {
 				return err
 			}
