@@ -134,6 +134,9 @@ func (s *selection) read(cmd *cobra.Command, args []string) error {
 		return usage(cmd, "--selector %q: %w", s.labels, err)
 	}
 	s.selector = selector
+	if s.labels != "" && len(s.names) > 0 {
+		return usage(cmd, "pod names cannot be combined with --selector")
+	}
 	return nil
 }
 

@@ -21,7 +21,8 @@ func (a *app) describeCommand() *cobra.Command {
 		Long: `Show everything about a pod on one page: status and its cause, containers with their states, image digests, probes and
 mounts, conditions, volumes, and the last events. Without names, describe all pods.
 
-The page is for people. Scripts use podstead get -o json, why -o json and events -o json.`,
+The page is for people. Scripts use podstead get -o json, why -o json and events -o json. Values of secrets are redacted in
+the cause only: the output of probes, messages of containers and events are shown as they are.`,
 		Example: `  # Describe a pod
   podstead describe web
 

@@ -31,13 +31,8 @@ Pods of podstead run have no file in the pods directory: edit the file that they
 
   # Edit a pod with another editor, and wait until it is ready
   EDITOR=nano podstead edit web --wait`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usage(cmd, "edit requires a pod")
-			}
-			return maxOnePod(cmd, args)
-		},
-		ValidArgsFunction: a.completePods,
+		Args:              onePod,
+		ValidArgsFunction: a.completeOnePod,
 		RunE:              func(cmd *cobra.Command, args []string) error { return a.edit(cmd, args, &ready) },
 	}
 	cmd.Flags().SortFlags = false
@@ -46,15 +41,14 @@ Pods of podstead run have no file in the pods directory: edit the file that they
 }
 
 func (a *app) edit(cmd *cobra.Command, args []string, ready *readiness) error {
-	var s selection
-	if err := errors.Join(s.read(cmd, args), ready.check(cmd)); err != nil {
+	if err := ready.check(cmd); err != nil {
 		return err
 	}
 	w, err := a.watcher(cmd)
 	if err != nil {
 		return err
 	}
-	pod, err := w.Client.Pod(cmd.Context(), s.names[0])
+	pod, err := w.Client.Pod(cmd.Context(), podName(cmd, args))
 	if err != nil {
 		return err
 	}
@@ -83,7 +77,11 @@ func (a *app) edit(cmd *cobra.Command, args []string, ready *readiness) error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("edit pod %q: %w", name, err)
+		err = fmt.Errorf("edit pod %q: %w", name, err)
+		if _, ok := errors.AsType[*edit.Invalid](err); ok {
+			return &failure{status: statusUsage, err: err}
+		}
+		return err
 	}
 	fmt.Fprintln(a.out, plain.Text(view.Applied(&result)))
 	if !ready.wait {

@@ -43,10 +43,10 @@ func TestEdit(t *testing.T) {
 		t.Errorf("stderr %q", got.stderr)
 	}
 	h.setEditor(t, `sed -i s/image/imaje/ "$1"`)
-	h.fails(t, "edit web", statusFailed, `podstead: edit pod "web": the file is invalid and was not changed again: $DIR/pods.d/web.toml:`)
+	h.fails(t, "edit web", statusUsage, `podstead: edit pod "web": the file is invalid and was not changed again: $DIR/pods.d/web.toml:`)
 
 	h.setEditor(t, `grep -q '"db"' "$1" || sed -i '1i name = "db"' "$1"`)
-	h.fails(t, "edit web", statusFailed, `must remain "web"`)
+	h.fails(t, "edit web", statusUsage, `must remain "web"`)
 
 	h.setEditor(t, `sed -i s/one/three/ "$1"; echo >> `+file)
 	h.fails(t, "edit web", statusFailed, "web.toml has been changed since; the edited copy is ")
@@ -57,6 +57,7 @@ func TestEditErrors(t *testing.T) {
 	h, file := newEdited(t)
 	h.setEditor(t, "exit 3")
 	h.fails(t, "edit", statusUsage, "edit requires a pod")
+	h.fails(t, "edit pod", statusUsage, "edit requires a pod")
 	h.fails(t, "edit web db", statusUsage, "at most one pod")
 	h.fails(t, "edit db", statusNotFound, `no such pod "db"`)
 	h.fails(t, "edit web --timeout 3s", statusUsage, "--timeout requires --wait")

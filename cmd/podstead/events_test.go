@@ -34,8 +34,6 @@ func TestEvents(t *testing.T) {
 		"events --selector app=shop,tier=front":               "web ",
 		"events -l !app -o json":                              "job ",
 		"events -l app=none":                                  "",
-		"events pod/db -l app=shop":                           "db ",
-		"events job -l app=shop":                              "",
 		"events --since 1h":                                   "db job web ",
 		"events --since 0":                                    "db job web ",
 		"events --since 1ns":                                  "",
@@ -49,6 +47,7 @@ func TestEvents(t *testing.T) {
 			t.Errorf("podstead %s: events of %q, want %q", line, got, want)
 		}
 	}
+	h.fails(t, "events pod/db -l app=shop", statusUsage, "podstead: pod names cannot be combined with --selector\n")
 	followed, _, _ := h.background(t, "events --follow -l tier=front")
 	followed.await(t, " web/app ")
 	h.want(t, "stop web --grace-period 1", "pod/web stopped\n")

@@ -40,7 +40,7 @@ The conditions are:
 - delete: the pod does not exist
 - create: the pod exists; with --selector or --all, at least one such pod exists
 
-Exit codes: 0 all pods meet the condition, 3 no such pod, 5 timeout.`,
+Exit codes: 0 all pods meet the condition, 1 failure, 3 no such pod, 4 the daemon is unavailable, 5 timeout.`,
 		Example: `  # Wait until a pod is ready
   podstead wait web --for=condition=Ready
 

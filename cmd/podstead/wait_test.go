@@ -38,17 +38,17 @@ func TestWait(t *testing.T) {
 		{"wait -l app=none --for=delete", 0, "", ""},
 
 		{
-			"wait job --for=condition=Ready --timeout 3s", statusTimeout, "",
+			"wait job --for=condition=Ready --timeout 8s", statusTimeout, "",
 			"podstead: timed out waiting for the condition on pods/job\nhint: run podstead why job to see what the pod waits for\n",
 		},
 		{
-			"wait --all --for=phase=Failed --timeout 3s", statusTimeout, "",
+			"wait --all --for=phase=Failed --timeout 8s", statusTimeout, "",
 			"podstead: timed out waiting for the condition on pods/db; timed out waiting for the condition on pods/job; " +
 				"timed out waiting for the condition on pods/web\nhint: run podstead why db to see what the pod waits for\n",
 		},
-		{"wait web none --for=delete --timeout 3s", statusTimeout, "", "podstead: timed out waiting for the condition on pods/web\n"},
-		{"wait web none --for=create --timeout 3s", statusTimeout, "pod/web condition met\n", "podstead: timed out waiting for the condition on pods/none\n"},
-		{"wait -l app=none --for=create --timeout 3s", statusTimeout, "", "podstead: timed out waiting for the condition\n"},
+		{"wait web none --for=delete --timeout 8s", statusTimeout, "", "podstead: timed out waiting for the condition on pods/web\n"},
+		{"wait web none --for=create --timeout 8s", statusTimeout, "pod/web condition met\n", "podstead: timed out waiting for the condition on pods/none\n"},
+		{"wait -l app=none --for=create --timeout 8s", statusTimeout, "", "podstead: timed out waiting for the condition\n"},
 		{
 			"wait web job --for=condition=Ready --timeout 0", statusTimeout, "pod/web condition met\n",
 			"podstead: condition not met for pods/job\nhint: run podstead why job to see what the pod waits for\n",

@@ -34,11 +34,13 @@ if [ -e $limit ]; then
 	echo "$1 0" >$limit
 	exit
 fi
-while fsfreeze -f "$0" && sleep $((1000 / $2))e-2 && fsfreeze -u "$0"; do sleep 0.1; done &
+(
+	trap stop=1 TERM # after the command that runs, so that the file system is not left frozen
+	while [ -z "$stop" ] && fsfreeze -f "$0"; do sleep $((1000 / $2))e-2; fsfreeze -u "$0"; sleep 0.1; done
+) &
 echo slow && read end
 kill $!
 wait $!
-fsfreeze -u "$0" 2>&- # it may not be frozen
 true`
 
 // SlowDisk limits the writes per second of a [Fixture.Ext4Disk], and returns a function that removes the limit. It is removed at the end of the

@@ -69,9 +69,6 @@ func (p *page) list(name string, values []string) {
 
 // row adds a line of cells.
 func (p *page) row(cells ...string) {
-	for len(cells) > 1 && cells[len(cells)-1] == "" {
-		cells = cells[:len(cells)-1]
-	}
 	for i := range cells {
 		cells[i] = strings.ReplaceAll(plain.Text(cells[i]), "\t", `\t`)
 	}
@@ -91,13 +88,20 @@ func (p *page) indented(add func()) {
 
 // write aligns the cells.
 func (p *page) write(w io.Writer) error {
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	var aligned strings.Builder
+	t := tabwriter.NewWriter(&aligned, 0, 0, 2, ' ', 0)
 	for _, line := range p.lines {
-		if _, err := fmt.Fprintln(t, line); err != nil {
+		fmt.Fprintln(t, line)
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for line := range strings.Lines(aligned.String()) {
+		if _, err := fmt.Fprintln(w, strings.TrimRight(line, " \n")); err != nil {
 			return err
 		}
 	}
-	return t.Flush()
+	return nil
 }
 
 // at returns a time and how long ago it was.

@@ -51,15 +51,16 @@ func (e *Editor) Edit(ctx context.Context, base, text string, accept func(ctx co
 		if err := os.WriteFile(path, []byte(note+last), 0o600); err != nil {
 			return fmt.Errorf("write a copy of the file: %w", err)
 		}
-		if err := e.open(ctx, path); err != nil {
-			keep = last != text
-			return kept(keep, path, fmt.Errorf("run editor %q: %w", Command(), err))
-		}
+		openErr := e.open(ctx, path)
 		data, err := os.ReadFile(path)
+		edited := withoutNote(string(data), note)
+		if openErr != nil {
+			keep = err == nil && edited != text // what the user has saved
+			return kept(keep, path, fmt.Errorf("run editor %q: %w", Command(), openErr))
+		}
 		if err != nil {
 			return fmt.Errorf("read the edited file: %w", err)
 		}
-		edited := withoutNote(string(data))
 		switch {
 		case edited == text:
 			return ErrUnchanged
@@ -104,7 +105,7 @@ func noteOf(base string, err error) string {
 		return ""
 	}
 	var b strings.Builder
-	b.WriteString(comment + "The file is invalid and was not applied. Correct it, or close it without a change. Lines with #! are removed.\n")
+	b.WriteString(comment + "The file is invalid and was not applied. Correct it, or close it without a change. These lines are removed.\n")
 	for _, p := range e.Problems {
 		for line := range strings.SplitSeq(p, "\n") {
 			b.WriteString(comment + line + "\n")
@@ -113,9 +114,12 @@ func noteOf(base string, err error) string {
 	return b.String()
 }
 
-// withoutNote removes the comment of noteOf.
-func withoutNote(text string) string {
-	for strings.HasPrefix(text, comment) {
+// withoutNote removes the lines of a note that the user has left, changed or not.
+func withoutNote(text, note string) string {
+	for range strings.Count(note, "\n") {
+		if !strings.HasPrefix(text, comment) {
+			break
+		}
 		_, text, _ = strings.Cut(text, "\n")
 	}
 	return text

@@ -50,7 +50,7 @@ func copies(t *testing.T, dir string) []string {
 
 // TestEdit checks what is accepted, how often the editor opens, the error, and whether the copy is kept.
 func TestEdit(t *testing.T) {
-	const note = "#! The file is invalid and was not applied. Correct it, or close it without a change. Lines with #! are removed.\n#! web.toml:1:1: wrong\n"
+	const note = "#! The file is invalid and was not applied. Correct it, or close it without a change. These lines are removed.\n#! web.toml:1:1: wrong\n"
 	for _, test := range []struct {
 		name, file, script string
 		accepted           string
@@ -61,6 +61,8 @@ func TestEdit(t *testing.T) {
 		{"changed", "web.toml", `echo b > "$1"`, "b\n", "a\n", "", ""},
 		{"unchanged", "web.toml", ":", "", "a\n", "the file was not changed", ""},
 		{"editor fails", "web.toml", "exit 3", "", "a\n", "exit status 3", ""},
+		{"editor fails after it has saved", "web.toml", `echo b > "$1"; exit 3`, "", "a\n", "exit status 3; the edited copy is ", "b\n"},
+		{"comment that looks like the note", "web.toml", `sed -i '1i #! mine' "$1"`, "#! mine\na\n", "a\n", "", ""},
 		{"corrected", "web.toml", `if grep -q '^#!' "$1"; then sed -i s/wrong$/right/ "$1"; else echo wrong > "$1"; fi`, "right\n", note + "wrong\n", "", ""},
 		{"undone after an error", "web.toml", `if grep -q '^#!' "$1"; then echo a > "$1"; else echo wrong > "$1"; fi`, "", note + "wrong\n", "the file was not changed", ""},
 		{"not corrected", "web.toml", `grep -q '^#!' "$1" || echo wrong > "$1"`, "", note + "wrong\n", "the file is invalid and was not changed again: web.toml:1:1: wrong; the edited copy is ", note + "wrong\n"},
