@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/containerd/errdefs"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 )
 
 // The start of labelLease's value is the kind of work. The rest is the name, digest or archive.
@@ -16,6 +18,9 @@ const (
 	workPull   = "pull "
 	workUnpack = "unpack "
 	workImport = "import "
+
+	// ingestResource is the type of content in a lease that has not been received completely.
+	ingestResource = "ingests"
 )
 
 // DeleteFinishedWork deletes the leases of an earlier daemon that was killed after it had finished its work, or that nothing resumes: no work
@@ -28,7 +33,7 @@ func (s *Store) DeleteFinishedWork(ctx context.Context) error {
 	}
 	var errs []error
 	for _, l := range list {
-		unfinished, err := s.unfinished(ctx, l.Labels[labelLease])
+		unfinished, err := s.unfinished(ctx, l)
 		if err == nil && !unfinished {
 			err = lm.Delete(ctx, l)
 		}
@@ -39,9 +44,9 @@ func (s *Store) DeleteFinishedWork(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// unfinished reports whether content of interrupted work is still of use. An image that is complete needs no pull; if its policy is Always,
-// the next pull fetches again what had been fetched of a newer image.
-func (s *Store) unfinished(ctx context.Context, work string) (bool, error) {
+// unfinished reports whether the content of interrupted work is of use.
+func (s *Store) unfinished(ctx context.Context, l leases.Lease) (bool, error) {
+	work := l.Labels[labelLease]
 	if name, ok := strings.CutPrefix(work, workPull); ok {
 		rec, err := s.client.ImageService().Get(ctx, name)
 		if errdefs.IsNotFound(err) {
@@ -50,7 +55,10 @@ func (s *Store) unfinished(ctx context.Context, work string) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		return s.lacksLayers(ctx, rec), nil
+		if s.lacksLayers(ctx, rec) {
+			return true, nil
+		}
+		return s.holdsMore(ctx, l, rec)
 	}
 	target, ok := strings.CutPrefix(work, workUnpack)
 	if !ok {
@@ -61,6 +69,26 @@ func (s *Store) unfinished(ctx context.Context, work string) (bool, error) {
 		return false, err
 	}
 	return s.lacksLayers(ctx, records[0]), nil
+}
+
+// holdsMore reports whether a lease has content that is not part of an image: the start of a newer image of the same name.
+func (s *Store) holdsMore(ctx context.Context, l leases.Lease, rec images.Image) (bool, error) {
+	resources, err := s.client.LeasesService().ListResources(ctx, l)
+	if err != nil {
+		return false, err
+	}
+	content := map[string]bool{}
+	collect := func(_ context.Context, d ocispec.Descriptor) ([]ocispec.Descriptor, error) {
+		content[d.Digest.String()] = true
+		return nil, nil
+	}
+	children := images.FilterPlatforms(images.ChildrenHandler(s.client.ContentStore()), s.platform)
+	if err := images.Walk(ctx, images.Handlers(images.HandlerFunc(collect), children), rec.Target); err != nil {
+		return false, err
+	}
+	return slices.ContainsFunc(resources, func(r leases.Resource) bool {
+		return r.Type == ingestResource || r.Type == contentResource && !content[r.ID]
+	}), nil
 }
 
 // lacksLayers reports whether an image is not unpacked, or not known to be.

@@ -2,22 +2,47 @@ package image_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
+	"github.com/containerd/containerd/v2/core/content"
 	"github.com/containerd/containerd/v2/core/images"
 	"github.com/containerd/containerd/v2/core/leases"
 	"github.com/opencontainers/go-digest"
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
 
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/spec"
 )
 
-// interrupt is work that was killed after it had written something.
-func (w *env) interrupt(ctx context.Context, t *testing.T, work string) {
+// interrupt is work that was killed after it had written content of an image, and something else if more is not empty.
+func (w *env) interrupt(ctx context.Context, t *testing.T, work string, img image.Image, more string) {
 	t.Helper()
 	lm := w.client.LeasesService()
-	if _, err := lm.Create(ctx, leases.WithID(work), leases.WithLabel("podstead.io/image-work", work)); err != nil {
+	l, err := lm.Create(ctx, leases.WithID(work), leases.WithLabel("podstead.io/image-work", work))
+	if err != nil {
 		t.Fatal(err)
+	}
+	for _, d := range []digest.Digest{img.Target.Digest, digest.Digest(img.ConfigDigest)} {
+		if err := lm.AddResource(ctx, l, leases.Resource{ID: d.String(), Type: "content"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ctx = leases.WithLease(ctx, l.ID)
+	switch more {
+	case "content":
+		d := ocispec.Descriptor{Digest: digest.FromString(more), Size: int64(len(more))}
+		if err := content.WriteBlob(ctx, w.client.ContentStore(), more, strings.NewReader(more), d); err != nil {
+			t.Fatal(err)
+		}
+	case "ingest":
+		open, err := w.client.ContentStore().Writer(ctx, content.WithRef(more))
+		if err == nil {
+			err = open.Close()
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 
@@ -28,15 +53,18 @@ func TestFinishedWorkIsDeleted(t *testing.T) {
 		name     string
 		work     func(image.Image) string
 		unpacked bool
+		more     string
 		want     int
 	}{
-		{"pull of an image that is complete", func(img image.Image) string { return "pull " + img.Name }, true, 0},
-		{"pull of an image that is not unpacked", func(img image.Image) string { return "pull " + img.Name }, false, 1},
-		{"pull of an image that is not there", func(image.Image) string { return "pull docker.io/library/other:1" }, true, 1},
-		{"unpacking of an image that is unpacked", func(img image.Image) string { return "unpack " + img.Target.Digest.String() }, true, 0},
-		{"unpacking of an image that is not unpacked", func(img image.Image) string { return "unpack " + img.Target.Digest.String() }, false, 1},
-		{"unpacking of an image that is not there", func(image.Image) string { return "unpack " + digest.FromString("other").String() }, true, 0},
-		{"import", func(image.Image) string { return "import 0123456789abcdef" }, false, 0},
+		{"pull of an image that is complete", func(img image.Image) string { return "pull " + img.Name }, true, "", 0},
+		{"pull of a newer image that has a layer", func(img image.Image) string { return "pull " + img.Name }, true, "content", 1},
+		{"pull of a newer image that has a part of a layer", func(img image.Image) string { return "pull " + img.Name }, true, "ingest", 1},
+		{"pull of an image that is not unpacked", func(img image.Image) string { return "pull " + img.Name }, false, "", 1},
+		{"pull of an image that is not there", func(image.Image) string { return "pull docker.io/library/other:1" }, true, "", 1},
+		{"unpacking of an image that is unpacked", func(img image.Image) string { return "unpack " + img.Target.Digest.String() }, true, "", 0},
+		{"unpacking of an image that is not unpacked", func(img image.Image) string { return "unpack " + img.Target.Digest.String() }, false, "", 1},
+		{"unpacking of an image that is not there", func(image.Image) string { return "unpack " + digest.FromString("other").String() }, true, "", 0},
+		{"import", func(image.Image) string { return "import 0123456789abcdef" }, false, "", 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			ctx, w := newEnv(t, image.Options{})
@@ -53,7 +81,7 @@ func TestFinishedWorkIsDeleted(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			w.interrupt(ctx, t, test.work(img))
+			w.interrupt(ctx, t, test.work(img), img, test.more)
 			if _, err := w.store.Keep(ctx, "web", img.ConfigDigest); err != nil {
 				t.Fatal(err)
 			}
