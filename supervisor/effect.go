@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -159,9 +158,6 @@ func failureOf(err error) lifecycle.Failure {
 	}
 	return lifecycle.Failure{Message: oneLine(err)}
 }
-
-// oneLine returns the text of an error, in which joined errors are not on lines of their own.
-func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // perform carries out an action that is neither a pull nor a hook.
 func (e *effects) perform(ctx context.Context, a lifecycle.Action, pod *spec.Pod, saved *state.Write) (r effectResult, err error) {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"reflect"
+	"strings"
 
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
@@ -25,6 +26,9 @@ func notDurable(err error) lifecycle.Condition {
 // RemovalFailed is a condition that is present, and True, while the sandbox of a pod, or what a deleted pod has left, could not be removed.
 // The removal is repeated.
 const RemovalFailed lifecycle.ConditionType = "RemovalFailed"
+
+// oneLine returns the text of an error, in which joined errors are not on lines of their own.
+func oneLine(err error) string { return strings.ReplaceAll(err.Error(), "\n", "; ") }
 
 // notRemoved returns the condition [RemovalFailed] for the error of the newest attempt.
 func notRemoved(err error) lifecycle.Condition {
