@@ -181,7 +181,7 @@ func (r *Runner) waitForOthers(ctx context.Context, x *execution, expired <-chan
 			return true
 		}
 	}
-	if processes, err := x.tree.Processes(); err == nil && len(processes) == 0 {
+	if x.tree.IsEmpty(ctx) {
 		return false
 	}
 	select {

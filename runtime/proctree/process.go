@@ -24,6 +24,7 @@ const maxEnviron = 4 << 20
 type Process struct {
 	PID, Session int
 	Mark         string // the value of [MarkVariable]; "" if it is not set
+	bare         bool   // the environment is empty; so it is for a moment while the process executes another program
 	parent       int
 	started      string // in clock ticks; identifies the process together with the PID
 }
@@ -98,22 +99,23 @@ func read(pid int) (p Process, running bool) {
 	p.parent, _ = strconv.Atoi(fields[1]) // always digits, see proc(5)
 	p.Session, _ = strconv.Atoi(fields[3])
 	p.started = fields[19]
-	p.Mark = readMark(filepath.Join(dir, "environ"))
+	p.Mark, p.bare = readMark(filepath.Join(dir, "environ"))
 	return p, true
 }
 
-// readMark returns the mark in an environment file. If the file cannot be read, the process has exited and the mark is empty.
-func readMark(path string) string {
+// readMark returns the mark in an environment file, and whether the file is empty. If it cannot be read, the process has exited and the mark
+// is empty.
+func readMark(path string) (mark string, empty bool) {
 	f, err := os.Open(path)
 	if err != nil {
-		return ""
+		return "", false
 	}
 	defer f.Close()
 	text, _ := io.ReadAll(io.LimitReader(f, maxEnviron)) // use what was read before the process exited
 	for variable := range bytes.SplitSeq(text, []byte{0}) {
 		if value, ok := bytes.CutPrefix(variable, []byte(MarkVariable+"=")); ok {
-			return string(value)
+			return string(value), false
 		}
 	}
-	return ""
+	return "", len(text) == 0
 }

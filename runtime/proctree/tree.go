@@ -11,6 +11,10 @@ import (
 // pollInterval is how often killed processes are checked for their exit.
 const pollInterval = 20 * time.Millisecond
 
+// execTime is how long a process without an environment may be one that executes another program. Such a process has no mark, so it is
+// not known yet whether it is part of a tree.
+var execTime = 300 * time.Millisecond
+
 // Tree is the processes of a container that one command has started. They are recognised by what a process inherits: the
 // environment, the session and the parent. A process that has changed all three is not part of the tree.
 type Tree struct {
@@ -21,18 +25,47 @@ type Tree struct {
 
 // Kill sends SIGKILL to every process of the tree until none is left.
 func (t Tree) Kill(ctx context.Context) error {
+	return t.await(ctx, func(processes []Process) bool {
+		for _, p := range processes {
+			p.kill()
+		}
+		return true
+	})
+}
+
+// IsEmpty reports whether the tree has no process.
+func (t Tree) IsEmpty(ctx context.Context) bool {
+	empty := true
+	err := t.await(ctx, func([]Process) bool {
+		empty = false
+		return false
+	})
+	return err == nil && empty
+}
+
+// await calls found with the processes of the tree until there are none or it returns false. A process that executes another program is
+// awaited.
+func (t Tree) await(ctx context.Context, found func([]Process) (again bool)) error {
 	tick := time.NewTicker(pollInterval)
 	defer tick.Stop()
+	var since time.Time // since when only processes without an environment are in doubt
 	for {
-		processes, err := t.Processes()
+		processes, doubt, err := t.scan()
 		if err != nil {
 			return err
 		}
-		if len(processes) == 0 {
+		switch {
+		case len(processes) > 0:
+			if !found(processes) {
+				return nil
+			}
+			since = time.Time{}
+		case !doubt:
 			return nil
-		}
-		for _, p := range processes {
-			p.kill()
+		case since.IsZero():
+			since = time.Now()
+		case time.Since(since) >= execTime:
+			return nil
 		}
 		select {
 		case <-tick.C:
@@ -44,11 +77,16 @@ func (t Tree) Kill(ctx context.Context) error {
 
 // Processes returns the running processes of the tree.
 func (t Tree) Processes() ([]Process, error) {
+	processes, _, err := t.scan()
+	return processes, err
+}
+
+// scan returns the running processes of the tree, and whether others are in doubt because they have no environment.
+func (t Tree) scan() (found []Process, doubt bool, err error) {
 	rest, err := List(t.Cgroup)
 	if err != nil {
-		return nil, err
+		return nil, false, err
 	}
-	var found []Process
 	in := map[int]bool{}
 	if t.Leader != 0 {
 		in[t.Leader] = true // also the parent of others when it has just exited
@@ -64,5 +102,5 @@ func (t Tree) Processes() ([]Process, error) {
 			return true
 		})
 	}
-	return found, nil
+	return found, slices.ContainsFunc(rest, func(p Process) bool { return p.bare }), nil
 }

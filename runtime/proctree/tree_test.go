@@ -2,6 +2,7 @@ package proctree
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -114,5 +115,80 @@ func TestKillReusedPID(t *testing.T) {
 	p.kill()
 	if _, running := read(other.Process.Pid); !running {
 		t.Error("a process was killed that reuses the PID")
+	}
+}
+
+// TestProcessThatExecutes: a process whose environment is not visible, because it executes another program, is awaited: it may turn out to be
+// part of the tree.
+func TestProcessThatExecutes(t *testing.T) {
+	before := execTime
+	execTime = time.Hour
+	t.Cleanup(func() { execTime = before })
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for name, check := range map[string]func(Tree) error{
+		"kill": func(tree Tree) error { return tree.Kill(ctx) },
+		"is empty": func(tree Tree) error {
+			if tree.IsEmpty(ctx) {
+				return errors.New("the tree is empty")
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			cmd := exec.Command("sh", "-c", "read line; exec env "+MarkVariable+"=mark sleep 1000")
+			cmd.Env = []string{}
+			input, err := cmd.StdinPipe()
+			if err == nil {
+				err = cmd.Start()
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() {
+				_ = cmd.Process.Kill()
+				_ = cmd.Wait()
+			})
+			for p, running := read(cmd.Process.Pid); !p.bare; p, running = read(cmd.Process.Pid) {
+				if !running || ctx.Err() != nil {
+					t.Fatalf("process %+v, running: %v", p, running)
+				}
+			}
+			checked := make(chan error, 1)
+			go func() { checked <- check(Tree{Cgroup: fakeCgroup(t, cmd.Process.Pid), Belongs: is("mark")}) }()
+			select {
+			case err := <-checked:
+				t.Fatalf("not awaited: %v", err)
+			case <-time.After(5 * pollInterval):
+			}
+			if err := input.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if err := <-checked; err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// TestProcessWithoutEnvironment: a process that has no environment and is not part of the tree is not awaited for long.
+func TestProcessWithoutEnvironment(t *testing.T) {
+	cmd := exec.Command("sleep", "1000")
+	cmd.Env = []string{}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	tree := Tree{Cgroup: fakeCgroup(t, cmd.Process.Pid), Belongs: is("mark")}
+	if err := tree.Kill(ctx); err != nil || !tree.IsEmpty(ctx) {
+		t.Errorf("tree of another command: %v", err)
+	}
+	if _, running := read(cmd.Process.Pid); !running {
+		t.Error("a process of another command was killed")
 	}
 }
