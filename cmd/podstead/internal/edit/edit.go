@@ -61,10 +61,10 @@ func (e *Editor) Edit(ctx context.Context, base, text string, accept func(ctx co
 		if err != nil {
 			return fmt.Errorf("read the edited file: %w", err)
 		}
-		switch {
-		case edited == text:
+		switch edited {
+		case text:
 			return ErrUnchanged
-		case edited == last:
+		case last:
 			keep = true
 			return kept(true, path, fmt.Errorf("%w: %w", errInvalid, invalid))
 		}
