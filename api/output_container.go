@@ -223,9 +223,20 @@ func (c *containerOutput) awaitRun(ctx context.Context, n int) (started bool, er
 			newest, found := newestRun(s, c.name)
 			started = found && newest >= n
 		}
-		return started || s == nil || s.Settled() || !c.query.follow
+		return started || s == nil || s.Settled() || !c.query.follow || c.query.runs == NewestRun && c.over(s)
 	})
 	return started, err
+}
+
+// over reports whether all selected containers have terminated and none of them runs again. It does not wait for a later sandbox or a
+// restart of the pod, which runs completed init containers again.
+func (c *containerOutput) over(s *supervisor.Snapshot) bool {
+	for _, name := range c.query.containers {
+		if s.Facts.Containers[name].Newest.Exited.IsZero() || lifecycle.RunsAgain(s.Pod, s.Facts, name) {
+			return false
+		}
+	}
+	return true
 }
 
 // logComplete reports whether run n has terminated, so that its log is complete.

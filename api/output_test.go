@@ -209,6 +209,36 @@ func TestFollowNewestRunOverRestarts(t *testing.T) {
 	}
 }
 
+// TestFollowEndsWithLastRun checks that a request for containers that do not run again ends while another container runs.
+func TestFollowEndsWithLastRun(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
+	uid := d.create(t, file("web", "restartPolicy = \"OnFailure\"\n"+app("main", "sleep 1000")+app("task", "echo done")+
+		"[[initContainers]]\nname = \"migrate\"\nimage = \"i\"\ncommand = [\"sh\", \"-c\", \"echo migrated\"]\n")).Metadata.UID
+	d.await(t, uid, "end of task", func(c api.PodChange) bool {
+		s := c.Object.Status.ContainerStatuses
+		return len(s) == 2 && s[0].State.Running != nil && s[1].State.Terminated != nil
+	})
+	if _, err := d.client.AddEphemeral(t.Context(), "web", api.EphemeralRequest{
+		File: "debug.toml", UID: uid, Text: "name = \"debug\"\nimage = \"i\"\ncommand = [\"sh\", \"-c\", \"echo seen; exit 7\"]\n",
+	}); err != nil {
+		t.Fatal(err)
+	}
+	for name, test := range map[string]struct{ containers, want []string }{
+		"init container":   {[]string{"migrate"}, []string{"migrate/0 stdout: migrated"}},
+		"app container":    {[]string{"task"}, []string{"task/0 stdout: done"}},
+		"ephemeral":        {[]string{"debug"}, []string{"debug/0 stdout: seen"}},
+		"several of a pod": {[]string{"migrate", "task"}, []string{"migrate/0 stdout: migrated", "task/0 stdout: done"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := d.read(t, "web", api.OutputQuery{Containers: test.containers, Runs: api.NewestRun, Follow: true}, -1)
+			slices.Sort(got)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
 // TestFollowContinuesInEarlierRun checks that a client misses no lines if a container was restarted between two requests.
 func TestFollowContinuesInEarlierRun(t *testing.T) {
 	var starts atomic.Int32
