@@ -110,11 +110,13 @@ func (c *containerOutput) start(ctx context.Context, n int, exists bool) (Positi
 	case resume || !exists || !c.query.follow || c.query.tail == 0:
 		return Position{Attempt: n}, nil
 	}
-	// The number of lines before the tail is part of the position, so that it is exact when the client continues.
+	// The number of lines before the tail is part of the position, so that it is exact when the client continues. A line that is not
+	// complete yet is sent when it is.
+	o := crilog.ReadOptions{Complete: !logComplete(c.snapshot(), c.name, n)}
 	keep, lines := max(c.query.tail, 0), 0
 	var first time.Time
 	var times []time.Time // of the last lines: those to keep, and the one before
-	for e, err := range crilog.Read(ctx, c.log(n), crilog.ReadOptions{}) {
+	for e, err := range crilog.Read(ctx, c.log(n), o) {
 		if err != nil {
 			return Position{}, c.readError(err)
 		}

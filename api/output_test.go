@@ -35,6 +35,16 @@ func newLogged(t *testing.T) (d *testDaemon, log string) {
 // burst appends numbered lines to a log, all with the same time.
 func burst(t *testing.T, path string, first, last int) {
 	t.Helper()
+	text := ""
+	for i := first; i <= last; i++ {
+		text += fmt.Sprintf("2026-01-01T00:00:00Z stdout F line %d\n", i)
+	}
+	appendLog(t, path, text)
+}
+
+// appendLog appends text to a log.
+func appendLog(t *testing.T, path, text string) {
+	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -43,10 +53,8 @@ func burst(t *testing.T, path string, first, last int) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for i := first; i <= last; i++ {
-		if _, err := fmt.Fprintf(f, "2026-01-01T00:00:00Z stdout F line %d\n", i); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -172,6 +180,53 @@ func TestFollowSendsItsStart(t *testing.T) {
 	none := 0
 	got, _ := d.read(t, "web", api.OutputQuery{Follow: true, Runs: api.NewestRun, Tail: &none, From: api.Positions{"main": first.Start}}, 2)
 	if diff := cmp.Diff(numbered(5, 6), got); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+}
+
+// TestFollowAfterIncompleteLine checks that a line that is not complete yet is not one of the lines before the tail.
+func TestFollowAfterIncompleteLine(t *testing.T) {
+	for tail, want := range [][]string{{"e2", "prompt", "e3"}, {"e1", "e2", "prompt", "e3"}} {
+		t.Run(fmt.Sprintf("tail %d", tail), func(t *testing.T) {
+			d, path := newLogged(t)
+			appendLog(t, path, "2026-01-01T00:00:00Z stderr F e0\n2026-01-01T00:00:00Z stdout P pro\n2026-01-01T00:00:01Z stderr F e1\n")
+			http := &http.Client{Transport: dial(d.socket), Timeout: testTimeout}
+			r, err := http.Get(fmt.Sprintf("http://podstead/v1/pods/web/output?follow&runs=newest&tail=%d", tail))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close()
+			records := json.NewDecoder(r.Body)
+			var first struct{ Start api.Position }
+			if err := records.Decode(&first); err != nil || first.Start.Lines != 2-tail {
+				t.Errorf("%v, start %+v, want one after %d lines", err, first.Start, 2-tail)
+			}
+			appendLog(t, path, "2026-01-01T00:00:02Z stderr F e2\n2026-01-01T00:00:03Z stdout F mpt\n2026-01-01T00:00:04Z stderr F e3\n")
+			var got []string
+			for len(got) == 0 || got[len(got)-1] != "e3" {
+				var l api.Line
+				if err := records.Decode(&l); err != nil {
+					t.Fatalf("%v, after %q", err, got)
+				}
+				got = append(got, l.Line)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("lines (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestFollowTailOfTerminatedRun checks that an incomplete line at the end of a run that has terminated is one of the lines of the tail.
+func TestFollowTailOfTerminatedRun(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{LogDir: filepath.Join(t.TempDir(), "not-used")})
+	uid := d.create(t, file("web", "restartPolicy = \"Never\"\n"+app("main", "exit 0"))).Metadata.UID
+	d.await(t, uid, "pod at rest", atRest)
+	path := filepath.Join(d.logs, "web_"+uid, "main", "0.log")
+	appendLog(t, path, "2026-01-01T00:00:00Z stdout F one\n2026-01-01T00:00:01Z stdout F two\n2026-01-01T00:00:01Z stdout P end\n")
+	one := 1
+	got, _ := d.read(t, "web", api.OutputQuery{Follow: true, Runs: api.NewestRun, Tail: &one}, -1)
+	if diff := cmp.Diff([]string{"main/0 stdout: end"}, got); diff != "" {
 		t.Errorf("output (-want +got):\n%s", diff)
 	}
 }
