@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -233,34 +232,40 @@ func TestFollowTailOfTerminatedRun(t *testing.T) {
 
 // TestFollowNewestRunOverRestarts checks that later runs follow the newest one, without its tail.
 func TestFollowNewestRunOverRestarts(t *testing.T) {
-	d := newTestDaemon(t, fakeruntime.Options{})
-	uid := d.create(t, file("web", "restartPolicy = \"OnFailure\"\nrestartBackoff = {initialSeconds = 0.1}\n"+
-		app("main", "echo one; echo two; sleep 0.2; exit 1"))).Metadata.UID
-	d.await(t, uid, "second run", func(c api.PodChange) bool {
-		s := c.Object.Status.ContainerStatuses
-		return len(s) == 1 && s[0].RestartCount > 0
-	})
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-	defer cancel()
-	none := 0
-	lines := map[int][]string{} // by run
-	for l, err := range d.client.Output(ctx, "web", api.OutputQuery{Runs: api.NewestRun, Follow: true, Tail: &none}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines[l.Attempt] = append(lines[l.Attempt], l.Line)
-		if len(lines) == 4 {
-			break
+	d := newTestDaemon(t, fakeruntime.Options{Program: func(*spec.Pod, lifecycle.StartContainer) (fakeruntime.Program, bool) {
+		return fakeruntime.Program{Runs: fakeruntime.Forever, Output: []fakeruntime.Line{{Text: "one"}, {Text: "two"}}}, true
+	}})
+	uid := d.create(t, file("web", "restartBackoff = {initialSeconds = 0.1, maxSeconds = 0.1}\n"+app("main", "true"))).Metadata.UID
+	crash := func() {
+		t.Helper()
+		if !d.fake.Crash(uid, "main", lifecycle.Exit{Code: 1}) {
+			t.Fatal("the container does not run")
 		}
 	}
-	runs := slices.Sorted(maps.Keys(lines))
-	if first := runs[0]; first < 1 || runs[3] != first+3 {
-		t.Errorf("lines of the runs %v, want consecutive ones after run 0", runs)
+	d.read(t, "web", api.OutputQuery{Follow: true}, 2)
+	crash()
+	d.read(t, "web", api.OutputQuery{Follow: true, From: api.Positions{"main": {Attempt: 1}}}, 2)
+	http := &http.Client{Transport: dial(d.socket), Timeout: testTimeout}
+	r, err := http.Get("http://podstead/v1/pods/web/output?follow&runs=newest&tail=0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, run := range runs[1:3] {
-		if diff := cmp.Diff([]string{"one", "two"}, lines[run]); diff != "" {
-			t.Errorf("lines of run %d (-want +got):\n%s", run, diff)
+	defer r.Body.Close()
+	var got []string
+	for records := json.NewDecoder(r.Body); len(got) < 6; {
+		var l api.Line
+		if err := records.Decode(&l); err != nil {
+			t.Fatalf("%v, after %q", err, got)
 		}
+		if l.Stream != "" {
+			got = append(got, fmt.Sprintf("%d %s", l.Attempt, l.Line))
+		}
+		if len(got)%2 == 0 {
+			crash()
+		}
+	}
+	if diff := cmp.Diff([]string{"2 one", "2 two", "3 one", "3 two", "4 one", "4 two"}, got); diff != "" {
+		t.Errorf("lines after two runs (-want +got):\n%s", diff)
 	}
 }
 
