@@ -73,10 +73,10 @@ type OutputQuery struct {
 	From       Positions
 }
 
-// Output yields lines of containers. With Follow it returns when the pod is at rest or deleted. After an [ErrUnavailable] there may be more
-// lines: repeat the call with the positions of the lines that were yielded, see [Positions.Advance]. If From is not nil, Output adds the
-// positions at which it starts, and corrects them where lines are left out, so that the repeated call returns no line twice and none is
-// lost.
+// Output yields lines of containers. With Follow it returns when the pod is at rest or deleted or, for [NewestRun], when none of the
+// containers runs again. After an [ErrUnavailable] there may be more lines: repeat the call with the positions of the lines that were
+// yielded, see [Positions.Advance]. If From is not nil, Output adds the positions at which it starts, and corrects them where lines are
+// left out, so that the repeated call returns no line twice and none is lost.
 func (c *Client) Output(ctx context.Context, pod string, q OutputQuery) iter.Seq2[Line, error] {
 	v := url.Values{}
 	if q.UID != "" {

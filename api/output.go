@@ -81,7 +81,8 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 }
 
 // output sends the output of containers. The lines of each container are in order. Without the parameter follow, it sends one container
-// after the other. With follow, it continues until the pod is at rest or deleted or, for the previous run, until the end of its log.
+// after the other. With follow, it continues until the pod is at rest or deleted or, for the newest run, until none of the containers runs
+// again or, for the previous run, until the end of its log.
 // Parameters: container (repeatable), runs, follow, tail (lines), sinceTime (in RFC 3339), from ([Positions] in JSON) and uid.
 func (s *Server) output(w http.ResponseWriter, r *http.Request) {
 	snapshot, err := s.lookUp(r)

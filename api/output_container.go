@@ -110,11 +110,13 @@ func (c *containerOutput) start(ctx context.Context, n int, exists bool) (Positi
 	case resume || !exists || !c.query.follow || c.query.tail == 0:
 		return Position{Attempt: n}, nil
 	}
-	// The number of lines before the tail is part of the position, so that it is exact when the client continues.
+	// The number of lines before the tail is part of the position, so that it is exact when the client continues. A line that is not
+	// complete yet is sent when it is.
+	o := crilog.ReadOptions{Complete: !logComplete(c.snapshot(), c.name, n)}
 	keep, lines := max(c.query.tail, 0), 0
 	var first time.Time
 	var times []time.Time // of the last lines: those to keep, and the one before
-	for e, err := range crilog.Read(ctx, c.log(n), crilog.ReadOptions{}) {
+	for e, err := range crilog.Read(ctx, c.log(n), o) {
 		if err != nil {
 			return Position{}, c.readError(err)
 		}
@@ -223,9 +225,20 @@ func (c *containerOutput) awaitRun(ctx context.Context, n int) (started bool, er
 			newest, found := newestRun(s, c.name)
 			started = found && newest >= n
 		}
-		return started || s == nil || s.Settled() || !c.query.follow
+		return started || s == nil || s.Settled() || !c.query.follow || c.query.runs == NewestRun && c.over(s)
 	})
 	return started, err
+}
+
+// over reports whether all selected containers have terminated and none of them runs again. It does not wait for a later sandbox or a
+// restart of the pod, which runs completed init containers again.
+func (c *containerOutput) over(s *supervisor.Snapshot) bool {
+	for _, name := range c.query.containers {
+		if s.Facts.Containers[name].Newest.Exited.IsZero() || lifecycle.RunsAgain(s.Pod, s.Facts, name) {
+			return false
+		}
+	}
+	return true
 }
 
 // logComplete reports whether run n has terminated, so that its log is complete.

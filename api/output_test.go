@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -35,6 +34,16 @@ func newLogged(t *testing.T) (d *testDaemon, log string) {
 // burst appends numbered lines to a log, all with the same time.
 func burst(t *testing.T, path string, first, last int) {
 	t.Helper()
+	text := ""
+	for i := first; i <= last; i++ {
+		text += fmt.Sprintf("2026-01-01T00:00:00Z stdout F line %d\n", i)
+	}
+	appendLog(t, path, text)
+}
+
+// appendLog appends text to a log.
+func appendLog(t *testing.T, path, text string) {
+	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -43,10 +52,8 @@ func burst(t *testing.T, path string, first, last int) {
 		t.Fatal(err)
 	}
 	defer f.Close()
-	for i := first; i <= last; i++ {
-		if _, err := fmt.Fprintf(f, "2026-01-01T00:00:00Z stdout F line %d\n", i); err != nil {
-			t.Fatal(err)
-		}
+	if _, err := f.WriteString(text); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -176,36 +183,119 @@ func TestFollowSendsItsStart(t *testing.T) {
 	}
 }
 
+// TestFollowAfterIncompleteLine checks that a line that is not complete yet is not one of the lines before the tail.
+func TestFollowAfterIncompleteLine(t *testing.T) {
+	for tail, want := range [][]string{{"e2", "prompt", "e3"}, {"e1", "e2", "prompt", "e3"}} {
+		t.Run(fmt.Sprintf("tail %d", tail), func(t *testing.T) {
+			d, path := newLogged(t)
+			appendLog(t, path, "2026-01-01T00:00:00Z stderr F e0\n2026-01-01T00:00:00Z stdout P pro\n2026-01-01T00:00:01Z stderr F e1\n")
+			http := &http.Client{Transport: dial(d.socket), Timeout: testTimeout}
+			r, err := http.Get(fmt.Sprintf("http://podstead/v1/pods/web/output?follow&runs=newest&tail=%d", tail))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer r.Body.Close()
+			records := json.NewDecoder(r.Body)
+			var first struct{ Start api.Position }
+			if err := records.Decode(&first); err != nil || first.Start.Lines != 2-tail {
+				t.Errorf("%v, start %+v, want one after %d lines", err, first.Start, 2-tail)
+			}
+			appendLog(t, path, "2026-01-01T00:00:02Z stderr F e2\n2026-01-01T00:00:03Z stdout F mpt\n2026-01-01T00:00:04Z stderr F e3\n")
+			var got []string
+			for len(got) == 0 || got[len(got)-1] != "e3" {
+				var l api.Line
+				if err := records.Decode(&l); err != nil {
+					t.Fatalf("%v, after %q", err, got)
+				}
+				got = append(got, l.Line)
+			}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("lines (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// TestFollowTailOfTerminatedRun checks that an incomplete line at the end of a run that has terminated is one of the lines of the tail.
+func TestFollowTailOfTerminatedRun(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{LogDir: filepath.Join(t.TempDir(), "not-used")})
+	uid := d.create(t, file("web", "restartPolicy = \"Never\"\n"+app("main", "exit 0"))).Metadata.UID
+	d.await(t, uid, "pod at rest", atRest)
+	path := filepath.Join(d.logs, "web_"+uid, "main", "0.log")
+	appendLog(t, path, "2026-01-01T00:00:00Z stdout F one\n2026-01-01T00:00:01Z stdout F two\n2026-01-01T00:00:01Z stdout P end\n")
+	one := 1
+	got, _ := d.read(t, "web", api.OutputQuery{Follow: true, Runs: api.NewestRun, Tail: &one}, -1)
+	if diff := cmp.Diff([]string{"main/0 stdout: end"}, got); diff != "" {
+		t.Errorf("output (-want +got):\n%s", diff)
+	}
+}
+
 // TestFollowNewestRunOverRestarts checks that later runs follow the newest one, without its tail.
 func TestFollowNewestRunOverRestarts(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{Program: func(*spec.Pod, lifecycle.StartContainer) (fakeruntime.Program, bool) {
+		return fakeruntime.Program{Runs: fakeruntime.Forever, Output: []fakeruntime.Line{{Text: "one"}, {Text: "two"}}}, true
+	}})
+	uid := d.create(t, file("web", "restartBackoff = {initialSeconds = 0.1, maxSeconds = 0.1}\n"+app("main", "true"))).Metadata.UID
+	crash := func() {
+		t.Helper()
+		if !d.fake.Crash(uid, "main", lifecycle.Exit{Code: 1}) {
+			t.Fatal("the container does not run")
+		}
+	}
+	d.read(t, "web", api.OutputQuery{Follow: true}, 2)
+	crash()
+	d.read(t, "web", api.OutputQuery{Follow: true, From: api.Positions{"main": {Attempt: 1}}}, 2)
+	http := &http.Client{Transport: dial(d.socket), Timeout: testTimeout}
+	r, err := http.Get("http://podstead/v1/pods/web/output?follow&runs=newest&tail=0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Body.Close()
+	var got []string
+	for records := json.NewDecoder(r.Body); len(got) < 6; {
+		var l api.Line
+		if err := records.Decode(&l); err != nil {
+			t.Fatalf("%v, after %q", err, got)
+		}
+		if l.Stream != "" {
+			got = append(got, fmt.Sprintf("%d %s", l.Attempt, l.Line))
+		}
+		if len(got)%2 == 0 {
+			crash()
+		}
+	}
+	if diff := cmp.Diff([]string{"2 one", "2 two", "3 one", "3 two", "4 one", "4 two"}, got); diff != "" {
+		t.Errorf("lines after two runs (-want +got):\n%s", diff)
+	}
+}
+
+// TestFollowEndsWithLastRun checks that a request for containers that do not run again ends while another container runs.
+func TestFollowEndsWithLastRun(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})
-	uid := d.create(t, file("web", "restartPolicy = \"OnFailure\"\nrestartBackoff = {initialSeconds = 0.1}\n"+
-		app("main", "echo one; echo two; sleep 0.2; exit 1"))).Metadata.UID
-	d.await(t, uid, "second run", func(c api.PodChange) bool {
+	uid := d.create(t, file("web", "restartPolicy = \"OnFailure\"\n"+app("main", "sleep 1000")+app("task", "echo done")+
+		"[[initContainers]]\nname = \"migrate\"\nimage = \"i\"\ncommand = [\"sh\", \"-c\", \"echo migrated\"]\n")).Metadata.UID
+	d.await(t, uid, "end of task", func(c api.PodChange) bool {
 		s := c.Object.Status.ContainerStatuses
-		return len(s) == 1 && s[0].RestartCount > 0
+		return len(s) == 2 && s[0].State.Running != nil && s[1].State.Terminated != nil
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), testTimeout)
-	defer cancel()
-	none := 0
-	lines := map[int][]string{} // by run
-	for l, err := range d.client.Output(ctx, "web", api.OutputQuery{Runs: api.NewestRun, Follow: true, Tail: &none}) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines[l.Attempt] = append(lines[l.Attempt], l.Line)
-		if len(lines) == 4 {
-			break
-		}
+	if _, err := d.client.AddEphemeral(t.Context(), "web", api.EphemeralRequest{
+		File: "debug.toml", UID: uid, Text: "name = \"debug\"\nimage = \"i\"\ncommand = [\"sh\", \"-c\", \"echo seen; exit 7\"]\n",
+	}); err != nil {
+		t.Fatal(err)
 	}
-	runs := slices.Sorted(maps.Keys(lines))
-	if first := runs[0]; first < 1 || runs[3] != first+3 {
-		t.Errorf("lines of the runs %v, want consecutive ones after run 0", runs)
-	}
-	for _, run := range runs[1:3] {
-		if diff := cmp.Diff([]string{"one", "two"}, lines[run]); diff != "" {
-			t.Errorf("lines of run %d (-want +got):\n%s", run, diff)
-		}
+	for name, test := range map[string]struct{ containers, want []string }{
+		"init container":   {[]string{"migrate"}, []string{"migrate/0 stdout: migrated"}},
+		"app container":    {[]string{"task"}, []string{"task/0 stdout: done"}},
+		"ephemeral":        {[]string{"debug"}, []string{"debug/0 stdout: seen"}},
+		"several of a pod": {[]string{"migrate", "task"}, []string{"migrate/0 stdout: migrated", "task/0 stdout: done"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got, _ := d.read(t, "web", api.OutputQuery{Containers: test.containers, Runs: api.NewestRun, Follow: true}, -1)
+			slices.Sort(got)
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("output (-want +got):\n%s", diff)
+			}
+		})
 	}
 }
 

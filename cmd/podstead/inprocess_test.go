@@ -27,12 +27,19 @@ type testHost struct {
 	stdin                 string
 	files                 *fakefiles.Set
 	pods                  *supervisor.Supervisor
+	engine                *fakeruntime.Runtime
 	restarts              restarts
 	options               api.Options
 	closeServer           func()
 }
 
 func newTestHost(t *testing.T, v api.Version) *testHost {
+	t.Helper()
+	return newHostOf(t, v, fakeruntime.Options{})
+}
+
+// newHostOf is newTestHost with an engine that has options.
+func newHostOf(t *testing.T, v api.Version, o fakeruntime.Options) *testHost {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "p") // the path of a socket in it must be short
 	if err != nil {
@@ -48,14 +55,15 @@ func newTestHost(t *testing.T, v api.Version) *testHost {
 	if err != nil {
 		t.Fatal(err)
 	}
-	logs := filepath.Join(dir, "logs")
-	h.pods = supervisor.New(t.Context(), supervisor.Options{Runtime: fakeruntime.New(fakeruntime.Options{LogDir: logs}), Store: store, Clock: clock})
+	o.LogDir = filepath.Join(dir, "logs")
+	h.engine = fakeruntime.New(o)
+	h.pods = supervisor.New(t.Context(), supervisor.Options{Runtime: h.engine, Store: store, Clock: clock})
 	if err := h.pods.Recover(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	h.files = fakefiles.New("/etc/podstead/pods.d", h.pods)
 	v.Instance = "one"
-	h.options = api.Options{Supervisor: h.pods, Files: h.files, Restarter: &h.restarts, LogDir: logs, Version: v}
+	h.options = api.Options{Supervisor: h.pods, Files: h.files, Restarter: &h.restarts, LogDir: o.LogDir, Version: v}
 	h.serve(t)
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

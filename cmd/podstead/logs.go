@@ -44,7 +44,7 @@ several containers are shown, each line is prefixed with the name of its contain
 there are several pods. Without --follow, the logs are shown one pod and one container after the other.
 
 With --follow, the logs of all containers are shown as they are written, over restarts of containers and of the
-daemon, until the pods have terminated or are deleted. --tail and --since apply to each container.`,
+daemon, until none of them runs again or the pods are deleted. --tail and --since apply to each container.`,
 		Example: `  # Show the logs of all containers of a pod
   podstead logs web
 
@@ -67,7 +67,7 @@ daemon, until the pods have terminated or are deleted. --tail and --since apply 
 	_ = cmd.RegisterFlagCompletionFunc("container", a.completeContainers)
 	cmd.Flags().BoolVar(&f.allContainers, "all-containers", true, "show the logs of all containers, as without --container")
 	f.pods.flags(cmd)
-	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow the logs until the pods have terminated or are deleted")
+	cmd.Flags().BoolVarP(&f.follow, "follow", "f", false, "follow the logs until none of the containers runs again")
 	cmd.Flags().BoolVarP(&f.previous, "previous", "p", false, "show the logs of the previous run (lastState in the container status)")
 	cmd.Flags().IntVar(&f.tail, "tail", -1, "`number` of lines to show from the end of the logs of each container (default all)")
 	cmd.Flags().Lookup("tail").DefValue = "0" // keeps "(default -1)" out of the help

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 	"sync"
@@ -11,7 +12,10 @@ import (
 	"time"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // newLogs returns a host with the pods db and web, which run. The container app of each, and proxy of web, have two lines of output.
@@ -165,12 +169,8 @@ func TestLogsToFullDisk(t *testing.T) {
 	}
 }
 
-// podWriter is a buffer that closes a channel when it has a number of lines with a prefix.
+// podWriter is a buffer of lines.
 type podWriter struct {
-	prefix  string
-	lines   int
-	written chan struct{}
-
 	mu     sync.Mutex
 	buffer []string
 }
@@ -179,11 +179,6 @@ func (w *podWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.buffer = append(w.buffer, string(p))
-	if strings.HasPrefix(string(p), w.prefix) {
-		if w.lines--; w.lines == 0 {
-			close(w.written)
-		}
-	}
 	return len(p), nil
 }
 
@@ -199,42 +194,84 @@ func (w *podWriter) of(prefix string) (lines []string) {
 	return lines
 }
 
-// await waits until the lines are written.
-func (w *podWriter) await(t *testing.T) {
+// await waits until each pod has a number of lines.
+func (w *podWriter) await(t *testing.T, lines int, pods ...string) {
 	t.Helper()
-	select {
-	case <-w.written:
-	case <-time.After(time.Minute):
-		t.Fatalf("not enough lines: %q", w.of(""))
+	tick, timeout := time.NewTicker(10*time.Millisecond), time.After(time.Minute)
+	defer tick.Stop()
+	for _, pod := range pods {
+		for len(w.of(pod+"/")) < lines {
+			select {
+			case <-tick.C:
+			case <-timeout:
+				t.Fatalf("pod %s has less than %d lines: %q", pod, lines, w.of(""))
+			}
+		}
 	}
 }
 
-// TestLogsFollow restarts the daemon while logs follows two pods, whose containers restart, and then deletes the pods.
+// restart ends the run of the container app of each pod, and waits until the next one, with a restart count, runs.
+func (h *testHost) restart(t *testing.T, restarts int, pods ...string) {
+	t.Helper()
+	for _, pod := range pods {
+		s, _ := h.pods.Pod(pod)
+		if !h.engine.Crash(s.Facts.UID, "app", lifecycle.Exit{Code: 1}) {
+			t.Fatalf("the container of pod %s does not run", pod)
+		}
+		for timeout := time.After(time.Minute); ; {
+			changed := h.pods.Changed()
+			s, _ = h.pods.Pod(pod)
+			if run := s.Facts.Containers["app"].Newest; run.Restarts == restarts && !run.Started.IsZero() {
+				break
+			}
+			select {
+			case <-changed:
+			case <-timeout:
+				t.Fatalf("pod %s is not restarted %d times: %+v", pod, restarts, s.Status)
+			}
+		}
+	}
+}
+
+// TestLogsFollow restarts the daemon while logs follows two pods, whose containers restart, also while there is no daemon, and then deletes
+// the pods. Lines are numbered over the runs. Each run lasts until its lines are shown, because only the logs of two runs are kept.
 func TestLogsFollow(t *testing.T) {
-	h := newTestHost(t, api.Version{})
-	for _, name := range []string{"a", "b"} {
-		h.write(t, name+".toml", script("restartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }", "echo one; sleep 0.1; echo two; sleep 0.1; exit 1"))
+	h := newHostOf(t, api.Version{}, fakeruntime.Options{Program: func(_ *spec.Pod, a lifecycle.StartContainer) (fakeruntime.Program, bool) {
+		n := 2 * a.Restarts
+		return fakeruntime.Program{Runs: fakeruntime.Forever, Output: []fakeruntime.Line{
+			{Text: fmt.Sprint("line ", n+1)}, {Text: fmt.Sprint("line ", n+2)},
+		}}, true
+	}})
+	pods := []string{"a", "b"}
+	for _, pod := range pods {
+		h.write(t, pod+".toml", script("restartBackoff = { initialSeconds = 0.1, maxSeconds = 0.1 }", "true"))
 	}
 	h.want(t, "apply $DIR/a.toml $DIR/b.toml", "pod/a created\npod/b created\n")
-	h.await(t, "logs a", "one")
-	stdout := &podWriter{prefix: "a/", lines: 6, written: make(chan struct{})}
+	h.await(t, "logs a", "line 1")
+	stdout := &podWriter{}
 	var stderr bytes.Buffer
 	code := make(chan int, 1)
 	go func() {
 		a := &app{in: strings.NewReader(""), out: stdout, err: &stderr}
 		code <- a.run(t.Context(), strings.Fields("logs a b --follow --tail 10 --timestamps"))
 	}()
-	stdout.await(t)
+	for restarts := 1; restarts <= 2; restarts++ {
+		stdout.await(t, 2*restarts, pods...)
+		h.restart(t, restarts, pods...)
+	}
+	stdout.await(t, 6, pods...)
 	if err := api.RecordStop(h.socket, h.options.Version.Instance, 2); err != nil {
 		t.Fatal(err)
 	}
 	h.closeServer()
+	h.restart(t, 3, pods...)
+	h.restart(t, 4, pods...)
 	h.options.Version.Instance = "two"
 	h.serve(t)
-	for _, pod := range []string{"a", "b"} {
-		h.await(t, "get "+pod+" -o jsonpath={.status.containerStatuses[0].restartCount}", `^([6-9]|\d\d+)$`)
-	}
-	for _, pod := range []string{"a", "b"} {
+	stdout.await(t, 10, pods...)
+	h.restart(t, 5, pods...)
+	stdout.await(t, 12, pods...)
+	for _, pod := range pods {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		if err := h.pods.Stop(ctx, pod, supervisor.StopOptions{Grace: new(time.Duration), Delete: true}); err != nil {
@@ -247,16 +284,16 @@ func TestLogsFollow(t *testing.T) {
 	if !strings.Contains(stderr.String(), "podstead: connection to the daemon lost, reconnected\n") {
 		t.Errorf("stderr:\n%s", stderr.String())
 	}
-	for _, pod := range []string{"a", "b"} {
+	for _, pod := range pods {
 		last, lines := "", stdout.of(pod+"/")
 		for i, line := range lines {
 			stamp, text, _ := strings.Cut(strings.TrimPrefix(line, pod+"/app | "), " ")
-			if stamp <= last || text != []string{"one\n", "two\n"}[i%2] {
+			if stamp < last || text != fmt.Sprintf("line %d\n", i+1) {
 				t.Errorf("line %d of %s: %q after %s", i+1, pod, line, last)
 			}
 			last = stamp
 		}
-		if len(lines) < 10 {
+		if len(lines) != 12 {
 			t.Errorf("lines of %s: %q", pod, lines)
 		}
 	}

@@ -21,6 +21,8 @@ type ReadOptions struct {
 	// Until, if not nil, makes Read wait for more lines at the end of the log until Until is closed and everything written before
 	// is read. Close it when the container has exited.
 	Until <-chan struct{}
+	// Complete leaves out incomplete lines at the end of the log, such as those that are still being written.
+	Complete bool
 }
 
 // Read yields the lines of the log at path, starting with its oldest file, each with the time of its first part and without its
@@ -68,6 +70,9 @@ func (r *reader) run(ctx context.Context) error {
 		last := r.opt.Until == nil || closed(r.opt.Until)
 		if err := r.readAll(ctx); err != nil {
 			return err
+		}
+		if last && r.opt.Complete {
+			return nil
 		}
 		if last {
 			return r.flush()

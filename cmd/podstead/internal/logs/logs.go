@@ -68,7 +68,7 @@ func Print(ctx context.Context, o Options) error {
 // follow prints the logs of a pod. After the connection to the daemon is lost, it continues with the next line.
 func (o *Options) follow(ctx context.Context, pod string, q api.OutputQuery) error {
 	q.From = api.Positions{}
-	var failing time.Time // since when no connection lasts
+	var failing time.Duration // during which no connection lasts
 	for lost := false; ; lost = true {
 		begun := time.Now()
 		err := o.print(ctx, pod, q)
@@ -78,10 +78,11 @@ func (o *Options) follow(ctx context.Context, pod string, q api.OutputQuery) err
 		if !errors.Is(err, api.ErrUnavailable) {
 			return err
 		}
-		if failing.IsZero() || time.Since(begun) >= lasting {
-			failing = time.Now()
+		lostAt := time.Now()
+		if failing += lostAt.Sub(begun); lostAt.Sub(begun) >= lasting {
+			failing = 0
 		}
-		if time.Since(failing) >= giveUp {
+		if failing >= giveUp {
 			return err // not the connection, but the logs cause it
 		}
 		if err := settle.Reconnect(ctx, o.Daemon.Connect); err != nil {
@@ -90,6 +91,7 @@ func (o *Options) follow(ctx context.Context, pod string, q api.OutputQuery) err
 			}
 			return err
 		}
+		failing += min(time.Since(lostAt), lasting) // without an outage, however long it was
 		o.Reconnected()
 	}
 }

@@ -28,11 +28,15 @@ type answer struct {
 // daemon answers requests for the logs of a pod in order. The last answer is repeated.
 type daemon struct {
 	answers []answer
-	stopped error // of Connect
+	stopped error         // of Connect
+	outage  time.Duration // of each call of Connect
 	queries []api.OutputQuery
 }
 
-func (d *daemon) Connect(context.Context) error { return d.stopped }
+func (d *daemon) Connect(context.Context) error {
+	time.Sleep(d.outage)
+	return d.stopped
+}
 
 func (d *daemon) Output(_ context.Context, _ string, q api.OutputQuery) iter.Seq2[api.Line, error] {
 	a := d.answers[min(len(d.queries), len(d.answers)-1)]
@@ -81,6 +85,7 @@ func TestPrint(t *testing.T) {
 	for name, test := range map[string]struct {
 		answers     []answer
 		stopped     error
+		outage      time.Duration
 		once        bool // without Follow
 		want        []string
 		connections int
@@ -96,11 +101,12 @@ func TestPrint(t *testing.T) {
 		"a daemon that does not start":              {answers: []answer{{err: errLost}}, stopped: errors.New("no daemon"), connections: 1, err: "no daemon"},
 		"a line that cannot be written":             {answers: []answer{{lines: []string{"unwritable", "2"}}}, want: []string{"a unwritable"}, connections: 1, err: "disk full"},
 		"a stream that always breaks":               {answers: []answer{{err: errLost}}, connections: 301, err: "unexpected EOF"},
+		"streams that break after a long outage":    {answers: []answer{{err: errLost}, {err: errLost}, {lines: []string{"1"}}}, outage: time.Hour, want: []string{"a 1"}, connections: 3},
 		"a stream that breaks during a long outage": {answers: []answer{{err: errLost}, {err: errLost, lasts: time.Hour}, {err: errLost}, {}}, connections: 4},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				d := &daemon{answers: test.answers, stopped: test.stopped}
+				d := &daemon{answers: test.answers, stopped: test.stopped, outage: test.outage}
 				lines, connections, err := printed(t, d, api.OutputQuery{Follow: !test.once}, pod("a"))
 				if diff := cmp.Diff(test.want, lines); diff != "" {
 					t.Errorf("lines (-want +got):\n%s", diff)
