@@ -66,7 +66,7 @@ func TestStateDiskSlow(t *testing.T) {
 	f.MustRun("delete", "--all", "--force")
 }
 
-// watchAnswers asks for all pods again and again, and returns a function that ends this and checks how long each answer took.
+// watchAnswers asks for all pods repeatedly, and returns a function that ends this and checks how long each answer took.
 func (f *fixture) watchAnswers() (check func()) {
 	const limit = 5 * time.Second // an answer takes milliseconds, but the host may be loaded; writes take longer
 	ctx, stop := context.WithCancel(f.Context())

@@ -26,7 +26,7 @@ func (f *Fixture) ReadOnlyDisk() (writable func()) {
 }
 
 // slowDisk makes a disk slow until its standard input ends: $1 is the device, $2 the number of writes per second, $0 the directory. Without
-// cgroup v1, whose root has such limits, the file system hangs again and again for the time of ten writes.
+// cgroup v1, whose root has such limits, the file system hangs repeatedly for the time of ten writes.
 const slowDisk = `
 limit=/sys/fs/cgroup/blkio/blkio.throttle.write_iops_device
 if [ -e $limit ]; then

@@ -100,7 +100,7 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// TestCopyIsPrivate: nobody else can read the copy, which may contain secrets, and its name has the extension of the file.
+// TestCopyIsPrivate: other users cannot read the copy, which may contain secrets, and its name has the extension of the file.
 func TestCopyIsPrivate(t *testing.T) {
 	dir := editor(t, `stat -c %a "$1" "$(dirname "$1")" > "$TMPDIR/../modes"; basename "$1" >> "$TMPDIR/../modes"`)
 	if err := (&edit.Editor{}).Edit(t.Context(), "web.yaml", "a", nil); !errors.Is(err, edit.ErrUnchanged) {
