@@ -100,12 +100,16 @@ func (h *Host) rolledBack(b Broken, cuts Cuts) {
 	if cuts.Update {
 		h.Cut()
 	}
-	h.happened(b, "Rolling back from generation 2 to 1")
+	// A cut may lose the newest events, but not the rollback.
+	h.Eventually(b.pod+" is rolled back", fmt.Sprintf(`podstead events %[1]s > /tmp/events; podstead get %[1]s -o wide > /tmp/get; cat /tmp/events /tmp/get
+		grep -q 'Rolling back from generation 2 to 1' /tmp/events || grep -q '(RolledBack)' /tmp/get`, b.pod))
 	if cuts.Rollback {
 		h.Cut()
+	} else {
+		h.happened(b, "Rolled back, generation 1 is ready")
 	}
-	h.happened(b, "Rolled back, generation 1 is ready")
 	h.runs(b, 1)
+	h.Eventually(b.pod+" shows the rollback", "podstead get "+b.pod+" -o wide > /tmp/get; cat /tmp/get; grep -q '(RolledBack)' /tmp/get")
 	if cuts.After {
 		h.Cut()
 		h.runs(b, 1)
