@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/cmd/podstead/internal/ondemand"
+	"github.com/podstead/podstead/cmd/podstead/internal/view"
 )
 
 // app is the program with its inputs and outputs.
@@ -25,6 +26,9 @@ type app struct {
 	// start starts the daemon's container engine.
 	start func(context.Context, *config.Config, logger) (daemon.Runtime, error)
 }
+
+// habits is the group of the commands that other tools have under the same name.
+const habits = "habits"
 
 // run executes a command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
@@ -77,9 +81,16 @@ started this way exits when it is idle.`,
 	why := a.whyCommand()
 	why.Args = maxOnePod
 	root.AddCommand(
-		a.runCommand(), a.applyCommand(), a.planCommand(), a.stopCommand(), a.startCommand(), a.restartCommand(), a.rolloutCommand(), a.editCommand(), a.validateCommand(), a.getCommand(), a.describeCommand(), a.logsCommand(), a.eventsCommand(), why, a.waitCommand(), a.conditionCommand(), a.deleteCommand(), a.volumeCommand(),
+		a.runCommand(), a.applyCommand(), a.planCommand(), a.stopCommand(), a.startCommand(), a.restartCommand(), a.rolloutCommand(),
+		a.editCommand(), a.validateCommand(), a.getCommand(), a.describeCommand(), a.logsCommand(), a.eventsCommand(), why,
+		a.waitCommand(), a.conditionCommand(), a.deleteCommand(), a.volumeCommand(),
 		a.daemonCommand(), a.doctorCommand(), a.versionCommand(),
 	)
+	root.AddGroup(&cobra.Group{ID: habits, Title: "Commands of docker, podman and docker compose:"})
+	for _, cmd := range []*cobra.Command{a.psCommand(), a.downCommand(), a.killCommand(), a.rmCommand(), a.inspectCommand()} {
+		cmd.GroupID = habits
+		root.AddCommand(cmd)
+	}
 	root.AddCommand(hintCommands()...)
 	return root
 }
@@ -183,6 +194,17 @@ func (a *app) width() func() int {
 		}
 		return columns
 	}
+}
+
+// screen returns stdout for tables.
+func (a *app) screen() view.Screen {
+	s := view.Screen{W: a.out, Colour: a.colour()}
+	if f, ok := a.out.(*os.File); ok && a.isTerminal() {
+		if columns, _, err := term.GetSize(int(f.Fd())); err == nil {
+			s.Width = columns
+		}
+	}
+	return s
 }
 
 // isTerminal reports whether stdout is a terminal.

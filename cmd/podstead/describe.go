@@ -30,6 +30,9 @@ the cause only: the output of probes, messages of containers and events are show
   podstead describe -l app=shop`,
 		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.addFiles(cmd, &s); err != nil {
+				return err
+			}
 			if err := s.read(cmd, args); err != nil {
 				return err
 			}
@@ -37,6 +40,7 @@ the cause only: the output of probes, messages of containers and events are show
 		},
 	}
 	cmd.Flags().SortFlags = false
+	s.filesFlag(cmd)
 	s.flags(cmd)
 	return cmd
 }

@@ -57,6 +57,9 @@ values are escaped, except line breaks and tabs in the format jsonpath.`,
   podstead get --show-labels --sort-by .metadata.creationTimestamp`,
 		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := a.addFiles(cmd, &f.selection); err != nil {
+				return err
+			}
 			if err := f.read(cmd, args); err != nil {
 				return err
 			}
@@ -70,6 +73,7 @@ values are escaped, except line breaks and tabs in the format jsonpath.`,
 		},
 	}
 	cmd.Flags().SortFlags = false
+	f.filesFlag(cmd)
 	f.flags(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "watch for changes after listing the pods")
 	formats(cmd, &f.format, "wide", "json", "yaml", "name", "jsonpath=", "custom-columns=")
@@ -165,9 +169,9 @@ func (a *app) printTable(f *getFlags, pods []api.Pod, missing error) error {
 		if !f.table.NoHeader {
 			rows = append([][]string{f.columns.Header}, rows...)
 		}
-		return view.Columns(a.out, rows)
+		return a.screen().Table(rows)
 	case len(pods) > 0:
-		return view.Table(a.out, pods, f.table, time.Now())
+		return view.Table(a.screen(), pods, f.table, time.Now())
 	case missing == nil:
 		a.note("%v", errNoPods)
 	}

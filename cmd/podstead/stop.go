@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -19,6 +20,7 @@ import (
 type stopFlags struct {
 	selection
 	all, wait bool
+	force     bool // without grace period
 	grace     int
 }
 
@@ -58,6 +60,9 @@ func (a *app) stop(cmd *cobra.Command, args []string, f *stopFlags) error {
 		return err
 	}
 	grace := gracePeriod(f.grace)
+	if f.force {
+		grace = new(time.Duration)
+	}
 	errs := inParallel(pods, func(_ int, p *api.Pod) error {
 		return w.Client.Stop(cmd.Context(), p.Metadata.Name, api.StopOptions{UID: p.Metadata.UID, Grace: grace})
 	})

@@ -11,7 +11,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -71,7 +70,7 @@ func (a *app) version(cmd *cobra.Command, format string) error {
 	if v.Daemon != nil {
 		rows = append(rows, []string{"daemon", fmt.Sprintf("%s, pid %d", v.Daemon.Version, v.Daemon.PID)})
 	}
-	return view.Columns(a.out, rows)
+	return a.screen().Table(rows)
 }
 
 // runtimeVersion returns the first line that the OCI runtime prints for --version, or its name with the error.

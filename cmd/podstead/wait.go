@@ -61,6 +61,7 @@ Exit codes: 0 all pods meet the condition, 1 failure, 3 no such pod, 4 the daemo
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&f.condition, "for", "", "`condition` to wait for: condition=, phase=, jsonpath=, delete, create")
 	_ = cmd.RegisterFlagCompletionFunc("for", a.completeConditions)
+	f.filesFlag(cmd)
 	f.flags(cmd)
 	cmd.Flags().BoolVar(&f.all, "all", false, "wait for all pods")
 	cmd.Flags().DurationVar(&f.timeout, "timeout", 30*time.Second, "maximum `duration` of the wait; 0 checks without waiting, a negative one is a week")
@@ -68,6 +69,9 @@ Exit codes: 0 all pods meet the condition, 1 failure, 3 no such pod, 4 the daemo
 }
 
 func (a *app) wait(cmd *cobra.Command, args []string, f *waitFlags) error {
+	if err := a.addFiles(cmd, &f.selection); err != nil {
+		return err
+	}
 	if err := f.require(cmd, args, f.all); err != nil {
 		return err
 	}

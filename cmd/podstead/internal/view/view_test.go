@@ -265,7 +265,7 @@ func TestTable(t *testing.T) {
 		}},
 	}
 	var b strings.Builder
-	if err := view.Table(&b, []api.Pod{p}, view.TableOptions{Wide: true}, now); err != nil {
+	if err := view.Table(view.Screen{W: &b}, []api.Pod{p}, view.TableOptions{Wide: true}, now); err != nil {
 		t.Fatal(err)
 	}
 	want := "" +
