@@ -27,9 +27,6 @@ type app struct {
 	start func(context.Context, *config.Config, logger) (daemon.Runtime, error)
 }
 
-// habits is the group of the commands that other tools have under the same name.
-const habits = "habits"
-
 // run executes a command line and returns the exit code.
 func (a *app) run(ctx context.Context, args []string) int {
 	root := a.root() //nolint:contextcheck // a command has its context from ExecuteContext
@@ -80,19 +77,28 @@ started this way exits when it is idle.`,
 	}
 	why := a.whyCommand()
 	why.Args = maxOnePod
-	root.AddCommand(
-		a.runCommand(), a.applyCommand(), a.planCommand(), a.stopCommand(), a.startCommand(), a.restartCommand(), a.rolloutCommand(),
-		a.editCommand(), a.validateCommand(), a.getCommand(), a.describeCommand(), a.logsCommand(), a.eventsCommand(), why,
-		a.waitCommand(), a.conditionCommand(), a.deleteCommand(), a.volumeCommand(),
-		a.daemonCommand(), a.doctorCommand(), a.versionCommand(),
-	)
-	root.AddGroup(&cobra.Group{ID: habits, Title: "Commands of docker, podman and docker compose:"})
-	for _, cmd := range []*cobra.Command{a.psCommand(), a.downCommand(), a.killCommand(), a.rmCommand(), a.inspectCommand()} {
-		cmd.GroupID = habits
-		root.AddCommand(cmd)
-	}
+	addGroup(root, "Commands that change pods:",
+		a.runCommand(), a.applyCommand(), a.planCommand(), a.editCommand(), a.validateCommand(), a.stopCommand(), a.startCommand(),
+		a.restartCommand(), a.rolloutCommand(), a.conditionCommand(), a.deleteCommand())
+	addGroup(root, "Commands that show pods:",
+		a.getCommand(), a.describeCommand(), why, a.logsCommand(), a.eventsCommand(), a.waitCommand())
+	const host = "Commands for the host:"
+	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.volumeCommand(), a.versionCommand())
+	root.SetHelpCommandGroupID(host)
+	root.SetCompletionCommandGroupID(host)
+	addGroup(root, "Commands of docker, podman and docker compose:",
+		a.psCommand(), a.downCommand(), a.killCommand(), a.rmCommand(), a.inspectCommand())
 	root.AddCommand(hintCommands()...)
 	return root
+}
+
+// addGroup adds commands that the help lists under a title.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title})
+	for _, cmd := range commands {
+		cmd.GroupID = title
+	}
+	root.AddCommand(commands...)
 }
 
 // settingFlag holds the text of a setting's flag. Package config parses it.
