@@ -90,7 +90,7 @@ func (a *app) serve(cmd *cobra.Command, c *config.Config, onDemand bool, reporte
 	defer flush()
 	policy := c.Policy.Admission()
 	v := api.Version{
-		Version: version, Containerd: containerdVersion(), Runtime: c.Engine.Runtime, PID: os.Getpid(), OnDemand: onDemand, Policy: &policy,
+		Version: version, Containerd: containerdVersion(), Runtime: c.Engine.Runtime, PID: os.Getpid(), OnDemand: onDemand, Policy: api.PolicyOf(&policy),
 	}
 	o := daemon.Options{
 		Config: c, Start: a.start, Version: v, Ready: reporter.Ready,

@@ -13,7 +13,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/settle"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // stopFlags are the flags of stop.
@@ -229,7 +228,7 @@ func (a *app) selectPods(cmd *cobra.Command, s *selection) (w *watcher, pods []a
 	}
 	pods, missing = s.of(list.Items)
 	if len(s.names) == 0 {
-		pods = slices.DeleteFunc(pods, func(p api.Pod) bool { return p.Metadata.UID == "" && p.Status.Phase == lifecycle.PhaseFailed })
+		pods = slices.DeleteFunc(pods, func(p api.Pod) bool { return p.Metadata.UID == "" && p.Status.Phase == api.PhaseFailed })
 		if len(pods) == 0 {
 			a.note("%v", errNoPods)
 		}
