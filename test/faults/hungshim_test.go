@@ -15,7 +15,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/test/internal/rig"
 )
 
