@@ -10,7 +10,6 @@ import (
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // TestScreen checks the width and the colours of tables.
@@ -87,12 +86,12 @@ func TestContainers(t *testing.T) {
 		{ContainerPort: 80, HostPort: 8080, Protocol: spec.ProtocolTCP}, {ContainerPort: 53, HostPort: 53, HostIP: "127.0.0.1", Protocol: spec.ProtocolUDP},
 		{ContainerPort: 9000},
 	}}}
-	p.Status.InitContainerStatuses = []lifecycle.ContainerStatus{{Name: "prepare", Image: "busybox", State: lifecycle.State{
-		Terminated: &lifecycle.Terminated{Reason: lifecycle.ReasonCompleted},
+	p.Status.InitContainerStatuses = []api.ContainerStatus{{Name: "prepare", Image: "busybox", State: api.ContainerState{
+		Terminated: &api.Terminated{Reason: api.ReasonCompleted},
 	}}}
-	p.Status.ContainerStatuses = []lifecycle.ContainerStatus{
-		{Name: "app", Image: "nginx", RestartCount: 2, State: lifecycle.State{Running: &lifecycle.Running{StartedAt: now.Add(-time.Minute)}}},
-		{Name: "side", Image: "busybox", State: lifecycle.State{Waiting: &lifecycle.Waiting{Reason: "CrashLoopBackOff"}}},
+	p.Status.ContainerStatuses = []api.ContainerStatus{
+		{Name: "app", Image: "nginx", RestartCount: 2, State: api.ContainerState{Running: &api.Running{StartedAt: now.Add(-time.Minute)}}},
+		{Name: "side", Image: "busybox", State: api.ContainerState{Waiting: &api.Waiting{Reason: "CrashLoopBackOff"}}},
 		{Name: "new", Image: "busybox"},
 	}
 	for all, want := range map[bool]string{
