@@ -178,7 +178,7 @@ func (a *app) client(cmd *cobra.Command) (*api.Client, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.Client, s.Connect(cmd.Context())
+	return s.Client, a.reach(cmd.Context(), s)
 }
 
 // colour reports whether stdout is a terminal that shows colours (https://no-color.org).

@@ -113,6 +113,7 @@ func (a *app) remove(ctx context.Context, w *watcher, pods []api.Pod, o api.Stop
 			report(name, "terminating")
 		}
 	}
+	defer a.waiting("Waiting until pods are deleted: %s", listed(waiting))()
 	err := settle.Deleted(ctx, w, waiting, func(name, remains string) {
 		if remains == "" {
 			report(name, "deleted")

@@ -78,7 +78,9 @@ func (a *app) stop(cmd *cobra.Command, args []string, f *stopFlags) error {
 		}
 	}
 	if f.wait {
+		done := a.waiting("Waiting until pods are stopped: %s", listed(waiting))
 		errs = append(errs, settle.Stopped(cmd.Context(), w, waiting, a.reportStopped))
+		done()
 	}
 	return errors.Join(append(errs, missing)...)
 }

@@ -102,7 +102,9 @@ func (a *app) wait(cmd *cobra.Command, args []string, f *waitFlags) error {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), timeout)
 	defer cancel()
+	done := a.waiting("Waiting for %s", f.condition)
 	outcome, err := w.Until(ctx, daemon)
+	done()
 	if err := errors.Join(err, cmd.Context().Err()); err != nil {
 		return err
 	}

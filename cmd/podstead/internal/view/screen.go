@@ -16,7 +16,7 @@ type Screen struct {
 const (
 	// gap is the space between two columns.
 	gap = 3
-	// minCell is the width to which cells are shortened at most.
+	// minCell is the minimum width of a cell that is shortened.
 	minCell = 8
 	// ellipsis is the end of a cell that is shortened.
 	ellipsis = "…"
@@ -24,14 +24,17 @@ const (
 	red, reset = "\x1b[31m", "\x1b[0m"
 )
 
-// Table prints rows with aligned columns. On a terminal, the widest columns but the first are shortened until the rows fit, and problems are
-// red.
+// Table prints rows with aligned columns. All rows have the same number of cells, and the first one is the header. On a terminal, the widest
+// columns but the first are shortened until the rows fit, and problems are red.
 func (s Screen) Table(rows [][]string) error {
 	cells := make([][]string, len(rows))
 	for i, row := range rows {
 		cells[i] = escaped(row)
 	}
-	widths := fit(columnWidths(cells), s.Width)
+	widths := columnWidths(cells)
+	if s.Width > 0 && len(cells) > 0 {
+		fit(widths, columnWidths(cells[:1]), s.Width)
+	}
 	var b strings.Builder
 	for _, row := range cells {
 		for j, cell := range row {
@@ -65,25 +68,24 @@ func columnWidths(rows [][]string) []int {
 	return widths
 }
 
-// fit reduces the widest columns but the first until a row has at most this number of columns; 0: any.
-func fit(widths []int, limit int) []int {
+// fit reduces the widest columns but the first until a row has at most this number of columns, but no column below the width of its header.
+func fit(widths, headers []int, limit int) {
 	total := gap * (len(widths) - 1)
 	for _, w := range widths {
 		total += w
 	}
-	for ; limit > 0 && total > limit; total-- {
+	for ; total > limit; total-- {
 		widest := 0
 		for j := 1; j < len(widths); j++ {
-			if widths[j] > minCell && (widest == 0 || widths[j] > widths[widest]) {
+			if widths[j] > max(minCell, headers[j]) && (widest == 0 || widths[j] > widths[widest]) {
 				widest = j
 			}
 		}
 		if widest == 0 {
-			break
+			return
 		}
 		widths[widest]--
 	}
-	return widths
 }
 
 // shorten returns the start of a cell.
