@@ -73,6 +73,7 @@ vm: ## run tests in a virtual machine with cgroup v2 and systemd (root)
 lint: ## run linters
 	@.ci/deps build
 	$(TOOL) golangci-lint run ./...
+	$(TOOL) validate docs/reference/openapi.json
 
 check: ## run everything that CI runs (root)
 	@.ci/run

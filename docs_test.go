@@ -24,6 +24,9 @@ func TestReference(t *testing.T) {
 	pages := map[string]string{
 		"docs/reference/pod-file.md": podFilePage(t),
 		"docs/reference/events.md":   eventsPage(),
+
+		"docs/reference/api.md":       apiPage(t, readFile(t, "docs/reference/api.md")),
+		"docs/reference/openapi.json": openAPI(t),
 	}
 	for name, want := range pages {
 		if *update {

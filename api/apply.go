@@ -122,7 +122,7 @@ func (s *Server) apply(r *http.Request) (any, error) {
 	case s.o.Files == nil:
 		return nil, errNoPodFiles
 	case !filepath.IsAbs(q.File):
-		return nil, failure(http.StatusBadRequest, "pod file %q: must be an absolute path", q.File)
+		return nil, invalidField("file", "pod file %q: must be an absolute path", q.File)
 	}
 	client := peerOf(r.Context())
 	pod, found, err := client.accept(q.File, q.Text, "")

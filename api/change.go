@@ -82,7 +82,7 @@ func (s *Server) setCondition(r *http.Request) (any, error) {
 	}
 	switch {
 	case !slices.Contains([]string{"True", "False", "Unknown"}, q.Status):
-		return nil, failure(http.StatusBadRequest, "status %q: must be one of True, False, Unknown", q.Status)
+		return nil, invalidField("status", "status %q: must be one of True, False, Unknown", q.Status)
 	case len(q.Message)+len(q.Reason) > maxConditionMessage, !utf8.ValidString(q.Message), !utf8.ValidString(string(q.Reason)):
 		return nil, failure(http.StatusBadRequest, "reason and message: must be at most %d bytes of UTF-8", maxConditionMessage)
 	}

@@ -103,7 +103,7 @@ func (c *Client) Output(ctx context.Context, pod string, q OutputQuery) iter.Seq
 		}
 	}
 	return func(yield func(Line, error) bool) {
-		for r, err := range streamOf[outputRecord](ctx, c, podPath(pod)+"/output", v, nil) {
+		for r, err := range streamOf[OutputRecord](ctx, c, podPath(pod)+"/output", v, nil) {
 			if r.Start != nil && q.From != nil {
 				q.From[r.Container] = *r.Start
 			}

@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -31,6 +32,7 @@ type testDaemon struct {
 	files             *fakefiles.Set
 	restarts          *restarts
 	closeServer       func()
+	log               *slog.Logger // nil: discarded
 }
 
 func newTestDaemon(t *testing.T, o fakeruntime.Options) *testDaemon {
@@ -79,7 +81,7 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 	}
 	server := api.NewServer(t.Context(), api.Options{
 		Supervisor: d.supervisor, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
-		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets,
+		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets, Log: d.log,
 		HostIPs: func() []api.PodIP { return []api.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
 	})
 	l, err := api.Listen(t.Context(), d.socket)

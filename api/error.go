@@ -19,10 +19,13 @@ type Error struct {
 	// the pod is rejected, 503 the daemon is stopping or, with a reason, cannot serve the request now.
 	Status  int    `json:"status"`
 	Message string `json:"error"`
-	// Reason is [ReasonUnresponsive] or empty.
-	Reason   string    `json:"reason,omitempty"`
+	// Reason is the kind of the error for programs. It is empty if the daemon is stopping.
+	Reason ErrorReason `json:"reason,omitempty"`
+	// Field is the parameter or the field of the body that is invalid, if it is one.
+	Field string `json:"field,omitempty"`
+	// Hint is what the user can do about it, in the imperative. It may be empty.
 	Hint     string    `json:"hint,omitempty"`
-	Problems []Problem `json:"problems,omitempty"`
+	Problems []Problem `json:"problems,omitempty"` // of a pod file
 	// Pod is the name of the pod that exists already.
 	Pod string `json:"pod,omitempty"`
 	// Stopping is the UID of that pod, if it is of the same file, is being stopped and will be deleted. A client can wait
@@ -34,8 +37,59 @@ type Error struct {
 	Pruned []Applied `json:"pruned,omitempty"`
 }
 
-// ReasonUnresponsive is the reason of an [Error] for a file system that does not respond. The request can be repeated.
-const ReasonUnresponsive = "FileSystemUnresponsive"
+// ErrorReason is the kind of an [Error]: a metav1.StatusReason where Kubernetes has one. Later versions add reasons.
+type ErrorReason string
+
+// The reasons of errors.
+const (
+	ReasonBadRequest ErrorReason = "BadRequest" // 400: a parameter or the body cannot be read, see the field
+	ReasonInvalid    ErrorReason = "Invalid"    // 400: the pod file is invalid, see the problems
+	ReasonForbidden  ErrorReason = "Forbidden"  // 403: the user may not do that, or not over this socket
+	ReasonNotFound   ErrorReason = "NotFound"   // 404: no such pod, container, volume, session or endpoint
+	ReasonConflict   ErrorReason = "Conflict"   // 409: the state of the pod or volume does not allow that
+	// ReasonAlreadyExists means that another pod has the name (409).
+	ReasonAlreadyExists ErrorReason = "AlreadyExists"
+	// ReasonNotAdmitted means that the host rejects the pod (409), see the refusals.
+	ReasonNotAdmitted     ErrorReason = "NotAdmitted"
+	ReasonTooManyRequests ErrorReason = "TooManyRequests" // 429: a limit is reached, try again later
+	ReasonInternalError   ErrorReason = "InternalError"   // 500: an error of the host or of the container engine
+	ReasonNotImplemented  ErrorReason = "NotImplemented"  // 501: the daemon has no pods directory
+	// ReasonUnresponsive means that a file system does not respond (503). The request can be repeated.
+	ReasonUnresponsive ErrorReason = "FileSystemUnresponsive"
+)
+
+// reasonsByStatus are the reasons of errors that have no other one. That of a stopping daemon is empty: earlier clients depend on it.
+var reasonsByStatus = map[int]ErrorReason{
+	http.StatusBadRequest: ReasonBadRequest, http.StatusForbidden: ReasonForbidden, http.StatusNotFound: ReasonNotFound,
+	http.StatusConflict: ReasonConflict, http.StatusTooManyRequests: ReasonTooManyRequests, http.StatusNotImplemented: ReasonNotImplemented,
+	http.StatusInternalServerError: ReasonInternalError,
+}
+
+// withReason returns the error with its reason.
+func (e *Error) withReason() *Error {
+	if e.Reason != "" {
+		return e
+	}
+	with := *e // the error may be a shared one
+	switch {
+	case len(e.Problems) > 0:
+		with.Reason = ReasonInvalid
+	case len(e.Refusals) > 0:
+		with.Reason = ReasonNotAdmitted
+	case e.Pod != "":
+		with.Reason = ReasonAlreadyExists
+	default:
+		with.Reason = reasonsByStatus[e.Status]
+	}
+	return &with
+}
+
+// invalidField is the response for a parameter or a field of the body that is invalid.
+func invalidField(field, format string, args ...any) *Error {
+	e := failure(http.StatusBadRequest, format, args...)
+	e.Field = field
+	return e
+}
 
 // retryAfter is the value of the Retry-After header of these responses, in seconds.
 const retryAfter = "10"

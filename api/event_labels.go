@@ -1,8 +1,6 @@
 package api
 
 import (
-	"net/http"
-
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/podstead/podstead/supervisor"
@@ -31,7 +29,7 @@ type labelled struct {
 func (s *Server) labelFilter(text string) (*labelFilter, error) {
 	selector, err := labels.Parse(text)
 	if err != nil {
-		return nil, failure(http.StatusBadRequest, "labelSelector=%q: %v", text, err)
+		return nil, invalidField("labelSelector", "labelSelector=%q: %v", text, err)
 	}
 	return &labelFilter{selector: selector, pods: s.o.Supervisor, known: map[string]labelled{}}, nil
 }

@@ -127,28 +127,6 @@ type peer struct {
 
 type peerKey struct{}
 
-// withPeer adds the peer of a connection to the context of its requests.
-func withPeer(ctx context.Context, c net.Conn) context.Context {
-	conn, ok := c.(*net.UnixConn)
-	if !ok {
-		return ctx
-	}
-	raw, err := conn.SyscallConn()
-	if err != nil {
-		return ctx
-	}
-	var cred *unix.Ucred
-	var credErr error
-	var groups []uint32
-	if err := raw.Control(func(fd uintptr) {
-		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-		groups = peerGroups(fd)
-	}); err != nil || credErr != nil {
-		return ctx
-	}
-	return context.WithValue(ctx, peerKey{}, peer{cred.Pid, cred.Uid, cred.Gid, groups})
-}
-
 // maxGroups is the kernel's limit of supplementary groups (NGROUPS_MAX).
 const maxGroups = 65536
 

@@ -53,11 +53,11 @@ func readOutputQuery(q url.Values, pod *spec.Pod) (o outputQuery, err error) {
 	}
 	o.runs = OutputRuns(q.Get("runs"))
 	if !slices.Contains([]OutputRuns{AllRuns, NewestRun, PreviousRun}, o.runs) {
-		return o, failure(http.StatusBadRequest, "runs=%q: must be one of newest, previous", o.runs)
+		return o, invalidField("runs", "runs=%q: must be one of newest, previous", o.runs)
 	}
 	if text := q.Get("from"); text != "" {
 		if err := json.Unmarshal([]byte(text), &o.from); err != nil {
-			return o, failure(http.StatusBadRequest, "from: %v", err)
+			return o, invalidField("from", "from: %v", err)
 		}
 	}
 	var names []string
@@ -112,7 +112,7 @@ func (s *Server) sendOutput(ctx context.Context, out *stream, snapshot *supervis
 	if !q.follow {
 		readers.SetLimit(1) // one container after the other
 	}
-	lines := make(chan outputRecord, 64)
+	lines := make(chan OutputRecord, 64)
 	result := make(chan error, 1)
 	go func() {
 		for _, name := range q.containers {
@@ -131,9 +131,9 @@ func (s *Server) sendOutput(ctx context.Context, out *stream, snapshot *supervis
 }
 
 // copy sends lines until the channel is closed. It flushes the response whenever no line is available.
-func (s *stream) copy(lines <-chan outputRecord) error {
+func (s *stream) copy(lines <-chan OutputRecord) error {
 	for {
-		var l outputRecord
+		var l OutputRecord
 		var more bool
 		select {
 		case l, more = <-lines:

@@ -23,7 +23,7 @@ type containerOutput struct {
 	pod, uid string
 	name     string
 	query    outputQuery
-	lines    chan<- outputRecord
+	lines    chan<- OutputRecord
 }
 
 func (c *containerOutput) send(ctx context.Context) error {
@@ -41,7 +41,7 @@ func (c *containerOutput) send(ctx context.Context) error {
 			return err
 		}
 		if n == first && c.query.follow && !resume {
-			if err := c.record(ctx, outputRecord{Line: Line{Container: c.name, Attempt: n}, Start: &start}); err != nil {
+			if err := c.record(ctx, OutputRecord{Line: Line{Container: c.name, Attempt: n}, Start: &start}); err != nil {
 				return err
 			}
 		}
@@ -58,7 +58,7 @@ func (c *containerOutput) send(ctx context.Context) error {
 	return nil
 }
 
-func (c *containerOutput) record(ctx context.Context, r outputRecord) error {
+func (c *containerOutput) record(ctx context.Context, r OutputRecord) error {
 	select {
 	case c.lines <- r:
 		return nil
@@ -276,7 +276,7 @@ func (c *containerOutput) sendRun(ctx context.Context, n int, from Position) err
 		if skip.skip(e) || e.Time.Before(c.query.since) {
 			continue
 		}
-		r := outputRecord{Line: Line{Container: c.name, Stream: string(e.Stream), Time: e.Time, Attempt: n, Line: string(e.Text)}}
+		r := OutputRecord{Line: Line{Container: c.name, Stream: string(e.Stream), Time: e.Time, Attempt: n, Line: string(e.Text)}}
 		if !utf8.Valid(e.Text) {
 			r.Raw = []byte(r.Line.Line)
 		}

@@ -141,10 +141,10 @@ func (s *Server) create(r *http.Request) (any, error) {
 		return nil, failure(http.StatusBadRequest, "read request: %v", err)
 	}
 	if !filepath.IsAbs(q.File) {
-		return nil, failure(http.StatusBadRequest, "pod file %q: must be an absolute path", q.File)
+		return nil, invalidField("file", "pod file %q: must be an absolute path", q.File)
 	}
 	if q.Session != "" && !sessionPattern.MatchString(q.Session) {
-		return nil, failure(http.StatusBadRequest, "session %q: must be 1 to 64 letters, digits and dashes", q.Session)
+		return nil, invalidField("session", "session %q: must be 1 to 64 letters, digits and dashes", q.Session)
 	}
 	pod, found, err := peerOf(r.Context()).accept(q.File, q.Text, q.Suffix)
 	if err != nil {
@@ -195,7 +195,7 @@ func flag(q url.Values, name string) (bool, error) {
 	}
 	v, err := strconv.ParseBool(q.Get(name))
 	if err != nil {
-		return false, failure(http.StatusBadRequest, "%s=%q: must be true or false", name, q.Get(name))
+		return false, invalidField(name, "%s=%q: must be true or false", name, q.Get(name))
 	}
 	return v, nil
 }
@@ -207,7 +207,7 @@ func number(q url.Values, name string) (uint64, error) {
 	}
 	n, err := strconv.ParseUint(q.Get(name), 10, 63)
 	if err != nil {
-		return 0, failure(http.StatusBadRequest, "%s=%q: must be a non-negative integer", name, q.Get(name))
+		return 0, invalidField(name, "%s=%q: must be a non-negative integer", name, q.Get(name))
 	}
 	return n, nil
 }
@@ -219,7 +219,7 @@ func timestamp(q url.Values, name string) (time.Time, error) {
 	}
 	t, err := time.Parse(time.RFC3339Nano, q.Get(name))
 	if err != nil {
-		return time.Time{}, failure(http.StatusBadRequest, "%s=%q: must be a time, such as 2026-01-02T15:04:05Z", name, q.Get(name))
+		return time.Time{}, invalidField(name, "%s=%q: must be a time, such as 2026-01-02T15:04:05Z", name, q.Get(name))
 	}
 	return t, nil
 }

@@ -131,7 +131,7 @@ func (s *Server) undoRollout(r *http.Request) (any, error) {
 	case s.o.Files == nil:
 		return nil, errNoPodFiles
 	case q.Generation < 0:
-		return nil, failure(http.StatusBadRequest, "generation %d: must be at least 1, or 0 for the last one that was ready", q.Generation)
+		return nil, invalidField("generation", "generation %d: must be at least 1, or 0 for the last one that was ready", q.Generation)
 	}
 	name := r.PathValue("name")
 	found, err := s.o.Files.Undo(r.Context(), name, q.Generation, requester(r))

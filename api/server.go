@@ -36,6 +36,10 @@ const (
 	maxBody = 8 << 20
 	// maxBodies is the maximum size of the bodies of all requests in progress. Further requests with a body wait.
 	maxBodies = 2 * maxBody
+	// maxHeader is the maximum size of the header of a request.
+	maxHeader = 64 << 10
+	// idleTimeout is how long a connection without a request is kept.
+	idleTimeout = 2 * time.Minute
 )
 
 // agentPattern is the pattern of agents that are reported as requesters.
@@ -74,6 +78,8 @@ type Server struct {
 	secretReads *semaphore.Weighted // secrets that are read for explanations
 	cancel      context.CancelFunc  // ends all streams
 
+	conns connections
+
 	mu       sync.Mutex
 	requests int           // in progress
 	changed  chan struct{} // closed when a request starts or completes
@@ -102,47 +108,16 @@ func NewServer(ctx context.Context, o Options) *Server {
 	}
 	s := &Server{
 		o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads), changed: make(chan struct{}),
+		conns: connections{byUser: map[uint32]int{}},
 	}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
-	mux := http.NewServeMux()
-	for pattern, call := range map[string]func(*http.Request) (any, error){
-		"GET /v1/health":                           func(*http.Request) (any, error) { return struct{}{}, nil },
-		"GET /v1/version":                          func(*http.Request) (any, error) { return s.version(), nil },
-		"POST /v1/pods":                            s.create,
-		"GET /v1/pods/{name}":                      s.get,
-		"DELETE /v1/pods/{name}":                   s.stop,
-		"POST /v1/pods/{name}/start":               s.start,
-		"POST /v1/pods/{name}/restart":             s.restart,
-		"GET /v1/pods/{name}/rollout":              s.rollout,
-		"POST /v1/pods/{name}/rollout/undo":        s.undoRollout,
-		"POST /v1/files":                           s.apply,
-		"POST /v1/files/prune":                     s.prune,
-		"POST /v1/files/suspend":                   s.suspendFiles,
-		"GET /v1/pods/{name}/why":                  s.why,
-		"GET /v1/why":                              s.whyAll,
-		"POST /v1/pods/{name}/ephemeral":           s.addEphemeral,
-		"PUT /v1/pods/{name}/conditions/{type...}": s.setCondition,
-		"PUT /v1/sessions/{id}":                    s.touch,
-		"DELETE /v1/sessions/{id}":                 s.endSession,
-		"POST /v1/daemon/leave":                    s.stopDaemon,
-		"GET /v1/volumes":                          s.volumes,
-		"DELETE /v1/volumes/{name}":                s.removeVolume,
-	} {
-		mux.HandleFunc(pattern, s.handle(call))
-	}
-	mux.HandleFunc("GET /v1/pods", s.pods)
-	mux.HandleFunc("GET /v1/events", s.events)
-	mux.HandleFunc("GET /v1/pods/{name}/output", s.output)
-	mux.HandleFunc("/", s.handle(func(r *http.Request) (any, error) {
-		return nil, failure(http.StatusNotFound, "unknown endpoint %s %s", r.Method, r.URL.Path)
-	}))
 	s.http = &http.Server{
-		Handler:           s.count(mux),
+		Handler:           s.admitted(s.count(s.newMux())),
 		ReadHeaderTimeout: readTimeout,
-		IdleTimeout:       2 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
+		IdleTimeout:       idleTimeout,
+		MaxHeaderBytes:    maxHeader,
 		BaseContext:       func(net.Listener) context.Context { return ctx },
-		ConnContext:       withPeer,
+		ConnContext:       withConn,
 		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 	}
 	return s
@@ -150,7 +125,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 
 // Serve serves requests until [Server.Close], and closes the listener.
 func (s *Server) Serve(l net.Listener) error {
-	err := s.http.Serve(l)
+	err := s.http.Serve(&limitedListener{Listener: l, of: &s.conns})
 	if errors.Is(err, http.ErrServerClosed) {
 		return nil
 	}
@@ -236,7 +211,7 @@ func (s *Server) reply(w http.ResponseWriter, r *http.Request, v any, err error)
 	_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
 	w.Header().Set("Content-Type", "application/json")
 	if err != nil {
-		e := asError(err)
+		e := asError(err).withReason()
 		if e.Reason == ReasonUnresponsive {
 			w.Header().Set("Retry-After", retryAfter)
 		}

@@ -94,7 +94,7 @@ func (s *Server) stop(r *http.Request) (any, error) {
 	if text := q.Get("grace"); text != "" {
 		grace, err := time.ParseDuration(text)
 		if err != nil || grace < 0 {
-			return nil, failure(http.StatusBadRequest, "grace=%q: must be a duration, such as 30s", text)
+			return nil, invalidField("grace", "grace=%q: must be a duration, such as 30s", text)
 		}
 		o.Grace = &grace
 	}

@@ -141,8 +141,8 @@ func (p Positions) Advance(l Line) {
 	p[l.Container] = at
 }
 
-// outputRecord is a value of a stream of output. A record without a stream has no line, only a start.
-type outputRecord struct {
+// OutputRecord is a value of a stream of output. A record without a stream has no line, only a start.
+type OutputRecord struct {
 	Line
 	// Start, if set, is the position before the line. It is sent for the first record of a container that is followed, and wherever lines
 	// are left out, so that a client can continue after the last line of the daemon's log that it has seen.

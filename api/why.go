@@ -62,7 +62,7 @@ func readLines(r *http.Request) (int, error) {
 	}
 	n, err := number(q, "lines")
 	if err == nil && n > maxEvidenceLines {
-		err = failure(http.StatusBadRequest, "lines=%d: must be at most %d", n, maxEvidenceLines)
+		err = invalidField("lines", "lines=%d: must be at most %d", n, maxEvidenceLines)
 	}
 	return int(n), err
 }

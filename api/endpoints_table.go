@@ -1,0 +1,240 @@
+package api
+
+import (
+	"net/http"
+	"slices"
+)
+
+// Endpoints returns the table of endpoints.
+func Endpoints() []Endpoint {
+	return slices.Concat(daemonEndpoints(), podEndpoints(), readEndpoints(), changeEndpoints(), fileEndpoints(), sessionEndpoints(), volumeEndpoints())
+}
+
+// uidParameter restricts a request to a pod that was not deleted and created again.
+var uidParameter = Parameter{Name: "uid", Type: Text, Description: "UID that the pod must have. Default: any."}
+
+func daemonEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "GET", Path: "/v1/health", ReadOnly: true, Routine: true,
+			Summary: "Check that the daemon serves requests",
+			call:    func(*Server, *http.Request) (any, error) { return struct{}{}, nil },
+		},
+		{
+			Method: "GET", Path: "/v1/version", ReadOnly: true,
+			Summary:  "Get the versions of the daemon and of its parts, and the policy of admission",
+			Response: Version{},
+			call:     func(s *Server, _ *http.Request) (any, error) { return s.version(), nil },
+		},
+		{
+			Method: "POST", Path: "/v1/daemon/leave",
+			Summary: "Stop the daemon; containers keep running",
+			Details: "The response is sent before the daemon has stopped.",
+			call:    (*Server).stopDaemon,
+		},
+	}
+}
+
+func podEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "GET", Path: "/v1/pods", ReadOnly: true,
+			Summary: "List pods, sorted by name, or watch them",
+			Details: "A watch sends all pods as ADDED, one BOOKMARK without a pod, and then every change, until the client disconnects. It has no position: " +
+				"a client that was disconnected watches again, and compares the UIDs of the pods.",
+			Query:    []Parameter{{Name: "watch", Type: Boolean, Description: "Send a stream of changes instead of the list."}},
+			Response: PodList{}, Stream: PodChange{},
+			serve: (*Server).pods,
+		},
+		{
+			Method: "POST", Path: "/v1/pods",
+			Summary: "Create a pod that belongs to its client",
+			Details: "With a session, the request can be repeated when its response was lost.",
+			Request: CreateRequest{}, Response: Created{}, Reasons: []ErrorReason{ReasonInvalid, ReasonAlreadyExists, ReasonNotAdmitted, ReasonConflict, ReasonUnresponsive},
+			call: (*Server).create,
+		},
+		{
+			Method: "GET", Path: "/v1/pods/{name}", ReadOnly: true,
+			Summary: "Get a pod",
+			Details: "A file of the pods directory that is not accepted is a pod without a UID. With the parameter uid, the final state of a deleted pod is " +
+				"returned until the session that created the pod ends.",
+			Query: []Parameter{uidParameter}, Response: Pod{}, Reasons: []ErrorReason{ReasonNotFound},
+			call: (*Server).get,
+		},
+		{
+			Method: "DELETE", Path: "/v1/pods/{name}",
+			Summary: "Stop a pod, or delete it with its file in the pods directory",
+			Details: "The response is sent when the request is saved. A second request can shorten the grace period and add the deletion.",
+			Query: []Parameter{
+				uidParameter,
+				{Name: "grace", Type: Duration, Description: "Grace period. 0s kills the containers. Default: that of the pod."},
+				{Name: "delete", Type: Boolean, Description: "Delete the pod after it has terminated."},
+				{Name: "keepFile", Type: Boolean, Description: "Keep the file in the pods directory. See `POST /v1/files/suspend`."},
+			},
+			Response: Deletion{}, Reasons: []ErrorReason{ReasonNotFound, ReasonConflict, ReasonUnresponsive},
+			call: (*Server).stop,
+		},
+		{
+			Method: "POST", Path: "/v1/pods/{name}/start",
+			Summary: "Start a pod that was stopped or has completed; it keeps its UID and volumes",
+			Query:   []Parameter{uidParameter}, Reasons: []ErrorReason{ReasonNotFound, ReasonConflict},
+			call: (*Server).start,
+		},
+		{
+			Method: "POST", Path: "/v1/pods/{name}/restart",
+			Summary: "Restart a pod or one of its containers; the pod keeps its UID and volumes",
+			Query: []Parameter{
+				uidParameter, {Name: "container", Type: Text, Description: "Container to restart. Default: all."},
+			},
+			Reasons: []ErrorReason{ReasonNotFound, ReasonConflict},
+			call:    (*Server).restart,
+		},
+	}
+}
+
+// linesParameter is the size of the evidence in explanations.
+var linesParameter = Parameter{
+	Name: "lines", Type: Integer, Description: "Maximum number of log lines of each failed run, up to 1000. Default: 3.",
+}
+
+func readEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "GET", Path: "/v1/why", ReadOnly: true,
+			Summary: "Explain the states of all pods, sorted by name",
+			Query:   []Parameter{linesParameter}, Response: ExplanationList{},
+			call: (*Server).whyAll,
+		},
+		{
+			Method: "GET", Path: "/v1/pods/{name}/why", ReadOnly: true,
+			Summary: "Explain the state of a pod, or of the newest deleted pod with the name",
+			Query:   []Parameter{linesParameter}, Response: Explanation{}, Reasons: []ErrorReason{ReasonNotFound},
+			call: (*Server).why,
+		},
+		{
+			Method: "GET", Path: "/v1/pods/{name}/output", ReadOnly: true,
+			Summary: "Read or follow the output of containers",
+			Details: "The lines of each container are in order. With follow, the stream continues until the pod is at rest or deleted or, with runs=newest, " +
+				"until none of the containers runs again.",
+			Query: []Parameter{
+				uidParameter,
+				{Name: "container", Type: Text, Repeated: true, Description: "Container. Default: all."},
+				{Name: "runs", Type: Text, Description: "Runs of the containers: `newest` or `previous`. Default: all that are kept."},
+				{Name: "follow", Type: Boolean, Description: "Continue with new lines."},
+				{Name: "tail", Type: Integer, Description: "Number of lines from the end of each run. Default: all."},
+				{Name: "sinceTime", Type: Timestamp, Description: "Omit lines before this time."},
+				{Name: "from", Type: JSON, Description: "Continue after these positions: an object of Position by container."},
+			},
+			Stream: OutputRecord{}, Reasons: []ErrorReason{ReasonNotFound},
+			serve: (*Server).output,
+		},
+		{
+			Method: "GET", Path: "/v1/events", ReadOnly: true,
+			Summary: "Read or follow events, oldest first",
+			Details: "The header `Podstead-Instance` of the response is the instance that the sequence numbers belong to.",
+			Query: []Parameter{
+				{Name: "follow", Type: Boolean, Description: "Continue with new events."},
+				{Name: "instance", Type: Text, Description: "Instance that `after` is a sequence number of."},
+				{Name: "after", Type: Integer, Description: "Omit events up to this sequence number."},
+				{Name: "since", Type: Timestamp, Description: "Omit events before this time."},
+				{Name: "pod", Type: Text, Description: "Name of the pod. Default: any."},
+				uidParameter,
+				{Name: "labelSelector", Type: Text, Description: "Label selector, such as `app=web`. Default: any."},
+			},
+			Stream: Event{},
+			serve:  (*Server).events,
+		},
+	}
+}
+
+func changeEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "POST", Path: "/v1/pods/{name}/ephemeral",
+			Summary: "Add an ephemeral container to a running pod",
+			Query:   []Parameter{uidParameter}, Request: EphemeralRequest{}, Response: Created{},
+			Reasons: []ErrorReason{ReasonInvalid, ReasonNotFound, ReasonConflict},
+			call:    (*Server).addEphemeral,
+		},
+		{
+			Method: "PUT", Path: "/v1/pods/{name}/conditions/{type...}",
+			Summary: "Set the condition of a readiness gate",
+			Details: "The condition type is the rest of the path. It may contain a slash.",
+			Query:   []Parameter{uidParameter}, Request: ConditionRequest{}, Response: Pod{}, Reasons: []ErrorReason{ReasonNotFound, ReasonConflict},
+			call: (*Server).setCondition,
+		},
+		{
+			Method: "GET", Path: "/v1/pods/{name}/rollout", ReadOnly: true,
+			Summary:  "Get the generations of a pod of the pods directory",
+			Response: Rollout{}, Reasons: []ErrorReason{ReasonNotFound, ReasonNotImplemented, ReasonUnresponsive},
+			call: (*Server).rollout,
+		},
+		{
+			Method: "POST", Path: "/v1/pods/{name}/rollout/undo",
+			Summary: "Make a pod return to an earlier generation",
+			Details: "The response is sent before the pod has changed. The file is kept: the pod follows it again when it is changed or applied.",
+			Request: UndoRequest{}, Response: Rollout{},
+			Reasons: []ErrorReason{ReasonNotFound, ReasonConflict, ReasonNotAdmitted, ReasonNotImplemented, ReasonUnresponsive},
+			call:    (*Server).undoRollout,
+		},
+	}
+}
+
+func fileEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "POST", Path: "/v1/files",
+			Summary: "Write a pod file to the pods directory",
+			Details: "The response is sent when the file is saved and a new pod exists or is refused, before the pod is ready. The request can be repeated.",
+			Request: ApplyRequest{}, Response: Applied{},
+			Reasons: []ErrorReason{ReasonInvalid, ReasonAlreadyExists, ReasonNotAdmitted, ReasonConflict, ReasonNotImplemented, ReasonUnresponsive},
+			call:    (*Server).apply,
+		},
+		{
+			Method: "POST", Path: "/v1/files/prune",
+			Summary: "Delete pods of the pods directory, with their files",
+			Request: PruneRequest{}, Response: AppliedList{}, Reasons: []ErrorReason{ReasonConflict, ReasonNotImplemented, ReasonUnresponsive},
+			call: (*Server).prune,
+		},
+		{
+			Method: "POST", Path: "/v1/files/suspend",
+			Summary: "Make the daemon ignore the pods directory until it stops, for 15 minutes at most",
+			Details: "It is for the end of the daemon: pods can be deleted whose files are kept.",
+			call:    (*Server).suspendFiles,
+		},
+	}
+}
+
+func sessionEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "PUT", Path: "/v1/sessions/{id}", Routine: true,
+			Summary: "Send a heartbeat of the session of a client that has created pods",
+			Reasons: []ErrorReason{ReasonNotFound},
+			call:    (*Server).touch,
+		},
+		{
+			Method: "DELETE", Path: "/v1/sessions/{id}", Routine: true,
+			Summary: "End a session: its client needs no final states of deleted pods any more",
+			Details: "The pods of the session are not affected.",
+			call:    (*Server).endSession,
+		},
+	}
+}
+
+func volumeEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "GET", Path: "/v1/volumes", ReadOnly: true,
+			Summary:  "List persistent volumes, sorted by name",
+			Response: VolumeList{},
+			call:     (*Server).volumes,
+		},
+		{
+			Method: "DELETE", Path: "/v1/volumes/{name}",
+			Summary: "Delete a persistent volume and its data",
+			Reasons: []ErrorReason{ReasonNotFound, ReasonConflict},
+			call:    (*Server).removeVolume,
+		},
+	}
+}

@@ -1,0 +1,201 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"sync"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxConnections is the maximum number of connections to both sockets.
+	maxConnections = 1024
+	// reservedConnections are those of them that only root can use, so that other users cannot exclude root.
+	reservedConnections = 64
+	// maxUserConnections is the maximum number of connections of one user. It does not hold for root.
+	maxUserConnections = 256
+	// maxRefused is the maximum number of connections that receive the response that there are too many. Further ones are closed.
+	maxRefused = 64
+)
+
+// Limit is a limit of the API.
+type Limit struct {
+	Name, Value string
+	// Effect is what happens beyond the limit.
+	Effect string
+}
+
+// Limits returns the limits of the API.
+func Limits() []Limit {
+	size := func(n int) string { return fmt.Sprintf("%d KiB", n>>10) }
+	if maxBody%(1<<20) != 0 {
+		panic("api: maxBody is not a number of MiB")
+	}
+	return []Limit{
+		{"Connections", fmt.Sprintf("%d, of which %d are reserved for root", maxConnections, reservedConnections), "429 `TooManyRequests`"},
+		{"Connections of one user, root excepted", fmt.Sprint(maxUserConnections), "429 `TooManyRequests`"},
+		{"Streams", "one for each connection", "as above"},
+		{"Size of a request header", size(maxHeader), "431, and the connection is closed"},
+		{"Time to send a request header, and then the body", readTimeout.String(), "400 `BadRequest`, or the connection is closed"},
+		{"Size of a request body", fmt.Sprintf("%d MiB", maxBody>>20), "400 `BadRequest`"},
+		{"Bodies of all requests in progress", fmt.Sprintf("%d MiB", maxBodies>>20), "the request waits; after " + callTimeout.String() + " 429 `TooManyRequests`"},
+		{"Duration of a request that is not a stream", callTimeout.String(), "an error with the operation that did not complete"},
+		{"Time in which a client must read a response, or the next lines of a stream", writeTimeout.String(), "the connection is closed"},
+		{"Time without a request", idleTimeout.String(), "the connection is closed"},
+	}
+}
+
+// connections counts the connections of a server.
+type connections struct {
+	mu      sync.Mutex
+	total   int
+	refused int
+	byUser  map[uint32]int
+}
+
+// conn is a connection of a client.
+type conn struct {
+	net.Conn
+
+	peer     peer
+	known    bool // the kernel has told the peer
+	readOnly bool // it came over the read-only socket
+	refused  bool // there are too many connections: requests are rejected
+
+	of   *connections
+	once sync.Once
+}
+
+// Close closes the connection, and makes room for another one.
+func (c *conn) Close() error {
+	c.once.Do(func() { c.of.remove(c) })
+	return c.Conn.Close()
+}
+
+// add counts a connection. It returns false if there are too many even to say so.
+func (n *connections) add(c *conn) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	root := c.known && c.peer.isTrusted()
+	limit := maxConnections
+	if !root {
+		limit -= reservedConnections
+	}
+	if n.total >= limit || !root && n.byUser[c.peer.uid] >= maxUserConnections {
+		if n.refused >= maxRefused {
+			return false
+		}
+		n.refused++
+		c.refused = true
+		return true
+	}
+	n.total++
+	n.byUser[c.peer.uid]++
+	return true
+}
+
+func (n *connections) remove(c *conn) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if c.refused {
+		n.refused--
+		return
+	}
+	n.total--
+	if n.byUser[c.peer.uid]--; n.byUser[c.peer.uid] == 0 {
+		delete(n.byUser, c.peer.uid)
+	}
+}
+
+// limitedListener counts the connections of a listener.
+type limitedListener struct {
+	net.Listener
+
+	of       *connections
+	readOnly bool
+}
+
+// Accept returns the next connection.
+func (l *limitedListener) Accept() (net.Conn, error) {
+	for {
+		accepted, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &conn{Conn: accepted, readOnly: l.readOnly, of: l.of}
+		if c.peer, c.known = processOf(accepted); !c.known {
+			c.peer = peer{uid: nobody, gid: nobody}
+		}
+		if l.of.add(c) {
+			return c, nil
+		}
+		_ = accepted.Close() // there is nobody to report it to
+	}
+}
+
+// processOf returns the process at the other end of a connection.
+func processOf(c net.Conn) (peer, bool) {
+	socket, ok := c.(*net.UnixConn)
+	if !ok {
+		return peer{}, false
+	}
+	raw, err := socket.SyscallConn()
+	if err != nil {
+		return peer{}, false
+	}
+	var cred *unix.Ucred
+	var credErr error
+	var groups []uint32
+	if err := raw.Control(func(fd uintptr) {
+		cred, credErr = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+		groups = peerGroups(fd)
+	}); err != nil || credErr != nil {
+		return peer{}, false
+	}
+	return peer{cred.Pid, cred.Uid, cred.Gid, groups}, true
+}
+
+// withConn adds a connection and its peer to the context of its requests.
+func withConn(ctx context.Context, c net.Conn) context.Context {
+	own, ok := c.(*conn)
+	if !ok {
+		return ctx
+	}
+	ctx = context.WithValue(ctx, connKey{}, own)
+	if own.known {
+		ctx = context.WithValue(ctx, peerKey{}, own.peer)
+	}
+	return ctx
+}
+
+type connKey struct{}
+
+// connOf returns the connection of a request; nil: not known.
+func connOf(r *http.Request) *conn {
+	c, _ := r.Context().Value(connKey{}).(*conn)
+	return c
+}
+
+// isReadOnly reports whether a request came over the read-only socket.
+func isReadOnly(r *http.Request) bool {
+	c := connOf(r)
+	return c != nil && c.readOnly
+}
+
+// admitted rejects the requests of connections beyond the limits.
+func (s *Server) admitted(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := connOf(r)
+		if c == nil || !c.refused {
+			next.ServeHTTP(w, r)
+			return
+		}
+		w.Header().Set("Connection", "close")
+		e := failure(http.StatusTooManyRequests, "too many connections of uid %d", c.peer.uid)
+		e.Hint = "end clients that follow logs and events, then try again"
+		s.reply(w, r, nil, e)
+	})
+}

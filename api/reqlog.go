@@ -1,0 +1,54 @@
+package api
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+)
+
+// recorder notes the status of a response for the log.
+type recorder struct {
+	http.ResponseWriter
+
+	status int
+}
+
+// WriteHeader notes the first final status.
+func (w *recorder) WriteHeader(status int) {
+	if w.status == 0 && (status >= http.StatusOK || status == http.StatusSwitchingProtocols) {
+		w.status = status
+	}
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Unwrap gives [http.ResponseController] the writer of the connection.
+func (w *recorder) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// logged logs each request with the process that sent it, when it has completed: changes at the level info, others at debug. A stream is
+// logged when it ends.
+func (s *Server) logged(routine bool, next http.HandlerFunc) http.HandlerFunc {
+	level := slog.LevelInfo
+	if routine {
+		level = slog.LevelDebug
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		if !s.o.Log.Enabled(r.Context(), level) {
+			next(w, r)
+			return
+		}
+		record, start := &recorder{ResponseWriter: w}, time.Now()
+		defer func() { // also of a stream that is interrupted by a panic
+			if record.status == 0 {
+				record.status = http.StatusOK
+			}
+			p, command := peerOf(r.Context()), "unknown"
+			if agent := r.UserAgent(); agentPattern.MatchString(agent) {
+				command = agent
+			}
+			s.o.Log.LogAttrs(r.Context(), level, "request", slog.Uint64("uid", uint64(p.uid)), slog.Int("pid", int(p.pid)),
+				slog.String("command", command), slog.String("method", r.Method), slog.String("path", r.URL.Path),
+				slog.Int("status", record.status), slog.Duration("duration", time.Since(start)))
+		}()
+		next(record, r)
+	}
+}
