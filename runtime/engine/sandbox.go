@@ -299,4 +299,3 @@ func (s *Sandbox) Wait(ctx context.Context) error {
 
 // Shutdown calls [Engine.RemoveSandbox] for this sandbox.
 func (s *Sandbox) Shutdown(ctx context.Context) error { return s.e.RemoveSandbox(ctx, s.id) }
-
