@@ -48,6 +48,8 @@ type Options struct {
 	Restarter Restarter
 	// Files is the pods directory; nil: there is none.
 	Files PodFiles
+	// Attacher attaches clients to containers; nil: not possible.
+	Attacher Attacher
 	// LogDir is the directory of container logs: <LogDir>/<pod>_<uid>/<container>/<restart count>.log.
 	LogDir string
 	// Secrets are the secrets whose values are redacted in explanations; nil: none.
@@ -133,6 +135,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 	mux.HandleFunc("GET /v1/pods", s.pods)
 	mux.HandleFunc("GET /v1/events", s.events)
 	mux.HandleFunc("GET /v1/pods/{name}/output", s.output)
+	mux.HandleFunc("GET /v1/pods/{name}/attach", s.attach)
 	mux.HandleFunc("/", s.handle(func(r *http.Request) (any, error) {
 		return nil, failure(http.StatusNotFound, "unknown endpoint %s %s", r.Method, r.URL.Path)
 	}))

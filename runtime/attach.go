@@ -5,7 +5,7 @@ import (
 
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/runtime/shim/attach"
+	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 

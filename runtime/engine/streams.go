@@ -8,7 +8,7 @@ import (
 
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/shim"
-	"github.com/podstead/podstead/runtime/shim/attach"
+	"github.com/podstead/podstead/internal/attach"
 )
 
 // Streams are the standard streams of a new task.

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/podstead/podstead/internal/crilog"
-	"github.com/podstead/podstead/runtime/shim/attach"
+	"github.com/podstead/podstead/internal/attach"
 )
 
 // logScheme marks an output that the shim writes to a log file.

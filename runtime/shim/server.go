@@ -19,7 +19,7 @@ import (
 	"github.com/containerd/ttrpc"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/runtime/shim/attach"
+	"github.com/podstead/podstead/internal/attach"
 )
 
 const (

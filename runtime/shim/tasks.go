@@ -22,7 +22,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/protobuf/types/known/emptypb"
 
-	"github.com/podstead/podstead/runtime/shim/attach"
+	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/runtime/shim/rootmount"
 )
 
