@@ -17,6 +17,8 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podstead/podstead/internal/session"
 )
 
 const (
@@ -72,9 +74,7 @@ var ErrLost = errors.New("connection lost")
 var errClosed = fmt.Errorf("%w: closed on this side", ErrLost)
 
 // Size is the size of a terminal in characters.
-type Size struct {
-	Width, Height uint16
-}
+type Size = session.Size
 
 // protocolError is a message that the protocol does not permit.
 type protocolError string
@@ -145,5 +145,5 @@ func (c *Conn) receiveWindow(b []byte) error {
 
 // permit permits the peer to send n more bytes.
 func (c *Conn) permit(id ID, n int) error {
-	return c.send(binary.BigEndian.AppendUint32([]byte{byte(windowID), byte(id)}, uint32(n))) //nolint:gosec // at most Window
+	return c.send(binary.BigEndian.AppendUint32([]byte{byte(windowID), byte(id)}, uint32(n)))
 }
