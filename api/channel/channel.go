@@ -60,12 +60,13 @@ const (
 
 // limits are the timeouts of a connection.
 type limits struct {
-	write time.Duration // for one message
-	ping  time.Duration // between two pings
-	lost  time.Duration // without any message from the peer, which includes answers to pings
+	write  time.Duration // for one message
+	ping   time.Duration // between an answer and the next ping
+	answer time.Duration // for the answer to a ping, after which there is another one
+	lost   time.Duration // without any message or answer from the peer
 }
 
-var defaultLimits = limits{write: 30 * time.Second, ping: 10 * time.Second, lost: 30 * time.Second}
+var defaultLimits = limits{write: 30 * time.Second, ping: 10 * time.Second, answer: 10 * time.Second, lost: 30 * time.Second}
 
 // ErrLost is wrapped by all errors of a connection that ended without a status.
 var ErrLost = errors.New("connection lost")
