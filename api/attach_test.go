@@ -58,6 +58,7 @@ type process struct {
 	*attach.Container
 	stdin          *os.File
 	stdout, stderr io.WriteCloser
+	sizes          chan attach.Size
 }
 
 func (s *streams) start(t *testing.T, container string) *process {
@@ -67,7 +68,8 @@ func (s *streams) start(t *testing.T, container string) *process {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &process{Container: attach.NewContainer(attach.Options{Stdin: in})}
+	p := &process{sizes: make(chan attach.Size, 8)}
+	p.Container = attach.NewContainer(attach.Options{Stdin: in, Terminal: true, Resize: func(s attach.Size) error { p.sizes <- s; return nil }})
 	if p.stdin, err = os.OpenFile(path, os.O_RDONLY, 0); err != nil {
 		t.Fatal(err)
 	}
@@ -92,21 +94,56 @@ func (p *process) exit(code uint32) {
 	p.Exited(code)
 }
 
-func (d *testDaemon) attach(t *testing.T, pod string, q api.AttachQuery) *channel.Conn {
+// attached is a client of a container.
+type attached struct {
+	stdin          *io.PipeWriter
+	stdout, stderr bytes.Buffer
+	code           int
+	err            error
+	ended          chan struct{}
+	cancel         context.CancelFunc
+}
+
+// attach attaches a client, and waits until the container has it.
+func (d *testDaemon) attach(t *testing.T, p *process, o api.AttachOptions) *attached {
 	t.Helper()
-	conn, err := d.client.Attach(t.Context(), pod, q)
-	if err != nil {
-		t.Fatal(err)
+	ctx, cancel := context.WithCancel(t.Context())
+	a := &attached{ended: make(chan struct{}), cancel: cancel}
+	o.Stdout, o.Stderr = &a.stdout, &a.stderr
+	if o.Stdin != nil {
+		o.Stdin, a.stdin = io.Pipe()
 	}
-	t.Cleanup(conn.Close)
-	return conn
+	before := p.Clients()
+	go func() {
+		defer close(a.ended)
+		a.code, a.err = d.client.Attach(ctx, "web", o)
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-a.ended
+	})
+	for end := time.Now().Add(testTimeout); p.Clients() <= before; <-time.After(time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatal("the client is not attached")
+		}
+	}
+	return a
+}
+
+func (a *attached) wait(t *testing.T) {
+	t.Helper()
+	select {
+	case <-a.ended:
+	case <-time.After(testTimeout):
+		t.Fatal("the session did not end")
+	}
 }
 
 // interactive starts a pod with an interactive container.
 func (d *testDaemon) interactive(t *testing.T) *process {
 	t.Helper()
 	p := d.streams.start(t, "main")
-	uid := d.create(t, file("web", app("main", "sleep 3600")+"stdin = true\n"+app("other", "sleep 3600"))).Metadata.UID
+	uid := d.create(t, file("web", app("main", "sleep 3600")+"stdin = true\ntty = true\n"+app("other", "sleep 3600"))).Metadata.UID
 	d.await(t, uid, "ready pod", ready)
 	return p
 }
@@ -114,32 +151,27 @@ func (d *testDaemon) interactive(t *testing.T) *process {
 func TestAttach(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})
 	p := d.interactive(t)
-	conn := d.attach(t, "web", api.AttachQuery{Stdin: true, Stdout: true, Stderr: true})
+	a := d.attach(t, p, api.AttachOptions{Streams: api.Streams{Stdin: strings.NewReader("")}})
 	data := bytes.Repeat([]byte("a\x00\xff\n"), 1<<18)
 	go func() {
-		_, _ = conn.Writer(channel.Stdin).Write(data)
-		_ = conn.Writer(channel.Stdin).Close()
+		_, _ = a.stdin.Write(data)
+		_ = a.stdin.Close()
 	}()
 	if got, err := io.ReadAll(p.stdin); !bytes.Equal(got, data) || err != nil {
 		t.Errorf("the container read %d bytes, %v; want %d", len(got), err, len(data))
 	}
-	go func() {
-		_, _ = p.stdout.Write(data)
-		_, _ = p.stderr.Write([]byte("warning"))
-		p.exit(5)
-	}()
-	if got, err := io.ReadAll(conn.Reader(channel.Stdout)); !bytes.Equal(got, data) || err != nil {
-		t.Errorf("stdout: %d bytes, %v; want %d", len(got), err, len(data))
+	_, _ = p.stdout.Write(data)
+	_, _ = p.stderr.Write([]byte("warning"))
+	p.exit(5)
+	a.wait(t)
+	if a.code != 5 || a.err != nil {
+		t.Errorf("exit code %d, %v", a.code, a.err)
 	}
-	if got, err := io.ReadAll(conn.Reader(channel.Stderr)); string(got) != "warning" || err != nil {
-		t.Errorf("stderr: %q, %v", got, err)
+	if got := a.stdout.Bytes(); !bytes.Equal(got, data) {
+		t.Errorf("stdout: %d bytes, want %d", len(got), len(data))
 	}
-	status, err := conn.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if code, ok := api.ExitCode(status); !ok || code != 5 {
-		t.Errorf("exit code %d in %v", code, status)
+	if got := a.stderr.String(); got != "warning" {
+		t.Errorf("stderr: %q", got)
 	}
 }
 
@@ -147,35 +179,65 @@ func TestAttach(t *testing.T) {
 func TestAttachedClientIsLost(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})
 	p := d.interactive(t)
-	conn := d.attach(t, "web", api.AttachQuery{Stdin: true, Stdout: true})
-	conn.Close()
+	lost := d.attach(t, p, api.AttachOptions{Streams: api.Streams{Stdin: strings.NewReader("")}})
+	lost.cancel()
 	if _, err := io.ReadAll(p.stdin); err != nil { // EOF because of stdinOnce
 		t.Error(err)
 	}
-	other := d.attach(t, "web", api.AttachQuery{Stdout: true})
-	p.exit(0)
-	status, err := other.Status(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	if lost.wait(t); !errors.Is(lost.err, context.Canceled) {
+		t.Errorf("the session ended with %v", lost.err)
 	}
-	if code, ok := api.ExitCode(status); !ok || code != 0 {
-		t.Errorf("exit code %d in %v", code, status)
+	other := d.attach(t, p, api.AttachOptions{})
+	p.exit(0)
+	if other.wait(t); other.code != 0 || other.err != nil {
+		t.Errorf("exit code %d, %v", other.code, other.err)
 	}
 }
 
-// The end of the server disconnects clients.
+// The end of the server ends the session.
 func TestAttachEndsWithServer(t *testing.T) {
 	d := newTestDaemon(t, fakeruntime.Options{})
-	d.interactive(t)
-	conn := d.attach(t, "web", api.AttachQuery{Stdout: true})
+	a := d.attach(t, d.interactive(t), api.AttachOptions{})
 	d.closeServer()
-	select {
-	case <-conn.Done():
-	case <-time.After(testTimeout):
-		t.Fatal("the client is still connected")
+	if a.wait(t); !errors.Is(a.err, api.ErrUnavailable) {
+		t.Errorf("the session ended with %v", a.err)
 	}
-	if !errors.Is(conn.Err(), channel.ErrLost) {
-		t.Errorf("the session ended with %v", conn.Err())
+}
+
+// A container that is deleted without having exited has no exit code.
+func TestAttachedContainerIsDeleted(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
+	p := d.interactive(t)
+	a := d.attach(t, p, api.AttachOptions{})
+	p.Close()
+	a.wait(t)
+	if e, ok := errors.AsType[*api.Error](a.err); !ok || e.Reason != api.ReasonDisconnected {
+		t.Errorf("the session ended with %v", a.err)
+	}
+}
+
+func TestAttachSize(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
+	p := d.interactive(t)
+	resize := make(chan channel.Size)
+	d.attach(t, p, api.AttachOptions{Streams: api.Streams{TTY: true, Size: channel.Size{Width: 80, Height: 25}, Resize: resize}})
+	p.awaitSize(t, attach.Size{Width: 80, Height: 25})
+	resize <- channel.Size{Width: 132, Height: 43}
+	p.awaitSize(t, attach.Size{Width: 132, Height: 43})
+}
+
+// awaitSize waits until the terminal has a size.
+func (p *process) awaitSize(t *testing.T, want attach.Size) {
+	t.Helper()
+	for {
+		select {
+		case got := <-p.sizes:
+			if got == want {
+				return
+			}
+		case <-time.After(testTimeout):
+			t.Fatalf("the terminal did not get the size %v", want)
+		}
 	}
 }
 
@@ -184,43 +246,39 @@ func TestAttachIsRejected(t *testing.T) {
 	d.interactive(t)
 	uid := d.create(t, file("job", "restartPolicy = \"Never\"\n"+app("main", "exit 3"))).Metadata.UID
 	d.await(t, uid, "pod at rest", atRest)
-	all := api.AttachQuery{Stdout: true, Stderr: true}
+	stdin := api.Streams{Stdin: strings.NewReader("")}
 	for _, tt := range []struct {
 		name, pod string
-		query     api.AttachQuery
+		options   api.AttachOptions
 		shim      error
 		status    int
 		reason    string
 		want      string
 	}{
-		{name: "no stream", pod: "web", status: http.StatusBadRequest, want: "at least one of"},
-		{name: "no pod", pod: "none", query: all, status: http.StatusNotFound, want: `no such pod "none"`},
-		{name: "no container", pod: "web", query: api.AttachQuery{Stdout: true, Container: "x"}, status: http.StatusNotFound, want: `has no container "x"`},
-		{name: "other pod", pod: "web", query: api.AttachQuery{Stdout: true, UID: "x"}, status: http.StatusNotFound, want: "no such pod"},
-		{name: "no stdin", pod: "web", query: api.AttachQuery{Stdin: true, Container: "other"}, status: http.StatusConflict, want: "does not have stdin"},
-		{name: "no TTY", pod: "web", query: api.AttachQuery{Stdout: true, TTY: true}, status: http.StatusConflict, want: "does not have a TTY"},
+		{name: "no pod", pod: "none", status: http.StatusNotFound, want: `no such pod "none"`},
+		{name: "no container", pod: "web", options: api.AttachOptions{Container: "x"}, status: http.StatusNotFound, want: `has no container "x"`},
+		{name: "other pod", pod: "web", options: api.AttachOptions{UID: "x"}, status: http.StatusNotFound, want: "no such pod"},
+		{name: "no stdin", pod: "web", options: api.AttachOptions{Container: "other", Streams: stdin}, status: http.StatusConflict, want: "does not have stdin"},
+		{name: "no terminal", pod: "web", options: api.AttachOptions{Container: "other", Streams: api.Streams{TTY: true}}, status: http.StatusConflict, want: "does not have a terminal"},
 		{
-			name: "terminated", pod: "job", query: all, status: http.StatusConflict, reason: api.ReasonNotRunning,
-			want: `container "main" of pod "job" is not running: terminated with exit code 3 (Error)`,
+			name: "terminated", pod: "job", status: http.StatusConflict, reason: api.ReasonNotRunning,
+			want: `container "main" of pod "job" is not running: Error (exit code 3)`,
 		},
-		{name: "just exited", pod: "web", query: all, shim: &attach.Error{Reason: attach.NotFound}, status: http.StatusConflict, reason: api.ReasonNotRunning, want: "is not running"},
-		{name: "used", pod: "web", query: all, shim: &attach.Error{Reason: attach.NoStdin, Message: "used"}, status: http.StatusConflict, want: `"main" of pod "web": used`},
-		{name: "old shim", pod: "web", query: all, shim: attach.ErrNoServer, status: http.StatusConflict, want: "serves no attach clients"},
-		{name: "other error", pod: "web", query: all, shim: errors.New("oops"), status: http.StatusInternalServerError, want: "oops"},
+		{name: "just exited", pod: "web", shim: &attach.Error{Reason: attach.NotFound}, status: http.StatusConflict, reason: api.ReasonNotRunning, want: "is not running"},
+		{name: "used", pod: "web", shim: &attach.Error{Reason: attach.NoStdin, Message: "used"}, status: http.StatusConflict, want: `"main" of pod "web": used`},
+		{name: "old shim", pod: "web", shim: attach.ErrNoServer, status: http.StatusConflict, want: "serves no attach clients"},
+		{name: "other error", pod: "web", shim: errors.New("oops"), status: http.StatusInternalServerError, want: "oops"},
 	} {
 		d.streams.err = tt.shim
-		conn, err := d.client.Attach(t.Context(), tt.pod, tt.query)
+		_, err := d.client.Attach(t.Context(), tt.pod, tt.options)
 		e, ok := errors.AsType[*api.Error](err)
 		if !ok || e.Status != tt.status || e.Reason != tt.reason || !strings.Contains(e.Message, tt.want) {
 			t.Errorf("%s: %v (%+v); want %d and %q", tt.name, err, e, tt.status, tt.want)
 		}
-		if err == nil {
-			conn.Close()
-		}
 	}
 	d.client.Close()
 	d.closeServer()
-	if _, err := d.client.Attach(t.Context(), "web", all); !errors.Is(err, api.ErrUnavailable) {
+	if _, err := d.client.Attach(t.Context(), "web", api.AttachOptions{}); !errors.Is(err, api.ErrUnavailable) {
 		t.Errorf("attach without a daemon: %v", err)
 	}
 }

@@ -20,7 +20,7 @@ type Error struct {
 	// the pod is rejected, 503 the daemon is stopping or, with a reason, cannot serve the request now.
 	Status  int    `json:"status"`
 	Message string `json:"error"`
-	// Reason is [ReasonUnresponsive], [ReasonNotRunning] or empty.
+	// Reason is [ReasonUnresponsive], one of a session such as [ReasonNotRunning], or empty.
 	Reason   string    `json:"reason,omitempty"`
 	Hint     string    `json:"hint,omitempty"`
 	Problems []Problem `json:"problems,omitempty"`
@@ -38,9 +38,6 @@ type Error struct {
 // ReasonUnresponsive is the reason of an [Error] for a file system that does not respond. The request can be repeated.
 const ReasonUnresponsive = "FileSystemUnresponsive"
 
-// ReasonNotRunning is the reason of an [Error] for a container that has no process. The message contains its state.
-const ReasonNotRunning = "ContainerNotRunning"
-
 // retryAfter is the value of the Retry-After header of these responses, in seconds.
 const retryAfter = "10"
 
@@ -49,7 +46,7 @@ func (e *Error) Error() string { return e.Message }
 
 // Is reports whether the target is [ErrUnavailable] and the daemon is stopping.
 func (e *Error) Is(target error) bool {
-	return target == ErrUnavailable && e.Status == http.StatusServiceUnavailable && e.Reason == ""
+	return target == ErrUnavailable && e.Status == http.StatusServiceUnavailable && (e.Reason == "" || e.Reason == ReasonDaemonStopped)
 }
 
 func failure(status int, format string, args ...any) *Error {

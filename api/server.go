@@ -55,6 +55,8 @@ type Options struct {
 	// Secrets are the secrets whose values are redacted in explanations; nil: none.
 	Secrets SecretSource
 	Version Version
+	// Sessions runs commands in containers for clients; nil: requests for sessions fail.
+	Sessions Sessions
 	// HostIPs returns the addresses by which other hosts reach this host, the preferred one first; nil: pods show none.
 	HostIPs func() []lifecycle.PodIP
 	// StopDaemon is called with the requester when a client stops the daemon. It must not block, and may be called more than once.
@@ -74,6 +76,7 @@ type Server struct {
 	http        *http.Server
 	bodies      *semaphore.Weighted // bytes, of the requests in progress
 	secretReads *semaphore.Weighted // secrets that are read for explanations
+	sessions    *semaphore.Weighted // connections with streams, at most [MaxSessions]
 	cancel      context.CancelFunc  // ends all streams
 
 	mu       sync.Mutex
@@ -103,7 +106,8 @@ func NewServer(ctx context.Context, o Options) *Server {
 		o.Restarter = o.Supervisor
 	}
 	s := &Server{
-		o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads), changed: make(chan struct{}),
+		o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads),
+		sessions: semaphore.NewWeighted(MaxSessions), changed: make(chan struct{}),
 	}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	mux := http.NewServeMux()
@@ -135,7 +139,12 @@ func NewServer(ctx context.Context, o Options) *Server {
 	mux.HandleFunc("GET /v1/pods", s.pods)
 	mux.HandleFunc("GET /v1/events", s.events)
 	mux.HandleFunc("GET /v1/pods/{name}/output", s.output)
-	mux.HandleFunc("GET /v1/pods/{name}/attach", s.attach)
+	if o.Sessions != nil {
+		mux.HandleFunc("GET /v1/pods/{name}/exec", s.exec)
+	}
+	if o.Attacher != nil {
+		mux.HandleFunc("GET /v1/pods/{name}/attach", s.attach)
+	}
 	mux.HandleFunc("/", s.handle(func(r *http.Request) (any, error) {
 		return nil, failure(http.StatusNotFound, "unknown endpoint %s %s", r.Method, r.URL.Path)
 	}))
@@ -160,14 +169,24 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Close closes the listener, interrupts all streams, and waits until requests in progress complete or ctx ends.
+// Close closes the listener, interrupts all streams and sessions, and waits until requests in progress complete or ctx ends.
 func (s *Server) Close(ctx context.Context) error {
 	s.cancel()
 	err := s.http.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return s.http.Close()
 	}
-	return err
+	for { // Shutdown does not wait for the connections of sessions
+		busy, changed := s.Busy()
+		if !busy {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // Busy reports whether a request is in progress. The channel is closed when the next request starts or completes.

@@ -3,9 +3,9 @@ package runtime
 import (
 	"context"
 
+	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/runtime/enginecall"
 	"github.com/podstead/podstead/runtime/record"
-	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 

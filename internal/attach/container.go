@@ -197,6 +197,13 @@ func (c *Container) Close() {
 	c.o.Stdin.close()
 }
 
+// Clients returns the number of clients.
+func (c *Container) Clients() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.clients)
+}
+
 // add adds a client, if the request can be fulfilled.
 func (c *Container) add(cl *client) error {
 	c.mu.Lock()

@@ -6,9 +6,9 @@ import (
 
 	"github.com/containerd/containerd/v2/pkg/cio"
 
+	"github.com/podstead/podstead/internal/attach"
 	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/runtime/shim"
-	"github.com/podstead/podstead/internal/attach"
 )
 
 // Streams are the standard streams of a new task.

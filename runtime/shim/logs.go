@@ -17,8 +17,8 @@ import (
 	"github.com/containerd/log"
 	"golang.org/x/sys/unix"
 
-	"github.com/podstead/podstead/internal/crilog"
 	"github.com/podstead/podstead/internal/attach"
+	"github.com/podstead/podstead/internal/crilog"
 )
 
 // logScheme marks an output that the shim writes to a log file.

@@ -62,6 +62,7 @@ type Runtime interface {
 	// for the next pod.
 	RemoveNetwork(ctx context.Context) error
 	probes.Execer
+	api.Sessions
 	rollout.Images
 	api.Attacher
 	// Damaged returns the files of the engine that were damaged when it started, if containers were killed because of that.
@@ -124,7 +125,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		Events: s.Events(), Log: o.Log, Histories: generation.NewDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)
-	err = errors.Join(o.serve(ctx, s, rt, files, newReloader(&o, loaded, s)), unfollow())
+	err = errors.Join(o.serve(ctx, rt, s, files, newReloader(&o, loaded, s)), unfollow())
 	if len(s.Pods()) == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
@@ -254,7 +255,7 @@ func hostIPs() []lifecycle.PodIP {
 }
 
 // serve serves the API until ctx ends, a client stops the daemon, or the daemon is idle.
-func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, rt Runtime, files *podfiles.Set, r *reloader) error {
+func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Supervisor, files *podfiles.Set, r *reloader) error {
 	var reloading sync.WaitGroup
 	defer reloading.Wait()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -264,6 +265,7 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, rt Runtim
 		Supervisor: s, Files: files, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log, HostIPs: hostIPs,
 		Secrets:    o.values(),
 		Attacher:   rt,
+		Sessions:   rt,
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
 	})
 	l, err := api.Listen(ctx, o.Config.Socket)
