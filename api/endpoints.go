@@ -73,7 +73,7 @@ func (s *Server) newMux() *http.ServeMux {
 		if e.call != nil {
 			serve = s.handle(func(r *http.Request) (any, error) { return e.call(s, r) })
 		}
-		mux.HandleFunc(e.Pattern(), s.logged(e.Method == http.MethodGet || e.Routine, func(w http.ResponseWriter, r *http.Request) {
+		mux.HandleFunc(e.Pattern(), s.logged(e.Method == http.MethodGet && e.Upgrade == "" || e.Routine, func(w http.ResponseWriter, r *http.Request) {
 			if err := e.check(r); err != nil {
 				s.reply(w, r, nil, err)
 				return

@@ -7,7 +7,7 @@ import (
 
 // Endpoints returns the table of endpoints.
 func Endpoints() []Endpoint {
-	return slices.Concat(daemonEndpoints(), podEndpoints(), readEndpoints(), changeEndpoints(), fileEndpoints(), sessionEndpoints(), volumeEndpoints())
+	return slices.Concat(daemonEndpoints(), podEndpoints(), readEndpoints(), changeEndpoints(), fileEndpoints(), streamEndpoints(), sessionEndpoints(), volumeEndpoints())
 }
 
 // uidParameter restricts a request to a pod that was not deleted and created again.
@@ -201,6 +201,46 @@ func fileEndpoints() []Endpoint {
 			Summary: "Make the daemon ignore the pods directory until it stops, for 15 minutes at most",
 			Details: "It is for the end of the daemon: pods can be deleted whose files are kept.",
 			call:    (*Server).suspendFiles,
+		},
+	}
+}
+
+// sessionProtocol is the protocol of sessions, see package channel.
+const sessionProtocol = "WebSocket, subprotocol `v5.channel.k8s.io`"
+
+// streamParameters are those of the streams and the terminal of a session.
+var streamParameters = []Parameter{
+	{Name: "container", Type: Text, Description: "Container. Default: the one in the annotation `kubectl.kubernetes.io/default-container`, otherwise the first."},
+	{Name: "stdin", Type: Boolean, Description: "Connect standard input, channel 0."},
+	{Name: "stdout", Type: Boolean, Description: "Connect standard output, channel 1."},
+	{Name: "stderr", Type: Boolean, Description: "Connect standard error, channel 2. Not with tty."},
+	{Name: "tty", Type: Boolean, Description: "Use a terminal."},
+	{Name: "width", Type: Integer, Description: "Columns of the terminal."},
+	{Name: "height", Type: Integer, Description: "Rows of the terminal."},
+	uidParameter,
+}
+
+func streamEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "GET", Path: "/v1/pods/{name}/exec",
+			Summary: "Run a command in a container",
+			Details: "The status at the end, on channel 3, has the exit code, as in Kubernetes. When the client is lost or the daemon stops, the command is killed.",
+			Query: append([]Parameter{
+				{Name: "command", Type: Text, Repeated: true, Description: "The program and its arguments, one parameter for each."},
+			}, streamParameters...),
+			Upgrade: sessionProtocol, Reasons: []ErrorReason{ReasonNotFound, ReasonNotRunning, ReasonTooManySessions, ReasonUnresponsive},
+			serve: (*Server).exec,
+		},
+		{
+			Method: "GET", Path: "/v1/pods/{name}/attach",
+			Summary: "Attach to the first process of a container",
+			Details: "The output starts now. The status at the end has the exit code of the container. The container keeps running when the client disconnects.",
+			Query: append([]Parameter{
+				{Name: "fromStart", Type: Boolean, Description: "Start with what the container has written before its first client, as far as that is kept. Only the output of containers with stdin or tty is kept."},
+			}, streamParameters...),
+			Upgrade: sessionProtocol, Reasons: []ErrorReason{ReasonNotFound, ReasonConflict, ReasonNotRunning, ReasonTooManySessions},
+			serve: (*Server).attach,
 		},
 	}
 }

@@ -99,7 +99,7 @@ func (e *Error) Error() string { return e.Message }
 
 // Is reports whether the target is [ErrUnavailable] and the daemon is stopping.
 func (e *Error) Is(target error) bool {
-	return target == ErrUnavailable && e.Status == http.StatusServiceUnavailable && e.Reason == ""
+	return target == ErrUnavailable && e.Status == http.StatusServiceUnavailable && (e.Reason == "" || e.Reason == ReasonDaemonStopped)
 }
 
 func failure(status int, format string, args ...any) *Error {

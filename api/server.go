@@ -52,11 +52,15 @@ type Options struct {
 	Restarter Restarter
 	// Files is the pods directory; nil: there is none.
 	Files PodFiles
+	// Attacher attaches clients to containers; nil: not possible.
+	Attacher Attacher
 	// LogDir is the directory of container logs: <LogDir>/<pod>_<uid>/<container>/<restart count>.log.
 	LogDir string
 	// Secrets are the secrets whose values are redacted in explanations; nil: none.
 	Secrets SecretSource
 	Version Version
+	// Sessions runs commands in containers for clients; nil: requests for sessions fail.
+	Sessions Sessions
 	// HostIPs returns the addresses by which other hosts reach this host, the preferred one first; nil: pods show none.
 	HostIPs func() []PodIP
 	// StopDaemon is called with the requester when a client stops the daemon. It must not block, and may be called more than once.
@@ -76,6 +80,7 @@ type Server struct {
 	http        *http.Server
 	bodies      *semaphore.Weighted // bytes, of the requests in progress
 	secretReads *semaphore.Weighted // secrets that are read for explanations
+	sessions    *semaphore.Weighted // connections with streams, at most [MaxSessions]
 	cancel      context.CancelFunc  // ends all streams
 
 	conns connections
@@ -107,7 +112,8 @@ func NewServer(ctx context.Context, o Options) *Server {
 		o.Restarter = o.Supervisor
 	}
 	s := &Server{
-		o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads), changed: make(chan struct{}),
+		o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads),
+		sessions: semaphore.NewWeighted(MaxSessions), changed: make(chan struct{}),
 		conns: connections{byUser: map[uint32]int{}},
 	}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -132,14 +138,24 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Close closes the listener, interrupts all streams, and waits until requests in progress complete or ctx ends.
+// Close closes the listener, interrupts all streams and sessions, and waits until requests in progress complete or ctx ends.
 func (s *Server) Close(ctx context.Context) error {
 	s.cancel()
 	err := s.http.Shutdown(ctx)
 	if errors.Is(err, context.DeadlineExceeded) {
 		return s.http.Close()
 	}
-	return err
+	for { // Shutdown does not wait for the connections of sessions
+		busy, changed := s.Busy()
+		if !busy {
+			return err
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // Busy reports whether a request is in progress. The channel is closed when the next request starts or completes.

@@ -20,13 +20,12 @@ image = "a:1"
 		name, text string
 		want       []string // problems; nil if the file is valid
 	}{
-		{name: "valid", text: "name = \"d\"\nimage = \"b:1\"\ncommand = [\"sh\"]\nenv.A = \"1\"\nvolumeMounts.data = \"/data\"\n"},
+		{name: "valid", text: "name = \"d\"\nimage = \"b:1\"\ncommand = [\"sh\"]\nenv.A = \"1\"\nvolumeMounts.data = \"/data\"\nstdin = true\nstdinOnce = true\ntty = true\n"},
 		{"empty file", "", []string{"d.toml:1:1: name: Required value", "d.toml:1:1: image: Required value"}},
 		{"unknown field", "name = \"d\"\nimage = \"b\"\nimages = \"c\"\n", []string{"d.toml:3:1: images: unknown field"}},
 		{"invalid TOML", "name =\n", []string{"d.toml:1:7: invalid TOML: unexpected character U+000A at start of value"}},
 		{"invalid name", "name = \"A\"\nimage = \"b\"\n", []string{`d.toml:1:8: name: Invalid value: "A": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character`}},
 		{"volume not in the pod", "name = \"d\"\nimage = \"b\"\nvolumeMounts.logs = \"/l\"\n", []string{`d.toml:3:14: volumeMounts.logs: Not found: volume "logs"`}},
-		{"field not supported yet", "name = \"d\"\nimage = \"b\"\ntty = true\n", []string{"d.toml:3:1: tty: not supported yet"}},
 		{"target without a shared namespace", "name = \"d\"\nimage = \"b\"\ntargetContainerName = \"app\"\n", []string{
 			"d.toml:3:23: targetContainerName: not supported: containers have separate process namespaces",
 		}},
@@ -53,7 +52,8 @@ image = "a:1"
 			switch {
 			case (c != nil) != (test.want == nil):
 				t.Errorf("container %+v", c)
-			case c != nil && (c.Env[0].Name != "A" || c.VolumeMounts[0].MountPath != "/data" || c.Hash == "" || c.TerminationMessagePath == ""):
+			case c != nil && (c.Env[0].Name != "A" || c.VolumeMounts[0].MountPath != "/data" || c.Hash == "" || c.TerminationMessagePath == "" ||
+				!c.Stdin || !c.StdinOnce || !c.TTY):
 				t.Errorf("container %+v", c)
 			}
 		})

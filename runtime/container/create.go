@@ -121,6 +121,10 @@ func (s *Service) createRecord(ctx context.Context, n *creation) (client.Contain
 	labels[record.LabelImageArch] = n.architecture
 	maps.Copy(labels, image.KeepLabels(n.image))
 	labels[record.LabelStopSignal] = n.config.StopSignal
+	labels[record.LabelStdin] = string(stdinOf(n.container))
+	if n.container.TTY {
+		labels[record.LabelTerminal] = "true"
+	}
 	labels[record.LabelLog] = s.config.Dirs.ContainerLog(n.uid, n.pod.Name, n.action.Container, n.action.Restarts)
 	maps.DeleteFunc(labels, func(_, v string) bool { return v == "" })
 	return n.sandbox.NewContainer(ctx, n.id,

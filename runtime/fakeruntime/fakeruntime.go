@@ -16,6 +16,8 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/podstead/podstead/internal/attach"
+	"github.com/podstead/podstead/internal/session"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -27,6 +29,8 @@ type Options struct {
 	Program func(pod *spec.Pod, a lifecycle.StartContainer) (Program, bool)
 	// Exec returns the behavior of a command run in a container. If it is nil or returns false, [Read] determines it.
 	Exec func(ref lifecycle.Ref, command []string) (Program, bool)
+	// Session runs the command of a client. If it is nil, no command is found.
+	Session func(ctx context.Context, ref lifecycle.Ref, c session.Command) (code int, err error)
 	// Before is called at the start of every call, without a lock held. If it returns an error, the call fails with it and has no
 	// effect. The call takes as long as Before, and hangs if Before waits for ctx.
 	Before func(ctx context.Context, c Call) error
@@ -44,6 +48,8 @@ type Options struct {
 	Images []string
 	// Shadowed are names of images that differ in archives of pods from the images of these names that are present.
 	Shadowed []string
+	// Attach opens the sessions of [Runtime.Attach]. Nil means that no container serves clients.
+	Attach func(ctx context.Context, uid string, ref lifecycle.Ref, r attach.Request) (*attach.Session, error)
 	// LogDir is the directory for logs of containers, <LogDir>/<pod>_<uid>/<container>/<restarts>.log in CRI format. Empty means
 	// no logs.
 	LogDir string
