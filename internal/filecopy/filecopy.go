@@ -33,7 +33,7 @@ type Kind string
 
 // The kinds of errors.
 const (
-	NotFound Kind = "NotFound" // there is no such file or container
+	NotFound Kind = "NotFound" // there is no such file
 	Conflict Kind = "Conflict" // the file or the container does not permit it
 	Busy     Kind = "Busy"     // too many copies, or the container is being started
 )

@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -33,6 +34,11 @@ type Extractor struct {
 	// Attributes returns the attributes for an entry. An error ends the copy.
 	Attributes func(*tar.Header) (Attributes, error)
 	Warn       Warn
+	// Start is called with the first entry, and may set Dir and Prefix; nil: nothing.
+	Start func(*tar.Header) error
+	// Prefix replaces the first element of each name, if Rebase is set. It can be empty.
+	Rebase bool
+	Prefix []string
 
 	open []openDir // the directories of the last entry, outermost first
 }
@@ -61,6 +67,11 @@ func (x *Extractor) Extract(ctx context.Context, stream io.Reader) (done Copied,
 		if err != nil {
 			return done, fmt.Errorf("read archive: %w", err)
 		}
+		if done.Files == 0 && x.Start != nil {
+			if err := x.Start(header); err != nil {
+				return done, err
+			}
+		}
 		if done.Files++; done.Files > maxFiles {
 			return done, fmt.Errorf("archive has more than %d files", maxFiles)
 		}
@@ -75,6 +86,9 @@ func (x *Extractor) entry(h *tar.Header, data io.Reader) (size int64, err error)
 	names, err := Elements(h.Name)
 	if err != nil {
 		return 0, err
+	}
+	if x.Rebase && len(names) > 0 {
+		names = slices.Concat(x.Prefix, names[1:])
 	}
 	switch h.Typeflag {
 	case tar.TypeDir, tar.TypeReg, tar.TypeSymlink, tar.TypeLink, tar.TypeGNUSparse:

@@ -197,11 +197,11 @@ func Elements(name string) ([]string, error) {
 	return list, nil
 }
 
-// OpenHost returns the tree of the host's directory dir, for the client of a copy.
+// OpenHost returns the tree of a directory of the host, for the client of a copy. The directory need not be readable.
 func OpenHost(dir string) (*inroot.Root, error) {
-	f, err := os.Open(dir)
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
 	}
-	return inroot.New(f), nil
+	return inroot.New(os.NewFile(uintptr(fd), dir)), nil
 }

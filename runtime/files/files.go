@@ -7,6 +7,7 @@ package files
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -130,7 +131,7 @@ func fileMode(mode uint32) fs.FileMode {
 }
 
 // Read writes the file at a path, and all files below it, to a tar stream. The stream has an end only if there was no error. The entries are
-// below the base name of the path, or below "." if the path ends with a slash or a dot. A path that is a symbolic link gives the link.
+// below the base name of the path, or below "." if the path ends with a dot. A path that is a symbolic link gives the link, unless it ends with a slash.
 func (s *Service) Read(ctx context.Context, uid, name, path string, w io.Writer) (filecopy.Result, error) {
 	done, err := with(ctx, s, uid, name, func(ctx context.Context, c *container) (filecopy.Result, error) { return c.read(ctx, path, w) })
 	return done, describe("read", name, path, err)
@@ -149,13 +150,20 @@ func (c *container) read(ctx context.Context, path string, w io.Writer) (filecop
 	stream := tar.NewWriter(w)
 	p := tartree.Packer{Stream: stream, Warn: warned.add, ID: inside(c.ids)}
 	if err := p.Pack(ctx, f, baseName(path)); err != nil {
+		if stream.Flush() == nil { // an archive that ends between two files looks complete to tar(1)
+			_, _ = w.Write(bytes.Repeat([]byte{'!'}, invalidBlock))
+		}
 		return filecopy.Result{}, err
 	}
 	return filecopy.Result{Warnings: warned.list()}, stream.Close()
 }
 
-// baseName returns the last element of a path, "." if there is none.
+// invalidBlock is the size of a block of an archive. One that is neither zeros nor a header is an error for its reader.
+const invalidBlock = 512
+
+// baseName returns the last element of a path, "." if it is the root or ends with a dot.
 func baseName(path string) string {
+	path = strings.TrimRight(path, "/")
 	switch base := path[strings.LastIndexByte(path, '/')+1:]; base {
 	case "", ".", "..":
 		return "."

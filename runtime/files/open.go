@@ -86,7 +86,7 @@ func (s *Service) newest(ctx context.Context, uid, name string) (client.Containe
 	}
 	if found == nil {
 		return nil, foundInfo, &filecopy.Error{
-			Kind: filecopy.NotFound, Err: errors.New("the container has no files: it was not started, or its files were removed"),
+			Kind: filecopy.Conflict, Err: errors.New("the container has no files: it was not started, or its files were removed"),
 			Hint: "run podstead get to see the state of the pod",
 		}
 	}

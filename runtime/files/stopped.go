@@ -26,7 +26,7 @@ import (
 func (s *Service) openStopped(ctx context.Context, info containers.Container, c *container) error {
 	mounts, err := s.config.Client.SnapshotService(s.config.Snapshotter).Mounts(ctx, info.SnapshotKey)
 	if errdefs.IsNotFound(err) {
-		return &filecopy.Error{Kind: filecopy.NotFound, Err: errors.New("the files of the container were removed")}
+		return &filecopy.Error{Kind: filecopy.Conflict, Err: errors.New("the files of the container were removed")}
 	}
 	if err != nil {
 		return err
