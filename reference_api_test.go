@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"go/ast"
 	"maps"
+	"math"
 	"net/http"
 	"reflect"
 	"regexp"
@@ -74,6 +75,10 @@ func (s *apiSchema) of(t reflect.Type) object {
 		return object{"type": "string"}
 	case reflect.Bool:
 		return object{"type": "boolean"}
+	case reflect.Uint32:
+		return object{"type": "integer", "format": "int64", "minimum": 0, "maximum": math.MaxUint32}
+	case reflect.Float64:
+		return object{"type": "number", "format": "double"}
 	case reflect.Int, reflect.Int64, reflect.Uint64:
 		return object{"type": "integer", "format": "int64"}
 	case reflect.Slice:
@@ -230,6 +235,10 @@ func (s *apiSchema) operation(e *api.Endpoint) object {
 	if e.Stream != nil {
 		content["application/x-ndjson"] = object{"schema": s.of(reflect.TypeOf(e.Stream))}
 	}
+	binary := object{"schema": object{"type": "string", "format": "binary"}}
+	if e.Content != "" {
+		content[e.Content] = binary
+	}
 	if len(content) > 0 {
 		success["content"] = content
 	}
@@ -251,6 +260,9 @@ func (s *apiSchema) operation(e *api.Endpoint) object {
 	}
 	if e.Request != nil {
 		out["requestBody"] = object{"required": true, "content": object{"application/json": object{"schema": s.of(reflect.TypeOf(e.Request))}}}
+	}
+	if e.Body != "" {
+		out["requestBody"] = object{"required": true, "content": object{e.Body: binary}}
 	}
 	return out
 }
@@ -309,9 +321,15 @@ func (s *apiSchema) endpoint(b *strings.Builder, e *api.Endpoint) {
 		}
 	}
 	line("Request", e.Request)
+	if e.Body != "" {
+		fmt.Fprintf(b, "- Request: `%s`\n", e.Body)
+	}
 	line("Response", e.Response)
+	if e.Content != "" {
+		fmt.Fprintf(b, "- Response: `%s`\n", e.Content)
+	}
 	line("Stream of", e.Stream)
-	if e.Request == nil && e.Response == nil && e.Stream == nil && e.Upgrade == "" {
+	if e.Request == nil && e.Response == nil && e.Stream == nil && e.Upgrade == "" && e.Content == "" {
 		b.WriteString("- Response: `{}`\n")
 	}
 	if e.Upgrade != "" {

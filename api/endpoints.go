@@ -21,6 +21,8 @@ type Endpoint struct {
 	Request, Response any
 	// Stream is a zero value of the type of each line, if the response can be a stream; nil: it is never one.
 	Stream any
+	// Body and Content are the media types of a request and a response that are not JSON; empty: they are.
+	Body, Content string
 	// Upgrade is the protocol to which a request switches the connection; empty: it does not.
 	Upgrade string
 	// ReadOnly reports that the endpoint changes nothing, and shows no more than the read-only socket may.

@@ -7,7 +7,7 @@ import (
 
 // Endpoints returns the table of endpoints.
 func Endpoints() []Endpoint {
-	return slices.Concat(daemonEndpoints(), podEndpoints(), readEndpoints(), changeEndpoints(), fileEndpoints(), streamEndpoints(), sessionEndpoints(), volumeEndpoints())
+	return slices.Concat(daemonEndpoints(), podEndpoints(), readEndpoints(), changeEndpoints(), fileEndpoints(), streamEndpoints(), copyEndpoints(), sessionEndpoints(), volumeEndpoints())
 }
 
 // uidParameter restricts a request to a pod that was not deleted and created again.
@@ -241,6 +241,52 @@ func streamEndpoints() []Endpoint {
 			}, streamParameters...),
 			Upgrade: sessionProtocol, Reasons: []ErrorReason{ReasonNotFound, ReasonConflict, ReasonNotRunning, ReasonTooManySessions},
 			serve: (*Server).attach,
+		},
+		{
+			Method: "GET", Path: "/v1/pods/{name}/portforward",
+			Summary: "Connect to a TCP port of the loopback interface of a pod",
+			Details: "Each connection is a request. Both directions are channel 0, and each can be closed on its own.",
+			Query:   []Parameter{{Name: "port", Type: Integer, Description: "Port, 1 to 65535. Required."}, uidParameter},
+			Upgrade: sessionProtocol, Reasons: []ErrorReason{ReasonNotFound, ReasonBadGateway, ReasonNotImplemented},
+			serve: (*Server).forwardPort,
+		},
+	}
+}
+
+// fileParameters select a file of a container.
+var fileParameters = []Parameter{
+	{Name: "path", Type: Text, Description: "Path of the file. A relative path starts in the working directory of the container. Required."},
+	{Name: "container", Type: Text, Description: "Container, running or not. Default: as for exec."},
+	uidParameter,
+}
+
+// copyReasons are those of copies of files.
+var copyReasons = []ErrorReason{ReasonNotFound, ReasonFileNotFound, ReasonConflict, ReasonNotImplemented}
+
+func copyEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "GET", Path: "/v1/pods/{name}/files/stat",
+			Summary: "Get the attributes of a file of a container; links are followed",
+			Query:   fileParameters, Response: FileStat{}, Reasons: copyReasons,
+			call: (*Server).statFile,
+		},
+		{
+			Method: "GET", Path: "/v1/pods/{name}/files",
+			Summary: "Read a file of a container, and all files below it, as a tar stream (application/x-tar)",
+			Details: "The trailer `" + copyTrailer + "` has the warnings and the error of the copy as JSON. A response without the trailer is incomplete.",
+			Query:   fileParameters, Reasons: copyReasons, Content: tarType,
+			serve: (*Server).readFiles,
+		},
+		{
+			Method: "PUT", Path: "/v1/pods/{name}/files",
+			Summary: "Create files in a directory of a container from the tar stream in the body",
+			Details: "The body has no maximum size. The request ends when the copy makes no progress for " + copyTimeout.String() + ".",
+			Query: append([]Parameter{
+				{Name: "preserve", Type: Boolean, Description: "Keep owners, permissions and times. Default: true."},
+			}, fileParameters...),
+			Response: CopyResult{}, Reasons: copyReasons, Body: tarType,
+			serve: (*Server).writeFiles,
 		},
 	}
 }

@@ -56,13 +56,17 @@ const (
 	ReasonNotImplemented  ErrorReason = "NotImplemented"  // 501: the daemon has no pods directory
 	// ReasonUnresponsive means that a file system does not respond (503). The request can be repeated.
 	ReasonUnresponsive ErrorReason = "FileSystemUnresponsive"
+	// ReasonFileNotFound means that a file does not exist in a container, while the pod and the container do (404).
+	ReasonFileNotFound ErrorReason = "FileNotFound"
+	// ReasonBadGateway means that nothing accepts a connection to a port of a pod (502).
+	ReasonBadGateway ErrorReason = "BadGateway"
 )
 
 // reasonsByStatus are the reasons of errors that have no other one. That of a stopping daemon is empty: earlier clients depend on it.
 var reasonsByStatus = map[int]ErrorReason{
 	http.StatusBadRequest: ReasonBadRequest, http.StatusForbidden: ReasonForbidden, http.StatusNotFound: ReasonNotFound,
 	http.StatusConflict: ReasonConflict, http.StatusTooManyRequests: ReasonTooManyRequests, http.StatusNotImplemented: ReasonNotImplemented,
-	http.StatusInternalServerError: ReasonInternalError,
+	http.StatusInternalServerError: ReasonInternalError, http.StatusBadGateway: ReasonBadGateway,
 }
 
 // withReason returns the error with its reason.

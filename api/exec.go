@@ -168,8 +168,8 @@ func terminalSize(q url.Values) (size channel.Size, err error) {
 	return size, nil
 }
 
-// runningContainer returns the run of a container of a pod; with an empty name, of its default container.
-func runningContainer(s *supervisor.Snapshot, name string) (lifecycle.Ref, error) {
+// containerName checks the name of a container of a pod; if it is empty, it returns that of the default container.
+func containerName(s *supervisor.Snapshot, name string) (string, error) {
 	var names []string
 	for _, list := range [...][]spec.Container{s.Pod.Containers, s.Pod.InitContainers, s.Pod.EphemeralContainers} {
 		for i := range list {
@@ -183,10 +183,19 @@ func runningContainer(s *supervisor.Snapshot, name string) (lifecycle.Ref, error
 		}
 	}
 	if !slices.Contains(names, name) {
-		return lifecycle.Ref{}, &Error{
+		return "", &Error{
 			Status: http.StatusNotFound, Message: "pod " + strconv.Quote(s.Pod.Name) + " has no container " + strconv.Quote(name),
 			Hint: "use one of " + strings.Join(names, ", "),
 		}
+	}
+	return name, nil
+}
+
+// runningContainer returns the run of a container of a pod; with an empty name, of its default container.
+func runningContainer(s *supervisor.Snapshot, name string) (lifecycle.Ref, error) {
+	name, err := containerName(s, name)
+	if err != nil {
+		return lifecycle.Ref{}, err
 	}
 	newest := s.Facts.Containers[name].Newest
 	if newest.Started.IsZero() || !newest.Exited.IsZero() {

@@ -54,6 +54,10 @@ type Options struct {
 	Files PodFiles
 	// Attacher attaches clients to containers; nil: not possible.
 	Attacher Attacher
+	// ContainerFiles reads and writes files of containers; nil: not possible.
+	ContainerFiles ContainerFiles
+	// Ports connects to ports of pods; nil: not possible.
+	Ports PodPorts
 	// LogDir is the directory of container logs: <LogDir>/<pod>_<uid>/<container>/<restart count>.log.
 	LogDir string
 	// Secrets are the secrets whose values are redacted in explanations; nil: none.
@@ -81,6 +85,7 @@ type Server struct {
 	bodies      *semaphore.Weighted // bytes, of the requests in progress
 	secretReads *semaphore.Weighted // secrets that are read for explanations
 	sessions    *semaphore.Weighted // connections with streams, at most [MaxSessions]
+	forwards    *semaphore.Weighted // connections to ports of pods
 	cancel      context.CancelFunc  // ends all streams
 
 	conns connections
@@ -113,7 +118,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 	}
 	s := &Server{
 		o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads),
-		sessions: semaphore.NewWeighted(MaxSessions), changed: make(chan struct{}),
+		sessions: semaphore.NewWeighted(MaxSessions), forwards: semaphore.NewWeighted(maxForwards), changed: make(chan struct{}),
 		conns: connections{byUser: map[uint32]int{}},
 	}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
