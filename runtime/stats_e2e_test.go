@@ -3,11 +3,15 @@
 package runtime_test
 
 import (
+	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
-	"path/filepath"
+	"strings"
 	"testing"
+	"time"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 
@@ -82,24 +86,30 @@ func value(n *int64) any {
 	return *n
 }
 
-// send sends bytes to port 80 of the pod.
+// send sends bytes to port 80 of the pod, and returns when the container has received all.
 func (m *testHost) send(t *testing.T, n int) {
 	t.Helper()
-	file := filepath.Join(m.dir, "data")
-	if err := os.WriteFile(file, make([]byte, n), 0o600); err != nil {
-		t.Fatal(err)
-	}
 	pid := m.pidOf(lifecycle.Ref{Container: "c1", Round: 1, Attempt: 1})
-	ip, err := exec.Command("nsenter", "-t", fmt.Sprint(pid), "-n", "ip", "-4", "-o", "addr", "show", "eth0").Output()
+	out, err := exec.Command("nsenter", "-t", fmt.Sprint(pid), "-n", "ip", "-4", "-o", "addr", "show", "eth0").Output()
 	if err != nil {
 		t.Fatal(err)
 	}
-	var index, iface, inet, address string
-	if _, err := fmt.Sscan(string(ip), &index, &iface, &inet, &address); err != nil {
+	ip, _, err := net.ParseCIDR(strings.Fields(string(out))[3])
+	if err != nil {
 		t.Fatal(err)
 	}
-	script := fmt.Sprintf("busybox nc -w 5 %s 80 <%s", address[:len(address)-len("/24")], file)
-	if out, err := exec.Command("sh", "-c", script).CombinedOutput(); err != nil {
-		t.Fatalf("%s: %v: %s", script, err, out)
+	conn, err := net.DialTCP("tcp", nil, &net.TCPAddr{IP: ip, Port: 80})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if err := conn.SetDeadline(time.Now().Add(deadline)); err != nil {
+		t.Fatal(err)
+	}
+	_, err = conn.Write(make([]byte, n))
+	err = errors.Join(err, conn.CloseWrite())
+	_, end := io.Copy(io.Discard, conn) // the container closes the connection after its end
+	if err := errors.Join(err, end); err != nil {
+		t.Fatal(err)
 	}
 }
