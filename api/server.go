@@ -122,6 +122,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 		"POST /v1/files/suspend":                   s.suspendFiles,
 		"GET /v1/pods/{name}/why":                  s.why,
 		"GET /v1/why":                              s.whyAll,
+		"POST /v1/redact":                          s.redact,
 		"GET /v1/stats":                            s.stats,
 		"POST /v1/pods/{name}/ephemeral":           s.addEphemeral,
 		"PUT /v1/pods/{name}/conditions/{type...}": s.setCondition,
