@@ -98,7 +98,7 @@ func (a *app) writeBundle(path string, archive []byte, m *supportbundle.Manifest
 			return fmt.Errorf("write %s: not a regular file", path)
 		}
 		if err := atomicfile.Write(path, archive, 0o600); err != nil {
-			return fmt.Errorf("write archive: %w", err)
+			return err
 		}
 		fmt.Fprintf(a.out, "%s (%d files, %s)\n", path, len(m.Files), top.Size(uint64(len(archive))))
 	}
