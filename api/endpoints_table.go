@@ -7,7 +7,7 @@ import (
 
 // Endpoints returns the table of endpoints.
 func Endpoints() []Endpoint {
-	return slices.Concat(daemonEndpoints(), podEndpoints(), readEndpoints(), changeEndpoints(), fileEndpoints(), streamEndpoints(), copyEndpoints(), sessionEndpoints(), volumeEndpoints())
+	return slices.Concat(daemonEndpoints(), podEndpoints(), readEndpoints(), statsEndpoints(), changeEndpoints(), fileEndpoints(), streamEndpoints(), copyEndpoints(), sessionEndpoints(), volumeEndpoints())
 }
 
 // uidParameter restricts a request to a pod that was not deleted and created again.
@@ -42,7 +42,7 @@ func podEndpoints() []Endpoint {
 			Summary: "List pods, sorted by name, or watch them",
 			Details: "A watch sends all pods as ADDED, one BOOKMARK without a pod, and then every change, until the client disconnects. It has no position: " +
 				"a client that was disconnected watches again, and compares the UIDs of the pods.",
-			Query:    []Parameter{{Name: "watch", Type: Boolean, Description: "Send a stream of changes instead of the list."}},
+			Query:    []Parameter{{Name: "watch", Type: Boolean, Description: "Send a stream of changes instead of the list."}, redactParameter},
 			Response: PodList{}, Stream: PodChange{},
 			serve: (*Server).pods,
 		},
@@ -58,7 +58,7 @@ func podEndpoints() []Endpoint {
 			Summary: "Get a pod",
 			Details: "A file of the pods directory that is not accepted is a pod without a UID. With the parameter uid, the final state of a deleted pod is " +
 				"returned until the session that created the pod ends.",
-			Query: []Parameter{uidParameter}, Response: Pod{}, Reasons: []ErrorReason{ReasonNotFound},
+			Query: []Parameter{uidParameter, redactParameter}, Response: Pod{}, Reasons: []ErrorReason{ReasonNotFound},
 			call: (*Server).get,
 		},
 		{
@@ -133,7 +133,7 @@ func readEndpoints() []Endpoint {
 			Summary: "Read or follow events, oldest first",
 			Details: "The header `Podstead-Instance` of the response is the instance that the sequence numbers belong to.",
 			Query: []Parameter{
-				{Name: "follow", Type: Boolean, Description: "Continue with new events."},
+				{Name: "follow", Type: Boolean, Description: "Continue with new events."}, redactParameter,
 				{Name: "instance", Type: Text, Description: "Instance that `after` is a sequence number of."},
 				{Name: "after", Type: Integer, Description: "Omit events up to this sequence number."},
 				{Name: "since", Type: Timestamp, Description: "Omit events before this time."},
@@ -143,6 +143,29 @@ func readEndpoints() []Endpoint {
 			},
 			Stream: Event{},
 			serve:  (*Server).events,
+		},
+	}
+}
+
+// redactParameter removes the values of secrets.
+var redactParameter = Parameter{
+	Name: "redact", Type: Boolean, Description: "Replace the values of the secrets of the pod in messages. If they cannot be read, what containers have written is withheld.",
+}
+
+func statsEndpoints() []Endpoint {
+	return []Endpoint{
+		{
+			Method: "GET", Path: "/v1/stats", ReadOnly: true,
+			Summary: "Measure what pods use, in the shape of the kubelet's Summary API (/stats/summary)",
+			Details: "Nothing is measured without a request. A figure that is not known is absent.",
+			Query:   []Parameter{{Name: "pod", Type: Text, Repeated: true, Description: "Pod. Default: all."}}, Response: StatsSummary{}, Reasons: []ErrorReason{ReasonNotFound},
+			call: (*Server).stats,
+		},
+		{
+			Method: "POST", Path: "/v1/redact", Routine: true,
+			Summary: "Replace the values of the secrets of all pods in texts, for root",
+			Request: RedactRequest{}, Response: Redacted{},
+			call: (*Server).redact,
 		},
 	}
 }

@@ -52,7 +52,7 @@ func TestErrors(t *testing.T) {
 		reason             api.ErrorReason
 		field, hint        string
 	}{
-		{"GET", "/v1/pods?watched=true", "", 400, api.ReasonBadRequest, "watched", "use one of watch"},
+		{"GET", "/v1/pods?watched=true", "", 400, api.ReasonBadRequest, "watched", "use one of watch, redact"},
 		{"GET", "/v1/version?a=1", "", 400, api.ReasonBadRequest, "a", ""},
 		{"GET", "/v1/pods?watch=maybe", "", 400, api.ReasonBadRequest, "watch", ""},
 		{"GET", "/v1/events?after=1&after=2", "", 400, api.ReasonBadRequest, "after", ""},

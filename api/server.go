@@ -62,6 +62,8 @@ type Options struct {
 	LogDir string
 	// Secrets are the secrets whose values are redacted in explanations; nil: none.
 	Secrets SecretSource
+	// Stats measures what pods use; nil: nothing is measured.
+	Stats   StatsSource
 	Version Version
 	// Sessions runs commands in containers for clients; nil: requests for sessions fail.
 	Sessions Sessions

@@ -81,14 +81,14 @@ started this way exits when it is idle.`,
 		a.runCommand(), a.applyCommand(), a.planCommand(), a.editCommand(), a.validateCommand(), a.stopCommand(), a.startCommand(),
 		a.restartCommand(), a.rolloutCommand(), a.conditionCommand(), a.deleteCommand())
 	addGroup(root, "Commands that show pods:",
-		a.getCommand(), a.describeCommand(), why, a.logsCommand(), a.eventsCommand(), a.waitCommand())
+		a.getCommand(), a.describeCommand(), why, a.topCommand(), a.logsCommand(), a.eventsCommand(), a.waitCommand())
 	addGroup(root, "Commands for containers:", a.cpCommand(), a.portForwardCommand())
 	const host = "Commands for the host:"
-	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.volumeCommand(), a.versionCommand())
+	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.supportBundleCommand(), a.volumeCommand(), a.versionCommand())
 	root.SetHelpCommandGroupID(host)
 	root.SetCompletionCommandGroupID(host)
 	addGroup(root, "Commands of docker, podman and docker compose:",
-		a.psCommand(), a.downCommand(), a.killCommand(), a.rmCommand(), a.inspectCommand())
+		a.psCommand(), a.downCommand(), a.killCommand(), a.rmCommand(), a.inspectCommand(), a.statsCommand())
 	root.AddCommand(hintCommands()...)
 	return root
 }

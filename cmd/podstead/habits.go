@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/top"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
@@ -60,6 +61,31 @@ func (a *app) printContainers(list []view.Container, quiet bool) error {
 		return nil
 	}
 	return a.screen().Table(view.ContainerTable(list, time.Now()))
+}
+
+func (a *app) statsCommand() *cobra.Command {
+	var once bool
+	cmd := &cobra.Command{
+		Use:   "stats [POD...]",
+		Short: "Show what containers use, until Ctrl-C",
+		Long: `Show what the containers of all pods, or of the named ones, use, and refresh the table, as podstead top containers --watch.
+With --no-stream, show the table once.`,
+		Example: `  # Show what containers use
+  podstead stats
+
+  # Show it once
+  podstead stats --no-stream`,
+		ValidArgsFunction: a.completePods,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			f := topFlags{Options: top.Options{Containers: true}, watch: !once, interval: defaultTopInterval}
+			if err := f.parse(cmd, args); err != nil {
+				return err
+			}
+			return a.top(cmd, &f)
+		},
+	}
+	cmd.Flags().BoolVar(&once, "no-stream", false, "show the table once")
+	return cmd
 }
 
 func (a *app) inspectCommand() *cobra.Command {

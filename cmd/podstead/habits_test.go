@@ -17,6 +17,9 @@ func TestHabits(t *testing.T) {
 	h.want(t, "ps -aq", "db/app\njob/app\nweb/app\n")
 	h.fails(t, "ps web", statusUsage, `ps accepts no arguments, got "web"`)
 
+	h.want(t, "stats --no-stream", h.run(t, "top containers").stdout)
+	h.fails(t, "stats none --no-stream", statusNotFound, `no such pod "none"`)
+
 	var pods []api.Pod
 	got := h.run(t, "inspect job web")
 	if err := json.Unmarshal([]byte(got.stdout), &pods); err != nil || len(pods) != 2 || pods[1].Metadata.Name != "web" {

@@ -25,6 +25,7 @@ import (
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/hostcondition"
 	"github.com/podstead/podstead/runtime/podnet"
+	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
@@ -67,6 +68,8 @@ type Runtime interface {
 	api.Attacher
 	api.ContainerFiles
 	api.PodPorts
+	// Stats measures pods, in the order of the targets.
+	Stats(ctx context.Context, targets []stats.Target) []stats.Pod
 	// Damaged returns the files of the engine that were damaged when it started, if containers were killed because of that.
 	Damaged(ctx context.Context) []lifecycle.Damage
 	// Close stops the engine. Containers keep running.
@@ -265,7 +268,7 @@ func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Superviso
 	o.Version.Instance = uuid.NewString()
 	server := api.NewServer(ctx, api.Options{
 		Supervisor: s, Files: files, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log, HostIPs: hostIPs,
-		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, Ports: rt,
+		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, Ports: rt, Stats: podStats{rt},
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
 	})
 	l, err := api.Listen(ctx, o.Config.Socket)

@@ -14,7 +14,7 @@ import (
 )
 
 // containers adds the containers of a role.
-func (p *page) containers(title string, list []spec.Container, status []api.ContainerStatus, events []api.Event) {
+func (p *page) containers(title string, list []spec.Container, status []api.ContainerStatus, in *Input) {
 	if len(list) == 0 {
 		return
 	}
@@ -30,7 +30,8 @@ func (p *page) containers(title string, list []spec.Container, status []api.Cont
 					p.add("Image", list[i].Image)
 				}
 				p.definition(&list[i])
-				p.probes(&list[i], events)
+				p.list("Uses", containerUsage(in.Stats, list[i].Name, p.now))
+				p.probes(&list[i], in.Events)
 			})
 		}
 	})
