@@ -105,10 +105,8 @@ func NewServer(ctx context.Context, o Options) *Server {
 	if o.Restarter == nil {
 		o.Restarter = o.Supervisor
 	}
-	s := &Server{
-		o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads),
-		sessions: semaphore.NewWeighted(MaxSessions), changed: make(chan struct{}),
-	}
+	s := &Server{o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads), changed: make(chan struct{})}
+	s.sessions = semaphore.NewWeighted(MaxSessions)
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	mux := http.NewServeMux()
 	for pattern, call := range map[string]func(*http.Request) (any, error){
