@@ -26,9 +26,6 @@ image = "a:1"
 		{"invalid TOML", "name =\n", []string{"d.toml:1:7: invalid TOML: unexpected character U+000A at start of value"}},
 		{"invalid name", "name = \"A\"\nimage = \"b\"\n", []string{`d.toml:1:8: name: Invalid value: "A": a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character`}},
 		{"volume not in the pod", "name = \"d\"\nimage = \"b\"\nvolumeMounts.logs = \"/l\"\n", []string{`d.toml:3:14: volumeMounts.logs: Not found: volume "logs"`}},
-		{"target without a shared namespace", "name = \"d\"\nimage = \"b\"\ntargetContainerName = \"app\"\n", []string{
-			"d.toml:3:23: targetContainerName: not supported: containers have separate process namespaces",
-		}},
 		{"unknown target", "name = \"d\"\nimage = \"b\"\ntargetContainerName = \"nope\"\n", []string{`d.toml:3:23: targetContainerName: Not found: "nope"`}},
 		{
 			"fields of app containers", "name = \"d\"\nimage = \"b\"\nrestartPolicy = \"Always\"\nports = [{ containerPort = 1 }]\nlifecycle = { preStop = { sleep = { seconds = 1 } } }\n" +
@@ -66,19 +63,21 @@ image = "a:1"
 	}
 }
 
-// TestTargetContainer expects that a target is accepted where its processes are visible anyway.
+// TestTargetContainer expects that a target remains only where its processes are not visible anyway.
 func TestTargetContainer(t *testing.T) {
 	for _, test := range []struct {
 		pod, target string
 		accepted    bool
+		want        string
 	}{
-		{"", `targetContainerName = ""`, true},
-		{"", `targetContainerName = "app"`, false},
-		{"shareProcessNamespace = true", `targetContainerName = "app"`, true},
-		{"shareProcessNamespace = true", `targetContainerName = "init"`, true},
-		{"shareProcessNamespace = true", `targetContainerName = "nope"`, false},
-		{"shareProcessNamespace = true", `targetContainerName = 1`, false},
-		{"hostPID = true", `targetContainerName = "app"`, true},
+		{"", `targetContainerName = ""`, true, ""},
+		{"", `targetContainerName = "app"`, true, "app"},
+		{"", `targetContainerName = "nope"`, false, ""},
+		{"shareProcessNamespace = true", `targetContainerName = "app"`, true, ""},
+		{"shareProcessNamespace = true", `targetContainerName = "init"`, true, ""},
+		{"shareProcessNamespace = true", `targetContainerName = "nope"`, false, ""},
+		{"shareProcessNamespace = true", `targetContainerName = 1`, false, ""},
+		{"hostPID = true", `targetContainerName = "app"`, true, ""},
 	} {
 		pod, problems := Parse("/pods/web.toml", []byte(test.pod+"\n[[initContainers]]\nname = \"init\"\nimage = \"a:1\"\n[[containers]]\nname = \"app\"\nimage = \"a:1\"\n"))
 		if pod == nil {
@@ -87,6 +86,9 @@ func TestTargetContainer(t *testing.T) {
 		c, problems := ParseEphemeral("d.toml", []byte("name = \"d\"\nimage = \"b:1\"\n"+test.target+"\n"), pod)
 		if (c != nil) != test.accepted || test.accepted && len(problems) > 0 {
 			t.Errorf("%q, %s: %v, want accepted: %v", test.pod, test.target, problems, test.accepted)
+		}
+		if c != nil && c.TargetContainerName != test.want {
+			t.Errorf("%q, %s: target %q, want %q", test.pod, test.target, c.TargetContainerName, test.want)
 		}
 	}
 }

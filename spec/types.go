@@ -146,6 +146,11 @@ type Container struct {
 	// Allocate a terminal. It has one output stream: standard error is logged as standard output.
 	TTY bool `json:"tty,omitempty"`
 
+	// TargetContainerName is the container whose process namespace an ephemeral container joins. Empty if the containers share one.
+	TargetContainerName string `json:"targetContainerName,omitempty" podfile:"-"`
+	// ImageArchives are archives for an ephemeral container, beside those of the pod. The paths are absolute.
+	ImageArchives []string `json:"imageArchives,omitempty" podfile:"-"`
+
 	// Hash is "v1:" and a digest of the table of this container.
 	Hash string `json:"specHash,omitempty" podfile:"-"`
 }

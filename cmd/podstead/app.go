@@ -82,7 +82,7 @@ started this way exits when it is idle.`,
 		a.restartCommand(), a.rolloutCommand(), a.conditionCommand(), a.deleteCommand())
 	addGroup(root, "Commands that show pods:",
 		a.getCommand(), a.describeCommand(), why, a.topCommand(), a.logsCommand(), a.eventsCommand(), a.waitCommand())
-	addGroup(root, "Commands for containers:", a.cpCommand(), a.portForwardCommand())
+	addGroup(root, "Commands for containers:", a.execCommand(), a.attachCommand(), a.debugCommand(), a.cpCommand(), a.portForwardCommand())
 	const host = "Commands for the host:"
 	addGroup(root, host, a.daemonCommand(), a.doctorCommand(), a.supportBundleCommand(), a.volumeCommand(), a.versionCommand())
 	root.SetHelpCommandGroupID(host)

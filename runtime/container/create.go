@@ -86,7 +86,7 @@ func (s *Service) prepare(ctx context.Context, uid string, pod *spec.Pod, a life
 	if err != nil {
 		return nil, err
 	}
-	scope := s.config.Images.In(pod.ImageArchives...)
+	scope := s.config.Images.In(pod.ArchivesOf(c)...)
 	img, err := scope.EnsureAgain(ctx, c.Image, spec.PullNever, image.Previous{ConfigDigest: a.ImageID}, nil)
 	if err == nil && a.ImageID != "" && img.ConfigDigest != a.ImageID {
 		err = fmt.Errorf("image %q: %s was removed", c.Image, a.ImageID) // since the pull; the next attempt pulls again
