@@ -137,12 +137,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 	} {
 		mux.HandleFunc(pattern, s.handle(call))
 	}
-	mux.HandleFunc("GET /v1/pods", s.pods)
-	mux.HandleFunc("GET /v1/events", s.events)
-	mux.HandleFunc("GET /v1/pods/{name}/output", s.output)
-	mux.HandleFunc("GET /v1/pods/{name}/files", s.readFiles)
-	mux.HandleFunc("PUT /v1/pods/{name}/files", s.writeFiles)
-	mux.HandleFunc("GET /v1/pods/{name}/portforward", s.forwardPort)
+	s.handleStreams(mux)
 	mux.HandleFunc("/", s.handle(func(r *http.Request) (any, error) {
 		return nil, failure(http.StatusNotFound, "unknown endpoint %s %s", r.Method, r.URL.Path)
 	}))
@@ -156,6 +151,16 @@ func NewServer(ctx context.Context, o Options) *Server {
 		ErrorLog:          slog.NewLogLogger(o.Log.Handler(), slog.LevelWarn),
 	}
 	return s
+}
+
+// handleStreams adds the calls that are streams.
+func (s *Server) handleStreams(mux *http.ServeMux) {
+	mux.HandleFunc("GET /v1/pods", s.pods)
+	mux.HandleFunc("GET /v1/events", s.events)
+	mux.HandleFunc("GET /v1/pods/{name}/output", s.output)
+	mux.HandleFunc("GET /v1/pods/{name}/files", s.readFiles)
+	mux.HandleFunc("PUT /v1/pods/{name}/files", s.writeFiles)
+	mux.HandleFunc("GET /v1/pods/{name}/portforward", s.forwardPort)
 }
 
 // Serve serves requests until [Server.Close], and closes the listener.
