@@ -33,6 +33,8 @@ type testDaemon struct {
 	files             *fakefiles.Set
 	restarts          *restarts
 	streams           *streams
+	containerFiles    api.ContainerFiles
+	ports             api.PodPorts
 	closeServer       func()
 	log               *slog.Logger // nil: discarded
 }
@@ -84,7 +86,7 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 	}
 	server := api.NewServer(t.Context(), api.Options{
 		Supervisor: d.supervisor, Sessions: d.fake, Attacher: d.streams, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
-		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets, Stats: d.stats, Log: d.log,
+		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets, Stats: d.stats, ContainerFiles: d.containerFiles, Ports: d.ports, Log: d.log,
 		HostIPs: func() []api.PodIP { return []api.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
 	})
 	l, err := api.Listen(t.Context(), d.socket)

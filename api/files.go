@@ -160,7 +160,7 @@ func (s *Server) readFiles(w http.ResponseWriter, r *http.Request) {
 	defer cancel(nil)
 	from, to := io.Pipe()
 	defer from.Close()
-	defer context.AfterFunc(ctx, func() { from.CloseWithError(context.Cause(ctx)) })()
+	defer context.AfterFunc(ctx, func() { _ = to.CloseWithError(context.Cause(ctx)) })()
 	done := make(chan copied, 1)
 	go func() {
 		result, err := s.o.ContainerFiles.ReadFiles(ctx, t.uid, t.container, t.path, to)

@@ -94,7 +94,7 @@ func namedPort(pod *api.Pod, name string) (uint16, bool) {
 	for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
 		for _, p := range c.Ports {
 			if name != "" && p.Name == name {
-				return uint16(p.ContainerPort), true //nolint:gosec // checked with the pod file
+				return uint16(p.ContainerPort), true
 			}
 		}
 	}

@@ -18,7 +18,7 @@ import (
 
 // Errors of paths. They are wrapped in an [fs.PathError].
 var (
-	// ErrCovered means that the path leads to a file system that the owner of the root has excluded, see [Root.Cover].
+	// ErrCovered means that the path leads to a mount below a root with [Root.SingleMount].
 	ErrCovered = errors.New("file is in a volume of a container that is not running")
 	// ErrKernel means that the path leads to a file system whose files are not data, such as /proc and /sys.
 	ErrKernel = errors.New("file is in a file system of the kernel")
@@ -35,17 +35,17 @@ const (
 	maxPath = 4096
 )
 
-// Root is a directory below which paths are resolved. It is safe for concurrent use, except for Cover.
+// Root is a directory below which paths are resolved. It is safe for concurrent use, except for SingleMount.
 type Root struct {
 	dir     *os.File
-	covered map[uint64]bool // device numbers
+	resolve uint64 // flags of each resolution
 }
 
 // New returns the root for a directory. It takes the file over. It can be opened with O_PATH.
-func New(dir *os.File) *Root { return &Root{dir: dir, covered: map[uint64]bool{}} }
+func New(dir *os.File) *Root { return &Root{dir: dir, resolve: unix.RESOLVE_NO_MAGICLINKS} }
 
-// Cover excludes the file system with a device number: its files give [ErrCovered].
-func (r *Root) Cover(device uint64) { r.covered[device] = true }
+// SingleMount excludes all mounts below the root: a path that leads to one gives [ErrCovered], whether its file exists or not.
+func (r *Root) SingleMount() { r.resolve |= unix.RESOLVE_NO_XDEV }
 
 // Close closes the directory.
 func (r *Root) Close() error { return r.dir.Close() }
@@ -60,7 +60,7 @@ func (r *Root) open(path string, flags int) (*File, error) {
 	if path == "" || strings.ContainsRune(path, 0) || len(path) >= maxPath {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.EINVAL}
 	}
-	return openat2(r, r.dir, path, flags, unix.RESOLVE_IN_ROOT|unix.RESOLVE_NO_MAGICLINKS)
+	return openat2(r, r.dir, path, flags, unix.RESOLVE_IN_ROOT)
 }
 
 // Locate returns the directory and the name of the file at a path, after it has followed the last element as far as it is a symbolic link. The
@@ -112,11 +112,14 @@ type File struct {
 
 // openat2 opens a path without effects and checks its file system.
 func openat2(root *Root, dir *os.File, path string, flags int, resolve uint64) (*File, error) {
-	how := unix.OpenHow{Flags: uint64(unix.O_PATH | unix.O_CLOEXEC | flags), Resolve: resolve}
+	how := unix.OpenHow{Flags: uint64(unix.O_PATH | unix.O_CLOEXEC | flags), Resolve: root.resolve | resolve}
 	var fd int
 	err := error(unix.EAGAIN)
 	for i := 0; i < maxRaces && (errors.Is(err, unix.EAGAIN) || errors.Is(err, unix.EINTR)); i++ {
 		fd, err = unix.Openat2(int(dir.Fd()), path, &how)
+	}
+	if errors.Is(err, unix.EXDEV) && root.resolve&unix.RESOLVE_NO_XDEV != 0 {
+		err = ErrCovered
 	}
 	if err != nil {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: err}
@@ -144,9 +147,6 @@ func (f *File) check() error {
 	if err := unix.Fstat(int(f.Fd()), &f.Stat); err != nil {
 		return err
 	}
-	if f.root.covered[f.Stat.Dev] {
-		return ErrCovered
-	}
 	var s unix.Statfs_t
 	if err := unix.Fstatfs(int(f.Fd()), &s); err != nil {
 		return err
@@ -173,7 +173,7 @@ func (f *File) Lookup(name string) (*File, error) {
 	if err := CheckName(name); err != nil {
 		return nil, err
 	}
-	return openat2(f.root, f.File, name, unix.O_NOFOLLOW, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS|unix.RESOLVE_NO_MAGICLINKS)
+	return openat2(f.root, f.File, name, unix.O_NOFOLLOW, unix.RESOLVE_BENEATH|unix.RESOLVE_NO_SYMLINKS)
 }
 
 // CheckName returns an error if a name is not that of an entry of a directory.

@@ -135,13 +135,11 @@ func TestOtherFiles(t *testing.T) {
 			t.Errorf("%s: got %v", p, err)
 		}
 	}
-	var s unix.Stat_t
-	if err := unix.Stat(path, &s); err != nil {
-		t.Fatal(err)
-	}
-	r.Cover(s.Dev)
-	if _, err := content(r, "dir/file"); !errors.Is(err, ErrCovered) {
-		t.Errorf("covered file: got %v", err)
+	all.SingleMount()
+	for _, p := range []string{"/proc/version", "/proc", "/proc/none", "/tmp/../proc/none"} {
+		if _, err := content(all, p); !errors.Is(err, ErrCovered) {
+			t.Errorf("%s with a single mount: got %v", p, err)
+		}
 	}
 }
 

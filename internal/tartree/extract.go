@@ -314,10 +314,10 @@ func (a Attributes) apply(f *os.File) error {
 		return nil
 	}
 	t, err := unix.TimeToTimespec(a.ModTime)
-	if err != nil {
-		return nil //nolint:nilerr // a time that the system cannot represent is not kept
-	}
 	times := []unix.Timespec{t, t}
+	if err != nil { // a time that the system cannot represent is not kept
+		times = []unix.Timespec{{Nsec: unix.UTIME_OMIT}, {Nsec: unix.UTIME_OMIT}}
+	}
 	if err := unix.UtimesNanoAt(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), times, 0); err != nil {
 		return fmt.Errorf("set modification time: %w", err)
 	}

@@ -21,8 +21,8 @@ import (
 // openStopped mounts the writable layer of a container that is not running.
 //
 // The volumes of the container are not mounted. Below their mount points, the layer has other files than the container had. Therefore each
-// mount point is covered by a file system whose files package inroot refuses: the kernel decides whether a path leads there, whatever links
-// the container has left.
+// mount point is covered by another mount, and paths are resolved without mounts: the kernel refuses a path that leads there, whatever links the
+// container has left.
 func (s *Service) openStopped(ctx context.Context, info containers.Container, c *container) error {
 	mounts, err := s.config.Client.SnapshotService(s.config.Snapshotter).Mounts(ctx, info.SnapshotKey)
 	if errdefs.IsNotFound(err) {
@@ -100,8 +100,7 @@ func enter(dir string, layer int, points []string) (namespace *os.File, root *in
 			_ = namespace.Close()
 		}
 	}()
-	device, err := mountCover(dir)
-	if err != nil {
+	if err := mountCover(dir); err != nil {
 		return nil, nil, err
 	}
 	top := filepath.Join(dir, "root")
@@ -119,21 +118,18 @@ func enter(dir string, layer int, points []string) (namespace *os.File, root *in
 		return nil, nil, err
 	}
 	root = inroot.New(f)
-	root.Cover(device)
+	root.SingleMount()
 	return namespace, root, nil
 }
 
 // mountCover mounts the file system that covers mount points, with a directory, a file and the mount point of the layer.
-func mountCover(dir string) (device uint64, err error) {
+func mountCover(dir string) error {
 	if err := unix.Mount("podstead-cover", dir, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0700,size=64k"); err != nil {
-		return 0, fmt.Errorf("mount %s: %w", dir, err)
+		return fmt.Errorf("mount %s: %w", dir, err)
 	}
-	var s unix.Stat_t
-	err = errors.Join(
+	return errors.Join(
 		os.Mkdir(filepath.Join(dir, "root"), 0o700), os.Mkdir(filepath.Join(dir, "dir"), 0o700), os.WriteFile(filepath.Join(dir, "file"), nil, 0o600),
-		unix.Stat(dir, &s),
 	)
-	return s.Dev, err
 }
 
 // coverAll covers the mount points of a container in its layer. A mount point that no path reaches needs no cover.

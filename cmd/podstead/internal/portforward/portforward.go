@@ -16,8 +16,8 @@ import (
 	"github.com/podstead/podstead/api"
 )
 
-// ErrEnded is wrapped by the error of a forward that has ended because its pod has.
-var ErrEnded = errors.New("forwarding has ended")
+// ErrEnded is wrapped by the error of a forward that has ended because its pod ended.
+var ErrEnded = errors.New("forwarding stopped")
 
 // Port is a local port and the port of the pod to which it is forwarded. Local is 0 for a random port.
 type Port struct{ Local, Remote uint16 }
@@ -136,7 +136,7 @@ func open(ctx context.Context, network, address string, p Port) (listener, error
 		return listener{}, fmt.Errorf("listen on %s: %w", net.JoinHostPort(address, strconv.Itoa(int(p.Local))), err)
 	}
 	if a, ok := l.Addr().(*net.TCPAddr); ok {
-		p.Local = uint16(a.Port) //nolint:gosec // a port
+		p.Local = uint16(a.Port)
 	}
 	return listener{l, p}, nil
 }

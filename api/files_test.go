@@ -1,0 +1,235 @@
+package api_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/internal/filecopy"
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+)
+
+// largeCopy is larger than all buffers between the client and the container.
+const largeCopy = 32 << 20
+
+// fakeFiles are the files of containers. The path says what happens.
+type fakeFiles struct{ received chan int64 }
+
+func (fakeFiles) StatFile(_ context.Context, _, container, path string) (filecopy.Stat, error) {
+	if path == "/none" {
+		return filecopy.Stat{}, &filecopy.Error{Kind: filecopy.NotFound, Err: errors.New("no such file")}
+	}
+	return filecopy.Stat{Path: path + "@" + container, Mode: 0o640}, nil
+}
+
+func (fakeFiles) ReadFiles(ctx context.Context, _, _, path string, w io.Writer) (filecopy.Result, error) {
+	switch path {
+	case "/refused":
+		return filecopy.Result{}, &filecopy.Error{Kind: filecopy.Conflict, Err: errors.New("read-only"), Hint: "do something else"}
+	case "/endless":
+		for ctx.Err() == nil {
+			if _, err := w.Write(make([]byte, 1<<20)); err != nil {
+				return filecopy.Result{}, err
+			}
+		}
+		return filecopy.Result{}, ctx.Err()
+	}
+	if _, err := w.Write(make([]byte, largeCopy)); err != nil {
+		return filecopy.Result{}, err
+	}
+	if path == "/fails" {
+		return filecopy.Result{}, errors.New("disk failed")
+	}
+	return filecopy.Result{Warnings: []string{`"a\nb" left out`}}, nil
+}
+
+func (f fakeFiles) WriteFiles(_ context.Context, _, _, path string, r io.Reader, preserve bool) (filecopy.Result, error) {
+	if path == "/refused" {
+		return filecopy.Result{}, &filecopy.Error{Kind: filecopy.Conflict, Err: errors.New("read-only")}
+	}
+	n, err := io.Copy(io.Discard, r)
+	if f.received != nil {
+		f.received <- n
+	}
+	if !preserve {
+		n = -n
+	}
+	return filecopy.Result{Files: 1, Bytes: n}, err
+}
+
+// newCopyDaemon returns a daemon with the pod web.
+func newCopyDaemon(t *testing.T, files api.ContainerFiles, ports api.PodPorts) *testDaemon {
+	t.Helper()
+	d := newTestDaemon(t, fakeruntime.Options{})
+	d.closeServer()
+	d.containerFiles, d.ports = files, ports
+	d.serve(t, "second")
+	d.create(t, file("web", app("c", "sleep 1000")))
+	return d
+}
+
+func TestReadFiles(t *testing.T) {
+	d := newCopyDaemon(t, fakeFiles{}, nil)
+	ctx := t.Context()
+	var out bytes.Buffer
+	result, err := d.client.ReadFiles(ctx, "web", api.FileQuery{Path: "/x"}, &out)
+	if err != nil || out.Len() != largeCopy || len(result.Warnings) != 1 {
+		t.Errorf("got %d bytes, %v, %v", out.Len(), result, err)
+	}
+	n, err := d.client.ReadFiles(ctx, "web", api.FileQuery{Path: "/fails"}, io.Discard)
+	if err == nil || !strings.Contains(err.Error(), "disk failed") || n.Bytes != largeCopy {
+		t.Errorf("an error after the start: got %v, %v", n, err)
+	}
+	if _, err := d.client.ReadFiles(ctx, "web", api.FileQuery{Path: "/refused"}, io.Discard); !hasStatus(err, http.StatusConflict) {
+		t.Errorf("an error before the start: got %v", err)
+	}
+	if _, err := d.client.ReadFiles(ctx, "web", api.FileQuery{Path: "/x", Container: "none"}, io.Discard); !hasStatus(err, http.StatusNotFound) {
+		t.Errorf("no such container: got %v", err)
+	}
+	if _, err := d.client.ReadFiles(ctx, "web", api.FileQuery{}, io.Discard); !hasStatus(err, http.StatusBadRequest) {
+		t.Errorf("no path: got %v", err)
+	}
+	st, err := d.client.StatFile(ctx, "web", api.FileQuery{Path: "/not\xffutf8"})
+	if err != nil || !strings.HasPrefix(string(st.Path), "/not\xffutf8@") || st.Type != api.RegularFile || st.Mode != 0o640 {
+		t.Errorf("got %+v, %v", st, err)
+	}
+	_, err = d.client.StatFile(ctx, "web", api.FileQuery{Path: "/none"})
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Reason != api.ReasonFileNotFound {
+		t.Errorf("no such file: got %v", err)
+	}
+}
+
+func hasStatus(err error, status int) bool {
+	e, ok := errors.AsType[*api.Error](err)
+	return ok && e.Status == status
+}
+
+// TestReadFilesCut checks that a copy that the daemon aborts, because it is stopped, is an error of the client.
+func TestReadFilesCut(t *testing.T) {
+	d := newCopyDaemon(t, fakeFiles{}, nil)
+	stop := newOnce(d.closeServer)
+	_, err := d.client.ReadFiles(t.Context(), "web", api.FileQuery{Path: "/endless"}, stop)
+	if !errors.Is(err, api.ErrUnavailable) {
+		t.Errorf("got %v", err)
+	}
+	<-stop.done
+}
+
+// once is a writer that calls a function after the first write.
+type once struct {
+	call func()
+	done chan struct{}
+}
+
+func newOnce(call func()) *once { return &once{call, make(chan struct{})} }
+
+func (o *once) Write(p []byte) (int, error) {
+	if o.call != nil {
+		go func(call func()) {
+			call()
+			close(o.done)
+		}(o.call)
+		o.call = nil
+	}
+	return len(p), nil
+}
+
+func TestWriteFiles(t *testing.T) {
+	d := newCopyDaemon(t, fakeFiles{}, nil)
+	ctx := t.Context()
+	for _, preserve := range []bool{true, false} {
+		result, err := d.client.WriteFiles(ctx, "web", api.FileQuery{Path: "/x"}, preserve, bytes.NewReader(make([]byte, largeCopy)))
+		if err != nil || result.Files != 1 || (result.Bytes == largeCopy) != preserve {
+			t.Errorf("got %+v, %v", result, err)
+		}
+	}
+	_, err := d.client.WriteFiles(ctx, "web", api.FileQuery{Path: "/refused"}, true, bytes.NewReader(make([]byte, largeCopy)))
+	if !hasStatus(err, http.StatusConflict) {
+		t.Errorf("an error while the client sends: got %v", err)
+	}
+	if _, err := d.client.WriteFiles(ctx, "none", api.FileQuery{Path: "/x"}, true, strings.NewReader("")); !hasStatus(err, http.StatusNotFound) {
+		t.Errorf("no such pod: got %v", err)
+	}
+}
+
+// TestWriteFilesCut checks that the container notices that the client has not sent everything.
+func TestWriteFilesCut(t *testing.T) {
+	d := newCopyDaemon(t, fakeFiles{received: make(chan int64, 1)}, nil)
+	broken := io.MultiReader(bytes.NewReader(make([]byte, 1<<20)), failing{})
+	if _, err := d.client.WriteFiles(t.Context(), "web", api.FileQuery{Path: "/x"}, true, broken); !errors.Is(err, errBroken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+var errBroken = errors.New("broken source")
+
+type failing struct{}
+
+func (failing) Read([]byte) (int, error) { return 0, errBroken }
+
+// fakePorts connects to a listener, or refuses.
+type fakePorts struct{ address string }
+
+func (p fakePorts) DialPort(ctx context.Context, _ string, _ *spec.Pod, port uint16) (net.Conn, error) {
+	if port == 9 {
+		return nil, errors.New("connection refused")
+	}
+	return new(net.Dialer).DialContext(ctx, "tcp", p.address)
+}
+
+// TestDialPort sends data both ways. The server answers with a checksum after the end of its input, so that a half-close must arrive.
+func TestDialPort(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	go func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() {
+				defer conn.Close()
+				sum := sha256.New()
+				if _, err := io.Copy(io.MultiWriter(sum, conn), conn); err == nil {
+					_, _ = conn.Write(sum.Sum(nil))
+				}
+			}()
+		}
+	}()
+	d := newCopyDaemon(t, nil, fakePorts{l.Addr().String()})
+	conn, err := d.client.DialPort(t.Context(), "web", "", 80)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	data := bytes.Repeat([]byte("0123456789abcdef"), largeCopy/16)
+	go func() {
+		_, _ = conn.Write(data)
+		_ = conn.CloseWrite()
+	}()
+	got, err := io.ReadAll(conn)
+	want := sha256.Sum256(data)
+	if err != nil || len(got) != len(data)+len(want) || !bytes.Equal(got[len(data):], want[:]) || !bytes.Equal(got[:len(data)], data) {
+		t.Errorf("got %d bytes, %v, want %d", len(got), err, len(data)+len(want))
+	}
+	if _, err := d.client.DialPort(t.Context(), "web", "", 9); !hasStatus(err, http.StatusBadGateway) || !strings.Contains(err.Error(), `connect to port 9 of pod "web": connection refused`) {
+		t.Errorf("refused connection: got %v", err)
+	}
+	if _, err := d.client.DialPort(t.Context(), "none", "", 80); !hasStatus(err, http.StatusNotFound) {
+		t.Errorf("no such pod: got %v", err)
+	}
+	if _, err := d.client.DialPort(t.Context(), "web", "", 0); !hasStatus(err, http.StatusBadRequest) {
+		t.Errorf("port 0: got %v", err)
+	}
+}
