@@ -1,6 +1,7 @@
 package api
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"strconv"
@@ -46,14 +47,9 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set(instanceHeader, s.o.Version.Instance)
 	out := newStream(w)
-	send := out.send
+	send := func(_ context.Context, e Event) error { return out.send(e) }
 	if redactor := s.newEventRedactor(); redacted {
-		send = func(v any) error {
-			if e, ok := v.(Event); ok {
-				v = redactor.event(r.Context(), e)
-			}
-			return out.send(v)
-		}
+		send = func(ctx context.Context, e Event) error { return out.send(redactor.event(ctx, e)) }
 	}
 	out.done(s.sendEvents(r, out, send, follow, after, selected))
 }
@@ -61,12 +57,12 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 // instanceHeader is the header with the instance that the sequence numbers of events belong to.
 const instanceHeader = "Podstead-Instance"
 
-func (s *Server) sendEvents(r *http.Request, out *stream, send func(any) error, follow bool, after uint64, selected func(*event.Event) bool) error {
+func (s *Server) sendEvents(r *http.Request, out *stream, send func(context.Context, Event) error, follow bool, after uint64, selected func(*event.Event) bool) error {
 	ring := s.o.Supervisor.Events()
 	events, missed := ring.Since(after)
 	for following := false; ; following = true {
 		if missed > 0 && (after > 0 || following) {
-			if err := send(missedEvents(missed)); err != nil {
+			if err := send(r.Context(), missedEvents(missed)); err != nil {
 				return err
 			}
 		}
@@ -75,7 +71,7 @@ func (s *Server) sendEvents(r *http.Request, out *stream, send func(any) error, 
 			if !selected(&e) {
 				continue
 			}
-			if err := send(eventOf(&e)); err != nil {
+			if err := send(r.Context(), eventOf(&e)); err != nil {
 				return err
 			}
 		}

@@ -16,7 +16,6 @@ import (
 	"github.com/google/uuid"
 
 	"github.com/podstead/podstead/api"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // DefaultImage is the image of a debug container that names none. It has a shell and the usual tools.
@@ -120,7 +119,7 @@ type Pods interface {
 // StartError reports that a debug container cannot start.
 type StartError struct {
 	Container string
-	Reason    lifecycle.Reason
+	Reason    api.Reason
 	Message   string
 }
 
@@ -142,9 +141,9 @@ func (e *StartError) Hint() string {
 }
 
 func (e *StartError) isImage() bool {
-	return slices.Contains([]lifecycle.Reason{
-		lifecycle.ReasonErrImagePull, lifecycle.ReasonImagePullBackOff, lifecycle.ReasonErrImageNeverPull, lifecycle.ReasonInvalidImageName,
-		lifecycle.ReasonImageInspectError,
+	return slices.Contains([]api.Reason{
+		api.ReasonErrImagePull, api.ReasonImagePullBackOff, api.ReasonErrImageNeverPull, api.ReasonInvalidImageName,
+		api.ReasonImageInspectError,
 	}, e.Reason)
 }
 
@@ -153,20 +152,20 @@ var errDeleted = errors.New("the pod was deleted")
 
 // Await waits until an ephemeral container has started, and returns its state: running or terminated. The error is a [*StartError] if it cannot
 // start for now. The daemon may try again.
-func Await(ctx context.Context, pods Pods, uid, container string) (lifecycle.State, error) {
+func Await(ctx context.Context, pods Pods, uid, container string) (api.ContainerState, error) {
 	found := false
 	for c, err := range pods.Watch(ctx) {
 		if err != nil {
-			return lifecycle.State{}, err
+			return api.ContainerState{}, err
 		}
 		if c.Object.Metadata.UID != uid {
 			if c.Type == api.Listed && !found {
-				return lifecycle.State{}, errDeleted
+				return api.ContainerState{}, errDeleted
 			}
 			continue
 		}
 		if found = true; c.Type == api.Deleted {
-			return lifecycle.State{}, errDeleted
+			return api.ContainerState{}, errDeleted
 		}
 		for _, s := range c.Object.Status.EphemeralContainerStatuses {
 			if s.Name != container {
@@ -177,15 +176,15 @@ func Await(ctx context.Context, pods Pods, uid, container string) (lifecycle.Sta
 			}
 		}
 	}
-	return lifecycle.State{}, context.Cause(ctx)
+	return api.ContainerState{}, context.Cause(ctx)
 }
 
 // started returns the state of a container that has started, nil if it is starting.
-func started(s *lifecycle.ContainerStatus) (*lifecycle.State, error) {
+func started(s *api.ContainerStatus) (*api.ContainerState, error) {
 	switch w := s.State.Waiting; {
 	case s.State.Running != nil || s.State.Terminated != nil:
 		return &s.State, nil
-	case w == nil || w.Reason == "" || w.Reason == lifecycle.ReasonContainerCreating || w.Reason == lifecycle.ReasonPodInitializing:
+	case w == nil || w.Reason == "" || w.Reason == api.ReasonContainerCreating || w.Reason == api.ReasonPodInitializing:
 		return nil, nil
 	default:
 		return nil, &StartError{Container: s.Name, Reason: w.Reason, Message: w.Message}

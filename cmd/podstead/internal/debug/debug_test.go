@@ -101,18 +101,18 @@ func (c changes) Watch(context.Context) iter.Seq2[api.PodChange, error] {
 func change(uid string, s lifecycle.State) api.PodChange {
 	c := api.PodChange{Type: "MODIFIED"}
 	c.Object.Metadata.UID = uid
-	c.Object.Status.EphemeralContainerStatuses = []lifecycle.ContainerStatus{{Name: "other"}, {Name: "look", State: s}}
+	c.Object.Status.EphemeralContainerStatuses = []api.ContainerStatus{{Name: "other"}, {Name: "look", State: s}}
 	return c
 }
 
-func waiting(r lifecycle.Reason) lifecycle.State {
-	return lifecycle.State{Waiting: &lifecycle.Waiting{Reason: r, Message: "because"}}
+func waiting(r api.Reason) lifecycle.State {
+	return api.ContainerState{Waiting: &api.Waiting{Reason: r, Message: "because"}}
 }
 
 func TestAwait(t *testing.T) {
-	running := lifecycle.State{Running: &lifecycle.Running{}}
-	exited := lifecycle.State{Terminated: &lifecycle.Terminated{ExitCode: 3}}
-	pulling := change("u", waiting(lifecycle.ReasonContainerCreating))
+	running := api.ContainerState{Running: &api.Running{}}
+	exited := api.ContainerState{Terminated: &api.Terminated{ExitCode: 3}}
+	pulling := change("u", waiting(api.ReasonContainerCreating))
 	gone := pulling
 	gone.Type = api.Deleted
 	for name, test := range map[string]struct {
@@ -121,9 +121,9 @@ func TestAwait(t *testing.T) {
 		hint    bool
 	}{
 		"running":         {changes: changes{change("v", exited), pulling, change("u", running)}},
-		"exited":          {changes: changes{change("u", lifecycle.State{}), change("u", exited)}},
-		"no image":        {changes{pulling, change("u", waiting(lifecycle.ReasonErrImagePull))}, `start debug container "look": ErrImagePull: because`, true},
-		"not created":     {changes{pulling, change("u", waiting(lifecycle.ReasonCreateConfigError))}, "CreateContainerConfigError: because", false},
+		"exited":          {changes: changes{change("u", api.ContainerState{}), change("u", exited)}},
+		"no image":        {changes{pulling, change("u", waiting(api.ReasonErrImagePull))}, `start debug container "look": ErrImagePull: because`, true},
+		"not created":     {changes{pulling, change("u", waiting(api.ReasonCreateConfigError))}, "CreateContainerConfigError: because", false},
 		"deleted":         {changes{pulling, gone}, "the pod was deleted", false},
 		"deleted before":  {changes{change("v", running), {Type: api.Listed}}, "the pod was deleted", false},
 		"connection lost": {changes{pulling, {Type: api.Listed}}, "end of the watch", false},
