@@ -25,7 +25,7 @@ func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
 		out.done(s.watch(r, out))
 		return
 	}
-	s.reply(w, r, PodList{Kind: "PodList", APIVersion: "v1", Items: s.list()}, err)
+	s.reply(w, r, PodList{Kind: "PodList", APIVersion: "v1", Items: visible(r, s.list())}, err)
 }
 
 // watch sends all pods and then every change. A change that is reverted before it is sent is not reported.
@@ -33,7 +33,7 @@ func (s *Server) watch(r *http.Request, out *stream) error {
 	w := watcher{}
 	for first := true; ; first = false {
 		changed, filesChanged := s.o.Supervisor.Changed(), s.filesChanged()
-		changes, err := w.changes(s.list())
+		changes, err := w.changes(visible(r, s.list()))
 		if err != nil {
 			return err
 		}
@@ -119,7 +119,7 @@ func (s *Server) get(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	snapshot, err := s.lookUp(r)
 	if f := s.refusals()[name]; err != nil && f != nil && f.absent() && !r.URL.Query().Has("uid") {
-		return f.pod(name), nil
+		return f.pod(name), nil // without a definition
 	}
 	if final, ok := s.o.Supervisor.Final(r.URL.Query().Get("uid")); ok && err != nil && final.Pod.Name == name {
 		snapshot, err = final, nil
@@ -127,7 +127,7 @@ func (s *Server) get(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.pod(&snapshot), nil
+	return visible(r, []Pod{s.pod(&snapshot)})[0], nil
 }
 
 // sessionPattern is the pattern of session IDs.

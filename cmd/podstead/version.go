@@ -52,7 +52,8 @@ func (a *app) version(cmd *cobra.Command, format string) error {
 		Version: version, Kubernetes: "v" + spec.KubernetesVersion, Containerd: containerdVersion(),
 		Runtime: runtimeVersion(cmd.Context(), c.Engine.Runtime),
 	}
-	daemon, err := api.NewClient(c.Socket, cmd.CommandPath()).Version(cmd.Context())
+	client, _ := newClient(cmd, c)
+	daemon, err := client.Version(cmd.Context())
 	switch {
 	case err == nil:
 		v.Daemon = &daemon
