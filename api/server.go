@@ -26,8 +26,6 @@ import (
 const (
 	// readTimeout bounds reading the header of a request, and then its body.
 	readTimeout = 10 * time.Second
-	// writeTimeout bounds writing a response, or the next lines of a stream. A slower client is disconnected.
-	writeTimeout = 30 * time.Second
 	// callTimeout bounds a request that is not a stream.
 	callTimeout = time.Minute
 	// historyLimit bounds reading the events of a pod from disk.
@@ -41,6 +39,9 @@ const (
 	// idleTimeout is how long a connection without a request is kept.
 	idleTimeout = 2 * time.Minute
 )
+
+// writeTimeout bounds writing a response, or the next lines of a stream. A slower client is disconnected. Only tests change it.
+var writeTimeout = 30 * time.Second
 
 // agentPattern is the pattern of agents that are reported as requesters.
 var agentPattern = regexp.MustCompile(`^podstead( [a-z]{1,16}){0,2}$`)
