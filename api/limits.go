@@ -37,7 +37,7 @@ func Limits() []Limit {
 		panic("api: maxBody is not a number of MiB")
 	}
 	return []Limit{
-		{"Connections", fmt.Sprintf("%d, of which %d are reserved for root", maxConnections, reservedConnections), "429 `TooManyRequests`"},
+		{"Connections", fmt.Sprintf("%d; %d of them are reserved for root", maxConnections, reservedConnections), "429 `TooManyRequests`"},
 		{"Connections of one user, root excepted", fmt.Sprint(maxUserConnections), "429 `TooManyRequests`"},
 		{"Connections to the read-only socket", fmt.Sprint(maxReaders), "429 `TooManyRequests`"},
 		{"Streams", "one for each connection", "as above"},
