@@ -36,6 +36,7 @@ type testDaemon struct {
 	containerFiles    api.ContainerFiles
 	ports             api.PodPorts
 	closeServer       func()
+	server            *api.Server
 	log               *slog.Logger // nil: discarded
 }
 
@@ -86,15 +87,21 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 	}
 	server := api.NewServer(t.Context(), api.Options{
 		Supervisor: d.supervisor, Sessions: d.fake, Attacher: d.streams, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
-		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets, Stats: d.stats, ContainerFiles: d.containerFiles, Ports: d.ports, Log: d.log,
+		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets, Stats: d.stats, ContainerFiles: d.containerFiles, Ports: d.ports, Log: d.log, Socket: d.socket,
 		HostIPs: func() []api.PodIP { return []api.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
 	})
 	l, err := api.Listen(t.Context(), d.socket)
 	if err != nil {
 		t.Fatal(err)
 	}
-	served := make(chan error, 1)
+	reader, err := api.ListenReadOnly(t.Context(), d.socket+"-ro")
+	if err != nil {
+		t.Fatal(err)
+	}
+	served := make(chan error, 2)
 	go func() { served <- server.Serve(l) }()
+	go func() { served <- server.ServeReadOnly(reader) }()
+	d.server = server
 	closed := false
 	d.closeServer = func() {
 		if closed {
@@ -106,8 +113,10 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 		if err := server.Close(ctx); err != nil {
 			t.Errorf("close server: %v", err)
 		}
-		if err := <-served; err != nil {
-			t.Errorf("serve: %v", err)
+		for range 2 {
+			if err := <-served; err != nil {
+				t.Errorf("serve: %v", err)
+			}
 		}
 	}
 	t.Cleanup(d.closeServer)

@@ -76,7 +76,11 @@ func (s *Server) newMux() *http.ServeMux {
 			serve = s.handle(func(r *http.Request) (any, error) { return e.call(s, r) })
 		}
 		mux.HandleFunc(e.Pattern(), s.logged(e.Method == http.MethodGet && e.Upgrade == "" || e.Routine, func(w http.ResponseWriter, r *http.Request) {
-			if err := e.check(r); err != nil {
+			err := e.check(r)
+			if isReadOnly(r) && !e.ReadOnly {
+				err = s.forbidden(&e)
+			}
+			if err != nil {
 				s.reply(w, r, nil, err)
 				return
 			}

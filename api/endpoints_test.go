@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -120,11 +119,7 @@ func (b *syncBuffer) String() string {
 // await waits until the log has a text.
 func (b *syncBuffer) await(t *testing.T, text string) {
 	t.Helper()
-	for deadline := time.Now().Add(testTimeout); !strings.Contains(b.String(), text); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("no %q in the log:\n%s", text, b)
-		}
-	}
+	until(t, fmt.Sprintf("%q is in the log", text), func() bool { return strings.Contains(b.String(), text) })
 }
 
 // TestRequestLog checks that a request is logged with the process that sent it, and changes at a higher level.

@@ -48,7 +48,7 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	w.Header().Set(instanceHeader, s.o.Version.Instance)
 	out := newStream(w)
 	send := func(_ context.Context, e Event) error { return out.send(e) }
-	if redactor := s.newEventRedactor(); redacted {
+	if redactor := s.newEventRedactor(); redacted || isReadOnly(r) {
 		send = func(ctx context.Context, e Event) error { return out.send(redactor.event(ctx, e)) }
 	}
 	out.done(s.sendEvents(r, out, send, follow, after, selected))

@@ -14,7 +14,7 @@ type Explanation struct {
 	// Text names the pod, its state, the root cause and what happens next, in one line.
 	Text  string   `json:"text"`
 	State PodState `json:"state"`
-	// Healthy says that no action is needed: the pod is ready, has succeeded or was stopped by request, and no container was
+	// Healthy reports that no action is needed: the pod is ready, has succeeded or was stopped by request, and no container was
 	// restarted within the last hour, except by request.
 	Healthy    bool                 `json:"healthy"`
 	Restarts   int                  `json:"restarts"`             // of all containers
@@ -148,7 +148,7 @@ type ContainerExit struct {
 	Meaning    string    `json:"meaning,omitempty"`
 	StartedAt  time.Time `json:"startedAt,omitzero"` // missing: not known, or never started
 	FinishedAt time.Time `json:"finishedAt,omitzero"`
-	// GraceExceeded says that the container did not stop within its grace period and was sent SIGKILL.
+	// GraceExceeded reports that the container did not stop within its grace period and was sent SIGKILL.
 	GraceExceeded bool `json:"graceExceeded,omitempty"`
 }
 

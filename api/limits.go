@@ -17,6 +17,8 @@ const (
 	reservedConnections = 64
 	// maxUserConnections is the maximum number of connections of one user. It does not hold for root.
 	maxUserConnections = 256
+	// maxReaders is the maximum number of connections to the read-only socket, so that its users cannot exclude those of the other one.
+	maxReaders = 512
 	// maxRefused is the maximum number of connections that receive the response that there are too many. Further ones are closed.
 	maxRefused = 64
 )
@@ -35,8 +37,9 @@ func Limits() []Limit {
 		panic("api: maxBody is not a number of MiB")
 	}
 	return []Limit{
-		{"Connections", fmt.Sprintf("%d, of which %d are reserved for root", maxConnections, reservedConnections), "429 `TooManyRequests`"},
+		{"Connections", fmt.Sprintf("%d; %d of them are reserved for root", maxConnections, reservedConnections), "429 `TooManyRequests`"},
 		{"Connections of one user, root excepted", fmt.Sprint(maxUserConnections), "429 `TooManyRequests`"},
+		{"Connections to the read-only socket", fmt.Sprint(maxReaders), "429 `TooManyRequests`"},
 		{"Streams", "one for each connection", "as above"},
 		{"Size of a request header", size(maxHeader), "431, and the connection is closed"},
 		{"Time to send a request header, and then the body", readTimeout.String(), "400 `BadRequest`, or the connection is closed"},
@@ -52,6 +55,7 @@ func Limits() []Limit {
 type connections struct {
 	mu      sync.Mutex
 	total   int
+	readers int
 	refused int
 	byUser  map[uint32]int
 }
@@ -84,7 +88,7 @@ func (n *connections) add(c *conn) bool {
 	if !root {
 		limit -= reservedConnections
 	}
-	if n.total >= limit || !root && n.byUser[c.peer.uid] >= maxUserConnections {
+	if n.total >= limit || c.readOnly && n.readers >= maxReaders || !root && n.byUser[c.peer.uid] >= maxUserConnections {
 		if n.refused >= maxRefused {
 			return false
 		}
@@ -93,6 +97,9 @@ func (n *connections) add(c *conn) bool {
 		return true
 	}
 	n.total++
+	if c.readOnly {
+		n.readers++
+	}
 	n.byUser[c.peer.uid]++
 	return true
 }
@@ -105,6 +112,9 @@ func (n *connections) remove(c *conn) {
 		return
 	}
 	n.total--
+	if c.readOnly {
+		n.readers--
+	}
 	if n.byUser[c.peer.uid]--; n.byUser[c.peer.uid] == 0 {
 		delete(n.byUser, c.peer.uid)
 	}

@@ -25,6 +25,8 @@ const (
 	maxSocketPath = 106
 	// group is the group whose members have access to the socket. This makes them equivalent to root.
 	group = "podstead"
+	// readOnlyGroup is the group whose members have access to the read-only socket.
+	readOnlyGroup = "podstead-ro"
 )
 
 // CheckSocket validates the path of the daemon's socket.
@@ -41,6 +43,16 @@ func CheckSocket(path string) error {
 // Listen listens on the daemon's socket, which is accessible to root and to members of the group podstead. It replaces a stale socket. The
 // caller must hold the daemon's lock, so that no other daemon replaces the socket concurrently. Closing the listener removes the socket.
 func Listen(ctx context.Context, path string) (net.Listener, error) {
+	return listen(ctx, path, group)
+}
+
+// ListenReadOnly listens on the socket for [Server.ServeReadOnly], which is accessible to root and to members of the group podstead-ro.
+// Otherwise it is [Listen].
+func ListenReadOnly(ctx context.Context, path string) (net.Listener, error) {
+	return listen(ctx, path, readOnlyGroup)
+}
+
+func listen(ctx context.Context, path, group string) (net.Listener, error) {
 	if err := CheckSocket(path); err != nil {
 		return nil, err
 	}
@@ -60,7 +72,7 @@ func Listen(ctx context.Context, path string) (net.Listener, error) {
 		return nil, fmt.Errorf("listen on %s: %w", path, err)
 	}
 	l.SetUnlinkOnClose(false)
-	if err := errors.Join(setPermissions(temporary), removeStopRecord(path), os.Rename(temporary, path)); err != nil {
+	if err := errors.Join(setPermissions(temporary, group), removeStopRecord(path), os.Rename(temporary, path)); err != nil {
 		return nil, errors.Join(fmt.Errorf("listen on %s: %w", path, err), l.Close())
 	}
 	return &listener{l, path}, nil
@@ -91,7 +103,7 @@ func checkReplaceable(ctx context.Context, path string) error {
 }
 
 // setPermissions gives the group access to the socket, if the group exists.
-func setPermissions(path string) error {
+func setPermissions(path, group string) error {
 	if g, err := user.LookupGroup(group); err == nil {
 		gid, err := strconv.Atoi(g.Gid)
 		if err != nil {

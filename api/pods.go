@@ -32,10 +32,7 @@ func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
 		out.done(s.watch(r, out))
 		return
 	}
-	list := PodList{Kind: "PodList", APIVersion: "v1", Items: s.list()}
-	if redacted {
-		s.redactPods(r.Context(), list.Items)
-	}
+	list := PodList{Kind: "PodList", APIVersion: "v1", Items: s.shown(r, s.list(), redacted)}
 	s.reply(w, r, list, err)
 }
 
@@ -44,7 +41,7 @@ func (s *Server) watch(r *http.Request, out *stream) error {
 	w := watcher{}
 	for first := true; ; first = false {
 		changed, filesChanged := s.o.Supervisor.Changed(), s.filesChanged()
-		changes, err := w.changes(s.list())
+		changes, err := w.changes(s.shown(r, s.list(), false))
 		if err != nil {
 			return err
 		}
@@ -130,7 +127,7 @@ func (s *Server) get(r *http.Request) (any, error) {
 	name := r.PathValue("name")
 	snapshot, err := s.lookUp(r)
 	if f := s.refusals()[name]; err != nil && f != nil && f.absent() && !r.URL.Query().Has("uid") {
-		return f.pod(name), nil
+		return f.pod(name), nil // without a definition
 	}
 	if final, ok := s.o.Supervisor.Final(r.URL.Query().Get("uid")); ok && err != nil && final.Pod.Name == name {
 		snapshot, err = final, nil

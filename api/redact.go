@@ -89,6 +89,15 @@ func (s *Server) redactorOf(ctx context.Context, pod *spec.Pod) *redact.Redactor
 	return redact.New(values)
 }
 
+// shown returns what the client of a request may see of pods: over the read-only socket, messages without values of secrets, and no values of
+// environment variables.
+func (s *Server) shown(r *http.Request, pods []Pod, redacted bool) []Pod {
+	if redacted || isReadOnly(r) {
+		s.redactPods(r.Context(), pods)
+	}
+	return visible(r, pods)
+}
+
 // redactPods removes the values of secrets from the messages of pods.
 func (s *Server) redactPods(ctx context.Context, pods []Pod) {
 	ctx, cancel := context.WithTimeout(ctx, historyLimit) // for all pods together
@@ -189,10 +198,6 @@ func isRedacted(r *http.Request) (bool, error) { return flag(r.URL.Query(), "red
 
 // redactedPod is the response of a request for a pod.
 func (s *Server) redactedPod(r *http.Request, snapshot *supervisor.Snapshot) (any, error) {
-	pods := []Pod{s.pod(snapshot)}
 	redacted, err := isRedacted(r)
-	if redacted {
-		s.redactPods(r.Context(), pods)
-	}
-	return pods[0], err
+	return s.shown(r, []Pod{s.pod(snapshot)}, redacted)[0], err
 }

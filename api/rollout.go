@@ -119,7 +119,7 @@ func (s *Server) rollout(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.rolloutOf(&found, f), nil
+	return visibleRollout(r, s.rolloutOf(&found, f)), nil
 }
 
 func (s *Server) undoRollout(r *http.Request) (any, error) {

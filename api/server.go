@@ -26,8 +26,6 @@ import (
 const (
 	// readTimeout bounds reading the header of a request, and then its body.
 	readTimeout = 10 * time.Second
-	// writeTimeout bounds writing a response, or the next lines of a stream. A slower client is disconnected.
-	writeTimeout = 30 * time.Second
 	// callTimeout bounds a request that is not a stream.
 	callTimeout = time.Minute
 	// historyLimit bounds reading the events of a pod from disk.
@@ -41,6 +39,9 @@ const (
 	// idleTimeout is how long a connection without a request is kept.
 	idleTimeout = 2 * time.Minute
 )
+
+// writeTimeout bounds writing a response, or the next lines of a stream. A slower client is disconnected. Only tests change it.
+var writeTimeout = 30 * time.Second
 
 // agentPattern is the pattern of agents that are reported as requesters.
 var agentPattern = regexp.MustCompile(`^podstead( [a-z]{1,16}){0,2}$`)
@@ -67,6 +68,8 @@ type Options struct {
 	Version Version
 	// Sessions runs commands in containers for clients; nil: requests for sessions fail.
 	Sessions Sessions
+	// Socket is the path of the socket, for messages to clients of the read-only one.
+	Socket string
 	// HostIPs returns the addresses by which other hosts reach this host, the preferred one first; nil: pods show none.
 	HostIPs func() []PodIP
 	// StopDaemon is called with the requester when a client stops the daemon. It must not block, and may be called more than once.
@@ -145,7 +148,17 @@ func (s *Server) Serve(l net.Listener) error {
 	return err
 }
 
-// Close closes the listener, interrupts all streams and sessions, and waits until requests in progress complete or ctx ends.
+// ServeReadOnly serves requests that change nothing, see [Endpoint], until [Server.Close], and closes the listener. It shows no values of
+// environment variables. It does not keep an on-demand daemon running: its requests do not count for [Server.Busy].
+func (s *Server) ServeReadOnly(l net.Listener) error {
+	err := s.http.Serve(&limitedListener{Listener: l, of: &s.conns, readOnly: true})
+	if errors.Is(err, http.ErrServerClosed) {
+		return nil
+	}
+	return err
+}
+
+// Close closes the listeners, interrupts all streams and sessions, and waits until requests in progress complete or ctx ends.
 func (s *Server) Close(ctx context.Context) error {
 	s.cancel()
 	err := s.http.Shutdown(ctx)
@@ -165,7 +178,7 @@ func (s *Server) Close(ctx context.Context) error {
 	}
 }
 
-// Busy reports whether a request is in progress. The channel is closed when the next request starts or completes.
+// Busy reports whether a request is in progress, other than those of the read-only socket. The channel is closed when the next request starts or completes.
 func (s *Server) Busy() (busy bool, changed <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -182,8 +195,10 @@ func (s *Server) count(next http.Handler) http.Handler {
 		s.changed = make(chan struct{})
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		add(1)
-		defer add(-1)
+		if !isReadOnly(r) { // its users must not keep the daemon running
+			add(1)
+			defer add(-1)
+		}
 		next.ServeHTTP(w, r)
 	})
 }

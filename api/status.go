@@ -9,7 +9,7 @@ import (
 // PodStatus is v1.PodStatus with additional fields. In JSON they are annotations of the pod, see [spec.OwnAnnotations].
 type PodStatus struct {
 	Phase Phase `json:"phase"`
-	// Reason is why the pod is in its phase, and Message says so for people. Both are empty for most pods.
+	// Reason is why the pod is in its phase, and Message is the same for people. Both are empty for most pods.
 	Reason  Reason `json:"reason,omitempty"`
 	Message string `json:"message,omitempty"`
 	// Conditions are those of Kubernetes, those of the readiness gates of the pod, and [FileAccepted].

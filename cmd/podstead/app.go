@@ -3,11 +3,13 @@ package main
 import (
 	"cmp"
 	"context"
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
 	"github.com/podstead/podstead/api"
@@ -145,7 +147,24 @@ func (a *app) config(cmd *cobra.Command) (*config.Config, error) {
 	if err != nil {
 		return nil, &failure{status: statusUsage, err: err}
 	}
+	if c.HasReadOnlySocket() {
+		if err := api.CheckSocket(c.ReadOnlySocket); err != nil {
+			return c, err
+		}
+	}
 	return c, api.CheckSocket(c.Socket)
+}
+
+// newClient returns a client of the daemon. A user who has no access to its socket, but to the read-only one, gets a client of that: the
+// daemon rejects requests to change something.
+func newClient(cmd *cobra.Command, c *config.Config) (client *api.Client, readOnly bool) {
+	const writable = unix.W_OK // what connect(2) requires
+	socket := c.Socket
+	if errors.Is(unix.Faccessat(unix.AT_FDCWD, socket, writable, unix.AT_EACCESS), unix.EACCES) && c.HasReadOnlySocket() &&
+		unix.Faccessat(unix.AT_FDCWD, c.ReadOnlySocket, writable, unix.AT_EACCESS) == nil {
+		socket, readOnly = c.ReadOnlySocket, true
+	}
+	return api.NewClient(socket, cmd.CommandPath()), readOnly
 }
 
 // connect returns a starter for the daemon. It does not connect yet.
@@ -156,7 +175,7 @@ func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 	}
 	args := []string{
 		"daemon", "--on-demand", "--socket", c.Socket, "--state-dir", c.StateDir, "--run-dir", c.RunDir, "--log-dir", c.LogDir,
-		"--config-dir", c.ConfigDir,
+		"--config-dir", c.ConfigDir, "--read-only-socket", c.ReadOnlySocket,
 	}
 	if f := cmd.Flags().Lookup("config"); f != nil && f.Changed {
 		path, err := filepath.Abs(f.Value.String())
@@ -165,11 +184,13 @@ func (a *app) connect(cmd *cobra.Command) (*ondemand.Starter, error) {
 		}
 		args = append(args, "--config", path)
 	}
+	client, readOnly := newClient(cmd, c)
 	return &ondemand.Starter{
-		Client: api.NewClient(c.Socket, cmd.CommandPath()),
-		Args:   args,
-		Log:    filepath.Join(c.StateDir, "daemon.log"),
-		Notify: func(message string) { a.note("%s", message) },
+		Client:   client,
+		ReadOnly: readOnly,
+		Args:     args,
+		Log:      filepath.Join(c.StateDir, "daemon.log"),
+		Notify:   func(message string) { a.note("%s", message) },
 	}, nil
 }
 

@@ -48,7 +48,8 @@ func (a *app) version(cmd *cobra.Command, format string) error {
 	if err != nil {
 		return err
 	}
-	v, err := versionsOf(cmd.Context(), c, api.NewClient(c.Socket, cmd.CommandPath()))
+	client, _ := newClient(cmd, c)
+	v, err := versionsOf(cmd.Context(), c, client)
 	if err != nil {
 		return err
 	}

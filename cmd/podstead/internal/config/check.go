@@ -33,6 +33,13 @@ func socketPath(v any) error {
 	return absolute(v)
 }
 
+func socketOrNone(v any) error {
+	if p, ok := v.(*string); ok && *p == NoSocket {
+		return nil
+	}
+	return socketPath(v)
+}
+
 func subnets(v any) error {
 	p, ok := v.(*string)
 	if !ok {

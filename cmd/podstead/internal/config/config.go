@@ -15,10 +15,12 @@ import (
 
 // Config is the configuration. Settings that are not supported yet have their zero value.
 type Config struct {
-	Socket   string `json:"socket"` // path of the API socket, by default in RunDir
-	StateDir string `json:"stateDir"`
-	RunDir   string `json:"runDir"`
-	LogDir   string `json:"logDir"`
+	Socket string `json:"socket"` // path of the API socket, by default in RunDir
+	// ReadOnlySocket is the path of the API socket for reading, by default beside Socket; "none": there is none.
+	ReadOnlySocket string `json:"readOnlySocket"`
+	StateDir       string `json:"stateDir"`
+	RunDir         string `json:"runDir"`
+	LogDir         string `json:"logDir"`
 	// ConfigDir contains the directories configmaps, secrets and, by default, pods.d.
 	ConfigDir string `json:"configDir"`
 

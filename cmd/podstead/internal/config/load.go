@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
 )
 
@@ -19,6 +21,24 @@ const (
 	// podsName is the default name of the pods directory in the configuration directory.
 	podsName = "pods.d"
 )
+
+// NoSocket is the value of a socket that the daemon does not have.
+const NoSocket = "none"
+
+// HasReadOnlySocket reports whether the daemon has a read-only socket.
+func (c *Config) HasReadOnlySocket() bool {
+	return c.ReadOnlySocket != "" && c.ReadOnlySocket != NoSocket
+}
+
+// readOnlySocket returns the default path of the read-only socket: podstead-ro.sock for podstead.sock. The longest paths of sockets have
+// none.
+func readOnlySocket(socket string) string {
+	path := strings.TrimSuffix(socket, ".sock") + "-ro.sock"
+	if api.CheckSocket(path) != nil {
+		return NoSocket
+	}
+	return path
+}
 
 // Sources are the sources of settings.
 type Sources struct {
@@ -52,6 +72,9 @@ func Load(from Sources) (*Config, error) {
 	}
 	if c.Socket == "" {
 		c.Socket = filepath.Join(c.RunDir, socketName)
+	}
+	if c.ReadOnlySocket == "" {
+		c.ReadOnlySocket = readOnlySocket(c.Socket)
 	}
 	if c.Pods.Dir == "" {
 		c.Pods.Dir = filepath.Join(c.ConfigDir, podsName)

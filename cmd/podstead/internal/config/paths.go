@@ -10,7 +10,10 @@ import (
 // OwnPaths returns the daemon's directories and its socket, as configured and with all links resolved.
 func (c *Config) OwnPaths() []string {
 	var paths []string
-	for _, path := range []string{c.StateDir, c.RunDir, c.LogDir, c.Socket} {
+	for _, path := range []string{c.StateDir, c.RunDir, c.LogDir, c.Socket, c.ReadOnlySocket} {
+		if path == "" || path == NoSocket {
+			continue
+		}
 		for _, path := range []string{path, Resolve(path)} {
 			if !slices.Contains(paths, path) {
 				paths = append(paths, path)

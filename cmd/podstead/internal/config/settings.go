@@ -33,8 +33,12 @@ func unsupported(key string, field func(*Config) any) Setting {
 func pathSettings() []Setting {
 	socket := global("socket", "", "path of the API socket", socketPath, func(c *Config) any { return &c.Socket })
 	socket.DefaultHelp = socketName + " in the runtime directory"
+	readOnly := global("readOnlySocket", "", "path of the API socket for group podstead-ro, which may only read; none for no such socket", socketOrNone,
+		func(c *Config) any { return &c.ReadOnlySocket })
+	readOnly.DefaultHelp = "the path of the API socket with -ro before .sock"
 	return []Setting{
 		socket,
+		readOnly,
 		global("stateDir", "/var/lib/podstead", "directory for persistent state: images, volumes, pods", absolute,
 			func(c *Config) any { return &c.StateDir }),
 		global("runDir", "/run/podstead", "directory for runtime state, cleared at boot", absolute,

@@ -95,6 +95,9 @@ type Options struct {
 
 // Run runs the daemon until ctx ends, a client stops it or, if it was started on demand, it is idle. Containers keep running.
 func Run(ctx context.Context, o Options) (err error) {
+	if o.Config.ReadOnlySocket == o.Config.Socket {
+		return fmt.Errorf("read-only socket %s: must differ from the API socket", o.Config.Socket)
+	}
 	if err := api.CheckSocket(o.Config.Socket); err != nil {
 		return err
 	}
@@ -270,12 +273,20 @@ func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Superviso
 		Supervisor: s, Files: files, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log, HostIPs: hostIPs,
 		Secrets: o.values(), Attacher: rt, Sessions: rt, ContainerFiles: rt, Ports: rt, Stats: podStats{rt},
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
+		Socket:     o.Config.Socket,
 	})
 	l, err := api.Listen(ctx, o.Config.Socket)
 	if err != nil {
 		return err
 	}
-	served := make(chan error, 1)
+	served := make(chan error, 2)
+	if o.Config.HasReadOnlySocket() {
+		readOnly, err := api.ListenReadOnly(ctx, o.Config.ReadOnlySocket)
+		if err != nil {
+			return errors.Join(err, l.Close())
+		}
+		go func() { served <- server.ServeReadOnly(readOnly) }()
+	}
 	go func() { served <- server.Serve(l) }()
 	o.Log.LogAttrs(ctx, slog.LevelInfo, "daemon ready", slog.String("socket", o.Config.Socket))
 	o.notify(ctx, sd.SdNotifyReady)

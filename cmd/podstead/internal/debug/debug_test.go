@@ -9,7 +9,6 @@ import (
 
 	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/spec"
-	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // The request is valid for the parser of ephemeral containers, with any text in its strings.
@@ -98,14 +97,14 @@ func (c changes) Watch(context.Context) iter.Seq2[api.PodChange, error] {
 	}
 }
 
-func change(uid string, s lifecycle.State) api.PodChange {
+func change(uid string, s api.ContainerState) api.PodChange {
 	c := api.PodChange{Type: "MODIFIED"}
 	c.Object.Metadata.UID = uid
 	c.Object.Status.EphemeralContainerStatuses = []api.ContainerStatus{{Name: "other"}, {Name: "look", State: s}}
 	return c
 }
 
-func waiting(r api.Reason) lifecycle.State {
+func waiting(r api.Reason) api.ContainerState {
 	return api.ContainerState{Waiting: &api.Waiting{Reason: r, Message: "because"}}
 }
 

@@ -58,6 +58,8 @@ type Starter struct {
 	Args []string
 	// Log is the path of the daemon's log.
 	Log string
+	// ReadOnly reports that the client uses the read-only socket. A user who may only read starts no daemon.
+	ReadOnly bool
 	// Notify shows a message to the user; nil: no messages. It is called from another goroutine.
 	Notify func(message string)
 
@@ -80,7 +82,15 @@ func (s *Starter) Connect(ctx context.Context) error {
 	} else if errors.Is(err, os.ErrPermission) {
 		return &Error{
 			Message: fmt.Sprintf("connect to %s: permission denied", s.Client.Socket()),
-			Hints:   []string{"run the command as root or as a member of group podstead"},
+			Hints: []string{
+				"run the command as root or as a member of group podstead",
+				"to read only, a member of group podstead-ro can use the command while the daemon runs",
+			},
+		}
+	} else if s.ReadOnly {
+		return &Error{
+			Message: fmt.Sprintf("connect to %s: the daemon is not running", s.Client.Socket()),
+			Hints:   []string{"start it as root: users with read-only access cannot"},
 		}
 	}
 	if err := s.Client.Stopped(s.instance); err != nil {

@@ -1,0 +1,221 @@
+package api_test
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor/lifecycle"
+)
+
+// open opens a connection to a socket and sends a request, without reading the response.
+func open(t *testing.T, socket, path string) net.Conn {
+	t.Helper()
+	c, err := net.Dial("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	if _, err := fmt.Fprintf(c, "GET %s HTTP/1.1\r\nHost: podstead\r\n\r\n", path); err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// header reads the status of the response on a connection.
+func header(t *testing.T, c net.Conn) int {
+	t.Helper()
+	if err := c.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
+		t.Fatal(err)
+	}
+	r, err := http.ReadResponse(bufio.NewReader(c), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r.StatusCode
+}
+
+// TestConnectionLimit fills the read-only socket. Further readers are rejected with a reason, the API socket serves on, and a connection
+// that ends makes room.
+func TestConnectionLimit(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
+	var conns []net.Conn
+	for range api.MaxReaders {
+		c := open(t, d.socket+"-ro", "/v1/events?follow=true")
+		conns = append(conns, c)
+	}
+	for _, c := range conns {
+		if status := header(t, c); status != http.StatusOK {
+			t.Fatalf("status %d below the limit", status)
+		}
+	}
+	reader := api.NewClient(d.socket+"-ro", "podstead get")
+	defer reader.Close()
+	_, err := reader.Pods(t.Context())
+	if e, ok := errors.AsType[*api.Error](err); !ok || e.Status != http.StatusTooManyRequests || e.Reason != api.ReasonTooManyRequests || e.Hint == "" {
+		t.Errorf("one reader too many: %v", err)
+	}
+	if _, err := d.client.Pods(t.Context()); err != nil {
+		t.Errorf("the API socket: %v", err)
+	}
+	_ = conns[0].Close()
+	until(t, "there is room after a reader has left", func() bool {
+		_, err := reader.Pods(t.Context())
+		return err == nil
+	})
+}
+
+// TestHeaderLimit sends a header that is too large.
+func TestHeaderLimit(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
+	c, err := net.Dial("unix", d.socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	go func() {
+		_, _ = fmt.Fprintf(c, "GET /v1/health HTTP/1.1\r\nHost: podstead\r\nX: %s\r\n\r\n", strings.Repeat("x", 80<<10))
+	}()
+	if status := header(t, c); status != http.StatusRequestHeaderFieldsTooLarge {
+		t.Errorf("status %d", status)
+	}
+}
+
+// TestBodyLimit sends a body that is too large.
+func TestBodyLimit(t *testing.T) {
+	d := newTestDaemon(t, fakeruntime.Options{})
+	status, text := d.request(t, "POST", "/v1/pods", `{"text":"`+strings.Repeat("x", 9<<20)+`"}`)
+	if status != http.StatusBadRequest || !strings.Contains(text, "too large") {
+		t.Errorf("%d %s", status, text)
+	}
+}
+
+// followers is the number of clients that follow streams. Half of them never read.
+const followers = 200
+
+// follower is a client that reads a stream.
+type follower struct{ lines atomic.Int64 }
+
+// follow starts a client that reads a stream until it ends.
+func (d *testDaemon) follow(t *testing.T, path string) *follower {
+	t.Helper()
+	c, f := open(t, d.socket, path), &follower{}
+	go func() {
+		r, err := http.ReadResponse(bufio.NewReader(c), nil)
+		if err != nil {
+			return
+		}
+		defer r.Body.Close()
+		for lines := bufio.NewReader(r.Body); ; f.lines.Add(1) {
+			if _, err := lines.ReadBytes('\n'); err != nil {
+				return
+			}
+		}
+	}()
+	return f
+}
+
+// until waits until a condition is met, and fails with what was awaited.
+func until(t *testing.T, what string, met func() bool) {
+	t.Helper()
+	timeout := time.After(testTimeout)
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	for !met() {
+		select {
+		case <-again.C:
+		case <-timeout:
+			t.Fatalf("timeout: %s", what)
+		}
+	}
+}
+
+// heap returns the size of the heap after a collection.
+func heap() int64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return int64(m.HeapAlloc)
+}
+
+// TestFollowers has 200 clients that follow events and output, half of which never read. The others receive everything, requests are served,
+// the memory is bounded, and the clients that do not read are disconnected by the write timeout. Nothing remains of them.
+func TestFollowers(t *testing.T) {
+	api.SetWriteTimeout(t, 10*time.Second)
+	const lines = 2000
+	program := fakeruntime.Program{Runs: time.Hour}
+	for range lines {
+		program.Output = append(program.Output, fakeruntime.Line{Text: strings.Repeat("x", 500)})
+	}
+	d := newTestDaemon(t, fakeruntime.Options{
+		Program: func(*spec.Pod, lifecycle.StartContainer) (fakeruntime.Program, bool) { return program, true },
+	})
+	uid := d.create(t, file("loud", app("main", "loud"))).Metadata.UID
+	d.await(t, uid, "start", ready)
+	d.client.Close()
+	before, goroutines := heap(), runtime.NumGoroutine()
+	var readers []*follower
+	var silent []net.Conn
+	for i := range followers {
+		// Clients that do not read follow output only: there are not enough events to fill the buffer of a socket.
+		if path := "/v1/pods/loud/output?follow=true"; i%2 == 0 {
+			silent = append(silent, open(t, d.socket, path))
+		} else if i%4 == 1 {
+			readers = append(readers, d.follow(t, path))
+		} else {
+			readers = append(readers, d.follow(t, "/v1/events?follow=true"))
+		}
+	}
+	for i, r := range readers {
+		want := int64(1)
+		if i%2 == 0 {
+			want = lines
+		}
+		until(t, fmt.Sprintf("follower %d has read %d of %d lines", i, r.lines.Load(), want), func() bool { return r.lines.Load() >= want })
+	}
+	d.create(t, file("other", app("main", "quiet")))
+	for i := 1; i < len(readers); i += 2 {
+		read := readers[i]
+		until(t, "a follower of events has those of the new pod", func() bool { return read.lines.Load() >= int64(len(d.eventsOf(t, ""))) })
+	}
+	const perClient = 256 << 10
+	if grown := heap() - before; grown > followers*perClient {
+		t.Errorf("the heap has grown by %d KiB for %d clients", grown>>10, followers)
+	}
+	d.client.Close()
+	until(t, "the daemon has disconnected the clients that do not read", func() bool { return d.server.Connections() <= len(readers) })
+	for _, c := range silent { // what is in the buffer of the socket, and the end of the connection
+		if err := c.SetReadDeadline(time.Now().Add(testTimeout)); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := io.Copy(io.Discard, c); err != nil && !errors.Is(err, syscall.ECONNRESET) || n > lines*600 {
+			t.Fatalf("a client that did not read: %d bytes, %v", n, err)
+		}
+	}
+	d.closeServer()
+	until(t, "the goroutines of the clients have ended", func() bool { return runtime.NumGoroutine() < goroutines+followers/10 })
+}
+
+// eventsOf returns the events of a pod; empty: of all.
+func (d *testDaemon) eventsOf(t *testing.T, pod string) (list []api.Event) {
+	t.Helper()
+	for e, err := range d.client.Events(t.Context(), &api.EventQuery{Pod: pod}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, e)
+	}
+	return list
+}
