@@ -38,6 +38,7 @@ the cause only: the output of probes, messages of containers and events are show
 	}
 	cmd.Flags().SortFlags = false
 	s.flags(cmd)
+	s.namespacesFlag(cmd)
 	return cmd
 }
 

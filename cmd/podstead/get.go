@@ -37,9 +37,14 @@ name is given, otherwise a PodList.
 
 The format jsonpath=TEMPLATE prints text in which expressions in braces are replaced by values of this object. The format
 custom-columns=NAME:PATH,... prints a table with these columns. Expressions are those of kubectl. Control characters in
-values are escaped, except line breaks and tabs in the format jsonpath.`,
+values are escaped, except line breaks and tabs in the format jsonpath.
+
+As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists events, as podstead events does.`,
 		Example: `  # List all pods
   podstead get
+
+  # List the pods that are running
+  podstead get --field-selector status.phase=Running
 
   # Print a pod as JSON
   podstead get web -o json
@@ -57,9 +62,13 @@ values are escaped, except line breaks and tabs in the format jsonpath.`,
   podstead get --show-labels --sort-by .metadata.creationTimestamp`,
 		ValidArgsFunction: a.completePods,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if isEvents(args) {
+				return a.getEvents(cmd, args, &f)
+			}
 			if err := f.read(cmd, args); err != nil {
 				return err
 			}
+			f.table.Namespace = f.fields.allNamespaces
 			if err := f.parse(cmd); err != nil {
 				return err
 			}
@@ -71,6 +80,7 @@ values are escaped, except line breaks and tabs in the format jsonpath.`,
 	}
 	cmd.Flags().SortFlags = false
 	f.flags(cmd)
+	f.fieldFlags(cmd)
 	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "watch for changes after listing the pods")
 	formats(cmd, &f.format, "wide", "json", "yaml", "name", "jsonpath=", "custom-columns=")
 	cmd.Flags().StringVar(&f.sortBy, "sort-by", "", "`path` of the field to sort pods by, such as .metadata.creationTimestamp (default .metadata.name)")
