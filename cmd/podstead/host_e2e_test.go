@@ -3,23 +3,35 @@
 package main
 
 import (
+	"archive/tar"
+	"bytes"
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	ocispec "github.com/opencontainers/image-spec/specs-go/v1"
+
 	"github.com/podstead/podstead/test/ocitar"
 	"github.com/podstead/podstead/test/transcript"
 )
 
-// pageImage is the image of the pages. Its archive has the content of localhost/podstead/busybox:1, because tests have no registry.
+// pageImage is the image of the pages. A registry of the test serves busybox of the host under this name.
 const pageImage = "docker.io/library/busybox:1.36"
 
-// newPageHost returns a shell on a host on which the service runs, with [pageImage] in its store. The program is also called kubectl there.
+// newPageHost returns a shell on a host on which the service runs, with a registry that has [pageImage]. The program is also called kubectl there.
 func newPageHost(t *testing.T) *transcript.Shell {
 	t.Helper()
 	if os.Geteuid() != 0 {
@@ -54,9 +66,9 @@ func newPageHost(t *testing.T) *transcript.Shell {
 	env := append(os.Environ(),
 		"PATH="+filepath.Join(dir, "bin")+":"+bin+":"+os.Getenv("PATH"), "NO_COLOR=1", "TESTDIR="+dir,
 		"PODSTEAD_STATE_DIR="+dir+"/lib", "PODSTEAD_RUN_DIR="+dir+"/r", "PODSTEAD_LOG_DIR="+dir+"/log", "PODSTEAD_CONFIG_DIR="+dir+"/etc",
-		"PODSTEAD_CONFIG="+dir+"/podstead.toml", "PODSTEAD_ENGINE_IDLE_TIMEOUT=1m")
+		"PODSTEAD_CONFIG="+dir+"/podstead.toml", "PODSTEAD_ENGINE_IDLE_TIMEOUT=1m", "PODSTEAD_IMAGES_CERTS_DIR="+dir+"/certs.d")
 	shell := &transcript.Shell{
-		Dir: work, Env: env, Timeout: 3 * time.Minute,
+		Dir: work, Env: env, Timeout: time.Minute,
 		Replace: strings.NewReplacer(work, "", dir+"/etc", "/etc/podstead", dir+"/lib", "/var/lib/podstead", dir+"/r/", "/run/podstead/", dir+"/log", "/var/log/podstead"),
 	}
 	t.Cleanup(func() { // before the directory is removed
@@ -68,8 +80,8 @@ func newPageHost(t *testing.T) *transcript.Shell {
 			t.Logf("stop the daemon: %v: %s", err, out)
 		}
 	})
+	pageRegistry(t, filepath.Join(dir, "certs.d"))
 	startService(t, filepath.Join(bin, "podstead"), dir, env)
-	loadPageImage(t, shell)
 	return shell
 }
 
@@ -112,8 +124,8 @@ func startService(t *testing.T, program, dir string, env []string) {
 	}
 }
 
-// loadPageImage imports the image of the pages, as an earlier pull would have done.
-func loadPageImage(t *testing.T, shell *transcript.Shell) {
+// pageRegistry serves [pageImage], and makes it the mirror of docker.io.
+func pageRegistry(t *testing.T, certs string) {
 	t.Helper()
 	program, err := exec.LookPath("busybox")
 	if err != nil {
@@ -138,18 +150,52 @@ func loadPageImage(t *testing.T, shell *transcript.Shell) {
 	}
 	image := ocitar.Image{Name: pageImage, Layers: []ocitar.Layer{layer}}
 	image.Config.Env, image.Config.Cmd = []string{"PATH=/bin"}, []string{"sh"}
-	archive, err := os.Create(filepath.Join(shell.Dir, "../page.tar"))
-	if err != nil {
+	var archive bytes.Buffer
+	if err := ocitar.WriteOCI(&archive, image); err != nil {
 		t.Fatal(err)
 	}
-	if err := ocitar.WriteOCI(archive, image); err != nil {
+	files := map[string][]byte{}
+	for r := tar.NewReader(&archive); ; {
+		h, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files[h.Name], err = io.ReadAll(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var index ocispec.Index
+	if err := json.Unmarshal(files["index.json"], &index); err != nil {
 		t.Fatal(err)
 	}
-	if err := archive.Close(); err != nil {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		last := path.Base(r.URL.Path)
+		if last == "1.36" {
+			last = index.Manifests[0].Digest.String()
+		}
+		if last == index.Manifests[0].Digest.String() {
+			w.Header().Set("Content-Type", index.Manifests[0].MediaType)
+		}
+		data, found := files["blobs/"+strings.Replace(last, ":", "/", 1)]
+		if !found && r.URL.Path != "/v2/" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Docker-Content-Digest", last)
+		w.Header().Set("Content-Length", strconv.Itoa(len(data)))
+		if r.Method != http.MethodHead {
+			_, _ = w.Write(data)
+		}
+	}))
+	t.Cleanup(server.Close)
+	dir := filepath.Join(certs, "docker.io")
+	hosts := fmt.Sprintf("server = %q\n[host.%q]\ncapabilities = [\"pull\", \"resolve\"]\n", server.URL, server.URL)
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "hosts.toml"), []byte(hosts), 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	const load = `printf 'name = "load"\nrestartPolicy = "Never"\nimageArchives = ["../page.tar"]\ncontainers = [{ name = "load", image = "busybox:1.36", command = ["true"] }]\n' >load.toml && podstead run load.toml && rm load.toml`
-	mustRun(t, shell, load)
 }
 
 // mustRun executes a line that must succeed and returns its standard output.
