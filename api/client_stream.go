@@ -24,6 +24,9 @@ type EventQuery struct {
 	// Labels is a label selector, such as "app=web"; empty: any. The events of deleted pods match only if the daemon still knows their labels.
 	Labels string
 	Since  time.Time
+	// Redact removes the values of the secrets of each pod. If they cannot be read, or the pod was deleted, what its containers, hooks and
+	// probes have written is withheld.
+	Redact bool
 	// Instance and After are the position of the last event that was read. [EventQuery.Advance] updates them.
 	Instance string
 	After    uint64
@@ -54,6 +57,9 @@ func (c *Client) Events(ctx context.Context, q *EventQuery) iter.Seq2[Event, err
 	}
 	if !q.Since.IsZero() {
 		v.Set("since", q.Since.Format(time.RFC3339Nano))
+	}
+	if q.Redact {
+		v.Set("redact", "true")
 	}
 	if q.Instance != "" {
 		v.Set("instance", q.Instance)

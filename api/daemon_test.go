@@ -29,6 +29,7 @@ type testDaemon struct {
 	client            *api.Client
 	stops             chan string // requesters of StopDaemon
 	secrets           api.SecretSource
+	stats             api.StatsSource
 	files             *fakefiles.Set
 	restarts          *restarts
 	closeServer       func()
@@ -80,7 +81,7 @@ func (d *testDaemon) serve(t *testing.T, instance string) {
 	}
 	server := api.NewServer(t.Context(), api.Options{
 		Supervisor: d.supervisor, Files: d.files, Restarter: d.restarts, LogDir: d.logs, Version: api.Version{Version: "v0", Instance: instance},
-		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets,
+		StopDaemon: func(by string) { d.stops <- by }, Secrets: d.secrets, Stats: d.stats,
 		HostIPs: func() []lifecycle.PodIP { return []lifecycle.PodIP{{IP: "192.0.2.1"}, {IP: "2001:db8::1"}} },
 	})
 	l, err := api.Listen(t.Context(), d.socket)

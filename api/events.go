@@ -10,7 +10,7 @@ import (
 )
 
 // events sends the events that are kept, oldest first. Parameters: after (a sequence number of the instance), instance, since (a time),
-// pod (a name), uid, labelSelector, and follow, which continues with new events.
+// pod (a name), uid, labelSelector, redact, which removes values of secrets, and follow, which continues with new events.
 func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	q := r.URL.Query()
 	follow, err := flag(q, "follow")
@@ -33,6 +33,11 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 		s.reply(w, r, nil, err)
 		return
 	}
+	redacted, err := isRedacted(r)
+	if err != nil {
+		s.reply(w, r, nil, err)
+		return
+	}
 	if q.Get("instance") != s.o.Version.Instance && after > s.o.Supervisor.Events().Restored() {
 		after = 0 // a sequence number of an unknown instance
 	}
@@ -41,18 +46,27 @@ func (s *Server) events(w http.ResponseWriter, r *http.Request) {
 	}
 	w.Header().Set(instanceHeader, s.o.Version.Instance)
 	out := newStream(w)
-	out.done(s.sendEvents(r, out, follow, after, selected))
+	send := out.send
+	if redactor := s.newEventRedactor(); redacted {
+		send = func(v any) error {
+			if e, ok := v.(Event); ok {
+				v = redactor.event(r.Context(), e)
+			}
+			return out.send(v)
+		}
+	}
+	out.done(s.sendEvents(r, out, send, follow, after, selected))
 }
 
 // instanceHeader is the header with the instance that the sequence numbers of events belong to.
 const instanceHeader = "Podstead-Instance"
 
-func (s *Server) sendEvents(r *http.Request, out *stream, follow bool, after uint64, selected func(*Event) bool) error {
+func (s *Server) sendEvents(r *http.Request, out *stream, send func(any) error, follow bool, after uint64, selected func(*Event) bool) error {
 	ring := s.o.Supervisor.Events()
 	events, missed := ring.Since(after)
 	for following := false; ; following = true {
 		if missed > 0 && (after > 0 || following) {
-			if err := out.send(missedEvents(missed)); err != nil {
+			if err := send(missedEvents(missed)); err != nil {
 				return err
 			}
 		}
@@ -62,7 +76,7 @@ func (s *Server) sendEvents(r *http.Request, out *stream, follow bool, after uin
 				continue
 			}
 			e.Boot, e.Mono = "", 0 // for the correction of the time, which was made
-			if err := out.send(e); err != nil {
+			if err := send(e); err != nil {
 				return err
 			}
 		}

@@ -17,15 +17,23 @@ import (
 	"github.com/podstead/podstead/supervisor/state"
 )
 
-// pods sends the list of pods. With the parameter watch, it sends a stream of changes.
+// pods sends the list of pods. With the parameter watch, it sends a stream of changes. With the parameter redact, which a watch does not
+// have, values of secrets are removed from messages.
 func (s *Server) pods(w http.ResponseWriter, r *http.Request) {
 	watch, err := flag(r.URL.Query(), "watch")
-	if err == nil && watch {
+	if err == nil && watch && r.URL.Query().Has("redact") {
+		err = failure(http.StatusBadRequest, "redact and watch cannot be combined")
+	} else if err == nil && watch {
 		out := newStream(w)
 		out.done(s.watch(r, out))
 		return
 	}
-	s.reply(w, r, PodList{Kind: "PodList", APIVersion: "v1", Items: s.list()}, err)
+	list := PodList{Kind: "PodList", APIVersion: "v1", Items: s.list()}
+	redacted, flagErr := isRedacted(r)
+	if err = errors.Join(err, flagErr); err == nil && redacted {
+		err = s.redactPods(r.Context(), list.Items)
+	}
+	s.reply(w, r, list, err)
 }
 
 // watch sends all pods and then every change. A change that is reverted before it is sent is not reported.
@@ -127,7 +135,7 @@ func (s *Server) get(r *http.Request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return s.pod(&snapshot), nil
+	return s.redactedPod(r, &snapshot)
 }
 
 // sessionPattern is the pattern of session IDs.

@@ -52,6 +52,8 @@ type Options struct {
 	LogDir string
 	// Secrets are the secrets whose values are redacted in explanations; nil: none.
 	Secrets SecretSource
+	// Stats measures what pods use; nil: nothing is measured.
+	Stats   StatsSource
 	Version Version
 	// HostIPs returns the addresses by which other hosts reach this host, the preferred one first; nil: pods show none.
 	HostIPs func() []lifecycle.PodIP
@@ -120,6 +122,8 @@ func NewServer(ctx context.Context, o Options) *Server {
 		"POST /v1/files/suspend":                   s.suspendFiles,
 		"GET /v1/pods/{name}/why":                  s.why,
 		"GET /v1/why":                              s.whyAll,
+		"POST /v1/redact":                          s.redact,
+		"GET /v1/stats":                            s.stats,
 		"POST /v1/pods/{name}/ephemeral":           s.addEphemeral,
 		"PUT /v1/pods/{name}/conditions/{type...}": s.setCondition,
 		"PUT /v1/sessions/{id}":                    s.touch,

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/podstead/podstead/internal/crilog"
+	"github.com/podstead/podstead/internal/redact"
 	"github.com/podstead/podstead/spec"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/explain"
@@ -130,7 +131,7 @@ func (s *Server) explain(ctx context.Context, snapshot *supervisor.Snapshot, lin
 	if values, err := s.secretsOf(ctx, snapshot.Pod); err != nil {
 		e.Withhold()
 	} else {
-		e.Redact(values)
+		e.Redact(redact.New(values))
 	}
 	e.Render(s.o.Supervisor.Now().Wall.Local())
 	return e

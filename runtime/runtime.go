@@ -48,6 +48,7 @@ import (
 	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/sandbox"
 	"github.com/podstead/podstead/runtime/secrets"
+	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/runtime/userns"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
@@ -78,6 +79,7 @@ type Runtime struct {
 	sandboxes    *sandbox.Service
 	containers   *container.Service
 	inventory    *inventory.Reader
+	stats        *stats.Collector
 
 	index    *podindex.Index
 	podLocks keyedmutex.Mutex // by UID; held while a sandbox is started or removed, and while a pod is removed
@@ -168,10 +170,12 @@ func (r *Runtime) compose(ctx context.Context) error {
 		return err
 	}
 	r.etc = etcfiles.New(r.dirs, r.network, r.index, r.log)
+	evictions := eviction.NewMonitor(r.client, r.volumes, r.dirs, r.opts.UsageInterval, r.log)
+	r.stats = stats.New(r.cgroups, r.dirs, evictions, r.log)
 	r.sandboxes = sandbox.New(sandbox.Config{
 		Client: r.client, Engine: r.engine, Dirs: r.dirs, Cgroups: r.cgroups, Host: r.host, PidsLimit: r.opts.PidsLimit,
 		Exits: r.exits, Etc: r.etc, Volumes: r.volumes, Users: r.users, Network: r.network, Index: r.index, Locks: &r.podLocks,
-		Evictions: eviction.NewMonitor(r.client, r.volumes, r.dirs, r.opts.UsageInterval, r.log),
+		Evictions: evictions,
 	})
 	r.containers = container.New(container.Config{
 		Client: r.client, Engine: r.engine, Images: r.images, Snapshotter: snapshotter, Dirs: r.dirs, Cgroups: r.cgroups,
@@ -313,6 +317,11 @@ func (r *Runtime) Volumes(ctx context.Context) ([]string, error) {
 // RemoveVolume deletes a persistent volume and its data. The caller makes sure that no pod uses it.
 func (r *Runtime) RemoveVolume(ctx context.Context, name string) error {
 	return r.volumes.RemoveClaim(ctx, name)
+}
+
+// Stats measures what pods use, see [stats.Collector.Collect].
+func (r *Runtime) Stats(ctx context.Context, targets []stats.Target) []stats.Pod {
+	return r.stats.Collect(enginecall.Context(ctx), targets)
 }
 
 // RemoveNetwork removes the bridge and the rules of the network, if no pod is connected.

@@ -21,6 +21,7 @@ var commandHints = []commandHint{
 	{[]string{"ps", "ls", "list", "pods", "status"}, "list pods with podstead get"},
 	{[]string{"inspect", "show"}, "describe a pod with podstead describe POD, or print all its fields with podstead get POD -o yaml"},
 	{[]string{"load", "import", "pull"}, "set imageArchives in the pod file; the archives are imported before the pod starts"},
+	{[]string{"stats"}, "show what pods use with podstead top pods, or containers with podstead top containers"},
 	{[]string{"diff"}, "show what would change with podstead plan FILE"},
 	{[]string{"info", "check"}, "check the host with podstead doctor, and pod files with podstead validate"},
 }

@@ -19,10 +19,12 @@ func (a *app) describeCommand() *cobra.Command {
 		Use:   "describe [POD...]",
 		Short: "Describe pods",
 		Long: `Show everything about a pod on one page: status and its cause, containers with their states, image digests, probes and
-mounts, conditions, volumes, and the last events. Without names, describe all pods.
+mounts, what they use, conditions, volumes, and the last events. Without names, describe all pods.
 
-The page is for people. Scripts use podstead get -o json, why -o json and events -o json. Values of secrets are redacted in
-the cause only: the output of probes, messages of containers and events are shown as they are.`,
+Values of the secrets of the pod are redacted in messages, in the output of probes and in events. If they cannot be read,
+what the containers and probes have written is withheld. Environment variables and arguments of the pod file are shown.
+
+The page is for people. Scripts use podstead get -o json, why -o json, events -o json and top -o json.`,
 		Example: `  # Describe a pod
   podstead describe web
 
@@ -47,7 +49,7 @@ func (a *app) describe(cmd *cobra.Command, s *selection) error {
 	if err != nil {
 		return err
 	}
-	list, err := client.Pods(cmd.Context())
+	list, err := client.RedactedPods(cmd.Context())
 	if err != nil {
 		return err
 	}
@@ -55,10 +57,14 @@ func (a *app) describe(cmd *cobra.Command, s *selection) error {
 	if len(pods) == 0 && missing == nil {
 		a.note("%v", errNoPods)
 	}
+	used := a.statsOf(cmd, client, pods)
 	for i := range pods {
 		in, err := describeInput(cmd.Context(), client, &pods[i])
 		if err != nil {
 			return err
+		}
+		if u, ok := used[pods[i].Metadata.UID]; ok {
+			in.Stats = &u
 		}
 		if i > 0 {
 			fmt.Fprintln(a.out)
@@ -68,6 +74,28 @@ func (a *app) describe(cmd *cobra.Command, s *selection) error {
 		}
 	}
 	return missing
+}
+
+// statsOf returns what pods use, by UID. An error is only printed: the pages show the rest.
+func (a *app) statsOf(cmd *cobra.Command, client *api.Client, pods []api.Pod) map[string]api.PodStats {
+	var names []string
+	for i := range pods {
+		if pods[i].Metadata.UID != "" { // not a file that is refused
+			names = append(names, pods[i].Metadata.Name)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	s, err := client.Stats(cmd.Context(), names...)
+	if err != nil {
+		a.note("cannot show what pods use: %v", err)
+	}
+	used := map[string]api.PodStats{}
+	for _, p := range s.Pods {
+		used[p.PodRef.UID] = p
+	}
+	return used
 }
 
 // describeInput fetches the explanation and the events of a pod.
@@ -80,7 +108,7 @@ func describeInput(ctx context.Context, client *api.Client, p *api.Pod) (*descri
 	case err != nil && !isNotFound(err):
 		return nil, err
 	}
-	for e, err := range client.Events(ctx, &api.EventQuery{Pod: p.Metadata.Name}) {
+	for e, err := range client.Events(ctx, &api.EventQuery{Pod: p.Metadata.Name, Redact: true}) {
 		if err != nil {
 			return nil, err
 		}

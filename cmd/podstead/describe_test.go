@@ -4,6 +4,9 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/podstead/podstead/runtime/configsource"
+	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
 // TestDescribe: a page for each selected pod, with its status, containers and events. Pods that are missing are named after the pages.
@@ -44,5 +47,32 @@ func TestDescribe(t *testing.T) {
 	// A value from a container or a file cannot change the terminal or the columns.
 	if db := h.run(t, "describe db"); !strings.Contains(db.stdout, `note=a\x1b[2Jb\tc`) {
 		t.Errorf("annotation is not escaped:\n%s", db.stdout)
+	}
+}
+
+// TestDescribeWithoutSecrets: the page has what the pod uses, and no values of secrets in messages and events.
+func TestDescribeWithoutSecrets(t *testing.T) {
+	h := newMeasured(t)
+	h.closeServer()
+	h.options.Secrets = configsource.Source{}
+	h.serve(t)
+	h.write(t, "leaky.toml", `restartPolicy = "Never"
+terminationGracePeriodSeconds = 1
+[[secrets]]
+name = "login"
+data.password = "planted-value"
+`+script("", runs)+`env.PASSWORD.secretKeyRef = { name = "login", key = "password" }
+`)
+	h.want(t, "apply $DIR/leaky.toml", "pod/leaky created\n")
+	h.await(t, "get leaky", `1/1 +Running`)
+	pod, _ := h.pods.Pod("leaky")
+	h.engine.Crash(pod.Facts.UID, "app", lifecycle.Exit{Code: 3, Message: "login with planted-value failed"})
+	h.await(t, "get leaky", `Error`)
+	page := h.run(t, "describe leaky")
+	if page.code != 0 || strings.Contains(page.stdout, "planted") || !regexp.MustCompile(`(?m)^ +Message: +login with \[redacted\] failed$`).MatchString(page.stdout) {
+		t.Errorf("exit code %d\n%s%s", page.code, page.stdout, page.stderr)
+	}
+	if web := h.run(t, "describe web"); !regexp.MustCompile(`(?m)^Uses: +CPU 300m$`).MatchString(web.stdout) || !strings.Contains(web.stdout, "memory 5Mi of 64Mi") {
+		t.Errorf("what the pod uses is missing:\n%s%s", web.stdout, web.stderr)
 	}
 }

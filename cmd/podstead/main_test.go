@@ -14,6 +14,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/runtime/stats"
 )
 
 var update = flag.Bool("update", false, "update the scripts and the reference page")
@@ -22,6 +23,11 @@ var update = flag.Bool("update", false, "update the scripts and the reference pa
 type fakeEngine struct{ *fakeruntime.Runtime }
 
 func (fakeEngine) Close() error { return nil }
+
+// Stats measures nothing.
+func (fakeEngine) Stats(_ context.Context, targets []stats.Target) []stats.Pod {
+	return make([]stats.Pod, len(targets))
+}
 
 func TestMain(m *testing.M) {
 	if signal.Ignored(os.Interrupt) { // as under nohup: child processes would inherit it, and scripts send SIGINT to them

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/view"
 	"github.com/podstead/podstead/spec"
 )
@@ -48,15 +49,8 @@ func (a *app) version(cmd *cobra.Command, format string) error {
 	if err != nil {
 		return err
 	}
-	v := versions{
-		Version: version, Kubernetes: "v" + spec.KubernetesVersion, Containerd: containerdVersion(),
-		Runtime: runtimeVersion(cmd.Context(), c.Engine.Runtime),
-	}
-	daemon, err := api.NewClient(c.Socket, cmd.CommandPath()).Version(cmd.Context())
-	switch {
-	case err == nil:
-		v.Daemon = &daemon
-	case !errors.Is(err, api.ErrUnavailable):
+	v, err := versionsOf(cmd.Context(), c, api.NewClient(c.Socket, cmd.CommandPath()))
+	if err != nil {
 		return err
 	}
 	if format != "" {
@@ -72,6 +66,22 @@ func (a *app) version(cmd *cobra.Command, format string) error {
 		rows = append(rows, []string{"daemon", fmt.Sprintf("%s, pid %d", v.Daemon.Version, v.Daemon.PID)})
 	}
 	return view.Columns(a.out, rows)
+}
+
+// versionsOf returns the versions. With an error, those of the daemon are missing.
+func versionsOf(ctx context.Context, c *config.Config, client *api.Client) (versions, error) {
+	v := versions{
+		Version: version, Kubernetes: "v" + spec.KubernetesVersion, Containerd: containerdVersion(),
+		Runtime: runtimeVersion(ctx, c.Engine.Runtime),
+	}
+	daemon, err := client.Version(ctx)
+	switch {
+	case err == nil:
+		v.Daemon = &daemon
+	case errors.Is(err, api.ErrUnavailable):
+		err = nil
+	}
+	return v, err
 }
 
 // runtimeVersion returns the first line that the OCI runtime prints for --version, or its name with the error.

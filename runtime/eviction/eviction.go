@@ -14,7 +14,6 @@ import (
 	"github.com/containerd/containerd/v2/client"
 
 	"github.com/podstead/podstead/runtime/layout"
-	"github.com/podstead/podstead/runtime/record"
 	"github.com/podstead/podstead/runtime/volume"
 	"github.com/podstead/podstead/spec"
 )
@@ -39,11 +38,16 @@ type Monitor struct {
 	dirs     layout.Dirs
 	interval time.Duration
 	log      *slog.Logger
+	disks    disks
+	// find is containerDirs, except in tests.
+	find func(ctx context.Context, uid string, pod *spec.Pod) (map[string]directories, error)
 }
 
 // NewMonitor returns a monitor that measures each pod at this interval.
 func NewMonitor(c *client.Client, volumes Volumes, dirs layout.Dirs, interval time.Duration, log *slog.Logger) *Monitor {
-	return &Monitor{client: c, volumes: volumes, dirs: dirs, interval: interval, log: log}
+	m := &Monitor{client: c, volumes: volumes, dirs: dirs, interval: interval, log: log, disks: newDisks()}
+	m.find = m.containerDirs
+	return m
 }
 
 // Wait returns a message when a pod exceeds a limit, or when the device of a volume has failed. If the pod has neither a limit nor such a
@@ -53,6 +57,7 @@ func (m *Monitor) Wait(ctx context.Context, uid string, pod *spec.Pod) (message 
 		<-ctx.Done()
 		return "", ctx.Err()
 	}
+	defer m.disks.forget(uid)
 	for {
 		start := time.Now()
 		message, err := m.measure(ctx, uid, pod)
@@ -117,8 +122,8 @@ func (m *Monitor) measure(ctx context.Context, uid string, pod *spec.Pod) (messa
 	if podLimit.Sign() <= 0 {
 		return "", err
 	}
-	containers, failed := m.containerUsage(ctx, uid, pod)
-	return exceeded(pod, volumes, containers), errors.Join(err, failed)
+	disk, failed := m.measureDisk(ctx, uid, pod)
+	return exceeded(pod, volumes, disk.totals()), errors.Join(err, failed)
 }
 
 // exceeded returns the message of a pod that exceeds a limit of ephemeral-storage. The usage of containers is in bytes, by name. As in the
@@ -144,58 +149,6 @@ func exceeded(pod *spec.Pod, volumes []volume.Usage, containers map[string]int64
 		}
 	}
 	return ""
-}
-
-// containerUsage returns the disk usage of each container in bytes: its logs, and its writable layer while it is running.
-func (m *Monitor) containerUsage(ctx context.Context, uid string, pod *spec.Pod) (map[string]int64, error) {
-	dirs, err := m.containerDirs(ctx, uid, pod)
-	if err != nil {
-		return nil, err
-	}
-	used := map[string]int64{}
-	var failed []error
-	for name, list := range dirs {
-		bytes, err := m.volumes.DiskUsage(ctx, uid, list...)
-		if err != nil {
-			failed = append(failed, fmt.Errorf("container %s: %w", name, err))
-			continue
-		}
-		used[name] = bytes
-	}
-	return used, errors.Join(failed...)
-}
-
-// containerDirs returns the directories that count as usage of each container.
-func (m *Monitor) containerDirs(ctx context.Context, uid string, pod *spec.Pod) (map[string][]string, error) {
-	dirs := map[string][]string{}
-	for _, list := range [][]spec.Container{pod.InitContainers, pod.Containers} {
-		for i := range list {
-			dirs[list[i].Name] = []string{m.dirs.ContainerLogs(uid, pod.Name, list[i].Name)}
-		}
-	}
-	containers, err := record.Containers(ctx, m.client, uid)
-	if err != nil {
-		return nil, err
-	}
-	for _, c := range containers {
-		info, err := record.Info(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		name := info.Labels[record.LabelContainer]
-		if dirs[name] == nil { // an ephemeral container
-			dirs[name] = []string{m.dirs.ContainerLogs(uid, pod.Name, name)}
-		}
-		if info.Labels[record.LabelExit] != "" {
-			continue
-		}
-		layer, err := m.writableLayer(ctx, info.Snapshotter, info.SnapshotKey)
-		if err != nil {
-			return nil, err
-		}
-		dirs[name] = append(dirs[name], layer)
-	}
-	return dirs, nil
 }
 
 // writableLayer returns the directory with the files that a container has changed in its image.

@@ -1,26 +1,15 @@
 package explain
 
-import (
-	"slices"
-	"strconv"
-	"strings"
-)
+import "github.com/podstead/podstead/internal/redact"
 
-const (
-	// Redacted stands for the value of a secret.
-	Redacted = "[redacted]"
-	// shortestSecret is the length of the shortest value that is redacted, in bytes. A shorter one, such as a digit, would be
-	// found in texts that have nothing to do with it.
-	shortestSecret = 4
-)
+// Redacted stands for the value of a secret.
+const Redacted = redact.Mark
 
-// Redact replaces the values of secrets in everything that an explanation has of containers, hooks, probes and the engine. It
-// must be called before [Explanation.Render]. Of a value of several lines each line is replaced, since a log has lines; so is
-// the beginning of a value at the end of a text, which may have been cut off.
-func (e *Explanation) Redact(values []string) {
-	r := newRedactor(values)
-	if len(r.parts) > 0 {
-		e.visit(func(s *string, _ author) { *s = r.text(*s) })
+// Redact replaces the values of secrets in everything that an explanation has of containers, hooks, probes and the engine, see package
+// redact. It must be called before [Explanation.Render].
+func (e *Explanation) Redact(r *redact.Redactor) {
+	if !r.Empty() {
+		e.visit(func(s *string, _ author) { *s = r.Text(*s) })
 	}
 }
 
@@ -83,45 +72,4 @@ func (e *Explanation) visit(f func(s *string, by author)) {
 			f(&c.Evidence.Log[l], byContainer)
 		}
 	}
-}
-
-// redactor replaces the parts of secrets.
-type redactor struct {
-	parts []string // the longest first
-}
-
-func newRedactor(values []string) redactor {
-	var r redactor
-	for _, value := range values {
-		quoted := strconv.Quote(value)
-		parts := append(strings.Split(value, "\n"), value, quoted[1:len(quoted)-1])
-		for _, part := range parts {
-			if part = strings.TrimSpace(part); len(part) >= shortestSecret {
-				r.parts = append(r.parts, part)
-			}
-		}
-	}
-	slices.SortFunc(r.parts, func(a, b string) int {
-		if len(a) != len(b) {
-			return len(b) - len(a)
-		}
-		return strings.Compare(a, b)
-	})
-	r.parts = slices.Compact(r.parts)
-	return r
-}
-
-func (r *redactor) text(s string) string {
-	for _, part := range r.parts {
-		s = strings.ReplaceAll(s, part, Redacted)
-	}
-	body := strings.TrimRight(strings.TrimSuffix(s, "…"), "\uFFFD") // the marks of a text that was cut off, possibly inside a rune
-	for _, part := range r.parts {
-		for n := len(part) - 1; n >= shortestSecret; n-- {
-			if strings.HasSuffix(body, part[:n]) {
-				return body[:len(body)-n] + Redacted
-			}
-		}
-	}
-	return s
 }

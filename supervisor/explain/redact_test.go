@@ -7,6 +7,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/podstead/podstead/internal/redact"
 	"github.com/podstead/podstead/supervisor/explain"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
@@ -41,7 +42,7 @@ func TestRedact(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w, e := withSecrets(t, test.text)
-				e.Redact([]string{test.secret})
+				e.Redact(redact.New([]string{test.secret}))
 				text := w.report(&e) + w.json(&e)
 				for _, leak := range test.leaks {
 					if strings.Contains(text, leak) {
@@ -59,7 +60,7 @@ func TestRedact(t *testing.T) {
 func TestRedactLeavesShortValues(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, e := withSecrets(t, "port 1")
-		e.Redact([]string{"1", "", "  \n"})
+		e.Redact(redact.New([]string{"1", "", "  \n"}))
 		if text := w.report(&e); strings.Contains(text, explain.Redacted) {
 			t.Errorf("redacted:\n%s", text)
 		}

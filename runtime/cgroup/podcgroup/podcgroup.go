@@ -97,13 +97,13 @@ func (g Groups) Limit(ctx context.Context, uid string, l cgroup.Limits) error {
 			return err
 		}
 	}
-	return cgroup.SetLimits(g.pod(uid), l)
+	return cgroup.SetLimits(g.Pod(uid), l)
 }
 
 // Features reports whether the cgroup of a pod can limit swap, and whether it can kill all its processes when one is out of memory.
 func (g Groups) Features(uid string) (swap, oomGroup bool, err error) {
 	has := func(name string) (bool, error) {
-		_, err := os.Stat(filepath.Join(g.memory(), g.pod(uid), name))
+		_, err := os.Stat(filepath.Join(g.memory(), g.Pod(uid), name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return false, err
 		}
@@ -121,12 +121,12 @@ func (g Groups) Features(uid string) (swap, oomGroup bool, err error) {
 // Remove removes the cgroup of a pod. If it has processes or children, the error is EBUSY.
 func (g Groups) Remove(ctx context.Context, uid string) error {
 	if !g.systemd {
-		return cgroup.Remove(g.pod(uid))
+		return cgroup.Remove(g.Pod(uid))
 	}
 	if err := stopSlice(ctx, uid); err != nil || g.unified {
 		return err
 	}
-	dirs, err := cgroup.Dirs(g.pod(uid)) // those that the OCI runtime made in hierarchies of cgroup v1 that systemd does not use, such as freezer
+	dirs, err := cgroup.Dirs(g.Pod(uid)) // those that the OCI runtime made in hierarchies of cgroup v1 that systemd does not use, such as freezer
 	for _, dir := range dirs {
 		err = errors.Join(err, cgroup.RemoveTree(dir))
 	}
@@ -165,9 +165,9 @@ func (g Groups) Kill(ctx context.Context, uid, id string) error {
 // Container returns the cgroup of a container, relative to the mount point of a hierarchy.
 func (g Groups) Container(uid, id string) string {
 	if g.systemd {
-		return path.Join(g.pod(uid), unitPrefix+"-"+id+".scope")
+		return path.Join(g.Pod(uid), unitPrefix+"-"+id+".scope")
 	}
-	return path.Join(g.pod(uid), id)
+	return path.Join(g.Pod(uid), id)
 }
 
 // ProcessDir returns the directory of a container's cgroup in a hierarchy that lists its processes.
@@ -190,8 +190,8 @@ func (g Groups) Parent() string {
 	return g.root
 }
 
-// pod returns the cgroup of a pod, which contains those of its containers.
-func (g Groups) pod(uid string) string {
+// Pod returns the cgroup of a pod, which contains those of its containers, relative to the mount point of a hierarchy.
+func (g Groups) Pod(uid string) string {
 	if g.systemd {
 		return path.Join(g.Parent(), slice(uid))
 	}

@@ -25,6 +25,7 @@ import (
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/hostcondition"
 	"github.com/podstead/podstead/runtime/podnet"
+	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/supervisor"
 	"github.com/podstead/podstead/supervisor/event"
 	"github.com/podstead/podstead/supervisor/generation"
@@ -63,6 +64,8 @@ type Runtime interface {
 	RemoveNetwork(ctx context.Context) error
 	probes.Execer
 	rollout.Images
+	// Stats measures pods, in the order of the targets.
+	Stats(ctx context.Context, targets []stats.Target) []stats.Pod
 	// Damaged returns the files of the engine that were damaged when it started, if containers were killed because of that.
 	Damaged(ctx context.Context) []lifecycle.Damage
 	// Close stops the engine. Containers keep running.
@@ -123,7 +126,7 @@ func Run(ctx context.Context, o Options) (err error) {
 		Events: s.Events(), Log: o.Log, Histories: generation.NewDir(filepath.Join(o.Config.StateDir, "generations")), Values: o.values(), Images: rt,
 	})
 	unfollow := follow(ctx, files)
-	err = errors.Join(o.serve(ctx, s, files, newReloader(&o, loaded, s)), unfollow())
+	err = errors.Join(o.serve(ctx, rt, s, files, newReloader(&o, loaded, s)), unfollow())
 	if len(s.Pods()) == 0 {
 		removing, cancel := context.WithTimeout(context.WithoutCancel(ctx), serverTimeout)
 		defer cancel()
@@ -253,7 +256,7 @@ func hostIPs() []lifecycle.PodIP {
 }
 
 // serve serves the API until ctx ends, a client stops the daemon, or the daemon is idle.
-func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, files *podfiles.Set, r *reloader) error {
+func (o *Options) serve(ctx context.Context, rt Runtime, s *supervisor.Supervisor, files *podfiles.Set, r *reloader) error {
 	var reloading sync.WaitGroup
 	defer reloading.Wait()
 	ctx, stop := context.WithCancelCause(ctx)
@@ -261,7 +264,7 @@ func (o *Options) serve(ctx context.Context, s *supervisor.Supervisor, files *po
 	o.Version.Instance = uuid.NewString()
 	server := api.NewServer(ctx, api.Options{
 		Supervisor: s, Files: files, LogDir: o.Config.LogDir, Version: o.Version, Log: o.Log, HostIPs: hostIPs,
-		Secrets:    o.values(),
+		Secrets: o.values(), Stats: podStats{rt},
 		StopDaemon: func(by string) { stop(errors.New("requested by " + by)) },
 	})
 	l, err := api.Listen(ctx, o.Config.Socket)

@@ -16,6 +16,7 @@ import (
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/runtime/engine"
 	"github.com/podstead/podstead/runtime/fakeruntime"
+	"github.com/podstead/podstead/runtime/stats"
 	"github.com/podstead/podstead/supervisor/lifecycle"
 )
 
@@ -48,6 +49,11 @@ func (e *lockedEngine) Close() error {
 func (e *lockedEngine) RemoveNetwork(context.Context) error {
 	e.host.networkRemovals.Add(1)
 	return nil
+}
+
+// Stats measures nothing.
+func (*lockedEngine) Stats(_ context.Context, targets []stats.Target) []stats.Pod {
+	return make([]stats.Pod, len(targets))
 }
 
 func newHost(t *testing.T) *host {

@@ -16,7 +16,7 @@ import (
 )
 
 // containers adds the containers of a role.
-func (p *page) containers(title string, list []spec.Container, status []lifecycle.ContainerStatus, events []api.Event) {
+func (p *page) containers(title string, list []spec.Container, status []lifecycle.ContainerStatus, in *Input) {
 	if len(list) == 0 {
 		return
 	}
@@ -32,7 +32,8 @@ func (p *page) containers(title string, list []spec.Container, status []lifecycl
 					p.add("Image", list[i].Image)
 				}
 				p.definition(&list[i])
-				p.probes(&list[i], events)
+				p.list("Uses", containerUsage(in.Stats, list[i].Name, p.now))
+				p.probes(&list[i], in.Events)
 			})
 		}
 	})

@@ -24,6 +24,8 @@ type Input struct {
 	Pod api.Pod
 	// Why is the explanation of the pod's state; nil: it is not known.
 	Why *api.Explanation
+	// Stats is what the pod uses; nil: it is not known.
+	Stats *api.PodStats
 	// Events are events of the pod, oldest first.
 	Events []api.Event
 }
@@ -32,9 +34,9 @@ type Input struct {
 func Write(w io.Writer, in *Input, now time.Time) error {
 	p := &page{now: now}
 	p.pod(in)
-	p.containers("Init containers", in.Pod.Spec.InitContainers, in.Pod.Status.InitContainerStatuses, in.Events)
-	p.containers("Containers", in.Pod.Spec.Containers, in.Pod.Status.ContainerStatuses, in.Events)
-	p.containers("Ephemeral containers", in.Pod.Spec.EphemeralContainers, in.Pod.Status.EphemeralContainerStatuses, in.Events)
+	p.containers("Init containers", in.Pod.Spec.InitContainers, in.Pod.Status.InitContainerStatuses, in)
+	p.containers("Containers", in.Pod.Spec.Containers, in.Pod.Status.ContainerStatuses, in)
+	p.containers("Ephemeral containers", in.Pod.Spec.EphemeralContainers, in.Pod.Status.EphemeralContainerStatuses, in)
 	p.conditions(in.Pod.Status.Conditions)
 	p.volumes(&in.Pod)
 	p.events(in.Events)
@@ -147,6 +149,9 @@ func (p *page) pod(in *Input) {
 	p.add("Grace period", pod.Spec.TerminationGracePeriodSeconds.Duration().String())
 	p.add("QoS class", string(pod.Status.QOSClass))
 	p.list("Waits for", pod.Spec.WaitFor)
+	if in.Stats != nil {
+		p.list("Uses", podUsage(in.Stats, p.now))
+	}
 }
 
 // pairs returns sorted KEY=VALUE.

@@ -132,6 +132,7 @@ valueFrom = { fieldRef = { fieldPath = "metadata.name" } }
 	}
 	p.Status.Owner, p.Status.File = "daemon", "/etc/podstead/pods.d/web.toml"
 	in := &describe.Input{Pod: p, Why: &explain.Explanation{Text: "web is in CrashLoopBackOff: app exited with code 137"}}
+	in.Stats = crashingStats()
 	for i := range 19 {
 		in.Events = append(in.Events, api.Event{Time: ago(time.Hour - time.Duration(i)*time.Minute), Level: "Normal", Reason: "Started", Pod: "web", Container: "app", Message: "Container started"})
 	}
@@ -144,6 +145,24 @@ valueFrom = { fieldRef = { fieldPath = "metadata.name" } }
 	probe(2*time.Minute, event.ProbeFailed, event.Fields{"probe": "Liveness", "output": "exit code 2\x1b[2J"})
 	probe(time.Minute, event.ProbeErrored, event.Fields{"probe": "Readiness", "error": "timeout"})
 	return in
+}
+
+// crashingStats is what the pod of crashing uses. Its init container has only logs.
+func crashingStats() *api.PodStats {
+	disk := func(d time.Duration, bytes uint64) *api.FsStats { return &api.FsStats{Time: ago(d), UsedBytes: bytes} }
+	cpu := &api.CPUStats{UsageNanoCores: new(uint64(12_000_000)), Throttling: &api.ThrottlingStats{Periods: 40, ThrottledPeriods: 7}}
+	return &api.PodStats{
+		CPU: &api.CPUStats{UsageNanoCores: new(uint64(13_000_000)), Throttling: &api.ThrottlingStats{Periods: 40}}, Memory: &api.MemoryStats{WorkingSetBytes: 35 << 20},
+		ProcessStats: &api.ProcessStats{ProcessCount: 3}, EphemeralStorage: disk(8*time.Second, 20<<10),
+		Network: &api.NetworkStats{InterfaceStats: api.InterfaceStats{RxBytes: 2048, TxBytes: 1 << 30}},
+		Containers: []api.ContainerStats{
+			{Name: "prepare", Logs: disk(8*time.Second, 4<<10)},
+			{
+				Name: "app", CPU: cpu, Memory: &api.MemoryStats{WorkingSetBytes: 34 << 20, LimitBytes: new(uint64(64 << 20)), OOMKills: new(uint64(2))},
+				ProcessStats: &api.ProcessStats{ProcessCount: 2}, Rootfs: disk(8*time.Second, 12<<10), Logs: disk(8*time.Second, 4<<10),
+			},
+		},
+	}
 }
 
 // refused is a file of the pods directory that defines no pod.

@@ -1,0 +1,219 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/podstead/podstead/api"
+	"github.com/podstead/podstead/cmd/podstead/internal/top"
+	"github.com/podstead/podstead/cmd/podstead/internal/view"
+)
+
+const (
+	// minTopInterval is the shortest time between two tables: CPU usage is measured over at least half of a second.
+	minTopInterval = 500 * time.Millisecond
+	// oldDisk is the age from which the disk usage is reported as old.
+	oldDisk = time.Minute
+	// clearScreen moves the cursor to the start of the screen and clears the screen.
+	clearScreen = "\x1b[H\x1b[2J"
+)
+
+// topFlags are the flags of top.
+type topFlags struct {
+	selection
+	top.Options
+	sortBy   string
+	format   string
+	watch    bool
+	interval time.Duration
+}
+
+func (a *app) topCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Show what pods and containers use",
+		Long: `Show the CPU, memory, disk and network usage of pods or containers. The columns are described in the help of top pods and
+top containers.`,
+		Example: `  # Show what pods use
+  podstead top pods
+
+  # Show what the containers of a pod use
+  podstead top containers web`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return cmd.Help()
+			}
+			f := &failure{status: statusUsage, err: unknownCommand(cmd, args[0])}
+			f.hints = append(f.hints, "show a pod with podstead top pods "+args[0])
+			return f
+		},
+	}
+	cmd.AddCommand(a.topPodsCommand(), a.topContainersCommand())
+	return cmd
+}
+
+func (a *app) topPodsCommand() *cobra.Command {
+	var f topFlags
+	cmd := &cobra.Command{
+		Use:     "pods [POD...]",
+		Aliases: []string{"pod", "po"},
+		Short:   "Show what pods use",
+		Long: `Show what pods use. A figure that is not known, or that a finished pod does not have, is shown as "-".
+
+CPU(cores) is the CPU usage in thousandths of a core since the last request, or over half of a second. MEMORY(bytes) is the
+working set: the memory without files that were not used recently. LIMIT is the memory limit of the pod, which it has if
+all its containers have one. DISK is the files that running containers have changed in their images, LOGS the logs of all
+runs. RX and TX are what the pod has received and sent since its sandbox was started.
+
+Disk usage is measured when it is requested, at most every 10 seconds, and less often if it takes long. With -o json, each
+figure has the time at which it was measured, in the form of the kubelet's Summary API.`,
+		Example: `  # Show what all pods use
+  podstead top pods
+
+  # Show what the pods with a label use, the highest memory usage first
+  podstead top pods -l app=shop --sort-by=memory
+
+  # Show the containers of a pod, and refresh every 5 seconds
+  podstead top pod web --containers --watch --interval 5s
+
+  # Print the memory usage of a pod in bytes
+  podstead top pod web -o json | jq '.pods[0].memory.workingSetBytes'`,
+		ValidArgsFunction: a.completePods,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.top(cmd, args, &f) },
+	}
+	f.flags(cmd)
+	cmd.Flags().BoolVar(&f.Containers, "containers", false, "show a row for each container, as top containers")
+	return cmd
+}
+
+func (a *app) topContainersCommand() *cobra.Command {
+	f := topFlags{Options: top.Options{Containers: true}}
+	cmd := &cobra.Command{
+		Use:     "containers [POD...]",
+		Aliases: []string{"container"},
+		Short:   "Show what containers use",
+		Long: `Show what the containers of all pods, or of the named ones, use. A container that is not running has only logs. LIMIT is
+the memory limit of the container. The other columns are those of top pods.`,
+		Example: `  # Show what the containers of all pods use
+  podstead top containers
+
+  # Show the container that uses most CPU time
+  podstead top containers --sort-by=cpu --no-headers | head -n 1`,
+		ValidArgsFunction: a.completePods,
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.top(cmd, args, &f) },
+	}
+	f.flags(cmd)
+	return cmd
+}
+
+func (f *topFlags) flags(cmd *cobra.Command) {
+	cmd.Flags().SortFlags = false
+	f.selection.flags(cmd)
+	cmd.Flags().StringVar(&f.sortBy, "sort-by", "", "sort by this `figure`, the highest first: cpu, memory (default the name)")
+	_ = cmd.RegisterFlagCompletionFunc("sort-by", func(_ *cobra.Command, _ []string, prefix string) ([]string, cobra.ShellCompDirective) {
+		return startingWith(prefix, string(top.ByCPU), string(top.ByMemory))
+	})
+	cmd.Flags().BoolVar(&f.NoHeader, "no-headers", false, "omit the header of the table")
+	cmd.Flags().BoolVarP(&f.watch, "watch", "w", false, "show the table again after each interval")
+	cmd.Flags().DurationVar(&f.interval, "interval", 2*time.Second, "`duration` between two tables of --watch, at least 500ms")
+	formats(cmd, &f.format, "json")
+}
+
+// parse checks the flags.
+func (f *topFlags) parse(cmd *cobra.Command, args []string) error {
+	f.Order = top.Order(f.sortBy)
+	switch {
+	case !slices.Contains([]top.Order{top.ByName, top.ByCPU, top.ByMemory}, f.Order):
+		return usage(cmd, "--sort-by %q: must be one of cpu, memory", f.sortBy)
+	case f.interval < minTopInterval:
+		return usage(cmd, "--interval %v: must be at least %v", f.interval, minTopInterval)
+	case cmd.Flags().Changed("interval") && !f.watch:
+		return usage(cmd, "--interval requires --watch")
+	}
+	return f.read(cmd, args)
+}
+
+func (a *app) top(cmd *cobra.Command, args []string, f *topFlags) error {
+	if err := f.parse(cmd, args); err != nil {
+		return err
+	}
+	client, err := a.client(cmd)
+	if err != nil {
+		return err
+	}
+	if !f.watch {
+		return a.printTop(cmd, client, f)
+	}
+	next := time.NewTicker(f.interval)
+	defer next.Stop()
+	for first := true; ; first = false {
+		if f.format == "" && a.isTerminal() {
+			_, err = io.WriteString(a.out, clearScreen)
+		} else if f.format == "" && !first {
+			_, err = io.WriteString(a.out, "\n")
+		}
+		if err := errors.Join(err, a.printTop(cmd, client, f)); err != nil {
+			return err
+		}
+		select {
+		case <-next.C:
+		case <-cmd.Context().Done():
+			return cmd.Context().Err()
+		}
+	}
+}
+
+// printTop prints one table.
+func (a *app) printTop(cmd *cobra.Command, client *api.Client, f *topFlags) error {
+	list, err := client.Pods(cmd.Context())
+	if err != nil {
+		return err
+	}
+	pods, missing := f.of(list.Items)
+	var names []string
+	selected := map[string]bool{} // by UID
+	for i := range pods {
+		if uid := pods[i].Metadata.UID; uid != "" { // not a file that is refused
+			selected[uid] = true
+			names = append(names, pods[i].Metadata.Name)
+		}
+	}
+	var s api.StatsSummary
+	if f.all() || len(names) > 0 {
+		if f.all() {
+			names = nil
+		}
+		s, err = client.Stats(cmd.Context(), names...)
+		if isNotFound(err) { // a pod was deleted meanwhile
+			s, err = client.Stats(cmd.Context())
+		}
+		if err != nil {
+			return err
+		}
+	}
+	s.Pods = slices.DeleteFunc(s.Pods, func(p api.PodStats) bool { return !selected[p.PodRef.UID] })
+	if f.format == "json" {
+		if s.Pods == nil {
+			s.Pods = []api.PodStats{}
+		}
+		return errors.Join(a.encode(f.format, s), missing)
+	}
+	if len(s.Pods) == 0 {
+		if missing == nil {
+			a.note("%v", errNoPods)
+		}
+		return missing
+	}
+	if err := top.Table(a.out, s.Pods, f.Options); err != nil {
+		return err
+	}
+	if age := top.OldestDisk(s.Pods, time.Now()); age >= oldDisk && !f.watch {
+		a.note("disk usage was measured up to %s ago", view.Age(age))
+	}
+	return missing
+}
