@@ -20,7 +20,7 @@ type Error struct {
 	// the pod is rejected, 503 the daemon is stopping or, with a reason, cannot serve the request now.
 	Status  int    `json:"status"`
 	Message string `json:"error"`
-	// Reason is [ReasonUnresponsive] or empty.
+	// Reason is [ReasonUnresponsive], [ReasonFileNotFound] or empty.
 	Reason   string    `json:"reason,omitempty"`
 	Hint     string    `json:"hint,omitempty"`
 	Problems []Problem `json:"problems,omitempty"`
@@ -37,6 +37,9 @@ type Error struct {
 
 // ReasonUnresponsive is the reason of an [Error] for a file system that does not respond. The request can be repeated.
 const ReasonUnresponsive = "FileSystemUnresponsive"
+
+// ReasonFileNotFound is the reason of an [Error] for a file that does not exist in a container, while the pod and the container do.
+const ReasonFileNotFound = "FileNotFound"
 
 // retryAfter is the value of the Retry-After header of these responses, in seconds.
 const retryAfter = "10"

@@ -48,6 +48,10 @@ type Options struct {
 	Restarter Restarter
 	// Files is the pods directory; nil: there is none.
 	Files PodFiles
+	// ContainerFiles reads and writes files of containers; nil: not possible.
+	ContainerFiles ContainerFiles
+	// Ports connects to ports of pods; nil: not possible.
+	Ports PodPorts
 	// LogDir is the directory of container logs: <LogDir>/<pod>_<uid>/<container>/<restart count>.log.
 	LogDir string
 	// Secrets are the secrets whose values are redacted in explanations; nil: none.
@@ -74,6 +78,7 @@ type Server struct {
 	http        *http.Server
 	bodies      *semaphore.Weighted // bytes, of the requests in progress
 	secretReads *semaphore.Weighted // secrets that are read for explanations
+	forwards    *semaphore.Weighted // connections to ports of pods
 	cancel      context.CancelFunc  // ends all streams
 
 	mu       sync.Mutex
@@ -103,7 +108,8 @@ func NewServer(ctx context.Context, o Options) *Server {
 		o.Restarter = o.Supervisor
 	}
 	s := &Server{
-		o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads), changed: make(chan struct{}),
+		o: o, bodies: semaphore.NewWeighted(maxBodies), secretReads: semaphore.NewWeighted(maxSecretReads),
+		forwards: semaphore.NewWeighted(maxForwards), changed: make(chan struct{}),
 	}
 	ctx, s.cancel = context.WithCancel(context.WithoutCancel(ctx))
 	mux := http.NewServeMux()
@@ -129,6 +135,7 @@ func NewServer(ctx context.Context, o Options) *Server {
 		"PUT /v1/sessions/{id}":                    s.touch,
 		"DELETE /v1/sessions/{id}":                 s.endSession,
 		"POST /v1/daemon/leave":                    s.stopDaemon,
+		"GET /v1/pods/{name}/files/stat":           s.statFile,
 		"GET /v1/volumes":                          s.volumes,
 		"DELETE /v1/volumes/{name}":                s.removeVolume,
 	} {
@@ -137,6 +144,9 @@ func NewServer(ctx context.Context, o Options) *Server {
 	mux.HandleFunc("GET /v1/pods", s.pods)
 	mux.HandleFunc("GET /v1/events", s.events)
 	mux.HandleFunc("GET /v1/pods/{name}/output", s.output)
+	mux.HandleFunc("GET /v1/pods/{name}/files", s.readFiles)
+	mux.HandleFunc("PUT /v1/pods/{name}/files", s.writeFiles)
+	mux.HandleFunc("GET /v1/pods/{name}/portforward", s.forwardPort)
 	mux.HandleFunc("/", s.handle(func(r *http.Request) (any, error) {
 		return nil, failure(http.StatusNotFound, "unknown endpoint %s %s", r.Method, r.URL.Path)
 	}))

@@ -34,6 +34,7 @@ import (
 	"github.com/podstead/podstead/runtime/eviction"
 	"github.com/podstead/podstead/runtime/exec"
 	"github.com/podstead/podstead/runtime/exit"
+	"github.com/podstead/podstead/runtime/files"
 	"github.com/podstead/podstead/runtime/gc"
 	"github.com/podstead/podstead/runtime/image"
 	"github.com/podstead/podstead/runtime/imagevolume"
@@ -80,6 +81,7 @@ type Runtime struct {
 	containers   *container.Service
 	inventory    *inventory.Reader
 	stats        *stats.Collector
+	files        *files.Service
 
 	index    *podindex.Index
 	podLocks keyedmutex.Mutex // by UID; held while a sandbox is started or removed, and while a pod is removed
@@ -139,7 +141,7 @@ func Start(ctx context.Context, o Options) (*Runtime, error) {
 func (r *Runtime) compose(ctx context.Context) error {
 	// All of the engine's directory: bundles are renamed within it, which is not possible between mounts.
 	var err error
-	r.unbindable, err = isolateMounts(r.dirs.EngineRun(), r.dirs.Roots(), r.dirs.Namespaces(), r.dirs.ImageVolumes(), r.dirs.RunVolumes())
+	r.unbindable, err = isolateMounts(r.dirs.EngineRun(), r.dirs.Roots(), r.dirs.Namespaces(), r.dirs.ImageVolumes(), r.dirs.RunVolumes(), r.dirs.Files())
 	if err != nil {
 		return err
 	}
@@ -184,7 +186,10 @@ func (r *Runtime) compose(ctx context.Context) error {
 		AppArmor: profile.KernelAppArmor(), Garbage: r.garbage, Log: r.opts.log(),
 	})
 	r.inventory = inventory.New(r.client, r.engine, r.volumes, r.network, r.log)
-	return nil
+	r.files, err = files.New(files.Config{
+		Client: r.client, Snapshotter: snapshotter, Dir: r.dirs.Files(), Task: r.exits.Task, ProcessDir: r.cgroups.ProcessDir, IDs: r.users.Find,
+	})
+	return err
 }
 
 func (r *Runtime) openNetwork(ctx context.Context) error {

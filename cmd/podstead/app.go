@@ -78,7 +78,7 @@ started this way exits when it is idle.`,
 	why := a.whyCommand()
 	why.Args = maxOnePod
 	root.AddCommand(
-		a.runCommand(), a.applyCommand(), a.planCommand(), a.stopCommand(), a.startCommand(), a.restartCommand(), a.rolloutCommand(), a.editCommand(), a.validateCommand(), a.getCommand(), a.describeCommand(), a.topCommand(), a.logsCommand(), a.eventsCommand(), why, a.waitCommand(), a.conditionCommand(), a.deleteCommand(), a.volumeCommand(),
+		a.runCommand(), a.applyCommand(), a.planCommand(), a.stopCommand(), a.startCommand(), a.restartCommand(), a.rolloutCommand(), a.editCommand(), a.cpCommand(), a.portForwardCommand(), a.validateCommand(), a.getCommand(), a.describeCommand(), a.topCommand(), a.logsCommand(), a.eventsCommand(), why, a.waitCommand(), a.conditionCommand(), a.deleteCommand(), a.volumeCommand(),
 		a.daemonCommand(), a.doctorCommand(), a.supportBundleCommand(), a.versionCommand(),
 	)
 	root.AddCommand(hintCommands()...)

@@ -139,7 +139,9 @@ func explain(err error) *failure {
 func (f *failure) apply(e *api.Error) {
 	switch e.Status {
 	case http.StatusNotFound:
-		f.status = statusNotFound
+		if e.Reason != api.ReasonFileNotFound { // the pod and the container exist
+			f.status = statusNotFound
+		}
 	case http.StatusBadRequest:
 		f.status = statusUsage
 	}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/podstead/podstead/api"
 	"github.com/podstead/podstead/cmd/podstead/internal/config"
 	"github.com/podstead/podstead/cmd/podstead/internal/daemon"
 	"github.com/podstead/podstead/runtime/fakeruntime"
@@ -20,7 +21,11 @@ import (
 var update = flag.Bool("update", false, "update the scripts and the reference page")
 
 // fakeEngine is an engine in memory. Its containers are lost when the daemon exits.
-type fakeEngine struct{ *fakeruntime.Runtime }
+type fakeEngine struct {
+	*fakeruntime.Runtime
+	api.ContainerFiles // not possible in memory
+	api.PodPorts
+}
 
 func (fakeEngine) Close() error { return nil }
 
@@ -36,7 +41,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(wrapped{m}, map[string]func(){
 		"podstead": func() {
 			start := func(_ context.Context, c *config.Config, _ logger) (daemon.Runtime, error) {
-				return fakeEngine{fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir})}, nil
+				return fakeEngine{Runtime: fakeruntime.New(fakeruntime.Options{LogDir: c.LogDir})}, nil
 			}
 			a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, start: start}
 			os.Exit(a.run(context.Background(), os.Args[1:]))

@@ -14,6 +14,7 @@
 //	<Run>/ns/<uid>/<sandbox>     pinned namespaces and /dev/shm
 //	<Run>/volumes/<uid>          volumes in memory; see package volume
 //	<Run>/images/<uid>/<volume>  mounted images of image volumes
+//	<Run>/files                  mount points of copies from and to containers that are not running
 //	<Run>/network.json           addresses and host ports of pods
 //	<Log>/<pod>_<uid>/<container>/<restarts>.log
 //
@@ -92,6 +93,9 @@ func (d Dirs) Processes(uid string) string { return filepath.Join(d.Run, "proces
 
 // Exec contains the FIFOs of commands.
 func (d Dirs) Exec() string { return filepath.Join(d.Run, "exec") }
+
+// Files contains the mount points of copies from and to containers that are not running.
+func (d Dirs) Files() string { return filepath.Join(d.Run, "files") }
 
 // ImageVolumes contains the directory of each pod with image volumes.
 func (d Dirs) ImageVolumes() string { return filepath.Join(d.Run, "images") }

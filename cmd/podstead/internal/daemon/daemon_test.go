@@ -38,6 +38,8 @@ type host struct {
 // lockedEngine is the engine while a daemon uses it.
 type lockedEngine struct {
 	*fakeruntime.Runtime
+	api.ContainerFiles // not possible in memory
+	api.PodPorts
 	host *host
 }
 
@@ -74,7 +76,7 @@ func (h *host) start(context.Context, *config.Config, *slog.Logger) (daemon.Runt
 	if !h.locked.CompareAndSwap(false, true) {
 		return nil, &engine.ErrInUse{Path: h.config.StateDir, Pid: 4711}
 	}
-	return &lockedEngine{h.fake, h}, nil
+	return &lockedEngine{Runtime: h.fake, host: h}, nil
 }
 
 // run starts a daemon and waits until it is ready. The channel gets the result of the daemon.
@@ -334,7 +336,7 @@ func TestServiceTakesOverFromStartingDaemon(t *testing.T) {
 		}
 	}
 	_, first := h.launch(t.Context(), true, "1h", func(context.Context, *config.Config, *slog.Logger) (daemon.Runtime, error) {
-		return &lockedEngine{h.fake, h}, nil
+		return &lockedEngine{Runtime: h.fake, host: h}, nil
 	})
 	await(t, first)
 	awaitReady(t, ready, second)

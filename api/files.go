@@ -1,0 +1,304 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/podstead/podstead/internal/filecopy"
+	"github.com/podstead/podstead/spec"
+	"github.com/podstead/podstead/supervisor"
+)
+
+const (
+	// copyTimeout bounds the time in which a copy of files makes no progress: the client neither sends nor receives, or a file system does not
+	// respond. The size of a copy and its duration are not limited.
+	copyTimeout = 2 * time.Minute
+	// copyBlock is how much of a copy is in memory.
+	copyBlock = 64 << 10
+	// copyTrailer is the trailer of a response with files: a [copyEnd] as JSON. A response without it is incomplete.
+	copyTrailer = "Podstead-Copy"
+	tarType     = "application/x-tar"
+)
+
+// errStalled is the cause of the end of a copy without progress.
+var errStalled = fmt.Errorf("no progress for %v", copyTimeout)
+
+// ContainerFiles reads and writes files of containers.
+type ContainerFiles interface {
+	StatFile(ctx context.Context, uid, container, path string) (filecopy.Stat, error)
+	ReadFiles(ctx context.Context, uid, container, path string, w io.Writer) (filecopy.Result, error)
+	WriteFiles(ctx context.Context, uid, container, path string, r io.Reader, preserve bool) (filecopy.Result, error)
+}
+
+// FileStat describes a file of a container.
+type FileStat struct {
+	// Path is the absolute path, without symbolic links at its end. It can be any bytes.
+	Path []byte `json:"path"`
+	// Type is file, directory or other.
+	Type FileType `json:"type"`
+	// Mode has the permission bits.
+	Mode    uint32    `json:"mode"`
+	Size    int64     `json:"size"`
+	ModTime time.Time `json:"modTime"`
+}
+
+// FileType is the type of a file.
+type FileType string
+
+// The types of files.
+const (
+	RegularFile FileType = "file"
+	Directory   FileType = "directory"
+	OtherFile   FileType = "other"
+)
+
+// CopyResult is the result of a copy.
+type CopyResult struct {
+	// Files and Bytes are what was written to the container.
+	Files int   `json:"files"`
+	Bytes int64 `json:"bytes"`
+	// Warnings are about files that were left out or that changed during the copy.
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// copyEnd is the end of a response with files.
+type copyEnd struct {
+	Error    *Error   `json:"error,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// target is the file of a request.
+type target struct {
+	uid, container, path string
+}
+
+// fileTarget reads the pod, the container and the path of a request. The default container is the first one of the pod.
+func (s *Server) fileTarget(r *http.Request) (t target, err error) {
+	if s.o.ContainerFiles == nil {
+		return t, failure(http.StatusNotImplemented, "the daemon cannot copy files")
+	}
+	snapshot, err := s.lookUp(r)
+	if err != nil {
+		return t, err
+	}
+	q := r.URL.Query()
+	t = target{snapshot.Facts.UID, q.Get("container"), q.Get("path")}
+	if t.path == "" || strings.ContainsRune(t.path, 0) {
+		return t, failure(http.StatusBadRequest, "path: Required value")
+	}
+	t.container, err = containerOf(&snapshot, t.container)
+	return t, err
+}
+
+// containerOf returns the name of a container of a pod, by default of the first one.
+func containerOf(s *supervisor.Snapshot, name string) (string, error) {
+	if name == "" && len(s.Pod.Containers) > 0 {
+		return s.Pod.Containers[0].Name, nil
+	}
+	if s.Pod.Container(name) != nil {
+		return name, nil
+	}
+	var names []string
+	for _, list := range [...][]spec.Container{s.Pod.InitContainers, s.Pod.Containers, s.Pod.EphemeralContainers} {
+		for i := range list {
+			names = append(names, list[i].Name)
+		}
+	}
+	e := failure(http.StatusNotFound, "pod %q has no container %q", s.Pod.Name, name)
+	e.Hint = "use one of " + strings.Join(names, ", ")
+	return "", e
+}
+
+// statFile returns the attributes of a file of a container.
+func (s *Server) statFile(r *http.Request) (any, error) {
+	t, err := s.fileTarget(r)
+	if err != nil {
+		return nil, err
+	}
+	st, err := s.o.ContainerFiles.StatFile(r.Context(), t.uid, t.container, t.path)
+	if err != nil {
+		return nil, copyError(err)
+	}
+	kind := OtherFile
+	switch {
+	case st.Mode.IsDir():
+		kind = Directory
+	case st.Mode.IsRegular():
+		kind = RegularFile
+	}
+	return FileStat{Path: []byte(st.Path), Type: kind, Mode: uint32(st.Mode.Perm()), Size: st.Size, ModTime: st.ModTime}, nil
+}
+
+// copyError converts an error of a copy.
+func copyError(err error) error {
+	e, ok := errors.AsType[*filecopy.Error](err)
+	if !ok {
+		return err
+	}
+	status := map[filecopy.Kind]int{
+		filecopy.NotFound: http.StatusNotFound, filecopy.Conflict: http.StatusConflict, filecopy.Busy: http.StatusTooManyRequests,
+	}[e.Kind]
+	result := &Error{Status: status, Message: e.Error(), Hint: e.Hint}
+	if e.Kind == filecopy.NotFound {
+		result.Reason = ReasonFileNotFound
+	}
+	return result
+}
+
+// progress cancels a copy that makes no progress.
+type progress struct {
+	timer *time.Timer
+}
+
+func newProgress(cancel context.CancelCauseFunc) progress {
+	return progress{time.AfterFunc(copyTimeout, func() { cancel(errStalled) })}
+}
+
+func (p progress) made() { p.timer.Reset(copyTimeout) }
+func (p progress) end()  { p.timer.Stop() }
+
+// copied is what a call of [ContainerFiles] returns.
+type copied struct {
+	result filecopy.Result
+	err    error
+}
+
+// readFiles sends files of a container as a tar stream. An error after the start of the stream is in the trailer.
+func (s *Server) readFiles(w http.ResponseWriter, r *http.Request) {
+	t, err := s.fileTarget(r)
+	if err != nil {
+		s.reply(w, r, nil, err)
+		return
+	}
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	from, to := io.Pipe()
+	defer from.Close()
+	defer context.AfterFunc(ctx, func() { from.CloseWithError(context.Cause(ctx)) })()
+	done := make(chan copied, 1)
+	go func() {
+		result, err := s.o.ContainerFiles.ReadFiles(ctx, t.uid, t.container, t.path, to)
+		done <- copied{result, err}
+		_ = to.CloseWithError(err)
+	}()
+	p := newProgress(cancel)
+	defer p.end()
+	block := make([]byte, copyBlock)
+	n, err := from.Read(block)
+	if n == 0 && err != nil && !errors.Is(err, io.EOF) {
+		s.reply(w, r, nil, copyError(err))
+		return
+	}
+	w.Header().Set("Content-Type", tarType)
+	w.Header().Set("Trailer", copyTrailer)
+	control := http.NewResponseController(w)
+	for err == nil {
+		p.made()
+		if err := errors.Join(control.SetWriteDeadline(time.Now().Add(copyTimeout)), writeAll(w, block[:n])); err != nil {
+			panic(http.ErrAbortHandler) // the client is gone
+		}
+		n, err = from.Read(block)
+	}
+	end := copyEnd{}
+	if !errors.Is(err, io.EOF) {
+		end.Error = asError(copyError(err))
+		s.o.Log.LogAttrs(r.Context(), slog.LevelDebug, "copy files", slog.Any("error", err))
+	} else {
+		end.Warnings = (<-done).result.Warnings
+	}
+	s.endCopy(w, end)
+}
+
+func writeAll(w io.Writer, b []byte) error {
+	_, err := w.Write(b)
+	return err
+}
+
+// endCopy sends the trailer.
+func (s *Server) endCopy(w http.ResponseWriter, end copyEnd) {
+	text, err := json.Marshal(end)
+	if err == nil {
+		err = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(writeTimeout))
+	}
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Set(copyTrailer, string(text))
+}
+
+// writeFiles creates files of a container from the tar stream in the body. With preserve=false, the owner is the user of the container, and
+// permissions and times are those of new files.
+func (s *Server) writeFiles(w http.ResponseWriter, r *http.Request) {
+	t, err := s.fileTarget(r)
+	preserve := true
+	if err == nil && r.URL.Query().Has("preserve") {
+		preserve, err = flag(r.URL.Query(), "preserve")
+	}
+	control := http.NewResponseController(w)
+	_ = control.EnableFullDuplex() // an error is sent while the client sends
+	ctx, cancel := context.WithCancelCause(r.Context())
+	defer cancel(nil)
+	p := newProgress(cancel)
+	defer p.end()
+	body := &upload{ctx: ctx, control: control, body: r.Body, progress: p}
+	var result filecopy.Result
+	if err == nil {
+		result, err = s.receiveFiles(ctx, t, body, preserve)
+		err = copyError(err)
+	}
+	if err == nil {
+		_, err = io.Copy(io.Discard, body) // what follows the end of the archive
+	}
+	s.reply(w, r, CopyResult{Files: result.Files, Bytes: result.Bytes, Warnings: result.Warnings}, err)
+	if err != nil && control.Flush() == nil {
+		_, _ = io.Copy(io.Discard, body) // closing the connection before the client has read the response could lose it
+	}
+}
+
+// receiveFiles writes the body of a request to a container.
+func (s *Server) receiveFiles(ctx context.Context, t target, body io.Reader, preserve bool) (filecopy.Result, error) {
+	from, to := io.Pipe()
+	defer context.AfterFunc(ctx, func() { _ = to.CloseWithError(context.Cause(ctx)) })()
+	done := make(chan copied, 1)
+	go func() {
+		result, err := s.o.ContainerFiles.WriteFiles(ctx, t.uid, t.container, t.path, from, preserve)
+		done <- copied{result, err}
+		_ = from.CloseWithError(io.ErrClosedPipe)
+	}()
+	_, err := io.CopyBuffer(writerOnly{to}, body, make([]byte, copyBlock))
+	if !errors.Is(err, io.ErrClosedPipe) { // otherwise the call has returned before the end of the body
+		_ = to.CloseWithError(err)
+	}
+	r := <-done
+	return r.result, r.err
+}
+
+// writerOnly hides other methods of a pipe from io.CopyBuffer.
+type writerOnly struct{ io.Writer }
+
+// upload is the body of a request. Each read is bounded, and is progress.
+type upload struct {
+	ctx      context.Context
+	control  *http.ResponseController
+	body     io.Reader
+	progress progress
+}
+
+func (u *upload) Read(p []byte) (int, error) {
+	if u.ctx.Err() != nil {
+		return 0, context.Cause(u.ctx)
+	}
+	if err := u.control.SetReadDeadline(time.Now().Add(copyTimeout)); err != nil {
+		return 0, err
+	}
+	n, err := u.body.Read(p)
+	u.progress.made()
+	return n, err
+}

@@ -1,0 +1,149 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/podstead/podstead/api/channel"
+	"github.com/podstead/podstead/spec"
+)
+
+const (
+	// maxForwards is the maximum number of connections to ports of pods, of all clients.
+	maxForwards = 512
+	// podDialTimeout bounds a connection to a port of a pod.
+	podDialTimeout = 10 * time.Second
+)
+
+// PodPorts connects to ports of pods.
+type PodPorts interface {
+	// DialPort connects to a TCP port of the loopback interface of a pod.
+	DialPort(ctx context.Context, uid string, pod *spec.Pod, port uint16) (net.Conn, error)
+}
+
+// forwardPort connects a WebSocket to a TCP port of a pod, see package channel: both directions are channel [channel.Data]. If the connection
+// to the pod fails, the request is not upgraded.
+func (s *Server) forwardPort(w http.ResponseWriter, r *http.Request) {
+	if s.o.Ports == nil {
+		s.reply(w, r, nil, failure(http.StatusNotImplemented, "the daemon cannot forward ports"))
+		return
+	}
+	if !s.forwards.TryAcquire(1) {
+		s.reply(w, r, nil, failure(http.StatusTooManyRequests, "%d connections are being forwarded", maxForwards))
+		return
+	}
+	defer s.forwards.Release(1)
+	pod, err := s.dialPort(r)
+	if err != nil {
+		s.reply(w, r, nil, err)
+		return
+	}
+	defer pod.Close()
+	conn, err := channel.Accept(w, r, channel.Data)
+	if refused, ok := errors.AsType[*channel.RefusedError](err); ok {
+		s.reply(w, r, nil, failure(refused.Status, "%s", refused.Message))
+		return
+	}
+	if err != nil {
+		return // the client is gone
+	}
+	defer conn.Close()
+	defer context.AfterFunc(r.Context(), conn.Close)()
+	relay(conn, pod)
+}
+
+// dialPort connects to the port in a request.
+func (s *Server) dialPort(r *http.Request) (net.Conn, error) {
+	snapshot, err := s.lookUp(r)
+	if err != nil {
+		return nil, err
+	}
+	port, err := strconv.ParseUint(r.URL.Query().Get("port"), 10, 16)
+	if err != nil || port == 0 {
+		return nil, failure(http.StatusBadRequest, "port=%q: must be between 1 and 65535", r.URL.Query().Get("port"))
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), podDialTimeout)
+	defer cancel()
+	conn, err := s.o.Ports.DialPort(ctx, snapshot.Facts.UID, snapshot.Pod, uint16(port))
+	if err != nil {
+		return nil, failure(http.StatusBadGateway, "connect to port %d of pod %q: %v", port, snapshot.Pod.Name, err)
+	}
+	return conn, nil
+}
+
+// relay copies both directions until both are closed, or one has failed. Each can be closed on its own.
+func relay(conn *channel.Conn, pod net.Conn) {
+	ended := make(chan error, 2)
+	go func() {
+		_, err := io.Copy(pod, conn.Reader(channel.Data))
+		if half, ok := pod.(interface{ CloseWrite() error }); ok && err == nil {
+			_ = half.CloseWrite()
+		}
+		ended <- err
+	}()
+	go func() {
+		_, err := io.Copy(conn.Writer(channel.Data), pod)
+		if err == nil {
+			err = conn.Writer(channel.Data).Close()
+		}
+		ended <- err
+	}()
+	err := <-ended
+	if err == nil {
+		err = <-ended
+	} else {
+		_ = pod.Close()
+		defer func() { <-ended }()
+	}
+	status := metav1.Status{Status: metav1.StatusSuccess}
+	if err != nil {
+		status = metav1.Status{Status: metav1.StatusFailure, Message: err.Error()}
+	}
+	_ = conn.Finish(status) // also ends the other direction
+}
+
+// PortConn is a connection to a port of a pod. It must be closed. It is safe for concurrent use by one reader and one writer.
+type PortConn struct{ conn *channel.Conn }
+
+// Read implements io.Reader. The error is io.EOF after the pod has closed its direction, and another one after the connection was lost.
+func (p *PortConn) Read(b []byte) (int, error) { return p.conn.Reader(channel.Data).Read(b) }
+
+// Write implements io.Writer. It blocks while the pod does not read.
+func (p *PortConn) Write(b []byte) (int, error) { return p.conn.Writer(channel.Data).Write(b) }
+
+// CloseWrite closes the direction to the pod, which reads the end of the data. The other direction stays open.
+func (p *PortConn) CloseWrite() error { return p.conn.Writer(channel.Data).Close() }
+
+// Close closes the connection.
+func (p *PortConn) Close() error {
+	p.conn.Close()
+	return nil
+}
+
+// DialPort connects to a TCP port of a pod, on its loopback interface. With a UID, the pod must have it. If the pod refuses the connection, the
+// error is an [*Error] with status 502. The context bounds only the start.
+func (c *Client) DialPort(ctx context.Context, pod, uid string, port uint16) (*PortConn, error) {
+	ctx, cancel := context.WithTimeout(ctx, clientTimeout)
+	defer cancel()
+	q := url.Values{"port": {strconv.Itoa(int(port))}}
+	if uid != "" {
+		q.Set("uid", uid)
+	}
+	u := url.URL{Scheme: "http", Host: "podstead", Path: podPath(pod) + "/portforward", RawQuery: q.Encode()}
+	conn, refused, err := channel.Dial(ctx, c.http, u.String(), http.Header{"User-Agent": {c.agent}}, channel.Data)
+	if refused != nil {
+		return nil, readError(refused)
+	}
+	if err != nil {
+		return nil, c.unavailable(ctx, err)
+	}
+	return &PortConn{conn}, nil
+}

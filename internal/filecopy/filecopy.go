@@ -1,0 +1,52 @@
+// Package filecopy holds what the API and the runtime share about copies of files from and to containers: attributes of a file, results and
+// errors. It copies nothing.
+package filecopy
+
+import (
+	"io/fs"
+	"time"
+)
+
+// Stat describes a file of a container.
+type Stat struct {
+	// Path is the absolute path in the container, without symbolic links at its end.
+	Path string
+	// Mode has the type and the permissions. It is that of the file, not of a symbolic link that leads to it.
+	Mode    fs.FileMode
+	Size    int64
+	ModTime time.Time
+}
+
+// Result is the result of a copy.
+type Result struct {
+	Files int
+	Bytes int64
+	// Warnings are about files that were left out or changed during the copy. There are at most [MaxWarnings], the last one counts the others.
+	Warnings []string
+}
+
+// MaxWarnings is the maximum number of warnings of a copy: a container can have any number of files that are left out.
+const MaxWarnings = 20
+
+// Kind is what a caller can do about an [Error].
+type Kind string
+
+// The kinds of errors.
+const (
+	NotFound Kind = "NotFound" // there is no such file
+	Conflict Kind = "Conflict" // the file or the container does not permit it
+	Busy     Kind = "Busy"     // too many copies, or the container is being started
+)
+
+// Error is an error that is not a fault of the daemon.
+type Error struct {
+	Kind Kind
+	Err  error
+	Hint string
+}
+
+// Error returns the message, without the hint.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Err }

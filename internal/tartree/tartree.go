@@ -1,0 +1,207 @@
+// Package tartree writes directory trees to tar streams and creates them from tar streams, where either side can be hostile: a process that
+// changes the tree during the copy, or the author of the stream. It opens files with package inroot only.
+//
+// Regular files, directories and symbolic links are copied. Devices, FIFOs and sockets are left out with a warning, neither opened nor created.
+// Hard links in a tree become separate files. Extended attributes are not copied.
+package tartree
+
+import (
+	"archive/tar"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/inroot"
+)
+
+const (
+	// maxDepth is the maximum depth of a tree: a copy holds one descriptor for each level.
+	maxDepth = 512
+	// maxFiles is the maximum number of files in a copy. A process can create files as fast as they are listed.
+	maxFiles = 10_000_000
+	// batch is how many names of a directory are held in memory.
+	batch = 512
+)
+
+// Warn receives a warning about a file that is left out or that changed.
+type Warn func(format string, args ...any)
+
+// Packer writes trees to a tar stream.
+type Packer struct {
+	// Stream receives the files. The caller closes it.
+	Stream *tar.Writer
+	// ID translates user and group IDs; nil: they are not changed.
+	ID func(uint32) int
+	// Warn must be set.
+	Warn Warn
+
+	ctx   context.Context
+	files int
+}
+
+// Pack writes the file, and all files below it, under a name. An entry "." is the directory itself. It closes the file.
+func (p *Packer) Pack(ctx context.Context, f *inroot.File, name string) error {
+	p.ctx = ctx
+	return p.pack(f, name, 0)
+}
+
+func (p *Packer) pack(f *inroot.File, name string, depth int) error {
+	defer f.Close()
+	if err := p.ctx.Err(); err != nil {
+		return context.Cause(p.ctx)
+	}
+	if p.files++; p.files > maxFiles {
+		return fmt.Errorf("copy %q: more than %d files", name, maxFiles)
+	}
+	if depth > maxDepth {
+		return fmt.Errorf("copy %q: more than %d levels of directories", name, maxDepth)
+	}
+	header := &tar.Header{
+		Name: name, Mode: int64(f.Stat.Mode & 0o7777), ModTime: time.Unix(f.Stat.Mtim.Unix()), Uid: int(f.Stat.Uid), Gid: int(f.Stat.Gid),
+	}
+	if p.ID != nil {
+		header.Uid, header.Gid = p.ID(f.Stat.Uid), p.ID(f.Stat.Gid)
+	}
+	switch {
+	case f.IsDir():
+		return p.directory(f, header, depth)
+	case f.IsRegular():
+		return p.regular(f, header)
+	case f.IsLink():
+		target, err := f.Link()
+		if err != nil {
+			return fmt.Errorf("copy %q: %w", name, err)
+		}
+		header.Linkname = target
+		header.Typeflag = tar.TypeSymlink
+		return p.Stream.WriteHeader(header)
+	}
+	p.Warn("%q left out: not a regular file, directory or symbolic link", name)
+	return nil
+}
+
+func (p *Packer) directory(f *inroot.File, header *tar.Header, depth int) error {
+	name := header.Name
+	list, err := f.Read()
+	if err != nil {
+		return fmt.Errorf("copy %q: %w", name, err)
+	}
+	defer list.Close()
+	header.Typeflag = tar.TypeDir
+	header.Name += "/"
+	if err := p.Stream.WriteHeader(header); err != nil {
+		return err
+	}
+	for {
+		names, err := list.Readdirnames(batch)
+		for _, entry := range names {
+			if err := p.entry(f, path.Join(name, entry), entry, depth); err != nil {
+				return err
+			}
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("copy %q: %w", name, err)
+		}
+	}
+}
+
+// entry packs an entry of a directory. One that was removed since the directory was read is left out.
+func (p *Packer) entry(dir *inroot.File, name, entry string, depth int) error {
+	f, err := dir.Lookup(entry)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case errors.Is(err, inroot.ErrCovered), errors.Is(err, inroot.ErrKernel):
+		cause, _ := errors.AsType[*fs.PathError](err)
+		p.Warn("%q left out: %v", name, cause.Err)
+		return nil
+	case err != nil:
+		return fmt.Errorf("copy %q: %w", name, err)
+	}
+	return p.pack(f, name, depth+1)
+}
+
+// regular writes exactly as many bytes as the header says. The file can change meanwhile: what was appended is left out, and what was cut off
+// is zeros.
+func (p *Packer) regular(f *inroot.File, header *tar.Header) error {
+	data, err := f.Read()
+	if err != nil {
+		return fmt.Errorf("copy %q: %w", header.Name, err)
+	}
+	defer data.Close()
+	var now unix.Stat_t
+	if err := unix.Fstat(int(data.Fd()), &now); err != nil {
+		return fmt.Errorf("copy %q: %w", header.Name, err)
+	}
+	header.Typeflag, header.Size = tar.TypeReg, now.Size
+	if err := p.Stream.WriteHeader(header); err != nil {
+		return err
+	}
+	n, err := io.CopyN(p.Stream, stopper{p.ctx, data}, header.Size)
+	if errors.Is(err, io.EOF) {
+		p.Warn("%q shrank while it was copied: the end is zeros", header.Name)
+		_, err = io.CopyN(p.Stream, stopper{p.ctx, zeros{}}, header.Size-n)
+	}
+	if err != nil {
+		return fmt.Errorf("copy %q: %w", header.Name, err)
+	}
+	return nil
+}
+
+// stopper is a reader that ends with the context.
+type stopper struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (s stopper) Read(p []byte) (int, error) {
+	if s.ctx.Err() != nil {
+		return 0, context.Cause(s.ctx)
+	}
+	return s.Reader.Read(p)
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) {
+	clear(p)
+	return len(p), nil
+}
+
+// Elements returns the elements of the name of an archive entry. A name with ".." is an error. The name of the destination itself has none.
+func Elements(name string) ([]string, error) {
+	var list []string
+	for element := range strings.SplitSeq(name, "/") {
+		if element == "" || element == "." {
+			continue
+		}
+		if err := inroot.CheckName(element); err != nil {
+			return nil, fmt.Errorf("archive entry %q: must not contain %q", name, element)
+		}
+		list = append(list, element)
+	}
+	if len(list) > maxDepth {
+		return nil, fmt.Errorf("archive entry %q: more than %d levels of directories", name, maxDepth)
+	}
+	return list, nil
+}
+
+// OpenHost returns the tree of a directory of the host, for the client of a copy. The directory need not be readable.
+func OpenHost(dir string) (*inroot.Root, error) {
+	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, &fs.PathError{Op: "open", Path: dir, Err: err}
+	}
+	return inroot.New(os.NewFile(uintptr(fd), dir)), nil
+}

@@ -1,0 +1,84 @@
+package files
+
+import (
+	"archive/tar"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/tartree"
+	"github.com/podstead/podstead/runtime/idmap"
+)
+
+// overflowID is the ID that a user namespace shows for IDs that it does not have.
+const overflowID = 65534
+
+// inside returns the translation of IDs of the host to those that the container sees.
+func inside(ids idmap.Range) func(uint32) int {
+	return func(id uint32) int {
+		switch {
+		case ids.First == 0:
+			return int(id)
+		case id < ids.First || id-ids.First >= idmap.Size:
+			return overflowID
+		}
+		return int(id - ids.First)
+	}
+}
+
+// outside translates an ID of the container to that of the host.
+func outside(ids idmap.Range, id int) (int, error) {
+	limit := 1<<32 - 1 // the last one stands for no change
+	if ids.First != 0 {
+		limit = idmap.Size
+	}
+	if id < 0 || id >= limit {
+		return 0, fmt.Errorf("owner %d does not exist in the container, which has the IDs 0 to %d; use --no-preserve", id, limit-1)
+	}
+	return int(ids.First) + id, nil
+}
+
+// attributes returns the attributes of created files. Without Preserve, files belong to the user of the container, have no setuid bit and
+// can be written only by their owner.
+func (c *container) attributes(o Options) func(*tar.Header) (tartree.Attributes, error) {
+	return func(h *tar.Header) (tartree.Attributes, error) {
+		uid, gid, a := h.Uid, h.Gid, tartree.Attributes{Mode: uint32(h.Mode & 0o7777), ModTime: h.ModTime}
+		if !o.Preserve {
+			uid, gid, a = 0, 0, tartree.Attributes{Mode: uint32(h.Mode & 0o755)}
+			if c.spec.Process != nil {
+				uid, gid = int(c.spec.Process.User.UID), int(c.spec.Process.User.GID)
+			}
+		}
+		var err error
+		if a.UID, err = outside(c.ids, uid); err == nil {
+			a.GID, err = outside(c.ids, gid)
+		}
+		return a, err
+	}
+}
+
+// writeCapabilities are those that a write needs. Without CAP_SYS_RESOURCE, it has no more disk space than the container.
+const writeCapabilities = 1<<unix.CAP_CHOWN | 1<<unix.CAP_DAC_OVERRIDE | 1<<unix.CAP_DAC_READ_SEARCH | 1<<unix.CAP_FOWNER | 1<<unix.CAP_FSETID
+
+// assume makes the root of the container the creator of the files of this thread: in a mount that is id-mapped, others cannot create files. The
+// thread must end afterwards.
+func assume(ids idmap.Range) error {
+	for _, call := range []uintptr{unix.SYS_SETFSGID, unix.SYS_SETFSUID} { // the functions of package syscall would change all threads
+		_, _, _ = unix.RawSyscall(call, uintptr(ids.First), 0, 0)
+		if now, _, _ := unix.RawSyscall(call, ^uintptr(0), 0, 0); now != uintptr(ids.First) {
+			return fmt.Errorf("assume the user %d of the container: is %d", ids.First, now)
+		}
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return fmt.Errorf("get capabilities: %w", err)
+	}
+	// Setting the user has cleared the effective set; the permitted one has them still.
+	data[0].Effective, data[1].Effective = data[0].Permitted&writeCapabilities, 0
+	data[0].Inheritable, data[1].Inheritable = 0, 0
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		return fmt.Errorf("set capabilities: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package files
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"github.com/containerd/containerd/v2/client"
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/errdefs"
+	"golang.org/x/sys/unix"
+
+	"github.com/podstead/podstead/internal/filecopy"
+	"github.com/podstead/podstead/internal/inroot"
+	"github.com/podstead/podstead/runtime/proctree"
+	"github.com/podstead/podstead/runtime/record"
+)
+
+// open opens the newest run of a container.
+func (s *Service) open(ctx context.Context, uid, name string) (*container, error) {
+	c, info, err := s.newest(ctx, uid, name)
+	if err != nil {
+		return nil, err
+	}
+	result := &container{}
+	if result.spec, err = c.Spec(ctx); err != nil {
+		return nil, fmt.Errorf("read specification: %w", err)
+	}
+	pod, err := record.Definition(info)
+	if err != nil {
+		return nil, err
+	}
+	if result.ids, err = s.config.IDs(uid, pod); err != nil {
+		return nil, err
+	}
+	task, err := s.config.Task(ctx, c)
+	if err == nil {
+		var status client.Status
+		if status, err = task.Status(ctx); err == nil && (status.Status == client.Running || status.Status == client.Paused || status.Status == client.Pausing) {
+			if result.root, err = s.openRunning(uid, c.ID(), int(task.Pid())); err != nil {
+				return nil, err
+			}
+			return result, nil
+		}
+		if err == nil && status.Status == client.Created {
+			return nil, &filecopy.Error{Kind: filecopy.Busy, Err: errors.New("the container is being started"), Hint: "try again"}
+		}
+	}
+	if err != nil && !errdefs.IsNotFound(err) {
+		return nil, err
+	}
+	if info.Labels[record.LabelExit] == "" && errdefs.IsNotFound(err) {
+		return nil, &filecopy.Error{Kind: filecopy.Busy, Err: errors.New("the container is being started or stopped"), Hint: "try again"}
+	}
+	result.fixed = true
+	if err := s.openStopped(ctx, info, result); err != nil {
+		return nil, err
+	}
+	return result, nil
+}
+
+// newest returns the container with the newest run of this name.
+func (s *Service) newest(ctx context.Context, uid, name string) (client.Container, containers.Container, error) {
+	list, err := record.Containers(ctx, s.config.Client, uid)
+	if err != nil {
+		return nil, containers.Container{}, err
+	}
+	var found client.Container
+	var foundInfo containers.Container
+	var position []int
+	for _, c := range list {
+		info, err := record.Info(ctx, c)
+		if err != nil || info.Labels[record.LabelContainer] != name {
+			continue
+		}
+		run, err := record.Run(info)
+		if err != nil {
+			return nil, info, err
+		}
+		if at := []int{run.Round, run.Attempt}; found == nil || slices.Compare(at, position) > 0 {
+			found, foundInfo, position = c, info, at
+		}
+	}
+	if found == nil {
+		return nil, foundInfo, &filecopy.Error{
+			Kind: filecopy.Conflict, Err: errors.New("the container has no files: it was not started, or its files were removed"),
+			Hint: "run podstead get to see the state of the pod",
+		}
+	}
+	return found, foundInfo, nil
+}
+
+// openRunning opens the root directory of a process of a container. The process ID can be reused by another process until the process has a
+// descriptor, therefore the process must be in the cgroup of the container, and must be running after that was checked.
+func (s *Service) openRunning(uid, id string, pid int) (*inroot.Root, error) {
+	exited := &filecopy.Error{Kind: filecopy.Busy, Err: errors.New("the container has just exited"), Hint: "try again"}
+	process, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil, exited
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open process %d: %w", pid, err)
+	}
+	defer unix.Close(process)
+	fd, err := unix.Open("/proc/"+strconv.Itoa(pid)+"/root", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, exited
+	}
+	root := inroot.New(os.NewFile(uintptr(fd), "/"))
+	list, err := proctree.List(s.config.ProcessDir(uid, id))
+	if err == nil && !slices.ContainsFunc(list, func(p proctree.Process) bool { return p.PID == pid }) {
+		err = exited
+	}
+	if err == nil && !isRunning(process) {
+		err = exited
+	}
+	if err != nil {
+		_ = root.Close()
+		return nil, err
+	}
+	return root, nil
+}
+
+// isRunning reports whether the process of a pidfd has not exited.
+func isRunning(pidfd int) bool {
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil && n == 0
+		}
+	}
+}
