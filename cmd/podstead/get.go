@@ -61,22 +61,7 @@ As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists eve
   # List the pods with their labels, the newest pod last
   podstead get --show-labels --sort-by .metadata.creationTimestamp`,
 		ValidArgsFunction: a.completePods,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if isEvents(args) {
-				return a.getEvents(cmd, args, &f)
-			}
-			if err := f.read(cmd, args); err != nil {
-				return err
-			}
-			f.table.Namespace = f.fields.allNamespaces
-			if err := f.parse(cmd); err != nil {
-				return err
-			}
-			if f.watch {
-				return a.watch(cmd, &f)
-			}
-			return a.get(cmd, &f)
-		},
+		RunE:              func(cmd *cobra.Command, args []string) error { return a.getResources(cmd, args, &f) },
 	}
 	cmd.Flags().SortFlags = false
 	f.flags(cmd)
@@ -90,6 +75,24 @@ As in kubectl, "get pods" and "get pod/web" are accepted. "get events" lists eve
 	cmd.Flags().BoolVar(&f.table.Labels, "show-labels", false, "show labels as the last column of the table")
 	cmd.Flags().BoolVar(&f.table.NoHeader, "no-headers", false, "omit the header of a table")
 	return cmd
+}
+
+// getResources lists pods, or events.
+func (a *app) getResources(cmd *cobra.Command, args []string, f *getFlags) error {
+	if isEvents(args) {
+		return a.getEvents(cmd, args, f)
+	}
+	if err := f.read(cmd, args); err != nil {
+		return err
+	}
+	f.table.Namespace = f.fields.allNamespaces
+	if err := f.parse(cmd); err != nil {
+		return err
+	}
+	if f.watch {
+		return a.watch(cmd, f)
+	}
+	return a.get(cmd, f)
 }
 
 // sortPaths are the completions of --sort-by.

@@ -69,7 +69,7 @@ func split(lines []string) shown {
 func check(step *Step, r *Result) error {
 	want := split(step.Output)
 	if r.Code != 0 && !step.Interrupt && len(want.stderr) == 0 {
-		return fmt.Errorf("exit code %d, stdout:\n%s\nstderr:\n%s", r.Code, r.Stdout, r.Stderr) //nolint:err113 // for a test
+		return fmt.Errorf("exit code %d, stdout:\n%s\nstderr:\n%s", r.Code, r.Stdout, r.Stderr)
 	}
 	if !step.Checked {
 		return nil

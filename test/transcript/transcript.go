@@ -132,7 +132,7 @@ func Compare(shown []string, output string, continues bool) error {
 	if matches(shown, got, continues) {
 		return nil
 	}
-	return fmt.Errorf("output:\n%s\nwant:\n%s", output, strings.Join(shown, "\n")) //nolint:err113 // for a test
+	return fmt.Errorf("output:\n%s\nwant:\n%s", output, strings.Join(shown, "\n"))
 }
 
 func matches(shown, got []string, continues bool) bool {
